@@ -1,0 +1,125 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+#
+# The front door: every task is a target here. "make help" lists them.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+SIDE   ?= strata
+PYTHON ?= python3
+
+# Objects are the same in every clone of the project, wherever it lies.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
+tree  := $(PYTHON) upstream/tree.py
+ninja  = ninja -C build/$(1) -j $(JOBS)
+
+.PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
+  db_stress ldb sst_dump check check-upstream demo install clean distclean format pristine
+
+help:
+	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
+	@echo
+	@echo '  demo            build db_bench, and show keys and values on the devices they are told to'
+	@echo '                  (DEMO_NUM=keys, default 500000: 500 MB at a time; KEEP=1 keeps the data)'
+	@echo '  check           build and run the tests (TESTS="name ..." for some of them)'
+	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
+	@echo '                  (SHARD=i/n for a part, SIDE=stock for unpatched upstream, FRESH=1 anew)'
+	@echo '  check-patches   prove that patches/ is exactly what the tree says'
+	@echo
+	@echo '  release         the shared library and the tools, optimised, in build/release'
+	@echo '  debug           the shared library with assertions and sync points, in build/debug'
+	@echo '  db_bench db_stress ldb sst_dump    one tool, in build/release'
+	@echo '  stock           unpatched upstream with the same flags, in build/stock'
+	@echo '  stock-debug     the same in build/stock-debug, for tests that fail'
+	@echo '  install         install the library (PREFIX=/usr/local, DESTDIR=)'
+	@echo
+	@echo '  source          make or refresh build/src: upstream, patches/ and our own files'
+	@echo '  patches         write the edits made in build/src back to patches/'
+	@echo '  format          clang-format our own C++ files that changed (ALL=1: all of them)'
+	@echo '  deps            install missing Debian packages (every build does; STRATA_DEPS=0: do not)'
+	@echo '  clean           remove the objects; build/src and its edits stay'
+	@echo '  distclean       remove build/, unless build/src holds edits that are not in patches/'
+	@echo
+	@echo '  JOBS=$(JOBS) jobs at a time; STRATA_UPSTREAM=dir takes RocksDB 11.8.1 from a directory'
+
+deps:
+	@scripts/install-deps.sh
+
+# --- the tree ----------------------------------------------------------------
+
+source: deps
+	@$(PYTHON) scripts/overlay_sources.py --write
+	@$(tree) source
+
+pristine: deps
+	@$(tree) pristine
+
+patches: deps
+	@$(PYTHON) scripts/overlay_sources.py --write
+	@$(tree) patches
+
+check-patches: deps
+	@$(PYTHON) scripts/overlay_sources.py --check
+	@$(tree) check
+
+# --- builds ------------------------------------------------------------------
+
+build/release/build.ninja build/debug/build.ninja: source
+	@scripts/configure.sh $(notdir $(@D))
+build/stock/build.ninja build/stock-debug/build.ninja: pristine
+	@scripts/configure.sh $(notdir $(@D))
+
+release: build/release/build.ninja
+	$(call ninja,release) rocksdb-shared db_bench db_stress ldb sst_dump
+debug: build/debug/build.ninja
+	$(call ninja,debug) rocksdb-shared testutillib testharness
+stock: build/stock/build.ninja
+	$(call ninja,stock) rocksdb-shared db_bench db_stress ldb sst_dump
+stock-debug: build/stock-debug/build.ninja
+	$(call ninja,stock-debug) rocksdb-shared testutillib testharness
+
+db_bench db_stress ldb sst_dump: build/release/build.ninja
+	$(call ninja,release) $@
+
+# The prefix is written into rocksdb.pc, so it is configured, not only installed to.
+install: build/release/build.ninja
+	cmake -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))" build/release > build/release/configure.log
+	$(call ninja,release) rocksdb rocksdb-shared
+	DESTDIR="$(DESTDIR)" cmake --install build/release
+
+# --- tests and the demonstration ---------------------------------------------
+
+check: build/debug/build.ninja
+	@scripts/run_tests.py check --jobs $(JOBS) $(TESTS)
+
+ifeq ($(SIDE),stock)
+check-upstream: build/stock-debug/build.ninja
+else
+check-upstream: build/debug/build.ninja
+endif
+	@scripts/run_tests.py upstream --jobs $(JOBS) --side $(SIDE) \
+	  $(if $(SHARD),--shard $(SHARD)) $(if $(FRESH),--fresh) $(TESTS)
+
+demo: db_bench
+	@$(PYTHON) scripts/demo.py build/release/db_bench $(if $(DEMO_NUM),--num $(DEMO_NUM)) \
+	  $(if $(DEMO_DIR),--dir $(DEMO_DIR)) $(if $(KEEP),--keep)
+
+# --- housekeeping ------------------------------------------------------------
+
+format: source
+	@scripts/format.sh $(if $(ALL),--all)
+
+clean:
+	rm -rf build/release build/debug build/stock build/stock-debug build/demo build/check
+
+distclean:
+	@if [ -d build/src ] && ! $(tree) status; then \
+	  echo 'build/src and patches/ differ: "make source" brings them together first' >&2; exit 1; fi
+	rm -rf build

@@ -1,0 +1,130 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+#
+# Included by the patched CMakeLists.txt of the tree just before its source list is used:
+# adds Strata's own sources to SOURCES and its tests to PLUGIN_TESTS. strata_end.cmake
+# adds the rest once the targets exist.
+#
+# Which file belongs to what is decided by scripts/overlay_sources.py (its head has the
+# rules); the result, strata.mk, is read here. In a tree that is linked to the project, a
+# file that comes or goes makes the next build write the list anew.
+
+# strata_read_list(KIND OUT): the paths under "STRATA_<KIND> = \" in strata.mk.
+function(strata_read_list kind out)
+  file(READ "${CMAKE_CURRENT_LIST_DIR}/strata.mk" lines)
+  # A backslash before a semicolon would join two elements of a CMake list.
+  string(REPLACE "\\" "" lines "${lines}")
+  string(REPLACE "\n" ";" lines "${lines}")
+  set(inside FALSE)
+  set(paths "")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^STRATA_([A-Z_]+) = ")
+      if(CMAKE_MATCH_1 STREQUAL kind)
+        set(inside TRUE)
+      else()
+        set(inside FALSE)
+      endif()
+    elseif(inside AND line MATCHES "^ +([^ ]+)")
+      list(APPEND paths "${CMAKE_MATCH_1}")
+    elseif(NOT line MATCHES "^ ")
+      set(inside FALSE)
+    endif()
+  endforeach()
+  set(there "")
+  foreach(path IN LISTS paths)
+    if(EXISTS "${PROJECT_SOURCE_DIR}/${path}")
+      list(APPEND there "${path}")
+    else()
+      message(WARNING "Strata: ${path} is not in the tree yet, so it is left out. "
+        "Run \"make source\" in the project's root.")
+    endif()
+  endforeach()
+  set(${out} "${there}" PARENT_SCOPE)
+endfunction()
+
+# Compile options for Strata's own files. The prefix maps make __FILE__ in them what it is
+# in an upstream file, a path below the tree: they are compiled through links, which ccache
+# resolves to a relative path below the project's root.
+function(strata_compile_options out)
+  set(options "")
+  if(NOT MSVC)
+    set(options -Werror)
+    file(RELATIVE_PATH tree "${CMAKE_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
+    set(prefixes "")
+    if(STRATA_HOME)
+      file(RELATIVE_PATH home_relative "${CMAKE_BINARY_DIR}" "${STRATA_HOME}")
+      list(APPEND prefixes "${STRATA_HOME}" "${home_relative}")
+    endif()
+    # The last map that matches wins, so the tree comes after the root that contains it.
+    list(APPEND prefixes "${PROJECT_SOURCE_DIR}" "${tree}")
+    foreach(prefix IN LISTS prefixes)
+      string(REGEX REPLACE "/$" "" prefix "${prefix}")
+      if(prefix)
+        list(APPEND options "-fmacro-prefix-map=${prefix}/=")
+      endif()
+    endforeach()
+  endif()
+  set(${out} "${options}" PARENT_SCOPE)
+endfunction()
+
+# The project's root if the tree is linked to one; empty in a copy with the links resolved.
+function(strata_home out)
+  set(home "")
+  if(IS_SYMLINK "${PROJECT_SOURCE_DIR}/cmake/strata.mk")
+    get_filename_component(home "${PROJECT_SOURCE_DIR}/cmake/strata.mk" REALPATH)
+    get_filename_component(home "${home}/../.." ABSOLUTE)
+  endif()
+  set(${out} "${home}" PARENT_SCOPE)
+endfunction()
+
+# Brings the list up to date when files come or go, and checks it: every link in the tree
+# to a source must be on it.
+function(strata_check_list home)
+  set(globs "")
+  foreach(top cache db db_stress_tool env file logging memory memtable monitoring options port
+      table test_util tools trace_replay util utilities)
+    list(APPEND globs "${PROJECT_SOURCE_DIR}/${top}/*.cc")
+  endforeach()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" ${globs})
+  if(EXISTS "${home}/scripts/overlay_sources.py")
+    execute_process(COMMAND python3 "${home}/scripts/overlay_sources.py" --write
+      RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR "Strata: the list of sources cannot be made; see above")
+    endif()
+  endif()
+  set(listed "")
+  foreach(kind LIB TEST_LIB TEST_MAIN BENCH STRESS)
+    strata_read_list(${kind} paths)
+    list(APPEND listed ${paths})
+  endforeach()
+  foreach(path IN LISTS sources)
+    if(IS_SYMLINK "${PROJECT_SOURCE_DIR}/${path}" AND NOT path IN_LIST listed)
+      message(FATAL_ERROR "Strata: ${path} is a link that cmake/strata.mk does not list. "
+        "Run \"make source\" in the project's root.")
+    endif()
+  endforeach()
+endfunction()
+
+strata_home(STRATA_HOME)
+strata_check_list("${STRATA_HOME}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+  "${CMAKE_CURRENT_LIST_DIR}/strata.mk")
+
+strata_read_list(LIB STRATA_LIB)
+strata_read_list(TEST_MAIN STRATA_TEST_MAIN)
+strata_compile_options(STRATA_COMPILE_OPTIONS)
+list(APPEND SOURCES ${STRATA_LIB})
+list(APPEND PLUGIN_TESTS ${STRATA_TEST_MAIN})
+if(STRATA_LIB OR STRATA_TEST_MAIN)
+  set_source_files_properties(${STRATA_LIB} ${STRATA_TEST_MAIN}
+    PROPERTIES COMPILE_OPTIONS "${STRATA_COMPILE_OPTIONS}")
+endif()
+
+# GCC 12 reports overlaps in std::string's operator+ that are not there.
+if(CMAKE_COMPILER_IS_GNUCXX AND NOT CMAKE_CXX_FLAGS MATCHES "-Wno-restrict")
+  set(CMAKE_CXX_FLAGS "${CMAKE_CXX_FLAGS} -Wno-restrict")
+endif()
+if(NOT MSVC AND NOT CMAKE_CXX_FLAGS MATCHES "-fmacro-prefix-map")
+  set(CMAKE_CXX_FLAGS "${CMAKE_CXX_FLAGS} -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+endif()

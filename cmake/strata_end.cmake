@@ -1,0 +1,20 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+#
+# Included by the patched CMakeLists.txt of the tree at its end: adds Strata's own sources
+# to targets other than the library and its tests (see strata.cmake).
+
+function(strata_add_sources kind target)
+  strata_read_list(${kind} paths)
+  if(NOT TARGET ${target} OR NOT paths)
+    return()
+  endif()
+  list(TRANSFORM paths PREPEND "${PROJECT_SOURCE_DIR}/")
+  target_sources(${target} PRIVATE ${paths})
+  set_source_files_properties(${paths} TARGET_DIRECTORY ${target}
+    PROPERTIES COMPILE_OPTIONS "${STRATA_COMPILE_OPTIONS}")
+endfunction()
+
+strata_add_sources(TEST_LIB testutillib${ARTIFACT_SUFFIX})
+strata_add_sources(BENCH db_bench${ARTIFACT_SUFFIX})
+strata_add_sources(STRESS db_stress${ARTIFACT_SUFFIX})

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+#
+# Usage: configure.sh FOLDER [cmake arguments]
+# Configures build/FOLDER, which is one of
+#   release debug          Strata, from build/src
+#   stock stock-debug      unpatched upstream, from build/pristine, with the same flags
+# It does so only if the folder is new or the arguments or options changed; what changes
+# in the tree itself is the business of the build (CMake watches its own files).
+set -eu
+name=$1
+shift
+root=$(cd "$(dirname "$0")/.." && pwd -P)
+case $name in
+  release)     tree=$root/build/src      type=Release ;;
+  debug)       tree=$root/build/src      type=Debug ;;
+  stock)       tree=$root/build/pristine type=Release ;;
+  stock-debug) tree=$root/build/pristine type=Debug ;;
+  *) echo "configure.sh: unknown build folder '$name'" >&2; exit 2 ;;
+esac
+dir=$root/build/$name
+options=$root/cmake/strata_options.cmake
+stamp=$dir/strata-configured
+want="$root $type $(command -v c++) $(command -v mold || true) ${CC:-} ${CXX:-} $* $(cksum < "$options")"
+if [ -f "$dir/build.ninja" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; then
+  exit 0
+fi
+# Start from an empty cache: values there would win over changed options, and a clone that
+# was moved has another place's paths in it. Objects are kept; ninja compares command lines.
+rm -f "$dir/CMakeCache.txt"
+mkdir -p "$dir"
+rm -f "$stamp"
+echo "configuring build/$name ($type)"
+if ! cmake -G Ninja "-DSTRATA_TREE=$tree" -C "$options" -S "$tree" -B "$dir" \
+    "-DCMAKE_BUILD_TYPE=$type" "$@" > "$dir/configure.log" 2>&1; then
+  cat "$dir/configure.log"
+  exit 1
+fi
+# GoogleTest and tools come with the tree; the compression libraries must not go missing silently.
+for lib in ROCKSDB_IOURING_PRESENT SNAPPY LZ4 ZLIB ZSTD BZIP2 GFLAGS; do
+  if ! grep -q -e "-D$lib\b" "$dir/build.ninja"; then
+    echo "configure.sh: $lib is not in the build; see $dir/configure.log" >&2
+    exit 1
+  fi
+done
+printf '%s\n' "$want" > "$stamp"

@@ -1,0 +1,462 @@
+#!/usr/bin/env python3
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Builds and runs test binaries through ctest.
+
+Usage: run_tests.py check [NAME...]         our tests and the listed upstream binaries (or just NAMEs)
+       run_tests.py upstream [--side strata|stock] [--shard I/N] [--fresh] [NAME...]
+                                            all of upstream's binaries; results in
+                                            build/upstream-tests-<side>.tsv; resumes where it stopped
+       run_tests.py list                    what "check" would run
+
+Common options: --jobs N (default: the number of processors), --retries N (upstream's binaries only, default 1).
+
+ctest gets one entry per binary (upstream registers every test case by itself, thousands of them), or one
+per shard of a long binary. Each entry runs with a TEST_TMPDIR and a working directory of its own below the
+build folder, on disk because some tests need O_DIRECT, and removed afterwards. Some of upstream's tests
+depend on timing, so a binary of upstream's that fails is run once more alone; if it passes then, that is
+said, and it counts as passed. The last line printed is "N passed, N failed", in test cases.
+"""
+import argparse
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+LIST = os.path.join(HERE, 'check-upstream-tests.txt')
+DEFAULT_TIMEOUT = 900
+LOW_DISK = 30 << 30     # with less free than this, "upstream" deletes binaries once they have run
+CHUNK = 40              # binaries that "upstream" builds before it runs them
+
+sys.path.insert(0, HERE)
+import overlay_sources  # noqa: E402
+
+
+# --- one entry, started by ctest ------------------------------------------------------------------
+
+def summarise(xml, log, code):
+    """(cases passed, [failing cases], note) from GoogleTest's XML, or from the log without it."""
+    with open(log, encoding='utf-8', errors='replace') as f:
+        text = f.read()
+    if os.path.exists(xml):
+        try:
+            passed, failed = 0, []
+            for case in ET.parse(xml).getroot().iter('testcase'):
+                if case.get('status') != 'run':
+                    continue
+                if case.find('failure') is not None:
+                    failed.append(f"{case.get('classname')}.{case.get('name')}")
+                else:
+                    passed += 1
+            if code and not failed:
+                return passed, ['(exit)'], f'all cases passed, but it exited with {code}'
+            return passed, failed, ''
+        except ET.ParseError:
+            pass
+    ran = re.findall(r'^Ran (\d+) tests? in ', text, re.M)  # Python's unittest
+    if ran:
+        failed = re.findall(r'^(?:FAIL|ERROR): (\S+)', text, re.M)
+        if code and not failed:
+            failed = ['(exit)']
+        return max(int(ran[-1]) - len(failed), 0), failed, ''
+    started = re.findall(r'^\[ RUN      \] (\S+)', text, re.M)
+    if started:  # GoogleTest died before it wrote its XML
+        ok = len(re.findall(r'^\[       OK \] ', text, re.M))
+        failed = re.findall(r'^\[  FAILED  \] ([^\s,]+)', text, re.M)
+        if started[-1] not in failed:
+            failed.append(started[-1])
+        return ok, failed, 'it did not reach its end'
+    return (0, ['(exit)'], '') if code else (1, [], '')
+
+
+def excerpt(log, failed):
+    """What the log says about the failing cases, and its end."""
+    with open(log, encoding='utf-8', errors='replace') as f:
+        lines = f.read().split('\n')
+    out, keep = [], False
+    for line in lines:
+        if line.startswith('[ RUN      ] '):
+            keep = line[len('[ RUN      ] '):].strip() in failed
+        if keep:
+            out.append(line)
+        if line.startswith(('[       OK ] ', '[  FAILED  ] ')):
+            keep = False
+    tail = lines[-60:]
+    if len(out) > 600:
+        out = out[:300] + ['...'] + out[-300:]
+    return '\n'.join(out + ['--- the last lines ---'] + tail if out else lines[-200:])
+
+
+def run_one(spec_path):
+    """Runs the entry that the JSON file describes; writes its result beside it."""
+    with open(spec_path, encoding='utf-8') as f:
+        spec = json.load(f)
+    base = spec_path[:-len('.json')]
+    log, xml, tmp = base + '.log', base + '.xml', spec['tmp']
+    for stale in (xml, base + '.result'):
+        if os.path.exists(stale):
+            os.unlink(stale)
+    shutil.rmtree(tmp, ignore_errors=True)
+    os.makedirs(tmp)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(('GTEST_', 'GIT_'))}
+    env.update(spec['env'])
+    env.update(TEST_TMPDIR=tmp, TMPDIR=tmp, GTEST_OUTPUT='xml:' + xml, STRATA_TESTDATA=os.path.join(ROOT, 'testdata'))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
+    start, timed_out = time.time(), False
+    with open(log, 'wb') as out:
+        try:
+            child = subprocess.Popen(spec['command'], stdin=subprocess.DEVNULL, stdout=out,
+                                     stderr=subprocess.STDOUT, cwd=tmp, env=env, start_new_session=True)
+        except OSError as e:
+            out.write(f'cannot start {spec["command"][0]}: {e}\n'.encode())
+            child = None
+
+        def stop(signum, frame):
+            os.killpg(child.pid, signal.SIGKILL)
+            shutil.rmtree(tmp, ignore_errors=True)
+            sys.exit(1)
+        if child:
+            signal.signal(signal.SIGTERM, stop)
+            signal.signal(signal.SIGINT, stop)
+            try:
+                code = child.wait(spec['timeout'])
+            except subprocess.TimeoutExpired:
+                code, timed_out = -signal.SIGKILL, True
+            try:
+                os.killpg(child.pid, signal.SIGKILL)  # also whatever a test left behind
+            except ProcessLookupError:
+                pass
+            child.wait()
+        else:
+            code = 127
+    shutil.rmtree(tmp, ignore_errors=True)
+    passed, failed, note = summarise(xml, log, code)
+    if timed_out:
+        note = f'stopped after {spec["timeout"]:.0f} s'
+    elif code < 0:
+        note = f'killed by {signal.Signals(-code).name}'
+    if code and not failed:
+        failed = ['(exit)']
+    result = {'entry': spec['entry'], 'binary': spec['binary'], 'code': code, 'timeout': timed_out,
+              'seconds': round(time.time() - start, 1), 'passed': passed, 'failed': failed, 'note': note}
+    with open(base + '.result', 'w', encoding='utf-8') as f:
+        json.dump(result, f)
+    if failed:
+        print(excerpt(log, failed))
+        print(f'{spec["entry"]}: failed: {" ".join(failed)}' + (f' ({note})' if note else ''))
+        print(f'{spec["entry"]}: the whole output is in {log}')
+    else:
+        print(f'{spec["entry"]}: {passed} cases in {result["seconds"]} s')
+    return 1 if failed else 0
+
+
+# --- what there is to run -------------------------------------------------------------------------
+
+def read_list():
+    """(names for "check" in order, {name: {shards, timeout, weight}})."""
+    names, numbers, section = [], {}, None
+    with open(LIST, encoding='utf-8') as f:
+        for line in f:
+            words = line.split('#')[0].split()
+            if not words:
+                continue
+            if words[0].startswith('['):
+                section = words[0].strip('[]')
+                continue
+            if section == 'check':
+                names.append(words[0])
+            numbers[words[0]] = {k: float(v) for k, v in (w.split('=') for w in words[1:])}
+    return names, numbers
+
+
+def upstream_tests():
+    """The names of all test binaries that upstream's CMakeLists.txt defines."""
+    for tree in ('pristine', 'src'):
+        path = os.path.join(ROOT, 'build', tree, 'CMakeLists.txt')
+        if os.path.exists(path):
+            break
+    with open(path, encoding='utf-8') as f:
+        text = f.read()
+    names = ['c_test']
+    for block in re.findall(r'(?:set\(TESTS|list\(APPEND TESTS)\s([^)]*)\)', text):
+        names += [os.path.basename(p)[:-len('.cc')] for p in block.split() if p.endswith('_test.cc')]
+    if len(names) < 100:
+        raise SystemExit(f'{path}: only {len(names)} tests found; has its layout changed?')
+    return sorted(set(names))
+
+
+def own_scripts(build):
+    """Test scripts of ours: [(name, command)]."""
+    scripts = [('overlay_sources_check', [sys.executable, os.path.join(HERE, 'overlay_sources.py'), '--check']),
+               ('scripts_test', [sys.executable, os.path.join(HERE, 'scripts_test.py')]),
+               ('install_test', [sys.executable, os.path.join(HERE, 'install_test.py'), build])]
+    tree = os.path.join(ROOT, 'upstream', 'tree_test.py')
+    if os.path.exists(tree):
+        scripts.insert(0, ('tree_test', [sys.executable, tree]))
+    return scripts
+
+
+class Suite:
+    """A set of ctest entries in <build>/strata-ctest."""
+
+    def __init__(self, build):
+        self.dir = os.path.join(build, 'strata-ctest')
+        self.entries = {}   # entry -> (binary, retry, weight)
+        self.lines = []
+        os.makedirs(self.dir, exist_ok=True)
+
+    def add(self, binary, command, numbers, retry):
+        shards = int(numbers.get('shards', 1))
+        factor = float(os.environ.get('STRATA_TIMEOUT_FACTOR', '1'))
+        timeout = numbers.get('timeout', DEFAULT_TIMEOUT) * factor
+        weight = numbers.get('weight', 1) / shards
+        for i in range(shards):
+            entry = binary if shards == 1 else f'{binary}.{i + 1}of{shards}'
+            env = {} if shards == 1 else {'GTEST_TOTAL_SHARDS': str(shards), 'GTEST_SHARD_INDEX': str(i)}
+            spec = os.path.join(self.dir, entry + '.json')
+            with open(spec, 'w', encoding='utf-8') as f:
+                json.dump({'entry': entry, 'binary': binary, 'command': command, 'env': env, 'timeout': timeout,
+                           'tmp': os.path.join(self.dir, 'tmp', entry)}, f)
+            result = spec[:-len('.json')] + '.result'
+            if os.path.exists(result):
+                os.unlink(result)
+            self.entries[entry] = (binary, retry, weight)
+            words = ' '.join(f'"{w}"' for w in (sys.executable, os.path.join(HERE, 'run_tests.py'), 'one', spec))
+            # The runner stops the test at its timeout; ctest's own is the net below it.
+            self.lines.append(f'add_test("{entry}" {words})\n'
+                              f'set_tests_properties("{entry}" PROPERTIES TIMEOUT {timeout + 60:.0f} '
+                              f'COST {weight:.0f})\n')
+
+    def ctest(self, entries, jobs):
+        with open(os.path.join(self.dir, 'CTestTestfile.cmake'), 'w', encoding='utf-8') as f:
+            f.writelines(line for entry, line in zip(self.entries, self.lines) if entry in entries)
+        # ctest remembers durations across runs; it must not mix them up with other sets of entries.
+        shutil.rmtree(os.path.join(self.dir, 'Testing'), ignore_errors=True)
+        return subprocess.run(['ctest', '--test-dir', self.dir, '-j', str(jobs), '--output-on-failure',
+                               '--test-output-size-failed', '200000']).returncode
+
+    def results(self):
+        out = {}
+        for entry, (binary, _, _) in self.entries.items():
+            path = os.path.join(self.dir, entry + '.result')
+            if os.path.exists(path):
+                with open(path, encoding='utf-8') as f:
+                    out[entry] = json.load(f)
+            else:
+                out[entry] = {'entry': entry, 'binary': binary, 'code': 1, 'timeout': False, 'seconds': 0,
+                              'passed': 0, 'failed': ['(no result)'], 'note': 'it wrote no result'}
+        return out
+
+    def run(self, jobs, retries):
+        """Runs all entries; returns {entry: result}. A result that took a second run says so in `flaky`."""
+        self.ctest(set(self.entries), jobs)
+        results, first = self.results(), {}
+        for _ in range(retries):
+            again = {e for e, r in results.items() if r['failed'] and self.entries[e][1]}
+            if not again:
+                break
+            if len(again) > 10:
+                print(f'{len(again)} entries failed: too many to be a matter of timing; not run again')
+                break
+            print(f'\nrunning again, alone: {" ".join(sorted(again))}', flush=True)
+            for e in again:
+                first.setdefault(e, results[e]['failed'])
+            self.ctest(again, 1)
+            results = self.results()
+        for e, failed in first.items():
+            results[e]['flaky'] = failed
+        shutil.rmtree(os.path.join(self.dir, 'tmp'), ignore_errors=True)
+        return results
+
+
+def ninja(build, targets, jobs, keep_going=False):
+    env = dict(os.environ)
+    env.setdefault('CCACHE_BASEDIR', ROOT)
+    env.setdefault('CCACHE_NOHASHDIR', '1')
+    command = ['ninja', '-C', build, '-j', str(jobs)] + (['-k', '0'] if keep_going else []) + targets
+    return subprocess.run(command, env=env).returncode
+
+
+def finish(results):
+    """Prints what failed and the summary line; returns the exit code."""
+    passed = sum(r['passed'] for r in results)
+    failed = sum(len(r['failed']) for r in results)
+    print()
+    for r in results:
+        if r['failed']:
+            print(f"FAILED  {r['entry']}: {' '.join(r['failed'])}" + (f" ({r['note']})" if r['note'] else ''))
+        elif r.get('flaky'):
+            print(f"FLAKY   {r['entry']}: failed at first, passed alone: {' '.join(r['flaky'])}")
+    bad = sum(1 for r in results if r['failed'])
+    print(f'{len(results)} test programs and shards, {bad} of them failed')
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed or not results else 0
+
+
+# --- check ----------------------------------------------------------------------------------------
+
+def check(args):
+    build = os.path.join(ROOT, 'build', 'debug')
+    listed, numbers = read_list()
+    unknown = sorted(set(listed) - set(upstream_tests()))
+    if unknown:
+        raise SystemExit(f'{LIST}: upstream has no {" ".join(unknown)}')
+    ours = [os.path.basename(p)[:-len('.cc')] for p in overlay_sources.find(ROOT)['TEST_MAIN']]
+    scripts = own_scripts(build)
+    if args.names:
+        known = set(listed) | set(ours) | {n for n, _ in scripts} | set(upstream_tests())
+        wrong = [n for n in args.names if n not in known]
+        if wrong:
+            raise SystemExit(f'no such test: {" ".join(wrong)}')
+        listed = [n for n in upstream_tests() if n in args.names]
+        ours = [n for n in ours if n in args.names]
+        scripts = [(n, c) for n, c in scripts if n in args.names]
+    if args.command == 'list':
+        print('\n'.join([n for n, _ in scripts] + ours + listed))
+        return 0
+    targets = ours + listed
+    if any(n == 'install_test' for n, _ in scripts):
+        targets = ['rocksdb-shared'] + targets
+    if targets and ninja(build, targets, args.jobs):
+        print('the build failed', file=sys.stderr)
+        return 1
+    suite = Suite(build)
+    for name, command in scripts:
+        suite.add(name, command, {'weight': 60, 'timeout': 1800}, False)
+    for name in ours:
+        suite.add(name, [os.path.join(build, name)], {'weight': 30, 'timeout': 1800, **numbers.get(name, {})}, False)
+    for name in listed:
+        suite.add(name, [os.path.join(build, name)], numbers.get(name, {}), True)
+    return finish(list(suite.run(args.jobs, args.retries).values()))
+
+
+# --- upstream -------------------------------------------------------------------------------------
+
+def fingerprint(path):
+    with open(path, 'rb') as f:
+        return hashlib.file_digest(f, 'sha256').hexdigest()[:16] if hasattr(hashlib, 'file_digest') \
+            else hashlib.sha256(f.read()).hexdigest()[:16]
+
+
+def write_tsv(path, rows, total):
+    with open(path + '.tmp', 'w', encoding='utf-8') as f:
+        f.write(f'# {len(rows)} of {total} binaries\n')
+        f.write('binary\tresult\tseconds\tpassed\tfailed\tfailing cases\n')
+        for name in sorted(rows):
+            r = rows[name]
+            f.write(f'{name}\t{r["result"]}\t{r["seconds"]:.0f}\t{r["passed"]}\t{len(r["failed"])}\t'
+                    f'{" ".join(r["failed"] or r["flaky"])}\n')
+    os.replace(path + '.tmp', path)
+
+
+def upstream(args):
+    build = os.path.join(ROOT, 'build', 'debug' if args.side == 'strata' else 'stock-debug')
+    tsv = os.path.join(ROOT, 'build', f'upstream-tests-{args.side}.tsv')
+    state_path = os.path.join(build, 'upstream-tests.json')
+    _, numbers = read_list()
+    names = upstream_tests()
+    total = len(names)
+    if args.names:
+        names = [n for n in names if n in args.names]
+    elif args.shard:
+        i, n = (int(x) for x in args.shard.split('/'))
+        if not 1 <= i <= n:
+            raise SystemExit('--shard I/N wants 1 <= I <= N')
+        # Long binaries are spread first, so that shards take about as long as each other.
+        order = sorted(names, key=lambda x: (-numbers.get(x, {}).get('weight', 1), x))
+        names = sorted(order[i - 1::n])
+    if ninja(build, ['rocksdb-shared', 'testutillib', 'testharness', 'gtest'], args.jobs):
+        return 1
+    lib = fingerprint(os.path.realpath(os.path.join(build, 'librocksdb.so')))
+    state = {}
+    if os.path.exists(state_path) and not args.fresh:
+        with open(state_path, encoding='utf-8') as f:
+            state = json.load(f)
+    if state.get('lib') != lib:
+        if state:
+            print('the library changed since the last run: starting over')
+        state = {'lib': lib, 'rows': {}}
+    rows = state['rows']
+    todo = [n for n in names if n not in rows or args.names]
+    todo.sort(key=lambda x: -numbers.get(x, {}).get('weight', 1))
+    if len(todo) < len(names):
+        print(f'{len(names) - len(todo)} of {len(names)} binaries are done already')
+    tidy = shutil.disk_usage(ROOT).free < LOW_DISK
+    results = []
+    for at in range(0, len(todo), CHUNK):
+        chunk = todo[at:at + CHUNK]
+        print(f'\n== binaries {at + 1} to {at + len(chunk)} of {len(todo)} ==', flush=True)
+        for name in chunk:  # a binary that does not build must not be an old one
+            if ninja_dirty_binary(build, name):
+                os.unlink(os.path.join(build, name))
+        ninja(build, chunk, args.jobs, keep_going=True)
+        suite = Suite(build)
+        for name in chunk:
+            if os.path.exists(os.path.join(build, name)):
+                suite.add(name, [os.path.join(build, name)], numbers.get(name, {}), True)
+            else:
+                rows[name] = {'result': 'not built', 'seconds': 0, 'passed': 0, 'failed': ['(build)'], 'flaky': []}
+        if suite.entries:
+            done = suite.run(args.jobs, args.retries)
+            results += list(done.values())
+            for name in {binary for binary, _, _ in suite.entries.values()}:
+                mine = [r for r in done.values() if r['binary'] == name]
+                failed = [c for r in mine for c in r['failed']]
+                flaky = [c for r in mine for c in r.get('flaky', [])]
+                kind = 'timeout' if any(r['timeout'] for r in mine) else 'failed' if failed else \
+                    'flaky' if flaky else 'passed'
+                rows[name] = {'result': kind, 'seconds': sum(r['seconds'] for r in mine),
+                              'passed': sum(r['passed'] for r in mine), 'failed': failed, 'flaky': flaky}
+        with open(state_path + '.tmp', 'w', encoding='utf-8') as f:
+            json.dump(state, f)
+        os.replace(state_path + '.tmp', state_path)
+        write_tsv(tsv, rows, total)
+        if tidy:
+            for name in chunk:
+                if os.path.exists(os.path.join(build, name)):
+                    os.unlink(os.path.join(build, name))
+    write_tsv(tsv, rows, total)
+    print(f'\nresults: {os.path.relpath(tsv, ROOT)}')
+    return finish([{'entry': n, 'note': rows[n]['result'], **rows[n]} for n in names if n in rows])
+
+
+def ninja_dirty_binary(build, name):
+    """Whether a binary is there but out of date (as far as ninja knows)."""
+    if not os.path.exists(os.path.join(build, name)):
+        return False
+    dry = subprocess.run(['ninja', '-C', build, '-n', name], capture_output=True, text=True)
+    return 'no work to do' not in dry.stdout
+
+
+def main(argv):
+    if argv[:1] == ['one']:
+        return run_one(argv[1])
+    if not argv or argv[0] in ('-h', '--help', 'help'):
+        print(__doc__)
+        return 2
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument('command', choices=['check', 'upstream', 'list'])
+    parser.add_argument('names', nargs='*')
+    parser.add_argument('--side', choices=['strata', 'stock'], default='strata')
+    parser.add_argument('--shard')
+    parser.add_argument('--fresh', action='store_true')
+    parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument('--retries', type=int, default=1)
+    args = parser.parse_args(argv)
+    sys.stdout.reconfigure(line_buffering=True)
+    return upstream(args) if args.command == 'upstream' else check(args)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

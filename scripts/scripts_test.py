@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Tests of the scripts beside this file."""
+import contextlib
+import io
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import demo  # noqa: E402
+import overlay_sources  # noqa: E402
+import run_tests  # noqa: E402
+
+
+class Temporary(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='scripts-')
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def write(self, path, text='', mode=0o644):
+        path = os.path.join(self.dir, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+        os.chmod(path, mode)
+        return path
+
+
+class OverlaySources(Temporary):
+    def test_kinds(self):
+        for path, kind in {
+            'db/blob/address_map.cc': 'LIB',
+            'db/blob/address_map_test.cc': 'TEST_MAIN',
+            'db_stress_tool/layout_test.cc': 'TEST_MAIN',
+            'test_util/history.cc': 'TEST_LIB',
+            'db/history_test_util.cc': 'TEST_LIB',
+            'tools/db_bench_paths.cc': 'BENCH',
+            'tools/bench/host.cc': 'BENCH',
+            'tools/ldb_paths.cc': 'LIB',
+            'tools/sst_dump_delta.cc': 'LIB',
+            'db_stress_tool/layout.cc': 'STRESS',
+        }.items():
+            self.assertEqual(overlay_sources.kind_of(path), kind, path)
+
+    def test_no_rule_is_an_error(self):
+        for path in ('tools/thing.cc', 'include/rocksdb/x.cc', 'util/x_bench.cc', 'db/x_fuzzer.cc'):
+            with self.assertRaises(overlay_sources.Misplaced, msg=path):
+                overlay_sources.kind_of(path)
+
+    def test_find(self):
+        for path in ('db/b.cc', 'db/a.cc', 'db/a_test.cc', 'db/a.h', 'db/.hidden.cc', 'fuzz/a_fuzzer.cc',
+                     'build/src/db/c.cc', 'docs/d.cc'):
+            self.write(path)
+        found = overlay_sources.find(self.dir)
+        self.assertEqual(found['LIB'], ['db/a.cc', 'db/b.cc'])
+        self.assertEqual(found['TEST_MAIN'], ['db/a_test.cc'])
+        self.assertEqual(overlay_sources.parse(overlay_sources.render(found)), found)
+        self.write('util/a_test.cc')
+        with self.assertRaises(overlay_sources.Misplaced):  # two binaries of one name
+            overlay_sources.find(self.dir)
+
+    def test_a_forgotten_file_is_an_error(self):
+        self.write('db/a.cc')
+        os.makedirs(os.path.join(self.dir, 'cmake'))
+
+        def run(mode):
+            shutil.copytree(HERE, os.path.join(self.dir, 'scripts'), dirs_exist_ok=True)
+            return subprocess.run([sys.executable, os.path.join(self.dir, 'scripts', 'overlay_sources.py'), mode],
+                                  capture_output=True, text=True)
+        self.assertEqual(run('--write').returncode, 0)
+        self.assertEqual(run('--check').returncode, 0)
+        self.write('db/b.cc')
+        check = run('--check')
+        self.assertEqual(check.returncode, 1)
+        self.assertIn('+ db/b.cc', check.stdout)
+        os.unlink(os.path.join(self.dir, 'db/a.cc'))
+        self.assertIn('- db/a.cc', run('--check').stdout)
+        self.assertEqual(run('--write').returncode, 0)
+        self.assertEqual(run('--check').returncode, 0)
+
+    @unittest.skipUnless(shutil.which('make'), 'needs make')
+    def test_make_reads_the_list(self):
+        found = {kind: [] for kind in overlay_sources.KINDS}
+        found['LIB'] = ['db/a.cc', 'db/b.cc']
+        self.write('list.mk', overlay_sources.render(found))
+        self.write('Makefile', 'LIB_SOURCES = x.cc \\\n\ninclude list.mk\nall:\n\t@echo "[$(strip $(LIB_SOURCES))]"\n')
+        out = subprocess.run(['make', '-s', '-C', self.dir], capture_output=True, text=True,
+                             env={k: v for k, v in os.environ.items() if k not in ('MAKEFLAGS', 'MAKELEVEL')})
+        self.assertIn('[x.cc db/a.cc db/b.cc]', out.stdout)
+
+
+class RunTests(Temporary):
+    def binary(self, name, body):
+        return [self.write(f'bin/{name}', '#!/bin/sh\n' + body, 0o755)]
+
+    def suite(self, tests, retries=0):
+        """Runs {name: (shell text, numbers, retry)} as a suite; returns ({entry: result}, what was printed)."""
+        suite = run_tests.Suite(self.dir)
+        for name, (body, numbers, retry) in tests.items():
+            suite.add(name, self.binary(name, body), numbers, retry)
+        # ctest writes to the real stdout.
+        results, out = {}, io.StringIO()
+        with contextlib.redirect_stdout(out), open(os.path.join(self.dir, 'out'), 'wb') as f:
+            keep = os.dup(1)
+            os.dup2(f.fileno(), 1)
+            try:
+                results = suite.run(4, retries)
+            finally:
+                os.dup2(keep, 1)
+                os.close(keep)
+        with open(os.path.join(self.dir, 'out'), encoding='utf-8') as f:
+            return results, out.getvalue() + f.read()
+
+    XML = '''cat > "${GTEST_OUTPUT#xml:}" <<END
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuites><testsuite name="S">
+<testcase name="A" status="run" time="0" classname="S" />
+<testcase name="B" status="run" time="0" classname="S">%s</testcase>
+<testcase name="DISABLED_C" status="notrun" time="0" classname="S" />
+</testsuite></testsuites>
+END
+'''
+
+    def test_results(self):
+        results, out = self.suite({
+            'good': (self.XML % '', {}, False),
+            'bad': (self.XML % '<failure message="x"/>' +
+                    'echo "[ RUN      ] S.B"; echo the reason; echo "[  FAILED  ] S.B (0 ms)"; exit 1', {}, False),
+            'crash': ('echo "[ RUN      ] S.A"; echo "[       OK ] S.A (0 ms)"; echo "[ RUN      ] S.B"; kill -SEGV $$',
+                      {}, False),
+            'slow': ('echo "[ RUN      ] S.Slow"; sleep 60', {'timeout': 1}, False),
+            'plain': ('true', {}, False),
+            'plainbad': ('exit 3', {}, False),
+            'leaky': (self.XML % '' + 'exit 1', {}, False),
+            'python': ('echo "Ran 7 tests in 0.1s"', {}, False),
+        })
+        self.assertEqual({e: (r['passed'], r['failed']) for e, r in results.items()}, {
+            'good': (2, []), 'bad': (1, ['S.B']), 'crash': (1, ['S.B']), 'slow': (0, ['S.Slow']),
+            'plain': (1, []), 'plainbad': (0, ['(exit)']), 'leaky': (2, ['(exit)']), 'python': (7, [])})
+        self.assertTrue(results['slow']['timeout'])
+        self.assertIn('SIGSEGV', results['crash']['note'])
+        self.assertIn('the reason', out)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, 'strata-ctest', 'tmp')))
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            self.assertEqual(run_tests.finish(list(results.values())), 1)
+        self.assertEqual(text.getvalue().strip().split('\n')[-1], '14 passed, 5 failed')
+
+    def test_private_directories_and_shards(self):
+        results, _ = self.suite({'t': ('test "$TEST_TMPDIR" = "$PWD" && test -z "$(ls)" && touch x && '
+                                       'test "$GTEST_TOTAL_SHARDS" = 3 && test -n "$GTEST_SHARD_INDEX"',
+                                       {'shards': 3}, False)})
+        self.assertEqual(sorted(results), ['t.1of3', 't.2of3', 't.3of3'])
+        self.assertEqual([r['failed'] for r in results.values()], [[]] * 3)
+
+    def test_left_over_processes_are_killed(self):
+        marker = os.path.join(self.dir, 'alive')
+        results, _ = self.suite({'t': (f'(sleep 3; touch {marker}) & exit 0', {}, False)})
+        self.assertEqual(results['t']['failed'], [])
+        time.sleep(4)
+        self.assertFalse(os.path.exists(marker))
+
+    def test_retry(self):
+        flag = os.path.join(self.dir, 'flag')
+        once = f'if [ -e {flag}.$0 ]; then exit 0; fi; mkdir -p $(dirname {flag}.$0); touch {flag}.$0; exit 1'
+        results, out = self.suite({'flaky': (once, {}, True), 'ours': (once, {}, False), 'bad': ('exit 1', {}, True)},
+                                  retries=1)
+        self.assertEqual({e: bool(r['failed']) for e, r in results.items()}, {'flaky': False, 'ours': True, 'bad': True})
+        self.assertEqual(results['flaky']['flaky'], ['(exit)'])
+        self.assertIn('running again', out)
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            self.assertEqual(run_tests.finish([results['flaky']]), 0)
+        self.assertIn('FLAKY', text.getvalue())
+
+    def test_nothing_run_is_a_failure(self):
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(run_tests.finish([]), 1)
+
+    def test_list(self):
+        listed, numbers = run_tests.read_list()
+        upstream = run_tests.upstream_tests()
+        self.assertEqual(len(listed), len(set(listed)))
+        self.assertLessEqual(set(numbers), set(upstream))
+        self.assertIn('c_test', upstream)
+        self.assertGreater(len(upstream), 200)
+        for values in numbers.values():
+            self.assertLessEqual(set(values), {'shards', 'timeout', 'weight'})
+
+
+class Demo(Temporary):
+    # Stands in for db_bench: writes files of the sizes the layout asks for.
+    FAKE = '''
+import os, sys
+flags = dict(a[2:].split('=', 1) for a in sys.argv[1:])
+paths = flags['cf_paths'].split(',')
+vertical = flags['level_sst_path_ids'] == '0'
+sst, blob = (0, 1) if vertical else (1, 1)
+def put(i, name, n):
+    with open(os.path.join(paths[i], name), 'wb') as f:
+        f.truncate(n)
+data = int(flags['num']) * 1000
+put(sst, '1.sst', data // 40)
+put(int(os.environ.get('BLOB_PATH', blob)), '2.blob', data)
+if 'readrandom' in flags['benchmarks']:
+    print('readrandom   :  1.0 micros/op 1 ops/sec; (%s of 100 found)' % os.environ.get('FOUND', '100'))
+'''
+
+    def run_demo(self, **env):
+        fake = self.write('db_bench', f'#!{sys.executable}\n{self.FAKE}', 0o755)
+        run = subprocess.run([sys.executable, os.path.join(HERE, 'demo.py'), fake, '--num', '1000', '--dir',
+                              os.path.join(self.dir, 'demo')], capture_output=True, text=True,
+                             env={**os.environ, **env})
+        return run.returncode, run.stdout + run.stderr
+
+    def test_pass(self):
+        code, out = self.run_demo()
+        self.assertEqual(code, 0, out)
+        self.assertIn('on path 1: 97.6%', out)
+        self.assertIn('on path 1: 100.0%', out)
+
+    def test_values_on_the_wrong_path(self):
+        code, out = self.run_demo(BLOB_PATH='0')
+        self.assertEqual(code, 1, out)
+        self.assertIn('vertical: 0.0% on path 1', out)
+
+    def test_lost_keys(self):
+        code, out = self.run_demo(FOUND='99')
+        self.assertEqual(code, 1, out)
+        self.assertIn('99 of 100 keys found', out)
+
+    def test_db_bench_fails(self):
+        fake = self.write('db_bench', '#!/bin/sh\necho no such flag; exit 1\n', 0o755)
+        run = subprocess.run([sys.executable, os.path.join(HERE, 'demo.py'), fake, '--num', '1000', '--dir',
+                              os.path.join(self.dir, 'demo')], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('no such flag', run.stdout)
+
+    def test_sizes_keep_their_proportions(self):
+        for num in (60000, 500000):
+            f = demo.flags(num, demo.LAYOUTS[1], {'db': 'd', 0: 'a', 1: 'b'}, 2)
+            self.assertLess(f['write_buffer_size'] * f['level0_file_num_compaction_trigger'], num * 1000 * 0.05)
+            self.assertLessEqual(f['target_file_size_base'], f['max_bytes_for_level_base'])
+
+
+class Shell(Temporary):
+    def test_scripts_are_executable(self):
+        for name in os.listdir(HERE):
+            if name.endswith(('.sh', '.py')):
+                self.assertTrue(os.stat(os.path.join(HERE, name)).st_mode & stat.S_IXUSR, name)
+
+    def deps(self, tools, **env):
+        """install-deps.sh with only `tools` (name -> script) beside a few of the system's on PATH."""
+        d = os.path.join(self.dir, 'path')
+        shutil.rmtree(d, ignore_errors=True)
+        for name in ('sh', 'sed', 'echo', 'printf', 'id', 'env', 'cat'):
+            path = shutil.which(name)
+            if path:
+                os.makedirs(d, exist_ok=True)
+                os.symlink(path, os.path.join(d, name))
+        for name, body in tools.items():
+            if os.path.lexists(os.path.join(d, name)):
+                os.unlink(os.path.join(d, name))
+            self.write(os.path.join('path', name), '#!/bin/sh\n' + body, 0o755)
+        run = subprocess.run([os.path.join(HERE, 'install-deps.sh')], capture_output=True, text=True,
+                             env={'PATH': d, 'HOME': self.dir, **env})
+        return run.returncode, run.stdout + run.stderr
+
+    def test_as_root(self):
+        log = os.path.join(self.dir, 'log')
+        code, out = self.deps({'id': 'echo 0', 'apt-get': f'echo "$@" >> {log}'})
+        self.assertEqual(code, 0, out)
+        with open(log, encoding='utf-8') as f:
+            text = f.read()
+        self.assertIn('update', text)
+        for package in ('g++', 'cmake', 'ninja-build', 'ccache', 'mold'):
+            self.assertIn(package, text.split())
+
+    def test_as_nobody(self):
+        code, out = self.deps({'id': 'echo 1000', 'apt-get': 'exit 9'})
+        self.assertEqual(code, 1)
+        self.assertIn('apt-get install -y --no-install-recommends ', out)
+        self.assertIn('as root', out)
+
+    def test_through_sudo(self):
+        log = os.path.join(self.dir, 'log')
+        code, out = self.deps({'id': 'echo 1000', 'apt-get': f'echo "$@" >> {log}',
+                               'sudo': 'test "$1" = -n && shift && "$@"'})
+        self.assertEqual(code, 0, out)
+        self.assertTrue(os.path.exists(log))
+
+    def test_cargo(self):
+        ok = {'id': 'echo 1000', 'apt-get': 'exit 9'}
+        _, out = self.deps({**ok, 'cargo': 'echo "cargo 1.82.0 (x)"'})
+        self.assertNotIn('cargo', out)
+        if not os.path.exists('/usr/bin/cargo'):  # which would do in its place
+            for old in ('echo "cargo 1.81.0 (x)"', 'exit 1'):
+                _, out = self.deps({**ok, 'cargo': old})
+                self.assertIn(' cargo-web', out)
+            _, out = self.deps(ok)
+            self.assertIn(' cargo-web', out)
+        _, out = self.deps(ok, STRATA_UPSTREAM='/somewhere')
+        self.assertNotIn('cargo', out)
+
+    def test_switched_off(self):
+        self.assertEqual(self.deps({}, STRATA_DEPS='0'), (0, ''))
+
+
+if __name__ == '__main__':
+    unittest.main()
