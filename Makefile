@@ -97,15 +97,15 @@ install: build/release/build.ninja
 # --- tests and the demonstration ---------------------------------------------
 
 check: build/debug/build.ninja
-	@scripts/run_tests.py check --jobs $(JOBS) $(TESTS)
+	@scripts/run_tests.py check $(TESTS) --jobs $(JOBS)
 
 ifeq ($(SIDE),stock)
 check-upstream: build/stock-debug/build.ninja
 else
 check-upstream: build/debug/build.ninja
 endif
-	@scripts/run_tests.py upstream --jobs $(JOBS) --side $(SIDE) \
-	  $(if $(SHARD),--shard $(SHARD)) $(if $(FRESH),--fresh) $(TESTS)
+	@scripts/run_tests.py upstream $(TESTS) --jobs $(JOBS) --side $(SIDE) \
+	  $(if $(SHARD),--shard $(SHARD)) $(if $(FRESH),--fresh)
 
 demo: db_bench
 	@$(PYTHON) scripts/demo.py build/release/db_bench $(if $(DEMO_NUM),--num $(DEMO_NUM)) \

@@ -5,14 +5,44 @@
 # read by cmake/strata.cmake and included by src.mk.
 
 STRATA_LIB = \
+  db/blob/blob_file_path_registry.cc \
+  db/blob/blob_relocation.cc \
+  db/compaction/blob_placement.cc \
+  db/compaction/misplaced_files.cc \
+  db/path_check.cc \
+  db/path_layout.cc \
+  db/path_stats.cc \
+  db/path_sync.cc \
+  db/repair_paths.cc \
+  file/path_read_stats.cc \
+  options/path_options.cc \
+  tools/ldb_path_flags.cc \
+  util/path_list.cc \
+  utilities/checkpoint/checkpoint_paths.cc \
 
 STRATA_TEST_LIB = \
+  db/path_test_util.cc \
 
 STRATA_TEST_MAIN = \
+  db/blob/blob_file_path_registry_test.cc \
+  db/blob/blob_file_path_test.cc \
+  db/blob/blob_relocation_test.cc \
+  db/blob/db_blob_path_test.cc \
+  db/c_strata_test.cc \
+  db/compaction/path_compaction_test.cc \
+  db/path_durability_test.cc \
+  db/path_layout_test.cc \
+  db/path_placement_test.cc \
+  db/path_stats_test.cc \
+  db/path_sync_test.cc \
+  db/repair_paths_test.cc \
+  options/path_options_test.cc \
+  util/path_list_test.cc \
 
 STRATA_BENCH = \
 
 STRATA_STRESS = \
+  db_stress_tool/db_stress_path_flags.cc \
 
 LIB_SOURCES += $(STRATA_LIB)
 TEST_LIB_SOURCES += $(STRATA_TEST_LIB)

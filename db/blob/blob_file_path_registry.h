@@ -1,0 +1,59 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "port/port.h"
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Which of a column family's cf_paths each of its blob files lies on. A blob
+// reference names a file by number alone, and its reader cannot always ask a
+// Version: blob direct write reads files that no Version knows yet.
+//
+// Files on path 0 are not stored, so that a database whose blob files are all
+// there pays nothing.
+//
+// Users count: a file is known until each Register() had its Unregister(). The
+// direct-write manager and the metadata object of a Version own the same file
+// for overlapping times, and a Version that recovery tries and drops must not
+// make the file's other owner forget it.
+//
+// Thread-safe.
+class BlobFilePathRegistry {
+ public:
+  BlobFilePathRegistry() = default;
+  BlobFilePathRegistry(const BlobFilePathRegistry&) = delete;
+  BlobFilePathRegistry& operator=(const BlobFilePathRegistry&) = delete;
+
+  // To be called before a reader can come across the file's number.
+  void Register(uint64_t blob_file_number, uint32_t path_id);
+
+  // No effect on a file that is not known, i.e. one on path 0.
+  void Unregister(uint64_t blob_file_number);
+
+  // 0 if the file is not known.
+  uint32_t PathId(uint64_t blob_file_number) const;
+
+  // Number of known files.
+  size_t size() const { return size_.load(std::memory_order_acquire); }
+
+ private:
+  struct Entry {
+    uint32_t path_id = 0;
+    uint32_t users = 0;
+  };
+
+  mutable port::Mutex mutex_;
+  std::unordered_map<uint64_t, Entry> entries_;
+  // entries_.size(), readable without mutex_.
+  std::atomic<size_t> size_{0};
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,102 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include <string>
+#include <vector>
+
+#include "port/stack_trace.h"
+#include "rocksdb/c.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class CStrataTest : public testing::Test {
+ protected:
+  CStrataTest() : options_(rocksdb_options_create()) {
+    paths_[0] = rocksdb_dbpath_create("/fast", 5);
+    paths_[1] = rocksdb_dbpath_create("/slow", 7);
+  }
+  ~CStrataTest() override {
+    rocksdb_dbpath_destroy(paths_[0]);
+    rocksdb_dbpath_destroy(paths_[1]);
+    rocksdb_options_destroy(options_);
+  }
+
+  const rocksdb_dbpath_t** Paths() {
+    return const_cast<const rocksdb_dbpath_t**>(paths_);
+  }
+
+  std::string Path(size_t i, uint64_t* target_size) {
+    char* path = rocksdb_options_get_cf_path(options_, i, target_size);
+    const std::string result = path == nullptr ? "(null)" : path;
+    rocksdb_free(path);
+    return result;
+  }
+
+  rocksdb_options_t* options_;
+  rocksdb_dbpath_t* paths_[2];
+};
+
+TEST_F(CStrataTest, Layout) {
+  EXPECT_EQ(rocksdb_options_get_level_sst_path_ids(options_, nullptr, 0), 0);
+  const uint32_t sst[] = {0, 1, 2};
+  const uint32_t blob[] = {3};
+  rocksdb_options_set_level_sst_path_ids(options_, sst, 3);
+  rocksdb_options_set_level_blob_path_ids(options_, blob, 1);
+
+  uint32_t ids[4] = {9, 9, 9, 9};
+  EXPECT_EQ(rocksdb_options_get_level_sst_path_ids(options_, ids, 2), 3);
+  EXPECT_EQ(ids[0], 0);
+  EXPECT_EQ(ids[1], 1);
+  EXPECT_EQ(ids[2], 9);  // beyond max_ids
+  EXPECT_EQ(rocksdb_options_get_level_sst_path_ids(options_, ids, 4), 3);
+  EXPECT_EQ(ids[2], 2);
+  EXPECT_EQ(ids[3], 9);
+  EXPECT_EQ(rocksdb_options_get_level_blob_path_ids(options_, ids, 4), 1);
+  EXPECT_EQ(ids[0], 3);
+
+  rocksdb_options_set_level_sst_path_ids(options_, nullptr, 0);
+  EXPECT_EQ(rocksdb_options_get_level_sst_path_ids(options_, ids, 4), 0);
+  EXPECT_EQ(rocksdb_options_get_level_blob_path_ids(options_, ids, 4), 1);
+}
+
+TEST_F(CStrataTest, CfPaths) {
+  EXPECT_EQ(rocksdb_options_get_num_cf_paths(options_), 0);
+  EXPECT_EQ(rocksdb_options_get_cf_path(options_, 0, nullptr), nullptr);
+  rocksdb_options_set_cf_paths(options_, Paths(), 2);
+  ASSERT_EQ(rocksdb_options_get_num_cf_paths(options_), 2);
+  uint64_t target_size = 0;
+  EXPECT_EQ(Path(0, nullptr), "/fast");
+  EXPECT_EQ(Path(1, &target_size), "/slow");
+  EXPECT_EQ(target_size, 7);
+  EXPECT_EQ(rocksdb_options_get_cf_path(options_, 2, nullptr), nullptr);
+}
+
+TEST_F(CStrataTest, OverrideCfPaths) {
+  rocksdb_options_t* plain = rocksdb_options_create();
+  rocksdb_options_t* families[] = {plain, options_};
+  const uint32_t ids[] = {0, 1};
+  rocksdb_options_set_level_sst_path_ids(options_, ids, 2);
+
+  char* error = nullptr;
+  rocksdb_options_override_cf_paths(2, families, Paths(), 1, &error);
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(std::string(error).find("level_sst_path_ids"), std::string::npos);
+  rocksdb_free(error);
+  EXPECT_EQ(rocksdb_options_get_num_cf_paths(options_), 0);
+
+  error = nullptr;
+  rocksdb_options_override_cf_paths(2, families, Paths(), 2, &error);
+  ASSERT_EQ(error, nullptr);
+  EXPECT_EQ(rocksdb_options_get_num_cf_paths(options_), 2);
+  EXPECT_EQ(rocksdb_options_get_num_cf_paths(plain), 0);
+  rocksdb_options_destroy(plain);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,57 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_check.h"
+
+#include "db/column_family.h"
+#include "db/path_layout.h"
+#include "file/filename.h"
+#include "rocksdb/file_system.h"
+#include "util/path_list.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
+                       bool is_blob, uint64_t number, uint32_t path_id) {
+  if (path_id < cf_paths.size()) {
+    return Status::OK();
+  }
+  const std::string fallback =
+      is_blob ? PathLayout::BlobFileName(cf_paths, number, path_id)
+              : TableFileName(cf_paths, number, path_id);
+  // Any other error is for the reader of the file to report.
+  if (!fs->FileExists(fallback, IOOptions(), nullptr).IsNotFound()) {
+    return Status::OK();
+  }
+  return Status::InvalidArgument(
+      std::string("The MANIFEST has ") + (is_blob ? "blob" : "table") +
+      " file #" + std::to_string(number) + " on path id " +
+      std::to_string(path_id) + ", but cf_paths (or db_paths) names only " +
+      std::to_string(cf_paths.size()) +
+      (cf_paths.size() == 1 ? " path" : " paths") +
+      ", and the file is not in the last one either: " + fallback);
+}
+
+const char CopyIntoOneDirectory::kRefusal[] =
+    "db_paths / cf_paths not supported for Checkpoint nor BackupEngine: ";
+
+thread_local bool CopyIntoOneDirectory::in_progress_ = false;
+
+Status CopyIntoOneDirectory::Check(ColumnFamilySet& families) {
+  if (!in_progress_) {
+    return Status::OK();
+  }
+  for (ColumnFamilyData* cfd : families) {
+    const std::vector<DbPath>& cf_paths = cfd->ioptions().cf_paths;
+    if (!cfd->IsDropped() && cf_paths.size() > 1 &&
+        PathLayout::IsSet(cfd->GetLatestMutableCFOptions())) {
+      return Status::NotSupported(
+          kRefusal + ("column family \"" + cfd->GetName()) +
+          "\" has level_sst_path_ids or level_blob_path_ids and the paths " +
+          PathListToString(cf_paths));
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,72 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "port/port.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "util/core_local.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Counts what is read from each of a column family's paths, SST files and blob
+// files apart. Exists only for a column family with more than one path; the
+// files' readers (RandomAccessFileReader) share its ownership, because an open
+// iterator may keep a reader longer than the column family keeps its counters.
+//
+// Thread-safe. Add() touches one cache line of the calling core.
+class PathReadStats {
+ public:
+  enum class FileKind : uint32_t { kSst = 0, kBlob = 1 };
+
+  // As many as a FileDescriptor can tell apart.
+  static constexpr uint32_t kMaxPaths = 4;
+
+  struct Counts {
+    uint64_t reads = 0;
+    uint64_t bytes = 0;
+  };
+
+  PathReadStats() = default;
+  PathReadStats(const PathReadStats&) = delete;
+  PathReadStats& operator=(const PathReadStats&) = delete;
+
+  // What a reader keeps: the place of its file's counters.
+  static uint32_t Slot(FileKind kind, uint32_t path_id) {
+    return static_cast<uint32_t>(kind) * kMaxPaths + path_id % kMaxPaths;
+  }
+
+  // One request that `bytes` bytes answered. A request that brought nothing (it
+  // failed, or lies behind the end) is not counted.
+  void Add(uint32_t slot, size_t bytes) {
+    if (bytes == 0) {
+      return;
+    }
+    Counter& counter = (*shards_.Access())[slot];
+    counter.reads.fetch_add(1, std::memory_order_relaxed);
+    counter.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  // Exact once no reader runs.
+  Counts Get(FileKind kind, uint32_t path_id) const;
+
+ private:
+  static constexpr size_t kSlots = size_t{2} * kMaxPaths;
+
+  struct Counter {
+    std::atomic<uint64_t> reads{0};
+    std::atomic<uint64_t> bytes{0};
+  };
+
+  struct ALIGN_AS(CACHE_LINE_SIZE) Shard : public std::array<Counter, kSlots> {
+  };
+
+  CoreLocalArray<Shard> shards_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,38 @@
+/*  Copyright (c) The Strata Authors
+    SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+    What Strata adds to the C API. Part of rocksdb/c.h, which includes it;
+    include that. The conventions are those of rocksdb/c.h. */
+
+#pragma once
+
+/* Per-level paths: see level_sst_path_ids and level_blob_path_ids in
+   rocksdb/advanced_options.h. The setters copy `ids`; num_ids == 0 removes the
+   layout. */
+
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_level_sst_path_ids(
+    rocksdb_options_t* opt, const uint32_t* ids, size_t num_ids);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_level_blob_path_ids(
+    rocksdb_options_t* opt, const uint32_t* ids, size_t num_ids);
+
+/* Copy at most max_ids ids to `ids` (which may be NULL if max_ids is 0) and
+   return how many there are. */
+extern ROCKSDB_LIBRARY_API size_t rocksdb_options_get_level_sst_path_ids(
+    const rocksdb_options_t* opt, uint32_t* ids, size_t max_ids);
+extern ROCKSDB_LIBRARY_API size_t rocksdb_options_get_level_blob_path_ids(
+    const rocksdb_options_t* opt, uint32_t* ids, size_t max_ids);
+
+/* What rocksdb_options_set_cf_paths() set. */
+extern ROCKSDB_LIBRARY_API size_t
+rocksdb_options_get_num_cf_paths(const rocksdb_options_t* opt);
+/* The directory and target size of path i. The string is the caller's, to be
+   given to rocksdb_free(). NULL if i is not a path. target_size may be NULL. */
+extern ROCKSDB_LIBRARY_API char* rocksdb_options_get_cf_path(
+    const rocksdb_options_t* opt, size_t i, uint64_t* target_size);
+
+/* For a DB whose directories have moved: replaces the cf_paths that
+   rocksdb_load_latest_options() returned in every column family that has a
+   layout; see rocksdb/utilities/cf_paths.h. */
+extern ROCKSDB_LIBRARY_API void rocksdb_options_override_cf_paths(
+    size_t num_column_families, rocksdb_options_t** column_family_options,
+    const rocksdb_dbpath_t** paths, size_t num_paths, char** errptr);

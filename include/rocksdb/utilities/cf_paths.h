@@ -1,0 +1,29 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// For a DB whose directories have moved. The OPTIONS file of a DB with
+// level_sst_path_ids or level_blob_path_ids keeps cf_paths as they were when it
+// was last open, and LoadLatestOptions() returns them. Replaces them by
+// `cf_paths` in every column family that has such a layout, before the
+// descriptors go to DB::Open(); other column families are left alone.
+//
+// Never open a *copy* of such a DB with the directories of the original: it
+// would delete files there that it does not know.
+//
+// InvalidArgument, without any change, if a layout names a path that is not in
+// `cf_paths`.
+Status OverrideCfPaths(const std::vector<DbPath>& cf_paths,
+                       std::vector<ColumnFamilyDescriptor>* cf_descs);
+
+}  // namespace ROCKSDB_NAMESPACE

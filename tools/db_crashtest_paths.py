@@ -1,0 +1,87 @@
+#  Copyright (c) The Strata Authors
+#  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Per-level paths in db_crashtest.py: which directories, which layout.
+
+The directories are those of the DB for as long as it lives, hence chosen once;
+each run of db_stress may have another layout over them.
+"""
+
+import random
+import shutil
+
+# How many directories beside that of the DB itself; 0: off.
+DEFAULT_PARAMS = {"per_level_paths": random.choice([0, 0, 1, 1, 2, 3])}
+
+_LAYOUTS = ["vertical", "horizontal", "mixed", "none"]
+
+
+def extra_paths(db, count=3):
+    return [f"{db}_path{i + 1}" for i in range(count)]
+
+
+def remove_extra_paths(db):
+    for path in extra_paths(db):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def choose(params, blob_params, blobs_allowed):
+    """Once per crash test, when the other presets have been chosen: the directories, and the number of
+    column families unless a preset needs a certain one."""
+    if not params.get("per_level_paths"):
+        return
+    if "column_families" not in params:
+        params["column_families"] = random.choice([1, 2, 3])
+    # A layout says most when there are blobs. What a preset or the command line has settled stays.
+    if blobs_allowed and "enable_blob_files" not in params and random.choice([0, 1, 1]):
+        for name, value in blob_params.items():
+            params.setdefault(name, value)
+
+
+def _random_ids(num_paths):
+    return ",".join(str(random.randrange(num_paths)) for _ in range(random.randint(1, 4)))
+
+
+def _layout(num_paths):
+    """(level_sst_path_ids, level_blob_path_ids)"""
+    last = str(num_paths - 1)
+    kind = random.choice(_LAYOUTS)
+    if kind == "vertical":
+        return "0", last
+    if kind == "horizontal":
+        ids = random.choice([f"0,{last}", f"0,0,{last}"])
+        return ids, ids
+    if kind == "mixed":
+        return (
+            random.choice(["", _random_ids(num_paths)]),
+            random.choice(["", _random_ids(num_paths)]),
+        )
+    return "", ""
+
+
+def finalize(params, is_remote_db):
+    """Once per run of db_stress, last: replaces per_level_paths by the flags of db_stress."""
+    extra = params.pop("per_level_paths", 0)
+    db = params.get("db", "")
+    if params.get("destroy_db_initially") and not is_remote_db:
+        remove_extra_paths(db)
+    # What follows from any of these is settled for the life of the DB.
+    if (
+        not extra
+        or not db
+        or is_remote_db
+        or params.get("compaction_style") == 2  # FIFO keeps to one path
+        or params.get("use_blob_db") == 1
+        or params.get("num_dbs", 1) > 1
+    ):
+        return
+    paths = [db] + extra_paths(db, extra)
+    # The size counts while there is no layout: files then spill over to the next path.
+    params["cf_paths"] = ",".join(
+        path + random.choice([":4m", ":64m", ""]) for path in paths[:-1]
+    ) + "," + paths[-1]
+    params["level_sst_path_ids"], params["level_blob_path_ids"] = _layout(len(paths))
+    # Not supported with several paths.
+    params["checkpoint_one_in"] = 0
+    params["backup_one_in"] = 0
+    params["remote_compaction_worker_threads"] = 0
+    params["allow_resumption_one_in"] = 0

@@ -1,0 +1,21 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DB;
+struct LiveFileStorageInfo;
+
+// May `files`, the live files of `db`, be copied into one directory? They may
+// if they come from one, WALs aside; else NotSupported, naming a column family
+// that has files elsewhere. See also CopyIntoOneDirectory.
+Status CheckOneDirectory(DB* db, const std::vector<LiveFileStorageInfo>& files);
+
+}  // namespace ROCKSDB_NAMESPACE
