@@ -21,6 +21,10 @@ STRATA_LIB = \
   utilities/checkpoint/checkpoint_paths.cc \
 
 STRATA_TEST_LIB = \
+  db/history_fault_fs_test_util.cc \
+  db/history_model_test_util.cc \
+  db/history_runner_test_util.cc \
+  db/history_script_test_util.cc \
   db/path_test_util.cc \
 
 STRATA_TEST_MAIN = \
@@ -30,6 +34,7 @@ STRATA_TEST_MAIN = \
   db/blob/db_blob_path_test.cc \
   db/c_strata_test.cc \
   db/compaction/path_compaction_test.cc \
+  db/history_script_test.cc \
   db/path_durability_test.cc \
   db/path_layout_test.cc \
   db/path_placement_test.cc \
