@@ -344,13 +344,13 @@ const std::map<std::string, HistoryRunner::Step>& HistoryRunner::Steps() {
       {"family",
        {&R::DoFamily, false, true,
         "family create NAME [option=value...] | family drop NAME"}},
-      {"put", {&R::DoPut, false, true, "put KEY VALUE [sync]"}},
-      {"merge", {&R::DoMerge, false, true, "merge KEY OPERAND [sync]"}},
-      {"del", {&R::DoDelete, false, true, "del KEY [sync]"}},
-      {"singledel", {&R::DoSingleDelete, false, true, "singledel KEY [sync]"}},
-      {"delrange", {&R::DoDeleteRange, false, true, "delrange FROM TO [sync]"}},
+      {"put", {&R::DoWrite, false, true, "put KEY VALUE [sync]"}},
+      {"merge", {&R::DoWrite, false, true, "merge KEY OPERAND [sync]"}},
+      {"del", {&R::DoWrite, false, true, "del KEY [sync]"}},
+      {"singledel", {&R::DoWrite, false, true, "singledel KEY [sync]"}},
+      {"delrange", {&R::DoWrite, false, true, "delrange FROM TO [sync]"}},
       {"entity",
-       {&R::DoEntity, false, true, "entity KEY COLUMN=VALUE... [sync]"}},
+       {&R::DoWrite, false, true, "entity KEY COLUMN=VALUE... [sync]"}},
       {"batch", {&R::DoBatch, false, true, "batch WRITE ; WRITE... [sync]"}},
       {"fill", {&R::DoFill, false, true, "fill PREFIX FIRST LAST VALUE"}},
       {"syncwal", {&R::DoSyncWal, false, true, "syncwal"}},
@@ -918,34 +918,11 @@ void HistoryRunner::RunWrite(Context& c, const Words& all_words) {
   Commit(c, s, std::move(write), write_options.sync);
 }
 
-void HistoryRunner::DoPut(Context& c) {
-  c.args.insert(c.args.begin(), "put");
-  RunWrite(c, c.args);
-}
-
-void HistoryRunner::DoMerge(Context& c) {
-  c.args.insert(c.args.begin(), "merge");
-  RunWrite(c, c.args);
-}
-
-void HistoryRunner::DoDelete(Context& c) {
-  c.args.insert(c.args.begin(), "del");
-  RunWrite(c, c.args);
-}
-
-void HistoryRunner::DoSingleDelete(Context& c) {
-  c.args.insert(c.args.begin(), "singledel");
-  RunWrite(c, c.args);
-}
-
-void HistoryRunner::DoDeleteRange(Context& c) {
-  c.args.insert(c.args.begin(), "delrange");
-  RunWrite(c, c.args);
-}
-
-void HistoryRunner::DoEntity(Context& c) {
-  c.args.insert(c.args.begin(), "entity");
-  RunWrite(c, c.args);
+void HistoryRunner::DoWrite(Context& c) {
+  // With the command's name, which stands before its arguments.
+  const Words& words = c.command->words;
+  RunWrite(c, Words(words.begin() + (words.size() - c.args.size() - 1),
+                    words.end()));
 }
 
 void HistoryRunner::DoBatch(Context& c) { RunWrite(c, c.args); }

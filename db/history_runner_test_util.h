@@ -126,12 +126,7 @@ class HistoryRunner {
   void DoClose(Context& c);
   void DoDestroy(Context& c);
   void DoFamily(Context& c);
-  void DoPut(Context& c);
-  void DoMerge(Context& c);
-  void DoDelete(Context& c);
-  void DoSingleDelete(Context& c);
-  void DoDeleteRange(Context& c);
-  void DoEntity(Context& c);
+  void DoWrite(Context& c);
   void DoBatch(Context& c);
   void DoFill(Context& c);
   void DoSyncWal(Context& c);

@@ -87,6 +87,15 @@ class RepairPathsTest : public PathTestBase {
       }
     }
   }
+
+  // Leaves a closed database of one SST file and its blobs without a MANIFEST.
+  void LoadAndLoseManifest(const Options& options) {
+    OpenNew({options});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    Close();
+    LoseManifest();
+  }
 };
 
 // Three families on more paths than a path id can count: SSTs on several
@@ -136,11 +145,7 @@ TEST_F(RepairPathsTest, SeveralFamilies) {
 // Blob files of a database without a layout are kept, too.
 TEST_F(RepairPathsTest, BlobFilesWithoutLayout) {
   const Options options = PathOptions("a", 0, {}, {});
-  OpenNew({options});
-  PutRange(0, 0, 20);
-  ASSERT_OK(FlushFamily(0));
-  Close();
-  LoseManifest();
+  LoadAndLoseManifest(options);
   ASSERT_OK(Repair({options}));
   ASSERT_OK(Open({options}, /*create_families=*/false));
   ASSERT_OK(VerifyData());
@@ -149,11 +154,7 @@ TEST_F(RepairPathsTest, BlobFilesWithoutLayout) {
 // An unfinished blob file is left alone.
 TEST_F(RepairPathsTest, UnfinishedBlobFile) {
   const Options options = PathOptions("a", 2, {0}, {1});
-  OpenNew({options});
-  PutRange(0, 0, 20);
-  ASSERT_OK(FlushFamily(0));
-  Close();
-  LoseManifest();
+  LoadAndLoseManifest(options);
   ASSERT_OK(WriteStringToFile(env_, "short", BlobFileName(PathOf("a", 1), 900),
                               /*should_sync=*/false));
   ASSERT_OK(WriteStringToFile(env_, std::string(500, 'x'),
@@ -335,11 +336,7 @@ TEST_F(RepairPathsTest, TruncatedBlobFile) {
 // Nobody needs this unreadable file.
 TEST_F(RepairPathsTest, UnreadableGarbage) {
   const Options options = PathOptions("a", 2, {0}, {1});
-  OpenNew({options});
-  PutRange(0, 0, 20);
-  ASSERT_OK(FlushFamily(0));
-  Close();
-  LoseManifest();
+  LoadAndLoseManifest(options);
   ASSERT_OK(env_->CreateDir(BlobFileName(PathOf("a", 1), 900)));
   ASSERT_OK(Repair({options}));
   ASSERT_OK(env_->DeleteDir(BlobFileName(PathOf("a", 1), 900)));
