@@ -1,0 +1,454 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Experiments: what bench/experiments/*.toml say, checked. bench/README.md has the format."""
+import copy
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Union
+
+from strata_bench import metrics
+from strata_bench.contenders import Contender
+from strata_bench.declarations import Table, load_file, positive
+
+# A cache must not hide the storage: the dataset is at least this many times as large.
+MIN_DATASET_PER_CACHE = 15
+
+# Ours draw from --ycsb_records and do --num operations per thread.
+WORKLOADS = {'ycsbload', 'ycsba', 'ycsbb', 'ycsbc', 'ycsbd', 'ycsbe', 'ycsbf', 'ycsbam', 'ycsbbm',
+             'ycsbfm', 'ycsbmix', 'rmw', 'up2xload', 'up2x', 'randomscan', 'deleterandomrange'}
+# Upstream's draw from --num keys and do --reads or --writes operations per thread.
+UPSTREAM_WORKLOADS = {'fillseq', 'fillrandom', 'filluniquerandom', 'overwrite', 'readrandom',
+                      'readseq', 'readwhilewriting', 'readrandomwriterandom', 'seekrandom',
+                      'seekrandomwhilewriting', 'multireadrandom', 'mergerandom', 'updaterandom',
+                      'deleterandom'}
+# These stand around a workload.
+HOUSEKEEPING = {'flush', 'compact', 'compactall', 'waitforcompaction', 'stats', 'levelstats',
+                'resetstats', 'verify'}
+LOADS = {'ycsb': 'ycsbload', 'up2x': 'up2xload', 'upstream': 'filluniquerandom'}
+
+PAPERS = {
+    'wayfinder': 'Wayfinder (SiMoD 2024)',
+    'tandem': 'KV-Tandem (Bortnikov et al.)',
+    'kdsep': 'KDSep (ICDE 2024)',
+    'tiered': 'Jaranilla et al., tiered key-value separation (Electronics 2025)',
+    'none': '',
+}
+
+
+class ExperimentError(Exception):
+    """An experiment cannot run as asked; the text says why."""
+
+
+@dataclass
+class Dataset:
+    records: int
+    family: str = 'ycsb'
+    key_size: float = 24
+    field_count: int = 10
+    field_length: int = 100
+    value_size: float = 1000
+    cache_size: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return int(self.records * (self.key_size + self.value_size))
+
+    def scaled(self, scale: float) -> 'Dataset':
+        result = copy.copy(self)
+        result.records = max(1, round(self.records * scale))
+        result.cache_size = int(self.cache_size * scale)
+        return result
+
+
+@dataclass
+class Phase:
+    name: str
+    benchmarks: List[str]
+    ops: Optional[int]
+    seconds: Optional[int]
+    threads: int
+    database: str  # "loaded", "continue", "empty"
+    swept: bool
+    fio: bool
+    flags: Dict[str, str]
+
+    @property
+    def workload(self) -> str:
+        """The benchmark whose numbers are the phase's."""
+        for name in self.benchmarks:
+            if name not in HOUSEKEEPING:
+                return name
+        return self.benchmarks[0]
+
+
+@dataclass
+class Point:
+    """One value of the parameter that an experiment varies."""
+    label: str
+    flags: Dict[str, str] = field(default_factory=dict)
+    options: Dict[str, str] = field(default_factory=dict)
+    dataset: Dict[str, Any] = field(default_factory=dict)
+    benchmarks: Optional[List[str]] = None
+    ops: Optional[int] = None
+
+
+@dataclass
+class Sweep:
+    parameter: str
+    points: List[Point]
+    only: Optional[List[str]] = None  # the contenders that get the points' flags
+
+
+@dataclass
+class Variant:
+    """What an experiment adds to a contender, or a contender of its own."""
+    name: str
+    extends: Optional[str]
+    title: Optional[str]
+    flags: Dict[str, str]
+    phase_flags: Dict[str, str]
+
+
+Paper = Union[int, float, str]
+
+
+@dataclass
+class Comparison:
+    title: str
+    metric: str
+    phases: List[str]
+    benchmark: Optional[str]
+    against: Optional[str]
+    within: Optional[float]
+    paper: Dict[str, Union[Paper, Dict[str, Paper]]]
+    note: str
+
+    def paper_number(self, contender: str, point: str) -> Optional[Paper]:
+        number = self.paper.get(contender)
+        return number.get(point) if isinstance(number, dict) else number
+
+
+@dataclass
+class Plot:
+    kind: str  # "bars", "lines", "timeline"
+    metric: str
+    phases: List[str]
+    title: str
+    benchmark: Optional[str] = None
+
+
+@dataclass
+class Recovery:
+    min_seconds: float
+    max_seconds: float
+    reopen: str
+    verify_rounds: int
+
+
+@dataclass
+class Experiment:
+    name: str
+    file: str
+    title: str
+    paper: str
+    figure: str
+    summary: str
+    setup: str
+    dataset: Dataset
+    options: Dict[str, str]
+    scaled_options: Dict[str, int]
+    load_benchmarks: List[str]
+    load_flags: Dict[str, str]
+    contenders: List[str]
+    variants: Dict[str, Variant]
+    phases: List[Phase]
+    sweep: Optional[Sweep]
+    comparisons: List[Comparison]
+    plots: List[Plot]
+    recovery: Optional[Recovery]
+    pairs: int
+    space_factor: float
+
+    @property
+    def points(self) -> List[Point]:
+        return self.sweep.points if self.sweep else [Point('')]
+
+    @property
+    def needs_template(self) -> bool:
+        return any(phase.database == 'loaded' for phase in self.phases)
+
+    def dataset_at(self, point: Point, scale: float) -> Dataset:
+        dataset = copy.copy(self.dataset)
+        for key, value in point.dataset.items():
+            setattr(dataset, key, value)
+        if dataset.family == 'ycsb':
+            dataset.value_size = dataset.field_count * dataset.field_length
+        return dataset.scaled(scale)
+
+    def check_cache(self, scale: float) -> None:
+        for point in self.points:
+            dataset = self.dataset_at(point, scale)
+            if dataset.bytes < MIN_DATASET_PER_CACHE * dataset.cache_size:
+                where = f' at {point.label}' if point.label else ''
+                raise ExperimentError(
+                    f'{self.file}: dataset.cache_size: the dataset{where} ({dataset.bytes:,} bytes)'
+                    f' must be at least {MIN_DATASET_PER_CACHE} times the block cache'
+                    f' ({dataset.cache_size:,} bytes), or the cache is measured')
+
+    def options_at(self, scale: float) -> Dict[str, str]:
+        options = dict(self.options)
+        options.update({name: str(max(4096, int(size * scale)))
+                        for name, size in self.scaled_options.items()})
+        return options
+
+    def resolve(self, contenders: Dict[str, Contender]) -> Dict[str, Contender]:
+        """The contenders as this experiment sees them, its own among them."""
+        result = {name: copy.deepcopy(item) for name, item in contenders.items()}
+        for variant in self.variants.values():
+            if variant.extends is not None:
+                if variant.extends not in result:
+                    raise ExperimentError(f'{self.file}: contender.{variant.name}.extends: '
+                                          f'no contender {variant.extends!r}')
+                item = copy.deepcopy(result[variant.extends])
+                item.name = variant.name
+                result[variant.name] = item
+            elif variant.name not in result:
+                raise ExperimentError(f'{self.file}: contender.{variant.name}: no such contender, '
+                                      'and no "extends"')
+            item = result[variant.name]
+            item.title = variant.title or item.title
+            item.flags.update(variant.flags)
+        for name in self.contenders:
+            if name not in result:
+                raise ExperimentError(f'{self.file}: contenders: no contender {name!r}')
+        for comparison in self.comparisons:
+            named = list(comparison.paper)
+            if comparison.against is not None:
+                named.append(comparison.against)
+            for name in named:
+                if name not in result:
+                    raise ExperimentError(f'{self.file}: compare "{comparison.title}": '
+                                          f'no contender {name!r}')
+        return result
+
+    def template_owner(self, contender: str) -> str:
+        """Whose loaded database a contender starts from: its own, if loading differs."""
+        variant = self.variants.get(contender)
+        if variant is not None and variant.extends is not None and not variant.flags:
+            return self.template_owner(variant.extends)
+        return contender
+
+
+def _benchmarks(table: Table, default: Any = None) -> List[str]:
+    text = table.get('benchmarks', 'text', default)
+    if text is None:
+        raise table.fail('benchmarks', 'missing (a text is needed)')
+    names = [name.strip() for name in text.split(',') if name.strip()]
+    if not names:
+        raise table.fail('benchmarks', 'names no benchmark')
+    for name in names:
+        if name not in WORKLOADS | UPSTREAM_WORKLOADS | HOUSEKEEPING:
+            raise table.fail('benchmarks', f'{name!r} is not a benchmark this bench knows')
+    if len([name for name in names if name not in HOUSEKEEPING]) > 1:
+        raise table.fail('benchmarks', 'more than one workload; make each a phase')
+    return names
+
+
+def _dataset(table: Table) -> Dataset:
+    result = Dataset(records=table.get('records', 'integer', check=positive))
+    result.family = table.choice('family', list(LOADS), 'ycsb')
+    result.key_size = table.get('key_size', 'number', 24, positive)
+    if result.family == 'ycsb':
+        result.field_count = table.get('field_count', 'integer', 10, positive)
+        result.field_length = table.get('field_length', 'integer', 100, positive)
+        result.value_size = result.field_count * result.field_length
+    else:
+        result.value_size = table.get('value_size', 'number', check=positive)
+    result.cache_size = table.get('cache_size', 'size')
+    table.close()
+    return result
+
+
+def _phase(table: Table, first: bool) -> Phase:
+    name = table.get('name', 'text', check=lambda value: None if re.fullmatch(
+        r'[a-z][a-z0-9-]*', value) else 'small letters, digits and dashes only')
+    benchmarks = _benchmarks(table)
+    ops = table.get('ops', 'integer', None, positive)
+    seconds = table.get('seconds', 'integer', None, positive)
+    loads = benchmarks[0] in LOADS.values()
+    if loads:
+        if ops is not None or seconds is not None:
+            raise table.fail('ops', 'a load writes every record once: neither "ops" nor "seconds"')
+    elif all(name in HOUSEKEEPING for name in benchmarks):
+        if ops is not None or seconds is not None:
+            raise table.fail('ops', 'there is no workload that it could belong to')
+    elif (ops is None) == (seconds is None):
+        raise table.fail('ops', 'exactly one of "ops" and "seconds" is needed')
+    database = table.choice('database', ['loaded', 'continue', 'empty'],
+                            'empty' if loads else 'loaded' if first else 'continue')
+    if first and database == 'continue':
+        raise table.fail('database', 'the first phase has nothing to continue')
+    if loads != (database == 'empty'):
+        raise table.fail('database', '"empty" goes with a load, and a load with "empty"')
+    phase = Phase(name, benchmarks, ops, seconds, table.get('threads', 'integer', 1, positive),
+                  database, table.get('swept', 'boolean', True),
+                  table.get('fio', 'boolean', False), table.flags('flags'))
+    table.close()
+    return phase
+
+
+def _sweep(table: Table) -> Sweep:
+    parameter = table.get('parameter', 'text')
+    only = table.texts('only', None)
+    points = []
+    if 'values' in table:
+        flag = table.get('flag', 'text')
+        for value in table.get('values', 'list'):
+            if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+                raise table.fail('values', f'{value!r} is neither number nor text')
+            points.append(Point(str(value), {flag: str(value)}))
+    for item in table.tables('point'):
+        point = Point(item.get('label', 'text'), item.flags('flags'), item.flags('options'))
+        if 'benchmarks' in item:
+            point.benchmarks = _benchmarks(item)
+        point.ops = item.get('ops', 'integer', None, positive)
+        if 'dataset' in item:
+            changes = item.table('dataset')
+            for key in ('records', 'field_count', 'field_length'):
+                value = changes.get(key, 'integer', None, positive)
+                if value is not None:
+                    point.dataset[key] = value
+            cache_size = changes.get('cache_size', 'size', None)
+            if cache_size is not None:
+                point.dataset['cache_size'] = cache_size
+            changes.close()
+        item.close()
+        points.append(point)
+    if not points:
+        raise table.fail('values', 'neither "values" nor a [[sweep.point]]')
+    if len({point.label for point in points}) != len(points):
+        raise table.fail('values', 'two points have the same label')
+    table.close()
+    return Sweep(parameter, points, only)
+
+
+def _phase_names(table: Table, known: List[str]) -> List[str]:
+    names = table.texts('phases', None)
+    if names is None:
+        name = table.get('phase', 'text', known[0] if len(known) == 1 else None)
+        if name is None:
+            raise table.fail('phase', f'missing; one of {", ".join(known)}')
+        names = [name]
+    for name in names:
+        if name not in known:
+            raise table.fail('phase', f'{name!r} is none of {", ".join(known)}')
+    return names
+
+
+def _metric(table: Table) -> str:
+    return table.get('metric', 'text', check=metrics.problem)
+
+
+def _comparison(table: Table, phases: List[str]) -> Comparison:
+    paper = table.get('paper', 'table', {})
+    for name, number in paper.items():
+        for item in number.values() if isinstance(number, dict) else [number]:
+            if isinstance(item, bool) or not isinstance(item, (int, float, str)):
+                raise table.fail(f'paper.{name}', f'{item!r} is neither number nor text')
+    result = Comparison(
+        table.get('title', 'text'), _metric(table), _phase_names(table, phases),
+        table.get('benchmark', 'text', None), table.get('against', 'text', None),
+        table.get('within', 'number', None, positive), paper, table.get('note', 'text', ''))
+    if result.within is not None and result.against is None:
+        raise table.fail('within', 'needs "against"')
+    table.close()
+    return result
+
+
+def _plot(table: Table, phases: List[str]) -> Plot:
+    result = Plot(table.choice('kind', ['bars', 'lines', 'timeline']), '', [],
+                  table.get('title', 'text'))
+    if result.kind == 'timeline':
+        result.metric = table.choice('metric', metrics.TIMELINE_COLUMNS)
+    else:
+        result.metric = _metric(table)
+        result.benchmark = table.get('benchmark', 'text', None)
+    result.phases = _phase_names(table, phases)
+    table.close()
+    return result
+
+
+def parse(path: Path) -> Experiment:
+    table = Table(load_file(path), str(path))
+    dataset = _dataset(table.table('dataset'))
+
+    load_benchmarks = [LOADS[dataset.family], 'flush', 'waitforcompaction']
+    load_flags: Dict[str, str] = {}
+    if 'load' in table:
+        load = table.table('load')
+        load_benchmarks = _benchmarks(load, ','.join(load_benchmarks))
+        load_flags = load.flags('flags')
+        load.close()
+
+    items = table.tables('phase')
+    if not items:
+        raise table.fail('phase', 'at least one [[phase]] is needed')
+    phases = [_phase(item, n == 0) for n, item in enumerate(items)]
+    names = [phase.name for phase in phases]
+    if len(set(names)) != len(names):
+        raise table.fail('phase', 'two phases have the same name')
+
+    recovery = None
+    if 'recovery' in table:
+        item = table.table('recovery')
+        recovery = Recovery(item.get('min_seconds', 'number', 1, positive),
+                            item.get('max_seconds', 'number', 5, positive),
+                            item.get('reopen', 'text', 'ycsbc'),
+                            item.get('verify_rounds', 'integer', 1))
+        if recovery.min_seconds > recovery.max_seconds:
+            raise item.fail('max_seconds', 'is below min_seconds')
+        if len(phases) != 1:
+            raise item.fail('reopen', 'a recovery experiment has one phase, the one to be killed')
+        item.close()
+        names = ['recovery']
+
+    variants = {}
+    for name, data in table.get('contender', 'table', {}).items():
+        if not isinstance(data, dict):
+            raise table.fail(f'contender.{name}', 'not a table')
+        item = Table(data, str(path), f'contender.{name}.')
+        variants[name] = Variant(name, item.get('extends', 'text', None),
+                                 item.get('title', 'text', None), item.flags('flags'),
+                                 item.flags('phase_flags'))
+        item.close()
+
+    scaled = table.get('scaled_options', 'table', {})
+    scaled_table = Table(scaled, str(path), 'scaled_options.')
+    experiment = Experiment(
+        name=path.stem, file=str(path), title=table.get('title', 'text'),
+        paper=table.choice('paper', list(PAPERS)), figure=table.get('figure', 'text', ''),
+        summary=table.get('summary', 'text').strip(), setup=table.get('setup', 'text', '').strip(),
+        dataset=dataset, options=table.flags('options'),
+        scaled_options={key: scaled_table.get(key, 'size') for key in scaled},
+        load_benchmarks=load_benchmarks, load_flags=load_flags,
+        contenders=table.texts('contenders'), variants=variants, phases=phases,
+        sweep=_sweep(table.table('sweep')) if 'sweep' in table else None,
+        comparisons=[_comparison(item, names) for item in table.tables('compare')],
+        plots=[_plot(item, names) for item in table.tables('plot')],
+        recovery=recovery,
+        pairs=table.get('pairs', 'integer', 10 if recovery else 3, positive),
+        space_factor=table.get('space_factor', 'number', 3.0, positive))
+    if not experiment.contenders:
+        raise table.fail('contenders', 'names no contender')
+    if not experiment.comparisons:
+        raise table.fail('compare', 'at least one [[compare]] is needed')
+    table.close()
+    return experiment
+
+
+def load_all(folder: Path) -> Dict[str, Experiment]:
+    def natural(path: Path) -> List[Any]:  # fig2 before fig10
+        return [int(part) if part.isdigit() else part for part in re.split('([0-9]+)', path.stem)]
+
+    return {path.stem: parse(path) for path in sorted(folder.glob('*.toml'), key=natural)}

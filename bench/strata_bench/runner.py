@@ -1,0 +1,394 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Runs an experiment: every contender in turn at every point, pair after pair."""
+import datetime
+import hashlib
+import os
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+from strata_bench import commands, fio, machine, process, recovery, results, stats, templates
+from strata_bench.contenders import Contender, NotAvailable, Programs
+from strata_bench.experiments import (Experiment, ExperimentError, Phase, Point)
+from strata_bench.process import CommandFailed, Interrupted
+from strata_bench.progress import Key, Progress
+from strata_bench.results import Document, Store
+
+RUN_TIMEOUT = 3600.0  # seconds at scale 1
+# How long a disturbance between two runs may last before the experiment is broken off.
+PATIENCE = 120.0
+TEMPLATE_LIMIT = 40 << 30
+
+
+@dataclass
+class Settings:
+    root: Path              # of the project; its path does not get into results
+    data: Path              # where databases are made: build/bench
+    out: Path               # bench/results
+    scale: float = 1.0
+    pairs: Optional[int] = None
+    contenders: Optional[List[str]] = None
+    slow: Optional[Path] = None
+    force: bool = False
+    resume: bool = False
+    check_load: bool = True
+
+
+@dataclass
+class Outcome:
+    document: Document
+    interrupted: Optional[str] = None
+    stopped: Optional[str] = None
+    failures: int = 0
+    messages: List[str] = field(default_factory=list)
+
+
+def fingerprint(experiment: Experiment, scale: float, stamps: Dict[str, str]) -> str:
+    text = Path(experiment.file).read_text()
+    return hashlib.sha256(repr((text, scale, sorted(stamps.items()))).encode()).hexdigest()[:20]
+
+
+class Runner:
+    def __init__(self, experiment: Experiment, contenders: Dict[str, Contender],
+                 settings: Settings, programs: Programs, proc: machine.Proc, progress: Progress
+                 ) -> None:
+        self._experiment = experiment
+        self._settings = settings
+        self._programs = programs
+        self._proc = proc
+        self._progress = progress
+        self._all = experiment.resolve(contenders)
+        self._templates = templates.Templates(settings.data / 'templates', settings.slow)
+        self._work = settings.data / 'work' / experiment.name
+        self._points = {point.label: point for point in experiment.points}
+        self._baselines: Dict[Tuple[str, str], float] = {}
+        self._failed_loads: Dict[Tuple[str, str], str] = {}
+        self._cpus = os.cpu_count() or 1
+
+    # --- before the first run ---------------------------------------------------------------
+
+    def available(self) -> Tuple[List[Contender], Dict[str, str]]:
+        """(contenders that can run, {name: why not} of the others)."""
+        names = self._settings.contenders or self._experiment.contenders
+        for name in names:
+            if name not in self._all:
+                raise ExperimentError(f'no contender {name!r}; there are: {", ".join(self._all)}')
+        chosen, skipped = [], {}
+        for name in names:
+            contender = self._all[name]
+            if contender.kind == 'fio' and not any(item.fio for item in self._experiment.phases):
+                skipped[name] = 'no phase of this experiment is for fio'
+                continue
+            try:
+                self._programs.check(contender, self._flags_needed(contender))
+            except NotAvailable as error:
+                skipped[name] = str(error)
+                continue
+            chosen.append(contender)
+        return chosen, skipped
+
+    def _flags_needed(self, contender: Contender) -> List[str]:
+        scale = self._settings.scale
+        needed = set(commands.report_flags(Path(), Path()))
+        for point in self._experiment.points:
+            if self._experiment.needs_template:
+                needed.update(commands.load_flags(self._experiment, contender, point, scale))
+            for phase in self._experiment.phases:
+                needed.update(commands.phase_flags(self._experiment, contender, point, phase,
+                                                   scale, 0))
+        return sorted(needed)
+
+    def space_needed(self, chosen: List[Contender]) -> int:
+        """An estimate: templates that are still to be loaded, and one working copy."""
+        wanted: Dict[Tuple[str, str], int] = {}
+        largest = 0
+        for point in self._points.values():
+            size = self._experiment.dataset_at(point, self._settings.scale).bytes
+            largest = max(largest, size)
+            for contender in chosen:
+                if contender.kind == 'fio':
+                    wanted[('fio', str(size))] = size
+                elif self._experiment.needs_template:
+                    owner, stamp, _ = self._template_of(contender, point)
+                    if not self._templates.is_current(owner, stamp):
+                        wanted[(owner, stamp)] = int(1.5 * size)
+        return sum(wanted.values()) + int(self._experiment.space_factor * largest)
+
+    def _check_space(self, chosen: List[Contender]) -> None:
+        needed = self.space_needed(chosen)
+        free = machine.free_bytes(self._settings.data)
+        if needed > free:
+            keep = set()
+            if self._experiment.needs_template:
+                keep = {'-'.join(self._template_of(contender, point)[:2])
+                        for contender in chosen if contender.kind != 'fio'
+                        for point in self._points.values()}
+            self._templates.prune(max(0, self._templates.bytes() - (needed - free)), keep)
+            free = machine.free_bytes(self._settings.data)
+        if needed > free:
+            raise ExperimentError(
+                f'about {needed / 1e9:.1f} GB of disk are needed in {self._settings.data}, '
+                f'{free / 1e9:.1f} GB are free; a smaller --scale needs less')
+
+    # --- databases --------------------------------------------------------------------------
+
+    def _template_of(self, contender: Contender, point: Point) -> Tuple[str, str, Dict[str, str]]:
+        """(owner, stamp, flags)."""
+        owner = self._experiment.template_owner(contender.name)
+        flags = commands.load_flags(self._experiment, contender, point, self._settings.scale)
+        return owner, templates.stamp(flags=flags, program=self._programs.stamp(contender.binary),
+                                      slow=str(self._settings.slow or '')), flags
+
+    def _template(self, contender: Contender, point: Point) -> Path:
+        owner, stamp, flags = self._template_of(contender, point)
+        if (owner, stamp) in self._failed_loads:
+            raise CommandFailed('the load failed before: ' + self._failed_loads[owner, stamp])
+
+        def load(folder: Path) -> Any:
+            self._progress.phase('loading, once for all runs')
+            report = folder / 'report.json'
+            command = commands.command_line(
+                contender.binary, dict(flags, report_json=str(report)), folder)
+            process.run(command, folder / 'output.log', self._timeout(), self._progress.tick)
+            reports = commands.read_reports(report, None, self._experiment.load_benchmarks[0])
+            return {'command': self._plain(command), 'reports': reports}
+
+        try:
+            return self._templates.get(owner, stamp, load)
+        except CommandFailed as error:
+            self._failed_loads[owner, stamp] = str(error)
+            raise
+
+    def _timeout(self) -> float:
+        return RUN_TIMEOUT * max(1.0, self._settings.scale)
+
+    def _plain(self, command: List[str]) -> str:
+        """A command for readers: paths from the project's root."""
+        return ' '.join(command).replace(f'{self._settings.root}/', '')
+
+    # --- one run ----------------------------------------------------------------------------
+
+    def _run_phase(self, contender: Contender, point: Point, phase: Phase, seed: int,
+                   run: Dict[str, Any]) -> None:
+        if phase.database == 'loaded':
+            template = self._template(contender, point)
+            self._templates.copy(template, self._work)
+        elif phase.database == 'empty':
+            templates.prepare(self._work, self._settings.slow)
+        report, timeseries = self._work / 'report.json', self._work / 'timeseries.csv'
+        report.unlink(missing_ok=True)
+        timeseries.unlink(missing_ok=True)
+        flags = commands.phase_flags(self._experiment, contender, point, phase,
+                                     self._settings.scale, seed)
+        flags.update(commands.report_flags(report, timeseries))
+        command = commands.command_line(contender.binary, flags, self._work)
+        run['commands'][phase.name] = self._plain(command)
+        run['caches_dropped'] = machine.drop_caches(self._work)
+        self._progress.phase(phase.name)
+        process.run(command, self._work / 'output.log', self._timeout(), self._progress.tick)
+        run['phases'][phase.name] = commands.read_reports(
+            report, timeseries, commands.main_workload(phase, point))
+        for item in run['phases'][phase.name]:
+            if item.get('workload'):
+                item['paths'] = templates.tiers(self._work)
+
+    def _run_fio(self, contender: Contender, point: Point, run: Dict[str, Any]) -> None:
+        size = self._experiment.dataset_at(point, self._settings.scale).bytes
+        size -= size % contender.block_size
+        self._work.mkdir(parents=True, exist_ok=True)
+        for phase in self._experiment.phases:
+            if not phase.fio:
+                continue
+            threads = int(point.flags.get('threads', phase.threads))
+            self._progress.phase(phase.name)
+            report = fio.measure(
+                str(contender.binary), self._settings.data / 'templates' / 'fio' / f'{size}.dat',
+                size, contender.block_size, threads, phase.seconds or fio.READ_SECONDS,
+                self._work / 'output.log', self._progress.tick)
+            run['commands'][phase.name] = self._plain(report.pop('command'))
+            run['phases'][phase.name] = [report]
+
+    def _run_recovery(self, contender: Contender, point: Point, pair: int, run: Dict[str, Any]
+                      ) -> None:
+        settings = self._experiment.recovery
+        assert settings is not None
+        phase = self._experiment.phases[0]
+        report, log = self._work / 'report.json', self._work / 'output.log'
+        base = commands.phase_flags(self._experiment, contender, point, phase,
+                                    self._settings.scale, pair + 1)
+
+        def command(**changes: str) -> List[str]:
+            return commands.command_line(contender.binary, dict(base, **changes), self._work)
+
+        once = command(benchmarks=settings.reopen, num='1', reads='1', threads='1', duration='0',
+                       report_json=str(report))
+        template = self._template(contender, point)
+        key = (contender.name, point.label)
+        if key not in self._baselines:
+            self._progress.phase('baseline: opening after a clean close')
+            times = []
+            for _ in range(3):
+                self._templates.copy(template, self._work)
+                machine.drop_caches(self._work)
+                times.append(recovery.reopen(once, log, report, settings.reopen, self._timeout(),
+                                             self._progress.tick)['reopen_seconds'])
+            self._baselines[key] = sorted(times)[1]
+        self._templates.copy(template, self._work)
+        machine.drop_caches(self._work)
+        self._progress.phase('workload, to be killed')
+        workload = command()
+        after = recovery.crash(workload, log, settings, random.Random(f'{pair} {point.label}'),
+                               self._work, self._progress.tick)
+        result: Dict[str, Any] = {'benchmark': 'recovery', 'workload': True,
+                                  'killed_after_seconds': after,
+                                  'wal_bytes': recovery.wal_bytes(self._work)}
+        run['caches_dropped'] = machine.drop_caches(self._work)
+        self._progress.phase('reopening')
+        opened = recovery.reopen(once, log, report, settings.reopen, self._timeout(),
+                                 self._progress.tick)
+        result.update({name: opened[name] for name in
+                       ('open_seconds', 'first_get_seconds', 'reopen_seconds', 'process', 'db')
+                       if name in opened})
+        result['baseline_seconds'] = self._baselines[key]
+        result['recovery_seconds'] = max(0.0, result['reopen_seconds'] - self._baselines[key])
+        if pair < settings.verify_rounds:
+            self._progress.phase('verifying')
+            process.run(command(benchmarks='verify', duration='0'), log, self._timeout(),
+                        self._progress.tick)
+            result['verified'] = True
+        run['commands'] = {'workload': self._plain(workload), 'reopen': self._plain(once)}
+        run['phases']['recovery'] = [result]
+
+    def _run(self, key: Key, contender: Contender) -> Dict[str, Any]:
+        pair, label, _ = key
+        point = self._points[label]
+        run: Dict[str, Any] = {'pair': pair, 'point': label, 'contender': contender.name,
+                               'phases': {}, 'commands': {}, 'error': None,
+                               'started': _now()}
+        started = time.monotonic()
+        phase_name = ''
+        try:
+            if contender.kind == 'fio':
+                self._run_fio(contender, point, run)
+            elif self._experiment.recovery is not None:
+                self._run_recovery(contender, point, pair, run)
+            else:
+                for phase in self._experiment.phases:
+                    phase_name = phase.name
+                    # Both sides of a pair get the same keys, different pairs different ones.
+                    self._run_phase(contender, point, phase, pair + 1, run)
+        except CommandFailed as error:
+            run['error'] = f'{phase_name}: {error}' if phase_name else str(error)
+            run['error'] = run['error'].replace(f'{self._settings.root}/', '')
+        finally:
+            templates.remove(self._work)
+        run['seconds'] = time.monotonic() - started
+        return run
+
+    # --- all runs ---------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        """Throws ExperimentError and Busy before the first run, and nothing later."""
+        experiment, settings = self._experiment, self._settings
+        experiment.check_cache(settings.scale)
+        chosen, skipped = self.available()
+        for name, reason in skipped.items():
+            self._progress.message(f'{name}: not available yet: {reason}')
+        if not any(contender.kind != 'fio' for contender in chosen):
+            raise ExperimentError('no contender is left to be measured')
+        if not settings.force:
+            if settings.check_load:
+                self._proc.check(self._cpus, with_load=True)
+            else:
+                machine.wait_until_idle(self._proc, self._cpus, PATIENCE)
+        self._check_space(chosen)
+
+        store = Store(settings.out / experiment.name)
+        stamps = {contender.name: 'fio' if contender.kind == 'fio' else
+                  self._programs.stamp(contender.binary) for contender in chosen}
+        document: Document = {
+            'experiment': experiment.name, 'title': experiment.title, 'state': 'running',
+            'fingerprint': fingerprint(experiment, settings.scale, stamps),
+            'scale': settings.scale, 'pairs': settings.pairs or experiment.pairs,
+            'points': list(self._points),
+            'contenders': [contender.name for contender in chosen],
+            'titles': {contender.name: contender.title for contender in chosen},
+            'programs': {contender.name: {'path': self._plain([str(contender.binary)]),
+                                          'stamp': stamps[contender.name][:16]}
+                         for contender in chosen},
+            'skipped': {name: reason.replace(f'{settings.root}/', '')
+                        for name, reason in skipped.items()},
+            'dataset': {label: _dataset(experiment, point, settings.scale)
+                        for label, point in self._points.items()},
+            'machine': machine.describe(settings.data),
+            'disturbed_runs_allowed': settings.force,
+            'started': _now(), 'runs': [],
+        }
+        order = stats.schedule(list(self._points), document['contenders'], document['pairs'])
+        done: Dict[Key, float] = {}
+        if settings.resume:
+            runs, reason = store.resumable(document['fingerprint'])
+            if reason:
+                raise ExperimentError(f'--resume: {reason}')
+            document['runs'] = [run for run in runs
+                                if (run['pair'], run['point'], run['contender']) in set(order)]
+            done = {(run['pair'], run['point'], run['contender']): run['seconds']
+                    for run in document['runs']}
+            order = list(done) + [key for key in order if key not in done]
+        outcome = Outcome(document)
+        self._progress.begin(order, done)
+        contenders = {contender.name: contender for contender in chosen}
+        templates.remove(self._work)
+        try:
+            for key in order[len(done):]:
+                if not settings.force and len(document['runs']) > len(done):
+                    machine.wait_until_idle(self._proc, self._cpus, PATIENCE)
+                self._progress.start(key)
+                run = self._run(key, contenders[key[2]])
+                if settings.force:
+                    run['forced'] = True
+                document['runs'].append(run)
+                self._progress.end(key, None if run['error'] else run['seconds'])
+                if run['error']:
+                    outcome.failures += 1
+                    self._progress.message(f'pair {key[0] + 1}, {key[2]}'
+                                           + (f', {key[1]}' if key[1] else '')
+                                           + f' failed: {run["error"]}')
+                store.save(document)
+        except Interrupted as signal:
+            outcome.interrupted = str(signal)
+        except machine.Busy as error:
+            outcome.stopped = str(error)
+        except OSError as error:  # the disk is full, a folder is gone
+            outcome.stopped = str(error)
+        finally:
+            templates.remove(self._work)
+        document['finished'] = _now()
+        document['checks'] = results.run_checks(experiment, document)
+        stopped = outcome.interrupted or outcome.stopped
+        document['state'] = 'partial' if stopped else 'complete'
+        if stopped:
+            document['stopped_by'] = stopped
+        elif all(run['error'] for run in document['runs']):
+            document['state'] = 'partial'
+            outcome.stopped = 'every run failed'
+        try:
+            store.save(document)
+        except OSError as error:
+            outcome.stopped = f'the results could not be written: {error}'
+        self._templates.prune(TEMPLATE_LIMIT)
+        return outcome
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime('%Y-%m-%d %H:%M:%S UTC')
+
+
+def _dataset(experiment: Experiment, point: Point, scale: float) -> Dict[str, Any]:
+    dataset = experiment.dataset_at(point, scale)
+    return {'records': dataset.records, 'key_size': dataset.key_size,
+            'value_size': dataset.value_size, 'bytes': dataset.bytes,
+            'cache_size': dataset.cache_size}

@@ -1,0 +1,182 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Results as Markdown tables."""
+from typing import Any, Dict, List, Optional
+
+from strata_bench import metrics
+from strata_bench.experiments import PAPERS, Comparison, Experiment, Paper
+from strata_bench.results import Document, Numbers
+from strata_bench.stats import Summary
+
+
+def number(value: float, unit: str) -> str:
+    """With three or four digits that mean something."""
+    if unit == 'B':
+        for limit, name in ((1e9, 'GB'), (1e6, 'MB'), (1e3, 'kB')):
+            if abs(value) >= limit:
+                return f'{value / limit:.2f} {name}'
+        return f'{value:.0f} B'
+    if abs(value) >= 100:
+        text = f'{value:,.0f}'
+    elif abs(value) >= 10:
+        text = f'{value:.1f}'
+    elif abs(value) >= 0.1 or value == 0:
+        text = f'{value:.2f}'
+    else:
+        text = f'{value:.3g}'
+    return f'{text} {unit}'.strip()
+
+
+def _range(summary: Summary, unit: str) -> str:
+    return f'{number(summary.low, unit)} … {number(summary.high, unit)}'
+
+
+def _ratio(summary: Optional[Summary]) -> str:
+    if summary is None:
+        return ''
+    text = f'**{summary.median:.2f}×**'
+    if summary.count > 1:
+        text += f' ({summary.low:.2f} … {summary.high:.2f})'
+    return text
+
+
+def _paper(value: Optional[Paper]) -> str:
+    if value is None:
+        return ''
+    return value if isinstance(value, str) else f'{value:.2f}×'
+
+
+def _row(cells: List[str]) -> str:
+    return '| ' + ' | '.join(cell.replace('|', '\\|') for cell in cells) + ' |'
+
+
+def comparison(experiment: Experiment, item: Comparison, document: Document) -> str:
+    """One comparison: a row for each contender at each point."""
+    numbers = Numbers(item, document)
+    unit = metrics.unit(item.metric)
+    titles = document['titles']
+    swept = experiment.sweep is not None
+    has_ratio = item.against in document['contenders']
+    has_paper = bool(item.paper)
+    head = [experiment.sweep.parameter] if experiment.sweep else []
+    head += ['contender', 'median', 'min … max', 'runs']
+    if has_ratio:
+        head.append(f'to {titles[item.against]}')
+    if has_paper:
+        head.append('paper')
+    lines = [f'### {item.title}', '', _row(head), _row(['---'] * len(head))]
+    for point in document['points']:
+        for contender in document['contenders']:
+            summary = numbers.summary(point, contender)
+            if summary is None and not _failed(document, point, contender):
+                continue
+            cells = [point] if swept else []
+            cells.append(titles[contender])
+            if summary is None:
+                cells += ['failed', '', '0']
+            else:
+                cells += [number(summary.median, unit), _range(summary, unit), str(summary.count)]
+            if has_ratio:
+                cells.append(_ratio(numbers.ratio(point, contender)))
+            if has_paper:
+                cells.append(_paper(item.paper_number(contender, point)))
+            lines.append(_row(cells))
+    absent = [name for name in item.paper if name not in document['contenders']]
+    for name in absent:
+        paper = item.paper[name]
+        text = ', '.join(f'{point}: {_paper(value)}' for point, value in paper.items()) \
+            if isinstance(paper, dict) else _paper(paper)
+        lines += ['', f'Paper, for {name} (not measured here yet): {text}.']
+    if item.note:
+        lines += ['', item.note]
+    for check in document.get('checks', []):
+        if check['title'] == item.title:
+            where = f' at {check["point"]}' if check['point'] else ''
+            lines += ['', f'Medians{where} are {check["apart"]:.1%} apart; the bound is '
+                      f'{check["within"]:.0%}: {"held" if check["ok"] else "**not held**"}.']
+    return '\n'.join(lines)
+
+
+def _failed(document: Document, point: str, contender: str) -> bool:
+    return any(run['point'] == point and run['contender'] == contender and run['error']
+               for run in document['runs'])
+
+
+def size(value: float) -> str:
+    return number(value, 'B')
+
+
+def machine_line(machine: Dict[str, Any]) -> str:
+    disk = machine.get('disk', {})
+    parts = [machine.get('cpu', ''), f'{machine.get("cpus")} CPUs']
+    if machine.get('memory_bytes'):
+        parts.append(f'{machine["memory_bytes"] / (1 << 30):.0f} GiB of memory')
+    parts += [machine.get('os', ''), machine.get('kernel', ''),
+              ' '.join(text for text in (machine.get('file_system', ''), 'on',
+                                         disk.get('model', '') or disk.get('device', ''))
+                       if text)]
+    return ', '.join(part for part in parts if part)
+
+
+def dataset_line(document: Document) -> str:
+    texts = []
+    for item in document['dataset'].values():
+        text = (f'{item["records"]:,} records, keys of {item["key_size"]:g} and values of '
+                f'{item["value_size"]:g} bytes, {size(item["bytes"])}, ')
+        text += f'block cache {size(item["cache_size"])}' if item['cache_size'] else \
+            'no block cache'
+        if text not in texts:
+            texts.append(text)
+    if len(texts) > 3:
+        return f'{texts[0]}; and {len(texts) - 1} more sizes'
+    return '; '.join(texts)
+
+
+def experiment(definition: Experiment, document: Document, plots: List[str],
+               prefix: str = '') -> str:
+    """The whole page of an experiment. `prefix` is put before the plots' names."""
+    lines = [f'## {definition.title}', '']
+    if definition.paper != 'none':
+        lines += [f'{PAPERS[definition.paper]}, {definition.figure}.', '']
+    lines += [definition.summary, '']
+    if definition.setup:
+        lines += [f'*In the paper:* {definition.setup}', '']
+    pairs = document['pairs']
+    rounds = 'rounds' if definition.recovery else 'pairs'
+    lines += [f'*Here:* {dataset_line(document)}; {pairs} {rounds}; scale '
+              f'{document["scale"]:g}.', '']
+    if document['state'] != 'complete':
+        lines += [f'**Incomplete:** {len(document["runs"])} of '
+                  f'{pairs * len(document["points"]) * len(document["contenders"])} runs'
+                  + (f', ended by: {document["stopped_by"]}' if document.get('stopped_by') else '')
+                  + '.', '']
+    if document.get('disturbed_runs_allowed'):
+        lines += ['**Measured with --force:** the machine may have been busy.', '']
+    for item in definition.comparisons:
+        lines += [comparison(definition, item, document), '']
+    for name in plots:
+        lines += [f'![{definition.title}]({prefix}{name})', '']
+    for name, reason in document['skipped'].items():
+        lines += [f'Not available yet: `{name}` ({reason}).', '']
+    failures = [run for run in document['runs'] if run['error']]
+    if failures:
+        lines += ['Failed runs:', '']
+        for run in failures:
+            where = f', {run["point"]}' if run['point'] else ''
+            text = run['error'].strip().replace('\n', '\n    ')
+            lines += [f'* pair {run["pair"] + 1}, {run["contender"]}{where}:', '',
+                      f'      {text}', '']
+    lines += ['<details><summary>Commands</summary>', '', '```']
+    shown = set()
+    for run in document['runs']:
+        if run['contender'] in shown:
+            continue
+        shown.add(run['contender'])
+        lines += [command for command in run['commands'].values()]
+    lines += ['```', '', '</details>']
+    return '\n'.join(lines)
+
+
+def page(definition: Experiment, document: Document, plots: List[str]) -> str:
+    return (experiment(definition, document, plots)
+            + f'\n\n{machine_line(document["machine"])}. {document["started"]}.\n')

@@ -1,0 +1,406 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Whole experiments with a program that only looks like db_bench."""
+import io
+import json
+import os
+import signal
+import unittest
+from pathlib import Path
+from typing import Any, Dict, List
+from unittest import mock
+
+from strata_bench import cli, commands, machine, plots, process, recovery, report, results
+from strata_bench import runner as runner_module
+from strata_bench.contenders import Programs
+from strata_bench.experiments import ExperimentError
+from strata_bench.process import CommandFailed, Interrupted
+from strata_bench.progress import Progress
+from strata_bench.runner import Outcome, Runner, Settings
+from tests import support
+
+RECOVERY = support.MINIMAL.replace('ops = 10', 'seconds = 600').replace(
+    '"ops_per_sec"', '"recovery_seconds"') + '''
+[recovery]
+min_seconds = 0.05
+max_seconds = 0.1
+verify_rounds = 1
+'''
+
+
+class RunnerTest(support.FolderTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.output = io.StringIO()
+        self.fake = support.FakeProc(self.folder / 'proc')
+        patch = mock.patch.object(machine, 'drop_caches', return_value='all')
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def settings(self, **changes: Any) -> Settings:
+        return Settings(**dict({'root': support.FAKE.parents[2], 'data': self.folder / 'data',
+                                'out': self.folder / 'results'}, **changes))
+
+    def proc(self) -> machine.Proc:
+        def sleep(_seconds: float) -> None:
+            self.fake.idle_ticks += 800
+            self.fake.write_cpu()
+        return machine.Proc(str(self.fake.root), sleep)
+
+    def runner(self, text: str = support.EXPERIMENT, **changes: Any) -> Runner:
+        return Runner(self.experiment(text), self.contenders(), self.settings(**changes),
+                      Programs(), self.proc(), Progress(self.output))
+
+    def run_it(self, text: str = support.EXPERIMENT, **changes: Any) -> Outcome:
+        return self.runner(text, **changes).run()
+
+    def saved(self, name: str = 'results.json') -> Dict[str, Any]:
+        return json.loads((self.folder / 'results' / 'reads' / name).read_text())
+
+    @staticmethod
+    def keys(document: Dict[str, Any]) -> List[Any]:
+        return [(run['pair'], run['point'], run['contender']) for run in document['runs']]
+
+    def test_complete(self) -> None:
+        outcome = self.run_it(pairs=2, contenders=['base', 'fast', 'future'])
+        document = self.saved()
+        self.assertEqual(outcome.failures, 0)
+        self.assertEqual(document['state'], 'complete')
+        self.assertIn('--enable_everything', document['skipped']['future'])
+        self.assertIn('future: not available yet', self.output.getvalue())
+        self.assertEqual(self.keys(document), [
+            (0, '0.8', 'base'), (0, '0.8', 'fast'), (0, '1.2', 'base'), (0, '1.2', 'fast'),
+            (1, '0.8', 'fast'), (1, '0.8', 'base'), (1, '1.2', 'fast'), (1, '1.2', 'base')])
+        run = document['runs'][1]
+        self.assertEqual([item['benchmark'] for item in run['phases']['read']],
+                         ['ycsbc', 'waitforcompaction'])
+        self.assertEqual(run['phases']['read'][0]['ops'], 4000)
+        self.assertEqual(run['phases']['read'][0]['timeseries']['db_bytes'][0], 1000)
+        command = run['commands']['read']
+        for flag in ('--num=2000', '--threads=2', '--ycsb_zipfian_const=0.8', '--marker=fast',
+                     '--cache_size=1048576', '--use_direct_reads=true', '--seed=1',
+                     '--use_existing_db=true', '--ycsb_records=32000'):
+            self.assertIn(flag, command.split(' '))
+        self.assertTrue(command.startswith('bench/tests/fake_db_bench.py '), command)
+        self.assertIn('--seed=2', document['runs'][4]['commands']['read'])
+        # Each run started from the loaded state, and nothing is left of them.
+        self.assertEqual(list((self.folder / 'data' / 'work').iterdir()), [])
+        self.assertEqual(len(list((self.folder / 'data' / 'templates').iterdir())), 2)
+        self.assertFalse((self.folder / 'results' / 'reads' / 'partial.json').exists())
+        numbers = results.Numbers(self.experiment().comparisons[0], document)
+        ratio = numbers.ratio('0.8', 'fast')
+        assert ratio is not None
+        self.assertEqual((ratio.median, ratio.count), (2.0, 2))
+
+    def test_templates_are_kept(self) -> None:
+        self.run_it(pairs=1)
+        loaded = {path: path.stat().st_mtime_ns
+                  for path in (self.folder / 'data' / 'templates').rglob('*.sst')}
+        self.run_it(pairs=1)
+        self.assertEqual(loaded, {path: path.stat().st_mtime_ns for path in
+                                  (self.folder / 'data' / 'templates').rglob('*.sst')})
+
+    def test_scale(self) -> None:
+        document = self.run_it(pairs=1, scale=0.5).document
+        self.assertEqual(document['dataset']['0.8']['records'], 16000)
+        self.assertIn('--num=1000', document['runs'][0]['commands']['read'])
+        self.assertIn('--cache_size=524288', document['runs'][0]['commands']['read'])
+
+    def test_a_failed_run_does_not_lose_the_others(self) -> None:
+        with mock.patch.dict(os.environ, {'FAKE_FAIL': 'ycsbc:fast'}):
+            outcome = self.run_it(pairs=1)
+        self.assertEqual(outcome.failures, 2)
+        document = self.saved()
+        errors = {run['contender']: run['error'] for run in document['runs']}
+        self.assertIsNone(errors['base'])
+        self.assertIn('exit code 1', errors['fast'])
+        self.assertIn('the disk is on fire', errors['fast'])
+        self.assertIn('the disk is on fire', self.output.getvalue())
+
+    def test_a_failed_load(self) -> None:
+        with mock.patch.dict(os.environ, {'FAKE_FAIL': 'ycsbload:fast'}):
+            outcome = self.run_it(pairs=2)
+        self.assertEqual(outcome.failures, 4)
+        self.assertEqual(outcome.document['state'], 'complete')
+        self.assertIn('the load failed before', outcome.document['runs'][-1]['error']
+                      if outcome.document['runs'][-1]['contender'] == 'fast'
+                      else outcome.document['runs'][-2]['error'])
+
+    def test_nothing_but_failures_is_no_result(self) -> None:
+        with mock.patch.dict(os.environ, {'FAKE_FAIL': 'ycsbc:base'}):
+            outcome = self.run_it(support.MINIMAL, pairs=1)
+        self.assertEqual(outcome.stopped, 'every run failed')
+        self.assertFalse((self.folder / 'results' / 'reads' / 'results.json').exists())
+        self.assertTrue((self.folder / 'results' / 'reads' / 'partial.json').exists())
+
+    def test_interrupt_and_resume(self) -> None:
+        self.run_it(pairs=1)
+        before = self.saved()
+        real = process.run
+        calls: List[int] = []
+
+        def interrupted(command: List[str], *args: Any) -> float:
+            calls.append(1)
+            if len(calls) == 6:
+                raise Interrupted('SIGINT')
+            return real(command, *args)
+
+        with mock.patch.object(process, 'run', interrupted):
+            outcome = self.run_it(pairs=2)
+        self.assertEqual(outcome.interrupted, 'SIGINT')
+        partial = self.saved('partial.json')
+        self.assertEqual((partial['state'], partial['stopped_by']), ('partial', 'SIGINT'))
+        self.assertEqual(len(partial['runs']), 5)
+        self.assertEqual(self.saved(), before, 'the last complete result stays')
+        self.assertEqual(list((self.folder / 'data' / 'work').iterdir()), [])
+
+        calls.clear()
+        with mock.patch.object(process, 'run', side_effect=real) as again:
+            outcome = self.run_it(pairs=2, resume=True)
+        self.assertEqual(again.call_count, 3)
+        self.assertEqual(len(set(self.keys(self.saved()))), 8)
+        self.assertFalse((self.folder / 'results' / 'reads' / 'partial.json').exists())
+
+    def test_resume_of_something_else(self) -> None:
+        with self.assertRaisesRegex(ExperimentError, 'no partial result'):
+            self.run_it(resume=True)
+        with mock.patch.object(process, 'run', side_effect=Interrupted('SIGTERM')):
+            self.run_it(pairs=1)
+        with self.assertRaisesRegex(ExperimentError, 'changed since'):
+            self.run_it(resume=True, scale=0.5)
+
+    def test_busy_at_the_start(self) -> None:
+        self.fake.process(50, 'ninja')
+        with self.assertRaisesRegex(machine.Busy, 'ninja'):
+            self.run_it()
+        self.assertFalse((self.folder / 'results').exists())
+        outcome = self.run_it(pairs=1, force=True)
+        self.assertTrue(outcome.document['disturbed_runs_allowed'])
+
+    def test_busy_between_runs(self) -> None:
+        real = process.run
+
+        def disturbed(command: List[str], *args: Any) -> float:
+            seconds = real(command, *args)
+            self.fake.process(50, 'cc1plus')
+            return seconds
+
+        with mock.patch.object(process, 'run', disturbed), \
+                mock.patch.object(runner_module, 'PATIENCE', 0.0):
+            outcome = self.run_it()
+        self.assertIn('cc1plus', outcome.stopped or '')
+        self.assertEqual(len(self.saved('partial.json')['runs']), 1)
+
+    def test_disk_full(self) -> None:
+        with mock.patch.object(machine, 'free_bytes', return_value=1000):
+            with self.assertRaisesRegex(ExperimentError, 'GB of disk are needed'):
+                self.run_it()
+
+    def test_unknown_contender(self) -> None:
+        with self.assertRaisesRegex(ExperimentError, 'nobody'):
+            self.run_it(contenders=['base', 'nobody'])
+        with self.assertRaisesRegex(ExperimentError, 'no contender is left'):
+            self.run_it(contenders=['future'])
+
+    def test_recovery(self) -> None:
+        document = self.run_it(RECOVERY, pairs=2).document
+        self.assertEqual([run['error'] for run in document['runs']], [None, None])
+        first, second = (run['phases']['recovery'][0] for run in document['runs'])
+        self.assertGreater(first['reopen_seconds'], 0)
+        self.assertGreaterEqual(first['recovery_seconds'], 0)
+        self.assertGreaterEqual(first['killed_after_seconds'], 0.05)
+        # The template's WALs, and the record of the workload that was killed.
+        self.assertEqual(first['wal_bytes'], len('000009.log loaded') + 4 * len('record'))
+        self.assertEqual(first['open_seconds'], 0.25)
+        self.assertAlmostEqual(first['first_get_seconds'], 0.25 + 100e-6)
+        self.assertTrue(first['verified'])
+        self.assertNotIn('verified', second)
+        self.assertIn('--num=1 ', document['runs'][0]['commands']['reopen'])
+
+    def test_recovery_of_a_workload_that_ends_too_early(self) -> None:
+        log = self.folder / 'log'
+        settings = self.experiment(RECOVERY).recovery
+        assert settings is not None
+        with self.assertRaisesRegex(CommandFailed, 'ended before it was killed'):
+            recovery.crash(['/bin/true'], log, settings, runner_module.random.Random(1),
+                           self.folder, lambda: None)
+
+    def test_report(self) -> None:
+        self.run_it(pairs=1)
+        target = self.folder / 'docs' / 'benchmarks.md'
+        experiments = {'reads': self.experiment(),
+                       'other': self.experiment(support.MINIMAL, 'other')}
+        missing = report.write(experiments, self.folder / 'results', target)
+        text = target.read_text()
+        self.assertEqual(missing, ['other'])
+        self.assertIn('# KDSep', text)
+        self.assertIn('| 0.8 | Fast |', text)
+        self.assertIn('`bench/run aa`', text)
+        self.assertNotIn(str(self.folder), text.split('```')[0])
+
+    def test_plots(self) -> None:
+        document = self.run_it(pairs=1).document
+        names = plots.draw(self.experiment(), document, self.folder)
+        if names is None:
+            self.skipTest('matplotlib is not installed')
+        self.assertEqual(names, ['throughput-by-skew.png'])
+        self.assertTrue((self.folder / names[0]).read_bytes().startswith(b'\x89PNG'))
+
+    def test_no_matplotlib_costs_only_the_plots(self) -> None:
+        experiment = self.experiment()
+        outcome = self.run_it(pairs=1)
+        with mock.patch.object(plots, '_pyplot', return_value=None), \
+                mock.patch('sys.stdout', new=io.StringIO()) as printed:
+            cli._finish(experiment, outcome, self.settings(), Progress(self.output))
+        self.assertIn('matplotlib is missing', self.output.getvalue())
+        self.assertIn('Throughput', printed.getvalue())
+        self.assertIn('| 0.8 | Fast |',
+                      (self.folder / 'results' / 'reads' / 'table.md').read_text())
+
+
+class CommandTest(support.FolderTest):
+    def flags(self, text: str, contender: str = 'base', point: int = 0, scale: float = 1.0
+              ) -> Dict[str, str]:
+        experiment = self.experiment(text)
+        return commands.phase_flags(
+            experiment, experiment.resolve(self.contenders())[contender],
+            experiment.points[point], experiment.phases[0], scale, 5)
+
+    def test_upstream_benchmarks_have_their_own_flags(self) -> None:
+        flags = self.flags(support.MINIMAL.replace('ycsbc', 'readrandom').replace(
+            'records = 16000', 'family = "upstream"\nvalue_size = 1000\nrecords = 16000'))
+        self.assertEqual((flags['num'], flags['reads'], flags['writes']), ('16000', '10', '10'))
+        self.assertNotIn('ycsb_records', flags)
+
+    def test_seconds(self) -> None:
+        flags = self.flags(support.MINIMAL.replace('ops = 10', 'seconds = 10'))
+        self.assertEqual(flags['duration'], '10')
+        self.assertNotIn('num', flags)
+        flags = self.flags(support.MINIMAL.replace('ops = 10', 'seconds = 10'), scale=0.01)
+        self.assertEqual(flags['duration'], '1')
+
+    def test_threads_of_a_sweep_share_the_operations(self) -> None:
+        text = support.MINIMAL.replace('ops = 10', 'ops = 1000') + '''
+[sweep]
+parameter = "threads"
+flag = "threads"
+values = [1, 4]
+only = ["base"]
+'''
+        self.assertEqual(self.flags(text, point=1)['num'], '250')
+        self.assertEqual(self.flags(text, 'fast', point=1)['num'], '1000')
+
+    def test_who_wins(self) -> None:
+        text = support.MINIMAL + '''
+[options]
+marker = "options"
+disable_wal = true
+[contender.base]
+phase_flags = { speed = 9 }
+'''
+        flags = self.flags(text)
+        self.assertEqual((flags['marker'], flags['disable_wal'], flags['speed']),
+                         ('base', 'true', '9'))
+
+    def test_folders(self) -> None:
+        line = commands.command_line(Path('db_bench'), {
+            'benchmarks': 'x', 'cf_paths': '{dir}/fast,{dir}/slow'}, Path('/w'))
+        self.assertEqual(line, ['db_bench', '--benchmarks=x', '--db=/w/db',
+                                '--cf_paths=/w/fast,/w/slow'])
+        line = commands.command_line(Path('db_bench'), {'benchmarks': 'x', 'db': '{dir}/slow'},
+                                     Path('/w'))
+        self.assertEqual(line[2:], ['--db=/w/slow'])
+
+    def test_reports(self) -> None:
+        path = self.folder / 'report.json'
+        path.write_text('{"benchmark": "ycsba"}\n{"benchmark": "flush"}\n')
+        found = commands.read_reports(path, None, 'ycsba')
+        self.assertEqual([item.get('workload') for item in found], [True, None])
+        with self.assertRaisesRegex(CommandFailed, "no benchmark 'ycsbb'"):
+            commands.read_reports(path, None, 'ycsbb')
+        path.write_text('{"benchmark": ')
+        with self.assertRaisesRegex(CommandFailed, 'no report'):
+            commands.read_reports(path, None, 'ycsba')
+
+    def test_timeseries_cut_by_a_kill(self) -> None:
+        path = self.folder / 'series.csv'
+        path.write_text('benchmark,seconds,ops\na,1,10\na,2,20\nb,1,\na,3')
+        self.assertEqual(commands.read_timeseries(path), {
+            'a': {'seconds': [1, 2, 3], 'ops': [10, 20, None]},
+            'b': {'seconds': [1], 'ops': [None]}})
+
+
+class ProcessTest(support.FolderTest):
+    def test_timeout(self) -> None:
+        with self.assertRaisesRegex(CommandFailed, 'no end after'):
+            process.run(['sleep', '60'], self.folder / 'log', 0.2)
+
+    def test_signal(self) -> None:
+        with self.assertRaisesRegex(CommandFailed, 'SIGSEGV'):
+            process.run(['sh', '-c', 'kill -SEGV $$'], self.folder / 'log', 10)
+
+    def test_not_there(self) -> None:
+        with self.assertRaises(CommandFailed):
+            process.run([str(self.folder / 'nothing')], self.folder / 'log', 10)
+
+    def test_interrupt_ends_the_child(self) -> None:
+        child = process.Child(['sleep', '60'], self.folder / 'log')
+
+        def tick() -> None:
+            raise Interrupted('SIGINT')
+
+        with self.assertRaises(Interrupted):
+            child.wait(60, tick)
+        self.assertFalse(child.running())
+
+    def test_signals_become_interrupts(self) -> None:
+        before = {number: signal.getsignal(number)
+                  for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        try:
+            process.raise_on_signals()
+            with self.assertRaisesRegex(Interrupted, 'SIGTERM'):
+                os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class ResultsTest(support.FolderTest):
+    def test_a_line_for_each_run(self) -> None:
+        document = {'state': 'complete', 'a': [1], 'runs': [{'pair': 0}, {'pair': 1}]}
+        text = results.dump(document)
+        self.assertEqual(json.loads(text), document)
+        self.assertIn('\n  {"pair": 0},\n', text)
+        document['runs'] = []
+        self.assertEqual(json.loads(results.dump(document)), document)
+
+
+class CommandLineTest(support.FolderTest):
+    def test_wrong_name(self) -> None:
+        with mock.patch('sys.stderr', new=io.StringIO()) as printed:
+            self.assertEqual(cli.main(['no-such-experiment']), cli.EXIT_USAGE)
+        self.assertIn('no-such-experiment', printed.getvalue())
+
+    def test_list(self) -> None:
+        with mock.patch('sys.stdout', new=io.StringIO()) as printed:
+            self.assertEqual(cli.main(['--list', '--out', str(self.folder)]), 0)
+        for name in ('aa', 'wayfinder-fig3', 'kdsep-fig18-recovery', 'stock-blobdb', 'fio'):
+            self.assertIn(f'  {name} ', printed.getvalue())
+
+    def test_wrong_scale(self) -> None:
+        with mock.patch('sys.stderr', new=io.StringIO()):
+            for wrong in (['--scale', '0'], ['--pairs', '0'], ['--binary', 'stock']):
+                with self.assertRaises(SystemExit):
+                    cli.main(['aa'] + wrong)
+
+    def test_two_at_once(self) -> None:
+        with cli._lock(self.folder):
+            with self.assertRaisesRegex(machine.Busy, 'another bench/run'):
+                with cli._lock(self.folder):
+                    self.fail('locked twice')
+        with cli._lock(self.folder):
+            pass
+
+
+if __name__ == '__main__':
+    unittest.main()

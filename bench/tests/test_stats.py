@@ -1,0 +1,185 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Medians, ratios, the order of runs, numbers out of reports, tables."""
+import unittest
+from typing import Any, Dict, Optional
+
+from strata_bench import metrics, progress, results, stats, tables
+from tests import support
+
+
+class StatsTest(unittest.TestCase):
+    def test_summary(self) -> None:
+        summary = stats.summarise([3.0, None, 1.0, 10.0])
+        assert summary is not None
+        self.assertEqual((summary.median, summary.low, summary.high, summary.count),
+                         (3.0, 1.0, 10.0, 3))
+        even = stats.summarise([1.0, 2.0])
+        assert even is not None
+        self.assertEqual(even.median, 1.5)
+        self.assertIsNone(stats.summarise([None, None]))
+
+    def test_ratios_are_taken_within_pairs(self) -> None:
+        # The machine got slower by ten from pair to pair; the ratio does not see it.
+        ratio = stats.pair_ratios({0: 200.0, 1: 20.0, 2: 3.0}, {0: 100.0, 1: 10.0, 2: 1.0})
+        assert ratio is not None
+        self.assertEqual((ratio.median, ratio.low, ratio.high, ratio.count), (2.0, 2.0, 3.0, 3))
+
+    def test_ratios_without_a_partner(self) -> None:
+        ratio = stats.pair_ratios({0: 4.0, 1: None, 2: 8.0, 3: 9.0}, {0: 2.0, 1: 2.0, 2: None})
+        assert ratio is not None
+        self.assertEqual((ratio.median, ratio.count), (2.0, 1))
+        self.assertIsNone(stats.pair_ratios({0: 1.0}, {0: 0.0}))
+
+    def test_order_alternates(self) -> None:
+        self.assertEqual(stats.schedule([''], ['a', 'b'], 3), [
+            (0, '', 'a'), (0, '', 'b'), (1, '', 'b'), (1, '', 'a'), (2, '', 'a'), (2, '', 'b')])
+
+    def test_order_with_points(self) -> None:
+        self.assertEqual(stats.schedule(['x', 'y'], ['a', 'b', 'c'], 2), [
+            (0, 'x', 'a'), (0, 'x', 'b'), (0, 'x', 'c'),
+            (0, 'y', 'a'), (0, 'y', 'b'), (0, 'y', 'c'),
+            (1, 'x', 'c'), (1, 'x', 'b'), (1, 'x', 'a'),
+            (1, 'y', 'c'), (1, 'y', 'b'), (1, 'y', 'a')])
+
+    def test_time_left(self) -> None:
+        self.assertIsNone(progress.estimate({}, [(0, 'x', 'a')]))
+        done = {(0, 'x', 'a'): 10.0, (0, 'x', 'b'): 30.0, (0, 'y', 'a'): 50.0}
+        self.assertEqual(progress.estimate(done, [(1, 'x', 'a')]), 10.0)
+        self.assertEqual(progress.estimate(done, [(1, 'y', 'b')]), 50.0)
+        self.assertEqual(progress.estimate(done, [(1, 'z', 'a')]), 30.0)
+        self.assertEqual(progress.estimate(done, [(1, 'z', 'c'), (1, 'x', 'a')]), 40.0)
+        self.assertEqual(progress.duration(3725), '1:02:05')
+        self.assertEqual(progress.duration(65), '1:05')
+
+
+def _report(**fields: Any) -> Dict[str, Any]:
+    return dict({'benchmark': 'ycsbc', 'workload': True}, **fields)
+
+
+class MetricsTest(unittest.TestCase):
+    def value(self, metric: str, *reports: Dict[str, Any], benchmark: Optional[str] = None
+              ) -> Optional[float]:
+        self.assertIsNone(metrics.problem(metric))
+        run = {'error': None, 'phases': {'p': list(reports)}}
+        return metrics.value(run, metric, ['p'], benchmark)
+
+    def test_fields(self) -> None:
+        report = _report(latency_us={'read': {'p99': 7, 'p99.9': 8, 'p99.99': 9}}, db={'wal': 'x'})
+        self.assertEqual(self.value('latency_us.read.p99', report), 7)
+        self.assertEqual(self.value('latency_us.read.p99.9', report), 8)
+        self.assertEqual(self.value('latency_us.read.p99.99', report), 9)
+        self.assertIsNone(self.value('latency_us.merge.p99', report))
+        self.assertIsNone(self.value('latency_us.read', report))
+        self.assertIsNone(self.value('db.wal', report))
+
+    def test_of_the_workload_or_of_another(self) -> None:
+        reports = (_report(ops_per_sec=5.0), {'benchmark': 'flush', 'ops_per_sec': 9.0})
+        self.assertEqual(self.value('ops_per_sec', *reports), 5.0)
+        self.assertEqual(self.value('ops_per_sec', *reports, benchmark='flush'), 9.0)
+        self.assertIsNone(self.value('ops_per_sec', *reports, benchmark='compact'))
+
+    def test_failed_run_has_no_numbers(self) -> None:
+        run = {'error': 'boom', 'phases': {'p': [_report(ops_per_sec=5.0)]}}
+        self.assertIsNone(metrics.value(run, 'ops_per_sec', ['p']))
+
+    def test_derived(self) -> None:
+        report = _report(ops=10, seconds=2.0, logical_bytes=100,
+                         process={'read_bytes': 100, 'write_bytes': 50, 'cpu_user_seconds': 3.0,
+                                  'cpu_system_seconds': 1.0},
+                         timeseries={'ops_per_sec': [999, 1, 2, 3, 999],
+                                     'db_bytes': [10, 250, None, 40]})
+        self.assertEqual(self.value('io_bytes', report), 150)
+        self.assertEqual(self.value('read_bytes_per_op', report), 10)
+        self.assertEqual(self.value('cpu_cores', report), 2.0)
+        self.assertEqual(self.value('cpu_us_per_op', report), 400000)
+        self.assertEqual(self.value('peak_space_amplification', report), 2.5)
+        variation = self.value('throughput_variation', report)
+        assert variation is not None
+        self.assertAlmostEqual(variation, (2 / 3) ** 0.5 / 2)
+
+    def test_totals(self) -> None:
+        reports = (_report(ops=10, seconds=1.0, user_bytes_written=100,
+                           process={'write_bytes': 150}),
+                   _report(ops=20, seconds=2.0, user_bytes_written=100,
+                           process={'write_bytes': 150}),
+                   {'benchmark': 'flush', 'ops': 1, 'seconds': 9.0, 'user_bytes_written': 0,
+                    'process': {'write_bytes': 100}})
+        self.assertEqual(self.value('total_throughput', *reports), 10.0)
+        self.assertEqual(self.value('total_write_amplification', *reports), 2.0)
+        self.assertEqual(self.value('total_seconds', *reports), 12.0)
+
+
+class TableTest(support.FolderTest):
+    def document(self) -> Dict[str, Any]:
+        runs = []
+        for pair in range(3):
+            for point, base in (('0.8', 100.0), ('1.2', 1000.0)):
+                for contender, factor in (('base', 1), ('fast', 2)):
+                    run: Dict[str, Any] = {
+                        'pair': pair, 'point': point, 'contender': contender, 'error': None,
+                        'commands': {'read': f'db_bench {contender}'},
+                        'phases': {'read': [_report(ops_per_sec=base * factor + pair)]}}
+                    runs.append(run)
+        return {'state': 'complete', 'points': ['0.8', '1.2'], 'contenders': ['base', 'fast'],
+                'titles': {'base': 'Base', 'fast': 'Fast'}, 'runs': runs, 'pairs': 3, 'scale': 1.0,
+                'skipped': {'future': 'not built'}, 'started': 'today', 'machine': {'cpu': 'C'},
+                'dataset': {'0.8': {'records': 10, 'key_size': 24, 'value_size': 1000,
+                                    'bytes': 10240, 'cache_size': 0}}}
+
+    def test_rows(self) -> None:
+        experiment = self.experiment()
+        text = tables.comparison(experiment, experiment.comparisons[0], self.document())
+        self.assertIn('| skew | contender | median | min … max | runs | to Base | paper |', text)
+        self.assertIn('| 0.8 | Base | 101 op/s | 100 op/s … 102 op/s | 3 |  |  |', text)
+        self.assertIn('| 0.8 | Fast | 201 op/s | 200 op/s … 202 op/s | 3 | '
+                      '**1.99×** (1.98 … 2.00) | 1.50× |', text)
+        self.assertIn('| 1.2 | Fast | 2,001 op/s |', text)
+        self.assertIn('Paper, for future (not measured here yet): 3.00×.', text)
+
+    def test_failed_runs(self) -> None:
+        experiment, document = self.experiment(), self.document()
+        for run in document['runs']:
+            if run['contender'] == 'fast' and run['point'] == '1.2':
+                run['error'] = 'read: db_bench: exit code 1\nput error'
+        text = tables.page(experiment, document, ['plot.png'])
+        self.assertIn('| 1.2 | Fast | failed |', text)
+        self.assertIn('* pair 1, fast, 1.2:', text)
+        self.assertIn('put error', text)
+        self.assertIn('Not available yet: `future` (not built).', text)
+        self.assertIn('![Reads](plot.png)', text)
+        self.assertIn('db_bench base', text)
+
+    def test_incomplete(self) -> None:
+        document = self.document()
+        document['state'], document['runs'] = 'partial', document['runs'][:5]
+        document['stopped_by'] = 'SIGINT'
+        text = tables.page(self.experiment(), document, [])
+        self.assertIn('**Incomplete:** 5 of 12 runs, ended by: SIGINT.', text)
+
+    def test_numbers(self) -> None:
+        self.assertEqual(tables.number(1234567, 'op/s'), '1,234,567 op/s')
+        self.assertEqual(tables.number(12.345, 'µs'), '12.3 µs')
+        self.assertEqual(tables.number(1.234, ''), '1.23')
+        self.assertEqual(tables.number(0.01234, ''), '0.0123')
+        self.assertEqual(tables.number(0, 's'), '0.00 s')
+        self.assertEqual(tables.number(1.5e9, 'B'), '1.50 GB')
+        self.assertEqual(tables.number(900, 'B'), '900 B')
+
+    def test_checks(self) -> None:
+        experiment = self.experiment(support.EXPERIMENT.replace(
+            'against = "base"', 'against = "base"\nwithin = 0.03', 1))
+        document = self.document()
+        checks = results.run_checks(experiment, document)
+        self.assertEqual([check['ok'] for check in checks], [False, False])
+        for run in document['runs']:
+            run['phases']['read'][0]['ops_per_sec'] = 102.0 if run['contender'] == 'fast' else 100.0
+        document['checks'] = results.run_checks(experiment, document)
+        self.assertEqual([check['ok'] for check in document['checks']], [True, True])
+        self.assertAlmostEqual(document['checks'][0]['apart'], 0.02)
+        text = tables.comparison(experiment, experiment.comparisons[0], document)
+        self.assertIn('Medians at 0.8 are 2.0% apart; the bound is 3%: held.', text)
+
+
+if __name__ == '__main__':
+    unittest.main()
