@@ -80,8 +80,8 @@ release: build/release/build.ninja
 	$(call ninja,release) rocksdb-shared db_bench db_stress ldb sst_dump
 debug: build/debug/build.ninja
 	$(call ninja,debug) rocksdb-shared testutillib testharness
-stock: build/stock/build.ninja
-	$(call ninja,stock) rocksdb-shared db_bench db_stress ldb sst_dump
+stock: build/stock/build.ninja source
+	$(call ninja,stock) rocksdb-shared db_bench db_stress ldb sst_dump db_bench_workloads
 stock-debug: build/stock-debug/build.ninja
 	$(call ninja,stock-debug) rocksdb-shared testutillib testharness
 

@@ -19,6 +19,7 @@ STRATA_LIB = \
   tools/ldb_path_flags.cc \
   util/path_list.cc \
   utilities/checkpoint/checkpoint_paths.cc \
+  utilities/merge_operators/field_update.cc \
 
 STRATA_TEST_LIB = \
   db/history_fault_fs_test_util.cc \
@@ -42,14 +43,35 @@ STRATA_TEST_MAIN = \
   db/path_sync_test.cc \
   db/repair_paths_test.cc \
   options/path_options_test.cc \
+  tools/bench/generators_test.cc \
+  tools/bench/latency_histogram_test.cc \
+  tools/bench/process_stats_test.cc \
+  tools/bench/record_test.cc \
+  tools/bench/report_test.cc \
   util/path_list_test.cc \
+  utilities/merge_operators/field_update_test.cc \
+
+STRATA_BENCH_LIB = \
+  tools/bench/delete_range_workload.cc \
+  tools/bench/generators.cc \
+  tools/bench/latency_histogram.cc \
+  tools/bench/load_workload.cc \
+  tools/bench/mix_workload.cc \
+  tools/bench/process_stats.cc \
+  tools/bench/record.cc \
+  tools/bench/record_shape.cc \
+  tools/bench/report.cc \
+  tools/bench/verify_workload.cc \
+  tools/bench/workload.cc \
 
 STRATA_BENCH = \
+  tools/db_bench_workloads.cc \
 
 STRATA_STRESS = \
   db_stress_tool/db_stress_path_flags.cc \
 
 LIB_SOURCES += $(STRATA_LIB)
 TEST_LIB_SOURCES += $(STRATA_TEST_LIB)
+BENCH_LIB_SOURCES += $(STRATA_BENCH_LIB)
 BENCH_LIB_SOURCES += $(STRATA_BENCH)
 STRESS_LIB_SOURCES += $(STRATA_STRESS)

@@ -19,6 +19,9 @@ case $name in
   stock-debug) tree=$root/build/pristine type=Debug ;;
   *) echo "configure.sh: unknown build folder '$name'" >&2; exit 2 ;;
 esac
+# Strata's db_bench on unpatched RocksDB, for measurements.
+[ "$name" != stock ] || set -- "$@" \
+  "-DSTRATA_ROOT=$root" "-DCMAKE_PROJECT_rocksdb_INCLUDE=$root/cmake/stock_bench.cmake"
 dir=$root/build/$name
 options=$root/cmake/strata_options.cmake
 stamp=$dir/strata-configured

@@ -18,7 +18,8 @@ What a file is follows from its place and its name:
   cache/ db/ env/ file/ logging/ memory/ memtable/ monitoring/ options/ port/ table/
   trace_replay/ util/ utilities/           LIB        librocksdb
   tools/ldb_*.cc, tools/sst_dump_*.cc      LIB        (where upstream has these tools, too)
-  tools/db_bench_*.cc, tools/bench/*.cc    BENCH      db_bench
+  tools/bench/*.cc                         BENCH_LIB  db_bench, and the tests in tools/bench/
+  tools/db_bench_*.cc                      BENCH      db_bench
   db_stress_tool/*.cc                      STRESS     db_stress
   fuzz/, microbench/, examples/            (none)     built by their own targets
 
@@ -33,7 +34,8 @@ OTHER = 'test_util tools db_stress_tool include'.split()
 # kind -> the variable of upstream's src.mk that it extends. Not so the tests: upstream's Makefile has
 # a rule for each test by name, and we add no rules there. Tests are built by CMake.
 KINDS = {'LIB': 'LIB_SOURCES', 'TEST_LIB': 'TEST_LIB_SOURCES', 'TEST_MAIN': None,
-         'BENCH': 'BENCH_LIB_SOURCES', 'STRESS': 'STRESS_LIB_SOURCES'}
+         'BENCH_LIB': 'BENCH_LIB_SOURCES', 'BENCH': 'BENCH_LIB_SOURCES',
+         'STRESS': 'STRESS_LIB_SOURCES'}
 LIST = 'cmake/strata.mk'
 
 
@@ -55,7 +57,9 @@ def kind_of(path):
     if top == 'db_stress_tool':
         return 'STRESS'
     if top == 'tools':
-        if name.startswith('db_bench_') or path.startswith('tools/bench/'):
+        if path.startswith('tools/bench/'):
+            return 'BENCH_LIB'
+        if name.startswith('db_bench_'):
             return 'BENCH'
         if name.startswith(('ldb_', 'sst_dump_')):
             return 'LIB'

@@ -200,6 +200,10 @@ def own_scripts(build):
     """Test scripts of ours: [(name, command)]."""
     scripts = [('overlay_sources_check', [sys.executable, os.path.join(HERE, 'overlay_sources.py'), '--check']),
                ('scripts_test', [sys.executable, os.path.join(HERE, 'scripts_test.py')]),
+               ('db_bench_test', [sys.executable, os.path.join(HERE, 'db_bench_test.py'),
+                                  os.path.join(build, 'db_bench')]),
+               ('bench_test', [sys.executable, '-m', 'unittest', 'discover', '-s', os.path.join(ROOT, 'bench', 'tests'),
+                               '-t', os.path.join(ROOT, 'bench')]),
                ('install_test', [sys.executable, os.path.join(HERE, 'install_test.py'), build])]
     tree = os.path.join(ROOT, 'upstream', 'tree_test.py')
     if os.path.exists(tree):
@@ -326,8 +330,9 @@ def check(args):
         print('\n'.join([n for n, _ in scripts] + ours + listed))
         return 0
     targets = ours + listed
-    if any(n == 'install_test' for n, _ in scripts):
-        targets = ['rocksdb-shared'] + targets
+    for name, target in (('install_test', 'rocksdb-shared'), ('db_bench_test', 'db_bench')):
+        if any(n == name for n, _ in scripts):
+            targets.append(target)
     if targets and ninja(build, targets, args.jobs):
         print('the build failed', file=sys.stderr)
         return 1

@@ -43,7 +43,7 @@ class OverlaySources(Temporary):
             'test_util/history.cc': 'TEST_LIB',
             'db/history_test_util.cc': 'TEST_LIB',
             'tools/db_bench_paths.cc': 'BENCH',
-            'tools/bench/host.cc': 'BENCH',
+            'tools/bench/host.cc': 'BENCH_LIB',
             'tools/ldb_paths.cc': 'LIB',
             'tools/sst_dump_delta.cc': 'LIB',
             'db_stress_tool/layout.cc': 'STRESS',

@@ -1,0 +1,28 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+#
+# For the build of unpatched RocksDB, into which configure.sh injects it
+# (CMAKE_PROJECT_rocksdb_INCLUDE): adds the target db_bench_workloads, which is Strata's
+# db_bench on RocksDB's own library. So both sides of a measurement run the same benchmarks.
+# Of the library nothing changes, and the tree is not touched.
+#
+# STRATA_ROOT is the project's root, with the patched tree in build/src.
+
+function(strata_add_stock_bench)
+  file(GLOB workloads CONFIGURE_DEPENDS "${STRATA_ROOT}/tools/bench/*.cc")
+  list(FILTER workloads EXCLUDE REGEX "_test\\.cc$")
+  add_executable(db_bench_workloads EXCLUDE_FROM_ALL
+    tools/simulated_hybrid_file_system.cc
+    tools/db_bench.cc
+    tools/tool_hooks.cc
+    "${STRATA_ROOT}/build/src/tools/db_bench_tool.cc"
+    "${STRATA_ROOT}/tools/db_bench_workloads.cc"
+    "${STRATA_ROOT}/utilities/merge_operators/field_update.cc"
+    ${workloads})
+  # After the tree's own folders, so that RocksDB's headers are those of its library.
+  target_include_directories(db_bench_workloads PRIVATE "${STRATA_ROOT}")
+  target_compile_definitions(db_bench_workloads PRIVATE STRATA_STOCK_LIBRARY)
+  target_link_libraries(db_bench_workloads ${ROCKSDB_LIB} ${THIRDPARTY_LIBS})
+endfunction()
+
+cmake_language(DEFER CALL strata_add_stock_bench)

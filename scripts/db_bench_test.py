@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Runs every workload of tools/bench/ in db_bench at a tiny scale, with "verify" after it.
+
+Usage: db_bench_test.py DB_BENCH [unittest arguments]
+"""
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+DB_BENCH = ''
+RECORDS = 2000
+OPS = 3000
+THREADS = 2
+# Small memtables and files, so that even this much data is flushed and compacted.
+SMALL = ['--write_buffer_size=262144', '--target_file_size_base=262144', '--max_bytes_for_level_base=1048576',
+         '--compression_type=none', '--bloom_bits=10', '--seed=7']
+BLOBS = ['--enable_blob_files=true', '--min_blob_size=100', '--blob_file_size=262144',
+         '--enable_blob_garbage_collection=true']
+
+
+class DbBenchTest(unittest.TestCase):
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='db_bench_test')
+        self.json = os.path.join(self.dir, 'report.json')
+        self.csv = os.path.join(self.dir, 'series.csv')
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def run_bench(self, benchmarks, *flags, fails=False):
+        """Runs db_bench; returns (the report's new objects by position, its output)."""
+        before = len(self.report())
+        command = [DB_BENCH, f'--db={self.dir}/db', f'--benchmarks={benchmarks}', f'--num={OPS}',
+                   f'--ycsb_records={RECORDS}', f'--threads={THREADS}', f'--report_json={self.json}',
+                   *SMALL, *flags]
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(p.returncode != 0, fails, p.stdout)
+        return self.report()[before:], p.stdout
+
+    def report(self):
+        if not os.path.exists(self.json):
+            return []
+        with open(self.json, encoding='utf-8') as f:
+            return [json.loads(line) for line in f]
+
+    def check_workload(self, name, kinds, *flags):
+        reports, _ = self.run_bench(f'ycsbload,{name},verify', *flags)
+        self.assertEqual([r['benchmark'] for r in reports], ['ycsbload', name, 'verify'])
+        loaded, ran, verified = reports
+        self.assertEqual(loaded['ops'], RECORDS)
+        self.assertEqual(set(loaded['latency_us']), {'insert'})
+        self.assertEqual(ran['ops'], OPS * THREADS)
+        self.assertEqual(set(ran['latency_us']), set(kinds))
+        self.assertEqual(sum(v['count'] for v in ran['latency_us'].values()), ran['ops'])
+        for v in ran['latency_us'].values():
+            self.assertLessEqual(0, v['min'])
+            order = [v[k] for k in ('min', 'p50', 'p90', 'p99', 'p99.9', 'p99.99', 'max')]
+            self.assertEqual(order, sorted(order))
+        self.assertGreater(verified['ops'], 0)
+        self.assertIn('checked', verified['message'])
+        return reports
+
+    def test_ycsb_core(self):
+        for name, kinds in (('ycsba', 'read update'), ('ycsbb', 'read update'), ('ycsbc', 'read'),
+                            ('ycsbd', 'read insert'), ('ycsbe', 'scan insert'), ('ycsbf', 'read rmw')):
+            for flags in ([], BLOBS):
+                with self.subTest(name=name, flags=flags):
+                    self.check_workload(name, kinds.split(), '--ycsb_verify_reads=true', *flags)
+
+    def test_ycsb_merge(self):
+        for name, kinds in (('ycsbam', 'read merge'), ('ycsbbm', 'read merge'), ('ycsbfm', 'read rmw')):
+            for flags in ([], BLOBS):
+                with self.subTest(name=name, flags=flags):
+                    self.check_workload(name, kinds.split(), '--ycsb_verify_reads=true', *flags)
+
+    def test_rmw(self):
+        reports = self.check_workload('rmw', ['read', 'rmw'], '--rmw_mode=getput', '--ycsb_verify_reads=true')
+        reads = reports[1]['latency_us']['read']['count']
+        self.assertTrue(0.05 < reads / reports[1]['ops'] < 0.15, reads)
+        reports = self.check_workload('rmw', ['read', 'rmw'], '--rmw_mode=merge', '--rmw_read_ratio=80')
+        reads = reports[1]['latency_us']['read']['count']
+        self.assertTrue(0.75 < reads / reports[1]['ops'] < 0.85, reads)
+
+    def test_up2x(self):
+        reports, _ = self.run_bench('up2xload,up2x,verify', '--num=20000', '--ycsb_verify_reads=true')
+        merges = reports[1]['latency_us']['merge']['count'] / reports[1]['ops']
+        self.assertTrue(0.91 < merges < 0.94, merges)
+        mean = reports[0]['bytes'] / reports[0]['ops']
+        self.assertTrue(55 < mean < 61, mean)  # 10.45 + 46.8, and a byte for the length
+
+    def test_scans(self):
+        for flags in ([], ['--scan_reverse=true'], ['--scan_keys_only=true'], ['--scan_bounded=true'],
+                      ['--scan_bounded=true', '--scan_reverse=true'], ['--scan_pin_data=true', *BLOBS],
+                      ['--scan_fill_cache=false', *BLOBS]):
+            with self.subTest(flags=flags):
+                reports, _ = self.run_bench('ycsbload,randomscan,verify', '--scan_length=20', '--num=200',
+                                            '--ycsb_verify_reads=true', *flags)
+                self.assertEqual(reports[1]['ops'], 200 * THREADS)
+                per_scan = reports[1]['bytes'] / reports[1]['ops'] / (24 if '--scan_keys_only=true' in flags else 1034)
+                self.assertTrue(15 < per_scan < 24, per_scan)
+
+    def test_mix(self):
+        kinds = ['read', 'update', 'insert', 'scan', 'rmw', 'merge']
+        self.check_workload('ycsbmix', kinds, '--ycsb_mix=read:30,update:10,insert:10,scan:10,rmw:10,merge:20,put:10',
+                            '--ycsb_verify_reads=true')
+        for distribution in ('uniform', 'zipfian', 'latest'):
+            self.check_workload('ycsbmix', ['read', 'update'], f'--ycsb_distribution={distribution}',
+                                '--ycsb_write_all_fields=true')
+
+    def test_delete_range(self):
+        reports, out = self.run_bench('ycsbload,deleterandomrange,verify', '--num=20', '--delete_range_width=10',
+                                      '--ycsb_allow_missing=true')
+        self.assertEqual(reports[1]['latency_us']['deleterange']['count'], 20 * THREADS)
+        missing = int(out.split(' missing)')[0].split()[-1])
+        self.assertTrue(150 < missing < 600, missing)  # 40 ranges of 10 records each, some overlap
+        _, out = self.run_bench('verify', '--use_existing_db=true', fails=True)
+        self.assertIn('is missing', out)
+
+    def test_inserts_go_on_where_the_last_run_stopped(self):
+        self.run_bench('ycsbload,ycsbd')
+        first, _ = self.run_bench('verify', '--use_existing_db=true')
+        self.run_bench('ycsbd', '--use_existing_db=true')
+        second, _ = self.run_bench('verify', '--use_existing_db=true')
+        self.assertGreater(second[0]['logical_bytes'], first[0]['logical_bytes'])
+
+    def test_verify_finds_what_is_wrong(self):
+        # Written with other contents for the same keys: fields of other lengths and counts.
+        self.run_bench('ycsbload')
+        _, out = self.run_bench('verify', '--use_existing_db=true', '--ycsb_field_count=9', fails=True)
+        self.assertIn('verification failed', out)
+        _, out = self.run_bench('verify', '--use_existing_db=true', f'--ycsb_records={RECORDS + 1}', fails=True)
+        self.assertIn('is missing', out)
+        # A foreign key.
+        self.run_bench('fillseq', '--num=1')
+        _, out = self.run_bench('verify', '--use_existing_db=true', fails=True)
+
+    def test_errors(self):
+        for flags, text in ((['--benchmarks=ycsba', '--key_size=7'], '--key_size'),
+                            (['--benchmarks=ycsba', '--ycsb_field_length=7'], '--ycsb_field_length'),
+                            (['--benchmarks=ycsba', '--ycsb_field_count=0'], '--ycsb_field_count'),
+                            (['--benchmarks=ycsba', '--ycsb_zipfian_const=-1'], '--ycsb_zipfian_const'),
+                            (['--benchmarks=ycsba', '--ycsb_distribution=normal'], '--ycsb_distribution'),
+                            (['--benchmarks=ycsbmix', '--ycsb_mix=read:50'], '--ycsb_mix'),
+                            (['--benchmarks=ycsbmix', '--ycsb_mix=reads:100'], '--ycsb_mix'),
+                            (['--benchmarks=rmw', '--rmw_mode=x'], 'rmw_mode'),
+                            (['--benchmarks=rmw', '--rmw_read_ratio=101'], '--rmw_read_ratio'),
+                            (['--benchmarks=ycsba', '--num_multi_db=2'], '--num_multi_db'),
+                            (['--benchmarks=ycsba', '--num_column_families=2'], '--num_column_families'),
+                            (['--benchmarks=deleterandomrange', '--delete_range_width=0'], '--delete_range_width'),
+                            (['--benchmarks=ycsbax'], 'unknown benchmark'),
+                            (['--benchmarks=ycsba'], 'is missing')):
+            with self.subTest(flags=flags):
+                _, out = self.run_bench('ycsba', *flags, fails=True)
+                self.assertIn(text, out)
+
+    def test_reports_of_upstream_benchmarks(self):
+        reports, _ = self.run_bench('fillrandom,flush,waitforcompaction,readrandom,seekrandom,stats',
+                                    f'--timeseries_csv={self.csv}', '--timeseries_interval_ms=50')
+        self.assertEqual([r['benchmark'] for r in reports],
+                         ['fillrandom', 'flush', 'waitforcompaction', 'readrandom', 'seekrandom', 'stats'])
+        fill, _, _, read, seek, _ = reports
+        self.assertEqual(fill['ops'], OPS * THREADS)
+        self.assertEqual(fill['latency_us']['write']['count'], OPS * THREADS)
+        self.assertGreater(fill['write_amplification'], 0.9)
+        self.assertGreater(fill['user_bytes_written'], OPS * THREADS * 100)
+        self.assertEqual(read['latency_us']['read']['count'], OPS * THREADS)
+        self.assertEqual(seek['latency_us']['seek']['count'], OPS * THREADS)
+        self.assertGreater(read['db']['sst_bytes'], 0)
+        self.assertGreater(fill['open_seconds'], 0)
+        with open(self.csv, encoding='utf-8') as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual({r['benchmark'] for r in rows} - {'flush', 'waitforcompaction', 'stats'},
+                         {'fillrandom', 'readrandom', 'seekrandom'})
+
+    def test_amplification(self):
+        reports, _ = self.run_bench('ycsbload,flush,compact,waitforcompaction,ycsbc')
+        self.assertTrue(0.95 < reports[-1]['space_amplification'] < 1.3, reports[-1])
+        self.assertAlmostEqual(reports[-1]['logical_bytes'], RECORDS * 1034, delta=RECORDS)
+
+
+if __name__ == '__main__':
+    DB_BENCH = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
