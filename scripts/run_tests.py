@@ -247,8 +247,15 @@ class Suite:
             f.writelines(line for entry, line in zip(self.entries, self.lines) if entry in entries)
         # ctest remembers durations across runs; it must not mix them up with other sets of entries.
         shutil.rmtree(os.path.join(self.dir, 'Testing'), ignore_errors=True)
-        return subprocess.run(['ctest', '--test-dir', self.dir, '-j', str(jobs), '--output-on-failure',
-                               '--test-output-size-failed', '200000']).returncode
+        # A group of its own: ctest alone would die and leave the tests running.
+        child = subprocess.Popen(['ctest', '--test-dir', self.dir, '-j', str(jobs), '--output-on-failure',
+                                  '--test-output-size-failed', '200000'], start_new_session=True)
+        try:
+            return child.wait()
+        except BaseException:
+            os.killpg(child.pid, signal.SIGTERM)
+            child.wait()
+            raise
 
     def results(self):
         out = {}
@@ -460,6 +467,8 @@ def main(argv):
     parser.add_argument('--retries', type=int, default=1)
     args = parser.parse_args(argv)
     sys.stdout.reconfigure(line_buffering=True)
+    # An exception, so that what was started is stopped.
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))
     return upstream(args) if args.command == 'upstream' else check(args)
 
 

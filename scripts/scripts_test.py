@@ -167,6 +167,21 @@ END
         time.sleep(4)
         self.assertFalse(os.path.exists(marker))
 
+    def test_a_stopped_run_stops_its_tests(self):
+        marker, began = os.path.join(self.dir, 'alive'), os.path.join(self.dir, 'began')
+        command = self.binary('t', f'touch {began}; sleep 4; touch {marker}')
+        code = (f'import signal, sys; sys.path.insert(0, {HERE!r}); import run_tests; '
+                'signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)); '
+                f'suite = run_tests.Suite({self.dir!r}); suite.add("t", {command!r}, {{}}, False); suite.run(1, 0)')
+        child = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(began):
+            self.assertIsNone(child.poll())
+            time.sleep(0.05)
+        child.terminate()
+        self.assertEqual(child.wait(30), 1)
+        time.sleep(5)
+        self.assertFalse(os.path.exists(marker))
+
     def test_retry(self):
         flag = os.path.join(self.dir, 'flag')
         once = f'if [ -e {flag}.$0 ]; then exit 0; fi; mkdir -p $(dirname {flag}.$0); touch {flag}.$0; exit 1'
