@@ -48,6 +48,7 @@ STRATA_TEST_MAIN = \
   tools/bench/process_stats_test.cc \
   tools/bench/record_test.cc \
   tools/bench/report_test.cc \
+  tools/bench/workload_thread_test.cc \
   util/path_list_test.cc \
   utilities/merge_operators/field_update_test.cc \
 

@@ -105,6 +105,27 @@ class DbBenchTest(unittest.TestCase):
                 per_scan = reports[1]['bytes'] / reports[1]['ops'] / (24 if '--scan_keys_only=true' in flags else 1034)
                 self.assertTrue(15 < per_scan < 24, per_scan)
 
+    def test_scan_while_writing(self):
+        reports, out = self.run_bench('ycsbload,scanwhilewriting,verify', '--threads=3', '--num=100', '--scan_length=20')
+        self.assertEqual(reports[1]['latency_us']['scan']['count'], 200)
+        self.assertGreater(reports[1]['latency_us']['update']['count'], 100)
+        # Those at the end of the database find fewer keys than 20.
+        self.assertTrue(3600 < int(out.split(' keys scanned)')[0].split('(')[-1]) <= 4000, out)
+        _, out = self.run_bench('ycsbload,scanwhilewriting', '--threads=1', fails=True)
+        self.assertIn('--threads', out)
+
+    def test_duration_holds_for_slow_operations(self):
+        reports, _ = self.run_bench('ycsbload,randomscan', '--duration=1', '--scan_length=2000', '--num=1000000')
+        self.assertTrue(1 <= reports[1]['seconds'] < 3, reports[1]['seconds'])
+
+    def test_verify_knows_inserted_records(self):
+        # Many more insertions than loaded records: the first keys are those of inserted ones.
+        self.run_bench('ycsbload,ycsbmix', '--ycsb_mix=insert:100', '--num=20000')
+        self.run_bench('verify', '--use_existing_db=true')
+        for size in (8, 12, 30):
+            reports, _ = self.run_bench('ycsbload,verify', f'--key_size={size}')
+            self.assertIn(f'{RECORDS} records', reports[1]['message'])
+
     def test_mix(self):
         kinds = ['read', 'update', 'insert', 'scan', 'rmw', 'merge']
         self.check_workload('ycsbmix', kinds, '--ycsb_mix=read:30,update:10,insert:10,scan:10,rmw:10,merge:20,put:10',
@@ -167,7 +188,7 @@ class DbBenchTest(unittest.TestCase):
         fill, _, _, read, seek, _ = reports
         self.assertEqual(fill['ops'], OPS * THREADS)
         self.assertEqual(fill['latency_us']['write']['count'], OPS * THREADS)
-        self.assertGreater(fill['write_amplification'], 0.9)
+        self.assertGreater(fill['write_amplification'], 0.3)  # the memtable is not written yet
         self.assertGreater(fill['user_bytes_written'], OPS * THREADS * 100)
         self.assertEqual(read['latency_us']['read']['count'], OPS * THREADS)
         self.assertEqual(seek['latency_us']['seek']['count'], OPS * THREADS)

@@ -3,8 +3,8 @@
 
 #include "tools/bench/mix_workload.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cinttypes>
 #include <cmath>
 #include <vector>
 
@@ -75,6 +75,7 @@ class MixWorkload : public Workload {
     uint32_t max_scan = 100;
     bool scan_length_fixed = false;
     bool update_by_merge = false;
+    bool has_writer = false;  // the first thread puts while the others run
   };
 
   MixWorkload(Spec&& spec, std::unique_ptr<RecordShape>&& shape,
@@ -87,7 +88,7 @@ class MixWorkload : public Workload {
                                       spec_.mix[kReadModifyWriteRecord] > 0));
   }
 
-  Status Prepare(DB* db, int /*threads*/) override {
+  Status Prepare(DB* db, int threads) override {
     Status s = spec_.status;
     if (s.ok()) {
       s = shape_->Validate();
@@ -113,28 +114,60 @@ class MixWorkload : public Workload {
     if (s.ok()) {
       s = ParseDistribution(options_.distribution, &spec_.distribution);
     }
-    if (s.ok()) {
-      uint64_t first = options_.records;
-      if (spec_.mix[kInsertRecord] > 0) {
-        s = FirstMissingRecord(db, &first);
-      }
-      inserts_ = std::make_unique<InsertCounter>(first);
+    if (s.ok() && spec_.has_writer && threads < 2) {
+      s = Status::InvalidArgument("--threads",
+                                  "must be 2 or more: one of them writes");
     }
+    if (s.ok()) {
+      s = FirstMissingRecord(db, &existing_);
+    }
+    // Without insertions, the records are those of the load.
+    inserts_ = std::make_unique<InsertCounter>(
+        spec_.mix[kInsertRecord] > 0 ? existing_ : options_.records);
+    scanners_ = threads - 1;
+    missing_ = 0;
+    scanned_ = 0;
     return s;
   }
 
-  void Run(WorkloadHost* host) override { Runner(this, host).Run(); }
+  void Run(WorkloadHost* host) override {
+    Runner runner(this, host);
+    if (!spec_.has_writer) {
+      runner.Run();
+    } else if (host->thread() == 0) {
+      runner.WriteWhile(scanners_);
+    } else {
+      runner.Run();
+      scanners_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+
+  std::string Message() const override {
+    std::string message;
+    if (missing_.load() > 0) {
+      message = "(" + std::to_string(missing_.load()) + " missing)";
+    }
+    if (scanned_.load() > 0) {
+      message += "(" + std::to_string(scanned_.load()) + " keys scanned)";
+    }
+    return message;
+  }
 
   uint64_t LogicalBytes() const override {
+    if (options_.allow_missing) {
+      return 0;  // nobody counted what deleterandomrange deleted
+    }
     const double records =
-        static_cast<double>(inserts_ ? inserts_->Visible() : options_.records);
+        static_cast<double>(std::max(existing_, inserts_->Visible()));
     return static_cast<uint64_t>(
         records * (shape_->MeanKeySize() + shape_->MeanValueSize()));
   }
 
  private:
   // An earlier run may have inserted records beyond those of the load; go on
-  // after them. Records are inserted in order, so bisection finds the end.
+  // after them. Records are inserted in order, so bisection finds the end. If
+  // that run was killed, some of its last records may be missing, at most as
+  // many as it had threads.
   Status FirstMissingRecord(DB* db, uint64_t* first) const {
     uint64_t there = options_.records;
     uint64_t step = 1;
@@ -161,11 +194,19 @@ class MixWorkload : public Workload {
     return s;
   }
 
+  // Whether this record, or one of the next few, exists.
   Status Exists(DB* db, uint64_t record, bool* found) const {
+    constexpr uint64_t kMostThreads = 64;
+    ReadOptions read_options;
+    read_options.fill_cache = false;
     std::string key;
     PinnableSlice value;
-    shape_->Key(record, &key);
-    Status s = db->Get(ReadOptions(), db->DefaultColumnFamily(), key, &value);
+    Status s = Status::NotFound();
+    for (uint64_t i = 0; i < kMostThreads && s.IsNotFound(); ++i) {
+      value.Reset();
+      shape_->Key(record + i, &key);
+      s = db->Get(read_options, db->DefaultColumnFamily(), key, &value);
+    }
     *found = s.ok();
     return s.IsNotFound() ? Status::OK() : s;
   }
@@ -174,7 +215,8 @@ class MixWorkload : public Workload {
   class Runner {
    public:
     Runner(MixWorkload* workload, WorkloadHost* host)
-        : spec_(workload->spec_),
+        : workload_(workload),
+          spec_(workload->spec_),
           options_(workload->options_),
           shape_(*workload->shape_),
           inserts_(workload->inserts_.get()),
@@ -220,15 +262,19 @@ class MixWorkload : public Workload {
           break;
         }
       }
-      char message[120];
-      if (missing_ > 0) {
-        snprintf(message, sizeof(message), "(%" PRIu64 " missing)", missing_);
-        host_->AddMessage(message);
+      workload_->missing_.fetch_add(missing_, std::memory_order_relaxed);
+      workload_->scanned_.fetch_add(scanned_, std::memory_order_relaxed);
+    }
+
+    // Puts as long as any of the others scans.
+    void WriteWhile(const std::atomic<int>& scanners) {
+      Status s;
+      while (s.ok() && scanners.load(std::memory_order_relaxed) > 0 &&
+             !host_->Failed()) {
+        s = Put(Op::kUpdate);
       }
-      if (scanned_ > 0) {
-        snprintf(message, sizeof(message), "(%" PRIu64 " keys scanned)",
-                 scanned_);
-        host_->AddMessage(message);
+      if (!s.ok()) {
+        host_->Fail(s, "put");
       }
     }
 
@@ -258,7 +304,10 @@ class MixWorkload : public Workload {
     // A record that was loaded and is not found means a wrong --ycsb_records
     // or a lost write; either way the numbers would mean nothing.
     Status Missing(uint64_t record) {
-      if (options_.allow_missing) {
+      // A run that was killed may have left gaps beyond the load.
+      const bool is_of_earlier_run =
+          record >= options_.records && record < workload_->existing_;
+      if (options_.allow_missing || is_of_earlier_run) {
         ++missing_;
         return Status::OK();
       }
@@ -291,7 +340,10 @@ class MixWorkload : public Workload {
 
     Status GetPut(Op op) {
       const uint64_t record = NextRecord();
-      host_->Throttle(/*write=*/true, key_.size() + value_.size());
+      host_->Throttle(/*write=*/false, 1);
+      host_->Throttle(
+          /*write=*/true,
+          static_cast<uint64_t>(shape_.MeanKeySize() + shape_.MeanValueSize()));
       host_->Begin();
       Status s = Get(record);
       if (s.ok()) {
@@ -433,6 +485,7 @@ class MixWorkload : public Workload {
       return shape_.Check(record, value, options_.allow_missing);
     }
 
+    MixWorkload* const workload_;
     const Spec& spec_;
     const WorkloadOptions& options_;
     const RecordShape& shape_;
@@ -473,7 +526,11 @@ class MixWorkload : public Workload {
   Spec spec_;
   const std::unique_ptr<RecordShape> shape_;
   const WorkloadOptions options_;
+  uint64_t existing_ = 0;  // records when the run began
   std::unique_ptr<InsertCounter> inserts_;
+  std::atomic<int> scanners_{0};  // of scanwhilewriting, still running
+  std::atomic<uint64_t> missing_{0};
+  std::atomic<uint64_t> scanned_{0};
 };
 
 // Fills in the spec of a workload by name; false if there is none.
@@ -514,7 +571,8 @@ bool SpecOf(const std::string& name, const WorkloadOptions& options,
     mix[kReadRecord] = 7.46;
     mix[kMergeRecord] = 92.53;
     mix[kPutRecord] = 0.01;
-  } else if (name == "randomscan") {
+  } else if (name == "randomscan" || name == "scanwhilewriting") {
+    spec->has_writer = name == "scanwhilewriting";
     mix[kScanRecords] = 100;
     spec->distribution = Distribution::kUniform;
     spec->max_scan = options.scan_length;

@@ -18,6 +18,8 @@
 //                    read-modify-write by --rmw_mode
 //   up2x             7.46 read, 92.53 merge, 0.01 put      zipfian
 //   randomscan       100 scan of --scan_length keys        uniform
+//   scanwhilewriting the same, and one thread that puts    uniform
+//                    whole values as fast as it can
 //   ycsbmix          --ycsb_mix                            zipfian
 //
 // An update or a read-modify-write of A, B and F reads the record, replaces one

@@ -113,6 +113,14 @@ void ProcessStats::ParseStatus(const std::string& text) {
   rss_bytes = FindKilobytes(text, "VmRSS");
 }
 
+std::optional<uint64_t> ProcessStats::device_write_bytes() const {
+  if (!write_bytes || !cancelled_write_bytes) {
+    return std::nullopt;
+  }
+  // What is cancelled may have been written before the first of two states.
+  return *write_bytes - std::min(*write_bytes, *cancelled_write_bytes);
+}
+
 ProcessStats ProcessStats::Now() {
   ProcessStats stats;
 #ifdef OS_LINUX

@@ -43,6 +43,10 @@ struct ProcessStats {
   std::optional<uint64_t> peak_rss_bytes;
   std::optional<uint64_t> rss_bytes;
 
+  // write_bytes without those that were cancelled. Most of the WAL is if
+  // memtables are small.
+  std::optional<uint64_t> device_write_bytes() const;
+
   static ProcessStats Now();
 
   // False if the system does not allow it; the peak is then that since the

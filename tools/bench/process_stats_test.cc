@@ -105,6 +105,17 @@ TEST_F(ProcessStatsTest, Differences) {
 }
 
 #ifdef OS_LINUX
+TEST_F(ProcessStatsTest, DeviceWriteBytes) {
+  ProcessStats stats;
+  EXPECT_FALSE(stats.device_write_bytes().has_value());
+  stats.write_bytes = 100;
+  EXPECT_FALSE(stats.device_write_bytes().has_value());
+  stats.cancelled_write_bytes = 30;
+  EXPECT_EQ(70u, stats.device_write_bytes());
+  stats.cancelled_write_bytes = 130;
+  EXPECT_EQ(0u, stats.device_write_bytes());
+}
+
 TEST_F(ProcessStatsTest, SeesWhatTheProcessDoes) {
   const ProcessStats before = ProcessStats::Now();
   ASSERT_TRUE(before.wchar);

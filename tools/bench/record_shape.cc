@@ -3,6 +3,10 @@
 
 #include "tools/bench/record_shape.h"
 
+#include <utility>
+#include <vector>
+
+#include "rocksdb/iterator.h"
 #include "tools/bench/generators.h"
 #include "tools/bench/record.h"
 #include "util/coding.h"
@@ -165,14 +169,25 @@ std::unique_ptr<RecordShape> NewUp2xShape(const WorkloadOptions& options) {
   return std::make_unique<Up2xShape>(options);
 }
 
-std::unique_ptr<RecordShape> NewShapeOfKey(const WorkloadOptions& options,
-                                           const Slice& key) {
-  for (auto* factory : {NewYcsbShape, NewUp2xShape}) {
-    std::unique_ptr<RecordShape> shape = factory(options);
-    uint64_t record = 0;
-    // Any 8 bytes are a key of either, so the number decides.
-    if (shape->RecordOf(key, &record) && record < options.records) {
-      return shape;
+std::unique_ptr<RecordShape> NewShapeOfKeys(const WorkloadOptions& options,
+                                            Iterator* iter) {
+  // Any 8 bytes can be the number of a record, so a short key may fit several
+  // shapes. Sizes tell them apart: those of UP2X vary.
+  constexpr int kEnoughKeys = 64;
+  std::vector<std::unique_ptr<RecordShape>> shapes;
+  shapes.push_back(NewYcsbShape(options));
+  shapes.push_back(NewUp2xShape(options));
+  for (int i = 0; i < kEnoughKeys && iter->Valid(); ++i, iter->Next()) {
+    for (auto& shape : shapes) {
+      uint64_t record = 0;
+      if (shape != nullptr && !shape->RecordOf(iter->key(), &record)) {
+        shape.reset();
+      }
+    }
+  }
+  for (auto& shape : shapes) {
+    if (shape != nullptr) {
+      return std::move(shape);
     }
   }
   return nullptr;

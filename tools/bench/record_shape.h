@@ -20,6 +20,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class Iterator;
 class Random64;
 
 namespace bench {
@@ -69,10 +70,10 @@ class RecordShape {
 std::unique_ptr<RecordShape> NewYcsbShape(const WorkloadOptions& options);
 std::unique_ptr<RecordShape> NewUp2xShape(const WorkloadOptions& options);
 
-// The shape of which the key is that of a record below options.records;
-// nullptr if there is none.
-std::unique_ptr<RecordShape> NewShapeOfKey(const WorkloadOptions& options,
-                                           const Slice& key);
+// The shape that fits the keys from the iterator's position on, as far as it
+// takes to tell; nullptr if none does. Moves the iterator.
+std::unique_ptr<RecordShape> NewShapeOfKeys(const WorkloadOptions& options,
+                                            Iterator* iter);
 
 }  // namespace bench
 }  // namespace ROCKSDB_NAMESPACE

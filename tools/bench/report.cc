@@ -679,7 +679,7 @@ Status BenchmarkReport::EndUntimed(DB* db) {
   }
   const std::chrono::duration<double> elapsed =
       std::chrono::steady_clock::now() - running_->start;
-  return End(db, /*ops=*/0, elapsed.count(), /*bytes=*/0, /*logical_bytes=*/0,
+  return End(db, /*ops=*/0, elapsed.count(), /*bytes=*/0, logical_bytes_,
              /*message=*/"");
 }
 
@@ -690,6 +690,7 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
     return Status::OK();
   }
   const std::unique_ptr<Running> run = std::move(running_);
+  logical_bytes_ = logical_bytes;
   const ProcessStats process = ProcessStats::Now().Since(run->process);
   Status s;
   if (run->series != nullptr) {
@@ -723,6 +724,8 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
   process_json.AddInteger("wchar", process.wchar);
   process_json.AddInteger("read_bytes", process.read_bytes);
   process_json.AddInteger("write_bytes", process.write_bytes);
+  process_json.AddInteger("cancelled_write_bytes",
+                          process.cancelled_write_bytes);
   process_json.AddInteger("peak_rss_bytes", process.peak_rss_bytes);
   process_json.AddInteger("rss_bytes", process.rss_bytes);
   json.AddObject("process", process_json);
@@ -753,7 +756,7 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
                                        ? std::optional<uint64_t>(logical_bytes)
                                        : std::nullopt);
   json.AddNumber("write_amplification",
-                 Ratio(process.write_bytes, counters.user_bytes));
+                 Ratio(process.device_write_bytes(), counters.user_bytes));
   json.AddNumber("space_amplification", Ratio(total, logical_bytes));
   json.AddText("message", message);
 

@@ -150,7 +150,8 @@ class BenchmarkReport {
              uint64_t logical_bytes, const std::string& message);
 
   // The same for something that has no operations and was not timed, such as
-  // waiting for compactions: it took as long as since Begin.
+  // waiting for compactions: it took as long as since Begin, and logical_bytes
+  // are as they were at the last End.
   Status EndUntimed(DB* db);
 
   // Forgets a benchmark that did not run. Rows that were written stay.
@@ -169,6 +170,7 @@ class BenchmarkReport {
   std::unique_ptr<AppendFile> csv_;
   std::unique_ptr<Running> running_;
   std::optional<double> open_seconds_;
+  uint64_t logical_bytes_ = 0;  // of the last benchmark, 0 if not known
 };
 
 }  // namespace bench

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cinttypes>
 #include <vector>
 
 #include "tools/bench/record_shape.h"
@@ -23,14 +22,10 @@ class VerifyWorkload : public Workload {
     // The shape of the records is that of the first key.
     std::unique_ptr<Iterator> iter(db->NewIterator(ReadOptions()));
     iter->SeekToFirst();
-    if (iter->Valid()) {
-      shape_ = NewShapeOfKey(options_, iter->key());
-      if (shape_ == nullptr) {
-        return Status::Corruption("the first key is no record's",
-                                  iter->key().ToString(/*hex=*/true));
-      }
-    } else {
-      shape_ = NewYcsbShape(options_);
+    shape_ = NewShapeOfKeys(options_, iter.get());
+    if (shape_ == nullptr) {
+      return Status::Corruption(
+          "the first keys are not those of one workload's records");
     }
     found_ = missing_ = scanned_loaded_ = bytes_ = 0;
     Status s = iter->status();
@@ -44,15 +39,12 @@ class VerifyWorkload : public Workload {
     }
     if (!s.ok()) {
       host->Fail(s, "verification failed");
-      return;
     }
-    if (host->thread() == 0) {
-      char message[100];
-      snprintf(message, sizeof(message),
-               "(%" PRIu64 " records checked by get, %" PRIu64 " missing)",
-               found_.load(), missing_.load());
-      host->AddMessage(message);
-    }
+  }
+
+  std::string Message() const override {
+    return "(" + std::to_string(found_.load()) + " records checked by get, " +
+           std::to_string(missing_.load()) + " missing)";
   }
 
   Status Finish() override {

@@ -81,9 +81,6 @@ class WorkloadHost {
   // Ends the benchmark on all threads; db_bench then exits with an error.
   // Return from Run after it.
   virtual void Fail(const Status& status, const std::string& what) = 0;
-
-  // Text at the end of the result line.
-  virtual void AddMessage(const std::string& message) = 0;
 };
 
 class Workload {
@@ -105,6 +102,9 @@ class Workload {
 
   // After all threads are done; an error makes db_bench exit with it.
   virtual Status Finish() { return Status::OK(); }
+
+  // Text at the end of the result line.
+  virtual std::string Message() const { return ""; }
 
   // Bytes of the keys and values that a reader could see, 0 if it is not
   // known: what the size of the database is compared to.
