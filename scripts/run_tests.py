@@ -361,6 +361,20 @@ def fingerprint(path):
             else hashlib.sha256(f.read()).hexdigest()[:16]
 
 
+def binary_rows(results):
+    """{binary: what all its shards did together}, from {entry: result}."""
+    rows = {}
+    for name in {r['binary'] for r in results.values()}:
+        mine = [r for r in results.values() if r['binary'] == name]
+        failed = [c for r in mine for c in r['failed']]
+        flaky = [c for r in mine for c in r.get('flaky', [])]
+        kind = 'timeout' if any(r['timeout'] for r in mine) else 'failed' if failed else \
+            'flaky' if flaky else 'passed'
+        rows[name] = {'result': kind, 'seconds': sum(r['seconds'] for r in mine),
+                      'passed': sum(r['passed'] for r in mine), 'failed': failed, 'flaky': flaky}
+    return rows
+
+
 def write_tsv(path, rows, total):
     with open(path + '.tmp', 'w', encoding='utf-8') as f:
         f.write(f'# {len(rows)} of {total} binaries\n')
@@ -400,6 +414,13 @@ def upstream(args):
             print('the library changed since the last run: starting over')
         state = {'lib': lib, 'rows': {}}
     rows = state['rows']
+
+    def save():
+        with open(state_path + '.tmp', 'w', encoding='utf-8') as f:
+            json.dump(state, f)
+        os.replace(state_path + '.tmp', state_path)
+        write_tsv(tsv, rows, total)
+
     todo = [n for n in names if n not in rows or args.names]
     todo.sort(key=lambda x: -numbers.get(x, {}).get('weight', 1))
     if len(todo) < len(names):
@@ -420,20 +441,16 @@ def upstream(args):
             else:
                 rows[name] = {'result': 'not built', 'seconds': 0, 'passed': 0, 'failed': ['(build)'], 'flaky': []}
         if suite.entries:
-            done = suite.run(args.jobs, args.retries)
+            try:
+                done = suite.run(args.jobs, args.retries)
+            except BaseException:
+                # What passed until then need not run again.
+                rows.update((n, r) for n, r in binary_rows(suite.results()).items() if r['result'] == 'passed')
+                save()
+                raise
             results += list(done.values())
-            for name in {binary for binary, _, _ in suite.entries.values()}:
-                mine = [r for r in done.values() if r['binary'] == name]
-                failed = [c for r in mine for c in r['failed']]
-                flaky = [c for r in mine for c in r.get('flaky', [])]
-                kind = 'timeout' if any(r['timeout'] for r in mine) else 'failed' if failed else \
-                    'flaky' if flaky else 'passed'
-                rows[name] = {'result': kind, 'seconds': sum(r['seconds'] for r in mine),
-                              'passed': sum(r['passed'] for r in mine), 'failed': failed, 'flaky': flaky}
-        with open(state_path + '.tmp', 'w', encoding='utf-8') as f:
-            json.dump(state, f)
-        os.replace(state_path + '.tmp', state_path)
-        write_tsv(tsv, rows, total)
+            rows.update(binary_rows(done))
+        save()
         if tidy:
             for name in chunk:
                 if os.path.exists(os.path.join(build, name)):

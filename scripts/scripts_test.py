@@ -153,6 +153,20 @@ END
             self.assertEqual(run_tests.finish(list(results.values())), 1)
         self.assertEqual(text.getvalue().strip().split('\n')[-1], '14 passed, 5 failed')
 
+    def test_rows_of_binaries(self):
+        def result(binary, **changes):
+            return {'binary': binary, 'timeout': False, 'seconds': 2, 'passed': 3, 'failed': [], **changes}
+        rows = run_tests.binary_rows({
+            'a.1of2': result('a'), 'a.2of2': result('a'),
+            'b.1of2': result('b'), 'b.2of2': result('b', failed=['(no result)'], passed=0),
+            'c': result('c', flaky=['S.A']), 'd': result('d', timeout=True, failed=['S.B'])})
+        self.assertEqual({n: (r['result'], r['seconds'], r['passed']) for n, r in rows.items()},
+                         {'a': ('passed', 4, 6), 'b': ('failed', 4, 3), 'c': ('flaky', 2, 3), 'd': ('timeout', 2, 3)})
+        # An entry that was not reached, because the run was stopped.
+        suite = run_tests.Suite(self.dir)
+        suite.add('e', self.binary('e', 'true'), {}, False)
+        self.assertEqual(run_tests.binary_rows(suite.results())['e']['result'], 'failed')
+
     def test_private_directories_and_shards(self):
         results, _ = self.suite({'t': ('test "$TEST_TMPDIR" = "$PWD" && test -z "$(ls)" && touch x && '
                                        'test "$GTEST_TOTAL_SHARDS" = 3 && test -n "$GTEST_SHARD_INDEX"',
