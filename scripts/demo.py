@@ -6,8 +6,9 @@
 Usage: demo.py DB_BENCH [--dir DIR] [--num KEYS] [--keep]
 
 For each of two layouts, db_bench loads KEYS keys with values of 1,000 bytes in random order, overwrites half
-as many at random, and waits until compaction is done. Then it opens the database again and reads: every key
-must be found. At the end the bytes of each path are counted from the files that are there.
+as many at random, and waits until compaction is done. Then it fills level 0 with as many files as can stay
+there without a compaction, as level 0 is never empty in a database in use. It opens the database again and
+reads: every key must be found. At the end the bytes of each path are counted from the files that are there.
 
   vertical    SST files (keys) on path 0, blob files (values) on path 1:  at least 95% of the bytes on path 1
   horizontal  level 0, keys and values, on path 0; the rest on path 1:    at least 90% of the bytes on path 1
@@ -23,6 +24,7 @@ import sys
 import time
 
 VALUE_SIZE = 1000
+L0_TRIGGER = 4      # a compaction of level 0 starts at so many files
 LAYOUTS = [
     # name, SST path of each level, blob path of each level, least share of path 1, what it means
     ('vertical', '0', '1', 95.0, 'keys on path 0, values on path 1'),
@@ -54,7 +56,7 @@ def flags(num, layout, dirs, jobs):
     """db_bench's flags. Sizes follow the amount of data, so that a small run has the levels of a large one."""
     data = num * VALUE_SIZE
     keys = num * 32                                  # about the size of all SST files together
-    buffer = max(data // 128, 256 << 10)             # L0 holds a few of these: it must be small beside the data
+    buffer = max(data // 64, 256 << 10)              # L0 holds a few of these: it must be small beside the data
     base = max(keys // 16, 128 << 10)                # so that there are three levels below L0
     return {
         'db': dirs['db'],
@@ -71,7 +73,7 @@ def flags(num, layout, dirs, jobs):
         'max_bytes_for_level_base': base,
         'target_file_size_base': max(base // 4, 64 << 10),
         'max_bytes_for_level_multiplier': 4,
-        'level0_file_num_compaction_trigger': 2,
+        'level0_file_num_compaction_trigger': L0_TRIGGER,
         'max_background_jobs': max(jobs, 2),
         'seed': 42,
     }
@@ -114,7 +116,9 @@ def run(binary, base, num, layout, jobs):
     print(f'  --level_sst_path_ids={layout[1]} --level_blob_path_ids={layout[2]} --num={num}', flush=True)
     start = time.time()
     db_bench(binary, options, 'filluniquerandom,flush,waitforcompaction', log)
-    db_bench(binary, options, 'overwrite,flush,waitforcompaction', log, use_existing_db=1, writes=num // 2)
+    db_bench(binary, options, 'overwrite,flush,compact0,waitforcompaction', log, use_existing_db=1, writes=num // 2)
+    db_bench(binary, options, ','.join(['overwrite,flush'] * (L0_TRIGGER - 1)), log, use_existing_db=1,
+             writes=options['write_buffer_size'] * 3 // 4 // VALUE_SIZE)
     loaded = time.time() - start
     # Opening once more also deletes what the runs before left behind as obsolete.
     text = db_bench(binary, options, 'waitforcompaction,verifychecksum,readrandom', log, use_existing_db=1,
@@ -130,6 +134,8 @@ def run(binary, base, num, layout, jobs):
     share = 100.0 * totals[1] / max(totals[0] + totals[1], 1)
     print(f'  on path 1: {share:.1f}% of the bytes on both paths (at least {least:.0f}% is asked for)')
     complaints = []
+    if not totals[0]:
+        complaints.append(f'{name}: nothing on path 0, so the share of path 1 says nothing')
     if share < least:
         complaints.append(f'{name}: {share:.1f}% on path 1, asked for {least:.0f}%')
     stray = sums['db']['SST'][0] + sums['db']['blob'][0]

@@ -236,6 +236,8 @@ def put(i, name, n):
         f.truncate(n)
 data = int(flags['num']) * 1000
 put(sst, '1.sst', data // 40)
+if not vertical:
+    put(0, '3.blob', int(os.environ.get('LEVEL0', data // 50)))
 put(int(os.environ.get('BLOB_PATH', blob)), '2.blob', data)
 if 'readrandom' in flags['benchmarks']:
     print('readrandom   :  1.0 micros/op 1 ops/sec; (%s of 100 found)' % os.environ.get('FOUND', '100'))
@@ -252,7 +254,12 @@ if 'readrandom' in flags['benchmarks']:
         code, out = self.run_demo()
         self.assertEqual(code, 0, out)
         self.assertIn('on path 1: 97.6%', out)
-        self.assertIn('on path 1: 100.0%', out)
+        self.assertIn('on path 1: 98.1%', out)
+
+    def test_an_empty_level_0_proves_nothing(self):
+        code, out = self.run_demo(LEVEL0='0')
+        self.assertEqual(code, 1, out)
+        self.assertIn('horizontal: nothing on path 0', out)
 
     def test_values_on_the_wrong_path(self):
         code, out = self.run_demo(BLOB_PATH='0')
@@ -274,7 +281,7 @@ if 'readrandom' in flags['benchmarks']:
     def test_sizes_keep_their_proportions(self):
         for num in (60000, 500000):
             f = demo.flags(num, demo.LAYOUTS[1], {'db': 'd', 0: 'a', 1: 'b'}, 2)
-            self.assertLess(f['write_buffer_size'] * f['level0_file_num_compaction_trigger'], num * 1000 * 0.05)
+            self.assertLess(f['write_buffer_size'] * f['level0_file_num_compaction_trigger'], num * 1000 * 0.07)
             self.assertLessEqual(f['target_file_size_base'], f['max_bytes_for_level_base'])
 
 
