@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
-from strata_bench import contenders, environment, experiments, machine, plots, process, report
-from strata_bench import results, tables
+from strata_bench import commands, contenders, environment, estimate, experiments, machine, plots
+from strata_bench import process, report, results, runner, tables
 from strata_bench.contenders import Contender, NotAvailable, Programs
 from strata_bench.declarations import DeclarationError
 from strata_bench.experiments import PAPERS, Experiment, ExperimentError
-from strata_bench.progress import Progress
+from strata_bench.progress import Progress, duration
 from strata_bench.runner import Outcome, Runner, Settings
 
 EXIT_FAILED = 1        # a run failed, or a bound was not held
@@ -57,7 +57,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument('--report', action='store_true',
                         help='write docs/benchmarks.md from the results')
     parser.add_argument('--scale', type=_positive, default=1.0, metavar='S',
-                        help='multiplies records, operations and block cache (default: 1)')
+                        help='multiplies records, operations, caches and sizes (default: 1)')
     parser.add_argument('--pairs', type=_count, metavar='N',
                         help='runs of each contender (default: as the experiment says)')
     parser.add_argument('--contenders', metavar='A,B',
@@ -78,22 +78,44 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _first_line(text: str) -> str:
-    return ' '.join(text.split('\n\n')[0].split())
+def time_needed(experiment: Experiment, all_contenders: Dict[str, Contender], settings: Settings,
+                programs: Programs) -> str:
+    """For the contenders that can run, and for all."""
+    resolved = experiment.resolve(all_contenders)
+    names = settings.contenders or experiment.contenders
+    everyone = [resolved[name] for name in names if name in resolved]
+    now = Runner(experiment, all_contenders, settings, programs, machine.Proc(),
+                 Progress()).available()[0]
+    earlier = results.load(settings.out / experiment.name / 'results.json')
+    if earlier is not None and \
+            earlier.get('declaration') != runner.declaration_stamp(experiment, all_contenders):
+        earlier = None
+    pairs = settings.pairs or experiment.pairs
+
+    def spent(who: List[Contender]) -> str:
+        return duration(estimate.seconds(experiment, who, pairs, settings.scale, earlier))
+
+    text = f'{spent(everyone)} for all'
+    if 0 < len(now) < len(everyone):
+        text = f'{spent(now)} for {", ".join(item.name for item in now)}; {text}'
+    return text + (', from its results' if earlier else '')
 
 
 def print_list(all_experiments: Dict[str, Experiment], all_contenders: Dict[str, Contender],
-               out: Path) -> None:
+               settings: Settings) -> None:
+    programs = Programs()
+    print(f'Times, as minutes:seconds, are estimates at --scale {settings.scale:g}.\n')
     for paper, title in PAPERS.items():
         names = [name for name, item in all_experiments.items() if item.paper == paper]
         if names:
             print(f'{title or "The bench itself"}:')
         for name in names:
             item = all_experiments[name]
-            state = results.load(out / name / 'results.json')
+            state = results.load(settings.out / name / 'results.json')
             when = f' [{state["started"][:10]}]' if state else ''
             print(f'  {name:<24} {item.title}' + (f' ({item.figure})' if item.figure else '')
                   + when)
+            print(f'  {"":<24}   {time_needed(item, all_contenders, settings, programs)}')
         print()
     print('Contenders:')
     for name, contender in all_contenders.items():
@@ -105,10 +127,10 @@ def check(all_experiments: Dict[str, Experiment], all_contenders: Dict[str, Cont
     """What each experiment cannot run. Being not built is no error of a declaration."""
     programs = Programs()
     for experiment in all_experiments.values():
-        experiment.check_cache(1.0)
-        runner = Runner(experiment, all_contenders, settings, programs, machine.Proc(),
+        commands.check_caches(experiment, experiment.resolve(all_contenders), 1.0)
+        checked = Runner(experiment, all_contenders, settings, programs, machine.Proc(),
                         Progress())
-        for name, reason in runner.available()[1].items():
+        for name, reason in checked.available()[1].items():
             print(f'{experiment.name}: {name}: not available yet: {reason}')
     print(f'{len(all_experiments)} experiments and {len(all_contenders)} contenders are well '
           'declared.')
@@ -140,8 +162,7 @@ def run_one(experiment: Experiment, all_contenders: Dict[str, Contender], settin
             programs: Programs) -> int:
     say = Progress()
     say.message(f'{experiment.name}: {experiment.title}')
-    runner = Runner(experiment, all_contenders, settings, programs, machine.Proc(), say)
-    outcome = runner.run()
+    outcome = Runner(experiment, all_contenders, settings, programs, machine.Proc(), say).run()
     _finish(experiment, outcome, settings, say)
     kept = settings.out / experiment.name / 'partial.json'
     if outcome.interrupted:
@@ -154,8 +175,9 @@ def run_one(experiment: Experiment, all_contenders: Dict[str, Contender], settin
         return EXIT_BUSY
     missed = [item for item in outcome.document['checks'] if not item['ok']]
     for item in missed:
-        say.message(f'{item["title"]} {item["point"]}: medians are {item["apart"]:.1%} apart, '
-                    f'more than {item["within"]:.0%}')
+        where = f', {item["point"]}' if item['point'] else ''
+        say.message(f'{item["title"]}{where}: medians {results.distance(item)}; the bound is '
+                    f'{item["within"]:.0%}')
     return EXIT_FAILED if outcome.failures or missed else 0
 
 
@@ -203,7 +225,7 @@ def main(argv: List[str]) -> int:
         for experiment in all_experiments.values():
             experiment.resolve(all_contenders)
         if options.list:
-            print_list(all_experiments, all_contenders, settings.out)
+            print_list(all_experiments, all_contenders, settings)
             return 0
         if options.check:
             return check(all_experiments, all_contenders, settings)
@@ -231,7 +253,7 @@ def main(argv: List[str]) -> int:
         return EXIT_INTERRUPTED
     if options.report and not any(code in (EXIT_BUSY, EXIT_INTERRUPTED) for code in codes):
         target = ROOT / 'docs' / 'benchmarks.md'
-        missing = report.write(all_experiments, settings.out, target)
+        missing = report.write(all_experiments, settings.out, target, all_contenders)
         print(f'Written: {target}')
         if missing:
             print(f'Without results: {", ".join(missing)}')

@@ -2,25 +2,45 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """db_bench's command lines, and what its reports say."""
 import csv
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from strata_bench.contenders import Contender
-from strata_bench.experiments import (HOUSEKEEPING, UPSTREAM_WORKLOADS, WORKLOADS, Dataset,
-                                      Experiment, Phase, Point)
+from strata_bench.declarations import DATA_SHARE, share_of_data
+from strata_bench.experiments import (HOUSEKEEPING, MIN_DATASET_PER_CACHE, UPSTREAM_WORKLOADS,
+                                      WORKLOADS, Dataset, Experiment, ExperimentError, Phase,
+                                      Point)
 from strata_bench.process import CommandFailed
 
 # All databases are measured with these, unless an experiment says otherwise: the page cache plays
-# no part, what is written to the WAL is, and no time goes into compressing random bytes.
+# no part, what is written to the WAL is, and no time goes into compressing random bytes. The WAL
+# is written out as it grows: a file that is deleted while it is dirty has cost no device a write.
+# Benchmarks that end after a time look at the clock at each operation.
 BASE_FLAGS = {
     'use_direct_reads': 'true',
     'use_direct_io_for_flush_and_compaction': 'true',
     'compression_type': 'none',
     'compression_ratio': '1.0',
     'disable_wal': 'false',
+    'wal_bytes_per_sync': str(512 << 10),
+    'ops_between_duration_checks': '1',
 }
 TIMESERIES_INTERVAL_MS = 500
+# Loads and churns are no phases; these names cannot be a phase's.
+LOAD_SEED, CHURN_SEED = '(load)', '(churn)'
+# Flags that give a cache beside the block cache its size.
+OTHER_CACHES = ('row_cache_size', 'blob_cache_size', 'compressed_secondary_cache_size')
+
+
+def seed(pair: int, point: str, phase: str) -> int:
+    """The base of a phase's random numbers: the same for all contenders, for each phase another.
+
+    Thread i of db_bench adds i + 1, so bases that lie close together would share streams.
+    """
+    digest = hashlib.sha256(f'{pair}/{point}/{phase}'.encode()).hexdigest()
+    return int(digest[:10], 16) or 1  # 0 is the time of day
 
 
 def dataset_flags(dataset: Dataset, benchmarks: List[str]) -> Dict[str, str]:
@@ -41,29 +61,46 @@ def dataset_flags(dataset: Dataset, benchmarks: List[str]) -> Dict[str, str]:
 def _load_flags(experiment: Experiment, contender: Contender, point: Point, scale: float
                 ) -> Dict[str, str]:
     flags = dict(BASE_FLAGS)
-    flags.update(dataset_flags(experiment.dataset_at(point, scale), experiment.load_benchmarks))
+    flags.update(dataset_flags(experiment.dataset_at(point, scale), experiment.load.benchmarks))
     flags.update(experiment.options_at(scale))
     flags.update(contender.flags)
     flags.update(point.options)
     return flags
 
 
-def load_flags(experiment: Experiment, contender: Contender, point: Point, scale: float
-               ) -> Dict[str, str]:
-    """The flags that make a loaded database. Nothing else decides what is in it."""
+def _fill_in_data(flags: Dict[str, str], data: int) -> Dict[str, str]:
+    """{data/15} becomes a fifteenth of the dataset's bytes, {data/1MiB} its mebibytes."""
+    return {name: DATA_SHARE.sub(lambda match: str(share_of_data(match.group(1), data)), value)
+            for name, value in flags.items()}
+
+
+def load_flags(experiment: Experiment, contender: Contender, point: Point, scale: float,
+               generation: int = 0) -> Dict[str, str]:
+    """The flags that make a loaded database. With churn_flags nothing else decides what is in it.
+
+    Pairs of another generation start from a database that was loaded with another seed.
+    """
     flags = _load_flags(experiment, contender, point, scale)
-    flags.update(experiment.load_flags)
-    flags['benchmarks'] = ','.join(experiment.load_benchmarks)
+    flags.update(experiment.load.flags)
+    flags['benchmarks'] = ','.join(experiment.load.benchmarks)
     flags['use_existing_db'] = 'false'
-    flags['seed'] = '1'
-    return flags
+    flags['seed'] = str(seed(generation, '', LOAD_SEED))
+    return _fill_in_data(flags, experiment.dataset_at(point, scale).bytes)
+
+
+def churn_flags(experiment: Experiment, contender: Contender, point: Point, scale: float,
+                generation: int = 0) -> Optional[Dict[str, str]]:
+    """Of what is done to a loaded database before phases start from it."""
+    churn = experiment.load.churn
+    if churn is None:
+        return None
+    return phase_flags(experiment, contender, point, churn, scale,
+                       seed(generation, point.label, CHURN_SEED), of_load=True)
 
 
 def phase_flags(experiment: Experiment, contender: Contender, point: Point, phase: Phase,
-                scale: float, seed: int) -> Dict[str, str]:
-    benchmarks = phase.benchmarks
-    if phase.swept and point.benchmarks is not None:
-        benchmarks = point.benchmarks
+                scale: float, base_seed: int, of_load: bool = False) -> Dict[str, str]:
+    benchmarks = phase.benchmarks if of_load else experiment.benchmarks_of(phase, point)
     flags = _load_flags(experiment, contender, point, scale)
     flags.update(dataset_flags(experiment.dataset_at(point, scale), benchmarks))
     flags['threads'] = str(phase.threads)
@@ -72,22 +109,48 @@ def phase_flags(experiment: Experiment, contender: Contender, point: Point, phas
     if phase.swept and (sweep is None or sweep.only is None or contender.name in sweep.only):
         flags.update(point.flags)
     variant = experiment.variants.get(contender.name)
-    if variant is not None:
+    if variant is not None and not of_load:  # what is loaded is shared with others
         flags.update(variant.phase_flags)
     flags['benchmarks'] = ','.join(benchmarks)
     flags['use_existing_db'] = 'false' if phase.database == 'empty' else 'true'
-    flags['seed'] = str(seed)
+    flags['seed'] = str(base_seed)
     if phase.seconds is not None:
         shorter = 1.0 if experiment.recovery else min(1.0, scale)
         flags['duration'] = str(max(1, round(phase.seconds * shorter)))
-    ops = point.ops if phase.swept and point.ops is not None else phase.ops
+    ops = phase_ops(phase, point, of_load)
     if ops is not None:
         each = str(max(1, round(ops * scale / int(flags['threads']))))
         if any(name in WORKLOADS for name in benchmarks):
             flags['num'] = each
         else:
             flags['reads'] = flags['writes'] = each
-    return flags
+    return _fill_in_data(flags, experiment.dataset_at(point, scale).bytes)
+
+
+def phase_ops(phase: Phase, point: Point, of_load: bool = False) -> Optional[int]:
+    """Operations of all threads, before scaling."""
+    return point.ops if phase.swept and point.ops is not None and not of_load else phase.ops
+
+
+def check_caches(experiment: Experiment, contenders: Dict[str, Contender], scale: float) -> None:
+    """All caches of a contender together must not hide the storage. Throws ExperimentError."""
+    names = dict.fromkeys(experiment.contenders)
+    names.update(dict.fromkeys(experiment.variants))
+    for point in experiment.points:
+        data = experiment.dataset_at(point, scale).bytes
+        for name in names:
+            if contenders[name].kind == 'fio':
+                continue
+            for phase in experiment.phases:
+                flags = phase_flags(experiment, contenders[name], point, phase, scale, 1)
+                caches = {'cache_size': int(flags['cache_size'])}
+                caches.update({flag: int(flags[flag]) for flag in OTHER_CACHES if flag in flags})
+                if data < MIN_DATASET_PER_CACHE * sum(caches.values()):
+                    where = f' at {point.label}' if point.label else ''
+                    raise ExperimentError(
+                        f'{experiment.file}: {" + ".join(caches)} of {name}: the dataset{where} '
+                        f'({data:,} bytes) must be at least {MIN_DATASET_PER_CACHE} times the '
+                        f'caches ({sum(caches.values()):,} bytes), or they are measured')
 
 
 def report_flags(report: Path, timeseries: Path) -> Dict[str, str]:
@@ -151,8 +214,8 @@ def read_timeseries(path: Path) -> Dict[str, Dict[str, List[Optional[float]]]]:
     return result
 
 
-def main_workload(phase: Phase, point: Point) -> str:
-    names = point.benchmarks if phase.swept and point.benchmarks is not None else phase.benchmarks
+def main_workload(experiment: Experiment, phase: Phase, point: Point) -> str:
+    names = experiment.benchmarks_of(phase, point)
     for name in names:
         if name not in HOUSEKEEPING:
             return name

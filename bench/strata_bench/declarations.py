@@ -20,6 +20,8 @@ class DeclarationError(Exception):
 
 _REQUIRED = object()
 _SIZE = re.compile(r'([0-9]+(?:\.[0-9]+)?)\s*(KiB|MiB|GiB)')
+# What a flag may leave open: the folder of the run, and a share of the dataset.
+DATA_SHARE = re.compile(r'\{data/([0-9.]+\s*(?:KiB|MiB|GiB)|[0-9]+)\}')
 _UNITS = {'KiB': 1 << 10, 'MiB': 1 << 20, 'GiB': 1 << 30}
 _KINDS = {
     'text': (str,),
@@ -42,6 +44,12 @@ def parse_size(value: Any) -> Optional[int]:
         if match:
             return int(float(match.group(1)) * _UNITS[match.group(2)])
     return None
+
+
+def share_of_data(divisor: str, data: int) -> int:
+    """What {data/DIVISOR} stands for; at least 1."""
+    size = parse_size(divisor) or int(divisor)
+    return max(1, round(data / size))
 
 
 def load_file(path: Path) -> Dict[str, Any]:
@@ -114,6 +122,9 @@ class Table:
             elif isinstance(value, (int, float)):
                 flags[name] = str(value)
             elif isinstance(value, str):
+                if re.search('[{}]', DATA_SHARE.sub('', value.replace('{dir}', ''))):
+                    raise self.fail(f'{key}.{name}', f'{value!r}: only {{dir}}, {{data/15}} and '
+                                    '{data/64MiB} are filled in')
                 size = parse_size(value)
                 flags[name] = value if size is None else str(size)
             else:

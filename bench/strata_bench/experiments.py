@@ -16,15 +16,22 @@ MIN_DATASET_PER_CACHE = 15
 
 # Ours draw from --ycsb_records and do --num operations per thread.
 WORKLOADS = {'ycsbload', 'ycsba', 'ycsbb', 'ycsbc', 'ycsbd', 'ycsbe', 'ycsbf', 'ycsbam', 'ycsbbm',
-             'ycsbfm', 'ycsbmix', 'rmw', 'up2xload', 'up2x', 'randomscan', 'deleterandomrange'}
+             'ycsbfm', 'ycsbmix', 'rmw', 'up2xload', 'up2x', 'randomscan', 'deleterandomrange',
+             'scanwhilewriting'}
 # Upstream's draw from --num keys and do --reads or --writes operations per thread.
 UPSTREAM_WORKLOADS = {'fillseq', 'fillrandom', 'filluniquerandom', 'overwrite', 'readrandom',
                       'readseq', 'readwhilewriting', 'readrandomwriterandom', 'seekrandom',
                       'seekrandomwhilewriting', 'multireadrandom', 'mergerandom', 'updaterandom',
                       'deleterandom'}
+# These leave no work behind for compaction.
+READ_ONLY = {'ycsbc', 'randomscan', 'readrandom', 'readseq', 'seekrandom', 'multireadrandom'}
+# What ends a phase that writes, so that its debts are its own.
+SETTLE = ['flush', 'waitforcompaction']
 # These stand around a workload.
 HOUSEKEEPING = {'flush', 'compact', 'compactall', 'waitforcompaction', 'stats', 'levelstats',
                 'resetstats', 'verify'}
+# Below this a memtable or a file says more about fixed costs than about the design.
+MIN_SCALED_SIZE = 64 << 10
 LOADS = {'ycsb': 'ycsbload', 'up2x': 'up2xload', 'upstream': 'filluniquerandom'}
 
 PAPERS = {
@@ -91,6 +98,29 @@ class Point:
     dataset: Dict[str, Any] = field(default_factory=dict)
     benchmarks: Optional[List[str]] = None
     ops: Optional[int] = None
+    paper_ops: Optional[int] = None
+
+
+@dataclass
+class Load:
+    """How the databases are made that phases start from."""
+    benchmarks: List[str]
+    flags: Dict[str, str] = field(default_factory=dict)
+    templates: int = 3      # pairs take turns with so many, each loaded with other random numbers
+    per_pair: bool = False  # as many as there are pairs
+    churn: Optional[Phase] = None  # done after loading, with the point's flags
+
+    def count(self, pairs: int) -> int:
+        return pairs if self.per_pair else min(self.templates, pairs)
+
+
+@dataclass
+class PaperSizes:
+    """What the paper measured with, as far as it says."""
+    records: Optional[int] = None
+    data: Optional[int] = None
+    operations: Dict[str, int] = field(default_factory=dict)   # by phase
+    flags: Dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -158,8 +188,8 @@ class Experiment:
     dataset: Dataset
     options: Dict[str, str]
     scaled_options: Dict[str, int]
-    load_benchmarks: List[str]
-    load_flags: Dict[str, str]
+    load: Load
+    paper_sizes: PaperSizes
     contenders: List[str]
     variants: Dict[str, Variant]
     phases: List[Phase]
@@ -186,19 +216,9 @@ class Experiment:
             dataset.value_size = dataset.field_count * dataset.field_length
         return dataset.scaled(scale)
 
-    def check_cache(self, scale: float) -> None:
-        for point in self.points:
-            dataset = self.dataset_at(point, scale)
-            if dataset.bytes < MIN_DATASET_PER_CACHE * dataset.cache_size:
-                where = f' at {point.label}' if point.label else ''
-                raise ExperimentError(
-                    f'{self.file}: dataset.cache_size: the dataset{where} ({dataset.bytes:,} bytes)'
-                    f' must be at least {MIN_DATASET_PER_CACHE} times the block cache'
-                    f' ({dataset.cache_size:,} bytes), or the cache is measured')
-
     def options_at(self, scale: float) -> Dict[str, str]:
         options = dict(self.options)
-        options.update({name: str(max(4096, int(size * scale)))
+        options.update({name: str(max(MIN_SCALED_SIZE, int(size * scale)))
                         for name, size in self.scaled_options.items()})
         return options
 
@@ -231,6 +251,22 @@ class Experiment:
                     raise ExperimentError(f'{self.file}: compare "{comparison.title}": '
                                           f'no contender {name!r}')
         return result
+
+    def benchmarks_of(self, phase: Phase, point: Point) -> List[str]:
+        return point.benchmarks if phase.swept and point.benchmarks is not None \
+            else phase.benchmarks
+
+    def writes(self, phase: Phase, point: Point) -> bool:
+        """Whether a phase leaves work for flushes and compactions."""
+        workload = next((name for name in self.benchmarks_of(phase, point)
+                         if name not in HOUSEKEEPING), None)
+        if workload is None or workload in READ_ONLY:
+            return False
+        if workload == 'ycsbmix':
+            flags = dict(phase.flags, **(point.flags if phase.swept else {}))
+            kinds = {part.partition(':')[0] for part in flags.get('ycsb_mix', 'update').split(',')}
+            return not kinds <= {'read', 'scan'}
+        return True
 
     def template_owner(self, contender: str) -> str:
         """Whose loaded database a contender starts from: its own, if loading differs."""
@@ -270,9 +306,10 @@ def _dataset(table: Table) -> Dataset:
     return result
 
 
-def _phase(table: Table, first: bool) -> Phase:
-    name = table.get('name', 'text', check=lambda value: None if re.fullmatch(
-        r'[a-z][a-z0-9-]*', value) else 'small letters, digits and dashes only')
+def _phase(table: Table, first: bool, name: Optional[str] = None) -> Phase:
+    if name is None:
+        name = table.get('name', 'text', check=lambda value: None if re.fullmatch(
+            r'[a-z][a-z0-9-]*', value) else 'small letters, digits and dashes only')
     benchmarks = _benchmarks(table)
     ops = table.get('ops', 'integer', None, positive)
     seconds = table.get('seconds', 'integer', None, positive)
@@ -313,6 +350,7 @@ def _sweep(table: Table) -> Sweep:
         if 'benchmarks' in item:
             point.benchmarks = _benchmarks(item)
         point.ops = item.get('ops', 'integer', None, positive)
+        point.paper_ops = item.get('paper_ops', 'integer', None, positive)
         if 'dataset' in item:
             changes = item.table('dataset')
             for key in ('records', 'field_count', 'field_length'):
@@ -383,13 +421,16 @@ def parse(path: Path) -> Experiment:
     table = Table(load_file(path), str(path))
     dataset = _dataset(table.table('dataset'))
 
-    load_benchmarks = [LOADS[dataset.family], 'flush', 'waitforcompaction']
-    load_flags: Dict[str, str] = {}
+    load = Load([LOADS[dataset.family]] + SETTLE)
     if 'load' in table:
-        load = table.table('load')
-        load_benchmarks = _benchmarks(load, ','.join(load_benchmarks))
-        load_flags = load.flags('flags')
-        load.close()
+        item = table.table('load')
+        load.benchmarks = _benchmarks(item, ','.join(load.benchmarks))
+        load.flags = item.flags('flags')
+        load.templates = item.get('templates', 'integer', load.templates, positive)
+        load.per_pair = item.get('per_pair', 'boolean', False)
+        if 'churn' in item:
+            load.churn = _phase(item.table('churn'), False, 'churn')
+        item.close()
 
     items = table.tables('phase')
     if not items:
@@ -408,8 +449,9 @@ def parse(path: Path) -> Experiment:
                             item.get('verify_rounds', 'integer', 1))
         if recovery.min_seconds > recovery.max_seconds:
             raise item.fail('max_seconds', 'is below min_seconds')
-        if len(phases) != 1:
-            raise item.fail('reopen', 'a recovery experiment has one phase, the one to be killed')
+        if len(phases) != 1 or phases[0].database != 'loaded':
+            raise item.fail('reopen', 'a recovery experiment has one phase, the one to be killed, '
+                            'on a loaded database')
         item.close()
         names = ['recovery']
 
@@ -431,7 +473,7 @@ def parse(path: Path) -> Experiment:
         summary=table.get('summary', 'text').strip(), setup=table.get('setup', 'text', '').strip(),
         dataset=dataset, options=table.flags('options'),
         scaled_options={key: scaled_table.get(key, 'size') for key in scaled},
-        load_benchmarks=load_benchmarks, load_flags=load_flags,
+        load=load, paper_sizes=_paper_sizes(table, [phase.name for phase in phases]),
         contenders=table.texts('contenders'), variants=variants, phases=phases,
         sweep=_sweep(table.table('sweep')) if 'sweep' in table else None,
         comparisons=[_comparison(item, names) for item in table.tables('compare')],
@@ -444,7 +486,72 @@ def parse(path: Path) -> Experiment:
     if not experiment.comparisons:
         raise table.fail('compare', 'at least one [[compare]] is needed')
     table.close()
+    _check_debts(experiment, table)
     return experiment
+
+
+def _paper_sizes(table: Table, phases: List[str]) -> PaperSizes:
+    result = PaperSizes()
+    if 'paper_sizes' not in table:
+        return result
+    item = table.table('paper_sizes')
+    result.records = item.get('records', 'integer', None, positive)
+    result.data = item.get('data', 'size', None, positive)
+    operations = item.get('operations', 'table', {})
+    for name, number in operations.items():
+        if name not in phases:
+            raise item.fail(f'operations.{name}', f'none of {", ".join(phases)}')
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise item.fail(f'operations.{name}', f'{number!r} is not a number of operations')
+    result.operations = operations
+    flags = item.flags('flags')
+    for name, text in flags.items():
+        try:
+            result.flags[name] = float(text)
+        except ValueError:
+            raise item.fail(f'flags.{name}', f'{text!r} is neither number nor size') from None
+    item.close()
+    return result
+
+
+def _check_debts(experiment: Experiment, table: Table) -> None:
+    """What a phase leaves to flushes and compactions must not be dropped, nor be paid by another.
+
+    So where a phase goes on with a database, or bytes are compared, all before it have settled.
+    """
+    killed = experiment.phases[-1] if experiment.recovery else None
+    for n, phase in enumerate(experiment.phases):
+        if phase is killed or not any(experiment.writes(phase, point)
+                                      for point in experiment.points):
+            continue
+        here = f'phase[{n}].benchmarks'
+        needed = n + 1 < len(experiment.phases) and \
+            experiment.phases[n + 1].database == 'continue' and 'the next phase goes on from it'
+        asked = [(item.title, item.metric, item.benchmark) for item in experiment.comparisons
+                 if phase.name in item.phases]
+        asked += [(item.title, item.metric, item.benchmark) for item in experiment.plots
+                  if phase.name in item.phases and item.kind != 'timeline']
+        for title, metric, benchmark in asked:
+            kind = metrics.debt(metric)
+            if kind is None:
+                continue
+            needed = needed or f'"{title}" counts what it wrote'
+            if kind == 'traffic' or (kind == 'size' and benchmark != SETTLE[-1]):
+                remedy = 'take one of the total_ metrics' if kind == 'traffic' else \
+                    f'take benchmark = "{SETTLE[-1]}"'
+                raise table.fail(f'compare or plot "{title}"', f'{metric} of the workload alone '
+                                 f'leaves out what it owes to compaction; {remedy}')
+        if not needed:
+            continue
+        for point in experiment.points:
+            names = experiment.benchmarks_of(phase, point)
+            if experiment.writes(phase, point) and names[-2:] != SETTLE:
+                raise table.fail(here, f'must end with {",".join(SETTLE)}: {needed}')
+    churn = experiment.load.churn
+    if churn is not None and churn.benchmarks[-2:] != SETTLE:
+        raise table.fail('load.churn.benchmarks', f'must end with {",".join(SETTLE)}')
+    if experiment.load.benchmarks[-2:] != SETTLE:
+        raise table.fail('load.benchmarks', f'must end with {",".join(SETTLE)}')
 
 
 def load_all(folder: Path) -> Dict[str, Experiment]:

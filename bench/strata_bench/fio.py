@@ -47,12 +47,16 @@ def parse(text: str) -> Dict[str, Any]:
             'process': {'read_bytes': read['io_bytes'], 'write_bytes': 0}}
 
 
-def measure(program: str, file: Path, size: int, block_size: int, depth: int, seconds: int,
-            log: Path, tick: Optional[Callable[[], None]] = None) -> Dict[str, Any]:
-    """Random reads with io_uring, or libaio where that is not allowed."""
+def lay_out(program: str, file: Path, size: int, log: Path,
+            tick: Optional[Callable[[], None]] = None) -> None:
     if not file.exists() or file.stat().st_size != size:
         file.parent.mkdir(parents=True, exist_ok=True)
         process.run(layout_command(program, file, size), log, 1800, tick)
+
+
+def measure(program: str, file: Path, size: int, block_size: int, depth: int, seconds: int,
+            log: Path, tick: Optional[Callable[[], None]] = None) -> Dict[str, Any]:
+    """Random reads of a file that is there, with io_uring, or libaio where that is not allowed."""
     failed: Optional[CommandFailed] = None
     for engine in ('io_uring', 'libaio'):
         command = read_command(program, file, size, block_size, depth, seconds, engine)

@@ -3,10 +3,13 @@
 """The machine: what it is, whether it is idle enough to measure on, disk space, page cache."""
 import os
 import platform
+import resource
 import shutil
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from strata_bench import templates
 
 # Their presence means that something is built, tested or measured at the same time.
 FOREIGN_WORK = {'ninja', 'make', 'cc1', 'cc1plus', 'clang', 'clang++', 'as', 'ld', 'ld.bfd',
@@ -15,6 +18,10 @@ FOREIGN_WORK = {'ninja', 'make', 'cc1', 'cc1plus', 'clang', 'clang++', 'as', 'ld
 MIN_IDLE = 0.85          # of all CPUs, over the sample
 MAX_LOAD_PER_CPU = 0.75  # 1-minute load average; looked at before the first run only
 SAMPLE_SECONDS = 2.0
+SHORT_SAMPLE_SECONDS = 0.5  # between the phases of an experiment, of which there are many
+# The share of all CPUs that others may take while something is measured. Kernel threads work for
+# us, too, so it is not 0.
+MAX_FOREIGN_CPU = 0.10
 
 
 class Busy(Exception):
@@ -69,6 +76,18 @@ class Proc:
                 return ticks[3], sum(ticks)
         return None
 
+    def cpu_seconds(self) -> Optional[Tuple[float, float]]:
+        """(busy, all) seconds of all CPUs since boot. Busy is work of processes, here or, as
+        "steal", in other virtual machines; interrupts belong to whoever waits for them."""
+        for line in self._read('stat').splitlines():
+            if line.startswith('cpu '):
+                user, nice, system, idle, wait, irq, softirq, steal = (
+                    [int(tick) for tick in line.split()[1:9]] + [0] * 8)[:8]
+                busy = user + nice + system + steal
+                hertz = os.sysconf('SC_CLK_TCK')
+                return busy / hertz, (busy + idle + wait + irq + softirq) / hertz
+        return None
+
     def _ticks(self) -> Dict[str, Tuple[str, int]]:
         result = {}
         for pid in self._pids():
@@ -95,32 +114,70 @@ class Proc:
         fields = self._read('loadavg').split()
         return float(fields[0]) if fields else 0.0
 
-    def check(self, cpus: int, with_load: bool) -> None:
+    def check(self, cpus: int, with_load: bool, seconds: float = SAMPLE_SECONDS) -> None:
         """Throws Busy."""
         work = self.foreign_work()
         if work:
             raise Busy(f'a build or another measurement is running: {", ".join(work[:5])}')
         if with_load and self.load() > MAX_LOAD_PER_CPU * cpus:
             raise Busy(f'the load average is {self.load():.2f} on {cpus} CPUs')
-        share, busiest = self.idle()
+        share, busiest = self.idle(seconds)
         if share < MIN_IDLE:
             names = f', most of all by {", ".join(busiest)}' if busiest else ''
             raise Busy(f'CPUs and disk are idle for only {share:.0%} of the time{names}')
 
 
 def wait_until_idle(proc: Proc, cpus: int, patience: float,
-                    sleep: Callable[[float], None] = time.sleep) -> None:
-    """Between runs a short disturbance is waited for. Throws Busy after `patience` seconds."""
+                    sleep: Callable[[float], None] = time.sleep,
+                    sample: float = SAMPLE_SECONDS) -> None:
+    """A short disturbance is waited for. Throws Busy after `patience` seconds."""
     waited = 0.0
     while True:
         try:
-            proc.check(cpus, with_load=False)
+            proc.check(cpus, with_load=False, seconds=sample)
             return
         except Busy:
             if waited >= patience:
                 raise
-        sleep(5)
-        waited += 5 + SAMPLE_SECONDS
+        sleep(sample)
+        waited += 2 * sample
+
+
+def own_cpu_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    return sum(usage.ru_utime + usage.ru_stime for usage in (
+        resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
+
+
+class CpuWatch:
+    """How much of the CPUs others took while commands ran.
+
+    Usage: `with watch: ...` around each command; more than once adds up. The command must have
+    ended inside.
+    """
+
+    def __init__(self, proc: Proc, own: Callable[[], float] = own_cpu_seconds) -> None:
+        self._proc = proc
+        self._own = own
+        self._foreign = 0.0
+        self._all = 0.0
+
+    def __enter__(self) -> 'CpuWatch':
+        self._cpus, self._mine = self._proc.cpu_seconds(), self._own()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        after = self._proc.cpu_seconds()
+        if self._cpus is None or after is None:
+            return
+        mine = self._own() - self._mine
+        self._foreign += max(0.0, after[0] - self._cpus[0] - mine)
+        self._all += after[1] - self._cpus[1]
+
+    @property
+    def share(self) -> Optional[float]:
+        """Of all CPUs, while commands ran; None if nothing is known."""
+        return self._foreign / self._all if self._all > 0 else None
 
 
 def drop_caches(folder: Path, control: Path = Path('/proc/sys/vm/drop_caches')) -> str:
@@ -133,14 +190,20 @@ def drop_caches(folder: Path, control: Path = Path('/proc/sys/vm/drop_caches')) 
         pass
     if not hasattr(os, 'posix_fadvise'):
         return 'none'
-    for path in folder.rglob('*'):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)
+    for path in templates.walk(folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
     return 'files'
+
+
+def file_system(folder: Path) -> str:
+    """The kind of the file system that a folder, or the first there is above it, lies on."""
+    while not folder.exists():
+        folder = folder.parent
+    return _mount_of(folder.resolve(), _text('/proc/mounts'))[1]
 
 
 def free_bytes(folder: Path) -> int:

@@ -40,9 +40,17 @@ def _sum(values: List[Optional[float]]) -> Optional[float]:
     return sum(known) if known else None
 
 
+def _written(report: Report) -> Optional[float]:
+    """Bytes that reached the device: what was dirty when its file was deleted did not."""
+    written = _field(report, 'process.write_bytes')
+    if written is None:
+        return None
+    return written - (_field(report, 'process.cancelled_write_bytes') or 0.0)
+
+
 def _io_bytes(report: Report) -> Optional[float]:
     read = _field(report, 'process.read_bytes')
-    written = _field(report, 'process.write_bytes')
+    written = _written(report)
     return None if read is None or written is None else read + written
 
 
@@ -80,8 +88,9 @@ DERIVED: Dict[str, Callable[[Report], Optional[float]]] = {
     'io_bytes_per_op': lambda report: _ratio(_io_bytes(report), _field(report, 'ops')),
     'read_bytes_per_op': lambda report: _ratio(_field(report, 'process.read_bytes'),
                                                _field(report, 'ops')),
-    'write_bytes_per_op': lambda report: _ratio(_field(report, 'process.write_bytes'),
-                                                _field(report, 'ops')),
+    'write_bytes_per_op': lambda report: _ratio(_written(report), _field(report, 'ops')),
+    'scans_per_sec': lambda report: _ratio(_field(report, 'latency_us.scan.count'),
+                                           _field(report, 'seconds')),
     'cpu_us_per_op': _cpu_micros_per_op,
     'cpu_cores': lambda report: _ratio(_cpu_seconds(report), _field(report, 'seconds')),
     'throughput_variation': _variation,
@@ -96,10 +105,10 @@ TOTALS: Dict[str, Callable[[List[Report]], Optional[float]]] = {
     'total_throughput': lambda reports: _ratio(
         _sum([_field(item, 'ops') for item in reports if item.get('workload')]),
         _sum([_field(item, 'seconds') for item in reports if item.get('workload')])),
-    'total_write_bytes': lambda reports: _sum([_field(item, 'process.write_bytes')
-                                               for item in reports]),
+    'total_write_bytes': lambda reports: _sum([_written(item) for item in reports]),
+    'total_io_bytes': lambda reports: _sum([_io_bytes(item) for item in reports]),
     'total_write_amplification': lambda reports: _ratio(
-        _sum([_field(item, 'process.write_bytes') for item in reports]),
+        _sum([_written(item) for item in reports]),
         _sum([_field(item, 'user_bytes_written') for item in reports])),
 }
 
@@ -108,6 +117,24 @@ FIELDS = ['ops', 'seconds', 'ops_per_sec', 'bytes', 'user_bytes_written', 'wal_b
           'open_seconds', 'first_get_seconds', 'reopen_seconds', 'baseline_seconds',
           'recovery_seconds', 'wal_bytes']
 GROUPS = ['latency_us', 'process', 'db', 'paths']
+
+
+def debt(metric: str) -> Optional[str]:
+    """How a metric depends on what a workload leaves to flushes and compactions, or None.
+
+    "traffic": bytes that they still would read and write; "size": what lies there before they did;
+    "total" and "after" are right if the phase waits for them.
+    """
+    if metric in ('total_write_bytes', 'total_io_bytes', 'total_write_amplification'):
+        return 'total'
+    if metric.startswith('paths.'):
+        return 'after'  # looked at after the command's end
+    if metric == 'space_amplification' or metric.startswith('db.'):
+        return 'size'
+    if metric in ('write_amplification', 'io_bytes', 'io_bytes_per_op', 'write_bytes_per_op',
+                  'process.write_bytes'):
+        return 'traffic'
+    return None
 
 
 def problem(metric: str) -> Optional[str]:
@@ -123,7 +150,7 @@ def problem(metric: str) -> Optional[str]:
 
 def unit(metric: str) -> str:
     if metric.startswith('latency_us.'):
-        return 'µs'
+        return '' if metric.endswith('.count') else 'µs'
     if metric.endswith('amplification') or metric == 'throughput_variation':
         return ''
     if metric.endswith('percent'):
@@ -136,6 +163,8 @@ def unit(metric: str) -> str:
         return 'B/op'
     if metric in ('ops_per_sec', 'total_throughput'):
         return 'op/s'
+    if metric == 'scans_per_sec':
+        return 'scans/s'
     if metric.endswith('seconds'):
         return 's'
     if 'bytes' in metric:

@@ -10,6 +10,8 @@ from strata_bench import metrics
 from strata_bench.experiments import Comparison, Experiment, Plot
 from strata_bench.results import Document, Numbers
 
+# Columns of the time series that mean nothing while flush and waitforcompaction run.
+WORKLOAD_COLUMNS = {'ops', 'ops_per_sec', 'p50_us', 'p99_us', 'max_us'}
 # Told apart also by those who do not see all colours (Okabe and Ito).
 COLOURS = ['#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00', '#000000', '#F0E442']
 
@@ -96,6 +98,8 @@ def timeline(run: Any, plot: Plot) -> Tuple[List[float], List[float]]:
     offset = 0.0
     for phase in plot.phases:
         for report in run['phases'].get(phase, []):
+            if plot.metric in WORKLOAD_COLUMNS and not report.get('workload'):
+                continue  # waiting for compaction is no throughput of 0
             series = report.get('timeseries', {})
             for at, value in zip(series.get('seconds', []), series.get(plot.metric, [])):
                 if at is not None and value is not None:

@@ -5,7 +5,7 @@
 The reopening command does one operation. Its report says how long opening took ("open_seconds");
 with the latency of the one read that is the time to the first answer ("first_get_seconds"). The
 time of the whole process less that of the same command on the same database after a clean close,
-"recovery_seconds", needs no help from the program.
+"recovery_seconds", needs no help from the program; where recovery is short it is noise around 0.
 """
 import random
 import time

@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 from typing import Dict, List
 
-from strata_bench import results, tables
+from strata_bench import results, runner, tables
+from strata_bench.contenders import Contender
 from strata_bench.experiments import PAPERS, Experiment, MIN_DATASET_PER_CACHE
 from strata_bench.plots import file_name
 from strata_bench.results import Document
@@ -24,10 +25,15 @@ write it, not it. [bench/README.md](../bench/README.md) says how to repeat each 
 * The contenders run in turn: A B, B A, A B. A ratio is taken within each pair; its median is shown,
   with the smallest and the largest. A number alone is the median of all runs, with the same.
 * Reads, flushes and compactions use direct I/O. Values are random bytes and compression is off. The
-  WAL is on. The dataset is at least {MIN_DATASET_PER_CACHE} times the block cache.
-* Databases that an experiment starts from are loaded once for each contender and copied for each
-  run. The page cache is emptied before each phase. Nothing is measured while something is built.
-* Both sides of a pair do the same operations on the same keys.
+  WAL is on and written out as it grows. The dataset is at least {MIN_DATASET_PER_CACHE} times all
+  caches.
+* Databases that an experiment starts from are loaded before its first pair and copied for each run.
+  The page cache is emptied before each phase. Nothing is measured while something is built; a run
+  during which others took more than a tenth of the CPUs is repeated once.
+* Both sides of a pair draw from the same random numbers. Where a phase has a number of operations,
+  they do the same work; where it has a number of seconds, the faster one does more.
+* Throughput and latency are those of the workload. Bytes written, write amplification and final
+  sizes include what flushes and compactions still had to do when it ended.
 '''
 
 
@@ -42,8 +48,9 @@ def _noise(documents: Dict[str, Document]) -> List[str]:
               'between contenders that is smaller than these says nothing.', '',
               '| workload | medians apart | bound | |', '| --- | --- | --- | --- |']
     for check in checks:
+        apart = 'no number' if check['apart'] is None else f'{check["apart"]:.1%}'
         lines.append(f'| {check["title"]}{", " + check["point"] if check["point"] else ""} | '
-                     f'{check["apart"]:.1%} | {check["within"]:.0%} | '
+                     f'{apart} | {check["within"]:.0%} | '
                      f'{"held" if check["ok"] else "**not held**"} |')
     return lines + ['']
 
@@ -58,7 +65,8 @@ def _machines(documents: Dict[str, Document]) -> List[str]:
     return lines + ['']
 
 
-def write(experiments: Dict[str, Experiment], folder: Path, target: Path) -> List[str]:
+def write(experiments: Dict[str, Experiment], folder: Path, target: Path,
+          contenders: Dict[str, Contender]) -> List[str]:
     """Writes the document and returns the experiments that have no complete results."""
     documents: Dict[str, Document] = {}
     missing = []
@@ -78,7 +86,9 @@ def write(experiments: Dict[str, Experiment], folder: Path, target: Path) -> Lis
             prefix = os.path.relpath(folder / name, target.parent) + '/'
             plots = [file_name(plot) for plot in experiments[name].plots
                      if (folder / name / file_name(plot)).exists()]
-            parts += [tables.experiment(experiments[name], documents[name], plots, prefix), '',
+            stamp = runner.declaration_stamp(experiments[name], contenders)
+            parts += [tables.experiment(experiments[name], documents[name], plots, prefix, stamp),
+                      '',
                       f'`bench/run {name}`, {documents[name]["started"]}.', '']
     results.write_atomically(target, '\n'.join(parts).rstrip() + '\n')
     return missing

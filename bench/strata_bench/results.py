@@ -54,15 +54,16 @@ class Store:
                 (self.folder / name).unlink(missing_ok=True)
         return path
 
-    def resumable(self, fingerprint: str) -> Tuple[List[Dict[str, Any]], str]:
-        """(good runs of the partial result, why there are none)."""
+    def resumable(self, fingerprint: str) -> Tuple[Document, str]:
+        """(the partial result with its good runs, why there is none)."""
         document = load(self.partial)
         if document is None:
-            return [], 'there is no partial result'
+            return {}, 'there is no partial result'
         if document.get('fingerprint') != fingerprint:
-            return [], ('the experiment, the scale, the contenders or their programs have changed '
-                        'since the partial result')
-        return [run for run in document['runs'] if not run.get('error')], ''
+            return {}, ('the commands, the scale, the contenders, their programs or the devices '
+                        'have changed since the partial result')
+        document['runs'] = [run for run in document['runs'] if not run.get('error')]
+        return document, ''
 
 
 class Numbers:
@@ -87,20 +88,31 @@ class Numbers:
 
 
 def run_checks(experiment: Experiment, document: Document) -> List[Dict[str, Any]]:
-    """The comparisons that must stay within a bound: how far the medians are apart."""
+    """The comparisons that must stay within a bound: how far the medians are apart.
+
+    A bound is not held by what has no number: "apart" is None then.
+    """
     checks = []
     for comparison in experiment.comparisons:
         if comparison.within is None:
             continue
         numbers = Numbers(comparison, document)
+        others = [name for name in document['contenders'] if name != comparison.against]
         for point in document['points']:
             base = numbers.summary(point, comparison.against or '')
-            for contender in document['contenders']:
+            for contender in others or ['']:
                 other = numbers.summary(point, contender)
-                if contender == comparison.against or base is None or other is None:
-                    continue
-                apart = abs(other.median / base.median - 1) if base.median else 1.0
+                apart = None
+                if base is not None and other is not None and base.median > 0:
+                    apart = abs(other.median / base.median - 1)
                 checks.append({'title': comparison.title, 'point': point, 'contender': contender,
                                'apart': apart, 'within': comparison.within,
-                               'ok': apart <= comparison.within})
+                               'ok': apart is not None and apart <= comparison.within})
     return checks
+
+
+def distance(check: Dict[str, Any]) -> str:
+    """What a check found, for readers."""
+    if check['apart'] is None:
+        return 'cannot be compared: a number is missing'
+    return f'are {check["apart"]:.1%} apart'

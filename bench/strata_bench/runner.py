@@ -8,9 +8,10 @@ import random
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from strata_bench import commands, fio, machine, process, recovery, results, stats, templates
+from strata_bench import commands, fio, machine, probe, process, recovery, results, scaling, stats
+from strata_bench import templates
 from strata_bench.contenders import Contender, NotAvailable, Programs
 from strata_bench.experiments import (Experiment, ExperimentError, Phase, Point)
 from strata_bench.process import CommandFailed, Interrupted
@@ -18,9 +19,11 @@ from strata_bench.progress import Key, Progress
 from strata_bench.results import Document, Store
 
 RUN_TIMEOUT = 3600.0  # seconds at scale 1
-# How long a disturbance between two runs may last before the experiment is broken off.
+# How long a disturbance between two phases may last before the experiment is broken off.
 PATIENCE = 120.0
 TEMPLATE_LIMIT = 40 << 30
+# File systems in memory: what is measured there is no storage.
+MEMORY_FILE_SYSTEMS = {'tmpfs', 'ramfs', 'devtmpfs'}
 
 
 @dataclass
@@ -46,9 +49,41 @@ class Outcome:
     messages: List[str] = field(default_factory=list)
 
 
-def fingerprint(experiment: Experiment, scale: float, stamps: Dict[str, str]) -> str:
+def all_flags(experiment: Experiment, contenders: List[Contender], scale: float, pairs: int
+              ) -> Iterator[Tuple[Any, ...]]:
+    """Whatever goes on command lines, of loads, churns and phases."""
+    for contender in contenders:
+        if contender.kind == 'fio':
+            yield contender.name, contender.block_size
+            continue
+        for point in experiment.points:
+            for generation in range(experiment.load.count(pairs)):
+                yield (contender.name, point.label, generation,
+                       commands.load_flags(experiment, contender, point, scale, generation),
+                       commands.churn_flags(experiment, contender, point, scale, generation))
+            for pair in range(pairs):
+                for phase in experiment.phases:
+                    yield (contender.name, point.label, pair, phase.name, phase.database,
+                           commands.phase_flags(
+                               experiment, contender, point, phase, scale,
+                               commands.seed(pair, point.label, phase.name)))
+
+
+def fingerprint(experiment: Experiment, contenders: List[Contender], settings: 'Settings',
+                pairs: int, stamps: Dict[str, str]) -> str:
+    """Of all that decides what is measured. Runs with another one are no part of the same set."""
+    what = (list(all_flags(experiment, contenders, settings.scale, pairs)),
+            repr(experiment.recovery), str(settings.slow or ''), sorted(stamps.items()))
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:20]
+
+
+def declaration_stamp(experiment: Experiment, contenders: Dict[str, Contender]) -> str:
+    """Changes with the experiment's file and with the flags of its contenders."""
+    resolved = experiment.resolve(contenders)
+    flags = [(name, sorted(resolved[name].flags.items())) for name in sorted(resolved)
+             if name in experiment.contenders or name in experiment.variants]
     text = Path(experiment.file).read_text()
-    return hashlib.sha256(repr((text, scale, sorted(stamps.items()))).encode()).hexdigest()[:20]
+    return hashlib.sha256(repr((text, flags)).encode()).hexdigest()[:20]
 
 
 class Runner:
@@ -60,12 +95,15 @@ class Runner:
         self._programs = programs
         self._proc = proc
         self._progress = progress
+        self._declaration = declaration_stamp(experiment, contenders)
         self._all = experiment.resolve(contenders)
+        self._pairs = settings.pairs or experiment.pairs
         self._templates = templates.Templates(settings.data / 'templates', settings.slow)
         self._work = settings.data / 'work' / experiment.name
         self._points = {point.label: point for point in experiment.points}
-        self._baselines: Dict[Tuple[str, str], float] = {}
+        self._baselines: Dict[Tuple[str, str, int], float] = {}
         self._failed_loads: Dict[Tuple[str, str], str] = {}
+        self._watch = machine.CpuWatch(proc)
         self._cpus = os.cpu_count() or 1
 
     # --- before the first run ---------------------------------------------------------------
@@ -96,6 +134,8 @@ class Runner:
         for point in self._experiment.points:
             if self._experiment.needs_template:
                 needed.update(commands.load_flags(self._experiment, contender, point, scale))
+                needed.update(commands.churn_flags(self._experiment, contender, point, scale)
+                              or {})
             for phase in self._experiment.phases:
                 needed.update(commands.phase_flags(self._experiment, contender, point, phase,
                                                    scale, 0))
@@ -112,9 +152,10 @@ class Runner:
                 if contender.kind == 'fio':
                     wanted[('fio', str(size))] = size
                 elif self._experiment.needs_template:
-                    owner, stamp, _ = self._template_of(contender, point)
-                    if not self._templates.is_current(owner, stamp):
-                        wanted[(owner, stamp)] = int(1.5 * size)
+                    for generation in self._generations():
+                        owner, stamp = self._template_of(contender, point, generation)
+                        if not self._templates.is_current(owner, stamp):
+                            wanted[(owner, stamp)] = int(1.5 * size)
         return sum(wanted.values()) + int(self._experiment.space_factor * largest)
 
     def _check_space(self, chosen: List[Contender]) -> None:
@@ -123,9 +164,9 @@ class Runner:
         if needed > free:
             keep = set()
             if self._experiment.needs_template:
-                keep = {'-'.join(self._template_of(contender, point)[:2])
+                keep = {'-'.join(self._template_of(contender, point, generation))
                         for contender in chosen if contender.kind != 'fio'
-                        for point in self._points.values()}
+                        for point in self._points.values() for generation in self._generations()}
             self._templates.prune(max(0, self._templates.bytes() - (needed - free)), keep)
             free = machine.free_bytes(self._settings.data)
         if needed > free:
@@ -133,28 +174,70 @@ class Runner:
                 f'about {needed / 1e9:.1f} GB of disk are needed in {self._settings.data}, '
                 f'{free / 1e9:.1f} GB are free; a smaller --scale needs less')
 
+    def _check_storage(self) -> None:
+        for folder in (self._settings.data, self._settings.slow):
+            if folder is None:
+                continue
+            kind = machine.file_system(folder)
+            if kind in MEMORY_FILE_SYSTEMS:
+                raise ExperimentError(f'{folder} lies in memory ({kind}), which is no storage to '
+                                      'measure; --data and --slow choose other folders')
+
     # --- databases --------------------------------------------------------------------------
 
-    def _template_of(self, contender: Contender, point: Point) -> Tuple[str, str, Dict[str, str]]:
-        """(owner, stamp, flags)."""
-        owner = self._experiment.template_owner(contender.name)
-        flags = commands.load_flags(self._experiment, contender, point, self._settings.scale)
-        return owner, templates.stamp(flags=flags, program=self._programs.stamp(contender.binary),
-                                      slow=str(self._settings.slow or '')), flags
+    def _generations(self) -> range:
+        return range(self._experiment.load.count(self._pairs))
 
-    def _template(self, contender: Contender, point: Point) -> Path:
-        owner, stamp, flags = self._template_of(contender, point)
+    def _generation_of(self, pair: int) -> int:
+        return pair % self._experiment.load.count(self._pairs)
+
+    def _flags_of_template(self, contender: Contender, point: Point, generation: int
+                           ) -> List[Dict[str, str]]:
+        """Of the commands that make it, one after another."""
+        scale = self._settings.scale
+        found = [commands.load_flags(self._experiment, contender, point, scale, generation)]
+        churn = commands.churn_flags(self._experiment, contender, point, scale, generation)
+        return found + ([churn] if churn is not None else [])
+
+    def _template_of(self, contender: Contender, point: Point, generation: int
+                     ) -> Tuple[str, str]:
+        """(owner, stamp)."""
+        owner = self._experiment.template_owner(contender.name)
+        return owner, templates.stamp(
+            flags=self._flags_of_template(contender, point, generation),
+            program=self._programs.stamp(contender.binary), slow=str(self._settings.slow or ''))
+
+    def _load_templates(self, chosen: List[Contender]) -> None:
+        """All of them before the first pair: loading between runs would tire the disk for some."""
+        if not self._experiment.needs_template:
+            return
+        for generation in self._generations():
+            for point in self._points.values():
+                for contender in chosen:
+                    if contender.kind == 'fio':
+                        continue
+                    try:
+                        self._template(contender, point, generation)
+                    except CommandFailed:  # remembered, and told by each run that needs it
+                        pass
+
+    def _template(self, contender: Contender, point: Point, generation: int) -> Path:
+        owner, stamp = self._template_of(contender, point, generation)
         if (owner, stamp) in self._failed_loads:
             raise CommandFailed('the load failed before: ' + self._failed_loads[owner, stamp])
 
         def load(folder: Path) -> Any:
-            self._progress.phase('loading, once for all runs')
+            self._progress.phase('loading')
             report = folder / 'report.json'
-            command = commands.command_line(
-                contender.binary, dict(flags, report_json=str(report)), folder)
-            process.run(command, folder / 'output.log', self._timeout(), self._progress.tick)
-            reports = commands.read_reports(report, None, self._experiment.load_benchmarks[0])
-            return {'command': self._plain(command), 'reports': reports}
+            lines = []
+            for flags in self._flags_of_template(contender, point, generation):
+                command = commands.command_line(
+                    contender.binary, dict(flags, report_json=str(report)), folder)
+                process.run(command, folder / 'output.log', self._timeout(), self._progress.tick)
+                # The folder's name differs between pairs and contenders and says nothing.
+                lines.append(self._plain(command).replace(self._plain([str(folder)]), '{dir}'))
+            reports = commands.read_reports(report, None, self._experiment.load.benchmarks[0])
+            return {'commands': lines, 'reports': reports}
 
         try:
             return self._templates.get(owner, stamp, load)
@@ -171,26 +254,47 @@ class Runner:
 
     # --- one run ----------------------------------------------------------------------------
 
-    def _run_phase(self, contender: Contender, point: Point, phase: Phase, seed: int,
+    def _copy_template(self, contender: Contender, point: Point, pair: int, run: Dict[str, Any]
+                       ) -> None:
+        generation = self._generation_of(pair)
+        template = self._template(contender, point, generation)
+        self._templates.copy(template, self._work)
+        made = self._templates.load_report(*self._template_of(contender, point, generation))
+        for name, line in zip(('(load)', '(churn)'), (made or {}).get('commands', [])):
+            run['commands'][name] = line
+
+    def _quiet(self) -> None:
+        """Throws Busy."""
+        if not self._settings.force:
+            machine.wait_until_idle(self._proc, self._cpus, PATIENCE,
+                                    sample=machine.SHORT_SAMPLE_SECONDS)
+
+    def _measured(self, command: List[str]) -> None:
+        self._quiet()
+        with self._watch:
+            process.run(command, self._work / 'output.log', self._timeout(), self._progress.tick)
+
+    def _run_phase(self, contender: Contender, point: Point, phase: Phase, pair: int,
                    run: Dict[str, Any]) -> None:
         if phase.database == 'loaded':
-            template = self._template(contender, point)
-            self._templates.copy(template, self._work)
+            self._copy_template(contender, point, pair, run)
         elif phase.database == 'empty':
             templates.prepare(self._work, self._settings.slow)
         report, timeseries = self._work / 'report.json', self._work / 'timeseries.csv'
         report.unlink(missing_ok=True)
         timeseries.unlink(missing_ok=True)
+        # All contenders get the same numbers, each pair and phase others.
         flags = commands.phase_flags(self._experiment, contender, point, phase,
-                                     self._settings.scale, seed)
+                                     self._settings.scale,
+                                     commands.seed(pair, point.label, phase.name))
         flags.update(commands.report_flags(report, timeseries))
         command = commands.command_line(contender.binary, flags, self._work)
         run['commands'][phase.name] = self._plain(command)
         run['caches_dropped'] = machine.drop_caches(self._work)
         self._progress.phase(phase.name)
-        process.run(command, self._work / 'output.log', self._timeout(), self._progress.tick)
+        self._measured(command)
         run['phases'][phase.name] = commands.read_reports(
-            report, timeseries, commands.main_workload(phase, point))
+            report, timeseries, commands.main_workload(self._experiment, phase, point))
         for item in run['phases'][phase.name]:
             if item.get('workload'):
                 item['paths'] = templates.tiers(self._work)
@@ -204,12 +308,20 @@ class Runner:
                 continue
             threads = int(point.flags.get('threads', phase.threads))
             self._progress.phase(phase.name)
-            report = fio.measure(
-                str(contender.binary), self._settings.data / 'templates' / 'fio' / f'{size}.dat',
-                size, contender.block_size, threads, phase.seconds or fio.READ_SECONDS,
-                self._work / 'output.log', self._progress.tick)
+            file = self._fio_file(size)
+            fio.lay_out(str(contender.binary), file, size, self._work / 'output.log',
+                        self._progress.tick)
+            self._quiet()
+            with self._watch:
+                report = fio.measure(
+                    str(contender.binary), file, size, contender.block_size, threads,
+                    phase.seconds or fio.READ_SECONDS, self._work / 'output.log',
+                    self._progress.tick)
             run['commands'][phase.name] = self._plain(report.pop('command'))
             run['phases'][phase.name] = [report]
+
+    def _fio_file(self, size: int) -> Path:
+        return self._settings.data / 'templates' / 'fio' / f'{size}.dat'
 
     def _run_recovery(self, contender: Contender, point: Point, pair: int, run: Dict[str, Any]
                       ) -> None:
@@ -218,48 +330,53 @@ class Runner:
         phase = self._experiment.phases[0]
         report, log = self._work / 'report.json', self._work / 'output.log'
         base = commands.phase_flags(self._experiment, contender, point, phase,
-                                    self._settings.scale, pair + 1)
+                                    self._settings.scale,
+                                    commands.seed(pair, point.label, phase.name))
 
         def command(**changes: str) -> List[str]:
             return commands.command_line(contender.binary, dict(base, **changes), self._work)
 
         once = command(benchmarks=settings.reopen, num='1', reads='1', threads='1', duration='0',
                        report_json=str(report))
-        template = self._template(contender, point)
-        key = (contender.name, point.label)
+        key = (contender.name, point.label, self._generation_of(pair))
         if key not in self._baselines:
             self._progress.phase('baseline: opening after a clean close')
             times = []
             for _ in range(3):
-                self._templates.copy(template, self._work)
+                self._copy_template(contender, point, pair, run)
                 machine.drop_caches(self._work)
+                self._quiet()
                 times.append(recovery.reopen(once, log, report, settings.reopen, self._timeout(),
                                              self._progress.tick)['reopen_seconds'])
             self._baselines[key] = sorted(times)[1]
-        self._templates.copy(template, self._work)
+        self._copy_template(contender, point, pair, run)
         machine.drop_caches(self._work)
         self._progress.phase('workload, to be killed')
         workload = command()
-        after = recovery.crash(workload, log, settings, random.Random(f'{pair} {point.label}'),
-                               self._work, self._progress.tick)
+        self._quiet()
+        with self._watch:
+            after = recovery.crash(workload, log, settings, random.Random(f'{pair} {point.label}'),
+                                   self._work, self._progress.tick)
         result: Dict[str, Any] = {'benchmark': 'recovery', 'workload': True,
                                   'killed_after_seconds': after,
                                   'wal_bytes': recovery.wal_bytes(self._work)}
         run['caches_dropped'] = machine.drop_caches(self._work)
         self._progress.phase('reopening')
-        opened = recovery.reopen(once, log, report, settings.reopen, self._timeout(),
-                                 self._progress.tick)
+        with self._watch:
+            opened = recovery.reopen(once, log, report, settings.reopen, self._timeout(),
+                                     self._progress.tick)
         result.update({name: opened[name] for name in
                        ('open_seconds', 'first_get_seconds', 'reopen_seconds', 'process', 'db')
                        if name in opened})
         result['baseline_seconds'] = self._baselines[key]
-        result['recovery_seconds'] = max(0.0, result['reopen_seconds'] - self._baselines[key])
+        # Below 0 when recovery takes less than openings differ; a bound at 0 would shift the mean.
+        result['recovery_seconds'] = result['reopen_seconds'] - self._baselines[key]
         if pair < settings.verify_rounds:
             self._progress.phase('verifying')
             process.run(command(benchmarks='verify', duration='0'), log, self._timeout(),
                         self._progress.tick)
             result['verified'] = True
-        run['commands'] = {'workload': self._plain(workload), 'reopen': self._plain(once)}
+        run['commands'].update(workload=self._plain(workload), reopen=self._plain(once))
         run['phases']['recovery'] = [result]
 
     def _run(self, key: Key, contender: Contender) -> Dict[str, Any]:
@@ -270,6 +387,7 @@ class Runner:
                                'started': _now()}
         started = time.monotonic()
         phase_name = ''
+        self._watch = machine.CpuWatch(self._proc)
         try:
             if contender.kind == 'fio':
                 self._run_fio(contender, point, run)
@@ -278,22 +396,44 @@ class Runner:
             else:
                 for phase in self._experiment.phases:
                     phase_name = phase.name
-                    # Both sides of a pair get the same keys, different pairs different ones.
-                    self._run_phase(contender, point, phase, pair + 1, run)
+                    self._run_phase(contender, point, phase, pair, run)
         except CommandFailed as error:
             run['error'] = f'{phase_name}: {error}' if phase_name else str(error)
             run['error'] = run['error'].replace(f'{self._settings.root}/', '')
         finally:
             templates.remove(self._work)
         run['seconds'] = time.monotonic() - started
+        run['foreign_cpu'] = self._watch.share
+        run['disturbed'] = (self._watch.share or 0.0) > machine.MAX_FOREIGN_CPU
         return run
+
+    def _run_twice_if_disturbed(self, key: Key, contender: Contender) -> Dict[str, Any]:
+        run = self._run(key, contender)
+        if not run['disturbed'] or run['error'] or self._settings.force:
+            return run
+        self._progress.message(f'pair {key[0] + 1}, {key[2]}: others took {run["foreign_cpu"]:.0%} '
+                               'of the CPUs meanwhile; once more')
+        again = self._run(key, contender)
+        again['repeated_for_foreign_cpu'] = run['foreign_cpu']
+        if again['error'] or (again['foreign_cpu'] or 0.0) > run['foreign_cpu']:
+            again, run['repeated_for_foreign_cpu'] = run, again['foreign_cpu']
+        return again
+
+    def _probe(self, pair: int, document: Document) -> None:
+        """Once for each pair."""
+        if any(item['pair'] == pair for item in document['probes']):
+            return
+        self._progress.phase('probing the disk')
+        found = probe.measure(self._settings.data)
+        document['probes'].append(dict(found, pair=pair))
 
     # --- all runs ---------------------------------------------------------------------------
 
     def run(self) -> Outcome:
         """Throws ExperimentError and Busy before the first run, and nothing later."""
         experiment, settings = self._experiment, self._settings
-        experiment.check_cache(settings.scale)
+        commands.check_caches(experiment, self._all, settings.scale)
+        self._check_storage()
         chosen, skipped = self.available()
         for name, reason in skipped.items():
             self._progress.message(f'{name}: not available yet: {reason}')
@@ -311,8 +451,13 @@ class Runner:
                   self._programs.stamp(contender.binary) for contender in chosen}
         document: Document = {
             'experiment': experiment.name, 'title': experiment.title, 'state': 'running',
-            'fingerprint': fingerprint(experiment, settings.scale, stamps),
-            'scale': settings.scale, 'pairs': settings.pairs or experiment.pairs,
+            'fingerprint': fingerprint(experiment, chosen, settings, self._pairs, stamps),
+            'declaration': self._declaration,
+            'scale': settings.scale, 'pairs': self._pairs,
+            'factors': scaling.factors(experiment, self._all, settings.scale),
+            'templates': len(self._generations()) if experiment.needs_template else 0,
+            'slow': settings.slow is not None,
+            'kinds': {contender.name: contender.kind for contender in chosen},
             'points': list(self._points),
             'contenders': [contender.name for contender in chosen],
             'titles': {contender.name: contender.title for contender in chosen},
@@ -325,16 +470,19 @@ class Runner:
                         for label, point in self._points.items()},
             'machine': machine.describe(settings.data),
             'disturbed_runs_allowed': settings.force,
-            'started': _now(), 'runs': [],
+            'started': _now(), 'probes': [], 'runs': [],
         }
         order = stats.schedule(list(self._points), document['contenders'], document['pairs'])
         done: Dict[Key, float] = {}
         if settings.resume:
-            runs, reason = store.resumable(document['fingerprint'])
+            partial, reason = store.resumable(document['fingerprint'])
             if reason:
                 raise ExperimentError(f'--resume: {reason}')
-            document['runs'] = [run for run in runs
+            document['runs'] = [run for run in partial['runs']
                                 if (run['pair'], run['point'], run['contender']) in set(order)]
+            document['probes'] = partial.get('probes', [])
+            document['disturbed_runs_allowed'] = settings.force or any(
+                run.get('forced') for run in document['runs'])
             done = {(run['pair'], run['point'], run['contender']): run['seconds']
                     for run in document['runs']}
             order = list(done) + [key for key in order if key not in done]
@@ -343,11 +491,12 @@ class Runner:
         contenders = {contender.name: contender for contender in chosen}
         templates.remove(self._work)
         try:
+            self._load_templates(chosen)
             for key in order[len(done):]:
-                if not settings.force and len(document['runs']) > len(done):
-                    machine.wait_until_idle(self._proc, self._cpus, PATIENCE)
+                self._quiet()
+                self._probe(key[0], document)
                 self._progress.start(key)
-                run = self._run(key, contenders[key[2]])
+                run = self._run_twice_if_disturbed(key, contenders[key[2]])
                 if settings.force:
                     run['forced'] = True
                 document['runs'].append(run)

@@ -23,12 +23,19 @@ def summarise(values: Sequence[Optional[float]]) -> Optional[Summary]:
 
 def pair_ratios(values: Dict[int, Optional[float]], base: Dict[int, Optional[float]]
                 ) -> Optional[Summary]:
-    """Of value to base, pair by pair: what drifts slowly changes both sides of a pair alike."""
+    """Of value to base, pair by pair: what drifts slowly changes both sides of a pair alike.
+
+    None if there is no pair, or if a base is not above 0: leaving such pairs out would choose among
+    the results.
+    """
     ratios = []
     for pair, number in values.items():
         other = base.get(pair)
-        if number is not None and other:
-            ratios.append(number / other)
+        if number is None or other is None:
+            continue
+        if other <= 0:
+            return None
+        ratios.append(number / other)
     return summarise(ratios)
 
 

@@ -3,7 +3,7 @@
 """Results as Markdown tables."""
 from typing import Any, Dict, List, Optional
 
-from strata_bench import metrics
+from strata_bench import metrics, results, scaling
 from strata_bench.experiments import PAPERS, Comparison, Experiment, Paper
 from strata_bench.results import Document, Numbers
 from strata_bench.stats import Summary
@@ -68,16 +68,18 @@ def comparison(experiment: Experiment, item: Comparison, document: Document) -> 
     for point in document['points']:
         for contender in document['contenders']:
             summary = numbers.summary(point, contender)
-            if summary is None and not _failed(document, point, contender):
+            if summary is None and _not_asked(document, point, contender):
                 continue
             cells = [point] if swept else []
             cells.append(titles[contender])
             if summary is None:
-                cells += ['failed', '', '0']
+                failed = _failed(document, point, contender)
+                cells += ['failed' if failed else 'no number', '', '0']
             else:
                 cells += [number(summary.median, unit), _range(summary, unit), str(summary.count)]
             if has_ratio:
-                cells.append(_ratio(numbers.ratio(point, contender)))
+                cells.append(_ratio(numbers.ratio(point, contender))
+                             or _no_ratio(numbers, item, point, contender, unit))
             if has_paper:
                 cells.append(_paper(item.paper_number(contender, point)))
             lines.append(_row(cells))
@@ -92,9 +94,26 @@ def comparison(experiment: Experiment, item: Comparison, document: Document) -> 
     for check in document.get('checks', []):
         if check['title'] == item.title:
             where = f' at {check["point"]}' if check['point'] else ''
-            lines += ['', f'Medians{where} are {check["apart"]:.1%} apart; the bound is '
+            lines += ['', f'Medians{where} {results.distance(check)}; the bound is '
                       f'{check["within"]:.0%}: {"held" if check["ok"] else "**not held**"}.']
     return '\n'.join(lines)
+
+
+def _not_asked(document: Document, point: str, contender: str) -> bool:
+    """The device itself neither writes nor has a database or a cache."""
+    return document.get('kinds', {}).get(contender) == 'fio' and not _failed(
+        document, point, contender)
+
+
+def _no_ratio(numbers: Numbers, item: Comparison, point: str, contender: str, unit: str) -> str:
+    """Where ratios are impossible, the medians, so that nothing drops out silently."""
+    mine = numbers.summary(point, contender)
+    base = numbers.summary(point, item.against or '')
+    if contender == item.against or mine is None:
+        return ''
+    if base is None:
+        return 'no ratio: the other has no number'
+    return f'no ratio: {number(mine.median, unit)} to {number(base.median, unit)}'
 
 
 def _failed(document: Document, point: str, contender: str) -> bool:
@@ -132,9 +151,54 @@ def dataset_line(document: Document) -> str:
     return '; '.join(texts)
 
 
+def probe_line(document: Document) -> str:
+    rates = [item['reads_per_sec'] for item in document.get('probes', [])
+             if 'reads_per_sec' in item]
+    if not rates:
+        return ''
+    return (f'The disk gave {min(rates):,.0f} … {max(rates):,.0f} random reads of 4 KiB per second '
+            'before the pairs.')
+
+
+def disturbance_line(document: Document) -> str:
+    repeated = sum('repeated_for_foreign_cpu' in run for run in document['runs'])
+    disturbed = sum(bool(run.get('disturbed')) for run in document['runs'])
+    if not repeated and not disturbed:
+        return ''
+    return (f'**Disturbed:** while {max(repeated, disturbed)} of {len(document["runs"])} runs were '
+            f'measured, others took more than a tenth of the CPUs; {repeated} were repeated, '
+            f'{disturbed} disturbed ones are among the numbers.')
+
+
+def command_lines(document: Document) -> List[str]:
+    """All commands: what they have in common, and what differs between points.
+
+    Seeds differ between all and are left to results.json.
+    """
+    groups: Dict[Any, Dict[str, List[str]]] = {}
+    for run in document['runs']:
+        for phase, line in run['commands'].items():
+            words = [word for word in line.split(' ') if not word.startswith('--seed=')]
+            groups.setdefault((run['contender'], phase), {}).setdefault(run['point'], words)
+    lines = []
+    for (contender, phase), points in groups.items():
+        every = list(points.values())
+        common = [word for word in every[0] if all(word in words for words in every)]
+        lines.append(f'# {contender}, {phase}')
+        lines.append(' '.join(common))
+        for point, words in points.items():
+            rest = [word for word in words if word not in common]
+            if rest:
+                lines.append(f'    {point}: {" ".join(rest)}')
+    return lines
+
+
 def experiment(definition: Experiment, document: Document, plots: List[str],
-               prefix: str = '') -> str:
-    """The whole page of an experiment. `prefix` is put before the plots' names."""
+               prefix: str = '', declaration: Optional[str] = None) -> str:
+    """The whole page of an experiment. `prefix` is put before the plots' names.
+
+    `declaration` is the stamp of today's declaration.
+    """
     lines = [f'## {definition.title}', '']
     if definition.paper != 'none':
         lines += [f'{PAPERS[definition.paper]}, {definition.figure}.', '']
@@ -150,6 +214,16 @@ def experiment(definition: Experiment, document: Document, plots: List[str],
                   f'{pairs * len(document["points"]) * len(document["contenders"])} runs'
                   + (f', ended by: {document["stopped_by"]}' if document.get('stopped_by') else '')
                   + '.', '']
+    if declaration is not None and document.get('declaration') != declaration:
+        lines += ['**Measured with an older declaration** of the experiment or its contenders; '
+                  'the commands below are those that ran.', '']
+    if document.get('factors'):
+        lines += [f'*Smaller than in the paper by:* {scaling.text(document["factors"])}.', '']
+    if document.get('templates'):
+        count = document['templates']
+        lines += [f'The pairs start from {count} loaded {"databases" if count > 1 else "database"} '
+                  'of each contender' + (' in turn.' if 1 < count < pairs else '.'), '']
+    lines += [text + '\n' for text in (probe_line(document), disturbance_line(document)) if text]
     if document.get('disturbed_runs_allowed'):
         lines += ['**Measured with --force:** the machine may have been busy.', '']
     for item in definition.comparisons:
@@ -166,13 +240,9 @@ def experiment(definition: Experiment, document: Document, plots: List[str],
             text = run['error'].strip().replace('\n', '\n    ')
             lines += [f'* pair {run["pair"] + 1}, {run["contender"]}{where}:', '',
                       f'      {text}', '']
-    lines += ['<details><summary>Commands</summary>', '', '```']
-    shown = set()
-    for run in document['runs']:
-        if run['contender'] in shown:
-            continue
-        shown.add(run['contender'])
-        lines += [command for command in run['commands'].values()]
+    lines += ['<details><summary>Commands (with other seeds for each pair, point and phase; '
+              'results.json has them)</summary>', '', '```']
+    lines += command_lines(document)
     lines += ['```', '', '</details>']
     return '\n'.join(lines)
 

@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Stands in for db_bench: makes files like a database's and reports like db_bench's.
 
-FAKE_FAIL=name:contents fails when that benchmark runs on a database whose --marker is `contents`.
+Like the real one it gives null to what a benchmark does not know, and no latency to operations
+that it does not do. FAKE_FAIL=name:contents fails when that benchmark runs on a database whose
+--marker is `contents`.
 """
 import json
 import os
@@ -13,21 +15,35 @@ import time
 KNOWN = '''benchmarks db use_existing_db seed threads num reads writes duration cache_size key_size
 value_size report_json timeseries_csv timeseries_interval_ms use_direct_reads disable_wal
 use_direct_io_for_flush_and_compaction compression_type compression_ratio ycsb_records
-ycsb_field_count ycsb_field_length ycsb_zipfian_const rmw_read_ratio marker speed'''.split()
+ycsb_field_count ycsb_field_length ycsb_zipfian_const rmw_read_ratio marker speed ycsb_mix
+wal_bytes_per_sync ops_between_duration_checks row_cache_size delta_max_buckets'''.split()
+UNTIMED = {'flush', 'compact', 'waitforcompaction', 'stats', 'verify'}
 
 
-def report(name, flags):
+def report(name, flags, logical_bytes):
+    if name in UNTIMED:  # operations, throughput and writes of users are the workloads'
+        return {
+            'benchmark': name, 'threads': 1, 'ops': 0, 'seconds': 5.0, 'ops_per_sec': 0.0,
+            'user_bytes_written': 0, 'logical_bytes': logical_bytes,
+            'space_amplification': logical_bytes and 5000 / logical_bytes,
+            'write_amplification': None, 'open_seconds': 0.25, 'latency_us': {},
+            'process': {'cpu_user_seconds': 0.1, 'cpu_system_seconds': 0.1, 'read_bytes': 1000,
+                        'write_bytes': 9000, 'cancelled_write_bytes': 1000},
+            'db': {'total_bytes': 5000},
+        }
+    reads_only = name in ('ycsbc', 'randomscan', 'readrandom')
     threads, seconds = int(flags.get('threads', 1)), 2.0
     ops = int(flags['ycsb_records']) if name == 'ycsbload' else int(flags.get('num', 0)) * threads
     speed = float(flags.get('speed', 1))
     return {
         'benchmark': name, 'threads': threads, 'ops': ops, 'seconds': seconds / speed,
-        'ops_per_sec': ops * speed / seconds, 'user_bytes_written': ops * 1024,
-        'logical_bytes': 1000, 'space_amplification': 1.5, 'write_amplification': 4.0,
-        'open_seconds': 0.25,
-        'latency_us': {'read': {'count': ops, 'mean': 100 / speed, 'p99': 300.0, 'p99.9': 500.0}},
+        'ops_per_sec': ops * speed / seconds, 'user_bytes_written': 0 if reads_only else ops * 1024,
+        'logical_bytes': logical_bytes, 'space_amplification': 5000 / logical_bytes,
+        'write_amplification': None if reads_only else 2.0, 'open_seconds': 0.25,
+        'latency_us': {} if name == 'ycsbload' else {
+            'read': {'count': ops, 'mean': 100 / speed, 'p99': 300.0, 'p99.9': 500.0}},
         'process': {'cpu_user_seconds': 1.0, 'cpu_system_seconds': 0.5, 'read_bytes': 4096 * ops,
-                    'write_bytes': 2048 * ops},
+                    'write_bytes': 0 if reads_only else 2048 * ops, 'cancelled_write_bytes': 0},
         'db': {'total_bytes': 5000},
     }
 
@@ -58,7 +74,10 @@ def main():
         file.write(' opened')
     wals = [int(name[:6]) for name in os.listdir(db) if name.endswith('.log')]
     wal = os.path.join(db, f'{max(wals) + 1:06}.log')  # each opening has its own
+    logical_bytes = None  # known from the first workload of the process on
     for name in flags['benchmarks'].split(','):
+        if name not in UNTIMED:
+            logical_bytes = 1000
         if os.environ.get('FAKE_FAIL') == f'{name}:{flags.get("marker", "")}':
             print('first line\nput error: IO error: the disk is on fire', file=sys.stderr)
             return 1
@@ -73,7 +92,7 @@ def main():
             time.sleep(int(flags['duration']))
         if 'report_json' in flags:
             with open(flags['report_json'], 'a') as file:
-                file.write(json.dumps(report(name, flags)) + '\n')
+                file.write(json.dumps(report(name, flags, logical_bytes)) + '\n')
     return 0
 
 

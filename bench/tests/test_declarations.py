@@ -3,7 +3,7 @@
 """Reading experiments and contenders, and what is said about wrong ones."""
 import unittest
 
-from strata_bench import contenders, environment, experiments
+from strata_bench import commands, contenders, environment, estimate, experiments, scaling
 from strata_bench.declarations import DeclarationError, parse_size
 from strata_bench.experiments import ExperimentError
 from tests import support
@@ -103,15 +103,133 @@ class ExperimentTest(support.FolderTest):
     def test_cache_rule(self) -> None:
         experiment = self.experiment(self.changed('records = 16000', 'records = 15000'))
         with self.assertRaises(ExperimentError) as caught:
-            experiment.check_cache(1.0)
+            self.check_caches(experiment)
         self.assertIn('15 times', str(caught.exception))
         self.assertIn('cache_size', str(caught.exception))
-        self.experiment(support.MINIMAL).check_cache(1.0)
+        self.check_caches(self.experiment(support.MINIMAL))
+
+    def check_caches(self, experiment: experiments.Experiment, scale: float = 1.0) -> None:
+        commands.check_caches(experiment, experiment.resolve(self.contenders()), scale)
+
+    def test_every_cache_counts(self) -> None:
+        # 16,384,000 bytes of data, 1 MiB of block cache: 43,690 bytes are left for others.
+        for where, what in (('[options]', ''), ('[contender.base.flags]', ''),
+                            ('[contender.base.phase_flags]', ''),
+                            ('[sweep]\nparameter = "x"\n[[sweep.point]]\nlabel = "p"\n', 'flags.')):
+            for cache in commands.OTHER_CACHES:
+                small = f'{support.MINIMAL}\n{where}\n{what}{cache} = 43_000\n'
+                self.check_caches(self.experiment(small))
+                large = f'{support.MINIMAL}\n{where}\n{what}{cache} = 44_000\n'
+                with self.assertRaisesRegex(ExperimentError, rf'cache_size \+ {cache} of base'):
+                    self.check_caches(self.experiment(large))
+
+    def test_shares_of_the_data(self) -> None:
+        experiment = self.experiment(support.MINIMAL + '''
+[options]
+row_cache_size = "{data/50}"
+[contender.base.flags]
+delta_max_buckets = "{data/64KiB}"
+''')
+        base = experiment.resolve(self.contenders())['base']
+        for scale in (1.0, 0.5):
+            for flags in (commands.load_flags(experiment, base, experiment.points[0], scale),
+                          commands.phase_flags(experiment, base, experiment.points[0],
+                                               experiment.phases[0], scale, 1)):
+                self.assertEqual(flags['row_cache_size'], str(round(16_384_000 * scale / 50)))
+                self.assertEqual(flags['delta_max_buckets'], str(round(250 * scale)))
+        self.refused(support.MINIMAL + '[options]\nrow_cache_size = "{database/50}"\n',
+                     'options.row_cache_size', '{data/15}')
+
+    def test_sizes_scale(self) -> None:
+        experiment = self.experiment(support.MINIMAL + '''
+[scaled_options]
+write_buffer_size = "1MiB"
+''')
+        base = experiment.resolve(self.contenders())['base']
+
+        def size(scale: float) -> int:
+            return int(commands.load_flags(experiment, base, experiment.points[0], scale)
+                       ['write_buffer_size'])
+
+        self.assertEqual((size(1.0), size(0.5)), (1 << 20, 1 << 19))
+        self.assertEqual(size(0.001), experiments.MIN_SCALED_SIZE)
+
+    def test_debts_of_a_phase_are_its_own(self) -> None:
+        writes = self.changed('"ycsbc"', '"ycsba"')
+        self.experiment(writes)  # nothing looks at what it leaves behind
+        more = '''
+[[phase]]
+name = "after"
+benchmarks = "ycsbc"
+ops = 10
+[[compare]]
+title = "Again"
+metric = "ops_per_sec"
+phase = "read"
+'''
+        writes_and_more = writes.replace('metric = "ops_per_sec"',
+                                         'metric = "ops_per_sec"\nphase = "read"') + more
+        self.refused(writes_and_more, 'phase[0].benchmarks', 'flush,waitforcompaction',
+                     'goes on from it')
+        self.experiment(writes_and_more.replace('"ycsba"', '"ycsba,flush,waitforcompaction"'))
+        self.experiment(writes_and_more.replace('"ycsba"', '"ycsbmix"').replace(
+            'ops = 10\n', 'ops = 10\nflags = { ycsb_mix = "read:90,scan:10" }\n', 1))
+        self.experiment(writes_and_more.replace('"ycsbc"', '"ycsbc"\ndatabase = "loaded"'))
+
+    def test_bytes_are_compared_when_all_is_written(self) -> None:
+        writes = self.changed('"ycsbc"', '"ycsba"')
+        settled = self.changed('"ycsbc"', '"ycsba,flush,waitforcompaction"')
+        for metric in ('total_write_amplification', 'total_io_bytes', 'paths.slow_bytes'):
+            self.refused(writes.replace('ops_per_sec', metric), 'counts what it wrote')
+            self.experiment(settled.replace('ops_per_sec', metric))
+        for metric in ('write_amplification', 'io_bytes'):
+            self.refused(settled.replace('ops_per_sec', metric), metric, 'total_')
+        for metric in ('db.total_bytes', 'space_amplification'):
+            text = settled.replace('ops_per_sec', metric)
+            self.refused(text, metric, 'benchmark = "waitforcompaction"')
+            self.experiment(text + 'benchmark = "waitforcompaction"\n')
+        self.experiment(support.MINIMAL.replace('ops_per_sec', 'db.total_bytes'))  # reads only
+
+    def test_points_settle_too(self) -> None:
+        text = self.changed('"ycsbc"', '"ycsba,flush,waitforcompaction"').replace(
+            'ops_per_sec', 'total_io_bytes') + '''
+[sweep]
+parameter = "workload"
+[[sweep.point]]
+label = "B"
+benchmarks = "ycsbb"
+'''
+        self.refused(text, 'flush,waitforcompaction')
+        self.experiment(text.replace('"ycsbb"', '"ycsbb,flush,waitforcompaction"'))
+
+    def test_load(self) -> None:
+        self.assertEqual(self.experiment(support.MINIMAL).load.count(5), 3)
+        self.assertEqual(self.experiment(support.MINIMAL).load.count(2), 2)
+        text = support.MINIMAL + '[load]\n'
+        self.assertEqual(self.experiment(text + 'templates = 1\n').load.count(5), 1)
+        self.assertEqual(self.experiment(text + 'per_pair = true\n').load.count(5), 5)
+        self.refused(text + 'benchmarks = "ycsbload"\n', 'load.benchmarks', 'waitforcompaction')
+        self.refused(text + 'churn = { benchmarks = "rmw", ops = 5 }\n', 'load.churn.benchmarks')
+
+    def test_factors(self) -> None:
+        experiment = self.experiment(support.EXPERIMENT + '''
+[paper_sizes]
+records = 3_200_000
+data = "3200MiB"
+operations = { read = 800_000 }
+[paper_sizes.flags]
+cache_size = "64MiB"
+''')
+        found = scaling.factors(experiment, experiment.resolve(self.contenders()), 0.5)
+        self.assertEqual(scaling.text(found), 'records 1/200, data 1/205, operations 1/400, '
+                         'operations per record 0.125 (paper: 0.25), cache_size 1/128')
+        self.refused(support.MINIMAL + '[paper_sizes]\noperations = { write = 1 }\n',
+                     'paper_sizes.operations.write')
 
     def test_cache_scales_with_the_data(self) -> None:
         experiment = self.experiment(support.MINIMAL)
         for scale in (0.01, 1.0, 7.0):
-            experiment.check_cache(scale)
+            self.check_caches(experiment, scale)
         self.assertEqual(experiment.dataset_at(experiment.points[0], 0.5).records, 8000)
         self.assertEqual(experiment.dataset_at(experiment.points[0], 0.5).cache_size, 1 << 19)
 
@@ -188,13 +306,119 @@ class ShippedTest(unittest.TestCase):
         loaded = experiments.load_all(environment.BENCH / 'experiments')
         for experiment in loaded.values():
             with self.subTest(experiment.name):
-                experiment.resolve(parsed)
-                experiment.check_cache(1.0)
-                experiment.check_cache(0.01)
+                resolved = experiment.resolve(parsed)
+                commands.check_caches(experiment, resolved, 1.0)
+                commands.check_caches(experiment, resolved, 0.01)
                 self.assertGreater(len(experiment.contenders), 1)
 
+    def setUp(self) -> None:
+        self.contenders = contenders.parse(environment.BENCH / 'contenders.toml', environment.ROOT)
+        self.loaded = experiments.load_all(environment.BENCH / 'experiments')
+
+    def test_sizes_are_scaled(self) -> None:
+        for experiment in self.loaded.values():
+            with self.subTest(experiment.name):
+                for name in ('write_buffer_size', 'target_file_size_base',
+                             'max_bytes_for_level_base', 'blob_file_size',
+                             'soft_pending_compaction_bytes_limit',
+                             'hard_pending_compaction_bytes_limit'):
+                    self.assertIn(name, experiment.scaled_options)
+                    # A contender's flag would win.
+                    for contender in experiment.resolve(self.contenders).values():
+                        self.assertNotIn(name, contender.flags)
+                if experiment.paper != 'none':
+                    self.assertTrue(scaling.factors(experiment, experiment.resolve(self.contenders),
+                                                    1.0))
+
+    def test_as_many_deltas_to_a_value_as_in_the_paper(self) -> None:
+        for name in ('kdsep-fig2', 'kdsep-fig9', 'kdsep-fig10-up2x', 'kdsep-fig12-read-ratio',
+                     'kdsep-fig13-skew', 'kdsep-fig16-split', 'kdsep-fig17-logging'):
+            experiment = self.loaded[name]
+            paper = experiment.paper_sizes
+            assert paper.records is not None
+            phase = experiment.phases[0]
+            assert phase.ops is not None
+            with self.subTest(name):
+                here = phase.ops / experiment.dataset.records
+                there = paper.operations[phase.name] / paper.records
+                self.assertAlmostEqual(here / there, 1, delta=0.1)
+                self.assertAlmostEqual(paper.records / experiment.dataset.records
+                                       / (paper.operations[phase.name] / phase.ops), 1, delta=0.1)
+
+    def test_buckets_go_with_the_data(self) -> None:
+        for experiment in self.loaded.values():
+            resolved = experiment.resolve(self.contenders)
+            for name in experiment.contenders:
+                if resolved[name].flags.get('enable_delta_separation') != 'true':
+                    continue
+                for point in experiment.points:
+                    flags = commands.load_flags(experiment, resolved[name], point, 1.0)
+                    data = experiment.dataset_at(point, 1.0).bytes
+                    share = int(flags['delta_max_buckets']) * (256 << 10) / data
+                    self.assertAlmostEqual(share, 0.08 if 'up2x' not in experiment.name else 0.15,
+                                           delta=0.01)
+
+    def test_ten_minutes_for_the_contenders_of_today(self) -> None:
+        for experiment in self.loaded.values():
+            resolved = experiment.resolve(self.contenders)
+            stock = self.contenders['stock'].binary
+            today = [resolved[name] for name in experiment.contenders
+                     if resolved[name].binary == stock or resolved[name].kind == 'fio'
+                     or name == 'strata']
+            if not any(item.kind != 'fio' for item in today):
+                today = [resolved[name] for name in experiment.contenders]
+            spent = estimate.seconds(experiment, today, experiment.pairs, 1.0)
+            with self.subTest(experiment.name):
+                self.assertLess(spent, 600)
+                self.assertGreater(spent, 120)
+
+    def test_seeds_are_never_shared(self) -> None:
+        for experiment in self.loaded.values():
+            base = self.contenders['stock']
+            bases = [commands.load_flags(experiment, base, experiment.points[0], 1.0, generation)
+                     ['seed'] for generation in range(experiment.load.count(10))]
+            for pair in range(10):
+                for point in experiment.points:
+                    if pair < experiment.load.count(10) and experiment.load.churn is not None:
+                        bases.append(str(commands.seed(pair, point.label, commands.CHURN_SEED)))
+                    bases += [str(commands.seed(pair, point.label, phase.name))
+                              for phase in experiment.phases]
+            threads = [int(text) + n + 1 for text in bases for n in range(64)]
+            self.assertEqual(len(threads), len(set(threads)), experiment.name)
+
+    def test_seed(self) -> None:
+        self.assertEqual(commands.seed(1, 'a', 'read'), commands.seed(1, 'a', 'read'))
+        self.assertLess(commands.seed(1, 'a', 'read'), 1 << 40)
+        self.assertEqual(len({commands.seed(0, 'a', 'read'), commands.seed(1, 'a', 'read'),
+                              commands.seed(0, 'b', 'read'), commands.seed(0, 'a', 'write')}), 4)
+
+    def test_what_all_databases_get(self) -> None:
+        flags = commands.BASE_FLAGS
+        self.assertEqual(flags['ops_between_duration_checks'], '1')
+        self.assertEqual(flags['wal_bytes_per_sync'], str(512 * 1024))
+
+    def test_the_device_and_memory_stand_beside(self) -> None:
+        for name in ('wayfinder-fig3', 'tandem-fig4-uniform', 'tandem-fig4-zipf'):
+            self.assertIn('fio', self.loaded[name].contenders)
+            self.assertTrue(any(phase.fio for phase in self.loaded[name].phases))
+        for name in ('wayfinder-fig3', 'tandem-fig2', 'tandem-fig3', 'tandem-fig4-uniform',
+                     'tandem-fig4-zipf', 'tandem-fig5'):
+            self.assertIn('process.peak_rss_bytes',
+                          [item.metric for item in self.loaded[name].comparisons])
+
+    def test_a_database_for_each_pair(self) -> None:
+        for name in ('aa', 'features-off'):
+            self.assertEqual(self.loaded[name].load.count(7), 7)
+
+    def test_scans_beside_one_writer(self) -> None:
+        experiment = self.loaded['tandem-fig6-scan-write']
+        self.assertEqual(experiment.phases[0].workload, 'scanwhilewriting')
+        self.assertEqual([(point.label, point.flags['threads']) for point in experiment.points],
+                         [('1', '2'), ('16', '17')])
+        self.assertEqual(experiment.comparisons[0].metric, 'scans_per_sec')
+
     def test_figures(self) -> None:
-        loaded = experiments.load_all(environment.BENCH / 'experiments')
+        loaded = self.loaded
         text = ' '.join(f'{item.paper} {item.figure}' for item in loaded.values())
         for figure in ('wayfinder Fig. 3', 'tandem Fig. 2', 'tandem Fig. 3', 'tandem Fig. 4a',
                        'tandem Fig. 4b', 'tandem Fig. 5', 'tandem Fig. 6', 'kdsep Fig. 2',

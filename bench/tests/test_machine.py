@@ -5,8 +5,9 @@ import json
 import os
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from strata_bench import fio, machine
+from strata_bench import fio, machine, probe
 from strata_bench.process import CommandFailed
 from tests import support
 
@@ -87,6 +88,28 @@ class BusyTest(support.FolderTest):
         with self.assertRaises(machine.Busy):
             machine.wait_until_idle(self.proc(), 4, 20, waits.append)
 
+    def test_others_while_something_runs(self) -> None:
+        # 10 s of 2 CPUs; others take 1 s here and steal 0.5 s, the command takes 4 s.
+        mine = iter([100.0, 104.0, 104.0, 105.0])
+        watch = machine.CpuWatch(machine.Proc(str(self.fake.root)), lambda: next(mine))
+        stat = self.fake.root / 'stat'
+        hertz = os.sysconf('SC_CLK_TCK')
+        stat.write_text('cpu  0 0 0 0 0 0 0 0 0 0\n')
+        with watch:
+            stat.write_text(f'cpu  {4 * hertz} 0 {1 * hertz} {4 * hertz} {5 * hertz} '
+                            f'{3 * hertz} {2.5 * hertz:.0f} {0.5 * hertz:.0f} 0 0\n')
+        self.assertAlmostEqual(watch.share or 0, 1.5 / 20)
+        with watch:  # a second command, alone
+            stat.write_text(f'cpu  {5 * hertz} 0 {1 * hertz} {23 * hertz} {5 * hertz} '
+                            f'{3 * hertz} {2.5 * hertz:.0f} {0.5 * hertz:.0f} 0 0\n')
+        self.assertAlmostEqual(watch.share or 0, 1.5 / 40)
+
+    def test_watch_without_proc(self) -> None:
+        watch = machine.CpuWatch(machine.Proc(str(self.folder / 'none')))
+        with watch:
+            pass
+        self.assertIsNone(watch.share)
+
     def test_no_proc_at_all(self) -> None:
         machine.Proc(str(self.folder / 'none'), lambda _: None).check(4, with_load=True)
 
@@ -104,6 +127,30 @@ class CachesTest(support.FolderTest):
         control = self.folder / 'no' / 'such' / 'file'
         self.assertEqual(machine.drop_caches(self.folder, control), 'files')
 
+    def test_on_the_second_device_too(self) -> None:
+        (self.folder / 'device').mkdir()
+        (self.folder / 'device' / '1.blob').write_text('x')
+        work = self.folder / 'work'
+        work.mkdir()
+        (work / 'slow').symlink_to(self.folder / 'device')
+        opened = []
+        real = os.open
+
+        def remember(path: Path, flags: int) -> int:
+            opened.append(path.name)
+            return real(path, flags)
+
+        with mock.patch.object(os, 'open', remember):
+            machine.drop_caches(work, self.folder / 'no' / 'file')
+        self.assertEqual(opened, ['1.blob'])
+
+    def test_file_system(self) -> None:
+        mounts = 'a / ext4 rw 0 0\nb /x tmpfs rw 0 0\nc /x/y xfs rw 0 0\n'
+        with mock.patch.object(machine, '_text', return_value=mounts):
+            self.assertEqual(machine.file_system(Path('/no/such/folder')), 'ext4')
+        self.assertEqual(machine._mount_of(Path('/x/z'), mounts), ('b', 'tmpfs'))
+        self.assertEqual(machine._mount_of(Path('/x/y/z'), mounts), ('c', 'xfs'))
+
     def test_free_disk_of_a_folder_to_be_made(self) -> None:
         self.assertGreater(machine.free_bytes(self.folder / 'a' / 'b'), 0)
 
@@ -112,6 +159,28 @@ class CachesTest(support.FolderTest):
         self.assertTrue(text['cpu'])
         self.assertGreaterEqual(text['cpus'], 1)
         json.dumps(text)
+
+
+class ProbeTest(support.FolderTest):
+    def test_by_hand(self) -> None:
+        file = self.folder / 'data' / 'probe.dat'
+        found = probe.by_hand(file, 1 << 20, 0.05)
+        self.assertEqual(file.stat().st_size, 1 << 20)
+        if 'error' in found:  # no direct I/O on this file system
+            self.skipTest(found['error'])
+        self.assertGreater(found['reads_per_sec'], 0)
+
+    def test_errors_are_results(self) -> None:
+        with mock.patch('shutil.which', return_value=None), \
+                mock.patch.object(probe, '_lay_out', side_effect=OSError('no space')):
+            self.assertEqual(probe.measure(self.folder), {'tool': '', 'error': 'no space'})
+
+    def test_with_fio(self) -> None:
+        with mock.patch('shutil.which', return_value='/bin/fio'), \
+                mock.patch.object(probe, '_lay_out') as laid_out, \
+                mock.patch.object(fio, 'measure', return_value={'ops_per_sec': 7.0}):
+            self.assertEqual(probe.measure(self.folder), {'tool': 'fio', 'reads_per_sec': 7.0})
+        laid_out.assert_called_once()
 
 
 class FioTest(unittest.TestCase):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Dict, List
 from unittest import mock
 
-from strata_bench import cli, commands, machine, plots, process, recovery, report, results
+from strata_bench import cli, commands, estimate, machine, plots, probe, process, recovery, report
+from strata_bench import results
 from strata_bench import runner as runner_module
 from strata_bench.contenders import Programs
 from strata_bench.experiments import ExperimentError
@@ -33,9 +34,12 @@ class RunnerTest(support.FolderTest):
         super().setUp()
         self.output = io.StringIO()
         self.fake = support.FakeProc(self.folder / 'proc')
-        patch = mock.patch.object(machine, 'drop_caches', return_value='all')
-        patch.start()
-        self.addCleanup(patch.stop)
+        for module, name, value in ((machine, 'drop_caches', 'all'),
+                                    (machine, 'file_system', 'ext4'),
+                                    (probe, 'measure', {'tool': 'fake', 'reads_per_sec': 9.0})):
+            patch = mock.patch.object(module, name, return_value=value)
+            patch.start()
+            self.addCleanup(patch.stop)
 
     def settings(self, **changes: Any) -> Settings:
         return Settings(**dict({'root': support.FAKE.parents[2], 'data': self.folder / 'data',
@@ -78,14 +82,19 @@ class RunnerTest(support.FolderTest):
         self.assertEqual(run['phases']['read'][0]['timeseries']['db_bytes'][0], 1000)
         command = run['commands']['read']
         for flag in ('--num=2000', '--threads=2', '--ycsb_zipfian_const=0.8', '--marker=fast',
-                     '--cache_size=1048576', '--use_direct_reads=true', '--seed=1',
-                     '--use_existing_db=true', '--ycsb_records=32000'):
+                     '--cache_size=1048576', '--use_direct_reads=true',
+                     f'--seed={commands.seed(0, "0.8", "read")}', '--use_existing_db=true',
+                     '--ycsb_records=32000', '--wal_bytes_per_sync=524288',
+                     '--ops_between_duration_checks=1'):
             self.assertIn(flag, command.split(' '))
         self.assertTrue(command.startswith('bench/tests/fake_db_bench.py '), command)
-        self.assertIn('--seed=2', document['runs'][4]['commands']['read'])
+        for n, (pair, point) in ((0, (0, '0.8')), (2, (0, '1.2')), (4, (1, '0.8'))):
+            self.assertIn(f'--seed={commands.seed(pair, point, "read")} ',
+                          document['runs'][n]['commands']['read'])
+        self.assertEqual([item['pair'] for item in document['probes']], [0, 1])
         # Each run started from the loaded state, and nothing is left of them.
         self.assertEqual(list((self.folder / 'data' / 'work').iterdir()), [])
-        self.assertEqual(len(list((self.folder / 'data' / 'templates').iterdir())), 2)
+        self.assertEqual(len(list((self.folder / 'data' / 'templates').iterdir())), 4)
         self.assertFalse((self.folder / 'results' / 'reads' / 'partial.json').exists())
         numbers = results.Numbers(self.experiment().comparisons[0], document)
         ratio = numbers.ratio('0.8', 'fast')
@@ -141,7 +150,7 @@ class RunnerTest(support.FolderTest):
 
         def interrupted(command: List[str], *args: Any) -> float:
             calls.append(1)
-            if len(calls) == 6:
+            if len(calls) == 8:  # two templates for the second pair, then the sixth run
                 raise Interrupted('SIGINT')
             return real(command, *args)
 
@@ -158,6 +167,7 @@ class RunnerTest(support.FolderTest):
         with mock.patch.object(process, 'run', side_effect=real) as again:
             outcome = self.run_it(pairs=2, resume=True)
         self.assertEqual(again.call_count, 3)
+        self.assertEqual([item['pair'] for item in self.saved()['probes']], [0, 1])
         self.assertEqual(len(set(self.keys(self.saved()))), 8)
         self.assertFalse((self.folder / 'results' / 'reads' / 'partial.json').exists())
 
@@ -182,7 +192,8 @@ class RunnerTest(support.FolderTest):
 
         def disturbed(command: List[str], *args: Any) -> float:
             seconds = real(command, *args)
-            self.fake.process(50, 'cc1plus')
+            if '--benchmarks=ycsbc,waitforcompaction' in command:
+                self.fake.process(50, 'cc1plus')
             return seconds
 
         with mock.patch.object(process, 'run', disturbed), \
@@ -207,7 +218,9 @@ class RunnerTest(support.FolderTest):
         self.assertEqual([run['error'] for run in document['runs']], [None, None])
         first, second = (run['phases']['recovery'][0] for run in document['runs'])
         self.assertGreater(first['reopen_seconds'], 0)
-        self.assertGreaterEqual(first['recovery_seconds'], 0)
+        for result in (first, second):
+            self.assertAlmostEqual(result['recovery_seconds'],
+                                   result['reopen_seconds'] - result['baseline_seconds'])
         self.assertGreaterEqual(first['killed_after_seconds'], 0.05)
         # The template's WALs, and the record of the workload that was killed.
         self.assertEqual(first['wal_bytes'], len('000009.log loaded') + 4 * len('record'))
@@ -216,6 +229,216 @@ class RunnerTest(support.FolderTest):
         self.assertTrue(first['verified'])
         self.assertNotIn('verified', second)
         self.assertIn('--num=1 ', document['runs'][0]['commands']['reopen'])
+
+    def test_recovery_can_be_faster_than_the_baseline(self) -> None:
+        real, calls = recovery.reopen, []
+
+        def reopen(*args: Any) -> Dict[str, Any]:
+            calls.append(1)
+            return dict(real(*args), reopen_seconds=2.0 if len(calls) <= 3 else 1.5)
+
+        with mock.patch.object(recovery, 'reopen', reopen):
+            document = self.run_it(RECOVERY, pairs=1).document
+        self.assertEqual(document['runs'][0]['phases']['recovery'][0]['recovery_seconds'], -0.5)
+
+    def test_churn(self) -> None:
+        text = RECOVERY.replace('seconds = 600', 'seconds = 600\nflags = { speed = 2 }') + '''
+[load.churn]
+benchmarks = "ycsba,flush,waitforcompaction"
+ops = 8000
+threads = 4
+[sweep]
+parameter = "mix"
+[[sweep.point]]
+label = "m"
+flags = { ycsb_mix = "merge:100" }
+[[sweep.point]]
+label = "p"
+flags = { ycsb_mix = "put:100" }
+'''
+        document = self.run_it(text, pairs=1).document
+        self.assertEqual([run['error'] for run in document['runs']], [None, None])
+        for run, mix in zip(document['runs'], ('merge', 'put')):
+            self.assertIn('--use_existing_db=false', run['commands']['(load)'])
+            self.assertIn(' --db={dir}/db ', run['commands']['(load)'])
+            churn = run['commands']['(churn)'].split(' ')
+            for flag in ('--benchmarks=ycsba,flush,waitforcompaction', '--num=2000',
+                         '--threads=4', f'--ycsb_mix={mix}:100', '--use_existing_db=true'):
+                self.assertIn(flag, churn)
+            self.assertFalse([word for word in churn if word.startswith('--speed')])
+        self.assertEqual(len(list((self.folder / 'data' / 'templates').iterdir())), 2)
+        self.assertTrue(all('(churn)' in run['commands'] for run in document['runs']))
+
+    def test_a_template_for_each_pair(self) -> None:
+        text = support.MINIMAL + '[load]\nper_pair = true\n'
+        document = self.run_it(text, pairs=4).document
+        loads = {run['commands']['(load)'] for run in document['runs']}
+        self.assertEqual(len(loads), 4)
+        self.assertEqual(document['templates'], 4)
+        document = self.run_it(text.replace('per_pair = true', 'templates = 2'), pairs=4).document
+        loads = [run['commands']['(load)'] for run in document['runs']]
+        self.assertEqual(loads, loads[:2] * 2)
+        self.assertNotEqual(loads[0], loads[1])
+
+    def test_templates_are_loaded_before_the_first_pair(self) -> None:
+        real, benchmarks = process.run, []
+
+        def record(command: List[str], *args: Any) -> float:
+            benchmarks.append(command[1])
+            return real(command, *args)
+
+        with mock.patch.object(process, 'run', record):
+            self.run_it(pairs=2)
+        self.assertEqual(benchmarks, ['--benchmarks=ycsbload,flush,waitforcompaction'] * 4
+                         + ['--benchmarks=ycsbc,waitforcompaction'] * 8)
+
+    def test_idle_before_each_phase(self) -> None:
+        text = support.MINIMAL.replace('ops = 10\n', 'ops = 10\n[[phase]]\nname = "again"\n'
+                                       'benchmarks = "ycsbc"\nops = 10\n') + 'phase = "read"\n'
+        real = process.run
+
+        def disturbed(command: List[str], *args: Any) -> float:
+            seconds = real(command, *args)
+            if '--benchmarks=ycsbc' in command:
+                self.fake.process(50, 'cc1plus')
+            return seconds
+
+        with mock.patch.object(process, 'run', disturbed), \
+                mock.patch.object(runner_module, 'PATIENCE', 0.0):
+            outcome = self.run_it(text)
+        self.assertIn('cc1plus', outcome.stopped or '')
+        self.assertEqual(outcome.document['runs'], [], 'the second phase was not measured')
+        self.assertEqual(list((self.folder / 'data' / 'work').iterdir()), [])
+
+    def disturb(self, *shares: float) -> Any:
+        """What others take of the CPUs during the first runs, one after another."""
+        left = list(shares)
+
+        class Watch(machine.CpuWatch):
+            def __enter__(self) -> 'machine.CpuWatch':
+                self._all = 1.0
+                self._foreign = left.pop(0) if left else 0.0
+                return self
+
+            def __exit__(self, *_: Any) -> None:
+                pass
+
+        return mock.patch.object(machine, 'CpuWatch', Watch)
+
+    def test_a_disturbed_run_is_repeated_once(self) -> None:
+        with self.disturb(0.3, 0.02):
+            document = self.run_it(support.MINIMAL, pairs=1).document
+        run, = document['runs']
+        self.assertEqual((run['foreign_cpu'], run['disturbed'], run['repeated_for_foreign_cpu']),
+                         (0.02, False, 0.3))
+        self.assertIn('others took 30% of the CPUs', self.output.getvalue())
+        with self.disturb(0.3, 0.5):
+            document = self.run_it(support.MINIMAL, pairs=1).document
+        run, = document['runs']
+        self.assertEqual((run['foreign_cpu'], run['disturbed'], run['repeated_for_foreign_cpu']),
+                         (0.3, True, 0.5))
+        with self.disturb(0.05):
+            document = self.run_it(support.MINIMAL, pairs=1).document
+        self.assertNotIn('repeated_for_foreign_cpu', document['runs'][0])
+        with self.disturb(0.3, 0.02):
+            document = self.run_it(support.MINIMAL, pairs=1, force=True).document
+        self.assertTrue(document['runs'][0]['disturbed'])
+
+    def test_memory_is_no_storage(self) -> None:
+        with mock.patch.object(machine, 'file_system', return_value='tmpfs'):
+            with self.assertRaisesRegex(ExperimentError, 'lies in memory'):
+                self.run_it(support.MINIMAL)
+        with mock.patch.object(machine, 'file_system',
+                               side_effect=lambda path: 'tmpfs' if path.name == 'slow' else 'xfs'):
+            with self.assertRaisesRegex(ExperimentError, 'slow lies in memory'):
+                self.run_it(support.MINIMAL, slow=self.folder / 'slow')
+
+    def test_sizes_after_the_workload(self) -> None:
+        text = support.MINIMAL.replace('"ycsbc"', '"ycsba,flush,waitforcompaction"').replace(
+            'metric = "ops_per_sec"', 'metric = "space_amplification"\n'
+            'benchmark = "waitforcompaction"')
+        document = self.run_it(text, pairs=1).document
+        numbers = results.Numbers(self.experiment(text).comparisons[0], document)
+        summary = numbers.summary('', 'base')
+        assert summary is not None
+        self.assertEqual(summary.median, 5.0)
+        total = self.experiment(text.replace('space_amplification', 'total_write_amplification'))
+        summary = results.Numbers(total.comparisons[0], document).summary('', 'base')
+        assert summary is not None
+        # 10 operations of 1,024 bytes; 2,048 bytes written for each, 8,000 by each of two waits.
+        self.assertAlmostEqual(summary.median, (20480 + 2 * 8000) / 10240)
+
+    def test_a_bound_without_numbers_is_a_failure(self) -> None:
+        text = support.EXPERIMENT.replace('"ops_per_sec"', '"latency_us.merge.mean"', 1).replace(
+            'against = "base"', 'against = "base"\nwithin = 0.03', 1)
+        proc = self.proc()
+        with mock.patch('sys.stdout', new=io.StringIO()), \
+                mock.patch('sys.stderr', new=self.output), \
+                mock.patch.object(machine, 'Proc', return_value=proc), \
+                mock.patch.object(plots, '_pyplot', return_value=None):
+            code = cli.run_one(self.experiment(text), self.contenders(), self.settings(pairs=1),
+                               Programs())
+        self.assertEqual(code, cli.EXIT_FAILED)
+        self.assertIn('cannot be compared: a number is missing', self.output.getvalue())
+
+    def fingerprint(self, contenders_text: str = support.CONTENDERS,
+                    text: str = support.EXPERIMENT, **changes: Any) -> str:
+        experiment = self.experiment(text)
+        resolved = experiment.resolve(self.contenders(contenders_text))
+        return runner_module.fingerprint(experiment, [resolved['base'], resolved['fast']],
+                                         self.settings(**changes), 2, {'base': 'x'})
+
+    def test_fingerprint(self) -> None:
+        same = self.fingerprint()
+        self.assertEqual(same, self.fingerprint())
+        self.assertEqual(same, self.fingerprint(
+            text=support.EXPERIMENT.replace('summary = "Reads records."', 'summary = "Reads."')))
+        others = [self.fingerprint(support.CONTENDERS.replace('speed = 2', 'speed = 3')),
+                  self.fingerprint(text=support.EXPERIMENT.replace('ops = 4000', 'ops = 4002')),
+                  self.fingerprint(text=support.EXPERIMENT + '[load]\ntemplates = 1\n'),
+                  self.fingerprint(scale=2.0), self.fingerprint(slow=self.folder)]
+        with mock.patch.dict(commands.BASE_FLAGS, {'disable_wal': 'true'}):
+            others.append(self.fingerprint())
+        self.assertEqual(len(set(others + [same])), len(others) + 1)
+
+    def test_forced_runs_stay_marked(self) -> None:
+        real, calls = process.run, []
+
+        def interrupted(command: List[str], *args: Any) -> float:
+            calls.append(1)
+            if len(calls) == 4:
+                raise Interrupted('SIGINT')
+            return real(command, *args)
+
+        with mock.patch.object(process, 'run', interrupted):
+            self.run_it(pairs=1, force=True)
+        self.assertEqual(len(self.saved('partial.json')['runs']), 1)
+        document = self.run_it(pairs=1, resume=True).document
+        self.assertTrue(document['disturbed_runs_allowed'])
+        self.assertEqual([run.get('forced') for run in document['runs']],
+                         [True, None, None, None])
+
+    def test_time_needed(self) -> None:
+        experiment = self.experiment()
+        all_contenders = self.contenders()
+        resolved = experiment.resolve(all_contenders)
+        names = [resolved['base'], resolved['fast']]
+        model = estimate.seconds(experiment, names, 2, 1.0)
+        self.assertGreater(model, 20)
+        document = self.run_it(pairs=2).document
+        for run in document['runs']:
+            run['seconds'] = 10.0
+        results.Store(self.folder / 'results' / 'reads').save(document)
+        loads = 2 * sum(estimate.load_seconds(experiment, item, experiment.points[0], 1.0)
+                        for item in names)
+        self.assertAlmostEqual(estimate.seconds(experiment, names, 2, 1.0, document),
+                               8 * 10 + 2 * estimate.PAIR + loads)
+        text = cli.time_needed(experiment, all_contenders, self.settings(pairs=2), Programs())
+        self.assertIn('from its results', text)
+        # Another declaration is another experiment.
+        self.experiment(support.EXPERIMENT.replace('ops = 4000', 'ops = 4002'))
+        text = cli.time_needed(experiment, all_contenders, self.settings(pairs=2), Programs())
+        self.assertNotIn('from its results', text)
 
     def test_recovery_of_a_workload_that_ends_too_early(self) -> None:
         log = self.folder / 'log'
@@ -230,13 +453,17 @@ class RunnerTest(support.FolderTest):
         target = self.folder / 'docs' / 'benchmarks.md'
         experiments = {'reads': self.experiment(),
                        'other': self.experiment(support.MINIMAL, 'other')}
-        missing = report.write(experiments, self.folder / 'results', target)
+        missing = report.write(experiments, self.folder / 'results', target, self.contenders())
         text = target.read_text()
         self.assertEqual(missing, ['other'])
         self.assertIn('# KDSep', text)
         self.assertIn('| 0.8 | Fast |', text)
         self.assertIn('`bench/run aa`', text)
         self.assertNotIn(str(self.folder), text.split('```')[0])
+        self.assertNotIn('older declaration', text)
+        faster = self.contenders(support.CONTENDERS.replace('speed = 2', 'speed = 3'))
+        report.write(experiments, self.folder / 'results', target, faster)
+        self.assertIn('**Measured with an older declaration**', target.read_text())
 
     def test_plots(self) -> None:
         document = self.run_it(pairs=1).document
@@ -386,6 +613,7 @@ class CommandLineTest(support.FolderTest):
             self.assertEqual(cli.main(['--list', '--out', str(self.folder)]), 0)
         for name in ('aa', 'wayfinder-fig3', 'kdsep-fig18-recovery', 'stock-blobdb', 'fio'):
             self.assertIn(f'  {name} ', printed.getvalue())
+        self.assertRegex(printed.getvalue(), r'  aa  .*\n +[0-9]+:[0-9]{2} for ')
 
     def test_wrong_scale(self) -> None:
         with mock.patch('sys.stderr', new=io.StringIO()):

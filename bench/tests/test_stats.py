@@ -4,7 +4,7 @@
 import unittest
 from typing import Any, Dict, Optional
 
-from strata_bench import metrics, progress, results, stats, tables
+from strata_bench import experiments, metrics, plots, progress, results, stats, tables
 from tests import support
 
 
@@ -29,7 +29,14 @@ class StatsTest(unittest.TestCase):
         ratio = stats.pair_ratios({0: 4.0, 1: None, 2: 8.0, 3: 9.0}, {0: 2.0, 1: 2.0, 2: None})
         assert ratio is not None
         self.assertEqual((ratio.median, ratio.count), (2.0, 1))
-        self.assertIsNone(stats.pair_ratios({0: 1.0}, {0: 0.0}))
+        self.assertIsNone(stats.pair_ratios({}, {}))
+
+    def test_a_base_of_nothing_leaves_no_pair_out(self) -> None:
+        for base in (0.0, -0.5):
+            self.assertIsNone(stats.pair_ratios({0: 1.0, 1: 4.0}, {0: base, 1: 2.0}))
+        ratio = stats.pair_ratios({0: None, 1: 4.0}, {0: 0.0, 1: 2.0})  # a pair that is none
+        assert ratio is not None
+        self.assertEqual((ratio.median, ratio.count), (2.0, 1))
 
     def test_order_alternates(self) -> None:
         self.assertEqual(stats.schedule([''], ['a', 'b'], 3), [
@@ -98,6 +105,25 @@ class MetricsTest(unittest.TestCase):
         assert variation is not None
         self.assertAlmostEqual(variation, (2 / 3) ** 0.5 / 2)
 
+    def test_what_was_cancelled_was_not_written(self) -> None:
+        report = _report(ops=10, user_bytes_written=100, process={
+            'read_bytes': 30, 'write_bytes': 500, 'cancelled_write_bytes': 300})
+        after = {'benchmark': 'waitforcompaction', 'ops': 0, 'user_bytes_written': 0,
+                 'process': {'read_bytes': 5, 'write_bytes': 100, 'cancelled_write_bytes': 0}}
+        self.assertEqual(self.value('io_bytes', report), 230)
+        self.assertEqual(self.value('write_bytes_per_op', report), 20)
+        self.assertEqual(self.value('total_write_bytes', report, after), 300)
+        self.assertEqual(self.value('total_io_bytes', report, after), 335)
+        self.assertEqual(self.value('total_write_amplification', report, after), 3.0)
+
+    def test_scans_beside_writes(self) -> None:
+        report = _report(ops=1000, seconds=2.0, latency_us={'scan': {'count': 30},
+                                                            'update': {'count': 970}})
+        self.assertEqual(self.value('scans_per_sec', report), 15.0)
+        self.assertEqual(metrics.unit('scans_per_sec'), 'scans/s')
+        self.assertEqual(metrics.unit('latency_us.update.count'), '')
+        self.assertEqual(metrics.unit('latency_us.update.p99'), 'µs')
+
     def test_totals(self) -> None:
         reports = (_report(ops=10, seconds=1.0, user_bytes_written=100,
                            process={'write_bytes': 150}),
@@ -111,6 +137,17 @@ class MetricsTest(unittest.TestCase):
 
 
 class TableTest(support.FolderTest):
+    def test_waiting_is_no_throughput(self) -> None:
+        run = {'phases': {'p': [
+            _report(seconds=2.0, timeseries={'seconds': [1, 2], 'ops_per_sec': [5, 6],
+                                             'db_bytes': [10, 20]}),
+            {'benchmark': 'waitforcompaction', 'seconds': 5.0,
+             'timeseries': {'seconds': [1], 'ops_per_sec': [0], 'db_bytes': [15]}}]}}
+        plot = experiments.Plot('timeline', 'ops_per_sec', ['p'], 'T')
+        self.assertEqual(plots.timeline(run, plot), ([1.0, 2.0], [5, 6]))
+        plot.metric = 'db_bytes'
+        self.assertEqual(plots.timeline(run, plot), ([1.0, 2.0, 3.0], [10, 20, 15]))
+
     def document(self) -> Dict[str, Any]:
         runs = []
         for pair in range(3):
@@ -149,6 +186,82 @@ class TableTest(support.FolderTest):
         self.assertIn('Not available yet: `future` (not built).', text)
         self.assertIn('![Reads](plot.png)', text)
         self.assertIn('db_bench base', text)
+
+    def test_no_number_is_shown(self) -> None:
+        experiment, document = self.experiment(), self.document()
+        for run in document['runs']:
+            if run['contender'] == 'fast':
+                run['phases']['read'][0]['ops_per_sec'] = None
+        text = tables.comparison(experiment, experiment.comparisons[0], document)
+        self.assertIn('| 0.8 | Fast | no number |  | 0 |  | 1.50× |', text)
+        self.assertIn('| 0.8 | Base | 101 op/s |', text)
+        document['kinds'] = {'base': 'db_bench', 'fast': 'fio'}  # does not write, for example
+        text = tables.comparison(experiment, experiment.comparisons[0], document)
+        self.assertNotIn('Fast', text)
+
+    def test_no_ratio_is_shown(self) -> None:
+        experiment, document = self.experiment(), self.document()
+        for run in document['runs']:
+            if run['contender'] == 'base':
+                run['phases']['read'][0]['ops_per_sec'] = 0.0
+        text = tables.comparison(experiment, experiment.comparisons[0], document)
+        self.assertIn('| no ratio: 201 op/s to 0.00 op/s |', text)
+
+    def test_a_bound_is_not_held_by_absence(self) -> None:
+        experiment = self.experiment(support.EXPERIMENT.replace(
+            'against = "base"', 'against = "base"\nwithin = 0.03', 1))
+        for lacking in ('base', 'fast'):
+            document = self.document()
+            for run in document['runs']:
+                if run['contender'] == lacking and run['point'] == '0.8':
+                    run['phases']['read'][0]['ops_per_sec'] = None
+            checks = results.run_checks(experiment, document)
+            self.assertEqual((checks[0]['ok'], checks[0]['apart']), (False, None))
+            document['checks'] = checks
+            text = tables.comparison(experiment, experiment.comparisons[0], document)
+            self.assertIn('Medians at 0.8 cannot be compared: a number is missing; the bound is '
+                          '3%: **not held**.', text)
+        for names in (['base'], ['fast']):
+            document = self.document()
+            document['contenders'] = names
+            document['runs'] = [run for run in document['runs'] if run['contender'] in names]
+            checks = results.run_checks(experiment, document)
+            self.assertEqual([check['ok'] for check in checks], [False, False])
+
+    def test_all_commands(self) -> None:
+        document = self.document()
+        for run in document['runs']:
+            run['commands'] = {'read': f'db_bench --seed={run["pair"]} --a=1 --x={run["point"]} '
+                                       f'--marker={run["contender"]}'}
+        text = '\n'.join(tables.command_lines(document))
+        self.assertEqual(text, '''# base, read
+db_bench --a=1 --marker=base
+    0.8: --x=0.8
+    1.2: --x=1.2
+# fast, read
+db_bench --a=1 --marker=fast
+    0.8: --x=0.8
+    1.2: --x=1.2''')
+
+    def test_what_disturbed(self) -> None:
+        document = self.document()
+        self.assertNotIn('Disturbed', tables.page(self.experiment(), document, []))
+        document['runs'][0].update(repeated_for_foreign_cpu=0.4, disturbed=False)
+        document['runs'][1].update(repeated_for_foreign_cpu=0.4, disturbed=True)
+        document['probes'] = [{'pair': 0, 'reads_per_sec': 20000.0},
+                              {'pair': 1, 'reads_per_sec': 25000.0}, {'pair': 2, 'error': 'x'}]
+        text = tables.page(self.experiment(), document, [])
+        self.assertIn('while 2 of 12 runs were measured', text)
+        self.assertIn('2 were repeated, 1 disturbed ones are among the numbers', text)
+        self.assertIn('20,000 … 25,000 random reads', text)
+
+    def test_older_declaration(self) -> None:
+        experiment, document = self.experiment(), self.document()
+        document['declaration'] = 'abc'
+        self.assertNotIn('older declaration',
+                         tables.experiment(experiment, document, [], '', 'abc'))
+        self.assertIn('**Measured with an older declaration**',
+                      tables.experiment(experiment, document, [], '', 'def'))
 
     def test_incomplete(self) -> None:
         document = self.document()
