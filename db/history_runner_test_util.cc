@@ -1415,7 +1415,8 @@ void HistoryRunner::DoLast(Context& c) {
   ShowIterator(c, named);
 }
 
-void HistoryRunner::DoNext(Context& c) {
+void HistoryRunner::MoveIterator(Context& c,
+                                 void (*move)(NamedIterator* named)) {
   NamedIterator* const named = FindIterator(c);
   uint64_t count = 1;
   if (named == nullptr || c.args.size() > 2 ||
@@ -1424,31 +1425,29 @@ void HistoryRunner::DoNext(Context& c) {
     return;
   }
   for (; count > 0 && named->iterator->Valid(); --count) {
-    named->iterator->Next();
-    if (named->is_known && named->expected != named->contents.end()) {
-      ++named->expected;
-    }
+    move(named);
     ShowIterator(c, named);
   }
 }
 
+void HistoryRunner::DoNext(Context& c) {
+  MoveIterator(c, [](NamedIterator* named) {
+    named->iterator->Next();
+    if (named->is_known && named->expected != named->contents.end()) {
+      ++named->expected;
+    }
+  });
+}
+
 void HistoryRunner::DoPrev(Context& c) {
-  NamedIterator* const named = FindIterator(c);
-  uint64_t count = 1;
-  if (named == nullptr || c.args.size() > 2 ||
-      (c.args.size() == 2 && !ParseNumber(c.args[1], &count))) {
-    Usage(c);
-    return;
-  }
-  for (; count > 0 && named->iterator->Valid(); --count) {
+  MoveIterator(c, [](NamedIterator* named) {
     named->iterator->Prev();
     if (named->is_known && named->expected != named->contents.end()) {
       named->expected = named->expected == named->contents.begin()
                             ? named->contents.end()
                             : std::prev(named->expected);
     }
-    ShowIterator(c, named);
-  }
+  });
 }
 
 void HistoryRunner::DoCloseIterator(Context& c) {

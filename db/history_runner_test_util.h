@@ -201,6 +201,8 @@ class HistoryRunner {
               HistoryModel::Contents* contents) const;
   NamedIterator* FindIterator(Context& c);
   void ShowIterator(Context& c, NamedIterator* iterator);
+  // Moves the iterator as often as the command says and shows each step.
+  void MoveIterator(Context& c, void (*move)(NamedIterator* named));
   std::string FileName(char kind, uint64_t number);
   std::string PathName(const Context& c, const std::string& directory) const;
   bool IsUniversal(const Context& c);

@@ -88,6 +88,15 @@ class RepairPathsTest : public PathTestBase {
     }
   }
 
+  // A new database with twenty flushed keys in each of its two families.
+  void OpenFilled(const Options& a, const Options& b) {
+    OpenNew({a, b});
+    for (int family = 0; family < 2; ++family) {
+      PutRange(family, 0, 20, family);
+      ASSERT_OK(FlushFamily(family));
+    }
+  }
+
   // Leaves a closed database of one SST file and its blobs without a MANIFEST.
   void LoadAndLoseManifest(const Options& options) {
     OpenNew({options});
@@ -173,11 +182,7 @@ TEST_F(RepairPathsTest, UnfinishedBlobFile) {
 TEST_F(RepairPathsTest, FileOfAnotherPath) {
   const Options a = PathOptions("a", 2, {1}, {0});
   const Options b = PathOptions("b", 2, {1}, {0});
-  OpenNew({a, b});
-  for (int family = 0; family < 2; ++family) {
-    PutRange(family, 0, 20, family);
-    ASSERT_OK(FlushFamily(family));
-  }
+  OpenFilled(a, b);
   PutRange(1, 20, 40, 5, /*wal=*/true);
   Crash();
 
@@ -210,11 +215,7 @@ TEST_F(RepairPathsTest, FileOfAnotherPath) {
 TEST_F(RepairPathsTest, MissingPath) {
   const Options a = PathOptions("a", 0, {}, {});
   Options b = PathOptions("b", 2, {}, {});
-  OpenNew({a, b});
-  for (int family = 0; family < 2; ++family) {
-    PutRange(family, 0, 20, family);
-    ASSERT_OK(FlushFamily(family));
-  }
+  OpenFilled(a, b);
   Close();
   LoseManifest();
   ASSERT_OK(DestroyDir(env_, PathOf("b", 1)));
@@ -242,11 +243,7 @@ TEST_F(RepairPathsTest, MissingPath) {
 TEST_F(RepairPathsTest, UnreadableBlobFile) {
   const Options a = PathOptions("a", 2, {0}, {0});
   const Options b = PathOptions("b", 2, {1}, {1});
-  OpenNew({a, b});
-  for (int family = 0; family < 2; ++family) {
-    PutRange(family, 0, 20, family);
-    ASSERT_OK(FlushFamily(family));
-  }
+  OpenFilled(a, b);
   PutRange(1, 20, 40, 5, /*wal=*/true);
   Crash();
 
@@ -273,11 +270,7 @@ TEST_F(RepairPathsTest, UnreadableBlobFile) {
 TEST_F(RepairPathsTest, CrashDuringRepair) {
   const Options a = PathOptions("a", 2, {0}, {0});
   const Options b = PathOptions("b", 2, {1}, {1});
-  OpenNew({a, b});
-  for (int family = 0; family < 2; ++family) {
-    PutRange(family, 0, 20, family);
-    ASSERT_OK(FlushFamily(family));
-  }
+  OpenFilled(a, b);
   Close();
   // Before anything is done, with the MANIFEST of an empty database, and with
   // that of "cf1".

@@ -74,15 +74,6 @@ std::optional<uint64_t> FindKilobytes(const std::string& text,
   return *kilobytes * 1024;
 }
 
-template <typename T>
-void Subtract(std::optional<T>* from, const std::optional<T>& earlier) {
-  if (!earlier) {
-    from->reset();
-  } else if (*from) {
-    *from = **from > *earlier ? **from - *earlier : T{0};
-  }
-}
-
 bool IsGone(const IOStatus& s) { return s.IsNotFound() || s.IsPathNotFound(); }
 
 // The name by which to see that two paths are one.
@@ -155,15 +146,15 @@ bool ProcessStats::ResetPeakRss() {
 
 ProcessStats ProcessStats::Since(const ProcessStats& earlier) const {
   ProcessStats used = *this;
-  Subtract(&used.rchar, earlier.rchar);
-  Subtract(&used.wchar, earlier.wchar);
-  Subtract(&used.syscr, earlier.syscr);
-  Subtract(&used.syscw, earlier.syscw);
-  Subtract(&used.read_bytes, earlier.read_bytes);
-  Subtract(&used.write_bytes, earlier.write_bytes);
-  Subtract(&used.cancelled_write_bytes, earlier.cancelled_write_bytes);
-  Subtract(&used.cpu_user_seconds, earlier.cpu_user_seconds);
-  Subtract(&used.cpu_system_seconds, earlier.cpu_system_seconds);
+  SubtractCounter(&used.rchar, earlier.rchar);
+  SubtractCounter(&used.wchar, earlier.wchar);
+  SubtractCounter(&used.syscr, earlier.syscr);
+  SubtractCounter(&used.syscw, earlier.syscw);
+  SubtractCounter(&used.read_bytes, earlier.read_bytes);
+  SubtractCounter(&used.write_bytes, earlier.write_bytes);
+  SubtractCounter(&used.cancelled_write_bytes, earlier.cancelled_write_bytes);
+  SubtractCounter(&used.cpu_user_seconds, earlier.cpu_user_seconds);
+  SubtractCounter(&used.cpu_system_seconds, earlier.cpu_system_seconds);
   return used;
 }
 

@@ -18,6 +18,17 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
+// What a counter grew by since `earlier`. Not known if either is not; never
+// less than 0, to which rounding could lead.
+template <typename T>
+void SubtractCounter(std::optional<T>* from, const std::optional<T>& earlier) {
+  if (!earlier) {
+    from->reset();
+  } else if (*from) {
+    *from = **from > *earlier ? **from - *earlier : T{0};
+  }
+}
+
 // What the process, with all its threads, has used since its start. A value
 // that the system does not tell is empty: only Linux has /proc/self/io.
 //

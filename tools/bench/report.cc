@@ -226,20 +226,12 @@ DbCounters DbCounters::Since(const DbCounters& before) const {
   if (reopened) {
     return difference;
   }
-  // Those with decimals may become a little lower by rounding.
-  const auto subtract = [](auto* from, const auto& earlier) {
-    if (!earlier) {
-      from->reset();
-    } else if (*from) {
-      *from = **from > *earlier ? **from - *earlier : 0;
-    }
-  };
-  subtract(&difference.user_bytes, before.user_bytes);
-  subtract(&difference.user_keys, before.user_keys);
-  subtract(&difference.wal_bytes, before.wal_bytes);
-  subtract(&difference.stall_micros, before.stall_micros);
-  subtract(&difference.flushed_bytes, before.flushed_bytes);
-  subtract(&difference.compacted_bytes, before.compacted_bytes);
+  SubtractCounter(&difference.user_bytes, before.user_bytes);
+  SubtractCounter(&difference.user_keys, before.user_keys);
+  SubtractCounter(&difference.wal_bytes, before.wal_bytes);
+  SubtractCounter(&difference.stall_micros, before.stall_micros);
+  SubtractCounter(&difference.flushed_bytes, before.flushed_bytes);
+  SubtractCounter(&difference.compacted_bytes, before.compacted_bytes);
   return difference;
 }
 

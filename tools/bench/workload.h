@@ -24,7 +24,8 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// The kinds of operations whose latencies are reported apart.
+// The kinds of operations whose latencies are reported apart. Tables go by
+// this order.
 enum class Op : unsigned char {
   kRead,
   kInsert,
