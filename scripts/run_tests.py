@@ -355,10 +355,19 @@ def check(args):
 
 # --- upstream -------------------------------------------------------------------------------------
 
-def fingerprint(path):
-    with open(path, 'rb') as f:
-        return hashlib.file_digest(f, 'sha256').hexdigest()[:16] if hasattr(hashlib, 'file_digest') \
-            else hashlib.sha256(f.read()).hexdigest()[:16]
+def fingerprint(objects):
+    """Of the library's object files in the directory `objects`, but for the one that names the
+    commit: a result holds until the code changes."""
+    digest = hashlib.sha256()
+    for folder, folders, names in os.walk(objects):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith('.o') and name != 'build_version.cc.o':
+                path = os.path.join(folder, name)
+                digest.update(os.path.relpath(path, objects).encode())
+                with open(path, 'rb') as f:
+                    digest.update(f.read())
+    return digest.hexdigest()[:16]
 
 
 def binary_rows(results):
@@ -404,7 +413,7 @@ def upstream(args):
         names = sorted(order[i - 1::n])
     if ninja(build, ['rocksdb-shared', 'testutillib', 'testharness', 'gtest'], args.jobs):
         return 1
-    lib = fingerprint(os.path.realpath(os.path.join(build, 'librocksdb.so')))
+    lib = fingerprint(os.path.join(build, 'CMakeFiles', 'rocksdb-shared.dir'))
     state = {}
     if os.path.exists(state_path) and not args.fresh:
         with open(state_path, encoding='utf-8') as f:

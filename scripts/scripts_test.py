@@ -212,6 +212,19 @@ END
         with contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(run_tests.finish([]), 1)
 
+    def test_results_hold_until_the_code_changes(self):
+        self.write('objects/db/a.cc.o', 'a')
+        self.write('objects/build_version.cc.o', 'one commit')
+        objects = os.path.join(self.dir, 'objects')
+        first = run_tests.fingerprint(objects)
+        self.write('objects/build_version.cc.o', 'another')
+        self.assertEqual(run_tests.fingerprint(objects), first)
+        self.write('objects/db/b.cc.o', '')
+        self.assertNotEqual(run_tests.fingerprint(objects), first)
+        os.unlink(os.path.join(objects, 'db/b.cc.o'))
+        self.write('objects/db/a.cc.o', 'b')
+        self.assertNotEqual(run_tests.fingerprint(objects), first)
+
     def test_list(self):
         listed, numbers = run_tests.read_list()
         upstream = run_tests.upstream_tests()
