@@ -148,6 +148,8 @@ def run_one(spec_path):
         note = f'killed by {signal.Signals(-code).name}'
     if code and not failed:
         failed = ['(exit)']
+    if not passed and not failed and 'GTEST_FILTER' in spec['env']:
+        failed, note = ['(no case)'], f'no case matches {spec["env"]["GTEST_FILTER"]}'
     result = {'entry': spec['entry'], 'binary': spec['binary'], 'code': code, 'timeout': timed_out,
               'seconds': round(time.time() - start, 1), 'passed': passed, 'failed': failed, 'note': note}
     with open(base + '.result', 'w', encoding='utf-8') as f:
@@ -164,7 +166,7 @@ def run_one(spec_path):
 # --- what there is to run -------------------------------------------------------------------------
 
 def read_list():
-    """(names for "check" in order, {name: {shards, timeout, weight}})."""
+    """(names for "check" in order, {name: {shards, timeout, weight, alone}})."""
     names, numbers, section = [], {}, None
     with open(LIST, encoding='utf-8') as f:
         for line in f:
@@ -176,7 +178,7 @@ def read_list():
                 continue
             if section == 'check':
                 names.append(words[0])
-            numbers[words[0]] = {k: float(v) for k, v in (w.split('=') for w in words[1:])}
+            numbers[words[0]] = {k: v if k == 'alone' else float(v) for k, v in (w.split('=') for w in words[1:])}
     return names, numbers
 
 
@@ -225,9 +227,16 @@ class Suite:
         factor = float(os.environ.get('STRATA_TIMEOUT_FACTOR', '1'))
         timeout = numbers.get('timeout', DEFAULT_TIMEOUT) * factor
         weight = numbers.get('weight', 1) / shards
+        parts = {}  # entry -> environment
         for i in range(shards):
-            entry = binary if shards == 1 else f'{binary}.{i + 1}of{shards}'
             env = {} if shards == 1 else {'GTEST_TOTAL_SHARDS': str(shards), 'GTEST_SHARD_INDEX': str(i)}
+            parts[binary if shards == 1 else f'{binary}.{i + 1}of{shards}'] = env
+        alone = numbers.get('alone')
+        if alone:
+            for env in parts.values():
+                env['GTEST_FILTER'] = '-' + alone
+            parts[f'{binary}.alone'] = {'GTEST_FILTER': alone}
+        for entry, env in parts.items():
             spec = os.path.join(self.dir, entry + '.json')
             with open(spec, 'w', encoding='utf-8') as f:
                 json.dump({'entry': entry, 'binary': binary, 'command': command, 'env': env, 'timeout': timeout,

@@ -196,6 +196,23 @@ END
         time.sleep(5)
         self.assertFalse(os.path.exists(marker))
 
+    def test_alone(self):
+        seen = os.path.join(self.dir, 'seen')
+        body = f'echo "$GTEST_FILTER $GTEST_SHARD_INDEX $GTEST_TOTAL_SHARDS" >> {seen}.$$'
+        results, _ = self.suite({'t': (body, {'shards': 2, 'alone': '*.A/*'}, False)})
+        self.assertEqual(set(results), {'t.1of2', 't.2of2', 't.alone'})
+        lines = []
+        for name in os.listdir(self.dir):
+            if name.startswith('seen.'):
+                with open(os.path.join(self.dir, name), encoding='utf-8') as f:
+                    lines += f.read().splitlines()
+        self.assertEqual(sorted(lines), ['*.A/*  ', '-*.A/* 0 2', '-*.A/* 1 2'])
+
+        none = self.XML.replace('status="run"', 'status="notrun"') % ''
+        results, out = self.suite({'t': (none, {'alone': '*.Renamed/*'}, False)})
+        self.assertEqual(results['t.alone']['failed'], ['(no case)'])
+        self.assertIn('no case matches *.Renamed/*', out)
+
     def test_retry(self):
         flag = os.path.join(self.dir, 'flag')
         once = f'if [ -e {flag}.$0 ]; then exit 0; fi; mkdir -p $(dirname {flag}.$0); touch {flag}.$0; exit 1'
@@ -233,7 +250,7 @@ END
         self.assertIn('c_test', upstream)
         self.assertGreater(len(upstream), 200)
         for values in numbers.values():
-            self.assertLessEqual(set(values), {'shards', 'timeout', 'weight'})
+            self.assertLessEqual(set(values), {'shards', 'timeout', 'weight', 'alone'})
 
 
 class Demo(Temporary):
