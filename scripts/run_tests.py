@@ -367,7 +367,7 @@ def check(args):
 def fingerprint(objects):
     """Of the library's object files in the directory `objects`, but for the one that names the
     commit: a result holds until the code changes."""
-    digest = hashlib.sha256()
+    digest, found = hashlib.sha256(), False
     for folder, folders, names in os.walk(objects):
         folders.sort()
         for name in sorted(names):
@@ -376,6 +376,9 @@ def fingerprint(objects):
                 digest.update(os.path.relpath(path, objects).encode())
                 with open(path, 'rb') as f:
                     digest.update(f.read())
+                found = True
+    if not found:  # of nothing, it would never change
+        raise SystemExit(f'{objects}: no object files')
     return digest.hexdigest()[:16]
 
 
@@ -486,6 +489,15 @@ def ninja_dirty_binary(build, name):
     return 'no work to do' not in dry.stdout
 
 
+def stop_on_sigterm():
+    """Turns SIGTERM into an exception, so that what was started is stopped. Only the first one:
+    make passes its own on, and another would break off what stopping has to save."""
+    def stop(signum, frame):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + signum)
+    signal.signal(signal.SIGTERM, stop)
+
+
 def main(argv):
     if argv[:1] == ['one']:
         return run_one(argv[1])
@@ -502,8 +514,7 @@ def main(argv):
     parser.add_argument('--retries', type=int, default=1)
     args = parser.parse_args(argv)
     sys.stdout.reconfigure(line_buffering=True)
-    # An exception, so that what was started is stopped.
-    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))
+    stop_on_sigterm()
     return upstream(args) if args.command == 'upstream' else check(args)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -184,17 +185,32 @@ END
     def test_a_stopped_run_stops_its_tests(self):
         marker, began = os.path.join(self.dir, 'alive'), os.path.join(self.dir, 'began')
         command = self.binary('t', f'touch {began}; sleep 4; touch {marker}')
-        code = (f'import signal, sys; sys.path.insert(0, {HERE!r}); import run_tests; '
-                'signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)); '
+        code = (f'import sys; sys.path.insert(0, {HERE!r}); import run_tests; '
+                'run_tests.stop_on_sigterm(); '
                 f'suite = run_tests.Suite({self.dir!r}); suite.add("t", {command!r}, {{}}, False); suite.run(1, 0)')
         child = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while not os.path.exists(began):
             self.assertIsNone(child.poll())
             time.sleep(0.05)
         child.terminate()
-        self.assertEqual(child.wait(30), 1)
+        self.assertEqual(child.wait(30), 128 + signal.SIGTERM)
         time.sleep(5)
         self.assertFalse(os.path.exists(marker))
+
+    def test_stopping_is_not_broken_off(self):
+        began, saved = os.path.join(self.dir, 'began'), os.path.join(self.dir, 'saved')
+        code = (f'import sys, time; sys.path.insert(0, {HERE!r}); import run_tests\n'
+                f'run_tests.stop_on_sigterm()\n'
+                f'try:\n    open({began!r}, "w"); time.sleep(30)\n'
+                f'finally:\n    open({began + "2"!r}, "w"); time.sleep(1); open({saved!r}, "w")\n')
+        child = subprocess.Popen([sys.executable, '-c', code])
+        for step in (began, began + '2'):
+            while not os.path.exists(step):
+                self.assertIsNone(child.poll())
+                time.sleep(0.02)
+            child.terminate()
+        self.assertEqual(child.wait(30), 128 + signal.SIGTERM)
+        self.assertTrue(os.path.exists(saved))
 
     def test_alone(self):
         seen = os.path.join(self.dir, 'seen')
@@ -230,6 +246,8 @@ END
             self.assertEqual(run_tests.finish([]), 1)
 
     def test_results_hold_until_the_code_changes(self):
+        with self.assertRaises(SystemExit):
+            run_tests.fingerprint(os.path.join(self.dir, 'objects'))
         self.write('objects/db/a.cc.o', 'a')
         self.write('objects/build_version.cc.o', 'one commit')
         objects = os.path.join(self.dir, 'objects')

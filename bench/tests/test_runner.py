@@ -1,13 +1,14 @@
 # Copyright (c) The Strata Authors
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Whole experiments with a program that only looks like db_bench."""
+import contextlib
 import io
 import json
 import os
 import signal
 import unittest
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 from unittest import mock
 
 from strata_bench import cli, commands, estimate, machine, plots, probe, process, recovery, report
@@ -54,6 +55,21 @@ class RunnerTest(support.FolderTest):
     def runner(self, text: str = support.EXPERIMENT, **changes: Any) -> Runner:
         return Runner(self.experiment(text), self.contenders(), self.settings(**changes),
                       Programs(), self.proc(), Progress(self.output))
+
+    @contextlib.contextmanager
+    def compiler_after(self, benchmarks: str) -> Iterator[None]:
+        """A compiler runs from the end of a run of these benchmarks on; nobody waits for it."""
+        real = process.run
+
+        def disturbed(command: List[str], *args: Any) -> float:
+            seconds = real(command, *args)
+            if benchmarks in command:
+                self.fake.process(50, 'cc1plus')
+            return seconds
+
+        with mock.patch.object(process, 'run', disturbed), \
+                mock.patch.object(runner_module, 'PATIENCE', 0.0):
+            yield
 
     def run_it(self, text: str = support.EXPERIMENT, **changes: Any) -> Outcome:
         return self.runner(text, **changes).run()
@@ -188,16 +204,7 @@ class RunnerTest(support.FolderTest):
         self.assertTrue(outcome.document['disturbed_runs_allowed'])
 
     def test_busy_between_runs(self) -> None:
-        real = process.run
-
-        def disturbed(command: List[str], *args: Any) -> float:
-            seconds = real(command, *args)
-            if '--benchmarks=ycsbc,waitforcompaction' in command:
-                self.fake.process(50, 'cc1plus')
-            return seconds
-
-        with mock.patch.object(process, 'run', disturbed), \
-                mock.patch.object(runner_module, 'PATIENCE', 0.0):
+        with self.compiler_after('--benchmarks=ycsbc,waitforcompaction'):
             outcome = self.run_it()
         self.assertIn('cc1plus', outcome.stopped or '')
         self.assertEqual(len(self.saved('partial.json')['runs']), 1)
@@ -295,16 +302,7 @@ flags = { ycsb_mix = "put:100" }
     def test_idle_before_each_phase(self) -> None:
         text = support.MINIMAL.replace('ops = 10\n', 'ops = 10\n[[phase]]\nname = "again"\n'
                                        'benchmarks = "ycsbc"\nops = 10\n') + 'phase = "read"\n'
-        real = process.run
-
-        def disturbed(command: List[str], *args: Any) -> float:
-            seconds = real(command, *args)
-            if '--benchmarks=ycsbc' in command:
-                self.fake.process(50, 'cc1plus')
-            return seconds
-
-        with mock.patch.object(process, 'run', disturbed), \
-                mock.patch.object(runner_module, 'PATIENCE', 0.0):
+        with self.compiler_after('--benchmarks=ycsbc'):
             outcome = self.run_it(text)
         self.assertIn('cc1plus', outcome.stopped or '')
         self.assertEqual(outcome.document['runs'], [], 'the second phase was not measured')
