@@ -47,7 +47,8 @@ help:
 	@echo '  clean           remove the objects; build/src and its edits stay'
 	@echo '  distclean       remove build/, unless build/src holds edits that are not in patches/'
 	@echo
-	@echo '  JOBS=$(JOBS) jobs at a time; STRATA_UPSTREAM=dir takes RocksDB 11.8.1 from a directory'
+	@echo '  JOBS=$(JOBS) jobs at a time; STRATA_UPSTREAM=dir takes RocksDB 11.8.1 from a directory;'
+	@echo '  FAST_DEBUG=1 makes debug builds that are quick to build once, but not to change or debug'
 
 deps:
 	@scripts/install-deps.sh

@@ -43,3 +43,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     utilities/write_batch_with_index/write_batch_with_index_test.cc
     PROPERTIES COMPILE_OPTIONS -Wno-range-loop-construct)
 endif()
+
+# Many files of upstream's in one translation unit (FAST_DEBUG in scripts/configure.sh). CMake
+# leaves out files with compile options of their own, such as all of Strata's.
+if(STRATA_UNITY)
+  set_target_properties(${ROCKSDB_SHARED_LIB} PROPERTIES
+    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STRATA_UNITY})
+endif()

@@ -19,6 +19,10 @@ case $name in
   stock-debug) tree=$root/build/pristine type=Debug ;;
   *) echo "configure.sh: unknown build folder '$name'" >&2; exit 2 ;;
 esac
+# FAST_DEBUG: for a machine that builds once, to run the tests. The library in unity files,
+# and of the debug information what a stack trace needs.
+[ "$type" != Debug ] || [ -z "${FAST_DEBUG:-}" ] ||
+  set -- "$@" -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DSTRATA_UNITY=12
 # Strata's db_bench on unpatched RocksDB, for measurements.
 [ "$name" != stock ] || set -- "$@" \
   "-DSTRATA_ROOT=$root" "-DCMAKE_PROJECT_rocksdb_INCLUDE=$root/cmake/stock_bench.cmake"
