@@ -49,4 +49,6 @@ endif()
 if(STRATA_UNITY)
   set_target_properties(${ROCKSDB_SHARED_LIB} PROPERTIES
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STRATA_UNITY})
+  # It names the commit, for which run_tests.py throws away no results.
+  set_source_files_properties(${BUILD_VERSION_CC} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
