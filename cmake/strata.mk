@@ -43,6 +43,7 @@ STRATA_TEST_MAIN = \
   db/path_sync_test.cc \
   db/repair_paths_test.cc \
   options/path_options_test.cc \
+  tools/bench/active_clock_test.cc \
   tools/bench/generators_test.cc \
   tools/bench/latency_histogram_test.cc \
   tools/bench/process_stats_test.cc \
@@ -53,6 +54,7 @@ STRATA_TEST_MAIN = \
   utilities/merge_operators/field_update_test.cc \
 
 STRATA_BENCH_LIB = \
+  tools/bench/active_clock.cc \
   tools/bench/delete_range_workload.cc \
   tools/bench/generators.cc \
   tools/bench/latency_histogram.cc \

@@ -9,9 +9,12 @@ import csv
 import json
 import os
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 DB_BENCH = ''
@@ -198,6 +201,41 @@ class DbBenchTest(unittest.TestCase):
             rows = list(csv.DictReader(f))
         self.assertEqual({r['benchmark'] for r in rows} - {'flush', 'waitforcompaction', 'stats'},
                          {'fillrandom', 'readrandom', 'seekrandom'})
+
+    def test_stops(self):
+        stopped = os.path.join(self.dir, 'stopped')
+        with open(stopped, 'wb') as f:
+            f.write(struct.pack('=Q', 0))
+        command = [DB_BENCH, f'--db={self.dir}/db', '--benchmarks=ycsbload,ycsbc', f'--ycsb_records={RECORDS}',
+                   '--duration=2', f'--report_json={self.json}', f'--timeseries_csv={self.csv}',
+                   '--timeseries_interval_ms=500', '--ops_between_duration_checks=1',
+                   f'--stopped_nanos_file={stopped}', *SMALL]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+            self.addCleanup(p.kill)
+            while not self.report() and p.poll() is None:
+                time.sleep(0.05)
+            loaded = time.monotonic()
+            p.send_signal(signal.SIGSTOP)
+            nanos = time.monotonic_ns()
+            time.sleep(3)
+            nanos = time.monotonic_ns() - nanos
+            with open(stopped, 'r+b') as f:
+                f.write(struct.pack('=Q', nanos))
+            p.send_signal(signal.SIGCONT)
+            self.assertEqual(p.wait(), 0)
+            passed = time.monotonic() - loaded
+        load, read = self.report()
+        # It ran for its two seconds, and the stop is in none of the times.
+        self.assertGreaterEqual(read['seconds'], 1.9)
+        self.assertGreaterEqual(passed, read['seconds'] + nanos * 1e-9 - 0.1)
+        self.assertLess(read['latency_us']['read']['max'], read['seconds'] * 1e6)
+        self.assertIsNotNone(load['stall_micros'])
+        self.assertIsNone(read['stall_micros'])
+        with open(self.csv, encoding='utf-8') as f:
+            rows = [row for row in csv.DictReader(f) if row['benchmark'] == 'ycsbc']
+        self.assertLessEqual(float(rows[-1]['seconds']), passed - nanos * 1e-9 + 0.1)
+        _, output = self.run_bench('ycsbc', f'--stopped_nanos_file={self.dir}/no_file', fails=True)
+        self.assertIn('--stopped_nanos_file: IO error', output)
 
     def test_amplification(self):
         reports, _ = self.run_bench('ycsbload,flush,compact,waitforcompaction,ycsbc')

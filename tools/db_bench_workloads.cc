@@ -40,6 +40,12 @@ DEFINE_string(timeseries_csv, "",
 DEFINE_uint64(timeseries_interval_ms, 1000,
               "Interval of --timeseries_csv in milliseconds");
 
+DEFINE_string(stopped_nanos_file, "",
+              "A file of 8 bytes with the nanoseconds, as an integer of the "
+              "machine, for which whoever stops this process (SIGSTOP) has "
+              "kept it stopped so far. Times, rates and --duration leave them "
+              "out; stall_micros of --report_json is null then");
+
 DEFINE_uint64(ycsb_records, 0,
               "Records that ycsbload and up2xload write and that the other "
               "workloads draw from; 0: --num. Operations are --num per thread "
@@ -197,6 +203,18 @@ void RegisterMergeOperator() {
 }
 
 }  // namespace
+
+Env* ApplyClockFlag(Env* env) {
+  if (FLAGS_stopped_nanos_file.empty()) {
+    return env;
+  }
+  Status s = ActiveClock::Follow(FLAGS_stopped_nanos_file);
+  if (!s.ok()) {
+    fprintf(stderr, "--stopped_nanos_file: %s\n", s.ToString().c_str());
+    exit(1);
+  }
+  return ActiveClock::Wrap(env);
+}
 
 std::unique_ptr<BenchmarkReport> NewReportFromFlags() {
   RegisterMergeOperator();

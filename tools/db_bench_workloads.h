@@ -9,13 +9,20 @@
 #include <memory>
 #include <string>
 
+#include "rocksdb/env.h"
 #include "rocksdb/options.h"
+#include "tools/bench/active_clock.h"
 #include "tools/bench/report.h"
 #include "tools/bench/workload.h"
 #include "tools/bench/workload_thread.h"
 
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
+
+// What the flag --stopped_nanos_file asks for, done to the env of db_bench; ends
+// the process with a message if the file cannot be used.
+// REQUIRES: no other thread is there.
+Env* ApplyClockFlag(Env* env);
 
 // From the flags; ends the process with a message if a file cannot be opened.
 std::unique_ptr<BenchmarkReport> NewReportFromFlags();

@@ -162,7 +162,9 @@ def run_one(experiment: Experiment, all_contenders: Dict[str, Contender], settin
             programs: Programs) -> int:
     say = Progress()
     say.message(f'{experiment.name}: {experiment.title}')
-    outcome = Runner(experiment, all_contenders, settings, programs, machine.Proc(), say).run()
+    runner = Runner(experiment, all_contenders, settings, programs, machine.Proc(), say)
+    with machine.HaltPolling():
+        outcome = runner.run()
     _finish(experiment, outcome, settings, say)
     kept = settings.out / experiment.name / 'partial.json'
     if outcome.interrupted:

@@ -153,8 +153,10 @@ def check_caches(experiment: Experiment, contenders: Dict[str, Contender], scale
                         f'caches ({sum(caches.values()):,} bytes), or they are measured')
 
 
-def report_flags(report: Path, timeseries: Path) -> Dict[str, str]:
+def report_flags(report: Path, timeseries: Path, stopped: Path) -> Dict[str, str]:
+    """`stopped` is for strata_bench.turns."""
     return {
+        'stopped_nanos_file': str(stopped),
         'report_json': str(report),
         'timeseries_csv': str(timeseries),
         'timeseries_interval_ms': str(TIMESERIES_INTERVAL_MS),

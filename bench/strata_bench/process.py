@@ -64,6 +64,17 @@ class Child:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    def ended(self, seconds: float) -> bool:
+        """Waits so long for its end. Throws CommandFailed if it ended without success."""
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        if code != 0:
+            how = f'signal {signal.Signals(-code).name}' if code < 0 else f'exit code {code}'
+            raise CommandFailed(f'{Path(self.command[0]).name}: {how}\n{tail(self.log)}')
+        return True
+
     def wait(self, timeout: float, tick: Optional[Callable[[], None]] = None) -> float:
         """Waits for success and returns the seconds it took. Throws CommandFailed."""
         try:
@@ -72,20 +83,23 @@ class Child:
                 if left <= 0:
                     self.kill()
                     raise CommandFailed(f'no end after {timeout:.0f} s, killed\n{tail(self.log)}')
-                try:
-                    code = self._process.wait(min(0.5, left))
+                if self.ended(min(0.5, left)):
                     break
-                except subprocess.TimeoutExpired:
-                    if tick is not None:
-                        tick()
+                if tick is not None:
+                    tick()
         except Interrupted:
             self.kill()
             raise
-        seconds = time.monotonic() - self.started
-        if code != 0:
-            how = f'signal {signal.Signals(-code).name}' if code < 0 else f'exit code {code}'
-            raise CommandFailed(f'{Path(self.command[0]).name}: {how}\n{tail(self.log)}')
-        return seconds
+        return time.monotonic() - self.started
+
+    def signal(self, number: int) -> None:
+        if self.running():
+            os.kill(self._process.pid, number)
+
+    def wait_until_stopped(self) -> None:
+        """After SIGSTOP; or until its end."""
+        if self._process.returncode is None:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self) -> None:
         """SIGKILL to this one process: kill -9."""

@@ -42,7 +42,7 @@ class Progress:
         self._order: List[Key] = []
         self._done: Dict[Key, float] = {}
         self._finished = 0
-        self._current: Optional[Key] = None
+        self._current: List[Key] = []  # of one pair and one point
         self._what = ''
         self._started = 0.0
         self._width = 0
@@ -52,8 +52,8 @@ class Progress:
         self._done = dict(finished)
         self._finished = len(finished)
 
-    def start(self, key: Key) -> None:
-        self._current = key
+    def start(self, keys: List[Key]) -> None:
+        self._current = keys
         self._started = time.monotonic()
         self.phase('')
         if not self._live:
@@ -69,7 +69,7 @@ class Progress:
         self._finished += 1
         if seconds is not None:
             self._done[key] = seconds
-        self._current = None
+        self._current = []
 
     def line(self) -> str:
         total = len(self._order)
@@ -77,14 +77,15 @@ class Progress:
         seconds = estimate(self._done, left)
         text = 'time left unknown yet'
         if seconds is not None:
-            if self._current is not None:
+            if self._current:
                 seconds = max(0.0, seconds - (time.monotonic() - self._started))
             text = f'{duration(seconds)} left'
         filled = 24 * self._finished // total if total else 24
         current = ''
-        if self._current is not None:
-            pair, point, contender = self._current
-            current = f'  pair {pair + 1}, {contender}' + (f', {point}' if point else '') + \
+        if self._current:
+            pair, point, _ = self._current[0]
+            names = ', '.join(contender for _, _, contender in self._current)
+            current = f'  pair {pair + 1}, {names}' + (f', {point}' if point else '') + \
                 (f': {self._what}' if self._what else '')
         return f'[{"=" * filled}{" " * (24 - filled)}] {self._finished}/{total}  {text}{current}'
 

@@ -22,7 +22,10 @@ write it, not it. [bench/README.md](../bench/README.md) says how to repeat each 
   size. The paper's own number stands beside ours. It was measured on another machine, with other
   data sizes, and often against an older RocksDB: its direction and its rough size can be compared,
   its digits cannot.
-* The contenders run in turn: A B, B A, A B. A ratio is taken within each pair; its median is shown,
+* The contenders of a pair are measured at the same time, but only one of them runs: the others are
+  stopped, and they change over four times a second. So a disk or a host that has good and bad
+  minutes has them for all alike. The time in which a contender is stopped counts for nothing. In the
+  next pair the order is the other way round. A ratio is taken within each pair; its median is shown,
   with the smallest and the largest. A number alone is the median of all runs, with the same.
 * Reads, flushes and compactions use direct I/O. Values are random bytes and compression is off. The
   WAL is on and written out as it grows. The dataset is at least {MIN_DATASET_PER_CACHE} times all

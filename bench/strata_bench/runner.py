@@ -1,8 +1,9 @@
 # Copyright (c) The Strata Authors
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-"""Runs an experiment: every contender in turn at every point, pair after pair."""
+"""Runs an experiment: pair after pair, at every point all contenders in turns."""
 import datetime
 import hashlib
+import itertools
 import os
 import random
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from strata_bench import commands, fio, machine, probe, process, recovery, results, scaling, stats
-from strata_bench import templates
+from strata_bench import templates, turns
 from strata_bench.contenders import Contender, NotAvailable, Programs
 from strata_bench.experiments import (Experiment, ExperimentError, Phase, Point)
 from strata_bench.process import CommandFailed, Interrupted
@@ -130,7 +131,7 @@ class Runner:
 
     def _flags_needed(self, contender: Contender) -> List[str]:
         scale = self._settings.scale
-        needed = set(commands.report_flags(Path(), Path()))
+        needed = set(commands.report_flags(Path(), Path(), Path()))
         for point in self._experiment.points:
             if self._experiment.needs_template:
                 needed.update(commands.load_flags(self._experiment, contender, point, scale))
@@ -142,9 +143,11 @@ class Runner:
         return sorted(needed)
 
     def space_needed(self, chosen: List[Contender]) -> int:
-        """An estimate: templates that are still to be loaded, and one working copy."""
+        """An estimate: templates that are still to be loaded, and a working copy for each."""
         wanted: Dict[Tuple[str, str], int] = {}
         largest = 0
+        copies = 1 if self._experiment.recovery else \
+            sum(contender.kind != 'fio' for contender in chosen)
         for point in self._points.values():
             size = self._experiment.dataset_at(point, self._settings.scale).bytes
             largest = max(largest, size)
@@ -156,7 +159,7 @@ class Runner:
                         owner, stamp = self._template_of(contender, point, generation)
                         if not self._templates.is_current(owner, stamp):
                             wanted[(owner, stamp)] = int(1.5 * size)
-        return sum(wanted.values()) + int(self._experiment.space_factor * largest)
+        return sum(wanted.values()) + int(copies * self._experiment.space_factor * largest)
 
     def _check_space(self, chosen: List[Contender]) -> None:
         needed = self.space_needed(chosen)
@@ -252,13 +255,21 @@ class Runner:
         """A command for readers: paths from the project's root."""
         return ' '.join(command).replace(f'{self._settings.root}/', '')
 
-    # --- one run ----------------------------------------------------------------------------
+    # --- one round: the runs of all contenders at a point -------------------------------------
+
+    def _folder(self, contender: Contender) -> Path:
+        # Not nested: a slower tier has a folder of the same name.
+        return self._work.with_name(f'{self._work.name}-{contender.name}')
+
+    def _remove_folders(self) -> None:
+        for folder in self._work.parent.glob(f'{self._work.name}-*'):
+            templates.remove(folder)
 
     def _copy_template(self, contender: Contender, point: Point, pair: int, run: Dict[str, Any]
                        ) -> None:
         generation = self._generation_of(pair)
         template = self._template(contender, point, generation)
-        self._templates.copy(template, self._work)
+        self._templates.copy(template, self._folder(contender))
         made = self._templates.load_report(*self._template_of(contender, point, generation))
         for name, line in zip(('(load)', '(churn)'), (made or {}).get('commands', [])):
             run['commands'][name] = line
@@ -269,56 +280,91 @@ class Runner:
             machine.wait_until_idle(self._proc, self._cpus, PATIENCE,
                                     sample=machine.SHORT_SAMPLE_SECONDS)
 
-    def _measured(self, command: List[str]) -> None:
-        self._quiet()
-        with self._watch:
-            process.run(command, self._work / 'output.log', self._timeout(), self._progress.tick)
-
-    def _run_phase(self, contender: Contender, point: Point, phase: Phase, pair: int,
-                   run: Dict[str, Any]) -> None:
+    def _begin_phase(self, contender: Contender, point: Point, phase: Phase, pair: int,
+                     run: Dict[str, Any]) -> turns.Turn:
+        """Throws CommandFailed."""
+        folder = self._folder(contender)
         if phase.database == 'loaded':
             self._copy_template(contender, point, pair, run)
         elif phase.database == 'empty':
-            templates.prepare(self._work, self._settings.slow)
-        report, timeseries = self._work / 'report.json', self._work / 'timeseries.csv'
-        report.unlink(missing_ok=True)
-        timeseries.unlink(missing_ok=True)
+            templates.prepare(folder, self._settings.slow)
+        report, timeseries = folder / 'report.json', folder / 'timeseries.csv'
+        stopped = folder / 'stopped'
+        for path in (report, timeseries, stopped):
+            path.unlink(missing_ok=True)
         # All contenders get the same numbers, each pair and phase others.
         flags = commands.phase_flags(self._experiment, contender, point, phase,
                                      self._settings.scale,
                                      commands.seed(pair, point.label, phase.name))
-        flags.update(commands.report_flags(report, timeseries))
-        command = commands.command_line(contender.binary, flags, self._work)
+        flags.update(commands.report_flags(report, timeseries, stopped))
+        command = commands.command_line(contender.binary, flags, folder)
         run['commands'][phase.name] = self._plain(command)
-        run['caches_dropped'] = machine.drop_caches(self._work)
-        self._progress.phase(phase.name)
-        self._measured(command)
+        return turns.Turn(command, folder / 'output.log', stopped)
+
+    def _end_phase(self, contender: Contender, point: Point, phase: Phase, run: Dict[str, Any]
+                   ) -> None:
+        """Throws CommandFailed."""
+        folder = self._folder(contender)
         run['phases'][phase.name] = commands.read_reports(
-            report, timeseries, commands.main_workload(self._experiment, phase, point))
+            folder / 'report.json', folder / 'timeseries.csv',
+            commands.main_workload(self._experiment, phase, point))
         for item in run['phases'][phase.name]:
             if item.get('workload'):
-                item['paths'] = templates.tiers(self._work)
+                item['paths'] = templates.tiers(folder)
 
-    def _run_fio(self, contender: Contender, point: Point, run: Dict[str, Any]) -> None:
+    def _run_phase(self, chosen: List[Contender], point: Point, phase: Phase, pair: int,
+                   runs: Dict[str, Dict[str, Any]]) -> None:
+        """A contender that fails has its error in its run, and is left out from then on."""
+        def fail(contender: Contender, error: CommandFailed) -> None:
+            runs[contender.name]['error'] = f'{phase.name}: {error}'
+
+        in_turns: Dict[str, turns.Turn] = {}
+        for contender in chosen:
+            run = runs[contender.name]
+            if contender.kind == 'fio' or run['error']:
+                continue
+            try:
+                in_turns[contender.name] = self._begin_phase(contender, point, phase, pair, run)
+            except CommandFailed as error:
+                fail(contender, error)
+        dropped = machine.drop_caches(self._work.parent)
+        for name in in_turns:
+            runs[name]['caches_dropped'] = dropped
+        self._progress.phase(phase.name)
+        self._quiet()
+        with self._watch:
+            failed = turns.run(in_turns, len(in_turns) * self._timeout(), self._progress.tick)
+        for contender in chosen:
+            if contender.name in in_turns:
+                try:
+                    if contender.name in failed:
+                        raise failed[contender.name]
+                    self._end_phase(contender, point, phase, runs[contender.name])
+                except CommandFailed as error:
+                    fail(contender, error)
+            elif contender.kind == 'fio' and phase.fio:
+                try:
+                    self._run_fio(contender, point, phase, runs[contender.name])
+                except CommandFailed as error:
+                    fail(contender, error)
+
+    def _run_fio(self, contender: Contender, point: Point, phase: Phase, run: Dict[str, Any]
+                 ) -> None:
         size = self._experiment.dataset_at(point, self._settings.scale).bytes
         size -= size % contender.block_size
-        self._work.mkdir(parents=True, exist_ok=True)
-        for phase in self._experiment.phases:
-            if not phase.fio:
-                continue
-            threads = int(point.flags.get('threads', phase.threads))
-            self._progress.phase(phase.name)
-            file = self._fio_file(size)
-            fio.lay_out(str(contender.binary), file, size, self._work / 'output.log',
-                        self._progress.tick)
-            self._quiet()
-            with self._watch:
-                report = fio.measure(
-                    str(contender.binary), file, size, contender.block_size, threads,
-                    phase.seconds or fio.READ_SECONDS, self._work / 'output.log',
+        folder = self._folder(contender)
+        folder.mkdir(parents=True, exist_ok=True)
+        threads = int(point.flags.get('threads', phase.threads))
+        file = self._fio_file(size)
+        fio.lay_out(str(contender.binary), file, size, folder / 'output.log',
                     self._progress.tick)
-            run['commands'][phase.name] = self._plain(report.pop('command'))
-            run['phases'][phase.name] = [report]
+        self._quiet()
+        with self._watch:
+            report = fio.measure(
+                str(contender.binary), file, size, contender.block_size, threads,
+                phase.seconds or fio.READ_SECONDS, folder / 'output.log', self._progress.tick)
+        run['commands'][phase.name] = self._plain(report.pop('command'))
+        run['phases'][phase.name] = [report]
 
     def _fio_file(self, size: int) -> Path:
         return self._settings.data / 'templates' / 'fio' / f'{size}.dat'
@@ -328,13 +374,14 @@ class Runner:
         settings = self._experiment.recovery
         assert settings is not None
         phase = self._experiment.phases[0]
-        report, log = self._work / 'report.json', self._work / 'output.log'
+        folder = self._folder(contender)
+        report, log = folder / 'report.json', folder / 'output.log'
         base = commands.phase_flags(self._experiment, contender, point, phase,
                                     self._settings.scale,
                                     commands.seed(pair, point.label, phase.name))
 
         def command(**changes: str) -> List[str]:
-            return commands.command_line(contender.binary, dict(base, **changes), self._work)
+            return commands.command_line(contender.binary, dict(base, **changes), folder)
 
         once = command(benchmarks=settings.reopen, num='1', reads='1', threads='1', duration='0',
                        report_json=str(report))
@@ -344,23 +391,23 @@ class Runner:
             times = []
             for _ in range(3):
                 self._copy_template(contender, point, pair, run)
-                machine.drop_caches(self._work)
+                machine.drop_caches(folder)
                 self._quiet()
                 times.append(recovery.reopen(once, log, report, settings.reopen, self._timeout(),
                                              self._progress.tick)['reopen_seconds'])
             self._baselines[key] = sorted(times)[1]
         self._copy_template(contender, point, pair, run)
-        machine.drop_caches(self._work)
+        machine.drop_caches(folder)
         self._progress.phase('workload, to be killed')
         workload = command()
         self._quiet()
         with self._watch:
             after = recovery.crash(workload, log, settings, random.Random(f'{pair} {point.label}'),
-                                   self._work, self._progress.tick)
+                                   folder, self._progress.tick)
         result: Dict[str, Any] = {'benchmark': 'recovery', 'workload': True,
                                   'killed_after_seconds': after,
-                                  'wal_bytes': recovery.wal_bytes(self._work)}
-        run['caches_dropped'] = machine.drop_caches(self._work)
+                                  'wal_bytes': recovery.wal_bytes(folder)}
+        run['caches_dropped'] = machine.drop_caches(folder)
         self._progress.phase('reopening')
         with self._watch:
             opened = recovery.reopen(once, log, report, settings.reopen, self._timeout(),
@@ -379,44 +426,51 @@ class Runner:
         run['commands'].update(workload=self._plain(workload), reopen=self._plain(once))
         run['phases']['recovery'] = [result]
 
-    def _run(self, key: Key, contender: Contender) -> Dict[str, Any]:
-        pair, label, _ = key
+    def _round(self, keys: List[Key], contenders: Dict[str, Contender]) -> List[Dict[str, Any]]:
+        """The runs of these keys, which have one pair and one point."""
+        pair, label, _ = keys[0]
         point = self._points[label]
-        run: Dict[str, Any] = {'pair': pair, 'point': label, 'contender': contender.name,
-                               'phases': {}, 'commands': {}, 'error': None,
-                               'started': _now()}
+        chosen = [contenders[name] for _, _, name in keys]
+        runs = {contender.name: {'pair': pair, 'point': label, 'contender': contender.name,
+                                 'phases': {}, 'commands': {}, 'error': None, 'started': _now()}
+                for contender in chosen}
         started = time.monotonic()
-        phase_name = ''
         self._watch = machine.CpuWatch(self._proc)
         try:
-            if contender.kind == 'fio':
-                self._run_fio(contender, point, run)
-            elif self._experiment.recovery is not None:
-                self._run_recovery(contender, point, pair, run)
+            if self._experiment.recovery is not None:
+                for contender in chosen:
+                    try:
+                        self._run_recovery(contender, point, pair, runs[contender.name])
+                    except CommandFailed as error:
+                        runs[contender.name]['error'] = str(error)
             else:
                 for phase in self._experiment.phases:
-                    phase_name = phase.name
-                    self._run_phase(contender, point, phase, pair, run)
-        except CommandFailed as error:
-            run['error'] = f'{phase_name}: {error}' if phase_name else str(error)
-            run['error'] = run['error'].replace(f'{self._settings.root}/', '')
+                    self._run_phase(chosen, point, phase, pair, runs)
         finally:
-            templates.remove(self._work)
-        run['seconds'] = time.monotonic() - started
-        run['foreign_cpu'] = self._watch.share
-        run['disturbed'] = (self._watch.share or 0.0) > machine.MAX_FOREIGN_CPU
-        return run
+            self._remove_folders()
+        for run in runs.values():
+            if run['error']:
+                run['error'] = run['error'].replace(f'{self._settings.root}/', '')
+            # Its part of the round, which has no other length.
+            run['seconds'] = (time.monotonic() - started) / len(runs)
+            run['foreign_cpu'] = self._watch.share
+            run['disturbed'] = (self._watch.share or 0.0) > machine.MAX_FOREIGN_CPU
+        return list(runs.values())
 
-    def _run_twice_if_disturbed(self, key: Key, contender: Contender) -> Dict[str, Any]:
-        run = self._run(key, contender)
-        if not run['disturbed'] or run['error'] or self._settings.force:
-            return run
-        self._progress.message(f'pair {key[0] + 1}, {key[2]}: others took {run["foreign_cpu"]:.0%} '
-                               'of the CPUs meanwhile; once more')
-        again = self._run(key, contender)
-        again['repeated_for_foreign_cpu'] = run['foreign_cpu']
-        if again['error'] or (again['foreign_cpu'] or 0.0) > run['foreign_cpu']:
-            again, run['repeated_for_foreign_cpu'] = run, again['foreign_cpu']
+    def _round_twice_if_disturbed(self, keys: List[Key], contenders: Dict[str, Contender]
+                                  ) -> List[Dict[str, Any]]:
+        runs = self._round(keys, contenders)
+        first = runs[0]['foreign_cpu'] or 0.0
+        if not runs[0]['disturbed'] or any(run['error'] for run in runs) or self._settings.force:
+            return runs
+        self._progress.message(f'pair {keys[0][0] + 1}: others took {first:.0%} of the CPUs '
+                               'meanwhile; once more')
+        again = self._round(keys, contenders)
+        second = again[0]['foreign_cpu'] or 0.0
+        if any(run['error'] for run in again) or second > first:
+            again, first = runs, second
+        for run in again:
+            run['repeated_for_foreign_cpu'] = first
         return again
 
     def _probe(self, pair: int, document: Document) -> None:
@@ -489,23 +543,25 @@ class Runner:
         outcome = Outcome(document)
         self._progress.begin(order, done)
         contenders = {contender.name: contender for contender in chosen}
-        templates.remove(self._work)
+        self._remove_folders()
         try:
             self._load_templates(chosen)
-            for key in order[len(done):]:
+            for (pair, label), group in itertools.groupby(order[len(done):], lambda key: key[:2]):
+                keys = list(group)
                 self._quiet()
-                self._probe(key[0], document)
-                self._progress.start(key)
-                run = self._run_twice_if_disturbed(key, contenders[key[2]])
-                if settings.force:
-                    run['forced'] = True
-                document['runs'].append(run)
-                self._progress.end(key, None if run['error'] else run['seconds'])
-                if run['error']:
-                    outcome.failures += 1
-                    self._progress.message(f'pair {key[0] + 1}, {key[2]}'
-                                           + (f', {key[1]}' if key[1] else '')
-                                           + f' failed: {run["error"]}')
+                self._probe(pair, document)
+                self._progress.start(keys)
+                for run in self._round_twice_if_disturbed(keys, contenders):
+                    if settings.force:
+                        run['forced'] = True
+                    document['runs'].append(run)
+                    self._progress.end((pair, label, run['contender']),
+                                       None if run['error'] else run['seconds'])
+                    if run['error']:
+                        outcome.failures += 1
+                        self._progress.message(f'pair {pair + 1}, {run["contender"]}'
+                                               + (f', {label}' if label else '')
+                                               + f' failed: {run["error"]}')
                 store.save(document)
         except Interrupted as signal:
             outcome.interrupted = str(signal)
@@ -514,7 +570,7 @@ class Runner:
         except OSError as error:  # the disk is full, a folder is gone
             outcome.stopped = str(error)
         finally:
-            templates.remove(self._work)
+            self._remove_folders()
         document['finished'] = _now()
         document['checks'] = results.run_checks(experiment, document)
         stopped = outcome.interrupted or outcome.stopped

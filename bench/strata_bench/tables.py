@@ -134,6 +134,8 @@ def machine_line(machine: Dict[str, Any]) -> str:
               ' '.join(text for text in (machine.get('file_system', ''), 'on',
                                          disk.get('model', '') or disk.get('device', ''))
                        if text)]
+    if machine.get('halt_poll_nanos'):
+        parts.append(f'idle CPUs poll for {machine["halt_poll_nanos"] / 1e3:g} µs')
     return ', '.join(part for part in parts if part)
 
 

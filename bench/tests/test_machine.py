@@ -144,6 +144,17 @@ class CachesTest(support.FolderTest):
             machine.drop_caches(work, self.folder / 'no' / 'file')
         self.assertEqual(opened, ['1.blob'])
 
+    def test_halt_polling(self) -> None:
+        control = self.folder / 'guest_halt_poll_ns'
+        for before, inside in (('0', '400000'), ('500000', '500000')):
+            control.write_text(before + '\n')
+            with machine.HaltPolling(control) as polling:
+                self.assertEqual(control.read_text(), inside + '\n')
+                self.assertEqual(polling.nanos(), int(inside))
+            self.assertEqual(control.read_text(), before + '\n')
+        with machine.HaltPolling(self.folder / 'no' / 'file') as polling:
+            self.assertIsNone(polling.nanos())
+
     def test_file_system(self) -> None:
         mounts = 'a / ext4 rw 0 0\nb /x tmpfs rw 0 0\nc /x/y xfs rw 0 0\n'
         with mock.patch.object(machine, '_text', return_value=mounts):

@@ -6,13 +6,15 @@ import io
 import json
 import os
 import signal
+import struct
+import time
 import unittest
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 from unittest import mock
 
 from strata_bench import cli, commands, estimate, machine, plots, probe, process, recovery, report
-from strata_bench import results
+from strata_bench import results, turns
 from strata_bench import runner as runner_module
 from strata_bench.contenders import Programs
 from strata_bench.experiments import ExperimentError
@@ -59,16 +61,42 @@ class RunnerTest(support.FolderTest):
     @contextlib.contextmanager
     def compiler_after(self, benchmarks: str) -> Iterator[None]:
         """A compiler runs from the end of a run of these benchmarks on; nobody waits for it."""
-        real = process.run
+        real = process.Child.ended
 
-        def disturbed(command: List[str], *args: Any) -> float:
-            seconds = real(command, *args)
-            if benchmarks in command:
+        def disturbed(child: process.Child, seconds: float) -> bool:
+            ended = real(child, seconds)
+            if ended and benchmarks in child.command:
                 self.fake.process(50, 'cc1plus')
-            return seconds
+            return ended
 
-        with mock.patch.object(process, 'run', disturbed), \
+        with mock.patch.object(process.Child, 'ended', disturbed), \
                 mock.patch.object(runner_module, 'PATIENCE', 0.0):
+            yield
+
+    @contextlib.contextmanager
+    def commands(self) -> Iterator[List[List[str]]]:
+        """All that are started."""
+        real, started = process.Child.__init__, []
+
+        def record(child: process.Child, command: List[str], log: Path) -> None:
+            started.append(command)
+            real(child, command, log)
+
+        with mock.patch.object(process.Child, '__init__', record):
+            yield started
+
+    @contextlib.contextmanager
+    def interrupted_at(self, number: int) -> Iterator[None]:
+        """Ctrl-C when this command, counted from 1, is started."""
+        real, started = process.Child.__init__, []
+
+        def interrupt(child: process.Child, command: List[str], log: Path) -> None:
+            started.append(command)
+            if len(started) == number:
+                raise Interrupted('SIGINT')
+            real(child, command, log)
+
+        with mock.patch.object(process.Child, '__init__', interrupt):
             yield
 
     def run_it(self, text: str = support.EXPERIMENT, **changes: Any) -> Outcome:
@@ -161,28 +189,19 @@ class RunnerTest(support.FolderTest):
     def test_interrupt_and_resume(self) -> None:
         self.run_it(pairs=1)
         before = self.saved()
-        real = process.run
-        calls: List[int] = []
-
-        def interrupted(command: List[str], *args: Any) -> float:
-            calls.append(1)
-            if len(calls) == 8:  # two templates for the second pair, then the sixth run
-                raise Interrupted('SIGINT')
-            return real(command, *args)
-
-        with mock.patch.object(process, 'run', interrupted):
+        # Two templates for the second pair, then the third round's first command.
+        with self.interrupted_at(7):
             outcome = self.run_it(pairs=2)
         self.assertEqual(outcome.interrupted, 'SIGINT')
         partial = self.saved('partial.json')
         self.assertEqual((partial['state'], partial['stopped_by']), ('partial', 'SIGINT'))
-        self.assertEqual(len(partial['runs']), 5)
+        self.assertEqual(len(partial['runs']), 4)
         self.assertEqual(self.saved(), before, 'the last complete result stays')
         self.assertEqual(list((self.folder / 'data' / 'work').iterdir()), [])
 
-        calls.clear()
-        with mock.patch.object(process, 'run', side_effect=real) as again:
+        with self.commands() as again:
             outcome = self.run_it(pairs=2, resume=True)
-        self.assertEqual(again.call_count, 3)
+        self.assertEqual(len(again), 4)
         self.assertEqual([item['pair'] for item in self.saved()['probes']], [0, 1])
         self.assertEqual(len(set(self.keys(self.saved()))), 8)
         self.assertFalse((self.folder / 'results' / 'reads' / 'partial.json').exists())
@@ -190,7 +209,7 @@ class RunnerTest(support.FolderTest):
     def test_resume_of_something_else(self) -> None:
         with self.assertRaisesRegex(ExperimentError, 'no partial result'):
             self.run_it(resume=True)
-        with mock.patch.object(process, 'run', side_effect=Interrupted('SIGTERM')):
+        with self.interrupted_at(1):
             self.run_it(pairs=1)
         with self.assertRaisesRegex(ExperimentError, 'changed since'):
             self.run_it(resume=True, scale=0.5)
@@ -207,7 +226,7 @@ class RunnerTest(support.FolderTest):
         with self.compiler_after('--benchmarks=ycsbc,waitforcompaction'):
             outcome = self.run_it()
         self.assertIn('cc1plus', outcome.stopped or '')
-        self.assertEqual(len(self.saved('partial.json')['runs']), 1)
+        self.assertEqual(len(self.saved('partial.json')['runs']), 2)
 
     def test_disk_full(self) -> None:
         with mock.patch.object(machine, 'free_bytes', return_value=1000):
@@ -288,15 +307,9 @@ flags = { ycsb_mix = "put:100" }
         self.assertNotEqual(loads[0], loads[1])
 
     def test_templates_are_loaded_before_the_first_pair(self) -> None:
-        real, benchmarks = process.run, []
-
-        def record(command: List[str], *args: Any) -> float:
-            benchmarks.append(command[1])
-            return real(command, *args)
-
-        with mock.patch.object(process, 'run', record):
+        with self.commands() as started:
             self.run_it(pairs=2)
-        self.assertEqual(benchmarks, ['--benchmarks=ycsbload,flush,waitforcompaction'] * 4
+        self.assertEqual([command[1] for command in started], ['--benchmarks=ycsbload,flush,waitforcompaction'] * 4
                          + ['--benchmarks=ycsbc,waitforcompaction'] * 8)
 
     def test_idle_before_each_phase(self) -> None:
@@ -400,21 +413,13 @@ flags = { ycsb_mix = "put:100" }
         self.assertEqual(len(set(others + [same])), len(others) + 1)
 
     def test_forced_runs_stay_marked(self) -> None:
-        real, calls = process.run, []
-
-        def interrupted(command: List[str], *args: Any) -> float:
-            calls.append(1)
-            if len(calls) == 4:
-                raise Interrupted('SIGINT')
-            return real(command, *args)
-
-        with mock.patch.object(process, 'run', interrupted):
+        with self.interrupted_at(5):
             self.run_it(pairs=1, force=True)
-        self.assertEqual(len(self.saved('partial.json')['runs']), 1)
+        self.assertEqual(len(self.saved('partial.json')['runs']), 2)
         document = self.run_it(pairs=1, resume=True).document
         self.assertTrue(document['disturbed_runs_allowed'])
         self.assertEqual([run.get('forced') for run in document['runs']],
-                         [True, None, None, None])
+                         [True, True, None, None])
 
     def test_time_needed(self) -> None:
         experiment = self.experiment()
@@ -553,6 +558,90 @@ phase_flags = { speed = 9 }
         self.assertEqual(commands.read_timeseries(path), {
             'a': {'seconds': [1, 2, 3], 'ops': [10, 20, None]},
             'b': {'seconds': [1], 'ops': [None]}})
+
+
+class TurnsTest(support.FolderTest):
+    # Counts as long as it runs; the last number it writes is how far it came.
+    COUNT = """
+import sys, time
+end = time.monotonic() + float(sys.argv[2])
+n = 0
+while time.monotonic() < end:
+    time.sleep(0.01)
+    n += 1
+    open(sys.argv[1], 'w').write(str(n))
+"""
+
+    def turn(self, name: str, *command: str) -> turns.Turn:
+        return turns.Turn(list(command), self.folder / f'{name}.log', self.folder / f'{name}.stop')
+
+    def count(self, name: str, seconds: float) -> turns.Turn:
+        return self.turn(name, 'python3', '-c', self.COUNT, str(self.folder / name), str(seconds))
+
+    def stopped(self, name: str) -> float:
+        return struct.unpack('=Q', (self.folder / f'{name}.stop').read_bytes())[0] / 1e9
+
+    def test_one_runs_the_others_are_stopped(self) -> None:
+        names = ('a', 'b', 'c')
+        started = time.monotonic()
+        failed = turns.run({name: self.count(name, 1.5) for name in names}, 60,
+                           slice_seconds=0.05)
+        passed = time.monotonic() - started
+        self.assertEqual(failed, {})
+        for name in names:
+            # Each had its turn and was stopped in those of the two others; the last rounds are
+            # of those that are left.
+            self.assertGreater(int((self.folder / name).read_text()), 5)
+            self.assertGreater(self.stopped(name), 0.3 * passed)
+            self.assertLess(self.stopped(name), 0.9 * passed)
+
+    def test_the_file_is_right(self) -> None:
+        turn = self.turn('a', 'sleep', '60')
+        turn.go_on()
+        self.assertEqual(self.stopped('a'), 0)
+        turn.stop()
+        time.sleep(0.2)
+        turn.go_on()
+        first = self.stopped('a')
+        self.assertGreaterEqual(first, 0.2)
+        turn.stop()
+        time.sleep(0.1)
+        turn.go_on()
+        self.assertGreaterEqual(self.stopped('a'), first + 0.1)
+        turn.stop()
+        turn.kill()
+
+    def test_one_alone_is_not_stopped(self) -> None:
+        self.assertEqual(turns.run({'a': self.count('a', 0.5)}, 60, slice_seconds=0.05), {})
+        self.assertEqual(self.stopped('a'), 0)
+        self.assertEqual(turns.run({}, 60), {})
+
+    def test_errors(self) -> None:
+        failed = turns.run({'a': self.turn('a', 'false'), 'b': self.count('b', 0.2),
+                            'c': self.turn('c', str(self.folder / 'nothing'))}, 60,
+                           slice_seconds=0.05)
+        self.assertEqual(sorted(failed), ['a', 'c'])
+        self.assertIn('exit code 1', str(failed['a']))
+        self.assertGreater(int((self.folder / 'b').read_text()), 5)
+
+    def test_timeout(self) -> None:
+        failed = turns.run({'a': self.turn('a', 'sleep', '60'), 'b': self.turn('b', 'sleep', '60')},
+                           0.3, slice_seconds=0.05)
+        self.assertEqual(sorted(failed), ['a', 'b'])
+        self.assertIn('no end after', str(failed['b']))
+
+    def test_interrupt_ends_all(self) -> None:
+        def tick() -> None:
+            raise Interrupted('SIGINT')
+
+        both = {'a': self.turn('a', 'sleep', '60'), 'b': self.turn('b', 'sleep', '60')}
+        both['b'].go_on()
+        both['b'].stop()
+        with self.assertRaises(Interrupted):
+            turns.run(both, 60, tick, slice_seconds=0.05)
+        for turn in both.values():
+            assert turn._child is not None
+            self.assertFalse(turn._child.running())
 
 
 class ProcessTest(support.FolderTest):

@@ -478,7 +478,13 @@ class BenchmarkReport::TimeSeries {
   void Run() {
     std::unique_lock<std::mutex> lock(mutex_);
     SteadyTime deadline = start_ + interval_;
-    while (!stop_cv_.wait_until(lock, deadline, [this] { return stop_; })) {
+    while (!stop_) {
+      // Again if there was a stop meanwhile.
+      const auto left = deadline - ActiveClock::now();
+      if (left > left.zero()) {
+        stop_cv_.wait_for(lock, left, [this] { return stop_; });
+        continue;
+      }
       // Writing may take long. Finish does not wait for the lock then.
       lock.unlock();
       write_error_ = WriteRow();
@@ -487,7 +493,7 @@ class BenchmarkReport::TimeSeries {
       }
       lock.lock();
       // The next deadline that is still to come.
-      const auto passed = std::chrono::steady_clock::now() - start_;
+      const auto passed = ActiveClock::now() - start_;
       deadline = start_ + (passed / interval_ + 1) * interval_;
     }
   }
@@ -504,7 +510,7 @@ class BenchmarkReport::TimeSeries {
   }
 
   Status WriteRow() {
-    const SteadyTime now = std::chrono::steady_clock::now();
+    const SteadyTime now = ActiveClock::now();
     uint64_t ops = 0;
     *latencies_ = LatencyHistogram::Snapshot();
     for (const auto& recorder : *recorders_) {
@@ -592,7 +598,8 @@ class BenchmarkReport::TimeSeries {
 struct BenchmarkReport::Running {
   std::string benchmark;
   std::string time;
-  std::chrono::steady_clock::time_point start;
+  SteadyTime start;
+  uint64_t stopped_nanos = 0;
   int threads = 0;
   Recorders recorders;
   DbFiles files;
@@ -649,7 +656,8 @@ void BenchmarkReport::Begin(const std::string& benchmark, DB* db, int threads) {
   running->counters = DbCounters::Read(db);
   ProcessStats::ResetPeakRss();
   running->process = ProcessStats::Now();
-  running->start = std::chrono::steady_clock::now();
+  running->start = ActiveClock::now();
+  running->stopped_nanos = ActiveClock::StoppedNanos();
   if (csv_ != nullptr) {
     running->series = std::make_unique<TimeSeries>(
         csv_.get(), benchmark, interval_, running->start, &running->process,
@@ -670,7 +678,7 @@ Status BenchmarkReport::EndUntimed(DB* db) {
     return Status::OK();
   }
   const std::chrono::duration<double> elapsed =
-      std::chrono::steady_clock::now() - running_->start;
+      ActiveClock::now() - running_->start;
   return End(db, /*ops=*/0, elapsed.count(), /*bytes=*/0, logical_bytes_,
              /*message=*/"");
 }
@@ -741,7 +749,11 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
   json.AddInteger("user_bytes_written", counters.user_bytes);
   json.AddInteger("user_keys_written", counters.user_keys);
   json.AddInteger("wal_bytes_written", counters.wal_bytes);
-  json.AddInteger("stall_micros", counters.stall_micros);
+  // The DB's clock counted the stops, too.
+  json.AddInteger("stall_micros",
+                  ActiveClock::StoppedNanos() == run->stopped_nanos
+                      ? counters.stall_micros
+                      : std::nullopt);
   json.AddInteger("lsm_bytes_flushed", Rounded(counters.flushed_bytes));
   json.AddInteger("lsm_bytes_compacted", Rounded(counters.compacted_bytes));
   json.AddInteger("logical_bytes", logical_bytes > 0

@@ -5,6 +5,8 @@
 // a CSV file with a line for each interval of its run.
 //
 // In the JSON a value that is not known is null, in the CSV it is empty.
+//
+// Times leave out those in which the process was stopped (ActiveClock).
 
 #pragma once
 
@@ -20,6 +22,7 @@
 #include "port/port.h"
 #include "rocksdb/db.h"
 #include "rocksdb/status.h"
+#include "tools/bench/active_clock.h"
 #include "tools/bench/latency_histogram.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -90,7 +93,7 @@ class alignas(CACHE_LINE_SIZE) OpRecorder {
   const LatencyHistogram* histogram(unsigned kind) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = ActiveClock;
 
   struct Kind {
     std::string name;

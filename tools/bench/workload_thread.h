@@ -104,7 +104,7 @@ class WorkloadThread : public WorkloadHost {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = ActiveClock;
 
   Thread* const thread_;
   Duration duration_;
