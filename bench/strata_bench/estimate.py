@@ -71,7 +71,8 @@ def operation_seconds(workload: str, flags: Dict[str, str], record_bytes: float)
 
 
 def phase_seconds(experiment: Experiment, contender: Contender, point: Point, phase: Phase,
-                  scale: float, of_load: bool = False) -> float:
+                  scale: float, of_load: bool = False, sharing: int = 1) -> float:
+    """`sharing`: so many contenders take turns, and wait and prepare at the same time."""
     flags = commands.phase_flags(experiment, contender, point, phase, scale, 1, of_load)
     dataset = experiment.dataset_at(point, scale)
     names = flags['benchmarks'].split(',')
@@ -85,8 +86,8 @@ def phase_seconds(experiment: Experiment, contender: Contender, point: Point, ph
         operations = int(flags.get('num', flags.get('reads', '0'))) * int(flags['threads'])
         seconds = operations * operation_seconds(workload, flags, dataset.bytes / dataset.records)
     if 'waitforcompaction' in names:
-        seconds += WAIT + DEBT * seconds
-    return seconds + COMMAND + (COPY if phase.database == 'loaded' else 0.0)
+        seconds += WAIT / sharing + DEBT * seconds
+    return seconds + COMMAND / sharing + (COPY if phase.database == 'loaded' else 0.0)
 
 
 def _loading(data: int, records: int) -> float:
@@ -101,14 +102,15 @@ def load_seconds(experiment: Experiment, contender: Contender, point: Point, sca
     return seconds
 
 
-def run_seconds(experiment: Experiment, contender: Contender, point: Point, scale: float) -> float:
+def run_seconds(experiment: Experiment, contender: Contender, point: Point, scale: float,
+                sharing: int = 1) -> float:
     if contender.kind == 'fio':
         return sum((phase.seconds or fio.READ_SECONDS) + COMMAND
                    for phase in experiment.phases if phase.fio)
     if experiment.recovery is not None:
         return (experiment.recovery.min_seconds + experiment.recovery.max_seconds) / 2 + REOPEN \
             + 2 * COMMAND + COPY
-    return sum(phase_seconds(experiment, contender, point, phase, scale)
+    return sum(phase_seconds(experiment, contender, point, phase, scale, sharing=sharing)
                for phase in experiment.phases)
 
 
@@ -136,12 +138,13 @@ def seconds(experiment: Experiment, contenders: List[Contender], pairs: int, sca
             known.setdefault((run['contender'], run['point']), []).append(
                 run['seconds'] * scale / earlier['scale'])  # type: ignore[index]
     total = pairs * PAIR
+    sharing = max(1, sum(contender.kind != 'fio' for contender in contenders))
     loaded = set()
     for contender in contenders:
         for point in experiment.points:
             times = known.get((contender.name, point.label))
             each = sum(times) / len(times) if times else \
-                run_seconds(experiment, contender, point, scale)
+                run_seconds(experiment, contender, point, scale, sharing)
             total += pairs * each
             if contender.kind == 'fio':
                 continue

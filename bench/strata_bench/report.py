@@ -32,7 +32,7 @@ write it, not it. [bench/README.md](../bench/README.md) says how to repeat each 
   caches.
 * Databases that an experiment starts from are loaded before its first pair and copied for each run.
   The page cache is emptied before each phase. Nothing is measured while something is built; a run
-  during which others took more than a tenth of the CPUs is repeated once.
+  during which others took a large part of the CPUs is repeated once.
 * Both sides of a pair draw from the same random numbers. Where a phase has a number of operations,
   they do the same work; where it has a number of seconds, the faster one does more.
 * Throughput and latency are those of the workload. Bytes written, write amplification and final

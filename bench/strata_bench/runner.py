@@ -523,7 +523,7 @@ class Runner:
             'dataset': {label: _dataset(experiment, point, settings.scale)
                         for label, point in self._points.items()},
             'machine': machine.describe(settings.data),
-            'disturbed_runs_allowed': settings.force,
+            'disturbed_runs_allowed': settings.force, 'max_foreign_cpu': machine.MAX_FOREIGN_CPU,
             'started': _now(), 'probes': [], 'runs': [],
         }
         order = stats.schedule(list(self._points), document['contenders'], document['pairs'])

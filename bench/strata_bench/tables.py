@@ -168,7 +168,8 @@ def disturbance_line(document: Document) -> str:
     if not repeated and not disturbed:
         return ''
     return (f'**Disturbed:** while {max(repeated, disturbed)} of {len(document["runs"])} runs were '
-            f'measured, others took more than a tenth of the CPUs; {repeated} were repeated, '
+            f'measured, others took more than {document.get("max_foreign_cpu", 0.1):.0%} of the '
+            f'CPUs; {repeated} were repeated, '
             f'{disturbed} disturbed ones are among the numbers.')
 
 
