@@ -113,7 +113,7 @@ TOTALS: Dict[str, Callable[[List[Report]], Optional[float]]] = {
 }
 
 FIELDS = ['ops', 'seconds', 'ops_per_sec', 'bytes', 'user_bytes_written', 'wal_bytes_written',
-          'stall_micros', 'logical_bytes', 'write_amplification', 'space_amplification',
+          'logical_bytes', 'write_amplification', 'space_amplification',
           'open_seconds', 'first_get_seconds', 'reopen_seconds', 'baseline_seconds',
           'recovery_seconds', 'wal_bytes']
 GROUPS = ['latency_us', 'process', 'db', 'paths']

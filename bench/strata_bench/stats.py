@@ -41,10 +41,10 @@ def pair_ratios(values: Dict[int, Optional[float]], base: Dict[int, Optional[flo
 
 def schedule(points: Sequence[str], contenders: Sequence[str], pairs: int
              ) -> List[Tuple[int, str, str]]:
-    """(pair, point, contender) in the order of running: A B, B A, A B ...
+    """(pair, point, contender) in the order of turns: A B, B A, A B ...
 
-    The contenders of a pair run right after each other at each point, and which goes first
-    changes from pair to pair, so that neither always meets the warmer or the fuller disk.
+    The contenders of a pair take turns at each point, and which has the first one changes from
+    pair to pair, so that neither always meets the warmer or the fuller disk.
     """
     order = []
     for pair in range(pairs):

@@ -46,9 +46,11 @@ class Turn:
     def stop(self) -> None:
         """Returns when it does nothing any more; it may have ended by itself."""
         assert self._child is not None
-        self._since = time.monotonic_ns()
         self._child.signal(signal.SIGSTOP)
         self._child.wait_until_stopped()
+        # Not before: a thread that still ran would have read a later time than the one it goes on
+        # with, and its operation would take less than no time.
+        self._since = time.monotonic_ns()
 
     def ended(self, seconds: float) -> bool:
         """Waits so long for its end. Throws CommandFailed."""

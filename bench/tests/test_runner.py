@@ -611,6 +611,37 @@ while time.monotonic() < end:
         turn.stop()
         turn.kill()
 
+    # Reads the clock as ActiveClock does; fails if it goes back.
+    CLOCK = """
+import mmap, struct, sys, threading, time
+file = open(sys.argv[1], 'rb')
+page = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
+end = time.monotonic() + float(sys.argv[2])
+def stopped():
+    return struct.unpack('=Q', page[:8])[0]
+def active():
+    while True:
+        before = stopped()
+        now = time.monotonic_ns()
+        if stopped() == before:
+            return now - before
+last = active()
+while time.monotonic() < end:
+    now = active()
+    if now < last:
+        sys.exit(f'{last - now} ns back')
+    last = now
+"""
+
+    def test_time_never_goes_back(self) -> None:
+        def clock(name: str) -> turns.Turn:
+            return self.turn(name, 'python3', '-c', self.CLOCK, str(self.folder / f'{name}.stop'),
+                             '2')
+
+        self.assertEqual(turns.run({name: clock(name) for name in ('a', 'b')}, 60,
+                                   slice_seconds=0.01), {})
+        self.assertGreater(self.stopped('a'), 0.5)
+
     def test_one_alone_is_not_stopped(self) -> None:
         self.assertEqual(turns.run({'a': self.count('a', 0.5)}, 60, slice_seconds=0.05), {})
         self.assertEqual(self.stopped('a'), 0)
