@@ -611,36 +611,21 @@ while time.monotonic() < end:
         turn.stop()
         turn.kill()
 
-    # Reads the clock as ActiveClock does; fails if it goes back.
-    CLOCK = """
-import mmap, struct, sys, threading, time
-file = open(sys.argv[1], 'rb')
-page = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
-end = time.monotonic() + float(sys.argv[2])
-def stopped():
-    return struct.unpack('=Q', page[:8])[0]
-def active():
-    while True:
-        before = stopped()
-        now = time.monotonic_ns()
-        if stopped() == before:
-            return now - before
-last = active()
-while time.monotonic() < end:
-    now = active()
-    if now < last:
-        sys.exit(f'{last - now} ns back')
-    last = now
-"""
+    def test_a_stop_begins_when_all_threads_have_stopped(self) -> None:
+        # Else one of them has read a later time than the one it goes on with.
+        real = process.Child.wait_until_stopped
 
-    def test_time_never_goes_back(self) -> None:
-        def clock(name: str) -> turns.Turn:
-            return self.turn(name, 'python3', '-c', self.CLOCK, str(self.folder / f'{name}.stop'),
-                             '2')
+        def late(child: process.Child) -> None:
+            time.sleep(0.5)
+            real(child)
 
-        self.assertEqual(turns.run({name: clock(name) for name in ('a', 'b')}, 60,
-                                   slice_seconds=0.01), {})
-        self.assertGreater(self.stopped('a'), 0.5)
+        turn = self.turn('a', 'sleep', '60')
+        turn.go_on()
+        with mock.patch.object(process.Child, 'wait_until_stopped', late):
+            turn.stop()
+        turn.go_on()
+        self.assertLess(self.stopped('a'), 0.5)
+        turn.kill()
 
     def test_one_alone_is_not_stopped(self) -> None:
         self.assertEqual(turns.run({'a': self.count('a', 0.5)}, 60, slice_seconds=0.05), {})
