@@ -108,6 +108,7 @@ class Load:
     flags: Dict[str, str] = field(default_factory=dict)
     templates: int = 3      # pairs take turns with so many, each loaded with other random numbers
     per_pair: bool = False  # as many as there are pairs
+    contender: Optional[str] = None  # who loads those of all; each its own by default
     churn: Optional[Phase] = None  # done after loading, with the point's flags
 
     def count(self, pairs: int) -> int:
@@ -242,6 +243,7 @@ class Experiment:
         for name in self.contenders:
             if name not in result:
                 raise ExperimentError(f'{self.file}: contenders: no contender {name!r}')
+        self._check_loader(result)
         for comparison in self.comparisons:
             named = list(comparison.paper)
             if comparison.against is not None:
@@ -251,6 +253,18 @@ class Experiment:
                     raise ExperimentError(f'{self.file}: compare "{comparison.title}": '
                                           f'no contender {name!r}')
         return result
+
+    def _check_loader(self, contenders: Dict[str, Contender]) -> None:
+        loader = self.load.contender
+        if loader is None:
+            return
+        if loader not in contenders or contenders[loader].kind == 'fio':
+            raise ExperimentError(f'{self.file}: load.contender: no contender {loader!r} that '
+                                  'loads databases')
+        for name in self.contenders:
+            if contenders[name].kind != 'fio' and contenders[name].flags != contenders[loader].flags:
+                raise ExperimentError(f'{self.file}: load.contender: {name} has other flags than '
+                                      f'{loader}, so its databases would differ')
 
     def benchmarks_of(self, phase: Phase, point: Point) -> List[str]:
         return point.benchmarks if phase.swept and point.benchmarks is not None \
@@ -270,6 +284,8 @@ class Experiment:
 
     def template_owner(self, contender: str) -> str:
         """Whose loaded database a contender starts from: its own, if loading differs."""
+        if self.load.contender is not None:
+            return self.load.contender
         variant = self.variants.get(contender)
         if variant is not None and variant.extends is not None and not variant.flags:
             return self.template_owner(variant.extends)
@@ -428,6 +444,7 @@ def parse(path: Path) -> Experiment:
         load.flags = item.flags('flags')
         load.templates = item.get('templates', 'integer', load.templates, positive)
         load.per_pair = item.get('per_pair', 'boolean', False)
+        load.contender = item.get('contender', 'text', None)
         if 'churn' in item:
             load.churn = _phase(item.table('churn'), False, 'churn')
         item.close()

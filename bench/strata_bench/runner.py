@@ -123,6 +123,9 @@ class Runner:
                 continue
             try:
                 self._programs.check(contender, self._flags_needed(contender))
+                if self._experiment.needs_template:
+                    loader = self._loader(contender)
+                    self._programs.check(loader, self._flags_needed(loader))
             except NotAvailable as error:
                 skipped[name] = str(error)
                 continue
@@ -194,6 +197,11 @@ class Runner:
     def _generation_of(self, pair: int) -> int:
         return pair % self._experiment.load.count(self._pairs)
 
+    def _loader(self, contender: Contender) -> Contender:
+        """With whose program and flags the template of a contender is loaded."""
+        loader = self._experiment.load.contender
+        return contender if loader is None else self._all[loader]
+
     def _flags_of_template(self, contender: Contender, point: Point, generation: int
                            ) -> List[Dict[str, str]]:
         """Of the commands that make it, one after another."""
@@ -206,6 +214,7 @@ class Runner:
                      ) -> Tuple[str, str]:
         """(owner, stamp)."""
         owner = self._experiment.template_owner(contender.name)
+        contender = self._loader(contender)
         return owner, templates.stamp(
             flags=self._flags_of_template(contender, point, generation),
             program=self._programs.stamp(contender.binary), slow=str(self._settings.slow or ''))
@@ -231,11 +240,12 @@ class Runner:
 
         def load(folder: Path) -> Any:
             self._progress.phase('loading')
+            loader = self._loader(contender)
             report = folder / 'report.json'
             lines = []
-            for flags in self._flags_of_template(contender, point, generation):
+            for flags in self._flags_of_template(loader, point, generation):
                 command = commands.command_line(
-                    contender.binary, dict(flags, report_json=str(report)), folder)
+                    loader.binary, dict(flags, report_json=str(report)), folder)
                 process.run(command, folder / 'output.log', self._timeout(), self._progress.tick)
                 # The folder's name differs between pairs and contenders and says nothing.
                 lines.append(self._plain(command).replace(self._plain([str(folder)]), '{dir}'))
@@ -510,6 +520,7 @@ class Runner:
             'scale': settings.scale, 'pairs': self._pairs,
             'factors': scaling.factors(experiment, self._all, settings.scale),
             'templates': len(self._generations()) if experiment.needs_template else 0,
+            'loaded_by': experiment.load.contender,
             'slow': settings.slow is not None,
             'kinds': {contender.name: contender.kind for contender in chosen},
             'points': list(self._points),

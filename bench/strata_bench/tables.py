@@ -225,7 +225,8 @@ def experiment(definition: Experiment, document: Document, plots: List[str],
     if document.get('templates'):
         count = document['templates']
         lines += [f'The pairs start from {count} loaded {"databases" if count > 1 else "database"} '
-                  'of each contender' + (' in turn.' if 1 < count < pairs else '.'), '']
+                  + ('that all contenders share' if document.get('loaded_by')
+                     else 'of each contender') + (' in turn.' if 1 < count < pairs else '.'), '']
     lines += [text + '\n' for text in (probe_line(document), disturbance_line(document)) if text]
     if document.get('disturbed_runs_allowed'):
         lines += ['**Measured with --force:** the machine may have been busy.', '']

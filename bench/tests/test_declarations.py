@@ -208,6 +208,7 @@ benchmarks = "ycsbb"
         text = support.MINIMAL + '[load]\n'
         self.assertEqual(self.experiment(text + 'templates = 1\n').load.count(5), 1)
         self.assertEqual(self.experiment(text + 'per_pair = true\n').load.count(5), 5)
+        self.assertIsNone(self.experiment(text).load.contender)
         self.refused(text + 'benchmarks = "ycsbload"\n', 'load.benchmarks', 'waitforcompaction')
         self.refused(text + 'churn = { benchmarks = "rmw", ops = 5 }\n', 'load.churn.benchmarks')
 
@@ -265,6 +266,24 @@ flags = { marker = "cousin" }
         self.assertEqual(experiment.template_owner('twin'), 'base')
         self.assertEqual(experiment.template_owner('cousin'), 'cousin')
         self.assertEqual(experiment.template_owner('base'), 'base')
+
+
+    def test_one_loads_for_all(self) -> None:
+        text = support.MINIMAL + '''
+[contender.twin]
+extends = "base"
+[load]
+contender = "base"
+'''
+        experiment = self.experiment(text.replace('["base"]', '["base", "twin"]'))
+        experiment.resolve(self.contenders())
+        self.assertEqual(experiment.template_owner('twin'), 'base')
+        for contenders, loader, words in (('["base", "fast"]', 'base', 'fast has other flags'),
+                                          ('["base"]', 'nobody', "no contender 'nobody'")):
+            wrong = self.experiment(text.replace('["base"]', contenders)
+                                    .replace('contender = "base"', f'contender = "{loader}"'))
+            with self.assertRaisesRegex(ExperimentError, words):
+                wrong.resolve(self.contenders())
 
 
 class ContenderTest(support.FolderTest):

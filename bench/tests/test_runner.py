@@ -306,6 +306,21 @@ flags = { ycsb_mix = "put:100" }
         self.assertEqual(loads, loads[:2] * 2)
         self.assertNotEqual(loads[0], loads[1])
 
+    def test_one_loads_for_all(self) -> None:
+        text = support.MINIMAL.replace('["base"]', '["base", "twin"]') + '''
+[contender.twin]
+extends = "base"
+[load]
+contender = "twin"
+'''
+        with self.commands() as started:
+            document = self.run_it(text, pairs=2).document
+        loads = [command for command in started if 'ycsbload' in command[1]]
+        self.assertEqual(len(loads), 2)
+        self.assertEqual(len({run['commands']['(load)'] for run in document['runs']}), 2)
+        self.assertEqual([run['error'] for run in document['runs']], [None] * 4)
+        self.assertEqual(document['loaded_by'], 'twin')
+
     def test_templates_are_loaded_before_the_first_pair(self) -> None:
         with self.commands() as started:
             self.run_it(pairs=2)
