@@ -47,7 +47,7 @@ def _noise(documents: Dict[str, Document]) -> List[str]:
     if not checks:
         return lines + ['The A/A experiment, in which a program runs against itself, has not '
                         'been run yet: `bench/run aa`.', '']
-    lines += ['The same program on both sides, each with a database of its own. A difference '
+    lines += ['The same program on both sides, from the same database in each pair. A difference '
               'between contenders that is smaller than these says nothing.', '',
               '| workload | medians apart | bound | |', '| --- | --- | --- | --- |']
     for check in checks:
