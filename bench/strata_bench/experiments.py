@@ -262,7 +262,8 @@ class Experiment:
             raise ExperimentError(f'{self.file}: load.contender: no contender {loader!r} that '
                                   'loads databases')
         for name in self.contenders:
-            if contenders[name].kind != 'fio' and contenders[name].flags != contenders[loader].flags:
+            item = contenders[name]
+            if item.kind != 'fio' and item.flags != contenders[loader].flags:
                 raise ExperimentError(f'{self.file}: load.contender: {name} has other flags than '
                                       f'{loader}, so its databases would differ')
 

@@ -48,7 +48,8 @@ def _noise(documents: Dict[str, Document]) -> List[str]:
         return lines + ['The A/A experiment, in which a program runs against itself, has not '
                         'been run yet: `bench/run aa`.', '']
     lines += ['The same program on both sides, from the same database in each pair. A difference '
-              'between contenders that is smaller than these says nothing.', '',
+              'between contenders that is smaller than these says nothing. Where contenders load '
+              'databases of their own, the shapes of their LSM-trees add to it.', '',
               '| workload | medians apart | bound | |', '| --- | --- | --- | --- |']
     for check in checks:
         apart = 'no number' if check['apart'] is None else f'{check["apart"]:.1%}'

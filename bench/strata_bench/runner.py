@@ -198,9 +198,8 @@ class Runner:
         return pair % self._experiment.load.count(self._pairs)
 
     def _loader(self, contender: Contender) -> Contender:
-        """With whose program and flags the template of a contender is loaded."""
-        loader = self._experiment.load.contender
-        return contender if loader is None else self._all[loader]
+        """With whose program and flags the template of a contender is loaded: its owner."""
+        return self._all[self._experiment.template_owner(contender.name)]
 
     def _flags_of_template(self, contender: Contender, point: Point, generation: int
                            ) -> List[Dict[str, str]]:
@@ -213,11 +212,10 @@ class Runner:
     def _template_of(self, contender: Contender, point: Point, generation: int
                      ) -> Tuple[str, str]:
         """(owner, stamp)."""
-        owner = self._experiment.template_owner(contender.name)
-        contender = self._loader(contender)
-        return owner, templates.stamp(
-            flags=self._flags_of_template(contender, point, generation),
-            program=self._programs.stamp(contender.binary), slow=str(self._settings.slow or ''))
+        loader = self._loader(contender)
+        return loader.name, templates.stamp(
+            flags=self._flags_of_template(loader, point, generation),
+            program=self._programs.stamp(loader.binary), slow=str(self._settings.slow or ''))
 
     def _load_templates(self, chosen: List[Contender]) -> None:
         """All of them before the first pair: loading between runs would tire the disk for some."""

@@ -267,7 +267,6 @@ flags = { marker = "cousin" }
         self.assertEqual(experiment.template_owner('cousin'), 'cousin')
         self.assertEqual(experiment.template_owner('base'), 'base')
 
-
     def test_one_loads_for_all(self) -> None:
         text = support.MINIMAL + '''
 [contender.twin]
