@@ -5,8 +5,10 @@
 # read by cmake/strata.cmake and included by src.mk.
 
 STRATA_LIB = \
+  db/blob/address_map.cc \
   db/blob/blob_file_path_registry.cc \
   db/blob/blob_relocation.cc \
+  db/blob/map_file_table.cc \
   db/compaction/blob_placement.cc \
   db/compaction/misplaced_files.cc \
   db/path_check.cc \
@@ -29,10 +31,12 @@ STRATA_TEST_LIB = \
   db/path_test_util.cc \
 
 STRATA_TEST_MAIN = \
+  db/blob/address_map_test.cc \
   db/blob/blob_file_path_registry_test.cc \
   db/blob/blob_file_path_test.cc \
   db/blob/blob_relocation_test.cc \
   db/blob/db_blob_path_test.cc \
+  db/blob/map_file_table_test.cc \
   db/c_strata_test.cc \
   db/compaction/path_compaction_test.cc \
   db/history_script_test.cc \

@@ -52,3 +52,9 @@ if(STRATA_UNITY)
   # It names the commit, for which run_tests.py throws away no results.
   set_source_files_properties(${BUILD_VERSION_CC} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
+
+# Micro-benchmarks: programs of their own, built when asked for.
+add_executable(address_map_bench${ARTIFACT_SUFFIX} EXCLUDE_FROM_ALL
+  microbench/address_map_bench.cc)
+target_compile_options(address_map_bench${ARTIFACT_SUFFIX} PRIVATE ${STRATA_COMPILE_OPTIONS})
+target_link_libraries(address_map_bench${ARTIFACT_SUFFIX} ${ROCKSDB_LIB} ${GFLAGS_LIB})
