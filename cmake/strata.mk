@@ -6,9 +6,17 @@
 
 STRATA_LIB = \
   db/blob/address_map.cc \
+  db/blob/address_map_checkpoint.cc \
   db/blob/blob_file_path_registry.cc \
+  db/blob/blob_format_v2.cc \
+  db/blob/blob_record_index.cc \
+  db/blob/blob_record_reader.cc \
+  db/blob/blob_record_walker.cc \
   db/blob/blob_relocation.cc \
   db/blob/map_file_table.cc \
+  db/blob/map_side_store.cc \
+  db/blob/mapped_blob_index.cc \
+  db/blob/spill_file.cc \
   db/compaction/blob_placement.cc \
   db/compaction/misplaced_files.cc \
   db/path_check.cc \
@@ -31,12 +39,17 @@ STRATA_TEST_LIB = \
   db/path_test_util.cc \
 
 STRATA_TEST_MAIN = \
+  db/blob/address_map_checkpoint_fuzz_test.cc \
+  db/blob/address_map_checkpoint_test.cc \
   db/blob/address_map_test.cc \
   db/blob/blob_file_path_registry_test.cc \
   db/blob/blob_file_path_test.cc \
+  db/blob/blob_record_index_test.cc \
+  db/blob/blob_record_walker_test.cc \
   db/blob/blob_relocation_test.cc \
   db/blob/db_blob_path_test.cc \
   db/blob/map_file_table_test.cc \
+  db/blob/spill_file_test.cc \
   db/c_strata_test.cc \
   db/compaction/path_compaction_test.cc \
   db/history_script_test.cc \

@@ -1,0 +1,48 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/types.h"
+#include "util/coding.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// The name of a record in a blob file of version 2 as one string: the user key,
+// the sequence number and the birth. It takes the place of the user key in all
+// that lies between a reader and BlobFileReader, which compares the whole name
+// with what it has read.
+class MappedRecordName {
+ public:
+  static void Encode(const Slice& user_key, SequenceNumber seq, uint64_t birth,
+                     std::string* name) {
+    name->assign(user_key.data(), user_key.size());
+    PutFixed64(name, seq);
+    PutFixed64(name, birth);
+  }
+
+  // False if the string is too short for a name.
+  static bool IsName(const Slice& name) { return name.size() >= kSuffix; }
+
+  // REQUIRES of the following: IsName(name).
+  static Slice UserKey(const Slice& name) {
+    assert(IsName(name));
+    return Slice(name.data(), name.size() - kSuffix);
+  }
+  static SequenceNumber Seq(const Slice& name) {
+    return DecodeFixed64(name.data() + name.size() - kSuffix);
+  }
+  static uint64_t Birth(const Slice& name) {
+    return DecodeFixed64(name.data() + name.size() - sizeof(uint64_t));
+  }
+
+ private:
+  static constexpr size_t kSuffix = 2 * sizeof(uint64_t);
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,62 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rocksdb/file_system.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// A temporary file for what a job does not hold in memory: blocks of bytes,
+// appended, then read in the same order. It is never synced, and means nothing
+// to another process.
+//
+//    +-----------------+------------------------+-------+
+//    | size: 4 bytes   | masked crc32c: 4 bytes | bytes |   for each block
+//    +-----------------+------------------------+-------+
+//
+// The destructor deletes the file. After a crash that is done when the database
+// is opened: the name ends in ".dbtmp".
+//
+// Not thread-safe.
+class SpillFile {
+ public:
+  // on_deleted: called by the destructor, when the file is no longer there.
+  static Status Create(FileSystem* fs, const FileOptions& file_options,
+                       const std::string& path,
+                       const std::function<void()>& on_deleted,
+                       std::unique_ptr<SpillFile>* file);
+  ~SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  // REQUIRES: no Append() or ForEach() has failed
+  Status Append(const Slice& block);
+
+  // Calls fn for each block, until it fails. May be called several times.
+  Status ForEach(const std::function<Status(const Slice& block)>& fn);
+
+  uint64_t size() const { return size_; }
+
+ private:
+  SpillFile(FileSystem* fs, const FileOptions& file_options,
+            const std::string& path, const std::function<void()>& on_deleted);
+
+  FileSystem* const fs_;
+  const FileOptions file_options_;
+  const std::string path_;
+  const std::function<void()> on_deleted_;
+  std::unique_ptr<FSWritableFile> writer_;
+  // Open from the beginning: whoever deletes the file does no harm then.
+  std::unique_ptr<FSRandomAccessFile> reader_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
