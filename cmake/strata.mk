@@ -16,13 +16,16 @@ STRATA_LIB = \
   db/blob/map_file_table.cc \
   db/blob/map_side_store.cc \
   db/blob/mapped_blob_index.cc \
+  db/blob/mapped_removals.cc \
   db/blob/spill_file.cc \
   db/compaction/blob_placement.cc \
   db/compaction/misplaced_files.cc \
+  db/map_flush_gate.cc \
   db/path_check.cc \
   db/path_layout.cc \
   db/path_stats.cc \
   db/path_sync.cc \
+  db/read_bound_registry.cc \
   db/repair_paths.cc \
   file/path_read_stats.cc \
   options/path_options.cc \
@@ -49,15 +52,18 @@ STRATA_TEST_MAIN = \
   db/blob/blob_relocation_test.cc \
   db/blob/db_blob_path_test.cc \
   db/blob/map_file_table_test.cc \
+  db/blob/mapped_removals_test.cc \
   db/blob/spill_file_test.cc \
   db/c_strata_test.cc \
   db/compaction/path_compaction_test.cc \
   db/history_script_test.cc \
+  db/map_flush_gate_test.cc \
   db/path_durability_test.cc \
   db/path_layout_test.cc \
   db/path_placement_test.cc \
   db/path_stats_test.cc \
   db/path_sync_test.cc \
+  db/read_bound_registry_test.cc \
   db/repair_paths_test.cc \
   options/path_options_test.cc \
   tools/bench/active_clock_test.cc \
