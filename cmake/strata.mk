@@ -5,21 +5,48 @@
 # read by cmake/strata.cmake and included by src.mk.
 
 STRATA_LIB = \
+  db/arena_wrapped_db_iter_bound.cc \
   db/blob/address_map.cc \
   db/blob/address_map_checkpoint.cc \
+  db/blob/address_map_recovery.cc \
+  db/blob/address_map_stats.cc \
+  db/blob/address_map_verifier.cc \
   db/blob/blob_file_path_registry.cc \
   db/blob/blob_format_v2.cc \
+  db/blob/blob_read_group.cc \
   db/blob/blob_record_index.cc \
   db/blob/blob_record_reader.cc \
   db/blob/blob_record_walker.cc \
   db/blob/blob_relocation.cc \
+  db/blob/compaction_mapping.cc \
+  db/blob/direct_mode_check.cc \
+  db/blob/flush_mapping.cc \
   db/blob/map_file_table.cc \
+  db/blob/map_images.cc \
+  db/blob/map_iterators.cc \
+  db/blob/map_memory_reservation.cc \
+  db/blob/map_point_read.cc \
+  db/blob/map_prefetch_iterator.cc \
+  db/blob/map_publication.cc \
+  db/blob/map_reads.cc \
   db/blob/map_side_store.cc \
+  db/blob/map_tailing_iterator.cc \
+  db/blob/map_value_iterator.cc \
   db/blob/mapped_blob_index.cc \
+  db/blob/mapped_blob_writer.cc \
+  db/blob/mapped_blobs.cc \
+  db/blob/mapped_entries.cc \
+  db/blob/mapped_file_removal.cc \
+  db/blob/mapped_flow.cc \
+  db/blob/mapped_key_scan.cc \
   db/blob/mapped_removals.cc \
+  db/blob/mapped_row_cache.cc \
+  db/blob/mapped_summary.cc \
   db/blob/spill_file.cc \
   db/compaction/blob_placement.cc \
+  db/compaction/compaction_iterator_mapped.cc \
   db/compaction/misplaced_files.cc \
+  db/db_impl/db_impl_address_map.cc \
   db/map_flush_gate.cc \
   db/path_check.cc \
   db/path_layout.cc \
@@ -27,10 +54,15 @@ STRATA_LIB = \
   db/path_sync.cc \
   db/read_bound_registry.cc \
   db/repair_paths.cc \
+  db/table_cache_mapped.cc \
+  db/version_set_mapped.cc \
   file/path_read_stats.cc \
+  options/address_map_options.cc \
   options/path_options.cc \
+  table/block_based/mapped_table_property.cc \
   tools/ldb_path_flags.cc \
   util/path_list.cc \
+  utilities/blob_db/blob_dump_tool_v2.cc \
   utilities/checkpoint/checkpoint_paths.cc \
   utilities/merge_operators/field_update.cc \
 
@@ -47,11 +79,22 @@ STRATA_TEST_MAIN = \
   db/blob/address_map_test.cc \
   db/blob/blob_file_path_registry_test.cc \
   db/blob/blob_file_path_test.cc \
+  db/blob/blob_format_v2_test.cc \
+  db/blob/blob_read_group_test.cc \
   db/blob/blob_record_index_test.cc \
   db/blob/blob_record_walker_test.cc \
   db/blob/blob_relocation_test.cc \
+  db/blob/db_address_map_crash_test.cc \
+  db/blob/db_address_map_lifecycle_test.cc \
+  db/blob/db_address_map_race_test.cc \
+  db/blob/db_address_map_test.cc \
   db/blob/db_blob_path_test.cc \
   db/blob/map_file_table_test.cc \
+  db/blob/map_iterators_test.cc \
+  db/blob/map_memory_reservation_test.cc \
+  db/blob/mapped_blob_index_test.cc \
+  db/blob/mapped_entries_test.cc \
+  db/blob/mapped_flow_test.cc \
   db/blob/mapped_removals_test.cc \
   db/blob/spill_file_test.cc \
   db/c_strata_test.cc \
@@ -65,7 +108,9 @@ STRATA_TEST_MAIN = \
   db/path_sync_test.cc \
   db/read_bound_registry_test.cc \
   db/repair_paths_test.cc \
+  options/address_map_options_test.cc \
   options/path_options_test.cc \
+  table/block_based/bypass_filter_test.cc \
   tools/bench/active_clock_test.cc \
   tools/bench/generators_test.cc \
   tools/bench/latency_histogram_test.cc \

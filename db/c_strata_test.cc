@@ -1,6 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,26 @@ TEST_F(CStrataTest, Layout) {
   rocksdb_options_set_level_sst_path_ids(options_, nullptr, 0);
   EXPECT_EQ(rocksdb_options_get_level_sst_path_ids(options_, ids, 4), 0);
   EXPECT_EQ(rocksdb_options_get_level_blob_path_ids(options_, ids, 4), 1);
+}
+
+TEST_F(CStrataTest, AddressMap) {
+  EXPECT_EQ(rocksdb_options_get_enable_blob_address_map(options_), 0);
+  EXPECT_EQ(rocksdb_options_get_enable_lsm_bypass(options_), 1);
+  rocksdb_options_set_enable_blob_address_map(options_, 1);
+  rocksdb_options_set_enable_lsm_bypass(options_, 0);
+  EXPECT_EQ(rocksdb_options_get_enable_blob_address_map(options_), 1);
+  EXPECT_EQ(rocksdb_options_get_enable_lsm_bypass(options_), 0);
+  rocksdb_options_set_enable_blob_address_map(options_, 0);
+  rocksdb_options_set_enable_lsm_bypass(options_, 1);
+  EXPECT_EQ(rocksdb_options_get_enable_blob_address_map(options_), 0);
+  EXPECT_EQ(rocksdb_options_get_enable_lsm_bypass(options_), 1);
+
+  rocksdb_readoptions_t* const read_options = rocksdb_readoptions_create();
+  EXPECT_EQ(rocksdb_readoptions_get_blob_prefetch_count(read_options),
+            SIZE_MAX);
+  rocksdb_readoptions_set_blob_prefetch_count(read_options, 7);
+  EXPECT_EQ(rocksdb_readoptions_get_blob_prefetch_count(read_options), 7);
+  rocksdb_readoptions_destroy(read_options);
 }
 
 TEST_F(CStrataTest, CfPaths) {

@@ -9,6 +9,8 @@
 #include <cassert>
 #include <cstdlib>
 
+#include "db/blob/address_map_verifier.h"
+#include "db/blob/mapped_blobs.h"
 #include "db/db_impl/db_impl.h"
 #include "file/filename.h"
 #include "rocksdb/convenience.h"
@@ -17,6 +19,7 @@
 #include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
 #include "test_util/testutil.h"
+#include "util/cast_util.h"
 #include "util/string_util.h"
 #include "utilities/merge_operators.h"
 
@@ -309,6 +312,45 @@ const std::vector<HistoryVariant>& HistoryVariants() {
         {"blob_compression_type", "kLZ4Compression"},
         {"block_based_table_factory", "{no_block_cache=true;}"}}},
       {"few-open-files", {{"max_open_files", "10"}}},
+      {"no-map", {{"enable_blob_address_map", "false"}}},
+      {"map",
+       {{"blobs", "0"},
+        {"enable_blob_address_map", "true"},
+        {"enable_blob_garbage_collection", "false"}}},
+      {"map-no-bypass",
+       {{"blobs", "0"},
+        {"enable_blob_address_map", "true"},
+        {"enable_lsm_bypass", "false"},
+        {"enable_blob_garbage_collection", "false"},
+        {"blob_file_starting_level", "1"}}},
+      {"map-tiers",
+       {{"blobs", "0"},
+        {"paths", "2"},
+        {"layout", "horizontal"},
+        {"enable_blob_address_map", "true"},
+        {"enable_blob_garbage_collection", "false"},
+        {"blob_file_size", "256"}}},
+      {"map-small-files",
+       {{"blobs", "50"},
+        {"enable_blob_address_map", "true"},
+        {"enable_blob_garbage_collection", "false"},
+        {"blob_file_size", "256"},
+        {"disable_auto_compactions", "false"},
+        {"level0_file_num_compaction_trigger", "2"},
+        {"target_file_size_base", "1024"},
+        {"max_bytes_for_level_base", "4096"},
+        {"max_subcompactions", "4"},
+        {"block_based_table_factory",
+         "{index_type=kTwoLevelIndexSearch;partition_filters=true;"
+         "filter_policy=bloomfilter:10:false;metadata_block_size=128;"
+         "block_size=256;cache_index_and_filter_blocks=true;}"}}},
+      {"map-universal",
+       {{"blobs", "0"},
+        {"enable_blob_address_map", "true"},
+        {"enable_blob_garbage_collection", "false"},
+        {"compaction_style", "kCompactionStyleUniversal"},
+        {"block_based_table_factory",
+         "{filter_policy=ribbonfilter:10;optimize_filters_for_memory=true;}"}}},
       {"direct-io",
        {{"use_direct_reads", "true"},
         {"use_direct_io_for_flush_and_compaction", "true"}}},
@@ -1699,7 +1741,18 @@ std::string HistoryRunner::PathName(const Context& c,
   return Mask(directory);
 }
 
+// Jobs are over for those who wait for them a little before they have cleaned
+// up.
+void HistoryRunner::WaitForCleanup() {
+  if (db_ != nullptr) {
+    DBImpl* const impl = static_cast_with_check<DBImpl>(db_->GetRootDB());
+    impl->TEST_WaitForBackgroundWork().PermitUncheckedError();
+    impl->TEST_WaitForPurge().PermitUncheckedError();
+  }
+}
+
 void HistoryRunner::DoFiles(Context& c) {
+  WaitForCleanup();
   ColumnFamilyMetaData meta;
   db_->GetColumnFamilyMetaData(Handle(c), &meta);
   // Names follow the files' age, not their place.
@@ -1744,6 +1797,7 @@ void HistoryRunner::DoFiles(Context& c) {
 }
 
 void HistoryRunner::DoBlobs(Context& c) {
+  WaitForCleanup();
   ColumnFamilyMetaData meta;
   db_->GetColumnFamilyMetaData(Handle(c), &meta);
   std::sort(meta.blob_files.begin(), meta.blob_files.end(),
@@ -1767,6 +1821,7 @@ void HistoryRunner::DoBlobs(Context& c) {
 
 // What the directories hold, whether the DB knows of it or not.
 void HistoryRunner::DoLs(Context& c) {
+  WaitForCleanup();
   std::set<std::string> directories;
   for (const auto& family : families_) {
     directories.insert(family.second.paths.begin(), family.second.paths.end());
@@ -1937,6 +1992,32 @@ void HistoryRunner::Verify(Context& c) {
   const Status s = db_->VerifyChecksum();
   if (!s.ok()) {
     Disagree(c, "VerifyChecksum: " + s.ToString());
+  }
+  VerifyMaps(c);
+}
+
+void HistoryRunner::VerifyMaps(const Context& c) {
+  WaitForCleanup();
+  DBImpl* const impl = static_cast_with_check<DBImpl>(db_->GetRootDB());
+  for (const auto& [name, family] : families_) {
+    ColumnFamilyData* const cfd =
+        static_cast_with_check<ColumnFamilyHandleImpl>(family.handle)->cfd();
+    if (cfd->mapped_blobs() == nullptr) {
+      continue;
+    }
+    Status s = cfd->mapped_blobs()->map()->TEST_Check();
+    if (!s.ok()) {
+      Disagree(c, "[" + name + "] address map: " + s.ToString());
+    }
+    SuperVersion* const sv = cfd->GetReferencedSuperVersion(impl);
+    AddressMapVerifier::Result result;
+    s = AddressMapVerifier::Verify(
+        cfd, sv->current, AddressMapVerifier::Options(),
+        [&](const std::string& line) { Disagree(c, line); }, &result);
+    impl->CleanupSuperVersion(sv);
+    if (!s.ok()) {
+      Disagree(c, "[" + name + "] address map: " + s.ToString());
+    }
   }
 }
 

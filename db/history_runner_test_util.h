@@ -154,6 +154,7 @@ class HistoryRunner {
   void DoFail(Context& c);
   void DoUnfail(Context& c);
   void DoResume(Context& c);
+  void WaitForCleanup();
   void DoFiles(Context& c);
   void DoBlobs(Context& c);
   void DoLs(Context& c);
@@ -183,6 +184,7 @@ class HistoryRunner {
                  HistoryModel::Contents* contents);
   Status ReadAllFamilies(HistoryModel::AllContents* all);
   void Verify(Context& c);
+  void VerifyMaps(const Context& c);
   void VerifyView(Context& c, const std::string& cf, const View& view,
                   const std::string& what);
 

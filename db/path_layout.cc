@@ -78,17 +78,20 @@ bool PathLayout::IsInUse(const MutableCFOptions& options,
 
 void PathLayout::SetBlobPath(uint32_t path_id, FileMetaData* file) {
   assert(path_id < kMaxPaths);
-  const bool has_blobs =
-      file->oldest_blob_file_number != kInvalidBlobFileNumber;
-  file->blob_path_mask =
-      has_blobs && path_id != 0 ? static_cast<uint8_t>(1u << path_id) : 0;
+  file->blob_refs.path_mask =
+      HasBlobs(*file) && path_id != 0 ? static_cast<uint8_t>(1u << path_id) : 0;
+}
+
+bool PathLayout::HasBlobs(const FileMetaData& file) {
+  return file.oldest_blob_file_number != kInvalidBlobFileNumber ||
+         file.blob_refs.mapped.Any();
 }
 
 uint8_t PathLayout::BlobPathMask(const FileMetaData& file) {
-  if (file.oldest_blob_file_number == kInvalidBlobFileNumber) {
+  if (!HasBlobs(file)) {
     return 0;
   }
-  return file.blob_path_mask != 0 ? file.blob_path_mask : 1;
+  return file.blob_refs.path_mask != 0 ? file.blob_refs.path_mask : 1;
 }
 
 bool PathLayout::BlobsCanMove(const MutableCFOptions& options,

@@ -67,6 +67,9 @@ class PathLayout {
   static bool IsInUse(const MutableCFOptions& options,
                       const VersionStorageInfo& storage_info);
 
+  // Does `file` refer to separated values?
+  static bool HasBlobs(const FileMetaData& file);
+
   // Notes in `file`, which is complete otherwise, that all blobs it refers to
   // (if any) are on one path.
   static void SetBlobPath(uint32_t path_id, FileMetaData* file);

@@ -19,7 +19,7 @@ class PathLayoutTest : public testing::Test {
     file.smallest = InternalKey("a", 1, kTypeValue);
     file.largest = InternalKey("z", 2, kTypeValue);
     file.oldest_blob_file_number = oldest_blob_file;
-    file.blob_path_mask = mask;
+    file.blob_refs.path_mask = mask;
     file.epoch_number = 1;
     return file;
   }
@@ -75,12 +75,12 @@ TEST_F(PathLayoutTest, BlobPathMask) {
 
   FileMetaData file = MakeFile(0, 7, 6);
   PathLayout::SetBlobPath(2, &file);
-  ASSERT_EQ(file.blob_path_mask, 4);
+  ASSERT_EQ(file.blob_refs.path_mask, 4);
   PathLayout::SetBlobPath(0, &file);
-  ASSERT_EQ(file.blob_path_mask, 0);
+  ASSERT_EQ(file.blob_refs.path_mask, 0);
   file.oldest_blob_file_number = kInvalidBlobFileNumber;
   PathLayout::SetBlobPath(2, &file);
-  ASSERT_EQ(file.blob_path_mask, 0);
+  ASSERT_EQ(file.blob_refs.path_mask, 0);
 }
 
 TEST_F(PathLayoutTest, CanMove) {
@@ -126,7 +126,7 @@ TEST_F(PathLayoutTest, MaskInManifest) {
     ASSERT_OK(edit.DecodeFrom(Encode(MakeFile(1, 7, mask))));
     ASSERT_EQ(edit.GetNewFiles().size(), 1);
     const FileMetaData& file = edit.GetNewFiles()[0].second;
-    ASSERT_EQ(file.blob_path_mask, mask);
+    ASSERT_EQ(file.blob_refs.path_mask, mask);
     ASSERT_EQ(file.fd.GetPathId(), 1);
     ASSERT_EQ(file.oldest_blob_file_number, 7);
     const std::string text = std::to_string(mask);
@@ -151,7 +151,7 @@ TEST_F(PathLayoutTest, MaskInManifest) {
   ASSERT_EQ(without, stock);
   VersionEdit edit;
   ASSERT_OK(edit.DecodeFrom(stock));
-  ASSERT_EQ(edit.GetNewFiles()[0].second.blob_path_mask, 0);
+  ASSERT_EQ(edit.GetNewFiles()[0].second.blob_refs.path_mask, 0);
   ASSERT_EQ(edit.DebugString().find("blob_path_mask"), std::string::npos);
   ASSERT_EQ(edit.DebugJSON(1).find("BlobPathMask"), std::string::npos);
 

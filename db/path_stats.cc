@@ -8,6 +8,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
 #include "db/internal_stats.h"
 #include "db/table_cache.h"
@@ -49,7 +50,8 @@ constexpr int kColumnWidth = 18;
 
 std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
                                           const std::vector<DbPath>& cf_paths,
-                                          const PathReadStats* reads) {
+                                          const PathReadStats* reads,
+                                          const MappedBlobs* mapped) {
   assert(!cf_paths.empty());
   std::vector<PathStats> paths(cf_paths.size());
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -76,7 +78,9 @@ std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
     PathStats& path = path_of(blob_file->GetPathId());
     ++path.blob_files;
     path.blob_bytes += blob_file->GetBlobFileSize();
-    path.blob_garbage_bytes += blob_file->GetGarbageBlobBytes();
+    path.blob_garbage_bytes +=
+        blob_file->GetGarbageBlobBytes() +
+        (mapped == nullptr ? 0 : mapped->GarbageBytes(*blob_file));
   }
   return paths;
 }
@@ -122,7 +126,7 @@ void PathStats::ToMap(const std::vector<PathStats>& paths,
 bool InternalStats::HandlePathStats(std::string* value, Slice /*suffix*/) {
   value->append(PathStats::ToString(PathStats::Collect(
       *cfd_->current()->storage_info(), cfd_->ioptions().cf_paths,
-      cfd_->table_cache()->path_read_stats().get())));
+      cfd_->table_cache()->path_read_stats().get(), cfd_->mapped_blobs())));
   return true;
 }
 
@@ -131,7 +135,8 @@ bool InternalStats::HandlePathStatsMap(
   PathStats::ToMap(
       PathStats::Collect(*cfd_->current()->storage_info(),
                          cfd_->ioptions().cf_paths,
-                         cfd_->table_cache()->path_read_stats().get()),
+                         cfd_->table_cache()->path_read_stats().get(),
+                         cfd_->mapped_blobs()),
       values);
   return true;
 }

@@ -14,6 +14,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class MappedBlobs;
 class VersionStorageInfo;
 
 // What the "rocksdb.path-stats" property reports: what a column family has on
@@ -33,11 +34,13 @@ struct PathStats {
 
   uint64_t BlobLiveBytes() const { return blob_bytes - blob_garbage_bytes; }
 
-  // One element per path. Files are those of `vstorage`; `reads` may be null.
+  // One element per path. Files are those of `vstorage`; `reads` and `mapped`
+  // may be null.
   // REQUIRES: !cf_paths.empty()
   static std::vector<PathStats> Collect(const VersionStorageInfo& vstorage,
                                         const std::vector<DbPath>& cf_paths,
-                                        const PathReadStats* reads);
+                                        const PathReadStats* reads,
+                                        const MappedBlobs* mapped = nullptr);
 
   // A table with a line per path.
   static std::string ToString(const std::vector<PathStats>& paths);

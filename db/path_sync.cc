@@ -89,7 +89,7 @@ uint8_t FlushedBlobPathMask(const FileMetaData& file,
                             const std::vector<BlobFileAddition>& own,
                             const std::vector<BlobFileAddition>& external,
                             const VersionStorageInfo& before) {
-  if (file.oldest_blob_file_number == kInvalidBlobFileNumber) {
+  if (!PathLayout::HasBlobs(file)) {
     return 0;
   }
   uint32_t mask = 0;
@@ -100,7 +100,8 @@ uint8_t FlushedBlobPathMask(const FileMetaData& file,
       oldest_added = std::min(oldest_added, addition.GetBlobFileNumber());
     }
   }
-  if (file.oldest_blob_file_number < oldest_added) {
+  if (file.oldest_blob_file_number != kInvalidBlobFileNumber &&
+      file.oldest_blob_file_number < oldest_added) {
     // Which of the earlier files it refers to is not known.
     for (const auto& blob_file : before.GetBlobFiles()) {
       mask |= 1u << blob_file->GetPathId();

@@ -73,7 +73,7 @@ class OutputDirectories {
   uint8_t path_ids_ = 0;
 };
 
-// FileMetaData::blob_path_mask of the SST `file` that a flush has written.
+// FileBlobRefs::path_mask of the SST `file` that a flush has written.
 // `own` and `external` are the blob files that its edit adds; entries of blob
 // direct write can also refer to blob files that an earlier edit added to
 // `before`. 0 if all are on path 0.

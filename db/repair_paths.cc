@@ -7,14 +7,17 @@
 #include <cassert>
 
 #include "db/blob/blob_file_addition.h"
+#include "db/blob/blob_format_v2.h"
 #include "db/blob/blob_index.h"
 #include "db/blob/blob_log_format.h"
+#include "db/blob/mapped_blob_index.h"
 #include "db/column_family.h"
 #include "db/path_layout.h"
 #include "db/table_cache.h"
 #include "db/version_edit.h"
 #include "db/wide/wide_column_serialization.h"
 #include "file/filename.h"
+#include "file/random_access_file_reader.h"
 #include "logging/logging.h"
 #include "rocksdb/table_properties.h"
 #include "test_util/sync_point.h"
@@ -23,13 +26,39 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Fills `*complete` and, if that is true, the rest.
-Status ReadBlobFile(FileSystem* fs, const std::string& name, bool* complete,
-                    uint64_t* size, BlobLogHeader* header,
-                    BlobLogFooter* footer) {
-  *complete = false;
-  IOStatus s = fs->GetFileSize(name, IOOptions(), size, nullptr);
-  if (!s.ok() || *size < BlobLogHeader::kSize + BlobLogFooter::kSize) {
+// What the repair wants to know of a blob file.
+struct BlobFileFacts {
+  // Header and footer are there. Else nothing of the rest is.
+  bool complete = false;
+  uint32_t column_family_id = 0;
+  uint64_t blob_count = 0;
+  uint64_t blob_bytes = 0;
+  // 0: not of an address map.
+  uint64_t index_bytes = 0;
+};
+
+Status ReadMappedFile(std::unique_ptr<FSRandomAccessFile>&& file,
+                      const std::string& name, uint64_t size,
+                      BlobFileFacts* facts) {
+  const RandomAccessFileReader reader(std::move(file), name);
+  BlobFileLayoutV2 layout;
+  const Status s = BlobFileLayoutV2::Read(&reader, IOOptions(), size, &layout);
+  if (s.ok()) {
+    facts->complete = true;
+    facts->column_family_id = layout.header.column_family_id;
+    facts->blob_count = layout.footer.blob_count;
+    facts->blob_bytes = layout.index_offset - BlobHeaderV2::kSize;
+    facts->index_bytes = layout.footer.index_size;
+  }
+  return s.IsCorruption() ? Status::OK() : s;
+}
+
+Status ReadBlobFile(FileSystem* fs, const std::string& name,
+                    BlobFileFacts* facts) {
+  *facts = BlobFileFacts();
+  uint64_t size = 0;
+  IOStatus s = fs->GetFileSize(name, IOOptions(), &size, nullptr);
+  if (!s.ok() || size < BlobLogHeader::kSize + BlobLogFooter::kSize) {
     return s;
   }
   std::unique_ptr<FSRandomAccessFile> file;
@@ -43,16 +72,26 @@ Status ReadBlobFile(FileSystem* fs, const std::string& name, bool* complete,
   if (!s.ok()) {
     return s;
   }
-  Status decoded = header->DecodeFrom(data);
+  if (IsBlobFileV2(data)) {
+    return ReadMappedFile(std::move(file), name, size, facts);
+  }
+  BlobLogHeader header;
+  BlobLogFooter footer;
+  Status decoded = header.DecodeFrom(data);
   if (decoded.ok()) {
-    s = file->Read(*size - BlobLogFooter::kSize, BlobLogFooter::kSize,
+    s = file->Read(size - BlobLogFooter::kSize, BlobLogFooter::kSize,
                    IOOptions(), &data, scratch, nullptr);
     if (!s.ok()) {
       return s;
     }
-    decoded = footer->DecodeFrom(data);
+    decoded = footer.DecodeFrom(data);
   }
-  *complete = decoded.ok();
+  if (decoded.ok()) {
+    facts->complete = true;
+    facts->column_family_id = header.column_family_id;
+    facts->blob_count = footer.blob_count;
+    facts->blob_bytes = size - BlobLogHeader::kSize - BlobLogFooter::kSize;
+  }
   return Status::OK();
 }
 
@@ -196,17 +235,14 @@ Status RepairPaths::Check(
   }
 
   for (const auto& blob_file : blob_directories_) {
-    bool complete = false;
-    uint64_t size = 0;
-    BlobLogHeader header;
-    BlobLogFooter footer;
+    BlobFileFacts facts;
     if (!ReadBlobFile(fs, BlobFileName(blob_file.second, blob_file.first),
-                      &complete, &size, &header, &footer)
+                      &facts)
              .ok() ||
-        !complete) {
+        !facts.complete) {
       continue;
     }
-    const auto family = families.find(header.column_family_id);
+    const auto family = families.find(facts.column_family_id);
     if (family == families.end()) {
       continue;
     }
@@ -242,6 +278,11 @@ Status RepairPaths::AddBlobReferences(uint64_t number, ValueType type,
     }
     return Status::OK();
   };
+  if (type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value)) {
+    // Which file it is in shows when the database is opened.
+    mapped_tables_.insert(number);
+    return MappedBlobIndex().DecodeFrom(value);
+  }
   if (type == kTypeBlobIndex) {
     BlobIndex blob_index;
     Status s = blob_index.DecodeFrom(value);
@@ -256,17 +297,16 @@ Status RepairPaths::AddBlobReferences(uint64_t number, ValueType type,
 uint8_t RepairPaths::BlobPathMask(const ColumnFamilyData& cfd,
                                   const FileMetaData& table) const {
   const auto references = blob_references_.find(table.fd.GetNumber());
-  if (references == blob_references_.end()) {
-    return 0;
-  }
+  // Mapped values may be in any file.
+  const bool any = mapped_tables_.count(table.fd.GetNumber()) > 0;
   uint32_t mask = 0;
-  for (uint64_t number : references->second) {
-    const auto found = blob_directories_.find(number);
+  for (const auto& [number, directory] : blob_directories_) {
     uint32_t path_id = 0;
     // AddBlobFiles() tells of a wrong directory.
-    if (found != blob_directories_.end() &&
+    if ((any || (references != blob_references_.end() &&
+                 references->second.count(number) > 0)) &&
         PathIdOf(cfd.ioptions().cf_paths, cfd.GetName(), BlobFileTitle(number),
-                 found->second, &path_id)
+                 directory, &path_id)
             .ok()) {
       mask |= 1u << path_id;
     }
@@ -277,7 +317,9 @@ uint8_t RepairPaths::BlobPathMask(const ColumnFamilyData& cfd,
 Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
                                  VersionEdit* edit) const {
   std::set<uint64_t> referenced;
+  bool has_mapped = false;
   for (const auto& table : edit->GetNewFiles()) {
+    has_mapped |= mapped_tables_.count(table.second.fd.GetNumber()) > 0;
     const auto references = blob_references_.find(table.second.fd.GetNumber());
     if (references != blob_references_.end()) {
       referenced.insert(references->second.begin(), references->second.end());
@@ -294,20 +336,20 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
   for (const auto& blob_file : blob_directories_) {
     const uint64_t number = blob_file.first;
     const std::string name = BlobFileName(blob_file.second, number);
-    bool complete = false;
-    uint64_t size = 0;
-    BlobLogHeader header;
-    BlobLogFooter footer;
-    Status s = ReadBlobFile(cfd.ioptions().fs.get(), name, &complete, &size,
-                            &header, &footer);
-    if (s.ok() && !complete) {
+    BlobFileFacts facts;
+    Status s = ReadBlobFile(cfd.ioptions().fs.get(), name, &facts);
+    // Whatever cannot be read may hold mapped values. What was never finished
+    // was in no MANIFEST.
+    const bool needed =
+        referenced.count(number) != 0 || (has_mapped && !s.ok());
+    if (s.ok() && !facts.complete) {
       s = Status::Corruption("Header or footer missing");
     }
     if (!s.ok()) {
-      if (referenced.count(number) != 0) {
+      if (needed) {
         const std::string message =
             name + ", to which column family \"" + cfd.GetName() +
-            "\" refers. If it cannot be helped, move the file elsewhere to "
+            "\" refers or may refer. If it cannot be helped, move the file elsewhere to "
             "repair without its values";
         return s.IsCorruption() ? Status::Corruption(message, s.ToString())
                                 : Status::IOError(message, s.ToString());
@@ -316,7 +358,7 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
                      BlobFileTitle(number).c_str(), s.ToString().c_str());
       continue;
     }
-    if (header.column_family_id != cfd.GetID()) {
+    if (facts.column_family_id != cfd.GetID()) {
       continue;
     }
     uint32_t path_id = 0;
@@ -326,9 +368,8 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
       return s;
     }
     edit->AddBlobFile(BlobFileAddition(
-        number, footer.blob_count,
-        size - BlobLogHeader::kSize - BlobLogFooter::kSize,
-        /*checksum_method=*/"", /*checksum_value=*/"", path_id));
+        number, facts.blob_count, facts.blob_bytes, /*checksum_method=*/"",
+        /*checksum_value=*/"", path_id, facts.index_bytes));
   }
   return Status::OK();
 }

@@ -38,7 +38,8 @@ struct FileMetaData;
 // Blob files are recovered, too: their header names the column family and their
 // footer says that they are complete. Without them in the MANIFEST the next
 // open would delete them. How much of them is garbage is not known and starts
-// at 0.
+// at 0; but an address map, which the next open builds from the tables and the
+// record indexes, knows.
 //
 // Not thread-safe.
 class RepairPaths {
@@ -92,7 +93,8 @@ class RepairPaths {
   Status AssignPathId(const ColumnFamilyData& cfd, FileMetaData* table);
   // Notes the blob files that an entry of table `number` refers to.
   Status AddBlobReferences(uint64_t number, ValueType type, const Slice& value);
-  // FileMetaData::blob_path_mask by what AddBlobReferences() was told.
+  // FileBlobRefs::path_mask by what AddBlobReferences() was told.
+  // REQUIRES: FoundBlobFile() was called for all files.
   uint8_t BlobPathMask(const ColumnFamilyData& cfd,
                        const FileMetaData& table) const;
   // Adds the blob files of `cfd` to `edit`, which has all its tables. A file
@@ -121,6 +123,8 @@ class RepairPaths {
   std::map<uint64_t, std::string> blob_directories_;
   // table -> blob files it refers to
   std::unordered_map<uint64_t, std::set<uint64_t>> blob_references_;
+  // Tables with mapped values (MappedEntries).
+  std::set<uint64_t> mapped_tables_;
   std::map<std::string, std::unique_ptr<Reader>> readers_;
   Status status_;
 };

@@ -30,7 +30,7 @@ class RepairPathsTest : public PathTestBase {
     return RepairDB(dbname_, DBOptions(options[0]), families);
   }
 
-  // FileMetaData::blob_path_mask of all SST files of `family`.
+  // FileBlobRefs::path_mask of all SST files of `family`.
   std::multiset<uint32_t> BlobPathMasks(int family) {
     const VersionStorageInfo& files =
         *static_cast<ColumnFamilyHandleImpl*>(Handle(family))
@@ -40,7 +40,7 @@ class RepairPathsTest : public PathTestBase {
     std::multiset<uint32_t> masks;
     for (int level = 0; level < files.num_levels(); ++level) {
       for (const FileMetaData* file : files.LevelFiles(level)) {
-        masks.insert(file->blob_path_mask);
+        masks.insert(file->blob_refs.path_mask);
       }
     }
     return masks;

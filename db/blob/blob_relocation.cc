@@ -10,7 +10,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-BlobRelocation::BlobRelocation(const BlobFiles& blob_files, uint32_t path_id) {
+BlobRelocation::BlobRelocation(const BlobFiles& blob_files, uint32_t path_id)
+    : path_id_(path_id) {
   for (const auto& meta : blob_files) {
     assert(meta);
     if (meta->GetPathId() != path_id) {

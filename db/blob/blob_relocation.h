@@ -31,6 +31,10 @@ class BlobRelocation {
 
   bool IsEmpty() const { return numbers_.empty(); }
 
+  // Where values belong.
+  // REQUIRES: !IsEmpty().
+  uint32_t path_id() const { return path_id_; }
+
   bool ShouldRelocate(uint64_t blob_file_number) {
     if (blob_file_number != last_number_) {
       LookUp(blob_file_number);
@@ -41,6 +45,7 @@ class BlobRelocation {
  private:
   void LookUp(uint64_t blob_file_number);
 
+  uint32_t path_id_ = 0;
   std::vector<uint64_t> numbers_;  // sorted
   uint64_t last_number_ = 0;       // not a valid file number
   bool last_answer_ = false;

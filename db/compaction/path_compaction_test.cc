@@ -207,7 +207,7 @@ class PathCompactionTest : public DBTestBase {
         for (uint64_t number : numbers) {
           ASSERT_EQ(blob_paths.count(number), 1);
           const uint8_t mask =
-              file->blob_path_mask != 0 ? file->blob_path_mask : 1;
+              file->blob_refs.path_mask != 0 ? file->blob_refs.path_mask : 1;
           ASSERT_NE(mask & (1u << blob_paths[number]), 0);
         }
       }

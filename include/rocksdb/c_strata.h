@@ -30,6 +30,25 @@ rocksdb_options_get_num_cf_paths(const rocksdb_options_t* opt);
 extern ROCKSDB_LIBRARY_API char* rocksdb_options_get_cf_path(
     const rocksdb_options_t* opt, size_t i, uint64_t* target_size);
 
+/* The blob address map: see enable_blob_address_map and enable_lsm_bypass in
+   rocksdb/advanced_options.h. */
+
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_blob_address_map(
+    rocksdb_options_t* opt, unsigned char value);
+extern ROCKSDB_LIBRARY_API unsigned char
+rocksdb_options_get_enable_blob_address_map(const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_lsm_bypass(
+    rocksdb_options_t* opt, unsigned char value);
+extern ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_enable_lsm_bypass(
+    const rocksdb_options_t* opt);
+
+/* ReadOptions::blob_prefetch_count. SIZE_MAX, the default, leaves the number to
+   the library. */
+extern ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_blob_prefetch_count(
+    rocksdb_readoptions_t* opt, size_t value);
+extern ROCKSDB_LIBRARY_API size_t
+rocksdb_readoptions_get_blob_prefetch_count(const rocksdb_readoptions_t* opt);
+
 /* For a DB whose directories have moved: replaces the cf_paths that
    rocksdb_load_latest_options() returned in every column family that has a
    layout; see rocksdb/utilities/cf_paths.h. */

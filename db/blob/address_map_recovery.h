@@ -1,0 +1,104 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "db/blob/address_map.h"
+#include "db/blob/blob_format_v2.h"
+#include "file/random_access_file_reader.h"
+#include "rocksdb/options.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class ColumnFamilyData;
+class MappedBlobs;
+class Version;
+
+// Rebuilds the address map of a column family from its files when the database
+// is opened: the SST files have the names of the values that a reader could
+// reach, the record indexes of the blob files have the addresses.
+//
+// 1. The keys of all SST files (MappedKeyScan). The name of the newest value of
+//    each goes into the map, without an address. What it hides needs none: after a
+//    restart there is no snapshot.
+// 2. The record indexes, in parallel files: a record whose name is in the map
+//    gives it the address. Other records are garbage. If two files have a
+//    record of one name, the one with the higher number counts: a garbage
+//    collection was interrupted before the old file was dropped.
+// 3. A name without an address is corruption: the value is lost.
+//
+// With all_versions the names of older values go into the map, too. One of those
+// without an address is none: a compaction or a flush has removed the value.
+//
+// Values are not read.
+class AddressMapRecovery {
+ public:
+  struct Options {
+    FileOptions file_options;
+    int num_threads = 1;
+    // A lost value does not fail the recovery. Its key cannot be read.
+    bool allow_lost_values = false;
+    // Not only the newest value of a key may be read: it may be one that a
+    // transaction has prepared, and not committed.
+    bool all_versions = false;
+  };
+
+  struct Stats {
+    uint64_t entries = 0;
+    uint64_t live_values = 0;
+    uint64_t records = 0;
+    uint64_t restored_blocks = 0;
+    uint64_t lost_values = 0;
+    uint64_t micros = 0;
+  };
+
+  // Has the current Version mapped entries, or files of their values?
+  static bool HasMapped(ColumnFamilyData& cfd);
+
+  // Makes the map of a column family complete: MappedBlobs::ready(). Creates
+  // it if there are mapped values though the options do not ask for a map.
+  // REQUIRES: the MANIFEST was read, no memtable was flushed since, there are
+  // no readers.
+  static Status Recover(ColumnFamilyData* cfd, const Options& options,
+                        Stats* stats);
+
+ private:
+  struct BlobFile {
+    uint64_t number = 0;
+    uint32_t slot = 0;
+    BlobFileLayoutV2 layout;
+    std::unique_ptr<RandomAccessFileReader> reader;
+  };
+
+  AddressMapRecovery(ColumnFamilyData* cfd, const Options& options,
+                     Stats* stats);
+
+  Status Run();
+  Status OpenBlobFiles();
+  Status JoinSstFiles();
+  Status JoinRecordIndexes();
+  Status JoinRecordIndex(const BlobFile& file);
+  void SetAddress(const AddressMap::Record& record, const BlobFile& file);
+  Status ForgetDead();
+  Status CheckLost();
+  void LogProgress(uint64_t done, uint64_t total, const char* what);
+
+  ColumnFamilyData* const cfd_;
+  Version* const version_;
+  MappedBlobs* const blobs_;
+  const Options& options_;
+  Stats* const stats_;
+  std::vector<BlobFile> files_;
+  uint64_t num_entries_ = 0;  // by the metadata: 0 for files of old releases
+  std::atomic<uint64_t> next_progress_;
+  std::atomic<uint64_t> records_{0};
+  std::atomic<uint64_t> restored_blocks_{0};
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,138 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob/flush_mapping.h"
+
+#include <cinttypes>
+#include <utility>
+
+#include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
+#include "db/version_set.h"
+#include "logging/logging.h"
+#include "monitoring/statistics_impl.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Flush reads filters, mostly cached ones.
+ReadOptions FilterReadOptions(Env::IOActivity activity) {
+  ReadOptions options;
+  options.io_activity = activity;
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<FlushMapping> FlushMapping::Begin(
+    ColumnFamilyData* cfd, Version* base, SequenceNumber earliest_reader,
+    bool any_order, uint64_t sst_number, Env::IOActivity activity) {
+  const MappedBlobs* const blobs = cfd->mapped_blobs();
+  if (blobs == nullptr) {
+    return nullptr;
+  }
+  return std::unique_ptr<FlushMapping>(
+      new FlushMapping(cfd, base, earliest_reader, any_order, sst_number,
+                       activity));
+}
+
+FlushMapping::FlushMapping(ColumnFamilyData* cfd, Version* base,
+                           SequenceNumber earliest_reader, bool any_order,
+                           uint64_t sst_number, Env::IOActivity activity)
+    : blobs_(cfd->mapped_blobs()),
+      cfd_(cfd),
+      sst_number_(sst_number),
+      any_order_(any_order),
+      direct_mode_(earliest_reader, base, FilterReadOptions(activity),
+                   [](int, const FileMetaData&) { return true; }),
+      publication_(blobs_, sst_number, /*when_present=*/true) {}
+
+FlushMapping::~FlushMapping() = default;
+
+uint64_t FlushMapping::hash_seed() const { return blobs_->hash_seed(); }
+
+MappedBlobIndex FlushMapping::NameOf(const Slice& user_key, SequenceNumber seq,
+                                     uint64_t file_number,
+                                     bool value_changed) {
+  MappedBlobIndex name;
+  const bool direct = !any_order_ && blobs_->bypass() &&
+                      direct_mode_.IsSafe(user_key, seq);
+  name.mode = direct ? MappedBlobIndex::Mode::kDirect
+                     : MappedBlobIndex::Mode::kVersioned;
+  name.birth = value_changed ? file_number : 0;
+  ++(direct ? num_direct_ : num_versioned_);
+  return name;
+}
+
+void FlushMapping::OnValue(const Slice& user_key, SequenceNumber seq,
+                           const Slice& blob_index, const Slice& value) {
+  if (blobs_->row_cache() == nullptr ||
+      (has_last_key_ && user_key == Slice(last_key_))) {
+    return;
+  }
+  MappedBlobIndex index;
+  if (index.DecodeFrom(blob_index).ok()) {
+    blobs_->row_cache()->Update(user_key, seq, index.birth, value);
+  }
+}
+
+void FlushMapping::OnFileClosed(MappedBlobFile&& file) {
+  files_.push_back(std::move(file));
+}
+
+void FlushMapping::OnEntry(const ParsedInternalKey& key, const Slice& value) {
+  if (blobs_->row_cache() != nullptr &&
+      !(has_last_key_ && key.user_key == Slice(last_key_))) {
+    if (key.type != kTypeMerge &&
+        !(key.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value))) {
+      blobs_->row_cache()->Erase(key.user_key);
+    }
+    last_key_.assign(key.user_key.data(), key.user_key.size());
+    has_last_key_ = true;
+  }
+  // A merge operand hides nothing. A direct entry supersedes the older one by
+  // itself.
+  if (any_order_ || key.type == kTypeMerge ||
+      (key.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value) &&
+       MappedBlobIndex::IsDirect(value))) {
+    return;
+  }
+  const MapKeyHash hash = blobs_->HashOf(key.user_key);
+  SequenceNumber direct = 0;
+  if (blobs_->map()->DirectSeq(hash, &direct) && direct < key.sequence) {
+    hiding_.push_back(Hiding{hash, key.sequence});
+  }
+}
+
+Status FlushMapping::Publish() {
+  TEST_SYNC_POINT("FlushMapping::Publish");
+  return publication_.Publish(std::move(files_));
+}
+
+void FlushMapping::Settle(SequenceNumber earliest_reader) {
+  TEST_SYNC_POINT("FlushMapping::Settle");
+  publication_.Settle();
+  if (publication_.committed()) {
+    const ImmutableOptions& ioptions = cfd_->ioptions();
+    RecordTick(ioptions.stats, BLOB_MAP_DIRECT_WRITTEN, num_direct_);
+    RecordTick(ioptions.stats, BLOB_MAP_VERSIONED_WRITTEN, num_versioned_);
+    ROCKS_LOG_INFO(ioptions.logger,
+                   "[%s] Table #%" PRIu64 ": %" PRIu64 " direct, %" PRIu64
+                   " versioned values into the address map, %zu keys replace a "
+                   "direct value by something else",
+                   cfd_->GetName().c_str(), sst_number_, num_direct_,
+                   num_versioned_, hiding_.size());
+    for (const Hiding& hiding : hiding_) {
+      if (hiding.seq <= earliest_reader) {
+        blobs_->map()->RemoveDirectBelow(hiding.key, hiding.seq);
+      } else {
+        blobs_->AddBlockedRemoval(hiding.key, hiding.seq);
+      }
+    }
+  }
+  hiding_.clear();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,110 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/blob/direct_mode_check.h"
+#include "db/blob/map_publication.h"
+#include "db/blob/mapped_blob_writer.h"
+#include "db/dbformat.h"
+#include "rocksdb/options.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/statistics.h"
+#include "rocksdb/status.h"
+#include "rocksdb/types.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class ColumnFamilyData;
+class MappedBlobs;
+class Version;
+
+// What one flush does to the address map of its column family.
+//
+//   NameOf(), OnEntry() for its output -> Publish() -> the edit -> Settle()
+//
+// Invariants:
+// * A value is named (key, seq, 0): a memtable that is flushed again after a
+//   failure gives the same names in other files. If a filter or a merge has
+//   made the value, the birth is the number of its file, as it may be another
+//   value the next time.
+// * Only one flush of a column family is between its first step and the end
+//   of Settle(). So the files of `base` are all that is older than the output.
+// * The map loses a direct entry for what the flush wrote over it only after
+//   the flush is in a SuperVersion, so a reader that misses it notices that its
+//   own SuperVersion is outdated.
+//
+// Used by the flush's thread.
+class FlushMapping : public MappedBlobSink {
+ public:
+  // nullptr if the column family has no map that new values go into.
+  // earliest_reader: no reader is or will be at a smaller sequence number.
+  // any_order: sequence numbers do not tell what is visible (write-prepared and
+  // write-unprepared transactions): all values are versioned, and nothing is
+  // removed.
+  // activity: what the thread does.
+  // REQUIRES: DB mutex held; the Version is the current one and outlives this.
+  static std::unique_ptr<FlushMapping> Begin(ColumnFamilyData* cfd,
+                                             Version* base,
+                                             SequenceNumber earliest_reader,
+                                             bool any_order,
+                                             uint64_t sst_number,
+                                             Env::IOActivity activity);
+  // REQUIRES: DB mutex held.
+  ~FlushMapping() override;
+
+  const MappedBlobs* blobs() const { return blobs_; }
+
+  uint64_t hash_seed() const override;
+  MappedBlobIndex NameOf(const Slice& user_key, SequenceNumber seq,
+                         uint64_t file_number, bool value_changed) override;
+  void OnValue(const Slice& user_key, SequenceNumber seq,
+               const Slice& blob_index, const Slice& value) override;
+  void OnFileClosed(MappedBlobFile&& file) override;
+
+  // A point entry as it goes into the SST file.
+  void OnEntry(const ParsedInternalKey& key, const Slice& value);
+
+  // REQUIRES: all that was written, and its directories, are synced.
+  Status Publish();
+
+  // The edit's fate is known.
+  // REQUIRES: DB mutex held.
+  void Close() { publication_.Close(); }
+
+  // The flush is over, one way or the other.
+  // earliest_reader: now.
+  // REQUIRES: as MapPublication::Settle().
+  void Settle(SequenceNumber earliest_reader);
+
+ private:
+  // The entry of this key and number hides what is older.
+  struct Hiding {
+    MapKeyHash key;
+    SequenceNumber seq;
+  };
+
+  FlushMapping(ColumnFamilyData* cfd, Version* base,
+               SequenceNumber earliest_reader, bool any_order,
+               uint64_t sst_number, Env::IOActivity activity);
+
+  MappedBlobs* const blobs_;
+  ColumnFamilyData* const cfd_;
+  const uint64_t sst_number_;
+  const bool any_order_;
+  DirectModeCheck direct_mode_;
+  MapPublication publication_;
+  std::vector<MappedBlobFile> files_;
+  uint64_t num_direct_ = 0;
+  uint64_t num_versioned_ = 0;
+  std::vector<Hiding> hiding_;
+  // The key of the last entry, whose newest version the row cache knows of.
+  std::string last_key_;
+  bool has_last_key_ = false;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,156 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob/map_images.h"
+
+#include <atomic>
+#include <cinttypes>
+#include <utility>
+#include <vector>
+
+#include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
+#include "db/manifest_ops.h"
+#include "file/filename.h"
+#include "logging/logging.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+std::atomic<bool> use_images{true};
+
+}  // namespace
+
+void MapImages::UseInThisProcess(bool use) { use_images = use; }
+
+MapImages::MapImages(const AddressMapCheckpoint::Io& io,
+                     const std::string& dbname, Logger* logger)
+    : io_(io), dbname_(dbname), logger_(logger) {}
+
+Status MapImages::ReadManifest() {
+  if (has_manifest_) {
+    return Status::OK();
+  }
+  std::string path;
+  Status s = GetCurrentManifestPath(dbname_, io_.fs, /*is_retry=*/false, &path,
+                                    &manifest_.manifest_number);
+  if (s.ok()) {
+    s = AddressMapCheckpoint::HashManifest(io_, path, &manifest_);
+  }
+  has_manifest_ = s.ok();
+  return s;
+}
+
+AddressMapCheckpoint::Identity MapImages::IdentityOf(
+    uint32_t column_family_id, uint64_t hash_seed) const {
+  AddressMapCheckpoint::Identity identity = manifest_;
+  identity.column_family_id = column_family_id;
+  identity.hash_seed = hash_seed;
+  return identity;
+}
+
+void MapImages::Find(uint64_t manifest_number, uint64_t manifest_size) {
+  if (!use_images) {
+    return;
+  }
+  std::vector<std::string> names;
+  Status s = io_.fs->GetChildren(dbname_, io_.io_options, &names, nullptr);
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    FileType type;
+    if (!ParseFileName(name, &number, &type) || type != kTempFile) {
+      continue;
+    }
+    Image image;
+    image.path = TempFileName(dbname_, number);
+    // Most temporary files are not images.
+    if (!AddressMapCheckpoint::ReadHeader(io_, image.path, &image.header)
+             .ok()) {
+      continue;
+    }
+    s = ReadManifest();
+    if (s.ok() && (manifest_.manifest_number != manifest_number ||
+                   manifest_.manifest_size != manifest_size)) {
+      s = Status::TryAgain("the MANIFEST has changed since it was read");
+    }
+    if (!s.ok()) {
+      break;
+    }
+    const uint32_t column_family_id = image.header.identity.column_family_id;
+    if (image.header.identity ==
+        IdentityOf(column_family_id, image.header.identity.hash_seed)) {
+      images_[column_family_id] = std::move(image);
+    } else {
+      ROCKS_LOG_INFO(logger_,
+                     "%s is the image of an address map at another state of "
+                     "the MANIFEST",
+                     image.path.c_str());
+    }
+  }
+  if (!s.ok()) {
+    images_.clear();
+    ROCKS_LOG_WARN(logger_, "Images of address maps cannot be used: %s",
+                   s.ToString().c_str());
+  }
+}
+
+bool MapImages::Load(ColumnFamilyData* cfd, int num_threads) {
+  const auto found = images_.find(cfd->GetID());
+  if (found == images_.end()) {
+    return false;
+  }
+  const Image& image = found->second;
+  const AddressMapCheckpoint::Identity expected =
+      IdentityOf(cfd->GetID(), image.header.identity.hash_seed);
+  if (cfd->mapped_blobs() == nullptr) {
+    cfd->CreateMappedBlobs();
+  }
+  const uint64_t began = cfd->ioptions().clock->NowMicros();
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  blobs->SetHashSeed(expected.hash_seed);
+  blobs->map()->Expect(image.header.num_entries);
+  const Status s = AddressMapCheckpoint::Load(io_, image.path, expected,
+                                              num_threads, blobs->map());
+  if (s.ok()) {
+    blobs->AdoptLoadedFiles();
+    TEST_SYNC_POINT("MapImages::Loaded");
+    ROCKS_LOG_INFO(logger_,
+                   "[%s] Address map loaded: %" PRIu64 " values, %" PRIu64
+                   " ms",
+                   cfd->GetName().c_str(), blobs->map()->NumEntries(),
+                   (cfd->ioptions().clock->NowMicros() - began) / 1000);
+    return true;
+  }
+  ROCKS_LOG_WARN(logger_, "[%s] Image of the address map not used: %s",
+                 cfd->GetName().c_str(), s.ToString().c_str());
+  cfd->CreateMappedBlobs();
+  return false;
+}
+
+Status MapImages::Save(ColumnFamilyData* cfd, uint64_t unfinished,
+                       uint64_t number, FSDirectory* directory) {
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  if (!blobs->ready() || !blobs->IsExact() ||
+      blobs->map()->NumEntries() == 0) {
+    return Status::OK();
+  }
+  const uint64_t began = cfd->ioptions().clock->NowMicros();
+  Status s = ReadManifest();
+  if (s.ok()) {
+    s = AddressMapCheckpoint::Write(
+        io_, TempFileName(dbname_, unfinished), TempFileName(dbname_, number),
+        directory, IdentityOf(cfd->GetID(), blobs->hash_seed()),
+        *blobs->map());
+  }
+  ROCKS_LOG_INFO(logger_,
+                 "[%s] Address map saved: %" PRIu64 " values, %" PRIu64
+                 " ms: %s",
+                 cfd->GetName().c_str(), blobs->map()->NumEntries(),
+                 (cfd->ioptions().clock->NowMicros() - began) / 1000,
+                 s.ToString().c_str());
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,69 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob/map_iterators.h"
+
+#include <new>
+
+#include "db/blob/map_prefetch_iterator.h"
+#include "db/blob/map_tailing_iterator.h"
+#include "db/blob/map_value_iterator.h"
+#include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
+#include "memory/arena.h"
+#include "rocksdb/options.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+InternalIterator* MapIterators::Wrap(ColumnFamilyData* cfd,
+                                     const ReadOptions& read_options,
+                                     SequenceNumber sequence,
+                                     const SliceTransform* prefix_extractor,
+                                     InternalIterator* child, Arena* arena) {
+  if (cfd->mapped_blobs() == nullptr) {
+    return child;
+  }
+  InternalIterator* result =
+      new (arena->AllocateAligned(sizeof(MapValueIterator)))
+          MapValueIterator(cfd, read_options, child, /*in_arena=*/true);
+  if (MapPrefetchIterator::IsWanted(read_options)) {
+    result = new (arena->AllocateAligned(sizeof(MapPrefetchIterator)))
+        MapPrefetchIterator(cfd, read_options, sequence, prefix_extractor,
+                            result);
+  }
+  return result;
+}
+
+InternalIterator* MapIterators::WrapTailing(
+    ColumnFamilyData* cfd, const ReadOptions& read_options,
+    ReadBoundRegistry* bounds,
+    const std::function<SequenceNumber()>& last_sequence,
+    InternalIterator* child) {
+  if (cfd->mapped_blobs() == nullptr) {
+    return child;
+  }
+  return new MapValueIterator(
+      cfd, read_options,
+      new MapTailingIterator(cfd, bounds, last_sequence, child),
+      /*in_arena=*/false);
+}
+
+bool MapIterators::IsMappedValue(const Slice& value) {
+  return MapValueIterator::IsBound(value) ||
+         MapPrefetchIterator::IsPrefetched(value);
+}
+
+Status MapIterators::Fetch(const Slice& user_key, const Slice& value,
+                           PinnableSlice* result) {
+  Slice bound = value;
+  if (MapPrefetchIterator::IsPrefetched(value)) {
+    Status s;
+    if (MapPrefetchIterator::Take(value, result, &s)) {
+      return s;
+    }
+    bound = MapPrefetchIterator::BoundValue(value);
+  }
+  return MapValueIterator::Fetch(user_key, bound, result);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

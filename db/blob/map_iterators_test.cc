@@ -1,0 +1,1907 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Iterators of column families with an address map, against a model: the map of
+// keys to values that the database was when the iterator was made.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/multi_scan.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/snapshot.h"
+#include "rocksdb/table.h"
+#include "rocksdb/wide_columns.h"
+#include "rocksdb/write_batch.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using Model = std::map<std::string, std::string>;
+
+constexpr size_t kAuto = ReadOptions::kAutoBlobPrefetchCount;
+// What ReadOptions says that it is at present.
+constexpr uint64_t kAutoWindow = 64;
+
+constexpr size_t kPrefixSize = 3;
+constexpr size_t kMinBlobSize = 50;
+constexpr int kNumPrefixes = 10;
+constexpr int kKeysOfPrefix = 30;
+
+std::string KeyOf(int prefix, int i) {
+  char buffer[48];
+  snprintf(buffer, sizeof(buffer), "k%02d_%03d", prefix, i);
+  return buffer;
+}
+
+std::string RandomKey(Random* rnd) {
+  const int prefix = static_cast<int>(rnd->Uniform(kNumPrefixes));
+  return KeyOf(prefix, static_cast<int>(rnd->Uniform(kKeysOfPrefix)));
+}
+
+// What Iterator does, over a model that does not change.
+class ModelIterator {
+ public:
+  // lower, upper: empty if there is no such bound. in_prefix: as
+  // ReadOptions::prefix_same_as_start.
+  ModelIterator(std::shared_ptr<const Model> model, const std::string& lower,
+                const std::string& upper, bool in_prefix)
+      : model_(std::move(model)),
+        lower_(lower),
+        upper_(upper),
+        in_prefix_(in_prefix),
+        pos_(model_->end()) {}
+
+  bool Valid() const { return valid_; }
+  const std::string& key() const { return pos_->first; }
+  const std::string& value() const { return pos_->second; }
+
+  void Seek(const std::string& target) {
+    BeginPrefix(target);
+    pos_ = model_->lower_bound(std::max(target, lower_));
+    Check();
+  }
+
+  void SeekForPrev(const std::string& target) {
+    BeginPrefix(target);
+    pos_ = !upper_.empty() && target >= upper_ ? model_->lower_bound(upper_)
+                                               : model_->upper_bound(target);
+    StepBack();
+  }
+
+  void SeekToFirst() {
+    if (!lower_.empty()) {
+      Seek(lower_);
+      return;
+    }
+    prefix_.clear();
+    pos_ = model_->begin();
+    Check();
+    if (valid_) {
+      BeginPrefix(key());
+    }
+  }
+
+  void SeekToLast() {
+    if (!upper_.empty()) {
+      SeekForPrev(upper_);
+      return;
+    }
+    prefix_.clear();
+    pos_ = model_->end();
+    StepBack();
+    if (valid_) {
+      BeginPrefix(key());
+    }
+  }
+
+  void Next() {
+    ++pos_;
+    Check();
+  }
+
+  void Prev() { StepBack(); }
+
+ private:
+  void BeginPrefix(const std::string& start) {
+    prefix_ = in_prefix_ ? start.substr(0, kPrefixSize) : std::string();
+  }
+
+  void StepBack() {
+    if (pos_ == model_->begin()) {
+      valid_ = false;
+      return;
+    }
+    --pos_;
+    Check();
+  }
+
+  void Check() {
+    valid_ = pos_ != model_->end() && pos_->first >= lower_ &&
+             (upper_.empty() || pos_->first < upper_) &&
+             (prefix_.empty() ||
+              pos_->first.compare(0, kPrefixSize, prefix_) == 0);
+  }
+
+  const std::shared_ptr<const Model> model_;
+  const std::string lower_;
+  const std::string upper_;
+  const bool in_prefix_;
+  Model::const_iterator pos_;
+  bool valid_ = false;
+  std::string prefix_;
+};
+
+// Writes entries of all kinds to a column family, and to a model of it.
+class RandomWriter {
+ public:
+  RandomWriter(DB* db, ColumnFamilyHandle* family, uint32_t seed,
+               bool range_deletions, bool merges = true)
+      : db_(db),
+        family_(family),
+        rnd_(seed),
+        range_deletions_(range_deletions),
+        merges_(merges) {}
+
+  void Write() {
+    const std::string key = RandomKey(&rnd_);
+    switch (rnd_.Uniform(17)) {
+      case 0:
+      case 1:
+        Put(key, NewValue(20));
+        break;
+      case 2:
+      case 3:
+      case 4: {
+        const std::string value = NewValue(rnd_.OneIn(4) ? 80 : 5);
+        if (merges_) {
+          Merge(key, value);
+        } else {
+          Put(key, value);
+        }
+        break;
+      }
+      case 5:
+      case 6:
+        ASSERT_OK(db_->Delete(WriteOptions(), family_, key));
+        model_.erase(key);
+        break;
+      case 7:
+        PutEntity(key, NewValue(rnd_.OneIn(2) ? 80 : 5));
+        break;
+      case 8:
+        WriteSingle();
+        break;
+      case 9:
+      case 10:
+        if (range_deletions_) {
+          DeleteRange();
+          break;
+        }
+        [[fallthrough]];
+      default:
+        Put(key, NewValue(rnd_.OneIn(20) ? 4000
+                                         : 50 + static_cast<int>(
+                                                    rnd_.Uniform(200))));
+    }
+  }
+
+  void WriteMany(int n) {
+    for (int i = 0; i < n; ++i) {
+      Write();
+    }
+  }
+
+  const Model& model() const { return model_; }
+  std::shared_ptr<const Model> Copy() const {
+    return std::make_shared<const Model>(model_);
+  }
+
+ private:
+  // No two are alike.
+  std::string NewValue(int size) {
+    ++counter_;
+    return std::to_string(counter_) + ":" +
+           std::string(size, static_cast<char>('a' + counter_ % 26));
+  }
+
+  void Put(const std::string& key, const std::string& value) {
+    ASSERT_OK(db_->Put(WriteOptions(), family_, key, value));
+    model_[key] = value;
+  }
+
+  void Merge(const std::string& key, const std::string& operand) {
+    ASSERT_OK(db_->Merge(WriteOptions(), family_, key, operand));
+    std::string& value = model_[key];
+    value += (value.empty() ? "" : ",") + operand;
+  }
+
+  void PutEntity(const std::string& key, const std::string& value) {
+    const WideColumns columns{{kDefaultWideColumnName, value},
+                              {"attribute", "a"}};
+    ASSERT_OK(db_->PutEntity(WriteOptions(), family_, key, columns));
+    model_[key] = value;
+  }
+
+  // These keys are put once between two deletions, as SingleDelete() asks for,
+  // and no range deletion covers them.
+  void WriteSingle() {
+    char buffer[32];
+    snprintf(buffer, sizeof(buffer), "s00_%03d",
+             static_cast<int>(rnd_.Uniform(10)));
+    const std::string key = buffer;
+    if (model_.count(key) == 0) {
+      Put(key, NewValue(60));
+    } else {
+      ASSERT_OK(db_->SingleDelete(WriteOptions(), family_, key));
+      model_.erase(key);
+    }
+  }
+
+  void DeleteRange() {
+    const int prefix = static_cast<int>(rnd_.Uniform(kNumPrefixes - 1));
+    const int i = static_cast<int>(rnd_.Uniform(kKeysOfPrefix));
+    const std::string begin = KeyOf(prefix, i);
+    const std::string end =
+        rnd_.OneIn(5)
+            ? KeyOf(prefix + 1, static_cast<int>(rnd_.Uniform(5)))
+            : KeyOf(prefix, i + 1 + static_cast<int>(rnd_.Uniform(8)));
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), family_, begin, end));
+    model_.erase(model_.lower_bound(begin), model_.lower_bound(end));
+  }
+
+  DB* const db_;
+  ColumnFamilyHandle* const family_;
+  Random rnd_;
+  const bool range_deletions_;
+  const bool merges_;
+  int counter_ = 0;
+  Model model_;
+};
+
+// An iterator and what it is to do.
+struct Cursor {
+  // The iterator's options point to these.
+  std::string lower;
+  std::string upper;
+  Slice lower_slice;
+  Slice upper_slice;
+  ReadOptions read_options;
+
+  // The prefix of all targets, or negative.
+  int only_prefix = -1;
+  std::unique_ptr<ModelIterator> expected;
+  // Slices that are pinned, and what is in them.
+  std::vector<std::pair<Slice, std::string>> pinned;
+  std::unique_ptr<Iterator> iter;
+
+  void Expect(std::shared_ptr<const Model> model) {
+    expected = std::make_unique<ModelIterator>(
+        std::move(model), lower, upper, read_options.prefix_same_as_start);
+  }
+};
+
+class MapIteratorsTest : public DBTestBase {
+ public:
+  MapIteratorsTest()
+      : DBTestBase("map_iterators_test", /*env_do_fsync=*/false) {}
+
+  Options MapOptions() {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = kMinBlobSize;
+    options.enable_blob_address_map = true;
+    options.disable_auto_compactions = true;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.statistics = CreateDBStatistics();
+    return options;
+  }
+
+  // Many files of all kinds, and many blocks.
+  Options SmallFiles(bool filters = true) {
+    Options options = MapOptions();
+    options.num_levels = 4;
+    options.target_file_size_base = 2 << 10;
+    options.blob_file_size = 32 << 10;
+    BlockBasedTableOptions table;
+    table.block_size = 256;
+    // As pinned keys need it.
+    table.use_delta_encoding = false;
+    if (filters) {
+      table.filter_policy.reset(NewBloomFilterPolicy(10));
+    }
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    return options;
+  }
+
+  MappedBlobs* Blobs() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd()
+        ->mapped_blobs();
+  }
+
+  uint64_t Ticker(Tickers ticker) {
+    return last_options_.statistics->getTickerCount(ticker);
+  }
+
+  void WaitForRemovals() {
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    }
+  }
+
+  void CompactAll(ColumnFamilyHandle* family) {
+    CompactRangeOptions options;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(options, family, nullptr, nullptr));
+  }
+
+  // Changes where the entries are, and not what they are.
+  void RunJob(Random* rnd, ColumnFamilyHandle* family) {
+    const uint32_t job = rnd->Uniform(6);
+    if (job < 4) {
+      ASSERT_OK(db_->Flush(FlushOptions(), family));
+    }
+    switch (job) {
+      case 2:
+        MoveFilesToLevel(1, family);
+        break;
+      case 3:
+        MoveFilesToLevel(2, family);
+        break;
+      case 4:
+        ASSERT_OK(dbfull()->TEST_CompactRange(1, nullptr, nullptr, family));
+        break;
+      case 5:
+        CompactAll(family);
+        break;
+      default:
+        break;
+    }
+  }
+
+  // ---- Cursors.
+
+  void Compare(Cursor* cursor) {
+    const Iterator& iter = *cursor->iter;
+    const ModelIterator& expected = *cursor->expected;
+    ASSERT_EQ(iter.Valid(), expected.Valid())
+        << iter.status().ToString() << "; "
+        << (iter.Valid() ? "is at " + iter.key().ToString()
+                         : "should be at " + expected.key());
+    if (!iter.Valid()) {
+      ASSERT_OK(iter.status());
+      return;
+    }
+    ASSERT_EQ(iter.key(), expected.key());
+    if (cursor->read_options.allow_unprepared_value) {
+      if (rnd_.OneIn(3)) {
+        return;  // nobody asks for this value
+      }
+      ASSERT_TRUE(cursor->iter->PrepareValue()) << iter.status().ToString();
+    }
+    ASSERT_EQ(iter.value(), expected.value()) << expected.key();
+    if (cursor->read_options.pin_data && cursor->pinned.size() < 300) {
+      Pin(cursor);
+    }
+  }
+
+  void Pin(Cursor* cursor) {
+    Iterator* const iter = cursor->iter.get();
+    std::string is_pinned;
+    ASSERT_OK(iter->GetProperty("rocksdb.iterator.is-key-pinned", &is_pinned));
+    if (is_pinned == "1") {
+      cursor->pinned.emplace_back(iter->key(), iter->key().ToString());
+    }
+    is_pinned.clear();
+    ASSERT_OK(
+        iter->GetProperty("rocksdb.iterator.is-value-pinned", &is_pinned));
+    if (is_pinned == "1") {
+      cursor->pinned.emplace_back(iter->value(), iter->value().ToString());
+    }
+  }
+
+  // What was pinned is as it was.
+  void CheckPinned(Cursor* cursor) {
+    for (const auto& [slice, contents] : cursor->pinned) {
+      ASSERT_EQ(slice, contents);
+      ++num_pinned_;
+    }
+    cursor->pinned.clear();
+  }
+
+  std::string RandomTarget(const Cursor& cursor) {
+    const std::string key =
+        cursor.only_prefix < 0
+            ? RandomKey(&rnd_)
+            : KeyOf(cursor.only_prefix,
+                    static_cast<int>(rnd_.Uniform(kKeysOfPrefix)));
+    switch (rnd_.Uniform(8)) {
+      case 0:
+        return key.substr(0, kPrefixSize);
+      case 1:
+        return key + "x";
+      case 2:
+        if (cursor.only_prefix < 0) {
+          return rnd_.OneIn(2) ? "aaa" : "zzz";
+        }
+        return key;
+      default:
+        return key;
+    }
+  }
+
+  void Position(Cursor* cursor, bool forward_only) {
+    const uint32_t where = rnd_.Uniform(forward_only ? 5 : 8);
+    const std::string target = RandomTarget(*cursor);
+    if (where < 4) {
+      cursor->iter->Seek(target);
+      cursor->expected->Seek(target);
+    } else if (where == 4) {
+      cursor->iter->SeekToFirst();
+      cursor->expected->SeekToFirst();
+    } else if (where < 7) {
+      cursor->iter->SeekForPrev(target);
+      cursor->expected->SeekForPrev(target);
+    } else {
+      cursor->iter->SeekToLast();
+      cursor->expected->SeekToLast();
+    }
+    Compare(cursor);
+  }
+
+  // disturb: what happens to the database meanwhile.
+  void Walk(Cursor* cursor, int moves, bool forward_only,
+            const std::function<void()>& disturb) {
+    for (int move = 0; move < moves; ++move) {
+      if (rnd_.OneIn(10)) {
+        disturb();
+      }
+      const uint32_t kind = rnd_.Uniform(10);
+      if (!cursor->expected->Valid() || kind < 3) {
+        Position(cursor, forward_only);
+      } else if (kind < 8 || forward_only) {
+        // Long enough for values to be read ahead.
+        for (uint32_t n = rnd_.Uniform(12); cursor->expected->Valid(); --n) {
+          cursor->iter->Next();
+          cursor->expected->Next();
+          Compare(cursor);
+          if (n == 0 || HasFatalFailure()) {
+            break;
+          }
+        }
+      } else {
+        for (uint32_t n = rnd_.Uniform(5); cursor->expected->Valid(); --n) {
+          cursor->iter->Prev();
+          cursor->expected->Prev();
+          Compare(cursor);
+          if (n == 0 || HasFatalFailure()) {
+            break;
+          }
+        }
+      }
+      ASSERT_FALSE(HasFatalFailure()) << "move " << move;
+    }
+  }
+
+  // ---- Simple data.
+
+  static std::string Value(int i) {
+    return "value " + std::to_string(i) + std::string(100, 'x');
+  }
+
+  void PutAndFlush(int n) {
+    for (int i = 0; i < n; ++i) {
+      ASSERT_OK(Put(Key(i), Value(i)));
+    }
+    ASSERT_OK(Flush());
+  }
+
+  static std::string Scan(Iterator* iter, bool reverse = false) {
+    std::string result;
+    for (reverse ? iter->SeekToLast() : iter->SeekToFirst(); iter->Valid();
+         reverse ? iter->Prev() : iter->Next()) {
+      result += iter->key().ToString() + "=" + iter->value().ToString() + ";";
+    }
+    if (!iter->status().ok()) {
+      result += iter->status().ToString();
+    }
+    return result;
+  }
+
+  // The entries of the ranges, with a bar after each range.
+  std::string ScanRanges(const ReadOptions& read_options,
+                         const MultiScanArgs& args) {
+    std::string result;
+    const std::unique_ptr<MultiScan> scans =
+        db_->NewMultiScan(read_options, db_->DefaultColumnFamily(), args);
+    try {
+      for (auto& scan : *scans) {
+        for (auto& entry : scan) {
+          result += entry.first.ToString() + "=" + entry.second.ToString() +
+                    ";";
+        }
+        result += "|";
+      }
+    } catch (MultiScanException& e) {
+      result += e.status().ToString();
+    } catch (std::logic_error& e) {
+      result += e.what();
+    }
+    return result;
+  }
+
+  static std::string ModelRange(const Model& model, const std::string& begin,
+                                const std::string& end) {
+    std::string result;
+    for (auto it = model.lower_bound(begin);
+         it != model.end() && it->first < end; ++it) {
+      result += it->first + "=" + it->second + ";";
+    }
+    return result + "|";
+  }
+
+  Random rnd_{17};
+  size_t num_pinned_ = 0;
+};
+
+// ---- Every kind of iterator.
+
+struct Variant {
+  enum class At {
+    kNow,
+    kSnapshot,
+    // One that is released as soon as there is an iterator.
+    kReleasedSnapshot,
+  };
+
+  std::string name;
+  ReadOptions read_options;
+  At at = At::kNow;
+  bool has_prefixes = false;  // the column family has an extractor
+  bool has_filters = true;
+  bool has_bounds = false;
+  bool has_range_deletions = true;
+  bool has_merges = true;
+  bool has_blob_cache = false;
+
+  // The values that a scan needs soon are read before.
+  bool ReadsAhead() const {
+    return read_options.blob_prefetch_count > 0 && !read_options.pin_data &&
+           !read_options.allow_unprepared_value && !read_options.tailing;
+  }
+};
+
+const std::vector<Variant>& Variants() {
+  static const std::vector<Variant> variants = [] {
+    std::vector<Variant> result;
+    const auto add = [&result](const std::string& name) -> Variant& {
+      result.emplace_back();
+      result.back().name = name;
+      return result.back();
+    };
+    add("Default");
+    add("NoReadAhead").read_options.blob_prefetch_count = 0;
+    add("OneAhead").read_options.blob_prefetch_count = 1;
+    add("SevenAhead").read_options.blob_prefetch_count = 7;
+    add("Bounds").has_bounds = true;
+    {
+      Variant& v = add("BoundsSevenAhead");
+      v.has_bounds = true;
+      v.read_options.blob_prefetch_count = 7;
+    }
+    {
+      Variant& v = add("Prefix");
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+    }
+    {
+      Variant& v = add("PrefixNoReadAhead");
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+      v.read_options.blob_prefetch_count = 0;
+    }
+    {
+      Variant& v = add("PrefixBounds");
+      v.has_prefixes = true;
+      v.has_bounds = true;
+      v.read_options.prefix_same_as_start = true;
+    }
+    {
+      Variant& v = add("TotalOrder");
+      v.has_prefixes = true;
+      v.read_options.total_order_seek = true;
+    }
+    {
+      Variant& v = add("AutoPrefixBounds");
+      v.has_prefixes = true;
+      v.has_bounds = true;
+      v.read_options.auto_prefix_mode = true;
+    }
+    add("PinData").read_options.pin_data = true;
+    {
+      Variant& v = add("PinDataPrefix");
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+      v.read_options.pin_data = true;
+    }
+    add("Unprepared").read_options.allow_unprepared_value = true;
+    {
+      Variant& v = add("UnpreparedBounds");
+      v.has_bounds = true;
+      v.read_options.allow_unprepared_value = true;
+    }
+    add("NoFillCache").read_options.fill_cache = false;
+    add("BlobCache").has_blob_cache = true;
+    add("Snapshot").at = Variant::At::kSnapshot;
+    {
+      Variant& v = add("SnapshotBounds");
+      v.at = Variant::At::kSnapshot;
+      v.has_bounds = true;
+    }
+    {
+      Variant& v = add("SnapshotPrefix");
+      v.at = Variant::At::kSnapshot;
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+    }
+    add("ReleasedSnapshot").at = Variant::At::kReleasedSnapshot;
+    {
+      Variant& v = add("AutoRefresh");
+      v.at = Variant::At::kSnapshot;
+      v.read_options.auto_refresh_iterator_with_snapshot = true;
+    }
+    add("AsyncIO").read_options.async_io = true;
+    // Where nothing was deleted that way, ignoring it changes nothing.
+    {
+      Variant& v = add("IgnoreRangeDeletions");
+      v.read_options.ignore_range_deletions = true;
+      v.has_range_deletions = false;
+    }
+    {
+      Variant& v = add("IgnoreRangeDeletionsUnprepared");
+      v.read_options.ignore_range_deletions = true;
+      v.read_options.allow_unprepared_value = true;
+      v.has_range_deletions = false;
+    }
+    // ForwardIterator does not know range deletions. After a job it goes on in
+    // the new files: if that happens between two operands of a merge, DBIter
+    // misses one or has one twice. So with merges there are no such jobs.
+    {
+      Variant& v = add("Tailing");
+      v.read_options.tailing = true;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    {
+      Variant& v = add("TailingMerges");
+      v.read_options.tailing = true;
+      v.has_range_deletions = false;
+    }
+    {
+      Variant& v = add("TailingBounds");
+      v.read_options.tailing = true;
+      v.has_bounds = true;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    // Nor does it come back to a file whose filter said no to one prefix.
+    {
+      Variant& v = add("TailingPrefix");
+      v.read_options.tailing = true;
+      v.read_options.prefix_same_as_start = true;
+      v.has_prefixes = true;
+      v.has_filters = false;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    {
+      Variant& v = add("TailingUnprepared");
+      v.read_options.tailing = true;
+      v.read_options.allow_unprepared_value = true;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    return result;
+  }();
+  return variants;
+}
+
+std::string VariantName(const testing::TestParamInfo<size_t>& info) {
+  return Variants()[info.param].name;
+}
+
+class MapIteratorsModelTest : public MapIteratorsTest,
+                              public testing::WithParamInterface<size_t> {
+ public:
+  void ChooseBounds(const Variant& variant, Cursor* cursor) {
+    if (!variant.has_bounds) {
+      return;
+    }
+    if (variant.read_options.prefix_same_as_start) {
+      // A bound is one of the prefix, and so is what is looked for.
+      cursor->only_prefix = static_cast<int>(rnd_.Uniform(kNumPrefixes));
+      const int i = static_cast<int>(rnd_.Uniform(10));
+      cursor->lower = KeyOf(cursor->only_prefix, i);
+      cursor->upper = KeyOf(
+          cursor->only_prefix,
+          i + 5 + static_cast<int>(rnd_.Uniform(kKeysOfPrefix - 15)));
+    } else {
+      cursor->lower = RandomKey(&rnd_);
+      cursor->upper = RandomKey(&rnd_);
+      if (cursor->upper < cursor->lower) {
+        std::swap(cursor->lower, cursor->upper);
+      }
+      cursor->upper += "x";
+      switch (rnd_.Uniform(4)) {
+        case 0:
+          cursor->lower.clear();
+          break;
+        case 1:
+          cursor->upper.clear();
+          break;
+        default:
+          break;
+      }
+    }
+    if (!cursor->lower.empty()) {
+      cursor->lower_slice = cursor->lower;
+      cursor->read_options.iterate_lower_bound = &cursor->lower_slice;
+    }
+    if (!cursor->upper.empty()) {
+      cursor->upper_slice = cursor->upper;
+      cursor->read_options.iterate_upper_bound = &cursor->upper_slice;
+    }
+  }
+};
+
+INSTANTIATE_TEST_CASE_P(Options, MapIteratorsModelTest,
+                        testing::Range(size_t{0}, Variants().size()),
+                        VariantName);
+
+TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
+  const Variant& variant = Variants()[GetParam()];
+  const bool tailing = variant.read_options.tailing;
+  for (const uint32_t seed : {301u, 302u}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    rnd_.Reset(seed * 7);
+    num_pinned_ = 0;
+    Options options = SmallFiles(variant.has_filters);
+    // Versions of a key are skipped by seeks, too.
+    options.max_sequential_skip_in_iterations = 3;
+    if (variant.has_prefixes) {
+      options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+    }
+    if (variant.has_blob_cache) {
+      options.blob_cache = NewLRUCache(100 << 10);
+    }
+    DestroyAndReopen(options);
+    ColumnFamilyHandle* const family = db_->DefaultColumnFamily();
+    RandomWriter writer(db_.get(), family, seed, variant.has_range_deletions,
+                        variant.has_merges);
+    struct Held {
+      std::unique_ptr<ManagedSnapshot> snapshot;
+      std::shared_ptr<const Model> model;
+    };
+    // Cursors go first: they may have the snapshots.
+    std::vector<Held> snapshots;
+    std::deque<std::unique_ptr<Cursor>> cursors;
+
+    for (int round = 0; round < 16; ++round) {
+      SCOPED_TRACE("round " + std::to_string(round));
+      writer.WriteMany(40);
+      if (round == 0) {
+        // Before any reader: these are direct.
+        ASSERT_OK(Flush());
+      } else if (rnd_.OneIn(2)) {
+        RunJob(&rnd_, family);
+      }
+      if (round % 5 == 0) {
+        snapshots.push_back(Held{std::make_unique<ManagedSnapshot>(db_.get()),
+                                 writer.Copy()});
+        writer.WriteMany(10);
+      }
+      ASSERT_FALSE(HasFatalFailure());
+
+      // A new one.
+      cursors.push_back(std::make_unique<Cursor>());
+      Cursor* const newest = cursors.back().get();
+      newest->read_options = variant.read_options;
+      ChooseBounds(variant, newest);
+      switch (variant.at) {
+        case Variant::At::kNow:
+          newest->Expect(writer.Copy());
+          newest->iter.reset(db_->NewIterator(newest->read_options));
+          break;
+        case Variant::At::kSnapshot: {
+          const Held& held =
+              snapshots[rnd_.Uniform(static_cast<int>(snapshots.size()))];
+          newest->read_options.snapshot = held.snapshot->snapshot();
+          newest->Expect(held.model);
+          newest->iter.reset(db_->NewIterator(newest->read_options));
+          break;
+        }
+        case Variant::At::kReleasedSnapshot: {
+          newest->Expect(writer.Copy());
+          ManagedSnapshot snapshot(db_.get());
+          newest->read_options.snapshot = snapshot.snapshot();
+          writer.WriteMany(10);
+          newest->iter.reset(db_->NewIterator(newest->read_options));
+          newest->read_options.snapshot = nullptr;
+          break;
+        }
+      }
+      if (cursors.size() > 3) {
+        CheckPinned(cursors.front().get());
+        cursors.pop_front();
+      }
+
+      for (const std::unique_ptr<Cursor>& cursor : cursors) {
+        if (tailing) {
+          // It shows what there is now, from the next seek on.
+          cursor->Expect(writer.Copy());
+        } else if (rnd_.OneIn(4)) {
+          CheckPinned(cursor.get());
+          const bool auto_refresh =
+              variant.read_options.auto_refresh_iterator_with_snapshot;
+          if (auto_refresh || rnd_.OneIn(2)) {
+            const Held& held =
+                snapshots[rnd_.Uniform(static_cast<int>(snapshots.size()))];
+            ASSERT_OK(cursor->iter->Refresh(held.snapshot->snapshot()));
+            cursor->Expect(held.model);
+          } else {
+            ASSERT_OK(cursor->iter->Refresh());
+            cursor->Expect(writer.Copy());
+          }
+        }
+        Walk(cursor.get(), /*moves=*/15, /*forward_only=*/tailing, [&] {
+          if (!tailing) {
+            writer.WriteMany(5);
+          }
+          if (rnd_.OneIn(2) && !(tailing && variant.has_merges)) {
+            RunJob(&rnd_, family);
+          }
+        });
+        ASSERT_FALSE(HasFatalFailure());
+      }
+    }
+    for (const std::unique_ptr<Cursor>& cursor : cursors) {
+      CheckPinned(cursor.get());
+    }
+    cursors.clear();
+    snapshots.clear();
+    WaitForRemovals();
+    ASSERT_FALSE(HasFatalFailure());
+
+    // The data was what it is meant to be, and was read as it is meant to be.
+    EXPECT_GT(Ticker(BLOB_MAP_DIRECT_WRITTEN), 0);
+    EXPECT_GT(Ticker(BLOB_MAP_VERSIONED_WRITTEN), 0);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ) > 0, variant.ReadsAhead());
+    EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_WASTED), Ticker(BLOB_MAP_PREFETCH_READ));
+    EXPECT_EQ(num_pinned_ > 0, variant.read_options.pin_data);
+    EXPECT_OK(Blobs()->map()->TEST_Check());
+    std::string expected;
+    for (const auto& [key, value] : writer.model()) {
+      expected += key + "=" + value + ";";
+      EXPECT_EQ(Get(key), value);
+    }
+    ReadOptions all;
+    all.total_order_seek = true;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(all));
+    EXPECT_EQ(Scan(iter.get()), expected);
+  }
+}
+
+// ---- Several column families.
+
+// One with a map and one without: their iterators are of one moment, and so is
+// one over both.
+TEST_F(MapIteratorsTest, FamiliesWithAndWithoutMap) {
+  for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
+    for (const bool unprepared : {false, true}) {
+      SCOPED_TRACE("prefetch " + std::to_string(prefetch) +
+                   (unprepared ? " unprepared" : ""));
+      const Options mapped = SmallFiles();
+      Options plain = mapped;
+      plain.enable_blob_address_map = false;
+      DestroyAndReopen(plain);
+      CreateColumnFamilies({"plain"}, plain);
+      ReopenWithColumnFamilies({kDefaultColumnFamilyName, "plain"},
+                               std::vector<Options>{mapped, plain});
+      ASSERT_FALSE(HasFatalFailure());
+      RandomWriter first(db_.get(), handles_[0], 21, /*range_deletions=*/true);
+      RandomWriter second(db_.get(), handles_[1], 22, /*range_deletions=*/true);
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = prefetch;
+      read_options.allow_unprepared_value = unprepared;
+      for (int round = 0; round < 8; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round));
+        first.WriteMany(40);
+        second.WriteMany(40);
+        RunJob(&rnd_, handles_[rnd_.Uniform(2)]);
+        ASSERT_FALSE(HasFatalFailure());
+
+        std::vector<Cursor> cursors(4);
+        for (Cursor& cursor : cursors) {
+          cursor.read_options = read_options;
+        }
+        std::vector<Iterator*> iterators;
+        ASSERT_OK(db_->NewIterators(read_options, {handles_[0], handles_[1]},
+                                    &iterators));
+        ASSERT_EQ(iterators.size(), 2);
+        cursors[0].iter.reset(iterators[0]);
+        cursors[0].Expect(first.Copy());
+        cursors[1].iter.reset(iterators[1]);
+        cursors[1].Expect(second.Copy());
+        // The later family hides the earlier one.
+        Model second_hides = second.model();
+        second_hides.insert(first.model().begin(), first.model().end());
+        cursors[2].iter = db_->NewCoalescingIterator(
+            read_options, {handles_[0], handles_[1]});
+        cursors[2].Expect(std::make_shared<const Model>(second_hides));
+        Model first_hides = first.model();
+        first_hides.insert(second.model().begin(), second.model().end());
+        cursors[3].iter = db_->NewCoalescingIterator(
+            read_options, {handles_[1], handles_[0]});
+        cursors[3].Expect(std::make_shared<const Model>(first_hides));
+
+        for (size_t i = 0; i < cursors.size(); ++i) {
+          SCOPED_TRACE("iterator " + std::to_string(i));
+          Walk(&cursors[i], /*moves=*/12, /*forward_only=*/false, [&] {
+            first.WriteMany(5);
+            second.WriteMany(5);
+            RunJob(&rnd_, handles_[rnd_.Uniform(2)]);
+          });
+          ASSERT_FALSE(HasFatalFailure());
+        }
+      }
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ) > 0,
+                prefetch > 0 && !unprepared);
+    }
+  }
+}
+
+// Both families are overwritten and flushed after the SuperVersion of the one
+// was taken and before that of the other. Jobs of the family without a map must
+// keep what the iterator sees, too.
+TEST_F(MapIteratorsTest, FamiliesOfOneMoment) {
+  for (const bool mapped_first : {false, true}) {
+    SCOPED_TRACE(mapped_first);
+    const Options mapped = MapOptions();
+    Options plain = mapped;
+    plain.enable_blob_address_map = false;
+    DestroyAndReopen(plain);
+    CreateColumnFamilies({"plain"}, plain);
+    ReopenWithColumnFamilies({kDefaultColumnFamilyName, "plain"},
+                             std::vector<Options>{mapped, plain});
+    ASSERT_FALSE(HasFatalFailure());
+    const auto write = [&](int version) {
+      WriteBatch batch;
+      for (const char* key : {"a", "b", "c", "d"}) {
+        ASSERT_OK(batch.Put(handles_[0], key, Value(version)));
+        ASSERT_OK(batch.Put(handles_[1], key, Value(version)));
+      }
+      ASSERT_OK(db_->Write(WriteOptions(), &batch));
+      for (ColumnFamilyHandle* family : handles_) {
+        ASSERT_OK(db_->Flush(FlushOptions(), family));
+      }
+    };
+    write(1);
+    std::atomic<bool> done{false};
+    SyncPoint::GetInstance()->SetCallBack(
+        "DBImpl::MultiCFSnapshot::AfterRefSV", [&](void*) {
+          if (!done.exchange(true)) {
+            write(2);
+            CompactAll(handles_[0]);
+            CompactAll(handles_[1]);
+            WaitForRemovals();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    std::vector<ColumnFamilyHandle*> families = handles_;
+    if (!mapped_first) {
+      std::swap(families[0], families[1]);
+    }
+    std::vector<Iterator*> raw;
+    ASSERT_OK(db_->NewIterators(ReadOptions(), families, &raw));
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_TRUE(done.load());
+    std::vector<std::unique_ptr<Iterator>> iterators;
+    for (Iterator* iter : raw) {
+      iterators.emplace_back(iter);
+    }
+    ASSERT_EQ(iterators.size(), 2);
+    std::string of_version[3];
+    for (const int version : {1, 2}) {
+      for (const char* key : {"a", "b", "c", "d"}) {
+        of_version[version] += std::string(key) + "=" + Value(version) + ";";
+      }
+    }
+    const std::string found = Scan(iterators[0].get());
+    EXPECT_TRUE(found == of_version[1] || found == of_version[2]) << found;
+    EXPECT_EQ(Scan(iterators[1].get()), found);
+    EXPECT_EQ(Scan(iterators[0].get(), true), Scan(iterators[1].get(), true));
+  }
+}
+
+// ---- Scans of several ranges.
+
+TEST_F(MapIteratorsTest, MultiScan) {
+  for (const size_t prefetch : {size_t{0}, size_t{1}, size_t{7}, kAuto}) {
+    SCOPED_TRACE(prefetch);
+    Options options = SmallFiles();
+    // MultiScanSkipsVersions is about these seeks.
+    options.max_sequential_skip_in_iterations = 1000;
+    DestroyAndReopen(options);
+    RandomWriter writer(db_.get(), db_->DefaultColumnFamily(), 31,
+                        /*range_deletions=*/false);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = prefetch;
+    for (int round = 0; round < 10; ++round) {
+      SCOPED_TRACE("round " + std::to_string(round));
+      writer.WriteMany(80);
+      RunJob(&rnd_, db_->DefaultColumnFamily());
+      ASSERT_FALSE(HasFatalFailure());
+      for (int trial = 0; trial < 5; ++trial) {
+        std::vector<std::string> limits;
+        const size_t num_limits = 2 * (1 + rnd_.Uniform(4));
+        while (limits.size() < num_limits) {
+          limits.push_back(RandomKey(&rnd_));
+          std::sort(limits.begin(), limits.end());
+          limits.erase(std::unique(limits.begin(), limits.end()),
+                       limits.end());
+        }
+        MultiScanArgs args(BytewiseComparator());
+        std::string expected;
+        for (size_t i = 0; i < limits.size(); i += 2) {
+          args.insert(limits[i], limits[i + 1]);
+          expected += ModelRange(writer.model(), limits[i], limits[i + 1]);
+        }
+        ASSERT_EQ(ScanRanges(read_options, args), expected);
+      }
+      // The second without an end: there is an iterator for each of them.
+      const std::vector<std::string> limits = {KeyOf(2, 3), KeyOf(4, 5),
+                                               RandomKey(&rnd_)};
+      MultiScanArgs args(BytewiseComparator());
+      args.insert(limits[0], limits[1]);
+      args.insert(limits[2]);
+      ASSERT_EQ(ScanRanges(read_options, args),
+                ModelRange(writer.model(), limits[0], limits[1]) +
+                    ModelRange(writer.model(), limits[2], "zzz"));
+    }
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ) > 0, prefetch > 0);
+  }
+}
+
+TEST_F(MapIteratorsTest, MultiScanBackwards) {
+  DestroyAndReopen(SmallFiles());
+  PutAndFlush(300);
+  CompactAll(db_->DefaultColumnFamily());
+  ASSERT_FALSE(HasFatalFailure());
+  const std::vector<std::string> limits = {Key(10),  Key(30),  Key(100),
+                                           Key(150), Key(220), Key(300)};
+  MultiScanArgs args(BytewiseComparator());
+  args.reverse = true;
+  std::string expected;
+  for (size_t i = 0; i < limits.size(); i += 2) {
+    args.insert(limits[i], limits[i + 1]);
+    for (int k = IdFromKey(limits[i + 1]) - 1; k >= IdFromKey(limits[i]); --k) {
+      expected += Key(k) + "=" + Value(k) + ";";
+    }
+    expected += "|";
+  }
+  EXPECT_EQ(ScanRanges(ReadOptions(), args), expected);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// DBIter seeks when it has to skip many versions of a key. The position may be
+// far ahead by then, and a file that was prepared for a range does not go back.
+TEST_F(MapIteratorsTest, MultiScanSkipsVersions) {
+  constexpr int kKeys = 60;
+  for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
+    SCOPED_TRACE(prefetch);
+    Options options = MapOptions();
+    options.max_sequential_skip_in_iterations = 3;
+    BlockBasedTableOptions table;
+    table.block_size = 64;
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    std::vector<std::unique_ptr<ManagedSnapshot>> snapshots;
+    Model model;
+    for (int i = 0; i < kKeys; ++i) {
+      const int versions = i % 20 == 10 ? 10 : 1;
+      for (int version = 1; version <= versions; ++version) {
+        model[Key(i)] = Value(100 * i + version);
+        ASSERT_OK(Put(Key(i), model[Key(i)]));
+        if (versions > 1) {
+          snapshots.push_back(std::make_unique<ManagedSnapshot>(db_.get()));
+        }
+      }
+    }
+    ASSERT_OK(Flush());
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = prefetch;
+    MultiScanArgs args(BytewiseComparator());
+    const std::vector<std::string> limits = {Key(2), Key(25), Key(26),
+                                             Key(kKeys)};
+    args.insert(limits[0], limits[1]);
+    args.insert(limits[2], limits[3]);
+    EXPECT_EQ(ScanRanges(read_options, args),
+              ModelRange(model, limits[0], limits[1]) +
+                  ModelRange(model, limits[2], limits[3]));
+    snapshots.clear();
+  }
+}
+
+// ---- Errors.
+
+constexpr char kMarker[] = "here is the value that cannot be read";
+
+// Reads that return the marker fail while it is armed.
+class FailingFileSystem : public FileSystemWrapper {
+ public:
+  explicit FailingFileSystem(const std::shared_ptr<FileSystem>& base)
+      : FileSystemWrapper(base) {}
+
+  static const char* kClassName() { return "FailingFileSystem"; }
+  const char* Name() const override { return kClassName(); }
+
+  IOStatus NewRandomAccessFile(const std::string& name,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override;
+
+  bool Fails(const Slice& data) {
+    if (!armed || data.ToString().find(kMarker) == std::string::npos) {
+      return false;
+    }
+    ++failures;
+    return true;
+  }
+
+  std::atomic<bool> armed{false};
+  std::atomic<int> failures{0};
+};
+
+class FailingFile : public FSRandomAccessFileOwnerWrapper {
+ public:
+  FailingFile(std::unique_ptr<FSRandomAccessFile>&& file, FailingFileSystem* fs)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), fs_(fs) {}
+
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                Slice* result, char* scratch,
+                IODebugContext* dbg) const override {
+    IOStatus s = target()->Read(offset, n, options, result, scratch, dbg);
+    if (s.ok() && fs_->Fails(*result)) {
+      s = IOStatus::IOError("injected");
+    }
+    return s;
+  }
+
+  IOStatus MultiRead(FSReadRequest* requests, size_t num_requests,
+                     const IOOptions& options, IODebugContext* dbg) override {
+    IOStatus s = target()->MultiRead(requests, num_requests, options, dbg);
+    for (size_t i = 0; s.ok() && i < num_requests; ++i) {
+      if (requests[i].status.ok() && fs_->Fails(requests[i].result)) {
+        requests[i].status = IOStatus::IOError("injected");
+      }
+    }
+    return s;
+  }
+
+ private:
+  FailingFileSystem* const fs_;
+};
+
+IOStatus FailingFileSystem::NewRandomAccessFile(
+    const std::string& name, const FileOptions& options,
+    std::unique_ptr<FSRandomAccessFile>* result, IODebugContext* dbg) {
+  std::unique_ptr<FSRandomAccessFile> file;
+  IOStatus s = target()->NewRandomAccessFile(name, options, &file, dbg);
+  if (s.ok()) {
+    result->reset(new FailingFile(std::move(file), this));
+  }
+  return s;
+}
+
+class MapIteratorErrorsTest : public MapIteratorsTest {
+ public:
+  MapIteratorErrorsTest()
+      : fs_(std::make_shared<FailingFileSystem>(env_->GetFileSystem())),
+        failing_env_(NewCompositeEnv(fs_)) {}
+  // The DB goes before its Env.
+  ~MapIteratorErrorsTest() override { Close(); }
+
+ protected:
+  static constexpr int kKeys = 60;
+  static constexpr int kBad = 40;
+
+  std::string ValueOf(int i) const {
+    return i == kBad ? kMarker + Value(i) : Value(i);
+  }
+
+  // What a scan from key i finds until it ends; "E" at the end stands for the
+  // injected error.
+  static std::string ScanFrom(Iterator* iter, int i) {
+    std::string result;
+    for (iter->Seek(Key(i)); iter->Valid(); iter->Next()) {
+      result += iter->key().ToString() + "=" + iter->value().ToString() + ";";
+    }
+    return result + (iter->status().IsIOError() ? "E" : "") +
+           (iter->status().ok() || iter->status().IsIOError()
+                ? ""
+                : iter->status().ToString());
+  }
+
+  const std::shared_ptr<FailingFileSystem> fs_;
+  const std::unique_ptr<Env> failing_env_;
+};
+
+// An error of a read ahead comes when the scan has come to the value: what lies
+// before it and behind it is good, also if it was read together with it.
+TEST_F(MapIteratorErrorsTest, ErrorComesAtItsKey) {
+  for (const bool one_file : {true, false}) {
+    for (const bool merged : {false, true}) {
+      for (const size_t prefetch : {size_t{0}, size_t{1}, size_t{7}, kAuto}) {
+        SCOPED_TRACE(std::string(one_file ? "one file" : "a file for each") +
+                     (merged ? ", merged" : "") + ", prefetch " +
+                     std::to_string(prefetch));
+        Options options = MapOptions();
+        options.env = failing_env_.get();
+        if (!one_file) {
+          options.blob_file_size = 1;
+        }
+        fs_->armed = false;
+        DestroyAndReopen(options);
+        for (int i = 0; i < kKeys; ++i) {
+          ASSERT_OK(Put(Key(i), ValueOf(i)));
+        }
+        ASSERT_OK(Flush());
+        EXPECT_EQ(GetBlobFileNumbers().size(), one_file ? 1 : kKeys);
+        if (merged) {
+          // The value is read as the base of a merge.
+          ASSERT_OK(Merge(Key(kBad), "operand"));
+        }
+        std::vector<std::string> entries;
+        for (int i = 0; i < kKeys; ++i) {
+          entries.push_back(
+              Key(i) + "=" + ValueOf(i) +
+              (merged && i == kBad ? ",operand" : std::string()) + ";");
+        }
+        const auto range = [&](int begin, int end) {
+          std::string result;
+          for (int i = begin; i < end; ++i) {
+            result += entries[i];
+          }
+          return result;
+        };
+        ReadOptions read_options;
+        read_options.blob_prefetch_count = prefetch;
+
+        fs_->failures = 0;
+        fs_->armed = true;
+        const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+        EXPECT_EQ(ScanFrom(iter.get(), 0), range(0, kBad) + "E");
+        EXPECT_GT(fs_->failures.load(), 0);
+        // The iterator is good for more.
+        EXPECT_EQ(ScanFrom(iter.get(), kBad + 1), range(kBad + 1, kKeys));
+        EXPECT_EQ(ScanFrom(iter.get(), kBad), "E");
+        EXPECT_EQ(ScanFrom(iter.get(), kBad - 1), range(kBad - 1, kBad) + "E");
+        // Backwards.
+        int i = kKeys - 1;
+        for (iter->SeekToLast(); iter->Valid(); iter->Prev(), --i) {
+          ASSERT_EQ(iter->key().ToString() + "=" + iter->value().ToString() +
+                        ";",
+                    entries[i]);
+        }
+        EXPECT_TRUE(iter->status().IsIOError()) << iter->status().ToString();
+        EXPECT_EQ(i, kBad);
+        i = kBad - 1;
+        for (iter->SeekForPrev(Key(kBad - 1)); iter->Valid();
+             iter->Prev(), --i) {
+          ASSERT_EQ(iter->value(), ValueOf(i));
+        }
+        EXPECT_OK(iter->status());
+        EXPECT_EQ(i, -1);
+
+        // One that turns back before the value never hears of the error, though
+        // the read was made.
+        iter->Seek(Key(0));
+        for (i = 0; i < kBad - 1; ++i, iter->Next()) {
+          ASSERT_TRUE(iter->Valid());
+          ASSERT_EQ(iter->value(), ValueOf(i));
+        }
+        iter->Prev();
+        ASSERT_TRUE(iter->Valid());
+        EXPECT_EQ(iter->value(), ValueOf(kBad - 2));
+        EXPECT_OK(iter->status());
+
+        // The error passes.
+        fs_->armed = false;
+        EXPECT_EQ(ScanFrom(iter.get(), 0), range(0, kKeys));
+      }
+    }
+  }
+}
+
+// A value that is not wanted does not fail.
+TEST_F(MapIteratorErrorsTest, UnpreparedValues) {
+  Options options = MapOptions();
+  options.env = failing_env_.get();
+  DestroyAndReopen(options);
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), ValueOf(i)));
+  }
+  ASSERT_OK(Flush());
+  fs_->armed = true;
+  ReadOptions read_options;
+  read_options.allow_unprepared_value = true;
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+  int n = 0;
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), Key(n));
+    if (n != kBad) {
+      ASSERT_TRUE(iter->PrepareValue());
+      ASSERT_EQ(iter->value(), Value(n));
+    }
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, kKeys);
+  EXPECT_EQ(fs_->failures.load(), 0);
+  iter->Seek(Key(kBad));
+  ASSERT_TRUE(iter->Valid());
+  EXPECT_FALSE(iter->PrepareValue());
+  EXPECT_FALSE(iter->Valid());
+  EXPECT_TRUE(iter->status().IsIOError()) << iter->status().ToString();
+  fs_->armed = false;
+  iter->Seek(Key(kBad));
+  ASSERT_TRUE(iter->Valid());
+  EXPECT_TRUE(iter->PrepareValue());
+  EXPECT_EQ(iter->value(), ValueOf(kBad));
+}
+
+// ---- What is read ahead.
+
+// As the option says: a scan begins with its third value, with two reads at a
+// time, and doubles their number up to the limit.
+TEST_F(MapIteratorsTest, WindowDoubles) {
+  constexpr int kKeys = 300;
+  struct Case {
+    size_t prefetch;
+    uint64_t limit;
+    // How many reads were under way or not yet used, after each time that some
+    // were begun.
+    std::vector<uint64_t> windows;
+  };
+  const std::vector<Case> cases = {
+      {1, 1, {1, 1, 1, 1}},
+      {3, 3, {2, 3, 3, 3}},
+      {7, 7, {2, 4, 7, 7, 7}},
+      {kAuto, kAutoWindow, {2, 4, 8, 16, 32, 64, 64}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.prefetch);
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(kKeys);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = one.prefetch;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    std::vector<uint64_t> windows;
+    uint64_t before = 0;
+    int n = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+      ASSERT_EQ(iter->key(), Key(n));
+      ASSERT_EQ(iter->value(), Value(n));
+      const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+      if (n < 2) {
+        ASSERT_EQ(begun, 0);
+        continue;
+      }
+      const uint64_t left_behind = static_cast<uint64_t>(n - 2);
+      ASSERT_GT(begun, left_behind);
+      ASSERT_LE(begun - left_behind, one.limit);
+      if (begun != before) {
+        windows.push_back(begun - left_behind);
+      }
+      before = begun;
+    }
+    ASSERT_OK(iter->status());
+    EXPECT_EQ(n, kKeys);
+    ASSERT_GE(windows.size(), one.windows.size());
+    windows.resize(one.windows.size());
+    EXPECT_EQ(windows, one.windows);
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), kKeys - 2);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  }
+}
+
+TEST_F(MapIteratorsTest, NothingIsReadAhead) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(100);
+  const auto scan = [&](const ReadOptions& read_options) {
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    int n = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+      ASSERT_TRUE(iter->PrepareValue());
+      ASSERT_EQ(iter->value(), Value(n));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(n, 100);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+  };
+  ReadOptions off;
+  off.blob_prefetch_count = 0;
+  scan(off);
+  ReadOptions pinned;
+  pinned.pin_data = true;
+  scan(pinned);
+  ReadOptions unprepared;
+  unprepared.allow_unprepared_value = true;
+  scan(unprepared);
+  ReadOptions tailing;
+  tailing.tailing = true;
+  scan(tailing);
+  // Backwards, and scans of two values.
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  int n = 100;
+  for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+    ASSERT_EQ(iter->value(), Value(--n));
+  }
+  EXPECT_EQ(n, 0);
+  for (int i = 0; i < 50; ++i) {
+    iter->Seek(Key(i));
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_EQ(iter->value(), Value(i + 1));
+  }
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// At most 4 MB.
+TEST_F(MapIteratorsTest, WindowOfLargeValues) {
+  constexpr int kKeys = 20;
+  constexpr size_t kSize = 1 << 20;
+  Options options = MapOptions();
+  options.write_buffer_size = 100 << 20;
+  DestroyAndReopen(options);
+  WriteOptions no_wal;
+  no_wal.disableWAL = true;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(kSize, static_cast<char>('a' + i)),
+                  no_wal));
+  }
+  ASSERT_OK(Flush());
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  uint64_t most = 0;
+  int n = 0;
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->value(), std::string(kSize, static_cast<char>('a' + n)));
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    if (n >= 2) {
+      most = std::max(most, begun - static_cast<uint64_t>(n - 2));
+    }
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, kKeys);
+  EXPECT_EQ(most, (4 << 20) / kSize);
+}
+
+// What was read and is not used any more is counted, once.
+TEST_F(MapIteratorsTest, WastedReads) {
+  constexpr int kSteps = 20;
+  for (const char* how :
+       {"seek", "seek back", "seek for prev", "first", "last", "prev",
+        "refresh", "refresh with a new SuperVersion", "delete"}) {
+    SCOPED_TRACE(how);
+    const std::string what = how;
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(300);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    iter->SeekToFirst();
+    for (int i = 0; i < kSteps; ++i) {
+      ASSERT_TRUE(iter->Valid());
+      iter->Next();
+    }
+    ASSERT_TRUE(iter->Valid());
+    EXPECT_EQ(iter->value(), Value(kSteps));
+    // All but the first two of the values that it has been at.
+    constexpr uint64_t kUsed = kSteps - 1;
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    ASSERT_GT(begun, kUsed);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    if (what == "seek") {
+      iter->Seek(Key(200));
+      EXPECT_EQ(iter->value(), Value(200));
+    } else if (what == "seek back") {
+      iter->Seek(Key(kSteps - 5));
+      EXPECT_EQ(iter->value(), Value(kSteps - 5));
+    } else if (what == "seek for prev") {
+      iter->SeekForPrev(Key(kSteps + 1));
+      EXPECT_EQ(iter->value(), Value(kSteps + 1));
+    } else if (what == "first") {
+      iter->SeekToFirst();
+      EXPECT_EQ(iter->value(), Value(0));
+    } else if (what == "last") {
+      iter->SeekToLast();
+      EXPECT_EQ(iter->value(), Value(299));
+    } else if (what == "prev") {
+      iter->Prev();
+      EXPECT_EQ(iter->value(), Value(kSteps - 1));
+    } else if (what == "refresh") {
+      ASSERT_OK(iter->Refresh());
+    } else if (what == "refresh with a new SuperVersion") {
+      ASSERT_OK(Put("new", "value"));
+      ASSERT_OK(Flush());
+      ASSERT_OK(iter->Refresh());
+    } else {
+      iter.reset();
+    }
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), begun - kUsed);
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED),
+              Ticker(BLOB_MAP_PREFETCH_READ) - kUsed);
+  }
+}
+
+// No value is read behind the end of the scan, if the options say where it is.
+TEST_F(MapIteratorsTest, ReadsEndWithTheRange) {
+  Options options = MapOptions();
+  options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+  for (const bool by_prefix : {false, true}) {
+    SCOPED_TRACE(by_prefix);
+    options.statistics = CreateDBStatistics();
+    DestroyAndReopen(options);
+    for (int prefix = 0; prefix < 20; ++prefix) {
+      for (int i = 0; i < 10; ++i) {
+        ASSERT_OK(Put(KeyOf(prefix, i), Value(100 * prefix + i)));
+      }
+    }
+    ASSERT_OK(Flush());
+    const std::string end = KeyOf(6, 0);
+    const Slice upper = end;
+    ReadOptions read_options;
+    if (by_prefix) {
+      read_options.prefix_same_as_start = true;
+    } else {
+      read_options.total_order_seek = true;
+      read_options.iterate_upper_bound = &upper;
+    }
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    uint64_t begun = 0;
+    for (int first = 0; first < 10; ++first) {
+      SCOPED_TRACE(first);
+      if (by_prefix && first == 8) {
+        continue;  // see ShortPrefix
+      }
+      int i = first;
+      for (iter->Seek(KeyOf(5, first)); iter->Valid(); iter->Next(), ++i) {
+        ASSERT_EQ(iter->key(), KeyOf(5, i));
+        ASSERT_EQ(iter->value(), Value(500 + i));
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(i, 10);
+      // All but the first two.
+      begun += static_cast<uint64_t>(std::max(0, 10 - first - 2));
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), begun);
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    }
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  }
+}
+
+// A prefix with two values: when reading ahead begins, the scan is over.
+TEST_F(MapIteratorsTest, ShortPrefix) {
+  Options options = MapOptions();
+  options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+  DestroyAndReopen(options);
+  for (int prefix = 0; prefix < 20; ++prefix) {
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_OK(Put(KeyOf(prefix, i), Value(100 * prefix + i)));
+    }
+  }
+  ASSERT_OK(Flush());
+  ReadOptions read_options;
+  read_options.prefix_same_as_start = true;
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+  for (int prefix = 0; prefix < 19; ++prefix) {
+    int i = 0;
+    for (iter->Seek(KeyOf(prefix, 0)); iter->Valid(); iter->Next(), ++i) {
+      ASSERT_EQ(iter->value(), Value(100 * prefix + i));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(i, 2);
+  }
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// A seek is not answered by what was read ahead for another upper bound, or of
+// the files that have another prefix.
+TEST_F(MapIteratorsTest, SeeksIntoAnotherRange) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(100);
+  ASSERT_FALSE(HasFatalFailure());
+  std::string end = Key(10);
+  Slice upper = end;
+  ReadOptions bounded;
+  bounded.iterate_upper_bound = &upper;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(bounded));
+  iter->Seek(Key(0));
+  for (int step = 0; step < 5; ++step) {
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+  }
+  // All that there is up to the bound.
+  ASSERT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 8);
+  end = Key(50);
+  upper = end;
+  int n = 7;
+  for (iter->Seek(Key(n)); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), Key(n));
+    ASSERT_EQ(iter->value(), Value(n));
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, 50);
+  iter.reset();
+
+  Options options = MapOptions();
+  options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+  BlockBasedTableOptions table;
+  table.filter_policy.reset(NewBloomFilterPolicy(10));
+  options.table_factory.reset(NewBlockBasedTableFactory(table));
+  DestroyAndReopen(options);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(Put(KeyOf(5, i), Value(i)));
+  }
+  for (int i = 1; i < 10; i += 2) {
+    ASSERT_OK(Put(KeyOf(6, i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 10; i += 2) {
+    ASSERT_OK(Put(KeyOf(6, i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  iter.reset(db_->NewIterator(ReadOptions()));
+  iter->Seek(KeyOf(5, 0));
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+  }
+  ASSERT_GT(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+  n = 0;
+  for (iter->Seek(KeyOf(6, 0)); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), KeyOf(6, n));
+    ASSERT_EQ(iter->value(), Value(n));
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, 10);
+}
+
+// Values that the scan does not see are not read ahead.
+TEST_F(MapIteratorsTest, HiddenValuesAreNotRead) {
+  constexpr int kKeys = 200;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  std::string before;
+  for (int i = 0; i < kKeys; ++i) {
+    before += Key(i) + "=" + Value(i) + ";";
+  }
+  ManagedSnapshot snapshot(db_.get());
+  // Hidden by the memtable: overwritten, deleted, deleted by a range.
+  std::string after;
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(100), Key(120)));
+  uint64_t visible_in_files = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    if (i % 4 == 1) {
+      ASSERT_OK(Put(Key(i), Value(1000 + i)));
+      after += Key(i) + "=" + Value(1000 + i) + ";";
+    } else if (i % 4 == 3) {
+      ASSERT_OK(Delete(Key(i)));
+    } else if (i < 100 || i >= 120) {
+      after += Key(i) + "=" + Value(i) + ";";
+      ++visible_in_files;
+    }
+  }
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(Scan(iter.get()), after);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files);
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+
+  // Too new: at the snapshot the first versions are read, and nothing else.
+  ASSERT_OK(Flush());
+  const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+  ReadOptions read_options;
+  read_options.snapshot = snapshot.snapshot();
+  iter.reset(db_->NewIterator(read_options));
+  EXPECT_EQ(Scan(iter.get()), before);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+}
+
+// The base of a merge is read ahead as well, and used.
+TEST_F(MapIteratorsTest, MergedValuesAreReadAhead) {
+  constexpr int kKeys = 200;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  std::string expected;
+  for (int i = 0; i < kKeys; ++i) {
+    expected += Key(i) + "=" + Value(i);
+    if (i % 2 == 1) {
+      ASSERT_OK(Merge(Key(i), "one"));
+      ASSERT_OK(Merge(Key(i), "two"));
+      expected += ",one,two";
+    }
+    expected += ";";
+  }
+  for (int step = 0; step < 2; ++step) {
+    SCOPED_TRACE(step);
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
+    EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} / 2);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    ASSERT_OK(Flush());
+  }
+}
+
+// ---- Caches.
+
+TEST_F(MapIteratorsTest, BlobCache) {
+  constexpr int kKeys = 50;
+  for (const size_t prefetch : {size_t{0}, kAuto}) {
+    SCOPED_TRACE(prefetch);
+    Options options = MapOptions();
+    options.blob_cache = NewLRUCache(8 << 20);
+    // One that keeps what it is given, also where tests get a tiny one.
+    BlockBasedTableOptions table;
+    table.block_cache = NewLRUCache(8 << 20);
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    PutAndFlush(kKeys);
+    std::string expected;
+    for (int i = 0; i < kKeys; ++i) {
+      expected += Key(i) + "=" + Value(i) + ";";
+    }
+    ReadOptions no_io;
+    no_io.read_tier = kBlockCacheTier;
+    no_io.blob_prefetch_count = prefetch;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(no_io));
+    iter->SeekToFirst();
+    EXPECT_FALSE(iter->Valid());
+    EXPECT_TRUE(iter->status().IsIncomplete()) << iter->status().ToString();
+
+    ReadOptions no_fill;
+    no_fill.fill_cache = false;
+    no_fill.blob_prefetch_count = prefetch;
+    iter.reset(db_->NewIterator(no_fill));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), 0);
+
+    ReadOptions fill;
+    fill.blob_prefetch_count = prefetch;
+    iter.reset(db_->NewIterator(fill));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+
+    iter.reset(db_->NewIterator(no_io));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+  }
+}
+
+// ---- Range deletions that are ignored.
+
+// A reader may see what was deleted, as it was, or not; its value may be gone.
+// All else it sees as others do.
+TEST_F(MapIteratorsTest, IgnoredRangeDeletions) {
+  constexpr int kKeys = 60;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(20), Key(40)));
+  Model model;
+  for (int i = 0; i < kKeys; ++i) {
+    if (i < 20 || i >= 40) {
+      model[Key(i)] = Value(i);
+    }
+  }
+  for (int step = 0; step < 6; ++step) {
+    SCOPED_TRACE(step);
+    for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
+      ReadOptions read_options;
+      read_options.ignore_range_deletions = true;
+      read_options.blob_prefetch_count = prefetch;
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      Model found;
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        found[iter->key().ToString()] = iter->value().ToString();
+      }
+      ASSERT_OK(iter->status());
+      for (int i = 0; i < kKeys; ++i) {
+        const auto live = model.find(Key(i));
+        const auto seen = found.find(Key(i));
+        if (live != model.end()) {
+          ASSERT_TRUE(seen != found.end()) << i;
+          EXPECT_EQ(seen->second, live->second);
+        } else if (seen != found.end()) {
+          EXPECT_EQ(seen->second, Value(i));
+        }
+      }
+      if (step == 0) {
+        // Nobody has removed anything yet.
+        EXPECT_EQ(found.size(), kKeys);
+      } else if (step == 5) {
+        EXPECT_EQ(found.size(), model.size());
+      }
+      Model backwards;
+      for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+        backwards[iter->key().ToString()] = iter->value().ToString();
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(backwards, found);
+      const std::unique_ptr<Iterator> other(db_->NewIterator(ReadOptions()));
+      std::string expected;
+      for (const auto& [key, value] : model) {
+        expected += key + "=" + value + ";";
+      }
+      EXPECT_EQ(Scan(other.get()), expected);
+    }
+    switch (step) {
+      case 0:
+        ASSERT_OK(Flush());
+        break;
+      case 1:
+        for (int i = 30; i < 35; ++i) {
+          model[Key(i)] = Value(1000 + i);
+          ASSERT_OK(Put(Key(i), model[Key(i)]));
+        }
+        break;
+      case 2:
+        ASSERT_OK(Flush());
+        break;
+      case 3:
+        MoveFilesToLevel(1);
+        break;
+      default:
+        CompactAll(db_->DefaultColumnFamily());
+    }
+    WaitForRemovals();
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

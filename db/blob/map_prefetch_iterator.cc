@@ -1,0 +1,437 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob/map_prefetch_iterator.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "db/blob/blob_index.h"
+#include "db/blob/map_value_iterator.h"
+#include "db/blob/mapped_blobs.h"
+#include "db/blob/mapped_record_name.h"
+#include "db/column_family.h"
+#include "db/pinned_iterators_manager.h"
+#include "monitoring/statistics_impl.h"
+#include "rocksdb/slice_transform.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+bool MapPrefetchIterator::IsWanted(const ReadOptions& read_options) {
+  return read_options.blob_prefetch_count > 0 && !read_options.pin_data &&
+         !read_options.allow_unprepared_value &&
+         read_options.read_tier == kReadAllTier;
+}
+
+MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
+                                         const ReadOptions& read_options,
+                                         SequenceNumber sequence,
+                                         const SliceTransform* prefix_extractor,
+                                         InternalIterator* child)
+    : PassThroughIterator(child, /*in_arena=*/true),
+      cfd_(cfd),
+      blobs_(cfd->mapped_blobs()),
+      read_options_(read_options),
+      sequence_(sequence),
+      prefix_extractor_(prefix_extractor),
+      max_window_(read_options.blob_prefetch_count ==
+                          ReadOptions::kAutoBlobPrefetchCount
+                      ? kAutoWindow
+                      : read_options.blob_prefetch_count) {}
+
+MapPrefetchIterator::~MapPrefetchIterator() { DropQueue(); }
+
+MapPrefetchIterator::Slot* MapPrefetchIterator::SlotOf(const Slice& value) {
+  assert(IsPrefetched(value));
+  Slot* slot = nullptr;
+  memcpy(&slot, value.data() + 1, sizeof(slot));
+  return slot;
+}
+
+bool MapPrefetchIterator::Take(const Slice& value, PinnableSlice* result,
+                               Status* status) {
+  Slot* const slot = SlotOf(value);
+  if (slot->taken) {
+    return false;
+  }
+  slot->taken = true;
+  slot->group->RunAndWait();
+  BlobReadGroup::Item& item = slot->group->items()[slot->item];
+  *status = std::move(item.status);
+  if (status->ok()) {
+    *result = std::move(item.value);
+  }
+  return true;
+}
+
+void MapPrefetchIterator::DropQueue() {
+  if (queue_.empty()) {
+    return;
+  }
+  uint64_t wasted = 0;
+  for (Slot& slot : queue_) {
+    if (slot.group != nullptr) {
+      slot.group->LetGo();
+      wasted += slot.taken ? 0 : 1;
+    }
+  }
+  RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED, wasted);
+  queue_.clear();
+  reads_ = 0;
+  bytes_ = 0;
+}
+
+void MapPrefetchIterator::Restart() {
+  DropQueue();
+  steps_ = 0;
+  window_ = 0;
+  has_settled_key_ = false;
+  prefix_.clear();
+  at_end_ = false;
+  has_seek_key_ = false;
+}
+
+bool MapPrefetchIterator::UsesPrefixFilters() const {
+  // With auto_prefix_mode the upper bound says where they are used, and the
+  // queue ends there.
+  return prefix_extractor_ != nullptr && !read_options_.total_order_seek &&
+         !read_options_.auto_prefix_mode;
+}
+
+bool MapPrefetchIterator::IsFilledFor(const Slice& user_key) const {
+  const Slice* const upper_bound = read_options_.iterate_upper_bound;
+  if ((upper_bound != nullptr) != has_upper_bound_ ||
+      (upper_bound != nullptr && *upper_bound != Slice(upper_bound_))) {
+    return false;
+  }
+  if (!UsesPrefixFilters()) {
+    return true;
+  }
+  if (!has_seek_key_) {
+    return false;
+  }
+  return !prefix_extractor_->InDomain(seek_key_) ||
+         (prefix_extractor_->InDomain(user_key) &&
+          prefix_extractor_->Transform(user_key) ==
+              prefix_extractor_->Transform(seek_key_));
+}
+
+void MapPrefetchIterator::NoteUpperBound() {
+  const Slice* const upper_bound = read_options_.iterate_upper_bound;
+  has_upper_bound_ = upper_bound != nullptr;
+  if (has_upper_bound_) {
+    upper_bound_.assign(upper_bound->data(), upper_bound->size());
+  }
+}
+
+void MapPrefetchIterator::SeekToFirst() {
+  Restart();
+  child()->SeekToFirst();
+}
+
+void MapPrefetchIterator::SeekToLast() {
+  Restart();
+  child()->SeekToLast();
+}
+
+void MapPrefetchIterator::Seek(const Slice& target) {
+  const Slice user_key = ExtractUserKey(target);
+  if (!queue_.empty() && IsFilledFor(user_key) && SeekInQueue(target)) {
+    return;
+  }
+  Restart();
+  if (UsesPrefixFilters()) {
+    seek_key_.assign(user_key.data(), user_key.size());
+    has_seek_key_ = true;
+  }
+  child()->Seek(target);
+}
+
+bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
+  const InternalKeyComparator& icmp = cfd_->internal_comparator();
+  if (icmp.Compare(queue_.front().key, target) > 0) {
+    return false;
+  }
+  while (!queue_.empty() && icmp.Compare(queue_.front().key, target) < 0) {
+    PopFront();
+  }
+  if (!queue_.empty()) {
+    // The caller may have changed the upper bound.
+    for (Slot& slot : queue_) {
+      slot.bound_check = IterBoundCheck::kUnknown;
+    }
+    FillIfLow();
+    return true;
+  }
+  // The child may be there already. It must not be sent back: one that was
+  // prepared for several ranges only goes forward.
+  if (at_end_ || !child()->Valid() ||
+      icmp.Compare(child()->key(), target) < 0) {
+    return false;
+  }
+  prefix_.clear();  // The scan of another one may begin here.
+  return true;
+}
+
+void MapPrefetchIterator::SeekForPrev(const Slice& target) {
+  Restart();
+  child()->SeekForPrev(target);
+}
+
+void MapPrefetchIterator::SetRangeDelReadSeqno(SequenceNumber read_seqno) {
+  Restart();
+  sequence_ = read_seqno;
+  child()->SetRangeDelReadSeqno(read_seqno);
+}
+
+void MapPrefetchIterator::Next() {
+  assert(Valid());
+  if (queue_.empty()) {
+    NotePrefix();
+    steps_ += StandsOnMapped() ? 1 : 0;
+    child()->Next();
+    if (steps_ >= kPlainSteps && child()->Valid()) {
+      Fill();
+    }
+    return;
+  }
+  PopFront();
+  FillIfLow();
+}
+
+void MapPrefetchIterator::PopFront() {
+  Slot& front = queue_.front();
+  if (front.group != nullptr) {
+    --reads_;
+    bytes_ -= front.bytes;
+    front.group->LetGo();
+    if (!front.taken) {
+      RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED);
+    }
+  }
+  queue_.pop_front();
+}
+
+void MapPrefetchIterator::FillIfLow() {
+  if (reads_ <= window_ / 2 && queue_.size() < kMaxUnread) {
+    Fill();
+  }
+}
+
+void MapPrefetchIterator::NotePrefix() {
+  if (!read_options_.prefix_same_as_start || prefix_extractor_ == nullptr ||
+      !prefix_.empty()) {
+    return;
+  }
+  const Slice user_key = child()->user_key();
+  if (prefix_extractor_->InDomain(user_key)) {
+    const Slice prefix = prefix_extractor_->Transform(user_key);
+    prefix_.assign(prefix.data(), prefix.size());
+  }
+}
+
+bool MapPrefetchIterator::NextAndGetResult(IterateResult* result) {
+  Next();
+  if (!Valid()) {
+    return false;
+  }
+  result->key = key();
+  result->bound_check_result = UpperBoundCheckResult();
+  result->value_prepared = !queue_.empty();
+  return true;
+}
+
+void MapPrefetchIterator::Prev() {
+  assert(Valid());
+  if (!queue_.empty()) {
+    const std::string key = queue_.front().key;
+    Restart();
+    child()->Seek(key);
+    if (!child()->Valid()) {
+      return;  // the status says why
+    }
+  }
+  Restart();
+  child()->Prev();
+}
+
+bool MapPrefetchIterator::StandsOnMapped() const {
+  return ExtractValueType(child()->key()) == kTypeBlobIndex;
+}
+
+void MapPrefetchIterator::Fill() {
+  if (at_end_ || !child()->Valid() ||
+      (pinned_iters_mgr_ != nullptr && pinned_iters_mgr_->PinningEnabled() &&
+       queue_.empty())) {
+    return;
+  }
+  if (queue_.empty()) {
+    NoteUpperBound();
+  }
+  const size_t window =
+      std::min(std::max(window_ * 2, kFirstWindow), max_window_);
+  std::vector<BlobReadGroup::Item> items;
+  std::vector<Slot*> slots;
+  size_t unread = 0;
+  size_t unread_bytes = 0;
+  while (reads_ < window && bytes_ < kMaxBytes && unread < kMaxUnread &&
+         unread_bytes < kMaxUnreadBytes) {
+    if (!child()->Valid()) {
+      at_end_ = true;
+      break;
+    }
+    if (!IsInRange(child()->user_key())) {
+      // It stays with the child, which has not read it.
+      at_end_ = true;
+      break;
+    }
+    if (!child()->PrepareValue()) {
+      break;
+    }
+    BlobReadGroup::Item item;
+    if (Append(&item)) {
+      Slot& slot = queue_.back();
+      slot.bytes = item.size;
+      bytes_ += item.size;
+      ++reads_;
+      items.push_back(std::move(item));
+      slots.push_back(&slot);
+      unread = 0;
+    } else {
+      ++unread;
+      unread_bytes += queue_.back().value.size();
+    }
+    child()->Next();
+  }
+  if (items.empty()) {
+    return;
+  }
+  window_ = window;
+  RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_READ, items.size());
+  std::vector<size_t> group_of;
+  std::vector<size_t> index_of;
+  const auto groups = BlobReadGroup::Divide(
+      std::move(items), read_options_, cfd_->blob_source(), &group_of,
+      &index_of);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    slots[i]->group = groups[group_of[i]];
+    slots[i]->item = index_of[i];
+  }
+  for (const auto& group : groups) {
+    BlobReadPool::Submit(group);
+  }
+}
+
+bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
+  queue_.emplace_back();
+  Slot& slot = queue_.back();
+  const Slice key = child()->key();
+  const Slice value = child()->value();
+  slot.key.assign(key.data(), key.size());
+  slot.write_unix_time = child()->write_unix_time();
+  slot.bound_check = child()->UpperBoundCheckResult();
+  ParsedInternalKey parsed;
+  if (!ParseInternalKey(slot.key, &parsed, /*log_err_key=*/false).ok() ||
+      !IsWantedEntry(parsed) || !MapValueIterator::IsBound(value)) {
+    slot.value.assign(value.data(), value.size());
+    return false;
+  }
+  BlobIndex index;
+  AddressMap::Lookup found;
+  if (MapValueIterator::Decode(value, &index).ok()) {
+    found = blobs_->map()->FindByName(
+        MapName{blobs_->HashOf(parsed.user_key), parsed.sequence,
+                index.mapped().birth},
+        /*pin=*/true);
+  }
+  if (!found.found || found.entry.address.slot == MapFileTable::kLostSlot) {
+    slot.value.assign(value.data(), value.size());
+    return false;
+  }
+  MappedRecordName::Encode(parsed.user_key, parsed.sequence,
+                           index.mapped().birth, &item->record_name);
+  std::string address;
+  blobs_->ToBlobIndex(found, parsed.user_key.size(), &address);
+  BlobIndex ordinary;
+  [[maybe_unused]] const Status s = ordinary.DecodeFrom(address);
+  assert(s.ok());
+  item->file_number = ordinary.file_number();
+  item->offset = ordinary.offset();
+  item->size = ordinary.size();
+  item->compression = ordinary.compression();
+  item->pin = std::move(found.pin);
+  slot.value.assign(1, kPrefetched);
+  Slot* const self = &slot;
+  slot.value.append(reinterpret_cast<const char*>(&self), sizeof(self));
+  slot.value.append(value.data(), value.size());
+  return true;
+}
+
+bool MapPrefetchIterator::IsInRange(const Slice& user_key) const {
+  if (read_options_.iterate_upper_bound != nullptr &&
+      cfd_->user_comparator()->Compare(
+          user_key, *read_options_.iterate_upper_bound) >= 0) {
+    return false;
+  }
+  return !read_options_.prefix_same_as_start || prefix_extractor_ == nullptr ||
+         prefix_.empty() ||
+         (prefix_extractor_->InDomain(user_key) &&
+          prefix_extractor_->Transform(user_key) == Slice(prefix_));
+}
+
+bool MapPrefetchIterator::IsWantedEntry(const ParsedInternalKey& key) {
+  if (key.sequence > sequence_ ||
+      (has_settled_key_ && key.user_key == Slice(settled_key_))) {
+    return false;
+  }
+  if (key.type != kTypeMerge) {
+    // What is older is hidden.
+    settled_key_.assign(key.user_key.data(), key.user_key.size());
+    has_settled_key_ = true;
+  }
+  return key.type == kTypeBlobIndex;
+}
+
+Slice MapPrefetchIterator::key() const {
+  return queue_.empty() ? child()->key() : Slice(queue_.front().key);
+}
+
+Slice MapPrefetchIterator::value() const {
+  return queue_.empty() ? child()->value() : Slice(queue_.front().value);
+}
+
+uint64_t MapPrefetchIterator::write_unix_time() const {
+  return queue_.empty() ? child()->write_unix_time()
+                        : queue_.front().write_unix_time;
+}
+
+Status MapPrefetchIterator::status() const {
+  return queue_.empty() ? child()->status() : Status::OK();
+}
+
+bool MapPrefetchIterator::PrepareValue() {
+  return !queue_.empty() || child()->PrepareValue();
+}
+
+IterBoundCheck MapPrefetchIterator::UpperBoundCheckResult() {
+  return queue_.empty() ? child()->UpperBoundCheckResult()
+                        : queue_.front().bound_check;
+}
+
+void MapPrefetchIterator::SetPinnedItersMgr(
+    PinnedIteratorsManager* pinned_iters_mgr) {
+  pinned_iters_mgr_ = pinned_iters_mgr;
+  child()->SetPinnedItersMgr(pinned_iters_mgr);
+}
+
+bool MapPrefetchIterator::IsKeyPinned() const {
+  return queue_.empty() && child()->IsKeyPinned();
+}
+
+bool MapPrefetchIterator::IsValuePinned() const {
+  return queue_.empty() && child()->IsValuePinned();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

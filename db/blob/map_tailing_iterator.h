@@ -1,0 +1,63 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "db/read_bound_registry.h"
+#include "table/pass_through_iterator.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class ColumnFamilyData;
+
+// Keeps the values that a tailing iterator stands on in the address map.
+// ForwardIterator reads what is newest, and takes a new SuperVersion when it
+// finds that there is one. Jobs must not remove from the map what its
+// SuperVersion still has; so there is a read bound, at a sequence number that
+// was the newest after the SuperVersion was taken.
+//
+// Invariant: between two calls, either no SuperVersion is newer than that of
+// the bound, or everything in the child's one that is not newer than the bound
+// is kept by it.
+//
+// Why that is enough. Everything in the files of the SuperVersion is at most as
+// new as the bound. Had a job removed something of it before the bound was
+// listed, then either a newer SuperVersion was installed since, and the child
+// is moved again, or what was removed is hidden by an entry that the
+// SuperVersion has too.
+//
+// The price: as long as an iterator stands still, new values of keys that have
+// a direct entry are stored as versioned ones, as with a snapshot. It keeps its
+// SuperVersion as well, as upstream's does.
+class MapTailingIterator final : public PassThroughIterator {
+ public:
+  // last_sequence: reads the newest sequence number that is visible.
+  // child: a ForwardIterator, on the heap, that was just made.
+  MapTailingIterator(ColumnFamilyData* cfd, ReadBoundRegistry* bounds,
+                     const std::function<SequenceNumber()>& last_sequence,
+                     InternalIterator* child);
+
+  void SeekToFirst() override;
+  void Seek(const Slice& target) override;
+  void Next() override;
+  bool NextAndGetResult(IterateResult* result) override;
+
+ private:
+  // Runs `seek`, which makes the child take the newest SuperVersion, until the
+  // bound is that of the SuperVersion.
+  template <typename SeekChild>
+  void Follow(const SeekChild& seek);
+
+  ColumnFamilyData* const cfd_;
+  const std::function<SequenceNumber()> last_sequence_;
+  ReadBoundRegistry::ReadBound bound_;
+  // The SuperVersion that the bound was taken for.
+  uint64_t super_version_number_ = 0;
+  std::string current_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,377 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob/mapped_blobs.h"
+
+#include <algorithm>
+#include <cassert>
+#include <random>
+
+#include "db/blob/blob_file_cache.h"
+#include "db/blob/blob_index.h"
+#include "db/blob/blob_source.h"
+#include "db/blob/map_publication.h"
+#include "db/blob/mapped_record_name.h"
+#include "db/column_family.h"
+#include "db/path_layout.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+MappedBlobs::MappedBlobs(uint32_t column_family_id,
+                         const ImmutableOptions& ioptions,
+                         const TableFactory& table_factory,
+                         BlobFileCache* blob_file_cache)
+    : column_family_id_(column_family_id),
+      ioptions_(ioptions),
+      blob_file_cache_(blob_file_cache),
+      row_cache_(ioptions.row_cache == nullptr
+                     ? nullptr
+                     : std::make_unique<MappedRowCache>(ioptions.row_cache,
+                                                        ioptions.stats)),
+      hash_seed_(RandomSeed()),
+      charge_(MapMemoryReservation::Create(&table_factory, ioptions.logger)),
+      map_(AddressMap::Options{/*expected_entries=*/0, charge_.get()},
+           &files_) {}
+
+MappedBlobs::~MappedBlobs() { assert(pending_.empty()); }
+
+bool MappedBlobs::Any(ColumnFamilySet* column_families) {
+  for (ColumnFamilyData* cfd : *column_families) {
+    if (cfd->mapped_blobs() != nullptr) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void MappedBlobs::ToBlobIndex(const AddressMap::Lookup& found,
+                              size_t user_key_size,
+                              std::string* blob_index) const {
+  const MapAddress& address = found.entry.address;
+  const uint64_t before_value = BlobRecordV2::kHeaderSize + user_key_size;
+  assert(found.found && found.pin.pinned());
+  assert(address.size >= before_value);
+  BlobIndex::EncodeBlob(blob_index, files_.Number(address.slot),
+                        address.offset + before_value,
+                        address.size - before_value,
+                        files_.Compression(address.slot));
+}
+
+Status MappedBlobs::Fetch(BlobSource* source, const ReadOptions& read_options,
+                          const Slice& user_key, SequenceNumber seq,
+                          const MappedBlobIndex& index, PinnableSlice* value,
+                          uint64_t* bytes_read) const {
+  const AddressMap::Lookup found = map_.FindByName(
+      MapName{HashOf(user_key), seq, index.birth}, /*pin=*/true);
+  if (!found.found) {
+    return Status::NotFound();
+  }
+  if (found.entry.address.slot == MapFileTable::kLostSlot) {
+    return Status::NotFound("The value is lost");
+  }
+  std::string encoded;
+  ToBlobIndex(found, user_key.size(), &encoded);
+  BlobIndex address;
+  const Status s = address.DecodeFrom(encoded);
+  if (!s.ok()) {
+    return s;
+  }
+  std::string name;
+  MappedRecordName::Encode(user_key, seq, index.birth, &name);
+  value->Reset();
+  return source->GetBlob(read_options, name, address.file_number(),
+                         address.offset(), /*file_size=*/0, address.size(),
+                         address.compression(), /*prefetch_buffer=*/nullptr,
+                         value, bytes_read);
+}
+
+void MappedBlobs::AdoptLoadedFiles() {
+  for (const MapFileTable::Info& file : files_.GetAll()) {
+    blob_file_cache_->paths().Register(file.number, file.path_id);
+  }
+  SetReady();
+}
+
+MappedBlobs::FilePin::FilePin(MappedBlobs* blobs, uint64_t number)
+    : blobs_(blobs) {
+  if (blobs == nullptr) {
+    return;
+  }
+  const uint32_t slot = blobs->files_.Find(number);
+  if (slot == MapFileTable::kLostSlot || !blobs->files_.PinForJob(slot)) {
+    return;
+  }
+  if (blobs->files_.Number(slot) != number) {
+    blobs->files_.UnpinForJob(slot);  // another one's meanwhile
+    return;
+  }
+  slot_ = slot;
+}
+
+MappedBlobs::FilePin::~FilePin() {
+  if (pinned()) {
+    blobs_->files_.UnpinForJob(slot_);
+  }
+}
+
+uint64_t MappedBlobs::GarbageCount(const BlobFileMetaData& meta) const {
+  const uint32_t slot = files_.Find(meta.GetBlobFileNumber());
+  if (slot == MapFileTable::kLostSlot) {
+    return 0;
+  }
+  const uint64_t used = files_.LiveCount(slot) + meta.GetGarbageBlobCount();
+  return meta.GetTotalBlobCount() - std::min(used, meta.GetTotalBlobCount());
+}
+
+uint64_t MappedBlobs::GarbageBytes(const BlobFileMetaData& meta) const {
+  const uint32_t slot = files_.Find(meta.GetBlobFileNumber());
+  if (slot == MapFileTable::kLostSlot) {
+    return 0;
+  }
+  const uint64_t used = files_.LiveBytes(slot) + meta.GetGarbageBlobBytes();
+  return meta.GetTotalBlobBytes() - std::min(used, meta.GetTotalBlobBytes());
+}
+
+uint64_t MappedBlobs::NumBlockedRemovals() const {
+  std::lock_guard<std::mutex> lock(blocked_mutex_);
+  return blocked_.size();
+}
+
+uint64_t MappedBlobs::NumRetired() const {
+  uint64_t result = 0;
+  for (const Retired& retired : retired_) {
+    result += retired.removals->Count();
+  }
+  return result;
+}
+
+uint32_t MappedBlobs::AddLiveFile(uint64_t number, uint32_t path_id,
+                                  CompressionType compression, uint64_t size) {
+  blob_file_cache_->paths().Register(number, path_id);
+  return files_.Add(number, path_id, compression, MapFileTable::State::kLive,
+                    size);
+}
+
+void MappedBlobs::AddPending(MapPublication* publication) {
+  pending_.push_back(publication);
+}
+
+void MappedBlobs::RemovePending(MapPublication* publication) {
+  const auto found = std::find(pending_.begin(), pending_.end(), publication);
+  assert(found != pending_.end());
+  pending_.erase(found);
+}
+
+void MappedBlobs::OnVersionAppended(const Version& appended) {
+  appended_version_.store(appended.GetVersionNumber(),
+                          std::memory_order_release);
+  const VersionStorageInfo& version = *appended.storage_info();
+  for (MapPublication* publication : pending_) {
+    publication->OnVersionAppended(version);
+  }
+  // No other edit takes files of the map out of the Version.
+  for (uint64_t number : dropping_) {
+    if (version.GetBlobFileMetaData(number) == nullptr) {
+      files_.Drop(files_.Find(number));
+    }
+  }
+#ifndef NDEBUG
+  for (const MapFileTable::Info& file : files_.GetAll()) {
+    assert(file.state != MapFileTable::State::kLive ||
+           version.GetBlobFileMetaData(file.number) != nullptr);
+  }
+#endif  // !NDEBUG
+}
+
+void MappedBlobs::AddBlockedRemoval(const MapKeyHash& key,
+                                    SequenceNumber seq) {
+  std::lock_guard<std::mutex> lock(blocked_mutex_);
+  // The first one removes what there is. As long as it waits there is nothing
+  // new: what is written meanwhile is versioned.
+  if (blocked_.size() >= kMaxBlocked || !blocked_keys_.insert(key).second) {
+    return;
+  }
+  blocked_.push_back(Blocked{seq, key});
+  std::push_heap(blocked_.begin(), blocked_.end());
+  blocked_until_.store(blocked_.front().seq, std::memory_order_relaxed);
+}
+
+void MappedBlobs::ApplyBlockedRemovals(SequenceNumber earliest_reader) {
+  std::vector<Blocked> due;
+  {
+    std::lock_guard<std::mutex> lock(blocked_mutex_);
+    while (!blocked_.empty() && blocked_.front().seq <= earliest_reader &&
+           due.size() < kSlice) {
+      std::pop_heap(blocked_.begin(), blocked_.end());
+      due.push_back(blocked_.back());
+      blocked_keys_.erase(blocked_.back().key);
+      blocked_.pop_back();
+    }
+    blocked_until_.store(
+        blocked_.empty() ? kMaxSequenceNumber : blocked_.front().seq,
+        std::memory_order_relaxed);
+  }
+  for (const Blocked& blocked : due) {
+    map_.RemoveDirectBelow(blocked.key, blocked.seq);
+  }
+}
+
+void MappedBlobs::Retire(std::unique_ptr<MappedRemovals>&& removals,
+                         uint64_t version_number) {
+  if (!removals->complete()) {
+    SetInexact();
+  }
+  if (removals->Count() > 0) {
+    const size_t memory = removals->MemoryUsage();
+    retired_memory_.fetch_add(memory, std::memory_order_relaxed);
+    retired_.push_back(
+        Retired{version_number, memory, std::move(removals)});
+  }
+}
+
+void MappedBlobs::LimitRetired(MappedRemovals* removals) const {
+  if (retired_memory_.load(std::memory_order_relaxed) +
+          removals->MemoryUsage() >
+      kMaxRetiredMemory) {
+    removals->MoveToFile();
+  }
+}
+
+bool MappedBlobs::HasRetired(uint64_t oldest_version) const {
+  return std::any_of(retired_.begin(), retired_.end(), [&](const Retired& r) {
+    return r.version_number <= oldest_version;
+  });
+}
+
+std::vector<std::unique_ptr<MappedRemovals>> MappedBlobs::TakeRetired(
+    uint64_t oldest_version) {
+  std::vector<std::unique_ptr<MappedRemovals>> result;
+  uint64_t names = 0;
+  for (auto it = retired_.begin(); it != retired_.end() && names < kSlice;) {
+    if (it->version_number <= oldest_version) {
+      names += it->removals->Count();
+      retired_memory_.fetch_sub(it->memory, std::memory_order_relaxed);
+      result.push_back(std::move(it->removals));
+      it = retired_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return result;
+}
+
+MappedRemovals::NewSpillFile MappedBlobs::SpillFiles(
+    Version* version, const std::string& dbname) {
+  return [this, dbname, versions = version->version_set()](
+             std::unique_ptr<SpillFile>* file) {
+    const uint64_t number = versions->NewFileNumber();
+    {
+      // Before the file exists: a scan for obsolete files would delete it.
+      std::lock_guard<std::mutex> lock(spill_mutex_);
+      spill_files_.insert(number);
+    }
+    return SpillFile::Create(
+        ioptions_.fs.get(), FileOptions(),
+        TempFileName(dbname, number),
+        [this, number] {
+          std::lock_guard<std::mutex> lock(spill_mutex_);
+          spill_files_.erase(number);
+        },
+        file);
+  };
+}
+
+uint32_t MappedBlobs::PathIdOf(uint64_t file_number) const {
+  return blob_file_cache_->paths().PathId(file_number);
+}
+
+uint32_t MappedBlobs::AddPendingFile(const MappedBlobFile& file) {
+  blob_file_cache_->paths().Register(file.number, file.path_id);
+  const uint32_t slot = files_.Add(file.number, file.path_id, file.compression);
+  if (slot == MapFileTable::kLostSlot) {
+    blob_file_cache_->paths().Unregister(file.number);
+    return slot;
+  }
+  files_.Publish(slot, file.size);
+  return slot;
+}
+
+void MappedBlobs::AbandonFile(uint32_t slot) { files_.Abandon(slot); }
+
+std::vector<uint64_t> MappedBlobs::AddDrops(const VersionStorageInfo& version,
+                                            VersionEdit* edit) {
+  std::vector<uint64_t> numbers;
+  for (const MapFileTable::Info& file : files_.GetDroppable()) {
+    const auto meta = version.GetBlobFileMetaData(file.number);
+    if (meta != nullptr && dropping_.insert(file.number).second) {
+      edit->AddBlobFileGarbage(file.number, meta->GetTotalBlobCount(),
+                               meta->GetTotalBlobBytes());
+      numbers.push_back(file.number);
+    }
+  }
+  return numbers;
+}
+
+void MappedBlobs::FinishDrops(const std::vector<uint64_t>& numbers) {
+  for (uint64_t number : numbers) {
+    dropping_.erase(number);
+  }
+}
+
+void MappedBlobs::CollectObsoleteFiles(VersionSet* versions,
+                                       UnorderedSet<uint64_t>* keep) {
+  if (files_.HasDead()) {
+    for (const MapFileTable::Info& file : files_.CollectDead()) {
+      Forget(file);
+      versions->AddObsoleteBlobFile(
+          file.number, PathLayout::Directory(ioptions_.cf_paths, file.path_id));
+      files_.Free(file.slot);
+    }
+  }
+  if (keep == nullptr) {
+    return;
+  }
+  for (const MapFileTable::Info& file : files_.GetAll()) {
+    // An abandoned file stays while a MANIFEST whose last write failed may
+    // name it. Then it is deleted as any file that nobody knows.
+    if (file.state == MapFileTable::State::kAbandoned &&
+        versions->io_status().ok() && files_.Free(file.slot)) {
+      Forget(file);
+    } else {
+      keep->insert(file.number);
+    }
+  }
+  std::lock_guard<std::mutex> lock(spill_mutex_);
+  keep->insert(spill_files_.begin(), spill_files_.end());
+}
+
+void MappedBlobs::ReleaseAll(VersionSet* versions) {
+  for (const MapFileTable::Info& file : files_.GetAll()) {
+    Forget(file);
+    versions->AddObsoleteBlobFile(
+        file.number, PathLayout::Directory(ioptions_.cf_paths, file.path_id));
+  }
+}
+
+bool MappedBlobs::Keeps(uint64_t number) const {
+  return !ready_ || files_.Find(number) != MapFileTable::kLostSlot;
+}
+
+void MappedBlobs::Forget(const MapFileTable::Info& file) {
+  blob_file_cache_->Evict(file.number);
+  blob_file_cache_->paths().Unregister(file.number);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

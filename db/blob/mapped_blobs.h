@@ -1,0 +1,285 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "db/blob/address_map.h"
+#include "db/blob/map_file_table.h"
+#include "db/blob/map_memory_reservation.h"
+#include "db/blob/mapped_blob_index.h"
+#include "db/blob/mapped_blob_writer.h"
+#include "db/blob/mapped_removals.h"
+#include "db/blob/mapped_row_cache.h"
+#include "db/dbformat.h"
+#include "options/cf_options.h"
+#include "rocksdb/options.h"
+#include "rocksdb/status.h"
+#include "util/hash_containers.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class BlobFileCache;
+class BlobFileMetaData;
+class BlobSource;
+class ColumnFamilySet;
+class MapPublication;
+class Version;
+class VersionEdit;
+class VersionSet;
+class VersionStorageInfo;
+
+// The separated values of a column family with an address map: the map, the
+// files that it points into, and what is between a job's blob files and the
+// MANIFEST.
+//
+// Invariants:
+// * Every mapped entry of an SST file of the current Version that a reader
+//   could reach has an entry in the map, and that entry's file is on disk.
+// * The map names a file only if it is pending (a job is about to commit it)
+//   or live (the current Version has it) or, for a reader that was there
+//   before, dead and pinned.
+// * A file is handed to VersionSet for deletion only by CollectObsoleteFiles(),
+//   after it left the current Version and when nobody pins it. Older Versions
+//   that have it do not count.
+//
+// Thread-safe as its parts are; what needs the DB mutex says so.
+class MappedBlobs {
+ public:
+  // REQUIRES: all are the column family's; ioptions and blob_file_cache outlive
+  // this
+  MappedBlobs(uint32_t column_family_id,
+              const ImmutableOptions& ioptions,
+              const TableFactory& table_factory,
+              BlobFileCache* blob_file_cache);
+  ~MappedBlobs();
+  MappedBlobs(const MappedBlobs&) = delete;
+  MappedBlobs& operator=(const MappedBlobs&) = delete;
+
+  // Has a column family of the DB an address map?
+  // REQUIRES: DB mutex held.
+  static bool Any(ColumnFamilySet* column_families);
+
+  // nullptr without DBOptions::row_cache.
+  const MappedRowCache* row_cache() const { return row_cache_.get(); }
+
+  AddressMap* map() { return &map_; }
+  const AddressMap* map() const { return &map_; }
+  MapFileTable* files() { return &files_; }
+  const MapFileTable& file_table() const { return files_; }
+
+  // enable_blob_address_map: new values go into the map. It exists without,
+  // too, while there are old ones.
+  bool enabled() const { return ioptions_.enable_blob_address_map; }
+  // enable_lsm_bypass: values may be stored in direct mode.
+  bool bypass() const { return ioptions_.enable_lsm_bypass; }
+
+  // A random number until recovery finds a file that has another.
+  uint64_t hash_seed() const { return hash_seed_; }
+  // REQUIRES: no reader, no writer yet.
+  void SetHashSeed(uint64_t seed) { hash_seed_ = seed; }
+  MapKeyHash HashOf(const Slice& user_key) const {
+    return MapKeyHash::Of(user_key, hash_seed_);
+  }
+
+  // The ordinary encoded BlobIndex of a record.
+  // REQUIRES: found.found, its file is pinned, it is not lost.
+  void ToBlobIndex(const AddressMap::Lookup& found, size_t user_key_size,
+                   std::string* blob_index) const;
+
+  // Reads the value of (user_key, seq, index.birth). NotFound if it is dead (a
+  // newer entry or a tombstone hides it) or lost.
+  // source: the column family's.
+  Status Fetch(BlobSource* source, const ReadOptions& read_options,
+               const Slice& user_key, SequenceNumber seq,
+               const MappedBlobIndex& index, PinnableSlice* value,
+               uint64_t* bytes_read) const;
+
+  // Of a blob file of the column family.
+  uint32_t PathIdOf(uint64_t file_number) const;
+
+  // ---- Statistics.
+
+  // Of a file of the current Version, beside what its metadata says: what the
+  // map does not name. 0 if it is not of the map.
+  uint64_t GarbageCount(const BlobFileMetaData& meta) const;
+  uint64_t GarbageBytes(const BlobFileMetaData& meta) const;
+  uint64_t NumBlockedRemovals() const;
+  // REQUIRES: DB mutex held.
+  uint64_t NumRetired() const;
+
+  // Keeps a file from being deleted.
+  class FilePin {
+   public:
+    // blobs: nullptr pins nothing.
+    FilePin(MappedBlobs* blobs, uint64_t number);
+    ~FilePin();
+    FilePin(const FilePin&) = delete;
+    FilePin& operator=(const FilePin&) = delete;
+
+    // False if the file is not of the map, or about to be deleted.
+    bool pinned() const { return slot_ != MapFileTable::kLostSlot; }
+
+   private:
+    MappedBlobs* const blobs_;
+    uint32_t slot_ = MapFileTable::kLostSlot;
+  };
+
+  // ---- Recovery. REQUIRES: single-threaded.
+
+  // The map is complete. Until then every file is kept.
+  void SetReady() { ready_ = true; }
+  bool ready() const { return ready_; }
+
+  // The map was loaded with its files, all of the current Version.
+  // The map is ready.
+  void AdoptLoadedFiles();
+
+  // Adds a file of the current Version.
+  uint32_t AddLiveFile(uint64_t number, uint32_t path_id,
+                       CompressionType compression, uint64_t size);
+
+  // ---- Commits.
+
+  // A publication counts as committed once a Version is appended that has
+  // (or, if !when_present, no longer has) the SST file `number`.
+  // REQUIRES of the following three: DB mutex held.
+  void AddPending(MapPublication* publication);
+  void RemovePending(MapPublication* publication);
+  // The Version becomes the current one.
+  void OnVersionAppended(const Version& version);
+  // The number of the last one. It may not be in a SuperVersion yet.
+  uint64_t appended_version() const {
+    return appended_version_.load(std::memory_order_acquire);
+  }
+
+  // ---- Removals that wait for a reader.
+
+  // How many removals a background job does in one go: they take a good part of
+  // a second, and flushes wait for the thread.
+  static constexpr size_t kSlice = size_t{1} << 20;
+
+  // All direct entries of the key older than seq go when no reader is older
+  // than seq any more.
+  // REQUIRES: as AddressMap::RemoveDirectBelow(), but for the readers.
+  void AddBlockedRemoval(const MapKeyHash& key, SequenceNumber seq);
+  // Makes those happen for which earliest_reader is high enough, but not many
+  // more than kSlice.
+  void ApplyBlockedRemovals(SequenceNumber earliest_reader);
+  // The smallest sequence number that ApplyBlockedRemovals() waits for;
+  // kMaxSequenceNumber if there is none.
+  SequenceNumber BlockedUntil() const {
+    return blocked_until_.load(std::memory_order_relaxed);
+  }
+
+  // What a committed job has taken out, for when no Version older than
+  // `version_number` lives.
+  // REQUIRES of the following three: DB mutex held.
+  void Retire(std::unique_ptr<MappedRemovals>&& removals,
+              uint64_t version_number);
+  bool HasRetired(uint64_t oldest_version) const;
+  // To be removed from the map now: all lists, or the first ones until they have
+  // kSlice names.
+  std::vector<std::unique_ptr<MappedRemovals>> TakeRetired(
+      uint64_t oldest_version);
+  // Moves a list that is about to be retired to its file if those that wait
+  // take much memory. Thread-safe, and best called without the DB mutex.
+  void LimitRetired(MappedRemovals* removals) const;
+  // False if the map may have entries that no reader and no job will find.
+  // Such a map must not be saved.
+  bool IsExact() const { return exact_.load(std::memory_order_relaxed); }
+  void SetInexact() { exact_.store(false, std::memory_order_relaxed); }
+
+  // Makes temporary files of the column family, in the DB's directory. The
+  // Version is one of it.
+  MappedRemovals::NewSpillFile SpillFiles(Version* version,
+                                          const std::string& dbname);
+
+  // ---- Files.
+
+  // Gives a complete file a slot, pending. kLostSlot if there is none left.
+  uint32_t AddPendingFile(const MappedBlobFile& file);
+  // Its edit failed and the map does not name it.
+  void AbandonFile(uint32_t slot);
+
+  // True if some file may be dropped by an edit. Cheap.
+  bool HasDroppableFiles() const { return files_.HasDroppable(); }
+  // Adds to the edit the removal of all files without a live record.
+  // Returns their numbers, which are not offered again until
+  // FinishDrops().
+  // REQUIRES of the following four: DB mutex held.
+  std::vector<uint64_t> AddDrops(const VersionStorageInfo& version,
+                                 VersionEdit* edit);
+  void FinishDrops(const std::vector<uint64_t>& numbers);
+  // Hands the files that nobody needs any more over to `versions`. keep, for a
+  // scan of the directories, gets all others; it may be nullptr.
+  void CollectObsoleteFiles(VersionSet* versions,
+                            UnorderedSet<uint64_t>* keep);
+  // Hands all files over: the column family was dropped and nobody uses it.
+  void ReleaseAll(VersionSet* versions);
+  // False if the file, which a Version has, need not be kept for its sake: it
+  // left the current Version, and nobody reads it.
+  bool Keeps(uint64_t number) const;
+
+ private:
+  void Forget(const MapFileTable::Info& file);
+
+  const uint32_t column_family_id_;
+  const ImmutableOptions& ioptions_;
+  BlobFileCache* const blob_file_cache_;
+  const std::unique_ptr<MappedRowCache> row_cache_;
+  uint64_t hash_seed_;
+  bool ready_ = false;
+  MapFileTable files_;
+  const std::unique_ptr<MapMemoryReservation> charge_;
+  AddressMap map_;
+
+  // Where the list ends: what it does not have, the compaction removes that
+  // meets both entries of the key.
+  static constexpr size_t kMaxBlocked = size_t{4} << 20;
+
+  struct HashOfKey {
+    size_t operator()(const MapKeyHash& key) const {
+      return static_cast<size_t>(key.hi);
+    }
+  };
+
+  // Min-heap by sequence number, one for a key.
+  struct Blocked {
+    SequenceNumber seq;
+    MapKeyHash key;
+    bool operator<(const Blocked& other) const { return seq > other.seq; }
+  };
+  mutable std::mutex blocked_mutex_;
+  std::vector<Blocked> blocked_;
+  std::unordered_set<MapKeyHash, HashOfKey> blocked_keys_;
+  std::atomic<SequenceNumber> blocked_until_{kMaxSequenceNumber};
+
+  std::mutex spill_mutex_;
+  std::set<uint64_t> spill_files_;
+
+  static constexpr size_t kMaxRetiredMemory = size_t{64} << 20;
+  std::atomic<size_t> retired_memory_{0};
+  std::atomic<bool> exact_{true};
+  std::atomic<uint64_t> appended_version_{0};
+
+  // By the DB mutex.
+  struct Retired {
+    uint64_t version_number;
+    size_t memory;
+    std::unique_ptr<MappedRemovals> removals;
+  };
+  std::vector<Retired> retired_;
+  std::vector<MapPublication*> pending_;
+  std::set<uint64_t> dropping_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

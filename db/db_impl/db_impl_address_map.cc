@@ -1,0 +1,588 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What DBImpl does for column families with an address map.
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+#include "db/arena_wrapped_db_iter.h"
+#include "db/blob/address_map_recovery.h"
+#include "db/blob/flush_mapping.h"
+#include "db/blob/map_images.h"
+#include "db/blob/map_iterators.h"
+#include "db/blob/map_point_read.h"
+#include "db/blob/mapped_blobs.h"
+#include "db/blob/mapped_file_removal.h"
+#include "db/db_impl/compacted_db_impl.h"
+#include "db/db_impl/db_impl.h"
+#include "db/flush_job.h"
+#include "db/lookup_key.h"
+#include "db/merge_context.h"
+#include "db/pinned_iterators_manager.h"
+#include "db/version_edit.h"
+#include "logging/logging.h"
+#include "monitoring/iostats_context_imp.h"
+#include "monitoring/statistics_impl.h"
+#include "options/address_map_options.h"
+#include "options/options_helper.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBImpl::MapFlushHost : public MapFlushGate::Host {
+ public:
+  explicit MapFlushHost(DBImpl* db) : db_(db) {}
+
+  bool HasMap(ColumnFamilyData* cfd) const override {
+    return cfd->mapped_blobs() != nullptr;
+  }
+  bool WouldFlush(ColumnFamilyData* cfd) const override {
+    return !cfd->IsDropped() && cfd->imm()->IsFlushPending();
+  }
+  bool IsBackgroundWorkStopped() const override {
+    return db_->error_handler_.IsBGWorkStopped();
+  }
+  void Enqueue(const MapFlushGate::Request& request) override {
+    // Another flush, which did not take all of them, may have cleared this.
+    for (const auto& [cfd, max_memtable_id] : request.families) {
+      if (cfd->imm()->NumNotFlushed() > 0) {
+        cfd->imm()->FlushRequested();
+      }
+    }
+    db_->EnqueuePendingFlush(ToUpstream(request));
+  }
+  void EnqueueFront(MapFlushGate::Request&& request) override {
+    ++db_->unscheduled_flushes_;
+    db_->flush_queue_.push_front(ToUpstream(std::move(request)));
+  }
+  void Unref(ColumnFamilyData* cfd) override { cfd->UnrefAndTryDelete(); }
+
+ private:
+  static FlushRequest ToUpstream(MapFlushGate::Request request) {
+    FlushRequest result;
+    result.flush_reason = request.flush_reason;
+    result.atomic_flush = request.atomic_flush;
+    result.cfd_to_max_mem_id_to_persist = std::move(request.families);
+    return result;
+  }
+
+  DBImpl* const db_;
+};
+
+std::unique_ptr<MapFlushGate::Host> DBImpl::NewMapFlushHost() {
+  return std::make_unique<MapFlushHost>(this);
+}
+
+namespace {
+
+uint64_t OldestVersionNumber(ColumnFamilyData* cfd) {
+  return cfd->dummy_versions()->Next()->GetVersionNumber();
+}
+
+}  // namespace
+
+SequenceNumber DBImpl::EarliestSnapshot() {
+  mutex_.AssertHeld();
+  SequenceNumber earliest = GetLastPublishedSequence();
+  if (!snapshots_.empty()) {
+    earliest = std::min(earliest, snapshots_.oldest()->number_);
+  }
+  return earliest;
+}
+
+SequenceNumber DBImpl::EarliestReader() {
+  // The registry wants the others to be read before it is asked.
+  const SequenceNumber earliest = EarliestSnapshot();
+  return std::min(earliest, read_bounds_.Min());
+}
+
+bool DBImpl::MapIsAnyOrder() const {
+  // Write-prepared and write-unprepared transactions; and numbers that are
+  // published before their entries can be read.
+  return use_custom_gc_ || immutable_db_options_.unordered_write;
+}
+
+AddressMapCheckpoint::Io DBImpl::MapImageIo(
+    Env::IOActivity activity) const {
+  AddressMapCheckpoint::Io io;
+  io.io_options.io_activity = activity;
+  io.fs = immutable_db_options_.fs.get();
+  io.file_options = file_options_;
+  io.use_fsync = immutable_db_options_.use_fsync;
+  return io;
+}
+
+Status DBImpl::RecoverAddressMaps() {
+  mutex_.AssertHeld();
+  MapImages images(MapImageIo(Env::IOActivity::kDBOpen), dbname_,
+                   immutable_db_options_.info_log.get());
+  bool has_mapped = false;
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    has_mapped |= AddressMapRecovery::HasMapped(*cfd);
+  }
+  // Best-efforts recovery may end before the last edit of the MANIFEST.
+  if (has_mapped && !immutable_db_options_.best_efforts_recovery) {
+    images.Find(versions_->manifest_file_number(),
+                versions_->manifest_file_size());
+  }
+  Status s;
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    s = RecoverAddressMap(cfd, &images);
+    if (!s.ok()) {
+      break;
+    }
+  }
+  return s;
+}
+
+Status CompactedDBImpl::RecoverAddressMaps() {
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    if (AddressMapRecovery::HasMapped(*cfd)) {
+      return Status::NotSupported("there are values in an address map");
+    }
+  }
+  return Status::OK();
+}
+
+FlushMapping* DBImpl::BeginRecoveryMapping(ColumnFamilyData* cfd,
+                                           uint64_t sst_number) {
+  mutex_.AssertHeld();
+  // The files of earlier ones are in no Version yet: with these, nobody knows
+  // whether a key has other versions.
+  const bool is_first = std::none_of(
+      recovery_mappings_.begin(), recovery_mappings_.end(),
+      [cfd](const auto& other) { return other->blobs() == cfd->mapped_blobs(); });
+  auto mapping = FlushMapping::Begin(
+      cfd, cfd->current(), is_first ? kMaxSequenceNumber : 0,
+      MapIsAnyOrder(), sst_number, Env::IOActivity::kDBOpen);
+  if (mapping == nullptr) {
+    return nullptr;
+  }
+  recovery_mappings_.push_back(std::move(mapping));
+  return recovery_mappings_.back().get();
+}
+
+void DBImpl::SettleRecoveryMappings() {
+  mutex_.AssertHeld();
+  for (auto& mapping : recovery_mappings_) {
+    mapping->Close();
+    mutex_.Unlock();
+    mapping->Settle(/*earliest_reader=*/kMaxSequenceNumber);
+    mutex_.Lock();
+    mapping.reset();
+  }
+  recovery_mappings_.clear();
+}
+
+void DBImpl::SaveAddressMaps() {
+  mutex_.AssertHeld();
+  SettleRecoveryMappings();
+  // After an error nobody knows which edits the MANIFEST has.
+  if (!opened_successfully_ || read_only_ ||
+      !error_handler_.GetBGError().ok() || !versions_->io_status().ok()) {
+    return;
+  }
+  MapImages images(MapImageIo(Env::IOActivity::kUnknown), dbname_,
+                   immutable_db_options_.info_log.get());
+  std::vector<uint64_t> tables;
+  std::vector<uint64_t> blob_files;
+  versions_->AddLiveFiles(&tables, &blob_files);
+  std::unordered_set<uint64_t> live(tables.begin(), tables.end());
+  live.insert(blob_files.begin(), blob_files.end());
+  // Numbers that were given out: new ones would make the next open write an
+  // edit, after which no other open could use the images.
+  uint64_t next = versions_->current_next_file_number();
+  const auto new_number = [&] {
+    while (next > 1) {
+      if (live.count(--next) == 0) {
+        return next;
+      }
+    }
+    return versions_->NewFileNumber();
+  };
+  uint64_t unfinished = 0;
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    if (cfd->mapped_blobs() != nullptr && !cfd->IsDropped()) {
+      if (unfinished == 0) {
+        unfinished = new_number();
+      }
+      images.Save(cfd, unfinished, new_number(), directories_.GetDbDir())
+          .PermitUncheckedError();
+    }
+  }
+}
+
+Status DBImpl::RecoverAddressMap(ColumnFamilyData* cfd, MapImages* images) {
+  AddressMapRecovery::Options options;
+  options.file_options = file_options_;
+  options.num_threads = std::max(
+      1, std::min(immutable_db_options_.max_file_opening_threads,
+                  static_cast<int>(port::Thread::hardware_concurrency())));
+  options.allow_lost_values = !immutable_db_options_.paranoid_checks;
+  options.all_versions = use_custom_gc_;
+  if (AddressMapRecovery::HasMapped(*cfd)) {
+    const Status s = ValidateOptionsOfMappedValues(
+        BuildDBOptions(immutable_db_options_, mutable_db_options_),
+        cfd->GetLatestCFOptions());
+    if (!s.ok()) {
+      return s;
+    }
+    if (MapIsAnyOrder() && !read_only_ &&
+        cfd->current()->storage_info()->mapped_summary().num_direct > 0) {
+      return Status::NotSupported(
+          "Column family " + cfd->GetName() +
+          " has values in direct mode (enable_lsm_bypass), which cannot be "
+          "combined with write-prepared and write-unprepared transactions and "
+          "unordered_write: what is newer than such a value is not told by its "
+          "sequence number. Open the database without them, with "
+          "enable_lsm_bypass = false, and CompactRange() with kForce first");
+    }
+  }
+  AddressMapRecovery::Stats stats;
+  Status s;
+  if (images == nullptr || !AddressMapRecovery::HasMapped(*cfd) ||
+      !images->Load(cfd, options.num_threads)) {
+    s = AddressMapRecovery::Recover(cfd, options, &stats);
+  }
+  if (cfd->mapped_blobs() != nullptr) {
+    has_address_maps_ = true;
+    if (MapIsAnyOrder() && !read_only_) {
+      // An image may have modes that no SST file has any more.
+      cfd->mapped_blobs()->map()->DemoteAll();
+    }
+  }
+  return s;
+}
+
+void DBImpl::ResetForAnotherAttempt(GetImplOptions* options) {
+  if (options->value != nullptr) {
+    options->value->Reset();
+  }
+  if (options->columns != nullptr) {
+    options->columns->Reset();
+  }
+  if (options->timestamp != nullptr) {
+    options->timestamp->clear();
+  }
+  if (options->value_found != nullptr) {
+    *options->value_found = true;
+  }
+  if (options->is_blob_index != nullptr) {
+    *options->is_blob_index = false;
+  }
+}
+
+Status DBImpl::GetLatestMappedSequence(SuperVersion* sv, const LookupKey& key,
+                                       const ReadOptions& read_options,
+                                       SequenceNumber max_covering_tombstone_seq,
+                                       SequenceNumber* seq, bool* found) {
+  SequenceNumber newest = 0;
+  MapPointRead read(sv->cfd, key.user_key(), read_options,
+                    /*bounds=*/nullptr);
+  MergeContext merge_context;
+  read.FindNewest(&newest, &max_covering_tombstone_seq, &merge_context);
+  Status s;
+  PinnedIteratorsManager pinned_iters_mgr;
+  sv->current->Get(read_options, key, /*value=*/nullptr, /*columns=*/nullptr,
+                   /*timestamp=*/nullptr, &s, &merge_context,
+                   &max_covering_tombstone_seq, &pinned_iters_mgr);
+  if (!read.stopped()) {
+    ROCKS_LOG_ERROR(immutable_db_options_.info_log,
+                    "Unexpected status returned from Version::Get: %s\n",
+                    s.ToString().c_str());
+    return s;
+  }
+  s = Status::OK();
+  // After the SuperVersion was taken: a direct entry of its files that is not in
+  // the map now was overwritten by a write that the transaction, which holds the
+  // key's lock or checks it at its commit, sees in the memtables.
+  SequenceNumber direct = 0;
+  if (sv->cfd->mapped_blobs()->map()->DirectSeq(read.hash(), &direct)) {
+    newest = std::max(newest, direct);
+  }
+  *found = newest > 0;
+  if (*found) {
+    *seq = std::max(newest, max_covering_tombstone_seq);
+  }
+  return s;
+}
+
+ReadBoundRegistry::ReadBound DBImpl::RegisterReadBound(
+    ColumnFamilyData* cfd, const ReadOptions& read_options) {
+  if (cfd->mapped_blobs() == nullptr) {
+    return ReadBoundRegistry::ReadBound();
+  }
+  if (read_options.snapshot != nullptr) {
+    return read_bounds_.RegisterAt(read_options.snapshot->GetSequenceNumber());
+  }
+  return read_bounds_.Register([this] { return GetLatestSequenceNumber(); });
+}
+
+ArenaWrappedDBIter* DBImpl::WithReadBound(ColumnFamilyData* cfd,
+                                          SequenceNumber sequence,
+                                          ArenaWrappedDBIter* iter) {
+  if (cfd->mapped_blobs() != nullptr) {
+    iter->SetReadBound(read_bounds_.RegisterAt(sequence));
+  }
+  return iter;
+}
+
+InternalIterator* DBImpl::WrapTailingIterator(ColumnFamilyData* cfd,
+                                              const ReadOptions& read_options,
+                                              InternalIterator* iter) {
+  return MapIterators::WrapTailing(
+      cfd, read_options, &read_bounds_,
+      [this] { return GetLatestSequenceNumber(); }, iter);
+}
+
+void DBImpl::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
+                         SuperVersionContext* sv_context) {
+  mutex_.AssertHeld();
+  if (cfd->mapped_blobs() == nullptr) {
+    return;
+  }
+  job->SettleMapping(EarliestReader());
+  DropEmptyBlobFiles(cfd, Env::IOActivity::kFlush, sv_context);
+  ScheduleMapRemovals();
+}
+
+void DBImpl::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
+                              SuperVersionContext* sv_context) {
+  mutex_.AssertHeld();
+  if (cfd->mapped_blobs() == nullptr) {
+    return;
+  }
+  const Status s = job->SettleMapping();
+  if (!s.ok()) {
+    error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
+  }
+  DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
+  ScheduleMapRemovals();
+}
+
+void DBImpl::OnReadBoundsReleased() {
+  InstrumentedMutexLock lock(&mutex_);
+  if (marking_waits_) {
+    map_removals_due_ = true;
+  }
+  ScheduleMapRemovals();
+}
+
+void DBImpl::ScheduleMapRemovals(bool also_for_drops) {
+  mutex_.AssertHeld();
+  if (map_removals_scheduled_ || !opened_successfully_ || read_only_ ||
+      bg_work_paused_ > 0 || shutting_down_.load(std::memory_order_acquire) ||
+      error_handler_.IsBGWorkStopped()) {
+    return;
+  }
+  const SequenceNumber earliest = EarliestSnapshot();
+  bool due = map_removals_due_;
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    MappedBlobs* const blobs = cfd->mapped_blobs();
+    if (blobs == nullptr || cfd->IsDropped()) {
+      continue;
+    }
+    due |= (also_for_drops && blobs->HasDroppableFiles()) ||
+           blobs->HasRetired(OldestVersionNumber(cfd));
+    // A snapshot that blocks calls this when it is released. A bound must be
+    // asked to.
+    const SequenceNumber blocked_until = blobs->BlockedUntil();
+    due |= blocked_until <= earliest &&
+           !read_bounds_.NotifyWhenNoneBelow(blocked_until);
+  }
+  if (due) {
+    map_removals_scheduled_ = true;
+    ++bg_purge_scheduled_;
+    // Like flushes: Close() waits for it, so it must not queue for threads
+    // that there are none of.
+    const Env::Priority pool =
+        env_->GetBackgroundThreads(Env::Priority::HIGH) == 0
+            ? Env::Priority::LOW
+            : Env::Priority::HIGH;
+    env_->Schedule(&DBImpl::BGWorkMapRemovals, this, pool, nullptr);
+  }
+}
+
+void DBImpl::BGWorkMapRemovals(void* db) {
+  IOSTATS_SET_THREAD_POOL_ID(Env::Priority::HIGH);
+  TEST_SYNC_POINT("DBImpl::BGWorkMapRemovals:Start");
+  static_cast<DBImpl*>(db)->BackgroundMapRemovals();
+}
+
+void DBImpl::BackgroundMapRemovals() {
+  JobContext job_context(next_job_id_.fetch_add(1),
+                         /*_create_superversion=*/true);
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    map_removals_due_ = false;
+    autovector<ColumnFamilyData*> cfds;
+    for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+      if (cfd->mapped_blobs() != nullptr && !cfd->IsDropped()) {
+        cfd->Ref();
+        cfds.push_back(cfd);
+      }
+    }
+    for (ColumnFamilyData* cfd : cfds) {
+      MappedBlobs* const blobs = cfd->mapped_blobs();
+      const SequenceNumber earliest = EarliestReader();
+      const auto retired = blobs->TakeRetired(OldestVersionNumber(cfd));
+      mutex_.Unlock();
+      blobs->ApplyBlockedRemovals(earliest);
+      for (const auto& removals : retired) {
+        removals->Remove(blobs->map());
+        if (!removals->complete()) {
+          blobs->SetInexact();
+        }
+      }
+      mutex_.Lock();
+      DropEmptyBlobFiles(cfd, Env::IOActivity::kUnknown,
+                         job_context.superversion_contexts.data());
+      cfd->UnrefAndTryDelete();
+    }
+    FindObsoleteFiles(&job_context, /*force=*/false);
+    map_removals_scheduled_ = false;
+    // For what has become possible meanwhile. A drop that has failed waits for
+    // another occasion.
+    ScheduleMapRemovals(/*also_for_drops=*/false);
+  }
+  if (job_context.HaveSomethingToDelete()) {
+    PurgeObsoleteFiles(job_context);
+  }
+  job_context.Clean();
+  MarkAfterBounds();
+
+  InstrumentedMutexLock lock(&mutex_);
+  --bg_purge_scheduled_;
+  // The DB may be gone once the mutex is released after this.
+  bg_cv_.SignalAll();
+}
+
+void DBImpl::FinishMappedRemoval(MappedFileRemoval* removal, bool committed) {
+  mutex_.AssertHeld();
+  removal->Finish(committed);
+  if (!committed) {
+    mutex_.Unlock();
+    const Status s = removal->Undo();
+    mutex_.Lock();
+    if (!versions_->io_status().ok()) {
+      error_handler_.SetBGError(versions_->io_status(),
+                                BackgroundErrorReason::kManifestWrite);
+    }
+    if (!s.ok()) {
+      error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
+    }
+  }
+}
+
+SequenceNumber DBImpl::LimitMarking(SequenceNumber oldest_snapshot) {
+  WatchMarking();
+  return std::min(oldest_snapshot, read_bounds_.Min());
+}
+
+void DBImpl::WatchMarking() {
+  mutex_.AssertHeld();
+  // What a bound keeps from being marked is when it is given up. Where nothing
+  // would be, nobody needs to be told: bounds come and go with every scan.
+  const SequenceNumber threshold =
+      std::min(bottommost_files_mark_threshold_,
+               standalone_range_deletion_files_mark_threshold_);
+  if (threshold != kMaxSequenceNumber && read_bounds_.Min() <= threshold &&
+      read_bounds_.NotifyWhenNoneBelow(threshold + 1)) {
+    // Until MarkAfterBounds(): the answer may be on its way.
+    marking_waits_ = true;
+  }
+}
+
+void DBImpl::MarkAfterBounds() {
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    if (!marking_waits_ ||
+        shutting_down_.load(std::memory_order_acquire)) {
+      return;
+    }
+    marking_waits_ = false;
+  }
+  // Marks what has become reclaimable, with no other effect.
+  ReleaseSnapshot(GetSnapshot());
+}
+
+void DBImpl::InstallMissingSuperVersions() {
+  mutex_.AssertHeld();
+  SuperVersionContext sv_context(/*create_superversion=*/false);
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    if (cfd->mapped_blobs() != nullptr && !cfd->IsDropped() &&
+        cfd->GetSuperVersion()->current != cfd->current()) {
+      sv_context.NewSuperVersion();
+      InstallSuperVersionAndScheduleWork(cfd, &sv_context);
+    }
+  }
+  mutex_.Unlock();
+  sv_context.Clean();
+  mutex_.Lock();
+}
+
+void DBImpl::FinishMapRemovals() {
+  mutex_.AssertHeld();
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    MappedBlobs* const blobs = cfd->mapped_blobs();
+    if (blobs == nullptr || cfd->IsDropped()) {
+      continue;
+    }
+    while (blobs->HasRetired(UINT64_MAX) ||
+           blobs->BlockedUntil() != kMaxSequenceNumber) {
+      const auto retired = blobs->TakeRetired(UINT64_MAX);
+      mutex_.Unlock();
+      blobs->ApplyBlockedRemovals(kMaxSequenceNumber);
+      for (const auto& removals : retired) {
+        removals->Remove(blobs->map());
+        if (!removals->complete()) {
+          blobs->SetInexact();
+        }
+      }
+      mutex_.Lock();
+    }
+  }
+}
+
+void DBImpl::DropEmptyBlobFiles(ColumnFamilyData* cfd,
+                                Env::IOActivity activity,
+                                SuperVersionContext* sv_context) {
+  mutex_.AssertHeld();
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  if (!blobs->HasDroppableFiles() || cfd->IsDropped() ||
+      shutting_down_.load(std::memory_order_acquire) ||
+      error_handler_.IsBGWorkStopped()) {
+    return;
+  }
+  VersionEdit edit;
+  edit.SetColumnFamily(cfd->GetID());
+  const std::vector<uint64_t> numbers =
+      blobs->AddDrops(*cfd->current()->storage_info(), &edit);
+  if (numbers.empty()) {
+    return;
+  }
+  TEST_SYNC_POINT("DBImpl::DropEmptyBlobFiles:BeforeEdit");
+  // May load tables of other edits of the same group.
+  const ReadOptions read_options(activity);
+  const WriteOptions write_options(activity);
+  const Status s =
+      versions_->LogAndApply(cfd, read_options, write_options, &edit, &mutex_,
+                             directories_.GetDbDir());
+  blobs->FinishDrops(numbers);
+  if (s.ok()) {
+    if (sv_context->new_superversion == nullptr) {
+      sv_context->NewSuperVersion();
+    }
+    InstallSuperVersionAndScheduleWork(cfd, sv_context);
+    RecordTick(stats_, BLOB_MAP_FILES_DROPPED, numbers.size());
+    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+                   "[%s] Dropped %zu blob files without live values",
+                   cfd->GetName().c_str(), numbers.size());
+  } else if (!s.IsColumnFamilyDropped() && !s.IsShutdownInProgress()) {
+    error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

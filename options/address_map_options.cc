@@ -1,0 +1,169 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "options/address_map_options.h"
+
+#include <cstddef>
+#include <cstdlib>
+
+#include "logging/logging.h"
+#include "options/cf_options.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/table.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+OptionTypeInfo BoolTypeInfo(size_t offset, bool default_value) {
+  OptionTypeInfo info(static_cast<int>(offset), OptionType::kBoolean,
+                      OptionVerificationType::kNormal, OptionTypeFlags::kNone);
+  info.SetSerializeFunc([default_value](const ConfigOptions&,
+                                        const std::string&, const void* addr,
+                                        std::string* value) {
+    const bool set = *static_cast<const bool*>(addr);
+    *value = set == default_value ? "" : set ? "true" : "false";
+    return Status::OK();
+  });
+  // What is written for the default can be read, too.
+  info.SetParseFunc([default_value](const ConfigOptions& config_options,
+                                    const std::string& name,
+                                    const std::string& value, void* addr) {
+    if (value.empty()) {
+      *static_cast<bool*>(addr) = default_value;
+      return Status::OK();
+    }
+    return OptionTypeInfo(0, OptionType::kBoolean)
+        .Parse(config_options, name, value, addr);
+  });
+  return info;
+}
+
+Status Refused(const char* other, const std::string& why) {
+  return Status::NotSupported(
+      std::string("enable_blob_address_map cannot be combined with ") + other +
+      ": " + why);
+}
+
+}  // namespace
+
+const std::unordered_map<std::string, OptionTypeInfo>*
+AddressMapOptions::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"enable_blob_address_map",
+           BoolTypeInfo(offsetof(ImmutableCFOptions, enable_blob_address_map),
+                        false)},
+          {"enable_lsm_bypass",
+           BoolTypeInfo(offsetof(ImmutableCFOptions, enable_lsm_bypass),
+                        true)}};
+  return info;
+}
+
+Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
+                                     const ColumnFamilyOptions& cf_options) {
+  if (cf_options.experimental_mempurge_threshold > 0.0) {
+    return Refused("experimental_mempurge_threshold",
+                   "a purged memtable holds older entries than memtables "
+                   "flushed before it");
+  }
+  if (cf_options.compaction_style == kCompactionStyleFIFO) {
+    return Refused("FIFO compaction",
+                   "it drops whole files without looking at their entries");
+  }
+  if (db_options.allow_ingest_behind || cf_options.cf_allow_ingest_behind) {
+    return Refused("ingest behind",
+                   "ingested files would hold newer sequence numbers below "
+                   "older ones");
+  }
+  return Status::OK();
+}
+
+Status ValidateAddressMapOptions(const DBOptions& db_options,
+                                 const ColumnFamilyOptions& cf_options) {
+  if (!cf_options.enable_blob_address_map) {
+    return Status::OK();
+  }
+  if (!cf_options.enable_blob_files) {
+    return Status::InvalidArgument(
+        "enable_blob_address_map needs enable_blob_files: the map holds the "
+        "addresses of values in blob files");
+  }
+  if (cf_options.enable_blob_garbage_collection) {
+    return Refused("enable_blob_garbage_collection",
+                   "with the map, blob files are collected by it, not by "
+                   "compactions");
+  }
+  if (cf_options.enable_blob_direct_write) {
+    return Refused("enable_blob_direct_write",
+                   "the map takes addresses when a flush has written them");
+  }
+  if (cf_options.inplace_update_support) {
+    return Refused("inplace_update_support",
+                   "a value would change under its sequence number");
+  }
+  const Status s = ValidateOptionsOfMappedValues(db_options, cf_options);
+  if (!s.ok()) {
+    return s;
+  }
+  const Comparator* const comparator = cf_options.comparator;
+  if (comparator->timestamp_size() > 0) {
+    return Refused("user-defined timestamps",
+                   "the map knows a key by its bytes");
+  }
+  if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
+    return Refused("a comparator for which different bytes can be equal",
+                   "the map knows a key by its bytes");
+  }
+  if (cf_options.table_factory != nullptr &&
+      !cf_options.table_factory->IsInstanceOf(
+          TableFactory::kBlockBasedTableName())) {
+    return Refused("a table format other than the block-based one",
+                   "other formats do not hold mapped entries");
+  }
+  return Status::OK();
+}
+
+Status ValidateAddressMapOptionsOfSecondary(
+    const std::vector<ColumnFamilyDescriptor>& column_families) {
+  for (const ColumnFamilyDescriptor& cf : column_families) {
+    if (cf.options.enable_blob_address_map) {
+      return Refused("a secondary or follower instance",
+                     "it cannot know which values the primary still needs "
+                     "(column family " +
+                         cf.name + ")");
+    }
+  }
+  return Status::OK();
+}
+
+#ifndef NDEBUG
+void ForceAddressMapForTests(const DBOptions& db_options,
+                             ColumnFamilyOptions* cf_options) {
+  const char* const with_map = std::getenv("STRATA_FORCE_ADDRESS_MAP");
+  const char* const min_blob_size =
+      with_map != nullptr ? with_map : std::getenv("STRATA_FORCE_BLOB_FILES");
+  if (min_blob_size == nullptr || cf_options->enable_blob_files) {
+    return;
+  }
+  ColumnFamilyOptions forced = *cf_options;
+  forced.enable_blob_files = true;
+  forced.min_blob_size = std::strtoull(min_blob_size, nullptr, 10);
+  forced.enable_blob_address_map = true;
+  if (ValidateAddressMapOptions(db_options, forced).ok()) {
+    forced.enable_blob_address_map = with_map != nullptr;
+    *cf_options = forced;
+  }
+}
+#endif  // !NDEBUG
+
+void DumpAddressMapOptions(Logger* log, const ColumnFamilyOptions& options) {
+  if (options.enable_blob_address_map) {
+    ROCKS_LOG_HEADER(log, "                Options.enable_blob_address_map: %s",
+                     "true");
+    ROCKS_LOG_HEADER(log, "                      Options.enable_lsm_bypass: %s",
+                     options.enable_lsm_bypass ? "true" : "false");
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
