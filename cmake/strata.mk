@@ -60,6 +60,7 @@ STRATA_LIB = \
   options/address_map_options.cc \
   options/path_options.cc \
   table/block_based/mapped_table_property.cc \
+  tools/ldb_map_command.cc \
   tools/ldb_path_flags.cc \
   util/path_list.cc \
   utilities/blob_db/blob_dump_tool_v2.cc \
@@ -118,6 +119,7 @@ STRATA_TEST_MAIN = \
   tools/bench/record_test.cc \
   tools/bench/report_test.cc \
   tools/bench/workload_thread_test.cc \
+  tools/ldb_map_command_test.cc \
   util/path_list_test.cc \
   utilities/merge_operators/field_update_test.cc \
 
@@ -132,6 +134,7 @@ STRATA_BENCH_LIB = \
   tools/bench/record.cc \
   tools/bench/record_shape.cc \
   tools/bench/report.cc \
+  tools/bench/snapshot_workload.cc \
   tools/bench/verify_workload.cc \
   tools/bench/workload.cc \
 
@@ -139,6 +142,7 @@ STRATA_BENCH = \
   tools/db_bench_workloads.cc \
 
 STRATA_STRESS = \
+  db_stress_tool/db_stress_map_flags.cc \
   db_stress_tool/db_stress_path_flags.cc \
 
 LIB_SOURCES += $(STRATA_LIB)

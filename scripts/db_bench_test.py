@@ -108,6 +108,13 @@ class DbBenchTest(unittest.TestCase):
                 per_scan = reports[1]['bytes'] / reports[1]['ops'] / (24 if '--scan_keys_only=true' in flags else 1034)
                 self.assertTrue(15 < per_scan < 24, per_scan)
 
+    def test_hold_snapshot(self):
+        for flags in ([], BLOBS):
+            with self.subTest(flags=flags):
+                reports, out = self.run_bench('ycsbload,ycsba[X2],verify', '--hold_snapshot=true', *flags)
+                self.assertEqual([r['ops'] for r in reports[1:3]], [OPS * THREADS] * 2)
+                self.assertIn('(beside a snapshot)', out)
+
     def test_scan_while_writing(self):
         reports, out = self.run_bench('ycsbload,scanwhilewriting,verify', '--threads=3', '--num=100', '--scan_length=20')
         self.assertEqual(reports[1]['latency_us']['scan']['count'], 200)
@@ -131,7 +138,7 @@ class DbBenchTest(unittest.TestCase):
 
     def test_mix(self):
         kinds = ['read', 'update', 'insert', 'scan', 'rmw', 'merge']
-        self.check_workload('ycsbmix', kinds, '--ycsb_mix=read:30,update:10,insert:10,scan:10,rmw:10,merge:20,put:10',
+        self.check_workload('ycsbmix', kinds, '--ycsb_mix=read:20,readmissing:10,update:10,insert:10,scan:10,rmw:10,merge:20,put:10',
                             '--ycsb_verify_reads=true')
         for distribution in ('uniform', 'zipfian', 'latest'):
             self.check_workload('ycsbmix', ['read', 'update'], f'--ycsb_distribution={distribution}',

@@ -7,6 +7,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/utilities/object_registry.h"
+#include "tools/bench/snapshot_workload.h"
 #include "util/gflags_compat.h"
 #include "util/string_util.h"
 #include "utilities/merge_operators/field_update.h"
@@ -39,6 +40,10 @@ DEFINE_string(timeseries_csv, "",
 
 DEFINE_uint64(timeseries_interval_ms, 1000,
               "Interval of --timeseries_csv in milliseconds");
+
+DEFINE_bool(hold_snapshot, false,
+            "Each workload runs beside a snapshot of the database as it was "
+            "when the workload began");
 
 DEFINE_string(stopped_nanos_file, "",
               "A file of 8 bytes with the nanoseconds, as an integer of the "
@@ -78,7 +83,8 @@ DEFINE_uint32(ycsb_scan_length, 100,
 
 DEFINE_string(ycsb_mix, "read:50,update:50",
               "Operations of ycsbmix in percent: read, update, insert, scan, "
-              "rmw, merge, put (blind, of a whole value)");
+              "rmw, merge, put (blind, of a whole value), readmissing (of a "
+              "key that was never written)");
 
 DEFINE_bool(ycsb_verify_reads, false,
             "Check each value that the workloads read; the time for it counts");
@@ -123,6 +129,17 @@ DEFINE_string(level_sst_path_ids, "",
 DEFINE_string(level_blob_path_ids, "",
               "Which of --cf_paths the blob files written for each level go "
               "to, e.g. 0,1; the last entry serves deeper levels");
+
+DEFINE_bool(enable_blob_address_map, false,
+            "Keep the addresses of values in blob files in a map in memory");
+
+DEFINE_bool(enable_lsm_bypass, true,
+            "With --enable_blob_address_map: filters hold only what the map "
+            "cannot answer");
+
+DEFINE_int64(blob_prefetch_count, -1,
+             "With --enable_blob_address_map: how many values a scan reads "
+             "ahead; -1 leaves it to the library");
 #endif
 
 namespace {
@@ -233,7 +250,11 @@ std::unique_ptr<Workload> NewWorkloadFromFlags(const std::string& name) {
   if (name == "verify" && !IsDefault("truth_db")) {
     return nullptr;
   }
-  return NewWorkload(name, OptionsFromFlags());
+  std::unique_ptr<Workload> workload = NewWorkload(name, OptionsFromFlags());
+  if (workload != nullptr && FLAGS_hold_snapshot) {
+    workload = NewSnapshotWorkload(std::move(workload));
+  }
+  return workload;
 }
 
 Status PrepareWorkload(Workload* workload, DB* db, int threads) {
@@ -278,10 +299,23 @@ Status ApplyBenchFlags(Options* options) {
     // They would delete each other's files.
     return Status::InvalidArgument("--cf_paths cannot serve several DBs");
   }
+  options->enable_blob_address_map = FLAGS_enable_blob_address_map;
+  options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else
   return Status::OK();
+#endif
+}
+
+void ApplyReadFlags(ReadOptions* options) {
+#ifndef STRATA_STOCK_LIBRARY
+  if (FLAGS_blob_prefetch_count >= 0) {
+    options->blob_prefetch_count =
+        static_cast<size_t>(FLAGS_blob_prefetch_count);
+  }
+#else
+  (void)options;
 #endif
 }
 

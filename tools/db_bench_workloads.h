@@ -39,6 +39,8 @@ Status PrepareWorkload(Workload* workload, DB* db, int threads);
 // say, among them the merge operator that a workload in --benchmarks needs.
 // REQUIRES: the other flags were applied before.
 Status ApplyBenchFlags(Options* options);
+// The same for options of reads.
+void ApplyReadFlags(ReadOptions* options);
 
 }  // namespace bench
 }  // namespace ROCKSDB_NAMESPACE

@@ -26,11 +26,16 @@ enum Action : size_t {
   kReadModifyWriteRecord,
   kMergeRecord,
   kPutRecord,
+  kReadMissing,
   kNumActions,
 };
 
 constexpr const char* kActionNames[kNumActions] = {
-    "read", "update", "insert", "scan", "rmw", "merge", "put"};
+    "read", "update", "insert", "scan",
+    "rmw",  "merge",  "put",    "readmissing"};
+
+// The zipfian generator computes with doubles.
+constexpr uint64_t kMostRecords = uint64_t{1} << 53;
 
 using Mix = std::vector<double>;  // percent, by Action
 
@@ -54,8 +59,8 @@ Status ParseMix(const std::string& text, Mix* mix) {
       return Status::InvalidArgument(
           "--ycsb_mix",
           "'" + part +
-              "' is not one of read, update, insert, scan, rmw, merge, put "
-              "with a colon and a percentage");
+              "' is not one of read, update, insert, scan, rmw, merge, put, "
+              "readmissing with a colon and a percentage");
     }
     (*mix)[action] += percent;
     sum += percent;
@@ -96,10 +101,8 @@ class MixWorkload : public Workload {
     if (s.ok() && !ZipfianGenerator::Validate(options_.zipfian_const).ok()) {
       s = Status::InvalidArgument("--ycsb_zipfian_const", "must be positive");
     }
-    // The zipfian generator computes with doubles.
-    constexpr uint64_t kMost = uint64_t{1} << 53;
-    if (s.ok() && (options_.records == 0 || options_.records > kMost ||
-                   options_.zipfian_items > kMost)) {
+    if (s.ok() && (options_.records == 0 || options_.records > kMostRecords ||
+                   options_.zipfian_items > kMostRecords)) {
       s = Status::InvalidArgument("--ycsb_records, --ycsb_zipfian_items",
                                   "must lie between 1 and 2^53");
     }
@@ -253,6 +256,9 @@ class MixWorkload : public Workload {
           case kInsertRecord:
             s = Insert();
             break;
+          case kReadMissing:
+            s = ReadMissing();
+            break;
           default:
             s = Scan();
             break;
@@ -336,6 +342,23 @@ class MixWorkload : public Workload {
       }
       host_->End(Op::kRead, key_.size() + value_.size());
       return s.ok() ? s : Missing(record);
+    }
+
+    // Reads a key that lies between the others, but was never written.
+    Status ReadMissing() {
+      const uint64_t record = kMostRecords + rnd_.Uniform(kMostRecords);
+      shape_.Key(record, &key_);
+      host_->Throttle(/*write=*/false, 1);
+      host_->Begin();
+      Status s = Get(record);
+      if (s.ok()) {
+        return Status::Corruption("a key that was never written was found");
+      }
+      if (s.IsNotFound()) {
+        host_->End(Op::kRead, key_.size());
+        s = Status::OK();
+      }
+      return s;
     }
 
     Status GetPut(Op op) {

@@ -156,6 +156,7 @@ struct DbCounters {
   // as flushed.
   std::optional<double> flushed_bytes;
   std::optional<double> compacted_bytes;
+  std::optional<double> sst_bytes;
 
   static DbCounters Read(DB* db);
 
@@ -203,6 +204,7 @@ DbCounters DbCounters::Read(DB* db) {
           *amplification > 0 ? std::min(written, written / *amplification) : 0;
       counters.flushed_bytes = flushed;
       counters.compacted_bytes = written - flushed;
+      counters.sst_bytes = *sst * 1024 * 1024 * 1024;
     }
   }
   return counters;
@@ -232,6 +234,7 @@ DbCounters DbCounters::Since(const DbCounters& before) const {
   SubtractCounter(&difference.stall_micros, before.stall_micros);
   SubtractCounter(&difference.flushed_bytes, before.flushed_bytes);
   SubtractCounter(&difference.compacted_bytes, before.compacted_bytes);
+  SubtractCounter(&difference.sst_bytes, before.sst_bytes);
   return difference;
 }
 
@@ -722,6 +725,8 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
   process_json.AddNumber("cpu_system_seconds", process.cpu_system_seconds);
   process_json.AddInteger("rchar", process.rchar);
   process_json.AddInteger("wchar", process.wchar);
+  process_json.AddInteger("syscr", process.syscr);
+  process_json.AddInteger("syscw", process.syscw);
   process_json.AddInteger("read_bytes", process.read_bytes);
   process_json.AddInteger("write_bytes", process.write_bytes);
   process_json.AddInteger("cancelled_write_bytes",
@@ -756,6 +761,7 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
                       : std::nullopt);
   json.AddInteger("lsm_bytes_flushed", Rounded(counters.flushed_bytes));
   json.AddInteger("lsm_bytes_compacted", Rounded(counters.compacted_bytes));
+  json.AddInteger("sst_bytes_written", Rounded(counters.sst_bytes));
   json.AddInteger("logical_bytes", logical_bytes > 0
                                        ? std::optional<uint64_t>(logical_bytes)
                                        : std::nullopt);

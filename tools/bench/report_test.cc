@@ -640,6 +640,7 @@ TEST_F(BenchmarkReportTest, AllFields) {
                                       "stall_micros",
                                       "lsm_bytes_flushed",
                                       "lsm_bytes_compacted",
+                                      "sst_bytes_written",
                                       "logical_bytes",
                                       "write_amplification",
                                       "space_amplification",
@@ -679,7 +680,7 @@ TEST_F(BenchmarkReportTest, AllFields) {
 
   const Json& process = json["process"];
   EXPECT_EQ((std::vector<std::string>{"cpu_user_seconds", "cpu_system_seconds",
-                                      "rchar", "wchar", "read_bytes",
+                                      "rchar", "wchar", "syscr", "syscw", "read_bytes",
                                       "write_bytes", "cancelled_write_bytes",
                                       "peak_rss_bytes", "rss_bytes"}),
             process.Keys());
@@ -727,6 +728,8 @@ TEST_F(BenchmarkReportTest, AllFields) {
               static_cast<double>(json["lsm_bytes_flushed"].integer()), 8192);
   EXPECT_NEAR(static_cast<double>(compacted),
               static_cast<double>(json["lsm_bytes_compacted"].integer()), 8192);
+  EXPECT_NEAR(static_cast<double>(flushed + compacted - blob_bytes),
+              static_cast<double>(json["sst_bytes_written"].integer()), 8192);
 
   // The benchmark was shorter than the interval.
   const Rows rows = ReadCsv();
@@ -814,11 +817,11 @@ TEST_F(BenchmarkReportTest, UnknownIsNull) {
   for (const char* key :
        {"ops_per_sec", "user_bytes_written", "user_keys_written",
         "wal_bytes_written", "stall_micros", "lsm_bytes_flushed",
-        "lsm_bytes_compacted", "logical_bytes", "write_amplification",
-        "space_amplification"}) {
+        "lsm_bytes_compacted", "sst_bytes_written", "logical_bytes",
+        "write_amplification", "space_amplification"}) {
     EXPECT_TRUE(lines[0][key].IsNull()) << key;
   }
-  EXPECT_EQ(21u, lines[0].Keys().size());
+  EXPECT_EQ(22u, lines[0].Keys().size());
   EXPECT_EQ(0u, lines[0]["seconds"].number());
   EXPECT_TRUE(lines[0]["latency_us"].Keys().empty());
   EXPECT_EQ(5u, lines[0]["db"].Keys().size());

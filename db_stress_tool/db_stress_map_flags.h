@@ -1,0 +1,29 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#ifdef GFLAGS
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// The flags --enable_blob_address_map, --enable_lsm_bypass and
+// --blob_prefetch_count of db_stress.
+
+void ApplyStressMapFlags(Options* options);
+void ApplyStressMapFlags(ReadOptions* options);
+
+// With the map: takes out what SetOptions() would refuse.
+void RemoveOptionsOfMap(
+    std::unordered_map<std::string, std::vector<std::string>>* options_table);
+
+}  // namespace ROCKSDB_NAMESPACE
+
+#endif  // GFLAGS

@@ -1,0 +1,62 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rocksdb/utilities/ldb_cmd.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// ldb verify_address_map: opens the database read-only, with lost values, and
+// reports each value of its address maps that cannot be read.
+class VerifyAddressMapCommand : public LDBCommand {
+ public:
+  static std::string Name() { return "verify_address_map"; }
+
+  VerifyAddressMapCommand(const std::vector<std::string>& params,
+                          const std::map<std::string, std::string>& options,
+                          const std::vector<std::string>& flags);
+
+  void OverrideBaseOptions() override;
+  void DoCommand() override;
+
+  static void Help(std::string& ret);
+
+ private:
+  int num_threads_ = 1;
+  bool read_values_;
+};
+
+// ldb disable_address_map: moves all values out of the address maps into
+// ordinary blob files (or SST files, as the options say), so that RocksDB can
+// open the database. It can be repeated after it was broken off.
+class DisableAddressMapCommand : public LDBCommand {
+ public:
+  static std::string Name() { return "disable_address_map"; }
+
+  DisableAddressMapCommand(const std::vector<std::string>& params,
+                           const std::map<std::string, std::string>& options,
+                           const std::vector<std::string>& flags);
+
+  void PrepareOptions() override;
+  void OverrideBaseCFOptions(ColumnFamilyOptions* cf_opts) override;
+  void DoCommand() override;
+
+  static void Help(std::string& ret);
+
+ private:
+  // All column families that are open.
+  std::map<std::string, ColumnFamilyHandle*> Handles();
+  // How many mapped values and files of such values the column families have
+  // in all.
+  uint64_t NumMapped();
+
+  int num_threads_ = 1;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
