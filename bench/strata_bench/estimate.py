@@ -66,7 +66,8 @@ def operation_seconds(workload: str, flags: Dict[str, str], record_bytes: float)
         keys = int(flags.get('ycsb_scan_length', '100')) // 2
     scan = keys * device if blob else (SCAN + keys * SCANNED_KEY) * max(1.0, 4 / threads)
     costs = {'read': get, 'put': put, 'insert': put, 'update': put, 'getput': get + put,
-             'rmw': get + put, 'scan': scan, 'merge': MERGE_BLOB if blob else MERGE}
+             'rmw': get + put, 'scan': scan, 'merge': MERGE_BLOB if blob else MERGE,
+             'readmissing': get}  # less, as filters answer
     return sum(share * costs[name] for name, share in mix.items())
 
 

@@ -280,7 +280,7 @@ class Experiment:
         if workload == 'ycsbmix':
             flags = dict(phase.flags, **(point.flags if phase.swept else {}))
             kinds = {part.partition(':')[0] for part in flags.get('ycsb_mix', 'update').split(',')}
-            return not kinds <= {'read', 'scan'}
+            return not kinds <= {'read', 'readmissing', 'scan'}
         return True
 
     def template_owner(self, contender: str) -> str:

@@ -88,6 +88,7 @@ DERIVED: Dict[str, Callable[[Report], Optional[float]]] = {
     'io_bytes_per_op': lambda report: _ratio(_io_bytes(report), _field(report, 'ops')),
     'read_bytes_per_op': lambda report: _ratio(_field(report, 'process.read_bytes'),
                                                _field(report, 'ops')),
+    'reads_per_op': lambda report: _ratio(_field(report, 'process.syscr'), _field(report, 'ops')),
     'write_bytes_per_op': lambda report: _ratio(_written(report), _field(report, 'ops')),
     'scans_per_sec': lambda report: _ratio(_field(report, 'latency_us.scan.count'),
                                            _field(report, 'seconds')),
@@ -106,6 +107,8 @@ TOTALS: Dict[str, Callable[[List[Report]], Optional[float]]] = {
         _sum([_field(item, 'ops') for item in reports if item.get('workload')]),
         _sum([_field(item, 'seconds') for item in reports if item.get('workload')])),
     'total_write_bytes': lambda reports: _sum([_written(item) for item in reports]),
+    'total_sst_bytes_written': lambda reports: _sum(
+        [_field(item, 'sst_bytes_written') for item in reports]),
     'total_io_bytes': lambda reports: _sum([_io_bytes(item) for item in reports]),
     'total_write_amplification': lambda reports: _ratio(
         _sum([_written(item) for item in reports]),
@@ -113,9 +116,9 @@ TOTALS: Dict[str, Callable[[List[Report]], Optional[float]]] = {
 }
 
 FIELDS = ['ops', 'seconds', 'ops_per_sec', 'bytes', 'user_bytes_written', 'wal_bytes_written',
-          'logical_bytes', 'write_amplification', 'space_amplification',
+          'sst_bytes_written', 'logical_bytes', 'write_amplification', 'space_amplification',
           'open_seconds', 'first_get_seconds', 'reopen_seconds', 'baseline_seconds',
-          'recovery_seconds', 'wal_bytes']
+          'clean_open_seconds', 'recovery_seconds', 'wal_bytes']
 GROUPS = ['latency_us', 'process', 'db', 'paths']
 
 
@@ -125,13 +128,15 @@ def debt(metric: str) -> Optional[str]:
     "traffic": bytes that they still would read and write; "size": what lies there before they did;
     "total" and "after" are right if the phase waits for them.
     """
-    if metric in ('total_write_bytes', 'total_io_bytes', 'total_write_amplification'):
+    if metric in ('total_write_bytes', 'total_io_bytes', 'total_write_amplification',
+                  'total_sst_bytes_written'):
         return 'total'
     if metric.startswith('paths.'):
         return 'after'  # looked at after the command's end
     if metric == 'space_amplification' or metric.startswith('db.'):
         return 'size'
     if metric in ('write_amplification', 'io_bytes', 'io_bytes_per_op', 'write_bytes_per_op',
+                  'sst_bytes_written',
                   'process.write_bytes'):
         return 'traffic'
     return None
@@ -161,6 +166,8 @@ def unit(metric: str) -> str:
         return 'µs/op'
     if metric.endswith('bytes_per_op'):
         return 'B/op'
+    if metric == 'reads_per_op':
+        return 'read()/op'
     if metric in ('ops_per_sec', 'total_throughput'):
         return 'op/s'
     if metric == 'scans_per_sec':

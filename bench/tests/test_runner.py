@@ -251,6 +251,7 @@ class RunnerTest(support.FolderTest):
         # The template's WALs, and the record of the workload that was killed.
         self.assertEqual(first['wal_bytes'], len('000009.log loaded') + 4 * len('record'))
         self.assertEqual(first['open_seconds'], 0.25)
+        self.assertEqual(first['clean_open_seconds'], 0.25)
         self.assertAlmostEqual(first['first_get_seconds'], 0.25 + 100e-6)
         self.assertTrue(first['verified'])
         self.assertNotIn('verified', second)
