@@ -21,7 +21,7 @@ tree  := $(PYTHON) upstream/tree.py
 ninja  = ninja -C build/$(1) -j $(JOBS)
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
-  db_stress ldb sst_dump check check-upstream demo install clean distclean format pristine
+  db_stress ldb sst_dump address_map_bench check check-upstream check-on-disk demo install clean distclean format pristine
 
 help:
 	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
@@ -30,12 +30,17 @@ help:
 	@echo '                  (DEMO_NUM=keys, default 500000: 500 MB at a time; KEEP=1 keeps the data)'
 	@echo '  check           build and run the tests (TESTS="name ..." for some of them)'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
-	@echo '                  (SHARD=i/n for a part, SIDE=stock for unpatched upstream, FRESH=1 anew)'
+	@echo '                  (SHARD=i/n for a part, FRESH=1 anew, TESTS="name ..." for some of them;'
+	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
+	@echo '                  SIDE=blob with blob files everywhere)'
+	@echo '  check-on-disk   with make stock release: files equal those of RocksDB with all options off,'
+	@echo '                  and RocksDB opens what ldb disable_address_map leaves'
 	@echo '  check-patches   prove that patches/ is exactly what the tree says'
 	@echo
 	@echo '  release         the shared library and the tools, optimised, in build/release'
 	@echo '  debug           the shared library with assertions and sync points, in build/debug'
 	@echo '  db_bench db_stress ldb sst_dump    one tool, in build/release'
+	@echo '  address_map_bench    a micro-benchmark of the blob address map, in build/release'
 	@echo '  stock           unpatched upstream with the same flags, in build/stock'
 	@echo '  stock-debug     the same in build/stock-debug, for tests that fail'
 	@echo '  install         install the library (PREFIX=/usr/local, DESTDIR=)'
@@ -86,7 +91,7 @@ stock: build/stock/build.ninja source
 stock-debug: build/stock-debug/build.ninja
 	$(call ninja,stock-debug) rocksdb-shared testutillib testharness
 
-db_bench db_stress ldb sst_dump: build/release/build.ninja
+db_bench db_stress ldb sst_dump address_map_bench: build/release/build.ninja
 	$(call ninja,release) $@
 
 # The prefix is written into rocksdb.pc, so it is configured, not only installed to.
@@ -107,6 +112,11 @@ check-upstream: build/debug/build.ninja
 endif
 	@scripts/run_tests.py upstream $(TESTS) --jobs $(JOBS) --side $(SIDE) \
 	  $(if $(SHARD),--shard $(SHARD)) $(if $(FRESH),--fresh)
+
+check-on-disk: stock release
+	@$(PYTHON) scripts/on_disk/compare.py build/pristine build/stock build/src build/release \
+	  build/on-disk/equal
+	@$(PYTHON) scripts/on_disk/way_back.py build/stock build/release build/on-disk/back
 
 demo: db_bench
 	@$(PYTHON) scripts/demo.py build/release/db_bench $(if $(DEMO_NUM),--num $(DEMO_NUM)) \

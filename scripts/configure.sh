@@ -23,6 +23,8 @@ esac
 # and of the debug information what a stack trace needs.
 [ "$type" != Debug ] || [ -z "${FAST_DEBUG:-}" ] ||
   set -- "$@" -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DSTRATA_UNITY=12
+# FAST_RELEASE: the same for a machine that builds the library once, to try it.
+[ "$type" != Release ] || [ -z "${FAST_RELEASE:-}" ] || set -- "$@" -DSTRATA_UNITY=12
 # Strata's db_bench on unpatched RocksDB, for measurements.
 [ "$name" != stock ] || set -- "$@" \
   "-DSTRATA_ROOT=$root" "-DCMAKE_PROJECT_rocksdb_INCLUDE=$root/cmake/stock_bench.cmake"

@@ -4,9 +4,14 @@
 """Builds and runs test binaries through ctest.
 
 Usage: run_tests.py check [NAME...]         our tests and the listed upstream binaries (or just NAMEs)
-       run_tests.py upstream [--side strata|stock] [--shard I/N] [--fresh] [NAME...]
+       run_tests.py upstream [--side strata|stock|map|blob] [--shard I/N] [--fresh] [NAME...]
                                             all of upstream's binaries; results in
-                                            build/upstream-tests-<side>.tsv; resumes where it stopped
+                                            build/upstream-tests-<side>.tsv; resumes where it stopped.
+                                            Side map: Strata, and every column family that can have
+                                            an address map has one (STRATA_FORCE_ADDRESS_MAP is the
+                                            min_blob_size, 0 if not set). Side blob: the same
+                                            column families have blob files and no map
+                                            (STRATA_FORCE_BLOB_FILES)
        run_tests.py list                    what "check" would run
 
 Common options: --jobs N (default: the number of processors), --retries N (upstream's binaries only, default 1).
@@ -408,9 +413,12 @@ def write_tsv(path, rows, total):
 
 
 def upstream(args):
-    build = os.path.join(ROOT, 'build', 'debug' if args.side == 'strata' else 'stock-debug')
+    build = os.path.join(ROOT, 'build', 'stock-debug' if args.side == 'stock' else 'debug')
     tsv = os.path.join(ROOT, 'build', f'upstream-tests-{args.side}.tsv')
-    state_path = os.path.join(build, 'upstream-tests.json')
+    forced = {'map': 'STRATA_FORCE_ADDRESS_MAP', 'blob': 'STRATA_FORCE_BLOB_FILES'}.get(args.side)
+    state_path = os.path.join(build, f'upstream-tests-{args.side}.json' if forced else 'upstream-tests.json')
+    if forced:
+        os.environ.setdefault(forced, '0')
     _, numbers = read_list()
     names = upstream_tests()
     total = len(names)
@@ -507,7 +515,7 @@ def main(argv):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('command', choices=['check', 'upstream', 'list'])
     parser.add_argument('names', nargs='*')
-    parser.add_argument('--side', choices=['strata', 'stock'], default='strata')
+    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob'], default='strata')
     parser.add_argument('--shard')
     parser.add_argument('--fresh', action='store_true')
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""Shows that a database with an address map goes back to RocksDB, and not by accident.
+
+Usage: way_back.py STOCK_BUILD STRATA_BUILD WORK_DIR
+
+Strata's db_bench writes a database with an address map and updates it. RocksDB
+must refuse it. After `ldb disable_address_map` RocksDB must open it with the
+OPTIONS file as it is, and db_bench, linked with RocksDB, must find every record
+with a value that was written for it.
+
+The last line is "N passed, N failed"; a case is a set of options.
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+CASES = {
+    "bypass": [],
+    "no_bypass": ["--enable_lsm_bypass=false"],
+    "small_and_large": ["--min_blob_size=400", "--ycsb_field_count=4",
+                        "--ycsb_field_length=100"],
+    "merges": ["--ycsb_mix=put:40,merge:60", "--merge_operator=fieldupdate"],
+}
+RECORDS = 20000
+
+
+def call(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+
+
+def run_case(stock_build, strata_build, directory, flags):
+    """What is wrong, or None."""
+    merges = [f for f in flags if f.startswith("--merge_operator")]
+    shape = [f for f in flags if f.startswith("--ycsb_field")] + merges
+    common = ["--db=" + directory, f"--num={RECORDS}",
+              f"--ycsb_records={RECORDS}", "--key_size=16"]
+    blobs = ["--enable_blob_files=true", "--write_buffer_size=1048576"]
+    if not any(f.startswith("--min_blob_size") for f in flags):
+        blobs.append("--min_blob_size=0")
+    mix = [] if any(f.startswith("--ycsb_mix") for f in flags) else [
+        "--ycsb_mix=put:100"]
+    written = call(os.path.join(strata_build, "db_bench"),
+                   "--benchmarks=ycsbload,ycsbmix,flush,waitforcompaction",
+                   "--enable_blob_address_map=true", *common, *blobs, *mix,
+                   *flags)
+    if written.returncode != 0:
+        return "writing failed: " + written.stdout[-2000:]
+    verify = [os.path.join(stock_build, "db_bench_workloads"),
+              "--benchmarks=verify", "--use_existing_db=true", *common, *blobs,
+              *shape]
+    refused = call(*verify)
+    if refused.returncode == 0:
+        return "RocksDB opens a database with an address map"
+    ldb = [os.path.join("tools", "ldb"), "--db=" + directory,
+           "--try_load_options"]
+    converted = call(os.path.join(strata_build, ldb[0]), *ldb[1:],
+                     "disable_address_map", "--threads=2")
+    if converted.returncode != 0 or "OK" not in converted.stdout:
+        return "disable_address_map failed: " + converted.stdout[-2000:]
+    opened = call(os.path.join(stock_build, ldb[0]), *ldb[1:],
+                  "--ignore_unknown_options=false", "checkconsistency")
+    # ldb does not know the operator of db_bench.
+    if not merges and (opened.returncode != 0 or "OK" not in opened.stdout):
+        return "RocksDB cannot load what is left: " + opened.stdout[-2000:]
+    verified = call(*verify)
+    if verified.returncode != 0 or f"{RECORDS} records" not in verified.stdout:
+        return "RocksDB misses something: " + verified.stdout[-2000:]
+    return None
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    stock_build, strata_build, work = sys.argv[1:]
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    failed = 0
+    for name, flags in CASES.items():
+        problem = run_case(stock_build, strata_build,
+                           os.path.join(work, name), flags)
+        print(f"{name}: {problem or 'RocksDB reads it after the way back'}")
+        failed += problem is not None
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
