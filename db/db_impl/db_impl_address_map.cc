@@ -256,7 +256,10 @@ Status DBImpl::RecoverAddressMap(ColumnFamilyData* cfd, MapImages* images) {
   return s;
 }
 
-void DBImpl::ResetForAnotherAttempt(GetImplOptions* options) {
+namespace {
+
+// Undoes what a point read has put into its results.
+void ResetResults(DBImpl::GetImplOptions* options) {
   if (options->value != nullptr) {
     options->value->Reset();
   }
@@ -272,6 +275,28 @@ void DBImpl::ResetForAnotherAttempt(GetImplOptions* options) {
   if (options->is_blob_index != nullptr) {
     *options->is_blob_index = false;
   }
+}
+
+}  // namespace
+
+Status DBImpl::GetWithMap(const ReadOptions& read_options, const Slice& key,
+                          GetImplOptions& get_impl_options) {
+  auto* const cfd = static_cast_with_check<ColumnFamilyHandleImpl>(
+                        get_impl_options.column_family)
+                        ->cfd();
+  MapPointRead map_read(cfd, key, read_options, &read_bounds_);
+  if (get_impl_options.get_merge_operands_options != nullptr &&
+      get_impl_options.get_merge_operands_options->continue_cb != nullptr) {
+    map_read.BoundFromTheStart();  // the callback counts operands
+  }
+  get_impl_options.map_read = &map_read;
+  Status s = DBImpl::GetImpl(read_options, key, get_impl_options);
+  while (map_read.NeedsRestart()) {
+    ResetResults(&get_impl_options);
+    s = DBImpl::GetImpl(read_options, key, get_impl_options);
+  }
+  get_impl_options.map_read = nullptr;
+  return s;
 }
 
 Status DBImpl::GetLatestMappedSequence(SuperVersion* sv, const LookupKey& key,
