@@ -18,6 +18,7 @@ STRATA_LIB = \
   db/blob/blob_record_reader.cc \
   db/blob/blob_record_walker.cc \
   db/blob/blob_relocation.cc \
+  db/blob/blob_source_mapped.cc \
   db/blob/compaction_mapping.cc \
   db/blob/direct_mode_check.cc \
   db/blob/flush_mapping.cc \
@@ -42,9 +43,11 @@ STRATA_LIB = \
   db/blob/mapped_removals.cc \
   db/blob/mapped_row_cache.cc \
   db/blob/mapped_summary.cc \
+  db/blob/scan_lengths.cc \
   db/blob/spill_file.cc \
   db/compaction/blob_placement.cc \
   db/compaction/compaction_iterator_mapped.cc \
+  db/compaction/level0_merge.cc \
   db/compaction/misplaced_files.cc \
   db/db_impl/db_impl_address_map.cc \
   db/map_flush_gate.cc \
@@ -97,8 +100,10 @@ STRATA_TEST_MAIN = \
   db/blob/mapped_entries_test.cc \
   db/blob/mapped_flow_test.cc \
   db/blob/mapped_removals_test.cc \
+  db/blob/scan_lengths_test.cc \
   db/blob/spill_file_test.cc \
   db/c_strata_test.cc \
+  db/compaction/level0_merge_test.cc \
   db/compaction/path_compaction_test.cc \
   db/history_script_test.cc \
   db/map_flush_gate_test.cc \

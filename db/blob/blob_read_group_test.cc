@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "options/cf_options.h"
 #include "port/stack_trace.h"
 #include "rocksdb/system_clock.h"
 #include "test_util/mock_time_env.h"
@@ -33,8 +34,8 @@ class BlobReadGroupTest : public testing::Test {
     std::vector<size_t> group_of;
     std::vector<size_t> index_of;
     const auto groups = BlobReadGroup::Divide(
-        std::move(items), read_options_, /*source=*/nullptr, &group_of,
-        &index_of);
+        std::move(items), read_options_, ioptions_, /*source=*/nullptr,
+        &group_of, &index_of);
     std::vector<std::vector<size_t>> result(groups.size());
     for (size_t g = 0; g < groups.size(); ++g) {
       result[g].resize(groups[g]->items().size());
@@ -52,17 +53,18 @@ class BlobReadGroupTest : public testing::Test {
   }
 
   const ReadOptions read_options_;
+  const ImmutableOptions ioptions_;
 };
 
 TEST_F(BlobReadGroupTest, Divide) {
   using Groups = std::vector<std::vector<size_t>>;
   EXPECT_EQ(Divide({}), Groups());
   std::vector<BlobReadGroup::Item> items;
-  // By file, then by offset.
+  // In the order of their first items; within a group by offset.
   items.push_back(At(8, 2000, 1000));
   items.push_back(At(7, 5000, 1000));
   items.push_back(At(8, 1000, 1000));
-  EXPECT_EQ(Divide(std::move(items)), Groups({{1}, {2, 0}}));
+  EXPECT_EQ(Divide(std::move(items)), Groups({{2, 0}, {1}}));
 
   // Too far apart.
   items.clear();

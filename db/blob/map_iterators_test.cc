@@ -14,9 +14,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "db/blob/blob_read_group.h"
 #include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
@@ -32,8 +34,13 @@
 #include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
 #include "test_util/sync_point.h"
+#include "util/compression.h"
 #include "util/random.h"
 #include "utilities/merge_operators.h"
+
+// The file system asks before it reads asynchronously.
+std::atomic<bool> g_io_uring{true};
+extern "C" bool RocksDbIOUringEnable() { return g_io_uring; }
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -786,6 +793,7 @@ TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
   for (const uint32_t seed : {301u, 302u}) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     rnd_.Reset(seed * 7);
+    g_io_uring = seed % 2 == 0;
     num_pinned_ = 0;
     Options options = SmallFiles(variant.has_filters);
     // Versions of a key are skipped by seeks, too.
@@ -1159,7 +1167,8 @@ TEST_F(MapIteratorsTest, MultiScanSkipsVersions) {
 
 constexpr char kMarker[] = "here is the value that cannot be read";
 
-// Reads that return the marker fail while it is armed.
+// Reads that return the marker fail while it is armed. Asynchronous reads, if
+// there are any, are done when somebody asks for their end.
 class FailingFileSystem : public FileSystemWrapper {
  public:
   explicit FailingFileSystem(const std::shared_ptr<FileSystem>& base)
@@ -1172,6 +1181,10 @@ class FailingFileSystem : public FileSystemWrapper {
                                const FileOptions& options,
                                std::unique_ptr<FSRandomAccessFile>* result,
                                IODebugContext* dbg) override;
+  void SupportedOps(int64_t& supported_ops) override;
+  IOStatus Poll(std::vector<void*>& io_handles,
+                size_t min_completions) override;
+  IOStatus AbortIO(std::vector<void*>& io_handles) override;
 
   bool Fails(const Slice& data) {
     if (!armed || data.ToString().find(kMarker) == std::string::npos) {
@@ -1181,12 +1194,34 @@ class FailingFileSystem : public FileSystemWrapper {
     return true;
   }
 
+  enum class Trouble {
+    kNone,
+    kRefused,  // by ReadAsync(), every other time
+    kFailed,   // the request's status
+    kShort,
+    kCorrupt,  // a flipped bit
+  };
+
   std::atomic<bool> armed{false};
   std::atomic<int> failures{0};
+  std::atomic<bool> async{false};
+  std::atomic<Trouble> trouble{Trouble::kNone};  // of asynchronous reads
+  std::atomic<int> asked{0};
+  std::atomic<int> begun{0};
+  std::atomic<int> ended{0};
 };
 
 class FailingFile : public FSRandomAccessFileOwnerWrapper {
  public:
+  struct Handle {
+    const FailingFile* file;
+    std::thread::id thread;
+    FSReadRequest request;
+    std::function<void(FSReadRequest&, void*)> callback;
+    void* argument;
+    bool done = false;
+  };
+
   FailingFile(std::unique_ptr<FSRandomAccessFile>&& file, FailingFileSystem* fs)
       : FSRandomAccessFileOwnerWrapper(std::move(file)), fs_(fs) {}
 
@@ -1211,9 +1246,81 @@ class FailingFile : public FSRandomAccessFileOwnerWrapper {
     return s;
   }
 
+  IOStatus ReadAsync(FSReadRequest& request, const IOOptions& options,
+                     std::function<void(FSReadRequest&, void*)> callback,
+                     void* argument, void** io_handle,
+                     IOHandleDeleter* deleter, IODebugContext* dbg) override {
+    if (!fs_->async) {
+      return target()->ReadAsync(request, options, callback, argument,
+                                 io_handle, deleter, dbg);
+    }
+    if (fs_->asked++ % 2 == 1 &&
+        fs_->trouble == FailingFileSystem::Trouble::kRefused) {
+      return IOStatus::Busy("refused");
+    }
+    ++fs_->begun;
+    auto* const handle = new Handle();
+    handle->file = this;
+    handle->thread = std::this_thread::get_id();
+    handle->request.offset = request.offset;
+    handle->request.len = request.len;
+    handle->request.scratch = request.scratch;
+    handle->callback = std::move(callback);
+    handle->argument = argument;
+    *io_handle = handle;
+    *deleter = [](void* h) { delete static_cast<Handle*>(h); };
+    return IOStatus::OK();
+  }
+
+  static void End(Handle* handle) {
+    using Trouble = FailingFileSystem::Trouble;
+    ASSERT_EQ(handle->thread, std::this_thread::get_id());
+    FailingFileSystem* const fs = handle->file->fs_;
+    const Trouble trouble = fs->trouble;
+    FSReadRequest& request = handle->request;
+    request.status =
+        handle->file->Read(request.offset, request.len, IOOptions(),
+                           &request.result, request.scratch, nullptr);
+    if (trouble == Trouble::kFailed) {
+      request.status = IOStatus::IOError("injected");
+    } else if (request.status.ok() && trouble == Trouble::kShort) {
+      request.result.remove_suffix(1 + request.result.size() / 2);
+    } else if (request.status.ok() && trouble == Trouble::kCorrupt) {
+      request.scratch[request.result.size() / 4] ^= 1;
+    }
+    handle->done = true;
+    ++fs->ended;
+    handle->callback(request, handle->argument);
+    request.status.PermitUncheckedError();
+  }
+
  private:
   FailingFileSystem* const fs_;
 };
+
+void FailingFileSystem::SupportedOps(int64_t& supported_ops) {
+  target()->SupportedOps(supported_ops);
+  constexpr int64_t kAsync = int64_t{1} << FSSupportedOps::kAsyncIO;
+  supported_ops = async ? supported_ops | kAsync : supported_ops & ~kAsync;
+}
+
+IOStatus FailingFileSystem::Poll(std::vector<void*>& io_handles,
+                                 size_t /*min_completions*/) {
+  for (void* const io_handle : io_handles) {
+    auto* const handle = static_cast<FailingFile::Handle*>(io_handle);
+    if (!handle->done) {
+      FailingFile::End(handle);
+    }
+  }
+  return IOStatus::OK();
+}
+
+IOStatus FailingFileSystem::AbortIO(std::vector<void*>& io_handles) {
+  for (void* const io_handle : io_handles) {
+    static_cast<FailingFile::Handle*>(io_handle)->done = true;
+  }
+  return IOStatus::OK();
+}
 
 IOStatus FailingFileSystem::NewRandomAccessFile(
     const std::string& name, const FileOptions& options,
@@ -1226,11 +1333,15 @@ IOStatus FailingFileSystem::NewRandomAccessFile(
   return s;
 }
 
-class MapIteratorErrorsTest : public MapIteratorsTest {
+// With asynchronous reads, and without.
+class MapIteratorErrorsTest : public MapIteratorsTest,
+                              public testing::WithParamInterface<bool> {
  public:
   MapIteratorErrorsTest()
       : fs_(std::make_shared<FailingFileSystem>(env_->GetFileSystem())),
-        failing_env_(NewCompositeEnv(fs_)) {}
+        failing_env_(NewCompositeEnv(fs_)) {
+    fs_->async = GetParam();
+  }
   // The DB goes before its Env.
   ~MapIteratorErrorsTest() override { Close(); }
 
@@ -1261,7 +1372,7 @@ class MapIteratorErrorsTest : public MapIteratorsTest {
 
 // An error of a read ahead comes when the scan has come to the value: what lies
 // before it and behind it is good, also if it was read together with it.
-TEST_F(MapIteratorErrorsTest, ErrorComesAtItsKey) {
+TEST_P(MapIteratorErrorsTest, ErrorComesAtItsKey) {
   for (const bool one_file : {true, false}) {
     for (const bool merged : {false, true}) {
       for (const size_t prefetch : {size_t{0}, size_t{1}, size_t{7}, kAuto}) {
@@ -1347,7 +1458,7 @@ TEST_F(MapIteratorErrorsTest, ErrorComesAtItsKey) {
 }
 
 // A value that is not wanted does not fail.
-TEST_F(MapIteratorErrorsTest, UnpreparedValues) {
+TEST_P(MapIteratorErrorsTest, UnpreparedValues) {
   Options options = MapOptions();
   options.env = failing_env_.get();
   DestroyAndReopen(options);
@@ -1380,6 +1491,197 @@ TEST_F(MapIteratorErrorsTest, UnpreparedValues) {
   ASSERT_TRUE(iter->Valid());
   EXPECT_TRUE(iter->PrepareValue());
   EXPECT_EQ(iter->value(), ValueOf(kBad));
+}
+
+INSTANTIATE_TEST_CASE_P(Async, MapIteratorErrorsTest, testing::Bool());
+
+// Nobody reads a value himself while it waits for a thread of the pool.
+class MapIteratorAsyncTest : public MapIteratorErrorsTest {
+ public:
+  MapIteratorAsyncTest() {
+    SyncPoint::GetInstance()->SetCallBack(
+        "BlobReadGroup::RunAndWait", [](void* arg) {
+          while (!static_cast<BlobReadGroup*>(arg)->TEST_HasBegun()) {
+            std::this_thread::yield();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  ~MapIteratorAsyncTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+};
+
+INSTANTIATE_TEST_CASE_P(Async, MapIteratorAsyncTest, testing::Values(true));
+
+// Values that are read asynchronously are right, whatever becomes of the reads.
+TEST_P(MapIteratorAsyncTest, Trouble) {
+  using Trouble = FailingFileSystem::Trouble;
+  for (const Trouble trouble :
+       {Trouble::kNone, Trouble::kRefused, Trouble::kFailed, Trouble::kShort,
+        Trouble::kCorrupt}) {
+    for (const bool one_file : {true, false}) {
+      for (const CompressionType compression : {kNoCompression, kLZ4Compression}) {
+        SCOPED_TRACE("trouble " + std::to_string(static_cast<int>(trouble)) +
+                     (one_file ? ", one file" : ", a file for each") +
+                     (compression == kNoCompression ? "" : ", compressed"));
+        if (!LZ4_Supported() && compression == kLZ4Compression) {
+          continue;
+        }
+        Options options = MapOptions();
+        options.env = failing_env_.get();
+        options.blob_compression_type = compression;
+        if (!one_file) {
+          options.blob_file_size = 1;
+        }
+        fs_->trouble = trouble;
+        DestroyAndReopen(options);
+        PutAndFlush(kKeys);
+        fs_->begun = 0;
+        fs_->ended = 0;
+        const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+        std::string expected;
+        for (int i = 0; i < kKeys; ++i) {
+          expected += Key(i) + "=" + Value(i) + ";";
+        }
+        EXPECT_EQ(Scan(iter.get()), expected);
+        if (!one_file) {  // else most are neighbours
+          // One that is refused has the others done in the other way.
+          EXPECT_GE(fs_->begun.load(),
+                    trouble == Trouble::kRefused ? 1 : (kKeys - 2) / 3);
+        }
+        // One that leaves in the midst.
+        iter->SeekToFirst();
+        for (int i = 0; i < kKeys / 2; ++i) {
+          ASSERT_TRUE(iter->Valid());
+          ASSERT_EQ(iter->value(), Value(i));
+          iter->Next();
+        }
+        iter->SeekToFirst();
+        ASSERT_TRUE(iter->Valid());
+        EXPECT_EQ(iter->value(), Value(0));
+        EXPECT_EQ(fs_->begun, fs_->ended);
+      }
+    }
+  }
+}
+
+// So are those of a batch.
+TEST_P(MapIteratorAsyncTest, MultiGet) {
+  // Here it is the reader himself.
+  SyncPoint::GetInstance()->DisableProcessing();
+  using Trouble = FailingFileSystem::Trouble;
+  for (const Trouble trouble :
+       {Trouble::kNone, Trouble::kRefused, Trouble::kFailed, Trouble::kShort,
+        Trouble::kCorrupt}) {
+    for (const bool one_file : {true, false}) {
+      SCOPED_TRACE("trouble " + std::to_string(static_cast<int>(trouble)) +
+                   (one_file ? ", one file" : ", a file for each"));
+      Options options = MapOptions();
+      options.env = failing_env_.get();
+      if (!one_file) {
+        options.blob_file_size = 1;
+      }
+      fs_->trouble = trouble;
+      fs_->armed = false;
+      DestroyAndReopen(options);
+      for (int i = 0; i < kKeys; ++i) {
+        ASSERT_OK(Put(Key(i), ValueOf(i)));
+      }
+      ASSERT_OK(Flush());
+      std::vector<std::string> names;
+      std::vector<Slice> keys;
+      for (int i = 0; i < kKeys; ++i) {
+        names.push_back(Key(kKeys - 1 - i));
+      }
+      names.push_back("absent");
+      keys.assign(names.begin(), names.end());
+      fs_->begun = 0;
+      fs_->ended = 0;
+      for (const bool armed : {false, true}) {
+        fs_->armed = armed;
+        std::vector<PinnableSlice> values(keys.size());
+        std::vector<Status> statuses(keys.size());
+        db_->MultiGet(ReadOptions(), db_->DefaultColumnFamily(), keys.size(),
+                      keys.data(), values.data(), statuses.data());
+        for (int i = 0; i < kKeys; ++i) {
+          const int k = kKeys - 1 - i;
+          if (armed && k == kBad) {
+            EXPECT_TRUE(statuses[i].IsIOError()) << statuses[i].ToString();
+          } else {
+            ASSERT_OK(statuses[i]);
+            EXPECT_EQ(values[i], ValueOf(k));
+          }
+        }
+        EXPECT_TRUE(statuses[kKeys].IsNotFound());
+      }
+      if (!one_file) {  // else RocksDB reads them all together
+        EXPECT_GE(fs_->begun.load(), trouble == Trouble::kRefused ? 1 : kKeys);
+      }
+      EXPECT_EQ(fs_->begun, fs_->ended);
+      fs_->armed = false;
+      ReadOptions no_io;
+      no_io.read_tier = kBlockCacheTier;
+      fs_->begun = 0;
+      std::vector<PinnableSlice> values(keys.size());
+      std::vector<Status> statuses(keys.size());
+      db_->MultiGet(no_io, db_->DefaultColumnFamily(), keys.size(), keys.data(),
+                    values.data(), statuses.data());
+      for (int i = 0; i < kKeys; ++i) {
+        EXPECT_TRUE(statuses[i].IsIncomplete()) << statuses[i].ToString();
+      }
+      EXPECT_EQ(fs_->begun, 0);
+    }
+  }
+}
+
+// What is in the blob cache is not read, and counts as a hit, once.
+TEST_P(MapIteratorAsyncTest, BlobCache) {
+  Options options = MapOptions();
+  options.env = failing_env_.get();
+  options.blob_cache = NewLRUCache(8 << 20);
+  options.blob_file_size = 1;
+  DestroyAndReopen(options);
+  PutAndFlush(kKeys);
+  std::string expected;
+  for (int i = 0; i < kKeys; ++i) {
+    expected += Key(i) + "=" + Value(i) + ";";
+  }
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(Scan(iter.get()), expected);
+  EXPECT_GT(fs_->begun, 0);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_MISS), kKeys);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_HIT), 0);
+  fs_->begun = 0;
+  iter.reset(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(Scan(iter.get()), expected);
+  EXPECT_EQ(fs_->begun, 0);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_MISS), kKeys);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_HIT), kKeys);
+}
+
+// An iterator may go from thread to thread, and end on another one than it was
+// made on, with reads under way.
+TEST_P(MapIteratorAsyncTest, ManyThreads) {
+  Options options = MapOptions();
+  options.env = failing_env_.get();
+  options.blob_file_size = 1;
+  DestroyAndReopen(options);
+  PutAndFlush(kKeys);
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  iter->SeekToFirst();
+  for (int i = 0; i < kKeys - 10; ++i) {
+    std::thread([&] {
+      ASSERT_TRUE(iter->Valid());
+      EXPECT_EQ(iter->value(), Value(i));
+      iter->Next();
+    }).join();
+  }
+  std::thread([&] { iter.reset(); }).join();
+  EXPECT_GT(fs_->begun, 0);
+  EXPECT_EQ(fs_->begun, fs_->ended);
 }
 
 // ---- What is read ahead.
@@ -1436,6 +1738,59 @@ TEST_F(MapIteratorsTest, WindowDoubles) {
     EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), kKeys - 2);
     EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
   }
+}
+
+// Where scans mostly come to the same number of values, one begins with so many
+// reads, and ends there.
+TEST_F(MapIteratorsTest, BeginsAsOthersEnded) {
+  constexpr int kKeys = 300;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  const auto scan = [&](Iterator* iter, int from, int n) {
+    iter->Seek(Key(from));
+    for (int i = from; i < from + n; ++i) {
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(iter->key(), Key(i));
+      ASSERT_EQ(iter->value(), Value(i));
+      if (i + 1 < from + n) {
+        iter->Next();
+      }
+    }
+  };
+  const auto read_and_wasted = [&](int from, int n, bool same_iterator) {
+    const uint64_t read = Ticker(BLOB_MAP_PREFETCH_READ);
+    const uint64_t wasted = Ticker(BLOB_MAP_PREFETCH_WASTED);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    for (int i = 0; i < (same_iterator ? 20 : 1); ++i) {
+      scan(iter.get(), from, n);
+    }
+    iter.reset();
+    return std::make_pair(Ticker(BLOB_MAP_PREFETCH_READ) - read,
+                          Ticker(BLOB_MAP_PREFETCH_WASTED) - wasted);
+  };
+  using Reads = std::pair<uint64_t, uint64_t>;
+  EXPECT_EQ(read_and_wasted(0, 50, false), Reads(95, 47));
+  for (int i = 0; i < 20; ++i) {
+    read_and_wasted(i, 50, false);
+  }
+  // 48 to 51 values are one bucket of ScanLengths.
+  EXPECT_EQ(read_and_wasted(20, 50, false), Reads(51, 1));
+  EXPECT_EQ(read_and_wasted(20, 50, true), Reads(20 * 51, 20));
+  // Those that go on come to no harm.
+  EXPECT_EQ(read_and_wasted(0, kKeys, false), Reads(kKeys, 0));
+  // With a limit there are no guesses.
+  ReadOptions limited;
+  limited.blob_prefetch_count = 64;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(limited));
+  const uint64_t read = Ticker(BLOB_MAP_PREFETCH_READ);
+  scan(iter.get(), 0, 2);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), read);
+  iter.reset();
+  // Seeks for one value each: after some of them nothing is read ahead.
+  for (int i = 0; i < 200; ++i) {
+    read_and_wasted(i, 1, false);
+  }
+  EXPECT_EQ(read_and_wasted(0, 1, true), Reads(0, 0));
 }
 
 TEST_F(MapIteratorsTest, NothingIsReadAhead) {

@@ -39,9 +39,16 @@ MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
       max_window_(read_options.blob_prefetch_count ==
                           ReadOptions::kAutoBlobPrefetchCount
                       ? kAutoWindow
-                      : read_options.blob_prefetch_count) {}
+                      : read_options.blob_prefetch_count),
+      lengths_(read_options.blob_prefetch_count ==
+                       ReadOptions::kAutoBlobPrefetchCount
+                   ? blobs_->scan_lengths()
+                   : nullptr) {}
 
-MapPrefetchIterator::~MapPrefetchIterator() { DropQueue(); }
+MapPrefetchIterator::~MapPrefetchIterator() {
+  NoteLength();
+  DropQueue();
+}
 
 MapPrefetchIterator::Slot* MapPrefetchIterator::SlotOf(const Slice& value) {
   assert(IsPrefetched(value));
@@ -58,11 +65,7 @@ bool MapPrefetchIterator::Take(const Slice& value, PinnableSlice* result,
   }
   slot->taken = true;
   slot->group->RunAndWait();
-  BlobReadGroup::Item& item = slot->group->items()[slot->item];
-  *status = std::move(item.status);
-  if (status->ok()) {
-    *result = std::move(item.value);
-  }
+  *status = slot->group->Take(slot->item, result);
   return true;
 }
 
@@ -83,8 +86,20 @@ void MapPrefetchIterator::DropQueue() {
   bytes_ = 0;
 }
 
+void MapPrefetchIterator::NoteLength() {
+  if (lengths_ == nullptr || !began_on_mapped_) {
+    return;
+  }
+  // Where the queue was not begun, the one that it stands on may not be of the
+  // scan: then it does not count, but for the first.
+  const size_t last = !queue_.empty() && queue_.front().taken ? 1 : 0;
+  lengths_->Add(std::max(steps_ + last, size_t{1}));
+}
+
 void MapPrefetchIterator::Restart() {
+  NoteLength();
   DropQueue();
+  began_on_mapped_ = false;
   steps_ = 0;
   window_ = 0;
   has_settled_key_ = false;
@@ -129,6 +144,23 @@ void MapPrefetchIterator::NoteUpperBound() {
 void MapPrefetchIterator::SeekToFirst() {
   Restart();
   child()->SeekToFirst();
+  Begin(/*target=*/nullptr);
+}
+
+void MapPrefetchIterator::Begin(const Slice* target) {
+  if (lengths_ == nullptr || !child()->Valid()) {
+    return;
+  }
+  began_on_mapped_ = StandsOnMapped();
+  if (!began_on_mapped_ || lengths_->More(steps_) <= kPlainSteps) {
+    return;
+  }
+  if (target != nullptr) {
+    NotePrefixOf(*target);
+  } else {
+    NotePrefix();
+  }
+  Fill();
 }
 
 void MapPrefetchIterator::SeekToLast() {
@@ -141,12 +173,27 @@ void MapPrefetchIterator::Seek(const Slice& target) {
   if (!queue_.empty() && IsFilledFor(user_key) && SeekInQueue(target)) {
     return;
   }
+  const bool goes_on = queue_.empty() && began_on_mapped_ &&
+                       child()->Valid() && IsOnward(child()->key(), target);
+  const size_t steps = goes_on ? steps_ : 0;
+  if (goes_on) {
+    began_on_mapped_ = false;  // nothing to note yet
+  }
   Restart();
+  steps_ = steps;
   if (UsesPrefixFilters()) {
     seek_key_.assign(user_key.data(), user_key.size());
     has_seek_key_ = true;
   }
   child()->Seek(target);
+  Begin(&user_key);
+  began_on_mapped_ |= goes_on;
+}
+
+bool MapPrefetchIterator::IsOnward(const Slice& key, const Slice& target) const {
+  return ExtractUserKey(key) == ExtractUserKey(target) &&
+         (GetInternalKeySeqno(target) == 0 ||
+          GetInternalKeySeqno(key) > sequence_);
 }
 
 bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
@@ -154,8 +201,17 @@ bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
   if (icmp.Compare(queue_.front().key, target) > 0) {
     return false;
   }
+  // Else another scan begins, though it finds its values read.
+  const bool goes_on = IsOnward(queue_.front().key, target);
+  if (!goes_on) {
+    NoteLength();
+  }
   while (!queue_.empty() && icmp.Compare(queue_.front().key, target) < 0) {
     PopFront();
+  }
+  if (!goes_on) {
+    steps_ = 0;
+    began_on_mapped_ = !queue_.empty() && queue_.front().group != nullptr;
   }
   if (!queue_.empty()) {
     // The caller may have changed the upper bound.
@@ -207,7 +263,9 @@ void MapPrefetchIterator::PopFront() {
     --reads_;
     bytes_ -= front.bytes;
     front.group->LetGo();
-    if (!front.taken) {
+    if (front.taken) {
+      ++steps_;
+    } else {
       RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED);
     }
   }
@@ -220,16 +278,19 @@ void MapPrefetchIterator::FillIfLow() {
   }
 }
 
-void MapPrefetchIterator::NotePrefix() {
-  if (!read_options_.prefix_same_as_start || prefix_extractor_ == nullptr ||
-      !prefix_.empty()) {
-    return;
-  }
-  const Slice user_key = child()->user_key();
-  if (prefix_extractor_->InDomain(user_key)) {
+void MapPrefetchIterator::NotePrefixOf(const Slice& user_key) {
+  if (read_options_.prefix_same_as_start && prefix_extractor_ != nullptr &&
+      prefix_extractor_->InDomain(user_key)) {
     const Slice prefix = prefix_extractor_->Transform(user_key);
     prefix_.assign(prefix.data(), prefix.size());
   }
+}
+
+void MapPrefetchIterator::NotePrefix() {
+  if (!prefix_.empty()) {
+    return;
+  }
+  NotePrefixOf(child()->user_key());
 }
 
 bool MapPrefetchIterator::NextAndGetResult(IterateResult* result) {
@@ -261,6 +322,12 @@ bool MapPrefetchIterator::StandsOnMapped() const {
   return ExtractValueType(child()->key()) == kTypeBlobIndex;
 }
 
+size_t MapPrefetchIterator::NextWindow() const {
+  const size_t more = lengths_ != nullptr ? lengths_->More(steps_) : 0;
+  return more > 0 ? std::min(more, kKnownWindow)
+                  : std::min(std::max(window_ * 2, kFirstWindow), max_window_);
+}
+
 void MapPrefetchIterator::Fill() {
   if (at_end_ || !child()->Valid() ||
       (pinned_iters_mgr_ != nullptr && pinned_iters_mgr_->PinningEnabled() &&
@@ -270,8 +337,7 @@ void MapPrefetchIterator::Fill() {
   if (queue_.empty()) {
     NoteUpperBound();
   }
-  const size_t window =
-      std::min(std::max(window_ * 2, kFirstWindow), max_window_);
+  const size_t window = NextWindow();
   std::vector<BlobReadGroup::Item> items;
   std::vector<Slot*> slots;
   size_t unread = 0;
@@ -313,15 +379,13 @@ void MapPrefetchIterator::Fill() {
   std::vector<size_t> group_of;
   std::vector<size_t> index_of;
   const auto groups = BlobReadGroup::Divide(
-      std::move(items), read_options_, cfd_->blob_source(), &group_of,
-      &index_of);
+      std::move(items), read_options_, cfd_->ioptions(), cfd_->blob_source(),
+      &group_of, &index_of);
   for (size_t i = 0; i < slots.size(); ++i) {
     slots[i]->group = groups[group_of[i]];
     slots[i]->item = index_of[i];
   }
-  for (const auto& group : groups) {
-    BlobReadPool::Submit(group);
-  }
+  BlobReadPool::Submit(groups, read_options_, cfd_->ioptions());
 }
 
 bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {

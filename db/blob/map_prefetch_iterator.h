@@ -23,6 +23,7 @@ namespace ROCKSDB_NAMESPACE {
 class ColumnFamilyData;
 class MappedBlobs;
 class PinnableSlice;
+class ScanLengths;
 class SliceTransform;
 
 // Reads the values that a forward scan is about to need while the scan goes on
@@ -30,8 +31,10 @@ class SliceTransform;
 //
 // When the scan has made a few steps, the child runs ahead of it: its entries
 // are copied into a queue, and the reads of those values that the scan will ask
-// for are handed to BlobReadPool, twice as many each time up to the limit. The
-// front of the queue is where this iterator stands. A value of the queue whose
+// for are handed to BlobReadPool, twice as many each time up to the limit. If it
+// is known how far scans of the column family go (ScanLengths), the child runs
+// ahead at once, and not farther. The front of the queue is where this iterator
+// stands. A value of the queue whose
 // read was begun is a *prefetched* one:
 //
 //    +------+-------------------+------------------------------------+
@@ -112,6 +115,8 @@ class MapPrefetchIterator final : public PassThroughIterator {
   static constexpr size_t kPlainSteps = 2;
   static constexpr size_t kFirstWindow = 2;
   static constexpr size_t kAutoWindow = 64;
+  // Where it is known that most of the reads will be used.
+  static constexpr size_t kKnownWindow = 128;
   static constexpr uint64_t kMaxBytes = 4 << 20;
   // Of entries that need no read, in a row, and of one step's.
   static constexpr size_t kMaxUnread = 32;
@@ -119,7 +124,13 @@ class MapPrefetchIterator final : public PassThroughIterator {
 
   static Slot* SlotOf(const Slice& value);
 
+  // Of a scan that ends.
   void Restart();
+  void NoteLength();
+  // Of a scan that has begun with a seek.
+  void Begin(const Slice* target);
+  // How many reads may be under way, at the place where the scan is.
+  size_t NextWindow() const;
   void DropQueue();
   // Do files whose filters do not have the prefix of a seek's target stay out?
   bool UsesPrefixFilters() const;
@@ -127,6 +138,9 @@ class MapPrefetchIterator final : public PassThroughIterator {
   // REQUIRES: the queue is not empty.
   bool IsFilledFor(const Slice& user_key) const;
   void NoteUpperBound();
+  // Is it DBIter that seeks from `key`, to get past many versions of it which are
+  // hidden or too new? Then the scan goes on.
+  bool IsOnward(const Slice& key, const Slice& target) const;
   // Forward, to the first entry at or after the target. False if the child must
   // be asked; some of the queue may be gone then.
   // REQUIRES: the queue is not empty.
@@ -136,6 +150,7 @@ class MapPrefetchIterator final : public PassThroughIterator {
   // Keeps the prefix that the scan is in, if it ends with it.
   // REQUIRES: the queue is empty and the child stands in the scan.
   void NotePrefix();
+  void NotePrefixOf(const Slice& user_key);
   bool StandsOnMapped() const;
   // Lets the child run ahead until the window is used up.
   void Fill();
@@ -151,13 +166,16 @@ class MapPrefetchIterator final : public PassThroughIterator {
   SequenceNumber sequence_;
   const SliceTransform* const prefix_extractor_;
   const size_t max_window_;
+  ScanLengths* const lengths_;  // nullptr if the user has set the limit
 
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
   std::deque<Slot> queue_;
   // Reads begun whose slots are in the queue, and their bytes.
   size_t reads_ = 0;
   uint64_t bytes_ = 0;
-  size_t steps_ = 0;  // since the last seek, on mapped values
+  // Since the last seek, from mapped values that were used.
+  size_t steps_ = 0;
+  bool began_on_mapped_ = false;
   size_t window_ = 0;
   // The key whose newest visible value the queue has.
   std::string settled_key_;

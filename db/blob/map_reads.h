@@ -19,8 +19,8 @@ namespace ROCKSDB_NAMESPACE {
 
 class BlobSource;
 class ReadCallback;
+struct ImmutableOptions;
 struct SuperVersion;
-class SystemClock;
 
 // The MapPointReads of a batch of keys, of one or several column families.
 //
@@ -75,11 +75,17 @@ class MapReads {
 
   // Does the requests, those of different files at the same time: the values
   // of direct keys lie in as many files as there are keys.
-  static void ReadBlobs(SystemClock* clock, BlobSource* source,
+  static void ReadBlobs(const ImmutableOptions& ioptions, BlobSource* source,
                         const ReadOptions& read_options,
                         autovector<BlobFileReadRequests>* requests);
 
  private:
+  // The same, by asynchronous reads of this thread.
+  static void ReadBlobsAsync(const ImmutableOptions& ioptions,
+                             BlobSource* source,
+                             const ReadOptions& read_options,
+                             autovector<BlobFileReadRequests>* requests);
+
   void StartAll();
 
   const Keys& keys_;

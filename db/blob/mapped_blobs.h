@@ -19,6 +19,7 @@
 #include "db/blob/mapped_blob_writer.h"
 #include "db/blob/mapped_removals.h"
 #include "db/blob/mapped_row_cache.h"
+#include "db/blob/scan_lengths.h"
 #include "db/dbformat.h"
 #include "options/cf_options.h"
 #include "rocksdb/options.h"
@@ -67,6 +68,9 @@ class MappedBlobs {
   // Has a column family of the DB an address map?
   // REQUIRES: DB mutex held.
   static bool Any(ColumnFamilySet* column_families);
+
+  // Of the scans of this column family.
+  ScanLengths* scan_lengths() const { return &scan_lengths_; }
 
   // nullptr without DBOptions::row_cache.
   const MappedRowCache* row_cache() const { return row_cache_.get(); }
@@ -236,6 +240,7 @@ class MappedBlobs {
   const ImmutableOptions& ioptions_;
   BlobFileCache* const blob_file_cache_;
   const std::unique_ptr<MappedRowCache> row_cache_;
+  mutable ScanLengths scan_lengths_;
   uint64_t hash_seed_;
   bool ready_ = false;
   MapFileTable files_;
