@@ -283,6 +283,8 @@ Status PathTestBase::VerifyData() {
 }
 
 void PathTestBase::CheckPlacement(int family, const Options& options) {
+  // A job deletes its inputs after those who wait for it were told.
+  ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
   ColumnFamilyMetaData metadata;
   db_->GetColumnFamilyMetaData(Handle(family), &metadata);
   std::set<std::string> live;
