@@ -4,30 +4,77 @@
 #include "db/compaction/level0_merge.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <limits>
 
 #include "db/version_edit.h"
 #include "options/cf_options.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-double Level0Merge::BaseRatio(const std::vector<FileMetaData*>& files,
-                              const MutableCFOptions& options) {
-  uint64_t all = 0;
-  uint64_t largest = 0;
-  for (const FileMetaData* file : files) {
-    all += file->compensated_file_size;
-    largest = std::max(largest, file->compensated_file_size);
+namespace {
+
+// The most files in level 0 that wait.
+size_t MaxFiles(const MutableCFOptions& options, size_t trigger) {
+  // No slowdown if it is negative.
+  const int slowdown = options.level0_slowdown_writes_trigger;
+  return slowdown < 0 ? std::numeric_limits<size_t>::max()
+                      : std::max(trigger, static_cast<size_t>(slowdown) / 4 * 3);
+}
+
+}  // namespace
+
+Level0Merge::Decision Level0Merge::Decide(
+    const std::vector<FileMetaData*>& files, uint64_t base_size,
+    const MutableCFOptions& options) {
+  const size_t trigger =
+      static_cast<size_t>(std::max(1, options.level0_file_num_compaction_trigger));
+  const size_t n = static_cast<size_t>(
+      std::find_if(files.begin(), files.end(),
+                   [](const FileMetaData* f) { return f->being_compacted; }) -
+      files.begin());
+  Decision decision;
+  if (n < trigger) {
+    return decision;
   }
-  if (options.level0_file_num_compaction_trigger < 2 ||
+  uint64_t all = 0;
+  for (size_t i = 0; i < n; ++i) {
+    all += files[i]->compensated_file_size;
+  }
+  // Merged with itself, a file would be picked again at once.
+  if (trigger < 2 || all >= base_size ||
       all > options.max_bytes_for_level_base / 2 ||
       all > options.max_compaction_bytes) {
-    return kNever;
+    if (n == files.size()) {
+      decision.action = Action::kDown;
+      decision.num_files = n;
+    }
+    return decision;
   }
-  const uint64_t added = std::max(all - largest, uint64_t{1});
-  // Into a base level that is smaller than level 0 it goes at once.
-  return std::max(static_cast<double>(all) / (2 * static_cast<double>(added)),
-                  1.0);
+  // How many bytes are written for each file less: it falls as long as the next
+  // file is not much larger than those before it.
+  size_t run = 1;
+  double least = std::numeric_limits<double>::max();
+  double sum = static_cast<double>(files[0]->compensated_file_size);
+  for (; run < n; ++run) {
+    sum += static_cast<double>(files[run]->compensated_file_size);
+    const double cost = sum / static_cast<double>(run);
+    if (cost > least) {
+      break;
+    }
+    least = cost;
+  }
+  if (run >= trigger || n >= MaxFiles(options, trigger)) {
+    decision.action = Action::kMerge;
+    decision.num_files = std::max(run, trigger);
+  }
+  return decision;
+}
+
+int Level0Merge::SortedRuns(const std::vector<FileMetaData*>& files,
+                            int num_runs, uint64_t base_size,
+                            const MutableCFOptions& options) {
+  return Decide(files, base_size, options).action == Action::kWait ? 0
+                                                                   : num_runs;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

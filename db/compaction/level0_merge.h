@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
@@ -16,29 +18,42 @@ struct MutableCFOptions;
 // base level, in a column family with an address map (level style).
 //
 // A flush leaves little in level 0 there: keys, and none of the values. A
-// compaction of it into the base level rewrites that level for a few entries.
-// The files of level 0 are few, as ever: what makes them worth the way is that
-// they are merged with each other until they are big enough.
+// compaction of it into the base level rewrites that level for a few entries. So
+// level 0 grows until it is as large as the base level, or half of
+// max_bytes_for_level_base. Until then its files are merged in tiers, as in
+// universal compaction: the newest ones, as many as
+// level0_file_num_compaction_trigger at least, once they are of about the same
+// size. A byte is rewritten once a tier, so for each factor of the trigger by
+// which level 0 grows; the entries of the base level that it takes along become
+// fewer by that factor. RocksDB merges all of level 0 with each flush or four,
+// up to a twentieth of the base level.
 //
-// How big? Let b be what comes to level 0 between two compactions, l the size of
-// level 0 when it goes down, B that of the base level. A byte is rewritten
-// l / 2b times on level 0, and takes B / l others along on its way down; the sum
-// is least at l * l = 2b * B. RocksDB's own rule (l * 20 = B) knows nothing of b,
-// and lets level 0 go while it is too small.
+// Files in level 0: below the trigger in each tier. Before they are so many that
+// writes are slowed down, they are merged whatever their sizes.
 class Level0Merge {
  public:
   Level0Merge() = delete;
 
-  // The files, all of level 0, are merged with each other if the base level is
-  // more than so many times as large: at least 1. What the last compaction has
-  // left is the largest of them.
-  //
-  // They are not (kNever) if the result would be picked again at once to go down:
-  // for its size, which is compared with max_bytes_for_level_base, or because the
-  // trigger is a single file; nor if it is more than one compaction may do.
-  static double BaseRatio(const std::vector<FileMetaData*>& files,
-                          const MutableCFOptions& options);
-  static constexpr double kNever = 1e6;
+  enum class Action {
+    kWait,   // nothing is to be done
+    kMerge,  // the newest num_files files with each other
+    kDown,   // all go to the base level
+  };
+  struct Decision {
+    Action action = Action::kWait;
+    size_t num_files = 0;
+  };
+
+  // files: of level 0, newest first. Those from the first one on that is being
+  // compacted do not count; with one there is no kDown.
+  // base_size: of the base level.
+  static Decision Decide(const std::vector<FileMetaData*>& files,
+                         uint64_t base_size, const MutableCFOptions& options);
+
+  // How many sorted runs the score of level 0 is to count: none of num_runs if
+  // there is nothing to be done.
+  static int SortedRuns(const std::vector<FileMetaData*>& files, int num_runs,
+                        uint64_t base_size, const MutableCFOptions& options);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

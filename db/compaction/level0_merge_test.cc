@@ -3,6 +3,9 @@
 
 #include "db/compaction/level0_merge.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,44 +27,104 @@ class Level0MergeTest : public testing::Test {
   }
 
  protected:
-  double Ratio(const std::vector<uint64_t>& sizes) {
+  using Action = Level0Merge::Action;
+
+  // The newest file first; a negative size is that of one being compacted.
+  Level0Merge::Decision Decide(const std::vector<int64_t>& sizes,
+                               uint64_t base_size) {
     std::vector<std::unique_ptr<FileMetaData>> files;
     std::vector<FileMetaData*> pointers;
-    for (const uint64_t size : sizes) {
+    for (const int64_t size : sizes) {
       files.push_back(std::make_unique<FileMetaData>());
-      files.back()->compensated_file_size = size;
+      files.back()->compensated_file_size =
+          static_cast<uint64_t>(std::abs(size));
+      files.back()->being_compacted = size < 0;
       pointers.push_back(files.back().get());
     }
-    return Level0Merge::BaseRatio(pointers, MutableCFOptions(options_));
+    const MutableCFOptions options(options_);
+    const auto decision = Level0Merge::Decide(pointers, base_size, options);
+    EXPECT_EQ(decision.action == Action::kWait ? 0 : 9,
+              Level0Merge::SortedRuns(pointers, 9, base_size, options));
+    return decision;
+  }
+  size_t Merged(const std::vector<int64_t>& sizes) {
+    const auto decision = Decide(sizes, /*base_size=*/100000);
+    EXPECT_NE(Action::kDown, decision.action);
+    return decision.num_files;
+  }
+  Action ActionOf(const std::vector<int64_t>& sizes, uint64_t base_size) {
+    return Decide(sizes, base_size).action;
   }
 
   Options options_;
 };
 
-TEST_F(Level0MergeTest, BaseRatio) {
-  // Four flushes: three of them are new, were they merged into the fourth.
-  EXPECT_DOUBLE_EQ(Ratio({10, 10, 10, 10}), 1);
-  EXPECT_DOUBLE_EQ(Ratio({10, 10, 10, 40}), 70.0 / 60);
-  // Wherever the merged one is.
-  EXPECT_DOUBLE_EQ(Ratio({10, 10, 10, 70}), 100.0 / 60);
-  EXPECT_DOUBLE_EQ(Ratio({70, 10, 10, 10}), 100.0 / 60);
-  // The larger it is, the larger must the base level be.
-  EXPECT_DOUBLE_EQ(Ratio({10, 10, 10, 570}), 600.0 / 60);
-  // No division by zero where there is nothing to merge.
-  EXPECT_DOUBLE_EQ(Ratio({10}), 5);
-  EXPECT_DOUBLE_EQ(Ratio({}), 1);
+TEST_F(Level0MergeTest, Tiers) {
+  EXPECT_EQ(0u, Merged({}));
+  EXPECT_EQ(0u, Merged({10, 10, 10}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10}));
+  EXPECT_EQ(5u, Merged({10, 10, 10, 10, 10}));
+  // Those that are not of one size wait for more.
+  EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10, 40}));
+  EXPECT_EQ(0u, Merged({40, 40, 40, 160}));
+  EXPECT_EQ(4u, Merged({40, 40, 40, 40, 160}));
+  EXPECT_EQ(5u, Merged({10, 40, 40, 40, 40}));
+  EXPECT_EQ(0u, Merged({10, 160, 640, 2560}));
+  // A large file on top does no harm.
+  EXPECT_EQ(5u, Merged({100, 10, 10, 10, 10}));
+  options_.level0_file_num_compaction_trigger = 2;
+  EXPECT_EQ(2u, Merged({10, 10}));
+  EXPECT_EQ(2u, Merged({10, 10, 40}));
 }
 
-TEST_F(Level0MergeTest, WhatWouldGoDownAtOnce) {
+TEST_F(Level0MergeTest, NotTooManyFiles) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = 1; sizes.size() < 14; size += size / 2 + 1) {
+    sizes.push_back(size);
+  }
+  EXPECT_EQ(0u, Merged(sizes));
+  sizes.push_back(5000);
+  EXPECT_EQ(4u, Merged(sizes));
+  options_.level0_slowdown_writes_trigger = 40;
+  EXPECT_EQ(0u, Merged(sizes));
+  options_.level0_slowdown_writes_trigger = -1;
+  EXPECT_EQ(0u, Merged(sizes));
+  // The trigger counts for more.
+  options_.level0_slowdown_writes_trigger = 4;
+  options_.level0_file_num_compaction_trigger = 10;
+  EXPECT_EQ(0u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256}));
+  EXPECT_EQ(10u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
+}
+
+TEST_F(Level0MergeTest, Down) {
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10}, 0));
+  EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 10}, 0));
+  EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 10}, 40));
+  EXPECT_EQ(Action::kMerge, ActionOf({10, 10, 10, 10}, 41));
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, 30}, 61));
+  EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 30}, 60));
+  // It would be picked again at once.
+  options_.level0_file_num_compaction_trigger = 1;
+  EXPECT_EQ(Action::kDown, ActionOf({10}, 1000));
+}
+
+TEST_F(Level0MergeTest, NotTooMuch) {
   options_.max_bytes_for_level_base = 200;
   options_.max_compaction_bytes = 90;
-  EXPECT_LT(Ratio({20, 20, 20, 30}), 2);
-  EXPECT_EQ(Ratio({20, 20, 20, 31}), Level0Merge::kNever);
+  EXPECT_EQ(Action::kMerge, ActionOf({20, 20, 25, 25}, 1000));
+  EXPECT_EQ(Action::kDown, ActionOf({20, 20, 25, 26}, 1000));
   options_.max_compaction_bytes = 1000;
-  EXPECT_LT(Ratio({20, 20, 20, 40}), 2);
-  EXPECT_EQ(Ratio({20, 20, 20, 41}), Level0Merge::kNever);
-  options_.level0_file_num_compaction_trigger = 1;
-  EXPECT_EQ(Ratio({20, 20, 20, 20}), Level0Merge::kNever);
+  EXPECT_EQ(Action::kMerge, ActionOf({25, 25, 25, 25}, 1000));
+  EXPECT_EQ(Action::kDown, ActionOf({25, 25, 25, 26}, 1000));
+}
+
+TEST_F(Level0MergeTest, BesideACompaction) {
+  EXPECT_EQ(0u, Merged({10, 10, 10, -10, -10}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10, -10, -10}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10, -10, 10, 10}));
+  EXPECT_EQ(0u, Merged({-10, 10, 10, 10, 10}));
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, 10, -10}, 30));
 }
 
 // What the rule does in a database: how often level 0 goes to the base level,
@@ -82,6 +145,7 @@ class DBLevel0MergeTest : public DBTestBase {
       MutexLock lock(&mutex_);
       if (info.output_level == 0) {
         ++within;
+        bytes_within += info.stats.total_output_bytes;
       } else {
         ++down;
         bytes_down += info.stats.total_output_bytes;
@@ -89,7 +153,9 @@ class DBLevel0MergeTest : public DBTestBase {
     }
     int within = 0;
     int down = 0;
+    uint64_t bytes_within = 0;
     uint64_t bytes_down = 0;
+    int most_files = 0;
 
    private:
     port::Mutex mutex_;
@@ -103,33 +169,31 @@ class DBLevel0MergeTest : public DBTestBase {
     options.max_bytes_for_level_base = 64 << 20;
     options.level_compaction_dynamic_level_bytes = true;
     options.disable_auto_compactions = true;
-    options.enable_blob_files = has_map;
+    options.enable_blob_files = true;
     options.enable_blob_address_map = has_map;
     options.min_blob_size = 10;
     options.listeners.push_back(counter);
     DestroyAndReopen(options);
-    constexpr int kKeys = 20000;
+    constexpr int kKeys = 10000;
+    constexpr int kRounds = 250;
     for (int i = 0; i < kKeys; ++i) {
       EXPECT_OK(Put(Key(i), "value of " + Key(i)));
     }
     EXPECT_OK(Flush());
     EXPECT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
-    counter->down = 0;
-    counter->bytes_down = 0;
     EXPECT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
-    // Base level : a flush = 100 : 1. RocksDB would merge one time in four.
-    for (int round = 0; round < 60; ++round) {
-      for (int i = round; i < kKeys; i += 100) {
+    // The base level is about a hundred times as large as what a flush brings.
+    for (int round = 0; round < kRounds; ++round) {
+      for (int i = round % 100; i < kKeys; i += 100) {
         EXPECT_OK(Put(Key(i), "round " + std::to_string(round) + Key(i)));
       }
       EXPECT_OK(Flush());
       EXPECT_OK(dbfull()->TEST_WaitForCompact());
+      counter->most_files = std::max(counter->most_files, NumTableFilesAtLevel(0));
     }
     for (int i = 0; i < kKeys; ++i) {
-      const int round = i % 100;
-      EXPECT_EQ(Get(Key(i)), round < 60
-                                 ? "round " + std::to_string(round) + Key(i)
-                                 : "value of " + Key(i));
+      const int round = (kRounds - 1 - i % 100) / 100 * 100 + i % 100;
+      EXPECT_EQ(Get(Key(i)), "round " + std::to_string(round) + Key(i));
     }
     return counter;
   }
@@ -141,6 +205,11 @@ TEST_F(DBLevel0MergeTest, GoesDownWhenItIsWorthTheWay) {
   EXPECT_GT(with_map->within, 0);
   EXPECT_GT(with_map->down, 0);
   EXPECT_LT(with_map->down, without->down);
+  // Each value comes down once, and is merged a few times before.
+  EXPECT_LT(with_map->bytes_within + with_map->bytes_down,
+            (without->bytes_within + without->bytes_down) / 2);
+  // Three tiers of three, and one flush more.
+  EXPECT_LE(with_map->most_files, 10);
 }
 
 }  // namespace ROCKSDB_NAMESPACE
