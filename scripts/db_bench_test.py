@@ -233,6 +233,8 @@ class DbBenchTest(unittest.TestCase):
                 time.sleep(0.05)
             self.assertEqual(len(self.report()), 1)
             p.send_signal(signal.SIGSTOP)
+            # Its threads run on until the last of them has got it.
+            os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
             nanos = time.monotonic_ns()
             time.sleep(3)
             nanos = time.monotonic_ns() - nanos
