@@ -13,6 +13,10 @@ STRATA_LIB = \
   db/blob/address_map_verifier.cc \
   db/blob/blob_file_path_registry.cc \
   db/blob/blob_format_v2.cc \
+  db/blob/blob_gc_job.cc \
+  db/blob/blob_gc_picker.cc \
+  db/blob/blob_gc_storage.cc \
+  db/blob/blob_live_records.cc \
   db/blob/blob_read_group.cc \
   db/blob/blob_record_index.cc \
   db/blob/blob_record_reader.cc \
@@ -50,6 +54,7 @@ STRATA_LIB = \
   db/compaction/level0_merge.cc \
   db/compaction/misplaced_files.cc \
   db/db_impl/db_impl_address_map.cc \
+  db/db_impl/db_impl_blob_gc.cc \
   db/map_flush_gate.cc \
   db/path_check.cc \
   db/path_layout.cc \
@@ -84,6 +89,8 @@ STRATA_TEST_MAIN = \
   db/blob/blob_file_path_registry_test.cc \
   db/blob/blob_file_path_test.cc \
   db/blob/blob_format_v2_test.cc \
+  db/blob/blob_gc_picker_test.cc \
+  db/blob/blob_live_records_test.cc \
   db/blob/blob_read_group_test.cc \
   db/blob/blob_record_index_test.cc \
   db/blob/blob_record_walker_test.cc \
@@ -92,6 +99,7 @@ STRATA_TEST_MAIN = \
   db/blob/db_address_map_lifecycle_test.cc \
   db/blob/db_address_map_race_test.cc \
   db/blob/db_address_map_test.cc \
+  db/blob/db_blob_gc_test.cc \
   db/blob/db_blob_path_test.cc \
   db/blob/map_file_table_test.cc \
   db/blob/map_iterators_test.cc \

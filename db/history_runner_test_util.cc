@@ -323,18 +323,26 @@ const std::vector<HistoryVariant>& HistoryVariants() {
         {"enable_lsm_bypass", "false"},
         {"enable_blob_garbage_collection", "false"},
         {"blob_file_starting_level", "1"}}},
+      {"map-collected",
+       {{"blobs", "0"},
+        {"enable_blob_address_map", "true"},
+        {"enable_blob_garbage_collection", "false"},
+        {"blob_gc_space_amp_limit", "1.01"},
+        {"blob_file_size", "512"}}},
       {"map-tiers",
        {{"blobs", "0"},
         {"paths", "2"},
         {"layout", "horizontal"},
         {"enable_blob_address_map", "true"},
         {"enable_blob_garbage_collection", "false"},
+        {"blob_gc_space_amp_limit", "1.01"},
         {"blob_file_size", "256"}}},
       {"map-small-files",
        {{"blobs", "50"},
         {"enable_blob_address_map", "true"},
         {"enable_blob_garbage_collection", "false"},
         {"blob_file_size", "256"},
+        {"blob_gc_space_amp_limit", "1.01"},
         {"disable_auto_compactions", "false"},
         {"level0_file_num_compaction_trigger", "2"},
         {"target_file_size_base", "1024"},
@@ -627,6 +635,8 @@ Status HistoryRunner::MakeOptions(const OptionList& own, Options* options,
       map[option.first] = option.second;
     }
   }
+  // Scripts tell where each value lies. Variants are only asked for the answers.
+  options->blob_gc_space_amp_limit = 0;
   options->cf_paths.clear();
   if (FindOption(list, "paths") != nullptr) {
     for (const std::string& path : *paths) {

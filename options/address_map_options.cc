@@ -4,6 +4,7 @@
 #include "options/address_map_options.h"
 
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 
 #include "logging/logging.h"
@@ -14,6 +15,25 @@
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
+
+double DefaultSpaceAmpLimit() {
+  static const double limit = ColumnFamilyOptions().blob_gc_space_amp_limit;
+  return limit;
+}
+
+constexpr double kMinSpaceAmpLimit = 1.01;
+
+// As few digits as give the same number back.
+std::string ShortestDouble(double number) {
+  char text[32];
+  for (int digits = 6; digits <= 17; ++digits) {
+    snprintf(text, sizeof(text), "%.*g", digits, number);
+    if (std::strtod(text, nullptr) == number) {
+      break;
+    }
+  }
+  return text;
+}
 
 OptionTypeInfo BoolTypeInfo(size_t offset, bool default_value) {
   OptionTypeInfo info(static_cast<int>(offset), OptionType::kBoolean,
@@ -34,6 +54,31 @@ OptionTypeInfo BoolTypeInfo(size_t offset, bool default_value) {
       return Status::OK();
     }
     return OptionTypeInfo(0, OptionType::kBoolean)
+        .Parse(config_options, name, value, addr);
+  });
+  return info;
+}
+
+// Written only if it is not the default, so the file of a DB without the map
+// stays what it was.
+OptionTypeInfo SpaceAmpLimitTypeInfo(size_t offset) {
+  OptionTypeInfo info(static_cast<int>(offset), OptionType::kDouble,
+                      OptionVerificationType::kNormal,
+                      OptionTypeFlags::kMutable);
+  info.SetSerializeFunc([](const ConfigOptions&, const std::string&,
+                           const void* addr, std::string* value) {
+    const double limit = *static_cast<const double*>(addr);
+    *value = limit == DefaultSpaceAmpLimit() ? "" : ShortestDouble(limit);
+    return Status::OK();
+  });
+  info.SetParseFunc([](const ConfigOptions& config_options,
+                       const std::string& name, const std::string& value,
+                       void* addr) {
+    if (value.empty()) {
+      *static_cast<double*>(addr) = DefaultSpaceAmpLimit();
+      return Status::OK();
+    }
+    return OptionTypeInfo(0, OptionType::kDouble)
         .Parse(config_options, name, value, addr);
   });
   return info;
@@ -60,6 +105,16 @@ AddressMapOptions::TypeInfo() {
   return info;
 }
 
+const std::unordered_map<std::string, OptionTypeInfo>*
+BlobGcOptions::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"blob_gc_space_amp_limit",
+           SpaceAmpLimitTypeInfo(
+               offsetof(MutableCFOptions, blob_gc_space_amp_limit))}};
+  return info;
+}
+
 Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
                                      const ColumnFamilyOptions& cf_options) {
   if (cf_options.experimental_mempurge_threshold > 0.0) {
@@ -81,6 +136,13 @@ Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
 
 Status ValidateAddressMapOptions(const DBOptions& db_options,
                                  const ColumnFamilyOptions& cf_options) {
+  // Whether or not there is a map: SetOptions() asks, too.
+  const double limit = cf_options.blob_gc_space_amp_limit;
+  if (limit != 0 && !(limit >= kMinSpaceAmpLimit && limit <= 1000)) {
+    return Status::InvalidArgument(
+        "blob_gc_space_amp_limit must be 0 (no garbage collection) or from 1.01 "
+        "to 1000");
+  }
   if (!cf_options.enable_blob_address_map) {
     return Status::OK();
   }
@@ -163,6 +225,13 @@ void DumpAddressMapOptions(Logger* log, const ColumnFamilyOptions& options) {
                      "true");
     ROCKS_LOG_HEADER(log, "                      Options.enable_lsm_bypass: %s",
                      options.enable_lsm_bypass ? "true" : "false");
+  }
+}
+
+void DumpBlobGcOptions(Logger* log, const MutableCFOptions& options) {
+  if (options.blob_gc_space_amp_limit != DefaultSpaceAmpLimit()) {
+    ROCKS_LOG_INFO(log, "                  blob_gc_space_amp_limit: %s",
+                   ShortestDouble(options.blob_gc_space_amp_limit).c_str());
   }
 }
 

@@ -16,6 +16,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class Logger;
+struct MutableCFOptions;
 
 // How enable_blob_address_map and enable_lsm_bypass appear in OPTIONS files and
 // option strings: as a set of their own beside RocksDB's, which writes nothing
@@ -24,6 +25,12 @@ class Logger;
 // ImmutableCFOptions.
 struct AddressMapOptions {
   static const char* kName() { return "AddressMapOptions"; }
+  static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
+};
+
+// The same for blob_gc_space_amp_limit. The options object is MutableCFOptions.
+struct BlobGcOptions {
+  static const char* kName() { return "BlobGcOptions"; }
   static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
 };
 
@@ -54,5 +61,8 @@ void ForceAddressMapForTests(const DBOptions& db_options,
 
 // Nothing without the map.
 void DumpAddressMapOptions(Logger* log, const ColumnFamilyOptions& options);
+
+// Nothing at the default.
+void DumpBlobGcOptions(Logger* log, const MutableCFOptions& options);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -186,7 +186,8 @@ Status CollectFiles(const MapFileTable& table, std::vector<FileRecord>* records,
   records->back().live_bytes = table.LiveBytes(MapFileTable::kLostSlot);
   for (const MapFileTable::Info& f : files) {
     if (f.state == MapFileTable::State::kBuilding ||
-        f.state == MapFileTable::State::kPending) {
+        f.state == MapFileTable::State::kPending ||
+        f.state == MapFileTable::State::kCopies) {
       return Status::Aborted("Address map checkpoint: blob file " +
                              std::to_string(f.number) + " is not committed");
     }

@@ -56,6 +56,7 @@ enum class Job {
   kAtomicFlush,
   kTurnOff,
   kDropFamily,
+  kCollection,
 };
 
 using Model = std::map<std::string, std::string>;
@@ -156,6 +157,7 @@ class DBAddressMapCrashTest : public testing::Test {
       options_.sst_partitioner_factory = NewSstPartitionerFixedPrefixFactory(3);
     }
     options_.disable_auto_compactions = true;
+    options_.blob_gc_space_amp_limit = 0;
     options_.merge_operator = MergeOperators::CreateStringAppendOperator();
     options_.avoid_flush_during_shutdown = true;
     // The disk does not come back before the next open.
@@ -554,6 +556,8 @@ class DBAddressMapCrashTest : public testing::Test {
         return Ingest();
       case Job::kDropFamily:
         return DropFamily();
+      case Job::kCollection:
+        return db_->CollectBlobGarbage(CollectBlobGarbageOptions());
     }
     return Status::OK();
   }
@@ -582,7 +586,7 @@ class DBAddressMapCrashTest : public testing::Test {
     }
     // CompactRange() would flush what is in memory, and the point be reached in
     // that flush, or in the end of this one. An ingestion may do so.
-    if (job == Job::kCompaction ||
+    if (job == Job::kCompaction || job == Job::kCollection ||
         (obsolete && (job == Job::kDeleteFiles || job == Job::kIngestion))) {
       EXPECT_OK(Flush());
     }
@@ -727,6 +731,17 @@ TEST_F(DBAddressMapCrashTest, Compaction) {
            "VersionSet::LogAndApply:WriteManifestDone",
            "CompactionMapping::Settle", "DBImpl::DropEmptyBlobFiles:BeforeEdit",
            "DBImpl::BGWorkMapRemovals:Start"});
+}
+
+TEST_F(DBAddressMapCrashTest, Collection) {
+  CrashAt(Job::kCollection,
+          {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
+           "BlobGcStorage::Publish:BeforeSwap", "BlobGcStorage::Publish:Swapped",
+           "DBImpl::RunBlobGc:BeforeEdit",
+           "VersionSet::LogAndApply:WriteManifest",
+           "VersionSet::ProcessManifestWrites:AddRecord",
+           "VersionSet::LogAndApply:WriteManifestDone", "BlobGcStorage::Settle",
+           "DBImpl::DropEmptyBlobFiles:BeforeEdit"});
 }
 
 TEST_F(DBAddressMapCrashTest, Recovery) {

@@ -95,6 +95,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     options.enable_blob_files = true;
     options.min_blob_size = 0;
     options.enable_blob_address_map = true;
+    options.blob_gc_space_amp_limit = 0;
     options.disable_auto_compactions = true;
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
     options.statistics = CreateDBStatistics();

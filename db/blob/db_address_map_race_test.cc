@@ -328,6 +328,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     options.enable_blob_files = true;
     options.min_blob_size = 0;
     options.enable_blob_address_map = true;
+    options.blob_gc_space_amp_limit = 0;
     options.disable_auto_compactions = true;
     options.max_background_flushes = 4;
     options.max_write_buffer_number = 8;

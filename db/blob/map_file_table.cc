@@ -129,9 +129,19 @@ bool MapFileTable::Publish(uint32_t slot, uint64_t size) {
   return true;
 }
 
+bool MapFileTable::PublishCopies(uint32_t slot, uint64_t size) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!Change(slot, State::kBuilding, State::kCopies)) {
+    return false;
+  }
+  Get(slot)->size = size;
+  return true;
+}
+
 bool MapFileTable::Commit(uint32_t slot) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!Change(slot, State::kPending, State::kLive)) {
+  if (!Change(slot, State::kPending, State::kLive) &&
+      !Change(slot, State::kCopies, State::kLive)) {
     return false;
   }
   // All its entries may have gone while it was pending.
@@ -151,7 +161,8 @@ bool MapFileTable::Drop(uint32_t slot) {
 bool MapFileTable::Abandon(uint32_t slot) {
   std::lock_guard<std::mutex> lock(mutex_);
   return Change(slot, State::kBuilding, State::kAbandoned) ||
-         Change(slot, State::kPending, State::kAbandoned);
+         Change(slot, State::kPending, State::kAbandoned) ||
+         Change(slot, State::kCopies, State::kAbandoned);
 }
 
 bool MapFileTable::IsReleased(uint64_t number) const {

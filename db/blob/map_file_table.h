@@ -19,10 +19,12 @@ namespace ROCKSDB_NAMESPACE {
 // file of an entry is one array access.
 //
 // Life of a slot:
-//   building -> pending -> live -> dead -> handed over -> free
+//   building -> pending or copies -> live -> dead -> handed over -> free
 //       \________\-> abandoned -> free
 // building: the job still writes the file; the map does not name it.
 // pending: the map may name it, no committed MANIFEST edit does.
+// copies: the same, but its entries were committed before, in files that are
+// still there (garbage collection).
 // live: the current Version names it. dead: it left the current Version.
 // handed over: its deletion was requested; nobody reads it any more.
 // abandoned: its edit failed and its entries are gone.
@@ -50,6 +52,7 @@ class MapFileTable {
     kFree = 0,
     kBuilding,
     kPending,
+    kCopies,
     kLive,
     kDead,
     kHandedOver,
@@ -91,15 +94,16 @@ class MapFileTable {
   std::vector<Info> GetAll() const;
 
   // Transitions. Each returns false, and does nothing, from another state.
-  bool Publish(uint32_t slot, uint64_t size);  // building -> pending
-  bool Commit(uint32_t slot);                  // pending -> live
-  bool Drop(uint32_t slot);                    // live -> dead
-  bool Abandon(uint32_t slot);                 // building, pending -> abandoned
+  bool Publish(uint32_t slot, uint64_t size);        // building -> pending
+  bool PublishCopies(uint32_t slot, uint64_t size);  // building -> copies
+  bool Commit(uint32_t slot);   // pending, copies -> live
+  bool Drop(uint32_t slot);     // live -> dead
+  bool Abandon(uint32_t slot);  // building, pending, copies -> abandoned
 
   // True if the table has the file and it is dead or handed over: Versions
   // that still list it must not keep it on disk.
   bool IsReleased(uint64_t number) const;
-  // True if the slot's file is not named by a committed edit yet. One load.
+  // True if the entries of the slot's file are not committed yet. One load.
   bool IsPending(uint32_t slot) const;
 
   // Live files without entry and without job pin: the next edit may drop

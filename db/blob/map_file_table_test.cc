@@ -26,6 +26,28 @@ class MapFileTableTest : public testing::Test {
   MapFileTable files_;
 };
 
+TEST_F(MapFileTableTest, Copies) {
+  // Their values were committed before, so they count at once; the file is no
+  // less uncommitted for that.
+  const uint32_t s = files_.Add(7, 2, kZSTD);
+  ASSERT_TRUE(files_.PublishCopies(s, 12345));
+  ASSERT_EQ(State::kCopies, StateOf(s));
+  ASSERT_FALSE(files_.PublishCopies(s, 12345));
+  ASSERT_FALSE(files_.Publish(s, 12345));
+  ASSERT_FALSE(files_.IsPending(s));
+  ASSERT_TRUE(files_.GetDroppable().empty());
+  ASSERT_FALSE(files_.Drop(s));
+  ASSERT_TRUE(files_.Commit(s));
+  ASSERT_EQ(State::kLive, StateOf(s));
+  ASSERT_EQ(1u, files_.GetDroppable().size());
+
+  const uint32_t failed = files_.Add(8, 0, kNoCompression);
+  ASSERT_TRUE(files_.PublishCopies(failed, 100));
+  ASSERT_TRUE(files_.Abandon(failed));
+  ASSERT_FALSE(files_.Commit(failed));
+  ASSERT_TRUE(files_.Free(failed));
+}
+
 TEST_F(MapFileTableTest, Life) {
   const uint32_t s = files_.Add(7, 2, kZSTD);
   ASSERT_NE(MapFileTable::kLostSlot, s);

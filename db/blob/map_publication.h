@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "db/blob/address_map.h"
+#include "db/blob/map_commit_observer.h"
 #include "db/blob/mapped_blob_writer.h"
 #include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 class MappedBlobs;
-class VersionStorageInfo;
 
 // The blob files that one job brings into the address map, from before its
 // MANIFEST edit is written until the edit's fate is known.
@@ -32,14 +32,14 @@ class VersionStorageInfo;
 //
 // One thread uses it; OnVersionAppended() may come from another one, under the
 // DB mutex.
-class MapPublication {
+class MapPublication : public MapCommitObserver {
  public:
   // The edit is committed once a Version is appended that has (if
   // !when_present: no longer has) the SST file `sst_number`.
   // REQUIRES: DB mutex held; blobs outlives this.
   MapPublication(MappedBlobs* blobs, uint64_t sst_number, bool when_present);
   // REQUIRES: DB mutex held; Settle() was called if Publish() was.
-  ~MapPublication();
+  ~MapPublication() override;
   MapPublication(const MapPublication&) = delete;
   MapPublication& operator=(const MapPublication&) = delete;
 
@@ -49,7 +49,7 @@ class MapPublication {
   Status Publish(std::vector<MappedBlobFile>&& files);
 
   // REQUIRES: DB mutex held.
-  void OnVersionAppended(const VersionStorageInfo& version);
+  void OnVersionAppended(const VersionStorageInfo& version) override;
 
   // From now on committed() does not change. To be called as soon as the edit's
   // fate is known: after a failure, another job may delete `sst_number`.

@@ -46,6 +46,10 @@ class MappedBlobSink {
   virtual MappedBlobIndex NameOf(const Slice& user_key, SequenceNumber seq,
                                  uint64_t file_number, bool value_changed) = 0;
 
+  // True if the value that NameOf() will be asked for next is given as it is to
+  // be in the file: compressed already.
+  virtual bool IsStoredForm() const { return false; }
+
   // The value of (user_key, seq), as a reader will get it, was written.
   virtual void OnValue(const Slice& /*user_key*/, SequenceNumber /*seq*/,
                        const Slice& /*blob_index*/, const Slice& /*value*/) {}

@@ -5,18 +5,20 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <random>
 
 #include "db/blob/blob_file_cache.h"
 #include "db/blob/blob_index.h"
 #include "db/blob/blob_source.h"
-#include "db/blob/map_publication.h"
+#include "db/blob/map_commit_observer.h"
 #include "db/blob/mapped_record_name.h"
 #include "db/column_family.h"
 #include "db/path_layout.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "file/filename.h"
+#include "logging/logging.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -164,12 +166,12 @@ uint32_t MappedBlobs::AddLiveFile(uint64_t number, uint32_t path_id,
                     size);
 }
 
-void MappedBlobs::AddPending(MapPublication* publication) {
-  pending_.push_back(publication);
+void MappedBlobs::AddPending(MapCommitObserver* job) {
+  pending_.push_back(job);
 }
 
-void MappedBlobs::RemovePending(MapPublication* publication) {
-  const auto found = std::find(pending_.begin(), pending_.end(), publication);
+void MappedBlobs::RemovePending(MapCommitObserver* job) {
+  const auto found = std::find(pending_.begin(), pending_.end(), job);
   assert(found != pending_.end());
   pending_.erase(found);
 }
@@ -178,8 +180,8 @@ void MappedBlobs::OnVersionAppended(const Version& appended) {
   appended_version_.store(appended.GetVersionNumber(),
                           std::memory_order_release);
   const VersionStorageInfo& version = *appended.storage_info();
-  for (MapPublication* publication : pending_) {
-    publication->OnVersionAppended(version);
+  for (MapCommitObserver* job : pending_) {
+    job->OnVersionAppended(version);
   }
   // No other edit takes files of the map out of the Version.
   for (uint64_t number : dropping_) {
@@ -293,18 +295,119 @@ MappedRemovals::NewSpillFile MappedBlobs::SpillFiles(
   };
 }
 
+std::vector<BlobGcPicker::File> MappedBlobs::FilesForGc(
+    const VersionStorageInfo& version, bool also_failed) const {
+  std::vector<BlobGcPicker::File> files;
+  const uint64_t now =
+      gc_retry_at_.empty() || also_failed ? 0 : ioptions_.clock->NowMicros();
+  for (const auto& meta : version.GetBlobFiles()) {
+    if (!meta->IsMapped()) {
+      continue;
+    }
+    BlobGcPicker::File& file = files.emplace_back();
+    file.number = meta->GetBlobFileNumber();
+    file.size = meta->GetBlobFileSize();
+    file.path_id = meta->GetPathId();
+    file.is_survivor = meta->IsCollected();
+    const uint64_t records = meta->GetTotalBlobBytes();
+    const uint64_t live = records - std::min(records, GarbageBytes(*meta));
+    file.live_size =
+        live == records
+            ? file.size
+            : std::min(file.size,
+                       static_cast<uint64_t>(static_cast<double>(file.size) *
+                                             static_cast<double>(live) /
+                                             static_cast<double>(records)));
+    // One without a live value needs no job.
+    file.is_busy = live == 0 || collecting_.count(file.number) > 0;
+    if (now > 0 && !file.is_busy) {
+      const auto failed = gc_retry_at_.find(file.number);
+      file.is_busy = failed != gc_retry_at_.end() && failed->second > now;
+    }
+  }
+  if (!collecting_.empty()) {
+    for (const MapFileTable::Info& info : files_.GetAll()) {
+      if (info.state == MapFileTable::State::kCopies) {
+        BlobGcPicker::File& file = files.emplace_back();
+        file.number = info.number;
+        file.size = file.live_size = info.size;
+        file.path_id = info.path_id;
+        file.is_survivor = file.is_busy = true;
+      }
+    }
+  }
+  return files;
+}
+
+uint64_t MappedBlobs::AddGcDebt(uint64_t compaction_needed_bytes,
+                                const VersionStorageInfo& version,
+                                const MutableCFOptions& options) const {
+  const double limit = options.blob_gc_space_amp_limit;
+  const uint64_t soft = options.soft_pending_compaction_bytes_limit;
+  const uint64_t hard = options.hard_pending_compaction_bytes_limit;
+  if (!enabled() || !ready_ || !gc_allowed_ || limit == 0 || soft == 0) {
+    return compaction_needed_bytes;
+  }
+  const BlobGcPicker::Space space =
+      BlobGcPicker::SpaceOf(FilesForGc(version), /*copies=*/0);
+  const double excess = static_cast<double>(space.on_disk) -
+                        limit * kStallFactor * static_cast<double>(space.live);
+  // Without live values the files are dropped, not collected.
+  if (excess <= 0 || space.live == 0) {
+    return compaction_needed_bytes;
+  }
+  uint64_t debt = soft + static_cast<uint64_t>(excess);
+  if (hard > 0) {
+    debt = std::min(debt, hard - 1);
+  }
+  ROCKS_LOG_INFO(ioptions_.logger,
+                 "Slowing down writes: blob files take up %.3f times what is "
+                 "live, the limit is %.3f",
+                 space.Amplification(), limit);
+  return std::max(compaction_needed_bytes, debt);
+}
+
+void MappedBlobs::OnGcFailed(const std::vector<uint64_t>& files) {
+  const uint64_t now = ioptions_.clock->NowMicros();
+  for (auto it = gc_retry_at_.begin(); it != gc_retry_at_.end();) {
+    it = it->second <= now ? gc_retry_at_.erase(it) : std::next(it);
+  }
+  for (const uint64_t number : files) {
+    gc_retry_at_[number] = now + kGcRetryMicros;
+  }
+}
+
+void MappedBlobs::OnGcSucceeded() {
+  max_gc_copies_ = std::min(
+      kMaxGcCopies, std::max(max_gc_copies_, uint64_t{1} << 20) * 2);
+}
+
 uint32_t MappedBlobs::PathIdOf(uint64_t file_number) const {
   return blob_file_cache_->paths().PathId(file_number);
 }
 
-uint32_t MappedBlobs::AddPendingFile(const MappedBlobFile& file) {
+uint32_t MappedBlobs::AddBuildingFile(const MappedBlobFile& file) {
   blob_file_cache_->paths().Register(file.number, file.path_id);
   const uint32_t slot = files_.Add(file.number, file.path_id, file.compression);
   if (slot == MapFileTable::kLostSlot) {
     blob_file_cache_->paths().Unregister(file.number);
-    return slot;
   }
-  files_.Publish(slot, file.size);
+  return slot;
+}
+
+uint32_t MappedBlobs::AddPendingFile(const MappedBlobFile& file) {
+  const uint32_t slot = AddBuildingFile(file);
+  if (slot != MapFileTable::kLostSlot) {
+    files_.Publish(slot, file.size);
+  }
+  return slot;
+}
+
+uint32_t MappedBlobs::AddFileOfCopies(const MappedBlobFile& file) {
+  const uint32_t slot = AddBuildingFile(file);
+  if (slot != MapFileTable::kLostSlot) {
+    files_.PublishCopies(slot, file.size);
+  }
   return slot;
 }
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "db/blob/address_map.h"
+#include "db/blob/blob_gc_picker.h"
 #include "db/blob/map_file_table.h"
 #include "db/blob/map_memory_reservation.h"
 #include "db/blob/mapped_blob_index.h"
@@ -32,7 +34,7 @@ class BlobFileCache;
 class BlobFileMetaData;
 class BlobSource;
 class ColumnFamilySet;
-class MapPublication;
+class MapCommitObserver;
 class Version;
 class VersionEdit;
 class VersionSet;
@@ -153,11 +155,10 @@ class MappedBlobs {
 
   // ---- Commits.
 
-  // A publication counts as committed once a Version is appended that has
-  // (or, if !when_present, no longer has) the SST file `number`.
+  // The job is told of all Versions from now on.
   // REQUIRES of the following three: DB mutex held.
-  void AddPending(MapPublication* publication);
-  void RemovePending(MapPublication* publication);
+  void AddPending(MapCommitObserver* job);
+  void RemovePending(MapCommitObserver* job);
   // The Version becomes the current one.
   void OnVersionAppended(const Version& version);
   // The number of the last one. It may not be in a SuperVersion yet.
@@ -207,10 +208,38 @@ class MappedBlobs {
   MappedRemovals::NewSpillFile SpillFiles(Version* version,
                                           const std::string& dbname);
 
+  // ---- Garbage collection. REQUIRES of all: DB mutex held.
+
+  // The files of the current Version, and those that a job is about to add, as
+  // the picker wants them. Files of a job that failed lately are to be left alone,
+  // unless also_failed.
+  std::vector<BlobGcPicker::File> FilesForGc(const VersionStorageInfo& version,
+                                             bool also_failed = false) const;
+  // False while jobs must not run: then nobody is slowed down for them.
+  void SetGcAllowed(bool allowed) { gc_allowed_ = allowed; }
+  // What writes are slowed down for: compaction_needed_bytes, or more if the space
+  // amplification is above kStallFactor times the limit. Then it is so much that
+  // writes are slowed down (soft_pending_compaction_bytes_limit, if there is one),
+  // the more the farther above, but never stopped.
+  uint64_t AddGcDebt(uint64_t compaction_needed_bytes,
+                     const VersionStorageInfo& version,
+                     const MutableCFOptions& options) const;
+  static constexpr double kStallFactor = 1.02;
+  // A job has the file, from when it was picked.
+  void BeginGc(uint64_t number) { collecting_.insert(number); }
+  void EndGc(uint64_t number) { collecting_.erase(number); }
+  // How much a job may copy. Less after there was no space for it.
+  uint64_t max_gc_copies() const { return max_gc_copies_; }
+  void OnGcOutOfSpace(uint64_t copied) { max_gc_copies_ = copied / 2; }
+  void OnGcSucceeded();
+  void OnGcFailed(const std::vector<uint64_t>& files);
+
   // ---- Files.
 
   // Gives a complete file a slot, pending. kLostSlot if there is none left.
   uint32_t AddPendingFile(const MappedBlobFile& file);
+  // The same, for copies of values that are committed already.
+  uint32_t AddFileOfCopies(const MappedBlobFile& file);
   // Its edit failed and the map does not name it.
   void AbandonFile(uint32_t slot);
 
@@ -234,6 +263,8 @@ class MappedBlobs {
   bool Keeps(uint64_t number) const;
 
  private:
+  // kLostSlot if there is none left.
+  uint32_t AddBuildingFile(const MappedBlobFile& file);
   void Forget(const MapFileTable::Info& file);
 
   const uint32_t column_family_id_;
@@ -283,8 +314,15 @@ class MappedBlobs {
     std::unique_ptr<MappedRemovals> removals;
   };
   std::vector<Retired> retired_;
-  std::vector<MapPublication*> pending_;
+  std::vector<MapCommitObserver*> pending_;
   std::set<uint64_t> dropping_;
+  std::set<uint64_t> collecting_;
+  static constexpr uint64_t kMaxGcCopies = uint64_t{1} << 30;
+  uint64_t max_gc_copies_ = kMaxGcCopies;
+  bool gc_allowed_ = true;
+  // Files of jobs that failed, and when they may be tried again.
+  static constexpr uint64_t kGcRetryMicros = 600 * 1000 * 1000;
+  std::map<uint64_t, uint64_t> gc_retry_at_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -248,6 +248,7 @@ Status DBImpl::RecoverAddressMap(ColumnFamilyData* cfd, MapImages* images) {
   }
   if (cfd->mapped_blobs() != nullptr) {
     has_address_maps_ = true;
+    AddBlobGcThreads();
     if (MapIsAnyOrder() && !read_only_) {
       // An image may have modes that no SST file has any more.
       cfd->mapped_blobs()->map()->DemoteAll();
@@ -369,6 +370,7 @@ void DBImpl::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
     return;
   }
   job->SettleMapping(EarliestReader());
+  SetBlobGcDue();
   DropEmptyBlobFiles(cfd, Env::IOActivity::kFlush, sv_context);
   ScheduleMapRemovals();
 }
@@ -380,6 +382,7 @@ void DBImpl::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
     return;
   }
   const Status s = job->SettleMapping();
+  SetBlobGcDue();
   if (!s.ok()) {
     error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
@@ -467,6 +470,8 @@ void DBImpl::BackgroundMapRemovals() {
       cfd->UnrefAndTryDelete();
     }
     FindObsoleteFiles(&job_context, /*force=*/false);
+    SetBlobGcDue();
+    ScheduleBlobGc();
     map_removals_scheduled_ = false;
     // For what has become possible meanwhile. A drop that has failed waits for
     // another occasion.

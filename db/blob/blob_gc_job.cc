@@ -1,0 +1,273 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob/blob_gc_job.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "db/blob/blob_file_builder.h"
+#include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
+#include "db/path_layout.h"
+#include "db/version_set.h"
+#include "file/file_util.h"
+#include "rocksdb/comparator.h"
+#include "test_util/sync_point.h"
+#include "util/compression.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Tells the builder what the records are called: what they were called before.
+class BlobGcJob::Sink : public MappedBlobSink {
+ public:
+  explicit Sink(uint64_t seed) : hash_seed_(seed) {}
+
+  uint64_t hash_seed() const override { return hash_seed_; }
+  MappedBlobIndex NameOf(const Slice& /*user_key*/, SequenceNumber /*seq*/,
+                         uint64_t /*file_number*/,
+                         bool /*value_changed*/) override {
+    return next_;
+  }
+  bool IsStoredForm() const override { return is_stored_form_; }
+  void OnFileClosed(MappedBlobFile&& file) override {
+    files_.push_back(std::move(file));
+  }
+
+  void SetNext(bool is_direct, uint64_t birth, bool is_stored_form) {
+    next_.mode = is_direct ? MappedBlobIndex::Mode::kDirect
+                           : MappedBlobIndex::Mode::kVersioned;
+    next_.birth = birth;
+    is_stored_form_ = is_stored_form;
+  }
+  std::vector<MappedBlobFile>* files() { return &files_; }
+
+ private:
+  const uint64_t hash_seed_;
+  MappedBlobIndex next_;
+  bool is_stored_form_ = false;
+  std::vector<MappedBlobFile> files_;
+};
+
+struct BlobGcJob::Input {
+  std::unique_ptr<RandomAccessFileReader> reader;
+  CompressionType compression = kNoCompression;
+  std::shared_ptr<Decompressor> decompressor;
+  std::unique_ptr<BlobLiveRecords> records;
+};
+
+BlobGcJob::BlobGcJob(const Context& context,
+                     const std::vector<BlobGcStorage::File>& files,
+                     uint32_t path_id)
+    : context_([&] {
+        Context c = context;
+        // What was separated stays so.
+        c.mutable_cf_options.min_blob_size = 0;
+        return c;
+      }()),
+      files_(files),
+      path_id_(path_id),
+      compression_(context.mutable_cf_options.blob_compression_type),
+      sink_(new Sink(context.cfd->mapped_blobs()->hash_seed())) {}
+
+BlobGcJob::~BlobGcJob() = default;
+
+Status BlobGcJob::Run() {
+  Status s;
+  for (const BlobGcStorage::File& file : files_) {
+    std::unique_ptr<Input> input;
+    s = OpenInput(file, &input);
+    if (s.ok()) {
+      s = input->records->Next();
+    }
+    if (!s.ok()) {
+      break;
+    }
+    ++stats_.files_read;
+    if (input->records->Valid()) {
+      inputs_.push_back(std::move(input));
+    } else {
+      stats_.bytes_read += input->records->bytes_read();
+    }
+  }
+  if (s.ok()) {
+    s = Merge();
+  }
+  for (const auto& input : inputs_) {
+    stats_.bytes_read += input->records->bytes_read();
+  }
+  inputs_.clear();
+  if (s.ok()) {
+    for (const MappedBlobFile& file : *sink_->files()) {
+      stats_.bytes_written += file.size;
+    }
+  } else {
+    DeleteOutputs();
+  }
+  return s;
+}
+
+std::vector<MappedBlobFile> BlobGcJob::TakeOutputs() {
+  return std::move(*sink_->files());
+}
+
+Status BlobGcJob::OpenInput(const BlobGcStorage::File& file,
+                            std::unique_ptr<Input>* input) const {
+  const ImmutableOptions& ioptions = context_.cfd->ioptions();
+  const MappedBlobs* const blobs = context_.cfd->mapped_blobs();
+  const std::string name =
+      PathLayout::BlobFileName(ioptions.cf_paths, file.number, path_id_);
+  auto opened = std::make_unique<Input>();
+  BlobLiveRecords::Options options;
+  options.io_options.rate_limiter_priority = context_.io_priority;
+  options.io_options.io_activity = Env::IOActivity::kCompaction;
+  if (context_.mutable_cf_options.blob_compaction_readahead_size > 0) {
+    options.read_size =
+        context_.mutable_cf_options.blob_compaction_readahead_size;
+  }
+  std::unique_ptr<FSRandomAccessFile> fs_file;
+  Status s = ioptions.fs->NewRandomAccessFile(name, context_.read_file_options,
+                                              &fs_file, nullptr);
+  uint64_t size = 0;
+  if (s.ok()) {
+    s = ioptions.fs->GetFileSize(name, options.io_options, &size, nullptr);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  opened->reader = std::make_unique<RandomAccessFileReader>(
+      std::move(fs_file), name, ioptions.clock, context_.io_tracer,
+      ioptions.stats, Histograms::BLOB_DB_BLOB_FILE_READ_MICROS,
+      /*file_read_hist=*/nullptr, ioptions.rate_limiter.get(),
+      ioptions.listeners);
+  BlobFileLayoutV2 layout;
+  s = BlobFileLayoutV2::Read(opened->reader.get(), options.io_options, size,
+                             &layout);
+  if (!s.ok()) {
+    return s;
+  }
+  opened->compression = layout.header.compression;
+  if (opened->compression != kNoCompression &&
+      opened->compression != compression_) {
+    opened->decompressor =
+        GetBuiltinV2CompressionManager()->GetDecompressorOptimizeFor(
+            opened->compression);
+  }
+  opened->records = std::make_unique<BlobLiveRecords>(
+      blobs->map(), blobs->hash_seed(), file.slot, opened->reader.get(), layout,
+      options);
+  *input = std::move(opened);
+  return s;
+}
+
+Status BlobGcJob::Merge() {
+  const ImmutableOptions& ioptions = context_.cfd->ioptions();
+  const Comparator* const comparator = ioptions.user_comparator;
+  const WriteOptions write_options(context_.io_priority,
+                                   Env::IOActivity::kCompaction);
+  BlobFileBuilder builder(
+      context_.versions, ioptions.fs.get(), &ioptions,
+      &context_.mutable_cf_options, &context_.write_file_options,
+      &write_options, context_.db_id, context_.db_session_id, context_.job_id,
+      context_.cfd->GetID(), context_.cfd->GetName(),
+      Env::WriteLifeTimeHint::WLTH_LONG, context_.io_tracer,
+      context_.blob_callback, BlobFileCreationReason::kGarbageCollection,
+      &paths_, &additions_, path_id_);
+  builder.SetMappedSink(sink_.get());
+
+  // A min-heap: std:: has a max-heap. Of a key the newest comes first, as in SST
+  // files.
+  const auto after = [&](const Input* a, const Input* b) {
+    const int order =
+        comparator->Compare(a->records->key(), b->records->key());
+    return order != 0 ? order > 0
+                      : a->records->name().seq < b->records->name().seq;
+  };
+  std::vector<Input*> heap;
+  for (const auto& input : inputs_) {
+    heap.push_back(input.get());
+  }
+  std::make_heap(heap.begin(), heap.end(), after);
+  Status s;
+  std::string index;
+  while (s.ok() && !heap.empty()) {
+    s = context_.check();
+    if (!s.ok()) {
+      break;
+    }
+    std::pop_heap(heap.begin(), heap.end(), after);
+    Input* const input = heap.back();
+    BlobLiveRecords* const records = input->records.get();
+    Slice value;
+    s = Convert(input, &value);
+    if (s.ok()) {
+      sink_->SetNext(records->is_direct(), records->name().birth,
+                     input->decompressor == nullptr &&
+                         input->compression == compression_);
+      index.clear();
+      s = builder.Add(records->key(), value, &index, records->name().seq,
+                      /*value_changed=*/false);
+    }
+    // No index: the value is too large now that it is compressed otherwise. It
+    // stays where it is.
+    if (s.ok() && !index.empty()) {
+      sources_.push_back(records->address());
+      ++stats_.values_copied;
+    } else if (s.ok()) {
+      ++stats_.values_left;
+    }
+    if (s.ok()) {
+      s = records->Next();
+    }
+    if (s.ok() && records->Valid()) {
+      std::push_heap(heap.begin(), heap.end(), after);
+    } else {
+      heap.pop_back();
+    }
+  }
+  TEST_SYNC_POINT_CALLBACK("BlobGcJob::Merge:BeforeFinish", &s);
+  if (s.ok()) {
+    s = builder.Finish();
+  }
+  if (!s.ok()) {
+    builder.Abandon(s);
+  }
+  return s;
+}
+
+Status BlobGcJob::Convert(Input* input, Slice* value) {
+  *value = input->records->value();
+  if (input->decompressor == nullptr) {
+    return Status::OK();
+  }
+  Decompressor::Args args;
+  args.compression_type = input->compression;
+  args.compressed_data = *value;
+  Status s = input->decompressor->ExtractUncompressedSize(args);
+  if (s.ok()) {
+    uncompressed_.resize(args.uncompressed_size);
+    s = input->decompressor->DecompressBlock(args, uncompressed_.data());
+  }
+  if (!s.ok()) {
+    return CorruptBlobFile(input->reader->file_name(),
+                           input->records->address().offset, s.getState());
+  }
+  *value = uncompressed_;
+  return s;
+}
+
+void BlobGcJob::DeleteOutputs() {
+  for (const std::string& path : paths_) {
+    // What stays is deleted as any file that nobody knows.
+    DeleteDBFile(context_.db_options, path, context_.dbname,
+                 /*force_bg=*/false, /*force_fg=*/false)
+        .PermitUncheckedError();
+  }
+  paths_.clear();
+  additions_.clear();
+  sources_.clear();
+  sink_->files()->clear();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,128 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob/blob_gc_storage.h"
+
+#include <cassert>
+#include <string>
+#include <utility>
+
+#include "db/blob/blob_record_index.h"
+#include "db/blob/mapped_blobs.h"
+#include "db/version_set.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+BlobGcStorage::BlobGcStorage(MappedBlobs* blobs,
+                             const std::vector<uint64_t>& files)
+    : blobs_(blobs) {
+  for (const uint64_t number : files) {
+    const uint32_t slot = blobs_->files()->Find(number);
+    MapFileTable::Info info;
+    if (slot != MapFileTable::kLostSlot &&
+        blobs_->files()->GetInfo(slot, &info) &&
+        info.state == MapFileTable::State::kLive &&
+        blobs_->files()->PinForJob(slot)) {
+      files_.push_back(File{number, slot});
+      blobs_->BeginGc(number);
+    }
+  }
+  blobs_->AddPending(this);
+}
+
+BlobGcStorage::~BlobGcStorage() {
+  assert(outputs_.empty());
+  Close();
+  for (const File& file : files_) {
+    blobs_->files()->UnpinForJob(file.slot);
+    blobs_->EndGc(file.number);
+  }
+}
+
+void BlobGcStorage::Close() {
+  if (is_open_) {
+    blobs_->RemovePending(this);
+    is_open_ = false;
+  }
+}
+
+Status BlobGcStorage::Publish(std::vector<MappedBlobFile>&& outputs,
+                              std::vector<MapAddress>&& from) {
+  assert(outputs_.empty() && !outputs.empty());
+  from_ = std::move(from);
+  for (MappedBlobFile& file : outputs) {
+    const uint32_t slot = blobs_->AddFileOfCopies(file);
+    if (slot == MapFileTable::kLostSlot) {
+      return Status::Busy("The address map has no room for another blob file");
+    }
+    outputs_.push_back(Output{slot, std::move(file)});
+  }
+  TEST_SYNC_POINT("BlobGcStorage::Publish:BeforeSwap");
+  const Status s = SwapAll(/*back=*/false);
+  TEST_SYNC_POINT("BlobGcStorage::Publish:Swapped");
+  return s;
+}
+
+void BlobGcStorage::OnVersionAppended(const VersionStorageInfo& version) {
+  if (committed_ || outputs_.empty() ||
+      version.GetBlobFileMetaData(outputs_.front().file.number) == nullptr) {
+    return;
+  }
+  committed_ = true;
+  for (const Output& output : outputs_) {
+    assert(version.GetBlobFileMetaData(output.file.number) != nullptr);
+    blobs_->files()->Commit(output.slot);
+  }
+}
+
+void BlobGcStorage::Settle() {
+  TEST_SYNC_POINT("BlobGcStorage::Settle");
+  assert(!is_open_);
+  if (!committed_) {
+    // What Publish() read of the indexes without an error can be read again.
+    SwapAll(/*back=*/true).PermitUncheckedError();
+    for (const Output& output : outputs_) {
+      assert(blobs_->files()->LiveCount(output.slot) == 0);
+      blobs_->AbandonFile(output.slot);
+    }
+    num_moved_ = bytes_moved_ = 0;
+  }
+  outputs_.clear();
+  from_.clear();
+}
+
+Status BlobGcStorage::SwapAll(bool back) {
+  AddressMap* const map = blobs_->map();
+  std::vector<AddressMap::Record> records;
+  size_t i = 0;
+  for (const Output& output : outputs_) {
+    const MappedBlobFile& file = output.file;
+    RecordIndexReader reader(
+        file.index, file.footer,
+        file.size - BlobFooterV2::kSize - file.footer.index_size,
+        "blob file " + std::to_string(file.number));
+    do {
+      const Status s = reader.Next(&records);
+      if (!s.ok()) {
+        return s;
+      }
+      for (const AddressMap::Record& record : records) {
+        if (i == from_.size()) {
+          return Status::Corruption("Blob file " + std::to_string(file.number) +
+                                    " has more records than were copied");
+        }
+        const MapAddress& from = from_[i++];
+        const MapAddress to{output.slot, record.offset, record.size};
+        if (map->SwapAddress(record.name, back ? to : from, back ? from : to) &&
+            !back) {
+          ++num_moved_;
+          bytes_moved_ += record.size;
+        }
+      }
+    } while (!records.empty());
+  }
+  return Status::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,96 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "db/blob/address_map.h"
+#include "db/blob/map_commit_observer.h"
+#include "db/blob/mapped_blob_writer.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class MappedBlobs;
+
+// What one garbage collection does to the files and the map of its column
+// family.
+//
+//   (the values are copied) -> Publish() -> (the edit is written) -> Close() ->
+//   Settle()
+//
+// Invariants:
+// * The old files stay until the edit's fate is known and, if it failed, as if
+//   nothing had happened: they are pinned.
+// * An address is swapped only if the entry still has the one that was copied,
+//   and only back from the copy. What becomes of the entry meanwhile - it is
+//   renamed, superseded, removed - does not matter.
+// * The copies are durable before an entry names them.
+//
+// A crash after the edit leaves both files, with the same names in them; recovery
+// takes the newer one. So old files need not leave in the same edit: those
+// without a live value are dropped as any other.
+//
+// One thread uses it; OnVersionAppended() may come from another one, under the
+// DB mutex.
+class BlobGcStorage : public MapCommitObserver {
+ public:
+  // Pins the files. Those that are gone are left out: files().
+  // REQUIRES: DB mutex held; blobs outlives this.
+  BlobGcStorage(MappedBlobs* blobs, const std::vector<uint64_t>& files);
+  // Unpins them.
+  // REQUIRES: DB mutex held; Settle() was called if Publish() was.
+  ~BlobGcStorage() override;
+  BlobGcStorage(const BlobGcStorage&) = delete;
+  BlobGcStorage& operator=(const BlobGcStorage&) = delete;
+
+  struct File {
+    uint64_t number = 0;
+    uint32_t slot = 0;
+  };
+  const std::vector<File>& files() const { return files_; }
+
+  // Makes the map name the copies. from: where each record of the outputs, in
+  // their order, was copied from. After an error the job must not commit its
+  // edit.
+  // REQUIRES: the outputs and their directory are synced; there is one at
+  // least; called once.
+  Status Publish(std::vector<MappedBlobFile>&& outputs,
+                 std::vector<MapAddress>&& from);
+
+  // How many values, and bytes of records, now lie in the outputs.
+  uint64_t num_moved() const { return num_moved_; }
+  uint64_t bytes_moved() const { return bytes_moved_; }
+
+  // REQUIRES of the following two: DB mutex held.
+  void OnVersionAppended(const VersionStorageInfo& version) override;
+  // From now on committed() does not change. As MapPublication::Close().
+  void Close();
+  bool committed() const { return committed_; }
+
+  // If the edit failed, the map names the old files again.
+  // REQUIRES: Close() was called; DB mutex not held.
+  void Settle();
+
+ private:
+  struct Output {
+    uint32_t slot = 0;
+    MappedBlobFile file;
+  };
+
+  // Swaps the addresses of all records, to the outputs or back.
+  Status SwapAll(bool back);
+
+  MappedBlobs* const blobs_;
+  std::vector<File> files_;
+  std::vector<Output> outputs_;
+  std::vector<MapAddress> from_;
+  bool is_open_ = true;
+  bool committed_ = false;
+  uint64_t num_moved_ = 0;
+  uint64_t bytes_moved_ = 0;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

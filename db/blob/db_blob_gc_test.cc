@@ -1,0 +1,853 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Garbage collection of blob files with an address map, in whole databases.
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db/blob/address_map_verifier.h"
+#include "db/blob/blob_gc_picker.h"
+#include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
+#include "db/db_test_util.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/utilities/stackable_db.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/fault_injection_env.h"
+#include "utilities/fault_injection_fs.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBBlobGcTest : public DBTestBase {
+ protected:
+  static constexpr int kKeys = 400;
+  static constexpr size_t kValueSize = 1000;
+
+  DBBlobGcTest() : DBTestBase("db_blob_gc_test", /*env_do_fsync=*/false) {}
+  ~DBBlobGcTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+
+  Options GcOptions(double limit) {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 100;
+    options.blob_file_size = 64 << 10;
+    options.write_buffer_size = 40 << 10;
+    options.enable_blob_address_map = true;
+    options.blob_gc_space_amp_limit = limit;
+    options.statistics = CreateDBStatistics();
+    options.max_background_jobs = 4;
+    return options;
+  }
+
+  std::string ValueOf(int key, int round) {
+    Random rnd(key * 1000 + round + 1);
+    return "r" + std::to_string(round) + " " + rnd.RandomString(kValueSize);
+  }
+
+  void PutKey(int key, int round) {
+    const std::string value = ValueOf(key, round);
+    ASSERT_OK(Put(Key(key), value));
+    model_[Key(key)] = value;
+  }
+  void DeleteKey(int key) {
+    ASSERT_OK(Delete(Key(key)));
+    model_.erase(Key(key));
+  }
+
+  void Load() {
+    for (int key = 0; key < kKeys; ++key) {
+      PutKey(key, 0);
+    }
+    ASSERT_OK(Flush());
+    Wait();
+  }
+
+  // Every other value becomes garbage. If the same ones do so again, their files
+  // are dropped.
+  void MakeGarbage(int round = 1, int step = 2) {
+    for (int key = 0; key < kKeys; key += step) {
+      PutKey(key, round);
+    }
+    ASSERT_OK(Flush());
+    Wait();
+  }
+
+  void Wait() { ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions())); }
+
+  MappedBlobs* blobs() { return cfd()->mapped_blobs(); }
+  ColumnFamilyData* cfd() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd();
+  }
+
+  double Amplification() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return BlobGcPicker::SpaceOf(
+               blobs()->FilesForGc(*cfd()->current()->storage_info()), 0)
+        .Amplification();
+  }
+
+  std::set<uint64_t> BlobFilesOnDisk() {
+    std::set<uint64_t> numbers;
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(dbname_, &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type;
+      if (ParseFileName(child, &number, &type) && type == kBlobFile) {
+        numbers.insert(number);
+      }
+    }
+    return numbers;
+  }
+  std::set<uint64_t> BlobFilesOfVersion() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    std::set<uint64_t> numbers;
+    for (const auto& meta : cfd()->current()->storage_info()->GetBlobFiles()) {
+      numbers.insert(meta->GetBlobFileNumber());
+    }
+    return numbers;
+  }
+
+  // All values, by each way to read; the map; no file too many or too few.
+  void Verify() {
+    for (int key = 0; key < kKeys; ++key) {
+      const auto found = model_.find(Key(key));
+      ASSERT_EQ(found == model_.end() ? "NOT_FOUND" : found->second,
+                Get(Key(key)));
+    }
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    auto expected = model_.begin();
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++expected) {
+      ASSERT_TRUE(expected != model_.end());
+      ASSERT_EQ(expected->first, iter->key());
+      ASSERT_EQ(expected->second, iter->value());
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_TRUE(expected == model_.end());
+    iter.reset();
+    ASSERT_OK(blobs()->map()->TEST_Check());
+    Wait();
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    ASSERT_EQ(BlobFilesOfVersion(), BlobFilesOnDisk());
+  }
+
+  void VerifyAlsoReopened(const Options& options) {
+    Verify();
+    Reopen(options);
+    Verify();
+  }
+
+  Status Collect(double limit = 1.0) {
+    CollectBlobGarbageOptions options;
+    options.space_amp_limit = limit;
+    return db_->CollectBlobGarbage(options);
+  }
+
+  uint64_t Ticker(const Options& options, Tickers ticker) {
+    return options.statistics->getTickerCount(ticker);
+  }
+
+  std::map<std::string, std::string> model_;
+};
+
+TEST_F(DBBlobGcTest, KeepsTheLimit) {
+  for (const double limit : {1.2, 1.5}) {
+    const Options options = GcOptions(limit);
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    Random rnd(301);
+    for (int round = 1; round <= 5; ++round) {
+      for (int i = 0; i < kKeys; ++i) {
+        PutKey(static_cast<int>(rnd.Uniform(kKeys)), round);
+        if (i % 40 == 39) {
+          ASSERT_OK(Flush());
+          Wait();
+          ASSERT_LE(Amplification(), limit);
+        }
+      }
+    }
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 0u);
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_VALUES), 0u);
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_BYTES_READ), 0u);
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN), 0u);
+    ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FAILED));
+    VerifyAlsoReopened(options);
+  }
+}
+
+TEST_F(DBBlobGcTest, Off) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_GT(Amplification(), 1.4);
+  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FILES));
+  // Live.
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.3"}}));
+  Wait();
+  ASSERT_LE(Amplification(), 1.3);
+  ASSERT_GT(Amplification(), 1.1);
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.05"}}));
+  Wait();
+  ASSERT_LE(Amplification(), 1.05);
+  for (const char* const wrong : {"1", "1.005", "-1", "nan", "inf", "1001", "x"}) {
+    ASSERT_NOK(db_->SetOptions({{"blob_gc_space_amp_limit", wrong}})) << wrong;
+  }
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, OnDemand) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  ASSERT_OK(Collect());
+  Load();
+  ASSERT_OK(Collect());
+  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FILES));
+  MakeGarbage();
+  ASSERT_TRUE(Collect(0.9).IsInvalidArgument());
+  ASSERT_OK(Collect(1.3));
+  ASSERT_LE(Amplification(), 1.3);
+  ASSERT_GT(Amplification(), 1.1);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  // Nothing is left to do.
+  const uint64_t files = Ticker(options, BLOB_MAP_GC_FILES);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(files, Ticker(options, BLOB_MAP_GC_FILES));
+  VerifyAlsoReopened(options);
+
+  std::atomic<bool> canceled{true};
+  MakeGarbage(2);
+  CollectBlobGarbageOptions collect;
+  collect.canceled = &canceled;
+  ASSERT_TRUE(db_->CollectBlobGarbage(collect).IsManualCompactionPaused());
+  db_->DisableManualCompaction();
+  ASSERT_TRUE(Collect().IsManualCompactionPaused());
+  db_->EnableManualCompaction();
+  ASSERT_OK(Collect());
+  Verify();
+
+  // No job runs while background work is paused.
+  MakeGarbage(3, 3);
+  ASSERT_OK(db_->PauseBackgroundWork());
+  std::thread collector([&] { EXPECT_OK(Collect()); });
+  env_->SleepForMicroseconds(200000);
+  EXPECT_GT(Amplification(), 1.1);
+  EXPECT_OK(db_->ContinueBackgroundWork());
+  collector.join();
+  ASSERT_EQ(1.0, Amplification());
+
+  MakeGarbage(4, 5);
+  ASSERT_OK(ReadOnlyReopen(options));
+  ASSERT_TRUE(Collect().IsNotSupported());
+
+  Options without = CurrentOptions();
+  DestroyAndReopen(without);
+  ASSERT_TRUE(Collect().IsNotSupported());
+  without.enable_blob_files = true;
+  DestroyAndReopen(without);
+  ASSERT_TRUE(Collect().IsNotSupported());
+}
+
+// Values that only a snapshot sees are copied, too.
+TEST_F(DBBlobGcTest, Snapshots) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  const auto before = model_;
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  MakeGarbage(1);
+  const Snapshot* const second = db_->GetSnapshot();
+  const auto between = model_;
+  for (int key = 0; key < kKeys; key += 4) {
+    DeleteKey(key);
+  }
+  MakeGarbage(2);
+  ReadOptions held;
+  held.snapshot = snapshot;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(held));
+  iter->SeekToFirst();
+
+  ASSERT_OK(Collect());
+  for (const auto& expected : before) {
+    ASSERT_EQ(expected.second, Get(expected.first, snapshot));
+  }
+  for (const auto& expected : between) {
+    ASSERT_EQ(expected.second, Get(expected.first, second));
+  }
+  db_->ReleaseSnapshot(second);
+  Wait();
+  ASSERT_OK(Collect());
+  auto expected = before.begin();
+  for (; iter->Valid(); iter->Next(), ++expected) {
+    ASSERT_EQ(expected->first, iter->key());
+    ASSERT_EQ(expected->second, iter->value());
+  }
+  ASSERT_OK(iter->status());
+  ASSERT_TRUE(expected == before.end());
+  iter.reset();
+  db_->ReleaseSnapshot(snapshot);
+  // What the snapshots saw is garbage now. A compaction finds it.
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  Wait();
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+}
+
+// What happens to a value between its copy and the swap of its address.
+TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
+  const Options options = GcOptions(0);
+  for (const char* const point :
+       {"DBImpl::RunBlobGc:Copied", "BlobGcStorage::Publish:Swapped",
+        "DBImpl::RunBlobGc:AfterEdit"}) {
+    SCOPED_TRACE(point);
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    MakeGarbage();
+    db_->ReleaseSnapshot(snapshot);
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    int round = 10;
+    SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
+      if (round > 12) {
+        return;
+      }
+      ++round;
+      for (int key = round % 3; key < kKeys; key += 3) {
+        if (key % 2 == 0) {
+          PutKey(key, round);
+        } else {
+          DeleteKey(key);
+        }
+      }
+      ASSERT_OK(Flush());
+      if (round == 12) {
+        // Renames.
+        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+      }
+    });
+    SyncPoint::GetInstance()->EnableProcessing();
+    ASSERT_OK(Collect());
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ASSERT_GT(round, 10);
+    Verify();
+    ASSERT_OK(Collect());
+    ASSERT_EQ(1.0, Amplification());
+    VerifyAlsoReopened(options);
+  }
+}
+
+TEST_F(DBBlobGcTest, FailedManifestWrite) {
+  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const auto env = NewCompositeEnv(fs);
+  Options options = GcOptions(0);
+  options.env = env.get();
+  options.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  IOStatus error = IOStatus::IOError("no MANIFEST");
+  error.SetRetryable(true);
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunBlobGc:BeforeEdit",
+      [&](void*) { fs->SetFilesystemActive(false, error); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_NOK(Collect());
+  SyncPoint::GetInstance()->DisableProcessing();
+  fs->SetFilesystemActive(true);
+  // Nothing has happened.
+  for (const auto& expected : model_) {
+    ASSERT_EQ(expected.second, Get(expected.first));
+  }
+  ASSERT_EQ(1u, Ticker(options, BLOB_MAP_GC_FAILED));
+  ASSERT_OK(dbfull()->Resume());
+  VerifyAlsoReopened(options);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+  Destroy(options);
+}
+
+TEST_F(DBBlobGcTest, FailedCopy) {
+  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const auto env = NewCompositeEnv(fs);
+  Options options = GcOptions(0);
+  options.env = env.get();
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  const std::set<uint64_t> files = BlobFilesOnDisk();
+  SyncPoint::GetInstance()->SetCallBack(
+      "BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+        *static_cast<Status*>(arg) = Status::IOError("no copy");
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(Collect().IsIOError());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  ASSERT_EQ(files, BlobFilesOnDisk());
+  Reopen(options);
+  Verify();
+
+  // No space: the next job takes less, and the DB goes on.
+  uint64_t limit = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+        if (limit == 0) {
+          *static_cast<Status*>(arg) = Status::NoSpace("no room");
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(Collect().IsNoSpace());
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    limit = blobs()->max_gc_copies();
+  }
+  ASSERT_LT(limit, options.blob_file_size);
+  PutKey(1, 3);
+  ASSERT_OK(Flush());
+  ASSERT_OK(Collect());
+  SyncPoint::GetInstance()->DisableProcessing();
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    ASSERT_GT(blobs()->max_gc_copies(), limit);
+  }
+  VerifyAlsoReopened(options);
+  Destroy(options);
+}
+
+// A damaged record is not copied, and its file stays.
+TEST_F(DBBlobGcTest, DamagedRecord) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  const uint64_t number = *BlobFilesOnDisk().begin();
+  const std::string path = BlobFileName(dbname_, number);
+  Close();
+  std::string content;
+  ASSERT_OK(ReadFileToString(env_, path, &content));
+  // In the value of the second record: the first one is garbage.
+  content[kValueSize * 3 / 2 + 100] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, content, path));
+  Reopen(options);
+  const Status s = Collect();
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  ASSERT_NE(std::string::npos, s.ToString().find(path)) << s.ToString();
+  ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
+
+  // Without paranoid checks the DB goes on, and the file is left alone. So is
+  // nothing else.
+  Options careless = options;
+  careless.paranoid_checks = false;
+  careless.statistics = CreateDBStatistics();
+  careless.blob_gc_space_amp_limit = 1.01;
+  Reopen(careless);
+  Wait();
+  for (int i = 0; i < 20 && Ticker(careless, BLOB_MAP_GC_FAILED) == 0; ++i) {
+    env_->SleepForMicroseconds(100000);
+  }
+  PutKey(0, 5);
+  ASSERT_OK(Flush());
+  Wait();
+  PutKey(0, 6);
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(1u, Ticker(careless, BLOB_MAP_GC_FAILED));
+  ASSERT_GT(Ticker(careless, BLOB_MAP_GC_FILES), 3u);
+  ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
+}
+
+TEST_F(DBBlobGcTest, KeepsKeyOrder) {
+  Options options = GcOptions(0);
+  options.blob_file_size = 1 << 20;
+  DestroyAndReopen(options);
+  // Each flush has keys from all over.
+  for (int start = 0; start < 8; ++start) {
+    for (int key = start; key < kKeys; key += 8) {
+      PutKey(key, 0);
+    }
+    ASSERT_OK(Flush());
+  }
+  for (int key = 0; key < kKeys; key += 5) {
+    PutKey(key, 1);
+  }
+  ASSERT_OK(Flush());
+  const std::set<uint64_t> before = BlobFilesOnDisk();
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  // All old values lie in one file now, in order.
+  uint64_t last_offset = 0;
+  uint64_t number = 0;
+  for (int key = 0; key < kKeys; ++key) {
+    if (key % 5 == 0) {
+      continue;
+    }
+    const auto found =
+        blobs()->map()->FindDirect(blobs()->HashOf(Key(key)), /*pin=*/false);
+    ASSERT_TRUE(found.found);
+    const uint64_t file =
+        blobs()->file_table().Number(found.entry.address.slot);
+    ASSERT_EQ(0u, before.count(file));
+    ASSERT_TRUE(number == 0 || number == file);
+    number = file;
+    ASSERT_GT(found.entry.address.offset, last_offset);
+    last_offset = found.entry.address.offset;
+  }
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, Compression) {
+  if (!Snappy_Supported()) {
+    ROCKSDB_GTEST_SKIP("needs Snappy");
+    return;
+  }
+  Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  const CompressionType kTypes[] = {kSnappyCompression, kSnappyCompression,
+                                    kNoCompression};
+  int round = 0;
+  for (const CompressionType type : kTypes) {
+    options.blob_compression_type = type;
+    Reopen(options);
+    // Not the same keys again: their files would be dropped.
+    ++round;
+    for (int key = round; key < kKeys; key += 5 + round) {
+      PutKey(key, round);
+    }
+    ASSERT_OK(Flush());
+    Wait();
+    const uint64_t newest = *BlobFilesOnDisk().rbegin();
+    ASSERT_OK(Collect());
+    ASSERT_EQ(1.0, Amplification());
+    // What was copied has the compression of today.
+    int copies = 0;
+    for (const MapFileTable::Info& file : blobs()->file_table().GetAll()) {
+      if (file.number > newest) {
+        ASSERT_EQ(type, file.compression);
+        ++copies;
+      }
+    }
+    ASSERT_GT(copies, 0);
+    Verify();
+  }
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, StaysOnItsPath) {
+  Options options = GcOptions(0);
+  options.cf_paths = {{dbname_, 0}, {dbname_ + "_1", 0}};
+  options.level_blob_path_ids = {1};
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_OK(Collect());
+  for (const MapFileTable::Info& file : blobs()->file_table().GetAll()) {
+    ASSERT_EQ(1u, file.path_id);
+  }
+  ASSERT_TRUE(BlobFilesOnDisk().empty());
+  for (int i = 0; i < 2; ++i) {
+    for (const auto& expected : model_) {
+      ASSERT_EQ(expected.second, Get(expected.first));
+    }
+    Reopen(options);
+  }
+  Destroy(options);
+}
+
+TEST_F(DBBlobGcTest, Waits) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_OK(db_->DisableFileDeletions());
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.1"}}));
+  Wait();
+  ASSERT_GT(Amplification(), 1.4);
+  ASSERT_OK(db_->EnableFileDeletions());
+  Wait();
+  ASSERT_LE(Amplification(), 1.1);
+
+  ASSERT_OK(db_->PauseBackgroundWork());
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.01"}}));
+  Wait();
+  ASSERT_GT(Amplification(), 1.01);
+  ASSERT_OK(db_->ContinueBackgroundWork());
+  Wait();
+  ASSERT_LE(Amplification(), 1.01);
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, SlowsDownWrites) {
+  Options options = GcOptions(1.1);
+  options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
+  options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  DestroyAndReopen(options);
+  Load();
+  const auto property = [&](const std::string& name) {
+    uint64_t value = 0;
+    EXPECT_TRUE(db_->GetIntProperty(name, &value));
+    return value;
+  };
+  std::atomic<bool> blocked{true};
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkBlobGc:Start",
+                                        [&](void*) {
+                                          while (blocked) {
+                                            env_->SleepForMicroseconds(100);
+                                          }
+                                        });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_EQ(0u, property(DB::Properties::kActualDelayedWriteRate));
+  for (int round = 1; round <= 3; ++round) {
+    for (int key = 0; key < 40; ++key) {
+      PutKey(key * 10 + round, round);
+    }
+    ASSERT_OK(Flush());
+    // A commit gives the old values free after its SuperVersion is there.
+    ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  }
+  ASSERT_GT(Amplification(), 1.1 * MappedBlobs::kStallFactor);
+  PutKey(5, 7);
+  ASSERT_OK(Flush());
+  ASSERT_GT(property(DB::Properties::kActualDelayedWriteRate), 0u);
+  ASSERT_EQ(0u, property(DB::Properties::kIsWriteStopped));
+  blocked = false;
+  Wait();
+  ASSERT_LE(Amplification(), 1.1);
+  ASSERT_EQ(0u, property(DB::Properties::kActualDelayedWriteRate));
+  SyncPoint::GetInstance()->DisableProcessing();
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, Events) {
+  class Listener : public EventListener {
+   public:
+    void OnBlobFileCreated(const BlobFileCreationInfo& info) override {
+      if (info.reason == BlobFileCreationReason::kGarbageCollection) {
+        ++files_;
+      }
+    }
+    void OnBlobGarbageCollectionBegin(
+        DB* db, const BlobGarbageCollectionInfo& info) override {
+      EXPECT_NE(nullptr, db);
+      EXPECT_EQ(kDefaultColumnFamilyName, info.cf_name);
+      EXPECT_FALSE(info.input_files.empty());
+      EXPECT_GT(info.input_bytes, 0u);
+      EXPECT_TRUE(info.output_files.empty());
+      EXPECT_TRUE(info.is_manual);
+      ++begun_;
+      std::vector<ThreadStatus> threads;
+      EXPECT_OK(db->GetEnv()->GetThreadList(&threads));
+    }
+    void OnBlobGarbageCollectionCompleted(
+        DB* /*db*/, const BlobGarbageCollectionInfo& info) override {
+      EXPECT_OK(info.status);
+      EXPECT_FALSE(info.output_files.empty());
+      EXPECT_GT(info.output_bytes, 0u);
+      EXPECT_GT(info.values_moved, 0u);
+      outputs_ += static_cast<int>(info.output_files.size());
+      ++completed_;
+    }
+    std::atomic<int> files_{0};
+    std::atomic<int> begun_{0};
+    std::atomic<int> completed_{0};
+    std::atomic<int> outputs_{0};
+  };
+  Options options = GcOptions(0);
+  const auto listener = std::make_shared<Listener>();
+  options.listeners.push_back(listener);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_OK(Collect());
+  EXPECT_GT(listener->begun_, 0);
+  EXPECT_EQ(listener->begun_, listener->completed_);
+  EXPECT_EQ(listener->files_, listener->outputs_);
+}
+
+// Closes the DB while jobs wait for a thread, and while one runs.
+TEST_F(DBBlobGcTest, Close) {
+  Options options = GcOptions(0);
+  options.env = Env::Default();
+  for (const bool running : {false, true}) {
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    MakeGarbage();
+    test::SleepingBackgroundTask sleeping;
+    std::atomic<bool> copied{false};
+    std::atomic<bool> closing{false};
+    if (running) {
+      SyncPoint::GetInstance()->SetCallBack(
+          "DBImpl::RunBlobGc:Copied", [&](void*) {
+            copied = true;
+            while (!closing) {
+              env_->SleepForMicroseconds(100);
+            }
+          });
+      SyncPoint::GetInstance()->SetCallBack(
+          "DBImpl::~DBImpl:WaitJob", [&](void*) { closing = true; });
+      SyncPoint::GetInstance()->EnableProcessing();
+    } else {
+      env_->SetBackgroundThreads(1, Env::LOW);
+      env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
+                     Env::LOW);
+      sleeping.WaitUntilSleeping();
+    }
+    ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.1"}}));
+    while (running && !copied) {
+      env_->SleepForMicroseconds(100);
+    }
+    Close();
+    if (!running) {
+      sleeping.WakeUp();
+      sleeping.WaitUntilDone();
+    }
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    Reopen(options);
+    Verify();
+  }
+}
+
+TEST_F(DBBlobGcTest, DropColumnFamily) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  for (int round = 0; round < 2; ++round) {
+    for (int key = 0; key < kKeys; key += 1 + round) {
+      ASSERT_OK(Put(1, Key(key), ValueOf(key, round)));
+    }
+    ASSERT_OK(Flush(1));
+  }
+  SyncPoint::GetInstance()->SetCallBack(
+      "BlobGcStorage::Publish:Swapped",
+      [&](void*) { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  const Status s =
+      db_->CollectBlobGarbage(CollectBlobGarbageOptions(), handles_[1]);
+  ASSERT_TRUE(s.IsColumnFamilyDropped()) << s.ToString();
+  SyncPoint::GetInstance()->DisableProcessing();
+  for (int key = 0; key < kKeys; ++key) {
+    ASSERT_EQ(ValueOf(key, key % 2 == 0 ? 1 : 0), Get(1, Key(key)));
+  }
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+  ASSERT_OK(dbfull()->TEST_WaitForPurge());
+  ASSERT_TRUE(BlobFilesOnDisk().empty());
+}
+
+// Delete everything and wait: no compaction, no call.
+TEST_F(DBBlobGcTest, DeleteEverything) {
+  const Options options = GcOptions(1.2);
+  DestroyAndReopen(options);
+  Load();
+  for (int key = 0; key < kKeys; ++key) {
+    DeleteKey(key);
+  }
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_TRUE(BlobFilesOfVersion().empty());
+  Verify();
+}
+
+// One value in a thousand is never written again; the others over and over.
+TEST_F(DBBlobGcTest, FewOldValuesHoldNoFiles) {
+  const Options options = GcOptions(1.2);
+  DestroyAndReopen(options);
+  Load();
+  for (int round = 1; round <= 4; ++round) {
+    for (int key = 0; key < kKeys; ++key) {
+      if (key % 50 != 0) {
+        PutKey(key, round);
+      }
+    }
+    ASSERT_OK(Flush());
+    Wait();
+    ASSERT_LE(Amplification(), 1.2);
+  }
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, ManyThreads) {
+  Options options = GcOptions(1.05);
+  DestroyAndReopen(options);
+  Load();
+  constexpr int kThreads = 4;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      // Each thread has its own keys, of which it knows the rounds.
+      Random rnd(t + 1);
+      std::map<int, int> rounds;
+      for (int i = 0; i < 1500; ++i) {
+        const int key = static_cast<int>(rnd.Uniform(kKeys / kThreads)) *
+                            kThreads + t;
+        if (rnd.OneIn(2)) {
+          ASSERT_OK(db_->Put(WriteOptions(), Key(key), ValueOf(key, i)));
+          rounds[key] = i;
+        } else {
+          std::string value;
+          ASSERT_OK(db_->Get(ReadOptions(), Key(key), &value));
+          ASSERT_EQ(ValueOf(key, rounds.count(key) > 0 ? rounds[key] : 0),
+                    value);
+        }
+      }
+      for (const auto& round : rounds) {
+        std::string value;
+        ASSERT_OK(db_->Get(ReadOptions(), Key(round.first), &value));
+        ASSERT_EQ(ValueOf(round.first, round.second), value);
+      }
+    });
+  }
+  std::thread collector([&] {
+    while (!stop) {
+      ASSERT_OK(Collect(1.01));
+      std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      int found = 0;
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        ++found;
+      }
+      ASSERT_OK(iter->status());
+      ASSERT_EQ(kKeys, found);
+    }
+  });
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  stop = true;
+  collector.join();
+  for (int key = 0; key < kKeys; ++key) {
+    model_[Key(key)] = Get(Key(key));
+  }
+  ASSERT_OK(Flush());
+  VerifyAlsoReopened(options);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

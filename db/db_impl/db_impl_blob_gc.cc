@@ -1,0 +1,426 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Garbage collection of the blob files of column families with an address map:
+// when jobs run, and their way from the copies to the MANIFEST. What a job
+// does is in db/blob/blob_gc_*.
+
+#include <algorithm>
+#include <cinttypes>
+#include <list>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "db/blob/blob_gc_job.h"
+#include "db/blob/blob_gc_picker.h"
+#include "db/blob/blob_gc_storage.h"
+#include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/job_context.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+#include "logging/logging.h"
+#include "monitoring/iostats_context_imp.h"
+#include "monitoring/statistics_impl.h"
+#include "monitoring/thread_status_util.h"
+#include "rocksdb/listener.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// A job, from when its files were picked.
+struct DBImpl::BlobGcTask {
+  DBImpl* db = nullptr;
+  ColumnFamilyData* cfd = nullptr;  // referenced
+  BlobGcPicker::Job job;
+  std::unique_ptr<BlobGcStorage> storage;
+  // Space amplification is above the limit.
+  bool is_urgent = false;
+  // Of CollectBlobGarbage().
+  bool is_manual = false;
+  const std::atomic<bool>* canceled = nullptr;
+};
+
+namespace {
+
+// Beside those, compactions and flushes have their own.
+int MaxJobs(int max_background_jobs, bool above_limit) {
+  return std::max(1, max_background_jobs / (above_limit ? 2 : 4));
+}
+
+}  // namespace
+
+void DBImpl::AddBlobGcThreads() {
+  // Jobs run beside compactions, not instead of them.
+  const int max_jobs = mutable_db_options_.max_background_jobs;
+  env_->IncBackgroundThreadsIfNeeded(
+      GetBGJobLimits().max_compactions + MaxJobs(max_jobs, /*above_limit=*/true),
+      Env::Priority::LOW);
+}
+
+void DBImpl::ScheduleBlobGc() {
+  mutex_.AssertHeld();
+  // What was collected would stay on disk beside its copies.
+  const bool allowed = disable_delete_obsolete_files_ == 0;
+  if (UNLIKELY(allowed != blob_gc_allowed_)) {
+    blob_gc_allowed_ = allowed;
+    for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+      if (cfd->mapped_blobs() != nullptr) {
+        cfd->mapped_blobs()->SetGcAllowed(allowed);
+      }
+    }
+  }
+  if (!blob_gc_due_ || !allowed || !opened_successfully_ || read_only_ ||
+      bg_work_paused_ > 0 || bg_compaction_paused_ > 0 ||
+      reject_new_background_jobs_ ||
+      shutting_down_.load(std::memory_order_acquire) ||
+      error_handler_.IsBGWorkStopped()) {
+    return;
+  }
+  blob_gc_due_ = false;
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    if (cfd->mapped_blobs() != nullptr && !cfd->IsDropped()) {
+      ScheduleBlobGc(cfd);
+    }
+  }
+}
+
+void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
+  const double limit = cf_options.blob_gc_space_amp_limit;
+  if (!blobs->enabled() || !blobs->ready() || limit == 0) {
+    return;
+  }
+  for (;;) {
+    const std::vector<BlobGcPicker::File> files =
+        blobs->FilesForGc(*cfd->current()->storage_info());
+    BlobGcPicker::Options options;
+    options.space_amp_limit = limit;
+    options.flush_size = cf_options.write_buffer_size;
+    options.max_copied = blobs->max_gc_copies();
+    options.next_file_number = versions_->current_next_file_number();
+    const bool above_limit =
+        BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
+    if (bg_blob_gc_scheduled_ >=
+        MaxJobs(mutable_db_options_.max_background_jobs, above_limit)) {
+      // The end of a job sets blob_gc_due_.
+      return;
+    }
+    auto task = std::make_unique<BlobGcTask>();
+    task->job = BlobGcPicker::Pick(options, files);
+    if (task->job.files.empty()) {
+      return;
+    }
+    task->db = this;
+    task->cfd = cfd;
+    cfd->Ref();
+    task->storage = std::make_unique<BlobGcStorage>(blobs, task->job.files);
+    task->is_urgent = above_limit;
+    ++bg_blob_gc_scheduled_;
+    TEST_SYNC_POINT_CALLBACK("DBImpl::ScheduleBlobGc", &task->job);
+    env_->Schedule(&DBImpl::BGWorkBlobGc, task.release(), Env::Priority::LOW,
+                   GetTaskTag(TaskType::kDefault), &DBImpl::UnscheduleBlobGc);
+  }
+}
+
+void DBImpl::UnscheduleBlobGc(void* arg) {
+  // The DB is being closed: mutex_ is held.
+  const std::unique_ptr<BlobGcTask> task(static_cast<BlobGcTask*>(arg));
+  task->storage.reset();
+  task->cfd->UnrefAndTryDelete();
+  --task->db->bg_blob_gc_scheduled_;
+}
+
+void DBImpl::BGWorkBlobGc(void* arg) {
+  IOSTATS_SET_THREAD_POOL_ID(Env::Priority::LOW);
+  TEST_SYNC_POINT("DBImpl::BGWorkBlobGc:Start");
+  const std::unique_ptr<BlobGcTask> task(static_cast<BlobGcTask*>(arg));
+  task->db->BackgroundBlobGc(task.get());
+}
+
+Status DBImpl::CheckBlobGc(const BlobGcTask& task) const {
+  if (shutting_down_.load(std::memory_order_acquire)) {
+    return Status::ShutdownInProgress();
+  }
+  if (task.cfd->IsDropped()) {
+    return Status::ColumnFamilyDropped();
+  }
+  if (task.is_manual &&
+      (manual_compaction_paused_.load(std::memory_order_acquire) > 0 ||
+       (task.canceled != nullptr &&
+        task.canceled->load(std::memory_order_acquire)))) {
+    return Status::Incomplete(Status::SubCode::kManualCompactionPaused);
+  }
+  return Status::OK();
+}
+
+void DBImpl::BackgroundBlobGc(BlobGcTask* task) {
+  JobContext job_context(next_job_id_.fetch_add(1),
+                         /*_create_superversion=*/true);
+  Status s;
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    s = RunBlobGc(task, &job_context);
+    task->cfd->UnrefAndTryDelete();
+    if (!s.ok() && !s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
+      // As after a compaction that failed: what was wrong may go away.
+      bg_cv_.SignalAll();
+      mutex_.Unlock();
+      immutable_db_options_.clock->SleepForMicroseconds(1000000);
+      mutex_.Lock();
+    }
+    MaybeScheduleFlushOrCompaction();
+  }
+  if (job_context.HaveSomethingToDelete()) {
+    PurgeObsoleteFiles(job_context);
+  }
+  job_context.Clean();
+
+  InstrumentedMutexLock lock(&mutex_);
+  --bg_blob_gc_scheduled_;
+  if (s.ok()) {
+    // There is room for another one. After a failure it waits for another
+    // occasion: who waits for all jobs would wait for ever.
+    SetBlobGcDue();
+    ScheduleBlobGc();
+  }
+  // The DB may be gone once the mutex is released after this.
+  bg_cv_.SignalAll();
+}
+
+Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
+  mutex_.AssertHeld();
+  ColumnFamilyData* const cfd = task->cfd;
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  SuperVersionContext* const sv_context =
+      job_context->superversion_contexts.data();
+  Status s = CheckBlobGc(*task);
+  if (s.ok() && error_handler_.IsBGWorkStopped()) {
+    s = error_handler_.GetBGError();
+  }
+  if (!s.ok() || task->storage->files().empty()) {
+    task->storage.reset();
+    return s;
+  }
+
+  ThreadStatusUtil::SetColumnFamily(cfd);
+  ThreadStatusUtil::SetThreadOperation(ThreadStatus::OP_BLOB_GC);
+  auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
+      CaptureCurrentFileNumberInPendingOutputs());
+  BlobGcJob::Context context;
+  context.cfd = cfd;
+  context.versions = versions_.get();
+  context.db_options = &immutable_db_options_;
+  context.dbname = dbname_;
+  context.mutable_cf_options = cfd->GetLatestMutableCFOptions();
+  context.read_file_options = fs_->OptimizeForCompactionTableRead(
+      file_options_for_compaction_, immutable_db_options_);
+  context.write_file_options = file_options_for_compaction_;
+  context.db_id = db_id_;
+  context.db_session_id = db_session_id_;
+  context.job_id = job_context->job_id;
+  context.io_tracer = io_tracer_;
+  context.blob_callback = &blob_callback_;
+  context.io_priority = task->is_urgent ? Env::IO_MID : Env::IO_LOW;
+  context.check = [this, task] { return CheckBlobGc(*task); };
+  BlobGcJob job(context, task->storage->files(), task->job.path_id);
+  mutex_.Unlock();
+
+  const uint64_t started = immutable_db_options_.clock->NowMicros();
+  ROCKS_LOG_INFO(immutable_db_options_.info_log,
+                 "[%s] [JOB %d] Collecting garbage of %zu blob files: %" PRIu64
+                 " bytes, %" PRIu64 " of them live%s",
+                 cfd->GetName().c_str(), job_context->job_id,
+                 task->storage->files().size(), task->job.size,
+                 task->job.live_size,
+                 task->is_urgent ? "; above the limit" : "");
+  BlobGarbageCollectionInfo info;
+  info.cf_id = cfd->GetID();
+  info.cf_name = cfd->GetName();
+  info.thread_id = env_->GetThreadID();
+  info.job_id = job_context->job_id;
+  info.is_manual = task->is_manual;
+  info.input_bytes = task->job.size;
+  for (const BlobGcStorage::File& file : task->storage->files()) {
+    info.input_files.push_back(file.number);
+  }
+  for (const auto& listener : immutable_db_options_.listeners) {
+    listener->OnBlobGarbageCollectionBegin(this, info);
+  }
+  s = job.Run();
+  std::vector<BlobFileAddition> additions = job.additions();
+  if (s.ok() && !additions.empty()) {
+    TEST_SYNC_POINT_CALLBACK("DBImpl::RunBlobGc:Copied", &s);
+    s = GetDataDir(cfd, task->job.path_id)
+            ->FsyncWithDirOptions(
+                IOOptions(), nullptr,
+                DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
+    if (s.ok()) {
+      s = task->storage->Publish(job.TakeOutputs(), job.TakeSources());
+    }
+  }
+
+  mutex_.Lock();
+  if (s.ok()) {
+    s = CheckBlobGc(*task);
+  }
+  bool wrote_manifest = false;
+  if (s.ok() && !additions.empty()) {
+    TEST_SYNC_POINT("DBImpl::RunBlobGc:BeforeEdit");
+    VersionEdit edit;
+    edit.SetColumnFamily(cfd->GetID());
+    for (BlobFileAddition& addition : additions) {
+      addition.SetCollected();
+      edit.AddBlobFile(addition);
+    }
+    const ReadOptions read_options(Env::IOActivity::kCompaction);
+    const WriteOptions write_options(Env::IOActivity::kCompaction);
+    wrote_manifest = true;
+    s = versions_->LogAndApply(cfd, read_options, write_options, &edit,
+                               &mutex_, directories_.GetDbDir());
+  }
+  task->storage->Close();
+  if (task->storage->committed()) {
+    InstallSuperVersionAndScheduleWork(cfd, sv_context);
+  }
+  mutex_.Unlock();
+  TEST_SYNC_POINT("DBImpl::RunBlobGc:AfterEdit");
+  task->storage->Settle();
+  const bool committed = additions.empty() || task->storage->committed();
+  if (committed && s.ok()) {
+    RecordTick(stats_, BLOB_MAP_GC_FILES, job.stats().files_read);
+    RecordTick(stats_, BLOB_MAP_GC_VALUES, task->storage->num_moved());
+  } else if (!s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
+    RecordTick(stats_, BLOB_MAP_GC_FAILED);
+  }
+  RecordTick(stats_, BLOB_MAP_GC_BYTES_READ, job.stats().bytes_read);
+  RecordTick(stats_, BLOB_MAP_GC_BYTES_WRITTEN, job.stats().bytes_written);
+  ROCKS_LOG_INFO(
+      immutable_db_options_.info_log,
+      "[%s] [JOB %d] Collected garbage of %" PRIu64
+      " blob files: read %" PRIu64 " bytes, wrote %" PRIu64 " (%zu files), %" PRIu64
+      " of %" PRIu64 " values moved, %" PRIu64 " ms: %s",
+      cfd->GetName().c_str(), job_context->job_id, job.stats().files_read,
+      job.stats().bytes_read, job.stats().bytes_written, additions.size(),
+      task->storage->num_moved(), job.stats().values_copied,
+      (immutable_db_options_.clock->NowMicros() - started) / 1000,
+      s.ToString().c_str());
+  info.status = s;
+  info.values_moved = task->storage->num_moved();
+  if (committed) {
+    info.output_bytes = job.stats().bytes_written;
+    for (const BlobFileAddition& addition : additions) {
+      info.output_files.push_back(addition.GetBlobFileNumber());
+    }
+  }
+  for (const auto& listener : immutable_db_options_.listeners) {
+    listener->OnBlobGarbageCollectionCompleted(this, info);
+  }
+
+  mutex_.Lock();
+  ReleaseFileNumberFromPendingOutputs(pending_outputs);
+  task->storage.reset();
+  if (s.ok()) {
+    blobs->OnGcSucceeded();
+    if (job.stats().values_left > 0) {
+      blobs->OnGcFailed(task->job.files);
+    }
+  } else if (s.IsShutdownInProgress() || s.IsColumnFamilyDropped() ||
+             s.IsIncomplete()) {
+    // Nothing was wrong.
+  } else if (wrote_manifest) {
+    error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
+  } else if (s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) {
+    // Less at a time may still find room, and makes more.
+    blobs->OnGcOutOfSpace(task->job.live_size);
+  } else {
+    blobs->OnGcFailed(task->job.files);
+    error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
+  }
+  DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
+  FindObsoleteFiles(job_context,
+                    !s.ok() && !s.IsShutdownInProgress() &&
+                        !s.IsColumnFamilyDropped());
+  ThreadStatusUtil::ResetThreadStatus();
+  return s;
+}
+
+Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
+                                  ColumnFamilyHandle* column_family) {
+  if (read_only_) {
+    return Status::NotSupported("Not supported operation in read only mode.");
+  }
+  if (!(options.space_amp_limit >= 1.0 &&
+        options.space_amp_limit <= BlobGcPicker::kMaxLimit)) {
+    return Status::InvalidArgument(
+        "CollectBlobGarbageOptions::space_amp_limit must be from 1 to 1000");
+  }
+  ColumnFamilyData* const cfd =
+      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  if (blobs == nullptr || !blobs->enabled()) {
+    return Status::NotSupported(
+        "CollectBlobGarbage needs enable_blob_address_map: compactions collect "
+        "other blob files");
+  }
+  uint64_t first_new_number = 0;
+  Status s;
+  for (bool first = true; s.ok(); first = false) {
+    BlobGcTask task;
+    task.db = this;
+    task.cfd = cfd;
+    task.is_manual = true;
+    task.canceled = options.canceled;
+    JobContext job_context(next_job_id_.fetch_add(1),
+                           /*_create_superversion=*/true);
+    {
+      InstrumentedMutexLock lock(&mutex_);
+      if (first) {
+        first_new_number = versions_->current_next_file_number();
+      }
+      s = CheckBlobGc(task);
+      while (s.ok() && (bg_work_paused_ > 0 || bg_compaction_paused_ > 0)) {
+        bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
+        s = CheckBlobGc(task);
+      }
+      std::vector<BlobGcPicker::File> files = blobs->FilesForGc(
+          *cfd->current()->storage_info(), /*also_failed=*/true);
+      for (BlobGcPicker::File& file : files) {
+        file.is_busy |= file.number >= first_new_number;
+      }
+      BlobGcPicker::Options picker_options;
+      picker_options.space_amp_limit = options.space_amp_limit;
+      picker_options.min_copied = picker_options.max_copied =
+          std::min(blobs->max_gc_copies(),
+                   cfd->GetLatestMutableCFOptions().blob_file_size);
+      picker_options.next_file_number = versions_->current_next_file_number();
+      task.job = BlobGcPicker::Pick(picker_options, files);
+      if (s.ok() && task.job.files.empty()) {
+        break;
+      }
+      if (s.ok()) {
+        cfd->Ref();
+        task.storage = std::make_unique<BlobGcStorage>(blobs, task.job.files);
+        ++bg_blob_gc_scheduled_;
+        s = RunBlobGc(&task, &job_context);
+        --bg_blob_gc_scheduled_;
+        // For what could not be scheduled meanwhile.
+        SetBlobGcDue();
+        ScheduleBlobGc();
+        bg_cv_.SignalAll();
+        cfd->UnrefAndTryDelete();
+      }
+    }
+    if (job_context.HaveSomethingToDelete()) {
+      PurgeObsoleteFiles(job_context);
+    }
+    job_context.Clean();
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
