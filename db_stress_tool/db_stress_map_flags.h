@@ -14,8 +14,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The flags --enable_blob_address_map, --enable_lsm_bypass and
-// --blob_prefetch_count of db_stress.
+// The flags --enable_blob_address_map, --enable_lsm_bypass,
+// --blob_gc_space_amp_limit and --blob_prefetch_count of db_stress.
 
 void ApplyStressMapFlags(Options* options);
 void ApplyStressMapFlags(ReadOptions* options);

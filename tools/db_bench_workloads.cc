@@ -137,6 +137,10 @@ DEFINE_bool(enable_lsm_bypass, true,
             "With --enable_blob_address_map: filters hold only what the map "
             "cannot answer");
 
+DEFINE_double(blob_gc_space_amp_limit, 1.2,
+              "With --enable_blob_address_map: collect garbage before blob files "
+              "take up this many times what is live; 0: never");
+
 DEFINE_int64(blob_prefetch_count, -1,
              "With --enable_blob_address_map: how many values a scan reads "
              "ahead; -1 leaves it to the library");
@@ -301,6 +305,7 @@ Status ApplyBenchFlags(Options* options) {
   }
   options->enable_blob_address_map = FLAGS_enable_blob_address_map;
   options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
+  options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

@@ -56,6 +56,7 @@ def finalize(params):
         return
     params["enable_blob_address_map"] = 1
     params["enable_lsm_bypass"] = 0 if versioned else random.choice([0, 1, 1, 1])
+    params["blob_gc_space_amp_limit"] = random.choice([0, 1.01, 1.01, 1.1, 1.2, 2.0])
     params["blob_prefetch_count"] = random.choice([-1, -1, 0, 1, 7, 64])
     params["enable_blob_files"] = 1
     params["enable_blob_garbage_collection"] = 0

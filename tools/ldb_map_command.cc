@@ -20,6 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 const char* const kThreads = "threads";
+const char* const kSpaceAmpLimit = "space_amp_limit";
 const char* const kKeysOnly = "keys_only";
 
 void CheckThreads(int num_threads, LDBCommandExecuteResult* result) {
@@ -147,14 +148,18 @@ void DisableAddressMapCommand::Help(std::string& ret) {
 
 void DisableAddressMapCommand::PrepareOptions() {
   LDBCommand::PrepareOptions();
-  // RocksDB knows neither option; at their defaults the OPTIONS file is silent.
+  // RocksDB knows none of these options; at their defaults the OPTIONS file is silent.
   options_.enable_blob_address_map = false;
   options_.enable_lsm_bypass = true;
+  options_.blob_gc_space_amp_limit =
+      ColumnFamilyOptions().blob_gc_space_amp_limit;
   // The old MANIFEST tells of files with mapped values.
   options_.reuse_manifest_on_open = false;
   for (ColumnFamilyDescriptor& cf : column_families_) {
     cf.options.enable_blob_address_map = false;
     cf.options.enable_lsm_bypass = true;
+    cf.options.blob_gc_space_amp_limit =
+        ColumnFamilyOptions().blob_gc_space_amp_limit;
   }
   options_.max_subcompactions = static_cast<uint32_t>(num_threads_);
   options_.max_background_jobs = std::max(options_.max_background_jobs, 2);
@@ -234,6 +239,56 @@ void DisableAddressMapCommand::DoCommand() {
   fprintf(stdout,
           "OK: no value is in an address map. Open the database with "
           "enable_blob_address_map=false from now on; RocksDB opens it, too\n");
+}
+
+CollectBlobGarbageCommand::CollectBlobGarbageCommand(
+    const std::vector<std::string>& params,
+    const std::map<std::string, std::string>& options,
+    const std::vector<std::string>& flags)
+    : LDBCommand(options, flags, /*is_read_only=*/false,
+                 BuildCmdLineOptions({kSpaceAmpLimit})) {
+  if (!params.empty()) {
+    exec_state_ = LDBCommandExecuteResult::Failed(
+        Name() + " takes no parameters, only --" + kSpaceAmpLimit);
+    return;
+  }
+  if (!try_load_options_) {
+    exec_state_ = LDBCommandExecuteResult::Failed(
+        Name() + " needs --try_load_options: it works with the database's own");
+    return;
+  }
+  const auto limit = options.find(kSpaceAmpLimit);
+  if (limit != options.end()) {
+    char* end = nullptr;
+    space_amp_limit_ = std::strtod(limit->second.c_str(), &end);
+    if (*end != '\0' || !(space_amp_limit_ >= 1.0)) {
+      exec_state_ = LDBCommandExecuteResult::Failed(
+          std::string("--") + kSpaceAmpLimit + " must be a number of at least 1");
+    }
+  }
+}
+
+void CollectBlobGarbageCommand::Help(std::string& ret) {
+  ret.append("  ");
+  ret.append(Name());
+  ret.append(" [--");
+  ret.append(kSpaceAmpLimit);
+  ret.append("=<number,e.g.:1.1>]  (with --try_load_options)\n");
+}
+
+void CollectBlobGarbageCommand::DoCommand() {
+  if (db_ == nullptr) {
+    assert(GetExecuteState().IsFailed());
+    return;
+  }
+  CollectBlobGarbageOptions options;
+  options.space_amp_limit = space_amp_limit_;
+  const Status s = db_->CollectBlobGarbage(options, GetCfHandle());
+  if (!s.ok()) {
+    exec_state_ = LDBCommandExecuteResult::Failed(s.ToString());
+    return;
+  }
+  fprintf(stdout, "OK\n");
 }
 
 }  // namespace ROCKSDB_NAMESPACE

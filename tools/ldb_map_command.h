@@ -59,4 +59,22 @@ class DisableAddressMapCommand : public LDBCommand {
   int num_threads_ = 1;
 };
 
+// ldb collect_blob_garbage: copies live values of a column family with an address
+// map out of blob files with garbage until these take up no more than they may.
+class CollectBlobGarbageCommand : public LDBCommand {
+ public:
+  static std::string Name() { return "collect_blob_garbage"; }
+
+  CollectBlobGarbageCommand(const std::vector<std::string>& params,
+                            const std::map<std::string, std::string>& options,
+                            const std::vector<std::string>& flags);
+
+  void DoCommand() override;
+
+  static void Help(std::string& ret);
+
+ private:
+  double space_amp_limit_ = 1.0;
+};
+
 }  // namespace ROCKSDB_NAMESPACE
