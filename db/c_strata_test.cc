@@ -85,6 +85,28 @@ TEST_F(CStrataTest, AddressMap) {
   rocksdb_readoptions_destroy(read_options);
 }
 
+TEST_F(CStrataTest, CollectBlobGarbage) {
+  const std::string path = test::PerThreadDBPath("c_strata_test");
+  char* error = nullptr;
+  rocksdb_destroy_db(options_, path.c_str(), &error);
+  ASSERT_EQ(error, nullptr);
+  rocksdb_options_set_create_if_missing(options_, 1);
+  rocksdb_options_set_enable_blob_files(options_, 1);
+  rocksdb_options_set_enable_blob_address_map(options_, 1);
+  rocksdb_t* const db = rocksdb_open(options_, path.c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_collect_blob_garbage_cf(db, nullptr, 1.0, &error);
+  EXPECT_EQ(error, nullptr) << error;
+  rocksdb_column_family_handle_t* const family =
+      rocksdb_get_default_column_family_handle(db);
+  rocksdb_collect_blob_garbage_cf(db, family, 0.5, &error);
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(std::string(error).find("space_amp_limit"), std::string::npos);
+  rocksdb_free(error);
+  rocksdb_column_family_handle_destroy(family);
+  rocksdb_close(db);
+}
+
 TEST_F(CStrataTest, CfPaths) {
   EXPECT_EQ(rocksdb_options_get_num_cf_paths(options_), 0);
   EXPECT_EQ(rocksdb_options_get_cf_path(options_, 0, nullptr), nullptr);

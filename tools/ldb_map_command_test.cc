@@ -174,6 +174,41 @@ TEST_F(LdbMapCommandTest, OtherCommandsKeepTheMap) {
   Close();
 }
 
+TEST_F(LdbMapCommandTest, CollectGarbage) {
+  options_.blob_gc_space_amp_limit = 0;
+  Fill();
+  EXPECT_NE(0, Run({"--try_load_options=false", "collect_blob_garbage"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "a"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--space_amp_limit=0.9"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--space_amp_limit=x"}));
+  // Half of the values of one family are overwritten.
+  Open();
+  for (int i = 0; i < 20; i += 2) {
+    ASSERT_OK(db_->Put(WriteOptions(), handles_[1], "k" + std::to_string(i),
+                       std::string(100, static_cast<char>('a' + i))));
+  }
+  ASSERT_OK(db_->Flush(FlushOptions(), handles_[1]));
+  Close();
+  const auto before = Files(kBlobFile);
+  ASSERT_EQ(3u, before.size());
+  // Of the default family nothing is garbage.
+  EXPECT_EQ(0, Run({"collect_blob_garbage"})) << output_;
+  EXPECT_EQ(before, Files(kBlobFile));
+  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage",
+                    "--space_amp_limit=2"}))
+      << output_;
+  EXPECT_EQ(before, Files(kBlobFile));
+  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage"}))
+      << output_;
+  EXPECT_TRUE(Printed("OK")) << output_;
+  EXPECT_EQ(3u, Files(kBlobFile).size());
+  EXPECT_NE(before, Files(kBlobFile));
+  EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
+  Open();
+  Check();
+  Close();
+}
+
 TEST_F(LdbMapCommandTest, Disable) {
   options_.enable_lsm_bypass = false;
   Fill();
