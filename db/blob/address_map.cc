@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "port/likely.h"
 #include "port/mmap.h"
 #include "port/port.h"
 #include "util/math.h"
@@ -19,7 +20,8 @@
 // Layout.
 //
 // A table is one lazily zeroed mapping. Each shard owns an equal range of it
-// and uses the first num_buckets buckets. Where the range is full, the shard
+// and uses the first num_buckets buckets; those that it no longer needs after
+// removals have no memory behind them. Where the range is full, the shard
 // moves to the next table, which has ranges four times as long or four times
 // as many shards; the others follow one by one. Old tables stay mapped, without
 // memory behind them: a late reader of one finds zeros and then the changed
@@ -60,6 +62,9 @@ constexpr size_t kPageSize = 4096;
 constexpr uint32_t kPageBuckets = 8;
 constexpr size_t kChargeStep = 256 << 10;
 constexpr int kMaxSpins = 64;
+// How full a shard is, at most, that was made smaller: room to grow again, and
+// far from the half that makes it smaller still.
+constexpr uint32_t kShrunkPercent = 75;
 
 constexpr uint64_t kSeqMask = (uint64_t{1} << 48) - 1;
 constexpr uint32_t kSizeLimit = 1 << 18;
@@ -874,8 +879,12 @@ bool AddressMap::RemoveIfIn(const MapName& name, uint32_t slot) {
   Table* table = nullptr;
   Lock lock;
   Shard* const shard = LockShard(name.key, &table, &lock);
-  return shard != nullptr &&
-         RemoveIfInLocked(shard, ViewOf(shard, table), name, slot);
+  if (shard == nullptr ||
+      !RemoveIfInLocked(shard, ViewOf(shard, table), name, slot)) {
+    return false;
+  }
+  ShrinkIfSparse(table, shard);
+  return true;
 }
 
 void AddressMap::CommitBatch(const Record* records, size_t n) {
@@ -904,6 +913,7 @@ void AddressMap::CommitBatch(const Record* records, size_t n) {
       }
     }
     CutChain(shard, view, name.key, chain, first);
+    ShrinkIfSparse(table, shard);
   }
 }
 
@@ -1004,6 +1014,7 @@ bool AddressMap::Remove(const MapName& name) {
   for (size_t i = 0; i < chain.size(); ++i) {
     if (chain[i].Is(name)) {
       CutChain(shard, view, name.key, chain, i);
+      ShrinkIfSparse(table, shard);
       return true;
     }
   }
@@ -1015,6 +1026,7 @@ bool AddressMap::Remove(const MapName& name) {
   Erase(shard, view, name.key, entry);
   files_->SubLive(entry.address.slot, entry.address.size);
   EndWrite(shard);
+  ShrinkIfSparse(table, shard);
   return true;
 }
 
@@ -1034,6 +1046,7 @@ size_t AddressMap::RemoveDirectBelow(const MapKeyHash& key,
     ++first;
   }
   CutChain(shard, view, key, chain, first);
+  ShrinkIfSparse(table, shard);
   return chain.size() - first;
 }
 
@@ -1119,9 +1132,37 @@ Status AddressMap::GrowShard(Table* table, Shard* shard) {
       std::min(table->stride,
                old_buckets + RoundUpToPage(std::max(1u, old_buckets / 16)));
   Status s = Charge((new_buckets - old_buckets) * sizeof(Bucket), false);
-  if (!s.ok()) {
-    return s;
+  if (s.ok()) {
+    ResizeShard(table, shard, new_buckets);
   }
+  return s;
+}
+
+// After mass deletes. It is paid for by the removals: half of the entries that
+// there is room for were removed since the shard grew, or shrank, to its size.
+void AddressMap::ShrinkIfSparse(Table* table, Shard* shard) {
+  const uint32_t old_buckets = Load(shard->num_buckets);
+  const uint64_t count = Load(shard->count);
+  if (LIKELY(old_buckets <= kPageBuckets ||
+             count >= Capacity(old_buckets) / 2) ||
+      table->next.load(std::memory_order_acquire) != nullptr) {
+    return;  // a move takes no more than is needed anyway
+  }
+  const uint32_t new_buckets =
+      RoundUpToPage(count * 100 / (kBucketEntries * kShrunkPercent) + 1);
+  if (new_buckets >= old_buckets) {
+    return;
+  }
+  ResizeShard(table, shard, new_buckets);
+  const size_t bytes = (old_buckets - new_buckets) * sizeof(Bucket);
+  // Late readers find zeros, and the version changed.
+  ReturnMemory(shard->range + new_buckets, bytes);
+  Release(bytes);
+}
+
+void AddressMap::ResizeShard(Table* table, Shard* shard,
+                             uint32_t new_buckets) {
+  const uint32_t old_buckets = Load(shard->num_buckets);
   std::lock_guard<std::mutex> lock(table->scratch_mutex);
   Bucket* const copy = static_cast<Bucket*>(table->scratch.Get());
   if (old_buckets > table->scratch_used) {
@@ -1176,7 +1217,6 @@ Status AddressMap::GrowShard(Table* table, Shard* shard) {
   Store(shard->base, shard->range);
   Store(shard->num_buckets, new_buckets);
   EndWrite(shard);
-  return Status::OK();
 }
 
 Status AddressMap::MakeNextTable(Table* table) {

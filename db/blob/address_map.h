@@ -93,8 +93,8 @@ class MapMemoryCharge {
 // section of the key's shard. Writers of a shard exclude each other by its
 // mutex. Readers take no lock: they read, then check the shard's version
 // counter. They retry while it changes; after kMaxSpins tries they take the
-// mutex if nobody has it. Growth stops no reader: they are redirected to a copy
-// (a shard has 64 Ki entries at most, and grows by 1/16).
+// mutex if nobody has it. A shard that grows or shrinks stops no reader: they
+// are redirected to a copy (it has 64 Ki entries at most, and grows by 1/16).
 //
 // Linearisation points: of a change, the store that makes the version counter
 // odd (nobody reads the shard until it is even again); of a lookup, any moment
@@ -105,8 +105,8 @@ class MapMemoryCharge {
 // first load sees a change (acquire) sees all that the writer did before it.
 //
 // Memory: entries of 26 bytes in buckets of 512, growing by 1/16 of a shard: at
-// most ~31.2 bytes per entry where the shards are large. Nothing is allocated
-// per entry. Entries in a chain of two or more, entries with a birth that
+// most ~31.2 bytes per entry where the shards are large. A shard that is less
+// than half full gives memory back. Nothing is allocated per entry. Entries in a chain of two or more, entries with a birth that
 // is neither 0 nor the number of their file, records of 256 KiB and more and
 // sequence numbers of 2^48 and more take one or two side cells of 24 bytes.
 //
@@ -336,6 +336,10 @@ class AddressMap {
   Status LockWithRoom(const MapKeyHash& key, Table** table, Shard** shard,
                       Lock* lock);
   Status GrowShard(Table* table, Shard* shard);
+  // Call after removals. Looks at two words if there is nothing to do.
+  void ShrinkIfSparse(Table* table, Shard* shard);
+  // Readers use a copy meanwhile. REQUIRES: room for the shard's entries.
+  void ResizeShard(Table* table, Shard* shard, uint32_t new_buckets);
   Status MakeNextTable(Table* table);
   void MoveShard(Table* table, Shard* shard);
   void HelpMove();

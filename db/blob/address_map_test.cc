@@ -657,6 +657,105 @@ TEST_F(AddressMapTest, BytesPerEntry) {
   }
 }
 
+TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
+  constexpr uint64_t kEntries = 400000;
+  MapFileTable files;
+  TestCharge charge;
+  AddressMap::Options options;
+  options.charge = &charge;
+  AddressMap map(options, &files);
+  const uint32_t f = files.Add(11, 0, kNoCompression);
+  const auto record = [](uint64_t i) {
+    return RecordOf(KeyOf(i), i + 1, 0, static_cast<uint32_t>(i), 1100,
+                    i % 5 != 0);
+  };
+  const auto insert = [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const auto r = record(i);
+      ASSERT_OK(map.InsertBatch(f, &r, 1));
+    }
+  };
+  // In each way that there is, a fifth each.
+  const auto remove = [&](uint64_t i) {
+    const AddressMap::Record r = record(i);
+    switch (i / 5 % 4) {
+      case 0:
+        return map.Remove(r.name);
+      case 1:
+        return map.RemoveIfIn(r.name, f);
+      case 2:
+        map.UndoBatch(f, &r, 1);
+        return true;
+      default:
+        return r.direct ? map.RemoveDirectBelow(r.name.key, i + 2) == 1
+                        : map.Remove(r.name);
+    }
+  };
+  insert(0, kEntries);
+  const size_t full = map.MemoryUsage();
+  const uint32_t generation = map.TEST_Generation();
+  for (int round = 0; round < 3; ++round) {
+    size_t before = map.MemoryUsage();
+    for (uint64_t i = 0; i < kEntries; ++i) {
+      if (i % 100 != 99) {
+        ASSERT_TRUE(remove(i)) << i;
+      }
+      if (i == kEntries / 2) {
+        // Not only at the end.
+        EXPECT_LT(map.MemoryUsage(), before);
+      }
+    }
+    ASSERT_EQ(kEntries / 100, map.NumEntries());
+    ASSERT_OK(map.TEST_Check());
+    // Each shard keeps a page.
+    ASSERT_LT(map.MemoryUsage(),
+              AddressMap::kNumParts * (4096 + 128) + full / 20);
+    ASSERT_LT(charge.charged, map.MemoryUsage() + (256 << 10));
+    for (uint64_t i = 0; i < kEntries; ++i) {
+      ASSERT_EQ(i % 100 == 99, map.FindByName(record(i).name, false).found);
+    }
+    for (uint64_t i = 0; i < kEntries; ++i) {
+      if (i % 100 != 99) {
+        insert(i, i + 1);
+      }
+    }
+    ASSERT_EQ(kEntries, map.NumEntries());
+    ASSERT_EQ(kEntries, files.LiveCount(f));
+    ASSERT_LE(map.MemoryUsage(), full + full / 8);
+    ASSERT_OK(map.TEST_Check());
+  }
+  ASSERT_EQ(generation, map.TEST_Generation());
+}
+
+// Few entries that come and go must not make a shard change its size each time.
+TEST_F(AddressMapTest, NoResizingBackAndForth) {
+  MapFileTable files;
+  AddressMap map({}, &files);
+  const uint32_t f = files.Add(11, 0, kNoCompression);
+  const auto record = [](uint64_t i) {
+    return RecordOf(KeyOf(i), i + 1, 0, static_cast<uint32_t>(i), 100, true);
+  };
+  constexpr uint64_t kEntries = 300000;
+  for (uint64_t i = 0; i < kEntries; ++i) {
+    const auto r = record(i);
+    ASSERT_OK(map.InsertBatch(f, &r, 1));
+  }
+  for (uint64_t i = 0; i < kEntries * 6 / 10; ++i) {
+    ASSERT_TRUE(map.Remove(record(i).name));
+  }
+  const size_t usage = map.MemoryUsage();
+  for (int round = 0; round < 5; ++round) {
+    for (uint64_t i = 0; i < kEntries / 10; ++i) {
+      const auto r = record(i);
+      ASSERT_OK(map.InsertBatch(f, &r, 1));
+    }
+    for (uint64_t i = 0; i < kEntries / 10; ++i) {
+      ASSERT_TRUE(map.Remove(record(i).name));
+    }
+    EXPECT_EQ(usage, map.MemoryUsage()) << round;
+  }
+}
+
 // Readers of stable keys must always find them, whatever else is inserted,
 // superseded, undone, grown and moved; and never see mixed fields.
 TEST_F(AddressMapTest, ReadersDuringGrowthAndUndo) {
@@ -724,6 +823,58 @@ TEST_F(AddressMapTest, ReadersDuringGrowthAndUndo) {
   ASSERT_EQ(302000u, map.NumEntries());
   ASSERT_EQ(302000u, files.LiveCount(f1));
   ASSERT_EQ(0u, files.LiveCount(f2));
+}
+
+TEST_F(AddressMapTest, ReadersWhileShardsShrink) {
+  constexpr uint64_t kStable = 2000;
+  constexpr uint64_t kOthers = 250000;
+  MapFileTable files;
+  AddressMap map({}, &files);
+  const uint32_t f = files.Add(11, 0, kNoCompression);
+  const auto record = [](uint64_t i) {
+    return RecordOf(KeyOf(i), i + 1, 0, static_cast<uint32_t>(i * 7), 100,
+                    i % 3 != 0);
+  };
+  for (uint64_t i = 0; i < kStable + kOthers; ++i) {
+    const auto r = record(i);
+    ASSERT_OK(map.InsertBatch(f, &r, 1));
+  }
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&, t] {
+      Random rnd(t + 1);
+      while (!stop.load()) {
+        const uint32_t i = rnd.Uniform(kStable);
+        const AddressMap::Lookup l = map.FindByName(record(i).name, true);
+        ASSERT_TRUE(l.found);
+        ASSERT_TRUE(l.entry.address == (MapAddress{f, i * 7, 100}));
+        // Whose keys come and go: absent or right.
+        const uint64_t other = kStable + rnd.Uniform(kOthers);
+        const AddressMap::Lookup o = map.FindByName(record(other).name, false);
+        if (o.found) {
+          ASSERT_EQ(other * 7, o.entry.address.offset);
+        }
+      }
+    });
+  }
+  const size_t full = map.MemoryUsage();
+  for (int round = 0; round < 3; ++round) {
+    for (uint64_t i = kStable; i < kStable + kOthers; ++i) {
+      ASSERT_TRUE(map.Remove(record(i).name));
+    }
+    EXPECT_LT(map.MemoryUsage(), full);
+    for (uint64_t i = kStable; i < kStable + kOthers; ++i) {
+      const auto r = record(i);
+      ASSERT_OK(map.InsertBatch(f, &r, 1));
+    }
+  }
+  stop.store(true);
+  for (auto& t : readers) {
+    t.join();
+  }
+  ASSERT_OK(map.TEST_Check());
+  ASSERT_EQ(kStable + kOthers, files.LiveCount(f));
 }
 
 // Writers on different files and the same keys; the counters must agree with
