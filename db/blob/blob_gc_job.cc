@@ -189,6 +189,7 @@ Status BlobGcJob::Merge() {
     heap.push_back(input.get());
   }
   std::make_heap(heap.begin(), heap.end(), after);
+  const bool has_blob_cache = ioptions.blob_cache != nullptr;
   Status s;
   std::string index;
   while (s.ok() && !heap.empty()) {
@@ -213,6 +214,9 @@ Status BlobGcJob::Merge() {
     // stays where it is.
     if (s.ok() && !index.empty()) {
       sources_.push_back(records->address());
+      if (has_blob_cache) {
+        key_sizes_.push_back(static_cast<uint32_t>(records->key().size()));
+      }
       ++stats_.values_copied;
     } else if (s.ok()) {
       ++stats_.values_left;
@@ -267,6 +271,7 @@ void BlobGcJob::DeleteOutputs() {
   paths_.clear();
   additions_.clear();
   sources_.clear();
+  key_sizes_.clear();
   sink_->files()->clear();
 }
 

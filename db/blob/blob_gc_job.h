@@ -36,7 +36,8 @@ class VersionSet;
 // family asks for now, else anew.
 //
 // Memory: for each old file a buffer of Options::read_size and what 1,024
-// records of its index take, and 12 bytes for each value copied.
+// records of its index take, and 12 bytes for each value copied, with a blob
+// cache 16.
 //
 // Not thread-safe; runs without the DB mutex.
 class BlobGcJob {
@@ -87,6 +88,8 @@ class BlobGcJob {
   // For BlobGcStorage::Publish().
   std::vector<MappedBlobFile> TakeOutputs();
   std::vector<MapAddress> TakeSources() { return std::move(sources_); }
+  // For BlobGcStorage::MoveCached(). None without a blob cache.
+  std::vector<uint32_t> TakeKeySizes() { return std::move(key_sizes_); }
 
   const Stats& stats() const { return stats_; }
 
@@ -110,6 +113,7 @@ class BlobGcJob {
   std::vector<std::string> paths_;
   std::vector<BlobFileAddition> additions_;
   std::vector<MapAddress> sources_;
+  std::vector<uint32_t> key_sizes_;
   std::string uncompressed_;
   Stats stats_;
 };

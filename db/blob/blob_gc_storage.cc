@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "db/blob/blob_format_v2.h"
 #include "db/blob/blob_record_index.h"
+#include "db/blob/blob_source.h"
 #include "db/blob/mapped_blobs.h"
 #include "db/version_set.h"
 #include "test_util/sync_point.h"
@@ -45,6 +47,12 @@ void BlobGcStorage::Close() {
     blobs_->RemovePending(this);
     is_open_ = false;
   }
+}
+
+void BlobGcStorage::MoveCached(const BlobSource* source,
+                               std::vector<uint32_t>&& key_sizes) {
+  blob_source_ = source;
+  key_sizes_ = std::move(key_sizes);
 }
 
 Status BlobGcStorage::Publish(std::vector<MappedBlobFile>&& outputs,
@@ -112,17 +120,33 @@ Status BlobGcStorage::SwapAll(bool back) {
           return Status::Corruption("Blob file " + std::to_string(file.number) +
                                     " has more records than were copied");
         }
-        const MapAddress& from = from_[i++];
-        const MapAddress to{output.slot, record.offset, record.size};
-        if (map->SwapAddress(record.name, back ? to : from, back ? from : to) &&
-            !back) {
-          ++num_moved_;
-          bytes_moved_ += record.size;
+        const MapAddress copy{output.slot, record.offset, record.size};
+        const MapAddress from = back ? copy : from_[i];
+        const MapAddress to = back ? from_[i] : copy;
+        if (map->SwapAddress(record.name, from, to)) {
+          if (blob_source_ != nullptr) {
+            MoveCachedValue(i, from, to);
+          }
+          if (!back) {
+            ++num_moved_;
+            bytes_moved_ += record.size;
+          }
         }
+        ++i;
       }
     } while (!records.empty());
   }
   return Status::OK();
+}
+
+void BlobGcStorage::MoveCachedValue(size_t i, const MapAddress& from,
+                                    const MapAddress& to) {
+  assert(i < key_sizes_.size());
+  // The cache goes by where the value begins, not its record.
+  const uint64_t before_value = BlobRecordV2::kHeaderSize + key_sizes_[i];
+  blob_source_->MoveCached(
+      blobs_->files()->Number(from.slot), from.offset + before_value,
+      blobs_->files()->Number(to.slot), to.offset + before_value);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -13,6 +13,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class BlobSource;
 class MappedBlobs;
 
 // What one garbage collection does to the files and the map of its column
@@ -52,6 +53,11 @@ class BlobGcStorage : public MapCommitObserver {
   };
   const std::vector<File>& files() const { return files_; }
 
+  // Values that the blob cache has stay in it as they move: key_sizes, of the
+  // user keys, are in the order of `from` below.
+  // REQUIRES: called before Publish(), or not at all; source outlives this.
+  void MoveCached(const BlobSource* source, std::vector<uint32_t>&& key_sizes);
+
   // Makes the map name the copies. from: where each record of the outputs, in
   // their order, was copied from. After an error the job must not commit its
   // edit.
@@ -82,11 +88,15 @@ class BlobGcStorage : public MapCommitObserver {
 
   // Swaps the addresses of all records, to the outputs or back.
   Status SwapAll(bool back);
+  // The record with the i-th key.
+  void MoveCachedValue(size_t i, const MapAddress& from, const MapAddress& to);
 
   MappedBlobs* const blobs_;
   std::vector<File> files_;
   std::vector<Output> outputs_;
   std::vector<MapAddress> from_;
+  const BlobSource* blob_source_ = nullptr;
+  std::vector<uint32_t> key_sizes_;
   bool is_open_ = true;
   bool committed_ = false;
   uint64_t num_moved_ = 0;

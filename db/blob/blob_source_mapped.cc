@@ -23,6 +23,29 @@ bool BlobSource::IsCached(uint64_t file_number, uint64_t offset) const {
   return true;
 }
 
+bool BlobSource::MoveCached(uint64_t from_file, uint64_t from_offset,
+                            uint64_t to_file, uint64_t to_offset) const {
+  if (!blob_cache_) {
+    return false;
+  }
+  const CacheKey from = GetCacheKey(from_file, /*file_size=*/0, from_offset);
+  TypedHandle* const handle = GetEntryFromCache(from.AsSlice());
+  if (handle == nullptr) {
+    return false;
+  }
+  // A copy, as a reader may have this one.
+  const CacheHandleGuard<BlobContents> old(blob_cache_.get(), handle);
+  std::unique_ptr<BlobContents> contents;
+  BlobContentsCreator::Create(&contents, /*out_charge=*/nullptr,
+                              old.GetValue()->data(), kNoCompression,
+                              blob_cache_.get()->memory_allocator());
+  const CacheKey to = GetCacheKey(to_file, /*file_size=*/0, to_offset);
+  CacheHandleGuard<BlobContents> moved;
+  const Status s = PutBlobIntoCache(to.AsSlice(), &contents, &moved);
+  blob_cache_.get()->Erase(from.AsSlice());
+  return s.ok();
+}
+
 Status BlobSource::FinishGetBlob(const ReadOptions& read_options,
                                  const BlobFileReader& reader,
                                  const Slice& user_key, uint64_t file_number,

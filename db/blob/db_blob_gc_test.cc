@@ -553,6 +553,73 @@ TEST_F(DBBlobGcTest, Compression) {
   VerifyAlsoReopened(options);
 }
 
+// What was read stays cached as it moves, and nothing else gets into the cache.
+TEST_F(DBBlobGcTest, BlobCache) {
+  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const auto env = NewCompositeEnv(fs);
+  IOStatus error = IOStatus::IOError("no MANIFEST");
+  error.SetRetryable(true);
+  Options options = GcOptions(0);
+  options.env = env.get();
+  options.max_bgerror_resume_count = 0;
+  LRUCacheOptions cache_options;
+  cache_options.capacity = 8 << 20;
+  for (const bool fails : {false, true}) {
+    for (const CompressionType compression :
+         {kNoCompression, kSnappyCompression}) {
+      if (compression == kSnappyCompression && !Snappy_Supported()) {
+        continue;
+      }
+      SCOPED_TRACE(std::to_string(fails) + " " + std::to_string(compression));
+      options.blob_compression_type = compression;
+      options.blob_cache = cache_options.MakeSharedCache();
+      DestroyAndReopen(options);
+      model_.clear();
+      Load();
+      MakeGarbage();
+      const auto read = [&](int first) {
+        for (int key = first; key < kKeys; key += 4) {
+          ASSERT_EQ(model_[Key(key)], Get(Key(key)));
+        }
+      };
+      // Of values that are moved and of those that are not.
+      read(0);
+      read(1);
+      const size_t usage = options.blob_cache->GetUsage();
+      const size_t count = options.blob_cache->GetOccupancyCount();
+      ASSERT_EQ(size_t{kKeys / 2}, count);
+      if (fails) {
+        SyncPoint::GetInstance()->SetCallBack(
+            "DBImpl::RunBlobGc:BeforeEdit",
+            [&](void*) { fs->SetFilesystemActive(false, error); });
+        SyncPoint::GetInstance()->EnableProcessing();
+        ASSERT_NOK(Collect());
+        SyncPoint::GetInstance()->DisableProcessing();
+        SyncPoint::GetInstance()->ClearAllCallBacks();
+        fs->SetFilesystemActive(true);
+        ASSERT_OK(db_->Resume());
+        ASSERT_GT(Amplification(), 1.4);
+      } else {
+        ASSERT_OK(Collect());
+        ASSERT_EQ(1.0, Amplification());
+      }
+      ASSERT_EQ(count, options.blob_cache->GetOccupancyCount());
+      // What an allocation takes differs by a few bytes.
+      ASSERT_NEAR(static_cast<double>(usage),
+                  static_cast<double>(options.blob_cache->GetUsage()),
+                  static_cast<double>(usage) / 50);
+      const uint64_t misses = Ticker(options, BLOB_DB_CACHE_MISS);
+      read(0);
+      read(1);
+      ASSERT_EQ(misses, Ticker(options, BLOB_DB_CACHE_MISS));
+      read(2);
+      ASSERT_EQ(misses + kKeys / 4, Ticker(options, BLOB_DB_CACHE_MISS));
+      Verify();
+    }
+  }
+  Destroy(options);
+}
+
 TEST_F(DBBlobGcTest, StaysOnItsPath) {
   Options options = GcOptions(0);
   options.cf_paths = {{dbname_, 0}, {dbname_ + "_1", 0}};

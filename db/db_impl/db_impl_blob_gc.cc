@@ -259,6 +259,9 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
             ->FsyncWithDirOptions(
                 IOOptions(), nullptr,
                 DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
+    if (s.ok() && cfd->ioptions().blob_cache != nullptr) {
+      task->storage->MoveCached(cfd->blob_source(), job.TakeKeySizes());
+    }
     if (s.ok()) {
       s = task->storage->Publish(job.TakeOutputs(), job.TakeSources());
     }
