@@ -18,6 +18,7 @@
 #include "db/db_impl/compacted_db_impl.h"
 #include "db/db_impl/db_impl.h"
 #include "db/flush_job.h"
+#include "db/job_context.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
 #include "db/pinned_iterators_manager.h"
@@ -613,6 +614,19 @@ void DBImpl::DropEmptyBlobFiles(ColumnFamilyData* cfd,
   } else if (!s.IsColumnFamilyDropped() && !s.IsShutdownInProgress()) {
     error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
   }
+}
+
+// Those of column families with a map, and of others beside. To ask the file
+// itself whether it is complete could fail, and then it would stay.
+std::unordered_set<uint64_t> DBImpl::ObsoleteBlobFiles(
+    const JobContext& state) const {
+  std::unordered_set<uint64_t> numbers;
+  if (UNLIKELY(has_address_maps_)) {
+    for (const ObsoleteBlobFileInfo& file : state.blob_delete_files) {
+      numbers.insert(file.GetBlobFileNumber());
+    }
+  }
+  return numbers;
 }
 
 }  // namespace ROCKSDB_NAMESPACE
