@@ -66,6 +66,7 @@ Status BlobGcStorage::Publish(std::vector<MappedBlobFile>&& outputs,
     }
     outputs_.push_back(Output{slot, std::move(file)});
   }
+  has_outputs_.store(true, std::memory_order_release);
   TEST_SYNC_POINT("BlobGcStorage::Publish:BeforeSwap");
   const Status s = SwapAll(/*back=*/false);
   TEST_SYNC_POINT("BlobGcStorage::Publish:Swapped");
@@ -73,7 +74,7 @@ Status BlobGcStorage::Publish(std::vector<MappedBlobFile>&& outputs,
 }
 
 void BlobGcStorage::OnVersionAppended(const VersionStorageInfo& version) {
-  if (committed_ || outputs_.empty() ||
+  if (committed_ || !has_outputs_.load(std::memory_order_acquire) ||
       version.GetBlobFileMetaData(outputs_.front().file.number) == nullptr) {
     return;
   }
@@ -135,6 +136,9 @@ Status BlobGcStorage::SwapAll(bool back) {
         ++i;
       }
     } while (!records.empty());
+  }
+  if (i != from_.size()) {
+    return Status::Corruption("Blob files have fewer records than were copied");
   }
   return Status::OK();
 }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -35,7 +36,7 @@ class MappedBlobs;
 // without a live value are dropped as any other.
 //
 // One thread uses it; OnVersionAppended() may come from another one, under the
-// DB mutex.
+// DB mutex, at any time. It looks at the outputs only when all are there.
 class BlobGcStorage : public MapCommitObserver {
  public:
   // Pins the files. Those that are gone are left out: files().
@@ -94,6 +95,7 @@ class BlobGcStorage : public MapCommitObserver {
   MappedBlobs* const blobs_;
   std::vector<File> files_;
   std::vector<Output> outputs_;
+  std::atomic<bool> has_outputs_{false};
   std::vector<MapAddress> from_;
   const BlobSource* blob_source_ = nullptr;
   std::vector<uint32_t> key_sizes_;
