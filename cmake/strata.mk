@@ -12,10 +12,12 @@ STRATA_LIB = \
   db/blob/address_map_stats.cc \
   db/blob/address_map_verifier.cc \
   db/blob/blob_file_path_registry.cc \
+  db/blob/blob_file_runs.cc \
   db/blob/blob_format_v2.cc \
   db/blob/blob_gc_job.cc \
   db/blob/blob_gc_picker.cc \
   db/blob/blob_gc_storage.cc \
+  db/blob/blob_key_bounds.cc \
   db/blob/blob_live_records.cc \
   db/blob/blob_read_group.cc \
   db/blob/blob_record_index.cc \
@@ -88,8 +90,11 @@ STRATA_TEST_MAIN = \
   db/blob/address_map_test.cc \
   db/blob/blob_file_path_registry_test.cc \
   db/blob/blob_file_path_test.cc \
+  db/blob/blob_file_runs_test.cc \
   db/blob/blob_format_v2_test.cc \
+  db/blob/blob_gc_job_test.cc \
   db/blob/blob_gc_picker_test.cc \
+  db/blob/blob_gc_storage_test.cc \
   db/blob/blob_live_records_test.cc \
   db/blob/blob_read_group_test.cc \
   db/blob/blob_record_index_test.cc \
@@ -155,6 +160,8 @@ STRATA_BENCH = \
   tools/db_bench_workloads.cc \
 
 STRATA_STRESS = \
+  db_stress_tool/db_stress_blob_gc.cc \
+  db_stress_tool/db_stress_leak_check.cc \
   db_stress_tool/db_stress_map_flags.cc \
   db_stress_tool/db_stress_path_flags.cc \
 

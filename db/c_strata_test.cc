@@ -95,11 +95,11 @@ TEST_F(CStrataTest, CollectBlobGarbage) {
   rocksdb_options_set_enable_blob_address_map(options_, 1);
   rocksdb_t* const db = rocksdb_open(options_, path.c_str(), &error);
   ASSERT_EQ(error, nullptr) << error;
-  rocksdb_collect_blob_garbage_cf(db, nullptr, 1.0, &error);
+  rocksdb_collect_blob_garbage_cf(db, nullptr, 1.0, 1, &error);
   EXPECT_EQ(error, nullptr) << error;
   rocksdb_column_family_handle_t* const family =
       rocksdb_get_default_column_family_handle(db);
-  rocksdb_collect_blob_garbage_cf(db, family, 0.5, &error);
+  rocksdb_collect_blob_garbage_cf(db, family, 0.5, 0, &error);
   ASSERT_NE(error, nullptr);
   EXPECT_NE(std::string(error).find("space_amp_limit"), std::string::npos);
   rocksdb_free(error);

@@ -21,6 +21,7 @@ namespace {
 
 const char* const kThreads = "threads";
 const char* const kSpaceAmpLimit = "space_amp_limit";
+const char* const kMaxSortedRuns = "max_sorted_runs";
 const char* const kKeysOnly = "keys_only";
 
 void CheckThreads(int num_threads, LDBCommandExecuteResult* result) {
@@ -246,10 +247,11 @@ CollectBlobGarbageCommand::CollectBlobGarbageCommand(
     const std::map<std::string, std::string>& options,
     const std::vector<std::string>& flags)
     : LDBCommand(options, flags, /*is_read_only=*/false,
-                 BuildCmdLineOptions({kSpaceAmpLimit})) {
+                 BuildCmdLineOptions({kSpaceAmpLimit, kMaxSortedRuns})) {
   if (!params.empty()) {
     exec_state_ = LDBCommandExecuteResult::Failed(
-        Name() + " takes no parameters, only --" + kSpaceAmpLimit);
+        Name() + " takes no parameters, only --" + kSpaceAmpLimit + " and --" +
+        kMaxSortedRuns);
     return;
   }
   if (!try_load_options_) {
@@ -266,6 +268,15 @@ CollectBlobGarbageCommand::CollectBlobGarbageCommand(
           std::string("--") + kSpaceAmpLimit + " must be a number of at least 1");
     }
   }
+  int max_sorted_runs = 0;
+  if (ParseIntOption(options, kMaxSortedRuns, max_sorted_runs, exec_state_)) {
+    if (max_sorted_runs < 0) {
+      exec_state_ = LDBCommandExecuteResult::Failed(
+          std::string("--") + kMaxSortedRuns + " must not be negative");
+    } else {
+      max_sorted_runs_ = static_cast<uint32_t>(max_sorted_runs);
+    }
+  }
 }
 
 void CollectBlobGarbageCommand::Help(std::string& ret) {
@@ -273,7 +284,9 @@ void CollectBlobGarbageCommand::Help(std::string& ret) {
   ret.append(Name());
   ret.append(" [--");
   ret.append(kSpaceAmpLimit);
-  ret.append("=<number,e.g.:1.1>]  (with --try_load_options)\n");
+  ret.append("=<number,e.g.:1.1>] [--");
+  ret.append(kMaxSortedRuns);
+  ret.append("=<number,e.g.:1>]  (with --try_load_options)\n");
 }
 
 void CollectBlobGarbageCommand::DoCommand() {
@@ -283,6 +296,7 @@ void CollectBlobGarbageCommand::DoCommand() {
   }
   CollectBlobGarbageOptions options;
   options.space_amp_limit = space_amp_limit_;
+  options.max_sorted_runs = max_sorted_runs_;
   const Status s = db_->CollectBlobGarbage(options, GetCfHandle());
   if (!s.ok()) {
     exec_state_ = LDBCommandExecuteResult::Failed(s.ToString());

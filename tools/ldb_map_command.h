@@ -60,7 +60,8 @@ class DisableAddressMapCommand : public LDBCommand {
 };
 
 // ldb collect_blob_garbage: copies live values of a column family with an address
-// map out of blob files with garbage until these take up no more than they may.
+// map out of blob files with garbage until these take up no more than they may;
+// with --max_sorted_runs it sorts them, too.
 class CollectBlobGarbageCommand : public LDBCommand {
  public:
   static std::string Name() { return "collect_blob_garbage"; }
@@ -75,6 +76,7 @@ class CollectBlobGarbageCommand : public LDBCommand {
 
  private:
   double space_amp_limit_ = 1.0;
+  uint32_t max_sorted_runs_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

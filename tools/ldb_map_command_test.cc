@@ -181,6 +181,8 @@ TEST_F(LdbMapCommandTest, CollectGarbage) {
   EXPECT_NE(0, Run({"collect_blob_garbage", "a"}));
   EXPECT_NE(0, Run({"collect_blob_garbage", "--space_amp_limit=0.9"}));
   EXPECT_NE(0, Run({"collect_blob_garbage", "--space_amp_limit=x"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--max_sorted_runs=-1"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--max_sorted_runs=x"}));
   // Half of the values of one family are overwritten.
   Open();
   for (int i = 0; i < 20; i += 2) {
@@ -203,6 +205,10 @@ TEST_F(LdbMapCommandTest, CollectGarbage) {
   EXPECT_TRUE(Printed("OK")) << output_;
   EXPECT_EQ(3u, Files(kBlobFile).size());
   EXPECT_NE(before, Files(kBlobFile));
+  EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
+  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage",
+                    "--max_sorted_runs=1"}))
+      << output_;
   EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
   Open();
   Check();

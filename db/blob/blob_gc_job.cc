@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <utility>
 
 #include "db/blob/blob_file_builder.h"
@@ -18,6 +19,14 @@
 #include "util/compression.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Of the buffers of all runs, and of one.
+constexpr size_t kMaxReadMemory = size_t{64} << 20;
+constexpr size_t kMinReadSize = size_t{64} << 10;
+
+}  // namespace
 
 // Tells the builder what the records are called: what they were called before.
 class BlobGcJob::Sink : public MappedBlobSink {
@@ -51,6 +60,10 @@ class BlobGcJob::Sink : public MappedBlobSink {
 };
 
 struct BlobGcJob::Input {
+  std::vector<BlobGcStorage::File> files;
+  size_t next = 0;  // in files
+  bool goes_on = false;
+  // Of the file before that.
   std::unique_ptr<RandomAccessFileReader> reader;
   CompressionType compression = kNoCompression;
   std::shared_ptr<Decompressor> decompressor;
@@ -74,28 +87,12 @@ BlobGcJob::BlobGcJob(const Context& context,
 BlobGcJob::~BlobGcJob() = default;
 
 Status BlobGcJob::Run() {
-  Status s;
-  for (const BlobGcStorage::File& file : files_) {
-    std::unique_ptr<Input> input;
-    s = OpenInput(file, &input);
-    if (s.ok()) {
-      s = input->records->Next();
-    }
-    if (!s.ok()) {
-      break;
-    }
-    ++stats_.files_read;
-    if (input->records->Valid()) {
-      inputs_.push_back(std::move(input));
-    } else {
+  MakeInputs();
+  Status s = Merge();
+  for (const auto& input : inputs_) {
+    if (input->records != nullptr) {
       stats_.bytes_read += input->records->bytes_read();
     }
-  }
-  if (s.ok()) {
-    s = Merge();
-  }
-  for (const auto& input : inputs_) {
-    stats_.bytes_read += input->records->bytes_read();
   }
   inputs_.clear();
   if (s.ok()) {
@@ -108,56 +105,124 @@ Status BlobGcJob::Run() {
   return s;
 }
 
+void BlobGcJob::MakeInputs() {
+  std::map<uint64_t, BlobGcStorage::File> left;
+  for (const BlobGcStorage::File& file : files_) {
+    left.emplace(file.number, file);
+  }
+  for (size_t i = 0; i < context_.runs.size(); ++i) {
+    auto input = std::make_unique<Input>();
+    input->goes_on = i < context_.goes_on.size() && context_.goes_on[i];
+    for (const uint64_t number : context_.runs[i]) {
+      const auto file = left.find(number);
+      if (file != left.end()) {
+        input->files.push_back(file->second);
+        left.erase(file);
+      }
+    }
+    if (!input->files.empty()) {
+      inputs_.push_back(std::move(input));
+    }
+  }
+  for (const auto& file : left) {
+    auto input = std::make_unique<Input>();
+    input->files.push_back(file.second);
+    inputs_.push_back(std::move(input));
+  }
+}
+
+Status BlobGcJob::Next(Input* input, bool* valid) {
+  *valid = false;
+  for (;;) {
+    if (input->records != nullptr) {
+      const Status s = input->records->Next();
+      if (!s.ok()) {
+        failed_files_.insert(input->files[input->next - 1].number);
+        return s;
+      }
+      if (input->records->Valid()) {
+        *valid = true;
+        return s;
+      }
+      stats_.bytes_read += input->records->bytes_read();
+      input->records.reset();
+    }
+    if (input->next == input->files.size()) {
+      reached_limit_ |= input->goes_on;
+      return Status::OK();
+    }
+    const Status s = OpenNext(input);
+    if (!s.ok()) {
+      failed_files_.insert(input->files[input->next - 1].number);
+      return s;
+    }
+    ++stats_.files_read;
+  }
+}
+
 std::vector<MappedBlobFile> BlobGcJob::TakeOutputs() {
   return std::move(*sink_->files());
 }
 
-Status BlobGcJob::OpenInput(const BlobGcStorage::File& file,
-                            std::unique_ptr<Input>* input) const {
+Status BlobGcJob::OpenFile(const ImmutableOptions& ioptions,
+                           const FileOptions& file_options,
+                           const IOOptions& io_options,
+                           const std::shared_ptr<IOTracer>& io_tracer,
+                           uint64_t number, uint32_t path_id,
+                           std::unique_ptr<RandomAccessFileReader>* reader,
+                           BlobFileLayoutV2* layout) {
+  const std::string name =
+      PathLayout::BlobFileName(ioptions.cf_paths, number, path_id);
+  std::unique_ptr<FSRandomAccessFile> file;
+  Status s =
+      ioptions.fs->NewRandomAccessFile(name, file_options, &file, nullptr);
+  uint64_t size = 0;
+  if (s.ok()) {
+    s = ioptions.fs->GetFileSize(name, io_options, &size, nullptr);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  *reader = std::make_unique<RandomAccessFileReader>(
+      std::move(file), name, ioptions.clock, io_tracer, ioptions.stats,
+      Histograms::BLOB_DB_BLOB_FILE_READ_MICROS, /*file_read_hist=*/nullptr,
+      ioptions.rate_limiter.get(), ioptions.listeners);
+  return BlobFileLayoutV2::Read(reader->get(), io_options, size, layout);
+}
+
+Status BlobGcJob::OpenNext(Input* input) {
+  const BlobGcStorage::File& file = input->files[input->next++];
   const ImmutableOptions& ioptions = context_.cfd->ioptions();
   const MappedBlobs* const blobs = context_.cfd->mapped_blobs();
-  const std::string name =
-      PathLayout::BlobFileName(ioptions.cf_paths, file.number, path_id_);
-  auto opened = std::make_unique<Input>();
   BlobLiveRecords::Options options;
-  options.io_options.rate_limiter_priority = context_.io_priority;
-  options.io_options.io_activity = Env::IOActivity::kCompaction;
   if (context_.mutable_cf_options.blob_compaction_readahead_size > 0) {
     options.read_size =
         context_.mutable_cf_options.blob_compaction_readahead_size;
   }
-  std::unique_ptr<FSRandomAccessFile> fs_file;
-  Status s = ioptions.fs->NewRandomAccessFile(name, context_.read_file_options,
-                                              &fs_file, nullptr);
-  uint64_t size = 0;
-  if (s.ok()) {
-    s = ioptions.fs->GetFileSize(name, options.io_options, &size, nullptr);
-  }
-  if (!s.ok()) {
-    return s;
-  }
-  opened->reader = std::make_unique<RandomAccessFileReader>(
-      std::move(fs_file), name, ioptions.clock, context_.io_tracer,
-      ioptions.stats, Histograms::BLOB_DB_BLOB_FILE_READ_MICROS,
-      /*file_read_hist=*/nullptr, ioptions.rate_limiter.get(),
-      ioptions.listeners);
+  options.read_size =
+      std::min(options.read_size,
+               std::max(kMaxReadMemory / inputs_.size(), kMinReadSize));
+  options.io_options.rate_limiter_priority = context_.io_priority;
+  options.io_options.io_activity = Env::IOActivity::kCompaction;
   BlobFileLayoutV2 layout;
-  s = BlobFileLayoutV2::Read(opened->reader.get(), options.io_options, size,
-                             &layout);
+  const Status s =
+      OpenFile(ioptions, context_.read_file_options, options.io_options,
+               context_.io_tracer, file.number, path_id_, &input->reader,
+               &layout);
   if (!s.ok()) {
     return s;
   }
-  opened->compression = layout.header.compression;
-  if (opened->compression != kNoCompression &&
-      opened->compression != compression_) {
-    opened->decompressor =
+  input->compression = layout.header.compression;
+  input->decompressor.reset();
+  if (input->compression != kNoCompression &&
+      input->compression != compression_) {
+    input->decompressor =
         GetBuiltinV2CompressionManager()->GetDecompressorOptimizeFor(
-            opened->compression);
+            input->compression);
   }
-  opened->records = std::make_unique<BlobLiveRecords>(
-      blobs->map(), blobs->hash_seed(), file.slot, opened->reader.get(), layout,
+  input->records = std::make_unique<BlobLiveRecords>(
+      blobs->map(), blobs->hash_seed(), file.slot, input->reader.get(), layout,
       options);
-  *input = std::move(opened);
   return s;
 }
 
@@ -185,14 +250,33 @@ Status BlobGcJob::Merge() {
                       : a->records->name().seq < b->records->name().seq;
   };
   std::vector<Input*> heap;
+  Status s;
+  bool valid = false;
   for (const auto& input : inputs_) {
-    heap.push_back(input.get());
+    s = context_.check();
+    if (s.ok()) {
+      s = Next(input.get(), &valid);
+    }
+    if (!s.ok()) {
+      break;
+    }
+    if (valid) {
+      heap.push_back(input.get());
+    }
   }
   std::make_heap(heap.begin(), heap.end(), after);
   const bool has_blob_cache = ioptions.blob_cache != nullptr;
-  Status s;
+  uint64_t copied = 0;
   std::string index;
   while (s.ok() && !heap.empty()) {
+    // A file that is open is filled first.
+    if (context_.max_copied != 0 && copied >= context_.max_copied &&
+        paths_.size() == additions_.size()) {
+      reached_limit_ = true;
+    }
+    if (reached_limit_) {
+      break;
+    }
     s = context_.check();
     if (!s.ok()) {
       break;
@@ -202,7 +286,9 @@ Status BlobGcJob::Merge() {
     BlobLiveRecords* const records = input->records.get();
     Slice value;
     s = Convert(input, &value);
-    if (s.ok()) {
+    if (!s.ok()) {
+      failed_files_.insert(input->files[input->next - 1].number);
+    } else {
       sink_->SetNext(records->is_direct(), records->name().birth,
                      input->decompressor == nullptr &&
                          input->compression == compression_);
@@ -213,6 +299,7 @@ Status BlobGcJob::Merge() {
     // No index: the value is too large now that it is compressed otherwise. It
     // stays where it is.
     if (s.ok() && !index.empty()) {
+      copied += records->key().size() + value.size();
       sources_.push_back(records->address());
       if (has_blob_cache) {
         key_sizes_.push_back(static_cast<uint32_t>(records->key().size()));
@@ -220,11 +307,12 @@ Status BlobGcJob::Merge() {
       ++stats_.values_copied;
     } else if (s.ok()) {
       ++stats_.values_left;
+      failed_files_.insert(input->files[input->next - 1].number);
     }
     if (s.ok()) {
-      s = records->Next();
+      s = Next(input, &valid);
     }
-    if (s.ok() && records->Valid()) {
+    if (s.ok() && valid) {
       std::push_heap(heap.begin(), heap.end(), after);
     } else {
       heap.pop_back();

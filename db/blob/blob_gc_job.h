@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "db/blob/address_map.h"
 #include "db/blob/blob_file_addition.h"
+#include "db/blob/blob_format_v2.h"
 #include "db/blob/blob_gc_storage.h"
 #include "db/blob/blob_live_records.h"
 #include "db/blob/mapped_blob_writer.h"
@@ -29,14 +31,14 @@ class Decompressor;
 class VersionSet;
 
 // Copies the live values of some blob files to new ones, in the order of their
-// keys: the old files are sorted runs each, and are merged.
+// keys: the old files are sorted runs, alone or several in a row, and are merged.
 //
 // A value stays what it is, name and mode; only its address changes. It is
 // written as it is in the old file if that has the compression that the column
 // family asks for now, else anew.
 //
-// Memory: for each old file a buffer of Options::read_size and what 1,024
-// records of its index take, and 12 bytes for each value copied, with a blob
+// Memory: for each run a buffer of BlobLiveRecords::Options::read_size, or less
+// if there are many, and what 1,024 records of an index take, and 12 bytes for each value copied, with a blob
 // cache 16.
 //
 // Not thread-safe; runs without the DB mutex.
@@ -59,6 +61,15 @@ class BlobGcJob {
     Env::IOPriority io_priority = Env::IO_LOW;
     // Not OK: give up with this status. Asked often; cheap.
     std::function<Status()> check;
+    // Files that follow each other in the order of keys, without an overlap. A
+    // file that is in none of these is a run of its own.
+    std::vector<std::vector<uint64_t>> runs;
+    // Which of them go on beyond the files of this job. When all of such a run is
+    // copied the job ends: what follows must not come after greater keys.
+    std::vector<bool> goes_on;
+    // The job ends, when a file is full, once it has copied so many bytes: the
+    // rest stays where it is. 0: it copies all.
+    uint64_t max_copied = 0;
   };
 
   struct Stats {
@@ -93,12 +104,31 @@ class BlobGcJob {
 
   const Stats& stats() const { return stats_; }
 
+  // Opens a file as a job does, within the limit for background I/O.
+  // REQUIRES: it is pinned; ioptions outlives the reader.
+  static Status OpenFile(const ImmutableOptions& ioptions,
+                         const FileOptions& file_options,
+                         const IOOptions& io_options,
+                         const std::shared_ptr<IOTracer>& io_tracer,
+                         uint64_t number, uint32_t path_id,
+                         std::unique_ptr<RandomAccessFileReader>* reader,
+                         BlobFileLayoutV2* layout);
+
+  // The job ended early: Context::max_copied or Context::goes_on.
+  bool reached_limit() const { return reached_limit_; }
+  // What could not be read, and files with values_left.
+  const std::set<uint64_t>& failed_files() const { return failed_files_; }
+
  private:
   class Sink;
   struct Input;
 
-  Status OpenInput(const BlobGcStorage::File& file,
-                   std::unique_ptr<Input>* input) const;
+  // One for each run.
+  void MakeInputs();
+  // Opens the next file of the run.
+  Status OpenNext(Input* input);
+  // Goes to the next live record of the run; none: *valid is false.
+  Status Next(Input* input, bool* valid);
   Status Merge();
   // The value of the input's current record, as the output has it.
   Status Convert(Input* input, Slice* value);
@@ -116,6 +146,8 @@ class BlobGcJob {
   std::vector<uint32_t> key_sizes_;
   std::string uncompressed_;
   Stats stats_;
+  bool reached_limit_ = false;
+  std::set<uint64_t> failed_files_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -556,8 +556,11 @@ class DBAddressMapCrashTest : public testing::Test {
         return Ingest();
       case Job::kDropFamily:
         return DropFamily();
-      case Job::kCollection:
-        return db_->CollectBlobGarbage(CollectBlobGarbageOptions());
+      case Job::kCollection: {
+        CollectBlobGarbageOptions options;
+        options.max_sorted_runs = rnd_->Uniform(3);
+        return db_->CollectBlobGarbage(options);
+      }
     }
     return Status::OK();
   }

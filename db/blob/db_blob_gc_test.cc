@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "db/blob/address_map_verifier.h"
+#include "db/blob/blob_format_v2.h"
 #include "db/blob/blob_gc_picker.h"
 #include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
@@ -155,6 +157,47 @@ class DBBlobGcTest : public DBTestBase {
     CollectBlobGarbageOptions options;
     options.space_amp_limit = limit;
     return db_->CollectBlobGarbage(options);
+  }
+
+  Status Sort(uint32_t max_sorted_runs = 1,
+              std::atomic<bool>* canceled = nullptr) {
+    CollectBlobGarbageOptions options;
+    // Garbage stays unless it is in the way.
+    options.space_amp_limit = 1000;
+    options.max_sorted_runs = max_sorted_runs;
+    options.canceled = canceled;
+    return db_->CollectBlobGarbage(options);
+  }
+
+  // Each flush has keys from all over.
+  void LoadApart(int flushes) {
+    for (int start = 0; start < flushes; ++start) {
+      for (int key = start; key < kKeys; key += flushes) {
+        PutKey(key, 0);
+      }
+      ASSERT_OK(Flush());
+    }
+    Wait();
+  }
+
+  // In how many pieces a scan finds the values.
+  int Pieces() {
+    int pieces = 0;
+    uint64_t file = 0;
+    uint64_t end = 0;
+    for (const auto& entry : model_) {
+      const auto found =
+          blobs()->map()->FindDirect(blobs()->HashOf(entry.first), false);
+      EXPECT_TRUE(found.found) << entry.first;
+      const MapAddress& address = found.entry.address;
+      const uint64_t number = blobs()->file_table().Number(address.slot);
+      if (number != file || address.offset != end) {
+        ++pieces;
+      }
+      file = number;
+      end = uint64_t{address.offset} + address.size;
+    }
+    return pieces;
   }
 
   uint64_t Ticker(const Options& options, Tickers ticker) {
@@ -512,6 +555,296 @@ TEST_F(DBBlobGcTest, KeepsKeyOrder) {
     ASSERT_GT(found.entry.address.offset, last_offset);
     last_offset = found.entry.address.offset;
   }
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, SortsValues) {
+  // As many runs at a time as the limit leaves room for.
+  for (const double limit : {0.0, 1.5, 3.0}) {
+    SCOPED_TRACE(limit);
+    const Options options = GcOptions(limit);
+    DestroyAndReopen(options);
+    model_.clear();
+    ASSERT_OK(Sort());
+    LoadApart(8);
+    ASSERT_EQ(kKeys, Pieces());
+    // Not more than it takes.
+    ASSERT_OK(Sort(6));
+    const uint64_t few = Ticker(options, BLOB_MAP_GC_VALUES);
+    ASSERT_GT(few, 0u);
+    ASSERT_LT(few, kKeys * 3u / 4);
+    ASSERT_OK(Sort());
+    const int pieces = Pieces();
+    ASSERT_LE(pieces, static_cast<int>(BlobFilesOfVersion().size()));
+    ASSERT_LT(pieces, 20);
+    // Nothing is left to do.
+    const uint64_t moved = Ticker(options, BLOB_MAP_GC_VALUES);
+    ASSERT_OK(Sort());
+    ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+    VerifyAlsoReopened(options);
+    ASSERT_OK(Sort());
+    ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+
+    // What is new is merged, garbage or not.
+    MakeGarbage(1, 7);
+    for (int key = 1; key < kKeys; key += 50) {
+      DeleteKey(key);
+    }
+    ASSERT_OK(Flush());
+    ASSERT_OK(Sort(2));
+    ASSERT_OK(Sort());
+    ASSERT_LT(Pieces(), 40);
+    VerifyAlsoReopened(options);
+  }
+}
+
+TEST_F(DBBlobGcTest, CompactRangeSorts) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  LoadApart(8);
+  MakeGarbage();
+  CompactRangeOptions compact;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  compact.blob_garbage_collection_policy =
+      BlobGarbageCollectionPolicy::kDisable;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  // Only a part of the range.
+  compact.blob_garbage_collection_policy = BlobGarbageCollectionPolicy::kForce;
+  const std::string begin = Key(10);
+  const Slice from(begin);
+  ASSERT_OK(db_->CompactRange(compact, &from, nullptr));
+  ASSERT_OK(db_->CompactRange(compact, nullptr, &from));
+  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_VALUES));
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+}
+
+// Values that only a snapshot sees lie behind the newer ones of their key.
+TEST_F(DBBlobGcTest, SortsVersions) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  LoadApart(4);
+  std::vector<const Snapshot*> snapshots;
+  std::vector<std::map<std::string, std::string>> models;
+  for (int round = 1; round <= 4; ++round) {
+    snapshots.push_back(db_->GetSnapshot());
+    models.push_back(model_);
+    // Many versions of a few keys: more than a file has room for.
+    for (int i = 0; i < 100; ++i) {
+      PutKey(200, 100 * round + i);
+      if (i % 10 == 9) {
+        snapshots.push_back(db_->GetSnapshot());
+        models.push_back(model_);
+      }
+    }
+    MakeGarbage(round, 3);
+  }
+  ReadOptions held;
+  held.snapshot = snapshots[1];
+  std::unique_ptr<Iterator> iter(db_->NewIterator(held));
+  iter->SeekToFirst();
+  ASSERT_OK(Sort());
+  const uint64_t moved = Ticker(options, BLOB_MAP_GC_VALUES);
+  ASSERT_OK(Sort());
+  ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+  for (size_t i = 0; i < snapshots.size(); ++i) {
+    for (const auto& expected : models[i]) {
+      ASSERT_EQ(expected.second, Get(expected.first, snapshots[i]));
+    }
+  }
+  auto expected = models[1].begin();
+  for (; iter->Valid(); iter->Next(), ++expected) {
+    ASSERT_EQ(expected->first, iter->key());
+    ASSERT_EQ(expected->second, iter->value());
+  }
+  ASSERT_OK(iter->status());
+  ASSERT_TRUE(expected == models[1].end());
+  iter.reset();
+  for (const Snapshot* const snapshot : snapshots) {
+    db_->ReleaseSnapshot(snapshot);
+  }
+  VerifyAlsoReopened(options);
+}
+
+// In the midst: canceled, failed, overwritten.
+TEST_F(DBBlobGcTest, SortingStops) {
+  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const auto env = NewCompositeEnv(fs);
+  IOStatus error = IOStatus::IOError("no MANIFEST");
+  error.SetRetryable(true);
+  Options options = GcOptions(0);
+  options.env = env.get();
+  options.max_bgerror_resume_count = 0;
+  // Many pieces.
+  options.blob_file_size = 8 << 10;
+  DestroyAndReopen(options);
+  LoadApart(8);
+
+  std::atomic<bool> canceled{false};
+  int jobs = 0;
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:Copied",
+                                        [&](void*) { canceled = ++jobs == 3; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(Sort(1, &canceled).IsManualCompactionPaused());
+  ASSERT_EQ(3, jobs);
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  Verify();
+
+  jobs = 0;
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
+                                        [&](void*) {
+                                          if (++jobs == 3) {
+                                            fs->SetFilesystemActive(false,
+                                                                    error);
+                                          }
+                                        });
+  ASSERT_NOK(Sort());
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  fs->SetFilesystemActive(true);
+  ASSERT_OK(db_->Resume());
+  Verify();
+
+  // Other jobs, and flushes, between the pieces of a merge.
+  jobs = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunBlobGc:AfterEdit", [&](void*) {
+        if (++jobs == 2) {
+          for (int key = 0; key < kKeys; key += 2) {
+            PutKey(key, 1);
+          }
+          ASSERT_OK(Flush());
+          ASSERT_OK(Collect());
+        }
+      });
+  ASSERT_OK(Sort());
+  ASSERT_GT(jobs, 2);
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  Verify();
+  ASSERT_OK(Sort());
+  ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
+  VerifyAlsoReopened(options);
+  Destroy(options);
+}
+
+// One file that is damaged, where nobody reads, is left out.
+TEST_F(DBBlobGcTest, SortsAroundDamage) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  LoadApart(4);
+  // Its first record becomes garbage, and its last one.
+  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const uint64_t damaged = *files.begin();
+  for (int key = 0; key < kKeys; ++key) {
+    const auto found =
+        blobs()->map()->FindDirect(blobs()->HashOf(Key(key)), false);
+    ASSERT_TRUE(found.found);
+    if (blobs()->file_table().Number(found.entry.address.slot) == damaged &&
+        found.entry.address.offset == BlobHeaderV2::kSize) {
+      PutKey(key, 1);
+    }
+  }
+  ASSERT_OK(Flush());
+  Wait();
+  Close();
+  ASSERT_OK(test::CorruptFile(env_, BlobFileName(dbname_, damaged),
+                              static_cast<int>(BlobHeaderV2::kSize), 4,
+                              /*verify_checksum=*/false));
+  Reopen(options);
+  ASSERT_OK(Sort());
+  ASSERT_EQ(1u, BlobFilesOfVersion().count(damaged));
+  for (const auto& expected : model_) {
+    ASSERT_EQ(expected.second, Get(expected.first));
+  }
+  // Two runs: this file, and the others.
+  ASSERT_LT(Pieces(), 2 * 64 + 20);
+}
+
+// Whoever stops manual compactions, or closes, waits for the call.
+TEST_F(DBBlobGcTest, SortingEnds) {
+  Options options = GcOptions(1.5);
+  const auto close = [&] { EXPECT_OK(db_->Close()); };
+  const auto disable = [&] { db_->DisableManualCompaction(); };
+  const auto abort = [&] { db_->AbortAllCompactions(); };
+  const std::function<void()> ways[] = {close, disable, abort};
+  for (size_t way = 0; way < 3; ++way) {
+    for (const char* const point :
+         {"DBImpl::ReadBlobRuns:File", "DBImpl::RunBlobGc:Copied",
+          "DBImpl::RunBlobGc:AfterEdit", "DBImpl::MergeBlobRuns:Piece"}) {
+      SCOPED_TRACE(std::to_string(way) + point);
+      DestroyAndReopen(options);
+      model_.clear();
+      LoadApart(6);
+      std::atomic<bool> reached{false};
+      std::atomic<bool> went_on{false};
+      SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
+        if (!reached.exchange(true)) {
+          // The other thread waits by now, if it does.
+          env_->SleepForMicroseconds(100000);
+          went_on = true;
+        }
+      });
+      SyncPoint::GetInstance()->EnableProcessing();
+      Status s;
+      std::thread sorter([&] { s = Sort(); });
+      while (!reached) {
+        env_->SleepForMicroseconds(100);
+      }
+      ways[way]();
+      EXPECT_TRUE(went_on);
+      sorter.join();
+      SyncPoint::GetInstance()->DisableProcessing();
+      SyncPoint::GetInstance()->ClearAllCallBacks();
+      EXPECT_TRUE(way == 2 ? s.IsCompactionAborted()
+                           : s.IsManualCompactionPaused() ||
+                                 (way == 0 && s.IsShutdownInProgress()))
+          << s.ToString();
+      if (way == 0) {
+        db_.reset();
+        Reopen(options);
+      } else if (way == 1) {
+        db_->EnableManualCompaction();
+      } else {
+        db_->ResumeAllCompactions();
+      }
+      ASSERT_OK(Sort());
+      ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
+      Verify();
+    }
+  }
+}
+
+// Beside a merge the limit holds, and writes are not slowed down for it.
+TEST_F(DBBlobGcTest, SortsBesideWrites) {
+  const Options options = GcOptions(1.2);
+  DestroyAndReopen(options);
+  LoadApart(16);
+  std::atomic<bool> stop{false};
+  int calls = 0;
+  std::thread sorter([&] {
+    while (!stop) {
+      ASSERT_OK(Sort(1 + calls % 3));
+      ++calls;
+    }
+  });
+  Random rnd(301);
+  double worst = 0;
+  for (int i = 0; i < 3000; ++i) {
+    PutKey(static_cast<int>(rnd.Uniform(kKeys)), i);
+    if (i % 40 == 39) {
+      ASSERT_OK(Flush());
+      Wait();
+      worst = std::max(worst, Amplification());
+    }
+  }
+  stop = true;
+  sorter.join();
+  ASSERT_GT(calls, 1);
+  // 0.1 for the merge, and its pieces are files of 64 KiB in 400.
+  ASSERT_LT(worst, 1.2 + 0.1 + 0.5);
+  ASSERT_OK(Sort());
   VerifyAlsoReopened(options);
 }
 
@@ -888,8 +1221,8 @@ TEST_F(DBBlobGcTest, ManyThreads) {
     });
   }
   std::thread collector([&] {
-    while (!stop) {
-      ASSERT_OK(Collect(1.01));
+    for (uint32_t round = 0; !stop; ++round) {
+      ASSERT_OK(round % 3 == 0 ? Sort(1 + round % 2) : Collect(1.01));
       std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
       int found = 0;
       for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {

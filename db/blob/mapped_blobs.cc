@@ -350,8 +350,12 @@ uint64_t MappedBlobs::AddGcDebt(uint64_t compaction_needed_bytes,
   }
   const BlobGcPicker::Space space =
       BlobGcPicker::SpaceOf(FilesForGc(version), /*copies=*/0);
-  const double excess = static_cast<double>(space.on_disk) -
-                        limit * kStallFactor * static_cast<double>(space.live);
+  const double on_disk =
+      static_cast<double>(space.on_disk - std::min(space.on_disk, merge_space_));
+  const double allowed = limit * static_cast<double>(space.live);
+  const double excess = std::min(
+      on_disk - kLeastStallFactor * allowed,
+      on_disk + static_cast<double>(copying_) - kStallFactor * allowed);
   // Without live values the files are dropped, not collected.
   if (excess <= 0 || space.live == 0) {
     return compaction_needed_bytes;
@@ -367,7 +371,7 @@ uint64_t MappedBlobs::AddGcDebt(uint64_t compaction_needed_bytes,
   return std::max(compaction_needed_bytes, debt);
 }
 
-void MappedBlobs::OnGcFailed(const std::vector<uint64_t>& files) {
+void MappedBlobs::OnGcFailed(const std::set<uint64_t>& files) {
   const uint64_t now = ioptions_.clock->NowMicros();
   for (auto it = gc_retry_at_.begin(); it != gc_retry_at_.end();) {
     it = it->second <= now ? gc_retry_at_.erase(it) : std::next(it);

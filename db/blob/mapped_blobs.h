@@ -218,21 +218,37 @@ class MappedBlobs {
   // False while jobs must not run: then nobody is slowed down for them.
   void SetGcAllowed(bool allowed) { gc_allowed_ = allowed; }
   // What writes are slowed down for: compaction_needed_bytes, or more if the space
-  // amplification is above kStallFactor times the limit. Then it is so much that
-  // writes are slowed down (soft_pending_compaction_bytes_limit, if there is one),
-  // the more the farther above, but never stopped.
+  // amplification, with what jobs copy now, is above kStallFactor times the limit.
+  // Then it is so much that writes are slowed down
+  // (soft_pending_compaction_bytes_limit, if there is one), the more the farther
+  // above, but never stopped. Not if it is the copies alone, as where the values
+  // take up no more than a few files: without them it must be above
+  // kLeastStallFactor times the limit.
   uint64_t AddGcDebt(uint64_t compaction_needed_bytes,
                      const VersionStorageInfo& version,
                      const MutableCFOptions& options) const;
-  static constexpr double kStallFactor = 1.02;
-  // A job has the file, from when it was picked.
+  static constexpr double kStallFactor = 1.01;
+  static constexpr double kLeastStallFactor = 0.98;
+  // A job writes copies of so many bytes, until it has published them.
+  void BeginCopies(uint64_t bytes) { copying_ += bytes; }
+  void EndCopies(uint64_t bytes) { copying_ -= bytes; }
+  // A job has the file, from when it was picked, or a merge of several jobs: the
+  // picker leaves it alone until each BeginGc() had its EndGc().
   void BeginGc(uint64_t number) { collecting_.insert(number); }
-  void EndGc(uint64_t number) { collecting_.erase(number); }
+  void EndGc(uint64_t number) { collecting_.erase(collecting_.find(number)); }
   // How much a job may copy. Less after there was no space for it.
   uint64_t max_gc_copies() const { return max_gc_copies_; }
-  void OnGcOutOfSpace(uint64_t copied) { max_gc_copies_ = copied / 2; }
+  void OnGcOutOfSpace(uint64_t copied) {
+    max_gc_copies_ =
+        std::max(uint64_t{1}, std::min(max_gc_copies_, copied) / 2);
+  }
+  // While it merges sorted runs, somebody keeps so much of what was copied.
+  // AddGcDebt() does not count it.
+  void AddMergeSpace(uint64_t bytes) { merge_space_ += bytes; }
+  void SubMergeSpace(uint64_t bytes) { merge_space_ -= bytes; }
+  bool HasGcJobs() const { return !collecting_.empty(); }
   void OnGcSucceeded();
-  void OnGcFailed(const std::vector<uint64_t>& files);
+  void OnGcFailed(const std::set<uint64_t>& files);
 
   // ---- Files.
 
@@ -316,9 +332,11 @@ class MappedBlobs {
   std::vector<Retired> retired_;
   std::vector<MapCommitObserver*> pending_;
   std::set<uint64_t> dropping_;
-  std::set<uint64_t> collecting_;
+  std::multiset<uint64_t> collecting_;
   static constexpr uint64_t kMaxGcCopies = uint64_t{1} << 30;
   uint64_t max_gc_copies_ = kMaxGcCopies;
+  uint64_t copying_ = 0;
+  uint64_t merge_space_ = 0;
   bool gc_allowed_ = true;
   // Files of jobs that failed, and when they may be tried again.
   static constexpr uint64_t kGcRetryMicros = 600 * 1000 * 1000;

@@ -7,21 +7,28 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <functional>
+#include <limits>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "db/blob/blob_file_runs.h"
+#include "db/blob/blob_format_v2.h"
 #include "db/blob/blob_gc_job.h"
 #include "db/blob/blob_gc_picker.h"
 #include "db/blob/blob_gc_storage.h"
+#include "db/blob/blob_key_bounds.h"
 #include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/job_context.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
+#include "file/random_access_file_reader.h"
 #include "logging/logging.h"
 #include "monitoring/iostats_context_imp.h"
 #include "monitoring/statistics_impl.h"
@@ -42,9 +49,23 @@ struct DBImpl::BlobGcTask {
   // Of CollectBlobGarbage().
   bool is_manual = false;
   const std::atomic<bool>* canceled = nullptr;
+  // To BlobGcJob::Context.
+  std::vector<std::vector<uint64_t>> runs;
+  std::vector<bool> goes_on;
+  uint64_t max_copied = 0;
+  // Of the job, if it succeeded.
+  std::vector<BlobFileAddition> additions;
+  bool reached_limit = false;
 };
 
 namespace {
+
+// A buffer for each of them (BlobGcJob).
+constexpr size_t kMaxMergedRuns = 64;
+// Where the limit leaves less for garbage, merges take this share nevertheless.
+constexpr double kMinMergeSlack = 0.1;
+// How long a merge waits for jobs that run already.
+constexpr uint64_t kMaxWaitForJobsMicros = 10 * 1000 * 1000;
 
 // Beside those, compactions and flushes have their own.
 int MaxJobs(int max_background_jobs, bool above_limit) {
@@ -105,7 +126,7 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     options.next_file_number = versions_->current_next_file_number();
     const bool above_limit =
         BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
-    if (bg_blob_gc_scheduled_ >=
+    if (bg_blob_gc_scheduled_ - running_manual_blob_gc_ >=
         MaxJobs(mutable_db_options_.max_background_jobs, above_limit)) {
       // The end of a job sets blob_gc_due_.
       return;
@@ -154,6 +175,10 @@ Status DBImpl::CheckBlobGc(const BlobGcTask& task) const {
        (task.canceled != nullptr &&
         task.canceled->load(std::memory_order_acquire)))) {
     return Status::Incomplete(Status::SubCode::kManualCompactionPaused);
+  }
+  if (task.is_manual &&
+      compaction_aborted_.load(std::memory_order_acquire) > 0) {
+    return Status::Incomplete(Status::SubCode::kCompactionAborted);
   }
   return Status::OK();
 }
@@ -227,17 +252,25 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   context.blob_callback = &blob_callback_;
   context.io_priority = task->is_urgent ? Env::IO_MID : Env::IO_LOW;
   context.check = [this, task] { return CheckBlobGc(*task); };
+  context.runs = task->runs;
+  context.goes_on = task->goes_on;
+  context.max_copied = task->max_copied;
   BlobGcJob job(context, task->storage->files(), task->job.path_id);
+  const uint64_t copying = task->max_copied == 0
+                               ? task->job.live_size
+                               : std::min(task->max_copied, task->job.live_size);
+  blobs->BeginCopies(copying);
   mutex_.Unlock();
 
   const uint64_t started = immutable_db_options_.clock->NowMicros();
   ROCKS_LOG_INFO(immutable_db_options_.info_log,
                  "[%s] [JOB %d] Collecting garbage of %zu blob files: %" PRIu64
-                 " bytes, %" PRIu64 " of them live%s",
+                 " bytes, %" PRIu64 " of them live%s%s",
                  cfd->GetName().c_str(), job_context->job_id,
                  task->storage->files().size(), task->job.size,
                  task->job.live_size,
-                 task->is_urgent ? "; above the limit" : "");
+                 task->is_urgent ? "; above the limit" : "",
+                 task->runs.empty() ? "" : "; merging sorted runs");
   BlobGarbageCollectionInfo info;
   info.cf_id = cfd->GetID();
   info.cf_name = cfd->GetName();
@@ -268,6 +301,7 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   }
 
   mutex_.Lock();
+  blobs->EndCopies(copying);
   if (s.ok()) {
     s = CheckBlobGc(*task);
   }
@@ -328,10 +362,10 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   ReleaseFileNumberFromPendingOutputs(pending_outputs);
   task->storage.reset();
   if (s.ok()) {
+    task->additions = std::move(additions);
+    task->reached_limit = job.reached_limit();
     blobs->OnGcSucceeded();
-    if (job.stats().values_left > 0) {
-      blobs->OnGcFailed(task->job.files);
-    }
+    blobs->OnGcFailed(job.failed_files());
   } else if (s.IsShutdownInProgress() || s.IsColumnFamilyDropped() ||
              s.IsIncomplete()) {
     // Nothing was wrong.
@@ -339,9 +373,16 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
     error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
   } else if (s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) {
     // Less at a time may still find room, and makes more.
-    blobs->OnGcOutOfSpace(task->job.live_size);
+    blobs->OnGcOutOfSpace(task->max_copied > 0
+                              ? std::min(task->max_copied, task->job.live_size)
+                              : task->job.live_size);
   } else {
-    blobs->OnGcFailed(task->job.files);
+    // Who asks for a job hears of it; the files are to blame if they could not
+    // be read.
+    blobs->OnGcFailed(job.failed_files().empty() && !task->is_manual
+                          ? std::set<uint64_t>(task->job.files.begin(),
+                                               task->job.files.end())
+                          : job.failed_files());
     error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
   DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
@@ -371,29 +412,29 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
         "other blob files");
   }
   uint64_t first_new_number = 0;
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    first_new_number = versions_->current_next_file_number();
+    // The DB is not closed, and the column family not deleted, before the end.
+    ++manual_blob_gc_calls_;
+    cfd->Ref();
+  }
+  // Each file once: what could not be copied would be picked again.
+  std::set<uint64_t> done_files;
   Status s;
-  for (bool first = true; s.ok(); first = false) {
+  if (options.max_sorted_runs > 0) {
+    s = MergeBlobRuns(options, cfd, &done_files);
+  }
+  for (bool done = false; s.ok() && !done;) {
     BlobGcTask task;
-    task.db = this;
     task.cfd = cfd;
-    task.is_manual = true;
     task.canceled = options.canceled;
-    JobContext job_context(next_job_id_.fetch_add(1),
-                           /*_create_superversion=*/true);
-    {
-      InstrumentedMutexLock lock(&mutex_);
-      if (first) {
-        first_new_number = versions_->current_next_file_number();
-      }
-      s = CheckBlobGc(task);
-      while (s.ok() && (bg_work_paused_ > 0 || bg_compaction_paused_ > 0)) {
-        bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
-        s = CheckBlobGc(task);
-      }
+    s = RunManualBlobGc(&task, [&] {
       std::vector<BlobGcPicker::File> files = blobs->FilesForGc(
           *cfd->current()->storage_info(), /*also_failed=*/true);
       for (BlobGcPicker::File& file : files) {
-        file.is_busy |= file.number >= first_new_number;
+        file.is_busy |= file.number >= first_new_number ||
+                        done_files.count(file.number) > 0;
       }
       BlobGcPicker::Options picker_options;
       picker_options.space_amp_limit = options.space_amp_limit;
@@ -402,26 +443,296 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
                    cfd->GetLatestMutableCFOptions().blob_file_size);
       picker_options.next_file_number = versions_->current_next_file_number();
       task.job = BlobGcPicker::Pick(picker_options, files);
-      if (s.ok() && task.job.files.empty()) {
+      done = task.job.files.empty();
+      done_files.insert(task.job.files.begin(), task.job.files.end());
+    });
+  }
+  InstrumentedMutexLock lock(&mutex_);
+  cfd->UnrefAndTryDelete();
+  --manual_blob_gc_calls_;
+  bg_cv_.SignalAll();
+  return s;
+}
+
+Status DBImpl::RunManualBlobGc(BlobGcTask* task,
+                               const std::function<void()>& pick) {
+  task->db = this;
+  task->is_manual = true;
+  ColumnFamilyData* const cfd = task->cfd;
+  JobContext job_context(next_job_id_.fetch_add(1),
+                         /*_create_superversion=*/true);
+  Status s;
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    s = CheckBlobGc(*task);
+    while (s.ok() && (bg_work_paused_ > 0 || bg_compaction_paused_ > 0)) {
+      bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
+      s = CheckBlobGc(*task);
+    }
+    if (s.ok()) {
+      pick();
+    }
+    if (s.ok() && !task->job.files.empty()) {
+      task->storage = std::make_unique<BlobGcStorage>(cfd->mapped_blobs(),
+                                                      task->job.files);
+      ++bg_blob_gc_scheduled_;
+      ++running_manual_blob_gc_;
+      s = RunBlobGc(task, &job_context);
+      --running_manual_blob_gc_;
+      --bg_blob_gc_scheduled_;
+      // For what could not be scheduled meanwhile.
+      SetBlobGcDue();
+      ScheduleBlobGc();
+      bg_cv_.SignalAll();
+    }
+  }
+  if (job_context.HaveSomethingToDelete()) {
+    PurgeObsoleteFiles(job_context);
+  }
+  job_context.Clean();
+  return s;
+}
+
+Status DBImpl::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
+                            std::set<uint64_t>* numbers,
+                            std::unique_ptr<BlobFileRuns>* runs) {
+  const ImmutableOptions& ioptions = cfd->ioptions();
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  std::vector<BlobGcPicker::File> candidates;
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    // Files that a job has would be left out. Where jobs follow each other, some
+    // are: that is not worth waiting for.
+    const uint64_t until = immutable_db_options_.clock->NowMicros() +
+                           kMaxWaitForJobsMicros;
+    Status s = CheckBlobGc(check);
+    while (s.ok() && blobs->HasGcJobs() &&
+           immutable_db_options_.clock->NowMicros() < until) {
+      bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
+      s = CheckBlobGc(check);
+    }
+    if (!s.ok()) {
+      return s;
+    }
+    candidates = blobs->FilesForGc(*cfd->current()->storage_info(),
+                                   /*also_failed=*/true);
+  }
+  const FileOptions file_options = fs_->OptimizeForCompactionTableRead(
+      file_options_for_compaction_, immutable_db_options_);
+  IOOptions io_options;
+  io_options.rate_limiter_priority = Env::IO_LOW;
+  io_options.io_activity = Env::IOActivity::kCompaction;
+  std::vector<BlobFileRuns::File> files;
+  for (const BlobGcPicker::File& candidate : candidates) {
+    TEST_SYNC_POINT("DBImpl::ReadBlobRuns:File");
+    Status s = CheckBlobGc(check);
+    if (!s.ok()) {
+      return s;
+    }
+    const MappedBlobs::FilePin pin(blobs, candidate.number);
+    if (candidate.is_busy || !pin.pinned()) {
+      continue;
+    }
+    std::unique_ptr<RandomAccessFileReader> reader;
+    BlobFileLayoutV2 layout;
+    s = BlobGcJob::OpenFile(ioptions, file_options, io_options, io_tracer_,
+                            candidate.number, candidate.path_id, &reader,
+                            &layout);
+    BlobFileRuns::File file;
+    bool found = false;
+    if (s.ok()) {
+      s = BlobKeyBounds::Read(reader.get(), io_options, layout, &file.bounds,
+                              &found);
+    }
+    if (s.IsCorruption()) {
+      // Perhaps only of garbage: whoever reads its values checks them.
+      ROCKS_LOG_WARN(immutable_db_options_.info_log,
+                     "[%s] Not sorted: %s", cfd->GetName().c_str(),
+                     s.ToString().c_str());
+      continue;
+    }
+    if (!s.ok()) {
+      return s;
+    }
+    if (found) {
+      file.number = candidate.number;
+      file.size = candidate.live_size;
+      file.size_on_disk = candidate.size;
+      file.path_id = candidate.path_id;
+      numbers->insert(file.number);
+      files.push_back(std::move(file));
+    }
+  }
+  *runs = std::make_unique<BlobFileRuns>(ioptions.user_comparator,
+                                         std::move(files));
+  return Status::OK();
+}
+
+// One merge of sorted runs, in pieces. What was copied in a piece is free soon,
+// not only in the end. A piece takes as much of each run as it may copy in all;
+// these files, and no others, are kept from other jobs until the next piece was
+// picked.
+struct DBImpl::BlobRunMerge {
+  ColumnFamilyData* cfd = nullptr;
+  BlobFileRuns::Merge merge;
+  uint64_t max_piece = 0;
+  std::vector<uint64_t> outputs;
+  uint64_t output_bytes = 0;
+  uint64_t max_file_size = 0;
+
+  // REQUIRES of the following: DB mutex held.
+  void Pick(BlobGcTask* task) {
+    MappedBlobs* const blobs = cfd->mapped_blobs();
+    std::map<uint64_t, BlobGcPicker::File> files;
+    for (const BlobGcPicker::File& file :
+         blobs->FilesForGc(*cfd->current()->storage_info(),
+                           /*also_failed=*/true)) {
+      if (file.live_size > 0 && (!file.is_busy || marked.count(file.number))) {
+        files.emplace(file.number, file);
+      }
+    }
+    task->job.path_id = merge.path_id;
+    task->max_copied = std::max(
+        uint64_t{1}, std::min(max_piece, cfd->mapped_blobs()->max_gc_copies()));
+    std::multiset<uint64_t> now;
+    for (const std::vector<uint64_t>& run : merge.runs) {
+      std::vector<uint64_t> taken;
+      uint64_t live_size = 0;
+      bool goes_on = false;
+      for (const uint64_t number : run) {
+        const auto file = files.find(number);
+        if (file == files.end()) {
+          continue;  // it is empty, or another job has it
+        }
+        if (live_size >= task->max_copied) {
+          goes_on = true;
+          break;
+        }
+        live_size += file->second.live_size;
+        task->job.size += file->second.size;
+        taken.push_back(number);
+      }
+      if (taken.empty()) {
+        continue;
+      }
+      task->job.live_size += live_size;
+      task->job.files.insert(task->job.files.end(), taken.begin(), taken.end());
+      now.insert(taken.begin(), taken.end());
+      task->runs.push_back(std::move(taken));
+      task->goes_on.push_back(goes_on);
+    }
+    Mark(std::move(now));
+  }
+
+  void Mark(std::multiset<uint64_t>&& now) {
+    for (const uint64_t number : now) {
+      cfd->mapped_blobs()->BeginGc(number);
+    }
+    for (const uint64_t number : marked) {
+      cfd->mapped_blobs()->EndGc(number);
+    }
+    marked = std::move(now);
+  }
+
+  std::multiset<uint64_t> marked;
+};
+
+Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
+                             ColumnFamilyData* cfd,
+                             std::set<uint64_t>* files) {
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  BlobGcTask check;
+  check.cfd = cfd;
+  check.is_manual = true;
+  check.canceled = options.canceled;
+  std::unique_ptr<BlobFileRuns> runs;
+  Status s = ReadBlobRuns(check, cfd, files, &runs);
+  while (s.ok()) {
+    BlobRunMerge merge;
+    merge.cfd = cfd;
+    uint64_t max_open_bytes = 0;
+    uint64_t blob_file_size = 0;
+    {
+      InstrumentedMutexLock lock(&mutex_);
+      const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
+      blob_file_size = std::min(std::max(uint64_t{1}, cf_options.blob_file_size),
+                                uint64_t{1} << 40);
+      // While a merge goes on, of one file of each run a part was copied: that is
+      // garbage beyond the limit.
+      const double limit = cf_options.blob_gc_space_amp_limit;
+      const BlobGcPicker::Space space = BlobGcPicker::SpaceOf(
+          blobs->FilesForGc(*cfd->current()->storage_info()), 0);
+      max_open_bytes =
+          limit == 0 ? std::numeric_limits<uint64_t>::max() / 2
+                     : static_cast<uint64_t>(
+                           std::min(std::max(limit - 1.0, kMinMergeSlack), 2.0) /
+                           2 * static_cast<double>(space.live));
+      BlobFileRuns::Limits limits;
+      limits.max_runs = options.max_sorted_runs;
+      limits.max_merged = kMaxMergedRuns;
+      limits.max_open_bytes = max_open_bytes;
+      merge.merge = runs->PickMerge(limits);
+      if (merge.merge.runs.empty()) {
+        merge.merge = runs->PickGarbage(options.space_amp_limit);
+      }
+      if (merge.merge.runs.empty()) {
         break;
       }
-      if (s.ok()) {
-        cfd->Ref();
-        task.storage = std::make_unique<BlobGcStorage>(blobs, task.job.files);
-        ++bg_blob_gc_scheduled_;
-        s = RunBlobGc(&task, &job_context);
-        --bg_blob_gc_scheduled_;
-        // For what could not be scheduled meanwhile.
-        SetBlobGcDue();
-        ScheduleBlobGc();
-        bg_cv_.SignalAll();
-        cfd->UnrefAndTryDelete();
+      blobs->AddMergeSpace(max_open_bytes);
+    }
+    for (bool again = true; s.ok() && again;) {
+      merge.max_piece =
+          std::max(blob_file_size, std::min(max_open_bytes, 16 * blob_file_size));
+      BlobGcTask task;
+      task.cfd = cfd;
+      task.canceled = options.canceled;
+      s = RunManualBlobGc(&task, [&] { merge.Pick(&task); });
+      TEST_SYNC_POINT("DBImpl::MergeBlobRuns:Piece");
+      again = task.reached_limit;
+      if ((s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) &&
+          task.max_copied > blob_file_size) {
+        s = Status::OK();  // the next one takes less
+        again = true;
+      }
+      for (const BlobFileAddition& addition : task.additions) {
+        files->insert(addition.GetBlobFileNumber());
+        merge.outputs.push_back(addition.GetBlobFileNumber());
+        merge.output_bytes += addition.GetTotalBlobBytes();
+        merge.max_file_size =
+            std::max(merge.max_file_size, addition.GetTotalBlobBytes());
       }
     }
-    if (job_context.HaveSomethingToDelete()) {
-      PurgeObsoleteFiles(job_context);
+    {
+      InstrumentedMutexLock lock(&mutex_);
+      merge.Mark({});
+      blobs->SubMergeSpace(max_open_bytes);
     }
-    job_context.Clean();
+    runs->AddMerged(merge.merge.path_id, std::move(merge.outputs),
+                    merge.output_bytes, merge.max_file_size);
+  }
+  InstrumentedMutexLock lock(&mutex_);
+  // Files that were pinned when their last value died.
+  ScheduleMapRemovals();
+  return s;
+}
+
+Status DBImpl::CompactRangeAndBlobs(const CompactRangeOptions& options,
+                                    ColumnFamilyHandle* column_family,
+                                    const Slice* begin, const Slice* end,
+                                    const std::string& trim_ts) {
+  Status s = CompactRangeInternal(options, column_family, begin, end, trim_ts);
+  const MappedBlobs* const blobs =
+      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)
+          ->cfd()
+          ->mapped_blobs();
+  if (s.ok() && blobs != nullptr && blobs->enabled() && begin == nullptr &&
+      end == nullptr &&
+      options.blob_garbage_collection_policy ==
+          BlobGarbageCollectionPolicy::kForce) {
+    CollectBlobGarbageOptions collect;
+    collect.max_sorted_runs = 1;
+    collect.canceled = options.canceled;
+    s = CollectBlobGarbage(collect, column_family);
   }
   return s;
 }

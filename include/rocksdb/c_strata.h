@@ -49,11 +49,12 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_gc_space_amp_limit(
     rocksdb_options_t* opt, double value);
 extern ROCKSDB_LIBRARY_API double rocksdb_options_get_blob_gc_space_amp_limit(
     const rocksdb_options_t* opt);
-/* space_amp_limit: at least 1, which collects all garbage. column_family: NULL
-   for the default one. */
+/* space_amp_limit: at least 1, which collects all garbage. max_sorted_runs: 0
+   leaves the order of the values alone. column_family: NULL for the default
+   one. */
 extern ROCKSDB_LIBRARY_API void rocksdb_collect_blob_garbage_cf(
     rocksdb_t* db, rocksdb_column_family_handle_t* column_family,
-    double space_amp_limit, char** errptr);
+    double space_amp_limit, uint32_t max_sorted_runs, char** errptr);
 
 /* ReadOptions::blob_prefetch_count. SIZE_MAX, the default, leaves the number to
    the library. */
