@@ -7,6 +7,8 @@
 
 #include "util/gflags_compat.h"
 
+DECLARE_uint64(blob_file_size);
+
 DEFINE_bool(enable_blob_address_map, false,
             "Keep the addresses of values in blob files in a map in memory");
 
@@ -18,6 +20,12 @@ DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
 
+DEFINE_int32(max_background_jobs,
+             ROCKSDB_NAMESPACE::Options().max_background_jobs,
+             "With --enable_blob_address_map: half of it is how many garbage "
+             "collections may run; --max_background_compactions and "
+             "--max_background_flushes are for the others");
+
 DEFINE_int64(blob_prefetch_count, -1,
              "With --enable_blob_address_map: how many values a scan reads "
              "ahead; -1 leaves it to the library");
@@ -28,6 +36,7 @@ void ApplyStressMapFlags(Options* options) {
   options->enable_blob_address_map = FLAGS_enable_blob_address_map;
   options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
   options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
+  options->max_background_jobs = FLAGS_max_background_jobs;
 }
 
 void ApplyStressMapFlags(ReadOptions* options) {
@@ -37,11 +46,23 @@ void ApplyStressMapFlags(ReadOptions* options) {
   }
 }
 
-void RemoveOptionsOfMap(
+void AdaptOptionsToMap(
     std::unordered_map<std::string, std::vector<std::string>>* options_table) {
-  if (FLAGS_enable_blob_address_map) {
-    options_table->erase("enable_blob_files");
-    options_table->erase("enable_blob_garbage_collection");
+  if (!FLAGS_enable_blob_address_map) {
+    return;
+  }
+  options_table->erase("enable_blob_files");
+  options_table->erase("enable_blob_garbage_collection");
+  const std::string limit = std::to_string(FLAGS_blob_gc_space_amp_limit);
+  options_table->emplace(
+      "blob_gc_space_amp_limit",
+      std::vector<std::string>{limit, limit, "0", "1.01", "1.05", "1.2", "3"});
+  const auto file_size = options_table->find("blob_file_size");
+  if (file_size != options_table->end() && FLAGS_blob_file_size < (1 << 20)) {
+    // Small files were asked for.
+    file_size->second = {std::to_string(FLAGS_blob_file_size),
+                         std::to_string(2 * FLAGS_blob_file_size),
+                         std::to_string(4 * FLAGS_blob_file_size)};
   }
 }
 

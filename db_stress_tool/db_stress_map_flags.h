@@ -15,13 +15,15 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The flags --enable_blob_address_map, --enable_lsm_bypass,
-// --blob_gc_space_amp_limit and --blob_prefetch_count of db_stress.
+// --blob_gc_space_amp_limit, --max_background_jobs and --blob_prefetch_count of
+// db_stress.
 
 void ApplyStressMapFlags(Options* options);
 void ApplyStressMapFlags(ReadOptions* options);
 
-// With the map: takes out what SetOptions() would refuse.
-void RemoveOptionsOfMap(
+// With the map: takes out what SetOptions() would refuse, and adds what is of
+// the map alone.
+void AdaptOptionsToMap(
     std::unordered_map<std::string, std::vector<std::string>>* options_table);
 
 }  // namespace ROCKSDB_NAMESPACE
