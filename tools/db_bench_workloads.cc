@@ -117,6 +117,10 @@ DEFINE_bool(scan_fill_cache, true, "ReadOptions::fill_cache of scans");
 DEFINE_uint64(delete_range_width, 100,
               "Records that a range of deleterandomrange covers on average");
 
+DEFINE_bool(compact_force_blob_gc, false,
+            "The benchmark compact also rewrites the values in blob files, in "
+            "the order of their keys");
+
 #ifndef STRATA_STOCK_LIBRARY
 DEFINE_string(cf_paths, "",
               "Directories of every column family: <path>[:<bytes>],... with "
@@ -322,6 +326,14 @@ void ApplyReadFlags(ReadOptions* options) {
 #else
   (void)options;
 #endif
+}
+
+void ApplyCompactFlags(CompactRangeOptions* options) {
+  if (FLAGS_compact_force_blob_gc) {
+    options->blob_garbage_collection_policy =
+        BlobGarbageCollectionPolicy::kForce;
+    options->blob_garbage_collection_age_cutoff = 1.0;
+  }
 }
 
 }  // namespace bench

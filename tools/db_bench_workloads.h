@@ -41,6 +41,8 @@ Status PrepareWorkload(Workload* workload, DB* db, int threads);
 Status ApplyBenchFlags(Options* options);
 // The same for options of reads.
 void ApplyReadFlags(ReadOptions* options);
+// And of the benchmark `compact`.
+void ApplyCompactFlags(CompactRangeOptions* options);
 
 }  // namespace bench
 }  // namespace ROCKSDB_NAMESPACE

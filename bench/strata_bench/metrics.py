@@ -82,6 +82,17 @@ def _peak_bytes(report: Report) -> Optional[float]:
     return max(sizes) if sizes else None
 
 
+def _peak_blob_space(reports: List[Report]) -> Optional[float]:
+    """Blob files at their largest over what they were when all values had been written once."""
+    for position, report in enumerate(reports):
+        if report.get('benchmark') == 'waitforcompaction':
+            later = [size for after in reports[position + 1:]
+                     for size in after.get('timeseries', {}).get('blob_bytes', [])
+                     if size is not None]
+            return _ratio(max(later), _field(report, 'db.blob_bytes')) if later else None
+    return None
+
+
 # Of one report.
 DERIVED: Dict[str, Callable[[Report], Optional[float]]] = {
     'io_bytes': _io_bytes,
@@ -113,6 +124,7 @@ TOTALS: Dict[str, Callable[[List[Report]], Optional[float]]] = {
     'total_write_amplification': lambda reports: _ratio(
         _sum([_written(item) for item in reports]),
         _sum([_field(item, 'user_bytes_written') for item in reports])),
+    'peak_blob_space_amplification': _peak_blob_space,
 }
 
 FIELDS = ['ops', 'seconds', 'ops_per_sec', 'bytes', 'user_bytes_written', 'wal_bytes_written',

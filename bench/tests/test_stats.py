@@ -135,6 +135,23 @@ class MetricsTest(unittest.TestCase):
         self.assertEqual(self.value('total_write_amplification', *reports), 2.0)
         self.assertEqual(self.value('total_seconds', *reports), 12.0)
 
+    def test_space_of_blob_files(self) -> None:
+        def waited(size: int, *sizes: Optional[int]) -> Dict[str, Any]:
+            return {'benchmark': 'waitforcompaction', 'db': {'blob_bytes': size},
+                    'timeseries': {'blob_bytes': list(sizes)}}
+
+        load = _report(timeseries={'blob_bytes': [50, 900]})
+        update = _report(timeseries={'blob_bytes': [110, None, 130, 120]})
+        metric = 'peak_blob_space_amplification'
+        # What the load had before it was done does not count, what waiting had does.
+        self.assertEqual(self.value(metric, load, waited(100, 300), update), 1.3)
+        self.assertEqual(
+            self.value(metric, load, waited(100), update, waited(90, 140, 90)), 1.4)
+        self.assertIsNone(self.value(metric, load, waited(100, 300)))
+        self.assertIsNone(self.value(metric, load, waited(0), update))
+        self.assertIsNone(self.value(metric, load, update))
+        self.assertEqual(metrics.unit(metric), '')
+
 
 class TableTest(support.FolderTest):
     def test_waiting_is_no_throughput(self) -> None:
