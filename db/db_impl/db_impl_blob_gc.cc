@@ -386,10 +386,11 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
     error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
   DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
+  // What follows is not of the job: it may close a WAL.
+  ThreadStatusUtil::ResetThreadStatus();
   FindObsoleteFiles(job_context,
                     !s.ok() && !s.IsShutdownInProgress() &&
                         !s.IsColumnFamilyDropped());
-  ThreadStatusUtil::ResetThreadStatus();
   return s;
 }
 
