@@ -141,8 +141,16 @@ class DBBlobGcTest : public DBTestBase {
     ASSERT_OK(iter->status());
     ASSERT_TRUE(expected == model_.end());
     iter.reset();
-    ASSERT_OK(blobs()->map()->TEST_Check());
+    // Removals that a snapshot held back, and what they make obsolete.
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    }
     Wait();
+    ASSERT_OK(blobs()->map()->TEST_Check());
+    // A file that the iterator held goes when obsolete ones are sought again.
+    ASSERT_OK(db_->DisableFileDeletions());
+    ASSERT_OK(db_->EnableFileDeletions());
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
     ASSERT_EQ(BlobFilesOfVersion(), BlobFilesOnDisk());
   }
