@@ -39,6 +39,7 @@ class DBBlobGcTest : public DBTestBase {
   ~DBBlobGcTest() override {
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
+    Close();  // before fault_env_ goes
   }
 
   Options GcOptions(double limit) {
@@ -52,6 +53,21 @@ class DBBlobGcTest : public DBTestBase {
     options.statistics = CreateDBStatistics();
     options.max_background_jobs = 4;
     return options;
+  }
+
+  // No collection by itself, nothing is tried again, and FailWrites().
+  Options FaultOptions() {
+    fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+    fault_env_ = NewCompositeEnv(fault_fs_);
+    Options options = GcOptions(0);
+    options.env = fault_env_.get();
+    options.max_bgerror_resume_count = 0;
+    return options;
+  }
+  void FailWrites() {
+    IOStatus error = IOStatus::IOError("no write today");
+    error.SetRetryable(true);
+    fault_fs_->SetFilesystemActive(false, error);
   }
 
   std::string ValueOf(int key, int round) {
@@ -213,6 +229,8 @@ class DBBlobGcTest : public DBTestBase {
   }
 
   std::map<std::string, std::string> model_;
+  std::shared_ptr<FaultInjectionTestFS> fault_fs_;
+  std::unique_ptr<Env> fault_env_;
 };
 
 TEST_F(DBBlobGcTest, KeepsTheLimit) {
@@ -407,23 +425,16 @@ TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
 }
 
 TEST_F(DBBlobGcTest, FailedManifestWrite) {
-  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
-  const auto env = NewCompositeEnv(fs);
-  Options options = GcOptions(0);
-  options.env = env.get();
-  options.max_bgerror_resume_count = 0;
+  Options options = FaultOptions();
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
-  IOStatus error = IOStatus::IOError("no MANIFEST");
-  error.SetRetryable(true);
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RunBlobGc:BeforeEdit",
-      [&](void*) { fs->SetFilesystemActive(false, error); });
+      "DBImpl::RunBlobGc:BeforeEdit", [&](void*) { FailWrites(); });
   SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_NOK(Collect());
   SyncPoint::GetInstance()->DisableProcessing();
-  fs->SetFilesystemActive(true);
+  fault_fs_->SetFilesystemActive(true);
   // Nothing has happened.
   for (const auto& expected : model_) {
     ASSERT_EQ(expected.second, Get(expected.first));
@@ -438,10 +449,7 @@ TEST_F(DBBlobGcTest, FailedManifestWrite) {
 }
 
 TEST_F(DBBlobGcTest, FailedCopy) {
-  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
-  const auto env = NewCompositeEnv(fs);
-  Options options = GcOptions(0);
-  options.env = env.get();
+  Options options = FaultOptions();
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
@@ -678,13 +686,7 @@ TEST_F(DBBlobGcTest, SortsVersions) {
 
 // In the midst: canceled, failed, overwritten.
 TEST_F(DBBlobGcTest, SortingStops) {
-  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
-  const auto env = NewCompositeEnv(fs);
-  IOStatus error = IOStatus::IOError("no MANIFEST");
-  error.SetRetryable(true);
-  Options options = GcOptions(0);
-  options.env = env.get();
-  options.max_bgerror_resume_count = 0;
+  Options options = FaultOptions();
   // Many pieces.
   options.blob_file_size = 8 << 10;
   DestroyAndReopen(options);
@@ -704,13 +706,12 @@ TEST_F(DBBlobGcTest, SortingStops) {
   SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
                                         [&](void*) {
                                           if (++jobs == 3) {
-                                            fs->SetFilesystemActive(false,
-                                                                    error);
+                                            FailWrites();
                                           }
                                         });
   ASSERT_NOK(Sort());
   SyncPoint::GetInstance()->ClearAllCallBacks();
-  fs->SetFilesystemActive(true);
+  fault_fs_->SetFilesystemActive(true);
   ASSERT_OK(db_->Resume());
   Verify();
 
@@ -896,13 +897,7 @@ TEST_F(DBBlobGcTest, Compression) {
 
 // What was read stays cached as it moves, and nothing else gets into the cache.
 TEST_F(DBBlobGcTest, BlobCache) {
-  auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
-  const auto env = NewCompositeEnv(fs);
-  IOStatus error = IOStatus::IOError("no MANIFEST");
-  error.SetRetryable(true);
-  Options options = GcOptions(0);
-  options.env = env.get();
-  options.max_bgerror_resume_count = 0;
+  Options options = FaultOptions();
   LRUCacheOptions cache_options;
   cache_options.capacity = 8 << 20;
   for (const bool fails : {false, true}) {
@@ -931,13 +926,12 @@ TEST_F(DBBlobGcTest, BlobCache) {
       ASSERT_EQ(size_t{kKeys / 2}, count);
       if (fails) {
         SyncPoint::GetInstance()->SetCallBack(
-            "DBImpl::RunBlobGc:BeforeEdit",
-            [&](void*) { fs->SetFilesystemActive(false, error); });
+            "DBImpl::RunBlobGc:BeforeEdit", [&](void*) { FailWrites(); });
         SyncPoint::GetInstance()->EnableProcessing();
         ASSERT_NOK(Collect());
         SyncPoint::GetInstance()->DisableProcessing();
         SyncPoint::GetInstance()->ClearAllCallBacks();
-        fs->SetFilesystemActive(true);
+        fault_fs_->SetFilesystemActive(true);
         ASSERT_OK(db_->Resume());
         ASSERT_GT(Amplification(), 1.4);
       } else {

@@ -349,13 +349,14 @@ uint64_t MappedBlobs::AddGcDebt(uint64_t compaction_needed_bytes,
     return compaction_needed_bytes;
   }
   const BlobGcPicker::Space space =
-      BlobGcPicker::SpaceOf(FilesForGc(version), /*copies=*/0);
+      BlobGcPicker::SpaceOf(FilesForGc(version), copying_);
   const double on_disk =
       static_cast<double>(space.on_disk - std::min(space.on_disk, merge_space_));
   const double allowed = limit * static_cast<double>(space.live);
-  const double excess = std::min(
-      on_disk - kLeastStallFactor * allowed,
-      on_disk + static_cast<double>(copying_) - kStallFactor * allowed);
+  const double excess =
+      std::min(on_disk - static_cast<double>(copying_) -
+                   kLeastStallFactor * allowed,
+               on_disk - kStallFactor * allowed);
   // Without live values the files are dropped, not collected.
   if (excess <= 0 || space.live == 0) {
     return compaction_needed_bytes;

@@ -580,6 +580,7 @@ struct DBImpl::BlobRunMerge {
   std::vector<uint64_t> outputs;
   uint64_t output_bytes = 0;
   uint64_t max_file_size = 0;
+  std::set<uint64_t> marked;
 
   // REQUIRES of the following: DB mutex held.
   void Pick(BlobGcTask* task) {
@@ -594,8 +595,8 @@ struct DBImpl::BlobRunMerge {
     }
     task->job.path_id = merge.path_id;
     task->max_copied = std::max(
-        uint64_t{1}, std::min(max_piece, cfd->mapped_blobs()->max_gc_copies()));
-    std::multiset<uint64_t> now;
+        uint64_t{1}, std::min(max_piece, blobs->max_gc_copies()));
+    std::set<uint64_t> now;
     for (const std::vector<uint64_t>& run : merge.runs) {
       std::vector<uint64_t> taken;
       uint64_t live_size = 0;
@@ -625,17 +626,16 @@ struct DBImpl::BlobRunMerge {
     Mark(std::move(now));
   }
 
-  void Mark(std::multiset<uint64_t>&& now) {
+  void Mark(std::set<uint64_t>&& now) {
+    MappedBlobs* const blobs = cfd->mapped_blobs();
     for (const uint64_t number : now) {
-      cfd->mapped_blobs()->BeginGc(number);
+      blobs->BeginGc(number);
     }
     for (const uint64_t number : marked) {
-      cfd->mapped_blobs()->EndGc(number);
+      blobs->EndGc(number);
     }
     marked = std::move(now);
   }
-
-  std::multiset<uint64_t> marked;
 };
 
 Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
