@@ -49,6 +49,8 @@ STRATA_LIB = \
   db/blob/mapped_removals.cc \
   db/blob/mapped_row_cache.cc \
   db/blob/mapped_summary.cc \
+  db/blob/range_deletion_queue.cc \
+  db/blob/range_deletion_sweep.cc \
   db/blob/scan_lengths.cc \
   db/blob/spill_file.cc \
   db/compaction/blob_placement.cc \
@@ -57,6 +59,7 @@ STRATA_LIB = \
   db/compaction/misplaced_files.cc \
   db/db_impl/db_impl_address_map.cc \
   db/db_impl/db_impl_blob_gc.cc \
+  db/db_impl/db_impl_range_deletions.cc \
   db/map_flush_gate.cc \
   db/path_check.cc \
   db/path_layout.cc \
@@ -113,6 +116,8 @@ STRATA_TEST_MAIN = \
   db/blob/mapped_entries_test.cc \
   db/blob/mapped_flow_test.cc \
   db/blob/mapped_removals_test.cc \
+  db/blob/range_deletion_queue_test.cc \
+  db/blob/range_deletion_sweep_test.cc \
   db/blob/scan_lengths_test.cc \
   db/blob/spill_file_test.cc \
   db/c_strata_test.cc \

@@ -66,6 +66,7 @@ bool InternalStats::HandleAddressMapMap(
   put("pinned-files", pinned_files);
   put("live-bytes", live_bytes);
   put("blocked-removals", blobs->NumBlockedRemovals());
+  put("pending-range-deletions", blobs->range_deletions().Count());
   put("retired-removals", blobs->NumRetired());
   return true;
 }

@@ -106,6 +106,14 @@ void FlushMapping::OnEntry(const ParsedInternalKey& key, const Slice& value) {
   }
 }
 
+void FlushMapping::OnRangeDeletion(const RangeTombstone& deletion) {
+  if (!any_order_) {
+    range_deletions_.push_back(CommittedRangeDeletion{
+        deletion.start_key_.ToString(), deletion.end_key_.ToString(),
+        deletion.seq_});
+  }
+}
+
 Status FlushMapping::Publish() {
   TEST_SYNC_POINT("FlushMapping::Publish");
   return publication_.Publish(std::move(files_));
@@ -131,8 +139,17 @@ void FlushMapping::Settle(SequenceNumber earliest_reader) {
         blobs_->AddBlockedRemoval(hiding.key, hiding.seq);
       }
     }
+    const size_t left_out =
+        blobs_->range_deletions()->Add(std::move(range_deletions_));
+    if (left_out > 0) {
+      ROCKS_LOG_WARN(ioptions.logger,
+                     "[%s] Table #%" PRIu64 ": too many range deletions wait, "
+                     "the values under %zu are left to compactions",
+                     cfd_->GetName().c_str(), sst_number_, left_out);
+    }
   }
   hiding_.clear();
+  range_deletions_.clear();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -10,6 +10,7 @@
 #include "db/blob/direct_mode_check.h"
 #include "db/blob/map_publication.h"
 #include "db/blob/mapped_blob_writer.h"
+#include "db/blob/range_deletion_queue.h"
 #include "db/dbformat.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
@@ -69,6 +70,8 @@ class FlushMapping : public MappedBlobSink {
   // A point entry as it goes into the SST file.
   void OnEntry(const ParsedInternalKey& key, const Slice& value);
 
+  void OnRangeDeletion(const RangeTombstone& deletion);
+
   // REQUIRES: all that was written, and its directories, are synced.
   Status Publish();
 
@@ -102,6 +105,7 @@ class FlushMapping : public MappedBlobSink {
   uint64_t num_direct_ = 0;
   uint64_t num_versioned_ = 0;
   std::vector<Hiding> hiding_;
+  std::vector<CommittedRangeDeletion> range_deletions_;
   // The key of the last entry, whose newest version the row cache knows of.
   std::string last_key_;
   bool has_last_key_ = false;

@@ -45,7 +45,8 @@ MappedBlobs::MappedBlobs(uint32_t column_family_id,
       hash_seed_(RandomSeed()),
       charge_(MapMemoryReservation::Create(&table_factory, ioptions.logger)),
       map_(AddressMap::Options{/*expected_entries=*/0, charge_.get()},
-           &files_) {}
+           &files_),
+      range_deletions_(ioptions.user_comparator) {}
 
 MappedBlobs::~MappedBlobs() { assert(pending_.empty()); }
 

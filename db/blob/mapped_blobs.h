@@ -21,6 +21,7 @@
 #include "db/blob/mapped_blob_writer.h"
 #include "db/blob/mapped_removals.h"
 #include "db/blob/mapped_row_cache.h"
+#include "db/blob/range_deletion_queue.h"
 #include "db/blob/scan_lengths.h"
 #include "db/dbformat.h"
 #include "options/cf_options.h"
@@ -185,6 +186,16 @@ class MappedBlobs {
     return blocked_until_.load(std::memory_order_relaxed);
   }
 
+  // Range deletions that wait for readers, and for a sweep.
+  RangeDeletionQueue* range_deletions() { return &range_deletions_; }
+  const RangeDeletionQueue& range_deletions() const {
+    return range_deletions_;
+  }
+  // A sweep is scheduled or runs: there is one at a time.
+  // REQUIRES of both: DB mutex held.
+  bool is_swept() const { return is_swept_; }
+  void SetSwept(bool swept) { is_swept_ = swept; }
+
   // What a committed job has taken out, for when no Version older than
   // `version_number` lives.
   // REQUIRES of the following three: DB mutex held.
@@ -314,6 +325,9 @@ class MappedBlobs {
   std::vector<Blocked> blocked_;
   std::unordered_set<MapKeyHash, HashOfKey> blocked_keys_;
   std::atomic<SequenceNumber> blocked_until_{kMaxSequenceNumber};
+
+  RangeDeletionQueue range_deletions_;
+  bool is_swept_ = false;
 
   std::mutex spill_mutex_;
   std::set<uint64_t> spill_files_;

@@ -401,6 +401,7 @@ void DBImpl::OnReadBoundsReleased() {
 
 void DBImpl::ScheduleMapRemovals(bool also_for_drops) {
   mutex_.AssertHeld();
+  ScheduleRangeSweeps();
   if (map_removals_scheduled_ || !opened_successfully_ || read_only_ ||
       bg_work_paused_ > 0 || shutting_down_.load(std::memory_order_acquire) ||
       error_handler_.IsBGWorkStopped()) {
@@ -573,6 +574,10 @@ void DBImpl::FinishMapRemovals() {
         }
       }
       mutex_.Lock();
+    }
+    if (blobs->range_deletions()->Count() > 0) {
+      // The next open builds the map anew, without what they cover.
+      blobs->SetInexact();
     }
   }
 }

@@ -94,7 +94,11 @@ void DBImpl::ScheduleBlobGc() {
       }
     }
   }
-  if (!blob_gc_due_ || !allowed || !opened_successfully_ || read_only_ ||
+  if (!blob_gc_due_) {
+    return;
+  }
+  ScheduleRangeSweeps();
+  if (!allowed || !opened_successfully_ || read_only_ ||
       bg_work_paused_ > 0 || bg_compaction_paused_ > 0 ||
       reject_new_background_jobs_ ||
       shutting_down_.load(std::memory_order_acquire) ||
@@ -126,7 +130,8 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     options.next_file_number = versions_->current_next_file_number();
     const bool above_limit =
         BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
-    if (bg_blob_gc_scheduled_ - running_manual_blob_gc_ >=
+    if (bg_blob_gc_scheduled_ - running_manual_blob_gc_ -
+            bg_range_sweeps_scheduled_ >=
         MaxJobs(mutable_db_options_.max_background_jobs, above_limit)) {
       // The end of a job sets blob_gc_due_.
       return;
