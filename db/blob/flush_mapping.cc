@@ -110,7 +110,7 @@ void FlushMapping::OnRangeDeletion(const RangeTombstone& deletion) {
   if (!any_order_) {
     range_deletions_.push_back(CommittedRangeDeletion{
         deletion.start_key_.ToString(), deletion.end_key_.ToString(),
-        deletion.seq_});
+        /*seq=*/deletion.seq_, /*oldest=*/deletion.seq_});
   }
 }
 

@@ -56,6 +56,11 @@ Status MapValueIterator::Fetch(const Slice& user_key, const Slice& value,
       iter->cfd_->blob_source(), iter->read_options_, user_key,
       blob_index.sequence(), blob_index.mapped(), result,
       /*bytes_read=*/nullptr);
+  if (s.IsNotFound() && iter->dead_in_ != nullptr) {
+    return Status::Aborted(
+        "A value that something hides from other readers was freed meanwhile "
+        "(ReadOptions::ignore_range_deletions, table_filter): seek again");
+  }
   if (s.IsNotFound()) {
     return Status::Corruption(
         "No address for the value of key " + user_key.ToString(/*hex=*/true) +

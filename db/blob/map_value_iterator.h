@@ -41,7 +41,8 @@ class PinnedIteratorsManager;
 // finds every value in the map. One that ignores range tombstones, or whole
 // tables (ReadOptions::table_filter), may find entries that something in them
 // hides and whose values are gone: these are skipped, as if the compaction that
-// is to drop them had done so.
+// is to drop them had done so. If one goes between that look and the read, the
+// reader gets Aborted.
 class MapValueIterator final : public PassThroughIterator {
  public:
   // MapIterators::Wrap() makes them.
@@ -55,7 +56,7 @@ class MapValueIterator final : public PassThroughIterator {
   // What a bound index stands for, bound to its sequence number.
   // REQUIRES: IsBound(value)
   static Status Decode(const Slice& value, BlobIndex* blob_index);
-  // Reads the value. One that is not there is a corruption.
+  // Reads the value. One that is not there is a corruption, or as said above.
   // REQUIRES: IsBound(value), and its iterator lives.
   static Status Fetch(const Slice& user_key, const Slice& value,
                       PinnableSlice* result);

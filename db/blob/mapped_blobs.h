@@ -191,10 +191,6 @@ class MappedBlobs {
   const RangeDeletionQueue& range_deletions() const {
     return range_deletions_;
   }
-  // A sweep is scheduled or runs: there is one at a time.
-  // REQUIRES of both: DB mutex held.
-  bool is_swept() const { return is_swept_; }
-  void SetSwept(bool swept) { is_swept_ = swept; }
 
   // What a committed job has taken out, for when no Version older than
   // `version_number` lives.
@@ -327,7 +323,6 @@ class MappedBlobs {
   std::atomic<SequenceNumber> blocked_until_{kMaxSequenceNumber};
 
   RangeDeletionQueue range_deletions_;
-  bool is_swept_ = false;
 
   std::mutex spill_mutex_;
   std::set<uint64_t> spill_files_;

@@ -4,11 +4,8 @@
 #include "db/blob/range_deletion_queue.h"
 
 #include <algorithm>
-#include <memory>
+#include <set>
 #include <utility>
-
-#include "db/range_tombstone_fragmenter.h"
-#include "util/vector_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -36,42 +33,67 @@ size_t RangeDeletionQueue::Add(
 
 std::vector<CommittedRangeDeletion> RangeDeletionQueue::Take(
     SequenceNumber earliest_reader) {
-  std::vector<std::string> keys;
-  std::vector<std::string> ends;
+  std::vector<CommittedRangeDeletion> due;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<CommittedRangeDeletion> taken;
-    taken.swap(waiting_);
+    std::vector<CommittedRangeDeletion> all;
+    all.swap(waiting_);
     bytes_ = 0;
     smallest_ = kMaxSequenceNumber;
-    for (CommittedRangeDeletion& deletion : taken) {
+    for (CommittedRangeDeletion& deletion : all) {
       if (deletion.seq > earliest_reader) {
         Append(std::move(deletion));
-      } else {
-        keys.push_back(
-            InternalKey(deletion.start, deletion.seq, kTypeRangeDeletion)
-                .Encode()
-                .ToString());
-        ends.push_back(std::move(deletion.end));
+      } else if (ucmp_->Compare(deletion.start, deletion.end) < 0) {
+        due.push_back(std::move(deletion));
       }
     }
     count_.store(waiting_.size(), std::memory_order_relaxed);
   }
-  const FragmentedRangeTombstoneList fragments(
-      std::make_unique<VectorIterator>(std::move(keys), std::move(ends),
-                                       &icmp_),
-      icmp_);
+  return Disjoint(due);
+}
+
+// From one boundary to the next, with the deletions that are open there.
+std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
+    const std::vector<CommittedRangeDeletion>& deletions) const {
+  struct Boundary {
+    const std::string* key;
+    const CommittedRangeDeletion* deletion;
+    bool is_start;
+  };
+  std::vector<Boundary> boundaries;
+  boundaries.reserve(2 * deletions.size());
+  for (const CommittedRangeDeletion& deletion : deletions) {
+    boundaries.push_back(Boundary{&deletion.start, &deletion, true});
+    boundaries.push_back(Boundary{&deletion.end, &deletion, false});
+  }
+  std::sort(boundaries.begin(), boundaries.end(),
+            [this](const Boundary& a, const Boundary& b) {
+              return ucmp_->Compare(*a.key, *b.key) < 0;
+            });
+  std::multiset<SequenceNumber> seqs;
+  std::multiset<SequenceNumber> oldest;
   std::vector<CommittedRangeDeletion> result;
-  for (const auto& stack : fragments) {
-    // The first is the newest.
-    const SequenceNumber seq = *fragments.seq_iter(stack.seq_start_idx);
-    if (!result.empty() && result.back().seq == seq &&
-        icmp_.user_comparator()->Compare(result.back().end, stack.start_key) ==
-            0) {
-      result.back().end = stack.end_key.ToString();
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    const Boundary& boundary = boundaries[i];
+    const std::string& key = *boundary.key;
+    if (i > 0 && !seqs.empty() &&
+        ucmp_->Compare(*boundaries[i - 1].key, key) < 0) {
+      const std::string& start = *boundaries[i - 1].key;
+      if (!result.empty() && result.back().seq == *seqs.rbegin() &&
+          ucmp_->Compare(result.back().end, start) == 0) {
+        result.back().end = key;
+        result.back().oldest = std::min(result.back().oldest, *oldest.begin());
+      } else {
+        result.push_back(CommittedRangeDeletion{start, key, *seqs.rbegin(),
+                                                *oldest.begin()});
+      }
+    }
+    if (boundary.is_start) {
+      seqs.insert(boundary.deletion->seq);
+      oldest.insert(boundary.deletion->oldest);
     } else {
-      result.push_back(CommittedRangeDeletion{
-          stack.start_key.ToString(), stack.end_key.ToString(), seq});
+      seqs.erase(seqs.find(boundary.deletion->seq));
+      oldest.erase(oldest.find(boundary.deletion->oldest));
     }
   }
   return result;

@@ -11,18 +11,22 @@
 #include <vector>
 
 #include "db/dbformat.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-// The keys from start to before end had their last value before seq.
+// Range deletions of the keys from start to before end: of several, the newest
+// and the oldest that no sweep has come to.
 struct CommittedRangeDeletion {
   std::string start;
   std::string end;
   SequenceNumber seq = 0;
+  SequenceNumber oldest = 0;
 
   bool operator==(const CommittedRangeDeletion& other) const {
-    return start == other.start && end == other.end && seq == other.seq;
+    return start == other.start && end == other.end && seq == other.seq &&
+           oldest == other.oldest;
   }
 };
 
@@ -43,15 +47,15 @@ class RangeDeletionQueue {
 
   explicit RangeDeletionQueue(const Comparator* user_comparator,
                               size_t max_bytes = kMaxBytes)
-      : icmp_(user_comparator), max_bytes_(max_bytes) {}
+      : ucmp_(user_comparator), max_bytes_(max_bytes) {}
   RangeDeletionQueue(const RangeDeletionQueue&) = delete;
   RangeDeletionQueue& operator=(const RangeDeletionQueue&) = delete;
 
   // Takes as many as it has room for. Returns how many it has not.
   size_t Add(std::vector<CommittedRangeDeletion>&& deletions);
 
-  // Takes out those for which earliest_reader is high enough: disjoint, in the
-  // order of the keys, each with the largest number that its keys have.
+  // Takes out those for which earliest_reader is high enough, and makes them
+  // disjoint, in the order of the keys.
   std::vector<CommittedRangeDeletion> Take(SequenceNumber earliest_reader);
 
   // Whether or not there is room. Nothing is to be taken out before not_before,
@@ -70,8 +74,10 @@ class RangeDeletionQueue {
   }
   // REQUIRES: mutex_ held.
   void Append(CommittedRangeDeletion&& deletion);
+  std::vector<CommittedRangeDeletion> Disjoint(
+      const std::vector<CommittedRangeDeletion>& deletions) const;
 
-  const InternalKeyComparator icmp_;
+  const Comparator* const ucmp_;
   const size_t max_bytes_;
   mutable std::mutex mutex_;
   std::vector<CommittedRangeDeletion> waiting_;

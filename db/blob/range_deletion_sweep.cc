@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "db/column_family.h"
 #include "db/version_set.h"
 #include "memory/arena.h"
+#include "table/internal_iterator.h"
 #include "table/merging_iterator.h"
 #include "test_util/sync_point.h"
 
@@ -22,6 +24,8 @@ namespace {
 
 // How often the check is asked.
 constexpr uint64_t kStride = 1024;
+// If it is not single blocks that cannot be read.
+constexpr size_t kMaxFailures = 16;
 
 }  // namespace
 
@@ -33,18 +37,31 @@ RangeDeletionSweep::RangeDeletionSweep(ColumnFamilyData* cfd, Version* version,
       file_options_(file_options),
       check_(std::move(check)) {}
 
-Status RangeDeletionSweep::Run(uint64_t max_removed,
+bool RangeDeletionSweep::HasMapped(
+    int level, const std::vector<CommittedRangeDeletion>& deletions) const {
+  const Comparator* const ucmp = cfd_->user_comparator();
+  const auto& files = version_->storage_info()->LevelFiles(level);
+  return std::any_of(
+      files.begin(), files.end(), [&](const FileMetaData* file) {
+        return file->blob_refs.mapped.Any() &&
+               ucmp->Compare(file->smallest.user_key(),
+                             deletions.back().end) < 0 &&
+               ucmp->Compare(file->largest.user_key(),
+                             deletions.front().start) >= 0;
+      });
+}
+
+Status RangeDeletionSweep::Run(uint64_t max_steps,
                                std::vector<CommittedRangeDeletion>* deletions) {
+  assert(max_steps >= 2);
   if (deletions->empty()) {
     return Status::OK();
   }
-  const Comparator* const ucmp = cfd_->user_comparator();
-  MappedBlobs* const blobs = cfd_->mapped_blobs();
-  SequenceNumber smallest = kMaxSequenceNumber;
+  SequenceNumber oldest = kMaxSequenceNumber;
   for (const CommittedRangeDeletion& deletion : *deletions) {
-    smallest = std::min(smallest, deletion.seq);
+    oldest = std::min(oldest, deletion.oldest);
   }
-  assert(smallest > 0);
+  assert(oldest > 0);
   ReadOptions read_options(Env::IOActivity::kCompaction);
   read_options.total_order_seek = true;
   read_options.fill_cache = false;
@@ -54,68 +71,105 @@ Status RangeDeletionSweep::Run(uint64_t max_removed,
   read_options.iterate_upper_bound = &upper;
   Arena arena;
   MergeIteratorBuilder builder(&cfd_->internal_comparator(), &arena);
-  version_->AddIterators(read_options, file_options_, &builder,
-                         /*allow_unprepared_value=*/false,
-                         /*read_seq=*/smallest - 1);
-  ScopedArenaPtr<InternalIterator> iter(builder.Finish());
+  const int num_levels = version_->storage_info()->num_non_empty_levels();
+  for (int level = 0; level < num_levels; ++level) {
+    if (HasMapped(level, *deletions)) {
+      version_->AddIteratorsForLevel(read_options, file_options_, &builder,
+                                     level, /*allow_unprepared_value=*/false,
+                                     /*read_seq=*/oldest - 1);
+    }
+  }
+  const ScopedArenaPtr<InternalIterator> iter(builder.Finish());
+  if (iter == nullptr || cfd_->mapped_blobs()->map()->NumEntries() == 0) {
+    deletions->clear();
+    return Status::OK();
+  }
 
-  const uint64_t removed_before = values_removed_;
-  Status s;
-  size_t done = 0;
-  for (; s.ok() && iter != nullptr && done < deletions->size(); ++done) {
-    CommittedRangeDeletion& deletion = (*deletions)[done];
-    // Where the last range left it may be far enough, or the end.
-    if (done == 0 ||
-        (iter->Valid() &&
-         ucmp->Compare(ExtractUserKey(iter->key()), deletion.start) < 0)) {
-      iter->Seek(InternalKey(deletion.start, kMaxSequenceNumber,
-                             kValueTypeForSeek)
-                     .Encode());
-    }
-    for (; s.ok() && iter->Valid(); iter->Next()) {
-      ParsedInternalKey key;
-      s = ParseInternalKey(iter->key(), &key, /*log_err_key=*/false);
-      if (!s.ok() || ucmp->Compare(key.user_key, deletion.end) >= 0) {
-        break;
-      }
-      if (values_removed_ - removed_before >= max_removed) {
-        deletion.start = key.user_key.ToString();
-        break;
-      }
-      if (++entries_read_ % kStride == 0) {
-        TEST_SYNC_POINT("RangeDeletionSweep::Run:Check");
-        s = check_();
-        if (!s.ok()) {
-          deletion.start = key.user_key.ToString();
-          break;
-        }
-      }
-      const Slice value = iter->value();
-      if (key.sequence >= deletion.seq || key.type != kTypeBlobIndex ||
-          !MappedBlobIndex::IsMapped(value)) {
-        continue;
-      }
-      MappedBlobIndex index;
-      s = index.DecodeFrom(value);
-      if (s.ok() &&
-          blobs->map()->Remove(MapName{blobs->HashOf(key.user_key),
-                                       key.sequence, index.birth})) {
-        ++values_removed_;
-      }
-    }
-    if (s.ok()) {
-      s = iter->status();
-    }
-    if (!s.ok() || values_removed_ - removed_before >= max_removed) {
+  steps_left_ = max_steps;
+  stopped_ = Status::OK();
+  must_stop_ = is_positioned_ = false;
+  std::vector<CommittedRangeDeletion> left;
+  Status first_error;
+  size_t next = 0;
+  while (next < deletions->size() && left.size() < kMaxFailures) {
+    CommittedRangeDeletion* const deletion = &(*deletions)[next];
+    const Status s = SweepRange(iter.get(), deletion);
+    if (must_stop_) {
       break;
     }
+    ++next;
+    if (!s.ok()) {
+      first_error.UpdateIfOk(s);
+      left.push_back(std::move(*deletion));
+      is_positioned_ = false;
+    }
   }
-  if (iter == nullptr) {
-    done = deletions->size();  // no files
+  left.insert(left.end(),
+              std::make_move_iterator(deletions->begin() +
+                                      static_cast<ptrdiff_t>(next)),
+              std::make_move_iterator(deletions->end()));
+  *deletions = std::move(left);
+  return stopped_.ok() ? first_error : stopped_;
+}
+
+Status RangeDeletionSweep::SweepRange(InternalIterator* iter,
+                                      CommittedRangeDeletion* deletion) {
+  const Comparator* const ucmp = cfd_->user_comparator();
+  MappedBlobs* const blobs = cfd_->mapped_blobs();
+  if (!Step()) {
+    return Status::OK();
   }
-  deletions->erase(deletions->begin(),
-                   deletions->begin() + static_cast<ptrdiff_t>(done));
-  return s;
+  if (!is_positioned_ ||
+      (iter->Valid() &&
+       ucmp->Compare(ExtractUserKey(iter->key()), deletion->start) < 0)) {
+    iter->Seek(
+        InternalKey(deletion->start, kMaxSequenceNumber, kValueTypeForSeek)
+            .Encode());
+    is_positioned_ = true;
+  }
+  for (; iter->Valid(); iter->Next()) {
+    ParsedInternalKey key;
+    Status s = ParseInternalKey(iter->key(), &key, /*log_err_key=*/false);
+    if (!s.ok()) {
+      return s;
+    }
+    if (ucmp->Compare(key.user_key, deletion->end) >= 0) {
+      break;
+    }
+    if (!Step()) {
+      deletion->start.assign(key.user_key.data(), key.user_key.size());
+      return Status::OK();
+    }
+    ++entries_read_;
+    const Slice value = iter->value();
+    if (key.sequence >= deletion->seq || key.type != kTypeBlobIndex ||
+        !MappedBlobIndex::IsMapped(value)) {
+      continue;
+    }
+    MappedBlobIndex index;
+    s = index.DecodeFrom(value);
+    if (!s.ok()) {
+      return s;
+    }
+    if (blobs->map()->Remove(
+            MapName{blobs->HashOf(key.user_key), key.sequence, index.birth})) {
+      ++values_removed_;
+    }
+  }
+  return iter->status();
+}
+
+bool RangeDeletionSweep::Step() {
+  if (steps_left_ == 0) {
+    must_stop_ = true;
+    return false;
+  }
+  if (--steps_left_ % kStride == 0) {
+    TEST_SYNC_POINT("RangeDeletionSweep::Run:Check");
+    stopped_ = check_();
+    must_stop_ = !stopped_.ok();
+  }
+  return !must_stop_;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -134,7 +134,7 @@ class RangeDeletionSweepTest : public DBTestBase {
   }
 
   // A sweep by hand, of the Version of now.
-  Status Sweep(uint64_t max_removed, std::vector<CommittedRangeDeletion>* deletions,
+  Status Sweep(uint64_t max_steps, std::vector<CommittedRangeDeletion>* deletions,
                uint64_t* entries, uint64_t* removed,
                const Status& check = Status::OK()) {
     Version* version;
@@ -145,7 +145,7 @@ class RangeDeletionSweepTest : public DBTestBase {
     }
     RangeDeletionSweep sweep(cfd(), version, FileOptions(),
                              [check] { return check; });
-    const Status s = sweep.Run(max_removed, deletions);
+    const Status s = sweep.Run(max_steps, deletions);
     *entries = sweep.entries_read();
     *removed = sweep.values_removed();
     InstrumentedMutexLock lock(dbfull()->mutex());
@@ -334,40 +334,41 @@ TEST_F(RangeDeletionSweepTest, Run) {
   const Snapshot* const snapshot = db_->GetSnapshot();
   DeleteKeys(0, 300);
   const SequenceNumber seq = db_->GetLatestSequenceNumber();
-  {
-    std::vector<CommittedRangeDeletion> deletions{{Key(0), Key(10), seq}};
-    uint64_t entries = 0;
-    uint64_t removed = 0;
-    ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
-    ASSERT_TRUE(deletions.empty());
-    ASSERT_EQ(10u, entries);
-    ASSERT_EQ(10u, removed);
+  std::vector<CommittedRangeDeletion> deletions{{Key(0), Key(10), seq, seq}};
+  uint64_t entries = 0;
+  uint64_t removed = 0;
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+  ASSERT_TRUE(deletions.empty());
+  ASSERT_EQ(10u, entries);
+  ASSERT_EQ(10u, removed);
 
-    deletions = {{Key(0), Key(20), seq}, {Key(30), Key(300), seq}};
+  // A range is a step, and so is each key.
+  deletions = {{Key(0), Key(20), seq, seq}, {Key(30), Key(300), seq, seq}};
+  ASSERT_OK(Sweep(52, &deletions, &entries, &removed));
+  ASSERT_EQ(50u, entries);
+  ASSERT_EQ(40u, removed);
+  ASSERT_EQ(
+      (std::vector<CommittedRangeDeletion>{{Key(60), Key(300), seq, seq}}),
+      deletions);
+  int rounds = 0;
+  for (; !deletions.empty(); ++rounds) {
     ASSERT_OK(Sweep(50, &deletions, &entries, &removed));
-    ASSERT_EQ(50u, removed);
-    ASSERT_EQ((std::vector<CommittedRangeDeletion>{{Key(70), Key(300), seq}}),
-              deletions);
-    int rounds = 0;
-    for (; !deletions.empty(); ++rounds) {
-      ASSERT_OK(Sweep(50, &deletions, &entries, &removed));
-      ASSERT_LE(removed, 50u);
-    }
-    ASSERT_GE(rounds, 5);
-    ASSERT_EQ(10u, Entries());
-
-    // Older ones hide nothing that this one has: they had sweeps of their own.
-    ASSERT_OK(Flush());
-    deletions = {{Key(0), Key(300), seq}};
-    ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
-    ASSERT_EQ(300u, entries);
-    ASSERT_EQ(10u, removed);
-    deletions = {{Key(0), Key(300), seq + 1}};
-    ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
-    ASSERT_EQ(0u, entries);
-    ASSERT_TRUE(deletions.empty());
-    ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+    ASSERT_LE(removed, 50u);
   }
+  ASSERT_GE(rounds, 5);
+  ASSERT_EQ(10u, Entries());
+
+  // An older one hides nothing that no sweep has seen.
+  ASSERT_OK(Flush());
+  deletions = {{Key(0), Key(300), seq + 1, seq}};
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+  ASSERT_EQ(300u, entries);
+  ASSERT_EQ(10u, removed);
+  deletions = {{Key(0), Key(300), seq + 1, seq + 1}};
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+  ASSERT_EQ(0u, entries);
+  ASSERT_TRUE(deletions.empty());
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
   db_->ReleaseSnapshot(snapshot);
   Wait();
   VerifyAndCompact();
@@ -381,16 +382,84 @@ TEST_F(RangeDeletionSweepTest, Stops) {
   }
   ASSERT_OK(Flush());
   std::vector<CommittedRangeDeletion> deletions{
-      {Key(10), Key(20), 10000}, {Key(30), Key(kMany), 10000}};
+      {Key(10), Key(20), 10000, 10000}, {Key(30), Key(kMany), 10000, 10000}};
   uint64_t entries = 0;
   uint64_t removed = 0;
-  ASSERT_TRUE(Sweep(kMany, &deletions, &entries, &removed,
+  ASSERT_TRUE(Sweep(4096, &deletions, &entries, &removed,
                     Status::ShutdownInProgress())
                   .IsShutdownInProgress());
+  // It was asked at the 1024th step, two of which were the ranges.
   ASSERT_EQ(1u, deletions.size());
-  ASSERT_EQ(1024u, entries);
-  ASSERT_EQ(1023u, removed);
-  ASSERT_EQ(Key(30 + 1024 - 10 - 1), deletions[0].start);
+  ASSERT_EQ(1021u, entries);
+  ASSERT_EQ(1021u, removed);
+  ASSERT_EQ(Key(30 + 1021 - 10), deletions[0].start);
+  // Ranges without a key count, too.
+  deletions.clear();
+  for (int key = 0; key < 2000; ++key) {
+    deletions.push_back(CommittedRangeDeletion{
+        Key(key) + "a", Key(key) + "b", 10000, 10000});
+  }
+  ASSERT_TRUE(Sweep(4096, &deletions, &entries, &removed,
+                    Status::ShutdownInProgress())
+                  .IsShutdownInProgress());
+  ASSERT_EQ(2000u - 1023, deletions.size());
+}
+
+// One deletion over another that waited with it, or that a sweep has not come to
+// the end of.
+TEST_F(RangeDeletionSweepTest, OverEachOther) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  const Snapshot* snapshot = db_->GetSnapshot();
+  DeleteKeysAndFlush(50, 200);
+  DeleteKeysAndFlush(0, kKeys);
+  ASSERT_EQ(300u, Entries());
+  db_->ReleaseSnapshot(snapshot);
+  Wait();
+  ASSERT_EQ(0u, Entries());
+
+  FillAndFlush(1);
+  snapshot = db_->GetSnapshot();
+  DeleteKeysAndFlush(50, 200);
+  {
+    // As if it had been stopped.
+    std::vector<CommittedRangeDeletion> taken =
+        blobs()->range_deletions()->Take(kMaxSequenceNumber);
+    ASSERT_EQ(1u, taken.size());
+    uint64_t entries = 0;
+    uint64_t removed = 0;
+    ASSERT_OK(Sweep(60, &taken, &entries, &removed));
+    ASSERT_EQ(1u, taken.size());
+    blobs()->range_deletions()->PutBack(std::move(taken), /*not_before=*/0);
+  }
+  ASSERT_EQ(241u, Entries());
+  DeleteKeysAndFlush(0, kKeys);
+  db_->ReleaseSnapshot(snapshot);
+  Wait();
+  ASSERT_EQ(0u, Entries());
+  VerifyAndCompact();
+}
+
+// What cannot be read does not keep the other ranges from being swept.
+TEST_F(RangeDeletionSweepTest, DamagedFile) {
+  Options options = SweepOptions();
+  BlockBasedTableOptions table_options;
+  table_options.no_block_cache = true;
+  table_options.block_size = 512;
+  options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(1u, files.size());
+  // Its first data block.
+  ASSERT_OK(test::CorruptFile(env_, files[0].db_path + files[0].name, 10, 20));
+  DeleteKeys(0, 10);
+  DeleteKeys(100, 200);
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(200u, Entries());
+  ASSERT_EQ(1u, Pending());
 }
 
 // The DB is closed before the sweep, or while it runs: the next open frees.

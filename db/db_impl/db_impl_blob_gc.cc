@@ -75,10 +75,12 @@ int MaxJobs(int max_background_jobs, bool above_limit) {
 }  // namespace
 
 void DBImpl::AddBlobGcThreads() {
-  // Jobs run beside compactions, not instead of them.
+  // Jobs, and the sweep of range deletions, run beside compactions, not instead of
+  // them.
   const int max_jobs = mutable_db_options_.max_background_jobs;
   env_->IncBackgroundThreadsIfNeeded(
-      GetBGJobLimits().max_compactions + MaxJobs(max_jobs, /*above_limit=*/true),
+      GetBGJobLimits().max_compactions +
+          MaxJobs(max_jobs, /*above_limit=*/true) + 1,
       Env::Priority::LOW);
 }
 
@@ -131,7 +133,7 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     const bool above_limit =
         BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
     if (bg_blob_gc_scheduled_ - running_manual_blob_gc_ -
-            bg_range_sweeps_scheduled_ >=
+            (range_sweep_scheduled_ ? 1 : 0) >=
         MaxJobs(mutable_db_options_.max_background_jobs, above_limit)) {
       // The end of a job sets blob_gc_due_.
       return;

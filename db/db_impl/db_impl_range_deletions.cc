@@ -30,8 +30,9 @@ struct DBImpl::RangeSweepTask {
 
 namespace {
 
-// What a sweep takes out of the map before the empty files are dropped.
-constexpr uint64_t kMaxRemoved = uint64_t{1} << 20;
+// Entries and ranges that a job looks at: then it lets go of its Version, and the
+// empty files are dropped. A few seconds.
+constexpr uint64_t kMaxSteps = uint64_t{1} << 22;
 // After a file could not be read.
 constexpr uint64_t kRetryMicros = 600 * 1000 * 1000;
 
@@ -39,38 +40,45 @@ constexpr uint64_t kRetryMicros = 600 * 1000 * 1000;
 
 void DBImpl::ScheduleRangeSweeps() {
   mutex_.AssertHeld();
-  if (!opened_successfully_ || read_only_ || bg_work_paused_ > 0 ||
-      bg_compaction_paused_ > 0 || reject_new_background_jobs_ ||
+  // One at a time: compactions want their threads.
+  if (range_sweep_scheduled_ || !opened_successfully_ || read_only_ ||
+      bg_work_paused_ > 0 || bg_compaction_paused_ > 0 || reject_new_background_jobs_ ||
       shutting_down_.load(std::memory_order_acquire) ||
       error_handler_.IsBGWorkStopped()) {
     return;
   }
-  const SequenceNumber earliest = EarliestSnapshot();
+  // The family that waits for the longest time.
+  ColumnFamilyData* next = nullptr;
+  SequenceNumber blocked_until = kMaxSequenceNumber;
   for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
-    MappedBlobs* const blobs = cfd->mapped_blobs();
-    if (blobs == nullptr || cfd->IsDropped() || blobs->is_swept() ||
-        blobs->range_deletions()->Count() == 0) {
+    if (cfd->mapped_blobs() == nullptr || cfd->IsDropped()) {
       continue;
     }
-    // A snapshot that is in the way calls this when it is released. A bound must
-    // be asked to.
-    const SequenceNumber blocked_until = blobs->range_deletions()->BlockedUntil(
-        immutable_db_options_.clock->NowMicros());
-    if (blocked_until > earliest ||
-        read_bounds_.NotifyWhenNoneBelow(blocked_until)) {
-      continue;
+    const RangeDeletionQueue& queue =
+        *cfd->mapped_blobs()->range_deletions();
+    if (queue.Count() > 0) {
+      const SequenceNumber until =
+          queue.BlockedUntil(immutable_db_options_.clock->NowMicros());
+      if (until < blocked_until) {
+        next = cfd;
+        blocked_until = until;
+      }
     }
-    auto task = std::make_unique<RangeSweepTask>();
-    task->db = this;
-    task->cfd = cfd;
-    cfd->Ref();
-    blobs->SetSwept(true);
-    ++bg_blob_gc_scheduled_;
-    ++bg_range_sweeps_scheduled_;
-    env_->Schedule(&DBImpl::BGWorkRangeSweep, task.release(),
-                   Env::Priority::LOW, GetTaskTag(TaskType::kDefault),
-                   &DBImpl::UnscheduleRangeSweep);
   }
+  // A snapshot that is in the way calls this when it is released. A bound must be
+  // asked to.
+  if (next == nullptr || blocked_until > EarliestSnapshot() ||
+      read_bounds_.NotifyWhenNoneBelow(blocked_until)) {
+    return;
+  }
+  auto task = std::make_unique<RangeSweepTask>();
+  task->db = this;
+  task->cfd = next;
+  next->Ref();
+  range_sweep_scheduled_ = true;
+  ++bg_blob_gc_scheduled_;
+  env_->Schedule(&DBImpl::BGWorkRangeSweep, task.release(), Env::Priority::LOW,
+                 GetTaskTag(TaskType::kDefault), &DBImpl::UnscheduleRangeSweep);
 }
 
 void DBImpl::UnscheduleRangeSweep(void* arg) {
@@ -81,9 +89,8 @@ void DBImpl::UnscheduleRangeSweep(void* arg) {
 
 void DBImpl::FinishRangeSweep(const RangeSweepTask& task) {
   mutex_.AssertHeld();
-  task.cfd->mapped_blobs()->SetSwept(false);
   task.cfd->UnrefAndTryDelete();
-  --bg_range_sweeps_scheduled_;
+  range_sweep_scheduled_ = false;
   --bg_blob_gc_scheduled_;
 }
 
@@ -147,7 +154,7 @@ void DBImpl::RunRangeSweep(ColumnFamilyData* cfd, JobContext* job_context) {
       fs_->OptimizeForCompactionTableRead(file_options_for_compaction_,
                                           immutable_db_options_),
       check);
-  s = sweep.Run(kMaxRemoved, &deletions);
+  s = sweep.Run(kMaxSteps, &deletions);
   TEST_SYNC_POINT("DBImpl::RunRangeSweep:End");
   const uint64_t now = immutable_db_options_.clock->NowMicros();
   const bool failed =
