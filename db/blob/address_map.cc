@@ -320,6 +320,15 @@ void AddressMap::Prefetch(const View& view, uint32_t loc) const {
   }
 }
 
+void AddressMap::Prefetch(const MapKeyHash& key) const {
+  const Table* const table = current_.load(std::memory_order_acquire);
+  if (table != nullptr) {
+    // Whether the shard has moved, or changes, does not matter.
+    const View view = ViewOf(table->Of(key), table);
+    Prefetch(view, LocOf(key, view.shard_bits));
+  }
+}
+
 bool AddressMap::Decode(const View& view, const MapKeyHash& key,
                         uint32_t bucket, uint32_t index, Decoded* out) const {
   const Bucket& b = view.base[bucket];

@@ -165,6 +165,10 @@ class AddressMap {
 
   // ---- Lookups. Lock-free as described above.
 
+  // Says that the key will be looked up soon, or moved. For loops over many keys:
+  // most of a lookup is waiting for memory.
+  void Prefetch(const MapKeyHash& key) const;
+
   // The sequence number of the newest direct entry.
   bool DirectSeq(const MapKeyHash& key, SequenceNumber* seq) const;
   // The newest direct entry.

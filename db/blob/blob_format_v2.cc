@@ -111,12 +111,15 @@ bool IsBlobFileV2(const Slice& start) {
 }
 
 void BlobRecordV2::EncodeHeaderTo(const Slice& key, const Slice& value,
-                                  std::string* dst) {
+                                  std::string* dst,
+                                  const uint32_t* known_blob_crc) {
   assert(kHeaderSize + key.size() + value.size() <= kMaxBlobRecordSize);
   assert(seq <= kMaxSequenceNumber);
   key_size = static_cast<uint32_t>(key.size());
   value_size = static_cast<uint32_t>(value.size());
-  blob_crc = MaskedBlobCrc(key, value);
+  blob_crc = known_blob_crc != nullptr ? *known_blob_crc
+                                       : MaskedBlobCrc(key, value);
+  assert(CheckBlob(key, value).ok());
   dst->clear();
   PutFixed32(dst, key_size);
   PutFixed32(dst, value_size);

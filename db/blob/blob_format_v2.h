@@ -93,9 +93,11 @@ struct BlobRecordV2 {
 
   // Replaces dst; sets the sizes and blob_crc. For
   // BlobLogWriter::EmitPhysicalRecord.
+  // known_blob_crc: of a record with this key and value, if there is one.
   // REQUIRES: the record is at most kMaxBlobRecordSize bytes long;
   // seq <= kMaxSequenceNumber.
-  void EncodeHeaderTo(const Slice& key, const Slice& value, std::string* dst);
+  void EncodeHeaderTo(const Slice& key, const Slice& value, std::string* dst,
+                      const uint32_t* known_blob_crc = nullptr);
   Status DecodeHeaderFrom(const Slice& src);
   Status CheckBlob(const Slice& key, const Slice& value) const;
 };

@@ -40,15 +40,18 @@ class BlobGcJob::Sink : public MappedBlobSink {
     return next_;
   }
   bool IsStoredForm() const override { return is_stored_form_; }
+  uint32_t StoredBlobCrc() const override { return blob_crc_; }
   void OnFileClosed(MappedBlobFile&& file) override {
     files_.push_back(std::move(file));
   }
 
-  void SetNext(bool is_direct, uint64_t birth, bool is_stored_form) {
+  void SetNext(bool is_direct, uint64_t birth, bool is_stored_form,
+               uint32_t blob_crc) {
     next_.mode = is_direct ? MappedBlobIndex::Mode::kDirect
                            : MappedBlobIndex::Mode::kVersioned;
     next_.birth = birth;
     is_stored_form_ = is_stored_form;
+    blob_crc_ = blob_crc;
   }
   std::vector<MappedBlobFile>* files() { return &files_; }
 
@@ -56,6 +59,7 @@ class BlobGcJob::Sink : public MappedBlobSink {
   const uint64_t hash_seed_;
   MappedBlobIndex next_;
   bool is_stored_form_ = false;
+  uint32_t blob_crc_ = 0;
   std::vector<MappedBlobFile> files_;
 };
 
@@ -291,7 +295,8 @@ Status BlobGcJob::Merge() {
     } else {
       sink_->SetNext(records->is_direct(), records->name().birth,
                      input->decompressor == nullptr &&
-                         input->compression == compression_);
+                         input->compression == compression_,
+                     records->blob_crc());
       index.clear();
       s = builder.Add(records->key(), value, &index, records->name().seq,
                       /*value_changed=*/false);

@@ -43,7 +43,8 @@ BlobGcPicker::Space BlobGcPicker::SpaceOf(const std::vector<File>& files,
 uint64_t BlobGcPicker::MaxCopied(const Options& options, const Space& space) {
   return std::min(options.max_copied,
                   std::max(options.min_copied,
-                           static_cast<uint64_t>(Slack(options, space) / 16)));
+                           static_cast<uint64_t>(Slack(options, space) /
+                                                 (8 * std::max(options.max_jobs, 2)))));
 }
 
 uint64_t BlobGcPicker::Excess(const Options& options,
@@ -60,7 +61,7 @@ uint64_t BlobGcPicker::Excess(const Options& options,
   const double copied = static_cast<double>(std::max(
       MaxCopied(options, space), space.live / std::max<size_t>(1, files.size())));
   const double room =
-      std::min(copied, slack / 4) +
+      std::min(options.max_jobs * copied, slack / 4) +
       std::min(static_cast<double>(options.flush_size), slack / 4);
   const double allowed = std::max(slack - room, 0.0);
   return garbage - std::min(garbage, static_cast<uint64_t>(allowed));

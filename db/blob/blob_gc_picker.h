@@ -55,6 +55,8 @@ class BlobGcPicker {
     uint64_t max_copied = 0;
     // And this much, whatever the limit.
     uint64_t min_copied = 0;
+    // As many may run at a time.
+    int max_jobs = 1;
     // The next file number of the DB.
     uint64_t next_file_number = 0;
   };
@@ -81,7 +83,8 @@ class BlobGcPicker {
   static Space SpaceOf(const std::vector<File>& files, uint64_t copies);
 
   // How much one job copies at most: a sixteenth of what the limit leaves for
-  // garbage, for until the job is over the values are there twice.
+  // garbage, and all jobs together an eighth, for until a job is over the values are
+  // there twice.
   static uint64_t MaxCopied(const Options& options, const Space& space);
 
   // How many bytes of garbage there are above what the limit, less the room

@@ -97,6 +97,35 @@ TEST_F(BlobGcPickerTest, BeginsBelowTheLimit) {
   EXPECT_EQ(0u, Excess());
 }
 
+// All that may run at a time have room for their copies, and none takes more than
+// its share.
+TEST_F(BlobGcPickerTest, RoomForSeveralJobs) {
+  options_.space_amp_limit = 1.25;
+  for (uint64_t number = 1; number <= 99; ++number) {
+    Add(number, 1000, 1000);
+  }
+  File* const file = Add(100, 1000, 1000);
+  struct Case {
+    int jobs;
+    uint64_t copied;
+    uint64_t allowed;
+  };
+  // Of 25,000 bytes of slack. With many jobs the share is less than a file, but one
+  // is copied in any case; a quarter of the slack is for copies at most.
+  for (const Case& c : {Case{1, 1562, 23438}, Case{2, 1562, 21876},
+                        Case{4, 781, 21000}, Case{8, 390, 18750},
+                        Case{100, 31, 18750}}) {
+    SCOPED_TRACE(c.jobs);
+    options_.max_jobs = c.jobs;
+    file->size = 1000 + c.allowed;
+    EXPECT_EQ(c.copied, BlobGcPicker::MaxCopied(
+                            options_, BlobGcPicker::SpaceOf(files_, 0)));
+    EXPECT_EQ(0u, Excess());
+    ++file->size;
+    EXPECT_EQ(1u, Excess());
+  }
+}
+
 TEST_F(BlobGcPickerTest, PrefersGarbageAndAge) {
   options_.space_amp_limit = 1.0;
   Add(998, 1000, 500);

@@ -16,6 +16,13 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+// Lookups that the memory can have under way.
+constexpr size_t kPrefetchDistance = 8;
+
+}  // namespace
+
 BlobGcStorage::BlobGcStorage(MappedBlobs* blobs,
                              const std::vector<uint64_t>& files)
     : blobs_(blobs) {
@@ -73,6 +80,15 @@ Status BlobGcStorage::Publish(std::vector<MappedBlobFile>&& outputs,
   return s;
 }
 
+std::vector<uint64_t> BlobGcStorage::AddDrops(const VersionStorageInfo& version,
+                                              VersionEdit* edit) {
+  std::vector<uint32_t> slots;
+  for (const File& file : files_) {
+    slots.push_back(file.slot);
+  }
+  return blobs_->AddDrops(version, edit, slots);
+}
+
 void BlobGcStorage::OnVersionAppended(const VersionStorageInfo& version) {
   if (committed_ || !has_outputs_.load(std::memory_order_acquire) ||
       version.GetBlobFileMetaData(outputs_.front().file.number) == nullptr) {
@@ -116,7 +132,11 @@ Status BlobGcStorage::SwapAll(bool back) {
       if (!s.ok()) {
         return s;
       }
-      for (const AddressMap::Record& record : records) {
+      for (size_t n = 0; n < records.size(); ++n) {
+        if (n + kPrefetchDistance < records.size()) {
+          map->Prefetch(records[n + kPrefetchDistance].name.key);
+        }
+        const AddressMap::Record& record = records[n];
         if (i == from_.size()) {
           return Status::Corruption("Blob file " + std::to_string(file.number) +
                                     " has more records than were copied");

@@ -16,6 +16,8 @@ namespace ROCKSDB_NAMESPACE {
 
 class BlobSource;
 class MappedBlobs;
+class VersionEdit;
+class VersionStorageInfo;
 
 // What one garbage collection does to the files and the map of its column
 // family.
@@ -31,9 +33,10 @@ class MappedBlobs;
 //   renamed, superseded, removed - does not matter.
 // * The copies are durable before an entry names them.
 //
-// A crash after the edit leaves both files, with the same names in them; recovery
-// takes the newer one. So old files need not leave in the same edit: those
-// without a live value are dropped as any other.
+// The old files leave in the same edit if they have no live value left. If one
+// stays, as somebody else works on it, or after a failure, both files have the same
+// names in them: recovery takes the newer one, and the old one is dropped as any
+// other without a live value.
 //
 // One thread uses it; OnVersionAppended() may come from another one, under the
 // DB mutex, at any time. It looks at the outputs only when all are there.
@@ -70,6 +73,12 @@ class BlobGcStorage : public MapCommitObserver {
   // How many values, and bytes of records, now lie in the outputs.
   uint64_t num_moved() const { return num_moved_; }
   uint64_t bytes_moved() const { return bytes_moved_; }
+
+  // Adds the removal of the old files to the job's edit. Returns what
+  // MappedBlobs::AddDrops() does.
+  // REQUIRES: Publish() succeeded; DB mutex held.
+  std::vector<uint64_t> AddDrops(const VersionStorageInfo& version,
+                                 VersionEdit* edit);
 
   // REQUIRES of the following two: DB mutex held.
   void OnVersionAppended(const VersionStorageInfo& version) override;

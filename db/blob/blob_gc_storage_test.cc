@@ -970,6 +970,62 @@ TEST_F(BlobGcStorageTest, OldFileGoesWithItsLastValue) {
   ASSERT_EQ(3u, f.LiveCount(21));
 }
 
+// Old files without a live value leave in the edit that brings the copies, unless
+// somebody else works on them.
+TEST_F(BlobGcStorageTest, OldFilesLeaveInTheSameEdit) {
+  for (const bool commits : {true, false}) {
+    SCOPED_TRACE(commits);
+    Family f;
+    const Value a{"a", 1};
+    const Value b{"b", 2};
+    const Value left{"left", 3};
+    const Value c{"c", 4};
+    const Value other{"other", 5};
+    f.AddLive(11, {a, b});
+    f.AddLive(12, {left});
+    f.AddLive(13, {c});
+    f.AddLive(14, {other});
+    BlobGcStorage storage(f.blobs(), {11, 12, 13});
+    const MappedBlobs::FilePin pin(f.blobs(), 13);
+    // Nobody needs it: it leaves as well.
+    ASSERT_TRUE(f.map()->Remove(NameOf(other)));
+    ASSERT_OK(Publish(&storage, f.Copy(21, {{a, b, c}})));
+    const auto version = f.NewVersion({11, 12, 13, 14});
+    VersionEdit edit;
+    const std::vector<uint64_t> drops = storage.AddDrops(*version, &edit);
+    ASSERT_EQ((std::set<uint64_t>{11, 14}),
+              std::set<uint64_t>(drops.begin(), drops.end()));
+    ASSERT_EQ(2u, edit.GetBlobFileGarbages().size());
+    for (const BlobFileGarbage& garbage : edit.GetBlobFileGarbages()) {
+      ASSERT_EQ(garbage.GetBlobFileNumber() == 11 ? 2u : 1u,
+                garbage.GetGarbageBlobCount());
+    }
+    // Not twice.
+    VersionEdit again;
+    ASSERT_TRUE(storage.AddDrops(*version, &again).empty());
+    if (commits) {
+      storage.OnVersionAppended(*f.NewVersion({12, 13, 21}));
+      for (const uint64_t number : drops) {
+        ASSERT_TRUE(f.files()->Drop(f.Slot(number)));
+      }
+    }
+    f.blobs()->FinishDrops(drops);
+    storage.Close();
+    storage.Settle();
+    ASSERT_EQ(commits, storage.committed());
+    ASSERT_EQ(commits ? State::kDead : State::kLive, f.InfoOf(11).state);
+    ASSERT_EQ(commits ? State::kDead : State::kLive, f.InfoOf(14).state);
+    ASSERT_EQ(State::kLive, f.InfoOf(13).state);
+    for (const Value& value : {a, b}) {
+      ASSERT_EQ(commits ? 21u : 11u, f.FileOf(value));
+    }
+    ASSERT_EQ(commits ? 21u : 13u, f.FileOf(c));
+    ASSERT_EQ(12u, f.FileOf(left));
+    // The job still has its pins: the file is deleted when they are gone.
+    ASSERT_EQ(commits ? 1u : 0u, f.files()->CollectDead().size());
+  }
+}
+
 // After an edit that failed, the old files have their values again before
 // anybody could drop them.
 TEST_F(BlobGcStorageTest, OldFileStaysAfterFailedEdit) {

@@ -10,6 +10,13 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+// Lookups that the memory can have under way.
+constexpr size_t kPrefetchDistance = 8;
+
+}  // namespace
+
 BlobLiveRecords::BlobLiveRecords(const AddressMap* map, uint64_t hash_seed,
                                  uint32_t slot,
                                  const RandomAccessFileReader* file,
@@ -56,7 +63,11 @@ Status BlobLiveRecords::FetchLive() {
     if (!s.ok() || records_.empty()) {
       return s;
     }
-    for (AddressMap::Record& record : records_) {
+    for (size_t i = 0; i < records_.size(); ++i) {
+      if (i + kPrefetchDistance < records_.size()) {
+        map_->Prefetch(records_[i + kPrefetchDistance].name.key);
+      }
+      AddressMap::Record& record = records_[i];
       const AddressMap::Lookup found =
           map_->FindByName(record.name, /*pin=*/false);
       if (found.found && found.entry.address == MapAddress{slot_, record.offset,
@@ -147,6 +158,7 @@ Status BlobLiveRecords::ParseRecord() {
   }
   key_ = Slice(record.data() + BlobRecordV2::kHeaderSize, header.key_size);
   value_ = Slice(key_.data() + key_.size(), header.value_size);
+  blob_crc_ = header.blob_crc;
   s = header.CheckBlob(key_, value_);
   if (!s.ok()) {
     return corrupt(s.getState());

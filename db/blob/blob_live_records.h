@@ -66,6 +66,8 @@ class BlobLiveRecords {
   // Valid until Next(). The value is as it is in the file: compressed.
   const Slice& key() const { return key_; }
   const Slice& value() const { return value_; }
+  // Its checksum there, which is right.
+  uint32_t blob_crc() const { return blob_crc_; }
 
   // Of the file. For statistics.
   uint64_t bytes_read() const { return bytes_read_; }
@@ -94,6 +96,7 @@ class BlobLiveRecords {
   AddressMap::Record current_;
   Slice key_;
   Slice value_;
+  uint32_t blob_crc_ = 0;
 
   std::unique_ptr<char[]> buffer_;
   size_t buffer_size_ = 0;

@@ -424,6 +424,26 @@ TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
   }
 }
 
+// A job writes to the MANIFEST once: the copies come and the old files leave.
+TEST_F(DBBlobGcTest, OneEdit) {
+  Options options = GcOptions(0);
+  options.blob_file_size = 1 << 20;
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  std::atomic<int> edits{0};
+  SyncPoint::GetInstance()->SetCallBack(
+      "VersionSet::LogAndApply:WriteManifest", [&](void*) { ++edits; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  const uint64_t dropped = Ticker(options, BLOB_MAP_FILES_DROPPED);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1, edits);
+  ASSERT_GT(Ticker(options, BLOB_MAP_FILES_DROPPED), dropped);
+  SyncPoint::GetInstance()->DisableProcessing();
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+}
+
 TEST_F(DBBlobGcTest, FailedManifestWrite) {
   Options options = FaultOptions();
   DestroyAndReopen(options);

@@ -38,7 +38,11 @@ Status MappedBlobWriter::Add(const WriteOptions& write_options,
   if (!s.ok()) {
     return s;
   }
-  record.EncodeHeaderTo(user_key, value, &record_header_);
+  // A checksum that goes along guards the value on its way through memory, too.
+  const bool is_stored_form = sink_->IsStoredForm();
+  const uint32_t blob_crc = is_stored_form ? sink_->StoredBlobCrc() : 0;
+  record.EncodeHeaderTo(user_key, value, &record_header_,
+                        is_stored_form ? &blob_crc : nullptr);
   uint64_t key_offset = 0;
   s = log->EmitPhysicalRecord(write_options, record_header_, user_key, value,
                               &key_offset, value_offset);

@@ -47,8 +47,11 @@ class MappedBlobSink {
                                  uint64_t file_number, bool value_changed) = 0;
 
   // True if the value that NameOf() will be asked for next is given as it is to
-  // be in the file: compressed already.
+  // be in the file: compressed already, from a record of the same key.
   virtual bool IsStoredForm() const { return false; }
+  // The checksum of that record, which was found right.
+  // REQUIRES: IsStoredForm()
+  virtual uint32_t StoredBlobCrc() const { return 0; }
 
   // The value of (user_key, seq), as a reader will get it, was written.
   virtual void OnValue(const Slice& /*user_key*/, SequenceNumber /*seq*/,

@@ -420,9 +420,19 @@ uint32_t MappedBlobs::AddFileOfCopies(const MappedBlobFile& file) {
 void MappedBlobs::AbandonFile(uint32_t slot) { files_.Abandon(slot); }
 
 std::vector<uint64_t> MappedBlobs::AddDrops(const VersionStorageInfo& version,
-                                            VersionEdit* edit) {
+                                            VersionEdit* edit,
+                                            const std::vector<uint32_t>& own) {
+  std::vector<MapFileTable::Info> files = files_.GetDroppable();
+  for (const uint32_t slot : own) {
+    MapFileTable::Info info;
+    if (files_.GetInfo(slot, &info) &&
+        info.state == MapFileTable::State::kLive && info.live_count == 0 &&
+        info.job_pins == 1) {
+      files.push_back(info);
+    }
+  }
   std::vector<uint64_t> numbers;
-  for (const MapFileTable::Info& file : files_.GetDroppable()) {
+  for (const MapFileTable::Info& file : files) {
     const auto meta = version.GetBlobFileMetaData(file.number);
     if (meta != nullptr && dropping_.insert(file.number).second) {
       edit->AddBlobFileGarbage(file.number, meta->GetTotalBlobCount(),

@@ -271,9 +271,12 @@ class MappedBlobs {
   // Adds to the edit the removal of all files without a live record.
   // Returns their numbers, which are not offered again until
   // FinishDrops().
+  // own: files, by slot, that the caller has a job's pin of. They are removed if
+  // nobody else has one. If the edit fails it may need them again.
   // REQUIRES of the following four: DB mutex held.
   std::vector<uint64_t> AddDrops(const VersionStorageInfo& version,
-                                 VersionEdit* edit);
+                                 VersionEdit* edit,
+                                 const std::vector<uint32_t>& own = {});
   void FinishDrops(const std::vector<uint64_t>& numbers);
   // Hands the files that nobody needs any more over to `versions`. keep, for a
   // scan of the directories, gets all others; it may be nullptr.

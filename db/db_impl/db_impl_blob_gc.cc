@@ -69,7 +69,8 @@ constexpr uint64_t kMaxWaitForJobsMicros = 10 * 1000 * 1000;
 
 // Beside those, compactions and flushes have their own.
 int MaxJobs(int max_background_jobs, bool above_limit) {
-  return std::max(1, max_background_jobs / (above_limit ? 2 : 4));
+  return std::max(1, above_limit ? max_background_jobs - max_background_jobs / 4
+                                 : max_background_jobs / 2);
 }
 
 }  // namespace
@@ -129,6 +130,8 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     options.space_amp_limit = limit;
     options.flush_size = cf_options.write_buffer_size;
     options.max_copied = blobs->max_gc_copies();
+    options.max_jobs = MaxJobs(mutable_db_options_.max_background_jobs,
+                               /*above_limit=*/false);
     options.next_file_number = versions_->current_next_file_number();
     const bool above_limit =
         BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
@@ -321,11 +324,17 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
       addition.SetCollected();
       edit.AddBlobFile(addition);
     }
+    const std::vector<uint64_t> drops =
+        task->storage->AddDrops(*cfd->current()->storage_info(), &edit);
     const ReadOptions read_options(Env::IOActivity::kCompaction);
     const WriteOptions write_options(Env::IOActivity::kCompaction);
     wrote_manifest = true;
     s = versions_->LogAndApply(cfd, read_options, write_options, &edit,
                                &mutex_, directories_.GetDbDir());
+    blobs->FinishDrops(drops);
+    if (s.ok()) {
+      RecordTick(stats_, BLOB_MAP_FILES_DROPPED, drops.size());
+    }
   }
   task->storage->Close();
   if (task->storage->committed()) {
