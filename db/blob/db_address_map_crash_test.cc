@@ -57,6 +57,7 @@ enum class Job {
   kTurnOff,
   kDropFamily,
   kCollection,
+  kRangeDeletion,
 };
 
 using Model = std::map<std::string, std::string>;
@@ -539,6 +540,20 @@ class DBAddressMapCrashTest : public testing::Test {
     return s;
   }
 
+  // And frees what they cover.
+  Status DeleteRanges(bool all) {
+    for (size_t family = 0; family < handles_.size(); ++family) {
+      const int begin = all ? 0 : static_cast<int>(rnd_->Uniform(kKeys / 2));
+      EXPECT_OK(db_->DeleteRange(write_options_, handles_[family], Key(begin),
+                                 Key(kKeys)));
+      NoteDeleteRange(family, begin, kKeys);
+    }
+    EXPECT_OK(db_->SyncWAL());
+    const Status s = Flush();
+    db_->WaitForCompact(WaitForCompactOptions()).PermitUncheckedError();
+    return s;
+  }
+
   Status RunJob(Job job, bool obsolete) {
     switch (job) {
       case Job::kFlush:
@@ -561,6 +576,8 @@ class DBAddressMapCrashTest : public testing::Test {
         options.max_sorted_runs = rnd_->Uniform(3);
         return db_->CollectBlobGarbage(options);
       }
+      case Job::kRangeDeletion:
+        return DeleteRanges(/*all=*/obsolete);
     }
     return Status::OK();
   }
@@ -744,7 +761,16 @@ TEST_F(DBAddressMapCrashTest, Collection) {
            "VersionSet::LogAndApply:WriteManifest",
            "VersionSet::ProcessManifestWrites:AddRecord",
            "VersionSet::LogAndApply:WriteManifestDone", "BlobGcStorage::Settle",
-           "DBImpl::DropEmptyBlobFiles:BeforeEdit"});
+           "DBImpl::RunBlobGc:AfterEdit",
+           "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
+}
+
+TEST_F(DBAddressMapCrashTest, RangeDeletion) {
+  CrashAt(Job::kRangeDeletion,
+          {"DBImpl::BGWorkRangeSweep:Start", "DBImpl::RunRangeSweep:Begin",
+           "DBImpl::RunRangeSweep:End",
+           "DBImpl::DropEmptyBlobFiles:BeforeEdit",
+           "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
 }
 
 TEST_F(DBAddressMapCrashTest, Recovery) {

@@ -10,6 +10,7 @@
 #include "db/column_family.h"
 #include "monitoring/perf_context_imp.h"
 #include "options/cf_options.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -91,6 +92,8 @@ bool MapReads::Again(const Status& status) {
     key->key_exists = false;
     key->is_blob_index = false;
     key->get_context = nullptr;
+    // What failed is read again, and may succeed.
+    IGNORE_STATUS_IF_ERROR((*key->s));
     *key->s = Status::OK();
   }
   return true;
