@@ -316,6 +316,7 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
     s = CheckBlobGc(*task);
   }
   bool wrote_manifest = false;
+  size_t num_dropped = 0;
   if (s.ok() && !additions.empty()) {
     TEST_SYNC_POINT("DBImpl::RunBlobGc:BeforeEdit");
     VersionEdit edit;
@@ -333,7 +334,8 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
                                &mutex_, directories_.GetDbDir());
     blobs->FinishDrops(drops);
     if (s.ok()) {
-      RecordTick(stats_, BLOB_MAP_FILES_DROPPED, drops.size());
+      num_dropped = drops.size();
+      RecordTick(stats_, BLOB_MAP_FILES_DROPPED, num_dropped);
     }
   }
   task->storage->Close();
@@ -356,10 +358,10 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
       immutable_db_options_.info_log,
       "[%s] [JOB %d] Collected garbage of %" PRIu64
       " blob files: read %" PRIu64 " bytes, wrote %" PRIu64 " (%zu files), %" PRIu64
-      " of %" PRIu64 " values moved, %" PRIu64 " ms: %s",
+      " of %" PRIu64 " values moved, %zu files dropped, %" PRIu64 " ms: %s",
       cfd->GetName().c_str(), job_context->job_id, job.stats().files_read,
       job.stats().bytes_read, job.stats().bytes_written, additions.size(),
-      task->storage->num_moved(), job.stats().values_copied,
+      task->storage->num_moved(), job.stats().values_copied, num_dropped,
       (immutable_db_options_.clock->NowMicros() - started) / 1000,
       s.ToString().c_str());
   info.status = s;

@@ -42,7 +42,8 @@ void DBImpl::ScheduleRangeSweeps() {
   mutex_.AssertHeld();
   // One at a time: compactions want their threads.
   if (range_sweep_scheduled_ || !opened_successfully_ || read_only_ ||
-      bg_work_paused_ > 0 || bg_compaction_paused_ > 0 || reject_new_background_jobs_ ||
+      bg_work_paused_ > 0 || bg_compaction_paused_ > 0 ||
+      reject_new_background_jobs_ ||
       shutting_down_.load(std::memory_order_acquire) ||
       error_handler_.IsBGWorkStopped()) {
     return;
@@ -54,8 +55,7 @@ void DBImpl::ScheduleRangeSweeps() {
     if (cfd->mapped_blobs() == nullptr || cfd->IsDropped()) {
       continue;
     }
-    const RangeDeletionQueue& queue =
-        *cfd->mapped_blobs()->range_deletions();
+    const RangeDeletionQueue& queue = *cfd->mapped_blobs()->range_deletions();
     if (queue.Count() > 0) {
       const SequenceNumber until =
           queue.BlockedUntil(immutable_db_options_.clock->NowMicros());
