@@ -42,8 +42,8 @@ TEST(RangeDeletionQueueTest, WaitsForReaders) {
   ASSERT_EQ(kMaxSequenceNumber, queue.BlockedUntil(0));
 }
 
-// What is taken is disjoint, and of each key the newest and the oldest deletion is
-// known.
+// What is taken is disjoint, and of each key the newest and the oldest deletion
+// is known.
 TEST(RangeDeletionQueueTest, Disjoint) {
   RangeDeletionQueue queue(BytewiseComparator());
   queue.Add({{"c", "g", 10, 10},
@@ -70,7 +70,9 @@ TEST(RangeDeletionQueueTest, Disjoint) {
   queue.PutBack({{"c", "e", 20, 11}}, 0);
   ASSERT_EQ((Deletions{{"a", "z", 30, 11}}), queue.Take(30));
   queue.Add({{"a", "z", 30, 30}, {"c", "e", 40, 40}});
-  ASSERT_EQ((Deletions{{"a", "c", 30, 30}, {"c", "e", 40, 30}, {"e", "z", 30, 30}}),
+  ASSERT_EQ((Deletions{{"a", "c", 30, 30},
+                       {"c", "e", 40, 30},
+                       {"e", "z", 30, 30}}),
             queue.Take(40));
 }
 
@@ -99,7 +101,8 @@ TEST(RangeDeletionQueueTest, Limit) {
   RangeDeletionQueue queue(BytewiseComparator(), /*max_bytes=*/3 * size);
   Deletions deletions;
   for (char c = 'a'; c < 'f'; ++c) {
-    deletions.push_back(CommittedRangeDeletion{key + c, key + char(c + 1), 4, 4});
+    deletions.push_back(
+        CommittedRangeDeletion{key + c, key + char(c + 1), 4, 4});
   }
   ASSERT_EQ(2u, queue.Add(std::move(deletions)));
   ASSERT_EQ(1u, queue.Add(One("x", "y", 4)));

@@ -68,9 +68,11 @@ class RangeDeletionSweepTest : public DBTestBase {
   }
 
   void DeleteKeys(int first, int end, int cf = 0) {
-    ASSERT_OK(db_->DeleteRange(WriteOptions(), Handle(cf), Key(first), Key(end)));
+    ASSERT_OK(
+        db_->DeleteRange(WriteOptions(), Handle(cf), Key(first), Key(end)));
     if (cf == 0) {
-      model_.erase(model_.lower_bound(Key(first)), model_.lower_bound(Key(end)));
+      model_.erase(model_.lower_bound(Key(first)),
+                   model_.lower_bound(Key(end)));
     }
   }
   void DeleteKeysAndFlush(int first, int end) {
@@ -134,7 +136,8 @@ class RangeDeletionSweepTest : public DBTestBase {
   }
 
   // A sweep by hand, of the Version of now.
-  Status Sweep(uint64_t max_steps, std::vector<CommittedRangeDeletion>* deletions,
+  Status Sweep(uint64_t max_steps,
+               std::vector<CommittedRangeDeletion>* deletions,
                uint64_t* entries, uint64_t* removed,
                const Status& check = Status::OK()) {
     Version* version;
@@ -208,7 +211,8 @@ TEST_F(RangeDeletionSweepTest, NewerValuesStay) {
   Verify();
   // Written after the flush of the deletion, before its sweep.
   std::atomic<bool> done{false};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:Begin", [&](void*) {
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunRangeSweep:Begin", [&](void*) {
     if (!done.exchange(true)) {
       FillAndFlush(3, 20, 40);
     }
@@ -235,14 +239,15 @@ TEST_F(RangeDeletionSweepTest, WaitsForSnapshots) {
   ASSERT_EQ(600u, Entries());
   ASSERT_EQ(2u, Pending());
   std::map<std::string, std::string> properties;
-  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kBlobAddressMap, &properties));
+  ASSERT_TRUE(
+      db_->GetMapProperty(DB::Properties::kBlobAddressMap, &properties));
   ASSERT_EQ("2", properties["pending-range-deletions"]);
   ASSERT_EQ(ValueOf(70, 0), Get(Key(70), first));
   ASSERT_EQ("NOT_FOUND", Get(Key(70), second));
   ASSERT_EQ(ValueOf(120, 1), Get(Key(120), second));
   Verify();
-  // The older one no longer waits, and frees the versioned ones as well. What was
-  // overwritten for this snapshot is gone without it.
+  // The older one no longer waits, and frees the versioned ones as well. What
+  // was overwritten for this snapshot is gone without it.
   db_->ReleaseSnapshot(first);
   Wait();
   ASSERT_EQ(1u, Pending());
@@ -405,8 +410,8 @@ TEST_F(RangeDeletionSweepTest, Stops) {
   ASSERT_EQ(2000u - 1023, deletions.size());
 }
 
-// One deletion over another that waited with it, or that a sweep has not come to
-// the end of.
+// One deletion over another that waited with it, or that a sweep has not come
+// to the end of.
 TEST_F(RangeDeletionSweepTest, OverEachOther) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
@@ -553,13 +558,15 @@ TEST_F(RangeDeletionSweepTest, ReadError) {
   options.table_factory.reset(NewBlockBasedTableFactory(table_options));
   DestroyAndReopen(options);
   FillAndFlush(0);
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:Begin", [&](void*) {
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunRangeSweep:Begin", [&](void*) {
     fault_fs_->SetThreadLocalErrorContext(
         FaultInjectionIOType::kRead, /*seed=*/1, /*one_in=*/1,
         /*retryable=*/true, /*has_data_loss=*/false);
     fault_fs_->EnableThreadLocalErrorInjection(FaultInjectionIOType::kRead);
   });
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:End", [&](void*) {
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunRangeSweep:End", [&](void*) {
     fault_fs_->DisableThreadLocalErrorInjection(FaultInjectionIOType::kRead);
   });
   SyncPoint::GetInstance()->EnableProcessing();
@@ -583,7 +590,8 @@ TEST_F(RangeDeletionSweepTest, BesideCompactions) {
   FillAndFlush(0);
   FillAndFlush(1, 100, 200);
   std::atomic<bool> done{false};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:Begin", [&](void*) {
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunRangeSweep:Begin", [&](void*) {
     if (!done.exchange(true)) {
       CompactRangeOptions compact;
       compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
@@ -607,7 +615,8 @@ TEST_F(RangeDeletionSweepTest, ColumnFamilies) {
   }
   // One is dropped while its sweep runs.
   std::atomic<bool> dropped{false};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:Begin", [&](void*) {
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunRangeSweep:Begin", [&](void*) {
     if (!dropped.exchange(true)) {
       ASSERT_OK(db_->DropColumnFamily(handles_[1]));
     }
@@ -675,8 +684,8 @@ TEST_F(RangeDeletionSweepTest, FailedFlush) {
   VerifyAndCompact();
 }
 
-// Who does not want to know of range deletions finds what was not freed yet, and
-// no error.
+// Who does not want to know of range deletions finds what was not freed yet,
+// and no error.
 TEST_F(RangeDeletionSweepTest, IgnoredDeletions) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
