@@ -41,10 +41,11 @@ BlobGcPicker::Space BlobGcPicker::SpaceOf(const std::vector<File>& files,
 }
 
 uint64_t BlobGcPicker::MaxCopied(const Options& options, const Space& space) {
-  return std::min(options.max_copied,
-                  std::max(options.min_copied,
-                           static_cast<uint64_t>(Slack(options, space) /
-                                                 (8 * std::max(options.max_jobs, 2)))));
+  const int parts = 8 * std::max(options.max_jobs, 2);
+  return std::min(
+      options.max_copied,
+      std::max(options.min_copied,
+               static_cast<uint64_t>(Slack(options, space) / parts)));
 }
 
 uint64_t BlobGcPicker::Excess(const Options& options,

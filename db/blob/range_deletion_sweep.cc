@@ -54,6 +54,9 @@ bool RangeDeletionSweep::HasMapped(
 Status RangeDeletionSweep::Run(uint64_t max_steps,
                                std::vector<CommittedRangeDeletion>* deletions) {
   assert(max_steps >= 2);
+  if (cfd_->mapped_blobs()->map()->NumEntries() == 0) {
+    deletions->clear();
+  }
   if (deletions->empty()) {
     return Status::OK();
   }
@@ -80,7 +83,7 @@ Status RangeDeletionSweep::Run(uint64_t max_steps,
     }
   }
   const ScopedArenaPtr<InternalIterator> iter(builder.Finish());
-  if (iter == nullptr || cfd_->mapped_blobs()->map()->NumEntries() == 0) {
+  if (iter == nullptr) {
     deletions->clear();
     return Status::OK();
   }
