@@ -129,10 +129,26 @@ class RangeDeletionSweepTest : public DBTestBase {
     const Options options = last_options_;
     Reopen(options);
     Verify();
+    Compact();
+    Verify();
+  }
+
+  void Compact() {
     CompactRangeOptions compact;
     compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
     ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
-    Verify();
+  }
+
+  // When the next sweep has taken its deletions and its Version.
+  void OnceInSweep(const std::function<void()>& fn) {
+    was_in_sweep_ = false;
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:Begin",
+                                          [this, fn](void*) {
+                                            if (!was_in_sweep_.exchange(true)) {
+                                              fn();
+                                            }
+                                          });
+    SyncPoint::GetInstance()->EnableProcessing();
   }
 
   // A sweep by hand, of the Version of now.
@@ -163,6 +179,7 @@ class RangeDeletionSweepTest : public DBTestBase {
   }
 
   std::map<std::string, std::string> model_;
+  std::atomic<bool> was_in_sweep_{false};
   std::shared_ptr<FaultInjectionTestFS> fault_fs_;
   std::unique_ptr<Env> fault_env_;
 };
@@ -210,16 +227,9 @@ TEST_F(RangeDeletionSweepTest, NewerValuesStay) {
   ASSERT_EQ(210u, Entries());
   Verify();
   // Written after the flush of the deletion, before its sweep.
-  std::atomic<bool> done{false};
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RunRangeSweep:Begin", [&](void*) {
-    if (!done.exchange(true)) {
-      FillAndFlush(3, 20, 40);
-    }
-  });
-  SyncPoint::GetInstance()->EnableProcessing();
+  OnceInSweep([&] { FillAndFlush(3, 20, 40); });
   DeleteKeysAndFlush(0, 60);
-  ASSERT_TRUE(done);
+  ASSERT_TRUE(was_in_sweep_);
   for (int key = 20; key < 40; ++key) {
     model_[Key(key)] = ValueOf(key, 3);
   }
@@ -589,18 +599,9 @@ TEST_F(RangeDeletionSweepTest, BesideCompactions) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   FillAndFlush(1, 100, 200);
-  std::atomic<bool> done{false};
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RunRangeSweep:Begin", [&](void*) {
-    if (!done.exchange(true)) {
-      CompactRangeOptions compact;
-      compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-      ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
-    }
-  });
-  SyncPoint::GetInstance()->EnableProcessing();
+  OnceInSweep([&] { Compact(); });
   DeleteKeysAndFlush(50, 150);
-  ASSERT_TRUE(done);
+  ASSERT_TRUE(was_in_sweep_);
   ASSERT_EQ(200u, Entries());
   VerifyAndCompact();
 }
@@ -614,19 +615,12 @@ TEST_F(RangeDeletionSweepTest, ColumnFamilies) {
     ASSERT_OK(Flush(cf));
   }
   // One is dropped while its sweep runs.
-  std::atomic<bool> dropped{false};
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RunRangeSweep:Begin", [&](void*) {
-    if (!dropped.exchange(true)) {
-      ASSERT_OK(db_->DropColumnFamily(handles_[1]));
-    }
-  });
-  SyncPoint::GetInstance()->EnableProcessing();
+  OnceInSweep([&] { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   DeleteKeys(0, 200, 1);
   const Status s = Flush(1);
   ASSERT_TRUE(s.ok() || s.IsColumnFamilyDropped()) << s.ToString();
   Wait();
-  ASSERT_TRUE(dropped);
+  ASSERT_TRUE(was_in_sweep_);
   StopSyncPoints();
   DeleteKeys(0, 200, 2);
   ASSERT_OK(Flush(2));
