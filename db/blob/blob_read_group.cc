@@ -185,6 +185,7 @@ void BlobReadGroup::OnRead(const FSReadRequest& request) {
       request.result.data() == request.scratch) {
     bytes_ = request.result;
   }
+  IGNORE_STATUS_IF_ERROR(request.status);  // it is read again
   request.status.PermitUncheckedError();
 }
 
@@ -210,7 +211,8 @@ BlobReadGroup::Begun BlobReadGroup::BeginAsync() {
       return Begun::kRead;
     }
   }
-  s.PermitUncheckedError();  // who reads next comes upon it, too
+  IGNORE_STATUS_IF_ERROR(s);  // it is read again, in another way
+  s.PermitUncheckedError();
   buffer_.reset();
   reader_.Reset();
   SetState(State::kQueued);
@@ -226,6 +228,7 @@ void BlobReadGroup::EndAsync() {
       // It must not write any more to what will be freed.
       s = ioptions_.fs->AbortIO(handles);
     }
+    IGNORE_STATUS_IF_ERROR(s);  // what did not arrive is read again
     s.PermitUncheckedError();
   }
   FinishAsync();
