@@ -116,6 +116,7 @@ STRATA_TEST_MAIN = \
   db/blob/mapped_entries_test.cc \
   db/blob/mapped_flow_test.cc \
   db/blob/mapped_removals_test.cc \
+  db/blob/prefix_scope_test.cc \
   db/blob/range_deletion_queue_test.cc \
   db/blob/range_deletion_sweep_test.cc \
   db/blob/scan_lengths_test.cc \

@@ -25,7 +25,8 @@ InternalIterator* MapIterators::Wrap(ColumnFamilyData* cfd,
   }
   InternalIterator* result =
       new (arena->AllocateAligned(sizeof(MapValueIterator)))
-          MapValueIterator(cfd, read_options, child, /*in_arena=*/true);
+          MapValueIterator(cfd, read_options, prefix_extractor, child,
+                           /*in_arena=*/true);
   if (MapPrefetchIterator::IsWanted(read_options)) {
     result = new (arena->AllocateAligned(sizeof(MapPrefetchIterator)))
         MapPrefetchIterator(cfd, read_options, sequence, prefix_extractor,
@@ -38,12 +39,12 @@ InternalIterator* MapIterators::WrapTailing(
     ColumnFamilyData* cfd, const ReadOptions& read_options,
     ReadBoundRegistry* bounds,
     const std::function<SequenceNumber()>& last_sequence,
-    InternalIterator* child) {
+    const SliceTransform* prefix_extractor, InternalIterator* child) {
   if (cfd->mapped_blobs() == nullptr) {
     return child;
   }
   return new MapValueIterator(
-      cfd, read_options,
+      cfd, read_options, prefix_extractor,
       new MapTailingIterator(cfd, bounds, last_sequence, child),
       /*in_arena=*/false);
 }

@@ -42,12 +42,13 @@ class MapIterators {
                                 const SliceTransform* prefix_extractor,
                                 InternalIterator* child, Arena* arena);
 
-  // The same for a ForwardIterator on the heap.
+  // The same for a ForwardIterator on the heap. Whether there is an extractor
+  // is all that is asked; SetOptions() may change it later.
   static InternalIterator* WrapTailing(
       ColumnFamilyData* cfd, const ReadOptions& read_options,
       ReadBoundRegistry* bounds,
       const std::function<SequenceNumber()>& last_sequence,
-      InternalIterator* child);
+      const SliceTransform* prefix_extractor, InternalIterator* child);
 
   // Is this, the value of a kTypeBlobIndex entry, one of theirs?
   // REQUIRES: it comes from an iterator of a column family with a map.

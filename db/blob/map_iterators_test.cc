@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -2251,6 +2252,231 @@ TEST_F(MapIteratorsTest, IgnoredRangeDeletions) {
     }
     WaitForRemovals();
     ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// Outside of the prefix that was sought, files whose filters do not have it
+// stay out: what an iterator finds there may be hidden by one of them, and its
+// value gone.
+class MapIteratorPrefixTest : public MapIteratorsTest {
+ public:
+  static constexpr int kKeys = 4;
+
+  static std::string KeyOf(char prefix, int i) {
+    return std::string(3, prefix) + std::to_string(i);
+  }
+  static std::string OldValue(char prefix, int i) {
+    return KeyOf(prefix, i) + std::string(100, 'o');
+  }
+
+  // Files, from the newest to the oldest: prefix c; prefix a; a to d.
+  void Write(const std::function<void(int)>& hide) {
+    Options options = MapOptions();
+    options.prefix_extractor.reset(NewFixedPrefixTransform(3));
+    BlockBasedTableOptions table;
+    table.filter_policy.reset(NewBloomFilterPolicy(20));
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    for (char prefix = 'a'; prefix <= 'd'; ++prefix) {
+      for (int i = 0; i < kKeys; ++i) {
+        ASSERT_OK(Put(KeyOf(prefix, i), OldValue(prefix, i)));
+        model_[KeyOf(prefix, i)] = OldValue(prefix, i);
+      }
+    }
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put(KeyOf('a', 0), OldValue('a', 0)));
+    ASSERT_OK(Flush());
+    for (int i = 0; i < kKeys; ++i) {
+      hide(i);
+    }
+    ASSERT_OK(Flush());
+    WaitForRemovals();
+  }
+
+  // Its value may be any that the key had.
+  void Look(Iterator* iter) {
+    ASSERT_TRUE(iter->Valid()) << iter->status().ToString();
+    ASSERT_TRUE(iter->PrepareValue()) << iter->status().ToString();
+    const std::string key = iter->key().ToString();
+    if (iter->value() != Slice(OldValue(key[0], key[3] - '0'))) {
+      EXPECT_EQ(iter->value(), model_[key]) << key;
+    }
+  }
+
+  std::map<std::string, std::string> model_;
+};
+
+TEST_F(MapIteratorPrefixTest, HiddenOutside) {
+  for (const bool overwrite : {true, false}) {
+    SCOPED_TRACE(overwrite);
+    Write([&](int i) {
+      if (overwrite) {
+        model_[KeyOf('c', i)] = "new" + OldValue('c', i);
+        ASSERT_OK(Put(KeyOf('c', i), model_[KeyOf('c', i)]));
+      } else {
+        model_.erase(KeyOf('c', i));
+        ASSERT_OK(Delete(KeyOf('c', i)));
+      }
+    });
+    ASSERT_FALSE(HasFatalFailure());
+    for (int kind = 0; kind < 6; ++kind) {
+      SCOPED_TRACE(kind);
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = kind == 1 ? 7 : kind == 2 ? kAuto : 0;
+      read_options.pin_data = kind == 3;
+      read_options.tailing = kind == 4;
+      read_options.allow_unprepared_value = kind == 5;
+      std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      const auto see_all = [&](const std::string& from) {
+        iter->Seek(from);
+        for (; iter->Valid(); iter->Next()) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+        }
+        ASSERT_OK(iter->status());
+      };
+      for (const char* from : {"aaa", "aaa3", "aaa5", "bbb", "bbb5", "ccc", "a"}) {
+        SCOPED_TRACE(from);
+        if (read_options.tailing && strlen(from) < kPrefixSize) {
+          continue;  // ForwardIterator wants a prefix
+        }
+        see_all(from);
+        ASSERT_FALSE(HasFatalFailure());
+      }
+      // Inside, all is as it should be.
+      for (const char prefix : {'a', 'b', 'c', 'd'}) {
+        std::string seen;
+        std::string expected;
+        if (read_options.tailing) {
+          // ForwardIterator does not come back to a file whose filter said no
+          // to one prefix.
+          iter.reset(db_->NewIterator(read_options));
+        }
+        for (iter->Seek(KeyOf(prefix, 0));
+             iter->Valid() && iter->key()[0] == prefix; iter->Next()) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+          seen += iter->key().ToString() + ";";
+        }
+        ASSERT_OK(iter->status());
+        for (const auto& [key, value] : model_) {
+          expected += key[0] == prefix ? key + ";" : "";
+        }
+        EXPECT_EQ(seen, expected);
+      }
+      if (read_options.tailing) {
+        continue;
+      }
+      for (const char* from : {"ddd", "ddd3", "ccc9", "bbb3", "bbb"}) {
+        SCOPED_TRACE(from);
+        iter->SeekForPrev(from);
+        for (; iter->Valid(); iter->Prev()) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+        }
+        ASSERT_OK(iter->status());
+        // To and fro.
+        iter->Seek(from);
+        for (int step = 0; step < 40 && iter->Valid(); ++step) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+          if (step % 5 < 3) {
+            iter->Prev();
+          } else {
+            iter->Next();
+          }
+        }
+        ASSERT_OK(iter->status());
+      }
+      iter->SeekToFirst();
+      std::string all;
+      for (; iter->Valid(); iter->Next()) {
+        Look(iter.get());
+        ASSERT_FALSE(HasFatalFailure());
+        all += iter->key().ToString() + "=" + iter->value().ToString() + ";";
+      }
+      ASSERT_OK(iter->status());
+      std::string expected;
+      for (const auto& [key, value] : model_) {
+        expected += key + "=" + value + ";";
+      }
+      EXPECT_EQ(all, expected);
+    }
+  }
+}
+
+// It goes between the look that finds it and the read.
+TEST_F(MapIteratorPrefixTest, FreedBeforeItIsRead) {
+  for (const bool backward : {false, true}) {
+    for (int kind = 0; kind < 4; ++kind) {
+      SCOPED_TRACE(kind);
+      const Snapshot* snapshot = nullptr;
+      Write([&](int i) {
+        if (snapshot == nullptr) {
+          snapshot = db_->GetSnapshot();
+        }
+        ASSERT_OK(Delete(KeyOf('c', i)));
+      });
+      ASSERT_FALSE(HasFatalFailure());
+      ReadOptions read_options;
+      read_options.allow_unprepared_value = kind == 0;
+      read_options.pin_data = kind == 1;
+      read_options.blob_prefetch_count = kind == 2 ? 7 : 0;
+      read_options.tailing = kind == 3;
+      if (read_options.tailing && backward) {
+        db_->ReleaseSnapshot(snapshot);
+        continue;
+      }
+      const std::string key = KeyOf('c', backward ? kKeys - 1 : 0);
+      // A tailing one keeps the entries before it, too.
+      int to_pass = read_options.tailing ? kKeys : 0;
+      bool released = false;
+      const auto release = [&](void* /*arg*/) {
+        if (to_pass > 0) {
+          --to_pass;
+        } else if (!released) {
+          released = true;
+          db_->ReleaseSnapshot(snapshot);
+          WaitForRemovals();
+          EXPECT_FALSE(Blobs()
+                           ->map()
+                           ->FindDirect(Blobs()->HashOf(key), /*pin=*/false)
+                           .found);
+        }
+      };
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      if (!read_options.allow_unprepared_value) {
+        // Other iterators read at once: between their two looks.
+        SyncPoint::GetInstance()->SetCallBack("MapValueIterator::Kept", release);
+        SyncPoint::GetInstance()->EnableProcessing();
+      }
+      if (backward) {
+        iter->SeekForPrev(KeyOf('d', 0));
+        ASSERT_TRUE(iter->Valid());
+        iter->Prev();
+      } else {
+        iter->Seek(KeyOf('b', 0));
+        for (int i = 0; i < kKeys; ++i) {
+          ASSERT_TRUE(iter->Valid());
+          iter->Next();
+        }
+      }
+      SyncPoint::GetInstance()->DisableProcessing();
+      SyncPoint::GetInstance()->ClearAllCallBacks();
+      if (read_options.allow_unprepared_value) {
+        release(nullptr);
+      }
+      EXPECT_TRUE(released);
+      Look(iter.get());
+      ASSERT_FALSE(HasFatalFailure());
+      EXPECT_EQ(iter->key(), key);
+      while (iter->Valid()) {
+        Look(iter.get());
+        ASSERT_FALSE(HasFatalFailure());
+        backward ? iter->Prev() : iter->Next();
+      }
+      ASSERT_OK(iter->status());
+    }
   }
 }
 

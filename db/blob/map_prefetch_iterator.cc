@@ -405,10 +405,13 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   BlobIndex index;
   AddressMap::Lookup found;
   if (MapValueIterator::Decode(value, &index).ok()) {
-    found = blobs_->map()->FindByName(
-        MapName{blobs_->HashOf(parsed.user_key), parsed.sequence,
-                index.mapped().birth},
-        /*pin=*/true);
+    found = MapValueIterator::TakeKept(value);
+    if (!found.found) {
+      found = blobs_->map()->FindByName(
+          MapName{blobs_->HashOf(parsed.user_key), parsed.sequence,
+                  index.mapped().birth},
+          /*pin=*/true);
+    }
   }
   if (!found.found || found.entry.address.slot == MapFileTable::kLostSlot) {
     slot.value.assign(value.data(), value.size());

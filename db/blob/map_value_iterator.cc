@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "db/blob/blob_index.h"
 #include "db/blob/mapped_blob_index.h"
@@ -13,6 +14,7 @@
 #include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/pinned_iterators_manager.h"
+#include "test_util/sync_point.h"
 #include "util/coding.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -26,13 +28,35 @@ constexpr char kUndecodable[] = {0x7f};
 
 MapValueIterator::MapValueIterator(ColumnFamilyData* cfd,
                                    const ReadOptions& read_options,
+                                   const SliceTransform* prefix_extractor,
                                    InternalIterator* child, bool in_arena)
     : PassThroughIterator(child, in_arena),
       cfd_(cfd),
       read_options_(read_options),
-      dead_in_(read_options.ignore_range_deletions || read_options.table_filter
-                   ? cfd->mapped_blobs()
-                   : nullptr) {}
+      suspects_(SuspectsOf(read_options, prefix_extractor)),
+      scope_(prefix_extractor) {
+  source_.iter = this;
+}
+
+MapValueIterator::Suspects MapValueIterator::SuspectsOf(
+    const ReadOptions& read_options, const SliceTransform* prefix_extractor) {
+  if (read_options.ignore_range_deletions || read_options.table_filter) {
+    return Suspects::kAll;
+  }
+  // With auto_prefix_mode, filters are used only where nobody sees it.
+  if (prefix_extractor == nullptr || read_options.total_order_seek ||
+      read_options.auto_prefix_mode) {
+    return Suspects::kNone;
+  }
+  return read_options.tailing ? Suspects::kAll : Suspects::kOutsidePrefix;
+}
+
+MapValueIterator::Source* MapValueIterator::SourceOf(const Slice& value) {
+  assert(IsBound(value));
+  Source* source = nullptr;
+  memcpy(&source, value.data() + 1, sizeof(source));
+  return source;
+}
 
 Status MapValueIterator::Decode(const Slice& value, BlobIndex* blob_index) {
   assert(IsBound(value));
@@ -43,6 +67,10 @@ Status MapValueIterator::Decode(const Slice& value, BlobIndex* blob_index) {
   return s;
 }
 
+AddressMap::Lookup MapValueIterator::TakeKept(const Slice& value) {
+  return std::exchange(SourceOf(value)->kept, AddressMap::Lookup());
+}
+
 Status MapValueIterator::Fetch(const Slice& user_key, const Slice& value,
                                PinnableSlice* result) {
   BlobIndex blob_index;
@@ -50,17 +78,21 @@ Status MapValueIterator::Fetch(const Slice& user_key, const Slice& value,
   if (!s.ok()) {
     return s;
   }
-  const MapValueIterator* iter = nullptr;
-  memcpy(&iter, value.data() + 1, sizeof(iter));
-  s = iter->cfd_->mapped_blobs()->Fetch(
-      iter->cfd_->blob_source(), iter->read_options_, user_key,
-      blob_index.sequence(), blob_index.mapped(), result,
-      /*bytes_read=*/nullptr);
-  if (s.IsNotFound() && iter->dead_in_ != nullptr) {
-    return Status::Aborted(
-        "A value that something hides from other readers was freed meanwhile "
-        "(ReadOptions::ignore_range_deletions, table_filter): seek again");
-  }
+  const Source& source = *SourceOf(value);
+  const MapValueIterator& iter = *source.iter;
+  const MappedBlobs& blobs = *iter.cfd_->mapped_blobs();
+  // The value of an entry that is not kept may be asked for after a move.
+  const MapName& kept = source.kept.entry.name;
+  s = source.kept.found && kept.key == blobs.HashOf(user_key) &&
+              kept.seq == blob_index.sequence() &&
+              kept.birth == blob_index.mapped().birth
+          ? blobs.FetchFound(iter.cfd_->blob_source(), iter.read_options_,
+                             user_key, blob_index.sequence(),
+                             blob_index.mapped(), source.kept, result,
+                             /*bytes_read=*/nullptr)
+          : blobs.Fetch(iter.cfd_->blob_source(), iter.read_options_, user_key,
+                        blob_index.sequence(), blob_index.mapped(), result,
+                        /*bytes_read=*/nullptr);
   if (s.IsNotFound()) {
     return Status::Corruption(
         "No address for the value of key " + user_key.ToString(/*hex=*/true) +
@@ -72,41 +104,49 @@ Status MapValueIterator::Fetch(const Slice& user_key, const Slice& value,
 
 void MapValueIterator::SeekToFirst() {
   Moved();
+  scope_.OnSeekToEnd(/*forward=*/true);
   child()->SeekToFirst();
   SkipDead(/*forward=*/true);
 }
 
 void MapValueIterator::SeekToLast() {
   Moved();
+  scope_.OnSeekToEnd(/*forward=*/false);
   child()->SeekToLast();
   SkipDead(/*forward=*/false);
 }
 
 void MapValueIterator::Seek(const Slice& target) {
   Moved();
+  if (suspects_ == Suspects::kOutsidePrefix) {
+    scope_.OnSeek(ExtractUserKey(target), /*forward=*/true);
+  }
   child()->Seek(target);
   SkipDead(/*forward=*/true);
 }
 
 void MapValueIterator::SeekForPrev(const Slice& target) {
   Moved();
+  if (suspects_ == Suspects::kOutsidePrefix) {
+    scope_.OnSeek(ExtractUserKey(target), /*forward=*/false);
+  }
   child()->SeekForPrev(target);
   SkipDead(/*forward=*/false);
 }
 
 void MapValueIterator::Next() {
   Moved();
+  BeforeStep(/*forward=*/true);
   child()->Next();
   SkipDead(/*forward=*/true);
 }
 
 bool MapValueIterator::NextAndGetResult(IterateResult* result) {
-  Moved();
-  if (dead_in_ == nullptr) {
+  if (suspects_ == Suspects::kNone) {
+    Moved();
     return child()->NextAndGetResult(result);
   }
-  child()->Next();
-  SkipDead(/*forward=*/true);
+  Next();
   if (!Valid()) {
     return false;
   }
@@ -118,6 +158,7 @@ bool MapValueIterator::NextAndGetResult(IterateResult* result) {
 
 void MapValueIterator::Prev() {
   Moved();
+  BeforeStep(/*forward=*/false);
   child()->Prev();
   SkipDead(/*forward=*/false);
 }
@@ -148,13 +189,14 @@ Slice MapValueIterator::Replacement() const {
   const Slice value = child()->value();
   if (MappedBlobIndex::IsMapped(value)) {
     if (PinningEnabled()) {
-      char* const copy = new char[kMaxBound];
-      bound_ = Slice(copy, Bind(value, copy));
+      PinnedBound* const copy = new PinnedBound;
+      copy->source = std::exchange(source_, Source{this});
+      bound_ = Slice(copy->bytes, Bind(value, &copy->source, copy->bytes));
       bound_is_pinned_ = true;
       pinned_iters_mgr_->PinPtr(
-          copy, [](void* memory) { delete[] static_cast<char*>(memory); });
+          copy, [](void* bound) { delete static_cast<PinnedBound*>(bound); });
     } else {
-      bound_ = Slice(buffer_, Bind(value, buffer_));
+      bound_ = Slice(buffer_, Bind(value, &source_, buffer_));
       bound_is_pinned_ = false;
     }
   } else if (!value.empty() && static_cast<unsigned char>(value[0]) >= kBound) {
@@ -170,10 +212,20 @@ void MapValueIterator::SetPinnedItersMgr(
   child()->SetPinnedItersMgr(pinned_iters_mgr);
 }
 
+void MapValueIterator::BeforeStep(bool forward) {
+  if (suspects_ == Suspects::kOutsidePrefix) {
+    scope_.OnStep(child()->user_key(), forward);
+  }
+}
+
+bool MapValueIterator::IsSuspect(const Slice& user_key) const {
+  return suspects_ == Suspects::kAll || !scope_.Covers(user_key);
+}
+
 bool MapValueIterator::OnDead() {
   ParsedInternalKey key;
   if (!ParseInternalKey(child()->key(), &key, /*log_err_key=*/false).ok() ||
-      key.type != kTypeBlobIndex) {
+      key.type != kTypeBlobIndex || !IsSuspect(key.user_key)) {
     return false;
   }
   if (!child()->PrepareValue()) {
@@ -181,16 +233,24 @@ bool MapValueIterator::OnDead() {
     return false;
   }
   MappedBlobIndex index;
-  return index.DecodeFrom(child()->value()).ok() &&
-         !dead_in_->map()
-              ->FindByName(MapName{dead_in_->HashOf(key.user_key),
-                                   key.sequence, index.birth},
-                           /*pin=*/false)
-              .found;
+  if (!index.DecodeFrom(child()->value()).ok()) {
+    return false;
+  }
+  const MappedBlobs* const blobs = cfd_->mapped_blobs();
+  source_.kept = blobs->map()->FindByName(
+      MapName{blobs->HashOf(key.user_key), key.sequence, index.birth},
+      /*pin=*/true);
+  if (source_.kept.found) {
+    TEST_SYNC_POINT("MapValueIterator::Kept");
+  }
+  return !source_.kept.found;
 }
 
 void MapValueIterator::SkipDead(bool forward) {
-  while (dead_in_ != nullptr && Valid() && OnDead()) {
+  if (suspects_ == Suspects::kNone) {
+    return;
+  }
+  while (Valid() && OnDead()) {
     if (forward) {
       child()->Next();
     } else {
@@ -199,10 +259,10 @@ void MapValueIterator::SkipDead(bool forward) {
   }
 }
 
-size_t MapValueIterator::Bind(const Slice& value, char* buffer) const {
-  const MapValueIterator* const self = this;
+size_t MapValueIterator::Bind(const Slice& value, Source* source,
+                              char* buffer) const {
   buffer[0] = kBound;
-  memcpy(buffer + 1, &self, sizeof(self));
+  memcpy(buffer + 1, &source, sizeof(source));
   EncodeFixed64(buffer + kSequenceOffset, GetInternalKeySeqno(child()->key()));
   const size_t size = std::min(value.size(), kMaxBound - kBoundPrefix);
   memcpy(buffer + kBoundPrefix, value.data(), size);

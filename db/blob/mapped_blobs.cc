@@ -78,9 +78,18 @@ Status MappedBlobs::Fetch(BlobSource* source, const ReadOptions& read_options,
                           uint64_t* bytes_read) const {
   const AddressMap::Lookup found = map_.FindByName(
       MapName{HashOf(user_key), seq, index.birth}, /*pin=*/true);
-  if (!found.found) {
-    return Status::NotFound();
-  }
+  return found.found ? FetchFound(source, read_options, user_key, seq, index,
+                                  found, value, bytes_read)
+                     : Status::NotFound();
+}
+
+Status MappedBlobs::FetchFound(BlobSource* source,
+                               const ReadOptions& read_options,
+                               const Slice& user_key, SequenceNumber seq,
+                               const MappedBlobIndex& index,
+                               const AddressMap::Lookup& found,
+                               PinnableSlice* value,
+                               uint64_t* bytes_read) const {
   if (found.entry.address.slot == MapFileTable::kLostSlot) {
     return Status::NotFound("The value is lost");
   }

@@ -109,6 +109,13 @@ class MappedBlobs {
                const Slice& user_key, SequenceNumber seq,
                const MappedBlobIndex& index, PinnableSlice* value,
                uint64_t* bytes_read) const;
+  // The same for what was found before.
+  // REQUIRES: found.found, and its file is pinned if it is not lost.
+  Status FetchFound(BlobSource* source, const ReadOptions& read_options,
+                    const Slice& user_key, SequenceNumber seq,
+                    const MappedBlobIndex& index,
+                    const AddressMap::Lookup& found, PinnableSlice* value,
+                    uint64_t* bytes_read) const;
 
   // Of a blob file of the column family.
   uint32_t PathIdOf(uint64_t file_number) const;

@@ -358,10 +358,12 @@ ArenaWrappedDBIter* DBImpl::WithReadBound(ColumnFamilyData* cfd,
 
 InternalIterator* DBImpl::WrapTailingIterator(ColumnFamilyData* cfd,
                                               const ReadOptions& read_options,
+                                              const SuperVersion* super_version,
                                               InternalIterator* iter) {
   return MapIterators::WrapTailing(
       cfd, read_options, &read_bounds_,
-      [this] { return GetLatestSequenceNumber(); }, iter);
+      [this] { return GetLatestSequenceNumber(); },
+      super_version->mutable_cf_options.prefix_extractor.get(), iter);
 }
 
 void DBImpl::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
