@@ -22,8 +22,6 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Of the buffers of all runs, and of one.
-constexpr size_t kMaxReadMemory = size_t{64} << 20;
 constexpr size_t kMinReadSize = size_t{64} << 10;
 
 }  // namespace
@@ -205,7 +203,7 @@ Status BlobGcJob::OpenNext(Input* input) {
   }
   options.read_size =
       std::min(options.read_size,
-               std::max(kMaxReadMemory / inputs_.size(), kMinReadSize));
+               std::max(context_.max_read_memory / inputs_.size(), kMinReadSize));
   options.io_options.rate_limiter_priority = context_.io_priority;
   options.io_options.io_activity = Env::IOActivity::kCompaction;
   BlobFileLayoutV2 layout;

@@ -38,8 +38,8 @@ class VersionSet;
 // family asks for now, else anew.
 //
 // Memory: for each run a buffer of BlobLiveRecords::Options::read_size, or less
-// if there are many, and what 1,024 records of an index take, and 12 bytes for each value copied, with a blob
-// cache 16.
+// if there are many (Context::max_read_memory), and what 1,024 records of an
+// index take, and 12 bytes for each value copied, with a blob cache 16.
 //
 // Not thread-safe; runs without the DB mutex.
 class BlobGcJob {
@@ -70,6 +70,9 @@ class BlobGcJob {
     // The job ends, when a file is full, once it has copied so many bytes: the
     // rest stays where it is. 0: it copies all.
     uint64_t max_copied = 0;
+    // Of the buffers of all runs, but for a minimum of 64 KB each and records
+    // that are longer.
+    size_t max_read_memory = size_t{64} << 20;
   };
 
   struct Stats {

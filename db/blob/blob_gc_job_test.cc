@@ -82,6 +82,7 @@ class FaultyFS : public FileSystemWrapper {
 
   std::atomic<int> reads_left{kNever};
   std::atomic<int> writes_left{kNever};
+  std::atomic<size_t> longest_read{0};
 
  private:
   class ReadFile : public FSRandomAccessFileOwnerWrapper {
@@ -92,6 +93,7 @@ class FaultyFS : public FileSystemWrapper {
                   Slice* result, char* scratch,
                   IODebugContext* dbg) const override {
       const IOStatus s = Take(&fs_->reads_left);
+      fs_->longest_read = std::max(fs_->longest_read.load(), n);
       return s.ok() ? FSRandomAccessFileOwnerWrapper::Read(
                           offset, n, options, result, scratch, dbg)
                     : s;
@@ -1112,6 +1114,35 @@ TEST_F(BlobGcJobTest, ReadErrors) {
     }
   }
   CheckValues();
+}
+
+TEST_F(BlobGcJobTest, SharesItsMemory) {
+  constexpr int kFiles = 4;
+  constexpr int kValues = 8000;
+  Open(MapOptions());
+  for (int file = 0; file < kFiles; ++file) {
+    FlushValues(file, kValues, kFiles);
+  }
+  Pin(BlobFilesOnDisk());
+  const std::vector<Record> live = LiveRecords();
+  const uint64_t file_size = RecordBytes(live) / kFiles;
+  BlobGcJob::Context context = NewContext();
+  for (const size_t memory :
+       {size_t{1} << 30, kFiles * (size_t{100} << 10), size_t{1}}) {
+    SCOPED_TRACE(memory);
+    const size_t limit = std::min(
+        size_t{1} << 20, std::max(memory / kFiles, size_t{64} << 10));
+    context.max_read_memory = memory;
+    fs_->longest_read = 0;
+    const Result result = RunJob(context);
+    CheckOutputs(result, live);
+    EXPECT_LE(fs_->longest_read, limit);
+    EXPECT_GT(fs_->longest_read, std::min(uint64_t{limit}, file_size) / 2);
+    ASSERT_GT(file_size, 2 * (size_t{64} << 10));
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
 }
 
 TEST_F(BlobGcJobTest, WriteErrors) {

@@ -64,6 +64,8 @@ namespace {
 constexpr size_t kMaxMergedRuns = 64;
 // Where the limit leaves less for garbage, merges take this share nevertheless.
 constexpr double kMinMergeSlack = 0.1;
+// Of the buffers of all jobs.
+constexpr size_t kMaxReadMemory = size_t{64} << 20;
 // How long a merge waits for jobs that run already.
 constexpr uint64_t kMaxWaitForJobsMicros = 10 * 1000 * 1000;
 
@@ -265,6 +267,10 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   context.runs = task->runs;
   context.goes_on = task->goes_on;
   context.max_copied = task->max_copied;
+  context.max_read_memory =
+      kMaxReadMemory /
+      static_cast<size_t>(MaxJobs(mutable_db_options_.max_background_jobs,
+                                  /*above_limit=*/true));
   BlobGcJob job(context, task->storage->files(), task->job.path_id);
   const uint64_t copying = task->max_copied == 0
                                ? task->job.live_size
