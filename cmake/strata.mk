@@ -61,6 +61,7 @@ STRATA_LIB = \
   db/db_impl/db_impl_blob_gc.cc \
   db/db_impl/db_impl_range_deletions.cc \
   db/map_flush_gate.cc \
+  db/merged_value/merged_value_cache.cc \
   db/path_check.cc \
   db/path_layout.cc \
   db/path_stats.cc \
@@ -126,6 +127,7 @@ STRATA_TEST_MAIN = \
   db/compaction/path_compaction_test.cc \
   db/history_script_test.cc \
   db/map_flush_gate_test.cc \
+  db/merged_value/merged_value_cache_test.cc \
   db/path_durability_test.cc \
   db/path_layout_test.cc \
   db/path_placement_test.cc \

@@ -1,0 +1,220 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/cache_reservation_manager.h"
+#include "port/port.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/types.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// What point reads of a column family have made of merge operands, so that a
+// later read merges only what was written since.
+//
+// An entry says of a key k: "at sequence number s its value is v". A reader
+// walks the memtables down to s only, and starts from v, if nothing newer than s
+// can be in a file. That is known without asking for each key, by two numbers
+// of an entry and of the reader:
+//
+//   frontier f    the reader that filled it has seen all of k up to f; as the
+//                 newest of that was s, there is nothing of k in (s, f]
+//   generation g  of the Version that was read: ingestion, deletion of files and
+//                 filters that changed something begin a new one
+//
+// A flush raises a number for each stripe of hashes to the largest sequence
+// number that it writes of such keys, and one for all to that of its range
+// deletions, before its Version can be read. So:
+//
+// Invariant: an entry may be used by a reader of sequence number r iff
+//   s <= r, g is the generation of its Version, and
+//   max(s, f) >= what was flushed of the stripe and of range deletions,
+// and if no range deletion above s that covers k is in its memtables, which the
+// reader sees for itself.
+//
+// Invariant: an entry never changes but for f, which only grows. Of two of one
+// key the one of the newer generation stays, of these the one with the larger
+// s.
+//
+// Memory: entries, and a table of stripes, are charged to the block cache. The
+// limit is the capacity, or less if the block cache has no room.
+//
+// Source: design after "KDSep" (its cache of deltas holds operands; this one
+// holds values).
+//
+// Thread-safe.
+class MergedValueCache {
+ private:
+  struct Entry;
+
+ public:
+  // Holds an entry while somebody uses its value.
+  class Ref {
+   public:
+    Ref() = default;
+    Ref(Ref&& other) noexcept : entry_(other.entry_) { other.entry_ = nullptr; }
+    Ref& operator=(Ref&& other) noexcept {
+      if (this != &other) {
+        Reset();
+        entry_ = other.entry_;
+        other.entry_ = nullptr;
+      }
+      return *this;
+    }
+    Ref(const Ref&) = delete;
+    Ref& operator=(const Ref&) = delete;
+    ~Ref() { Reset(); }
+
+    void Reset();
+    bool found() const { return entry_ != nullptr; }
+    // REQUIRES of all: found().
+    SequenceNumber seq() const;
+    SequenceNumber frontier() const;
+    Slice value() const;
+    // The caller has seen all of the key up to here, and nothing above seq().
+    void ExtendFrontier(SequenceNumber frontier) const;
+    // What gives the hold back when it is called with it. The value may outlive
+    // the cache.
+    void* Release() {
+      void* const entry = entry_;
+      entry_ = nullptr;
+      return entry;
+    }
+    static void Unref(void* entry, void* /*unused*/);
+
+   private:
+    friend class MergedValueCache;
+    explicit Ref(Entry* entry) : entry_(entry) {}
+    Entry* entry_ = nullptr;
+  };
+
+  enum class Result : uint8_t {
+    kHit,
+    kMiss,
+    kStale,  // there is one, and this reader cannot use it
+  };
+
+  struct Stats {
+    uint64_t entries = 0;
+    uint64_t bytes = 0;    // of them, with what the table needs for each
+    uint64_t charged = 0;  // with the stripes
+    uint64_t evicted = 0;
+  };
+
+  // What one flush writes. Fill it from everything that is flushed, whatever
+  // becomes of it; then RaiseFlushed().
+  class Flushed {
+   public:
+    explicit Flushed(const MergedValueCache& cache)
+        : cache_(cache), seqs_(cache.num_stripes_) {}
+    void OnKey(const Slice& user_key, SequenceNumber seq) {
+      SequenceNumber* const largest =
+          &seqs_[cache_.StripeOf(cache_.HashOf(user_key))];
+      *largest = seq > *largest ? seq : *largest;
+    }
+    void OnRangeDeletion(SequenceNumber seq) {
+      ranges_ = seq > ranges_ ? seq : ranges_;
+    }
+
+   private:
+    friend class MergedValueCache;
+    const MergedValueCache& cache_;
+    std::vector<SequenceNumber> seqs_;
+    SequenceNumber ranges_ = 0;
+  };
+
+  // reservation: of the block cache; nullptr: nobody is charged.
+  MergedValueCache(size_t capacity,
+                   std::shared_ptr<CacheReservationManager> reservation);
+  ~MergedValueCache();
+  MergedValueCache(const MergedValueCache&) = delete;
+  MergedValueCache& operator=(const MergedValueCache&) = delete;
+
+  // read_seq: of the reader, and not above what its SuperVersion holds.
+  // REQUIRES: the reader has taken its SuperVersion before.
+  Result Lookup(const Slice& user_key, SequenceNumber read_seq,
+                uint64_t generation, Ref* ref);
+
+  // False if it was not kept: there is a better one, or no room.
+  bool Insert(const Slice& user_key, SequenceNumber seq, SequenceNumber frontier,
+              uint64_t generation, const Slice& value);
+
+  // REQUIRES: the Version with what was flushed is not published yet.
+  void RaiseFlushed(const Flushed& flushed);
+
+  // Evicts what is too much.
+  void SetCapacity(size_t capacity);
+  size_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
+
+  Stats GetStats() const;
+  size_t TEST_NumStripes() const { return num_stripes_; }
+  size_t TEST_StripeOf(const Slice& user_key) const {
+    return StripeOf(HashOf(user_key));
+  }
+
+ private:
+  static constexpr size_t kNumShards = 64;
+  // One stripe for so much of the first capacity.
+  static constexpr size_t kBytesPerStripe = 256;
+  static constexpr size_t kMinStripes = size_t{1} << 12;
+  static constexpr size_t kMaxStripes = size_t{1} << 20;
+  // A value of more than this part of the capacity is not worth its place.
+  static constexpr size_t kMaxShare = 512;
+  // What the block cache is charged in.
+  static constexpr size_t kChargeStep = size_t{256} << 10;
+
+  struct Stripe {
+    std::atomic<SequenceNumber> flushed{0};
+    // How many entries have this stripe. Most keys have none and are answered
+    // without a lock.
+    std::atomic<uint32_t> entries{0};
+  };
+
+  struct alignas(CACHE_LINE_SIZE) Shard {
+    mutable port::Mutex mutex;
+    // By hash. Two keys with the same one take turns.
+    std::unordered_map<uint64_t, Entry*> entries;
+    // All entries, in no order, for the hand of the clock.
+    std::vector<Entry*> ring;
+    size_t hand = 0;
+    size_t bytes = 0;
+    uint64_t evicted = 0;
+  };
+
+  uint64_t HashOf(const Slice& user_key) const;
+  Shard* ShardOf(uint64_t hash) { return &shards_[hash >> 58]; }
+  size_t StripeOf(uint64_t hash) const { return hash & (num_stripes_ - 1); }
+  // The largest sequence number in files that the entry must know of.
+  SequenceNumber FlushedOf(uint64_t hash) const;
+  size_t ShardCapacity() const { return capacity() / kNumShards; }
+
+  // REQUIRES of all: the shard's mutex is held.
+  void Remove(Shard* shard, Entry* entry);
+  void EvictDownTo(Shard* shard, size_t bytes);
+
+  // Charges for the bytes of all shards, in steps. False if there is no room.
+  bool Charge();
+
+  const uint64_t seed_;
+  const size_t num_stripes_;
+  std::atomic<size_t> capacity_;
+  const std::unique_ptr<Stripe[]> stripes_;
+  std::atomic<SequenceNumber> flushed_ranges_{0};
+  std::array<Shard, kNumShards> shards_;
+  std::atomic<size_t> bytes_{0};
+
+  const std::shared_ptr<CacheReservationManager> reservation_;
+  port::Mutex charge_mutex_;
+  std::atomic<size_t> charged_{0};
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,462 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/merged_value/merged_value_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "port/stack_trace.h"
+#include "rocksdb/slice.h"
+#include "test_util/testharness.h"
+#include "util/random.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Ref = MergedValueCache::Ref;
+using Result = MergedValueCache::Result;
+
+// Has room for so much.
+class Room : public CacheReservationManager {
+ public:
+  explicit Room(size_t room) : room_(room) {}
+  Status UpdateCacheReservation(size_t total) override {
+    ++updates;
+    if (total > room_) {
+      return Status::MemoryLimit();
+    }
+    charged = total;
+    return Status::OK();
+  }
+  Status UpdateCacheReservation(size_t delta, bool increase) override {
+    return UpdateCacheReservation(increase ? charged + delta : charged - delta);
+  }
+  Status MakeCacheReservation(
+      size_t /*incremental_memory_used*/,
+      std::unique_ptr<CacheReservationHandle>* /*handle*/) override {
+    return Status::NotSupported();
+  }
+  size_t GetTotalReservedCacheSize() override { return charged; }
+  size_t GetTotalMemoryUsed() override { return charged; }
+
+  size_t charged = 0;
+  uint64_t updates = 0;
+
+ private:
+  const size_t room_;
+};
+
+std::string KeyOf(int i) { return "key" + std::to_string(i); }
+std::string ValueOf(int i, SequenceNumber seq) {
+  return KeyOf(i) + "@" + std::to_string(seq) + std::string(100, 'v');
+}
+
+constexpr size_t kCapacity = size_t{8} << 20;
+
+}  // namespace
+
+class MergedValueCacheTest : public testing::Test {
+ public:
+  void Flush(const std::string& key, SequenceNumber seq) {
+    MergedValueCache::Flushed flushed(cache_);
+    flushed.OnKey(key, seq);
+    cache_.RaiseFlushed(flushed);
+  }
+  void FlushRangeDeletion(SequenceNumber seq) {
+    MergedValueCache::Flushed flushed(cache_);
+    flushed.OnRangeDeletion(seq);
+    cache_.RaiseFlushed(flushed);
+  }
+  Result Look(const std::string& key, SequenceNumber read_seq,
+              uint64_t generation = 0) {
+    Ref ref;
+    const Result result = cache_.Lookup(key, read_seq, generation, &ref);
+    EXPECT_EQ(ref.found(), result == Result::kHit);
+    return result;
+  }
+
+  MergedValueCache cache_{kCapacity, nullptr};
+};
+
+TEST_F(MergedValueCacheTest, Value) {
+  EXPECT_EQ(Look("a", 100), Result::kMiss);
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "value of a"));
+  Ref ref;
+  ASSERT_EQ(cache_.Lookup("a", 100, 0, &ref), Result::kHit);
+  EXPECT_EQ(ref.value(), "value of a");
+  EXPECT_EQ(ref.seq(), 10);
+  EXPECT_EQ(ref.frontier(), 20);
+  EXPECT_EQ(Look("b", 100), Result::kMiss);
+  EXPECT_EQ(Look("", 100), Result::kMiss);
+  ASSERT_TRUE(cache_.Insert("", 10, 20, 0, ""));
+  ASSERT_EQ(cache_.Lookup("", 100, 0, &ref), Result::kHit);
+  EXPECT_EQ(ref.value(), "");
+}
+
+TEST_F(MergedValueCacheTest, OlderReader) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  EXPECT_EQ(Look("a", 9), Result::kStale);
+  EXPECT_EQ(Look("a", 10), Result::kHit);
+}
+
+TEST_F(MergedValueCacheTest, Generations) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 5, "v"));
+  EXPECT_EQ(Look("a", 100, 4), Result::kStale);
+  EXPECT_EQ(Look("a", 100, 5), Result::kHit);
+  EXPECT_EQ(Look("a", 100, 6), Result::kStale);
+  // That one removed it.
+  EXPECT_EQ(Look("a", 100, 5), Result::kMiss);
+}
+
+TEST_F(MergedValueCacheTest, FlushOfTheKey) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  Flush("a", 20);
+  EXPECT_EQ(Look("a", 100), Result::kHit);
+  Flush("a", 21);
+  EXPECT_EQ(Look("a", 100), Result::kStale);
+  EXPECT_EQ(Look("a", 100), Result::kMiss);
+  // Filled by a reader that was slow.
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  EXPECT_EQ(Look("a", 100), Result::kStale);
+  // By one that has seen what was flushed.
+  ASSERT_TRUE(cache_.Insert("a", 10, 21, 0, "v"));
+  EXPECT_EQ(Look("a", 100), Result::kHit);
+  ASSERT_TRUE(cache_.Insert("a", 30, 25, 0, "w"));
+  Flush("a", 30);
+  EXPECT_EQ(Look("a", 100), Result::kHit);
+  // What was flushed before is not forgotten.
+  Flush("a", 5);
+  ASSERT_TRUE(cache_.Insert("b", 40, 40, 0, "w"));
+  Flush("a", 31);
+  EXPECT_EQ(Look("a", 100), Result::kStale);
+}
+
+TEST_F(MergedValueCacheTest, FlushOfOthers) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  int in_stripe = -1;
+  for (int i = 0; i < 100; ++i) {
+    if (cache_.TEST_StripeOf(KeyOf(i)) != cache_.TEST_StripeOf("a")) {
+      Flush(KeyOf(i), 50);
+    }
+  }
+  EXPECT_EQ(Look("a", 100), Result::kHit);
+  for (int i = 100; in_stripe < 0; ++i) {
+    if (cache_.TEST_StripeOf(KeyOf(i)) == cache_.TEST_StripeOf("a")) {
+      in_stripe = i;
+    }
+  }
+  Flush(KeyOf(in_stripe), 50);
+  EXPECT_EQ(Look("a", 100), Result::kStale);
+}
+
+TEST_F(MergedValueCacheTest, FlushOfRangeDeletion) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  ASSERT_TRUE(cache_.Insert("b", 10, 30, 0, "v"));
+  FlushRangeDeletion(20);
+  EXPECT_EQ(Look("a", 100), Result::kHit);
+  FlushRangeDeletion(25);
+  EXPECT_EQ(Look("a", 100), Result::kStale);
+  EXPECT_EQ(Look("b", 100), Result::kHit);
+}
+
+TEST_F(MergedValueCacheTest, ExtendedFrontier) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  Ref ref;
+  ASSERT_EQ(cache_.Lookup("a", 100, 0, &ref), Result::kHit);
+  ref.ExtendFrontier(50);
+  EXPECT_EQ(ref.frontier(), 50);
+  ref.ExtendFrontier(40);
+  EXPECT_EQ(ref.frontier(), 50);
+  Flush("a", 50);
+  EXPECT_EQ(Look("a", 100), Result::kHit);
+}
+
+TEST_F(MergedValueCacheTest, TheBetterOneStays) {
+  Ref ref;
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 1, "v"));
+  EXPECT_FALSE(cache_.Insert("a", 9, 90, 1, "older"));
+  EXPECT_FALSE(cache_.Insert("a", 50, 90, 0, "of an older generation"));
+  ASSERT_EQ(cache_.Lookup("a", 100, 1, &ref), Result::kHit);
+  EXPECT_EQ(ref.value(), "v");
+  EXPECT_EQ(ref.frontier(), 20);
+  // The same one again, seen by somebody who saw more.
+  EXPECT_FALSE(cache_.Insert("a", 10, 30, 1, "v"));
+  EXPECT_EQ(ref.frontier(), 30);
+  EXPECT_FALSE(cache_.Insert("a", 10, 25, 1, "v"));
+  EXPECT_EQ(ref.frontier(), 30);
+  ASSERT_TRUE(cache_.Insert("a", 11, 5, 1, "newer"));
+  EXPECT_EQ(ref.value(), "v");  // it is held
+  ASSERT_EQ(cache_.Lookup("a", 100, 1, &ref), Result::kHit);
+  EXPECT_EQ(ref.value(), "newer");
+  ASSERT_TRUE(cache_.Insert("a", 2, 5, 2, "of a newer generation"));
+  ASSERT_EQ(cache_.Lookup("a", 100, 2, &ref), Result::kHit);
+  EXPECT_EQ(ref.value(), "of a newer generation");
+  EXPECT_EQ(cache_.GetStats().entries, 1);
+}
+
+TEST_F(MergedValueCacheTest, Capacity) {
+  constexpr int kKeys = 20000;
+  const std::string value(1000, 'v');
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(cache_.Insert(KeyOf(i), 10, 10, 0, value));
+    // One that is always in use.
+    ASSERT_TRUE(i == 0 || Look(KeyOf(0), 100) == Result::kHit) << i;
+    ASSERT_LE(cache_.GetStats().bytes, kCapacity);
+  }
+  MergedValueCache::Stats stats = cache_.GetStats();
+  EXPECT_EQ(stats.entries + stats.evicted, kKeys);
+  EXPECT_GT(stats.bytes, kCapacity / 10 * 9);
+  EXPECT_GT(stats.entries, kCapacity / 1300);
+  uint64_t found = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    found += Look(KeyOf(i), 100) == Result::kHit ? 1 : 0;
+  }
+  EXPECT_EQ(found, stats.entries);
+  cache_.SetCapacity(kCapacity / 4);
+  stats = cache_.GetStats();
+  EXPECT_LE(stats.bytes, kCapacity / 4);
+  EXPECT_GT(stats.bytes, kCapacity / 4 / 10 * 8);
+  cache_.SetCapacity(0);
+  EXPECT_EQ(cache_.GetStats().entries, 0);
+  EXPECT_EQ(cache_.GetStats().bytes, 0);
+  EXPECT_FALSE(cache_.Insert("a", 10, 10, 0, "v"));
+  cache_.SetCapacity(kCapacity);
+  EXPECT_TRUE(cache_.Insert("a", 10, 10, 0, "v"));
+}
+
+TEST_F(MergedValueCacheTest, LargeValues) {
+  EXPECT_FALSE(cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 512, 'v')));
+  EXPECT_TRUE(cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 1024, 'v')));
+}
+
+TEST_F(MergedValueCacheTest, ValueOutlivesTheCache) {
+  Ref ref;
+  void* released = nullptr;
+  {
+    MergedValueCache cache(kCapacity, nullptr);
+    ASSERT_TRUE(cache.Insert("a", 10, 10, 0, "value of a"));
+    ASSERT_EQ(cache.Lookup("a", 100, 0, &ref), Result::kHit);
+    Ref other;
+    ASSERT_EQ(cache.Lookup("a", 100, 0, &other), Result::kHit);
+    released = other.Release();
+    EXPECT_FALSE(other.found());
+  }
+  EXPECT_EQ(ref.value(), "value of a");
+  ref.Reset();
+  Ref::Unref(released, nullptr);
+}
+
+TEST_F(MergedValueCacheTest, Charges) {
+  const auto room = std::make_shared<Room>(size_t{100} << 20);
+  {
+    MergedValueCache cache(kCapacity, room);
+    EXPECT_GT(room->charged, 0);  // the stripes
+    const size_t empty = room->charged;
+    const std::string value(1000, 'v');
+    for (int i = 0; i < 20000; ++i) {
+      ASSERT_TRUE(cache.Insert(KeyOf(i), 10, 10, 0, value));
+      ASSERT_GE(room->charged, cache.GetStats().bytes);
+    }
+    EXPECT_LE(room->charged, empty + kCapacity + (size_t{512} << 10));
+    EXPECT_EQ(room->charged, cache.GetStats().charged);
+    // Step by step, and not at each entry.
+    EXPECT_LT(room->updates, 50);
+    cache.SetCapacity(0);
+    EXPECT_LE(room->charged, empty + (size_t{256} << 10));
+  }
+  EXPECT_EQ(room->charged, 0);
+}
+
+TEST_F(MergedValueCacheTest, NoRoom) {
+  for (const size_t megabytes : {0, 2}) {
+    const auto room = std::make_shared<Room>(megabytes << 20);
+    MergedValueCache cache(kCapacity, room);
+    const std::string value(1000, 'v');
+    int kept = 0;
+    for (int i = 0; i < 5000; ++i) {
+      kept += cache.Insert(KeyOf(i), 10, 10, 0, value) ? 1 : 0;
+      Ref ref;
+      cache.Lookup(KeyOf(i), 100, 0, &ref);
+    }
+    EXPECT_EQ(kept > 0, megabytes > 0);
+    EXPECT_LT(kept, 5000);
+    EXPECT_LE(cache.GetStats().bytes, room->charged);
+    EXPECT_EQ(cache.GetStats().entries, static_cast<uint64_t>(kept));
+  }
+}
+
+// What a lookup gives is what the rules say of all that was inserted.
+TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
+  struct Inserted {
+    SequenceNumber seq;
+    SequenceNumber frontier;
+    uint64_t generation;
+  };
+  Random rnd(301);
+  constexpr int kKeys = 30;
+  std::map<int, Inserted> model;
+  std::map<size_t, SequenceNumber> stripes;
+  SequenceNumber ranges = 0;
+  uint64_t hits = 0;
+  for (int step = 0; step < 200000; ++step) {
+    const int key = static_cast<int>(rnd.Uniform(kKeys));
+    const SequenceNumber now = 1 + static_cast<SequenceNumber>(step) / 20;
+    const uint64_t generation = static_cast<uint64_t>(step) / 20000;
+    const auto near = [&](SequenceNumber distance) {
+      const SequenceNumber back = rnd.Uniform(static_cast<int>(distance));
+      return now > back ? now - back : 1;
+    };
+    switch (rnd.Uniform(8)) {
+      case 0:
+      case 1:
+      case 2: {
+        const Inserted entry{near(50), near(30),
+                             generation - std::min<uint64_t>(
+                                              generation, rnd.Uniform(2))};
+        const auto old = model.find(key);
+        const bool expected =
+            old == model.end() || entry.generation > old->second.generation ||
+            (entry.generation == old->second.generation &&
+             entry.seq > old->second.seq);
+        ASSERT_EQ(cache_.Insert(KeyOf(key), entry.seq, entry.frontier,
+                                entry.generation, ValueOf(key, entry.seq)),
+                  expected);
+        if (expected) {
+          model[key] = entry;
+        } else if (entry.generation == old->second.generation &&
+                   entry.seq == old->second.seq) {
+          old->second.frontier = std::max(old->second.frontier, entry.frontier);
+        }
+        break;
+      }
+      case 3: {
+        if (rnd.OneIn(10)) {
+          MergedValueCache::Flushed flushed(cache_);
+          for (int i = 0; i < 3; ++i) {
+            const int other = static_cast<int>(rnd.Uniform(kKeys));
+            const SequenceNumber seq = near(100);
+            flushed.OnKey(KeyOf(other), seq);
+            SequenceNumber* const stripe =
+                &stripes[cache_.TEST_StripeOf(KeyOf(other))];
+            *stripe = std::max(*stripe, seq);
+          }
+          if (rnd.OneIn(20)) {
+            const SequenceNumber seq = near(100);
+            flushed.OnRangeDeletion(seq);
+            ranges = std::max(ranges, seq);
+          }
+          cache_.RaiseFlushed(flushed);
+        }
+        break;
+      }
+      default: {
+        const SequenceNumber read_seq = near(60);
+        const uint64_t of = generation - std::min<uint64_t>(generation,
+                                                            rnd.Uniform(2));
+        Ref ref;
+        const Result result = cache_.Lookup(KeyOf(key), read_seq, of, &ref);
+        const auto found = model.find(key);
+        if (found == model.end()) {
+          ASSERT_EQ(result, Result::kMiss);
+          break;
+        }
+        const Inserted& entry = found->second;
+        const SequenceNumber flushed =
+            std::max(ranges, stripes[cache_.TEST_StripeOf(KeyOf(key))]);
+        const bool is_dead = std::max(entry.seq, entry.frontier) < flushed ||
+                             entry.generation < of;
+        const bool is_usable =
+            !is_dead && entry.seq <= read_seq && entry.generation == of;
+        ASSERT_EQ(result, is_usable ? Result::kHit : Result::kStale);
+        if (is_usable) {
+          ++hits;
+          ASSERT_EQ(ref.value(), ValueOf(key, entry.seq));
+          if (rnd.OneIn(4)) {
+            const SequenceNumber frontier = near(10);
+            ref.ExtendFrontier(frontier);
+            found->second.frontier = std::max(entry.frontier, frontier);
+          }
+        } else if (is_dead) {
+          model.erase(found);
+        }
+      }
+    }
+    ASSERT_EQ(cache_.GetStats().entries, model.size());
+  }
+  EXPECT_GT(hits, 5000);
+}
+
+// Readers of a key never see a value of another, nor one that a flush made old
+// before they began.
+TEST_F(MergedValueCacheTest, ManyThreads) {
+  constexpr int kKeys = 200;
+  MergedValueCache cache(size_t{1} << 20, nullptr);
+  // All of a key up to here is "flushed".
+  std::vector<std::atomic<SequenceNumber>> flushed(kKeys);
+  std::atomic<SequenceNumber> last{1};
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> hits{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      Random rnd(1000 + static_cast<uint32_t>(t));
+      while (!stop) {
+        const int i = static_cast<int>(rnd.Skewed(7)) % kKeys;
+        const SequenceNumber seen = flushed[static_cast<size_t>(i)];
+        const SequenceNumber now = last;
+        Ref ref;
+        if (cache.Lookup(KeyOf(i), now, 0, &ref) == Result::kHit) {
+          ++hits;
+          ASSERT_EQ(ref.value(), ValueOf(i, ref.seq()));
+          ASSERT_LE(ref.seq(), now);
+          ASSERT_GE(std::max(ref.seq(), ref.frontier()), seen);
+        } else {
+          const SequenceNumber seq = std::max(seen, SequenceNumber{1});
+          cache.Insert(KeyOf(i), seq, now, 0, ValueOf(i, seq));
+        }
+      }
+    });
+  }
+  Random rnd(77);
+  for (int round = 0; round < 3000; ++round) {
+    const SequenceNumber now = ++last;
+    MergedValueCache::Flushed batch(cache);
+    std::set<int> keys;
+    for (int i = 0; i < 5; ++i) {
+      keys.insert(static_cast<int>(rnd.Uniform(kKeys)));
+    }
+    for (const int key : keys) {
+      batch.OnKey(KeyOf(key), now);
+    }
+    cache.RaiseFlushed(batch);
+    for (const int key : keys) {
+      flushed[static_cast<size_t>(key)] = now;
+    }
+    if (round % 100 == 0) {
+      cache.SetCapacity(round % 200 == 0 ? size_t{1} << 20 : size_t{1} << 18);
+    }
+  }
+  stop = true;
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_GT(hits, 100);
+  EXPECT_LE(cache.GetStats().bytes, size_t{1} << 20);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
