@@ -20,10 +20,14 @@
 #include <vector>
 
 #include "db/blob/blob_read_group.h"
+#include "db/blob/map_iterators.h"
+#include "db/blob/map_value_iterator.h"
 #include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/db_test_util.h"
+#include "db/pinned_iterators_manager.h"
+#include "memory/arena.h"
 #include "port/stack_trace.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
@@ -2252,6 +2256,43 @@ TEST_F(MapIteratorsTest, IgnoredRangeDeletions) {
     }
     WaitForRemovals();
     ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// The queue copies values while DBIter has others pinned for a merge: a copy
+// must not need what is released afterwards.
+TEST_F(MapIteratorsTest, CopyOutlivesPinnedData) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(2);
+  ColumnFamilyData* const cfd =
+      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+  for (const bool is_kept : {false, true}) {
+    SCOPED_TRACE(is_kept);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = 0;
+    read_options.ignore_range_deletions = is_kept;
+    Arena arena;
+    ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
+        cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
+        dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
+        &arena));
+    PinnedIteratorsManager pinned_iters_mgr;
+    iter->SetPinnedItersMgr(&pinned_iters_mgr);
+    iter->SeekToFirst();
+    ASSERT_TRUE(iter->Valid());
+    pinned_iters_mgr.StartPinning();
+    const std::string key = iter->user_key().ToString();
+    std::string copy = iter->value().ToString();
+    ASSERT_TRUE(MapValueIterator::IsBound(copy));
+    EXPECT_EQ(MapValueIterator::TakeKept(&copy).found, is_kept);
+    iter->Next();
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_NE(iter->user_key(), key);
+    pinned_iters_mgr.ReleasePinnedData();
+    PinnableSlice value;
+    ASSERT_OK(MapIterators::Fetch(key, copy, &value));
+    EXPECT_EQ(value, Get(key));
+    iter->SetPinnedItersMgr(nullptr);
   }
 }
 

@@ -393,28 +393,31 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   Slot& slot = queue_.back();
   const Slice key = child()->key();
   const Slice value = child()->value();
+  slot.value.assign(value.data(), value.size());
+  AddressMap::Lookup found;
+  if (MapValueIterator::IsBound(slot.value)) {
+    // The child moves on, and what is pinned may go before the queue.
+    found = MapValueIterator::TakeKept(&slot.value);
+  }
   slot.key.assign(key.data(), key.size());
   slot.write_unix_time = child()->write_unix_time();
   slot.bound_check = child()->UpperBoundCheckResult();
   ParsedInternalKey parsed;
   if (!ParseInternalKey(slot.key, &parsed, /*log_err_key=*/false).ok() ||
-      !IsWantedEntry(parsed) || !MapValueIterator::IsBound(value)) {
-    slot.value.assign(value.data(), value.size());
+      !IsWantedEntry(parsed) || !MapValueIterator::IsBound(slot.value)) {
     return false;
   }
   BlobIndex index;
-  AddressMap::Lookup found;
-  if (MapValueIterator::Decode(value, &index).ok()) {
-    found = MapValueIterator::TakeKept(value);
-    if (!found.found) {
-      found = blobs_->map()->FindByName(
-          MapName{blobs_->HashOf(parsed.user_key), parsed.sequence,
-                  index.mapped().birth},
-          /*pin=*/true);
-    }
+  if (!MapValueIterator::Decode(slot.value, &index).ok()) {
+    return false;
+  }
+  if (!found.found) {
+    found = blobs_->map()->FindByName(
+        MapName{blobs_->HashOf(parsed.user_key), parsed.sequence,
+                index.mapped().birth},
+        /*pin=*/true);
   }
   if (!found.found || found.entry.address.slot == MapFileTable::kLostSlot) {
-    slot.value.assign(value.data(), value.size());
     return false;
   }
   MappedRecordName::Encode(parsed.user_key, parsed.sequence,
@@ -429,10 +432,10 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   item->size = ordinary.size();
   item->compression = ordinary.compression();
   item->pin = std::move(found.pin);
-  slot.value.assign(1, kPrefetched);
   Slot* const self = &slot;
-  slot.value.append(reinterpret_cast<const char*>(&self), sizeof(self));
-  slot.value.append(value.data(), value.size());
+  std::string prefetched(1, kPrefetched);
+  prefetched.append(reinterpret_cast<const char*>(&self), sizeof(self));
+  slot.value.insert(0, prefetched);
   return true;
 }
 

@@ -67,8 +67,11 @@ Status MapValueIterator::Decode(const Slice& value, BlobIndex* blob_index) {
   return s;
 }
 
-AddressMap::Lookup MapValueIterator::TakeKept(const Slice& value) {
-  return std::exchange(SourceOf(value)->kept, AddressMap::Lookup());
+AddressMap::Lookup MapValueIterator::TakeKept(std::string* value) {
+  Source* const source = SourceOf(*value);
+  Source* const lasting = &source->iter->source_;
+  memcpy(value->data() + 1, &lasting, sizeof(lasting));
+  return std::exchange(source->kept, AddressMap::Lookup());
 }
 
 Status MapValueIterator::Fetch(const Slice& user_key, const Slice& value,

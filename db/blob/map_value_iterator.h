@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "db/blob/address_map.h"
 #include "db/blob/prefix_scope.h"
@@ -66,10 +67,12 @@ class MapValueIterator final : public PassThroughIterator {
   // What a bound index stands for, bound to its sequence number.
   // REQUIRES: IsBound(value)
   static Status Decode(const Slice& value, BlobIndex* blob_index);
-  // What was found when the iterator came there, if the entry is kept: then it
-  // is moved out. Else it is not found.
-  // REQUIRES: IsBound(value), and its iterator still stands there.
-  static AddressMap::Lookup TakeKept(const Slice& value);
+  // For a copy of a value. What was found when the iterator came there, if the
+  // entry is kept: then it is moved out. Else it is not found. The copy is good
+  // as long as the iterator lives, also if the value was pinned and is not any
+  // more; but then of an entry that is not kept.
+  // REQUIRES: IsBound(*value), and its iterator still stands there.
+  static AddressMap::Lookup TakeKept(std::string* value);
   // Reads the value. One that is not there is a corruption.
   // REQUIRES: IsBound(value), and its iterator lives. If the entry is kept, the
   // iterator still stands there, or the value is pinned.
