@@ -2134,6 +2134,48 @@ TEST_F(MapIteratorsTest, MergedValuesAreReadAhead) {
   }
 }
 
+// What iterators give one another for a mapped value begins with a byte of its
+// own. Values in the tree and operands may begin with it as well.
+TEST_F(MapIteratorsTest, ValuesOfAnyFirstByte) {
+  constexpr int kBytes = 256;
+  DestroyAndReopen(MapOptions());
+  std::vector<std::string> values;
+  for (int i = 0; i < kBytes; ++i) {
+    const std::string small = static_cast<char>(i) + std::string(23, 'v');
+    values.push_back(i % 2 == 0 ? Value(i) : small);
+    ASSERT_OK(Put(Key(i), values[i]));
+  }
+  ASSERT_OK(Flush());
+  for (const bool in_files : {false, true}) {
+    SCOPED_TRACE(in_files);
+    for (int i = 0; i < kBytes; ++i) {
+      if (i % 4 < 3) {
+        const std::string operand = static_cast<char>(i) + std::string(23, 'o');
+        ASSERT_OK(Merge(Key(i), operand));
+        values[i] += "," + operand;
+      }
+    }
+    if (in_files) {
+      ASSERT_OK(Flush());
+    }
+    std::string forward;
+    std::string backward;
+    for (int i = 0; i < kBytes; ++i) {
+      const std::string entry = Key(i) + "=" + values[i] + ";";
+      forward += entry;
+      backward.insert(0, entry);
+    }
+    for (const int count : {-1, 0, 8}) {
+      SCOPED_TRACE(count);
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = count;
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      EXPECT_EQ(Scan(iter.get()), forward);
+      EXPECT_EQ(Scan(iter.get(), /*reverse=*/true), backward);
+    }
+  }
+}
+
 // ---- Caches.
 
 TEST_F(MapIteratorsTest, BlobCache) {

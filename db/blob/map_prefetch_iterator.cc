@@ -394,17 +394,20 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   const Slice key = child()->key();
   const Slice value = child()->value();
   slot.value.assign(value.data(), value.size());
+  slot.key.assign(key.data(), key.size());
+  // Values of other types may begin with the same byte.
+  const bool is_bound = ExtractValueType(slot.key) == kTypeBlobIndex &&
+                        MapValueIterator::IsBound(slot.value);
   AddressMap::Lookup found;
-  if (MapValueIterator::IsBound(slot.value)) {
+  if (is_bound) {
     // The child moves on, and what is pinned may go before the queue.
     found = MapValueIterator::TakeKept(&slot.value);
   }
-  slot.key.assign(key.data(), key.size());
   slot.write_unix_time = child()->write_unix_time();
   slot.bound_check = child()->UpperBoundCheckResult();
   ParsedInternalKey parsed;
   if (!ParseInternalKey(slot.key, &parsed, /*log_err_key=*/false).ok() ||
-      !IsWantedEntry(parsed) || !MapValueIterator::IsBound(slot.value)) {
+      !IsWantedEntry(parsed) || !is_bound) {
     return false;
   }
   BlobIndex index;
