@@ -32,7 +32,7 @@ help:
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
 	@echo '                  (SHARD=i/n for a part, FRESH=1 anew, TESTS="name ..." for some of them;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
-	@echo '                  SIDE=blob with blob files everywhere)'
+	@echo '                  SIDE=blob with blob files everywhere, SIDE=merged with a merged-value cache)'
 	@echo '  check-on-disk   with make stock release: files equal those of RocksDB with all options off,'
 	@echo '                  and RocksDB opens what ldb disable_address_map leaves'
 	@echo '  check-patches   prove that patches/ is exactly what the tree says'

@@ -61,7 +61,13 @@ STRATA_LIB = \
   db/db_impl/db_impl_blob_gc.cc \
   db/db_impl/db_impl_range_deletions.cc \
   db/map_flush_gate.cc \
+  db/merged_value/change_noting_filter.cc \
+  db/merged_value/merge_helper_merged_value.cc \
   db/merged_value/merged_value_cache.cc \
+  db/merged_value/merged_value_read.cc \
+  db/merged_value/merged_value_reads.cc \
+  db/merged_value/merged_value_stats.cc \
+  db/merged_value/version_edit_merged_values.cc \
   db/path_check.cc \
   db/path_layout.cc \
   db/path_stats.cc \
@@ -72,6 +78,8 @@ STRATA_LIB = \
   db/version_set_mapped.cc \
   file/path_read_stats.cc \
   options/address_map_options.cc \
+  options/merged_value_options.cc \
+  options/omitted_at_default.cc \
   options/path_options.cc \
   table/block_based/mapped_table_property.cc \
   tools/ldb_map_command.cc \
@@ -127,6 +135,8 @@ STRATA_TEST_MAIN = \
   db/compaction/path_compaction_test.cc \
   db/history_script_test.cc \
   db/map_flush_gate_test.cc \
+  db/merged_value/change_noting_filter_test.cc \
+  db/merged_value/db_merged_value_test.cc \
   db/merged_value/merged_value_cache_test.cc \
   db/path_durability_test.cc \
   db/path_layout_test.cc \
@@ -136,6 +146,7 @@ STRATA_TEST_MAIN = \
   db/read_bound_registry_test.cc \
   db/repair_paths_test.cc \
   options/address_map_options_test.cc \
+  options/merged_value_options_test.cc \
   options/path_options_test.cc \
   table/block_based/bypass_filter_test.cc \
   tools/bench/active_clock_test.cc \

@@ -76,6 +76,13 @@ TEST_F(CStrataTest, AddressMap) {
   EXPECT_EQ(rocksdb_options_get_blob_gc_space_amp_limit(options_), 1.2);
   rocksdb_options_set_blob_gc_space_amp_limit(options_, 1.5);
   EXPECT_EQ(rocksdb_options_get_blob_gc_space_amp_limit(options_), 1.5);
+  EXPECT_FALSE(rocksdb_options_get_enable_merged_value_cache(options_));
+  rocksdb_options_set_enable_merged_value_cache(options_, 1);
+  EXPECT_TRUE(rocksdb_options_get_enable_merged_value_cache(options_));
+  rocksdb_options_set_enable_merged_value_cache(options_, 0);
+  EXPECT_EQ(rocksdb_options_get_merged_value_cache_size(options_), 0);
+  rocksdb_options_set_merged_value_cache_size(options_, 1 << 20);
+  EXPECT_EQ(rocksdb_options_get_merged_value_cache_size(options_), 1 << 20);
 
   rocksdb_readoptions_t* const read_options = rocksdb_readoptions_create();
   EXPECT_EQ(rocksdb_readoptions_get_blob_prefetch_count(read_options),

@@ -20,6 +20,13 @@ DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
 
+DEFINE_bool(enable_merged_value_cache, false,
+            "Keep what reads make of merge operands in memory");
+
+DEFINE_uint64(merged_value_cache_size, 0,
+              "With --enable_merged_value_cache: its size in bytes; 0: a share "
+              "of the block cache");
+
 DEFINE_int32(max_background_jobs,
              ROCKSDB_NAMESPACE::Options().max_background_jobs,
              "With --enable_blob_address_map: half of it is how many garbage "
@@ -36,6 +43,8 @@ void ApplyStressMapFlags(Options* options) {
   options->enable_blob_address_map = FLAGS_enable_blob_address_map;
   options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
   options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
+  options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
+  options->merged_value_cache_size = FLAGS_merged_value_cache_size;
   options->max_background_jobs = FLAGS_max_background_jobs;
 }
 
@@ -48,6 +57,15 @@ void ApplyStressMapFlags(ReadOptions* options) {
 
 void AdaptOptionsToMap(
     std::unordered_map<std::string, std::vector<std::string>>* options_table) {
+  if (FLAGS_enable_merged_value_cache) {
+    options_table->emplace(
+        "merged_value_cache_size",
+        std::vector<std::string>{
+            std::to_string(FLAGS_merged_value_cache_size), "0", "100000",
+            "4000000"});
+    // Refused together with it.
+    options_table->erase("experimental_mempurge_threshold");
+  }
   if (!FLAGS_enable_blob_address_map) {
     return;
   }

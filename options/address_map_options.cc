@@ -9,6 +9,7 @@
 
 #include "logging/logging.h"
 #include "options/cf_options.h"
+#include "options/omitted_at_default.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/table.h"
 
@@ -33,30 +34,6 @@ std::string ShortestDouble(double number) {
     }
   }
   return text;
-}
-
-OptionTypeInfo BoolTypeInfo(size_t offset, bool default_value) {
-  OptionTypeInfo info(static_cast<int>(offset), OptionType::kBoolean,
-                      OptionVerificationType::kNormal, OptionTypeFlags::kNone);
-  info.SetSerializeFunc([default_value](const ConfigOptions&,
-                                        const std::string&, const void* addr,
-                                        std::string* value) {
-    const bool set = *static_cast<const bool*>(addr);
-    *value = set == default_value ? "" : set ? "true" : "false";
-    return Status::OK();
-  });
-  // What is written for the default can be read, too.
-  info.SetParseFunc([default_value](const ConfigOptions& config_options,
-                                    const std::string& name,
-                                    const std::string& value, void* addr) {
-    if (value.empty()) {
-      *static_cast<bool*>(addr) = default_value;
-      return Status::OK();
-    }
-    return OptionTypeInfo(0, OptionType::kBoolean)
-        .Parse(config_options, name, value, addr);
-  });
-  return info;
 }
 
 // Written only if it is not the default, so the file of a DB without the map
@@ -97,11 +74,13 @@ AddressMapOptions::TypeInfo() {
   static const auto* const info =
       new std::unordered_map<std::string, OptionTypeInfo>{
           {"enable_blob_address_map",
-           BoolTypeInfo(offsetof(ImmutableCFOptions, enable_blob_address_map),
-                        false)},
+           OmittedAtDefault(
+               offsetof(ImmutableCFOptions, enable_blob_address_map),
+               OptionType::kBoolean, OptionTypeFlags::kNone, "false")},
           {"enable_lsm_bypass",
-           BoolTypeInfo(offsetof(ImmutableCFOptions, enable_lsm_bypass),
-                        true)}};
+           OmittedAtDefault(offsetof(ImmutableCFOptions, enable_lsm_bypass),
+                            OptionType::kBoolean, OptionTypeFlags::kNone,
+                            "true")}};
   return info;
 }
 

@@ -4,7 +4,7 @@
 """Builds and runs test binaries through ctest.
 
 Usage: run_tests.py check [NAME...]         our tests and the listed upstream binaries (or just NAMEs)
-       run_tests.py upstream [--side strata|stock|map|blob] [--shard I/N] [--fresh] [NAME...]
+       run_tests.py upstream [--side strata|stock|map|blob|merged] [--shard I/N] [--fresh] [NAME...]
                                             all of upstream's binaries; results in
                                             build/upstream-tests-<side>.tsv; resumes where it stopped.
                                             Side map: Strata, and every column family that can have
@@ -415,7 +415,8 @@ def write_tsv(path, rows, total):
 def upstream(args):
     build = os.path.join(ROOT, 'build', 'stock-debug' if args.side == 'stock' else 'debug')
     tsv = os.path.join(ROOT, 'build', f'upstream-tests-{args.side}.tsv')
-    forced = {'map': 'STRATA_FORCE_ADDRESS_MAP', 'blob': 'STRATA_FORCE_BLOB_FILES'}.get(args.side)
+    forced = {'map': 'STRATA_FORCE_ADDRESS_MAP', 'blob': 'STRATA_FORCE_BLOB_FILES',
+              'merged': 'STRATA_FORCE_MERGED_VALUES'}.get(args.side)
     state_path = os.path.join(build, f'upstream-tests-{args.side}.json' if forced else 'upstream-tests.json')
     if forced:
         os.environ.setdefault(forced, '0')
@@ -515,7 +516,7 @@ def main(argv):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('command', choices=['check', 'upstream', 'list'])
     parser.add_argument('names', nargs='*')
-    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob'], default='strata')
+    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged'], default='strata')
     parser.add_argument('--shard')
     parser.add_argument('--fresh', action='store_true')
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))

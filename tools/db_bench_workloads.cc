@@ -141,6 +141,13 @@ DEFINE_bool(enable_lsm_bypass, true,
             "With --enable_blob_address_map: filters hold only what the map "
             "cannot answer");
 
+DEFINE_bool(enable_merged_value_cache, false,
+            "Keep what reads make of merge operands in memory");
+
+DEFINE_uint64(merged_value_cache_size, 0,
+              "With --enable_merged_value_cache: its size in bytes; 0: a share "
+              "of the block cache");
+
 DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
@@ -310,6 +317,8 @@ Status ApplyBenchFlags(Options* options) {
   options->enable_blob_address_map = FLAGS_enable_blob_address_map;
   options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
   options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
+  options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
+  options->merged_value_cache_size = FLAGS_merged_value_cache_size;
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

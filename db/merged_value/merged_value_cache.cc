@@ -10,6 +10,10 @@
 #include <new>
 #include <utility>
 
+#include "db/range_tombstone_fragmenter.h"
+#include "options/cf_options.h"
+#include "options/merged_value_options.h"
+#include "rocksdb/table.h"
 #include "util/hash.h"
 #include "util/math.h"
 #include "util/mutexlock.h"
@@ -74,15 +78,18 @@ struct MergedValueCache::Entry {
   Slice value() const { return Slice(data() + key_size, value_size); }
 };
 
+void MergedValueCache::Flushed::OnRangeDeletions(
+    FragmentedRangeTombstoneIterator* iter) {
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+    OnRangeDeletion(iter->seq());
+  }
+}
+
 void MergedValueCache::Ref::Reset() {
   if (entry_ != nullptr) {
     entry_->Unref();
     entry_ = nullptr;
   }
-}
-
-void MergedValueCache::Ref::Unref(void* entry, void* /*unused*/) {
-  static_cast<Entry*>(entry)->Unref();
 }
 
 SequenceNumber MergedValueCache::Ref::seq() const { return entry_->seq; }
@@ -96,6 +103,23 @@ Slice MergedValueCache::Ref::value() const { return entry_->value(); }
 void MergedValueCache::Ref::ExtendFrontier(SequenceNumber frontier) const {
   // Mostly it is there already: no write to a line that all readers share.
   RaiseTo(&entry_->frontier, frontier);
+}
+
+std::unique_ptr<MergedValueCache> MergedValueCache::Create(
+    const MutableCFOptions& options) {
+  const auto* const table =
+      options.table_factory->GetOptions<BlockBasedTableOptions>();
+  std::shared_ptr<CacheReservationManager> reservation;
+  if (table != nullptr && table->block_cache != nullptr &&
+      table->cache_usage_options.options_overrides
+              .at(CacheEntryRole::kMergedValueCache)
+              .charged != CacheEntryRoleOptions::Decision::kDisabled) {
+    reservation = std::make_shared<
+        CacheReservationManagerImpl<CacheEntryRole::kMergedValueCache>>(
+        table->block_cache);
+  }
+  return std::make_unique<MergedValueCache>(MergedValueCacheSize(options),
+                                            std::move(reservation));
 }
 
 MergedValueCache::MergedValueCache(
@@ -168,9 +192,13 @@ bool MergedValueCache::Insert(const Slice& user_key, SequenceNumber seq,
                               SequenceNumber frontier, uint64_t generation,
                               const Slice& value) {
   constexpr size_t kMaxSize = std::numeric_limits<uint32_t>::max();
+  if (room_.load(std::memory_order_relaxed) != kAnyRoom &&
+      inserts_to_question_.fetch_sub(1, std::memory_order_relaxed) <= 1) {
+    room_.store(kAnyRoom, std::memory_order_relaxed);
+  }
   const size_t size = Entry::SizeOf(user_key, value);
   if (user_key.size() > kMaxSize || value.size() > kMaxSize ||
-      size > capacity() / kMaxShare) {
+      size > Limit() / kMaxShare) {
     return false;
   }
   Entry* const entry = Entry::New(user_key, value);
@@ -196,7 +224,7 @@ bool MergedValueCache::Insert(const Slice& user_key, SequenceNumber seq,
       }
       Remove(shard, old);
     }
-    const size_t limit = ShardCapacity();
+    const size_t limit = Limit() / kNumShards;
     EvictDownTo(shard, limit > size ? limit - size : 0);
     entry->place = shard->ring.size();
     shard->ring.push_back(entry);
@@ -264,7 +292,7 @@ void MergedValueCache::SetCapacity(size_t capacity) {
   capacity_.store(capacity, std::memory_order_relaxed);
   for (Shard& shard : shards_) {
     MutexLock lock(&shard.mutex);
-    EvictDownTo(&shard, ShardCapacity());
+    EvictDownTo(&shard, Limit() / kNumShards);
   }
   Charge();
 }
@@ -273,9 +301,9 @@ bool MergedValueCache::Charge() {
   if (reservation_ == nullptr) {
     return true;
   }
-  const auto wanted = [this] {
-    const size_t bytes = bytes_.load(std::memory_order_relaxed) +
-                         num_stripes_ * sizeof(Stripe);
+  const size_t stripes = num_stripes_ * sizeof(Stripe);
+  const auto wanted = [this, stripes] {
+    const size_t bytes = bytes_.load(std::memory_order_relaxed) + stripes;
     return (bytes + kChargeStep - 1) / kChargeStep * kChargeStep;
   };
   // One step more than needed stays charged: at its capacity the table goes up
@@ -293,9 +321,17 @@ bool MergedValueCache::Charge() {
   if (is_charged(total)) {
     return true;
   }
+  if (room_.load(std::memory_order_relaxed) != kAnyRoom) {
+    // The block cache has had no room not long ago: it gets nothing back either,
+    // which would only be missed.
+    return total <= charged;
+  }
   const Status s = reservation_->UpdateCacheReservation(total);
   if (!s.ok()) {
     reservation_->UpdateCacheReservation(charged).PermitUncheckedError();
+    inserts_to_question_.store(kInsertsPerQuestion, std::memory_order_relaxed);
+    room_.store(charged > stripes ? charged - stripes : 0,
+                std::memory_order_relaxed);
     return false;
   }
   charged_.store(total, std::memory_order_relaxed);

@@ -3,10 +3,12 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +19,9 @@
 #include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+class FragmentedRangeTombstoneIterator;
+struct MutableCFOptions;
 
 // What point reads of a column family have made of merge operands, so that a
 // later read merges only what was written since.
@@ -46,7 +51,9 @@ namespace ROCKSDB_NAMESPACE {
 // s.
 //
 // Memory: entries, and a table of stripes, are charged to the block cache. The
-// limit is the capacity, or less if the block cache has no room.
+// limit is the capacity, or less if the block cache has no room: then values
+// take the places of others in what is charged, and now and then it is asked
+// again.
 //
 // Source: design after "KDSep" (its cache of deltas holds operands; this one
 // holds values).
@@ -57,7 +64,8 @@ class MergedValueCache {
   struct Entry;
 
  public:
-  // Holds an entry while somebody uses its value.
+  // Holds an entry while somebody uses its value, which may be longer than the
+  // cache lives.
   class Ref {
    public:
     Ref() = default;
@@ -82,14 +90,6 @@ class MergedValueCache {
     Slice value() const;
     // The caller has seen all of the key up to here, and nothing above seq().
     void ExtendFrontier(SequenceNumber frontier) const;
-    // What gives the hold back when it is called with it. The value may outlive
-    // the cache.
-    void* Release() {
-      void* const entry = entry_;
-      entry_ = nullptr;
-      return entry;
-    }
-    static void Unref(void* entry, void* /*unused*/);
 
    private:
     friend class MergedValueCache;
@@ -124,6 +124,8 @@ class MergedValueCache {
     void OnRangeDeletion(SequenceNumber seq) {
       ranges_ = seq > ranges_ ? seq : ranges_;
     }
+    // All of one memtable. Moves the iterator.
+    void OnRangeDeletions(FragmentedRangeTombstoneIterator* iter);
 
    private:
     friend class MergedValueCache;
@@ -131,6 +133,10 @@ class MergedValueCache {
     std::vector<SequenceNumber> seqs_;
     SequenceNumber ranges_ = 0;
   };
+
+  // For a column family with these options.
+  static std::unique_ptr<MergedValueCache> Create(
+      const MutableCFOptions& options);
 
   // reservation: of the block cache; nullptr: nobody is charged.
   MergedValueCache(size_t capacity,
@@ -171,6 +177,8 @@ class MergedValueCache {
   static constexpr size_t kMaxShare = 512;
   // What the block cache is charged in.
   static constexpr size_t kChargeStep = size_t{256} << 10;
+  // After so many inserts a block cache that had no room is asked again.
+  static constexpr uint32_t kInsertsPerQuestion = 1024;
 
   struct Stripe {
     std::atomic<SequenceNumber> flushed{0};
@@ -195,7 +203,9 @@ class MergedValueCache {
   size_t StripeOf(uint64_t hash) const { return hash & (num_stripes_ - 1); }
   // The largest sequence number in files that the entry must know of.
   SequenceNumber FlushedOf(uint64_t hash) const;
-  size_t ShardCapacity() const { return capacity() / kNumShards; }
+  size_t Limit() const {
+    return std::min(capacity(), room_.load(std::memory_order_relaxed));
+  }
 
   // REQUIRES of all: the shard's mutex is held.
   void Remove(Shard* shard, Entry* entry);
@@ -215,6 +225,10 @@ class MergedValueCache {
   const std::shared_ptr<CacheReservationManager> reservation_;
   port::Mutex charge_mutex_;
   std::atomic<size_t> charged_{0};
+  // Of entries, what the block cache had room for when it refused more.
+  static constexpr size_t kAnyRoom = std::numeric_limits<size_t>::max();
+  std::atomic<size_t> room_{kAnyRoom};
+  std::atomic<uint32_t> inserts_to_question_{0};
 };
 
 }  // namespace ROCKSDB_NAMESPACE

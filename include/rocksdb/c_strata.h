@@ -42,6 +42,17 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_lsm_bypass(
 extern ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_enable_lsm_bypass(
     const rocksdb_options_t* opt);
 
+/* What reads make of merge operands is kept in memory: see
+   enable_merged_value_cache and merged_value_cache_size there. */
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_merged_value_cache(
+    rocksdb_options_t* opt, unsigned char value);
+extern ROCKSDB_LIBRARY_API unsigned char
+rocksdb_options_get_enable_merged_value_cache(const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_merged_value_cache_size(
+    rocksdb_options_t* opt, uint64_t value);
+extern ROCKSDB_LIBRARY_API uint64_t
+rocksdb_options_get_merged_value_cache_size(const rocksdb_options_t* opt);
+
 /* Garbage collection of blob files: see blob_gc_space_amp_limit there, and
    DB::CollectBlobGarbage() in rocksdb/db.h. */
 

@@ -1,0 +1,1226 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// The merged-value cache in databases: what reads give with it is what they
+// would give without.
+
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "db/merge_context.h"
+#include "db/merged_value/merged_value_cache.h"
+#include "db/merged_value/merged_value_read.h"
+#include "file/file_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/env.h"
+#include "rocksdb/snapshot.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/utilities/write_batch_with_index.h"
+#include "rocksdb/wide_columns.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBMergedValueTest : public DBTestBase {
+ public:
+  using Model = std::map<std::string, std::string>;
+
+  DBMergedValueTest()
+      : DBTestBase("db_merged_value_test", /*env_do_fsync=*/false) {}
+
+  Options CacheOptions() {
+    Options options = CurrentOptions();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_merged_value_cache = true;
+    options.merged_value_cache_size = size_t{4} << 20;
+    options.disable_auto_compactions = true;
+    options.num_levels = 4;
+    options.statistics = CreateDBStatistics();
+    return options;
+  }
+
+  MergedValueCache* Cache() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd()
+        ->merged_values();
+  }
+  uint64_t Ticker(Tickers ticker) {
+    return last_options_.statistics->getTickerCount(ticker);
+  }
+  uint64_t Hits() { return Ticker(MERGED_VALUE_CACHE_HIT); }
+  uint64_t Added() { return Ticker(MERGED_VALUE_CACHE_ADD); }
+
+  void MergeMany(const std::string& key, const std::vector<std::string>& all) {
+    for (const std::string& operand : all) {
+      ASSERT_OK(Merge(key, operand));
+    }
+  }
+  void CompactAll() {
+    CompactRangeOptions options;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  }
+  std::string FileOf(const Model& contents) {
+    const std::string name = dbname_ + "/ingested" + std::to_string(++files_);
+    SstFileWriter writer(EnvOptions(), last_options_);
+    EXPECT_OK(writer.Open(name));
+    for (const auto& [key, value] : contents) {
+      EXPECT_OK(writer.Put(key, value));
+    }
+    EXPECT_OK(writer.Finish());
+    return name;
+  }
+  void Ingest(const Model& contents) {
+    ASSERT_OK(db_->IngestExternalFile({FileOf(contents)},
+                                      IngestExternalFileOptions()));
+  }
+
+ private:
+  int files_ = 0;
+};
+
+TEST_F(DBMergedValueTest, FillsAndUses) {
+  DestroyAndReopen(CacheOptions());
+  ASSERT_OK(Put("k", "a"));
+  EXPECT_EQ(Get("k"), "a");
+  EXPECT_EQ(Added(), 0);  // nothing was merged
+  MergeMany("k", {"b", "c"});
+  EXPECT_EQ(Get("k"), "a,b,c");
+  EXPECT_EQ(Added(), 1);
+  EXPECT_EQ(Hits(), 0);
+  EXPECT_EQ(Get("k"), "a,b,c");
+  EXPECT_EQ(Hits(), 1);
+  ASSERT_OK(Merge("k", "d"));
+  EXPECT_EQ(Get("k"), "a,b,c,d");
+  EXPECT_EQ(Hits(), 2);
+  EXPECT_EQ(Added(), 1);  // one operand is merged again sooner than kept
+  MergeMany("k", {"e", "f", "g"});
+  EXPECT_EQ(Get("k"), "a,b,c,d,e,f,g");
+  EXPECT_EQ(Added(), 2);
+  get_perf_context()->Reset();
+  SetPerfLevel(PerfLevel::kEnableCount);
+  EXPECT_EQ(Get("k"), "a,b,c,d,e,f,g");
+  EXPECT_EQ(get_perf_context()->internal_merge_point_lookup_count, 0);
+  SetPerfLevel(PerfLevel::kDisable);
+  EXPECT_EQ(Hits(), 4);
+  // It was not read after the memtable was switched, but s is the newest.
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "a,b,c,d,e,f,g");
+  EXPECT_EQ(Hits(), 5);
+  ASSERT_OK(Put("k", "x"));
+  EXPECT_EQ(Get("k"), "x");
+  ASSERT_OK(Merge("k", "y"));
+  EXPECT_EQ(Get("k"), "x,y");
+  ASSERT_OK(Delete("k"));
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  ASSERT_OK(Merge("k", "z"));
+  EXPECT_EQ(Get("k"), "z");
+  EXPECT_EQ(Hits(), 5);
+  EXPECT_GT(Cache()->GetStats().entries, 0);
+  std::map<std::string, std::string> values;
+  ASSERT_TRUE(
+      db_->GetMapProperty(DB::Properties::kMergedValueCache, &values));
+  EXPECT_EQ(values["entries"], std::to_string(Cache()->GetStats().entries));
+  EXPECT_EQ(values["generation"], "0");
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kMergedValueCache, &text));
+  EXPECT_NE(text.find("capacity: 4194304\n"), std::string::npos) << text;
+}
+
+TEST_F(DBMergedValueTest, OperandsInFiles) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  ASSERT_OK(Flush());
+  MergeMany("k", {"c", "d"});
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "a,b,c,d");
+  EXPECT_EQ(Added(), 1);
+  EXPECT_EQ(Get("k"), "a,b,c,d");
+  EXPECT_EQ(Hits(), 1);
+  CompactAll();
+  EXPECT_EQ(Get("k"), "a,b,c,d");
+  EXPECT_EQ(Hits(), 2);
+  ASSERT_OK(Merge("k", "e"));
+  EXPECT_EQ(Get("k"), "a,b,c,d,e");
+  EXPECT_EQ(Hits(), 3);
+  // What is flushed newer than what was kept ends it.
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "a,b,c,d,e");
+  EXPECT_EQ(Hits(), 3);
+  EXPECT_EQ(Ticker(MERGED_VALUE_CACHE_STALE), 1);
+  // Keys that are not merged.
+  ASSERT_OK(Put("p", "v"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("p"), "v");
+  EXPECT_EQ(Get("none"), "NOT_FOUND");
+}
+
+// A reader of an old snapshot does not see what is newer: what it fills must
+// not hide that.
+TEST_F(DBMergedValueTest, FilledAtASnapshot) {
+  for (const bool flushed : {false, true}) {
+    DestroyAndReopen(CacheOptions());
+    MergeMany("k", {"a", "b"});
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    ASSERT_OK(Merge("k", "c"));
+    if (flushed) {
+      ASSERT_OK(Flush());
+      ASSERT_OK(Put("other", "v"));
+      ASSERT_OK(Flush());
+    }
+    EXPECT_EQ(Get("k", snapshot), "a,b");
+    EXPECT_EQ(Added(), 1);
+    EXPECT_EQ(Get("k"), "a,b,c");
+    EXPECT_EQ(Get("k", snapshot), "a,b");
+    EXPECT_EQ(Get("k"), "a,b,c");
+    db_->ReleaseSnapshot(snapshot);
+  }
+}
+
+TEST_F(DBMergedValueTest, RangeDeletions) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  EXPECT_EQ(Get("k"), "a,b");
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  ASSERT_OK(Merge("k", "c"));
+  EXPECT_EQ(Get("k"), "c");
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  ASSERT_OK(Merge("k", "d"));
+  EXPECT_EQ(Get("k"), "d");
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "d");
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  CompactAll();
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+}
+
+// A reader that is about to fill while the key is merged on and flushed.
+TEST_F(DBMergedValueTest, SlowFiller) {
+  for (const bool compact : {false, true}) {
+    DestroyAndReopen(CacheOptions());
+    MergeMany("k", {"a", "b"});
+    ASSERT_OK(Flush());
+    std::atomic<bool> in_time{true};
+    SyncPoint::GetInstance()->SetCallBack(
+        "MergedValueRead::Fill", [&](void* /*arg*/) {
+          if (in_time.exchange(false)) {
+            std::thread([&] {
+              ASSERT_OK(Merge("k", "c"));
+              ASSERT_OK(Flush());
+              if (compact) {
+                CompactAll();
+              }
+            }).join();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    EXPECT_EQ(Get("k"), "a,b");
+    EXPECT_FALSE(in_time);
+    EXPECT_EQ(Get("k"), "a,b,c");
+    EXPECT_EQ(Get("k"), "a,b,c");
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+}
+
+// One with an old SuperVersion, which has the newest operand in its memtable,
+// finds what another one has made of a newer Version.
+TEST_F(DBMergedValueTest, OldSuperVersion) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  std::atomic<bool> is_first{true};
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::GetImpl:AfterAcquireSv", [&](void* /*arg*/) {
+        if (is_first.exchange(false)) {
+          // This thread holds its SuperVersion.
+          std::thread([&] {
+            ASSERT_OK(Flush());
+            CompactAll();
+            ASSERT_OK(Merge("k", "c"));
+            EXPECT_EQ(Get("k"), "a,b,c");
+            ASSERT_OK(Merge("k", "d"));
+            EXPECT_EQ(Get("k"), "a,b,c,d");
+          }).join();
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  EXPECT_EQ(Get("k"), "a,b");
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_EQ(Get("k"), "a,b,c,d");
+}
+
+// What was made of entries that came after the reader's SuperVersion is right
+// for the key, but not beside other keys of a batch.
+TEST_F(DBMergedValueTest, NothingNewerThanTheSuperVersion) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  ColumnFamilyData* const cfd =
+      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+  SuperVersion* const old = cfd->GetReferencedSuperVersion(dbfull());
+  ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+  MergeMany("k", {"c", "d"});
+  EXPECT_EQ(Get("k"), "a,b,c,d");
+  SuperVersion* const current = cfd->GetReferencedSuperVersion(dbfull());
+  const SequenceNumber sequence = db_->GetLatestSequenceNumber();
+  for (const bool is_old : {true, false}) {
+    MergeContext merge_context;
+    MergedValueRead read;
+    read.Attach(cfd, is_old ? old : current, "k", sequence,
+                /*has_snapshot=*/false, /*fills=*/true, &merge_context);
+    Status s;
+    std::string value;
+    EXPECT_EQ(read.Finish(/*covering=*/0, &s, &value, /*columns=*/nullptr),
+              !is_old);
+    EXPECT_OK(s);
+    EXPECT_EQ(value, is_old ? "" : "a,b,c,d");
+  }
+  dbfull()->CleanupSuperVersion(old);
+  dbfull()->CleanupSuperVersion(current);
+}
+
+// The Version with an ingested file is installed by another thread, before the
+// sequence number of its keys is that of readers: such a reader knows nothing of
+// the file.
+TEST_F(DBMergedValueTest, IngestionInstalledByOthers) {
+  Options options = CacheOptions();
+  options.max_background_jobs = 8;
+  env_->SetBackgroundThreads(2, Env::HIGH);
+  CreateAndReopenWithCF({"other"}, options);
+  MergeMany("k", {"a", "b"});
+  ASSERT_OK(Flush(0));
+  ASSERT_OK(Put(0, "zz", "v"));
+  ASSERT_OK(Put(1, "x", "v"));
+  const std::string file = FileOf({{"k", "ingested"}});
+
+  // A flush of the other column family writes to the MANIFEST, and meanwhile a
+  // flush and then the ingestion queue up: the former will write for both.
+  std::atomic<bool> is_prepared{false};
+  std::atomic<bool> is_writing{false};
+  std::atomic<int> queued{0};
+  std::atomic<bool> is_flushed{false};
+  std::atomic<bool> was_read{false};
+  const auto wait_for = [&](const std::function<bool()>& condition) {
+    while (!condition()) {
+      env_->SleepForMicroseconds(100);
+    }
+  };
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::AddFile:Start",
+                                        [&](void* /*arg*/) {
+                                          is_prepared = true;
+                                          wait_for([&] { return queued == 2; });
+                                        });
+  SyncPoint::GetInstance()->SetCallBack(
+      "VersionSet::LogAndApply:BeforeWriterWaiting",
+      [&](void* /*arg*/) { queued += is_prepared ? 1 : 0; });
+  SyncPoint::GetInstance()->SetCallBack(
+      "VersionSet::LogAndApply:WriteManifest", [&](void* /*arg*/) {
+        if (is_prepared && !is_writing.exchange(true)) {
+          wait_for([&] { return queued == 3; });
+        }
+      });
+  SyncPoint::GetInstance()->SetCallBack(
+      "VersionSet::LogAndApply:WakeUpAndDone", [&](void* arg) {
+        // The ingestion: the flush has installed its Version.
+        InstrumentedMutex* const mutex = static_cast<InstrumentedMutex*>(arg);
+        mutex->Unlock();
+        wait_for([&] { return is_flushed.load(); });
+        std::thread([&] {
+          EXPECT_EQ(FilesPerLevel(), "3");
+          EXPECT_EQ(Get("k"), "a,b");
+        }).join();
+        was_read = true;
+        mutex->Lock();
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  std::thread ingestion([&] {
+    ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+  });
+  wait_for([&] { return is_prepared.load(); });
+  std::thread first([&] { ASSERT_OK(Flush(1)); });
+  wait_for([&] { return is_writing.load(); });
+  std::thread second([&] {
+    ASSERT_OK(Flush(0));
+    is_flushed = true;
+  });
+  ingestion.join();
+  first.join();
+  second.join();
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_TRUE(was_read);
+  EXPECT_EQ(Added(), 0);
+  EXPECT_EQ(Get("k"), "ingested");
+  ASSERT_OK(Merge("k", "c"));
+  EXPECT_EQ(Get("k"), "ingested,c");
+}
+
+// The write thread reads at a sequence number that nobody else has seen yet.
+TEST_F(DBMergedValueTest, SuccessiveMerges) {
+  Options options = CacheOptions();
+  options.max_successive_merges = 3;
+  DestroyAndReopen(options);
+  std::string expected;
+  for (int i = 0; i < 50; ++i) {
+    const std::string operand = std::to_string(i);
+    ASSERT_OK(Merge("k", operand));
+    expected += (i == 0 ? "" : ",") + operand;
+    if (i % 7 == 3) {
+      EXPECT_EQ(Get("k"), expected);
+    }
+    if (i % 20 == 19) {
+      ASSERT_OK(Flush());
+    }
+    EXPECT_EQ(Get("k"), expected);
+  }
+}
+
+namespace {
+
+// Adds a column for each operand.
+class ColumnsOperator : public MergeOperator {
+ public:
+  const char* Name() const override { return "ColumnsOperator"; }
+  bool FullMergeV3(const MergeOperationInputV3& in,
+                   MergeOperationOutputV3* out) const override {
+    MergeOperationOutputV3::NewColumns columns;
+    columns.emplace_back(kDefaultWideColumnName.ToString(),
+                         std::to_string(in.operand_list.size()));
+    for (const Slice& operand : in.operand_list) {
+      columns.emplace_back(operand.ToString(), "v");
+    }
+    out->new_value = std::move(columns);
+    return true;
+  }
+};
+
+}  // namespace
+
+TEST_F(DBMergedValueTest, ColumnsAreNotKept) {
+  Options options = CacheOptions();
+  options.merge_operator = std::make_shared<ColumnsOperator>();
+  DestroyAndReopen(options);
+  MergeMany("k", {"a", "b"});
+  for (const bool in_file : {false, true}) {
+    if (in_file) {
+      ASSERT_OK(Flush());
+    }
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(Get("k"), "2");
+      PinnableWideColumns columns;
+      ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), "k",
+                               &columns));
+      const WideColumns expected{{kDefaultWideColumnName, "2"},
+                                 {"a", "v"},
+                                 {"b", "v"}};
+      EXPECT_EQ(columns.columns(), expected);
+    }
+  }
+  EXPECT_EQ(Added(), 0);
+}
+
+TEST_F(DBMergedValueTest, Ingestion) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  EXPECT_EQ(Get("k"), "a,b");
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  Ingest({{"k", "ingested"}});
+  EXPECT_EQ(Get("k"), "ingested");
+  // Filled by one that does not see what came in.
+  EXPECT_EQ(Get("k", snapshot), "a,b");
+  EXPECT_EQ(Get("k"), "ingested");
+  ASSERT_OK(Merge("k", "c"));
+  EXPECT_EQ(Get("k"), "ingested,c");
+  EXPECT_EQ(Get("k"), "ingested,c");
+  EXPECT_EQ(Get("k", snapshot), "a,b");
+  db_->ReleaseSnapshot(snapshot);
+  // A file of other keys.
+  Ingest({{"m", "v"}});
+  EXPECT_EQ(Get("k"), "ingested,c");
+  EXPECT_EQ(Get("m"), "v");
+}
+
+TEST_F(DBMergedValueTest, DeletedFiles) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a"});
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(2);
+  MergeMany("j", {"x"});
+  MergeMany("k", {"b"});
+  MergeMany("l", {"y"});
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(1);
+  EXPECT_EQ(Get("k"), "a,b");
+  const Slice begin("a");
+  const Slice end("z");
+  ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end));
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+}
+
+namespace {
+
+// Replaces values and operands that are "bad".
+class ReplacingFilter : public CompactionFilter {
+ public:
+  const char* Name() const override { return "ReplacingFilter"; }
+  Decision FilterV2(int /*level*/, const Slice& /*key*/, ValueType /*type*/,
+                    const Slice& value, std::string* new_value,
+                    std::string* /*skip_until*/) const override {
+    if (!is_active) {
+      return Decision::kKeep;
+    }
+    if (value == "bad") {
+      *new_value = "good";
+      return Decision::kChangeValue;
+    }
+    return value == "gone" ? Decision::kRemove : Decision::kKeep;
+  }
+
+  std::atomic<bool> is_active{false};
+};
+
+}  // namespace
+
+TEST_F(DBMergedValueTest, CompactionFilter) {
+  Options options = CacheOptions();
+  ReplacingFilter filter;
+  options.compaction_filter = &filter;
+  for (const bool in_base : {true, false}) {
+    SCOPED_TRACE(in_base);
+    filter.is_active = false;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", in_base ? "bad" : "a"));
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(1);
+    ASSERT_OK(Merge("k", in_base ? "b" : "gone"));
+    ASSERT_OK(Flush());
+    const std::string before = in_base ? "bad,b" : "a,gone";
+    EXPECT_EQ(Get("k"), before);
+    EXPECT_EQ(Get("k"), before);
+    EXPECT_GT(Hits(), 0);
+    filter.is_active = true;
+    if (in_base) {
+      ASSERT_OK(dbfull()->TEST_CompactRange(1, nullptr, nullptr));
+    } else {
+      CompactAll();
+    }
+    const std::string after = in_base ? "good,b" : "a";
+    EXPECT_EQ(Get("k"), after);
+    if (in_base) {
+      // What the filter keeps as it is stays good.
+      EXPECT_EQ(Get("k"), after);
+      const uint64_t hits = Hits();
+      ASSERT_OK(dbfull()->TEST_CompactRange(1, nullptr, nullptr, nullptr,
+                                            /*disallow_trivial_move=*/true));
+      EXPECT_EQ(Get("k"), after);
+      EXPECT_EQ(Hits(), hits + 1);
+    }
+    options.enable_merged_value_cache = false;
+    Reopen(options);
+    EXPECT_EQ(Get("k"), after);
+    options.enable_merged_value_cache = true;
+  }
+}
+
+TEST_F(DBMergedValueTest, Capacity) {
+  Options options = CacheOptions();
+  DestroyAndReopen(options);
+  EXPECT_EQ(Cache()->capacity(), options.merged_value_cache_size);
+  ASSERT_OK(db_->SetOptions({{"merged_value_cache_size", "2000000"}}));
+  EXPECT_EQ(Cache()->capacity(), 2000000);
+  BlockBasedTableOptions table;
+  table.block_cache = NewLRUCache(size_t{320} << 20);
+  options.table_factory.reset(NewBlockBasedTableFactory(table));
+  options.merged_value_cache_size = 0;
+  Reopen(options);
+  EXPECT_EQ(Cache()->capacity(), size_t{20} << 20);
+  EXPECT_GT(table.block_cache->GetPinnedUsage(), 0);
+  Close();
+  EXPECT_LT(table.block_cache->GetPinnedUsage(), size_t{256} << 10);
+}
+
+TEST_F(DBMergedValueTest, Refused) {
+  const Options options = CacheOptions();
+  const auto expect = [&](const Options& refused, bool is_argument,
+                          const std::string& what) {
+    const Status s = TryReopen(refused);
+    EXPECT_EQ(s.IsInvalidArgument(), is_argument) << s.ToString();
+    EXPECT_EQ(s.IsNotSupported(), !is_argument) << s.ToString();
+    EXPECT_NE(s.ToString().find(what), std::string::npos) << s.ToString();
+  };
+  Options refused = options;
+  refused.merge_operator = nullptr;
+  expect(refused, true, "merge_operator");
+  refused = options;
+  refused.unordered_write = true;
+  refused.allow_concurrent_memtable_write = true;
+  expect(refused, false, "unordered_write");
+  refused = options;
+  refused.inplace_update_support = true;
+  refused.allow_concurrent_memtable_write = false;
+  expect(refused, false, "inplace_update_support");
+  refused = options;
+  refused.experimental_mempurge_threshold = 1.0;
+  expect(refused, false, "mempurge");
+  refused = options;
+  refused.comparator = test::BytewiseComparatorWithU64TsWrapper();
+  refused.merge_operator = options.merge_operator;
+  expect(refused, false, "timestamps");
+  Close();
+  {
+    TransactionDBOptions transaction_options;
+    transaction_options.write_policy = WRITE_PREPARED;
+    TransactionDB* db = nullptr;
+    const Status s =
+        TransactionDB::Open(options, transaction_options, dbname_, &db);
+    ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_NE(s.ToString().find("write-prepared"), std::string::npos);
+    transaction_options.write_policy = WRITE_COMMITTED;
+    ASSERT_OK(TransactionDB::Open(options, transaction_options, dbname_, &db));
+    delete db;
+  }
+  {
+    std::unique_ptr<DB> db;
+    Options secondary = options;
+    secondary.max_open_files = -1;
+    const Status s = DB::OpenAsSecondary(secondary, dbname_,
+                                         dbname_ + "/secondary", &db);
+    ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_NE(s.ToString().find("secondary"), std::string::npos);
+  }
+  Reopen(options);
+}
+
+// Files of another DB keep their sequence numbers: a reader of an old snapshot
+// sees some of them.
+TEST_F(DBMergedValueTest, Import) {
+  Options options = CacheOptions();
+  CreateAndReopenWithCF({"from"}, options);
+  ASSERT_OK(Merge(1, "k", "a"));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(Put(1, "p", "v"));
+  }
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(Merge(1, "k", "b"));
+  ASSERT_OK(Flush(1));
+  std::unique_ptr<Checkpoint> checkpoint;
+  {
+    Checkpoint* made = nullptr;
+    ASSERT_OK(Checkpoint::Create(db_.get(), &made));
+    checkpoint.reset(made);
+  }
+  const std::string exported = dbname_ + "_exported";
+  ASSERT_OK(DestroyDir(env_, exported));
+  ExportImportFilesMetaData* files = nullptr;
+  ASSERT_OK(checkpoint->ExportColumnFamily(handles_[1], exported, &files));
+  const std::unique_ptr<ExportImportFilesMetaData> owned_files(files);
+
+  const std::string other = dbname_ + "_other";
+  ASSERT_OK(DestroyDB(other, options));
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, other, &db));
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK(db->Put(WriteOptions(), "p", "v"));
+  }
+  ReadOptions at_snapshot;
+  at_snapshot.snapshot = db->GetSnapshot();
+  ColumnFamilyHandle* imported = nullptr;
+  ASSERT_OK(db->CreateColumnFamilyWithImport(
+      options, "imported", ImportColumnFamilyOptions(), *files, &imported));
+  std::string value;
+  ASSERT_OK(db->Get(at_snapshot, imported, "k", &value));
+  EXPECT_EQ(value, "a");
+  ASSERT_OK(db->Get(ReadOptions(), imported, "k", &value));
+  EXPECT_EQ(value, "a,b");
+  ASSERT_OK(db->Get(ReadOptions(), imported, "k", &value));
+  EXPECT_EQ(value, "a,b");
+  db->ReleaseSnapshot(at_snapshot.snapshot);
+  ASSERT_OK(db->DestroyColumnFamilyHandle(imported));
+  db.reset();
+  ASSERT_OK(DestroyDB(other, options));
+  ASSERT_OK(DestroyDir(env_, exported));
+}
+
+namespace {
+
+class ReplacingFilterFactory : public CompactionFilterFactory {
+ public:
+  const char* Name() const override { return "ReplacingFilterFactory"; }
+  // Only the first time that it is asked, in flushes.
+  bool ShouldFilterTableFileCreation(
+      TableFileCreationReason reason) const override {
+    return reason == TableFileCreationReason::kFlush &&
+           is_wanted.exchange(false);
+  }
+  std::unique_ptr<CompactionFilter> CreateCompactionFilter(
+      const CompactionFilter::Context& /*context*/) override {
+    auto filter = std::make_unique<ReplacingFilter>();
+    filter->is_active = true;
+    return filter;
+  }
+
+  mutable std::atomic<bool> is_wanted{false};
+};
+
+}  // namespace
+
+TEST_F(DBMergedValueTest, FilterOfAFlush) {
+  Options options = CacheOptions();
+  const auto factory = std::make_shared<ReplacingFilterFactory>();
+  options.compaction_filter_factory = factory;
+  DestroyAndReopen(options);
+  for (const bool has_gone : {false, true}) {
+    ASSERT_OK(Put("k", "a"));
+    ASSERT_OK(Merge("k", has_gone ? "gone" : "x"));
+    EXPECT_EQ(Get("k"), has_gone ? "a,gone" : "a,x");
+    const uint64_t hits = Hits();
+    factory->is_wanted = true;
+    ASSERT_OK(Flush());
+    EXPECT_FALSE(factory->is_wanted);
+    EXPECT_EQ(Get("k"), has_gone ? "a" : "a,x");
+    // What is kept goes on being used if nothing was changed.
+    EXPECT_EQ(Hits(), hits + (has_gone ? 0 : 1));
+    Reopen(options);
+    EXPECT_EQ(Get("k"), has_gone ? "a" : "a,x");
+  }
+}
+
+TEST_F(DBMergedValueTest, FifoDeletesFiles) {
+  Options options = CacheOptions();
+  options.compaction_style = kCompactionStyleFIFO;
+  options.num_levels = 1;
+  options.max_open_files = -1;
+  options.compaction_options_fifo.max_table_files_size = uint64_t{1} << 30;
+  DestroyAndReopen(options);
+  ASSERT_OK(Merge("k", "a"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "b"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "a,b");
+  EXPECT_EQ(Get("k"), "a,b");
+  EXPECT_EQ(Hits(), 1);
+  ASSERT_OK(db_->SetOptions(
+      {{"compaction_options_fifo", "{max_table_files_size=1500;}"},
+       {"disable_auto_compactions", "false"}}));
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_EQ(FilesPerLevel(), "1");
+  EXPECT_EQ(Get("k"), "b");
+}
+
+namespace {
+
+// Runs compactions as another process would.
+class WorkerHere : public CompactionService {
+ public:
+  WorkerHere(std::string dbname, const Options& options)
+      : dbname_(std::move(dbname)), options_(options) {}
+  const char* Name() const override { return "WorkerHere"; }
+  CompactionServiceScheduleResponse Schedule(
+      const CompactionServiceJobInfo& /*info*/,
+      const std::string& compaction_service_input) override {
+    input_ = compaction_service_input;
+    return CompactionServiceScheduleResponse(
+        "job", CompactionServiceJobStatus::kSuccess);
+  }
+  CompactionServiceJobStatus Wait(const std::string& /*scheduled_job_id*/,
+                                  std::string* result) override {
+    CompactionServiceOptionsOverride overrides;
+    overrides.env = options_.env;
+    overrides.merge_operator = options_.merge_operator;
+    overrides.table_factory = options_.table_factory;
+    status = DB::OpenAndCompact(OpenAndCompactOptions(), dbname_,
+                                dbname_ + "/worker", input_, result, overrides);
+    ++compactions;
+    return status.ok() ? CompactionServiceJobStatus::kSuccess
+                       : CompactionServiceJobStatus::kFailure;
+  }
+
+  Status status;
+  int compactions = 0;
+
+ private:
+  const std::string dbname_;
+  const Options options_;
+  std::string input_;
+};
+
+}  // namespace
+
+TEST_F(DBMergedValueTest, CompactionElsewhere) {
+  Options options = CacheOptions();
+  const auto worker = std::make_shared<WorkerHere>(dbname_, options);
+  options.compaction_service = worker;
+  DestroyAndReopen(options);
+  MergeMany("k", {"a", "b"});
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "c"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "a,b,c");
+  CompactAll();
+  EXPECT_OK(worker->status);
+  EXPECT_GT(worker->compactions, 0);
+  EXPECT_EQ(Get("k"), "a,b,c");
+  EXPECT_EQ(Hits(), 1);
+  ASSERT_OK(Merge("k", "d"));
+  EXPECT_EQ(Get("k"), "a,b,c,d");
+}
+
+// A batch that becomes a memtable of its own.
+TEST_F(DBMergedValueTest, IngestedBatches) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  EXPECT_EQ(Get("k"), "a,b");
+  std::string expected = "a,b";
+  for (int round = 0; round < 6; ++round) {
+    const auto batch = std::make_shared<WriteBatchWithIndex>(
+        BytewiseComparator(), 0, /*overwrite_key=*/true);
+    const std::string operand = "i" + std::to_string(round);
+    if (round == 3) {
+      ASSERT_OK(batch->Put("k", operand));
+      expected = operand;
+    } else {
+      ASSERT_OK(batch->Merge("k", operand));
+      expected += "," + operand;
+    }
+    WriteOptions write_options;
+    write_options.disableWAL = true;
+    ASSERT_OK(db_->IngestWriteBatchWithIndex(write_options, batch));
+    EXPECT_EQ(Get("k"), expected);
+    EXPECT_EQ(Get("k"), expected);
+    if (round % 2 == 1) {
+      ASSERT_OK(Merge("k", "m"));
+      expected += ",m";
+      EXPECT_EQ(Get("k"), expected);
+    }
+    if (round == 4) {
+      ASSERT_OK(Flush());
+      EXPECT_EQ(Get("k"), expected);
+    }
+  }
+  EXPECT_GT(Hits(), 5);
+}
+
+TEST_F(DBMergedValueTest, FillCache) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  ReadOptions read_options;
+  read_options.fill_cache = false;
+  std::string value;
+  ASSERT_OK(db_->Get(read_options, "k", &value));
+  EXPECT_EQ(value, "a,b");
+  std::vector<PinnableSlice> values(1);
+  std::vector<Status> statuses(1);
+  const Slice key("k");
+  db_->MultiGet(read_options, db_->DefaultColumnFamily(), 1, &key,
+                values.data(), statuses.data());
+  ASSERT_OK(statuses[0]);
+  EXPECT_EQ(Added(), 0);
+  EXPECT_EQ(Get("k"), "a,b");
+  EXPECT_EQ(Added(), 1);
+  ASSERT_OK(db_->Get(read_options, "k", &value));
+  EXPECT_EQ(value, "a,b");
+  EXPECT_EQ(Hits(), 1);
+}
+
+TEST_F(DBMergedValueTest, KeyMayExist) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "a,b");
+  ASSERT_OK(Merge("k", "c"));
+  std::string value;
+  bool value_found = false;
+  EXPECT_TRUE(db_->KeyMayExist(ReadOptions(), "k", &value, &value_found));
+  EXPECT_TRUE(value_found);
+  EXPECT_EQ(value, "a,b,c");
+  EXPECT_EQ(Hits(), 1);
+}
+
+TEST_F(DBMergedValueTest, Transactions) {
+  const Options options = CacheOptions();
+  Close();
+  TransactionDB* made = nullptr;
+  ASSERT_OK(
+      TransactionDB::Open(options, TransactionDBOptions(), dbname_, &made));
+  {
+    const std::unique_ptr<TransactionDB> db(made);
+    for (const char* const operand : {"a", "b"}) {
+      ASSERT_OK(db->Merge(WriteOptions(), "k", operand));
+    }
+    std::string value;
+    ASSERT_OK(db->Get(ReadOptions(), "k", &value));
+    TransactionOptions transaction_options;
+    transaction_options.set_snapshot = true;
+    const std::unique_ptr<Transaction> transaction(
+        db->BeginTransaction(WriteOptions(), transaction_options));
+    ASSERT_OK(db->Merge(WriteOptions(), "other", "o"));
+    ASSERT_OK(transaction->Merge("k", "own"));
+    ASSERT_OK(transaction->Get(ReadOptions(), "k", &value));
+    EXPECT_EQ(value, "a,b,own");
+    const Slice key("k");
+    PinnableSlice pinned;
+    Status status;
+    transaction->MultiGet(ReadOptions(), db->DefaultColumnFamily(), 1, &key,
+                          &pinned, &status);
+    ASSERT_OK(status);
+    EXPECT_EQ(pinned, "a,b,own");
+    EXPECT_EQ(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 2);
+    ASSERT_OK(transaction->Commit());
+    ASSERT_OK(db->Get(ReadOptions(), "k", &value));
+    EXPECT_EQ(value, "a,b,own");
+  }
+}
+
+// Values that were kept count as others do.
+TEST_F(DBMergedValueTest, SoftLimitOfABatch) {
+  DestroyAndReopen(CacheOptions());
+  const std::string operand(1000, 'o');
+  std::vector<std::string> keys;
+  for (int i = 0; i < 10; ++i) {
+    keys.push_back(Key(i));
+    ASSERT_OK(Merge(keys.back(), operand));
+    if (i == 4) {
+      ASSERT_OK(Flush());
+    }
+  }
+  const std::vector<Slice> slices(keys.begin(), keys.end());
+  ReadOptions read_options;
+  for (int step = 0; step < 3; ++step) {
+    SCOPED_TRACE(step);
+    std::vector<PinnableSlice> values(keys.size());
+    std::vector<Status> statuses(keys.size());
+    // The second time all of them are kept.
+    read_options.value_size_soft_limit =
+        step < 2 ? std::numeric_limits<uint64_t>::max() : 3500;
+    db_->MultiGet(read_options, db_->DefaultColumnFamily(), slices.size(),
+                  slices.data(), values.data(), statuses.data());
+    int read = 0;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (statuses[i].ok()) {
+        EXPECT_EQ(values[i], operand);
+        ++read;
+      } else {
+        EXPECT_TRUE(statuses[i].IsAborted()) << statuses[i].ToString();
+      }
+    }
+    if (step < 2) {
+      EXPECT_EQ(read, 10);
+      EXPECT_EQ(Hits(), step * 10);
+    } else {
+      EXPECT_GE(read, 4);
+    }
+  }
+}
+
+TEST_F(DBMergedValueTest, AtomicFlush) {
+  Options options = CacheOptions();
+  options.atomic_flush = true;
+  CreateAndReopenWithCF({"other"}, options);
+  for (int cf = 0; cf < 2; ++cf) {
+    ASSERT_OK(Merge(cf, "k", "a"));
+    EXPECT_EQ(Get(cf, "k"), "a");
+  }
+  for (int cf = 0; cf < 2; ++cf) {
+    ASSERT_OK(Merge(cf, "k", "b"));
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), handles_[cf], "x", "y"));
+  }
+  ASSERT_OK(dbfull()->Flush(FlushOptions(), handles_));
+  for (int cf = 0; cf < 2; ++cf) {
+    EXPECT_EQ(Get(cf, "k"), "a,b");
+    EXPECT_EQ(Get(cf, "k"), "a,b");
+  }
+}
+
+// A flush that fails has told of its keys already; it is made again.
+TEST_F(DBMergedValueTest, FailedFlush) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
+  Options options = CacheOptions();
+  options.env = fault_env.get();
+  options.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options);
+  MergeMany("k", {"a"});
+  EXPECT_EQ(Get("k"), "a");
+  ASSERT_OK(Merge("k", "b"));
+  SyncPoint::GetInstance()->SetCallBack(
+      "VersionSet::LogAndApply:WriteManifest", [&](void* /*arg*/) {
+        IOStatus error = IOStatus::IOError("injected");
+        error.SetRetryable(true);
+        fault_fs->SetFilesystemActive(false, error);
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  FlushOptions flush_options;
+  flush_options.wait = true;
+  EXPECT_NOK(db_->Flush(flush_options));
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_EQ(Get("k"), "a,b");
+  fault_fs->SetFilesystemActive(true);
+  ASSERT_OK(dbfull()->Resume());
+  EXPECT_EQ(Get("k"), "a,b");
+  ASSERT_OK(Merge("k", "c"));
+  EXPECT_EQ(Get("k"), "a,b,c");
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "a,b,c");
+  Close();
+}
+
+// ---- Random histories against a model.
+
+struct MergedValueVariant {
+  std::string name;
+  bool blobs = false;
+  bool map = false;
+  bool row_cache = false;
+  bool small_cache = false;
+  bool successive_merges = false;
+};
+
+class DBMergedValueModelTest
+    : public DBMergedValueTest,
+      public testing::WithParamInterface<MergedValueVariant> {
+ public:
+  static constexpr int kKeys = 12;
+
+  std::string RandomKey() {
+    return "key" + std::to_string(rnd_.Uniform(kKeys));
+  }
+  std::string RandomText() {
+    std::string text = std::to_string(++texts_);
+    if (rnd_.OneIn(3)) {
+      text += std::string(rnd_.Uniform(150), 'x');
+    }
+    return text;
+  }
+
+  static std::string Of(const Model& model, const std::string& key) {
+    const auto found = model.find(key);
+    return found == model.end() ? "NOT_FOUND" : found->second;
+  }
+
+  void Check(const std::string& key, const Snapshot* snapshot,
+             const Model& model) {
+    ReadOptions read_options;
+    read_options.snapshot = snapshot;
+    const std::string expected = Of(model, key);
+    switch (rnd_.Uniform(5)) {
+      case 0: {
+        PinnableWideColumns columns;
+        const Status s = db_->GetEntity(
+            read_options, db_->DefaultColumnFamily(), key, &columns);
+        if (s.IsNotFound()) {
+          ASSERT_EQ(expected, "NOT_FOUND") << key;
+        } else {
+          ASSERT_OK(s);
+          ASSERT_EQ(columns.columns().front().value(), expected) << key;
+        }
+        break;
+      }
+      case 1: {
+        std::vector<std::string> keys;
+        for (int i = 0; i < kKeys; ++i) {
+          keys.push_back("key" + std::to_string(i));
+        }
+        const std::vector<Slice> slices(keys.begin(), keys.end());
+        std::vector<PinnableSlice> values(keys.size());
+        std::vector<Status> statuses(keys.size());
+        db_->MultiGet(read_options, db_->DefaultColumnFamily(), slices.size(),
+                      slices.data(), values.data(), statuses.data());
+        for (size_t i = 0; i < keys.size(); ++i) {
+          if (!statuses[i].IsNotFound()) {
+            ASSERT_OK(statuses[i]);
+          }
+          ASSERT_EQ(statuses[i].IsNotFound() ? "NOT_FOUND"
+                                             : values[i].ToString(),
+                    Of(model, keys[i]))
+              << keys[i];
+        }
+        break;
+      }
+      default:
+        ASSERT_EQ(Get(key, snapshot), expected) << key;
+    }
+  }
+
+ protected:
+  Random rnd_{301};
+  int texts_ = 0;
+};
+
+INSTANTIATE_TEST_CASE_P(
+    Variants, DBMergedValueModelTest,
+    testing::Values(MergedValueVariant{"Plain"},
+                    MergedValueVariant{"SmallCache", false, false, false, true},
+                    MergedValueVariant{"SuccessiveMerges", false, false, false,
+                                       false, true},
+                    MergedValueVariant{"Blobs", true},
+                    MergedValueVariant{"Map", true, true},
+                    MergedValueVariant{"RowCache", false, false, true},
+                    MergedValueVariant{"MapRowCache", true, true, true}),
+    [](const testing::TestParamInfo<MergedValueVariant>& tested) {
+      return tested.param.name;
+    });
+
+TEST_P(DBMergedValueModelTest, RandomHistory) {
+  const MergedValueVariant& variant = GetParam();
+  Options options = CacheOptions();
+  options.max_write_buffer_number = 6;
+  if (variant.blobs) {
+    options.enable_blob_files = true;
+    options.min_blob_size = 60;
+    options.enable_blob_address_map = variant.map;
+  }
+  if (variant.row_cache) {
+    options.row_cache = NewLRUCache(1 << 20);
+  }
+  if (variant.successive_merges) {
+    options.max_successive_merges = 4;
+  }
+  if (variant.small_cache) {
+    options.merged_value_cache_size = 200 << 10;
+  }
+  for (int history = 0; history < 25; ++history) {
+    SCOPED_TRACE(history);
+    DestroyAndReopen(options);
+    Model model;
+    std::vector<std::pair<const Snapshot*, Model>> snapshots;
+    for (int step = 0; step < 400; ++step) {
+      const std::string key = RandomKey();
+      switch (rnd_.Uniform(32)) {
+        default: {
+          const std::string text = RandomText();
+          ASSERT_OK(Merge(key, text));
+          const auto found = model.find(key);
+          if (found == model.end()) {
+            model[key] = text;
+          } else {
+            found->second += "," + text;
+          }
+          break;
+        }
+        case 0:
+        case 1: {
+          model[key] = RandomText();
+          ASSERT_OK(Put(key, model[key]));
+          break;
+        }
+        case 2:
+          model.erase(key);
+          ASSERT_OK(Delete(key));
+          break;
+        case 3: {
+          std::string end = RandomKey();
+          std::string begin = key;
+          if (end < begin) {
+            std::swap(begin, end);
+          }
+          if (begin < end && !variant.row_cache) {  // which refuses it
+            ASSERT_OK(db_->DeleteRange(WriteOptions(), begin, end));
+            model.erase(model.lower_bound(begin), model.lower_bound(end));
+          }
+          break;
+        }
+        case 4:
+        case 5:
+          ASSERT_OK(Flush());
+          break;
+        case 6: {
+          // Nobody flushes them: too many, and writes would stop.
+          uint64_t immutable = 0;
+          ASSERT_TRUE(db_->GetIntProperty(
+              DB::Properties::kNumImmutableMemTable, &immutable));
+          if (immutable < 3) {
+            ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+          }
+          break;
+        }
+        case 7:
+          if (rnd_.OneIn(2)) {
+            CompactAll();
+          } else {
+            ASSERT_OK(Flush());
+            MoveFilesToLevel(1 + static_cast<int>(rnd_.Uniform(2)));
+          }
+          break;
+        case 8:
+          if (rnd_.OneIn(4)) {
+            for (const auto& [snapshot, contents] : snapshots) {
+              db_->ReleaseSnapshot(snapshot);
+            }
+            snapshots.clear();
+            Reopen(options);
+          }
+          break;
+        case 9:
+          if (rnd_.OneIn(3)) {
+            Model file;
+            for (int i = 0; i < 3; ++i) {
+              file[RandomKey()] = RandomText();
+            }
+            Ingest(file);
+            for (const auto& [ingested, value] : file) {
+              model[ingested] = value;
+            }
+          }
+          break;
+        case 10:
+          snapshots.emplace_back(db_->GetSnapshot(), model);
+          break;
+        case 11:
+          if (!snapshots.empty()) {
+            const size_t i = rnd_.Uniform(static_cast<int>(snapshots.size()));
+            db_->ReleaseSnapshot(snapshots[i].first);
+            snapshots.erase(snapshots.begin() + static_cast<ptrdiff_t>(i));
+          }
+          break;
+      }
+      for (int reads = 0; reads < 3; ++reads) {
+        if (!snapshots.empty() && rnd_.OneIn(3)) {
+          const auto& [snapshot, contents] =
+              snapshots[rnd_.Uniform(static_cast<int>(snapshots.size()))];
+          Check(RandomKey(), snapshot, contents);
+        } else {
+          Check(RandomKey(), nullptr, model);
+        }
+        ASSERT_FALSE(HasFatalFailure()) << "step " << step;
+      }
+    }
+    for (const auto& [snapshot, contents] : snapshots) {
+      db_->ReleaseSnapshot(snapshot);
+    }
+  }
+  EXPECT_GT(Hits(), 1000);
+  EXPECT_GT(Added(), 300);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
