@@ -200,6 +200,7 @@ class Experiment:
     recovery: Optional[Recovery]
     pairs: int
     space_factor: float
+    side_by_side: bool
 
     @property
     def points(self) -> List[Point]:
@@ -498,7 +499,8 @@ def parse(path: Path) -> Experiment:
         plots=[_plot(item, names) for item in table.tables('plot')],
         recovery=recovery,
         pairs=table.get('pairs', 'integer', 10 if recovery else 3, positive),
-        space_factor=table.get('space_factor', 'number', 3.0, positive))
+        space_factor=table.get('space_factor', 'number', 3.0, positive),
+        side_by_side=table.get('side_by_side', 'boolean', True))
     if not experiment.contenders:
         raise table.fail('contenders', 'names no contender')
     if not experiment.comparisons:

@@ -149,7 +149,7 @@ class Runner:
         """An estimate: templates that are still to be loaded, and a working copy for each."""
         wanted: Dict[Tuple[str, str], int] = {}
         largest = 0
-        copies = 1 if self._experiment.recovery else \
+        copies = 1 if self._experiment.recovery or not self._experiment.side_by_side else \
             sum(contender.kind != 'fio' for contender in chosen)
         for point in self._points.values():
             size = self._experiment.dataset_at(point, self._settings.scale).bytes
@@ -453,8 +453,12 @@ class Runner:
                     except CommandFailed as error:
                         runs[contender.name]['error'] = str(error)
             else:
-                for phase in self._experiment.phases:
-                    self._run_phase(chosen, point, phase, pair, runs)
+                groups = [chosen] if self._experiment.side_by_side else [[one] for one in chosen]
+                for group in groups:
+                    for phase in self._experiment.phases:
+                        self._run_phase(group, point, phase, pair, runs)
+                    if len(groups) > 1:
+                        self._remove_folders()
         finally:
             self._remove_folders()
         for run in runs.values():

@@ -239,6 +239,38 @@ class RunnerTest(support.FolderTest):
         with self.assertRaisesRegex(ExperimentError, 'no contender is left'):
             self.run_it(contenders=['future'])
 
+    def test_one_after_another(self) -> None:
+        text = support.EXPERIMENT.replace(
+            '[dataset]', 'side_by_side = false\nspace_factor = 100\n[dataset]')
+        two_phases = text.replace('[[compare]]', """[[phase]]
+name = "again"
+benchmarks = "ycsba,waitforcompaction"
+database = "continue"
+ops = 4000
+threads = 2
+
+[[compare]]""", 1)
+        with self.commands() as started:
+            document = self.run_it(two_phases, pairs=1).document
+        self.assertEqual([run['error'] for run in document['runs']], [None] * 4)
+
+        def flag(command: List[str], name: str) -> str:
+            return next(arg for arg in command if arg.startswith(f'--{name}=')).split('=')[1]
+
+        ran = [(flag(command, 'benchmarks').split(',')[0], flag(command, 'marker'))
+               for command in started]
+        ran = [item for item in ran if item[0] != 'ycsbload']
+        for first in range(0, len(ran), 2):  # both phases of one before any of the next
+            self.assertEqual([name for name, _ in ran[first:first + 2]], ['ycsbc', 'ycsba'])
+            self.assertEqual(ran[first][1], ran[first + 1][1])
+        # So a database of one needs room, not one of each.
+        runner = self.runner(two_phases)
+        beside = self.runner(two_phases.replace('= false', '= true'))
+        chosen, _ = runner.available()
+        alone, both = runner.space_needed(chosen), beside.space_needed(chosen)
+        self.assertEqual(both - alone, 100 * runner._experiment.dataset_at(
+            runner._experiment.points[0], 1.0).bytes)
+
     def test_recovery(self) -> None:
         document = self.run_it(RECOVERY, pairs=2).document
         self.assertEqual([run['error'] for run in document['runs']], [None, None])
