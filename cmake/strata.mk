@@ -144,6 +144,7 @@ STRATA_TEST_MAIN = \
   db/path_stats_test.cc \
   db/path_sync_test.cc \
   db/read_bound_registry_test.cc \
+  db/refused_edit_test.cc \
   db/repair_paths_test.cc \
   options/address_map_options_test.cc \
   options/merged_value_options_test.cc \
