@@ -4,6 +4,8 @@
 #include "db/blob/map_tailing_iterator.h"
 
 #include "db/column_family.h"
+#include "db/dbformat.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -39,11 +41,28 @@ void MapTailingIterator::Seek(const Slice& target) {
 }
 
 void MapTailingIterator::Next() {
+  const Slice user_key = ExtractUserKey(child()->key());
+  current_.assign(user_key.data(), user_key.size());
   child()->Next();
-  if (cfd_->GetSuperVersionNumber() != super_version_number_ && Valid()) {
+  bool follows =
+      cfd_->GetSuperVersionNumber() != super_version_number_ && Valid();
+  if (follows && IsAtKey(current_)) {
+    follows = GetInternalKeySeqno(child()->key()) > bound_.sequence();
+    while (follows && IsAtKey(current_)) {
+      child()->Next();
+      follows = Valid();
+    }
+  }
+  if (follows) {
     current_.assign(child()->key().data(), child()->key().size());
     Seek(current_);
   }
+  TEST_SYNC_POINT("MapTailingIterator::Next:Return");
+}
+
+bool MapTailingIterator::IsAtKey(const Slice& user_key) const {
+  return cfd_->user_comparator()->EqualWithoutTimestamp(
+      ExtractUserKey(child()->key()), user_key);
 }
 
 bool MapTailingIterator::NextAndGetResult(IterateResult* result) {

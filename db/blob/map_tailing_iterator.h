@@ -22,13 +22,21 @@ class ColumnFamilyData;
 //
 // Invariant: between two calls, either no SuperVersion is newer than that of
 // the bound, or everything in the child's one that is not newer than the bound
-// is kept by it.
+// is kept by it; or at least all that is left of the child's key is.
 //
 // Why that is enough. Everything in the files of the SuperVersion is at most as
 // new as the bound. Had a job removed something of it before the bound was
 // listed, then either a newer SuperVersion was installed since, and the child
 // is moved again, or what was removed is hidden by an entry that the
 // SuperVersion has too.
+//
+// But DBIter may stand amid a key, whose operands it merges: that entry is then
+// one that it has passed already, and what it comes to next can be dead. So
+// while it stays at the key the bound stays as well: all of the key that is not
+// newer than the bound is kept, whatever SuperVersion the child reads. What is
+// newer and comes later, as operand and base were in a memtable when DBIter came
+// to the key, it does not get. Nor does it from upstream's iterator: there the
+// two are one entry after the flush, which comes before its position.
 //
 // The price: as long as an iterator stands still, new values of keys that have
 // a direct entry are stored as versioned ones, as with a snapshot. It keeps its
@@ -51,6 +59,8 @@ class MapTailingIterator final : public PassThroughIterator {
   // bound is that of the SuperVersion.
   template <typename SeekChild>
   void Follow(const SeekChild& seek);
+  // REQUIRES: Valid()
+  bool IsAtKey(const Slice& user_key) const;
 
   ColumnFamilyData* const cfd_;
   const std::function<SequenceNumber()> last_sequence_;
