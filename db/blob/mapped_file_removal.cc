@@ -98,6 +98,9 @@ std::unique_ptr<MappedFileRemoval> MappedFileRemoval::Begin(
       }
     }
   }
+  if (edit->ChangesMergedValues()) {
+    remaining.ChangeMergedValues();
+  }
   *edit = std::move(remaining);
   if (files->empty()) {
     return nullptr;

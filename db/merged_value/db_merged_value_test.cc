@@ -464,20 +464,27 @@ TEST_F(DBMergedValueTest, Ingestion) {
 }
 
 TEST_F(DBMergedValueTest, DeletedFiles) {
-  DestroyAndReopen(CacheOptions());
-  MergeMany("k", {"a"});
-  ASSERT_OK(Flush());
-  MoveFilesToLevel(2);
-  MergeMany("j", {"x"});
-  MergeMany("k", {"b"});
-  MergeMany("l", {"y"});
-  ASSERT_OK(Flush());
-  MoveFilesToLevel(1);
-  EXPECT_EQ(Get("k"), "a,b");
-  const Slice begin("a");
-  const Slice end("z");
-  ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end));
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  for (const bool map : {false, true}) {
+    SCOPED_TRACE(map);
+    Options options = CacheOptions();
+    options.enable_blob_files = map;
+    options.enable_blob_address_map = map;
+    DestroyAndReopen(options);
+    MergeMany("k", {"a"});
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(2);
+    MergeMany("j", {"x"});
+    MergeMany("k", {"b"});
+    MergeMany("l", {"y"});
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(1);
+    EXPECT_EQ(Get("k"), "a,b");
+    const Slice begin("a");
+    const Slice end("z");
+    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin,
+                                 &end));
+    EXPECT_EQ(Get("k"), "NOT_FOUND");
+  }
 }
 
 namespace {
