@@ -59,8 +59,54 @@ STRATA_LIB = \
   db/compaction/misplaced_files.cc \
   db/db_impl/db_impl_address_map.cc \
   db/db_impl/db_impl_blob_gc.cc \
+  db/db_impl/db_impl_delta.cc \
+  db/db_impl/db_impl_delta_deletion.cc \
+  db/db_impl/db_impl_delta_fold.cc \
+  db/db_impl/db_impl_delta_ingestion.cc \
+  db/db_impl/db_impl_delta_jobs.cc \
+  db/db_impl/db_impl_flush_order.cc \
   db/db_impl/db_impl_range_deletions.cc \
-  db/map_flush_gate.cc \
+  db/delta/column_family_delta.cc \
+  db/delta/db_impl_delta_checksums.cc \
+  db/delta/delta_bucket_table.cc \
+  db/delta/delta_edit.cc \
+  db/delta/delta_file_builder.cc \
+  db/delta/delta_file_check.cc \
+  db/delta/delta_file_deletion.cc \
+  db/delta/delta_file_description.cc \
+  db/delta/delta_file_maker.cc \
+  db/delta/delta_file_meta.cc \
+  db/delta/delta_file_properties.cc \
+  db/delta/delta_file_reader.cc \
+  db/delta/delta_flush.cc \
+  db/delta/delta_fold_commit.cc \
+  db/delta/delta_folder.cc \
+  db/delta/delta_gc_job.cc \
+  db/delta/delta_ingestion.cc \
+  db/delta/delta_job_state.cc \
+  db/delta/delta_lineage.cc \
+  db/delta/delta_live_files.cc \
+  db/delta/delta_membership.cc \
+  db/delta/delta_merge_job.cc \
+  db/delta/delta_pass.cc \
+  db/delta/delta_picker.cc \
+  db/delta/delta_read.cc \
+  db/delta/delta_reads.cc \
+  db/delta/delta_repair.cc \
+  db/delta/delta_run_iterator.cc \
+  db/delta/delta_slices.cc \
+  db/delta/delta_store.cc \
+  db/delta/delta_store_iterator.cc \
+  db/delta/delta_store_stats.cc \
+  db/delta/delta_tables.cc \
+  db/delta/delta_verifier.cc \
+  db/delta/delta_version.cc \
+  db/delta/external_sst_file_ingestion_job_delta.cc \
+  db/delta/found_delta_file.cc \
+  db/delta/version_edit_delta.cc \
+  db/delta/version_edit_handler_delta.cc \
+  db/delta/version_set_delta.cc \
+  db/flush_order_gate.cc \
   db/merged_value/change_noting_filter.cc \
   db/merged_value/merge_helper_merged_value.cc \
   db/merged_value/merged_value_cache.cc \
@@ -75,13 +121,17 @@ STRATA_LIB = \
   db/read_bound_registry.cc \
   db/repair_paths.cc \
   db/table_cache_mapped.cc \
+  db/version_set_deltas.cc \
   db/version_set_mapped.cc \
   file/path_read_stats.cc \
   options/address_map_options.cc \
+  options/delta_options.cc \
   options/merged_value_options.cc \
   options/omitted_at_default.cc \
   options/path_options.cc \
   table/block_based/mapped_table_property.cc \
+  table/get_context_deltas.cc \
+  tools/ldb_delta_command.cc \
   tools/ldb_map_command.cc \
   tools/ldb_path_flags.cc \
   util/path_list.cc \
@@ -133,8 +183,39 @@ STRATA_TEST_MAIN = \
   db/c_strata_test.cc \
   db/compaction/level0_merge_test.cc \
   db/compaction/path_compaction_test.cc \
+  db/delta/db_delta_drain_test.cc \
+  db/delta/db_delta_exhaustive_test.cc \
+  db/delta/db_delta_flush_test.cc \
+  db/delta/db_delta_fold_test.cc \
+  db/delta/db_delta_ingestion_test.cc \
+  db/delta/db_delta_jobs_test.cc \
+  db/delta/db_delta_life_test.cc \
+  db/delta/db_delta_manifest_test.cc \
+  db/delta/db_delta_read_test.cc \
+  db/delta/delta_bucket_table_test.cc \
+  db/delta/delta_edit_fuzz_test.cc \
+  db/delta/delta_edit_test.cc \
+  db/delta/delta_file_deletion_test.cc \
+  db/delta/delta_file_meta_test.cc \
+  db/delta/delta_file_properties_test.cc \
+  db/delta/delta_file_test.cc \
+  db/delta/delta_flush_test.cc \
+  db/delta/delta_folder_test.cc \
+  db/delta/delta_gc_job_test.cc \
+  db/delta/delta_ingestion_test.cc \
+  db/delta/delta_job_state_test.cc \
+  db/delta/delta_lineage_test.cc \
+  db/delta/delta_membership_test.cc \
+  db/delta/delta_merge_job_test.cc \
+  db/delta/delta_pass_test.cc \
+  db/delta/delta_picker_test.cc \
+  db/delta/delta_read_test.cc \
+  db/delta/delta_slices_test.cc \
+  db/delta/delta_store_iterator_test.cc \
+  db/delta/delta_tables_test.cc \
+  db/delta/delta_version_test.cc \
+  db/flush_order_gate_test.cc \
   db/history_script_test.cc \
-  db/map_flush_gate_test.cc \
   db/merged_value/change_noting_filter_test.cc \
   db/merged_value/db_merged_value_test.cc \
   db/merged_value/merged_value_cache_test.cc \
@@ -147,6 +228,7 @@ STRATA_TEST_MAIN = \
   db/refused_edit_test.cc \
   db/repair_paths_test.cc \
   options/address_map_options_test.cc \
+  options/delta_options_test.cc \
   options/merged_value_options_test.cc \
   options/path_options_test.cc \
   table/block_based/bypass_filter_test.cc \
@@ -157,6 +239,7 @@ STRATA_TEST_MAIN = \
   tools/bench/record_test.cc \
   tools/bench/report_test.cc \
   tools/bench/workload_thread_test.cc \
+  tools/ldb_delta_command_test.cc \
   tools/ldb_map_command_test.cc \
   util/path_list_test.cc \
   utilities/merge_operators/field_update_test.cc \

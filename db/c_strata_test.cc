@@ -92,6 +92,23 @@ TEST_F(CStrataTest, AddressMap) {
   rocksdb_readoptions_destroy(read_options);
 }
 
+TEST_F(CStrataTest, DeltaSeparation) {
+  EXPECT_EQ(rocksdb_options_get_enable_delta_separation(options_), 0);
+  rocksdb_options_set_enable_delta_separation(options_, 1);
+  EXPECT_EQ(rocksdb_options_get_enable_delta_separation(options_), 1);
+  rocksdb_options_set_enable_delta_separation(options_, 0);
+  EXPECT_EQ(rocksdb_options_get_enable_delta_separation(options_), 0);
+  EXPECT_EQ(rocksdb_options_get_delta_bucket_size(options_), 256 << 10);
+  rocksdb_options_set_delta_bucket_size(options_, 12345);
+  EXPECT_EQ(rocksdb_options_get_delta_bucket_size(options_), 12345);
+  EXPECT_EQ(rocksdb_options_get_delta_max_buckets(options_), 32768);
+  rocksdb_options_set_delta_max_buckets(options_, 678);
+  EXPECT_EQ(rocksdb_options_get_delta_max_buckets(options_), 678);
+  EXPECT_EQ(rocksdb_options_get_delta_bucket_split_ratio(options_), 0.8);
+  rocksdb_options_set_delta_bucket_split_ratio(options_, 0.5);
+  EXPECT_EQ(rocksdb_options_get_delta_bucket_split_ratio(options_), 0.5);
+}
+
 TEST_F(CStrataTest, CollectBlobGarbage) {
   const std::string path = test::PerThreadDBPath("c_strata_test");
   char* error = nullptr;

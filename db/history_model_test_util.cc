@@ -59,6 +59,18 @@ HistoryModel::Contents HistoryModel::At(const std::string& cf,
   return contents;
 }
 
+std::set<std::string> HistoryModel::Keys(const std::string& cf) const {
+  std::set<std::string> keys;
+  for (const Write& write : writes_) {
+    for (const Op& op : write.ops) {
+      if (op.cf == cf && op.kind != OpKind::kDeleteRange) {
+        keys.insert(op.key);
+      }
+    }
+  }
+  return keys;
+}
+
 HistoryModel::AllContents HistoryModel::Replay(
     const std::vector<Write>& writes) const {
   AllContents all = families_;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class HistoryModel {
 
   Contents At(const std::string& cf, size_t position) const;
   Contents Now(const std::string& cf) const { return At(cf, Position()); }
+
+  // That were ever written, deletions of ranges apart.
+  std::set<std::string> Keys(const std::string& cf) const;
 
   // Everything so far outlives a crash.
   void MarkDurable() { durable_ = writes_.size(); }

@@ -11,7 +11,9 @@
 
 #include "db/blob/address_map_verifier.h"
 #include "db/blob/mapped_blobs.h"
+#include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/delta/delta_verifier_test_util.h"
 #include "file/filename.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
@@ -370,11 +372,62 @@ const std::vector<HistoryVariant>& HistoryVariants() {
         {"blob_file_size", "512"},
         {"enable_merged_value_cache", "true"},
         {"merged_value_cache_size", "2000000"}}},
+      {"deltas", {{"enable_delta_separation", "true"}}},
+      {"deltas-small-buckets",
+       {{"enable_delta_separation", "true"},
+        {"delta_bucket_size", "4096"},
+        {"delta_max_buckets", "64"},
+        {"delta_bucket_split_ratio", "0.1"},
+        {"enable_merged_value_cache", "true"},
+        {"merged_value_cache_size", "2000000"}}},
+      {"map-deltas",
+       {{"blobs", "0"},
+        {"enable_blob_address_map", "true"},
+        {"enable_blob_garbage_collection", "false"},
+        {"blob_gc_space_amp_limit", "1.01"},
+        {"blob_file_size", "512"},
+        {"enable_delta_separation", "true"},
+        {"delta_bucket_size", "4096"},
+        {"delta_max_buckets", "4"},
+        {"delta_bucket_split_ratio", "0.1"}}},
       {"direct-io",
        {{"use_direct_reads", "true"},
         {"use_direct_io_for_flush_and_compaction", "true"}}},
   };
   return kVariants;
+}
+
+Status SetHistoryOptions(const OptionList& list, Env* env, Options* options) {
+  ConfigOptions config_options;
+  config_options.env = env;
+  config_options.ignore_unknown_options = false;
+  config_options.input_strings_escaped = false;
+
+  // An option is of the DB or of the column family; each parser is given its
+  // own, and what neither knows is an error of the second.
+  std::unordered_map<std::string, std::string> map;
+  for (const auto& option : list) {
+    if (!option.second.empty()) {
+      map[option.first] = option.second;
+    }
+  }
+  DBOptions db_options(*options);
+  for (auto it = map.begin(); it != map.end();) {
+    DBOptions changed;
+    if (GetDBOptionsFromMap(config_options, db_options, {*it}, &changed).ok()) {
+      db_options = changed;
+      it = map.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  ColumnFamilyOptions cf_options;
+  const Status s = GetColumnFamilyOptionsFromMap(
+      config_options, ColumnFamilyOptions(*options), map, &cf_options);
+  if (s.ok()) {
+    *options = Options(db_options, cf_options);
+  }
+  return s;
 }
 
 HistoryRunner::HistoryRunner(const HistoryScript& script,
@@ -456,6 +509,7 @@ const std::map<std::string, HistoryRunner::Step>& HistoryRunner::Steps() {
       {"resume", {&R::DoResume, false, true, "resume"}},
       {"files", {&R::DoFiles, true, true, "files"}},
       {"blobs", {&R::DoBlobs, true, true, "blobs"}},
+      {"deltas", {&R::DoDeltas, true, true, "deltas"}},
       {"ls", {&R::DoLs, true, false, "ls"}},
       {"pathstats", {&R::DoPathStats, true, true, "pathstats"}},
       {"wait", {&R::DoWait, false, true, "wait"}},
@@ -638,47 +692,21 @@ Status HistoryRunner::MakeOptions(const OptionList& own, Options* options,
   options->target_file_size_base = 64 << 20;
 
   *paths = {root_ + "/db"};
-  std::unordered_map<std::string, std::string> map;
-  for (const auto& option : list) {
-    if (option.first == "paths") {
-      *paths = PathList(root_, option.second);
-    } else if (!option.second.empty()) {
-      map[option.first] = option.second;
-    }
+  const std::string* const path_list = FindOption(list, "paths");
+  if (path_list != nullptr) {
+    *paths = PathList(root_, *path_list);
   }
   // Scripts tell where each value lies. Variants are only asked for the answers.
   options->blob_gc_space_amp_limit = 0;
   options->cf_paths.clear();
-  if (FindOption(list, "paths") != nullptr) {
+  if (path_list != nullptr) {
     for (const std::string& path : *paths) {
       options->cf_paths.emplace_back(path, UINT64_MAX);
     }
   }
-  ConfigOptions config_options;
-  config_options.env = env_.get();
-  config_options.ignore_unknown_options = false;
-  config_options.input_strings_escaped = false;
-
-  // An option is of the DB or of the column family; each parser is given its
-  // own, and what neither knows is an error of the second.
-  std::unordered_map<std::string, std::string> db_map;
-  DBOptions db_options(*options);
-  for (auto it = map.begin(); it != map.end();) {
-    DBOptions changed;
-    if (GetDBOptionsFromMap(config_options, db_options, {*it}, &changed).ok()) {
-      db_options = changed;
-      it = map.erase(it);
-    } else {
-      ++it;
-    }
-  }
-  ColumnFamilyOptions cf_options;
-  const Status s = GetColumnFamilyOptionsFromMap(
-      config_options, ColumnFamilyOptions(*options), map, &cf_options);
-  if (s.ok()) {
-    *options = Options(db_options, cf_options);
-  }
-  return s;
+  std::erase_if(list,
+                [](const auto& option) { return option.first == "paths"; });
+  return SetHistoryOptions(list, env_.get(), options);
 }
 
 Status HistoryRunner::Open() {
@@ -1840,6 +1868,41 @@ void HistoryRunner::DoBlobs(Context& c) {
   }
 }
 
+// What the delta files hold, tier by tier.
+void HistoryRunner::DoDeltas(Context& c) {
+  WaitForCleanup();
+  ColumnFamilyMetaData meta;
+  db_->GetColumnFamilyMetaData(Handle(c), &meta);
+  using Tier = DeltaMetaData::Tier;
+  const std::pair<Tier, const char*> tiers[] = {{Tier::kFlushed, "flushed"},
+                                                {Tier::kMerged, "merged"},
+                                                {Tier::kSorted, "sorted"}};
+  for (const auto& [tier, name] : tiers) {
+    uint64_t operands = 0;
+    uint64_t anchors = 0;
+    uint64_t ranges = 0;
+    bool has_files = false;
+    for (const DeltaMetaData& file : meta.delta_files) {
+      if (file.tier == tier) {
+        has_files = true;
+        (file.kind == DeltaMetaData::Kind::kOperands ? operands : anchors) +=
+            file.num_entries;
+        ranges += file.num_ranges;
+      }
+    }
+    if (has_files) {
+      c.out.append(name)
+          .append(" operands=" + std::to_string(operands))
+          .append(" anchors=" + std::to_string(anchors))
+          .append(" ranges=" + std::to_string(ranges))
+          .append("\n");
+    }
+  }
+  if (c.out.empty()) {
+    c.out = "(no delta files)\n";
+  }
+}
+
 // What the directories hold, whether the DB knows of it or not.
 void HistoryRunner::DoLs(Context& c) {
   WaitForCleanup();
@@ -1939,12 +2002,7 @@ void HistoryRunner::VerifyView(Context& c, const std::string& cf,
   read_options.snapshot = view.snapshot;
   Contents expected = model_.At(cf, view.position);
   // Every key that there ever was, so that absence is checked as well.
-  std::set<std::string> keys;
-  for (size_t i = 0; i <= model_.Position(); ++i) {
-    for (const auto& entry : model_.At(cf, i)) {
-      keys.insert(entry.first);
-    }
-  }
+  const std::set<std::string> keys = model_.Keys(cf);
   Contents found;
   Status s = ReadAll(cf, read_options, &found);
   Unblur(cf, view.position, &found);
@@ -1972,6 +2030,10 @@ void HistoryRunner::VerifyView(Context& c, const std::string& cf,
     db_->MultiGet(read_options, handle, slices.size(), slices.data(),
                   values.data(), statuses.data());
   }
+  constexpr int kMaxOperands = 1000;
+  GetMergeOperandsOptions operand_options;
+  operand_options.expected_max_number_of_operands = kMaxOperands;
+  std::vector<PinnableSlice> operands(kMaxOperands);
   size_t i = 0;
   for (const std::string& key : keys) {
     const Status& many = statuses[i];
@@ -1995,6 +2057,30 @@ void HistoryRunner::VerifyView(Context& c, const std::string& cf,
       Disagree(c, "verify " + what + ": multiget " + key + ": " +
                       many.ToString() + " " + ShowValue(many_value));
     }
+    PinnableWideColumns entity;
+    const Status entity_status =
+        db_->GetEntity(read_options, handle, key, &entity);
+    const Columns columns = FromWideColumns(entity.columns());
+    if (entry == expected.end()
+            ? !entity_status.IsNotFound()
+            : !entity_status.ok() || columns != entry->second) {
+      Disagree(c, "verify " + what + ": getentity " + key + ": " +
+                      entity_status.ToString() + " " + ShowColumns(columns));
+    }
+    // Together they are the value, however much of it was merged already.
+    int num_operands = 0;
+    const Status operand_status =
+        db_->GetMergeOperands(read_options, handle, key, operands.data(),
+                              &operand_options, &num_operands);
+    std::string joined;
+    for (int j = 0; operand_status.ok() && j < num_operands; ++j) {
+      joined.append(j == 0 ? "" : ",").append(operands[j].ToString());
+      operands[j].Reset();
+    }
+    if (!is_right(operand_status, joined)) {
+      Disagree(c, "verify " + what + ": merge operands of " + key + ": " +
+                      operand_status.ToString() + " " + ShowValue(joined));
+    }
   }
 }
 
@@ -2014,11 +2100,20 @@ void HistoryRunner::Verify(Context& c) {
   if (!s.ok()) {
     Disagree(c, "VerifyChecksum: " + s.ToString());
   }
+  WaitForCleanup();
   VerifyMaps(c);
+  VerifyDeltas(c);
+}
+
+void HistoryRunner::VerifyDeltas(const Context& c) {
+  for (const auto& [name, family] : families_) {
+    for (const std::string& error : DeltaErrors(db_.get(), family.handle)) {
+      Disagree(c, "[" + name + "] delta files: " + error);
+    }
+  }
 }
 
 void HistoryRunner::VerifyMaps(const Context& c) {
-  WaitForCleanup();
   DBImpl* const impl = static_cast_with_check<DBImpl>(db_->GetRootDB());
   for (const auto& [name, family] : families_) {
     ColumnFamilyData* const cfd =

@@ -31,6 +31,12 @@ struct HistoryVariant {
 
 const std::vector<HistoryVariant>& HistoryVariants();
 
+// Options as "open" has them in scripts, without named sets and "paths". Those
+// that are not listed stay as they are, those with an empty value, too.
+Status SetHistoryOptions(
+    const std::vector<std::pair<std::string, std::string>>& list, Env* env,
+    Options* options);
+
 // Runs history scripts (see HistoryScript) on a DB of its own and checks every
 // answer against a HistoryModel on the way. docs/history-scripts.md lists the
 // commands.
@@ -157,6 +163,7 @@ class HistoryRunner {
   void WaitForCleanup();
   void DoFiles(Context& c);
   void DoBlobs(Context& c);
+  void DoDeltas(Context& c);
   void DoLs(Context& c);
   void DoPathStats(Context& c);
   void DoWait(Context& c);
@@ -185,6 +192,7 @@ class HistoryRunner {
   Status ReadAllFamilies(HistoryModel::AllContents* all);
   void Verify(Context& c);
   void VerifyMaps(const Context& c);
+  void VerifyDeltas(const Context& c);
   void VerifyView(Context& c, const std::string& cf, const View& view,
                   const std::string& what);
 

@@ -3,6 +3,8 @@
 
 #include "db/path_check.h"
 
+#include <cassert>
+
 #include "db/column_family.h"
 #include "db/path_layout.h"
 #include "file/filename.h"
@@ -12,21 +14,30 @@
 namespace ROCKSDB_NAMESPACE {
 
 Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
-                       bool is_blob, uint64_t number, uint32_t path_id) {
+                       FileType type, uint64_t number, uint32_t path_id) {
   if (path_id < cf_paths.size()) {
     return Status::OK();
   }
-  const std::string fallback =
-      is_blob ? PathLayout::BlobFileName(cf_paths, number, path_id)
-              : TableFileName(cf_paths, number, path_id);
+  const char* name = "table";
+  std::string fallback;
+  if (type == kBlobFile) {
+    name = "blob";
+    fallback = PathLayout::BlobFileName(cf_paths, number, path_id);
+  } else if (type == kDeltaFile) {
+    name = "delta";
+    fallback = DeltaFileName(cf_paths, number, path_id);
+  } else {
+    assert(type == kTableFile);
+    fallback = TableFileName(cf_paths, number, path_id);
+  }
   // Any other error is for the reader of the file to report.
   if (!fs->FileExists(fallback, IOOptions(), nullptr).IsNotFound()) {
     return Status::OK();
   }
   return Status::InvalidArgument(
-      std::string("The MANIFEST has ") + (is_blob ? "blob" : "table") +
-      " file #" + std::to_string(number) + " on path id " +
-      std::to_string(path_id) + ", but cf_paths (or db_paths) names only " +
+      std::string("The MANIFEST has ") + name + " file #" +
+      std::to_string(number) + " on path id " + std::to_string(path_id) +
+      ", but cf_paths (or db_paths) names only " +
       std::to_string(cf_paths.size()) +
       (cf_paths.size() == 1 ? " path" : " paths") +
       ", and the file is not in the last one either: " + fallback);

@@ -10,6 +10,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
+#include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -17,14 +18,16 @@ class ColumnFamilySet;
 class FileSystem;
 
 // Recovery's check that the options still name the path of a file that the
-// MANIFEST names; `is_blob` tells a blob file from an SST file.
+// MANIFEST names.
 //
 // A path id beyond the list has always stood for the last path, so that a
 // database whose files were all moved there opens with fewer paths. When the
 // file is not there either, the list is wrong: InvalidArgument says so, where
 // a later read would merely not find the file.
+//
+// REQUIRES: type is kTableFile, kBlobFile or kDeltaFile
 Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
-                       bool is_blob, uint64_t number, uint32_t path_id);
+                       FileType type, uint64_t number, uint32_t path_id);
 
 // While it lives, its thread asks a DB for its live files in order to copy them
 // into one directory, as Checkpoint and BackupEngine do.

@@ -10,6 +10,7 @@
 
 #include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
+#include "db/delta/delta_version.h"
 #include "db/internal_stats.h"
 #include "db/table_cache.h"
 #include "db/version_set.h"
@@ -19,29 +20,54 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 struct Column {
+  enum class Shown { kAlways, kIfReadsAreCounted, kIfThereAreDeltas };
+
   // The key in the map is "path<i>." + this.
   const char* name;
-  // Known only if reads are counted.
-  bool is_read;
+  Shown shown;
   uint64_t (*get)(const PathStats&);
 };
 
+constexpr Column::Shown kAlways = Column::Shown::kAlways;
+constexpr Column::Shown kRead = Column::Shown::kIfReadsAreCounted;
+constexpr Column::Shown kDelta = Column::Shown::kIfThereAreDeltas;
+
 constexpr Column kColumns[] = {
-    {"sst-files", false, [](const PathStats& p) { return p.sst_files; }},
-    {"sst-bytes", false, [](const PathStats& p) { return p.sst_bytes; }},
-    {"blob-files", false, [](const PathStats& p) { return p.blob_files; }},
-    {"blob-bytes", false, [](const PathStats& p) { return p.blob_bytes; }},
-    {"blob-live-bytes", false,
+    {"sst-files", kAlways, [](const PathStats& p) { return p.sst_files; }},
+    {"sst-bytes", kAlways, [](const PathStats& p) { return p.sst_bytes; }},
+    {"blob-files", kAlways, [](const PathStats& p) { return p.blob_files; }},
+    {"blob-bytes", kAlways, [](const PathStats& p) { return p.blob_bytes; }},
+    {"blob-live-bytes", kAlways,
      [](const PathStats& p) { return p.BlobLiveBytes(); }},
-    {"blob-garbage-bytes", false,
+    {"blob-garbage-bytes", kAlways,
      [](const PathStats& p) { return p.blob_garbage_bytes; }},
-    {"sst-reads", true, [](const PathStats& p) { return p.sst_reads.reads; }},
-    {"sst-read-bytes", true,
+    {"delta-files", kDelta, [](const PathStats& p) { return p.delta_files; }},
+    {"delta-bytes", kDelta, [](const PathStats& p) { return p.delta_bytes; }},
+    {"sst-reads", kRead, [](const PathStats& p) { return p.sst_reads.reads; }},
+    {"sst-read-bytes", kRead,
      [](const PathStats& p) { return p.sst_reads.bytes; }},
-    {"blob-reads", true, [](const PathStats& p) { return p.blob_reads.reads; }},
-    {"blob-read-bytes", true,
+    {"blob-reads", kRead,
+     [](const PathStats& p) { return p.blob_reads.reads; }},
+    {"blob-read-bytes", kRead,
      [](const PathStats& p) { return p.blob_reads.bytes; }},
 };
+
+std::vector<const Column*> ShownColumns(const std::vector<PathStats>& paths) {
+  bool has_reads = false;
+  bool has_deltas = false;
+  for (const PathStats& path : paths) {
+    has_reads |= path.has_reads;
+    has_deltas |= path.delta_files > 0;
+  }
+  std::vector<const Column*> columns;
+  for (const Column& column : kColumns) {
+    if (column.shown == kAlways || (column.shown == kRead && has_reads) ||
+        (column.shown == kDelta && has_deltas)) {
+      columns.push_back(&column);
+    }
+  }
+  return columns;
+}
 
 // Of the longest heading.
 constexpr int kColumnWidth = 18;
@@ -82,25 +108,28 @@ std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
         blob_file->GetGarbageBlobBytes() +
         (mapped == nullptr ? 0 : mapped->GarbageBytes(*blob_file));
   }
+  if (vstorage.delta() != nullptr) {
+    vstorage.delta()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+      PathStats& path = path_of(file->description().path_id);
+      ++path.delta_files;
+      path.delta_bytes += file->description().size;
+    });
+  }
   return paths;
 }
 
 std::string PathStats::ToString(const std::vector<PathStats>& paths) {
-  const bool has_reads = !paths.empty() && paths.front().has_reads;
+  const std::vector<const Column*> columns = ShownColumns(paths);
   std::ostringstream text;
   text << "path";
-  for (const Column& column : kColumns) {
-    if (!column.is_read || has_reads) {
-      text << "  " << std::setw(kColumnWidth) << column.name;
-    }
+  for (const Column* column : columns) {
+    text << "  " << std::setw(kColumnWidth) << column->name;
   }
   text << "  directory\n";
   for (size_t i = 0; i < paths.size(); ++i) {
     text << std::setw(4) << i;
-    for (const Column& column : kColumns) {
-      if (!column.is_read || has_reads) {
-        text << "  " << std::setw(kColumnWidth) << column.get(paths[i]);
-      }
+    for (const Column* column : columns) {
+      text << "  " << std::setw(kColumnWidth) << column->get(paths[i]);
     }
     text << "  " << paths[i].directory << '\n';
   }
@@ -109,13 +138,12 @@ std::string PathStats::ToString(const std::vector<PathStats>& paths) {
 
 void PathStats::ToMap(const std::vector<PathStats>& paths,
                       std::map<std::string, std::string>* values) {
+  const std::vector<const Column*> columns = ShownColumns(paths);
   for (size_t i = 0; i < paths.size(); ++i) {
     const std::string prefix = "path" + std::to_string(i) + ".";
     (*values)[prefix + "directory"] = paths[i].directory;
-    for (const Column& column : kColumns) {
-      if (!column.is_read || paths[i].has_reads) {
-        (*values)[prefix + column.name] = std::to_string(column.get(paths[i]));
-      }
+    for (const Column* column : columns) {
+      (*values)[prefix + column->name] = std::to_string(column->get(paths[i]));
     }
   }
 }

@@ -27,7 +27,11 @@ struct PathStats {
   uint64_t blob_bytes = 0;
   // The part of blob_bytes that no SST file refers to any more.
   uint64_t blob_garbage_bytes = 0;
-  // Reads of a family with one path are not counted.
+  // Delta files. Not reported if no path has any.
+  uint64_t delta_files = 0;
+  uint64_t delta_bytes = 0;
+  // Reads of a family with one path are not counted. Those of delta files are
+  // among those of SST files.
   bool has_reads = false;
   PathReadStats::Counts sst_reads;
   PathReadStats::Counts blob_reads;

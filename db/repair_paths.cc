@@ -255,6 +255,14 @@ Status RepairPaths::Check(
   return Status::OK();
 }
 
+Status RepairPaths::FindPathId(const std::vector<DbPath>& cf_paths,
+                               const std::string& family,
+                               const std::string& title,
+                               const std::string& directory,
+                               uint32_t* path_id) {
+  return PathIdOf(cf_paths, family, title, directory, path_id);
+}
+
 Status RepairPaths::AssignPathId(const ColumnFamilyData& cfd,
                                  FileMetaData* table) {
   const uint64_t number = table->fd.GetNumber();

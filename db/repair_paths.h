@@ -103,6 +103,12 @@ class RepairPaths {
   // while the next open would delete what the MANIFEST does not name.
   Status AddBlobFiles(const ColumnFamilyData& cfd, VersionEdit* edit) const;
 
+  // The path id of `directory` in a column family with these paths.
+  // InvalidArgument, naming the file by its title, if it is none of them.
+  static Status FindPathId(const std::vector<DbPath>& cf_paths,
+                           const std::string& family, const std::string& title,
+                           const std::string& directory, uint32_t* path_id);
+
   // The first error of AssignPathId(). A repair that went on would drop what
   // these files hold.
   const Status& status() const { return status_; }

@@ -27,7 +27,8 @@ DECLARE_bool(enable_blob_address_map);
 
 DEFINE_int32(verify_no_leaked_files, 1,
              "When the DB has been opened and at the end of the run: look for "
-             "table and blob files on disk that no column family has. 0: no; "
+             "table, blob and delta files on disk that no column family has. "
+             "0: no; "
              "1: they are a failure unless faults were injected; 2: a failure "
              "in any case; 3: so are those that only a scan of the directories "
              "removes. Not done with --read_only, "
@@ -95,7 +96,7 @@ class FaultsSuspended {
       fs_->SetFileTypesExcludedFromFaultInjection(
           {kWalFile, kDBLockFile, kTableFile, kDescriptorFile, kCurrentFile,
            kTempFile, kInfoLogFile, kMetaDatabase, kIdentityFile, kOptionsFile,
-           kBlobFile, kCompactionProgressFile});
+           kBlobFile, kCompactionProgressFile, kDeltaFile});
     }
   }
   ~FaultsSuspended() {
@@ -152,12 +153,16 @@ LeakCheck::Known LeakCheck::FilesOfVersions() const {
   for (const ColumnFamilyMetaData& family : families) {
     for (const LevelMetaData& level : family.levels) {
       for (const SstFileMetaData& file : level.files) {
-        result.emplace(false, file.file_number, PlainPath(file.directory));
+        result.emplace(kTableFile, file.file_number,
+                       PlainPath(file.directory));
       }
     }
     for (const BlobMetaData& file : family.blob_files) {
-      result.emplace(true, file.blob_file_number,
+      result.emplace(kBlobFile, file.blob_file_number,
                      PlainPath(file.blob_file_path));
+    }
+    for (const DeltaMetaData& file : family.delta_files) {
+      result.emplace(kDeltaFile, file.file_number, PlainPath(file.directory));
     }
   }
   return result;
@@ -182,12 +187,13 @@ Status LeakCheck::FindUnknown(std::vector<File>* unknown) {
       FileType type = kTempFile;
       // What is in the trash or is to be ingested has no such name.
       if (ParseFileName(name, &number, &type) &&
-          (type == kTableFile || (type == kBlobFile && with_blob_files_))) {
+          (type == kTableFile || type == kDeltaFile ||
+           (type == kBlobFile && with_blob_files_))) {
         File& file = found.emplace_back();
         file.directory = directory;
         file.name = name;
         file.number = number;
-        file.is_blob = type == kBlobFile;
+        file.type = type;
       }
     }
   }
@@ -197,7 +203,7 @@ Status LeakCheck::FindUnknown(std::vector<File>* unknown) {
   unknown->clear();
   unfinished_.clear();
   for (File& file : found) {
-    if (known.count({file.is_blob, file.number, file.directory}) > 0) {
+    if (known.count({file.type, file.number, file.directory}) > 0) {
       continue;
     }
     const Status s = fs_->GetFileSize(file.Path(), IOOptions(), &file.size,
@@ -290,7 +296,7 @@ std::string LeakCheck::Read(const File& file, uint64_t offset,
 
 bool LeakCheck::IsKeptUnfinished(const File& file) const {
   // As DBImpl has it when it scans.
-  if (!file.is_blob) {
+  if (file.type != kBlobFile) {
     return false;
   }
   if (file.size < BlobLogHeader::kSize + BlobLogFooter::kSize) {
@@ -352,7 +358,7 @@ void LeakCheck::AppendLogLines(uint64_t number, std::string* result) const {
 std::string LeakCheck::Describe(const File& file) const {
   std::string result =
       "  " + file.Path() + ", " + std::to_string(file.size) + " bytes";
-  if (file.is_blob) {
+  if (file.type == kBlobFile) {
     const std::string start = Read(file, 0, BlobLogHeader::kSize);
     result.append(IsBlobFileV2(start) ? ", of an address map" : "");
     result.append(", starts with " + Slice(start).ToString(/*hex=*/true));
@@ -377,6 +383,10 @@ std::string LeakCheck::DescribeDb() const {
     std::string value;
     if (db_->GetProperty(handle, DB::Properties::kBlobAddressMap, &value)) {
       result.append("  address map of " + handle->GetName() + ":\n" + value +
+                    "\n");
+    }
+    if (db_->GetProperty(handle, DB::Properties::kDeltaStore, &value)) {
+      result.append("  delta store of " + handle->GetName() + ":\n" + value +
                     "\n");
     }
   }

@@ -16,11 +16,12 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
+#include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-// Looks for table and blob files on disk that no column family has. See the
-// flag --verify_no_leaked_files.
+// Looks for table, blob and delta files on disk that no column family has. See
+// the flag --verify_no_leaked_files.
 //
 // What is compared are the directories and the current Versions, so whatever
 // may rightly have other files has to be over: the background jobs are paused
@@ -32,7 +33,7 @@ class LeakCheck {
     std::string directory;
     std::string name;
     uint64_t number = 0;
-    bool is_blob = false;
+    FileType type = kTableFile;  // or kBlobFile or kDeltaFile
     uint64_t size = 0;
 
     std::string Path() const { return directory + "/" + name; }
@@ -64,8 +65,8 @@ class LeakCheck {
   std::string DescribeDb() const;
 
  private:
-  // By (is a blob file, number, directory).
-  using Known = std::set<std::tuple<bool, uint64_t, std::string>>;
+  // By (type, number, directory).
+  using Known = std::set<std::tuple<FileType, uint64_t, std::string>>;
 
   Known FilesOfVersions() const;
   // Fills *unknown, and unfinished_.

@@ -27,10 +27,25 @@ DEFINE_uint64(merged_value_cache_size, 0,
               "With --enable_merged_value_cache: its size in bytes; 0: a share "
               "of the block cache");
 
+DEFINE_bool(enable_delta_separation, false,
+            "Keep merge operands in delta files instead of the LSM-tree");
+
+DEFINE_uint64(delta_bucket_size, 262144,
+              "With --enable_delta_separation: bytes of operands that a bucket "
+              "is meant for");
+
+DEFINE_uint32(delta_max_buckets, 32768,
+              "With --enable_delta_separation: how many buckets there may be");
+
+DEFINE_double(delta_bucket_split_ratio, 0.8,
+              "With --enable_delta_separation: a bucket that is fuller than "
+              "this share of its size after garbage collection is split");
+
 DEFINE_int32(max_background_jobs,
              ROCKSDB_NAMESPACE::Options().max_background_jobs,
-             "With --enable_blob_address_map: half of it is how many garbage "
-             "collections may run; --max_background_compactions and "
+             "With --enable_blob_address_map or --enable_delta_separation: "
+             "half of it is how many garbage collections of blob files, or jobs "
+             "of delta files, may run; --max_background_compactions and "
              "--max_background_flushes are for the others");
 
 DEFINE_int64(blob_prefetch_count, -1,
@@ -45,6 +60,10 @@ void ApplyStressMapFlags(Options* options) {
   options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
   options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
   options->merged_value_cache_size = FLAGS_merged_value_cache_size;
+  options->enable_delta_separation = FLAGS_enable_delta_separation;
+  options->delta_bucket_size = FLAGS_delta_bucket_size;
+  options->delta_max_buckets = FLAGS_delta_max_buckets;
+  options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
   options->max_background_jobs = FLAGS_max_background_jobs;
 }
 
@@ -63,6 +82,16 @@ void AdaptOptionsToMap(
         std::vector<std::string>{
             std::to_string(FLAGS_merged_value_cache_size), "0", "100000",
             "4000000"});
+    // Refused together with it.
+    options_table->erase("experimental_mempurge_threshold");
+  }
+  if (FLAGS_enable_delta_separation) {
+    options_table->emplace(
+        "delta_max_buckets",
+        std::vector<std::string>{std::to_string(FLAGS_delta_max_buckets), "4",
+                                 "16", "1024", "32768"});
+    options_table->emplace("delta_bucket_split_ratio",
+                           std::vector<std::string>{"0.8", "0.1", "0.5", "1"});
     // Refused together with it.
     options_table->erase("experimental_mempurge_threshold");
   }

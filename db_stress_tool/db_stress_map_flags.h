@@ -16,13 +16,13 @@ namespace ROCKSDB_NAMESPACE {
 
 // The flags --enable_blob_address_map, --enable_lsm_bypass,
 // --blob_gc_space_amp_limit, --max_background_jobs and --blob_prefetch_count of
-// db_stress.
+// db_stress, and those of the merged-value cache and of delta separation.
 
 void ApplyStressMapFlags(Options* options);
 void ApplyStressMapFlags(ReadOptions* options);
 
-// With the map: takes out what SetOptions() would refuse, and adds what is of
-// the map alone.
+// With each of these: takes out what SetOptions() would refuse, and adds what is
+// of it alone.
 void AdaptOptionsToMap(
     std::unordered_map<std::string, std::vector<std::string>>* options_table);
 

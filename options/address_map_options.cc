@@ -4,7 +4,6 @@
 #include "options/address_map_options.h"
 
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 
 #include "logging/logging.h"
@@ -23,43 +22,6 @@ double DefaultSpaceAmpLimit() {
 }
 
 constexpr double kMinSpaceAmpLimit = 1.01;
-
-// As few digits as give the same number back.
-std::string ShortestDouble(double number) {
-  char text[32];
-  for (int digits = 6; digits <= 17; ++digits) {
-    snprintf(text, sizeof(text), "%.*g", digits, number);
-    if (std::strtod(text, nullptr) == number) {
-      break;
-    }
-  }
-  return text;
-}
-
-// Written only if it is not the default, so the file of a DB without the map
-// stays what it was.
-OptionTypeInfo SpaceAmpLimitTypeInfo(size_t offset) {
-  OptionTypeInfo info(static_cast<int>(offset), OptionType::kDouble,
-                      OptionVerificationType::kNormal,
-                      OptionTypeFlags::kMutable);
-  info.SetSerializeFunc([](const ConfigOptions&, const std::string&,
-                           const void* addr, std::string* value) {
-    const double limit = *static_cast<const double*>(addr);
-    *value = limit == DefaultSpaceAmpLimit() ? "" : ShortestDouble(limit);
-    return Status::OK();
-  });
-  info.SetParseFunc([](const ConfigOptions& config_options,
-                       const std::string& name, const std::string& value,
-                       void* addr) {
-    if (value.empty()) {
-      *static_cast<double*>(addr) = DefaultSpaceAmpLimit();
-      return Status::OK();
-    }
-    return OptionTypeInfo(0, OptionType::kDouble)
-        .Parse(config_options, name, value, addr);
-  });
-  return info;
-}
 
 Status Refused(const char* other, const std::string& why) {
   return Status::NotSupported(
@@ -89,8 +51,9 @@ BlobGcOptions::TypeInfo() {
   static const auto* const info =
       new std::unordered_map<std::string, OptionTypeInfo>{
           {"blob_gc_space_amp_limit",
-           SpaceAmpLimitTypeInfo(
-               offsetof(MutableCFOptions, blob_gc_space_amp_limit))}};
+           DoubleOmittedAtDefault(
+               offsetof(MutableCFOptions, blob_gc_space_amp_limit),
+               OptionTypeFlags::kMutable, DefaultSpaceAmpLimit())}};
   return info;
 }
 

@@ -21,4 +21,12 @@ OptionTypeInfo OmittedAtDefault(size_t offset, OptionType type,
                                 OptionTypeFlags flags,
                                 const std::string& default_text);
 
+// The same for a double, which RocksDB's own serialization would not give back
+// as it was.
+OptionTypeInfo DoubleOmittedAtDefault(size_t offset, OptionTypeFlags flags,
+                                      double default_value);
+
+// As few digits as give the same number back.
+std::string ShortestDouble(double number);
+
 }  // namespace ROCKSDB_NAMESPACE

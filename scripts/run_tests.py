@@ -4,7 +4,7 @@
 """Builds and runs test binaries through ctest.
 
 Usage: run_tests.py check [NAME...]         our tests and the listed upstream binaries (or just NAMEs)
-       run_tests.py upstream [--side strata|stock|map|blob|merged] [--shard I/N] [--fresh] [NAME...]
+       run_tests.py upstream [--side strata|stock|map|blob|merged|deltas] [--shard I/N] [--fresh] [NAME...]
                                             all of upstream's binaries; results in
                                             build/upstream-tests-<side>.tsv; resumes where it stopped.
                                             Side map: Strata, and every column family that can have
@@ -203,6 +203,11 @@ def upstream_tests():
     return sorted(set(names))
 
 
+def own_tests():
+    """The test binaries of ours."""
+    return [os.path.basename(p)[:-len('.cc')] for p in overlay_sources.find(ROOT)['TEST_MAIN']]
+
+
 def own_scripts(build):
     """Test scripts of ours: [(name, command)]."""
     scripts = [('overlay_sources_check', [sys.executable, os.path.join(HERE, 'overlay_sources.py'), '--check']),
@@ -337,7 +342,7 @@ def check(args):
     unknown = sorted(set(listed) - set(upstream_tests()))
     if unknown:
         raise SystemExit(f'{LIST}: upstream has no {" ".join(unknown)}')
-    ours = [os.path.basename(p)[:-len('.cc')] for p in overlay_sources.find(ROOT)['TEST_MAIN']]
+    ours = own_tests()
     scripts = own_scripts(build)
     if args.names:
         known = set(listed) | set(ours) | {n for n, _ in scripts} | set(upstream_tests())
@@ -416,7 +421,8 @@ def upstream(args):
     build = os.path.join(ROOT, 'build', 'stock-debug' if args.side == 'stock' else 'debug')
     tsv = os.path.join(ROOT, 'build', f'upstream-tests-{args.side}.tsv')
     forced = {'map': 'STRATA_FORCE_ADDRESS_MAP', 'blob': 'STRATA_FORCE_BLOB_FILES',
-              'merged': 'STRATA_FORCE_MERGED_VALUES'}.get(args.side)
+              'merged': 'STRATA_FORCE_MERGED_VALUES',
+              'deltas': 'STRATA_FORCE_DELTA_SEPARATION'}.get(args.side)
     state_path = os.path.join(build, f'upstream-tests-{args.side}.json' if forced else 'upstream-tests.json')
     if forced:
         os.environ.setdefault(forced, '0')
@@ -516,7 +522,7 @@ def main(argv):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('command', choices=['check', 'upstream', 'list'])
     parser.add_argument('names', nargs='*')
-    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged'], default='strata')
+    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged', 'deltas'], default='strata')
     parser.add_argument('--shard')
     parser.add_argument('--fresh', action='store_true')
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))

@@ -148,6 +148,21 @@ DEFINE_uint64(merged_value_cache_size, 0,
               "With --enable_merged_value_cache: its size in bytes; 0: a share "
               "of the block cache");
 
+DEFINE_bool(enable_delta_separation, false,
+            "Keep merge operands in delta files instead of the LSM-tree; needs "
+            "a merge operator");
+
+DEFINE_uint64(delta_bucket_size, 262144,
+              "With --enable_delta_separation: bytes of operands that a bucket "
+              "is meant for");
+
+DEFINE_uint32(delta_max_buckets, 32768,
+              "With --enable_delta_separation: how many buckets there may be");
+
+DEFINE_double(delta_bucket_split_ratio, 0.8,
+              "With --enable_delta_separation: a bucket that is fuller than "
+              "this share of its size after garbage collection is split");
+
 DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
@@ -319,6 +334,10 @@ Status ApplyBenchFlags(Options* options) {
   options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
   options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
   options->merged_value_cache_size = FLAGS_merged_value_cache_size;
+  options->enable_delta_separation = FLAGS_enable_delta_separation;
+  options->delta_bucket_size = FLAGS_delta_bucket_size;
+  options->delta_max_buckets = FLAGS_delta_max_buckets;
+  options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

@@ -5,8 +5,8 @@
 import random
 
 DEFAULT_PARAMS = {
-    # 1: runs may have a merged-value cache.
-    "merged_value_cache": random.choice([0, 1]),
+    # 1: the run may have a merged-value cache. Not chosen here: the seed is not set yet.
+    "merged_value_cache": lambda: random.choice([0, 1]),
 }
 
 

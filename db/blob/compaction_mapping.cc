@@ -62,9 +62,15 @@ std::unique_ptr<CompactionMapping> CompactionMapping::Begin(
     const Compaction* compaction, SequenceNumber earliest_reader,
     bool any_order, uint64_t first_new_file_number,
     const std::string& dbname) {
-  if (compaction->column_family_data()->mapped_blobs() == nullptr) {
+  ColumnFamilyData* const cfd = compaction->column_family_data();
+  const MappedBlobs* const blobs = cfd->mapped_blobs();
+  if (blobs == nullptr) {
     return nullptr;
   }
+  // What a fold has put over an entry does not hide it from who reads a Version
+  // from before, whatever the sequence numbers say.
+  any_order |= blobs->HasReadersBeforeFold(
+      cfd->dummy_versions()->Next()->GetVersionNumber());
   return std::unique_ptr<CompactionMapping>(new CompactionMapping(
       compaction, earliest_reader, any_order, first_new_file_number, dbname));
 }

@@ -193,9 +193,9 @@ class FlushControl {
                           this_flush = Fate::kOk;
                         }
                       });
-    callbacks_.Always("MapFlushGate::Park:Parked",
+    callbacks_.Always("FlushOrderGate::Park:Parked",
                       [this](void*) { parked_.Add(); });
-    callbacks_.Always("MapFlushGate::Leave:Unparked", [this](void*) {
+    callbacks_.Always("FlushOrderGate::Leave:Unparked", [this](void*) {
       this_flush = Fate::kOk;
       left_.Add();
     });

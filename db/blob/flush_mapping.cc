@@ -38,6 +38,17 @@ std::unique_ptr<FlushMapping> FlushMapping::Begin(
                        activity));
 }
 
+std::unique_ptr<FlushMapping> FlushMapping::BeginFold(ColumnFamilyData* cfd,
+                                                      Version* base,
+                                                      uint64_t sst_number) {
+  auto mapping = Begin(cfd, base, /*earliest_reader=*/0, /*any_order=*/true,
+                       sst_number, Env::IOActivity::kCompaction);
+  if (mapping != nullptr) {
+    mapping->values_are_new_ = true;
+  }
+  return mapping;
+}
+
 FlushMapping::FlushMapping(ColumnFamilyData* cfd, Version* base,
                            SequenceNumber earliest_reader, bool any_order,
                            uint64_t sst_number, Env::IOActivity activity)
@@ -61,7 +72,7 @@ MappedBlobIndex FlushMapping::NameOf(const Slice& user_key, SequenceNumber seq,
                       direct_mode_.IsSafe(user_key, seq);
   name.mode = direct ? MappedBlobIndex::Mode::kDirect
                      : MappedBlobIndex::Mode::kVersioned;
-  name.birth = value_changed ? file_number : 0;
+  name.birth = value_changed || values_are_new_ ? file_number : 0;
   ++(direct ? num_direct_ : num_versioned_);
   return name;
 }

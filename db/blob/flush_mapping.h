@@ -55,6 +55,17 @@ class FlushMapping : public MappedBlobSink {
                                              bool any_order,
                                              uint64_t sst_number,
                                              Env::IOActivity activity);
+  // Of a fold of merge operands, which writes values as a flush does, under
+  // sequence numbers that have operands before it. All are versioned: a direct
+  // one would be found by the key alone, also by a reader that then applies the
+  // operands to it once more. And all have the number of their file as birth,
+  // since a fold that is repeated may come to another value. The values below
+  // them stay in the map for those readers; compactions take them out, see
+  // MappedBlobs::BeginFold().
+  // REQUIRES: as of Begin(); no flush runs meanwhile.
+  static std::unique_ptr<FlushMapping> BeginFold(ColumnFamilyData* cfd,
+                                                 Version* base,
+                                                 uint64_t sst_number);
   // REQUIRES: DB mutex held.
   ~FlushMapping() override;
 
@@ -78,6 +89,8 @@ class FlushMapping : public MappedBlobSink {
   // The edit's fate is known.
   // REQUIRES: DB mutex held.
   void Close() { publication_.Close(); }
+  // REQUIRES: as of MapPublication.
+  bool committed() const { return publication_.committed(); }
 
   // The flush is over, one way or the other.
   // earliest_reader: now.
@@ -99,6 +112,7 @@ class FlushMapping : public MappedBlobSink {
   ColumnFamilyData* const cfd_;
   const uint64_t sst_number_;
   const bool any_order_;
+  bool values_are_new_ = false;  // of a fold
   DirectModeCheck direct_mode_;
   MapPublication publication_;
   std::vector<MappedBlobFile> files_;

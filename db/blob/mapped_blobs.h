@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -217,6 +218,26 @@ class MappedBlobs {
   bool IsExact() const { return exact_.load(std::memory_order_relaxed); }
   void SetInexact() { exact_.store(false, std::memory_order_relaxed); }
 
+  // A fold is about to commit values over entries that readers of older Versions
+  // merge operands with, at whatever sequence number they read. For as long as
+  // there may be such readers, a compaction that finds an entry hidden by such a
+  // value must not take it out of the map at once, as that is not what hides it
+  // from them: it must leave it to MappedRemovals. And it must not make the value
+  // direct, which would do the same.
+  //   BeginFold() -> the edit -> EndFold()
+  // REQUIRES of the following three: DB mutex held.
+  void BeginFold() { ++num_folds_; }
+  // first_version: a Version that has the values, and so have all later ones; 0
+  // if none has.
+  void EndFold(uint64_t first_version) {
+    --num_folds_;
+    first_folded_version_ = std::max(first_folded_version_, first_version);
+  }
+  // May somebody read a Version from before a fold?
+  bool HasReadersBeforeFold(uint64_t oldest_version) const {
+    return num_folds_ > 0 || oldest_version < first_folded_version_;
+  }
+
   // Makes temporary files of the column family, in the DB's directory. The
   // Version is one of it.
   MappedRemovals::NewSpillFile SpillFiles(Version* version,
@@ -357,6 +378,9 @@ class MappedBlobs {
   uint64_t copying_ = 0;
   uint64_t merge_space_ = 0;
   bool gc_allowed_ = true;
+  // Folds that are about to commit.
+  int num_folds_ = 0;
+  uint64_t first_folded_version_ = 0;
   // Files of jobs that failed, and when they may be tried again.
   static constexpr uint64_t kGcRetryMicros = 600 * 1000 * 1000;
   std::map<uint64_t, uint64_t> gc_retry_at_;

@@ -32,50 +32,6 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBImpl::MapFlushHost : public MapFlushGate::Host {
- public:
-  explicit MapFlushHost(DBImpl* db) : db_(db) {}
-
-  bool HasMap(ColumnFamilyData* cfd) const override {
-    return cfd->mapped_blobs() != nullptr;
-  }
-  bool WouldFlush(ColumnFamilyData* cfd) const override {
-    return !cfd->IsDropped() && cfd->imm()->IsFlushPending();
-  }
-  bool IsBackgroundWorkStopped() const override {
-    return db_->error_handler_.IsBGWorkStopped();
-  }
-  void Enqueue(const MapFlushGate::Request& request) override {
-    // Another flush, which did not take all of them, may have cleared this.
-    for (const auto& [cfd, max_memtable_id] : request.families) {
-      if (cfd->imm()->NumNotFlushed() > 0) {
-        cfd->imm()->FlushRequested();
-      }
-    }
-    db_->EnqueuePendingFlush(ToUpstream(request));
-  }
-  void EnqueueFront(MapFlushGate::Request&& request) override {
-    ++db_->unscheduled_flushes_;
-    db_->flush_queue_.push_front(ToUpstream(std::move(request)));
-  }
-  void Unref(ColumnFamilyData* cfd) override { cfd->UnrefAndTryDelete(); }
-
- private:
-  static FlushRequest ToUpstream(MapFlushGate::Request request) {
-    FlushRequest result;
-    result.flush_reason = request.flush_reason;
-    result.atomic_flush = request.atomic_flush;
-    result.cfd_to_max_mem_id_to_persist = std::move(request.families);
-    return result;
-  }
-
-  DBImpl* const db_;
-};
-
-std::unique_ptr<MapFlushGate::Host> DBImpl::NewMapFlushHost() {
-  return std::make_unique<MapFlushHost>(this);
-}
-
 namespace {
 
 uint64_t OldestVersionNumber(ColumnFamilyData* cfd) {
@@ -321,7 +277,13 @@ Status DBImpl::GetLatestMappedSequence(SuperVersion* sv, const LookupKey& key,
                     s.ToString().c_str());
     return s;
   }
-  s = Status::OK();
+  // It stopped before delta files were asked.
+  SequenceNumber delta = 0;
+  s = sv->current->NewestDelta(read_options, key, &delta);
+  if (!s.ok()) {
+    return s;
+  }
+  newest = std::max(newest, delta);
   // After the SuperVersion was taken: a direct entry of its files that is not in
   // the map now was overwritten by a write that the transaction, which holds the
   // key's lock or checks it at its commit, sees in the memtables.

@@ -745,7 +745,14 @@ Status DBImpl::CompactRangeAndBlobs(const CompactRangeOptions& options,
                                     ColumnFamilyHandle* column_family,
                                     const Slice* begin, const Slice* end,
                                     const std::string& trim_ts) {
-  Status s = CompactRangeInternal(options, column_family, begin, end, trim_ts);
+  const bool is_all = begin == nullptr && end == nullptr;
+  Status s = is_all ? DrainDeltas(options, column_family) : Status::OK();
+  if (s.ok()) {
+    s = CompactRangeInternal(options, column_family, begin, end, trim_ts);
+  }
+  if (s.ok() && is_all) {
+    s = CompactDeltas(options, column_family);
+  }
   const MappedBlobs* const blobs =
       static_cast_with_check<ColumnFamilyHandleImpl>(column_family)
           ->cfd()

@@ -53,6 +53,25 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_merged_value_cache_size(
 extern ROCKSDB_LIBRARY_API uint64_t
 rocksdb_options_get_merged_value_cache_size(const rocksdb_options_t* opt);
 
+/* Merge operands lie in files of their own: see enable_delta_separation,
+   delta_bucket_size, delta_max_buckets and delta_bucket_split_ratio there. */
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_delta_separation(
+    rocksdb_options_t* opt, unsigned char value);
+extern ROCKSDB_LIBRARY_API unsigned char
+rocksdb_options_get_enable_delta_separation(const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_bucket_size(
+    rocksdb_options_t* opt, uint64_t value);
+extern ROCKSDB_LIBRARY_API uint64_t
+rocksdb_options_get_delta_bucket_size(const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_max_buckets(
+    rocksdb_options_t* opt, uint32_t value);
+extern ROCKSDB_LIBRARY_API uint32_t
+rocksdb_options_get_delta_max_buckets(const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_bucket_split_ratio(
+    rocksdb_options_t* opt, double value);
+extern ROCKSDB_LIBRARY_API double rocksdb_options_get_delta_bucket_split_ratio(
+    const rocksdb_options_t* opt);
+
 /* Garbage collection of blob files: see blob_gc_space_amp_limit there, and
    DB::CollectBlobGarbage() in rocksdb/db.h. */
 

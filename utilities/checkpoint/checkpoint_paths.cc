@@ -44,4 +44,15 @@ Status CheckOneDirectory(DB* db,
                               " directories have files");
 }
 
+Status CheckExportable(const ColumnFamilyMetaData& family) {
+  if (family.delta_files.empty()) {
+    return Status::OK();
+  }
+  return Status::NotSupported(
+      "Export of column family \"" + family.name + "\", which has " +
+      std::to_string(family.delta_files.size()) +
+      " delta files (enable_delta_separation): their merge operands are not in "
+      "its SST files");
+}
+
 }  // namespace ROCKSDB_NAMESPACE

@@ -15,15 +15,17 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 
-// At most one flush job runs per column family that has an address map. The
-// map's undo and removals are only right in the order of the flushes, and the
-// test whether a value may be stored direct needs to know that no older
-// memtable is on its way to a file.
+// At most one flush job runs per column family whose flushes need an order.
+// With an address map, its undo and removals are only right in the order of the
+// flushes, and the test whether a value may be stored direct needs to know that
+// no older memtable is on its way to a file. With a delta store, a flush asks
+// its Version which of its entries need an anchor, so all that is older must be
+// there.
 //
 // A flush request is held back (parked) when a thread has taken it from the
 // flush queue and would start a job for a family that is being flushed. The
 // family is busy from before the job takes its list of snapshots until the job
-// has settled its entries in the map, whether it succeeded or not.
+// is over and has settled its entries in the map, whether it succeeded or not.
 //
 // Invariants:
 // * Something is parked only while some family is busy. So nothing is left
@@ -39,13 +41,18 @@ class ColumnFamilyData;
 // * Each family of a parked request keeps the reference that the request holds.
 //
 // Only families that the job would really flush are waited for. An atomic job
-// may wait, while it runs, for older memtables of a family without map that a
-// failed job has given back. The request that flushes them often names the
-// families of the waiting job, too, with nothing new in them.
+// may wait, while it runs, for older memtables of a family that needs no order
+// and that a failed job has given back. The request that flushes them often
+// names the families of the waiting job, too, with nothing new in them.
+//
+// A fold (DeltaFoldCommit) is something between: it writes a file of level 0
+// that must have its place between the flushes before and after it. It makes
+// its family busy like a job, so flushes are parked until it is over. It does
+// not wait for flushes here, nor goes before one that waits.
 //
 // Column families are opaque here. Not thread-safe: everything happens under
 // the DB mutex, and nothing here releases it.
-class MapFlushGate {
+class FlushOrderGate {
  public:
   struct Request {
     FlushReason flush_reason = FlushReason::kOthers;
@@ -59,7 +66,8 @@ class MapFlushGate {
    public:
     virtual ~Host() = default;
 
-    virtual bool HasMap(ColumnFamilyData* cfd) const = 0;
+    // The answer must not change while a job flushes the family.
+    virtual bool NeedsOrder(ColumnFamilyData* cfd) const = 0;
 
     // Whether a job that started now would flush the family: it is not dropped
     // and a flush is pending for it.
@@ -79,13 +87,13 @@ class MapFlushGate {
     virtual void Unref(ColumnFamilyData* cfd) = 0;
   };
 
-  explicit MapFlushGate(Host* host) : host_(host) {}
+  explicit FlushOrderGate(Host* host) : host_(host) {}
 
   // REQUIRES: Idle()
-  ~MapFlushGate();
+  ~FlushOrderGate();
 
-  MapFlushGate(const MapFlushGate&) = delete;
-  MapFlushGate& operator=(const MapFlushGate&) = delete;
+  FlushOrderGate(const FlushOrderGate&) = delete;
+  FlushOrderGate& operator=(const FlushOrderGate&) = delete;
 
   // Returns true if the request has to wait. The gate then has its references
   // and the caller forgets it. Otherwise the caller goes on to Enter, or drops
@@ -102,14 +110,26 @@ class MapFlushGate {
     }
   }
 
-  // The job is over and its map entries are settled. Queues what has become
-  // possible.
+  // The job is over and has settled its entries in the map. Queues what has
+  // become possible.
   // REQUIRES: Enter(args) was called; the job still has its references
   template <typename Args>
   void Leave(const Args& args) {
     for (const auto& arg : args) {
       busy_.erase(arg.cfd_);
     }
+    Unpark();
+  }
+
+  // A fold begins for the family, unless a job runs for it or a request of it
+  // is parked: then false, and nothing has changed.
+  // REQUIRES: the family needs an order
+  bool EnterForFold(ColumnFamilyData* cfd);
+
+  // The fold is over, one way or the other. Queues what has become possible.
+  // REQUIRES: EnterForFold(cfd) was true; the fold still has its reference
+  void LeaveForFold(ColumnFamilyData* cfd) {
+    busy_.erase(cfd);
     Unpark();
   }
 
@@ -124,7 +144,7 @@ class MapFlushGate {
   void Unpark();
 
   Host* const host_;
-  // Families with a map that a job is flushing.
+  // Families that need an order and that a job is flushing, or a fold is for.
   std::unordered_set<ColumnFamilyData*> busy_;
   // Requests that are not atomic: one per family is enough, because its job
   // flushes all there is.

@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-#include "db/map_flush_gate.h"
+#include "db/flush_order_gate.h"
 
 #include <cassert>
 #include <utility>
@@ -21,9 +21,9 @@ bool IsPartOfRecovery(FlushReason reason) {
 
 }  // namespace
 
-MapFlushGate::~MapFlushGate() { assert(Idle()); }
+FlushOrderGate::~FlushOrderGate() { assert(Idle()); }
 
-bool MapFlushGate::MustWait(const Request& request) const {
+bool FlushOrderGate::MustWait(const Request& request) const {
   for (const auto& [cfd, max_memtable_id] : request.families) {
     if (busy_.count(cfd) > 0 && host_->WouldFlush(cfd)) {
       return true;
@@ -32,7 +32,7 @@ bool MapFlushGate::MustWait(const Request& request) const {
   return false;
 }
 
-bool MapFlushGate::Park(const Request& request) {
+bool FlushOrderGate::Park(const Request& request) {
   if (request.atomic_flush) {
     if (parked_atomic_.empty() && !MustWait(request)) {
       return false;
@@ -52,18 +52,33 @@ bool MapFlushGate::Park(const Request& request) {
       host_->Unref(cfd);
     }
   }
-  TEST_SYNC_POINT("MapFlushGate::Park:Parked");
+  TEST_SYNC_POINT("FlushOrderGate::Park:Parked");
   return true;
 }
 
-void MapFlushGate::EnterFamily(ColumnFamilyData* cfd) {
-  if (host_->HasMap(cfd)) {
+void FlushOrderGate::EnterFamily(ColumnFamilyData* cfd) {
+  if (host_->NeedsOrder(cfd)) {
     [[maybe_unused]] const bool inserted = busy_.insert(cfd).second;
     assert(inserted);
   }
 }
 
-void MapFlushGate::Unpark() {
+bool FlushOrderGate::EnterForFold(ColumnFamilyData* cfd) {
+  assert(host_->NeedsOrder(cfd));
+  if (busy_.count(cfd) > 0 || parked_.count(cfd) > 0) {
+    return false;
+  }
+  // One that waits for another family would find this one busy in the end.
+  for (const Request& request : parked_atomic_) {
+    if (request.families.count(cfd) > 0) {
+      return false;
+    }
+  }
+  busy_.insert(cfd);
+  return true;
+}
+
+void FlushOrderGate::Unpark() {
   for (auto it = parked_.begin(); it != parked_.end();) {
     if (busy_.count(it->first) > 0) {
       ++it;
@@ -89,7 +104,7 @@ void MapFlushGate::Unpark() {
     }
   }
   assert(!busy_.empty() || Idle());
-  TEST_SYNC_POINT("MapFlushGate::Leave:Unparked");
+  TEST_SYNC_POINT("FlushOrderGate::Leave:Unparked");
 }
 
 }  // namespace ROCKSDB_NAMESPACE

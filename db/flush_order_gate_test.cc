@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-#include "db/map_flush_gate.h"
+#include "db/flush_order_gate.h"
 
 #include <algorithm>
 #include <cassert>
@@ -19,7 +19,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-using Request = MapFlushGate::Request;
+using Request = FlushOrderGate::Request;
 
 // The gate never looks into a column family.
 static ColumnFamilyData* FamilyAt(size_t i) {
@@ -38,11 +38,11 @@ using Args = std::vector<Arg>;
 // ---------------------------------------------------------------------------
 // The rules one by one.
 
-class MapFlushGateTest : public testing::Test, public MapFlushGate::Host {
+class FlushOrderGateTest : public testing::Test, public FlushOrderGate::Host {
  protected:
   static constexpr size_t A = 0, B = 1, C = 2, kPlain = 7;
 
-  bool HasMap(ColumnFamilyData* cfd) const override {
+  bool NeedsOrder(ColumnFamilyData* cfd) const override {
     return IndexOf(cfd) != kPlain;
   }
   bool WouldFlush(ColumnFamilyData* cfd) const override {
@@ -103,10 +103,10 @@ class MapFlushGateTest : public testing::Test, public MapFlushGate::Host {
   std::set<size_t> not_pending_;
   bool stopped_ = false;
   std::string log_;
-  MapFlushGate gate_{this};
+  FlushOrderGate gate_{this};
 };
 
-TEST_F(MapFlushGateTest, OneJobPerFamilyWithAMap) {
+TEST_F(FlushOrderGateTest, OneJobPerFamilyThatNeedsOrder) {
   ASSERT_FALSE(gate_.Park(Single(A, 1)));
   gate_.Enter(ArgsOf({A}));
   ASSERT_FALSE(gate_.Idle());
@@ -127,7 +127,7 @@ TEST_F(MapFlushGateTest, OneJobPerFamilyWithAMap) {
   ASSERT_TRUE(gate_.Idle());
 }
 
-TEST_F(MapFlushGateTest, OneParkedRequestPerFamily) {
+TEST_F(FlushOrderGateTest, OneParkedRequestPerFamily) {
   gate_.Enter(ArgsOf({A, B}));
   ASSERT_TRUE(gate_.Park(Single(A, 2)));
   ASSERT_TRUE(gate_.Park(Single(A, 3)));
@@ -142,7 +142,62 @@ TEST_F(MapFlushGateTest, OneParkedRequestPerFamily) {
   ASSERT_EQ("back 0#4; unref 0; ", TakeLog());
 }
 
-TEST_F(MapFlushGateTest, StoppedBackgroundWorkDropsAllButTheRecovery) {
+TEST_F(FlushOrderGateTest, FoldIsLikeAJob) {
+  ASSERT_TRUE(gate_.EnterForFold(FamilyAt(A)));
+  ASSERT_FALSE(gate_.Idle());
+  // Once.
+  ASSERT_FALSE(gate_.EnterForFold(FamilyAt(A)));
+  ASSERT_TRUE(gate_.Park(Single(A, 2)));
+  ASSERT_FALSE(gate_.Park(Single(B, 1)));
+  // What needs no flush does not wait.
+  not_pending_.insert(A);
+  ASSERT_FALSE(gate_.Park(Atomic({A, B}, 1)));
+  not_pending_.clear();
+  ASSERT_EQ("", TakeLog());
+  gate_.LeaveForFold(FamilyAt(A));
+  ASSERT_EQ("back 0#2; unref 0; ", TakeLog());
+  ASSERT_TRUE(gate_.Idle());
+}
+
+TEST_F(FlushOrderGateTest, FoldHoldsAtomicRequestsBack) {
+  ASSERT_TRUE(gate_.EnterForFold(FamilyAt(B)));
+  ASSERT_TRUE(gate_.Park(Atomic({A, B}, 1)));
+  ASSERT_TRUE(gate_.Park(Atomic({C}, 2)));
+  gate_.LeaveForFold(FamilyAt(B));
+  ASSERT_EQ("front 2#2; front 0#1 1#1; ", TakeLog());
+  ASSERT_TRUE(gate_.Idle());
+}
+
+TEST_F(FlushOrderGateTest, FoldGivesWayToFlushes) {
+  gate_.Enter(ArgsOf({A}));
+  ASSERT_FALSE(gate_.EnterForFold(FamilyAt(A)));
+  // Of another family.
+  ASSERT_TRUE(gate_.EnterForFold(FamilyAt(B)));
+  gate_.LeaveForFold(FamilyAt(B));
+  // An atomic request waits for A and will need C.
+  ASSERT_TRUE(gate_.Park(Atomic({A, C}, 1)));
+  ASSERT_FALSE(gate_.EnterForFold(FamilyAt(C)));
+  ASSERT_TRUE(gate_.EnterForFold(FamilyAt(B)));
+  // The fold's end lets nobody go who waits for others.
+  gate_.LeaveForFold(FamilyAt(B));
+  ASSERT_EQ("", TakeLog());
+  gate_.Leave(ArgsOf({A}));
+  ASSERT_EQ("front 0#1 2#1; ", TakeLog());
+  ASSERT_TRUE(gate_.EnterForFold(FamilyAt(C)));
+  gate_.LeaveForFold(FamilyAt(C));
+  ASSERT_TRUE(gate_.Idle());
+}
+
+TEST_F(FlushOrderGateTest, RecoveryIsQueuedWhenTheFoldEnds) {
+  ASSERT_TRUE(gate_.EnterForFold(FamilyAt(A)));
+  ASSERT_TRUE(gate_.Park(Single(A, 4, FlushReason::kErrorRecovery)));
+  stopped_ = true;
+  gate_.LeaveForFold(FamilyAt(A));
+  ASSERT_EQ("back 0#4; unref 0; ", TakeLog());
+  ASSERT_TRUE(gate_.Idle());
+}
+
+TEST_F(FlushOrderGateTest, StoppedBackgroundWorkDropsAllButTheRecovery) {
   const std::vector<std::pair<FlushReason, bool>> cases = {
       {FlushReason::kWriteBufferFull, false},
       {FlushReason::kManualFlush, false},
@@ -169,7 +224,7 @@ TEST_F(MapFlushGateTest, StoppedBackgroundWorkDropsAllButTheRecovery) {
   ASSERT_EQ("back 0#2; unref 0; ", TakeLog());
 }
 
-TEST_F(MapFlushGateTest, AtomicRequestsKeepTheirOrder) {
+TEST_F(FlushOrderGateTest, AtomicRequestsKeepTheirOrder) {
   gate_.Enter(ArgsOf({A}));
   ASSERT_TRUE(gate_.Park(Atomic({A, B}, 2)));
   ASSERT_TRUE(gate_.Park(Atomic({B}, 3)));
@@ -188,7 +243,7 @@ TEST_F(MapFlushGateTest, AtomicRequestsKeepTheirOrder) {
   ASSERT_EQ("front 2#4 7#4; front 1#3; ", TakeLog());
 }
 
-TEST_F(MapFlushGateTest, AtomicRequestsStayWhileTheFirstCannotStart) {
+TEST_F(FlushOrderGateTest, AtomicRequestsStayWhileTheFirstCannotStart) {
   gate_.Enter(ArgsOf({A}));
   gate_.Enter(ArgsOf({B}));
   ASSERT_TRUE(gate_.Park(Atomic({A, B}, 2)));
@@ -201,7 +256,7 @@ TEST_F(MapFlushGateTest, AtomicRequestsStayWhileTheFirstCannotStart) {
   ASSERT_EQ("front 1#3; front 0#2 1#2; ", TakeLog());
 }
 
-TEST_F(MapFlushGateTest, WaitsOnlyForFamiliesThatTheJobWouldFlush) {
+TEST_F(FlushOrderGateTest, WaitsOnlyForFamiliesThatTheJobWouldFlush) {
   gate_.Enter(ArgsOf({A}));
   not_pending_ = {A};
   ASSERT_FALSE(gate_.Park(Atomic({A, kPlain}, 2)));
@@ -268,7 +323,7 @@ enum class FailureKind {
 
 struct Config {
   size_t families = 2;
-  std::set<size_t> with_map = {0, 1};
+  std::set<size_t> in_order = {0, 1};
   bool atomic = false;
   // Whether a job releases the DB mutex before it picks its memtables.
   bool late_pick = false;
@@ -282,7 +337,7 @@ struct Config {
   FailureKind failure_kind = FailureKind::kSilent;
 };
 
-class FakeDB : public MapFlushGate::Host {
+class FakeDB : public FlushOrderGate::Host {
  public:
   FakeDB(const Config& config, Chooser* chooser)
       : config_(config),
@@ -326,9 +381,9 @@ class FakeDB : public MapFlushGate::Host {
   int parked() const { return parked_total_; }
   int failed() const { return failed_total_; }
 
-  bool HasMap(ColumnFamilyData* cfd) const override {
+  bool NeedsOrder(ColumnFamilyData* cfd) const override {
     EXPECT_GT(FamilyOf(cfd).refs, 0);
-    return config_.with_map.count(IndexOf(cfd)) > 0;
+    return config_.in_order.count(IndexOf(cfd)) > 0;
   }
   bool WouldFlush(ColumnFamilyData* cfd) const override {
     EXPECT_GT(FamilyOf(cfd).refs, 0);
@@ -582,7 +637,7 @@ class FakeDB : public MapFlushGate::Host {
       return true;
     }
     for (const auto& [cfd, id] : request.families) {
-      if (config_.with_map.count(IndexOf(cfd)) > 0 && WouldFlush(cfd) &&
+      if (config_.in_order.count(IndexOf(cfd)) > 0 && WouldFlush(cfd) &&
           NumJobs(cfd) > 0) {
         return true;
       }
@@ -694,7 +749,7 @@ class FakeDB : public MapFlushGate::Host {
   }
 
   bool AllHaveMaps() const {
-    return config_.with_map.size() == families_.size();
+    return config_.in_order.size() == families_.size();
   }
 
   void Finish(Job* job, bool ok) {
@@ -824,7 +879,7 @@ class FakeDB : public MapFlushGate::Host {
       const Family& f = families_[i];
       ColumnFamilyData* const cfd = FamilyAt(i);
       const int num_jobs = NumJobs(cfd);
-      if (config_.with_map.count(i) > 0) {
+      if (config_.in_order.count(i) > 0) {
         busy += num_jobs;
         EXPECT_LE(num_jobs, 1) << "two jobs flush one family";
       }
@@ -845,7 +900,7 @@ class FakeDB : public MapFlushGate::Host {
       EXPECT_GE(parked, 0);
       if (!config_.atomic) {
         EXPECT_EQ(f.queued ? 1 : 0, in_queue);
-        EXPECT_LE(parked, config_.with_map.count(i) > 0 ? num_jobs : 0)
+        EXPECT_LE(parked, config_.in_order.count(i) > 0 ? num_jobs : 0)
             << "parked without need, or twice";
       } else {
         EXPECT_LE(parked, parked_atomic_);
@@ -877,15 +932,15 @@ class FakeDB : public MapFlushGate::Host {
   bool stopped_ = false;
   bool recovering_ = false;
   bool recovery_started_ = false;
-  MapFlushGate gate_{this};
+  FlushOrderGate gate_{this};
 };
 
 static std::string ToString(const Config& c) {
-  std::string maps;
-  for (size_t i : c.with_map) {
-    maps += std::to_string(i);
+  std::string ordered;
+  for (size_t i : c.in_order) {
+    ordered += std::to_string(i);
   }
-  return std::to_string(c.families) + " families, maps " + maps +
+  return std::to_string(c.families) + " families, in order " + ordered +
          (c.atomic ? ", atomic" : "") + (c.late_pick ? ", late pick" : "") +
          (c.select_all ? "" : ", own families only") + ", drops " +
          std::to_string(c.drops) + ", failures " + std::to_string(c.failures) +
@@ -894,20 +949,20 @@ static std::string ToString(const Config& c) {
 }
 
 // All orders of a few small scenarios.
-TEST(MapFlushGateModelTest, AllOrders) {
+TEST(FlushOrderGateModelTest, AllOrders) {
   std::vector<Config> configs;
   for (const bool atomic : {false, true}) {
-    for (const std::set<size_t>& maps :
+    for (const std::set<size_t>& ordered :
          std::vector<std::set<size_t>>{{0}, {0, 1}}) {
       for (const FailureKind kind :
            {FailureKind::kSilent, FailureKind::kStopUntilRecovery}) {
-        if (atomic && kind == FailureKind::kSilent && maps.size() < 2) {
-          // Jobs of families without a map may wait for each other for ever
-          // then, with or without the gate.
+        if (atomic && kind == FailureKind::kSilent && ordered.size() < 2) {
+          // Jobs of families that need no order may wait for each other for
+          // ever then, with or without the gate.
           continue;
         }
         Config c;
-        c.with_map = maps;
+        c.in_order = ordered;
         c.atomic = atomic;
         c.writes = 2;
         c.failures = 1;
@@ -948,17 +1003,17 @@ TEST(MapFlushGateModelTest, AllOrders) {
   }
 }
 
-TEST(MapFlushGateModelTest, RandomOrders) {
+TEST(FlushOrderGateModelTest, RandomOrders) {
   int parked = 0;
   int failed = 0;
   for (uint32_t seed = 1; seed <= 30000; ++seed) {
     Random rnd(seed);
     Config c;
     c.families = 1 + rnd.Uniform(4);
-    c.with_map.clear();
+    c.in_order.clear();
     for (size_t i = 0; i < c.families; ++i) {
       if (!rnd.OneIn(3)) {
-        c.with_map.insert(i);
+        c.in_order.insert(i);
       }
     }
     c.atomic = rnd.OneIn(2);
@@ -968,7 +1023,7 @@ TEST(MapFlushGateModelTest, RandomOrders) {
     c.writes = 1 + rnd.Uniform(20);
     c.drops = rnd.OneIn(4) ? 1 : 0;
     c.failures = rnd.Uniform(4);
-    const bool may_be_silent = !c.atomic || c.with_map.size() == c.families;
+    const bool may_be_silent = !c.atomic || c.in_order.size() == c.families;
     c.failure_kind = may_be_silent && rnd.OneIn(2)
                          ? FailureKind::kSilent
                          : FailureKind::kStopUntilRecovery;

@@ -1,0 +1,753 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// The way back: column families that have delta files and are opened without
+// delta separation. All operands become values, and then nothing tells that
+// there ever were delta files.
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "db/delta/db_delta_test_util.h"
+#include "db/delta/delta_picker.h"
+#include "db/log_reader.h"
+#include "db/version_edit.h"
+#include "file/filename.h"
+#include "file/sequence_file_reader.h"
+#include "port/stack_trace.h"
+#include "rocksdb/merge_operator.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/fault_injection_fs.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using State = std::map<std::string, std::string>;
+
+// Appends with commas. Does not combine operands with each other. Fails if one
+// is "bad".
+class AppendOperator : public MergeOperator {
+ public:
+  bool FullMergeV2(const MergeOperationInput& in,
+                   MergeOperationOutput* out) const override {
+    std::string& result = out->new_value;
+    result = in.existing_value != nullptr ? in.existing_value->ToString() : "";
+    for (const Slice& operand : in.operand_list) {
+      if (operand == "bad") {
+        return false;
+      }
+      result += "," + operand.ToString();
+    }
+    return true;
+  }
+  const char* Name() const override { return "AppendOperator"; }
+};
+
+enum class Values { kInline, kBlobs, kMap, kMapVersioned };
+
+}  // namespace
+
+class DBDeltaDrainTest : public DBTestBase,
+                         public testing::WithParamInterface<Values> {
+ protected:
+  DBDeltaDrainTest()
+      : DBTestBase("db_delta_drain_test", /*env_do_fsync=*/false) {}
+  ~DBDeltaDrainTest() override {
+    DisableCallBacks();
+    ReleaseSnapshots();
+  }
+
+  // No job runs by itself.
+  Options DeltaOptions(bool separate = true) {
+    Options options = CurrentOptions();
+    options.merge_operator = std::make_shared<AppendOperator>();
+    options.enable_delta_separation = separate;
+    options.delta_bucket_size = 4096;
+    options.delta_max_buckets = 64;
+    options.disable_auto_compactions = true;
+    options.compression = kNoCompression;
+    options.statistics = CreateDBStatistics();
+    options.num_levels = 4;
+    options.max_bgerror_resume_count = 0;
+    if (GetParam() != Values::kInline) {
+      options.enable_blob_files = true;
+      options.min_blob_size = 20;
+    }
+    if (GetParam() == Values::kMap || GetParam() == Values::kMapVersioned) {
+      options.enable_blob_address_map = true;
+      options.enable_lsm_bypass = GetParam() == Values::kMap;
+    }
+    return options;
+  }
+  Options PlainOptions(bool auto_jobs) {
+    Options options = DeltaOptions(/*separate=*/false);
+    options.disable_auto_compactions = !auto_jobs;
+    return options;
+  }
+
+  static std::string KeyOf(uint32_t i) {
+    return "key" + std::to_string(1000 + i);
+  }
+
+  // ---- Writes, and what they come to.
+
+  void DoMerge(const std::string& key, const std::string& operand) {
+    ASSERT_OK(Merge(key, operand));
+    state_[key] += "," + operand;
+  }
+  void DoPut(const std::string& key, const std::string& value) {
+    ASSERT_OK(Put(key, value));
+    state_[key] = value;
+  }
+  void DoDelete(const std::string& key) {
+    ASSERT_OK(Delete(key));
+    state_.erase(key);
+  }
+  void DoDeleteRange(const std::string& begin, const std::string& end) {
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                               begin, end));
+    state_.erase(state_.lower_bound(begin), state_.lower_bound(end));
+  }
+  void DoSnapshot() { snapshots_.emplace_back(db_->GetSnapshot(), state_); }
+  void ReleaseSnapshots() {
+    for (const auto& [snapshot, state] : snapshots_) {
+      db_->ReleaseSnapshot(snapshot);
+    }
+    snapshots_.clear();
+  }
+  void FlushOperands(uint32_t first, uint32_t last, size_t size = 30) {
+    for (uint32_t i = first; i < last; ++i) {
+      DoMerge(KeyOf(i), std::string(size, static_cast<char>(
+                                              'a' + num_flushes_ % 26)));
+    }
+    ++num_flushes_;
+    ASSERT_OK(Flush());
+  }
+  void RandomWrites(int num, Random* rnd) {
+    for (; num > 0; --num) {
+      const std::string key = KeyOf(rnd->Uniform(kNumKeys));
+      if (rnd->OneIn(12)) {
+        DoPut(key, rnd->RandomString(10 + rnd->Uniform(30)));
+      } else if (rnd->OneIn(15)) {
+        DoDelete(key);
+      } else if (rnd->OneIn(60)) {
+        const uint32_t begin = rnd->Uniform(kNumKeys);
+        DoDeleteRange(KeyOf(begin), KeyOf(begin + 1 + rnd->Uniform(20)));
+      } else {
+        DoMerge(key, rnd->RandomString(1 + rnd->Uniform(80)));
+      }
+    }
+  }
+  // Bases of all kinds below operands, and above some of them, in all tiers;
+  // several buckets.
+  void WriteAll() {
+    for (uint32_t i = 0; i < kNumKeys; i += 2) {
+      DoPut(KeyOf(i), std::string(1 + i % 40, 'v'));
+    }
+    ASSERT_OK(Flush());
+    FlushOperands(0, kNumKeys, /*size=*/100);
+    DoPut(KeyOf(3), "put");
+    DoDelete(KeyOf(4));
+    DoDeleteRange(KeyOf(10), KeyOf(20));
+    FlushOperands(11, 13);
+    FlushOperands(20, 40);
+    ASSERT_OK(CompactAll());
+    EXPECT_GT(Stat("buckets"), 1);
+    for (int i = 0; i < 4; ++i) {
+      FlushOperands(30, 60);
+    }
+    DoDelete(KeyOf(31));
+    DoDeleteRange(KeyOf(40), KeyOf(45));
+    DoPut(KeyOf(50), std::string(50, 'p'));
+    FlushOperands(50, 70);
+  }
+
+  // ---- Checks.
+
+  void Check() {
+    CheckAt(nullptr, state_);
+    for (const auto& [snapshot, state] : snapshots_) {
+      CheckAt(snapshot, state);
+    }
+  }
+  void CheckAt(const Snapshot* snapshot, const State& state) {
+    ReadOptions read_options;
+    read_options.snapshot = snapshot;
+    for (uint32_t i = 0; i < kNumKeys; ++i) {
+      std::string value;
+      const Status s = db_->Get(read_options, KeyOf(i), &value);
+      const auto expected = state.find(KeyOf(i));
+      if (expected == state.end()) {
+        ASSERT_TRUE(s.IsNotFound()) << KeyOf(i) << " " << s.ToString();
+      } else {
+        ASSERT_OK(s);
+        ASSERT_EQ(expected->second, value) << KeyOf(i);
+      }
+    }
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    State found;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      found[iter->key().ToString()] = iter->value().ToString();
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(state, found);
+    found.clear();
+    for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+      found[iter->key().ToString()] = iter->value().ToString();
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(state, found);
+  }
+
+  // Of the property; 0 without a store.
+  uint64_t Stat(const std::string& name) {
+    std::map<std::string, std::string> values;
+    db_->GetMapProperty(DB::Properties::kDeltaStore, &values);
+    const auto found = values.find(name);
+    return found == values.end() ? 0 : std::stoull(found->second);
+  }
+  uint64_t NumFilesOnDisk() {
+    EXPECT_OK(dbfull()->TEST_WaitForCompact());
+    dbfull()->TEST_DeleteObsoleteFiles();
+    EXPECT_OK(dbfull()->TEST_WaitForPurge());
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(dbname_, &children));
+    return std::count_if(
+        children.begin(), children.end(),
+        [](const std::string& name) { return name.ends_with(".delta"); });
+  }
+  // How many edits of the MANIFEST that CURRENT names tell of delta files.
+  int NumDeltaEdits() {
+    std::string manifest;
+    EXPECT_OK(ReadFileToString(env_, CurrentFileName(dbname_), &manifest));
+    EXPECT_FALSE(manifest.empty());
+    manifest.pop_back();  // the end of the line
+    manifest = dbname_ + "/" + manifest;
+    std::unique_ptr<SequentialFileReader> reader;
+    EXPECT_OK(SequentialFileReader::Create(env_->GetFileSystem(), manifest,
+                                           FileOptions(), &reader,
+                                           /*dbg=*/nullptr,
+                                           /*rate_limiter=*/nullptr));
+    log::Reader log(/*info_log=*/nullptr, std::move(reader),
+                    /*reporter=*/nullptr, /*checksum=*/true, /*log_num=*/0);
+    Slice record;
+    std::string scratch;
+    int num_deltas = 0;
+    int num_edits = 0;
+    while (log.ReadRecord(&record, &scratch)) {
+      VersionEdit edit;
+      EXPECT_OK(edit.DecodeFrom(record));
+      num_deltas += edit.GetDeltaEdit() != nullptr;
+      ++num_edits;
+    }
+    EXPECT_GT(num_edits, 0);
+    return num_deltas;
+  }
+  // There is nothing left of the store, and whoever does not know of delta
+  // files can open the DB.
+  void CheckDrained() {
+    ASSERT_EQ(0, Stat("files"));
+    ASSERT_EQ(0, Stat("buckets"));
+    ASSERT_EQ(0, Stat("draining"));
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      ASSERT_EQ(nullptr, Family()->current()->storage_info()->delta());
+    }
+    ASSERT_EQ(0, NumFilesOnDisk());
+    ASSERT_EQ(0, NumDeltaEdits());
+  }
+  // So it stays.
+  void CheckPlain() {
+    CheckDrained();
+    Check();
+    FlushOperands(0, kNumKeys);
+    CheckDrained();
+    Check();
+    ASSERT_OK(CompactAll());
+    Check();
+    Close();
+    EXPECT_EQ(0, NumDeltaEdits());
+    ASSERT_OK(TryReopen(PlainOptions(/*auto_jobs=*/false)));
+    EXPECT_EQ(nullptr, Family()->delta_store());
+    EXPECT_EQ(0, NumDeltaEdits());
+    Check();
+  }
+
+  ColumnFamilyData* Family() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd();
+  }
+  size_t NumOperands(const std::string& key) {
+    return delta_test::HandMadeDeltas(db_.get()).Read(key).size();
+  }
+  Status CompactAll(const CompactRangeOptions& options =
+                        CompactRangeOptions()) {
+    return db_->CompactRange(options, nullptr, nullptr);
+  }
+
+  static void DisableCallBacks() {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    SyncPoint::GetInstance()->LoadDependency({});
+  }
+
+  static constexpr uint32_t kNumKeys = 150;
+
+  State state_;
+  std::vector<std::pair<const Snapshot*, State>> snapshots_;
+  uint32_t num_flushes_ = 0;
+};
+
+INSTANTIATE_TEST_CASE_P(Values, DBDeltaDrainTest,
+                        testing::Values(Values::kInline, Values::kBlobs,
+                                        Values::kMap, Values::kMapVersioned));
+
+TEST_P(DBDeltaDrainTest, ByItself) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Check();
+  EXPECT_GT(NumFilesOnDisk(), 0);
+  EXPECT_GT(NumDeltaEdits(), 0);
+  Reopen(PlainOptions(/*auto_jobs=*/true));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+TEST_P(DBDeltaDrainTest, CompactRange) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  // Not by itself.
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_GT(Stat("files"), 0);
+  EXPECT_EQ(1, Stat("draining"));
+  Check();
+  // Also what is in the memtable.
+  DoMerge(KeyOf(0), "m");
+  DoMerge(KeyOf(199), "m");
+  state_.erase(KeyOf(199));
+  ASSERT_OK(Delete(KeyOf(199)));
+  ASSERT_OK(CompactAll());
+  // What folds have written has gone down with the rest.
+  EXPECT_EQ(0, NumTableFilesAtLevel(0));
+  CheckPlain();
+}
+
+// While there are operands of a key in the store, newer ones must not go
+// elsewhere; but others are welcome in SST files.
+TEST_P(DBDeltaDrainTest, OperandsGoBack) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 10);
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  EXPECT_EQ(0, NumTableFilesAtLevel(0));
+  DoPut(KeyOf(2), "put");
+  FlushOperands(5, 15);
+  // Filters may be wrong about some.
+  EXPECT_LT(Stat("operands"), 20);
+  EXPECT_EQ(1, NumTableFilesAtLevel(0));
+  for (uint32_t i = 5; i < 10; ++i) {
+    EXPECT_EQ(2, NumOperands(KeyOf(i)));
+  }
+  EXPECT_EQ(0, NumOperands(KeyOf(2)));
+  Check();
+  // Without a drain: SST files go their way.
+  const std::string begin = KeyOf(0);
+  const Slice begin_slice = begin;
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), &begin_slice, nullptr));
+  Check();
+  EXPECT_GT(Stat("files"), 0);
+  FlushOperands(8, 20);
+  Check();
+  // And there are newer ones of keys that SST files have, too.
+  Reopen(DeltaOptions());
+  FlushOperands(0, 30);
+  Check();
+  Reopen(PlainOptions(/*auto_jobs=*/true));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+TEST_P(DBDeltaDrainTest, Snapshot) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 100);
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  DoSnapshot();
+  // One operand of these is needed by the snapshot, under others and under a
+  // newer base.
+  FlushOperands(0, 10);
+  DoPut(KeyOf(20), "put");
+  DoDelete(KeyOf(21));
+  DoDeleteRange(KeyOf(30), KeyOf(35));
+  DoMerge(KeyOf(22), "m");
+  ASSERT_OK(Flush());
+  Check();
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_GT(Stat("files"), 0);
+  EXPECT_GT(Stat("drain-waiting-files"), 0);
+  // The others are values.
+  EXPECT_EQ(0, NumOperands(KeyOf(50)));
+  EXPECT_GT(NumOperands(KeyOf(5)), 0);
+  Check();
+  // It does not turn round in the meantime.
+  const uint64_t collected =
+      last_options_.statistics->getTickerCount(DELTA_BUCKETS_COLLECTED);
+  ASSERT_OK(Put("other", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Delete("other"));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(collected, last_options_.statistics->getTickerCount(
+                           DELTA_BUCKETS_COLLECTED));
+  // CompactRange() does what it can, and ends.
+  ASSERT_OK(CompactAll());
+  EXPECT_GT(Stat("files"), 0);
+  Check();
+  ReleaseSnapshots();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+// Each release makes some more of it possible.
+TEST_P(DBDeltaDrainTest, Snapshots) {
+  DestroyAndReopen(DeltaOptions());
+  for (int i = 0; i < 4; ++i) {
+    FlushOperands(10 * i, 10 * i + 30);
+    DoSnapshot();
+    DoDelete(KeyOf(10 * i));
+  }
+  FlushOperands(0, 60);
+  ReleaseSnapshots();
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  for (int i = 0; i < 4; ++i) {
+    DoSnapshot();
+    DoDelete(KeyOf(10 * i + 5));
+    FlushOperands(10 * i, 10 * i + 30);
+  }
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  while (!snapshots_.empty()) {
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    EXPECT_GT(Stat("files"), 0);
+    Check();
+    db_->ReleaseSnapshot(snapshots_.front().first);
+    snapshots_.erase(snapshots_.begin());
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+TEST_P(DBDeltaDrainTest, ReopenInTheMiddle) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  uint64_t files = 0;
+  // Each time only some jobs are done.
+  for (int max_jobs = 1;; ++max_jobs) {
+    ASSERT_LT(max_jobs, 20);
+    Reopen(PlainOptions(/*auto_jobs=*/false));
+    Check();
+    files = Stat("files");
+    if (files == 0) {
+      break;
+    }
+    std::atomic<bool> canceled{false};
+    int jobs = 0;
+    SyncPoint::GetInstance()->SetCallBack(
+        "DBImpl::RunDeltaCollection:AfterEdit", [&](void*) {
+          if (++jobs == 1) {
+            canceled = true;
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    CompactRangeOptions compact;
+    compact.canceled = &canceled;
+    const Status s = CompactAll(compact);
+    EXPECT_TRUE(s.ok() || s.IsIncomplete()) << s.ToString();
+    DisableCallBacks();
+    Check();
+  }
+  CheckPlain();
+}
+
+TEST_P(DBDeltaDrainTest, OnAgainInTheMiddle) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  DoSnapshot();
+  FlushOperands(0, 100);
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_GT(Stat("files"), 0);
+  Check();
+  ReleaseSnapshots();
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  Reopen(options);
+  EXPECT_EQ(0, Stat("draining"));
+  for (int i = 0; i < 5; ++i) {
+    FlushOperands(50, 150);
+  }
+  Check();
+  ASSERT_OK(CompactAll());
+  Check();
+  EXPECT_GT(Stat("files"), 0);
+  Reopen(PlainOptions(/*auto_jobs=*/true));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+TEST_P(DBDeltaDrainTest, MergeThatFails) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 100);
+  const std::string bad = KeyOf(50);
+  ASSERT_OK(Merge(bad, "bad"));
+  ASSERT_OK(Flush());
+  Reopen(PlainOptions(/*auto_jobs=*/true));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  // All but that one.
+  EXPECT_EQ(1, Stat("drain-waiting-files"));
+  EXPECT_EQ(2, Stat("operands"));
+  EXPECT_EQ(2, NumOperands(bad));
+  std::string value;
+  EXPECT_TRUE(db_->Get(ReadOptions(), bad, &value).IsCorruption());
+  EXPECT_EQ(state_[KeyOf(49)], Get(KeyOf(49)));
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(2, NumOperands(bad));
+  // Others come and go.
+  for (int i = 0; i < 6; ++i) {
+    DoMerge(KeyOf(51), "m");
+    ASSERT_OK(Merge(bad, "m"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  EXPECT_TRUE(db_->Get(ReadOptions(), bad, &value).IsCorruption());
+  EXPECT_LE(Stat("files"), 8);
+  // Now that it can be.
+  DoPut(bad, "good");
+  ASSERT_OK(CompactAll());
+  CheckPlain();
+}
+
+// Operands of one key that a fold would not take otherwise.
+TEST_P(DBDeltaDrainTest, LongChain) {
+  DestroyAndReopen(DeltaOptions());
+  for (int i = 0; i < 3; ++i) {
+    FlushOperands(7, 8, /*size=*/size_t{4} << 20);
+  }
+  FlushOperands(0, 20);
+  Reopen(PlainOptions(/*auto_jobs=*/true));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+// What a job has too much for the values that it may hold, others do.
+TEST_P(DBDeltaDrainTest, ManyJobs) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  std::atomic<int> num_folds{0};
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaValueFolder::MaxBytes",
+      [](void* arg) { *static_cast<uint64_t*>(arg) = 2000; });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::BeginDeltaFold:Entered", [&](void*) { ++num_folds; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  Reopen(PlainOptions(/*auto_jobs=*/true));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  DisableCallBacks();
+  EXPECT_GT(num_folds, 2);
+  CheckPlain();
+}
+
+// Merges of the same keys all the time do not keep the store.
+TEST_P(DBDeltaDrainTest, SteadyLoad) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Reopen(PlainOptions(/*auto_jobs=*/true));
+  int rounds = 0;
+  while (Stat("files") > 0) {
+    ASSERT_LT(++rounds, 1000);
+    FlushOperands(0, kNumKeys);
+  }
+  Check();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+TEST_P(DBDeltaDrainTest, SteadyLoadOfThreads) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Options options = PlainOptions(/*auto_jobs=*/true);
+  options.write_buffer_size = 64 << 10;
+  Reopen(options);
+  std::atomic<bool> done{false};
+  std::vector<std::vector<std::string>> written(2);
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      Random rnd(t);
+      while (!done) {
+        const std::string key = KeyOf(2 * rnd.Uniform(kNumKeys / 2) + t);
+        ASSERT_OK(Merge(key, "mmmmmmmm"));
+        written[t].push_back(key);
+        if (written[t].size() % 256 == 0) {
+          std::this_thread::yield();
+        }
+      }
+    });
+  }
+  ASSERT_OK(CompactAll());
+  for (int i = 0; Stat("files") > 0 && i < 600; ++i) {
+    env_->SleepForMicroseconds(100 * 1000);
+  }
+  EXPECT_EQ(0, Stat("files"));
+  done = true;
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (const auto& keys : written) {
+    for (const std::string& key : keys) {
+      state_[key] += ",mmmmmmmm";
+    }
+  }
+  Check();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+// Operands that only the WAL has when the option goes.
+TEST_P(DBDeltaDrainTest, Recovery) {
+  for (bool flush : {false, true}) {
+    DestroyAndReopen(DeltaOptions());
+    state_.clear();
+    FlushOperands(0, 50);
+    Options options = DeltaOptions();
+    options.avoid_flush_during_shutdown = true;
+    Reopen(options);
+    for (uint32_t i = 20; i < 80; ++i) {
+      DoMerge(KeyOf(i), "wal");
+    }
+    DoPut(KeyOf(21), "put");
+    DoDelete(KeyOf(75));
+    options = PlainOptions(/*auto_jobs=*/true);
+    options.avoid_flush_during_recovery = !flush;
+    Reopen(options);
+    Check();
+    ASSERT_OK(Flush());
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    CheckPlain();
+  }
+}
+
+// Those of column families that go on do not hinder the others.
+TEST_P(DBDeltaDrainTest, TwoFamilies) {
+  const Options on = DeltaOptions();
+  DestroyAndReopen(on);
+  CreateAndReopenWithCF({"other"}, on);
+  for (int cf = 0; cf < 2; ++cf) {
+    ASSERT_OK(Merge(cf, "k", "1"));
+    ASSERT_OK(Flush(cf));
+  }
+  const Options off = PlainOptions(/*auto_jobs=*/true);
+  ReopenWithColumnFamilies({"default", "other"},
+                           std::vector<Options>{off, on});
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, Stat("files"));
+  EXPECT_GT(NumDeltaEdits(), 0);
+  EXPECT_EQ(",1", Get(0, "k"));
+  EXPECT_EQ(",1", Get(1, "k"));
+  ReopenWithColumnFamilies({"default", "other"},
+                           std::vector<Options>{off, off});
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, NumDeltaEdits());
+  EXPECT_EQ(",1", Get(0, "k"));
+  EXPECT_EQ(",1", Get(1, "k"));
+}
+
+// A tree that cannot be read: nothing is lost, and what comes next goes on.
+TEST_P(DBDeltaDrainTest, ReadErrors) {
+  if (GetParam() != Values::kInline) {
+    return;
+  }
+  const auto fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env(new CompositeEnvWrapper(env_, fs));
+  Options options = DeltaOptions();
+  options.env = env.get();
+  DestroyAndReopen(options);
+  WriteAll();
+  options = PlainOptions(/*auto_jobs=*/false);
+  options.env = env.get();
+  Reopen(options);
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaValueFolder::Fold",
+      [&](void*) { fs->SetFilesystemActive(false); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  EXPECT_NOK(CompactAll());
+  DisableCallBacks();
+  fs->SetFilesystemActive(true);
+  Reopen(options);
+  Check();
+  ASSERT_OK(CompactAll());
+  CheckDrained();
+  Check();
+  Close();
+}
+
+TEST_P(DBDeltaDrainTest, Random) {
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    Random rnd(301 + seed + 10 * static_cast<uint32_t>(GetParam()));
+    DestroyAndReopen(DeltaOptions());
+    state_.clear();
+    for (int round = 0; round < 30; ++round) {
+      RandomWrites(1 + static_cast<int>(rnd.Uniform(200)), &rnd);
+      if (rnd.OneIn(3)) {
+        DoSnapshot();
+      }
+      if (rnd.OneIn(5)) {
+        ReleaseSnapshots();
+      }
+      if (!rnd.OneIn(4)) {
+        ASSERT_OK(Flush());
+      }
+      if (rnd.OneIn(6)) {
+        ASSERT_OK(CompactAll());
+      }
+      if (rnd.OneIn(4)) {
+        ReleaseSnapshots();
+        Options options = DeltaOptions(/*separate=*/rnd.OneIn(2));
+        options.disable_auto_compactions = rnd.OneIn(3);
+        options.delta_max_buckets = rnd.OneIn(2) ? 6 : 64;
+        options.paranoid_file_checks = rnd.OneIn(2);
+        options.avoid_flush_during_shutdown = rnd.OneIn(2);
+        Reopen(options);
+      }
+      if (rnd.OneIn(2)) {
+        Check();
+      }
+      if (HasFatalFailure()) {
+        return;
+      }
+    }
+    ReleaseSnapshots();
+    Reopen(PlainOptions(/*auto_jobs=*/true));
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    CheckPlain();
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,759 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What flushes put into delta files, looked at through the Version: how reads
+// merge it is tested elsewhere.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_store.h"
+#include "db/delta/delta_version.h"
+#include "db/range_tombstone_fragmenter.h"
+#include "db/version_set.h"
+#include "port/stack_trace.h"
+#include "rocksdb/env.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/snapshot.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "test_util/sync_point.h"
+#include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Counts flushes, and those without an SST file.
+class FlushListener : public EventListener {
+ public:
+  void OnFlushCompleted(DB* db, const FlushJobInfo& info) override {
+    ++flushes;
+    if (db->GetEnv()->FileExists(info.file_path).IsNotFound()) {
+      ++without_sst;
+    }
+  }
+  std::atomic<int> flushes{0};
+  std::atomic<int> without_sst{0};
+};
+
+}  // namespace
+
+class DBDeltaFlushTest : public DBTestBase {
+ protected:
+  using Kind = DeltaFileDescription::Kind;
+
+  DBDeltaFlushTest()
+      : DBTestBase("db_delta_flush_test", /*env_do_fsync=*/false) {}
+  ~DBDeltaFlushTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->LoadDependency({});
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+
+  Options DeltaOptions() {
+    Options options = CurrentOptions();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = true;
+    options.disable_auto_compactions = true;
+    options.statistics = CreateDBStatistics();
+    // Tests resume by themselves.
+    options.max_bgerror_resume_count = 0;
+    return options;
+  }
+  static Options Without(Options options) {
+    options.enable_delta_separation = false;
+    return options;
+  }
+
+  ColumnFamilyHandle* Handle(int cf) {
+    return handles_.empty() ? db_->DefaultColumnFamily() : handles_[cf];
+  }
+  ColumnFamilyData* Family(int cf = 0) {
+    return static_cast<ColumnFamilyHandleImpl*>(Handle(cf))->cfd();
+  }
+  uint64_t Ticker(Tickers ticker) {
+    return last_options_.statistics->getTickerCount(ticker);
+  }
+
+  // What the recent delta files hold: of each flush operands and anchors, the
+  // oldest flush first, with sequence numbers after "@".
+  std::string Store(int cf = 0) {
+    ColumnFamilyData* const cfd = Family(cf);
+    SuperVersion* const sv = dbfull()->GetAndRefSuperVersion(cfd);
+    const DeltaVersion* const version =
+        sv->current->storage_info()->delta().get();
+    std::string text;
+    if (version != nullptr) {
+      EXPECT_OK(version->CheckConsistency());
+      // Operands come before anchors.
+      std::map<uint64_t, std::string> flushes;
+      version->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+        AppendContents(*cfd->delta_store(), *file,
+                       &flushes[file->description().last_epoch]);
+      });
+      for (const auto& [epoch, contents] : flushes) {
+        text += (text.empty() ? "" : " | ") + contents;
+      }
+    }
+    dbfull()->ReturnAndCleanupSuperVersion(cfd, sv);
+    return text;
+  }
+
+  static void AppendContents(const DeltaStore& store, const DeltaFileMeta& file,
+                             std::string* text) {
+    const ReadOptions read_options;
+    DeltaFileReader* reader = nullptr;
+    ASSERT_OK(store.GetReader(read_options, file, &reader));
+    const bool operands = file.description().kind == Kind::kOperands;
+    const auto add = [text](const std::string& entry) {
+      *text += (text->empty() ? "" : " ") + entry;
+    };
+    const std::unique_ptr<InternalIterator> iter(
+        reader->NewIterator(read_options, TableReaderCaller::kUserIterator));
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      ParsedInternalKey key;
+      ASSERT_OK(ParseInternalKey(iter->key(), &key, /*log_err_key=*/true));
+      const std::string at =
+          key.user_key.ToString() + "@" + std::to_string(key.sequence);
+      add(operands ? "op " + at + "=" + iter->value().ToString()
+                   : "anchor " + at);
+    }
+    ASSERT_OK(iter->status());
+    const auto ranges = reader->NewRangeAnchorIterator(kMaxSequenceNumber);
+    if (ranges != nullptr) {
+      for (ranges->SeekToFirst(); ranges->Valid(); ranges->Next()) {
+        add("range " + ranges->start_key().ToString() + "-" +
+            ranges->end_key().ToString() + "@" +
+            std::to_string(ranges->seq()));
+      }
+    }
+  }
+
+  // No operand is in an SST file.
+  void CheckSsts(uint64_t num_entries, int cf = 0) {
+    TablePropertiesCollection all;
+    ASSERT_OK(db_->GetPropertiesOfAllTables(Handle(cf), &all));
+    uint64_t entries = 0;
+    for (const auto& [name, properties] : all) {
+      entries += properties->num_entries;
+      EXPECT_EQ(0, properties->num_merge_operands);
+    }
+    EXPECT_EQ(num_entries, entries);
+  }
+
+  std::vector<std::string> FilesWith(const std::string& extension) {
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(dbname_, &children));
+    std::erase_if(children, [&](const std::string& name) {
+      return name.size() < extension.size() ||
+             name.compare(name.size() - extension.size(), extension.size(),
+                          extension) != 0;
+    });
+    return children;
+  }
+  // Once the obsolete ones are gone.
+  size_t NumFiles(const std::string& extension) {
+    EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    dbfull()->TEST_DeleteObsoleteFiles();
+    EXPECT_OK(dbfull()->TEST_WaitForPurge());
+    return FilesWith(extension).size();
+  }
+
+  void CheckSequence(SequenceNumber seq) {
+    EXPECT_EQ(seq, db_->GetLatestSequenceNumber());
+  }
+
+  static void EnableCallBack(const std::string& point,
+                             std::function<void(void*)> fn) {
+    SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  static void DisableCallBacks() {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+};
+
+TEST_F(DBDeltaFlushTest, OperandsAndAnchors) {
+  DestroyAndReopen(DeltaOptions());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Put("b", "2"));
+  ASSERT_OK(Merge("b", "3"));  // goes into the value
+  ASSERT_OK(Merge("c", "4"));
+  ASSERT_OK(Merge("c", "5"));  // into the operand
+  ASSERT_OK(Delete("d"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op a@1=1 op c@5=4,5", Store());
+  CheckSsts(2);
+
+  ASSERT_OK(Put("a", "7"));
+  ASSERT_OK(Put("b", "8"));  // never had an operand in there
+  ASSERT_OK(Merge("c", "9"));
+  ASSERT_OK(Delete("e"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op a@1=1 op c@5=4,5 | op c@9=9 anchor a@7", Store());
+  CheckSsts(5);
+
+  // An anchor does not make another one necessary, but the operand does.
+  ASSERT_OK(SingleDelete("c"));
+  ASSERT_OK(Put("f", "12"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(
+      "op a@1=1 op c@5=4,5 | op c@9=9 anchor a@7 | anchor c@11", Store());
+  EXPECT_EQ(3, Ticker(DELTA_OPERANDS_FLUSHED));
+  EXPECT_EQ(2, Ticker(DELTA_ANCHORS_FLUSHED));
+  EXPECT_GT(Ticker(DELTA_FLUSH_BYTES), 0);
+  EXPECT_EQ(4, NumFiles(".delta"));
+}
+
+TEST_F(DBDeltaFlushTest, Snapshots) {
+  DestroyAndReopen(DeltaOptions());
+  ASSERT_OK(Merge("a", "1"));
+  const ManagedSnapshot first(db_.get());
+  ASSERT_OK(Put("a", "2"));
+  const ManagedSnapshot second(db_.get());
+  ASSERT_OK(Merge("a", "3"));
+  const ManagedSnapshot third(db_.get());
+  ASSERT_OK(Merge("a", "4"));
+  ASSERT_OK(Merge("b", "5"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op a@4=4 op a@3=3 op a@1=1 op b@5=5 anchor a@2", Store());
+  CheckSsts(1);
+}
+
+TEST_F(DBDeltaFlushTest, RangeDeletions) {
+  DestroyAndReopen(DeltaOptions());
+  const auto delete_range = [this](const char* begin, const char* end) {
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                               begin, end));
+  };
+  ASSERT_OK(Merge("c", "1"));
+  ASSERT_OK(Merge("e", "2"));
+  ASSERT_OK(Flush());
+  delete_range("b", "d");  // @3
+  delete_range("x", "z");  // @4
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op c@1=1 op e@2=2 | range b-d@3", Store());
+  // The other one is in the SST file alone, and both are there.
+  CheckSsts(2);
+
+  // Of an operand that a snapshot keeps in the same flush.
+  ASSERT_OK(Merge("m", "5"));
+  {
+    const ManagedSnapshot snapshot(db_.get());
+    delete_range("l", "n");  // @6
+    ASSERT_OK(Merge("m", "7"));
+    ASSERT_OK(Flush());
+  }
+  EXPECT_EQ(
+      "op c@1=1 op e@2=2 | range b-d@3 | op m@7=7 op m@5=5 range l-n@6",
+      Store());
+}
+
+TEST_F(DBDeltaFlushTest, DeltasAlone) {
+  Options options = DeltaOptions();
+  const auto listener = std::make_shared<FlushListener>();
+  options.listeners.push_back(listener);
+  DestroyAndReopen(options);
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_OK(Merge("a", std::to_string(i)));
+    ASSERT_OK(Flush());
+    EXPECT_EQ(0, NumTableFilesAtLevel(0));
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  EXPECT_EQ(3, listener->flushes.load());
+  EXPECT_EQ(3, listener->without_sst.load());
+  // The operands are nowhere else.
+  EXPECT_EQ(1, NumFiles(".log"));
+  EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3", Store());
+  EXPECT_EQ(30, Ticker(MEMTABLE_PAYLOAD_BYTES_AT_FLUSH));
+  EXPECT_EQ(0, Ticker(MEMTABLE_GARBAGE_BYTES_AT_FLUSH));
+
+  for (const bool separate : {true, false}) {
+    options.enable_delta_separation = separate;
+    Reopen(options);
+    EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3", Store());
+    // Numbers that operands have are not given out again.
+    CheckSequence(3);
+  }
+  EXPECT_EQ(3, NumFiles(".delta"));
+  ASSERT_OK(Put("a", "4"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3 | anchor a@4", Store());
+}
+
+TEST_F(DBDeltaFlushTest, Recovery) {
+  for (const bool optimize_manifest : {false, true}) {
+    Options options = DeltaOptions();
+    options.optimize_manifest_for_recovery = optimize_manifest;
+    DestroyAndReopen(options);
+    // Without a flush in the DB's lifetime, and with one before.
+    ASSERT_OK(Merge("a", "1"));
+    Reopen(options);
+    EXPECT_EQ("op a@1=1", Store());
+    CheckSequence(1);
+    ASSERT_OK(Put("a", "2"));
+    ASSERT_OK(Merge("b", "3"));
+    ASSERT_OK(
+        db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "c"));
+    ASSERT_OK(Merge("b", "5"));
+    Reopen(options);
+    // The range deletion has taken the value and the operand of before.
+    EXPECT_EQ("op a@1=1 | op b@5=5 range a-c@4", Store());
+    CheckSequence(5);
+    ASSERT_OK(Put("a", "6"));
+    Reopen(options);
+    EXPECT_EQ("op a@1=1 | op b@5=5 range a-c@4 | anchor a@6", Store());
+    CheckSequence(6);
+    Reopen(options);
+    EXPECT_EQ("op a@1=1 | op b@5=5 range a-c@4 | anchor a@6", Store());
+    CheckSequence(6);
+    EXPECT_EQ(4, NumFiles(".delta"));
+  }
+}
+
+TEST_F(DBDeltaFlushTest, SeveralFlushesInARecovery) {
+  Options options = DeltaOptions();
+  options.write_buffer_size = 8 << 20;
+  DestroyAndReopen(options);
+  const std::string big(20000, 'x');
+  const auto fill = [&] {
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_OK(Put("f" + std::to_string(i), big));
+    }
+  };
+  ASSERT_OK(Merge("a", "1"));
+  fill();  // @2 to @13
+  ASSERT_OK(Put("a", "2"));
+  fill();  // @15 to @26
+  ASSERT_OK(Merge("a", "3"));
+  fill();  // @28 to @39
+  ASSERT_OK(
+      db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "b"));
+  options.write_buffer_size = 64 << 10;
+  Reopen(options);
+  EXPECT_GE(NumTableFilesAtLevel(0), 3);
+  // Each knows what the ones before have written, and the values of other keys
+  // need nothing.
+  EXPECT_EQ("op a@1=1 | anchor a@14 | op a@27=3 | range a-b@40", Store());
+  CheckSequence(40);
+  Reopen(options);
+  EXPECT_EQ("op a@1=1 | anchor a@14 | op a@27=3 | range a-b@40", Store());
+}
+
+TEST_F(DBDeltaFlushTest, OptionOff) {
+  const Options options = DeltaOptions();
+  DestroyAndReopen(Without(options));
+  EXPECT_EQ(nullptr, Family()->delta_store());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("", Store());
+  EXPECT_TRUE(FilesWith(".delta").empty());
+  EXPECT_EQ(1, NumTableFilesAtLevel(0));
+  EXPECT_EQ(0, Ticker(DELTA_OPERANDS_FLUSHED));
+
+  // Switched on, new operands go to the store. Values are older than they are
+  // in the LSM-tree.
+  Reopen(options);
+  ASSERT_NE(nullptr, Family()->delta_store());
+  ASSERT_OK(Merge("a", "2"));
+  ASSERT_OK(Put("b", "3"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op a@2=2", Store());
+
+  // Switched off, flushes go on with keys of which the store has operands: one
+  // in an SST file would be taken for older. Others stay in the LSM-tree.
+  Reopen(Without(options));
+  ASSERT_NE(nullptr, Family()->delta_store());
+  ASSERT_OK(Merge("a", "4"));
+  ASSERT_OK(Put("a", "5"));
+  ASSERT_OK(Merge("c", "6"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op a@2=2 | anchor a@5", Store());
+  // Also when they recover.
+  ASSERT_OK(Merge("a", "7"));
+  ASSERT_OK(Merge("c", "8"));
+  Reopen(Without(options));
+  EXPECT_EQ("op a@2=2 | anchor a@5 | op a@7=7", Store());
+  EXPECT_EQ("5,7", Get("a"));
+  EXPECT_EQ("6,8", Get("c"));
+}
+
+TEST_F(DBDeltaFlushTest, NoFilesWithoutOperands) {
+  DestroyAndReopen(DeltaOptions());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(Put("a", "value"));
+    ASSERT_OK(Delete("b"));
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "c",
+                               "d"));
+    ASSERT_OK(Flush());
+  }
+  EXPECT_EQ("", Store());
+  EXPECT_TRUE(FilesWith(".delta").empty());
+  EXPECT_EQ(3, NumTableFilesAtLevel(0));
+}
+
+// The error comes after some of the flush's steps, and everything is flushed
+// again.
+TEST_F(DBDeltaFlushTest, FailedFlush) {
+  const auto injected = [] {
+    IOStatus s = IOStatus::IOError("injected");
+    s.SetRetryable(true);
+    return s;
+  };
+  const auto fail_io = [&](void* arg) {
+    *static_cast<IOStatus*>(arg) = injected();
+  };
+  const auto fail = [&](void* arg) {
+    *static_cast<Status*>(arg) = injected();
+  };
+  const std::vector<std::pair<std::string, std::function<void(void*)>>> points =
+      {{"DeltaFileBuilder::Open:NewWritableFile", fail_io},
+       {"DeltaFileBuilder::FinishFile:BeforeSync", fail_io},
+       {"DeltaFileBuilder::FinishFile:AfterClose", fail_io},
+       {"DeltaFlush::Finish", fail},
+       {"FlushJob::WriteLevel0Table:s", fail},
+       {"FlushJob::Run:PostBuildTable", fail}};
+  for (const auto& [point, inject] : points) {
+    // Of the operands, and of the anchors.
+    for (int at = 1; at <= 2; ++at) {
+      SCOPED_TRACE(point + " " + std::to_string(at));
+      DestroyAndReopen(DeltaOptions());
+      ASSERT_OK(Merge("a", "1"));
+      ASSERT_OK(Flush());
+      ASSERT_OK(Put("a", "2"));
+      ASSERT_OK(Merge("b", "3"));
+      std::atomic<int> calls{0};
+      EnableCallBack(point, [&, fn = inject](void* arg) {
+        if (++calls == at) {
+          fn(arg);
+        }
+      });
+      const Status s = Flush();
+      DisableCallBacks();
+      if (calls < at) {
+        ASSERT_OK(s);  // there is only one
+      } else {
+        ASSERT_NOK(s);
+        EXPECT_EQ("op a@1=1", Store());
+        ASSERT_OK(dbfull()->Resume());
+        ASSERT_OK(Flush());
+      }
+      EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
+      CheckSsts(1);
+      // What the failed one has left is gone.
+      EXPECT_EQ(3, NumFiles(".delta"));
+      {
+        InstrumentedMutexLock lock(dbfull()->mutex());
+        EXPECT_EQ(UINT64_MAX, Family()->delta_store()->OldestRunningFlush());
+      }
+      Reopen(DeltaOptions());
+      EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
+      CheckSequence(3);
+    }
+  }
+}
+
+TEST_F(DBDeltaFlushTest, FailedManifestWrite) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
+  Options options = DeltaOptions();
+  options.env = fault_env.get();
+  DestroyAndReopen(options);
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("a", "2"));
+  ASSERT_OK(Merge("b", "3"));
+  EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
+    IOStatus s = IOStatus::IOError("injected");
+    s.SetRetryable(true);
+    fault_fs->SetFilesystemActive(false, s);
+  });
+  ASSERT_NOK(Flush());
+  // Nobody knows whether the MANIFEST has the edit: the SST file, the operands
+  // and the anchors must not go.
+  EXPECT_EQ(3, dbfull()->TEST_GetFilesToQuarantine().size());
+  DisableCallBacks();
+  fault_fs->SetFilesystemActive(true);
+  ASSERT_OK(dbfull()->Resume());
+  ASSERT_OK(Flush());
+  EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
+  Reopen(options);
+  // What was in doubt went with the first full scan after that.
+  EXPECT_EQ(3, NumFiles(".delta"));
+  EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
+  CheckSequence(3);
+  Close();
+  last_options_.env = env_;
+}
+
+TEST_F(DBDeltaFlushTest, AtomicFlush) {
+  Options options = DeltaOptions();
+  options.atomic_flush = true;
+  CreateAndReopenWithCF({"one", "two"}, options);
+  ReopenWithColumnFamilies({"default", "one", "two"},
+                           std::vector<Options>{options, options,
+                                                Without(options)});
+  const SequenceNumber first = db_->GetLatestSequenceNumber() + 1;
+  const auto at = [first](int n) { return "@" + std::to_string(first + n); };
+  ASSERT_OK(Merge(0, "a", "1"));
+  ASSERT_OK(Merge(1, "a", "2"));
+  ASSERT_OK(Put(2, "a", "3"));
+  ASSERT_OK(Flush({0, 1, 2}));
+  ASSERT_OK(Put(0, "a", "4"));
+  ASSERT_OK(Merge(1, "a", "5"));
+  // The second family's file fails: none of them gets anything.
+  std::atomic<int> calls{0};
+  EnableCallBack("DeltaFileBuilder::FinishFile:BeforeSync", [&](void* arg) {
+    if (++calls == 2) {
+      IOStatus s = IOStatus::IOError("injected");
+      s.SetRetryable(true);
+      *static_cast<IOStatus*>(arg) = s;
+    }
+  });
+  ASSERT_NOK(Flush({0, 1}));
+  DisableCallBacks();
+  EXPECT_EQ("op a" + at(0) + "=1", Store(0));
+  EXPECT_EQ("op a" + at(1) + "=2", Store(1));
+  ASSERT_OK(dbfull()->Resume());
+  ASSERT_OK(Flush({0, 1}));
+  for (const bool reopen : {false, true}) {
+    if (reopen) {
+      ReopenWithColumnFamilies({"default", "one", "two"},
+                               std::vector<Options>{options, options,
+                                                    Without(options)});
+    }
+    EXPECT_EQ("op a" + at(0) + "=1 | anchor a" + at(3), Store(0));
+    EXPECT_EQ("op a" + at(1) + "=2 | op a" + at(4) + "=5", Store(1));
+    EXPECT_EQ("", Store(2));
+    CheckSsts(1, 0);
+    CheckSsts(0, 1);
+  }
+  EXPECT_EQ(nullptr, Family(2)->delta_store());
+}
+
+// Without an order, the second flush would ask a Version that does not have
+// what the first one writes.
+TEST_F(DBDeltaFlushTest, SecondFlushWaits) {
+  Options options = DeltaOptions();
+  options.max_write_buffer_number = 8;
+  options.max_background_flushes = 4;
+  env_->SetBackgroundThreads(4, Env::HIGH);
+  DestroyAndReopen(options);
+  SyncPoint::GetInstance()->LoadDependency(
+      {{"DBImpl::FlushMemTableToOutputFile:AfterPickMemtables",
+        "DBDeltaFlushTest::SecondFlushWaits:Picked"},
+       {"FlushOrderGate::Park:Parked", "BuildTable:BeforeFinishBuildTable"}});
+  SyncPoint::GetInstance()->EnableProcessing();
+  FlushOptions no_wait;
+  no_wait.wait = false;
+  no_wait.allow_write_stall = true;
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(db_->Flush(no_wait));
+  // Or it would take the other memtable, too.
+  TEST_SYNC_POINT("DBDeltaFlushTest::SecondFlushWaits:Picked");
+  ASSERT_OK(Put("a", "2"));
+  ASSERT_OK(Merge("b", "3"));
+  ASSERT_OK(db_->Flush(no_wait));
+  ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
+}
+
+TEST_F(DBDeltaFlushTest, DroppedColumnFamily) {
+  CreateAndReopenWithCF({"one"}, DeltaOptions());
+  ASSERT_OK(Merge(0, "a", "1"));
+  ASSERT_OK(Merge(1, "a", "2"));
+  ASSERT_OK(Put(1, "b", "3"));
+  ASSERT_OK(Flush(0));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(Put(1, "a", "4"));
+  ASSERT_OK(Flush(1));
+  EXPECT_EQ(3, NumFiles(".delta"));
+  ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+  EXPECT_EQ(1, NumFiles(".delta"));
+  ReopenWithColumnFamilies({"default"}, DeltaOptions());
+  EXPECT_EQ(1, NumFiles(".delta"));
+  EXPECT_NE("", Store(0));
+}
+
+TEST_F(DBDeltaFlushTest, FamilyDroppedDuringItsFlush) {
+  CreateAndReopenWithCF({"one"}, DeltaOptions());
+  ASSERT_OK(Merge(1, "a", "1"));
+  EnableCallBack("DeltaFlush::Finish", [&](void*) {
+    ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+  });
+  Flush(1).PermitUncheckedError();
+  DisableCallBacks();
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+  EXPECT_EQ(0, NumFiles(".delta"));
+}
+
+TEST_F(DBDeltaFlushTest, NewManifest) {
+  Options options = DeltaOptions();
+  options.max_manifest_file_size = 1;  // a new one for each edit
+  DestroyAndReopen(options);
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("a", "2"));
+  ASSERT_OK(Flush());
+  const std::string expected = "op a@1=1 | anchor a@2";
+  EXPECT_EQ(expected, Store());
+  for (int i = 0; i < 2; ++i) {
+    Reopen(options);
+    EXPECT_EQ(expected, Store());
+    CheckSequence(2);
+  }
+}
+
+TEST_F(DBDeltaFlushTest, ReadOnly) {
+  const Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(ReadOnlyReopen(Without(options)));
+  ASSERT_NE(nullptr, Family()->delta_store());
+  EXPECT_EQ("op a@1=1", Store());
+}
+
+TEST_F(DBDeltaFlushTest, ParanoidFileChecks) {
+  Options options = DeltaOptions();
+  options.paranoid_file_checks = true;
+  DestroyAndReopen(options);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK(Merge(Key(i), "operand"));
+    ASSERT_OK(Put(Key(100 + i), "value"));
+  }
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK(Put(Key(i), "value"));
+  }
+  ASSERT_OK(Flush());
+  EXPECT_EQ(100, Ticker(DELTA_OPERANDS_FLUSHED));
+  EXPECT_EQ(100, Ticker(DELTA_ANCHORS_FLUSHED));
+  CheckSsts(200);
+}
+
+// Values in blob files, found by an address map, and a cache of merged values.
+TEST_F(DBDeltaFlushTest, WithBlobFiles) {
+  for (const bool with_map : {false, true}) {
+    Options options = DeltaOptions();
+    options.enable_blob_files = true;
+    options.enable_blob_address_map = with_map;
+    options.enable_merged_value_cache = true;
+    DestroyAndReopen(options);
+    ASSERT_OK(Merge("a", "1"));
+    ASSERT_OK(Put("b", "2"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put("a", "3"));
+    ASSERT_OK(Merge("b", "4"));
+    ASSERT_OK(Flush());
+    EXPECT_EQ("op a@1=1 | op b@4=4 anchor a@3", Store());
+    CheckSsts(2);
+    EXPECT_EQ("3", Get("a"));
+    Reopen(options);
+    EXPECT_EQ("op a@1=1 | op b@4=4 anchor a@3", Store());
+    EXPECT_EQ("3", Get("a"));
+    CheckSequence(4);
+  }
+}
+
+TEST_F(DBDeltaFlushTest, SetOptions) {
+  DestroyAndReopen(DeltaOptions());
+  const auto options = [this] {
+    return Family()->delta_store()->tables()->settings();
+  };
+  EXPECT_EQ(32768, options()->options.delta_max_buckets);
+  ASSERT_OK(db_->SetOptions({{"delta_max_buckets", "77"},
+                             {"delta_bucket_split_ratio", "0.4"}}));
+  EXPECT_EQ(77, options()->options.delta_max_buckets);
+  EXPECT_EQ(0.4, options()->options.delta_bucket_split_ratio);
+  EXPECT_NOK(db_->SetOptions({{"delta_max_buckets", "3"}}));
+  EXPECT_NOK(db_->SetOptions({{"delta_bucket_split_ratio", "2"}}));
+  EXPECT_NOK(db_->SetOptions({{"delta_bucket_size", "4096"}}));
+  EXPECT_NOK(db_->SetOptions({{"enable_delta_separation", "false"}}));
+  EXPECT_EQ(77, options()->options.delta_max_buckets);
+}
+
+TEST_F(DBDeltaFlushTest, RefusedOptions) {
+  const Options options = DeltaOptions();
+  Options fifo = options;
+  fifo.compaction_style = kCompactionStyleFIFO;
+  fifo.max_open_files = -1;
+  EXPECT_TRUE(TryReopen(fifo).IsNotSupported());
+  Options no_operator = options;
+  no_operator.merge_operator = nullptr;
+  EXPECT_TRUE(TryReopen(no_operator).IsInvalidArgument());
+
+  DestroyAndReopen(options);
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  Close();
+  // With the option off, the files are there nevertheless.
+  EXPECT_TRUE(TryReopen(Without(fifo)).IsNotSupported());
+  Options purge = Without(options);
+  purge.experimental_mempurge_threshold = 0.5;
+  EXPECT_TRUE(TryReopen(purge).IsNotSupported());
+
+  TransactionDBOptions prepared;
+  prepared.write_policy = WRITE_PREPARED;
+  for (const bool separate : {true, false}) {
+    Options o = separate ? options : Without(options);
+    o.max_open_files = -1;
+    TransactionDB* txn_db = nullptr;
+    Status s = TransactionDB::Open(o, prepared, dbname_, &txn_db);
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    std::unique_ptr<DB> secondary;
+    s = DB::OpenAsSecondary(o, dbname_,
+                            test::PerThreadDBPath("db_delta_flush_secondary"),
+                            &secondary);
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  }
+  Reopen(Without(no_operator));
+  EXPECT_EQ("op a@1=1", Store());
+}
+
+// A family whose data of after the damage are deltas alone is as inconsistent
+// as one with an SST file.
+TEST_F(DBDeltaFlushTest, DamagedWalBeforeFlushedDeltas) {
+  Options options = DeltaOptions();
+  options.wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
+  CreateAndReopenWithCF({"one"}, options);
+  ReopenWithColumnFamilies({"default", "one"}, options);
+  ASSERT_OK(Put(0, "a", std::string(1000, 'x')));
+  ASSERT_OK(Merge(1, "a", "1"));
+  ASSERT_OK(Flush(1));
+  ASSERT_GE(NumFiles(".log"), 2u);
+  const std::vector<std::string> wals = FilesWith(".log");
+  const std::string oldest =
+      dbname_ + "/" + *std::min_element(wals.begin(), wals.end());
+  Close();
+  ASSERT_OK(test::CorruptFile(env_, oldest, /*offset=*/100,
+                              /*bytes_to_corrupt=*/20,
+                              /*verify_checksum=*/false));
+  const Status s = TryReopenWithColumnFamilies({"default", "one"}, options);
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

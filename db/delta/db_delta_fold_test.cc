@@ -1,0 +1,903 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Folds of merge operands into values, in real databases: what readers see,
+// what comes in between, and what fails.
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "db/delta/db_delta_test_util.h"
+#include "db/delta/delta_picker.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/sst_file_writer.h"
+#include "test_util/sync_point.h"
+#include "utilities/fault_injection_fs.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Appends with commas. Does not combine operands with each other, so that each
+// of them comes to the fold. Fails if one is "bad".
+class AppendOperator : public MergeOperator {
+ public:
+  bool FullMergeV2(const MergeOperationInput& in,
+                   MergeOperationOutput* out) const override {
+    std::string& result = out->new_value;
+    result = in.existing_value != nullptr ? in.existing_value->ToString() : "";
+    for (const Slice& operand : in.operand_list) {
+      if (operand == "bad") {
+        return false;
+      }
+      result += "," + operand.ToString();
+    }
+    return true;
+  }
+  const char* Name() const override { return "AppendOperator"; }
+};
+
+enum class Values { kInline, kBlobs, kMap, kMapVersioned };
+
+}  // namespace
+
+class DBDeltaFoldTest : public DBTestBase,
+                        public testing::WithParamInterface<Values> {
+ protected:
+  DBDeltaFoldTest()
+      : DBTestBase("db_delta_fold_test", /*env_do_fsync=*/false) {}
+  ~DBDeltaFoldTest() override { DisableCallBacks(); }
+
+  Options DeltaOptions() {
+    Options options = CurrentOptions();
+    options.merge_operator = std::make_shared<AppendOperator>();
+    options.enable_delta_separation = true;
+    options.disable_auto_compactions = true;
+    options.statistics = CreateDBStatistics();
+    // Tests resume by themselves.
+    options.max_bgerror_resume_count = 0;
+    options.num_levels = 4;
+    if (GetParam() != Values::kInline) {
+      options.enable_blob_files = true;
+      options.min_blob_size = 20;
+    }
+    if (GetParam() == Values::kMap || GetParam() == Values::kMapVersioned) {
+      options.enable_blob_address_map = true;
+      options.enable_lsm_bypass = GetParam() == Values::kMap;
+    }
+    return options;
+  }
+
+  static std::string Long(const std::string& text) {
+    return text + std::string(30, '.');
+  }
+
+  // ---- The model: what each key should be. Absent: not found.
+
+  void DoPut(const std::string& key, const std::string& value) {
+    ASSERT_OK(Put(key, value));
+    expected_[key] = value;
+  }
+  void DoMerge(const std::string& key, const std::string& operand) {
+    ASSERT_OK(Merge(key, operand));
+    expected_[key] += "," + operand;
+  }
+  void DoDelete(const std::string& key) {
+    ASSERT_OK(Delete(key));
+    expected_.erase(key);
+  }
+  void CheckAll(const std::map<std::string, std::string>& expected,
+                const Snapshot* snapshot = nullptr) {
+    ReadOptions read_options;
+    read_options.snapshot = snapshot;
+    std::vector<Slice> keys;
+    for (const std::string& key : all_keys_) {
+      keys.emplace_back(key);
+      std::string value;
+      const Status s = db_->Get(read_options, key, &value);
+      const auto found = expected.find(key);
+      if (found == expected.end()) {
+        EXPECT_TRUE(s.IsNotFound()) << key << ": " << s.ToString() << value;
+      } else {
+        EXPECT_OK(s);
+        EXPECT_EQ(found->second, value) << key;
+      }
+    }
+    std::vector<std::string> values;
+    const std::vector<Status> statuses =
+        db_->MultiGet(read_options, keys, &values);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto found = expected.find(all_keys_[i]);
+      EXPECT_EQ(found == expected.end(), statuses[i].IsNotFound());
+      EXPECT_EQ(found == expected.end() ? "" : found->second, values[i]);
+    }
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    CheckIterator(expected, iter.get());
+  }
+  static void CheckIterator(const std::map<std::string, std::string>& expected,
+                            Iterator* iter) {
+    std::map<std::string, std::string> forward;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      forward[iter->key().ToString()] = iter->value().ToString();
+    }
+    EXPECT_OK(iter->status());
+    EXPECT_EQ(expected, forward);
+    std::map<std::string, std::string> backward;
+    for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+      backward[iter->key().ToString()] = iter->value().ToString();
+    }
+    EXPECT_OK(iter->status());
+    EXPECT_EQ(expected, backward);
+  }
+  void Check() { CheckAll(expected_); }
+
+  // ---- Operands that are ready to be folded.
+
+  // Keys with bases of all kinds in the tree and two operands above them, all
+  // flushed.
+  void WriteFoldable() {
+    for (const char* key : {"a", "b", "c", "d", "e", "f"}) {
+      all_keys_.emplace_back(key);
+    }
+    DoPut("b", "short");
+    DoPut("c", Long("c"));
+    DoPut("d", Long("d"));
+    DoPut("e", Long("gone"));
+    DoPut("f", Long("f"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+    DoPut("d", Long("d2"));
+    DoDelete("e");
+    ASSERT_OK(Flush());
+    for (const char* key : {"a", "b", "c", "d", "e"}) {
+      DoMerge(key, "1");
+    }
+    ASSERT_OK(Flush());
+    for (const char* key : {"a", "b", "c", "d", "e"}) {
+      DoMerge(key, Long("2"));
+    }
+    ASSERT_OK(Flush());
+    Check();
+  }
+
+  // Whatever is collected is folded.
+  void ForceFolds() {
+    SyncPoint::GetInstance()->SetCallBack(
+        "DBImpl::RunDeltaCollection:Picked", [this](void* arg) {
+          auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
+          pick->plan.fold = !no_more_folds_;
+          ++num_picked_;
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  // Once, when a fold comes to it.
+  static void At(const std::string& point, std::function<void()> fn) {
+    auto fired = std::make_shared<std::atomic<bool>>(false);
+    SyncPoint::GetInstance()->SetCallBack(
+        point, [fired, fn = std::move(fn)](void*) {
+          if (!fired->exchange(true)) {
+            fn();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  static void DisableCallBacks() {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->LoadDependency({});
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+
+  Status Collect(int cf = -1) {
+    return db_->CompactRange(
+        CompactRangeOptions(),
+        cf < 0 ? db_->DefaultColumnFamily() : handles_[cf], nullptr, nullptr);
+  }
+  uint64_t NumFolded() {
+    return last_options_.statistics->getTickerCount(DELTA_OPERANDS_FOLDED);
+  }
+  // Operands of the key in the store.
+  size_t NumOperands(const std::string& key) {
+    return delta_test::HandMadeDeltas(db_.get()).Read(key).size();
+  }
+  void CheckNoOperands() {
+    for (const std::string& key : all_keys_) {
+      EXPECT_EQ(0, NumOperands(key)) << key;
+    }
+  }
+
+  // No file is left over, and none is missing.
+  void CheckFiles() {
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    dbfull()->TEST_DeleteObsoleteFiles();
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    std::vector<LiveFileMetaData> live;
+    db_->GetLiveFilesMetaData(&live);
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(dbname_, &children));
+    const auto num_sst =
+        std::count_if(children.begin(), children.end(), [](const auto& name) {
+          uint64_t number = 0;
+          FileType type = kTempFile;
+          return ParseFileName(name, &number, &type) && type == kTableFile;
+        });
+    EXPECT_EQ(live.size(), static_cast<size_t>(num_sst));
+  }
+
+  void Restart() {
+    // Reopen() resets those before it takes the new ones.
+    const Options options = last_options_;
+    Reopen(options);
+  }
+
+  // What others read and write still goes well.
+  void GoOn() {
+    DisableCallBacks();
+    Check();
+    DoMerge("a", "3");
+    DoPut("b", "new");
+    DoMerge("d", "3");
+    Check();
+    ASSERT_OK(Flush());
+    Check();
+    ASSERT_OK(Collect());
+    Check();
+    Restart();
+    Check();
+    CheckFiles();
+  }
+
+  std::map<std::string, std::string> expected_;
+  std::vector<std::string> all_keys_;
+  std::atomic<bool> no_more_folds_{false};
+  std::atomic<int> num_picked_{0};
+};
+
+INSTANTIATE_TEST_CASE_P(DBDeltaFoldTest, DBDeltaFoldTest,
+                        testing::Values(Values::kInline, Values::kBlobs,
+                                        Values::kMap, Values::kMapVersioned));
+
+TEST_P(DBDeltaFoldTest, OperandsBecomeValues) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10, NumFolded());
+  CheckNoOperands();
+  EXPECT_EQ(1, NumTableFilesAtLevel(0));
+  Check();
+  CheckFiles();
+  Restart();
+  Check();
+  // And once more, on top of them.
+  DoMerge("a", "3");
+  DoMerge("c", "3");
+  ASSERT_OK(Flush());
+  Check();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10 + 2, NumFolded());
+  Check();
+  CheckNoOperands();
+  // Compactions find nothing special about the values.
+  CompactRangeOptions options;
+  options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  Check();
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldTest, Entities) {
+  DestroyAndReopen(DeltaOptions());
+  ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), "e",
+                           {{kDefaultWideColumnName, "v"}, {"x", "1"}}));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("e", "1"));
+  ASSERT_OK(Flush());
+  ForceFolds();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(1, NumFolded());
+  EXPECT_EQ(0, NumOperands("e"));
+  EXPECT_EQ("v,1", Get("e"));
+  PinnableWideColumns columns;
+  ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), "e",
+                           &columns));
+  EXPECT_EQ((WideColumns{{kDefaultWideColumnName, "v,1"}, {"x", "1"}}),
+            columns.columns());
+}
+
+TEST_P(DBDeltaFoldTest, OnlyOperandsAtAll) {
+  DestroyAndReopen(DeltaOptions());
+  for (const char* key : {"a", "b", "d"}) {
+    all_keys_.emplace_back(key);
+    DoMerge(key, "1");
+  }
+  ASSERT_OK(Flush());
+  EXPECT_EQ(0, NumTableFilesAtLevel(0));
+  ForceFolds();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(3, NumFolded());
+  EXPECT_EQ(1, NumTableFilesAtLevel(0));
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldTest, SnapshotsBelowAndAbove) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  const auto before = expected_;
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  DoMerge("c", "3");
+  ASSERT_OK(Flush());
+  ForceFolds();
+  ASSERT_OK(Collect());
+  // It sees not all of c's, but all of the others.
+  EXPECT_EQ(8, NumFolded());
+  EXPECT_EQ(3, NumOperands("c"));
+  EXPECT_EQ(0, NumOperands("d"));
+  Check();
+  CheckAll(before, snapshot);
+  DisableCallBacks();
+  DoPut("d", Long("overwritten"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Collect());
+  Check();
+  CheckAll(before, snapshot);
+  db_->ReleaseSnapshot(snapshot);
+  Check();
+  GoOn();
+}
+
+// The iterator's Version has operands and bases. Neither the fold nor a
+// compaction that finds bases hidden by its values may take them away.
+TEST_P(DBDeltaFoldTest, IteratorsThatWereThereBefore) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  const auto before = expected_;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ForceFolds();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10, NumFolded());
+  CheckIterator(before, iter.get());
+  CompactRangeOptions options;
+  options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  CheckIterator(before, iter.get());
+  CheckAll(before, snapshot);
+  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  CheckIterator(before, iter.get());
+  DoPut("c", Long("overwritten"));
+  DoPut("d", Long("overwritten"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  CheckIterator(before, iter.get());
+  CheckAll(before, snapshot);
+  iter.reset();
+  db_->ReleaseSnapshot(snapshot);
+  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  Check();
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldTest, OverwrittenBeforeTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+    DoPut("a", "over");
+    DoPut("c", Long("over"));
+    DoDelete("d");
+    ASSERT_OK(Flush());
+  });
+  std::atomic<int> num_validated{0};
+  SyncPoint::GetInstance()->SetCallBack("DeltaFoldCommit::Write:Validated",
+                                        [&](void* arg) {
+                                          EXPECT_OK(
+                                              *static_cast<Status*>(arg));
+                                          ++num_validated;
+                                        });
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10, NumFolded());
+  EXPECT_EQ(1, num_validated);
+  CheckNoOperands();
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldTest, RangeDeletedBeforeTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b",
+                               "e"));
+    for (const char* key : {"b", "c", "d"}) {
+      expected_.erase(key);
+    }
+    ASSERT_OK(Flush());
+  });
+  ASSERT_OK(Collect());
+  Check();
+  CheckNoOperands();
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldTest, AllOverwrittenBeforeTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+    for (const char* key : {"a", "b", "c", "d", "e"}) {
+      DoPut(key, "over");
+    }
+    ASSERT_OK(Flush());
+  });
+  ASSERT_OK(Collect());
+  Check();
+  CheckNoOperands();
+  GoOn();
+}
+
+// It sees what the fold has taken, and not what hides it.
+TEST_P(DBDeltaFoldTest, SnapshotBeforeWhatOverwrites) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  const auto before = expected_;
+  const Snapshot* snapshot = nullptr;
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    snapshot = db_->GetSnapshot();
+    DoPut("c", Long("over"));
+    ASSERT_OK(Flush());
+    no_more_folds_ = true;
+  });
+  ASSERT_OK(Collect());
+  ASSERT_NE(nullptr, snapshot);
+  EXPECT_EQ(0, NumFolded());
+  Check();
+  CheckAll(before, snapshot);
+  CheckFiles();
+  db_->ReleaseSnapshot(snapshot);
+  GoOn();
+}
+
+// The flush is parked, and its file gets a higher epoch.
+TEST_P(DBDeltaFoldTest, OverwrittenInsideTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  std::promise<void> parked;
+  At("FlushOrderGate::Park:Parked", [&] { parked.set_value(); });
+  At("DBImpl::BeginDeltaFold:Entered", [&] {
+    DoPut("a", "over");
+    DoPut("c", Long("over"));
+    DoMerge("d", "over");
+    FlushOptions flush_options;
+    flush_options.wait = false;
+    ASSERT_OK(db_->Flush(flush_options));
+    parked.get_future().wait();
+    Check();
+  });
+  ASSERT_OK(Collect());
+  ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  EXPECT_EQ(10, NumFolded());
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldTest, WaitsForARunningFlush) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  std::promise<void> flushing;
+  std::promise<void> waits;
+  std::thread flusher;
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    DoPut("c", Long("over"));
+    At("BuildTable:BeforeFinishBuildTable", [&] {
+      flushing.set_value();
+      waits.get_future().wait();
+    });
+    flusher = std::thread([this] { ASSERT_OK(Flush()); });
+    flushing.get_future().wait();
+  });
+  At("DBImpl::BeginDeltaFold:Waits", [&] { waits.set_value(); });
+  ASSERT_OK(Collect());
+  flusher.join();
+  EXPECT_EQ(10, NumFolded());
+  CheckNoOperands();
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldTest, DoesNotWaitForEver) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::BeginDeltaFold:MaxWait",
+      [](void* arg) { *static_cast<uint64_t*>(arg) = 0; });
+  std::promise<void> flushing;
+  std::promise<void> given_up;
+  std::thread flusher;
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    no_more_folds_ = true;
+    DoMerge("c", "3");
+    DoPut("f", Long("over"));
+    At("BuildTable:BeforeFinishBuildTable", [&] {
+      flushing.set_value();
+      given_up.get_future().wait();
+    });
+    flusher = std::thread([this] { ASSERT_OK(Flush()); });
+    flushing.get_future().wait();
+  });
+  At("DBImpl::RunDeltaCollection:AfterEdit", [&] { given_up.set_value(); });
+  ASSERT_OK(Collect());
+  flusher.join();
+  EXPECT_EQ(0, NumFolded());
+  GoOn();
+}
+
+class DBDeltaFoldIngestionTest : public DBDeltaFoldTest {
+ protected:
+  void WriteExternal(const std::vector<std::string>& keys) {
+    file_ = dbname_ + "/external.sst";
+    Options options;
+    options.env = env_;
+    SstFileWriter writer(EnvOptions(), options);
+    ASSERT_OK(writer.Open(file_));
+    for (const std::string& key : keys) {
+      ASSERT_OK(writer.Put(key, "ingested"));
+    }
+    ASSERT_OK(writer.Finish());
+    keys_ = keys;
+  }
+  void Ingest() {
+    ASSERT_OK(
+        db_->IngestExternalFile({file_}, IngestExternalFileOptions()));
+    for (const std::string& key : keys_) {
+      expected_[key] = "ingested";
+    }
+  }
+
+  std::string file_;
+  std::vector<std::string> keys_;
+};
+
+INSTANTIATE_TEST_CASE_P(DBDeltaFoldIngestionTest, DBDeltaFoldIngestionTest,
+                        testing::Values(Values::kInline, Values::kMap));
+
+TEST_P(DBDeltaFoldIngestionTest, BeforeTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  WriteExternal({"b", "c"});
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+    no_more_folds_ = true;
+    Ingest();
+  });
+  ASSERT_OK(Collect());
+  EXPECT_EQ(0, NumFolded());
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldIngestionTest, WaitsForTheFold) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  WriteExternal({"b", "c"});
+  ForceFolds();
+  std::promise<void> waits;
+  std::thread ingester;
+  At("DBImpl::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
+  At("DBImpl::BeginDeltaFold:Entered", [&] {
+    ingester = std::thread([this] { Ingest(); });
+    waits.get_future().wait();
+  });
+  ASSERT_OK(Collect());
+  ingester.join();
+  EXPECT_EQ(10, NumFolded());
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  // Of keys that the fold has nothing to do with: but it does not know.
+  all_keys_.emplace_back("x");
+  WriteExternal({"x"});
+  ForceFolds();
+  std::promise<void> running;
+  std::promise<void> waits;
+  std::atomic<int> num_edits{0};
+  std::thread ingester;
+  At("DBImpl::BeginDeltaFold:Waits", [&] { waits.set_value(); });
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    no_more_folds_ = true;
+    // Without the mutex. The first edit of the ingestion is that which reserves
+    // file numbers: it does not run yet.
+    SyncPoint::GetInstance()->SetCallBack(
+        "VersionSet::LogAndApply:WriteManifest", [&](void*) {
+          if (++num_edits == 2) {
+            running.set_value();
+            waits.get_future().wait();
+          }
+        });
+    ingester = std::thread([this] { Ingest(); });
+    running.get_future().wait();
+  });
+  ASSERT_OK(Collect());
+  ingester.join();
+  // The ingestion has begun a new generation.
+  EXPECT_EQ(0, NumFolded());
+  GoOn();
+}
+
+TEST_P(DBDeltaFoldIngestionTest, FilesDeletedBeforeTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+    no_more_folds_ = true;
+    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
+                                 nullptr, nullptr));
+    expected_.clear();
+  });
+  ASSERT_OK(Collect());
+  EXPECT_EQ(0, NumFolded());
+  Check();
+  CheckNoOperands();
+}
+
+TEST_P(DBDeltaFoldIngestionTest, DeletionOfFilesWaitsForTheFold) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ForceFolds();
+  std::promise<void> waits;
+  std::thread deleter;
+  At("DBImpl::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
+  At("DBImpl::BeginDeltaFold:Entered", [&] {
+    deleter = std::thread([this] {
+      ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
+                                   nullptr, nullptr));
+    });
+    waits.get_future().wait();
+  });
+  ASSERT_OK(Collect());
+  deleter.join();
+  EXPECT_EQ(10, NumFolded());
+  // What was folded is in level 0, and stays.
+  expected_.erase("f");
+  Check();
+  CheckNoOperands();
+}
+
+TEST_P(DBDeltaFoldTest, MergesThatFail) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  ASSERT_OK(Merge("g", "bad"));
+  ASSERT_OK(Flush());
+  ForceFolds();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10, NumFolded());
+  EXPECT_EQ(1, NumOperands("g"));
+  std::string value;
+  EXPECT_TRUE(db_->Get(ReadOptions(), "g", &value).IsCorruption());
+  // It can be overwritten.
+  all_keys_.emplace_back("g");
+  DoPut("g", "good");
+  ASSERT_OK(Flush());
+  GoOn();
+}
+
+// Nothing is lost, and it works the next time.
+TEST_P(DBDeltaFoldTest, FailsAtEachStep) {
+  for (const char* step :
+       {"DBImpl::RunDeltaCollection:BeforeEdit",
+        "DeltaFoldCommit::Write:Validated", "DeltaFoldCommit::Write:Built",
+        "DeltaFoldCommit::Write:Synced"}) {
+    for (const bool try_again : {false, true}) {
+      SCOPED_TRACE(std::string(step) + (try_again ? ", try again" : ""));
+      no_more_folds_ = false;
+      expected_.clear();
+      all_keys_.clear();
+      DestroyAndReopen(DeltaOptions());
+      WriteFoldable();
+      ForceFolds();
+      std::atomic<int> num_failures{0};
+      SyncPoint::GetInstance()->SetCallBack(step, [&](void* arg) {
+        if (num_failures.fetch_add(1) == 0) {
+          no_more_folds_ = true;
+          *static_cast<Status*>(arg) = try_again
+                                           ? Status::TryAgain("Injected")
+                                           : Status::IOError("Injected");
+        }
+      });
+      const Status s = Collect();
+      EXPECT_EQ(try_again, s.ok()) << s.ToString();
+      EXPECT_LE(1, num_failures);
+      EXPECT_EQ(0, NumFolded());
+      Check();
+      DisableCallBacks();
+      Restart();
+      Check();
+      CheckFiles();
+      no_more_folds_ = false;
+      // With "try again" the bucket has been collected without a fold, and
+      // there must be something to take into it.
+      DoMerge("b", "3");
+      ASSERT_OK(Flush());
+      ForceFolds();
+      ASSERT_OK(Collect());
+      Check();
+      CheckNoOperands();
+      GoOn();
+    }
+  }
+}
+
+TEST_P(DBDeltaFoldTest, CrashesAtEachStep) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
+  for (const char* step :
+       {"DBImpl::RunDeltaCollection:BeforeEdit",
+        "DBImpl::BeginDeltaFold:Entered", "DeltaFoldCommit::Write:Built",
+        "DeltaFoldCommit::Write:Synced",
+        "VersionSet::LogAndApply:WriteManifest",
+        "VersionSet::LogAndApply:WriteManifestDone",
+        "DBImpl::EndDeltaFold:BeforeSettle",
+        "DBImpl::RunDeltaCollection:AfterEdit"}) {
+    SCOPED_TRACE(step);
+    expected_.clear();
+    all_keys_.clear();
+    Options options = DeltaOptions();
+    options.env = fault_env.get();
+    DestroyAndReopen(options);
+    WriteFoldable();
+    ForceFolds();
+    // Only after the fold has begun: merges write the MANIFEST, too.
+    At("DeltaValueFolder::Fold", [&] {
+      At(step, [&] { fault_fs->SetFilesystemActive(false); });
+    });
+    Collect().PermitUncheckedError();
+    DisableCallBacks();
+    EXPECT_FALSE(fault_fs->IsFilesystemActive());
+    Close();
+    ASSERT_OK(fault_fs->DropUnsyncedFileData());
+    fault_fs->ResetState();
+    fault_fs->SetFilesystemActive(true);
+    Reopen(options);
+    Check();
+    ASSERT_OK(Collect());
+    GoOn();
+    Close();
+  }
+  last_options_.env = env_;
+}
+
+TEST_P(DBDeltaFoldTest, ManyKeysBySomeFolds) {
+  DestroyAndReopen(DeltaOptions());
+  for (int i = 0; i < 2000; ++i) {
+    const std::string key = Key(i);
+    all_keys_.push_back(key);
+    if (i % 3 != 0) {
+      DoPut(key, i % 3 == 1 ? "short" : Long(key));
+    }
+  }
+  ASSERT_OK(Flush());
+  ASSERT_OK(Collect());
+  for (int round = 0; round < 4; ++round) {
+    for (int i = round; i < 2000; i += 2 + round) {
+      DoMerge(Key(i), std::to_string(round));
+      if (i % 7 == 0) {
+        DoMerge(Key(i), Long(std::to_string(round)));
+      }
+    }
+    ASSERT_OK(Flush());
+    if (round % 2 == 1) {
+      ForceFolds();
+      ASSERT_OK(Collect());
+      CheckNoOperands();
+      DisableCallBacks();
+    }
+    Check();
+  }
+  Restart();
+  Check();
+}
+
+TEST_P(DBDeltaFoldTest, AtomicFlush) {
+  Options options = DeltaOptions();
+  options.atomic_flush = true;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  ASSERT_OK(Put(0, "k", Long("base")));
+  ASSERT_OK(Put(1, "k", Long("base")));
+  ASSERT_OK(Flush({0, 1}));
+  ASSERT_OK(Merge(0, "k", "1"));
+  ASSERT_OK(Merge(1, "k", "1"));
+  ASSERT_OK(Flush({0, 1}));
+  ForceFolds();
+  std::promise<void> parked;
+  At("FlushOrderGate::Park:Parked", [&] { parked.set_value(); });
+  At("DBImpl::BeginDeltaFold:Entered", [&] {
+    ASSERT_OK(Put(0, "k", "over"));
+    ASSERT_OK(Put(1, "k", Long("over")));
+    FlushOptions flush_options;
+    flush_options.wait = false;
+    ASSERT_OK(db_->Flush(flush_options, handles_));
+    parked.get_future().wait();
+  });
+  ASSERT_OK(Collect(1));
+  EXPECT_EQ(1, NumFolded());
+  ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable(handles_[0]));
+  ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable(handles_[1]));
+  EXPECT_EQ("over", Get(0, "k"));
+  EXPECT_EQ(Long("over"), Get(1, "k"));
+  DisableCallBacks();
+  ReopenWithColumnFamilies({"default", "other"}, options);
+  EXPECT_EQ("over", Get(0, "k"));
+  EXPECT_EQ(Long("over"), Get(1, "k"));
+}
+
+TEST_P(DBDeltaFoldTest, DroppedColumnFamily) {
+  const Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  ASSERT_OK(Put(1, "k", Long("base")));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(Merge(1, "k", "1"));
+  ASSERT_OK(Flush(1));
+  ForceFolds();
+  At("DBImpl::BeginDeltaFold:Entered",
+     [this] { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
+  EXPECT_TRUE(Collect(1).IsColumnFamilyDropped());
+  EXPECT_EQ(0, NumFolded());
+  // The handle still reads it.
+  EXPECT_EQ(Long("base") + ",1", Get(1, "k"));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+  CheckFiles();
+}
+
+// Values under the address map: the map names what files do, at all times.
+TEST_P(DBDeltaFoldTest, AddressMapStaysExact) {
+  if (GetParam() != Values::kMap && GetParam() != Values::kMapVersioned) {
+    return;
+  }
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  const auto before = expected_;
+  ForceFolds();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10, NumFolded());
+  // All that were not inline: a's value is long, because of its operands.
+  for (int i = 0; i < 2; ++i) {
+    CompactRangeOptions options;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+    CheckIterator(before, iter.get());
+    Check();
+  }
+  // What was kept for it goes, or is found by a new open.
+  iter.reset();
+  GoOn();
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,1269 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Ingestion of SST files, and deletion of whole files, in databases with
+// operands in delta files. What readers see is compared with a model.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "db/delta/delta_store.h"
+#include "db/delta/delta_verifier.h"
+#include "db/delta/delta_version.h"
+#include "db/version_set.h"
+#include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/metadata.h"
+#include "rocksdb/snapshot.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+struct Change {
+  enum class Type { kPut, kDelete, kDeleteRange, kMerge };
+
+  Type type = Type::kPut;
+  std::string key;
+  std::string value;  // of kDeleteRange: the end
+};
+// Of an SST file: of a key one at most, in order.
+using Changes = std::vector<Change>;
+
+Change PutOf(const std::string& key, const std::string& value) {
+  return {Change::Type::kPut, key, value};
+}
+Change DeleteOf(const std::string& key) {
+  return {Change::Type::kDelete, key, ""};
+}
+Change DeleteRangeOf(const std::string& start, const std::string& end) {
+  return {Change::Type::kDeleteRange, start, end};
+}
+Change MergeOf(const std::string& key, const std::string& operand) {
+  return {Change::Type::kMerge, key, operand};
+}
+
+void Apply(const Change& change, Values* values) {
+  switch (change.type) {
+    case Change::Type::kPut:
+      (*values)[change.key] = change.value;
+      break;
+    case Change::Type::kDelete:
+      values->erase(change.key);
+      break;
+    case Change::Type::kDeleteRange:
+      if (change.key < change.value) {
+        values->erase(values->lower_bound(change.key),
+                      values->lower_bound(change.value));
+      }
+      break;
+    case Change::Type::kMerge: {
+      std::string& value = (*values)[change.key];
+      value += (value.empty() ? "" : ",") + change.value;
+      break;
+    }
+  }
+}
+
+// A range deletion does not hide what is in its own file.
+void ApplyFile(const Changes& changes, Values* values) {
+  for (const bool ranges : {true, false}) {
+    for (const Change& change : changes) {
+      if ((change.type == Change::Type::kDeleteRange) == ranges) {
+        Apply(change, values);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// The parameter: with a cache of merged values.
+class DBDeltaIngestionTest : public DBTestBase,
+                             public testing::WithParamInterface<bool> {
+ protected:
+  DBDeltaIngestionTest()
+      : DBTestBase("db_delta_ingestion_test", /*env_do_fsync=*/false) {
+    external_dir_ = dbname_ + "_external";
+    EXPECT_OK(DestroyDir(env_, external_dir_));
+    EXPECT_OK(env_->CreateDir(external_dir_));
+    for (char c = 'a'; c <= 'p'; ++c) {
+      keys_.emplace_back(1, c);
+    }
+  }
+  ~DBDeltaIngestionTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->LoadDependency({});
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ReleaseSnapshots();
+    EXPECT_OK(DestroyDir(env_, external_dir_));
+  }
+
+  Options DeltaOptions() {
+    Options options = CurrentOptions();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = true;
+    options.enable_merged_value_cache = GetParam();
+    options.disable_auto_compactions = true;
+    options.num_levels = 4;
+    options.statistics = CreateDBStatistics();
+    // Tests resume by themselves.
+    options.max_bgerror_resume_count = 0;
+    return options;
+  }
+  void Start(const Options& options) {
+    ReleaseSnapshots();
+    DestroyAndReopen(options);
+    now_.clear();
+  }
+  void Start() { Start(DeltaOptions()); }
+  void Restart() {
+    ReleaseSnapshots();
+    // Reopen() resets those before it takes the new ones.
+    const Options options = last_options_;
+    Reopen(options);
+  }
+
+  ColumnFamilyData* Family() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd();
+  }
+
+  // ---- Writes, of the DB and of the model.
+
+  void Write(const Change& change) {
+    switch (change.type) {
+      case Change::Type::kPut:
+        ASSERT_OK(Put(change.key, change.value));
+        break;
+      case Change::Type::kDelete:
+        ASSERT_OK(Delete(change.key));
+        break;
+      case Change::Type::kDeleteRange:
+        ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                                   change.key, change.value));
+        break;
+      case Change::Type::kMerge:
+        ASSERT_OK(Merge(change.key, change.value));
+        break;
+    }
+    Apply(change, &now_);
+  }
+  void WriteAndFlush(const Changes& changes) {
+    for (const Change& change : changes) {
+      Write(change);
+    }
+    ASSERT_OK(Flush());
+  }
+
+  // The name of an SST file with these.
+  std::string MakeFile(const Changes& changes) {
+    const std::string name =
+        external_dir_ + "/" + std::to_string(++num_external_) + ".sst";
+    SstFileWriter writer(EnvOptions(), last_options_);
+    EXPECT_OK(writer.Open(name));
+    for (const Change& change : changes) {
+      switch (change.type) {
+        case Change::Type::kPut:
+          EXPECT_OK(writer.Put(change.key, change.value));
+          break;
+        case Change::Type::kDelete:
+          EXPECT_OK(writer.Delete(change.key));
+          break;
+        case Change::Type::kDeleteRange:
+          EXPECT_OK(writer.DeleteRange(change.key, change.value));
+          break;
+        case Change::Type::kMerge:
+          EXPECT_OK(writer.Merge(change.key, change.value));
+          break;
+      }
+    }
+    EXPECT_OK(writer.Finish());
+    return name;
+  }
+
+  Status TryIngest(const std::vector<Changes>& files,
+                   const IngestExternalFileOptions& options =
+                       IngestExternalFileOptions()) {
+    std::vector<std::string> names;
+    for (const Changes& changes : files) {
+      names.push_back(MakeFile(changes));
+    }
+    Status s = db_->IngestExternalFile(names, options);
+    if (s.ok()) {
+      for (const Changes& changes : files) {
+        ApplyFile(changes, &now_);
+      }
+    }
+    return s;
+  }
+  void Ingest(const std::vector<Changes>& files,
+              const IngestExternalFileOptions& options =
+                  IngestExternalFileOptions()) {
+    ASSERT_OK(TryIngest(files, options));
+  }
+
+  void CompactToBottom() {
+    CompactRangeOptions options;
+    options.bottommost_level_compaction =
+        BottommostLevelCompaction::kForceOptimized;
+    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  }
+  // The last level's values have the sequence number 0 by now. (What folds
+  // leave has not.)
+  void CheckZeroed() {
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    EXPECT_TRUE(std::any_of(files.begin(), files.end(),
+                            [](const LiveFileMetaData& file) {
+                              return file.largest_seqno == 0;
+                            }));
+  }
+
+  // ---- Reads.
+
+  struct Taken {
+    const Snapshot* snapshot;
+    Values values;
+  };
+
+  void TakeSnapshot() { snapshots_.push_back({db_->GetSnapshot(), now_}); }
+  void ReleaseOldestSnapshot() {
+    db_->ReleaseSnapshot(snapshots_.front().snapshot);
+    snapshots_.pop_front();
+  }
+  void ReleaseSnapshots() {
+    while (!snapshots_.empty()) {
+      ReleaseOldestSnapshot();
+    }
+  }
+
+  void CheckIterator(Iterator* iter, const Values& values) {
+    auto expected = values.begin();
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++expected) {
+      ASSERT_TRUE(expected != values.end()) << iter->key().ToString();
+      EXPECT_EQ(expected->first, iter->key().ToString());
+      EXPECT_EQ(expected->second, iter->value().ToString());
+    }
+    ASSERT_OK(iter->status());
+    EXPECT_TRUE(expected == values.end());
+    auto backward = values.rbegin();
+    for (iter->SeekToLast(); iter->Valid(); iter->Prev(), ++backward) {
+      ASSERT_TRUE(backward != values.rend()) << iter->key().ToString();
+      EXPECT_EQ(backward->first, iter->key().ToString());
+      EXPECT_EQ(backward->second, iter->value().ToString());
+    }
+    ASSERT_OK(iter->status());
+    EXPECT_TRUE(backward == values.rend());
+    for (const std::string& key : keys_) {
+      const auto next = values.lower_bound(key);
+      iter->Seek(key);
+      ASSERT_OK(iter->status());
+      ASSERT_EQ(next != values.end(), iter->Valid()) << key;
+      if (iter->Valid()) {
+        EXPECT_EQ(next->first, iter->key().ToString());
+        EXPECT_EQ(next->second, iter->value().ToString());
+      }
+    }
+  }
+
+  void CheckAt(const Snapshot* snapshot, const Values& values) {
+    ReadOptions read_options;
+    read_options.snapshot = snapshot;
+    std::vector<Slice> keys(keys_.begin(), keys_.end());
+    std::vector<PinnableSlice> found(keys.size());
+    std::vector<Status> statuses(keys.size());
+    // The second time, merged values may be in the cache.
+    for (int i = 0; i < 2; ++i) {
+      for (const std::string& key : keys_) {
+        std::string value;
+        const Status s = db_->Get(read_options, key, &value);
+        const auto expected = values.find(key);
+        if (expected == values.end()) {
+          EXPECT_TRUE(s.IsNotFound()) << key << " " << s.ToString() << value;
+        } else {
+          EXPECT_OK(s);
+          EXPECT_EQ(expected->second, value) << key;
+        }
+      }
+      for (PinnableSlice& value : found) {
+        value.Reset();
+      }
+      db_->MultiGet(read_options, db_->DefaultColumnFamily(), keys.size(),
+                    keys.data(), found.data(), statuses.data());
+      for (size_t k = 0; k < keys.size(); ++k) {
+        const auto expected = values.find(keys_[k]);
+        if (expected == values.end()) {
+          EXPECT_TRUE(statuses[k].IsNotFound()) << statuses[k].ToString();
+        } else {
+          EXPECT_OK(statuses[k]);
+          EXPECT_EQ(expected->second, found[k].ToString()) << keys_[k];
+        }
+      }
+    }
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    CheckIterator(iter.get(), values);
+  }
+
+  void Check() {
+    CheckAt(nullptr, now_);
+    for (const Taken& taken : snapshots_) {
+      CheckAt(taken.snapshot, taken.values);
+    }
+    CheckStore();
+  }
+
+  void CheckStore() {
+    ColumnFamilyData* const cfd = Family();
+    SuperVersion* const sv = dbfull()->GetAndRefSuperVersion(cfd);
+    const DeltaVersion* const version =
+        sv->current->storage_info()->delta().get();
+    if (version != nullptr) {
+      EXPECT_OK(version->CheckConsistency());
+      const auto tables = NewUncachedDeltaTables(
+          DeltaTableFamily(cfd->ioptions()), sv->mutable_cf_options);
+      DeltaVerifier::Result result;
+      DeltaVerifier::Verify(
+          *tables, *version, DeltaVerifier::Options(),
+          [](const std::string& line) { ADD_FAILURE() << line; }, &result);
+    }
+    dbfull()->ReturnAndCleanupSuperVersion(cfd, sv);
+  }
+
+  // There are no files, of either kind, but those of the DB. Returns the number
+  // of delta files.
+  size_t CheckFiles() {
+    EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    dbfull()->TEST_DeleteObsoleteFiles();
+    EXPECT_OK(dbfull()->TEST_WaitForPurge());
+    size_t num_ssts = 0;
+    size_t num_deltas = 0;
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(dbname_, &names));
+    for (const std::string& name : names) {
+      num_ssts += Slice(name).ends_with(".sst");
+      num_deltas += Slice(name).ends_with(".delta");
+    }
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(&metadata);
+    EXPECT_EQ(metadata.file_count, num_ssts);
+    EXPECT_EQ(metadata.delta_files.size(), num_deltas);
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      EXPECT_EQ(UINT64_MAX, Family()->delta_store()->OldestRunningFlush());
+    }
+    return num_deltas;
+  }
+
+  static void Expect(const Status& s, const std::vector<std::string>& parts) {
+    for (const std::string& part : parts) {
+      EXPECT_NE(std::string::npos, s.ToString().find(part)) << s.ToString();
+    }
+  }
+
+  static void EnableCallBack(const std::string& point,
+                             std::function<void(void*)> fn) {
+    SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  static void DisableCallBacks() {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+
+  std::string external_dir_;
+  int num_external_ = 0;
+  std::vector<std::string> keys_;
+  Values now_;
+  std::list<Taken> snapshots_;
+};
+
+INSTANTIATE_TEST_CASE_P(DBDeltaIngestionTest, DBDeltaIngestionTest,
+                        testing::Bool());
+
+// ---- Ingestion
+
+TEST_P(DBDeltaIngestionTest, OverFlushedOperands) {
+  Start();
+  WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2"), MergeOf("c", "3"),
+                 MergeOf("d", "4"), MergeOf("e", "5"), MergeOf("i", "6")});
+  Check();
+  TakeSnapshot();
+  Ingest({{PutOf("a", "new"), DeleteOf("b"), PutOf("cc", "other"),
+           DeleteRangeOf("d", "f"), PutOf("e", "stays")}});
+  TakeSnapshot();
+  Check();
+  // Anchors of the file, in it.
+  EXPECT_EQ(2u, CheckFiles());
+  Write(MergeOf("a", "7"));
+  Write(MergeOf("b", "8"));
+  Write(MergeOf("d", "9"));
+  Check();
+  ASSERT_OK(Flush());
+  Check();
+  Restart();
+  Check();
+  // Values get the sequence number 0, and tombstones go.
+  CompactToBottom();
+  CheckZeroed();
+  Check();
+  Restart();
+  Check();
+  CheckFiles();
+}
+
+TEST_P(DBDeltaIngestionTest, SnapshotsAndCompactions) {
+  Start();
+  WriteAndFlush({PutOf("a", "v"), PutOf("b", "v"), PutOf("c", "v")});
+  TakeSnapshot();
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2"), MergeOf("d", "3")});
+  TakeSnapshot();
+  Ingest({{PutOf("a", "new"), DeleteRangeOf("b", "e")}});
+  TakeSnapshot();
+  WriteAndFlush({MergeOf("a", "4"), MergeOf("b", "5"), MergeOf("c", "6")});
+  TakeSnapshot();
+  Ingest({{DeleteOf("a"), PutOf("b", "newer")}});
+  WriteAndFlush({MergeOf("a", "7"), MergeOf("b", "8")});
+  Check();
+  while (!snapshots_.empty()) {
+    CompactToBottom();
+    Check();
+    ReleaseOldestSnapshot();
+    Check();
+  }
+  CompactToBottom();
+  CheckZeroed();
+  Check();
+  Restart();
+  Check();
+}
+
+// They are flushed first.
+TEST_P(DBDeltaIngestionTest, OverOperandsInMemtables) {
+  Start();
+  WriteAndFlush({PutOf("a", "v"), MergeOf("b", "1")});
+  Write(MergeOf("a", "2"));
+  Write(MergeOf("b", "3"));
+  Write(MergeOf("c", "4"));
+  TakeSnapshot();
+  Ingest({{PutOf("a", "new"), DeleteOf("c")}});
+  Check();
+  Write(MergeOf("a", "5"));
+  Write(MergeOf("c", "6"));
+  Check();
+  IngestExternalFileOptions no_flush;
+  no_flush.allow_blocking_flush = false;
+  EXPECT_TRUE(TryIngest({{PutOf("a", "no")}}, no_flush).IsInvalidArgument());
+  Check();
+  // Other keys stay in the memtable.
+  Write(MergeOf("p", "7"));
+  Ingest({{PutOf("h", "8"), PutOf("i", "9")}}, no_flush);
+  Check();
+  ReleaseSnapshots();
+  CompactToBottom();
+  CheckZeroed();
+  Check();
+}
+
+// After all files have been looked at, and none was over operands.
+TEST_P(DBDeltaIngestionTest, OperandsComeDuringTheCommit) {
+  for (const bool flush : {false, true}) {
+    SCOPED_TRACE(flush);
+    Start();
+    WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
+    int num_late = 0;
+    EnableCallBack("DBImpl::AddFile:Start", [&](void*) {
+      Write(MergeOf("a", "1"));
+      Write(MergeOf("c", "2"));
+      Write(MergeOf("e", "3"));
+      if (flush) {
+        ASSERT_OK(Flush());
+      }
+    });
+    EnableCallBack("DBImpl::CompleteDeltaAnchors",
+                   [&](void*) { ++num_late; });
+    Ingest({{PutOf("a", "new"), PutOf("b", "new")},
+            {DeleteRangeOf("d", "f"), PutOf("g", "new")},
+            {PutOf("m", "elsewhere")}});
+    DisableCallBacks();
+    EXPECT_EQ(1, num_late);
+    Check();
+    EXPECT_EQ(3u, CheckFiles());
+    WriteAndFlush({MergeOf("a", "4"), MergeOf("e", "5"), MergeOf("m", "6")});
+    CompactToBottom();
+    CheckZeroed();
+    Check();
+    Restart();
+    Check();
+  }
+}
+
+// Anchors are of keys that had no operands when they were written.
+TEST_P(DBDeltaIngestionTest, OperandsComeBeforeTheCommit) {
+  Start();
+  WriteAndFlush({PutOf("a", "v")});
+  const auto prepare = [&](const Changes& changes) {
+    std::unique_ptr<FileIngestionHandle> handle;
+    EXPECT_OK(db_->PrepareFileIngestion(db_->DefaultColumnFamily(),
+                                        {MakeFile(changes)},
+                                        IngestExternalFileOptions(), &handle));
+    return handle;
+  };
+  const Changes changes = {PutOf("a", "new"), DeleteOf("b"),
+                           DeleteRangeOf("c", "f")};
+  // No operands yet: anchors are left to the commit.
+  auto handle = prepare(changes);
+  // Flushed, and in the memtable.
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2"), MergeOf("d", "3")});
+  Write(MergeOf("a", "4"));
+  Write(MergeOf("e", "5"));
+  Check();
+  ASSERT_OK(db_->CommitFileIngestionHandle(std::move(handle)));
+  ApplyFile(changes, &now_);
+  Check();
+  CompactToBottom();
+  CheckZeroed();
+  Check();
+
+  // For one key, and then for another one.
+  WriteAndFlush({MergeOf("a", "9")});
+  handle = prepare(changes);
+  WriteAndFlush({MergeOf("b", "10"), MergeOf("e", "11")});
+  ASSERT_OK(db_->CommitFileIngestionHandle(std::move(handle)));
+  ApplyFile(changes, &now_);
+  Check();
+  CompactToBottom();
+  Check();
+
+  // Given up.
+  WriteAndFlush({MergeOf("a", "12")});
+  const size_t num_deltas = CheckFiles();
+  handle = prepare({PutOf("a", "not")});
+  ASSERT_OK(handle->Abort());
+  handle = prepare({PutOf("a", "not")});
+  handle.reset();
+  EXPECT_EQ(num_deltas, CheckFiles());
+  Check();
+
+  // A later handle of the same family comes last.
+  std::vector<std::unique_ptr<FileIngestionHandle>> handles;
+  handles.push_back(prepare({PutOf("a", "first"), PutOf("b", "first")}));
+  handles.push_back(prepare({DeleteOf("b"), PutOf("c", "second")}));
+  WriteAndFlush({MergeOf("a", "6"), MergeOf("b", "7"), MergeOf("c", "8")});
+  ASSERT_OK(db_->CommitFileIngestionHandles(std::move(handles)));
+  ApplyFile({PutOf("a", "first"), PutOf("b", "first")}, &now_);
+  ApplyFile({DeleteOf("b"), PutOf("c", "second")}, &now_);
+  Check();
+  CompactToBottom();
+  Check();
+  Restart();
+  Check();
+  CheckFiles();
+}
+
+TEST_P(DBDeltaIngestionTest, SeveralFiles) {
+  for (const bool overlap : {false, true}) {
+    SCOPED_TRACE(overlap);
+    Start();
+    WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2"), MergeOf("e", "3"),
+                   MergeOf("g", "4")});
+    TakeSnapshot();
+    if (overlap) {
+      // Each gets a number of its own.
+      Ingest({{PutOf("a", "first"), PutOf("e", "first")},
+              {DeleteRangeOf("b", "h"), PutOf("c", "second")},
+              {PutOf("c", "third"), DeleteOf("d")}});
+    } else {
+      Ingest({{PutOf("a", "first")},
+              {PutOf("b", "second"), PutOf("c", "second")},
+              {DeleteOf("e")},
+              {PutOf("n", "not over operands")}});
+    }
+    Check();
+    WriteAndFlush({MergeOf("a", "5"), MergeOf("c", "6"), MergeOf("d", "7"),
+                   MergeOf("e", "8"), MergeOf("g", "9")});
+    Check();
+    CompactToBottom();
+    Check();
+    ReleaseSnapshots();
+    CompactToBottom();
+    CheckZeroed();
+    Check();
+    Restart();
+    Check();
+    CheckFiles();
+  }
+}
+
+TEST_P(DBDeltaIngestionTest, SeveralColumnFamilies) {
+  const Options options = DeltaOptions();
+  CreateAndReopenWithCF({"one", "without"}, options);
+  Options without = options;
+  without.enable_delta_separation = false;
+  ReopenWithColumnFamilies({"default", "one", "without"},
+                           std::vector<Options>{options, options, without});
+  for (int cf = 0; cf < 3; ++cf) {
+    ASSERT_OK(Merge(cf, "a", "1"));
+    ASSERT_OK(Flush(cf));
+    ASSERT_OK(Merge(cf, "a", "2"));
+  }
+  std::vector<IngestExternalFileArg> args(3);
+  for (int cf = 0; cf < 3; ++cf) {
+    args[cf].column_family = handles_[cf];
+    args[cf].external_files = {MakeFile({PutOf("a", "new")})};
+  }
+  ASSERT_OK(db_->IngestExternalFiles(args));
+  for (const bool reopen : {false, true}) {
+    if (reopen) {
+      ReopenWithColumnFamilies({"default", "one", "without"},
+                               std::vector<Options>{options, options, without});
+    }
+    for (int cf = 0; cf < 3; ++cf) {
+      EXPECT_EQ("new", Get(cf, "a"));
+    }
+  }
+  for (int cf = 0; cf < 3; ++cf) {
+    ASSERT_OK(Merge(cf, "a", "3"));
+    ASSERT_OK(Flush(cf));
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), handles_[cf], nullptr,
+                                nullptr));
+    EXPECT_EQ("new,3", Get(cf, "a"));
+  }
+}
+
+// Nothing is left of anchors that nobody needs, and no number is given out.
+TEST_P(DBDeltaIngestionTest, NotOverOperands) {
+  Start();
+  Ingest({{PutOf("a", "1"), DeleteRangeOf("b", "c")}});
+  EXPECT_EQ(0u, CheckFiles());
+  WriteAndFlush({MergeOf("c", "2"), MergeOf("e", "3")});
+  const SequenceNumber seq = db_->GetLatestSequenceNumber();
+  Ingest({{PutOf("k", "4"), PutOf("m", "5")}});
+  EXPECT_EQ(seq, db_->GetLatestSequenceNumber());
+  EXPECT_EQ(1u, CheckFiles());
+  Ingest({{PutOf("d", "6")}});
+  EXPECT_EQ(seq + 1, db_->GetLatestSequenceNumber());
+  EXPECT_EQ(2u, CheckFiles());
+  Check();
+
+  // Operands in SST files: they are older than all that may come.
+  Ingest({{MergeOf("n", "7"), MergeOf("o", "8")}});
+  WriteAndFlush({MergeOf("n", "9"), MergeOf("o", "10")});
+  Check();
+  CompactToBottom();
+  Check();
+  Restart();
+  Check();
+}
+
+TEST_P(DBDeltaIngestionTest, Refused) {
+  Start();
+  WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
+  const std::string separation = "enable_delta_separation";
+  const size_t num_deltas = CheckFiles();
+
+  Status s = TryIngest({{PutOf("a", "x"), MergeOf("b", "3")}});
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  Expect(s, {separation, external_dir_, "merge operands itself"});
+
+  IngestExternalFileOptions no_seq;
+  no_seq.allow_global_seqno = false;
+  no_seq.allow_blocking_flush = false;
+  s = TryIngest({{PutOf("b", "x")}}, no_seq);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  Expect(s, {separation, external_dir_, "allow_global_seqno"});
+
+  IngestExternalFileOptions of_db;
+  of_db.allow_db_generated_files = true;
+  of_db.snapshot_consistency = false;
+  s = TryIngest({{PutOf("b", "x")}}, of_db);
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  Expect(s, {separation, external_dir_, "allow_db_generated_files"});
+
+  IngestExternalFileArg replace;
+  replace.column_family = db_->DefaultColumnFamily();
+  replace.external_files = {MakeFile({PutOf("b", "x")})};
+  replace.options.snapshot_consistency = false;
+  for (const bool everything : {false, true}) {
+    replace.atomic_replace_range =
+        everything ? RangeOpt() : RangeOpt("a", "d");
+    s = db_->IngestExternalFiles({replace});
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    Expect(s, {separation, "atomic_replace_range"});
+  }
+
+  // Nothing has happened.
+  Check();
+  EXPECT_EQ(num_deltas, CheckFiles());
+  // They may go where no operands are.
+  Ingest({{MergeOf("e", "3")}});
+  Ingest({{PutOf("g", "x")}}, no_seq);
+  Ingest({{PutOf("i", "x")}}, of_db);
+  Check();
+  EXPECT_EQ(num_deltas, CheckFiles());
+  Restart();
+  Check();
+}
+
+TEST_P(DBDeltaIngestionTest, OpenIterators) {
+  Start();
+  WriteAndFlush({PutOf("a", "v"), PutOf("e", "v")});
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2"), MergeOf("e", "3")});
+  const Values before = now_;
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  const std::unique_ptr<Iterator> amid(db_->NewIterator(ReadOptions()));
+  amid->Seek("b");
+  Ingest({{PutOf("a", "new"), DeleteRangeOf("b", "f")}});
+  CompactToBottom();
+  ASSERT_TRUE(amid->Valid());
+  EXPECT_EQ("c", amid->key().ToString());
+  EXPECT_EQ("2", amid->value().ToString());
+  amid->Next();
+  ASSERT_TRUE(amid->Valid());
+  EXPECT_EQ("v,3", amid->value().ToString());
+  amid->SeekForPrev("b");
+  ASSERT_TRUE(amid->Valid());
+  EXPECT_EQ("v,1", amid->value().ToString());
+  CheckIterator(iter.get(), before);
+  Check();
+  ASSERT_OK(iter->Refresh());
+  CheckIterator(iter.get(), now_);
+}
+
+// Each step fails, and nothing has happened.
+TEST_P(DBDeltaIngestionTest, Failures) {
+  const auto injected = [] { return IOStatus::IOError("injected"); };
+  const auto fail_io = [&](void* arg) {
+    *static_cast<IOStatus*>(arg) = injected();
+  };
+  const auto fail = [&](void* arg) {
+    *static_cast<Status*>(arg) = injected();
+  };
+  const std::vector<std::pair<std::string, std::function<void(void*)>>> points =
+      {{"DeltaFileBuilder::Open:NewWritableFile", fail_io},
+       {"DeltaFileBuilder::FinishFile:BeforeSync", fail_io},
+       {"DeltaFileBuilder::FinishFile:AfterClose", fail_io},
+       {"DeltaIngestion::WriteAnchors:Opened", fail}};
+  for (const auto& [point, inject] : points) {
+    // Of the first file, and of the second one.
+    for (int at = 1; at <= 2; ++at) {
+      SCOPED_TRACE(point + " " + std::to_string(at));
+      Start();
+      WriteAndFlush({PutOf("a", "v"), MergeOf("b", "1"), MergeOf("c", "2")});
+      std::atomic<int> calls{0};
+      EnableCallBack(point, [&, fn = inject](void* arg) {
+        if (++calls == at) {
+          fn(arg);
+        }
+      });
+      const std::vector<Changes> files = {{PutOf("a", "new"), DeleteOf("b")},
+                                          {PutOf("c", "new")}};
+      const Status s = TryIngest(files);
+      DisableCallBacks();
+      Expect(s, {"injected"});
+      EXPECT_EQ(1u, CheckFiles());
+      Check();
+      Ingest(files);
+      EXPECT_EQ(3u, CheckFiles());
+      Check();
+      Restart();
+      Check();
+    }
+  }
+}
+
+TEST_P(DBDeltaIngestionTest, FailedManifestWrite) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
+  Options options = DeltaOptions();
+  options.env = fault_env.get();
+  Start(options);
+  WriteAndFlush({PutOf("a", "v"), MergeOf("b", "1")});
+  const std::vector<Changes> files = {{PutOf("a", "new"), DeleteOf("b")}};
+  EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
+    IOStatus s = IOStatus::IOError("injected");
+    s.SetRetryable(true);
+    fault_fs->SetFilesystemActive(false, s);
+  });
+  // PrepareFileIngestion() writes to the MANIFEST, too.
+  std::unique_ptr<FileIngestionHandle> handle;
+  SyncPoint::GetInstance()->DisableProcessing();
+  ASSERT_OK(db_->PrepareFileIngestion(db_->DefaultColumnFamily(),
+                                      {MakeFile(files[0])},
+                                      IngestExternalFileOptions(), &handle));
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_NOK(db_->CommitFileIngestionHandle(std::move(handle)));
+  DisableCallBacks();
+  fault_fs->SetFilesystemActive(true);
+  ASSERT_OK(dbfull()->Resume());
+  Check();
+  Ingest(files);
+  Check();
+  Restart();
+  Check();
+  EXPECT_EQ(2u, CheckFiles());
+  Close();
+  last_options_.env = env_;
+}
+
+// The database ends when the files are there and the edit is not.
+TEST_P(DBDeltaIngestionTest, CrashBeforeTheEdit) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
+  for (const std::string point :
+       {"ExternalSstFileIngestionJob::WriteDeltaAnchors:Done",
+        "ExternalSstFileIngestionJob::AfterSyncDir",
+        "VersionSet::LogAndApply:WriteManifest"}) {
+    SCOPED_TRACE(point);
+    Options options = DeltaOptions();
+    options.env = fault_env.get();
+    Start(options);
+    WriteAndFlush({PutOf("a", "v"), MergeOf("b", "1"), MergeOf("c", "2")});
+    const Changes changes = {PutOf("a", "new"), DeleteOf("b"),
+                             DeleteRangeOf("c", "d")};
+    const std::string file = MakeFile(changes);
+    // The second time is that of the commit.
+    const int at = point == "VersionSet::LogAndApply:WriteManifest" ? 2 : 1;
+    std::atomic<int> calls{0};
+    EnableCallBack(point, [&](void*) {
+      if (++calls == at) {
+        fault_fs->SetFilesystemActive(false, IOStatus::IOError("crash"));
+      }
+    });
+    EXPECT_NOK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+    DisableCallBacks();
+    EXPECT_EQ(at, calls.load());
+    Close();
+    fault_fs->SetFilesystemActive(true);
+    ASSERT_OK(fault_fs->DropUnsyncedFileData());
+    Restart();
+    Check();
+    EXPECT_EQ(1u, CheckFiles());
+    ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+    ApplyFile(changes, &now_);
+    Check();
+    EXPECT_EQ(2u, CheckFiles());
+    Close();
+    last_options_.env = env_;
+  }
+}
+
+// With the option off, as long as there are delta files.
+TEST_P(DBDeltaIngestionTest, OptionIsOff) {
+  Start();
+  WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
+  last_options_.enable_delta_separation = false;
+  Restart();
+  Ingest({{PutOf("a", "new"), DeleteOf("b")}});
+  EXPECT_TRUE(TryIngest({{MergeOf("c", "3")}}).IsNotSupported());
+  Check();
+  WriteAndFlush({MergeOf("a", "4"), MergeOf("b", "5")});
+  CompactToBottom();
+  Check();
+  Restart();
+  Check();
+}
+
+TEST_P(DBDeltaIngestionTest, Import) {
+  Start();
+  Checkpoint* checkpoint_ptr = nullptr;
+  // Of a family that keeps operands in SST files.
+  Options without = DeltaOptions();
+  without.enable_delta_separation = false;
+  ColumnFamilyHandle* source = nullptr;
+  ASSERT_OK(db_->CreateColumnFamily(without, "source", &source));
+  ASSERT_OK(db_->Put(WriteOptions(), source, "a", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions(), source));
+  ASSERT_OK(db_->Merge(WriteOptions(), source, "a", "1"));
+  ASSERT_OK(db_->Merge(WriteOptions(), source, "b", "2"));
+  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint_ptr));
+  const std::unique_ptr<Checkpoint> checkpoint(checkpoint_ptr);
+  const std::string directory = dbname_ + "_export";
+  ASSERT_OK(DestroyDir(env_, directory));
+  ExportImportFilesMetaData* metadata_ptr = nullptr;
+  ASSERT_OK(checkpoint->ExportColumnFamily(source, directory, &metadata_ptr));
+  const std::unique_ptr<ExportImportFilesMetaData> metadata(metadata_ptr);
+  ColumnFamilyHandle* imported = nullptr;
+  ASSERT_OK(db_->CreateColumnFamilyWithImport(DeltaOptions(), "imported",
+                                              ImportColumnFamilyOptions(),
+                                              *metadata, &imported));
+  const auto get = [&](const std::string& key) {
+    std::string value;
+    EXPECT_OK(db_->Get(ReadOptions(), imported, key, &value));
+    return value;
+  };
+  // Theirs are older than those that come now.
+  ASSERT_OK(db_->Merge(WriteOptions(), imported, "a", "3"));
+  ASSERT_OK(db_->Merge(WriteOptions(), imported, "b", "4"));
+  EXPECT_EQ("v,1,3", get("a"));
+  ASSERT_OK(db_->Flush(FlushOptions(), imported));
+  EXPECT_EQ("v,1,3", get("a"));
+  EXPECT_EQ("2,4", get("b"));
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), imported, nullptr,
+                              nullptr));
+  EXPECT_EQ("v,1,3", get("a"));
+  EXPECT_EQ("2,4", get("b"));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(imported));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(source));
+  ASSERT_OK(DestroyDir(env_, directory));
+}
+
+TEST_P(DBDeltaIngestionTest, Random) {
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Random rnd(seed);
+    Start();
+    const auto key = [&] {
+      return keys_[rnd.Uniform(static_cast<int>(keys_.size()))];
+    };
+    int next_value = 0;
+    const auto value = [&] { return std::to_string(++next_value); };
+    for (int step = 0; step < 250; ++step) {
+      const uint32_t kind = rnd.Uniform(100);
+      if (kind < 45) {
+        Write(MergeOf(key(), value()));
+      } else if (kind < 55) {
+        Write(PutOf(key(), value()));
+      } else if (kind < 58) {
+        Write(DeleteOf(key()));
+      } else if (kind < 60) {
+        const std::string start = key();
+        Write(DeleteRangeOf(start, start + "x"));
+      } else if (kind < 70) {
+        ASSERT_OK(Flush());
+      } else if (kind < 85) {
+        std::vector<Changes> files(1 + rnd.Uniform(3));
+        for (Changes& changes : files) {
+          std::map<std::string, Change> of_key;
+          for (int i = rnd.Uniform(4); i >= 0; --i) {
+            const std::string k = key();
+            of_key[k] = rnd.OneIn(3) ? DeleteOf(k) : PutOf(k, value());
+          }
+          for (const auto& [k, change] : of_key) {
+            changes.push_back(change);
+          }
+          if (rnd.OneIn(4)) {
+            const std::string start = key();
+            changes.push_back(DeleteRangeOf(start, start + "x"));
+          }
+        }
+        if (rnd.OneIn(3)) {
+          // With something in between.
+          std::vector<std::string> names;
+          for (const Changes& changes : files) {
+            names.push_back(MakeFile(changes));
+          }
+          std::unique_ptr<FileIngestionHandle> handle;
+          ASSERT_OK(db_->PrepareFileIngestion(db_->DefaultColumnFamily(), names,
+                                              IngestExternalFileOptions(),
+                                              &handle));
+          for (int i = rnd.Uniform(4); i > 0; --i) {
+            Write(MergeOf(key(), value()));
+          }
+          if (rnd.OneIn(2)) {
+            ASSERT_OK(Flush());
+          }
+          ASSERT_OK(db_->CommitFileIngestionHandle(std::move(handle)));
+          for (const Changes& changes : files) {
+            ApplyFile(changes, &now_);
+          }
+        } else {
+          Ingest(files);
+        }
+      } else if (kind < 90) {
+        TakeSnapshot();
+      } else if (kind < 94) {
+        if (!snapshots_.empty()) {
+          ReleaseOldestSnapshot();
+        }
+      } else if (kind < 98) {
+        CompactToBottom();
+      } else {
+        Restart();
+      }
+      if (step % 10 == 0) {
+        Check();
+        ASSERT_FALSE(HasFailure());
+      }
+    }
+    Check();
+    CheckFiles();
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+// ---- Deletion of files
+
+// Of each of the keys a to p a file in the last level, and operands.
+class DBDeltaFileDeletionTest : public DBDeltaIngestionTest {
+ protected:
+  void MakeFiles(const Options& options) {
+    Start(options);
+    for (const std::string& key : keys_) {
+      WriteAndFlush({PutOf(key, "v")});
+      MoveFilesToLevel(3);
+    }
+    ASSERT_EQ(static_cast<int>(keys_.size()), NumTableFilesAtLevel(3));
+    Changes operands;
+    for (const std::string& key : keys_) {
+      operands.push_back(MergeOf(key, "1"));
+    }
+    WriteAndFlush(operands);
+    Check();
+  }
+  void MakeFiles() { MakeFiles(DeltaOptions()); }
+
+  Status DeleteFiles(const std::vector<RangeOpt>& ranges, bool include_end) {
+    return DeleteFilesInRanges(db_.get(), db_->DefaultColumnFamily(),
+                               ranges.data(), ranges.size(), include_end);
+  }
+  // What is gone.
+  void Forget(const std::string& first, const std::string& last) {
+    now_.erase(now_.lower_bound(first), now_.upper_bound(last));
+  }
+};
+
+INSTANTIATE_TEST_CASE_P(DBDeltaFileDeletionTest, DBDeltaFileDeletionTest,
+                        testing::Bool());
+
+TEST_P(DBDeltaFileDeletionTest, Ends) {
+  MakeFiles();
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  const Values before = now_;
+  ASSERT_OK(DeleteFiles({{"c", "e"}}, /*include_end=*/false));
+  Forget("c", "d");
+  Check();
+  ASSERT_OK(DeleteFiles({{"g", "i"}}, /*include_end=*/true));
+  Forget("g", "i");
+  Check();
+  ASSERT_OK(DeleteFiles({{OptSlice(), "b"}, {"n", OptSlice()}},
+                        /*include_end=*/false));
+  Forget("a", "a");
+  Forget("n", "p");
+  Check();
+  CheckIterator(iter.get(), before);
+  // It keeps files, and the database open.
+  iter.reset();
+  EXPECT_EQ(4u, CheckFiles());  // three with anchors
+  // They begin anew.
+  WriteAndFlush({MergeOf("a", "2"), MergeOf("d", "3"), MergeOf("p", "4")});
+  Check();
+  Restart();
+  Check();
+  ASSERT_OK(DeleteFiles({{OptSlice(), OptSlice()}}, /*include_end=*/true));
+  Forget("a", "z");
+  Check();
+  Restart();
+  Check();
+  WriteAndFlush({MergeOf("a", "5"), MergeOf("d", "6"), PutOf("p", "7")});
+  CompactToBottom();
+  Check();
+  CheckFiles();
+}
+
+// What is in memtables stays: operands without their values, as ever.
+TEST_P(DBDeltaFileDeletionTest, OperandsInMemtables) {
+  MakeFiles();
+  Write(MergeOf("b", "2"));
+  Write(MergeOf("d", "3"));
+  ASSERT_OK(DeleteFiles({{"a", "c"}}, /*include_end=*/true));
+  Forget("a", "c");
+  now_["b"] = "2";
+  Check();
+  ASSERT_OK(Flush());
+  Check();
+  CompactToBottom();
+  Check();
+  Restart();
+  Check();
+}
+
+// A flush runs meanwhile: it comes later, with an older number.
+TEST_P(DBDeltaFileDeletionTest, DuringAFlush) {
+  MakeFiles();
+  Write(MergeOf("b", "2"));
+  Write(PutOf("c", "3"));
+  Write(MergeOf("m", "4"));
+  EnableCallBack("DeltaFlush::Finish", [&](void*) {
+    ASSERT_OK(DeleteFiles({{"a", "d"}}, /*include_end=*/true));
+  });
+  ASSERT_OK(Flush());
+  DisableCallBacks();
+  Forget("a", "d");
+  now_["b"] = "2";
+  now_["c"] = "3";
+  Check();
+  WriteAndFlush({MergeOf("c", "5"), MergeOf("d", "6")});
+  CompactToBottom();
+  Check();
+  Restart();
+  Check();
+  CheckFiles();
+}
+
+// Without a file that goes, operands stay.
+TEST_P(DBDeltaFileDeletionTest, NoFiles) {
+  Start();
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
+  WriteAndFlush({PutOf("p", "3")});  // in level 0
+  ASSERT_OK(DeleteFiles({{OptSlice(), OptSlice()}}, /*include_end=*/true));
+  Check();
+  EXPECT_EQ(1u, CheckFiles());
+}
+
+TEST_P(DBDeltaFileDeletionTest, NoOperandsInTheRange) {
+  Start();
+  WriteAndFlush({PutOf("a", "v")});
+  MoveFilesToLevel(3);
+  WriteAndFlush({MergeOf("m", "1")});
+  ASSERT_OK(DeleteFiles({{"a", "b"}}, /*include_end=*/true));
+  Forget("a", "b");
+  Check();
+  EXPECT_EQ(1u, CheckFiles());
+}
+
+TEST_P(DBDeltaFileDeletionTest, Failures) {
+  for (const std::string point : {"DeltaFileBuilder::Open:NewWritableFile",
+                                  "DeltaFileBuilder::FinishFile:BeforeSync",
+                                  "DeltaFileBuilder::FinishFile:AfterClose",
+                                  "DeltaFileDeletion::Write:Synced"}) {
+    SCOPED_TRACE(point);
+    MakeFiles();
+    EnableCallBack(point, [&](void* arg) {
+      if (point == "DeltaFileDeletion::Write:Synced") {
+        *static_cast<Status*>(arg) = Status::IOError("injected");
+      } else {
+        *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
+      }
+    });
+    const Status s = DeleteFiles({{"b", "d"}}, /*include_end=*/true);
+    DisableCallBacks();
+    Expect(s, {"injected"});
+    Check();
+    EXPECT_EQ(1u, CheckFiles());
+    // Its files are free for others.
+    ASSERT_OK(DeleteFiles({{"b", "d"}}, /*include_end=*/true));
+    Forget("b", "d");
+    Check();
+    EXPECT_EQ(2u, CheckFiles());
+  }
+}
+
+TEST_P(DBDeltaFileDeletionTest, FailedManifestWrite) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
+  for (const bool crash : {false, true}) {
+    SCOPED_TRACE(crash);
+    Options options = DeltaOptions();
+    options.env = fault_env.get();
+    MakeFiles(options);
+    EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
+      IOStatus s = IOStatus::IOError("injected");
+      s.SetRetryable(true);
+      fault_fs->SetFilesystemActive(false, s);
+    });
+    ASSERT_NOK(DeleteFiles({{"b", "d"}}, /*include_end=*/true));
+    DisableCallBacks();
+    if (crash) {
+      Close();
+      fault_fs->SetFilesystemActive(true);
+      ASSERT_OK(fault_fs->DropUnsyncedFileData());
+    } else {
+      fault_fs->SetFilesystemActive(true);
+    }
+    Restart();
+    Check();
+    EXPECT_EQ(1u, CheckFiles());
+    ASSERT_OK(DeleteFiles({{"b", "d"}}, /*include_end=*/true));
+    Forget("b", "d");
+    Check();
+    Close();
+    last_options_.env = env_;
+  }
+}
+
+// Files of level 0 stay, without the operands: nothing is promised of them.
+TEST_P(DBDeltaFileDeletionTest, Level0) {
+  MakeFiles();
+  Write(PutOf("b", "new"));
+  ASSERT_OK(Flush());
+  WriteAndFlush({MergeOf("b", "2"), MergeOf("f", "3")});
+  ASSERT_OK(DeleteFiles({{"a", "c"}}, /*include_end=*/true));
+  Forget("a", "c");
+  now_["b"] = "new";
+  Check();
+}
+
+// A file ends with the key that is the first to stay.
+TEST_P(DBDeltaFileDeletionTest, Clip) {
+  MakeFiles();
+  ASSERT_OK(db_->ClipColumnFamily(db_->DefaultColumnFamily(), "d", "k"));
+  Forget("a", "c");
+  Forget("k", "z");
+  Check();
+  Restart();
+  Check();
+  WriteAndFlush({MergeOf("a", "2"), MergeOf("e", "3"), MergeOf("k", "4")});
+  Check();
+}
+
+// Keys that have operands and nothing else, beyond all SST files.
+TEST_P(DBDeltaFileDeletionTest, ClipOperandsAlone) {
+  for (const bool with_values : {true, false}) {
+    SCOPED_TRACE(with_values);
+    Start();
+    if (with_values) {
+      WriteAndFlush({PutOf("f", "v"), PutOf("g", "v")});
+    }
+    WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2"), MergeOf("f", "3"),
+                   MergeOf("k", "4"), MergeOf("p", "5")});
+    // And in the memtable.
+    Write(MergeOf("b", "6"));
+    Write(MergeOf("o", "7"));
+    ASSERT_OK(db_->ClipColumnFamily(db_->DefaultColumnFamily(), "c", "k"));
+    Forget("a", "b");
+    Forget("k", "z");
+    Check();
+    Restart();
+    Check();
+    ASSERT_OK(db_->ClipColumnFamily(db_->DefaultColumnFamily(), "x", "y"));
+    now_.clear();
+    Check();
+    Restart();
+    Check();
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

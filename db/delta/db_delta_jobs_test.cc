@@ -1,0 +1,871 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Merges and collections of delta files on real databases: when they run, what
+// they leave, and that no reader sees anything of it.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "db/delta/delta_gc_job.h"
+#include "db/delta/delta_store.h"
+#include "db/delta/delta_version.h"
+#include "db/version_set.h"
+#include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/snapshot.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using State = std::map<std::string, std::string>;
+
+// Removes operands that begin with an x.
+class XFilter : public CompactionFilter {
+ public:
+  Decision FilterV2(int, const Slice&, ValueType type, const Slice& value,
+                    std::string*, std::string*) const override {
+    return type == ValueType::kMergeOperand && value.starts_with("x")
+               ? Decision::kRemove
+               : Decision::kKeep;
+  }
+  const char* Name() const override { return "XFilter"; }
+};
+
+}  // namespace
+
+class DBDeltaJobsTest : public DBTestBase {
+ protected:
+  DBDeltaJobsTest()
+      : DBTestBase("db_delta_jobs_test", /*env_do_fsync=*/false) {}
+  ~DBDeltaJobsTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->LoadDependency({});
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ReleaseSnapshots();
+  }
+
+  // No job runs by itself.
+  Options DeltaOptions() {
+    Options options = CurrentOptions();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = true;
+    options.delta_bucket_size = 4096;
+    options.delta_max_buckets = 64;
+    options.disable_auto_compactions = true;
+    options.compression = kNoCompression;
+    options.statistics = CreateDBStatistics();
+    // Tests resume by themselves.
+    options.max_bgerror_resume_count = 0;
+    return options;
+  }
+
+  ColumnFamilyData* Family() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd();
+  }
+  uint64_t Ticker(Tickers ticker) {
+    return last_options_.statistics->getTickerCount(ticker);
+  }
+
+  static std::string KeyOf(uint32_t i) {
+    return "key" + std::to_string(1000 + i);
+  }
+
+  // ---- Writes, and what they come to.
+
+  void DoMerge(const std::string& key, const std::string& value) {
+    ASSERT_OK(Merge(key, value));
+    std::string& now = state_[key];
+    now += (now.empty() ? "" : ",") + value;
+  }
+  void DoPut(const std::string& key, const std::string& value) {
+    ASSERT_OK(Put(key, value));
+    state_[key] = value;
+  }
+  void DoDelete(const std::string& key) {
+    ASSERT_OK(Delete(key));
+    state_.erase(key);
+  }
+  void DoDeleteRange(const std::string& begin, const std::string& end) {
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                               begin, end));
+    state_.erase(state_.lower_bound(begin), state_.lower_bound(end));
+  }
+  void DoSnapshot() { snapshots_.emplace_back(db_->GetSnapshot(), state_); }
+  void ReleaseSnapshots() {
+    for (const auto& [snapshot, state] : snapshots_) {
+      db_->ReleaseSnapshot(snapshot);
+    }
+    snapshots_.clear();
+  }
+
+  // An operand for each of these keys, and a flush.
+  void FlushOperands(uint32_t first, uint32_t last, size_t size = 10) {
+    for (uint32_t i = first; i < last; ++i) {
+      DoMerge(KeyOf(i), std::string(size, static_cast<char>(
+                                              'a' + num_flushes_ % 26)));
+    }
+    ++num_flushes_;
+    ASSERT_OK(Flush());
+  }
+  void RandomWrites(int num, Random* rnd) {
+    for (; num > 0; --num) {
+      const std::string key = KeyOf(rnd->Uniform(150));
+      if (rnd->OneIn(12)) {
+        DoPut(key, rnd->RandomString(20));
+      } else if (rnd->OneIn(15)) {
+        DoDelete(key);
+      } else if (rnd->OneIn(60)) {
+        const uint32_t begin = rnd->Uniform(150);
+        DoDeleteRange(KeyOf(begin), KeyOf(begin + 1 + rnd->Uniform(20)));
+      } else {
+        DoMerge(key, rnd->RandomString(1 + rnd->Uniform(80)));
+      }
+    }
+  }
+
+  // ---- Checks.
+
+  void Check() {
+    CheckAt(nullptr, state_);
+    for (const auto& [snapshot, state] : snapshots_) {
+      CheckAt(snapshot, state);
+    }
+    CheckVersion();
+  }
+  void CheckAt(const Snapshot* snapshot, const State& state) {
+    ReadOptions read_options;
+    read_options.snapshot = snapshot;
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < 200; ++i) {
+      names.push_back(KeyOf(i));
+    }
+    std::vector<Slice> keys(names.begin(), names.end());
+    std::vector<PinnableSlice> values(keys.size());
+    std::vector<Status> statuses(keys.size());
+    db_->MultiGet(read_options, db_->DefaultColumnFamily(), keys.size(),
+                  keys.data(), values.data(), statuses.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::string value;
+      const Status s = db_->Get(read_options, keys[i], &value);
+      const auto expected = state.find(names[i]);
+      if (expected == state.end()) {
+        ASSERT_TRUE(s.IsNotFound()) << names[i] << " " << s.ToString();
+        ASSERT_TRUE(statuses[i].IsNotFound()) << names[i];
+      } else {
+        ASSERT_OK(s);
+        ASSERT_EQ(expected->second, value) << names[i];
+        ASSERT_OK(statuses[i]);
+        ASSERT_EQ(expected->second, values[i].ToString()) << names[i];
+      }
+    }
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    CheckIterator(iter.get(), state);
+  }
+  static void CheckIterator(Iterator* iter, const State& state) {
+    iter->SeekToFirst();
+    for (const auto& [key, value] : state) {
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(key, iter->key().ToString());
+      ASSERT_EQ(value, iter->value().ToString()) << key;
+      iter->Next();
+    }
+    ASSERT_FALSE(iter->Valid());
+    ASSERT_OK(iter->status());
+    iter->SeekToLast();
+    for (auto entry = state.rbegin(); entry != state.rend(); ++entry) {
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(entry->first, iter->key().ToString());
+      ASSERT_EQ(entry->second, iter->value().ToString()) << entry->first;
+      iter->Prev();
+    }
+    ASSERT_FALSE(iter->Valid());
+    ASSERT_OK(iter->status());
+  }
+  void CheckVersion() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    const auto& version = Family()->current()->storage_info()->delta();
+    if (version != nullptr) {
+      ASSERT_OK(version->CheckConsistency());
+    }
+  }
+
+  // Of the property.
+  uint64_t Stat(const std::string& name) {
+    std::map<std::string, std::string> values;
+    EXPECT_TRUE(db_->GetMapProperty(DB::Properties::kDeltaStore, &values));
+    const auto found = values.find(name);
+    EXPECT_NE(found, values.end()) << name;
+    return found == values.end() ? 0 : std::stoull(found->second);
+  }
+  // Files on disk, once those that are obsolete are gone, are those of the
+  // Version.
+  void CheckFiles() {
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    dbfull()->TEST_DeleteObsoleteFiles();
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(dbname_, &children));
+    const auto on_disk = std::count_if(
+        children.begin(), children.end(),
+        [](const std::string& name) { return name.ends_with(".delta"); });
+    EXPECT_EQ(Stat("files"), static_cast<uint64_t>(on_disk));
+  }
+  bool JobsAreIdle() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return Family()->delta_store()->jobs().IsIdle();
+  }
+
+  Status CompactAll(const CompactRangeOptions& options =
+                        CompactRangeOptions()) {
+    return db_->CompactRange(options, nullptr, nullptr);
+  }
+  Status SetAutoJobs(bool on) {
+    return db_->SetOptions(
+        {{"disable_auto_compactions", on ? "false" : "true"}});
+  }
+
+  static void EnableCallBack(const std::string& point,
+                             std::function<void(void*)> fn) {
+    SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  static void DisableCallBacks() {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    SyncPoint::GetInstance()->LoadDependency({});
+  }
+
+  State state_;
+  std::vector<std::pair<const Snapshot*, State>> snapshots_;
+  uint32_t num_flushes_ = 0;
+};
+
+TEST_F(DBDeltaJobsTest, MergesByItself) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  for (int i = 0; i < 3; ++i) {
+    FlushOperands(0, 10);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(3, Stat("flushed-files"));
+  EXPECT_EQ(0, Ticker(DELTA_MERGES));
+  FlushOperands(0, 10);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, Stat("flushed-files"));
+  EXPECT_EQ(1, Stat("merged-files"));
+  // Those of a key were combined.
+  EXPECT_EQ(10, Stat("operands"));
+  EXPECT_EQ(1, Ticker(DELTA_MERGES));
+  EXPECT_EQ(40, Ticker(DELTA_GC_OPERANDS_READ));
+  EXPECT_EQ(30, Ticker(DELTA_GC_OPERANDS_DROPPED));
+  EXPECT_GT(Ticker(DELTA_GC_BYTES_READ), 0);
+  EXPECT_GT(Ticker(DELTA_GC_BYTES_WRITTEN), 0);
+  EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
+  CheckFiles();
+  Check();
+  Reopen(options);
+  EXPECT_EQ(1, Stat("merged-files"));
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, CollectsByItself) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  for (int i = 0; i < 16; ++i) {
+    FlushOperands(0, 100, /*size=*/50);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  EXPECT_GT(Stat("buckets"), 1);
+  EXPECT_EQ(0, Stat("flushed-files"));
+  EXPECT_LT(Stat("merged-files"), 4);
+  EXPECT_GT(Ticker(DELTA_BUCKETS_COLLECTED), 0);
+  CheckFiles();
+  Check();
+  Reopen(options);
+  Check();
+  for (int i = 0; i < 16; ++i) {
+    FlushOperands(50, 60, /*size=*/500);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckFiles();
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, NotWithoutAutoCompactions) {
+  DestroyAndReopen(DeltaOptions());
+  for (int i = 0; i < 8; ++i) {
+    FlushOperands(0, 10);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(8, Stat("flushed-files"));
+  ASSERT_OK(SetAutoJobs(true));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, Stat("flushed-files"));
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, CompactRange) {
+  Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  FlushOperands(0, 150, /*size=*/100);
+  FlushOperands(0, 50);
+  DoPut(KeyOf(3), "put");
+  DoDelete(KeyOf(4));
+  DoDeleteRange(KeyOf(10), KeyOf(20));
+  DoMerge(KeyOf(11), "again");
+  // Of a part of the keys: only SST files.
+  const std::string begin = KeyOf(0);
+  const Slice begin_slice = begin;
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), &begin_slice, nullptr));
+  EXPECT_GT(Stat("flushed-files"), 0);
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(0, Stat("flushed-files"));
+  EXPECT_EQ(0, Stat("merged-files"));
+  EXPECT_GT(Stat("buckets"), 1);
+  EXPECT_EQ(0, Stat("anchors"));
+  EXPECT_EQ(150 - 2 - 9, Stat("operands"));
+  CheckFiles();
+  Check();
+  // Nothing to do.
+  const uint64_t merges = Ticker(DELTA_MERGES);
+  const uint64_t buckets = Ticker(DELTA_BUCKETS_COLLECTED);
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(merges, Ticker(DELTA_MERGES));
+  EXPECT_EQ(buckets, Ticker(DELTA_BUCKETS_COLLECTED));
+  EXPECT_TRUE(JobsAreIdle());
+  Reopen(options);
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, Snapshots) {
+  Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  FlushOperands(0, 50);
+  DoSnapshot();
+  DoPut(KeyOf(7), "put");
+  DoDeleteRange(KeyOf(20), KeyOf(30));
+  FlushOperands(0, 5);
+  DoSnapshot();
+  FlushOperands(0, 50);
+  ASSERT_OK(CompactAll());
+  Check();
+  // What the first one sees under the value and the range.
+  EXPECT_GT(Stat("anchors"), 0);
+  CheckFiles();
+  ReleaseSnapshots();
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(0, Stat("anchors"));
+  Check();
+}
+
+// An iterator has the files of its time, whatever becomes of them.
+TEST_F(DBDeltaJobsTest, OpenIterators) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 100, /*size=*/100);
+  FlushOperands(0, 100);
+  const State before = state_;
+  const std::unique_ptr<Iterator> first(db_->NewIterator(ReadOptions()));
+  ASSERT_OK(CompactAll());
+  const std::unique_ptr<Iterator> second(db_->NewIterator(ReadOptions()));
+  CheckIterator(second.get(), before);
+  FlushOperands(0, 100);
+  ASSERT_OK(CompactAll());
+  CheckIterator(first.get(), before);
+  CheckIterator(second.get(), before);
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, Random) {
+  for (uint32_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Random rnd(301 + seed);
+    Options options = DeltaOptions();
+    options.disable_auto_compactions = rnd.OneIn(3);
+    options.delta_max_buckets = rnd.OneIn(2) ? 6 : 64;
+    options.paranoid_file_checks = rnd.OneIn(2);
+    DestroyAndReopen(options);
+    state_.clear();
+    for (int round = 0; round < 30; ++round) {
+      RandomWrites(1 + static_cast<int>(rnd.Uniform(300)), &rnd);
+      if (rnd.OneIn(3)) {
+        DoSnapshot();
+      }
+      if (rnd.OneIn(6)) {
+        ReleaseSnapshots();
+      }
+      if (!rnd.OneIn(4)) {
+        ASSERT_OK(Flush());
+      }
+      if (rnd.OneIn(6)) {
+        ASSERT_OK(CompactAll());
+      }
+      if (rnd.OneIn(10)) {
+        ReleaseSnapshots();
+        Reopen(options);
+      }
+      Check();
+    }
+    ReleaseSnapshots();
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("merged-files"));
+    CheckFiles();
+    Check();
+    EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
+  }
+}
+
+// Writers, flushes and readers beside the jobs: their edits meet in the
+// MANIFEST.
+TEST_F(DBDeltaJobsTest, Concurrency) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  options.max_background_jobs = 8;
+  DestroyAndReopen(options);
+  constexpr int kThreads = 3;
+  constexpr uint32_t kKeys = 50;
+  constexpr int kRounds = 40;
+  std::atomic<int> running{kThreads};
+  std::vector<std::thread> threads;
+  // Each has keys of its own, to which it appends numbers.
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < kRounds; ++round) {
+        for (uint32_t i = 0; i < kKeys; ++i) {
+          const std::string key =
+              KeyOf(i * kThreads + static_cast<uint32_t>(t));
+          ASSERT_OK(round % 13 == 12
+                        ? db_->Put(WriteOptions(), key, "put")
+                        : db_->Merge(WriteOptions(), key,
+                                     std::to_string(round)));
+        }
+        ASSERT_OK(db_->Flush(FlushOptions()));
+      }
+      --running;
+    });
+  }
+  threads.emplace_back([&] {
+    while (running > 0) {
+      ASSERT_OK(CompactAll());
+    }
+  });
+  threads.emplace_back([&] {
+    while (running > 0) {
+      // All keys of a thread have the same value, but for one step.
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      size_t keys = 0;
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        ++keys;
+        std::string value;
+        ASSERT_OK(db_->Get(ReadOptions(), iter->key(), &value));
+      }
+      ASSERT_OK(iter->status());
+      ASSERT_LE(keys, kKeys * kThreads);
+    }
+  });
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  std::string value;
+  for (int round = 0; round < kRounds; ++round) {
+    value = round % 13 == 12 ? "put"
+                             : value + (value.empty() ? "" : ",") +
+                                   std::to_string(round);
+  }
+  for (uint32_t i = 0; i < kKeys * kThreads; ++i) {
+    state_[KeyOf(i)] = value;
+  }
+  Check();
+  ASSERT_OK(CompactAll());
+  CheckFiles();
+  Check();
+  EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
+  Reopen(options);
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, Filter) {
+  const XFilter filter;
+  Options options = DeltaOptions();
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  DoMerge(KeyOf(1), "a");
+  DoMerge(KeyOf(2), "b");
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge(KeyOf(1), "x1"));
+  DoMerge(KeyOf(2), "c");
+  ASSERT_OK(Merge(KeyOf(3), "x2"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(CompactAll());
+  Check();
+  CheckFiles();
+}
+
+// A job that fails leaves all as it was, and can be repeated.
+TEST_F(DBDeltaJobsTest, Failures) {
+  for (const char* point :
+       {"DeltaMergeJob::Run:Merged", "DBImpl::RunDeltaMerge:BeforeEdit",
+        "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+    SCOPED_TRACE(point);
+    Options options = DeltaOptions();
+    DestroyAndReopen(options);
+    state_.clear();
+    FlushOperands(0, 100, /*size=*/100);
+    FlushOperands(0, 100);
+    DoPut(KeyOf(1), "put");
+    EnableCallBack(point, [](void* arg) {
+      *static_cast<Status*>(arg) = Status::NoSpace("injected");
+    });
+    ASSERT_TRUE(CompactAll().IsNoSpace());
+    DisableCallBacks();
+    EXPECT_EQ(1, Ticker(DELTA_GC_FAILED));
+    EXPECT_TRUE(JobsAreIdle());
+    CheckFiles();
+    Check();
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("merged-files"));
+    CheckFiles();
+    Check();
+    Reopen(options);
+    Check();
+  }
+}
+
+// One that runs by itself waits before it tries again, and holds nobody up.
+TEST_F(DBDeltaJobsTest, FailureInTheBackground) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  std::atomic<int> failures{0};
+  EnableCallBack("DBImpl::RunDeltaMerge:BeforeEdit", [&](void* arg) {
+    ++failures;
+    *static_cast<Status*>(arg) = Status::NoSpace("injected");
+  });
+  for (int i = 0; i < 6; ++i) {
+    FlushOperands(0, 10);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_GT(failures, 0);
+  EXPECT_EQ(6, Stat("flushed-files"));
+  Check();
+  DisableCallBacks();
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(0, Stat("flushed-files"));
+  // It has succeeded: nothing waits any more.
+  for (int i = 0; i < 4; ++i) {
+    FlushOperands(0, 10);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, Stat("flushed-files"));
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, FailedFileWrites) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
+  Options options = DeltaOptions();
+  options.env = fault_env.get();
+  for (const char* point :
+       {"DBImpl::RunDeltaMerge:Begin", "DeltaMergeJob::Verify",
+        "DBImpl::RunDeltaMerge:BeforeEdit",
+        "DBImpl::RunDeltaCollection:Begin",
+        "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+    SCOPED_TRACE(point);
+    DestroyAndReopen(options);
+    state_.clear();
+    FlushOperands(0, 100, /*size=*/100);
+    FlushOperands(0, 100);
+    EnableCallBack(point, [&](void*) {
+      IOStatus s = IOStatus::IOError("injected");
+      s.SetRetryable(true);
+      fault_fs->SetFilesystemActive(false, s);
+    });
+    ASSERT_NOK(CompactAll());
+    DisableCallBacks();
+    fault_fs->SetFilesystemActive(true);
+    ASSERT_OK(dbfull()->Resume());
+    Check();
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("merged-files"));
+    Check();
+    Reopen(options);
+    CheckFiles();
+    Check();
+  }
+  Close();
+  last_options_.env = env_;
+}
+
+// Nobody knows whether the MANIFEST has the edit of a job.
+TEST_F(DBDeltaJobsTest, FailedManifestWrites) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
+  Options options = DeltaOptions();
+  options.env = fault_env.get();
+  for (const bool is_merge : {true, false}) {
+    for (const bool reopens : {true, false}) {
+      SCOPED_TRACE(is_merge);
+      SCOPED_TRACE(reopens);
+      DestroyAndReopen(options);
+      state_.clear();
+      FlushOperands(0, 100, /*size=*/100);
+      FlushOperands(0, 100);
+      const auto fail = [&](void*) {
+        IOStatus s = IOStatus::IOError("injected");
+        s.SetRetryable(true);
+        fault_fs->SetFilesystemActive(false, s);
+      };
+      EnableCallBack(is_merge ? "DBImpl::RunDeltaMerge:BeforeEdit"
+                              : "DBImpl::RunDeltaCollection:BeforeEdit",
+                     [&](void*) {
+                       SyncPoint::GetInstance()->SetCallBack(
+                           "VersionSet::LogAndApply:WriteManifest", fail);
+                     });
+      ASSERT_NOK(CompactAll());
+      DisableCallBacks();
+      EXPECT_GT(dbfull()->TEST_GetFilesToQuarantine().size(), 0);
+      fault_fs->SetFilesystemActive(true);
+      if (!reopens) {
+        ASSERT_OK(dbfull()->Resume());
+        Check();
+        ASSERT_OK(CompactAll());
+        EXPECT_EQ(0, Stat("merged-files"));
+        Check();
+      }
+      Reopen(options);
+      CheckFiles();
+      Check();
+    }
+  }
+  Close();
+  last_options_.env = env_;
+}
+
+TEST_F(DBDeltaJobsTest, Cancel) {
+  for (const char* point : {"DBImpl::RunDeltaMerge:BeforeEdit",
+                            "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+    SCOPED_TRACE(point);
+    DestroyAndReopen(DeltaOptions());
+    state_.clear();
+    FlushOperands(0, 100, /*size=*/100);
+    FlushOperands(0, 100);
+    std::atomic<bool> canceled{false};
+    CompactRangeOptions options;
+    options.canceled = &canceled;
+    EnableCallBack(point, [&](void*) { canceled = true; });
+    EXPECT_TRUE(CompactAll(options).IsManualCompactionPaused());
+    DisableCallBacks();
+    EXPECT_TRUE(JobsAreIdle());
+    EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
+    CheckFiles();
+    Check();
+
+    // Also of all that there are.
+    std::thread disabling;
+    EnableCallBack(point, [&](void*) {
+      disabling = std::thread([this] { dbfull()->DisableManualCompaction(); });
+      while (!CompactAll().IsManualCompactionPaused()) {
+        std::this_thread::yield();
+      }
+    });
+    EXPECT_TRUE(CompactAll().IsManualCompactionPaused());
+    disabling.join();
+    DisableCallBacks();
+    dbfull()->EnableManualCompaction();
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("merged-files"));
+    CheckFiles();
+    Check();
+  }
+}
+
+TEST_F(DBDeltaJobsTest, Pause) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  for (int i = 0; i < 3; ++i) {
+    FlushOperands(0, 10);
+  }
+  std::atomic<int> jobs{0};
+  EnableCallBack("DBImpl::StartDeltaJob", [&](void*) { ++jobs; });
+  ASSERT_OK(dbfull()->PauseBackgroundWork());
+  ASSERT_OK(SetAutoJobs(true));
+  EXPECT_EQ(0, jobs);
+  ASSERT_OK(dbfull()->ContinueBackgroundWork());
+  EXPECT_EQ(0, jobs);
+  FlushOperands(0, 10);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_GT(jobs, 0);
+  EXPECT_EQ(0, Stat("flushed-files"));
+  Check();
+}
+
+// A pause waits for the job that runs.
+TEST_F(DBDeltaJobsTest, PauseWaits) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  SyncPoint::GetInstance()->LoadDependency(
+      {{"DBImpl::RunDeltaMerge:Begin", "DBDeltaJobsTest::PauseWaits"}});
+  SyncPoint::GetInstance()->EnableProcessing();
+  for (int i = 0; i < 4; ++i) {
+    FlushOperands(0, 10);
+  }
+  TEST_SYNC_POINT("DBDeltaJobsTest::PauseWaits");
+  ASSERT_OK(dbfull()->PauseBackgroundWork());
+  EXPECT_TRUE(JobsAreIdle());
+  EXPECT_EQ(0, Stat("flushed-files"));
+  ASSERT_OK(dbfull()->ContinueBackgroundWork());
+  Check();
+}
+
+TEST_F(DBDeltaJobsTest, Close) {
+  for (const bool is_merge : {true, false}) {
+    SCOPED_TRACE(is_merge);
+    Options options = DeltaOptions();
+    DestroyAndReopen(options);
+    state_.clear();
+    for (int i = 0; i < 4; ++i) {
+      FlushOperands(0, 100, /*size=*/100);
+    }
+    if (!is_merge) {
+      // They are merged, and no more.
+      EnableCallBack("DBImpl::RunDeltaCollection:BeforeEdit", [](void* arg) {
+        *static_cast<Status*>(arg) = Status::Incomplete("test");
+      });
+      ASSERT_TRUE(CompactAll().IsIncomplete());
+      DisableCallBacks();
+      ASSERT_EQ(1, Stat("merged-files"));
+    }
+    // The job goes on once the DB is being closed.
+    const char* const begin = is_merge ? "DBImpl::RunDeltaMerge:Begin"
+                                       : "DBImpl::RunDeltaCollection:Begin";
+    SyncPoint::GetInstance()->LoadDependency(
+        {{"DBImpl::BGWorkDeltaJob:Start", "DBDeltaJobsTest::Close"},
+         {"DBImpl::~DBImpl:WaitJob", begin}});
+    SyncPoint::GetInstance()->EnableProcessing();
+    ASSERT_OK(SetAutoJobs(true));
+    TEST_SYNC_POINT("DBDeltaJobsTest::Close");
+    Close();
+    DisableCallBacks();
+    Reopen(options);
+    Check();
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("merged-files"));
+    CheckFiles();
+    Check();
+  }
+}
+
+TEST_F(DBDeltaJobsTest, DroppedColumnFamily) {
+  for (const char* point : {"DBImpl::RunDeltaMerge:BeforeEdit",
+                            "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+    SCOPED_TRACE(point);
+    Options options = DeltaOptions();
+    DestroyAndReopen(options);
+    state_.clear();
+    FlushOperands(0, 10);
+    ColumnFamilyHandle* handle = nullptr;
+    ASSERT_OK(db_->CreateColumnFamily(options, "other", &handle));
+    for (int flush = 0; flush < 2; ++flush) {
+      for (uint32_t i = 0; i < 100; ++i) {
+        ASSERT_OK(db_->Merge(WriteOptions(), handle, KeyOf(i), "value"));
+      }
+      ASSERT_OK(db_->Flush(FlushOptions(), handle));
+    }
+    EnableCallBack(point,
+                   [&](void*) { ASSERT_OK(db_->DropColumnFamily(handle)); });
+    EXPECT_TRUE(
+        db_->CompactRange(CompactRangeOptions(), handle, nullptr, nullptr)
+            .IsColumnFamilyDropped());
+    DisableCallBacks();
+    // It can be read as long as there is a handle.
+    std::string value;
+    ASSERT_OK(db_->Get(ReadOptions(), handle, KeyOf(1), &value));
+    EXPECT_EQ("value,value", value);
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+    CheckFiles();
+    Check();
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    Reopen(options);
+    Check();
+  }
+}
+
+// What comes while a merge runs is not in it.
+TEST_F(DBDeltaJobsTest, FlushBesideAMerge) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  for (int i = 0; i < 3; ++i) {
+    FlushOperands(0, 10);
+  }
+  std::atomic<bool> is_first{true};
+  EnableCallBack("DBImpl::RunDeltaMerge:Begin", [&](void*) {
+    if (is_first.exchange(false)) {
+      std::thread([this] { FlushOperands(0, 10); }).join();
+    }
+  });
+  FlushOperands(5, 15);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  DisableCallBacks();
+  EXPECT_EQ(1, Stat("flushed-files"));
+  EXPECT_EQ(1, Stat("merged-files"));
+  Check();
+  ASSERT_OK(CompactAll());
+  Check();
+  Reopen(options);
+  Check();
+}
+
+// With as many buckets as there may be, some are put together, and operands are
+// merged into values.
+TEST_F(DBDeltaJobsTest, FewBuckets) {
+  Options options = DeltaOptions();
+  options.delta_max_buckets = 4;
+  DestroyAndReopen(options);
+  std::atomic<int> folds{0};
+  EnableCallBack("DBImpl::RunDeltaCollection:Begin", [&](void* arg) {
+    folds += static_cast<DeltaGcJob::Plan*>(arg)->fold ? 1 : 0;
+  });
+  for (int i = 0; i < 10; ++i) {
+    FlushOperands(0, 150, /*size=*/100);
+    ASSERT_OK(CompactAll());
+    EXPECT_LE(Stat("buckets"), 4);
+    Check();
+  }
+  EXPECT_GT(folds, 0);
+  EXPECT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
+  CheckFiles();
+  Reopen(options);
+  Check();
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

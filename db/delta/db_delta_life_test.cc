@@ -1,0 +1,982 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What becomes of delta files beside reads and writes: who lists, copies,
+// checks and deletes files must know them. They are made by hand, see
+// HandMadeDeltas.
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl/compacted_db_impl.h"
+#include "db/db_test_util.h"
+#include "db/delta/db_delta_test_util.h"
+#include "db/delta/delta_verifier.h"
+#include "file/filename.h"
+#include "file/sst_file_manager_impl.h"
+#include "port/stack_trace.h"
+#include "rocksdb/file_checksum.h"
+#include "rocksdb/metadata.h"
+#include "rocksdb/sst_file_manager.h"
+#include "rocksdb/utilities/backup_engine.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "test_util/testutil.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using delta_test::HandMadeDeltas;
+using delta_test::Operand;
+using delta_test::Values;
+
+class DBDeltaLifeTest : public DBTestBase {
+ protected:
+  using Kind = DeltaFileDescription::Kind;
+  using Tier = DeltaFileDescription::Tier;
+
+  DBDeltaLifeTest() : DBTestBase("db_delta_life_test", /*env_do_fsync=*/false) {
+    options_ = CurrentOptions();
+    options_.create_if_missing = true;
+    options_.create_missing_column_families = true;
+    options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options_.enable_delta_separation = true;
+    options_.disable_auto_compactions = true;
+    options_.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+    DestroyAndReopen(options_);
+  }
+
+  HandMadeDeltas Deltas() { return HandMadeDeltas(db_.get()); }
+
+  // Files of all kinds and tiers, with some operands that are hidden and some
+  // that are not.
+  void MakeStore() {
+    HandMadeDeltas deltas = Deltas();
+    deltas.Flush({{"a", 10, "1"}, {"m", 11, "1"}});
+    deltas.FlushAnchors({{"a", 15}});
+    deltas.Merge(2, {{"a", 10, "1"}, {"m", 11, "1"}}, {{"a", 15}});
+    const uint64_t floor = LastMergedEpoch();
+    deltas.Collect({{"m", 11, "1"}}, {{"", floor}, {"k", floor}},
+                   std::nullopt);
+    deltas.Flush({{"a", 20, "2"}, {"m", 21, "2"}});
+    deltas.Merge(1, {{"a", 20, "2"}, {"m", 21, "2"}});
+    deltas.Flush({{"a", 30, "3"}});
+    deltas.FlushAnchors({}, {{"b", "c", 31}});
+    RenewSuperVersion();
+  }
+  void ExpectStore() {
+    HandMadeDeltas deltas = Deltas();
+    EXPECT_EQ((Values{{30, "3"}, {20, "2"}}), deltas.Read("a"));
+    EXPECT_EQ((Values{{21, "2"}, {11, "1"}}), deltas.Read("m"));
+    EXPECT_EQ(Values(), deltas.Read("b"));
+  }
+
+  uint64_t LastMergedEpoch() {
+    uint64_t epoch = 0;
+    Deltas().State()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+      if (file->description().tier == Tier::kMerged) {
+        epoch = std::max(epoch, file->description().last_epoch);
+      }
+    });
+    return epoch;
+  }
+
+  // Nothing but a SuperVersion keeps what is not current.
+  void RenewSuperVersion() {
+    ASSERT_OK(Put("renew", "value"));
+    ASSERT_OK(Flush());
+    // It also purges obsolete files.
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  }
+
+  std::vector<DeltaFileDescription> Files() {
+    std::vector<DeltaFileDescription> files;
+    const auto state = Deltas().State();
+    if (state != nullptr) {
+      state->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+        files.push_back(file->description());
+      });
+    }
+    return files;
+  }
+  std::set<std::string> Names() {
+    std::set<std::string> names;
+    for (const DeltaFileDescription& file : Files()) {
+      names.insert(DeltaFileName("", file.number).substr(1));
+    }
+    return names;
+  }
+  // Of delta files in a directory.
+  std::set<std::string> NamesIn(const std::string& directory) {
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(directory, &children));
+    std::set<std::string> names;
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      if (ParseFileName(child, &number, &type) && type == kDeltaFile) {
+        names.insert(child);
+      }
+    }
+    return names;
+  }
+
+  static void IsCorruptionOf(const Status& s, const std::string& file) {
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    ASSERT_NE(std::string::npos, s.ToString().find(file)) << s.ToString();
+  }
+
+  void ChangeByte(const std::string& file, size_t offset) {
+    std::string contents;
+    ASSERT_OK(ReadFileToString(env_, file, &contents));
+    ASSERT_LT(offset, contents.size());
+    contents[offset] ^= 1;
+    ASSERT_OK(WriteStringToFile(env_, contents, file));
+  }
+
+  // Errors that `ldb verify_delta_store` would report.
+  std::vector<std::string> Verify() {
+    HandMadeDeltas deltas = Deltas();
+    ColumnFamilyData* const cfd = deltas.cfd();
+    DeltaTableFamily family(cfd->ioptions());
+    const auto tables =
+        NewUncachedDeltaTables(family, cfd->GetLatestMutableCFOptions());
+    DeltaVerifier::Options options;
+    options.num_threads = 3;
+    options.checksum_factory = options_.file_checksum_gen_factory.get();
+    DeltaVerifier::Result result;
+    std::vector<std::string> errors;
+    const auto state = deltas.State();
+    DeltaVerifier::Verify(
+        *tables, *state, options,
+        [&](const std::string& line) { errors.push_back(line); }, &result);
+    EXPECT_EQ(errors.size(), result.errors.load());
+    EXPECT_EQ(state->GetTotals().num_files, result.files.load());
+    return errors;
+  }
+
+  Options options_;
+};
+
+TEST_F(DBDeltaLifeTest, Metadata) {
+  MakeStore();
+  ExpectStore();
+  ColumnFamilyMetaData family;
+  db_->GetColumnFamilyMetaData(&family);
+  const std::vector<DeltaFileDescription> files = Files();
+  ASSERT_EQ(4u, files.size());
+  ASSERT_EQ(files.size(), family.delta_files.size());
+  std::set<std::pair<DeltaMetaData::Kind, DeltaMetaData::Tier>> kinds;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const DeltaFileDescription& expected = files[i];
+    const DeltaMetaData& file = family.delta_files[i];
+    kinds.emplace(file.kind, file.tier);
+    EXPECT_EQ(expected.number, file.file_number);
+    EXPECT_EQ(dbname_, file.directory);
+    EXPECT_OK(env_->FileExists(file.directory + "/" + file.relative_filename));
+    uint64_t size = 0;
+    EXPECT_OK(env_->GetFileSize(file.directory + "/" + file.relative_filename,
+                                &size));
+    EXPECT_EQ(size, file.size);
+    EXPECT_EQ(expected.first_epoch, file.first_epoch);
+    EXPECT_EQ(expected.last_epoch, file.last_epoch);
+    EXPECT_EQ(expected.smallest, file.smallestkey);
+    EXPECT_EQ(expected.largest, file.largestkey);
+    EXPECT_EQ(expected.smallest_seq, file.smallest_seqno);
+    EXPECT_EQ(expected.largest_seq, file.largest_seqno);
+    EXPECT_EQ(expected.num_entries, file.num_entries);
+    EXPECT_EQ(expected.num_range_anchors, file.num_ranges);
+    EXPECT_EQ(expected.file_checksum, file.file_checksum);
+    EXPECT_FALSE(file.file_checksum.empty());
+    EXPECT_EQ("FileChecksumCrc32c", file.file_checksum_func_name);
+  }
+  EXPECT_EQ(4u, kinds.size());
+  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kOperands,
+                           DeltaMetaData::Tier::kSorted}));
+  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kOperands,
+                           DeltaMetaData::Tier::kMerged}));
+  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kOperands,
+                           DeltaMetaData::Tier::kFlushed}));
+  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kAnchors,
+                           DeltaMetaData::Tier::kFlushed}));
+
+  // Filled anew, not added to.
+  db_->GetColumnFamilyMetaData(&family);
+  EXPECT_EQ(files.size(), family.delta_files.size());
+  db_->GetColumnFamilyMetaData(db_->DefaultColumnFamily(),
+                               GetColumnFamilyMetaDataOptions(), &family);
+  EXPECT_TRUE(family.delta_files.empty());
+}
+
+TEST_F(DBDeltaLifeTest, LiveFiles) {
+  MakeStore();
+  std::vector<std::string> names;
+  uint64_t manifest_size = 0;
+  ASSERT_OK(db_->GetLiveFiles(names, &manifest_size, /*flush_memtable=*/false));
+  std::set<std::string> deltas;
+  for (const std::string& name : names) {
+    if (Slice(name).ends_with(".delta")) {
+      deltas.insert(name.substr(1));
+    }
+  }
+  EXPECT_EQ(Names(), deltas);
+
+  for (bool with_checksums : {false, true}) {
+    LiveFilesStorageInfoOptions options;
+    options.include_checksum_info = with_checksums;
+    std::vector<LiveFileStorageInfo> infos;
+    ASSERT_OK(db_->GetLiveFilesStorageInfo(options, &infos));
+    std::map<uint64_t, LiveFileStorageInfo> by_number;
+    for (const LiveFileStorageInfo& info : infos) {
+      if (info.file_type == kDeltaFile) {
+        EXPECT_TRUE(by_number.emplace(info.file_number, info).second);
+      }
+    }
+    const auto files = Files();
+    ASSERT_EQ(files.size(), by_number.size());
+    for (const DeltaFileDescription& file : files) {
+      const LiveFileStorageInfo& info = by_number.at(file.number);
+      EXPECT_EQ(dbname_, info.directory);
+      EXPECT_EQ(DeltaFileName(dbname_, file.number),
+                info.directory + "/" + info.relative_filename);
+      EXPECT_EQ(file.size, info.size);
+      EXPECT_FALSE(info.trim_to_size);
+      EXPECT_EQ(with_checksums ? file.file_checksum : "", info.file_checksum);
+      EXPECT_EQ(with_checksums ? file.file_checksum_func_name : "",
+                info.file_checksum_func_name);
+    }
+  }
+}
+
+TEST_F(DBDeltaLifeTest, Checkpoint) {
+  MakeStore();
+  const std::string text = Deltas().Text();
+  const std::string directory = dbname_ + "_checkpoint";
+  ASSERT_OK(DestroyDir(env_, directory));
+  {
+    Checkpoint* checkpoint = nullptr;
+    ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
+    const std::unique_ptr<Checkpoint> guard(checkpoint);
+    ASSERT_OK(checkpoint->CreateCheckpoint(directory));
+  }
+  const std::set<std::string> names = Names();
+  EXPECT_EQ(names, NamesIn(directory));
+  // It does not need the source.
+  Close();
+  ASSERT_OK(DestroyDB(dbname_, options_));
+  const std::string source = std::exchange(dbname_, directory);
+  Reopen(options_);
+  EXPECT_EQ(text, Deltas().Text());
+  ExpectStore();
+  EXPECT_OK(db_->VerifyChecksum());
+  EXPECT_OK(db_->VerifyFileChecksums(ReadOptions()));
+  EXPECT_EQ(names, NamesIn(directory));
+  Close();
+  ASSERT_OK(DestroyDB(directory, options_));
+  dbname_ = source;
+}
+
+TEST_F(DBDeltaLifeTest, Backup) {
+  MakeStore();
+  const std::string text = Deltas().Text();
+  for (bool share : {true, false}) {
+    const std::string directory = dbname_ + "_backup";
+    ASSERT_OK(DestroyDir(env_, directory));
+    BackupEngineOptions engine_options(directory);
+    engine_options.share_table_files = share;
+    BackupEngine* engine_ptr = nullptr;
+    ASSERT_OK(BackupEngine::Open(env_, engine_options, &engine_ptr));
+    std::unique_ptr<BackupEngine> engine(engine_ptr);
+    ASSERT_OK(engine->CreateNewBackup(db_.get()));
+    ASSERT_OK(engine->CreateNewBackup(db_.get()));
+    for (BackupID id : {1, 2}) {
+      ASSERT_OK(engine->VerifyBackup(id, /*verify_with_checksum=*/true));
+    }
+    // Named by session, and there once, if they are shared.
+    std::vector<std::string> shared;
+    env_->GetChildren(directory + "/shared_checksum", &shared)
+        .PermitUncheckedError();
+    size_t num_shared = 0;
+    for (const std::string& name : shared) {
+      if (Slice(name).ends_with(".delta")) {
+        ++num_shared;
+        EXPECT_NE(std::string::npos, name.find("_s")) << name;
+      }
+    }
+    EXPECT_EQ(share ? Names().size() : 0u, num_shared);
+    EXPECT_EQ(share ? 0u : Names().size(),
+              NamesIn(directory + "/private/2").size());
+
+    // Over what is there, too.
+    const std::string restored = dbname_ + "_restored";
+    ASSERT_OK(DestroyDir(env_, restored));
+    for (RestoreOptions::Mode mode :
+         {RestoreOptions::Mode::kPurgeAllFiles,
+          RestoreOptions::Mode::kVerifyChecksum,
+          RestoreOptions::Mode::kKeepLatestDbSessionIdFiles}) {
+      if (!share && mode == RestoreOptions::Mode::kKeepLatestDbSessionIdFiles) {
+        continue;  // needs names by session
+      }
+      if (mode == RestoreOptions::Mode::kVerifyChecksum) {
+        // One that is damaged, and one that does not belong.
+        const std::string file = restored + "/" + *Names().begin();
+        ChangeByte(file, 20);
+        ASSERT_OK(WriteStringToFile(env_, "x", DeltaFileName(restored, 9999)));
+      }
+      RestoreOptions restore_options;
+      restore_options.mode = mode;
+      ASSERT_OK(engine->RestoreDBFromLatestBackup(restored, restored,
+                                                  restore_options));
+      EXPECT_EQ(Names(), NamesIn(restored));
+      std::unique_ptr<DB> db;
+      ASSERT_OK(DB::Open(options_, restored, &db));
+      EXPECT_EQ(text, HandMadeDeltas(db.get()).Text());
+      EXPECT_OK(db->VerifyChecksum());
+      EXPECT_OK(db->VerifyFileChecksums(ReadOptions()));
+      db.reset();
+    }
+    ASSERT_OK(DestroyDB(restored, options_));
+    engine.reset();
+    ASSERT_OK(DestroyDir(env_, directory));
+  }
+}
+
+// Files that a restore finds are kept, not copied.
+TEST_F(DBDeltaLifeTest, IncrementalRestore) {
+  MakeStore();
+  const std::string directory = dbname_ + "_backup";
+  ASSERT_OK(DestroyDir(env_, directory));
+  BackupEngine* engine_ptr = nullptr;
+  ASSERT_OK(
+      BackupEngine::Open(env_, BackupEngineOptions(directory), &engine_ptr));
+  std::unique_ptr<BackupEngine> engine(engine_ptr);
+  ASSERT_OK(engine->CreateNewBackup(db_.get()));
+  const std::string name = *Names().begin();
+  const std::string restored = dbname_ + "_restored";
+  ASSERT_OK(DestroyDir(env_, restored));
+  ASSERT_OK(engine->RestoreDBFromLatestBackup(restored, restored));
+  for (RestoreOptions::Mode mode :
+       {RestoreOptions::Mode::kVerifyChecksum,
+        RestoreOptions::Mode::kKeepLatestDbSessionIdFiles}) {
+    // A second name: a file that is written anew has only one.
+    const std::string link = restored + "_link";
+    env_->DeleteFile(link).PermitUncheckedError();
+    ASSERT_OK(env_->LinkFile(restored + "/" + name, link));
+    RestoreOptions restore_options;
+    restore_options.mode = mode;
+    ASSERT_OK(engine->RestoreDBFromLatestBackup(restored, restored,
+                                                restore_options));
+    uint64_t links = 0;
+    ASSERT_OK(env_->NumFileLinks(restored + "/" + name, &links));
+    EXPECT_EQ(2u, links);
+    ASSERT_OK(env_->DeleteFile(link));
+  }
+  ASSERT_OK(DestroyDB(restored, options_));
+  engine.reset();
+  ASSERT_OK(DestroyDir(env_, directory));
+}
+
+TEST_F(DBDeltaLifeTest, Export) {
+  const std::string directory = dbname_ + "_export";
+  ASSERT_OK(DestroyDir(env_, directory));
+  Checkpoint* checkpoint_ptr = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint_ptr));
+  const std::unique_ptr<Checkpoint> checkpoint(checkpoint_ptr);
+  ExportImportFilesMetaData* metadata = nullptr;
+  const auto try_export = [&] {
+    return checkpoint->ExportColumnFamily(db_->DefaultColumnFamily(), directory,
+                                          &metadata);
+  };
+  MakeStore();
+  const Status s = try_export();
+  ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_NE(std::string::npos, s.ToString().find("4 delta files"));
+  EXPECT_NE(std::string::npos, s.ToString().find("enable_delta_separation"));
+  EXPECT_EQ(nullptr, metadata);
+  EXPECT_TRUE(env_->FileExists(directory).IsNotFound());
+  EXPECT_TRUE(env_->FileExists(directory + ".tmp").IsNotFound());
+
+  // Without them it may have the option.
+  DestroyAndReopen(options_);
+  checkpoint_ptr = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint_ptr));
+  const std::unique_ptr<Checkpoint> again(checkpoint_ptr);
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_OK(again->ExportColumnFamily(db_->DefaultColumnFamily(), directory,
+                                      &metadata));
+  ColumnFamilyHandle* imported = nullptr;
+  ASSERT_OK(db_->CreateColumnFamilyWithImport(
+      options_, "imported", ImportColumnFamilyOptions(), *metadata, &imported));
+  std::string value;
+  EXPECT_OK(db_->Get(ReadOptions(), imported, "k", &value));
+  EXPECT_EQ("v", value);
+  EXPECT_OK(db_->DestroyColumnFamilyHandle(imported));
+  delete metadata;
+  ASSERT_OK(DestroyDir(env_, directory));
+}
+
+TEST_F(DBDeltaLifeTest, DestroyDBLeavesNothing) {
+  const std::string other = dbname_ + "_1";
+  ASSERT_OK(DestroyDir(env_, other));
+  options_.cf_paths = {{dbname_, 1 << 30}, {other, 1 << 30}};
+  options_.level_sst_path_ids = {0};
+  DestroyAndReopen(options_);
+  HandMadeDeltas deltas = Deltas();
+  deltas.Flush({{"a", 10, "1"}});
+  DeltaFileBuilder::Options on_other_path = deltas.BuilderOptions(
+      Kind::kOperands, Tier::kFlushed, deltas.NewNumber());
+  on_other_path.path_id = 1;
+  DeltaEdit edit;
+  edit.AddFile(deltas.WriteOperands(on_other_path, {{"b", 11, "1"}}));
+  ASSERT_OK(deltas.Log(std::move(edit)));
+
+  // What is asked for tells of the path.
+  std::map<std::string, std::string> paths;
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kPathStats, &paths));
+  EXPECT_EQ("1", paths["path0.delta-files"]);
+  EXPECT_EQ("1", paths["path1.delta-files"]);
+  EXPECT_EQ(std::to_string(Files()[0].size), paths["path1.delta-bytes"]);
+  std::vector<LiveFileStorageInfo> infos;
+  ASSERT_OK(
+      db_->GetLiveFilesStorageInfo(LiveFilesStorageInfoOptions(), &infos));
+  std::multiset<std::string> directories;
+  for (const LiveFileStorageInfo& info : infos) {
+    if (info.file_type == kDeltaFile) {
+      directories.insert(info.directory);
+    }
+  }
+  EXPECT_EQ((std::multiset<std::string>{dbname_, other}), directories);
+
+  Reopen(options_);
+  EXPECT_EQ(1u, NamesIn(dbname_).size());
+  EXPECT_EQ(1u, NamesIn(other).size());
+  Close();
+  ASSERT_OK(DestroyDB(dbname_, options_));
+  for (const std::string& directory : {dbname_, other}) {
+    std::vector<std::string> children;
+    env_->GetChildren(directory, &children).PermitUncheckedError();
+    EXPECT_TRUE(children.empty()) << children[0];
+  }
+}
+
+TEST_F(DBDeltaLifeTest, ObsoleteFiles) {
+  HandMadeDeltas deltas = Deltas();
+  const std::string first = deltas.NameOf(deltas.Flush({{"a", 10, "1"}}));
+  const std::string second = deltas.NameOf(deltas.Flush({{"a", 20, "2"}}));
+  RenewSuperVersion();
+  std::unique_ptr<Iterator> iterator(db_->NewIterator(ReadOptions()));
+  ASSERT_OK(db_->DisableFileDeletions());
+  deltas.Merge(2, {{"a", 20, "12"}});
+  RenewSuperVersion();
+  EXPECT_EQ(3u, NamesIn(dbname_).size());  // the iterator has the Version
+  ASSERT_OK(db_->EnableFileDeletions());
+  EXPECT_EQ(3u, NamesIn(dbname_).size());
+
+  ASSERT_OK(db_->DisableFileDeletions());
+  iterator.reset();
+  EXPECT_OK(env_->FileExists(first));
+  EXPECT_OK(env_->FileExists(second));
+  ASSERT_OK(db_->EnableFileDeletions());
+  EXPECT_TRUE(env_->FileExists(first).IsNotFound());
+  EXPECT_TRUE(env_->FileExists(second).IsNotFound());
+  EXPECT_EQ(Names(), NamesIn(dbname_));
+  EXPECT_EQ((Values{{20, "12"}}), deltas.Read("a"));
+}
+
+TEST_F(DBDeltaLifeTest, SstFileManager) {
+  std::shared_ptr<SstFileManager> manager(NewSstFileManager(env_));
+  options_.sst_file_manager = manager;
+  DestroyAndReopen(options_);
+  const auto total = [&] {
+    uint64_t bytes = 0;
+    for (const auto& [name, size] : manager->GetTrackedFiles()) {
+      bytes += Slice(name).ends_with(".delta") ? size : 0;
+    }
+    return bytes;
+  };
+  const auto expected = [&] {
+    uint64_t bytes = 0;
+    for (const DeltaFileDescription& file : Files()) {
+      bytes += file.size;
+    }
+    return bytes;
+  };
+  ASSERT_EQ(0u, total());
+  MakeStore();
+  static_cast<SstFileManagerImpl*>(manager.get())->WaitForEmptyTrash();
+  EXPECT_LT(0u, expected());
+  EXPECT_EQ(expected(), total());
+  EXPECT_LE(total(), manager->GetTotalSize());
+
+  // A crash has left one that is in no MANIFEST: it is deleted by the manager,
+  // which has to know it for that.
+  const uint64_t live = expected();
+  Close();
+  EXPECT_EQ(0u, total());
+  const std::string orphan = DeltaFileName(dbname_, 1000);
+  ASSERT_OK(WriteStringToFile(env_, "unfinished", orphan));
+  manager.reset(NewSstFileManager(env_));
+  options_.sst_file_manager = manager;
+  Reopen(options_);
+  static_cast<SstFileManagerImpl*>(manager.get())->WaitForEmptyTrash();
+  EXPECT_EQ(live, total());
+  EXPECT_TRUE(env_->FileExists(orphan).IsNotFound());
+  Close();
+  EXPECT_EQ(0u, total());
+}
+
+TEST_F(DBDeltaLifeTest, VerifyChecksum) {
+  MakeStore();
+  EXPECT_OK(db_->VerifyChecksum());
+  EXPECT_OK(db_->VerifyFileChecksums(ReadOptions()));
+  EXPECT_EQ(std::vector<std::string>(), Verify());
+  // Even of what is in memory.
+  ExpectStore();
+  for (const DeltaFileDescription& file : Files()) {
+    const std::string name = DeltaFileName(dbname_, file.number);
+    std::string before;
+    ASSERT_OK(ReadFileToString(env_, name, &before));
+    // In the first block, and in the index, filter or properties.
+    for (size_t offset : {size_t{1}, static_cast<size_t>(file.size) / 2}) {
+      ChangeByte(name, offset);
+      IsCorruptionOf(db_->VerifyFileChecksums(ReadOptions()), name);
+      IsCorruptionOf(db_->VerifyChecksum(), name);
+      EXPECT_FALSE(Verify().empty());
+      ASSERT_OK(WriteStringToFile(env_, before, name));
+    }
+    ASSERT_OK(env_->DeleteFile(name));
+    EXPECT_NOK(db_->VerifyChecksum());
+    EXPECT_NOK(db_->VerifyFileChecksums(ReadOptions()));
+    EXPECT_FALSE(Verify().empty());
+    ASSERT_OK(WriteStringToFile(env_, before, name));
+  }
+  EXPECT_OK(db_->VerifyChecksum());
+  EXPECT_OK(db_->VerifyFileChecksums(ReadOptions()));
+}
+
+TEST_F(DBDeltaLifeTest, FileMissingAtOpen) {
+  MakeStore();
+  const std::string text = Deltas().Text();
+  const std::vector<DeltaFileDescription> files = Files();
+  Close();
+  for (const DeltaFileDescription& file : files) {
+    const std::string name = DeltaFileName(dbname_, file.number);
+    std::string before;
+    ASSERT_OK(ReadFileToString(env_, name, &before));
+    for (int truncated = 0; truncated < 3; ++truncated) {
+      if (truncated == 0) {
+        ASSERT_OK(env_->DeleteFile(name));
+      } else {
+        ASSERT_OK(WriteStringToFile(
+            env_, truncated == 1 ? before.substr(1) : before + "x", name));
+      }
+      IsCorruptionOf(TryReopen(options_), name);
+      Options read_only = options_;
+      std::unique_ptr<DB> db;
+      IsCorruptionOf(DB::OpenForReadOnly(read_only, dbname_, &db), name);
+      // As with SST files.
+      Options lax = options_;
+      lax.paranoid_checks = false;
+      ASSERT_OK(TryReopen(lax));
+      EXPECT_EQ(text, Deltas().Text());
+      EXPECT_NOK(db_->VerifyChecksum());
+      Close();
+      ASSERT_OK(WriteStringToFile(env_, before, name));
+    }
+  }
+  Reopen(options_);
+  EXPECT_EQ(text, Deltas().Text());
+  ExpectStore();
+}
+
+// Many files are checked by several threads.
+TEST_F(DBDeltaLifeTest, FilesMissingAtOpen) {
+  HandMadeDeltas deltas = Deltas();
+  std::vector<std::string> names;
+  for (SequenceNumber seq = 10; seq < 110; ++seq) {
+    names.push_back(deltas.NameOf(deltas.Flush({{"a", seq, "1"}})));
+  }
+  Close();
+  options_.max_file_opening_threads = 4;
+  Reopen(options_);
+  EXPECT_EQ(100u, Files().size());
+  Close();
+  // The one with the smaller number is told.
+  for (size_t i : {80, 50, 0}) {
+    ASSERT_OK(env_->DeleteFile(names[i]));
+    IsCorruptionOf(TryReopen(options_), names[i]);
+  }
+}
+
+TEST_F(DBDeltaLifeTest, Property) {
+  std::map<std::string, std::string> values;
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kDeltaStore, &values));
+  EXPECT_EQ("0", values["files"]);
+  EXPECT_EQ("0", values["buckets"]);
+  EXPECT_EQ("0", values["oldest-epoch"]);
+  MakeStore();
+  ExpectStore();
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kDeltaStore, &values));
+  EXPECT_EQ("4", values["files"]);
+  EXPECT_EQ("2", values["flushed-files"]);
+  EXPECT_EQ("1", values["merged-files"]);
+  EXPECT_EQ("1", values["sorted-files"]);
+  EXPECT_EQ("1", values["anchor-files"]);
+  EXPECT_EQ("4", values["operands"]);
+  EXPECT_EQ("1", values["anchors"]);
+  EXPECT_EQ("2", values["buckets"]);
+  EXPECT_EQ("4", values["open-files"]);
+  EXPECT_EQ("31", values["largest-sequence"]);
+  EXPECT_NE("0", values["min-floor"]);
+  EXPECT_EQ(values["min-floor"], values["max-floor"]);
+  EXPECT_LT(std::stoull(values["min-floor"]),
+            std::stoull(values["oldest-epoch"]));
+  EXPECT_LT(std::stoull(values["oldest-epoch"]),
+            std::stoull(values["newest-epoch"]));
+  uint64_t bytes = 0;
+  for (const DeltaFileDescription& file : Files()) {
+    bytes += file.size;
+  }
+  EXPECT_EQ(std::to_string(bytes), values["bytes"]);
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kDeltaStore, &text));
+  EXPECT_NE(std::string::npos, text.find("buckets: 2\n")) << text;
+
+  options_.enable_delta_separation = false;
+  Reopen(options_);
+  EXPECT_TRUE(db_->GetProperty(DB::Properties::kDeltaStore, &text));
+  DestroyAndReopen(options_);
+  EXPECT_FALSE(db_->GetProperty(DB::Properties::kDeltaStore, &text));
+  EXPECT_FALSE(db_->GetMapProperty(DB::Properties::kDeltaStore, &values));
+}
+
+// It would not see operands.
+TEST_F(DBDeltaLifeTest, CompactedDB) {
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_OK(Flush());
+  Options compacted = options_;
+  compacted.max_open_files = -1;
+  compacted.enable_delta_separation = false;
+  compacted.merge_operator = nullptr;
+  std::unique_ptr<DB> db;
+  EXPECT_OK(CompactedDBImpl::Open(compacted, dbname_, &db));
+  db.reset();
+  Deltas().Flush({{"k", 100, "d"}});
+  const Status s = CompactedDBImpl::Open(compacted, dbname_, &db);
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  ASSERT_OK(DB::OpenForReadOnly(compacted, dbname_, &db));
+  EXPECT_EQ(1u, HandMadeDeltas(db.get()).State()->GetTotals().num_files);
+}
+
+//======== DeltaVerifier
+
+TEST_F(DBDeltaLifeTest, VerifierFindsOperandsTwice) {
+  HandMadeDeltas deltas = Deltas();
+  deltas.Flush({{"a", 10, "1"}, {"b", 10, "1"}});
+  deltas.Flush({{"a", 20, "2"}, {"b", 20, "2"}});
+  EXPECT_EQ(std::vector<std::string>(), Verify());
+  // A merge of the two that did not take them away.
+  deltas.Flush({{"b", 20, "12"}});
+  const std::vector<std::string> errors = Verify();
+  ASSERT_EQ(1u, errors.size());
+  EXPECT_NE(std::string::npos, errors[0].find("0x62")) << errors[0];
+}
+
+TEST_F(DBDeltaLifeTest, VerifierChecksBuckets) {
+  HandMadeDeltas deltas = Deltas();
+  deltas.Flush({{"a", 10, "1"}, {"m", 10, "1"}});
+  deltas.Merge(1, {{"a", 10, "1"}, {"m", 10, "1"}});
+  const uint64_t floor = LastMergedEpoch();
+  const auto log = [&](const DeltaFileDescription& file, uint64_t of_first,
+                       const std::string& second) {
+    DeltaEdit edit;
+    edit.AddFile(file);
+    DeltaEdit::ReplaceBuckets all;
+    all.buckets = {{"", {of_first, file.number, 10, 0}},
+                   {second, {floor, file.number, 10, 0}}};
+    edit.AddReplaceBuckets(std::move(all));
+    return deltas.Log(std::move(edit));
+  };
+  // The file has what is up to `floor`, but the first bucket's floor is below.
+  ASSERT_OK(log(deltas.WriteOperands(
+                    deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
+                    {{"a", 10, "1"}, {"m", 10, "1"}},
+                    {{"", floor}, {"k", floor}}),
+                0, "k"));
+  std::vector<std::string> errors = Verify();
+  ASSERT_EQ(2u, errors.size());
+  EXPECT_NE(std::string::npos, errors[0].find("sees that file as well"))
+      << errors[0];
+  EXPECT_NE(std::string::npos, errors[1].find("0x61")) << errors[1];
+
+  // It was written for others, and has a key of none.
+  ASSERT_OK(log(deltas.WriteOperands(
+                    deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
+                    {{"a", 10, "1"}, {"m", 10, "1"}}, {{"k", floor}}, "x"),
+                floor, "k"));
+  errors = Verify();
+  ASSERT_EQ(3u, errors.size());
+  EXPECT_NE(std::string::npos, errors[0].find("outside of its buckets"))
+      << errors[0];
+  EXPECT_NE(std::string::npos, errors[1].find("written for others"))
+      << errors[1];
+  EXPECT_NE(std::string::npos, errors[2].find("written for others"))
+      << errors[2];
+}
+
+// The MANIFEST says something else than the file.
+TEST_F(DBDeltaLifeTest, VerifierComparesDescriptions) {
+  HandMadeDeltas deltas = Deltas();
+  const uint64_t epoch = deltas.NewNumber();
+  const auto write = [&] {
+    return deltas.WriteOperands(
+        deltas.BuilderOptions(Kind::kOperands, Tier::kFlushed, epoch),
+        {{"b", 10, "1"}, {"c", 20, "2"}});
+  };
+  const std::vector<std::pair<const char*,
+                              std::function<void(DeltaFileDescription*)>>>
+      changes = {
+          {"keys go from",
+           [](DeltaFileDescription* file) { file->smallest = "a"; }},
+          {"keys go from",
+           [](DeltaFileDescription* file) { file->largest = "d"; }},
+          {"sequence numbers go from",
+           [](DeltaFileDescription* file) { file->smallest_seq = 9; }},
+          {"excludes",
+           [](DeltaFileDescription* file) { file->largest_seq = 19; }},
+          {"bytes of keys", [](DeltaFileDescription* file) {
+             ++file->raw_bytes;
+           }},
+          {"number of entries", [](DeltaFileDescription* file) {
+             ++file->num_entries;
+           }},
+          {"checksum", [](DeltaFileDescription* file) {
+             file->file_checksum = "none";
+           }}};
+  for (const auto& [message, change] : changes) {
+    DeltaFileDescription file = write();
+    change(&file);
+    DeltaEdit edit;
+    edit.AddFile(file);
+    ASSERT_OK(deltas.Log(std::move(edit)));
+    const std::vector<std::string> errors = Verify();
+    ASSERT_FALSE(errors.empty()) << message;
+    EXPECT_TRUE(std::any_of(errors.begin(), errors.end(),
+                            [m = message](const std::string& error) {
+                              return error.find(m) != std::string::npos;
+                            }))
+        << message << ": " << errors[0];
+    deltas.Merge(1, {});
+    RenewSuperVersion();
+  }
+}
+
+//======== Repair
+
+class DBDeltaRepairTest : public DBDeltaLifeTest {
+ protected:
+  // Of a repair before.
+  DBDeltaRepairTest() { EXPECT_OK(DestroyDir(env_, dbname_ + "/lost")); }
+
+  void LoseManifest() {
+    Close();
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(dbname_, &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      if (ParseFileName(child, &number, &type) &&
+          (type == kDescriptorFile || type == kCurrentFile)) {
+        ASSERT_OK(env_->DeleteFile(dbname_ + "/" + child));
+      }
+    }
+  }
+  void RepairAndReopen() {
+    ASSERT_OK(RepairDB(dbname_, options_));
+    Reopen(options_);
+    EXPECT_EQ(Names(), NamesIn(dbname_));
+    if (!Files().empty()) {
+      EXPECT_EQ(std::vector<std::string>(), Verify());
+    }
+  }
+  // The repair changes nothing; `number` is that of a file that it names.
+  void ExpectRefused(const DeltaFileDescription& file) {
+    const Status s = RepairDB(dbname_, options_);
+    ASSERT_NOK(s);
+    EXPECT_NE(std::string::npos,
+              s.ToString().find(DeltaFileName(dbname_, file.number)))
+        << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find("elsewhere"))
+        << s.ToString();
+    EXPECT_TRUE(env_->FileExists(dbname_ + "/lost").IsNotFound());
+  }
+};
+
+TEST_F(DBDeltaRepairTest, Store) {
+  MakeStore();
+  const SequenceNumber last = db_->GetLatestSequenceNumber();
+  LoseManifest();
+  RepairAndReopen();
+  ExpectStore();
+  EXPECT_GE(db_->GetLatestSequenceNumber(), last);
+  EXPECT_EQ("value", Get("renew"));
+  // What follows has larger epochs.
+  Deltas().Flush({{"a", 40, "4"}});
+  EXPECT_EQ((Values{{40, "4"}, {30, "3"}, {20, "2"}}), Deltas().Read("a"));
+  Reopen(options_);
+  EXPECT_EQ((Values{{40, "4"}, {30, "3"}, {20, "2"}}), Deltas().Read("a"));
+}
+
+// Files that nobody needs any more are on disk, and one that nobody needed yet.
+TEST_F(DBDeltaRepairTest, ObsoleteAndUncommittedFiles) {
+  ASSERT_OK(db_->DisableFileDeletions());
+  MakeStore();
+  HandMadeDeltas deltas = Deltas();
+  const uint64_t floor = LastMergedEpoch();
+  // A collection whose edit is missing. It left no operand that counts.
+  deltas.WriteOperands(
+      deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
+      {{"m", 21, "2"}, {"m", 11, "1"}}, {{"k", floor}});
+  EXPECT_LT(Names().size(), NamesIn(dbname_).size());
+  LoseManifest();
+  RepairAndReopen();
+  ExpectStore();
+  // They are not lost.
+  EXPECT_LT(1u, NamesIn(dbname_ + "/lost").size());
+}
+
+// Anchors of files that cannot stay what they are hide as before.
+TEST_F(DBDeltaRepairTest, Anchors) {
+  HandMadeDeltas deltas = Deltas();
+  deltas.Flush({{"a", 10, "1"}, {"b", 11, "1"}, {"c", 12, "1"}});
+  deltas.Merge(1, {{"a", 10, "1"}, {"b", 11, "1"}, {"c", 12, "1"}});
+  const uint64_t floor = LastMergedEpoch();
+  deltas.Collect({{"a", 10, "1"}, {"b", 11, "1"}, {"c", 12, "1"}},
+                 {{"", floor}}, std::nullopt);
+  deltas.Flush({{"a", 20, "2"}});
+  deltas.FlushAnchors({{"a", 25}}, {{"b", "c", 26}});
+  // Two of them in one merged file.
+  deltas.Merge(2, {{"a", 20, "2"}}, {{"a", 25}, {"b", 26}});
+  deltas.Flush({{"a", 30, "3"}});
+  const auto expect = [&] {
+    HandMadeDeltas now = Deltas();
+    EXPECT_EQ((Values{{30, "3"}}), now.Read("a"));
+    EXPECT_EQ(Values(), now.Read("b"));
+    EXPECT_EQ((Values{{12, "1"}}), now.Read("c"));
+  };
+  expect();
+  LoseManifest();
+  RepairAndReopen();
+  expect();
+  // Once more, now with the copy.
+  LoseManifest();
+  RepairAndReopen();
+  expect();
+}
+
+// Several families; one has nothing but delta files, one is given up.
+TEST_F(DBDeltaRepairTest, Families) {
+  CreateAndReopenWithCF({"one", "two"}, options_);
+  HandMadeDeltas(db_.get(), handles_[1]).Flush({{"a", 10, "1"}});
+  HandMadeDeltas(db_.get(), handles_[2]).Flush({{"a", 20, "2"}});
+  LoseManifest();
+  ASSERT_OK(RepairDB(dbname_, options_,
+                     {{kDefaultColumnFamilyName, options_},
+                      {"one", options_}}));
+  EXPECT_EQ(1u, NamesIn(dbname_).size());
+  EXPECT_EQ(1u, NamesIn(dbname_ + "/lost").size());
+  ReopenWithColumnFamilies({"default", "one"}, options_);
+  EXPECT_EQ((Values{{10, "1"}}),
+            HandMadeDeltas(db_.get(), handles_[1]).Read("a"));
+  EXPECT_EQ("none", Deltas().Text());
+}
+
+TEST_F(DBDeltaRepairTest, DamagedFile) {
+  MakeStore();
+  const std::vector<DeltaFileDescription> files = Files();
+  LoseManifest();
+  for (const DeltaFileDescription& file : files) {
+    const std::string name = DeltaFileName(dbname_, file.number);
+    std::string before;
+    ASSERT_OK(ReadFileToString(env_, name, &before));
+    ChangeByte(name, 1);
+    ExpectRefused(file);
+    ASSERT_OK(WriteStringToFile(env_, before.substr(0, 100), name));
+    ExpectRefused(file);
+    ASSERT_OK(WriteStringToFile(env_, "", name));
+    ExpectRefused(file);
+    ASSERT_OK(WriteStringToFile(env_, before, name));
+  }
+  RepairAndReopen();
+  ExpectStore();
+}
+
+// Buckets of which no file tells.
+TEST_F(DBDeltaRepairTest, MissingFile) {
+  MakeStore();
+  const uint64_t floor = LastMergedEpoch();
+  HandMadeDeltas deltas = Deltas();
+  const DeltaFileDescription first =
+      deltas.Collect({{"a", 20, "2"}}, {{"", floor}}, "k");
+  const DeltaFileDescription second =
+      deltas.Collect({{"m", 21, "2"}, {"m", 11, "1"}}, {{"k", floor}},
+                     std::nullopt);
+  RenewSuperVersion();
+  LoseManifest();
+  const std::string name = DeltaFileName(dbname_, first.number);
+  ASSERT_OK(env_->RenameFile(name, name + ".away"));
+  ExpectRefused(second);
+  ASSERT_OK(env_->RenameFile(name + ".away", name));
+  RepairAndReopen();
+  ExpectStore();
+}
+
+// What is in a WAL goes to delta files, too: in SST files it would be below.
+TEST_F(DBDeltaRepairTest, Wal) {
+  // As if this had been flushed, but the WAL was still there.
+  ASSERT_OK(Merge("flushed", "1"));
+  const SequenceNumber flushed = db_->GetLatestSequenceNumber();
+  HandMadeDeltas deltas = Deltas();
+  deltas.Flush({{"flushed", flushed, "1"}, {"hidden", 1, "0"}});
+  ASSERT_OK(Put("hidden", "base"));
+  ASSERT_OK(Merge("hidden", "1"));
+  ASSERT_OK(Merge("flushed", "2"));
+  ASSERT_OK(Merge("new", "1"));
+  const SequenceNumber last = db_->GetLatestSequenceNumber();
+  LoseManifest();
+  RepairAndReopen();
+  HandMadeDeltas now = Deltas();
+  EXPECT_EQ((Values{{last - 1, "2"}, {flushed, "1"}}), now.Read("flushed"));
+  EXPECT_EQ((Values{{last, "1"}}), now.Read("new"));
+  // A repair's flush merges nothing. The base hides what is older.
+  EXPECT_EQ((Values{{last - 2, "1"}}), now.Read("hidden"));
+  EXPECT_GE(db_->GetLatestSequenceNumber(), last);
+  Reopen(options_);
+  EXPECT_EQ("1,2", Get("flushed"));
+  EXPECT_EQ("base,1", Get("hidden"));
+  EXPECT_EQ("1", Get("new"));
+}
+
+TEST_F(DBDeltaRepairTest, WithoutDeltas) {
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_OK(Merge("m", "1"));
+  LoseManifest();
+  RepairAndReopen();
+  EXPECT_EQ("none", Deltas().Text());
+  EXPECT_EQ("v", Get("k"));
+  EXPECT_EQ("1", Get("m"));
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  RegisterCustomObjects(argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,260 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Delta edits on their way through a DB's MANIFEST, and what becomes of the
+// files. They are made up here: nobody looks into them.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_test_util.h"
+#include "db/delta/delta_edit.h"
+#include "db/delta/delta_edit_test_util.h"
+#include "db/delta/delta_version.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBDeltaManifestTest : public DBTestBase {
+ protected:
+  DBDeltaManifestTest()
+      : DBTestBase("db_delta_manifest_test", /*env_do_fsync=*/false) {
+    // The files are not real ones: no job must read them.
+    options_.disable_auto_compactions = true;
+  }
+
+  static ColumnFamilyData* FamilyOf(ColumnFamilyHandle* handle) {
+    return static_cast<ColumnFamilyHandleImpl*>(handle)->cfd();
+  }
+
+  uint64_t NewNumber() { return dbfull()->GetVersionSet()->NewFileNumber(); }
+
+  std::string NameOf(uint64_t number) const {
+    return DeltaFileName(dbname_, number);
+  }
+  bool Exists(uint64_t number) { return env_->FileExists(NameOf(number)).ok(); }
+
+  // Also makes the file.
+  DeltaFileDescription NewFile(DeltaTier tier, uint64_t epoch = 0) {
+    DeltaFileDescription file =
+        MakeDeltaFile(NewNumber(), DeltaKind::kOperands, tier, epoch);
+    EXPECT_OK(WriteStringToFile(env_, std::string(file.size, 'x'),
+                                NameOf(file.number)));
+    return file;
+  }
+
+  Status Log(DeltaEdit delta_edit, ColumnFamilyHandle* handle = nullptr) {
+    ColumnFamilyData* const cfd =
+        FamilyOf(handle == nullptr ? db_->DefaultColumnFamily() : handle);
+    VersionEdit edit;
+    edit.SetColumnFamily(cfd->GetID());
+    edit.SetDeltaEdit(std::move(delta_edit));
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return dbfull()->GetVersionSet()->LogAndApply(
+        cfd, ReadOptions(), WriteOptions(), &edit, dbfull()->mutex(),
+        /*dir_contains_current_file=*/nullptr);
+  }
+
+  // A flush of its own, which leaves an operand file.
+  uint64_t LogFlush(ColumnFamilyHandle* handle = nullptr) {
+    const DeltaFileDescription file =
+        NewFile(DeltaTier::kFlushed, NewNumber());
+    DeltaEdit edit;
+    edit.AddFile(file);
+    EXPECT_OK(Log(std::move(edit), handle));
+    return file.number;
+  }
+
+  // Takes all flushed files away.
+  Status LogMergeToNothing(uint32_t num_files) {
+    DeltaEdit edit;
+    edit.SetMergeRecent({NewNumber(), num_files});
+    return Log(std::move(edit));
+  }
+
+  // Nothing but a SuperVersion keeps what is not current.
+  void RenewSuperVersion() {
+    ASSERT_OK(Put("key", "value"));
+    ASSERT_OK(Flush());
+  }
+
+  std::shared_ptr<const DeltaVersion> State() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return FamilyOf(db_->DefaultColumnFamily())
+        ->current()
+        ->storage_info()
+        ->delta();
+  }
+  std::string Text() {
+    const auto state = State();
+    std::string text = state == nullptr ? "none" : state->DebugString(true);
+    return text;
+  }
+
+  Options options_ = CurrentOptions();
+};
+
+TEST_F(DBDeltaManifestTest, Reopen) {
+  ASSERT_EQ("none", Text());
+  const uint64_t first = LogFlush();
+  const uint64_t second = LogFlush();
+  const std::string before = Text();
+  ASSERT_NE("none", before);
+  const SequenceNumber largest = State()->LargestSequence();
+  for (int i = 0; i < 3; ++i) {
+    // The first time from edits, then from a snapshot.
+    Reopen(options_);
+    ASSERT_EQ(before, Text());
+    ASSERT_GE(db_->GetLatestSequenceNumber(), largest);
+    ASSERT_TRUE(Exists(first));
+    ASSERT_TRUE(Exists(second));
+  }
+  // Operands of the files must not have the sequence numbers of new writes.
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_GT(db_->GetLatestSequenceNumber(), largest);
+}
+
+TEST_F(DBDeltaManifestTest, SnapshotInPieces) {
+  constexpr size_t kCount = 20000;
+  LogFlush();
+  DeltaEdit edit;
+  const DeltaFileDescription extents = NewFile(DeltaTier::kSorted);
+  edit.AddFile(extents);
+  DeltaEdit::ReplaceBuckets all;
+  for (size_t i = 0; i < kCount; ++i) {
+    char key[16];
+    snprintf(key, sizeof(key), "%08d", static_cast<int>(i));
+    all.buckets.push_back({i == 0 ? "" : key, {0, extents.number, 10, 0}});
+  }
+  edit.AddReplaceBuckets(std::move(all));
+  ASSERT_OK(Log(std::move(edit)));
+  const std::string before = Text();
+  for (int i = 0; i < 2; ++i) {
+    Reopen(options_);
+    ASSERT_EQ(kCount, State()->Buckets().size());
+    ASSERT_EQ(before, Text());
+  }
+}
+
+TEST_F(DBDeltaManifestTest, ObsoleteFiles) {
+  const uint64_t number = LogFlush();
+  RenewSuperVersion();
+  ASSERT_TRUE(Exists(number));
+  std::unique_ptr<Iterator> iterator(db_->NewIterator(ReadOptions()));
+  ASSERT_OK(LogMergeToNothing(1));
+  ASSERT_EQ(nullptr, State());
+  RenewSuperVersion();
+  // The iterator has the Version that has the file.
+  ASSERT_TRUE(Exists(number));
+  iterator.reset();
+  ASSERT_FALSE(Exists(number));
+  Reopen(options_);
+  ASSERT_EQ("none", Text());
+}
+
+TEST_F(DBDeltaManifestTest, FilesOfNoVersion) {
+  const uint64_t live = LogFlush();
+  // As a crash leaves it.
+  const uint64_t orphan = NewFile(DeltaTier::kFlushed, NewNumber()).number;
+  Reopen(options_);
+  ASSERT_TRUE(Exists(live));
+  ASSERT_FALSE(Exists(orphan));
+}
+
+TEST_F(DBDeltaManifestTest, DropColumnFamily) {
+  CreateColumnFamilies({"other"}, options_);
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  const uint64_t kept = LogFlush();
+  const uint64_t dropped = LogFlush(handles_[1]);
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  ASSERT_TRUE(Exists(kept));
+  ASSERT_TRUE(Exists(dropped));
+  ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.resize(1);
+  ASSERT_TRUE(Exists(kept));
+  ASSERT_FALSE(Exists(dropped));
+}
+
+TEST_F(DBDeltaManifestTest, Refused) {
+  const uint64_t number = LogFlush();
+  const std::string before = Text();
+  // Too many files.
+  ASSERT_TRUE(LogMergeToNothing(2).IsCorruption());
+  ASSERT_EQ(before, Text());
+  RenewSuperVersion();
+  ASSERT_TRUE(Exists(number));
+  // Others are not held up by it.
+  LogFlush();
+  const std::string after = Text();
+  ASSERT_NE(before, after);
+  Reopen(options_);
+  ASSERT_EQ(after, Text());
+}
+
+TEST_F(DBDeltaManifestTest, SecondaryRefuses) {
+  LogFlush();
+  Close();
+  options_.max_open_files = -1;
+  std::unique_ptr<DB> secondary;
+  const std::string path = test::PerThreadDBPath("secondary");
+  Status s = DB::OpenAsSecondary(options_, dbname_, path, &secondary);
+  ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+}
+
+// Best-efforts recovery goes back to the last state of which all files are
+// there.
+TEST_F(DBDeltaManifestTest, MissingFile) {
+  const uint64_t first = LogFlush();
+  Reopen(options_);
+  const std::string before = Text();
+  for (bool truncated : {false, true}) {
+    const uint64_t second = LogFlush();
+    ASSERT_NE(before, Text());
+    Close();
+    if (truncated) {
+      ASSERT_OK(WriteStringToFile(env_, "x", NameOf(second)));
+    } else {
+      ASSERT_OK(env_->DeleteFile(NameOf(second)));
+    }
+    options_.best_efforts_recovery = true;
+    Reopen(options_);
+    ASSERT_EQ(before, Text());
+    ASSERT_TRUE(Exists(first));
+    options_.best_efforts_recovery = false;
+    Reopen(options_);
+    ASSERT_EQ(before, Text());
+  }
+}
+
+TEST_F(DBDeltaManifestTest, ChecksumList) {
+  DeltaFileDescription file = NewFile(DeltaTier::kFlushed, NewNumber());
+  file.file_checksum = "sum";
+  file.file_checksum_func_name = "function";
+  DeltaEdit edit;
+  edit.AddFile(file);
+  ASSERT_OK(Log(std::move(edit)));
+  std::unique_ptr<FileChecksumList> list(NewFileChecksumList());
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    ASSERT_OK(dbfull()->GetVersionSet()->GetLiveFilesChecksumInfo(list.get()));
+  }
+  std::string checksum;
+  std::string function;
+  ASSERT_OK(list->SearchOneFileChecksum(file.number, &checksum, &function));
+  ASSERT_EQ("sum", checksum);
+  ASSERT_EQ("function", function);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  RegisterCustomObjects(argc, argv);
+  return RUN_ALL_TESTS();
+}

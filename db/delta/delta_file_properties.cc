@@ -1,0 +1,212 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_file_properties.h"
+
+#include <utility>
+
+#include "util/coding.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Kind = DeltaFileDescription::Kind;
+using Tier = DeltaFileDescription::Tier;
+
+constexpr uint32_t kVersion = 1;
+// The length of a lower bound, and a floor.
+constexpr size_t kMinBucketSize = 2;
+
+constexpr char kCollectorName[] = "strata.DeltaFileProperties";
+
+Status Corrupt(const char* what) {
+  return Status::Corruption("Table property strata.delta", what);
+}
+
+bool GetByte(Slice* input, uint8_t* byte) {
+  if (input->empty()) {
+    return false;
+  }
+  *byte = static_cast<uint8_t>((*input)[0]);
+  input->remove_prefix(1);
+  return true;
+}
+
+class Collector : public InternalTblPropColl {
+ public:
+  explicit Collector(const DeltaFileProperties* properties)
+      : properties_(properties) {}
+
+  Status InternalAdd(const Slice& /*key*/, const Slice& /*value*/,
+                     uint64_t /*file_size*/) override {
+    return Status::OK();
+  }
+
+  void BlockAdd(uint64_t /*block_uncomp_bytes*/,
+                uint64_t /*block_compressed_bytes_fast*/,
+                uint64_t /*block_compressed_bytes_slow*/) override {}
+
+  Status Finish(UserCollectedProperties* properties) override {
+    std::string encoded;
+    properties_->EncodeTo(&encoded);
+    (*properties)[DeltaFileProperties::kPropertyName] = std::move(encoded);
+    return Status::OK();
+  }
+
+  const char* Name() const override { return kCollectorName; }
+
+  UserCollectedProperties GetReadableProperties() const override {
+    return {{DeltaFileProperties::kPropertyName, properties_->ToString()}};
+  }
+
+ private:
+  const DeltaFileProperties* const properties_;
+};
+
+}  // namespace
+
+const std::string DeltaFileProperties::kPropertyName = "strata.delta";
+
+void DeltaFileProperties::EncodeTo(std::string* dst) const {
+  PutVarint32(dst, kVersion);
+  dst->push_back(static_cast<char>(kind));
+  dst->push_back(static_cast<char>(tier));
+  PutVarint64(dst, first_epoch);
+  PutVarint64(dst, last_epoch);
+  PutVarint32(dst, static_cast<uint32_t>(buckets.size()));
+  for (const Bucket& bucket : buckets) {
+    PutLengthPrefixedSlice(dst, bucket.lower_bound);
+    PutVarint64(dst, bucket.floor_epoch);
+  }
+  if (!buckets.empty()) {
+    dst->push_back(end.has_value() ? 1 : 0);
+    if (end.has_value()) {
+      PutLengthPrefixedSlice(dst, *end);
+    }
+  }
+  if (HasOperandsNumber()) {
+    PutVarint64(dst, operands_number);
+  }
+}
+
+Status DeltaFileProperties::DecodeFrom(Slice input) {
+  buckets.clear();
+  end.reset();
+  operands_number = 0;
+  uint32_t version = 0;
+  if (!GetVarint32(&input, &version)) {
+    return Corrupt("no version");
+  }
+  if (version != kVersion) {
+    return Status::NotSupported("Table property strata.delta of version",
+                                std::to_string(version));
+  }
+  uint8_t kind_byte = 0;
+  uint8_t tier_byte = 0;
+  if (!GetByte(&input, &kind_byte) || !GetByte(&input, &tier_byte)) {
+    return Corrupt("too short");
+  }
+  if (kind_byte != static_cast<uint8_t>(Kind::kOperands) &&
+      kind_byte != static_cast<uint8_t>(Kind::kAnchors)) {
+    return Corrupt("unknown kind");
+  }
+  if (tier_byte > static_cast<uint8_t>(Tier::kSorted)) {
+    return Corrupt("unknown tier");
+  }
+  kind = static_cast<Kind>(kind_byte);
+  tier = static_cast<Tier>(tier_byte);
+  uint32_t num_buckets = 0;
+  if (!GetVarint64(&input, &first_epoch) || !GetVarint64(&input, &last_epoch) ||
+      !GetVarint32(&input, &num_buckets)) {
+    return Corrupt("too short");
+  }
+  if (first_epoch > last_epoch || (first_epoch == 0 && last_epoch != 0)) {
+    return Corrupt("epochs out of order");
+  }
+  if (tier == Tier::kSorted ? last_epoch != 0 : num_buckets != 0) {
+    return Corrupt("epochs and buckets do not fit the tier");
+  }
+  // Before memory is taken for them.
+  if (num_buckets > input.size() / kMinBucketSize) {
+    return Corrupt("more buckets than bytes");
+  }
+  buckets.resize(num_buckets);
+  for (Bucket& bucket : buckets) {
+    Slice lower_bound;
+    if (!GetLengthPrefixedSlice(&input, &lower_bound) ||
+        !GetVarint64(&input, &bucket.floor_epoch)) {
+      return Corrupt("too short");
+    }
+    bucket.lower_bound = lower_bound.ToString();
+  }
+  for (size_t i = 1; i < buckets.size(); ++i) {
+    if (buckets[i].lower_bound == buckets[i - 1].lower_bound) {
+      return Corrupt("two buckets with one lower bound");
+    }
+  }
+  if (!buckets.empty()) {
+    uint8_t has_end = 0;
+    if (!GetByte(&input, &has_end)) {
+      return Corrupt("too short");
+    }
+    if (has_end > 1) {
+      return Corrupt("neither an end nor none");
+    }
+    if (has_end == 1) {
+      Slice key;
+      if (!GetLengthPrefixedSlice(&input, &key)) {
+        return Corrupt("too short");
+      }
+      if (key == Slice(buckets.back().lower_bound)) {
+        return Corrupt("an empty bucket");
+      }
+      end = key.ToString();
+    }
+  }
+  if (HasOperandsNumber() && !GetVarint64(&input, &operands_number)) {
+    return Corrupt("too short");
+  }
+  return input.empty() ? Status::OK() : Corrupt("bytes are left");
+}
+
+Status DeltaFileProperties::Read(const TableProperties& table_properties,
+                                 DeltaFileProperties* properties) {
+  const UserCollectedProperties& all =
+      table_properties.user_collected_properties;
+  const auto it = all.find(kPropertyName);
+  return it == all.end() ? Corrupt("missing")
+                         : properties->DecodeFrom(it->second);
+}
+
+std::string DeltaFileProperties::ToString() const {
+  std::string result = kind == Kind::kOperands ? "operands" : "anchors";
+  switch (tier) {
+    case Tier::kFlushed:
+      result += ", flushed";
+      break;
+    case Tier::kMerged:
+      result += ", merged";
+      break;
+    case Tier::kSorted:
+      result += ", sorted, buckets " + std::to_string(buckets.size());
+      return result;
+  }
+  result += ", epochs " + std::to_string(first_epoch) + " to " +
+            std::to_string(last_epoch);
+  return result;
+}
+
+InternalTblPropColl*
+DeltaFilePropertiesCollectorFactory::CreateInternalTblPropColl(
+    uint32_t /*column_family_id*/, int /*level_at_creation*/,
+    int /*num_levels*/,
+    SequenceNumber /*last_level_inclusive_max_seqno_threshold*/) {
+  return new Collector(properties_);
+}
+
+const char* DeltaFilePropertiesCollectorFactory::Name() const {
+  return kCollectorName;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,319 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_file_reader.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "db/dbformat.h"
+#include "db/delta/delta_file_properties.h"
+#include "db/merge_context.h"
+#include "file/file_util.h"
+#include "file/filename.h"
+#include "file/random_access_file_reader.h"
+#include "file/read_write_util.h"
+#include "monitoring/perf_context_imp.h"
+#include "monitoring/statistics_impl.h"
+#include "table/get_context.h"
+#include "table/sst_file_writer_collectors.h"
+#include "table/table_builder.h"
+#include "table/table_reader.h"
+#include "util/stop_watch.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Kind = DeltaFileDescription::Kind;
+
+// How much of a file is read at once when it is opened, if the filter is not
+// unusually large: about what filter, index and properties take with small
+// operands. What is left of them is read block by block.
+uint64_t TailSize(uint64_t file_size) {
+  return std::min(file_size, (uint64_t{8} << 10) + file_size / 16);
+}
+
+}  // namespace
+
+Status DeltaFileReader::Open(const DeltaTables& tables,
+                             const ReadOptions& read_options,
+                             const DeltaFileDescription& description,
+                             std::unique_ptr<DeltaFileReader>* reader) {
+  if (description.number == 0) {
+    return Status::InvalidArgument("A delta file has a number");
+  }
+  std::unique_ptr<DeltaFileReader> result(
+      new DeltaFileReader(tables.settings(), description));
+  Status s = result->OpenTable(read_options);
+  if (s.ok()) {
+    s = result->CheckProperties();
+  }
+  if (!s.ok()) {
+    RecordTick(result->settings_->ioptions().stats, NO_FILE_ERRORS);
+    return result->Named(s);
+  }
+  *reader = std::move(result);
+  return s;
+}
+
+DeltaFileReader::DeltaFileReader(
+    std::shared_ptr<const DeltaTableSettings> settings,
+    const DeltaFileDescription& description)
+    : settings_(std::move(settings)),
+      description_(description),
+      file_name_(DeltaFileName(settings_->ioptions().cf_paths,
+                               description.number, description.path_id)) {}
+
+DeltaFileReader::~DeltaFileReader() = default;
+
+Status DeltaFileReader::OpenTable(const ReadOptions& read_options) {
+  const ImmutableOptions& ioptions = settings_->ioptions();
+  const DeltaTableFamily& family = *settings_->family;
+  FileOptions file_options = family.file_options;
+  file_options.file_checksum = description_.file_checksum;
+  file_options.file_checksum_func_name = description_.file_checksum_func_name;
+  IOStatus io_s = PrepareIOFromReadOptions(read_options, ioptions.clock,
+                                           file_options.io_options);
+  std::unique_ptr<FSRandomAccessFile> file;
+  if (io_s.ok()) {
+    io_s = ioptions.fs->NewRandomAccessFile(file_name_, file_options, &file,
+                                            /*dbg=*/nullptr);
+  }
+  uint64_t size = 0;
+  if (io_s.ok()) {
+    RecordTick(ioptions.stats, NO_FILE_OPENS);
+    io_s = GetFileSizeFromOpenFileOrPath(
+        file.get(), ioptions.fs.get(), file_name_, &size, /*dbg=*/nullptr,
+        FileSizeFallback::kNotSupportedOnly);
+  }
+  if (!io_s.ok()) {
+    return io_s;
+  }
+  // Before anything is read: blocks are looked for from the end.
+  if (size != description_.size) {
+    return Status::Corruption(
+        file_name_, "has " + std::to_string(size) + " bytes instead of " +
+                        std::to_string(description_.size));
+  }
+  if (ioptions.advise_random_on_open) {
+    file->Hint(FSRandomAccessFile::kRandom);
+  }
+  StopWatch watch(ioptions.clock, ioptions.stats, TABLE_OPEN_IO_MICROS);
+  auto file_reader = std::make_unique<RandomAccessFileReader>(
+      std::move(file), file_name_, ioptions.clock, family.io_tracer,
+      ioptions.stats, SST_READ_MICROS, /*file_read_hist=*/nullptr,
+      ioptions.rate_limiter.get(), ioptions.listeners);
+  file_reader->SetPathReadStats(
+      family.path_read_stats,
+      PathReadStats::Slot(PathReadStats::FileKind::kSst,
+                          description_.path_id));
+  const MutableCFOptions& options = settings_->options;
+  const TableReaderOptions table_options(
+      ioptions, options.prefix_extractor, options.compression_manager.get(),
+      family.file_options, settings_->icmp(),
+      options.block_protection_bytes_per_key, /*_skip_filters=*/false,
+      /*_immortal=*/false, /*_force_direct_prefetch=*/false, /*_level=*/0,
+      family.block_cache_tracer, /*_max_file_size_for_l0_meta_pin=*/0,
+      family.db_session_id, description_.number,
+      ioptions.verify_sst_unique_id_in_manifest ? description_.unique_id
+                                                : kNullUniqueId64x2,
+      description_.largest_seq, TailSize(size));
+  return options.table_factory->NewTableReader(
+      read_options, table_options, std::move(file_reader), size, &table_,
+      /*prefetch_index_and_filter_in_cache=*/true);
+}
+
+Status DeltaFileReader::CheckProperties() const {
+  const std::shared_ptr<const TableProperties> table_properties =
+      table_->GetTableProperties();
+  DeltaFileProperties properties;
+  Status s = DeltaFileProperties::Read(*table_properties, &properties);
+  if (!s.ok()) {
+    return s;
+  }
+  if (properties.kind != description_.kind) {
+    return Corrupt("another kind of delta file than the MANIFEST says");
+  }
+  if (properties.tier != description_.tier) {
+    return Corrupt("another tier than the MANIFEST says");
+  }
+  const UserCollectedProperties& user_properties =
+      table_properties->user_collected_properties;
+  const bool has_global_seq =
+      user_properties.count(ExternalSstFilePropertyNames::kVersion) != 0;
+  if (has_global_seq != description_.has_global_seq) {
+    return Corrupt("a global sequence number against what the MANIFEST says");
+  }
+  // With a global sequence number they are known to the MANIFEST alone.
+  if (!has_global_seq && (properties.first_epoch != description_.first_epoch ||
+                          properties.last_epoch != description_.last_epoch)) {
+    return Corrupt("other epochs than the MANIFEST says");
+  }
+  const uint64_t num_entries =
+      description_.num_entries + description_.num_range_anchors;
+  if (table_properties->num_entries != num_entries ||
+      table_properties->num_range_deletions !=
+          description_.num_range_anchors) {
+    return Corrupt("another number of entries than the MANIFEST says");
+  }
+  if ((description_.num_range_anchors != 0) !=
+      (NewRangeAnchorIterator(kMaxSequenceNumber) != nullptr)) {
+    return Corrupt("its range anchors are not there");
+  }
+  const uint64_t num_of_kind = description_.kind == Kind::kOperands
+                                   ? table_properties->num_merge_operands
+                                   : table_properties->num_deletions;
+  if (num_of_kind != num_entries) {
+    return Corrupt("entries of another kind");
+  }
+  return s;
+}
+
+bool DeltaFileReader::MayHaveKey(const ReadOptions& read_options,
+                                 const LookupKey& key) const {
+  return description_.num_entries != 0 &&
+         table_->MayHaveNonDirect(read_options, key.internal_key());
+}
+
+Status DeltaFileReader::Get(const ReadOptions& read_options,
+                            const LookupKey& key,
+                            GetContext* get_context) const {
+  const Status s =
+      table_->Get(read_options, key.internal_key(), get_context,
+                  /*prefix_extractor=*/nullptr, /*skip_filters=*/true);
+  if (settings_->ioptions().stats != nullptr) {
+    get_context->ReportCounters();
+  }
+  return Named(s);
+}
+
+Status DeltaFileReader::CollectOperands(const ReadOptions& read_options,
+                                        const LookupKey& key,
+                                        DeltaOperands* operands) const {
+  if (description_.kind != Kind::kOperands) {
+    return Status::InvalidArgument(file_name_, "has no operands");
+  }
+  const size_t old_size = operands->size();
+  const ImmutableOptions& ioptions = settings_->ioptions();
+  MergeContext merge_context;
+  merge_context.delta_operands = operands;
+  GetContext get_context(
+      settings_->ucmp(), /*merge_operator=*/nullptr, ioptions.logger,
+      ioptions.stats, GetContext::kNotFound, key.user_key(), /*value=*/nullptr,
+      /*columns=*/nullptr, /*value_found=*/nullptr, &merge_context,
+      /*do_merge=*/false, /*max_covering_tombstone_seq=*/nullptr,
+      ioptions.clock);
+  Status s = Get(read_options, key, &get_context);
+  if (s.ok() && get_context.State() != GetContext::kNotFound &&
+      get_context.State() != GetContext::kMerge) {
+    s = Corrupt("not an operand");
+  }
+  if (!s.ok()) {
+    operands->Truncate(old_size);
+    return s;
+  }
+  // They count when they are merged, if they ever are.
+  PERF_COUNTER_ADD(internal_merge_point_lookup_count,
+                   old_size - operands->size());
+  return s;
+}
+
+Status DeltaFileReader::NewestAnchor(const ReadOptions& read_options,
+                                     const LookupKey& key,
+                                     SequenceNumber* seq) const {
+  *seq = 0;
+  if (description_.kind != Kind::kAnchors) {
+    return Status::InvalidArgument(file_name_, "has no anchors");
+  }
+  if (description_.num_range_anchors != 0) {
+    const std::unique_ptr<FragmentedRangeTombstoneIterator> ranges =
+        NewRangeAnchorIterator(GetInternalKeySeqno(key.internal_key()));
+    assert(ranges != nullptr);
+    *seq = ranges->MaxCoveringTombstoneSeqnum(key.user_key());
+  }
+  if (!MayHaveKey(read_options, key)) {
+    return Status::OK();
+  }
+  const ImmutableOptions& ioptions = settings_->ioptions();
+  SequenceNumber point = 0;
+  MergeContext merge_context;
+  GetContext get_context(
+      settings_->ucmp(), /*merge_operator=*/nullptr, ioptions.logger,
+      ioptions.stats, GetContext::kNotFound, key.user_key(), /*value=*/nullptr,
+      /*columns=*/nullptr, /*value_found=*/nullptr, &merge_context,
+      /*do_merge=*/true, /*max_covering_tombstone_seq=*/nullptr,
+      ioptions.clock, &point);
+  const Status s = Get(read_options, key, &get_context);
+  if (!s.ok() || get_context.State() == GetContext::kNotFound) {
+    return s;
+  }
+  if (get_context.State() != GetContext::kDeleted) {
+    return Corrupt("not an anchor");
+  }
+  *seq = std::max(*seq, point);
+  return s;
+}
+
+InternalIterator* DeltaFileReader::NewIterator(
+    const ReadOptions& read_options, TableReaderCaller caller, Arena* arena,
+    size_t compaction_readahead_size) const {
+  return table_->NewIterator(read_options, /*prefix_extractor=*/nullptr, arena,
+                             /*skip_filters=*/true, caller,
+                             compaction_readahead_size);
+}
+
+std::unique_ptr<FragmentedRangeTombstoneIterator>
+DeltaFileReader::NewRangeAnchorIterator(SequenceNumber read_seq) const {
+  return std::unique_ptr<FragmentedRangeTombstoneIterator>(
+      table_->NewRangeTombstoneIterator(read_seq, /*timestamp=*/nullptr));
+}
+
+uint64_t DeltaFileReader::ApproximateOffsetOf(const ReadOptions& read_options,
+                                              const Slice& user_key) const {
+  if (description_.num_entries == 0) {
+    return 0;  // the table would guess
+  }
+  const InternalKey key(user_key, kMaxSequenceNumber, kValueTypeForSeek);
+  return table_->ApproximateOffsetOf(read_options, key.Encode(),
+                                     TableReaderCaller::kCompaction);
+}
+
+Status DeltaFileReader::VerifyChecksum(const ReadOptions& read_options) const {
+  return Named(table_->VerifyChecksum(read_options,
+                                      TableReaderCaller::kUserVerifyChecksum));
+}
+
+std::shared_ptr<const TableProperties> DeltaFileReader::GetTableProperties()
+    const {
+  return table_->GetTableProperties();
+}
+
+size_t DeltaFileReader::ApproximateMemoryUsage() const {
+  return table_->ApproximateMemoryUsage();
+}
+
+void DeltaFileReader::MarkObsolete(uint32_t uncache_aggressiveness) {
+  table_->MarkObsolete(uncache_aggressiveness);
+}
+
+Status DeltaFileReader::Named(const Status& s) const {
+  if (!s.IsCorruption()) {
+    return s;
+  }
+  const char* const message = s.getState();
+  if (message == nullptr) {
+    return Corrupt("damaged");
+  }
+  return strstr(message, file_name_.c_str()) != nullptr
+             ? s
+             : Status::CopyAppendMessage(s, " in ", file_name_);
+}
+
+Status DeltaFileReader::Corrupt(const char* what) const {
+  return Status::Corruption(file_name_, what);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

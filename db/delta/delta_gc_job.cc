@@ -1,0 +1,863 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_gc_job.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_folder.h"
+#include "db/delta/delta_store.h"
+#include "db/delta/delta_tables.h"
+#include "db/output_validator.h"
+#include "db/range_tombstone_fragmenter.h"
+#include "rocksdb/comparator.h"
+#include "table/internal_iterator.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Tier = DeltaFileDescription::Tier;
+
+// A bucket may be cut wherever one of so many pieces of it ends.
+constexpr uint64_t kPiecesPerBucket = 16;
+// Buckets between others are written again if they are not larger than so many
+// full ones. Else there would be many small files.
+constexpr uint64_t kMaxGap = 4;
+
+uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+}  // namespace
+
+//======== DeltaGcJob::Probe
+
+// Have merged files something for a bucket? Buckets are asked about in order,
+// so those that have nothing in a long stretch of keys cost no I/O.
+class DeltaGcJob::Probe {
+ public:
+  // REQUIRES: all outlive it.
+  explicit Probe(const DeltaGcJob& job)
+      : job_(job), read_options_(job.context_.pass.read_options) {
+    read_options_.iterate_lower_bound = nullptr;
+    read_options_.iterate_upper_bound = nullptr;
+    read_options_.total_order_seek = true;
+    read_options_.async_io = false;
+  }
+
+  // Opens merged files above that floor.
+  Status Open(uint64_t floor) {
+    DeltaBucketState bucket;
+    bucket.floor = floor;
+    for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+      for (FilePtr& file : job_.FilesOf(kind, bucket)) {
+        Source source;
+        DeltaFileReader* reader = nullptr;
+        Status s = job_.context_.pass.store->GetReader(read_options_, *file,
+                                                       &reader);
+        if (!s.ok()) {
+          return s;
+        }
+        if (file->description().num_entries > 0) {
+          source.points.reset(reader->NewIterator(
+              read_options_, TableReaderCaller::kCompaction));
+        }
+        source.ranges = reader->NewRangeAnchorIterator(kMaxSequenceNumber);
+        if (source.ranges != nullptr) {
+          source.ranges->SeekToTopFirst();
+        }
+        source.file = std::move(file);
+        sources_.push_back(std::move(source));
+      }
+    }
+    return Status::OK();
+  }
+
+  // Is there an operand, an anchor, in [bucket.lower, upper)?
+  Status Look(const OldBucket& bucket, const std::optional<std::string>& upper,
+              bool* has_operand, bool* has_anchor) {
+    *has_operand = false;
+    *has_anchor = false;
+    for (Source& source : sources_) {
+      const DeltaFileDescription& file = source.file->description();
+      bool* const found =
+          file.kind == Kind::kOperands ? has_operand : has_anchor;
+      if (*found || file.last_epoch <= bucket.state.floor) {
+        continue;
+      }
+      Status s = LookAtPoints(&source, bucket.lower, upper, found);
+      if (!s.ok()) {
+        return s;
+      }
+      if (!*found) {
+        LookAtRanges(&source, bucket.lower, upper, found);
+      }
+    }
+    return Status::OK();
+  }
+
+ private:
+  struct Source {
+    FilePtr file;
+    std::unique_ptr<InternalIterator> points;  // nullptr: there are none
+    bool is_placed = false;
+    std::unique_ptr<FragmentedRangeTombstoneIterator> ranges;  // likewise
+  };
+
+  bool IsBelow(const Slice& key,
+               const std::optional<std::string>& upper) const {
+    return !upper.has_value() || job_.ucmp_->Compare(key, *upper) < 0;
+  }
+
+  Status LookAtPoints(Source* source, const std::string& lower,
+                      const std::optional<std::string>& upper, bool* found) {
+    InternalIterator* const iter = source->points.get();
+    const DeltaFileDescription& file = source->file->description();
+    if (iter == nullptr || !IsBelow(file.smallest, upper) ||
+        (!lower.empty() && job_.ucmp_->Compare(file.largest, lower) < 0)) {
+      return Status::OK();
+    }
+    if (!source->is_placed ||
+        (iter->Valid() && !lower.empty() &&
+         job_.ucmp_->Compare(iter->user_key(), lower) < 0)) {
+      if (lower.empty()) {
+        iter->SeekToFirst();
+      } else {
+        iter->Seek(
+            InternalKey(lower, kMaxSequenceNumber, kValueTypeForSeek).Encode());
+      }
+      source->is_placed = true;
+    }
+    *found = iter->Valid() && IsBelow(iter->user_key(), upper);
+    return iter->status();
+  }
+
+  void LookAtRanges(Source* source, const std::string& lower,
+                    const std::optional<std::string>& upper, bool* found) {
+    FragmentedRangeTombstoneIterator* const ranges = source->ranges.get();
+    if (ranges == nullptr) {
+      return;
+    }
+    while (ranges->Valid() && !lower.empty() &&
+           job_.ucmp_->Compare(ranges->end_key(), lower) <= 0) {
+      ranges->TopNext();
+    }
+    *found = ranges->Valid() && IsBelow(ranges->start_key(), upper);
+  }
+
+  const DeltaGcJob& job_;
+  ReadOptions read_options_;
+  std::vector<Source> sources_;
+};
+
+//======== DeltaGcJob::Writer
+
+// Writes what is left of adjacent buckets into files, and decides where new
+// buckets begin.
+//
+// A *unit* is what becomes one bucket unless it is too large: an old bucket, or
+// several if they are to be put together. Where it is cut is decided when all
+// of it has come, so that the parts are equal. Hence it is kept in mind how its
+// bytes are distributed among *pieces*. A unit that would make its file too
+// large ends early if there may be one more bucket.
+class DeltaGcJob::Writer final : public DeltaPass::Sink {
+ public:
+  // units: where they begin, in order.
+  Writer(DeltaGcJob* job, DeltaFolder* folder, std::vector<std::string> units)
+      : job_(*job), folder_(folder), units_(std::move(units)) {
+    StartUnit(units_.front());
+    next_unit_ = 1;
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  Status AddOperand(const ParsedInternalKey& key, const Slice& internal_key,
+                    const Slice& value) override {
+    return folder_ == nullptr
+               ? WriteOperand(key.user_key, internal_key, value)
+               : OfferOperand(key, internal_key, value);
+  }
+  Status AddAnchor(const Slice& user_key, SequenceNumber seq) override {
+    if (folder_ != nullptr && !is_too_long_to_fold_) {
+      assert(user_key == Slice(fold_key_));
+      fold_anchors_.push_back(seq);
+      return Status::OK();
+    }
+    return WriteAnchor(user_key, seq);
+  }
+  Status AddRangeAnchor(const Slice&, const Slice&, SequenceNumber) override {
+    assert(false);  // all older operands are there
+    return Status::NotSupported("A range anchor in a bucket");
+  }
+
+  // Nothing more comes; the last unit ends at `end`. marker: any key; if
+  // nothing was written, a file with an anchor of it is.
+  Status Finish(const std::optional<std::string>& end,
+                const std::string* marker) {
+    Status s = FinishFold();
+    if (!s.ok()) {
+      return s;
+    }
+    FinishUnit();
+    while (next_unit_ < units_.size()) {
+      StartUnit(units_[next_unit_++]);
+      FinishUnit();
+    }
+    if (marker != nullptr && operands_.builder == nullptr &&
+        anchors_.builder == nullptr) {
+      // As nothing was written, no file has been finished, and all the buckets
+      // are still here.
+      s = WriteMarker(*marker);
+    }
+    return s.ok() ? FinishFiles(end) : s;
+  }
+
+  std::vector<DeltaBucket> TakeBuckets() { return std::move(buckets_); }
+
+ private:
+  struct File {
+    DeltaFileBuilder* builder = nullptr;  // nullptr: nothing was written
+    uint64_t number = 0;
+    std::unique_ptr<OutputValidator> validator;
+  };
+  struct Piece {
+    std::string begin;
+    uint64_t bytes = 0;
+    bool has_operands = false;
+    bool has_anchors = false;
+  };
+
+  //======== Operands on their way to the folder
+
+  struct Offered {
+    SequenceNumber seq = 0;
+    size_t begin = 0;
+    size_t size = 0;
+  };
+
+  Status OfferOperand(const ParsedInternalKey& key, const Slice& internal_key,
+                      const Slice& value) {
+    if (!has_fold_key_ || key.user_key != Slice(fold_key_)) {
+      Status s = FinishFold();
+      if (!s.ok()) {
+        return s;
+      }
+      fold_key_.assign(key.user_key.data(), key.user_key.size());
+      has_fold_key_ = true;
+    }
+    if (!is_too_long_to_fold_ &&
+        fold_values_.size() + value.size() +
+                (offered_.size() + 1) * sizeof(Offered) >
+            job_.context_.max_fold_bytes) {
+      is_too_long_to_fold_ = true;
+      Status s = WriteOffered();
+      if (!s.ok()) {
+        return s;
+      }
+    }
+    if (is_too_long_to_fold_) {
+      return WriteOperand(key.user_key, internal_key, value);
+    }
+    offered_.push_back({key.sequence, fold_values_.size(), value.size()});
+    fold_values_.append(value.data(), value.size());
+    return Status::OK();
+  }
+
+  Slice OfferedValue(const Offered& offered) const {
+    return Slice(fold_values_.data() + offered.begin, offered.size);
+  }
+
+  Status WriteOffered() {
+    for (const Offered& offered : offered_) {
+      Status s = WriteOperand(
+          fold_key_, InternalKey(fold_key_, offered.seq, kTypeMerge).Encode(),
+          OfferedValue(offered));
+      if (!s.ok()) {
+        return s;
+      }
+    }
+    offered_.clear();
+    fold_values_.clear();
+    return Status::OK();
+  }
+
+  // All of the key has come.
+  Status FinishFold() {
+    Status s;
+    if (!offered_.empty()) {
+      std::vector<DeltaFolder::Operand> operands;
+      operands.reserve(offered_.size());
+      for (const Offered& offered : offered_) {
+        operands.emplace_back(offered.seq, OfferedValue(offered));
+      }
+      bool taken = false;
+      s = folder_->Fold(fold_key_, operands,
+                        /*hidden_from_none=*/fold_anchors_.empty(), &taken);
+      if (s.ok() && taken) {
+        // Or readers that see the anchor would not see what it hides.
+        assert(fold_anchors_.empty());
+        job_.stats_.operands_folded += offered_.size();
+        offered_.clear();
+        fold_values_.clear();
+        fold_anchors_.clear();
+      } else if (s.ok()) {
+        s = WriteOffered();
+      }
+    }
+    for (SequenceNumber seq : fold_anchors_) {
+      if (s.ok()) {
+        s = WriteAnchor(fold_key_, seq);
+      }
+    }
+    fold_anchors_.clear();
+    has_fold_key_ = false;
+    is_too_long_to_fold_ = false;
+    return s;
+  }
+
+  //======== Entries
+
+  Status WriteOperand(const Slice& user_key, const Slice& internal_key,
+                      const Slice& value) {
+    Status s;
+    if (!has_key_ || user_key != Slice(key_)) {
+      s = StartKey(user_key);
+      if (!s.ok()) {
+        return s;
+      }
+    }
+    s = GetBuilder(Kind::kOperands, &operands_);
+    if (s.ok()) {
+      s = operands_.builder->AddOperand(internal_key, value);
+    }
+    if (s.ok() && operands_.validator != nullptr) {
+      s = operands_.validator->Add(internal_key, value);
+    }
+    pieces_.back().bytes += user_key.size() + value.size();
+    pieces_.back().has_operands = true;
+    return s;
+  }
+
+  Status WriteAnchor(const Slice& user_key, SequenceNumber seq) {
+    // It is needed for an operand that was written just now.
+    assert(has_key_ && user_key == Slice(key_));
+    Status s = GetBuilder(Kind::kAnchors, &anchors_);
+    if (s.ok()) {
+      s = anchors_.builder->AddAnchor(user_key, seq);
+    }
+    if (s.ok() && anchors_.validator != nullptr) {
+      s = anchors_.validator->Add(
+          InternalKey(user_key, seq, kTypeDeletion).Encode(), Slice());
+    }
+    pieces_.back().has_anchors = true;
+    return s;
+  }
+
+  Status WriteMarker(const std::string& key) {
+    Status s = GetBuilder(Kind::kAnchors, &anchors_);
+    if (s.ok()) {
+      s = anchors_.builder->AddAnchor(key, /*seq=*/0);
+    }
+    if (s.ok() && anchors_.validator != nullptr) {
+      s = anchors_.validator->Add(
+          InternalKey(key, 0, kTypeDeletion).Encode(), Slice());
+    }
+    return s;
+  }
+
+  // The first operand of a key is going to be written.
+  Status StartKey(const Slice& user_key) {
+    while (next_unit_ < units_.size() &&
+           job_.ucmp_->Compare(user_key, units_[next_unit_]) >= 0) {
+      FinishUnit();
+      StartUnit(units_[next_unit_++]);
+    }
+    Status s;
+    // An empty key is no bound.
+    const bool can_cut = job_.room_ > 0 && !user_key.empty();
+    const bool unit_is_empty = !pieces_.back().has_operands;
+    if (operands_.builder != nullptr &&
+        operands_.builder->FileSize() >= job_.context_.max_file_size) {
+      if (unit_is_empty) {
+        s = FinishFiles(pieces_.front().begin);
+      } else if (can_cut) {
+        --job_.room_;
+        FinishUnit();
+        s = FinishFiles(user_key.ToString());
+        StartUnit(user_key.ToString());
+      }
+    }
+    if (can_cut && pieces_.back().bytes >=
+                       std::max<uint64_t>(
+                           job_.max_bucket_size_ / kPiecesPerBucket, 1)) {
+      pieces_.emplace_back();
+      pieces_.back().begin = user_key.ToString();
+    }
+    key_.assign(user_key.data(), user_key.size());
+    has_key_ = true;
+    return s;
+  }
+
+  //======== Buckets
+
+  void StartUnit(const std::string& begin) {
+    pieces_.clear();
+    pieces_.emplace_back();
+    pieces_.back().begin = begin;
+  }
+
+  // Into how many parts a unit of that size is cut.
+  uint64_t NumParts(uint64_t bytes) const {
+    const uint64_t max_size = job_.max_bucket_size_;
+    uint64_t num_parts = 1;
+    if (job_.is_first_partition_) {
+      num_parts = (bytes + job_.part_size_ / 2) / job_.part_size_;
+    } else if (bytes > max_size) {
+      // A part may be larger than it should be by a piece or two.
+      num_parts = CeilDivide(
+          bytes,
+          std::max<uint64_t>(max_size - 2 * (max_size / kPiecesPerBucket), 1));
+    }
+    return std::clamp<uint64_t>(num_parts, 1, job_.room_ + 1);
+  }
+
+  void FinishUnit() {
+    uint64_t rest = 0;
+    for (const Piece& piece : pieces_) {
+      rest += piece.bytes;
+    }
+    uint64_t num_parts = NumParts(rest);
+    const uint64_t even = rest / num_parts;
+    for (size_t first = 0, last = 0; first < pieces_.size(); first = last) {
+      uint64_t bytes = pieces_[last++].bytes;
+      // What one part has too much or too little the others make good, but
+      // after a huge key they need not be tiny for that.
+      const uint64_t target = std::max(rest / num_parts, even / 4 * 3);
+      while (last < pieces_.size() &&
+             (num_parts == 1 || bytes + pieces_[last].bytes / 2 < target)) {
+        bytes += pieces_[last++].bytes;
+      }
+      rest -= bytes;
+      if (rest < even / 2 && bytes + rest <= job_.max_bucket_size_) {
+        last = pieces_.size();
+      }
+      AddBucket(first, last);
+      if (first > 0) {
+        assert(job_.room_ > 0);
+        --job_.room_;
+      }
+      num_parts -= num_parts > 1;
+    }
+    pieces_.clear();
+  }
+
+  // Of the pieces [first, last).
+  void AddBucket(size_t first, size_t last) {
+    DeltaBucket& bucket = buckets_.emplace_back();
+    bucket.lower_bound = std::move(pieces_[first].begin);
+    bucket.state.floor = job_.floor_;
+    for (size_t i = first; i < last; ++i) {
+      const Piece& piece = pieces_[i];
+      if (piece.has_operands) {
+        bucket.state.extent_number = operands_.number;
+        // Of an empty key it may be 0, which says that there is nothing.
+        bucket.state.extent_bytes =
+            std::max<uint64_t>(bucket.state.extent_bytes + piece.bytes, 1);
+      }
+      if (piece.has_anchors) {
+        bucket.state.anchors_number = anchors_.number;
+      }
+    }
+  }
+
+  //======== Files
+
+  Status GetBuilder(Kind kind, File* file) {
+    if (file->builder != nullptr) {
+      return Status::OK();
+    }
+    const Context& context = job_.context_;
+    DeltaFileBuilder::Options options = context.output;
+    options.number = context.new_file_number();
+    options.kind = kind;
+    options.tier = Tier::kSorted;
+    options.first_epoch = 0;
+    options.last_epoch = 0;
+    options.has_global_seq = false;
+    // There is no anchor without an operand before it, but for a marker.
+    options.operands_number = kind == Kind::kAnchors ? operands_.number : 0;
+    std::unique_ptr<DeltaFileBuilder> builder;
+    Status s = DeltaFileBuilder::Create(context.pass.store->tables(), options,
+                                        &builder);
+    if (!s.ok()) {
+      return s;
+    }
+    if (context.verify_contents) {
+      icmp_settings_ = context.pass.store->tables().settings();
+      file->validator = std::make_unique<OutputValidator>(
+          icmp_settings_->icmp(), /*enable_hash=*/true);
+    }
+    file->number = options.number;
+    file->builder = builder.get();
+    job_.builders_.push_back(std::move(builder));
+    return s;
+  }
+
+  // They are for the buckets since the last ones, which end at `end`.
+  Status FinishFiles(const std::optional<std::string>& end) {
+    std::vector<DeltaFileProperties::Bucket> buckets;
+    for (; num_finished_ < buckets_.size(); ++num_finished_) {
+      DeltaBucket& bucket = buckets_[num_finished_];
+      buckets.push_back({bucket.lower_bound, bucket.state.floor});
+      // What says that there is nothing stays as long as the bucket.
+      if (operands_.builder == nullptr) {
+        bucket.state.anchors_number = anchors_.number;
+      } else if (!bucket.state.HasOperands()) {
+        bucket.state.extent_number = operands_.number;
+      }
+    }
+    Status s = FinishFile(&operands_, buckets, end);
+    if (s.ok()) {
+      s = FinishFile(&anchors_, buckets, end);
+    }
+    return s;
+  }
+
+  Status FinishFile(File* file,
+                    const std::vector<DeltaFileProperties::Bucket>& buckets,
+                    const std::optional<std::string>& end) {
+    if (file->builder == nullptr) {
+      return Status::OK();
+    }
+    Status s = file->builder->SetBuckets(buckets, end);
+    TEST_SYNC_POINT_CALLBACK("DeltaGcJob::FinishFile", &s);
+    DeltaFileDescription description;
+    if (s.ok()) {
+      s = file->builder->Finish(&description);
+    }
+    if (s.ok()) {
+      s = Verify(*file, description);
+    }
+    if (s.ok()) {
+      ++job_.stats_.files_written;
+      job_.stats_.bytes_written += description.size;
+      job_.files_.push_back(std::move(description));
+      *file = File();
+    }
+    return s;
+  }
+
+  // What is to take the place of other files must open.
+  Status Verify(const File& file, const DeltaFileDescription& description) {
+    const DeltaPass::Context& context = job_.context_.pass;
+    std::unique_ptr<DeltaFileReader> reader;
+    Status s = DeltaFileReader::Open(context.store->tables(),
+                                     context.read_options, description,
+                                     &reader);
+    if (!s.ok() || file.validator == nullptr) {
+      return s;
+    }
+    OutputValidator validator(icmp_settings_->icmp(), /*enable_hash=*/true);
+    const std::unique_ptr<InternalIterator> iter(reader->NewIterator(
+        context.read_options, TableReaderCaller::kCompaction, /*arena=*/nullptr,
+        context.read_options.readahead_size));
+    for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
+      s = validator.Add(iter->key(), iter->value());
+    }
+    if (s.ok()) {
+      s = iter->status();
+    }
+    if (s.ok() && !validator.CompareValidator(*file.validator)) {
+      s = Status::Corruption(reader->file_name(),
+                             "has other entries than the job has written");
+    }
+    return s;
+  }
+
+  DeltaGcJob& job_;
+  DeltaFolder* const folder_;  // nullptr: nothing is folded
+  const std::vector<std::string> units_;
+  size_t next_unit_ = 0;
+
+  // Keeps the comparator of the validators.
+  std::shared_ptr<const DeltaTableSettings> icmp_settings_;
+  File operands_;
+  File anchors_;
+
+  // Whose operand was written last.
+  std::string key_;
+  bool has_key_ = false;
+  std::vector<Piece> pieces_;  // of the unit
+  std::vector<DeltaBucket> buckets_;
+  size_t num_finished_ = 0;  // of these, whose files are
+
+  // The key whose operands are coming, with a folder.
+  std::string fold_key_;
+  bool has_fold_key_ = false;
+  bool is_too_long_to_fold_ = false;
+  std::vector<Offered> offered_;
+  std::string fold_values_;
+  std::vector<SequenceNumber> fold_anchors_;
+};
+
+//======== DeltaGcJob
+
+DeltaGcJob::DeltaGcJob(Context context)
+    : context_(std::move(context)),
+      ucmp_(context_.version->user_comparator()),
+      max_bucket_size_(std::max<uint64_t>(
+          static_cast<uint64_t>(static_cast<double>(context_.bucket_size) *
+                                context_.split_ratio),
+          1)) {}
+
+DeltaGcJob::~DeltaGcJob() { io_status_.PermitUncheckedError(); }
+
+Status DeltaGcJob::Run(const Plan& plan) {
+  TEST_SYNC_POINT("DeltaGcJob::Run:Start");
+  Status s = RunPlan(plan);
+  TEST_SYNC_POINT_CALLBACK("DeltaGcJob::Run:End", &s);
+  if (!s.ok()) {
+    for (const auto& builder : builders_) {
+      if (io_status_.ok()) {
+        io_status_ = builder->io_status();
+      }
+    }
+    Abandon();
+  }
+  return s;
+}
+
+Status DeltaGcJob::RunPlan(const Plan& plan) {
+  Status s = FindBuckets(plan);
+  if (s.ok()) {
+    s = SelectBuckets(plan);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  DeltaPass pass(context_.pass);
+  for (size_t first = 0, last = 0; s.ok() && first < buckets_.size();
+       first = last) {
+    for (last = first + 1;
+         last < buckets_.size() &&
+         buckets_[last].is_written == buckets_[first].is_written;) {
+      ++last;
+    }
+    if (buckets_[first].is_written) {
+      s = Rewrite(plan, first, last, &pass);
+    } else {
+      RaiseFloors(first, last);
+    }
+  }
+  stats_.pass = pass.stats();
+  return s;
+}
+
+Status DeltaGcJob::FindBuckets(const Plan& plan) {
+  const DeltaBucketTable& table = context_.version->Buckets();
+  room_ = plan.max_new_buckets;
+  floor_ = plan.floor;
+  end_ = plan.end;
+  is_first_partition_ = table.empty();
+  if (is_first_partition_) {
+    if (!plan.begin.empty() || plan.end.has_value() || plan.floor == 0) {
+      return Status::InvalidArgument("Not a plan of a first partition");
+    }
+    buckets_.emplace_back();
+    // One takes the place of none.
+    room_ -= room_ > 0;
+    uint64_t bytes = 0;
+    for (const FilePtr& file : FilesOf(Kind::kOperands, DeltaBucketState())) {
+      bytes += file->description().raw_bytes;
+    }
+    part_size_ = std::max<uint64_t>(
+        {max_bucket_size_ / 2, CeilDivide(bytes, room_ + 1), 1});
+    return Status::OK();
+  }
+  const auto first = table.FindBound(plan.begin, ucmp_);
+  const auto last = plan.end.has_value() ? table.FindBound(*plan.end, ucmp_)
+                                         : table.End();
+  if (first == table.End() || (plan.end.has_value() && last == table.End()) ||
+      !(first < last)) {
+    return Status::InvalidArgument("No buckets as those that are planned");
+  }
+  for (auto p = first; p != last; p = table.Next(p)) {
+    OldBucket& bucket = buckets_.emplace_back();
+    bucket.lower = table.LowerBound(p).ToString();
+    bucket.state = table.State(p);
+    // Floors do not fall, and one bucket may come of several.
+    floor_ = std::max(floor_, bucket.state.floor);
+  }
+  if (plan.merge_neighbours) {
+    room_ += buckets_.size() - 1;
+  }
+  return Status::OK();
+}
+
+Status DeltaGcJob::SelectBuckets(const Plan& plan) {
+  if (is_first_partition_ || plan.merge_neighbours || plan.fold ||
+      plan.rewrite_all) {
+    for (OldBucket& bucket : buckets_) {
+      bucket.is_written = true;
+    }
+    return Status::OK();
+  }
+  uint64_t min_floor = UINT64_MAX;
+  for (const OldBucket& bucket : buckets_) {
+    min_floor = std::min(min_floor, bucket.state.floor);
+  }
+  Probe probe(*this);
+  Status s = probe.Open(min_floor);
+  // What lies between the last bucket that is written and this one.
+  size_t gap_begin = 0;
+  uint64_t gap_bytes = 0;
+  bool has_written = false;
+  for (size_t i = 0; s.ok() && i < buckets_.size(); ++i) {
+    OldBucket& bucket = buckets_[i];
+    bool has_operand = false;
+    bool has_anchor = false;
+    s = context_.pass.check ? context_.pass.check() : Status::OK();
+    if (s.ok()) {
+      s = probe.Look(bucket, UpperBound(i), &has_operand, &has_anchor);
+    }
+    // An anchor has only the extent's operands to hide.
+    bucket.is_written =
+        has_operand || (has_anchor && bucket.state.HasOperands());
+    if (!bucket.is_written) {
+      gap_bytes += bucket.state.extent_bytes;
+      continue;
+    }
+    if (has_written && gap_bytes <= kMaxGap * context_.bucket_size) {
+      for (size_t j = gap_begin; j < i; ++j) {
+        buckets_[j].is_written = true;
+      }
+    }
+    has_written = true;
+    gap_begin = i + 1;
+    gap_bytes = 0;
+  }
+  return s;
+}
+
+std::vector<DeltaVersion::FilePtr> DeltaGcJob::FilesOf(
+    Kind kind, const DeltaBucketState& bucket) const {
+  std::vector<FilePtr> files;
+  for (const FilePtr& file :
+       context_.version->RecentFilesAbove(kind, bucket.floor)) {
+    if (file->description().tier == Tier::kMerged &&
+        file->description().last_epoch <= floor_) {
+      files.push_back(file);
+    }
+  }
+  const uint64_t sorted =
+      kind == Kind::kOperands ? bucket.extent_number : bucket.anchors_number;
+  if (sorted != 0) {
+    FilePtr file = context_.version->GetFile(sorted);
+    assert(file != nullptr);
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
+                           DeltaPass* pass) {
+  DeltaEdit::ReplaceBuckets replace;
+  replace.range.begin = buckets_[first].lower;
+  replace.range.end = UpperBound(last - 1);
+
+  std::vector<std::string> units;
+  for (size_t i = first; i < (plan.merge_neighbours ? first + 1 : last); ++i) {
+    units.push_back(buckets_[i].lower);
+  }
+  Writer writer(this, plan.fold ? context_.folder : nullptr, std::move(units));
+  // A key, if there were, or may have been, operands.
+  std::optional<std::string> some_key;
+  Status s;
+  for (size_t i = first, next = first; s.ok() && i < last; i = next) {
+    // Those that have the same files are read in one go.
+    for (next = i + 1;
+         next < last && buckets_[next].state.floor == buckets_[i].state.floor &&
+         buckets_[next].state.extent_number ==
+             buckets_[i].state.extent_number &&
+         buckets_[next].state.anchors_number ==
+             buckets_[i].state.anchors_number;) {
+      ++next;
+    }
+    DeltaPass::Input input;
+    input.begin = buckets_[i].lower;
+    input.has_begin = !input.begin.empty();
+    const std::optional<std::string> end = UpperBound(next - 1);
+    input.has_end = end.has_value();
+    input.end = end.value_or(std::string());
+    input.operands = FilesOf(Kind::kOperands, buckets_[i].state);
+    input.anchors = FilesOf(Kind::kAnchors, buckets_[i].state);
+    input.has_all_older = true;
+    if (!input.operands.empty()) {
+      some_key = input.operands.front()->description().smallest;
+    } else if (buckets_[i].state.anchors_number != 0) {
+      some_key = context_.version->GetFile(buckets_[i].state.anchors_number)
+                     ->description()
+                     .smallest;
+    }
+    s = pass->Run(input, &writer);
+  }
+  if (s.ok()) {
+    if (some_key.has_value() && !replace.range.begin.empty()) {
+      some_key = replace.range.begin;
+    }
+    s = writer.Finish(replace.range.end,
+                      some_key.has_value() ? &*some_key : nullptr);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  replace.buckets = writer.TakeBuckets();
+  stats_.buckets_read += is_first_partition_ ? 0 : last - first;
+  stats_.buckets_written += replace.buckets.size();
+  replaced_.push_back(std::move(replace));
+  return s;
+}
+
+void DeltaGcJob::RaiseFloors(size_t first, size_t last) {
+  for (size_t i = first; i < last; ++i) {
+    if (buckets_[i].state.floor == floor_) {
+      continue;
+    }
+    ++stats_.buckets_raised;
+    if (i > first && buckets_[i - 1].state.floor != floor_) {
+      raised_.back().range.end = UpperBound(i);
+    } else {
+      raised_.push_back({{buckets_[i].lower, UpperBound(i)}, floor_});
+    }
+  }
+}
+
+void DeltaGcJob::AddTo(DeltaEdit* edit, bool drop_unused_buckets) const {
+  for (const DeltaFileDescription& file : files_) {
+    edit->AddFile(file);
+  }
+  for (const DeltaEdit::ReplaceBuckets& replace : replaced_) {
+    edit->AddReplaceBuckets(replace);
+  }
+  for (const DeltaEdit::RaiseFloors& raise : raised_) {
+    edit->AddRaiseFloors(raise);
+  }
+  if (drop_unused_buckets) {
+    edit->SetDropUnusedBuckets();
+  }
+}
+
+void DeltaGcJob::Abandon() {
+  for (const auto& builder : builders_) {
+    builder->Abandon();
+  }
+  builders_.clear();
+  files_.clear();
+  replaced_.clear();
+  raised_.clear();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

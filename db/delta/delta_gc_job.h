@@ -1,0 +1,189 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/delta/delta_edit.h"
+#include "db/delta/delta_file_builder.h"
+#include "db/delta/delta_file_description.h"
+#include "db/delta/delta_pass.h"
+#include "db/delta/delta_version.h"
+#include "rocksdb/io_status.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class Comparator;
+class DeltaFolder;
+
+// Collects some buckets: takes into them what merged files have for them,
+// writes what is left into new sorted files, splits buckets that have grown too
+// large, and puts small ones together.
+//
+//   Run() -> AddTo(edit), or Abandon()
+//
+// What it does with a bucket:
+// * It takes in the merged files above the bucket's floor up to the new floor.
+//   The new floor is the plan's, or the highest that one of the buckets has.
+// * If there is nothing for it in them, it is left alone and its floor raised,
+//   unless it lies between two others and is small: a file is for buckets that
+//   follow one another, so a gap ends it.
+// * If it is larger than split_ratio * bucket_size then, it is cut into equal
+//   parts of at most that size, as far as keys and max_new_buckets allow: all
+//   operands of a key stay in one bucket.
+// The first partition makes one bucket of everything and cuts it into parts of
+// about half that size.
+//
+// The sizes of buckets are those of keys and operands, before compression.
+//
+// Files are as DeltaLineage needs them: a bucket without operands names the
+// file of operands that was written with it. Where a job leaves no operands at
+// all, it leaves a file of one anchor that hides nothing (its sequence number
+// is 0) for all its buckets to name. They go when no operand of the column
+// family is left.
+//
+// Not thread-safe; runs without the DB mutex.
+class DeltaGcJob {
+ public:
+  // Which buckets. Made for a Version that stays pinned.
+  struct Plan {
+    // Adjacent buckets of the version, whole ones. Of the first partition: all
+    // keys; there are no buckets yet.
+    std::string begin;
+    std::optional<std::string> end;
+    // The last epoch of a merged file; 0: take in nothing.
+    uint64_t floor = 0;
+    // How many buckets more than before there may be.
+    uint32_t max_new_buckets = 0;
+    // Put all of them together, and cut the result only if it is too large.
+    bool merge_neighbours = false;
+    // Ask the folder about each key.
+    bool fold = false;
+    // Also write those buckets anew for which there is nothing: snapshots which
+    // they had to keep operands and anchors for are gone.
+    bool rewrite_all = false;
+  };
+
+  struct Context {
+    DeltaPass::Context pass;
+    // How files are written: number, kind, tier, epochs and operands_number are
+    // the job's.
+    DeltaFileBuilder::Options output;
+    // New ones of the DB. Needs no mutex.
+    std::function<uint64_t()> new_file_number;
+    // Pinned as long as the job lives. Whoever destroys the job heeds what
+    // DeltaVersion says of dropping references.
+    std::shared_ptr<const DeltaVersion> version;
+    uint64_t bucket_size = uint64_t{256} << 10;
+    double split_ratio = 0.8;
+    // A file ends with the first bucket by which it is that large.
+    uint64_t max_file_size = uint64_t{64} << 20;
+    // Asked with Plan::fold.
+    DeltaFolder* folder = nullptr;
+    // How large the operands of a key may be for the folder to be asked.
+    size_t max_fold_bytes = size_t{8} << 20;
+    // Reads the files again and compares, see paranoid_file_checks.
+    bool verify_contents = false;
+  };
+
+  struct Stats {
+    DeltaPass::Stats pass;
+    uint64_t operands_folded = 0;  // among those that the pass kept
+    uint64_t files_written = 0;
+    uint64_t bytes_written = 0;  // of files
+    // That were replaced, and by how many.
+    uint64_t buckets_read = 0;
+    uint64_t buckets_written = 0;
+    // Whose floor was raised, and nothing else.
+    uint64_t buckets_raised = 0;
+  };
+
+  explicit DeltaGcJob(Context context);
+  // The files stay if Run() was successful and Abandon() was not called.
+  ~DeltaGcJob();
+  DeltaGcJob(const DeltaGcJob&) = delete;
+  DeltaGcJob& operator=(const DeltaGcJob&) = delete;
+
+  // The files are complete, synced (their directory is not) and can be opened.
+  // After a failure there are none.
+  // REQUIRES: called once.
+  Status Run(const Plan& plan);
+
+  // Adds the files, what becomes of the buckets, and that buckets go if no
+  // operand is left: not while there may be another job, which would not find
+  // its buckets then.
+  // REQUIRES: Run() was successful.
+  void AddTo(DeltaEdit* edit, bool drop_unused_buckets = true) const;
+
+  // Deletes the files.
+  // REQUIRES: no edit that names them has been, or may have been, committed.
+  void Abandon();
+
+  const std::vector<DeltaFileDescription>& files() const { return files_; }
+  const Stats& stats() const { return stats_; }
+  // What came from the file system, for an error handler that looks at it.
+  const IOStatus& io_status() const { return io_status_; }
+
+ private:
+  using Kind = DeltaFileDescription::Kind;
+  using FilePtr = DeltaVersion::FilePtr;
+
+  // A bucket of the version, or everything if there are none.
+  struct OldBucket {
+    std::string lower;  // empty: none
+    DeltaBucketState state;
+    // It is replaced.
+    bool is_written = false;
+  };
+  class Probe;
+  class Writer;
+
+  Status RunPlan(const Plan& plan);
+  Status FindBuckets(const Plan& plan);
+  // Sets is_written.
+  Status SelectBuckets(const Plan& plan);
+  // Replaces the old buckets [first, last).
+  Status Rewrite(const Plan& plan, size_t first, size_t last, DeltaPass* pass);
+  void RaiseFloors(size_t first, size_t last);
+
+  // Where the old bucket ends; none: it does not.
+  std::optional<std::string> UpperBound(size_t bucket) const {
+    return bucket + 1 < buckets_.size()
+               ? std::optional<std::string>(buckets_[bucket + 1].lower)
+               : end_;
+  }
+  // What an old bucket has of that kind: its sorted file, and merged ones.
+  std::vector<FilePtr> FilesOf(Kind kind, const DeltaBucketState& bucket) const;
+
+  const Context context_;
+  const Comparator* const ucmp_;
+  // How large a bucket may be.
+  const uint64_t max_bucket_size_;
+  bool is_first_partition_ = false;
+  uint64_t floor_ = 0;
+  std::vector<OldBucket> buckets_;
+  std::optional<std::string> end_;
+  // How many more new buckets there may be.
+  uint64_t room_ = 0;
+  // Of the parts of the first partition, about.
+  uint64_t part_size_ = 0;
+
+  // Of all files, for Abandon().
+  std::vector<std::unique_ptr<DeltaFileBuilder>> builders_;
+  std::vector<DeltaFileDescription> files_;
+  std::vector<DeltaEdit::ReplaceBuckets> replaced_;
+  std::vector<DeltaEdit::RaiseFloors> raised_;
+  Stats stats_;
+  IOStatus io_status_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

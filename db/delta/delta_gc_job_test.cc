@@ -1,0 +1,1227 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_gc_job.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/delta/delta_file_properties.h"
+#include "db/delta/delta_folder.h"
+#include "db/delta/delta_lineage.h"
+#include "db/delta/delta_pass_test_util.h"
+#include "db/delta/delta_store_iterator.h"
+#include "db/delta/delta_store_test_util.h"
+#include "db/delta/found_delta_file.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "test_util/sync_point.h"
+#include "test_util/testharness.h"
+#include "util/random.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using delta_test::Event;
+using delta_test::Events;
+using delta_test::JoinOperator;
+using delta_test::Values;
+using Type = Event::Type;
+
+class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
+ protected:
+  using Plan = DeltaGcJob::Plan;
+
+  // Takes operands of some keys.
+  class TestFolder : public DeltaFolder {
+   public:
+    Status Fold(const Slice& user_key, const std::vector<Operand>& operands,
+                bool hidden_from_none, bool* taken) override {
+      const std::string key = user_key.ToString();
+      EXPECT_TRUE(asked.empty() || asked.back() < key);
+      EXPECT_FALSE(operands.empty());
+      for (size_t i = 1; i < operands.size(); ++i) {
+        EXPECT_GT(operands[i - 1].first, operands[i].first);
+      }
+      asked.push_back(key);
+      num_operands += operands.size();
+      if (!hidden_from_none) {
+        anchored.insert(key);
+      } else if (take(key)) {
+        *taken = true;
+        folded.insert(key);
+      }
+      return status;
+    }
+
+    std::function<bool(const std::string&)> take;
+    Status status;
+    std::vector<std::string> asked;
+    size_t num_operands = 0;
+    std::set<std::string> anchored;
+    std::set<std::string> folded;
+  };
+
+  DeltaGcJobTest() {
+    SetOperator(nullptr);
+    // Some 40 operands of 20 bytes.
+    bucket_size_ = 1000;
+  }
+  ~DeltaGcJobTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+
+  void SetOperator(std::shared_ptr<MergeOperator> merge_operator) {
+    options_.merge_operator = std::move(merge_operator);
+    ioptions_ = std::make_unique<ImmutableOptions>(options_);
+  }
+
+  void Reset() {
+    ResetHistory();
+    snapshots_.clear();
+    num_flushed_ = 0;
+    for (uint64_t number : FilesOnDisk()) {
+      ASSERT_OK(env_->DeleteFile(DeltaFileName(dir_, number)));
+    }
+  }
+
+  static std::string Key(size_t i) {
+    char key[16];
+    snprintf(key, sizeof(key), "key%05d", static_cast<int>(i));
+    return key;
+  }
+  uint64_t MaxBucketSize() const { return bucket_size_ * 8 / 10; }
+
+  // ---- Contents.
+
+  // Operands of the keys [first, last), so many of each.
+  Events Operands(size_t first, size_t last, size_t num = 1) {
+    Events events;
+    for (; num > 0; --num) {
+      for (size_t i = first; i < last; ++i) {
+        events.push_back({Type::kOperand, Key(i), "", ++last_seq_});
+      }
+    }
+    return events;
+  }
+  Event Anchor(const std::string& key) {
+    return {Type::kAnchor, key, "", ++last_seq_};
+  }
+  Event RangeAnchor(const std::string& start, const std::string& end) {
+    return {Type::kRangeAnchor, start, end, ++last_seq_};
+  }
+  void FlushAndMerge(const Events& events) {
+    Flush(events);
+    Merge(1);
+  }
+
+  // ---- Jobs.
+
+  // The newest that buckets may take in; 0 if there is none.
+  uint64_t LastMergedEpoch() const {
+    uint64_t epoch = 0;
+    for (uint64_t merged : MergedEpochs()) {
+      epoch = std::max(epoch, merged);
+    }
+    return epoch;
+  }
+  std::vector<uint64_t> MergedEpochs() const {
+    std::vector<uint64_t> epochs;
+    if (version_ != nullptr) {
+      for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+        for (const auto& file : version_->RecentFiles(kind)) {
+          if (file->description().tier == Tier::kMerged) {
+            epochs.push_back(file->description().last_epoch);
+          }
+        }
+      }
+    }
+    return epochs;
+  }
+  Plan WholePlan(uint32_t max_new_buckets = 1000) const {
+    Plan plan;
+    plan.floor = LastMergedEpoch();
+    plan.max_new_buckets = max_new_buckets;
+    return plan;
+  }
+  // Of the buckets [first, last).
+  Plan PlanOf(size_t first, size_t last, uint32_t max_new_buckets = 0) const {
+    Plan plan = WholePlan(max_new_buckets);
+    const std::vector<DeltaBucket> buckets = Buckets();
+    plan.begin = buckets[first].lower_bound;
+    if (last < buckets.size()) {
+      plan.end = buckets[last].lower_bound;
+    }
+    return plan;
+  }
+
+  DeltaGcJob::Context Context() {
+    DeltaGcJob::Context context;
+    context.pass.store = store_.get();
+    context.pass.ioptions = ioptions_.get();
+    context.pass.moptions = &moptions_;
+    context.pass.snapshots = snapshots_;
+    context.pass.check = check_;
+    context.pass.env = env_.get();
+    context.output.db_id = "the DB";
+    context.output.reason = TableFileCreationReason::kCompaction;
+    context.new_file_number = [this] { return ++last_number_; };
+    context.version = version_;
+    context.bucket_size = bucket_size_;
+    context.max_file_size = max_file_size_;
+    context.folder = folder_;
+    context.max_fold_bytes = max_fold_bytes_;
+    context.verify_contents = true;
+    return context;
+  }
+
+  Status Run(const Plan& plan, DeltaEdit* edit) {
+    DeltaGcJob job(Context());
+    Status s = job.Run(plan);
+    if (s.ok()) {
+      job.AddTo(edit);
+    } else {
+      EXPECT_TRUE(job.files().empty());
+    }
+    stats_ = job.stats();
+    io_status_ = job.io_status();
+    return s;
+  }
+  void MustRun(const Plan& plan) {
+    edit_ = DeltaEdit();
+    ASSERT_OK(Run(plan, &edit_));
+    ASSERT_OK(edit_.Validate());
+    Apply(edit_);
+    if (version_ != nullptr) {
+      ASSERT_OK(version_->CheckConsistency());
+    }
+  }
+
+  // ---- Results.
+
+  std::vector<DeltaBucket> Buckets() const {
+    std::vector<DeltaBucket> buckets;
+    if (version_ != nullptr) {
+      const DeltaBucketTable& table = version_->Buckets();
+      for (auto p = table.Begin(); p != table.End(); p = table.Next(p)) {
+        buckets.push_back({table.LowerBound(p).ToString(), table.State(p)});
+      }
+    }
+    return buckets;
+  }
+  std::vector<uint64_t> BucketSizes() const {
+    std::vector<uint64_t> sizes;
+    for (const DeltaBucket& bucket : Buckets()) {
+      sizes.push_back(bucket.state.extent_bytes);
+    }
+    return sizes;
+  }
+  size_t BucketOf(const std::string& key) const {
+    const std::vector<DeltaBucket> buckets = Buckets();
+    size_t i = buckets.size() - 1;
+    while (buckets[i].lower_bound > key) {
+      --i;
+    }
+    return i;
+  }
+
+  static std::string Join(const Values& values) {
+    std::string joined;
+    for (auto it = values.rbegin(); it != values.rend(); ++it) {
+      joined += (joined.empty() ? "" : ",") + it->second;
+    }
+    return joined;
+  }
+  std::set<std::string> Keys() const {
+    std::set<std::string> keys;
+    for (const Event& event : events_) {
+      if (event.type == Type::kOperand) {
+        keys.insert(event.key);
+      }
+    }
+    return keys;
+  }
+
+  // Do all readers see what they should? Not of keys that were folded.
+  void CheckReads(const std::set<std::string>& folded = {}) {
+    std::vector<SequenceNumber> readers = snapshots_;
+    readers.push_back(last_seq_ + 1);
+    const InternalKeyComparator icmp(ucmp());
+    for (SequenceNumber read_seq : readers) {
+      std::map<std::string, std::string> expected;
+      for (const std::string& key : Keys()) {
+        const std::string joined = Join(Expected(key, read_seq));
+        if (!joined.empty() && folded.count(key) == 0) {
+          expected[key] = joined;
+        }
+      }
+      std::map<std::string, std::string> found;
+      std::map<std::string, Values> scanned;
+      if (version_ != nullptr) {
+        for (const std::string& key : Keys()) {
+          const std::string joined = Join(MustRead(key, read_seq));
+          if (!joined.empty()) {
+            found[key] = joined;
+          }
+        }
+        const ReadOptions read_options;
+        DeltaStoreIterator iter(*version_, *store_, icmp, read_options,
+                                read_seq);
+        for (iter.SeekToFirst(); iter.Valid(); iter.Next()) {
+          scanned[ExtractUserKey(iter.key()).ToString()].emplace_back(
+              GetInternalKeySeqno(iter.key()), iter.value().ToString());
+        }
+        ASSERT_OK(iter.status());
+      }
+      ASSERT_EQ(expected, found) << "at " << read_seq;
+      std::map<std::string, std::string> joined;
+      for (const auto& [key, values] : scanned) {
+        joined[key] = Join(values);
+      }
+      ASSERT_EQ(expected, joined) << "at " << read_seq;
+    }
+  }
+
+  // What buckets say of their extents is so.
+  void CheckSizes() {
+    const std::vector<DeltaBucket> buckets = Buckets();
+    for (size_t i = 0; i < buckets.size(); ++i) {
+      const DeltaBucketState& state = buckets[i].state;
+      uint64_t bytes = 0;
+      if (state.extent_number != 0) {
+        DeltaFileReader* reader = nullptr;
+        ASSERT_OK(store_->GetReader(
+            ReadOptions(), *version_->GetFile(state.extent_number), &reader));
+        const ReadOptions read_options;
+        const std::unique_ptr<InternalIterator> iter(reader->NewIterator(
+            read_options, TableReaderCaller::kUncategorized));
+        for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+          const std::string key = iter->user_key().ToString();
+          if (key >= buckets[i].lower_bound &&
+              (i + 1 == buckets.size() || key < buckets[i + 1].lower_bound)) {
+            bytes += key.size() + iter->value().size();
+          }
+        }
+        ASSERT_OK(iter->status());
+      }
+      ASSERT_EQ(bytes, state.extent_bytes) << buckets[i].lower_bound;
+    }
+  }
+
+  std::set<uint64_t> FilesOnDisk() {
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(dir_, &children));
+    std::set<uint64_t> numbers;
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      if (ParseFileName(child, &number, &type) && type == kDeltaFile) {
+        numbers.insert(number);
+      }
+    }
+    return numbers;
+  }
+
+  // Without the MANIFEST the newest reader sees the same, with all files that
+  // were ever written still there as well as with those that are live, and
+  // some of the sorted ones that are not. Also if that is done twice.
+  void CheckRepair() {
+    const std::set<uint64_t> all = FilesOnDisk();
+    CheckRepair(all);
+    if (version_ == nullptr) {
+      return;
+    }
+    std::set<uint64_t> live;
+    version_->ForEachFile([&live](const DeltaVersion::FilePtr& file) {
+      live.insert(file->number());
+    });
+    CheckRepair(live);
+    size_t count = 0;
+    std::set<uint64_t> more = live;
+    for (uint64_t number : all) {
+      FoundDeltaFile file;
+      ASSERT_OK(FoundDeltaFile::Read(*ioptions_, FileOptions(), dir_, number,
+                                     &file));
+      if (file.description.tier == Tier::kSorted && ++count % 2 == 0) {
+        more.insert(number);
+      }
+    }
+    CheckRepair(more);
+  }
+  void CheckRepair(const std::set<uint64_t>& numbers) {
+    struct Entry {
+      std::string key;
+      SequenceNumber seq = 0;
+      std::string value;
+      std::string end;
+      bool is_range = false;
+    };
+    std::deque<FoundDeltaFile> files;
+    std::map<uint64_t, std::vector<Entry>> entries;
+    std::vector<const FoundDeltaFile*> pointers;
+    for (uint64_t number : numbers) {
+      FoundDeltaFile& file = files.emplace_back();
+      ASSERT_OK(FoundDeltaFile::Read(*ioptions_, FileOptions(), dir_, number,
+                                     &file));
+      const auto tables = file.NewTables(*ioptions_, MutableCFOptions(options_),
+                                         FileOptions());
+      ASSERT_OK(file.Scan(
+          *tables, [&entries, number](const Slice& key, SequenceNumber seq,
+                                      const Slice& value, const Slice* end) {
+            entries[number].push_back({key.ToString(), seq, value.ToString(),
+                                       end != nullptr ? end->ToString() : "",
+                                       end != nullptr});
+          }));
+      pointers.push_back(&file);
+    }
+    DeltaLineage lineage;
+    ASSERT_OK(DeltaLineage::Resolve(pointers, ucmp(), &lineage));
+    // What it keeps tells the same again.
+    pointers = lineage.operands;
+    pointers.insert(pointers.end(), lineage.anchors.begin(),
+                    lineage.anchors.end());
+    DeltaLineage again;
+    ASSERT_OK(DeltaLineage::Resolve(pointers, ucmp(), &again));
+    ASSERT_EQ(lineage.operands, again.operands);
+    ASSERT_EQ(lineage.buckets, again.buckets);
+
+    for (const std::string& key : Keys()) {
+      DeltaBucketState bucket;
+      for (const DeltaBucket& candidate : lineage.buckets) {
+        if (candidate.lower_bound <= key) {
+          bucket = candidate.state;
+        }
+      }
+      SequenceNumber anchor = 0;
+      for (const auto* some : {&lineage.anchors, &lineage.anchors_to_copy}) {
+        for (const FoundDeltaFile* file : *some) {
+          for (const Entry& entry : entries[file->description.number]) {
+            if (entry.is_range ? entry.key <= key && key < entry.end
+                               : entry.key == key) {
+              anchor = std::max(anchor, entry.seq);
+            }
+          }
+        }
+      }
+      Values values;
+      for (const FoundDeltaFile* file : lineage.operands) {
+        const DeltaFileDescription& description = file->description;
+        if (description.tier == Tier::kSorted
+                ? description.number != bucket.extent_number
+                : description.last_epoch <= bucket.floor) {
+          continue;
+        }
+        for (const Entry& entry : entries[description.number]) {
+          if (entry.key == key && entry.seq > anchor) {
+            values.emplace_back(entry.seq, entry.value);
+          }
+        }
+      }
+      std::sort(values.rbegin(), values.rend());
+      ASSERT_EQ(Join(Expected(key, last_seq_ + 1)), Join(values)) << key;
+    }
+  }
+
+  void CheckAll() {
+    CheckReads();
+    CheckSizes();
+    CheckRepair();
+  }
+
+  // 250 keys with four operands each, in buckets of some 400 bytes.
+  void MakeBuckets() {
+    FlushAndMerge(Operands(0, 250, 4));
+    MustRun(WholePlan());
+    ASSERT_GT(Buckets().size(), 30u);
+  }
+
+  MutableCFOptions moptions_;
+  std::unique_ptr<ImmutableOptions> ioptions_;
+  std::vector<SequenceNumber> snapshots_;
+  std::function<Status()> check_;
+  uint64_t bucket_size_ = 0;
+  uint64_t max_file_size_ = uint64_t{1} << 20;
+  DeltaFolder* folder_ = nullptr;
+  size_t max_fold_bytes_ = size_t{1} << 20;
+  size_t num_flushed_ = 0;
+
+  // Of the last job.
+  DeltaGcJob::Stats stats_;
+  IOStatus io_status_;
+  DeltaEdit edit_;
+};
+
+TEST_F(DeltaGcJobTest, FirstPartition) {
+  for (const uint32_t max_buckets : {1u, 2u, 7u, 1000u}) {
+    Reset();
+    FlushAndMerge(Operands(0, 250, 2));
+    Flush(Operands(100, 350, 2));
+    Merge(1);
+    Flush(Operands(0, 400));  // not taken in
+    const uint64_t epoch = LastMergedEpoch();
+    MustRun(WholePlan(max_buckets));
+    CheckAll();
+    const std::vector<uint64_t> sizes = BucketSizes();
+    ASSERT_LE(sizes.size(), max_buckets);
+    if (max_buckets < 1000) {
+      ASSERT_EQ(max_buckets, sizes.size());
+    } else {
+      // 1000 operands
+      ASSERT_GE(sizes.size(), 40u);
+      ASSERT_LE(sizes.size(), 60u);
+      for (uint64_t size : sizes) {
+        ASSERT_GE(size, MaxBucketSize() / 4);
+        ASSERT_LE(size, MaxBucketSize());
+      }
+    }
+    for (const DeltaBucket& bucket : Buckets()) {
+      ASSERT_EQ(epoch, bucket.state.floor);
+      ASSERT_EQ(0u, bucket.state.anchors_number);
+    }
+    ASSERT_EQ(1u, version_->RecentFiles(Kind::kOperands).size());
+    ASSERT_EQ(1u, version_->SortedFiles().size());
+    ASSERT_EQ(sizes.size(), stats_.buckets_written);
+    ASSERT_EQ(1000u, stats_.pass.operands_read);
+  }
+}
+
+TEST_F(DeltaGcJobTest, BadPlans) {
+  FlushAndMerge(Operands(0, 250));
+  Plan plan = WholePlan();
+  DeltaEdit edit;
+  plan.begin = Key(1);
+  ASSERT_TRUE(Run(plan, &edit).IsInvalidArgument());
+  plan = WholePlan();
+  plan.floor = 0;
+  ASSERT_TRUE(Run(plan, &edit).IsInvalidArgument());
+  MustRun(WholePlan());
+  plan = WholePlan();
+  plan.begin = "no bound";
+  ASSERT_TRUE(Run(plan, &edit).IsInvalidArgument());
+  plan.begin = Buckets()[2].lower_bound;
+  plan.end = Buckets()[2].lower_bound;
+  ASSERT_TRUE(Run(plan, &edit).IsInvalidArgument());
+}
+
+TEST_F(DeltaGcJobTest, Rewrite) {
+  MakeBuckets();
+  const std::vector<DeltaBucket> before = Buckets();
+  FlushAndMerge(Operands(120, 130));
+  const size_t first = BucketOf(Key(120));
+  const size_t last = BucketOf(Key(129)) + 1;
+  // All buckets, but most have nothing to take in.
+  MustRun(WholePlan(/*max_new_buckets=*/0));
+  CheckAll();
+  ASSERT_EQ(last - first, stats_.buckets_read);
+  ASSERT_EQ(last - first, stats_.buckets_written);
+  ASSERT_EQ(before.size() - (last - first), stats_.buckets_raised);
+  ASSERT_EQ(1u, edit_.replace_buckets().size());
+  ASSERT_EQ(2u, edit_.raise_floors().size());
+  const std::vector<DeltaBucket> after = Buckets();
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < after.size(); ++i) {
+    ASSERT_EQ(before[i].lower_bound, after[i].lower_bound);
+    const bool is_written = first <= i && i < last;
+    ASSERT_EQ(!is_written, before[i].state.extent_number ==
+                               after[i].state.extent_number);
+  }
+  ASSERT_TRUE(version_->RecentFiles(Kind::kOperands).empty());
+  ASSERT_EQ(2u, version_->SortedFiles().size());
+}
+
+// Buckets without anything between those that have: a few are written again.
+TEST_F(DeltaGcJobTest, Gaps) {
+  for (const size_t distance : {2, 5, 25}) {
+    Reset();
+    MakeBuckets();
+    const std::vector<DeltaBucket> before = Buckets();
+    const auto first_key_of = [&before](size_t i) {
+      return static_cast<size_t>(std::stoi(before[i].lower_bound.substr(3)));
+    };
+    const size_t a = first_key_of(3);
+    const size_t b = first_key_of(3 + distance);
+    Events events = Operands(a, a + 1);
+    for (const Event& event : Operands(b, b + 1)) {
+      events.push_back(event);
+    }
+    FlushAndMerge(events);
+    MustRun(WholePlan(/*max_new_buckets=*/0));
+    CheckAll();
+    const bool is_small = distance < 10;
+    ASSERT_EQ(is_small ? 1u : 2u, edit_.replace_buckets().size());
+    ASSERT_EQ(is_small ? 1u : 2u, stats_.files_written);
+    ASSERT_EQ(is_small ? distance + 1 : 2, stats_.buckets_read);
+    ASSERT_EQ(before.size() - stats_.buckets_read, stats_.buckets_raised);
+  }
+}
+
+// There is nothing but floors to raise.
+TEST_F(DeltaGcJobTest, NothingToTakeIn) {
+  MakeBuckets();
+  // Beyond all operands, but in the last bucket; and elsewhere.
+  FlushAndMerge({{Type::kOperand, "z", "", ++last_seq_}});
+  MustRun(PlanOf(0, Buckets().size() - 1));
+  ASSERT_EQ(0u, stats_.buckets_read);
+  ASSERT_EQ(1u, edit_.raise_floors().size());
+  ASSERT_TRUE(edit_.files().empty());
+  CheckAll();
+  MustRun(PlanOf(Buckets().size() - 1, Buckets().size()));
+  ASSERT_EQ(1u, stats_.buckets_read);
+  CheckAll();
+  ASSERT_TRUE(version_->RecentFiles(Kind::kOperands).empty());
+}
+
+// Anchors alone may have something to hide, but not where no operand is.
+TEST_F(DeltaGcJobTest, AnchorsAlone) {
+  MakeBuckets();
+  FlushAndMerge({Anchor(Key(7)), RangeAnchor(Key(100), Key(110))});
+  MustRun(WholePlan());
+  ASSERT_GT(stats_.buckets_read, 2u);
+  ASSERT_LT(stats_.buckets_read, 20u);
+  ASSERT_EQ(11u * 4, stats_.pass.operands_hidden);
+  CheckAll();
+  // They are not needed any more. Where all of some buckets that follow one
+  // another is gone, a file tells so.
+  for (const DeltaBucket& bucket : Buckets()) {
+    ASSERT_EQ(!bucket.state.HasOperands() && bucket.state.extent_number == 0,
+              bucket.state.anchors_number != 0);
+    ASSERT_TRUE(bucket.state.anchors_number == 0 ||
+                version_->GetFile(bucket.state.anchors_number)
+                        ->description()
+                        .largest_seq == 0);
+  }
+  // All of some buckets, and then again.
+  for (int round = 0; round < 2; ++round) {
+    FlushAndMerge({RangeAnchor(Key(50), Key(150))});
+    const size_t first = BucketOf(Key(50)) + 1;
+    const size_t last = BucketOf(Key(150));
+    MustRun(PlanOf(first, last));
+    CheckAll();
+    ASSERT_EQ(round == 0 ? last - first : 0u, stats_.buckets_read);
+    for (size_t i = first; i < last; ++i) {
+      ASSERT_FALSE(Buckets()[i].state.HasOperands());
+    }
+    MustRun(WholePlan());
+    CheckAll();
+  }
+}
+
+TEST_F(DeltaGcJobTest, Split) {
+  for (const uint32_t max_new_buckets : {0u, 1u, 3u, 100u}) {
+    Reset();
+    MakeBuckets();
+    const size_t num_before = Buckets().size();
+    const size_t victim = BucketOf(Key(100));
+    const size_t first = std::stoi(Buckets()[victim].lower_bound.substr(3));
+    const size_t last =
+        std::stoi(Buckets()[victim + 1].lower_bound.substr(3));
+    ASSERT_GT(last, first + 3);
+    FlushAndMerge(Operands(first, last, 200 / (last - first)));
+    MustRun(PlanOf(victim, victim + 1, max_new_buckets));
+    CheckAll();
+    const size_t parts = Buckets().size() - num_before + 1;
+    if (max_new_buckets < 3) {
+      ASSERT_EQ(max_new_buckets + 1, parts);
+    } else {
+      // A key's 40 operands are a bucket by themselves: there is one for each,
+      // at most.
+      ASSERT_LE(parts, std::min<size_t>(max_new_buckets + 1, last - first));
+      ASSERT_GE(parts, 3u);
+    }
+  }
+}
+
+TEST_F(DeltaGcJobTest, SplitEqually) {
+  FlushAndMerge(Operands(0, 30));
+  MustRun(WholePlan(1));
+  ASSERT_EQ(1u, Buckets().size());
+  for (const size_t num : {100u, 500u, 2000u}) {
+    FlushAndMerge(Operands(10000, 10000 + num));
+    MustRun(WholePlan());
+    CheckAll();
+    for (uint64_t size : BucketSizes()) {
+      ASSERT_LE(size, MaxBucketSize());
+      ASSERT_GE(size, MaxBucketSize() / 4);
+    }
+  }
+}
+
+TEST_F(DeltaGcJobTest, MergeNeighbours) {
+  MakeBuckets();
+  // With something to take in, and without.
+  for (const bool has_slice : {false, true}) {
+    bucket_size_ = 2000;
+    const size_t key = has_slice ? 150 : 40;
+    if (has_slice) {
+      FlushAndMerge(Operands(key, key + 2));
+    }
+    const size_t victim = BucketOf(Key(key));
+    const std::vector<DeltaBucket> before = Buckets();
+    Plan plan = PlanOf(victim, victim + 3);
+    plan.merge_neighbours = true;
+    MustRun(plan);
+    CheckAll();
+    const std::vector<DeltaBucket> after = Buckets();
+    ASSERT_EQ(before.size() - 2, after.size());
+    ASSERT_EQ(before[victim].lower_bound, after[victim].lower_bound);
+    ASSERT_EQ(before[victim + 3].lower_bound, after[victim + 1].lower_bound);
+    // They do not fit into one: there are not more than before.
+    bucket_size_ = 500;
+    plan = PlanOf(10, 13);
+    plan.merge_neighbours = true;
+    MustRun(plan);
+    CheckAll();
+    ASSERT_LE(Buckets().size(), after.size());
+    ASSERT_GE(Buckets().size(), after.size() - 1);
+  }
+}
+
+TEST_F(DeltaGcJobTest, FloorsOnlyRise) {
+  MakeBuckets();
+  const uint64_t first_floor = Buckets()[0].state.floor;
+  FlushAndMerge(Operands(0, 250));
+  const uint64_t epoch = LastMergedEpoch();
+  MustRun(PlanOf(3, 5));
+  CheckAll();
+  FlushAndMerge(Operands(0, 250));
+  ASSERT_EQ(epoch, Buckets()[3].state.floor);
+  ASSERT_EQ(first_floor, Buckets()[2].state.floor);
+  // What is planned is less than one of them has.
+  for (const uint64_t floor : {uint64_t{0}, first_floor}) {
+    const size_t first = floor == 0 ? 2 : 1;
+    const size_t last = floor == 0 ? 6 : 7;
+    Plan plan = PlanOf(first, last);
+    plan.floor = floor;
+    MustRun(plan);
+    CheckAll();
+    for (size_t i = first; i < last; ++i) {
+      ASSERT_EQ(epoch, Buckets()[i].state.floor);
+    }
+    ASSERT_EQ(first_floor, Buckets()[0].state.floor);
+  }
+  // Nothing is to take in, and all is as it was.
+  Plan plan = PlanOf(2, 6);
+  plan.floor = 0;
+  MustRun(plan);
+  ASSERT_EQ(0u, stats_.buckets_read + stats_.buckets_raised);
+  MustRun(WholePlan());
+  CheckAll();
+  ASSERT_TRUE(version_->RecentFiles(Kind::kOperands).empty());
+}
+
+TEST_F(DeltaGcJobTest, HugeOperands) {
+  Events events = Operands(0, 60);
+  for (const size_t i : {0, 20, 21, 40, 60}) {
+    events.push_back({Type::kOperand, Key(i) + std::string(3000, 'x'), "",
+                      ++last_seq_});
+  }
+  FlushAndMerge(events);
+  MustRun(WholePlan());
+  CheckAll();
+  FlushAndMerge({{Type::kOperand, Key(30) + std::string(5000, 'x'), "",
+                  ++last_seq_}});
+  MustRun(WholePlan());
+  CheckAll();
+  ASSERT_GT(Buckets().size(), 6u);
+}
+
+TEST_F(DeltaGcJobTest, OneKeyIsInOneBucket) {
+  for (const bool combine : {false, true}) {
+    Reset();
+    SetOperator(std::make_shared<JoinOperator>(
+        combine ? JoinOperator::Mode::kJoin : JoinOperator::Mode::kNever));
+    FlushAndMerge(Operands(0, 100));
+    Flush(Operands(50, 51, 500));
+    Merge(1);
+    MustRun(WholePlan());
+    CheckAll();
+    FlushAndMerge(Operands(50, 51, 500));
+    MustRun(WholePlan());
+    CheckAll();
+    ASSERT_GE(BucketSizes()[BucketOf(Key(50))], combine ? 10000u : 20000u);
+    ASSERT_EQ(combine ? 1u : 1001u,
+              MustRead(Key(50), kMaxSequenceNumber).size());
+  }
+}
+
+TEST_F(DeltaGcJobTest, NothingLeft) {
+  // The first partition finds that all is hidden; or later buckets do.
+  for (const bool is_first : {true, false}) {
+    Reset();
+    if (is_first) {
+      FlushAndMerge(Operands(5, 250));
+    } else {
+      MakeBuckets();
+    }
+    FlushAndMerge({RangeAnchor("a", "z")});
+    MustRun(WholePlan());
+    CheckAll();
+    // The last file, which tells so, goes at once, and so do all buckets.
+    ASSERT_TRUE(version_ == nullptr);
+    ASSERT_EQ(1u, edit_.files().size());
+    ASSERT_EQ(1u, edit_.files()[0].num_entries);
+    ASSERT_EQ(0u, edit_.files()[0].largest_seq);
+    // The store is as good as new.
+    FlushAndMerge(Operands(0, 100));
+    MustRun(WholePlan());
+    CheckReads();
+  }
+}
+
+// As long as there are other files the buckets stay.
+TEST_F(DeltaGcJobTest, NothingLeftButRecentFiles) {
+  MakeBuckets();
+  FlushAndMerge({RangeAnchor("a", "z")});
+  Flush(Operands(0, 10));
+  MustRun(WholePlan());
+  // What tells that there is nothing in them stays, too, whatever is done.
+  Plan plan;
+  plan.rewrite_all = true;
+  for (int round = 0; round < 2; ++round) {
+    CheckReads();
+    ASSERT_FALSE(Buckets().empty());
+    ASSERT_EQ(1u, version_->SortedFiles().size());
+    for (const DeltaBucket& bucket : Buckets()) {
+      ASSERT_FALSE(bucket.state.HasOperands());
+      ASSERT_EQ(version_->SortedFiles()[0].file->number(),
+                bucket.state.anchors_number);
+    }
+    MustRun(plan);
+  }
+}
+
+// Merged files stay for buckets that have not taken them in. A repair must not
+// give them to those that have, and of which nothing was left: they would bring
+// back what was folded into values, or removed by a filter.
+TEST_F(DeltaGcJobTest, EmptiedBuckets) {
+  class TakeAll : public DeltaFolder {
+   public:
+    Status Fold(const Slice&, const std::vector<Operand>&, bool,
+                bool* taken) override {
+      *taken = true;
+      return Status::OK();
+    }
+  };
+  TakeAll folder;
+  folder_ = &folder;
+  for (const bool is_alone : {true, false}) {
+    Reset();
+    MakeBuckets();
+    FlushAndMerge(Operands(0, 250));
+    const uint64_t merged =
+        version_->RecentFiles(Kind::kOperands).front()->number();
+    // All of the next ones is folded, with one that is not, or without.
+    const size_t first = is_alone ? 4 : 3;
+    if (!is_alone) {
+      MustRun(PlanOf(3, 4));
+    }
+    Plan plan = PlanOf(first, 7);
+    plan.fold = true;
+    MustRun(plan);
+    for (size_t i = 4; i < 7; ++i) {
+      const DeltaBucketState& state = Buckets()[i].state;
+      ASSERT_FALSE(state.HasOperands());
+      ASSERT_NE(0u, state.extent_number + state.anchors_number);
+    }
+    // Whatever becomes of those beside them.
+    for (const size_t i : {3, 7}) {
+      plan = PlanOf(i, i + 1);
+      plan.rewrite_all = true;
+      MustRun(plan);
+    }
+    plan = PlanOf(4, 6);
+    plan.rewrite_all = true;
+    MustRun(plan);
+    ASSERT_NE(nullptr, version_->GetFile(merged));
+    ASSERT_OK(version_->CheckConsistency());
+
+    std::deque<FoundDeltaFile> files;
+    std::vector<const FoundDeltaFile*> pointers;
+    version_->ForEachFile([&](const DeltaVersion::FilePtr& live) {
+      FoundDeltaFile& file = files.emplace_back();
+      ASSERT_OK(FoundDeltaFile::Read(*ioptions_, FileOptions(), dir_,
+                                     live->number(), &file));
+      const auto tables = file.NewTables(*ioptions_, MutableCFOptions(options_),
+                                         FileOptions());
+      ASSERT_OK(file.Scan(*tables, nullptr));
+      pointers.push_back(&file);
+    });
+    DeltaLineage lineage;
+    ASSERT_OK(DeltaLineage::Resolve(pointers, ucmp(), &lineage));
+    const std::vector<DeltaBucket> expected = Buckets();
+    ASSERT_EQ(expected.size(), lineage.buckets.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const DeltaBucketState& state = lineage.buckets[i].state;
+      ASSERT_EQ(expected[i].lower_bound, lineage.buckets[i].lower_bound);
+      ASSERT_EQ(expected[i].state.extent_bytes, state.extent_bytes);
+      const uint64_t epoch =
+          version_->GetFile(merged)->description().last_epoch;
+      ASSERT_EQ(expected[i].state.floor < epoch, state.floor < epoch) << i;
+    }
+  }
+  folder_ = nullptr;
+}
+
+TEST_F(DeltaGcJobTest, Snapshots) {
+  MakeBuckets();
+  snapshots_.push_back(last_seq_);
+  Events events = Operands(0, 20);
+  events.push_back(Anchor(Key(5)));
+  events.push_back(RangeAnchor(Key(100), Key(120)));
+  FlushAndMerge(events);
+  snapshots_.push_back(last_seq_);
+  MustRun(WholePlan());
+  CheckAll();
+  size_t with_anchors = 0;
+  for (const DeltaBucket& bucket : Buckets()) {
+    with_anchors += bucket.state.anchors_number != 0;
+  }
+  ASSERT_GT(with_anchors, 2u);
+  ASSERT_LT(with_anchors, 20u);
+  // Of ranges they have become anchors of keys.
+  uint64_t num_anchors = 0;
+  for (const auto& sorted : version_->SortedFiles()) {
+    const DeltaFileDescription& file = sorted.file->description();
+    if (file.kind == Kind::kAnchors) {
+      ASSERT_EQ(0u, file.num_range_anchors);
+      num_anchors += file.num_entries;
+    }
+  }
+  ASSERT_EQ(21u, num_anchors);
+  // They are carried along.
+  FlushAndMerge(Operands(0, 250));
+  MustRun(WholePlan());
+  CheckAll();
+
+  // Nobody needs them any more.
+  snapshots_ = {last_seq_};
+  Plan plan;
+  plan.rewrite_all = true;
+  MustRun(plan);
+  CheckAll();
+  for (const DeltaBucket& bucket : Buckets()) {
+    ASSERT_EQ(0u, bucket.state.anchors_number);
+  }
+  ASSERT_LT(0u, stats_.pass.operands_hidden);
+}
+
+TEST_F(DeltaGcJobTest, FileSizes) {
+  SetOperator(nullptr);
+  max_file_size_ = 8000;
+  FlushAndMerge(Operands(0, 1000, 4));
+  MustRun(WholePlan());
+  CheckAll();
+  ASSERT_GE(edit_.files().size(), 4u);
+  snapshots_.push_back(last_seq_);
+  FlushAndMerge({RangeAnchor("a", "z")});
+  MustRun(WholePlan());
+  CheckAll();
+  ASSERT_GE(edit_.files().size(), 8u);
+
+  // Each lists its buckets, with no gap between it and the next one.
+  std::string begin;
+  for (const DeltaFileDescription& description : edit_.files()) {
+    DeltaFileReader* reader = nullptr;
+    ASSERT_OK(store_->GetReader(ReadOptions(),
+                                *version_->GetFile(description.number),
+                                &reader));
+    DeltaFileProperties properties;
+    ASSERT_OK(
+        DeltaFileProperties::Read(*reader->GetTableProperties(), &properties));
+    if (description.kind == Kind::kAnchors) {
+      ASSERT_NE(0u, properties.operands_number);
+      continue;
+    }
+    ASSERT_EQ(begin, properties.buckets.front().lower_bound);
+    begin = properties.end.value_or("the end");
+    ASSERT_TRUE(begin == "the end" || description.largest < begin);
+  }
+  ASSERT_EQ("the end", begin);
+
+  // Without more buckets, a bucket stays in one file however large it is.
+  Reset();
+  FlushAndMerge(Operands(0, 1000, 4));
+  MustRun(WholePlan(1));
+  CheckAll();
+  ASSERT_EQ(1u, Buckets().size());
+  ASSERT_EQ(1u, version_->SortedFiles().size());
+}
+
+TEST_F(DeltaGcJobTest, Filter) {
+  class RemoveAll : public CompactionFilter {
+   public:
+    bool FilterMergeOperand(int, const Slice&, const Slice&) const override {
+      return true;
+    }
+    const char* Name() const override { return "RemoveAll"; }
+  };
+  RemoveAll filter;
+  MakeBuckets();
+  DeltaGcJob::Context context = Context();
+  context.pass.filter = &filter;
+  Plan plan;
+  plan.rewrite_all = true;
+  DeltaGcJob job(context);
+  ASSERT_OK(job.Run(plan));
+  ASSERT_TRUE(job.stats().pass.filter_changed);
+  DeltaEdit edit;
+  job.AddTo(&edit);
+  Apply(edit);
+  ASSERT_EQ(250u * 4, job.stats().pass.operands_filtered);
+  ASSERT_TRUE(version_ == nullptr);
+}
+
+TEST_F(DeltaGcJobTest, Fold) {
+  TestFolder folder;
+  folder_ = &folder;
+  folder.take = [](const std::string& key) { return key.back() % 2 == 0; };
+  MakeBuckets();
+  ASSERT_TRUE(folder.asked.empty());  // it was not planned
+  snapshots_.push_back(last_seq_);
+  FlushAndMerge({Anchor(Key(12)), Anchor(Key(13))});
+  Plan plan = WholePlan();
+  plan.fold = true;
+  MustRun(plan);
+  ASSERT_EQ(250u, folder.asked.size());
+  ASSERT_EQ((std::set<std::string>{Key(12), Key(13)}), folder.anchored);
+  ASSERT_EQ(124u, folder.folded.size());
+  ASSERT_EQ(124u * 4, stats_.operands_folded);
+  ASSERT_EQ(1000u, folder.num_operands);
+  CheckReads(folder.folded);
+  CheckSizes();
+
+  // All that is left.
+  snapshots_.clear();
+  folder.asked.clear();
+  folder.take = [](const std::string&) { return true; };
+  plan = Plan();
+  plan.fold = true;
+  MustRun(plan);
+  ASSERT_EQ(124u, folder.asked.size());
+  ASSERT_TRUE(version_ == nullptr);
+  CheckReads(Keys());
+
+  // A failure of the folder is one of the job.
+  FlushAndMerge(Operands(0, 10));
+  folder.asked.clear();
+  folder.status = Status::IOError("fold");
+  plan = WholePlan();
+  plan.fold = true;
+  DeltaEdit edit;
+  ASSERT_TRUE(Run(plan, &edit).IsIOError());
+}
+
+TEST_F(DeltaGcJobTest, TooLongToFold) {
+  TestFolder folder;
+  folder_ = &folder;
+  folder.take = [](const std::string&) { return true; };
+  max_fold_bytes_ = 1000;
+  Events events = Operands(0, 10, 2);
+  for (const Event& event : Operands(5, 6, 200)) {
+    events.push_back(event);
+  }
+  FlushAndMerge(events);
+  snapshots_.push_back(last_seq_);
+  FlushAndMerge({Anchor(Key(5))});
+  Plan plan = WholePlan();
+  plan.fold = true;
+  MustRun(plan);
+  ASSERT_EQ(9u, folder.asked.size());
+  ASSERT_EQ(9u, folder.folded.size());
+  CheckReads(folder.folded);
+  CheckSizes();
+  ASSERT_EQ(202u, MustRead(Key(5), snapshots_[0]).size());
+}
+
+TEST_F(DeltaGcJobTest, WriterFails) {
+  max_file_size_ = 8000;
+  MakeBuckets();
+  FlushAndMerge(Operands(0, 1000, 2));
+  snapshots_.push_back(last_seq_);
+  FlushAndMerge({RangeAnchor("a", "z")});
+  SyncPoint* const sync_point = SyncPoint::GetInstance();
+  for (const char* const point :
+       {"DeltaFileBuilder::Open:NewWritableFile",
+        "DeltaFileBuilder::FinishFile:BeforeSync",
+        "DeltaFileBuilder::FinishFile:AfterClose"}) {
+    for (const int at : {1, 2, 3, 4}) {
+      const std::set<uint64_t> before = FilesOnDisk();
+      int num = 0;
+      sync_point->SetCallBack(point, [&num, at](void* arg) {
+        if (++num == at) {
+          *static_cast<IOStatus*>(arg) = IOStatus::NoSpace("by the test");
+        }
+      });
+      sync_point->EnableProcessing();
+      DeltaEdit edit;
+      const Status s = Run(WholePlan(), &edit);
+      sync_point->DisableProcessing();
+      sync_point->ClearAllCallBacks();
+      ASSERT_TRUE(s.IsNoSpace()) << point << " " << at << " " << s.ToString();
+      ASSERT_TRUE(io_status_.IsNoSpace()) << point << " " << at;
+      ASSERT_TRUE(edit.Empty());
+      // That file is there, as it was the test that said it could not be made.
+      if (std::string(point).find("NewWritableFile") == std::string::npos) {
+        ASSERT_EQ(before, FilesOnDisk()) << point << " " << at;
+      }
+    }
+  }
+  CheckReads();
+  MustRun(WholePlan());
+  CheckReads();
+}
+
+TEST_F(DeltaGcJobTest, Abandon) {
+  MakeBuckets();
+  FlushAndMerge(Operands(0, 250));
+  const std::set<uint64_t> before = FilesOnDisk();
+  {
+    DeltaGcJob job(Context());
+    ASSERT_OK(job.Run(WholePlan()));
+    ASSERT_LT(before.size(), FilesOnDisk().size());
+    job.Abandon();
+  }
+  ASSERT_EQ(before, FilesOnDisk());
+  CheckAll();
+}
+
+TEST_F(DeltaGcJobTest, Cancel) {
+  MakeBuckets();
+  FlushAndMerge(Operands(0, 250, 10));
+  const std::set<uint64_t> before = FilesOnDisk();
+  int num = 0;
+  int limit = 0;
+  check_ = [&num, &limit] {
+    return ++num > limit ? Status::Aborted("by the test") : Status::OK();
+  };
+  bool was_successful = false;
+  for (; !was_successful; ++limit) {
+    num = 0;
+    DeltaEdit edit;
+    const Status s = Run(WholePlan(), &edit);
+    was_successful = s.ok();
+    if (!was_successful) {
+      ASSERT_TRUE(s.IsAborted()) << s.ToString();
+      ASSERT_EQ(limit + 1, num);
+      ASSERT_EQ(before, FilesOnDisk());
+      ASSERT_TRUE(edit.Empty());
+    }
+  }
+  ASSERT_GT(limit, 10);
+}
+
+TEST_F(DeltaGcJobTest, MissingInput) {
+  MakeBuckets();
+  FlushAndMerge(Operands(0, 250));
+  ASSERT_OK(env_->DeleteFile(FileName(
+      version_->RecentFiles(Kind::kOperands).front()->description())));
+  ResetReaders();
+  const std::set<uint64_t> before = FilesOnDisk();
+  DeltaEdit edit;
+  ASSERT_NOK(Run(WholePlan(), &edit));
+  ASSERT_EQ(before, FilesOnDisk());
+}
+
+TEST_F(DeltaGcJobTest, RandomHistories) {
+  constexpr int kNumKeys = 60;
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random rnd(seed);
+    Reset();
+    SetOperator(rnd.OneIn(2) ? std::make_shared<JoinOperator>(
+                                   JoinOperator::Mode::kJoin)
+                             : nullptr);
+    max_file_size_ = rnd.OneIn(2) ? 5000 : 100000;
+    for (int step = 0; step < 40; ++step) {
+      if (rnd.OneIn(3)) {
+        if (!snapshots_.empty() && rnd.OneIn(2)) {
+          snapshots_.erase(
+              snapshots_.begin() +
+              rnd.Uniform(static_cast<int>(snapshots_.size())));
+        } else if (last_seq_ > 0 &&
+                   (snapshots_.empty() || snapshots_.back() < last_seq_)) {
+          snapshots_.push_back(last_seq_);
+        }
+      }
+      if (num_flushed_ < 3 && rnd.OneIn(2)) {
+        Events events;
+        const size_t first = rnd.Uniform(kNumKeys);
+        const size_t width = rnd.OneIn(2) ? 10 : kNumKeys;
+        for (int i = 1 + rnd.Uniform(80); i > 0; --i) {
+          Event event{Type::kOperand,
+                      Key((first + rnd.Uniform(static_cast<int>(width))) %
+                          kNumKeys),
+                      "", ++last_seq_};
+          if (rnd.OneIn(10)) {
+            event.type = Type::kAnchor;
+          } else if (rnd.OneIn(30)) {
+            event.type = Type::kRangeAnchor;
+            event.end = rnd.OneIn(4) ? "z" : event.key + "x";
+          }
+          events.push_back(event);
+        }
+        Flush(events);
+        ++num_flushed_;
+        continue;
+      }
+      if (num_flushed_ > 0 && rnd.OneIn(2)) {
+        const size_t num = 1 + rnd.Uniform(static_cast<int>(num_flushed_));
+        Merge(num);
+        num_flushed_ -= num;
+        continue;
+      }
+      const std::vector<uint64_t> epochs = MergedEpochs();
+      const size_t num_buckets = Buckets().size();
+      if (version_ == nullptr || (epochs.empty() && num_buckets == 0)) {
+        continue;
+      }
+      bucket_size_ = 200 << rnd.Uniform(4);
+      Plan plan;
+      if (num_buckets > 0) {
+        const size_t first = rnd.Uniform(static_cast<int>(num_buckets));
+        const size_t last =
+            rnd.OneIn(3)
+                ? num_buckets
+                : first + 1 +
+                      rnd.Uniform(static_cast<int>(num_buckets - first));
+        plan = PlanOf(first, last);
+        plan.merge_neighbours = rnd.OneIn(4);
+        plan.rewrite_all = rnd.OneIn(4);
+      }
+      plan.floor =
+          epochs.empty()
+              ? 0
+              : epochs[rnd.Uniform(static_cast<int>(epochs.size()))];
+      plan.max_new_buckets = rnd.OneIn(3) ? rnd.Uniform(3) : 1000;
+      MustRun(plan);
+      CheckReads();
+      CheckSizes();
+      if (rnd.OneIn(4)) {
+        CheckRepair();
+      }
+      if (HasFatalFailure()) {
+        fprintf(stderr, "%s",
+                version_ == nullptr ? "" : version_->DebugString().c_str());
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

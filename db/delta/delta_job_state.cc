@@ -1,0 +1,31 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_job_state.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Does one range end before another one begins?
+bool EndsBefore(const DeltaEdit::KeyRange& a, const DeltaEdit::KeyRange& b,
+                const Comparator* ucmp) {
+  return a.end.has_value() && !b.begin.empty() &&
+         ucmp->Compare(*a.end, b.begin) <= 0;
+}
+
+}  // namespace
+
+bool DeltaJobState::Overlap(const KeyRange& a, const KeyRange& b,
+                            const Comparator* ucmp) {
+  return !EndsBefore(a, b, ucmp) && !EndsBefore(b, a, ucmp);
+}
+
+void DeltaJobState::OnFailure(uint64_t now_micros) {
+  const uint64_t wait = num_failures_ < 6 ? kFirstRetryMicros << num_failures_
+                                          : kLastRetryMicros;
+  ++num_failures_;
+  retry_at_micros_ = now_micros + wait;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

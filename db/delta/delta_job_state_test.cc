@@ -1,0 +1,139 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_job_state.h"
+
+#include <optional>
+
+#include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+TEST(DeltaJobStateTest, Overlap) {
+  using KeyRange = DeltaJobState::KeyRange;
+  const auto overlap = [](const KeyRange& a, const KeyRange& b) {
+    const Comparator* const ucmp = BytewiseComparator();
+    const bool result = DeltaJobState::Overlap(a, b, ucmp);
+    EXPECT_EQ(result, DeltaJobState::Overlap(b, a, ucmp));
+    return result;
+  };
+  const KeyRange all;
+  const KeyRange first{"", "c"};
+  const KeyRange middle{"c", "f"};
+  const KeyRange last{"f", std::nullopt};
+  for (const KeyRange& range : {all, first, middle, last}) {
+    EXPECT_TRUE(overlap(all, range));
+    EXPECT_TRUE(overlap(range, range));
+  }
+  EXPECT_FALSE(overlap(first, middle));
+  EXPECT_FALSE(overlap(first, last));
+  EXPECT_FALSE(overlap(middle, last));
+  EXPECT_TRUE(overlap({"b", "d"}, first));
+  EXPECT_TRUE(overlap({"b", "d"}, middle));
+  EXPECT_FALSE(overlap({"b", "d"}, last));
+  EXPECT_TRUE(overlap({"d", "e"}, middle));
+}
+
+TEST(DeltaJobStateTest, Jobs) {
+  DeltaJobState jobs;
+  EXPECT_TRUE(jobs.IsIdle());
+  EXPECT_TRUE(jobs.is_collection_due());
+  jobs.BeginPick();
+  EXPECT_FALSE(jobs.IsIdle());
+  EXPECT_FALSE(jobs.is_collection_due());
+  DeltaJobState::Collection collection;
+  collection.range = {"a", "b"};
+  const auto first = jobs.BeginCollection(collection);
+  collection.range = {"b", "c"};
+  collection.is_folding = true;
+  EXPECT_TRUE(jobs.MayFold());
+  const auto second = jobs.BeginCollection(collection);
+  jobs.EndPick();
+  EXPECT_FALSE(jobs.MayFold());
+  EXPECT_EQ(2, jobs.num_collections());
+  jobs.EndCollection(first);
+  ASSERT_EQ(1, jobs.Collections().size());
+  EXPECT_EQ("b", jobs.Collections().front().range.begin);
+  jobs.BeginMerge();
+  jobs.EndCollection(second);
+  EXPECT_TRUE(jobs.MayFold());
+  EXPECT_FALSE(jobs.IsIdle());
+  jobs.EndMerge();
+  EXPECT_TRUE(jobs.IsIdle());
+}
+
+TEST(DeltaJobStateTest, WaitsAfterFailures) {
+  DeltaJobState jobs;
+  EXPECT_TRUE(jobs.MayRun(0));
+  uint64_t wait = DeltaJobState::kFirstRetryMicros;
+  for (int i = 0; i < 10; ++i) {
+    jobs.OnFailure(100);
+    EXPECT_FALSE(jobs.MayRun(100 + wait - 1));
+    EXPECT_TRUE(jobs.MayRun(100 + wait));
+    wait = std::min(2 * wait, DeltaJobState::kLastRetryMicros);
+  }
+  jobs.OnSuccess();
+  EXPECT_TRUE(jobs.MayRun(0));
+}
+
+TEST(DeltaJobStateTest, FoldsAfterSuccesses) {
+  DeltaJobState jobs;
+  jobs.OnFoldGivenUp();
+  for (uint32_t i = 0; i < DeltaJobState::kFoldsToSkip; ++i) {
+    EXPECT_FALSE(jobs.MayFold());
+    jobs.OnSuccess();
+  }
+  EXPECT_TRUE(jobs.MayFold());
+}
+
+TEST(DeltaJobStateTest, Leftovers) {
+  DeltaJobState jobs;
+  EXPECT_FALSE(jobs.HasWaiting(100));
+  // Neither for a snapshot, nor of failures: there is something to come.
+  jobs.AddLeftover(1, {});
+  EXPECT_FALSE(jobs.HasWaiting(0));
+  EXPECT_FALSE(jobs.HasReleased(100));
+  DeltaJobState::Leftover leftover;
+  leftover.is_for_snapshots = true;
+  leftover.earliest_snapshot = 50;
+  jobs.AddLeftover(2, leftover);
+  EXPECT_TRUE(jobs.HasWaiting(50));
+  EXPECT_FALSE(jobs.HasReleased(50));
+  EXPECT_FALSE(jobs.HasWaiting(51));
+  EXPECT_TRUE(jobs.HasReleased(51));
+  leftover.has_failed = true;
+  jobs.AddLeftover(3, leftover);
+  EXPECT_TRUE(jobs.HasWaiting(51));
+  jobs.DropLeftovers([](uint64_t file) { return file == 2; });
+  EXPECT_FALSE(jobs.HasReleased(51));
+  EXPECT_EQ(2, jobs.leftovers().size());
+  jobs.ClearLeftovers();
+  EXPECT_FALSE(jobs.HasWaiting(0));
+}
+
+TEST(DeltaJobStateTest, DrainBytes) {
+  DeltaJobState jobs;
+  const uint64_t first = jobs.drain_bytes();
+  jobs.OnDrained(DeltaJobState::kFewDrainedBytes, /*full=*/false);
+  EXPECT_EQ(first, jobs.drain_bytes());
+  jobs.OnDrained(100, /*full=*/true);
+  EXPECT_EQ(first / 2, jobs.drain_bytes());
+  for (int i = 0; i < 20; ++i) {
+    jobs.OnDrained(100, /*full=*/true);
+  }
+  EXPECT_EQ(DeltaJobState::kMinDrainBytes, jobs.drain_bytes());
+  for (int i = 0; i < 20; ++i) {
+    jobs.OnDrained(100, /*full=*/false);
+  }
+  EXPECT_EQ(DeltaJobState::kMaxDrainBytes, jobs.drain_bytes());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

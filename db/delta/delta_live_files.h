@@ -1,0 +1,32 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "rocksdb/metadata.h"
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DeltaVersion;
+
+// The delta files of a Version for those who ask a DB for its files. `delta`
+// may be nullptr: there are none.
+//
+// The order is that of DeltaVersion::ForEachFile().
+
+void AppendDeltaMetaData(const DeltaVersion* delta,
+                         const std::vector<DbPath>& cf_paths,
+                         std::vector<DeltaMetaData>* files);
+
+// with_checksums: LiveFilesStorageInfoOptions::include_checksum_info.
+void AppendDeltaFileInfo(const DeltaVersion* delta,
+                         const std::vector<DbPath>& cf_paths,
+                         bool with_checksums,
+                         std::vector<LiveFileStorageInfo>* files);
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,119 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "db/delta/delta_edit.h"
+#include "db/delta/delta_file_builder.h"
+#include "db/delta/delta_file_description.h"
+#include "db/delta/delta_pass.h"
+#include "db/delta/delta_version.h"
+#include "db/output_validator.h"
+#include "rocksdb/io_status.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+#include "rocksdb/types.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Merges all flushed files up to an epoch into merged ones: one of operands and
+// one of anchors, with all their epochs.
+//
+//   Run() -> AddTo(edit), or Abandon()
+//
+// Older operands of the same keys may be in other files, so of the anchors the
+// newest one is kept, and those that snapshots need.
+//
+// Invariants, which DeltaLineage relies on:
+// * The file of operands is complete before that of anchors, which names it.
+// * There is a merged file afterwards: if nothing is left, one of a single
+//   anchor that hides nothing (its sequence number is 0).
+//
+// Not thread-safe; runs without the DB mutex.
+class DeltaMergeJob {
+ public:
+  using FilePtr = DeltaVersion::FilePtr;
+
+  struct Context {
+    DeltaPass::Context pass;
+    // How files are written: number, kind, tier, epochs and operands_number are
+    // the job's.
+    DeltaFileBuilder::Options output;
+    // New ones of the DB. Needs no mutex.
+    std::function<uint64_t()> new_file_number;
+    // Reads the files again and compares, see paranoid_file_checks.
+    bool verify_contents = false;
+  };
+
+  // inputs: all flushed files up to an epoch of the current Version, which
+  // stays pinned. Not empty. Whoever destroys the job heeds what DeltaVersion
+  // says of dropping references.
+  DeltaMergeJob(Context context, std::vector<FilePtr> inputs);
+  // The files stay if Run() was successful and Abandon() was not called.
+  ~DeltaMergeJob();
+  DeltaMergeJob(const DeltaMergeJob&) = delete;
+  DeltaMergeJob& operator=(const DeltaMergeJob&) = delete;
+
+  // The files are complete, synced (their directory is not) and can be opened.
+  // After a failure there are none.
+  // REQUIRES: called once.
+  Status Run();
+
+  // REQUIRES: Run() was successful.
+  void AddTo(DeltaEdit* edit) const;
+
+  // Deletes the files.
+  // REQUIRES: no edit that names them has been, or may have been, committed.
+  void Abandon();
+
+  const std::vector<DeltaFileDescription>& files() const { return files_; }
+  const DeltaPass::Stats& stats() const { return pass_.stats(); }
+  uint64_t bytes_read() const;     // of files
+  uint64_t bytes_written() const;  // of files
+  // What came from the file system, for an error handler that looks at it.
+  const IOStatus& io_status() const { return io_status_; }
+
+ private:
+  using Kind = DeltaFileDescription::Kind;
+  class Sink;
+
+  // One of the two files.
+  struct Output {
+    explicit Output(Kind k) : kind(k) {}
+
+    const Kind kind;
+    // Made when it is needed first.
+    std::unique_ptr<DeltaFileBuilder> builder;
+    // With verify_contents: of the point entries.
+    std::unique_ptr<OutputValidator> validator;
+
+    bool IsEmpty() const { return builder == nullptr || builder->IsEmpty(); }
+  };
+
+  Status RunPass();
+  Status GetBuilder(Output* output);
+  Status AddAnchor(const Slice& user_key, SequenceNumber seq);
+  // Keeps what the file system said.
+  Status Note(const Status& s, const Output& output);
+  Status Finish(Output* output);
+  // Opens the file again.
+  Status Verify(const DeltaFileDescription& description, const Output& output);
+
+  const Context context_;
+  const std::vector<FilePtr> inputs_;
+  uint64_t first_epoch_ = UINT64_MAX;
+  uint64_t last_epoch_ = 0;
+  DeltaPass pass_;
+  Output operands_{Kind::kOperands};
+  Output anchors_{Kind::kAnchors};
+  std::vector<DeltaFileDescription> files_;
+  IOStatus io_status_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,539 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_picker.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_read.h"
+#include "options/cf_options.h"
+#include "rocksdb/table_properties.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using FilePtr = DeltaVersion::FilePtr;
+using Kind = DeltaFileDescription::Kind;
+using Tier = DeltaFileDescription::Tier;
+using Position = DeltaBucketTable::Position;
+
+template <typename Fn>
+void ForEachOfTier(const DeltaVersion& version, Tier tier, Fn fn) {
+  for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+    for (const FilePtr& file : version.RecentFiles(kind)) {
+      if (file->description().tier == tier) {
+        fn(file);
+      }
+    }
+  }
+}
+
+// 0 if that is not known.
+uint64_t OperandsPerKey(const DeltaFileMeta& file) {
+  const DeltaFileReader* const reader = file.OpenedReader();
+  if (reader == nullptr) {
+    return 0;
+  }
+  // A filter has each key once.
+  const auto properties = reader->GetTableProperties();
+  return properties == nullptr || properties->num_filter_entries == 0
+             ? 0
+             : file.description().num_entries / properties->num_filter_entries;
+}
+
+}  // namespace
+
+bool DeltaPicker::Options::DrainsAll() const {
+  return drain && std::none_of(leftovers.begin(), leftovers.end(),
+                               [this](const auto& entry) {
+                                 return entry.second.IsWaiting(
+                                     earliest_snapshot);
+                               });
+}
+
+DeltaPicker::Merge DeltaPicker::PickMerge(const Options& options,
+                                          const DeltaVersion& version) {
+  Merge merge;
+  size_t num_operands = 0;
+  size_t num_anchors = 0;
+  uint64_t first_epoch = UINT64_MAX;
+  ForEachOfTier(version, Tier::kFlushed, [&](const FilePtr& file) {
+    const DeltaFileDescription& description = file->description();
+    if (description.last_epoch >= options.oldest_running_flush) {
+      // What that flush brings must not come too late.
+      return;
+    }
+    ++(description.kind == Kind::kOperands ? num_operands : num_anchors);
+    first_epoch = std::min(first_epoch, description.first_epoch);
+    merge.last_epoch = std::max(merge.last_epoch, description.last_epoch);
+    merge.bytes += description.size;
+    merge.inputs.push_back(file);
+  });
+  const bool is_large =
+      first_epoch < merge.last_epoch && merge.bytes >= kMinMerged &&
+      merge.bytes >= version.GetTotals().bytes / kFlushedDivisor;
+  if (num_operands < kMaxFlushed && num_anchors < kMaxFlushed && !is_large &&
+      first_epoch >= options.force_below && !options.DrainsAll()) {
+    return Merge();
+  }
+  return merge;
+}
+
+bool DeltaPicker::HasForcedMerge(const Options& options,
+                                 const DeltaVersion& version) {
+  bool result = false;
+  ForEachOfTier(version, Tier::kFlushed, [&](const FilePtr& file) {
+    result |= file->description().first_epoch < options.force_below;
+  });
+  return result;
+}
+
+bool DeltaPicker::MayCollect(const DeltaVersion& version) {
+  bool result = !version.Buckets().empty();
+  ForEachOfTier(version, Tier::kMerged,
+                [&result](const FilePtr&) { result = true; });
+  return result;
+}
+
+//======== DeltaPicker::CollectionPicker
+
+class DeltaPicker::CollectionPicker {
+ public:
+  CollectionPicker(const Options& options, const DeltaVersion& version,
+                   const DeltaSlices& slices,
+                   const std::vector<DeltaJobState::Collection>& running)
+      : options_(options),
+        version_(version),
+        table_(version.Buckets()),
+        slices_(slices),
+        running_(running),
+        part_size_(std::max(
+            uint64_t{1},
+            static_cast<uint64_t>(options.split_ratio *
+                                  static_cast<double>(options.bucket_size)))) {}
+
+  Collection Pick() {
+    FindEpochs();
+    if (table_.empty()) {
+      return running_.empty() && IsFirstPartitionDue() ? FirstPartition()
+                                                       : Collection();
+    }
+    if (!FindRunning()) {
+      return Collection();
+    }
+    if (IsUnused()) {
+      return running_.empty() ? DropAll() : Collection();
+    }
+    FindBuckets();
+    Collection result = options_.drain ? Collection() : PickNeighbours();
+    if (!result.found) {
+      result = PickVictims();
+    }
+    return result;
+  }
+
+ private:
+  struct Bucket {
+    Position position;
+    // What it has, and what it would take in.
+    uint64_t extent = 0;
+    uint64_t slice = 0;
+    bool is_running = false;
+    bool is_overdue = false;
+    // Even if there is nothing for it.
+    bool is_to_rewrite = false;
+    bool is_victim = false;
+    bool is_to_fold = false;
+
+    uint64_t size() const { return extent + slice; }
+    // What it costs to collect it, together with others.
+    uint64_t Cost(bool rewrite) const {
+      return slice > 0 || rewrite ? size() : 0;
+    }
+  };
+  // Buckets [first, last) of buckets_.
+  struct Run {
+    size_t first = 0;
+    size_t last = 0;
+    uint64_t cost = 0;
+    uint64_t cost_of_victims = 0;
+    uint64_t gain = 0;
+    bool has_overdue = false;
+    bool has_rewrite = false;
+    bool fold = false;
+
+    bool empty() const { return first == last; }
+    bool IsBetterThan(const Run& other) const {
+      if (empty() || other.empty()) {
+        return !empty();
+      }
+      return has_overdue != other.has_overdue ? has_overdue
+                                              : gain > other.gain;
+    }
+  };
+
+  void FindEpochs() {
+    ForEachOfTier(version_, Tier::kMerged, [&](const FilePtr& file) {
+      const DeltaFileDescription& description = file->description();
+      epochs_.push_back(description.last_epoch);
+      if (description.first_epoch < options_.force_below) {
+        forced_ = std::max(forced_, description.last_epoch);
+      }
+      merged_bytes_ += description.raw_bytes;
+    });
+    std::sort(epochs_.begin(), epochs_.end());
+    epochs_.erase(std::unique(epochs_.begin(), epochs_.end()), epochs_.end());
+  }
+  // 0: there is nothing to take in.
+  uint64_t NewestEpoch() const { return epochs_.empty() ? 0 : epochs_.back(); }
+
+  bool IsFirstPartitionDue() const {
+    if (epochs_.empty()) {
+      return false;
+    }
+    return forced_ > 0 || options_.drain ||
+           epochs_.size() >= kFirstPartitionMerged ||
+           merged_bytes_ >= options_.bucket_size * options_.max_buckets /
+                                kFirstPartitionDivisor;
+  }
+
+  Collection FirstPartition() const {
+    Collection result;
+    result.found = true;
+    result.plan.floor = NewestEpoch();
+    // There is one bucket then, and two must be left for splits.
+    result.plan.max_new_buckets =
+        options_.max_buckets - std::min(options_.max_buckets, 3u);
+    result.num_buckets = 1;
+    result.bytes = merged_bytes_;
+    // Much is divided first, for each fold to have a part of it.
+    result.plan.fold = options_.drain && options_.can_fold &&
+                       merged_bytes_ <= options_.max_collected;
+    return result;
+  }
+
+  // Are there only buckets of which nothing is left? Jobs that took the last
+  // operands beside each other leave them.
+  bool IsUnused() const {
+    return version_.RecentFiles(Kind::kOperands).empty() &&
+           version_.RecentFiles(Kind::kAnchors).empty() &&
+           table_.NextWithExtent(table_.Begin()) == table_.End();
+  }
+  Collection DropAll() const {
+    Collection result;
+    result.found = true;
+    result.plan.rewrite_all = true;
+    result.num_buckets = table_.size();
+    return result;
+  }
+
+  // False if the version is not the one in which they run.
+  bool FindRunning() {
+    const Comparator* const ucmp = version_.user_comparator();
+    for (const DeltaJobState::Collection& collection : running_) {
+      const auto& [begin, end] = collection.range;
+      const Position first = table_.FindBound(begin, ucmp);
+      const Position last =
+          end.has_value() ? table_.FindBound(*end, ucmp) : table_.End();
+      if (first == table_.End() || (end.has_value() && last == table_.End())) {
+        return false;
+      }
+      busy_.emplace_back(first, last);
+      more_buckets_ += collection.more_buckets;
+      fewer_buckets_ += collection.fewer_buckets;
+    }
+    return true;
+  }
+
+  bool IsRunning(Position position) const {
+    return std::any_of(busy_.begin(), busy_.end(), [&](const auto& range) {
+      return !(position < range.first) && position < range.second;
+    });
+  }
+
+  // How many more buckets there may be.
+  uint64_t Room() const {
+    const uint64_t taken = table_.size() + more_buckets_;
+    return taken < options_.max_buckets ? options_.max_buckets - taken : 0;
+  }
+
+  void FindSparseFiles() {
+    std::unordered_map<uint64_t, uint64_t> live;
+    for (Position p = table_.Begin(); p != table_.End(); p = table_.Next(p)) {
+      const DeltaBucketState& state = table_.State(p);
+      live[state.extent_number] += state.extent_bytes;
+    }
+    for (const DeltaVersion::SortedFile& sorted : version_.SortedFiles()) {
+      const DeltaFileDescription& file = sorted.file->description();
+      if (file.kind == Kind::kOperands &&
+          live[file.number] < file.raw_bytes / 2) {
+        sparse_.insert(file.number);
+      }
+    }
+  }
+
+  // Did the bucket keep something for snapshots only that are gone?
+  bool HasOldAnchors(const DeltaBucketState& state) const {
+    // Without operands it is a file that says so, which has to stay.
+    if (state.anchors_number == 0 || !state.HasOperands()) {
+      return false;
+    }
+    const DeltaFileMeta* const file =
+        FindSortedDeltaFile(version_, state.anchors_number);
+    return file != nullptr &&
+           file->description().largest_seq <= options_.earliest_snapshot;
+  }
+
+  bool HasManyOperandsPerKey(uint64_t number) {
+    if (number == 0) {
+      return false;
+    }
+    const auto [it, is_new] = many_per_key_.emplace(number, false);
+    if (is_new) {
+      const DeltaFileMeta* const file = FindSortedDeltaFile(version_, number);
+      it->second =
+          file != nullptr && OperandsPerKey(*file) >= kManyOperandsPerKey;
+    }
+    return it->second;
+  }
+
+  void FindBuckets() {
+    FindSparseFiles();
+    const uint64_t min_slice =
+        std::max(uint64_t{1}, options_.bucket_size / kMinSliceDivisor);
+    // The oldest one goes when all have taken it in.
+    uint64_t needed =
+        std::max(forced_, epochs_.size() >= kMaxMerged ? epochs_.front() : 0);
+    if (options_.DrainsAll()) {
+      needed = NewestEpoch();
+    }
+    const bool has_room = Room() > 0;
+    buckets_.reserve(table_.size());
+    for (Position p = table_.Begin(); p != table_.End(); p = table_.Next(p)) {
+      const DeltaBucketState& state = table_.State(p);
+      Bucket& bucket = buckets_.emplace_back();
+      bucket.position = p;
+      bucket.extent = state.extent_bytes;
+      bucket.slice = slices_.SizeOf(buckets_.size() - 1, state.floor);
+      bucket.is_running = IsRunning(p);
+      bucket.is_overdue = state.floor < needed;
+      bucket.is_to_rewrite =
+          sparse_.count(state.extent_number) > 0 || HasOldAnchors(state);
+      const bool is_full =
+          bucket.slice >= options_.bucket_size ||
+          (bucket.slice >= min_slice &&
+           bucket.slice >= bucket.extent / kSliceDivisor);
+      bucket.is_victim = !bucket.is_running && (is_full || bucket.is_overdue ||
+                                                bucket.is_to_rewrite);
+      if (options_.drain) {
+        DrainBucket(state, &bucket);
+        continue;
+      }
+      bucket.is_to_fold =
+          bucket.is_victim && options_.can_fold && bucket.slice > 0 &&
+          ((!has_room && bucket.size() > part_size_) ||
+           HasManyOperandsPerKey(state.extent_number));
+    }
+  }
+
+  void DrainBucket(const DeltaBucketState& state, Bucket* bucket) const {
+    const auto leftover = options_.leftovers.find(state.extent_number);
+    const bool is_left =
+        state.HasOperands() && leftover != options_.leftovers.end();
+    const bool is_waiting =
+        is_left && leftover->second.IsWaiting(options_.earliest_snapshot);
+    // Also what was left for snapshots that are gone. (What was left for other
+    // reasons needs anchors that are to come.)
+    const bool is_due =
+        !is_waiting &&
+        (bucket->slice > 0 ||
+         (state.HasOperands() &&
+          (!is_left || leftover->second.is_for_snapshots)));
+    if (options_.can_fold) {
+      bucket->is_victim |= !bucket->is_running && is_due;
+      bucket->is_to_fold =
+          bucket->is_victim && (is_due || bucket->slice > 0);
+    } else if (is_due) {
+      // It is rewritten once only.
+      bucket->is_victim = false;
+    }
+  }
+
+  // The smallest two that follow one another, if there are too many buckets and
+  // they make one.
+  Collection PickNeighbours() const {
+    const uint64_t count = table_.size() + more_buckets_;
+    if (count < options_.max_buckets + fewer_buckets_ - 2 ||
+        buckets_.size() < 2) {
+      return Collection();
+    }
+    size_t best = SIZE_MAX;
+    uint64_t best_size = part_size_;
+    for (size_t i = 0; i + 1 < buckets_.size(); ++i) {
+      const uint64_t size = buckets_[i].size() + buckets_[i + 1].size();
+      if (!buckets_[i].is_running && !buckets_[i + 1].is_running &&
+          (best == SIZE_MAX ? size <= best_size : size < best_size)) {
+        best = i;
+        best_size = size;
+      }
+    }
+    if (best == SIZE_MAX) {
+      return Collection();
+    }
+    Collection result = Of(best, best + 2);
+    result.plan.merge_neighbours = true;
+    result.fewer_buckets = 1;
+    result.bytes = best_size;
+    return result;
+  }
+
+  Collection PickVictims() {
+    Run best;
+    Run run;
+    // Of buckets after the run that are no victims.
+    uint64_t gap = 0;
+    const auto finish_run = [&] {
+      if (run.IsBetterThan(best)) {
+        best = run;
+      }
+      run = Run();
+      gap = 0;
+    };
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+      const Bucket& bucket = buckets_[i];
+      if (bucket.is_running) {
+        finish_run();
+        continue;
+      }
+      if (!bucket.is_victim) {
+        gap += bucket.Cost(run.has_rewrite || run.fold);
+        continue;
+      }
+      const bool is_rewritten = bucket.is_to_rewrite || bucket.is_to_fold;
+      const uint64_t cost = bucket.Cost(is_rewritten);
+      // To raise a floor costs nothing but an edit, which is worth some bytes.
+      const uint64_t max_gap =
+          std::max(run.cost_of_victims / 2,
+                   run.has_overdue ? kMaxGap * options_.bucket_size : 0);
+      if (!run.empty() &&
+          (run.fold != bucket.is_to_fold || gap > max_gap ||
+           run.cost + gap + cost > options_.max_collected)) {
+        finish_run();
+      }
+      if (run.empty()) {
+        run.first = i;
+        run.fold = bucket.is_to_fold;
+        gap = 0;
+      }
+      run.last = i + 1;
+      run.cost += gap + cost;
+      run.cost_of_victims += cost;
+      run.gain += bucket.slice + (is_rewritten ? bucket.extent : 0);
+      run.has_overdue |= bucket.is_overdue;
+      run.has_rewrite |= bucket.is_to_rewrite;
+      gap = 0;
+    }
+    finish_run();
+    if (best.empty()) {
+      return Collection();
+    }
+    Collection result = Of(best.first, best.last);
+    result.plan.fold = best.fold;
+    result.plan.rewrite_all = best.has_rewrite;
+    result.bytes = best.cost;
+    // As many as it may need, so that others may split, too.
+    uint64_t needed = 0;
+    for (size_t i = best.first; i < best.last; ++i) {
+      if (buckets_[i].size() > part_size_) {
+        needed += buckets_[i].size() / part_size_ + 1;
+      }
+    }
+    result.plan.max_new_buckets =
+        static_cast<uint32_t>(std::min(needed, Room()));
+    return result;
+  }
+
+  Collection Of(size_t first, size_t last) const {
+    Collection result;
+    result.found = true;
+    result.plan.begin =
+        table_.LowerBound(buckets_[first].position).ToString();
+    if (last < buckets_.size()) {
+      result.plan.end = table_.LowerBound(buckets_[last].position).ToString();
+    }
+    result.plan.floor = NewestEpoch();
+    result.num_buckets = last - first;
+    return result;
+  }
+
+  const Options& options_;
+  const DeltaVersion& version_;
+  const DeltaBucketTable& table_;
+  const DeltaSlices& slices_;
+  const std::vector<DeltaJobState::Collection>& running_;
+  // A bucket that is larger is split.
+  const uint64_t part_size_;
+
+  // Of merges, ascending.
+  std::vector<uint64_t> epochs_;
+  // All buckets must have it; 0: none.
+  uint64_t forced_ = 0;
+  uint64_t merged_bytes_ = 0;
+
+  std::vector<std::pair<Position, Position>> busy_;
+  uint64_t more_buckets_ = 0;
+  uint64_t fewer_buckets_ = 0;
+  // Files of operands that are mostly garbage.
+  std::unordered_set<uint64_t> sparse_;
+  std::unordered_map<uint64_t, bool> many_per_key_;
+  std::vector<Bucket> buckets_;
+};
+
+DeltaPicker::Collection DeltaPicker::PickCollection(
+    const Options& options, const DeltaVersion& version,
+    const DeltaSlices& slices,
+    const std::vector<DeltaJobState::Collection>& running) {
+  return CollectionPicker(options, version, slices, running).Pick();
+}
+
+uint64_t DeltaPicker::AddDebt(uint64_t compaction_needed_bytes,
+                              const DeltaVersion* version,
+                              const MutableCFOptions& options) {
+  const uint64_t soft = options.soft_pending_compaction_bytes_limit;
+  const uint64_t hard = options.hard_pending_compaction_bytes_limit;
+  if (version == nullptr || soft == 0) {
+    return compaction_needed_bytes;
+  }
+  uint64_t excess = 0;
+  for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+    size_t num_flushed = 0;
+    size_t num_merged = 0;
+    const std::vector<FilePtr>& files = version->RecentFiles(kind);
+    // The oldest first: what is behind is the rest.
+    for (auto it = files.rbegin(); it != files.rend(); ++it) {
+      const DeltaFileDescription& file = (*it)->description();
+      const bool is_excess = file.tier == Tier::kFlushed
+                                 ? ++num_flushed > kSlowdownFlushed
+                                 : ++num_merged > kSlowdownMerged;
+      if (is_excess) {
+        excess += file.size;
+      }
+    }
+  }
+  if (excess == 0) {
+    return compaction_needed_bytes;
+  }
+  uint64_t debt = soft + excess;
+  if (hard > 0) {
+    debt = std::min(debt, hard - 1);
+  }
+  return std::max(compaction_needed_bytes, debt);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,549 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_picker.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/delta/delta_edit.h"
+#include "db/delta/delta_edit_test_util.h"
+#include "options/cf_options.h"
+#include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DeltaPickerTest : public testing::Test {
+ protected:
+  struct Bucket {
+    std::string lower;
+    uint64_t bytes = 0;
+  };
+
+  static constexpr uint64_t kBucket = 1000;
+
+  DeltaPickerTest() {
+    options_.bucket_size = kBucket;
+    options_.max_buckets = 1000;
+    options_.split_ratio = 0.8;
+  }
+
+  void Apply(const DeltaEdit& edit) {
+    ASSERT_OK(DeltaVersion::Apply(
+        version_, edit, BytewiseComparator(),
+        [](const DeltaFileDescription& file) {
+          return DeltaFileMeta::Create(file, /*on_release=*/nullptr);
+        },
+        &version_));
+    ASSERT_OK(version_->CheckConsistency());
+  }
+
+  uint64_t NewNumber() { return ++last_number_; }
+
+  // Its epoch.
+  uint64_t Flush(DeltaKind kind = DeltaKind::kOperands, uint64_t size = 1000) {
+    const uint64_t epoch = NewNumber();
+    DeltaFileDescription file =
+        MakeDeltaFile(NewNumber(), kind, DeltaTier::kFlushed, epoch);
+    file.size = size;
+    DeltaEdit edit;
+    edit.AddFile(file);
+    Apply(edit);
+    flushed_.push_back(epoch);
+    return epoch;
+  }
+
+  // All flushed files. Its last epoch.
+  uint64_t Merge(uint64_t raw_bytes = 100) {
+    DeltaFileDescription file =
+        MakeDeltaFile(NewNumber(), DeltaKind::kOperands, DeltaTier::kMerged,
+                      flushed_.front(), flushed_.back());
+    file.raw_bytes = raw_bytes;
+    DeltaEdit edit;
+    edit.AddFile(file);
+    edit.SetMergeRecent(
+        {flushed_.back(), static_cast<uint32_t>(flushed_.size())});
+    const uint64_t last = flushed_.back();
+    flushed_.clear();
+    Apply(edit);
+    return last;
+  }
+  uint64_t FlushAndMerge(uint64_t raw_bytes = 100) {
+    Flush();
+    return Merge(raw_bytes);
+  }
+
+  // Puts these in the place of [begin, end), or of all buckets, in a file of
+  // their own. anchors_seq: not 0: each names a file of anchors up to it.
+  void Collect(const std::vector<Bucket>& buckets, uint64_t floor,
+               DeltaEdit::KeyRange range = {}, SequenceNumber anchors_seq = 0) {
+    DeltaFileDescription file = MakeDeltaFile(
+        NewNumber(), DeltaKind::kOperands, DeltaTier::kSorted);
+    file.raw_bytes = 0;
+    DeltaFileDescription anchors =
+        MakeDeltaFile(NewNumber(), DeltaKind::kAnchors, DeltaTier::kSorted);
+    anchors.smallest_seq = anchors.largest_seq = anchors_seq;
+    DeltaEdit::ReplaceBuckets replace;
+    replace.range = std::move(range);
+    for (const Bucket& bucket : buckets) {
+      DeltaBucketState state;
+      state.floor = floor;
+      if (bucket.bytes > 0) {
+        state.extent_number = file.number;
+        state.extent_bytes = bucket.bytes;
+        file.raw_bytes += bucket.bytes;
+      }
+      if (anchors_seq > 0) {
+        state.anchors_number = anchors.number;
+      }
+      replace.buckets.push_back({bucket.lower, state});
+    }
+    DeltaEdit edit;
+    if (file.raw_bytes > 0) {
+      edit.AddFile(file);
+    }
+    if (anchors_seq > 0) {
+      edit.AddFile(anchors);
+    }
+    edit.AddReplaceBuckets(std::move(replace));
+    Apply(edit);
+  }
+
+  // What each bucket has in the newest merged file.
+  void SetSlices(const std::vector<uint64_t>& sizes) {
+    ASSERT_EQ(version_->Buckets().size(), sizes.size());
+    DeltaSlices::File file;
+    file.last_epoch = UINT64_MAX;
+    file.offsets.push_back(0);
+    for (uint64_t size : sizes) {
+      file.offsets.push_back(file.offsets.back() + size);
+    }
+    slices_ = DeltaSlices(version_->Buckets(), {file});
+  }
+
+  DeltaPicker::Merge PickMerge() {
+    return DeltaPicker::PickMerge(options_, *version_);
+  }
+  DeltaPicker::Collection PickCollection() {
+    return DeltaPicker::PickCollection(options_, *version_, slices_, running_);
+  }
+  // "begin-end", and letters for what is to be done; "none".
+  static std::string Text(const DeltaPicker::Collection& collection) {
+    if (!collection.found) {
+      return "none";
+    }
+    const DeltaGcJob::Plan& plan = collection.plan;
+    std::string text = plan.begin + "-" + plan.end.value_or("");
+    text += plan.fold ? " fold" : "";
+    text += plan.merge_neighbours ? " merge" : "";
+    text += plan.rewrite_all ? " rewrite" : "";
+    return text;
+  }
+  std::string Pick() { return Text(PickCollection()); }
+
+  DeltaPicker::Options options_;
+  std::shared_ptr<const DeltaVersion> version_;
+  DeltaSlices slices_;
+  std::vector<DeltaJobState::Collection> running_;
+  uint64_t last_number_ = 10;
+  std::vector<uint64_t> flushed_;
+};
+
+TEST_F(DeltaPickerTest, MergesSeveralOfAKind) {
+  for (int i = 0; i < 3; ++i) {
+    Flush();
+    Flush(DeltaKind::kAnchors);
+    EXPECT_TRUE(PickMerge().inputs.empty());
+  }
+  const uint64_t last = Flush(DeltaKind::kAnchors);
+  const DeltaPicker::Merge merge = PickMerge();
+  EXPECT_EQ(7, merge.inputs.size());
+  EXPECT_EQ(last, merge.last_epoch);
+  EXPECT_EQ(7000, merge.bytes);
+
+  Merge();
+  EXPECT_TRUE(PickMerge().inputs.empty());
+}
+
+TEST_F(DeltaPickerTest, LeavesWhatIsAboveARunningFlush) {
+  std::vector<uint64_t> epochs;
+  for (int i = 0; i < 5; ++i) {
+    epochs.push_back(Flush());
+  }
+  // As an ingestion may commit a higher one before the flush does.
+  options_.oldest_running_flush = epochs[4] - 1;
+  EXPECT_EQ(4, PickMerge().inputs.size());
+  EXPECT_EQ(epochs[3], PickMerge().last_epoch);
+  options_.oldest_running_flush = epochs[3] - 1;
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  options_.force_below = epochs[4] + 1;
+  EXPECT_EQ(epochs[2], PickMerge().last_epoch);
+  EXPECT_TRUE(DeltaPicker::HasForcedMerge(options_, *version_));
+  options_.oldest_running_flush = epochs[0];
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  EXPECT_TRUE(DeltaPicker::HasForcedMerge(options_, *version_));
+  options_.force_below = epochs[0];
+  EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
+}
+
+TEST_F(DeltaPickerTest, MergesWhatIsMuchOfAll) {
+  Flush(DeltaKind::kOperands, DeltaPicker::kMinMerged);
+  EXPECT_TRUE(PickMerge().inputs.empty());  // alone it is as good as merged
+  Flush();
+  EXPECT_EQ(2, PickMerge().inputs.size());
+  Merge();
+  Flush(DeltaKind::kOperands, DeltaPicker::kMinMerged / 2);
+  Flush(DeltaKind::kOperands, DeltaPicker::kMinMerged / 2 - 1);
+  EXPECT_TRUE(PickMerge().inputs.empty());
+}
+
+TEST_F(DeltaPickerTest, FirstPartition) {
+  for (int i = 0; i < 3; ++i) {
+    FlushAndMerge();
+    EXPECT_TRUE(DeltaPicker::MayCollect(*version_));
+    EXPECT_EQ("none", Pick());
+  }
+  const uint64_t last = FlushAndMerge();
+  const DeltaPicker::Collection all = PickCollection();
+  EXPECT_EQ("-", Text(all));
+  EXPECT_EQ(last, all.plan.floor);
+  EXPECT_EQ(options_.max_buckets - 3, all.plan.max_new_buckets);
+  EXPECT_EQ(400, all.bytes);
+  DeltaJobState::Collection running;
+  running_.push_back(running);
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, FirstPartitionOfMuch) {
+  const uint64_t enough = kBucket * options_.max_buckets / 20;
+  FlushAndMerge(enough - 1);
+  EXPECT_EQ("none", Pick());
+  FlushAndMerge(1);
+  EXPECT_EQ("-", Pick());
+}
+
+TEST_F(DeltaPickerTest, FirstPartitionIsForced) {
+  FlushAndMerge();
+  options_.force_below = last_number_ + 1;
+  EXPECT_EQ("-", Pick());
+  options_.force_below = 1;
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, VictimsAreFull) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 700}, {"b", 400}, {"c", 0}, {"d", 0}, {"e", 700}}, floor);
+  const uint64_t last = FlushAndMerge();
+  SetSlices({174, 99, 61, 62, 174});
+  const DeltaPicker::Collection first = PickCollection();
+  EXPECT_EQ("d-e", Text(first));
+  EXPECT_EQ(last, first.plan.floor);
+  EXPECT_EQ(1, first.num_buckets);
+  EXPECT_EQ(62, first.bytes);
+  EXPECT_EQ(0, first.plan.max_new_buckets);
+  // The one with most of what is new.
+  SetSlices({175, 99, 61, 62, 174});
+  EXPECT_EQ("-b", Pick());
+  SetSlices({175, 99, 61, 62, 176});
+  EXPECT_EQ("d-", Pick());
+  SetSlices({175, 100, 0, 0, 0});
+  EXPECT_EQ("-c", Pick());
+}
+
+TEST_F(DeltaPickerTest, RunsHaveSmallGaps) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 700}, {"b", 400}, {"c", 700}, {"d", 700}, {"e", 700}}, floor);
+  FlushAndMerge();
+  // Nothing to take in costs nothing.
+  SetSlices({200, 0, 200, 0, 0});
+  EXPECT_EQ("-d", Pick());
+  EXPECT_EQ(1800, PickCollection().bytes);
+  SetSlices({200, 1, 200, 0, 0});
+  EXPECT_EQ("-d", Pick());
+  // More than half of what comes before.
+  SetSlices({200, 60, 201, 0, 0});
+  EXPECT_EQ("c-d", Pick());
+  SetSlices({200, 0, 0, 0, 200});
+  EXPECT_EQ("-", Pick());
+}
+
+TEST_F(DeltaPickerTest, RunsAreNotTooLong) {
+  const uint64_t size = DeltaPicker::kMaxCollected / 4;
+  options_.bucket_size = size;
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", size / 2}, {"b", size / 2}, {"c", size / 2}, {"d", size / 2},
+           {"e", size / 2}},
+          floor);
+  FlushAndMerge();
+  SetSlices({size / 2, size / 2, size / 2, size / 2, size / 2});
+  EXPECT_EQ("-e", Pick());
+  // One is always possible.
+  SetSlices({0, 0, 10 * size, size, 0});
+  EXPECT_EQ("c-d", Pick());
+}
+
+TEST_F(DeltaPickerTest, LeavesWhatOthersCollect) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 500}, {"b", 500}, {"c", 500}, {"d", 500}}, floor);
+  FlushAndMerge();
+  SetSlices({200, 300, 200, 200});
+  EXPECT_EQ("-", Pick());
+  DeltaJobState::Collection running;
+  running.range = {"b", "c"};
+  running_.push_back(running);
+  EXPECT_EQ("c-", Pick());
+  running.range = {"c", std::nullopt};
+  running_.push_back(running);
+  EXPECT_EQ("-b", Pick());
+  // It has replaced them since.
+  running.range = {"x", std::nullopt};
+  running_.push_back(running);
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, TheOldestEpochMustGo) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 500}, {"b", 500}, {"c", 500}}, floor);
+  std::vector<uint64_t> epochs;
+  for (size_t i = 0; i < DeltaPicker::kMaxMerged; ++i) {
+    SetSlices({0, 10, 0});
+    EXPECT_EQ("none", Pick());
+    epochs.push_back(FlushAndMerge());
+  }
+  SetSlices({0, 10, 0});
+  EXPECT_EQ("-", Pick());
+  EXPECT_EQ(510, PickCollection().bytes);
+  EXPECT_EQ(epochs.back(), PickCollection().plan.floor);
+  // One that has it is no victim any more, but in a gap that is not large.
+  Collect({{"b", 510}}, epochs[0], {"b", "c"});
+  SetSlices({0, 10, 0});
+  EXPECT_EQ("-", Pick());
+  Collect({{"b", 5000}}, epochs[1], {"b", "c"});
+  SetSlices({0, 10, 5});
+  EXPECT_EQ("c-", Pick());
+}
+
+TEST_F(DeltaPickerTest, ForcedCollections) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 500}, {"b", 500}}, floor);
+  const uint64_t last = FlushAndMerge();
+  SetSlices({1, 1});
+  EXPECT_EQ("none", Pick());
+  options_.force_below = floor + 1;
+  EXPECT_EQ("none", Pick());
+  options_.force_below = last + 1;
+  EXPECT_EQ("-", Pick());
+  Collect({{"", 501}}, last, {"", "b"});
+  EXPECT_EQ("b-", Pick());
+  Collect({{"b", 501}}, last, {"b", std::nullopt});
+  SetSlices({0, 0});
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, RoomForSplits) {
+  options_.max_buckets = 10;
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 700}, {"b", 700}, {"c", 700}}, floor);
+  FlushAndMerge();
+  SetSlices({100, 900, 0});
+  EXPECT_EQ("b-c", Pick());
+  EXPECT_EQ(3, PickCollection().plan.max_new_buckets);  // 1600 by 800, and one
+  DeltaJobState::Collection running;
+  running.range = {"c", std::nullopt};
+  running.more_buckets = 4;
+  running_.push_back(running);
+  EXPECT_EQ("b-c", Pick());
+  EXPECT_EQ(3, PickCollection().plan.max_new_buckets);
+}
+
+TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
+  options_.max_buckets = 4;
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 700}, {"b", 700}, {"c", 700}, {"d", 700}}, floor);
+  FlushAndMerge();
+  SetSlices({200, 300, 0, 0});
+  EXPECT_EQ("-c", Pick());
+  EXPECT_EQ(0, PickCollection().plan.max_new_buckets);
+  options_.can_fold = true;
+  EXPECT_EQ("-c fold", Pick());
+  options_.max_buckets = 5;
+  EXPECT_EQ("-c", Pick());
+}
+
+TEST_F(DeltaPickerTest, MergesNeighbours) {
+  options_.max_buckets = 6;
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 300}, {"b", 300}, {"c", 200}, {"d", 700}}, floor);
+  const uint64_t last = FlushAndMerge();
+  SetSlices({10, 0, 0, 500});
+  const DeltaPicker::Collection merge = PickCollection();
+  EXPECT_EQ("b-d merge", Text(merge));
+  EXPECT_EQ(last, merge.plan.floor);
+  EXPECT_EQ(1, merge.fewer_buckets);
+  EXPECT_EQ(500, merge.bytes);
+  // While that runs there will be room enough.
+  DeltaJobState::Collection running;
+  running.range = {"b", "d"};
+  running.fewer_buckets = 1;
+  running_.push_back(running);
+  EXPECT_EQ("d-", Pick());
+  running_.clear();
+  // They must fit into one.
+  SetSlices({501, 0, 301, 0});
+  EXPECT_EQ("-d", Pick());
+  options_.max_buckets = 7;
+  SetSlices({10, 0, 0, 500});
+  EXPECT_EQ("d-", Pick());
+}
+
+TEST_F(DeltaPickerTest, RewritesSparseFiles) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}, {"d", 400}}, floor);
+  SetSlices({0, 0, 0, 0});
+  EXPECT_EQ("none", Pick());
+  Collect({{"b", 400}, {"c", 400}}, floor, {"b", "d"});
+  EXPECT_EQ("none", Pick());
+  Collect({{"", 300}}, floor, {"", "b"});
+  EXPECT_EQ("d- rewrite", Pick());
+  EXPECT_EQ(400, PickCollection().bytes);
+  Collect({{"d", 400}}, floor, {"d", std::nullopt});
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, RewritesWhatASnapshotHadKept) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  Collect({{"b", 300}}, floor, {"b", std::nullopt}, /*anchors_seq=*/50);
+  SetSlices({0, 0});
+  options_.earliest_snapshot = 49;
+  EXPECT_EQ("none", Pick());
+  options_.earliest_snapshot = 50;
+  EXPECT_EQ("b- rewrite", Pick());
+}
+
+// Files that say of buckets that nothing is left are not worth a job, unless
+// that is so of all.
+TEST_F(DeltaPickerTest, BucketsWithoutOperands) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}}, floor);
+  Collect({{"b", 0}, {"c", 0}}, floor, {"b", std::nullopt}, /*anchors_seq=*/1);
+  SetSlices({0, 0, 0});
+  options_.earliest_snapshot = 50;
+  EXPECT_EQ("-b rewrite", Pick());  // its file is sparse
+  Collect({{"", 300}}, floor, {"", "b"});
+  EXPECT_EQ("none", Pick());
+  DeltaJobState::Collection running;
+  running.range = {"", "b"};
+  running_.push_back(running);
+  Collect({{"", 0}}, floor, {"", "b"}, /*anchors_seq=*/1);
+  EXPECT_EQ("none", Pick());
+  running_.clear();
+  EXPECT_EQ("- rewrite", Pick());
+}
+
+TEST_F(DeltaPickerTest, Drain) {
+  options_.drain = true;
+  options_.can_fold = true;
+  options_.earliest_snapshot = 100;
+  Flush();
+  EXPECT_EQ(1, PickMerge().inputs.size());
+  // The first partition: much is divided before.
+  Merge(/*raw_bytes=*/500);
+  EXPECT_EQ("- fold", Pick());
+  options_.max_collected = 499;
+  EXPECT_EQ("-", Pick());
+  options_.max_collected = 1000;
+
+  const uint64_t floor = version_->RecentFiles(DeltaKind::kOperands)
+                             .front()
+                             ->description()
+                             .last_epoch;
+  Collect({{"", 400}, {"b", 400}, {"c", 400}, {"d", 0}}, floor);
+  EXPECT_EQ("-c fold", Pick());
+  // One at a time.
+  options_.can_fold = false;
+  EXPECT_EQ("none", Pick());
+  options_.can_fold = true;
+  // Nothing came of it.
+  const uint64_t file = version_->SortedFiles().front().file->number();
+  DeltaJobState::Leftover leftover;
+  options_.leftovers[file] = leftover;
+  EXPECT_EQ("none", Pick());
+  EXPECT_TRUE(options_.DrainsAll());
+  // All that is new is needed, also where there may be nothing.
+  FlushAndMerge();
+  SetSlices({0, 1, 0, 0});
+  EXPECT_EQ("b-c fold", Pick());
+  SetSlices({0, 0, 0, 0});
+  EXPECT_EQ("-", Pick());
+
+  // A snapshot keeps something: there is no hurry.
+  leftover.is_for_snapshots = true;
+  leftover.earliest_snapshot = 100;
+  options_.leftovers[file] = leftover;
+  EXPECT_FALSE(options_.DrainsAll());
+  EXPECT_EQ("none", Pick());
+  SetSlices({0, 1, 0, 1});
+  EXPECT_EQ("d- fold", Pick());  // but where nothing is kept
+  SetSlices({0, 100, 0, 0});
+  EXPECT_EQ("b-c fold", Pick());
+  Flush();
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  // It was released.
+  options_.earliest_snapshot = 101;
+  EXPECT_TRUE(options_.DrainsAll());
+  EXPECT_EQ(1, PickMerge().inputs.size());
+  SetSlices({0, 0, 0, 0});
+  EXPECT_EQ("-c fold", Pick());
+  // A merge has failed.
+  leftover.has_failed = true;
+  options_.leftovers[file] = leftover;
+  EXPECT_FALSE(options_.DrainsAll());
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, Debt) {
+  MutableCFOptions options;
+  options.soft_pending_compaction_bytes_limit = 10000;
+  options.hard_pending_compaction_bytes_limit = 20000;
+  EXPECT_EQ(5, DeltaPicker::AddDebt(5, nullptr, options));
+  for (size_t i = 0; i < DeltaPicker::kSlowdownFlushed; ++i) {
+    Flush();
+    EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+  }
+  Flush();
+  EXPECT_EQ(11000, DeltaPicker::AddDebt(5, version_.get(), options));
+  EXPECT_EQ(15000, DeltaPicker::AddDebt(15000, version_.get(), options));
+  // Writes are not stopped.
+  for (int i = 0; i < 20; ++i) {
+    Flush();
+  }
+  EXPECT_EQ(19999, DeltaPicker::AddDebt(5, version_.get(), options));
+  options.hard_pending_compaction_bytes_limit = 0;
+  EXPECT_EQ(31000, DeltaPicker::AddDebt(5, version_.get(), options));
+  options.soft_pending_compaction_bytes_limit = 0;
+  EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+
+  options.soft_pending_compaction_bytes_limit = 10000;
+  Merge();
+  EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+  for (size_t i = 1; i < DeltaPicker::kSlowdownMerged; ++i) {
+    FlushAndMerge();
+  }
+  EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+  FlushAndMerge();
+  EXPECT_LT(10000, DeltaPicker::AddDebt(5, version_.get(), options));
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

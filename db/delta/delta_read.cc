@@ -1,0 +1,205 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_read.h"
+
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+#include "db/dbformat.h"
+#include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_store.h"
+#include "db/lookup_key.h"
+#include "db/merge_context.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/options.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Has the file the key in its range, and anything that is visible? Of ranges
+// the end does not belong to it: then this says yes once too often.
+bool MayHold(const DeltaFileDescription& file, const LookupKey& key,
+             const Comparator* ucmp) {
+  const Slice user_key = key.user_key();
+  return file.smallest_seq <= GetInternalKeySeqno(key.internal_key()) &&
+         ucmp->Compare(file.smallest, user_key) <= 0 &&
+         ucmp->Compare(user_key, file.largest) <= 0;
+}
+
+}  // namespace
+
+const DeltaFileMeta* FindSortedDeltaFile(const DeltaVersion& version,
+                                         uint64_t number) {
+  const std::vector<DeltaVersion::SortedFile>& files = version.SortedFiles();
+  const auto found = std::lower_bound(
+      files.begin(), files.end(), number,
+      [](const DeltaVersion::SortedFile& sorted, uint64_t n) {
+        return sorted.file->number() < n;
+      });
+  return found != files.end() && found->file->number() == number
+             ? found->file.get()
+             : nullptr;
+}
+
+//======== DeltaKeyView
+
+DeltaKeyView::DeltaKeyView(const DeltaVersion& version, const Slice& user_key)
+    : version_(&version) {
+  const DeltaBucketTable& buckets = version.Buckets();
+  if (!buckets.empty()) {
+    bucket_ = buckets.State(buckets.Find(user_key, version.user_comparator()));
+  }
+}
+
+const DeltaFileMeta* DeltaKeyView::SortedFile(Kind kind) const {
+  const uint64_t number = kind == Kind::kOperands ? bucket_.extent_number
+                                                  : bucket_.anchors_number;
+  if (number == 0) {
+    return nullptr;
+  }
+  const DeltaFileMeta* const file = FindSortedDeltaFile(*version_, number);
+  assert(file != nullptr);
+  return file;
+}
+
+Status DeltaKeyView::NewestAnchor(const DeltaStore& store,
+                                  const ReadOptions& read_options,
+                                  const LookupKey& key,
+                                  SequenceNumber* seq) const {
+  *seq = 0;
+  Status s;
+  const auto look = [&](const DeltaFileMeta& file) {
+    const DeltaFileDescription& description = file.description();
+    // Not all newer anchors are in newer files: what DeleteFilesInRanges()
+    // leaves has an old number in a new file.
+    if (description.largest_seq <= *seq ||
+        !MayHold(description, key, version_->user_comparator())) {
+      return;
+    }
+    DeltaFileReader* reader = nullptr;
+    SequenceNumber newest = 0;
+    s = store.GetReader(read_options, file, &reader);
+    if (s.ok()) {
+      s = reader->NewestAnchor(read_options, key, &newest);
+    }
+    *seq = std::max(*seq, newest);
+  };
+  for (const DeltaVersion::FilePtr& file : RecentFiles(Kind::kAnchors)) {
+    look(*file);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  const DeltaFileMeta* const sorted = SortedFile(Kind::kAnchors);
+  if (sorted != nullptr) {
+    look(*sorted);
+  }
+  return s;
+}
+
+//======== DeltaRead
+
+DeltaRead::DeltaRead(const DeltaVersion& version, const DeltaStore& store,
+                     const ReadOptions& read_options, const LookupKey& key,
+                     MergeContext* merge_context)
+    : version_(version),
+      store_(store),
+      read_options_(read_options),
+      key_(key),
+      merge_context_(merge_context) {
+  if (merge_context_ != nullptr) {
+    assert(merge_context_->delta_read == nullptr);
+    merge_context_->delta_read = this;
+  }
+}
+
+DeltaRead::~DeltaRead() {
+  if (merge_context_ != nullptr) {
+    merge_context_->delta_read = nullptr;
+  }
+}
+
+bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
+  *status = Status::OK();
+  if (!view_.has_value()) {
+    Begin();
+  }
+  for (;;) {
+    const SequenceNumber bound = std::max(above, anchor_);
+    if (next_operand_ < operands_.size()) {
+      const Operand& next = operands_[next_operand_];
+      if (next.seq <= bound) {
+        return false;  // and so is all that follows
+      }
+      *operand = next;
+      ++next_operand_;
+      return true;
+    }
+    if (file_ == nullptr || file_->description().largest_seq <= bound) {
+      ceiling_ = std::min(ceiling_, bound + 1);
+      return false;
+    }
+    *status = ReadFile(*file_);
+    if (!status->ok()) {
+      return false;
+    }
+    FindFile();
+  }
+}
+
+void DeltaRead::Begin() {
+  view_.emplace(version_, key_.user_key());
+  const DeltaVersion::Files recent =
+      view_->RecentFiles(DeltaKeyView::Kind::kOperands);
+  next_recent_ = recent.begin();
+  end_recent_ = recent.end();
+  extent_ = view_->SortedFile(DeltaKeyView::Kind::kOperands);
+  FindFile();
+}
+
+void DeltaRead::FindFile() {
+  const auto may_have = [this](const DeltaFileMeta& file) {
+    return MayHold(file.description(), key_, version_.user_comparator());
+  };
+  while (next_recent_ != end_recent_) {
+    file_ = (next_recent_++)->get();
+    if (may_have(*file_)) {
+      return;
+    }
+  }
+  file_ = extent_ != nullptr && may_have(*extent_) ? extent_ : nullptr;
+  extent_ = nullptr;
+}
+
+Status DeltaRead::ReadFile(const DeltaFileMeta& file) {
+  DeltaFileReader* reader = nullptr;
+  Status s = store_.GetReader(read_options_, file, &reader);
+  if (!s.ok() || !reader->MayHaveKey(read_options_, key_)) {
+    return s;
+  }
+  if (!anchor_is_known_) {
+    s = view_->NewestAnchor(store_, read_options_, key_, &anchor_);
+    if (!s.ok()) {
+      return s;
+    }
+    anchor_is_known_ = true;
+  }
+  if (file.description().largest_seq <= anchor_) {
+    return s;
+  }
+  const size_t old_size = operands_.size();
+  s = reader->CollectOperands(read_options_, key_, &operands_);
+  for (size_t i = old_size; s.ok() && i < operands_.size(); ++i) {
+    if (operands_[i].seq >= ceiling_) {
+      s = Status::Corruption(reader->file_name(),
+                             "has an operand out of order");
+    }
+    ceiling_ = operands_[i].seq;
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,132 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "db/delta/delta_bucket_table.h"
+#include "db/delta/delta_file_description.h"
+#include "db/delta/delta_file_meta.h"
+#include "db/delta/delta_operands.h"
+#include "db/delta/delta_version.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+#include "rocksdb/types.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DeltaStore;
+class LookupKey;
+class MergeContext;
+struct ReadOptions;
+
+// The sorted file with that number, nullptr if there is none. No reference to
+// it is counted.
+const DeltaFileMeta* FindSortedDeltaFile(const DeltaVersion& version,
+                                         uint64_t number);
+
+// What one key sees of a DeltaVersion: the recent files above the floor of its
+// bucket, and the sorted files that the bucket names.
+//
+// Whoever looks for a key's operands or anchors looks here: a file that is read
+// although the bucket has taken it in would have its operands applied twice.
+//
+// REQUIRES: the version outlives it.
+class DeltaKeyView {
+ public:
+  using Kind = DeltaFileDescription::Kind;
+
+  DeltaKeyView(const DeltaVersion& version, const Slice& user_key);
+
+  // The newest first. Some may not have the key in their range.
+  DeltaVersion::Files RecentFiles(Kind kind) const {
+    return version_->RecentFilesAbove(kind, bucket_.floor);
+  }
+  // May be nullptr. All in it is older than what recent files have of the key.
+  const DeltaFileMeta* SortedFile(Kind kind) const;
+
+  // The newest anchor, also of a range, with a sequence number of that of `key`
+  // or below; 0: there is none. It hides operands up to its own number.
+  // REQUIRES: the user key is that of the view.
+  Status NewestAnchor(const DeltaStore& store, const ReadOptions& read_options,
+                      const LookupKey& key, SequenceNumber* seq) const;
+
+ private:
+  const DeltaVersion* version_;
+  // As without buckets: what recent files have.
+  DeltaBucketState bucket_;
+};
+
+// The operands of one key at one sequence number r, newest first: those in
+// (a, r], where a is the newest anchor up to r.
+//
+// Files are read when it comes to them: the newest, until an operand is not
+// above what the caller has found elsewhere. As long as no filter says that a
+// file may have the key, no memory is taken, no anchor looked for, and nothing
+// read but filters.
+//
+// Of one key, all operands of a file are newer than those of the next one. So
+// they come in order without being sorted; if they do not, that is Corruption.
+//
+// A point lookup has one in its MergeContext, where GetContext finds it.
+//
+// Used by one thread at a time.
+class DeltaRead {
+ public:
+  using Operand = DeltaOperands::Operand;
+
+  // key: with r. merge_context: has it as long as it lives; may be nullptr.
+  // REQUIRES: all outlive it, and a Version that has `version` is pinned.
+  DeltaRead(const DeltaVersion& version, const DeltaStore& store,
+            const ReadOptions& read_options, const LookupKey& key,
+            MergeContext* merge_context);
+  ~DeltaRead();
+  DeltaRead(const DeltaRead&) = delete;
+  DeltaRead& operator=(const DeltaRead&) = delete;
+
+  // The newest operand that was not given out before, if its sequence number is
+  // above `above`. False: there is none, or *status says why it cannot be told,
+  // and nothing must be asked any more.
+  // REQUIRES: `above` does not rise from one call to the next.
+  bool Next(SequenceNumber above, Operand* operand, Status* status);
+
+  // What keeps the values of operands in memory, those to come as well, until
+  // its cleanups have run. They may be delegated after each Next().
+  Cleanable* pins() { return operands_.pins(); }
+
+ private:
+  using FilePtr = DeltaVersion::FilePtr;
+
+  void Begin();
+  // Sets file_ to the next one that may have the key by its description.
+  void FindFile();
+  Status ReadFile(const DeltaFileMeta& file);
+
+  const DeltaVersion& version_;
+  const DeltaStore& store_;
+  const ReadOptions& read_options_;
+  const LookupKey& key_;
+  MergeContext* const merge_context_;
+
+  // Set by the first Next().
+  std::optional<DeltaKeyView> view_;
+  // What was not looked at yet: file_, nullptr at the end; then these.
+  const DeltaFileMeta* file_ = nullptr;
+  const FilePtr* next_recent_ = nullptr;
+  const FilePtr* end_recent_ = nullptr;
+  const DeltaFileMeta* extent_ = nullptr;
+
+  // 0 until a filter says that a file may have the key.
+  SequenceNumber anchor_ = 0;
+  bool anchor_is_known_ = false;
+  // What the next file has must be below it.
+  SequenceNumber ceiling_ = UINT64_MAX;
+  DeltaOperands operands_;
+  size_t next_operand_ = 0;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

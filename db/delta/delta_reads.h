@@ -1,0 +1,42 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "db/delta/delta_read.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "table/multiget_context.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DeltaStore;
+class DeltaVersion;
+struct ReadOptions;
+
+// The DeltaReads of a batch of keys of one column family.
+//
+// All keys get one, whether they have operands or not: TableCache asks the
+// first key of a batch whether it may use the row cache for all of them.
+//
+// Each reads for itself, when GetContext comes to need it. To read the blocks
+// of all keys at once, with TableReader::MultiGet(), would read operands below
+// bases that are not known yet; and without io_uring, which library users do
+// not have, it would read them one after the other all the same.
+class DeltaReads {
+ public:
+  // REQUIRES: all outlive it; see DeltaRead.
+  DeltaReads(const DeltaVersion& version, const DeltaStore& store,
+             const ReadOptions& read_options,
+             const MultiGetContext::Range& range);
+  ~DeltaReads();
+  DeltaReads(const DeltaReads&) = delete;
+  DeltaReads& operator=(const DeltaReads&) = delete;
+
+ private:
+  std::unique_ptr<std::optional<DeltaRead>[]> reads_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

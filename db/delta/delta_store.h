@@ -1,0 +1,74 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "db/delta/delta_file_meta.h"
+#include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_job_state.h"
+#include "db/delta/delta_tables.h"
+#include "port/likely.h"
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// What a column family with delta separation has beside its Versions: how its
+// delta files are written and read, and which flushes and jobs are under way.
+// What lies in the files, a Version says (DeltaVersion).
+//
+// ColumnFamilyData has one from the time it is opened or created on, if the
+// option is on, or if the MANIFEST names delta files; and then as long as it
+// lives, as jobs and readers must not see it come or go.
+//
+// Thread-safety: reading is thread-safe. What concerns flushes and jobs needs
+// the DB mutex.
+class DeltaStore {
+ public:
+  DeltaStore(DeltaTableFamily family, const MutableCFOptions& options);
+  DeltaStore(const DeltaStore&) = delete;
+  DeltaStore& operator=(const DeltaStore&) = delete;
+
+  DeltaTables* tables() { return &tables_; }
+  const DeltaTables& tables() const { return tables_; }
+
+  // The reader lives as long as the file's meta. Opens it if need be: with
+  // read_tier kBlockCacheTier that is Incomplete.
+  Status GetReader(const ReadOptions& read_options, const DeltaFileMeta& file,
+                   DeltaFileReader** reader) const {
+    *reader = file.OpenedReader();
+    return LIKELY(*reader != nullptr) ? Status::OK()
+                                      : OpenReader(read_options, file, reader);
+  }
+
+  // A flush has taken its epoch, or is over, whatever became of it. Epochs of
+  // running flushes are above what merges and collections may take in, as their
+  // files would come too late otherwise. See DeltaFlush.
+  // REQUIRES: DB mutex held
+  void OnFlushBegin(uint64_t epoch) { running_flushes_.insert(epoch); }
+  void OnFlushEnd(uint64_t epoch) { running_flushes_.erase(epoch); }
+  // UINT64_MAX if none is running.
+  uint64_t OldestRunningFlush() const {
+    return running_flushes_.empty() ? UINT64_MAX : *running_flushes_.begin();
+  }
+
+  // Merges and collections.
+  // REQUIRES: DB mutex held
+  DeltaJobState& jobs() { return jobs_; }
+  const DeltaJobState& jobs() const { return jobs_; }
+
+ private:
+  Status OpenReader(const ReadOptions& read_options, const DeltaFileMeta& file,
+                    DeltaFileReader** reader) const;
+
+  DeltaTables tables_;
+  std::set<uint64_t> running_flushes_;
+  DeltaJobState jobs_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,92 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include <algorithm>
+#include <cassert>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/column_family.h"
+#include "db/delta/delta_edit.h"
+#include "db/delta/delta_version.h"
+#include "db/log_writer.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+void VersionSet::GetObsoleteDeltaFiles(std::vector<ObsoleteDeltaFile>* files,
+                                       uint64_t min_pending_output) {
+  const auto pending = std::partition(
+      obsolete_delta_files_.begin(), obsolete_delta_files_.end(),
+      [min_pending_output](const ObsoleteDeltaFile& file) {
+        return file.number >= min_pending_output;
+      });
+  files->insert(files->end(), std::make_move_iterator(pending),
+                std::make_move_iterator(obsolete_delta_files_.end()));
+  obsolete_delta_files_.erase(pending, obsolete_delta_files_.end());
+}
+
+template <typename Fn>
+void VersionSet::ForEachDeltaVersion(Fn fn) const {
+  for (auto* cfd : *column_family_set_) {
+    if (!cfd->initialized()) {
+      continue;
+    }
+    const Version* const end = cfd->dummy_versions();
+    for (const Version* v = end->next_; v != end; v = v->next_) {
+      if (v->storage_info()->delta() != nullptr) {
+        fn(*v->storage_info()->delta());
+      }
+    }
+  }
+}
+
+void VersionSet::AddLiveDeltaFiles(std::vector<uint64_t>* files) const {
+  ForEachDeltaVersion([files](const DeltaVersion& delta) {
+    delta.ForEachFile([files](const DeltaVersion::FilePtr& file) {
+      files->push_back(file->number());
+    });
+  });
+}
+
+void VersionSet::RemoveLiveDeltaFiles(
+    std::vector<ObsoleteDeltaFile>* files) const {
+  if (files->empty()) {
+    return;
+  }
+  ForEachDeltaVersion([files](const DeltaVersion& delta) {
+    std::erase_if(*files, [&delta](const ObsoleteDeltaFile& file) {
+      return delta.GetFile(file.number) != nullptr;
+    });
+  });
+}
+
+IOStatus VersionSet::WriteDeltaSnapshot(const WriteOptions& write_options,
+                                        ColumnFamilyData* cfd,
+                                        log::Writer* log) const {
+  const DeltaVersion& delta = *cfd->current()->storage_info()->delta();
+  assert(delta.LargestSequence() <= descriptor_last_sequence_);
+  for (DeltaEdit& piece : delta.SplitForSnapshot()) {
+    VersionEdit edit;
+    edit.SetColumnFamily(cfd->GetID());
+    edit.SetDeltaEdit(std::move(piece));
+    // As that of the other edits of the snapshot: it must never fall.
+    edit.SetLastSequence(descriptor_last_sequence_);
+    std::string record;
+    if (!edit.EncodeTo(&record)) {
+      return IOStatus::Corruption("Unable to encode VersionEdit:" +
+                                  edit.DebugString(true));
+    }
+    IOStatus io_s = log->AddRecord(write_options, record);
+    if (!io_s.ok()) {
+      return io_s;
+    }
+  }
+  return IOStatus::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE
