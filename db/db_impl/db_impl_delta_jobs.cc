@@ -902,19 +902,21 @@ Status DBImpl::RollManifestAfterDrain(JobContext* job_context) {
 
 void DBImpl::OnSnapshotReleasedForDrain() {
   mutex_.AssertHeld();
-  const SequenceNumber earliest = EarliestReader();
-  bool is_due = false;
+  std::optional<SequenceNumber> earliest;
   for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
-    if (DrainsDeltas(*cfd) &&
-        cfd->delta_store()->jobs().HasReleased(earliest)) {
+    if (!DrainsDeltas(*cfd) ||
+        cfd->current()->storage_info()->delta() == nullptr) {
+      continue;
+    }
+    if (!earliest.has_value()) {
+      earliest = EarliestReader();
+    }
+    if (cfd->delta_store()->jobs().HasReleased(*earliest)) {
       cfd->delta_store()->jobs().SetCollectionDue();
-      is_due = true;
+      SetDeltaJobsDue();
     }
   }
-  if (is_due) {
-    SetDeltaJobsDue();
-    ScheduleDeltaJobs();
-  }
+  ScheduleDeltaJobs();
 }
 
 // Before its compaction: values that come of operands go down with the others.

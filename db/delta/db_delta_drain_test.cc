@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
+#include "db/delta/db_delta_model_test_util.h"
 #include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_picker.h"
 #include "db/log_reader.h"
@@ -30,42 +30,16 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-namespace {
+using delta_test::AppendOperator;
+using delta_test::DisableCallBacks;
+using delta_test::ModelDBTest;
+using delta_test::SetValues;
+using Values = delta_test::ValuePlace;
 
-using State = std::map<std::string, std::string>;
-
-// Appends with commas. Does not combine operands with each other. Fails if one
-// is "bad".
-class AppendOperator : public MergeOperator {
- public:
-  bool FullMergeV2(const MergeOperationInput& in,
-                   MergeOperationOutput* out) const override {
-    std::string& result = out->new_value;
-    result = in.existing_value != nullptr ? in.existing_value->ToString() : "";
-    for (const Slice& operand : in.operand_list) {
-      if (operand == "bad") {
-        return false;
-      }
-      result += "," + operand.ToString();
-    }
-    return true;
-  }
-  const char* Name() const override { return "AppendOperator"; }
-};
-
-enum class Values { kInline, kBlobs, kMap, kMapVersioned };
-
-}  // namespace
-
-class DBDeltaDrainTest : public DBTestBase,
+class DBDeltaDrainTest : public ModelDBTest,
                          public testing::WithParamInterface<Values> {
  protected:
-  DBDeltaDrainTest()
-      : DBTestBase("db_delta_drain_test", /*env_do_fsync=*/false) {}
-  ~DBDeltaDrainTest() override {
-    DisableCallBacks();
-    ReleaseSnapshots();
-  }
+  DBDeltaDrainTest() : ModelDBTest("db_delta_drain_test") {}
 
   // No job runs by itself.
   Options DeltaOptions(bool separate = true) {
@@ -79,14 +53,7 @@ class DBDeltaDrainTest : public DBTestBase,
     options.statistics = CreateDBStatistics();
     options.num_levels = 4;
     options.max_bgerror_resume_count = 0;
-    if (GetParam() != Values::kInline) {
-      options.enable_blob_files = true;
-      options.min_blob_size = 20;
-    }
-    if (GetParam() == Values::kMap || GetParam() == Values::kMapVersioned) {
-      options.enable_blob_address_map = true;
-      options.enable_lsm_bypass = GetParam() == Values::kMap;
-    }
+    SetValues(GetParam(), &options);
     return options;
   }
   Options PlainOptions(bool auto_jobs) {
@@ -95,58 +62,8 @@ class DBDeltaDrainTest : public DBTestBase,
     return options;
   }
 
-  static std::string KeyOf(uint32_t i) {
-    return "key" + std::to_string(1000 + i);
-  }
-
-  // ---- Writes, and what they come to.
-
-  void DoMerge(const std::string& key, const std::string& operand) {
-    ASSERT_OK(Merge(key, operand));
-    state_[key] += "," + operand;
-  }
-  void DoPut(const std::string& key, const std::string& value) {
-    ASSERT_OK(Put(key, value));
-    state_[key] = value;
-  }
-  void DoDelete(const std::string& key) {
-    ASSERT_OK(Delete(key));
-    state_.erase(key);
-  }
-  void DoDeleteRange(const std::string& begin, const std::string& end) {
-    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
-                               begin, end));
-    state_.erase(state_.lower_bound(begin), state_.lower_bound(end));
-  }
-  void DoSnapshot() { snapshots_.emplace_back(db_->GetSnapshot(), state_); }
-  void ReleaseSnapshots() {
-    for (const auto& [snapshot, state] : snapshots_) {
-      db_->ReleaseSnapshot(snapshot);
-    }
-    snapshots_.clear();
-  }
   void FlushOperands(uint32_t first, uint32_t last, size_t size = 30) {
-    for (uint32_t i = first; i < last; ++i) {
-      DoMerge(KeyOf(i), std::string(size, static_cast<char>(
-                                              'a' + num_flushes_ % 26)));
-    }
-    ++num_flushes_;
-    ASSERT_OK(Flush());
-  }
-  void RandomWrites(int num, Random* rnd) {
-    for (; num > 0; --num) {
-      const std::string key = KeyOf(rnd->Uniform(kNumKeys));
-      if (rnd->OneIn(12)) {
-        DoPut(key, rnd->RandomString(10 + rnd->Uniform(30)));
-      } else if (rnd->OneIn(15)) {
-        DoDelete(key);
-      } else if (rnd->OneIn(60)) {
-        const uint32_t begin = rnd->Uniform(kNumKeys);
-        DoDeleteRange(KeyOf(begin), KeyOf(begin + 1 + rnd->Uniform(20)));
-      } else {
-        DoMerge(key, rnd->RandomString(1 + rnd->Uniform(80)));
-      }
-    }
+    ModelDBTest::FlushOperands(first, last, size);
   }
   // Bases of all kinds below operands, and above some of them, in all tiers;
   // several buckets.
@@ -174,58 +91,6 @@ class DBDeltaDrainTest : public DBTestBase,
 
   // ---- Checks.
 
-  void Check() {
-    CheckAt(nullptr, state_);
-    for (const auto& [snapshot, state] : snapshots_) {
-      CheckAt(snapshot, state);
-    }
-  }
-  void CheckAt(const Snapshot* snapshot, const State& state) {
-    ReadOptions read_options;
-    read_options.snapshot = snapshot;
-    for (uint32_t i = 0; i < kNumKeys; ++i) {
-      std::string value;
-      const Status s = db_->Get(read_options, KeyOf(i), &value);
-      const auto expected = state.find(KeyOf(i));
-      if (expected == state.end()) {
-        ASSERT_TRUE(s.IsNotFound()) << KeyOf(i) << " " << s.ToString();
-      } else {
-        ASSERT_OK(s);
-        ASSERT_EQ(expected->second, value) << KeyOf(i);
-      }
-    }
-    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
-    State found;
-    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
-      found[iter->key().ToString()] = iter->value().ToString();
-    }
-    ASSERT_OK(iter->status());
-    ASSERT_EQ(state, found);
-    found.clear();
-    for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
-      found[iter->key().ToString()] = iter->value().ToString();
-    }
-    ASSERT_OK(iter->status());
-    ASSERT_EQ(state, found);
-  }
-
-  // Of the property; 0 without a store.
-  uint64_t Stat(const std::string& name) {
-    std::map<std::string, std::string> values;
-    db_->GetMapProperty(DB::Properties::kDeltaStore, &values);
-    const auto found = values.find(name);
-    return found == values.end() ? 0 : std::stoull(found->second);
-  }
-  uint64_t NumFilesOnDisk() {
-    EXPECT_OK(dbfull()->TEST_WaitForCompact());
-    dbfull()->TEST_DeleteObsoleteFiles();
-    EXPECT_OK(dbfull()->TEST_WaitForPurge());
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dbname_, &children));
-    return std::count_if(
-        children.begin(), children.end(),
-        [](const std::string& name) { return name.ends_with(".delta"); });
-  }
   // How many edits of the MANIFEST that CURRENT names tell of delta files.
   int NumDeltaEdits() {
     std::string manifest;
@@ -283,29 +148,9 @@ class DBDeltaDrainTest : public DBTestBase,
     Check();
   }
 
-  ColumnFamilyData* Family() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
-  }
   size_t NumOperands(const std::string& key) {
     return delta_test::HandMadeDeltas(db_.get()).Read(key).size();
   }
-  Status CompactAll(const CompactRangeOptions& options =
-                        CompactRangeOptions()) {
-    return db_->CompactRange(options, nullptr, nullptr);
-  }
-
-  static void DisableCallBacks() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    SyncPoint::GetInstance()->LoadDependency({});
-  }
-
-  static constexpr uint32_t kNumKeys = 150;
-
-  State state_;
-  std::vector<std::pair<const Snapshot*, State>> snapshots_;
-  uint32_t num_flushes_ = 0;
 };
 
 INSTANTIATE_TEST_CASE_P(Values, DBDeltaDrainTest,
@@ -414,6 +259,63 @@ TEST_P(DBDeltaDrainTest, Snapshot) {
   Check();
   ReleaseSnapshots();
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
+// The edit that begins a MANIFEST comes behind another one in a group, whose
+// first edit decides whether there is a new one.
+TEST_P(DBDeltaDrainTest, ManifestInAGroup) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  std::atomic<int> num_waiting{0};
+  std::atomic<bool> writes{false};
+  const auto wait_for = [&](int num) {
+    while (num_waiting < num) {
+      std::this_thread::yield();
+    }
+  };
+  const auto log_an_edit = [this] {
+    VersionSet* const versions = dbfull()->GetVersionSet();
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    VersionEdit edit;
+    EXPECT_OK(versions->LogAndApply(Family(), ReadOptions(), WriteOptions(),
+                                    &edit, dbfull()->mutex(),
+                                    /*dir_contains_current_file=*/nullptr));
+  };
+  std::thread first;
+  std::thread second;
+  const auto begin = [&](void*) {
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      if (first.joinable() ||
+          Family()->current()->storage_info()->delta() != nullptr) {
+        return;
+      }
+    }
+    // It writes until the two behind it wait. All three pass the sync point.
+    delta_test::EnableCallBack(
+        "VersionSet::LogAndApply:BeforeWriterWaiting",
+        [&](void*) { ++num_waiting; });
+    delta_test::EnableCallBack("VersionSet::LogAndApply:WriteManifest",
+                               [&](void*) {
+                                 if (!writes.exchange(true)) {
+                                   wait_for(3);
+                                 }
+                               });
+    first = std::thread(log_an_edit);
+    while (!writes) {
+      std::this_thread::yield();
+    }
+    second = std::thread(log_an_edit);
+    wait_for(2);
+  };
+  delta_test::EnableCallBack("DBImpl::RunDeltaCollection:AfterEdit", begin);
+  ASSERT_OK(CompactAll());
+  ASSERT_TRUE(first.joinable());
+  first.join();
+  second.join();
+  DisableCallBacks();
   CheckPlain();
 }
 

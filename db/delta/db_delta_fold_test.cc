@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
+#include "db/delta/db_delta_model_test_util.h"
 #include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_picker.h"
 #include "file/filename.h"
@@ -29,30 +29,10 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-namespace {
-
-// Appends with commas. Does not combine operands with each other, so that each
-// of them comes to the fold. Fails if one is "bad".
-class AppendOperator : public MergeOperator {
- public:
-  bool FullMergeV2(const MergeOperationInput& in,
-                   MergeOperationOutput* out) const override {
-    std::string& result = out->new_value;
-    result = in.existing_value != nullptr ? in.existing_value->ToString() : "";
-    for (const Slice& operand : in.operand_list) {
-      if (operand == "bad") {
-        return false;
-      }
-      result += "," + operand.ToString();
-    }
-    return true;
-  }
-  const char* Name() const override { return "AppendOperator"; }
-};
-
-enum class Values { kInline, kBlobs, kMap, kMapVersioned };
-
-}  // namespace
+using delta_test::AppendOperator;
+using delta_test::DisableCallBacks;
+using delta_test::SetValues;
+using Values = delta_test::ValuePlace;
 
 class DBDeltaFoldTest : public DBTestBase,
                         public testing::WithParamInterface<Values> {
@@ -70,14 +50,7 @@ class DBDeltaFoldTest : public DBTestBase,
     // Tests resume by themselves.
     options.max_bgerror_resume_count = 0;
     options.num_levels = 4;
-    if (GetParam() != Values::kInline) {
-      options.enable_blob_files = true;
-      options.min_blob_size = 20;
-    }
-    if (GetParam() == Values::kMap || GetParam() == Values::kMapVersioned) {
-      options.enable_blob_address_map = true;
-      options.enable_lsm_bypass = GetParam() == Values::kMap;
-    }
+    SetValues(GetParam(), &options);
     return options;
   }
 
@@ -194,12 +167,6 @@ class DBDeltaFoldTest : public DBTestBase,
         });
     SyncPoint::GetInstance()->EnableProcessing();
   }
-  static void DisableCallBacks() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->LoadDependency({});
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
-
   Status Collect(int cf = -1) {
     return db_->CompactRange(
         CompactRangeOptions(),

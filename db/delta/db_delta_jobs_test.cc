@@ -17,7 +17,7 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
+#include "db/delta/db_delta_model_test_util.h"
 #include "db/delta/delta_gc_job.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
@@ -32,9 +32,11 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-namespace {
+using delta_test::DisableCallBacks;
+using delta_test::EnableCallBack;
+using delta_test::ModelDBTest;
 
-using State = std::map<std::string, std::string>;
+namespace {
 
 // Removes operands that begin with an x.
 class XFilter : public CompactionFilter {
@@ -50,15 +52,13 @@ class XFilter : public CompactionFilter {
 
 }  // namespace
 
-class DBDeltaJobsTest : public DBTestBase {
+class DBDeltaJobsTest : public ModelDBTest {
  protected:
-  DBDeltaJobsTest()
-      : DBTestBase("db_delta_jobs_test", /*env_do_fsync=*/false) {}
-  ~DBDeltaJobsTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->LoadDependency({});
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    ReleaseSnapshots();
+  DBDeltaJobsTest() : ModelDBTest("db_delta_jobs_test") {}
+  // Of the StringAppendOperator, which combines operands.
+  std::string Appended(const std::string& value,
+                       const std::string& operand) const override {
+    return value + (value.empty() ? "" : ",") + operand;
   }
 
   // No job runs by itself.
@@ -76,186 +76,31 @@ class DBDeltaJobsTest : public DBTestBase {
     return options;
   }
 
-  ColumnFamilyData* Family() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
-  }
   uint64_t Ticker(Tickers ticker) {
     return last_options_.statistics->getTickerCount(ticker);
   }
 
-  static std::string KeyOf(uint32_t i) {
-    return "key" + std::to_string(1000 + i);
-  }
-
-  // ---- Writes, and what they come to.
-
-  void DoMerge(const std::string& key, const std::string& value) {
-    ASSERT_OK(Merge(key, value));
-    std::string& now = state_[key];
-    now += (now.empty() ? "" : ",") + value;
-  }
-  void DoPut(const std::string& key, const std::string& value) {
-    ASSERT_OK(Put(key, value));
-    state_[key] = value;
-  }
-  void DoDelete(const std::string& key) {
-    ASSERT_OK(Delete(key));
-    state_.erase(key);
-  }
-  void DoDeleteRange(const std::string& begin, const std::string& end) {
-    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
-                               begin, end));
-    state_.erase(state_.lower_bound(begin), state_.lower_bound(end));
-  }
-  void DoSnapshot() { snapshots_.emplace_back(db_->GetSnapshot(), state_); }
-  void ReleaseSnapshots() {
-    for (const auto& [snapshot, state] : snapshots_) {
-      db_->ReleaseSnapshot(snapshot);
-    }
-    snapshots_.clear();
-  }
-
-  // An operand for each of these keys, and a flush.
   void FlushOperands(uint32_t first, uint32_t last, size_t size = 10) {
-    for (uint32_t i = first; i < last; ++i) {
-      DoMerge(KeyOf(i), std::string(size, static_cast<char>(
-                                              'a' + num_flushes_ % 26)));
-    }
-    ++num_flushes_;
-    ASSERT_OK(Flush());
+    ModelDBTest::FlushOperands(first, last, size);
   }
-  void RandomWrites(int num, Random* rnd) {
-    for (; num > 0; --num) {
-      const std::string key = KeyOf(rnd->Uniform(150));
-      if (rnd->OneIn(12)) {
-        DoPut(key, rnd->RandomString(20));
-      } else if (rnd->OneIn(15)) {
-        DoDelete(key);
-      } else if (rnd->OneIn(60)) {
-        const uint32_t begin = rnd->Uniform(150);
-        DoDeleteRange(KeyOf(begin), KeyOf(begin + 1 + rnd->Uniform(20)));
-      } else {
-        DoMerge(key, rnd->RandomString(1 + rnd->Uniform(80)));
-      }
-    }
-  }
-
-  // ---- Checks.
-
-  void Check() {
-    CheckAt(nullptr, state_);
-    for (const auto& [snapshot, state] : snapshots_) {
-      CheckAt(snapshot, state);
-    }
-    CheckVersion();
-  }
-  void CheckAt(const Snapshot* snapshot, const State& state) {
-    ReadOptions read_options;
-    read_options.snapshot = snapshot;
-    std::vector<std::string> names;
-    for (uint32_t i = 0; i < 200; ++i) {
-      names.push_back(KeyOf(i));
-    }
-    std::vector<Slice> keys(names.begin(), names.end());
-    std::vector<PinnableSlice> values(keys.size());
-    std::vector<Status> statuses(keys.size());
-    db_->MultiGet(read_options, db_->DefaultColumnFamily(), keys.size(),
-                  keys.data(), values.data(), statuses.data());
-    for (size_t i = 0; i < keys.size(); ++i) {
-      std::string value;
-      const Status s = db_->Get(read_options, keys[i], &value);
-      const auto expected = state.find(names[i]);
-      if (expected == state.end()) {
-        ASSERT_TRUE(s.IsNotFound()) << names[i] << " " << s.ToString();
-        ASSERT_TRUE(statuses[i].IsNotFound()) << names[i];
-      } else {
-        ASSERT_OK(s);
-        ASSERT_EQ(expected->second, value) << names[i];
-        ASSERT_OK(statuses[i]);
-        ASSERT_EQ(expected->second, values[i].ToString()) << names[i];
-      }
-    }
-    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
-    CheckIterator(iter.get(), state);
-  }
-  static void CheckIterator(Iterator* iter, const State& state) {
-    iter->SeekToFirst();
-    for (const auto& [key, value] : state) {
-      ASSERT_TRUE(iter->Valid());
-      ASSERT_EQ(key, iter->key().ToString());
-      ASSERT_EQ(value, iter->value().ToString()) << key;
-      iter->Next();
-    }
-    ASSERT_FALSE(iter->Valid());
-    ASSERT_OK(iter->status());
-    iter->SeekToLast();
-    for (auto entry = state.rbegin(); entry != state.rend(); ++entry) {
-      ASSERT_TRUE(iter->Valid());
-      ASSERT_EQ(entry->first, iter->key().ToString());
-      ASSERT_EQ(entry->second, iter->value().ToString()) << entry->first;
-      iter->Prev();
-    }
-    ASSERT_FALSE(iter->Valid());
-    ASSERT_OK(iter->status());
-  }
-  void CheckVersion() {
-    InstrumentedMutexLock lock(dbfull()->mutex());
-    const auto& version = Family()->current()->storage_info()->delta();
-    if (version != nullptr) {
-      ASSERT_OK(version->CheckConsistency());
-    }
-  }
-
-  // Of the property.
   uint64_t Stat(const std::string& name) {
     std::map<std::string, std::string> values;
     EXPECT_TRUE(db_->GetMapProperty(DB::Properties::kDeltaStore, &values));
-    const auto found = values.find(name);
-    EXPECT_NE(found, values.end()) << name;
-    return found == values.end() ? 0 : std::stoull(found->second);
+    EXPECT_NE(values.find(name), values.end()) << name;
+    return ModelDBTest::Stat(name);
   }
   // Files on disk, once those that are obsolete are gone, are those of the
   // Version.
-  void CheckFiles() {
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-    dbfull()->TEST_DeleteObsoleteFiles();
-    ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    std::vector<std::string> children;
-    ASSERT_OK(env_->GetChildren(dbname_, &children));
-    const auto on_disk = std::count_if(
-        children.begin(), children.end(),
-        [](const std::string& name) { return name.ends_with(".delta"); });
-    EXPECT_EQ(Stat("files"), static_cast<uint64_t>(on_disk));
-  }
+  void CheckFiles() { EXPECT_EQ(Stat("files"), NumFilesOnDisk()); }
   bool JobsAreIdle() {
     InstrumentedMutexLock lock(dbfull()->mutex());
     return Family()->delta_store()->jobs().IsIdle();
   }
 
-  Status CompactAll(const CompactRangeOptions& options =
-                        CompactRangeOptions()) {
-    return db_->CompactRange(options, nullptr, nullptr);
-  }
   Status SetAutoJobs(bool on) {
     return db_->SetOptions(
         {{"disable_auto_compactions", on ? "false" : "true"}});
   }
-
-  static void EnableCallBack(const std::string& point,
-                             std::function<void(void*)> fn) {
-    SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
-    SyncPoint::GetInstance()->EnableProcessing();
-  }
-  static void DisableCallBacks() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    SyncPoint::GetInstance()->LoadDependency({});
-  }
-
-  State state_;
-  std::vector<std::pair<const Snapshot*, State>> snapshots_;
-  uint32_t num_flushes_ = 0;
 };
 
 TEST_F(DBDeltaJobsTest, MergesByItself) {
