@@ -103,6 +103,7 @@ STRATA_LIB = \
   db/delta/delta_version.cc \
   db/delta/external_sst_file_ingestion_job_delta.cc \
   db/delta/found_delta_file.cc \
+  db/delta/tracked_delta_version.cc \
   db/delta/version_edit_delta.cc \
   db/delta/version_edit_handler_delta.cc \
   db/delta/version_set_delta.cc \
@@ -110,6 +111,7 @@ STRATA_LIB = \
   db/merged_value/change_noting_filter.cc \
   db/merged_value/merge_helper_merged_value.cc \
   db/merged_value/merged_value_cache.cc \
+  db/merged_value/merged_value_flush.cc \
   db/merged_value/merged_value_read.cc \
   db/merged_value/merged_value_reads.cc \
   db/merged_value/merged_value_stats.cc \
@@ -214,11 +216,13 @@ STRATA_TEST_MAIN = \
   db/delta/delta_store_iterator_test.cc \
   db/delta/delta_tables_test.cc \
   db/delta/delta_version_test.cc \
+  db/delta/tracked_delta_version_test.cc \
   db/flush_order_gate_test.cc \
   db/history_script_test.cc \
   db/merged_value/change_noting_filter_test.cc \
   db/merged_value/db_merged_value_test.cc \
   db/merged_value/merged_value_cache_test.cc \
+  db/merged_value/merged_value_flush_test.cc \
   db/path_durability_test.cc \
   db/path_layout_test.cc \
   db/path_placement_test.cc \

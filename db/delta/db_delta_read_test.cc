@@ -164,13 +164,15 @@ class DeltaWriter {
       return;
     }
     if (cfd_->merged_values() != nullptr) {
-      MergedValueCache::Flushed flushed(*cfd_->merged_values());
+      MergedValueCache::Flush flush(cfd_->merged_values(),
+                                    /*holds_oldest=*/false);
+      MergedValueCache::Ref known;
       for (const DeltaEntry& entry : entries) {
         if (entry.type == DeltaEntry::Type::kOperand) {
-          flushed.OnKey(entry.key, entry.seq);
+          ASSERT_FALSE(flush.OnKey(entry.key, entry.seq, &known));
         }
       }
-      cfd_->merged_values()->RaiseFlushed(flushed);
+      flush.Finish(/*has_shown_all=*/true);
     }
     Log(std::move(edit));
   }

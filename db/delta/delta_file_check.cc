@@ -10,6 +10,7 @@
 #include <string>
 
 #include "db/delta/delta_version.h"
+#include "db/path_check.h"
 #include "file/filename.h"
 #include "port/port.h"
 #include "rocksdb/env.h"
@@ -25,11 +26,16 @@ constexpr size_t kMinFilesOfThread = 16;
 
 Status CheckFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
                  const DeltaFileDescription& file) {
+  Status s =
+      CheckPathOfFile(fs, cf_paths, kDeltaFile, file.number, file.path_id);
+  if (!s.ok()) {
+    return s;
+  }
   const std::string name = DeltaFileName(cf_paths, file.number, file.path_id);
   IOOptions io_options;
   io_options.io_activity = Env::IOActivity::kDBOpen;
   uint64_t size = 0;
-  const IOStatus s = fs->GetFileSize(name, io_options, &size, /*dbg=*/nullptr);
+  s = fs->GetFileSize(name, io_options, &size, /*dbg=*/nullptr);
   if (s.IsPathNotFound() || s.IsNotFound()) {
     return Status::Corruption("Delta file that the MANIFEST names is missing",
                               name);

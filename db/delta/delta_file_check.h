@@ -14,8 +14,8 @@ namespace ROCKSDB_NAMESPACE {
 class DeltaVersion;
 class FileSystem;
 
-// Recovery's check that the delta files that the MANIFEST names are there and
-// have the size that it says: they are opened when they are first read, which
+// Recovery's check that the delta files that the MANIFEST names are there, where
+// their paths are (CheckPathOfFile()), and have the size that it says: they are opened when they are first read, which
 // may be long after the DB was. Corruption names a file that is not, the one
 // with the smallest number if it is several. Files are not opened.
 //

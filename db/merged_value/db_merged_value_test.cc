@@ -161,11 +161,11 @@ TEST_F(DBMergedValueTest, OperandsInFiles) {
   ASSERT_OK(Merge("k", "e"));
   EXPECT_EQ(Get("k"), "a,b,c,d,e");
   EXPECT_EQ(Hits(), 3);
-  // What is flushed newer than what was kept ends it.
+  // The flush carries it over.
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), "a,b,c,d,e");
-  EXPECT_EQ(Hits(), 3);
-  EXPECT_EQ(Ticker(MERGED_VALUE_CACHE_STALE), 1);
+  EXPECT_EQ(Hits(), 4);
+  EXPECT_EQ(Ticker(MERGED_VALUE_CACHE_STALE), 0);
   // Keys that are not merged.
   ASSERT_OK(Put("p", "v"));
   ASSERT_OK(Flush());
@@ -940,6 +940,177 @@ TEST_F(DBMergedValueTest, SoftLimitOfABatch) {
       EXPECT_GE(read, 4);
     }
   }
+}
+
+// A key that goes on being written to is read from its files once.
+TEST_F(DBMergedValueTest, CarriedOverByFlushes) {
+  DestroyAndReopen(CacheOptions());
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_OK(Put("other", "w"));
+  CompactAll();
+  ASSERT_OK(Merge("k", "a"));
+  ASSERT_OK(Merge("other", "a"));
+  EXPECT_EQ(Get("k"), "v,a");
+  EXPECT_EQ(Get("other"), "w,a");
+  EXPECT_EQ(Added(), 2);
+  std::string expected = "v,a";
+  get_perf_context()->Reset();
+  SetPerfLevel(PerfLevel::kEnableCount);
+  for (int i = 0; i < 6; ++i) {
+    for (int operand = 0; operand < i; ++operand) {
+      ASSERT_OK(Merge("k", std::to_string(i)));
+      expected += "," + std::to_string(i);
+    }
+    ASSERT_OK(Put("unread", "v"));
+    ASSERT_OK(Flush());
+    if (i % 2 == 0) {
+      EXPECT_EQ(Get("k"), expected);
+      EXPECT_EQ(Get("other"), "w,a");
+    }
+  }
+  EXPECT_EQ(get_perf_context()->get_from_output_files_time, 0);
+  EXPECT_EQ(get_perf_context()->block_cache_hit_count, 0);
+  EXPECT_EQ(get_perf_context()->block_read_count, 0);
+  SetPerfLevel(PerfLevel::kDisable);
+  EXPECT_EQ(Hits(), 6);
+  EXPECT_EQ(Added(), 2);
+  std::map<std::string, std::string> values;
+  ASSERT_TRUE(
+      db_->GetMapProperty(DB::Properties::kMergedValueCache, &values));
+  EXPECT_EQ(values["carried"], "5");
+}
+
+// What is not an operand, or hides one, is not carried over.
+TEST_F(DBMergedValueTest, NotCarriedOver) {
+  DestroyAndReopen(CacheOptions());
+  const auto prepare = [&] {
+    const uint64_t added = Added();
+    ASSERT_OK(Put("k", "v"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Merge("k", "a"));
+    EXPECT_EQ(Get("k"), "v,a");
+    EXPECT_EQ(Added(), added + 1);
+    ASSERT_OK(Merge("k", "b"));
+  };
+  prepare();
+  ASSERT_OK(Put("k", "w"));
+  ASSERT_OK(Merge("k", "c"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "w,c");
+  prepare();
+  ASSERT_OK(Delete("k"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  prepare();
+  ASSERT_OK(Delete("k"));
+  ASSERT_OK(Merge("k", "c"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "c");
+  for (const bool after : {true, false}) {
+    prepare();
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
+    if (after) {
+      ASSERT_OK(Merge("k", "c"));
+    }
+    ASSERT_OK(Flush());
+    EXPECT_EQ(Get("k"), after ? "c" : "NOT_FOUND");
+  }
+  EXPECT_EQ(Cache()->GetStats().carried, 0);
+}
+
+// Readers of older snapshots get what they would have got.
+TEST_F(DBMergedValueTest, CarriedOverWithSnapshots) {
+  DestroyAndReopen(CacheOptions());
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "a"));
+  EXPECT_EQ(Get("k"), "v,a");
+  const Snapshot* const before = db_->GetSnapshot();
+  ASSERT_OK(Merge("k", "b"));
+  const Snapshot* const between = db_->GetSnapshot();
+  ASSERT_OK(Merge("k", "c"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Cache()->GetStats().carried, 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Get("k", before), "v,a");
+    EXPECT_EQ(Get("k", between), "v,a,b");
+    EXPECT_EQ(Get("k"), "v,a,b,c");
+  }
+  // What the older ones have made is not what the next flush begins with.
+  ASSERT_OK(Merge("k", "d"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "v,a,b,c,d");
+  EXPECT_EQ(Get("k", between), "v,a,b");
+  db_->ReleaseSnapshot(before);
+  db_->ReleaseSnapshot(between);
+}
+
+// A younger memtable is flushed before an older one has come to its end: what
+// it says of keys is not all there is.
+TEST_F(DBMergedValueTest, YoungerMemtableFlushedFirst) {
+  for (const bool in_younger : {false, true}) {
+    Options options = CacheOptions();
+    options.max_background_jobs = 8;
+    options.max_write_buffer_number = 8;
+    env_->SetBackgroundThreads(4, Env::HIGH);
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", "v"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Merge("k", "a"));
+    EXPECT_EQ(Get("k"), "v,a");
+    EXPECT_EQ(Cache()->GetStats().entries, 1);
+    ASSERT_OK(Merge("k", "b"));
+    SyncPoint::GetInstance()->LoadDependency(
+        {{"MergedValueFlush::Finish", "YoungerMemtableFlushedFirst:Release"}});
+    std::atomic<int> started{0};
+    SyncPoint::GetInstance()->SetCallBack(
+        "FlushJob::WriteLevel0Table:num_memtables", [&](void* /*arg*/) {
+          if (++started == 1) {
+            TEST_SYNC_POINT("YoungerMemtableFlushedFirst:Release");
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    FlushOptions flush_options;
+    flush_options.wait = false;
+    ASSERT_OK(db_->Flush(flush_options));
+    while (started < 1) {
+      env_->SleepForMicroseconds(1000);
+    }
+    if (in_younger) {
+      ASSERT_OK(Merge("k", "c"));
+    }
+    ASSERT_OK(Merge("other", "x"));
+    ASSERT_OK(db_->Flush(flush_options));
+    ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_EQ(started, 2);
+    EXPECT_EQ(Get("k"), in_younger ? "v,a,b,c" : "v,a,b");
+    EXPECT_EQ(Get("k"), in_younger ? "v,a,b,c" : "v,a,b");
+    EXPECT_EQ(Get("other"), "x");
+  }
+}
+
+// Several memtables in one flush.
+TEST_F(DBMergedValueTest, CarriedOverFromSeveralMemtables) {
+  Options options = CacheOptions();
+  options.max_write_buffer_number = 6;
+  options.min_write_buffer_number_to_merge = 3;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "a"));
+  EXPECT_EQ(Get("k"), "v,a");
+  ASSERT_OK(Merge("k", "b"));
+  ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+  ASSERT_OK(Merge("k", "c"));
+  EXPECT_EQ(Get("k"), "v,a,b,c");
+  ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+  MergeMany("k", {"d", "e"});
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Cache()->GetStats().carried, 1);
+  EXPECT_EQ(Get("k"), "v,a,b,c,d,e");
+  EXPECT_EQ(Added(), 1);
 }
 
 TEST_F(DBMergedValueTest, AtomicFlush) {

@@ -23,11 +23,9 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Of std::unordered_map, for a node and its share of the buckets.
-constexpr size_t kNodeSize = 5 * sizeof(void*);
-
-size_t StripesFor(size_t capacity, size_t per_stripe, size_t min, size_t max) {
-  const size_t wanted = std::min(std::max(capacity / per_stripe, min), max);
+// A power of two.
+size_t PartsOf(size_t capacity, size_t of_size, size_t min, size_t max) {
+  const size_t wanted = std::min(std::max(capacity / of_size, min), max);
   return size_t{1} << FloorLog2(wanted);
 }
 
@@ -42,14 +40,25 @@ void RaiseTo(std::atomic<SequenceNumber>* number, SequenceNumber to) {
 // One piece of memory: this, then the key, then the value.
 struct MergedValueCache::Entry {
   std::atomic<uint32_t> refs{1};  // the table's, and those of Refs
-  std::atomic<bool> was_used{false};
+  // Since the hand came by; since a flush carried it over.
+  static constexpr uint8_t kUsed = 1;
+  static constexpr uint8_t kRead = 2;
+  std::atomic<uint8_t> uses{0};
+  // Times that it was carried over and had not been read.
+  uint8_t unread_carries = 0;
   uint32_t key_size;
   uint32_t value_size;
   uint64_t hash;
   uint64_t generation;
   SequenceNumber seq;
   std::atomic<SequenceNumber> frontier;
-  size_t place;  // in the ring
+  // Of the table, guarded by the shard's mutex: the first flush that knows, when
+  // it has come by all it writes, that there is nothing of the key in it beyond
+  // seq; the next one of the stripe; the neighbours in the shard's list.
+  uint64_t first_flush;
+  Entry* next;
+  Entry* newer;
+  Entry* older;
 
   static Entry* New(const Slice& key, const Slice& value) {
     char* const memory = new char[sizeof(Entry) + key.size() + value.size()];
@@ -67,23 +76,19 @@ struct MergedValueCache::Entry {
     }
   }
   static size_t SizeOf(const Slice& key, const Slice& value) {
-    return sizeof(Entry) + key.size() + value.size() + sizeof(Entry*) +
-           kNodeSize;
+    return sizeof(Entry) + key.size() + value.size() + sizeof(Entry*);
   }
   size_t size() const { return SizeOf(key(), value()); }
   const char* data() const {
     return reinterpret_cast<const char*>(this) + sizeof(Entry);
   }
+  // Nothing in files has escaped it, if they hold these of its stripe?
+  bool IsGoodFor(SequenceNumber flushed) const {
+    return std::max(seq, frontier.load(std::memory_order_relaxed)) >= flushed;
+  }
   Slice key() const { return Slice(data(), key_size); }
   Slice value() const { return Slice(data() + key_size, value_size); }
 };
-
-void MergedValueCache::Flushed::OnRangeDeletions(
-    FragmentedRangeTombstoneIterator* iter) {
-  for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
-    OnRangeDeletion(iter->seq());
-  }
-}
 
 void MergedValueCache::Ref::Reset() {
   if (entry_ != nullptr) {
@@ -126,17 +131,26 @@ MergedValueCache::MergedValueCache(
     size_t capacity, std::shared_ptr<CacheReservationManager> reservation)
     : seed_(Random64(reinterpret_cast<uintptr_t>(this)).Next()),
       num_stripes_(
-          StripesFor(capacity, kBytesPerStripe, kMinStripes, kMaxStripes)),
+          PartsOf(capacity, kBytesPerStripe, kMinStripes, kMaxStripes)),
       capacity_(capacity),
       stripes_(new Stripe[num_stripes_]),
+      num_shards_(PartsOf(capacity, kBytesPerShard, 1, kMaxShards)),
+      stripes_per_shard_(num_stripes_ / num_shards_),
+      shards_(new Shard[num_shards_]),
       reservation_(std::move(reservation)) {
+  for (size_t i = 0; i < num_shards_; ++i) {
+    shards_[i].chains_per_stripe = 1;
+    shards_[i].chains.assign(stripes_per_shard_, nullptr);
+  }
   Charge();
 }
 
 MergedValueCache::~MergedValueCache() {
-  for (Shard& shard : shards_) {
-    for (Entry* const entry : shard.ring) {
+  for (size_t i = 0; i < num_shards_; ++i) {
+    for (Entry* entry = shards_[i].oldest; entry != nullptr;) {
+      Entry* const newer = entry->newer;
       entry->Unref();
+      entry = newer;
     }
   }
   if (reservation_ != nullptr) {
@@ -154,6 +168,36 @@ SequenceNumber MergedValueCache::FlushedOf(uint64_t hash) const {
       flushed_ranges_.load(std::memory_order_acquire));
 }
 
+MergedValueCache::Entry** MergedValueCache::ChainOf(Shard* shard,
+                                                    uint64_t hash) {
+  shard->mutex.AssertHeld();
+  const size_t stripe = StripeOf(hash) & (stripes_per_shard_ - 1);
+  // Bits that no stripe has.
+  const size_t chain = (hash >> 40) & (shard->chains_per_stripe - 1);
+  return &shard->chains[stripe * shard->chains_per_stripe + chain];
+}
+
+void MergedValueCache::GrowChains(Shard* shard) {
+  shard->mutex.AssertHeld();
+  shard->chains_per_stripe *= 2;
+  shard->chains.assign(stripes_per_shard_ * shard->chains_per_stripe, nullptr);
+  for (Entry* entry = shard->oldest; entry != nullptr; entry = entry->newer) {
+    Entry** const chain = ChainOf(shard, entry->hash);
+    entry->next = *chain;
+    *chain = entry;
+  }
+}
+
+MergedValueCache::Entry* MergedValueCache::Find(Shard* shard, uint64_t hash,
+                                                const Slice& user_key) {
+  Entry* entry = *ChainOf(shard, hash);
+  while (entry != nullptr &&
+         (entry->hash != hash || entry->key() != user_key)) {
+    entry = entry->next;
+  }
+  return entry;
+}
+
 MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
                                                   SequenceNumber read_seq,
                                                   uint64_t generation,
@@ -166,15 +210,11 @@ MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
   const SequenceNumber flushed = FlushedOf(hash);
   Shard* const shard = ShardOf(hash);
   MutexLock lock(&shard->mutex);
-  const auto found = shard->entries.find(hash);
-  if (found == shard->entries.end() || found->second->key() != user_key) {
+  Entry* const entry = Find(shard, hash, user_key);
+  if (entry == nullptr) {
     return Result::kMiss;
   }
-  Entry* const entry = found->second;
-  const bool is_outdated =
-      std::max(entry->seq, entry->frontier.load(std::memory_order_relaxed)) <
-      flushed;
-  if (is_outdated || entry->generation < generation) {
+  if (!entry->IsGoodFor(flushed) || entry->generation < generation) {
     // Nobody who begins now can use it.
     Remove(shard, entry);
     return Result::kStale;
@@ -182,7 +222,7 @@ MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
   if (entry->generation != generation || entry->seq > read_seq) {
     return Result::kStale;
   }
-  entry->was_used.store(true, std::memory_order_relaxed);
+  entry->uses.store(Entry::kUsed | Entry::kRead, std::memory_order_relaxed);
   entry->refs.fetch_add(1, std::memory_order_relaxed);
   *ref = Ref(entry);
   return Result::kHit;
@@ -191,14 +231,7 @@ MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
 bool MergedValueCache::Insert(const Slice& user_key, SequenceNumber seq,
                               SequenceNumber frontier, uint64_t generation,
                               const Slice& value) {
-  constexpr size_t kMaxSize = std::numeric_limits<uint32_t>::max();
-  if (room_.load(std::memory_order_relaxed) != kAnyRoom &&
-      inserts_to_question_.fetch_sub(1, std::memory_order_relaxed) <= 1) {
-    room_.store(kAnyRoom, std::memory_order_relaxed);
-  }
-  const size_t size = Entry::SizeOf(user_key, value);
-  if (user_key.size() > kMaxSize || value.size() > kMaxSize ||
-      size > Limit() / kMaxShare) {
+  if (!IsWorthIt(user_key, value)) {
     return false;
   }
   Entry* const entry = Entry::New(user_key, value);
@@ -206,93 +239,135 @@ bool MergedValueCache::Insert(const Slice& user_key, SequenceNumber seq,
   entry->generation = generation;
   entry->seq = seq;
   entry->frontier.store(frontier, std::memory_order_relaxed);
+  return Insert(entry, /*was_carried=*/false);
+}
+
+bool MergedValueCache::IsWorthIt(const Slice& user_key, const Slice& value) {
+  constexpr size_t kMaxSize = std::numeric_limits<uint32_t>::max();
+  if (room_.load(std::memory_order_relaxed) != kAnyRoom &&
+      inserts_to_question_.fetch_sub(1, std::memory_order_relaxed) <= 1) {
+    room_.store(kAnyRoom, std::memory_order_relaxed);
+  }
+  return user_key.size() <= kMaxSize && value.size() <= kMaxSize &&
+         Entry::SizeOf(user_key, value) <= Limit() / kMaxShare;
+}
+
+bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
   Shard* const shard = ShardOf(entry->hash);
   {
     MutexLock lock(&shard->mutex);
-    const auto found = shard->entries.find(entry->hash);
-    if (found != shard->entries.end()) {
-      Entry* const old = found->second;
-      if (old->key() == user_key) {
-        if (old->generation == generation && old->seq == seq) {
-          RaiseTo(&old->frontier, frontier);
-        }
-        if (old->generation > generation ||
-            (old->generation == generation && old->seq >= seq)) {
-          entry->Unref();
-          return false;
-        }
+    Entry* const old = Find(shard, entry->hash, entry->key());
+    if (old != nullptr) {
+      if (old->generation == entry->generation && old->seq == entry->seq) {
+        RaiseTo(&old->frontier,
+                entry->frontier.load(std::memory_order_relaxed));
       }
-      Remove(shard, old);
+      if (old->generation > entry->generation ||
+          (old->generation == entry->generation && old->seq >= entry->seq)) {
+        entry->Unref();
+        return false;
+      }
+    } else if (was_carried) {
+      entry->Unref();  // it has given way to others meanwhile
+      return false;
     }
-    const size_t limit = Limit() / kNumShards;
-    EvictDownTo(shard, limit > size ? limit - size : 0);
-    entry->place = shard->ring.size();
-    shard->ring.push_back(entry);
-    shard->entries.emplace(entry->hash, entry);
-    shard->bytes += size;
-    bytes_.fetch_add(size, std::memory_order_relaxed);
-    stripes_[StripeOf(entry->hash)].entries.fetch_add(
-        1, std::memory_order_relaxed);
+    const size_t limit = Limit() / num_shards_;
+    const size_t size = entry->size();
+    if (size > limit) {
+      entry->Unref();  // there is less room than there was
+      return false;
+    }
+    if (!was_carried) {
+      entry->first_flush = flushes_.load(std::memory_order_relaxed) + 1;
+      // One that has to be made anew is read again and again.
+      entry->uses.store(old != nullptr ? Entry::kUsed | Entry::kRead : 0,
+                        std::memory_order_relaxed);
+    }
     entry->refs.fetch_add(1, std::memory_order_relaxed);
+    if (old == nullptr) {
+      // Before it is there: it is not to be the one that leaves.
+      EvictDownTo(shard, limit - size);
+    }
+    Add(shard, entry, old);
+    EvictDownTo(shard, limit);
   }
   Ref hold(entry);
   if (Charge()) {
     return true;
   }
   MutexLock lock(&shard->mutex);
-  const auto found = shard->entries.find(entry->hash);
-  if (found != shard->entries.end() && found->second == entry) {
+  if (Find(shard, entry->hash, entry->key()) == entry) {
     Remove(shard, entry);
   }
   return false;
 }
 
+void MergedValueCache::Add(Shard* shard, Entry* entry, Entry* old) {
+  shard->mutex.AssertHeld();
+  Entry** const chain = ChainOf(shard, entry->hash);
+  entry->next = *chain;
+  *chain = entry;
+  stripes_[StripeOf(entry->hash)].entries.fetch_add(1,
+                                                    std::memory_order_relaxed);
+  // Between these two.
+  entry->older = old != nullptr ? old : shard->newest;
+  entry->newer = old != nullptr ? old->newer : nullptr;
+  (entry->older != nullptr ? entry->older->newer : shard->oldest) = entry;
+  (entry->newer != nullptr ? entry->newer->older : shard->newest) = entry;
+  const size_t size = entry->size();
+  ++shard->num_entries;
+  shard->bytes += size;
+  bytes_.fetch_add(size, std::memory_order_relaxed);
+  if (old != nullptr) {
+    Remove(shard, old);
+  }
+  if (shard->num_entries > 2 * shard->chains.size()) {
+    GrowChains(shard);
+  }
+}
+
 void MergedValueCache::Remove(Shard* shard, Entry* entry) {
   shard->mutex.AssertHeld();
-  shard->entries.erase(entry->hash);
-  assert(shard->ring[entry->place] == entry);
-  shard->ring.back()->place = entry->place;
-  shard->ring[entry->place] = shard->ring.back();
-  shard->ring.pop_back();
-  const size_t size = entry->size();
-  shard->bytes -= size;
-  bytes_.fetch_sub(size, std::memory_order_relaxed);
+  Entry** link = ChainOf(shard, entry->hash);
+  while (*link != entry) {
+    link = &(*link)->next;
+  }
+  *link = entry->next;
   stripes_[StripeOf(entry->hash)].entries.fetch_sub(1,
                                                     std::memory_order_relaxed);
+  (entry->older != nullptr ? entry->older->newer : shard->oldest) =
+      entry->newer;
+  (entry->newer != nullptr ? entry->newer->older : shard->newest) =
+      entry->older;
+  if (shard->hand == entry) {
+    shard->hand = entry->newer;
+  }
+  const size_t size = entry->size();
+  --shard->num_entries;
+  shard->bytes -= size;
+  bytes_.fetch_sub(size, std::memory_order_relaxed);
   entry->Unref();
 }
 
 void MergedValueCache::EvictDownTo(Shard* shard, size_t bytes) {
   shard->mutex.AssertHeld();
   while (shard->bytes > bytes) {
-    if (shard->hand >= shard->ring.size()) {
-      shard->hand = 0;
-    }
-    Entry* const entry = shard->ring[shard->hand];
-    if (entry->was_used.exchange(false, std::memory_order_relaxed)) {
-      ++shard->hand;
-      continue;
-    }
-    Remove(shard, entry);  // another one takes its place below the hand
-    ++shard->evicted;
-  }
-}
-
-void MergedValueCache::RaiseFlushed(const Flushed& flushed) {
-  assert(&flushed.cache_ == this);
-  for (size_t i = 0; i < num_stripes_; ++i) {
-    if (flushed.seqs_[i] > 0) {
-      RaiseTo(&stripes_[i].flushed, flushed.seqs_[i]);
+    Entry* const entry = shard->hand != nullptr ? shard->hand : shard->oldest;
+    shard->hand = entry->newer;
+    if ((entry->uses.fetch_and(static_cast<uint8_t>(~Entry::kUsed),
+                               std::memory_order_relaxed) &
+         Entry::kUsed) == 0) {
+      Remove(shard, entry);
+      ++shard->evicted;
     }
   }
-  RaiseTo(&flushed_ranges_, flushed.ranges_);
 }
 
 void MergedValueCache::SetCapacity(size_t capacity) {
   capacity_.store(capacity, std::memory_order_relaxed);
-  for (Shard& shard : shards_) {
-    MutexLock lock(&shard.mutex);
-    EvictDownTo(&shard, Limit() / kNumShards);
+  for (size_t i = 0; i < num_shards_; ++i) {
+    MutexLock lock(&shards_[i].mutex);
+    EvictDownTo(&shards_[i], Limit() / num_shards_);
   }
   Charge();
 }
@@ -301,7 +376,7 @@ bool MergedValueCache::Charge() {
   if (reservation_ == nullptr) {
     return true;
   }
-  const size_t stripes = num_stripes_ * sizeof(Stripe);
+  const size_t stripes = num_stripes_ * (sizeof(Stripe) + sizeof(Entry*));
   const auto wanted = [this, stripes] {
     const size_t bytes = bytes_.load(std::memory_order_relaxed) + stripes;
     return (bytes + kChargeStep - 1) / kChargeStep * kChargeStep;
@@ -340,14 +415,136 @@ bool MergedValueCache::Charge() {
 
 MergedValueCache::Stats MergedValueCache::GetStats() const {
   Stats stats;
-  for (const Shard& shard : shards_) {
+  for (size_t i = 0; i < num_shards_; ++i) {
+    const Shard& shard = shards_[i];
     MutexLock lock(&shard.mutex);
-    stats.entries += shard.ring.size();
+    stats.entries += shard.num_entries;
     stats.bytes += shard.bytes;
     stats.evicted += shard.evicted;
   }
   stats.charged = charged_.load(std::memory_order_relaxed);
+  stats.carried = carried_.load(std::memory_order_relaxed);
   return stats;
+}
+
+//======== MergedValueCache::Flush
+
+MergedValueCache::Flush::Flush(MergedValueCache* cache, bool holds_oldest)
+    : cache_(cache),
+      holds_oldest_(holds_oldest),
+      number_(cache->flushes_.fetch_add(1, std::memory_order_relaxed) + 1),
+      seqs_(cache->num_stripes_) {
+  // Who inserts an entry and has not seen this number has done so before: the
+  // entry is found. Others have a larger first_flush.
+  for (size_t i = 0; i < cache->num_shards_; ++i) {
+    MutexLock lock(&cache->shards_[i].mutex);
+  }
+}
+
+void MergedValueCache::Flush::OnRangeDeletions(
+    FragmentedRangeTombstoneIterator* iter) {
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+    OnRangeDeletion(iter->seq());
+  }
+}
+
+bool MergedValueCache::Flush::OnKey(const Slice& user_key,
+                                    SequenceNumber newest, Ref* known) {
+  known->Reset();
+  const uint64_t hash = cache_->HashOf(user_key);
+  const size_t index = cache_->StripeOf(hash);
+  seqs_[index] = std::max(seqs_[index], newest);
+  largest_ = std::max(largest_, newest);
+  if (!carries() || cache_->stripes_[index].entries.load(
+                        std::memory_order_relaxed) == 0) {
+    return false;
+  }
+  const SequenceNumber flushed = cache_->FlushedOf(hash);
+  Shard* const shard = cache_->ShardOfStripe(index);
+  MutexLock lock(&shard->mutex);
+  Entry* const entry = cache_->Find(shard, hash, user_key);
+  if (entry == nullptr || entry->first_flush > number_ ||
+      entry->seq >= newest) {
+    return false;  // in the last case it knows all that is flushed
+  }
+  entry->first_flush = number_ + 1;
+  if (!entry->IsGoodFor(flushed)) {
+    return false;
+  }
+  entry->refs.fetch_add(1, std::memory_order_relaxed);
+  *known = Ref(entry);
+  return true;
+}
+
+bool MergedValueCache::Flush::IsWorthCarrying(const Ref& known) {
+  const Entry& entry = *known.entry_;
+  return entry.unread_carries < kMaxUnreadCarries ||
+         (entry.uses.load(std::memory_order_relaxed) & Entry::kRead) != 0;
+}
+
+bool MergedValueCache::Flush::Carry(const Ref& known, SequenceNumber newest,
+                                    const Slice& value) {
+  const Entry& old = *known.entry_;
+  if (!IsWorthCarrying(known) || !cache_->IsWorthIt(old.key(), value)) {
+    return false;
+  }
+  Entry* const entry = Entry::New(old.key(), value);
+  entry->hash = old.hash;
+  entry->generation = old.generation;
+  entry->seq = newest;
+  entry->frontier.store(newest, std::memory_order_relaxed);
+  // Who is not read gives way, however much is written to it.
+  const uint8_t uses = old.uses.load(std::memory_order_relaxed);
+  entry->uses.store(uses & Entry::kUsed, std::memory_order_relaxed);
+  entry->unread_carries =
+      (uses & Entry::kRead) != 0
+          ? 0
+          : static_cast<uint8_t>(old.unread_carries + 1);
+  // It belongs to this flush, which has begun before all others that may carry
+  // values over.
+  entry->first_flush = number_;
+  if (!cache_->Insert(entry, /*was_carried=*/true)) {
+    return false;
+  }
+  cache_->carried_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void MergedValueCache::Flush::Finish(bool has_shown_all) {
+  const bool knows_others = has_shown_all && carries();
+  const SequenceNumber ranges =
+      cache_->flushed_ranges_.load(std::memory_order_acquire);
+  // Of each stripe first what readers may go by, then what they have to know.
+  for (size_t i = 0; i < cache_->num_stripes_;) {
+    Shard* const shard = cache_->ShardOfStripe(i);
+    MutexLock lock(&shard->mutex);
+    for (const size_t end = i + kStripesAtOnce; i < end; ++i) {
+      if (i == cache_->num_stripes_ || cache_->ShardOfStripe(i) != shard) {
+        break;
+      }
+      if (seqs_[i] == 0) {
+        continue;
+      }
+      Stripe* const stripe = &cache_->stripes_[i];
+      if (knows_others &&
+          stripe->entries.load(std::memory_order_relaxed) > 0) {
+        const SequenceNumber flushed = std::max(
+            stripe->flushed.load(std::memory_order_relaxed), ranges);
+        const size_t chains = shard->chains_per_stripe;
+        Entry* const* const first =
+            &shard->chains[(i & (cache_->stripes_per_shard_ - 1)) * chains];
+        for (Entry* const* chain = first; chain != first + chains; ++chain) {
+          for (Entry* entry = *chain; entry != nullptr; entry = entry->next) {
+            if (entry->first_flush <= number_ && entry->IsGoodFor(flushed)) {
+              RaiseTo(&entry->frontier, largest_);
+            }
+          }
+        }
+      }
+      RaiseTo(&stripe->flushed, seqs_[i]);
+    }
+  }
+  RaiseTo(&cache_->flushed_ranges_, ranges_);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -4,13 +4,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "cache/cache_reservation_manager.h"
@@ -46,9 +44,15 @@ struct MutableCFOptions;
 // and if no range deletion above s that covers k is in its memtables, which the
 // reader sees for itself.
 //
-// Invariant: an entry never changes but for f, which only grows. Of two of one
-// key the one of the newer generation stays, of these the one with the larger
-// s.
+// Of keys that go on being written to, a flush carries values over: it merges
+// the operands that it writes into the value that was known, as the next reader
+// would have to, from files. And as it comes by all it writes, it knows of all
+// other keys that there is nothing of them up to its own last sequence number,
+// which becomes their f. See Flush.
+//
+// Invariant: what an entry says never changes but for f, which only grows. Of two
+// of one key the one of the newer generation stays, of these the one with the larger
+// s. What an entry says is true whether a flush comes to its end or not.
 //
 // Memory: entries, and a table of stripes, are charged to the block cache. The
 // limit is the capacity, or less if the block cache has no room: then values
@@ -56,7 +60,7 @@ struct MutableCFOptions;
 // again.
 //
 // Source: design after "KDSep" (its cache of deltas holds operands; this one
-// holds values).
+// holds values); eviction after "SIEVE is Simpler than LRU" (NSDI 2024).
 //
 // Thread-safe.
 class MergedValueCache {
@@ -108,29 +112,53 @@ class MergedValueCache {
     uint64_t bytes = 0;    // of them, with what the table needs for each
     uint64_t charged = 0;  // with the stripes
     uint64_t evicted = 0;
+    uint64_t carried = 0;  // over by flushes
   };
 
-  // What one flush writes. Fill it from everything that is flushed, whatever
-  // becomes of it; then RaiseFlushed().
-  class Flushed {
+  // One flush. Show it everything that is flushed, whatever becomes of it: range
+  // deletions first, then keys in order; then Finish().
+  //
+  // It carries values over if nothing that is older than what it writes is in
+  // memory only, and if there are no range deletions. Such flushes of a column
+  // family run one after another.
+  //
+  // Used by one thread. The cache outlives it.
+  class Flush {
    public:
-    explicit Flushed(const MergedValueCache& cache)
-        : cache_(cache), seqs_(cache.num_stripes_) {}
-    void OnKey(const Slice& user_key, SequenceNumber seq) {
-      SequenceNumber* const largest =
-          &seqs_[cache_.StripeOf(cache_.HashOf(user_key))];
-      *largest = seq > *largest ? seq : *largest;
-    }
+    // holds_oldest: it writes the oldest memtable that is not in a file yet, and
+    // all up to its youngest one.
+    Flush(MergedValueCache* cache, bool holds_oldest);
+
     void OnRangeDeletion(SequenceNumber seq) {
       ranges_ = seq > ranges_ ? seq : ranges_;
     }
     // All of one memtable. Moves the iterator.
     void OnRangeDeletions(FragmentedRangeTombstoneIterator* iter);
 
+    // newest: of all that it writes of the key. True: *known is what was known
+    // before, and the flush has all of the key above known->seq(). Nothing is
+    // known any more, unless there is a Carry().
+    bool OnKey(const Slice& user_key, SequenceNumber newest, Ref* known);
+    // Would a Carry() be kept? No if nobody has read the value for so long that
+    // it is not worth the work.
+    static bool IsWorthCarrying(const Ref& known);
+    // At newest the value is this one. False if it was not kept.
+    // REQUIRES: OnKey() was true for that key, newest and known.
+    bool Carry(const Ref& known, SequenceNumber newest, const Slice& value);
+
+    // has_shown_all: otherwise nothing is known of other keys.
+    // REQUIRES: the Version with what was flushed is not published yet.
+    void Finish(bool has_shown_all);
+
    private:
-    friend class MergedValueCache;
-    const MergedValueCache& cache_;
+    bool carries() const { return holds_oldest_ && ranges_ == 0; }
+
+    MergedValueCache* const cache_;
+    const bool holds_oldest_;
+    const uint64_t number_;
+    // By stripe, 0: nothing.
     std::vector<SequenceNumber> seqs_;
+    SequenceNumber largest_ = 0;
     SequenceNumber ranges_ = 0;
   };
 
@@ -154,9 +182,6 @@ class MergedValueCache {
   bool Insert(const Slice& user_key, SequenceNumber seq, SequenceNumber frontier,
               uint64_t generation, const Slice& value);
 
-  // REQUIRES: the Version with what was flushed is not published yet.
-  void RaiseFlushed(const Flushed& flushed);
-
   // Evicts what is too much.
   void SetCapacity(size_t capacity);
   size_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
@@ -168,13 +193,20 @@ class MergedValueCache {
   }
 
  private:
-  static constexpr size_t kNumShards = 64;
+  // One shard for so much of the first capacity: few values in each, and some
+  // would be driven out by others while there is room elsewhere.
+  static constexpr size_t kBytesPerShard = size_t{512} << 10;
+  static constexpr size_t kMaxShards = 64;
   // One stripe for so much of the first capacity.
   static constexpr size_t kBytesPerStripe = 256;
   static constexpr size_t kMinStripes = size_t{1} << 12;
   static constexpr size_t kMaxStripes = size_t{1} << 20;
   // A value of more than this part of the capacity is not worth its place.
   static constexpr size_t kMaxShare = 512;
+  // So many flushes carry a value over that nobody reads.
+  static constexpr uint8_t kMaxUnreadCarries = 64;
+  // Finish() lets readers of the shard in after so many stripes.
+  static constexpr size_t kStripesAtOnce = 256;
   // What the block cache is charged in.
   static constexpr size_t kChargeStep = size_t{256} << 10;
   // After so many inserts a block cache that had no room is asked again.
@@ -187,27 +219,48 @@ class MergedValueCache {
     std::atomic<uint32_t> entries{0};
   };
 
+  // Stripes that follow one another.
   struct alignas(CACHE_LINE_SIZE) Shard {
     mutable port::Mutex mutex;
-    // By hash. Two keys with the same one take turns.
-    std::unordered_map<uint64_t, Entry*> entries;
-    // All entries, in no order, for the hand of the clock.
-    std::vector<Entry*> ring;
-    size_t hand = 0;
+    // Of each stripe so many lists of entries, a power of two that grows with
+    // the entries.
+    std::vector<Entry*> chains;
+    size_t chains_per_stripe = 0;
+    // All entries are in a list. New ones come to its one end; the hand goes
+    // from the other end to this one, and then begins anew. Who was used since
+    // it came by stays, and stays where it is (SIEVE): what is read once leaves
+    // before it has driven out what is read often.
+    Entry* newest = nullptr;
+    Entry* oldest = nullptr;
+    Entry* hand = nullptr;  // nullptr: at the oldest
+    size_t num_entries = 0;
     size_t bytes = 0;
     uint64_t evicted = 0;
   };
 
   uint64_t HashOf(const Slice& user_key) const;
-  Shard* ShardOf(uint64_t hash) { return &shards_[hash >> 58]; }
   size_t StripeOf(uint64_t hash) const { return hash & (num_stripes_ - 1); }
+  Shard* ShardOfStripe(size_t stripe) {
+    return &shards_[stripe / stripes_per_shard_];
+  }
+  Shard* ShardOf(uint64_t hash) { return ShardOfStripe(StripeOf(hash)); }
   // The largest sequence number in files that the entry must know of.
   SequenceNumber FlushedOf(uint64_t hash) const;
   size_t Limit() const {
     return std::min(capacity(), room_.load(std::memory_order_relaxed));
   }
 
+  bool IsWorthIt(const Slice& user_key, const Slice& value);
+  // The caller's reference goes over to the table, or is dropped. was_carried:
+  // out of the one that is there.
+  bool Insert(Entry* entry, bool was_carried);
+
   // REQUIRES of all: the shard's mutex is held.
+  Entry** ChainOf(Shard* shard, uint64_t hash);
+  void GrowChains(Shard* shard);
+  Entry* Find(Shard* shard, uint64_t hash, const Slice& user_key);
+  // In the place of `old`, or as the newest if that is nullptr.
+  void Add(Shard* shard, Entry* entry, Entry* old);
   void Remove(Shard* shard, Entry* entry);
   void EvictDownTo(Shard* shard, size_t bytes);
 
@@ -219,8 +272,13 @@ class MergedValueCache {
   std::atomic<size_t> capacity_;
   const std::unique_ptr<Stripe[]> stripes_;
   std::atomic<SequenceNumber> flushed_ranges_{0};
-  std::array<Shard, kNumShards> shards_;
+  const size_t num_shards_;
+  const size_t stripes_per_shard_;
+  const std::unique_ptr<Shard[]> shards_;
   std::atomic<size_t> bytes_{0};
+  // How many have begun.
+  std::atomic<uint64_t> flushes_{0};
+  std::atomic<uint64_t> carried_{0};
 
   const std::shared_ptr<CacheReservationManager> reservation_;
   port::Mutex charge_mutex_;

@@ -65,14 +65,15 @@ constexpr size_t kCapacity = size_t{8} << 20;
 class MergedValueCacheTest : public testing::Test {
  public:
   void Flush(const std::string& key, SequenceNumber seq) {
-    MergedValueCache::Flushed flushed(cache_);
-    flushed.OnKey(key, seq);
-    cache_.RaiseFlushed(flushed);
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/false);
+    Ref known;
+    EXPECT_FALSE(flush.OnKey(key, seq, &known));
+    flush.Finish(/*has_shown_all=*/true);
   }
   void FlushRangeDeletion(SequenceNumber seq) {
-    MergedValueCache::Flushed flushed(cache_);
-    flushed.OnRangeDeletion(seq);
-    cache_.RaiseFlushed(flushed);
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    flush.OnRangeDeletion(seq);
+    flush.Finish(/*has_shown_all=*/true);
   }
   Result Look(const std::string& key, SequenceNumber read_seq,
               uint64_t generation = 0) {
@@ -231,6 +232,25 @@ TEST_F(MergedValueCacheTest, Capacity) {
   EXPECT_TRUE(cache_.Insert("a", 10, 10, 0, "v"));
 }
 
+// Many keys that are read once do not drive out those that are read again, even
+// if these are not read at once.
+TEST_F(MergedValueCacheTest, ReadOnceLeavesFirst) {
+  constexpr int kOften = static_cast<int>(kCapacity / 2 / 1100);
+  constexpr int kOnce = 20 * kOften;
+  const std::string value(1000, 'v');
+  Random rnd(7);
+  uint64_t misses = 0;
+  for (int i = 0; i < kOnce; ++i) {
+    const int often = static_cast<int>(rnd.Uniform(kOften));
+    if (Look(KeyOf(often), 100) != Result::kHit) {
+      misses += i > kOnce / 2 ? 1 : 0;
+      ASSERT_TRUE(cache_.Insert(KeyOf(often), 10, 10, 0, value));
+    }
+    ASSERT_TRUE(cache_.Insert(KeyOf(kOften + i), 10, 10, 0, value));
+  }
+  EXPECT_LT(misses, kOnce / 2 / 20);
+}
+
 TEST_F(MergedValueCacheTest, LargeValues) {
   EXPECT_FALSE(cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 512, 'v')));
   EXPECT_TRUE(cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 1024, 'v')));
@@ -355,21 +375,22 @@ TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
       }
       case 3: {
         if (rnd.OneIn(10)) {
-          MergedValueCache::Flushed flushed(cache_);
+          MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/false);
+          Ref known;
           for (int i = 0; i < 3; ++i) {
             const int other = static_cast<int>(rnd.Uniform(kKeys));
             const SequenceNumber seq = near(100);
-            flushed.OnKey(KeyOf(other), seq);
+            ASSERT_FALSE(flush.OnKey(KeyOf(other), seq, &known));
             SequenceNumber* const stripe =
                 &stripes[cache_.TEST_StripeOf(KeyOf(other))];
             *stripe = std::max(*stripe, seq);
           }
           if (rnd.OneIn(20)) {
             const SequenceNumber seq = near(100);
-            flushed.OnRangeDeletion(seq);
+            flush.OnRangeDeletion(seq);
             ranges = std::max(ranges, seq);
           }
-          cache_.RaiseFlushed(flushed);
+          flush.Finish(/*has_shown_all=*/true);
         }
         break;
       }
@@ -410,6 +431,267 @@ TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
   EXPECT_GT(hits, 5000);
 }
 
+// A flush merges what it writes of a key into what was known of it.
+TEST_F(MergedValueCacheTest, CarriedOver) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 3, "v"));
+  MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+  Ref known;
+  EXPECT_FALSE(flush.OnKey("unknown", 25, &known));
+  ASSERT_TRUE(flush.OnKey("a", 30, &known));
+  EXPECT_EQ(known.seq(), 10);
+  EXPECT_EQ(known.value(), "v");
+  // It is as good for readers as ever.
+  EXPECT_EQ(Look("a", 100, 3), Result::kHit);
+  ASSERT_TRUE(flush.Carry(known, 30, "w"));
+  EXPECT_EQ(Look("a", 29, 3), Result::kStale);
+  EXPECT_EQ(Look("a", 30, 3), Result::kHit);
+  EXPECT_FALSE(flush.OnKey("b", 40, &known));
+  flush.Finish(/*has_shown_all=*/true);
+  Ref ref;
+  ASSERT_EQ(cache_.Lookup("a", 100, 3, &ref), Result::kHit);
+  EXPECT_EQ(ref.value(), "w");
+  EXPECT_EQ(ref.seq(), 30);
+  EXPECT_EQ(cache_.GetStats().entries, 1);
+  EXPECT_EQ(cache_.GetStats().carried, 1);
+  // Nobody has come by for longer.
+  Flush("a", 41);
+  EXPECT_EQ(Look("a", 100, 3), Result::kStale);
+}
+
+// Of keys that a flush has not it knows so, also if others of their stripe come
+// by.
+TEST_F(MergedValueCacheTest, OthersOfTheStripe) {
+  std::vector<std::string> keys;
+  for (int i = 0; keys.size() < 3; ++i) {
+    if (keys.empty() || cache_.TEST_StripeOf(KeyOf(i)) ==
+                            cache_.TEST_StripeOf(keys.front())) {
+      keys.push_back(KeyOf(i));
+    }
+  }
+  for (const bool holds_oldest : {true, false}) {
+    for (const bool has_ranges : {false, true}) {
+      const SequenceNumber base =
+          1000 * (holds_oldest ? 1 : 2) + (has_ranges ? 500 : 0);
+      ASSERT_TRUE(cache_.Insert(keys[0], base + 1, base + 1, 0, "v"));
+      ASSERT_TRUE(cache_.Insert(keys[1], base + 2, base + 3, 0, "v"));
+      ASSERT_TRUE(cache_.Insert(keys[2], base + 50, base + 3, 0, "v"));
+      MergedValueCache::Flush flush(&cache_, holds_oldest);
+      if (has_ranges) {
+        flush.OnRangeDeletion(base + 1);
+      }
+      Ref known;
+      EXPECT_EQ(flush.OnKey(keys[1], base + 10, &known),
+                holds_oldest && !has_ranges);
+      // That one knows all of what is flushed.
+      EXPECT_FALSE(flush.OnKey(keys[2], base + 20, &known));
+      flush.Finish(/*has_shown_all=*/true);
+      EXPECT_EQ(Look(keys[0], base + 100), holds_oldest && !has_ranges
+                                               ? Result::kHit
+                                               : Result::kStale);
+      EXPECT_EQ(Look(keys[1], base + 100), Result::kStale);
+      EXPECT_EQ(Look(keys[2], base + 100), Result::kHit);
+      if (holds_oldest && !has_ranges) {
+        Ref ref;
+        ASSERT_EQ(cache_.Lookup(keys[0], base + 100, 0, &ref), Result::kHit);
+        EXPECT_EQ(ref.frontier(), base + 20);
+      }
+    }
+  }
+}
+
+// What comes in while a flush is under way may have escaped it.
+TEST_F(MergedValueCacheTest, InsertedDuringAFlush) {
+  MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+  Ref known;
+  EXPECT_FALSE(flush.OnKey("a", 30, &known));
+  // By a reader of an old snapshot, and by one that has seen it all.
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  ASSERT_TRUE(cache_.Insert("b", 10, 30, 0, "v"));
+  EXPECT_FALSE(flush.OnKey("a", 30, &known));
+  EXPECT_FALSE(flush.OnKey("b", 30, &known));
+  flush.Finish(/*has_shown_all=*/true);
+  EXPECT_EQ(Look("a", 100), Result::kStale);
+  EXPECT_EQ(Look("b", 100), Result::kHit);
+}
+
+TEST_F(MergedValueCacheTest, NotCarriedOver) {
+  // A flush of something newer was first.
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  Flush("a", 25);
+  Ref known;
+  {
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    EXPECT_FALSE(flush.OnKey("a", 30, &known));
+    flush.Finish(/*has_shown_all=*/true);
+    EXPECT_EQ(Look("a", 100), Result::kStale);
+  }
+  // A reader was faster.
+  ASSERT_TRUE(cache_.Insert("a", 30, 30, 0, "v"));
+  {
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    ASSERT_TRUE(flush.OnKey("a", 40, &known));
+    ASSERT_TRUE(cache_.Insert("a", 41, 41, 0, "newer"));
+    EXPECT_FALSE(flush.Carry(known, 40, "w"));
+    flush.Finish(/*has_shown_all=*/true);
+    Ref ref;
+    ASSERT_EQ(cache_.Lookup("a", 100, 0, &ref), Result::kHit);
+    EXPECT_EQ(ref.value(), "newer");
+  }
+  // It has given way.
+  {
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    ASSERT_TRUE(flush.OnKey("a", 50, &known));
+    cache_.SetCapacity(0);
+    cache_.SetCapacity(kCapacity);
+    EXPECT_FALSE(flush.Carry(known, 50, "w"));
+    flush.Finish(/*has_shown_all=*/true);
+    EXPECT_EQ(Look("a", 100), Result::kMiss);
+  }
+  // It has become too large.
+  ASSERT_TRUE(cache_.Insert("a", 60, 60, 0, "v"));
+  {
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    ASSERT_TRUE(flush.OnKey("a", 70, &known));
+    EXPECT_FALSE(flush.Carry(known, 70, std::string(kCapacity, 'w')));
+    flush.Finish(/*has_shown_all=*/true);
+    EXPECT_EQ(Look("a", 100), Result::kStale);
+  }
+  EXPECT_EQ(cache_.GetStats().carried, 0);
+}
+
+// One that has not shown all there is knows of the keys that it has shown.
+TEST_F(MergedValueCacheTest, FlushOfUnknownExtent) {
+  const std::string a = KeyOf(0);
+  std::string b;
+  for (int i = 1; b.empty(); ++i) {
+    if (cache_.TEST_StripeOf(KeyOf(i)) == cache_.TEST_StripeOf(a)) {
+      b = KeyOf(i);
+    }
+  }
+  ASSERT_TRUE(cache_.Insert(a, 10, 20, 0, "v"));
+  ASSERT_TRUE(cache_.Insert(b, 10, 20, 0, "v"));
+  MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+  Ref known;
+  ASSERT_TRUE(flush.OnKey(a, 30, &known));
+  ASSERT_TRUE(flush.Carry(known, 30, "w"));
+  flush.Finish(/*has_shown_all=*/false);
+  EXPECT_EQ(Look(a, 100), Result::kHit);
+  EXPECT_EQ(Look(b, 100), Result::kStale);
+}
+
+// What nobody reads is not carried over for ever, however much room there is.
+TEST_F(MergedValueCacheTest, UnreadForLong) {
+  ASSERT_TRUE(cache_.Insert("read", 1, 1, 0, "v"));
+  ASSERT_TRUE(cache_.Insert("unread", 1, 1, 0, "v"));
+  uint64_t carried = 0;
+  for (SequenceNumber now = 2; now < 200; ++now) {
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    Ref known;
+    ASSERT_TRUE(flush.OnKey("read", now, &known));
+    ASSERT_TRUE(flush.Carry(known, now, "v"));
+    if (flush.OnKey("unread", now, &known) && flush.Carry(known, now, "v")) {
+      ++carried;
+    }
+    known.Reset();
+    flush.Finish(/*has_shown_all=*/true);
+    if (now % 50 == 0) {
+      EXPECT_EQ(Look("read", 1000), Result::kHit);
+    }
+  }
+  EXPECT_EQ(Look("read", 1000), Result::kHit);
+  EXPECT_EQ(Look("unread", 1000), Result::kStale);
+  EXPECT_GT(carried, 50);
+  EXPECT_LT(carried, 80);
+}
+
+// Many more entries than it was made for.
+TEST_F(MergedValueCacheTest, GrownCapacity) {
+  MergedValueCache cache(size_t{1} << 20, nullptr);
+  cache.SetCapacity(size_t{64} << 20);
+  constexpr int kKeys = 100000;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(cache.Insert(KeyOf(i), 10, 10, 0, KeyOf(i)));
+  }
+  EXPECT_EQ(cache.GetStats().entries, kKeys);
+  MergedValueCache::Flush flush(&cache, /*holds_oldest=*/true);
+  Ref known;
+  ASSERT_TRUE(flush.OnKey(KeyOf(1), 20, &known));
+  ASSERT_TRUE(flush.Carry(known, 20, KeyOf(1)));
+  for (int i = 2; i < kKeys; i += 2) {
+    ASSERT_TRUE(flush.OnKey(KeyOf(i), 30, &known));
+  }
+  known.Reset();
+  flush.Finish(/*has_shown_all=*/true);
+  for (int i = 0; i < kKeys; ++i) {
+    Ref ref;
+    const Result result = cache.Lookup(KeyOf(i), 100, 0, &ref);
+    ASSERT_EQ(result, i > 0 && i % 2 == 0 ? Result::kStale : Result::kHit) << i;
+    if (ref.found()) {
+      ASSERT_EQ(ref.value(), KeyOf(i));
+    }
+  }
+  cache.SetCapacity(0);
+  EXPECT_EQ(cache.GetStats().entries, 0);
+}
+
+// A flush that fails is begun anew, perhaps with more.
+TEST_F(MergedValueCacheTest, FailedFlush) {
+  ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
+  ASSERT_TRUE(cache_.Insert("b", 10, 20, 0, "v"));
+  Ref known;
+  {
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    ASSERT_TRUE(flush.OnKey("a", 30, &known));
+    ASSERT_TRUE(flush.Carry(known, 30, "w"));
+    ASSERT_TRUE(flush.OnKey("b", 31, &known));
+  }
+  EXPECT_EQ(Look("a", 100), Result::kHit);
+  EXPECT_EQ(Look("b", 100), Result::kHit);
+  MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+  EXPECT_FALSE(flush.OnKey("a", 30, &known));
+  ASSERT_TRUE(flush.OnKey("b", 35, &known));
+  ASSERT_TRUE(flush.Carry(known, 35, "w"));
+  flush.Finish(/*has_shown_all=*/true);
+  for (const char* key : {"a", "b"}) {
+    Ref ref;
+    ASSERT_EQ(cache_.Lookup(key, 100, 0, &ref), Result::kHit);
+    EXPECT_EQ(ref.value(), "w");
+    EXPECT_EQ(ref.frontier(), 35);
+  }
+}
+
+// Keys that are only written to give way to those that are read.
+TEST_F(MergedValueCacheTest, WrittenButNotRead) {
+  MergedValueCache cache(size_t{1} << 20, nullptr);
+  constexpr int kKeys = 1000;
+  SequenceNumber now = 1;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(cache.Insert(KeyOf(i), now, now, 0, ValueOf(i, now)));
+  }
+  Ref ref;
+  for (int round = 0; round < 100; ++round) {
+    ++now;
+    MergedValueCache::Flush flush(&cache, /*holds_oldest=*/true);
+    for (int i = 0; i < kKeys; ++i) {
+      Ref known;
+      if (flush.OnKey(KeyOf(i), now, &known)) {
+        flush.Carry(known, now, ValueOf(i, now));
+      }
+    }
+    flush.Finish(/*has_shown_all=*/true);
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_EQ(cache.Lookup(KeyOf(i), now, 0, &ref), Result::kHit) << i;
+      const int other = kKeys * (round + 1) + i;
+      cache.Insert(KeyOf(other), now, now, 0, ValueOf(other, now));
+    }
+  }
+  int left = 0;
+  for (int i = 100; i < kKeys; ++i) {
+    left += cache.Lookup(KeyOf(i), now, 0, &ref) == Result::kHit ? 1 : 0;
+  }
+  EXPECT_LT(left, kKeys / 10);
+}
+
 // Readers of a key never see a value of another, nor one that a flush made old
 // before they began.
 TEST_F(MergedValueCacheTest, ManyThreads) {
@@ -442,17 +724,23 @@ TEST_F(MergedValueCacheTest, ManyThreads) {
     });
   }
   Random rnd(77);
+  uint64_t carried = 0;
   for (int round = 0; round < 3000; ++round) {
     const SequenceNumber now = ++last;
-    MergedValueCache::Flushed batch(cache);
+    // Every other one carries over what it can.
+    MergedValueCache::Flush flush(&cache, /*holds_oldest=*/round % 2 == 0);
     std::set<int> keys;
     for (int i = 0; i < 5; ++i) {
       keys.insert(static_cast<int>(rnd.Uniform(kKeys)));
     }
     for (const int key : keys) {
-      batch.OnKey(KeyOf(key), now);
+      Ref known;
+      if (flush.OnKey(KeyOf(key), now, &known)) {
+        ASSERT_EQ(known.value(), ValueOf(key, known.seq()));
+        carried += flush.Carry(known, now, ValueOf(key, now)) ? 1 : 0;
+      }
     }
-    cache.RaiseFlushed(batch);
+    flush.Finish(/*has_shown_all=*/true);
     for (const int key : keys) {
       flushed[static_cast<size_t>(key)] = now;
     }
@@ -465,6 +753,8 @@ TEST_F(MergedValueCacheTest, ManyThreads) {
     thread.join();
   }
   EXPECT_GT(hits, 100);
+  EXPECT_GT(carried, 100);
+  EXPECT_EQ(cache.GetStats().carried, carried);
   EXPECT_LE(cache.GetStats().bytes, size_t{1} << 20);
 }
 

@@ -26,6 +26,7 @@ bool InternalStats::HandleMergedValuesMap(
   (*values)["bytes"] = std::to_string(stats.bytes);
   (*values)["charged-bytes"] = std::to_string(stats.charged);
   (*values)["evicted"] = std::to_string(stats.evicted);
+  (*values)["carried"] = std::to_string(stats.carried);
   (*values)["generation"] =
       std::to_string(cfd_->current()->merged_values().number());
   return true;

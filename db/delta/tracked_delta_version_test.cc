@@ -1,0 +1,110 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/tracked_delta_version.h"
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "db/delta/delta_edit_test_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class TrackedDeltaVersionTest : public testing::Test {
+ public:
+  static DeltaEdit Flush(uint64_t number) {
+    DeltaEdit edit;
+    edit.AddFile(MakeDeltaFile(number, DeltaKind::kOperands,
+                               DeltaTier::kFlushed, number));
+    return edit;
+  }
+
+  static DeltaVersion::FilePtr MakeFile(const DeltaFileDescription& file) {
+    return DeltaFileMeta::Create(file, /*on_release=*/nullptr);
+  }
+
+  Status Apply(const DeltaEdit& edit) {
+    return tracked_.Apply(edit, BytewiseComparator(), MakeFile,
+                          [this](const DeltaFileDescription& file) {
+                            ++asked_;
+                            return gone_.count(file.number) == 0 ? Status::OK()
+                                                                 : answer_;
+                          });
+  }
+
+  TrackedDeltaVersion tracked_;
+  std::set<uint64_t> gone_;
+  Status answer_ = Status::PathNotFound();
+  int asked_ = 0;
+};
+
+TEST_F(TrackedDeltaVersionTest, Empty) {
+  EXPECT_TRUE(tracked_.AllFilesAreThere());
+  EXPECT_EQ(tracked_.Current(), nullptr);
+}
+
+TEST_F(TrackedDeltaVersionTest, MissingFiles) {
+  ASSERT_OK(Apply(Flush(10)));
+  EXPECT_EQ(asked_, 1);
+  EXPECT_TRUE(tracked_.AllFilesAreThere());
+  gone_ = {11};
+  for (const Status& answer :
+       {Status::PathNotFound(), Status::NotFound(), Status::Corruption()}) {
+    answer_ = answer;
+    const TrackedDeltaVersion before = tracked_;
+    ASSERT_OK(Apply(Flush(11)));
+    EXPECT_FALSE(tracked_.AllFilesAreThere());
+    ASSERT_OK(Apply(Flush(12)));
+    EXPECT_FALSE(tracked_.AllFilesAreThere());
+    // Of the state before it is none.
+    tracked_ = before;
+    EXPECT_TRUE(tracked_.AllFilesAreThere());
+  }
+}
+
+// One that has gone meanwhile need not be there.
+TEST_F(TrackedDeltaVersionTest, MissingFileThatIsGone) {
+  gone_ = {11};
+  ASSERT_OK(Apply(Flush(11)));
+  EXPECT_FALSE(tracked_.AllFilesAreThere());
+  DeltaEdit merge;
+  merge.AddFile(MakeDeltaFile(12, DeltaKind::kOperands, DeltaTier::kMerged, 11));
+  merge.SetMergeRecent({11, 1});
+  ASSERT_OK(Apply(merge));
+  ASSERT_EQ(tracked_.Current()->GetFile(11), nullptr);
+  EXPECT_TRUE(tracked_.AllFilesAreThere());
+}
+
+TEST_F(TrackedDeltaVersionTest, FailureToTell) {
+  gone_ = {11};
+  answer_ = Status::IOError("injected");
+  EXPECT_TRUE(Apply(Flush(11)).IsIOError());
+}
+
+TEST_F(TrackedDeltaVersionTest, NotTracked) {
+  ASSERT_OK(tracked_.Apply(Flush(11), BytewiseComparator(), MakeFile,
+                           /*verify=*/nullptr));
+  EXPECT_TRUE(tracked_.AllFilesAreThere());
+}
+
+TEST_F(TrackedDeltaVersionTest, PartOfASnapshot) {
+  DeltaEdit edit;
+  DeltaEdit::SnapshotPiece piece;
+  piece.index = 0;
+  piece.is_last = false;
+  edit.SetSnapshotPiece(std::move(piece));
+  ASSERT_OK(Apply(edit));
+  EXPECT_FALSE(tracked_.AllFilesAreThere());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

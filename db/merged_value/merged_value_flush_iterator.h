@@ -1,0 +1,60 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include "db/merged_value/merged_value_flush.h"
+#include "memory/arena.h"
+#include "table/pass_through_iterator.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Stands under the iterator of a flush and shows each entry that comes by, as
+// what the flush makes of them may hide sequence numbers, or whole keys.
+class MergedValueFlushIterator final : public PassThroughIterator {
+ public:
+  // flush: may be nullptr, then the child is what is returned.
+  static InternalIterator* Wrap(MergedValueFlush* flush,
+                                InternalIterator* child, Arena* arena) {
+    return flush == nullptr
+               ? child
+               : new (arena->AllocateAligned(sizeof(MergedValueFlushIterator)))
+                     MergedValueFlushIterator(flush, child);
+  }
+
+  void SeekToFirst() override {
+    child()->SeekToFirst();
+    flush_->OnBegin();
+    Show();
+  }
+  void Seek(const Slice& target) override {
+    child()->Seek(target);
+    flush_->OnSkip();
+    Show();
+  }
+  void Next() override {
+    child()->Next();
+    Show();
+  }
+  bool NextAndGetResult(IterateResult* result) override {
+    const bool is_valid = child()->NextAndGetResult(result);
+    Show();
+    return is_valid;
+  }
+
+ private:
+  MergedValueFlushIterator(MergedValueFlush* flush, InternalIterator* child)
+      : PassThroughIterator(child, /*in_arena=*/true), flush_(flush) {}
+
+  void Show() {
+    if (child()->Valid()) {
+      flush_->OnEntry(*child());
+    } else if (child()->status().ok()) {
+      flush_->OnEnd();
+    }
+  }
+
+  MergedValueFlush* const flush_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
