@@ -5,6 +5,7 @@
 # read by cmake/strata.cmake and included by src.mk.
 
 STRATA_LIB = \
+  cache/charged_clock_table.cc \
   db/arena_wrapped_db_iter_bound.cc \
   db/blob/address_map.cc \
   db/blob/address_map_checkpoint.cc \
@@ -69,6 +70,7 @@ STRATA_LIB = \
   db/delta/column_family_delta.cc \
   db/delta/db_impl_delta_checksums.cc \
   db/delta/delta_bucket_table.cc \
+  db/delta/delta_cache.cc \
   db/delta/delta_edit.cc \
   db/delta/delta_file_builder.cc \
   db/delta/delta_file_check.cc \
@@ -149,6 +151,7 @@ STRATA_TEST_LIB = \
   db/path_test_util.cc \
 
 STRATA_TEST_MAIN = \
+  cache/charged_clock_table_test.cc \
   db/blob/address_map_checkpoint_fuzz_test.cc \
   db/blob/address_map_checkpoint_test.cc \
   db/blob/address_map_test.cc \
@@ -185,6 +188,7 @@ STRATA_TEST_MAIN = \
   db/c_strata_test.cc \
   db/compaction/level0_merge_test.cc \
   db/compaction/path_compaction_test.cc \
+  db/delta/db_delta_cache_test.cc \
   db/delta/db_delta_drain_test.cc \
   db/delta/db_delta_exhaustive_test.cc \
   db/delta/db_delta_flush_test.cc \
@@ -195,6 +199,7 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_manifest_test.cc \
   db/delta/db_delta_read_test.cc \
   db/delta/delta_bucket_table_test.cc \
+  db/delta/delta_cache_test.cc \
   db/delta/delta_edit_fuzz_test.cc \
   db/delta/delta_edit_test.cc \
   db/delta/delta_file_deletion_test.cc \

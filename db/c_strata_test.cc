@@ -107,6 +107,9 @@ TEST_F(CStrataTest, DeltaSeparation) {
   EXPECT_EQ(rocksdb_options_get_delta_bucket_split_ratio(options_), 0.8);
   rocksdb_options_set_delta_bucket_split_ratio(options_, 0.5);
   EXPECT_EQ(rocksdb_options_get_delta_bucket_split_ratio(options_), 0.5);
+  EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), UINT64_MAX);
+  rocksdb_options_set_delta_cache_size(options_, 0);
+  EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), 0);
 }
 
 TEST_F(CStrataTest, CollectBlobGarbage) {

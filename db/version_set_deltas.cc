@@ -52,7 +52,7 @@ Status Version::NewestDelta(const ReadOptions& read_options,
   Status s;
   if (storage_info_.delta() != nullptr) {
     DeltaRead read(*storage_info_.delta(), *cfd_->delta_store(), read_options,
-                   key, /*merge_context=*/nullptr);
+                   key, /*merge_context=*/nullptr, merged_values_.number());
     DeltaRead::Operand newest;
     if (read.Next(/*above=*/0, &newest, &s)) {
       *seq = newest.seq;

@@ -41,6 +41,11 @@ DEFINE_double(delta_bucket_split_ratio, 0.8,
               "With --enable_delta_separation: a bucket that is fuller than "
               "this share of its size after garbage collection is split");
 
+DEFINE_uint64(delta_cache_size, UINT64_MAX,
+              "With --enable_delta_separation: bytes of the cache of operands "
+              "that reads have found in delta files; 0: none; the default is a "
+              "share of the block cache");
+
 DEFINE_int32(max_background_jobs,
              ROCKSDB_NAMESPACE::Options().max_background_jobs,
              "With --enable_blob_address_map or --enable_delta_separation: "
@@ -64,6 +69,7 @@ void ApplyStressMapFlags(Options* options) {
   options->delta_bucket_size = FLAGS_delta_bucket_size;
   options->delta_max_buckets = FLAGS_delta_max_buckets;
   options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
+  options->delta_cache_size = FLAGS_delta_cache_size;
   options->max_background_jobs = FLAGS_max_background_jobs;
 }
 
@@ -92,6 +98,11 @@ void AdaptOptionsToMap(
                                  "16", "1024", "32768"});
     options_table->emplace("delta_bucket_split_ratio",
                            std::vector<std::string>{"0.8", "0.1", "0.5", "1"});
+    options_table->emplace(
+        "delta_cache_size",
+        std::vector<std::string>{std::to_string(FLAGS_delta_cache_size), "0",
+                                 "100000", "4000000",
+                                 std::to_string(UINT64_MAX)});
     // Refused together with it.
     options_table->erase("experimental_mempurge_threshold");
   }

@@ -3,13 +3,17 @@
 
 #include "options/delta_options.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 
 #include "logging/logging.h"
 #include "options/cf_options.h"
 #include "options/omitted_at_default.h"
+#include "rocksdb/advanced_cache.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/table.h"
 
@@ -29,6 +33,12 @@ constexpr uint32_t kMinMaxBuckets = 4;
 // They are in memory, and in one snapshot of the MANIFEST.
 constexpr uint32_t kMaxMaxBuckets = uint32_t{1} << 20;
 constexpr double kMinSplitRatio = 0.1;
+
+// Of delta_cache_size: a share of the block cache.
+constexpr uint64_t kDefaultCacheSize = UINT64_MAX;
+constexpr size_t kShareOfBlockCache = 32;
+constexpr size_t kMinCacheShare = size_t{1} << 20;
+constexpr size_t kCacheSizeWithoutBlockCache = size_t{4} << 20;
 
 Status Refused(const std::string& other, const std::string& why) {
   return Status::NotSupported(
@@ -98,7 +108,11 @@ DeltaBucketOptions::TypeInfo() {
           {"delta_bucket_split_ratio",
            DoubleOmittedAtDefault(
                offsetof(MutableCFOptions, delta_bucket_split_ratio),
-               OptionTypeFlags::kMutable, kDefaultSplitRatio)}};
+               OptionTypeFlags::kMutable, kDefaultSplitRatio)},
+          {"delta_cache_size",
+           OmittedAtDefault(offsetof(MutableCFOptions, delta_cache_size),
+                            OptionType::kUInt64T, OptionTypeFlags::kMutable,
+                            std::to_string(kDefaultCacheSize))}};
   return info;
 }
 
@@ -181,6 +195,19 @@ Status DeltasOfTransactions(const std::string& column_family) {
       kTransactions + ": " + kWhyNotTransactions);
 }
 
+size_t DeltaCacheSize(const MutableCFOptions& options) {
+  if (options.delta_cache_size != kDefaultCacheSize) {
+    constexpr uint64_t kMaxSize = std::numeric_limits<size_t>::max();
+    return static_cast<size_t>(std::min(options.delta_cache_size, kMaxSize));
+  }
+  const auto* const table =
+      options.table_factory->GetOptions<BlockBasedTableOptions>();
+  return table == nullptr || table->block_cache == nullptr
+             ? kCacheSizeWithoutBlockCache
+             : std::max(table->block_cache->GetCapacity() / kShareOfBlockCache,
+                        kMinCacheShare);
+}
+
 #ifndef NDEBUG
 void ForceDeltaSeparationForTests(const DBOptions& db_options,
                                   ColumnFamilyOptions* cf_options) {
@@ -212,6 +239,9 @@ void DumpDeltaOptions(Logger* log, const ColumnFamilyOptions& options) {
         options.delta_max_buckets);
     ROCKS_LOG_HEADER(log, "               Options.delta_bucket_split_ratio: %s",
                      ShortestDouble(options.delta_bucket_split_ratio).c_str());
+    ROCKS_LOG_HEADER(
+        log, "                       Options.delta_cache_size: %" PRIu64,
+        options.delta_cache_size);
   }
 }
 
@@ -223,6 +253,10 @@ void DumpDeltaBucketOptions(Logger* log, const MutableCFOptions& options) {
   if (options.delta_bucket_split_ratio != kDefaultSplitRatio) {
     ROCKS_LOG_INFO(log, "                 delta_bucket_split_ratio: %s",
                    ShortestDouble(options.delta_bucket_split_ratio).c_str());
+  }
+  if (options.delta_cache_size != kDefaultCacheSize) {
+    ROCKS_LOG_INFO(log, "                         delta_cache_size: %" PRIu64,
+                   options.delta_cache_size);
   }
 }
 

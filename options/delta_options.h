@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,8 +26,8 @@ struct DeltaOptions {
   static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
 };
 
-// The same for delta_max_buckets and delta_bucket_split_ratio, and
-// MutableCFOptions.
+// The same for delta_max_buckets, delta_bucket_split_ratio and
+// delta_cache_size, and MutableCFOptions.
 struct DeltaBucketOptions {
   static const char* kName() { return "DeltaBucketOptions"; }
   static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
@@ -53,6 +54,9 @@ Status RefuseDeltaSeparationOfTransactions(
 
 // The second one for a column family that has delta files.
 Status DeltasOfTransactions(const std::string& column_family);
+
+// delta_cache_size, or what its default is for these options.
+size_t DeltaCacheSize(const MutableCFOptions& options);
 
 #ifndef NDEBUG
 // For test suites: gives column families delta separation whose options allow

@@ -48,10 +48,12 @@ TEST(DeltaOptionsTest, ReadAgain) {
   options.delta_bucket_size = 12345;
   options.delta_max_buckets = 678;
   options.delta_bucket_split_ratio = 0.3;
+  options.delta_cache_size = 0;
   const std::string text = Serialize(options);
   for (const char* expected :
        {"enable_delta_separation=true;", "delta_bucket_size=12345;",
-        "delta_max_buckets=678;", "delta_bucket_split_ratio=0.3;"}) {
+        "delta_max_buckets=678;", "delta_bucket_split_ratio=0.3;",
+        "delta_cache_size=0;"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << text;
   }
   ConfigOptions config;
@@ -63,9 +65,11 @@ TEST(DeltaOptionsTest, ReadAgain) {
   EXPECT_EQ(read.delta_bucket_size, 12345);
   EXPECT_EQ(read.delta_max_buckets, 678);
   EXPECT_EQ(read.delta_bucket_split_ratio, 0.3);
+  EXPECT_EQ(read.delta_cache_size, 0);
   for (const char* wrong :
        {"delta_bucket_size=large", "delta_max_buckets=many",
-        "delta_bucket_split_ratio=half", "enable_delta_separation=perhaps"}) {
+        "delta_bucket_split_ratio=half", "enable_delta_separation=perhaps",
+        "delta_cache_size=plenty"}) {
     EXPECT_TRUE(GetColumnFamilyOptionsFromString(config, ColumnFamilyOptions(),
                                                  wrong, &read)
                     .IsInvalidArgument())
@@ -78,6 +82,7 @@ TEST(DeltaOptionsTest, KeptByConversions) {
   options.delta_bucket_size = 12345;
   options.delta_max_buckets = 678;
   options.delta_bucket_split_ratio = 0.3;
+  options.delta_cache_size = 4321;
   const ColumnFamilyOptions copy = ColumnFamilyOptions(
       Options(DBOptions(), options));
   EXPECT_EQ(Serialize(copy), Serialize(options));
@@ -89,6 +94,27 @@ TEST(DeltaOptionsTest, KeptByConversions) {
   EXPECT_EQ(built.delta_max_buckets, ColumnFamilyOptions().delta_max_buckets);
   EXPECT_EQ(built.delta_bucket_split_ratio,
             ColumnFamilyOptions().delta_bucket_split_ratio);
+  EXPECT_EQ(built.delta_cache_size, UINT64_MAX);
+}
+
+TEST(DeltaOptionsTest, CacheSize) {
+  ColumnFamilyOptions options = WithDeltas();
+  const auto size = [&] { return DeltaCacheSize(MutableCFOptions(options)); };
+  BlockBasedTableOptions table;
+  table.block_cache = NewLRUCache(size_t{64} << 20);
+  options.table_factory.reset(NewBlockBasedTableFactory(table));
+  EXPECT_EQ(size(), size_t{2} << 20);
+  table.block_cache = NewLRUCache(size_t{1} << 20);
+  options.table_factory.reset(NewBlockBasedTableFactory(table));
+  EXPECT_EQ(size(), size_t{1} << 20);
+  table.block_cache = nullptr;
+  table.no_block_cache = true;
+  options.table_factory.reset(NewBlockBasedTableFactory(table));
+  EXPECT_EQ(size(), size_t{4} << 20);
+  for (const uint64_t set : {0, 1, 12345}) {
+    options.delta_cache_size = set;
+    EXPECT_EQ(size(), set);
+  }
 }
 
 TEST(DeltaOptionsTest, Ranges) {

@@ -163,6 +163,11 @@ DEFINE_double(delta_bucket_split_ratio, 0.8,
               "With --enable_delta_separation: a bucket that is fuller than "
               "this share of its size after garbage collection is split");
 
+DEFINE_uint64(delta_cache_size, UINT64_MAX,
+              "With --enable_delta_separation: bytes of the cache of operands "
+              "that reads have found in delta files; 0: none; the default is a "
+              "share of the block cache");
+
 DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
@@ -338,6 +343,7 @@ Status ApplyBenchFlags(Options* options) {
   options->delta_bucket_size = FLAGS_delta_bucket_size;
   options->delta_max_buckets = FLAGS_delta_max_buckets;
   options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
+  options->delta_cache_size = FLAGS_delta_cache_size;
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

@@ -736,6 +736,10 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
           cfd, run->job_id(), folder.get(),
           [this, task] { return CheckDeltaJob(*task); }, &edit, &fold);
     }
+    if (s.ok() && job->stats().operands_folded > 0) {
+      assert(fold != nullptr);
+      run->store()->OnFold(versions_->current_next_file_number());
+    }
   }
   if (s.ok()) {
     tried_to_commit = true;

@@ -125,6 +125,7 @@ const std::vector<OptionSet>& OptionSets() {
       {"NoSeparation", {}},
       {"Separation", kDeltas},
       {"ManyBuckets", kManyBuckets},
+      {"NoDeltaCache", Together({kManyBuckets, {{"delta_cache_size", "0"}}})},
       {"FewBuckets", kFewBuckets},
       {"SwitchedOffAndOn", kManyBuckets, 1, /*switches=*/true},
       {"MergedValues", Together({kManyBuckets, kMergedValues})},
@@ -1216,6 +1217,8 @@ TEST_P(DBDeltaExhaustiveTest, ShortHistories) {
     if (Set().Has("delta_max_buckets", "4")) {
       EXPECT_GT(statistics_->getTickerCount(DELTA_OPERANDS_FOLDED), 0u);
     }
+    EXPECT_EQ(!Set().Has("delta_cache_size", "0"),
+              statistics_->getTickerCount(DELTA_CACHE_HIT) > 0);
   }
 }
 

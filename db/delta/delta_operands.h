@@ -5,6 +5,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class DeltaOperands {
  public:
   struct Operand {
     SequenceNumber seq = 0;
+    // The last one of the file that it was in; 0 of a sorted file, and before
+    // it is set.
+    uint64_t epoch = 0;
     Slice value;
   };
 
@@ -55,7 +59,7 @@ class DeltaOperands {
   // pinner: its cleanups, which are taken, keep the value in memory. nullptr:
   // the value goes away, and is copied.
   void Add(SequenceNumber seq, const Slice& value, Cleanable* pinner) {
-    Operand operand{seq, value};
+    Operand operand{seq, /*epoch=*/0, value};
     if (pinner != nullptr) {
       pinner->DelegateCleanupsTo(&pins_);
     } else {
@@ -65,6 +69,9 @@ class DeltaOperands {
     }
     operands_.push_back(operand);
   }
+  // The same of one whose value pins() keep in memory.
+  void AddPinned(const Operand& operand) { operands_.push_back(operand); }
+  void SetEpoch(size_t i, uint64_t epoch) { operands_[i].epoch = epoch; }
   // Takes back all but the first ones.
   void Truncate(size_t size) {
     assert(size <= operands_.size());

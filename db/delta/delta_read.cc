@@ -14,6 +14,7 @@
 #include "db/merge_context.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -67,8 +68,8 @@ const DeltaFileMeta* DeltaKeyView::SortedFile(Kind kind) const {
 
 Status DeltaKeyView::NewestAnchor(const DeltaStore& store,
                                   const ReadOptions& read_options,
-                                  const LookupKey& key,
-                                  SequenceNumber* seq) const {
+                                  const LookupKey& key, SequenceNumber* seq,
+                                  uint64_t covered) const {
   *seq = 0;
   Status s;
   const auto look = [&](const DeltaFileMeta& file) {
@@ -88,28 +89,68 @@ Status DeltaKeyView::NewestAnchor(const DeltaStore& store,
     *seq = std::max(*seq, newest);
   };
   for (const DeltaVersion::FilePtr& file : RecentFiles(Kind::kAnchors)) {
+    if (file->description().last_epoch <= covered) {
+      break;  // and so are all that follow
+    }
     look(*file);
     if (!s.ok()) {
       return s;
     }
   }
   const DeltaFileMeta* const sorted = SortedFile(Kind::kAnchors);
-  if (sorted != nullptr) {
+  if (sorted != nullptr && covered == 0) {
     look(*sorted);
   }
   return s;
+}
+
+uint64_t DeltaKeyView::Horizon() const {
+  // Anchors of ingested files have epochs that are not in the order of commits.
+  const DeltaVersion::Files recent = RecentFiles(Kind::kOperands);
+  return recent.empty() ? bucket_.floor
+                        : (*recent.begin())->description().last_epoch;
+}
+
+uint64_t DeltaKeyView::Cut(uint64_t covered) const {
+  uint64_t cut = UINT64_MAX;
+  for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+    for (const DeltaVersion::FilePtr& file : RecentFiles(kind)) {
+      if (file->description().last_epoch <= covered) {
+        break;
+      }
+      cut = std::min(cut, file->description().first_epoch);
+    }
+  }
+  return cut;
+}
+
+SequenceNumber DeltaKeyView::LargestSequence() const {
+  SequenceNumber largest = 0;
+  for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+    for (const DeltaVersion::FilePtr& file : RecentFiles(kind)) {
+      largest = std::max(largest, file->description().largest_seq);
+    }
+    const DeltaFileMeta* const sorted = SortedFile(kind);
+    if (sorted != nullptr) {
+      largest = std::max(largest, sorted->description().largest_seq);
+    }
+  }
+  return largest;
 }
 
 //======== DeltaRead
 
 DeltaRead::DeltaRead(const DeltaVersion& version, const DeltaStore& store,
                      const ReadOptions& read_options, const LookupKey& key,
-                     MergeContext* merge_context)
+                     MergeContext* merge_context,
+                     std::optional<uint64_t> generation)
     : version_(version),
       store_(store),
       read_options_(read_options),
       key_(key),
-      merge_context_(merge_context) {
+      merge_context_(merge_context),
+      cache_(generation.has_value() ? store.cache() : nullptr) {
+  cache_view_.generation = generation.value_or(0);
   if (merge_context_ != nullptr) {
     assert(merge_context_->delta_read == nullptr);
     merge_context_->delta_read = this;
@@ -140,6 +181,11 @@ bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
     }
     if (file_ == nullptr || file_->description().largest_seq <= bound) {
       ceiling_ = std::min(ceiling_, bound + 1);
+      if (file_ != nullptr && file_->description().largest_seq <= anchor_) {
+        // All that follows is hidden.
+        SkipRest();
+        KeepInCache();
+      }
       return false;
     }
     *status = ReadFile(*file_);
@@ -147,6 +193,9 @@ bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
       return false;
     }
     FindFile();
+    if (file_ == nullptr) {
+      KeepInCache();
+    }
   }
 }
 
@@ -174,6 +223,12 @@ void DeltaRead::FindFile() {
   extent_ = nullptr;
 }
 
+void DeltaRead::SkipRest() {
+  file_ = nullptr;
+  next_recent_ = end_recent_;
+  extent_ = nullptr;
+}
+
 Status DeltaRead::ReadFile(const DeltaFileMeta& file) {
   DeltaFileReader* reader = nullptr;
   Status s = store_.GetReader(read_options_, file, &reader);
@@ -181,13 +236,16 @@ Status DeltaRead::ReadFile(const DeltaFileMeta& file) {
     return s;
   }
   if (!anchor_is_known_) {
-    s = view_->NewestAnchor(store_, read_options_, key_, &anchor_);
+    s = FindAnchor();
     if (!s.ok()) {
       return s;
     }
-    anchor_is_known_ = true;
   }
   if (file.description().largest_seq <= anchor_) {
+    return s;
+  }
+  if (cached_.found() && file.description().last_epoch <= cached_.epoch()) {
+    TakeCached();
     return s;
   }
   const size_t old_size = operands_.size();
@@ -198,8 +256,71 @@ Status DeltaRead::ReadFile(const DeltaFileMeta& file) {
                              "has an operand out of order");
     }
     ceiling_ = operands_[i].seq;
+    operands_.SetEpoch(i, file.description().last_epoch);
   }
   return s;
+}
+
+Status DeltaRead::FindAnchor() {
+  uint64_t covered = 0;
+  if (cache_ != nullptr) {
+    cache_view_.read_seq = GetInternalKeySeqno(key_.internal_key());
+    cache_view_.horizon = view_->Horizon();
+    cache_view_.floor = view_->floor();
+    cache_view_.bucket = view_->bucket();
+    cached_ = cache_->Lookup(key_.user_key(), cache_view_);
+    covered = cached_.found() ? cached_.epoch() : 0;
+  }
+  SequenceNumber anchor = 0;
+  const Status s =
+      view_->NewestAnchor(store_, read_options_, key_, &anchor, covered);
+  if (s.ok()) {
+    anchor_ = cached_.found() ? std::max(anchor, cached_.anchor()) : anchor;
+    anchor_is_known_ = true;
+  }
+  return s;
+}
+
+void DeltaRead::TakeCached() {
+  const uint64_t cut = view_->Cut(cached_.epoch());
+  took_cached_ = true;
+  for (size_t i = 0; i < cached_.size(); ++i) {
+    const Operand operand = cached_[i];
+    if (operand.epoch >= cut) {
+      took_cached_ = false;
+      continue;
+    }
+    assert(operand.seq < ceiling_);
+    operands_.AddPinned(operand);
+    ceiling_ = operand.seq;
+  }
+  cached_.PinTo(operands_.pins());
+  SkipRest();
+}
+
+void DeltaRead::KeepInCache() {
+  if (cache_ == nullptr) {
+    return;
+  }
+  const bool is_as_cached = took_cached_ &&
+                            operands_.size() == cached_.size() &&
+                            anchor_ == cached_.anchor();
+  if (is_as_cached && cached_.IsUpToDate(cache_view_)) {
+    return;
+  }
+  size_t count = operands_.size();
+  while (count > 0 && operands_[count - 1].seq <= anchor_) {
+    --count;
+  }
+  if (count == 0 || view_->LargestSequence() > cache_view_.read_seq) {
+    return;
+  }
+  TEST_SYNC_POINT_CALLBACK("DeltaRead::KeepInCache", this);
+  if (is_as_cached) {
+    cached_.Confirm(cache_view_);
+  } else if (read_options_.fill_cache) {
+    cache_->Insert(key_.user_key(), cache_view_, anchor_, operands_, count);
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,11 +3,13 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "db/delta/delta_bucket_table.h"
+#include "db/delta/delta_cache.h"
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_operands.h"
@@ -51,9 +53,24 @@ class DeltaKeyView {
 
   // The newest anchor, also of a range, with a sequence number of that of `key`
   // or below; 0: there is none. It hides operands up to its own number.
+  // covered: what files up to that epoch have need not be found.
   // REQUIRES: the user key is that of the view.
   Status NewestAnchor(const DeltaStore& store, const ReadOptions& read_options,
-                      const LookupKey& key, SequenceNumber* seq) const;
+                      const LookupKey& key, SequenceNumber* seq,
+                      uint64_t covered = 0) const;
+
+  // ---- For DeltaCache, which see.
+
+  uint64_t floor() const { return bucket_.floor; }
+  uint64_t bucket() const {
+    return std::max(bucket_.extent_number, bucket_.anchors_number);
+  }
+  uint64_t Horizon() const;
+  // The lowest first epoch of recent files that are not covered; UINT64_MAX if
+  // all are.
+  uint64_t Cut(uint64_t covered) const;
+  // Nothing of the key has a sequence number above it.
+  SequenceNumber LargestSequence() const;
 
  private:
   const DeltaVersion* version_;
@@ -72,6 +89,9 @@ class DeltaKeyView {
 // Of one key, all operands of a file are newer than those of the next one. So
 // they come in order without being sorted; if they do not, that is Corruption.
 //
+// What the delta cache has of the key takes the place of older files, and what
+// was read to the end goes there.
+//
 // A point lookup has one in its MergeContext, where GetContext finds it.
 //
 // Used by one thread at a time.
@@ -80,10 +100,12 @@ class DeltaRead {
   using Operand = DeltaOperands::Operand;
 
   // key: with r. merge_context: has it as long as it lives; may be nullptr.
+  // generation: of the Version's merged values; none: without the delta cache.
   // REQUIRES: all outlive it, and a Version that has `version` is pinned.
   DeltaRead(const DeltaVersion& version, const DeltaStore& store,
             const ReadOptions& read_options, const LookupKey& key,
-            MergeContext* merge_context);
+            MergeContext* merge_context,
+            std::optional<uint64_t> generation = std::nullopt);
   ~DeltaRead();
   DeltaRead(const DeltaRead&) = delete;
   DeltaRead& operator=(const DeltaRead&) = delete;
@@ -104,13 +126,22 @@ class DeltaRead {
   void Begin();
   // Sets file_ to the next one that may have the key by its description.
   void FindFile();
+  // There is nothing of the key in what was not looked at yet.
+  void SkipRest();
   Status ReadFile(const DeltaFileMeta& file);
+  // Sets anchor_, and before it cached_.
+  Status FindAnchor();
+  // In the place of what was not looked at yet.
+  void TakeCached();
+  // operands_ has all of the key, down to the anchor.
+  void KeepInCache();
 
   const DeltaVersion& version_;
   const DeltaStore& store_;
   const ReadOptions& read_options_;
   const LookupKey& key_;
   MergeContext* const merge_context_;
+  DeltaCache* cache_;  // nullptr: it is not used
 
   // Set by the first Next().
   std::optional<DeltaKeyView> view_;
@@ -127,6 +158,11 @@ class DeltaRead {
   SequenceNumber ceiling_ = UINT64_MAX;
   DeltaOperands operands_;
   size_t next_operand_ = 0;
+
+  // With cache_, from when the anchor is known on.
+  DeltaCache::View cache_view_;
+  DeltaCache::Ref cached_;
+  bool took_cached_ = false;  // all that it has
 };
 
 }  // namespace ROCKSDB_NAMESPACE

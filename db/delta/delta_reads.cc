@@ -9,13 +9,14 @@ namespace ROCKSDB_NAMESPACE {
 
 DeltaReads::DeltaReads(const DeltaVersion& version, const DeltaStore& store,
                        const ReadOptions& read_options,
-                       const MultiGetContext::Range& range)
+                       const MultiGetContext::Range& range,
+                       uint64_t generation)
     : reads_(std::make_unique<std::optional<DeltaRead>[]>(
           static_cast<size_t>(range.KeysLeft()))) {
   size_t i = 0;
   for (auto iter = range.begin(); iter != range.end(); ++iter) {
     reads_[i++].emplace(version, store, read_options, *iter->lkey,
-                        &iter->merge_context);
+                        &iter->merge_context, generation);
   }
 }
 

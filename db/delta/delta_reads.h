@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -27,10 +28,11 @@ struct ReadOptions;
 // not have, it would read them one after the other all the same.
 class DeltaReads {
  public:
-  // REQUIRES: all outlive it; see DeltaRead.
+  // See DeltaRead.
+  // REQUIRES: all outlive it.
   DeltaReads(const DeltaVersion& version, const DeltaStore& store,
              const ReadOptions& read_options,
-             const MultiGetContext::Range& range);
+             const MultiGetContext::Range& range, uint64_t generation);
   ~DeltaReads();
   DeltaReads(const DeltaReads&) = delete;
   DeltaReads& operator=(const DeltaReads&) = delete;

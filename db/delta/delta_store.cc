@@ -5,10 +5,37 @@
 
 #include <utility>
 
+#include "options/cf_options.h"
+#include "options/delta_options.h"
+
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+// While delta files are drained, folds leave nothing of what was read.
+std::unique_ptr<DeltaCache> CreateCache(const ImmutableOptions& ioptions,
+                                        const MutableCFOptions& options) {
+  return ioptions.enable_delta_separation
+             ? DeltaCache::Create(ioptions, options)
+             : nullptr;
+}
+
+}  // namespace
+
 DeltaStore::DeltaStore(DeltaTableFamily family, const MutableCFOptions& options)
-    : tables_(std::move(family), options) {}
+    : tables_(std::move(family), options),
+      cache_(CreateCache(tables_.settings()->ioptions(), options)),
+      cache_size_option_(options.delta_cache_size) {}
+
+void DeltaStore::Update(const MutableCFOptions& options) {
+  tables_.Update(options);
+  // A share of the block cache is taken when it is asked for, not whenever
+  // something else is set.
+  if (cache_ != nullptr && options.delta_cache_size != cache_size_option_) {
+    cache_size_option_ = options.delta_cache_size;
+    cache_->SetCapacity(DeltaCacheSize(options));
+  }
+}
 
 Status DeltaStore::OpenReader(const ReadOptions& read_options,
                               const DeltaFileMeta& file,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "db/delta/delta_cache.h"
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_job_state.h"
@@ -19,8 +20,9 @@
 namespace ROCKSDB_NAMESPACE {
 
 // What a column family with delta separation has beside its Versions: how its
-// delta files are written and read, and which flushes and jobs are under way.
-// What lies in the files, a Version says (DeltaVersion).
+// delta files are written and read, what reads have found there, and which
+// flushes and jobs are under way. What lies in the files, a Version says
+// (DeltaVersion).
 //
 // ColumnFamilyData has one from the time it is opened or created on, if the
 // option is on, or if the MANIFEST names delta files; and then as long as it
@@ -36,6 +38,22 @@ class DeltaStore {
 
   DeltaTables* tables() { return &tables_; }
   const DeltaTables& tables() const { return tables_; }
+
+  // nullptr if there is none: operands do not go to delta files any more, or
+  // delta_cache_size is 0.
+  DeltaCache* cache() const {
+    return cache_ != nullptr && cache_->is_on() ? cache_.get() : nullptr;
+  }
+
+  // After SetOptions().
+  // REQUIRES: DB mutex held
+  void Update(const MutableCFOptions& options);
+  // A fold is about to be committed: see DeltaCache::OnFold().
+  void OnFold(uint64_t next_epoch) {
+    if (cache_ != nullptr) {
+      cache_->OnFold(next_epoch);
+    }
+  }
 
   // The reader lives as long as the file's meta. Opens it if need be: with
   // read_tier kBlockCacheTier that is Incomplete.
@@ -67,6 +85,9 @@ class DeltaStore {
                     DeltaFileReader** reader) const;
 
   DeltaTables tables_;
+  const std::unique_ptr<DeltaCache> cache_;
+  // The option that the cache's size comes from, as it is now.
+  uint64_t cache_size_option_;
   std::set<uint64_t> running_flushes_;
   DeltaJobState jobs_;
 };

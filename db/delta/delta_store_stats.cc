@@ -10,6 +10,7 @@
 #include <string>
 
 #include "db/column_family.h"
+#include "db/delta/delta_cache.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
@@ -103,6 +104,20 @@ void PutStats(const DeltaVersion& delta,
   put("version-memory", delta.ApproximateMemoryUsage());
 }
 
+// All 0 without a cache.
+void PutCacheStats(const DeltaStore* store,
+                   std::map<std::string, std::string>* values) {
+  const DeltaCache* const cache = store != nullptr ? store->cache() : nullptr;
+  const ChargedClockTable::Stats stats =
+      cache != nullptr ? cache->GetStats() : ChargedClockTable::Stats();
+  (*values)["cache-capacity"] =
+      std::to_string(cache != nullptr ? cache->capacity() : 0);
+  (*values)["cache-entries"] = std::to_string(stats.entries);
+  (*values)["cache-bytes"] = std::to_string(stats.bytes);
+  (*values)["cache-charged-bytes"] = std::to_string(stats.charged);
+  (*values)["cache-evicted"] = std::to_string(stats.evicted);
+}
+
 }  // namespace
 
 bool InternalStats::HandleDeltaStoreMap(
@@ -126,6 +141,7 @@ bool InternalStats::HandleDeltaStoreMap(
   }
   (*values)["draining"] = is_draining ? "1" : "0";
   (*values)["drain-waiting-files"] = std::to_string(num_waiting);
+  PutCacheStats(store, values);
   return true;
 }
 

@@ -54,7 +54,8 @@ extern ROCKSDB_LIBRARY_API uint64_t
 rocksdb_options_get_merged_value_cache_size(const rocksdb_options_t* opt);
 
 /* Merge operands lie in files of their own: see enable_delta_separation,
-   delta_bucket_size, delta_max_buckets and delta_bucket_split_ratio there. */
+   delta_bucket_size, delta_max_buckets, delta_bucket_split_ratio and
+   delta_cache_size there. */
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_delta_separation(
     rocksdb_options_t* opt, unsigned char value);
 extern ROCKSDB_LIBRARY_API unsigned char
@@ -71,6 +72,10 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_bucket_split_ratio(
     rocksdb_options_t* opt, double value);
 extern ROCKSDB_LIBRARY_API double rocksdb_options_get_delta_bucket_split_ratio(
     const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_cache_size(
+    rocksdb_options_t* opt, uint64_t value);
+extern ROCKSDB_LIBRARY_API uint64_t
+rocksdb_options_get_delta_cache_size(const rocksdb_options_t* opt);
 
 /* Garbage collection of blob files: see blob_gc_space_amp_limit there, and
    DB::CollectBlobGarbage() in rocksdb/db.h. */

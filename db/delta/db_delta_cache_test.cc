@@ -1,0 +1,1037 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// The delta cache on real databases: nothing that happens between two reads of
+// a key makes the second one wrong, and little makes it read everything again.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cache/cache_reservation_manager.h"
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/delta/db_delta_model_test_util.h"
+#include "db/delta/delta_picker.h"
+#include "db/delta/delta_store.h"
+#include "db/delta/delta_version.h"
+#include "db/merge_context.h"
+#include "db/pinned_iterators_manager.h"
+#include "db/version_set.h"
+#include "port/stack_trace.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/table.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using delta_test::EnableCallBack;
+using delta_test::ModelDBTest;
+
+class DBDeltaCacheTest : public ModelDBTest {
+ protected:
+  DBDeltaCacheTest() : ModelDBTest("db_delta_cache_test") {}
+  // Of the StringAppendOperator, which combines operands.
+  std::string Appended(const std::string& value,
+                       const std::string& operand) const override {
+    return value + (value.empty() ? "" : ",") + operand;
+  }
+
+  // No job runs by itself.
+  Options DeltaOptions() {
+    Options options = CurrentOptions();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = true;
+    options.delta_bucket_size = 4096;
+    options.delta_max_buckets = 64;
+    options.disable_auto_compactions = true;
+    options.compression = kNoCompression;
+    options.statistics = CreateDBStatistics();
+    return options;
+  }
+  void Start(const Options& options) {
+    ReleaseSnapshots();
+    DestroyAndReopen(options);
+    state_.clear();
+    EnableCallBack("DBImpl::RunDeltaCollection:Picked", [this](void* arg) {
+      auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
+      pick->plan.fold = pick->plan.fold || folds_all_;
+      if (folds_below_.exchange(false)) {
+        pick->plan.fold = true;
+        pick->plan.floor = 0;
+      }
+    });
+    EnableCallBack("DBImpl::RunDeltaCollection:BeforeEdit", [this](void* arg) {
+      if (refuses_collections_) {
+        *static_cast<Status*>(arg) = Status::Incomplete("by the test");
+      }
+    });
+  }
+  void Start() { Start(DeltaOptions()); }
+
+  uint64_t Ticker(Tickers ticker) {
+    return last_options_.statistics->getTickerCount(ticker);
+  }
+  uint64_t Hits() { return Ticker(DELTA_CACHE_HIT); }
+  uint64_t Misses() { return Ticker(DELTA_CACHE_MISS); }
+  uint64_t Adds() { return Ticker(DELTA_CACHE_ADD); }
+
+  void CheckKey(const std::string& key) {
+    const auto expected = state_.find(key);
+    ASSERT_EQ(expected == state_.end() ? "NOT_FOUND" : expected->second,
+              Get(key));
+  }
+  // A read, of which it is known whether it uses the cache, and whether it puts
+  // something there.
+  void CheckHit(const std::string& key, uint64_t adds = 0) {
+    const uint64_t hits = Hits() + 1;
+    const uint64_t misses = Misses();
+    adds += Adds();
+    CheckKey(key);
+    ASSERT_EQ(hits, Hits());
+    ASSERT_EQ(misses, Misses());
+    ASSERT_EQ(adds, Adds());
+  }
+  void CheckMiss(const std::string& key, uint64_t adds = 1) {
+    const uint64_t hits = Hits();
+    const uint64_t misses = Misses() + 1;
+    adds += Adds();
+    CheckKey(key);
+    ASSERT_EQ(hits, Hits());
+    ASSERT_EQ(misses, Misses());
+    ASSERT_EQ(adds, Adds());
+  }
+
+  void FlushOne(const std::string& key, const std::string& operand) {
+    DoMerge(key, operand);
+    ASSERT_OK(Flush());
+  }
+  // Delta files are merged, but no bucket takes them in.
+  void MergeFlushed() {
+    refuses_collections_ = true;
+    const Status s = CompactAll();
+    refuses_collections_ = false;
+    ASSERT_TRUE(s.ok() || s.IsIncomplete()) << s.ToString();
+    ASSERT_EQ(0, Stat("flushed-files"));
+  }
+  // Whatever is collected is folded.
+  void Fold() {
+    folds_all_ = true;
+    ASSERT_OK(CompactAll());
+    folds_all_ = false;
+  }
+
+  // A fold takes no more than so many bytes.
+  static void FoldSome(uint64_t max_bytes) {
+    EnableCallBack("DeltaValueFolder::MaxBytes", [max_bytes](void* arg) {
+      *static_cast<uint64_t*>(arg) = max_bytes;
+    });
+  }
+
+  static constexpr char kKey[] = "key1000";
+  static constexpr char kOther[] = "key1001";
+
+  std::atomic<bool> folds_all_{false};
+  // The next collection does so, with what its buckets have got, and no other.
+  std::atomic<bool> folds_below_{false};
+  std::atomic<bool> refuses_collections_{false};
+};
+
+TEST_F(DBDeltaCacheTest, FlushesChangeNothing) {
+  Start();
+  DoPut(kKey, "base");
+  FlushOne(kKey, "1");
+  FlushOne(kKey, "2");
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  for (int i = 0; i < 5; ++i) {
+    FlushOne(kOther, "x");
+    CheckHit(kKey);
+  }
+  // Those in memtables are merged on top.
+  DoMerge(kKey, "3");
+  CheckHit(kKey);
+  ASSERT_OK(Flush());
+  CheckHit(kKey, /*adds=*/1);
+  CheckHit(kKey);
+  // A base in a memtable; then in a file, with an anchor.
+  DoPut(kKey, "new base");
+  CheckKey(kKey);
+  ASSERT_OK(Flush());
+  CheckKey(kKey);
+  FlushOne(kKey, "4");
+  CheckHit(kKey, /*adds=*/1);
+  CheckHit(kKey);
+  DoDelete(kKey);
+  ASSERT_OK(Flush());
+  CheckKey(kKey);
+  FlushOne(kKey, "5");
+  CheckHit(kKey, 1);
+  CheckHit(kKey);
+  Check();
+}
+
+TEST_F(DBDeltaCacheTest, TierMerges) {
+  Start();
+  FlushOne(kKey, "1");
+  FlushOne(kOther, "x");
+  CheckMiss(kKey);
+  MergeFlushed();
+  CheckHit(kKey);
+  FlushOne(kKey, "2");
+  CheckHit(kKey, 1);
+  FlushOne(kKey, "3");
+  // The entry knows the first of the two, which are one operand then.
+  MergeFlushed();
+  CheckHit(kKey, 1);
+  CheckHit(kKey);
+  FlushOne(kOther, "y");
+  FlushOne(kOther, "z");
+  MergeFlushed();
+  CheckHit(kKey);
+  Check();
+}
+
+TEST_F(DBDeltaCacheTest, CollectionsAndSplits) {
+  Start();
+  FlushOperands(0, 150, /*size=*/100);
+  FlushOne(kKey, "1");
+  CheckMiss(kKey);
+  ASSERT_OK(CompactAll());
+  ASSERT_GT(Stat("buckets"), 1);
+  ASSERT_EQ(0, Stat("merged-files"));
+  // Nothing was taken in that the entry does not know.
+  CheckHit(kKey);
+  // Its bucket is written anew for others, the entry not being used meanwhile.
+  FlushOperands(0, 150, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  // The same again, but it is used before the collection.
+  const uint64_t buckets = Stat("buckets");
+  FlushOperands(1, 150, /*size=*/200);
+  CheckHit(kKey);
+  ASSERT_OK(CompactAll());
+  ASSERT_GT(Stat("buckets"), buckets);
+  CheckHit(kKey);
+  // Taken in with an operand of its own, which is combined.
+  FlushOne(kKey, "2");
+  CheckHit(kKey, 1);
+  ASSERT_OK(CompactAll());
+  CheckHit(kKey);
+  FlushOne(kKey, "3");
+  ASSERT_OK(CompactAll());
+  CheckMiss(kKey);
+  Check();
+}
+
+// What an anchor hides goes with the anchor, and nothing but the entry would
+// have it.
+TEST_F(DBDeltaCacheTest, HiddenOperandsAndTheirAnchorGo) {
+  for (const bool to_bottom : {false, true}) {
+    for (const int way : {0, 1, 2}) {
+      SCOPED_TRACE(std::to_string(way));
+      Start();
+      FlushOperands(0, 100, /*size=*/100);
+      FlushOne(kKey, "1");
+      ASSERT_OK(CompactAll());
+      CheckMiss(kKey);
+      CheckHit(kKey);
+      if (way == 0) {
+        DoPut(kKey, "base");
+      } else if (way == 1) {
+        DoDelete(kKey);
+      } else {
+        DoDeleteRange(kKey, kOther);
+      }
+      FlushOperands(50, 100, /*size=*/10);
+      if (to_bottom) {
+        // The base loses its sequence number, or the tombstone goes.
+        CompactRangeOptions options;
+        options.bottommost_level_compaction =
+            BottommostLevelCompaction::kForce;
+        ASSERT_OK(CompactAll(options));
+      } else {
+        ASSERT_OK(CompactAll());
+      }
+      ASSERT_EQ(0, Stat("anchors"));
+      CheckKey(kKey);
+      FlushOne(kKey, "2");
+      CheckKey(kKey);
+      CheckKey(kKey);
+      ASSERT_OK(CompactAll());
+      CheckKey(kKey);
+      Check();
+    }
+  }
+}
+
+TEST_F(DBDeltaCacheTest, Folds) {
+  Start();
+  DoPut(kKey, "base");
+  FlushOperands(0, 100, /*size=*/100);
+  FlushOne(kKey, "1");
+  ASSERT_OK(CompactAll());
+  FlushOne(kKey, "2");
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  Fold();
+  ASSERT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
+  CheckKey(kKey);
+  // The value loses its sequence number.
+  CompactRangeOptions options;
+  options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(CompactAll(options));
+  CheckKey(kKey);
+  const uint64_t hits = Hits();
+  FlushOne(kKey, "3");
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  ASSERT_EQ(hits + 1, Hits());
+  ASSERT_OK(CompactAll());
+  CheckHit(kKey);
+  Check();
+}
+
+// Filters say of keys that were folded that they may still be there: what the
+// cache has of them must not take the place of a file that is.
+TEST_F(DBDeltaCacheTest, FoldsOfSomeKeys) {
+  Options options = DeltaOptions();
+  BlockBasedTableOptions table_options;
+  table_options.filter_policy.reset(NewBloomFilterPolicy(1));
+  options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  for (const uint32_t rounds : {1, 2, 3}) {
+    Start(options);
+    FoldSome(4000);
+    for (uint32_t i = 0; i < kNumKeys; ++i) {
+      DoPut(KeyOf(i), "base");
+    }
+    FlushOperands(0, kNumKeys, /*size=*/30);
+    for (uint32_t round = 0; round < rounds; ++round) {
+      FlushOperands(0, kNumKeys, /*size=*/30);
+      // Entries know of all that is taken in.
+      Check();
+      Fold();
+      Check();
+      // Values lose their sequence numbers.
+      CompactRangeOptions compact_options;
+      compact_options.bottommost_level_compaction =
+          BottommostLevelCompaction::kForce;
+      ASSERT_OK(CompactAll(compact_options));
+      Check();
+      // They are taken in without a fold, into other extents.
+      FlushOperands(100, 120, /*size=*/10);
+      Check();
+      ASSERT_OK(CompactAll());
+      Check();
+    }
+    ASSERT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
+    ASSERT_GT(Stat("operands"), 0);
+  }
+}
+
+// A fold of what a bucket has got, while newer operands stay in recent files.
+TEST_F(DBDeltaCacheTest, FoldsBelowRecentFiles) {
+  Start();
+  FlushOperands(0, 100, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  FlushOne(kKey, "1");
+  MergeFlushed();
+  FlushOne(kKey, "2");
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  // What is in merged files is not; it is taken in afterwards.
+  folds_below_ = true;
+  ASSERT_OK(CompactAll());
+  ASSERT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
+  CheckKey(kKey);
+  FlushOne(kKey, "3");
+  CheckKey(kKey);
+  CheckHit(kKey);
+  Check();
+}
+
+// The store is empty for a while, and epochs go on.
+TEST_F(DBDeltaCacheTest, EmptyForAWhile) {
+  for (const bool folds : {false, true}) {
+    Start();
+    FlushOne(kKey, "1");
+    CheckMiss(kKey);
+    if (folds) {
+      Fold();
+    } else {
+      DoPut(kKey, "base");
+      ASSERT_OK(Flush());
+      ASSERT_OK(CompactAll());
+    }
+    ASSERT_EQ(0, Stat("files"));
+    CheckKey(kKey);
+    FlushOne(kOther, "x");
+    FlushOne(kKey, "2");
+    CheckKey(kKey);
+    CheckKey(kKey);
+    CompactRangeOptions options;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(CompactAll(options));
+    CheckKey(kKey);
+    Check();
+  }
+}
+
+TEST_F(DBDeltaCacheTest, Drain) {
+  Options options = DeltaOptions();
+  Start(options);
+  FlushOne(kKey, "1");
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  options.enable_delta_separation = false;
+  Reopen(options);
+  ASSERT_GT(Stat("files"), 0);
+  ASSERT_EQ(0, Stat("cache-capacity"));
+  CheckKey(kKey);
+  CheckKey(kKey);
+  ASSERT_EQ(0, Stat("cache-entries"));
+  const uint64_t misses = Misses();
+  ASSERT_OK(CompactAll());
+  ASSERT_EQ(0, Stat("files"));
+  CheckKey(kKey);
+  ASSERT_EQ(misses, Misses());
+  options.enable_delta_separation = true;
+  Reopen(options);
+  FlushOne(kKey, "2");
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  Check();
+}
+
+TEST_F(DBDeltaCacheTest, SnapshotsBetween) {
+  Start();
+  FlushOne(kKey, "1");
+  DoSnapshot();
+  FlushOne(kKey, "2");
+  DoSnapshot();
+  // They do not see what is newer, and fill nothing.
+  const auto check_at = [&](size_t i, const std::string& value) {
+    ReadOptions read_options;
+    read_options.snapshot = snapshots_[i].first;
+    std::string found;
+    ASSERT_OK(db_->Get(read_options, kKey, &found));
+    ASSERT_EQ(value, found);
+  };
+  check_at(0, "1");
+  ASSERT_EQ(0, Adds());
+  CheckMiss(kKey);
+  check_at(1, "1,2");
+  ASSERT_EQ(1, Hits());
+  check_at(0, "1");
+  ASSERT_EQ(1, Hits());
+  FlushOne(kKey, "3");
+  CheckHit(kKey, 1);
+  check_at(1, "1,2");
+  check_at(0, "1");
+  ASSERT_OK(CompactAll());
+  check_at(1, "1,2");
+  check_at(0, "1");
+  CheckHit(kKey);
+  DoDelete(kKey);
+  ASSERT_OK(Flush());
+  ASSERT_OK(CompactAll());
+  check_at(1, "1,2");
+  check_at(0, "1");
+  FlushOne(kKey, "4");
+  Check();
+  ReleaseSnapshots();
+  ASSERT_OK(CompactAll());
+  Check();
+}
+
+TEST_F(DBDeltaCacheTest, RangeDeletions) {
+  Start();
+  FlushOperands(0, 100, /*size=*/20);
+  Check();
+  Check();
+  ASSERT_GT(Hits(), 0);
+  DoDeleteRange(KeyOf(10), KeyOf(20));
+  Check();
+  ASSERT_OK(Flush());
+  Check();
+  FlushOperands(15, 30, /*size=*/20);
+  Check();
+  DoDeleteRange(KeyOf(12), KeyOf(18));
+  FlushOperands(14, 16, /*size=*/20);
+  Check();
+  MergeFlushed();
+  Check();
+  ASSERT_OK(CompactAll());
+  Check();
+  Check();
+}
+
+TEST_F(DBDeltaCacheTest, Ingestion) {
+  Start();
+  FlushOperands(0, 100, /*size=*/20);
+  ASSERT_OK(CompactAll());
+  FlushOne(kKey, "1");
+  CheckMiss(kKey);
+  CheckHit(kKey);
+  const std::string name = dbname_ + "/outside.sst";
+  SstFileWriter writer(EnvOptions(), last_options_);
+  ASSERT_OK(writer.Open(name));
+  ASSERT_OK(writer.Put(kKey, "ingested"));
+  ASSERT_OK(writer.Delete(KeyOf(7)));
+  ASSERT_OK(writer.Finish());
+  Check();
+  ASSERT_OK(db_->IngestExternalFile({name}, IngestExternalFileOptions()));
+  state_[kKey] = "ingested";
+  state_.erase(KeyOf(7));
+  Check();
+  FlushOne(kKey, "2");
+  Check();
+  CheckHit(kKey);
+  ASSERT_OK(CompactAll());
+  Check();
+}
+
+TEST_F(DBDeltaCacheTest, DeletedFiles) {
+  Start();
+  for (const uint32_t i : {0, 1, 2}) {
+    DoPut(KeyOf(i), "base");
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(3);
+  }
+  for (const uint32_t i : {0, 1, 2}) {
+    DoMerge(KeyOf(i), "1");
+  }
+  ASSERT_OK(Flush());
+  for (const uint32_t i : {0, 1, 2}) {
+    CheckMiss(KeyOf(i));
+    CheckHit(KeyOf(i));
+  }
+  const auto delete_file = [&](uint32_t i) {
+    const std::string key = KeyOf(i);
+    const Slice slice(key);
+    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &slice,
+                                 &slice));
+    state_.erase(key);
+  };
+  delete_file(0);
+  CheckKey(KeyOf(0));
+  Check();
+  // A flush is committed while the anchor is written, which has a lower epoch
+  // and hides nothing of it.
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaFileDeletion::Write:Synced", [&](void*) {
+        ASSERT_OK(Merge(KeyOf(1), "2"));
+        ASSERT_OK(Flush());
+        // Who reads now keeps what is going to be hidden.
+        ASSERT_EQ("base,1,2", Get(KeyOf(1)));
+        ASSERT_EQ("base,1,2", Get(KeyOf(1)));
+      });
+  delete_file(1);
+  SyncPoint::GetInstance()->ClearCallBack("DeltaFileDeletion::Write:Synced");
+  state_[KeyOf(1)] = "2";
+  CheckKey(KeyOf(1));
+  Check();
+  ASSERT_OK(CompactAll());
+  Check();
+  FlushOne(KeyOf(1), "3");
+  Check();
+}
+
+// A reader of a Version of before fills the cache late.
+TEST_F(DBDeltaCacheTest, LateFill) {
+  // What happens while it waits.
+  const std::vector<std::function<void()>> ways = {
+      [this] { FlushOne(kKey, "late"); },
+      [this] {
+        DoPut(kKey, "late base");
+        ASSERT_OK(Flush());
+      },
+      [this] {
+        FlushOne(kKey, "late");
+        MergeFlushed();
+      },
+      [this] {
+        FlushOne(kKey, "late");
+        ASSERT_OK(CompactAll());
+      },
+      [this] {
+        DoDelete(kKey);
+        FlushOne(kKey, "late");
+        ASSERT_OK(CompactAll());
+      },
+      [this] { Fold(); },
+      [this] {
+        FlushOne(kKey, "late");
+        Fold();
+        FlushOne(kKey, "later");
+        CheckKey(kKey);
+      },
+      [this] {
+        DoPut(kKey, "late base");
+        ASSERT_OK(Flush());
+        ASSERT_OK(CompactAll());
+        FlushOne(kKey, "later");
+      }};
+  for (const bool has_buckets : {false, true}) {
+    for (size_t way = 0; way < ways.size(); ++way) {
+      SCOPED_TRACE(std::to_string(way));
+      Start();
+      FlushOperands(0, 100, /*size=*/100);
+      if (has_buckets) {
+        ASSERT_OK(CompactAll());
+      }
+      FlushOne(kKey, "1");
+      const std::string before = state_[kKey];
+      std::mutex mutex;
+      std::condition_variable changed;
+      bool waits = false;
+      bool goes_on = false;
+      EnableCallBack("DeltaRead::KeepInCache", [&](void*) {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (!waits) {
+          waits = true;
+          changed.notify_all();
+          changed.wait(lock, [&] { return goes_on; });
+        }
+      });
+      std::string found;
+      std::thread reader([&] { found = Get(kKey); });
+      {
+        std::unique_lock<std::mutex> lock(mutex);
+        changed.wait(lock, [&] { return waits; });
+      }
+      ways[way]();
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        goes_on = true;
+        changed.notify_all();
+      }
+      reader.join();
+      SyncPoint::GetInstance()->ClearCallBack("DeltaRead::KeepInCache");
+      ASSERT_EQ(before, found);
+      CheckKey(kKey);
+      CheckKey(kKey);
+      Check();
+      FlushOne(kKey, "end");
+      CheckKey(kKey);
+      ASSERT_OK(CompactAll());
+      Check();
+    }
+  }
+}
+
+TEST_F(DBDeltaCacheTest, MultiGet) {
+  Start();
+  FlushOperands(0, 20, /*size=*/20);
+  FlushOperands(10, 30, /*size=*/20);
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < 40; ++i) {
+    names.push_back(KeyOf(i));
+  }
+  const std::vector<Slice> keys(names.begin(), names.end());
+  const auto read = [&] {
+    std::vector<PinnableSlice> values(keys.size());
+    std::vector<Status> statuses(keys.size());
+    db_->MultiGet(ReadOptions(), db_->DefaultColumnFamily(), keys.size(),
+                  keys.data(), values.data(), statuses.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (i < 30) {
+        ASSERT_OK(statuses[i]);
+        ASSERT_EQ(state_[names[i]], values[i]);
+      } else {
+        ASSERT_TRUE(statuses[i].IsNotFound());
+      }
+    }
+  };
+  read();
+  ASSERT_EQ(30, Adds());
+  ASSERT_EQ(30, Misses());
+  read();
+  ASSERT_EQ(30, Hits());
+  for (uint32_t i = 0; i < 30; ++i) {
+    CheckHit(KeyOf(i));
+  }
+  FlushOperands(5, 15, /*size=*/20);
+  read();
+  ASSERT_EQ(40, Adds());
+  ASSERT_EQ(30, Misses());
+}
+
+TEST_F(DBDeltaCacheTest, OtherReads) {
+  Start();
+  DoPut(kKey, "base");
+  ASSERT_OK(Flush());
+  FlushOne(kKey, "1");
+  FlushOne(kKey, "2");
+  ReadOptions read_options;
+  read_options.fill_cache = false;
+  std::string value;
+  ASSERT_OK(db_->Get(read_options, kKey, &value));
+  ASSERT_EQ("base,1,2", value);
+  ASSERT_EQ(0, Adds());
+  CheckMiss(kKey);
+  ASSERT_OK(db_->Get(read_options, kKey, &value));
+  ASSERT_EQ("base,1,2", value);
+  ASSERT_EQ(1, Hits());
+
+  std::vector<PinnableSlice> operands(10);
+  GetMergeOperandsOptions operand_options;
+  operand_options.expected_max_number_of_operands = 10;
+  int num_operands = 0;
+  ASSERT_OK(db_->GetMergeOperands(ReadOptions(), db_->DefaultColumnFamily(),
+                                  kKey, operands.data(), &operand_options,
+                                  &num_operands));
+  ASSERT_EQ(3, num_operands);
+  ASSERT_EQ("base", operands[0]);
+  ASSERT_EQ("1", operands[1]);
+  ASSERT_EQ("2", operands[2]);
+  PinnableWideColumns columns;
+  ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), kKey,
+                           &columns));
+  ASSERT_EQ("base,1,2", columns.columns().front().value());
+  ASSERT_EQ(3, Hits());
+  ASSERT_EQ(2, Misses());
+  // What was read outlives its entry.
+  FlushOne(kOther, "only");
+  CheckMiss(kOther);
+  PinnableSlice pinned;
+  ASSERT_OK(
+      db_->Get(ReadOptions(), db_->DefaultColumnFamily(), kOther, &pinned));
+  ASSERT_OK(db_->SetOptions({{"delta_cache_size", "0"}}));
+  ASSERT_EQ("only", pinned);
+}
+
+TEST_F(DBDeltaCacheTest, ReadOnly) {
+  Options options = DeltaOptions();
+  Start(options);
+  FlushOne(kKey, "1");
+  Close();
+  ASSERT_OK(ReadOnlyReopen(options));
+  ASSERT_EQ("1", Get(kKey));
+  ASSERT_EQ(1, Adds());
+  ASSERT_EQ("1", Get(kKey));
+  ASSERT_EQ(1, Hits());
+  Close();
+}
+
+TEST_F(DBDeltaCacheTest, TwoColumnFamilies) {
+  Options options = DeltaOptions();
+  Start(options);
+  CreateAndReopenWithCF({"other"}, options);
+  for (const int family : {0, 1}) {
+    ASSERT_OK(Merge(family, kKey, "of family " + std::to_string(family)));
+    ASSERT_OK(Flush(family));
+  }
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ("of family 0", Get(0, kKey));
+    ASSERT_EQ("of family 1", Get(1, kKey));
+  }
+  ASSERT_EQ(2, Misses());
+  ASSERT_EQ(2, Hits());
+  ASSERT_OK(Merge(1, kKey, "again"));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(db_->SetOptions(handles_[0], {{"delta_cache_size", "0"}}));
+  ASSERT_EQ("of family 0", Get(0, kKey));
+  ASSERT_EQ("of family 1,again", Get(1, kKey));
+  ASSERT_EQ(3, Hits());
+  const std::vector<std::string> values =
+      MultiGet({0, 1, 1}, {kKey, kKey, kOther}, nullptr, /*batched=*/true);
+  ASSERT_EQ((std::vector<std::string>{"of family 0", "of family 1,again",
+                                      "NOT_FOUND"}),
+            values);
+  ASSERT_EQ(4, Hits());
+}
+
+TEST_F(DBDeltaCacheTest, Size) {
+  Options options = DeltaOptions();
+  BlockBasedTableOptions table_options;
+  table_options.block_cache = NewLRUCache(size_t{64} << 20);
+  options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  Start(options);
+  ASSERT_EQ(size_t{2} << 20, Stat("cache-capacity"));
+  FlushOperands(0, 100, /*size=*/1000);
+  Check();
+  ASSERT_EQ(100, Stat("cache-entries"));
+  ASSERT_GT(Stat("cache-bytes"), 100 * 1000);
+  ASSERT_GE(Stat("cache-charged-bytes"), Stat("cache-bytes"));
+  std::map<std::string, std::string> roles;
+  ASSERT_TRUE(
+      db_->GetMapProperty(DB::Properties::kBlockCacheEntryStats, &roles));
+  ASSERT_EQ(std::to_string(Stat("cache-charged-bytes")),
+            roles[BlockCacheEntryStatsMapKeys::UsedBytes(
+                CacheEntryRole::kDeltaCache)]);
+  ASSERT_OK(db_->SetOptions({{"delta_cache_size", "100000"}}));
+  ASSERT_EQ(100000, Stat("cache-capacity"));
+  ASSERT_LE(Stat("cache-bytes"), 100000);
+  Check();
+  // It is a share again.
+  ASSERT_OK(db_->SetOptions(
+      {{"delta_cache_size", std::to_string(UINT64_MAX)}}));
+  ASSERT_EQ(size_t{2} << 20, Stat("cache-capacity"));
+  Check();
+  ASSERT_OK(db_->SetOptions({{"delta_cache_size", "0"}}));
+  ASSERT_EQ(0, Stat("cache-capacity"));
+  ASSERT_EQ(0, Stat("cache-entries"));
+  ASSERT_EQ(0, Stat("cache-charged-bytes"));
+  const uint64_t misses = Misses();
+  Check();
+  ASSERT_EQ(misses, Misses());
+  ASSERT_NOK(db_->SetOptions({{"delta_cache_size", "large"}}));
+  // Other options leave it alone.
+  ASSERT_OK(db_->SetOptions({{"delta_max_buckets", "32"}}));
+  ASSERT_EQ(0, Stat("cache-capacity"));
+  options.delta_cache_size = 1 << 20;
+  Reopen(options);
+  ASSERT_EQ(1 << 20, Stat("cache-capacity"));
+  Check();
+}
+
+TEST_F(DBDeltaCacheTest, StrictCapacityLimit) {
+  for (const bool is_charged : {true, false}) {
+    Options options = DeltaOptions();
+    BlockBasedTableOptions table_options;
+    LRUCacheOptions cache_options;
+    cache_options.capacity = size_t{2} << 20;
+    cache_options.num_shard_bits = 0;
+    cache_options.strict_capacity_limit = true;
+    table_options.block_cache = cache_options.MakeSharedCache();
+    if (!is_charged) {
+      table_options.cache_usage_options
+          .options_overrides[CacheEntryRole::kDeltaCache] = {
+          /*.charged = */ CacheEntryRoleOptions::Decision::kDisabled};
+    }
+    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    options.delta_cache_size = size_t{16} << 20;
+    Start(options);
+    // Others hold nearly all of it.
+    CacheReservationManagerImpl<CacheEntryRole::kMisc> others(
+        table_options.block_cache);
+    if (is_charged) {
+      ASSERT_OK(others.UpdateCacheReservation(cache_options.capacity -
+                                              (size_t{768} << 10)));
+    }
+    Random rnd(301);
+    for (int round = 0; round < 4; ++round) {
+      for (int i = 0; i < 2000; ++i) {
+        ASSERT_OK(Merge("k" + std::to_string(i), rnd.RandomString(500)));
+      }
+      ASSERT_OK(Flush());
+    }
+    for (int i = 0; i < 2000; ++i) {
+      ASSERT_EQ(4 * 500 + 3, Get("k" + std::to_string(i)).size());
+      ASSERT_EQ(4 * 500 + 3, Get("k" + std::to_string(i)).size());
+    }
+    ASSERT_GT(Hits(), 0);
+    ASSERT_LE(table_options.block_cache->GetUsage(), cache_options.capacity);
+    if (is_charged) {
+      ASSERT_GT(Stat("cache-charged-bytes"), 0);
+      ASSERT_LE(Stat("cache-charged-bytes"), size_t{512} << 10);
+      ASSERT_LE(Stat("cache-bytes"), Stat("cache-charged-bytes"));
+      ASSERT_LT(Stat("cache-entries"), 1000);
+    } else {
+      ASSERT_EQ(0, Stat("cache-charged-bytes"));
+      ASSERT_EQ(2000, Stat("cache-entries"));
+    }
+  }
+}
+
+// A filter of operands changes what is read from then on.
+TEST_F(DBDeltaCacheTest, Filter) {
+  class XFilter : public CompactionFilter {
+   public:
+    Decision FilterV2(int, const Slice&, ValueType type, const Slice& value,
+                      std::string*, std::string*) const override {
+      return type == ValueType::kMergeOperand && value.starts_with("x")
+                 ? Decision::kRemove
+                 : Decision::kKeep;
+    }
+    const char* Name() const override { return "XFilter"; }
+  };
+  XFilter filter;
+  Options options = DeltaOptions();
+  options.compaction_filter = &filter;
+  Start(options);
+  FlushOne(kKey, "1");
+  ASSERT_OK(Merge(kKey, "x"));
+  ASSERT_OK(Flush());
+  FlushOne(kKey, "2");
+  ASSERT_EQ("1,x,2", Get(kKey));
+  ASSERT_EQ("1,x,2", Get(kKey));
+  ASSERT_EQ(1, Hits());
+  ASSERT_OK(CompactAll());
+  CheckMiss(kKey);
+  CheckHit(kKey);
+}
+
+// Versions that are not current any more are read all the time, beside the
+// current one, with one cache for all.
+class DBDeltaCacheOldVersionsTest
+    : public DBDeltaCacheTest,
+      public testing::WithParamInterface<uint32_t> {
+ protected:
+  // What the files had when everything was flushed.
+  struct Past {
+    SuperVersion* super_version;
+    SequenceNumber seq;
+    State state;
+  };
+
+  ~DBDeltaCacheOldVersionsTest() override { DropAll(); }
+
+  void DropAll() {
+    while (!past_.empty()) {
+      Drop(0);
+    }
+  }
+  void Drop(size_t i) {
+    dbfull()->CleanupSuperVersion(past_[i].super_version);
+    past_.erase(past_.begin() + static_cast<int64_t>(i));
+  }
+  void Keep() {
+    ASSERT_OK(Flush());
+    past_.push_back({Family()->GetReferencedSuperVersion(dbfull()),
+                     db_->GetLatestSequenceNumber(), state_});
+  }
+
+  void CheckPast(const Past& past, const std::string& key) {
+    // A reader may have read the sequence number long after.
+    for (const SequenceNumber seq :
+         {past.seq, db_->GetLatestSequenceNumber()}) {
+      const LookupKey lookup_key(key, seq);
+      MergeContext merge_context;
+      SequenceNumber covering = 0;
+      PinnedIteratorsManager pinned;
+      PinnableSlice value;
+      Status s;
+      past.super_version->current->Get(
+          ReadOptions(), lookup_key, &value, /*columns=*/nullptr,
+          /*timestamp=*/nullptr, &s, &merge_context, &covering, &pinned);
+      const auto expected = past.state.find(key);
+      if (expected == past.state.end()) {
+        ASSERT_TRUE(s.IsNotFound()) << key << " " << s.ToString();
+      } else {
+        ASSERT_OK(s);
+        ASSERT_EQ(expected->second, value) << key << " at " << seq;
+      }
+    }
+  }
+  // Some keys, by those who read some Version.
+  void CheckSome(Random* rnd) {
+    for (int i = 0; i < 60; ++i) {
+      const std::string key = KeyOf(rnd->Uniform(kNumKeys));
+      if (past_.empty() || rnd->OneIn(2)) {
+        CheckKey(key);
+      } else {
+        CheckPast(past_[rnd->Uniform(static_cast<int>(past_.size()))], key);
+      }
+      if (HasFailure()) {
+        return;
+      }
+    }
+  }
+
+  std::vector<Past> past_;
+};
+
+INSTANTIATE_TEST_CASE_P(Seeds, DBDeltaCacheOldVersionsTest,
+                        testing::Range(uint32_t{1}, uint32_t{13}));
+
+TEST_P(DBDeltaCacheOldVersionsTest, Random) {
+  Random rnd(GetParam());
+  Options options = DeltaOptions();
+  options.delta_max_buckets = GetParam() % 2 == 0 ? 4 : 64;
+  options.delta_bucket_split_ratio = 0.2;
+  // Else tests would say when jobs are done.
+  options.disable_auto_compactions = GetParam() % 4 < 2;
+  options.enable_blob_files = GetParam() % 3 == 0;
+  options.delta_cache_size = GetParam() % 5 == 0 ? 400000 : 4 << 20;
+  if (GetParam() % 3 != 1) {
+    // Filters say yes to keys that are not there, or no more.
+    BlockBasedTableOptions table_options;
+    table_options.filter_policy.reset(NewBloomFilterPolicy(1));
+    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  }
+  Start(options);
+  if (GetParam() % 2 == 0) {
+    FoldSome(2000);
+  }
+  for (int round = 0; round < 150 && !HasFailure(); ++round) {
+    RandomWrites(1 + static_cast<int>(rnd.Uniform(150)), &rnd);
+    CheckSome(&rnd);
+    switch (rnd.Uniform(8)) {
+      case 0:
+      case 1:
+      case 2:
+        ASSERT_OK(Flush());
+        break;
+      case 3:
+      case 4:
+        if (past_.size() >= 4) {
+          Drop(rnd.Uniform(static_cast<int>(past_.size())));
+        }
+        Keep();
+        break;
+      case 5:
+        if (options.disable_auto_compactions) {
+          MergeFlushed();
+        }
+        break;
+      case 6:
+        ASSERT_OK(CompactAll());
+        break;
+      default:
+        if (rnd.OneIn(2)) {
+          if (rnd.OneIn(2)) {
+            // What the cache has then knows of all that is taken in.
+            ASSERT_OK(Flush());
+            CheckSome(&rnd);
+          }
+          Fold();
+        }
+        // Values lose their sequence numbers.
+        if (rnd.OneIn(2)) {
+          CompactRangeOptions compact_options;
+          compact_options.bottommost_level_compaction =
+              BottommostLevelCompaction::kForce;
+          ASSERT_OK(CompactAll(compact_options));
+        }
+        if (rnd.OneIn(3)) {
+          DoSnapshot();
+        }
+        if (rnd.OneIn(4)) {
+          ReleaseSnapshots();
+        }
+        break;
+    }
+    CheckSome(&rnd);
+    if (round % 20 == 19) {
+      Check();
+    }
+  }
+  EXPECT_GT(Hits(), 200);
+  EXPECT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
+  DropAll();
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
