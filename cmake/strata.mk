@@ -90,9 +90,12 @@ STRATA_LIB = \
   db/delta/delta_live_files.cc \
   db/delta/delta_membership.cc \
   db/delta/delta_merge_job.cc \
+  db/delta/delta_overlap_policy.cc \
+  db/delta/delta_parallel_reads.cc \
   db/delta/delta_pass.cc \
   db/delta/delta_picker.cc \
   db/delta/delta_read.cc \
+  db/delta/delta_read_helpers.cc \
   db/delta/delta_reads.cc \
   db/delta/delta_repair.cc \
   db/delta/delta_run_iterator.cc \
@@ -128,6 +131,7 @@ STRATA_LIB = \
   db/version_set_deltas.cc \
   db/version_set_mapped.cc \
   file/path_read_stats.cc \
+  monitoring/borrowed_counts.cc \
   options/address_map_options.cc \
   options/delta_options.cc \
   options/merged_value_options.cc \
@@ -197,6 +201,7 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_jobs_test.cc \
   db/delta/db_delta_life_test.cc \
   db/delta/db_delta_manifest_test.cc \
+  db/delta/db_delta_parallel_read_test.cc \
   db/delta/db_delta_read_test.cc \
   db/delta/delta_bucket_table_test.cc \
   db/delta/delta_cache_test.cc \
@@ -214,8 +219,10 @@ STRATA_TEST_MAIN = \
   db/delta/delta_lineage_test.cc \
   db/delta/delta_membership_test.cc \
   db/delta/delta_merge_job_test.cc \
+  db/delta/delta_overlap_policy_test.cc \
   db/delta/delta_pass_test.cc \
   db/delta/delta_picker_test.cc \
+  db/delta/delta_read_helpers_test.cc \
   db/delta/delta_read_test.cc \
   db/delta/delta_slices_test.cc \
   db/delta/delta_store_iterator_test.cc \
@@ -236,6 +243,7 @@ STRATA_TEST_MAIN = \
   db/read_bound_registry_test.cc \
   db/refused_edit_test.cc \
   db/repair_paths_test.cc \
+  monitoring/borrowed_counts_test.cc \
   options/address_map_options_test.cc \
   options/delta_options_test.cc \
   options/merged_value_options_test.cc \

@@ -3,13 +3,57 @@
 
 #include <algorithm>
 #include <cassert>
+#include <memory>
 #include <utility>
 
+#include "db/blob/blob_fetcher.h"
 #include "db/dbformat.h"
 #include "db/delta/delta_read.h"
 #include "table/get_context.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+bool GetContext::DrainDeltas(const ParsedInternalKey& entry,
+                             const Slice& value, Status* read_status) {
+  blob_ahead_.reset();
+  if (entry.type == kTypeBlobIndex && delta_read_->IsReadAhead()) {
+    ReadBlobAhead(entry, value);
+  }
+  return DrainDeltas(entry.sequence, read_status);
+}
+
+void GetContext::ReadBlobAhead(const ParsedInternalKey& entry,
+                               const Slice& value) {
+  const bool is_wanted =
+      !do_merge_ || pinnable_val_ != nullptr || columns_ != nullptr;
+  const bool is_covered = max_covering_tombstone_seq_ != nullptr &&
+                          *max_covering_tombstone_seq_ > entry.sequence;
+  if (!is_wanted || is_covered || is_blob_index_ == nullptr ||
+      blob_fetcher_ == nullptr) {
+    return;
+  }
+  auto blob = std::make_unique<PinnableSlice>();
+  const Status s = blob_fetcher_->FetchBlob(
+      record_name_ != nullptr ? *record_name_ : entry.user_key, value,
+      /*prefetch_buffer=*/nullptr, blob.get(), /*bytes_read=*/nullptr);
+  if (s.ok()) {
+    TEST_SYNC_POINT("GetContext::ReadBlobAhead:Done");
+    blob_ahead_ = std::move(blob);
+  } else {
+    // Whoever needs it reads it again, and knows what to do then.
+    s.PermitUncheckedError();
+  }
+}
+
+bool GetContext::TakeBlobAhead(PinnableSlice* blob) {
+  if (blob_ahead_ == nullptr) {
+    return false;
+  }
+  *blob = std::move(*blob_ahead_);
+  blob_ahead_.reset();
+  return true;
+}
 
 bool GetContext::DrainDeltas(SequenceNumber above, Status* read_status) {
   if (max_covering_tombstone_seq_ != nullptr) {

@@ -168,6 +168,10 @@ DEFINE_uint64(delta_cache_size, UINT64_MAX,
               "that reads have found in delta files; 0: none; the default is a "
               "share of the block cache");
 
+DEFINE_uint32(delta_parallel_reads, 4,
+              "With --enable_delta_separation: how many threads may read delta "
+              "files for point reads, while these look for the value; 0: none");
+
 DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
@@ -344,6 +348,7 @@ Status ApplyBenchFlags(Options* options) {
   options->delta_max_buckets = FLAGS_delta_max_buckets;
   options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
   options->delta_cache_size = FLAGS_delta_cache_size;
+  options->delta_parallel_reads = FLAGS_delta_parallel_reads;
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

@@ -184,7 +184,9 @@ Status DeltaFileReader::Get(const ReadOptions& read_options,
   const Status s =
       table_->Get(read_options, key.internal_key(), get_context,
                   /*prefix_extractor=*/nullptr, /*skip_filters=*/true);
-  if (settings_->ioptions().stats != nullptr) {
+  // What is not in the cache, and must not be read, is no miss yet: DeltaRead
+  // asks again when it may be read.
+  if (settings_->ioptions().stats != nullptr && !s.IsIncomplete()) {
     get_context->ReportCounters();
   }
   return Named(s);

@@ -9,9 +9,11 @@
 
 #include "db/dbformat.h"
 #include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_parallel_reads.h"
 #include "db/delta/delta_store.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
+#include "monitoring/borrowed_counts.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
 #include "test_util/sync_point.h"
@@ -158,13 +160,57 @@ DeltaRead::DeltaRead(const DeltaVersion& version, const DeltaStore& store,
 }
 
 DeltaRead::~DeltaRead() {
+  ahead_.reset();
+  ahead_status_.PermitUncheckedError();
   if (merge_context_ != nullptr) {
     merge_context_->delta_read = nullptr;
   }
 }
 
+bool DeltaRead::ReadAhead(uint32_t max_threads, SequenceNumber above,
+                          bool may_wait) {
+  assert(!view_.has_value());
+  DeltaParallelReads* const parallel = store_.parallel_reads();
+  if (!parallel->IsWanted(read_options_, max_threads, may_wait)) {
+    return false;
+  }
+  Begin();
+  if (!NeedsFile(above)) {
+    return false;
+  }
+  // What is in memory is read at once. It would be sooner or later.
+  ReadOptions cached = read_options_;
+  cached.read_tier = kBlockCacheTier;
+  ahead_status_ = ReadFiles(above, cached);
+  if (!ahead_status_.IsIncomplete()) {
+    parallel->OnInMemory();
+    return false;
+  }
+  ahead_status_ = Status::OK();
+  ahead_largest_seq_ = operands_.empty() ? file_->description().largest_seq
+                                         : operands_[0].seq;
+  ahead_ = parallel->Start(
+      [this, above] { return ReadFiles(above, read_options_); }, max_threads,
+      may_wait);
+  return ahead_ != nullptr;
+}
+
+bool DeltaRead::FinishAhead(SequenceNumber above) {
+  if (above < ahead_largest_seq_) {
+    // If it was not begun, all is as it was.
+    ahead_->Finish(&ahead_status_);
+  } else if (!ahead_->Withdraw()) {
+    return false;
+  }
+  ahead_.reset();
+  return true;
+}
+
 bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
   *status = Status::OK();
+  if (ahead_ != nullptr && !FinishAhead(above)) {
+    return false;
+  }
   if (!view_.has_value()) {
     Begin();
   }
@@ -188,13 +234,9 @@ bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
       }
       return false;
     }
-    *status = ReadFile(*file_);
+    *status = ahead_status_.ok() ? ReadNextFile(read_options_) : ahead_status_;
     if (!status->ok()) {
       return false;
-    }
-    FindFile();
-    if (file_ == nullptr) {
-      KeepInCache();
     }
   }
 }
@@ -210,6 +252,7 @@ void DeltaRead::Begin() {
 }
 
 void DeltaRead::FindFile() {
+  passed_filter_ = false;
   const auto may_have = [this](const DeltaFileMeta& file) {
     return MayHold(file.description(), key_, version_.user_comparator());
   };
@@ -229,14 +272,58 @@ void DeltaRead::SkipRest() {
   extent_ = nullptr;
 }
 
-Status DeltaRead::ReadFile(const DeltaFileMeta& file) {
+template <typename Fn>
+Status DeltaRead::Uncounted(const ReadOptions& options, Fn fn) {
+  if (options.read_tier == read_options_.read_tier) {
+    return fn();
+  }
+  SavedPerfCounts counts;
+  const Status s = fn();
+  if (s.IsIncomplete()) {
+    counts.Restore();
+  }
+  return s;
+}
+
+bool DeltaRead::NeedsFile(SequenceNumber above) const {
+  return file_ != nullptr &&
+         file_->description().largest_seq > std::max(above, anchor_);
+}
+
+Status DeltaRead::ReadFiles(SequenceNumber above, const ReadOptions& options) {
+  Status s;
+  while (s.ok() && NeedsFile(above)) {
+    s = ReadNextFile(options);
+  }
+  return s;
+}
+
+Status DeltaRead::ReadNextFile(const ReadOptions& options) {
+  const Status s = ReadFile(*file_, options);
+  if (s.ok()) {
+    FindFile();
+    if (file_ == nullptr) {
+      KeepInCache();
+    }
+  }
+  return s;
+}
+
+Status DeltaRead::ReadFile(const DeltaFileMeta& file,
+                           const ReadOptions& options) {
   DeltaFileReader* reader = nullptr;
-  Status s = store_.GetReader(read_options_, file, &reader);
-  if (!s.ok() || !reader->MayHaveKey(read_options_, key_)) {
+  Status s = store_.GetReader(options, file, &reader);
+  if (!s.ok()) {
     return s;
   }
+  if (!passed_filter_) {
+    if (!reader->MayHaveKey(options, key_)) {
+      return s;
+    }
+    passed_filter_ = true;
+  }
   if (!anchor_is_known_) {
-    s = FindAnchor();
+    s = FindAnchor(options);
     if (!s.ok()) {
       return s;
     }
@@ -249,7 +336,9 @@ Status DeltaRead::ReadFile(const DeltaFileMeta& file) {
     return s;
   }
   const size_t old_size = operands_.size();
-  s = reader->CollectOperands(read_options_, key_, &operands_);
+  s = Uncounted(options, [&] {
+    return reader->CollectOperands(options, key_, &operands_);
+  });
   for (size_t i = old_size; s.ok() && i < operands_.size(); ++i) {
     if (operands_[i].seq >= ceiling_) {
       s = Status::Corruption(reader->file_name(),
@@ -258,22 +347,27 @@ Status DeltaRead::ReadFile(const DeltaFileMeta& file) {
     ceiling_ = operands_[i].seq;
     operands_.SetEpoch(i, file.description().last_epoch);
   }
+  if (!s.ok()) {
+    // Next() gives out what came before.
+    operands_.Truncate(old_size);
+  }
   return s;
 }
 
-Status DeltaRead::FindAnchor() {
-  uint64_t covered = 0;
-  if (cache_ != nullptr) {
+Status DeltaRead::FindAnchor(const ReadOptions& options) {
+  if (cache_ != nullptr && !has_asked_cache_) {
+    has_asked_cache_ = true;
     cache_view_.read_seq = GetInternalKeySeqno(key_.internal_key());
     cache_view_.horizon = view_->Horizon();
     cache_view_.floor = view_->floor();
     cache_view_.bucket = view_->bucket();
     cached_ = cache_->Lookup(key_.user_key(), cache_view_);
-    covered = cached_.found() ? cached_.epoch() : 0;
   }
+  const uint64_t covered = cached_.found() ? cached_.epoch() : 0;
   SequenceNumber anchor = 0;
-  const Status s =
-      view_->NewestAnchor(store_, read_options_, key_, &anchor, covered);
+  const Status s = Uncounted(options, [&] {
+    return view_->NewestAnchor(store_, options, key_, &anchor, covered);
+  });
   if (s.ok()) {
     anchor_ = cached_.found() ? std::max(anchor, cached_.anchor()) : anchor;
     anchor_is_known_ = true;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "db/delta/delta_bucket_table.h"
@@ -21,6 +22,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class DeltaReadAhead;
 class DeltaStore;
 class LookupKey;
 class MergeContext;
@@ -92,6 +94,12 @@ class DeltaKeyView {
 // What the delta cache has of the key takes the place of older files, and what
 // was read to the end goes there.
 //
+// With ReadAhead() another thread reads all files that may be needed, while the
+// caller looks for the base; Next() waits for it. Nothing is handed over if all
+// blocks are in the cache. That reads no more than Next() would if the base is
+// older than all operands, which it mostly is: one that was flushed after an
+// operand has left an anchor above it.
+//
 // A point lookup has one in its MergeContext, where GetContext finds it.
 //
 // Used by one thread at a time.
@@ -109,6 +117,20 @@ class DeltaRead {
   ~DeltaRead();
   DeltaRead(const DeltaRead&) = delete;
   DeltaRead& operator=(const DeltaRead&) = delete;
+
+  // Begins to read on another thread what will be needed if no entry above
+  // `above` is found elsewhere, if that is worth it. max_threads: how many may
+  // do so for the column family. may_wait: if there is no free one, it is begun
+  // later, or by Next(). True: it was handed over.
+  //
+  // What it meets, Next() says when it comes to it.
+  // REQUIRES: Next() was not called. What the constructor was given is not
+  // written to.
+  bool ReadAhead(uint32_t max_threads, SequenceNumber above,
+                 bool may_wait = false);
+
+  // Another thread reads, or has read what Next() was not asked for yet.
+  bool IsReadAhead() const { return ahead_ != nullptr; }
 
   // The newest operand that was not given out before, if its sequence number is
   // above `above`. False: there is none, or *status says why it cannot be told,
@@ -128,13 +150,26 @@ class DeltaRead {
   void FindFile();
   // There is nothing of the key in what was not looked at yet.
   void SkipRest();
-  Status ReadFile(const DeltaFileMeta& file);
   // Sets anchor_, and before it cached_.
-  Status FindAnchor();
+  Status FindAnchor(const ReadOptions& options);
   // In the place of what was not looked at yet.
   void TakeCached();
   // operands_ has all of the key, down to the anchor.
   void KeepInCache();
+  // Is file_ to be read, if what is up to `above` does not count?
+  bool NeedsFile(SequenceNumber above) const;
+  // With another read tier than that of read_options_, it tries: if that is
+  // Incomplete it can be called again, and goes on where it stopped.
+  Status ReadFile(const DeltaFileMeta& file, const ReadOptions& options);
+  // Calls fn(), which is not counted if it was a try, and Incomplete.
+  template <typename Fn>
+  Status Uncounted(const ReadOptions& options, Fn fn);
+  // file_, and finds the next one.
+  Status ReadNextFile(const ReadOptions& options);
+  Status ReadFiles(SequenceNumber above, const ReadOptions& options);
+  // Ends what ReadAhead() has begun. False: nothing that it reads is above
+  // `above`, and it goes on.
+  bool FinishAhead(SequenceNumber above);
 
   const DeltaVersion& version_;
   const DeltaStore& store_;
@@ -143,13 +178,16 @@ class DeltaRead {
   MergeContext* const merge_context_;
   DeltaCache* cache_;  // nullptr: it is not used
 
-  // Set by the first Next().
+  // Set by ReadAhead() or the first Next(). While there is ahead_, what follows
+  // is the other thread's.
   std::optional<DeltaKeyView> view_;
   // What was not looked at yet: file_, nullptr at the end; then these.
   const DeltaFileMeta* file_ = nullptr;
   const FilePtr* next_recent_ = nullptr;
   const FilePtr* end_recent_ = nullptr;
   const DeltaFileMeta* extent_ = nullptr;
+  // The filter of file_ says that it may have the key.
+  bool passed_filter_ = false;
 
   // 0 until a filter says that a file may have the key.
   SequenceNumber anchor_ = 0;
@@ -159,10 +197,16 @@ class DeltaRead {
   DeltaOperands operands_;
   size_t next_operand_ = 0;
 
-  // With cache_, from when the anchor is known on.
+  // With cache_, from when the anchor was first looked for.
+  bool has_asked_cache_ = false;
   DeltaCache::View cache_view_;
   DeltaCache::Ref cached_;
   bool took_cached_ = false;  // all that it has
+  // Of what ReadAhead() has begun: there is nothing above that number, and how
+  // it ended. file_ is the one that it failed with.
+  SequenceNumber ahead_largest_seq_ = 0;
+  Status ahead_status_;
+  std::unique_ptr<DeltaReadAhead> ahead_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -4,9 +4,12 @@
 #include "db/delta/delta_read.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "db/delta/delta_store_test_util.h"
 #include "db/merge_context.h"
 #include "port/stack_trace.h"
+#include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
@@ -26,13 +30,18 @@ using delta_test::Values;
 class DeltaReadTest : public delta_test::DeltaStoreTestBase {
  protected:
   // Reads with bounds that fall, as the entries of SST files do.
+  // ahead: from there on, on another thread.
   void CheckBounds(const std::string& key, SequenceNumber read_seq,
-                   const std::vector<SequenceNumber>& bounds) {
+                   const std::vector<SequenceNumber>& bounds,
+                   std::optional<SequenceNumber> ahead = std::nullopt) {
     const Values expected = Expected(key, read_seq);
     const LookupKey lookup_key(key, read_seq);
     const ReadOptions read_options;
     DeltaRead read(*version_, *store_, read_options, lookup_key,
                    /*merge_context=*/nullptr);
+    if (ahead.has_value()) {
+      read.ReadAhead(/*max_threads=*/2, *ahead);
+    }
     size_t next = 0;
     for (const SequenceNumber bound : bounds) {
       DeltaRead::Operand operand;
@@ -274,6 +283,221 @@ TEST_F(DeltaReadTest, RandomHistories) {
         ASSERT_EQ(Expected(key, read_seq), MustRead(key, read_seq)) << key;
       }
     }
+  }
+}
+
+// Reads ahead whether or not that pays.
+class DeltaReadAheadTest : public DeltaReadTest {
+ protected:
+  DeltaReadAheadTest() {
+    SyncPoint* const sync = SyncPoint::GetInstance();
+    sync->SetCallBack("DeltaParallelReads::IsWanted", [](void* arg) {
+      *static_cast<bool*>(arg) = true;
+    });
+    sync->SetCallBack("DeltaParallelReads::Start", [this](void* arg) {
+      *static_cast<bool*>(arg) = true;
+      ++starts_;
+    });
+    sync->EnableProcessing();
+  }
+  ~DeltaReadAheadTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->LoadDependency({});
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+
+  // No file is open and nothing in memory.
+  void EmptyCache() {
+    const std::vector<DeltaEdit> edits = version_->SplitForSnapshot();
+    ResetTableOptions();
+    ResetStore();
+    for (const DeltaEdit& edit : edits) {
+      Apply(edit);
+    }
+  }
+
+  size_t NumThreads() {
+    return store_->parallel_reads()->helpers()->TEST_NumThreads();
+  }
+
+  int starts_ = 0;
+};
+
+// Without a cache, something is to be read always.
+TEST_F(DeltaReadAheadTest, RandomHistories) {
+  table_options_.no_block_cache = true;
+  ResetTableOptions();
+  Reopen();
+  std::vector<std::string> keys;
+  for (int i = 0; i < 10; ++i) {
+    keys.push_back("key" + std::to_string(100 + i));
+  }
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random rnd(seed);
+    ResetHistory();
+    for (int step = 0; step < 40; ++step) {
+      RandomStep(keys, &rnd);
+      for (const std::string& key : keys) {
+        const SequenceNumber read_seq =
+            rnd.Uniform(static_cast<int>(last_seq_) + 2);
+        std::vector<SequenceNumber> bounds;
+        for (int i = rnd.Uniform(4); i > 0; --i) {
+          bounds.push_back(rnd.Uniform(static_cast<int>(last_seq_) + 2));
+        }
+        std::sort(bounds.rbegin(), bounds.rend());
+        bounds.push_back(0);
+        const SequenceNumber ahead =
+            rnd.OneIn(3) ? rnd.Uniform(static_cast<int>(last_seq_) + 2) : 0;
+        CheckBounds(key, read_seq, bounds, ahead);
+        ASSERT_FALSE(HasFailure()) << key << " " << step;
+      }
+    }
+  }
+  ASSERT_GT(starts_, 100);
+  ASSERT_EQ(1, NumThreads());
+}
+
+TEST_F(DeltaReadAheadTest, OnlyWhatIsNotInMemory) {
+  Flush({{Event::Type::kOperand, "k", "", 10}});
+  Flush({{Event::Type::kOperand, "k", "", 20}});
+  const auto read = [this](const std::string& key, uint32_t max_threads,
+                           const ReadOptions& read_options = ReadOptions()) {
+    const LookupKey lookup_key(key, 100);
+    DeltaRead delta_read(*version_, *store_, read_options, lookup_key,
+                         /*merge_context=*/nullptr);
+    const bool is_ahead = delta_read.ReadAhead(max_threads, /*above=*/0);
+    EXPECT_EQ(is_ahead, delta_read.IsReadAhead());
+    DeltaRead::Operand operand;
+    Status s;
+    size_t operands = 0;
+    while (delta_read.Next(/*above=*/0, &operand, &s)) {
+      ++operands;
+    }
+    EXPECT_FALSE(delta_read.IsReadAhead());
+    EXPECT_OK(s);
+    EXPECT_EQ(key == "k" ? 2 : 0, operands);
+    return is_ahead;
+  };
+  // Files are closed.
+  ASSERT_FALSE(read("k", 0));
+  ASSERT_EQ(0, NumThreads());
+  EmptyCache();
+  ASSERT_TRUE(read("k", 1));
+  ASSERT_EQ(1, NumThreads());
+  // All is there.
+  ASSERT_FALSE(read("k", 1));
+  ASSERT_FALSE(read("x", 1));
+  ASSERT_FALSE(read("0", 1));
+
+  EmptyCache();
+  ReadOptions read_options;
+  read_options.fill_cache = false;
+  ASSERT_TRUE(read("k", 1, read_options));
+  ASSERT_TRUE(read("k", 1));
+  ASSERT_FALSE(read("k", 1, read_options));
+}
+
+// What is needed although no thread has begun, the caller reads. What is not
+// needed is not read, or not waited for by Next().
+TEST_F(DeltaReadAheadTest, NotBegunAndNotNeeded) {
+  Flush({{Event::Type::kOperand, "k", "", 10}});
+  const LookupKey key("k", 100);
+  const ReadOptions read_options;
+  DeltaRead::Operand operand;
+  Status s;
+  for (const bool is_needed : {true, false}) {
+    EmptyCache();
+    std::atomic<bool> has_begun{false};
+    std::atomic<bool> may_go{false};
+    SyncPoint::GetInstance()->SetCallBack(
+        "DeltaReadHelpers::Work:BeforeRun", [&](void*) {
+          has_begun = true;
+          while (!may_go) {
+            std::this_thread::yield();
+          }
+        });
+    DeltaRead first(*version_, *store_, read_options, key, nullptr);
+    ASSERT_TRUE(first.ReadAhead(1, 0));
+    while (!has_begun) {
+      std::this_thread::yield();
+    }
+    DeltaRead second(*version_, *store_, read_options, key, nullptr);
+    ASSERT_FALSE(second.ReadAhead(1, 0, /*may_wait=*/false));
+    DeltaRead third(*version_, *store_, read_options, key, nullptr);
+    ASSERT_TRUE(third.ReadAhead(1, 0, /*may_wait=*/true));
+    DeltaRead fourth(*version_, *store_, read_options, key, nullptr);
+    ASSERT_TRUE(fourth.ReadAhead(1, 0, /*may_wait=*/true));
+    if (is_needed) {
+      for (DeltaRead* read : {&second, &third, &fourth}) {
+        ASSERT_TRUE(read->Next(0, &operand, &s));
+        ASSERT_EQ(10, operand.seq);
+        ASSERT_FALSE(read->Next(0, &operand, &s));
+        ASSERT_OK(s);
+      }
+    } else {
+      ASSERT_FALSE(first.Next(10, &operand, &s));
+      ASSERT_OK(s);
+      ASSERT_TRUE(first.IsReadAhead());
+      ASSERT_FALSE(third.Next(10, &operand, &s));
+      ASSERT_OK(s);
+      ASSERT_FALSE(third.IsReadAhead());
+      ASSERT_TRUE(third.Next(9, &operand, &s));
+      // The destructor withdraws the fourth.
+    }
+    may_go = true;
+    ASSERT_TRUE(first.Next(9, &operand, &s));
+    ASSERT_EQ(10, operand.seq);
+    ASSERT_FALSE(first.Next(0, &operand, &s));
+    ASSERT_OK(s);
+  }
+  SyncPoint::GetInstance()->ClearCallBack("DeltaReadHelpers::Work:BeforeRun");
+}
+
+// Errors come with what could not be read, after what could.
+TEST_F(DeltaReadAheadTest, Errors) {
+  Flush({{Event::Type::kOperand, "k", "", 10}});
+  Flush({{Event::Type::kOperand, "k", "", 20}});
+  ASSERT_OK(env_->DeleteFile(
+      FileName(version_->RecentFiles(Kind::kOperands)[1]->description())));
+  const LookupKey key("k", 100);
+  const ReadOptions read_options;
+  DeltaRead::Operand operand;
+  Status s;
+  {
+    DeltaRead read(*version_, *store_, read_options, key, nullptr);
+    ASSERT_TRUE(read.ReadAhead(1, 0));
+    ASSERT_TRUE(read.Next(0, &operand, &s));
+    ASSERT_EQ(20, operand.seq);
+    ASSERT_FALSE(read.Next(0, &operand, &s));
+    ASSERT_TRUE(s.IsPathNotFound() || s.IsIOError() || s.IsNotFound())
+        << s.ToString();
+  }
+  // Not needed.
+  EmptyCache();
+  DeltaRead read(*version_, *store_, read_options, key, nullptr);
+  ASSERT_TRUE(read.ReadAhead(1, 0));
+  ASSERT_TRUE(read.Next(15, &operand, &s));
+  ASSERT_FALSE(read.Next(15, &operand, &s));
+  ASSERT_OK(s);
+}
+
+TEST_F(DeltaReadAheadTest, OutOfOrder) {
+  Flush({{Event::Type::kOperand, "k", "", 20},
+         {Event::Type::kOperand, "z", "", 50}});
+  Flush({{Event::Type::kOperand, "k", "", 10},
+         {Event::Type::kOperand, "z", "", 60}});
+  for (const bool is_cached : {false, true}) {
+    const LookupKey key("k", 100);
+    const ReadOptions read_options;
+    DeltaRead read(*version_, *store_, read_options, key, nullptr);
+    ASSERT_EQ(!is_cached, read.ReadAhead(1, 0));
+    DeltaRead::Operand operand;
+    Status s;
+    ASSERT_TRUE(read.Next(0, &operand, &s));
+    ASSERT_EQ(10, operand.seq);
+    ASSERT_FALSE(read.Next(0, &operand, &s));
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   }
 }
 

@@ -22,17 +22,20 @@ struct ReadOptions;
 // All keys get one, whether they have operands or not: TableCache asks the
 // first key of a batch whether it may use the row cache for all of them.
 //
-// Each reads for itself, when GetContext comes to need it. To read the blocks
-// of all keys at once, with TableReader::MultiGet(), would read operands below
-// bases that are not known yet; and without io_uring, which library users do
-// not have, it would read them one after the other all the same.
+// Each reads for itself, when GetContext comes to need it, or ahead of that, on
+// other threads: see DeltaRead::ReadAhead(). When one key of the batch has
+// found a thread, others wait for it to be free, and what waits still when it
+// is needed is read by the caller. To read the blocks of all keys at once, with
+// TableReader::MultiGet(), would without io_uring, which library users do not
+// have, read them one after the other all the same.
 class DeltaReads {
  public:
-  // See DeltaRead.
+  // generation: see DeltaRead. max_threads: for reading ahead.
   // REQUIRES: all outlive it.
   DeltaReads(const DeltaVersion& version, const DeltaStore& store,
              const ReadOptions& read_options,
-             const MultiGetContext::Range& range, uint64_t generation);
+             const MultiGetContext::Range& range, uint64_t generation,
+             uint32_t max_threads);
   ~DeltaReads();
   DeltaReads(const DeltaReads&) = delete;
   DeltaReads& operator=(const DeltaReads&) = delete;

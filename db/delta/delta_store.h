@@ -11,6 +11,7 @@
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_job_state.h"
+#include "db/delta/delta_parallel_reads.h"
 #include "db/delta/delta_tables.h"
 #include "port/likely.h"
 #include "rocksdb/options.h"
@@ -64,6 +65,9 @@ class DeltaStore {
                                       : OpenReader(read_options, file, reader);
   }
 
+  // Used by point reads, whose number is not limited by this.
+  DeltaParallelReads* parallel_reads() const { return parallel_reads_.get(); }
+
   // A flush has taken its epoch, or is over, whatever became of it. Epochs of
   // running flushes are above what merges and collections may take in, as their
   // files would come too late otherwise. See DeltaFlush.
@@ -84,6 +88,7 @@ class DeltaStore {
   Status OpenReader(const ReadOptions& read_options, const DeltaFileMeta& file,
                     DeltaFileReader** reader) const;
 
+  const std::unique_ptr<DeltaParallelReads> parallel_reads_;
   DeltaTables tables_;
   const std::unique_ptr<DeltaCache> cache_;
   // The option that the cache's size comes from, as it is now.
