@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cache/cache_reservation_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/slice.h"
 #include "test_util/testharness.h"
@@ -24,34 +25,6 @@ namespace {
 
 using Ref = MergedValueCache::Ref;
 using Result = MergedValueCache::Result;
-
-// Has room for so much.
-class Room : public CacheReservationManager {
- public:
-  explicit Room(size_t _room) : room(_room) {}
-  Status UpdateCacheReservation(size_t total) override {
-    ++updates;
-    if (total > room) {
-      return Status::MemoryLimit();
-    }
-    charged = total;
-    return Status::OK();
-  }
-  Status UpdateCacheReservation(size_t delta, bool increase) override {
-    return UpdateCacheReservation(increase ? charged + delta : charged - delta);
-  }
-  Status MakeCacheReservation(
-      size_t /*incremental_memory_used*/,
-      std::unique_ptr<CacheReservationHandle>* /*handle*/) override {
-    return Status::NotSupported();
-  }
-  size_t GetTotalReservedCacheSize() override { return charged; }
-  size_t GetTotalMemoryUsed() override { return charged; }
-
-  size_t room;
-  size_t charged = 0;
-  uint64_t updates = 0;
-};
 
 std::string KeyOf(int i) { return "key" + std::to_string(i); }
 std::string ValueOf(int i, SequenceNumber seq) {
