@@ -89,7 +89,7 @@ class DeltaPass::Merger {
       source->reader = reader;
       source->iter.reset(reader->NewIterator(
           read_options_, TableReaderCaller::kCompaction, /*arena=*/nullptr,
-          read_options_.readahead_size));
+          Readahead(*reader, description.size)));
       if (input_.has_begin) {
         const InternalKey target(input_.begin, kMaxSequenceNumber,
                                  kValueTypeForSeek);
@@ -147,6 +147,26 @@ class DeltaPass::Merger {
   }
 
  private:
+  // Of most files the range is a small part, and it is read once: what is read
+  // beyond it is read in vain.
+  size_t Readahead(const DeltaFileReader& reader, uint64_t file_size) const {
+    const size_t most = read_options_.readahead_size;
+    if (!input_.has_begin && !input_.has_end) {
+      return most;
+    }
+    const uint64_t begin =
+        input_.has_begin
+            ? reader.ApproximateOffsetOf(read_options_, input_.begin)
+            : 0;
+    const uint64_t end =
+        input_.has_end ? reader.ApproximateOffsetOf(read_options_, input_.end)
+                       : file_size;
+    // The block that has `end` belongs to it, and the offsets are estimates.
+    const uint64_t bytes =
+        (end > begin ? end - begin : 0) + 2 * DeltaTables::kBlockSize;
+    return static_cast<size_t>(std::min<uint64_t>(most, bytes));
+  }
+
   struct Source {
     const DeltaFileReader* reader = nullptr;
     std::unique_ptr<InternalIterator> iter;

@@ -17,6 +17,7 @@
 #include "db/delta/delta_pass_test_util.h"
 #include "db/delta/delta_store_test_util.h"
 #include "port/stack_trace.h"
+#include "rocksdb/iostats_context.h"
 #include "rocksdb/merge_operator.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
@@ -526,6 +527,39 @@ TEST_F(DeltaPassTest, ManyOperands) {
   ASSERT_OK(DeltaPass(context).Run(input, &result));
   ASSERT_EQ(1u, result.operands.size());
   ASSERT_EQ((Operand{"k", kNum, "k@1"}), result.operands.front());
+}
+
+// Of a large file only what is in the range is read.
+TEST_F(DeltaPassTest, ReadsARange) {
+  Events events;
+  SequenceNumber seq = 0;
+  for (int i = 100000; i < 150000; ++i) {
+    events.push_back({Type::kOperand, "k" + std::to_string(i), "", ++seq});
+  }
+  DeltaPass::Input input;
+  WriteFiles(events, &input);
+  DeltaPass::Context context = Context();
+  context.read_options.readahead_size = size_t{2} << 20;
+  const auto read = [&](const std::string& begin, const std::string& end,
+                        size_t num_expected) {
+    input.begin = begin;
+    input.has_begin = !begin.empty();
+    input.end = end;
+    input.has_end = !end.empty();
+    Recorder result;
+    const uint64_t before = get_iostats_context()->bytes_read;
+    EXPECT_OK(DeltaPass(context).Run(input, &result));
+    EXPECT_EQ(num_expected, result.operands.size());
+    return get_iostats_context()->bytes_read - before;
+  };
+  // Opens the files, and knows how much there is.
+  const uint64_t all = read("", "", 50000);
+  ASSERT_GT(all, 1000000);
+  constexpr uint64_t kSome = 50000;
+  EXPECT_LT(read("k120000", "k120100", 100), kSome);
+  EXPECT_LT(read("k149900", "", 100), kSome);
+  EXPECT_LT(read("", "k100100", 100), kSome);
+  EXPECT_LT(read("k120000", "k120001", 1), kSome);
 }
 
 TEST_F(DeltaPassTest, LargeOperands) {
