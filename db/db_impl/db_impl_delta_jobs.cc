@@ -167,12 +167,13 @@ class DBImpl::DeltaJobRun {
     options.earliest_snapshot = db->EarliestReader();
     const DeltaJobState& jobs = cfd->delta_store()->jobs();
     options.can_fold = jobs.MayFold();
+    options.max_folded = jobs.fold_bytes();
     if (DrainsDeltas(*cfd)) {
       options.drain = true;
       // There is nothing else to do until one succeeds.
       options.can_fold = !jobs.IsFolding();
       options.leftovers = jobs.leftovers();
-      options.max_collected = jobs.drain_bytes();
+      options.max_collected = options.max_folded;
     }
     return options;
   }
@@ -686,6 +687,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
         file_options_for_compaction_, immutable_db_options_);
     fold_context.shutting_down = &shutting_down_;
     fold_context.io_priority = run->read_options().rate_limiter_priority;
+    fold_context.max_bytes = DeltaValueFolder::MaxBytes(run->moptions());
     TEST_SYNC_POINT_CALLBACK("DeltaValueFolder::MaxBytes",
                              &fold_context.max_bytes);
     folder = std::make_unique<DeltaValueFolder>(fold_context, run->version());
@@ -755,6 +757,10 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     jobs.EndPick();
   }
   jobs.EndCollection(handle);
+  if (s.ok() && folder != nullptr && folder->stats().keys_folded > 0) {
+    jobs.OnFolded(folder->stats().bytes_folded, folder->max_bytes(),
+                  folder->stats().full);
+  }
   if (s.ok() && options.drain) {
     FinishDrainJob(cfd, options.earliest_snapshot, *job, folder.get());
   }
@@ -840,9 +846,6 @@ void DBImpl::FinishDrainJob(ColumnFamilyData* cfd,
   });
   if (folder != nullptr) {
     const DeltaValueFolder::Stats& stats = folder->stats();
-    if (stats.keys_folded > 0) {
-      jobs.OnDrained(stats.bytes_folded, stats.full);
-    }
     if (!stats.full && !stats.read_failed) {
       DeltaJobState::Leftover leftover;
       leftover.is_for_snapshots = stats.keys_left_for_snapshots > 0;

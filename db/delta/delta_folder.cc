@@ -146,6 +146,10 @@ class DeltaValueFolder::KeyIterator final : public InternalIterator {
   bool valid_ = false;
 };
 
+uint64_t DeltaValueFolder::MaxBytes(const MutableCFOptions& options) {
+  return std::clamp(uint64_t{options.write_buffer_size}, kMinBytes, kMaxBytes);
+}
+
 DeltaValueFolder::DeltaValueFolder(const Context& context, Version* version)
     : context_(context),
       ucmp_(context.ioptions->user_comparator),

@@ -32,6 +32,7 @@ class DeltaStore;
 class OwningVersionBlobFetcher;
 class Version;
 struct ImmutableOptions;
+struct MutableCFOptions;
 
 // Takes operands out of the hands of a job that collects buckets (DeltaGcJob):
 // what it takes, the job leaves out of its output.
@@ -134,7 +135,7 @@ class DeltaValueFolder final : public DeltaFolder {
     const std::atomic<bool>* shutting_down = nullptr;  // may be nullptr
     Env::IOPriority io_priority = Env::IO_LOW;
     // Beyond it nothing more is taken, see stats().full.
-    uint64_t max_bytes = kDefaultMaxBytes;
+    uint64_t max_bytes = kMaxBytes;
   };
   struct Stats {
     uint64_t keys_folded = 0;
@@ -148,8 +149,12 @@ class DeltaValueFolder final : public DeltaFolder {
     bool full = false;
   };
 
-  // As large as a memtable, since flushes wait for it to be written.
-  static constexpr uint64_t kDefaultMaxBytes = uint64_t{64} << 20;
+  // As large as a memtable, since it is one more in memory, and flushes wait
+  // for it to be written; but not so small that a job has a few keys only.
+  static uint64_t MaxBytes(const MutableCFOptions& options);
+
+  static constexpr uint64_t kMinBytes = uint64_t{8} << 20;
+  static constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
   // Of the LSM part of a Version, which is pinned until the destructor.
   // REQUIRES of this and the destructor: DB mutex held. The Version has delta
@@ -174,6 +179,7 @@ class DeltaValueFolder final : public DeltaFolder {
   // Of the last key that could not be read or merged.
   const Status& last_failure() const { return last_failure_; }
   uint64_t floor() const { return context_.floor; }
+  uint64_t max_bytes() const { return context_.max_bytes; }
 
   // ---- For DeltaFoldCommit.
 

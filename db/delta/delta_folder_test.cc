@@ -17,6 +17,7 @@
 #include "db/delta/delta_store_test_util.h"
 #include "db/seqno_to_time_mapping.h"
 #include "db/wide/wide_column_serialization.h"
+#include "options/cf_options.h"
 #include "port/stack_trace.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/wide_columns.h"
@@ -202,6 +203,16 @@ class DeltaFolderTest : public delta_test::DeltaStoreTestBase {
   std::unique_ptr<InternalIterator> lsm_;
   std::unique_ptr<DeltaValueFolder> folder_;
 };
+
+TEST(DeltaValueFolderTest, MaxBytes) {
+  MutableCFOptions options;
+  options.write_buffer_size = size_t{32} << 20;
+  EXPECT_EQ(uint64_t{32} << 20, DeltaValueFolder::MaxBytes(options));
+  options.write_buffer_size = size_t{64} << 10;
+  EXPECT_EQ(DeltaValueFolder::kMinBytes, DeltaValueFolder::MaxBytes(options));
+  options.write_buffer_size = size_t{1} << 30;
+  EXPECT_EQ(DeltaValueFolder::kMaxBytes, DeltaValueFolder::MaxBytes(options));
+}
 
 TEST_F(DeltaFolderTest, Bases) {
   AddLsm("b", 3, kTypeValue, "base");

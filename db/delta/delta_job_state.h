@@ -152,21 +152,22 @@ class DeltaJobState {
                        });
   }
 
-  // How many bytes of operands a job of the drain should have. What it has too
+  // How many bytes of operands a job that folds should have. What it has too
   // many for the values that it may hold is rewritten for nothing; and each job
   // makes a file in level 0.
-  uint64_t drain_bytes() const { return drain_bytes_; }
-  void OnDrained(uint64_t bytes_of_values, bool full) {
+  uint64_t fold_bytes() const { return fold_bytes_; }
+  // max_bytes: of values.
+  void OnFolded(uint64_t bytes_of_values, uint64_t max_bytes, bool full) {
     if (full) {
-      drain_bytes_ = std::max(drain_bytes_ / 2, kMinDrainBytes);
-    } else if (bytes_of_values < kFewDrainedBytes) {
-      drain_bytes_ = std::min(drain_bytes_ * 2, kMaxDrainBytes);
+      fold_bytes_ = std::max(fold_bytes_ / 2, kMinFoldBytes);
+    } else if (bytes_of_values < max_bytes / kFewFoldedDivisor) {
+      fold_bytes_ = std::min(fold_bytes_ * 2, kMaxFoldBytes);
     }
   }
 
-  static constexpr uint64_t kMinDrainBytes = uint64_t{256} << 10;
-  static constexpr uint64_t kMaxDrainBytes = uint64_t{32} << 20;
-  static constexpr uint64_t kFewDrainedBytes = uint64_t{16} << 20;
+  static constexpr uint64_t kMinFoldBytes = uint64_t{256} << 10;
+  static constexpr uint64_t kMaxFoldBytes = uint64_t{32} << 20;
+  static constexpr uint64_t kFewFoldedDivisor = 4;
 
   // ----
 
@@ -199,7 +200,7 @@ class DeltaJobState {
   uint64_t retry_at_micros_ = 0;
   uint32_t folds_to_skip_ = 0;
   Leftovers leftovers_;
-  uint64_t drain_bytes_ = uint64_t{4} << 20;
+  uint64_t fold_bytes_ = uint64_t{4} << 20;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -113,21 +113,21 @@ TEST(DeltaJobStateTest, Leftovers) {
   EXPECT_FALSE(jobs.HasWaiting(0));
 }
 
-TEST(DeltaJobStateTest, DrainBytes) {
+TEST(DeltaJobStateTest, FoldBytes) {
   DeltaJobState jobs;
-  const uint64_t first = jobs.drain_bytes();
-  jobs.OnDrained(DeltaJobState::kFewDrainedBytes, /*full=*/false);
-  EXPECT_EQ(first, jobs.drain_bytes());
-  jobs.OnDrained(100, /*full=*/true);
-  EXPECT_EQ(first / 2, jobs.drain_bytes());
+  const uint64_t first = jobs.fold_bytes();
+  jobs.OnFolded(25, /*max_bytes=*/100, /*full=*/false);
+  EXPECT_EQ(first, jobs.fold_bytes());
+  jobs.OnFolded(100, /*max_bytes=*/100, /*full=*/true);
+  EXPECT_EQ(first / 2, jobs.fold_bytes());
   for (int i = 0; i < 20; ++i) {
-    jobs.OnDrained(100, /*full=*/true);
+    jobs.OnFolded(100, /*max_bytes=*/100, /*full=*/true);
   }
-  EXPECT_EQ(DeltaJobState::kMinDrainBytes, jobs.drain_bytes());
+  EXPECT_EQ(DeltaJobState::kMinFoldBytes, jobs.fold_bytes());
   for (int i = 0; i < 20; ++i) {
-    jobs.OnDrained(100, /*full=*/false);
+    jobs.OnFolded(24, /*max_bytes=*/100, /*full=*/false);
   }
-  EXPECT_EQ(DeltaJobState::kMaxDrainBytes, jobs.drain_bytes());
+  EXPECT_EQ(DeltaJobState::kMaxFoldBytes, jobs.fold_bytes());
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -214,7 +214,7 @@ class DeltaPicker::CollectionPicker {
     result.bytes = merged_bytes_;
     // Much is divided first, for each fold to have a part of it.
     result.plan.fold = options_.drain && options_.can_fold &&
-                       merged_bytes_ <= options_.max_collected;
+                       merged_bytes_ <= MaxCost(/*fold=*/true);
     return result;
   }
 
@@ -255,6 +255,11 @@ class DeltaPicker::CollectionPicker {
     return std::any_of(busy_.begin(), busy_.end(), [&](const auto& range) {
       return !(position < range.first) && position < range.second;
     });
+  }
+
+  uint64_t MaxCost(bool fold) const {
+    return fold ? std::min(options_.max_folded, options_.max_collected)
+                : options_.max_collected;
   }
 
   // How many more buckets there may be.
@@ -366,7 +371,7 @@ class DeltaPicker::CollectionPicker {
   }
 
   // The smallest two that follow one another, if there are too many buckets and
-  // they make one.
+  // they make one; and those beside them, as long as that one is not half full.
   Collection PickNeighbours() const {
     const uint64_t count = table_.size() + more_buckets_;
     if (count < options_.max_buckets + fewer_buckets_ - 2 ||
@@ -386,9 +391,24 @@ class DeltaPicker::CollectionPicker {
     if (best == SIZE_MAX) {
       return Collection();
     }
-    Collection result = Of(best, best + 2);
+    size_t last = best + 2;
+    const auto take = [&](size_t i) {
+      if (buckets_[i].is_running ||
+          best_size + buckets_[i].size() > part_size_ / 2) {
+        return false;
+      }
+      best_size += buckets_[i].size();
+      return true;
+    };
+    while (best > 0 && take(best - 1)) {
+      --best;
+    }
+    while (last < buckets_.size() && take(last)) {
+      ++last;
+    }
+    Collection result = Of(best, last);
     result.plan.merge_neighbours = true;
-    result.fewer_buckets = 1;
+    result.fewer_buckets = static_cast<uint32_t>(result.num_buckets - 1);
     result.bytes = best_size;
     return result;
   }
@@ -423,7 +443,7 @@ class DeltaPicker::CollectionPicker {
                    run.has_overdue ? kMaxGap * options_.bucket_size : 0);
       if (!run.empty() &&
           (run.fold != bucket.is_to_fold || gap > max_gap ||
-           run.cost + gap + cost > options_.max_collected)) {
+           run.cost + gap + cost > MaxCost(run.fold))) {
         finish_run();
       }
       if (run.empty()) {

@@ -25,7 +25,7 @@ struct MutableCFOptions;
 // of them are: each operand is merged once.
 //
 // Collections. Rewriting a bucket for a few new operands costs as much as for
-// many, so it is done when they are a quarter of what the bucket has, or fill
+// many, so it is done when they are half of what the bucket has, or fill
 // it; and of all buckets, some time after, when there are kMaxMerged merges:
 // the oldest goes when no bucket needs it. Buckets that follow one another are
 // collected together, up to kMaxCollected bytes, with others in between if
@@ -34,7 +34,8 @@ struct MutableCFOptions;
 //   rewritten: it stays as long as one bucket names it;
 // * buckets that had to keep something for a snapshot that is gone.
 // When there are nearly as many buckets as there may be, the smallest two that
-// follow one another and fit into one are put together first.
+// follow one another and fit into one are put together first, and small ones
+// beside them with them.
 //
 // Operands of a bucket are merged into values (folded) when the bucket may not
 // be split although it is too large, or when there are many for each key; but
@@ -69,8 +70,9 @@ class DeltaPicker {
     // See above.
     bool drain = false;
     DeltaJobState::Leftovers leftovers;
-    // Of a job.
+    // Of a job, and of one that folds.
     uint64_t max_collected = kMaxCollected;
+    uint64_t max_folded = kMaxCollected;
 
     // Nothing hinders the drain from coming to an end?
     bool DrainsAll() const;
@@ -126,9 +128,9 @@ class DeltaPicker {
   // The first partition: of the capacity, and epochs.
   static constexpr uint64_t kFirstPartitionDivisor = 20;
   static constexpr size_t kFirstPartitionMerged = 4;
-  static constexpr size_t kMaxMerged = 8;
+  static constexpr size_t kMaxMerged = 12;
   // Of the bytes that a bucket has.
-  static constexpr uint64_t kSliceDivisor = 4;
+  static constexpr uint64_t kSliceDivisor = 2;
   // Of bucket_size: less is not worth a collection of its own.
   static constexpr uint64_t kMinSliceDivisor = 16;
   static constexpr uint64_t kMaxCollected = uint64_t{32} << 20;

@@ -237,7 +237,7 @@ TEST_F(DeltaPickerTest, FirstPartitionIsForced) {
 
 TEST_F(DeltaPickerTest, VictimsAreFull) {
   const uint64_t floor = FlushAndMerge();
-  Collect({{"", 700}, {"b", 400}, {"c", 0}, {"d", 0}, {"e", 700}}, floor);
+  Collect({{"", 350}, {"b", 200}, {"c", 0}, {"d", 0}, {"e", 350}}, floor);
   const uint64_t last = FlushAndMerge();
   SetSlices({174, 99, 61, 62, 174});
   const DeltaPicker::Collection first = PickCollection();
@@ -257,16 +257,16 @@ TEST_F(DeltaPickerTest, VictimsAreFull) {
 
 TEST_F(DeltaPickerTest, RunsHaveSmallGaps) {
   const uint64_t floor = FlushAndMerge();
-  Collect({{"", 700}, {"b", 400}, {"c", 700}, {"d", 700}, {"e", 700}}, floor);
+  Collect({{"", 350}, {"b", 200}, {"c", 350}, {"d", 350}, {"e", 350}}, floor);
   FlushAndMerge();
   // Nothing to take in costs nothing.
   SetSlices({200, 0, 200, 0, 0});
   EXPECT_EQ("-d", Pick());
-  EXPECT_EQ(1800, PickCollection().bytes);
+  EXPECT_EQ(1100, PickCollection().bytes);
   SetSlices({200, 1, 200, 0, 0});
   EXPECT_EQ("-d", Pick());
   // More than half of what comes before.
-  SetSlices({200, 60, 201, 0, 0});
+  SetSlices({200, 76, 201, 0, 0});
   EXPECT_EQ("c-d", Pick());
   SetSlices({200, 0, 0, 0, 200});
   EXPECT_EQ("-", Pick());
@@ -289,7 +289,7 @@ TEST_F(DeltaPickerTest, RunsAreNotTooLong) {
 
 TEST_F(DeltaPickerTest, LeavesWhatOthersCollect) {
   const uint64_t floor = FlushAndMerge();
-  Collect({{"", 500}, {"b", 500}, {"c", 500}, {"d", 500}}, floor);
+  Collect({{"", 400}, {"b", 400}, {"c", 400}, {"d", 400}}, floor);
   FlushAndMerge();
   SetSlices({200, 300, 200, 200});
   EXPECT_EQ("-", Pick());
@@ -366,11 +366,18 @@ TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 700}, {"b", 700}, {"c", 700}, {"d", 700}}, floor);
   FlushAndMerge();
-  SetSlices({200, 300, 0, 0});
+  SetSlices({350, 450, 0, 0});
   EXPECT_EQ("-c", Pick());
   EXPECT_EQ(0, PickCollection().plan.max_new_buckets);
   options_.can_fold = true;
   EXPECT_EQ("-c fold", Pick());
+  // No more than a fold has memory for, but of one bucket in any case.
+  options_.max_folded = 2199;
+  EXPECT_EQ("b-c fold", Pick());
+  options_.max_folded = 2200;
+  EXPECT_EQ("-c fold", Pick());
+  options_.max_folded = 1;
+  EXPECT_EQ("b-c fold", Pick());
   options_.max_buckets = 5;
   EXPECT_EQ("-c", Pick());
 }
@@ -399,6 +406,32 @@ TEST_F(DeltaPickerTest, MergesNeighbours) {
   options_.max_buckets = 7;
   SetSlices({10, 0, 0, 500});
   EXPECT_EQ("d-", Pick());
+}
+
+TEST_F(DeltaPickerTest, MergesManyNeighbours) {
+  options_.max_buckets = 7;
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 20}, {"b", 30}, {"c", 0}, {"d", 0}, {"e", 350}, {"f", 700}},
+          floor);
+  FlushAndMerge();
+  SetSlices({0, 0, 0, 0, 0, 0});
+  DeltaPicker::Collection merge = PickCollection();
+  EXPECT_EQ("-f merge", Text(merge));  // half of 800, no more
+  EXPECT_EQ(4, merge.fewer_buckets);
+  EXPECT_EQ(400, merge.bytes);
+  SetSlices({0, 1, 0, 0, 0, 0});
+  merge = PickCollection();
+  EXPECT_EQ("-e merge", Text(merge));
+  EXPECT_EQ(3, merge.fewer_buckets);
+  EXPECT_EQ(51, merge.bytes);
+  // Not beyond what runs.
+  DeltaJobState::Collection running;
+  running.range = {"b", "c"};
+  running_.push_back(running);
+  SetSlices({0, 0, 0, 0, 0, 0});
+  merge = PickCollection();
+  EXPECT_EQ("c-f merge", Text(merge));
+  EXPECT_EQ(2, merge.fewer_buckets);
 }
 
 TEST_F(DeltaPickerTest, RewritesSparseFiles) {
@@ -490,7 +523,7 @@ TEST_F(DeltaPickerTest, Drain) {
   EXPECT_EQ("none", Pick());
   SetSlices({0, 1, 0, 1});
   EXPECT_EQ("d- fold", Pick());  // but where nothing is kept
-  SetSlices({0, 100, 0, 0});
+  SetSlices({0, 200, 0, 0});
   EXPECT_EQ("b-c fold", Pick());
   Flush();
   EXPECT_TRUE(PickMerge().inputs.empty());
