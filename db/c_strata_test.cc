@@ -110,9 +110,9 @@ TEST_F(CStrataTest, DeltaSeparation) {
   EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), UINT64_MAX);
   rocksdb_options_set_delta_cache_size(options_, 0);
   EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), 0);
-  EXPECT_EQ(rocksdb_options_get_delta_parallel_reads(options_), 4);
-  rocksdb_options_set_delta_parallel_reads(options_, 0);
   EXPECT_EQ(rocksdb_options_get_delta_parallel_reads(options_), 0);
+  rocksdb_options_set_delta_parallel_reads(options_, 4);
+  EXPECT_EQ(rocksdb_options_get_delta_parallel_reads(options_), 4);
 }
 
 TEST_F(CStrataTest, CollectBlobGarbage) {

@@ -46,7 +46,7 @@ DEFINE_uint64(delta_cache_size, UINT64_MAX,
               "that reads have found in delta files; 0: none; the default is a "
               "share of the block cache");
 
-DEFINE_uint32(delta_parallel_reads, 4,
+DEFINE_uint32(delta_parallel_reads, 0,
               "With --enable_delta_separation: how many threads may read delta "
               "files for point reads");
 

@@ -24,7 +24,7 @@ namespace {
 constexpr uint64_t kDefaultBucketSize = uint64_t{256} << 10;
 constexpr uint32_t kDefaultMaxBuckets = 32768;
 constexpr double kDefaultSplitRatio = 0.8;
-constexpr uint32_t kDefaultParallelReads = 4;
+constexpr uint32_t kDefaultParallelReads = 0;
 
 // A block of a delta file; less would not be read.
 constexpr uint64_t kMinBucketSize = uint64_t{4} << 10;

@@ -155,6 +155,7 @@ class DBDeltaParallelReadTest : public DBTestBase {
     options.env = watched_env_.get();
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
     options.enable_delta_separation = true;
+    options.delta_parallel_reads = 4;
     // What was read once would be in it.
     options.delta_cache_size = 0;
     options.disable_auto_compactions = true;
