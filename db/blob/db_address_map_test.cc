@@ -1863,6 +1863,42 @@ TEST_F(DBAddressMapTest, Properties) {
   EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 1);
 }
 
+// ---- Files of level 0 that wait for more of their size are nothing that
+// compactions are behind with: writes would stop for ever, as none comes.
+TEST_F(DBAddressMapTest, Level0ThatWaitsIsNoDebt) {
+  Options options = MapOptions();
+  options.disable_auto_compactions = false;
+  options.level0_file_num_compaction_trigger = 4;
+  options.soft_pending_compaction_bytes_limit = 1;
+  options.hard_pending_compaction_bytes_limit = 1;
+  DestroyAndReopen(options);
+  const auto fill = [&](int num_keys) {
+    for (int i = 0; i < num_keys; ++i) {
+      ASSERT_OK(Put(Key(i), "value"));
+    }
+    ASSERT_OK(Flush());
+  };
+  fill(10000);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  for (const int num_keys : {2000, 400, 80, 8}) {
+    fill(num_keys);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  ASSERT_EQ(NumTableFilesAtLevel(0), 4);
+  uint64_t value = 0;
+  ASSERT_TRUE(db_->GetIntProperty(
+      DB::Properties::kEstimatePendingCompactionBytes, &value));
+  EXPECT_EQ(value, 0);
+  ASSERT_TRUE(db_->GetIntProperty(DB::Properties::kIsWriteStopped, &value));
+  EXPECT_EQ(value, 0);
+  // When there is something to do, it is done.
+  for (int i = 0; i < 3; ++i) {
+    fill(8);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(NumTableFilesAtLevel(0), 4);
+}
+
 // ---- All at once: readers and writers against a model, while flushes and
 // compactions run, under several options.
 TEST_F(DBAddressMapTest, ModelUnderLoad) {

@@ -26,12 +26,24 @@ size_t MaxFiles(const MutableCFOptions& options, size_t trigger) {
 Level0Merge::Decision Level0Merge::Decide(
     const std::vector<FileMetaData*>& files, uint64_t base_size,
     const MutableCFOptions& options) {
-  const size_t trigger =
-      static_cast<size_t>(std::max(1, options.level0_file_num_compaction_trigger));
   const size_t n = static_cast<size_t>(
       std::find_if(files.begin(), files.end(),
                    [](const FileMetaData* f) { return f->being_compacted; }) -
       files.begin());
+  return DecideNewest(files, n, base_size, options);
+}
+
+bool Level0Merge::IsDue(const std::vector<FileMetaData*>& files,
+                        uint64_t base_size, const MutableCFOptions& options) {
+  return DecideNewest(files, files.size(), base_size, options).action !=
+         Action::kWait;
+}
+
+Level0Merge::Decision Level0Merge::DecideNewest(
+    const std::vector<FileMetaData*>& files, size_t n, uint64_t base_size,
+    const MutableCFOptions& options) {
+  const size_t trigger = static_cast<size_t>(
+      std::max(1, options.level0_file_num_compaction_trigger));
   Decision decision;
   if (n < trigger) {
     return decision;

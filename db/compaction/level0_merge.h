@@ -50,10 +50,21 @@ class Level0Merge {
   static Decision Decide(const std::vector<FileMetaData*>& files,
                          uint64_t base_size, const MutableCFOptions& options);
 
+  // Is there something to be done, or has somebody begun with it? If not, the
+  // number of files is no debt of compactions.
+  static bool IsDue(const std::vector<FileMetaData*>& files, uint64_t base_size,
+                    const MutableCFOptions& options);
+
   // How many sorted runs the score of level 0 is to count: none of num_runs if
   // there is nothing to be done.
   static int SortedRuns(const std::vector<FileMetaData*>& files, int num_runs,
                         uint64_t base_size, const MutableCFOptions& options);
+
+ private:
+  // Of the n newest ones, none of which is being compacted, or so it is to be.
+  static Decision DecideNewest(const std::vector<FileMetaData*>& files,
+                               size_t n, uint64_t base_size,
+                               const MutableCFOptions& options);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -45,6 +45,8 @@ class Level0MergeTest : public testing::Test {
     const auto decision = Level0Merge::Decide(pointers, base_size, options);
     EXPECT_EQ(decision.action == Action::kWait ? 0 : 9,
               Level0Merge::SortedRuns(pointers, 9, base_size, options));
+    is_due_ = Level0Merge::IsDue(pointers, base_size, options);
+    EXPECT_TRUE(is_due_ || decision.action == Action::kWait);
     return decision;
   }
   size_t Merged(const std::vector<int64_t>& sizes) {
@@ -56,6 +58,8 @@ class Level0MergeTest : public testing::Test {
     return Decide(sizes, base_size).action;
   }
 
+  // Of the last decision.
+  bool is_due_ = false;
   Options options_;
 };
 
@@ -95,6 +99,22 @@ TEST_F(Level0MergeTest, NotTooManyFiles) {
   options_.level0_file_num_compaction_trigger = 10;
   EXPECT_EQ(0u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256}));
   EXPECT_EQ(10u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
+}
+
+TEST_F(Level0MergeTest, IsDue) {
+  EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
+  EXPECT_FALSE(is_due_);
+  EXPECT_EQ(0u, Merged({10, 160, 640, 2560}));
+  EXPECT_FALSE(is_due_);
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10}));
+  EXPECT_TRUE(is_due_);
+  // What is being compacted is something to be done still.
+  EXPECT_EQ(0u, Merged({10, 10, -10, -10}));
+  EXPECT_TRUE(is_due_);
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, -10}, 0));
+  EXPECT_TRUE(is_due_);
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, -10}, 0));
+  EXPECT_FALSE(is_due_);
 }
 
 TEST_F(Level0MergeTest, Down) {
