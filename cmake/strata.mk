@@ -130,6 +130,7 @@ STRATA_LIB = \
   db/table_cache_mapped.cc \
   db/version_set_deltas.cc \
   db/version_set_mapped.cc \
+  file/overlapped_reads.cc \
   file/path_read_stats.cc \
   monitoring/borrowed_counts.cc \
   options/address_map_options.cc \
@@ -137,6 +138,7 @@ STRATA_LIB = \
   options/merged_value_options.cc \
   options/omitted_at_default.cc \
   options/path_options.cc \
+  table/block_based/block_based_table_part.cc \
   table/block_based/mapped_table_property.cc \
   table/get_context_deltas.cc \
   tools/ldb_delta_command.cc \
@@ -201,6 +203,7 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_jobs_test.cc \
   db/delta/db_delta_life_test.cc \
   db/delta/db_delta_manifest_test.cc \
+  db/delta/db_delta_overlapped_read_test.cc \
   db/delta/db_delta_parallel_read_test.cc \
   db/delta/db_delta_read_test.cc \
   db/delta/delta_bucket_table_test.cc \
@@ -243,6 +246,7 @@ STRATA_TEST_MAIN = \
   db/read_bound_registry_test.cc \
   db/refused_edit_test.cc \
   db/repair_paths_test.cc \
+  file/overlapped_reads_test.cc \
   monitoring/borrowed_counts_test.cc \
   options/address_map_options_test.cc \
   options/delta_options_test.cc \

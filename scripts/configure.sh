@@ -25,6 +25,8 @@ esac
   set -- "$@" -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DSTRATA_UNITY=12
 # FAST_RELEASE: the same for a machine that builds the library once, to try it.
 [ "$type" != Release ] || [ -z "${FAST_RELEASE:-}" ] || set -- "$@" -DSTRATA_UNITY=12
+# PORTABLE=0: for this machine's CPU, as RocksDB's own builds are if nothing else is asked for.
+[ "$type" != Release ] || [ -z "${PORTABLE:-}" ] || set -- "$@" "-DPORTABLE=$PORTABLE"
 # Strata's db_bench on unpatched RocksDB, for measurements.
 [ "$name" != stock ] || set -- "$@" \
   "-DSTRATA_ROOT=$root" "-DCMAKE_PROJECT_rocksdb_INCLUDE=$root/cmake/stock_bench.cmake"

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,19 +16,14 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
+#include "db/delta/delta_read_ahead_test_util.h"
 #include "db/delta/delta_store.h"
-#include "env/composite_env_wrapper.h"
 #include "port/stack_trace.h"
-#include "rocksdb/advanced_cache.h"
 #include "rocksdb/file_system.h"
-#include "rocksdb/iostats_context.h"
-#include "rocksdb/perf_context.h"
 #include "rocksdb/snapshot.h"
 #include "test_util/sync_point.h"
 #include "util/cast_util.h"
 #include "util/random.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -115,12 +109,13 @@ bool Await(const std::function<bool()>& condition) {
 
 }  // namespace
 
-class DBDeltaParallelReadTest : public DBTestBase {
+class DBDeltaParallelReadTest : public DeltaReadAheadTestBase {
  protected:
   DBDeltaParallelReadTest()
-      : DBTestBase("db_delta_parallel_read_test", /*env_do_fsync=*/false),
-        fs_(std::make_shared<WatchedFileSystem>(env_->GetFileSystem())),
-        watched_env_(std::make_unique<CompositeEnvWrapper>(env_, fs_)) {}
+      : DBDeltaParallelReadTest(
+            std::make_shared<WatchedFileSystem>(FileSystem::Default())) {}
+  explicit DBDeltaParallelReadTest(std::shared_ptr<WatchedFileSystem> fs)
+      : DeltaReadAheadTestBase("db_delta_parallel_read_test", fs), fs_(fs) {}
   ~DBDeltaParallelReadTest() override {
     Close();
     SyncPoint::GetInstance()->DisableProcessing();
@@ -150,49 +145,11 @@ class DBDeltaParallelReadTest : public DBTestBase {
         });
   }
 
-  Options DeltaOptions() {
-    Options options = CurrentOptions();
-    options.env = watched_env_.get();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.enable_delta_separation = true;
+  Options ParallelOptions() {
+    Options options = DeltaOptions();
     options.delta_parallel_reads = 4;
-    // What was read once would be in it.
-    options.delta_cache_size = 0;
-    options.disable_auto_compactions = true;
-    options.compression = kNoCompression;
-    options.statistics = CreateDBStatistics();
-    cache_ = NewLRUCache(size_t{8} << 20, /*num_shard_bits=*/0);
-    BlockBasedTableOptions table_options;
-    table_options.block_cache = cache_;
-    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
     return options;
   }
-
-  static std::string KeyOf(int i) { return "key" + std::to_string(1000 + i); }
-
-  // Keys [0, n) with a value, and operands in two delta files.
-  void Load(int n) {
-    for (int i = 0; i < n; ++i) {
-      ASSERT_OK(Put(KeyOf(i), "base" + std::to_string(i)));
-    }
-    ASSERT_OK(Flush());
-    for (const char* operand : {"x", "y"}) {
-      for (int i = 0; i < n; ++i) {
-        ASSERT_OK(Merge(KeyOf(i), operand));
-      }
-      ASSERT_OK(Flush());
-    }
-    // All files are open.
-    for (int i = 0; i < n; ++i) {
-      ASSERT_EQ(ValueOf(i), Get(KeyOf(i)));
-    }
-  }
-  static std::string ValueOf(int i) {
-    return "base" + std::to_string(i) + ",x,y";
-  }
-
-  // But for indexes and filters of open files, which are in use.
-  void EmptyCache() { cache_->EraseUnRefEntries(); }
 
   DeltaReadHelpers* Helpers() {
     return static_cast_with_check<ColumnFamilyHandleImpl>(
@@ -203,60 +160,19 @@ class DBDeltaParallelReadTest : public DBTestBase {
         ->helpers();
   }
 
-  uint64_t ParallelReads() {
-    return last_options_.statistics->getTickerCount(DELTA_PARALLEL_READS);
-  }
-
-  // All of the counts of a thread, and of the DB, that a read changes, but for
-  // times and for what blocks take of memory. That is what the allocator says,
-  // and a block of the same size may have some bytes more or less: the memory
-  // of another thread, or of another moment, comes from somewhere else.
-  // bytes_of_blocks_ has it for ExpectSameBlocks().
   std::string Counts(const std::function<void()>& read) {
-    EmptyCache();
     begun_ = 0;
-    std::map<std::string, uint64_t> before;
-    EXPECT_TRUE(last_options_.statistics->getTickerMap(&before));
-    get_perf_context()->Reset();
-    get_iostats_context()->Reset();
-    read();
-    bytes_of_blocks_ = get_perf_context()->block_cache_read_byte;
-    get_perf_context()->block_cache_read_byte = 0;
-    std::string counts =
-        get_perf_context()->ToString(/*exclude_zero_counters=*/true) + "; " +
-        get_iostats_context()->ToString(/*exclude_zero_counters=*/true);
-    std::map<std::string, uint64_t> after;
-    EXPECT_TRUE(last_options_.statistics->getTickerMap(&after));
-    for (const auto& [name, count] : after) {
-      if (count != before[name] && name != "rocksdb.delta.parallel.reads" &&
-          name.find(".nanos") == std::string::npos &&
-          name.find(".bytes.write") == std::string::npos &&
-          name.find(".bytes.insert") == std::string::npos &&
-          name != "rocksdb.block.cache.bytes.read") {
-        counts += "\n" + name + " " + std::to_string(count - before[name]);
-      }
-    }
-    return counts;
-  }
-
-  // Two reads took the same `count` blocks out of the cache, one of which has
-  // a kilobyte or more.
-  static void ExpectSameBlocks(uint64_t one, uint64_t other, uint64_t count) {
-    EXPECT_NEAR(static_cast<double>(one), static_cast<double>(other),
-                64.0 * static_cast<double>(count));
+    return DeltaReadAheadTestBase::Counts(read);
   }
 
   const std::shared_ptr<WatchedFileSystem> fs_;
-  const std::unique_ptr<Env> watched_env_;
-  std::shared_ptr<Cache> cache_;
   std::atomic<int> begun_{0};
-  uint64_t bytes_of_blocks_ = 0;
 };
 
 // The device has both reads at the same time: each waits for the other one to
 // arrive there.
 TEST_F(DBDeltaParallelReadTest, Overlap) {
-  DestroyAndReopen(DeltaOptions());
+  DestroyAndReopen(ParallelOptions());
   Load(1);
   AlwaysHandOver();
   for (const bool multi : {false, true}) {
@@ -296,7 +212,7 @@ TEST_F(DBDeltaParallelReadTest, Overlap) {
 // The same with values in blob files, with the address map and without.
 TEST_F(DBDeltaParallelReadTest, OverlapWithBlobs) {
   for (const bool has_map : {false, true}) {
-    Options options = DeltaOptions();
+    Options options = ParallelOptions();
     options.enable_blob_files = true;
     options.min_blob_size = 0;
     options.enable_blob_address_map = has_map;
@@ -340,7 +256,7 @@ TEST_F(DBDeltaParallelReadTest, OverlapWithBlobs) {
 }
 
 TEST_F(DBDeltaParallelReadTest, OnlyWhatIsNotInTheCache) {
-  DestroyAndReopen(DeltaOptions());
+  DestroyAndReopen(ParallelOptions());
   Load(100);
   SyncPoint::GetInstance()->SetCallBack(
       "DeltaParallelReads::Start",
@@ -369,7 +285,7 @@ TEST_F(DBDeltaParallelReadTest, OnlyWhatIsNotInTheCache) {
 }
 
 TEST_F(DBDeltaParallelReadTest, NoThreadsIfOff) {
-  Options options = DeltaOptions();
+  Options options = ParallelOptions();
   options.delta_parallel_reads = 0;
   DestroyAndReopen(options);
   Load(10);
@@ -391,7 +307,7 @@ TEST_F(DBDeltaParallelReadTest, NoThreadsIfOff) {
 
 TEST_F(DBDeltaParallelReadTest, Counts) {
   for (const bool has_levels : {false, true}) {
-    DestroyAndReopen(DeltaOptions());
+    DestroyAndReopen(ParallelOptions());
     Load(200);
     // Anchors, too: of keys with newer values, and newer operands again.
     for (int i = 0; i < 200; i += 3) {
@@ -449,7 +365,7 @@ TEST_F(DBDeltaParallelReadTest, Counts) {
 
 // What the other thread meets is what the read says, if it needs it.
 TEST_F(DBDeltaParallelReadTest, Errors) {
-  DestroyAndReopen(DeltaOptions());
+  DestroyAndReopen(ParallelOptions());
   Load(2);
   AlwaysHandOver();
   AwaitThreads();
@@ -486,7 +402,7 @@ TEST_F(DBDeltaParallelReadTest, Errors) {
 
 // Options of the read are those of the other thread's, too.
 TEST_F(DBDeltaParallelReadTest, ReadOptions) {
-  DestroyAndReopen(DeltaOptions());
+  DestroyAndReopen(ParallelOptions());
   Load(1);
   AlwaysHandOver();
   AwaitThreads();
@@ -533,7 +449,7 @@ TEST_F(DBDeltaParallelReadTest, ReadOptions) {
 }
 
 TEST_F(DBDeltaParallelReadTest, Snapshots) {
-  DestroyAndReopen(DeltaOptions());
+  DestroyAndReopen(ParallelOptions());
   Load(3);
   const Snapshot* const snapshot = db_->GetSnapshot();
   ASSERT_OK(Merge(KeyOf(1), "z"));
@@ -565,7 +481,7 @@ TEST_F(DBDeltaParallelReadTest, Snapshots) {
 // A read that does not need what another thread still reads for it waits before
 // it returns: nothing goes on once the DB is closed.
 TEST_F(DBDeltaParallelReadTest, NotNeededThenClosed) {
-  DestroyAndReopen(DeltaOptions());
+  DestroyAndReopen(ParallelOptions());
   Load(1);
   // Newer than all operands.
   ASSERT_OK(Put(KeyOf(0), "new"));
@@ -603,7 +519,7 @@ TEST_F(DBDeltaParallelReadTest, NotNeededThenClosed) {
 }
 
 TEST_F(DBDeltaParallelReadTest, MultiGet) {
-  Options options = DeltaOptions();
+  Options options = ParallelOptions();
   options.delta_parallel_reads = 3;
   DestroyAndReopen(options);
   constexpr int kKeys = 3000;  // some blocks
@@ -632,7 +548,7 @@ TEST_F(DBDeltaParallelReadTest, MultiGet) {
 // a key is a list of numbers that only grows.
 TEST_F(DBDeltaParallelReadTest, Concurrent) {
   for (const bool has_cache : {true, false}) {
-    Options options = DeltaOptions();
+    Options options = ParallelOptions();
     options.disable_auto_compactions = false;
     options.delta_bucket_size = 4096;
     options.delta_max_buckets = 16;
@@ -710,7 +626,7 @@ TEST_F(DBDeltaParallelReadTest, Concurrent) {
 
 // A family that is dropped keeps its threads as long as somebody reads it.
 TEST_F(DBDeltaParallelReadTest, DroppedFamily) {
-  Options options = DeltaOptions();
+  Options options = ParallelOptions();
   CreateAndReopenWithCF({"other"}, options);
   ASSERT_OK(Put(1, "k", "base"));
   ASSERT_OK(Flush(1));

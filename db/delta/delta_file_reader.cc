@@ -13,6 +13,7 @@
 #include "db/merge_context.h"
 #include "file/file_util.h"
 #include "file/filename.h"
+#include "file/overlapped_reads.h"
 #include "file/random_access_file_reader.h"
 #include "file/read_write_util.h"
 #include "monitoring/perf_context_imp.h"
@@ -100,6 +101,11 @@ Status DeltaFileReader::OpenTable(const ReadOptions& read_options) {
   }
   if (ioptions.advise_random_on_open) {
     file->Hint(FSRandomAccessFile::kRandom);
+  }
+  if (settings_->family->overlaps_reads) {
+    auto overlapped = std::make_unique<OverlappedReadFile>(std::move(file));
+    file_ = overlapped.get();
+    file = std::move(overlapped);
   }
   StopWatch watch(ioptions.clock, ioptions.stats, TABLE_OPEN_IO_MICROS);
   auto file_reader = std::make_unique<RandomAccessFileReader>(
@@ -257,6 +263,21 @@ Status DeltaFileReader::NewestAnchor(const ReadOptions& read_options,
   }
   *seq = std::max(*seq, point);
   return s;
+}
+
+bool DeltaFileReader::BeginRead(const ReadOptions& read_options,
+                                const LookupKey& key,
+                                OverlappedReads* reads) const {
+  uint64_t offset = 0;
+  size_t size = 0;
+  IOOptions io_options;
+  return file_ != nullptr &&
+         table_->FindPartToRead(read_options, key.internal_key(), &offset,
+                                &size) &&
+         PrepareIOFromReadOptions(read_options, settings_->ioptions().clock,
+                                  io_options)
+             .ok() &&
+         reads->Begin(*file_, offset, size, io_options);
 }
 
 InternalIterator* DeltaFileReader::NewIterator(

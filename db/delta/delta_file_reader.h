@@ -25,6 +25,8 @@ namespace ROCKSDB_NAMESPACE {
 
 class Arena;
 class GetContext;
+class OverlappedReadFile;
+class OverlappedReads;
 class TableReader;
 
 // Reads one delta file: see docs/formats.md.
@@ -83,6 +85,12 @@ class DeltaFileReader {
     return NewestAnchor(read_options, LookupKey(user_key, read_seq), seq);
   }
 
+  // Begins to read what a lookup of the key reads first, if that is not in the
+  // block cache. False: nothing was begun. Does not ask the filter.
+  // REQUIRES: *reads is gone before this is.
+  bool BeginRead(const ReadOptions& read_options, const LookupKey& key,
+                 OverlappedReads* reads) const;
+
   // All entries but ranges. read_options has to outlive the iterator. With an
   // arena, destroy it without delete.
   InternalIterator* NewIterator(const ReadOptions& read_options,
@@ -128,6 +136,8 @@ class DeltaFileReader {
   const DeltaFileDescription description_;
   const std::string file_name_;
   std::unique_ptr<TableReader> table_;
+  // The table's. nullptr: reads cannot be begun ahead of time.
+  const OverlappedReadFile* file_ = nullptr;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <utility>
 
+#include "db/delta/delta_tables.h"
 #include "monitoring/statistics_impl.h"
 #include "rocksdb/options.h"
 #include "rocksdb/system_clock.h"
@@ -15,6 +16,23 @@
 namespace ROCKSDB_NAMESPACE {
 
 //======== DeltaParallelReads
+
+DeltaParallelReads::DeltaParallelReads(const DeltaTableFamily& family)
+    : fs_(family.ioptions.fs.get()),
+      clock_(family.ioptions.clock),
+      statistics_(family.ioptions.stats),
+      overlaps_(family.overlaps_reads) {}
+
+bool DeltaParallelReads::Overlaps(const ReadOptions& read_options) const {
+  // What waits for a rate limiter is no better for having been read before.
+  return overlaps_.load(std::memory_order_relaxed) &&
+         read_options.read_tier != kBlockCacheTier &&
+         read_options.rate_limiter_priority == Env::IO_TOTAL;
+}
+
+void DeltaParallelReads::OnOverlap() {
+  RecordTick(statistics_, DELTA_PARALLEL_READS);
+}
 
 bool DeltaParallelReads::IsWanted(const ReadOptions& read_options,
                                   uint32_t max_threads, bool may_wait) const {

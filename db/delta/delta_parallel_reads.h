@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,21 +18,33 @@
 namespace ROCKSDB_NAMESPACE {
 
 class DeltaReadAhead;
+class FileSystem;
 class Statistics;
 class SystemClock;
+struct DeltaTableFamily;
 struct ReadOptions;
 
 // What point reads of a column family need in order to have their delta files
-// read by other threads (delta_parallel_reads).
+// read while they look for the value: by the device alone (OverlappedReads), if
+// the file system reads asynchronously, or else by other threads
+// (delta_parallel_reads).
 //
 // Thread-safe.
 class DeltaParallelReads {
  public:
-  // REQUIRES: both outlive it. statistics may be nullptr.
-  DeltaParallelReads(SystemClock* clock, Statistics* statistics)
-      : clock_(clock), statistics_(statistics) {}
+  // REQUIRES: what the options point to outlives it.
+  explicit DeltaParallelReads(const DeltaTableFamily& family);
   DeltaParallelReads(const DeltaParallelReads&) = delete;
   DeltaParallelReads& operator=(const DeltaParallelReads&) = delete;
+
+  // Should a point read with these options begin overlapped reads? Then it has
+  // no use for threads.
+  bool Overlaps(const ReadOptions& read_options) const;
+  // It has done so.
+  void OnOverlap();
+  // Whatever the file system says, it has read at once.
+  void OnNotAsync() { overlaps_.store(false, std::memory_order_relaxed); }
+  FileSystem* fs() const { return fs_; }
 
   // Should a point read with these options see whether it has something to hand
   // over? Cheap.
@@ -53,8 +66,10 @@ class DeltaParallelReads {
  private:
   friend class DeltaReadAhead;
 
+  FileSystem* const fs_;
   SystemClock* const clock_;
-  Statistics* const statistics_;
+  Statistics* const statistics_;  // may be nullptr
+  std::atomic<bool> overlaps_;
   DeltaReadHelpers helpers_;
   DeltaOverlapPolicy policy_;
 };

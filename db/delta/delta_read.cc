@@ -74,13 +74,11 @@ Status DeltaKeyView::NewestAnchor(const DeltaStore& store,
                                   uint64_t covered) const {
   *seq = 0;
   Status s;
-  const auto look = [&](const DeltaFileMeta& file) {
-    const DeltaFileDescription& description = file.description();
+  ForAnchorFiles(key, covered, [&](const DeltaFileMeta& file) {
     // Not all newer anchors are in newer files: what DeleteFilesInRanges()
     // leaves has an old number in a new file.
-    if (description.largest_seq <= *seq ||
-        !MayHold(description, key, version_->user_comparator())) {
-      return;
+    if (file.description().largest_seq <= *seq) {
+      return true;
     }
     DeltaFileReader* reader = nullptr;
     SequenceNumber newest = 0;
@@ -89,21 +87,58 @@ Status DeltaKeyView::NewestAnchor(const DeltaStore& store,
       s = reader->NewestAnchor(read_options, key, &newest);
     }
     *seq = std::max(*seq, newest);
+    return s.ok();
+  });
+  return s;
+}
+
+SequenceNumber DeltaKeyView::LikelyAnchor(const DeltaStore& store,
+                                          const ReadOptions& read_options,
+                                          const LookupKey& key,
+                                          uint64_t covered) const {
+  SequenceNumber likely = 0;
+  ForAnchorFiles(key, covered, [&](const DeltaFileMeta& file) {
+    DeltaFileReader* reader = nullptr;
+    const Status s = store.GetReader(read_options, file, &reader);
+    if (s.ok() && reader->MayHaveKey(read_options, key)) {
+      likely = std::max(likely, file.description().smallest_seq);
+    }
+    s.PermitUncheckedError();  // NewestAnchor() says so
+    return true;
+  });
+  return likely;
+}
+
+void DeltaKeyView::BeginNewestAnchor(const ReadOptions& read_options,
+                                     const LookupKey& key, uint64_t covered,
+                                     OverlappedReads* reads) const {
+  ForAnchorFiles(key, covered, [&](const DeltaFileMeta& file) {
+    DeltaFileReader* const reader = file.OpenedReader();
+    if (reader != nullptr && reader->MayHaveKey(read_options, key)) {
+      reader->BeginRead(read_options, key, reads);
+    }
+    return true;
+  });
+}
+
+template <typename Fn>
+void DeltaKeyView::ForAnchorFiles(const LookupKey& key, uint64_t covered,
+                                  Fn fn) const {
+  const auto may_hold = [&](const DeltaFileMeta& file) {
+    return MayHold(file.description(), key, version_->user_comparator());
   };
   for (const DeltaVersion::FilePtr& file : RecentFiles(Kind::kAnchors)) {
     if (file->description().last_epoch <= covered) {
       break;  // and so are all that follow
     }
-    look(*file);
-    if (!s.ok()) {
-      return s;
+    if (may_hold(*file) && !fn(*file)) {
+      return;
     }
   }
   const DeltaFileMeta* const sorted = SortedFile(Kind::kAnchors);
-  if (sorted != nullptr && covered == 0) {
-    look(*sorted);
+  if (sorted != nullptr && covered == 0 && may_hold(*sorted)) {
+    fn(*sorted);
   }
-  return s;
 }
 
 uint64_t DeltaKeyView::Horizon() const {
@@ -171,7 +206,8 @@ bool DeltaRead::ReadAhead(uint32_t max_threads, SequenceNumber above,
                           bool may_wait) {
   assert(!view_.has_value());
   DeltaParallelReads* const parallel = store_.parallel_reads();
-  if (!parallel->IsWanted(read_options_, max_threads, may_wait)) {
+  const bool overlaps = parallel->Overlaps(read_options_);
+  if (!overlaps && !parallel->IsWanted(read_options_, max_threads, may_wait)) {
     return false;
   }
   Begin();
@@ -187,12 +223,57 @@ bool DeltaRead::ReadAhead(uint32_t max_threads, SequenceNumber above,
     return false;
   }
   ahead_status_ = Status::OK();
+  if (overlaps) {
+    BeginReads(above);
+    return false;
+  }
   ahead_largest_seq_ = operands_.empty() ? file_->description().largest_seq
                                          : operands_[0].seq;
   ahead_ = parallel->Start(
       [this, above] { return ReadFiles(above, read_options_); }, max_threads,
       may_wait);
   return ahead_ != nullptr;
+}
+
+void DeltaRead::BeginReads(SequenceNumber above) {
+  // Next() asks the filters again.
+  SavedPerfCounts counts;
+  overlapped_.emplace(store_.fs());
+  OverlappedReads* const reads = &*overlapped_;
+  const uint64_t covered = cached_.found() ? cached_.epoch() : 0;
+  const SequenceNumber anchor =
+      anchor_is_known_
+          ? anchor_
+          : view_->LikelyAnchor(store_, read_options_, key_, covered);
+  const SequenceNumber bound = std::max(above, anchor);
+  const auto begin = [&](const DeltaFileMeta& file, bool passed_filter) {
+    if (file.description().largest_seq <= bound || IsCached(file) ||
+        !MayHold(file.description(), key_, version_.user_comparator())) {
+      return;
+    }
+    DeltaFileReader* const reader = file.OpenedReader();
+    if (reader != nullptr &&
+        (passed_filter || reader->MayHaveKey(read_options_, key_))) {
+      reader->BeginRead(read_options_, key_, reads);
+    }
+  };
+  begin(*file_, passed_filter_);
+  for (const FilePtr* next = next_recent_; next != end_recent_; ++next) {
+    begin(**next, /*passed_filter=*/false);
+  }
+  if (extent_ != nullptr) {
+    begin(*extent_, /*passed_filter=*/false);
+  }
+  if (!reads->empty()) {
+    if (!anchor_is_known_) {
+      view_->BeginNewestAnchor(read_options_, key_, covered, reads);
+    }
+    store_.parallel_reads()->OnOverlap();
+    if (reads->has_waited()) {
+      store_.parallel_reads()->OnNotAsync();
+    }
+  }
+  counts.Restore();
 }
 
 bool DeltaRead::FinishAhead(SequenceNumber above) {
@@ -234,7 +315,13 @@ bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
       }
       return false;
     }
-    *status = ahead_status_.ok() ? ReadNextFile(read_options_) : ahead_status_;
+    if (ahead_status_.ok()) {
+      OverlappedReads::Scope scope(overlapped_.has_value() ? &*overlapped_
+                                                           : nullptr);
+      *status = ReadNextFile(read_options_);
+    } else {
+      *status = ahead_status_;
+    }
     if (!status->ok()) {
       return false;
     }
@@ -331,7 +418,7 @@ Status DeltaRead::ReadFile(const DeltaFileMeta& file,
   if (file.description().largest_seq <= anchor_) {
     return s;
   }
-  if (cached_.found() && file.description().last_epoch <= cached_.epoch()) {
+  if (IsCached(file)) {
     TakeCached();
     return s;
   }

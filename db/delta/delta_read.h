@@ -15,6 +15,7 @@
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_operands.h"
 #include "db/delta/delta_version.h"
+#include "file/overlapped_reads.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -61,6 +62,16 @@ class DeltaKeyView {
                       const LookupKey& key, SequenceNumber* seq,
                       uint64_t covered = 0) const;
 
+  // Of the files that NewestAnchor() may have to read, the largest number that
+  // all anchors in one of them reach: what is not above it is hidden, if the
+  // file's filter is right. 0: there is no such file. Opens files.
+  SequenceNumber LikelyAnchor(const DeltaStore& store,
+                              const ReadOptions& read_options,
+                              const LookupKey& key, uint64_t covered) const;
+  // Begins to read what NewestAnchor() reads first.
+  void BeginNewestAnchor(const ReadOptions& read_options, const LookupKey& key,
+                         uint64_t covered, OverlappedReads* reads) const;
+
   // ---- For DeltaCache, which see.
 
   uint64_t floor() const { return bucket_.floor; }
@@ -75,6 +86,11 @@ class DeltaKeyView {
   SequenceNumber LargestSequence() const;
 
  private:
+  // Calls fn(file) for those that may have anchors of the key, as long as it
+  // returns true.
+  template <typename Fn>
+  void ForAnchorFiles(const LookupKey& key, uint64_t covered, Fn fn) const;
+
   const DeltaVersion* version_;
   // As without buckets: what recent files have.
   DeltaBucketState bucket_;
@@ -94,11 +110,11 @@ class DeltaKeyView {
 // What the delta cache has of the key takes the place of older files, and what
 // was read to the end goes there.
 //
-// With ReadAhead() another thread reads all files that may be needed, while the
-// caller looks for the base; Next() waits for it. Nothing is handed over if all
-// blocks are in the cache. That reads no more than Next() would if the base is
-// older than all operands, which it mostly is: one that was flushed after an
-// operand has left an anchor above it.
+// With ReadAhead() the device, or another thread, reads all files that may be
+// needed, while the caller looks for the base; Next() waits for it. Nothing is
+// begun if all blocks are in the cache. That reads no more than Next() would if
+// the base is older than all operands, which it mostly is: one that was flushed
+// after an operand has left an anchor above it.
 //
 // A point lookup has one in its MergeContext, where GetContext finds it.
 //
@@ -118,10 +134,12 @@ class DeltaRead {
   DeltaRead(const DeltaRead&) = delete;
   DeltaRead& operator=(const DeltaRead&) = delete;
 
-  // Begins to read on another thread what will be needed if no entry above
-  // `above` is found elsewhere, if that is worth it. max_threads: how many may
-  // do so for the column family. may_wait: if there is no free one, it is begun
-  // later, or by Next(). True: it was handed over.
+  // Begins to read what will be needed if no entry above `above` is found
+  // elsewhere: as reads of this thread that the device serves in the meantime
+  // (OverlappedReads), or if the file system cannot do that, on another thread,
+  // if that is worth it. max_threads: how many threads may do so for the column
+  // family. may_wait: if there is no free one, it is begun later, or by Next().
+  // True: it was handed over to a thread.
   //
   // What it meets, Next() says when it comes to it.
   // REQUIRES: Next() was not called. What the constructor was given is not
@@ -129,8 +147,11 @@ class DeltaRead {
   bool ReadAhead(uint32_t max_threads, SequenceNumber above,
                  bool may_wait = false);
 
-  // Another thread reads, or has read what Next() was not asked for yet.
-  bool IsReadAhead() const { return ahead_ != nullptr; }
+  // What Next() was not asked for yet is read at this moment, or has been.
+  bool IsReadAhead() const {
+    return ahead_ != nullptr ||
+           (overlapped_.has_value() && !overlapped_->empty());
+  }
 
   // The newest operand that was not given out before, if its sequence number is
   // above `above`. False: there is none, or *status says why it cannot be told,
@@ -152,6 +173,10 @@ class DeltaRead {
   void SkipRest();
   // Sets anchor_, and before it cached_.
   Status FindAnchor(const ReadOptions& options);
+  // cached_ has what the file has.
+  bool IsCached(const DeltaFileMeta& file) const {
+    return cached_.found() && file.description().last_epoch <= cached_.epoch();
+  }
   // In the place of what was not looked at yet.
   void TakeCached();
   // operands_ has all of the key, down to the anchor.
@@ -167,6 +192,9 @@ class DeltaRead {
   // file_, and finds the next one.
   Status ReadNextFile(const ReadOptions& options);
   Status ReadFiles(SequenceNumber above, const ReadOptions& options);
+  // Begins overlapped reads of file_, and of what follows, but for what is
+  // probably hidden by an anchor that is not known yet.
+  void BeginReads(SequenceNumber above);
   // Ends what ReadAhead() has begun. False: nothing that it reads is above
   // `above`, and it goes on.
   bool FinishAhead(SequenceNumber above);
@@ -207,6 +235,8 @@ class DeltaRead {
   SequenceNumber ahead_largest_seq_ = 0;
   Status ahead_status_;
   std::unique_ptr<DeltaReadAhead> ahead_;
+  // Never beside ahead_.
+  std::optional<OverlappedReads> overlapped_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -22,12 +22,11 @@ struct ReadOptions;
 // All keys get one, whether they have operands or not: TableCache asks the
 // first key of a batch whether it may use the row cache for all of them.
 //
-// Each reads for itself, when GetContext comes to need it, or ahead of that, on
-// other threads: see DeltaRead::ReadAhead(). When one key of the batch has
-// found a thread, others wait for it to be free, and what waits still when it
-// is needed is read by the caller. To read the blocks of all keys at once, with
-// TableReader::MultiGet(), would without io_uring, which library users do not
-// have, read them one after the other all the same.
+// Each reads for itself, when GetContext comes to need it, or ahead of that:
+// see DeltaRead::ReadAhead(). Reads that the device serves in the meantime are
+// begun for all keys. With threads, when one key of the batch has found one,
+// others wait for it to be free, and what waits still when it is needed is read
+// by the caller.
 class DeltaReads {
  public:
   // generation: see DeltaRead. max_threads: for reading ahead.

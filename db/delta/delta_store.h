@@ -65,6 +65,8 @@ class DeltaStore {
                                       : OpenReader(read_options, file, reader);
   }
 
+  FileSystem* fs() const { return parallel_reads_->fs(); }
+
   // Used by point reads, whose number is not limited by this.
   DeltaParallelReads* parallel_reads() const { return parallel_reads_.get(); }
 

@@ -86,6 +86,8 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     family.db_session_id = EncodeSessionId(1234, 5678);
     store_ = std::make_unique<DeltaStore>(std::move(family),
                                           MutableCFOptions(options_));
+    // MockEnv says it can, and has read when it should have begun to.
+    store_->parallel_reads()->OnNotAsync();
   }
 
   // No files and no buckets.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "db/db_impl/db_impl.h"
+#include "file/file_util.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/filter_policy.h"
 #include "table/block_based/block_based_table_factory.h"
@@ -23,6 +24,13 @@ constexpr double kBloomBitsPerKey = 10;
 constexpr int kIndexRestartInterval = 8;
 
 }  // namespace
+
+DeltaTableFamily::DeltaTableFamily(const ImmutableOptions& _ioptions)
+    : ioptions(_ioptions),
+      overlaps_reads(
+          !_ioptions.allow_mmap_reads &&
+          CheckFSFeatureSupport(_ioptions.fs.get(), FSSupportedOps::kAsyncIO)) {
+}
 
 DeltaTables::DeltaTables(DeltaTableFamily family,
                          const MutableCFOptions& options)

@@ -22,14 +22,16 @@ class IOTracer;
 
 // The column family that delta files belong to.
 struct DeltaTableFamily {
-  explicit DeltaTableFamily(const ImmutableOptions& _ioptions)
-      : ioptions(_ioptions) {}
+  explicit DeltaTableFamily(const ImmutableOptions& _ioptions);
 
   uint32_t id = 0;
   std::string name;
   // A copy, comparator included: a reader may be destroyed after its column
   // family, with the list of obsolete files that it is on.
   const ImmutableOptions ioptions;
+  // A point read may begin to read delta files before it looks for the value:
+  // the file system can do that.
+  const bool overlaps_reads;
   // For reading.
   FileOptions file_options;
   std::string db_session_id;

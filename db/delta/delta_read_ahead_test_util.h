@@ -1,0 +1,124 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "db/db_test_util.h"
+#include "env/composite_env_wrapper.h"
+#include "rocksdb/advanced_cache.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/iostats_context.h"
+#include "rocksdb/perf_context.h"
+#include "rocksdb/statistics.h"
+#include "rocksdb/table.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Tests of point reads whose delta files are read while the value is looked
+// for, of a DB on a file system of the test's.
+class DeltaReadAheadTestBase : public DBTestBase {
+ protected:
+  DeltaReadAheadTestBase(const std::string& path,
+                         const std::shared_ptr<FileSystem>& fs)
+      : DBTestBase(path, /*env_do_fsync=*/false),
+        wrapped_env_(std::make_unique<CompositeEnvWrapper>(env_, fs)) {}
+  ~DeltaReadAheadTestBase() override { Close(); }
+
+  Options DeltaOptions() {
+    Options options = CurrentOptions();
+    options.env = wrapped_env_.get();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = true;
+    // What was read once would be in it.
+    options.delta_cache_size = 0;
+    options.disable_auto_compactions = true;
+    options.compression = kNoCompression;
+    options.statistics = CreateDBStatistics();
+    cache_ = NewLRUCache(size_t{8} << 20, /*num_shard_bits=*/0);
+    BlockBasedTableOptions table_options;
+    table_options.block_cache = cache_;
+    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    return options;
+  }
+
+  static std::string KeyOf(int i) { return "key" + std::to_string(1000 + i); }
+
+  // Keys [0, n) with a value, and operands in two delta files.
+  void Load(int n) {
+    for (int i = 0; i < n; ++i) {
+      ASSERT_OK(Put(KeyOf(i), "base" + std::to_string(i)));
+    }
+    ASSERT_OK(Flush());
+    for (const char* operand : {"x", "y"}) {
+      for (int i = 0; i < n; ++i) {
+        ASSERT_OK(Merge(KeyOf(i), operand));
+      }
+      ASSERT_OK(Flush());
+    }
+    // All files are open.
+    for (int i = 0; i < n; ++i) {
+      ASSERT_EQ(ValueOf(i), Get(KeyOf(i)));
+    }
+  }
+  static std::string ValueOf(int i) {
+    return "base" + std::to_string(i) + ",x,y";
+  }
+
+  // But for indexes and filters of open files, which are in use.
+  void EmptyCache() { cache_->EraseUnRefEntries(); }
+
+  uint64_t ParallelReads() {
+    return last_options_.statistics->getTickerCount(DELTA_PARALLEL_READS);
+  }
+
+  // All of the counts of a thread, and of the DB, that a read changes, but for
+  // times and for what blocks take of memory. That is what the allocator says,
+  // and a block of the same size may have some bytes more or less: the memory
+  // of another thread, or of another moment, comes from somewhere else.
+  // bytes_of_blocks_ has it for ExpectSameBlocks().
+  std::string Counts(const std::function<void()>& read) {
+    EmptyCache();
+    std::map<std::string, uint64_t> before;
+    EXPECT_TRUE(last_options_.statistics->getTickerMap(&before));
+    get_perf_context()->Reset();
+    get_iostats_context()->Reset();
+    read();
+    bytes_of_blocks_ = get_perf_context()->block_cache_read_byte;
+    get_perf_context()->block_cache_read_byte = 0;
+    std::string counts =
+        get_perf_context()->ToString(/*exclude_zero_counters=*/true) + "; " +
+        get_iostats_context()->ToString(/*exclude_zero_counters=*/true);
+    std::map<std::string, uint64_t> after;
+    EXPECT_TRUE(last_options_.statistics->getTickerMap(&after));
+    for (const auto& [name, count] : after) {
+      if (count != before[name] && name != "rocksdb.delta.parallel.reads" &&
+          name.find(".nanos") == std::string::npos &&
+          name.find(".bytes.write") == std::string::npos &&
+          name.find(".bytes.insert") == std::string::npos &&
+          name != "rocksdb.block.cache.bytes.read") {
+        counts += "\n" + name + " " + std::to_string(count - before[name]);
+      }
+    }
+    return counts;
+  }
+
+  // Two reads took the same `count` blocks out of the cache, one of which has
+  // a kilobyte or more.
+  static void ExpectSameBlocks(uint64_t one, uint64_t other, uint64_t count) {
+    EXPECT_NEAR(static_cast<double>(one), static_cast<double>(other),
+                64.0 * static_cast<double>(count));
+  }
+
+  const std::unique_ptr<Env> wrapped_env_;
+  std::shared_ptr<Cache> cache_;
+  uint64_t bytes_of_blocks_ = 0;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

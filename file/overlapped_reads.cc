@@ -1,0 +1,145 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "file/overlapped_reads.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+struct OverlappedReads::Read {
+  const OverlappedReadFile* file = nullptr;
+  FSReadRequest request;
+  AlignedBuffer buffer;
+  bool has_ended = false;
+  // Empty if it failed.
+  Slice result;
+  void* io_handle = nullptr;
+  IOHandleDeleter delete_io_handle;
+
+  void OnEnd(const FSReadRequest& done) {
+    has_ended = true;
+    // A file system may return memory of its own, for as long as it likes.
+    if (done.status.ok() && done.result.data() == request.scratch) {
+      result = done.result;
+    }
+    done.status.PermitUncheckedError();  // it is read again
+  }
+
+  ~Read() {
+    assert(has_ended || io_handle == nullptr);
+    if (io_handle != nullptr && delete_io_handle != nullptr) {
+      delete_io_handle(io_handle);
+    }
+    request.status.PermitUncheckedError();
+  }
+};
+
+thread_local OverlappedReads* OverlappedReads::lent_ = nullptr;
+
+//======== OverlappedReadFile
+
+IOStatus OverlappedReadFile::Read(uint64_t offset, size_t n,
+                                  const IOOptions& options, Slice* result,
+                                  char* scratch, IODebugContext* dbg) const {
+  if (OverlappedReads::lent_ != nullptr &&
+      OverlappedReads::lent_->Take(this, offset, n, scratch, result)) {
+    return IOStatus::OK();
+  }
+  return target()->Read(offset, n, options, result, scratch, dbg);
+}
+
+//======== OverlappedReads::Scope
+
+OverlappedReads::Scope::Scope(OverlappedReads* reads)
+    : outer_(std::exchange(lent_, reads)) {}
+
+OverlappedReads::Scope::~Scope() { lent_ = outer_; }
+
+//======== OverlappedReads
+
+OverlappedReads::OverlappedReads(FileSystem* fs) : fs_(fs) {}
+
+OverlappedReads::~OverlappedReads() {
+  for (const std::unique_ptr<Read>& read : reads_) {
+    Wait(read.get());
+  }
+}
+
+bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
+                            size_t size, const IOOptions& options) {
+  auto read = std::make_unique<Read>();
+  read->file = &file;
+  const size_t alignment =
+      file.use_direct_io() ? file.GetRequiredBufferAlignment() : 1;
+  // As the table reader will, for direct I/O.
+  const uint64_t begin = offset - offset % alignment;
+  read->request.offset = begin;
+  read->request.len =
+      Roundup(static_cast<size_t>(offset - begin) + size, alignment);
+  read->buffer.Alignment(alignment);
+  read->buffer.AllocateNewBuffer(read->request.len);
+  read->request.scratch = read->buffer.Destination();
+  const IOStatus s = file.target()->ReadAsync(
+      read->request, options,
+      [](FSReadRequest& done, void* arg) {
+        static_cast<Read*>(arg)->OnEnd(done);
+      },
+      read.get(), &read->io_handle, &read->delete_io_handle, /*dbg=*/nullptr);
+  if (!s.ok()) {
+    s.PermitUncheckedError();
+    return false;
+  }
+  has_waited_ |= read->io_handle == nullptr;
+  TEST_SYNC_POINT("OverlappedReads::Begin:Begun");
+  reads_.push_back(std::move(read));
+  return true;
+}
+
+bool OverlappedReads::Take(const OverlappedReadFile* file, uint64_t offset,
+                           size_t n, char* scratch, Slice* result) {
+  const auto found = std::find_if(
+      reads_.begin(), reads_.end(), [&](const std::unique_ptr<Read>& read) {
+        return read->file == file && read->request.offset <= offset &&
+               offset - read->request.offset <= read->request.len &&
+               n <= read->request.len - (offset - read->request.offset);
+      });
+  if (found == reads_.end()) {
+    return false;
+  }
+  Read* const read = found->get();
+  Wait(read);
+  const size_t skip = static_cast<size_t>(offset - read->request.offset);
+  // At the end of a file there may be less than was asked for. But a table
+  // reader does not ask for what is not there.
+  const bool is_whole = read->result.size() >= skip + n;
+  if (is_whole) {
+    memcpy(scratch, read->result.data() + skip, n);
+    *result = Slice(scratch, n);
+  }
+  reads_.erase(found);
+  return is_whole;
+}
+
+void OverlappedReads::Wait(Read* read) {
+  if (read->has_ended) {
+    return;
+  }
+  std::vector<void*> handles{read->io_handle};
+  IOStatus s = fs_->Poll(handles, /*min_completions=*/1);
+  if (!read->has_ended) {
+    // It must not write any more to what will be freed.
+    s.PermitUncheckedError();
+    s = fs_->AbortIO(handles);
+    read->has_ended = true;
+    read->result.clear();
+  }
+  s.PermitUncheckedError();  // what did not arrive is read again
+}
+
+}  // namespace ROCKSDB_NAMESPACE
