@@ -130,6 +130,7 @@ STRATA_LIB = \
   db/table_cache_mapped.cc \
   db/version_set_deltas.cc \
   db/version_set_mapped.cc \
+  env/io_uring_batch.cc \
   file/overlapped_reads.cc \
   file/path_read_stats.cc \
   monitoring/borrowed_counts.cc \
@@ -246,6 +247,7 @@ STRATA_TEST_MAIN = \
   db/read_bound_registry_test.cc \
   db/refused_edit_test.cc \
   db/repair_paths_test.cc \
+  env/io_uring_batch_test.cc \
   file/overlapped_reads_test.cc \
   monitoring/borrowed_counts_test.cc \
   options/address_map_options_test.cc \

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "db/blob/blob_file_reader.h"
 #include "db/blob/blob_read_request.h"
 #include "db/blob/blob_source.h"
+#include "env/io_uring_batch.h"
 #include "file/file_util.h"
 #include "file/random_access_file_reader.h"
 #include "monitoring/statistics_impl.h"
@@ -352,6 +354,7 @@ void BlobReadPool::RunAsync(
   std::vector<BlobReadGroup*> begun;
   begun.reserve(groups.size());
   bool is_async = true;
+  std::optional<IOUringBatch> batch(std::in_place);
   for (const auto& group : groups) {
     if (!is_async) {
       Submit(group);
@@ -372,6 +375,7 @@ void BlobReadPool::RunAsync(
         break;
     }
   }
+  batch.reset();
   // This thread is the only one that the file system tells of their ends.
   for (BlobReadGroup* const group : begun) {
     group->EndAsync();

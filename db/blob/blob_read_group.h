@@ -161,9 +161,8 @@ class BlobReadPool {
  public:
   static constexpr int kMaxThreads = 32;
 
-  // So many groups are one thread's, if it can read asynchronously. To begin a
-  // read takes a tenth of the time of a read, and all are begun before the first
-  // one ends.
+  // So many groups are one thread's, if it can read asynchronously. To begin
+  // them, all at once, takes less than a read.
   static constexpr size_t kAsyncGroups = 16;
 
   // Each for a thread, or asynchronously, for fewer threads.

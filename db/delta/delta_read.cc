@@ -13,6 +13,7 @@
 #include "db/delta/delta_store.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
+#include "env/io_uring_batch.h"
 #include "monitoring/borrowed_counts.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
@@ -238,6 +239,7 @@ bool DeltaRead::ReadAhead(uint32_t max_threads, SequenceNumber above,
 void DeltaRead::BeginReads(SequenceNumber above) {
   // Next() asks the filters again.
   SavedPerfCounts counts;
+  IOUringBatch batch;
   overlapped_.emplace(store_.fs());
   OverlappedReads* const reads = &*overlapped_;
   const uint64_t covered = cached_.found() ? cached_.epoch() : 0;

@@ -84,6 +84,8 @@ class DeltaReadAheadTestBase : public DBTestBase {
   // of another thread, or of another moment, comes from somewhere else.
   // bytes_of_blocks_ has it for ExpectSameBlocks().
   std::string Counts(const std::function<void()>& read) {
+    // It counts what it writes and deletes.
+    EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
     EmptyCache();
     std::map<std::string, uint64_t> before;
     EXPECT_TRUE(last_options_.statistics->getTickerMap(&before));

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "env/io_uring_batch.h"
+
 namespace ROCKSDB_NAMESPACE {
 
 DeltaReads::DeltaReads(const DeltaVersion& version, const DeltaStore& store,
@@ -15,6 +17,7 @@ DeltaReads::DeltaReads(const DeltaVersion& version, const DeltaStore& store,
           static_cast<size_t>(range.KeysLeft()))) {
   size_t i = 0;
   bool has_thread = false;
+  IOUringBatch batch;
   for (auto iter = range.begin(); iter != range.end(); ++iter) {
     DeltaRead& read =
         reads_[i++].emplace(version, store, read_options, *iter->lkey,
