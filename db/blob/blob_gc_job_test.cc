@@ -1131,7 +1131,8 @@ TEST_F(BlobGcJobTest, SharesItsMemory) {
        {size_t{1} << 30, kFiles * (size_t{100} << 10), size_t{1}}) {
     SCOPED_TRACE(memory);
     const size_t limit = std::min(
-        size_t{1} << 20, std::max(memory / kFiles, size_t{64} << 10));
+        BlobLiveRecords::Options().read_size,
+        std::max(memory / kFiles, size_t{64} << 10));
     context.max_read_memory = memory;
     fs_->longest_read = 0;
     const Result result = RunJob(context);

@@ -37,8 +37,10 @@ class BlobLiveRecords {
  public:
   struct Options {
     IOOptions io_options;
-    // How much is read in one go; a longer record is read whole.
-    size_t read_size = size_t{1} << 20;
+    // How much is read in one go; a longer record is read whole. Point reads
+    // and scans wait behind it at the device: with a megabyte, scans beside
+    // writes are a fourth slower, and collections not much faster.
+    size_t read_size = size_t{256} << 10;
     // Garbage between two live records that is read rather than skipped.
     size_t max_gap = size_t{16} << 10;
   };
