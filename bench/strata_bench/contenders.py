@@ -130,6 +130,16 @@ def rocksdb_library(binary: Path) -> Optional[Path]:
     return Path(match.group(1)) if match and os.path.exists(match.group(1)) else None
 
 
+def built_for(binary: Path) -> str:
+    """What a program in a build folder was built for (CMake's PORTABLE), '' if nothing says so."""
+    try:
+        cache = (binary.parent / 'CMakeCache.txt').read_text(encoding='utf-8')
+    except OSError:
+        return ''
+    match = re.search(r'^PORTABLE:\w+=(.*)$', cache, re.MULTILINE)
+    return match.group(1).strip() if match else ''
+
+
 def _on_path(program: str) -> bool:
     if os.sep in program:
         return os.access(program, os.X_OK)

@@ -27,6 +27,8 @@ write it, not it. [bench/README.md](../bench/README.md) says how to repeat each 
   minutes has them for all alike. The time in which a contender is stopped counts for nothing. In the
   next pair the order is the other way round. A ratio is taken within each pair; its median is shown,
   with the smallest and the largest. A number alone is the median of all runs, with the same.
+* Both sides are built alike: optimised, and for the CPU that is named beside the machine, or for any
+  (`PORTABLE=1`, this repository's default) where none is. RocksDB's own default is the machine's.
 * Reads, flushes and compactions use direct I/O. Values are random bytes and compression is off. The
   WAL is on and written out as it grows. The dataset is at least {MIN_DATASET_PER_CACHE} times all
   caches.
@@ -62,7 +64,7 @@ def _noise(documents: Dict[str, Document]) -> List[str]:
 def _machines(documents: Dict[str, Document]) -> List[str]:
     by_machine: Dict[str, List[str]] = {}
     for name, document in documents.items():
-        by_machine.setdefault(tables.machine_line(document['machine']), []).append(name)
+        by_machine.setdefault(tables.environment_line(document), []).append(name)
     lines = ['## Machine', '']
     for line, names in by_machine.items():
         lines.append(f'* {line}' + (f' ({", ".join(names)})' if len(by_machine) > 1 else ''))

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from strata_bench import commands, fio, machine, probe, process, recovery, results, scaling, stats
 from strata_bench import templates, turns
-from strata_bench.contenders import Contender, NotAvailable, Programs
+from strata_bench.contenders import Contender, NotAvailable, Programs, built_for
 from strata_bench.experiments import (Experiment, ExperimentError, Phase, Point)
 from strata_bench.process import CommandFailed, Interrupted
 from strata_bench.progress import Key, Progress
@@ -530,7 +530,8 @@ class Runner:
             'contenders': [contender.name for contender in chosen],
             'titles': {contender.name: contender.title for contender in chosen},
             'programs': {contender.name: {'path': self._plain([str(contender.binary)]),
-                                          'stamp': stamps[contender.name][:16]}
+                                          'stamp': stamps[contender.name][:16],
+                                          'built_for': built_for(contender.binary)}
                          for contender in chosen},
             'skipped': {name: reason.replace(f'{settings.root}/', '')
                         for name, reason in skipped.items()},

@@ -139,6 +139,20 @@ def machine_line(machine: Dict[str, Any]) -> str:
     return ', '.join(part for part in parts if part)
 
 
+def environment_line(document: Document) -> str:
+    """The machine, and what the programs are built for where that is known."""
+    line = machine_line(document['machine'])
+    programs = document.get('programs', {})
+    by_target: Dict[str, List[str]] = {}
+    for name, program in programs.items():
+        if program.get('built_for'):
+            by_target.setdefault(program['built_for'], []).append(name)
+    for target, names in by_target.items():
+        of_some = f' ({", ".join(names)})' if len(by_target) > 1 else ''
+        line += f', PORTABLE={target}{of_some}'
+    return line
+
+
 def dataset_line(document: Document) -> str:
     texts = []
     for item in document['dataset'].values():
@@ -253,4 +267,4 @@ def experiment(definition: Experiment, document: Document, plots: List[str],
 
 def page(definition: Experiment, document: Document, plots: List[str]) -> str:
     return (experiment(definition, document, plots)
-            + f'\n\n{machine_line(document["machine"])}. {document["started"]}.\n')
+            + f'\n\n{environment_line(document)}. {document["started"]}.\n')

@@ -310,6 +310,15 @@ class ContenderTest(support.FolderTest):
         with self.assertRaisesRegex(contenders.NotAvailable, 'is not built'):
             programs.check(parsed['base'], [])
 
+    def test_built_for(self) -> None:
+        program = self.folder / 'db_bench'
+        self.assertEqual(contenders.built_for(program), '')
+        cache = self.folder / 'CMakeCache.txt'
+        cache.write_text('//PORTABLE:x\nPORTABLE:STRING=haswell\nPORTABLE_ELSE:STRING=1\n')
+        self.assertEqual(contenders.built_for(program), 'haswell')
+        cache.write_text('NOTHING:STRING=1\n')
+        self.assertEqual(contenders.built_for(program), '')
+
     def test_replace_program(self) -> None:
         parsed = self.contenders()
         contenders.replace_program(parsed, 'base', self.folder / 'other')

@@ -191,6 +191,15 @@ class TableTest(support.FolderTest):
         self.assertIn('| 1.2 | Fast | 2,001 op/s |', text)
         self.assertIn('Paper, for future (not measured here yet): 3.00×.', text)
 
+    def test_environment(self) -> None:
+        document = self.document()
+        self.assertEqual(tables.environment_line(document), 'C, None CPUs, on')
+        document['programs'] = {'base': {'built_for': 'x'}, 'fast': {'built_for': 'x'}, 'fio': {}}
+        self.assertEqual(tables.environment_line(document), 'C, None CPUs, on, PORTABLE=x')
+        document['programs']['fast']['built_for'] = 'y'
+        self.assertEqual(tables.environment_line(document),
+                         'C, None CPUs, on, PORTABLE=x (base), PORTABLE=y (fast)')
+
     def test_failed_runs(self) -> None:
         experiment, document = self.experiment(), self.document()
         for run in document['runs']:
