@@ -7,7 +7,6 @@
 #include <liburing.h>
 #endif
 
-#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -25,13 +24,16 @@ IOUringBatch::IOUringBatch() {
   }
 }
 
+IOUringBatch::~IOUringBatch() {
+  if (current_ == this) {
+    SubmitAll();
+    current_ = nullptr;
+  }
+}
+
 #ifdef ROCKSDB_IOURING_PRESENT
 
-IOUringBatch::~IOUringBatch() {
-  if (current_ != this) {
-    return;
-  }
-  current_ = nullptr;
+void IOUringBatch::SubmitAll() {
   while (ring_ != nullptr && io_uring_sq_ready(ring_) > 0) {
     int result = io_uring_submit(ring_);
     TEST_SYNC_POINT_CALLBACK("IOUringBatch::Submitted", &result);
@@ -45,25 +47,31 @@ IOUringBatch::~IOUringBatch() {
       abort();
     }
   }
+  ring_ = nullptr;
 }
 
 int IOUringBatch::Submit(struct io_uring* ring) {
   IOUringBatch* const batch = current_;
-  if (batch == nullptr) {
+  if (batch == nullptr || (batch->ring_ != nullptr && batch->ring_ != ring)) {
     return io_uring_submit(ring);
   }
-  assert(batch->ring_ == nullptr || batch->ring_ == ring);
   batch->ring_ = ring;
   return 1;
 }
 
-#else
-
-IOUringBatch::~IOUringBatch() {
-  if (current_ == this) {
-    current_ = nullptr;
+void IOUringBatch::MakeRoom(struct io_uring* ring) {
+  IOUringBatch* const batch = current_;
+  if (batch != nullptr && batch->ring_ == ring &&
+      io_uring_sq_space_left(ring) == 0) {
+    batch->SubmitAll();
   }
 }
+
+#else
+
+void IOUringBatch::SubmitAll() {}
+
+void IOUringBatch::MakeRoom(struct io_uring* /*ring*/) {}
 
 int IOUringBatch::Submit(struct io_uring* /*ring*/) { return -ENOSYS; }
 

@@ -16,8 +16,10 @@ namespace ROCKSDB_NAMESPACE {
 //
 // Within another one it does nothing. Without io_uring, neither.
 //
-// REQUIRES: the thread that has made it neither waits for such reads nor gives
-// them up (FileSystem::Poll(), AbortIO()) before it ends.
+// Whoever waits for such a read or gives it up in between (a file system that
+// wraps the default one, a listener) has all handed over that was noted down
+// until then. If there is more than the ring has room for, or there are rings of
+// several file systems, there are more system calls.
 class IOUringBatch {
  public:
   IOUringBatch();
@@ -29,8 +31,19 @@ class IOUringBatch {
   // number of requests that were submitted or what went wrong, or 1 if the
   // thread has a batch that does it later.
   static int Submit(struct io_uring* ring);
+  // Before it takes a place in the ring. Else it would have to refuse a read
+  // because the ones before it were not submitted.
+  static void MakeRoom(struct io_uring* ring);
+  // For FileSystem::Poll() and AbortIO() of the default file system.
+  static void SubmitNow() {
+    if (current_ != nullptr) {
+      current_->SubmitAll();
+    }
+  }
 
  private:
+  void SubmitAll();
+
   static thread_local IOUringBatch* current_;
 
   // The thread's. nullptr: nothing was noted down.

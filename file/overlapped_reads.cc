@@ -73,6 +73,9 @@ OverlappedReads::~OverlappedReads() {
 
 bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
                             size_t size, const IOOptions& options) {
+  if (size > kMaxReadSize) {
+    return false;
+  }
   auto read = std::make_unique<Read>();
   read->file = &file;
   const size_t alignment =
@@ -93,9 +96,12 @@ bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
       read.get(), &read->io_handle, &read->delete_io_handle, /*dbg=*/nullptr);
   if (!s.ok()) {
     s.PermitUncheckedError();
+    is_async_ = false;
     return false;
   }
-  has_waited_ |= read->io_handle == nullptr;
+  if (read->io_handle == nullptr && !read->result.empty()) {
+    is_async_ = false;
+  }
   TEST_SYNC_POINT("OverlappedReads::Begin:Begun");
   reads_.push_back(std::move(read));
   return true;
@@ -115,15 +121,21 @@ bool OverlappedReads::Take(const OverlappedReadFile* file, uint64_t offset,
   Read* const read = found->get();
   Wait(read);
   const size_t skip = static_cast<size_t>(offset - read->request.offset);
-  // At the end of a file there may be less than was asked for. But a table
-  // reader does not ask for what is not there.
-  const bool is_whole = read->result.size() >= skip + n;
-  if (is_whole) {
-    memcpy(scratch, read->result.data() + skip, n);
-    *result = Slice(scratch, n);
+  // There may be less than was asked for. A table reader does not ask for what
+  // is not there; but the last page of a file is read as a whole, and with direct
+  // I/O only that can end between two places where a read may begin.
+  const size_t size =
+      read->result.size() > skip ? std::min(n, read->result.size() - skip) : 0;
+  const bool has_all =
+      size == n ||
+      (size > 0 && file->use_direct_io() &&
+       read->result.size() % file->GetRequiredBufferAlignment() != 0);
+  if (has_all) {
+    memcpy(scratch, read->result.data() + skip, size);
+    *result = Slice(scratch, size);
   }
   reads_.erase(found);
-  return is_whole;
+  return has_all;
 }
 
 void OverlappedReads::Wait(Read* read) {

@@ -51,13 +51,17 @@ class OverlappedReads {
   OverlappedReads(const OverlappedReads&) = delete;
   OverlappedReads& operator=(const OverlappedReads&) = delete;
 
-  // Begins to read that part of the file. False: that is not possible now.
+  static constexpr size_t kMaxReadSize = size_t{256} << 10;
+
+  // Begins to read that part of the file. False: that is not possible now, or it
+  // is longer than kMaxReadSize, which would be a lot of memory.
   bool Begin(const OverlappedReadFile& file, uint64_t offset, size_t size,
              const IOOptions& options);
 
-  // A read was done when it should have been begun: the file system can do no
-  // better (see FSRandomAccessFile::ReadAsync()).
-  bool has_waited() const { return has_waited_; }
+  // False: a read was done when it should have been begun, or was refused. The
+  // file system can do no better (see FSRandomAccessFile::ReadAsync()), or not
+  // now.
+  bool is_async() const { return is_async_; }
 
   // Nothing was begun that was not asked for yet.
   bool empty() const { return reads_.empty(); }
@@ -89,7 +93,7 @@ class OverlappedReads {
   void Wait(Read* read);
 
   FileSystem* const fs_;
-  bool has_waited_ = false;
+  bool is_async_ = true;
   // A few. Where each is does not change, file systems know it.
   std::vector<std::unique_ptr<Read>> reads_;
 };

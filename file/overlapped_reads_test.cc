@@ -128,7 +128,8 @@ TEST_F(OverlappedReadsTest, Troubles) {
     std::optional<OverlappedReads> reads(&fs_);
     ASSERT_EQ(trouble != Trouble::kRefused,
               reads->Begin(*file_, 5, 100, IOOptions()));
-    ASSERT_EQ(trouble == Trouble::kAtOnce, reads->has_waited());
+    ASSERT_EQ(trouble != Trouble::kAtOnce && trouble != Trouble::kRefused,
+              reads->is_async());
     reads->Begin(*file_, 7, 100, IOOptions());
     {
       OverlappedReads::Scope scope(&*reads);
@@ -181,6 +182,24 @@ TEST_F(OverlappedReadsTest, DirectIO) {
   ASSERT_EQ(data_.substr(0, 2 * page), read(0, 2 * page));
   ASSERT_EQ(data_.substr(2 * page, page), read(2 * page, page));
   ASSERT_EQ("end end", Events());
+
+  // The end of the file.
+  const uint64_t last = data_.size() - data_.size() % page;
+  ASSERT_LT(last, data_.size());
+  ASSERT_TRUE(reads.Begin(*file_, last + 3, 10, IOOptions()));
+  ASSERT_TRUE(reads.Begin(*file_, last - 3, 10, IOOptions()));
+  ASSERT_EQ("begin begin", Events());
+  ASSERT_EQ(data_.substr(last), read(last, page));
+  ASSERT_EQ(data_.substr(last - page), read(last - page, 2 * page));
+  ASSERT_EQ("end end", Events());
+}
+
+TEST_F(OverlappedReadsTest, Long) {
+  OverlappedReads reads(&fs_);
+  ASSERT_FALSE(reads.Begin(*file_, 0, OverlappedReads::kMaxReadSize + 1,
+                           IOOptions()));
+  ASSERT_TRUE(reads.is_async());
+  ASSERT_EQ("", Events());
 }
 
 }  // namespace ROCKSDB_NAMESPACE

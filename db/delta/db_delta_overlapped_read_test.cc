@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/delta/delta_parallel_reads.h"
 #include "db/delta/delta_read_ahead_test_util.h"
 #include "file/deferred_read_test_util.h"
 #include "file/file_util.h"
@@ -185,6 +186,10 @@ TEST_F(DBDeltaOverlappedReadTest, Troubles) {
     ASSERT_EQ((std::vector<std::string>{ValueOf(0), ValueOf(1), ValueOf(2)}),
               MultiGet({KeyOf(0), KeyOf(1), KeyOf(2)}, /*snapshot=*/nullptr));
     ASSERT_EQ(0, fs_->under_way);
+    for (int i = 0; i < DeltaParallelReads::kMaxNotAsync; ++i) {
+      EmptyCache();
+      ASSERT_EQ(ValueOf(2), Get(KeyOf(2)));
+    }
     // Who does not do it is not asked for long.
     const bool is_asked = trouble == Trouble::kFailed ||
                           trouble == Trouble::kShort ||

@@ -34,6 +34,17 @@ void DeltaParallelReads::OnOverlap() {
   RecordTick(statistics_, DELTA_PARALLEL_READS);
 }
 
+void DeltaParallelReads::OnTried(bool is_async) {
+  if (!is_async) {
+    if (not_async_.fetch_add(1, std::memory_order_relaxed) + 1 >=
+        kMaxNotAsync) {
+      overlaps_.store(false, std::memory_order_relaxed);
+    }
+  } else if (not_async_.load(std::memory_order_relaxed) != 0) {
+    not_async_.store(0, std::memory_order_relaxed);
+  }
+}
+
 bool DeltaParallelReads::IsWanted(const ReadOptions& read_options,
                                   uint32_t max_threads, bool may_wait) const {
   bool is_wanted = max_threads > 0 &&

@@ -40,10 +40,12 @@ class DeltaParallelReads {
   // Should a point read with these options begin overlapped reads? Then it has
   // no use for threads.
   bool Overlaps(const ReadOptions& read_options) const;
-  // It has done so.
+  // It has begun some.
   void OnOverlap();
-  // Whatever the file system says, it has read at once.
-  void OnNotAsync() { overlaps_.store(false, std::memory_order_relaxed); }
+  // It has tried. Whatever the file system says it can do, if it reads at once
+  // or not at all kMaxNotAsync times in a row it is not asked again.
+  static constexpr int kMaxNotAsync = 16;
+  void OnTried(bool is_async);
   FileSystem* fs() const { return fs_; }
 
   // Should a point read with these options see whether it has something to hand
@@ -70,6 +72,7 @@ class DeltaParallelReads {
   SystemClock* const clock_;
   Statistics* const statistics_;  // may be nullptr
   std::atomic<bool> overlaps_;
+  std::atomic<int> not_async_{0};
   DeltaReadHelpers helpers_;
   DeltaOverlapPolicy policy_;
 };

@@ -271,9 +271,9 @@ void DeltaRead::BeginReads(SequenceNumber above) {
       view_->BeginNewestAnchor(read_options_, key_, covered, reads);
     }
     store_.parallel_reads()->OnOverlap();
-    if (reads->has_waited()) {
-      store_.parallel_reads()->OnNotAsync();
-    }
+  }
+  if (!reads->empty() || !reads->is_async()) {
+    store_.parallel_reads()->OnTried(reads->is_async());
   }
   counts.Restore();
 }

@@ -87,7 +87,9 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     store_ = std::make_unique<DeltaStore>(std::move(family),
                                           MutableCFOptions(options_));
     // MockEnv says it can, and has read when it should have begun to.
-    store_->parallel_reads()->OnNotAsync();
+    for (int i = 0; i < DeltaParallelReads::kMaxNotAsync; ++i) {
+      store_->parallel_reads()->OnTried(/*is_async=*/false);
+    }
   }
 
   // No files and no buckets.

@@ -27,10 +27,12 @@ constexpr int kIndexRestartInterval = 8;
 
 DeltaTableFamily::DeltaTableFamily(const ImmutableOptions& _ioptions)
     : ioptions(_ioptions),
+      // With buffers of the file system's own, blocks are not read by Read().
       overlaps_reads(
           !_ioptions.allow_mmap_reads &&
-          CheckFSFeatureSupport(_ioptions.fs.get(), FSSupportedOps::kAsyncIO)) {
-}
+          CheckFSFeatureSupport(_ioptions.fs.get(), FSSupportedOps::kAsyncIO) &&
+          !CheckFSFeatureSupport(_ioptions.fs.get(),
+                                 FSSupportedOps::kFSBuffer)) {}
 
 DeltaTables::DeltaTables(DeltaTableFamily family,
                          const MutableCFOptions& options)
