@@ -28,7 +28,9 @@ struct OverlappedReads::Read {
     if (done.status.ok() && done.result.data() == request.scratch) {
       result = done.result;
     }
-    done.status.PermitUncheckedError();  // it is read again
+    // It is read again, if anybody asks for it.
+    IGNORE_STATUS_IF_ERROR(done.status);
+    done.status.PermitUncheckedError();
   }
 
   ~Read() {
@@ -95,6 +97,7 @@ bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
       },
       read.get(), &read->io_handle, &read->delete_io_handle, /*dbg=*/nullptr);
   if (!s.ok()) {
+    IGNORE_STATUS_IF_ERROR(s);
     s.PermitUncheckedError();
     is_async_ = false;
     return false;
@@ -133,6 +136,8 @@ bool OverlappedReads::Take(const OverlappedReadFile* file, uint64_t offset,
   if (has_all) {
     memcpy(scratch, read->result.data() + skip, size);
     *result = Slice(scratch, size);
+  } else {
+    IGNORE_STATUS_IF_ERROR(IOStatus::IOError());
   }
   reads_.erase(found);
   return has_all;
@@ -146,6 +151,7 @@ void OverlappedReads::Wait(Read* read) {
   IOStatus s = fs_->Poll(handles, /*min_completions=*/1);
   if (!read->has_ended) {
     // It must not write any more to what will be freed.
+    IGNORE_STATUS_IF_ERROR(s);
     s.PermitUncheckedError();
     s = fs_->AbortIO(handles);
     read->has_ended = true;

@@ -13,6 +13,7 @@
 #include "file/deferred_read_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/env.h"
+#include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -125,6 +126,10 @@ TEST_F(OverlappedReadsTest, Troubles) {
         Trouble::kShort, Trouble::kOwnMemory, Trouble::kPollFails}) {
     SCOPED_TRACE(static_cast<int>(trouble));
     fs_.trouble = trouble;
+    bool says_so = false;
+    SyncPoint::GetInstance()->SetCallBack("FaultInjectionIgnoreError",
+                                          [&](void*) { says_so = true; });
+    SyncPoint::GetInstance()->EnableProcessing();
     std::optional<OverlappedReads> reads(&fs_);
     ASSERT_EQ(trouble != Trouble::kRefused,
               reads->Begin(*file_, 5, 100, IOOptions()));
@@ -141,6 +146,10 @@ TEST_F(OverlappedReadsTest, Troubles) {
               std::count(fs_.events.begin(), fs_.events.end(),
                          "read " + fname_.substr(fname_.rfind('/') + 1)));
     reads.reset();
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    // To tests that inject errors: they need not expect this one.
+    ASSERT_EQ(has_read, says_so);
     ASSERT_EQ(0, fs_.under_way);
     ASSERT_EQ(0, fs_.handles);
     Events();
