@@ -152,7 +152,8 @@ class DeltaPass::Merger {
   size_t Readahead(const DeltaFileReader& reader, uint64_t file_size) const {
     const size_t most = read_options_.readahead_size;
     if (!input_.has_begin && !input_.has_end) {
-      return most;
+      // That much memory is allocated, and there may be many files.
+      return static_cast<size_t>(std::min<uint64_t>(most, file_size));
     }
     const uint64_t begin =
         input_.has_begin
