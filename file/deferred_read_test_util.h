@@ -99,6 +99,8 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
 
   Trouble trouble = Trouble::kNone;
   std::vector<std::string> events;
+  // The next so many reads of files with that ending that are not asynchronous.
+  int delta_reads_to_fail = 0;
   // Begun, and neither ended nor aborted; and handles that are not deleted.
   int under_way = 0;
   int handles = 0;
@@ -131,7 +133,10 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
                   Slice* result, char* scratch,
                   IODebugContext* dbg) const override {
       Note("read");
-      if (fs->trouble == Trouble::kReadFails) {
+      const bool fails = fs->delta_reads_to_fail > 0 &&
+                         Slice(name_).ends_with(".delta");
+      fs->delta_reads_to_fail -= fails ? 1 : 0;
+      if (fails || fs->trouble == Trouble::kReadFails) {
         return IOStatus::IOError("injected");
       }
       return target()->Read(offset, n, options, result, scratch, dbg);

@@ -149,6 +149,44 @@ TEST_F(DBDeltaOverlappedReadTest, Hidden) {
                          [this] { ASSERT_EQ("NOT_FOUND", Get(KeyOf(0))); }));
 }
 
+// An error of a read that is only there to be faster is an error of the Get, or
+// tests that inject it are told that nothing depends on it.
+TEST_F(DBDeltaOverlappedReadTest, FailedOpen) {
+  bool is_ignored = false;
+  SyncPoint::GetInstance()->SetCallBack("FaultInjectionIgnoreError",
+                                        [&](void*) { is_ignored = true; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  for (const bool hides : {true, false}) {
+    for (int failures = 1; failures < 20; ++failures) {
+      SCOPED_TRACE(failures);
+      // The anchors are in a file that nobody has opened.
+      DestroyAndReopen(DeltaOptions());
+      Load(2);
+      ASSERT_OK(Put(KeyOf(hides ? 0 : 1), "new"));
+      ASSERT_OK(Flush());
+      EmptyCache();
+      is_ignored = false;
+      fs_->delta_reads_to_fail = failures;
+      std::string value;
+      const Status s = db_->Get(ReadOptions(), KeyOf(0), &value);
+      const int failed = failures - fs_->delta_reads_to_fail;
+      fs_->delta_reads_to_fail = 0;
+      if (s.ok()) {
+        ASSERT_EQ(hides ? "new" : ValueOf(0), value);
+        ASSERT_TRUE(failed == 0 || is_ignored);
+      } else {
+        ASSERT_TRUE(s.IsIOError()) << s.ToString();
+      }
+      ASSERT_EQ(hides ? "new" : ValueOf(0), Get(KeyOf(0)));
+      if (failed < failures) {
+        break;
+      }
+    }
+  }
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+}
+
 // What turns out to be in vain is waited for: its memory is freed.
 TEST_F(DBDeltaOverlappedReadTest, InVain) {
   DestroyAndReopen(DeltaOptions());
