@@ -98,16 +98,7 @@ TEST_F(DBDeltaOverlappedReadTest, BesideBlobs) {
     ASSERT_EQ(0u, events.find("begin.delta begin.delta read.blob"));
     ASSERT_EQ(events.size() - 19, events.rfind("end.delta end.delta"));
     EmptyCache();
-    std::vector<PinnableSlice> operands(10);
-    GetMergeOperandsOptions merge_options;
-    merge_options.expected_max_number_of_operands = 10;
-    int num_operands = 0;
-    ASSERT_OK(db_->GetMergeOperands(ReadOptions(), db_->DefaultColumnFamily(),
-                                    KeyOf(0), operands.data(), &merge_options,
-                                    &num_operands));
-    ASSERT_EQ(3, num_operands);
-    ASSERT_EQ("base0", operands[0].ToString());
-    ASSERT_EQ("y", operands[2].ToString());
+    CheckMergeOperands(0);
   }
 }
 

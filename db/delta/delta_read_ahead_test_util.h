@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "db/db_test_util.h"
 #include "env/composite_env_wrapper.h"
@@ -69,6 +70,21 @@ class DeltaReadAheadTestBase : public DBTestBase {
   }
   static std::string ValueOf(int i) {
     return "base" + std::to_string(i) + ",x,y";
+  }
+
+  // The parts of ValueOf(i).
+  void CheckMergeOperands(int i) {
+    std::vector<PinnableSlice> operands(10);
+    GetMergeOperandsOptions merge_options;
+    merge_options.expected_max_number_of_operands = 10;
+    int num_operands = 0;
+    ASSERT_OK(db_->GetMergeOperands(ReadOptions(), db_->DefaultColumnFamily(),
+                                    KeyOf(i), operands.data(), &merge_options,
+                                    &num_operands));
+    ASSERT_EQ(3, num_operands);
+    ASSERT_EQ("base" + std::to_string(i), operands[0].ToString());
+    ASSERT_EQ("x", operands[1].ToString());
+    ASSERT_EQ("y", operands[2].ToString());
   }
 
   // But for indexes and filters of open files, which are in use.
