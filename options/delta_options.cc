@@ -40,7 +40,6 @@ constexpr uint32_t kMaxParallelReads = 256;
 // Of delta_cache_size: a share of the block cache.
 constexpr uint64_t kDefaultCacheSize = UINT64_MAX;
 constexpr size_t kShareOfBlockCache = 32;
-constexpr size_t kMinCacheShare = size_t{1} << 20;
 constexpr size_t kCacheSizeWithoutBlockCache = size_t{4} << 20;
 
 Status Refused(const std::string& other, const std::string& why) {
@@ -205,17 +204,20 @@ Status DeltasOfTransactions(const std::string& column_family) {
       kTransactions + ": " + kWhyNotTransactions);
 }
 
-size_t DeltaCacheSize(const MutableCFOptions& options) {
+size_t DeltaCacheSize(const ImmutableCFOptions& ioptions,
+                      const MutableCFOptions& options) {
   if (options.delta_cache_size != kDefaultCacheSize) {
     constexpr uint64_t kMaxSize = std::numeric_limits<size_t>::max();
     return static_cast<size_t>(std::min(options.delta_cache_size, kMaxSize));
+  }
+  if (ioptions.enable_merged_value_cache) {
+    return 0;
   }
   const auto* const table =
       options.table_factory->GetOptions<BlockBasedTableOptions>();
   return table == nullptr || table->block_cache == nullptr
              ? kCacheSizeWithoutBlockCache
-             : std::max(table->block_cache->GetCapacity() / kShareOfBlockCache,
-                        kMinCacheShare);
+             : table->block_cache->GetCapacity() / kShareOfBlockCache;
 }
 
 #ifndef NDEBUG

@@ -17,6 +17,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class Logger;
+struct ImmutableCFOptions;
 struct MutableCFOptions;
 
 // How enable_delta_separation and delta_bucket_size appear in OPTIONS files and
@@ -56,7 +57,8 @@ Status RefuseDeltaSeparationOfTransactions(
 Status DeltasOfTransactions(const std::string& column_family);
 
 // delta_cache_size, or what its default is for these options.
-size_t DeltaCacheSize(const MutableCFOptions& options);
+size_t DeltaCacheSize(const ImmutableCFOptions& ioptions,
+                      const MutableCFOptions& options);
 
 #ifndef NDEBUG
 // For test suites: gives column families delta separation whose options allow

@@ -104,21 +104,29 @@ TEST(DeltaOptionsTest, KeptByConversions) {
 
 TEST(DeltaOptionsTest, CacheSize) {
   ColumnFamilyOptions options = WithDeltas();
-  const auto size = [&] { return DeltaCacheSize(MutableCFOptions(options)); };
+  const auto size = [&] {
+    return DeltaCacheSize(ImmutableCFOptions(options),
+                          MutableCFOptions(options));
+  };
   BlockBasedTableOptions table;
   table.block_cache = NewLRUCache(size_t{64} << 20);
   options.table_factory.reset(NewBlockBasedTableFactory(table));
   EXPECT_EQ(size(), size_t{2} << 20);
   table.block_cache = NewLRUCache(size_t{1} << 20);
   options.table_factory.reset(NewBlockBasedTableFactory(table));
-  EXPECT_EQ(size(), size_t{1} << 20);
+  EXPECT_EQ(size(), size_t{32} << 10);
   table.block_cache = nullptr;
   table.no_block_cache = true;
   options.table_factory.reset(NewBlockBasedTableFactory(table));
   EXPECT_EQ(size(), size_t{4} << 20);
+  options.enable_merged_value_cache = true;
+  EXPECT_EQ(size(), 0);
   for (const uint64_t set : {0, 1, 12345}) {
     options.delta_cache_size = set;
-    EXPECT_EQ(size(), set);
+    for (const bool is_beside_values : {false, true}) {
+      options.enable_merged_value_cache = is_beside_values;
+      EXPECT_EQ(size(), set);
+    }
   }
 }
 

@@ -95,7 +95,8 @@ const std::vector<OptionSet>& OptionSets() {
                                          {"delta_bucket_split_ratio", "0.1"}};
   static const OptionList kMergedValues = {
       {"enable_merged_value_cache", "true"},
-      {"merged_value_cache_size", "2000000"}};
+      {"merged_value_cache_size", "2000000"},
+      {"delta_cache_size", "1000000"}};
   static const OptionList kBlobs = {
       {"enable_blob_files", "true"},
       {"min_blob_size", "0"},

@@ -124,6 +124,7 @@ class DBDeltaIngestionTest : public DBTestBase,
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
     options.enable_delta_separation = true;
     options.enable_merged_value_cache = GetParam();
+    options.delta_cache_size = size_t{1} << 20;
     options.disable_auto_compactions = true;
     options.num_levels = 4;
     options.statistics = CreateDBStatistics();

@@ -452,6 +452,7 @@ class DBDeltaReadTest
       options.blob_gc_space_amp_limit = 0;
     }
     options.enable_merged_value_cache = HasMergedValues();
+    options.delta_cache_size = size_t{1} << 20;
     if (HasRowCache()) {
       options.row_cache = NewLRUCache(size_t{1} << 20);
     }

@@ -115,7 +115,7 @@ std::unique_ptr<DeltaCache> DeltaCache::Create(
         CacheReservationManagerImpl<CacheEntryRole::kDeltaCache>>(
         table->block_cache);
   }
-  return std::make_unique<DeltaCache>(DeltaCacheSize(options),
+  return std::make_unique<DeltaCache>(DeltaCacheSize(ioptions, options),
                                       std::move(reservation), ioptions.stats);
 }
 

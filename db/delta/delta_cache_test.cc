@@ -260,6 +260,7 @@ class DeltaCacheReadTest : public delta_test::DeltaStoreTestBase {
 
   DeltaCacheReadTest() {
     options_.enable_delta_separation = true;
+    options_.delta_cache_size = size_t{1} << 20;
     options_.statistics = statistics_;
     ResetHistory();
   }

@@ -34,7 +34,8 @@ void DeltaStore::Update(const MutableCFOptions& options) {
   // something else is set.
   if (cache_ != nullptr && options.delta_cache_size != cache_size_option_) {
     cache_size_option_ = options.delta_cache_size;
-    cache_->SetCapacity(DeltaCacheSize(options));
+    cache_->SetCapacity(
+        DeltaCacheSize(tables_.settings()->ioptions(), options));
   }
 }
 
