@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "cache/cache_reservation_manager.h"
+#include "memory/recycled_memory.h"
 #include "port/port.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
@@ -52,7 +53,8 @@ class ChargedClockTable {
     }
     void Unref() {
       if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        delete[] reinterpret_cast<char*>(this);
+        RecycledMemory::Process()->Free(reinterpret_cast<char*>(this),
+                                        key_offset + key_size);
       }
     }
   };
@@ -88,7 +90,8 @@ class ChargedClockTable {
   E* New(const Slice& user_key, size_t payload) const {
     static_assert(std::is_base_of_v<Entry, E> &&
                   std::is_trivially_destructible_v<E>);
-    char* const memory = new char[sizeof(E) + payload + user_key.size()];
+    char* const memory = RecycledMemory::Process()->Allocate(
+        sizeof(E) + payload + user_key.size());
     E* const entry = new (memory) E();
     entry->key_size = static_cast<uint32_t>(user_key.size());
     entry->key_offset = sizeof(E) + payload;
@@ -141,7 +144,8 @@ class ChargedClockTable {
 
   static size_t SizeOf(size_t fixed, const Slice& user_key, size_t payload) {
     // The second is its share of heads, of which there are two at most.
-    return fixed + payload + user_key.size() + 2 * sizeof(Entry*);
+    return RecycledMemory::RoundUp(fixed + payload + user_key.size()) +
+           2 * sizeof(Entry*);
   }
   uint64_t HashOf(const Slice& user_key) const;
   Shard* ShardOf(uint64_t hash) { return &shards_[hash >> kShardShift]; }

@@ -133,6 +133,7 @@ STRATA_LIB = \
   env/io_uring_batch.cc \
   file/overlapped_reads.cc \
   file/path_read_stats.cc \
+  memory/recycled_memory.cc \
   monitoring/borrowed_counts.cc \
   options/address_map_options.cc \
   options/delta_options.cc \
@@ -249,6 +250,7 @@ STRATA_TEST_MAIN = \
   db/repair_paths_test.cc \
   env/io_uring_batch_test.cc \
   file/overlapped_reads_test.cc \
+  memory/recycled_memory_test.cc \
   monitoring/borrowed_counts_test.cc \
   options/address_map_options_test.cc \
   options/delta_options_test.cc \

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "db/range_tombstone_fragmenter.h"
+#include "memory/recycled_memory.h"
 #include "options/cf_options.h"
 #include "options/merged_value_options.h"
 #include "rocksdb/table.h"
@@ -61,7 +62,8 @@ struct MergedValueCache::Entry {
   Entry* older;
 
   static Entry* New(const Slice& key, const Slice& value) {
-    char* const memory = new char[sizeof(Entry) + key.size() + value.size()];
+    char* const memory = RecycledMemory::Process()->Allocate(
+        sizeof(Entry) + key.size() + value.size());
     Entry* const entry = new (memory) Entry();
     entry->key_size = static_cast<uint32_t>(key.size());
     entry->value_size = static_cast<uint32_t>(value.size());
@@ -71,12 +73,14 @@ struct MergedValueCache::Entry {
   }
   void Unref() {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      const size_t size = sizeof(Entry) + key_size + value_size;
       this->~Entry();
-      delete[] reinterpret_cast<char*>(this);
+      RecycledMemory::Process()->Free(reinterpret_cast<char*>(this), size);
     }
   }
   static size_t SizeOf(const Slice& key, const Slice& value) {
-    return sizeof(Entry) + key.size() + value.size() + sizeof(Entry*);
+    return RecycledMemory::RoundUp(sizeof(Entry) + key.size() + value.size()) +
+           sizeof(Entry*);
   }
   size_t size() const { return SizeOf(key(), value()); }
   const char* data() const {

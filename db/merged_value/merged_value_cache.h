@@ -57,7 +57,7 @@ struct MutableCFOptions;
 // Memory: entries, and a table of stripes, are charged to the block cache. The
 // limit is the capacity, or less if the block cache has no room: then values
 // take the places of others in what is charged, and now and then it is asked
-// again.
+// again. New entries are made of the memory of old ones (RecycledMemory).
 //
 // Source: design after "KDSep" (its cache of deltas holds operands; this one
 // holds values); eviction after "SIEVE is Simpler than LRU" (NSDI 2024).
