@@ -40,6 +40,8 @@ constexpr uint32_t kMaxParallelReads = 256;
 // Of delta_cache_size: a share of the block cache.
 constexpr uint64_t kDefaultCacheSize = UINT64_MAX;
 constexpr size_t kShareOfBlockCache = 32;
+// What the block cache is charged in: less would take that much from it, too.
+constexpr size_t kMinCacheShare = size_t{256} << 10;
 constexpr size_t kCacheSizeWithoutBlockCache = size_t{4} << 20;
 
 Status Refused(const std::string& other, const std::string& why) {
@@ -215,9 +217,11 @@ size_t DeltaCacheSize(const ImmutableCFOptions& ioptions,
   }
   const auto* const table =
       options.table_factory->GetOptions<BlockBasedTableOptions>();
-  return table == nullptr || table->block_cache == nullptr
-             ? kCacheSizeWithoutBlockCache
-             : table->block_cache->GetCapacity() / kShareOfBlockCache;
+  if (table == nullptr || table->block_cache == nullptr) {
+    return kCacheSizeWithoutBlockCache;
+  }
+  const size_t share = table->block_cache->GetCapacity() / kShareOfBlockCache;
+  return share < kMinCacheShare ? 0 : share;
 }
 
 #ifndef NDEBUG

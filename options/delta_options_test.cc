@@ -112,9 +112,12 @@ TEST(DeltaOptionsTest, CacheSize) {
   table.block_cache = NewLRUCache(size_t{64} << 20);
   options.table_factory.reset(NewBlockBasedTableFactory(table));
   EXPECT_EQ(size(), size_t{2} << 20);
-  table.block_cache = NewLRUCache(size_t{1} << 20);
-  options.table_factory.reset(NewBlockBasedTableFactory(table));
-  EXPECT_EQ(size(), size_t{32} << 10);
+  for (const auto& [capacity, expected] : std::vector<std::pair<size_t, size_t>>{
+           {size_t{8} << 20, size_t{256} << 10}, {(size_t{8} << 20) - 1, 0}}) {
+    table.block_cache = NewLRUCache(capacity);
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    EXPECT_EQ(size(), expected);
+  }
   table.block_cache = nullptr;
   table.no_block_cache = true;
   options.table_factory.reset(NewBlockBasedTableFactory(table));
