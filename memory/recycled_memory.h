@@ -22,9 +22,9 @@ namespace ROCKSDB_NAMESPACE {
 // has just been freed, pieces stay where they are and heaps do not grow.
 //
 // Sizes are rounded up, and a piece is given out again for the same rounded
-// size only. What is kept is bounded; when it is too much, pieces of other sizes
-// than the newest one's are given back to malloc, or that one if no others are
-// found at a glance.
+// size only. What is kept is bounded; when it is too much, pieces of other
+// sizes than the newest one's are given back to malloc, or that one if no
+// others are found at a glance.
 //
 // Thread-safe.
 class RecycledMemory {

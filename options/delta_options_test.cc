@@ -112,8 +112,10 @@ TEST(DeltaOptionsTest, CacheSize) {
   table.block_cache = NewLRUCache(size_t{64} << 20);
   options.table_factory.reset(NewBlockBasedTableFactory(table));
   EXPECT_EQ(size(), size_t{2} << 20);
-  for (const auto& [capacity, expected] : std::vector<std::pair<size_t, size_t>>{
-           {size_t{8} << 20, size_t{256} << 10}, {(size_t{8} << 20) - 1, 0}}) {
+  using Sizes = std::vector<std::pair<size_t, size_t>>;
+  for (const auto& [capacity, expected] :
+       Sizes{{size_t{8} << 20, size_t{256} << 10},
+             {(size_t{8} << 20) - 1, 0}}) {
     table.block_cache = NewLRUCache(capacity);
     options.table_factory.reset(NewBlockBasedTableFactory(table));
     EXPECT_EQ(size(), expected);

@@ -25,14 +25,14 @@ struct MutableCFOptions;
 // later read merges only what was written since.
 //
 // An entry says of a key k: "at sequence number s its value is v". A reader
-// walks the memtables down to s only, and starts from v, if nothing newer than s
-// can be in a file. That is known without asking for each key, by two numbers
+// walks the memtables down to s only, and starts from v, if nothing newer than
+// s can be in a file. That is known without asking for each key, by two numbers
 // of an entry and of the reader:
 //
 //   frontier f    the reader that filled it has seen all of k up to f; as the
 //                 newest of that was s, there is nothing of k in (s, f]
-//   generation g  of the Version that was read: ingestion, deletion of files and
-//                 filters that changed something begin a new one
+//   generation g  of the Version that was read: ingestion, deletion of files
+//                 and filters that changed something begin a new one
 //
 // A flush raises a number for each stripe of hashes to the largest sequence
 // number that it writes of such keys, and one for all to that of its range
@@ -50,9 +50,10 @@ struct MutableCFOptions;
 // other keys that there is nothing of them up to its own last sequence number,
 // which becomes their f. See Flush.
 //
-// Invariant: what an entry says never changes but for f, which only grows. Of two
-// of one key the one of the newer generation stays, of these the one with the larger
-// s. What an entry says is true whether a flush comes to its end or not.
+// Invariant: what an entry says never changes but for f, which only grows. Of
+// two of one key the one of the newer generation stays, of these the one with
+// the larger s. What an entry says is true whether a flush comes to its end or
+// not.
 //
 // Memory: entries, and a table of stripes, are charged to the block cache. The
 // limit is the capacity, or less if the block cache has no room: then values
@@ -115,8 +116,8 @@ class MergedValueCache {
     uint64_t carried = 0;  // over by flushes
   };
 
-  // One flush. Show it everything that is flushed, whatever becomes of it: range
-  // deletions first, then keys in order; then Finish().
+  // One flush. Show it everything that is flushed, whatever becomes of it:
+  // range deletions first, then keys in order; then Finish().
   //
   // It carries values over if nothing that is older than what it writes is in
   // memory only, and if there are no range deletions. Such flushes of a column
@@ -125,8 +126,8 @@ class MergedValueCache {
   // Used by one thread. The cache outlives it.
   class Flush {
    public:
-    // holds_oldest: it writes the oldest memtable that is not in a file yet, and
-    // all up to its youngest one.
+    // holds_oldest: it writes the oldest memtable that is not in a file yet,
+    // and all up to its youngest one.
     Flush(MergedValueCache* cache, bool holds_oldest);
 
     void OnRangeDeletion(SequenceNumber seq) {
