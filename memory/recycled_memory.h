@@ -35,9 +35,9 @@ class RecycledMemory {
   RecycledMemory(const RecycledMemory&) = delete;
   RecycledMemory& operator=(const RecycledMemory&) = delete;
 
-  // One for the process, for pieces that may outlive those who made them. It is
-  // never destroyed. With address or thread sanitizers it keeps nothing, so
-  // that these see what is done with freed memory.
+  // One for the process, for pieces that may outlive those who made them. With
+  // address or thread sanitizers, and valgrind, it keeps nothing, so that these
+  // see what is done with freed memory; without, it is never destroyed.
   static RecycledMemory* Process();
 
   // What a piece for that many bytes takes up: up to 15 bytes more, or a 64th.
