@@ -251,8 +251,10 @@ class PathCompactionTest : public DBTestBase {
                  last_options_.level_blob_path_ids);
   }
 
+  // And its inputs are gone: they are deleted after it was reported as done.
   void CompactLevel(int level) {
     ASSERT_OK(dbfull()->TEST_CompactRange(level, nullptr, nullptr));
+    ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
   }
 
   uint64_t NumRelocated() {
@@ -316,6 +318,7 @@ TEST_F(PathCompactionTest, Vertical) {
   ASSERT_NO_FATAL_FAILURE(CheckInPlace());
   ASSERT_FALSE(Storage()->GetBlobFiles().empty());
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
   ASSERT_NO_FATAL_FAILURE(CheckInPlace());
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
   // All values lie on one path whatever the level.
