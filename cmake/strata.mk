@@ -82,6 +82,7 @@ STRATA_LIB = \
   db/delta/delta_file_reader.cc \
   db/delta/delta_flush.cc \
   db/delta/delta_fold_commit.cc \
+  db/delta/delta_fold_queue.cc \
   db/delta/delta_folder.cc \
   db/delta/delta_gc_job.cc \
   db/delta/delta_ingestion.cc \
@@ -217,6 +218,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_file_properties_test.cc \
   db/delta/delta_file_test.cc \
   db/delta/delta_flush_test.cc \
+  db/delta/delta_fold_queue_test.cc \
   db/delta/delta_folder_test.cc \
   db/delta/delta_gc_job_test.cc \
   db/delta/delta_ingestion_test.cc \

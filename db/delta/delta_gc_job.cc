@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_fold_queue.h"
 #include "db/delta/delta_folder.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_tables.h"
@@ -28,6 +29,9 @@ constexpr uint64_t kPiecesPerBucket = 16;
 // Buckets between others are written again if they are not larger than so many
 // full ones. Else there would be many small files.
 constexpr uint64_t kMaxGap = 4;
+// In memory, to choose from, if not all of a bucket is folded. What is beyond
+// it is chosen from by parts.
+constexpr uint64_t kMaxQueued = uint64_t{64} << 20;
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
@@ -165,9 +169,16 @@ class DeltaGcJob::Probe {
 // large ends early if there may be one more bucket.
 class DeltaGcJob::Writer final : public DeltaPass::Sink {
  public:
-  // units: where they begin, in order.
-  Writer(DeltaGcJob* job, DeltaFolder* folder, std::vector<std::string> units)
-      : job_(*job), folder_(folder), units_(std::move(units)) {
+  // units: where they begin, in order. folder: nullptr to fold nothing.
+  Writer(DeltaGcJob* job, DeltaFolder* folder, bool fold_excess_only,
+         std::vector<std::string> units)
+      : job_(*job),
+        folder_(folder),
+        fold_excess_only_(fold_excess_only),
+        max_queued_(std::max<uint64_t>(
+            std::min(2 * job->context_.bucket_size, kMaxQueued),
+            job->context_.max_fold_bytes)),
+        units_(std::move(units)) {
     StartUnit(units_.front());
     next_unit_ = 1;
   }
@@ -181,9 +192,9 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
                : OfferOperand(key, internal_key, value);
   }
   Status AddAnchor(const Slice& user_key, SequenceNumber seq) override {
-    if (folder_ != nullptr && !is_too_long_to_fold_) {
-      assert(user_key == Slice(fold_key_));
-      fold_anchors_.push_back(seq);
+    if (folder_ != nullptr && !has_long_key_) {
+      assert(!queue_.empty() && user_key == queue_.LastKey());
+      queue_.AddAnchor(seq);
       return Status::OK();
     }
     return WriteAnchor(user_key, seq);
@@ -197,7 +208,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
   // nothing was written, a file with an anchor of it is.
   Status Finish(const std::optional<std::string>& end,
                 const std::string* marker) {
-    Status s = FinishFold();
+    Status s = EmptyQueue();
     if (!s.ok()) {
       return s;
     }
@@ -232,89 +243,110 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   //======== Operands on their way to the folder
 
-  struct Offered {
-    SequenceNumber seq = 0;
-    size_t begin = 0;
-    size_t size = 0;
-  };
-
   Status OfferOperand(const ParsedInternalKey& key, const Slice& internal_key,
                       const Slice& value) {
-    if (!has_fold_key_ || key.user_key != Slice(fold_key_)) {
-      Status s = FinishFold();
-      if (!s.ok()) {
-        return s;
-      }
-      fold_key_.assign(key.user_key.data(), key.user_key.size());
-      has_fold_key_ = true;
-    }
-    if (!is_too_long_to_fold_ &&
-        fold_values_.size() + value.size() +
-                (offered_.size() + 1) * sizeof(Offered) >
-            job_.context_.max_fold_bytes) {
-      is_too_long_to_fold_ = true;
-      Status s = WriteOffered();
-      if (!s.ok()) {
-        return s;
-      }
-    }
-    if (is_too_long_to_fold_) {
-      return WriteOperand(key.user_key, internal_key, value);
-    }
-    offered_.push_back({key.sequence, fold_values_.size(), value.size()});
-    fold_values_.append(value.data(), value.size());
-    return Status::OK();
-  }
-
-  Slice OfferedValue(const Offered& offered) const {
-    return Slice(fold_values_.data() + offered.begin, offered.size);
-  }
-
-  Status WriteOffered() {
-    for (const Offered& offered : offered_) {
-      Status s = WriteOperand(
-          fold_key_, InternalKey(fold_key_, offered.seq, kTypeMerge).Encode(),
-          OfferedValue(offered));
-      if (!s.ok()) {
-        return s;
-      }
-    }
-    offered_.clear();
-    fold_values_.clear();
-    return Status::OK();
-  }
-
-  // All of the key has come.
-  Status FinishFold() {
     Status s;
-    if (!offered_.empty()) {
-      std::vector<DeltaFolder::Operand> operands;
-      operands.reserve(offered_.size());
-      for (const Offered& offered : offered_) {
-        operands.emplace_back(offered.seq, OfferedValue(offered));
+    if (has_long_key_) {
+      if (key.user_key == Slice(long_key_)) {
+        return WriteOperand(key.user_key, internal_key, value);
       }
+      has_long_key_ = false;
+    }
+    const bool is_new = queue_.empty() || key.user_key != queue_.LastKey();
+    const size_t memory = is_new ? 0 : queue_.LastKeyMemory();
+    if (memory + value.size() >= job_.context_.max_fold_bytes) {
+      if (!is_new) {
+        queue_.SetLastIncomplete();
+      }
+      s = EmptyQueue();
+      if (s.ok()) {
+        long_key_.assign(key.user_key.data(), key.user_key.size());
+        has_long_key_ = true;
+        s = WriteOperand(key.user_key, internal_key, value);
+      }
+      return s;
+    }
+    if (is_new && !queue_.empty() && IsQueueComplete(key.user_key)) {
+      s = EmptyQueue();
+    }
+    if (s.ok() && queue_.empty()) {
+      GoToUnitOf(key.user_key);
+    }
+    if (s.ok()) {
+      queue_.AddOperand(key.user_key, key.sequence, value);
+    }
+    return s;
+  }
+
+  // May its keys be chosen from before the next one comes?
+  bool IsQueueComplete(const Slice& next_key) const {
+    return !fold_excess_only_ || queue_.Memory() >= max_queued_ ||
+           (next_unit_ < units_.size() &&
+            job_.ucmp_->Compare(next_key, units_[next_unit_]) >= 0);
+  }
+
+  // Of the unit, or a part of it.
+  void ChooseExcess() {
+    const SequenceNumber earliest_snapshot =
+        job_.context_.pass.earliest_snapshot;
+    queue_.ChooseMany(kManyOperandsPerKey, earliest_snapshot);
+    const uint64_t limit = job_.max_bucket_size_ * (job_.room_ + 1);
+    if (kept_of_unit_ + queue_.BytesLeft() > limit) {
+      const uint64_t max_left = limit / 4 * 3;
+      queue_.ChooseLargest(
+          max_left > kept_of_unit_ ? max_left - kept_of_unit_ : 0,
+          earliest_snapshot);
+    }
+  }
+
+  Status EmptyQueue() {
+    if (queue_.empty()) {
+      return Status::OK();
+    }
+    if (fold_excess_only_) {
+      ChooseExcess();
+    } else {
+      queue_.ChooseAll();
+    }
+    Status s;
+    for (const DeltaFoldQueue::Key& key : queue_.keys()) {
+      s = TakeFromQueue(key);
+      if (!s.ok()) {
+        break;
+      }
+    }
+    queue_.Clear();
+    return s;
+  }
+
+  Status TakeFromQueue(const DeltaFoldQueue::Key& key) {
+    const Slice user_key = queue_.UserKey(key);
+    queue_.GetOperands(key, &fold_operands_);
+    Status s;
+    if (key.is_chosen()) {
       bool taken = false;
-      s = folder_->Fold(fold_key_, operands,
-                        /*hidden_from_none=*/fold_anchors_.empty(), &taken);
+      s = folder_->Fold(user_key, fold_operands_,
+                        /*hidden_from_none=*/!key.has_anchors(), &taken);
       if (s.ok() && taken) {
         // Or readers that see the anchor would not see what it hides.
-        assert(fold_anchors_.empty());
-        job_.stats_.operands_folded += offered_.size();
-        offered_.clear();
-        fold_values_.clear();
-        fold_anchors_.clear();
-      } else if (s.ok()) {
-        s = WriteOffered();
+        assert(!key.has_anchors());
+        job_.stats_.operands_folded += fold_operands_.size();
+        return s;
       }
     }
-    for (SequenceNumber seq : fold_anchors_) {
+    kept_of_unit_ += key.bytes();
+    for (const auto& [seq, value] : fold_operands_) {
       if (s.ok()) {
-        s = WriteAnchor(fold_key_, seq);
+        s = WriteOperand(user_key,
+                         InternalKey(user_key, seq, kTypeMerge).Encode(),
+                         value);
       }
     }
-    fold_anchors_.clear();
-    has_fold_key_ = false;
-    is_too_long_to_fold_ = false;
+    size_t num_anchors = 0;
+    const SequenceNumber* const anchors = queue_.Anchors(key, &num_anchors);
+    for (size_t i = 0; s.ok() && i < num_anchors; ++i) {
+      s = WriteAnchor(user_key, anchors[i]);
+    }
     return s;
   }
 
@@ -370,11 +402,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   // The first operand of a key is going to be written.
   Status StartKey(const Slice& user_key) {
-    while (next_unit_ < units_.size() &&
-           job_.ucmp_->Compare(user_key, units_[next_unit_]) >= 0) {
-      FinishUnit();
-      StartUnit(units_[next_unit_++]);
-    }
+    GoToUnitOf(user_key);
     Status s;
     // An empty key is no bound.
     const bool can_cut = job_.room_ > 0 && !user_key.empty();
@@ -407,6 +435,16 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     pieces_.clear();
     pieces_.emplace_back();
     pieces_.back().begin = begin;
+  }
+
+  // REQUIRES: all keys below it have been written.
+  void GoToUnitOf(const Slice& user_key) {
+    while (next_unit_ < units_.size() &&
+           job_.ucmp_->Compare(user_key, units_[next_unit_]) >= 0) {
+      FinishUnit();
+      StartUnit(units_[next_unit_++]);
+      kept_of_unit_ = 0;
+    }
   }
 
   // Into how many parts a unit of that size is cut.
@@ -579,6 +617,9 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   DeltaGcJob& job_;
   DeltaFolder* const folder_;  // nullptr: nothing is folded
+  const bool fold_excess_only_;
+  // How much memory the queue has for a unit.
+  const uint64_t max_queued_;
   const std::vector<std::string> units_;
   size_t next_unit_ = 0;
 
@@ -594,13 +635,14 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
   std::vector<DeltaBucket> buckets_;
   size_t num_finished_ = 0;  // of these, whose files are
 
-  // The key whose operands are coming, with a folder.
-  std::string fold_key_;
-  bool has_fold_key_ = false;
-  bool is_too_long_to_fold_ = false;
-  std::vector<Offered> offered_;
-  std::string fold_values_;
-  std::vector<SequenceNumber> fold_anchors_;
+  // With a folder.
+  DeltaFoldQueue queue_;
+  // Of the unit, that came out of the queue.
+  uint64_t kept_of_unit_ = 0;
+  // A key that is too long for the queue, whose operands are coming.
+  std::string long_key_;
+  bool has_long_key_ = false;
+  std::vector<DeltaFolder::Operand> fold_operands_;
 };
 
 //======== DeltaGcJob
@@ -772,7 +814,8 @@ Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
   for (size_t i = first; i < (plan.merge_neighbours ? first + 1 : last); ++i) {
     units.push_back(buckets_[i].lower);
   }
-  Writer writer(this, plan.fold ? context_.folder : nullptr, std::move(units));
+  Writer writer(this, plan.fold ? context_.folder : nullptr,
+                plan.fold_excess_only, std::move(units));
   // A key, if there were, or may have been, operands.
   std::optional<std::string> some_key;
   Status s;

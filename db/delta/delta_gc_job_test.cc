@@ -171,6 +171,9 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     context.pass.ioptions = ioptions_.get();
     context.pass.moptions = &moptions_;
     context.pass.snapshots = snapshots_;
+    if (!snapshots_.empty()) {
+      context.pass.earliest_snapshot = snapshots_.front();
+    }
     context.pass.check = check_;
     context.pass.env = env_.get();
     context.output.db_id = "the DB";
@@ -1041,6 +1044,124 @@ TEST_F(DeltaGcJobTest, TooLongToFold) {
   CheckReads(folder.folded);
   CheckSizes();
   ASSERT_EQ(202u, MustRead(Key(5), snapshots_[0]).size());
+}
+
+// Of a bucket that is too large and cannot be cut, the keys with the most bytes
+// are folded, until there is room; of another one those with many operands.
+TEST_F(DeltaGcJobTest, FoldExcess) {
+  TestFolder folder;
+  folder_ = &folder;
+  folder.take = [](const std::string&) { return true; };
+  using Asked = std::vector<std::string>;
+  const auto run = [&](uint32_t max_new_buckets = 0) {
+    folder.asked.clear();
+    Plan plan = WholePlan(max_new_buckets);
+    plan.fold = true;
+    plan.fold_excess_only = true;
+    MustRun(plan);
+    CheckSizes();
+    CheckReads(folder.folded);
+  };
+  // Operands of 21 bytes, in one bucket of at most 800.
+  last_seq_ = 1000;
+  FlushAndMerge(Operands(0, 10));
+  MustRun(WholePlan(1));
+  ASSERT_EQ((std::vector<uint64_t>{210}), BucketSizes());
+  FlushAndMerge(Operands(0, 10, 2));
+  run();
+  ASSERT_EQ((std::vector<uint64_t>{630}), BucketSizes());
+  ASSERT_EQ(Asked(), folder.asked);
+  FlushAndMerge(Operands(3, 6, 3));
+  run();
+  // Three keys have six operands each; two of these are enough.
+  ASSERT_EQ((Asked{Key(3), Key(4)}), folder.asked);
+  ASSERT_EQ((std::vector<uint64_t>{567}), BucketSizes());
+
+  // What a snapshot needs is not asked for, however large it is.
+  snapshots_.push_back(last_seq_);
+  Events events = Operands(6, 9, 5);
+  events.push_back(Anchor(Key(5)));
+  FlushAndMerge(events);
+  run();
+  ASSERT_EQ((Asked{Key(0), Key(1), Key(2), Key(9)}), folder.asked);
+  ASSERT_EQ((std::vector<uint64_t>{630}), BucketSizes());
+  // It is gone, and three keys have many operands.
+  snapshots_.clear();
+  run();
+  ASSERT_EQ((Asked{Key(6), Key(7), Key(8)}), folder.asked);
+  ASSERT_EQ(nullptr, version_);
+}
+
+TEST_F(DeltaGcJobTest, FoldExcessOfEachBucket) {
+  TestFolder folder;
+  folder_ = &folder;
+  folder.take = [](const std::string&) { return true; };
+  for (const uint32_t room : {0u, 1u}) {
+    Reset();
+    folder.folded.clear();
+    last_seq_ = 1000;
+    FlushAndMerge(Operands(0, 60));
+    MustRun(WholePlan(3));
+    ASSERT_EQ(3u, Buckets().size());
+    // One becomes too large. Without room for one more it cannot be cut.
+    const std::vector<DeltaBucket> buckets = Buckets();
+    const size_t middle = BucketOf(Key(30));
+    size_t first = 30;
+    while (BucketOf(Key(first - 1)) == middle) {
+      --first;
+    }
+    FlushAndMerge(Operands(first, first + 5, 6));
+    folder.asked.clear();
+    Plan plan = WholePlan(room);
+    plan.fold = true;
+    plan.fold_excess_only = true;
+    MustRun(plan);
+    CheckSizes();
+    CheckReads(folder.folded);
+    if (room == 0) {
+      ASSERT_EQ(buckets.size(), Buckets().size());
+      ASSERT_FALSE(folder.asked.empty());
+      for (const std::string& key : folder.asked) {
+        ASSERT_GE(key, Key(first));
+        ASSERT_LT(key, Key(first + 5));
+      }
+      ASSERT_LE(BucketSizes()[middle], MaxBucketSize() * 3 / 4);
+    } else {
+      ASSERT_EQ(buckets.size() + 1, Buckets().size());
+      ASSERT_TRUE(folder.asked.empty());
+    }
+  }
+}
+
+// More than there is memory for at once is chosen from by parts.
+TEST_F(DeltaGcJobTest, FoldExcessOfHugeBucket) {
+  TestFolder folder;
+  folder_ = &folder;
+  folder.take = [](const std::string&) { return true; };
+  max_fold_bytes_ = 500;
+  last_seq_ = 1000;
+  Events events = Operands(0, 300);
+  for (const Event& event : Operands(7, 8, 100)) {
+    events.push_back(event);
+  }
+  snapshots_.push_back(last_seq_);
+  events.push_back(Anchor(Key(7)));
+  FlushAndMerge(events);
+  MustRun(WholePlan(1));
+  ASSERT_EQ(1u, Buckets().size());
+  Plan plan = WholePlan(0);
+  plan.fold = true;
+  plan.fold_excess_only = true;
+  MustRun(plan);
+  // That one is too long to fold, the others go as they must.
+  ASSERT_EQ(0u, folder.folded.count(Key(7)));
+  ASSERT_LT(250u, folder.folded.size());
+  ASSERT_GT(300u, folder.folded.size());
+  ASSERT_EQ(folder.asked.size(), folder.folded.size());
+  ASSERT_LE(BucketSizes()[0], MaxBucketSize() + 101 * 21);
+  CheckReads(folder.folded);
+  CheckSizes();
+  ASSERT_EQ(101u, MustRead(Key(7), snapshots_[0]).size());
 }
 
 TEST_F(DeltaGcJobTest, WriterFails) {

@@ -302,8 +302,8 @@ class DeltaPicker::CollectionPicker {
     const auto [it, is_new] = many_per_key_.emplace(number, false);
     if (is_new) {
       const DeltaFileMeta* const file = FindSortedDeltaFile(version_, number);
-      it->second =
-          file != nullptr && OperandsPerKey(*file) >= kManyOperandsPerKey;
+      it->second = file != nullptr && OperandsPerKey(*file) >=
+                                          DeltaGcJob::kManyOperandsPerKey;
     }
     return it->second;
   }
@@ -465,6 +465,7 @@ class DeltaPicker::CollectionPicker {
     }
     Collection result = Of(best.first, best.last);
     result.plan.fold = best.fold;
+    result.plan.fold_excess_only = best.fold && !options_.drain;
     result.plan.rewrite_all = best.has_rewrite;
     result.bytes = best.cost;
     // As many as it may need, so that others may split, too.

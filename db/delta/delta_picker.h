@@ -37,9 +37,9 @@ struct MutableCFOptions;
 // follow one another and fit into one are put together first, and small ones
 // beside them with them.
 //
-// Operands of a bucket are merged into values (folded) when the bucket may not
-// be split although it is too large, or when there are many for each key; but
-// only if it is to be collected anyway: what a fold has to leave alone, as
+// Operands of some keys of a bucket are merged into values (folded) when it may
+// not be split although it is too large, or when there are many for each key;
+// but only if it is to be collected anyway: what a fold has to leave alone, as
 // snapshots need it, must not bring it back at once.
 //
 // The drain. If the column family does not separate deltas any more, all of
@@ -136,7 +136,6 @@ class DeltaPicker {
   static constexpr uint64_t kMaxCollected = uint64_t{32} << 20;
   // Between buckets that have to be collected: times bucket_size.
   static constexpr uint64_t kMaxGap = 4;
-  static constexpr uint64_t kManyOperandsPerKey = 8;
   // Files above which writes are slowed down.
   static constexpr size_t kSlowdownFlushed = 3 * kMaxFlushed;
   static constexpr size_t kSlowdownMerged = 2 * kMaxMerged;

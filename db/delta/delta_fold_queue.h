@@ -1,0 +1,127 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "db/delta/delta_folder.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/types.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Operands and anchors of keys that wait until it is known which of the keys
+// are to be folded.
+//
+// A fold writes the whole value of a key, whether many bytes of operands go
+// into it or few. So what makes a bucket smaller at the least cost is to fold
+// keys that have the most bytes.
+//
+// Sizes are those of DeltaGcJob: of each operand its key and value.
+//
+// Used by one thread.
+class DeltaFoldQueue {
+ public:
+  class Key {
+   public:
+    size_t num_operands() const { return num_operands_; }
+    bool has_anchors() const { return num_anchors_ > 0; }
+    uint64_t bytes() const { return bytes_; }
+    bool is_chosen() const { return is_chosen_; }
+
+   private:
+    friend class DeltaFoldQueue;
+
+    size_t begin_ = 0;  // in data_
+    size_t size_ = 0;
+    size_t first_operand_ = 0;
+    size_t num_operands_ = 0;
+    size_t first_anchor_ = 0;
+    size_t num_anchors_ = 0;
+    uint64_t bytes_ = 0;
+    bool is_incomplete_ = false;
+    bool is_chosen_ = false;
+  };
+
+  // Of the last key, or of a new one.
+  // REQUIRES: keys come in order, operands of a key the newest first.
+  void AddOperand(const Slice& user_key, SequenceNumber seq,
+                  const Slice& value);
+  // Of the last key.
+  void AddAnchor(SequenceNumber seq);
+  // What else there is of the last key does not come here: it is never chosen.
+  // REQUIRES: not empty.
+  void SetLastIncomplete() { keys_.back().is_incomplete_ = true; }
+
+  bool empty() const { return keys_.empty(); }
+  const std::vector<Key>& keys() const { return keys_; }
+  // REQUIRES: not empty.
+  Slice LastKey() const { return UserKey(keys_.back()); }
+  // What the operands of the last key take up.
+  // REQUIRES: not empty.
+  size_t LastKeyMemory() const {
+    return data_.size() - (keys_.back().begin_ + keys_.back().size_) +
+           keys_.back().num_operands_ * sizeof(Operand);
+  }
+
+  // What everything takes up.
+  size_t Memory() const {
+    return data_.size() + keys_.size() * sizeof(Key) +
+           operands_.size() * sizeof(Operand) +
+           anchors_.size() * sizeof(SequenceNumber);
+  }
+  // Of operands of keys that are not chosen.
+  uint64_t BytesLeft() const { return bytes_left_; }
+
+  // Whether a folder may take them or not.
+  void ChooseAll();
+  // The other two choose among keys that it may take: they have no anchors, and
+  // their newest operand is not above earliest_snapshot.
+  //
+  // Those with so many operands, or more.
+  void ChooseMany(size_t num_operands, SequenceNumber earliest_snapshot);
+  // Those with the most bytes, until no more than max_left are left, or nothing
+  // can be chosen any more.
+  void ChooseLargest(uint64_t max_left, SequenceNumber earliest_snapshot);
+
+  // They are good until something is added, or Clear().
+  Slice UserKey(const Key& key) const {
+    return Slice(data_.data() + key.begin_, key.size_);
+  }
+  void GetOperands(const Key& key,
+                   std::vector<DeltaFolder::Operand>* operands) const;
+  // *num of them, the newest first.
+  const SequenceNumber* Anchors(const Key& key, size_t* num) const {
+    *num = key.num_anchors_;
+    return anchors_.data() + key.first_anchor_;
+  }
+
+  void Clear();
+
+ private:
+  struct Operand {
+    SequenceNumber seq = 0;
+    size_t begin = 0;  // in data_
+    size_t size = 0;
+  };
+
+  bool MayChoose(const Key& key, SequenceNumber earliest_snapshot) const {
+    return !key.is_chosen_ && !key.is_incomplete_ && key.num_anchors_ == 0 &&
+           operands_[key.first_operand_].seq <= earliest_snapshot;
+  }
+  void Choose(Key* key);
+
+  // Keys, each before the values of its operands.
+  std::string data_;
+  std::vector<Key> keys_;
+  std::vector<Operand> operands_;
+  std::vector<SequenceNumber> anchors_;
+  uint64_t bytes_left_ = 0;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
