@@ -168,6 +168,7 @@ class DBImpl::DeltaJobRun {
     const DeltaJobState& jobs = cfd->delta_store()->jobs();
     options.can_fold = jobs.MayFold();
     options.max_folded = jobs.fold_bytes();
+    options.min_fold_bytes = jobs.min_fold_bytes();
     if (DrainsDeltas(*cfd)) {
       options.drain = true;
       // There is nothing else to do until one succeeds.
@@ -758,8 +759,8 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   }
   jobs.EndCollection(handle);
   if (s.ok() && folder != nullptr && folder->stats().keys_folded > 0) {
-    jobs.OnFolded(folder->stats().bytes_folded, folder->max_bytes(),
-                  folder->stats().full);
+    jobs.OnFolded(folder->stats().keys_folded, folder->stats().bytes_folded,
+                  folder->max_bytes(), folder->stats().full);
   }
   if (s.ok() && options.drain) {
     FinishDrainJob(cfd, options.earliest_snapshot, *job, folder.get());

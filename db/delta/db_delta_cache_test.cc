@@ -74,7 +74,6 @@ class DBDeltaCacheTest : public ModelDBTest {
         pick->plan.fold = true;
         pick->plan.floor = 0;
       }
-      pick->plan.fold_excess_only = false;
     });
     EnableCallBack("DBImpl::RunDeltaCollection:BeforeEdit", [this](void* arg) {
       if (refuses_collections_) {

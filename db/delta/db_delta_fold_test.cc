@@ -152,7 +152,6 @@ class DBDeltaFoldTest : public DBTestBase,
         "DBImpl::RunDeltaCollection:Picked", [this](void* arg) {
           auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
           pick->plan.fold = !no_more_folds_;
-          pick->plan.fold_excess_only = false;
           ++num_picked_;
         });
     SyncPoint::GetInstance()->EnableProcessing();

@@ -707,6 +707,56 @@ TEST_F(DBDeltaJobsTest, FewBuckets) {
   Check();
 }
 
+// Next to nothing is not merged into large values, as long as there is room.
+TEST_F(DBDeltaJobsTest, SmallOperandsOfLargeValues) {
+  for (const uint64_t cache_size : {uint64_t{0}, uint64_t{1} << 20}) {
+    Options options = DeltaOptions();
+    options.delta_max_buckets = 4;
+    options.delta_cache_size = cache_size;
+    DestroyAndReopen(options);
+    state_.clear();
+    for (uint32_t i = 0; i < 150; ++i) {
+      DoPut(KeyOf(i), std::string(4000, 'v'));
+    }
+    ASSERT_OK(Flush());
+    std::atomic<int> folds_of_all{0};
+    std::atomic<int> folds{0};
+    EnableCallBack("DBImpl::RunDeltaCollection:Begin", [&](void* arg) {
+      const auto* const plan = static_cast<DeltaGcJob::Plan*>(arg);
+      if (plan->fold) {
+        ++(plan->min_fold_bytes == 0 ? folds_of_all : folds);
+      }
+    });
+    uint64_t written = 0;
+    for (uint32_t i = 0; i < 15; ++i) {
+      FlushOperands(0, 150, /*size=*/20);
+      // Some have more.
+      FlushOperands(i * 10, i * 10 + 10, /*size=*/200);
+      written += 160;
+      DoSnapshot();
+      ASSERT_OK(CompactAll());
+      Check();
+      if (i % 4 == 3) {
+        ReleaseSnapshots();
+      }
+    }
+    ReleaseSnapshots();
+    FlushOperands(0, 150, /*size=*/20);
+    ASSERT_OK(CompactAll());
+    Check();
+    EXPECT_GT(folds_of_all, 0);
+    EXPECT_GT(folds, 0);
+    EXPECT_LE(Stat("buckets"), 4);
+    EXPECT_GT(Stat("operands"), 0);
+    EXPECT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
+    EXPECT_LT(Ticker(DELTA_OPERANDS_FOLDED), written);
+    EXPECT_EQ(cache_size > 0, Ticker(DELTA_CACHE_HIT) > 0);
+    CheckFiles();
+    Reopen(options);
+    Check();
+  }
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

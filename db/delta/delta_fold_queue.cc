@@ -34,6 +34,14 @@ void DeltaFoldQueue::AddAnchor(SequenceNumber seq) {
   anchors_.push_back(seq);
 }
 
+void DeltaFoldQueue::SetLastIncomplete() {
+  Key& key = keys_.back();
+  assert(!key.is_chosen_);
+  bytes_left_ -= key.bytes_;
+  key.bytes_ = 0;
+  key.is_incomplete_ = true;
+}
+
 void DeltaFoldQueue::Choose(Key* key) {
   assert(!key->is_chosen_);
   key->is_chosen_ = true;
@@ -48,10 +56,10 @@ void DeltaFoldQueue::ChooseAll() {
   }
 }
 
-void DeltaFoldQueue::ChooseMany(size_t num_operands,
+void DeltaFoldQueue::ChooseFrom(size_t num_operands, uint64_t bytes,
                                 SequenceNumber earliest_snapshot) {
   for (Key& key : keys_) {
-    if (key.num_operands_ >= num_operands &&
+    if ((key.num_operands_ >= num_operands || key.bytes_ >= bytes) &&
         MayChoose(key, earliest_snapshot)) {
       Choose(&key);
     }

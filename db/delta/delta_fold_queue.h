@@ -19,8 +19,8 @@ namespace ROCKSDB_NAMESPACE {
 // are to be folded.
 //
 // A fold writes the whole value of a key, whether many bytes of operands go
-// into it or few. So what makes a bucket smaller at the least cost is to fold
-// keys that have the most bytes.
+// into it or few. So keys with hardly any are best left, as long as the others
+// make enough room.
 //
 // Sizes are those of DeltaGcJob: of each operand its key and value.
 //
@@ -54,9 +54,10 @@ class DeltaFoldQueue {
                   const Slice& value);
   // Of the last key.
   void AddAnchor(SequenceNumber seq);
-  // What else there is of the last key does not come here: it is never chosen.
-  // REQUIRES: not empty.
-  void SetLastIncomplete() { keys_.back().is_incomplete_ = true; }
+  // What else there is of the last key does not come here. It is never chosen,
+  // and does not count.
+  // REQUIRES: not empty, and it is not chosen.
+  void SetLastIncomplete();
 
   bool empty() const { return keys_.empty(); }
   const std::vector<Key>& keys() const { return keys_; }
@@ -75,7 +76,7 @@ class DeltaFoldQueue {
            operands_.size() * sizeof(Operand) +
            anchors_.size() * sizeof(SequenceNumber);
   }
-  // Of operands of keys that are not chosen.
+  // Of operands of keys that are complete and not chosen.
   uint64_t BytesLeft() const { return bytes_left_; }
 
   // Whether a folder may take them or not.
@@ -83,8 +84,9 @@ class DeltaFoldQueue {
   // The other two choose among keys that it may take: they have no anchors, and
   // their newest operand is not above earliest_snapshot.
   //
-  // Those with so many operands, or more.
-  void ChooseMany(size_t num_operands, SequenceNumber earliest_snapshot);
+  // Those with so many operands, or bytes, or more.
+  void ChooseFrom(size_t num_operands, uint64_t bytes,
+                  SequenceNumber earliest_snapshot);
   // Those with the most bytes, until no more than max_left are left, or nothing
   // can be chosen any more.
   void ChooseLargest(uint64_t max_left, SequenceNumber earliest_snapshot);

@@ -89,19 +89,23 @@ TEST_F(DeltaFoldQueueTest, Contents) {
   }
 }
 
-TEST_F(DeltaFoldQueueTest, Many) {
+TEST_F(DeltaFoldQueueTest, From) {
   Add("a", 10, 3);
   Add("b", 20, 4);
   Add("c", 31, 4);
   Add("d", 20, 4);
   queue_.AddAnchor(18);
   Add("e", 30, 5);
-  queue_.ChooseMany(4, /*earliest_snapshot=*/30);
+  queue_.ChooseFrom(4, /*bytes=*/100, /*earliest_snapshot=*/30);
   // One is too new, one has an anchor.
   ASSERT_EQ("be", Chosen());
   ASSERT_EQ(11 * 10, queue_.BytesLeft());
-  queue_.ChooseMany(4, 30);
+  queue_.ChooseFrom(4, 31, 30);
   ASSERT_EQ(11 * 10, queue_.BytesLeft());
+  // Three operands of ten bytes.
+  queue_.ChooseFrom(4, 30, 30);
+  ASSERT_EQ("abe", Chosen());
+  ASSERT_EQ(8 * 10, queue_.BytesLeft());
 }
 
 TEST_F(DeltaFoldQueueTest, Largest) {
@@ -118,24 +122,24 @@ TEST_F(DeltaFoldQueueTest, Largest) {
   };
   fill();
   const uint64_t all = queue_.BytesLeft();
-  ASSERT_EQ(300u, all);
+  ASSERT_EQ(210u, all);
   queue_.ChooseLargest(all, 100);
   ASSERT_EQ("", Chosen());
   // One operand of 50 bytes is more than three of 10.
   queue_.ChooseLargest(all - 1, 100);
   ASSERT_EQ("c", Chosen());
-  ASSERT_EQ(250u, queue_.BytesLeft());
-  queue_.ChooseLargest(250, 100);
+  ASSERT_EQ(160u, queue_.BytesLeft());
+  queue_.ChooseLargest(160, 100);
   ASSERT_EQ("c", Chosen());
   // Of the same size the first one.
-  queue_.ChooseLargest(249, 100);
+  queue_.ChooseLargest(159, 100);
   ASSERT_EQ("bc", Chosen());
-  queue_.ChooseLargest(200, 100);
+  queue_.ChooseLargest(129, 100);
   ASSERT_EQ("bcd", Chosen());
   // Not what has anchors, or is not all there.
   queue_.ChooseLargest(0, 100);
   ASSERT_EQ("abcd", Chosen());
-  ASSERT_EQ(180u, queue_.BytesLeft());
+  ASSERT_EQ(90u, queue_.BytesLeft());
 
   // Nor what a snapshot needs.
   fill();

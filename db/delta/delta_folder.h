@@ -117,10 +117,9 @@ class DeltaAnchorLookup {
 //   have seen. It does not fail the job.
 //
 // Keys come in ascending order, so that one iterator over the tree, which only
-// goes forward, reads each block once: of the upper levels nearly all in the
-// range, of the last one those that have a key. Point lookups could ask filters
-// first, but these save no more than the upper levels' share, and know nothing
-// of keys whose values the address map has.
+// goes forward, reads no block twice. Point lookups could ask filters first,
+// which would spare a block of an upper level now and then where keys are far
+// apart; but filters know nothing of keys whose values the address map has.
 //
 // Used by one thread.
 class DeltaValueFolder final : public DeltaFolder {

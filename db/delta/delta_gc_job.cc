@@ -29,9 +29,14 @@ constexpr uint64_t kPiecesPerBucket = 16;
 // Buckets between others are written again if they are not larger than so many
 // full ones. Else there would be many small files.
 constexpr uint64_t kMaxGap = 4;
-// In memory, to choose from, if not all of a bucket is folded. What is beyond
-// it is chosen from by parts.
+// Of memory for the operands of a bucket, if not all of it is folded. A small
+// operand takes three times its size, and a bucket may be larger than it should
+// be. If that is not enough, or too much, keys are chosen from one part of the
+// bucket after the other, without knowing what the rest has.
+constexpr uint64_t kQueuedPerBucketSize = 8;
 constexpr uint64_t kMaxQueued = uint64_t{64} << 20;
+// The job is asked whether to go on before so many folds.
+constexpr uint64_t kFoldCheckInterval = 64;
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
@@ -170,13 +175,14 @@ class DeltaGcJob::Probe {
 class DeltaGcJob::Writer final : public DeltaPass::Sink {
  public:
   // units: where they begin, in order. folder: nullptr to fold nothing.
-  Writer(DeltaGcJob* job, DeltaFolder* folder, bool fold_excess_only,
+  Writer(DeltaGcJob* job, DeltaFolder* folder, uint64_t min_fold_bytes,
          std::vector<std::string> units)
       : job_(*job),
         folder_(folder),
-        fold_excess_only_(fold_excess_only),
+        min_fold_bytes_(min_fold_bytes),
         max_queued_(std::max<uint64_t>(
-            std::min(2 * job->context_.bucket_size, kMaxQueued),
+            std::min(kQueuedPerBucketSize * job->context_.bucket_size,
+                     kMaxQueued),
             job->context_.max_fold_bytes)),
         units_(std::move(units)) {
     StartUnit(units_.front());
@@ -280,16 +286,20 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   // May its keys be chosen from before the next one comes?
   bool IsQueueComplete(const Slice& next_key) const {
-    return !fold_excess_only_ || queue_.Memory() >= max_queued_ ||
+    return min_fold_bytes_ == 0 || queue_.Memory() >= max_queued_ ||
            (next_unit_ < units_.size() &&
             job_.ucmp_->Compare(next_key, units_[next_unit_]) >= 0);
   }
 
   // Of the unit, or a part of it.
-  void ChooseExcess() {
+  void Choose() {
+    if (min_fold_bytes_ == 0) {
+      queue_.ChooseAll();
+      return;
+    }
     const SequenceNumber earliest_snapshot =
         job_.context_.pass.earliest_snapshot;
-    queue_.ChooseMany(kManyOperandsPerKey, earliest_snapshot);
+    queue_.ChooseFrom(kManyOperandsPerKey, min_fold_bytes_, earliest_snapshot);
     const uint64_t limit = job_.max_bucket_size_ * (job_.room_ + 1);
     if (kept_of_unit_ + queue_.BytesLeft() > limit) {
       const uint64_t max_left = limit / 4 * 3;
@@ -303,11 +313,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     if (queue_.empty()) {
       return Status::OK();
     }
-    if (fold_excess_only_) {
-      ChooseExcess();
-    } else {
-      queue_.ChooseAll();
-    }
+    Choose();
     Status s;
     for (const DeltaFoldQueue::Key& key : queue_.keys()) {
       s = TakeFromQueue(key);
@@ -325,8 +331,13 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     Status s;
     if (key.is_chosen()) {
       bool taken = false;
-      s = folder_->Fold(user_key, fold_operands_,
-                        /*hidden_from_none=*/!key.has_anchors(), &taken);
+      if (++num_folds_ % kFoldCheckInterval == 0 && job_.context_.pass.check) {
+        s = job_.context_.pass.check();
+      }
+      if (s.ok()) {
+        s = folder_->Fold(user_key, fold_operands_,
+                          /*hidden_from_none=*/!key.has_anchors(), &taken);
+      }
       if (s.ok() && taken) {
         // Or readers that see the anchor would not see what it hides.
         assert(!key.has_anchors());
@@ -334,7 +345,6 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
         return s;
       }
     }
-    kept_of_unit_ += key.bytes();
     for (const auto& [seq, value] : fold_operands_) {
       if (s.ok()) {
         s = WriteOperand(user_key,
@@ -347,6 +357,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     for (size_t i = 0; s.ok() && i < num_anchors; ++i) {
       s = WriteAnchor(user_key, anchors[i]);
     }
+    kept_of_unit_ += key.bytes();
     return s;
   }
 
@@ -435,6 +446,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     pieces_.clear();
     pieces_.emplace_back();
     pieces_.back().begin = begin;
+    kept_of_unit_ = 0;
   }
 
   // REQUIRES: all keys below it have been written.
@@ -443,7 +455,6 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
            job_.ucmp_->Compare(user_key, units_[next_unit_]) >= 0) {
       FinishUnit();
       StartUnit(units_[next_unit_++]);
-      kept_of_unit_ = 0;
     }
   }
 
@@ -617,7 +628,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   DeltaGcJob& job_;
   DeltaFolder* const folder_;  // nullptr: nothing is folded
-  const bool fold_excess_only_;
+  const uint64_t min_fold_bytes_;
   // How much memory the queue has for a unit.
   const uint64_t max_queued_;
   const std::vector<std::string> units_;
@@ -637,8 +648,9 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   // With a folder.
   DeltaFoldQueue queue_;
-  // Of the unit, that came out of the queue.
+  // Of the unit, that came out of the queue, but for keys that are too long.
   uint64_t kept_of_unit_ = 0;
+  uint64_t num_folds_ = 0;
   // A key that is too long for the queue, whose operands are coming.
   std::string long_key_;
   bool has_long_key_ = false;
@@ -815,7 +827,7 @@ Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
     units.push_back(buckets_[i].lower);
   }
   Writer writer(this, plan.fold ? context_.folder : nullptr,
-                plan.fold_excess_only, std::move(units));
+                plan.min_fold_bytes, std::move(units));
   // A key, if there were, or may have been, operands.
   std::optional<std::string> some_key;
   Status s;

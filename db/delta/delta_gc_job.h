@@ -68,10 +68,10 @@ class DeltaGcJob {
     bool merge_neighbours = false;
     // Ask the folder about each key.
     bool fold = false;
-    // But only about keys with kManyOperandsPerKey, or more; and, of a bucket
-    // that is too large and cannot be cut, those with the most bytes, until a
-    // quarter of it is free.
-    bool fold_excess_only = false;
+    // If not 0, only about keys that have so many bytes of operands, or
+    // kManyOperandsPerKey; and, of a bucket that would be too large then and
+    // cannot be cut, those with the most bytes, until a quarter of it is free.
+    uint64_t min_fold_bytes = 0;
     // Also write those buckets anew for which there is nothing: snapshots which
     // they had to keep operands and anchors for are gone.
     bool rewrite_all = false;

@@ -1046,9 +1046,9 @@ TEST_F(DeltaGcJobTest, TooLongToFold) {
   ASSERT_EQ(202u, MustRead(Key(5), snapshots_[0]).size());
 }
 
-// Of a bucket that is too large and cannot be cut, the keys with the most bytes
-// are folded, until there is room; of another one those with many operands.
-TEST_F(DeltaGcJobTest, FoldExcess) {
+// Keys with few bytes are folded if their bucket is too large and cannot be cut,
+// the largest first, until there is room; those with more are in any case.
+TEST_F(DeltaGcJobTest, FoldLittle) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1057,7 +1057,7 @@ TEST_F(DeltaGcJobTest, FoldExcess) {
     folder.asked.clear();
     Plan plan = WholePlan(max_new_buckets);
     plan.fold = true;
-    plan.fold_excess_only = true;
+    plan.min_fold_bytes = 150;
     MustRun(plan);
     CheckSizes();
     CheckReads(folder.folded);
@@ -1085,14 +1085,14 @@ TEST_F(DeltaGcJobTest, FoldExcess) {
   run();
   ASSERT_EQ((Asked{Key(0), Key(1), Key(2), Key(9)}), folder.asked);
   ASSERT_EQ((std::vector<uint64_t>{630}), BucketSizes());
-  // It is gone, and three keys have many operands.
+  // It is gone, and three keys have so many operands, or bytes.
   snapshots_.clear();
   run();
   ASSERT_EQ((Asked{Key(6), Key(7), Key(8)}), folder.asked);
   ASSERT_EQ(nullptr, version_);
 }
 
-TEST_F(DeltaGcJobTest, FoldExcessOfEachBucket) {
+TEST_F(DeltaGcJobTest, FoldLittleOfEachBucket) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1114,7 +1114,7 @@ TEST_F(DeltaGcJobTest, FoldExcessOfEachBucket) {
     folder.asked.clear();
     Plan plan = WholePlan(room);
     plan.fold = true;
-    plan.fold_excess_only = true;
+    plan.min_fold_bytes = 150;
     MustRun(plan);
     CheckSizes();
     CheckReads(folder.folded);
@@ -1133,8 +1133,93 @@ TEST_F(DeltaGcJobTest, FoldExcessOfEachBucket) {
   }
 }
 
+// What the folder refuses stays, and nothing is lost if it fails, or the job is
+// to end, in the middle of a bucket.
+TEST_F(DeltaGcJobTest, FoldLittleNotTaken) {
+  TestFolder folder;
+  folder_ = &folder;
+  last_seq_ = 1000;
+  // 200 keys, also the empty one, of which nearly all are too many.
+  Events events = Operands(0, 200);
+  events.push_back({Type::kOperand, "", "", ++last_seq_});
+  FlushAndMerge(events);
+  MustRun(WholePlan(1));
+  ASSERT_EQ(1u, Buckets().size());
+  Plan plan = WholePlan(0);
+  plan.fold = true;
+  plan.min_fold_bytes = 150;
+
+  bool is_canceled = false;
+  check_ = [&] { return is_canceled ? Status::Aborted() : Status::OK(); };
+  folder.take = [&](const std::string&) { return is_canceled = true; };
+  DeltaEdit edit;
+  ASSERT_TRUE(Run(plan, &edit).IsAborted());
+  ASSERT_LT(folder.asked.size(), 100u);
+  check_ = nullptr;
+  CheckAll();
+
+  folder.asked.clear();
+  folder.take = [&](const std::string&) {
+    if (folder.asked.size() == 10) {
+      folder.status = Status::IOError("fold");
+    }
+    return true;
+  };
+  ASSERT_TRUE(Run(plan, &edit).IsIOError());
+  ASSERT_EQ(10u, folder.asked.size());
+  folder.status = Status::OK();
+  CheckAll();
+
+  folder.asked.clear();
+  folder.folded.clear();
+  folder.take = [](const std::string& key) {
+    return !key.empty() && key.back() % 2 == 0;
+  };
+  MustRun(plan);
+  ASSERT_LT(150u, folder.asked.size());
+  ASSERT_LT(70u, folder.folded.size());
+  ASSERT_LT(MaxBucketSize(), BucketSizes()[0]);
+  CheckReads(folder.folded);
+  CheckSizes();
+
+  // Now they go, but for those that are too long to be asked for.
+  folder.asked.clear();
+  folder.take = [](const std::string&) { return true; };
+  max_fold_bytes_ = 10;
+  MustRun(plan);
+  ASSERT_TRUE(folder.asked.empty());
+  max_fold_bytes_ = size_t{1} << 20;
+  MustRun(plan);
+  ASSERT_GE(MaxBucketSize(), BucketSizes()[0]);
+  CheckReads(folder.folded);
+  CheckSizes();
+}
+
+// Files that end within a bucket.
+TEST_F(DeltaGcJobTest, FoldLittleInSmallFiles) {
+  TestFolder folder;
+  folder_ = &folder;
+  folder.take = [](const std::string&) { return true; };
+  max_file_size_ = 8000;
+  bucket_size_ = 40000;
+  last_seq_ = 1000;
+  FlushAndMerge(Operands(0, 1000));
+  MustRun(WholePlan(1));
+  ASSERT_EQ(1u, Buckets().size());
+  FlushAndMerge(Operands(20, 30, 8));
+  Plan plan = WholePlan(/*max_new_buckets=*/3);
+  plan.fold = true;
+  plan.min_fold_bytes = 150;
+  MustRun(plan);
+  ASSERT_EQ(10u, folder.folded.size());
+  ASSERT_LT(1u, Buckets().size());
+  ASSERT_LT(1u, stats_.files_written);
+  CheckReads(folder.folded);
+  CheckSizes();
+}
+
 // More than there is memory for at once is chosen from by parts.
-TEST_F(DeltaGcJobTest, FoldExcessOfHugeBucket) {
+TEST_F(DeltaGcJobTest, FoldLittleOfHugeBucket) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1151,7 +1236,7 @@ TEST_F(DeltaGcJobTest, FoldExcessOfHugeBucket) {
   ASSERT_EQ(1u, Buckets().size());
   Plan plan = WholePlan(0);
   plan.fold = true;
-  plan.fold_excess_only = true;
+  plan.min_fold_bytes = 150;
   MustRun(plan);
   // That one is too long to fold, the others go as they must.
   ASSERT_EQ(0u, folder.folded.count(Key(7)));

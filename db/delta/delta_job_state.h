@@ -156,8 +156,13 @@ class DeltaJobState {
   // many for the values that it may hold is rewritten for nothing; and each job
   // makes a file in level 0.
   uint64_t fold_bytes() const { return fold_bytes_; }
-  // max_bytes: of values.
-  void OnFolded(uint64_t bytes_of_values, uint64_t max_bytes, bool full) {
+  // A key with fewer bytes of operands is better left, if there is room: next
+  // to nothing goes into a value that is written whole. 0: not known.
+  uint64_t min_fold_bytes() const { return folded_size_ / kSmallFoldDivisor; }
+  // keys: not 0. max_bytes: of values.
+  void OnFolded(uint64_t keys, uint64_t bytes_of_values, uint64_t max_bytes,
+                bool full) {
+    folded_size_ = bytes_of_values / keys;
     if (full) {
       fold_bytes_ = std::max(fold_bytes_ / 2, kMinFoldBytes);
     } else if (bytes_of_values < max_bytes / kFewFoldedDivisor) {
@@ -168,6 +173,9 @@ class DeltaJobState {
   static constexpr uint64_t kMinFoldBytes = uint64_t{256} << 10;
   static constexpr uint64_t kMaxFoldBytes = uint64_t{32} << 20;
   static constexpr uint64_t kFewFoldedDivisor = 4;
+  // Of a value. What is left takes up room that others could combine in, so
+  // with a tenth of a value for a key all of a bucket is better folded.
+  static constexpr uint64_t kSmallFoldDivisor = 32;
 
   // ----
 
@@ -201,6 +209,8 @@ class DeltaJobState {
   uint32_t folds_to_skip_ = 0;
   Leftovers leftovers_;
   uint64_t fold_bytes_ = uint64_t{4} << 20;
+  // What folded values took up, on average, the last time.
+  uint64_t folded_size_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

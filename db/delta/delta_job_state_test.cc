@@ -116,18 +116,27 @@ TEST(DeltaJobStateTest, Leftovers) {
 TEST(DeltaJobStateTest, FoldBytes) {
   DeltaJobState jobs;
   const uint64_t first = jobs.fold_bytes();
-  jobs.OnFolded(25, /*max_bytes=*/100, /*full=*/false);
+  jobs.OnFolded(/*keys=*/1, 25, /*max_bytes=*/100, /*full=*/false);
   EXPECT_EQ(first, jobs.fold_bytes());
-  jobs.OnFolded(100, /*max_bytes=*/100, /*full=*/true);
+  jobs.OnFolded(/*keys=*/1, 100, /*max_bytes=*/100, /*full=*/true);
   EXPECT_EQ(first / 2, jobs.fold_bytes());
   for (int i = 0; i < 20; ++i) {
-    jobs.OnFolded(100, /*max_bytes=*/100, /*full=*/true);
+    jobs.OnFolded(/*keys=*/1, 100, /*max_bytes=*/100, /*full=*/true);
   }
   EXPECT_EQ(DeltaJobState::kMinFoldBytes, jobs.fold_bytes());
   for (int i = 0; i < 20; ++i) {
-    jobs.OnFolded(24, /*max_bytes=*/100, /*full=*/false);
+    jobs.OnFolded(/*keys=*/1, 24, /*max_bytes=*/100, /*full=*/false);
   }
   EXPECT_EQ(DeltaJobState::kMaxFoldBytes, jobs.fold_bytes());
+}
+
+TEST(DeltaJobStateTest, MinFoldBytes) {
+  DeltaJobState jobs;
+  EXPECT_EQ(0, jobs.min_fold_bytes());
+  jobs.OnFolded(/*keys=*/10, 32000, /*max_bytes=*/100000, /*full=*/false);
+  EXPECT_EQ(100, jobs.min_fold_bytes());
+  jobs.OnFolded(/*keys=*/10, 310, /*max_bytes=*/100000, /*full=*/false);
+  EXPECT_EQ(0, jobs.min_fold_bytes());
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -465,7 +465,8 @@ class DeltaPicker::CollectionPicker {
     }
     Collection result = Of(best.first, best.last);
     result.plan.fold = best.fold;
-    result.plan.fold_excess_only = best.fold && !options_.drain;
+    result.plan.min_fold_bytes =
+        best.fold && !options_.drain ? options_.min_fold_bytes : 0;
     result.plan.rewrite_all = best.has_rewrite;
     result.bytes = best.cost;
     // As many as it may need, so that others may split, too.

@@ -37,9 +37,9 @@ struct MutableCFOptions;
 // follow one another and fit into one are put together first, and small ones
 // beside them with them.
 //
-// Operands of some keys of a bucket are merged into values (folded) when it may
-// not be split although it is too large, or when there are many for each key;
-// but only if it is to be collected anyway: what a fold has to leave alone, as
+// Operands of a bucket are merged into values (folded) when the bucket may not
+// be split although it is too large, or when there are many for each key; but
+// only if it is to be collected anyway: what a fold has to leave alone, as
 // snapshots need it, must not bring it back at once.
 //
 // The drain. If the column family does not separate deltas any more, all of
@@ -73,6 +73,8 @@ class DeltaPicker {
     // Of a job, and of one that folds.
     uint64_t max_collected = kMaxCollected;
     uint64_t max_folded = kMaxCollected;
+    // See DeltaGcJob::Plan. Not of a drain.
+    uint64_t min_fold_bytes = 0;
 
     // Nothing hinders the drain from coming to an end?
     bool DrainsAll() const;

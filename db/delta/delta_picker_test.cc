@@ -139,8 +139,7 @@ class DeltaPickerTest : public testing::Test {
     }
     const DeltaGcJob::Plan& plan = collection.plan;
     std::string text = plan.begin + "-" + plan.end.value_or("");
-    EXPECT_TRUE(plan.fold || !plan.fold_excess_only);
-    text += !plan.fold ? "" : plan.fold_excess_only ? " fold excess" : " fold";
+    text += plan.fold ? " fold" : "";
     text += plan.merge_neighbours ? " merge" : "";
     text += plan.rewrite_all ? " rewrite" : "";
     return text;
@@ -371,14 +370,14 @@ TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
   EXPECT_EQ("-c", Pick());
   EXPECT_EQ(0, PickCollection().plan.max_new_buckets);
   options_.can_fold = true;
-  EXPECT_EQ("-c fold excess", Pick());
+  EXPECT_EQ("-c fold", Pick());
   // No more than a fold has memory for, but of one bucket in any case.
   options_.max_folded = 2199;
-  EXPECT_EQ("b-c fold excess", Pick());
+  EXPECT_EQ("b-c fold", Pick());
   options_.max_folded = 2200;
-  EXPECT_EQ("-c fold excess", Pick());
+  EXPECT_EQ("-c fold", Pick());
   options_.max_folded = 1;
-  EXPECT_EQ("b-c fold excess", Pick());
+  EXPECT_EQ("b-c fold", Pick());
   options_.max_buckets = 5;
   EXPECT_EQ("-c", Pick());
 }
