@@ -154,6 +154,13 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     plan.max_new_buckets = max_new_buckets;
     return plan;
   }
+  // What is below 150 bytes stays, if there is room.
+  Plan FoldLittlePlan(uint32_t max_new_buckets) const {
+    Plan plan = WholePlan(max_new_buckets);
+    plan.fold = true;
+    plan.min_fold_bytes = 150;
+    return plan;
+  }
   // Of the buckets [first, last).
   Plan PlanOf(size_t first, size_t last, uint32_t max_new_buckets = 0) const {
     Plan plan = WholePlan(max_new_buckets);
@@ -1055,10 +1062,7 @@ TEST_F(DeltaGcJobTest, FoldLittle) {
   using Asked = std::vector<std::string>;
   const auto run = [&](uint32_t max_new_buckets = 0) {
     folder.asked.clear();
-    Plan plan = WholePlan(max_new_buckets);
-    plan.fold = true;
-    plan.min_fold_bytes = 150;
-    MustRun(plan);
+    MustRun(FoldLittlePlan(max_new_buckets));
     CheckSizes();
     CheckReads(folder.folded);
   };
@@ -1112,10 +1116,7 @@ TEST_F(DeltaGcJobTest, FoldLittleOfEachBucket) {
     }
     FlushAndMerge(Operands(first, first + 5, 6));
     folder.asked.clear();
-    Plan plan = WholePlan(room);
-    plan.fold = true;
-    plan.min_fold_bytes = 150;
-    MustRun(plan);
+    MustRun(FoldLittlePlan(room));
     CheckSizes();
     CheckReads(folder.folded);
     if (room == 0) {
@@ -1145,9 +1146,7 @@ TEST_F(DeltaGcJobTest, FoldLittleNotTaken) {
   FlushAndMerge(events);
   MustRun(WholePlan(1));
   ASSERT_EQ(1u, Buckets().size());
-  Plan plan = WholePlan(0);
-  plan.fold = true;
-  plan.min_fold_bytes = 150;
+  Plan plan = FoldLittlePlan(0);
 
   bool is_canceled = false;
   check_ = [&] { return is_canceled ? Status::Aborted() : Status::OK(); };
@@ -1207,10 +1206,7 @@ TEST_F(DeltaGcJobTest, FoldLittleInSmallFiles) {
   MustRun(WholePlan(1));
   ASSERT_EQ(1u, Buckets().size());
   FlushAndMerge(Operands(20, 30, 8));
-  Plan plan = WholePlan(/*max_new_buckets=*/3);
-  plan.fold = true;
-  plan.min_fold_bytes = 150;
-  MustRun(plan);
+  MustRun(FoldLittlePlan(/*max_new_buckets=*/3));
   ASSERT_EQ(10u, folder.folded.size());
   ASSERT_LT(1u, Buckets().size());
   ASSERT_LT(1u, stats_.files_written);
@@ -1234,10 +1230,7 @@ TEST_F(DeltaGcJobTest, FoldLittleOfHugeBucket) {
   FlushAndMerge(events);
   MustRun(WholePlan(1));
   ASSERT_EQ(1u, Buckets().size());
-  Plan plan = WholePlan(0);
-  plan.fold = true;
-  plan.min_fold_bytes = 150;
-  MustRun(plan);
+  MustRun(FoldLittlePlan(0));
   // That one is too long to fold, the others go as they must.
   ASSERT_EQ(0u, folder.folded.count(Key(7)));
   ASSERT_LT(250u, folder.folded.size());

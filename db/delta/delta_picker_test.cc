@@ -371,6 +371,14 @@ TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
   EXPECT_EQ(0, PickCollection().plan.max_new_buckets);
   options_.can_fold = true;
   EXPECT_EQ("-c fold", Pick());
+  EXPECT_EQ(0, PickCollection().plan.min_fold_bytes);
+  options_.min_fold_bytes = 33;
+  EXPECT_EQ(33, PickCollection().plan.min_fold_bytes);
+  // A drain leaves nothing.
+  options_.drain = true;
+  EXPECT_TRUE(PickCollection().plan.fold);
+  EXPECT_EQ(0, PickCollection().plan.min_fold_bytes);
+  options_.drain = false;
   // No more than a fold has memory for, but of one bucket in any case.
   options_.max_folded = 2199;
   EXPECT_EQ("b-c fold", Pick());
