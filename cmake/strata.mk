@@ -131,6 +131,7 @@ STRATA_LIB = \
   db/table_cache_mapped.cc \
   db/version_set_deltas.cc \
   db/version_set_mapped.cc \
+  db/write_leadership.cc \
   env/io_uring_batch.cc \
   file/overlapped_reads.cc \
   file/path_read_stats.cc \
@@ -250,6 +251,7 @@ STRATA_TEST_MAIN = \
   db/read_bound_registry_test.cc \
   db/refused_edit_test.cc \
   db/repair_paths_test.cc \
+  db/write_leadership_test.cc \
   env/io_uring_batch_test.cc \
   file/overlapped_reads_test.cc \
   memory/recycled_memory_test.cc \
@@ -294,6 +296,7 @@ STRATA_STRESS = \
   db_stress_tool/db_stress_leak_check.cc \
   db_stress_tool/db_stress_map_flags.cc \
   db_stress_tool/db_stress_path_flags.cc \
+  db_stress_tool/db_stress_write_flags.cc \
 
 LIB_SOURCES += $(STRATA_LIB)
 TEST_LIB_SOURCES += $(STRATA_TEST_LIB)

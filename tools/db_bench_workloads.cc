@@ -172,6 +172,9 @@ DEFINE_uint32(delta_parallel_reads, 0,
               "With --enable_delta_separation: how many threads may read delta "
               "files for point reads, while these look for the value; 0: none");
 
+DEFINE_uint32(max_write_groups_per_leader, 1,
+              "How many write groups in a row one thread may write");
+
 DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
@@ -349,6 +352,7 @@ Status ApplyBenchFlags(Options* options) {
   options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
   options->delta_cache_size = FLAGS_delta_cache_size;
   options->delta_parallel_reads = FLAGS_delta_parallel_reads;
+  options->max_write_groups_per_leader = FLAGS_max_write_groups_per_leader;
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

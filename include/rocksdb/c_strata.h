@@ -81,6 +81,14 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_parallel_reads(
 extern ROCKSDB_LIBRARY_API uint32_t
 rocksdb_options_get_delta_parallel_reads(const rocksdb_options_t* opt);
 
+/* How many write groups in a row one thread may write: see
+   max_write_groups_per_leader in rocksdb/options.h. */
+
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_max_write_groups_per_leader(
+    rocksdb_options_t* opt, uint32_t value);
+extern ROCKSDB_LIBRARY_API uint32_t
+rocksdb_options_get_max_write_groups_per_leader(const rocksdb_options_t* opt);
+
 /* Garbage collection of blob files: see blob_gc_space_amp_limit there, and
    DB::CollectBlobGarbage() in rocksdb/db.h. */
 

@@ -1,0 +1,18 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#ifdef GFLAGS
+
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Gives *options what the flag --max_write_groups_per_leader of db_stress says.
+void ApplyStressWriteFlags(Options* options);
+
+}  // namespace ROCKSDB_NAMESPACE
+
+#endif  // GFLAGS
