@@ -66,8 +66,7 @@ void DBImpl::LeaveDeltaFold(ColumnFamilyData* cfd) {
 
 Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
                               DeltaValueFolder* folder,
-                              const std::function<Status()>& check,
-                              VersionEdit* edit,
+                              const DeltaFoldJob& job, VersionEdit* edit,
                               std::unique_ptr<DeltaFoldCommit>* fold) {
   mutex_.AssertHeld();
   assert(*fold == nullptr);
@@ -81,7 +80,7 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
   const uint64_t until = clock->NowMicros() + max_wait;
   Status s;
   for (;;) {
-    s = check();
+    s = job.check();
     if (s.ok()) {
       s = TryEnterDeltaFold(cfd);
     }
@@ -114,6 +113,7 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
   context.fast_sst_open = mutable_db_options_.fast_sst_open;
   // Flushes wait for it.
   context.io_priority = Env::IO_USER;
+  context.job = job;
   auto commit = std::make_unique<DeltaFoldCommit>(std::move(context), folder);
 
   // As InitSnapshotContext() has them, but for the bounds of readers of maps:
@@ -131,7 +131,7 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
     mutex_.Lock();
   }
   if (s.ok()) {
-    s = check();
+    s = job.check();
   }
   if (s.ok()) {
     s = commit->Recheck();

@@ -711,8 +711,16 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   if (folder != nullptr) {
     folder->Finish();
   }
-  if (s.ok() && !job->files().empty()) {
-    s = run->SyncDirectory();
+  DeltaFoldJob fold_job;
+  fold_job.check = [this, task] { return CheckDeltaJob(*task); };
+  fold_job.publish = [&job, &run] {
+    const Status publish_s = job->Publish();
+    return publish_s.ok() && !job->files().empty() ? run->SyncDirectory()
+                                                   : publish_s;
+  };
+  fold_job.withdraw = [&job] { job->Abandon(); };
+  if (s.ok() && (folder == nullptr || folder->values()->empty())) {
+    s = fold_job.publish();
   }
   TEST_SYNC_POINT_CALLBACK("DBImpl::RunDeltaCollection:BeforeEdit", &s);
 
@@ -735,9 +743,8 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     SetDeltaEdit(*cfd, std::move(delta_edit), job->stats().pass.filter_changed,
                  &edit);
     if (folder != nullptr) {
-      s = BeginDeltaFold(
-          cfd, run->job_id(), folder.get(),
-          [this, task] { return CheckDeltaJob(*task); }, &edit, &fold);
+      s = BeginDeltaFold(cfd, run->job_id(), folder.get(), fold_job, &edit,
+                         &fold);
     }
     if (s.ok() && job->stats().operands_folded > 0) {
       assert(fold != nullptr);

@@ -281,6 +281,29 @@ TEST_F(DBDeltaLifeTest, Checkpoint) {
   dbname_ = source;
 }
 
+// Also what a job had not given a name yet when the database came to an end.
+TEST_F(DBDeltaLifeTest, DestroyOnOtherPath) {
+  const std::string other = dbname_ + "_other";
+  ASSERT_OK(DestroyDir(env_, other));
+  options_.cf_paths.emplace_back(other, 0);
+  DestroyAndReopen(options_);
+  Deltas().Flush({{"a", 10, "1"}});
+  const std::string unnamed = TempFileName(other, Deltas().NewNumber());
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, "operands", unnamed));
+  // It is not kept by an open either.
+  Reopen(options_);
+  dbfull()->TEST_DeleteObsoleteFiles();
+  EXPECT_TRUE(env_->FileExists(unnamed).IsNotFound());
+  EXPECT_EQ(1u, NamesIn(other).size());
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, "operands", unnamed));
+  ASSERT_OK(
+      DestroyDB(dbname_, options_, {{kDefaultColumnFamilyName, options_}}));
+  EXPECT_TRUE(env_->FileExists(other).IsNotFound());
+  options_.cf_paths.clear();
+}
+
 TEST_F(DBDeltaLifeTest, Backup) {
   MakeStore();
   const std::string text = Deltas().Text();
@@ -877,6 +900,54 @@ TEST_F(DBDeltaRepairTest, Anchors) {
   LoseManifest();
   RepairAndReopen();
   expect();
+}
+
+// A fold has left values, but not the files without the operands.
+TEST_F(DBDeltaRepairTest, MissingAnchors) {
+  for (const char* key : {"a", "b", "c", "d", "e"}) {
+    ASSERT_OK(Put(key, "old"));
+  }
+  ASSERT_OK(Put("a", "1,2"));
+  ASSERT_OK(Put("b", "1,2"));
+  ASSERT_OK(Delete("c"));
+  ASSERT_OK(Flush());
+  const SequenceNumber last = db_->GetLatestSequenceNumber();
+  HandMadeDeltas deltas = Deltas();
+  // "a": of the very sequence number that the value has; "b": above it, too;
+  // "d": nothing hides it; "e": there is an anchor.
+  deltas.Flush({{"a", last - 2, "2"},
+                {"a", 3, "1"},
+                {"b", last + 1, "3"},
+                {"b", 3, "1"},
+                {"c", 4, "1"},
+                {"d", last, "1"},
+                {"e", 3, "0"}});
+  deltas.FlushAnchors({{"e", 5}});
+  LoseManifest();
+  RepairAndReopen();
+  const auto check = [&] {
+    EXPECT_EQ("1,2", Get("a"));
+    EXPECT_EQ("1,2,3", Get("b"));
+    EXPECT_EQ("NOT_FOUND", Get("c"));
+    EXPECT_EQ("old,1", Get("d"));
+    EXPECT_EQ("old", Get("e"));
+  };
+  check();
+  size_t num_anchors = 0;
+  for (const DeltaFileDescription& file : Files()) {
+    if (file.kind == Kind::kAnchors) {
+      num_anchors += file.num_entries;
+    }
+  }
+  EXPECT_EQ(4, num_anchors);  // of "a", "b", "c", and that of "e"
+  CompactRangeOptions all;
+  all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
+    check();
+    Reopen(options_);
+    check();
+  }
 }
 
 // Several families; one has nothing but delta files, one is given up.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "db/dbformat.h"
+#include "db/path_layout.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "file/filename.h"
 #include "file/read_write_util.h"
@@ -31,6 +32,14 @@ using Tier = DeltaFileDescription::Tier;
 // As in a file that SstFileWriter wrote.
 constexpr int32_t kExternalFileVersion = 2;
 
+std::string NameOf(const std::vector<DbPath>& paths,
+                   const DeltaFileBuilder::Options& options) {
+  return options.publish_later
+             ? TempFileName(PathLayout::Directory(paths, options.path_id),
+                            options.number)
+             : DeltaFileName(paths, options.number, options.path_id);
+}
+
 }  // namespace
 
 Status DeltaFileBuilder::Create(const DeltaTables& tables,
@@ -51,8 +60,7 @@ DeltaFileBuilder::DeltaFileBuilder(
       options_(options),
       file_name_(options.number == 0
                      ? std::string()
-                     : DeltaFileName(settings_->ioptions().cf_paths,
-                                     options.number, options.path_id)) {
+                     : NameOf(settings_->ioptions().cf_paths, options)) {
   properties_.kind = options.kind;
   properties_.tier = options.tier;
   properties_.first_epoch = options.first_epoch;
@@ -412,6 +420,37 @@ void DeltaFileBuilder::Describe(DeltaFileDescription* description) const {
   }
   description->file_checksum = file_checksum_;
   description->file_checksum_func_name = file_checksum_func_name_;
+}
+
+Status DeltaFileBuilder::Publish() {
+  assert(is_finished_);
+  if (!status_.ok() || !options_.publish_later || !file_exists_) {
+    return status_;
+  }
+  const ImmutableOptions& ioptions = settings_->ioptions();
+  std::string name =
+      DeltaFileName(ioptions.cf_paths, options_.number, options_.path_id);
+  if (file_name_ == name) {
+    return status_;
+  }
+  IOOptions io_options;
+  IOStatus io_s = WritableFileWriter::PrepareIOOptions(options_.write_options,
+                                                       io_options);
+  TEST_SYNC_POINT_CALLBACK("DeltaFileBuilder::Publish:BeforeRename", &io_s);
+  if (io_s.ok()) {
+    io_s = ioptions.fs->RenameFile(file_name_, name, io_options,
+                                   /*dbg=*/nullptr);
+  }
+  if (!io_s.ok()) {
+    return FailIO(io_s);
+  }
+  if (is_reported_) {
+    static_cast<SstFileManagerImpl*>(ioptions.sst_file_manager.get())
+        ->OnMoveFile(file_name_, name)
+        .PermitUncheckedError();
+  }
+  file_name_ = std::move(name);
+  return status_;
 }
 
 void DeltaFileBuilder::Abandon() {

@@ -38,6 +38,10 @@ class WritableFileWriter;
 // deletes the file. So does the destructor of a builder that was not finished.
 // A file that was finished but whose edit failed is deleted by Abandon().
 //
+// With publish_later the file has a temporary name at first, and its own by
+// Publish(): whoever looks for delta files without a MANIFEST does not find it
+// before.
+//
 // It does not fsync the directory, and it leaves to the job what follows from
 // SstFileManager::IsMaxAllowedSpaceReached().
 //
@@ -68,6 +72,7 @@ class DeltaFileBuilder {
     Env::WriteLifeTimeHint write_hint = Env::WLTH_NOT_SET;
     // Of the file, to preallocate space for it; 0: unknown.
     uint64_t expected_size = 0;
+    bool publish_later = false;
   };
 
   // InvalidArgument if the options contradict each other, NotSupported for a
@@ -115,12 +120,17 @@ class DeltaFileBuilder {
   // was added there is no file and the number in *description is 0.
   Status Finish(DeltaFileDescription* description);
 
+  // Gives the file its name, if it has not got it yet.
+  // REQUIRES: Finish() was successful.
+  Status Publish();
+
   // Deletes the file, if there is one.
   // REQUIRES: no edit that names it has been, or may have been, committed.
   void Abandon();
 
   // What came from the file system, for an error handler that looks at it.
   const IOStatus& io_status() const { return io_status_; }
+  // Changes with Publish().
   const std::string& file_name() const { return file_name_; }
 
   // The anchors of a file that is to be ingested: for each user key that has
@@ -158,7 +168,7 @@ class DeltaFileBuilder {
   const std::shared_ptr<const DeltaTableSettings> settings_;
   const Options options_;
   const ReadOptions read_options_;
-  const std::string file_name_;
+  std::string file_name_;
   DeltaFileProperties properties_;
   InternalTblPropCollFactories collector_factories_;
 

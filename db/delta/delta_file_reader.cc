@@ -46,8 +46,18 @@ Status DeltaFileReader::Open(const DeltaTables& tables,
   if (description.number == 0) {
     return Status::InvalidArgument("A delta file has a number");
   }
+  return OpenAs(DeltaFileName(tables.settings()->ioptions().cf_paths,
+                              description.number, description.path_id),
+                tables, read_options, description, reader);
+}
+
+Status DeltaFileReader::OpenAs(const std::string& file_name,
+                               const DeltaTables& tables,
+                               const ReadOptions& read_options,
+                               const DeltaFileDescription& description,
+                               std::unique_ptr<DeltaFileReader>* reader) {
   std::unique_ptr<DeltaFileReader> result(
-      new DeltaFileReader(tables.settings(), description));
+      new DeltaFileReader(tables.settings(), description, file_name));
   Status s = result->OpenTable(read_options);
   if (s.ok()) {
     s = result->CheckProperties();
@@ -62,11 +72,10 @@ Status DeltaFileReader::Open(const DeltaTables& tables,
 
 DeltaFileReader::DeltaFileReader(
     std::shared_ptr<const DeltaTableSettings> settings,
-    const DeltaFileDescription& description)
+    const DeltaFileDescription& description, const std::string& file_name)
     : settings_(std::move(settings)),
       description_(description),
-      file_name_(DeltaFileName(settings_->ioptions().cf_paths,
-                               description.number, description.path_id)) {}
+      file_name_(file_name) {}
 
 DeltaFileReader::~DeltaFileReader() = default;
 

@@ -46,6 +46,12 @@ class DeltaFileReader {
   static Status Open(const DeltaTables& tables, const ReadOptions& read_options,
                      const DeltaFileDescription& description,
                      std::unique_ptr<DeltaFileReader>* reader);
+  // The same of a file that has another name than it will have. REQUIRES: it
+  // keeps that name while the reader lives.
+  static Status OpenAs(const std::string& file_name, const DeltaTables& tables,
+                       const ReadOptions& read_options,
+                       const DeltaFileDescription& description,
+                       std::unique_ptr<DeltaFileReader>* reader);
   ~DeltaFileReader();
   DeltaFileReader(const DeltaFileReader&) = delete;
   DeltaFileReader& operator=(const DeltaFileReader&) = delete;
@@ -120,7 +126,8 @@ class DeltaFileReader {
 
  private:
   DeltaFileReader(std::shared_ptr<const DeltaTableSettings> settings,
-                  const DeltaFileDescription& description);
+                  const DeltaFileDescription& description,
+                  const std::string& file_name);
 
   Status OpenTable(const ReadOptions& read_options);
   Status CheckProperties() const;

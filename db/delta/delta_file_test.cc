@@ -732,6 +732,49 @@ TEST_F(DeltaFileTest, SstFileManager) {
   ASSERT_EQ(0, options_.sst_file_manager->GetTotalSize());
 }
 
+// Not to be found under its name before.
+TEST_F(DeltaFileTest, PublishLater) {
+  options_.sst_file_manager.reset(NewSstFileManager(env_.get()));
+  Reopen();
+  for (const bool publish : {true, false}) {
+    DeltaFileBuilder::Options options = BuilderOptions(Kind::kOperands);
+    options.publish_later = true;
+    const auto builder = NewBuilder(options);
+    ASSERT_OK(Add({"a", 5, "1"}, builder.get()));
+    DeltaFileDescription description;
+    ASSERT_OK(builder->Finish(&description));
+    ASSERT_FALSE(Exists(description));
+    ASSERT_EQ(TempFileName(dir_, description.number), builder->file_name());
+    ASSERT_EQ(description.size, options_.sst_file_manager->GetTotalSize());
+    std::unique_ptr<DeltaFileReader> reader;
+    ASSERT_NOK(Open(description, &reader));
+    ASSERT_OK(DeltaFileReader::OpenAs(builder->file_name(), *tables_,
+                                      ReadOptions(), description, &reader));
+    ASSERT_EQ((Values{{5, "1"}}), MustCollect(*reader, "a"));
+    reader.reset();
+    const std::string temporary = builder->file_name();
+    if (publish) {
+      ASSERT_OK(builder->Publish());
+      ASSERT_OK(builder->Publish());
+      ASSERT_EQ(FileName(description), builder->file_name());
+      ASSERT_EQ((Values{{5, "1"}}), MustCollect(*MustOpen(description), "a"));
+      ASSERT_TRUE(env_->FileExists(temporary).IsNotFound());
+      ASSERT_EQ(description.size, options_.sst_file_manager->GetTotalSize());
+    }
+    builder->Abandon();
+    ASSERT_FALSE(Exists(description));
+    ASSERT_TRUE(env_->FileExists(temporary).IsNotFound());
+    ASSERT_EQ(0, options_.sst_file_manager->GetTotalSize());
+  }
+  // There is none.
+  DeltaFileBuilder::Options options = BuilderOptions(Kind::kOperands);
+  options.publish_later = true;
+  const auto builder = NewBuilder(options);
+  DeltaFileDescription description;
+  ASSERT_OK(builder->Finish(&description));
+  ASSERT_OK(builder->Publish());
+}
+
 TEST_F(DeltaFileTest, Paths) {
   const std::string other = dir_ + "/other";
   ASSERT_OK(env_->CreateDirIfMissing(other));
@@ -1286,6 +1329,29 @@ TEST_F(DeltaFileTest, WriteErrors) {
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
   }
+}
+
+TEST_F(DeltaFileTest, PublishFails) {
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaFileBuilder::Publish:BeforeRename", [](void* arg) {
+        *static_cast<IOStatus*>(arg) = IOStatus::IOError("no name today");
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  DeltaFileBuilder::Options options = BuilderOptions(Kind::kOperands);
+  options.publish_later = true;
+  const auto builder = NewBuilder(options);
+  ASSERT_OK(Add({"a", 5, "1"}, builder.get()));
+  DeltaFileDescription description;
+  ASSERT_OK(builder->Finish(&description));
+  ASSERT_TRUE(builder->Publish().IsIOError());
+  ASSERT_TRUE(builder->io_status().IsIOError());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  // The failure is kept.
+  ASSERT_TRUE(builder->Publish().IsIOError());
+  ASSERT_FALSE(Exists(description));
+  builder->Abandon();
+  ASSERT_TRUE(env_->FileExists(builder->file_name()).IsNotFound());
 }
 #endif  // !NDEBUG
 

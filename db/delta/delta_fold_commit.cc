@@ -75,14 +75,17 @@ Status DeltaFoldCommit::Write() {
   TEST_SYNC_POINT("DeltaFoldCommit::Write");
   Status s = Validate();
   TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Validated", &s);
-  if (!s.ok() || folder_->values()->empty()) {
-    return s;
+  if (s.ok() && !folder_->values()->empty()) {
+    s = Build();
+    TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Built", &s);
   }
-  s = Build();
-  TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Built", &s);
   if (s.ok() && has_file()) {
     s = Sync();
     TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Synced", &s);
+  }
+  if (s.ok()) {
+    s = context_.job.publish();
+    TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Published", &s);
   }
   if (s.ok() && has_file() && mapping_ != nullptr) {
     s = mapping_->Publish();
@@ -241,10 +244,10 @@ Status DeltaFoldCommit::Sync() {
 }
 
 void DeltaFoldCommit::AddTo(VersionEdit* edit) {
+  is_in_edit_ = true;
   if (!has_file()) {
     return;
   }
-  is_in_edit_ = true;
   edit->AddFile(/*level=*/0, meta_);
   for (const BlobFileAddition& file : blob_files_) {
     edit->AddBlobFile(file);
@@ -287,8 +290,11 @@ void DeltaFoldCommit::Settle() {
   if (mapping_ != nullptr) {
     mapping_->Settle(/*earliest_reader=*/0);
   }
-  if (has_file() && !is_in_edit_) {
-    DeleteFiles();
+  if (!is_in_edit_) {
+    context_.job.withdraw();
+    if (has_file()) {
+      DeleteFiles();
+    }
   }
 }
 

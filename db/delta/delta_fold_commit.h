@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,17 @@ class Version;
 class VersionSet;
 struct ImmutableDBOptions;
 
+// The job of which a fold is a part: it takes the operands out of buckets.
+struct DeltaFoldJob {
+  // May it still go on? REQUIRES: DB mutex held.
+  std::function<Status()> check;
+  // Gives its delta files their names, durably. REQUIRES: DB mutex not held, as
+  // of withdraw.
+  std::function<Status()> publish;
+  // Deletes them.
+  std::function<void()> withdraw;
+};
+
 // Brings what a fold has made of operands into level 0, by the same edit that
 // takes the operands out of their buckets.
 //
@@ -53,6 +65,10 @@ struct ImmutableDBOptions;
 // * A new generation of merged values means that a filter may have changed, or
 //   somebody deleted, what the folder has read: the fold is given up.
 // * Later flushes have higher epochs, so their files are above this one.
+//
+// The file of level 0 is durable before the job's delta files have their names,
+// and is deleted after them: nobody finds delta files without operands of which
+// there are no values, even if the MANIFEST is lost (see DeltaLineage).
 //
 // Of two folds of the same operands only one is ever committed, since its edit
 // takes them out of buckets that other jobs leave alone meanwhile.
@@ -82,6 +98,7 @@ class DeltaFoldCommit {
     FSDirectory* directory = nullptr;
     bool fast_sst_open = false;
     Env::IOPriority io_priority = Env::IO_TOTAL;
+    DeltaFoldJob job;
   };
 
   // REQUIRES of both, of Begin(), AddTo() and Close(): DB mutex held; the
@@ -96,7 +113,8 @@ class DeltaFoldCommit {
   // TryAgain: given up, see above.
   Status Begin(std::vector<SequenceNumber> snapshots);
 
-  // Writes what is still valid. TryAgain: given up.
+  // Writes what is still valid, then publishes the job's files. TryAgain: given
+  // up.
   // REQUIRES: DB mutex not held; Begin() was successful.
   Status Write();
 
@@ -111,7 +129,8 @@ class DeltaFoldCommit {
   // REQUIRES: Close() was called.
   bool committed() const { return committed_; }
 
-  // Deletes the files if AddTo() was not called. Those that an edit names are
+  // Deletes the files, the job's first, if AddTo() was not called. Those that an
+  // edit names are
   // left to the next full scan, as it may have been committed.
   // REQUIRES: Close() was called; if the edit is committed, a SuperVersion with
   // it was installed. DB mutex not held.

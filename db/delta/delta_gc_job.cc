@@ -536,6 +536,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     options.first_epoch = 0;
     options.last_epoch = 0;
     options.has_global_seq = false;
+    options.publish_later = folder_ != nullptr;
     // There is no anchor without an operand before it, but for a marker.
     options.operands_number = kind == Kind::kAnchors ? operands_.number : 0;
     std::unique_ptr<DeltaFileBuilder> builder;
@@ -603,9 +604,9 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
   Status Verify(const File& file, const DeltaFileDescription& description) {
     const DeltaPass::Context& context = job_.context_.pass;
     std::unique_ptr<DeltaFileReader> reader;
-    Status s = DeltaFileReader::Open(context.store->tables(),
-                                     context.read_options, description,
-                                     &reader);
+    Status s = DeltaFileReader::OpenAs(
+        file.builder->file_name(), context.store->tables(),
+        context.read_options, description, &reader);
     if (!s.ok() || file.validator == nullptr) {
       return s;
     }
@@ -903,6 +904,18 @@ void DeltaGcJob::AddTo(DeltaEdit* edit, bool drop_unused_buckets) const {
   if (drop_unused_buckets) {
     edit->SetDropUnusedBuckets();
   }
+}
+
+Status DeltaGcJob::Publish() {
+  Status s;
+  for (const auto& builder : builders_) {
+    s = builder->Publish();
+    if (!s.ok()) {
+      io_status_ = builder->io_status();
+      break;
+    }
+  }
+  return s;
 }
 
 void DeltaGcJob::Abandon() {

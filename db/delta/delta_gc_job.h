@@ -29,7 +29,7 @@ class DeltaFolder;
 // writes what is left into new sorted files, splits buckets that have grown too
 // large, and puts small ones together.
 //
-//   Run() -> AddTo(edit), or Abandon()
+//   Run() -> Publish() -> AddTo(edit), or Abandon()
 //
 // What it does with a bucket:
 // * It takes in the merged files above the bucket's floor up to the new floor.
@@ -44,6 +44,9 @@ class DeltaFolder;
 // about half that size.
 //
 // The sizes of buckets are those of keys and operands, before compression.
+//
+// With a folder the files have temporary names until Publish(), as they are
+// without operands of which the values must be there first: see DeltaLineage.
 //
 // Files are as DeltaLineage needs them: a bucket without operands names the
 // file of operands that was written with it. Where a job leaves no operands at
@@ -119,10 +122,15 @@ class DeltaGcJob {
   DeltaGcJob(const DeltaGcJob&) = delete;
   DeltaGcJob& operator=(const DeltaGcJob&) = delete;
 
-  // The files are complete, synced (their directory is not) and can be opened.
-  // After a failure there are none.
+  // The files are complete, synced (their directory is not) and, but for their
+  // names, can be opened. After a failure there are none.
   // REQUIRES: called once.
   Status Run(const Plan& plan);
+
+  // The files have their names; their directory is not synced.
+  // REQUIRES: what the folder has made of operands is durable in an SST file.
+  // Run() was successful.
+  Status Publish();
 
   // Adds the files, what becomes of the buckets, and that buckets go if no
   // operand is left: not while there may be another job, which would not find

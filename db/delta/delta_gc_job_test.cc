@@ -197,8 +197,15 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
 
   Status Run(const Plan& plan, DeltaEdit* edit) {
     DeltaGcJob job(Context());
+    const std::set<uint64_t> before = FilesOnDisk();
     Status s = job.Run(plan);
+    if (plan.fold && folder_ != nullptr) {
+      // Without the values nobody may find them.
+      EXPECT_EQ(before, FilesOnDisk());
+    }
     if (s.ok()) {
+      EXPECT_OK(job.Publish());
+      EXPECT_EQ(before.size() + job.files().size(), FilesOnDisk().size());
       job.AddTo(edit);
     } else {
       EXPECT_TRUE(job.files().empty());

@@ -39,6 +39,10 @@ namespace ROCKSDB_NAMESPACE {
 //     flushes are over, stand nowhere else.
 //  4. A bucket names the sorted file that it was written for, even if that has
 //     nothing of it, so that the file stays. It may be of anchors alone then.
+//  5. A job that folds operands leaves their values in an SST file before its
+//     files of the buckets have their names. If it did not come to the second,
+//     the operands are still in what was there before, and need anchors of the
+//     values' sequence numbers: see DeltaRepair.
 // Floors that were raised without a job do not matter: there was nothing for
 // these buckets.
 //

@@ -24,6 +24,7 @@
 #include "file/filename.h"
 #include "logging/logging.h"
 #include "table/merging_iterator.h"
+#include "util/vector_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -67,6 +68,9 @@ struct DeltaRepair::Family {
   std::vector<std::shared_ptr<DeltaFileReader>> anchor_readers;
   // What became of WALs.
   std::vector<DeltaFileDescription> flushed;
+  // Internal keys.
+  std::vector<std::string> missing_anchors;
+  Status missing_anchors_status;
 
   const Comparator* ucmp() const {
     return options.internal_comparator.user_comparator();
@@ -92,6 +96,66 @@ struct DeltaRepair::Family {
     }
     has_readers = true;
     return Status::OK();
+  }
+
+  ~Family() { missing_anchors_status.PermitUncheckedError(); }
+
+  // There are operands of the key up to `seq` that count, and are not hidden by
+  // anchors that do.
+  Status HasOperandsUpTo(const Slice& user_key, SequenceNumber seq,
+                         bool* result) const {
+    ReadOptions read_options;
+    read_options.fill_cache = false;
+    const LookupKey key(user_key, seq);
+    SequenceNumber newest = 0;
+    *result = false;
+    for (const auto& reader : operand_readers) {
+      if (!Counts(*reader, lineage.operands) ||
+          !reader->MayHaveKey(read_options, key)) {
+        continue;
+      }
+      const std::unique_ptr<InternalIterator> iter(
+          reader->NewIterator(read_options, TableReaderCaller::kRepair));
+      iter->Seek(key.internal_key());
+      if (iter->Valid() &&
+          ucmp()->Equal(ExtractUserKey(iter->key()), user_key)) {
+        newest = std::max(newest, GetInternalKeySeqno(iter->key()));
+        *result = true;
+      }
+      if (!iter->status().ok()) {
+        return iter->status();
+      }
+    }
+    for (const auto& reader : anchor_readers) {
+      if (!*result) {
+        break;
+      }
+      if (!Counts(*reader, lineage.anchors) &&
+          !Counts(*reader, lineage.anchors_to_copy)) {
+        continue;
+      }
+      SequenceNumber anchor = 0;
+      Status s = reader->NewestAnchor(read_options, key, &anchor);
+      if (!s.ok()) {
+        return s;
+      }
+      *result = anchor < newest;
+    }
+    return Status::OK();
+  }
+
+  // Is it one of them, or what became of a WAL?
+  bool Counts(const DeltaFileReader& reader,
+              const std::vector<const FoundDeltaFile*>& of_lineage) const {
+    const uint64_t number = reader.description().number;
+    return std::any_of(of_lineage.begin(), of_lineage.end(),
+                       [number](const FoundDeltaFile* file) {
+                         return file->description.number == number;
+                       }) ||
+           std::any_of(flushed.begin(), flushed.end(),
+                       [number](const DeltaFileDescription& file) {
+                         return file.number == number;
+                       });
   }
 
   // Operands of the key up to *seq are in delta files, or hidden by anchors in
@@ -385,11 +449,63 @@ Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
     family->flushed.push_back(file);
     largest_seq_ = std::max(largest_seq_, file.largest_seq);
     outputs.Add(file.path_id);
+    if (file.kind == Kind::kAnchors) {
+      std::unique_ptr<DeltaFileReader> reader;
+      Status s = DeltaFileReader::Open(*cfd.delta_store()->tables(),
+                                       ReadOptions(), file, &reader);
+      if (!s.ok()) {
+        return s;
+      }
+      family->anchor_readers.push_back(std::move(reader));
+    }
   }
   if (flush.operand_reader() != nullptr) {
     family->operand_readers.push_back(flush.operand_reader());
   }
   return outputs.Sync(cfd);
+}
+
+void DeltaRepair::FoundTable(const ColumnFamilyData& cfd,
+                             InternalIterator* table) {
+  Family* const family = FamilyOf(cfd);
+  if (family == nullptr) {
+    return;
+  }
+  Status s = family->missing_anchors_status;
+  if (s.ok()) {
+    s = family->OpenReaders(file_options_);
+  }
+  const size_t had = family->missing_anchors.size();
+  std::string last_key;
+  for (table->SeekToFirst(); s.ok() && table->Valid(); table->Next()) {
+    ParsedInternalKey parsed;
+    // Of a key the newest one will do. What has no sequence number any more had
+    // nothing to hide.
+    if (!ParseInternalKey(table->key(), &parsed, /*log_err_key=*/false).ok() ||
+        parsed.type == kTypeMerge || parsed.sequence == 0 ||
+        (family->missing_anchors.size() > had && parsed.user_key == last_key)) {
+      continue;
+    }
+    bool is_missing = false;
+    s = family->HasOperandsUpTo(parsed.user_key, parsed.sequence, &is_missing);
+    if (s.ok() && is_missing) {
+      last_key = parsed.user_key.ToString();
+      family->missing_anchors.push_back(
+          InternalKey(parsed.user_key, parsed.sequence, kTypeDeletion)
+              .Encode()
+              .ToString());
+    }
+  }
+  if (s.ok()) {
+    s = table->status();
+  }
+  if (family->missing_anchors.size() > had) {
+    ROCKS_LOG_INFO(options_.logger,
+                   "Column family \"%s\": a table hides operands of %zu keys "
+                   "for which there were no anchors",
+                   family->name.c_str(), family->missing_anchors.size() - had);
+  }
+  family->missing_anchors_status = s;
 }
 
 Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
@@ -415,13 +531,16 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
   for (const DeltaFileDescription& file : family->flushed) {
     delta_edit.AddFile(file);
   }
-  if (!lineage.anchors_to_copy.empty()) {
-    DeltaFileDescription copy;
-    Status s = CopyAnchors(family, cfd, new_number, &copy);
+  if (!family->missing_anchors_status.ok()) {
+    return family->missing_anchors_status;
+  }
+  if (!lineage.anchors_to_copy.empty() || !family->missing_anchors.empty()) {
+    DeltaFileDescription file;
+    Status s = WriteAnchors(family, cfd, new_number, &file);
     if (!s.ok()) {
       return s;
     }
-    delta_edit.AddFile(std::move(copy));
+    delta_edit.AddFile(std::move(file));
   }
   delta_edit.SetSnapshotPiece({/*index=*/0, /*is_last=*/true,
                                lineage.buckets});
@@ -429,9 +548,9 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
   return Status::OK();
 }
 
-Status DeltaRepair::CopyAnchors(Family* family, ColumnFamilyData* cfd,
-                                const NewFileNumber& new_number,
-                                DeltaFileDescription* copy) {
+Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
+                                 const NewFileNumber& new_number,
+                                 DeltaFileDescription* description) {
   if (cfd->delta_store() == nullptr) {
     cfd->CreateDeltaStore();
   }
@@ -467,6 +586,9 @@ Status DeltaRepair::CopyAnchors(Family* family, ColumnFamilyData* cfd,
     }
     readers.push_back(std::move(reader));
   }
+  std::vector<std::string> no_values(family->missing_anchors.size());
+  iters.push_back(new VectorIterator(family->missing_anchors,
+                                     std::move(no_values), &icmp));
   const std::unique_ptr<InternalIterator> points(NewMergingIterator(
       &icmp, iters.data(), static_cast<int>(iters.size())));
   DeltaFileBuilder::Options options;
@@ -515,7 +637,7 @@ Status DeltaRepair::CopyAnchors(Family* family, ColumnFamilyData* cfd,
     }
   }
   if (s.ok()) {
-    s = builder->Finish(copy);
+    s = builder->Finish(description);
   }
   if (s.ok()) {
     OutputDirectories outputs;

@@ -41,6 +41,10 @@ struct FileDescriptor;
 // file they would be above operands that are older. A WAL that is still there
 // may have been flushed, so operands that delta files have are left out.
 //
+// A fold may have written its SST file, but not the delta files without the
+// operands. So what of an SST file hides operands, but has no anchor, gets one:
+// later compactions could not tell.
+//
 // Files that do not count are for the caller to archive at the end: unused().
 //
 // Not thread-safe.
@@ -92,6 +96,11 @@ class DeltaRepair {
   // edit.
   Status FinishFlush(const ColumnFamilyData& cfd, const WalFlush& wal_flush);
 
+  // An SST file of the column family that counts. table: its points.
+  // A failure is returned by AddFiles(): it is not that of the table.
+  // REQUIRES: all WALs were flushed.
+  void FoundTable(const ColumnFamilyData& cfd, InternalIterator* table);
+
   // ---- At the end.
 
   // Adds the delta files of the column family to `edit`, and what tells of its
@@ -110,9 +119,10 @@ class DeltaRepair {
   Status PrepareFamily(Family* family);
   // nullptr if it keeps no delta files.
   Family* FamilyOf(const ColumnFamilyData& cfd);
-  Status CopyAnchors(Family* family, ColumnFamilyData* cfd,
-                     const NewFileNumber& new_number,
-                     DeltaFileDescription* copy);
+  // anchors_to_copy, and those that were missing.
+  Status WriteAnchors(Family* family, ColumnFamilyData* cfd,
+                      const NewFileNumber& new_number,
+                      DeltaFileDescription* description);
 
   const ImmutableOptions& options_;
   const FileOptions& file_options_;
