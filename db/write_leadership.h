@@ -32,29 +32,50 @@ struct DBOptions;
 //  - A group that is led for another thread is not written to memtables by
 //    several threads: those that take part would wake the waiting one.
 //  - Keep() is only for what comes next in the queue: no writer is passed by.
+//  - Who leads for another one waits for nothing but the queue, frees nothing
+//    and tells no listener: before it has touched the group it hands the
+//    leadership back to that one's own thread.
 //
 // A member of WriteThread::Writer, which is the template's argument. Not
 // thread-safe: it belongs to whom the Writer belongs.
 template <class Writer>
 class WriteLeadership {
  public:
-  // lead(): writes the group that the writer leads. Called by another thread,
-  // once at most; has to exist until the writer is complete. nullptr: only the
-  // writer's own thread may.
+  // lead(bool* handed_back): writes the group that the writer leads, or hands
+  // the leadership back; then the writer, which may be gone, and lead() are not
+  // to be touched any more. Called by another thread, once at most; has to exist
+  // until the writer is complete. nullptr: only the writer's own thread may.
   // max_groups: how many groups that thread may write, with the writer's own.
   template <class F>
   void SetLead(const F* lead, uint32_t max_groups) {
     if (lead != nullptr) {
-      lead_ = [](const void* arg) { return (*static_cast<const F*>(arg))(); };
+      lead_ = [](const void* arg, bool* handed_back) {
+        return (*static_cast<const F*>(arg))(handed_back);
+      };
       lead_arg_ = lead;
     }
-    groups_left_ = max_groups;
+    max_groups_ = groups_left_ = max_groups;
   }
 
   bool CanBeLed() const { return lead_ != nullptr; }
 
+  // *handed_back: false before.
   // REQUIRES: CanBeLed().
-  Status Lead() const { return lead_(lead_arg_); }
+  Status Lead(bool* handed_back) const {
+    return lead_(lead_arg_, handed_back);
+  }
+
+  // The writer's own thread leads after all, as if none had for it.
+  void OnHandBack() { groups_left_ = max_groups_; }
+
+  // WriteOptions::ignore_missing_column_families, for who inserts the write in
+  // the place of its thread.
+  void SetIgnoresMissingColumnFamilies(bool ignores) {
+    ignores_missing_column_families_ = ignores;
+  }
+  bool ignores_missing_column_families() const {
+    return ignores_missing_column_families_;
+  }
 
   // The thread that leads may go on with the next group: it is not a member of
   // the group that calls WriteThread::ExitAsBatchGroupLeader().
@@ -80,13 +101,18 @@ class WriteLeadership {
   bool was_led() const { return was_led_; }
 
  private:
-  Status (*lead_)(const void*) = nullptr;
+  Status (*lead_)(const void*, bool*) = nullptr;
   const void* lead_arg_ = nullptr;
   Writer* next_ = nullptr;
+  uint32_t max_groups_ = 0;
   uint32_t groups_left_ = 0;
+  bool ignores_missing_column_families_ = false;
   bool is_offered_ = false;
   bool was_led_ = false;
 };
+
+// More make the slowest writes slower, and nothing faster.
+inline constexpr uint32_t kMaxWriteGroupsPerLeader = 1024;
 
 // InvalidArgument for a max_write_groups_per_leader that cannot be.
 Status ValidateWriteLeadership(const DBOptions& db_options);

@@ -19,6 +19,7 @@
 
 #include "db/db_impl/db_impl.h"
 #include "db/db_test_util.h"
+#include "db/write_batch_internal.h"
 #include "db/write_callback.h"
 #include "db/write_thread.h"
 #include "rocksdb/convenience.h"
@@ -38,7 +39,11 @@ struct FakeWriter {
 };
 
 TEST(WriteLeadershipTest, Keep) {
-  const auto lead = [] { return Status::Aborted("led"); };
+  const auto lead = [](bool* handed_back) {
+    EXPECT_FALSE(*handed_back);
+    *handed_back = true;
+    return Status::Aborted("led");
+  };
   FakeWriter one, two, three;
   for (FakeWriter* writer : {&one, &two, &three}) {
     ASSERT_FALSE(writer->leadership.CanBeLed());
@@ -46,7 +51,9 @@ TEST(WriteLeadershipTest, Keep) {
     writer->leadership.SetLead(&lead, 2);
     ASSERT_TRUE(writer->leadership.CanBeLed());
   }
-  ASSERT_TRUE(two.leadership.Lead().IsAborted());
+  bool handed_back = false;
+  ASSERT_TRUE(two.leadership.Lead(&handed_back).IsAborted());
+  ASSERT_TRUE(handed_back);
   // Not offered: a member of the group leaves it for the leader.
   ASSERT_FALSE(one.leadership.Keep(&two));
   ASSERT_EQ(one.leadership.TakeNext(), nullptr);
@@ -58,10 +65,13 @@ TEST(WriteLeadershipTest, Keep) {
   two.leadership.Offer();
   ASSERT_FALSE(two.leadership.Keep(&three));
   ASSERT_EQ(two.leadership.TakeNext(), nullptr);
+  // Its own thread begins anew.
+  two.leadership.OnHandBack();
+  ASSERT_TRUE(two.leadership.Keep(&three));
 }
 
 TEST(WriteLeadershipTest, NotIfItCannotBeLed) {
-  const auto lead = [] { return Status::OK(); };
+  const auto lead = [](bool*) { return Status::OK(); };
   FakeWriter one, two;
   one.leadership.SetLead(&lead, 64);
   two.leadership.SetLead(static_cast<decltype(&lead)>(nullptr), 64);
@@ -70,7 +80,7 @@ TEST(WriteLeadershipTest, NotIfItCannotBeLed) {
 }
 
 TEST(WriteLeadershipTest, ByDefaultNone) {
-  const auto lead = [] { return Status::OK(); };
+  const auto lead = [](bool*) { return Status::OK(); };
   FakeWriter one, two;
   two.leadership.SetLead(&lead, 1);
   one.leadership.Offer();
@@ -83,8 +93,11 @@ TEST(WriteLeadershipTest, Validate) {
   ASSERT_OK(ValidateWriteLeadership(options));
   options.max_write_groups_per_leader = 0;
   ASSERT_TRUE(ValidateWriteLeadership(options).IsInvalidArgument());
-  options.max_write_groups_per_leader = 64;
+  options.max_write_groups_per_leader = kMaxWriteGroupsPerLeader + 1;
+  ASSERT_TRUE(ValidateWriteLeadership(options).IsInvalidArgument());
+  options.max_write_groups_per_leader = kMaxWriteGroupsPerLeader;
   ASSERT_OK(ValidateWriteLeadership(options));
+  options.max_write_groups_per_leader = 64;
   for (bool* other :
        {&options.enable_pipelined_write, &options.unordered_write}) {
     *other = true;
@@ -521,6 +534,126 @@ TEST_F(DBWriteLeadershipOrderTest, NotWhileDelayed) {
   ASSERT_EQ(Kept(), 1);
 }
 
+// A leader that has switched a memtable frees what it had, and tells listeners:
+// not while others wait for it.
+TEST_F(DBWriteLeadershipOrderTest, NotWithSomethingToFree) {
+  Options options = MakeOptions(64);
+  options.write_buffer_size = 64 << 10;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("large", std::string(256 << 10, 'x')));
+  RunInOrder(
+      {[&] { ASSERT_OK(Put("a", "1")); }, [&] { ASSERT_OK(Put("b", "2")); }});
+  ASSERT_EQ(Kept(), 0);
+  RunInOrder(
+      {[&] { ASSERT_OK(Put("a", "1")); }, [&] { ASSERT_OK(Put("b", "2")); }});
+  ASSERT_EQ(Kept(), 1);
+}
+
+TEST_F(DBWriteLeadershipOrderTest, NotBeyondTotalWalSize) {
+  Options options = MakeOptions(64);
+  options.max_total_wal_size = 1000;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  RunInOrder({[&] { ASSERT_OK(Put("a", std::string(2000, 'x'))); },
+              [&] { ASSERT_OK(Put("b", "2")); }});
+  // The second one switches the WAL.
+  ASSERT_EQ(Kept(), 0);
+}
+
+// Whatever begins between the offer and the next group is that one's own affair.
+TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatWouldWait) {
+  for (const char* when : {"WriteThread::LeadKeptGroups:Lead",
+                           "DBImpl::PreprocessLedWrite:BeforeRest"}) {
+    DestroyAndReopen(MakeOptions(64));
+    std::unique_ptr<WriteControllerToken> token;
+    // One that is delayed waits, one that must not fails.
+    SyncPoint::GetInstance()->SetCallBack(when, [&](void*) {
+      token = dbfull()->TEST_write_controler().GetDelayToken(/*rate=*/1);
+    });
+    RunInOrder({[&] {
+                  ASSERT_OK(Put("a", "1"));
+                  ASSERT_NE(token, nullptr);
+                  token.reset();
+                },
+                [&] { ASSERT_OK(Put("b", "2")); },
+                [&] { ASSERT_OK(Put("c", "3")); }});
+    ASSERT_EQ(Kept(), 0);
+    SyncPoint::GetInstance()->SetCallBack(when, [&](void*) {
+      token = dbfull()->TEST_write_controler().GetStopToken();
+    });
+    WriteOptions no_slowdown;
+    no_slowdown.no_slowdown = true;
+    RunInOrder({[&] { ASSERT_OK(Put("d", "4")); },
+                [&] {
+                  ASSERT_TRUE(
+                      db_->Put(no_slowdown, "e", "5").IsIncomplete());
+                }});
+    token.reset();
+    ASSERT_EQ(Get("a") + Get("b") + Get("c") + Get("d"), "1234");
+    ASSERT_EQ(Get("e"), "NOT_FOUND");
+    // Who was handed the leadership may lead others.
+    RunInOrder(
+        {[&] { ASSERT_OK(Put("a", "1")); }, [&] { ASSERT_OK(Put("b", "2")); }});
+    ASSERT_GE(Kept(), 1);
+  }
+}
+
+TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatSwitchesMemtables) {
+  Options options = MakeOptions(64);
+  options.write_buffer_manager =
+      std::make_shared<WriteBufferManager>(64 << 20);
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("x", std::string(100 << 10, 'x')));
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::PreprocessLedWrite:BeforeRest",
+      [&](void*) { options.write_buffer_manager->SetBufferSize(64 << 10); });
+  RunInOrder(
+      {[&] { ASSERT_OK(Put("a", "1")); }, [&] { ASSERT_OK(Put("b", "2")); }});
+  options.write_buffer_manager->SetBufferSize(64 << 20);
+  ASSERT_EQ(Kept(), 0);
+  ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  ASSERT_EQ(NumTableFilesAtLevel(0), 1);
+  ASSERT_EQ(Get("a") + Get("b"), "12");
+}
+
+// Each writer of a group that is led has its own options, and learns of errors,
+// as if several threads had inserted it.
+TEST_F(DBWriteLeadershipOrderTest, InsertionOfLedGroup) {
+  const auto put_nowhere = [this](bool ignore) {
+    WriteOptions options;
+    options.ignore_missing_column_families = ignore;
+    WriteBatch batch;
+    EXPECT_OK(WriteBatchInternal::Put(&batch, /*column_family_id=*/77, "x", ""));
+    EXPECT_OK(batch.Put("after", "x"));
+    return db_->Write(options, &batch);
+  };
+  for (const bool leader_ignores : {false, true}) {
+    DestroyAndReopen(MakeOptions(64));
+    WriteOptions options;
+    options.ignore_missing_column_families = leader_ignores;
+    Status leader, other, last;
+    RunInOrder({[&] { ASSERT_OK(Put("a", "1")); },
+                [&] { leader = db_->Put(options, "b", "2"); },
+                [&] { other = put_nowhere(!leader_ignores); },
+                [&] { last = Put("c", "3"); }});
+    ASSERT_EQ(Kept(), 1);
+    ASSERT_EQ(last, leader);
+    ASSERT_EQ(Get("a"), "1");
+    if (leader_ignores) {
+      // Nothing of the group is visible, and nobody was told otherwise.
+      ASSERT_TRUE(other.IsInvalidArgument()) << other.ToString();
+      ASSERT_NOK(leader);
+      ASSERT_EQ(dbfull()->GetLatestSequenceNumber(), 1);
+      ASSERT_NOK(Put("d", "4"));
+    } else {
+      ASSERT_OK(leader);
+      ASSERT_OK(other);
+      ASSERT_EQ(Get("b") + Get("after") + Get("c"), "2x3");
+      ASSERT_OK(Put("d", "4"));
+    }
+  }
+}
+
 // Writes of all kinds at the same time: nothing is lost, nobody waits for ever,
 // each thread sees what it wrote, and a recovery has the same.
 TEST_F(DBWriteLeadershipTest, ManyThreads) {
@@ -655,11 +788,14 @@ TEST_F(DBWriteLeadershipTest, OptionsFile) {
 }
 
 TEST_F(DBWriteLeadershipTest, Refused) {
-  Options options = MakeOptions(64);
-  options.enable_pipelined_write = true;
-  const Status s = TryReopen(options);
-  ASSERT_TRUE(s.IsInvalidArgument());
-  ASSERT_NE(s.ToString().find("enable_pipelined_write"), std::string::npos);
+  for (const bool pipelined : {false, true}) {
+    Options options = MakeOptions(64);
+    options.enable_pipelined_write = pipelined;
+    options.unordered_write = !pipelined;
+    const Status s = TryReopen(options);
+    ASSERT_TRUE(s.IsInvalidArgument());
+    ASSERT_NE(s.ToString().find("enable_pipelined_write"), std::string::npos);
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE
