@@ -69,6 +69,7 @@ STRATA_LIB = \
   db/db_impl/db_impl_range_deletions.cc \
   db/delta/column_family_delta.cc \
   db/delta/db_impl_delta_checksums.cc \
+  db/delta/delta_ascending_lookup.cc \
   db/delta/delta_bucket_table.cc \
   db/delta/delta_cache.cc \
   db/delta/delta_edit.cc \
@@ -210,6 +211,7 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_overlapped_read_test.cc \
   db/delta/db_delta_parallel_read_test.cc \
   db/delta/db_delta_read_test.cc \
+  db/delta/delta_ascending_lookup_test.cc \
   db/delta/delta_bucket_table_test.cc \
   db/delta/delta_cache_test.cc \
   db/delta/delta_edit_fuzz_test.cc \

@@ -187,6 +187,27 @@ TableCache* RepairPaths::CacheOf(uint64_t number) {
   return reader->table_cache.get();
 }
 
+std::unique_ptr<InternalIterator> RepairPaths::NewPointIterator(
+    const ReadOptions& read_options, const ColumnFamilyData& cfd,
+    const FileMetaData& table) {
+  // As the repair has read it before: of the table it knew no more.
+  FileMetaData meta;
+  meta.fd = FileDescriptor(table.fd.GetNumber(), /*path_id=*/0,
+                           table.fd.GetFileSize());
+  return std::unique_ptr<InternalIterator>(
+      CacheOf(table.fd.GetNumber())
+          ->NewIterator(
+              read_options, file_options_, cfd.internal_comparator(), meta,
+              /*range_del_agg=*/nullptr, cfd.GetLatestMutableCFOptions(),
+              /*table_reader_ptr=*/nullptr, /*file_read_hist=*/nullptr,
+              TableReaderCaller::kRepair, /*arena=*/nullptr,
+              /*skip_filters=*/false, /*level=*/-1,
+              /*max_file_size_for_l0_meta_pin=*/0,
+              /*smallest_compaction_key=*/nullptr,
+              /*largest_compaction_key=*/nullptr,
+              /*allow_unprepared_value=*/false));
+}
+
 Status RepairPaths::Check(
     const InternalKeyComparator& comparator,
     const MutableCFOptions& mutable_options,

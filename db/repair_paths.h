@@ -20,6 +20,7 @@
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
+#include "table/internal_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -76,6 +77,11 @@ class RepairPaths {
   // Reads table `number` under path id 0.
   // REQUIRES: FoundTable(number, ...)
   TableCache* CacheOf(uint64_t number);
+  // The points of a table of `cfd`. AssignPathId() may have been called for it.
+  // REQUIRES: as of CacheOf(); read_options outlives the iterator.
+  std::unique_ptr<InternalIterator> NewPointIterator(
+      const ReadOptions& read_options, const ColumnFamilyData& cfd,
+      const FileMetaData& table);
 
   // Is each file in a directory of its family? InvalidArgument if not. Reads
   // only, so that a repair with wrong paths ends before it has changed

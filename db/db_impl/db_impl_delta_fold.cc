@@ -190,6 +190,15 @@ void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
                    cfd->GetName().c_str(), status.ToString().c_str());
   }
   mutex_.Lock();
+  for (const uint64_t number : commit->FilesToKeep()) {
+    ROCKS_LOG_WARN(immutable_db_options_.info_log,
+                   "[%s] File #%" PRIu64
+                   " of the fold stays until the DB is opened again, as delta "
+                   "files could not be deleted",
+                   cfd->GetName().c_str(), number);
+    // Full scans take it for one that is being deleted.
+    MarkAsGrabbedForPurge(number);
+  }
   if (cfd->mapped_blobs() != nullptr && sv_context != nullptr) {
     SetBlobGcDue();
     DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);

@@ -240,7 +240,10 @@ class DBImpl::DeltaJobRun {
     return [this] { return db_->versions_->NewFileNumber(); };
   }
 
-  // The files are durable afterwards.
+  // Where the files are. REQUIRES: OutputOptions() was called.
+  FSDirectory* directory() const { return directory_; }
+
+  // Files that were created under their names are durable afterwards.
   // REQUIRES: OutputOptions() was called. Mutex not held.
   Status SyncDirectory() {
     return directory_->FsyncWithDirOptions(
@@ -713,12 +716,8 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   }
   DeltaFoldJob fold_job;
   fold_job.check = [this, task] { return CheckDeltaJob(*task); };
-  fold_job.publish = [&job, &run] {
-    const Status publish_s = job->Publish();
-    return publish_s.ok() && !job->files().empty() ? run->SyncDirectory()
-                                                   : publish_s;
-  };
-  fold_job.withdraw = [&job] { job->Abandon(); };
+  fold_job.publish = [&job, &run] { return job->Publish(run->directory()); };
+  fold_job.withdraw = [&job, &run] { return job->Abandon(run->directory()); };
   if (s.ok() && (folder == nullptr || folder->values()->empty())) {
     s = fold_job.publish();
   }
@@ -779,7 +778,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   TEST_SYNC_POINT("DBImpl::RunDeltaCollection:AfterEdit");
   const DeltaGcJob::Stats stats = job->stats();
   if (!s.ok() && !tried_to_commit) {
-    job->Abandon();
+    job->Abandon(run->directory());
   }
   if (s.ok()) {
     RecordTick(stats_, DELTA_BUCKETS_COLLECTED, stats.buckets_read);

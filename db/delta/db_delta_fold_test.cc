@@ -10,6 +10,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
 #include "db/delta/db_delta_test_util.h"
+#include "db/delta/delta_name_fs_test_util.h"
 #include "db/delta/delta_picker.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
@@ -190,17 +192,46 @@ class DBDeltaFoldTest : public DBTestBase,
     ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
     dbfull()->TEST_DeleteObsoleteFiles();
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    EXPECT_EQ(0, NumUnknownTables());
+  }
+  // On disk, but in no Version.
+  size_t NumUnknownTables() {
     std::vector<LiveFileMetaData> live;
     db_->GetLiveFilesMetaData(&live);
     std::vector<std::string> children;
-    ASSERT_OK(env_->GetChildren(dbname_, &children));
+    EXPECT_OK(env_->GetChildren(dbname_, &children));
     const auto num_sst =
         std::count_if(children.begin(), children.end(), [](const auto& name) {
           uint64_t number = 0;
           FileType type = kTempFile;
           return ParseFileName(name, &number, &type) && type == kTableFile;
         });
-    EXPECT_EQ(live.size(), static_cast<size_t>(num_sst));
+    return static_cast<size_t>(num_sst) - live.size();
+  }
+
+  void LoseManifest() {
+    Close();
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(dbname_, &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      if (ParseFileName(child, &number, &type) &&
+          (type == kDescriptorFile || type == kCurrentFile)) {
+        ASSERT_OK(env_->DeleteFile(dbname_ + "/" + child));
+      }
+    }
+  }
+  // Readers find the same when sequence numbers are gone: nothing tells then
+  // what is older.
+  void CheckAndCompact() {
+    Check();
+    CompactRangeOptions all;
+    all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
+      Check();
+    }
   }
 
   void Restart() {
@@ -670,7 +701,7 @@ TEST_P(DBDeltaFoldTest, FailsAtEachStep) {
   for (const char* step :
        {"DBImpl::RunDeltaCollection:BeforeEdit",
         "DeltaFoldCommit::Write:Validated", "DeltaFoldCommit::Write:Built",
-        "DeltaFoldCommit::Write:Synced"}) {
+        "DeltaFoldCommit::Write:Synced", "DeltaFoldCommit::Write:Published"}) {
     for (const bool try_again : {false, true}) {
       SCOPED_TRACE(std::string(step) + (try_again ? ", try again" : ""));
       no_more_folds_ = false;
@@ -830,32 +861,237 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
                                                                  nullptr));
         }
         fault_fs->ResetState();
-        std::vector<std::string> children;
-        ASSERT_OK(env_->GetChildren(dbname_, &children));
-        for (const std::string& child : children) {
-          uint64_t number = 0;
-          FileType type = kTempFile;
-          if (ParseFileName(child, &number, &type) &&
-              (type == kDescriptorFile || type == kCurrentFile)) {
-            ASSERT_OK(env_->DeleteFile(dbname_ + "/" + child));
-          }
-        }
+        LoseManifest();
         ASSERT_OK(RepairDB(dbname_, options));
         Reopen(options);
-        Check();
-        // Without sequence numbers nothing tells what is older.
-        CompactRangeOptions all;
-        all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-        ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
-        Check();
-        ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
-        Check();
+        CheckAndCompact();
         GoOn();
         Close();
       }
     }
   }
   last_options_.env = env_;
+}
+
+// Some file systems take an fsync of a directory because of new files for one
+// that has nothing to do, as these are durable anyway. That is not so of
+// renamed ones.
+TEST_P(DBDeltaFoldTest, NamesAreDurableBeforeTheEdit) {
+  const auto name_fs =
+      std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
+  Options options = DeltaOptions();
+  options.env = name_env.get();
+  DestroyAndReopen(options);
+  WriteFoldable();
+  // Operands that stay: there are files of both kinds.
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  DoMerge("c", "3");
+  ASSERT_OK(Flush());
+  ForceFolds();
+  name_fs->TakeEvents();
+  ASSERT_OK(Collect());
+  EXPECT_LT(0, NumFolded());
+  std::set<std::string> not_durable;
+  int num_renamed = 0;
+  const std::string renamed = "rename ";
+  const std::string synced = "sync renamed ";
+  for (const std::string& event : name_fs->TakeEvents()) {
+    if (Slice(event).starts_with(renamed)) {
+      not_durable.insert(event.substr(renamed.size()));
+      ++num_renamed;
+    } else if (Slice(event).starts_with(synced)) {
+      not_durable.erase(event.substr(synced.size()));
+    } else if (event == "sync all") {
+      not_durable.clear();
+    } else if (event == "write MANIFEST") {
+      EXPECT_EQ(std::set<std::string>(), not_durable);
+    }
+  }
+  EXPECT_LT(0, num_renamed);
+  EXPECT_EQ(std::set<std::string>(), not_durable);
+  db_->ReleaseSnapshot(snapshot);
+  GoOn();
+  Close();
+  last_options_.env = env_;
+}
+
+// The SST file of a fold that is given up is deleted once no delta file without
+// its operands is left, for good. That is so, too, if a rename was done and
+// reported as an error.
+TEST_P(DBDeltaFoldTest, WithdrawsDeltaFilesBeforeTheirValues) {
+  const auto name_fs =
+      std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
+  for (const bool denies_renames : {false, true}) {
+    SCOPED_TRACE(denies_renames ? "denies renames" : "fails after them");
+    expected_.clear();
+    all_keys_.clear();
+    Options options = DeltaOptions();
+    options.env = name_env.get();
+    DestroyAndReopen(options);
+    WriteFoldable();
+    ForceFolds();
+    name_fs->denies_renames = denies_renames;
+    SyncPoint::GetInstance()->SetCallBack(
+        "DeltaFoldCommit::Write:Published", [&](void* arg) {
+          Status* const s = static_cast<Status*>(arg);
+          EXPECT_EQ(denies_renames, s->IsIOError()) << s->ToString();
+          *s = Status::IOError("Injected");
+        });
+    name_fs->TakeEvents();
+    EXPECT_NOK(Collect());
+    name_fs->denies_renames = false;
+    std::set<std::string> published;
+    // Since the first of them has come.
+    bool all_gone = true;
+    bool sst_is_gone = false;
+    const std::string renamed = "rename ";
+    const std::string deleted = "delete ";
+    for (const std::string& event : name_fs->TakeEvents()) {
+      if (Slice(event).starts_with(renamed)) {
+        published.insert(event.substr(renamed.size()));
+        all_gone = false;
+        sst_is_gone = false;
+      } else if (event == "sync deleted" || event == "sync all") {
+        all_gone = published.empty();
+      } else if (Slice(event).starts_with(deleted)) {
+        published.erase(event.substr(deleted.size()));
+        if (Slice(event).ends_with(".sst")) {
+          EXPECT_TRUE(all_gone) << event;
+          sst_is_gone = true;
+        }
+      }
+    }
+    EXPECT_EQ(std::set<std::string>(), published);
+    EXPECT_TRUE(all_gone);
+    EXPECT_TRUE(sst_is_gone);
+    dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
+    EXPECT_EQ(0, NumUnknownTables());
+    Check();
+    DisableCallBacks();
+    Restart();
+    GoOn();
+    Close();
+  }
+  last_options_.env = env_;
+}
+
+// The delta files without the operands have their names, and cannot be deleted.
+// Whoever repairs the DB takes them for the newest ones.
+TEST_P(DBDeltaFoldTest, ValuesStayWithDeltaFilesThatStay) {
+  const auto name_fs =
+      std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
+  for (const bool try_again : {false, true}) {
+    SCOPED_TRACE(try_again ? "try again" : "error");
+    expected_.clear();
+    all_keys_.clear();
+    no_more_folds_ = false;
+    Options options = DeltaOptions();
+    options.env = name_env.get();
+    DestroyAndReopen(options);
+    WriteFoldable();
+    CheckFiles();
+    ForceFolds();
+    std::atomic<int> num_failures{0};
+    SyncPoint::GetInstance()->SetCallBack(
+        "DeltaFoldCommit::Write:Published", [&](void* arg) {
+          if (num_failures.fetch_add(1) == 0) {
+            no_more_folds_ = true;
+            name_fs->keeps_delta_files = true;
+            *static_cast<Status*>(arg) = try_again
+                                             ? Status::TryAgain("Injected")
+                                             : Status::IOError("Injected");
+          }
+        });
+    const Status s = Collect();
+    EXPECT_EQ(try_again, s.ok()) << s.ToString();
+    EXPECT_EQ(1, num_failures);
+    EXPECT_EQ(0, NumFolded());
+    Check();
+    // Not even by a scan for files that nobody needs.
+    dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
+    dbfull()->TEST_DeleteObsoleteFiles();
+    EXPECT_EQ(1, NumUnknownTables());
+    DisableCallBacks();
+    LoseManifest();
+    name_fs->keeps_delta_files = false;
+    ASSERT_OK(RepairDB(dbname_, options));
+    Reopen(options);
+    CheckAndCompact();
+    GoOn();
+    Close();
+  }
+  last_options_.env = env_;
+}
+
+TEST_P(DBDeltaFoldTest, NextOpenDeletesWhatHasStayed) {
+  const auto name_fs =
+      std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
+  Options options = DeltaOptions();
+  options.env = name_env.get();
+  DestroyAndReopen(options);
+  WriteFoldable();
+  ForceFolds();
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaFoldCommit::Write:Published", [&](void* arg) {
+        name_fs->keeps_delta_files = true;
+        *static_cast<Status*>(arg) = Status::IOError("Injected");
+      });
+  EXPECT_NOK(Collect());
+  dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
+  EXPECT_EQ(1, NumUnknownTables());
+  DisableCallBacks();
+  Close();
+  name_fs->keeps_delta_files = false;
+  Reopen(options);
+  CheckFiles();
+  GoOn();
+  Close();
+  last_options_.env = env_;
+}
+
+// Operands that a fold has made into a value, whose WAL another column family
+// still needs. No delta file that is left has any of the key.
+TEST_P(DBDeltaFoldTest, RepairFindsFoldedOperandsInAWal) {
+  const Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  all_keys_ = {"k", "s"};
+  ASSERT_OK(Put(1, "a", "v"));
+  ASSERT_OK(Flush(1));
+  DoPut("k", Long("k"));
+  DoPut("s", Long("s"));
+  ASSERT_OK(Flush(0));
+  ASSERT_OK(Put(1, "b", "not flushed"));
+  DoMerge("k", "1");
+  DoMerge("s", "1");
+  ASSERT_OK(Flush(0));
+  // So that the last operand of "s" cannot be folded.
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  DoMerge("s", "2");
+  ASSERT_OK(Flush(0));
+  ForceFolds();
+  ASSERT_OK(Collect());
+  DisableCallBacks();
+  EXPECT_EQ(1, NumFolded());
+  EXPECT_EQ(0, NumOperands("k"));
+  EXPECT_EQ(2, NumOperands("s"));
+  db_->ReleaseSnapshot(snapshot);
+  Check();
+  CheckFiles();
+  LoseManifest();
+  ASSERT_OK(
+      RepairDB(dbname_, options,
+               {{kDefaultColumnFamilyName, options}, {"other", options}}));
+  ReopenWithColumnFamilies({"default", "other"}, options);
+  EXPECT_EQ("v", Get(1, "a"));
+  EXPECT_EQ("not flushed", Get(1, "b"));
+  CheckAndCompact();
+  ReopenWithColumnFamilies({"default", "other"}, options);
+  Check();
 }
 
 TEST_P(DBDeltaFoldTest, ManyKeysBySomeFolds) {

@@ -27,6 +27,7 @@
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/testutil.h"
+#include "util/random.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -287,11 +288,17 @@ TEST_F(DBDeltaLifeTest, DestroyOnOtherPath) {
   ASSERT_OK(DestroyDir(env_, other));
   options_.cf_paths.emplace_back(other, 0);
   DestroyAndReopen(options_);
+  // It is not kept by an open either, whether or not there are delta files.
+  const std::string forgotten = TempFileName(other, Deltas().NewNumber());
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, "operands", forgotten));
+  Reopen(options_);
+  dbfull()->TEST_DeleteObsoleteFiles();
+  EXPECT_TRUE(env_->FileExists(forgotten).IsNotFound());
   Deltas().Flush({{"a", 10, "1"}});
   const std::string unnamed = TempFileName(other, Deltas().NewNumber());
   Close();
   ASSERT_OK(WriteStringToFile(env_, "operands", unnamed));
-  // It is not kept by an open either.
   Reopen(options_);
   dbfull()->TEST_DeleteObsoleteFiles();
   EXPECT_TRUE(env_->FileExists(unnamed).IsNotFound());
@@ -924,7 +931,13 @@ TEST_F(DBDeltaRepairTest, MissingAnchors) {
                 {"e", 3, "0"}});
   deltas.FlushAnchors({{"e", 5}});
   LoseManifest();
-  RepairAndReopen();
+  ASSERT_OK(RepairDB(dbname_, options_));
+  std::string log;
+  ASSERT_OK(ReadFileToString(env_, InfoLogFileName(dbname_), &log));
+  EXPECT_NE(std::string::npos, log.find("of 3 keys in 1 tables"));
+  Reopen(options_);
+  EXPECT_EQ(Names(), NamesIn(dbname_));
+  EXPECT_EQ(std::vector<std::string>(), Verify());
   const auto check = [&] {
     EXPECT_EQ("1,2", Get("a"));
     EXPECT_EQ("1,2,3", Get("b"));
@@ -947,6 +960,137 @@ TEST_F(DBDeltaRepairTest, MissingAnchors) {
     check();
     Reopen(options_);
     check();
+  }
+}
+
+// Several tables and files, with some keys in common.
+TEST_F(DBDeltaRepairTest, MissingAnchorsOfManyTables) {
+  Random rnd(301);
+  const auto key_of = [](uint32_t i) {
+    return "key" + std::to_string(1000 + i);
+  };
+  std::map<std::string, std::string> values;
+  std::map<std::string, SequenceNumber> seqs;
+  for (int i = 0; i < 6; ++i) {
+    const uint32_t step = 1 + rnd.Uniform(20);
+    for (uint32_t k = rnd.Uniform(100); k < 300; k += step) {
+      const std::string key = key_of(k);
+      values[key] = "v" + std::to_string(i);
+      ASSERT_OK(Put(key, values[key]));
+      seqs[key] = db_->GetLatestSequenceNumber();
+    }
+    ASSERT_OK(Flush());
+  }
+  // In the values, or newer ones. A range anchor hides all of some keys.
+  const SequenceNumber last = db_->GetLatestSequenceNumber();
+  const std::string begin = key_of(0);
+  const std::string end = key_of(100);
+  HandMadeDeltas deltas = Deltas();
+  std::set<std::string> without_anchor;
+  // The first operand of a key is one of these or a newer one.
+  std::set<std::string> with_operands;
+  for (int i = 0; i < 4; ++i) {
+    std::vector<Operand> operands;
+    const uint32_t step = 1 + rnd.Uniform(20);
+    for (uint32_t k = rnd.Uniform(100); k < 300; k += step) {
+      const std::string key = key_of(k);
+      const std::string operand = std::to_string(i);
+      if (with_operands.insert(key).second && seqs.count(key) > 0 &&
+          rnd.OneIn(2)) {
+        operands.push_back({key, seqs[key], operand});
+        if (key >= end) {
+          without_anchor.insert(key);
+        }
+        continue;
+      }
+      operands.push_back({key, last + 1 + i, operand});
+      if (key >= end) {
+        std::string& value = values[key];
+        value += (value.empty() ? "" : ",") + operand;
+      }
+    }
+    deltas.Flush(operands);
+  }
+  deltas.FlushAnchors({}, {{begin, end, last + 9}});
+  LoseManifest();
+  RepairAndReopen();
+  size_t num_anchors = 0;
+  for (const DeltaFileDescription& file : Files()) {
+    if (file.kind == Kind::kAnchors) {
+      num_anchors += file.num_entries;
+    }
+  }
+  EXPECT_EQ(without_anchor.size(), num_anchors);
+  EXPECT_LT(0u, num_anchors);
+  CompactRangeOptions all;
+  all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t k = 0; k < 300; ++k) {
+      const std::string key = key_of(k);
+      const auto value = values.find(key);
+      EXPECT_EQ(value == values.end() ? "NOT_FOUND" : value->second, Get(key))
+          << key;
+    }
+    ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
+  }
+}
+
+// Operands that a flush has merged into a value, as a fold might have done it,
+// whose WAL another column family still needs. There are delta files, but with
+// nothing of the key.
+TEST_F(DBDeltaRepairTest, WalOfMergedOperands) {
+  CreateAndReopenWithCF({"other"}, options_);
+  ASSERT_OK(Put(1, "a", "v"));
+  ASSERT_OK(Flush(1));
+  HandMadeDeltas deltas = Deltas();
+  deltas.Flush({{"x", 1, "0"}});
+  deltas.Merge(1, {{"x", 1, "0"}});
+  deltas.Collect({{"x", 1, "0"}}, {{"", LastMergedEpoch()}}, std::nullopt);
+  ASSERT_OK(Put(1, "b", "not flushed"));
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("base,1", Get("k"));
+  EXPECT_EQ(Values(), Deltas().Read("k"));
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  LoseManifest();
+  ASSERT_OK(
+      RepairDB(dbname_, options_,
+               {{kDefaultColumnFamilyName, options_}, {"other", options_}}));
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  EXPECT_EQ(std::vector<std::string>(), Verify());
+  EXPECT_EQ("v", Get(1, "a"));
+  EXPECT_EQ("not flushed", Get(1, "b"));
+  CompactRangeOptions all;
+  all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ("base,1", Get("k"));
+    EXPECT_EQ("0", Get("x"));
+    ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
+  }
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  EXPECT_EQ("base,1", Get("k"));
+}
+
+// It hides nothing.
+TEST_F(DBDeltaRepairTest, TableThatIsGivenUp) {
+  Random rnd(301);
+  // A block for each.
+  ASSERT_OK(Put("a", rnd.RandomString(10000)));
+  ASSERT_OK(Put("b", rnd.RandomString(10000)));
+  ASSERT_OK(Flush());
+  Deltas().Flush({{"a", 1, "1"}});
+  std::vector<LiveFileMetaData> tables;
+  db_->GetLiveFilesMetaData(&tables);
+  ASSERT_EQ(1u, tables.size());
+  LoseManifest();
+  ChangeByte(tables[0].directory + "/" + tables[0].relative_filename,
+             tables[0].size * 3 / 4);
+  RepairAndReopen();
+  EXPECT_EQ("1", Get("a"));
+  EXPECT_EQ("NOT_FOUND", Get("b"));
+  for (const DeltaFileDescription& file : Files()) {
+    EXPECT_EQ(Kind::kOperands, file.kind);
   }
 }
 
@@ -1033,7 +1177,42 @@ TEST_F(DBDeltaRepairTest, Wal) {
   EXPECT_EQ("1", Get("new"));
 }
 
+// All operands of a column family have become values, and there is no delta
+// file any more.
+TEST_F(DBDeltaRepairTest, WalWithoutDeltaFiles) {
+  CreateAndReopenWithCF({"other"}, options_);
+  ASSERT_OK(Put(1, "a", "v"));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(Put(1, "b", "not flushed"));
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ("none", Deltas().Text());
+  LoseManifest();
+  ASSERT_OK(
+      RepairDB(dbname_, options_,
+               {{kDefaultColumnFamilyName, options_}, {"other", options_}}));
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  EXPECT_EQ("not flushed", Get(1, "b"));
+  CompactRangeOptions all;
+  all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ("base,1", Get("k"));
+    ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
+  }
+}
+
 TEST_F(DBDeltaRepairTest, WithoutDeltas) {
+  ASSERT_OK(Put("k", "v"));
+  ASSERT_OK(Merge("m", "1"));
+  LoseManifest();
+  RepairAndReopen();
+  EXPECT_EQ("v", Get("k"));
+  EXPECT_EQ("1", Get("m"));
+  EXPECT_EQ((Values{{2, "1"}}), Deltas().Read("m"));
+
+  options_.enable_delta_separation = false;
+  DestroyAndReopen(options_);
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Merge("m", "1"));
   LoseManifest();

@@ -428,8 +428,7 @@ Status DeltaFileBuilder::Publish() {
     return status_;
   }
   const ImmutableOptions& ioptions = settings_->ioptions();
-  std::string name =
-      DeltaFileName(ioptions.cf_paths, options_.number, options_.path_id);
+  std::string name = OwnName();
   if (file_name_ == name) {
     return status_;
   }
@@ -438,6 +437,7 @@ Status DeltaFileBuilder::Publish() {
                                                        io_options);
   TEST_SYNC_POINT_CALLBACK("DeltaFileBuilder::Publish:BeforeRename", &io_s);
   if (io_s.ok()) {
+    may_be_renamed_ = true;
     io_s = ioptions.fs->RenameFile(file_name_, name, io_options,
                                    /*dbg=*/nullptr);
   }
@@ -453,7 +453,7 @@ Status DeltaFileBuilder::Publish() {
   return status_;
 }
 
-void DeltaFileBuilder::Abandon() {
+bool DeltaFileBuilder::Abandon() {
   is_finished_ = true;
   if (table_ != nullptr) {
     table_->Abandon();
@@ -461,32 +461,60 @@ void DeltaFileBuilder::Abandon() {
   }
   file_.reset();
   if (!file_exists_) {
-    return;
+    return true;
   }
+  bool is_gone = Delete(file_name_);
+  const std::string own_name = OwnName();
+  if (may_be_renamed_ && file_name_ != own_name) {
+    is_gone &= Delete(own_name);
+  }
+  file_exists_ = !is_gone;
+  auto* const manager = static_cast<SstFileManagerImpl*>(
+      settings_->ioptions().sst_file_manager.get());
+  if (is_gone) {
+    if (is_reported_) {
+      manager->OnDeleteFile(file_name_).PermitUncheckedError();
+      is_reported_ = false;
+    }
+  } else if (file_name_ != own_name) {
+    if (may_be_renamed_ &&
+        settings_->ioptions()
+            .fs->FileExists(own_name, IOOptions(), /*dbg=*/nullptr)
+            .ok()) {
+      if (is_reported_) {
+        manager->OnMoveFile(file_name_, own_name).PermitUncheckedError();
+      }
+      file_name_ = own_name;
+    } else if (is_reported_) {
+      // Who deletes temporary files does not tell the manager.
+      manager->OnUntrackFile(file_name_).PermitUncheckedError();
+      is_reported_ = false;
+    }
+  }
+  return is_gone;
+}
+
+std::string DeltaFileBuilder::OwnName() const {
+  return DeltaFileName(settings_->ioptions().cf_paths, options_.number,
+                       options_.path_id);
+}
+
+bool DeltaFileBuilder::Delete(const std::string& file_name) const {
   const ImmutableOptions& ioptions = settings_->ioptions();
   IOOptions io_options;
   IOStatus io_s = WritableFileWriter::PrepareIOOptions(options_.write_options,
                                                        io_options);
   if (io_s.ok()) {
-    io_s = ioptions.fs->DeleteFile(file_name_, io_options, /*dbg=*/nullptr);
+    io_s = ioptions.fs->DeleteFile(file_name, io_options, /*dbg=*/nullptr);
   }
-  if (io_s.IsNotFound() || io_s.IsPathNotFound()) {
-    // It could not be created.
-    io_s = IOStatus::OK();
+  // It could not be created, or has another name.
+  if (io_s.ok() || io_s.IsNotFound() || io_s.IsPathNotFound()) {
+    return true;
   }
-  if (!io_s.ok()) {
-    // It is an obsolete file like any other, found by the next full scan.
-    ROCKS_LOG_WARN(ioptions.logger, "[%s] [JOB %d] Could not delete %s: %s",
-                   settings_->family->name.c_str(), options_.job_id,
-                   file_name_.c_str(), io_s.ToString().c_str());
-    return;
-  }
-  file_exists_ = false;
-  if (is_reported_) {
-    static_cast<SstFileManagerImpl*>(ioptions.sst_file_manager.get())
-        ->OnDeleteFile(file_name_)
-        .PermitUncheckedError();
-  }
+  ROCKS_LOG_WARN(ioptions.logger, "[%s] [JOB %d] Could not delete %s: %s",
+                 settings_->family->name.c_str(), options_.job_id,
+                 file_name.c_str(), io_s.ToString().c_str());
+  return false;
 }
 
 Status DeltaFileBuilder::Fail(const Status& s) {

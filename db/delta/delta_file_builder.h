@@ -42,7 +42,8 @@ class WritableFileWriter;
 // Publish(): whoever looks for delta files without a MANIFEST does not find it
 // before.
 //
-// It does not fsync the directory, and it leaves to the job what follows from
+// It does not fsync the directory (DirFsyncOptions wants to know whether a file
+// is new or was renamed), and it leaves to the job what follows from
 // SstFileManager::IsMaxAllowedSpaceReached().
 //
 // Not thread-safe.
@@ -123,10 +124,15 @@ class DeltaFileBuilder {
   // Gives the file its name, if it has not got it yet.
   // REQUIRES: Finish() was successful.
   Status Publish();
+  // By Publish(). Also if that has failed: a file system that reports an error
+  // may have done it.
+  bool MayBeRenamed() const { return may_be_renamed_; }
 
-  // Deletes the file, if there is one.
+  // Deletes the file, if there is one, whatever its name is. False: it may be
+  // left. Then it is an obsolete file like any other, found by the next full
+  // scan; but this may be called again.
   // REQUIRES: no edit that names it has been, or may have been, committed.
-  void Abandon();
+  bool Abandon();
 
   // What came from the file system, for an error handler that looks at it.
   const IOStatus& io_status() const { return io_status_; }
@@ -159,6 +165,9 @@ class DeltaFileBuilder {
   void NoteSeq(SequenceNumber seq);
   Status FinishFile();
   void Describe(DeltaFileDescription* description) const;
+  std::string OwnName() const;
+  // True if there is no such file any more.
+  bool Delete(const std::string& file_name) const;
   // Keeps the first failure.
   Status Fail(const Status& s);
   Status FailIO(const IOStatus& s);
@@ -177,6 +186,7 @@ class DeltaFileBuilder {
   Status status_;
   IOStatus io_status_;
   bool file_exists_ = false;
+  bool may_be_renamed_ = false;
   bool is_finished_ = false;
   bool is_reported_ = false;  // to the SstFileManager
 

@@ -14,6 +14,7 @@
 #include "db/delta/delta_file_properties.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_file_test_util.h"
+#include "db/delta/delta_name_fs_test_util.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "file/random_access_file_reader.h"
 #include "file/writable_file_writer.h"
@@ -773,6 +774,80 @@ TEST_F(DeltaFileTest, PublishLater) {
   DeltaFileDescription description;
   ASSERT_OK(builder->Finish(&description));
   ASSERT_OK(builder->Publish());
+}
+
+// Not all that fails has done nothing, and a manager of files counts those that
+// are there.
+TEST_F(DeltaFileTest, AbandonTellsWhatMayBeLeft) {
+  const auto fs =
+      std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env(NewCompositeEnv(fs));
+  const std::shared_ptr<SstFileManager> manager(NewSstFileManager(env.get()));
+  options_.env = env.get();
+  options_.sst_file_manager = manager;
+  Reopen();
+  DeltaFileDescription description;
+  const auto new_file = [&] {
+    DeltaFileBuilder::Options options = BuilderOptions(Kind::kOperands);
+    options.publish_later = true;
+    auto builder = NewBuilder(options);
+    EXPECT_OK(Add({"a", 5, "1"}, builder.get()));
+    EXPECT_OK(builder->Finish(&description));
+    EXPECT_EQ(description.size, manager->GetTotalSize());
+    EXPECT_FALSE(builder->MayBeRenamed());
+    return builder;
+  };
+
+  // A temporary file: whoever deletes it later does not tell the manager.
+  auto builder = new_file();
+  fs->keeps_temporary_files = true;
+  EXPECT_FALSE(builder->Abandon());
+  EXPECT_OK(env_->FileExists(builder->file_name()));
+  EXPECT_EQ(0, manager->GetTotalSize());
+  fs->keeps_temporary_files = false;
+  EXPECT_TRUE(builder->Abandon());
+  EXPECT_TRUE(env_->FileExists(builder->file_name()).IsNotFound());
+  EXPECT_EQ(0, manager->GetTotalSize());
+
+  // One that has its name.
+  builder = new_file();
+  ASSERT_OK(builder->Publish());
+  EXPECT_TRUE(builder->MayBeRenamed());
+  fs->keeps_delta_files = true;
+  EXPECT_FALSE(builder->Abandon());
+  EXPECT_TRUE(Exists(description));
+  EXPECT_EQ(description.size, manager->GetTotalSize());
+  fs->keeps_delta_files = false;
+  EXPECT_TRUE(builder->Abandon());
+  EXPECT_FALSE(Exists(description));
+  EXPECT_EQ(0, manager->GetTotalSize());
+
+  // One that has it, too, against what was said.
+  builder = new_file();
+  const std::string temporary = builder->file_name();
+  fs->denies_renames = true;
+  EXPECT_TRUE(builder->Publish().IsIOError());
+  EXPECT_TRUE(Exists(description));
+  EXPECT_TRUE(builder->MayBeRenamed());
+  fs->keeps_delta_files = true;
+  EXPECT_FALSE(builder->Abandon());
+  EXPECT_TRUE(Exists(description));
+  EXPECT_EQ(1, manager->GetTrackedFiles().count(FileName(description)));
+  EXPECT_EQ(0, manager->GetTrackedFiles().count(temporary));
+  fs->keeps_delta_files = false;
+  EXPECT_TRUE(builder->Abandon());
+  EXPECT_FALSE(Exists(description));
+  EXPECT_EQ(0, manager->GetTotalSize());
+  builder = new_file();
+  EXPECT_TRUE(builder->Publish().IsIOError());
+  EXPECT_TRUE(builder->Abandon());
+  EXPECT_FALSE(Exists(description));
+  EXPECT_EQ(0, manager->GetTotalSize());
+
+  builder.reset();
+  options_.env = env_.get();
+  options_.sst_file_manager.reset();
+  Reopen();
 }
 
 TEST_F(DeltaFileTest, Paths) {

@@ -290,12 +290,27 @@ void DeltaFoldCommit::Settle() {
   if (mapping_ != nullptr) {
     mapping_->Settle(/*earliest_reader=*/0);
   }
-  if (!is_in_edit_) {
-    context_.job.withdraw();
-    if (has_file()) {
+  if (is_in_edit_) {
+    return;
+  }
+  const bool is_withdrawn = context_.job.withdraw();
+  if (has_file()) {
+    keeps_files_ = !is_withdrawn;
+    if (is_withdrawn) {
       DeleteFiles();
     }
   }
+}
+
+std::vector<uint64_t> DeltaFoldCommit::FilesToKeep() const {
+  std::vector<uint64_t> numbers;
+  if (keeps_files_) {
+    numbers.push_back(meta_.fd.GetNumber());
+    for (const BlobFileAddition& file : blob_files_) {
+      numbers.push_back(file.GetBlobFileNumber());
+    }
+  }
+  return numbers;
 }
 
 void DeltaFoldCommit::DeleteFiles() {

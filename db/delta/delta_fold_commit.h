@@ -40,8 +40,8 @@ struct DeltaFoldJob {
   // Gives its delta files their names, durably. REQUIRES: DB mutex not held, as
   // of withdraw.
   std::function<Status()> publish;
-  // Deletes them.
-  std::function<void()> withdraw;
+  // Deletes them, durably. False: some may be left, or come back.
+  std::function<bool()> withdraw;
 };
 
 // Brings what a fold has made of operands into level 0, by the same edit that
@@ -67,8 +67,9 @@ struct DeltaFoldJob {
 // * Later flushes have higher epochs, so their files are above this one.
 //
 // The file of level 0 is durable before the job's delta files have their names,
-// and is deleted after them: nobody finds delta files without operands of which
-// there are no values, even if the MANIFEST is lost (see DeltaLineage).
+// and is deleted after them, or not at all if some of them may be left: nobody
+// finds delta files without operands of which there are no values, even if the
+// MANIFEST is lost (see DeltaLineage).
 //
 // Of two folds of the same operands only one is ever committed, since its edit
 // takes them out of buckets that other jobs leave alone meanwhile.
@@ -129,12 +130,16 @@ class DeltaFoldCommit {
   // REQUIRES: Close() was called.
   bool committed() const { return committed_; }
 
-  // Deletes the files, the job's first, if AddTo() was not called. Those that an
-  // edit names are
-  // left to the next full scan, as it may have been committed.
+  // Deletes the files, the job's first, if AddTo() was not called. Those that
+  // an edit names are left to the next full scan, as it may be committed.
   // REQUIRES: Close() was called; if the edit is committed, a SuperVersion with
   // it was installed. DB mutex not held.
   void Settle();
+  // The numbers of an SST file and its blob files that no edit names, and that
+  // must stay nonetheless as long as the DB is open: delta files of the job may
+  // be left.
+  // REQUIRES: Settle() was called.
+  std::vector<uint64_t> FilesToKeep() const;
 
   ColumnFamilyData* cfd() const { return context_.cfd; }
   bool has_file() const { return meta_.fd.GetFileSize() > 0; }
@@ -174,6 +179,7 @@ class DeltaFoldCommit {
   size_t num_hidden_ = 0;
   bool is_in_edit_ = false;
   bool committed_ = false;
+  bool keeps_files_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -15,6 +15,7 @@
 #include "db/output_validator.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/file_system.h"
 #include "table/internal_iterator.h"
 #include "test_util/sync_point.h"
 
@@ -906,7 +907,7 @@ void DeltaGcJob::AddTo(DeltaEdit* edit, bool drop_unused_buckets) const {
   }
 }
 
-Status DeltaGcJob::Publish() {
+Status DeltaGcJob::Publish(FSDirectory* directory) {
   Status s;
   for (const auto& builder : builders_) {
     s = builder->Publish();
@@ -915,17 +916,54 @@ Status DeltaGcJob::Publish() {
       break;
     }
   }
-  return s;
+  if (!s.ok() || directory == nullptr) {
+    return s;
+  }
+  // File systems may do nothing for a reason that does not fit: btrfs has new
+  // files durable with their contents, but not their new names.
+  IOStatus io_s;
+  bool some_are_new = false;
+  for (const auto& builder : builders_) {
+    if (!builder->MayBeRenamed()) {
+      some_are_new = true;
+    } else if (io_s.ok()) {
+      io_s = directory->FsyncWithDirOptions(
+          IOOptions(), /*dbg=*/nullptr, DirFsyncOptions(builder->file_name()));
+    }
+  }
+  if (io_s.ok() && some_are_new) {
+    io_s = directory->FsyncWithDirOptions(
+        IOOptions(), /*dbg=*/nullptr,
+        DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
+  }
+  if (!io_s.ok()) {
+    io_status_ = io_s;
+  }
+  return io_s;
 }
 
-void DeltaGcJob::Abandon() {
+bool DeltaGcJob::Abandon(FSDirectory* directory) {
+  bool is_gone = true;
+  bool some_may_be_renamed = false;
   for (const auto& builder : builders_) {
-    builder->Abandon();
+    some_may_be_renamed |= builder->MayBeRenamed();
+    is_gone &= builder->Abandon();
   }
-  builders_.clear();
+  if (is_gone && some_may_be_renamed && directory != nullptr) {
+    is_gone =
+        directory
+            ->FsyncWithDirOptions(
+                IOOptions(), /*dbg=*/nullptr,
+                DirFsyncOptions(DirFsyncOptions::FsyncReason::kFileDeleted))
+            .ok();
+  }
+  if (is_gone) {
+    builders_.clear();
+  }
   files_.clear();
   replaced_.clear();
   raised_.clear();
+  return is_gone;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -24,6 +24,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class Comparator;
 class DeltaFolder;
+class FSDirectory;
 
 // Collects some buckets: takes into them what merged files have for them,
 // writes what is left into new sorted files, splits buckets that have grown too
@@ -127,10 +128,11 @@ class DeltaGcJob {
   // REQUIRES: called once.
   Status Run(const Plan& plan);
 
-  // The files have their names; their directory is not synced.
+  // The files have their names, durably.
+  // directory: that of all files. nullptr: it is not synced.
   // REQUIRES: what the folder has made of operands is durable in an SST file.
   // Run() was successful.
-  Status Publish();
+  Status Publish(FSDirectory* directory);
 
   // Adds the files, what becomes of the buckets, and that buckets go if no
   // operand is left: not while there may be another job, which would not find
@@ -138,9 +140,11 @@ class DeltaGcJob {
   // REQUIRES: Run() was successful.
   void AddTo(DeltaEdit* edit, bool drop_unused_buckets = true) const;
 
-  // Deletes the files.
+  // Deletes the files; if one may have been renamed, durably. False: some may
+  // be left, or come back. Then this may be called again.
+  // directory: as of Publish(), if that was called.
   // REQUIRES: no edit that names them has been, or may have been, committed.
-  void Abandon();
+  bool Abandon(FSDirectory* directory = nullptr);
 
   const std::vector<DeltaFileDescription>& files() const { return files_; }
   const Stats& stats() const { return stats_; }

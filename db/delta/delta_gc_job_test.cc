@@ -204,7 +204,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
       EXPECT_EQ(before, FilesOnDisk());
     }
     if (s.ok()) {
-      EXPECT_OK(job.Publish());
+      EXPECT_OK(job.Publish(/*directory=*/nullptr));
       EXPECT_EQ(before.size() + job.files().size(), FilesOnDisk().size());
       job.AddTo(edit);
     } else {

@@ -10,6 +10,7 @@
 
 #include "db/column_family.h"
 #include "db/dbformat.h"
+#include "db/delta/delta_ascending_lookup.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_meta.h"
@@ -19,6 +20,7 @@
 #include "db/lookup_key.h"
 #include "db/path_layout.h"
 #include "db/path_sync.h"
+#include "db/range_tombstone_fragmenter.h"
 #include "db/repair_paths.h"
 #include "db/version_edit.h"
 #include "file/filename.h"
@@ -31,6 +33,10 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 using Kind = DeltaFileDescription::Kind;
+
+// So many entries of a table are passed one by one before the next key with
+// operands is looked for.
+constexpr int kMaxSteps = 8;
 
 Status AsAdvice(const Status& s, const std::string& name) {
   if (s.IsNotSupported() || s.IsInvalidArgument()) {
@@ -62,27 +68,41 @@ struct DeltaRepair::Family {
   std::vector<std::unique_ptr<FoundDeltaFile>> files;
   DeltaLineage lineage;
 
-  // Of all files found, once a WAL needs them.
+  // Of all files found, once they are needed, and of what became of WALs.
   bool has_readers = false;
   std::vector<std::shared_ptr<DeltaFileReader>> operand_readers;
   std::vector<std::shared_ptr<DeltaFileReader>> anchor_readers;
+  // Those that count.
+  std::vector<const DeltaFileReader*> operands;
+  std::vector<const DeltaFileReader*> anchors;
+  std::vector<std::unique_ptr<FragmentedRangeTombstoneIterator>> range_anchors;
   // What became of WALs.
   std::vector<DeltaFileDescription> flushed;
   // Internal keys.
   std::vector<std::string> missing_anchors;
+  size_t tables_without_anchors = 0;
   Status missing_anchors_status;
 
   const Comparator* ucmp() const {
     return options.internal_comparator.user_comparator();
   }
   bool HasOperands() const { return !lineage.operands.empty(); }
+  bool KeepsFiles() const { return HasOperands() || !flushed.empty(); }
 
   Status OpenReaders(const FileOptions& file_options) {
     if (has_readers) {
       return Status::OK();
     }
+    range_anchors.clear();
+    operands.clear();
+    anchors.clear();
     operand_readers.clear();
     anchor_readers.clear();
+    std::set<const FoundDeltaFile*> counting;
+    for (const auto* some :
+         {&lineage.operands, &lineage.anchors, &lineage.anchors_to_copy}) {
+      counting.insert(some->begin(), some->end());
+    }
     for (const auto& file : files) {
       std::unique_ptr<DeltaFileReader> reader;
       Status s = file->Open(
@@ -90,72 +110,64 @@ struct DeltaRepair::Family {
       if (!s.ok()) {
         return s;
       }
-      (file->description.kind == Kind::kOperands ? operand_readers
-                                                 : anchor_readers)
-          .push_back(std::move(reader));
+      AddReader(std::move(reader), counting.count(file.get()) > 0);
     }
     has_readers = true;
     return Status::OK();
   }
+  void AddReader(std::shared_ptr<DeltaFileReader> reader, bool counts) {
+    const bool is_of_operands = reader->description().kind == Kind::kOperands;
+    if (counts) {
+      (is_of_operands ? operands : anchors).push_back(reader.get());
+    }
+    if (counts && reader->description().num_range_anchors != 0) {
+      range_anchors.push_back(
+          reader->NewRangeAnchorIterator(kMaxSequenceNumber));
+    }
+    (is_of_operands ? operand_readers : anchor_readers)
+        .push_back(std::move(reader));
+  }
 
   ~Family() { missing_anchors_status.PermitUncheckedError(); }
 
-  // There are operands of the key up to `seq` that count, and are not hidden by
-  // anchors that do.
-  Status HasOperandsUpTo(const Slice& user_key, SequenceNumber seq,
-                         bool* result) const {
-    ReadOptions read_options;
-    read_options.fill_cache = false;
-    const LookupKey key(user_key, seq);
-    SequenceNumber newest = 0;
-    *result = false;
-    for (const auto& reader : operand_readers) {
-      if (!Counts(*reader, lineage.operands) ||
-          !reader->MayHaveKey(read_options, key)) {
-        continue;
-      }
-      const std::unique_ptr<InternalIterator> iter(
-          reader->NewIterator(read_options, TableReaderCaller::kRepair));
-      iter->Seek(key.internal_key());
-      if (iter->Valid() &&
-          ucmp()->Equal(ExtractUserKey(iter->key()), user_key)) {
-        newest = std::max(newest, GetInternalKeySeqno(iter->key()));
-        *result = true;
-      }
-      if (!iter->status().ok()) {
-        return iter->status();
+  // Those that have keys between these, both included.
+  std::vector<const DeltaFileReader*> Overlapping(
+      const std::vector<const DeltaFileReader*>& readers, const Slice& smallest,
+      const Slice& largest) const {
+    std::vector<const DeltaFileReader*> result;
+    for (const DeltaFileReader* reader : readers) {
+      if (ucmp()->Compare(reader->description().smallest, largest) <= 0 &&
+          ucmp()->Compare(smallest, reader->description().largest) <= 0) {
+        result.push_back(reader);
       }
     }
-    for (const auto& reader : anchor_readers) {
-      if (!*result) {
-        break;
-      }
-      if (!Counts(*reader, lineage.anchors) &&
-          !Counts(*reader, lineage.anchors_to_copy)) {
-        continue;
-      }
-      SequenceNumber anchor = 0;
-      Status s = reader->NewestAnchor(read_options, key, &anchor);
-      if (!s.ok()) {
-        return s;
-      }
-      *result = anchor < newest;
-    }
-    return Status::OK();
+    return result;
   }
-
-  // Is it one of them, or what became of a WAL?
-  bool Counts(const DeltaFileReader& reader,
-              const std::vector<const FoundDeltaFile*>& of_lineage) const {
-    const uint64_t number = reader.description().number;
-    return std::any_of(of_lineage.begin(), of_lineage.end(),
-                       [number](const FoundDeltaFile* file) {
-                         return file->description.number == number;
-                       }) ||
-           std::any_of(flushed.begin(), flushed.end(),
-                       [number](const DeltaFileDescription& file) {
-                         return file.number == number;
-                       });
+  // And leaves the newest one of each key.
+  void SortMissingAnchors() {
+    const InternalKeyComparator& icmp = options.internal_comparator;
+    std::sort(missing_anchors.begin(), missing_anchors.end(),
+              [&icmp](const Slice& a, const Slice& b) {
+                return icmp.Compare(a, b) < 0;
+              });
+    missing_anchors.erase(
+        std::unique(missing_anchors.begin(), missing_anchors.end(),
+                    [](const Slice& a, const Slice& b) {
+                      return ExtractUserKey(a) == ExtractUserKey(b);
+                    }),
+        missing_anchors.end());
+  }
+  SequenceNumber NewestRangeAnchor(const Slice& user_key) const {
+    SequenceNumber newest = 0;
+    for (const auto& ranges : range_anchors) {
+      newest = std::max(newest, ranges->MaxCoveringTombstoneSeqnum(user_key));
+    }
+    return newest;
+  }
+  bool IsInRange(const DeltaFileReader& reader, const Slice& user_key) const {
+    const DeltaFileDescription& file = reader.description();
+    return ucmp()->Compare(file.smallest, user_key) <= 0 &&
+           ucmp()->Compare(user_key, file.largest) <= 0;
   }
 
   // Operands of the key up to *seq are in delta files, or hidden by anchors in
@@ -167,7 +179,8 @@ struct DeltaRepair::Family {
     *seq = 0;
     const LookupKey key(user_key, kMaxSequenceNumber);
     for (const auto& reader : operand_readers) {
-      if (!reader->MayHaveKey(read_options, key)) {
+      if (!IsInRange(*reader, user_key) ||
+          !reader->MayHaveKey(read_options, key)) {
         continue;
       }
       const std::unique_ptr<InternalIterator> iter(
@@ -182,6 +195,9 @@ struct DeltaRepair::Family {
       }
     }
     for (const auto& reader : anchor_readers) {
+      if (!IsInRange(*reader, user_key)) {
+        continue;
+      }
       SequenceNumber anchor = 0;
       Status s = reader->NewestAnchor(read_options, key, &anchor);
       if (!s.ok()) {
@@ -398,7 +414,7 @@ Status DeltaRepair::PrepareFamily(Family* family) {
 
 DeltaRepair::Family* DeltaRepair::FamilyOf(const ColumnFamilyData& cfd) {
   const auto family = families_.find(cfd.GetID());
-  return family == families_.end() || !family->second->HasOperands()
+  return family == families_.end() || !family->second->KeepsFiles()
              ? nullptr
              : family->second.get();
 }
@@ -410,7 +426,17 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
                                WalFlush* wal_flush) {
   *wal_flush = WalFlush();
   wal_flush->input = memtable;
-  Family* const family = FamilyOf(*cfd);
+  Family* family = FamilyOf(*cfd);
+  if (family == nullptr && cfd->ioptions().enable_delta_separation) {
+    // It has no operands any more, or has never had any. Those of the WAL may
+    // be in a value: only as long as they are in delta files, anchors tell.
+    std::unique_ptr<Family>& own = families_[cfd->GetID()];
+    if (own == nullptr) {
+      own = std::make_unique<Family>(cfd->GetID(), cfd->GetName(), options_,
+                                     cfd->GetLatestCFOptions());
+    }
+    family = own.get();
+  }
   if (family == nullptr) {
     return Status::OK();
   }
@@ -440,8 +466,9 @@ Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
     return Status::OK();
   }
   const DeltaFlush& flush = *wal_flush.flush;
-  Family* const family = FamilyOf(cfd);
-  assert(family != nullptr);
+  assert(families_.count(cfd.GetID()) > 0);
+  Family* const family = families_[cfd.GetID()].get();
+  family_names_.emplace(family->id, family->name);
   VersionEdit edit;
   flush.AddTo(&edit);
   OutputDirectories outputs;
@@ -456,56 +483,109 @@ Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
       if (!s.ok()) {
         return s;
       }
-      family->anchor_readers.push_back(std::move(reader));
+      family->AddReader(std::move(reader), /*counts=*/true);
     }
   }
   if (flush.operand_reader() != nullptr) {
-    family->operand_readers.push_back(flush.operand_reader());
+    family->AddReader(flush.operand_reader(), /*counts=*/true);
   }
   return outputs.Sync(cfd);
 }
 
 void DeltaRepair::FoundTable(const ColumnFamilyData& cfd,
-                             InternalIterator* table) {
+                             const FileMetaData& table, RepairPaths* paths) {
   Family* const family = FamilyOf(cfd);
-  if (family == nullptr) {
+  // A table without keys has no bounds.
+  if (family == nullptr || table.smallest.size() == 0) {
     return;
   }
   Status s = family->missing_anchors_status;
   if (s.ok()) {
     s = family->OpenReaders(file_options_);
   }
-  const size_t had = family->missing_anchors.size();
-  std::string last_key;
-  for (table->SeekToFirst(); s.ok() && table->Valid(); table->Next()) {
-    ParsedInternalKey parsed;
-    // Of a key the newest one will do. What has no sequence number any more had
-    // nothing to hide.
-    if (!ParseInternalKey(table->key(), &parsed, /*log_err_key=*/false).ok() ||
-        parsed.type == kTypeMerge || parsed.sequence == 0 ||
-        (family->missing_anchors.size() > had && parsed.user_key == last_key)) {
-      continue;
-    }
-    bool is_missing = false;
-    s = family->HasOperandsUpTo(parsed.user_key, parsed.sequence, &is_missing);
-    if (s.ok() && is_missing) {
-      last_key = parsed.user_key.ToString();
-      family->missing_anchors.push_back(
-          InternalKey(parsed.user_key, parsed.sequence, kTypeDeletion)
-              .Encode()
-              .ToString());
-    }
-  }
   if (s.ok()) {
-    s = table->status();
-  }
-  if (family->missing_anchors.size() > had) {
-    ROCKS_LOG_INFO(options_.logger,
-                   "Column family \"%s\": a table hides operands of %zu keys "
-                   "for which there were no anchors",
-                   family->name.c_str(), family->missing_anchors.size() - had);
+    const size_t had = family->missing_anchors.size();
+    s = FindMissingAnchors(cfd, table, paths, family);
+    family->tables_without_anchors += family->missing_anchors.size() > had;
   }
   family->missing_anchors_status = s;
+}
+
+// The table and the files are in the same order, so it goes through them side
+// by side.
+Status DeltaRepair::FindMissingAnchors(const ColumnFamilyData& cfd,
+                                       const FileMetaData& table,
+                                       RepairPaths* paths, Family* family) {
+  const Comparator* const ucmp = family->ucmp();
+  const Slice smallest = table.smallest.user_key();
+  const Slice largest = table.largest.user_key();
+  auto readers = family->Overlapping(family->operands, smallest, largest);
+  std::erase_if(readers, [&table](const DeltaFileReader* reader) {
+    return reader->description().smallest_seq > table.fd.largest_seqno;
+  });
+  if (readers.empty()) {
+    return Status::OK();
+  }
+  const InternalKeyComparator& icmp = family->options.internal_comparator;
+  DeltaAscendingLookup operands(&icmp, std::move(readers));
+  DeltaAscendingLookup anchors(
+      &icmp, family->Overlapping(family->anchors, smallest, largest));
+  ReadOptions read_options;
+  read_options.total_order_seek = true;
+  const std::unique_ptr<InternalIterator> points =
+      paths->NewPointIterator(read_options, cfd, table);
+  std::string last_key;
+  bool has_last_key = false;
+  int steps = 0;
+  points->SeekToFirst();
+  while (points->Valid() && !operands.IsAtEnd()) {
+    ParsedInternalKey parsed;
+    if (!ParseInternalKey(points->key(), &parsed, /*log_err_key=*/false).ok()) {
+      points->Next();
+      continue;
+    }
+    Slice next;
+    if (operands.GetNextKey(&next) &&
+        ucmp->Compare(parsed.user_key, next) < 0) {
+      if (++steps <= kMaxSteps) {
+        points->Next();
+      } else {
+        steps = 0;
+        points->Seek(
+            InternalKey(next, kMaxSequenceNumber, kValueTypeForSeek).Encode());
+      }
+      continue;
+    }
+    steps = 0;
+    // The newest one of a key decides: if there are operands below it that
+    // count, it hides them all. What has no sequence number any more may hide
+    // some, but which?
+    if (parsed.type != kTypeMerge &&
+        !(has_last_key && parsed.user_key == Slice(last_key))) {
+      last_key.assign(parsed.user_key.data(), parsed.user_key.size());
+      has_last_key = true;
+      SequenceNumber operand = 0;
+      SequenceNumber anchor = 0;
+      Status s =
+          operands.FindNewest(parsed.user_key, parsed.sequence, &operand);
+      if (s.ok() && operand != 0) {
+        // No snapshot is left: newer ones than the table's entry will do, too.
+        s = anchors.FindNewest(parsed.user_key, kMaxSequenceNumber, &anchor);
+        anchor = std::max(anchor, family->NewestRangeAnchor(parsed.user_key));
+      }
+      if (!s.ok()) {
+        return s;
+      }
+      if (operand > anchor) {
+        family->missing_anchors.push_back(
+            InternalKey(parsed.user_key, parsed.sequence, kTypeDeletion)
+                .Encode()
+                .ToString());
+      }
+    }
+    points->Next();
+  }
+  return points->status();
 }
 
 Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
@@ -533,6 +613,16 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
   }
   if (!family->missing_anchors_status.ok()) {
     return family->missing_anchors_status;
+  }
+  if (!family->missing_anchors.empty()) {
+    family->SortMissingAnchors();
+    ROCKS_LOG_WARN(options_.logger,
+                   "Column family \"%s\": values or tombstones of %zu keys in "
+                   "%zu tables hide operands for which there were no anchors. "
+                   "They get some. Run CompactRange() when the database is "
+                   "open, see docs/operations.md",
+                   family->name.c_str(), family->missing_anchors.size(),
+                   family->tables_without_anchors);
   }
   if (!lineage.anchors_to_copy.empty() || !family->missing_anchors.empty()) {
     DeltaFileDescription file;

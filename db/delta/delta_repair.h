@@ -26,8 +26,10 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 class DeltaFileReader;
+class RepairPaths;
 class VersionEdit;
 struct FileDescriptor;
+struct FileMetaData;
 
 // The delta files of a database under repair. Without them in the new MANIFEST
 // the next open would delete them.
@@ -39,11 +41,15 @@ struct FileDescriptor;
 //
 // Operands of WALs go to delta files as in a flush, with anchors: in an SST
 // file they would be above operands that are older. A WAL that is still there
-// may have been flushed, so operands that delta files have are left out.
+// may have been flushed, so operands that delta files have are left out; others
+// may be in values of SST files, see below. Only of a column family that does
+// not separate deltas any more, and has no delta files, they go to SST files.
 //
 // A fold may have written its SST file, but not the delta files without the
-// operands. So what of an SST file hides operands, but has no anchor, gets one:
-// later compactions could not tell.
+// operands; or it has come to its end, but the operands are still in a WAL, as
+// those that a flush has merged with a value may be. So what of an SST file
+// hides operands, but has no anchor, gets one: later compactions could not
+// tell.
 //
 // Files that do not count are for the caller to archive at the end: unused().
 //
@@ -63,12 +69,12 @@ class DeltaRepair {
   DeltaRepair& operator=(const DeltaRepair&) = delete;
 
   void FoundFile(uint64_t number, const std::string& directory);
-  bool empty() const { return found_.empty(); }
 
   // Reads all files that were found.
   Status Prepare(const OptionsOf& options_of);
 
-  // By id: the names of column families that keep delta files.
+  // By id: the names of column families that keep delta files, as far as that
+  // is known yet.
   const std::map<uint32_t, std::string>& families() const {
     return family_names_;
   }
@@ -96,10 +102,11 @@ class DeltaRepair {
   // edit.
   Status FinishFlush(const ColumnFamilyData& cfd, const WalFlush& wal_flush);
 
-  // An SST file of the column family that counts. table: its points.
-  // A failure is returned by AddFiles(): it is not that of the table.
-  // REQUIRES: all WALs were flushed.
-  void FoundTable(const ColumnFamilyData& cfd, InternalIterator* table);
+  // An SST file of the column family. A failure is returned by AddFiles().
+  // REQUIRES: the file counts, and all of `table` is set; all WALs were
+  // flushed.
+  void FoundTable(const ColumnFamilyData& cfd, const FileMetaData& table,
+                  RepairPaths* paths);
 
   // ---- At the end.
 
@@ -119,6 +126,9 @@ class DeltaRepair {
   Status PrepareFamily(Family* family);
   // nullptr if it keeps no delta files.
   Family* FamilyOf(const ColumnFamilyData& cfd);
+  static Status FindMissingAnchors(const ColumnFamilyData& cfd,
+                                   const FileMetaData& table,
+                                   RepairPaths* paths, Family* family);
   // anchors_to_copy, and those that were missing.
   Status WriteAnchors(Family* family, ColumnFamilyData* cfd,
                       const NewFileNumber& new_number,
