@@ -52,7 +52,9 @@ class ChargedClockTable {
       return Slice(reinterpret_cast<const char*>(this) + key_offset, key_size);
     }
     void Unref() {
-      if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      const uint32_t before = refs.fetch_sub(1, std::memory_order_acq_rel);
+      assert(before > 0);
+      if (before == 1) {
         RecycledMemory::Process()->Free(reinterpret_cast<char*>(this),
                                         key_offset + key_size);
       }

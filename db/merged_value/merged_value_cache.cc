@@ -82,7 +82,9 @@ struct MergedValueCache::Entry {
     return entry;
   }
   void Unref() {
-    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    const uint32_t before = refs.fetch_sub(1, std::memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1) {
       const size_t size = sizeof(Entry) + key_size + value_size;
       this->~Entry();
       RecycledMemory::Process()->Free(reinterpret_cast<char*>(this), size);
