@@ -560,7 +560,7 @@ TEST_F(DBWriteLeadershipOrderTest, NotBeyondTotalWalSize) {
   ASSERT_EQ(Kept(), 0);
 }
 
-// Whatever begins between the offer and the next group is that one's own affair.
+// What begins between the offer and the next group is that one's own affair.
 TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatWouldWait) {
   for (const char* when : {"WriteThread::LeadKeptGroups:Lead",
                            "DBImpl::PreprocessLedWrite:BeforeRest"}) {
@@ -623,7 +623,7 @@ TEST_F(DBWriteLeadershipOrderTest, InsertionOfLedGroup) {
     WriteOptions options;
     options.ignore_missing_column_families = ignore;
     WriteBatch batch;
-    EXPECT_OK(WriteBatchInternal::Put(&batch, /*column_family_id=*/77, "x", ""));
+    EXPECT_OK(WriteBatchInternal::Put(&batch, /*cf_id=*/77, "x", "y"));
     EXPECT_OK(batch.Put("after", "x"));
     return db_->Write(options, &batch);
   };
