@@ -211,16 +211,18 @@ class DBDeltaFoldTest : public DBTestBase,
 
   void LoseManifest() {
     Close();
-    std::vector<std::string> children;
-    ASSERT_OK(env_->GetChildren(dbname_, &children));
-    for (const std::string& child : children) {
-      uint64_t number = 0;
-      FileType type = kTempFile;
-      if (ParseFileName(child, &number, &type) &&
-          (type == kDescriptorFile || type == kCurrentFile)) {
-        ASSERT_OK(env_->DeleteFile(dbname_ + "/" + child));
-      }
-    }
+    delta_test::DeleteManifests(env_, dbname_);
+  }
+  // A new DB with something to fold.
+  Options OpenFoldable(Env* env) {
+    expected_.clear();
+    all_keys_.clear();
+    no_more_folds_ = false;
+    Options options = DeltaOptions();
+    options.env = env;
+    DestroyAndReopen(options);
+    WriteFoldable();
+    return options;
   }
   // Readers find the same when sequence numbers are gone: nothing tells then
   // what is older.
@@ -880,10 +882,7 @@ TEST_P(DBDeltaFoldTest, NamesAreDurableBeforeTheEdit) {
   const auto name_fs =
       std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
-  Options options = DeltaOptions();
-  options.env = name_env.get();
-  DestroyAndReopen(options);
-  WriteFoldable();
+  OpenFoldable(name_env.get());
   // Operands that stay: there are files of both kinds.
   const Snapshot* const snapshot = db_->GetSnapshot();
   DoMerge("c", "3");
@@ -925,12 +924,7 @@ TEST_P(DBDeltaFoldTest, WithdrawsDeltaFilesBeforeTheirValues) {
   const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
   for (const bool denies_renames : {false, true}) {
     SCOPED_TRACE(denies_renames ? "denies renames" : "fails after them");
-    expected_.clear();
-    all_keys_.clear();
-    Options options = DeltaOptions();
-    options.env = name_env.get();
-    DestroyAndReopen(options);
-    WriteFoldable();
+    OpenFoldable(name_env.get());
     ForceFolds();
     name_fs->denies_renames = denies_renames;
     SyncPoint::GetInstance()->SetCallBack(
@@ -985,13 +979,7 @@ TEST_P(DBDeltaFoldTest, ValuesStayWithDeltaFilesThatStay) {
   const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
   for (const bool try_again : {false, true}) {
     SCOPED_TRACE(try_again ? "try again" : "error");
-    expected_.clear();
-    all_keys_.clear();
-    no_more_folds_ = false;
-    Options options = DeltaOptions();
-    options.env = name_env.get();
-    DestroyAndReopen(options);
-    WriteFoldable();
+    const Options options = OpenFoldable(name_env.get());
     CheckFiles();
     ForceFolds();
     std::atomic<int> num_failures{0};
@@ -1030,10 +1018,7 @@ TEST_P(DBDeltaFoldTest, NextOpenDeletesWhatHasStayed) {
   const auto name_fs =
       std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
-  Options options = DeltaOptions();
-  options.env = name_env.get();
-  DestroyAndReopen(options);
-  WriteFoldable();
+  const Options options = OpenFoldable(name_env.get());
   ForceFolds();
   SyncPoint::GetInstance()->SetCallBack(
       "DeltaFoldCommit::Write:Published", [&](void* arg) {

@@ -815,16 +815,7 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
 
   void LoseManifest() {
     Close();
-    std::vector<std::string> children;
-    ASSERT_OK(env_->GetChildren(dbname_, &children));
-    for (const std::string& child : children) {
-      uint64_t number = 0;
-      FileType type = kTempFile;
-      if (ParseFileName(child, &number, &type) &&
-          (type == kDescriptorFile || type == kCurrentFile)) {
-        ASSERT_OK(env_->DeleteFile(dbname_ + "/" + child));
-      }
-    }
+    delta_test::DeleteManifests(env_, dbname_);
   }
   void RepairAndReopen() {
     ASSERT_OK(RepairDB(dbname_, options_));

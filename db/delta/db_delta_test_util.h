@@ -279,5 +279,19 @@ class HandMadeDeltas {
   ColumnFamilyData* const cfd_;
 };
 
+// Leaves to a repair what a closed DB has.
+inline void DeleteManifests(Env* env, const std::string& dbname) {
+  std::vector<std::string> children;
+  ASSERT_OK(env->GetChildren(dbname, &children));
+  for (const std::string& child : children) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (ParseFileName(child, &number, &type) &&
+        (type == kDescriptorFile || type == kCurrentFile)) {
+      ASSERT_OK(env->DeleteFile(dbname + "/" + child));
+    }
+  }
+}
+
 }  // namespace delta_test
 }  // namespace ROCKSDB_NAMESPACE
