@@ -42,6 +42,7 @@ void GetContext::ReadBlobAhead(const ParsedInternalKey& entry,
     blob_ahead_ = std::move(blob);
   } else {
     // Whoever needs it reads it again, and knows what to do then.
+    IGNORE_STATUS_IF_ERROR(s);
     s.PermitUncheckedError();
   }
 }

@@ -167,6 +167,7 @@ class DBDeltaParallelReadTest : public DeltaReadAheadTestBase {
 
   const std::shared_ptr<WatchedFileSystem> fs_;
   std::atomic<int> begun_{0};
+  std::atomic<bool> is_ignored_{false};
 };
 
 // The device has both reads at the same time: each waits for the other one to
@@ -389,6 +390,35 @@ TEST_F(DBDeltaParallelReadTest, Errors) {
   fs_->Watch(nullptr);
   ASSERT_EQ(ValueOf(0), Get(KeyOf(0)));
   ASSERT_EQ(ValueOf(1), Get(KeyOf(1)));
+}
+
+// A value that could not be read while the other thread read deltas is read
+// again, and tests that inject the error are told so.
+TEST_F(DBDeltaParallelReadTest, FailedReadOfBlob) {
+  SyncPoint::GetInstance()->SetCallBack("FaultInjectionIgnoreError",
+                                        [this](void*) { is_ignored_ = true; });
+  for (const bool has_map : {false, true}) {
+    Options options = ParallelOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 0;
+    options.enable_blob_address_map = has_map;
+    DestroyAndReopen(options);
+    Load(1);
+    AlwaysHandOver();
+    EmptyCache();
+    is_ignored_ = false;
+    std::atomic<int> blob_reads{0};
+    fs_->Watch([&](const std::string& fname, const IOOptions&) {
+      if (fname.find(".blob") != std::string::npos && blob_reads++ == 0) {
+        return IOStatus::IOError("the device is gone");
+      }
+      return IOStatus::OK();
+    });
+    ASSERT_EQ(ValueOf(0), Get(KeyOf(0)));
+    fs_->Watch(nullptr);
+    ASSERT_LT(1, blob_reads.load());
+    ASSERT_TRUE(is_ignored_.load());
+  }
 }
 
 // Options of the read are those of the other thread's, too.
