@@ -67,6 +67,7 @@ STRATA_LIB = \
   db/db_impl/db_impl_delta_jobs.cc \
   db/db_impl/db_impl_flush_order.cc \
   db/db_impl/db_impl_range_deletions.cc \
+  db/db_impl/db_impl_wal_buffer.cc \
   db/delta/column_family_delta.cc \
   db/delta/db_impl_delta_checksums.cc \
   db/delta/delta_ascending_lookup.cc \
@@ -132,10 +133,14 @@ STRATA_LIB = \
   db/table_cache_mapped.cc \
   db/version_set_deltas.cc \
   db/version_set_mapped.cc \
+  db/wal_buffer_options.cc \
   db/write_leadership.cc \
   env/io_uring_batch.cc \
   file/overlapped_reads.cc \
   file/path_read_stats.cc \
+  file/wal_buffer.cc \
+  file/wal_buffer_format.cc \
+  file/wal_buffer_recovery.cc \
   memory/recycled_memory.cc \
   monitoring/borrowed_counts.cc \
   options/address_map_options.cc \
@@ -199,6 +204,7 @@ STRATA_TEST_MAIN = \
   db/c_strata_test.cc \
   db/compaction/level0_merge_test.cc \
   db/compaction/path_compaction_test.cc \
+  db/db_wal_buffer_test.cc \
   db/delta/db_delta_cache_test.cc \
   db/delta/db_delta_drain_test.cc \
   db/delta/db_delta_exhaustive_test.cc \
@@ -256,6 +262,8 @@ STRATA_TEST_MAIN = \
   db/write_leadership_test.cc \
   env/io_uring_batch_test.cc \
   file/overlapped_reads_test.cc \
+  file/wal_buffer_format_test.cc \
+  file/wal_buffer_test.cc \
   memory/recycled_memory_test.cc \
   monitoring/borrowed_counts_test.cc \
   options/address_map_options_test.cc \

@@ -117,6 +117,9 @@ TEST_F(CStrataTest, DeltaSeparation) {
   EXPECT_EQ(rocksdb_options_get_max_write_groups_per_leader(options_), 1);
   rocksdb_options_set_max_write_groups_per_leader(options_, 64);
   EXPECT_EQ(rocksdb_options_get_max_write_groups_per_leader(options_), 64);
+  EXPECT_EQ(rocksdb_options_get_wal_mmap_buffer_size(options_), 0);
+  rocksdb_options_set_wal_mmap_buffer_size(options_, 65536);
+  EXPECT_EQ(rocksdb_options_get_wal_mmap_buffer_size(options_), 65536);
 }
 
 TEST_F(CStrataTest, CollectBlobGarbage) {

@@ -175,9 +175,14 @@ DEFINE_uint32(delta_parallel_reads, 0,
 DEFINE_uint32(max_write_groups_per_leader, 1,
               "How many write groups in a row one thread may write");
 
-DEFINE_double(blob_gc_space_amp_limit, 1.2,
-              "With --enable_blob_address_map: collect garbage before blob files "
-              "take up this many times what is live; 0: never");
+DEFINE_uint64(wal_mmap_buffer_size, 0,
+              "The size of the mapped file that takes in what is written to "
+              "WALs, in bytes; 0: none");
+
+DEFINE_double(
+    blob_gc_space_amp_limit, 1.2,
+    "With --enable_blob_address_map: collect garbage before blob files "
+    "take up this many times what is live; 0: never");
 
 DEFINE_int64(blob_prefetch_count, -1,
              "With --enable_blob_address_map: how many values a scan reads "
@@ -353,6 +358,8 @@ Status ApplyBenchFlags(Options* options) {
   options->delta_cache_size = FLAGS_delta_cache_size;
   options->delta_parallel_reads = FLAGS_delta_parallel_reads;
   options->max_write_groups_per_leader = FLAGS_max_write_groups_per_leader;
+  options->wal_mmap_buffer_size =
+      static_cast<size_t>(FLAGS_wal_mmap_buffer_size);
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

@@ -89,6 +89,14 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_max_write_groups_per_leader(
 extern ROCKSDB_LIBRARY_API uint32_t
 rocksdb_options_get_max_write_groups_per_leader(const rocksdb_options_t* opt);
 
+/* The size of the mapped file that takes in what is written to WALs, in bytes:
+   see wal_mmap_buffer_size in rocksdb/options.h. */
+
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_wal_mmap_buffer_size(
+    rocksdb_options_t* opt, size_t value);
+extern ROCKSDB_LIBRARY_API size_t
+rocksdb_options_get_wal_mmap_buffer_size(const rocksdb_options_t* opt);
+
 /* Garbage collection of blob files: see blob_gc_space_amp_limit there, and
    DB::CollectBlobGarbage() in rocksdb/db.h. */
 

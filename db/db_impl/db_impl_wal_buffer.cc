@@ -1,0 +1,100 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include <cassert>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl/db_impl.h"
+#include "db/wal_buffer_options.h"
+#include "file/filename.h"
+#include "file/wal_buffer.h"
+#include "file/wal_buffer_recovery.h"
+#include "file/writable_file_writer.h"
+#include "logging/logging.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+IOOptions OpeningOptions() {
+  IOOptions options;
+  options.io_activity = Env::IOActivity::kDBOpen;
+  return options;
+}
+
+}  // namespace
+
+Status DBImpl::RecoverWalBuffer(const std::vector<std::string>& wal_dir_files,
+                                bool read_only) {
+  if (!WalBufferRecovery::IsAmong(wal_dir_files)) {
+    return Status::OK();
+  }
+  const WalBufferRecovery recovery(fs_.get(), immutable_db_options_.GetWalDir(),
+                                   OpeningOptions(),
+                                   immutable_db_options_.info_log.get());
+  const WALRecoveryMode mode = immutable_db_options_.wal_recovery_mode;
+  Status s = read_only ? recovery.Find(mode, &wal_buffer_missing_)
+                       : recovery.Recover(mode);
+  MaybeIgnoreError(&s);
+  return s;
+}
+
+uint64_t DBImpl::WalBufferBytes(uint64_t wal_number) const {
+  return wal_buffer_missing_.wal_number == wal_number
+             ? wal_buffer_missing_.bytes.size()
+             : 0;
+}
+
+void DBImpl::AppendWalBuffer(uint64_t wal_number,
+                             std::unique_ptr<FSSequentialFile>* file) {
+  if (WalBufferBytes(wal_number) > 0) {
+    *file = WalBufferRecovery::Append(std::move(*file), wal_buffer_missing_);
+  }
+}
+
+Status DBImpl::CreateWalBuffer() {
+  assert(wal_buffer_ == nullptr);
+  if (immutable_db_options_.wal_mmap_buffer_size == 0) {
+    return Status::OK();
+  }
+  return WalBuffer::Create(
+      immutable_db_options_.fs, immutable_db_options_.GetWalDir(),
+      immutable_db_options_.wal_mmap_buffer_size, OpeningOptions(), stats_,
+      immutable_db_options_.info_log.get(), &wal_buffer_);
+}
+
+Status DBImpl::WriteOutWalBuffer(const WriteOptions& write_options) {
+  if (wal_buffer_ == nullptr) {
+    return wal_buffer_missing_.bytes.empty()
+               ? Status::OK()
+               : Status::NotSupported(
+                     "The DB is read-only, and the last process that wrote to "
+                     "it has left the end of a WAL in " +
+                     WalBufferFileName(immutable_db_options_.GetWalDir()) +
+                     ": what looks at files of WALs would miss that. Open and "
+                     "close the DB once");
+  }
+  IOOptions io_options;
+  IOStatus s = WritableFileWriter::PrepareIOOptions(write_options, io_options);
+  if (s.ok()) {
+    s = wal_buffer_->WriteOut(io_options);
+  }
+  if (!s.ok()) {
+    // No background error yet: nothing is lost, and whoever writes to the WAL
+    // next has this error again, or it is none any more.
+    ROCKS_LOG_ERROR(immutable_db_options_.info_log, "WAL buffer write error %s",
+                    s.ToString().c_str());
+  }
+  return s;
+}
+
+Status DBImpl::FinishWalBuffer() {
+  return wal_buffer_ != nullptr ? WriteOutWalBuffer(WriteOptions())
+                                : Status::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

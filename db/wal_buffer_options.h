@@ -1,0 +1,16 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// InvalidArgument for what wal_mmap_buffer_size must not be, or not be combined
+// with.
+Status ValidateWalBuffer(const DBOptions& db_options);
+
+}  // namespace ROCKSDB_NAMESPACE
