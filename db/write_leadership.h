@@ -43,7 +43,7 @@ class WriteLeadership {
  public:
   // lead(bool* handed_back): writes the group that the writer leads, or hands
   // the leadership back; then the writer, which may be gone, and lead() are not
-  // to be touched any more. Called by another thread, once at most; has to exist
+  // to be touched any more. Called by another thread, once at most; must exist
   // until the writer is complete. nullptr: only the writer's own thread may.
   // max_groups: how many groups that thread may write, with the writer's own.
   template <class F>
