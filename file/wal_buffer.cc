@@ -171,7 +171,6 @@ Status WalBuffer::Create(const std::shared_ptr<FileSystem>& fs,
   }
   std::unique_ptr<MemoryMappedFileBuffer> mapping;
   s = fs->NewMemoryMappedFileBuffer(fname, &mapping);
-  TEST_SYNC_POINT_CALLBACK("WalBuffer::Create:Mapped", &mapping);
   if (!s.ok() || mapping->GetLen() != size ||
       memcmp(mapping->GetBase(), contents.data(), size) != 0) {
     mapping.reset();
@@ -348,6 +347,7 @@ IOStatus WalBuffer::WriteOutStuck(const IOOptions& options) {
     s = recovery.Write(missing);
   }
   if (s.ok()) {
+    RecordTick(statistics_, WAL_BUFFER_WRITES);
     is_stuck_ = false;
     format_.Advance();
   }

@@ -194,7 +194,6 @@ Status WalBufferRecovery::Recover(WALRecoveryMode mode) const {
   Status s = Find(mode, &missing);
   if (s.ok() && !missing.bytes.empty()) {
     s = Write(missing);
-    TEST_SYNC_POINT("WalBufferRecovery::Recover:Written");
   }
   return s.ok() ? Remove() : s;
 }

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "db/db_impl/db_impl.h"
-#include "db/wal_buffer_options.h"
 #include "file/filename.h"
 #include "file/wal_buffer.h"
 #include "file/wal_buffer_recovery.h"
 #include "file/writable_file_writer.h"
 #include "logging/logging.h"
-#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 

@@ -73,8 +73,7 @@ class WatchedFileSystem final : public FileSystemWrapper {
       return target()->Read(offset, n, options, result, scratch, dbg);
     }
     IOStatus MultiRead(FSReadRequest* requests, size_t num_requests,
-                       const IOOptions& options,
-                       IODebugContext* dbg) override {
+                       const IOOptions& options, IODebugContext* dbg) override {
       if (fs_->on_read_) {
         IOStatus s = fs_->on_read_(fname_, options);
         if (!s.ok()) {
@@ -127,9 +126,8 @@ class DBDeltaParallelReadTest : public DeltaReadAheadTestBase {
   static void AlwaysHandOver() {
     for (const char* point :
          {"DeltaParallelReads::IsWanted", "DeltaParallelReads::Start"}) {
-      SyncPoint::GetInstance()->SetCallBack(point, [](void* arg) {
-        *static_cast<bool*>(arg) = true;
-      });
+      SyncPoint::GetInstance()->SetCallBack(
+          point, [](void* arg) { *static_cast<bool*>(arg) = true; });
     }
     SyncPoint::GetInstance()->EnableProcessing();
   }
@@ -140,15 +138,26 @@ class DBDeltaParallelReadTest : public DeltaReadAheadTestBase {
     SyncPoint::GetInstance()->SetCallBack("DeltaReadHelpers::Work:BeforeRun",
                                           [this](void*) { ++begun_; });
     SyncPoint::GetInstance()->SetCallBack(
-        "DeltaReadAhead::Finish", [this](void*) {
-          ASSERT_TRUE(Await([this] { return begun_ > 0; }));
-        });
+        "DeltaReadAhead::Finish",
+        [this](void*) { ASSERT_TRUE(Await([this] { return begun_ > 0; })); });
   }
 
   Options ParallelOptions() {
     Options options = DeltaOptions();
     options.delta_parallel_reads = 4;
     return options;
+  }
+
+  // A key with operands, and a value in a blob file.
+  void LoadWithBlob(bool has_map) {
+    Options options = ParallelOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 0;
+    options.enable_blob_address_map = has_map;
+    DestroyAndReopen(options);
+    Load(1);
+    AlwaysHandOver();
+    EmptyCache();
   }
 
   DeltaReadHelpers* Helpers() {
@@ -213,14 +222,7 @@ TEST_F(DBDeltaParallelReadTest, Overlap) {
 // The same with values in blob files, with the address map and without.
 TEST_F(DBDeltaParallelReadTest, OverlapWithBlobs) {
   for (const bool has_map : {false, true}) {
-    Options options = ParallelOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 0;
-    options.enable_blob_address_map = has_map;
-    DestroyAndReopen(options);
-    Load(1);
-    AlwaysHandOver();
-    EmptyCache();
+    LoadWithBlob(has_map);
     std::atomic<int> delta_reads{0};
     std::atomic<int> blob_reads{0};
     std::atomic<bool> is_late{false};
@@ -398,14 +400,7 @@ TEST_F(DBDeltaParallelReadTest, FailedReadOfBlob) {
   SyncPoint::GetInstance()->SetCallBack("FaultInjectionIgnoreError",
                                         [this](void*) { is_ignored_ = true; });
   for (const bool has_map : {false, true}) {
-    Options options = ParallelOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 0;
-    options.enable_blob_address_map = has_map;
-    DestroyAndReopen(options);
-    Load(1);
-    AlwaysHandOver();
-    EmptyCache();
+    LoadWithBlob(has_map);
     is_ignored_ = false;
     std::atomic<int> blob_reads{0};
     fs_->Watch([&](const std::string& fname, const IOOptions&) {
