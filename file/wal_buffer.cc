@@ -51,6 +51,7 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
     }
     if (s.ok()) {
       written_ = size;
+      size_ = size;
       buffer_->Forget(this);
     }
     return s;
@@ -88,7 +89,7 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
   }
   uint64_t GetFileSize(const IOOptions& /*options*/,
                        IODebugContext* /*dbg*/) override {
-    return buffer_->SizeInBuffer(this) + written_;
+    return size_.load(std::memory_order_relaxed);
   }
 
   IOStatus Write(const Slice& data, const IOOptions& options, bool has_checksum,
@@ -125,6 +126,8 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
 
   // What the file has. By who holds the buffer's mutex.
   std::atomic<uint64_t> written_{0};
+  // What was appended. By who appends, so that who asks waits for nobody.
+  std::atomic<uint64_t> size_{0};
   // Of what is in the buffer.
   bool has_checksum_ = false;
   // Nobody knows what it has after a failed write of what the buffer has no
@@ -232,6 +235,18 @@ IOStatus WalBuffer::Append(File* file, const Slice& data,
                            const IOOptions& options, bool has_checksum,
                            IODebugContext* dbg) {
   MutexLock lock(&mutex_);
+  const IOStatus s = AppendLocked(file, data, options, has_checksum, dbg);
+  if (s.ok()) {
+    file->size_.store(file->size_.load(std::memory_order_relaxed) + data.size(),
+                      std::memory_order_relaxed);
+  }
+  return s;
+}
+
+IOStatus WalBuffer::AppendLocked(File* file, const Slice& data,
+                                 const IOOptions& options, bool has_checksum,
+                                 IODebugContext* dbg) {
+  mutex_.AssertHeld();
   if (owner_ != file) {
     // Before a newer WAL has anything.
     if (file->does_without_ || is_stuck_ ||
@@ -261,11 +276,6 @@ IOStatus WalBuffer::WriteOut(File* file, const IOOptions& options,
                              IODebugContext* dbg) {
   MutexLock lock(&mutex_);
   return owner_ == file ? WriteOutLocked(options, dbg) : IOStatus::OK();
-}
-
-uint64_t WalBuffer::SizeInBuffer(const File* file) const {
-  MutexLock lock(&mutex_);
-  return owner_ == file ? format_.bytes().size() : 0;
 }
 
 void WalBuffer::Forget(File* file) {

@@ -73,10 +73,12 @@ class WalBuffer {
                   bool has_checksum, IODebugContext* dbg);
   // What this file has in the buffer. Afterwards it has nothing, or an error.
   IOStatus WriteOut(File* file, const IOOptions& options, IODebugContext* dbg);
-  uint64_t SizeInBuffer(const File* file) const;
   // Nothing can be written to the file any more.
   void Forget(File* file);
 
+  // REQUIRES: mutex_ is held
+  IOStatus AppendLocked(File* file, const Slice& data, const IOOptions& options,
+                        bool has_checksum, IODebugContext* dbg);
   // REQUIRES: mutex_ is held
   IOStatus WriteOutLocked(const IOOptions& options, IODebugContext* dbg);
   // After a write that failed, of which a part may be in the file.
@@ -93,7 +95,7 @@ class WalBuffer {
   Statistics* const statistics_;
   Logger* const info_log_;
 
-  mutable port::Mutex mutex_;
+  port::Mutex mutex_;
   // The rest is guarded by mutex_.
   std::unique_ptr<MemoryMappedFileBuffer> mapping_;
   WalBufferFormat format_;

@@ -86,10 +86,11 @@ class WithMissing final : public FSSequentialFileOwnerWrapper {
 }  // namespace
 
 bool WalBufferRecovery::IsAmong(const std::vector<std::string>& names) {
-  uint64_t number = 0;
-  FileType type = kTempFile;
+  // An Env may give names with a slash before them.
+  const std::string with_slash = WalBufferFileName(/*wal_dir=*/"");
+  const Slice plain(with_slash.data() + 1, with_slash.size() - 1);
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return ParseFileName(name, &number, &type) && type == kWalBufferFile;
+    return Slice(name) == plain || name == with_slash;
   });
 }
 
@@ -196,6 +197,17 @@ Status WalBufferRecovery::Recover(WALRecoveryMode mode) const {
     s = Write(missing);
   }
   return s.ok() ? Remove() : s;
+}
+
+Status WalBufferRecovery::RecoverForRepair(
+    const std::function<void(const std::string&)>& set_aside) const {
+  Status s = Recover(WALRecoveryMode::kPointInTimeRecovery);
+  if (s.IsCorruption()) {
+    ROCKS_LOG_WARN(info_log_, "%s", s.ToString().c_str());
+    set_aside(WalBufferFileName(wal_dir_));
+    s = Status::OK();
+  }
+  return s;
 }
 
 Status WalBufferRecovery::Write(const Missing& missing) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,10 @@ class WalBufferRecovery {
 
   // Finds what is missing, appends it, and deletes the buffer.
   Status Recover(WALRecoveryMode mode) const;
+
+  // The same, but a buffer that is Corruption is left to set_aside().
+  Status RecoverForRepair(
+      const std::function<void(const std::string& fname)>& set_aside) const;
 
   // Appends it to the WAL, durably.
   Status Write(const Missing& missing) const;

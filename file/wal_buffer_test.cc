@@ -563,6 +563,7 @@ TEST_F(WalBufferRecoveryTest, LossOfPowerAfterSync) {
 }
 
 TEST_F(WalBufferRecoveryTest, Foreign) {
+  Prepare();
   Write(WalBufferFileName(dir_), std::string(5000, 'x'));
   for (const WALRecoveryMode mode : {WALRecoveryMode::kAbsoluteConsistency,
                                      WALRecoveryMode::kPointInTimeRecovery}) {
@@ -570,6 +571,20 @@ TEST_F(WalBufferRecoveryTest, Foreign) {
     ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   }
   ASSERT_EQ(std::string(5000, 'x'), Read(WalBufferFileName(dir_)));
+  std::vector<std::string> set_aside;
+  const auto add = [&set_aside](const std::string& fname) {
+    set_aside.push_back(fname);
+  };
+  ASSERT_OK(Recovery().RecoverForRepair(add));
+  ASSERT_EQ(std::vector<std::string>{WalBufferFileName(dir_)}, set_aside);
+  // One that it can use is no such case.
+  Write(WalBufferFileName(dir_), buffer_file_);
+  ASSERT_OK(Recovery().RecoverForRepair(add));
+  ASSERT_EQ(1, set_aside.size());
+  ASSERT_EQ("0123abcdef", FileOf(5));
+  ASSERT_TRUE(Recovery().IsAmong({"000001.log", WalBufferFileName("")}));
+  ASSERT_TRUE(Recovery().IsAmong({"WALBUFFER"}));
+  ASSERT_FALSE(Recovery().IsAmong({"WALBUFFER2", "000001.log", ""}));
 }
 
 // A WAL that is read with its end.

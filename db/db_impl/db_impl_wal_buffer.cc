@@ -90,9 +90,4 @@ Status DBImpl::WriteOutWalBuffer(const WriteOptions& write_options) {
   return s;
 }
 
-Status DBImpl::FinishWalBuffer() {
-  return wal_buffer_ != nullptr ? WriteOutWalBuffer(WriteOptions())
-                                : Status::OK();
-}
-
 }  // namespace ROCKSDB_NAMESPACE
