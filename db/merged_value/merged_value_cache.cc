@@ -14,6 +14,7 @@
 #include "memory/recycled_memory.h"
 #include "options/cf_options.h"
 #include "options/merged_value_options.h"
+#include "port/likely.h"
 #include "rocksdb/table.h"
 #include "util/hash.h"
 #include "util/math.h"
@@ -63,9 +64,9 @@ struct MergedValueCache::Entry {
   uint64_t generation;
   SequenceNumber seq;
   std::atomic<SequenceNumber> frontier;
-  // Of the table, guarded by the shard's mutex: the first flush that knows, when
-  // it has come by all it writes, that there is nothing of the key in it beyond
-  // seq; the next one of the stripe; the neighbours in the shard's list.
+  // Of the table, guarded by the shard's mutex: the first flush that knows,
+  // when it has come by all it writes, that there is nothing of the key in it
+  // beyond seq; the next one of the stripe; the neighbours in the shard's list.
   uint64_t first_flush;
   Entry* next;
   Entry* newer;
@@ -149,17 +150,10 @@ MergedValueCache::MergedValueCache(
       num_stripes_(
           PartsOf(capacity, kBytesPerStripe, kMinStripes, kMaxStripes)),
       capacity_(capacity),
-      stripes_(new Stripe[num_stripes_]),
       num_shards_(PartsOf(capacity, kBytesPerShard, 1, kMaxShards)),
       stripes_per_shard_(num_stripes_ / num_shards_),
       shards_(new Shard[num_shards_]),
-      reservation_(std::move(reservation)) {
-  for (size_t i = 0; i < num_shards_; ++i) {
-    shards_[i].chains_per_stripe = 1;
-    shards_[i].chains.assign(stripes_per_shard_, nullptr);
-  }
-  Charge();
-}
+      reservation_(std::move(reservation)) {}
 
 MergedValueCache::~MergedValueCache() {
   for (size_t i = 0; i < num_shards_; ++i) {
@@ -178,10 +172,25 @@ uint64_t MergedValueCache::HashOf(const Slice& user_key) const {
   return Hash64(user_key.data(), user_key.size(), seed_);
 }
 
+void MergedValueCache::MakeStripes() {
+  MutexLock lock(&stripes_mutex_);
+  if (stripes() != nullptr) {
+    return;
+  }
+  owned_stripes_.reset(new Stripe[num_stripes_]);
+  for (size_t i = 0; i < num_shards_; ++i) {
+    MutexLock shard_lock(&shards_[i].mutex);
+    shards_[i].chains_per_stripe = 1;
+    shards_[i].chains.assign(stripes_per_shard_, nullptr);
+  }
+  // Last: who sees them goes by the chains.
+  stripes_.store(owned_stripes_.get(), std::memory_order_release);
+}
+
 SequenceNumber MergedValueCache::FlushedOf(uint64_t hash) const {
   return std::max(
-      stripes_[StripeOf(hash)].flushed.load(std::memory_order_acquire),
-      flushed_ranges_.load(std::memory_order_acquire));
+      stripes()[StripeOf(hash)].flushed.load(std::memory_order_acquire),
+      flushed_for_all_.load(std::memory_order_acquire));
 }
 
 MergedValueCache::Entry** MergedValueCache::ChainOf(Shard* shard,
@@ -219,8 +228,12 @@ MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
                                                   uint64_t generation,
                                                   Ref* ref) {
   ref->Reset();
+  const Stripe* const stripes = this->stripes();
+  if (stripes == nullptr) {
+    return Result::kMiss;
+  }
   const uint64_t hash = HashOf(user_key);
-  if (stripes_[StripeOf(hash)].entries.load(std::memory_order_relaxed) == 0) {
+  if (stripes[StripeOf(hash)].entries.load(std::memory_order_relaxed) == 0) {
     return Result::kMiss;
   }
   const SequenceNumber flushed = FlushedOf(hash);
@@ -269,6 +282,9 @@ bool MergedValueCache::IsWorthIt(const Slice& user_key, const Slice& value) {
 }
 
 bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
+  if (UNLIKELY(stripes() == nullptr)) {
+    MakeStripes();
+  }
   Shard* const shard = ShardOf(entry->hash);
   {
     MutexLock lock(&shard->mutex);
@@ -323,8 +339,8 @@ void MergedValueCache::Add(Shard* shard, Entry* entry, Entry* old) {
   Entry** const chain = ChainOf(shard, entry->hash);
   entry->next = *chain;
   *chain = entry;
-  stripes_[StripeOf(entry->hash)].entries.fetch_add(1,
-                                                    std::memory_order_relaxed);
+  stripes()[StripeOf(entry->hash)].entries.fetch_add(1,
+                                                     std::memory_order_relaxed);
   // Between these two.
   entry->older = old != nullptr ? old : shard->newest;
   entry->newer = old != nullptr ? old->newer : nullptr;
@@ -349,8 +365,8 @@ void MergedValueCache::Remove(Shard* shard, Entry* entry) {
     link = &(*link)->next;
   }
   *link = entry->next;
-  stripes_[StripeOf(entry->hash)].entries.fetch_sub(1,
-                                                    std::memory_order_relaxed);
+  stripes()[StripeOf(entry->hash)].entries.fetch_sub(1,
+                                                     std::memory_order_relaxed);
   (entry->older != nullptr ? entry->older->newer : shard->oldest) =
       entry->newer;
   (entry->newer != nullptr ? entry->newer->older : shard->newest) =
@@ -392,7 +408,9 @@ bool MergedValueCache::Charge() {
   if (reservation_ == nullptr) {
     return true;
   }
-  const size_t stripes = num_stripes_ * (sizeof(Stripe) + sizeof(Entry*));
+  const size_t stripes = this->stripes() != nullptr
+                             ? num_stripes_ * (sizeof(Stripe) + sizeof(Entry*))
+                             : 0;
   const auto wanted = [this, stripes] {
     const size_t bytes = bytes_.load(std::memory_order_relaxed) + stripes;
     return (bytes + kChargeStep - 1) / kChargeStep * kChargeStep;
@@ -413,8 +431,8 @@ bool MergedValueCache::Charge() {
     return true;
   }
   if (room_.load(std::memory_order_relaxed) != kAnyRoom) {
-    // The block cache has had no room not long ago: it gets nothing back either,
-    // which would only be missed.
+    // The block cache has had no room not long ago: it gets nothing back
+    // either, which would only be missed.
     return total <= charged;
   }
   const Status s = reservation_->UpdateCacheReservation(total);
@@ -449,7 +467,7 @@ MergedValueCache::Flush::Flush(MergedValueCache* cache, bool holds_oldest)
     : cache_(cache),
       holds_oldest_(holds_oldest),
       number_(cache->flushes_.fetch_add(1, std::memory_order_relaxed) + 1),
-      seqs_(cache->num_stripes_) {
+      seqs_(cache->stripes() != nullptr ? cache->num_stripes_ : 0) {
   // Who inserts an entry and has not seen this number has done so before: the
   // entry is found. Others have a larger first_flush.
   for (size_t i = 0; i < cache->num_shards_; ++i) {
@@ -467,12 +485,15 @@ void MergedValueCache::Flush::OnRangeDeletions(
 bool MergedValueCache::Flush::OnKey(const Slice& user_key,
                                     SequenceNumber newest, Ref* known) {
   known->Reset();
+  largest_ = std::max(largest_, newest);
+  if (!has_stripes()) {
+    return false;
+  }
   const uint64_t hash = cache_->HashOf(user_key);
   const size_t index = cache_->StripeOf(hash);
   seqs_[index] = std::max(seqs_[index], newest);
-  largest_ = std::max(largest_, newest);
-  if (!carries() || cache_->stripes_[index].entries.load(
-                        std::memory_order_relaxed) == 0) {
+  if (!carries() ||
+      cache_->stripes()[index].entries.load(std::memory_order_relaxed) == 0) {
     return false;
   }
   const SequenceNumber flushed = cache_->FlushedOf(hash);
@@ -512,10 +533,9 @@ bool MergedValueCache::Flush::Carry(const Ref& known, SequenceNumber newest,
   // Who is not read gives way, however much is written to it.
   const uint8_t uses = old.uses.load(std::memory_order_relaxed);
   entry->uses.store(uses & Entry::kUsed, std::memory_order_relaxed);
-  entry->unread_carries =
-      (uses & Entry::kRead) != 0
-          ? 0
-          : static_cast<uint8_t>(old.unread_carries + 1);
+  entry->unread_carries = (uses & Entry::kRead) != 0
+                              ? 0
+                              : static_cast<uint8_t>(old.unread_carries + 1);
   // It belongs to this flush, which has begun before all others that may carry
   // values over.
   entry->first_flush = number_;
@@ -527,9 +547,14 @@ bool MergedValueCache::Flush::Carry(const Ref& known, SequenceNumber newest,
 }
 
 void MergedValueCache::Flush::Finish(bool has_shown_all) {
+  if (!has_stripes()) {
+    // There may be entries by now.
+    RaiseTo(&cache_->flushed_for_all_, std::max(ranges_, largest_));
+    return;
+  }
   const bool knows_others = has_shown_all && carries();
-  const SequenceNumber ranges =
-      cache_->flushed_ranges_.load(std::memory_order_acquire);
+  const SequenceNumber for_all =
+      cache_->flushed_for_all_.load(std::memory_order_acquire);
   // Of each stripe first what readers may go by, then what they have to know.
   for (size_t i = 0; i < cache_->num_stripes_;) {
     Shard* const shard = cache_->ShardOfStripe(i);
@@ -541,11 +566,10 @@ void MergedValueCache::Flush::Finish(bool has_shown_all) {
       if (seqs_[i] == 0) {
         continue;
       }
-      Stripe* const stripe = &cache_->stripes_[i];
-      if (knows_others &&
-          stripe->entries.load(std::memory_order_relaxed) > 0) {
-        const SequenceNumber flushed = std::max(
-            stripe->flushed.load(std::memory_order_relaxed), ranges);
+      Stripe* const stripe = &cache_->stripes()[i];
+      if (knows_others && stripe->entries.load(std::memory_order_relaxed) > 0) {
+        const SequenceNumber flushed =
+            std::max(stripe->flushed.load(std::memory_order_relaxed), for_all);
         const size_t chains = shard->chains_per_stripe;
         Entry* const* const first =
             &shard->chains[(i & (cache_->stripes_per_shard_ - 1)) * chains];
@@ -560,7 +584,7 @@ void MergedValueCache::Flush::Finish(bool has_shown_all) {
       RaiseTo(&stripe->flushed, seqs_[i]);
     }
   }
-  RaiseTo(&cache_->flushed_ranges_, ranges_);
+  RaiseTo(&cache_->flushed_for_all_, ranges_);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

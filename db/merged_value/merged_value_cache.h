@@ -55,10 +55,12 @@ struct MutableCFOptions;
 // the larger s. What an entry says is true whether a flush comes to its end or
 // not.
 //
-// Memory: entries, and a table of stripes, are charged to the block cache. The
-// limit is the capacity, or less if the block cache has no room: then values
-// take the places of others in what is charged, and now and then it is asked
-// again. New entries are made of the memory of old ones (RecycledMemory).
+// Memory: entries, and a table of stripes that is made for the first one, are
+// charged to the block cache. A flush that began before there were stripes
+// raises the number for all instead. The limit of entries is the capacity, or
+// less if the block cache has no room: then values take the places of others in
+// what is charged, and now and then it is asked again. New entries are made of
+// the memory of old ones (RecycledMemory).
 //
 // Source: design after "KDSep" (its cache of deltas holds operands; this one
 // holds values); eviction after "SIEVE is Simpler than LRU" (NSDI 2024).
@@ -152,12 +154,15 @@ class MergedValueCache {
     void Finish(bool has_shown_all);
 
    private:
-    bool carries() const { return holds_oldest_ && ranges_ == 0; }
+    bool has_stripes() const { return !seqs_.empty(); }
+    bool carries() const {
+      return holds_oldest_ && ranges_ == 0 && has_stripes();
+    }
 
     MergedValueCache* const cache_;
     const bool holds_oldest_;
     const uint64_t number_;
-    // By stripe, 0: nothing.
+    // By stripe, 0: nothing. Empty if the cache had no stripes when it began.
     std::vector<SequenceNumber> seqs_;
     SequenceNumber largest_ = 0;
     SequenceNumber ranges_ = 0;
@@ -180,15 +185,15 @@ class MergedValueCache {
                 uint64_t generation, Ref* ref);
 
   // False if it was not kept: there is a better one, or no room.
-  bool Insert(const Slice& user_key, SequenceNumber seq, SequenceNumber frontier,
-              uint64_t generation, const Slice& value);
+  bool Insert(const Slice& user_key, SequenceNumber seq,
+              SequenceNumber frontier, uint64_t generation, const Slice& value);
 
   // Evicts what is too much.
   void SetCapacity(size_t capacity);
   size_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
 
   Stats GetStats() const;
-  size_t TEST_NumStripes() const { return num_stripes_; }
+  bool TEST_HasStripes() const { return stripes() != nullptr; }
   size_t TEST_StripeOf(const Slice& user_key) const {
     return StripeOf(HashOf(user_key));
   }
@@ -199,7 +204,7 @@ class MergedValueCache {
   static constexpr size_t kBytesPerShard = size_t{512} << 10;
   static constexpr size_t kMaxShards = 64;
   // One stripe for so much of the first capacity.
-  static constexpr size_t kBytesPerStripe = 256;
+  static constexpr size_t kBytesPerStripe = 1024;
   static constexpr size_t kMinStripes = size_t{1} << 12;
   static constexpr size_t kMaxStripes = size_t{1} << 20;
   // A value of more than this part of the capacity is not worth its place.
@@ -245,7 +250,11 @@ class MergedValueCache {
     return &shards_[stripe / stripes_per_shard_];
   }
   Shard* ShardOf(uint64_t hash) { return ShardOfStripe(StripeOf(hash)); }
+  // nullptr: there has never been an entry.
+  Stripe* stripes() const { return stripes_.load(std::memory_order_acquire); }
+  void MakeStripes();
   // The largest sequence number in files that the entry must know of.
+  // REQUIRES: there are stripes.
   SequenceNumber FlushedOf(uint64_t hash) const;
   size_t Limit() const {
     return std::min(capacity(), room_.load(std::memory_order_relaxed));
@@ -271,8 +280,11 @@ class MergedValueCache {
   const uint64_t seed_;
   const size_t num_stripes_;
   std::atomic<size_t> capacity_;
-  const std::unique_ptr<Stripe[]> stripes_;
-  std::atomic<SequenceNumber> flushed_ranges_{0};
+  port::Mutex stripes_mutex_;  // of who makes them
+  std::unique_ptr<Stripe[]> owned_stripes_;
+  std::atomic<Stripe*> stripes_{nullptr};
+  // Of range deletions, and of flushes that found no stripes.
+  std::atomic<SequenceNumber> flushed_for_all_{0};
   const size_t num_shards_;
   const size_t stripes_per_shard_;
   const std::unique_ptr<Shard[]> shards_;

@@ -225,8 +225,10 @@ TEST_F(MergedValueCacheTest, ReadOnceLeavesFirst) {
 }
 
 TEST_F(MergedValueCacheTest, LargeValues) {
-  EXPECT_FALSE(cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 512, 'v')));
-  EXPECT_TRUE(cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 1024, 'v')));
+  EXPECT_FALSE(
+      cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 512, 'v')));
+  EXPECT_TRUE(
+      cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 1024, 'v')));
 }
 
 TEST_F(MergedValueCacheTest, ValueOutlivesTheCache) {
@@ -245,10 +247,12 @@ TEST_F(MergedValueCacheTest, Charges) {
   const auto room = std::make_shared<Room>(size_t{100} << 20);
   {
     MergedValueCache cache(kCapacity, room);
-    EXPECT_GT(room->charged, 0);  // the stripes
-    const size_t empty = room->charged;
+    EXPECT_EQ(room->charged, 0);
     const std::string value(1000, 'v');
-    for (int i = 0; i < 20000; ++i) {
+    ASSERT_TRUE(cache.Insert(KeyOf(0), 10, 10, 0, value));
+    const size_t empty = room->charged;  // the stripes
+    EXPECT_GT(empty, value.size());
+    for (int i = 1; i < 20000; ++i) {
       ASSERT_TRUE(cache.Insert(KeyOf(i), 10, 10, 0, value));
       ASSERT_GE(room->charged, cache.GetStats().bytes);
     }
@@ -302,6 +306,45 @@ TEST_F(MergedValueCacheTest, LittleRoom) {
   EXPECT_LE(cache.GetStats().bytes, kCapacity);
 }
 
+// A flush that began when there was nothing yet knows no stripes.
+TEST_F(MergedValueCacheTest, FlushBesideTheFirstValues) {
+  Flush("a", 10);
+  EXPECT_FALSE(cache_.TEST_HasStripes());
+  EXPECT_EQ(Look("a", 100), Result::kMiss);
+  for (const bool holds_oldest : {false, true}) {
+    MergedValueCache cache(kCapacity, nullptr);
+    const auto look = [&cache](const std::string& key) {
+      Ref ref;
+      return cache.Lookup(key, 100, 0, &ref);
+    };
+    {
+      MergedValueCache::Flush flush(&cache, holds_oldest);
+      Ref known;
+      ASSERT_FALSE(flush.OnKey("a", 15, &known));
+      // By readers of what was there before, and one that has seen it.
+      ASSERT_TRUE(cache.Insert("a", 5, 8, 0, "v"));
+      ASSERT_TRUE(cache.Insert("b", 5, 8, 0, "v"));
+      ASSERT_TRUE(cache.Insert("c", 5, 8, 0, "v"));
+      ASSERT_TRUE(cache.Insert("d", 5, 20, 0, "v"));
+      ASSERT_FALSE(flush.OnKey("b", 20, &known));
+      flush.Finish(/*has_shown_all=*/true);
+    }
+    EXPECT_EQ(look("a"), Result::kStale);
+    EXPECT_EQ(look("b"), Result::kStale);
+    // Nobody could tell that nothing of it was flushed.
+    EXPECT_EQ(look("c"), Result::kStale);
+    EXPECT_EQ(look("d"), Result::kHit);
+    // The next one can.
+    MergedValueCache::Flush flush(&cache, /*holds_oldest=*/true);
+    Ref known;
+    ASSERT_FALSE(flush.OnKey("a", 30, &known));
+    flush.Finish(/*has_shown_all=*/true);
+    EXPECT_EQ(look("d"), Result::kHit);
+    ASSERT_TRUE(cache.Insert("a", 29, 29, 0, "v"));
+    EXPECT_EQ(look("a"), Result::kStale);
+  }
+}
+
 // What a lookup gives is what the rules say of all that was inserted.
 TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
   struct Inserted {
@@ -327,14 +370,14 @@ TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
       case 0:
       case 1:
       case 2: {
-        const Inserted entry{near(50), near(30),
-                             generation - std::min<uint64_t>(
-                                              generation, rnd.Uniform(2))};
+        const Inserted entry{
+            near(50), near(30),
+            generation - std::min<uint64_t>(generation, rnd.Uniform(2))};
         const auto old = model.find(key);
-        const bool expected =
-            old == model.end() || entry.generation > old->second.generation ||
-            (entry.generation == old->second.generation &&
-             entry.seq > old->second.seq);
+        const bool expected = old == model.end() ||
+                              entry.generation > old->second.generation ||
+                              (entry.generation == old->second.generation &&
+                               entry.seq > old->second.seq);
         ASSERT_EQ(cache_.Insert(KeyOf(key), entry.seq, entry.frontier,
                                 entry.generation, ValueOf(key, entry.seq)),
                   expected);
@@ -348,6 +391,7 @@ TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
       }
       case 3: {
         if (rnd.OneIn(10)) {
+          const bool has_stripes = cache_.TEST_HasStripes();
           MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/false);
           Ref known;
           for (int i = 0; i < 3; ++i) {
@@ -357,6 +401,9 @@ TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
             SequenceNumber* const stripe =
                 &stripes[cache_.TEST_StripeOf(KeyOf(other))];
             *stripe = std::max(*stripe, seq);
+            if (!has_stripes) {
+              ranges = std::max(ranges, seq);
+            }
           }
           if (rnd.OneIn(20)) {
             const SequenceNumber seq = near(100);
@@ -369,8 +416,8 @@ TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
       }
       default: {
         const SequenceNumber read_seq = near(60);
-        const uint64_t of = generation - std::min<uint64_t>(generation,
-                                                            rnd.Uniform(2));
+        const uint64_t of =
+            generation - std::min<uint64_t>(generation, rnd.Uniform(2));
         Ref ref;
         const Result result = cache_.Lookup(KeyOf(key), read_seq, of, &ref);
         const auto found = model.find(key);
@@ -436,8 +483,8 @@ TEST_F(MergedValueCacheTest, CarriedOver) {
 TEST_F(MergedValueCacheTest, OthersOfTheStripe) {
   std::vector<std::string> keys;
   for (int i = 0; keys.size() < 3; ++i) {
-    if (keys.empty() || cache_.TEST_StripeOf(KeyOf(i)) ==
-                            cache_.TEST_StripeOf(keys.front())) {
+    if (keys.empty() ||
+        cache_.TEST_StripeOf(KeyOf(i)) == cache_.TEST_StripeOf(keys.front())) {
       keys.push_back(KeyOf(i));
     }
   }
@@ -458,9 +505,8 @@ TEST_F(MergedValueCacheTest, OthersOfTheStripe) {
       // That one knows all of what is flushed.
       EXPECT_FALSE(flush.OnKey(keys[2], base + 20, &known));
       flush.Finish(/*has_shown_all=*/true);
-      EXPECT_EQ(Look(keys[0], base + 100), holds_oldest && !has_ranges
-                                               ? Result::kHit
-                                               : Result::kStale);
+      EXPECT_EQ(Look(keys[0], base + 100),
+                holds_oldest && !has_ranges ? Result::kHit : Result::kStale);
       EXPECT_EQ(Look(keys[1], base + 100), Result::kStale);
       EXPECT_EQ(Look(keys[2], base + 100), Result::kHit);
       if (holds_oldest && !has_ranges) {
