@@ -5,17 +5,24 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
+#include "memory/recycled_memory.h"
 #include "test_util/sync_point.h"
+#include "util/aligned_buffer.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 struct OverlappedReads::Read {
   const OverlappedReadFile* file = nullptr;
   FSReadRequest request;
-  AlignedBuffer buffer;
+  // Several are in use at once, and blocks are made in between. So a malloc
+  // would leave holes of their size between blocks, and take new memory for the
+  // next ones.
+  char* buffer = nullptr;
+  size_t buffer_size = 0;
   bool has_ended = false;
   // Empty if it failed.
   Slice result;
@@ -33,10 +40,21 @@ struct OverlappedReads::Read {
     done.status.PermitUncheckedError();
   }
 
+  // Makes the place for the result.
+  void MakeBuffer(size_t alignment) {
+    buffer_size = request.len + alignment - 1;
+    buffer = RecycledMemory::Process()->Allocate(buffer_size);
+    const auto address = reinterpret_cast<uintptr_t>(buffer);
+    request.scratch = buffer + (Roundup(address, alignment) - address);
+  }
+
   ~Read() {
     assert(has_ended || io_handle == nullptr);
     if (io_handle != nullptr && delete_io_handle != nullptr) {
       delete_io_handle(io_handle);
+    }
+    if (buffer != nullptr) {
+      RecycledMemory::Process()->Free(buffer, buffer_size);
     }
     request.status.PermitUncheckedError();
   }
@@ -87,9 +105,7 @@ bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
   read->request.offset = begin;
   read->request.len =
       Roundup(static_cast<size_t>(offset - begin) + size, alignment);
-  read->buffer.Alignment(alignment);
-  read->buffer.AllocateNewBuffer(read->request.len);
-  read->request.scratch = read->buffer.Destination();
+  read->MakeBuffer(alignment);
   const IOStatus s = file.target()->ReadAsync(
       read->request, options,
       [](FSReadRequest& done, void* arg) {
@@ -125,8 +141,8 @@ bool OverlappedReads::Take(const OverlappedReadFile* file, uint64_t offset,
   Wait(read);
   const size_t skip = static_cast<size_t>(offset - read->request.offset);
   // There may be less than was asked for. A table reader does not ask for what
-  // is not there; but the last page of a file is read as a whole, and with direct
-  // I/O only that can end between two places where a read may begin.
+  // is not there; but the last page of a file is read as a whole, and with
+  // direct I/O only that can end between two places where a read may begin.
   const size_t size =
       read->result.size() > skip ? std::min(n, read->result.size() - skip) : 0;
   const bool has_all =

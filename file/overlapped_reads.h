@@ -12,7 +12,6 @@
 #include "rocksdb/io_status.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
-#include "util/aligned_buffer.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -53,8 +52,9 @@ class OverlappedReads {
 
   static constexpr size_t kMaxReadSize = size_t{256} << 10;
 
-  // Begins to read that part of the file. False: that is not possible now, or it
-  // is longer than kMaxReadSize, which would be a lot of memory.
+  // Begins to read that part of the file, which is not empty. False: that is
+  // not possible now, or it is longer than kMaxReadSize, which would be a lot
+  // of memory.
   bool Begin(const OverlappedReadFile& file, uint64_t offset, size_t size,
              const IOOptions& options);
 

@@ -15,6 +15,7 @@
 #include "rocksdb/env.h"
 #include "test_util/sync_point.h"
 #include "test_util/testharness.h"
+#include "util/aligned_buffer.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -205,8 +206,8 @@ TEST_F(OverlappedReadsTest, DirectIO) {
 
 TEST_F(OverlappedReadsTest, Long) {
   OverlappedReads reads(&fs_);
-  ASSERT_FALSE(reads.Begin(*file_, 0, OverlappedReads::kMaxReadSize + 1,
-                           IOOptions()));
+  ASSERT_FALSE(
+      reads.Begin(*file_, 0, OverlappedReads::kMaxReadSize + 1, IOOptions()));
   ASSERT_TRUE(reads.is_async());
   ASSERT_EQ("", Events());
 }
