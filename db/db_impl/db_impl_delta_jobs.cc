@@ -71,8 +71,6 @@ void Record(Statistics* statistics, const DeltaPass::Stats& stats,
   RecordTick(statistics, DELTA_GC_BYTES_WRITTEN, bytes_written);
 }
 
-constexpr size_t kMinReadahead = size_t{64} << 10;
-
 // By CompactRange(), before it leaves the rest of the drain to others.
 constexpr int kMaxFoldsGivenUp = 10;
 
@@ -307,10 +305,10 @@ class DBImpl::DeltaJobRun {
 void DBImpl::AddDeltaThreads() {
   const int max_jobs = mutable_db_options_.max_background_jobs;
   // With those of AddBlobGcThreads().
-  env_->IncBackgroundThreadsIfNeeded(
-      GetBGJobLimits().max_compactions + MaxJobs(max_jobs) +
-          (has_address_maps_ ? max_jobs + 1 : 0),
-      Env::Priority::LOW);
+  env_->IncBackgroundThreadsIfNeeded(GetBGJobLimits().max_compactions +
+                                         MaxJobs(max_jobs) +
+                                         (has_address_maps_ ? max_jobs + 1 : 0),
+                                     Env::Priority::LOW);
 }
 
 void DBImpl::SetDeltaOptionsChanged(ColumnFamilyData* cfd) {
@@ -458,9 +456,8 @@ Status DBImpl::RunDeltaJob(DeltaJobTask* task, JobContext* job_context) {
   if (s.ok() && error_handler_.IsBGWorkStopped()) {
     s = error_handler_.GetBGError();
   }
-  const bool is_off =
-      !task->is_manual &&
-      cfd->GetLatestMutableCFOptions().disable_auto_compactions;
+  const bool is_off = !task->is_manual &&
+                      cfd->GetLatestMutableCFOptions().disable_auto_compactions;
   if (!s.ok() || is_off) {
     GiveUpDeltaJob(*task);
     return s;
@@ -474,9 +471,9 @@ Status DBImpl::RunDeltaJob(DeltaJobTask* task, JobContext* job_context) {
   ReleaseFileNumberFromPendingOutputs(pending_outputs);
   // What follows is not of the job: it may close a WAL.
   ThreadStatusUtil::ResetThreadStatus();
-  FindObsoleteFiles(job_context,
-                    !s.ok() && !s.IsShutdownInProgress() &&
-                        !s.IsColumnFamilyDropped() && !s.IsIncomplete());
+  FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
+                                     !s.IsColumnFamilyDropped() &&
+                                     !s.IsIncomplete());
   return s;
 }
 
@@ -484,8 +481,8 @@ Status DBImpl::CommitDeltaJob(ColumnFamilyData* cfd, VersionEdit* edit) {
   mutex_.AssertHeld();
   const ReadOptions read_options(Env::IOActivity::kCompaction);
   const WriteOptions write_options(Env::IOActivity::kCompaction);
-  return versions_->LogAndApply(cfd, read_options, write_options, edit,
-                                &mutex_, directories_.GetDbDir());
+  return versions_->LogAndApply(cfd, read_options, write_options, edit, &mutex_,
+                                directories_.GetDbDir());
 }
 
 void DBImpl::FinishDeltaJob(const DeltaJobTask& task, const Status& s,
@@ -592,9 +589,9 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
   ROCKS_LOG_INFO(
       immutable_db_options_.info_log,
       "[%s] [JOB %d] Merged %zu delta files into %zu: %" PRIu64
-      " bytes into %" PRIu64 ", %" PRIu64 " operands into %" PRIu64
-      " (%" PRIu64 " hidden, %" PRIu64 " combined, %" PRIu64
-      " filtered), %" PRIu64 " anchors into %" PRIu64 ", %" PRIu64 " ms: %s",
+      " bytes into %" PRIu64 ", %" PRIu64 " operands into %" PRIu64 " (%" PRIu64
+      " hidden, %" PRIu64 " combined, %" PRIu64 " filtered), %" PRIu64
+      " anchors into %" PRIu64 ", %" PRIu64 " ms: %s",
       run->cf_name(), run->job_id(), num_inputs, num_outputs, pick.bytes,
       bytes_written, stats.operands_read, stats.operands_kept,
       stats.operands_hidden, stats.operands_combined, stats.operands_filtered,
@@ -631,8 +628,8 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
                                    run->read_options(), slices.get(), &slices);
   DeltaPicker::Collection pick;
   if (s.ok()) {
-    pick = DeltaPicker::PickCollection(options, *run->deltas(), *slices,
-                                       running);
+    pick =
+        DeltaPicker::PickCollection(options, *run->deltas(), *slices, running);
   }
   mutex_.Lock();
   bool tried_to_commit = false;
@@ -666,10 +663,6 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
 
   DeltaGcJob::Context context;
   s = run->MakePassContext(&context.pass);
-  // Of each file it wants a part only.
-  context.pass.read_options.readahead_size =
-      std::min(context.pass.read_options.readahead_size,
-               std::max(kMinReadahead, static_cast<size_t>(pick.bytes)));
   context.output = run->OutputOptions();
   context.new_file_number = run->NewFileNumber();
   context.version = run->deltas();
@@ -789,11 +782,10 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
       immutable_db_options_.info_log,
       "[%s] [JOB %d] Collected %" PRIu64 " delta buckets into %" PRIu64
       " (%" PRIu64 " floors raised): %" PRIu64
-      " bytes of operands into %" PRIu64 ", %" PRIu64
-      " operands into %" PRIu64 " (%" PRIu64 " hidden, %" PRIu64
-      " combined, %" PRIu64 " filtered, %" PRIu64
-      " folded), %" PRIu64 " files, %" PRIu64 " bytes written, %" PRIu64
-      " ms: %s",
+      " bytes of operands into %" PRIu64 ", %" PRIu64 " operands into %" PRIu64
+      " (%" PRIu64 " hidden, %" PRIu64 " combined, %" PRIu64
+      " filtered, %" PRIu64 " folded), %" PRIu64 " files, %" PRIu64
+      " bytes written, %" PRIu64 " ms: %s",
       run->cf_name(), run->job_id(), stats.buckets_read, stats.buckets_written,
       stats.buckets_raised, stats.pass.bytes_read, stats.pass.bytes_kept,
       stats.pass.operands_read,
@@ -802,14 +794,13 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
       stats.pass.operands_filtered, stats.operands_folded, stats.files_written,
       stats.bytes_written, run->micros() / 1000, s.ToString().c_str());
   if (folder != nullptr) {
-    ROCKS_LOG_INFO(
-        immutable_db_options_.info_log,
-        "[%s] [JOB %d] Fold: %" PRIu64 " keys, %" PRIu64
-        " left, %" PRIu64 " failed%s: %s",
-        run->cf_name(), run->job_id(), folder->stats().keys_folded,
-        folder->stats().keys_left, folder->stats().merges_failed,
-        folder->stats().full ? "; no room for more" : "",
-        folder->last_failure().ToString().c_str());
+    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+                   "[%s] [JOB %d] Fold: %" PRIu64 " keys, %" PRIu64
+                   " left, %" PRIu64 " failed%s: %s",
+                   run->cf_name(), run->job_id(), folder->stats().keys_folded,
+                   folder->stats().keys_left, folder->stats().merges_failed,
+                   folder->stats().full ? "; no room for more" : "",
+                   folder->last_failure().ToString().c_str());
   }
 
   mutex_.Lock();

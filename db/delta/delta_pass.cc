@@ -36,9 +36,8 @@ Status Named(const Status& s, const std::string& file_name) {
       (message != nullptr && strstr(message, file_name.c_str()) != nullptr)) {
     return s;
   }
-  return message == nullptr
-             ? Status::Corruption(file_name, "damaged")
-             : Status::CopyAppendMessage(s, " in ", file_name);
+  return message == nullptr ? Status::Corruption(file_name, "damaged")
+                            : Status::CopyAppendMessage(s, " in ", file_name);
 }
 
 }  // namespace
@@ -68,28 +67,33 @@ class DeltaPass::Merger {
 
   // Goes to the first entry.
   Status Open() {
-    const auto& files =
-        kind_ == Kind::kOperands ? input_.operands : input_.anchors;
-    for (const DeltaVersion::FilePtr& file : files) {
+    size_t total_readahead = 0;
+    for (const DeltaVersion::FilePtr& file :
+         kind_ == Kind::kOperands ? input_.operands : input_.anchors) {
       const DeltaFileDescription& description = file->description();
       assert(description.kind == kind_);
-      if (description.num_entries == 0 ||
-          (input_.has_begin &&
-           pass_.ucmp_->Compare(description.largest, input_.begin) < 0) ||
-          (input_.has_end &&
-           pass_.ucmp_->Compare(description.smallest, input_.end) >= 0)) {
+      if (!MayHaveSome(description)) {
         continue;
       }
+      auto source = std::make_unique<Source>();
       DeltaFileReader* reader = nullptr;
       Status s = pass_.context_.store->GetReader(read_options_, *file, &reader);
       if (!s.ok()) {
         return s;
       }
-      auto source = std::make_unique<Source>();
       source->reader = reader;
-      source->iter.reset(reader->NewIterator(
+      source->readahead = Readahead(*reader, description.size);
+      total_readahead += source->readahead;
+      sources_.push_back(std::move(source));
+    }
+    size_t most = read_options_.readahead_size;
+    if (total_readahead > most) {
+      most = std::min(most, std::max(kMinReadahead, most / sources_.size()));
+    }
+    for (const std::unique_ptr<Source>& source : sources_) {
+      source->iter.reset(source->reader->NewIterator(
           read_options_, TableReaderCaller::kCompaction, /*arena=*/nullptr,
-          Readahead(*reader, description.size)));
+          std::min(most, source->readahead)));
       if (input_.has_begin) {
         const InternalKey target(input_.begin, kMaxSequenceNumber,
                                  kValueTypeForSeek);
@@ -97,11 +101,10 @@ class DeltaPass::Merger {
       } else {
         source->iter->SeekToFirst();
       }
-      s = Push(source.get());
+      Status s = Push(source.get());
       if (!s.ok()) {
         return s;
       }
-      sources_.push_back(std::move(source));
     }
     return Settle();
   }
@@ -129,8 +132,8 @@ class DeltaPass::Merger {
   Status Seek(const Slice& user_key) {
     RememberKey();
     const InternalKey target(user_key, kMaxSequenceNumber, kValueTypeForSeek);
-    while (Valid() && pass_.ucmp_->Compare(heap_.top()->iter->user_key(),
-                                           user_key) < 0) {
+    while (Valid() &&
+           pass_.ucmp_->Compare(heap_.top()->iter->user_key(), user_key) < 0) {
       Source* const source = heap_.top();
       source->iter->Seek(target.Encode());
       Status s = CheckSource(source);
@@ -147,18 +150,26 @@ class DeltaPass::Merger {
   }
 
  private:
+  // For the input's range.
+  bool MayHaveSome(const DeltaFileDescription& description) const {
+    return description.num_entries != 0 &&
+           (!input_.has_begin ||
+            pass_.ucmp_->Compare(description.largest, input_.begin) >= 0) &&
+           (!input_.has_end ||
+            pass_.ucmp_->Compare(description.smallest, input_.end) < 0);
+  }
+
   // Of most files the range is a small part, and it is read once: what is read
   // beyond it is read in vain.
   size_t Readahead(const DeltaFileReader& reader, uint64_t file_size) const {
     const size_t most = read_options_.readahead_size;
     if (!input_.has_begin && !input_.has_end) {
-      // That much memory is allocated, and there may be many files.
+      // That much memory is allocated.
       return static_cast<size_t>(std::min<uint64_t>(most, file_size));
     }
-    const uint64_t begin =
-        input_.has_begin
-            ? reader.ApproximateOffsetOf(read_options_, input_.begin)
-            : 0;
+    const uint64_t begin = input_.has_begin ? reader.ApproximateOffsetOf(
+                                                  read_options_, input_.begin)
+                                            : 0;
     const uint64_t end =
         input_.has_end ? reader.ApproximateOffsetOf(read_options_, input_.end)
                        : file_size;
@@ -170,6 +181,7 @@ class DeltaPass::Merger {
 
   struct Source {
     const DeltaFileReader* reader = nullptr;
+    size_t readahead = 0;  // if it were the only one
     std::unique_ptr<InternalIterator> iter;
   };
   // The greatest is at the top of a heap.
@@ -198,8 +210,8 @@ class DeltaPass::Merger {
   }
   bool IsInRange(const Source& source) const {
     return source.iter->Valid() &&
-           (!input_.has_end || pass_.ucmp_->Compare(source.iter->user_key(),
-                                                    input_.end) < 0);
+           (!input_.has_end ||
+            pass_.ucmp_->Compare(source.iter->user_key(), input_.end) < 0);
   }
   static Status Corrupt(const Source& source, const char* what) {
     return Status::Corruption(source.reader->file_name(), what);
@@ -219,8 +231,7 @@ class DeltaPass::Merger {
     const Source& source = *heap_.top();
     const Slice key = source.iter->key();
     if (!ParseInternalKey(key, &key_, /*log_err_key=*/false).ok() ||
-        key_.type !=
-            (kind_ == Kind::kOperands ? kTypeMerge : kTypeDeletion)) {
+        key_.type != (kind_ == Kind::kOperands ? kTypeMerge : kTypeDeletion)) {
       return Corrupt(source, kind_ == Kind::kOperands ? "not an operand"
                                                       : "not an anchor");
     }
@@ -310,8 +321,8 @@ Status DeltaPass::Run(const Input& input, Sink* sink) {
     }
     const bool at_anchor =
         !input.has_all_older && anchors.Valid() &&
-        (!operands.Valid() || ucmp_->Compare(anchors.key().user_key,
-                                             operands.key().user_key) < 0);
+        (!operands.Valid() ||
+         ucmp_->Compare(anchors.key().user_key, operands.key().user_key) < 0);
     if (!at_anchor && !operands.Valid()) {
       break;
     }
@@ -347,8 +358,7 @@ Status DeltaPass::LoadRangeAnchors(const Input& input) {
       continue;
     }
     DeltaFileReader* reader = nullptr;
-    Status s =
-        context_.store->GetReader(context_.read_options, *file, &reader);
+    Status s = context_.store->GetReader(context_.read_options, *file, &reader);
     if (!s.ok()) {
       return s;
     }
@@ -437,8 +447,7 @@ Status DeltaPass::FindAnchors(Merger* anchors) {
       }
     }
     ++stats_.anchors_read;
-    s = order < 0 && steps >= kMaxSteps ? anchors->Seek(key_)
-                                        : anchors->Next();
+    s = order < 0 && steps >= kMaxSteps ? anchors->Seek(key_) : anchors->Next();
     if (!s.ok()) {
       return s;
     }
@@ -466,8 +475,7 @@ Status DeltaPass::FindAnchors(Merger* anchors) {
             [](const KeyAnchor& a, const KeyAnchor& b) {
               // Of two with the same number that of the range, which stays
               // anyway.
-              return a.seq != b.seq ? a.seq > b.seq
-                                    : !a.is_point && b.is_point;
+              return a.seq != b.seq ? a.seq > b.seq : !a.is_point && b.is_point;
             });
   key_anchors_.erase(std::unique(key_anchors_.begin(), key_anchors_.end(),
                                  [](const KeyAnchor& a, const KeyAnchor& b) {
@@ -500,8 +508,7 @@ Status DeltaPass::ProcessOperands(Merger* operands, Sink* sink) {
   ClearPending();
   size_t anchor = 0;
   Status s;
-  for (; s.ok() && operands->Valid() &&
-         operands->key().user_key == Slice(key_);
+  for (; s.ok() && operands->Valid() && operands->key().user_key == Slice(key_);
        s = operands->Next()) {
     s = Check();
     if (!s.ok()) {
@@ -516,8 +523,7 @@ Status DeltaPass::ProcessOperands(Merger* operands, Sink* sink) {
            key_anchors_[anchor].stripe > stripe) {
       ++anchor;
     }
-    if (anchor < key_anchors_.size() &&
-        key_anchors_[anchor].stripe == stripe &&
+    if (anchor < key_anchors_.size() && key_anchors_[anchor].stripe == stripe &&
         key_anchors_[anchor].seq >= seq) {
       ++stats_.operands_hidden;
       continue;
@@ -592,10 +598,9 @@ CompactionFilter::Decision DeltaPass::Filter(Slice* value) {
 
 Status DeltaPass::AddPending(SequenceNumber seq, const Slice& value,
                              Sink* sink) {
-  if (!batch_.empty() &&
-      batch_values_.size() + value.size() +
-              (batch_.size() + 1) * kPendingOverhead >
-          context_.max_batch_bytes) {
+  if (!batch_.empty() && batch_values_.size() + value.size() +
+                                 (batch_.size() + 1) * kPendingOverhead >
+                             context_.max_batch_bytes) {
     Status s = CombinePending();
     // If little is gained by it, the next time it would be little again, for
     // more work.

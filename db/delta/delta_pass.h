@@ -56,6 +56,8 @@ struct MutableCFOptions;
 // Not thread-safe; runs without the DB mutex.
 class DeltaPass {
  public:
+  static constexpr size_t kMinReadahead = size_t{64} << 10;
+
   // Of a job. Files that Input names must be pinned by a Version.
   // REQUIRES: all that it points to outlives the passes.
   struct Context {
@@ -79,7 +81,9 @@ class DeltaPass {
     // Not OK: give up with this status. Asked often; cheap. May be empty.
     std::function<Status()> check;
     const std::atomic<bool>* shutting_down = nullptr;  // may be nullptr
-    // Without bounds. readahead_size is how much of a file is read at once.
+    // Without bounds. readahead_size is how much is read ahead, and kept in
+    // memory, of all files of a kind. If they are more than that, each has a
+    // share, but no less than kMinReadahead.
     ReadOptions read_options;
     Env* env = nullptr;
     Logger* info_log = nullptr;

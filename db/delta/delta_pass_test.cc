@@ -19,6 +19,7 @@
 #include "port/stack_trace.h"
 #include "rocksdb/iostats_context.h"
 #include "rocksdb/merge_operator.h"
+#include "rocksdb/statistics.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
@@ -46,10 +47,9 @@ class MinOperator : public AssociativeMergeOperator {
 
 class TestFilter : public CompactionFilter {
  public:
-  using Rule = std::function<Decision(const std::string& key,
-                                      const std::string& value,
-                                      std::string* new_value,
-                                      std::string* skip_until)>;
+  using Rule =
+      std::function<Decision(const std::string& key, const std::string& value,
+                             std::string* new_value, std::string* skip_until)>;
   explicit TestFilter(Rule rule) : rule_(std::move(rule)) {}
 
   Decision FilterV2(int, const Slice& key, ValueType type, const Slice& value,
@@ -168,9 +168,8 @@ class DeltaPassTest : public delta_test::DeltaStoreTestBase {
     input->operands.clear();
     input->anchors.clear();
     const size_t half = events.size() / 2;
-    for (const Events& some :
-         {Events(events.begin(), events.begin() + half),
-          Events(events.begin() + half, events.end())}) {
+    for (const Events& some : {Events(events.begin(), events.begin() + half),
+                               Events(events.begin() + half, events.end())}) {
       for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
         const auto file = WriteFile(kind, Tier::kFlushed, 7, 7, some);
         if (file.has_value()) {
@@ -265,8 +264,7 @@ class DeltaPassTest : public delta_test::DeltaStoreTestBase {
       // The number is that of the newest one, whose value comes last.
       const std::string last = operand.key + "@" + std::to_string(operand.seq);
       ASSERT_GE(operand.value.size(), last.size());
-      ASSERT_EQ(last,
-                operand.value.substr(operand.value.size() - last.size()));
+      ASSERT_EQ(last, operand.value.substr(operand.value.size() - last.size()));
     }
     if (has_all_older) {
       ASSERT_TRUE(result.ranges.empty());
@@ -339,9 +337,9 @@ class DeltaPassTest : public delta_test::DeltaStoreTestBase {
               return;
             }
             const DeltaPass::Stats& stats = pass.stats();
-            ASSERT_EQ(stats.operands_read,
-                      stats.operands_hidden + stats.operands_combined +
-                          stats.operands_kept);
+            ASSERT_EQ(stats.operands_read, stats.operands_hidden +
+                                               stats.operands_combined +
+                                               stats.operands_kept);
             ASSERT_EQ(result.operands.size(), stats.operands_kept);
             ASSERT_EQ(result.anchors.size() + result.ranges.size(),
                       stats.anchors_kept);
@@ -562,6 +560,50 @@ TEST_F(DeltaPassTest, ReadsARange) {
   EXPECT_LT(read("k120000", "k120001", 1), kSome);
 }
 
+// Many files together have not more memory than one.
+TEST_F(DeltaPassTest, SharesReadahead) {
+  constexpr size_t kReadahead = size_t{512} << 10;
+  options_.statistics = CreateDBStatistics();
+  // Else the operating system is told to read ahead.
+  options_.use_direct_reads = true;
+  ResetStore();
+  DeltaPass::Input input;
+  uint64_t size = 0;
+  SequenceNumber seq = 0;
+  constexpr int kNumFiles = 4;
+  for (int n = 0; n < kNumFiles; ++n) {
+    Events events;
+    for (int i = 100000; i < 125000; ++i) {
+      events.push_back({Type::kOperand, "k" + std::to_string(i), "", ++seq});
+    }
+    const auto file = WriteFile(Kind::kOperands, Tier::kFlushed, 7, 7, events);
+    ASSERT_TRUE(file.has_value());
+    ASSERT_GT(file->size, kReadahead);
+    size += file->size;
+    input.operands.push_back(DeltaFileMeta::Create(*file, nullptr));
+  }
+  const auto reads = [&](size_t readahead) {
+    DeltaPass::Context context = Context();
+    context.read_options.readahead_size = readahead;
+    Recorder result;
+    HistogramData data;
+    options_.statistics->histogramData(SST_READ_MICROS, &data);
+    const uint64_t before = data.count;
+    EXPECT_OK(DeltaPass(context).Run(input, &result));
+    options_.statistics->histogramData(SST_READ_MICROS, &data);
+    return data.count - before;
+  };
+  reads(kReadahead);  // opens the files
+  const uint64_t expected = size / (kReadahead / kNumFiles);
+  ASSERT_GE(reads(kReadahead), expected);
+  ASSERT_LE(reads(kReadahead), 2 * expected);
+  // But not less than makes sense.
+  ASSERT_LE(reads(DeltaPass::kMinReadahead),
+            2 * size / DeltaPass::kMinReadahead);
+  // Each has as much as it wants, if there is enough.
+  ASSERT_LE(reads(2 * size), 2 * kNumFiles);
+}
+
 TEST_F(DeltaPassTest, LargeOperands) {
   // Larger than a batch, between small ones.
   std::vector<Operand> operands;
@@ -570,8 +612,8 @@ TEST_F(DeltaPassTest, LargeOperands) {
     const std::string value(seq % 5 == 0 ? 10000 : 10,
                             static_cast<char>('a' + seq % 26));
     operands.push_back({"k", seq, value});
-    ASSERT_OK(builder->AddOperand(InternalKey("k", seq, kTypeMerge).Encode(),
-                                  value));
+    ASSERT_OK(
+        builder->AddOperand(InternalKey("k", seq, kTypeMerge).Encode(), value));
   }
   DeltaFileDescription description;
   ASSERT_OK(builder->Finish(&description));
@@ -592,7 +634,9 @@ TEST_F(DeltaPassTest, LargeOperands) {
           Join(operands, "k", 0, read_seq, false, key_of, value_of),
           Join(result.operands, "k", 0, read_seq, false, key_of, value_of));
     }
-    ASSERT_EQ(batch == 1 ? 30u : batch == 1000 ? 9u : 3u,
+    ASSERT_EQ(batch == 1      ? 30u
+              : batch == 1000 ? 9u
+                              : 3u,
               result.operands.size());
   }
 }
@@ -640,17 +684,14 @@ TEST_F(DeltaPassTest, Filter) {
     DeltaPass pass(context);
     Recorder result;
     ASSERT_OK(pass.Run(input, &result));
-    ASSERT_EQ((std::vector<Operand>{{"a", 20, "a@20"},
-                                    {"a", 10, "a@10"},
-                                    {"c", 60, "changed"}}),
+    ASSERT_EQ((std::vector<Operand>{
+                  {"a", 20, "a@20"}, {"a", 10, "a@10"}, {"c", 60, "changed"}}),
               result.operands);
     ASSERT_EQ((std::vector<std::string>{"b@50", "c@60"}), filter.asked_);
   }
   // What it keeps is no change.
-  const TestFilter keep([](const std::string&, const std::string&,
-                           std::string*, std::string*) {
-    return Decision::kKeep;
-  });
+  const TestFilter keep([](const std::string&, const std::string&, std::string*,
+                           std::string*) { return Decision::kKeep; });
   context.filter = &keep;
   {
     DeltaPass pass(context);
@@ -805,8 +846,8 @@ TEST_F(DeltaPassTest, SameOperandTwice) {
 TEST_F(DeltaPassTest, DamagedFiles) {
   Events events = SomeOperands("a", 500);
   for (SequenceNumber seq = 1; seq < 500; ++seq) {
-    events.push_back({Type::kAnchor, "b" + std::to_string(1000 + seq), "",
-                      last_seq_ + seq});
+    events.push_back(
+        {Type::kAnchor, "b" + std::to_string(1000 + seq), "", last_seq_ + seq});
   }
   for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
     const auto file = WriteFile(kind, Tier::kFlushed, 7, 7, events);

@@ -81,6 +81,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     version_.reset();
     metas_.clear();
     DeltaTableFamily family{ImmutableOptions(options_)};
+    family.file_options = FileOptions(options_);
     family.id = 3;
     family.name = "family";
     family.db_session_id = EncodeSessionId(1234, 5678);
@@ -125,8 +126,8 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     const auto builder = NewBuilder(options);
     for (const Event& event : Sorted(events, Event::Type::kOperand)) {
       if (kind == Kind::kOperands) {
-        EXPECT_OK(Add(Operand{event.key, event.seq, event.Value()},
-                      builder.get()));
+        EXPECT_OK(
+            Add(Operand{event.key, event.seq, event.Value()}, builder.get()));
       }
     }
     if (kind == Kind::kAnchors) {
@@ -397,10 +398,9 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
         result.push_back(event);
       }
     }
-    std::sort(result.begin(), result.end(),
-              [](const Event& a, const Event& b) {
-                return a.key != b.key ? a.key < b.key : a.seq > b.seq;
-              });
+    std::sort(result.begin(), result.end(), [](const Event& a, const Event& b) {
+      return a.key != b.key ? a.key < b.key : a.seq > b.seq;
+    });
     return result;
   }
 
@@ -422,10 +422,8 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
   Events EventsOf(size_t i, uint64_t floor) const {
     Events result = buckets_[i].events;
     for (const Recent& merged : merged_) {
-      if (merged.last_epoch > buckets_[i].floor &&
-          merged.last_epoch <= floor) {
-        result.insert(result.end(), merged.events.begin(),
-                      merged.events.end());
+      if (merged.last_epoch > buckets_[i].floor && merged.last_epoch <= floor) {
+        result.insert(result.end(), merged.events.begin(), merged.events.end());
       }
     }
     return result;
