@@ -93,6 +93,7 @@ STRATA_LIB = \
   db/delta/delta_live_files.cc \
   db/delta/delta_membership.cc \
   db/delta/delta_merge_job.cc \
+  db/delta/delta_output_check.cc \
   db/delta/delta_overlap_policy.cc \
   db/delta/delta_parallel_reads.cc \
   db/delta/delta_pass.cc \
@@ -235,6 +236,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_lineage_test.cc \
   db/delta/delta_membership_test.cc \
   db/delta/delta_merge_job_test.cc \
+  db/delta/delta_output_check_test.cc \
   db/delta/delta_overlap_policy_test.cc \
   db/delta/delta_pass_test.cc \
   db/delta/delta_picker_test.cc \

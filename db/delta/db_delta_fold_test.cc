@@ -161,18 +161,18 @@ class DBDeltaFoldTest : public DBTestBase,
   // Once, when a fold comes to it.
   static void At(const std::string& point, std::function<void()> fn) {
     auto fired = std::make_shared<std::atomic<bool>>(false);
-    SyncPoint::GetInstance()->SetCallBack(
-        point, [fired, fn = std::move(fn)](void*) {
-          if (!fired->exchange(true)) {
-            fn();
-          }
-        });
+    SyncPoint::GetInstance()->SetCallBack(point,
+                                          [fired, fn = std::move(fn)](void*) {
+                                            if (!fired->exchange(true)) {
+                                              fn();
+                                            }
+                                          });
     SyncPoint::GetInstance()->EnableProcessing();
   }
   Status Collect(int cf = -1) {
-    return db_->CompactRange(
-        CompactRangeOptions(),
-        cf < 0 ? db_->DefaultColumnFamily() : handles_[cf], nullptr, nullptr);
+    return db_->CompactRange(CompactRangeOptions(),
+                             cf < 0 ? db_->DefaultColumnFamily() : handles_[cf],
+                             nullptr, nullptr);
   }
   uint64_t NumFolded() {
     return last_options_.statistics->getTickerCount(DELTA_OPERANDS_FOLDED);
@@ -185,6 +185,15 @@ class DBDeltaFoldTest : public DBTestBase,
     for (const std::string& key : all_keys_) {
       EXPECT_EQ(0, NumOperands(key)) << key;
     }
+  }
+
+  // There are delta files, and who reads them first need not open them.
+  void CheckFilesAreOpen() {
+    EXPECT_GT(delta_test::HandMadeDeltas(db_.get()).CountOpened(
+                  [](const DeltaFileMeta& file) {
+                    ADD_FAILURE() << file.description().ToString();
+                  }),
+              0);
   }
 
   // No file is left over, and none is missing.
@@ -312,8 +321,8 @@ TEST_P(DBDeltaFoldTest, Entities) {
   EXPECT_EQ(0, NumOperands("e"));
   EXPECT_EQ("v,1", Get("e"));
   PinnableWideColumns columns;
-  ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), "e",
-                           &columns));
+  ASSERT_OK(
+      db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), "e", &columns));
   EXPECT_EQ((WideColumns{{kDefaultWideColumnName, "v,1"}, {"x", "1"}}),
             columns.columns());
 }
@@ -342,6 +351,7 @@ TEST_P(DBDeltaFoldTest, SnapshotsBelowAndAbove) {
   ASSERT_OK(Flush());
   ForceFolds();
   ASSERT_OK(Collect());
+  CheckFilesAreOpen();
   // It sees not all of c's, but all of the others.
   EXPECT_EQ(8, NumFolded());
   EXPECT_EQ(3, NumOperands("c"));
@@ -404,8 +414,7 @@ TEST_P(DBDeltaFoldTest, OverwrittenBeforeTheGate) {
   std::atomic<int> num_validated{0};
   SyncPoint::GetInstance()->SetCallBack("DeltaFoldCommit::Write:Validated",
                                         [&](void* arg) {
-                                          EXPECT_OK(
-                                              *static_cast<Status*>(arg));
+                                          EXPECT_OK(*static_cast<Status*>(arg));
                                           ++num_validated;
                                         });
   ASSERT_OK(Collect());
@@ -420,8 +429,8 @@ TEST_P(DBDeltaFoldTest, RangeDeletedBeforeTheGate) {
   WriteFoldable();
   ForceFolds();
   At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
-    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b",
-                               "e"));
+    ASSERT_OK(
+        db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "e"));
     for (const char* key : {"b", "c", "d"}) {
       expected_.erase(key);
     }
@@ -562,8 +571,7 @@ class DBDeltaFoldIngestionTest : public DBDeltaFoldTest {
     keys_ = keys;
   }
   void Ingest() {
-    ASSERT_OK(
-        db_->IngestExternalFile({file_}, IngestExternalFileOptions()));
+    ASSERT_OK(db_->IngestExternalFile({file_}, IngestExternalFileOptions()));
     for (const std::string& key : keys_) {
       expected_[key] = "ingested";
     }
@@ -647,8 +655,8 @@ TEST_P(DBDeltaFoldIngestionTest, FilesDeletedBeforeTheGate) {
   ForceFolds();
   At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
     no_more_folds_ = true;
-    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
-                                 nullptr, nullptr));
+    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
+                                 nullptr));
     expected_.clear();
   });
   ASSERT_OK(Collect());
@@ -716,9 +724,8 @@ TEST_P(DBDeltaFoldTest, FailsAtEachStep) {
       SyncPoint::GetInstance()->SetCallBack(step, [&](void* arg) {
         if (num_failures.fetch_add(1) == 0) {
           no_more_folds_ = true;
-          *static_cast<Status*>(arg) = try_again
-                                           ? Status::TryAgain("Injected")
-                                           : Status::IOError("Injected");
+          *static_cast<Status*>(arg) = try_again ? Status::TryAgain("Injected")
+                                                 : Status::IOError("Injected");
         }
       });
       const Status s = Collect();
@@ -765,9 +772,8 @@ TEST_P(DBDeltaFoldTest, CrashesAtEachStep) {
     WriteFoldable();
     ForceFolds();
     // Only after the fold has begun: merges write the MANIFEST, too.
-    At("DeltaValueFolder::Fold", [&] {
-      At(step, [&] { fault_fs->SetFilesystemActive(false); });
-    });
+    At("DeltaValueFolder::Fold",
+       [&] { At(step, [&] { fault_fs->SetFilesystemActive(false); }); });
     Collect().PermitUncheckedError();
     DisableCallBacks();
     EXPECT_FALSE(fault_fs->IsFilesystemActive());
@@ -794,17 +800,16 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
     const char* point;
     int call;
   };
-  for (const Step& step :
-       {Step{"DBImpl::RunDeltaCollection:BeforeEdit", 1},
-        Step{"DeltaFoldCommit::Write:Built", 1},
-        Step{"DeltaFoldCommit::Write:Synced", 1},
-        Step{"DeltaFileBuilder::Publish:BeforeRename", 1},
-        Step{"DeltaFileBuilder::Publish:BeforeRename", 2},
-        Step{"DeltaFoldCommit::Write:Published", 1},
-        Step{"DBImpl::BeginDeltaFold:BeforeEdit", 1},
-        Step{"VersionSet::LogAndApply:WriteManifest", 1},
-        Step{"VersionSet::LogAndApply:WriteManifestDone", 1},
-        Step{"DBImpl::EndDeltaFold:BeforeSettle", 1}}) {
+  for (const Step& step : {Step{"DBImpl::RunDeltaCollection:BeforeEdit", 1},
+                           Step{"DeltaFoldCommit::Write:Built", 1},
+                           Step{"DeltaFoldCommit::Write:Synced", 1},
+                           Step{"DeltaFileBuilder::Publish:BeforeRename", 1},
+                           Step{"DeltaFileBuilder::Publish:BeforeRename", 2},
+                           Step{"DeltaFoldCommit::Write:Published", 1},
+                           Step{"DBImpl::BeginDeltaFold:BeforeEdit", 1},
+                           Step{"VersionSet::LogAndApply:WriteManifest", 1},
+                           Step{"VersionSet::LogAndApply:WriteManifestDone", 1},
+                           Step{"DBImpl::EndDeltaFold:BeforeSettle", 1}}) {
     // With and without operands that stay; and what was not synced may be there
     // or not.
     for (const bool some_stay : {false, true}) {
@@ -828,9 +833,9 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
         const Snapshot* snapshot = nullptr;
         if (some_stay) {
           // Of "c", and an anchor of "x". A repair takes all tables to level 0,
-          // in the order of their largest sequence numbers. So "x" has one of its
-          // own: where older keys are in it, too, point reads would find those
-          // before the newer ones of other tables.
+          // in the order of their largest sequence numbers. So "x" has one of
+          // its own: where older keys are in it, too, point reads would find
+          // those before the newer ones of other tables.
           all_keys_.emplace_back("x");
           DoMerge("x", "1");
           snapshot = db_->GetSnapshot();

@@ -18,6 +18,7 @@
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
+#include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_gc_job.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
@@ -34,6 +35,7 @@ namespace ROCKSDB_NAMESPACE {
 
 using delta_test::DisableCallBacks;
 using delta_test::EnableCallBack;
+using delta_test::HandMadeDeltas;
 using delta_test::ModelDBTest;
 
 namespace {
@@ -153,6 +155,42 @@ TEST_F(DBDeltaJobsTest, CollectsByItself) {
   }
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   CheckFiles();
+  Check();
+}
+
+// By the job that has written it, not by the first one to read it.
+TEST_F(DBDeltaJobsTest, FilesAreOpenFromTheBeginning) {
+  const auto check = [&](const char* which, size_t num_expected) {
+    EXPECT_EQ(
+        num_expected,
+        HandMadeDeltas(db_.get()).CountOpened([&](const DeltaFileMeta& file) {
+          ADD_FAILURE() << which << file.description().ToString();
+        }));
+  };
+  const Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  FlushOperands(0, 50, /*size=*/30);
+  DoPut(KeyOf(3), "put");
+  FlushOperands(0, 50, /*size=*/30);
+  // The second one has an anchor.
+  check("flushed ", 3);
+  ASSERT_OK(SetAutoJobs(true));
+  FlushOperands(0, 50, /*size=*/30);
+  FlushOperands(0, 50, /*size=*/30);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_GT(Stat("merged-files"), 0);
+  check("merged ", Stat("files"));
+  ASSERT_OK(SetAutoJobs(false));
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(0, Stat("merged-files"));
+  EXPECT_GT(Stat("buckets"), 1);
+  check("sorted ", Stat("files"));
+  Check();
+  // Those of a flush at recovery as well. What was there is opened when it is
+  // read.
+  DoMerge(KeyOf(60), "in the WAL");
+  Reopen(options);
+  EXPECT_EQ(1, HandMadeDeltas(db_.get()).CountOpened([](const auto&) {}));
   Check();
 }
 
@@ -298,10 +336,9 @@ TEST_F(DBDeltaJobsTest, Concurrency) {
         for (uint32_t i = 0; i < kKeys; ++i) {
           const std::string key =
               KeyOf(i * kThreads + static_cast<uint32_t>(t));
-          ASSERT_OK(round % 13 == 12
-                        ? db_->Put(WriteOptions(), key, "put")
-                        : db_->Merge(WriteOptions(), key,
-                                     std::to_string(round)));
+          ASSERT_OK(round % 13 == 12 ? db_->Put(WriteOptions(), key, "put")
+                                     : db_->Merge(WriteOptions(), key,
+                                                  std::to_string(round)));
         }
         ASSERT_OK(db_->Flush(FlushOptions()));
       }
@@ -332,9 +369,9 @@ TEST_F(DBDeltaJobsTest, Concurrency) {
   }
   std::string value;
   for (int round = 0; round < kRounds; ++round) {
-    value = round % 13 == 12 ? "put"
-                             : value + (value.empty() ? "" : ",") +
-                                   std::to_string(round);
+    value = round % 13 == 12
+                ? "put"
+                : value + (value.empty() ? "" : ",") + std::to_string(round);
   }
   for (uint32_t i = 0; i < kKeys * kThreads; ++i) {
     state_[KeyOf(i)] = value;
@@ -432,8 +469,7 @@ TEST_F(DBDeltaJobsTest, FailedFileWrites) {
   options.env = fault_env.get();
   for (const char* point :
        {"DBImpl::RunDeltaMerge:Begin", "DeltaMergeJob::Verify",
-        "DBImpl::RunDeltaMerge:BeforeEdit",
-        "DBImpl::RunDeltaCollection:Begin",
+        "DBImpl::RunDeltaMerge:BeforeEdit", "DBImpl::RunDeltaCollection:Begin",
         "DBImpl::RunDeltaCollection:BeforeEdit"}) {
     SCOPED_TRACE(point);
     DestroyAndReopen(options);

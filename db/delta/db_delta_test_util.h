@@ -45,6 +45,26 @@ class HandMadeDeltas {
 
   ColumnFamilyData* cfd() const { return cfd_; }
 
+  // Of the current Version's files, those that are open. Calls fn(file) for
+  // each of the others.
+  template <typename Fn>
+  size_t CountOpened(Fn fn) const {
+    size_t count = 0;
+    const InstrumentedMutexLock lock(db_->mutex());
+    const std::shared_ptr<const DeltaVersion>& deltas =
+        cfd_->current()->storage_info()->delta();
+    if (deltas != nullptr) {
+      deltas->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+        if (file->OpenedReader() != nullptr) {
+          ++count;
+        } else {
+          fn(*file);
+        }
+      });
+    }
+    return count;
+  }
+
   uint64_t NewNumber() { return db_->GetVersionSet()->NewFileNumber(); }
 
   std::string NameOf(const DeltaFileDescription& file) const {
@@ -172,9 +192,8 @@ class HandMadeDeltas {
   DeltaFileDescription Collect(const std::vector<Operand>& operands,
                                const std::vector<Bucket>& buckets,
                                const std::optional<std::string>& end) {
-    const DeltaFileDescription file =
-        WriteOperands(BuilderOptions(Kind::kOperands, Tier::kSorted), operands,
-                      buckets, end);
+    const DeltaFileDescription file = WriteOperands(
+        BuilderOptions(Kind::kOperands, Tier::kSorted), operands, buckets, end);
     DeltaEdit edit;
     edit.AddFile(file);
     DeltaEdit::ReplaceBuckets replace;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "rocksdb/types.h"
@@ -11,15 +12,18 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class DeltaFileReader;
+
 // What the MANIFEST says of a delta file: see docs/formats.md.
 //
-// Operands and anchors lie in files of their own: a reader asks for anchors only
-// of keys of which a filter says that there may be operands, and a flush leaves
-// anchors only for such keys; in one filter, anchors would breed anchors.
+// Operands and anchors lie in files of their own: a reader asks for anchors
+// only of keys of which a filter says that there may be operands, and a flush
+// leaves anchors only for such keys; in one filter, anchors would breed
+// anchors.
 struct DeltaFileDescription {
   enum class Kind : uint8_t {
     kOperands = 1,  // merge operands with their sequence numbers
-    kAnchors = 2,   // (key, seq) and (range, seq): operands up to seq are hidden
+    kAnchors = 2,  // (key, seq) and (range, seq): operands up to seq are hidden
   };
   // Which runs a file may still be merged with.
   enum class Tier : uint8_t {
@@ -40,8 +44,8 @@ struct DeltaFileDescription {
   uint64_t first_epoch = 0;
   uint64_t last_epoch = 0;
 
-  // User keys. Of a file with range anchors `largest` may be the end of a range,
-  // which is not in it.
+  // User keys. Of a file with range anchors `largest` may be the end of a
+  // range, which is not in it.
   std::string smallest;
   std::string largest;
   SequenceNumber smallest_seq = 0;
@@ -59,6 +63,14 @@ struct DeltaFileDescription {
   UniqueId64x2 unique_id = kNullUniqueId64x2;
   std::string file_checksum;
   std::string file_checksum_func_name;
+
+  // Of a file that a job has just written: the reader that it has checked it
+  // with, for the DeltaFileMeta that is made of this or of one of its copies,
+  // the first one. Not in the MANIFEST, and nothing to be equal in.
+  struct Opened {
+    std::shared_ptr<DeltaFileReader> reader;
+  };
+  std::shared_ptr<Opened> opened;
 
   bool operator==(const DeltaFileDescription& other) const;
   bool operator!=(const DeltaFileDescription& other) const {

@@ -11,8 +11,13 @@ namespace ROCKSDB_NAMESPACE {
 
 std::shared_ptr<const DeltaFileMeta> DeltaFileMeta::Create(
     DeltaFileDescription description, OnRelease on_release) {
+  std::shared_ptr<DeltaFileReader> opened;
+  if (description.opened != nullptr) {
+    opened = std::move(description.opened->reader);
+    description.opened.reset();
+  }
   return std::shared_ptr<const DeltaFileMeta>(
-      new DeltaFileMeta(std::move(description)),
+      new DeltaFileMeta(std::move(description), std::move(opened)),
       [on_release = std::move(on_release)](DeltaFileMeta* meta) {
         // No lock: nobody else has a reference.
         std::shared_ptr<DeltaFileReader> reader = std::move(meta->reader_);

@@ -33,10 +33,11 @@ struct ObsoleteDeltaFile {
   void CloseReader();
 };
 
-// A delta file as Versions share it: its description and, once somebody needed
-// it, its reader. A store has some hundred files and every read may ask several
-// of them, so readers are kept here rather than in the table cache, which would
-// cost a look-up per file and read.
+// A delta file as Versions share it: its description and its reader, which who
+// has written the file hands on, or else the first one to need it opens. A
+// store has some hundred files and every read may ask several of them, so
+// readers are kept here rather than in the table cache, which would cost a
+// look-up per file and read.
 //
 // Thread-safe. The description never changes. The reader is set once and stays
 // until the file is released.
@@ -52,6 +53,8 @@ class DeltaFileMeta {
   using OnRelease = std::function<void(const DeltaFileDescription&,
                                        std::shared_ptr<DeltaFileReader>)>;
 
+  // The file is open from the beginning if `description.opened` has a reader.
+  //
   // on_release may be empty. It decides what holders have to heed: if it needs
   // a mutex to be held, so does dropping the last reference.
   static std::shared_ptr<const DeltaFileMeta> Create(
@@ -84,8 +87,11 @@ class DeltaFileMeta {
   size_t ApproximateMemoryUsage() const;
 
  private:
-  explicit DeltaFileMeta(DeltaFileDescription description)
-      : description_(std::move(description)) {}
+  DeltaFileMeta(DeltaFileDescription description,
+                std::shared_ptr<DeltaFileReader> reader)
+      : description_(std::move(description)),
+        reader_(std::move(reader)),
+        opened_(reader_.get()) {}
   ~DeltaFileMeta() = default;
 
   Status Open(const Opener& open, DeltaFileReader** reader) const;

@@ -65,6 +65,34 @@ TEST_F(DeltaFileMetaTest, ReleasedOnceWithLastHolder) {
   ASSERT_EQ(nullptr, readers_[0]);
 }
 
+TEST_F(DeltaFileMetaTest, OpenFromTheBeginning) {
+  DeltaFileDescription description;
+  description.number = 7;
+  description.opened = std::make_shared<DeltaFileDescription::Opened>();
+  description.opened->reader = MakeReader();
+  const DeltaFileReader* const expected = description.opened->reader.get();
+  const auto on_release = [this](const DeltaFileDescription& file,
+                                 std::shared_ptr<DeltaFileReader> reader) {
+    released_.push_back(file.number);
+    readers_.push_back(std::move(reader));
+  };
+  auto meta = DeltaFileMeta::Create(description, on_release);
+  ASSERT_EQ(nullptr, description.opened->reader);
+  ASSERT_EQ(expected, meta->OpenedReader());
+  DeltaFileReader* reader = nullptr;
+  ASSERT_OK(meta->GetReader(
+      [](const DeltaFileDescription&, std::shared_ptr<DeltaFileReader>*) {
+        return Status::Aborted();
+      },
+      &reader));
+  ASSERT_EQ(expected, reader);
+  // As one that was opened later.
+  meta.reset();
+  ASSERT_EQ(std::vector<uint64_t>{7}, released_);
+  ASSERT_EQ(expected, readers_[0].get());
+  ASSERT_EQ(1, alive_.load());
+}
+
 TEST_F(DeltaFileMetaTest, WithoutOnRelease) {
   auto meta = DeltaFileMeta::Create(DeltaFileDescription(), nullptr);
   DeltaFileReader* reader = nullptr;

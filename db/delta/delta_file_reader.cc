@@ -37,6 +37,12 @@ uint64_t TailSize(uint64_t file_size) {
   return std::min(file_size, (uint64_t{8} << 10) + file_size / 16);
 }
 
+// For a reader to keep, which must not keep itself.
+DeltaFileDescription WithoutReader(DeltaFileDescription description) {
+  description.opened.reset();
+  return description;
+}
+
 }  // namespace
 
 Status DeltaFileReader::Open(const DeltaTables& tables,
@@ -74,7 +80,7 @@ DeltaFileReader::DeltaFileReader(
     std::shared_ptr<const DeltaTableSettings> settings,
     const DeltaFileDescription& description, const std::string& file_name)
     : settings_(std::move(settings)),
-      description_(description),
+      description_(WithoutReader(description)),
       file_name_(file_name) {}
 
 DeltaFileReader::~DeltaFileReader() = default;
@@ -95,9 +101,9 @@ Status DeltaFileReader::OpenTable(const ReadOptions& read_options) {
   uint64_t size = 0;
   if (io_s.ok()) {
     RecordTick(ioptions.stats, NO_FILE_OPENS);
-    io_s = GetFileSizeFromOpenFileOrPath(
-        file.get(), ioptions.fs.get(), file_name_, &size, /*dbg=*/nullptr,
-        FileSizeFallback::kNotSupportedOnly);
+    io_s = GetFileSizeFromOpenFileOrPath(file.get(), ioptions.fs.get(),
+                                         file_name_, &size, /*dbg=*/nullptr,
+                                         FileSizeFallback::kNotSupportedOnly);
   }
   if (!io_s.ok()) {
     return io_s;
@@ -123,8 +129,7 @@ Status DeltaFileReader::OpenTable(const ReadOptions& read_options) {
       ioptions.rate_limiter.get(), ioptions.listeners);
   file_reader->SetPathReadStats(
       family.path_read_stats,
-      PathReadStats::Slot(PathReadStats::FileKind::kSst,
-                          description_.path_id));
+      PathReadStats::Slot(PathReadStats::FileKind::kSst, description_.path_id));
   const MutableCFOptions& options = settings_->options;
   const TableReaderOptions table_options(
       ioptions, options.prefix_extractor, options.compression_manager.get(),
@@ -170,8 +175,7 @@ Status DeltaFileReader::CheckProperties() const {
   const uint64_t num_entries =
       description_.num_entries + description_.num_range_anchors;
   if (table_properties->num_entries != num_entries ||
-      table_properties->num_range_deletions !=
-          description_.num_range_anchors) {
+      table_properties->num_range_deletions != description_.num_range_anchors) {
     return Corrupt("another number of entries than the MANIFEST says");
   }
   if ((description_.num_range_anchors != 0) !=
@@ -261,8 +265,8 @@ Status DeltaFileReader::NewestAnchor(const ReadOptions& read_options,
       settings_->ucmp(), /*merge_operator=*/nullptr, ioptions.logger,
       ioptions.stats, GetContext::kNotFound, key.user_key(), /*value=*/nullptr,
       /*columns=*/nullptr, /*value_found=*/nullptr, &merge_context,
-      /*do_merge=*/true, /*max_covering_tombstone_seq=*/nullptr,
-      ioptions.clock, &point);
+      /*do_merge=*/true, /*max_covering_tombstone_seq=*/nullptr, ioptions.clock,
+      &point);
   const Status s = Get(read_options, key, &get_context);
   if (!s.ok() || get_context.State() == GetContext::kNotFound) {
     return s;

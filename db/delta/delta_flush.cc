@@ -10,6 +10,7 @@
 
 #include "db/column_family.h"
 #include "db/compaction/compaction_iteration_stats.h"
+#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_version.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
@@ -40,7 +41,6 @@ std::unique_ptr<DeltaFlush> DeltaFlush::BeginRecovery(
     return nullptr;
   }
   Job job;
-  job.keep_reader = true;
   for (const auto& flush : earlier) {
     if (flush->store() == cfd->delta_store() &&
         flush->operand_reader() != nullptr) {
@@ -226,8 +226,7 @@ Status DeltaFlush::Finish() {
   if (!s.ok()) {
     return s;
   }
-  Statistics* const stats =
-      tables().settings()->ioptions().stats;
+  Statistics* const stats = tables().settings()->ioptions().stats;
   for (const DeltaFileDescription& file : files_) {
     RecordTick(stats,
                file.kind == Kind::kOperands ? DELTA_OPERANDS_FLUSHED
@@ -246,41 +245,13 @@ Status DeltaFlush::FinishFile(File* file) {
   DeltaFileDescription description;
   Status s = file->builder->Finish(&description);
   if (s.ok()) {
-    assert(description.number != 0);
-    s = Verify(*file, description);
+    TEST_SYNC_POINT("DeltaFlush::Verify");
+    s = CheckDeltaOutput(file->builder->file_name(), tables(),
+                         output_.read_options, TableReaderCaller::kFlush,
+                         file->validator.get(), &description);
   }
   if (s.ok()) {
     files_.push_back(std::move(description));
-  }
-  return s;
-}
-
-// As for an SST file: what a flush has written must open, as the WAL may go.
-Status DeltaFlush::Verify(const File& file,
-                          const DeltaFileDescription& description) {
-  TEST_SYNC_POINT("DeltaFlush::Verify");
-  std::unique_ptr<DeltaFileReader> reader;
-  Status s = DeltaFileReader::Open(tables(), output_.read_options,
-                                   description, &reader);
-  if (s.ok() && file.validator != nullptr) {
-    const auto settings = tables().settings();
-    OutputValidator validator(settings->icmp(), /*enable_hash=*/true);
-    const std::unique_ptr<InternalIterator> iter(
-        reader->NewIterator(output_.read_options, TableReaderCaller::kFlush));
-    for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
-      s = validator.Add(iter->key(), iter->value());
-    }
-    if (s.ok()) {
-      s = iter->status();
-    }
-    if (s.ok() && !validator.CompareValidator(*file.validator)) {
-      s = Status::Corruption(
-          reader->file_name(),
-          "has other entries than the flush has written to it");
-    }
-  }
-  if (s.ok() && file.kind == Kind::kOperands && job_.keep_reader) {
-    operand_reader_ = std::move(reader);
   }
   return s;
 }
@@ -290,9 +261,10 @@ void DeltaFlush::LogFile(const DeltaFileDescription& description) const {
     return;
   }
   output_.event_logger->Log()
-      << "job" << output_.job_id << "event" << "delta_file_creation"
-      << "cf_name" << tables().settings()->family->name
-      << "file_number" << description.number << "kind"
+      << "job" << output_.job_id << "event"
+      << "delta_file_creation"
+      << "cf_name" << tables().settings()->family->name << "file_number"
+      << description.number << "kind"
       << (description.kind == Kind::kOperands ? "operands" : "anchors")
       << "epoch" << description.last_epoch << "file_size" << description.size
       << "num_entries" << description.num_entries << "num_range_anchors"
@@ -304,7 +276,6 @@ void DeltaFlush::LogFile(const DeltaFileDescription& description) const {
 
 void DeltaFlush::Abandon() {
   membership_.reset();
-  operand_reader_.reset();
   files_.clear();
   for (File* file : {&operands_, &anchors_}) {
     if (file->builder != nullptr) {
@@ -331,6 +302,15 @@ void DeltaFlush::CountPayload(const CompactionIterationStats& stats,
     *payload = input;
     *garbage = input - operand_bytes_;
   }
+}
+
+std::shared_ptr<DeltaFileReader> DeltaFlush::operand_reader() const {
+  for (const DeltaFileDescription& file : files_) {
+    if (file.kind == Kind::kOperands) {
+      return file.opened->reader;
+    }
+  }
+  return nullptr;
 }
 
 uint64_t DeltaFlush::bytes_written() const {

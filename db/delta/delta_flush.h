@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "db/dbformat.h"
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_membership.h"
 #include "db/delta/delta_store.h"
-#include "db/dbformat.h"
 #include "db/output_validator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
@@ -72,8 +72,6 @@ class DeltaFlush {
     // As in DeltaMembership.
     const DeltaVersion* base = nullptr;
     std::vector<std::shared_ptr<DeltaFileReader>> earlier;
-    // For operand_reader().
-    bool keep_reader = false;
     // Operands of keys of which the store has none stay in the SST file.
     bool old_keys_only = false;
     // The number of the SST file that the flush writes, or would write.
@@ -153,10 +151,9 @@ class DeltaFlush {
   // what it has read. payload and garbage may be nullptr.
   void CountPayload(const CompactionIterationStats& stats, uint64_t* payload,
                     uint64_t* garbage) const;
-  // Of the operand file; nullptr if there is none, or unless keep_reader.
-  const std::shared_ptr<DeltaFileReader>& operand_reader() const {
-    return operand_reader_;
-  }
+  // Of the operand file; nullptr if there is none.
+  // REQUIRES: the file is in no Version yet.
+  std::shared_ptr<DeltaFileReader> operand_reader() const;
 
  private:
   using Kind = DeltaFileDescription::Kind;
@@ -186,7 +183,6 @@ class DeltaFlush {
   Status FinishKey();
   bool MayHideOperands(const RangeTombstone& range) const;
   Status FinishFile(File* file);
-  Status Verify(const File& file, const DeltaFileDescription& description);
   void LogFile(const DeltaFileDescription& description) const;
 
   const Job job_;
@@ -213,7 +209,6 @@ class DeltaFlush {
   uint64_t operand_bytes_ = 0;
 
   std::vector<DeltaFileDescription> files_;
-  std::shared_ptr<DeltaFileReader> operand_reader_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -73,7 +73,6 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     job.store = store_.get();
     job.base = base_.get();
     job.earlier = std::move(earlier);
-    job.keep_reader = true;
     job.old_keys_only = old_keys_only_;
     job.epoch = kEpoch;
     job.new_file_number = [this] { return ++last_number_; };
@@ -273,9 +272,8 @@ TEST_F(DeltaFlushTest, RangeAnchorsOfTheStore) {
   EXPECT_EQ("range a-c@6 range d-f@7 ",
             Flush({}, {RangeTombstone("a", "c", 6), RangeTombstone("d", "f", 7),
                        RangeTombstone("f", "h", 8)}));
-  EXPECT_EQ(
-      "anchor c@9 range b-d@5 ",
-      Flush({{"c", 9, kTypeValue, "v"}}, {RangeTombstone("b", "d", 5)}));
+  EXPECT_EQ("anchor c@9 range b-d@5 ",
+            Flush({{"c", 9, kTypeValue, "v"}}, {RangeTombstone("b", "d", 5)}));
 }
 
 TEST_F(DeltaFlushTest, EarlierFlushesOfARecovery) {

@@ -10,6 +10,7 @@
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_fold_queue.h"
 #include "db/delta/delta_folder.h"
+#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_tables.h"
 #include "db/output_validator.h"
@@ -66,8 +67,8 @@ class DeltaGcJob::Probe {
       for (FilePtr& file : job_.FilesOf(kind, bucket)) {
         Source source;
         DeltaFileReader* reader = nullptr;
-        Status s = job_.context_.pass.store->GetReader(read_options_, *file,
-                                                       &reader);
+        Status s =
+            job_.context_.pass.store->GetReader(read_options_, *file, &reader);
         if (!s.ok()) {
           return s;
         }
@@ -194,9 +195,8 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   Status AddOperand(const ParsedInternalKey& key, const Slice& internal_key,
                     const Slice& value) override {
-    return folder_ == nullptr
-               ? WriteOperand(key.user_key, internal_key, value)
-               : OfferOperand(key, internal_key, value);
+    return folder_ == nullptr ? WriteOperand(key.user_key, internal_key, value)
+                              : OfferOperand(key, internal_key, value);
   }
   Status AddAnchor(const Slice& user_key, SequenceNumber seq) override {
     if (folder_ != nullptr && !has_long_key_) {
@@ -348,9 +348,8 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     }
     for (const auto& [seq, value] : fold_operands_) {
       if (s.ok()) {
-        s = WriteOperand(user_key,
-                         InternalKey(user_key, seq, kTypeMerge).Encode(),
-                         value);
+        s = WriteOperand(
+            user_key, InternalKey(user_key, seq, kTypeMerge).Encode(), value);
       }
     }
     size_t num_anchors = 0;
@@ -406,8 +405,8 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
       s = anchors_.builder->AddAnchor(key, /*seq=*/0);
     }
     if (s.ok() && anchors_.validator != nullptr) {
-      s = anchors_.validator->Add(
-          InternalKey(key, 0, kTypeDeletion).Encode(), Slice());
+      s = anchors_.validator->Add(InternalKey(key, 0, kTypeDeletion).Encode(),
+                                  Slice());
     }
     return s;
   }
@@ -430,9 +429,9 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
         StartUnit(user_key.ToString());
       }
     }
-    if (can_cut && pieces_.back().bytes >=
-                       std::max<uint64_t>(
-                           job_.max_bucket_size_ / kPiecesPerBucket, 1)) {
+    if (can_cut &&
+        pieces_.back().bytes >=
+            std::max<uint64_t>(job_.max_bucket_size_ / kPiecesPerBucket, 1)) {
       pieces_.emplace_back();
       pieces_.back().begin = user_key.ToString();
     }
@@ -590,40 +589,16 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
       s = file->builder->Finish(&description);
     }
     if (s.ok()) {
-      s = Verify(*file, description);
+      const DeltaPass::Context& context = job_.context_.pass;
+      s = CheckDeltaOutput(file->builder->file_name(), context.store->tables(),
+                           context.read_options, TableReaderCaller::kCompaction,
+                           file->validator.get(), &description);
     }
     if (s.ok()) {
       ++job_.stats_.files_written;
       job_.stats_.bytes_written += description.size;
       job_.files_.push_back(std::move(description));
       *file = File();
-    }
-    return s;
-  }
-
-  // What is to take the place of other files must open.
-  Status Verify(const File& file, const DeltaFileDescription& description) {
-    const DeltaPass::Context& context = job_.context_.pass;
-    std::unique_ptr<DeltaFileReader> reader;
-    Status s = DeltaFileReader::OpenAs(
-        file.builder->file_name(), context.store->tables(),
-        context.read_options, description, &reader);
-    if (!s.ok() || file.validator == nullptr) {
-      return s;
-    }
-    OutputValidator validator(icmp_settings_->icmp(), /*enable_hash=*/true);
-    const std::unique_ptr<InternalIterator> iter(reader->NewIterator(
-        context.read_options, TableReaderCaller::kCompaction, /*arena=*/nullptr,
-        context.read_options.readahead_size));
-    for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
-      s = validator.Add(iter->key(), iter->value());
-    }
-    if (s.ok()) {
-      s = iter->status();
-    }
-    if (s.ok() && !validator.CompareValidator(*file.validator)) {
-      s = Status::Corruption(reader->file_name(),
-                             "has other entries than the job has written");
     }
     return s;
   }
@@ -734,8 +709,8 @@ Status DeltaGcJob::FindBuckets(const Plan& plan) {
     return Status::OK();
   }
   const auto first = table.FindBound(plan.begin, ucmp_);
-  const auto last = plan.end.has_value() ? table.FindBound(*plan.end, ucmp_)
-                                         : table.End();
+  const auto last =
+      plan.end.has_value() ? table.FindBound(*plan.end, ucmp_) : table.End();
   if (first == table.End() || (plan.end.has_value() && last == table.End()) ||
       !(first < last)) {
     return Status::InvalidArgument("No buckets as those that are planned");
@@ -835,12 +810,12 @@ Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
   Status s;
   for (size_t i = first, next = first; s.ok() && i < last; i = next) {
     // Those that have the same files are read in one go.
-    for (next = i + 1;
-         next < last && buckets_[next].state.floor == buckets_[i].state.floor &&
-         buckets_[next].state.extent_number ==
-             buckets_[i].state.extent_number &&
-         buckets_[next].state.anchors_number ==
-             buckets_[i].state.anchors_number;) {
+    for (next = i + 1; next < last &&
+                       buckets_[next].state.floor == buckets_[i].state.floor &&
+                       buckets_[next].state.extent_number ==
+                           buckets_[i].state.extent_number &&
+                       buckets_[next].state.anchors_number ==
+                           buckets_[i].state.anchors_number;) {
       ++next;
     }
     DeltaPass::Input input;
@@ -908,6 +883,17 @@ void DeltaGcJob::AddTo(DeltaEdit* edit, bool drop_unused_buckets) const {
 }
 
 Status DeltaGcJob::Publish(FSDirectory* directory) {
+  Status s = PublishFiles(directory);
+  if (s.ok()) {
+    for (const DeltaFileDescription& file : files_) {
+      OpenDeltaOutput(context_.pass.store->tables(), context_.pass.read_options,
+                      file);
+    }
+  }
+  return s;
+}
+
+Status DeltaGcJob::PublishFiles(FSDirectory* directory) {
   Status s;
   for (const auto& builder : builders_) {
     s = builder->Publish();

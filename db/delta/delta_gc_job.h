@@ -172,6 +172,8 @@ class DeltaGcJob {
   // Replaces the old buckets [first, last).
   Status Rewrite(const Plan& plan, size_t first, size_t last, DeltaPass* pass);
   void RaiseFloors(size_t first, size_t last);
+  // Publish(), but for the readers.
+  Status PublishFiles(FSDirectory* directory);
 
   // Where the old bucket ends; none: it does not.
   std::optional<std::string> UpperBound(size_t bucket) const {

@@ -7,9 +7,8 @@
 #include <cassert>
 #include <utility>
 
-#include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_store.h"
-#include "table/internal_iterator.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -147,41 +146,14 @@ Status DeltaMergeJob::Finish(Output* output) {
   DeltaFileDescription description;
   Status s = Note(output->builder->Finish(&description), *output);
   if (s.ok()) {
-    assert(description.number != 0);
-    s = Verify(description, *output);
+    TEST_SYNC_POINT("DeltaMergeJob::Verify");
+    s = CheckDeltaOutput(
+        output->builder->file_name(), context_.pass.store->tables(),
+        context_.pass.read_options, TableReaderCaller::kCompaction,
+        output->validator.get(), &description);
   }
   if (s.ok()) {
     files_.push_back(std::move(description));
-  }
-  return s;
-}
-
-// What takes the place of other files must open.
-Status DeltaMergeJob::Verify(const DeltaFileDescription& description,
-                             const Output& output) {
-  TEST_SYNC_POINT("DeltaMergeJob::Verify");
-  const ReadOptions& read_options = context_.pass.read_options;
-  const DeltaTables& tables = context_.pass.store->tables();
-  std::unique_ptr<DeltaFileReader> reader;
-  Status s =
-      DeltaFileReader::Open(tables, read_options, description, &reader);
-  if (!s.ok() || output.validator == nullptr) {
-    return s;
-  }
-  const auto settings = tables.settings();
-  OutputValidator validator(settings->icmp(), /*enable_hash=*/true);
-  const std::unique_ptr<InternalIterator> iter(
-      reader->NewIterator(read_options, TableReaderCaller::kCompaction));
-  for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
-    s = validator.Add(iter->key(), iter->value());
-  }
-  if (s.ok()) {
-    s = iter->status();
-  }
-  if (s.ok() && !validator.CompareValidator(*output.validator)) {
-    s = Status::Corruption(
-        reader->file_name(),
-        "has other entries than the merge has written to it");
   }
   return s;
 }

@@ -103,7 +103,6 @@ class DeltaMergeJob {
   Status Note(const Status& s, const Output& output);
   Status Finish(Output* output);
   // Opens the file again.
-  Status Verify(const DeltaFileDescription& description, const Output& output);
 
   const Context context_;
   const std::vector<FilePtr> inputs_;

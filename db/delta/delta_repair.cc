@@ -317,9 +317,9 @@ Status DeltaRepair::Prepare(const OptionsOf& options_of) {
 Status DeltaRepair::ReadFiles(const OptionsOf& options_of) {
   for (const auto& [number, directories] : found_) {
     if (directories.size() > 1) {
-      return Status::InvalidArgument(
-          "Delta file #" + std::to_string(number) + " is in " +
-          *directories.begin() + " and in " + *directories.rbegin());
+      return Status::InvalidArgument("Delta file #" + std::to_string(number) +
+                                     " is in " + *directories.begin() +
+                                     " and in " + *directories.rbegin());
     }
     auto file = std::make_unique<FoundDeltaFile>();
     Status s = FoundDeltaFile::Read(options_, file_options_,
@@ -345,8 +345,8 @@ Status DeltaRepair::ReadFiles(const OptionsOf& options_of) {
     } else if (family->name != name) {
       return Status::Corruption(
           file->Name(), "says that column family " +
-                            std::to_string(file->column_family_id) +
-                            " is \"" + name + "\", another file that it is \"" +
+                            std::to_string(file->column_family_id) + " is \"" +
+                            name + "\", another file that it is \"" +
                             family->name + "\"");
     }
     s = RepairPaths::FindPathId(
@@ -452,7 +452,6 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
   DeltaFlush::Job job;
   job.store = cfd->delta_store();
   job.earlier = family->operand_readers;
-  job.keep_reader = true;
   job.epoch = sst_file.GetNumber();
   job.path_id = sst_file.GetPathId();
   job.new_file_number = new_number;
@@ -473,21 +472,12 @@ Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
   flush.AddTo(&edit);
   OutputDirectories outputs;
   for (const DeltaFileDescription& file : edit.GetDeltaEdit()->files()) {
+    // In use here until the repair is done.
+    family->AddReader(file.opened->reader, /*counts=*/true);
     family->flushed.push_back(file);
+    family->flushed.back().opened.reset();
     largest_seq_ = std::max(largest_seq_, file.largest_seq);
     outputs.Add(file.path_id);
-    if (file.kind == Kind::kAnchors) {
-      std::unique_ptr<DeltaFileReader> reader;
-      Status s = DeltaFileReader::Open(*cfd.delta_store()->tables(),
-                                       ReadOptions(), file, &reader);
-      if (!s.ok()) {
-        return s;
-      }
-      family->AddReader(std::move(reader), /*counts=*/true);
-    }
-  }
-  if (flush.operand_reader() != nullptr) {
-    family->AddReader(flush.operand_reader(), /*counts=*/true);
   }
   return outputs.Sync(cfd);
 }
@@ -632,8 +622,7 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
     }
     delta_edit.AddFile(std::move(file));
   }
-  delta_edit.SetSnapshotPiece({/*index=*/0, /*is_last=*/true,
-                               lineage.buckets});
+  delta_edit.SetSnapshotPiece({/*index=*/0, /*is_last=*/true, lineage.buckets});
   edit->SetDeltaEdit(std::move(delta_edit));
   return Status::OK();
 }
@@ -677,10 +666,10 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
     readers.push_back(std::move(reader));
   }
   std::vector<std::string> no_values(family->missing_anchors.size());
-  iters.push_back(new VectorIterator(family->missing_anchors,
-                                     std::move(no_values), &icmp));
-  const std::unique_ptr<InternalIterator> points(NewMergingIterator(
-      &icmp, iters.data(), static_cast<int>(iters.size())));
+  iters.push_back(
+      new VectorIterator(family->missing_anchors, std::move(no_values), &icmp));
+  const std::unique_ptr<InternalIterator> points(
+      NewMergingIterator(&icmp, iters.data(), static_cast<int>(iters.size())));
   DeltaFileBuilder::Options options;
   std::unique_ptr<DeltaFileBuilder> builder;
   if (s.ok()) {

@@ -1,0 +1,41 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+#include "rocksdb/table_reader_caller.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DeltaTables;
+class OutputValidator;
+struct DeltaFileDescription;
+struct ReadOptions;
+
+// Checks a delta file that a job has written and finished, as is done with SST
+// files: it must open, since a WAL or other files are about to go for it. With
+// `written`, which was told of each entry as it was written (but not of range
+// anchors), it must have just these; else Corruption.
+//
+// If OK, description->opened has the reader: so whoever reads the file first
+// need not open it once more. But not if file_name is not yet the one that it
+// will have; OpenDeltaOutput() is for then. Its filter and index are in the
+// block cache.
+Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
+                        const ReadOptions& read_options,
+                        TableReaderCaller caller,
+                        const OutputValidator* written,
+                        DeltaFileDescription* description);
+
+// After a file that was checked under another name has got its own one: sets
+// the reader for `description` and its copies. If that fails there is none, and
+// those who read the file will see why.
+// REQUIRES: none of them is in a Version yet.
+void OpenDeltaOutput(const DeltaTables& tables, const ReadOptions& read_options,
+                     const DeltaFileDescription& description);
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,164 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_output_check.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/delta/delta_file_meta.h"
+#include "db/delta/delta_file_test_util.h"
+#include "db/output_validator.h"
+#include "port/stack_trace.h"
+#include "rocksdb/statistics.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+namespace delta_test {
+
+class DeltaOutputCheckTest : public DeltaFileTestBase {
+ protected:
+  DeltaOutputCheckTest() {
+    options_.statistics = CreateDBStatistics();
+    Reopen();
+    description_ = WriteOperands({{"a", 9, "x"}, {"b", 4, "y"}});
+    // As jobs read.
+    read_options_.fill_cache = false;
+  }
+
+  Status Check(const std::string& file_name,
+               const OutputValidator* written = nullptr) {
+    return CheckDeltaOutput(file_name, *tables_, read_options_,
+                            TableReaderCaller::kCompaction, written,
+                            &description_);
+  }
+  // What the file was told, if it were these.
+  std::unique_ptr<OutputValidator> Written(
+      const std::vector<Operand>& operands) const {
+    auto validator = std::make_unique<OutputValidator>(
+        tables_->settings()->icmp(), /*enable_hash=*/true);
+    for (const Operand& operand : operands) {
+      EXPECT_OK(validator->Add(
+          InternalKey(operand.key, operand.seq, kTypeMerge).Encode(),
+          operand.value));
+    }
+    return validator;
+  }
+  uint64_t NumOpens() const {
+    return options_.statistics->getTickerCount(NO_FILE_OPENS);
+  }
+  // As a reader does.
+  DeltaFileReader* Get(const DeltaFileMeta& meta) {
+    DeltaFileReader* reader = nullptr;
+    EXPECT_OK(meta.GetReader(
+        [this](const DeltaFileDescription& description,
+               std::shared_ptr<DeltaFileReader>* opened) {
+          std::unique_ptr<DeltaFileReader> result;
+          Status s = Open(description, &result);
+          *opened = std::move(result);
+          return s;
+        },
+        &reader));
+    return reader;
+  }
+
+  DeltaFileDescription description_;
+  ReadOptions read_options_;
+};
+
+TEST_F(DeltaOutputCheckTest, HandsReaderOn) {
+  ASSERT_OK(Check(FileName(description_)));
+  ASSERT_EQ(1u, NumOpens());
+  const DeltaFileDescription copy = description_;
+  ASSERT_EQ(description_, copy);
+  const auto meta = DeltaFileMeta::Create(copy, nullptr);
+  ASSERT_NE(nullptr, meta->OpenedReader());
+  DeltaFileReader* const reader = Get(*meta);
+  ASSERT_EQ(meta->OpenedReader(), reader);
+  ASSERT_EQ(1u, NumOpens());
+  ASSERT_EQ((Values{{9, "x"}}), MustCollect(*reader, "a"));
+  // Neither the reader nor the meta keeps it.
+  ASSERT_EQ(nullptr, reader->description().opened);
+  ASSERT_EQ(nullptr, meta->description().opened);
+  // It goes to one.
+  const auto other = DeltaFileMeta::Create(description_, nullptr);
+  ASSERT_EQ(nullptr, other->OpenedReader());
+  ASSERT_NE(reader, Get(*other));
+  ASSERT_EQ(2u, NumOpens());
+}
+
+TEST_F(DeltaOutputCheckTest, FilterAndIndexAreInTheBlockCache) {
+  ASSERT_OK(Check(FileName(description_)));
+  Statistics* const stats = options_.statistics.get();
+  ASSERT_EQ(1u, stats->getTickerCount(BLOCK_CACHE_FILTER_ADD));
+  ASSERT_EQ(1u, stats->getTickerCount(BLOCK_CACHE_INDEX_ADD));
+}
+
+TEST_F(DeltaOutputCheckTest, ReaderIsClosedWithTheLastCopy) {
+  ASSERT_OK(Check(FileName(description_)));
+  const std::weak_ptr<DeltaFileReader> reader = description_.opened->reader;
+  auto copy = std::make_unique<DeltaFileDescription>(description_);
+  description_ = DeltaFileDescription();
+  ASSERT_FALSE(reader.expired());
+  copy.reset();
+  ASSERT_TRUE(reader.expired());
+}
+
+TEST_F(DeltaOutputCheckTest, FileWithoutItsName) {
+  const std::string name = FileName(description_);
+  const std::string temporary = name + ".tmp";
+  ASSERT_OK(env_->RenameFile(name, temporary));
+  ASSERT_OK(Check(temporary));
+  const DeltaFileDescription copy = description_;
+  ASSERT_EQ(nullptr, copy.opened->reader);
+  // Not yet.
+  OpenDeltaOutput(*tables_, read_options_, description_);
+  ASSERT_EQ(nullptr, copy.opened->reader);
+  ASSERT_OK(env_->RenameFile(temporary, name));
+  OpenDeltaOutput(*tables_, read_options_, description_);
+  ASSERT_NE(nullptr, copy.opened->reader);
+  ASSERT_EQ(name, copy.opened->reader->file_name());
+  // Nothing to do.
+  const uint64_t num_opens = NumOpens();
+  OpenDeltaOutput(*tables_, read_options_, description_);
+  ASSERT_EQ(num_opens, NumOpens());
+  const auto meta = DeltaFileMeta::Create(copy, nullptr);
+  ASSERT_EQ((Values{{4, "y"}}), MustCollect(*Get(*meta), "b"));
+  ASSERT_EQ(num_opens, NumOpens());
+}
+
+TEST_F(DeltaOutputCheckTest, Contents) {
+  const std::string name = FileName(description_);
+  ASSERT_OK(Check(name, Written({{"a", 9, "x"}, {"b", 4, "y"}}).get()));
+  description_.opened.reset();
+  for (const std::vector<Operand>& operands :
+       {std::vector<Operand>{{"a", 9, "x"}},
+        {{"a", 9, "x"}, {"b", 4, "z"}},
+        {{"a", 9, "x"}, {"b", 5, "y"}},
+        {{"a", 9, "x"}, {"b", 4, "y"}, {"c", 3, ""}}}) {
+    const Status s = Check(name, Written(operands).get());
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    ASSERT_NE(std::string::npos, s.ToString().find(name)) << s.ToString();
+    ASSERT_EQ(nullptr, description_.opened);
+  }
+}
+
+TEST_F(DeltaOutputCheckTest, MustOpen) {
+  const std::string name = FileName(description_);
+  ASSERT_OK(WriteStringToFile(env_.get(), "short", name));
+  ASSERT_TRUE(Check(name).IsCorruption());
+  ASSERT_EQ(nullptr, description_.opened);
+  ASSERT_OK(env_->DeleteFile(name));
+  ASSERT_TRUE(Check(name).IsIOError());
+  ASSERT_EQ(nullptr, description_.opened);
+}
+
+}  // namespace delta_test
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
