@@ -307,6 +307,7 @@ void DeltaFlush::CountPayload(const CompactionIterationStats& stats,
 std::shared_ptr<DeltaFileReader> DeltaFlush::operand_reader() const {
   for (const DeltaFileDescription& file : files_) {
     if (file.kind == Kind::kOperands) {
+      assert(file.opened->reader != nullptr);
       return file.opened->reader;
     }
   }

@@ -929,6 +929,8 @@ Status DeltaGcJob::PublishFiles(FSDirectory* directory) {
 }
 
 bool DeltaGcJob::Abandon(FSDirectory* directory) {
+  // With their readers.
+  files_.clear();
   bool is_gone = true;
   bool some_may_be_renamed = false;
   for (const auto& builder : builders_) {
@@ -946,7 +948,6 @@ bool DeltaGcJob::Abandon(FSDirectory* directory) {
   if (is_gone) {
     builders_.clear();
   }
-  files_.clear();
   replaced_.clear();
   raised_.clear();
   return is_gone;

@@ -21,10 +21,11 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Whatever a job thinks of the blocks that it reads for itself.
-ReadOptions OpenOptions(const ReadOptions& read_options) {
+// For readers that others use, whatever a job thinks of the blocks that it
+// reads for itself; or for its own.
+ReadOptions OpenOptions(const ReadOptions& read_options, bool fill_cache) {
   ReadOptions options = read_options;
-  options.fill_cache = true;
+  options.fill_cache = fill_cache;
   return options;
 }
 
@@ -45,12 +46,23 @@ Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
   assert(description->opened == nullptr);
   std::unique_ptr<DeltaFileReader> reader;
   Status s = DeltaFileReader::OpenAs(
-      file_name, tables, OpenOptions(read_options), *description, &reader);
+      file_name, tables, OpenOptions(read_options, /*fill_cache=*/true),
+      *description, &reader);
+  // The block cache takes no more (strict_capacity_limit): no reason to fail.
+  const bool has_room = !s.IsMemoryLimit();
+  if (!has_room) {
+    s = DeltaFileReader::OpenAs(file_name, tables,
+                                OpenOptions(read_options, /*fill_cache=*/false),
+                                *description, &reader);
+  }
   if (s.ok() && written != nullptr) {
     const auto settings = tables.settings();
     OutputValidator found(settings->icmp(), /*enable_hash=*/true);
+    const ReadOptions iter_options =
+        has_room ? read_options
+                 : OpenOptions(read_options, /*fill_cache=*/false);
     const std::unique_ptr<InternalIterator> iter(reader->NewIterator(
-        read_options, caller, /*arena=*/nullptr,
+        iter_options, caller, /*arena=*/nullptr,
         static_cast<size_t>(std::min<uint64_t>(read_options.readahead_size,
                                                description->size))));
     for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
@@ -66,7 +78,7 @@ Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
   }
   if (s.ok()) {
     description->opened = std::make_shared<DeltaFileDescription::Opened>();
-    if (file_name == OwnName(tables, *description)) {
+    if (has_room && file_name == OwnName(tables, *description)) {
       description->opened->reader = std::move(reader);
     }
   }
@@ -78,8 +90,9 @@ void OpenDeltaOutput(const DeltaTables& tables, const ReadOptions& read_options,
   assert(description.opened != nullptr);
   std::unique_ptr<DeltaFileReader> reader;
   if (description.opened->reader == nullptr &&
-      DeltaFileReader::Open(tables, OpenOptions(read_options), description,
-                            &reader)
+      DeltaFileReader::Open(tables,
+                            OpenOptions(read_options, /*fill_cache=*/true),
+                            description, &reader)
           .ok()) {
     description.opened->reader = std::move(reader);
   }

@@ -22,9 +22,9 @@ struct ReadOptions;
 // anchors), it must have just these; else Corruption.
 //
 // If OK, description->opened has the reader: so whoever reads the file first
-// need not open it once more. But not if file_name is not yet the one that it
-// will have; OpenDeltaOutput() is for then. Its filter and index are in the
-// block cache.
+// need not open it once more. Its filter and index are in the block cache. But
+// not if that has no room for them, or if file_name is not yet the one that the
+// file will have; OpenDeltaOutput() is for then.
 Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
                         const ReadOptions& read_options,
                         TableReaderCaller caller,

@@ -144,6 +144,30 @@ TEST_F(DeltaOutputCheckTest, Contents) {
   }
 }
 
+// Jobs do not fail for that.
+TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoom) {
+  BlockBasedTableOptions table_options = table_options_;
+  LRUCacheOptions cache_options;
+  cache_options.capacity = 1;
+  cache_options.num_shard_bits = 0;
+  cache_options.strict_capacity_limit = true;
+  table_options.block_cache = cache_options.MakeSharedCache();
+  options_.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  Reopen();
+  std::unique_ptr<DeltaFileReader> reader;
+  ASSERT_TRUE(Open(description_, &reader).IsMemoryLimit());
+  for (const bool fill_cache : {false, true}) {
+    read_options_.fill_cache = fill_cache;
+    description_.opened.reset();
+    ASSERT_OK(Check(FileName(description_),
+                    Written({{"a", 9, "x"}, {"b", 4, "y"}}).get()));
+    // Whoever needs it sees what is wrong.
+    ASSERT_EQ(nullptr, description_.opened->reader);
+    OpenDeltaOutput(*tables_, read_options_, description_);
+    ASSERT_EQ(nullptr, description_.opened->reader);
+  }
+}
+
 TEST_F(DeltaOutputCheckTest, MustOpen) {
   const std::string name = FileName(description_);
   ASSERT_OK(WriteStringToFile(env_.get(), "short", name));
