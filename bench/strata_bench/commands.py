@@ -106,7 +106,8 @@ def phase_flags(experiment: Experiment, contender: Contender, point: Point, phas
     flags['threads'] = str(phase.threads)
     flags.update(phase.flags)
     sweep = experiment.sweep
-    if phase.swept and (sweep is None or sweep.only is None or contender.name in sweep.only):
+    if phase.swept and (sweep is None or sweep.only is None
+                        or contender.is_one_of(sweep.only)):
         flags.update(point.flags)
     variant = experiment.variants.get(contender.name)
     if variant is not None and not of_load:  # what is loaded is shared with others

@@ -26,6 +26,11 @@ class Contender:
     binary: Path = Path()
     flags: Dict[str, str] = field(default_factory=dict)
     block_size: int = 4096  # fio
+    extends: Tuple[str, ...] = ()  # all that it was made of
+
+    def is_one_of(self, names: Iterable[str]) -> bool:
+        """Whether it is named, or one that it was made of."""
+        return not {self.name, *self.extends}.isdisjoint(names)
 
 
 def parse(path: Path, root: Path) -> Dict[str, Contender]:
@@ -43,6 +48,8 @@ def parse(path: Path, root: Path) -> Dict[str, Contender]:
             raise table.fail('extends', f'{base!r} is not a contender that stands above')
         kind = table.choice('kind', KINDS, contenders[base].kind if base else 'db_bench')
         contender = Contender(name, title, kind)
+        if base is not None:
+            contender.extends = (*contenders[base].extends, base)
         if kind == 'fio':
             contender.binary = Path(table.get('program', 'text', 'fio'))
             contender.block_size = table.get('block_size', 'size', 4096)

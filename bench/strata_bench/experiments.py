@@ -128,7 +128,7 @@ class PaperSizes:
 class Sweep:
     parameter: str
     points: List[Point]
-    only: Optional[List[str]] = None  # the contenders that get the points' flags
+    only: Optional[List[str]] = None  # contenders that get the points' flags
 
 
 @dataclass
@@ -234,6 +234,7 @@ class Experiment:
                                           f'no contender {variant.extends!r}')
                 item = copy.deepcopy(result[variant.extends])
                 item.name = variant.name
+                item.extends = (*item.extends, variant.extends)
                 result[variant.name] = item
             elif variant.name not in result:
                 raise ExperimentError(f'{self.file}: contender.{variant.name}: no such contender, '
@@ -244,6 +245,9 @@ class Experiment:
         for name in self.contenders:
             if name not in result:
                 raise ExperimentError(f'{self.file}: contenders: no contender {name!r}')
+        for name in (self.sweep.only if self.sweep else None) or []:
+            if name not in result:
+                raise ExperimentError(f'{self.file}: sweep.only: no contender {name!r}')
         self._check_loader(result)
         for comparison in self.comparisons:
             named = list(comparison.paper)

@@ -267,6 +267,26 @@ flags = { marker = "cousin" }
         self.assertEqual(experiment.template_owner('cousin'), 'cousin')
         self.assertEqual(experiment.template_owner('base'), 'base')
 
+    def test_sweep_for_some(self) -> None:
+        text = support.MINIMAL + '''
+[contender.twin]
+extends = "fast"
+[sweep]
+parameter = "x"
+flag = "x"
+values = [7]
+only = ["fast"]
+'''
+        experiment = self.experiment(text)
+        resolved = experiment.resolve(self.contenders())
+        for name, value in (('base', None), ('fast', '7'), ('twin', '7')):
+            flags = commands.phase_flags(experiment, resolved[name], experiment.points[0],
+                                         experiment.phases[0], 1.0, 0)
+            self.assertEqual(flags.get('x'), value, name)
+        wrong = self.experiment(text.replace('only = ["fast"]', 'only = ["fats"]'))
+        with self.assertRaisesRegex(ExperimentError, "sweep.only: no contender 'fats'"):
+            wrong.resolve(self.contenders())
+
     def test_one_loads_for_all(self) -> None:
         text = support.MINIMAL + '''
 [contender.twin]

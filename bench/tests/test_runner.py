@@ -563,10 +563,10 @@ class CommandTest(support.FolderTest):
 parameter = "threads"
 flag = "threads"
 values = [1, 4]
-only = ["base"]
+only = ["fast"]
 '''
-        self.assertEqual(self.flags(text, point=1)['num'], '250')
-        self.assertEqual(self.flags(text, 'fast', point=1)['num'], '1000')
+        self.assertEqual(self.flags(text, 'fast', point=1)['num'], '250')
+        self.assertEqual(self.flags(text, point=1)['num'], '1000')
 
     def test_who_wins(self) -> None:
         text = support.MINIMAL + '''
