@@ -353,6 +353,38 @@ TEST_F(DBDeltaFlushTest, SeveralFlushesInARecovery) {
   EXPECT_EQ("op a@1=1 | anchor a@14 | op a@27=3 | range a-b@40", Store());
 }
 
+// A later flush of a recovery must see what earlier ones have written also if
+// the block cache has no room for its filter and index.
+TEST_F(DBDeltaFlushTest, RecoveryWithoutRoomInTheBlockCache) {
+  Options options = DeltaOptions();
+  options.write_buffer_size = 8 << 20;
+  DestroyAndReopen(options);
+  const std::string big(20000, 'x');
+  const auto fill = [&] {
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_OK(Put("f" + std::to_string(i), big));
+    }
+  };
+  ASSERT_OK(Merge("a", "1"));
+  fill();  // @2 to @13
+  ASSERT_OK(Put("a", "2"));
+  fill();  // @15 to @26
+  ASSERT_OK(Merge("a", "3"));
+  Options recovering = options;
+  recovering.write_buffer_size = 64 << 10;
+  BlockBasedTableOptions table_options;
+  table_options.block_cache =
+      NewLRUCache(/*capacity=*/1, /*num_shard_bits=*/0,
+                  /*strict_capacity_limit=*/true);
+  recovering.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  Reopen(recovering);
+  EXPECT_GE(NumTableFilesAtLevel(0), 2);
+  Reopen(options);
+  EXPECT_EQ("op a@1=1 | anchor a@14 | op a@27=3", Store());
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  EXPECT_EQ("2,3", Get("a"));
+}
+
 TEST_F(DBDeltaFlushTest, OptionOff) {
   const Options options = DeltaOptions();
   DestroyAndReopen(Without(options));

@@ -1168,6 +1168,24 @@ TEST_F(DBDeltaRepairTest, Wal) {
   EXPECT_EQ("1", Get("new"));
 }
 
+// The block cache has no room for filter and index of what the WAL has. (With a
+// value there would be an SST file, too, and those are given up then, as in
+// RocksDB.)
+TEST_F(DBDeltaRepairTest, WalWithoutRoomInTheBlockCache) {
+  ASSERT_OK(Merge("k", "1"));
+  LoseManifest();
+  Options options = options_;
+  BlockBasedTableOptions table_options;
+  table_options.block_cache =
+      NewLRUCache(/*capacity=*/1, /*num_shard_bits=*/0,
+                  /*strict_capacity_limit=*/true);
+  options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  ASSERT_OK(RepairDB(dbname_, options));
+  Reopen(options_);
+  EXPECT_EQ("1", Get("k"));
+  EXPECT_EQ(std::vector<std::string>(), Verify());
+}
+
 // All operands of a column family have become values, and there is no delta
 // file any more.
 TEST_F(DBDeltaRepairTest, WalWithoutDeltaFiles) {

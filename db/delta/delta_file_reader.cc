@@ -18,10 +18,12 @@
 #include "file/read_write_util.h"
 #include "monitoring/perf_context_imp.h"
 #include "monitoring/statistics_impl.h"
+#include "table/block_based/block_based_table_reader.h"
 #include "table/get_context.h"
 #include "table/sst_file_writer_collectors.h"
 #include "table/table_builder.h"
 #include "table/table_reader.h"
+#include "util/cast_util.h"
 #include "util/stop_watch.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -195,6 +197,14 @@ bool DeltaFileReader::MayHaveKey(const ReadOptions& read_options,
                                  const LookupKey& key) const {
   return description_.num_entries != 0 &&
          table_->MayHaveNonDirect(read_options, key.internal_key());
+}
+
+bool DeltaFileReader::LacksFilter() const {
+  using Rep = BlockBasedTable::Rep;
+  // DeltaTables has no other tables.
+  const Rep& rep =
+      *static_cast_with_check<const BlockBasedTable>(table_.get())->get_rep();
+  return rep.filter == nullptr && rep.filter_type != Rep::FilterType::kNoFilter;
 }
 
 Status DeltaFileReader::Get(const ReadOptions& read_options,

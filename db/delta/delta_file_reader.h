@@ -67,6 +67,10 @@ class DeltaFileReader {
     return MayHaveKey(read_options, LookupKey(user_key, kMaxSequenceNumber));
   }
 
+  // Its filter could not be read when it was opened, for want of room in the
+  // block cache maybe. So there is none while this lives.
+  bool LacksFilter() const;
+
   // Adds the operands of the key with a sequence number of that of `key`
   // (read_seq) or below, newest first. Does not ask the filter. On failure
   // *operands is what it was: Incomplete if that needs I/O and the read tier

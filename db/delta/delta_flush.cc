@@ -41,10 +41,15 @@ std::unique_ptr<DeltaFlush> DeltaFlush::BeginRecovery(
     return nullptr;
   }
   Job job;
+  job.keeps_readers = true;
   for (const auto& flush : earlier) {
-    if (flush->store() == cfd->delta_store() &&
-        flush->operand_reader() != nullptr) {
-      job.earlier.push_back(flush->operand_reader());
+    if (flush->store() != cfd->delta_store()) {
+      continue;
+    }
+    for (const auto& reader : flush->readers()) {
+      if (reader->description().kind == Kind::kOperands) {
+        job.earlier.push_back(reader);
+      }
     }
   }
   return New(cfd, base, sst_file, versions, std::move(job));
@@ -244,14 +249,18 @@ Status DeltaFlush::FinishFile(File* file) {
   }
   DeltaFileDescription description;
   Status s = file->builder->Finish(&description);
+  std::shared_ptr<DeltaFileReader> reader;
   if (s.ok()) {
     TEST_SYNC_POINT("DeltaFlush::Verify");
     s = CheckDeltaOutput(file->builder->file_name(), tables(),
                          output_.read_options, TableReaderCaller::kFlush,
-                         file->validator.get(), &description);
+                         file->validator.get(), &description, &reader);
   }
   if (s.ok()) {
     files_.push_back(std::move(description));
+    if (job_.keeps_readers) {
+      readers_.push_back(std::move(reader));
+    }
   }
   return s;
 }
@@ -277,6 +286,7 @@ void DeltaFlush::LogFile(const DeltaFileDescription& description) const {
 void DeltaFlush::Abandon() {
   membership_.reset();
   files_.clear();
+  readers_.clear();
   for (File* file : {&operands_, &anchors_}) {
     if (file->builder != nullptr) {
       file->builder->Abandon();
@@ -302,16 +312,6 @@ void DeltaFlush::CountPayload(const CompactionIterationStats& stats,
     *payload = input;
     *garbage = input - operand_bytes_;
   }
-}
-
-std::shared_ptr<DeltaFileReader> DeltaFlush::operand_reader() const {
-  for (const DeltaFileDescription& file : files_) {
-    if (file.kind == Kind::kOperands) {
-      assert(file.opened->reader != nullptr);
-      return file.opened->reader;
-    }
-  }
-  return nullptr;
 }
 
 uint64_t DeltaFlush::bytes_written() const {

@@ -72,6 +72,8 @@ class DeltaFlush {
     // As in DeltaMembership.
     const DeltaVersion* base = nullptr;
     std::vector<std::shared_ptr<DeltaFileReader>> earlier;
+    // Somebody reads the files before they are in a Version: see readers().
+    bool keeps_readers = false;
     // Operands of keys of which the store has none stay in the SST file.
     bool old_keys_only = false;
     // The number of the SST file that the flush writes, or would write.
@@ -151,9 +153,10 @@ class DeltaFlush {
   // what it has read. payload and garbage may be nullptr.
   void CountPayload(const CompactionIterationStats& stats, uint64_t* payload,
                     uint64_t* garbage) const;
-  // Of the operand file; nullptr if there is none.
-  // REQUIRES: the file is in no Version yet.
-  std::shared_ptr<DeltaFileReader> operand_reader() const;
+  // Of the files, if the job keeps them.
+  const std::vector<std::shared_ptr<DeltaFileReader>>& readers() const {
+    return readers_;
+  }
 
  private:
   using Kind = DeltaFileDescription::Kind;
@@ -209,6 +212,7 @@ class DeltaFlush {
   uint64_t operand_bytes_ = 0;
 
   std::vector<DeltaFileDescription> files_;
+  std::vector<std::shared_ptr<DeltaFileReader>> readers_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

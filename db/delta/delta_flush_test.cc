@@ -73,6 +73,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     job.store = store_.get();
     job.base = base_.get();
     job.earlier = std::move(earlier);
+    job.keeps_readers = keeps_readers_;
     job.old_keys_only = old_keys_only_;
     job.epoch = kEpoch;
     job.new_file_number = [this] { return ++last_number_; };
@@ -176,6 +177,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
   std::unique_ptr<DeltaStore> store_;
   std::shared_ptr<const DeltaVersion> base_;
   bool verify_contents_ = false;
+  bool keeps_readers_ = false;
   bool old_keys_only_ = false;
 };
 
@@ -191,7 +193,7 @@ TEST_F(DeltaFlushTest, NothingToDo) {
   EXPECT_FALSE(flush->HasFiles());
   EXPECT_EQ(0, flush->bytes_written());
   EXPECT_EQ(0, flush->operand_bytes());
-  EXPECT_EQ(nullptr, flush->operand_reader());
+  EXPECT_TRUE(flush->readers().empty());
 }
 
 TEST_F(DeltaFlushTest, OperandsAreTaken) {
@@ -216,8 +218,7 @@ TEST_F(DeltaFlushTest, OperandsAreTaken) {
   EXPECT_NE(file.number, kEpoch);
   // With internal keys.
   EXPECT_EQ(3 * 9 + 2, flush->operand_bytes());
-  ASSERT_NE(flush->operand_reader(), nullptr);
-  EXPECT_TRUE(flush->operand_reader()->MayHaveKey(ReadOptions(), "c"));
+  EXPECT_TRUE(flush->readers().empty());
   EXPECT_EQ(3, Ticker(DELTA_OPERANDS_FLUSHED));
   EXPECT_EQ(0, Ticker(DELTA_ANCHORS_FLUSHED));
   EXPECT_EQ(file.size, Ticker(DELTA_FLUSH_BYTES));
@@ -277,9 +278,12 @@ TEST_F(DeltaFlushTest, RangeAnchorsOfTheStore) {
 }
 
 TEST_F(DeltaFlushTest, EarlierFlushesOfARecovery) {
+  keeps_readers_ = true;
   const auto first = NewFlush();
   ASSERT_OK(Feed({{"a", 4, kTypeMerge, "x"}}, {}, first.get()));
-  const auto second = NewFlush({first->operand_reader()});
+  ASSERT_EQ(1u, first->readers().size());
+  EXPECT_TRUE(first->readers()[0]->MayHaveKey(ReadOptions(), "a"));
+  const auto second = NewFlush(first->readers());
   ASSERT_OK(Feed({{"a", 9, kTypeValue, "v"}, {"b", 8, kTypeValue, "v"}},
                  {RangeTombstone("a", "b", 7), RangeTombstone("c", "d", 6)},
                  second.get()));

@@ -929,7 +929,10 @@ Status DeltaGcJob::PublishFiles(FSDirectory* directory) {
 }
 
 bool DeltaGcJob::Abandon(FSDirectory* directory) {
-  // With their readers.
+  for (const DeltaFileDescription& file : files_) {
+    // An edit that comes to nothing may have copies.
+    CloseDeltaOutput(file);
+  }
   files_.clear();
   bool is_gone = true;
   bool some_may_be_renamed = false;

@@ -1295,7 +1295,14 @@ TEST_F(DeltaGcJobTest, Abandon) {
     DeltaGcJob job(Context());
     ASSERT_OK(job.Run(WholePlan()));
     ASSERT_LT(before.size(), FilesOnDisk().size());
+    // Whatever has their names holds none of them open.
+    DeltaEdit edit;
+    job.AddTo(&edit);
+    ASSERT_NE(nullptr, edit.files()[0].opened->reader);
     job.Abandon();
+    for (const DeltaFileDescription& file : edit.files()) {
+      ASSERT_EQ(nullptr, file.opened->reader);
+    }
   }
   ASSERT_EQ(before, FilesOnDisk());
   CheckAll();

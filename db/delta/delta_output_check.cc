@@ -21,12 +21,24 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// For readers that others use, whatever a job thinks of the blocks that it
-// reads for itself; or for its own.
-ReadOptions OpenOptions(const ReadOptions& read_options, bool fill_cache) {
+ReadOptions With(const ReadOptions& read_options, bool fill_cache) {
   ReadOptions options = read_options;
   options.fill_cache = fill_cache;
   return options;
+}
+
+// For readers that others use, whatever a job thinks of the blocks that it
+// reads for itself. *is_whole: the block cache had room for all that the reader
+// keeps of the file.
+Status OpenForOthers(const std::string& file_name, const DeltaTables& tables,
+                     const ReadOptions& read_options,
+                     const DeltaFileDescription& description, bool* is_whole,
+                     std::unique_ptr<DeltaFileReader>* reader) {
+  const Status s = DeltaFileReader::OpenAs(
+      file_name, tables, With(read_options, /*fill_cache=*/true), description,
+      reader);
+  *is_whole = s.ok() && !(*reader)->LacksFilter();
+  return s;
 }
 
 std::string OwnName(const DeltaTables& tables,
@@ -41,28 +53,25 @@ Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
                         const ReadOptions& read_options,
                         TableReaderCaller caller,
                         const OutputValidator* written,
-                        DeltaFileDescription* description) {
+                        DeltaFileDescription* description,
+                        std::shared_ptr<DeltaFileReader>* reader) {
   assert(description->number != 0);
   assert(description->opened == nullptr);
-  std::unique_ptr<DeltaFileReader> reader;
-  Status s = DeltaFileReader::OpenAs(
-      file_name, tables, OpenOptions(read_options, /*fill_cache=*/true),
-      *description, &reader);
-  // The block cache takes no more (strict_capacity_limit): no reason to fail.
-  const bool has_room = !s.IsMemoryLimit();
-  if (!has_room) {
-    s = DeltaFileReader::OpenAs(file_name, tables,
-                                OpenOptions(read_options, /*fill_cache=*/false),
-                                *description, &reader);
+  // Blocks for the check alone, or for which the cache has no room.
+  const ReadOptions uncached = With(read_options, /*fill_cache=*/false);
+  std::unique_ptr<DeltaFileReader> checked;
+  bool is_whole = false;
+  Status s = OpenForOthers(file_name, tables, read_options, *description,
+                           &is_whole, &checked);
+  if (!is_whole && (s.ok() || s.IsMemoryLimit())) {
+    s = DeltaFileReader::OpenAs(file_name, tables, uncached, *description,
+                                &checked);
   }
   if (s.ok() && written != nullptr) {
     const auto settings = tables.settings();
     OutputValidator found(settings->icmp(), /*enable_hash=*/true);
-    const ReadOptions iter_options =
-        has_room ? read_options
-                 : OpenOptions(read_options, /*fill_cache=*/false);
-    const std::unique_ptr<InternalIterator> iter(reader->NewIterator(
-        iter_options, caller, /*arena=*/nullptr,
+    const std::unique_ptr<InternalIterator> iter(checked->NewIterator(
+        uncached, caller, /*arena=*/nullptr,
         static_cast<size_t>(std::min<uint64_t>(read_options.readahead_size,
                                                description->size))));
     for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
@@ -72,14 +81,18 @@ Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
       s = iter->status();
     }
     if (s.ok() && !found.CompareValidator(*written)) {
-      s = Status::Corruption(reader->file_name(),
+      s = Status::Corruption(checked->file_name(),
                              "has other entries than were written to it");
     }
   }
   if (s.ok()) {
+    const std::shared_ptr<DeltaFileReader> shared = std::move(checked);
     description->opened = std::make_shared<DeltaFileDescription::Opened>();
-    if (has_room && file_name == OwnName(tables, *description)) {
-      description->opened->reader = std::move(reader);
+    if (is_whole && file_name == OwnName(tables, *description)) {
+      description->opened->reader = shared;
+    }
+    if (reader != nullptr) {
+      *reader = shared;
     }
   }
   return s;
@@ -89,13 +102,19 @@ void OpenDeltaOutput(const DeltaTables& tables, const ReadOptions& read_options,
                      const DeltaFileDescription& description) {
   assert(description.opened != nullptr);
   std::unique_ptr<DeltaFileReader> reader;
+  bool is_whole = false;
   if (description.opened->reader == nullptr &&
-      DeltaFileReader::Open(tables,
-                            OpenOptions(read_options, /*fill_cache=*/true),
-                            description, &reader)
-          .ok()) {
+      OpenForOthers(OwnName(tables, description), tables, read_options,
+                    description, &is_whole, &reader)
+          .ok() &&
+      is_whole) {
     description.opened->reader = std::move(reader);
   }
+}
+
+void CloseDeltaOutput(const DeltaFileDescription& description) {
+  assert(description.opened != nullptr);
+  description.opened->reader.reset();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "rocksdb/rocksdb_namespace.h"
@@ -11,6 +12,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class DeltaFileReader;
 class DeltaTables;
 class OutputValidator;
 struct DeltaFileDescription;
@@ -25,11 +27,16 @@ struct ReadOptions;
 // need not open it once more. Its filter and index are in the block cache. But
 // not if that has no room for them, or if file_name is not yet the one that the
 // file will have; OpenDeltaOutput() is for then.
+//
+// *reader, if it is not null, is set in any case: for who reads the file before
+// it is in a Version. That the block cache has no room is no reason to fail;
+// such a reader has filter and index for itself.
 Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
                         const ReadOptions& read_options,
                         TableReaderCaller caller,
                         const OutputValidator* written,
-                        DeltaFileDescription* description);
+                        DeltaFileDescription* description,
+                        std::shared_ptr<DeltaFileReader>* reader = nullptr);
 
 // After a file that was checked under another name has got its own one: sets
 // the reader for `description` and its copies. If that fails there is none, and
@@ -37,5 +44,10 @@ Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
 // REQUIRES: none of them is in a Version yet.
 void OpenDeltaOutput(const DeltaTables& tables, const ReadOptions& read_options,
                      const DeltaFileDescription& description);
+
+// Before a file that was checked, or opened so, is deleted: copies of its
+// description have no reader, either.
+// REQUIRES: as above.
+void CloseDeltaOutput(const DeltaFileDescription& description);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -28,10 +28,22 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
   }
 
   Status Check(const std::string& file_name,
-               const OutputValidator* written = nullptr) {
+               const OutputValidator* written = nullptr,
+               std::shared_ptr<DeltaFileReader>* reader = nullptr) {
     return CheckDeltaOutput(file_name, *tables_, read_options_,
                             TableReaderCaller::kCompaction, written,
-                            &description_);
+                            &description_, reader);
+  }
+  // One that keeps to its size.
+  void SetCache(size_t capacity) {
+    BlockBasedTableOptions table_options = table_options_;
+    LRUCacheOptions cache_options;
+    cache_options.capacity = capacity;
+    cache_options.num_shard_bits = 0;
+    cache_options.strict_capacity_limit = true;
+    table_options.block_cache = cache_options.MakeSharedCache();
+    options_.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    Reopen();
   }
   // What the file was told, if it were these.
   std::unique_ptr<OutputValidator> Written(
@@ -146,26 +158,77 @@ TEST_F(DeltaOutputCheckTest, Contents) {
 
 // Jobs do not fail for that.
 TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoom) {
-  BlockBasedTableOptions table_options = table_options_;
-  LRUCacheOptions cache_options;
-  cache_options.capacity = 1;
-  cache_options.num_shard_bits = 0;
-  cache_options.strict_capacity_limit = true;
-  table_options.block_cache = cache_options.MakeSharedCache();
-  options_.table_factory.reset(NewBlockBasedTableFactory(table_options));
-  Reopen();
-  std::unique_ptr<DeltaFileReader> reader;
-  ASSERT_TRUE(Open(description_, &reader).IsMemoryLimit());
+  SetCache(1);
+  std::unique_ptr<DeltaFileReader> opened;
+  ASSERT_TRUE(Open(description_, &opened).IsMemoryLimit());
   for (const bool fill_cache : {false, true}) {
     read_options_.fill_cache = fill_cache;
     description_.opened.reset();
+    std::shared_ptr<DeltaFileReader> reader;
     ASSERT_OK(Check(FileName(description_),
-                    Written({{"a", 9, "x"}, {"b", 4, "y"}}).get()));
-    // Whoever needs it sees what is wrong.
+                    Written({{"a", 9, "x"}, {"b", 4, "y"}}).get(), &reader));
+    // Whoever needs it sees what is wrong,
     ASSERT_EQ(nullptr, description_.opened->reader);
     OpenDeltaOutput(*tables_, read_options_, description_);
     ASSERT_EQ(nullptr, description_.opened->reader);
+    // but for those who have to know what it has now.
+    ASSERT_NE(nullptr, reader);
+    ASSERT_FALSE(reader->LacksFilter());
+    ASSERT_TRUE(reader->MayHaveKey(ReadOptions(), "a"));
+    ASSERT_FALSE(reader->MayHaveKey(ReadOptions(), "absent"));
   }
+}
+
+// The filter takes most of the room.
+TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoomForTheFilter) {
+  std::vector<Operand> operands;
+  for (int i = 0; i < 5000; ++i) {
+    operands.push_back({"key" + std::to_string(10000 + i), 7, ""});
+  }
+  description_ = WriteOperands(operands);
+  const std::string name = FileName(description_);
+  // Less than the index, more than it, and more than both.
+  size_t num_partial = 0;
+  for (size_t capacity = 100;; capacity *= 2) {
+    SetCache(capacity);
+    std::unique_ptr<DeltaFileReader> opened;
+    const Status s = Open(description_, &opened);
+    const bool is_partial = s.ok() && opened->LacksFilter();
+    const bool is_whole = s.ok() && !is_partial;
+    ASSERT_EQ(!is_whole, !s.ok() || opened->MayHaveKey(ReadOptions(), "absent"))
+        << capacity;
+    opened.reset();
+    num_partial += is_partial;
+    for (const bool is_renamed : {false, true}) {
+      description_.opened.reset();
+      std::shared_ptr<DeltaFileReader> reader;
+      if (is_renamed) {
+        ASSERT_OK(env_->RenameFile(name, name + ".tmp"));
+        ASSERT_OK(Check(name + ".tmp", nullptr, &reader));
+        reader.reset();
+        ASSERT_OK(env_->RenameFile(name + ".tmp", name));
+        OpenDeltaOutput(*tables_, read_options_, description_);
+      } else {
+        ASSERT_OK(Check(name, Written(operands).get(), &reader));
+        ASSERT_FALSE(reader->MayHaveKey(ReadOptions(), "absent"));
+      }
+      ASSERT_EQ(is_whole, description_.opened->reader != nullptr) << capacity;
+    }
+    if (is_whole) {
+      break;
+    }
+  }
+  ASSERT_GT(num_partial, 0u);
+}
+
+TEST_F(DeltaOutputCheckTest, ReaderIsClosedForAllCopies) {
+  ASSERT_OK(Check(FileName(description_)));
+  const std::weak_ptr<DeltaFileReader> reader = description_.opened->reader;
+  const DeltaFileDescription copy = description_;
+  ASSERT_FALSE(reader.expired());
+  CloseDeltaOutput(description_);
+  ASSERT_TRUE(reader.expired());
+  ASSERT_EQ(nullptr, DeltaFileMeta::Create(copy, nullptr)->OpenedReader());
 }
 
 TEST_F(DeltaOutputCheckTest, MustOpen) {

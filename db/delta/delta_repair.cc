@@ -452,6 +452,7 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
   DeltaFlush::Job job;
   job.store = cfd->delta_store();
   job.earlier = family->operand_readers;
+  job.keeps_readers = true;
   job.epoch = sst_file.GetNumber();
   job.path_id = sst_file.GetPathId();
   job.new_file_number = new_number;
@@ -472,12 +473,14 @@ Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
   flush.AddTo(&edit);
   OutputDirectories outputs;
   for (const DeltaFileDescription& file : edit.GetDeltaEdit()->files()) {
-    // In use here until the repair is done.
-    family->AddReader(file.opened->reader, /*counts=*/true);
     family->flushed.push_back(file);
     family->flushed.back().opened.reset();
     largest_seq_ = std::max(largest_seq_, file.largest_seq);
     outputs.Add(file.path_id);
+  }
+  // In use here until the repair is done.
+  for (const auto& reader : flush.readers()) {
+    family->AddReader(reader, /*counts=*/true);
   }
   return outputs.Sync(cfd);
 }
