@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +29,8 @@
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
 
@@ -165,18 +168,25 @@ class DBWalBufferTest : public DBTestBase {
     }
   }
 
-  uint64_t SizeOfWals() {
+  std::vector<std::string> WalsIn(const std::string& dir) {
     std::vector<std::string> names;
-    EXPECT_OK(env_->GetChildren(dbname_, &names));
-    uint64_t all = 0;
+    EXPECT_OK(env_->GetChildren(dir, &names));
+    std::vector<std::string> wals;
     for (const std::string& name : names) {
       uint64_t number = 0;
       FileType type = kTempFile;
-      uint64_t size = 0;
       if (ParseFileName(name, &number, &type) && type == kWalFile) {
-        EXPECT_OK(env_->GetFileSize(dbname_ + "/" + name, &size));
-        all += size;
+        wals.push_back(name);
       }
+    }
+    return wals;
+  }
+  uint64_t SizeOfWals() {
+    uint64_t all = 0;
+    for (const std::string& name : WalsIn(dbname_)) {
+      uint64_t size = 0;
+      EXPECT_OK(env_->GetFileSize(dbname_ + "/" + name, &size));
+      all += size;
     }
     return all;
   }
@@ -241,12 +251,15 @@ TEST_F(DBWalBufferTest, Killed) {
   without.wal_mmap_buffer_size = 0;
   Reopen(options);
   ASSERT_TRUE(HasBuffer(dbname_));
-  const uint64_t empty = SizeOfWals();
   // Without these a DB that is opened read-only might have no WAL at all.
   ASSERT_OK(Put(KeyOf(0), "old"));
   ASSERT_OK(Flush());
-  PutKeys(0, 100);
-  ASSERT_EQ(empty, SizeOfWals());
+  PutKeys(0, 1);
+  // The beginning is in the file.
+  const uint64_t first = SizeOfWals();
+  ASSERT_LT(0, first);
+  PutKeys(1, 100);
+  ASSERT_EQ(first, SizeOfWals());
   for (const Options& opened_with : {options, without}) {
     CopyFiles();
     ASSERT_TRUE(HasBuffer(Copy()));
@@ -256,7 +269,7 @@ TEST_F(DBWalBufferTest, Killed) {
   }
   // Much more than the buffer has room for.
   PutKeys(100, 5000);
-  ASSERT_LT(empty, SizeOfWals());
+  ASSERT_LT(first, SizeOfWals());
   ASSERT_LT(0, options.statistics->getTickerCount(WAL_BUFFER_WRITES));
   CopyFiles();
   CheckCopy(options, 5000);
@@ -269,6 +282,110 @@ TEST_F(DBWalBufferTest, Killed) {
   Reopen(without);
   ASSERT_FALSE(HasBuffer(dbname_));
   CheckKeys(db_.get(), 5010);
+}
+
+// What was not synced may be lost, but not what is older than something that is
+// there.
+TEST_F(DBWalBufferTest, PowerLost) {
+  for (const int num_synced : {0, 5, 10, 15}) {
+    const Options options = BufferOptions();
+    DestroyAndReopen(options);
+    // What files have when power is lost: of WALs that were not synced nothing.
+    std::map<std::string, uint64_t> durable;
+    const auto put = [&](int begin, int end) {
+      for (int i = begin; i < end; ++i) {
+        PutKeys(i, i + 1);
+        if (i + 1 == num_synced) {
+          ASSERT_OK(db_->SyncWAL());
+          for (const std::string& name : WalsIn(dbname_)) {
+            ASSERT_OK(
+                env_->GetFileSize(dbname_ + "/" + name, &durable[name]));
+          }
+        }
+      }
+    };
+    put(0, 10);
+    ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+    put(10, 20);
+    CopyFiles();
+    ASSERT_EQ(2u, WalsIn(Copy()).size());
+    for (const std::string& name : WalsIn(Copy())) {
+      const std::string fname = Copy() + "/" + name;
+      std::string contents;
+      ASSERT_OK(ReadFileToString(env_, fname, &contents));
+      ASSERT_LE(durable[name], contents.size());
+      contents.resize(durable[name]);
+      ASSERT_OK(WriteStringToFile(env_, contents, fname));
+    }
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::Open(options, Copy(), &db));
+    int num = 0;
+    while (num < 20 && GetOf(db.get(), KeyOf(num)) == std::to_string(num)) {
+      ++num;
+    }
+    ASSERT_LE(num_synced, num);
+    for (int i = num; i < 20; ++i) {
+      ASSERT_EQ("NotFound: ", GetOf(db.get(), KeyOf(i))) << num_synced;
+    }
+    ASSERT_OK(db->Close());
+  }
+}
+
+TEST_F(DBWalBufferTest, FailedRecovery) {
+  Options options = BufferOptions();
+  Reopen(options);
+  PutKeys(0, 10);
+  for (const bool paranoid_checks : {true, false}) {
+    options.paranoid_checks = paranoid_checks;
+    CopyFiles();
+    bool fails = true;
+    SyncPoint::GetInstance()->SetCallBack(
+        "WalBufferRecovery::Write:Opened", [&](void* arg) {
+          if (fails) {
+            *static_cast<IOStatus*>(arg) = IOStatus::IOError("by the test");
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    std::unique_ptr<DB> db;
+    const Status s = DB::Open(options, Copy(), &db);
+    ASSERT_TRUE(s.IsIOError()) << s.ToString();
+    ASSERT_TRUE(HasBuffer(Copy()));
+    fails = false;
+    CheckCopy(options, 10);
+    SyncPoint::GetInstance()->DisableProcessing();
+
+    // Of a newer version.
+    CopyFiles();
+    std::string buffer;
+    ASSERT_OK(ReadFileToString(env_, WalBufferFileName(Copy()), &buffer));
+    EncodeFixed32(buffer.data() + 8, 2);
+    EncodeFixed32(buffer.data() + 40,
+                  crc32c::Mask(crc32c::Value(buffer.data(), 40)));
+    ASSERT_OK(WriteStringToFile(env_, buffer, WalBufferFileName(Copy())));
+    ASSERT_TRUE(DB::Open(options, Copy(), &db).IsNotSupported());
+    ASSERT_TRUE(HasBuffer(Copy()));
+
+    // There is nothing to be had of it.
+    ASSERT_OK(WriteStringToFile(env_, std::string(5000, 'x'),
+                                WalBufferFileName(Copy())));
+    ASSERT_EQ(paranoid_checks,
+              DB::Open(options, Copy(), &db).IsCorruption());
+  }
+}
+
+// It reads no WALs, but leaves them to who opens the DB next.
+TEST_F(DBWalBufferTest, BestEffortsRecovery) {
+  const Options options = BufferOptions();
+  Options best_efforts = options;
+  best_efforts.best_efforts_recovery = true;
+  Reopen(options);
+  PutKeys(0, 10);
+  CopyFiles();
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(best_efforts, Copy(), &db));
+  ASSERT_OK(db->Close());
+  db.reset();
+  CheckCopy(options, 10);
 }
 
 TEST_F(DBWalBufferTest, KilledAgain) {
@@ -506,7 +623,8 @@ TEST_F(DBWalBufferTest, Repair) {
   ASSERT_OK(RepairDB(Copy(), options));
   ASSERT_FALSE(HasBuffer(Copy()));
   ASSERT_TRUE(HasBuffer(Copy() + "/lost"));
-  CheckCopy(options, 10);
+  // The first one after the flush is in the file of the WAL.
+  CheckCopy(options, 11);
 }
 
 TEST_F(DBWalBufferTest, Destroy) {

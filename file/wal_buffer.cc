@@ -220,10 +220,10 @@ IOStatus WalBuffer::WriteOut(const IOOptions& options) {
 
 void WalBuffer::Remove() {
   MutexLock lock(&mutex_);
-  assert(owner_ == nullptr);
   if (is_stuck_) {
     return;
   }
+  assert(format_.bytes().empty());
   const IOStatus s = fs_->DeleteFile(fname_, IOOptions(), /*dbg=*/nullptr);
   if (!s.ok()) {
     ROCKS_LOG_WARN(info_log_, "WAL buffer %s was not deleted: %s",
@@ -253,8 +253,10 @@ IOStatus WalBuffer::AppendLocked(File* file, const Slice& data,
         !WriteOutLocked(options, dbg).ok()) {
       return file->WriteAlone(data, options, has_checksum, dbg);
     }
-    owner_ = file;
-    format_.Start(file->wal_number(), file->written_);
+    // If power is lost, older WALs may lose their ends. Then this one must not
+    // have more than it would without a buffer, which is nothing as long as its
+    // file has nothing.
+    return WriteAndStart(file, data, options, has_checksum, dbg);
   }
   if (data.size() > format_.room() || has_failed_ ||
       has_checksum != file->has_checksum_) {
@@ -265,11 +267,23 @@ IOStatus WalBuffer::AppendLocked(File* file, const Slice& data,
     file->has_checksum_ = has_checksum;
   }
   if (data.size() > format_.room()) {
-    owner_ = nullptr;
-    return file->WriteAlone(data, options, has_checksum, dbg);
+    return WriteAndStart(file, data, options, has_checksum, dbg);
   }
   format_.Append(data);
   return IOStatus::OK();
+}
+
+IOStatus WalBuffer::WriteAndStart(File* file, const Slice& data,
+                                  const IOOptions& options, bool has_checksum,
+                                  IODebugContext* dbg) {
+  mutex_.AssertHeld();
+  assert(!is_stuck_ && !has_failed_ && format_.bytes().empty());
+  const IOStatus s = file->WriteAlone(data, options, has_checksum, dbg);
+  owner_ = s.ok() ? file : nullptr;
+  if (s.ok()) {
+    format_.Start(file->wal_number(), file->written_, data);
+  }
+  return s;
 }
 
 IOStatus WalBuffer::WriteOut(File* file, const IOOptions& options,

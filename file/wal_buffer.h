@@ -30,8 +30,8 @@ class Logger;
 // WalBufferRecovery has the other half.
 //
 // INVARIANT: a WAL is what its file has, followed by what the buffer has for
-// it. Only one WAL has anything in the buffer; all bytes of older ones are in
-// their files, unless that could not be written: then the buffer is left as it
+// it. Only one WAL has anything in the buffer, not at its beginning; all bytes
+// of older ones are in their files, unless that could not be written: then the buffer is left as it
 // is, for who asks again or opens the DB next, and newer WALs do without it.
 //
 // Thread-safe. Must outlive the files of Wrap().
@@ -58,8 +58,8 @@ class WalBuffer {
   IOStatus WriteOut(const IOOptions& options);
 
   // Deletes the file, if nothing in it is needed.
-  // REQUIRES: files of Wrap() that were written to are gone. Nothing but the
-  // destructor follows.
+  // REQUIRES: files of Wrap() that were written to are closed. Nothing but
+  // their destructors and this one's follow.
   void Remove();
 
  private:
@@ -79,6 +79,11 @@ class WalBuffer {
   // REQUIRES: mutex_ is held
   IOStatus AppendLocked(File* file, const Slice& data, const IOOptions& options,
                         bool has_checksum, IODebugContext* dbg);
+  // To the file; the buffer takes what comes after.
+  // REQUIRES: mutex_ is held, nothing is in the buffer
+  IOStatus WriteAndStart(File* file, const Slice& data,
+                         const IOOptions& options, bool has_checksum,
+                         IODebugContext* dbg);
   // REQUIRES: mutex_ is held
   IOStatus WriteOutLocked(const IOOptions& options, IODebugContext* dbg);
   // After a write that failed, of which a part may be in the file.

@@ -4,6 +4,7 @@
 #include "file/wal_buffer_format.h"
 
 #include <atomic>
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -99,12 +100,17 @@ WalBufferFormat::WalBufferFormat(char* memory, size_t size)
   memcpy(memory_, kMagic, kMagicSize);
 }
 
-void WalBufferFormat::Start(uint64_t wal_number, uint64_t offset) {
+void WalBufferFormat::Start(uint64_t wal_number, uint64_t offset,
+                            const Slice& before) {
+  assert(before.size() <= offset);
   bytes_size_ = 0;
   WriteState();
   wal_number_ = wal_number;
   offset_ = offset;
-  WriteHeader(/*previous_size=*/0, /*previous_crc=*/0);
+  const size_t size = std::min(before.size(), size_);
+  WriteHeader(
+      static_cast<uint32_t>(size),
+      crc32c::Value(before.data() + (before.size() - size), size));
 }
 
 void WalBufferFormat::Advance() {

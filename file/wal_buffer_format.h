@@ -52,7 +52,8 @@ class WalBufferFormat {
   WalBufferFormat& operator=(const WalBufferFormat&) = delete;
 
   // Nothing is in the buffer from now on, and what comes is for this place.
-  void Start(uint64_t wal_number, uint64_t offset);
+  // before: what is known of the WAL up to there.
+  void Start(uint64_t wal_number, uint64_t offset, const Slice& before = "");
   // The bytes are in the WAL now, and what comes is for the place behind them.
   void Advance();
   // REQUIRES: data.size() <= room(), Start() was called

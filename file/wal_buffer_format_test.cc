@@ -71,6 +71,20 @@ TEST_F(WalBufferFormatTest, Contents) {
   ASSERT_EQ(0, contents_.offset);
   ASSERT_EQ(0, contents_.previous_size);
   ASSERT_EQ(0, format.room());
+  format.Start(9, 100, "before");
+  ASSERT_EQ("", Left());
+  format.Append("x");
+  ASSERT_EQ("x", Left());
+  ASSERT_EQ(100, contents_.offset);
+  ASSERT_EQ(6, contents_.previous_size);
+  ASSERT_EQ(crc32c::Value("before", 6), contents_.previous_crc);
+  // Not more than the buffer might have had.
+  const std::string end(kSize, 'e');
+  format.Start(10, 2 * kSize, "before" + end);
+  format.Append("y");
+  ASSERT_EQ("y", Left());
+  ASSERT_EQ(kSize, contents_.previous_size);
+  ASSERT_EQ(crc32c::Value(end.data(), end.size()), contents_.previous_crc);
 }
 
 // The layout of docs/formats.md, byte by byte.

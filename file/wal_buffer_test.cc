@@ -160,27 +160,33 @@ class WalBufferTest : public testing::Test {
 TEST_F(WalBufferTest, KeepsAndWritesOut) {
   auto wal = NewWal(5);
   ASSERT_EQ("", Missing(5));
-  ASSERT_OK(Append(wal.get(), "abc"));
-  ASSERT_OK(Append(wal.get(), "def"));
-  ASSERT_EQ(0, fs_->appends);
-  ASSERT_EQ("", FileOf(5));
-  ASSERT_EQ("abcdef", Missing(5));
-  ASSERT_EQ(6, wal->GetFileSize(IOOptions(), nullptr));
-  ASSERT_OK(wal->Flush(IOOptions(), nullptr));
-  ASSERT_EQ(0, fs_->appends);
-  ASSERT_EQ(0, fs_->flushes);
-  ASSERT_OK(buffer_->WriteOut(IOOptions()));
+  // The beginning of a WAL is in its file.
+  ASSERT_OK(Append(wal.get(), "01"));
   ASSERT_EQ(1, fs_->appends);
   ASSERT_EQ(1, fs_->flushes);
-  ASSERT_EQ("abcdef", FileOf(5));
+  ASSERT_EQ("01", FileOf(5));
+  ASSERT_EQ("", Missing(5));
+  ASSERT_OK(Append(wal.get(), "abc"));
+  ASSERT_OK(Append(wal.get(), "def"));
+  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ("01", FileOf(5));
+  ASSERT_EQ("abcdef", Missing(5));
+  ASSERT_EQ(8, wal->GetFileSize(IOOptions(), nullptr));
+  ASSERT_OK(wal->Flush(IOOptions(), nullptr));
+  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ(1, fs_->flushes);
+  ASSERT_OK(buffer_->WriteOut(IOOptions()));
+  ASSERT_EQ(2, fs_->appends);
+  ASSERT_EQ(2, fs_->flushes);
+  ASSERT_EQ("01abcdef", FileOf(5));
   ASSERT_EQ("", Missing(5));
   ASSERT_OK(buffer_->WriteOut(IOOptions()));
-  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ(2, fs_->appends);
   ASSERT_OK(Append(wal.get(), "ghi"));
   ASSERT_EQ("ghi", Missing(5));
-  ASSERT_EQ(9, wal->GetFileSize(IOOptions(), nullptr));
+  ASSERT_EQ(11, wal->GetFileSize(IOOptions(), nullptr));
   ASSERT_OK(wal->Close(IOOptions(), nullptr));
-  ASSERT_EQ("abcdefghi", FileOf(5));
+  ASSERT_EQ("01abcdefghi", FileOf(5));
   wal.reset();
   buffer_->Remove();
   ASSERT_TRUE(fs_->FileExists(WalBufferFileName(dir_), IOOptions(), nullptr)
@@ -194,13 +200,10 @@ TEST_F(WalBufferTest, WhatNeedsTheFile) {
       [](FSWritableFile* wal) {
         return wal->RangeSync(0, 3, IOOptions(), nullptr);
       },
-      [](FSWritableFile* wal) {
-        return wal->Truncate(wal->GetFileSize(IOOptions(), nullptr),
-                             IOOptions(), nullptr);
-      },
       [](FSWritableFile* wal) { return wal->Close(IOOptions(), nullptr); }};
   auto wal = NewWal(5);
-  std::string all;
+  std::string all = "0";
+  ASSERT_OK(Append(wal.get(), all));
   for (const auto& call : calls) {
     ASSERT_OK(Append(wal.get(), "abc"));
     ASSERT_EQ(all, FileOf(5));
@@ -213,10 +216,16 @@ TEST_F(WalBufferTest, WhatNeedsTheFile) {
 
 TEST_F(WalBufferTest, Truncate) {
   auto wal = NewWal(5);
-  ASSERT_OK(Append(wal.get(), "abcdef"));
+  ASSERT_OK(Append(wal.get(), "ab"));
+  ASSERT_OK(Append(wal.get(), "cdef"));
+  ASSERT_OK(wal->Truncate(6, IOOptions(), nullptr));
+  ASSERT_EQ("abcdef", FileOf(5));
   ASSERT_OK(wal->Truncate(4, IOOptions(), nullptr));
   ASSERT_EQ(4, wal->GetFileSize(IOOptions(), nullptr));
   ASSERT_EQ("abcd", FileOf(5));
+  ASSERT_OK(Append(wal.get(), "e"));
+  ASSERT_OK(Append(wal.get(), "f"));
+  ASSERT_EQ("abcdef", Recovered(5));
   ASSERT_OK(wal->Close(IOOptions(), nullptr));
 }
 
@@ -245,22 +254,47 @@ TEST_F(WalBufferTest, Full) {
   ASSERT_EQ(all, FileOf(5));
 }
 
-// All of a WAL is in its file before there is anything of the next one.
+// All of a WAL is in its file before there is anything of the next one, of which
+// the beginning is in its own.
 TEST_F(WalBufferTest, NextWal) {
   auto first = NewWal(5);
   auto second = NewWal(6);
-  ASSERT_OK(Append(first.get(), "abc"));
+  ASSERT_OK(Append(first.get(), "a"));
+  ASSERT_OK(Append(first.get(), "bc"));
+  ASSERT_EQ("bc", Missing(5));
   ASSERT_OK(Append(second.get(), "d"));
   ASSERT_EQ("abc", FileOf(5));
-  ASSERT_EQ("", FileOf(6));
-  ASSERT_EQ("d", Missing(6));
-  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ("d", FileOf(6));
+  ASSERT_OK(Append(second.get(), "e"));
+  ASSERT_EQ("d", FileOf(6));
+  ASSERT_EQ("e", Missing(6));
+  ASSERT_EQ(3, fs_->appends);
   ASSERT_OK(first->Sync(IOOptions(), nullptr));
   ASSERT_OK(first->Close(IOOptions(), nullptr));
   first.reset();
-  ASSERT_EQ("d", Missing(6));
+  ASSERT_EQ("e", Missing(6));
   ASSERT_OK(second->Close(IOOptions(), nullptr));
-  ASSERT_EQ("d", FileOf(6));
+  ASSERT_EQ("de", FileOf(6));
+}
+
+// The header of a WAL may be written long before the WAL before has ended.
+TEST_F(WalBufferTest, NextWalIsMadeEarly) {
+  auto first = NewWal(5);
+  auto second = NewWal(6);
+  ASSERT_OK(Append(first.get(), "a"));
+  ASSERT_OK(Append(second.get(), "header"));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(Append(first.get(), "b"));
+  }
+  ASSERT_EQ("abbb", Recovered(5));
+  ASSERT_OK(Append(second.get(), "c"));
+  ASSERT_EQ("abbb", FileOf(5));
+  ASSERT_EQ("headerc", FileOf(6));
+  ASSERT_OK(Append(second.get(), "d"));
+  ASSERT_EQ("d", Missing(6));
+  ASSERT_OK(first->Close(IOOptions(), nullptr));
+  ASSERT_OK(second->Close(IOOptions(), nullptr));
+  ASSERT_EQ("headercd", FileOf(6));
 }
 
 // At whatever point a process ends.
@@ -347,7 +381,8 @@ TEST_F(WalBufferTest, DiskFull) {
 TEST_F(WalBufferTest, FailedWriteThenNextWal) {
   for (const bool is_deleted : {false, true}) {
     auto first = NewWal(5);
-    ASSERT_OK(Append(first.get(), "abcdef"));
+    ASSERT_OK(Append(first.get(), "ab"));
+    ASSERT_OK(Append(first.get(), "cdef"));
     fs_->fails = true;
     fs_->written_by_failures = 2;
     ASSERT_TRUE(first->Sync(IOOptions(), nullptr).IsIOError());
@@ -378,10 +413,12 @@ TEST_F(WalBufferTest, FailedWriteThenNextWal) {
     }
     // From now on it is as ever.
     ASSERT_OK(Append(second.get(), "ij"));
-    ASSERT_EQ("gh", FileOf(7));
-    ASSERT_EQ("ij", Missing(7));
-    ASSERT_OK(second->Close(IOOptions(), nullptr));
     ASSERT_EQ("ghij", FileOf(7));
+    ASSERT_OK(Append(second.get(), "kl"));
+    ASSERT_EQ("ghij", FileOf(7));
+    ASSERT_EQ("kl", Missing(7));
+    ASSERT_OK(second->Close(IOOptions(), nullptr));
+    ASSERT_EQ("ghijkl", FileOf(7));
   }
 }
 

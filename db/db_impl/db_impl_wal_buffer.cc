@@ -28,7 +28,10 @@ IOOptions OpeningOptions() {
 
 Status DBImpl::RecoverWalBuffer(const std::vector<std::string>& wal_dir_files,
                                 bool read_only) {
-  if (!WalBufferRecovery::IsAmong(wal_dir_files)) {
+  // Best-efforts recovery does not look for WALs, but leaves them: and what the
+  // buffer has is all that there is of the end of one.
+  if (!immutable_db_options_.best_efforts_recovery &&
+      !WalBufferRecovery::IsAmong(wal_dir_files)) {
     return Status::OK();
   }
   const WalBufferRecovery recovery(fs_.get(), immutable_db_options_.GetWalDir(),
@@ -37,7 +40,11 @@ Status DBImpl::RecoverWalBuffer(const std::vector<std::string>& wal_dir_files,
   const WALRecoveryMode mode = immutable_db_options_.wal_recovery_mode;
   Status s = read_only ? recovery.Find(mode, &wal_buffer_missing_)
                        : recovery.Recover(mode);
-  MaybeIgnoreError(&s);
+  if (s.IsCorruption()) {
+    // There is nothing that could be used. All else must not be ignored: a DB
+    // that is open has a buffer of its own in that place.
+    MaybeIgnoreError(&s);
+  }
   return s;
 }
 
