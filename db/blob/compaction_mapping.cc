@@ -130,6 +130,9 @@ Status CompactionMapping::Publish() {
     return Status::IOError(
         "The names of values that the compaction removes could not be kept");
   }
+  if (removals_->Count() > 0) {
+    unsettled_.emplace(blobs_);
+  }
   return publication_.Publish(std::move(files));
 }
 
@@ -138,11 +141,13 @@ Status CompactionMapping::Settle() {
   if (!publication_.committed()) {
     publication_.Settle();
     removals_->Clear();
+    unsettled_.reset();
     return Status::OK();
   }
   // First: the commit of a moved value would cut off its old name, which
   // readers of the old files still need.
   const Status s = removals_->Demote(blobs_->map());
+  unsettled_.reset();
   publication_.Settle();
   blobs_->LimitRetired(removals_.get());
   return s;

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "db/blob/direct_mode_check.h"
 #include "db/blob/map_publication.h"
 #include "db/blob/mapped_blob_writer.h"
+#include "db/blob/mapped_blobs.h"
 #include "db/blob/mapped_flow.h"
 #include "db/blob/mapped_placement.h"
 #include "db/blob/mapped_removals.h"
@@ -24,7 +26,6 @@ namespace ROCKSDB_NAMESPACE {
 class BlobIndex;
 class ColumnFamilyData;
 class Compaction;
-class MappedBlobs;
 
 // What one compaction job does to the address map of its column family.
 //
@@ -131,6 +132,8 @@ class CompactionMapping {
   const uint64_t first_new_file_number_;
   MapPublication publication_;
   std::unique_ptr<MappedRemovals> removals_;
+  // From Publish() until they are demoted.
+  std::optional<MappedBlobs::Unsettled> unsettled_;
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

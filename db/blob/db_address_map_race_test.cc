@@ -1699,6 +1699,47 @@ TEST_P(DBAddressMapRaceTest, FilterAndOldIterator) {
   ExpectEntries(4);
 }
 
+// Between a compaction and its changes to the map, readers may take the values
+// of before. But they must not be kept for later ones.
+TEST_P(DBAddressMapRaceTest, FilterAndMergedValues) {
+  Options options = MapOptions();
+  options.min_blob_size = 20;
+  options.compaction_filter = &filter_;
+  options.enable_merged_value_cache = true;
+  DestroyAndReopen(options);
+  const std::vector<std::string> keys = {"change1", "remove1", "short1"};
+  for (const std::string& key : keys) {
+    ASSERT_OK(Put(key, Value(1)));
+  }
+  ASSERT_OK(Flush());
+  WaitForRemovals();
+  for (const std::string& key : keys) {
+    EXPECT_GT(DirectSeqOf(key), 0u);
+    ASSERT_OK(db_->Merge(WriteOptions(), key, "m"));
+  }
+  const std::vector<std::string> after = {"changed " + Value(1) + ",m", "m",
+                                          "s,m"};
+  std::vector<std::string> between;
+  SyncPoint::GetInstance()->SetCallBack(
+      "CompactionMapping::Settle", [&](void*) {
+        for (const std::string& key : keys) {
+          between.push_back(Get(key));
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  // Of what was flushed alone.
+  ASSERT_OK(dbfull()->TEST_CompactRange(/*level=*/0, nullptr, nullptr));
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  ASSERT_EQ(between.size(), keys.size());
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      EXPECT_EQ(Get(keys[i]), after[i]) << keys[i] << " " << between[i];
+    }
+  }
+  EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0u);
+}
+
 INSTANTIATE_TEST_CASE_P(Filter, DBAddressMapRaceTest, testing::Bool());
 
 }  // namespace ROCKSDB_NAMESPACE

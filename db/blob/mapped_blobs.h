@@ -218,6 +218,33 @@ class MappedBlobs {
   bool IsExact() const { return exact_.load(std::memory_order_relaxed); }
   void SetInexact() { exact_.store(false, std::memory_order_relaxed); }
 
+  // While there is one, a job makes the map find other values by keys alone than
+  // the files of its Version have, or had before: a filter has dropped or changed
+  // them, or files are deleted. Readers may take either value. But one that they
+  // keep for others (MergedValueRead) must have been found while there was none:
+  // WasSettled() before they look, and WasSettledSince() afterwards.
+  // REQUIRES: made before a Version without these values can be read.
+  class Unsettled {
+   public:
+    explicit Unsettled(MappedBlobs* blobs) : blobs_(blobs) {
+      blobs_->unsettled_begun_.fetch_add(1);
+    }
+    ~Unsettled() { blobs_->unsettled_ended_.fetch_add(1); }
+    Unsettled(const Unsettled&) = delete;
+    Unsettled& operator=(const Unsettled&) = delete;
+
+   private:
+    MappedBlobs* const blobs_;
+  };
+  bool WasSettled(uint64_t* as_of) const {
+    const uint64_t ended = unsettled_ended_.load();
+    *as_of = unsettled_begun_.load();
+    return *as_of == ended;
+  }
+  bool WasSettledSince(uint64_t as_of) const {
+    return unsettled_begun_.load() == as_of;
+  }
+
   // A fold is about to commit values over entries that readers of older Versions
   // merge operands with, at whatever sequence number they read. For as long as
   // there may be such readers, a compaction that finds an entry hidden by such a
@@ -362,6 +389,9 @@ class MappedBlobs {
   std::atomic<size_t> retired_memory_{0};
   std::atomic<bool> exact_{true};
   std::atomic<uint64_t> appended_version_{0};
+  // How many there were, and are no more.
+  std::atomic<uint64_t> unsettled_begun_{0};
+  std::atomic<uint64_t> unsettled_ended_{0};
 
   // By the DB mutex.
   struct Retired {

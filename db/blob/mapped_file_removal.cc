@@ -185,6 +185,7 @@ Status MappedFileRemoval::Prepare() {
         "The names of the values in the files to delete could not be kept");
   }
   if (s.ok()) {
+    unsettled_.emplace(blobs_);
     s = names_->Demote(blobs_->map());
     blobs_->LimitRetired(names_.get());
   }

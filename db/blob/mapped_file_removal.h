@@ -5,16 +5,17 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "db/blob/mapped_blobs.h"
 #include "db/blob/mapped_removals.h"
 #include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
-class MappedBlobs;
 class Version;
 class VersionEdit;
 class VersionStorageInfo;
@@ -68,6 +69,8 @@ class MappedFileRemoval {
   Version* const version_;
   const std::set<FileMetaData*> files_;
   std::unique_ptr<MappedRemovals> names_;
+  // From Prepare() on.
+  std::optional<MappedBlobs::Unsettled> unsettled_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -649,6 +649,126 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
   GoOn();
 }
 
+namespace {
+
+// Has an opinion only while it is told to.
+class SwitchedFilter : public CompactionFilter {
+ public:
+  SwitchedFilter(const std::atomic<bool>* on, bool skips)
+      : on_(on), skips_(skips) {}
+
+  const char* Name() const override { return "SwitchedFilter"; }
+  Decision FilterV2(int /*level*/, const Slice& key, ValueType /*value_type*/,
+                    const Slice& /*existing_value*/, std::string* new_value,
+                    std::string* skip_until) const override {
+    if (!*on_) {
+      return Decision::kKeep;
+    }
+    if (skips_) {
+      *skip_until = "z";
+      return Decision::kRemoveAndSkipUntil;
+    }
+    if (key == "c") {
+      return Decision::kRemove;
+    }
+    if (key == "d") {
+      *new_value = "changed";
+      return Decision::kChangeValue;
+    }
+    return Decision::kKeep;
+  }
+
+ private:
+  const std::atomic<bool>* const on_;
+  const bool skips_;
+};
+
+class SkippingFilters : public CompactionFilterFactory {
+ public:
+  explicit SkippingFilters(const std::atomic<bool>* on) : on_(on) {}
+
+  const char* Name() const override { return "SkippingFilters"; }
+  bool ShouldFilterTableFileCreation(
+      TableFileCreationReason /*reason*/) const override {
+    return true;
+  }
+  std::unique_ptr<CompactionFilter> CreateCompactionFilter(
+      const CompactionFilter::Context& /*context*/) override {
+    return std::make_unique<SwitchedFilter>(on_, /*skips=*/true);
+  }
+
+ private:
+  const std::atomic<bool>* const on_;
+};
+
+}  // namespace
+
+// What a compaction's filter has taken away after a fold has read it does not
+// come back, with and without merged values.
+TEST_P(DBDeltaFoldTest, FilteredBeforeTheGate) {
+  for (const bool with_cache : {false, true}) {
+    std::atomic<bool> filters{false};
+    const SwitchedFilter filter(&filters, /*skips=*/false);
+    expected_.clear();
+    all_keys_.clear();
+    no_more_folds_ = false;
+    Options options = DeltaOptions();
+    options.enable_merged_value_cache = with_cache;
+    options.compaction_filter = &filter;
+    DestroyAndReopen(options);
+    WriteFoldable();
+    ForceFolds();
+    At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+      no_more_folds_ = true;
+      filters = true;
+      std::vector<LiveFileMetaData> files;
+      db_->GetLiveFilesMetaData(&files);
+      std::vector<std::string> names;
+      for (const LiveFileMetaData& file : files) {
+        names.push_back(file.name);
+      }
+      ASSERT_OK(db_->CompactFiles(CompactionOptions(), names,
+                                  /*output_level=*/3));
+      filters = false;
+      expected_["c"] = ",1," + Long("2");
+      expected_["d"] = "changed,1," + Long("2");
+      Check();
+    });
+    ASSERT_OK(Collect());
+    EXPECT_EQ(0, NumFolded());
+    Check();
+    GoOn();
+    Close();
+  }
+}
+
+// A fold of which a filter leaves nothing at all begins a new generation of
+// merged values as well.
+TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
+  std::atomic<bool> filters{false};
+  Options options = DeltaOptions();
+  options.enable_merged_value_cache = true;
+  options.compaction_filter_factory =
+      std::make_shared<SkippingFilters>(&filters);
+  DestroyAndReopen(options);
+  WriteFoldable();
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:Begin", [&] {
+    // Merged values are kept now.
+    Check();
+    filters = true;
+  });
+  ASSERT_OK(Collect());
+  EXPECT_GT(num_picked_, 0);
+  CheckNoOperands();
+  // What is below the operands was not shown to it.
+  const std::map<std::string, std::string> below = {
+      {"b", "short"}, {"c", Long("c")}, {"d", Long("d2")}, {"f", Long("f")}};
+  CheckAll(below);
+  Restart();
+  CheckAll(below);
+}
+
 TEST_P(DBDeltaFoldIngestionTest, FilesDeletedBeforeTheGate) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();

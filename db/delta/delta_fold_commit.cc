@@ -245,15 +245,16 @@ Status DeltaFoldCommit::Sync() {
 
 void DeltaFoldCommit::AddTo(VersionEdit* edit) {
   is_in_edit_ = true;
+  if (filter_changed_values_) {
+    // Also if nothing is left.
+    edit->ChangeMergedValues();
+  }
   if (!has_file()) {
     return;
   }
   edit->AddFile(/*level=*/0, meta_);
   for (const BlobFileAddition& file : blob_files_) {
     edit->AddBlobFile(file);
-  }
-  if (filter_changed_values_) {
-    edit->ChangeMergedValues();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
 #include "db/memtable.h"
 #include "db/merge_context.h"
@@ -48,7 +49,8 @@ void MergedValueRead::Attach(const ColumnFamilyData* cfd,
   user_key_ = user_key;
   sequence_ = sequence;
   has_snapshot_ = has_snapshot;
-  fills_ = fills;
+  fills_ = fills && (cfd->mapped_blobs() == nullptr ||
+                     cfd->mapped_blobs()->WasSettled(&settled_as_of_));
   was_asked_ = is_other_ = was_used_ = false;
   newest_ = oldest_ = 0;
   operands_ = 0;
@@ -155,6 +157,10 @@ void MergedValueRead::Fill(const Slice& result) {
       super_version_->current->merged_values();
   if (generation.as_of() > sequence_) {
     return;  // it may not see what came in
+  }
+  if (cfd_->mapped_blobs() != nullptr &&
+      !cfd_->mapped_blobs()->WasSettledSince(settled_as_of_)) {
+    return;
   }
   TEST_SYNC_POINT("MergedValueRead::Fill");
   if (cfd_->merged_values()->Insert(

@@ -34,7 +34,8 @@ struct SuperVersion;
 // Invariant: it fills the table only if the newest entry that the reader sees is
 // a merge operand, as the sequence number of such an entry never changes, and
 // with a frontier that is not above the reader's sequence number, as it knows
-// nothing of what is newer.
+// nothing of what is newer. With an address map all of it must have been found
+// while the map was settled (MappedBlobs::Unsettled).
 //
 // Used by one thread.
 class MergedValueRead {
@@ -111,6 +112,7 @@ class MergedValueRead {
   SequenceNumber sequence_ = 0;
   bool has_snapshot_ = false;
   bool fills_ = false;
+  uint64_t settled_as_of_ = 0;
 
   bool was_asked_ = false;
   // The newest entry is no operand, or one of unknown sequence number.
