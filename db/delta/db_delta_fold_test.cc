@@ -651,17 +651,17 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
 
 namespace {
 
-// Has an opinion only while it is told to.
+// Has an opinion of values only, and only while it is told to.
 class SwitchedFilter : public CompactionFilter {
  public:
   SwitchedFilter(const std::atomic<bool>* on, bool skips)
       : on_(on), skips_(skips) {}
 
   const char* Name() const override { return "SwitchedFilter"; }
-  Decision FilterV2(int /*level*/, const Slice& key, ValueType /*value_type*/,
+  Decision FilterV2(int /*level*/, const Slice& key, ValueType value_type,
                     const Slice& /*existing_value*/, std::string* new_value,
                     std::string* skip_until) const override {
-    if (!*on_) {
+    if (!*on_ || value_type == ValueType::kMergeOperand) {
       return Decision::kKeep;
     }
     if (skips_) {
@@ -756,6 +756,7 @@ TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
   At("DBImpl::RunDeltaCollection:Begin", [&] {
     // Merged values are kept now.
     Check();
+    EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0);
     filters = true;
   });
   ASSERT_OK(Collect());
