@@ -303,10 +303,12 @@ ReadBoundRegistry::ReadBound DBImpl::RegisterReadBound(
   if (cfd->mapped_blobs() == nullptr) {
     return ReadBoundRegistry::ReadBound();
   }
-  if (read_options.snapshot != nullptr) {
-    return read_bounds_.RegisterAt(read_options.snapshot->GetSequenceNumber());
-  }
-  return read_bounds_.Register([this] { return GetLatestSequenceNumber(); });
+  ReadBoundRegistry::ReadBound bound =
+      read_options.snapshot != nullptr
+          ? read_bounds_.RegisterAt(read_options.snapshot->GetSequenceNumber())
+          : read_bounds_.Register([this] { return GetLatestSequenceNumber(); });
+  TEST_SYNC_POINT("DBImpl::RegisterReadBound:Registered");
+  return bound;
 }
 
 ArenaWrappedDBIter* DBImpl::WithReadBound(ColumnFamilyData* cfd,

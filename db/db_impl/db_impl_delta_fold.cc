@@ -116,13 +116,14 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
   context.job = job;
   auto commit = std::make_unique<DeltaFoldCommit>(std::move(context), folder);
 
-  // As InitSnapshotContext() has them, but for the bounds of readers of maps:
-  // these hold Versions that have the operands.
+  // As InitSnapshotContext() has them. Readers of maps have their bounds before
+  // they take the SuperVersion, so it may be one that has the values.
   std::vector<SequenceNumber> snapshots = snapshots_.GetAll();
   const SequenceNumber published = GetLastPublishedSequence();
   if (snapshots.empty() || snapshots.back() < published) {
     snapshots.push_back(published);
   }
+  read_bounds_.MergeInto(&snapshots);
   s = commit->Begin(std::move(snapshots));
   if (s.ok()) {
     mutex_.Unlock();
