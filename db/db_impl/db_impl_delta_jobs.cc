@@ -190,11 +190,10 @@ class DBImpl::DeltaJobRun {
   // REQUIRES of the following: mutex held; what they give out is of no use
   // without this.
 
-  // NotSupported: the filter wants to be asked about what snapshots see.
-  Status MakePassContext(DeltaPass::Context* context) {
+  // But for the filter.
+  void MakePassContext(DeltaPass::Context* context) {
     db_->mutex_.AssertHeld();
     db_->InitSnapshotContext(job_context_);
-    Status s = MakeFilter();
     context->store = store();
     context->ioptions = &ioptions();
     context->moptions = &moptions_;
@@ -205,13 +204,11 @@ class DBImpl::DeltaJobRun {
     context->job_snapshot = job_context_->GetJobSnapshotSequence();
     context->latest_listed_snapshot = job_context_->latest_listed_snapshot;
     context->snapshot_checker = job_context_->snapshot_checker;
-    context->filter = filter_;
     context->check = [this] { return db_->CheckDeltaJob(*task_); };
     context->shutting_down = &db_->shutting_down_;
     context->read_options = read_options_;
     context->env = db_->env_;
     context->info_log = db_->immutable_db_options_.info_log.get();
-    return s;
   }
 
   DeltaFileBuilder::Options OutputOptions() {
@@ -241,6 +238,33 @@ class DBImpl::DeltaJobRun {
   // Where the files are. REQUIRES: OutputOptions() was called.
   FSDirectory* directory() const { return directory_; }
 
+  // The one that compactions have, until DropFilter(). NotSupported: it wants to
+  // be asked about what snapshots see.
+  // REQUIRES of both: mutex not held, as it is the user's code.
+  Status MakeFilter(DeltaPass::Context* pass) {
+    const CompactionFilter* filter = ioptions().compaction_filter;
+    CompactionFilterFactory* const factory =
+        ioptions().compaction_filter_factory.get();
+    if (filter == nullptr && factory != nullptr &&
+        factory->ShouldFilterTableFileCreation(
+            TableFileCreationReason::kCompaction)) {
+      CompactionFilter::Context context;
+      context.is_full_compaction = false;
+      context.is_manual_compaction = task_->is_manual;
+      context.column_family_id = cfd_->GetID();
+      context.reason = TableFileCreationReason::kCompaction;
+      own_filter_ = factory->CreateCompactionFilter(context);
+      filter = own_filter_.get();
+    }
+    pass->filter = filter;
+    return filter == nullptr || filter->IgnoreSnapshots()
+               ? Status::OK()
+               : Status::NotSupported(
+                     "CompactionFilter::IgnoreSnapshots() = false is not "
+                     "supported anymore.");
+  }
+  void DropFilter() { own_filter_.reset(); }
+
   // Files that were created under their names are durable afterwards.
   // REQUIRES: OutputOptions() was called. Mutex not held.
   Status SyncDirectory() {
@@ -265,29 +289,6 @@ class DBImpl::DeltaJobRun {
     return read_options;
   }
 
-  // The one that compactions have.
-  Status MakeFilter() {
-    filter_ = ioptions().compaction_filter;
-    CompactionFilterFactory* const factory =
-        ioptions().compaction_filter_factory.get();
-    if (filter_ == nullptr && factory != nullptr &&
-        factory->ShouldFilterTableFileCreation(
-            TableFileCreationReason::kCompaction)) {
-      CompactionFilter::Context context;
-      context.is_full_compaction = false;
-      context.is_manual_compaction = task_->is_manual;
-      context.column_family_id = cfd_->GetID();
-      context.reason = TableFileCreationReason::kCompaction;
-      own_filter_ = factory->CreateCompactionFilter(context);
-      filter_ = own_filter_.get();
-    }
-    return filter_ == nullptr || filter_->IgnoreSnapshots()
-               ? Status::OK()
-               : Status::NotSupported(
-                     "CompactionFilter::IgnoreSnapshots() = false is not "
-                     "supported anymore.");
-  }
-
   DBImpl* const db_;
   const DeltaJobTask* const task_;
   JobContext* const job_context_;
@@ -298,7 +299,6 @@ class DBImpl::DeltaJobRun {
   std::shared_ptr<const DeltaVersion> deltas_;
   const uint64_t started_;
   std::unique_ptr<CompactionFilter> own_filter_;
-  const CompactionFilter* filter_ = nullptr;
   FSDirectory* directory_ = nullptr;
 };
 
@@ -530,14 +530,15 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
   task->found = true;
   const size_t num_inputs = pick.inputs.size();
   DeltaMergeJob::Context context;
-  Status s = run->MakePassContext(&context.pass);
+  run->MakePassContext(&context.pass);
   context.output = run->OutputOptions();
   context.new_file_number = run->NewFileNumber();
   context.verify_contents = run->moptions().paranoid_file_checks;
-  auto job = std::make_unique<DeltaMergeJob>(std::move(context),
-                                             std::move(pick.inputs));
   mutex_.Unlock();
 
+  Status s = run->MakeFilter(&context.pass);
+  auto job = std::make_unique<DeltaMergeJob>(std::move(context),
+                                             std::move(pick.inputs));
   ROCKS_LOG_INFO(immutable_db_options_.info_log,
                  "[%s] [JOB %d] Merging %zu delta files, %" PRIu64
                  " bytes, up to epoch %" PRIu64,
@@ -550,6 +551,7 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
   if (s.ok()) {
     s = run->SyncDirectory();
   }
+  run->DropFilter();
   TEST_SYNC_POINT_CALLBACK("DBImpl::RunDeltaMerge:BeforeEdit", &s);
 
   mutex_.Lock();
@@ -662,7 +664,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   ScheduleDeltaJobs();
 
   DeltaGcJob::Context context;
-  s = run->MakePassContext(&context.pass);
+  run->MakePassContext(&context.pass);
   context.output = run->OutputOptions();
   context.new_file_number = run->NewFileNumber();
   context.version = run->deltas();
@@ -690,9 +692,10 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     folder = std::make_unique<DeltaValueFolder>(fold_context, run->version());
     context.folder = folder.get();
   }
-  auto job = std::make_unique<DeltaGcJob>(std::move(context));
   mutex_.Unlock();
 
+  s = run->MakeFilter(&context.pass);
+  auto job = std::make_unique<DeltaGcJob>(std::move(context));
   ROCKS_LOG_INFO(immutable_db_options_.info_log,
                  "[%s] [JOB %d] Collecting %zu delta buckets, %" PRIu64
                  " bytes, up to epoch %" PRIu64 "%s%s%s",
@@ -714,6 +717,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   if (s.ok() && (folder == nullptr || folder->values()->empty())) {
     s = fold_job.publish();
   }
+  run->DropFilter();
   TEST_SYNC_POINT_CALLBACK("DBImpl::RunDeltaCollection:BeforeEdit", &s);
 
   mutex_.Lock();
