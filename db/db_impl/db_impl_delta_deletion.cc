@@ -10,14 +10,16 @@
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/delta/delta_file_deletion.h"
+#include "db/delta/delta_store.h"
 #include "db/path_layout.h"
 #include "db/version_set.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 std::unique_ptr<DeltaFileDeletion> DBImpl::BeginDeltaFileDeletion(
-    ColumnFamilyData* cfd, const Version& version,
-    const autovector<UserKeyRangeOpt>& ranges, bool include_end) {
+    ColumnFamilyData* cfd, const autovector<UserKeyRangeOpt>& ranges,
+    bool include_end) {
   mutex_.AssertHeld();
   if (cfd->delta_store() == nullptr) {
     return nullptr;
@@ -33,8 +35,16 @@ std::unique_ptr<DeltaFileDeletion> DBImpl::BeginDeltaFileDeletion(
     SetDeltaJobsDue();
     ScheduleDeltaJobs();
   };
+  // A flush that runs now has an epoch before that of the deletion, but operands
+  // that are newer than those to be hidden. If it ended later, these could be put
+  // together with older ones before the anchors are there. Those that begin from
+  // here on come after the deletion in every respect.
+  while (cfd->delta_store()->IsFlushedByOthers()) {
+    TEST_SYNC_POINT("DBImpl::BeginDeltaFileDeletion:Waits");
+    bg_cv_.Wait();
+  }
   auto deletion = DeltaFileDeletion::Begin(
-      cfd->delta_store(), version.storage_info()->delta().get(),
+      cfd->delta_store(), cfd->current()->storage_info()->delta().get(),
       std::vector<UserKeyRangeOpt>(ranges.begin(), ranges.end()), include_end,
       [this] { return versions_->NewFileNumber(); }, release);
   if (deletion == nullptr) {

@@ -23,11 +23,14 @@
 #include "db/delta/delta_picker.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
+#include "rocksdb/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -768,6 +771,141 @@ TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
   CheckAll(below);
   Restart();
   CheckAll(below);
+}
+
+// A reader that knows what it may see, but has no Version yet, gets one without
+// the operands: then there must be a value that it sees.
+TEST_P(DBDeltaFoldTest, ReaderWithoutAVersion) {
+  const Options options = DeltaOptions();
+  if (!options.enable_blob_address_map) {
+    return;  // it takes the Version first
+  }
+  DestroyAndReopen(options);
+  WriteFoldable();
+  const std::map<std::string, std::string> before = expected_;
+  ForceFolds();
+  std::promise<void> registered;
+  std::promise<void> go_on;
+  std::thread reader;
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    no_more_folds_ = true;
+    At("DBImpl::RegisterReadBound:Registered", [&] {
+      registered.set_value();
+      go_on.get_future().wait();
+    });
+    reader = std::thread([&] {
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      CheckIterator(before, iter.get());
+    });
+    registered.get_future().wait();
+    DoPut("b", "new");
+    DoPut("c", Long("new"));
+    DoDelete("d");
+    ASSERT_OK(Flush());
+  });
+  ASSERT_OK(Collect());
+  go_on.set_value();
+  reader.join();
+  Check();
+  GoOn();
+}
+
+namespace {
+
+// Its filters have a snapshot of the DB as long as they live.
+class SnapshotFilters : public CompactionFilterFactory {
+ public:
+  const char* Name() const override { return "SnapshotFilters"; }
+  std::unique_ptr<CompactionFilter> CreateCompactionFilter(
+      const CompactionFilter::Context& /*context*/) override {
+    ++num_made;
+    return std::make_unique<Filter>(db);
+  }
+
+  DB* db = nullptr;
+  std::atomic<int> num_made{0};
+
+ private:
+  class Filter : public CompactionFilter {
+   public:
+    explicit Filter(DB* of_db) : snapshot_(of_db) {}
+    const char* Name() const override { return "SnapshotFilter"; }
+
+   private:
+    const ManagedSnapshot snapshot_;
+  };
+};
+
+}  // namespace
+
+// What is the user's own may use the DB.
+TEST_P(DBDeltaFoldTest, FiltersThatUseTheDB) {
+  const auto filters = std::make_shared<SnapshotFilters>();
+  Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  WriteFoldable();
+  options.compaction_filter_factory = filters;
+  options.avoid_flush_during_recovery = true;
+  Reopen(options);
+  filters->db = db_.get();
+  ForceFolds();
+  const int before = filters->num_made;
+  // A merge and a collection.
+  ASSERT_OK(Collect());
+  EXPECT_GT(filters->num_made, before);
+  EXPECT_EQ(10, NumFolded());
+  Check();
+  DisableCallBacks();
+}
+
+// An operand that was flushed beside the deletion of what is below it may be
+// there afterwards, or not. But it does not bring back what is older.
+TEST_P(DBDeltaFoldTest, FilesDeletedBesideAFlush) {
+  Options options = DeltaOptions();
+  options.merge_operator = MergeOperators::CreateStringAppendOperator();
+  options.disable_auto_compactions = false;
+  options.level0_file_num_compaction_trigger = 100;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Put("m", "base"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  for (const char* key : {"k", "m", "m"}) {
+    ASSERT_OK(Merge(key, "1"));
+    ASSERT_OK(Flush());
+  }
+  std::promise<void> begun;
+  std::promise<void> go_on;
+  std::atomic<bool> goes_on{false};
+  const auto let_go = [&](void*) {
+    if (!goes_on.exchange(true)) {
+      go_on.set_value();
+    }
+  };
+  At("FlushJob::WriteLevel0Table", [&] {
+    begun.set_value();
+    go_on.get_future().wait();
+  });
+  ASSERT_OK(Merge("k", "2"));
+  std::thread flusher([this] { ASSERT_OK(Flush()); });
+  begun.get_future().wait();
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::BeginDeltaFileDeletion:Waits",
+                                        let_go);
+  At("DeltaFileDeletion::Write:Synced", [&] {
+    let_go(nullptr);
+    flusher.join();
+    // The flush has made a merge possible.
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  });
+  ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
+                               nullptr));
+  const std::string got = Get("k");
+  EXPECT_TRUE(got == "2" || got == "NOT_FOUND") << got;
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  EXPECT_EQ(got, Get("k"));
+  ASSERT_OK(Collect());
+  EXPECT_EQ(got, Get("k"));
+  DisableCallBacks();
 }
 
 TEST_P(DBDeltaFoldIngestionTest, FilesDeletedBeforeTheGate) {

@@ -68,6 +68,10 @@ class DeltaClipBounds {
 // * As in the LSM-tree, more may stay and more may go than what belongs
 //   together: a value in level 0 or in a file that reaches beyond the range
 //   stays, but not its operands. DeleteFilesInRanges() promises nothing else.
+// * No flush of another thread runs at Begin(). Its operands would be newer than
+//   the anchors, and its epoch older: then jobs that know the anchors' file by
+//   its epoch could put these operands together with older ones. (One of the same
+//   thread, which calls a listener, has its files in the Version.)
 // * Between Begin() and the destructor the epoch counts as that of a running
 //   flush, so that the file is not late (see DeltaStore).
 //
@@ -100,7 +104,8 @@ class DeltaFileDeletion {
 
   // nullptr if there are no operands in the ranges. on_end: called by the
   // destructor. version may be nullptr.
-  // REQUIRES: DB mutex held; new_file_number gives new ones of the DB.
+  // REQUIRES: DB mutex held; new_file_number gives new ones of the DB;
+  // !store->IsFlushedByOthers().
   static std::unique_ptr<DeltaFileDeletion> Begin(
       DeltaStore* store, const DeltaVersion* version,
       const std::vector<UserKeyRangeOpt>& ranges, bool include_end,

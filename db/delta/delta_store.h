@@ -3,9 +3,11 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
+#include <thread>
 
 #include "db/delta/delta_cache.h"
 #include "db/delta/delta_file_meta.h"
@@ -74,11 +76,21 @@ class DeltaStore {
   // running flushes are above what merges and collections may take in, as their
   // files would come too late otherwise. See DeltaFlush.
   // REQUIRES: DB mutex held
-  void OnFlushBegin(uint64_t epoch) { running_flushes_.insert(epoch); }
+  void OnFlushBegin(uint64_t epoch) {
+    running_flushes_.emplace(epoch, std::this_thread::get_id());
+  }
   void OnFlushEnd(uint64_t epoch) { running_flushes_.erase(epoch); }
   // UINT64_MAX if none is running.
   uint64_t OldestRunningFlush() const {
-    return running_flushes_.empty() ? UINT64_MAX : *running_flushes_.begin();
+    return running_flushes_.empty() ? UINT64_MAX
+                                    : running_flushes_.begin()->first;
+  }
+  // Does one run that this thread, in a listener, would not wait for in vain?
+  bool IsFlushedByOthers() const {
+    return std::any_of(running_flushes_.begin(), running_flushes_.end(),
+                       [self = std::this_thread::get_id()](const auto& flush) {
+                         return flush.second != self;
+                       });
   }
 
   // Merges and collections.
@@ -95,7 +107,8 @@ class DeltaStore {
   const std::unique_ptr<DeltaCache> cache_;
   // The option that the cache's size comes from, as it is now.
   uint64_t cache_size_option_;
-  std::set<uint64_t> running_flushes_;
+  // Epochs, and the threads that took them.
+  std::map<uint64_t, std::thread::id> running_flushes_;
   DeltaJobState jobs_;
 };
 
