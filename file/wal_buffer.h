@@ -31,8 +31,9 @@ class Logger;
 //
 // INVARIANT: a WAL is what its file has, followed by what the buffer has for
 // it. Only one WAL has anything in the buffer, not at its beginning; all bytes
-// of older ones are in their files, unless that could not be written: then the buffer is left as it
-// is, for who asks again or opens the DB next, and newer WALs do without it.
+// of older ones are in their files, unless that could not be written: then the
+// buffer is left as it is, for who asks again or opens the DB next, and newer
+// WALs do without it.
 //
 // Thread-safe. Must outlive the files of Wrap().
 class WalBuffer {

@@ -3,8 +3,8 @@
 
 #include "file/wal_buffer_format.h"
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstring>
 

@@ -175,6 +175,23 @@ class DBDeltaFlushTest : public DBTestBase {
     EXPECT_EQ(seq, db_->GetLatestSequenceNumber());
   }
 
+  // More than a small memtable has room for.
+  void Fill() {
+    const std::string big(20000, 'x');
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_OK(Put("f" + std::to_string(i), big));
+    }
+  }
+  // A recovery with small memtables flushes the base of the operands apart from
+  // both.
+  void WriteForSeveralFlushes() {
+    ASSERT_OK(Merge("a", "1"));
+    Fill();  // @2 to @13
+    ASSERT_OK(Put("a", "2"));
+    Fill();  // @15 to @26
+    ASSERT_OK(Merge("a", "3"));
+  }
+
   static void EnableCallBack(const std::string& point,
                              std::function<void(void*)> fn) {
     SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
@@ -328,18 +345,8 @@ TEST_F(DBDeltaFlushTest, SeveralFlushesInARecovery) {
   Options options = DeltaOptions();
   options.write_buffer_size = 8 << 20;
   DestroyAndReopen(options);
-  const std::string big(20000, 'x');
-  const auto fill = [&] {
-    for (int i = 0; i < 12; ++i) {
-      ASSERT_OK(Put("f" + std::to_string(i), big));
-    }
-  };
-  ASSERT_OK(Merge("a", "1"));
-  fill();  // @2 to @13
-  ASSERT_OK(Put("a", "2"));
-  fill();  // @15 to @26
-  ASSERT_OK(Merge("a", "3"));
-  fill();  // @28 to @39
+  WriteForSeveralFlushes();
+  Fill();  // @28 to @39
   ASSERT_OK(
       db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "b"));
   options.write_buffer_size = 64 << 10;
@@ -359,17 +366,7 @@ TEST_F(DBDeltaFlushTest, RecoveryWithoutRoomInTheBlockCache) {
   Options options = DeltaOptions();
   options.write_buffer_size = 8 << 20;
   DestroyAndReopen(options);
-  const std::string big(20000, 'x');
-  const auto fill = [&] {
-    for (int i = 0; i < 12; ++i) {
-      ASSERT_OK(Put("f" + std::to_string(i), big));
-    }
-  };
-  ASSERT_OK(Merge("a", "1"));
-  fill();  // @2 to @13
-  ASSERT_OK(Put("a", "2"));
-  fill();  // @15 to @26
-  ASSERT_OK(Merge("a", "3"));
+  WriteForSeveralFlushes();
   Options recovering = options;
   recovering.write_buffer_size = 64 << 10;
   BlockBasedTableOptions table_options;
