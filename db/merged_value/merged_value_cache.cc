@@ -172,10 +172,13 @@ uint64_t MergedValueCache::HashOf(const Slice& user_key) const {
   return Hash64(user_key.data(), user_key.size(), seed_);
 }
 
-void MergedValueCache::MakeStripes() {
+bool MergedValueCache::MakeStripes() {
   MutexLock lock(&stripes_mutex_);
   if (stripes() != nullptr) {
-    return;
+    return true;
+  }
+  if (!Charge()) {
+    return false;
   }
   owned_stripes_.reset(new Stripe[num_stripes_]);
   for (size_t i = 0; i < num_shards_; ++i) {
@@ -185,6 +188,7 @@ void MergedValueCache::MakeStripes() {
   }
   // Last: who sees them goes by the chains.
   stripes_.store(owned_stripes_.get(), std::memory_order_release);
+  return true;
 }
 
 SequenceNumber MergedValueCache::FlushedOf(uint64_t hash) const {
@@ -282,8 +286,9 @@ bool MergedValueCache::IsWorthIt(const Slice& user_key, const Slice& value) {
 }
 
 bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
-  if (UNLIKELY(stripes() == nullptr)) {
-    MakeStripes();
+  if (UNLIKELY(stripes() == nullptr) && !MakeStripes()) {
+    entry->Unref();
+    return false;
   }
   Shard* const shard = ShardOf(entry->hash);
   {
@@ -401,16 +406,16 @@ void MergedValueCache::SetCapacity(size_t capacity) {
     MutexLock lock(&shards_[i].mutex);
     EvictDownTo(&shards_[i], Limit() / num_shards_);
   }
-  Charge();
+  if (stripes() != nullptr) {
+    Charge();
+  }
 }
 
 bool MergedValueCache::Charge() {
   if (reservation_ == nullptr) {
     return true;
   }
-  const size_t stripes = this->stripes() != nullptr
-                             ? num_stripes_ * (sizeof(Stripe) + sizeof(Entry*))
-                             : 0;
+  const size_t stripes = num_stripes_ * (sizeof(Stripe) + sizeof(Entry*));
   const auto wanted = [this, stripes] {
     const size_t bytes = bytes_.load(std::memory_order_relaxed) + stripes;
     return (bytes + kChargeStep - 1) / kChargeStep * kChargeStep;

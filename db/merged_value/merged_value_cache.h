@@ -252,7 +252,8 @@ class MergedValueCache {
   Shard* ShardOf(uint64_t hash) { return ShardOfStripe(StripeOf(hash)); }
   // nullptr: there has never been an entry.
   Stripe* stripes() const { return stripes_.load(std::memory_order_acquire); }
-  void MakeStripes();
+  // False if the block cache has no room for them.
+  bool MakeStripes();
   // The largest sequence number in files that the entry must know of.
   // REQUIRES: there are stripes.
   SequenceNumber FlushedOf(uint64_t hash) const;
@@ -274,7 +275,8 @@ class MergedValueCache {
   void Remove(Shard* shard, Entry* entry);
   void EvictDownTo(Shard* shard, size_t bytes);
 
-  // Charges for the bytes of all shards, in steps. False if there is no room.
+  // Charges for the stripes and the bytes of all shards, in steps. False if
+  // there is no room. REQUIRES: stripes are there or about to be.
   bool Charge();
 
   const uint64_t seed_;

@@ -277,6 +277,18 @@ TEST_F(MergedValueCacheTest, NoRoom) {
   EXPECT_EQ(room->charged, 0);
   // The block cache is not asked at each of them.
   EXPECT_LT(room->updates, 30);
+  // Nothing that could not be charged for is there, and flushes do without.
+  EXPECT_FALSE(cache.TEST_HasStripes());
+  cache.SetCapacity(kCapacity / 2);
+  EXPECT_EQ(room->charged, 0);
+  room->room = size_t{100} << 20;
+  int inserted = 0;
+  for (int i = 0; i < 5000; ++i) {
+    inserted += cache.Insert(KeyOf(i), 10, 10, 0, value) ? 1 : 0;
+  }
+  EXPECT_GT(inserted, 3000);
+  EXPECT_TRUE(cache.TEST_HasStripes());
+  EXPECT_GE(room->charged, cache.GetStats().bytes);
 }
 
 TEST_F(MergedValueCacheTest, LittleRoom) {
