@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,11 +20,16 @@
 namespace ROCKSDB_NAMESPACE {
 
 void VersionSet::GetObsoleteDeltaFiles(std::vector<ObsoleteDeltaFile>* files,
-                                       uint64_t min_pending_output) {
+                                       uint64_t min_pending_output,
+                                       const autovector<uint64_t>& quarantined) {
+  // Files of an edit whose fate is not known would be left by the purge, and
+  // nobody would look for them again.
+  const std::unordered_set<uint64_t> kept(quarantined.begin(),
+                                          quarantined.end());
   const auto pending = std::partition(
       obsolete_delta_files_.begin(), obsolete_delta_files_.end(),
-      [min_pending_output](const ObsoleteDeltaFile& file) {
-        return file.number >= min_pending_output;
+      [&](const ObsoleteDeltaFile& file) {
+        return file.number >= min_pending_output || kept.count(file.number) > 0;
       });
   files->insert(files->end(), std::make_move_iterator(pending),
                 std::make_move_iterator(obsolete_delta_files_.end()));
