@@ -117,6 +117,7 @@ STRATA_LIB = \
   db/delta/version_edit_handler_delta.cc \
   db/delta/version_set_delta.cc \
   db/flush_order_gate.cc \
+  db/forward_iterator_deltas.cc \
   db/merged_value/change_noting_filter.cc \
   db/merged_value/merge_helper_merged_value.cc \
   db/merged_value/merged_value_cache.cc \
