@@ -61,6 +61,14 @@ Status DBImpl::RecoverDeltaStore(ColumnFamilyData* cfd) {
   return Status::OK();
 }
 
+void DBImpl::EndDeltaFlush(const FlushJob& job) {
+  mutex_.AssertHeld();
+  if (job.delta_flush() != nullptr) {
+    job.delta_flush()->End();
+    bg_cv_.SignalAll();
+  }
+}
+
 DeltaFlush* DBImpl::BeginRecoveryDeltas(ColumnFamilyData* cfd,
                                         const FileDescriptor& sst_file) {
   mutex_.AssertHeld();

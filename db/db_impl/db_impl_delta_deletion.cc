@@ -34,6 +34,8 @@ std::unique_ptr<DeltaFileDeletion> DBImpl::BeginDeltaFileDeletion(
     // Its file, and what came meanwhile, may be merged only now.
     SetDeltaJobsDue();
     ScheduleDeltaJobs();
+    // Another deletion may wait for this one.
+    bg_cv_.SignalAll();
   };
   // A flush that runs now has an epoch before that of the deletion, but operands
   // that are newer than those to be hidden. If it ended later, these could be put

@@ -5,14 +5,18 @@
 // operands in delta files. What readers see is compared with a model.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,6 +29,7 @@
 #include "db/version_set.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
@@ -1207,6 +1212,108 @@ TEST_P(DBDeltaFileDeletionTest, FailedManifestWrite) {
     Close();
     last_options_.env = env_;
   }
+}
+
+// The second waits for the first. Nobody purges, so nobody else wakes it.
+TEST_P(DBDeltaFileDeletionTest, TwoWithoutFileDeletions) {
+  MakeFiles();
+  ASSERT_OK(db_->DisableFileDeletions());
+  std::promise<void> written;
+  std::promise<void> waits;
+  std::atomic<bool> is_first{true};
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::BeginDeltaFileDeletion:Waits", [&](void*) {
+        if (is_first.exchange(false)) {
+          waits.set_value();
+        }
+      });
+  std::atomic<bool> is_first_write{true};
+  EnableCallBack("DeltaFileDeletion::Write:Synced", [&](void*) {
+    if (is_first_write.exchange(false)) {
+      written.set_value();
+      waits.get_future().wait();
+    }
+  });
+  std::thread first(
+      [this] { ASSERT_OK(DeleteFiles({{"b", "d"}}, /*include_end=*/true)); });
+  written.get_future().wait();
+  std::future<void> second = std::async(std::launch::async, [this] {
+    ASSERT_OK(DeleteFiles({{"f", "h"}}, /*include_end=*/true));
+  });
+  first.join();
+  EXPECT_EQ(std::future_status::ready,
+            second.wait_for(std::chrono::seconds(60)));
+  // Wakes it, should it sleep.
+  ASSERT_OK(db_->EnableFileDeletions());
+  second.wait();
+  DisableCallBacks();
+  Forget("b", "d");
+  Forget("f", "h");
+  Check();
+}
+
+namespace {
+
+// Deletes files of the other column family when the first flush of one is
+// completed. Both flushes come to that before either goes on.
+class DeletingListener : public EventListener {
+ public:
+  void OnFlushCompleted(DB* db, const FlushJobInfo& info) override {
+    if (handles.empty()) {
+      return;
+    }
+    const size_t cf = info.cf_name == handles[0]->GetName() ? 0 : 1;
+    if (is_completed[cf].exchange(true)) {
+      return;
+    }
+    while (!is_completed[1 - cf]) {
+      std::this_thread::yield();
+    }
+    EXPECT_OK(DeleteFilesInRange(db, handles[1 - cf], nullptr, nullptr));
+    ++num_deleted;
+  }
+
+  std::array<std::atomic<bool>, 2> is_completed{};
+  std::atomic<int> num_deleted{0};
+  std::vector<ColumnFamilyHandle*> handles;
+};
+
+}  // namespace
+
+TEST_P(DBDeltaFileDeletionTest, ListenersOfTwoFamilies) {
+  const auto listener = std::make_shared<DeletingListener>();
+  Options options = DeltaOptions();
+  options.listeners.push_back(listener);
+  options.max_background_jobs = 8;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"two"}, options);
+  for (int cf = 0; cf < 2; ++cf) {
+    ASSERT_OK(Put(cf, "k", "v"));
+    ASSERT_OK(Flush(cf));
+    MoveFilesToLevel(3, cf);
+    ASSERT_OK(Merge(cf, "k", "1"));
+    ASSERT_OK(Flush(cf));
+  }
+  for (int cf = 0; cf < 2; ++cf) {
+    ASSERT_OK(Merge(cf, "k", "2"));
+  }
+  // Listeners may still be told of the other flushes.
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  listener->handles = handles_;
+  std::vector<std::thread> threads;
+  for (int cf = 0; cf < 2; ++cf) {
+    threads.emplace_back([this, cf] { ASSERT_OK(Flush(cf)); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  EXPECT_EQ(2, listener->num_deleted);
+  for (int cf = 0; cf < 2; ++cf) {
+    EXPECT_EQ(0, NumTableFilesAtLevel(3, cf));
+    EXPECT_EQ("NOT_FOUND", Get(cf, "k"));
+  }
+  listener->handles.clear();
 }
 
 // Files of level 0 stay, without the operands: nothing is promised of them.

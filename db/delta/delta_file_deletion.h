@@ -71,7 +71,7 @@ class DeltaClipBounds {
 // * No flush of another thread runs at Begin(). Its operands would be newer than
 //   the anchors, and its epoch older: then jobs that know the anchors' file by
 //   its epoch could put these operands together with older ones. (One of the same
-//   thread, which calls a listener, has its files in the Version.)
+//   thread, which calls OnFlushBegin() of a listener, cannot be waited for.)
 // * Between Begin() and the destructor the epoch counts as that of a running
 //   flush, so that the file is not late (see DeltaStore).
 //

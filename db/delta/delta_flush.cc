@@ -79,7 +79,9 @@ DeltaFlush::DeltaFlush(Job job) : job_(std::move(job)) {
   job_.store->OnFlushBegin(job_.epoch);
 }
 
-DeltaFlush::~DeltaFlush() { job_.store->OnFlushEnd(job_.epoch); }
+DeltaFlush::~DeltaFlush() { End(); }
+
+void DeltaFlush::End() { job_.store->OnFlushEnd(job_.epoch); }
 
 void DeltaFlush::Start(Output output) {
   assert(membership_ == nullptr && files_.empty());

@@ -113,11 +113,15 @@ class DeltaFlush {
       const FileDescriptor& sst_file, bool any_order, VersionSet* versions,
       const std::vector<std::unique_ptr<DeltaFlush>>& earlier);
 
-  // REQUIRES of both: DB mutex held
+  // REQUIRES of both, and of End(): DB mutex held
   explicit DeltaFlush(Job job);
   ~DeltaFlush();
   DeltaFlush(const DeltaFlush&) = delete;
   DeltaFlush& operator=(const DeltaFlush&) = delete;
+
+  // Its files are in the Version, or will never be. The destructor does the
+  // same.
+  void End();
 
   const DeltaStore* store() const { return job_.store; }
 

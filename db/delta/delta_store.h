@@ -85,7 +85,8 @@ class DeltaStore {
     return running_flushes_.empty() ? UINT64_MAX
                                     : running_flushes_.begin()->first;
   }
-  // Does one run that this thread, in a listener, would not wait for in vain?
+  // Does one run that this thread, in OnFlushBegin() of a listener, would not
+  // wait for in vain?
   bool IsFlushedByOthers() const {
     return std::any_of(running_flushes_.begin(), running_flushes_.end(),
                        [self = std::this_thread::get_id()](const auto& flush) {
