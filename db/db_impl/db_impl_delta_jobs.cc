@@ -81,13 +81,16 @@ bool DrainsDeltas(const ColumnFamilyData& cfd) {
          !cfd.ioptions().enable_delta_separation;
 }
 
-// Each fold makes a file of level 0. Compactions have to keep up.
+// Each fold makes a file of level 0. Compactions have to keep up. (With fewer
+// than their trigger they have nothing to do.)
 bool Level0IsFull(ColumnFamilyData& cfd) {
   const MutableCFOptions& options = cfd.GetLatestMutableCFOptions();
   return !options.disable_auto_compactions &&
          cfd.ioptions().compaction_style != kCompactionStyleNone &&
+         options.level0_slowdown_writes_trigger >= 0 &&
          cfd.current()->storage_info()->NumLevelFiles(0) >=
-             options.level0_slowdown_writes_trigger;
+             std::max(options.level0_slowdown_writes_trigger,
+                      options.level0_file_num_compaction_trigger);
 }
 
 // Beside compactions and flushes, of all column families. One of them is left
@@ -671,10 +674,6 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   context.bucket_size = options.bucket_size;
   context.split_ratio = options.split_ratio;
   context.verify_contents = run->moptions().paranoid_file_checks;
-  if (options.drain) {
-    // However long they are: readers hold them in memory, too.
-    context.max_fold_bytes = SIZE_MAX;
-  }
   std::unique_ptr<DeltaValueFolder> folder;
   if (pick.plan.fold) {
     DeltaValueFolder::Context fold_context;

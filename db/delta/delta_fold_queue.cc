@@ -34,14 +34,6 @@ void DeltaFoldQueue::AddAnchor(SequenceNumber seq) {
   anchors_.push_back(seq);
 }
 
-void DeltaFoldQueue::SetLastIncomplete() {
-  Key& key = keys_.back();
-  assert(!key.is_chosen_);
-  bytes_left_ -= key.bytes_;
-  key.bytes_ = 0;
-  key.is_incomplete_ = true;
-}
-
 void DeltaFoldQueue::Choose(Key* key) {
   assert(!key->is_chosen_);
   key->is_chosen_ = true;
@@ -50,7 +42,7 @@ void DeltaFoldQueue::Choose(Key* key) {
 
 void DeltaFoldQueue::ChooseAll() {
   for (Key& key : keys_) {
-    if (!key.is_chosen_ && !key.is_incomplete_) {
+    if (!key.is_chosen_) {
       Choose(&key);
     }
   }

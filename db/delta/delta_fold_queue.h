@@ -44,7 +44,6 @@ class DeltaFoldQueue {
     size_t first_anchor_ = 0;
     size_t num_anchors_ = 0;
     uint64_t bytes_ = 0;
-    bool is_incomplete_ = false;
     bool is_chosen_ = false;
   };
 
@@ -54,21 +53,11 @@ class DeltaFoldQueue {
                   const Slice& value);
   // Of the last key.
   void AddAnchor(SequenceNumber seq);
-  // What else there is of the last key does not come here. It is never chosen,
-  // and does not count.
-  // REQUIRES: not empty, and it is not chosen.
-  void SetLastIncomplete();
 
   bool empty() const { return keys_.empty(); }
   const std::vector<Key>& keys() const { return keys_; }
   // REQUIRES: not empty.
   Slice LastKey() const { return UserKey(keys_.back()); }
-  // What the operands of the last key take up.
-  // REQUIRES: not empty.
-  size_t LastKeyMemory() const {
-    return data_.size() - (keys_.back().begin_ + keys_.back().size_) +
-           keys_.back().num_operands_ * sizeof(Operand);
-  }
 
   // What everything takes up.
   size_t Memory() const {
@@ -76,7 +65,7 @@ class DeltaFoldQueue {
            operands_.size() * sizeof(Operand) +
            anchors_.size() * sizeof(SequenceNumber);
   }
-  // Of operands of keys that are complete and not chosen.
+  // Of operands of keys that are not chosen.
   uint64_t BytesLeft() const { return bytes_left_; }
 
   // Whether a folder may take them or not.
@@ -113,7 +102,7 @@ class DeltaFoldQueue {
   };
 
   bool MayChoose(const Key& key, SequenceNumber earliest_snapshot) const {
-    return !key.is_chosen_ && !key.is_incomplete_ && key.num_anchors_ == 0 &&
+    return !key.is_chosen_ && key.num_anchors_ == 0 &&
            operands_[key.first_operand_].seq <= earliest_snapshot;
   }
   void Choose(Key* key);

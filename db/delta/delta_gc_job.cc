@@ -36,7 +36,7 @@ constexpr uint64_t kMaxGap = 4;
 // be. If that is not enough, or too much, keys are chosen from one part of the
 // bucket after the other, without knowing what the rest has.
 constexpr uint64_t kQueuedPerBucketSize = 8;
-constexpr uint64_t kMaxQueued = uint64_t{64} << 20;
+constexpr uint64_t kMinQueued = uint64_t{8} << 20;
 // The job is asked whether to go on before so many folds.
 constexpr uint64_t kFoldCheckInterval = 64;
 
@@ -182,10 +182,10 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
       : job_(*job),
         folder_(folder),
         min_fold_bytes_(min_fold_bytes),
-        max_queued_(std::max<uint64_t>(
-            std::min(kQueuedPerBucketSize * job->context_.bucket_size,
-                     kMaxQueued),
-            job->context_.max_fold_bytes)),
+        max_queued_(std::min(std::max(kQueuedPerBucketSize *
+                                          job->context_.bucket_size,
+                                      kMinQueued),
+                             job->context_.max_queued)),
         units_(std::move(units)) {
     StartUnit(units_.front());
     next_unit_ = 1;
@@ -196,10 +196,10 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
   Status AddOperand(const ParsedInternalKey& key, const Slice& internal_key,
                     const Slice& value) override {
     return folder_ == nullptr ? WriteOperand(key.user_key, internal_key, value)
-                              : OfferOperand(key, internal_key, value);
+                              : OfferOperand(key, value);
   }
   Status AddAnchor(const Slice& user_key, SequenceNumber seq) override {
-    if (folder_ != nullptr && !has_long_key_) {
+    if (folder_ != nullptr) {
       assert(!queue_.empty() && user_key == queue_.LastKey());
       queue_.AddAnchor(seq);
       return Status::OK();
@@ -250,30 +250,12 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   //======== Operands on their way to the folder
 
-  Status OfferOperand(const ParsedInternalKey& key, const Slice& internal_key,
-                      const Slice& value) {
+  // All of a key waits here, however much that is: the merge operator gets it
+  // as a whole, as readers do.
+  Status OfferOperand(const ParsedInternalKey& key, const Slice& value) {
     Status s;
-    if (has_long_key_) {
-      if (key.user_key == Slice(long_key_)) {
-        return WriteOperand(key.user_key, internal_key, value);
-      }
-      has_long_key_ = false;
-    }
-    const bool is_new = queue_.empty() || key.user_key != queue_.LastKey();
-    const size_t memory = is_new ? 0 : queue_.LastKeyMemory();
-    if (memory + value.size() >= job_.context_.max_fold_bytes) {
-      if (!is_new) {
-        queue_.SetLastIncomplete();
-      }
-      s = EmptyQueue();
-      if (s.ok()) {
-        long_key_.assign(key.user_key.data(), key.user_key.size());
-        has_long_key_ = true;
-        s = WriteOperand(key.user_key, internal_key, value);
-      }
-      return s;
-    }
-    if (is_new && !queue_.empty() && IsQueueComplete(key.user_key)) {
+    if (!queue_.empty() && key.user_key != queue_.LastKey() &&
+        IsQueueComplete(key.user_key)) {
       s = EmptyQueue();
     }
     if (s.ok() && queue_.empty()) {
@@ -625,12 +607,9 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
 
   // With a folder.
   DeltaFoldQueue queue_;
-  // Of the unit, that came out of the queue, but for keys that are too long.
+  // Of the unit, that came out of the queue.
   uint64_t kept_of_unit_ = 0;
   uint64_t num_folds_ = 0;
-  // A key that is too long for the queue, whose operands are coming.
-  std::string long_key_;
-  bool has_long_key_ = false;
   std::vector<DeltaFolder::Operand> fold_operands_;
 };
 

@@ -99,8 +99,9 @@ class DeltaGcJob {
     uint64_t max_file_size = uint64_t{64} << 20;
     // Asked with Plan::fold.
     DeltaFolder* folder = nullptr;
-    // How large the operands of a key may be for the folder to be asked.
-    size_t max_fold_bytes = size_t{8} << 20;
+    // How much memory may be taken up by what waits for the folder. (It is
+    // exceeded by a key whose operands are larger.)
+    uint64_t max_queued = uint64_t{64} << 20;
     // Reads the files again and compares, see paranoid_file_checks.
     bool verify_contents = false;
   };

@@ -190,7 +190,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     context.bucket_size = bucket_size_;
     context.max_file_size = max_file_size_;
     context.folder = folder_;
-    context.max_fold_bytes = max_fold_bytes_;
+    context.max_queued = max_queued_;
     context.verify_contents = true;
     return context;
   }
@@ -469,7 +469,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
   uint64_t bucket_size_ = 0;
   uint64_t max_file_size_ = uint64_t{1} << 20;
   DeltaFolder* folder_ = nullptr;
-  size_t max_fold_bytes_ = size_t{1} << 20;
+  uint64_t max_queued_ = uint64_t{1} << 20;
   size_t num_flushed_ = 0;
 
   // Of the last job.
@@ -1038,13 +1038,14 @@ TEST_F(DeltaGcJobTest, Fold) {
   ASSERT_TRUE(Run(plan, &edit).IsIOError());
 }
 
-TEST_F(DeltaGcJobTest, TooLongToFold) {
+// A key with more operands than there is memory for others is folded as any.
+TEST_F(DeltaGcJobTest, FoldLongKey) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
-  max_fold_bytes_ = 1000;
+  max_queued_ = 1000;
   Events events = Operands(0, 10, 2);
-  for (const Event& event : Operands(5, 6, 200)) {
+  for (const Event& event : Operands(5, 7, 200)) {
     events.push_back(event);
   }
   FlushAndMerge(events);
@@ -1053,7 +1054,10 @@ TEST_F(DeltaGcJobTest, TooLongToFold) {
   Plan plan = WholePlan();
   plan.fold = true;
   MustRun(plan);
-  ASSERT_EQ(9u, folder.asked.size());
+  ASSERT_EQ(10u, folder.asked.size());
+  ASSERT_EQ(10u * 2 + 2 * 200, folder.num_operands);
+  // All but the one of which a snapshot sees what an anchor hides.
+  ASSERT_EQ(std::set<std::string>{Key(5)}, folder.anchored);
   ASSERT_EQ(9u, folder.folded.size());
   CheckReads(folder.folded);
   CheckSizes();
@@ -1188,13 +1192,9 @@ TEST_F(DeltaGcJobTest, FoldLittleNotTaken) {
   CheckReads(folder.folded);
   CheckSizes();
 
-  // Now they go, but for those that are too long to be asked for.
+  // Now they go.
   folder.asked.clear();
   folder.take = [](const std::string&) { return true; };
-  max_fold_bytes_ = 10;
-  MustRun(plan);
-  ASSERT_TRUE(folder.asked.empty());
-  max_fold_bytes_ = size_t{1} << 20;
   MustRun(plan);
   ASSERT_GE(MaxBucketSize(), BucketSizes()[0]);
   CheckReads(folder.folded);
@@ -1226,7 +1226,7 @@ TEST_F(DeltaGcJobTest, FoldLittleOfHugeBucket) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
-  max_fold_bytes_ = 500;
+  max_queued_ = 500;
   last_seq_ = 1000;
   Events events = Operands(0, 300);
   for (const Event& event : Operands(7, 8, 100)) {
@@ -1238,7 +1238,7 @@ TEST_F(DeltaGcJobTest, FoldLittleOfHugeBucket) {
   MustRun(WholePlan(1));
   ASSERT_EQ(1u, Buckets().size());
   MustRun(FoldLittlePlan(0));
-  // That one is too long to fold, the others go as they must.
+  // A snapshot keeps that one, the others go as they must.
   ASSERT_EQ(0u, folder.folded.count(Key(7)));
   ASSERT_LT(250u, folder.folded.size());
   ASSERT_GT(300u, folder.folded.size());

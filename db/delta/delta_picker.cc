@@ -343,6 +343,7 @@ class DeltaPicker::CollectionPicker {
       bucket.is_to_fold =
           bucket.is_victim && options_.can_fold && bucket.slice > 0 &&
           ((!has_room && bucket.size() > part_size_) ||
+           bucket.extent > options_.bucket_size ||
            HasManyOperandsPerKey(state.extent_number));
     }
   }

@@ -390,6 +390,23 @@ TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
   EXPECT_EQ("-c", Pick());
 }
 
+// The operands of one key cannot be split.
+TEST_F(DeltaPickerTest, FoldsWhatCouldNotBeSplit) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 1000}, {"b", 1001}, {"c", 700}}, floor);
+  FlushAndMerge();
+  SetSlices({1000, 1000, 1000});
+  const std::string all = Pick();
+  EXPECT_EQ(std::string::npos, all.find("fold")) << all;
+  options_.can_fold = true;
+  options_.min_fold_bytes = 33;
+  SetSlices({0, 1000, 0});
+  EXPECT_EQ("b-c fold", Pick());
+  EXPECT_EQ(33, PickCollection().plan.min_fold_bytes);
+  SetSlices({1000, 0, 1000});
+  EXPECT_EQ(std::string::npos, Pick().find("fold"));
+}
+
 TEST_F(DeltaPickerTest, MergesNeighbours) {
   options_.max_buckets = 6;
   const uint64_t floor = FlushAndMerge();
