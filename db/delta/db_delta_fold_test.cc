@@ -221,6 +221,18 @@ class DBDeltaFoldTest : public DBTestBase,
     return static_cast<size_t>(num_sst) - live.size();
   }
 
+  // With what filter there is.
+  void CompactAllFiles() {
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    std::vector<std::string> names;
+    for (const LiveFileMetaData& file : files) {
+      names.push_back(file.name);
+    }
+    ASSERT_OK(
+        db_->CompactFiles(CompactionOptions(), names, /*output_level=*/3));
+  }
+
   void LoseManifest() {
     Close();
     delta_test::DeleteManifests(env_, dbname_);
@@ -597,7 +609,9 @@ TEST_P(DBDeltaFoldIngestionTest, BeforeTheGate) {
     Ingest();
   });
   ASSERT_OK(Collect());
-  EXPECT_EQ(0, NumFolded());
+  // The anchors tell what of it is hidden.
+  EXPECT_EQ(10, NumFolded());
+  CheckNoOperands();
   GoOn();
 }
 
@@ -622,7 +636,7 @@ TEST_P(DBDeltaFoldIngestionTest, WaitsForTheFold) {
 TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
-  // Of keys that the fold has nothing to do with: but it does not know.
+  // Of keys that the fold has nothing to do with.
   all_keys_.emplace_back("x");
   WriteExternal({"x"});
   ForceFolds();
@@ -648,7 +662,7 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
   ASSERT_OK(Collect());
   ingester.join();
   // The ingestion has begun a new generation.
-  EXPECT_EQ(0, NumFolded());
+  EXPECT_EQ(10, NumFolded());
   GoOn();
 }
 
@@ -724,14 +738,7 @@ TEST_P(DBDeltaFoldTest, FilteredBeforeTheGate) {
     At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
       no_more_folds_ = true;
       filters = true;
-      std::vector<LiveFileMetaData> files;
-      db_->GetLiveFilesMetaData(&files);
-      std::vector<std::string> names;
-      for (const LiveFileMetaData& file : files) {
-        names.push_back(file.name);
-      }
-      ASSERT_OK(db_->CompactFiles(CompactionOptions(), names,
-                                  /*output_level=*/3));
+      CompactAllFiles();
       filters = false;
       expected_["c"] = ",1," + Long("2");
       expected_["d"] = "changed,1," + Long("2");
@@ -743,6 +750,181 @@ TEST_P(DBDeltaFoldTest, FilteredBeforeTheGate) {
     GoOn();
     Close();
   }
+}
+
+// Nor if the compaction is still on its way to the MANIFEST.
+TEST_P(DBDeltaFoldTest, FilteredWhileItIsCommitted) {
+  std::atomic<bool> filters{false};
+  const SwitchedFilter filter(&filters, /*skips=*/false);
+  Options options = DeltaOptions();
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  WriteFoldable();
+  ForceFolds();
+  std::promise<void> writes;
+  std::promise<void> go_on;
+  std::atomic<bool> goes_on{false};
+  const auto let_go = [&] {
+    if (!goes_on.exchange(true)) {
+      go_on.set_value();
+    }
+  };
+  std::thread compaction;
+  At("DBImpl::BeginDeltaFold:BeforeEdit", let_go);
+  At("DBImpl::EndDeltaFold:BeforeSettle", let_go);
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    no_more_folds_ = true;
+    filters = true;
+    At("VersionSet::LogAndApply:WriteManifest", [&] {
+      writes.set_value();
+      go_on.get_future().wait();
+    });
+    compaction = std::thread([this] { CompactAllFiles(); });
+    writes.get_future().wait();
+  });
+  ASSERT_OK(Collect());
+  compaction.join();
+  filters = false;
+  EXPECT_EQ(0, NumFolded());
+  expected_["c"] = ",1," + Long("2");
+  expected_["d"] = "changed,1," + Long("2");
+  GoOn();
+}
+
+// What a filter does elsewhere is no reason to give up.
+TEST_P(DBDeltaFoldTest, OthersFiltered) {
+  std::atomic<bool> filters{false};
+  const SwitchedFilter filter(&filters, /*skips=*/true);
+  Options options = DeltaOptions();
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  WriteFoldable();
+  // A file of its own, which the compaction before the jobs leaves alone.
+  CompactAllFiles();
+  DoPut("x", Long("x"));
+  ASSERT_OK(Flush());
+  ForceFolds();
+  int num_filtered = 0;
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    no_more_folds_ = true;
+    filters = true;
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    for (const LiveFileMetaData& file : files) {
+      if (file.smallestkey == "x") {
+        ++num_filtered;
+        ASSERT_OK(db_->CompactFiles(CompactionOptions(), {file.name},
+                                    /*output_level=*/3));
+      }
+    }
+    filters = false;
+  });
+  CompactRangeOptions without_rewriting;
+  without_rewriting.bottommost_level_compaction =
+      BottommostLevelCompaction::kSkip;
+  ASSERT_OK(db_->CompactRange(without_rewriting, nullptr, nullptr));
+  EXPECT_EQ(1, num_filtered);
+  EXPECT_EQ(10, NumFolded());
+  expected_.erase("x");
+  CheckNoOperands();
+  GoOn();
+}
+
+// A tailing iterator that is among the operands of a key when they are combined
+// or folded has all of them once.
+TEST_P(DBDeltaFoldTest, TailingIterator) {
+  for (const bool is_fold : {false, true}) {
+    expected_.clear();
+    all_keys_.clear();
+    Options options = DeltaOptions();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    DestroyAndReopen(options);
+    all_keys_ = {"a", "b"};
+    ASSERT_OK(Put("a", "base"));
+    ASSERT_OK(Put("b", "base"));
+    ASSERT_OK(Flush());
+    for (const char* operand : {"1", "2", "3"}) {
+      ASSERT_OK(Merge("a", operand));
+      ASSERT_OK(Merge("b", operand));
+      ASSERT_OK(Flush());
+    }
+    expected_ = {{"a", "base,1,2,3"}, {"b", "base,1,2,3"}};
+    no_more_folds_ = !is_fold;
+    ForceFolds();
+    std::map<std::string, std::string> found;
+    ReadOptions read_options;
+    read_options.tailing = true;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    At("DBIter::MergeValuesNewToOld:PushedFirstOperand", [&] {
+      std::thread([this] { ASSERT_OK(Collect()); }).join();
+      DoPut("c", "new");
+      ASSERT_OK(Flush());
+    });
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      found[iter->key().ToString()] = iter->value().ToString();
+    }
+    ASSERT_OK(iter->status());
+    // It also sees what came meanwhile.
+    EXPECT_EQ(expected_, found);
+    EXPECT_EQ(is_fold ? 0 : 1, NumOperands("a"));
+    DisableCallBacks();
+  }
+}
+
+// A reader of several column families has its sequence number when nothing can
+// come between that and the Versions.
+TEST_P(DBDeltaFoldTest, ReaderOfTwoFamilies) {
+  Options options = DeltaOptions();
+  options.merge_operator = MergeOperators::CreateStringAppendOperator();
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"two"}, options);
+  for (int cf = 0; cf < 2; ++cf) {
+    ASSERT_OK(Put(cf, "k", "base"));
+    ASSERT_OK(Flush(cf));
+    ASSERT_OK(Merge(cf, "k", "1"));
+    ASSERT_OK(Flush(cf));
+  }
+  At("DBImpl::MultiCFSnapshot::LastTry", [this] {
+    ASSERT_OK(Merge(0, "k", "2"));
+    ASSERT_OK(Flush(0));
+    ASSERT_OK(Collect(0));
+  });
+  ReadOptions read_options;
+  read_options.read_tier = kPersistedTier;
+  std::vector<std::string> values;
+  for (const Status& s :
+       db_->MultiGet(read_options, handles_, {"k", "k"}, &values)) {
+    ASSERT_OK(s);
+  }
+  EXPECT_EQ("base,1,2", values[0]);
+  EXPECT_EQ("base,1", values[1]);
+}
+
+// A key with operands beyond a bucket's size, which cannot be split, is folded,
+// however large they are.
+TEST_P(DBDeltaFoldTest, LongChain) {
+  Options options = DeltaOptions();
+  options.delta_bucket_size = 4096;
+  DestroyAndReopen(options);
+  all_keys_ = {"k"};
+  DoPut("k", Long("k"));
+  ASSERT_OK(Flush());
+  // Hardly any other key has several.
+  for (int i = 0; i < 100; ++i) {
+    all_keys_.push_back("m" + std::to_string(i));
+    DoMerge(all_keys_.back(), "1");
+  }
+  for (int i = 0; i < 9; ++i) {
+    DoMerge("k", std::string(size_t{1} << 20, static_cast<char>('0' + i)));
+    ASSERT_OK(Flush());
+  }
+  ASSERT_OK(Collect());
+  EXPECT_EQ(9, NumOperands("k"));
+  DoMerge("k", Long("last"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Collect());
+  EXPECT_EQ(0, NumOperands("k"));
+  GoOn();
 }
 
 // A fold of which a filter leaves nothing at all begins a new generation of

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_set>
 #include <utility>
 
 #include "db/blob/blob_file_completion_callback.h"
@@ -39,10 +40,29 @@ Status DeltaFoldCommit::Recheck() const {
   if (context_.cfd->IsDropped()) {
     return Status::ColumnFamilyDropped();
   }
-  if (context_.cfd->current()->merged_values().number() !=
-      folder_->generation()) {
-    return Status::TryAgain(
-        "What a fold has read may have been filtered or deleted meanwhile");
+  // By number, of files that go with edits that will be committed before that
+  // of the fold.
+  std::unordered_set<uint64_t> leaving;
+  bool has_changes = context_.cfd->current()->merged_values().number() !=
+                     folder_->generation();
+  context_.versions->ForEachQueuedEdit(
+      context_.cfd, [&](const VersionEdit& edit) {
+        if (edit.ChangesMergedValues()) {
+          has_changes = true;
+          for (const auto& [level, number] : edit.GetDeletedFiles()) {
+            leaving.insert(number);
+          }
+        }
+      });
+  if (!has_changes) {
+    return Status::OK();
+  }
+  const VersionStorageInfo& now = *context_.cfd->current()->storage_info();
+  for (const uint64_t number : folder_->sources()) {
+    if (!now.GetFileLocation(number).IsValid() || leaving.count(number) > 0) {
+      return Status::TryAgain(
+          "What a fold has read may have been filtered or deleted meanwhile");
+    }
   }
   return Status::OK();
 }

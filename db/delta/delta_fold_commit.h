@@ -62,8 +62,12 @@ struct DeltaFoldJob {
 //   with an anchor at s or above is left out, and so are its operands, which
 //   the job has dropped: both are hidden. But if a snapshot is below the
 //   anchor, it needs what the job has dropped: then the whole fold is given up.
-// * A new generation of merged values means that a filter may have changed, or
-//   somebody deleted, what the folder has read: the fold is given up.
+// * A filter may have changed, or somebody deleted, what the folder has read.
+//   Then there is a new generation of merged values, or an edit that will begin
+//   one has its place in the queue for the MANIFEST, and the SST file that was
+//   read leaves: the fold is given up. Not if no such file leaves; ingestions
+//   alone only add files, with anchors. A filter whose edit comes after that of
+//   the fold has not seen what the fold makes, as if it had run before.
 // * Later flushes have higher epochs, so their files are above this one.
 //
 // The file of level 0 is durable before the job's delta files have their names,

@@ -198,10 +198,35 @@ DeltaValueFolder::~DeltaValueFolder() {
 }
 
 void DeltaValueFolder::Finish() {
+  if (is_finished_) {
+    return;
+  }
+  is_finished_ = true;
+  FindSources();
   lsm_ = nullptr;
   fetcher_ = nullptr;
   own_lsm_.reset();
   own_fetcher_.reset();
+}
+
+void DeltaValueFolder::FindSources() {
+  if (version_ == nullptr || values_.empty()) {
+    return;
+  }
+  const VersionStorageInfo& version = *version_->storage_info();
+  for (int level = 0; level < version.num_non_empty_levels(); ++level) {
+    for (const FileMetaData* file : version.LevelFiles(level)) {
+      const auto key = std::lower_bound(
+          values_.keys.begin(), values_.keys.end(), file->smallest.user_key(),
+          [this](const std::string& a, const Slice& b) {
+            return ucmp_->Compare(ExtractUserKey(a), b) < 0;
+          });
+      if (key != values_.keys.end() &&
+          ucmp_->Compare(ExtractUserKey(*key), file->largest.user_key()) <= 0) {
+        sources_.push_back(file->fd.GetNumber());
+      }
+    }
+  }
 }
 
 void DeltaValueFolder::OpenLsm() {

@@ -171,7 +171,7 @@ class DeltaValueFolder final : public DeltaFolder {
   Status Fold(const Slice& user_key, const std::vector<Operand>& operands,
               bool hidden_from_none, bool* taken) override;
 
-  // Frees what only Fold() needs. Best called without the DB mutex.
+  // Nothing more is folded. Best called without the DB mutex.
   void Finish();
 
   const Stats& stats() const { return stats_; }
@@ -185,9 +185,12 @@ class DeltaValueFolder final : public DeltaFolder {
   FoldedValues* values() { return &values_; }
   // What was seen of delta files. Not null.
   const std::shared_ptr<const DeltaVersion>& deltas() const { return deltas_; }
-  // Of merged values: a filter that has changed one since may have changed what
-  // was read here.
+  // Of merged values: in a later one a filter may have changed what was read
+  // here.
   uint64_t generation() const { return generation_; }
+  // The SST files that keys that were folded may have come from.
+  // REQUIRES: Finish() was called.
+  const std::vector<uint64_t>& sources() const { return sources_; }
 
  private:
   class KeyIterator;
@@ -203,6 +206,7 @@ class DeltaValueFolder final : public DeltaFolder {
   Status MergeKey(const Slice& user_key, const std::vector<Operand>& operands,
                   std::string* internal_key, std::string* value);
   Status Fail(const Status& s);
+  void FindSources();
 
   const Context context_;
   const Comparator* const ucmp_;
@@ -225,6 +229,8 @@ class DeltaValueFolder final : public DeltaFolder {
   bool lsm_is_broken_ = false;
 
   FoldedValues values_;
+  std::vector<uint64_t> sources_;
+  bool is_finished_ = false;
   Stats stats_;
   Status last_failure_;
 };
