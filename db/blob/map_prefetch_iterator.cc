@@ -16,6 +16,7 @@
 #include "db/pinned_iterators_manager.h"
 #include "monitoring/statistics_impl.h"
 #include "rocksdb/slice_transform.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -370,6 +371,10 @@ void MapPrefetchIterator::Fill() {
       unread_bytes += queue_.back().value.size();
     }
     child()->Next();
+  }
+  if (!queue_.empty()) {
+    // Who comes there finds it.
+    IGNORE_STATUS_IF_ERROR(child()->status());
   }
   if (items.empty()) {
     return;
