@@ -19,9 +19,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-void VersionSet::GetObsoleteDeltaFiles(std::vector<ObsoleteDeltaFile>* files,
-                                       uint64_t min_pending_output,
-                                       const autovector<uint64_t>& quarantined) {
+void VersionSet::GetObsoleteDeltaFiles(
+    std::vector<ObsoleteDeltaFile>* files, uint64_t min_pending_output,
+    const autovector<uint64_t>& quarantined) {
   // Files of an edit whose fate is not known would be left by the purge, and
   // nobody would look for them again.
   const std::unordered_set<uint64_t> kept(quarantined.begin(),
