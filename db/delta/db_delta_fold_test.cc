@@ -615,6 +615,52 @@ TEST_P(DBDeltaFoldIngestionTest, BeforeTheGate) {
   GoOn();
 }
 
+TEST_P(DBDeltaFoldIngestionTest, RangeDeletionBeforeTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  file_ = dbname_ + "/external.sst";
+  Options options;
+  options.env = env_;
+  SstFileWriter writer(EnvOptions(), options);
+  ASSERT_OK(writer.Open(file_));
+  ASSERT_OK(writer.DeleteRange("b", "d"));
+  ASSERT_OK(writer.Finish());
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+    no_more_folds_ = true;
+    Ingest();
+    expected_.erase("b");
+    expected_.erase("c");
+  });
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10, NumFolded());
+  CheckNoOperands();
+  CheckAndCompact();
+  GoOn();
+}
+
+// It sees what the fold has taken, and not what was ingested.
+TEST_P(DBDeltaFoldIngestionTest, SnapshotBeforeTheGate) {
+  DestroyAndReopen(DeltaOptions());
+  WriteFoldable();
+  WriteExternal({"b", "c"});
+  const auto before = expected_;
+  const Snapshot* snapshot = nullptr;
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    no_more_folds_ = true;
+    snapshot = db_->GetSnapshot();
+    Ingest();
+  });
+  ASSERT_OK(Collect());
+  ASSERT_NE(nullptr, snapshot);
+  EXPECT_EQ(0, NumFolded());
+  Check();
+  CheckAll(before, snapshot);
+  db_->ReleaseSnapshot(snapshot);
+  GoOn();
+}
+
 TEST_P(DBDeltaFoldIngestionTest, WaitsForTheFold) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
@@ -661,7 +707,7 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
   });
   ASSERT_OK(Collect());
   ingester.join();
-  // The ingestion has begun a new generation.
+  // There is a new generation, but no file that was read is gone.
   EXPECT_EQ(10, NumFolded());
   GoOn();
 }
