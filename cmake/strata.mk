@@ -54,6 +54,7 @@ STRATA_LIB = \
   db/blob/range_deletion_sweep.cc \
   db/blob/scan_lengths.cc \
   db/blob/spill_file.cc \
+  db/blob/unsettled_map_jobs.cc \
   db/compaction/blob_placement.cc \
   db/compaction/compaction_iterator_mapped.cc \
   db/compaction/level0_merge.cc \
@@ -187,6 +188,7 @@ STRATA_TEST_MAIN = \
   db/blob/blob_relocation_test.cc \
   db/blob/db_address_map_crash_test.cc \
   db/blob/db_address_map_lifecycle_test.cc \
+  db/blob/db_address_map_overlap_test.cc \
   db/blob/db_address_map_race_test.cc \
   db/blob/db_address_map_test.cc \
   db/blob/db_blob_gc_test.cc \
@@ -203,6 +205,7 @@ STRATA_TEST_MAIN = \
   db/blob/range_deletion_sweep_test.cc \
   db/blob/scan_lengths_test.cc \
   db/blob/spill_file_test.cc \
+  db/blob/unsettled_map_jobs_test.cc \
   db/c_strata_test.cc \
   db/compaction/level0_merge_test.cc \
   db/compaction/path_compaction_test.cc \

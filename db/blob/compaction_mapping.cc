@@ -67,10 +67,10 @@ std::unique_ptr<CompactionMapping> CompactionMapping::Begin(
   if (blobs == nullptr) {
     return nullptr;
   }
-  // What a fold has put over an entry does not hide it from who reads a Version
-  // from before, whatever the sequence numbers say.
-  any_order |= blobs->HasReadersBeforeFold(
-      cfd->dummy_versions()->Next()->GetVersionNumber());
+  // What a fold has put over an entry does not hide it from readers of a
+  // Version from before, whatever the sequence numbers say.
+  any_order |=
+      blobs->IsBeforeFold(cfd->dummy_versions()->Next()->GetVersionNumber());
   return std::unique_ptr<CompactionMapping>(new CompactionMapping(
       compaction, earliest_reader, any_order, first_new_file_number, dbname));
 }
@@ -130,10 +130,31 @@ Status CompactionMapping::Publish() {
     return Status::IOError(
         "The names of values that the compaction removes could not be kept");
   }
+  Status s = blobs_->unsettled_jobs()->failure();
+  if (!s.ok()) {
+    return s;
+  }
   if (removals_->Count() > 0) {
-    unsettled_.emplace(blobs_);
+    unsettled_.emplace(blobs_->unsettled_jobs());
   }
   return publication_.Publish(std::move(files));
+}
+
+void CompactionMapping::Close() {
+  publication_.Close();
+#ifndef NDEBUG
+  if (publication_.committed()) {
+    for (const auto& part : parts_) {
+      part->flow_.CheckAtCommit();
+      for (const MapName& entry : part->zeroed_) {
+        // Only what was written after the entry may be found by the key alone.
+        SequenceNumber direct = 0;
+        assert(!blobs_->map()->DirectSeq(entry.key, &direct) ||
+               direct >= entry.seq);
+      }
+    }
+  }
+#endif  // !NDEBUG
 }
 
 Status CompactionMapping::Settle() {
@@ -146,7 +167,16 @@ Status CompactionMapping::Settle() {
   }
   // First: the commit of a moved value would cut off its old name, which
   // readers of the old files still need.
-  const Status s = removals_->Demote(blobs_->map());
+  Status s = removals_->Demote(blobs_->map());
+  if (!s.ok()) {
+    s = Status::CopyAppendMessage(
+        s, ": ",
+        "column family " + compaction_->column_family_data()->GetName() +
+            ": the names of values that a compaction has removed cannot be "
+            "read from the temporary file. No other compaction can be "
+            "committed until the DB is opened again");
+    blobs_->unsettled_jobs()->Fail(s);
+  }
   unsettled_.reset();
   publication_.Settle();
   blobs_->LimitRetired(removals_.get());
@@ -239,6 +269,18 @@ bool CompactionMapping::Part::FindPath(const Slice& user_key,
 bool CompactionMapping::Part::HasDirect(const Slice& user_key) const {
   SequenceNumber seq = 0;
   return job_->blobs_->map()->DirectSeq(job_->blobs_->HashOf(user_key), &seq);
+}
+
+void CompactionMapping::Part::OnSequenceZeroed(const Slice& user_key,
+                                               SequenceNumber seq) {
+#ifndef NDEBUG
+  if (zeroed_.size() < kMaxChecked) {
+    zeroed_.push_back(MapName{job_->blobs_->HashOf(user_key), seq, 0});
+  }
+#else
+  (void)user_key;
+  (void)seq;
+#endif  // !NDEBUG
 }
 
 Status CompactionMapping::Part::Place(const Slice& user_key,

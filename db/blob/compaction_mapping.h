@@ -17,6 +17,7 @@
 #include "db/blob/mapped_flow.h"
 #include "db/blob/mapped_placement.h"
 #include "db/blob/mapped_removals.h"
+#include "db/blob/unsettled_map_jobs.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "rocksdb/types.h"
@@ -29,18 +30,20 @@ class Compaction;
 
 // What one compaction job does to the address map of its column family.
 //
-//   one Part for each subcompaction -> Publish() -> the edit -> Settle() ->
-//   Retire()
+//   DBImpl::WaitForSettledMap() -> one Part for each subcompaction ->
+//   Publish() -> the edit -> Settle() -> Retire()
 //
 // Five kinds of change:
 // * rename, versioned to direct, when the entry is output. Needs no undo: the
 //   old SST files then say versioned where the map says direct, and readers
 //   find the value by its name.
-// * names that are hidden, during the job (MappedFlow). Need no undo.
+// * names that are hidden, during the job (MappedFlow), all of them before the
+//   edit. Need no undo.
 // * new values, with the number of the new blob file as birth: before the
 //   edit (MapPublication), undone if that fails.
-// * names that a filter or a merge dropped or changed: after the edit, when
-//   nobody reads the old files any more (MappedRemovals).
+// * names that a filter or a merge dropped or changed: demoted after the edit,
+//   removed when no Version that names them lives (MappedRemovals). From
+//   Publish() until they are demoted the job is unsettled (UnsettledMapJobs).
 // * values that move to another path: both of the last two. The value gets a
 //   new name, as its birth is the number of its file; readers of the old files
 //   find it under the old one until there are none.
@@ -65,6 +68,7 @@ class CompactionMapping {
     bool FindPath(const Slice& user_key, const BlobIndex& index,
                   uint32_t* path_id) override;
     bool HasDirect(const Slice& user_key) const override;
+    void OnSequenceZeroed(const Slice& user_key, SequenceNumber seq) override;
     Status Place(const Slice& user_key, SequenceNumber seq, const Slice& value,
                  std::string* index) override;
 
@@ -80,6 +84,12 @@ class CompactionMapping {
     MappedFlow flow_;
     std::vector<MappedBlobFile> files_;
     uint64_t num_renamed_ = 0;
+#ifndef NDEBUG
+    // The entries whose sequence numbers became zero, with the old ones, or the
+    // first ones of them.
+    static constexpr size_t kMaxChecked = size_t{1} << 16;
+    std::vector<MapName> zeroed_;
+#endif  // !NDEBUG
     // The file that FindPath() found last. Values move in batches.
     uint64_t last_file_ = 0;
     uint32_t last_path_id_ = 0;
@@ -109,11 +119,15 @@ class CompactionMapping {
 
   // The edit's fate is known.
   // REQUIRES: DB mutex held.
-  void Close() { publication_.Close(); }
+  void Close();
 
-  // The job is over, one way or the other. A status that is not OK means that
-  // values which are gone can still be found, until the DB is opened again.
-  // REQUIRES: as MapPublication::Settle().
+  // The job is over, one way or the other. If the status is not OK, values that
+  // are gone can still be found by their keys: readers that find them are
+  // right, but no other job of the column family may build on this one's edit.
+  // So none succeeds until the DB is opened again
+  // (UnsettledMapJobs::failure()).
+  // REQUIRES: as MapPublication::Settle(). The caller then wakes the threads
+  // that wait in DBImpl::WaitForSettledMap().
   Status Settle();
 
   // Leaves what is to be removed later to MappedBlobs.
@@ -133,7 +147,7 @@ class CompactionMapping {
   MapPublication publication_;
   std::unique_ptr<MappedRemovals> removals_;
   // From Publish() until they are demoted.
-  std::optional<MappedBlobs::Unsettled> unsettled_;
+  std::optional<UnsettledMapJobs::Job> unsettled_;
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

@@ -44,6 +44,10 @@ void MapPointRead::Start() {
   cached_value_.Reset();
   is_cached_ = false;
   has_direct_ = FindDirectSeq(&direct_seq_);
+  if (UNLIKELY(blobs_->refuses_reads())) {
+    Stop(blobs_->read_refusal());
+  }
+  TEST_SYNC_POINT("MapPointRead::Start:LookedUp");
 }
 
 bool MapPointRead::FindDirectSeq(SequenceNumber* seq) const {
@@ -101,16 +105,27 @@ MapPointRead::Action MapPointRead::OnEntry(const ParsedInternalKey& entry,
   if (replaced_) {
     return Action::kAsIs;  // the replacement itself
   }
+  if (UNLIKELY(stopped_)) {
+    return Action::kStop;  // before it has begun
+  }
   if (entry.sequence < floor_) {
     return TakeDirect();
   }
-  if (entry.type != kTypeBlobIndex || !MappedBlobIndex::IsMapped(value)) {
-    return Action::kAsIs;
-  }
-  if (*max_covering_tombstone_seq_ > entry.sequence) {
-    return Action::kAsIs;  // deleted; nobody looks at the value
+  const bool is_covered = *max_covering_tombstone_seq_ > entry.sequence;
+  if (is_covered || entry.type != kTypeBlobIndex ||
+      !MappedBlobIndex::IsMapped(value)) {
+    // An operand does not end the search.
+    return entry.type == kTypeMerge && !is_covered
+               ? Action::kAsIs
+               : EndAsIs(
+                     std::max(entry.sequence, *max_covering_tombstone_seq_));
   }
   return TakeNamed(entry.sequence, value);
+}
+
+MapPointRead::Action MapPointRead::EndAsIs(SequenceNumber seq) {
+  TEST_SYNC_POINT("MapPointRead::EndAsIs");
+  return HasVisibleDirectAbove(seq) ? Restart() : Action::kAsIs;
 }
 
 MapPointRead::Action MapPointRead::TakeDirect() {
@@ -173,7 +188,7 @@ bool MapPointRead::ConfirmAbsence() {
   TEST_SYNC_POINT("MapPointRead::ConfirmAbsence");
   if (HasVisibleDirectAbove(*max_covering_tombstone_seq_) ||
       // Loaded after the map was looked at.
-      (!protected_ && !IsCurrent())) {
+      (!IsProtected() && !IsCurrent())) {
     Restart();
     return false;
   }
@@ -227,6 +242,11 @@ MapPointRead::Action MapPointRead::Stop(Status s) {
 
 bool MapPointRead::IsVisible(SequenceNumber seq) const {
   return seq <= sequence_ && (callback_ == nullptr || callback_->IsVisible(seq));
+}
+
+bool MapPointRead::IsProtected() const {
+  return protected_ &&
+         !blobs_->IsBeforeFold(super_version_->current->GetVersionNumber());
 }
 
 bool MapPointRead::IsCurrent() const {

@@ -43,11 +43,12 @@ struct SuperVersion;
 //   files that are not skipped, and in their filters.
 // * What the search can miss is a direct entry that was inserted after D was
 //   read. Each way to end looks at the map again: the direct entry must be the
-//   one at D still; a name must not have a visible direct entry above it; and
-//   absence must be seen in the map and then, unless the read is protected, in
-//   a SuperVersion that is still current, as entries leave the map for good only
-//   after the SuperVersion that does without them was installed. Else the search
-//   starts again.
+//   one at D still; a name, and an entry that is used as it is (an inline
+//   value, a tombstone, what a range deletion covers), must not have a visible
+//   direct entry above it; and absence must be seen in the map and then, unless
+//   the read is protected, in a SuperVersion that is still current, as entries
+//   leave the map for good only after the SuperVersion that does without them
+//   was installed. Else the search starts again.
 // * From the fourth attempt on the read has a fixed sequence number that is
 //   listed as a reader's bound, so that jobs keep what it needs.
 //
@@ -154,6 +155,10 @@ class MapPointRead {
   bool HasVisibleDirectAbove(SequenceNumber seq) const;
   bool IsVisible(SequenceNumber seq) const;
   bool IsCurrent() const;
+  bool IsProtected() const;
+  // The search ends with an entry that is no concern of the map. seq: its
+  // sequence number, or that of the range deletion over it.
+  Action EndAsIs(SequenceNumber seq);
   Action TakeNamed(SequenceNumber seq, const Slice& value);
   Action Replace(AddressMap::Lookup&& found);
   Action Stop(Status s);
@@ -185,9 +190,12 @@ class MapPointRead {
   // No job removes what is visible at sequence_. It was protected before D was
   // read and the SuperVersion was taken. So what is not in the files of that
   // SuperVersion, nor direct in the map, is absent, be the SuperVersion current
-  // or not: its newest entry at sequence_ is in the SuperVersion, since jobs keep
-  // it; and if it is direct, no newer direct entry has taken its place. (But for
-  // what filters and DeleteFilesInRanges remove, whose absence is right.)
+  // or not: its newest entry at sequence_ is in the SuperVersion, since jobs
+  // keep it; and if it is direct, no newer direct entry has taken its place.
+  // (But for what filters and DeleteFilesInRanges remove, whose absence is
+  // right.) A SuperVersion from before a fold is no such one, see
+  // IsProtected(): what the fold's value hides may have been demoted, though
+  // operands in this SuperVersion still want it as their base.
   bool protected_ = false;
   ReadCallback* callback_ = nullptr;
   const SequenceNumber* max_covering_tombstone_seq_ = nullptr;

@@ -261,6 +261,21 @@ void MappedBlobs::LimitRetired(MappedRemovals* removals) const {
   }
 }
 
+void MappedBlobs::RefuseReads(const Status& s) {
+  assert(!s.ok());
+  std::lock_guard<std::mutex> lock(read_refusal_mutex_);
+  if (read_refusal_.ok()) {
+    read_refusal_ = s;
+  }
+  SetInexact();
+  refuses_reads_.store(true, std::memory_order_release);
+}
+
+Status MappedBlobs::read_refusal() const {
+  std::lock_guard<std::mutex> lock(read_refusal_mutex_);
+  return read_refusal_;
+}
+
 bool MappedBlobs::HasRetired(uint64_t oldest_version) const {
   return std::any_of(retired_.begin(), retired_.end(), [&](const Retired& r) {
     return r.version_number <= oldest_version;

@@ -24,6 +24,7 @@
 #include "db/blob/mapped_row_cache.h"
 #include "db/blob/range_deletion_queue.h"
 #include "db/blob/scan_lengths.h"
+#include "db/blob/unsettled_map_jobs.h"
 #include "db/dbformat.h"
 #include "options/cf_options.h"
 #include "rocksdb/options.h"
@@ -218,51 +219,47 @@ class MappedBlobs {
   bool IsExact() const { return exact_.load(std::memory_order_relaxed); }
   void SetInexact() { exact_.store(false, std::memory_order_relaxed); }
 
-  // While there is one, a job makes the map find other values by keys alone than
-  // the files of its Version have, or had before: a filter has dropped or changed
-  // them, or files are deleted. Readers may take either value. But one that they
-  // keep for others (MergedValueRead) must have been found while there was none:
-  // WasSettled() before they look, and WasSettledSince() afterwards.
-  // REQUIRES: made before a Version without these values can be read.
-  class Unsettled {
-   public:
-    explicit Unsettled(MappedBlobs* blobs) : blobs_(blobs) {
-      blobs_->unsettled_begun_.fetch_add(1);
-    }
-    ~Unsettled() { blobs_->unsettled_ended_.fetch_add(1); }
-    Unsettled(const Unsettled&) = delete;
-    Unsettled& operator=(const Unsettled&) = delete;
-
-   private:
-    MappedBlobs* const blobs_;
-  };
-  bool WasSettled(uint64_t* as_of) const {
-    const uint64_t ended = unsettled_ended_.load();
-    *as_of = unsettled_begun_.load();
-    return *as_of == ended;
+  // Values that files call direct cannot be found by their keys any more, as a
+  // job that has failed could not be undone. All point reads fail with `s` from
+  // now on, until the DB is opened again and its map is built from the files:
+  // they could take what exists for absent. Iterators, which find values by
+  // their names, go on.
+  void RefuseReads(const Status& s);
+  // Takes no lock.
+  bool refuses_reads() const {
+    return refuses_reads_.load(std::memory_order_acquire);
   }
-  bool WasSettledSince(uint64_t as_of) const {
-    return unsettled_begun_.load() == as_of;
-  }
+  Status read_refusal() const;
 
-  // A fold is about to commit values over entries that readers of older Versions
-  // merge operands with, at whatever sequence number they read. For as long as
-  // there may be such readers, a compaction that finds an entry hidden by such a
-  // value must not take it out of the map at once, as that is not what hides it
-  // from them: it must leave it to MappedRemovals. And it must not make the value
-  // direct, which would do the same.
+  UnsettledMapJobs* unsettled_jobs() { return &unsettled_jobs_; }
+  const UnsettledMapJobs& unsettled_jobs() const { return unsettled_jobs_; }
+
+  // A fold is about to commit values over entries that readers of older
+  // Versions merge operands with, at whatever sequence number they read. For as
+  // long as there may be such readers, a compaction that finds an entry hidden
+  // by such a value must not take it out of the map at once, as that is not
+  // what hides it from them: it must leave it to MappedRemovals. And it must
+  // not make the value direct, which would do the same.
   //   BeginFold() -> the edit -> EndFold()
-  // REQUIRES of the following three: DB mutex held.
-  void BeginFold() { ++num_folds_; }
+  // REQUIRES: DB mutex held.
+  void BeginFold() {
+    ++num_folds_;
+    UpdateFoldedVersion();
+  }
   // first_version: a Version that has the values, and so have all later ones; 0
   // if none has.
+  // REQUIRES: DB mutex held.
   void EndFold(uint64_t first_version) {
     --num_folds_;
     first_folded_version_ = std::max(first_folded_version_, first_version);
+    UpdateFoldedVersion();
   }
-  // May somebody read a Version from before a fold?
-  bool HasReadersBeforeFold(uint64_t oldest_version) const {
-    return num_folds_ > 0 || oldest_version < first_folded_version_;
+  // Is the Version with this number, or may it be, from before a fold that is
+  // or will be committed? Needs no mutex. The answer for a Version may change
+  // from false to true at any time, but not after a compaction has built on the
+  // fold.
+  bool IsBeforeFold(uint64_t version_number) const {
+    return version_number < folded_version_.load(std::memory_order_acquire);
   }
 
   // Makes temporary files of the column family, in the DB's directory. The
@@ -344,6 +341,10 @@ class MappedBlobs {
   bool Keeps(uint64_t number) const;
 
  private:
+  void UpdateFoldedVersion() {
+    folded_version_.store(num_folds_ > 0 ? UINT64_MAX : first_folded_version_,
+                          std::memory_order_release);
+  }
   // kLostSlot if there is none left.
   uint32_t AddBuildingFile(const MappedBlobFile& file);
   void Forget(const MapFileTable::Info& file);
@@ -389,9 +390,10 @@ class MappedBlobs {
   std::atomic<size_t> retired_memory_{0};
   std::atomic<bool> exact_{true};
   std::atomic<uint64_t> appended_version_{0};
-  // How many there were, and are no more.
-  std::atomic<uint64_t> unsettled_begun_{0};
-  std::atomic<uint64_t> unsettled_ended_{0};
+  UnsettledMapJobs unsettled_jobs_;
+  std::atomic<bool> refuses_reads_{false};
+  mutable std::mutex read_refusal_mutex_;
+  Status read_refusal_;
 
   // By the DB mutex.
   struct Retired {
@@ -411,6 +413,8 @@ class MappedBlobs {
   // Folds that are about to commit.
   int num_folds_ = 0;
   uint64_t first_folded_version_ = 0;
+  // All Versions from this number on have the values of all folds.
+  std::atomic<uint64_t> folded_version_{0};
   // Files of jobs that failed, and when they may be tried again.
   static constexpr uint64_t kGcRetryMicros = 600 * 1000 * 1000;
   std::map<uint64_t, uint64_t> gc_retry_at_;

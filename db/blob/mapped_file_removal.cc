@@ -185,28 +185,42 @@ Status MappedFileRemoval::Prepare() {
         "The names of the values in the files to delete could not be kept");
   }
   if (s.ok()) {
-    unsettled_.emplace(blobs_);
+    unsettled_.emplace(blobs_->unsettled_jobs());
     s = names_->Demote(blobs_->map());
     blobs_->LimitRetired(names_.get());
   }
   TEST_SYNC_POINT("MappedFileRemoval::Prepared");
+  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Prepare:Status", &s);
   return s;
 }
 
 void MappedFileRemoval::Finish(bool committed) {
   if (committed) {
     blobs_->Retire(std::move(names_), cfd_->current()->GetVersionNumber());
+    unsettled_.reset();
   }
 }
 
 Status MappedFileRemoval::Undo() {
-  return Scan([&](const MapName& name, bool direct) {
+  Status s = Scan([&](const MapName& name, bool direct) {
     // One that was direct in the map only, by a rename that the file does not
     // know of, is in the file's filter and may stay versioned.
     if (direct) {
       blobs_->map()->Rename(name);
     }
   });
+  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Undo", &s);
+  if (!s.ok()) {
+    s = Status::CopyAppendMessage(
+        s, ": ",
+        "column family " + cfd_->GetName() +
+            ": the keys of files that could not be deleted cannot be read, so "
+            "the address map lacks their values. Open the DB again to read "
+            "them");
+    blobs_->RefuseReads(s);
+  }
+  unsettled_.reset();
+  return s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -11,6 +11,7 @@
 
 #include "db/blob/mapped_blobs.h"
 #include "db/blob/mapped_removals.h"
+#include "db/blob/unsettled_map_jobs.h"
 #include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -53,7 +54,9 @@ class MappedFileRemoval {
   void Finish(bool committed);
 
   // The edit has failed: what Prepare() did is taken back. An error leaves
-  // values that cannot be found before the database is opened again.
+  // values that cannot be found by their keys before the database is opened
+  // again, so point reads of the column family fail from then on
+  // (MappedBlobs::RefuseReads()).
   // REQUIRES: DB mutex not held.
   Status Undo();
 
@@ -69,8 +72,8 @@ class MappedFileRemoval {
   Version* const version_;
   const std::set<FileMetaData*> files_;
   std::unique_ptr<MappedRemovals> names_;
-  // From Prepare() on.
-  std::optional<MappedBlobs::Unsettled> unsettled_;
+  // From Prepare() until the end.
+  std::optional<UnsettledMapJobs::Job> unsettled_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

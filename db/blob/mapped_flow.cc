@@ -3,6 +3,7 @@
 
 #include "db/blob/mapped_flow.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace ROCKSDB_NAMESPACE {
@@ -106,12 +107,17 @@ void MappedFlow::Retire(Group* group) {
   for (const Pending& p : *group) {
     if (p.kept) {
       ++counts_.kept;
-    } else if (p.hidden == p.copies && !defer_all_) {
-      ++counts_.hidden;
+      continue;
+    }
+    const bool is_hidden = p.hidden == p.copies;
+    if (is_hidden) {
       hidden_.push_back(p.name);
       if (hidden_.size() == kBatchSize) {
         RemoveHidden();
       }
+    }
+    if (is_hidden && !defer_all_) {
+      ++counts_.hidden;
     } else if (map_->FindByName(p.name, /*pin=*/false).found) {
       // What a flush has overwritten meanwhile is gone already and need not
       // fill the list.
@@ -127,9 +133,30 @@ void MappedFlow::Retire(Group* group) {
 
 void MappedFlow::RemoveHidden() {
   for (const MapName& name : hidden_) {
-    map_->Remove(name);
+    if (!defer_all_) {
+      map_->Remove(name);
+    } else if (const AddressMap::Lookup found =
+                   map_->FindByName(name, /*pin=*/false);
+               found.found && found.entry.mode != MapMode::kVersioned) {
+      map_->Demote(name);
+    }
   }
+#ifndef NDEBUG
+  const size_t n = std::min(
+      hidden_.size(), kMaxChecked - std::min(kMaxChecked, checked_.size()));
+  checked_.insert(checked_.end(), hidden_.begin(), hidden_.begin() + n);
+#endif  // !NDEBUG
   hidden_.clear();
+}
+
+void MappedFlow::CheckAtCommit() const {
+#ifndef NDEBUG
+  assert(hidden_.empty());
+  for (const MapName& name : checked_) {
+    const AddressMap::Lookup found = map_->FindByName(name, /*pin=*/false);
+    assert(!found.found || found.entry.mode == MapMode::kVersioned);
+  }
+#endif  // !NDEBUG
 }
 
 void MappedFlow::HandOverDeferred() {

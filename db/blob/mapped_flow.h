@@ -26,7 +26,8 @@ namespace ROCKSDB_NAMESPACE {
 // kept      It is output, under whatever mode. Nothing happens.
 // hidden    CompactionIterator dropped it because a newer entry of the key or
 //           a range tombstone covers it in its snapshot stripe. It is removed
-//           from the map during the job, in batches.
+//           from the map during the job, in batches. With defer_all it is
+//           demoted instead, and removed like a deferred one.
 // deferred  All else: a filter dropped or changed it, a merge consumed it, it
 //           became an inline value. It goes to MappedRemovals, which the
 //           job's owner applies after the commit.
@@ -36,10 +37,11 @@ namespace ROCKSDB_NAMESPACE {
 // even if the job fails; the old files then name values that are gone, but
 // below what hides them. They must go before the edit is installed: if the
 // tombstone over a direct entry of the bottom level disappears with the edit,
-// a read in between would find the old value in the map.
+// or the value over it gets the sequence number zero, a read in between would
+// find the old value in the map by the key alone. CheckAtCommit() asserts it.
 //
-// An omitted HideCurrent costs no data, only that window: deferred is the
-// default. HideCurrent on an entry that is not hidden loses its value.
+// HideCurrent must not be omitted for that reason. HideCurrent on an entry that
+// is not hidden loses its value.
 //
 // Why two groups of names suffice. The inputs of the last user key with mapped
 // entries, B, and of the one before, A, are held; when the input reaches a
@@ -80,8 +82,10 @@ class MappedFlow {
   // hash_seed: that of the keys in the map. first_new_birth: all file numbers
   // that the job allocates are at least this, all that were in use when it
   // began are below.
-  // defer_all: hidden names are deferred, too. Where sequence numbers do not
-  // tell what is visible, a reader may still be on the way to them.
+  // defer_all: hidden names stay in the map until no Version names them. Where
+  // sequence numbers do not tell what is visible, a reader may still be on the
+  // way to them, by the name. What must not be found by the key alone any more
+  // is demoted before the edit all the same.
   // REQUIRES: map, ucmp and removals outlive this.
   MappedFlow(AddressMap* map, uint64_t hash_seed, const Comparator* ucmp,
              uint64_t first_new_birth, MappedRemovals* removals,
@@ -128,6 +132,11 @@ class MappedFlow {
   // REQUIRES: keys come in order.
   bool InRemovedRange(const Slice& user_key);
 
+  // Asserts, in debug builds, that the map finds no hidden value by the key
+  // alone.
+  // REQUIRES: Finish() was called; the edit is committed just now.
+  void CheckAtCommit() const;
+
   const Counts& counts() const { return counts_; }
 
  private:
@@ -144,6 +153,7 @@ class MappedFlow {
 
   static Pending* Find(Group* group, const MapName& name);
   void Retire(Group* group);
+  // Takes out what the map finds by the key alone, or all of it.
   void RemoveHidden();
   void HandOverDeferred();
 
@@ -167,6 +177,11 @@ class MappedFlow {
   std::string removed_range_end_;  // exclusive
 
   Counts counts_;
+#ifndef NDEBUG
+  // The hidden names, or the first ones of them.
+  static constexpr size_t kMaxChecked = size_t{1} << 16;
+  std::vector<MapName> checked_;
+#endif  // !NDEBUG
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -761,6 +761,8 @@ class KeepingPlacement : public MappedPlacement {
     return false;
   }
   bool HasDirect(const Slice& /*user_key*/) const override { return false; }
+  void OnSequenceZeroed(const Slice& /*user_key*/,
+                        SequenceNumber /*seq*/) override {}
   Status Place(const Slice& /*user_key*/, SequenceNumber /*seq*/,
                const Slice& value, std::string* index) override {
     index->assign(value.data(), value.size());
@@ -1370,6 +1372,47 @@ TEST_F(MappedFlowTest, SameNameTwice) {
       ASSERT_EQ(kept > 0 || all_hidden ? 0u : 1u, removals.Count());
     }
   }
+}
+
+// With defer_all hidden names stay in the map, but none is found by the key
+// alone once the flow is finished.
+TEST_F(MappedFlowTest, HiddenDirectNamesAreDemoted) {
+  TestMap map;
+  MappedRemovals removals;
+  MappedFlow flow(&map.map, kSeed, BytewiseComparator(), kFirstNewBirth,
+                  &removals, /*defer_all=*/true);
+  const auto name_of = [](const std::string& key, SequenceNumber seq) {
+    return MapName{MapKeyHash::Of(key, kSeed), seq, 0};
+  };
+  constexpr int kKeys = 300;  // more than a batch
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string key = "hidden" + std::to_string(1000 + i);
+    map.Insert(name_of(key, 5), /*direct=*/true);
+    flow.In(key, 5, 0);
+    flow.HideCurrent();
+  }
+  map.Insert(name_of("kept", 5), /*direct=*/true);
+  flow.In("kept", 5, 0);
+  ASSERT_OK(flow.Out("kept", 5, 0));
+  // A filter has dropped it.
+  map.Insert(name_of("other", 5), /*direct=*/true);
+  flow.In("other", 5, 0);
+  flow.Finish();
+  flow.CheckAtCommit();
+
+  SequenceNumber seq = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    const MapName name = name_of("hidden" + std::to_string(1000 + i), 5);
+    EXPECT_FALSE(map.map.DirectSeq(name.key, &seq));
+    EXPECT_TRUE(map.map.FindByName(name, /*pin=*/false).found);
+  }
+  EXPECT_TRUE(map.map.DirectSeq(name_of("kept", 5).key, &seq));
+  EXPECT_TRUE(map.map.DirectSeq(name_of("other", 5).key, &seq));
+  EXPECT_EQ(removals.Count(), uint64_t{kKeys} + 1);
+  EXPECT_EQ(flow.counts().hidden, 0u);
+  EXPECT_EQ(removals.Remove(&map.map), uint64_t{kKeys} + 1);
+  EXPECT_EQ(map.map.NumEntries(), 1u);
+  ASSERT_OK(map.map.TEST_Check());
 }
 
 // A compaction that fails and is dropped leaves all that is not hidden.

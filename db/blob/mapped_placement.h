@@ -41,6 +41,10 @@ class MappedPlacement {
   // may still be in the map when the output is read, and would hide it.
   virtual bool HasDirect(const Slice& user_key) const = 0;
 
+  // The sequence number of an entry of the key that the map does not name, seq
+  // so far, is set to zero.
+  virtual void OnSequenceZeroed(const Slice& user_key, SequenceNumber seq) = 0;
+
   // How the mapped entry (user_key, seq), whose index is `value`, is output.
   virtual Status Place(const Slice& user_key, SequenceNumber seq,
                        const Slice& value, std::string* index) = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "test_util/sync_point.h"
 #include "util/coding.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -110,6 +111,11 @@ Status MappedRemovals::ForEach(
     }
   };
   Status s;
+  TEST_SYNC_POINT_CALLBACK("MappedRemovals::ForEach", &s);
+  if (!s.ok()) {
+    Fail();
+    return s;
+  }
   if (spill_file_ != nullptr) {
     s = spill_file_->ForEach([&](const Slice& block) {
       decode(block.data(), block.size() / kNameSize);

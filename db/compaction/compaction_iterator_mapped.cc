@@ -15,6 +15,23 @@ bool CompactionIterator::ConvertsBlobs() const {
          blob_file_builder_->is_mapped();
 }
 
+bool CompactionIterator::KeepsSequence() const {
+  if (mapping_ == nullptr) {
+    return false;
+  }
+  // A mapped entry is named by its number. An entry that the job has made of
+  // others must stay above a direct value that it was made of: that is demoted
+  // only after the edit.
+  if ((ikey_.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value_)) ||
+      is_dead_ ||
+      ((value_changed_ || ikey_.type == kTypeWideColumnEntity) &&
+       mapping_->HasDirect(ikey_.user_key))) {
+    return true;
+  }
+  mapping_->OnSequenceZeroed(ikey_.user_key, ikey_.sequence);
+  return false;
+}
+
 Status CompactionIterator::FetchMapped(BlobIndex* index) {
   Status s = index->DecodeFrom(value_);
   if (!s.ok()) {

@@ -261,6 +261,9 @@ Status DBImpl::GetLatestMappedSequence(SuperVersion* sv, const LookupKey& key,
                                        const ReadOptions& read_options,
                                        SequenceNumber max_covering_tombstone_seq,
                                        SequenceNumber* seq, bool* found) {
+  if (UNLIKELY(sv->cfd->mapped_blobs()->refuses_reads())) {
+    return sv->cfd->mapped_blobs()->read_refusal();
+  }
   SequenceNumber newest = 0;
   MapPointRead read(sv->cfd, key.user_key(), read_options,
                     /*bounds=*/nullptr);
@@ -349,12 +352,29 @@ void DBImpl::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
     return;
   }
   const Status s = job->SettleMapping();
+  // For WaitForSettledMap().
+  bg_cv_.SignalAll();
   SetBlobGcDue();
   if (!s.ok()) {
     error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
   DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
   ScheduleMapRemovals();
+}
+
+Status DBImpl::WaitForSettledMap(ColumnFamilyData* cfd) {
+  mutex_.AssertHeld();
+  if (cfd->mapped_blobs() == nullptr) {
+    return Status::OK();
+  }
+  const UnsettledMapJobs& jobs = *cfd->mapped_blobs()->unsettled_jobs();
+  // Of a job that begins from now on, the caller's Version has no edit.
+  const uint64_t begun = jobs.NumBegun();
+  while (jobs.HasAnyOfFirst(begun)) {
+    TEST_SYNC_POINT("DBImpl::WaitForSettledMap:Waits");
+    bg_cv_.Wait();
+  }
+  return jobs.failure();
 }
 
 void DBImpl::OnReadBoundsReleased() {
@@ -472,6 +492,8 @@ void DBImpl::FinishMappedRemoval(MappedFileRemoval* removal, bool committed) {
       error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
     }
   }
+  // For WaitForSettledMap().
+  bg_cv_.SignalAll();
 }
 
 SequenceNumber DBImpl::LimitMarking(SequenceNumber oldest_snapshot) {

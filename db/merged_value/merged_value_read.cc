@@ -49,8 +49,9 @@ void MergedValueRead::Attach(const ColumnFamilyData* cfd,
   user_key_ = user_key;
   sequence_ = sequence;
   has_snapshot_ = has_snapshot;
-  fills_ = fills && (cfd->mapped_blobs() == nullptr ||
-                     cfd->mapped_blobs()->WasSettled(&settled_as_of_));
+  fills_ = fills &&
+           (cfd->mapped_blobs() == nullptr ||
+            cfd->mapped_blobs()->unsettled_jobs()->IsSettled(&settled_as_of_));
   was_asked_ = is_other_ = was_used_ = false;
   newest_ = oldest_ = 0;
   operands_ = 0;
@@ -159,7 +160,8 @@ void MergedValueRead::Fill(const Slice& result) {
     return;  // it may not see what came in
   }
   if (cfd_->mapped_blobs() != nullptr &&
-      !cfd_->mapped_blobs()->WasSettledSince(settled_as_of_)) {
+      !cfd_->mapped_blobs()->unsettled_jobs()->WasSettledSince(
+          settled_as_of_)) {
     return;
   }
   TEST_SYNC_POINT("MergedValueRead::Fill");

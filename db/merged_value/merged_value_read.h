@@ -31,11 +31,11 @@ struct SuperVersion;
 // operand, or if there is none when the memtables are through. A file tells it
 // of operands. The merge at the end gives it the result.
 //
-// Invariant: it fills the table only if the newest entry that the reader sees is
-// a merge operand, as the sequence number of such an entry never changes, and
-// with a frontier that is not above the reader's sequence number, as it knows
-// nothing of what is newer. With an address map all of it must have been found
-// while the map was settled (MappedBlobs::Unsettled).
+// Invariant: it fills the table only if the newest entry that the reader sees
+// is a merge operand, as the sequence number of such an entry never changes,
+// and with a frontier that is not above the reader's sequence number, as it
+// knows nothing of what is newer. With an address map all of it must have been
+// found while the map was settled (UnsettledMapJobs).
 //
 // Used by one thread.
 class MergedValueRead {
