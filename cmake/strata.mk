@@ -167,6 +167,7 @@ STRATA_TEST_LIB = \
   db/history_model_test_util.cc \
   db/history_runner_test_util.cc \
   db/history_script_test_util.cc \
+  db/overlap_stress_test_util.cc \
   db/path_test_util.cc \
 
 STRATA_TEST_MAIN = \
@@ -257,6 +258,7 @@ STRATA_TEST_MAIN = \
   db/merged_value/db_merged_value_test.cc \
   db/merged_value/merged_value_cache_test.cc \
   db/merged_value/merged_value_flush_test.cc \
+  db/overlap_stress_test.cc \
   db/path_durability_test.cc \
   db/path_layout_test.cc \
   db/path_placement_test.cc \

@@ -1,0 +1,71 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// What a run of OverlapStress does. The seed decides about everything that is
+// not said here: options of the DB, operations, pauses.
+struct OverlapStressOptions {
+  std::string path;  // The directory of the DB, which the run destroys.
+  uint64_t seed = 1;
+  double seconds = 10;
+
+  bool address_map = true;
+  bool lsm_bypass = true;
+  bool delta_separation = false;
+  bool merged_values = false;
+  bool compaction_filter = false;
+  bool merges = true;
+  bool range_deletions = true;
+  // Random sleeps at sync points. Without effect in release builds.
+  bool pauses = true;
+
+  uint32_t writers = 2;  // Threads, each with a range of keys of its own.
+  uint32_t readers = 2;  // Threads that read all keys.
+  uint32_t keys = 150;   // Of each writer in each column family.
+  // The run stops after as many.
+  size_t max_findings = 10;
+
+  // "map=1 bypass=1 ...", for messages.
+  std::string Describe() const;
+  // The arguments of the stress program that repeat the run.
+  std::string Arguments() const;
+};
+
+struct OverlapStressResult {
+  // Wrong answers and errors, one line each.
+  std::vector<std::string> findings;
+  // Of the first finding: seconds since the run began. 0 without one.
+  double first_finding_seconds = 0;
+  uint64_t writes = 0;
+  uint64_t reads = 0;   // Point reads, by key.
+  uint64_t views = 0;   // Reads of old snapshots and iterators, by view.
+  uint64_t jobs = 0;    // That the stress itself asked for.
+  uint64_t pauses = 0;  // Sleeps at sync points.
+};
+
+// Writes, reads and runs jobs on a DB from many threads at the same time, and
+// compares each answer with a model that has exactly one right answer for it,
+// or the few that concurrent writes allow. All through the public API. Jobs and
+// reads overtake each other because threads sleep at sync points.
+//
+// The rules by which answers are checked:
+//  * Each key has one writer, which therefore knows its value at any time.
+//  * Another thread must find the latest version that was acknowledged, or that
+//    an earlier read found, before it began, or a later one that was begun.
+//  * The answers of one MultiGet() belong to one moment.
+//  * A snapshot or an iterator keeps on showing the moment of its creation.
+//
+// Not thread-safe, and one run at a time in a process: it uses SyncPoint.
+OverlapStressResult RunOverlapStress(const OverlapStressOptions& options);
+
+}  // namespace ROCKSDB_NAMESPACE
