@@ -44,7 +44,7 @@ help:
 	@echo '  address_map_bench    a micro-benchmark of the blob address map, in build/release'
 	@echo '  stock           unpatched upstream with the same flags, in build/stock'
 	@echo '  stock-debug     the same in build/stock-debug, for tests that fail'
-	@echo '  install         install the library (PREFIX=/usr/local, DESTDIR=)'
+	@echo '  install         install the library, ldb and sst_dump (PREFIX=/usr/local, DESTDIR=)'
 	@echo
 	@echo '  source          make or refresh build/src: upstream, patches/ and our own files'
 	@echo '  patches         write the edits made in build/src back to patches/'
@@ -98,7 +98,7 @@ db_bench db_stress ldb sst_dump address_map_bench: build/release/build.ninja
 # The prefix is written into rocksdb.pc, so it is configured, not only installed to.
 install: build/release/build.ninja
 	cmake -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))" build/release > build/release/configure.log
-	$(call ninja,release) rocksdb rocksdb-shared
+	$(call ninja,release) rocksdb rocksdb-shared ldb sst_dump
 	DESTDIR="$(DESTDIR)" cmake --install build/release
 
 # --- tests and the demonstration ---------------------------------------------

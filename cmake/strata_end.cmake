@@ -53,6 +53,33 @@ if(STRATA_UNITY)
   set_source_files_properties(${BUILD_VERSION_CC} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
 
+# Of the static library only objects are known, of which the linker's language does not follow.
+set_target_properties(${ROCKSDB_STATIC_LIB} PROPERTIES LINKER_LANGUAGE CXX)
+
+# The public headers need C++20, so programs that link the library are compiled with it.
+set(libraries ${ROCKSDB_STATIC_LIB})
+if(ROCKSDB_BUILD_SHARED)
+  list(APPEND libraries ${ROCKSDB_SHARED_LIB})
+endif()
+foreach(library IN LISTS libraries)
+  target_compile_features(${library} INTERFACE cxx_std_20)
+endforeach()
+
+# The tools with which a database is inspected, and made one of RocksDB again. They find the
+# library beside them, wherever it is installed.
+if(NOT WIN32 OR ROCKSDB_INSTALL_ON_WINDOWS)
+  file(RELATIVE_PATH to_library
+    "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+  foreach(tool ldb sst_dump)
+    if(TARGET ${tool}${ARTIFACT_SUFFIX})
+      set_target_properties(${tool}${ARTIFACT_SUFFIX} PROPERTIES
+        INSTALL_RPATH "$ORIGIN/${to_library}")
+      install(TARGETS ${tool}${ARTIFACT_SUFFIX} COMPONENT runtime
+        RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    endif()
+  endforeach()
+endif()
+
 # Micro-benchmarks: programs of their own, built when asked for.
 add_executable(address_map_bench${ARTIFACT_SUFFIX} EXCLUDE_FROM_ALL
   microbench/address_map_bench.cc)

@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Installs the library from a build folder and builds programs against what was installed.
 
-Usage: install_test.py BUILD_FOLDER      (its target rocksdb-shared must be built)
+Usage: install_test.py BUILD_FOLDER  (its targets rocksdb-shared, ldb, sst_dump must be built)
 
-Two consumers, one through find_package(RocksDB) and one through pkg-config, are compiled,
-linked with the shared library and run. The package is configured anew for a temporary
-prefix, in a folder of its own, with the library of BUILD_FOLDER: nothing is recompiled.
+Consumers in C++ and C, through find_package(RocksDB) and through pkg-config, are compiled,
+linked with the shared library and run; with the static one, too, if BUILD_FOLDER has it. The
+package is configured anew for a temporary prefix, in a folder of its own, with the library of
+BUILD_FOLDER: nothing is recompiled.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,10 +58,38 @@ int main(int, char** argv) {
 }
 '''
 
+C_PROGRAM = r'''
+#include <rocksdb/c.h>
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char** argv) {
+  char* error = NULL;
+  size_t size = 0;
+  rocksdb_options_t* options = rocksdb_options_create();
+  rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
+  rocksdb_readoptions_t* read = rocksdb_readoptions_create();
+  rocksdb_options_set_create_if_missing(options, argc > 1);
+  rocksdb_t* db = rocksdb_open(options, argv[1], &error);
+  if (error == NULL) rocksdb_put(db, write, "key", 3, "value", 5, &error);
+  char* value = error == NULL ? rocksdb_get(db, read, "key", 3, &size, &error) : NULL;
+  if (error != NULL || size != 5 || memcmp(value, "value", 5) != 0) {
+    fprintf(stderr, "%s\n", error != NULL ? error : "wrong value");
+    return 1;
+  }
+  rocksdb_free(value);
+  rocksdb_close(db);
+  rocksdb_readoptions_destroy(read);
+  rocksdb_writeoptions_destroy(write);
+  rocksdb_options_destroy(options);
+  return 0;
+}
+'''
+
+# find_package() says which standard the headers need.
 CMAKELISTS = r'''
 cmake_minimum_required(VERSION 3.18)
 project(consumer CXX)
-set(CMAKE_CXX_STANDARD 20)
 find_package(RocksDB 11 REQUIRED)
 add_executable(consumer consumer.cc)
 target_link_libraries(consumer PRIVATE RocksDB::rocksdb-shared)
@@ -69,11 +99,21 @@ target_link_libraries(static-consumer PRIVATE RocksDB::rocksdb)
 '''
 
 
-def sh(*command, **more):
+CXX = os.environ.get('CXX', 'c++')
+CC = os.environ.get('CC', 'cc')
+
+
+def sh(*command, fails=False, **more):
+    """Runs a command that must succeed, or fail. Returns what it printed."""
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if run.returncode:
+    if (run.returncode != 0) != fails:
         raise AssertionError(f'{" ".join(command)}: exit {run.returncode}\n{run.stdout}')
     return run.stdout
+
+
+def symbols(path, *options):
+    """The dynamic symbols of a program or a shared library, with their versions."""
+    return [line.split()[-1] for line in sh('nm', '-D', *options, path).splitlines()]
 
 
 def cache(build):
@@ -98,7 +138,9 @@ class Install(unittest.TestCase):
         sh('cmake', '-G', 'Ninja', f'-DSTRATA_TREE={values["CMAKE_HOME_DIRECTORY"]}',
            '-C', os.path.join(ROOT, 'cmake', 'strata_options.cmake'), '-S', values['CMAKE_HOME_DIRECTORY'],
            '-B', build, f'-DCMAKE_BUILD_TYPE={values["CMAKE_BUILD_TYPE"]}',
-           f'-DCMAKE_INSTALL_PREFIX={cls.prefix}', '-DCMAKE_INSTALL_LIBDIR=lib', '-DWITH_TESTS=OFF')
+           f'-DCMAKE_INSTALL_PREFIX={cls.prefix}', '-DCMAKE_INSTALL_LIBDIR=lib', '-DWITH_TESTS=OFF',
+           # They are installed from BUILD: see test_tools().
+           '-DWITH_CORE_TOOLS=OFF', '-DWITH_TOOLS=OFF')
         for name in os.listdir(BUILD):
             if name.startswith('librocksdb.so'):
                 source = os.path.join(BUILD, name)
@@ -109,53 +151,96 @@ class Install(unittest.TestCase):
                 else:
                     shutil.copy2(source, os.path.join(build, name))
         static = os.path.join(BUILD, 'librocksdb.a')
-        if os.path.exists(static):
+        cls.has_static = os.path.exists(static)
+        if cls.has_static:
             os.symlink(static, os.path.join(build, 'librocksdb.a'))
         else:  # upstream's install wants it; an empty archive keeps its place, nothing here links it
             sh('ar', 'crs', os.path.join(build, 'librocksdb.a'))
         sh('cmake', '--install', build)
-        for consumer in ('cmake', 'pkgconfig'):
-            os.mkdir(os.path.join(cls.top, consumer))
-            with open(os.path.join(cls.top, consumer, 'consumer.cc'), 'w', encoding='utf-8') as f:
-                f.write(PROGRAM)
-        with open(os.path.join(cls.top, 'cmake', 'CMakeLists.txt'), 'w', encoding='utf-8') as f:
-            f.write(CMAKELISTS)
+        cls.lib = os.path.join(cls.prefix, 'lib')
+        cls.library = os.path.join(cls.lib, 'librocksdb.so.11')
+        cls.pkg = dict(os.environ, PKG_CONFIG_PATH=os.path.join(cls.lib, 'pkgconfig'))
+        cls.flags = sh('pkg-config', '--cflags', '--libs', 'rocksdb', env=cls.pkg).split()
+
+    def write(self, path, text):
+        path = os.path.join(self.top, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+        return path
+
+    def with_libraries(self, *folders):
+        return dict(os.environ, LD_LIBRARY_PATH=':'.join(folders))
+
+    def build_and_run(self, name, text, compiler=CXX, flags=None):
+        source = self.write(f'{name}/consumer.{"c" if compiler == CC else "cc"}', text)
+        program = os.path.join(os.path.dirname(source), 'consumer')
+        sh(compiler, source, '-o', program, *(self.flags if flags is None else flags))
+        sh(program, os.path.join(self.top, 'db-' + name), env=self.with_libraries(self.lib))
+        return program
 
     def run_consumer(self, program, name):
-        env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(self.prefix, 'lib'))
+        env = self.with_libraries(self.lib)
         out = sh(program, os.path.join(self.top, 'db-' + name), env=env)
         words = out.split()
         self.assertEqual(words[:2], ['rocksdb', '11.8.1'])
         self.assertEqual(words[2], 'strata')
         # none, snappy, zlib, bzip2, lz4, lz4hc, zstd
         self.assertLessEqual({'0', '1', '2', '3', '4', '5', '7'}, set(words[5:]))
-        libs = sh('ldd', program, env=env)
-        self.assertIn(os.path.join(self.prefix, 'lib', 'librocksdb.so.11'), libs)
+        self.assertIn(self.library, sh('ldd', program, env=env))
 
     def test_files(self):
-        lib = os.path.join(self.prefix, 'lib')
-        self.assertEqual(os.readlink(os.path.join(lib, 'librocksdb.so')), 'librocksdb.so.11')
-        self.assertEqual(os.readlink(os.path.join(lib, 'librocksdb.so.11')), 'librocksdb.so.11.8.1')
+        self.assertEqual(os.readlink(os.path.join(self.lib, 'librocksdb.so')), 'librocksdb.so.11')
+        self.assertEqual(os.readlink(self.library), 'librocksdb.so.11.8.1')
         for folder, _, names in os.walk(os.path.join(self.prefix, 'include')):
             for name in names:
                 path = os.path.join(folder, name)
                 self.assertFalse(os.path.islink(path), f'{path}: a link into the tree was installed')
 
     def test_find_package(self):
-        d = os.path.join(self.top, 'cmake')
+        self.write('cmake/consumer.cc', PROGRAM)
+        d = os.path.dirname(self.write('cmake/CMakeLists.txt', CMAKELISTS))
         sh('cmake', '-G', 'Ninja', '-S', d, '-B', os.path.join(d, 'out'), f'-DCMAKE_PREFIX_PATH={self.prefix}')
         sh('ninja', '-C', os.path.join(d, 'out'))
         self.run_consumer(os.path.join(d, 'out', 'consumer'), 'cmake')
 
     def test_pkg_config(self):
-        env = dict(os.environ, PKG_CONFIG_PATH=os.path.join(self.prefix, 'lib', 'pkgconfig'))
-        self.assertEqual(sh('pkg-config', '--modversion', 'rocksdb', env=env).strip(), '11.8.1')
-        words = sh('pkg-config', '--cflags', '--libs', 'rocksdb', env=env).split()
-        self.assertIn(f'-I{self.prefix}/include', words)
-        d = os.path.join(self.top, 'pkgconfig')
-        sh(os.environ.get('CXX', 'c++'), '-std=c++20', os.path.join(d, 'consumer.cc'), '-o',
-           os.path.join(d, 'consumer'), *words)
-        self.run_consumer(os.path.join(d, 'consumer'), 'pkgconfig')
+        self.assertEqual(sh('pkg-config', '--modversion', 'rocksdb', env=self.pkg).strip(), '11.8.1')
+        self.assertIn(f'-I{self.prefix}/include', self.flags)
+        self.assertIn('-std=c++20', self.flags)
+        self.run_consumer(self.build_and_run('pkgconfig', PROGRAM), 'pkgconfig-again')
+
+    def test_pkg_config_static(self):
+        words = sh('pkg-config', '--static', '--libs', 'rocksdb', env=self.pkg).split()
+        for lib in ('z', 'bz2', 'lz4', 'zstd', 'snappy', 'uring'):
+            self.assertIn(f'-l{lib}', words)
+        if not self.has_static:
+            words.remove('-lrocksdb')
+            self.build_and_run('static', 'int main() {}\n', flags=words)  # the libraries are there
+            return
+        words[words.index('-lrocksdb')] = '-l:librocksdb.a'
+        flags = [f'-I{self.prefix}/include', '-std=c++20', *words]
+        self.build_and_run('static', PROGRAM, flags=flags)
+        self.build_and_run('static-c', C_PROGRAM, compiler=CC, flags=[flags[0], *words])
+
+    def test_c(self):
+        """Programs in C are the same for both libraries: nothing in them names Strata."""
+        program = self.build_and_run('c', C_PROGRAM, compiler=CC)
+        self.assertEqual([s for s in symbols(program) if 'strata' in s], [])
+
+    def test_tools(self):
+        prefix = os.path.join(self.top, 'elsewhere')
+        sh('cmake', '--install', BUILD, '--prefix', prefix, '--component', 'runtime')
+        db = os.path.join(self.top, 'db-tools')
+        ldb, sst_dump = (os.path.join(prefix, 'bin', tool) for tool in ('ldb', 'sst_dump'))
+        libraries = sh('ldd', ldb)
+        self.assertIn(os.path.join(os.path.realpath(prefix), ''),
+                      os.path.realpath(re.search(r'librocksdb\.so\.11 => (\S+)', libraries).group(1)))
+        sh(ldb, f'--db={db}', '--create_if_missing', 'put', 'key', 'value')
+        sh(ldb, f'--db={db}', 'compact')
+        self.assertEqual(sh(ldb, f'--db={db}', 'get', 'key').strip(), 'value')
+        self.assertIn("'key' seq:0, type:1 => value", sh(sst_dump, f'--file={db}', '--command=scan'))
+        self.assertIn('disable_address_map', sh(ldb, '--help'))
 
 
 if __name__ == '__main__':

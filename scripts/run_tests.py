@@ -356,9 +356,9 @@ def check(args):
         print('\n'.join([n for n, _ in scripts] + ours + listed))
         return 0
     targets = ours + listed
-    for name, target in (('install_test', 'rocksdb-shared'), ('db_bench_test', 'db_bench')):
+    for name, needs in (('install_test', ['rocksdb-shared', 'ldb', 'sst_dump']), ('db_bench_test', ['db_bench'])):
         if any(n == name for n, _ in scripts):
-            targets.append(target)
+            targets += needs
     if targets and ninja(build, targets, args.jobs):
         print('the build failed', file=sys.stderr)
         return 1
