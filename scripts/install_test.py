@@ -228,6 +228,11 @@ class Install(unittest.TestCase):
         program = self.build_and_run('c', C_PROGRAM, compiler=CC)
         self.assertEqual([s for s in symbols(program) if 'strata' in s], [])
 
+    def test_c_headers_are_relative(self):
+        """bindgen is given c.h alone, without a path to the folder that it lies in."""
+        source = self.write('relative/include.c', f'#include "{self.prefix}/include/rocksdb/c.h"\n')
+        sh(CC, '-fsyntax-only', source)
+
     def test_tools(self):
         prefix = os.path.join(self.top, 'elsewhere')
         sh('cmake', '--install', BUILD, '--prefix', prefix, '--component', 'runtime')
