@@ -9,6 +9,10 @@ foreach(name WITH_SNAPPY WITH_LZ4 WITH_ZLIB WITH_ZSTD WITH_BZ2 WITH_LIBURING WIT
     WITH_ALL_TESTS)
   set(${name} ON CACHE BOOL "Strata builds with all of them")
 endforeach()
+# Applications derive from the library's classes (comparators, merge operators, listeners). With a
+# compiler's default flags they need the type information of these, which RocksDB's release builds
+# do not have if nothing else is asked for.
+set(USE_RTTI ON CACHE STRING "Enable RTTI in builds")
 set(PORTABLE 1 CACHE STRING "Minimum CPU arch to support, or 0 = current CPU, 1 = baseline CPU")
 
 # mold links a test binary in a fraction of the time that GNU ld takes; lld is nearly as

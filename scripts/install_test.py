@@ -58,6 +58,130 @@ int main(int, char** argv) {
 }
 '''
 
+# An application's own classes, compiled with default flags: they need the type information
+# of the classes that they are derived from.
+SUBCLASSES = r'''
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <typeinfo>
+
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/iterator.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/table_properties.h"
+#include "rocksdb/utilities/stackable_db.h"
+#include "rocksdb/write_batch.h"
+
+using namespace rocksdb;
+
+struct Append : AssociativeMergeOperator {
+  bool Merge(const Slice&, const Slice* old, const Slice& value, std::string* result,
+             Logger*) const override {
+    *result = (old != nullptr ? old->ToString() : "") + value.ToString();
+    return true;
+  }
+  const char* Name() const override { return "Append"; }
+};
+
+struct Descending : Comparator {
+  int Compare(const Slice& a, const Slice& b) const override { return b.compare(a); }
+  const char* Name() const override { return "Descending"; }
+  void FindShortestSeparator(std::string*, const Slice&) const override {}
+  void FindShortSuccessor(std::string*) const override {}
+};
+
+struct Counter : WriteBatch::Handler {
+  int merges = 0;
+  Status MergeCF(uint32_t, const Slice&, const Slice&) override {
+    ++merges;
+    return Status::OK();
+  }
+};
+
+struct Listener : EventListener {
+  int flushes = 0;
+  void OnFlushCompleted(DB*, const FlushJobInfo&) override { ++flushes; }
+};
+
+struct Full : MergeOperator {
+  const char* Name() const override { return "Full"; }
+};
+struct Filter : CompactionFilter {
+  const char* Name() const override { return "Filter"; }
+};
+struct Factory : CompactionFilterFactory {
+  std::unique_ptr<CompactionFilter> CreateCompactionFilter(
+      const CompactionFilter::Context&) override {
+    return std::make_unique<Filter>();
+  }
+  const char* Name() const override { return "Factory"; }
+};
+struct Prefix : SliceTransform {
+  const char* Name() const override { return "Prefix"; }
+  Slice Transform(const Slice& key) const override { return key; }
+  bool InDomain(const Slice&) const override { return true; }
+};
+struct Environment : EnvWrapper {
+  using EnvWrapper::EnvWrapper;
+  const char* Name() const override { return "Environment"; }
+};
+struct Files : FileSystemWrapper {
+  using FileSystemWrapper::FileSystemWrapper;
+  const char* Name() const override { return "Files"; }
+};
+struct Stacked : StackableDB {
+  using StackableDB::StackableDB;
+};
+
+int main(int, char** argv) {
+  Descending descending;
+  auto listener = std::make_shared<Listener>();
+  auto files = std::make_shared<Files>(FileSystem::Default());
+  std::unique_ptr<Env> env = NewCompositeEnv(files);
+  Environment environment(env.get());
+  Options options;
+  options.create_if_missing = true;
+  options.env = &environment;
+  options.comparator = &descending;
+  options.merge_operator = std::make_shared<Append>();
+  options.compaction_filter_factory = std::make_shared<Factory>();
+  options.prefix_extractor = std::make_shared<Prefix>();
+  options.listeners.push_back(listener);
+  std::unique_ptr<DB> base;
+  Status s = DB::Open(options, argv[1], &base);
+  if (!s.ok()) {
+    std::fprintf(stderr, "%s\n", s.ToString().c_str());
+    return 1;
+  }
+  Stacked db(base.release());
+  WriteBatch batch;
+  Counter counter;
+  s = batch.Merge("key", "a");
+  if (s.ok()) s = batch.Merge("key", "b");
+  if (s.ok()) s = batch.Iterate(&counter);
+  if (s.ok()) s = db.Write(WriteOptions(), &batch);
+  if (s.ok()) s = db.Flush(FlushOptions());
+  std::string value;
+  if (s.ok()) s = db.Get(ReadOptions(), "key", &value);
+  Full full;
+  const Customizable* object = &full;
+  const bool typed = dynamic_cast<const MergeOperator*>(object) == &full && typeid(*object) == typeid(Full);
+  if (!s.ok() || value != "ab" || counter.merges != 2 || listener->flushes != 1 || !typed) {
+    std::fprintf(stderr, "%s %s %d %d\n", s.ToString().c_str(), value.c_str(), counter.merges,
+                 listener->flushes);
+    return 1;
+  }
+  return 0;
+}
+'''
+
 C_PROGRAM = r'''
 #include <rocksdb/c.h>
 #include <stdio.h>
@@ -222,6 +346,11 @@ class Install(unittest.TestCase):
         flags = [f'-I{self.prefix}/include', '-std=c++20', *words]
         self.build_and_run('static', PROGRAM, flags=flags)
         self.build_and_run('static-c', C_PROGRAM, compiler=CC, flags=[flags[0], *words])
+
+    def test_subclasses(self):
+        self.build_and_run('subclasses', SUBCLASSES)
+        # Debug builds always have type information. Release builds have it, too:
+        self.assertEqual(cache(BUILD)['USE_RTTI'], 'ON')
 
     def test_c(self):
         """Programs in C are the same for both libraries: nothing in them names Strata."""

@@ -5,6 +5,7 @@
 import contextlib
 import io
 import os
+import re
 import shutil
 import signal
 import stat
@@ -33,6 +34,27 @@ class Temporary(unittest.TestCase):
             f.write(text)
         os.chmod(path, mode)
         return path
+
+
+class ProductionCode(unittest.TestCase):
+    def test_uses_no_rtti(self):
+        """Release builds have type information for applications. The library works without it, as builds
+        with USE_RTTI=OFF need: so neither our files nor our patches use it."""
+        root = os.path.dirname(HERE)
+        rtti = re.compile(r'\b(dynamic_cast|dynamic_pointer_cast)\b|\btypeid\b')
+        found = []
+        sources = overlay_sources.find(root)
+        for path in sources['LIB']:
+            for name in (path, path[:-3] + '.h'):
+                if os.path.exists(os.path.join(root, name)):
+                    with open(os.path.join(root, name), encoding='utf-8') as f:
+                        found += [f'{name}: {line.strip()}' for line in f if rtti.search(line)]
+        for folder, _, names in os.walk(os.path.join(root, 'patches')):
+            for name in names:
+                if name.endswith(('.h.patch', '.cc.patch')) and not name.endswith('_test.cc.patch'):
+                    with open(os.path.join(folder, name), encoding='utf-8') as f:
+                        found += [f'{name}: {line.strip()}' for line in f if line[0] == '+' and rtti.search(line)]
+        self.assertEqual(found, [])
 
 
 class OverlaySources(Temporary):
