@@ -158,9 +158,13 @@ STRATA_LIB = \
   tools/ldb_map_command.cc \
   tools/ldb_path_flags.cc \
   util/path_list.cc \
+  util/strata_abi.cc \
   utilities/blob_db/blob_dump_tool_v2.cc \
   utilities/checkpoint/checkpoint_paths.cc \
   utilities/merge_operators/field_update.cc \
+
+STRATA_SHARED = \
+  util/foreign_headers_shared.cc \
 
 STRATA_TEST_LIB = \
   db/history_fault_fs_test_util.cc \
@@ -289,6 +293,7 @@ STRATA_TEST_MAIN = \
   tools/ldb_delta_command_test.cc \
   tools/ldb_map_command_test.cc \
   util/path_list_test.cc \
+  util/strata_abi_test.cc \
   utilities/merge_operators/field_update_test.cc \
 
 STRATA_BENCH_LIB = \

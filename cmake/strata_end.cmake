@@ -65,6 +65,21 @@ foreach(library IN LISTS libraries)
   target_compile_features(${library} INTERFACE cxx_std_20)
 endforeach()
 
+# What only the shared library has, with the symbol version that it needs.
+if(ROCKSDB_BUILD_SHARED AND UNIX AND NOT APPLE)
+  strata_read_list(SHARED STRATA_SHARED)
+  add_library(strata_shared OBJECT ${STRATA_SHARED})
+  set_target_properties(strata_shared PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(strata_shared PRIVATE STRATA_FOREIGN_HEADERS)
+  # Link-time optimisation would lose the symbol versions, which are in asm statements.
+  target_compile_options(strata_shared PRIVATE ${STRATA_COMPILE_OPTIONS} -fno-lto)
+  target_include_directories(strata_shared PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  target_sources(${ROCKSDB_SHARED_LIB} PRIVATE $<TARGET_OBJECTS:strata_shared>)
+  set(map "${PROJECT_SOURCE_DIR}/cmake/shared_symbols.map")
+  target_link_options(${ROCKSDB_SHARED_LIB} PRIVATE "LINKER:--version-script=${map}")
+  set_property(TARGET ${ROCKSDB_SHARED_LIB} APPEND PROPERTY LINK_DEPENDS "${map}")
+endif()
+
 # The tools with which a database is inspected, and made one of RocksDB again. They find the
 # library beside them, wherever it is installed.
 if(NOT WIN32 OR ROCKSDB_INSTALL_ON_WINDOWS)

@@ -6,9 +6,10 @@
 Usage: install_test.py BUILD_FOLDER  (its targets rocksdb-shared, ldb, sst_dump must be built)
 
 Consumers in C++ and C, through find_package(RocksDB) and through pkg-config, are compiled,
-linked with the shared library and run; with the static one, too, if BUILD_FOLDER has it. The
-package is configured anew for a temporary prefix, in a folder of its own, with the library of
-BUILD_FOLDER: nothing is recompiled.
+linked with the shared library and run; with the static one, too, if BUILD_FOLDER has it. What
+was compiled with other C++ headers must be refused. The package is configured anew for a
+temporary prefix, in a folder of its own, with the library of BUILD_FOLDER: nothing is
+recompiled.
 """
 import os
 import re
@@ -210,6 +211,16 @@ int main(int argc, char** argv) {
 }
 '''
 
+# What is left of a program, and of RocksDB's library, with RocksDB's headers: the symbols.
+FOREIGN_HEADER = r'''
+namespace rocksdb {
+struct DBOptions {
+  DBOptions();
+  char members[512];
+};
+}  // namespace rocksdb
+'''
+
 # find_package() says which standard the headers need.
 CMAKELISTS = r'''
 cmake_minimum_required(VERSION 3.18)
@@ -375,6 +386,48 @@ class Install(unittest.TestCase):
         self.assertEqual(sh(ldb, f'--db={db}', 'get', 'key').strip(), 'value')
         self.assertIn("'key' seq:0, type:1 => value", sh(sst_dump, f'--file={db}', '--command=scan'))
         self.assertIn('disable_address_map', sh(ldb, '--help'))
+
+    # --- C++ programs that were compiled for another library, and other libraries ---
+
+    def test_every_tagged_function_refuses(self):
+        """util/foreign_headers_shared.cc has what rocksdb/strata_abi.h has tagged, no more and no less."""
+        names = symbols(self.library, '--defined-only')
+        tagged = {re.sub(r'B\d+strata\d+', '', s) for s in names if re.search(r'B\d+strata\d+', s)}
+        refused = {s.split('@')[0] for s in names if s.endswith('@COMPILED_WITH_OTHER_HEADERS') and s[0] == '_'}
+        self.assertIn('_ZN7rocksdb9DBOptionsC1Ev', tagged)
+        self.assertEqual(tagged, refused)
+
+    def test_objects_of_other_headers_do_not_link(self):
+        source = self.write('foreign-object/main.cc', FOREIGN_HEADER + 'int main() { rocksdb::DBOptions options; }\n')
+        out = sh(CXX, source, '-o', source[:-3], *self.flags, fails=True)
+        self.assertRegex(out, r'undefined (reference|symbol).*rocksdb::DBOptions::DBOptions\(\)')
+
+    def test_programs_of_other_headers_are_refused(self):
+        other = os.path.join(self.top, 'foreign-program')
+        library = self.write('foreign-program/library.cc', FOREIGN_HEADER + 'rocksdb::DBOptions::DBOptions() {}\n')
+        sh(CXX, '-shared', '-fPIC', '-Wl,-soname,librocksdb.so.11', library, '-o', f'{other}/librocksdb.so.11')
+        source = self.write('foreign-program/main.cc', FOREIGN_HEADER + 'int main() { rocksdb::DBOptions options; }\n')
+        for binding in ('lazy', 'now'):
+            sh(CXX, source, '-o', f'{other}/main', f'{other}/librocksdb.so.11', f'-Wl,-z,{binding}')
+            sh(f'{other}/main', env=self.with_libraries(other))
+            out = sh(f'{other}/main', env=self.with_libraries(self.lib), fails=True)
+            self.assertIn('this program was compiled with the C++ headers of RocksDB', out)
+            self.assertIn('DBOptions::DBOptions()', out)
+
+    def test_other_libraries_are_refused(self):
+        """A library with all that the program needs but Strata's own symbols is refused at the start."""
+        program = self.build_and_run('native', PROGRAM)
+        guard = [s for s in symbols(program, '-u') if 'strata_cxx_abi' in s]
+        self.assertEqual(guard, ['this_program_needs_librocksdb_of_strata_cxx_abi_1'])
+        ours = {s.split('@')[0] for s in symbols(self.library, '--defined-only')}
+        needed = {s for s in symbols(program, '-u') if s in ours and 'strata' not in s}
+        self.assertTrue(needed)
+        source = self.write('other-library/library.s', '.data\n' + ''.join(
+            f'.globl {s}\n.type {s}, @object\n.size {s}, 8\n{s}: .quad 0\n' for s in sorted(needed)))
+        other = os.path.dirname(source)
+        sh(CXX, '-shared', '-Wl,-soname,librocksdb.so.11', source, '-o', f'{other}/librocksdb.so.11')
+        out = sh(program, os.path.join(self.top, 'db-other'), env=self.with_libraries(other), fails=True)
+        self.assertIn(f'undefined symbol: {guard[0]}', out)
 
 
 if __name__ == '__main__':

@@ -15,6 +15,7 @@ What a file is follows from its place and its name:
 
   *_test.cc anywhere                       TEST_MAIN  one GoogleTest binary of that name
   *_test_util.cc anywhere, test_util/*.cc  TEST_LIB   the library that test binaries link
+  *_shared.cc in a directory of LIB        SHARED     the shared librocksdb alone (CMake only)
   cache/ db/ env/ file/ logging/ memory/ memtable/ monitoring/ options/ port/ table/
   trace_replay/ util/ utilities/           LIB        librocksdb
   tools/ldb_*.cc, tools/sst_dump_*.cc      LIB        (where upstream has these tools, too)
@@ -32,8 +33,9 @@ LIBRARY = ('cache db env file logging memory memtable monitoring options port ta
            'trace_replay util utilities').split()
 OTHER = 'test_util tools db_stress_tool include'.split()
 # kind -> the variable of upstream's src.mk that it extends. Not so the tests: upstream's Makefile has
-# a rule for each test by name, and we add no rules there. Tests are built by CMake.
-KINDS = {'LIB': 'LIB_SOURCES', 'TEST_LIB': 'TEST_LIB_SOURCES', 'TEST_MAIN': None,
+# a rule for each test by name, and we add no rules there. Tests are built by CMake. Nor what is only in
+# the shared library: that Makefile makes both libraries of the same sources.
+KINDS = {'LIB': 'LIB_SOURCES', 'SHARED': None, 'TEST_LIB': 'TEST_LIB_SOURCES', 'TEST_MAIN': None,
          'BENCH_LIB': 'BENCH_LIB_SOURCES', 'BENCH': 'BENCH_LIB_SOURCES',
          'STRESS': 'STRESS_LIB_SOURCES'}
 LIST = 'cmake/strata.mk'
@@ -53,7 +55,7 @@ def kind_of(path):
     if name.endswith(('_bench.cc', '_fuzzer.cc')):
         raise Misplaced(f'{path}: micro-benchmarks live in microbench/, fuzzers in fuzz/')
     if top in LIBRARY:
-        return 'LIB'
+        return 'SHARED' if name.endswith('_shared.cc') else 'LIB'
     if top == 'db_stress_tool':
         return 'STRESS'
     if top == 'tools':

@@ -44,7 +44,7 @@ class ProductionCode(unittest.TestCase):
         rtti = re.compile(r'\b(dynamic_cast|dynamic_pointer_cast)\b|\btypeid\b')
         found = []
         sources = overlay_sources.find(root)
-        for path in sources['LIB']:
+        for path in sources['LIB'] + sources['SHARED']:
             for name in (path, path[:-3] + '.h'):
                 if os.path.exists(os.path.join(root, name)):
                     with open(os.path.join(root, name), encoding='utf-8') as f:
@@ -65,6 +65,7 @@ class OverlaySources(Temporary):
             'db_stress_tool/layout_test.cc': 'TEST_MAIN',
             'test_util/history.cc': 'TEST_LIB',
             'db/history_test_util.cc': 'TEST_LIB',
+            'util/headers_shared.cc': 'SHARED',
             'tools/db_bench_paths.cc': 'BENCH',
             'tools/bench/host.cc': 'BENCH_LIB',
             'tools/ldb_paths.cc': 'LIB',
