@@ -2,6 +2,7 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,114 @@ TEST_F(CStrataTest, CollectBlobGarbage) {
   rocksdb_free(error);
   rocksdb_column_family_handle_destroy(family);
   rocksdb_close(db);
+}
+
+// A comparator in C, of keys in descending order of their bytes.
+int CompareDescending(void* /*state*/, const char* a, size_t a_size,
+                      const char* b, size_t b_size) {
+  return Slice(b, b_size).compare(Slice(a, a_size));
+}
+
+const char* NameOfDescending(void* /*state*/) { return "descending"; }
+
+void DestroyNothing(void* /*state*/) {}
+
+// The address map, delta separation and the merged-value cache accept a
+// comparator in C once it promises to tell all bytes apart, and refuse it with
+// advice before that.
+TEST_F(CStrataTest, Comparator) {
+  const std::string path = test::PerThreadDBPath("c_strata_comparator_test");
+  char* error = nullptr;
+  rocksdb_destroy_db(options_, path.c_str(), &error);
+  ASSERT_EQ(error, nullptr);
+  rocksdb_comparator_t* const descending = rocksdb_comparator_create(
+      nullptr, DestroyNothing, CompareDescending, NameOfDescending);
+  rocksdb_options_set_create_if_missing(options_, 1);
+  rocksdb_options_set_comparator(options_, descending);
+  rocksdb_options_set_uint64add_merge_operator(options_);
+  rocksdb_options_set_enable_blob_files(options_, 1);
+  rocksdb_options_set_min_blob_size(options_, 8);
+
+  using Setter = void (*)(rocksdb_options_t*, unsigned char);
+  const Setter features[] = {rocksdb_options_set_enable_blob_address_map,
+                             rocksdb_options_set_enable_delta_separation,
+                             rocksdb_options_set_enable_merged_value_cache};
+  EXPECT_EQ(rocksdb_comparator_get_different_bytes_never_equal(descending), 0);
+  for (const Setter feature : features) {
+    feature(options_, 1);
+    ASSERT_EQ(rocksdb_open(options_, path.c_str(), &error), nullptr);
+    ASSERT_NE(error, nullptr);
+    EXPECT_NE(std::string(error).find(
+                  "rocksdb_comparator_set_different_bytes_never_equal()"),
+              std::string::npos)
+        << error;
+    rocksdb_free(error);
+    error = nullptr;
+    feature(options_, 0);
+  }
+
+  rocksdb_comparator_set_different_bytes_never_equal(descending, 1);
+  EXPECT_EQ(rocksdb_comparator_get_different_bytes_never_equal(descending), 1);
+  for (const Setter feature : features) {
+    feature(options_, 1);
+  }
+  rocksdb_t* db = rocksdb_open(options_, path.c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_writeoptions_t* const write = rocksdb_writeoptions_create();
+  rocksdb_readoptions_t* const read = rocksdb_readoptions_create();
+  rocksdb_flushoptions_t* const flush = rocksdb_flushoptions_create();
+  constexpr uint64_t kKeys = 50;
+  const auto key_of = [](uint64_t i) {
+    return "key" + std::to_string(100 + i);
+  };
+  // Values, then operands above them in a flush of their own.
+  for (const bool merge : {false, true}) {
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      const std::string key = key_of(i);
+      const char* const number = reinterpret_cast<const char*>(&i);
+      (merge ? rocksdb_merge : rocksdb_put)(db, write, key.data(), key.size(),
+                                            number, sizeof(i), &error);
+      ASSERT_EQ(error, nullptr) << error;
+    }
+    rocksdb_flush(db, flush, &error);
+    ASSERT_EQ(error, nullptr) << error;
+  }
+  for (const bool reopened : {false, true}) {
+    if (reopened) {
+      rocksdb_close(db);
+      db = rocksdb_open(options_, path.c_str(), &error);
+      ASSERT_EQ(error, nullptr) << error;
+      rocksdb_compact_range(db, nullptr, 0, nullptr, 0);
+    }
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      const std::string key = key_of(i);
+      size_t size = 0;
+      char* const value =
+          rocksdb_get(db, read, key.data(), key.size(), &size, &error);
+      ASSERT_EQ(error, nullptr) << error;
+      ASSERT_NE(value, nullptr) << key;
+      ASSERT_EQ(size, sizeof(uint64_t));
+      uint64_t number = 0;
+      memcpy(&number, value, size);
+      EXPECT_EQ(number, 2 * i);
+      rocksdb_free(value);
+    }
+    rocksdb_iterator_t* const iterator = rocksdb_create_iterator(db, read);
+    rocksdb_iter_seek_to_first(iterator);
+    for (uint64_t i = kKeys; i-- > 0; rocksdb_iter_next(iterator)) {
+      ASSERT_TRUE(rocksdb_iter_valid(iterator));
+      size_t size = 0;
+      const char* const key = rocksdb_iter_key(iterator, &size);
+      EXPECT_EQ(std::string(key, size), key_of(i));
+    }
+    EXPECT_FALSE(rocksdb_iter_valid(iterator));
+    rocksdb_iter_destroy(iterator);
+  }
+  rocksdb_flushoptions_destroy(flush);
+  rocksdb_readoptions_destroy(read);
+  rocksdb_writeoptions_destroy(write);
+  rocksdb_close(db);
+  rocksdb_comparator_destroy(descending);
 }
 
 TEST_F(CStrataTest, CfPaths) {

@@ -8,6 +8,7 @@
 
 #include "logging/logging.h"
 #include "options/cf_options.h"
+#include "options/distinct_bytes.h"
 #include "options/omitted_at_default.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/table.h"
@@ -117,7 +118,7 @@ Status ValidateAddressMapOptions(const DBOptions& db_options,
   }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
     return Refused("a comparator for which different bytes can be equal",
-                   "the map knows a key by its bytes");
+                   NeedsDistinctBytes("the map knows a key by its bytes"));
   }
   if (cf_options.table_factory != nullptr &&
       !cf_options.table_factory->IsInstanceOf(

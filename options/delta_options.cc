@@ -12,6 +12,7 @@
 
 #include "logging/logging.h"
 #include "options/cf_options.h"
+#include "options/distinct_bytes.h"
 #include "options/omitted_at_default.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/comparator.h"
@@ -181,8 +182,9 @@ Status ValidateDeltaOptions(const DBOptions& db_options,
                    "a key has operands for each timestamp");
   }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
-    return Refused("a comparator for which different bytes can be equal",
-                   "filters of delta files know a key by its bytes");
+    return Refused(
+        "a comparator for which different bytes can be equal",
+        NeedsDistinctBytes("filters of delta files know a key by its bytes"));
   }
   return s;
 }

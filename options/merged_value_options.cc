@@ -10,6 +10,7 @@
 
 #include "logging/logging.h"
 #include "options/cf_options.h"
+#include "options/distinct_bytes.h"
 #include "options/omitted_at_default.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/comparator.h"
@@ -93,7 +94,7 @@ Status ValidateMergedValueOptions(const DBOptions& db_options,
   }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
     return Refused("a comparator for which different bytes can be equal",
-                   "the cache knows a key by its bytes");
+                   NeedsDistinctBytes("the cache knows a key by its bytes"));
   }
   return Status::OK();
 }

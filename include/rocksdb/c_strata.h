@@ -118,6 +118,21 @@ extern ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_blob_prefetch_count(
 extern ROCKSDB_LIBRARY_API size_t
 rocksdb_readoptions_get_blob_prefetch_count(const rocksdb_readoptions_t* opt);
 
+/* Says of a comparator that it never calls two keys equal whose bytes differ
+   (Comparator::CanKeysWithDifferentByteContentsBeEqual()). The address map,
+   delta separation and the merged-value cache need that: they know a key by its
+   bytes. They refuse a comparator of which it was not said.
+   value: 1 if the comparator is such a one; 0, the default, if it may call keys
+   with different bytes equal. With 1 for a comparator that does so, reads are
+   wrong.
+   REQUIRES: no DB has been opened with the comparator yet. */
+extern ROCKSDB_LIBRARY_API void
+rocksdb_comparator_set_different_bytes_never_equal(rocksdb_comparator_t* cmp,
+                                                   unsigned char value);
+extern ROCKSDB_LIBRARY_API unsigned char
+rocksdb_comparator_get_different_bytes_never_equal(
+    const rocksdb_comparator_t* cmp);
+
 /* For a DB whose directories have moved: replaces the cf_paths that
    rocksdb_load_latest_options() returned in every column family that has a
    layout; see rocksdb/utilities/cf_paths.h. */
