@@ -144,7 +144,8 @@ Status ValidateWriteLeadership(const DBOptions& db_options) {
     return Status::InvalidArgument(
         "max_write_groups_per_leader above 1 is incompatible with "
         "enable_pipelined_write and unordered_write, which let others write to "
-        "memtables after the leader of a group has left it");
+        "memtables after the leader of a group has left it: set both to false, "
+        "or max_write_groups_per_leader to 1");
   }
   return Status::OK();
 }

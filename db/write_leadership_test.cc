@@ -795,6 +795,7 @@ TEST_F(DBWriteLeadershipTest, Refused) {
     const Status s = TryReopen(options);
     ASSERT_TRUE(s.IsInvalidArgument());
     ASSERT_NE(s.ToString().find("enable_pipelined_write"), std::string::npos);
+    ASSERT_NE(s.ToString().find("set both to false"), std::string::npos);
   }
 }
 

@@ -77,6 +77,14 @@ class DbBenchTest(unittest.TestCase):
         self.assertIn('checked', verified['message'])
         return reports
 
+    def test_write_groups(self):
+        """db_bench's default of --enable_pipelined_write gives way; the flag itself does not."""
+        self.run_bench('fillrandom,readrandom', '--max_write_groups_per_leader=8', '--wal_mmap_buffer_size=65536')
+        _, output = self.run_bench('fillrandom', '--max_write_groups_per_leader=8',
+                                   '--enable_pipelined_write=true', fails=True)
+        self.assertIn('max_write_groups_per_leader above 1 is incompatible', output)
+        self.assertIn('set both to false', output)
+
     def test_ycsb_core(self):
         for name, kinds in (('ycsba', 'read update'), ('ycsbb', 'read update'), ('ycsbc', 'read'),
                             ('ycsbd', 'read insert'), ('ycsbe', 'scan insert'), ('ycsbf', 'read rmw')):

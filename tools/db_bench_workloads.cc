@@ -27,6 +27,7 @@ DECLARE_int32(user_timestamp_size);
 DECLARE_int32(key_size);
 DECLARE_double(compression_ratio);
 DECLARE_bool(use_blob_db);
+DECLARE_string(options_file);
 
 DEFINE_string(report_json, "",
               "Append one JSON object per benchmark to this file, a line each: "
@@ -173,7 +174,8 @@ DEFINE_uint32(delta_parallel_reads, 0,
               "files for point reads, while these look for the value; 0: none");
 
 DEFINE_uint32(max_write_groups_per_leader, 1,
-              "How many write groups in a row one thread may write");
+              "How many write groups in a row one thread may write. More than "
+              "1 turns --enable_pipelined_write off if it is not given");
 
 DEFINE_uint64(wal_mmap_buffer_size, 0,
               "The size of the mapped file that takes in what is written to "
@@ -358,6 +360,11 @@ Status ApplyBenchFlags(Options* options) {
   options->delta_cache_size = FLAGS_delta_cache_size;
   options->delta_parallel_reads = FLAGS_delta_parallel_reads;
   options->max_write_groups_per_leader = FLAGS_max_write_groups_per_leader;
+  if (FLAGS_max_write_groups_per_leader > 1 && FLAGS_options_file.empty() &&
+      IsDefault("enable_pipelined_write")) {
+    // It is on by a default of db_bench's own, and the two exclude each other.
+    options->enable_pipelined_write = false;
+  }
   options->wal_mmap_buffer_size =
       static_cast<size_t>(FLAGS_wal_mmap_buffer_size);
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
