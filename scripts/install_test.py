@@ -423,7 +423,8 @@ class Install(unittest.TestCase):
         needed = {s for s in symbols(program, '-u') if s in ours and 'strata' not in s}
         self.assertTrue(needed)
         source = self.write('other-library/library.s', '.data\n' + ''.join(
-            f'.globl {s}\n.type {s}, @object\n.size {s}, 8\n{s}: .quad 0\n' for s in sorted(needed)))
+            f'.globl {s}\n.type {s}, %object\n.size {s}, 8\n{s}: .quad 0\n' for s in sorted(needed)) +
+            '.section .note.GNU-stack,"",%progbits\n')
         other = os.path.dirname(source)
         sh(CXX, '-shared', '-Wl,-soname,librocksdb.so.11', source, '-o', f'{other}/librocksdb.so.11')
         out = sh(program, os.path.join(self.top, 'db-other'), env=self.with_libraries(other), fails=True)
