@@ -136,13 +136,46 @@ TEST_F(DBMergedValueTest, FillsAndUses) {
   EXPECT_EQ(Hits(), 5);
   EXPECT_GT(Cache()->GetStats().entries, 0);
   std::map<std::string, std::string> values;
-  ASSERT_TRUE(
-      db_->GetMapProperty(DB::Properties::kMergedValueCache, &values));
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kMergedValueCache, &values));
   EXPECT_EQ(values["entries"], std::to_string(Cache()->GetStats().entries));
   EXPECT_EQ(values["generation"], "0");
   std::string text;
   ASSERT_TRUE(db_->GetProperty(DB::Properties::kMergedValueCache, &text));
   EXPECT_NE(text.find("capacity: 4194304\n"), std::string::npos) << text;
+}
+
+// However long the chain is, the second read merges nothing.
+TEST_F(DBMergedValueTest, LargeValues) {
+  Options options = CacheOptions();
+  DestroyAndReopen(options);
+  constexpr int kOperands = 1000;
+  const std::string operand(2000, 'v');
+  const auto count_operands = [&] {
+    get_perf_context()->Reset();
+    SetPerfLevel(PerfLevel::kEnableCount);
+    EXPECT_EQ(kOperands * 2001u - 1, Get("k").size());
+    SetPerfLevel(PerfLevel::kDisable);
+    return get_perf_context()->internal_merge_point_lookup_count;
+  };
+  for (int i = 0; i < kOperands; ++i) {
+    ASSERT_OK(Merge("k", operand));
+  }
+  EXPECT_EQ(kOperands, count_operands());
+  EXPECT_EQ(0, count_operands());
+  ASSERT_OK(Flush());
+  EXPECT_EQ(0, count_operands());
+
+  // A value that cannot be kept is counted, and LOG has a warning.
+  options.merged_value_cache_size = 1 << 20;
+  Reopen(options);
+  EXPECT_LT(0, count_operands());
+  EXPECT_LT(0, count_operands());
+  std::map<std::string, std::string> values;
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kMergedValueCache, &values));
+  EXPECT_EQ("2", values["too-large"]);
+  std::string log;
+  ASSERT_OK(ReadFileToString(env_, dbname_ + "/LOG", &log));
+  EXPECT_NE(std::string::npos, log.find("merged_value_cache_size would"));
 }
 
 TEST_F(DBMergedValueTest, OperandsInFiles) {
@@ -224,18 +257,18 @@ TEST_F(DBMergedValueTest, SlowFiller) {
     MergeMany("k", {"a", "b"});
     ASSERT_OK(Flush());
     std::atomic<bool> in_time{true};
-    SyncPoint::GetInstance()->SetCallBack(
-        "MergedValueRead::Fill", [&](void* /*arg*/) {
-          if (in_time.exchange(false)) {
-            std::thread([&] {
-              ASSERT_OK(Merge("k", "c"));
-              ASSERT_OK(Flush());
-              if (compact) {
-                CompactAll();
-              }
-            }).join();
-          }
-        });
+    SyncPoint::GetInstance()->SetCallBack("MergedValueRead::Fill",
+                                          [&](void* /*arg*/) {
+                                            if (in_time.exchange(false)) {
+                                              std::thread([&] {
+                                                ASSERT_OK(Merge("k", "c"));
+                                                ASSERT_OK(Flush());
+                                                if (compact) {
+                                                  CompactAll();
+                                                }
+                                              }).join();
+                                            }
+                                          });
     SyncPoint::GetInstance()->EnableProcessing();
     EXPECT_EQ(Get("k"), "a,b");
     EXPECT_FALSE(in_time);
@@ -252,20 +285,21 @@ TEST_F(DBMergedValueTest, OldSuperVersion) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   std::atomic<bool> is_first{true};
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::GetImpl:AfterAcquireSv", [&](void* /*arg*/) {
-        if (is_first.exchange(false)) {
-          // This thread holds its SuperVersion.
-          std::thread([&] {
-            ASSERT_OK(Flush());
-            CompactAll();
-            ASSERT_OK(Merge("k", "c"));
-            EXPECT_EQ(Get("k"), "a,b,c");
-            ASSERT_OK(Merge("k", "d"));
-            EXPECT_EQ(Get("k"), "a,b,c,d");
-          }).join();
-        }
-      });
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::GetImpl:AfterAcquireSv",
+                                        [&](void* /*arg*/) {
+                                          if (is_first.exchange(false)) {
+                                            // This thread holds its
+                                            // SuperVersion.
+                                            std::thread([&] {
+                                              ASSERT_OK(Flush());
+                                              CompactAll();
+                                              ASSERT_OK(Merge("k", "c"));
+                                              EXPECT_EQ(Get("k"), "a,b,c");
+                                              ASSERT_OK(Merge("k", "d"));
+                                              EXPECT_EQ(Get("k"), "a,b,c,d");
+                                            }).join();
+                                          }
+                                        });
   SyncPoint::GetInstance()->EnableProcessing();
   EXPECT_EQ(Get("k"), "a,b");
   SyncPoint::GetInstance()->DisableProcessing();
@@ -303,8 +337,8 @@ TEST_F(DBMergedValueTest, NothingNewerThanTheSuperVersion) {
 }
 
 // The Version with an ingested file is installed by another thread, before the
-// sequence number of its keys is that of readers: such a reader knows nothing of
-// the file.
+// sequence number of its keys is that of readers: such a reader knows nothing
+// of the file.
 TEST_F(DBMergedValueTest, IngestionInstalledByOthers) {
   Options options = CacheOptions();
   options.max_background_jobs = 8;
@@ -433,9 +467,8 @@ TEST_F(DBMergedValueTest, ColumnsAreNotKept) {
       PinnableWideColumns columns;
       ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), "k",
                                &columns));
-      const WideColumns expected{{kDefaultWideColumnName, "2"},
-                                 {"a", "v"},
-                                 {"b", "v"}};
+      const WideColumns expected{
+          {kDefaultWideColumnName, "2"}, {"a", "v"}, {"b", "v"}};
       EXPECT_EQ(columns.columns(), expected);
     }
   }
@@ -613,8 +646,8 @@ TEST_F(DBMergedValueTest, Refused) {
     std::unique_ptr<DB> db;
     Options secondary = options;
     secondary.max_open_files = -1;
-    const Status s = DB::OpenAsSecondary(secondary, dbname_,
-                                         dbname_ + "/secondary", &db);
+    const Status s =
+        DB::OpenAsSecondary(secondary, dbname_, dbname_ + "/secondary", &db);
     ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
     EXPECT_NE(s.ToString().find("secondary"), std::string::npos);
   }
@@ -975,8 +1008,7 @@ TEST_F(DBMergedValueTest, CarriedOverByFlushes) {
   EXPECT_EQ(Hits(), 6);
   EXPECT_EQ(Added(), 2);
   std::map<std::string, std::string> values;
-  ASSERT_TRUE(
-      db_->GetMapProperty(DB::Properties::kMergedValueCache, &values));
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kMergedValueCache, &values));
   EXPECT_EQ(values["carried"], "5");
 }
 
@@ -1232,9 +1264,9 @@ class DBMergedValueModelTest
           if (!statuses[i].IsNotFound()) {
             ASSERT_OK(statuses[i]);
           }
-          ASSERT_EQ(statuses[i].IsNotFound() ? "NOT_FOUND"
-                                             : values[i].ToString(),
-                    Of(model, keys[i]))
+          ASSERT_EQ(
+              statuses[i].IsNotFound() ? "NOT_FOUND" : values[i].ToString(),
+              Of(model, keys[i]))
               << keys[i];
         }
         break;
@@ -1329,8 +1361,8 @@ TEST_P(DBMergedValueModelTest, RandomHistory) {
         case 6: {
           // Nobody flushes them: too many, and writes would stop.
           uint64_t immutable = 0;
-          ASSERT_TRUE(db_->GetIntProperty(
-              DB::Properties::kNumImmutableMemTable, &immutable));
+          ASSERT_TRUE(db_->GetIntProperty(DB::Properties::kNumImmutableMemTable,
+                                          &immutable));
           if (immutable < 3) {
             ASSERT_OK(dbfull()->TEST_SwitchMemtable());
           }

@@ -71,6 +71,7 @@ struct MergedValueCache::Entry {
   Entry* next;
   Entry* newer;
   Entry* older;
+  bool is_large = false;
 
   static Entry* New(const Slice& key, const Slice& value) {
     char* const memory = RecycledMemory::Process()->Allocate(
@@ -157,10 +158,12 @@ MergedValueCache::MergedValueCache(
 
 MergedValueCache::~MergedValueCache() {
   for (size_t i = 0; i < num_shards_; ++i) {
-    for (Entry* entry = shards_[i].oldest; entry != nullptr;) {
-      Entry* const newer = entry->newer;
-      entry->Unref();
-      entry = newer;
+    for (const List* list : {&shards_[i].small, &shards_[i].large}) {
+      for (Entry* entry = list->oldest; entry != nullptr;) {
+        Entry* const newer = entry->newer;
+        entry->Unref();
+        entry = newer;
+      }
     }
   }
   if (reservation_ != nullptr) {
@@ -210,10 +213,12 @@ void MergedValueCache::GrowChains(Shard* shard) {
   shard->mutex.AssertHeld();
   shard->chains_per_stripe *= 2;
   shard->chains.assign(stripes_per_shard_ * shard->chains_per_stripe, nullptr);
-  for (Entry* entry = shard->oldest; entry != nullptr; entry = entry->newer) {
-    Entry** const chain = ChainOf(shard, entry->hash);
-    entry->next = *chain;
-    *chain = entry;
+  for (const List* list : {&shard->small, &shard->large}) {
+    for (Entry* entry = list->oldest; entry != nullptr; entry = entry->newer) {
+      Entry** const chain = ChainOf(shard, entry->hash);
+      entry->next = *chain;
+      *chain = entry;
+    }
   }
 }
 
@@ -282,7 +287,15 @@ bool MergedValueCache::IsWorthIt(const Slice& user_key, const Slice& value) {
     room_.store(kAnyRoom, std::memory_order_relaxed);
   }
   return user_key.size() <= kMaxSize && value.size() <= kMaxSize &&
-         Entry::SizeOf(user_key, value) <= Limit() / kMaxShare;
+         Entry::SizeOf(user_key, value) <= Limit();
+}
+
+bool MergedValueCache::NoteRefused(const Slice& user_key, const Slice& value) {
+  if (Entry::SizeOf(user_key, value) <= Limit()) {
+    return false;
+  }
+  const uint64_t count = too_large_.fetch_add(1, std::memory_order_relaxed) + 1;
+  return (count & (count - 1)) == 0;
 }
 
 bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
@@ -291,6 +304,7 @@ bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
     return false;
   }
   Shard* const shard = ShardOf(entry->hash);
+  bool is_large = false;
   {
     MutexLock lock(&shard->mutex);
     Entry* const old = Find(shard, entry->hash, entry->key());
@@ -308,12 +322,12 @@ bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
       entry->Unref();  // it has given way to others meanwhile
       return false;
     }
-    const size_t limit = Limit() / num_shards_;
     const size_t size = entry->size();
-    if (size > limit) {
+    if (size > Limit()) {
       entry->Unref();  // there is less room than there was
       return false;
     }
+    entry->is_large = is_large = IsLarge(size);
     if (!was_carried) {
       entry->first_flush = flushes_.load(std::memory_order_relaxed) + 1;
       // One that has to be made anew is read again and again.
@@ -321,14 +335,20 @@ bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
                         std::memory_order_relaxed);
     }
     entry->refs.fetch_add(1, std::memory_order_relaxed);
-    if (old == nullptr) {
+    if (old == nullptr && !is_large) {
       // Before it is there: it is not to be the one that leaves.
-      EvictDownTo(shard, limit - size);
+      const size_t limit = ShardLimit();
+      EvictDownTo(shard, limit - std::min(limit, size));
     }
     Add(shard, entry, old);
-    EvictDownTo(shard, limit);
+    if (!is_large) {
+      EvictDownTo(shard, ShardLimit());  // if the old one was large, it rises
+    }
   }
   Ref hold(entry);
+  if (is_large) {
+    MakeRoomForLarge(entry, entry->size());
+  }
   if (Charge()) {
     return true;
   }
@@ -346,19 +366,25 @@ void MergedValueCache::Add(Shard* shard, Entry* entry, Entry* old) {
   *chain = entry;
   stripes()[StripeOf(entry->hash)].entries.fetch_add(1,
                                                      std::memory_order_relaxed);
+  List* const list = entry->is_large ? &shard->large : &shard->small;
   // Between these two.
-  entry->older = old != nullptr ? old : shard->newest;
-  entry->newer = old != nullptr ? old->newer : nullptr;
-  (entry->older != nullptr ? entry->older->newer : shard->oldest) = entry;
-  (entry->newer != nullptr ? entry->newer->older : shard->newest) = entry;
+  const bool is_beside = old != nullptr && old->is_large == entry->is_large;
+  entry->older = is_beside ? old : list->newest;
+  entry->newer = is_beside ? old->newer : nullptr;
+  (entry->older != nullptr ? entry->older->newer : list->oldest) = entry;
+  (entry->newer != nullptr ? entry->newer->older : list->newest) = entry;
   const size_t size = entry->size();
-  ++shard->num_entries;
-  shard->bytes += size;
+  ++list->num_entries;
+  list->bytes += size;
   bytes_.fetch_add(size, std::memory_order_relaxed);
+  if (entry->is_large) {
+    large_bytes_.fetch_add(size, std::memory_order_relaxed);
+  }
   if (old != nullptr) {
     Remove(shard, old);
   }
-  if (shard->num_entries > 2 * shard->chains.size()) {
+  if (shard->small.num_entries + shard->large.num_entries >
+      2 * shard->chains.size()) {
     GrowChains(shard);
   }
 }
@@ -372,40 +398,73 @@ void MergedValueCache::Remove(Shard* shard, Entry* entry) {
   *link = entry->next;
   stripes()[StripeOf(entry->hash)].entries.fetch_sub(1,
                                                      std::memory_order_relaxed);
-  (entry->older != nullptr ? entry->older->newer : shard->oldest) =
-      entry->newer;
-  (entry->newer != nullptr ? entry->newer->older : shard->newest) =
-      entry->older;
-  if (shard->hand == entry) {
-    shard->hand = entry->newer;
+  List* const list = entry->is_large ? &shard->large : &shard->small;
+  (entry->older != nullptr ? entry->older->newer : list->oldest) = entry->newer;
+  (entry->newer != nullptr ? entry->newer->older : list->newest) = entry->older;
+  if (list->hand == entry) {
+    list->hand = entry->newer;
   }
   const size_t size = entry->size();
-  --shard->num_entries;
-  shard->bytes -= size;
+  --list->num_entries;
+  list->bytes -= size;
   bytes_.fetch_sub(size, std::memory_order_relaxed);
+  if (entry->is_large) {
+    large_bytes_.fetch_sub(size, std::memory_order_relaxed);
+  }
   entry->Unref();
 }
 
-void MergedValueCache::EvictDownTo(Shard* shard, size_t bytes) {
+bool MergedValueCache::EvictOne(Shard* shard, List* list, const Entry* keep,
+                                size_t max_steps) {
   shard->mutex.AssertHeld();
-  while (shard->bytes > bytes) {
-    Entry* const entry = shard->hand != nullptr ? shard->hand : shard->oldest;
-    shard->hand = entry->newer;
-    if ((entry->uses.fetch_and(static_cast<uint8_t>(~Entry::kUsed),
+  for (; max_steps > 0 && list->num_entries > 0; --max_steps) {
+    Entry* const entry = list->hand != nullptr ? list->hand : list->oldest;
+    list->hand = entry->newer;
+    if (entry != keep &&
+        (entry->uses.fetch_and(static_cast<uint8_t>(~Entry::kUsed),
                                std::memory_order_relaxed) &
          Entry::kUsed) == 0) {
       Remove(shard, entry);
       ++shard->evicted;
+      return true;
     }
+  }
+  return false;
+}
+
+void MergedValueCache::EvictDownTo(Shard* shard, size_t bytes) {
+  shard->mutex.AssertHeld();
+  while (shard->small.bytes > bytes) {
+    EvictOne(shard, &shard->small, /*keep=*/nullptr, /*max_steps=*/SIZE_MAX);
+  }
+}
+
+void MergedValueCache::MakeRoomForLarge(const Entry* keep, size_t size) {
+  const size_t most = std::max(Limit() / 2, size);
+  // Shard by shard, as the hand of one list would go. In two rounds all have
+  // either left or been used meanwhile.
+  for (size_t i = 0; i < 2 * num_shards_ &&
+                     large_bytes_.load(std::memory_order_relaxed) > most;
+       ++i) {
+    Shard* const shard =
+        &shards_[next_large_shard_.fetch_add(1, std::memory_order_relaxed) %
+                 num_shards_];
+    MutexLock lock(&shard->mutex);
+    for (size_t steps = shard->large.num_entries;
+         steps > 0 && large_bytes_.load(std::memory_order_relaxed) > most;
+         --steps) {
+      EvictOne(shard, &shard->large, keep, /*max_steps=*/1);
+    }
+  }
+  for (size_t i = 0; i < num_shards_; ++i) {
+    MutexLock lock(&shards_[i].mutex);
+    EvictDownTo(&shards_[i], ShardLimit());
   }
 }
 
 void MergedValueCache::SetCapacity(size_t capacity) {
   capacity_.store(capacity, std::memory_order_relaxed);
-  for (size_t i = 0; i < num_shards_; ++i) {
-    MutexLock lock(&shards_[i].mutex);
-    EvictDownTo(&shards_[i], Limit() / num_shards_);
-  }
+  MakeRoomForLarge(/*keep=*/nullptr, /*size=*/0);
   if (stripes() != nullptr) {
     Charge();
   }
@@ -457,10 +516,12 @@ MergedValueCache::Stats MergedValueCache::GetStats() const {
   for (size_t i = 0; i < num_shards_; ++i) {
     const Shard& shard = shards_[i];
     MutexLock lock(&shard.mutex);
-    stats.entries += shard.num_entries;
-    stats.bytes += shard.bytes;
+    stats.entries += shard.small.num_entries + shard.large.num_entries;
+    stats.bytes += shard.small.bytes + shard.large.bytes;
     stats.evicted += shard.evicted;
+    stats.large += shard.large.num_entries;
   }
+  stats.too_large = too_large_.load(std::memory_order_relaxed);
   stats.charged = charged_.load(std::memory_order_relaxed);
   stats.carried = carried_.load(std::memory_order_relaxed);
   return stats;

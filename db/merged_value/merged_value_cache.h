@@ -55,6 +55,12 @@ struct MutableCFOptions;
 // the larger s. What an entry says is true whether a flush comes to its end or
 // not.
 //
+// Large values (of more than an eighth of what each shard may hold) are not
+// bound to what their shard may hold, which one of them could exceed. All of
+// them together may take up half of the capacity, or one that is larger all of
+// it; the shards share what is left. One too large for that is counted
+// (NoteRefused()), and not kept.
+//
 // Memory: entries, and a table of stripes that is made for the first one, are
 // charged to the block cache. A flush that began before there were stripes
 // raises the number for all instead. The limit of entries is the capacity, or
@@ -115,7 +121,9 @@ class MergedValueCache {
     uint64_t bytes = 0;    // of them, with what the table needs for each
     uint64_t charged = 0;  // with the stripes
     uint64_t evicted = 0;
-    uint64_t carried = 0;  // over by flushes
+    uint64_t carried = 0;    // over by flushes
+    uint64_t large = 0;      // of the entries
+    uint64_t too_large = 0;  // values that were not kept, as they are that
   };
 
   // One flush. Show it everything that is flushed, whatever becomes of it:
@@ -188,6 +196,11 @@ class MergedValueCache {
   bool Insert(const Slice& user_key, SequenceNumber seq,
               SequenceNumber frontier, uint64_t generation, const Slice& value);
 
+  // After Insert() was false. True if the value is too large to be kept, and a
+  // warning is due: the first time, and each time that there were twice as
+  // many.
+  bool NoteRefused(const Slice& user_key, const Slice& value);
+
   // Evicts what is too much.
   void SetCapacity(size_t capacity);
   size_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
@@ -207,8 +220,8 @@ class MergedValueCache {
   static constexpr size_t kBytesPerStripe = 1024;
   static constexpr size_t kMinStripes = size_t{1} << 12;
   static constexpr size_t kMaxStripes = size_t{1} << 20;
-  // A value of more than this part of the capacity is not worth its place.
-  static constexpr size_t kMaxShare = 512;
+  // A value of more than this part of what a shard may hold is large.
+  static constexpr size_t kLargeShare = 8;
   // So many flushes carry a value over that nobody reads.
   static constexpr uint8_t kMaxUnreadCarries = 64;
   // Finish() lets readers of the shard in after so many stripes.
@@ -225,6 +238,18 @@ class MergedValueCache {
     std::atomic<uint32_t> entries{0};
   };
 
+  // New entries come to its one end; the hand goes from the other end to this
+  // one, and then starts over. An entry that was used since it came by stays
+  // where it is (SIEVE): what is read once leaves before it has driven out what
+  // is read often.
+  struct List {
+    Entry* newest = nullptr;
+    Entry* oldest = nullptr;
+    Entry* hand = nullptr;  // nullptr: at the oldest
+    size_t num_entries = 0;
+    size_t bytes = 0;
+  };
+
   // Stripes that follow one another.
   struct alignas(CACHE_LINE_SIZE) Shard {
     mutable port::Mutex mutex;
@@ -232,15 +257,9 @@ class MergedValueCache {
     // the entries.
     std::vector<Entry*> chains;
     size_t chains_per_stripe = 0;
-    // All entries are in a list. New ones come to its one end; the hand goes
-    // from the other end to this one, and then begins anew. Who was used since
-    // it came by stays, and stays where it is (SIEVE): what is read once leaves
-    // before it has driven out what is read often.
-    Entry* newest = nullptr;
-    Entry* oldest = nullptr;
-    Entry* hand = nullptr;  // nullptr: at the oldest
-    size_t num_entries = 0;
-    size_t bytes = 0;
+    // All entries are in one of them.
+    List small;
+    List large;
     uint64_t evicted = 0;
   };
 
@@ -261,6 +280,16 @@ class MergedValueCache {
     return std::min(capacity(), room_.load(std::memory_order_relaxed));
   }
 
+  // How many bytes of small entries each shard may hold.
+  size_t ShardLimit() const {
+    const size_t limit = Limit();
+    const size_t large = large_bytes_.load(std::memory_order_relaxed);
+    return (limit - std::min(limit, large)) / num_shards_;
+  }
+  bool IsLarge(size_t size) const {
+    return size > Limit() / num_shards_ / kLargeShare;
+  }
+
   bool IsWorthIt(const Slice& user_key, const Slice& value);
   // The caller's reference goes over to the table, or is dropped. was_carried:
   // out of the one that is there.
@@ -273,7 +302,16 @@ class MergedValueCache {
   // In the place of `old`, or as the newest if that is nullptr.
   void Add(Shard* shard, Entry* entry, Entry* old);
   void Remove(Shard* shard, Entry* entry);
+  // Small ones.
   void EvictDownTo(Shard* shard, size_t bytes);
+  // The next one of the list that was not used since the hand came by, but not
+  // `keep`. False if there is none, or max_steps entries have had to stay.
+  bool EvictOne(Shard* shard, List* list, const Entry* keep, size_t max_steps);
+
+  // Large entries give way, as far as they are too many, but not `keep`; then
+  // small ones make room for those that are left.
+  // REQUIRES: no shard's mutex is held
+  void MakeRoomForLarge(const Entry* keep, size_t size);
 
   // Charges for the stripes and the bytes of all shards, in steps. False if
   // there is no room. REQUIRES: stripes are there or about to be.
@@ -291,6 +329,9 @@ class MergedValueCache {
   const size_t stripes_per_shard_;
   const std::unique_ptr<Shard[]> shards_;
   std::atomic<size_t> bytes_{0};
+  std::atomic<size_t> large_bytes_{0};  // of them
+  std::atomic<uint64_t> too_large_{0};
+  std::atomic<size_t> next_large_shard_{0};
   // How many have begun.
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> carried_{0};

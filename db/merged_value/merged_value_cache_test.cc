@@ -224,11 +224,75 @@ TEST_F(MergedValueCacheTest, ReadOnceLeavesFirst) {
   EXPECT_LT(misses, kOnce / 2 / 20);
 }
 
+// A value may have all of the capacity; others give way.
 TEST_F(MergedValueCacheTest, LargeValues) {
-  EXPECT_FALSE(
-      cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 512, 'v')));
-  EXPECT_TRUE(
-      cache_.Insert("a", 10, 10, 0, std::string(kCapacity / 1024, 'v')));
+  const std::string small(1000, 'v');
+  const int kSmall = 2 * kCapacity / 1000;
+  const auto fill = [&] {
+    for (int i = 0; i < kSmall; ++i) {
+      ASSERT_TRUE(cache_.Insert(KeyOf(i), 10, 10, 0, small));
+    }
+  };
+  fill();
+  EXPECT_EQ(0, cache_.GetStats().large);
+  for (const size_t part : {16, 4, 2}) {
+    const std::string value(kCapacity / part, 'l');
+    const std::string key = "large" + std::to_string(part);
+    ASSERT_TRUE(cache_.Insert(key, 10, 10, 0, value));
+    Ref ref;
+    ASSERT_EQ(cache_.Lookup(key, 100, 0, &ref), Result::kHit);
+    EXPECT_TRUE(ref.value() == value);
+    EXPECT_LE(cache_.GetStats().bytes, kCapacity);
+    // What is small has the rest.
+    fill();
+    EXPECT_EQ(cache_.Lookup(key, 100, 0, &ref), Result::kHit);
+    EXPECT_LE(cache_.GetStats().bytes, kCapacity);
+    EXPECT_GE(cache_.GetStats().entries, kCapacity / 3 / 1200);
+  }
+  // All large values together have half, so there is one of these now.
+  EXPECT_EQ(1, cache_.GetStats().large);
+  const std::string whole(kCapacity - 1000, 'w');
+  ASSERT_TRUE(cache_.Insert("whole", 10, 10, 0, whole));
+  EXPECT_EQ(Look("whole", 100), Result::kHit);
+  EXPECT_EQ(Look("large2", 100), Result::kMiss);
+  EXPECT_LE(cache_.GetStats().bytes, kCapacity);
+  // A newer one takes its place, and so does a small one.
+  ASSERT_TRUE(cache_.Insert("whole", 11, 11, 0, whole));
+  EXPECT_EQ(1, cache_.GetStats().large);
+  EXPECT_LE(cache_.GetStats().bytes, kCapacity);
+  ASSERT_TRUE(cache_.Insert("whole", 12, 12, 0, small));
+  EXPECT_EQ(Look("whole", 100), Result::kHit);
+  EXPECT_EQ(0, cache_.GetStats().large);
+  fill();
+  EXPECT_GE(cache_.GetStats().bytes, kCapacity / 4 * 3);
+
+  // What cannot be kept is counted, and told of less and less often.
+  const std::string too_large(kCapacity, 't');
+  int told = 0;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_FALSE(cache_.Insert("too large", 10, 10, 0, too_large));
+    told += cache_.NoteRefused("too large", too_large) ? 1 : 0;
+  }
+  EXPECT_EQ(10, cache_.GetStats().too_large);
+  EXPECT_EQ(4, told);
+  EXPECT_FALSE(cache_.NoteRefused("small", small));
+  cache_.SetCapacity(0);
+  EXPECT_EQ(0, cache_.GetStats().entries);
+}
+
+// The large values that are used stay.
+TEST_F(MergedValueCacheTest, LargeValuesThatAreUsed) {
+  const std::string value(kCapacity / 20, 'l');
+  ASSERT_TRUE(cache_.Insert("used", 10, 10, 0, value));
+  int misses = 0;
+  for (int i = 0; i < 200; ++i) {
+    misses += Look("used", 100) != Result::kHit ? 1 : 0;
+    ASSERT_TRUE(cache_.Insert(KeyOf(i), 10, 10, 0, value));
+    ASSERT_EQ(Look(KeyOf(i), 100), Result::kHit);
+    ASSERT_LE(cache_.GetStats().bytes, kCapacity / 2 + value.size());
+  }
+  EXPECT_EQ(0, misses);
+  EXPECT_GE(cache_.GetStats().large, 8);
 }
 
 TEST_F(MergedValueCacheTest, ValueOutlivesTheCache) {

@@ -11,7 +11,9 @@
 #include "db/memtable.h"
 #include "db/merge_context.h"
 #include "db/version_set.h"
+#include "logging/logging.h"
 #include "monitoring/statistics_impl.h"
+#include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/wide_columns.h"
 #include "test_util/sync_point.h"
@@ -20,10 +22,11 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Everything of the column family up to here is in the SuperVersion: what is not
-// came into a memtable that is younger than this one.
+// Everything of the column family up to here is in the SuperVersion: what is
+// not came into a memtable that is younger than this one.
 SequenceNumber FrontierOf(const SuperVersion& super_version) {
-  const SequenceNumber earliest = super_version.mem->GetEarliestSequenceNumber();
+  const SequenceNumber earliest =
+      super_version.mem->GetEarliestSequenceNumber();
   return earliest == kMaxSequenceNumber ? 0 : earliest;
 }
 
@@ -169,6 +172,17 @@ void MergedValueRead::Fill(const Slice& result) {
           user_key_, newest_, std::min(sequence_, FrontierOf(*super_version_)),
           generation.number(), result)) {
     RecordTick(cfd_->ioptions().stats, MERGED_VALUE_CACHE_ADD);
+  } else if (cfd_->merged_values()->NoteRefused(user_key_, result)) {
+    ROCKS_LOG_WARN(
+        cfd_->ioptions().logger,
+        "[%s] A merged value of %" ROCKSDB_PRIszt
+        " bytes is too large for the merged-value cache (%" ROCKSDB_PRIszt
+        " bytes): each read of its key merges all operands. "
+        "merged_value_cache_size would have to be larger. (\"too-large\" of "
+        "the property %s counts such values.)",
+        cfd_->GetName().c_str(), result.size(),
+        cfd_->merged_values()->capacity(),
+        DB::Properties::kMergedValueCache.c_str());
   }
 }
 

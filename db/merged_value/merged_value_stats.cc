@@ -27,6 +27,8 @@ bool InternalStats::HandleMergedValuesMap(
   (*values)["charged-bytes"] = std::to_string(stats.charged);
   (*values)["evicted"] = std::to_string(stats.evicted);
   (*values)["carried"] = std::to_string(stats.carried);
+  (*values)["large-entries"] = std::to_string(stats.large);
+  (*values)["too-large"] = std::to_string(stats.too_large);
   (*values)["generation"] =
       std::to_string(cfd_->current()->merged_values().number());
   return true;
