@@ -178,6 +178,97 @@ TEST_F(DBMergedValueTest, LargeValues) {
   EXPECT_NE(std::string::npos, log.find("merged_value_cache_size would"));
 }
 
+// Iterators use what point reads have found.
+TEST_F(DBMergedValueTest, Iterators) {
+  DestroyAndReopen(CacheOptions());
+  constexpr int kKeys = 5;
+  constexpr int kOperands = 30;
+  Model model;
+  const auto append = [&](const std::string& key, const std::string& operand) {
+    ASSERT_OK(Merge(key, operand));
+    model[key] += (model[key].empty() ? "" : ",") + operand;
+  };
+  const auto key_of = [](int i) { return "k" + std::to_string(i); };
+  const auto scan = [&](const Snapshot* snapshot, bool forward) {
+    ReadOptions read_options;
+    read_options.snapshot = snapshot;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    Model result;
+    for (forward ? iter->SeekToFirst() : iter->SeekToLast(); iter->Valid();
+         forward ? iter->Next() : iter->Prev()) {
+      EXPECT_EQ(0u, result.count(iter->key().ToString()));
+      result[iter->key().ToString()] = iter->value().ToString();
+    }
+    EXPECT_OK(iter->status());
+    return result;
+  };
+  const auto check = [&](uint64_t merges) {
+    get_perf_context()->Reset();
+    SetPerfLevel(PerfLevel::kEnableCount);
+    EXPECT_EQ(model, scan(nullptr, /*forward=*/true));
+    SetPerfLevel(PerfLevel::kDisable);
+    EXPECT_EQ(merges, get_perf_context()->internal_merge_count);
+    EXPECT_EQ(model, scan(nullptr, /*forward=*/false));
+  };
+  ASSERT_OK(Put(key_of(0), "v"));
+  model[key_of(0)] = "v";
+  for (int i = 0; i < kOperands; ++i) {
+    for (int key = 0; key < kKeys; ++key) {
+      append(key_of(key), std::to_string(i));
+    }
+  }
+  const Model before = model;
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  check(kKeys * kOperands);
+  for (int key = 0; key < kKeys; ++key) {
+    ASSERT_EQ(model[key_of(key)], Get(key_of(key)));
+  }
+  const uint64_t added = Added();
+  check(0);
+  append(key_of(1), "x");
+  append(key_of(1), "y");
+  check(2);
+  EXPECT_EQ(added, Added());
+  ASSERT_OK(Flush());
+  append(key_of(2), "z");
+  check(1);
+  // Deleted, with a key that begins again, and a range.
+  ASSERT_OK(Delete(key_of(0)));
+  model.erase(key_of(0));
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                             key_of(3), key_of(4)));
+  model.erase(key_of(3));
+  check(1);
+  append(key_of(0), "a");
+  append(key_of(3), "b");
+  check(3);
+  ASSERT_OK(Flush());  // which has a range deletion: what was known is not
+  EXPECT_EQ(model, scan(nullptr, /*forward=*/true));
+  EXPECT_EQ(model, scan(nullptr, /*forward=*/false));
+  EXPECT_EQ(before, scan(snapshot, /*forward=*/true));
+  EXPECT_EQ(before, scan(snapshot, /*forward=*/false));
+  db_->ReleaseSnapshot(snapshot);
+  // To and fro.
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  iter->Seek(key_of(1));
+  for (const int step : {1, 1, 1, -1, -1, -1, 1, 1, 0}) {
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_EQ(model[iter->key().ToString()], iter->value().ToString());
+    if (step > 0) {
+      iter->Next();
+    } else if (step < 0) {
+      iter->Prev();
+    }
+  }
+  // Not what was changed by others.
+  Ingest({{key_of(1), "ingested"}});
+  model[key_of(1)] = "ingested";
+  EXPECT_EQ(model, scan(nullptr, /*forward=*/true));
+  append(key_of(1), "c");
+  EXPECT_EQ(model, scan(nullptr, /*forward=*/true));
+  EXPECT_EQ(model, scan(nullptr, /*forward=*/false));
+}
+
 TEST_F(DBMergedValueTest, OperandsInFiles) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
