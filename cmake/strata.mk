@@ -86,8 +86,10 @@ STRATA_LIB = \
   db/delta/delta_flush.cc \
   db/delta/delta_fold_commit.cc \
   db/delta/delta_fold_queue.cc \
+  db/delta/delta_fold_wishes.cc \
   db/delta/delta_folder.cc \
   db/delta/delta_gc_job.cc \
+  db/delta/delta_holding_filter.cc \
   db/delta/delta_ingestion.cc \
   db/delta/delta_job_state.cc \
   db/delta/delta_lineage.cc \
@@ -220,6 +222,7 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_cache_test.cc \
   db/delta/db_delta_drain_test.cc \
   db/delta/db_delta_exhaustive_test.cc \
+  db/delta/db_delta_filter_test.cc \
   db/delta/db_delta_flush_test.cc \
   db/delta/db_delta_fold_test.cc \
   db/delta/db_delta_ingestion_test.cc \
@@ -240,6 +243,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_file_test.cc \
   db/delta/delta_flush_test.cc \
   db/delta/delta_fold_queue_test.cc \
+  db/delta/delta_fold_wishes_test.cc \
   db/delta/delta_folder_test.cc \
   db/delta/delta_gc_job_test.cc \
   db/delta/delta_ingestion_test.cc \

@@ -26,6 +26,7 @@
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_fold_commit.h"
+#include "db/delta/delta_fold_wishes.h"
 #include "db/delta/delta_folder.h"
 #include "db/delta/delta_gc_job.h"
 #include "db/delta/delta_job_state.h"
@@ -44,6 +45,7 @@
 #include "monitoring/iostats_context_imp.h"
 #include "monitoring/statistics_impl.h"
 #include "monitoring/thread_status_util.h"
+#include "options/merged_value_options.h"
 #include "rocksdb/compaction_filter.h"
 #include "test_util/sync_point.h"
 #include "util/cast_util.h"
@@ -170,8 +172,15 @@ class DBImpl::DeltaJobRun {
     options.can_fold = jobs.MayFold();
     options.max_folded = jobs.fold_bytes();
     options.min_fold_bytes = jobs.min_fold_bytes();
+    options.wishes = jobs.wishes();
+    options.wishes_below = jobs.wishes_below();
+    if (options.wishes != nullptr) {
+      // They wait for nothing but level 0.
+      options.can_fold = !jobs.IsFolding() && !Level0IsFull(*cfd);
+    }
     if (DrainsDeltas(*cfd)) {
       options.drain = true;
+      options.wishes.reset();  // everything is folded
       // There is nothing else to do until one succeeds.
       options.can_fold = !jobs.IsFolding();
       options.leftovers = jobs.leftovers();
@@ -241,9 +250,9 @@ class DBImpl::DeltaJobRun {
   // Where the files are. REQUIRES: OutputOptions() was called.
   FSDirectory* directory() const { return directory_; }
 
-  // The one that compactions have, until DropFilter(). NotSupported: it wants to
-  // be asked about what snapshots see.
-  // REQUIRES of both: mutex not held, as it is the user's code.
+  // The one that compactions have, until DropFilter(). NotSupported: it wants
+  // to be asked about what snapshots see. REQUIRES of both: mutex not held, as
+  // it is the user's code.
   Status MakeFilter(DeltaPass::Context* pass) {
     const CompactionFilter* filter = ioptions().compaction_filter;
     CompactionFilterFactory* const factory =
@@ -354,6 +363,8 @@ void DBImpl::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
     SetDeltaJobsDue();
     return;
   }
+  cfd->delta_store()->AddFoldWishes(cfd->delta_store()->holds()->Take(),
+                                    versions_->current_next_file_number());
   // The end of a job makes it due again where there is no room now.
   const int max_jobs = MaxJobs(mutable_db_options_.max_background_jobs);
   if (bg_delta_jobs_scheduled_ < max_jobs && !jobs.is_merging() &&
@@ -643,6 +654,10 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     s = CheckDeltaJob(*task);
   }
   if (!s.ok() || !pick.found) {
+    if (s.ok() && running.empty() &&
+        DeltaPicker::CanFulfil(options, *run->deltas())) {
+      jobs.DropWishes(options.wishes);
+    }
     jobs.EndPick();
     run.reset();
     if (!s.ok()) {
@@ -764,6 +779,10 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     jobs.OnFolded(folder->stats().keys_folded, folder->stats().bytes_folded,
                   folder->max_bytes(), folder->stats().full);
   }
+  if (s.ok() && pick.plan.wishes != nullptr && !folder->stats().full &&
+      !folder->stats().read_failed) {
+    jobs.FulfilWishes({pick.plan.begin, pick.plan.end}, cfd->user_comparator());
+  }
   if (s.ok() && options.drain) {
     FinishDrainJob(cfd, options.earliest_snapshot, *job, folder.get());
   }
@@ -808,12 +827,12 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
 
   mutex_.Lock();
   Status drain_s;
-  if (s.ok() && options.drain) {
-    if (cfd->current()->storage_info()->delta() == nullptr) {
-      drain_s = RollManifestAfterDrain(job_context);
-    } else if (folder != nullptr && folder->stats().read_failed) {
-      drain_s = folder->last_failure();
-    }
+  if (s.ok() && options.drain &&
+      cfd->current()->storage_info()->delta() == nullptr) {
+    drain_s = RollManifestAfterDrain(job_context);
+  } else if (s.ok() && (options.drain || pick.plan.wishes != nullptr) &&
+             folder != nullptr && folder->stats().read_failed) {
+    drain_s = folder->last_failure();
   }
   job.reset();
   folder.reset();
@@ -927,17 +946,27 @@ void DBImpl::OnSnapshotReleasedForDrain() {
   ScheduleDeltaJobs();
 }
 
-// Before its compaction: values that come of operands go down with the others.
+// Before its compaction: values that come of operands go down with the others,
+// and a compaction filter decides about values that have all their operands.
 Status DBImpl::DrainDeltas(const CompactRangeOptions& options,
                            ColumnFamilyHandle* column_family) {
   ColumnFamilyData* const cfd =
       static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
-  if (!DrainsDeltas(*cfd)) {
+  const bool is_filtered =
+      cfd->delta_store() != nullptr && MayFilterChangeValues(cfd->ioptions());
+  if (!DrainsDeltas(*cfd) && !is_filtered) {
     return Status::OK();
   }
   FlushOptions flush_options;
   flush_options.allow_write_stall = options.allow_write_stall;
   Status s = Flush(flush_options, column_family);
+  if (s.ok() && is_filtered) {
+    InstrumentedMutexLock lock(&mutex_);
+    DeltaFoldWishes all;
+    all.AddAll();
+    cfd->delta_store()->AddFoldWishes(all,
+                                      versions_->current_next_file_number());
+  }
   return s.ok() ? CompactDeltas(options, column_family) : s;
 }
 
@@ -1022,6 +1051,9 @@ bool DBImpl::MarkManualDeltaJob(DeltaJobTask* task, bool* done) {
     *done = true;
     return false;
   }
+  task->cfd->delta_store()->AddFoldWishes(
+      task->cfd->delta_store()->holds()->Take(),
+      versions_->current_next_file_number());
   const DeltaPicker::Options options =
       DeltaJobRun::PickerOptions(this, task->cfd, *task);
   task->is_merge = DeltaPicker::HasForcedMerge(options, *version);
@@ -1034,7 +1066,8 @@ bool DBImpl::MarkManualDeltaJob(DeltaJobTask* task, bool* done) {
     jobs.BeginMerge();
   } else {
     if (jobs.is_picking() ||
-        (DrainsDeltas(*task->cfd) && Level0IsFull(*task->cfd))) {
+        ((DrainsDeltas(*task->cfd) || jobs.wishes() != nullptr) &&
+         Level0IsFull(*task->cfd))) {
       return false;
     }
     jobs.BeginPick();

@@ -70,12 +70,21 @@ class DeltaFoldQueue {
 
   // Whether a folder may take them or not.
   void ChooseAll();
-  // The other two choose among keys that it may take: they have no anchors, and
+  // The others choose among keys that it may take: they have no anchors, and
   // their newest operand is not above earliest_snapshot.
   //
   // Those with so many operands, or bytes, or more.
   void ChooseFrom(size_t num_operands, uint64_t bytes,
                   SequenceNumber earliest_snapshot);
+  // Those for which fn(user key) is true.
+  template <typename Fn>
+  void ChooseIf(Fn fn, SequenceNumber earliest_snapshot) {
+    for (Key& key : keys_) {
+      if (MayChoose(key, earliest_snapshot) && fn(UserKey(key))) {
+        Choose(&key);
+      }
+    }
+  }
   // Those with the most bytes, until no more than max_left are left, or nothing
   // can be chosen any more.
   void ChooseLargest(uint64_t max_left, SequenceNumber earliest_snapshot);

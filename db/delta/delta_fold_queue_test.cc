@@ -107,6 +107,19 @@ TEST_F(DeltaFoldQueueTest, From) {
   ASSERT_EQ(8 * 10, queue_.BytesLeft());
 }
 
+TEST_F(DeltaFoldQueueTest, If) {
+  Add("a", 10, 3);
+  Add("b", 20, 4);
+  Add("c", 31, 4);
+  Add("d", 20, 4);
+  queue_.AddAnchor(18);
+  queue_.ChooseIf([](const Slice& key) { return key != "a"; },
+                  /*earliest_snapshot=*/30);
+  ASSERT_EQ("b", Chosen());
+  queue_.ChooseIf([](const Slice&) { return true; }, 30);
+  ASSERT_EQ("ab", Chosen());
+}
+
 TEST_F(DeltaFoldQueueTest, Largest) {
   const auto fill = [this] {
     queue_.Clear();

@@ -177,15 +177,16 @@ class DeltaGcJob::Probe {
 class DeltaGcJob::Writer final : public DeltaPass::Sink {
  public:
   // units: where they begin, in order. folder: nullptr to fold nothing.
-  Writer(DeltaGcJob* job, DeltaFolder* folder, uint64_t min_fold_bytes,
+  Writer(DeltaGcJob* job, DeltaFolder* folder, const Plan& plan,
          std::vector<std::string> units)
       : job_(*job),
         folder_(folder),
-        min_fold_bytes_(min_fold_bytes),
-        max_queued_(std::min(std::max(kQueuedPerBucketSize *
-                                          job->context_.bucket_size,
-                                      kMinQueued),
-                             job->context_.max_queued)),
+        min_fold_bytes_(plan.min_fold_bytes),
+        wishes_(plan.wishes.get()),
+        max_queued_(
+            std::min(std::max(kQueuedPerBucketSize * job->context_.bucket_size,
+                              kMinQueued),
+                     job->context_.max_queued)),
         units_(std::move(units)) {
     StartUnit(units_.front());
     next_unit_ = 1;
@@ -283,6 +284,13 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
     const SequenceNumber earliest_snapshot =
         job_.context_.pass.earliest_snapshot;
     queue_.ChooseFrom(kManyOperandsPerKey, min_fold_bytes_, earliest_snapshot);
+    if (wishes_ != nullptr) {
+      queue_.ChooseIf(
+          [this](const Slice& user_key) {
+            return wishes_->Contains(user_key, job_.ucmp_);
+          },
+          earliest_snapshot);
+    }
     const uint64_t limit = job_.max_bucket_size_ * (job_.room_ + 1);
     if (kept_of_unit_ + queue_.BytesLeft() > limit) {
       const uint64_t max_left = limit / 4 * 3;
@@ -588,6 +596,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
   DeltaGcJob& job_;
   DeltaFolder* const folder_;  // nullptr: nothing is folded
   const uint64_t min_fold_bytes_;
+  const DeltaFoldWishes* const wishes_;  // may be nullptr
   // How much memory the queue has for a unit.
   const uint64_t max_queued_;
   const std::vector<std::string> units_;
@@ -782,8 +791,8 @@ Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
   for (size_t i = first; i < (plan.merge_neighbours ? first + 1 : last); ++i) {
     units.push_back(buckets_[i].lower);
   }
-  Writer writer(this, plan.fold ? context_.folder : nullptr,
-                plan.min_fold_bytes, std::move(units));
+  Writer writer(this, plan.fold ? context_.folder : nullptr, plan,
+                std::move(units));
   // A key, if there were, or may have been, operands.
   std::optional<std::string> some_key;
   Status s;

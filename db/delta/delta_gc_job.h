@@ -14,6 +14,7 @@
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_description.h"
+#include "db/delta/delta_fold_wishes.h"
 #include "db/delta/delta_pass.h"
 #include "db/delta/delta_version.h"
 #include "rocksdb/io_status.h"
@@ -76,6 +77,8 @@ class DeltaGcJob {
     // kManyOperandsPerKey; and, of a bucket that would be too large then and
     // cannot be cut, those with the most bytes, until a quarter of it is free.
     uint64_t min_fold_bytes = 0;
+    // About these keys in any case; may be nullptr.
+    std::shared_ptr<const DeltaFoldWishes> wishes;
     // Also write those buckets anew for which there is nothing: snapshots which
     // they had to keep operands and anchors for are gone.
     bool rewrite_all = false;

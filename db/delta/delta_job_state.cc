@@ -21,9 +21,29 @@ bool DeltaJobState::Overlap(const KeyRange& a, const KeyRange& b,
   return !EndsBefore(a, b, ucmp) && !EndsBefore(b, a, ucmp);
 }
 
+void DeltaJobState::AddWishes(const DeltaFoldWishes& wishes, uint64_t below,
+                              const Comparator* ucmp) {
+  auto all = wishes_ == nullptr ? std::make_shared<DeltaFoldWishes>()
+                                : std::make_shared<DeltaFoldWishes>(*wishes_);
+  all->AddAllOf(wishes, ucmp);
+  wishes_ = std::move(all);
+  wishes_below_ = std::max(wishes_below_, below);
+  SetCollectionDue();
+}
+
+void DeltaJobState::FulfilWishes(const KeyRange& range,
+                                 const Comparator* ucmp) {
+  if (wishes_ == nullptr || !wishes_->Overlaps(range, ucmp)) {
+    return;
+  }
+  auto rest = std::make_shared<DeltaFoldWishes>(*wishes_);
+  rest->Remove(range, ucmp);
+  wishes_ = rest->empty() ? nullptr : std::move(rest);
+}
+
 void DeltaJobState::OnFailure(uint64_t now_micros) {
-  const uint64_t wait = num_failures_ < 6 ? kFirstRetryMicros << num_failures_
-                                          : kLastRetryMicros;
+  const uint64_t wait =
+      num_failures_ < 6 ? kFirstRetryMicros << num_failures_ : kLastRetryMicros;
   ++num_failures_;
   retry_at_micros_ = now_micros + wait;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "db/delta/delta_edit.h"
+#include "db/delta/delta_fold_wishes.h"
 #include "db/delta/delta_slices.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/rocksdb_namespace.h"
@@ -152,6 +153,27 @@ class DeltaJobState {
                        });
   }
 
+  // ---- Keys that are to be folded, nullptr: none. A compaction filter waits
+  // for them, or CompactRange() has asked for it.
+
+  const std::shared_ptr<const DeltaFoldWishes>& wishes() const {
+    return wishes_;
+  }
+  // Their operands are in files with lower epochs.
+  uint64_t wishes_below() const { return wishes_below_; }
+  void AddWishes(const DeltaFoldWishes& wishes, uint64_t below,
+                 const Comparator* ucmp);
+  // A fold of these keys has come to its end.
+  void FulfilWishes(const KeyRange& range, const Comparator* ucmp);
+  // There is nothing more to be done for them. Not if there are others by now.
+  void DropWishes(const std::shared_ptr<const DeltaFoldWishes>& wishes) {
+    if (wishes_ == wishes) {
+      wishes_.reset();
+    }
+  }
+
+  // ----
+
   // How many bytes of operands a job that folds should have. What it has too
   // many for the values that it may hold is rewritten for nothing; and each job
   // makes a file in level 0.
@@ -211,6 +233,9 @@ class DeltaJobState {
   uint64_t fold_bytes_ = uint64_t{4} << 20;
   // What folded values took up, on average, the last time.
   uint64_t folded_size_ = 0;
+  // Pickers have it without the mutex: another one takes its place.
+  std::shared_ptr<const DeltaFoldWishes> wishes_;
+  uint64_t wishes_below_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

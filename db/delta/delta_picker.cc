@@ -50,11 +50,11 @@ uint64_t OperandsPerKey(const DeltaFileMeta& file) {
 }  // namespace
 
 bool DeltaPicker::Options::DrainsAll() const {
-  return drain && std::none_of(leftovers.begin(), leftovers.end(),
-                               [this](const auto& entry) {
-                                 return entry.second.IsWaiting(
-                                     earliest_snapshot);
-                               });
+  return drain &&
+         std::none_of(leftovers.begin(), leftovers.end(),
+                      [this](const auto& entry) {
+                        return entry.second.IsWaiting(earliest_snapshot);
+                      });
 }
 
 DeltaPicker::Merge DeltaPicker::PickMerge(const Options& options,
@@ -79,10 +79,20 @@ DeltaPicker::Merge DeltaPicker::PickMerge(const Options& options,
       first_epoch < merge.last_epoch && merge.bytes >= kMinMerged &&
       merge.bytes >= version.GetTotals().bytes / kFlushedDivisor;
   if (num_operands < kMaxFlushed && num_anchors < kMaxFlushed && !is_large &&
-      first_epoch >= options.force_below && !options.DrainsAll()) {
+      first_epoch >= options.force_below && !options.DrainsAll() &&
+      !(options.wishes != nullptr && first_epoch < options.wishes_below)) {
     return Merge();
   }
   return merge;
+}
+
+bool DeltaPicker::CanFulfil(const Options& options,
+                            const DeltaVersion& version) {
+  bool result = options.wishes != nullptr && options.can_fold;
+  ForEachOfTier(version, Tier::kFlushed, [&](const FilePtr& file) {
+    result &= file->description().first_epoch >= options.wishes_below;
+  });
+  return result;
 }
 
 bool DeltaPicker::HasForcedMerge(const Options& options,
@@ -113,6 +123,7 @@ class DeltaPicker::CollectionPicker {
         table_(version.Buckets()),
         slices_(slices),
         running_(running),
+        wishes_(CanFulfil(options, version) ? options.wishes : nullptr),
         part_size_(std::max(
             uint64_t{1},
             static_cast<uint64_t>(options.split_ratio *
@@ -150,6 +161,8 @@ class DeltaPicker::CollectionPicker {
     bool is_to_rewrite = false;
     bool is_victim = false;
     bool is_to_fold = false;
+    // Only keys that are wished for.
+    bool is_wish_only = false;
 
     uint64_t size() const { return extent + slice; }
     // What it costs to collect it, together with others.
@@ -167,14 +180,14 @@ class DeltaPicker::CollectionPicker {
     bool has_overdue = false;
     bool has_rewrite = false;
     bool fold = false;
+    bool fold_wishes_only = false;
 
     bool empty() const { return first == last; }
     bool IsBetterThan(const Run& other) const {
       if (empty() || other.empty()) {
         return !empty();
       }
-      return has_overdue != other.has_overdue ? has_overdue
-                                              : gain > other.gain;
+      return has_overdue != other.has_overdue ? has_overdue : gain > other.gain;
     }
   };
 
@@ -197,7 +210,7 @@ class DeltaPicker::CollectionPicker {
     if (epochs_.empty()) {
       return false;
     }
-    return forced_ > 0 || options_.drain ||
+    return forced_ > 0 || options_.drain || wishes_ != nullptr ||
            epochs_.size() >= kFirstPartitionMerged ||
            merged_bytes_ >= options_.bucket_size * options_.max_buckets /
                                 kFirstPartitionDivisor;
@@ -213,8 +226,13 @@ class DeltaPicker::CollectionPicker {
     result.num_buckets = 1;
     result.bytes = merged_bytes_;
     // Much is divided first, for each fold to have a part of it.
-    result.plan.fold = options_.drain && options_.can_fold &&
+    result.plan.fold = (options_.drain || wishes_ != nullptr) &&
+                       options_.can_fold &&
                        merged_bytes_ <= MaxCost(/*fold=*/true);
+    if (result.plan.fold && !options_.drain) {
+      result.plan.wishes = wishes_;
+      result.plan.min_fold_bytes = UINT64_MAX;
+    }
     return result;
   }
 
@@ -302,8 +320,8 @@ class DeltaPicker::CollectionPicker {
     const auto [it, is_new] = many_per_key_.emplace(number, false);
     if (is_new) {
       const DeltaFileMeta* const file = FindSortedDeltaFile(version_, number);
-      it->second = file != nullptr && OperandsPerKey(*file) >=
-                                          DeltaGcJob::kManyOperandsPerKey;
+      it->second = file != nullptr &&
+                   OperandsPerKey(*file) >= DeltaGcJob::kManyOperandsPerKey;
     }
     return it->second;
   }
@@ -330,22 +348,38 @@ class DeltaPicker::CollectionPicker {
       bucket.is_overdue = state.floor < needed;
       bucket.is_to_rewrite =
           sparse_.count(state.extent_number) > 0 || HasOldAnchors(state);
-      const bool is_full =
-          bucket.slice >= options_.bucket_size ||
-          (bucket.slice >= min_slice &&
-           bucket.slice >= bucket.extent / kSliceDivisor);
-      bucket.is_victim = !bucket.is_running && (is_full || bucket.is_overdue ||
-                                                bucket.is_to_rewrite);
+      const bool is_full = bucket.slice >= options_.bucket_size ||
+                           (bucket.slice >= min_slice &&
+                            bucket.slice >= bucket.extent / kSliceDivisor);
+      bucket.is_victim = !bucket.is_running &&
+                         (is_full || bucket.is_overdue || bucket.is_to_rewrite);
       if (options_.drain) {
         DrainBucket(state, &bucket);
         continue;
       }
-      bucket.is_to_fold =
-          bucket.is_victim && options_.can_fold && bucket.slice > 0 &&
-          ((!has_room && bucket.size() > part_size_) ||
-           bucket.extent > options_.bucket_size ||
-           HasManyOperandsPerKey(state.extent_number));
+      bucket.is_to_fold = bucket.is_victim && options_.can_fold &&
+                          bucket.slice > 0 &&
+                          ((!has_room && bucket.size() > part_size_) ||
+                           bucket.extent > options_.bucket_size ||
+                           HasManyOperandsPerKey(state.extent_number));
+      if (!bucket.is_running && bucket.size() > 0 && IsWished(p)) {
+        bucket.is_wish_only = !bucket.is_to_fold;
+        bucket.is_victim = bucket.is_to_fold = true;
+      }
     }
+  }
+
+  bool IsWished(Position position) const {
+    if (wishes_ == nullptr) {
+      return false;
+    }
+    DeltaFoldWishes::KeyRange range;
+    range.begin = table_.LowerBound(position).ToString();
+    const Position next = table_.Next(position);
+    if (next != table_.End()) {
+      range.end = table_.LowerBound(next).ToString();
+    }
+    return wishes_->Overlaps(range, version_.user_comparator());
   }
 
   void DrainBucket(const DeltaBucketState& state, Bucket* bucket) const {
@@ -357,14 +391,12 @@ class DeltaPicker::CollectionPicker {
     // Also what was left for snapshots that are gone. (What was left for other
     // reasons needs anchors that are to come.)
     const bool is_due =
-        !is_waiting &&
-        (bucket->slice > 0 ||
-         (state.HasOperands() &&
-          (!is_left || leftover->second.is_for_snapshots)));
+        !is_waiting && (bucket->slice > 0 ||
+                        (state.HasOperands() &&
+                         (!is_left || leftover->second.is_for_snapshots)));
     if (options_.can_fold) {
       bucket->is_victim |= !bucket->is_running && is_due;
-      bucket->is_to_fold =
-          bucket->is_victim && (is_due || bucket->slice > 0);
+      bucket->is_to_fold = bucket->is_victim && (is_due || bucket->slice > 0);
     } else if (is_due) {
       // It is rewritten once only.
       bucket->is_victim = false;
@@ -442,14 +474,14 @@ class DeltaPicker::CollectionPicker {
       const uint64_t max_gap =
           std::max(run.cost_of_victims / 2,
                    run.has_overdue ? kMaxGap * options_.bucket_size : 0);
-      if (!run.empty() &&
-          (run.fold != bucket.is_to_fold || gap > max_gap ||
-           run.cost + gap + cost > MaxCost(run.fold))) {
+      if (!run.empty() && (run.fold != bucket.is_to_fold || gap > max_gap ||
+                           run.cost + gap + cost > MaxCost(run.fold))) {
         finish_run();
       }
       if (run.empty()) {
         run.first = i;
         run.fold = bucket.is_to_fold;
+        run.fold_wishes_only = true;
         gap = 0;
       }
       run.last = i + 1;
@@ -458,6 +490,7 @@ class DeltaPicker::CollectionPicker {
       run.gain += bucket.slice + (is_rewritten ? bucket.extent : 0);
       run.has_overdue |= bucket.is_overdue;
       run.has_rewrite |= bucket.is_to_rewrite;
+      run.fold_wishes_only &= bucket.is_wish_only;
       gap = 0;
     }
     finish_run();
@@ -468,6 +501,12 @@ class DeltaPicker::CollectionPicker {
     result.plan.fold = best.fold;
     result.plan.min_fold_bytes =
         best.fold && !options_.drain ? options_.min_fold_bytes : 0;
+    if (best.fold && !options_.drain && wishes_ != nullptr) {
+      result.plan.wishes = wishes_;
+      if (best.fold_wishes_only) {
+        result.plan.min_fold_bytes = UINT64_MAX;
+      }
+    }
     result.plan.rewrite_all = best.has_rewrite;
     result.bytes = best.cost;
     // As many as it may need, so that others may split, too.
@@ -485,8 +524,7 @@ class DeltaPicker::CollectionPicker {
   Collection Of(size_t first, size_t last) const {
     Collection result;
     result.found = true;
-    result.plan.begin =
-        table_.LowerBound(buckets_[first].position).ToString();
+    result.plan.begin = table_.LowerBound(buckets_[first].position).ToString();
     if (last < buckets_.size()) {
       result.plan.end = table_.LowerBound(buckets_[last].position).ToString();
     }
@@ -500,6 +538,8 @@ class DeltaPicker::CollectionPicker {
   const DeltaBucketTable& table_;
   const DeltaSlices& slices_;
   const std::vector<DeltaJobState::Collection>& running_;
+  // That something can be done for; nullptr: none.
+  const std::shared_ptr<const DeltaFoldWishes> wishes_;
   // A bucket that is larger is split.
   const uint64_t part_size_;
 

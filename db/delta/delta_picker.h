@@ -42,6 +42,11 @@ struct MutableCFOptions;
 // only if it is to be collected anyway: what a fold has to leave alone, as
 // snapshots need it, must not bring it back at once.
 //
+// Wishes. Buckets with keys that are to be folded, as a compaction filter waits
+// for them (DeltaFoldWishes), are collected for their sake. Before that,
+// flushed files that may have operands of them are merged, however few they
+// are.
+//
 // The drain. If the column family does not separate deltas any more, all of
 // them are to become values, so every flushed file is merged and every bucket
 // is collected with a fold as soon as it has something. What a fold has left is
@@ -75,6 +80,9 @@ class DeltaPicker {
     uint64_t max_folded = kMaxCollected;
     // See DeltaGcJob::Plan. Not of a drain.
     uint64_t min_fold_bytes = 0;
+    // Keys that are to be folded; nullptr: none. See DeltaJobState.
+    std::shared_ptr<const DeltaFoldWishes> wishes;
+    uint64_t wishes_below = 0;
 
     // Nothing hinders the drain from coming to an end?
     bool DrainsAll() const;
@@ -108,6 +116,9 @@ class DeltaPicker {
       const Options& options, const DeltaVersion& version,
       const DeltaSlices& slices,
       const std::vector<DeltaJobState::Collection>& running);
+
+  // Are there wishes that a collection can do something for now?
+  static bool CanFulfil(const Options& options, const DeltaVersion& version);
 
   // Are there flushed files that force_below is about, perhaps some that cannot
   // be merged yet?

@@ -82,8 +82,8 @@ class DeltaPickerTest : public testing::Test {
   // their own. anchors_seq: not 0: each names a file of anchors up to it.
   void Collect(const std::vector<Bucket>& buckets, uint64_t floor,
                DeltaEdit::KeyRange range = {}, SequenceNumber anchors_seq = 0) {
-    DeltaFileDescription file = MakeDeltaFile(
-        NewNumber(), DeltaKind::kOperands, DeltaTier::kSorted);
+    DeltaFileDescription file =
+        MakeDeltaFile(NewNumber(), DeltaKind::kOperands, DeltaTier::kSorted);
     file.raw_bytes = 0;
     DeltaFileDescription anchors =
         MakeDeltaFile(NewNumber(), DeltaKind::kAnchors, DeltaTier::kSorted);
@@ -276,7 +276,10 @@ TEST_F(DeltaPickerTest, RunsAreNotTooLong) {
   const uint64_t size = DeltaPicker::kMaxCollected / 4;
   options_.bucket_size = size;
   const uint64_t floor = FlushAndMerge();
-  Collect({{"", size / 2}, {"b", size / 2}, {"c", size / 2}, {"d", size / 2},
+  Collect({{"", size / 2},
+           {"b", size / 2},
+           {"c", size / 2},
+           {"d", size / 2},
            {"e", size / 2}},
           floor);
   FlushAndMerge();
@@ -405,6 +408,78 @@ TEST_F(DeltaPickerTest, FoldsWhatCouldNotBeSplit) {
   EXPECT_EQ(33, PickCollection().plan.min_fold_bytes);
   SetSlices({1000, 0, 1000});
   EXPECT_EQ(std::string::npos, Pick().find("fold"));
+}
+
+// Keys that a compaction filter waits for.
+TEST_F(DeltaPickerTest, Wishes) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 100}, {"b", 100}, {"c", 700}, {"d", 0}}, floor);
+  SetSlices({0, 0, 0, 0});
+  options_.can_fold = true;
+  options_.min_fold_bytes = 33;
+  EXPECT_EQ("none", Pick());
+  DeltaFoldWishes wishes;
+  wishes.Add("bx", BytewiseComparator());
+  wishes.Add("dx", BytewiseComparator());  // nothing is there
+  const auto set_wishes = [&] {
+    options_.wishes = std::make_shared<DeltaFoldWishes>(wishes);
+    options_.wishes_below = NewNumber();
+  };
+  set_wishes();
+  EXPECT_EQ("b-c fold", Pick());
+  // The job folds no other keys.
+  EXPECT_EQ(options_.wishes, PickCollection().plan.wishes);
+  EXPECT_EQ(UINT64_MAX, PickCollection().plan.min_fold_bytes);
+  running_.push_back({{"b", "c"}, 0, 0, true});
+  EXPECT_EQ("none", Pick());
+  running_.clear();
+  options_.can_fold = false;
+  EXPECT_FALSE(DeltaPicker::CanFulfil(options_, *version_));
+  EXPECT_EQ("none", Pick());
+  options_.can_fold = true;
+
+  // Flushed files may have operands of these keys: first they are merged.
+  Flush();
+  EXPECT_TRUE(DeltaPicker::CanFulfil(options_, *version_));
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  set_wishes();
+  EXPECT_FALSE(DeltaPicker::CanFulfil(options_, *version_));
+  EXPECT_EQ("none", Pick());
+  EXPECT_EQ(1, PickMerge().inputs.size());
+  Merge();
+  SetSlices({0, 0, 0, 0});
+  EXPECT_EQ("b-c fold", Pick());
+
+  // What is to be folded for other reasons is, too.
+  Collect({{"", 100}, {"b", 1001}, {"c", 700}, {"d", 0}}, floor);
+  SetSlices({0, 1000, 0, 0});
+  EXPECT_EQ("b-c fold", Pick());
+  EXPECT_EQ(33, PickCollection().plan.min_fold_bytes);
+  EXPECT_EQ(options_.wishes, PickCollection().plan.wishes);
+  SetSlices({0, 0, 0, 0});
+  wishes.AddAll();
+  set_wishes();
+  EXPECT_EQ("-d fold", Pick());
+  // A drain folds everything.
+  options_.drain = true;
+  EXPECT_EQ(nullptr, PickCollection().plan.wishes);
+}
+
+// There is a first partition for their sake.
+TEST_F(DeltaPickerTest, WishesWithoutBuckets) {
+  FlushAndMerge();
+  options_.can_fold = true;
+  EXPECT_EQ("none", Pick());
+  DeltaFoldWishes wishes;
+  wishes.Add("a", BytewiseComparator());
+  options_.wishes = std::make_shared<DeltaFoldWishes>(wishes);
+  options_.wishes_below = NewNumber();
+  EXPECT_EQ("- fold", Pick());
+  EXPECT_EQ(UINT64_MAX, PickCollection().plan.min_fold_bytes);
+  EXPECT_EQ(options_.wishes, PickCollection().plan.wishes);
+  // Too much for one fold.
+  options_.max_folded = 99;
+  EXPECT_EQ("-", Pick());
 }
 
 TEST_F(DeltaPickerTest, MergesNeighbours) {

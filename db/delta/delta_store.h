@@ -97,6 +97,15 @@ class DeltaStore {
   // Merges and collections.
   // REQUIRES: DB mutex held
   DeltaJobState& jobs() { return jobs_; }
+  // below: all operands that are meant are in delta files with lower epochs.
+  void AddFoldWishes(const DeltaFoldWishes& wishes, uint64_t below) {
+    if (!wishes.empty()) {
+      jobs_.AddWishes(wishes, below, tables_.settings()->ucmp());
+    }
+  }
+
+  // Where compactions put wishes. Needs no mutex.
+  DeltaHolds* holds() { return &holds_; }
   const DeltaJobState& jobs() const { return jobs_; }
 
  private:
@@ -111,6 +120,7 @@ class DeltaStore {
   // Epochs, and the threads that took them.
   std::map<uint64_t, std::thread::id> running_flushes_;
   DeltaJobState jobs_;
+  DeltaHolds holds_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

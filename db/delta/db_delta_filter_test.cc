@@ -1,0 +1,313 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Compaction filters of column families whose operands are in delta files: a
+// value goes with all of its operands, or stays with them.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_test_util.h"
+#include "db/delta/db_delta_test_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/utilities/db_ttl.h"
+#include "test_util/mock_time_env.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using delta_test::HandMadeDeltas;
+
+namespace {
+
+// Decides about values, wherever they lie, by a function.
+class ValueFilter : public CompactionFilter {
+ public:
+  using Fn =
+      std::function<Decision(const Slice& key, const Slice& value,
+                             std::string* new_value, std::string* skip_until)>;
+
+  explicit ValueFilter(Fn fn) : fn_(std::move(fn)) {}
+
+  Decision FilterV2(int, const Slice& key, ValueType type, const Slice& value,
+                    std::string* new_value,
+                    std::string* skip_until) const override {
+    return type == ValueType::kValue ? fn_(key, value, new_value, skip_until)
+                                     : Decision::kKeep;
+  }
+  const char* Name() const override { return "ValueFilter"; }
+
+ private:
+  const Fn fn_;
+};
+
+// What begins with an x has expired.
+CompactionFilter::Decision RemoveX(const Slice&, const Slice& value,
+                                   std::string*, std::string*) {
+  return value.starts_with("x") ? CompactionFilter::Decision::kRemove
+                                : CompactionFilter::Decision::kKeep;
+}
+
+}  // namespace
+
+class DBDeltaFilterTest : public DBTestBase {
+ protected:
+  DBDeltaFilterTest()
+      : DBTestBase("db_delta_filter_test", /*env_do_fsync=*/false) {}
+
+  Options FilterOptions(const CompactionFilter* filter) {
+    Options options = CurrentOptions();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = true;
+    options.compaction_filter = filter;
+    options.statistics = CreateDBStatistics();
+    // No job runs by itself.
+    options.disable_auto_compactions = true;
+    return options;
+  }
+
+  // No call of all keys, for which delta files are folded first.
+  void CompactFiles() {
+    const std::string begin(1, '\0');
+    const Slice slice(begin);
+    CompactRangeOptions options;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(options, &slice, nullptr));
+  }
+
+  // What all kinds of readers see.
+  std::map<std::string, std::string> All() {
+    std::map<std::string, std::string> all;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      all[iter->key().ToString()] = iter->value().ToString();
+      EXPECT_EQ(iter->value().ToString(), Get(iter->key().ToString()));
+    }
+    EXPECT_OK(iter->status());
+    return all;
+  }
+  using Map = std::map<std::string, std::string>;
+
+  // The jobs run that are to run.
+  void RunJobs() {
+    ASSERT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "true"}}));
+  }
+};
+
+TEST_F(DBDeltaFilterTest, ValueIsHeldForItsOperands) {
+  const ValueFilter filter(RemoveX);
+  Options options = FilterOptions(&filter);
+  for (const bool has_blobs : {false, true}) {
+    for (const bool has_map : {false, true}) {
+      if (has_map && !has_blobs) {
+        continue;
+      }
+      SCOPED_TRACE(std::to_string(has_blobs) + std::to_string(has_map));
+      options.enable_blob_files = has_blobs;
+      options.enable_blob_address_map = has_map;
+      DestroyAndReopen(options);
+      for (const char* key : {"a", "b", "c", "d"}) {
+        ASSERT_OK(Put(key, *key == 'd' ? "y" : "x"));
+      }
+      ASSERT_OK(Flush());
+      ASSERT_OK(Merge("b", "1"));
+      ASSERT_OK(Merge("d", "1"));
+      ASSERT_OK(Flush());
+      ASSERT_OK(Merge("b", "2"));
+      ASSERT_OK(Flush());
+      ASSERT_EQ((Map{{"a", "x"}, {"b", "x,1,2"}, {"c", "x"}, {"d", "y,1"}}),
+                All());
+
+      CompactFiles();
+      ASSERT_EQ((Map{{"b", "x,1,2"}, {"d", "y,1"}}), All());
+      CompactFiles();
+      ASSERT_EQ((Map{{"b", "x,1,2"}, {"d", "y,1"}}), All());
+
+      // It is folded, and others are not. Then the filter sees all of it.
+      RunJobs();
+      ASSERT_EQ((Map{{"b", "x,1,2"}, {"d", "y,1"}}), All());
+      const HandMadeDeltas deltas(db_.get());
+      ASSERT_TRUE(deltas.Read("b").empty());
+      ASSERT_EQ(1u, deltas.Read("d").size());
+      CompactFiles();
+      ASSERT_EQ((Map{{"d", "y,1"}}), All());
+      Reopen(options);
+      ASSERT_EQ((Map{{"d", "y,1"}}), All());
+    }
+  }
+}
+
+// All of it is gone by one call.
+TEST_F(DBDeltaFilterTest, CompactRange) {
+  const ValueFilter filter(RemoveX);
+  Options options = FilterOptions(&filter);
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Put("c", "y"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Merge("b", "x"));  // has no value below it
+  ASSERT_OK(Merge("c", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "2"));
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_EQ((Map{{"c", "y,1"}}), All());
+  ASSERT_EQ("none", HandMadeDeltas(db_.get()).Text());
+  ASSERT_EQ(0, NumTableFilesAtLevel(0));
+
+  // Without a filter nothing is folded for it.
+  options.compaction_filter = nullptr;
+  Reopen(options);
+  ASSERT_OK(Merge("c", "2"));
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_EQ(1u, HandMadeDeltas(db_.get()).Read("c").size());
+}
+
+// What a filter makes of a value, it makes of all of it.
+TEST_F(DBDeltaFilterTest, ChangedValue) {
+  const ValueFilter filter([](const Slice&, const Slice& value,
+                              std::string* new_value, std::string*) {
+    if (!value.starts_with("x")) {
+      return CompactionFilter::Decision::kKeep;
+    }
+    *new_value = "y" + value.ToString();
+    return CompactionFilter::Decision::kChangeValue;
+  });
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Put("b", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  CompactFiles();
+  ASSERT_EQ((Map{{"a", "x,1"}, {"b", "yx"}}), All());
+  RunJobs();
+  CompactFiles();
+  ASSERT_EQ((Map{{"a", "yx,1"}, {"b", "yx"}}), All());
+}
+
+TEST_F(DBDeltaFilterTest, SkippedRange) {
+  const ValueFilter filter([](const Slice& key, const Slice& value,
+                              std::string*, std::string* skip_until) {
+    if (!value.starts_with("x")) {
+      return CompactionFilter::Decision::kKeep;
+    }
+    *skip_until = key[0] < 'm' ? "h" : "zz";
+    return CompactionFilter::Decision::kRemoveAndSkipUntil;
+  });
+  DestroyAndReopen(FilterOptions(&filter));
+  for (const char* key : {"a", "b", "c", "d", "h", "m", "n"}) {
+    ASSERT_OK(Put(key, *key == 'a' || *key == 'h' ? "y" : "x"));
+  }
+  ASSERT_OK(Put("o", "y"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("c", "1"));
+  ASSERT_OK(Merge("f", "1"));
+  ASSERT_OK(Flush());
+  CompactFiles();
+  ASSERT_EQ((Map{{"a", "y"}, {"c", "x,1"}, {"f", "1"}, {"h", "y"}}), All());
+  RunJobs();
+  CompactFiles();
+  // The range begins at c now, and has all of f.
+  ASSERT_EQ((Map{{"a", "y"}, {"f", "1"}, {"h", "y"}}), All());
+}
+
+// Operands that a snapshot needs are left, and the value with them.
+TEST_F(DBDeltaFilterTest, Snapshot) {
+  const ValueFilter filter(RemoveX);
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(Merge("a", "2"));
+  ASSERT_OK(Flush());
+  CompactFiles();
+  RunJobs();
+  CompactFiles();
+  ASSERT_EQ("x,1,2", Get("a"));
+  ASSERT_EQ("x,1", Get("a", snapshot));
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_EQ("x,1,2", Get("a"));
+  ASSERT_EQ("x,1", Get("a", snapshot));
+  db_->ReleaseSnapshot(snapshot);
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_EQ((Map{}), All());
+  ASSERT_EQ("none", HandMadeDeltas(db_.get()).Text());
+}
+
+// Operands that are not the value's: older ones, which an anchor hides.
+TEST_F(DBDeltaFilterTest, HiddenOperands) {
+  const ValueFilter filter(RemoveX);
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "y"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Flush());
+  CompactFiles();
+  ASSERT_EQ((Map{}), All());
+}
+
+TEST_F(DBDeltaFilterTest, Ttl) {
+  constexpr int kTtl = 100;
+  const auto clock = std::make_shared<MockSystemClock>(env_->GetSystemClock());
+  clock->SetCurrentTime(1600000000);
+  const std::unique_ptr<Env> env(new CompositeEnvWrapper(env_, clock));
+  for (const bool separates : {true, false}) {
+    SCOPED_TRACE(separates);
+    Options options = FilterOptions(nullptr);
+    options.env = env.get();
+    options.create_if_missing = true;
+    options.enable_delta_separation = separates;
+    Close();
+    ASSERT_OK(DestroyDB(dbname_, options));
+    DBWithTTL* opened = nullptr;
+    ASSERT_OK(DBWithTTL::Open(options, dbname_, &opened, kTtl));
+    std::unique_ptr<DBWithTTL> db(opened);
+    const auto get = [&] {
+      std::string value;
+      const Status s = db->Get(ReadOptions(), "a", &value);
+      return s.ok() ? value : s.ToString();
+    };
+    ASSERT_OK(db->Put(WriteOptions(), "a", "x"));
+    ASSERT_OK(db->Flush(FlushOptions()));
+    ASSERT_OK(db->Merge(WriteOptions(), "a", "1"));
+    ASSERT_OK(db->Flush(FlushOptions()));
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    clock->SetCurrentTime(clock->NowSeconds() + 2 * kTtl);
+    // A merge makes it new.
+    ASSERT_OK(db->CompactRange(compact, nullptr, nullptr));
+    ASSERT_EQ("x,1", get());
+    clock->SetCurrentTime(clock->NowSeconds() + 2 * kTtl);
+    ASSERT_OK(db->CompactRange(compact, nullptr, nullptr));
+    ASSERT_EQ("NotFound: ", get());
+    ColumnFamilyMetaData meta;
+    db->GetColumnFamilyMetaData(db->DefaultColumnFamily(), &meta);
+    ASSERT_EQ(0u, meta.size);
+    ASSERT_TRUE(meta.delta_files.empty());
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
