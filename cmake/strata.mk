@@ -26,6 +26,7 @@ STRATA_LIB = \
   db/blob/blob_record_walker.cc \
   db/blob/blob_relocation.cc \
   db/blob/blob_source_mapped.cc \
+  db/blob/blocked_removals.cc \
   db/blob/compaction_mapping.cc \
   db/blob/direct_mode_check.cc \
   db/blob/flush_mapping.cc \
@@ -195,6 +196,7 @@ STRATA_TEST_MAIN = \
   db/blob/blob_record_index_test.cc \
   db/blob/blob_record_walker_test.cc \
   db/blob/blob_relocation_test.cc \
+  db/blob/blocked_removals_test.cc \
   db/blob/db_address_map_crash_test.cc \
   db/blob/db_address_map_lifecycle_test.cc \
   db/blob/db_address_map_overlap_test.cc \

@@ -27,13 +27,16 @@
 // memory behind them: a late reader of one finds zeros and then the changed
 // version counter.
 //
-// A direct entry's home bucket is a monotone function of the hash, so growing
-// and moving go through memory in order. Versioned and superseded entries mix
-// in their sequence number: thousands of versions of one key must not make one
-// long cluster. An entry that finds its home full goes to the next bucket with
-// room; `over` of a bucket counts the entries that went past it, exactly,
-// and `past` tells roughly which: a search ends at the first bucket that no
-// such entry went past.
+// The home bucket of a direct entry, and of the first kMaxNear versioned
+// entries of a key (*near* ones), is a monotone function of the hash, so
+// growing and moving go through memory in order, and the entries of a key are
+// found together. Superseded entries and all other versioned ones (*far* ones)
+// mix in their sequence number: thousands of versions of one key must not make
+// one long cluster. The names of far entries are in a set beside the table
+// (FarNames), so that they, too, are found by the key. An entry that finds its
+// home full goes to the next bucket with room; `over` of a bucket counts the
+// entries that went past it, exactly, and `past` tells roughly which: a search
+// ends at the first bucket that no such entry went past.
 //
 // Entry, 26 bytes (hash: hi 64 bits, lo 32 bits; the 10 highest bits of hi
 // follow from the shard):
@@ -41,6 +44,7 @@
 //   seq   low 48 bits of the sequence number << 16 | lo bits 10-25
 //   loc   offset 32 | size 18 | slot bits 0-13
 //   meta  slot bits 14-19 | lo bits 26-31 | mode 2 | extension 2
+// The mode is that of MapMode for near entries, 3 for far ones.
 // Extension: 0: birth is 0. 1: birth is the number of the entry's file.
 // 2: the first word of loc is the index of a side cell with
 //   word 0: offset 32 | size 32
@@ -69,6 +73,13 @@ constexpr uint32_t kShrunkPercent = 75;
 constexpr uint64_t kSeqMask = (uint64_t{1} << 48) - 1;
 constexpr uint32_t kSizeLimit = 1 << 18;
 constexpr uint32_t kSlotLimit = 1 << 20;
+
+// Of the entries of one key that may share a home bucket. A bucket has 19.
+constexpr size_t kMaxNear = 4;
+// A mode in the table only: versioned, and placed by the sequence number.
+constexpr uint32_t kFarMode = 3;
+// What a name in FarNames takes up, about.
+constexpr size_t kFarNameBytes = 80;
 
 enum : uint32_t { kExtNone = 0, kExtOwnFile = 1, kExtSide = 2 };
 
@@ -100,8 +111,14 @@ inline uint64_t IdWord(const MapKeyHash& key) {
 inline uint64_t Id16(const MapKeyHash& key) { return key.lo >> 10 & 0xffff; }
 inline uint32_t Id6(const MapKeyHash& key) { return key.lo >> 26; }
 
+inline uint32_t RawModeOf(uint32_t meta) { return meta >> 2 & 3; }
 inline MapMode ModeOf(uint32_t meta) {
-  return static_cast<MapMode>(meta >> 2 & 3);
+  const uint32_t raw = RawModeOf(meta);
+  return raw == kFarMode ? MapMode::kVersioned : static_cast<MapMode>(raw);
+}
+inline uint32_t RawMode(MapMode mode, bool is_far) {
+  return mode == MapMode::kVersioned && is_far ? kFarMode
+                                               : static_cast<uint32_t>(mode);
 }
 
 // The place within the shard, before scaling to its buckets.
@@ -114,10 +131,12 @@ inline uint32_t MixedLocOf(const MapKeyHash& key, uint64_t seq,
   return LocOf(key, shard_bits) ^
          static_cast<uint32_t>((seq & kSeqMask) * 0x9E3779B97F4A7C15u >> 32);
 }
-inline uint32_t PlaceLocOf(const MapKeyHash& key, uint64_t seq, MapMode mode,
-                           uint32_t shard_bits) {
-  return mode == MapMode::kDirect ? LocOf(key, shard_bits)
-                                  : MixedLocOf(key, seq, shard_bits);
+inline uint32_t PlaceLocOf(const MapKeyHash& key, uint64_t seq,
+                           uint32_t raw_mode, uint32_t shard_bits) {
+  return raw_mode == static_cast<uint32_t>(MapMode::kDirect) ||
+                 raw_mode == static_cast<uint32_t>(MapMode::kVersioned)
+             ? LocOf(key, shard_bits)
+             : MixedLocOf(key, seq, shard_bits);
 }
 inline uint32_t HomeOf(uint32_t loc, uint32_t num_buckets) {
   return static_cast<uint32_t>(uint64_t{loc} * num_buckets >> 32);
@@ -186,6 +205,7 @@ struct alignas(128) AddressMap::Shard {
   std::atomic<uint64_t> count{0};
   Bucket* range = nullptr;
   size_t uncharged = 0;
+  size_t unreleased = 0;
 };
 
 struct AddressMap::Table {
@@ -294,6 +314,42 @@ MapSideStore* AddressMap::SideOf(const MapKeyHash& key) const {
   return &side_[key.hi >> 58];
 }
 
+AddressMap::FarNames* AddressMap::FarOf(const MapKeyHash& key) const {
+  return &far_[key.hi >> 58];
+}
+
+void AddressMap::FarNames::Add(const MapName& name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  [[maybe_unused]] const bool is_new = names.insert(name).second;
+  assert(is_new);
+  count.store(names.size(), std::memory_order_relaxed);
+}
+
+void AddressMap::FarNames::Remove(const MapName& name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  [[maybe_unused]] const size_t removed = names.erase(name);
+  assert(removed == 1);
+  count.store(names.size(), std::memory_order_relaxed);
+}
+
+bool AddressMap::FarNames::Has(const MapName& name) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return names.count(name) > 0;
+}
+
+std::vector<MapName> AddressMap::FarNames::Below(const MapKeyHash& key,
+                                                 SequenceNumber seq) const {
+  std::vector<MapName> result;
+  if (count.load(std::memory_order_relaxed) > 0) {
+    std::lock_guard<std::mutex> lock(mutex);
+    const auto end = names.lower_bound(MapName{key, seq, 0});
+    for (auto it = names.lower_bound(MapName{key, 0, 0}); it != end; ++it) {
+      result.push_back(*it);
+    }
+  }
+  return result;
+}
+
 MapKeyHash AddressMap::KeyAt(const Table* table, const Shard* shard,
                              const Bucket& b, uint32_t i) {
   const uint64_t id = Load(b.id[i]);
@@ -336,6 +392,7 @@ bool AddressMap::Decode(const View& view, const MapKeyHash& key,
   const uint64_t loc = Load(b.loc[index]);
   out->seq = Load(b.seq[index]) >> 16;
   out->mode = ModeOf(meta);
+  out->is_far = RawModeOf(meta) == kFarMode;
   out->bucket = bucket;
   out->index = index;
   out->has_link = false;
@@ -406,27 +463,24 @@ bool AddressMap::FindTop(const View& view, const MapKeyHash& key,
   return false;
 }
 
-bool AddressMap::FindMixed(const View& view, const MapKeyHash& key,
-                           SequenceNumber seq, uint64_t birth,
-                           Decoded* out) const {
+template <typename Fn>
+bool AddressMap::ScanKey(const View& view, const MapKeyHash& key, uint32_t loc,
+                         const Fn& fn) const {
   if (view.num_buckets == 0) {
     return false;
   }
   const uint64_t id = IdWord(key);
-  const uint64_t seq_word = seq << 16 | Id16(key);
-  uint32_t n = HomeOf(MixedLocOf(key, seq, view.shard_bits), view.num_buckets);
+  uint32_t n = HomeOf(loc, view.num_buckets);
   for (uint32_t step = 0; step < view.num_buckets; ++step) {
     const Bucket& b = view.base[n];
     const uint32_t occupied = Load(b.occupied);
     for (uint32_t i = 0; i < kBucketEntries; ++i) {
       if (Load(b.id[i]) != id || (occupied >> i & 1) == 0 ||
-          Load(b.seq[i]) != seq_word) {
+          (Load(b.seq[i]) & 0xffff) != Id16(key)) {
         continue;
       }
       const uint32_t meta = Load(b.meta[i]);
-      if ((meta >> 4 & 0x3f) == Id6(key) && ModeOf(meta) != MapMode::kDirect &&
-          Decode(view, key, n, i, out) && out->seq == seq &&
-          out->birth == birth) {
+      if ((meta >> 4 & 0x3f) == Id6(key) && fn(n, i, meta)) {
         return true;
       }
     }
@@ -436,6 +490,56 @@ bool AddressMap::FindMixed(const View& view, const MapKeyHash& key,
     n = n + 1 == view.num_buckets ? 0 : n + 1;
   }
   return false;
+}
+
+bool AddressMap::FindNear(const View& view, const MapKeyHash& key,
+                          SequenceNumber seq, uint64_t birth,
+                          Decoded* out) const {
+  return ScanKey(view, key, LocOf(key, view.shard_bits),
+                 [&](uint32_t n, uint32_t i, uint32_t meta) {
+                   return RawModeOf(meta) ==
+                              static_cast<uint32_t>(MapMode::kVersioned) &&
+                          Load(view.base[n].seq[i]) >> 16 == (seq & kSeqMask) &&
+                          Decode(view, key, n, i, out) && out->seq == seq &&
+                          out->birth == birth;
+                 });
+}
+
+bool AddressMap::FindMixed(const View& view, const MapKeyHash& key,
+                           SequenceNumber seq, uint64_t birth,
+                           Decoded* out) const {
+  return ScanKey(
+      view, key, MixedLocOf(key, seq, view.shard_bits),
+      [&](uint32_t n, uint32_t i, uint32_t meta) {
+        const uint32_t raw = RawModeOf(meta);
+        return (raw == kFarMode ||
+                raw == static_cast<uint32_t>(MapMode::kSuperseded)) &&
+               Load(view.base[n].seq[i]) >> 16 == (seq & kSeqMask) &&
+               Decode(view, key, n, i, out) && out->seq == seq &&
+               out->birth == birth;
+      });
+}
+
+bool AddressMap::FindVersioned(const View& view, const MapKeyHash& key,
+                               SequenceNumber seq, uint64_t birth,
+                               Decoded* out) const {
+  return FindNear(view, key, seq, birth, out) ||
+         (FarOf(key)->count.load(std::memory_order_relaxed) > 0 &&
+          FindMixed(view, key, seq, birth, out) &&
+          out->mode == MapMode::kVersioned);
+}
+
+size_t AddressMap::CountNear(const View& view, const MapKeyHash& key) const {
+  size_t count = 0;
+  ScanKey(view, key, LocOf(key, view.shard_bits),
+          [&](uint32_t, uint32_t, uint32_t meta) {
+            count +=
+                RawModeOf(meta) == static_cast<uint32_t>(MapMode::kVersioned)
+                    ? 1
+                    : 0;
+            return count >= kMaxNear;
+          });
+  return count;
 }
 
 // ---- Readers
@@ -560,14 +664,33 @@ AddressMap::Lookup AddressMap::FindDurableDirect(const MapKeyHash& key,
 AddressMap::Lookup AddressMap::FindByName(const MapName& name, bool pin) const {
   return ReadPinned(
       name.key, pin, [&](const View& view, Decoded* entry, Lookup* result) {
-        Prefetch(view, MixedLocOf(name.key, name.seq, view.shard_bits));
         result->has_direct = FindTop(view, name.key, entry);
         result->direct_seq = entry->seq;
         if (result->has_direct && entry->Is(name)) {
           return true;
         }
-        return FindMixed(view, name.key, name.seq, name.birth, entry);
+        return FindNear(view, name.key, name.seq, name.birth, entry) ||
+               FindMixed(view, name.key, name.seq, name.birth, entry);
       });
+}
+
+bool AddressMap::MayHaveBelow(const MapKeyHash& key, SequenceNumber seq) const {
+  if (FarOf(key)->count.load(std::memory_order_relaxed) > 0) {
+    return true;
+  }
+  bool found = false;
+  ReadShard(
+      key,
+      [&](const View& view) {
+        Decoded entry;
+        found = ScanKey(view, key, LocOf(key, view.shard_bits),
+                        [&](uint32_t n, uint32_t i, uint32_t) {
+                          return Decode(view, key, n, i, &entry) &&
+                                 (entry.seq < seq || entry.has_link);
+                        });
+      },
+      [&] { found = false; });
+  return found;
 }
 
 // ---- Writers: one shard
@@ -605,6 +728,10 @@ void AddressMap::EndWrite(Shard* shard) {
   if (shard->uncharged != 0) {
     Charge(shard->uncharged, true).PermitUncheckedError();
     shard->uncharged = 0;
+  }
+  if (shard->unreleased != 0) {
+    Release(shard->unreleased);
+    shard->unreleased = 0;
   }
 }
 
@@ -668,22 +795,39 @@ void AddressMap::Place(Shard* shard, const View& view, const MapKeyHash& key,
     loc = uint64_t{a.offset} << 32 | uint64_t{a.size} << 14 | (a.slot & 0x3fff);
     slot_high = a.slot >> 14;
   }
-  const uint32_t home =
-      HomeOf(PlaceLocOf(key, e.seq, e.mode, view.shard_bits), view.num_buckets);
+  const uint32_t raw_mode = RawMode(e.mode, e.is_far);
+  if (raw_mode == kFarMode) {
+    FarOf(key)->Add(MapName{key, e.seq, e.birth});
+    shard->uncharged += kFarNameBytes;
+  }
+  const uint32_t home = HomeOf(
+      PlaceLocOf(key, e.seq, raw_mode, view.shard_bits), view.num_buckets);
   uint32_t i = 0;
   Bucket* const b = TakePlace(view.base, view.num_buckets, home, key, &i);
   b->StoreEntry(i, IdWord(key), e.seq << 16 | Id16(key), loc,
-                slot_high << 10 | Id6(key) << 4 |
-                    static_cast<uint32_t>(e.mode) << 2 | ext);
+                slot_high << 10 | Id6(key) << 4 | raw_mode << 2 | ext);
   Store(shard->count, Load(shard->count) + 1);
+}
+
+void AddressMap::PlaceVersioned(Shard* shard, const View& view,
+                                const MapKeyHash& key, Decoded* entry) {
+  entry->mode = MapMode::kVersioned;
+  entry->has_link = false;
+  entry->is_far = CountNear(view, key) >= kMaxNear;
+  Place(shard, view, key, *entry);
 }
 
 void AddressMap::Erase(Shard* shard, const View& view, const MapKeyHash& key,
                        const Decoded& e) {
   Bucket& b = view.base[e.bucket];
   Store(b.occupied, Load(b.occupied) & ~(uint32_t{1} << e.index));
-  uint32_t n =
-      HomeOf(PlaceLocOf(key, e.seq, e.mode, view.shard_bits), view.num_buckets);
+  const uint32_t raw_mode = RawMode(e.mode, e.is_far);
+  if (raw_mode == kFarMode) {
+    FarOf(key)->Remove(MapName{key, e.seq, e.birth});
+    shard->unreleased += kFarNameBytes;
+  }
+  uint32_t n = HomeOf(PlaceLocOf(key, e.seq, raw_mode, view.shard_bits),
+                      view.num_buckets);
   while (n != e.bucket) {
     Bucket& passed = view.base[n];
     const uint32_t over = Load(passed.over) - 1;
@@ -791,7 +935,8 @@ void AddressMap::InsertLocked(Shard* shard, const View& view,
   bool was_versioned = false;
   if (!replaces) {
     // Chains hold every direct or superseded entry, so this one is versioned.
-    was_versioned = FindMixed(view, name.key, name.seq, name.birth, &versioned);
+    was_versioned =
+        FindVersioned(view, name.key, name.seq, name.birth, &versioned);
     if (was_versioned) {
       replaced = versioned;
       replaces = true;
@@ -807,7 +952,7 @@ void AddressMap::InsertLocked(Shard* shard, const View& view,
     StoreChain(shard, view, name.key, old, &now);
   }
   if (!record.direct) {
-    Place(shard, view, name.key, added);
+    PlaceVersioned(shard, view, name.key, &added);
   }
   if (replaces) {
     files_->SubLive(replaced.address.slot, replaced.address.size);
@@ -830,7 +975,8 @@ bool AddressMap::RemoveIfInLocked(Shard* shard, const View& view,
       now.push_back(e);
     }
   }
-  if (!in_chain && !FindMixed(view, name.key, name.seq, name.birth, &removed)) {
+  if (!in_chain &&
+      !FindVersioned(view, name.key, name.seq, name.birth, &removed)) {
     return false;
   }
   if (removed.address.slot != slot) {
@@ -857,10 +1003,7 @@ Status AddressMap::InsertBatch(uint32_t slot, const Record* records, size_t n) {
       if (t != nullptr) {
         const MapKeyHash& key = records[i + kAhead].name.key;
         // A torn view is as good as another here.
-        const View view = ViewOf(t->Of(key), t);
-        Prefetch(view, LocOf(key, t->shard_bits));
-        Prefetch(view,
-                 MixedLocOf(key, records[i + kAhead].name.seq, t->shard_bits));
+        Prefetch(ViewOf(t->Of(key), t), LocOf(key, t->shard_bits));
       }
     }
     if (i % 64 == 0) {
@@ -942,7 +1085,7 @@ AddressMap::RenameResult AddressMap::Rename(const MapName& name) {
     }
   }
   Decoded entry;
-  if (!FindMixed(view, name.key, name.seq, name.birth, &entry)) {
+  if (!FindVersioned(view, name.key, name.seq, name.birth, &entry)) {
     return RenameResult::kGone;
   }
   if (!old.empty() && !old[0].OlderThan(name)) {
@@ -976,18 +1119,16 @@ bool AddressMap::Demote(const MapName& name) {
   }
   if (at == chain.size()) {
     Decoded entry;
-    return FindMixed(view, name.key, name.seq, name.birth, &entry);
+    return FindVersioned(view, name.key, name.seq, name.birth, &entry);
   }
   Chain newer;
   for (size_t i = 0; i < at; ++i) {
     newer.push_back(chain[i]);
   }
   Decoded demoted = chain[at];
-  demoted.mode = MapMode::kVersioned;
-  demoted.has_link = false;
   BeginWrite(shard);
   StoreChain(shard, view, name.key, chain, &newer);
-  Place(shard, view, name.key, demoted);
+  PlaceVersioned(shard, view, name.key, &demoted);
   for (size_t i = at + 1; i < chain.size(); ++i) {
     files_->SubLive(chain[i].address.slot, chain[i].address.size);
   }
@@ -1028,7 +1169,7 @@ bool AddressMap::Remove(const MapName& name) {
     }
   }
   Decoded entry;
-  if (!FindMixed(view, name.key, name.seq, name.birth, &entry)) {
+  if (!FindVersioned(view, name.key, name.seq, name.birth, &entry)) {
     return false;
   }
   BeginWrite(shard);
@@ -1039,8 +1180,11 @@ bool AddressMap::Remove(const MapName& name) {
   return true;
 }
 
-size_t AddressMap::RemoveDirectBelow(const MapKeyHash& key,
-                                     SequenceNumber seq) {
+size_t AddressMap::RemoveHidden(const MapKeyHash& key, SequenceNumber above,
+                                SequenceNumber below,
+                                SequenceNumber* newest_left) {
+  assert(above < below);
+  *newest_left = 0;
   Table* table = nullptr;
   Lock lock;
   Shard* const shard = LockShard(key, &table, &lock);
@@ -1050,13 +1194,61 @@ size_t AddressMap::RemoveDirectBelow(const MapKeyHash& key,
   const View view = ViewOf(shard, table);
   Chain chain;
   LoadChain(view, key, &chain);
-  size_t first = 0;
-  while (first < chain.size() && chain[first].seq >= seq) {
-    ++first;
+  Chain kept;
+  autovector<Decoded, 8> removed;
+  size_t num_direct = 0;
+  // True if the entry is to go.
+  const auto judge = [&](const Decoded& e) {
+    if (e.seq >= below) {
+      return false;
+    }
+    if (e.seq <= above) {
+      *newest_left = std::max(*newest_left, e.seq);
+      return false;
+    }
+    removed.push_back(e);
+    return true;
+  };
+  for (const Decoded& e : chain) {
+    if (judge(e)) {
+      ++num_direct;
+    } else {
+      kept.push_back(e);
+    }
   }
-  CutChain(shard, view, key, chain, first);
+  ScanKey(view, key, LocOf(key, view.shard_bits),
+          [&](uint32_t n, uint32_t i, uint32_t meta) {
+            Decoded e;
+            if (ModeOf(meta) == MapMode::kVersioned &&
+                RawModeOf(meta) != kFarMode && Decode(view, key, n, i, &e)) {
+              judge(e);
+            }
+            return false;
+          });
+  for (const MapName& name : FarOf(key)->Below(key, below)) {
+    Decoded e;
+    const bool found = FindMixed(view, key, name.seq, name.birth, &e);
+    assert(found);
+    if (found) {
+      judge(e);
+    }
+  }
+  if (removed.empty()) {
+    return 0;
+  }
+  BeginWrite(shard);
+  if (num_direct > 0) {
+    StoreChain(shard, view, key, chain, &kept);
+  }
+  for (size_t i = num_direct; i < removed.size(); ++i) {
+    Erase(shard, view, key, removed[i]);
+  }
+  for (const Decoded& e : removed) {
+    files_->SubLive(e.address.slot, e.address.size);
+  }
+  EndWrite(shard);
   ShrinkIfSparse(table, shard);
-  return chain.size() - first;
+  return removed.size();
 }
 
 bool AddressMap::SwapAddress(const MapName& name, const MapAddress& from,
@@ -1070,6 +1262,7 @@ bool AddressMap::SwapAddress(const MapName& name, const MapAddress& from,
   const View view = ViewOf(shard, table);
   Decoded entry;
   if (!(FindTop(view, name.key, &entry) && entry.Is(name)) &&
+      !FindNear(view, name.key, name.seq, name.birth, &entry) &&
       !FindMixed(view, name.key, name.seq, name.birth, &entry)) {
     return false;
   }
@@ -1213,7 +1406,7 @@ void AddressMap::ResizeShard(Table* table, Shard* shard,
       const MapKeyHash key = KeyAt(table, shard, from, i);
       const uint32_t home =
           HomeOf(PlaceLocOf(key, Load(from.seq[i]) >> 16,
-                            ModeOf(Load(from.meta[i])), table->shard_bits),
+                            RawModeOf(Load(from.meta[i])), table->shard_bits),
                  new_buckets);
       uint32_t index = 0;
       Bucket* const to =
@@ -1294,7 +1487,7 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
                ptrdiff_t child) {
     const uint32_t num = Load(children[child].num_buckets);
     const uint32_t home =
-        HomeOf(PlaceLocOf(key, Load(b.seq[i]) >> 16, ModeOf(Load(b.meta[i])),
+        HomeOf(PlaceLocOf(key, Load(b.seq[i]) >> 16, RawModeOf(Load(b.meta[i])),
                           next->shard_bits),
                num);
     uint32_t index = 0;
@@ -1451,6 +1644,7 @@ Status AddressMap::TEST_Check() const {
   Table* table = current_.load(std::memory_order_acquire);
   uint64_t total = 0;
   size_t cells = 0;
+  size_t far = 0;
   for (; table != nullptr; table = table->next.load()) {
     for (size_t n = 0; n < table->NumShards(); ++n) {
       Shard* const shard = &table->shards[n];
@@ -1475,7 +1669,13 @@ Status AddressMap::TEST_Check() const {
           }
           cells += (e.side != MapSideStore::kNone ? 1 : 0) +
                    (e.link_side != MapSideStore::kNone ? 1 : 0);
-          uint32_t h = HomeOf(PlaceLocOf(key, e.seq, e.mode, view.shard_bits),
+          far += e.is_far ? 1 : 0;
+          if (e.is_far != FarOf(key)->Has(MapName{key, e.seq, e.birth})) {
+            return Status::Corruption(
+                "Far entry not in the set, or a near one");
+          }
+          uint32_t h = HomeOf(PlaceLocOf(key, e.seq, RawMode(e.mode, e.is_far),
+                                         view.shard_bits),
                               view.num_buckets);
           for (; h != m; h = h + 1 == view.num_buckets ? 0 : h + 1) {
             ++over[h];
@@ -1515,6 +1715,12 @@ Status AddressMap::TEST_Check() const {
   }
   if (cells != TEST_NumSideCells()) {
     return Status::Corruption("Side cells leaked");
+  }
+  for (const FarNames& names : far_) {
+    far -= names.count.load();
+  }
+  if (far != 0) {
+    return Status::Corruption("Names of far entries leaked");
   }
   return Status::OK();
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "db/blob/map_file_table.h"
@@ -49,6 +50,15 @@ struct MapName {
   MapKeyHash key;
   SequenceNumber seq = 0;
   uint64_t birth = 0;
+};
+
+struct MapNameLess {
+  bool operator()(const MapName& a, const MapName& b) const {
+    if (!(a.key == b.key)) {
+      return a.key < b.key;
+    }
+    return a.seq != b.seq ? a.seq < b.seq : a.birth < b.birth;
+  }
 };
 
 struct MapAddress {
@@ -106,9 +116,11 @@ class MapMemoryCharge {
 //
 // Memory: entries of 26 bytes in buckets of 512, growing by 1/16 of a shard: at
 // most ~31.2 bytes per entry where the shards are large. A shard that is less
-// than half full gives memory back. Nothing is allocated per entry. Entries in a chain of two or more, entries with a birth that
-// is neither 0 nor the number of their file, records of 256 KiB and more and
-// sequence numbers of 2^48 and more take one or two side cells of 24 bytes.
+// than half full gives memory back. Nothing is allocated per entry. Entries in
+// a chain of two or more, entries with a birth that is neither 0 nor the number
+// of their file, records of 256 KiB and more and sequence numbers of 2^48 and
+// more take one or two side cells of 24 bytes. A versioned entry whose key has
+// four others takes about 80 bytes more.
 //
 // Layout. See the .cc file.
 class AddressMap {
@@ -178,6 +190,9 @@ class AddressMap {
   // The entry with this name, in any mode, and the newest direct sequence
   // number, all of one moment.
   Lookup FindByName(const MapName& name, bool pin) const;
+  // False if no entry of the key is older than seq, in whatever mode; true if
+  // there may be one.
+  bool MayHaveBelow(const MapKeyHash& key, SequenceNumber seq) const;
 
   // ---- Changes.
 
@@ -223,11 +238,14 @@ class AddressMap {
   // again. False if it is not so. This is the undo of one insertion.
   bool RemoveIfIn(const MapName& name, uint32_t slot);
 
-  // Removes the direct entries of the key that are older than seq.
-  // Returns how many there were.
-  // REQUIRES: a committed non-merge entry of the key at seq, and no snapshot
-  // older than it.
-  size_t RemoveDirectBelow(const MapKeyHash& key, SequenceNumber seq);
+  // Removes the entries of the key, in whatever mode, that are newer than
+  // `above` and older than `below`. Returns how many there were. *newest_left:
+  // the sequence number of the newest entry that is not newer than `above`, 0
+  // if there is none. REQUIRES: above < below; a committed non-merge entry of
+  // the key at `below` hides them, and no reader is or will be at `above` + 1
+  // to `below` - 1.
+  size_t RemoveHidden(const MapKeyHash& key, SequenceNumber above,
+                      SequenceNumber below, SequenceNumber* newest_left);
 
   // Moves the entry, in whatever mode it is, if its address is still `from`.
   bool SwapAddress(const MapName& name, const MapAddress& from,
@@ -274,6 +292,7 @@ class AddressMap {
     uint64_t birth = 0;
     MapAddress address;
     MapMode mode = MapMode::kDirect;
+    bool is_far = false;    // of a versioned entry, see the .cc file
     bool has_link = false;  // the next older entry of the chain follows
     SequenceNumber link_seq = 0;
     uint64_t link_birth = 0;
@@ -292,7 +311,21 @@ class AddressMap {
   using Chain = autovector<Decoded, 4>;
   using Lock = std::unique_lock<std::mutex>;
 
+  // The names of the far entries of some keys. Thread-safe.
+  struct FarNames {
+    void Add(const MapName& name);
+    void Remove(const MapName& name);
+    bool Has(const MapName& name) const;
+    // Those of the key that are older than seq.
+    std::vector<MapName> Below(const MapKeyHash& key, SequenceNumber seq) const;
+
+    mutable std::mutex mutex;  // taken after a shard's mutex
+    std::set<MapName, MapNameLess> names;
+    std::atomic<size_t> count{0};  // of names
+  };
+
   MapSideStore* SideOf(const MapKeyHash& key) const;
+  FarNames* FarOf(const MapKeyHash& key) const;
 
   // Searches. Under torn reads the results are arbitrary, but the functions
   // end, and touch only memory of the map.
@@ -300,6 +333,15 @@ class AddressMap {
   bool Decode(const View& view, const MapKeyHash& key, uint32_t bucket,
               uint32_t index, Decoded* out) const;
   bool FindTop(const View& view, const MapKeyHash& key, Decoded* out) const;
+  // Calls fn(bucket, index, meta) for the entries of the key that have, or may
+  // have, their home at loc, until it returns true. Returns whether it did.
+  template <typename Fn>
+  bool ScanKey(const View& view, const MapKeyHash& key, uint32_t loc,
+               const Fn& fn) const;
+  // A versioned entry that is placed by the hash alone.
+  bool FindNear(const View& view, const MapKeyHash& key, SequenceNumber seq,
+                uint64_t birth, Decoded* out) const;
+  // A superseded entry, or a versioned one that is not near.
   bool FindMixed(const View& view, const MapKeyHash& key, SequenceNumber seq,
                  uint64_t birth, Decoded* out) const;
 
@@ -324,8 +366,15 @@ class AddressMap {
                   const Chain& old, Chain* now);
   void Place(Shard* shard, const View& view, const MapKeyHash& key,
              const Decoded& entry);
+  // Makes the entry a versioned one, near or far.
+  void PlaceVersioned(Shard* shard, const View& view, const MapKeyHash& key,
+                      Decoded* entry);
   void Erase(Shard* shard, const View& view, const MapKeyHash& key,
              const Decoded& entry);
+  bool FindVersioned(const View& view, const MapKeyHash& key,
+                     SequenceNumber seq, uint64_t birth, Decoded* out) const;
+  // At most as many as may be near.
+  size_t CountNear(const View& view, const MapKeyHash& key) const;
   void InsertLocked(Shard* shard, const View& view, const Record& record,
                     uint32_t slot);
   bool RemoveIfInLocked(Shard* shard, const View& view, const MapName& name,
@@ -364,6 +413,7 @@ class AddressMap {
   std::atomic<Table*> current_{nullptr};
 
   mutable MapSideStore side_[kNumSideStores];
+  mutable FarNames far_[kNumSideStores];
 
   mutable std::mutex charge_mutex_;  // taken last
   size_t used_ = 0;

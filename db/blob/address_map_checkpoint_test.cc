@@ -474,9 +474,11 @@ TEST_F(AddressMapCheckpointTest, RandomRoundTrips) {
         case 1:
           pair.map.Rename(name);
           break;
-        case 2:
-          pair.map.RemoveDirectBelow(name.key, name.seq);
+        case 2: {
+          SequenceNumber left = 0;
+          pair.map.RemoveHidden(name.key, /*above=*/0, name.seq, &left);
           break;
+        }
         default: {
           const AddressMap::Lookup found = pair.map.FindByName(name, false);
           if (found.found) {

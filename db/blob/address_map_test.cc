@@ -132,18 +132,24 @@ class Model {
     }
     return k.versioned.erase(id) > 0;
   }
-  size_t RemoveDirectBelow(const MapKeyHash& key, SequenceNumber seq) {
+  bool HasBelow(const MapKeyHash& key, SequenceNumber seq) {
+    const PerKey& k = keys_[key];
+    return (!k.chain.empty() && k.chain.rbegin()->first.first < seq) ||
+           (!k.versioned.empty() && k.versioned.begin()->first.first < seq);
+  }
+  size_t RemoveHidden(const MapKeyHash& key, SequenceNumber above,
+                      SequenceNumber below, SequenceNumber* newest_left) {
     PerKey& k = keys_[key];
-    size_t n = 0;
-    for (auto it = k.chain.begin(); it != k.chain.end();) {
-      if (it->first.first < seq) {
-        it = k.chain.erase(it);
-        ++n;
-      } else {
-        ++it;
+    *newest_left = 0;
+    const auto is_hidden = [&](const auto& e) {
+      const SequenceNumber seq = e.first.first;
+      if (seq <= above) {
+        *newest_left = std::max(*newest_left, seq);
       }
-    }
-    return n;
+      return seq > above && seq < below;
+    };
+    return std::erase_if(k.chain, is_hidden) +
+           std::erase_if(k.versioned, is_hidden);
   }
   bool Swap(const MapName& n, const MapAddress& from, const MapAddress& to) {
     MapAddress* a = Find(n);
@@ -404,9 +410,17 @@ class AddressMapTest : public testing::Test {
           case 9: {
             const MapKeyHash key =
                 hash(rnd.Uniform(static_cast<int>(num_keys)));
-            const SequenceNumber seq = rnd.Uniform(25);
-            ASSERT_EQ(model.RemoveDirectBelow(key, seq),
-                      map.RemoveDirectBelow(key, seq));
+            const SequenceNumber seq = 1 + rnd.Uniform(25);
+            const SequenceNumber above =
+                rnd.OneIn(2) ? 0 : rnd.Uniform(static_cast<int>(seq));
+            if (model.HasBelow(key, seq)) {
+              ASSERT_TRUE(map.MayHaveBelow(key, seq));
+            }
+            SequenceNumber want = 0;
+            SequenceNumber got = 0;
+            ASSERT_EQ(model.RemoveHidden(key, above, seq, &want),
+                      map.RemoveHidden(key, above, seq, &got));
+            ASSERT_EQ(want, got);
             break;
           }
           case 10: {
@@ -596,6 +610,45 @@ TEST_F(AddressMapTest, OneHotKeyWithManyVersions) {
   ASSERT_EQ(0u, files.LiveBytes(f));
 }
 
+TEST_F(AddressMapTest, HiddenEntriesAreFoundByTheirKey) {
+  MapFileTable files;
+  TestCharge charge;
+  AddressMap::Options options;
+  options.charge = &charge;
+  AddressMap map(options, &files);
+  const uint32_t f = files.Add(11, 0, kNoCompression);
+  // More of one key than lie together, and neighbours in the same place.
+  for (SequenceNumber s = 1; s <= 100; ++s) {
+    for (uint64_t key = 1; key <= 3; ++key) {
+      const auto r = RecordOf(KeyOf(key), s, 0, static_cast<uint32_t>(s), 100,
+                              /*direct=*/key == 2 && s == 1);
+      ASSERT_OK(map.InsertBatch(f, &r, 1));
+    }
+  }
+  ASSERT_OK(map.TEST_Check());
+  const size_t charged = map.MemoryUsage();
+  SequenceNumber left = 1;
+  // A reader at 30, none between it and 100.
+  ASSERT_EQ(69u, map.RemoveHidden(KeyOf(1), 30, 100, &left));
+  ASSERT_EQ(30u, left);
+  ASSERT_OK(map.TEST_Check());
+  ASSERT_TRUE(map.FindByName(MapName{KeyOf(1), 100, 0}, false).found);
+  ASSERT_TRUE(map.FindByName(MapName{KeyOf(1), 30, 0}, false).found);
+  ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 31, 0}, false).found);
+  ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 99, 0}, false).found);
+  // The reader has gone.
+  ASSERT_EQ(30u, map.RemoveHidden(KeyOf(1), 0, 100, &left));
+  ASSERT_EQ(0u, left);
+  ASSERT_EQ(99u, map.RemoveHidden(KeyOf(2), 0, 100, &left));
+  ASSERT_EQ(99u, map.RemoveHidden(KeyOf(3), 0, 100, &left));
+  ASSERT_EQ(0u, map.RemoveHidden(KeyOf(3), 0, 100, &left));
+  ASSERT_OK(map.TEST_Check());
+  ASSERT_EQ(3u, map.NumEntries());
+  ASSERT_EQ(300u, files.LiveBytes(f));
+  ASSERT_LT(map.MemoryUsage(), charged);
+  ASSERT_FALSE(map.MayHaveBelow(KeyOf(5), 100));
+}
+
 TEST_F(AddressMapTest, MemoryLimitLeavesAnUndoablePrefix) {
   MapFileTable files;
   TestCharge charge;
@@ -687,7 +740,8 @@ TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
         map.UndoBatch(f, &r, 1);
         return true;
       default:
-        return r.direct ? map.RemoveDirectBelow(r.name.key, i + 2) == 1
+        SequenceNumber left = 0;
+        return r.direct ? map.RemoveHidden(r.name.key, 0, i + 2, &left) == 1
                         : map.Remove(r.name);
     }
   };

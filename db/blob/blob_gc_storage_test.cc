@@ -766,7 +766,9 @@ TEST_F(BlobGcStorageTest, EntriesThatChange) {
         f.CommitPending(43);
         ASSERT_TRUE(f.map()->Remove(NameOf(removed)));
         ASSERT_TRUE(f.map()->Remove(NameOf(removed_versioned)));
-        ASSERT_EQ(1u, f.map()->RemoveDirectBelow(NameOf(hidden).key, 104));
+        SequenceNumber left = 0;
+        ASSERT_EQ(1u, f.map()->RemoveHidden(NameOf(hidden).key, /*above=*/0,
+                                            104, &left));
         ASSERT_TRUE(f.map()->SwapAddress(NameOf(moved),
                                          f.Find(moved).entry.address,
                                          MapAddress{f.Slot(12), 5000, 200}));
@@ -1238,9 +1240,12 @@ void ChangeSome(Family* f, Random* rnd, SequenceNumber* seq,
       case 2:
         f->map()->Remove(name);
         break;
-      case 3:
-        f->map()->RemoveDirectBelow(name.key, name.seq + rnd->Uniform(3));
+      case 3: {
+        SequenceNumber left = 0;
+        f->map()->RemoveHidden(name.key, /*above=*/0,
+                               name.seq + rnd->Uniform(3), &left);
         break;
+      }
       case 4: {
         const AddressMap::Lookup found = f->Find(value);
         if (found.found) {

@@ -27,6 +27,7 @@
 #include "util/random.h"
 #include "utilities/fault_injection_env.h"
 #include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -1211,6 +1212,142 @@ TEST_F(DBBlobGcTest, FewOldValuesHoldNoFiles) {
     Wait();
     ASSERT_LE(Amplification(), 1.2);
   }
+  VerifyAlsoReopened(options);
+}
+
+// What was overwritten while an iterator was open is garbage as soon as the
+// iterator has gone, whether or not a compaction meets it. No compaction runs.
+TEST_F(DBBlobGcTest, LongReader) {
+  for (const bool collects : {false, true}) {
+    Options options = GcOptions(collects ? 1.2 : 0);
+    options.disable_auto_compactions = true;
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    for (int round = 1; round <= 5; ++round) {
+      for (int key = 0; key < kKeys; ++key) {
+        PutKey(key, round);
+      }
+      ASSERT_OK(Flush());
+      Wait();
+      // One version for the iterator and the newest one: those in between have
+      // no reader.
+      ASSERT_EQ(2u * kKeys, blobs()->map()->NumEntries());
+    }
+    int found = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      ASSERT_EQ(ValueOf(found++, 0), iter->value());
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(kKeys, found);
+    iter.reset();
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    Wait();
+    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+    if (collects) {
+      ASSERT_LE(Amplification(), 1.2);
+    } else {
+      ASSERT_OK(Collect());
+      ASSERT_EQ(1.0, Amplification());
+    }
+    ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+    VerifyAlsoReopened(options);
+    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+  }
+}
+
+// Snapshots in between, deletions, inline values, operands; each reader finds
+// what it had, and nothing stays for longer than its reader.
+TEST_F(DBBlobGcTest, VersionsOfManyReaders) {
+  for (const bool bypass : {true, false}) {
+    Options options = GcOptions(0);
+    options.enable_lsm_bypass = bypass;
+    options.disable_auto_compactions = true;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    DestroyAndReopen(options);
+    Random rnd(301);
+    struct Reader {
+      const Snapshot* snapshot;
+      std::map<std::string, std::string> values;
+    };
+    std::vector<Reader> readers;
+    std::map<std::string, std::string> now;
+    const auto check = [&](const Reader& reader) {
+      for (int key = 0; key < 40; ++key) {
+        const auto found = reader.values.find(Key(key));
+        ASSERT_EQ(found == reader.values.end() ? "NOT_FOUND" : found->second,
+                  Get(Key(key), reader.snapshot));
+      }
+    };
+    for (int step = 0; step < 300; ++step) {
+      for (int i = rnd.Uniform(20); i >= 0; --i) {
+        const std::string key = Key(static_cast<int>(rnd.Uniform(40)));
+        const uint32_t kind = rnd.Uniform(10);
+        if (kind == 0) {
+          ASSERT_OK(Delete(key));
+          now.erase(key);
+        } else if (kind == 1) {
+          ASSERT_OK(Put(key, "inline"));
+          now[key] = "inline";
+        } else if (kind == 2) {
+          ASSERT_OK(Merge(key, "operand"));
+          now[key] += now.count(key) > 0 ? ",operand" : "operand";
+        } else {
+          now[key] = rnd.RandomString(200);
+          ASSERT_OK(Put(key, now[key]));
+        }
+      }
+      if (rnd.OneIn(3)) {
+        readers.push_back(Reader{db_->GetSnapshot(), now});
+      }
+      if (rnd.OneIn(2)) {
+        ASSERT_OK(Flush());
+      }
+      if (rnd.OneIn(20)) {
+        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+      }
+      while (readers.size() > 5 || (!readers.empty() && rnd.OneIn(6))) {
+        const size_t i = rnd.Uniform(static_cast<int>(readers.size()));
+        check(readers[i]);
+        db_->ReleaseSnapshot(readers[i].snapshot);
+        readers.erase(readers.begin() + static_cast<ptrdiff_t>(i));
+      }
+    }
+    for (const Reader& reader : readers) {
+      check(reader);
+      db_->ReleaseSnapshot(reader.snapshot);
+    }
+    readers.clear();
+    ASSERT_OK(Flush());
+    check(Reader{nullptr, now});
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+    // At most the base of each key's operands.
+    ASSERT_LE(blobs()->map()->NumEntries(), now.size());
+    Reopen(options);
+    check(Reader{nullptr, now});
+    ASSERT_LE(blobs()->map()->NumEntries(), now.size());
+  }
+}
+
+// Values below min_blob_size, or from before the map, keep new values of their
+// keys versioned until a compaction has met them.
+TEST_F(DBBlobGcTest, OverInlineValues) {
+  Options options = GcOptions(1.2);
+  options.disable_auto_compactions = true;
+  Options without = options;
+  without.enable_blob_address_map = false;
+  without.enable_blob_files = false;
+  DestroyAndReopen(without);
+  Load();
+  Reopen(options);
+  for (int round = 1; round <= 5; ++round) {
+    MakeGarbage(round, /*step=*/1);
+    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+    ASSERT_LE(Amplification(), 1.2);
+  }
+  ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
   VerifyAlsoReopened(options);
 }
 

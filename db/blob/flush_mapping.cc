@@ -103,17 +103,22 @@ void FlushMapping::OnEntry(const ParsedInternalKey& key, const Slice& value) {
     last_key_.assign(key.user_key.data(), key.user_key.size());
     has_last_key_ = true;
   }
-  // A merge operand hides nothing. A direct entry supersedes the older one by
-  // itself.
+  // A merge operand hides nothing. A direct entry supersedes older direct ones
+  // by itself, and there are no others.
+  const bool is_mapped =
+      key.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value);
   if (any_order_ || key.type == kTypeMerge ||
-      (key.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value) &&
-       MappedBlobIndex::IsDirect(value))) {
+      (is_mapped && MappedBlobIndex::IsDirect(value))) {
     return;
   }
   const MapKeyHash hash = blobs_->HashOf(key.user_key);
-  SequenceNumber direct = 0;
-  if (blobs_->map()->DirectSeq(hash, &direct) && direct < key.sequence) {
-    hiding_.push_back(Hiding{hash, key.sequence});
+  if (is_mapped && last_.seq > key.sequence && last_.key == hash) {
+    // A snapshot keeps the two apart. The map does not have this one yet.
+    hiding_.push_back(last_);
+  }
+  last_ = Hiding{hash, key.sequence};
+  if (blobs_->map()->MayHaveBelow(hash, key.sequence)) {
+    hiding_.push_back(last_);
   }
 }
 
@@ -130,7 +135,7 @@ Status FlushMapping::Publish() {
   return publication_.Publish(std::move(files_));
 }
 
-void FlushMapping::Settle(SequenceNumber earliest_reader) {
+void FlushMapping::Settle(const std::vector<SequenceNumber>& readers) {
   TEST_SYNC_POINT("FlushMapping::Settle");
   publication_.Settle();
   if (publication_.committed()) {
@@ -139,16 +144,12 @@ void FlushMapping::Settle(SequenceNumber earliest_reader) {
     RecordTick(ioptions.stats, BLOB_MAP_VERSIONED_WRITTEN, num_versioned_);
     ROCKS_LOG_INFO(ioptions.logger,
                    "[%s] Table #%" PRIu64 ": %" PRIu64 " direct, %" PRIu64
-                   " versioned values into the address map, %zu keys replace a "
-                   "direct value by something else",
+                   " versioned values into the address map, %zu keys may hide "
+                   "older values",
                    cfd_->GetName().c_str(), sst_number_, num_direct_,
                    num_versioned_, hiding_.size());
     for (const Hiding& hiding : hiding_) {
-      if (hiding.seq <= earliest_reader) {
-        blobs_->map()->RemoveDirectBelow(hiding.key, hiding.seq);
-      } else {
-        blobs_->AddBlockedRemoval(hiding.key, hiding.seq);
-      }
+      blobs_->blocked_removals()->Hide(hiding.key, hiding.seq, readers);
     }
     const size_t left_out =
         blobs_->range_deletions()->Add(std::move(range_deletions_));

@@ -35,9 +35,13 @@ class Version;
 //   value the next time.
 // * Only one flush of a column family is between its first step and the end
 //   of Settle(). So the files of `base` are all that is older than the output.
-// * The map loses a direct entry for what the flush wrote over it only after
-//   the flush is in a SuperVersion, so a reader that misses it notices that its
-//   own SuperVersion is outdated.
+// * The map loses an entry for what the flush wrote over it only after the
+//   flush is in a SuperVersion, so a reader that misses it notices that its own
+//   SuperVersion is outdated.
+// * What the flush wrote over, direct or versioned, leaves the map as soon as
+// no
+//   reader needs it (BlockedRemovals): it does not wait for the compaction that
+//   meets both entries. The name that an SST file still has for it is dead.
 //
 // Used by the flush's thread.
 class FlushMapping : public MappedBlobSink {
@@ -93,15 +97,15 @@ class FlushMapping : public MappedBlobSink {
   bool committed() const { return publication_.committed(); }
 
   // The flush is over, one way or the other.
-  // earliest_reader: now.
+  // readers: as of BlockedRemovals::Hide(), now.
   // REQUIRES: as MapPublication::Settle().
-  void Settle(SequenceNumber earliest_reader);
+  void Settle(const std::vector<SequenceNumber>& readers);
 
  private:
   // The entry of this key and number hides what is older.
   struct Hiding {
     MapKeyHash key;
-    SequenceNumber seq;
+    SequenceNumber seq = 0;
   };
 
   FlushMapping(ColumnFamilyData* cfd, Version* base,
@@ -119,6 +123,9 @@ class FlushMapping : public MappedBlobSink {
   uint64_t num_direct_ = 0;
   uint64_t num_versioned_ = 0;
   std::vector<Hiding> hiding_;
+  // The last entry that was no merge operand. Entries of a key come newest
+  // first.
+  Hiding last_;
   std::vector<CommittedRangeDeletion> range_deletions_;
   // The key of the last entry, whose newest version the row cache knows of.
   std::string last_key_;

@@ -44,8 +44,10 @@ MappedBlobs::MappedBlobs(uint32_t column_family_id,
                                                         ioptions.stats)),
       hash_seed_(RandomSeed()),
       charge_(MapMemoryReservation::Create(&table_factory, ioptions.logger)),
-      map_(AddressMap::Options{/*expected_entries=*/0, charge_.get()},
-           &files_),
+      map_(AddressMap::Options{/*expected_entries=*/0, charge_.get()}, &files_),
+      blocked_charge_(
+          MapMemoryReservation::Create(&table_factory, ioptions.logger)),
+      blocked_removals_(&map_, blocked_charge_.get()),
       range_deletions_(ioptions.user_comparator) {}
 
 MappedBlobs::~MappedBlobs() { assert(pending_.empty()); }
@@ -156,11 +158,6 @@ uint64_t MappedBlobs::GarbageBytes(const BlobFileMetaData& meta) const {
   return meta.GetTotalBlobBytes() - std::min(used, meta.GetTotalBlobBytes());
 }
 
-uint64_t MappedBlobs::NumBlockedRemovals() const {
-  std::lock_guard<std::mutex> lock(blocked_mutex_);
-  return blocked_.size();
-}
-
 uint64_t MappedBlobs::NumRetired() const {
   uint64_t result = 0;
   for (const Retired& retired : retired_) {
@@ -205,39 +202,6 @@ void MappedBlobs::OnVersionAppended(const Version& appended) {
            version.GetBlobFileMetaData(file.number) != nullptr);
   }
 #endif  // !NDEBUG
-}
-
-void MappedBlobs::AddBlockedRemoval(const MapKeyHash& key,
-                                    SequenceNumber seq) {
-  std::lock_guard<std::mutex> lock(blocked_mutex_);
-  // The first one removes what there is. As long as it waits there is nothing
-  // new: what is written meanwhile is versioned.
-  if (blocked_.size() >= kMaxBlocked || !blocked_keys_.insert(key).second) {
-    return;
-  }
-  blocked_.push_back(Blocked{seq, key});
-  std::push_heap(blocked_.begin(), blocked_.end());
-  blocked_until_.store(blocked_.front().seq, std::memory_order_relaxed);
-}
-
-void MappedBlobs::ApplyBlockedRemovals(SequenceNumber earliest_reader) {
-  std::vector<Blocked> due;
-  {
-    std::lock_guard<std::mutex> lock(blocked_mutex_);
-    while (!blocked_.empty() && blocked_.front().seq <= earliest_reader &&
-           due.size() < kSlice) {
-      std::pop_heap(blocked_.begin(), blocked_.end());
-      due.push_back(blocked_.back());
-      blocked_keys_.erase(blocked_.back().key);
-      blocked_.pop_back();
-    }
-    blocked_until_.store(
-        blocked_.empty() ? kMaxSequenceNumber : blocked_.front().seq,
-        std::memory_order_relaxed);
-  }
-  for (const Blocked& blocked : due) {
-    map_.RemoveDirectBelow(blocked.key, blocked.seq);
-  }
 }
 
 void MappedBlobs::Retire(std::unique_ptr<MappedRemovals>&& removals,

@@ -11,11 +11,11 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "db/blob/address_map.h"
 #include "db/blob/blob_gc_picker.h"
+#include "db/blob/blocked_removals.h"
 #include "db/blob/map_file_table.h"
 #include "db/blob/map_memory_reservation.h"
 #include "db/blob/mapped_blob_index.h"
@@ -128,7 +128,7 @@ class MappedBlobs {
   // map does not name. 0 if it is not of the map.
   uint64_t GarbageCount(const BlobFileMetaData& meta) const;
   uint64_t GarbageBytes(const BlobFileMetaData& meta) const;
-  uint64_t NumBlockedRemovals() const;
+  uint64_t NumBlockedRemovals() const { return blocked_removals_.Count(); }
   // REQUIRES: DB mutex held.
   uint64_t NumRetired() const;
 
@@ -182,17 +182,18 @@ class MappedBlobs {
   // a second, and flushes wait for the thread.
   static constexpr size_t kSlice = size_t{1} << 20;
 
-  // All direct entries of the key older than seq go when no reader is older
-  // than seq any more.
-  // REQUIRES: as AddressMap::RemoveDirectBelow(), but for the readers.
-  void AddBlockedRemoval(const MapKeyHash& key, SequenceNumber seq);
-  // Makes those happen for which earliest_reader is high enough, but not many
-  // more than kSlice.
-  void ApplyBlockedRemovals(SequenceNumber earliest_reader);
+  // What entries of committed flushes hide.
+  BlockedRemovals* blocked_removals() { return &blocked_removals_; }
+  const BlockedRemovals& blocked_removals() const { return blocked_removals_; }
+  // Makes the removals happen for which earliest_reader is high enough, but not
+  // many more than kSlice.
+  void ApplyBlockedRemovals(SequenceNumber earliest_reader) {
+    blocked_removals_.Apply(earliest_reader, kSlice);
+  }
   // The smallest sequence number that ApplyBlockedRemovals() waits for;
   // kMaxSequenceNumber if there is none.
   SequenceNumber BlockedUntil() const {
-    return blocked_until_.load(std::memory_order_relaxed);
+    return blocked_removals_.BlockedUntil();
   }
 
   // Range deletions that wait for readers, and for a sweep.
@@ -360,26 +361,8 @@ class MappedBlobs {
   const std::unique_ptr<MapMemoryReservation> charge_;
   AddressMap map_;
 
-  // Where the list ends: what it does not have, the compaction removes that
-  // meets both entries of the key.
-  static constexpr size_t kMaxBlocked = size_t{4} << 20;
-
-  struct HashOfKey {
-    size_t operator()(const MapKeyHash& key) const {
-      return static_cast<size_t>(key.hi);
-    }
-  };
-
-  // Min-heap by sequence number, one for a key.
-  struct Blocked {
-    SequenceNumber seq;
-    MapKeyHash key;
-    bool operator<(const Blocked& other) const { return seq > other.seq; }
-  };
-  mutable std::mutex blocked_mutex_;
-  std::vector<Blocked> blocked_;
-  std::unordered_set<MapKeyHash, HashOfKey> blocked_keys_;
-  std::atomic<SequenceNumber> blocked_until_{kMaxSequenceNumber};
+  const std::unique_ptr<MapMemoryReservation> blocked_charge_;
+  BlockedRemovals blocked_removals_;
 
   RangeDeletionQueue range_deletions_;
 

@@ -126,7 +126,7 @@ void DBImpl::SettleRecoveryMappings() {
   for (auto& mapping : recovery_mappings_) {
     mapping->Close();
     mutex_.Unlock();
-    mapping->Settle(/*earliest_reader=*/kMaxSequenceNumber);
+    mapping->Settle(/*readers=*/{});  // none yet
     mutex_.Lock();
     mapping.reset();
   }
@@ -339,7 +339,15 @@ void DBImpl::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
   if (cfd->mapped_blobs() == nullptr) {
     return;
   }
-  job->SettleMapping(EarliestReader());
+  std::vector<SequenceNumber> readers;
+  snapshots_.GetAll(&readers);
+  const SequenceNumber published = GetLastPublishedSequence();
+  if (readers.empty() || readers.back() < published) {
+    readers.push_back(published);
+  }
+  // The registry wants the others to be read before it is asked.
+  read_bounds_.MergeInto(&readers);
+  job->SettleMapping(readers);
   SetBlobGcDue();
   DropEmptyBlobFiles(cfd, Env::IOActivity::kFlush, sv_context);
   ScheduleMapRemovals();

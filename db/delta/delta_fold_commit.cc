@@ -309,7 +309,7 @@ void DeltaFoldCommit::Close(const Status& status) {
 
 void DeltaFoldCommit::Settle() {
   if (mapping_ != nullptr) {
-    mapping_->Settle(/*earliest_reader=*/0);
+    mapping_->Settle(/*readers=*/{});  // it hides nothing
   }
   if (is_in_edit_) {
     return;
