@@ -55,6 +55,7 @@ STRATA_LIB = \
   db/blob/range_deletion_sweep.cc \
   db/blob/scan_lengths.cc \
   db/blob/spill_file.cc \
+  db/blob/unmapped_blob_gc.cc \
   db/blob/unsettled_map_jobs.cc \
   db/compaction/blob_placement.cc \
   db/compaction/compaction_iterator_mapped.cc \
@@ -216,6 +217,7 @@ STRATA_TEST_MAIN = \
   db/blob/range_deletion_sweep_test.cc \
   db/blob/scan_lengths_test.cc \
   db/blob/spill_file_test.cc \
+  db/blob/unmapped_blob_gc_test.cc \
   db/blob/unsettled_map_jobs_test.cc \
   db/c_strata_test.cc \
   db/compaction/level0_merge_test.cc \

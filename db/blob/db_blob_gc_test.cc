@@ -1351,6 +1351,65 @@ TEST_F(DBBlobGcTest, OverInlineValues) {
   VerifyAlsoReopened(options);
 }
 
+// The files of BlobDB, with garbage, when the map is turned on.
+TEST_F(DBBlobGcTest, FilesFromBeforeTheMap) {
+  for (const CompactionStyle style :
+       {kCompactionStyleLevel, kCompactionStyleUniversal}) {
+    for (const bool by_itself : {false, true}) {
+      Options options = GcOptions(by_itself ? 1.2 : 0);
+      options.compaction_style = style;
+      Options without = options;
+      without.enable_blob_address_map = false;
+      without.enable_blob_garbage_collection = false;
+      DestroyAndReopen(without);
+      model_.clear();
+      Load();
+      ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(),
+                               "entity", {{"column", std::string(500, 'x')}}));
+      for (int round = 1; round <= 3; ++round) {
+        MakeGarbage(round, /*step=*/3);
+      }
+      ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+      const auto old_amplification = [&] {
+        InstrumentedMutexLock lock(dbfull()->mutex());
+        uint64_t total = 0;
+        uint64_t garbage = 0;
+        for (const auto& meta :
+             cfd()->current()->storage_info()->GetBlobFiles()) {
+          if (!meta->IsMapped()) {
+            total += meta->GetTotalBlobBytes();
+            garbage += meta->GetGarbageBlobBytes();
+          }
+        }
+        return total == garbage ? (total == 0 ? 1.0 : 1000.0)
+                                : static_cast<double>(total) /
+                                      static_cast<double>(total - garbage);
+      };
+      ASSERT_GT(old_amplification(), 1.3);
+      Reopen(options);
+      if (by_itself) {
+        Wait();
+        ASSERT_LE(old_amplification(), 1.2);
+        ASSERT_LE(Amplification(), 1.2);
+      } else {
+        Wait();
+        ASSERT_GT(old_amplification(), 1.3);
+      }
+      ASSERT_OK(Collect());
+      ASSERT_EQ(1.0, old_amplification());
+      ASSERT_EQ(1.0, Amplification());
+      std::string stats;
+      ASSERT_TRUE(db_->GetProperty(DB::Properties::kBlobStats, &stats));
+      PinnableWideColumns columns;
+      ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(),
+                               "entity", &columns));
+      ASSERT_EQ(std::string(500, 'x'), columns.columns().front().value());
+      ASSERT_OK(Delete("entity"));
+      VerifyAlsoReopened(options);
+    }
+  }
+}
+
 TEST_F(DBBlobGcTest, ManyThreads) {
   Options options = GcOptions(1.05);
   DestroyAndReopen(options);

@@ -65,8 +65,10 @@ Compaction* MisplacedFiles::PickUniversal(
     const std::string& cf_name, const ImmutableOptions& ioptions,
     const MutableCFOptions& options, const MutableDBOptions& db_options,
     VersionStorageInfo* vstorage, CompactionPicker* picker, double score,
+    const autovector<std::pair<int, FileMetaData*>>& files,
+    CompactionReason reason,
     const std::function<bool(int level)>& may_output_to_level) {
-  for (const auto& level_and_file : vstorage->MisplacedFiles()) {
+  for (const auto& level_and_file : files) {
     const int level = level_and_file.first;
     if (!may_output_to_level(level)) {
       continue;
@@ -94,7 +96,7 @@ Compaction* MisplacedFiles::PickUniversal(
         GetCompressionOptions(options, vstorage, level), Temperature::kUnknown,
         /* max_subcompactions */ 0, /* grandparents */ {},
         /* earliest_snapshot */ std::nullopt, /* snapshot_checker */ nullptr,
-        CompactionReason::kMisplacedFiles, /* trim_ts */ "", score,
+        reason, /* trim_ts */ "", score,
         /* l0_files_might_overlap */ true);
   }
   return nullptr;

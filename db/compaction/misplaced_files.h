@@ -5,12 +5,15 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "rocksdb/listener.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
+#include "util/autovector.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -50,10 +53,14 @@ class MisplacedFiles {
   // sorted run is rewritten file by file: an L0 file on its own, a file of a
   // level with those that share a user key with it. Both keep their place in
   // the order of runs. Null if no file can be compacted now.
+  // files: what is to be rewritten, with levels: misplaced files, or others
+  // that a compaction in place helps, as `reason` says.
   static Compaction* PickUniversal(
       const std::string& cf_name, const ImmutableOptions& ioptions,
       const MutableCFOptions& options, const MutableDBOptions& db_options,
       VersionStorageInfo* vstorage, CompactionPicker* picker, double score,
+      const autovector<std::pair<int, FileMetaData*>>& files,
+      CompactionReason reason,
       const std::function<bool(int level)>& may_output_to_level);
 
   // The last step of CompactRange(): rewrites in place the files that overlap

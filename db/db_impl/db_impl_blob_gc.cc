@@ -23,6 +23,7 @@
 #include "db/blob/blob_gc_storage.h"
 #include "db/blob/blob_key_bounds.h"
 #include "db/blob/mapped_blobs.h"
+#include "db/blob/unmapped_blob_gc.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/job_context.h"
@@ -446,8 +447,8 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
   }
   // Each file once: what could not be copied would be picked again.
   std::set<uint64_t> done_files;
-  Status s;
-  if (options.max_sorted_runs > 0) {
+  Status s = UnmappedBlobGc::Collect(this, cfd, options);
+  if (s.ok() && options.max_sorted_runs > 0) {
     s = MergeBlobRuns(options, cfd, &done_files);
   }
   for (bool done = false; s.ok() && !done;) {
