@@ -7,6 +7,8 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <tuple>
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -121,6 +123,65 @@ BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
     job.files.push_back(file.number);
     job.size += file.size;
     job.live_size += file.live_size;
+  }
+  return job;
+}
+
+BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
+                                          const std::vector<File>& files) {
+  Job job;
+  const uint64_t small_size = options.file_size / kSmallPart;
+  // Garbage comes first: above the limit there is no room for more copies.
+  if (small_size == 0 ||
+      (!options.merge_all_small && Excess(options, files) > 0)) {
+    return job;
+  }
+  // What is copied together lies on one path, and is of one kind.
+  using Tier = std::tuple<uint32_t, bool, int>;
+  std::map<Tier, std::vector<const File*>> tiers;
+  for (const File& file : files) {
+    if (file.is_busy || file.live_size == 0 || file.size >= small_size) {
+      continue;
+    }
+    int tier = 0;
+    for (uint64_t size = file.size; size >= kTierFactor; size /= kTierFactor) {
+      ++tier;
+    }
+    tiers[options.merge_all_small ? Tier(file.path_id, false, 0)
+                                  : Tier(file.path_id, file.is_survivor, tier)]
+        .push_back(&file);
+  }
+  const size_t min_files = options.merge_all_small ? 2 : kTierFactor;
+  std::vector<const File*>* best = nullptr;
+  for (auto& [tier, members] : tiers) {
+    if (members.size() >= min_files &&
+        (best == nullptr || members.size() > best->size())) {
+      best = &members;
+    }
+  }
+  if (best == nullptr) {
+    return job;
+  }
+  // The oldest ones: what they still have lives for long.
+  std::sort(best->begin(), best->end(),
+            [](const File* a, const File* b) { return a->number < b->number; });
+  const uint64_t max_copied =
+      std::max(std::min(options.flush_size, options.max_copied),
+               MaxCopied(options, SpaceOf(files, 0)));
+  job.path_id = best->front()->path_id;
+  for (const File* file : *best) {
+    if (job.files.size() == kMaxFiles ||
+        (job.files.size() >= 2 &&
+         job.live_size + file->live_size > max_copied)) {
+      break;
+    }
+    job.files.push_back(file->number);
+    job.size += file->size;
+    job.live_size += file->live_size;
+  }
+  if (!options.merge_all_small && job.files.size() < kMinMerged &&
+      job.live_size < small_size) {
+    return Job();
   }
   return job;
 }

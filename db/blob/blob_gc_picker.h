@@ -29,7 +29,14 @@ namespace ROCKSDB_NAMESPACE {
 // counted in file numbers. What was copied once goes to other files than what
 // was flushed (survivors): the two have garbage at different rates.
 //
-// Invariant: whatever is picked takes up less space afterwards.
+// Invariant: whatever Pick() picks takes up less space afterwards.
+//
+// Small files. Many flushes of little leave many files, each of which costs an
+// open file, memory and a record in the MANIFEST. Files that are far smaller
+// than a full one are merged, garbage or not. They are sorted into tiers by
+// size, a tier for each factor of kTierFactor; a tier is merged when it has as
+// many files. So a value is copied once for each tier at most, and values that
+// are overwritten soon are dead before their file's turn comes.
 //
 // No state, no locks: a function of what it is told.
 class BlobGcPicker {
@@ -59,6 +66,11 @@ class BlobGcPicker {
     int max_jobs = 1;
     // The next file number of the DB.
     uint64_t next_file_number = 0;
+    // The size of a full file. 0: none is small.
+    uint64_t file_size = 0;
+    // Small files are merged as soon as there are two, whatever their sizes and
+    // whatever the limit.
+    bool merge_all_small = false;
   };
 
   struct Space {
@@ -96,7 +108,18 @@ class BlobGcPicker {
   // The best files for one job, if Excess() says that there is something to do.
   static Job Pick(const Options& options, const std::vector<File>& files);
 
+  // The small files for one job that merges them, if there are enough.
+  static Job PickSmall(const Options& options, const std::vector<File>& files);
+
   static constexpr size_t kMaxFiles = 32;
+  // A file below this part of a full one is small.
+  static constexpr uint64_t kSmallPart = 8;
+  // Of the sizes in one tier, and of the number of files that one tier may
+  // have.
+  static constexpr uint64_t kTierFactor = 16;
+  // A job that has no room for more files than this waits, unless what it makes
+  // of them is not small.
+  static constexpr size_t kMinMerged = 4;
   // Of Options::space_amp_limit.
   static constexpr double kMaxLimit = 1000.0;
 

@@ -351,6 +351,101 @@ TEST_F(BlobGcPickerTest, SkewedOverwrites) {
   EXPECT_LE(store.write_amp(), 2.6);
 }
 
+// Flushes of little: each value is copied once for each tier at most, and there
+// are never many files.
+TEST_F(BlobGcPickerTest, SmallFilesAreMergedInTiers) {
+  constexpr uint64_t kFlush = 300;
+  options_.file_size = 1 << 20;
+  options_.flush_size = 1 << 20;
+  uint64_t copied = 0;
+  uint64_t next = 1;
+  constexpr uint64_t kFlushes = 20000;
+  size_t most = 0;
+  for (uint64_t i = 0; i < kFlushes; ++i) {
+    Add(next++, kFlush, kFlush);
+    for (;;) {
+      const BlobGcPicker::Job job = BlobGcPicker::PickSmall(options_, files_);
+      if (job.files.empty()) {
+        break;
+      }
+      ASSERT_GE(job.files.size(), BlobGcPicker::kMinMerged);
+      ASSERT_EQ(job.size, job.live_size);
+      copied += job.size;
+      const std::set<uint64_t> merged = Numbers(job);
+      std::erase_if(files_, [&](const File& file) {
+        return merged.count(file.number) > 0;
+      });
+      File* const output = Add(next++, job.live_size, job.live_size);
+      output->is_survivor = true;
+    }
+    most = std::max(most, files_.size());
+  }
+  // Full enough from 131,072 bytes on: 300, 4,800, 76,800 bytes.
+  EXPECT_LE(copied, 3 * kFlushes * kFlush);
+  EXPECT_GE(copied, 2 * kFlushes * kFlush);
+  EXPECT_LE(most, kFlushes * kFlush / (options_.file_size / 8) +
+                      4 * BlobGcPicker::kTierFactor);
+}
+
+TEST_F(BlobGcPickerTest, SmallFilesThatStay) {
+  const auto pick = [&] {
+    return Numbers(BlobGcPicker::PickSmall(options_, files_));
+  };
+  options_.file_size = 800000;
+  options_.flush_size = 1 << 20;
+  for (uint64_t number = 1; number <= 16; ++number) {
+    Add(number, 1000, 1000);
+  }
+  ASSERT_EQ(16u, pick().size());
+  // One fewer, for each reason.
+  files_[0].is_busy = true;
+  ASSERT_TRUE(pick().empty());
+  files_[0].is_busy = false;
+  files_[0].size = files_[0].live_size = 100000;  // not small
+  ASSERT_TRUE(pick().empty());
+  files_[0].size = files_[0].live_size = 5000;  // another tier
+  ASSERT_TRUE(pick().empty());
+  files_[0].size = files_[0].live_size = 1000;
+  files_[0].path_id = 1;
+  ASSERT_TRUE(pick().empty());
+  files_[0].path_id = 0;
+  files_[0].is_survivor = true;
+  ASSERT_TRUE(pick().empty());
+  files_[0].is_survivor = false;
+  ASSERT_EQ(16u, pick().size());
+  // Garbage comes first.
+  File* const garbage = Add(20, 100000, 1);
+  ASSERT_TRUE(pick().empty());
+  garbage->is_busy = true;
+  ASSERT_EQ(16u, pick().size());
+  // Room for copies: as much as a flush, or what the limit leaves.
+  options_.flush_size = 5500;
+  ASSERT_EQ(std::set<uint64_t>({1, 2, 3, 4, 5}), pick());
+  options_.flush_size = 3500;
+  ASSERT_TRUE(pick().empty());
+  Add(21, 1 << 20, 1 << 20);
+  ASSERT_EQ(13u, pick().size());
+  // Off.
+  options_.file_size = 0;
+  ASSERT_TRUE(pick().empty());
+}
+
+TEST_F(BlobGcPickerTest, AllSmallFilesOnDemand) {
+  options_.file_size = 800000;
+  options_.max_copied = options_.min_copied = 800000;
+  options_.merge_all_small = true;
+  const auto pick = [&] {
+    return Numbers(BlobGcPicker::PickSmall(options_, files_));
+  };
+  Add(1, 1000, 1000);
+  Add(2, 100000, 100000);
+  ASSERT_TRUE(pick().empty());
+  Add(3, 60000, 50)->is_survivor = true;
+  ASSERT_EQ(std::set<uint64_t>({1, 3}), pick());
+  Add(4, 99999, 99999)->path_id = 1;
+  ASSERT_EQ(std::set<uint64_t>({1, 3}), pick());
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

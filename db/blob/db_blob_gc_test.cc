@@ -429,7 +429,7 @@ TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
 // A job writes to the MANIFEST once: the copies come and the old files leave.
 TEST_F(DBBlobGcTest, OneEdit) {
   Options options = GcOptions(0);
-  options.blob_file_size = 1 << 20;
+  options.blob_file_size = 256 << 10;  // files of a flush are not small
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
@@ -1407,6 +1407,38 @@ TEST_F(DBBlobGcTest, FilesFromBeforeTheMap) {
       ASSERT_OK(Delete("entity"));
       VerifyAlsoReopened(options);
     }
+  }
+}
+
+// Many small flushes, of keys in order or at random.
+TEST_F(DBBlobGcTest, SmallFiles) {
+  for (const bool in_order : {true, false}) {
+    Options options = GcOptions(1.2);
+    options.blob_file_size = 1 << 20;
+    options.write_buffer_size = 1 << 20;
+    DestroyAndReopen(options);
+    model_.clear();
+    Random rnd(301);
+    for (int i = 0; i < kKeys; ++i) {
+      PutKey(in_order ? i : static_cast<int>(rnd.Uniform(kKeys)), 0);
+      if (i % 2 == 1) {
+        ASSERT_OK(Flush());
+      }
+    }
+    Wait();
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    Wait();
+    // Of 200: fewer than 16 in each of the tiers, of flushes and of copies.
+    ASSERT_LT(BlobFilesOfVersion().size(), 60u);
+    // Each value was copied once or twice.
+    ASSERT_LE(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN),
+              2 * kKeys * (kValueSize + 100));
+    ASSERT_LE(Amplification(), 1.2);
+    ASSERT_OK(Collect());
+    // From 128 KB on a file is not small, and a job in the background may have had
+    // some.
+    ASSERT_LE(BlobFilesOfVersion().size(), 8u);
+    VerifyAlsoReopened(options);
   }
 }
 

@@ -136,6 +136,7 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     options.max_jobs = MaxJobs(mutable_db_options_.max_background_jobs,
                                /*above_limit=*/false);
     options.next_file_number = versions_->current_next_file_number();
+    options.file_size = cf_options.blob_file_size;
     const bool above_limit =
         BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
     if (bg_blob_gc_scheduled_ - running_manual_blob_gc_ -
@@ -146,6 +147,9 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     }
     auto task = std::make_unique<BlobGcTask>();
     task->job = BlobGcPicker::Pick(options, files);
+    if (task->job.files.empty()) {
+      task->job = BlobGcPicker::PickSmall(options, files);
+    }
     if (task->job.files.empty()) {
       return;
     }
@@ -472,6 +476,36 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
       done = task.job.files.empty();
       done_files.insert(task.job.files.begin(), task.job.files.end());
     });
+  }
+  // Small files, and then what was made of them: fewer each time.
+  std::set<uint64_t> merged_files;
+  std::set<uint64_t> outputs;
+  for (bool done = false; s.ok() && !done;) {
+    BlobGcTask task;
+    task.cfd = cfd;
+    task.canceled = options.canceled;
+    s = RunManualBlobGc(&task, [&] {
+      std::vector<BlobGcPicker::File> files = blobs->FilesForGc(
+          *cfd->current()->storage_info(), /*also_failed=*/true);
+      for (BlobGcPicker::File& file : files) {
+        file.is_busy |= (file.number >= first_new_number &&
+                         outputs.count(file.number) == 0) ||
+                        merged_files.count(file.number) > 0;
+      }
+      const uint64_t file_size =
+          cfd->GetLatestMutableCFOptions().blob_file_size;
+      BlobGcPicker::Options picker_options;
+      picker_options.min_copied = picker_options.max_copied =
+          std::min(blobs->max_gc_copies(), file_size);
+      picker_options.file_size = file_size;
+      picker_options.merge_all_small = true;
+      task.job = BlobGcPicker::PickSmall(picker_options, files);
+      done = task.job.files.empty();
+      merged_files.insert(task.job.files.begin(), task.job.files.end());
+    });
+    for (const BlobFileAddition& addition : task.additions) {
+      outputs.insert(addition.GetBlobFileNumber());
+    }
   }
   InstrumentedMutexLock lock(&mutex_);
   cfd->UnrefAndTryDelete();
