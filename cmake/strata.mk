@@ -203,6 +203,7 @@ STRATA_TEST_MAIN = \
   db/blob/db_address_map_overlap_test.cc \
   db/blob/db_address_map_race_test.cc \
   db/blob/db_address_map_test.cc \
+  db/blob/db_blob_damage_test.cc \
   db/blob/db_blob_gc_test.cc \
   db/blob/db_blob_path_test.cc \
   db/blob/map_file_table_test.cc \

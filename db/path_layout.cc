@@ -118,11 +118,19 @@ Status PathLayout::Validate(const std::vector<uint32_t>& level_sst_path_ids,
   return s;
 }
 
+Status PathLayout::ValidateOutputPath(int output_path_id, size_t num_paths) {
+  if (output_path_id >= 0 && static_cast<size_t>(output_path_id) < num_paths) {
+    return Status::OK();
+  }
+  return Status::InvalidArgument(
+      "CompactFiles: output_path_id " + std::to_string(output_path_id) +
+      " names no path: the column family has " + std::to_string(num_paths));
+}
+
 const std::string& PathLayout::Directory(const std::vector<DbPath>& cf_paths,
                                          uint32_t path_id) {
   assert(!cf_paths.empty());
-  return path_id < cf_paths.size() ? cf_paths[path_id].path
-                                   : cf_paths.back().path;
+  return cf_paths[IndexOf(path_id, cf_paths.size())].path;
 }
 
 std::string PathLayout::BlobFileName(const std::vector<DbPath>& cf_paths,

@@ -104,7 +104,19 @@ class PathLayout {
                          const std::vector<uint32_t>& level_blob_path_ids,
                          size_t num_paths);
 
-  // A path id beyond the list stands for the last path, as in TableFileName().
+  // InvalidArgument if the output_path_id of CompactFiles() names no path.
+  static Status ValidateOutputPath(int output_path_id, size_t num_paths);
+
+  // The index of a file's path in a list of `num_paths` paths. A path id beyond
+  // the list stands for the last path, as in TableFileName(): a database whose
+  // files were moved to fewer paths keeps its path ids. A path id that comes from
+  // a file is used as an index only after this function.
+  // REQUIRES: num_paths > 0
+  static size_t IndexOf(size_t path_id, size_t num_paths) {
+    return path_id < num_paths ? path_id : num_paths - 1;
+  }
+
+  // The directory of a path id, by IndexOf().
   // REQUIRES: !cf_paths.empty()
   static const std::string& Directory(const std::vector<DbPath>& cf_paths,
                                       uint32_t path_id);

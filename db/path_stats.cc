@@ -3,7 +3,6 @@
 
 #include "db/path_stats.h"
 
-#include <algorithm>
 #include <cassert>
 #include <iomanip>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "db/column_family.h"
 #include "db/delta/delta_version.h"
 #include "db/internal_stats.h"
+#include "db/path_layout.h"
 #include "db/table_cache.h"
 #include "db/version_set.h"
 
@@ -91,7 +91,7 @@ std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
   }
   // Files of a path that is gone are looked for on the last one.
   const auto path_of = [&paths](uint32_t id) -> PathStats& {
-    return paths[std::min(static_cast<size_t>(id), paths.size() - 1)];
+    return paths[PathLayout::IndexOf(id, paths.size())];
   };
   for (int level = 0; level < vstorage.num_levels(); ++level) {
     for (const FileMetaData* file : vstorage.LevelFiles(level)) {

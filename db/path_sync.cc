@@ -75,8 +75,7 @@ IOStatus OutputDirectories::Sync(const ColumnFamilyData& cfd,
     if (std::find(synced->begin(), synced->end(), path) != synced->end()) {
       continue;
     }
-    const uint32_t last = static_cast<uint32_t>(cf_paths.size() - 1);
-    IOStatus s = SyncDirectory(cfd, std::min(i, last), path, options);
+    IOStatus s = SyncDirectory(cfd, i, path, options);
     if (!s.ok()) {
       return s;
     }

@@ -296,7 +296,10 @@ std::vector<BlobGcPicker::File> MappedBlobs::FilesForGc(
     BlobGcPicker::File& file = files.emplace_back();
     file.number = meta->GetBlobFileNumber();
     file.size = meta->GetBlobFileSize();
-    file.path_id = meta->GetPathId();
+    // Files of path ids that stand for one path go together, and copies get the
+    // id of a path that there is.
+    file.path_id = static_cast<uint32_t>(
+        PathLayout::IndexOf(meta->GetPathId(), ioptions_.cf_paths.size()));
     file.is_survivor = meta->IsCollected();
     const uint64_t records = meta->GetTotalBlobBytes();
     const uint64_t live = records - std::min(records, GarbageBytes(*meta));
