@@ -3,6 +3,7 @@
 
 #include "db/blob/address_map_recovery.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
@@ -30,6 +31,8 @@ constexpr size_t kBatch = 1024;
 constexpr uint64_t kProgressMicros = 5 * 1000 * 1000;
 // How many lost keys an error names.
 constexpr size_t kMaxNamedKeys = 20;
+// How many damaged files it names.
+constexpr size_t kMaxNamedFiles = 5;
 
 IOOptions OpenIoOptions() {
   IOOptions options;
@@ -75,10 +78,11 @@ Status AddressMapRecovery::Recover(ColumnFamilyData* cfd,
   ROCKS_LOG_INFO(cfd->ioptions().logger,
                  "[%s] Address map rebuilt: %" PRIu64 " values of %" PRIu64
                  " SST entries and %" PRIu64 " records in %zu blob files, "
-                 "%" PRIu64 " lost, %" PRIu64 " index blocks restored, "
-                 "%" PRIu64 " ms: %s",
+                 "%" PRIu64 " damaged, %" PRIu64 " values lost, %" PRIu64
+                 " index blocks restored, %" PRIu64 " ms: %s",
                  cfd->GetName().c_str(), stats->live_values, stats->entries,
-                 stats->records, recovery.files_.size(), stats->lost_values,
+                 stats->records, recovery.files_.size(),
+                 stats->damaged_files, stats->lost_values,
                  stats->restored_blocks, stats->micros / 1000,
                  s.ToString().c_str());
   return s;
@@ -124,7 +128,8 @@ Status AddressMapRecovery::Run() {
   if (s.ok()) {
     s = JoinRecordIndexes();
   }
-  if (s.ok() && options_.all_versions) {
+  // Beside damaged files, a name without an address may be of a lost value.
+  if (s.ok() && options_.all_versions && !HasDamagedFiles()) {
     s = ForgetDead();
   }
   stats_->records = records_;
@@ -134,48 +139,65 @@ Status AddressMapRecovery::Run() {
     s = CheckLost();
   }
   if (s.ok()) {
+    SettleDamagedFiles();
     blobs_->SetReady();
   }
   return s;
 }
 
-Status AddressMapRecovery::OpenBlobFiles() {
+Status AddressMapRecovery::OpenBlobFile(const BlobFileMetaData& meta,
+                                        BlobFile* file) const {
   const ImmutableOptions& ioptions = cfd_->ioptions();
+  std::unique_ptr<FSRandomAccessFile> opened;
+  Status s = ioptions.fs->NewRandomAccessFile(file->name, options_.file_options,
+                                              &opened, nullptr);
+  uint64_t size = 0;
+  if (s.ok()) {
+    s = ioptions.fs->GetFileSize(file->name, OpenIoOptions(), &size, nullptr);
+  }
+  const uint64_t expected = meta.GetSharedMeta()->GetBlobFileSize();
+  if (s.ok() && size != expected) {
+    s = Status::Corruption("Blob file " + file->name + " has " +
+                           std::to_string(size) + " bytes instead of " +
+                           std::to_string(expected));
+  }
+  if (s.ok()) {
+    auto reader = std::make_unique<RandomAccessFileReader>(
+        std::move(opened), file->name, ioptions.clock, nullptr, ioptions.stats);
+    s = BlobFileLayoutV2::Read(reader.get(), OpenIoOptions(), size,
+                               &file->layout);
+    if (s.ok()) {
+      file->reader = std::move(reader);
+    }
+  }
+  return s;
+}
+
+bool AddressMapRecovery::IsDamage(const Status& s) const {
+  return s.IsCorruption() || s.IsNotFound() || s.IsPathNotFound();
+}
+
+Status AddressMapRecovery::OpenBlobFiles() {
+  bool has_seed = false;
   for (const auto& meta : version_->storage_info()->GetBlobFiles()) {
     if (!meta->IsMapped()) {
       continue;
     }
-    const std::string name = PathLayout::BlobFileName(
-        ioptions.cf_paths, meta->GetBlobFileNumber(), meta->GetPathId());
     BlobFile file;
     file.number = meta->GetBlobFileNumber();
-    std::unique_ptr<FSRandomAccessFile> opened;
-    Status s = ioptions.fs->NewRandomAccessFile(name, options_.file_options,
-                                                &opened, nullptr);
-    uint64_t size = 0;
-    if (s.ok()) {
-      s = ioptions.fs->GetFileSize(name, OpenIoOptions(), &size, nullptr);
+    file.name = PathLayout::BlobFileName(cfd_->ioptions().cf_paths, file.number,
+                                         meta->GetPathId());
+    file.damage = OpenBlobFile(*meta, &file);
+    if (!file.damage.ok() && !IsDamage(file.damage)) {
+      return file.damage;
     }
-    if (s.ok() && size != meta->GetSharedMeta()->GetBlobFileSize()) {
-      s = Status::Corruption("Blob file " + name + " has " +
-                             std::to_string(size) + " bytes instead of " +
-                             std::to_string(
-                                 meta->GetSharedMeta()->GetBlobFileSize()));
-    }
-    if (s.ok()) {
-      file.reader = std::make_unique<RandomAccessFileReader>(
-          std::move(opened), name, ioptions.clock, nullptr, ioptions.stats);
-      s = BlobFileLayoutV2::Read(file.reader.get(), OpenIoOptions(), size,
-                                 &file.layout);
-    }
-    if (!s.ok()) {
-      return s;
-    }
-    if (files_.empty()) {
+    if (file.reader != nullptr && !has_seed) {
       blobs_->SetHashSeed(file.layout.header.hash_seed);
+      has_seed = true;
     }
-    file.slot = blobs_->AddLiveFile(file.number, meta->GetPathId(),
-                                    file.layout.header.compression, size);
+    file.slot = blobs_->AddLiveFile(
+        file.number, meta->GetPathId(), file.layout.header.compression,
+        meta->GetSharedMeta()->GetBlobFileSize());
     if (file.slot == MapFileTable::kLostSlot) {
       return Status::Aborted("The address map has no room for a blob file");
     }
@@ -231,34 +253,38 @@ Status AddressMapRecovery::JoinRecordIndexes() {
   return MappedKeyScan::ForEach(
       files_.size(), options_.num_threads,
       [this, done = std::make_shared<std::atomic<uint64_t>>(0)](size_t i) {
-        const Status s = JoinRecordIndex(files_[i]);
+        Status s;
+        if (files_[i].reader != nullptr) {
+          s = JoinRecordIndex(&files_[i]);
+        }
         LogProgress(++*done, files_.size(), "record indexes");
         return s;
       });
 }
 
-Status AddressMapRecovery::JoinRecordIndex(const BlobFile& file) {
+Status AddressMapRecovery::JoinRecordIndex(BlobFile* file) {
   Status s;
   uint64_t records = 0;
-  if (file.layout.header.hash_seed != blobs_->hash_seed()) {
-    BlobRecordWalker walker(file.reader.get(), OpenIoOptions(),
+  if (file->layout.header.hash_seed != blobs_->hash_seed()) {
+    BlobRecordWalker walker(file->reader.get(), OpenIoOptions(),
                             blobs_->hash_seed(), BlobHeaderV2::kSize,
-                            file.layout.index_offset);
+                            file->layout.index_offset);
     while (s.ok() && !walker.AtEnd()) {
       AddressMap::Record record;
       s = walker.Next(&record);
       if (s.ok()) {
-        SetAddress(record, file);
+        SetAddress(record, *file);
         ++records;
       }
     }
   } else {
-    RecordIndexReader reader(file.reader.get(), OpenIoOptions(), file.layout);
+    RecordIndexReader reader(file->reader.get(), OpenIoOptions(), file->layout);
+    reader.SkipLostBlocks();
     std::vector<AddressMap::Record> batch;
     do {
       s = reader.Next(&batch);
       for (const AddressMap::Record& record : batch) {
-        SetAddress(record, file);
+        SetAddress(record, *file);
       }
       records += batch.size();
     } while (s.ok() && !batch.empty());
@@ -271,8 +297,15 @@ Status AddressMapRecovery::JoinRecordIndex(const BlobFile& file) {
                      cfd_->GetName().c_str(), reader.NumRestoredBlocks(),
                      reader.FirstDamage().ToString().c_str());
     }
+    if (s.ok()) {
+      s = reader.FirstLoss();
+    }
   }
   records_ += records;
+  if (IsDamage(s)) {
+    file->damage = std::move(s);
+    s = Status::OK();
+  }
   return s;
 }
 
@@ -332,6 +365,47 @@ Status AddressMapRecovery::ForgetDead() {
   return s;
 }
 
+bool AddressMapRecovery::HasDamagedFiles() const {
+  return std::any_of(files_.begin(), files_.end(), [](const BlobFile& file) {
+    return !file.damage.ok();
+  });
+}
+
+std::string AddressMapRecovery::DescribeDamage() const {
+  size_t damaged = 0;
+  std::string result;
+  for (const BlobFile& file : files_) {
+    if (!file.damage.ok() && ++damaged <= kMaxNamedFiles) {
+      result += (damaged == 1 ? " Damaged blob files: " : "; ") + file.name +
+                " (" + file.damage.ToString() + ")";
+    }
+  }
+  if (damaged > kMaxNamedFiles) {
+    result += "; and " + std::to_string(damaged - kMaxNamedFiles) + " more";
+  }
+  return damaged == 0 ? result : result + ".";
+}
+
+void AddressMapRecovery::SettleDamagedFiles() {
+  for (const BlobFile& file : files_) {
+    if (file.damage.ok()) {
+      continue;
+    }
+    ++stats_->damaged_files;
+    ROCKS_LOG_ERROR(cfd_->ioptions().logger,
+                    "[%s] Damaged blob file %s: %s. %s",
+                    cfd_->GetName().c_str(), file.name.c_str(),
+                    file.damage.ToString().c_str(),
+                    stats_->lost_values > 0
+                        ? "Keys whose values were found nowhere read as "
+                          "Corruption. The file is kept"
+                        : "All values that are needed were found");
+    if (stats_->lost_values > 0) {
+      blobs_->KeepDamagedFile(file.number);
+    }
+  }
+}
+
 Status AddressMapRecovery::CheckLost() {
   // Nearly always nothing is lost, which the counters tell.
   uint64_t with_address = 0;
@@ -374,9 +448,13 @@ Status AddressMapRecovery::CheckLost() {
       .PermitUncheckedError();
   return Status::Corruption(
       "Column family " + cfd_->GetName() + ": no blob file has the values of " +
-      std::to_string(stats_->lost_values) +
-      " keys (with paranoid_checks = false the others can be read). The first "
-      "ones:" +
+      std::to_string(stats_->lost_values) + " keys." + DescribeDamage() +
+      " Bring back the blob files if there is a copy. Without them, open the "
+      "database with paranoid_checks = false: reading one of these keys is "
+      "Corruption then, all others can be read, and to delete or overwrite the "
+      "keys, which ldb verify_address_map lists, ends the damage. RepairDB() is "
+      "for a MANIFEST or SST files that are damaged, too; it brings back no "
+      "value. The first keys:" +
       keys);
 }
 

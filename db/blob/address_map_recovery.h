@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "db/blob/address_map.h"
@@ -16,6 +17,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class BlobFileMetaData;
 class ColumnFamilyData;
 class MappedBlobs;
 class Version;
@@ -32,6 +34,12 @@ class Version;
 //    record of one name, the one with the higher number counts: a garbage
 //    collection was interrupted before the old file was dropped.
 // 3. A name without an address is corruption: the value is lost.
+//
+// A blob file that is missing, cut off or damaged costs the values that only it
+// has, no others. If there are none of these, it is dropped like any file without
+// live values. Else it stays on disk and in the MANIFEST, because it may be
+// replaced by a copy, and the map is not saved: each open looks at the files
+// again.
 //
 // With all_versions the names of older values go into the map, too. One of those
 // without an address is none: a compaction or a flush has removed the value.
@@ -55,6 +63,7 @@ class AddressMapRecovery {
     uint64_t records = 0;
     uint64_t restored_blocks = 0;
     uint64_t lost_values = 0;
+    uint64_t damaged_files = 0;
     uint64_t micros = 0;
   };
 
@@ -72,8 +81,11 @@ class AddressMapRecovery {
   struct BlobFile {
     uint64_t number = 0;
     uint32_t slot = 0;
+    std::string name;
     BlobFileLayoutV2 layout;
-    std::unique_ptr<RandomAccessFileReader> reader;
+    std::unique_ptr<RandomAccessFileReader> reader;  // nullptr: it has no layout
+    // OK if each of its records was found.
+    Status damage;
   };
 
   AddressMapRecovery(ColumnFamilyData* cfd, const Options& options,
@@ -81,12 +93,21 @@ class AddressMapRecovery {
 
   Status Run();
   Status OpenBlobFiles();
+  // Opens the file and reads its layout.
+  Status OpenBlobFile(const BlobFileMetaData& meta, BlobFile* file) const;
+  // May a recovery go on without the file that has failed so? Not if it may be a
+  // matter of the moment, as when there are too many open files.
+  bool IsDamage(const Status& s) const;
   Status JoinSstFiles();
   Status JoinRecordIndexes();
-  Status JoinRecordIndex(const BlobFile& file);
+  Status JoinRecordIndex(BlobFile* file);
   void SetAddress(const AddressMap::Record& record, const BlobFile& file);
   Status ForgetDead();
   Status CheckLost();
+  // Keeps what is damaged, or tells that nothing of it is needed.
+  void SettleDamagedFiles();
+  std::string DescribeDamage() const;
+  bool HasDamagedFiles() const;
   void LogProgress(uint64_t done, uint64_t total, const char* what);
 
   ColumnFamilyData* const cfd_;

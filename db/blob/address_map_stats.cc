@@ -65,6 +65,8 @@ bool InternalStats::HandleAddressMapMap(
   put("files", files);
   put("pinned-files", pinned_files);
   put("live-bytes", live_bytes);
+  put("lost-values", blobs->file_table().LiveCount(MapFileTable::kLostSlot));
+  put("damaged-files", blobs->NumDamagedFiles());
   put("blocked-removals", blobs->NumBlockedRemovals());
   put("pending-range-deletions", blobs->range_deletions().Count());
   put("retired-removals", blobs->NumRetired());

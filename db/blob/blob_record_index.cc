@@ -168,7 +168,11 @@ Status RecordIndexReader::Next(std::vector<AddressMap::Record>* records) {
     if (position_ < footer_.index_size) {
       status_ = ReadBlock(records);
     } else {
-      status_ = CheckEnd();
+      status_ = first_loss_.ok() ? CheckEnd() : Status::OK();
+      if (skips_lost_ && status_.IsCorruption()) {
+        first_loss_ = status_;
+        status_ = Status::OK();
+      }
       at_end_ = true;
     }
   }
@@ -198,11 +202,16 @@ Status RecordIndexReader::ReadBlock(std::vector<AddressMap::Record>* records) {
     if (file_ == nullptr) {
       return damaged;
     }
-    s = RestoreBlock(block.size(), records, &end_offset, checksum);
+    s = after_loss_ ? Status::Corruption("the block before is damaged, too")
+                    : RestoreBlock(block.size(), records, &end_offset, checksum);
     if (s.IsCorruption()) {
-      return Status::Corruption(
+      s = Status::Corruption(
           damaged.getState(),
           std::string("cannot be restored: ") + s.getState());
+      if (skips_lost_) {
+        SkipBlock(block.size(), s);
+        return Status::OK();
+      }
     }
     if (!s.ok()) {
       return s;
@@ -215,8 +224,17 @@ Status RecordIndexReader::ReadBlock(std::vector<AddressMap::Record>* records) {
   checksum_ = crc32c::Extend(checksum_, checksum, sizeof(checksum));
   position_ += block.size();
   next_record_ = end_offset;
+  after_loss_ = false;
   num_records_ += records->size() - old_size;
   return Status::OK();
+}
+
+void RecordIndexReader::SkipBlock(size_t block_size, const Status& loss) {
+  if (first_loss_.ok()) {
+    first_loss_ = loss;
+  }
+  position_ += block_size;
+  after_loss_ = true;
 }
 
 Status RecordIndexReader::FetchBlock(Slice* block) {
@@ -268,7 +286,7 @@ const char* RecordIndexReader::DecodeBlock(
   if (count == 0 || count > rest.size() / Format::kMinEntrySize) {
     return "impossible number of records";
   }
-  if (offset != next_record_) {
+  if (after_loss_ ? offset < next_record_ : offset != next_record_) {
     return "first record does not follow the one before";
   }
 

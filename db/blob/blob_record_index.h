@@ -151,10 +151,18 @@ class RecordIndexReader {
   // status that is not OK is final and comes without records.
   Status Next(std::vector<AddressMap::Record>* records);
 
+  // Next() then leaves out what is damaged and cannot be restored, and goes on
+  // with the next block. Of a damaged block it yields the records before the first
+  // damaged one. A read that fails still ends the reader.
+  // REQUIRES: the reader was made with a file; Next() was not called.
+  void SkipLostBlocks() { skips_lost_ = true; }
+
   // How many blocks were restored, and what was wrong with the first one. For
   // the log.
   uint64_t NumRestoredBlocks() const { return num_restored_; }
   const Status& FirstDamage() const { return first_damage_; }
+  // OK if nothing was left out; else the first damage that was skipped.
+  const Status& FirstLoss() const { return first_loss_; }
 
  private:
   Status ReadBlock(std::vector<AddressMap::Record>* records);
@@ -166,6 +174,7 @@ class RecordIndexReader {
                       std::vector<AddressMap::Record>* records,
                       uint64_t* end_offset, char* checksum) const;
   Status CheckEnd() const;
+  void SkipBlock(size_t block_size, const Status& loss);
   Status Corrupt(const Slice& what) const;
 
   const RandomAccessFileReader* const file_;  // nullptr: index in memory
@@ -185,6 +194,10 @@ class RecordIndexReader {
   Status first_damage_;
   bool at_end_ = false;
   Status status_;
+  bool skips_lost_ = false;
+  Status first_loss_;
+  // The block before was left out: where its records end is not known.
+  bool after_loss_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -113,6 +113,132 @@ class DBBlobDamageTest : public DBTestBase {
   std::vector<std::string> files_;
 };
 
+TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
+  const std::map<std::string, std::function<void(const std::string&)>> kinds = {
+      {"missing",
+       [&](const std::string& path) { ASSERT_OK(env_->DeleteFile(path)); }},
+      {"cut off",
+       [&](const std::string& path) {
+         Change(path, [](std::string* s) { s->resize(s->size() / 2); });
+       }},
+      {"empty",
+       [&](const std::string& path) {
+         Change(path, [](std::string* s) { s->clear(); });
+       }},
+      {"header",
+       [&](const std::string& path) {
+         Change(path, [](std::string* s) { (*s)[5] ^= 1; });
+       }},
+      {"footer", [&](const std::string& path) {
+         Change(path, [](std::string* s) { (*s)[s->size() - 3] ^= 1; });
+       }}};
+  for (const bool after_crash : {true, false}) {
+    for (const auto& [name, damage] : kinds) {
+      if (!after_crash && (name == "header" || name == "footer")) {
+        continue;  // an image hides these, and reads find them
+      }
+      SCOPED_TRACE(name + (after_crash ? " after a crash" : ""));
+      Options options = MapOptions();
+      Load(options, kKeysOfFile, 1000);
+      MapImages::UseInThisProcess(!after_crash);
+      std::string copy;
+      ASSERT_OK(ReadFileToString(env_, files_[1], &copy));
+      damage(files_[1]);
+
+      const Status s = TryReopen(options);
+      ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+      for (const std::string& part :
+           {files_[1], std::string("of 40 keys"), std::string("RepairDB"),
+            std::string("paranoid_checks = false"),
+            Slice(KeyOf(1, 0)).ToString(/*hex=*/true)}) {
+        EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
+      }
+
+      options.paranoid_checks = false;
+      for (int round = 0; round < 2; ++round) {
+        Reopen(options);
+        ASSERT_EQ(CountLost(), kKeysOfFile);
+        EXPECT_EQ(MapProperty("lost-values"), kKeysOfFile);
+        EXPECT_EQ(MapProperty("damaged-files"), 1);
+        // The DB goes on, and keeps the file.
+        ASSERT_OK(Put("new" + std::to_string(round), std::string(1000, 'n')));
+        ASSERT_OK(Flush());
+        ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
+                                          db_->DefaultColumnFamily()));
+        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+        ASSERT_EQ(CountLost(), kKeysOfFile);
+        EXPECT_EQ(name == "missing", env_->FileExists(files_[1]).IsNotFound());
+      }
+
+      // It comes back.
+      Close();
+      ASSERT_OK(WriteStringToFile(env_, copy, files_[1], /*should_sync=*/true));
+      options.paranoid_checks = true;
+      Reopen(options);
+      ASSERT_EQ(CountLost(), 0);
+      EXPECT_EQ(MapProperty("damaged-files"), 0);
+      Close();
+      damage(files_[1]);
+
+      // Once nothing of it is needed, it does not matter, and goes.
+      options.paranoid_checks = false;
+      Reopen(options);
+      for (int i = 0; i < kKeysOfFile; ++i) {
+        if (i % 2 == 0) {
+          ASSERT_OK(Delete(KeyOf(1, i)));
+        } else {
+          ASSERT_OK(Put(KeyOf(1, i), ValueOf(1, i, 1000)));
+        }
+      }
+      ASSERT_OK(Flush());
+      options.paranoid_checks = true;
+      Reopen(options);
+      for (int file = 0; file < kFiles; ++file) {
+        for (int i = 0; i < kKeysOfFile; ++i) {
+          ASSERT_EQ(Get(KeyOf(file, i)), file == 1 && i % 2 == 0
+                                             ? "NOT_FOUND"
+                                             : ValueOf(file, i, 1000));
+        }
+      }
+      ASSERT_OK(Flush());
+      ASSERT_OK(Put("last", std::string(1000, 'n')));
+      ASSERT_OK(Flush());
+      EXPECT_EQ(MapProperty("files"), 6);
+    }
+  }
+}
+
+// Other blocks of a damaged record index still count.
+TEST_F(DBBlobDamageTest, LosesABlockOfAnIndex) {
+  Options options = MapOptions();
+  constexpr int kKeys = 1500;
+  Load(options, kKeys, 50);
+  MapImages::UseInThisProcess(false);
+  constexpr size_t kBlock = 4096;
+  Change(files_[1], [&](std::string* s) {
+    // Records have 32 bytes before the key. Damage the one in the middle, and
+    // the block of the index that lists it: of 8 or so, from 4 on.
+    const std::string key = KeyOf(1, kKeys / 2);
+    const size_t record = s->find(key);
+    ASSERT_NE(record, std::string::npos);
+    (*s)[record - 10] ^= 1;
+    const size_t index = s->size() - 32 - 1500 * 16;
+    for (size_t at = index + 2 * kBlock; at < index + 4 * kBlock; at += 100) {
+      (*s)[at] ^= 1;
+    }
+  });
+  ASSERT_TRUE(TryReopen(options).IsCorruption());
+  options.paranoid_checks = false;
+  Reopen(options);
+  const int lost = CountLost();
+  EXPECT_GT(lost, 0);
+  EXPECT_LT(lost, kKeys / 2);
+  EXPECT_EQ(MapProperty("lost-values"), lost);
+  // The first and the last block.
+  EXPECT_EQ(Get(KeyOf(1, 0)), ValueOf(1, 0, 50));
+  EXPECT_EQ(Get(KeyOf(1, kKeys - 1)), ValueOf(1, kKeys - 1, 50));
+}
+
 // The database's files were moved to fewer paths, so that path ids are beyond
 // the list.
 TEST_F(DBBlobDamageTest, FewerPaths) {

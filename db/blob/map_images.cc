@@ -11,6 +11,8 @@
 #include "db/blob/mapped_blobs.h"
 #include "db/column_family.h"
 #include "db/manifest_ops.h"
+#include "db/path_layout.h"
+#include "db/version_set.h"
 #include "file/filename.h"
 #include "logging/logging.h"
 #include "test_util/sync_point.h"
@@ -96,9 +98,41 @@ void MapImages::Find(uint64_t manifest_number, uint64_t manifest_size) {
   }
 }
 
+Status MapImages::CheckBlobFiles(ColumnFamilyData& cfd) const {
+  for (const auto& meta :
+       cfd.current()->storage_info()->GetBlobFiles()) {
+    if (!meta->IsMapped()) {
+      continue;
+    }
+    const std::string name = PathLayout::BlobFileName(
+        cfd.ioptions().cf_paths, meta->GetBlobFileNumber(), meta->GetPathId());
+    uint64_t size = 0;
+    const Status s =
+        io_.fs->GetFileSize(name, io_.io_options, &size, nullptr);
+    if (!s.ok()) {
+      return s;
+    }
+    if (size != meta->GetBlobFileSize()) {
+      return Status::Corruption(name + " has " + std::to_string(size) +
+                                " bytes instead of " +
+                                std::to_string(meta->GetBlobFileSize()));
+    }
+  }
+  return Status::OK();
+}
+
 bool MapImages::Load(ColumnFamilyData* cfd, int num_threads) {
   const auto found = images_.find(cfd->GetID());
   if (found == images_.end()) {
+    return false;
+  }
+  // What is missing shows now, not when the map has to be rebuilt after a
+  // crash.
+  if (const Status s = CheckBlobFiles(*cfd); !s.ok()) {
+    ROCKS_LOG_WARN(logger_,
+                   "[%s] Image of the address map not used, as a blob file is "
+                   "missing or damaged: %s",
+                   cfd->GetName().c_str(), s.ToString().c_str());
     return false;
   }
   const Image& image = found->second;

@@ -39,7 +39,9 @@ class MapImages {
   void Find(uint64_t manifest_number, uint64_t manifest_size);
 
   // Fills the map of the column family, which it creates if the options do not
-  // ask for one, from its image. False if there is none, or it is damaged; the map is empty then.
+  // ask for one, from its image. False, with an empty map, if there is none, if it
+  // is damaged, or if a blob file of the map is missing or has another size than
+  // the MANIFEST says.
   // REQUIRES: Find() was called; there are no readers; all of the MANIFEST's
   // edits were applied.
   bool Load(ColumnFamilyData* cfd, int num_threads);
@@ -58,6 +60,8 @@ class MapImages {
     AddressMapCheckpoint::Header header;
   };
 
+  // OK if all blob files of the map are there in their full size.
+  Status CheckBlobFiles(ColumnFamilyData& cfd) const;
   // Of the current MANIFEST; without the column family.
   Status ReadManifest();
   // Any hash seed will do: an image is stored with that of its map.

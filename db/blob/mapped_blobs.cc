@@ -173,6 +173,22 @@ uint32_t MappedBlobs::AddLiveFile(uint64_t number, uint32_t path_id,
                     size);
 }
 
+void MappedBlobs::KeepDamagedFile(uint64_t number) {
+  const uint32_t slot = files_.Find(number);
+  [[maybe_unused]] const bool pinned = files_.PinForJob(slot);
+  assert(pinned);
+  damaged_[number].is_kept = true;
+  SetInexact();
+}
+
+void MappedBlobs::OnGcDamaged(uint64_t number) {
+  Damaged& damaged = damaged_[number];
+  damaged.pause = damaged.pause == 0
+                      ? kGcRetryMicros
+                      : std::min(2 * damaged.pause, kMaxGcRetryMicros);
+  damaged.retry_at = ioptions_.clock->NowMicros() + damaged.pause;
+}
+
 void MappedBlobs::AddPending(MapCommitObserver* job) {
   pending_.push_back(job);
 }
@@ -312,6 +328,14 @@ std::vector<BlobGcPicker::File> MappedBlobs::FilesForGc(
                                              static_cast<double>(records)));
     // One without a live value needs no job.
     file.is_busy = live == 0 || collecting_.count(file.number) > 0;
+    const auto damaged = damaged_.find(file.number);
+    if (damaged != damaged_.end() &&
+        (damaged->second.is_kept ||
+         (live > 0 && !also_failed &&
+          damaged->second.retry_at > ioptions_.clock->NowMicros()))) {
+      file.live_size = file.size;
+      file.is_busy = true;
+    }
     if (now > 0 && !file.is_busy) {
       const auto failed = gc_retry_at_.find(file.number);
       file.is_busy = failed != gc_retry_at_.end() && failed->second > now;
@@ -480,6 +504,7 @@ bool MappedBlobs::Keeps(uint64_t number) const {
 }
 
 void MappedBlobs::Forget(const MapFileTable::Info& file) {
+  damaged_.erase(file.number);
   blob_file_cache_->Evict(file.number);
   blob_file_cache_->paths().Unregister(file.number);
 }

@@ -159,6 +159,11 @@ class MappedBlobs {
   // The map is ready.
   void AdoptLoadedFiles();
 
+  // A file of the current Version is damaged, and values are missing that it may
+  // have: it is neither dropped nor collected, and the map is not saved.
+  // REQUIRES: AddLiveFile() or AdoptLoadedFiles() has added it.
+  void KeepDamagedFile(uint64_t number);
+
   // Adds a file of the current Version.
   uint32_t AddLiveFile(uint64_t number, uint32_t path_id,
                        CompressionType compression, uint64_t size);
@@ -307,6 +312,12 @@ class MappedBlobs {
   void AddMergeSpace(uint64_t bytes) { merge_space_ += bytes; }
   void SubMergeSpace(uint64_t bytes) { merge_space_ -= bytes; }
   bool HasGcJobs() const { return !collecting_.empty(); }
+  // A job could not read the file. Jobs that start by themselves leave it alone,
+  // for longer each time, and its garbage, which they cannot collect, does not
+  // count for the limit.
+  void OnGcDamaged(uint64_t number);
+  // Files of which recovery or a job has found that they are damaged.
+  size_t NumDamagedFiles() const { return damaged_.size(); }
   void OnGcSucceeded();
   void OnGcFailed(const std::set<uint64_t>& files);
 
@@ -401,6 +412,14 @@ class MappedBlobs {
   // Files of jobs that failed, and when they may be tried again.
   static constexpr uint64_t kGcRetryMicros = 600 * 1000 * 1000;
   std::map<uint64_t, uint64_t> gc_retry_at_;
+  // Damaged files. The pause doubles with each job that fails.
+  static constexpr uint64_t kMaxGcRetryMicros = uint64_t{86400} * 1000 * 1000;
+  struct Damaged {
+    bool is_kept = false;  // KeepDamagedFile()
+    uint64_t pause = 0;
+    uint64_t retry_at = 0;
+  };
+  std::map<uint64_t, Damaged> damaged_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE
