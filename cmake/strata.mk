@@ -62,6 +62,7 @@ STRATA_LIB = \
   db/compaction/level0_merge.cc \
   db/compaction/misplaced_files.cc \
   db/db_impl/db_impl_address_map.cc \
+  db/db_impl/db_impl_blob_checksums.cc \
   db/db_impl/db_impl_blob_gc.cc \
   db/db_impl/db_impl_delta.cc \
   db/db_impl/db_impl_delta_deletion.cc \

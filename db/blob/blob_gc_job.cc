@@ -139,7 +139,7 @@ Status BlobGcJob::Next(Input* input, bool* valid) {
     if (input->records != nullptr) {
       const Status s = input->records->Next();
       if (!s.ok()) {
-        failed_files_.insert(input->files[input->next - 1].number);
+        NoteUnreadable(*input);
         return s;
       }
       if (input->records->Valid()) {
@@ -155,7 +155,7 @@ Status BlobGcJob::Next(Input* input, bool* valid) {
     }
     const Status s = OpenNext(input);
     if (!s.ok()) {
-      failed_files_.insert(input->files[input->next - 1].number);
+      NoteUnreadable(*input);
       return s;
     }
     ++stats_.files_read;
@@ -289,7 +289,7 @@ Status BlobGcJob::Merge() {
     Slice value;
     s = Convert(input, &value);
     if (!s.ok()) {
-      failed_files_.insert(input->files[input->next - 1].number);
+      NoteUnreadable(*input);
     } else {
       sink_->SetNext(records->is_direct(), records->name().birth,
                      input->decompressor == nullptr &&
@@ -329,6 +329,11 @@ Status BlobGcJob::Merge() {
     builder.Abandon(s);
   }
   return s;
+}
+
+void BlobGcJob::NoteUnreadable(const Input& input) {
+  unreadable_file_ = input.files[input.next - 1].number;
+  failed_files_.insert(unreadable_file_);
 }
 
 Status BlobGcJob::Convert(Input* input, Slice* value) {

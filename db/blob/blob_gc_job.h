@@ -121,6 +121,9 @@ class BlobGcJob {
   bool reached_limit() const { return reached_limit_; }
   // What could not be read, and files with values_left.
   const std::set<uint64_t>& failed_files() const { return failed_files_; }
+  // The input that Run() has failed for: it could not be read, or a value in it
+  // is damaged. 0 if Run() was OK or has failed for another reason.
+  uint64_t unreadable_file() const { return unreadable_file_; }
 
  private:
   class Sink;
@@ -133,6 +136,8 @@ class BlobGcJob {
   // Goes to the next live record of the run; none: *valid is false.
   Status Next(Input* input, bool* valid);
   Status Merge();
+  // An error of the file that the input is at.
+  void NoteUnreadable(const Input& input);
   // The value of the input's current record, as the output has it.
   Status Convert(Input* input, Slice* value);
   void DeleteOutputs();
@@ -151,6 +156,7 @@ class BlobGcJob {
   Stats stats_;
   bool reached_limit_ = false;
   std::set<uint64_t> failed_files_;
+  uint64_t unreadable_file_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

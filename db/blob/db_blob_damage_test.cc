@@ -239,6 +239,106 @@ TEST_F(DBBlobDamageTest, LosesABlockOfAnIndex) {
   EXPECT_EQ(Get(KeyOf(1, kKeys - 1)), ValueOf(1, kKeys - 1, 50));
 }
 
+namespace {
+
+class GcListener : public EventListener {
+ public:
+  void OnBlobGarbageCollectionCompleted(
+      DB* /*db*/, const BlobGarbageCollectionInfo& info) override {
+    if (info.status.IsCorruption()) {
+      ++corruptions;
+    }
+  }
+  void OnBackgroundError(BackgroundErrorReason /*reason*/,
+                         Status* /*error*/) override {
+    ++background_errors;
+  }
+
+  std::atomic<int> corruptions{0};
+  std::atomic<int> background_errors{0};
+};
+
+}  // namespace
+
+TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
+  Options options = MapOptions();
+  Load(options, kKeysOfFile, 1000);
+  Change(files_[1],
+         [&](std::string* s) { (*s)[s->find(ValueOf(1, 7, 20)) + 100] ^= 1; });
+  const auto listener = std::make_shared<GcListener>();
+  options.listeners.push_back(listener);
+  Reopen(options);
+  // Half of each file becomes garbage.
+  for (int file = 0; file < kFiles; ++file) {
+    for (int i = 0; i < kKeysOfFile; i += 2) {
+      ASSERT_OK(Put(KeyOf(file, i), ValueOf(file, i, 1000)));
+    }
+  }
+  ASSERT_OK(Flush());
+
+  // VerifyChecksum() finds it before any collection does.
+  Status s = db_->VerifyChecksum();
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_NE(s.ToString().find(files_[1]), std::string::npos) << s.ToString();
+
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.01"}}));
+  for (int i = 0; i < 100 && listener->corruptions == 0; ++i) {
+    ASSERT_OK(Put("filler" + std::to_string(i), std::string(1000, 'f')));
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+  }
+  EXPECT_EQ(listener->corruptions, 1);
+  EXPECT_EQ(listener->background_errors, 0);
+  EXPECT_EQ(MapProperty("damaged-files"), 1);
+  // The others were collected, writes go on, and the file is not tried again at once.
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK(Put("more" + std::to_string(i), std::string(1000, 'm')));
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+  }
+  for (int i = 0; i < 50 && (env_->FileExists(files_[0]).ok() ||
+                             env_->FileExists(files_[2]).ok());
+       ++i) {
+    env_->SleepForMicroseconds(100000);
+  }
+  EXPECT_TRUE(env_->FileExists(files_[0]).IsNotFound());
+  EXPECT_TRUE(env_->FileExists(files_[2]).IsNotFound());
+  EXPECT_OK(env_->FileExists(files_[1]));
+  EXPECT_EQ(listener->corruptions, 1);
+  std::string property;
+  ASSERT_TRUE(db_->GetProperty("rocksdb.is-write-stopped", &property));
+  EXPECT_EQ(property, "0");
+  ASSERT_TRUE(db_->GetProperty("rocksdb.actual-delayed-write-rate", &property));
+  EXPECT_EQ(property, "0");
+  EXPECT_EQ(CountLost(), 1);
+
+  // Who asks for a collection hears of it, and the rest is collected.
+  for (int i = 0; i < kKeysOfFile; i += 4) {
+    ASSERT_OK(Put(KeyOf(0, i), ValueOf(0, i, 1000)));
+  }
+  ASSERT_OK(Flush());
+  for (const uint32_t runs : {0, 1}) {
+    CollectBlobGarbageOptions collect;
+    collect.space_amp_limit = 1.0;
+    collect.max_sorted_runs = runs;
+    s = db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily());
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(s.ToString().find(files_[1]), std::string::npos) << s.ToString();
+    ASSERT_OK(Put("after", std::string(1000, 'a')));
+    ASSERT_OK(Flush());
+    EXPECT_OK(env_->FileExists(files_[1]));
+  }
+  EXPECT_EQ(listener->background_errors, 0);
+
+  // With its value gone the file is like any other.
+  ASSERT_OK(Put(KeyOf(1, 7), ValueOf(1, 7, 1000)));
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
+                                    db_->DefaultColumnFamily()));
+  EXPECT_EQ(CountLost(), 0);
+  ASSERT_OK(db_->VerifyChecksum());
+}
+
 // The database's files were moved to fewer paths, so that path ids are beyond
 // the list.
 TEST_F(DBBlobDamageTest, FewerPaths) {

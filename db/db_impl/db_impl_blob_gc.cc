@@ -54,6 +54,9 @@ struct DBImpl::BlobGcTask {
   std::vector<std::vector<uint64_t>> runs;
   std::vector<bool> goes_on;
   uint64_t max_copied = 0;
+  // To CollectBlobGarbage() and its merges: files that this call has found to be
+  // unreadable.
+  std::set<uint64_t>* unreadable = nullptr;
   // Of the job, if it succeeded.
   std::vector<BlobFileAddition> additions;
   bool reached_limit = false;
@@ -309,6 +312,7 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   std::vector<BlobFileAddition> additions = job.additions();
   if (s.ok() && !additions.empty()) {
     TEST_SYNC_POINT_CALLBACK("DBImpl::RunBlobGc:Copied", &s);
+    // The id may stand for the last path: GetDataDir() takes any.
     s = GetDataDir(cfd, task->job.path_id)
             ->FsyncWithDirOptions(
                 IOOptions(), nullptr,
@@ -405,6 +409,23 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
     blobs->OnGcOutOfSpace(task->max_copied > 0
                               ? std::min(task->max_copied, task->job.live_size)
                               : task->job.live_size);
+  } else if (job.unreadable_file() != 0) {
+    // What is damaged costs what is in it: reads of it fail, and its file stays.
+    // It says nothing about the rest, so it is no background error.
+    ROCKS_LOG_ERROR(immutable_db_options_.info_log,
+                    "[%s] [JOB %d] Blob file #%" PRIu64
+                    " cannot be collected and is left as it is, as a value in "
+                    "it or its record index cannot be read: %s. `ldb "
+                    "verify_address_map` lists the keys",
+                    cfd->GetName().c_str(), job_context->job_id,
+                    job.unreadable_file(), s.ToString().c_str());
+    blobs->OnGcFailed(job.failed_files());
+    blobs->OnGcDamaged(job.unreadable_file());
+    if (task->unreadable != nullptr) {
+      task->unreadable->insert(job.unreadable_file());
+    }
+    // The other files of the job are as they were.
+    SetBlobGcDue();
   } else {
     // Who asks for a job hears of it; the files are to blame if they could not
     // be read.
@@ -451,20 +472,28 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
   }
   // Each file once: what could not be copied would be picked again.
   std::set<uint64_t> done_files;
+  // A file that cannot be read does not keep the others from being collected. The
+  // first such error is what the caller gets.
+  std::set<uint64_t> unreadable;
+  Status first_damage;
   Status s = UnmappedBlobGc::Collect(this, cfd, options);
   if (s.ok() && options.max_sorted_runs > 0) {
-    s = MergeBlobRuns(options, cfd, &done_files);
+    s = MergeBlobRuns(options, cfd, &done_files, &unreadable, &first_damage);
   }
   for (bool done = false; s.ok() && !done;) {
     BlobGcTask task;
     task.cfd = cfd;
     task.canceled = options.canceled;
+    task.unreadable = &unreadable;
+    std::vector<uint64_t> picked;
+    const size_t num_unreadable = unreadable.size();
     s = RunManualBlobGc(&task, [&] {
       std::vector<BlobGcPicker::File> files = blobs->FilesForGc(
           *cfd->current()->storage_info(), /*also_failed=*/true);
       for (BlobGcPicker::File& file : files) {
         file.is_busy |= file.number >= first_new_number ||
-                        done_files.count(file.number) > 0;
+                        done_files.count(file.number) > 0 ||
+                        unreadable.count(file.number) > 0;
       }
       BlobGcPicker::Options picker_options;
       picker_options.space_amp_limit = options.space_amp_limit;
@@ -474,8 +503,14 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
       picker_options.next_file_number = versions_->current_next_file_number();
       task.job = BlobGcPicker::Pick(picker_options, files);
       done = task.job.files.empty();
-      done_files.insert(task.job.files.begin(), task.job.files.end());
+      picked = task.job.files;
     });
+    if (unreadable.size() > num_unreadable) {
+      first_damage = first_damage.ok() ? s : first_damage;
+      s = Status::OK();  // the next job is without the file
+    } else {
+      done_files.insert(picked.begin(), picked.end());
+    }
   }
   // Small files, and then what was made of them: fewer each time.
   std::set<uint64_t> merged_files;
@@ -484,13 +519,17 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
     BlobGcTask task;
     task.cfd = cfd;
     task.canceled = options.canceled;
+    task.unreadable = &unreadable;
+    std::vector<uint64_t> picked;
+    const size_t num_unreadable = unreadable.size();
     s = RunManualBlobGc(&task, [&] {
       std::vector<BlobGcPicker::File> files = blobs->FilesForGc(
           *cfd->current()->storage_info(), /*also_failed=*/true);
       for (BlobGcPicker::File& file : files) {
         file.is_busy |= (file.number >= first_new_number &&
                          outputs.count(file.number) == 0) ||
-                        merged_files.count(file.number) > 0;
+                        merged_files.count(file.number) > 0 ||
+                        unreadable.count(file.number) > 0;
       }
       const uint64_t file_size =
           cfd->GetLatestMutableCFOptions().blob_file_size;
@@ -501,8 +540,14 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
       picker_options.merge_all_small = true;
       task.job = BlobGcPicker::PickSmall(picker_options, files);
       done = task.job.files.empty();
-      merged_files.insert(task.job.files.begin(), task.job.files.end());
+      picked = task.job.files;
     });
+    if (unreadable.size() > num_unreadable) {
+      first_damage = first_damage.ok() ? s : first_damage;
+      s = Status::OK();
+      continue;
+    }
+    merged_files.insert(picked.begin(), picked.end());
     for (const BlobFileAddition& addition : task.additions) {
       outputs.insert(addition.GetBlobFileNumber());
     }
@@ -511,7 +556,7 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
   cfd->UnrefAndTryDelete();
   --manual_blob_gc_calls_;
   bg_cv_.SignalAll();
-  return s;
+  return s.ok() ? first_damage : s;
 }
 
 Status DBImpl::RunManualBlobGc(BlobGcTask* task,
@@ -604,7 +649,7 @@ Status DBImpl::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
       s = BlobKeyBounds::Read(reader.get(), io_options, layout, &file.bounds,
                               &found);
     }
-    if (s.IsCorruption()) {
+    if (s.IsCorruption() || s.IsNotFound() || s.IsPathNotFound()) {
       // Perhaps only of garbage: whoever reads its values checks them.
       ROCKS_LOG_WARN(immutable_db_options_.info_log,
                      "[%s] Not sorted: %s", cfd->GetName().c_str(),
@@ -640,6 +685,7 @@ struct DBImpl::BlobRunMerge {
   uint64_t output_bytes = 0;
   uint64_t max_file_size = 0;
   std::set<uint64_t> marked;
+  const std::set<uint64_t>* unreadable = nullptr;
 
   // REQUIRES of the following: DB mutex held.
   void Pick(BlobGcTask* task) {
@@ -648,7 +694,8 @@ struct DBImpl::BlobRunMerge {
     for (const BlobGcPicker::File& file :
          blobs->FilesForGc(*cfd->current()->storage_info(),
                            /*also_failed=*/true)) {
-      if (file.live_size > 0 && (!file.is_busy || marked.count(file.number))) {
+      if (file.live_size > 0 && unreadable->count(file.number) == 0 &&
+          (!file.is_busy || marked.count(file.number))) {
         files.emplace(file.number, file);
       }
     }
@@ -699,7 +746,9 @@ struct DBImpl::BlobRunMerge {
 
 Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
                              ColumnFamilyData* cfd,
-                             std::set<uint64_t>* files) {
+                             std::set<uint64_t>* files,
+                             std::set<uint64_t>* unreadable,
+                             Status* first_damage) {
   MappedBlobs* const blobs = cfd->mapped_blobs();
   BlobGcTask check;
   check.cfd = cfd;
@@ -710,6 +759,7 @@ Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
   while (s.ok()) {
     BlobRunMerge merge;
     merge.cfd = cfd;
+    merge.unreadable = unreadable;
     uint64_t max_open_bytes = 0;
     uint64_t blob_file_size = 0;
     {
@@ -746,9 +796,17 @@ Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
       BlobGcTask task;
       task.cfd = cfd;
       task.canceled = options.canceled;
+      task.unreadable = unreadable;
+      const size_t num_unreadable = unreadable->size();
       s = RunManualBlobGc(&task, [&] { merge.Pick(&task); });
       TEST_SYNC_POINT("DBImpl::MergeBlobRuns:Piece");
       again = task.reached_limit;
+      if (unreadable->size() > num_unreadable) {
+        *first_damage = first_damage->ok() ? s : *first_damage;
+        s = Status::OK();  // the piece again, without the file
+        again = true;
+        continue;
+      }
       if ((s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) &&
           task.max_copied > blob_file_size) {
         s = Status::OK();  // the next one takes less
