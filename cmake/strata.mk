@@ -71,6 +71,7 @@ STRATA_LIB = \
   db/db_impl/db_impl_delta_jobs.cc \
   db/db_impl/db_impl_flush_order.cc \
   db/db_impl/db_impl_range_deletions.cc \
+  db/db_impl/db_impl_resume.cc \
   db/db_impl/db_impl_wal_buffer.cc \
   db/delta/column_family_delta.cc \
   db/delta/db_impl_delta_checksums.cc \
@@ -224,6 +225,7 @@ STRATA_TEST_MAIN = \
   db/c_strata_test.cc \
   db/compaction/level0_merge_test.cc \
   db/compaction/path_compaction_test.cc \
+  db/db_resume_test.cc \
   db/db_wal_buffer_test.cc \
   db/delta/db_delta_cache_test.cc \
   db/delta/db_delta_drain_test.cc \
