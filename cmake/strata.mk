@@ -278,6 +278,7 @@ STRATA_TEST_MAIN = \
   db/merged_value/merged_value_flush_test.cc \
   db/overlap_stress_test.cc \
   db/pairwise_merge_test.cc \
+  db/path_check_test.cc \
   db/path_durability_test.cc \
   db/path_layout_test.cc \
   db/path_placement_test.cc \

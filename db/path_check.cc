@@ -40,7 +40,18 @@ Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
       ", but cf_paths (or db_paths) names only " +
       std::to_string(cf_paths.size()) +
       (cf_paths.size() == 1 ? " path" : " paths") +
-      ", and the file is not in the last one either: " + fallback);
+      ", and the file is not in the last one either: " + fallback +
+      ". Open the database with the paths that it had. To give up the last "
+      "path, first take it out of level_sst_path_ids and level_blob_path_ids and "
+      "call CompactRange() with BottommostLevelCompaction::kForce" +
+      (type == kDeltaFile
+           ? std::string(
+                 "; delta files that get no new operands stay where they are, "
+                 "so reopen with enable_delta_separation = false and call it "
+                 "until the property rocksdb.delta-store has files: 0")
+           : std::string()) +
+      ". Or close the database and move the files of that path into " +
+      cf_paths.back().path);
 }
 
 const char CopyIntoOneDirectory::kRefusal[] =
