@@ -53,6 +53,7 @@ STRATA_LIB = \
   db/blob/mapped_summary.cc \
   db/blob/range_deletion_queue.cc \
   db/blob/range_deletion_sweep.cc \
+  db/blob/read_ahead_budget.cc \
   db/blob/scan_lengths.cc \
   db/blob/spill_file.cc \
   db/blob/unmapped_blob_gc.cc \
@@ -218,6 +219,7 @@ STRATA_TEST_MAIN = \
   db/blob/prefix_scope_test.cc \
   db/blob/range_deletion_queue_test.cc \
   db/blob/range_deletion_sweep_test.cc \
+  db/blob/read_ahead_budget_test.cc \
   db/blob/scan_lengths_test.cc \
   db/blob/spill_file_test.cc \
   db/blob/unmapped_blob_gc_test.cc \

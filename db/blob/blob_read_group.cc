@@ -113,6 +113,14 @@ void BlobReadGroup::Run() {
 
 void BlobReadGroup::RunAndWait() {
   TEST_SYNC_POINT_CALLBACK("BlobReadGroup::RunAndWait", this);
+  bool hold = false;
+  {
+    MutexLock lock(&mutex_);
+    std::swap(hold, was_given_back_);
+  }
+  if (hold && budget_ != nullptr) {
+    budget_->HoldAgain(shared_from_this(), scan_);
+  }
   for (;;) {
     Run();
     MutexLock lock(&mutex_);
@@ -261,30 +269,79 @@ Slice BlobReadGroup::RecordOf(const Item& item) const {
                header + item.size);
 }
 
-Status BlobReadGroup::Take(size_t index, PinnableSlice* value) {
-  Item& item = items_[index];
-  if (!is_async_) {
-    if (item.status.ok()) {
-      *value = std::move(item.value);
-    }
-    return std::move(item.status);
+uint64_t BlobReadGroup::Span() const {
+  return items_.empty() ? 0
+                        : items_.back().offset + items_.back().size -
+                              items_.front().offset;
+}
+
+bool BlobReadGroup::GiveBack() {
+  MutexLock lock(&mutex_);
+  if (state_ != State::kDone || items_.empty()) {
+    return false;
   }
-  const Slice record = RecordOf(item);
+  for (Item& item : items_) {
+    item.value.Reset();
+    item.status.PermitUncheckedError();
+    item.status = Status::OK();
+  }
+  FreeBytes();
+  is_async_ = false;
+  has_ended_ = false;
+  state_ = State::kQueued;
+  was_given_back_ = true;
+  return true;
+}
+
+void BlobReadGroup::FreeBytes() {
+  bytes_.clear();
+  buffer_.reset();
+  direct_io_buffer_ = AlignedBuffer();
+  reader_.Reset();
+}
+
+Status BlobReadGroup::Take(size_t index, PinnableSlice* value) {
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (state_ == State::kDone) {
+        state_ = State::kInUse;
+        break;
+      }
+    }
+    RunAndWait();  // it was given back
+  }
+  Status s = TakeRead(&items_[index], value);
+  SetState(State::kDone);
+  return s;
+}
+
+Status BlobReadGroup::TakeRead(Item* item, PinnableSlice* value) {
+  if (!is_async_) {
+    if (item->status.ok()) {
+      *value = std::move(item->value);
+    }
+    return std::move(item->status);
+  }
+  const Slice record = RecordOf(*item);
   if (!record.empty() &&
       source_
-          ->FinishGetBlob(read_options_, *reader_.GetValue(), item.record_name,
-                          item.file_number, item.offset, item.size, record,
+          ->FinishGetBlob(read_options_, *reader_.GetValue(), item->record_name,
+                          item->file_number, item->offset, item->size, record,
                           value)
           .ok()) {
     return Status::OK();
   }
-  return source_->GetBlob(read_options_, item.record_name, item.file_number,
-                          item.offset, /*file_size=*/0, item.size,
-                          item.compression, /*prefetch_buffer=*/nullptr, value,
+  return source_->GetBlob(read_options_, item->record_name, item->file_number,
+                          item->offset, /*file_size=*/0, item->size,
+                          item->compression, /*prefetch_buffer=*/nullptr, value,
                           /*bytes_read=*/nullptr);
 }
 
 void BlobReadGroup::Cancel() {
+  if (budget_ != nullptr) {
+    budget_->Release(this);
+  }
   {
     MutexLock lock(&mutex_);
     while (state_ == State::kRunning) {
@@ -296,10 +353,7 @@ void BlobReadGroup::Cancel() {
     item.status.PermitUncheckedError();
   }
   items_.clear();
-  bytes_.clear();
-  buffer_.reset();
-  direct_io_buffer_ = AlignedBuffer();
-  reader_.Reset();
+  FreeBytes();
 }
 
 void BlobReadGroup::Read() {
@@ -319,12 +373,25 @@ void BlobReadGroup::Read() {
 }
 
 ThreadPool* BlobReadPool::Threads() {
-  static ThreadPool* const pool = NewThreadPool(kMaxThreads);
+  static ThreadPool* const pool = NewThreadPool(1);
   return pool;
 }
 
+void BlobReadPool::SubmitJob(std::function<void()>&& job) {
+  static port::Mutex* const mutex = new port::Mutex;
+  ThreadPool* const pool = Threads();
+  pool->SubmitJob(std::move(job));
+  if (pool->GetQueueLen() > 0) {
+    MutexLock lock(mutex);
+    const int num_threads = pool->GetBackgroundThreads();
+    if (num_threads < kMaxThreads) {
+      pool->SetBackgroundThreads(num_threads + 1);
+    }
+  }
+}
+
 void BlobReadPool::Submit(const std::shared_ptr<BlobReadGroup>& group) {
-  Threads()->SubmitJob([group] { group->Run(); });
+  SubmitJob([group] { group->Run(); });
 }
 
 void BlobReadPool::Submit(
@@ -337,7 +404,7 @@ void BlobReadPool::Submit(
       const auto end =
           begin + static_cast<ptrdiff_t>(
                       std::min(kAsyncGroups, groups.size() - i));
-      Threads()->SubmitJob(
+      SubmitJob(
           [part = std::vector<std::shared_ptr<BlobReadGroup>>(begin, end)] {
             RunAsync(part);
           });
@@ -425,7 +492,7 @@ void BlobReadPool::RunAll(SystemClock* clock, size_t n,
   };
   const size_t helpers = std::min(rest - 1, static_cast<size_t>(kMaxThreads));
   for (size_t i = 0; i < helpers; ++i) {
-    Threads()->SubmitJob(work);
+    SubmitJob(std::function<void()>(work));
   }
   work();
   MutexLock lock(&state->mutex);

@@ -11,6 +11,7 @@
 
 #include "cache/cache_helpers.h"
 #include "db/blob/map_file_table.h"
+#include "db/blob/read_ahead_budget.h"
 #include "port/port.h"
 #include "rocksdb/compression_type.h"
 #include "rocksdb/file_system.h"
@@ -36,8 +37,11 @@ struct ImmutableOptions;
 // fetch the bytes only, and Take() does the rest. What has failed in them is read
 // once more by Take(), whose status counts.
 //
+// What was read may be given back for a while, if it is not needed at once
+// (ReadAheadBudget): the group is then in the state before the first read.
+//
 // Thread-safe, but Take() and LetGo(), which are the owner's, and EndAsync().
-class BlobReadGroup {
+class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
  public:
   struct Item {
     std::string record_name;  // encoded MappedRecordName
@@ -100,8 +104,14 @@ class BlobReadGroup {
 
   const std::vector<Item>& items() const { return items_; }
 
-  // Moves a value, once.
-  // REQUIRES: RunAndWait() has returned, and the item was not let go.
+  // Frees what was read. Returns false and changes nothing if nothing was read, or
+  // while a thread reads or takes a value.
+  bool GiveBack();
+  // The bytes from the first item to the last: what they take in memory, or more.
+  uint64_t Span() const;
+
+  // Moves a value, once. Reads it if that was not done, or was given back.
+  // REQUIRES: the item was not let go.
   Status Take(size_t index, PinnableSlice* value);
 
   bool TEST_HasBegun();
@@ -115,7 +125,10 @@ class BlobReadGroup {
   }
 
  private:
-  enum class State : uint8_t { kQueued, kRunning, kDone };
+  friend class ReadAheadBudget;
+
+  // kInUse: the owner takes a value.
+  enum class State : uint8_t { kQueued, kRunning, kDone, kInUse };
 
   bool Claim();
   void SetState(State state);
@@ -127,6 +140,10 @@ class BlobReadGroup {
   void OnRead(const FSReadRequest& request);
   // Whatever the file system has done, it has done by now.
   void FinishAsync();
+  Status TakeRead(Item* item, PinnableSlice* value);
+  // Frees what was read, but not the items.
+  // REQUIRES: no thread reads or takes a value.
+  void FreeBytes();
   // The record of an item, as GetBlob() reads it; empty if it was not read.
   Slice RecordOf(const Item& item) const;
 
@@ -153,10 +170,19 @@ class BlobReadGroup {
   port::Mutex mutex_;
   port::CondVar cv_;
   State state_ = State::kQueued;
+  bool was_given_back_ = false;  // and is not held since
+
+  // By the budget's mutex. Pointers are set once, before another thread has the
+  // group.
+  ReadAheadBudget* budget_ = nullptr;
+  ReadAheadBudget::Scan* scan_ = nullptr;
+  bool is_held_ = false;
+  ReadAheadBudget::Entries::iterator held_as_;
 };
 
 // The threads for the background. They are shared by all databases of the
-// process, made when first needed, and never more than kMaxThreads.
+// process, and never more than kMaxThreads. Each is made when work has to wait for
+// the others.
 class BlobReadPool {
  public:
   static constexpr int kMaxThreads = 32;
@@ -183,6 +209,7 @@ class BlobReadPool {
  private:
   // Never destroyed: an iterator may be used while the process ends.
   static ThreadPool* Threads();
+  static void SubmitJob(std::function<void()>&& job);
   static void Submit(const std::shared_ptr<BlobReadGroup>& group);
   static void RunAsync(
       const std::vector<std::shared_ptr<BlobReadGroup>>& groups);

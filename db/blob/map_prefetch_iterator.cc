@@ -274,7 +274,9 @@ void MapPrefetchIterator::PopFront() {
 }
 
 void MapPrefetchIterator::FillIfLow() {
-  if (reads_ <= window_ / 2 && queue_.size() < kMaxUnread) {
+  // Where bytes are the limit, the window is never used up.
+  if (reads_ <= window_ / 2 && (bytes_ <= max_bytes_ / 2 || reads_ <= 1) &&
+      queue_.size() < kMaxUnread) {
     Fill();
   }
 }
@@ -339,11 +341,12 @@ void MapPrefetchIterator::Fill() {
     NoteUpperBound();
   }
   const size_t window = NextWindow();
+  max_bytes_ = budget_->Share(in_budget_, kMaxBytes);
   std::vector<BlobReadGroup::Item> items;
   std::vector<Slot*> slots;
   size_t unread = 0;
   size_t unread_bytes = 0;
-  while (reads_ < window && bytes_ < kMaxBytes && unread < kMaxUnread &&
+  while (reads_ < window && bytes_ < max_bytes_ && unread < kMaxUnread &&
          unread_bytes < kMaxUnreadBytes) {
     if (!child()->Valid()) {
       at_end_ = true;
@@ -390,6 +393,7 @@ void MapPrefetchIterator::Fill() {
     slots[i]->group = groups[group_of[i]];
     slots[i]->item = index_of[i];
   }
+  budget_->Hold(&in_budget_, groups);
   BlobReadPool::Submit(groups, read_options_, cfd_->ioptions());
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "db/blob/blob_read_group.h"
+#include "db/blob/read_ahead_budget.h"
 #include "db/dbformat.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
@@ -117,6 +118,7 @@ class MapPrefetchIterator final : public PassThroughIterator {
   static constexpr size_t kAutoWindow = 64;
   // Where it is known that most of the reads will be used.
   static constexpr size_t kKnownWindow = 128;
+  // Less while many scans are under way (ReadAheadBudget).
   static constexpr uint64_t kMaxBytes = 4 << 20;
   // Of entries that need no read, in a row, and of one step's.
   static constexpr size_t kMaxUnread = 32;
@@ -169,10 +171,13 @@ class MapPrefetchIterator final : public PassThroughIterator {
   ScanLengths* const lengths_;  // nullptr if the user has set the limit
 
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
+  ReadAheadBudget* const budget_ = ReadAheadBudget::OfProcess();
+  ReadAheadBudget::Scan in_budget_;
   std::deque<Slot> queue_;
   // Reads begun whose slots are in the queue, and their bytes.
   size_t reads_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t max_bytes_ = kMaxBytes;  // when the queue was filled last
   // Since the last seek, from mapped values that were used.
   size_t steps_ = 0;
   bool began_on_mapped_ = false;
