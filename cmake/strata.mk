@@ -185,6 +185,7 @@ STRATA_TEST_LIB = \
 
 STRATA_TEST_MAIN = \
   cache/charged_clock_table_test.cc \
+  db/atomic_flush_install_test.cc \
   db/blob/address_map_checkpoint_fuzz_test.cc \
   db/blob/address_map_checkpoint_test.cc \
   db/blob/address_map_test.cc \
