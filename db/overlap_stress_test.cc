@@ -54,9 +54,12 @@ std::vector<OverlapStressOptions> OptionSets() {
 void Print(const OverlapStressOptions& options,
            const OverlapStressResult& result, double began) {
   printf("%s: %" PRIu64 " writes, %" PRIu64 " point reads, %" PRIu64
-         " views, %" PRIu64 " jobs, %" PRIu64 " pauses: %zu findings",
+         " views, %" PRIu64 " jobs, %" PRIu64 " pauses, %" PRIu64
+         " restarts, %" PRIu64 " renamed, %" PRIu64 " swept, %" PRIu64
+         " folded: %zu findings",
          options.Arguments().c_str(), result.writes, result.reads, result.views,
-         result.jobs, result.pauses, result.findings.size());
+         result.jobs, result.pauses, result.restarts, result.renamed,
+         result.swept, result.folded, result.findings.size());
   if (!result.findings.empty()) {
     printf(", the first after %.1f s (%.1f s in all)",
            result.first_finding_seconds, began + result.first_finding_seconds);

@@ -28,6 +28,7 @@
 #include "rocksdb/iterator.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/options.h"
+#include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
@@ -368,7 +369,7 @@ constexpr Pause kPauses[] = {
     {"FlushMapping::Settle", 200, 100},
     {"MappedFileRemoval::Prepared", 200, 60},
     {"DBImpl::BGWorkMapRemovals:Start", 200, 100},
-    {"DBImpl::BGWorkRangeSweep:Start", 200, 100},
+    {"DBImpl::BGWorkRangeSweep:Start", 400, 800},
     {"DBImpl::RunRangeSweep:Begin", 200, 200},
     {"RangeDeletionSweep::Run:Check", 100, 20},
     {"DBImpl::DropEmptyBlobFiles:BeforeEdit", 200, 20},
@@ -389,7 +390,7 @@ constexpr Pause kPauses[] = {
     {"FlushOrderGate::Park:Parked", 100, 10},
     // Readers
     {"MapPointRead::Start", 5, 30},
-    {"MapPointRead::Start:LookedUp", 20, 200},
+    {"MapPointRead::Start:LookedUp", 30, 150},
     {"MapPointRead::TakeDirect", 10, 60},
     {"MapPointRead::TakeNamed", 10, 60},
     {"MapPointRead::ConfirmAbsence", 10, 60},
@@ -448,6 +449,13 @@ class Stress {
     result_.views = views_;
     result_.jobs = jobs_;
     result_.pauses = pauses_;
+    const auto count = [this](Tickers ticker) {
+      return db_options_.statistics->getTickerCount(ticker);
+    };
+    result_.restarts = count(BLOB_MAP_READ_RESTART);
+    result_.renamed = count(BLOB_MAP_RENAMED);
+    result_.swept = count(BLOB_MAP_RANGE_DELETED);
+    result_.folded = count(DELTA_OPERANDS_FOLDED);
     return result_;
   }
 
@@ -463,6 +471,7 @@ class Stress {
     const Snapshot* snapshot = nullptr;
     std::array<std::unique_ptr<Iterator>, kNumFamilies> iterators;
     Clock::time_point until;
+    bool is_over = false;
     std::string what;
   };
 
@@ -496,6 +505,7 @@ class Stress {
     o.atomic_flush = dice.OneIn(4);
     o.enable_pipelined_write = !o.atomic_flush && dice.OneIn(3);
     o.info_log_level = INFO_LEVEL;
+    o.statistics = CreateDBStatistics();
     o.max_open_files = dice.OneIn(3) ? 30 : -1;
     o.max_successive_merges = dice.OneIn(6) ? 3 : 0;
     if (options_.compaction_filter) {
@@ -525,8 +535,9 @@ class Stress {
       o.blob_gc_space_amp_limit = dice.OneIn(2) ? 1.1 : 1.4;
     }
     o.enable_delta_separation = options_.delta_separation;
-    o.delta_bucket_size = uint64_t{4096} << dice.Below(4);
-    o.delta_max_buckets = dice.OneIn(2) ? 4 : 64;
+    // Folds only happen in full buckets, when there may be no more of them.
+    o.delta_bucket_size = uint64_t{4096} << dice.Below(2);
+    o.delta_max_buckets = dice.OneIn(4) ? 64 : 4;
     o.enable_merged_value_cache = options_.merged_values;
     o.merged_value_cache_size = dice.OneIn(2) ? (1 << 20) : (4 << 20);
   }
@@ -722,7 +733,7 @@ class Stress {
         s = batch->SingleDelete(handle, key);
       }
     } else if (use == KeyUse::kFiltered || !options_.merges || old == nullptr ||
-               !dice.Percent(55)) {
+               !dice.Percent(options_.delta_separation ? 80 : 55)) {
       if (dice.Percent(25)) {
         s = batch->Delete(handle, key);
       } else {
@@ -769,23 +780,19 @@ class Stress {
 
   void Write(WriterState* state) {
     Dice& dice = state->dice;
-    const uint64_t step = ++steps_[state->writer];
     WriteBatch batch;
     std::vector<Change> changes;
     const size_t family = dice.Below(kNumFamilies);
     if (options_.range_deletions && dice.OneIn(150)) {
       const size_t from = PickIndex(&dice);
-      const size_t to = std::min<size_t>(
-          from + 1 + dice.Below(dice.OneIn(4) ? options_.keys : 12),
-          options_.keys);
-      Must(batch.DeleteRange(families_[family], KeyName(state->writer, from),
-                             KeyName(state->writer, to)),
-           "add to a batch");
-      for (size_t i = from; i < to; ++i) {
-        changes.push_back({family, i, {}});
-        changes.back().version.step = step;
-      }
-    } else if (dice.OneIn(10)) {
+      DeleteKeys(state, family, from,
+                 std::min<size_t>(
+                     from + 1 + dice.Below(dice.OneIn(4) ? options_.keys : 12),
+                     options_.keys));
+      return;
+    }
+    const uint64_t step = ++steps_[state->writer];
+    if (dice.OneIn(10)) {
       // Several keys, and the same in both families.
       std::set<size_t> indexes;
       for (uint64_t n = 1 + dice.Below(4); n > 0; --n) {
@@ -799,16 +806,104 @@ class Stress {
     } else {
       AddWrite(state, family, PickIndex(&dice), step, &batch, &changes);
     }
+    Commit(state->writer, &batch, changes);
+  }
+
+  void Commit(size_t writer, WriteBatch* batch,
+              const std::vector<Change>& changes) {
     std::shared_lock<std::shared_mutex> no_view(views_mutex_);
     for (const Change& change : changes) {
-      histories_[change.family][state->writer][change.index]->Begin(
-          change.version);
+      histories_[change.family][writer][change.index]->Begin(change.version);
     }
-    Must(db_->Write(WriteOptions(), &batch), "write");
+    Must(db_->Write(WriteOptions(), batch), "write");
     for (const Change& change : changes) {
-      histories_[change.family][state->writer][change.index]->Acknowledge(step);
+      histories_[change.family][writer][change.index]->Acknowledge(
+          change.version.step);
     }
     ++writes_;
+  }
+
+  // A value that is removed under a reader, and comes back: the older one
+  // becomes direct below its tombstone, or stays beside a range deletion.
+  void RemoveUnderReader(WriterState* state) {
+    Dice& dice = state->dice;
+    const size_t family = dice.Below(kNumFamilies);
+    const size_t from = PickIndex(&dice);
+    const size_t to =
+        std::min<size_t>(from + 1 + dice.Below(12), options_.keys);
+    const bool is_reader_first = dice.OneIn(2);
+    std::unique_ptr<View> view;
+    if (is_reader_first) {
+      view = NewView(&dice, state->writer, state->writer + 1);
+    }
+    for (size_t i = from; i < to; ++i) {
+      WriteKey(state, family, i);
+    }
+    if (dice.OneIn(2)) {
+      FlushFamily(family, /*wait=*/true);
+    }
+    if (view == nullptr) {
+      view = NewView(&dice, state->writer, state->writer + 1);
+    } else if (dice.OneIn(2)) {
+      EndView(view.get());
+    }
+    if (options_.range_deletions && dice.OneIn(2)) {
+      DeleteKeys(state, family, from, to);
+    } else {
+      for (size_t i = from; i < to; ++i) {
+        if (UseOf(i) != KeyUse::kSingleDelete) {
+          DeleteKey(state, family, i);
+        }
+      }
+    }
+    if (!dice.OneIn(4)) {
+      FlushFamily(family, /*wait=*/true);
+    }
+    CheckView(view.get(), &dice);
+    if (dice.OneIn(2)) {
+      EndView(view.get());
+    } else {
+      state->views.push_back(std::move(view));
+    }
+    if (dice.OneIn(2)) {
+      CompactSomeFile(family, &dice, {});
+    }
+    Rest(&dice, dice.OneIn(2) ? 5 : 300);
+    for (size_t i = from; i < to; ++i) {
+      if (!dice.OneIn(4)) {
+        WriteKey(state, family, i);
+      }
+    }
+  }
+
+  void WriteKey(WriterState* state, size_t family, size_t index) {
+    WriteBatch batch;
+    std::vector<Change> changes;
+    AddWrite(state, family, index, ++steps_[state->writer], &batch, &changes);
+    Commit(state->writer, &batch, changes);
+  }
+
+  void DeleteKey(WriterState* state, size_t family, size_t index) {
+    WriteBatch batch;
+    Must(batch.Delete(families_[family], KeyName(state->writer, index)),
+         "add to a batch");
+    Change change{family, index, {}};
+    change.version.step = ++steps_[state->writer];
+    Commit(state->writer, &batch, {change});
+  }
+
+  void DeleteKeys(WriterState* state, size_t family, size_t from, size_t to) {
+    WriteBatch batch;
+    Must(batch.DeleteRange(families_[family], KeyName(state->writer, from),
+                           KeyName(state->writer, to)),
+         "add to a batch");
+    const uint64_t step = ++steps_[state->writer];
+    std::vector<Change> changes;
+    for (size_t i = from; i < to; ++i) {
+      changes.push_back({family, i, {}});
+      changes.back().version.step = step;
+    }
+    Commit(state->writer, &batch, changes);
   }
 
   void WriterThread(size_t writer, uint64_t seed) {
@@ -839,6 +934,9 @@ class Stress {
           Rest(&state.dice, 3);
           break;
         default:
+          if (state.dice.OneIn(8)) {
+            RemoveUnderReader(&state);
+          }
           break;
       }
     }
@@ -1084,10 +1182,15 @@ class Stress {
     }
     if (view->snapshot != nullptr) {
       db_->ReleaseSnapshot(view->snapshot);
+      view->snapshot = nullptr;
     }
+    view->is_over = true;
   }
 
   void CheckView(View* view, Dice* dice) {
+    if (view->is_over) {
+      return;
+    }
     ++views_;
     const uint64_t before = num_findings_;
     ReadView(view, dice);
@@ -1354,73 +1457,82 @@ class Stress {
     while (!IsRoundOver()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       for (size_t f = 0; f < kNumFamilies; ++f) {
-        ColumnFamilyMetaData meta;
-        db_->GetColumnFamilyMetaData(families_[f], &meta);
-        struct File {
-          uint64_t number;
-          std::string name;
-          int level;
-        };
+        const std::vector<File> all = Files(f);
         std::vector<File> fresh;
-        std::vector<File> all;
         uint64_t highest = newest[f];
-        for (const LevelMetaData& level : meta.levels) {
-          for (const SstFileMetaData& file : level.files) {
-            const File entry{file.file_number, file.db_path + "/" + file.name,
-                             level.level};
-            all.push_back(entry);
-            if (file.file_number > newest[f]) {
-              fresh.push_back(entry);
-              highest = std::max(highest, file.file_number);
-            }
+        for (const File& file : all) {
+          if (file.number > newest[f]) {
+            fresh.push_back(file);
+            highest = std::max(highest, file.number);
           }
         }
         newest[f] = highest;
-        std::vector<std::string> inputs;
-        int level = 0;
         if (!fresh.empty() && dice.OneIn(3)) {
-          const File& file = fresh[dice.Below(fresh.size())];
-          inputs.push_back(file.name);
-          level = file.level;
-          for (const File& other : fresh) {
-            if (other.number != file.number && other.level == level &&
-                dice.OneIn(2)) {
-              inputs.push_back(other.name);
-            }
-          }
-        } else if (!all.empty() && dice.OneIn(100)) {
-          // The oldest of its level: what is below tombstones and operands
-          // moves without them.
-          const File* oldest = &all[0];
-          for (const File& file : all) {
-            if (file.number < oldest->number) {
-              oldest = &file;
-            }
-          }
-          const File& file =
-              dice.OneIn(2) ? *oldest : all[dice.Below(all.size())];
-          inputs.push_back(file.name);
-          level = file.level;
-        }
-        if (inputs.empty()) {
-          continue;
-        }
-        const int last = db_options_.num_levels - 1;
-        const int to = level == 0 || dice.OneIn(3)
-                           ? (dice.OneIn(2) ? last : std::min(last, level + 1))
-                           : level;
-        CompactionOptions compact;
-        compact.compression = kNoCompression;
-        compact.output_file_size_limit = db_options_.target_file_size_base;
-        ++jobs_;
-        const Status s =
-            db_->CompactFiles(compact, families_[f], inputs, std::max(to, 1));
-        // Other jobs have taken or removed the files, or a deeper one overlaps.
-        if (!s.ok() && !s.IsAborted() && !s.IsInvalidArgument() &&
-            !s.IsIncomplete() && !s.IsNotSupported()) {
-          Must(s, "CompactFiles()");
+          CompactSomeFile(f, &dice, fresh);
+        } else if (dice.OneIn(100)) {
+          CompactSomeFile(f, &dice, {});
         }
       }
+    }
+  }
+
+  struct File {
+    uint64_t number;
+    std::string name;
+    int level;
+  };
+
+  std::vector<File> Files(size_t family) const {
+    ColumnFamilyMetaData meta;
+    db_->GetColumnFamilyMetaData(families_[family], &meta);
+    std::vector<File> files;
+    for (const LevelMetaData& level : meta.levels) {
+      for (const SstFileMetaData& file : level.files) {
+        files.push_back(
+            {file.file_number, file.db_path + "/" + file.name, level.level});
+      }
+    }
+    return files;
+  }
+
+  // One of `fresh`, and maybe others of its level. If there are none, any file,
+  // or the oldest: what is below tombstones and operands moves without them.
+  void CompactSomeFile(size_t family, Dice* dice,
+                       const std::vector<File>& fresh) {
+    const std::vector<File> files = fresh.empty() ? Files(family) : fresh;
+    if (files.empty()) {
+      return;
+    }
+    const File* file = &files[dice->Below(files.size())];
+    if (fresh.empty() && dice->OneIn(2)) {
+      for (const File& other : files) {
+        if (other.number < file->number) {
+          file = &other;
+        }
+      }
+    }
+    std::vector<std::string> inputs{file->name};
+    for (const File& other : fresh) {
+      if (other.number != file->number && other.level == file->level &&
+          dice->OneIn(2)) {
+        inputs.push_back(other.name);
+      }
+    }
+    const int last = db_options_.num_levels - 1;
+    const int to =
+        file->level == 0 || dice->OneIn(3)
+            ? (dice->OneIn(2) ? last : std::min(last, file->level + 1))
+            : file->level;
+    CompactionOptions compact;
+    compact.compression = kNoCompression;
+    compact.output_file_size_limit = db_options_.target_file_size_base;
+    ++jobs_;
+    const Status s =
+        db_->CompactFiles(compact, families_[family], inputs, std::max(to, 1));
+    // Other jobs have taken or removed the files, or a deeper one overlaps.
+    if (!s.ok() && !s.IsAborted() && !s.IsInvalidArgument() &&
+        !s.IsIncomplete() && !s.IsNotSupported()) {
+      Must(s, "CompactFiles()");
     }
   }
 
@@ -1428,17 +1540,25 @@ class Stress {
     Dice dice(seed);
     while (!IsRoundOver()) {
       Rest(&dice, 200);
-      FlushOptions flush;
-      flush.wait = !dice.OneIn(3);
-      flush.allow_write_stall = true;
-      ++jobs_;
-      const Status s =
-          dice.OneIn(4)
-              ? db_->Flush(flush, {families_[0], families_[1]})
-              : db_->Flush(flush, families_[dice.Below(kNumFamilies)]);
-      if (!s.IsTryAgain()) {  // writes are stopped
-        Must(s, "Flush()");
+      if (dice.OneIn(4)) {
+        FlushFamily(kNumFamilies, !dice.OneIn(3));
+      } else {
+        FlushFamily(dice.Below(kNumFamilies), !dice.OneIn(3));
       }
+    }
+  }
+
+  // All with kNumFamilies.
+  void FlushFamily(size_t family, bool wait) {
+    FlushOptions flush;
+    flush.wait = wait;
+    flush.allow_write_stall = true;
+    ++jobs_;
+    const Status s = family == kNumFamilies
+                         ? db_->Flush(flush, {families_[0], families_[1]})
+                         : db_->Flush(flush, families_[family]);
+    if (!s.IsTryAgain()) {  // writes are stopped
+      Must(s, "Flush()");
     }
   }
 

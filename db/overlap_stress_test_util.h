@@ -51,6 +51,11 @@ struct OverlapStressResult {
   uint64_t views = 0;   // Reads of old snapshots and iterators, by view.
   uint64_t jobs = 0;    // That the stress itself asked for.
   uint64_t pauses = 0;  // Sleeps at sync points.
+  // Of the DB's statistics: whether what is tested has happened at all.
+  uint64_t restarts = 0;  // Reads that asked the map again.
+  uint64_t renamed = 0;   // Values that became direct.
+  uint64_t swept = 0;     // Values that a range deletion removed from the map.
+  uint64_t folded = 0;    // Operands that were merged into values.
 };
 
 // Writes, reads and runs jobs on a DB from many threads at the same time, and
