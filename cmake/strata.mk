@@ -159,6 +159,7 @@ STRATA_LIB = \
   options/delta_options.cc \
   options/merged_value_options.cc \
   options/omitted_at_default.cc \
+  options/own_option_lines.cc \
   options/path_options.cc \
   table/block_based/block_based_table_part.cc \
   table/block_based/mapped_table_property.cc \
@@ -300,6 +301,7 @@ STRATA_TEST_MAIN = \
   options/address_map_options_test.cc \
   options/delta_options_test.cc \
   options/merged_value_options_test.cc \
+  options/own_option_lines_test.cc \
   options/path_options_test.cc \
   table/block_based/bypass_filter_test.cc \
   tools/bench/active_clock_test.cc \

@@ -200,8 +200,7 @@ TEST_F(LdbMapCommandTest, CollectGarbage) {
                     "--space_amp_limit=2"}))
       << output_;
   EXPECT_EQ(before, Files(kBlobFile));
-  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage"}))
-      << output_;
+  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage"})) << output_;
   EXPECT_TRUE(Printed("OK")) << output_;
   EXPECT_EQ(3u, Files(kBlobFile).size());
   EXPECT_NE(before, Files(kBlobFile));
@@ -226,7 +225,7 @@ TEST_F(LdbMapCommandTest, Disable) {
   EXPECT_TRUE(Printed("[default] compacted")) << output_;
   EXPECT_TRUE(Printed("[two] compacted")) << output_;
   EXPECT_TRUE(Printed("OK: no value is in an address map")) << output_;
-  // RocksDB does not load an OPTIONS file that names an option of ours.
+  // Nothing of the map is left in the OPTIONS file.
   std::string file;
   std::string text;
   ASSERT_OK(GetLatestOptionsFileName(dbname_, env_, &file));
