@@ -335,6 +335,19 @@ TEST_F(DBBlobPathTest, ReadOnlyAndSecondary) {
   VerifyReads();
 }
 
+// All files are on one level, so that a database without blob files would be
+// opened by CompactedDBImpl, which reads no values of blob files.
+TEST_F(DBBlobPathTest, ReadOnlyAndFullyCompacted) {
+  Options options = BlobOptions({1});
+  options.max_open_files = -1;
+  FillAllPaths(options);
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_OK(ReadOnlyReopen(options));
+  VerifyReads();
+}
+
 TEST_F(DBBlobPathTest, ManifestRewriteKeepsThePaths) {
   Options options = BlobOptions({});
   options.max_manifest_file_size = 1;
