@@ -19,7 +19,10 @@
 #include "file/filename.h"
 #include "file/random_access_file_reader.h"
 #include "logging/logging.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/env.h"
 #include "rocksdb/table_properties.h"
+#include "rocksdb/utilities/options_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -376,10 +379,11 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
     }
     if (!s.ok()) {
       if (needed) {
-        const std::string message =
-            name + ", to which column family \"" + cfd.GetName() +
-            "\" refers or may refer. If it cannot be helped, move the file elsewhere to "
-            "repair without its values";
+        const std::string message = name + ", to which column family \"" +
+                                    cfd.GetName() +
+                                    "\" refers or may refer. If it cannot be "
+                                    "helped, move the file elsewhere to "
+                                    "repair without its values";
         return s.IsCorruption() ? Status::Corruption(message, s.ToString())
                                 : Status::IOError(message, s.ToString());
       }
@@ -396,9 +400,78 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
     if (!s.ok()) {
       return s;
     }
+    used_blob_files_.insert(number);
     edit->AddBlobFile(BlobFileAddition(
         number, facts.blob_count, facts.blob_bytes, /*checksum_method=*/"",
         /*checksum_value=*/"", path_id, facts.index_bytes));
+  }
+  return Status::OK();
+}
+
+std::vector<std::string> RepairPaths::UnusedBlobFiles() const {
+  std::vector<std::string> result;
+  for (const auto& [number, directory] : blob_directories_) {
+    if (used_blob_files_.count(number) == 0) {
+      result.push_back(BlobFileName(directory, number));
+    }
+  }
+  return result;
+}
+
+Status RepairPaths::CheckOptionsFile(
+    const std::string& dbname, Env* env,
+    const std::function<const ColumnFamilyOptions*(const std::string&)>&
+        options_of) const {
+  ConfigOptions config_options;
+  config_options.env = env;
+  config_options.ignore_unknown_options = true;
+  DBOptions db_options;
+  std::vector<ColumnFamilyDescriptor> families;
+  const Status s =
+      LoadLatestOptions(config_options, dbname, &db_options, &families);
+  if (!s.ok()) {
+    // A repair may be what is left to do with such a database.
+    ROCKS_LOG_WARN(options_.logger, "No options to compare with: %s",
+                   s.ToString().c_str());
+    return Status::OK();
+  }
+  for (const ColumnFamilyDescriptor& family : families) {
+    const ColumnFamilyOptions* const given = options_of(family.name);
+    const std::vector<DbPath>& stored = family.options.cf_paths;
+    if (given == nullptr ||
+        stored.size() <=
+            (given->cf_paths.empty() ? options_.db_paths : given->cf_paths)
+                .size()) {
+      // Paths of a database that was moved are others, but as many.
+      continue;
+    }
+    for (const DbPath& path : stored) {
+      const bool searched =
+          std::any_of(directories_.begin(), directories_.end(),
+                      [&path](const std::string& directory) {
+                        return IsSameDirectory(directory, path.path);
+                      });
+      std::vector<std::string> children;
+      if (searched || !env->GetChildren(path.path, &children).ok()) {
+        continue;
+      }
+      for (const std::string& child : children) {
+        uint64_t number = 0;
+        FileType type = kTempFile;
+        if (ParseFileName(child, &number, &type) &&
+            (type == kTableFile || type == kBlobFile || type == kDeltaFile)) {
+          return Status::InvalidArgument(
+              "The OPTIONS file of the database gives column family \"" +
+              family.name + "\" the directory " + path.path +
+              ", which has files, such as " + child +
+              ". The options of the repair do not name it: the repair would "
+              "not find the files, and the next open would delete them. Repair "
+              "with the cf_paths of the database (ldb repair takes them from "
+              "the OPTIONS file). If the directory is not of this database, "
+              "move the OPTIONS file elsewhere");
+        }
+      }
+    }
   }
   return Status::OK();
 }

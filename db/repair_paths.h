@@ -25,6 +25,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
+class Env;
 class TableCache;
 class VersionEdit;
 struct FileMetaData;
@@ -93,6 +94,16 @@ class RepairPaths {
       const std::function<const ColumnFamilyOptions*(const std::string&)>&
           options_of);
 
+  // InvalidArgument if the latest OPTIONS file of the database gives a column
+  // family more directories than the options of the repair do, and one of those
+  // that the repair does not search has files. The repair would not find them,
+  // and the next open with the right options would delete them. Reads only.
+  // options_of: as of Check().
+  Status CheckOptionsFile(
+      const std::string& dbname, Env* env,
+      const std::function<const ColumnFamilyOptions*(const std::string&)>&
+          options_of) const;
+
   // Sets the path id of `table`, which is otherwise complete, to that of its
   // directory in `cfd`. InvalidArgument, kept in status(), if it is none of the
   // family's paths.
@@ -108,6 +119,11 @@ class RepairPaths {
   // refers to it. Else it is an error: the file may be readable next time,
   // while the next open would delete what the MANIFEST does not name.
   Status AddBlobFiles(const ColumnFamilyData& cfd, VersionEdit* edit) const;
+
+  // The blob files that AddBlobFiles() added to no edit. The next open would
+  // delete them.
+  // REQUIRES: AddBlobFiles() was called for all column families.
+  std::vector<std::string> UnusedBlobFiles() const;
 
   // The path id of `directory` in a column family with these paths.
   // InvalidArgument, naming the file by its title, if it is none of them.
@@ -133,6 +149,8 @@ class RepairPaths {
   std::set<std::string> optional_directories_;
   std::map<uint64_t, std::string> table_directories_;
   std::map<uint64_t, std::string> blob_directories_;
+  // Blob files that are in an edit.
+  mutable std::set<uint64_t> used_blob_files_;
   // table -> blob files it refers to
   std::unordered_map<uint64_t, std::set<uint64_t>> blob_references_;
   // Tables with mapped values (MappedEntries).

@@ -160,7 +160,7 @@ TEST_F(RepairPathsTest, BlobFilesWithoutLayout) {
   ASSERT_OK(VerifyData());
 }
 
-// An unfinished blob file is left alone.
+// An unfinished blob file is not used, and kept from the next open.
 TEST_F(RepairPathsTest, UnfinishedBlobFile) {
   const Options options = PathOptions("a", 2, {0}, {1});
   LoadAndLoseManifest(options);
@@ -175,6 +175,29 @@ TEST_F(RepairPathsTest, UnfinishedBlobFile) {
   ColumnFamilyMetaData metadata;
   db_->GetColumnFamilyMetaData(Handle(0), &metadata);
   EXPECT_EQ(metadata.blob_files.size(), 1u);
+  for (uint64_t number : {900, 901}) {
+    EXPECT_OK(env_->FileExists(BlobFileName(PathOf("a", 1) + "/lost", number)))
+        << number;
+  }
+}
+
+// Options without the directories that the OPTIONS file names: a repair would
+// find nothing, and the next open would delete everything.
+TEST_F(RepairPathsTest, FewerPathsThanTheOptionsFile) {
+  const Options options = PathOptions("a", 2, {1}, {1});
+  LoadAndLoseManifest(options);
+  Options without = options;
+  without.cf_paths.clear();
+  without.level_sst_path_ids.clear();
+  without.level_blob_path_ids.clear();
+  for (const Status& s : {Repair({without}), RepairDB(dbname_, without)}) {
+    ASSERT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_NE(s.ToString().find(PathOf("a", 1)), std::string::npos)
+        << s.ToString();
+  }
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
 }
 
 // A file in a directory that its family does not have: an error that names it,
@@ -332,7 +355,7 @@ TEST_F(RepairPathsTest, UnreadableGarbage) {
   LoadAndLoseManifest(options);
   ASSERT_OK(env_->CreateDir(BlobFileName(PathOf("a", 1), 900)));
   ASSERT_OK(Repair({options}));
-  ASSERT_OK(env_->DeleteDir(BlobFileName(PathOf("a", 1), 900)));
+  ASSERT_OK(env_->DeleteDir(BlobFileName(PathOf("a", 1) + "/lost", 900)));
   ASSERT_OK(Open({options}, /*create_families=*/false));
   ASSERT_OK(VerifyData());
 }
