@@ -161,17 +161,20 @@ STRATA_LIB = \
   options/omitted_at_default.cc \
   options/own_option_lines.cc \
   options/path_options.cc \
+  options/stored_merge_operators.cc \
   table/block_based/block_based_table_part.cc \
   table/block_based/mapped_table_property.cc \
   table/get_context_deltas.cc \
   tools/ldb_delta_command.cc \
   tools/ldb_map_command.cc \
+  tools/ldb_merge_operators.cc \
   tools/ldb_path_flags.cc \
   util/path_list.cc \
   util/strata_abi.cc \
   utilities/blob_db/blob_dump_tool_v2.cc \
   utilities/checkpoint/checkpoint_paths.cc \
   utilities/merge_operators/field_update.cc \
+  utilities/merge_operators/unknown_merge_operator.cc \
 
 STRATA_SHARED = \
   util/foreign_headers_shared.cc \
@@ -313,6 +316,7 @@ STRATA_TEST_MAIN = \
   tools/bench/workload_thread_test.cc \
   tools/ldb_delta_command_test.cc \
   tools/ldb_map_command_test.cc \
+  tools/ldb_merge_operators_test.cc \
   util/path_list_test.cc \
   util/strata_abi_test.cc \
   utilities/merge_operators/field_update_test.cc \

@@ -149,7 +149,7 @@ void DisableAddressMapCommand::Help(std::string& ret) {
 
 void DisableAddressMapCommand::PrepareOptions() {
   LDBCommand::PrepareOptions();
-  // RocksDB knows none of these options; at their defaults the OPTIONS file is silent.
+  // At their defaults the OPTIONS file is silent about these.
   options_.enable_blob_address_map = false;
   options_.enable_lsm_bypass = true;
   options_.blob_gc_space_amp_limit =
@@ -264,8 +264,9 @@ CollectBlobGarbageCommand::CollectBlobGarbageCommand(
     char* end = nullptr;
     space_amp_limit_ = std::strtod(limit->second.c_str(), &end);
     if (*end != '\0' || !(space_amp_limit_ >= 1.0)) {
-      exec_state_ = LDBCommandExecuteResult::Failed(
-          std::string("--") + kSpaceAmpLimit + " must be a number of at least 1");
+      exec_state_ =
+          LDBCommandExecuteResult::Failed(std::string("--") + kSpaceAmpLimit +
+                                          " must be a number of at least 1");
     }
   }
   int max_sorted_runs = 0;

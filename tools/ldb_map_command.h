@@ -46,6 +46,7 @@ class DisableAddressMapCommand : public LDBCommand {
   void PrepareOptions() override;
   void OverrideBaseCFOptions(ColumnFamilyOptions* cf_opts) override;
   void DoCommand() override;
+  bool KeepsMergeOperands() const override { return true; }
 
   static void Help(std::string& ret);
 
@@ -59,9 +60,9 @@ class DisableAddressMapCommand : public LDBCommand {
   int num_threads_ = 1;
 };
 
-// ldb collect_blob_garbage: copies live values of a column family with an address
-// map out of blob files with garbage until these take up no more than they may;
-// with --max_sorted_runs it sorts them, too.
+// ldb collect_blob_garbage: copies live values of a column family with an
+// address map out of blob files with garbage until these take up no more than
+// they may; with --max_sorted_runs it sorts them, too.
 class CollectBlobGarbageCommand : public LDBCommand {
  public:
   static std::string Name() { return "collect_blob_garbage"; }
