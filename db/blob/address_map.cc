@@ -38,8 +38,16 @@
 // entries that went past it, exactly, and `past` tells roughly which: a search
 // ends at the first bucket that no such entry went past.
 //
+// A small map begins with four shards of up to 64 buckets, and each next table
+// has four times as many shards until there are 1,024: so a map of a thousand
+// entries takes some tens of KB. Shards of such a small table do not tell the
+// 10 highest bits of hi, which an array beside the buckets holds for those that
+// need whole hashes: what moves entries or walks the map. A lookup compares the
+// other 86 bits. Two keys of the at most 300,000 entries of a small table agree
+// in them with a probability below 1 in 10^15.
+//
 // Entry, 26 bytes (hash: hi 64 bits, lo 32 bits; the 10 highest bits of hi
-// follow from the shard):
+// follow from the shard, but for small tables):
 //   id    hi << 10 | lo bits 0-9
 //   seq   low 48 bits of the sequence number << 16 | lo bits 10-25
 //   loc   offset 32 | size 18 | slot bits 0-13
@@ -58,7 +66,13 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr uint32_t kBucketEntries = 19;
-constexpr uint32_t kMinShardBits = 10;
+// The bits of a hash that no entry holds.
+constexpr uint32_t kPartBits = 10;
+// Of the first table of a map that expects little. The number of shards grows
+// by factors of four up to 1 << kPartBits.
+constexpr uint32_t kFirstShardBits = 2;
+// Of a small table, one with fewer shards than that: 32 KiB, 1,118 entries.
+constexpr uint32_t kSmallStride = 64;
 constexpr uint32_t kMaxShardBits = 24;
 // Of a shard of ordinary length: 2 MiB, about 70,000 entries.
 constexpr uint32_t kMaxStride = 4096;
@@ -204,8 +218,18 @@ struct alignas(128) AddressMap::Shard {
   std::mutex mutex;
   std::atomic<uint64_t> count{0};
   Bucket* range = nullptr;
+  // The kPartBits highest bits of each entry's hash, in the order of the
+  // buckets; nullptr if they follow from the shard.
+  uint16_t* high = nullptr;
   size_t uncharged = 0;
   size_t unreleased = 0;
+
+  void SetHigh(uint32_t bucket, uint32_t index, const MapKeyHash& key) {
+    if (high != nullptr) {
+      high[size_t{bucket} * kBucketEntries + index] =
+          static_cast<uint16_t>(key.hi >> (64 - kPartBits));
+    }
+  }
 };
 
 struct AddressMap::Table {
@@ -219,6 +243,19 @@ struct AddressMap::Table {
       shards[i].range = static_cast<Bucket*>(mapping.Get()) + i * stride;
       shards[i].base.store(shards[i].range, std::memory_order_relaxed);
     }
+    if (IsSmall()) {
+      const size_t in_shard = size_t{stride} * kBucketEntries;
+      high.reset(new uint16_t[NumShards() * in_shard]);
+      for (size_t i = 0; i < NumShards(); ++i) {
+        shards[i].high = high.get() + i * in_shard;
+      }
+    }
+  }
+
+  bool IsSmall() const { return shard_bits < kPartBits; }
+  // What a bucket takes up.
+  size_t BucketBytes() const {
+    return sizeof(Bucket) + (IsSmall() ? kBucketEntries * sizeof(uint16_t) : 0);
   }
 
   size_t NumShards() const { return size_t{1} << shard_bits; }
@@ -234,6 +271,7 @@ struct AddressMap::Table {
   MemMapping scratch;
   size_t scratch_used = 0;  // buckets, for the memory charge
   std::unique_ptr<Shard[]> shards;
+  std::unique_ptr<uint16_t[]> high;  // see Shard; not initialized
   std::atomic<Table*> next{nullptr};
   std::atomic<size_t> num_moved{0};
   std::atomic<size_t> cursor{0};  // of HelpMove
@@ -244,7 +282,7 @@ AddressMap::AddressMap(const Options& options, MapFileTable* files)
       charge_(options.charge),
       expected_(options.expected_entries) {
   static_assert(sizeof(Bucket) == 512);
-  static_assert(kNumParts == 1 << kMinShardBits);
+  static_assert(kNumParts == 1 << kPartBits);
 }
 
 AddressMap::~AddressMap() {
@@ -351,16 +389,27 @@ std::vector<MapName> AddressMap::FarNames::Below(const MapKeyHash& key,
 }
 
 MapKeyHash AddressMap::KeyAt(const Table* table, const Shard* shard,
-                             const Bucket& b, uint32_t i) {
+                             const Bucket& b, uint32_t i,
+                             const uint16_t* high) {
   const uint64_t id = Load(b.id[i]);
-  const uint64_t part = static_cast<uint64_t>(shard - table->shards.get()) >>
-                        (table->shard_bits - kMinShardBits);
+  const uint64_t part =
+      high != nullptr ? high[i]
+                      : static_cast<uint64_t>(shard - table->shards.get()) >>
+                            (table->shard_bits - kPartBits);
   MapKeyHash key;
-  key.hi = part << (64 - kMinShardBits) | id >> 10;
+  key.hi = part << (64 - kPartBits) | id >> 10;
   key.lo =
       static_cast<uint32_t>((id & 0x3ff) | (Load(b.seq[i]) & 0xffff) << 10) |
       static_cast<uint32_t>(Load(b.meta[i]) >> 4 & 0x3f) << 26;
   return key;
+}
+
+MapKeyHash AddressMap::KeyAt(const Table* table, const Shard* shard,
+                             uint32_t bucket, uint32_t index) {
+  return KeyAt(table, shard, shard->range[bucket], index,
+               shard->high == nullptr
+                   ? nullptr
+                   : shard->high + size_t{bucket} * kBucketEntries);
 }
 
 // ---- Searches
@@ -804,6 +853,7 @@ void AddressMap::Place(Shard* shard, const View& view, const MapKeyHash& key,
       PlaceLocOf(key, e.seq, raw_mode, view.shard_bits), view.num_buckets);
   uint32_t i = 0;
   Bucket* const b = TakePlace(view.base, view.num_buckets, home, key, &i);
+  shard->SetHigh(static_cast<uint32_t>(b - view.base), i, key);
   b->StoreEntry(i, IdWord(key), e.seq << 16 | Id16(key), loc,
                 slot_high << 10 | Id6(key) << 4 | raw_mode << 2 | ext);
   Store(shard->count, Load(shard->count) + 1);
@@ -1286,14 +1336,20 @@ Status AddressMap::LockWithRoom(const MapKeyHash& key, Table** table,
   if (current_.load(std::memory_order_acquire) == nullptr) {
     std::lock_guard<std::mutex> tables_lock(tables_mutex_);
     if (current_.load(std::memory_order_relaxed) == nullptr) {
-      uint32_t bits = kMinShardBits;
-      while (bits < kMaxShardBits && expected_ >> bits > 16384) {
-        ++bits;
+      uint32_t bits = kFirstShardBits;
+      while (bits < kPartBits &&
+             expected_ >> bits > Capacity(kSmallStride) * 3 / 4) {
+        bits += 2;
       }
-      const uint64_t want = (expected_ >> bits) * 3 / 2 / 16;
-      uint32_t stride = kPageBuckets;
-      while (stride < kMaxStride && stride < want) {
-        stride *= 2;
+      uint32_t stride = kSmallStride;
+      if (bits == kPartBits) {
+        while (bits < kMaxShardBits && expected_ >> bits > 16384) {
+          ++bits;
+        }
+        const uint64_t want = (expected_ >> bits) * 3 / 2 / 16;
+        while (stride < kMaxStride && stride < want) {
+          stride *= 2;
+        }
       }
       Status s;
       std::unique_ptr<Table> first = NewTable(bits, stride, &s);
@@ -1333,7 +1389,7 @@ Status AddressMap::GrowShard(Table* table, Shard* shard) {
   const uint32_t new_buckets =
       std::min(table->stride,
                old_buckets + RoundUpToPage(std::max(1u, old_buckets / 16)));
-  Status s = Charge((new_buckets - old_buckets) * sizeof(Bucket), false);
+  Status s = Charge((new_buckets - old_buckets) * table->BucketBytes(), false);
   if (s.ok()) {
     ResizeShard(table, shard, new_buckets);
   }
@@ -1346,25 +1402,32 @@ void AddressMap::ShrinkIfSparse(Table* table, Shard* shard) {
   const uint32_t old_buckets = Load(shard->num_buckets);
   const uint64_t count = Load(shard->count);
   if (LIKELY(old_buckets <= kPageBuckets ||
-             count >= Capacity(old_buckets) / 2) ||
-      table->next.load(std::memory_order_acquire) != nullptr) {
-    return;  // a move takes no more than is needed anyway
+             count >= Capacity(old_buckets) / 2)) {
+    return;
   }
+  // Where there is a next table, insertions move the shards there, with no more
+  // memory than their entries need. But if none come, the memory is given back
+  // here.
   const uint32_t new_buckets =
       RoundUpToPage(count * 100 / (kBucketEntries * kShrunkPercent) + 1);
   if (new_buckets >= old_buckets) {
     return;
   }
   ResizeShard(table, shard, new_buckets);
-  const size_t bytes = (old_buckets - new_buckets) * sizeof(Bucket);
   // Late readers find zeros, and the version changed.
-  ReturnMemory(shard->range + new_buckets, bytes);
-  Release(bytes);
+  ReturnMemory(shard->range + new_buckets,
+               (old_buckets - new_buckets) * sizeof(Bucket));
+  Release((old_buckets - new_buckets) * table->BucketBytes());
 }
 
 void AddressMap::ResizeShard(Table* table, Shard* shard,
                              uint32_t new_buckets) {
   const uint32_t old_buckets = Load(shard->num_buckets);
+  std::vector<uint16_t> high;
+  if (shard->high != nullptr) {
+    high.assign(shard->high,
+                shard->high + size_t{old_buckets} * kBucketEntries);
+  }
   std::lock_guard<std::mutex> lock(table->scratch_mutex);
   Bucket* const copy = static_cast<Bucket*>(table->scratch.Get());
   if (old_buckets > table->scratch_used) {
@@ -1403,7 +1466,9 @@ void AddressMap::ResizeShard(Table* table, Shard* shard,
     for (uint32_t occupied = Load(from.occupied); occupied != 0;
          occupied &= occupied - 1) {
       const uint32_t i = static_cast<uint32_t>(CountTrailingZeroBits(occupied));
-      const MapKeyHash key = KeyAt(table, shard, from, i);
+      const MapKeyHash key = KeyAt(
+          table, shard, from, i,
+          high.empty() ? nullptr : high.data() + size_t{n} * kBucketEntries);
       const uint32_t home =
           HomeOf(PlaceLocOf(key, Load(from.seq[i]) >> 16,
                             RawModeOf(Load(from.meta[i])), table->shard_bits),
@@ -1411,6 +1476,7 @@ void AddressMap::ResizeShard(Table* table, Shard* shard,
       uint32_t index = 0;
       Bucket* const to =
           TakePlace(shard->range, new_buckets, home, key, &index);
+      shard->SetHigh(static_cast<uint32_t>(to - shard->range), index, key);
       to->StoreEntry(index, Load(from.id[i]), Load(from.seq[i]),
                      Load(from.loc[i]), Load(from.meta[i]));
     }
@@ -1428,7 +1494,9 @@ Status AddressMap::MakeNextTable(Table* table) {
   }
   uint32_t bits = table->shard_bits;
   uint32_t stride = table->stride;
-  if (stride < kMaxStride || bits + 2 > kMaxShardBits) {
+  if (table->IsSmall()) {
+    bits += 2;
+  } else if (stride < kMaxStride || bits + 2 > kMaxShardBits) {
     stride *= 4;
   } else {
     bits += 2;
@@ -1463,7 +1531,7 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
            occupied &= occupied - 1) {
         const uint32_t i =
             static_cast<uint32_t>(CountTrailingZeroBits(occupied));
-        const MapKeyHash key = KeyAt(table, shard, b, i);
+        const MapKeyHash key = KeyAt(table, shard, n, i);
         fn(b, i, key, next->Of(key) - children);
       }
     }
@@ -1480,7 +1548,7 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
             : RoundUpToPage((counts[c] + 1) * 100 / (kBucketEntries * 89) + 1);
     Store(children[c].num_buckets, std::min(want, next->stride));
     Store(children[c].count, counts[c]);
-    bytes += Load(children[c].num_buckets) * sizeof(Bucket);
+    bytes += Load(children[c].num_buckets) * next->BucketBytes();
   }
   Charge(bytes, true).PermitUncheckedError();
   for_each([&](const Bucket& b, uint32_t i, const MapKeyHash& key,
@@ -1492,6 +1560,8 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
                num);
     uint32_t index = 0;
     Bucket* const to = TakePlace(children[child].range, num, home, key, &index);
+    children[child].SetHigh(static_cast<uint32_t>(to - children[child].range),
+                            index, key);
     to->StoreEntry(index, Load(b.id[i]), Load(b.seq[i]), Load(b.loc[i]),
                    Load(b.meta[i]));
   });
@@ -1501,7 +1571,7 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
   Store(shard->count, 0);
   if (buckets != 0) {
     ReturnMemory(shard->range, size_t{buckets} * sizeof(Bucket));
-    Release(size_t{buckets} * sizeof(Bucket));
+    Release(size_t{buckets} * table->BucketBytes());
   }
   if (table->num_moved.fetch_add(1, std::memory_order_acq_rel) + 1 ==
       table->NumShards()) {
@@ -1511,6 +1581,8 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
       Release(table->scratch_used * sizeof(Bucket));
       table->scratch_used = 0;
     }
+    // What reads it holds the mutex of a shard that has not moved.
+    table->high.reset();
     // Tables are finished in order only if the current one is; a later one
     // that was finished before is found below.
     Table* t = current_.load(std::memory_order_acquire);
@@ -1554,8 +1626,8 @@ void AddressMap::ForEachInPart(
   }
   // In steps of the smallest shard that there may be: a shard of a later
   // table is walked when its first key is due.
-  const uint64_t begin = uint64_t{part} << (64 - kMinShardBits);
-  const uint64_t end = begin + (uint64_t{1} << (64 - kMinShardBits));
+  const uint64_t begin = uint64_t{part} << (64 - kPartBits);
+  const uint64_t end = begin + (uint64_t{1} << (64 - kPartBits));
   MapKeyHash at{begin, 0};
   std::vector<Entry> entries;
   do {
@@ -1567,24 +1639,40 @@ void AddressMap::ForEachInPart(
       const Shard* const shard = LockShard(at, &table, &lock);
       bits = table->shard_bits;
       const View view = ViewOf(shard, table);
-      entries.reserve(Load(shard->count));
-      for (uint32_t n = 0; n < view.num_buckets; ++n) {
-        const Bucket& b = view.base[n];
-        for (uint32_t occupied = Load(b.occupied); occupied != 0;
-             occupied &= occupied - 1) {
-          const uint32_t i =
-              static_cast<uint32_t>(CountTrailingZeroBits(occupied));
-          const MapKeyHash key = KeyAt(table, shard, b, i);
-          Decoded e;
-          if (Decode(view, key, n, i, &e)) {
-            entries.push_back(
-                Entry{MapName{key, e.seq, e.birth}, e.address, e.mode});
+      const auto add = [&](uint32_t n, uint32_t i) {
+        const MapKeyHash key = KeyAt(table, shard, n, i);
+        Decoded e;
+        if (Decode(view, key, n, i, &e)) {
+          entries.push_back(
+              Entry{MapName{key, e.seq, e.birth}, e.address, e.mode});
+        }
+      };
+      if (table->IsSmall()) {
+        // The shard has other parts, too. What is not occupied has anything.
+        for (uint32_t n = 0; n < view.num_buckets; ++n) {
+          const uint32_t occupied = Load(view.base[n].occupied);
+          const uint16_t* const high = shard->high + size_t{n} * kBucketEntries;
+          for (uint32_t i = 0; i < kBucketEntries; ++i) {
+            if ((occupied >> i & 1) != 0 && high[i] == part) {
+              add(n, i);
+            }
+          }
+        }
+      } else {
+        entries.reserve(Load(shard->count));
+        for (uint32_t n = 0; n < view.num_buckets; ++n) {
+          for (uint32_t occupied = Load(view.base[n].occupied); occupied != 0;
+               occupied &= occupied - 1) {
+            add(n, static_cast<uint32_t>(CountTrailingZeroBits(occupied)));
           }
         }
       }
     }
     for (const Entry& e : entries) {
       fn(e);
+    }
+    if (bits < kPartBits) {
+      return;  // the shard has had all of the part
     }
     at.hi += uint64_t{1} << (64 - bits);
   } while (at.hi != end);
@@ -1662,7 +1750,7 @@ Status AddressMap::TEST_Check() const {
             continue;
           }
           ++count;
-          const MapKeyHash key = KeyAt(table, shard, b, i);
+          const MapKeyHash key = KeyAt(table, shard, m, i);
           Decoded e;
           if (table->Of(key) != shard || !Decode(view, key, m, i, &e)) {
             return Status::Corruption("Entry in a wrong shard or torn");

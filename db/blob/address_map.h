@@ -115,12 +115,13 @@ class MapMemoryCharge {
 // first load sees a change (acquire) sees all that the writer did before it.
 //
 // Memory: entries of 26 bytes in buckets of 512, growing by 1/16 of a shard: at
-// most ~31.2 bytes per entry where the shards are large. A shard that is less
-// than half full gives memory back. Nothing is allocated per entry. Entries in
-// a chain of two or more, entries with a birth that is neither 0 nor the number
-// of their file, records of 256 KiB and more and sequence numbers of 2^48 and
-// more take one or two side cells of 24 bytes. A versioned entry whose key has
-// four others takes about 80 bytes more.
+// most ~31.2 bytes per entry where the shards are large. A map of a thousand
+// entries takes about 50 KB. A shard that is less than half full gives memory
+// back. Nothing is allocated per entry. Entries in a chain of two or more,
+// entries with a birth that is neither 0 nor the number of their file, records
+// of 256 KiB and more and sequence numbers of 2^48 and more take one or two
+// side cells of 24 bytes. A versioned entry whose key has four others takes
+// about 80 bytes more.
 //
 // Layout. See the .cc file.
 class AddressMap {
@@ -162,7 +163,8 @@ class AddressMap {
     kGone,           // no entry has the name
   };
 
-  // The map can be walked in this many parts, ordered by hash.
+  // The map can be walked in this many parts, ordered by hash. A small map has
+  // fewer shards, and walking one part of it looks through a shard.
   static constexpr uint32_t kNumParts = 1024;
 
   // REQUIRES: files outlives the map.
@@ -382,8 +384,14 @@ class AddressMap {
   // Removes the chain's entries from index `first` on.
   void CutChain(Shard* shard, const View& view, const MapKeyHash& key,
                 const Chain& chain, size_t first);
+  // The hash of an entry, which is where the shard keeps its entries.
   static MapKeyHash KeyAt(const Table* table, const Shard* shard,
-                          const Bucket& bucket, uint32_t index);
+                          uint32_t bucket, uint32_t index);
+  // The same of one that may be in a copy of the bucket. high: what the shard's
+  // array has for the bucket; nullptr if the shard has none.
+  static MapKeyHash KeyAt(const Table* table, const Shard* shard,
+                          const Bucket& bucket, uint32_t index,
+                          const uint16_t* high);
 
   // Makes room for one more entry of the key and returns its shard, locked.
   Status LockWithRoom(const MapKeyHash& key, Table** table, Shard** shard,
