@@ -206,6 +206,7 @@ STRATA_TEST_MAIN = \
   db/blob/blob_record_walker_test.cc \
   db/blob/blob_relocation_test.cc \
   db/blob/blocked_removals_test.cc \
+  db/blob/db_address_map_cost_test.cc \
   db/blob/db_address_map_crash_test.cc \
   db/blob/db_address_map_lifecycle_test.cc \
   db/blob/db_address_map_overlap_test.cc \

@@ -117,6 +117,11 @@ class MapPointRead {
   uint64_t floor() const { return floor_; }
   // To be called of each file that the search would come to.
   bool Skips(const FdWithKeyRange& file);
+  // The file is not skipped, but only for its range deletions: no point entry
+  // below point_ceiling, MappedEntries::PointCeiling(), is needed.
+  bool SkipsPoints(uint64_t point_ceiling) const {
+    return point_ceiling <= floor_;
+  }
 
   // A visible entry of the key that the search has come to.
   Action OnEntry(const ParsedInternalKey& entry, const Slice& value);
