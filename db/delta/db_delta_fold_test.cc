@@ -124,9 +124,8 @@ class DBDeltaFoldTest : public DBTestBase,
 
   // ---- Operands that are ready to be folded.
 
-  // Keys with bases of all kinds in the tree and two operands above them, all
-  // flushed.
-  void WriteFoldable() {
+  // Keys with bases of all kinds in the tree, all flushed.
+  void WriteBases() {
     for (const char* key : {"a", "b", "c", "d", "e", "f"}) {
       all_keys_.emplace_back(key);
     }
@@ -140,6 +139,9 @@ class DBDeltaFoldTest : public DBTestBase,
     DoPut("d", Long("d2"));
     DoDelete("e");
     ASSERT_OK(Flush());
+  }
+  // Two operands above them, all flushed.
+  void WriteOperands() {
     for (const char* key : {"a", "b", "c", "d", "e"}) {
       DoMerge(key, "1");
     }
@@ -148,8 +150,45 @@ class DBDeltaFoldTest : public DBTestBase,
       DoMerge(key, Long("2"));
     }
     ASSERT_OK(Flush());
+  }
+  void WriteFoldable() {
+    WriteBases();
+    WriteOperands();
     Check();
   }
+
+  // A compaction of all files that begins now, with what filter there is, and
+  // goes on when go_on() is called. If there are no operands in delta files yet,
+  // it does not hold values for them (DeltaHoldingFilter).
+  class PausedCompaction {
+   public:
+    explicit PausedCompaction(DBDeltaFoldTest* test) {
+      std::promise<void> began;
+      At("CompactFilesImpl:0", [this, &began] {
+        began.set_value();
+        go_on_.get_future().wait();
+      });
+      thread_ = std::thread([test] { test->CompactAllFiles(); });
+      began.get_future().wait();
+    }
+    ~PausedCompaction() { Finish(); }
+    void GoOn() {
+      if (!goes_on_.exchange(true)) {
+        go_on_.set_value();
+      }
+    }
+    void Finish() {
+      GoOn();
+      if (thread_.joinable()) {
+        thread_.join();
+      }
+    }
+
+   private:
+    std::promise<void> go_on_;
+    std::atomic<bool> goes_on_{false};
+    std::thread thread_;
+  };
 
   // Whatever is collected is folded.
   void ForceFolds() {
@@ -767,31 +806,36 @@ class SkippingFilters : public CompactionFilterFactory {
 }  // namespace
 
 // What a compaction's filter has taken away after a fold has read it does not
-// come back, with and without merged values.
+// come back, with and without merged values: the fold is given up. The
+// compaction began before there were operands, so it did not hold the values.
 TEST_P(DBDeltaFoldTest, FilteredBeforeTheGate) {
   for (const bool with_cache : {false, true}) {
     std::atomic<bool> filters{false};
     const SwitchedFilter filter(&filters, /*skips=*/false);
     expected_.clear();
     all_keys_.clear();
-    no_more_folds_ = false;
+    num_picked_ = 0;
     Options options = DeltaOptions();
     options.enable_merged_value_cache = with_cache;
     options.compaction_filter = &filter;
     DestroyAndReopen(options);
-    WriteFoldable();
+    WriteBases();
+    PausedCompaction compaction(this);
+    WriteOperands();
+    Check();
     ForceFolds();
     At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
-      no_more_folds_ = true;
       filters = true;
-      CompactAllFiles();
+      compaction.Finish();
       filters = false;
       expected_["c"] = ",1," + Long("2");
       expected_["d"] = "changed,1," + Long("2");
+      EXPECT_EQ(0, NumFolded());
       Check();
     });
     ASSERT_OK(Collect());
-    EXPECT_EQ(0, NumFolded());
+    EXPECT_EQ("changed,1," + Long("2"), expected_["d"]);
+    EXPECT_GT(num_picked_, 1);
     Check();
     GoOn();
     Close();
@@ -805,7 +849,10 @@ TEST_P(DBDeltaFoldTest, FilteredWhileItIsCommitted) {
   Options options = DeltaOptions();
   options.compaction_filter = &filter;
   DestroyAndReopen(options);
-  WriteFoldable();
+  WriteBases();
+  PausedCompaction compaction(this);
+  WriteOperands();
+  Check();
   ForceFolds();
   std::promise<void> writes;
   std::promise<void> go_on;
@@ -815,25 +862,45 @@ TEST_P(DBDeltaFoldTest, FilteredWhileItIsCommitted) {
       go_on.set_value();
     }
   };
-  std::thread compaction;
   At("DBImpl::BeginDeltaFold:BeforeEdit", let_go);
   At("DBImpl::EndDeltaFold:BeforeSettle", let_go);
   At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
-    no_more_folds_ = true;
     filters = true;
     At("VersionSet::LogAndApply:WriteManifest", [&] {
+      filters = false;
+      expected_["c"] = ",1," + Long("2");
+      expected_["d"] = "changed,1," + Long("2");
       writes.set_value();
       go_on.get_future().wait();
     });
-    compaction = std::thread([this] { CompactAllFiles(); });
+    compaction.GoOn();
     writes.get_future().wait();
   });
   ASSERT_OK(Collect());
-  compaction.join();
-  filters = false;
-  EXPECT_EQ(0, NumFolded());
-  expected_["c"] = ",1," + Long("2");
-  expected_["d"] = "changed,1," + Long("2");
+  compaction.Finish();
+  EXPECT_EQ("changed,1," + Long("2"), expected_["d"]);
+  EXPECT_GT(num_picked_, 1);
+  GoOn();
+}
+
+// A filter that is asked when there are operands decides nothing: it is held
+// until the values are whole.
+TEST_P(DBDeltaFoldTest, FilterIsHeldBeforeTheGate) {
+  std::atomic<bool> filters{false};
+  const SwitchedFilter filter(&filters, /*skips=*/false);
+  Options options = DeltaOptions();
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  WriteFoldable();
+  ForceFolds();
+  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    filters = true;
+    CompactAllFiles();
+    filters = false;
+    Check();
+  });
+  ASSERT_OK(Collect());
+  Check();
   GoOn();
 }
 
@@ -993,12 +1060,10 @@ TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
   ASSERT_OK(Collect());
   EXPECT_GT(num_picked_, 0);
   CheckNoOperands();
-  // What is below the operands was not shown to it.
-  const std::map<std::string, std::string> below = {
-      {"b", "short"}, {"c", Long("c")}, {"d", Long("d2")}, {"f", Long("f")}};
-  CheckAll(below);
+  // The compaction after the fold has shown it what is below the operands.
+  CheckAll({});
   Restart();
-  CheckAll(below);
+  CheckAll({});
 }
 
 // A reader that knows what it may see, but has no Version yet, gets one without
