@@ -749,8 +749,7 @@ TEST_F(DBAddressMapCrashTest, Compaction) {
            "VersionSet::LogAndApply:WriteManifest",
            "VersionSet::ProcessManifestWrites:AddRecord",
            "VersionSet::LogAndApply:WriteManifestDone",
-           "CompactionMapping::Settle", "DBImpl::DropEmptyBlobFiles:BeforeEdit",
-           "DBImpl::BGWorkMapRemovals:Start"});
+           "CompactionMapping::Settle", "DBImpl::BGWorkMapRemovals:Start"});
 }
 
 TEST_F(DBAddressMapCrashTest, Collection) {
