@@ -127,11 +127,9 @@ STRATA_LIB = \
   db/flush_order_gate.cc \
   db/forward_iterator_deltas.cc \
   db/merged_value/change_noting_filter.cc \
-  db/merged_value/db_iter_merged_value.cc \
   db/merged_value/merge_helper_merged_value.cc \
   db/merged_value/merged_value_cache.cc \
   db/merged_value/merged_value_flush.cc \
-  db/merged_value/merged_value_iteration.cc \
   db/merged_value/merged_value_read.cc \
   db/merged_value/merged_value_reads.cc \
   db/merged_value/merged_value_stats.cc \
