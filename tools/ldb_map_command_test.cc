@@ -176,6 +176,7 @@ TEST_F(LdbMapCommandTest, OtherCommandsKeepTheMap) {
 
 TEST_F(LdbMapCommandTest, CollectGarbage) {
   options_.blob_gc_space_amp_limit = 0;
+  options_.blob_file_size = 4 << 10;  // no file is a small one
   Fill();
   EXPECT_NE(0, Run({"--try_load_options=false", "collect_blob_garbage"}));
   EXPECT_NE(0, Run({"collect_blob_garbage", "a"}));
