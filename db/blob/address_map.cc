@@ -68,10 +68,11 @@ namespace {
 constexpr uint32_t kBucketEntries = 19;
 // The bits of a hash that no entry holds.
 constexpr uint32_t kPartBits = 10;
-// Of the first table of a map that expects little. The number of shards grows
-// by factors of four up to 1 << kPartBits.
+// The first table of a map that expects little has 1 << kFirstShardBits shards.
+// Each next table has four times as many, up to 1 << kPartBits.
 constexpr uint32_t kFirstShardBits = 2;
-// Of a small table, one with fewer shards than that: 32 KiB, 1,118 entries.
+// The buckets of each shard of a small table, which has fewer shards than that:
+// 32 KiB, room for 1,118 entries.
 constexpr uint32_t kSmallStride = 64;
 constexpr uint32_t kMaxShardBits = 24;
 // Of a shard of ordinary length: 2 MiB, about 70,000 entries.
@@ -88,7 +89,8 @@ constexpr uint64_t kSeqMask = (uint64_t{1} << 48) - 1;
 constexpr uint32_t kSizeLimit = 1 << 18;
 constexpr uint32_t kSlotLimit = 1 << 20;
 
-// Of the entries of one key that may share a home bucket. A bucket has 19.
+// The most versioned entries of one key that share a home bucket, which has room
+// for 19 entries.
 constexpr size_t kMaxNear = 4;
 // A mode in the table only: versioned, and placed by the sequence number.
 constexpr uint32_t kFarMode = 3;

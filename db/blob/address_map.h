@@ -294,7 +294,7 @@ class AddressMap {
     uint64_t birth = 0;
     MapAddress address;
     MapMode mode = MapMode::kDirect;
-    bool is_far = false;    // of a versioned entry, see the .cc file
+    bool is_far = false;    // a versioned entry is far, see the .cc file
     bool has_link = false;  // the next older entry of the chain follows
     SequenceNumber link_seq = 0;
     uint64_t link_birth = 0;
@@ -323,7 +323,7 @@ class AddressMap {
 
     mutable std::mutex mutex;  // taken after a shard's mutex
     std::set<MapName, MapNameLess> names;
-    std::atomic<size_t> count{0};  // of names
+    std::atomic<size_t> count{0};  // names.size(), read without the mutex
   };
 
   MapSideStore* SideOf(const MapKeyHash& key) const;

@@ -114,11 +114,11 @@ class BlobGcPicker {
   static constexpr size_t kMaxFiles = 32;
   // A file below this part of a full one is small.
   static constexpr uint64_t kSmallPart = 8;
-  // Of the sizes in one tier, and of the number of files that one tier may
-  // have.
+  // The sizes of files in one tier differ by less than this factor, and a tier
+  // with this many files is merged.
   static constexpr uint64_t kTierFactor = 16;
-  // A job that has no room for more files than this waits, unless what it makes
-  // of them is not small.
+  // A job that has room for fewer files than this waits, unless its output is
+  // no small file.
   static constexpr size_t kMinMerged = 4;
   // Of Options::space_amp_limit.
   static constexpr double kMaxLimit = 1000.0;

@@ -17,9 +17,9 @@
 namespace ROCKSDB_NAMESPACE {
 
 // Entries of an address map that a committed entry of their key hides, and that
-// a reader still needs. They are listed by their key and by the sequence number
-// of what hides them, not by their names: it does not matter under which name a
-// compaction has put a value meanwhile.
+// a reader still needs. The list has their key and the sequence number of the
+// hiding entry, not their names, as a compaction may have given a value another
+// name meanwhile.
 //
 //   Hide() when a flush is committed -> Apply() when readers have gone
 //
@@ -44,14 +44,16 @@ class BlockedRemovals {
   // An entry of the key at seq hides what is older: takes out of the map what
   // no reader needs, and lists the key if something is left. Returns how many
   // entries were taken out.
-  // readers: the sequence numbers that somebody reads at, ascending, and the
-  // newest one that new readers may read at, unless no reader is left.
+  // readers: the sequence numbers of all readers, ascending, and the newest one
+  // that a new reader may have. It is empty if there are no readers and there
+  // will be none.
   // REQUIRES: a committed non-merge entry of the key at seq.
   size_t Hide(const MapKeyHash& key, SequenceNumber seq,
               const std::vector<SequenceNumber>& readers);
 
-  // Takes out what nobody needs any more now that no reader is older than
-  // earliest_reader, of at most max_keys keys. Returns how many entries.
+  // Takes out the entries that no reader needs, for at most max_keys keys.
+  // Returns how many entries it took out.
+  // earliest_reader: no reader is, or will be, at a smaller sequence number.
   size_t Apply(SequenceNumber earliest_reader, size_t max_keys);
 
   // The smallest sequence number that Apply() has something to do with;
@@ -66,9 +68,9 @@ class BlockedRemovals {
   struct Item {
     MapKeyHash key;
     SequenceNumber seq;
-    // Of the newest entry of the key that was left.
+    // The sequence number of the newest entry of the key that was left.
     SequenceNumber left;
-    // Of a min-heap by sequence number.
+    // The order of a min-heap by sequence number.
     bool operator<(const Item& other) const { return seq > other.seq; }
   };
 

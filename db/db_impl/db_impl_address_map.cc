@@ -376,7 +376,7 @@ Status DBImpl::WaitForSettledMap(ColumnFamilyData* cfd) {
     return Status::OK();
   }
   const UnsettledMapJobs& jobs = *cfd->mapped_blobs()->unsettled_jobs();
-  // Of a job that begins from now on, the caller's Version has no edit.
+  // The caller's Version has no edit of a job that begins from now on.
   const uint64_t begun = jobs.NumBegun();
   while (jobs.HasAnyOfFirst(begun)) {
     TEST_SYNC_POINT("DBImpl::WaitForSettledMap:Waits");
