@@ -41,6 +41,7 @@ STRATA_LIB = \
   db/blob/map_side_store.cc \
   db/blob/map_tailing_iterator.cc \
   db/blob/map_value_iterator.cc \
+  db/blob/map_work_queue.cc \
   db/blob/mapped_blob_index.cc \
   db/blob/mapped_blob_writer.cc \
   db/blob/mapped_blobs.cc \
@@ -124,6 +125,7 @@ STRATA_LIB = \
   db/delta/version_edit_delta.cc \
   db/delta/version_edit_handler_delta.cc \
   db/delta/version_set_delta.cc \
+  db/family_read_bounds.cc \
   db/flush_order_gate.cc \
   db/forward_iterator_deltas.cc \
   db/merged_value/change_noting_filter.cc \
@@ -213,9 +215,11 @@ STRATA_TEST_MAIN = \
   db/blob/db_blob_damage_test.cc \
   db/blob/db_blob_gc_test.cc \
   db/blob/db_blob_path_test.cc \
+  db/blob/db_map_families_test.cc \
   db/blob/map_file_table_test.cc \
   db/blob/map_iterators_test.cc \
   db/blob/map_memory_reservation_test.cc \
+  db/blob/map_work_queue_test.cc \
   db/blob/mapped_blob_index_test.cc \
   db/blob/mapped_entries_test.cc \
   db/blob/mapped_flow_test.cc \
@@ -276,6 +280,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_tables_test.cc \
   db/delta/delta_version_test.cc \
   db/delta/tracked_delta_version_test.cc \
+  db/family_read_bounds_test.cc \
   db/flush_order_gate_test.cc \
   db/history_script_test.cc \
   db/merged_value/change_noting_filter_test.cc \

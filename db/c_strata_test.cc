@@ -74,6 +74,9 @@ TEST_F(CStrataTest, AddressMap) {
   EXPECT_EQ(rocksdb_options_get_enable_blob_address_map(options_), 0);
   EXPECT_EQ(rocksdb_options_get_enable_lsm_bypass(options_), 1);
 
+  EXPECT_EQ(rocksdb_options_get_save_blob_address_map(options_), 1);
+  rocksdb_options_set_save_blob_address_map(options_, 0);
+  EXPECT_EQ(rocksdb_options_get_save_blob_address_map(options_), 0);
   EXPECT_EQ(rocksdb_options_get_blob_gc_space_amp_limit(options_), 1.2);
   rocksdb_options_set_blob_gc_space_amp_limit(options_, 1.5);
   EXPECT_EQ(rocksdb_options_get_blob_gc_space_amp_limit(options_), 1.5);

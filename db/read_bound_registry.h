@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cassert>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "db/dbformat.h"
@@ -140,6 +141,13 @@ class ReadBoundRegistry {
   // REQUIRES: no bound is left
   ~ReadBoundRegistry();
 
+  // Replaces the callback that the constructor was given.
+  // REQUIRES: there is no bound and no request yet
+  void SetOnClear(std::function<void()> on_clear) {
+    assert(!HasAny());
+    on_clear_ = std::move(on_clear);
+  }
+
   ReadBoundRegistry(const ReadBoundRegistry&) = delete;
   ReadBoundRegistry& operator=(const ReadBoundRegistry&) = delete;
 
@@ -203,7 +211,7 @@ class ReadBoundRegistry {
 
   void NotifyIfClear();
 
-  const std::function<void()> on_clear_;
+  std::function<void()> on_clear_;
   CoreLocalArray<Shard> shards_;
 
   // Orders requests and answers. Shard locks are taken under it, not it under

@@ -16,6 +16,10 @@ DEFINE_bool(enable_lsm_bypass, true,
             "With --enable_blob_address_map: filters hold only what the map "
             "cannot answer");
 
+DEFINE_bool(
+    save_blob_address_map, true,
+    "With --enable_blob_address_map: save the map when the DB is closed");
+
 DEFINE_double(blob_gc_space_amp_limit, 1.2,
               "With --enable_blob_address_map: collect garbage before blob files "
               "take up this many times what is live; 0: never");
@@ -66,6 +70,7 @@ namespace ROCKSDB_NAMESPACE {
 void ApplyStressMapFlags(Options* options) {
   options->enable_blob_address_map = FLAGS_enable_blob_address_map;
   options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
+  options->save_blob_address_map = FLAGS_save_blob_address_map;
   options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
   options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
   options->merged_value_cache_size = FLAGS_merged_value_cache_size;

@@ -15,6 +15,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The flags --enable_blob_address_map, --enable_lsm_bypass,
+// --save_blob_address_map,
 // --blob_gc_space_amp_limit, --max_background_jobs and --blob_prefetch_count of
 // db_stress, and those of the merged-value cache and of delta separation.
 

@@ -51,6 +51,10 @@ const std::unordered_map<std::string, OptionTypeInfo>*
 BlobGcOptions::TypeInfo() {
   static const auto* const info =
       new std::unordered_map<std::string, OptionTypeInfo>{
+          {"save_blob_address_map",
+           OmittedAtDefault(offsetof(MutableCFOptions, save_blob_address_map),
+                            OptionType::kBoolean, OptionTypeFlags::kMutable,
+                            "true")},
           {"blob_gc_space_amp_limit",
            DoubleOmittedAtDefault(
                offsetof(MutableCFOptions, blob_gc_space_amp_limit),
@@ -172,6 +176,9 @@ void DumpAddressMapOptions(Logger* log, const ColumnFamilyOptions& options) {
 }
 
 void DumpBlobGcOptions(Logger* log, const MutableCFOptions& options) {
+  if (!options.save_blob_address_map) {
+    ROCKS_LOG_INFO(log, "                    save_blob_address_map: false");
+  }
   if (options.blob_gc_space_amp_limit != DefaultSpaceAmpLimit()) {
     ROCKS_LOG_INFO(log, "                  blob_gc_space_amp_limit: %s",
                    ShortestDouble(options.blob_gc_space_amp_limit).c_str());

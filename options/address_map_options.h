@@ -28,7 +28,8 @@ struct AddressMapOptions {
   static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
 };
 
-// The same for blob_gc_space_amp_limit. The options object is MutableCFOptions.
+// The same for save_blob_address_map and blob_gc_space_amp_limit. The options
+// object is MutableCFOptions.
 struct BlobGcOptions {
   static const char* kName() { return "BlobGcOptions"; }
   static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();

@@ -181,6 +181,10 @@ DEFINE_uint64(wal_mmap_buffer_size, 0,
               "The size of the mapped file that takes in what is written to "
               "WALs, in bytes; 0: none");
 
+DEFINE_bool(
+    save_blob_address_map, true,
+    "With --enable_blob_address_map: save the map when the DB is closed");
+
 DEFINE_double(
     blob_gc_space_amp_limit, 1.2,
     "With --enable_blob_address_map: collect garbage before blob files "
@@ -350,6 +354,7 @@ Status ApplyBenchFlags(Options* options) {
   }
   options->enable_blob_address_map = FLAGS_enable_blob_address_map;
   options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
+  options->save_blob_address_map = FLAGS_save_blob_address_map;
   options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
   options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
   options->merged_value_cache_size = FLAGS_merged_value_cache_size;

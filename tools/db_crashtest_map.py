@@ -107,6 +107,7 @@ def finalize(params):
         return
     params["enable_blob_address_map"] = 1
     params["enable_lsm_bypass"] = 0 if versioned else random.choice([0, 1, 1, 1])
+    params["save_blob_address_map"] = random.choice([0, 1, 1, 1])
     params["blob_gc_space_amp_limit"] = (
         1.01 if gc_stress else random.choice([0, 1.01, 1.01, 1.1, 1.2, 2.0])
     )

@@ -818,7 +818,7 @@ Status AddressMapCheckpoint::Write(const Io& io, const std::string& temp_path,
   {
     WritableFileWriter writer(std::move(file), temp_path, options);
     s = WriteImage(identity, map, io.io_options, &writer);
-    if (s.ok()) {
+    if (s.ok() && directory != nullptr) {
       s = writer.Sync(io.io_options, io.use_fsync);
     }
     const Status closed = writer.Close(io.io_options);
@@ -834,8 +834,10 @@ Status AddressMapCheckpoint::Write(const Io& io, const std::string& temp_path,
     io.fs->DeleteFile(temp_path, io.io_options, nullptr).PermitUncheckedError();
     return s;
   }
-  return directory->FsyncWithDirOptions(io.io_options, nullptr,
-                                        DirFsyncOptions(path));
+  return directory == nullptr
+             ? s
+             : directory->FsyncWithDirOptions(io.io_options, nullptr,
+                                              DirFsyncOptions(path));
 }
 
 Status AddressMapCheckpoint::ReadHeader(const Io& io, const std::string& path,

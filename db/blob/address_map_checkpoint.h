@@ -91,7 +91,8 @@ class AddressMapCheckpoint {
   // crash.
   // REQUIRES: nobody changes the map or its files; identity is that of the
   // MANIFEST that names the map's files; directory is that of path, and
-  // temp_path is in it.
+  // temp_path is in it. With nullptr for the directory nothing is synced: a
+  // loss of power may leave a file that Load() and ReadHeader() refuse.
   static Status Write(const Io& io, const std::string& temp_path,
                       const std::string& path, FSDirectory* directory,
                       const Identity& identity, const AddressMap& map);

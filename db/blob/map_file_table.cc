@@ -64,7 +64,7 @@ uint32_t MapFileTable::Add(uint64_t number, uint32_t path_id,
   s->state.store(state, std::memory_order_release);
   by_number_[number] = slot;
   if (state == State::kLive) {
-    maybe_droppable_.store(true, std::memory_order_release);
+    SetMaybeDroppable();
   }
   return slot;
 }
@@ -145,7 +145,7 @@ bool MapFileTable::Commit(uint32_t slot) {
     return false;
   }
   // All its entries may have gone while it was pending.
-  maybe_droppable_.store(true, std::memory_order_release);
+  SetMaybeDroppable();
   return true;
 }
 
@@ -188,6 +188,13 @@ bool MapFileTable::IsPending(uint32_t slot) const {
 bool MapFileTable::IsDroppable(const Slot& s) const {
   return s.state.load() == State::kLive && s.job_pins == 0 &&
          s.live_count.load(std::memory_order_acquire) == 0;
+}
+
+void MapFileTable::SetMaybeDroppable() {
+  maybe_droppable_.exchange(true, std::memory_order_acq_rel);
+  if (on_droppable_ != nullptr) {
+    on_droppable_();
+  }
 }
 
 std::vector<MapFileTable::Info> MapFileTable::GetDroppable() const {
@@ -264,7 +271,7 @@ void MapFileTable::SubLive(uint32_t slot, uint64_t bytes) {
   // The count is what others test: the release makes the removal of the
   // entry visible to who sees the zero.
   if (s->live_count.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    maybe_droppable_.exchange(true, std::memory_order_acq_rel);
+    SetMaybeDroppable();
   }
 }
 
@@ -323,7 +330,7 @@ void MapFileTable::UnpinForJob(uint32_t slot) {
   Slot* const s = Get(slot);
   assert(s != nullptr && s->job_pins > 0);
   if (--s->job_pins == 0) {
-    maybe_droppable_.store(true, std::memory_order_release);
+    SetMaybeDroppable();
   }
 }
 

@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rocksdb/compression_type.h"
@@ -114,6 +116,14 @@ class MapFileTable {
     return maybe_droppable_.load(std::memory_order_acquire);
   }
 
+  // on_droppable: called by any thread, under locks of the table and the map,
+  // after an event that may have made a file droppable. It takes none of these
+  // locks.
+  // REQUIRES: no other thread uses the table yet.
+  void SetOnDroppable(std::function<void()> on_droppable) {
+    on_droppable_ = std::move(on_droppable);
+  }
+
   // Is there a file that was dropped and not collected? One load.
   bool HasDead() const {
     return num_dead_.load(std::memory_order_relaxed) > 0;
@@ -175,6 +185,7 @@ class MapFileTable {
   void Fill(uint32_t slot, const Slot& s, Info* info) const;
   bool Change(uint32_t slot, State from, State to);
   bool IsDroppable(const Slot& s) const;
+  void SetMaybeDroppable();
 
   mutable std::mutex mutex_;
   std::atomic<Slot*> chunks_[kNumChunks] = {};  // published once, in order
@@ -185,6 +196,7 @@ class MapFileTable {
   // Set when a count falls to zero or a file becomes live or loses its job
   // pin; cleared by GetDroppable when it finds none.
   mutable std::atomic<bool> maybe_droppable_{false};
+  std::function<void()> on_droppable_;
 };
 
 // Owns one reader's pin. Not thread-safe; may move to another thread.

@@ -4,6 +4,7 @@
 #include "db/blob/map_images.h"
 
 #include <atomic>
+#include <cassert>
 #include <cinttypes>
 #include <utility>
 #include <vector>
@@ -163,19 +164,23 @@ bool MapImages::Load(ColumnFamilyData* cfd, int num_threads) {
   return false;
 }
 
+bool MapImages::IsWorthSaving(const ColumnFamilyData& cfd) const {
+  const MappedBlobs& blobs = *cfd.mapped_blobs();
+  return blobs.ready() && blobs.IsExact() &&
+         cfd.mapped_blobs()->map()->NumEntries() > 0;
+}
+
 Status MapImages::Save(ColumnFamilyData* cfd, uint64_t unfinished,
-                       uint64_t number, FSDirectory* directory) {
+                       uint64_t number) {
+  assert(IsWorthSaving(*cfd));
+  TEST_SYNC_POINT("MapImages::Save:Begin");
   MappedBlobs* const blobs = cfd->mapped_blobs();
-  if (!blobs->ready() || !blobs->IsExact() ||
-      blobs->map()->NumEntries() == 0) {
-    return Status::OK();
-  }
   const uint64_t began = cfd->ioptions().clock->NowMicros();
   Status s = ReadManifest();
   if (s.ok()) {
     s = AddressMapCheckpoint::Write(
         io_, TempFileName(dbname_, unfinished), TempFileName(dbname_, number),
-        directory, IdentityOf(cfd->GetID(), blobs->hash_seed()),
+        /*directory=*/nullptr, IdentityOf(cfd->GetID(), blobs->hash_seed()),
         *blobs->map());
   }
   ROCKS_LOG_INFO(logger_,

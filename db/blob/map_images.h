@@ -46,13 +46,16 @@ class MapImages {
   // edits were applied.
   bool Load(ColumnFamilyData* cfd, int num_threads);
 
+  // False if the map is empty, or not what the files say.
+  bool IsWorthSaving(const ColumnFamilyData& cfd) const;
   // Writes an image of the column family's map, as file `number`; until it is
   // whole it is file `unfinished`. No SST or blob file of a Version may have
   // one of these numbers: the image would not be deleted as long as that is
-  // there.
-  // REQUIRES: the MANIFEST has all edits and is closed; nobody changes the map.
-  Status Save(ColumnFamilyData* cfd, uint64_t unfinished, uint64_t number,
-              FSDirectory* directory);
+  // there. The image is not synced: after a loss of power it is whole, or its
+  // checksums tell that it is not.
+  // REQUIRES: IsWorthSaving(*cfd); the MANIFEST has all edits and is closed; no
+  // other thread changes the map.
+  Status Save(ColumnFamilyData* cfd, uint64_t unfinished, uint64_t number);
 
  private:
   struct Image {

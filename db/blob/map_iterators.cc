@@ -37,7 +37,6 @@ InternalIterator* MapIterators::Wrap(ColumnFamilyData* cfd,
 
 InternalIterator* MapIterators::WrapTailing(
     ColumnFamilyData* cfd, const ReadOptions& read_options,
-    ReadBoundRegistry* bounds,
     const std::function<SequenceNumber()>& last_sequence,
     const SliceTransform* prefix_extractor, InternalIterator* child) {
   if (cfd->mapped_blobs() == nullptr) {
@@ -45,7 +44,8 @@ InternalIterator* MapIterators::WrapTailing(
   }
   return new MapValueIterator(
       cfd, read_options, prefix_extractor,
-      new MapTailingIterator(cfd, bounds, last_sequence, child),
+      new MapTailingIterator(cfd, cfd->mapped_blobs()->read_bounds(),
+                             last_sequence, child),
       /*in_arena=*/false);
 }
 

@@ -15,7 +15,6 @@ namespace ROCKSDB_NAMESPACE {
 class Arena;
 class ColumnFamilyData;
 class PinnableSlice;
-class ReadBoundRegistry;
 class SliceTransform;
 struct ReadOptions;
 
@@ -46,7 +45,6 @@ class MapIterators {
   // is all that is asked; SetOptions() may change it later.
   static InternalIterator* WrapTailing(
       ColumnFamilyData* cfd, const ReadOptions& read_options,
-      ReadBoundRegistry* bounds,
       const std::function<SequenceNumber()>& last_sequence,
       const SliceTransform* prefix_extractor, InternalIterator* child);
 

@@ -7,11 +7,13 @@
 #include <cassert>
 #include <iterator>
 #include <random>
+#include <utility>
 
 #include "db/blob/blob_file_cache.h"
 #include "db/blob/blob_index.h"
 #include "db/blob/blob_source.h"
 #include "db/blob/map_commit_observer.h"
+#include "db/blob/map_work_queue.h"
 #include "db/blob/mapped_record_name.h"
 #include "db/column_family.h"
 #include "db/path_layout.h"
@@ -189,6 +191,19 @@ void MappedBlobs::OnGcDamaged(uint64_t number) {
   damaged.retry_at = ioptions_.clock->NowMicros() + damaged.pause;
 }
 
+void MappedBlobs::SetWorkQueue(MapWorkQueue* queue,
+                               std::function<void()> on_bounds_released) {
+  work_queue_ = queue;
+  files_.SetOnDroppable([this] { SignalWork(); });
+  read_bounds_.SetOnClear(std::move(on_bounds_released));
+}
+
+void MappedBlobs::SignalWork() {
+  if (work_queue_ != nullptr) {
+    work_queue_->Signal(column_family_id_);
+  }
+}
+
 void MappedBlobs::AddPending(MapCommitObserver* job) {
   pending_.push_back(job);
 }
@@ -230,6 +245,7 @@ void MappedBlobs::Retire(std::unique_ptr<MappedRemovals>&& removals,
     retired_memory_.fetch_add(memory, std::memory_order_relaxed);
     retired_.push_back(
         Retired{version_number, memory, std::move(removals)});
+    SignalWork();
   }
 }
 

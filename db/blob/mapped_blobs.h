@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,7 @@
 #include "db/blob/scan_lengths.h"
 #include "db/blob/unsettled_map_jobs.h"
 #include "db/dbformat.h"
+#include "db/read_bound_registry.h"
 #include "options/cf_options.h"
 #include "rocksdb/options.h"
 #include "rocksdb/status.h"
@@ -38,6 +40,7 @@ class BlobFileMetaData;
 class BlobSource;
 class ColumnFamilySet;
 class MapCommitObserver;
+class MapWorkQueue;
 class Version;
 class VersionEdit;
 class VersionSet;
@@ -237,6 +240,25 @@ class MappedBlobs {
   }
   Status read_refusal() const;
 
+  // ---- Work for background jobs.
+
+  // The queue is told from now on when there may be something to do.
+  // on_bounds_released: see ReadBoundRegistry.
+  // REQUIRES: single-threaded; queue outlives this.
+  void SetWorkQueue(MapWorkQueue* queue,
+                    std::function<void()> on_bounds_released);
+  void SignalWork();
+  // A Version is gone, perhaps the oldest one.
+  // REQUIRES: DB mutex held.
+  void OnVersionDeleted() {
+    if (!retired_.empty()) {
+      SignalWork();
+    }
+  }
+
+  // The bounds of readers of this column family alone.
+  ReadBoundRegistry* read_bounds() { return &read_bounds_; }
+
   UnsettledMapJobs* unsettled_jobs() { return &unsettled_jobs_; }
   const UnsettledMapJobs& unsettled_jobs() const { return unsettled_jobs_; }
 
@@ -385,6 +407,8 @@ class MappedBlobs {
   std::atomic<bool> exact_{true};
   std::atomic<uint64_t> appended_version_{0};
   UnsettledMapJobs unsettled_jobs_;
+  ReadBoundRegistry read_bounds_;
+  MapWorkQueue* work_queue_ = nullptr;
   std::atomic<bool> refuses_reads_{false};
   mutable std::mutex read_refusal_mutex_;
   Status read_refusal_;

@@ -110,6 +110,11 @@ void RangeDeletionQueue::PutBack(
   count_.store(waiting_.size(), std::memory_order_relaxed);
 }
 
+SequenceNumber RangeDeletionQueue::Smallest() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return smallest_;
+}
+
 SequenceNumber RangeDeletionQueue::BlockedUntil(uint64_t now) const {
   if (Count() == 0) {
     return kMaxSequenceNumber;

@@ -66,6 +66,8 @@ class RangeDeletionQueue {
   // Take() with it has a result. kMaxSequenceNumber if there is nothing to take
   // at this time.
   SequenceNumber BlockedUntil(uint64_t now) const;
+  // The same at any time.
+  SequenceNumber Smallest() const;
   size_t Count() const { return count_.load(std::memory_order_relaxed); }
 
  private:

@@ -4,6 +4,7 @@
 // What DBImpl does for column families with an address map.
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 #include <vector>
 
@@ -49,10 +50,35 @@ SequenceNumber DBImpl::EarliestSnapshot() {
   return earliest;
 }
 
-SequenceNumber DBImpl::EarliestReader() {
-  // The registry wants the others to be read before it is asked.
+SequenceNumber DBImpl::EarliestReader(const ColumnFamilyData& cfd) {
+  // The registries want the others to be read before they are asked.
   const SequenceNumber earliest = EarliestSnapshot();
-  return std::min(earliest, read_bounds_.Min());
+  return std::min(earliest, ReadBoundsOf(cfd).Min());
+}
+
+FamilyReadBounds DBImpl::ReadBoundsOf(const ColumnFamilyData& cfd) {
+  return FamilyReadBounds(&shared_read_bounds_,
+                          cfd.mapped_blobs() == nullptr
+                              ? nullptr
+                              : cfd.mapped_blobs()->read_bounds());
+}
+
+void DBImpl::MergeReadBounds(const autovector<ColumnFamilyData*>& cfds,
+                             std::vector<SequenceNumber>* snapshots) {
+  mutex_.AssertHeld();
+  for (ColumnFamilyData* cfd : cfds) {
+    ReadBoundsOf(*cfd).MergeInto(snapshots);
+  }
+}
+
+bool DBImpl::WaitsForBounds(const ColumnFamilyData& cfd, SequenceNumber limit) {
+  mutex_.AssertHeld();
+  const FamilyReadBounds::Blocker blocker =
+      ReadBoundsOf(cfd).NotifyWhenNoneBelow(limit);
+  if (blocker == FamilyReadBounds::Blocker::kShared) {
+    map_work_.WaitForSharedBounds(cfd.GetID());
+  }
+  return blocker != FamilyReadBounds::Blocker::kNone;
 }
 
 bool DBImpl::MapIsAnyOrder() const {
@@ -161,13 +187,20 @@ void DBImpl::SaveAddressMaps() {
   };
   uint64_t unfinished = 0;
   for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
-    if (cfd->mapped_blobs() != nullptr && !cfd->IsDropped()) {
-      if (unfinished == 0) {
-        unfinished = new_number();
-      }
-      images.Save(cfd, unfinished, new_number(), directories_.GetDbDir())
-          .PermitUncheckedError();
+    if (cfd->mapped_blobs() == nullptr || cfd->IsDropped() ||
+        !cfd->GetLatestMutableCFOptions().save_blob_address_map ||
+        !images.IsWorthSaving(*cfd)) {
+      continue;
     }
+    if (unfinished == 0) {
+      unfinished = new_number();
+    }
+    const uint64_t number = new_number();
+    // Nothing changes any more, but readers of properties and of statistics may
+    // still want the mutex.
+    mutex_.Unlock();
+    images.Save(cfd, unfinished, number).PermitUncheckedError();
+    mutex_.Lock();
   }
 }
 
@@ -205,6 +238,9 @@ Status DBImpl::RecoverAddressMap(ColumnFamilyData* cfd, MapImages* images) {
   }
   if (cfd->mapped_blobs() != nullptr) {
     has_address_maps_ = true;
+    cfd->mapped_blobs()->SetWorkQueue(
+        &map_work_, [this, id = cfd->GetID()] { OnReadBoundsReleased(id); });
+    cfd->mapped_blobs()->SignalWork();
     AddBlobGcThreads();
     if (MapIsAnyOrder() && !read_only_) {
       // An image may have modes that no SST file has any more.
@@ -242,7 +278,8 @@ Status DBImpl::GetWithMap(const ReadOptions& read_options, const Slice& key,
   auto* const cfd = static_cast_with_check<ColumnFamilyHandleImpl>(
                         get_impl_options.column_family)
                         ->cfd();
-  MapPointRead map_read(cfd, key, read_options, &read_bounds_);
+  MapPointRead map_read(cfd, key, read_options,
+                        cfd->mapped_blobs()->read_bounds());
   if (get_impl_options.get_merge_operands_options != nullptr &&
       get_impl_options.get_merge_operands_options->continue_cb != nullptr) {
     map_read.BoundFromTheStart();  // the callback counts operands
@@ -306,10 +343,11 @@ ReadBoundRegistry::ReadBound DBImpl::RegisterReadBound(
   if (cfd->mapped_blobs() == nullptr) {
     return ReadBoundRegistry::ReadBound();
   }
+  ReadBoundRegistry* const bounds = cfd->mapped_blobs()->read_bounds();
   ReadBoundRegistry::ReadBound bound =
       read_options.snapshot != nullptr
-          ? read_bounds_.RegisterAt(read_options.snapshot->GetSequenceNumber())
-          : read_bounds_.Register([this] { return GetLatestSequenceNumber(); });
+          ? bounds->RegisterAt(read_options.snapshot->GetSequenceNumber())
+          : bounds->Register([this] { return GetLatestSequenceNumber(); });
   TEST_SYNC_POINT("DBImpl::RegisterReadBound:Registered");
   return bound;
 }
@@ -318,7 +356,8 @@ ArenaWrappedDBIter* DBImpl::WithReadBound(ColumnFamilyData* cfd,
                                           SequenceNumber sequence,
                                           ArenaWrappedDBIter* iter) {
   if (cfd->mapped_blobs() != nullptr) {
-    iter->SetReadBound(read_bounds_.RegisterAt(sequence));
+    iter->SetReadBound(
+        cfd->mapped_blobs()->read_bounds()->RegisterAt(sequence));
   }
   return iter;
 }
@@ -328,8 +367,7 @@ InternalIterator* DBImpl::WrapTailingIterator(ColumnFamilyData* cfd,
                                               const SuperVersion* super_version,
                                               InternalIterator* iter) {
   return MapIterators::WrapTailing(
-      cfd, read_options, &read_bounds_,
-      [this] { return GetLatestSequenceNumber(); },
+      cfd, read_options, [this] { return GetLatestSequenceNumber(); },
       super_version->mutable_cf_options.prefix_extractor.get(), iter);
 }
 
@@ -345,12 +383,12 @@ void DBImpl::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
   if (readers.empty() || readers.back() < published) {
     readers.push_back(published);
   }
-  // The registry wants the others to be read before it is asked.
-  read_bounds_.MergeInto(&readers);
+  // The registries want the others to be read before they are asked.
+  ReadBoundsOf(*cfd).MergeInto(&readers);
   job->SettleMapping(readers);
   SetBlobGcDue();
   DropEmptyBlobFiles(cfd, Env::IOActivity::kFlush, sv_context);
-  ScheduleMapRemovals();
+  ScheduleMapRemovals(cfd);
 }
 
 void DBImpl::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
@@ -367,7 +405,7 @@ void DBImpl::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
     error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
   DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
-  ScheduleMapRemovals();
+  ScheduleMapRemovals(cfd);
 }
 
 Status DBImpl::WaitForSettledMap(ColumnFamilyData* cfd) {
@@ -385,38 +423,44 @@ Status DBImpl::WaitForSettledMap(ColumnFamilyData* cfd) {
   return jobs.failure();
 }
 
-void DBImpl::OnReadBoundsReleased() {
+void DBImpl::OnReadBoundsReleased(uint32_t column_family_id) {
   InstrumentedMutexLock lock(&mutex_);
-  if (marking_waits_) {
-    map_removals_due_ = true;
-  }
+  map_work_.OnBoundsReleased(column_family_id);
   ScheduleMapRemovals();
 }
 
-void DBImpl::ScheduleMapRemovals(bool also_for_drops) {
+void DBImpl::OnSharedReadBoundsReleased() {
+  InstrumentedMutexLock lock(&mutex_);
+  map_work_.OnSharedBoundsReleased();
+  ScheduleMapRemovals();
+}
+
+void DBImpl::ScheduleMapRemovals(ColumnFamilyData* cfd) {
   mutex_.AssertHeld();
-  ScheduleRangeSweeps();
-  if (map_removals_scheduled_ || !opened_successfully_ || read_only_ ||
-      bg_work_paused_ > 0 || shutting_down_.load(std::memory_order_acquire) ||
+  cfd->mapped_blobs()->SignalWork();
+  ScheduleMapRemovals();
+}
+
+void DBImpl::ScheduleMapRemovals() {
+  mutex_.AssertHeld();
+  if (!opened_successfully_ || read_only_ || bg_work_paused_ > 0 ||
+      shutting_down_.load(std::memory_order_acquire) ||
       error_handler_.IsBGWorkStopped()) {
     return;
   }
   const SequenceNumber earliest = EarliestSnapshot();
-  bool due = map_removals_due_;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
-    MappedBlobs* const blobs = cfd->mapped_blobs();
-    if (blobs == nullptr || cfd->IsDropped()) {
-      continue;
+  if (map_work_.HasNews(earliest)) {
+    for (const uint32_t id : map_work_.TakeNews(earliest)) {
+      ColumnFamilyData* const cfd =
+          versions_->GetColumnFamilySet()->GetColumnFamily(id);
+      if (cfd != nullptr) {
+        FindMapWork(cfd, /*also_for_drops=*/true);
+      }
     }
-    due |= (also_for_drops && blobs->HasDroppableFiles()) ||
-           blobs->HasRetired(OldestVersionNumber(cfd));
-    // A snapshot that blocks calls this when it is released. A bound must be
-    // asked to.
-    const SequenceNumber blocked_until = blobs->BlockedUntil();
-    due |= blocked_until <= earliest &&
-           !read_bounds_.NotifyWhenNoneBelow(blocked_until);
   }
-  if (due) {
+  ScheduleRangeSweeps();
+  if (!map_removals_scheduled_ &&
+      (map_work_.HasRemovalsDue() || map_work_.HasMarkingDue())) {
     map_removals_scheduled_ = true;
     ++bg_purge_scheduled_;
     // Like flushes: Close() waits for it, so it must not queue for threads
@@ -426,6 +470,45 @@ void DBImpl::ScheduleMapRemovals(bool also_for_drops) {
             ? Env::Priority::LOW
             : Env::Priority::HIGH;
     env_->Schedule(&DBImpl::BGWorkMapRemovals, this, pool, nullptr);
+  }
+}
+
+void DBImpl::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
+  mutex_.AssertHeld();
+  TEST_SYNC_POINT_CALLBACK("DBImpl::FindMapWork", cfd);
+  MappedBlobs* const blobs = cfd->mapped_blobs();
+  if (blobs == nullptr || cfd->IsDropped()) {
+    return;
+  }
+  const SequenceNumber earliest = EarliestSnapshot();
+  // A release of a snapshot finds what waits for it in the queue. A release of
+  // a bound must be asked for.
+  SequenceNumber wait = kMaxSequenceNumber;
+  bool due = (also_for_drops && blobs->HasDroppableFiles()) ||
+             blobs->HasRetired(OldestVersionNumber(cfd));
+  const SequenceNumber blocked_until = blobs->BlockedUntil();
+  if (blocked_until > earliest) {
+    wait = blocked_until;
+  } else {
+    due |= !WaitsForBounds(*cfd, blocked_until);
+  }
+  if (due) {
+    map_work_.SetRemovalsDue(cfd->GetID());
+  }
+  const RangeDeletionQueue& ranges = *blobs->range_deletions();
+  if (ranges.Count() > 0) {
+    const SequenceNumber until =
+        ranges.BlockedUntil(immutable_db_options_.clock->NowMicros());
+    if (until > earliest) {
+      // After a failure it is later than the readers want: the next event looks
+      // at the clock.
+      wait = std::min(wait, ranges.Smallest());
+    } else if (!WaitsForBounds(*cfd, until)) {
+      map_work_.SetSweepDue(cfd->GetID(), until);
+    }
+  }
+  if (wait != kMaxSequenceNumber) {
+    map_work_.WaitForSnapshots(cfd->GetID(), wait);
   }
 }
 
@@ -440,17 +523,16 @@ void DBImpl::BackgroundMapRemovals() {
                          /*_create_superversion=*/true);
   {
     InstrumentedMutexLock lock(&mutex_);
-    map_removals_due_ = false;
-    autovector<ColumnFamilyData*> cfds;
-    for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
-      if (cfd->mapped_blobs() != nullptr && !cfd->IsDropped()) {
-        cfd->Ref();
-        cfds.push_back(cfd);
+    const std::set<uint32_t> due = map_work_.TakeRemovalsDue();
+    for (const uint32_t id : due) {
+      ColumnFamilyData* const cfd =
+          versions_->GetColumnFamilySet()->GetColumnFamily(id);
+      if (cfd == nullptr) {
+        continue;  // dropped
       }
-    }
-    for (ColumnFamilyData* cfd : cfds) {
+      cfd->Ref();
       MappedBlobs* const blobs = cfd->mapped_blobs();
-      const SequenceNumber earliest = EarliestReader();
+      const SequenceNumber earliest = EarliestReader(*cfd);
       const auto retired = blobs->TakeRetired(OldestVersionNumber(cfd));
       mutex_.Unlock();
       blobs->ApplyBlockedRemovals(earliest);
@@ -463,15 +545,16 @@ void DBImpl::BackgroundMapRemovals() {
       mutex_.Lock();
       DropEmptyBlobFiles(cfd, Env::IOActivity::kUnknown,
                          job_context.superversion_contexts.data());
+      // For what has become possible meanwhile. A drop that has failed waits
+      // for another occasion.
+      FindMapWork(cfd, /*also_for_drops=*/false);
       cfd->UnrefAndTryDelete();
     }
     FindObsoleteFiles(&job_context, /*force=*/false);
     SetBlobGcDue();
     ScheduleBlobGc();
     map_removals_scheduled_ = false;
-    // For what has become possible meanwhile. A drop that has failed waits for
-    // another occasion.
-    ScheduleMapRemovals(/*also_for_drops=*/false);
+    ScheduleMapRemovals();
   }
   if (job_context.HaveSomethingToDelete()) {
     PurgeObsoleteFiles(job_context);
@@ -504,33 +587,66 @@ void DBImpl::FinishMappedRemoval(MappedFileRemoval* removal, bool committed) {
   bg_cv_.SignalAll();
 }
 
-SequenceNumber DBImpl::LimitMarking(SequenceNumber oldest_snapshot) {
-  WatchMarking();
-  return std::min(oldest_snapshot, read_bounds_.Min());
+SequenceNumber DBImpl::LimitMarking(ColumnFamilyData* cfd,
+                                    SequenceNumber oldest_snapshot) {
+  mutex_.AssertHeld();
+  if (cfd->mapped_blobs() == nullptr) {
+    return oldest_snapshot;
+  }
+  const SequenceNumber oldest_bound = ReadBoundsOf(*cfd).Min();
+  if (oldest_bound >= oldest_snapshot) {
+    return oldest_snapshot;
+  }
+  const VersionStorageInfo& version = *cfd->current()->storage_info();
+  const bool would_mark =
+      version.bottommost_files_mark_threshold() < oldest_snapshot ||
+      version.standalone_range_tombstone_files_mark_threshold() <=
+          oldest_snapshot;
+  if (would_mark) {
+    if (!WaitsForBounds(*cfd, oldest_snapshot)) {
+      return oldest_snapshot;  // released meanwhile
+    }
+    map_work_.WaitForMarking(cfd->GetID());
+  }
+  return oldest_bound;
 }
 
-void DBImpl::WatchMarking() {
+SequenceNumber DBImpl::BottommostMarkThreshold(ColumnFamilyData* cfd) {
+  return map_work_.WaitsForMarking(cfd->GetID())
+             ? kMaxSequenceNumber
+             : cfd->current()->storage_info()->bottommost_files_mark_threshold();
+}
+
+void DBImpl::WatchMarking(ColumnFamilyData* cfd) {
   mutex_.AssertHeld();
   // What a bound keeps from being marked is when it is given up. Where nothing
-  // would be, nobody needs to be told: bounds come and go with every scan.
+  // would be, the release need not be told: bounds come and go with every scan.
+  const VersionStorageInfo& version = *cfd->current()->storage_info();
   const SequenceNumber threshold =
-      std::min(bottommost_files_mark_threshold_,
-               standalone_range_deletion_files_mark_threshold_);
-  if (threshold != kMaxSequenceNumber && read_bounds_.Min() <= threshold &&
-      read_bounds_.NotifyWhenNoneBelow(threshold + 1)) {
-    // Until MarkAfterBounds(): the answer may be on its way.
-    marking_waits_ = true;
+      std::min(version.bottommost_files_mark_threshold(),
+               version.standalone_range_tombstone_files_mark_threshold());
+  if (cfd->mapped_blobs() != nullptr && threshold != kMaxSequenceNumber &&
+      WaitsForBounds(*cfd, threshold + 1)) {
+    map_work_.WaitForMarking(cfd->GetID());
   }
 }
 
 void DBImpl::MarkAfterBounds() {
   {
     InstrumentedMutexLock lock(&mutex_);
-    if (!marking_waits_ ||
-        shutting_down_.load(std::memory_order_acquire)) {
+    const std::set<uint32_t> due = map_work_.TakeMarkingDue();
+    if (due.empty() || shutting_down_.load(std::memory_order_acquire)) {
       return;
     }
-    marking_waits_ = false;
+    for (const uint32_t id : due) {
+      ColumnFamilyData* const cfd =
+          versions_->GetColumnFamilySet()->GetColumnFamily(id);
+      if (cfd != nullptr && !cfd->AllowIngestBehind()) {
+        // ReleaseSnapshot() has left the family out of the threshold.
+        bottommost_files_mark_threshold_ = std::min(
+            bottommost_files_mark_threshold_, BottommostMarkThreshold(cfd));
+      }
+    }
   }
   // Marks what has become reclaimable, with no other effect.
   ReleaseSnapshot(GetSnapshot());

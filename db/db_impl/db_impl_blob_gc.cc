@@ -830,7 +830,7 @@ Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
   }
   InstrumentedMutexLock lock(&mutex_);
   // Files that were pinned when their last value died.
-  ScheduleMapRemovals();
+  ScheduleMapRemovals(cfd);
   return s;
 }
 

@@ -123,7 +123,7 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
   if (snapshots.empty() || snapshots.back() < published) {
     snapshots.push_back(published);
   }
-  read_bounds_.MergeInto(&snapshots);
+  ReadBoundsOf(*cfd).MergeInto(&snapshots);
   s = commit->Begin(std::move(snapshots));
   if (s.ok()) {
     mutex_.Unlock();
@@ -203,7 +203,7 @@ void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
   if (cfd->mapped_blobs() != nullptr && sv_context != nullptr) {
     SetBlobGcDue();
     DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
-    ScheduleMapRemovals();
+    ScheduleMapRemovals(cfd);
   }
   fold->reset();
   LeaveDeltaFold(cfd);

@@ -167,7 +167,7 @@ class DBImpl::DeltaJobRun {
     options.max_buckets = cf_options.delta_max_buckets;
     options.split_ratio = cf_options.delta_bucket_split_ratio;
     options.oldest_running_flush = cfd->delta_store()->OldestRunningFlush();
-    options.earliest_snapshot = db->EarliestReader();
+    options.earliest_snapshot = db->EarliestReader(*cfd);
     const DeltaJobState& jobs = cfd->delta_store()->jobs();
     options.can_fold = jobs.MayFold();
     options.max_folded = jobs.fold_bytes();
@@ -205,7 +205,7 @@ class DBImpl::DeltaJobRun {
   // But for the filter.
   void MakePassContext(DeltaPass::Context* context) {
     db_->mutex_.AssertHeld();
-    db_->InitSnapshotContext(job_context_);
+    db_->InitSnapshotContext(job_context_, cfd_);
     context->store = store();
     context->ioptions = &ioptions();
     context->moptions = &moptions_;
@@ -875,6 +875,7 @@ void DBImpl::FinishDrainJob(ColumnFamilyData* cfd,
       for (const DeltaFileDescription& file : job.files()) {
         if (file.kind == DeltaFileDescription::Kind::kOperands) {
           jobs.AddLeftover(file.number, leftover);
+          drains_wait_for_snapshots_ |= leftover.is_for_snapshots;
         }
       }
     }
@@ -889,7 +890,7 @@ void DBImpl::FinishDrainJob(ColumnFamilyData* cfd,
                    " bytes are left%s",
                    cfd->GetName().c_str(), now->GetTotals().num_files,
                    now->GetTotals().bytes,
-                   jobs.HasWaiting(EarliestReader())
+                   jobs.HasWaiting(EarliestReader(*cfd))
                        ? "; some wait for snapshots to be released, or cannot "
                          "be merged"
                        : "");
@@ -929,18 +930,20 @@ Status DBImpl::RollManifestAfterDrain(JobContext* job_context) {
 
 void DBImpl::OnSnapshotReleasedForDrain() {
   mutex_.AssertHeld();
-  std::optional<SequenceNumber> earliest;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
-    if (!DrainsDeltas(*cfd) ||
-        cfd->current()->storage_info()->delta() == nullptr) {
-      continue;
-    }
-    if (!earliest.has_value()) {
-      earliest = EarliestReader();
-    }
-    if (cfd->delta_store()->jobs().HasReleased(*earliest)) {
-      cfd->delta_store()->jobs().SetCollectionDue();
-      SetDeltaJobsDue();
+  if (drains_wait_for_snapshots_) {
+    drains_wait_for_snapshots_ = false;
+    for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+      if (!DrainsDeltas(*cfd) ||
+          cfd->current()->storage_info()->delta() == nullptr) {
+        continue;
+      }
+      DeltaJobState& jobs = cfd->delta_store()->jobs();
+      const SequenceNumber earliest = EarliestReader(*cfd);
+      if (jobs.HasReleased(earliest)) {
+        jobs.SetCollectionDue();
+        SetDeltaJobsDue();
+      }
+      drains_wait_for_snapshots_ |= jobs.HasWaitingForSnapshots(earliest);
     }
   }
   ScheduleDeltaJobs();

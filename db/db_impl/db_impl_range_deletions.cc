@@ -48,28 +48,14 @@ void DBImpl::ScheduleRangeSweeps() {
       error_handler_.IsBGWorkStopped()) {
     return;
   }
-  // The family that waits for the longest time.
   ColumnFamilyData* next = nullptr;
-  SequenceNumber blocked_until = kMaxSequenceNumber;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
-    if (cfd->mapped_blobs() == nullptr || cfd->IsDropped()) {
-      continue;
+  while (next == nullptr) {
+    if (!map_work_.HasSweepDue()) {
+      return;
     }
-    const RangeDeletionQueue& queue = *cfd->mapped_blobs()->range_deletions();
-    if (queue.Count() > 0) {
-      const SequenceNumber until =
-          queue.BlockedUntil(immutable_db_options_.clock->NowMicros());
-      if (until < blocked_until) {
-        next = cfd;
-        blocked_until = until;
-      }
-    }
-  }
-  // A snapshot that is in the way calls this when it is released. A bound must be
-  // asked to.
-  if (next == nullptr || blocked_until > EarliestSnapshot() ||
-      read_bounds_.NotifyWhenNoneBelow(blocked_until)) {
-    return;
+    // nullptr: it was dropped.
+    next = versions_->GetColumnFamilySet()->GetColumnFamily(
+        map_work_.TakeSweepDue());
   }
   auto task = std::make_unique<RangeSweepTask>();
   task->db = this;
@@ -89,6 +75,7 @@ void DBImpl::UnscheduleRangeSweep(void* arg) {
 
 void DBImpl::FinishRangeSweep(const RangeSweepTask& task) {
   mutex_.AssertHeld();
+  task.cfd->mapped_blobs()->SignalWork();  // for what is left
   task.cfd->UnrefAndTryDelete();
   range_sweep_scheduled_ = false;
   --bg_blob_gc_scheduled_;
@@ -117,6 +104,7 @@ void DBImpl::BackgroundRangeSweep(const RangeSweepTask& task) {
   InstrumentedMutexLock lock(&mutex_);
   FinishRangeSweep(task);
   // For what is left, or has come.
+  ScheduleMapRemovals();
   SetBlobGcDue();
   MaybeScheduleFlushOrCompaction();
   // The DB may be gone once the mutex is released after this.
@@ -136,7 +124,7 @@ void DBImpl::RunRangeSweep(ColumnFamilyData* cfd, JobContext* job_context) {
     return;
   }
   MappedBlobs* const blobs = cfd->mapped_blobs();
-  const SequenceNumber earliest = EarliestReader();
+  const SequenceNumber earliest = EarliestReader(*cfd);
   mutex_.Unlock();
   std::vector<CommittedRangeDeletion> deletions =
       blobs->range_deletions()->Take(earliest);

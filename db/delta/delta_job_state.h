@@ -144,6 +144,13 @@ class DeltaJobState {
                          return entry.second.IsWaiting(earliest_reader);
                        });
   }
+  bool HasWaitingForSnapshots(SequenceNumber earliest_reader) const {
+    return std::any_of(leftovers_.begin(), leftovers_.end(),
+                       [&](const auto& entry) {
+                         return entry.second.is_for_snapshots &&
+                                entry.second.IsWaiting(earliest_reader);
+                       });
+  }
   // A snapshot is gone that some of them were left for?
   bool HasReleased(SequenceNumber earliest_reader) const {
     return std::any_of(leftovers_.begin(), leftovers_.end(),

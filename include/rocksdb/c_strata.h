@@ -41,6 +41,10 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_lsm_bypass(
     rocksdb_options_t* opt, unsigned char value);
 extern ROCKSDB_LIBRARY_API unsigned char rocksdb_options_get_enable_lsm_bypass(
     const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_save_blob_address_map(
+    rocksdb_options_t* opt, unsigned char value);
+extern ROCKSDB_LIBRARY_API unsigned char
+rocksdb_options_get_save_blob_address_map(const rocksdb_options_t* opt);
 
 /* What reads make of merge operands is kept in memory: see
    enable_merged_value_cache and merged_value_cache_size there. */
