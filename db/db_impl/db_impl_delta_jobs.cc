@@ -520,6 +520,12 @@ void DBImpl::FinishDeltaJob(const DeltaJobTask& task, const Status& s,
       error_handler_.SetBGError(versions_->io_status(),
                                 BackgroundErrorReason::kManifestWrite);
     }
+  } else if (s.IsCorruption()) {
+    // What is damaged costs its own values. The job is tried again later, and
+    // the DB goes on.
+    ROCKS_LOG_ERROR(immutable_db_options_.info_log,
+                    "[%s] A job of delta files has failed: %s",
+                    task.cfd->GetName().c_str(), s.ToString().c_str());
   } else if (!s.IsNoSpace() && s.subcode() != Status::kSpaceLimit) {
     // Without space, flushes say so when it matters; merging files is what
     // gives some back.

@@ -589,6 +589,40 @@ TEST_F(DBDeltaLifeTest, VerifyChecksum) {
   EXPECT_OK(db_->VerifyFileChecksums(ReadOptions()));
 }
 
+// A damaged file costs its own operands: the job that cannot read it is tried
+// again, and the DB goes on writing.
+TEST_F(DBDeltaLifeTest, DamagedFileIsNoBackgroundError) {
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(db_->Merge(WriteOptions(), "damaged", std::to_string(i)));
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->Merge(WriteOptions(), "whole", std::to_string(i)));
+    ASSERT_OK(Flush());
+  }
+  const std::vector<DeltaFileDescription> files = Files();
+  ASSERT_EQ(8u, files.size());
+  uint64_t first = UINT64_MAX;
+  for (const DeltaFileDescription& file : files) {
+    first = std::min(first, file.number);
+  }
+  const std::string name = DeltaFileName(dbname_, first);
+  Close();
+  ChangeByte(name, 1);
+  Reopen(options_);
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  for (int i = 0; i < 2; ++i) {
+    IsCorruptionOf(db_->CompactRange(compact, nullptr, nullptr), name);
+    EXPECT_OK(dbfull()->TEST_GetBGError());
+    ASSERT_OK(db_->Merge(WriteOptions(), "whole", "x"));
+    ASSERT_OK(Put("new", "value"));
+    ASSERT_OK(Flush());
+  }
+  EXPECT_EQ("value", Get("new"));
+  EXPECT_EQ("0,1,2,3,x,x", Get("whole"));
+  std::string value;
+  IsCorruptionOf(db_->Get(ReadOptions(), "damaged", &value), name);
+}
+
 TEST_F(DBDeltaLifeTest, FileMissingAtOpen) {
   MakeStore();
   const std::string text = Deltas().Text();
