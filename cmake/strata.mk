@@ -143,6 +143,7 @@ STRATA_LIB = \
   db/read_bound_registry.cc \
   db/repair_paths.cc \
   db/table_cache_mapped.cc \
+  db/version_edit_wal_buffer.cc \
   db/version_set_deltas.cc \
   db/version_set_mapped.cc \
   db/wal_buffer_options.cc \
@@ -298,6 +299,7 @@ STRATA_TEST_MAIN = \
   db/read_bound_registry_test.cc \
   db/refused_edit_test.cc \
   db/repair_paths_test.cc \
+  db/version_edit_wal_buffer_test.cc \
   db/write_leadership_test.cc \
   env/io_uring_batch_test.cc \
   file/overlapped_reads_test.cc \

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -19,9 +20,12 @@
 
 #include "db/db_impl/db_impl.h"
 #include "db/db_test_util.h"
+#include "db/log_reader.h"
+#include "db/version_edit.h"
 #include "db/wal_buffer_options.h"
 #include "file/file_util.h"
 #include "file/filename.h"
+#include "file/sequence_file_reader.h"
 #include "file/wal_buffer_format.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
@@ -193,6 +197,40 @@ class DBWalBufferTest : public DBTestBase {
 
   bool HasBuffer(const std::string& dir) {
     return env_->FileExists(WalBufferFileName(dir)).ok();
+  }
+
+  // Does an edit of the current MANIFEST say that there may be a buffer?
+  bool HasMark(const std::string& dir) {
+    std::string current;
+    EXPECT_OK(ReadFileToString(env_, CurrentFileName(dir), &current));
+    EXPECT_FALSE(current.empty());
+    current.pop_back();
+    std::unique_ptr<FSSequentialFile> file;
+    EXPECT_OK(env_->GetFileSystem()->NewSequentialFile(
+        dir + "/" + current, FileOptions(), &file, nullptr));
+    log::Reader reader(/*info_log=*/nullptr,
+                       std::make_unique<SequentialFileReader>(
+                           std::move(file), current, /*io_tracer=*/nullptr),
+                       /*reporter=*/nullptr, /*checksum=*/true,
+                       /*log_num=*/0);
+    bool has_mark = false;
+    Slice record;
+    std::string scratch;
+    while (reader.ReadRecord(&record, &scratch)) {
+      VersionEdit edit;
+      EXPECT_OK(edit.DecodeFrom(record));
+      has_mark |= edit.HasWalBuffer();
+    }
+    return has_mark;
+  }
+
+  int NumManifests(const std::string& dir) {
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(dir, &names));
+    return static_cast<int>(
+        std::count_if(names.begin(), names.end(), [](const std::string& name) {
+          return name.compare(0, 9, "MANIFEST-") == 0;
+        }));
   }
 };
 
@@ -601,7 +639,92 @@ TEST_F(DBWalBufferTest, FailedClose) {
   db.reset();
   fault_fs->SetFilesystemActive(true);
   ASSERT_TRUE(HasBuffer(Copy()));
+  ASSERT_TRUE(HasMark(Copy()));
   CheckCopy(BufferOptions(), 10);
+  ASSERT_FALSE(HasMark(Copy()));
+}
+
+// RocksDB refuses a DB of which it would not see the end of the WAL.
+TEST_F(DBWalBufferTest, Mark) {
+  for (const bool reuse_manifest : {false, true}) {
+    SCOPED_TRACE(reuse_manifest);
+    Options options = BufferOptions();
+    options.reuse_manifest_on_open = reuse_manifest;
+    Options without = options;
+    without.wal_mmap_buffer_size = 0;
+    DestroyAndReopen(without);
+    ASSERT_FALSE(HasMark(dbname_));
+    // Before the first write.
+    Reopen(options);
+    ASSERT_TRUE(HasMark(dbname_));
+    PutKeys(0, 10);
+    // Each MANIFEST has it.
+    const uint64_t manifest = dbfull()->TEST_Current_Manifest_FileNo();
+    ASSERT_OK(db_->SetDBOptions({{"max_manifest_file_size", "1"},
+                                 {"max_manifest_space_amp_pct", "0"}}));
+    for (int i = 0; i < 20; ++i) {
+      PutKeys(10 + i, 11 + i);
+      ASSERT_OK(Flush());
+    }
+    ASSERT_LT(manifest, dbfull()->TEST_Current_Manifest_FileNo());
+    ASSERT_TRUE(HasMark(dbname_));
+    PutKeys(30, 40);
+    // The process is killed.
+    CopyFiles();
+    ASSERT_TRUE(HasMark(Copy()));
+    CheckCopy(without, 40);
+    ASSERT_FALSE(HasMark(Copy()));
+    CopyFiles();
+    CheckCopy(options, 40);
+    ASSERT_FALSE(HasMark(Copy()));
+    ASSERT_EQ(NumManifests(Copy()), 1);
+    // It is closed.
+    Close();
+    ASSERT_FALSE(HasMark(dbname_));
+    ASSERT_EQ(NumManifests(dbname_), 1);
+    Reopen(without);
+    ASSERT_FALSE(HasMark(dbname_));
+    CheckKeys(db_.get(), 40);
+    // A DB that is read only does not care.
+    Reopen(options);
+    CopyFiles();
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::OpenForReadOnly(without, Copy(), &db));
+    db.reset();
+    ASSERT_TRUE(HasMark(Copy()));
+  }
+}
+
+// The mark stays if the MANIFEST cannot be made anew, and nothing is lost.
+TEST_F(DBWalBufferTest, MarkAndFailedClose) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
+  Options options = BufferOptions();
+  options.env = fault_env.get();
+  options.create_if_missing = true;
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, Copy(), &db));
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(db->Put(WriteOptions(), KeyOf(i), std::to_string(i)));
+  }
+  int removed = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RemoveWalBuffer:Removed", [&](void*) {
+        ++removed;
+        fault_fs->SetFilesystemActive(false,
+                                      IOStatus::IOError("the device is gone"));
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  db->Close().PermitUncheckedError();
+  db.reset();
+  SyncPoint::GetInstance()->DisableProcessing();
+  fault_fs->SetFilesystemActive(true);
+  ASSERT_EQ(removed, 1);
+  ASSERT_FALSE(HasBuffer(Copy()));
+  ASSERT_TRUE(HasMark(Copy()));
+  CheckCopy(BufferOptions(), 10);
+  ASSERT_FALSE(HasMark(Copy()));
 }
 
 TEST_F(DBWalBufferTest, Repair) {

@@ -218,10 +218,10 @@ IOStatus WalBuffer::WriteOut(const IOOptions& options) {
   return WriteOutLocked(options, /*dbg=*/nullptr);
 }
 
-void WalBuffer::Remove() {
+bool WalBuffer::Remove() {
   MutexLock lock(&mutex_);
   if (is_stuck_) {
-    return;
+    return false;
   }
   assert(format_.bytes().empty());
   const IOStatus s = fs_->DeleteFile(fname_, IOOptions(), /*dbg=*/nullptr);
@@ -229,6 +229,7 @@ void WalBuffer::Remove() {
     ROCKS_LOG_WARN(info_log_, "WAL buffer %s was not deleted: %s",
                    fname_.c_str(), s.ToString().c_str());
   }
+  return s.ok();
 }
 
 IOStatus WalBuffer::Append(File* file, const Slice& data,

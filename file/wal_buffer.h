@@ -58,10 +58,10 @@ class WalBuffer {
   // Whatever was appended is in files of WALs when this returns.
   IOStatus WriteOut(const IOOptions& options);
 
-  // Deletes the file, if nothing in it is needed.
+  // Deletes the file, if nothing in it is needed. False if it is still there.
   // REQUIRES: files of Wrap() that were written to are closed. Nothing but
   // their destructors and this one's follow.
-  void Remove();
+  bool Remove();
 
  private:
   class File;

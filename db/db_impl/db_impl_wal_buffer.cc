@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "db/db_impl/db_impl.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
 #include "file/filename.h"
 #include "file/wal_buffer.h"
 #include "file/wal_buffer_recovery.h"
 #include "file/writable_file_writer.h"
 #include "logging/logging.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -66,10 +69,72 @@ Status DBImpl::CreateWalBuffer() {
   if (immutable_db_options_.wal_mmap_buffer_size == 0) {
     return Status::OK();
   }
-  return WalBuffer::Create(
+  const Status s = WalBuffer::Create(
       immutable_db_options_.fs, immutable_db_options_.GetWalDir(),
       immutable_db_options_.wal_mmap_buffer_size, OpeningOptions(), stats_,
       immutable_db_options_.info_log.get(), &wal_buffer_);
+  // The open makes a new MANIFEST, or MarkWalBuffer() adds the mark.
+  versions_->SetWalBufferMark(s.ok());
+  return s;
+}
+
+Status DBImpl::RollManifest() {
+  mutex_.AssertHeld();
+  VersionEdit edit;
+  return versions_->LogAndApplyToDefaultColumnFamily(
+      ReadOptions(), WriteOptions(), &edit, &mutex_, directories_.GetDbDir(),
+      /*new_descriptor_log=*/true);
+}
+
+Status DBImpl::MarkWalBuffer() {
+  mutex_.AssertHeld();
+  const bool has_buffer = wal_buffer_ != nullptr;
+  if (versions_->HasWalBufferMark() == has_buffer) {
+    return Status::OK();
+  }
+  // The MANIFEST was not made by this open (reuse_manifest_on_open).
+  Status s;
+  if (has_buffer) {
+    VersionEdit edit;
+    edit.MarkWalBuffer();
+    s = versions_->LogAndApplyToDefaultColumnFamily(
+        ReadOptions(Env::IOActivity::kDBOpen),
+        WriteOptions(Env::IOActivity::kDBOpen), &edit, &mutex_,
+        directories_.GetDbDir());
+    if (s.ok()) {
+      versions_->NoteWalBufferMark();
+    }
+  } else {
+    s = RollManifest();
+  }
+  return s;
+}
+
+void DBImpl::RemoveWalBuffer() {
+  mutex_.AssertHeld();
+  if (!wal_buffer_->Remove() || !opened_successfully_ ||
+      !versions_->HasWalBufferMark()) {
+    return;
+  }
+  TEST_SYNC_POINT("DBImpl::RemoveWalBuffer:Removed");
+  const uint64_t old_manifest = versions_->manifest_file_number();
+  versions_->SetWalBufferMark(false);
+  const Status s = RollManifest();
+  if (!s.ok()) {
+    ROCKS_LOG_WARN(immutable_db_options_.info_log,
+                   "The MANIFEST still says that there may be a WAL buffer, as "
+                   "it could not be written anew: %s. Nothing is lost, but "
+                   "RocksDB opens the DB only after it was opened and closed "
+                   "once more by this library",
+                   s.ToString().c_str());
+    return;
+  }
+  // Files were looked for before.
+  if (disable_delete_obsolete_files_ == 0) {
+    fs_->DeleteFile(DescriptorFileName(dbname_, old_manifest), IOOptions(),
+                    /*dbg=*/nullptr)
+        .PermitUncheckedError();
+  }
 }
 
 Status DBImpl::WriteOutWalBuffer(const WriteOptions& write_options) {

@@ -10,12 +10,18 @@ must refuse it. After `ldb disable_address_map` RocksDB must open it with the
 OPTIONS file as it is, and db_bench, linked with RocksDB, must find every record
 with a value that was written for it.
 
+A database whose process was killed while it had a WAL buffer: RocksDB must refuse
+it, and open it once Strata's ldb has opened and closed it, with every record that
+Strata's ldb finds.
+
 The last line is "N passed, N failed"; a case is a set of options.
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 CASES = {
     "bypass": [],
@@ -72,6 +78,43 @@ def run_case(stock_build, strata_build, directory, flags):
     return None
 
 
+def count(build, directory):
+    """How many records ldb counts, or its output if it cannot."""
+    counted = call(os.path.join(build, "tools", "ldb"), "--db=" + directory,
+                   "dump", "--count_only")
+    for line in counted.stdout.splitlines():
+        if line.startswith("Keys in range:"):
+            return int(line.split(":")[1])
+    return counted.stdout[-2000:]
+
+
+def run_killed_case(stock_build, strata_build, directory):
+    """What is wrong, or None."""
+    writer = subprocess.Popen(
+        [os.path.join(strata_build, "db_bench"), "--benchmarks=fillrandom",
+         "--db=" + directory, "--num=100000000", "--threads=2",
+         "--value_size=100", "--wal_mmap_buffer_size=65536"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(2)
+    if writer.poll() is not None:
+        return "db_bench did not write"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    if not os.path.exists(os.path.join(directory, "WALBUFFER")):
+        return "there is no WAL buffer"
+    if isinstance(count(stock_build, directory), int):
+        return "RocksDB opens a database with a WAL buffer"
+    written = call(os.path.join(strata_build, "tools", "ldb"),
+                   "--db=" + directory, "put", "one", "more")
+    if written.returncode != 0:
+        return "opening and closing it failed: " + written.stdout[-2000:]
+    ours = count(strata_build, directory)
+    theirs = count(stock_build, directory)
+    if not isinstance(ours, int) or ours < 1000 or ours != theirs:
+        return f"Strata finds {ours} records, RocksDB {theirs}"
+    return None
+
+
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
@@ -84,7 +127,11 @@ def main():
                            os.path.join(work, name), flags)
         print(f"{name}: {problem or 'RocksDB reads it after the way back'}")
         failed += problem is not None
-    print(f"{len(CASES) - failed} passed, {failed} failed")
+    problem = run_killed_case(stock_build, strata_build,
+                              os.path.join(work, "killed"))
+    print(f"killed: {problem or 'RocksDB reads it after an open and a close'}")
+    failed += problem is not None
+    print(f"{len(CASES) + 1 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
