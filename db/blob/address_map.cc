@@ -1403,15 +1403,22 @@ Status AddressMap::GrowShard(Table* table, Shard* shard) {
 void AddressMap::ShrinkIfSparse(Table* table, Shard* shard) {
   const uint32_t old_buckets = Load(shard->num_buckets);
   const uint64_t count = Load(shard->count);
-  if (LIKELY(old_buckets <= kPageBuckets ||
-             count >= Capacity(old_buckets) / 2)) {
+  if (LIKELY(old_buckets == 0 || count >= Capacity(old_buckets) / 2)) {
+    return;
+  }
+  // The last page stays where shards are few; a thousand of them, or four, would
+  // be all that an empty map takes up.
+  const bool gives_all = count == 0 && !table->IsSmall();
+  if (old_buckets <= kPageBuckets && !gives_all) {
     return;
   }
   // Where there is a next table, insertions move the shards there, with no more
   // memory than their entries need. But if none come, the memory is given back
   // here.
   const uint32_t new_buckets =
-      RoundUpToPage(count * 100 / (kBucketEntries * kShrunkPercent) + 1);
+      gives_all
+          ? 0
+          : RoundUpToPage(count * 100 / (kBucketEntries * kShrunkPercent) + 1);
   if (new_buckets >= old_buckets) {
     return;
   }

@@ -778,6 +778,49 @@ TEST_F(AddressMapTest, MemoryGoesBackInMidGrowth) {
   ASSERT_OK(map.TEST_Check());
 }
 
+// A map that is emptied while some of its shards have moved to a larger table
+// keeps the tables' fixed part only.
+TEST_F(AddressMapTest, EmptiedInMidGrowth) {
+  MapFileTable files;
+  TestCharge charge;
+  AddressMap::Options options;
+  options.charge = &charge;
+  AddressMap map(options, &files);
+  const uint32_t f = files.Add(11, 0, kNoCompression);
+  const auto insert = [&](uint64_t i) {
+    const auto r = RecordOf(KeyOf(i), i + 1, 0, static_cast<uint32_t>(i), 1100,
+                            i % 5 != 0);
+    ASSERT_OK(map.InsertBatch(f, &r, 1));
+  };
+  uint64_t num = 0;
+  for (; num < 200000; ++num) {
+    insert(num);
+  }
+  // Until the next table is begun.
+  const uint32_t generation = map.TEST_Generation();
+  for (; map.TEST_Generation() == generation && num < 8000000; ++num) {
+    insert(num);
+  }
+  ASSERT_GT(map.MemoryUsage(), size_t{8} << 20);
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t i = 0; i < num; ++i) {
+      const auto r = RecordOf(KeyOf(i), i + 1, 0, static_cast<uint32_t>(i),
+                              1100, i % 5 != 0);
+      ASSERT_TRUE(map.Remove(r.name));
+    }
+    ASSERT_EQ(0u, map.NumEntries());
+    ASSERT_OK(map.TEST_Check());
+    EXPECT_LT(map.MemoryUsage(), size_t{2} << 20);
+    EXPECT_LT(charge.charged, map.MemoryUsage() + (256 << 10));
+    num = 50000;
+    for (uint64_t i = 0; i < num; ++i) {
+      insert(i);
+    }
+    ASSERT_EQ(num, map.NumEntries());
+    ASSERT_OK(map.TEST_Check());
+  }
+}
+
 TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
   constexpr uint64_t kEntries = 400000;
   MapFileTable files;
