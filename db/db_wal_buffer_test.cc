@@ -172,6 +172,17 @@ class DBWalBufferTest : public DBTestBase {
     }
   }
 
+  // A new DB that has keys [0, 10), open.
+  void MakeCopyWithFaults(Env* fault_env, std::unique_ptr<DB>* db) {
+    Options options = BufferOptions();
+    options.env = fault_env;
+    options.create_if_missing = true;
+    ASSERT_OK(DB::Open(options, Copy(), db));
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_OK((*db)->Put(WriteOptions(), KeyOf(i), std::to_string(i)));
+    }
+  }
+
   std::vector<std::string> WalsIn(const std::string& dir) {
     std::vector<std::string> names;
     EXPECT_OK(env_->GetChildren(dir, &names));
@@ -626,14 +637,8 @@ TEST_F(DBWalBufferTest, FailedClose) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
-  Options options = BufferOptions();
-  options.env = fault_env.get();
-  options.create_if_missing = true;
   std::unique_ptr<DB> db;
-  ASSERT_OK(DB::Open(options, Copy(), &db));
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_OK(db->Put(WriteOptions(), KeyOf(i), std::to_string(i)));
-  }
+  MakeCopyWithFaults(fault_env.get(), &db);
   fault_fs->SetFilesystemActive(false, IOStatus::IOError("the device is gone"));
   ASSERT_NOK(db->Close());
   db.reset();
@@ -644,7 +649,8 @@ TEST_F(DBWalBufferTest, FailedClose) {
   ASSERT_FALSE(HasMark(Copy()));
 }
 
-// RocksDB refuses a DB of which it would not see the end of the WAL.
+// The MANIFEST has the mark while there is a buffer, so that RocksDB refuses
+// the DB instead of losing the end of its WAL.
 TEST_F(DBWalBufferTest, Mark) {
   for (const bool reuse_manifest : {false, true}) {
     SCOPED_TRACE(reuse_manifest);
@@ -685,7 +691,7 @@ TEST_F(DBWalBufferTest, Mark) {
     Reopen(without);
     ASSERT_FALSE(HasMark(dbname_));
     CheckKeys(db_.get(), 40);
-    // A DB that is read only does not care.
+    // An open for reading only accepts the mark and keeps it.
     Reopen(options);
     CopyFiles();
     std::unique_ptr<DB> db;
@@ -695,19 +701,14 @@ TEST_F(DBWalBufferTest, Mark) {
   }
 }
 
-// The mark stays if the MANIFEST cannot be made anew, and nothing is lost.
+// If the creation of a new MANIFEST fails at the close, the old MANIFEST keeps
+// the mark, and the next open finds all writes.
 TEST_F(DBWalBufferTest, MarkAndFailedClose) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
-  Options options = BufferOptions();
-  options.env = fault_env.get();
-  options.create_if_missing = true;
   std::unique_ptr<DB> db;
-  ASSERT_OK(DB::Open(options, Copy(), &db));
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_OK(db->Put(WriteOptions(), KeyOf(i), std::to_string(i)));
-  }
+  MakeCopyWithFaults(fault_env.get(), &db);
   int removed = 0;
   SyncPoint::GetInstance()->SetCallBack(
       "DBImpl::RemoveWalBuffer:Removed", [&](void*) {

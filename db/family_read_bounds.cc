@@ -28,7 +28,6 @@ FamilyReadBounds::Blocker FamilyReadBounds::NotifyWhenNoneBelow(
   if (shared_->NotifyWhenNoneBelow(limit)) {
     return Blocker::kShared;
   }
-  TEST_SYNC_POINT("FamilyReadBounds::NotifyWhenNoneBelow:Shared");
   if (own_ != nullptr && own_->NotifyWhenNoneBelow(limit)) {
     return Blocker::kOwn;
   }

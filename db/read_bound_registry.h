@@ -141,7 +141,7 @@ class ReadBoundRegistry {
   // REQUIRES: no bound is left
   ~ReadBoundRegistry();
 
-  // Replaces the callback that the constructor was given.
+  // Replaces the callback of the constructor.
   // REQUIRES: there is no bound and no request yet
   void SetOnClear(std::function<void()> on_clear) {
     assert(!HasAny());

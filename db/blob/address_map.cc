@@ -1406,8 +1406,8 @@ void AddressMap::ShrinkIfSparse(Table* table, Shard* shard) {
   if (LIKELY(old_buckets == 0 || count >= Capacity(old_buckets) / 2)) {
     return;
   }
-  // The last page stays where shards are few; a thousand of them, or four, would
-  // be all that an empty map takes up.
+  // An empty shard keeps its last page if the table has few shards, as it may
+  // soon be used again. The pages of a thousand empty shards are given back.
   const bool gives_all = count == 0 && !table->IsSmall();
   if (old_buckets <= kPageBuckets && !gives_all) {
     return;

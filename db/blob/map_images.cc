@@ -166,8 +166,7 @@ bool MapImages::Load(ColumnFamilyData* cfd, int num_threads) {
 
 bool MapImages::IsWorthSaving(const ColumnFamilyData& cfd) const {
   const MappedBlobs& blobs = *cfd.mapped_blobs();
-  return blobs.ready() && blobs.IsExact() &&
-         cfd.mapped_blobs()->map()->NumEntries() > 0;
+  return blobs.ready() && blobs.IsExact() && blobs.map()->NumEntries() > 0;
 }
 
 Status MapImages::Save(ColumnFamilyData* cfd, uint64_t unfinished,

@@ -22,8 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 // snapshot and at each cleanup of a SuperVersion, with its mutex held, so the
 // answer must not take longer with more families.
 //
-//   Signal(), or a snapshot or a bound was released
-//     -> news: DBImpl looks at the family
+//   Signal(), or the release of a snapshot or a bound
+//     -> news: DBImpl examines the family
 //     -> due (removals, a sweep), or waiting (for snapshots, for bounds)
 //
 // Invariant: a family with work to do is in the news, due, in a job, waits for
@@ -36,7 +36,7 @@ class MapWorkQueue {
  public:
   // ---- News.
 
-  // There may be something to do. Takes no lock but its own.
+  // The family may have something to do. Takes no lock but the queue's own.
   void Signal(uint32_t id);
 
   // earliest_snapshot: no snapshot is below, and the published sequence number
@@ -58,7 +58,7 @@ class MapWorkQueue {
   // It is news after OnSharedBoundsReleased().
   void WaitForSharedBounds(uint32_t id) { shared_waits_.insert(id); }
 
-  // Bounds of the family were released that it has asked for.
+  // Bounds of the family that a request was for were released.
   void OnBoundsReleased(uint32_t id);
   // Bounds of readers of several families were released.
   void OnSharedBoundsReleased();

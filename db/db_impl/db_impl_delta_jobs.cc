@@ -521,8 +521,8 @@ void DBImpl::FinishDeltaJob(const DeltaJobTask& task, const Status& s,
                                 BackgroundErrorReason::kManifestWrite);
     }
   } else if (s.IsCorruption()) {
-    // What is damaged costs its own values. The job is tried again later, and
-    // the DB goes on.
+    // A damaged file costs its own operands only. The job is tried again later,
+    // and the DB accepts writes.
     ROCKS_LOG_ERROR(immutable_db_options_.info_log,
                     "[%s] A job of delta files has failed: %s",
                     task.cfd->GetName().c_str(), s.ToString().c_str());
@@ -913,17 +913,7 @@ Status DBImpl::RollManifestAfterDrain(JobContext* job_context) {
       return Status::OK();
     }
   }
-  // Behind the edit of another thread in one group, this one does not get its
-  // new MANIFEST. Any that was begun since serves.
-  const uint64_t manifest = versions_->manifest_file_number();
-  Status s;
-  while (s.ok() && versions_->manifest_file_number() == manifest) {
-    VersionEdit edit;
-    s = versions_->LogAndApplyToDefaultColumnFamily(
-        ReadOptions(Env::IOActivity::kCompaction),
-        WriteOptions(Env::IOActivity::kCompaction), &edit, &mutex_,
-        directories_.GetDbDir(), /*new_descriptor_log=*/true);
-  }
+  const Status s = RollManifest(Env::IOActivity::kCompaction);
   if (s.ok()) {
     job_context->superversion_contexts.emplace_back(
         /*create_superversion=*/true);

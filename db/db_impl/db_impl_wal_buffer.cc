@@ -78,12 +78,19 @@ Status DBImpl::CreateWalBuffer() {
   return s;
 }
 
-Status DBImpl::RollManifest() {
+Status DBImpl::RollManifest(Env::IOActivity activity) {
   mutex_.AssertHeld();
-  VersionEdit edit;
-  return versions_->LogAndApplyToDefaultColumnFamily(
-      ReadOptions(), WriteOptions(), &edit, &mutex_, directories_.GetDbDir(),
-      /*new_descriptor_log=*/true);
+  // Behind the edit of another thread in one group, this one does not get its
+  // new MANIFEST. A MANIFEST that was begun since serves.
+  const uint64_t manifest = versions_->manifest_file_number();
+  Status s;
+  while (s.ok() && versions_->manifest_file_number() == manifest) {
+    VersionEdit edit;
+    s = versions_->LogAndApplyToDefaultColumnFamily(
+        ReadOptions(activity), WriteOptions(activity), &edit, &mutex_,
+        directories_.GetDbDir(), /*new_descriptor_log=*/true);
+  }
+  return s;
 }
 
 Status DBImpl::MarkWalBuffer() {
@@ -105,7 +112,7 @@ Status DBImpl::MarkWalBuffer() {
       versions_->NoteWalBufferMark();
     }
   } else {
-    s = RollManifest();
+    s = RollManifest(Env::IOActivity::kDBOpen);
   }
   return s;
 }
@@ -119,17 +126,17 @@ void DBImpl::RemoveWalBuffer() {
   TEST_SYNC_POINT("DBImpl::RemoveWalBuffer:Removed");
   const uint64_t old_manifest = versions_->manifest_file_number();
   versions_->SetWalBufferMark(false);
-  const Status s = RollManifest();
+  const Status s = RollManifest(Env::IOActivity::kUnknown);
   if (!s.ok()) {
     ROCKS_LOG_WARN(immutable_db_options_.info_log,
-                   "The MANIFEST still says that there may be a WAL buffer, as "
-                   "it could not be written anew: %s. Nothing is lost, but "
-                   "RocksDB opens the DB only after it was opened and closed "
-                   "once more by this library",
+                   "The MANIFEST keeps the mark of a WAL buffer, as the "
+                   "creation of a new MANIFEST failed: %s. The WALs have all "
+                   "writes. RocksDB refuses the DB until this library has "
+                   "opened and closed it again",
                    s.ToString().c_str());
     return;
   }
-  // Files were looked for before.
+  // CloseHelper() has searched for obsolete files already.
   if (disable_delete_obsolete_files_ == 0) {
     fs_->DeleteFile(DescriptorFileName(dbname_, old_manifest), IOOptions(),
                     /*dbg=*/nullptr)
