@@ -1002,6 +1002,48 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
 }
 
 // The write queues without transactions.
+// With write-prepared and write-unprepared transactions a tailing iterator
+// reads at the moment it was made, as in RocksDB: its NewIterator() does not
+// look at ReadOptions::tailing. So it is with a map and without one.
+TEST_F(DBAddressMapLifecycleTest, TailingIteratorsOfPreparedTransactions) {
+  for (const bool with_map : {false, true}) {
+    for (const TxnDBWritePolicy policy :
+         {WRITE_COMMITTED, WRITE_PREPARED, WRITE_UNPREPARED}) {
+      SCOPED_TRACE(testing::Message() << with_map << ' ' << policy);
+      Options options = MapOptions();
+      options.enable_blob_address_map = with_map;
+      // Without a map a tailing iterator cannot read blob files that are newer
+      // than itself: "Invalid blob file number", as in RocksDB.
+      options.enable_blob_files = with_map;
+      TransactionDBOptions txn_db_options;
+      txn_db_options.write_policy = policy;
+      Destroy(options);
+      ASSERT_NE(OpenTransactions(options, txn_db_options, dbname_, &db_),
+                nullptr);
+      ASSERT_OK(db_->Put(WriteOptions(), "k", Value(1)));
+      ReadOptions tailing;
+      tailing.tailing = true;
+      std::unique_ptr<Iterator> iter(db_->NewIterator(tailing));
+      ASSERT_OK(db_->Put(WriteOptions(), "k", Value(2)));
+      ASSERT_OK(db_->Put(WriteOptions(), "l", Value(2)));
+      for (const bool flushed : {false, true}) {
+        if (flushed) {
+          ASSERT_OK(db_->Flush(FlushOptions()));
+        }
+        const bool follows = policy == WRITE_COMMITTED;
+        iter->Seek("k");
+        ASSERT_TRUE(iter->Valid());
+        EXPECT_EQ(iter->value(), Value(follows ? 2 : 1));
+        iter->Next();
+        EXPECT_EQ(iter->Valid(), follows);
+        EXPECT_OK(iter->status());
+      }
+      iter.reset();
+      Close();
+    }
+  }
+}
+
 TEST_F(DBAddressMapLifecycleTest, WriteQueues) {
   for (const bool two_write_queues : {false, true}) {
     for (const bool unordered_write : {false, true}) {
