@@ -299,6 +299,7 @@ STRATA_TEST_MAIN = \
   db/read_bound_registry_test.cc \
   db/refused_edit_test.cc \
   db/repair_paths_test.cc \
+  db/spanning_key_test.cc \
   db/version_edit_wal_buffer_test.cc \
   db/write_leadership_test.cc \
   env/io_uring_batch_test.cc \
