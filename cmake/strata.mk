@@ -127,7 +127,7 @@ STRATA_LIB = \
   db/delta/version_set_delta.cc \
   db/family_read_bounds.cc \
   db/flush_order_gate.cc \
-  db/forward_iterator_deltas.cc \
+  db/forward_iterator_operands.cc \
   db/merged_value/change_noting_filter.cc \
   db/merged_value/merge_helper_merged_value.cc \
   db/merged_value/merged_value_cache.cc \
@@ -283,6 +283,7 @@ STRATA_TEST_MAIN = \
   db/delta/tracked_delta_version_test.cc \
   db/family_read_bounds_test.cc \
   db/flush_order_gate_test.cc \
+  db/forward_iterator_operands_test.cc \
   db/history_script_test.cc \
   db/merged_value/change_noting_filter_test.cc \
   db/merged_value/db_merged_value_test.cc \

@@ -1358,9 +1358,9 @@ class Stress {
   }
 
   // RocksDB has tailing iterators neither with range deletions nor with blob
-  // files that no map knows, and they may apply an operand twice.
+  // files that no map knows.
   void ReadTailing(WriterState* state) {
-    if (options_.range_deletions || options_.merges ||
+    if (options_.range_deletions ||
         (db_options_.enable_blob_files && !options_.address_map)) {
       return;
     }

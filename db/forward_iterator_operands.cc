@@ -2,17 +2,17 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // How a tailing iterator goes on when there is a new SuperVersion while it is
-// among the operands of a key.
+// among the operands of a key. The operands that were read may be part of a
+// value in the new one, or of one operand, whose internal key is another one or
+// the same: the reader would apply them twice, or never see the rest.
 
-#include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/forward_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 bool ForwardIterator::StayAmongOperands() {
-  if (cfd_->delta_store() == nullptr ||
-      ExtractValueType(key()) != kTypeMerge) {
+  if (ExtractValueType(key()) != kTypeMerge) {
     return false;
   }
   operands_key_ = ExtractUserKey(key()).ToString();
@@ -22,9 +22,8 @@ bool ForwardIterator::StayAmongOperands() {
 
 void ForwardIterator::LeaveOperands() {
   stays_ = false;
-  if (!status().ok() ||
-      (valid_ &&
-       user_comparator_->Equal(ExtractUserKey(key()), operands_key_))) {
+  if (!status().ok() || (valid_ && user_comparator_->Equal(
+                                       ExtractUserKey(key()), operands_key_))) {
     return;
   }
   RenewIterators();

@@ -1,0 +1,126 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Tailing iterators that meet a new SuperVersion in the midst of a merge.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "db/db_test_util.h"
+#include "port/stack_trace.h"
+#include "test_util/sync_point.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class ForwardIteratorOperandsTest : public DBTestBase,
+                                    public testing::WithParamInterface<bool> {
+ public:
+  ForwardIteratorOperandsTest()
+      : DBTestBase("forward_iterator_operands_test", /*env_do_fsync=*/false) {}
+
+  void Open() {
+    Options options = CurrentOptions();
+    options.disable_auto_compactions = true;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    DestroyAndReopen(options);
+  }
+
+  // What a tailing iterator shows of "k" and of the key behind it, if `job`
+  // runs as soon as the iterator has made its first step.
+  std::string ReadWhile(const std::function<void()>& job) {
+    ReadOptions read_options;
+    read_options.tailing = true;
+    read_options.async_io = GetParam();
+    std::unique_ptr<Iterator> iterator(db_->NewIterator(read_options));
+    bool has_run = false;
+    SyncPoint::GetInstance()->SetCallBack("ForwardIterator::Next:Return",
+                                          [&](void*) {
+                                            if (!has_run) {
+                                              has_run = true;
+                                              job();
+                                            }
+                                          });
+    SyncPoint::GetInstance()->EnableProcessing();
+    iterator->Seek("k");
+    std::string seen;
+    for (; iterator->Valid(); iterator->Next()) {
+      seen +=
+          iterator->key().ToString() + "=" + iterator->value().ToString() + " ";
+    }
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_OK(iterator->status());
+    EXPECT_TRUE(has_run);
+    return seen;
+  }
+
+  Status Compact() {
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    return db_->CompactRange(compact, nullptr, nullptr);
+  }
+};
+
+// The flush makes a value of the base and the operands.
+TEST_P(ForwardIteratorOperandsTest, FlushMergesAll) {
+  Open();
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Merge("k", "a"));
+  ASSERT_OK(Merge("k", "b"));
+  ASSERT_OK(Put("z", "1"));
+  EXPECT_EQ(ReadWhile([&] { ASSERT_OK(Flush()); }), "k=base,a,b z=1 ");
+}
+
+// The compaction makes a value whose internal key is behind those of the
+// operands: its sequence number is 0.
+TEST_P(ForwardIteratorOperandsTest, CompactionMergesAll) {
+  Open();
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Put("z", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "a"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "b"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(ReadWhile([&] { ASSERT_OK(Compact()); }), "k=base,a,b z=1 ");
+}
+
+// The flush makes one operand of several, with the newest one's internal key.
+TEST_P(ForwardIteratorOperandsTest, FlushMergesOperands) {
+  Open();
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Put("z", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "a"));
+  ASSERT_OK(Merge("k", "b"));
+  ASSERT_OK(Merge("k", "c"));
+  EXPECT_EQ(ReadWhile([&] { ASSERT_OK(Flush()); }), "k=base,a,b,c z=1 ");
+}
+
+// The iterator has the newer writes as soon as it is behind the key.
+TEST_P(ForwardIteratorOperandsTest, GoesOnWithTheNewest) {
+  Open();
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Merge("k", "a"));
+  ASSERT_OK(Put("z", "1"));
+  EXPECT_EQ(ReadWhile([&] {
+              ASSERT_OK(Flush());
+              ASSERT_OK(Merge("k", "b"));
+              ASSERT_OK(Put("l", "new"));
+              ASSERT_OK(Put("z", "2"));
+              ASSERT_OK(Flush());
+            }),
+            "k=base,a l=new z=2 ");
+}
+
+INSTANTIATE_TEST_CASE_P(AsyncIo, ForwardIteratorOperandsTest, testing::Bool());
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
