@@ -206,6 +206,49 @@ TEST_P(DBAddressMapOverlapTest, ShortMergeResults) {
   EXPECT_FALSE(IsDirect("k"));
 }
 
+// While a compaction waits, no other one may find its input among the files
+// that are marked for one.
+TEST_P(DBAddressMapOverlapTest, InputsOfAWaitingCompaction) {
+  Options options = MapOptions();
+  options.merge_operator = std::make_shared<Merger>(/*shortens=*/true);
+  Reopen(options);
+  ASSERT_OK(Put("a", Long("a")));
+  ASSERT_OK(Put("k", Long("base")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Put("s", "1"));
+  const Snapshot* snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("s", "2"));
+  ASSERT_OK(Flush());
+  // A file is marked if all that it has is older than the oldest snapshot.
+  ASSERT_OK(Put("later", "1"));
+  // Marked files, and how many of these are in a compaction.
+  const auto count_marked = [&] {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    const auto& marked =
+        static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+            ->cfd()
+            ->current()
+            ->storage_info()
+            ->BottommostFilesMarkedForCompaction();
+    size_t num_busy = 0;
+    for (const auto& level_and_file : marked) {
+      num_busy += level_and_file.second->being_compacted ? 1 : 0;
+    }
+    return std::make_pair(marked.size(), num_busy);
+  };
+  Overtake([&] { EXPECT_OK(CompactInto(0, kBottom)); },
+           [&] {
+             // Only the snapshot has kept both entries of "s".
+             db_->ReleaseSnapshot(snapshot);
+             EXPECT_EQ(count_marked(), std::make_pair(size_t{1}, size_t{0}));
+             EXPECT_OK(CompactInto(kBottom, kBottom));
+           },
+           [&](bool) { EXPECT_EQ(count_marked().second, 0); });
+  CheckValue("k", "merged");
+  CheckValue("s", "2");
+}
+
 // The results are long. The second compaction makes them direct, after which an
 // iterator from before the first one must still find the bases by their names.
 TEST_P(DBAddressMapOverlapTest, LongMergeResultsAndOldIterator) {
