@@ -1001,7 +1001,6 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
   }
 }
 
-// The write queues without transactions.
 // With write-prepared and write-unprepared transactions a tailing iterator
 // reads at the moment it was made, as in RocksDB: its NewIterator() does not
 // look at ReadOptions::tailing. So it is with a map and without one.
@@ -1044,6 +1043,55 @@ TEST_F(DBAddressMapLifecycleTest, TailingIteratorsOfPreparedTransactions) {
   }
 }
 
+// A write-unprepared transaction that is prepared, and not committed yet, reads
+// its own operands twice, as in RocksDB: they are in the database by then, and
+// still in the transaction's batch. So it is with a map and without one.
+TEST_F(DBAddressMapLifecycleTest, OwnOperandsOfPreparedTransactions) {
+  for (const bool with_map : {false, true}) {
+    for (const TxnDBWritePolicy policy :
+         {WRITE_COMMITTED, WRITE_PREPARED, WRITE_UNPREPARED}) {
+      SCOPED_TRACE(testing::Message() << with_map << ' ' << policy);
+      Options options = MapOptions();
+      options.enable_blob_address_map = with_map;
+      options.merge_operator = MergeOperators::CreateStringAppendOperator();
+      TransactionDBOptions txn_db_options;
+      txn_db_options.write_policy = policy;
+      Destroy(options);
+      TransactionDB* const txn_db =
+          OpenTransactions(options, txn_db_options, dbname_, &db_);
+      ASSERT_NE(txn_db, nullptr);
+      ASSERT_OK(db_->Put(WriteOptions(), "k", Value(1)));
+      ASSERT_OK(db_->Flush(FlushOptions()));
+      std::unique_ptr<Transaction> txn(
+          txn_db->BeginTransaction(WriteOptions()));
+      ASSERT_OK(txn->SetName("t"));
+      ASSERT_OK(txn->Merge("k", "a"));
+      const auto read = [&] {
+        const Slice key("k");
+        PinnableSlice value;
+        Status s;
+        txn->MultiGet(ReadOptions(), db_->DefaultColumnFamily(), 1, &key,
+                      &value, &s);
+        EXPECT_OK(s);
+        std::string by_get;
+        EXPECT_OK(txn->Get(ReadOptions(), "k", &by_get));
+        EXPECT_EQ(value, by_get);
+        return by_get;
+      };
+      const std::string right = Value(1) + ",a";
+      EXPECT_EQ(read(), right);
+      ASSERT_OK(txn->Prepare());
+      EXPECT_EQ(read(), policy == WRITE_UNPREPARED ? right + ",a" : right);
+      EXPECT_EQ(Get("k"), Value(1));
+      ASSERT_OK(txn->Commit());
+      EXPECT_EQ(Get("k"), right);
+      txn.reset();
+      Close();
+    }
+  }
+}
+
+// The write queues without transactions.
 TEST_F(DBAddressMapLifecycleTest, WriteQueues) {
   for (const bool two_write_queues : {false, true}) {
     for (const bool unordered_write : {false, true}) {
