@@ -44,11 +44,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     PROPERTIES COMPILE_OPTIONS -Wno-range-loop-construct)
 endif()
 
-# Many files of upstream's in one translation unit (FAST_DEBUG in scripts/configure.sh). CMake
-# leaves out files with compile options of their own, such as all of Strata's.
+# Many files in one translation unit (FAST_DEBUG and FAST_RELEASE in scripts/configure.sh). CMake
+# leaves out files with compile options of their own, so Strata's have none then.
 if(STRATA_UNITY)
   set_target_properties(${ROCKSDB_SHARED_LIB} PROPERTIES
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STRATA_UNITY})
+  strata_read_list(LIB own)
+  list(TRANSFORM own PREPEND "${PROJECT_SOURCE_DIR}/")
+  set_property(SOURCE ${own} PROPERTY COMPILE_OPTIONS)
   # It names the commit, for which run_tests.py throws away no results.
   set_source_files_properties(${BUILD_VERSION_CC} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()

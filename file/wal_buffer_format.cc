@@ -15,24 +15,24 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr char kMagic[] = "STRATAWB";
-constexpr size_t kMagicSize = sizeof(kMagic) - 1;
-constexpr uint32_t kVersion = 1;
+constexpr char kBufferMagic[] = "STRATAWB";
+constexpr size_t kBufferMagicSize = sizeof(kBufferMagic) - 1;
+constexpr uint32_t kBufferVersion = 1;
 
-constexpr size_t kVersionAt = 8;
+constexpr size_t kBufferVersionAt = 8;
 constexpr size_t kWalNumberAt = 16;
 constexpr size_t kOffsetAt = 24;
 constexpr size_t kPreviousSizeAt = 32;
 constexpr size_t kPreviousCrcAt = 36;
-constexpr size_t kHeaderCrcAt = 40;
+constexpr size_t kBufferHeaderCrcAt = 40;
 constexpr size_t kStateAt = 48;
 
-static_assert(kMagicSize == kVersionAt);
+static_assert(kBufferMagicSize == kBufferVersionAt);
 static_assert(kStateAt + sizeof(uint64_t) <= WalBufferFormat::kHeaderSize);
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t));
 
 uint32_t HeaderCrc(const char* header) {
-  return crc32c::Value(header, kHeaderCrcAt);
+  return crc32c::Value(header, kBufferHeaderCrcAt);
 }
 
 // Of bytes that belong to this header.
@@ -48,17 +48,18 @@ Status WalBufferFormat::Parse(const std::string& fname, const Slice& file,
   *is_torn = false;
   const char* const header = file.data();
   if (file.size() < kHeaderSize ||
-      std::string(kMagicSize, '\0') == Slice(header, kMagicSize)) {
+      std::string(kBufferMagicSize, '\0') == Slice(header, kBufferMagicSize)) {
     return Status::OK();  // its creation was cut short
   }
-  if (Slice(header, kMagicSize) != Slice(kMagic, kMagicSize)) {
+  if (Slice(header, kBufferMagicSize) !=
+      Slice(kBufferMagic, kBufferMagicSize)) {
     return Status::Corruption(fname, "is no WAL buffer, at offset 0");
   }
-  const uint32_t version = DecodeFixed32(header + kVersionAt);
-  if (version != kVersion) {
+  const uint32_t version = DecodeFixed32(header + kBufferVersionAt);
+  if (version != kBufferVersion) {
     return Status::NotSupported(
         fname, "is a WAL buffer of format version " + std::to_string(version) +
-                   ", at offset " + std::to_string(kVersionAt) +
+                   ", at offset " + std::to_string(kBufferVersionAt) +
                    ": open the database with the version that has written it, "
                    "and close it");
   }
@@ -74,7 +75,8 @@ Status WalBufferFormat::Parse(const std::string& fname, const Slice& file,
   }
   const Slice bytes(header + kHeaderSize, size);
   const uint32_t header_crc = HeaderCrc(header);
-  if (crc32c::Unmask(DecodeFixed32(header + kHeaderCrcAt)) != header_crc) {
+  if (crc32c::Unmask(DecodeFixed32(header + kBufferHeaderCrcAt)) !=
+      header_crc) {
     *is_torn = true;
     return Status::OK();
   }
@@ -94,10 +96,10 @@ WalBufferFormat::WalBufferFormat(char* memory, size_t size)
     : memory_(memory), size_(size) {
   assert(size_ >= kMinSize && size_ <= kMaxSize);
   assert(reinterpret_cast<uintptr_t>(memory) % sizeof(uint64_t) == 0);
-  EncodeFixed32(memory_ + kVersionAt, kVersion);
+  EncodeFixed32(memory_ + kBufferVersionAt, kBufferVersion);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   // Last: what has no magic is no buffer yet.
-  memcpy(memory_, kMagic, kMagicSize);
+  memcpy(memory_, kBufferMagic, kBufferMagicSize);
 }
 
 void WalBufferFormat::Start(uint64_t wal_number, uint64_t offset,
@@ -139,7 +141,7 @@ void WalBufferFormat::WriteHeader(uint32_t previous_size,
   EncodeFixed32(memory_ + kPreviousSizeAt, previous_size);
   EncodeFixed32(memory_ + kPreviousCrcAt, crc32c::Mask(previous_crc));
   header_crc_ = HeaderCrc(memory_);
-  EncodeFixed32(memory_ + kHeaderCrcAt, crc32c::Mask(header_crc_));
+  EncodeFixed32(memory_ + kBufferHeaderCrcAt, crc32c::Mask(header_crc_));
   bytes_crc_ = 0;
 }
 

@@ -24,7 +24,7 @@ double DefaultSpaceAmpLimit() {
 
 constexpr double kMinSpaceAmpLimit = 1.01;
 
-Status Refused(const char* other, const std::string& why) {
+Status RefusedWithMap(const char* other, const std::string& why) {
   return Status::NotSupported(
       std::string("enable_blob_address_map cannot be combined with ") + other +
       ": " + why);
@@ -65,18 +65,21 @@ BlobGcOptions::TypeInfo() {
 Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
                                      const ColumnFamilyOptions& cf_options) {
   if (cf_options.experimental_mempurge_threshold > 0.0) {
-    return Refused("experimental_mempurge_threshold",
-                   "a purged memtable holds older entries than memtables "
-                   "flushed before it");
+    return RefusedWithMap(
+        "experimental_mempurge_threshold",
+        "a purged memtable holds older entries than memtables "
+        "flushed before it");
   }
   if (cf_options.compaction_style == kCompactionStyleFIFO) {
-    return Refused("FIFO compaction",
-                   "it drops whole files without looking at their entries");
+    return RefusedWithMap(
+        "FIFO compaction",
+        "it drops whole files without looking at their entries");
   }
   if (db_options.allow_ingest_behind || cf_options.cf_allow_ingest_behind) {
-    return Refused("ingest behind",
-                   "ingested files would hold newer sequence numbers below "
-                   "older ones");
+    return RefusedWithMap(
+        "ingest behind",
+        "ingested files would hold newer sequence numbers below "
+        "older ones");
   }
   return Status::OK();
 }
@@ -99,17 +102,19 @@ Status ValidateAddressMapOptions(const DBOptions& db_options,
         "addresses of values in blob files");
   }
   if (cf_options.enable_blob_garbage_collection) {
-    return Refused("enable_blob_garbage_collection",
-                   "with the map, blob files are collected by it, not by "
-                   "compactions");
+    return RefusedWithMap(
+        "enable_blob_garbage_collection",
+        "with the map, blob files are collected by it, not by "
+        "compactions");
   }
   if (cf_options.enable_blob_direct_write) {
-    return Refused("enable_blob_direct_write",
-                   "the map takes addresses when a flush has written them");
+    return RefusedWithMap(
+        "enable_blob_direct_write",
+        "the map takes addresses when a flush has written them");
   }
   if (cf_options.inplace_update_support) {
-    return Refused("inplace_update_support",
-                   "a value would change under its sequence number");
+    return RefusedWithMap("inplace_update_support",
+                          "a value would change under its sequence number");
   }
   const Status s = ValidateOptionsOfMappedValues(db_options, cf_options);
   if (!s.ok()) {
@@ -117,18 +122,19 @@ Status ValidateAddressMapOptions(const DBOptions& db_options,
   }
   const Comparator* const comparator = cf_options.comparator;
   if (comparator->timestamp_size() > 0) {
-    return Refused("user-defined timestamps",
-                   "the map knows a key by its bytes");
+    return RefusedWithMap("user-defined timestamps",
+                          "the map knows a key by its bytes");
   }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
-    return Refused("a comparator for which different bytes can be equal",
-                   NeedsDistinctBytes("the map knows a key by its bytes"));
+    return RefusedWithMap(
+        "a comparator for which different bytes can be equal",
+        NeedsDistinctBytes("the map knows a key by its bytes"));
   }
   if (cf_options.table_factory != nullptr &&
       !cf_options.table_factory->IsInstanceOf(
           TableFactory::kBlockBasedTableName())) {
-    return Refused("a table format other than the block-based one",
-                   "other formats do not hold mapped entries");
+    return RefusedWithMap("a table format other than the block-based one",
+                          "other formats do not hold mapped entries");
   }
   return Status::OK();
 }
@@ -137,10 +143,11 @@ Status ValidateAddressMapOptionsOfSecondary(
     const std::vector<ColumnFamilyDescriptor>& column_families) {
   for (const ColumnFamilyDescriptor& cf : column_families) {
     if (cf.options.enable_blob_address_map) {
-      return Refused("a secondary or follower instance",
-                     "it cannot know which values the primary still needs "
-                     "(column family " +
-                         cf.name + ")");
+      return RefusedWithMap(
+          "a secondary or follower instance",
+          "it cannot know which values the primary still needs "
+          "(column family " +
+              cf.name + ")");
     }
   }
   return Status::OK();

@@ -28,7 +28,7 @@ constexpr double kDefaultSplitRatio = 0.8;
 constexpr uint32_t kDefaultParallelReads = 0;
 
 // A block of a delta file; less would not be read.
-constexpr uint64_t kMinBucketSize = uint64_t{4} << 10;
+constexpr uint64_t kMinDeltaBucketSize = uint64_t{4} << 10;
 constexpr uint64_t kMaxBucketSize = uint64_t{1} << 30;
 // Two are left free for a split.
 constexpr uint32_t kMinMaxBuckets = 4;
@@ -45,16 +45,17 @@ constexpr size_t kShareOfBlockCache = 32;
 constexpr size_t kMinCacheShare = size_t{256} << 10;
 constexpr size_t kCacheSizeWithoutBlockCache = size_t{4} << 20;
 
-Status Refused(const std::string& other, const std::string& why) {
+Status RefusedWithDeltas(const std::string& other, const std::string& why) {
   return Status::NotSupported(
       "enable_delta_separation cannot be combined with " + other + ": " + why);
 }
 
-Status RefuseForAll(const std::vector<ColumnFamilyDescriptor>& column_families,
-                    const std::string& what, const std::string& why) {
+Status RefuseDeltasForAll(
+    const std::vector<ColumnFamilyDescriptor>& column_families,
+    const std::string& what, const std::string& why) {
   for (const ColumnFamilyDescriptor& cf : column_families) {
     if (cf.options.enable_delta_separation) {
-      return Refused(what, why + " (column family " + cf.name + ")");
+      return RefusedWithDeltas(what, why + " (column family " + cf.name + ")");
     }
   }
   return Status::OK();
@@ -66,7 +67,7 @@ const char* const kWhyNotTransactions =
     "sequence numbers do not tell which operands belong to a value";
 
 Status ValidateRanges(const ColumnFamilyOptions& options) {
-  if (options.delta_bucket_size < kMinBucketSize ||
+  if (options.delta_bucket_size < kMinDeltaBucketSize ||
       options.delta_bucket_size > kMaxBucketSize) {
     return Status::InvalidArgument(
         "delta_bucket_size must be from 4096 (4 KiB) to 1073741824 (1 GiB)");
@@ -131,26 +132,30 @@ DeltaBucketOptions::TypeInfo() {
 Status ValidateOptionsOfDeltas(const DBOptions& db_options,
                                const ColumnFamilyOptions& cf_options) {
   if (cf_options.experimental_mempurge_threshold > 0.0) {
-    return Refused("experimental_mempurge_threshold",
-                   "a purged memtable holds older entries than memtables "
-                   "flushed before it");
+    return RefusedWithDeltas(
+        "experimental_mempurge_threshold",
+        "a purged memtable holds older entries than memtables "
+        "flushed before it");
   }
   if (cf_options.compaction_style == kCompactionStyleFIFO) {
-    return Refused("FIFO compaction",
-                   "it drops whole files, and the operands of their keys would "
-                   "stay without the values");
+    return RefusedWithDeltas(
+        "FIFO compaction",
+        "it drops whole files, and the operands of their keys would "
+        "stay without the values");
   }
   if (db_options.allow_ingest_behind || cf_options.cf_allow_ingest_behind) {
-    return Refused("ingest behind",
-                   "an ingested value would be older than operands that a "
-                   "newer value has hidden");
+    return RefusedWithDeltas(
+        "ingest behind",
+        "an ingested value would be older than operands that a "
+        "newer value has hidden");
   }
   if (cf_options.table_factory != nullptr &&
       !cf_options.table_factory->IsInstanceOf(
           TableFactory::kBlockBasedTableName())) {
-    return Refused("a table format other than the block-based one",
-                   "readers of others do not tell the sequence number of what "
-                   "they find");
+    return RefusedWithDeltas(
+        "a table format other than the block-based one",
+        "readers of others do not tell the sequence number of what "
+        "they find");
   }
   return Status::OK();
 }
@@ -168,9 +173,10 @@ Status ValidateDeltaOptions(const DBOptions& db_options,
         "merge operands");
   }
   if (cf_options.inplace_update_support) {
-    return Refused("inplace_update_support",
-                   "a value would change under its sequence number, which "
-                   "tells the operands that belong to it");
+    return RefusedWithDeltas(
+        "inplace_update_support",
+        "a value would change under its sequence number, which "
+        "tells the operands that belong to it");
   }
   s = ValidateOptionsOfDeltas(db_options, cf_options);
   if (!s.ok()) {
@@ -178,11 +184,11 @@ Status ValidateDeltaOptions(const DBOptions& db_options,
   }
   const Comparator* const comparator = cf_options.comparator;
   if (comparator->timestamp_size() > 0) {
-    return Refused("user-defined timestamps",
-                   "a key has operands for each timestamp");
+    return RefusedWithDeltas("user-defined timestamps",
+                             "a key has operands for each timestamp");
   }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
-    return Refused(
+    return RefusedWithDeltas(
         "a comparator for which different bytes can be equal",
         NeedsDistinctBytes("filters of delta files know a key by its bytes"));
   }
@@ -191,13 +197,14 @@ Status ValidateDeltaOptions(const DBOptions& db_options,
 
 Status RefuseDeltaSeparationOfSecondary(
     const std::vector<ColumnFamilyDescriptor>& column_families) {
-  return RefuseForAll(column_families, "a secondary or follower instance",
-                      "it does not read delta files");
+  return RefuseDeltasForAll(column_families, "a secondary or follower instance",
+                            "it does not read delta files");
 }
 
 Status RefuseDeltaSeparationOfTransactions(
     const std::vector<ColumnFamilyDescriptor>& column_families) {
-  return RefuseForAll(column_families, kTransactions, kWhyNotTransactions);
+  return RefuseDeltasForAll(column_families, kTransactions,
+                            kWhyNotTransactions);
 }
 
 Status DeltasOfTransactions(const std::string& column_family) {

@@ -21,20 +21,23 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr size_t kShareOfBlockCache = 16;
+constexpr size_t kMergedShareOfBlockCache = 16;
 constexpr size_t kMinDefaultSize = size_t{1} << 20;
 constexpr size_t kSizeWithoutBlockCache = size_t{8} << 20;
 
-Status Refused(const std::string& other, const std::string& why) {
+Status RefusedWithMergedValues(const std::string& other,
+                               const std::string& why) {
   return Status::NotSupported("enable_merged_value_cache cannot be combined with " +
                               other + ": " + why);
 }
 
-Status RefuseForAll(const std::vector<ColumnFamilyDescriptor>& column_families,
-                    const std::string& what, const std::string& why) {
+Status RefuseMergedValuesForAll(
+    const std::vector<ColumnFamilyDescriptor>& column_families,
+    const std::string& what, const std::string& why) {
   for (const ColumnFamilyDescriptor& cf : column_families) {
     if (cf.options.enable_merged_value_cache) {
-      return Refused(what, why + " (column family " + cf.name + ")");
+      return RefusedWithMergedValues(what,
+                                     why + " (column family " + cf.name + ")");
     }
   }
   return Status::OK();
@@ -75,41 +78,46 @@ Status ValidateMergedValueOptions(const DBOptions& db_options,
         "makes of operands");
   }
   if (db_options.unordered_write) {
-    return Refused("unordered_write",
-                   "a reader may miss a write that is older than one it sees");
+    return RefusedWithMergedValues(
+        "unordered_write",
+        "a reader may miss a write that is older than one it sees");
   }
   if (cf_options.inplace_update_support) {
-    return Refused("inplace_update_support",
-                   "a value would change under its sequence number");
+    return RefusedWithMergedValues(
+        "inplace_update_support",
+        "a value would change under its sequence number");
   }
   if (cf_options.experimental_mempurge_threshold > 0.0) {
-    return Refused("experimental_mempurge_threshold",
-                   "a purged memtable holds older entries than memtables "
-                   "flushed before it");
+    return RefusedWithMergedValues(
+        "experimental_mempurge_threshold",
+        "a purged memtable holds older entries than memtables "
+        "flushed before it");
   }
   const Comparator* const comparator = cf_options.comparator;
   if (comparator->timestamp_size() > 0) {
-    return Refused("user-defined timestamps",
-                   "a key has a value for each timestamp");
+    return RefusedWithMergedValues("user-defined timestamps",
+                                   "a key has a value for each timestamp");
   }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
-    return Refused("a comparator for which different bytes can be equal",
-                   NeedsDistinctBytes("the cache knows a key by its bytes"));
+    return RefusedWithMergedValues(
+        "a comparator for which different bytes can be equal",
+        NeedsDistinctBytes("the cache knows a key by its bytes"));
   }
   return Status::OK();
 }
 
 Status RefuseMergedValueCacheOfSecondary(
     const std::vector<ColumnFamilyDescriptor>& column_families) {
-  return RefuseForAll(column_families, "a secondary or follower instance",
-                      "it takes in files without knowing what they change");
+  return RefuseMergedValuesForAll(
+      column_families, "a secondary or follower instance",
+      "it takes in files without knowing what they change");
 }
 
 Status RefuseMergedValueCacheOfTransactions(
     const std::vector<ColumnFamilyDescriptor>& column_families) {
-  return RefuseForAll(column_families,
-                      "write-prepared or write-unprepared transactions",
-                      "a write may become visible after newer ones");
+  return RefuseMergedValuesForAll(
+      column_families, "write-prepared or write-unprepared transactions",
+      "a write may become visible after newer ones");
 }
 
 #ifndef NDEBUG
@@ -141,8 +149,9 @@ size_t MergedValueCacheSize(const MutableCFOptions& options) {
       options.table_factory->GetOptions<BlockBasedTableOptions>();
   return table == nullptr || table->block_cache == nullptr
              ? kSizeWithoutBlockCache
-             : std::max(table->block_cache->GetCapacity() / kShareOfBlockCache,
-                        kMinDefaultSize);
+             : std::max(
+                   table->block_cache->GetCapacity() / kMergedShareOfBlockCache,
+                   kMinDefaultSize);
 }
 
 void DumpMergedValueOptions(Logger* log, const ColumnFamilyOptions& options) {

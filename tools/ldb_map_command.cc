@@ -19,15 +19,15 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-const char* const kThreads = "threads";
+const char* const kThreadsOfMap = "threads";
 const char* const kSpaceAmpLimit = "space_amp_limit";
 const char* const kMaxSortedRuns = "max_sorted_runs";
 const char* const kKeysOnly = "keys_only";
 
-void CheckThreads(int num_threads, LDBCommandExecuteResult* result) {
+void CheckMapThreads(int num_threads, LDBCommandExecuteResult* result) {
   if (num_threads < 1) {
-    *result = LDBCommandExecuteResult::Failed(std::string("--") + kThreads +
-                                              " must be at least 1");
+    *result = LDBCommandExecuteResult::Failed(
+        std::string("--") + kThreadsOfMap + " must be at least 1");
   }
 }
 
@@ -38,16 +38,16 @@ VerifyAddressMapCommand::VerifyAddressMapCommand(
     const std::map<std::string, std::string>& options,
     const std::vector<std::string>& flags)
     : LDBCommand(options, flags, /*is_read_only=*/true,
-                 BuildCmdLineOptions({kThreads, kKeysOnly})),
+                 BuildCmdLineOptions({kThreadsOfMap, kKeysOnly})),
       read_values_(!IsFlagPresent(flags, kKeysOnly)) {
   if (!params.empty()) {
     exec_state_ = LDBCommandExecuteResult::Failed(
-        Name() + " takes no parameters, only --" + kThreads + " and --" +
+        Name() + " takes no parameters, only --" + kThreadsOfMap + " and --" +
         kKeysOnly);
     return;
   }
-  if (ParseIntOption(options, kThreads, num_threads_, exec_state_)) {
-    CheckThreads(num_threads_, &exec_state_);
+  if (ParseIntOption(options, kThreadsOfMap, num_threads_, exec_state_)) {
+    CheckMapThreads(num_threads_, &exec_state_);
   }
 }
 
@@ -55,7 +55,7 @@ void VerifyAddressMapCommand::Help(std::string& ret) {
   ret.append("  ");
   ret.append(Name());
   ret.append(" [--");
-  ret.append(kThreads);
+  ret.append(kThreadsOfMap);
   ret.append("=<int,e.g.:4>] [--");
   ret.append(kKeysOnly);
   ret.append("]\n");
@@ -121,10 +121,10 @@ DisableAddressMapCommand::DisableAddressMapCommand(
     const std::map<std::string, std::string>& options,
     const std::vector<std::string>& flags)
     : LDBCommand(options, flags, /*is_read_only=*/false,
-                 BuildCmdLineOptions({kThreads})) {
+                 BuildCmdLineOptions({kThreadsOfMap})) {
   if (!params.empty()) {
     exec_state_ = LDBCommandExecuteResult::Failed(
-        Name() + " takes no parameters, only --" + kThreads);
+        Name() + " takes no parameters, only --" + kThreadsOfMap);
     return;
   }
   if (!try_load_options_) {
@@ -134,8 +134,8 @@ DisableAddressMapCommand::DisableAddressMapCommand(
         "own, its values would become something else");
     return;
   }
-  if (ParseIntOption(options, kThreads, num_threads_, exec_state_)) {
-    CheckThreads(num_threads_, &exec_state_);
+  if (ParseIntOption(options, kThreadsOfMap, num_threads_, exec_state_)) {
+    CheckMapThreads(num_threads_, &exec_state_);
   }
 }
 
@@ -143,7 +143,7 @@ void DisableAddressMapCommand::Help(std::string& ret) {
   ret.append("  ");
   ret.append(Name());
   ret.append(" [--");
-  ret.append(kThreads);
+  ret.append(kThreadsOfMap);
   ret.append("=<int,e.g.:4>]  (with --try_load_options)\n");
 }
 

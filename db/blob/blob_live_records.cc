@@ -13,7 +13,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // Lookups that the memory can have under way.
-constexpr size_t kPrefetchDistance = 8;
+constexpr size_t kAskedAhead = 8;
 
 }  // namespace
 
@@ -64,8 +64,8 @@ Status BlobLiveRecords::FetchLive() {
       return s;
     }
     for (size_t i = 0; i < records_.size(); ++i) {
-      if (i + kPrefetchDistance < records_.size()) {
-        map_->Prefetch(records_[i + kPrefetchDistance].name.key);
+      if (i + kAskedAhead < records_.size()) {
+        map_->Prefetch(records_[i + kAskedAhead].name.key);
       }
       AddressMap::Record& record = records_[i];
       const AddressMap::Lookup found =

@@ -18,7 +18,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // Flush reads filters, mostly cached ones.
-ReadOptions FilterReadOptions(Env::IOActivity activity) {
+ReadOptions FlushReadOptions(Env::IOActivity activity) {
   ReadOptions options;
   options.io_activity = activity;
   return options;
@@ -56,7 +56,7 @@ FlushMapping::FlushMapping(ColumnFamilyData* cfd, Version* base,
       cfd_(cfd),
       sst_number_(sst_number),
       any_order_(any_order),
-      direct_mode_(earliest_reader, base, FilterReadOptions(activity),
+      direct_mode_(earliest_reader, base, FlushReadOptions(activity),
                    [](int, const FileMetaData&) { return true; }),
       publication_(blobs_, sst_number, /*when_present=*/true) {}
 

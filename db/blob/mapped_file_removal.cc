@@ -20,8 +20,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr size_t kBatch = 256;
-constexpr size_t kReadahead = 2 << 20;
+constexpr size_t kNamesPerBatch = 256;
+constexpr size_t kRemovalReadahead = 2 << 20;
 
 using Files = std::vector<FileMetaData*>;
 
@@ -124,7 +124,7 @@ Status MappedFileRemoval::Scan(
   ReadOptions read_options;
   read_options.total_order_seek = true;
   read_options.fill_cache = false;
-  read_options.readahead_size = kReadahead;
+  read_options.readahead_size = kRemovalReadahead;
   Status s;
   for (const FileMetaData* file : files_) {
     if (!file->blob_refs.mapped.Any()) {
@@ -174,7 +174,7 @@ Status MappedFileRemoval::Prepare() {
     // The others are dead.
     if (blobs_->map()->FindByName(name, /*pin=*/false).found) {
       batch.push_back(name);
-      if (batch.size() == kBatch) {
+      if (batch.size() == kNamesPerBatch) {
         hand_over();
       }
     }

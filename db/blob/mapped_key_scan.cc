@@ -17,7 +17,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr size_t kReadahead = 2 << 20;
+constexpr size_t kScanReadahead = 2 << 20;
 // So that a thread that has drawn a short range goes on with another.
 constexpr size_t kRangesPerThread = 4;
 // How often the count of entries is published and failures are noticed.
@@ -86,7 +86,7 @@ Status MappedKeyScan::ScanRange(const std::string* begin,
   ReadOptions read_options(activity_);
   read_options.total_order_seek = true;
   read_options.fill_cache = false;
-  read_options.readahead_size = kReadahead;
+  read_options.readahead_size = kScanReadahead;
   Slice upper;
   if (end != nullptr) {
     upper = *end;

@@ -23,7 +23,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // How often the check is asked.
-constexpr uint64_t kStride = 1024;
+constexpr uint64_t kKeysPerCheck = 1024;
 // If it is not single blocks that cannot be read.
 constexpr size_t kMaxFailures = 16;
 
@@ -167,7 +167,7 @@ bool RangeDeletionSweep::Step() {
     must_stop_ = true;
     return false;
   }
-  if (--steps_left_ % kStride == 0) {
+  if (--steps_left_ % kKeysPerCheck == 0) {
     TEST_SYNC_POINT("RangeDeletionSweep::Run:Check");
     stopped_ = check_();
     must_stop_ = !stopped_.ok();

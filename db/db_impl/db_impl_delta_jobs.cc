@@ -97,7 +97,7 @@ bool Level0IsFull(ColumnFamilyData& cfd) {
 
 // Beside compactions and flushes, of all column families. One of them is left
 // for merges, of which readers gain most.
-int MaxJobs(int max_background_jobs) {
+int MaxDeltaJobs(int max_background_jobs) {
   return std::max(2, max_background_jobs / 2);
 }
 
@@ -318,7 +318,7 @@ void DBImpl::AddDeltaThreads() {
   const int max_jobs = mutable_db_options_.max_background_jobs;
   // With those of AddBlobGcThreads().
   env_->IncBackgroundThreadsIfNeeded(GetBGJobLimits().max_compactions +
-                                         MaxJobs(max_jobs) +
+                                         MaxDeltaJobs(max_jobs) +
                                          (has_address_maps_ ? max_jobs + 1 : 0),
                                      Env::Priority::LOW);
 }
@@ -366,7 +366,7 @@ void DBImpl::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
   cfd->delta_store()->AddFoldWishes(cfd->delta_store()->holds()->Take(),
                                     versions_->current_next_file_number());
   // The end of a job makes it due again where there is no room now.
-  const int max_jobs = MaxJobs(mutable_db_options_.max_background_jobs);
+  const int max_jobs = MaxDeltaJobs(mutable_db_options_.max_background_jobs);
   if (bg_delta_jobs_scheduled_ < max_jobs && !jobs.is_merging() &&
       !DeltaPicker::PickMerge(DeltaJobRun::PickerOptions(this, cfd), *version)
            .inputs.empty()) {

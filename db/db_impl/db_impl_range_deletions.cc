@@ -32,7 +32,7 @@ namespace {
 
 // Entries and ranges that a job looks at: then it lets go of its Version, and the
 // empty files are dropped. A few seconds.
-constexpr uint64_t kMaxSteps = uint64_t{1} << 22;
+constexpr uint64_t kMaxSweepSteps = uint64_t{1} << 22;
 // After a file could not be read.
 constexpr uint64_t kRetryMicros = 600 * 1000 * 1000;
 
@@ -142,7 +142,7 @@ void DBImpl::RunRangeSweep(ColumnFamilyData* cfd, JobContext* job_context) {
       fs_->OptimizeForCompactionTableRead(file_options_for_compaction_,
                                           immutable_db_options_),
       check);
-  s = sweep.Run(kMaxSteps, &deletions);
+  s = sweep.Run(kMaxSweepSteps, &deletions);
   TEST_SYNC_POINT("DBImpl::RunRangeSweep:End");
   const uint64_t now = immutable_db_options_.clock->NowMicros();
   const bool failed =

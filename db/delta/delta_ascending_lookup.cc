@@ -17,7 +17,7 @@ namespace {
 
 // So many entries are passed one by one: that is cheaper than a seek, and even
 // than asking a filter whether one is necessary.
-constexpr int kMaxSteps = 8;
+constexpr int kMaxStepsAhead = 8;
 
 }  // namespace
 
@@ -105,7 +105,7 @@ bool DeltaAscendingLookup::Advance(const LookupKey& key, Cursor* cursor) const {
     if (!iter->Valid() || icmp_->Compare(iter->key(), target) >= 0) {
       return true;
     }
-    if (i == kMaxSteps) {
+    if (i == kMaxStepsAhead) {
       break;
     }
     iter->Next();

@@ -18,7 +18,7 @@ namespace {
 using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kDeltaEditVersion = 1;
 
 // Of the edit. They are written to disk and must not change.
 enum EditTag : uint32_t {
@@ -439,7 +439,7 @@ Status DeltaEdit::Validate() const {
 
 void DeltaEdit::EncodeTo(std::string* dst) const {
   assert(Validate().ok());
-  PutVarint32(dst, kFormatVersion);
+  PutVarint32(dst, kDeltaEditVersion);
   std::string payload;
   for (const DeltaFileDescription& file : files_) {
     payload.clear();
@@ -481,7 +481,7 @@ Status DeltaEdit::DecodeFrom(Slice src) {
   if (!GetVarint32(&src, &version)) {
     return Corrupt("no version");
   }
-  if (version != kFormatVersion) {
+  if (version != kDeltaEditVersion) {
     return Status::NotSupported("Delta edit",
                                 "version " + std::to_string(version));
   }

@@ -20,7 +20,7 @@ constexpr size_t kMinBucketSize = 2;
 
 constexpr char kCollectorName[] = "strata.DeltaFileProperties";
 
-Status Corrupt(const char* what) {
+Status CorruptProperty(const char* what) {
   return Status::Corruption("Table property strata.delta", what);
 }
 
@@ -96,7 +96,7 @@ Status DeltaFileProperties::DecodeFrom(Slice input) {
   operands_number = 0;
   uint32_t version = 0;
   if (!GetVarint32(&input, &version)) {
-    return Corrupt("no version");
+    return CorruptProperty("no version");
   }
   if (version != kVersion) {
     return Status::NotSupported("Table property strata.delta of version",
@@ -105,69 +105,69 @@ Status DeltaFileProperties::DecodeFrom(Slice input) {
   uint8_t kind_byte = 0;
   uint8_t tier_byte = 0;
   if (!GetByte(&input, &kind_byte) || !GetByte(&input, &tier_byte)) {
-    return Corrupt("too short");
+    return CorruptProperty("too short");
   }
   if (kind_byte != static_cast<uint8_t>(Kind::kOperands) &&
       kind_byte != static_cast<uint8_t>(Kind::kAnchors)) {
-    return Corrupt("unknown kind");
+    return CorruptProperty("unknown kind");
   }
   if (tier_byte > static_cast<uint8_t>(Tier::kSorted)) {
-    return Corrupt("unknown tier");
+    return CorruptProperty("unknown tier");
   }
   kind = static_cast<Kind>(kind_byte);
   tier = static_cast<Tier>(tier_byte);
   uint32_t num_buckets = 0;
   if (!GetVarint64(&input, &first_epoch) || !GetVarint64(&input, &last_epoch) ||
       !GetVarint32(&input, &num_buckets)) {
-    return Corrupt("too short");
+    return CorruptProperty("too short");
   }
   if (first_epoch > last_epoch || (first_epoch == 0 && last_epoch != 0)) {
-    return Corrupt("epochs out of order");
+    return CorruptProperty("epochs out of order");
   }
   if (tier == Tier::kSorted ? last_epoch != 0 : num_buckets != 0) {
-    return Corrupt("epochs and buckets do not fit the tier");
+    return CorruptProperty("epochs and buckets do not fit the tier");
   }
   // Before memory is taken for them.
   if (num_buckets > input.size() / kMinBucketSize) {
-    return Corrupt("more buckets than bytes");
+    return CorruptProperty("more buckets than bytes");
   }
   buckets.resize(num_buckets);
   for (Bucket& bucket : buckets) {
     Slice lower_bound;
     if (!GetLengthPrefixedSlice(&input, &lower_bound) ||
         !GetVarint64(&input, &bucket.floor_epoch)) {
-      return Corrupt("too short");
+      return CorruptProperty("too short");
     }
     bucket.lower_bound = lower_bound.ToString();
   }
   for (size_t i = 1; i < buckets.size(); ++i) {
     if (buckets[i].lower_bound == buckets[i - 1].lower_bound) {
-      return Corrupt("two buckets with one lower bound");
+      return CorruptProperty("two buckets with one lower bound");
     }
   }
   if (!buckets.empty()) {
     uint8_t has_end = 0;
     if (!GetByte(&input, &has_end)) {
-      return Corrupt("too short");
+      return CorruptProperty("too short");
     }
     if (has_end > 1) {
-      return Corrupt("neither an end nor none");
+      return CorruptProperty("neither an end nor none");
     }
     if (has_end == 1) {
       Slice key;
       if (!GetLengthPrefixedSlice(&input, &key)) {
-        return Corrupt("too short");
+        return CorruptProperty("too short");
       }
       if (key == Slice(buckets.back().lower_bound)) {
-        return Corrupt("an empty bucket");
+        return CorruptProperty("an empty bucket");
       }
       end = key.ToString();
     }
   }
   if (HasOperandsNumber() && !GetVarint64(&input, &operands_number)) {
-    return Corrupt("too short");
+    return CorruptProperty("too short");
   }
-  return input.empty() ? Status::OK() : Corrupt("bytes are left");
+  return input.empty() ? Status::OK() : CorruptProperty("bytes are left");
 }
 
 Status DeltaFileProperties::Read(const TableProperties& table_properties,
@@ -175,7 +175,7 @@ Status DeltaFileProperties::Read(const TableProperties& table_properties,
   const UserCollectedProperties& all =
       table_properties.user_collected_properties;
   const auto it = all.find(kPropertyName);
-  return it == all.end() ? Corrupt("missing")
+  return it == all.end() ? CorruptProperty("missing")
                          : properties->DecodeFrom(it->second);
 }
 

@@ -36,7 +36,7 @@ using Kind = DeltaFileDescription::Kind;
 
 // So many entries of a table are passed one by one before the next key with
 // operands is looked for.
-constexpr int kMaxSteps = 8;
+constexpr int kMaxStepsToKey = 8;
 
 Status AsAdvice(const Status& s, const std::string& name) {
   if (s.IsNotSupported() || s.IsInvalidArgument()) {
@@ -540,7 +540,7 @@ Status DeltaRepair::FindMissingAnchors(const ColumnFamilyData& cfd,
     Slice next;
     if (operands.GetNextKey(&next) &&
         ucmp->Compare(parsed.user_key, next) < 0) {
-      if (++steps <= kMaxSteps) {
+      if (++steps <= kMaxStepsToKey) {
         points->Next();
       } else {
         steps = 0;

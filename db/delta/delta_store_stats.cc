@@ -21,6 +21,9 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+using Kind = DeltaFileDescription::Kind;
+using Tier = DeltaFileDescription::Tier;
+
 // Files of one kind and tier, or any.
 struct Sum {
   uint64_t files = 0;
@@ -39,8 +42,6 @@ struct Sum {
 
 void PutStats(const DeltaVersion& delta,
               std::map<std::string, std::string>* values) {
-  using Kind = DeltaFileDescription::Kind;
-  using Tier = DeltaFileDescription::Tier;
   const auto put = [values](const char* name, uint64_t number) {
     (*values)[name] = std::to_string(number);
   };

@@ -30,7 +30,7 @@ namespace {
 using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
-constexpr size_t kReadahead = size_t{2} << 20;
+constexpr size_t kVerifyReadahead = size_t{2} << 20;
 // Of one kind of error in one file.
 constexpr uint64_t kMaxReported = 10;
 
@@ -159,10 +159,9 @@ class Verifier {
     std::string function;
     const Status s = GenerateOneFileChecksum(
         ioptions.fs.get(), name, options_.checksum_factory,
-        file.file_checksum_func_name, &checksum, &function, kReadahead,
-        ioptions.allow_mmap_reads, io_tracer,
-        ioptions.rate_limiter.get(), read_options_, ioptions.stats,
-        ioptions.clock, file_options);
+        file.file_checksum_func_name, &checksum, &function, kVerifyReadahead,
+        ioptions.allow_mmap_reads, io_tracer, ioptions.rate_limiter.get(),
+        read_options_, ioptions.stats, ioptions.clock, file_options);
     if (!s.ok()) {
       Error(file, name + ": " + s.ToString());
     } else if (checksum != file.file_checksum) {
@@ -241,7 +240,7 @@ class Verifier {
 
     const std::unique_ptr<InternalIterator> iter(reader.NewIterator(
         read_options_, TableReaderCaller::kUserVerifyChecksum,
-        /*arena=*/nullptr, kReadahead));
+        /*arena=*/nullptr, kVerifyReadahead));
     for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
       const Slice key = iter->key();
       ParsedInternalKey parsed;
@@ -414,7 +413,7 @@ class Verifier {
       source.rank = sources.size();
       source.iter.reset(readers_[i]->NewIterator(
           read_options_, TableReaderCaller::kUserVerifyChecksum,
-          /*arena=*/nullptr, kReadahead));
+          /*arena=*/nullptr, kVerifyReadahead));
     }
     const InternalKeyComparator& icmp = settings_->icmp();
     const auto is_later = [&icmp](const Source* a, const Source* b) {

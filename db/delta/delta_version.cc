@@ -14,7 +14,7 @@ using FilePtr = DeltaVersion::FilePtr;
 using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
-Status Corrupt(const std::string& what) {
+Status CorruptVersion(const std::string& what) {
   return Status::Corruption("Delta version", what);
 }
 
@@ -202,7 +202,7 @@ std::vector<DeltaEdit> DeltaVersion::SplitForSnapshot(size_t max_size) const {
 
 Status DeltaVersion::CheckConsistency() const {
   if (IsLoading()) {
-    return Corrupt("pieces of the snapshot in the MANIFEST are missing");
+    return CorruptVersion("pieces of the snapshot in the MANIFEST are missing");
   }
   Status s = buckets_.Check(ucmp_);
   if (!s.ok()) {
@@ -220,7 +220,7 @@ Status DeltaVersion::CheckConsistency() const {
       const DeltaFileDescription& file = files[i]->description();
       if (file.kind != kind || file.tier == Tier::kSorted ||
           (i > 0 && !IsNewer(files[i - 1], files[i]))) {
-        return Corrupt(FileText(file.number) + " is out of place");
+        return CorruptVersion(FileText(file.number) + " is out of place");
       }
       if (file.tier == Tier::kMerged) {
         merged.emplace_back(file.first_epoch, file.last_epoch);
@@ -229,7 +229,7 @@ Status DeltaVersion::CheckConsistency() const {
       }
       // 3.
       if (!buckets_.empty() && file.last_epoch <= min_floor) {
-        return Corrupt(FileText(file.number) + " is below all floors");
+        return CorruptVersion(FileText(file.number) + " is below all floors");
       }
     }
   }
@@ -237,18 +237,19 @@ Status DeltaVersion::CheckConsistency() const {
   merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
   for (size_t i = 1; i < merged.size(); ++i) {
     if (merged[i - 1].second >= merged[i].first) {
-      return Corrupt("epochs of merged files overlap");
+      return CorruptVersion("epochs of merged files overlap");
     }
   }
   const uint64_t max_merged = merged.empty() ? 0 : merged.back().second;
   if (min_flushed <= std::max(max_merged, max_floor)) {
-    return Corrupt("a flushed file of epoch " + std::to_string(min_flushed) +
-                   " is not above merged files and floors");
+    return CorruptVersion("a flushed file of epoch " +
+                          std::to_string(min_flushed) +
+                          " is not above merged files and floors");
   }
 
   // 2. Floors
   if (!merged.empty() && merged.front().first <= min_floor) {
-    return Corrupt("a floor is inside the epochs of a merged file");
+    return CorruptVersion("a floor is inside the epochs of a merged file");
   }
   std::vector<uint64_t> numbers;
   std::vector<uint32_t> num_buckets(sorted_.size());
@@ -258,8 +259,8 @@ Status DeltaVersion::CheckConsistency() const {
         std::none_of(merged.begin(), merged.end(), [&](const auto& epochs) {
           return epochs.second == bucket.floor;
         })) {
-      return Corrupt("no merged file ends at the floor " +
-                     std::to_string(bucket.floor));
+      return CorruptVersion("no merged file ends at the floor " +
+                            std::to_string(bucket.floor));
     }
     for (const auto& [number, kind] :
          {std::make_pair(bucket.extent_number, Kind::kOperands),
@@ -270,8 +271,8 @@ Status DeltaVersion::CheckConsistency() const {
       const auto sorted = LowerBound(number);
       if (sorted == sorted_.end() || sorted->file->number() != number ||
           sorted->file->description().kind != kind) {
-        return Corrupt("a bucket names " + FileText(number) +
-                       ", which is not there");
+        return CorruptVersion("a bucket names " + FileText(number) +
+                              ", which is not there");
       }
       ++num_buckets[sorted - sorted_.begin()];
     }
@@ -282,13 +283,14 @@ Status DeltaVersion::CheckConsistency() const {
     const DeltaFileDescription& file = sorted_[i].file->description();
     if (file.tier != Tier::kSorted ||
         (i > 0 && sorted_[i - 1].file->number() >= file.number)) {
-      return Corrupt(FileText(file.number) + " is out of place");
+      return CorruptVersion(FileText(file.number) + " is out of place");
     }
     if (num_buckets[i] == 0) {
-      return Corrupt("no bucket names " + FileText(file.number));
+      return CorruptVersion("no bucket names " + FileText(file.number));
     }
     if (num_buckets[i] != sorted_[i].num_buckets) {
-      return Corrupt("wrong number of buckets of " + FileText(file.number));
+      return CorruptVersion("wrong number of buckets of " +
+                            FileText(file.number));
     }
   }
   Totals totals;
@@ -298,10 +300,10 @@ Status DeltaVersion::CheckConsistency() const {
   });
   std::sort(numbers.begin(), numbers.end());
   if (std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end()) {
-    return Corrupt("the same file twice");
+    return CorruptVersion("the same file twice");
   }
   if (totals != totals_) {
-    return Corrupt("wrong totals");
+    return CorruptVersion("wrong totals");
   }
   return Status::OK();
 }
@@ -360,7 +362,7 @@ class DeltaVersionBuilder::Applier {
       return ApplyPiece(*edit_.snapshot_piece());
     }
     if (v_.IsLoading()) {
-      return Corrupt("an edit amid the pieces of a snapshot");
+      return CorruptVersion("an edit amid the pieces of a snapshot");
     }
     Status s;
     for (const DeltaFileDescription& file : edit_.files()) {
@@ -400,8 +402,8 @@ class DeltaVersionBuilder::Applier {
   Status ApplyPiece(const DeltaEdit::SnapshotPiece& piece) {
     if (piece.index != v_.next_piece_ ||
         (piece.index == 0 && !v_.IsEmpty())) {
-      return Corrupt("piece " + std::to_string(piece.index) +
-                     " of a snapshot is out of order");
+      return CorruptVersion("piece " + std::to_string(piece.index) +
+                            " of a snapshot is out of order");
     }
     ++v_.next_piece_;
     for (const DeltaFileDescription& file : edit_.files()) {
@@ -431,18 +433,19 @@ class DeltaVersionBuilder::Applier {
 
   Status AddFile(const DeltaFileDescription& file) {
     if (v_.GetFile(file.number) != nullptr) {
-      return Corrupt(FileText(file.number) + " is there already");
+      return CorruptVersion(FileText(file.number) + " is there already");
     }
     if (ucmp_->Compare(file.smallest, file.largest) > 0) {
-      return Corrupt("keys of " + FileText(file.number) + " are out of order");
+      return CorruptVersion("keys of " + FileText(file.number) +
+                            " are out of order");
     }
     // A file of an epoch that a merge or a bucket has dealt with comes too
     // late: nobody would see it.
     if (file.tier == Tier::kFlushed && !v_.IsLoading() &&
         file.first_epoch <=
             std::max(v_.MaxMergedEpoch(), v_.buckets_.MaxFloor())) {
-      return Corrupt("epoch " + std::to_string(file.first_epoch) + " of " +
-                     FileText(file.number) + " is over");
+      return CorruptVersion("epoch " + std::to_string(file.first_epoch) +
+                            " of " + FileText(file.number) + " is over");
     }
     // Only now: a file that is made and given up counts as obsolete, which one
     // that is there already must not.
@@ -468,11 +471,11 @@ class DeltaVersionBuilder::Applier {
         continue;
       }
       if (!edit_.merge_recent().has_value()) {
-        return Corrupt(FileText(file.number) + " is merged of nothing");
+        return CorruptVersion(FileText(file.number) + " is merged of nothing");
       }
       if (output != nullptr && (output->first_epoch != file.first_epoch ||
                                 output->last_epoch != file.last_epoch)) {
-        return Corrupt("epochs of the merged files differ");
+        return CorruptVersion("epochs of the merged files differ");
       }
       output = &file;
     }
@@ -498,15 +501,16 @@ class DeltaVersionBuilder::Applier {
       }
     }
     if (num_files != merge.num_files) {
-      return Corrupt("a merge up to epoch " + std::to_string(merge.last_epoch) +
-                     " is of " + std::to_string(merge.num_files) +
-                     " files, but there are " + std::to_string(num_files));
+      return CorruptVersion(
+          "a merge up to epoch " + std::to_string(merge.last_epoch) +
+          " is of " + std::to_string(merge.num_files) +
+          " files, but there are " + std::to_string(num_files));
     }
     if (output != nullptr &&
         (output->first_epoch != first || output->last_epoch < last ||
          output->last_epoch > merge.last_epoch)) {
-      return Corrupt(FileText(output->number) +
-                     " has not the epochs that it is merged of");
+      return CorruptVersion(FileText(output->number) +
+                            " has not the epochs that it is merged of");
     }
     for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
       std::erase_if(*RecentFiles(kind), [&](const FilePtr& file) {
@@ -537,9 +541,11 @@ class DeltaVersionBuilder::Applier {
                                   : buckets.End();
     if (*first == buckets.End() ||
         (range.end.has_value() && *last == buckets.End())) {
-      return Corrupt("no bucket begins where a range of buckets does or ends");
+      return CorruptVersion(
+          "no bucket begins where a range of buckets does or ends");
     }
-    return *first < *last ? Status::OK() : Corrupt("empty range of buckets");
+    return *first < *last ? Status::OK()
+                          : CorruptVersion("empty range of buckets");
   }
 
   Status ApplyReplace(const DeltaEdit::ReplaceBuckets& replace) {
@@ -550,7 +556,7 @@ class DeltaVersionBuilder::Applier {
     if (!v_.buckets_.empty()) {
       s = FindRange(replace.range, &first, &last);
     } else if (!replace.range.begin.empty() || replace.range.end.has_value()) {
-      s = Corrupt("the first buckets do not cover all keys");
+      s = CorruptVersion("the first buckets do not cover all keys");
     }
     if (!s.ok()) {
       return s;
@@ -560,12 +566,12 @@ class DeltaVersionBuilder::Applier {
       if (!buckets[i - 1].lower_bound.empty() &&
           ucmp_->Compare(buckets[i - 1].lower_bound, buckets[i].lower_bound) >=
               0) {
-        return Corrupt("new buckets are out of order");
+        return CorruptVersion("new buckets are out of order");
       }
     }
     if (replace.range.end.has_value() && buckets.size() > 1 &&
         ucmp_->Compare(buckets.back().lower_bound, *replace.range.end) >= 0) {
-      return Corrupt("new buckets are not within their range");
+      return CorruptVersion("new buckets are not within their range");
     }
     s = CheckNewFloors(first, last, buckets);
     if (!s.ok()) {
@@ -628,19 +634,19 @@ class DeltaVersionBuilder::Applier {
 
   Status CheckNewFloor(uint64_t old, uint64_t floor) const {
     if (floor < old) {
-      return Corrupt("a floor falls from " + std::to_string(old) + " to " +
-                     std::to_string(floor));
+      return CorruptVersion("a floor falls from " + std::to_string(old) +
+                            " to " + std::to_string(floor));
     }
     if (floor > old && !v_.IsMergedEpoch(floor)) {
-      return Corrupt("no merged file ends at the new floor " +
-                     std::to_string(floor));
+      return CorruptVersion("no merged file ends at the new floor " +
+                            std::to_string(floor));
     }
     return Status::OK();
   }
 
   Status ApplyRaise(const DeltaEdit::RaiseFloors& raise) {
     if (v_.buckets_.empty()) {
-      return Corrupt("floors are raised, but there are no buckets");
+      return CorruptVersion("floors are raised, but there are no buckets");
     }
     Position first;
     Position last;
@@ -667,12 +673,12 @@ class DeltaVersionBuilder::Applier {
       }
       const auto position = v_.LowerBound(number);
       if (position == v_.sorted_.end() || position->file->number() != number) {
-        return Corrupt("a bucket names " + FileText(number) +
-                       ", which is not there");
+        return CorruptVersion("a bucket names " + FileText(number) +
+                              ", which is not there");
       }
       if (position->file->description().kind != kind) {
-        return Corrupt("a bucket names " + FileText(number) +
-                       ", which is of another kind");
+        return CorruptVersion("a bucket names " + FileText(number) +
+                              ", which is of another kind");
       }
       SortedFile& sorted = v_.sorted_[position - v_.sorted_.begin()];
       assert(change > 0 || sorted.num_buckets > 0);
@@ -700,7 +706,8 @@ class DeltaVersionBuilder::Applier {
       if (file.tier == Tier::kSorted &&
           v_.LowerBound(file.number)->num_buckets == 0) {
         // A later edit could not name it either: it would be gone by then.
-        return Corrupt("no bucket names the new " + FileText(file.number));
+        return CorruptVersion("no bucket names the new " +
+                              FileText(file.number));
       }
     }
     if (edit_.replace_buckets().empty() && edit_.raise_floors().empty()) {
@@ -736,7 +743,7 @@ class DeltaVersionBuilder::Applier {
 Status DeltaVersionBuilder::Apply(const DeltaEdit& edit, const Comparator* ucmp,
                                   const DeltaVersion::FileMaker& make_file) {
   if (failed_) {
-    return Corrupt("an edit before this one was refused");
+    return CorruptVersion("an edit before this one was refused");
   }
   Status s = edit.Validate();
   if (s.ok() && ucmp->timestamp_size() > 0) {
@@ -783,10 +790,10 @@ std::shared_ptr<const DeltaVersion> DeltaVersionBuilder::Freeze() const {
 Status DeltaVersionBuilder::Finish(
     std::shared_ptr<const DeltaVersion>* result) const {
   if (failed_) {
-    return Corrupt("an edit was refused");
+    return CorruptVersion("an edit was refused");
   }
   if (Current() != nullptr && Current()->IsLoading()) {
-    return Corrupt("pieces of the snapshot in the MANIFEST are missing");
+    return CorruptVersion("pieces of the snapshot in the MANIFEST are missing");
   }
   *result = Freeze();
   return Status::OK();

@@ -27,10 +27,10 @@ namespace {
 
 using Kind = DeltaFileDescription::Kind;
 
-constexpr size_t kReadahead = size_t{2} << 20;
+constexpr size_t kFoundFileReadahead = size_t{2} << 20;
 
 // Sees to it that a failure names the file.
-Status Named(const Status& s, const std::string& name) {
+Status WithFileName(const Status& s, const std::string& name) {
   const char* const message = s.getState();
   return s.ok() || (message != nullptr && strstr(message, name.c_str()))
              ? s
@@ -77,7 +77,7 @@ Status FoundDeltaFile::Read(const ImmutableOptions& options,
     s = DeltaFileProperties::Read(*table, &file->properties);
   }
   if (!s.ok()) {
-    return Named(s, file->Name());
+    return WithFileName(s, file->Name());
   }
   file->column_family_id = static_cast<uint32_t>(table->column_family_id);
   file->column_family_name = table->column_family_name;
@@ -153,7 +153,7 @@ Status FoundDeltaFile::Scan(const DeltaTables& tables, const Visitor& visit) {
   read_options.total_order_seek = true;
   const std::unique_ptr<InternalIterator> iter(
       reader->NewIterator(read_options, TableReaderCaller::kRepair,
-                          /*arena=*/nullptr, kReadahead));
+                          /*arena=*/nullptr, kFoundFileReadahead));
   const ValueType type =
       description.kind == Kind::kOperands ? kTypeMerge : kTypeDeletion;
   std::string last_key;
@@ -185,7 +185,7 @@ Status FoundDeltaFile::Scan(const DeltaTables& tables, const Visitor& visit) {
       visit(parsed.user_key, parsed.sequence, iter->value(), nullptr);
     }
   }
-  s = Named(iter->status(), Name());
+  s = WithFileName(iter->status(), Name());
   if (s.ok() && num_entries != description.num_entries) {
     s = Status::Corruption(Name(),
                            "has another number of entries than it says");
