@@ -723,6 +723,8 @@ TEST_F(DBDeltaLifeTest, Property) {
 TEST_F(DBDeltaLifeTest, CompactedDB) {
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Flush());
+  // The WAL of the flushed memtable has to be deleted.
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   Options compacted = options_;
   compacted.max_open_files = -1;
   compacted.enable_delta_separation = false;
