@@ -34,25 +34,26 @@ class SpanningKeyTest : public DBTestBase {
     return options;
   }
 
-  void CompactToLastLevel() {
+  // All keys go to the last level. The first file there ends with `key`, and
+  // the second one begins with it.
+  void CompactIntoFilesSplitAt(const std::string& key) {
     CompactRangeOptions compact;
     compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
     compact.change_level = true;
     ASSERT_OK(Flush());
     ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
-  }
-
-  std::vector<SstFileMetaData> LastLevel() {
     ColumnFamilyMetaData meta;
     db_->GetColumnFamilyMetaData(&meta);
-    for (auto level = meta.levels.rbegin(); level != meta.levels.rend();
-         ++level) {
-      if (!level->files.empty()) {
-        EXPECT_GT(level->level, 0);
-        return level->files;
+    std::vector<SstFileMetaData> files;
+    for (const LevelMetaData& level : meta.levels) {
+      if (!level.files.empty()) {
+        ASSERT_GT(level.level, 0);
+        files = level.files;
       }
     }
-    return {};
+    ASSERT_GE(files.size(), 2);
+    ASSERT_EQ(files[0].largestkey, key);
+    ASSERT_EQ(files[1].smallestkey, key);
   }
 
   std::string MultiGetOne(const std::string& key) {
@@ -80,12 +81,7 @@ TEST_F(SpanningKeyTest, RangeDeletionBelowTheEntries) {
   ASSERT_OK(Merge("k", "small"));
   const Snapshot* const keeps_operand = db_->GetSnapshot();
   ASSERT_OK(Merge("k", operand));
-  CompactToLastLevel();
-
-  const std::vector<SstFileMetaData> files = LastLevel();
-  ASSERT_GE(files.size(), 2);
-  ASSERT_EQ(files[0].largestkey, "k");
-  ASSERT_EQ(files[1].smallestkey, "k");
+  ASSERT_NO_FATAL_FAILURE(CompactIntoFilesSplitAt("k"));
 
   const std::string expected = "base,small," + operand;
   EXPECT_EQ(Get("k"), expected);
@@ -122,11 +118,7 @@ TEST_F(SpanningKeyTest, RangeDeletionBetweenTheEntries) {
   ASSERT_OK(Merge("k", "small"));
   const Snapshot* const keeps_operand = db_->GetSnapshot();
   ASSERT_OK(Merge("k", operand));
-  CompactToLastLevel();
-  const std::vector<SstFileMetaData> files = LastLevel();
-  ASSERT_GE(files.size(), 2);
-  ASSERT_EQ(files[0].largestkey, "k");
-  ASSERT_EQ(files[1].smallestkey, "k");
+  ASSERT_NO_FATAL_FAILURE(CompactIntoFilesSplitAt("k"));
   EXPECT_EQ(Get("k"), "small," + operand);
   EXPECT_EQ(MultiGetOne("k"), "small," + operand);
   EXPECT_EQ(Get("k", keeps_old), "old");
@@ -150,11 +142,7 @@ TEST_F(SpanningKeyTest, FullyCompactedReadOnly) {
   ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a0",
                              "m"));
   ASSERT_OK(Put("k", "new"));
-  CompactToLastLevel();
-  const std::vector<SstFileMetaData> files = LastLevel();
-  ASSERT_GE(files.size(), 2);
-  ASSERT_EQ(files[0].largestkey, "k");
-  ASSERT_EQ(files[1].smallestkey, "k");
+  ASSERT_NO_FATAL_FAILURE(CompactIntoFilesSplitAt("k"));
   EXPECT_EQ(Get("k"), "new");
   db_->ReleaseSnapshot(keeps_deletion);
   Close();
