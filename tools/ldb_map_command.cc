@@ -19,15 +19,15 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-const char* const kThreadsOfMap = "threads";
+const char* const kMapThreads = "threads";
 const char* const kSpaceAmpLimit = "space_amp_limit";
 const char* const kMaxSortedRuns = "max_sorted_runs";
 const char* const kKeysOnly = "keys_only";
 
 void CheckMapThreads(int num_threads, LDBCommandExecuteResult* result) {
   if (num_threads < 1) {
-    *result = LDBCommandExecuteResult::Failed(
-        std::string("--") + kThreadsOfMap + " must be at least 1");
+    *result = LDBCommandExecuteResult::Failed(std::string("--") + kMapThreads +
+                                              " must be at least 1");
   }
 }
 
@@ -38,15 +38,15 @@ VerifyAddressMapCommand::VerifyAddressMapCommand(
     const std::map<std::string, std::string>& options,
     const std::vector<std::string>& flags)
     : LDBCommand(options, flags, /*is_read_only=*/true,
-                 BuildCmdLineOptions({kThreadsOfMap, kKeysOnly})),
+                 BuildCmdLineOptions({kMapThreads, kKeysOnly})),
       read_values_(!IsFlagPresent(flags, kKeysOnly)) {
   if (!params.empty()) {
     exec_state_ = LDBCommandExecuteResult::Failed(
-        Name() + " takes no parameters, only --" + kThreadsOfMap + " and --" +
+        Name() + " takes no parameters, only --" + kMapThreads + " and --" +
         kKeysOnly);
     return;
   }
-  if (ParseIntOption(options, kThreadsOfMap, num_threads_, exec_state_)) {
+  if (ParseIntOption(options, kMapThreads, num_threads_, exec_state_)) {
     CheckMapThreads(num_threads_, &exec_state_);
   }
 }
@@ -55,7 +55,7 @@ void VerifyAddressMapCommand::Help(std::string& ret) {
   ret.append("  ");
   ret.append(Name());
   ret.append(" [--");
-  ret.append(kThreadsOfMap);
+  ret.append(kMapThreads);
   ret.append("=<int,e.g.:4>] [--");
   ret.append(kKeysOnly);
   ret.append("]\n");
@@ -121,10 +121,10 @@ DisableAddressMapCommand::DisableAddressMapCommand(
     const std::map<std::string, std::string>& options,
     const std::vector<std::string>& flags)
     : LDBCommand(options, flags, /*is_read_only=*/false,
-                 BuildCmdLineOptions({kThreadsOfMap})) {
+                 BuildCmdLineOptions({kMapThreads})) {
   if (!params.empty()) {
     exec_state_ = LDBCommandExecuteResult::Failed(
-        Name() + " takes no parameters, only --" + kThreadsOfMap);
+        Name() + " takes no parameters, only --" + kMapThreads);
     return;
   }
   if (!try_load_options_) {
@@ -134,7 +134,7 @@ DisableAddressMapCommand::DisableAddressMapCommand(
         "own, its values would become something else");
     return;
   }
-  if (ParseIntOption(options, kThreadsOfMap, num_threads_, exec_state_)) {
+  if (ParseIntOption(options, kMapThreads, num_threads_, exec_state_)) {
     CheckMapThreads(num_threads_, &exec_state_);
   }
 }
@@ -143,7 +143,7 @@ void DisableAddressMapCommand::Help(std::string& ret) {
   ret.append("  ");
   ret.append(Name());
   ret.append(" [--");
-  ret.append(kThreadsOfMap);
+  ret.append(kMapThreads);
   ret.append("=<int,e.g.:4>]  (with --try_load_options)\n");
 }
 
