@@ -122,9 +122,20 @@ class DBWalBufferTest : public DBTestBase {
 
   std::string Copy() const { return dbname_ + "_copy"; }
 
+  // A flush that has returned may still have its WAL to delete, in the
+  // background: the files in dbname_ are not listed before that is done.
+  void WaitForDeletions() {
+    if (db_ != nullptr) {
+      // The DB may be in a state of error: then nothing is deleted.
+      dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
+      dbfull()->TEST_WaitForPurge().PermitUncheckedError();
+    }
+  }
+
   // What the process would leave if it were killed now.
-  // REQUIRES: nobody writes
+  // REQUIRES: no thread writes.
   void CopyFiles() {
+    WaitForDeletions();
     ASSERT_OK(DestroyDir(env_, Copy()));
     ASSERT_OK(env_->CreateDir(Copy()));
     std::vector<std::string> names;
@@ -197,6 +208,7 @@ class DBWalBufferTest : public DBTestBase {
     return wals;
   }
   uint64_t SizeOfWals() {
+    WaitForDeletions();
     uint64_t all = 0;
     for (const std::string& name : WalsIn(dbname_)) {
       uint64_t size = 0;

@@ -958,6 +958,10 @@ TEST_F(DBAddressMapTest, PreparedOverCommittedAfterCrash) {
         const std::string next = dbname_ + "_" + std::to_string(round);
         ASSERT_OK(env_->CreateDirIfMissing(next));
         ASSERT_OK(db->DisableFileDeletions());
+        // The flush's deletions have begun before that.
+        DBImpl* const live = static_cast<DBImpl*>(db->GetRootDB());
+        ASSERT_OK(live->TEST_WaitForBackgroundWork());
+        ASSERT_OK(live->TEST_WaitForPurge());
         std::vector<std::string> names;
         ASSERT_OK(env_->GetChildren(path, &names));
         for (const std::string& name : names) {
