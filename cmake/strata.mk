@@ -78,6 +78,7 @@ STRATA_LIB = \
   db/delta/column_family_delta.cc \
   db/delta/db_impl_delta_checksums.cc \
   db/delta/delta_ascending_lookup.cc \
+  db/delta/delta_async_reads.cc \
   db/delta/delta_bucket_table.cc \
   db/delta/delta_cache.cc \
   db/delta/delta_edit.cc \
@@ -103,12 +104,9 @@ STRATA_LIB = \
   db/delta/delta_membership.cc \
   db/delta/delta_merge_job.cc \
   db/delta/delta_output_check.cc \
-  db/delta/delta_overlap_policy.cc \
-  db/delta/delta_parallel_reads.cc \
   db/delta/delta_pass.cc \
   db/delta/delta_picker.cc \
   db/delta/delta_read.cc \
-  db/delta/delta_read_helpers.cc \
   db/delta/delta_reads.cc \
   db/delta/delta_repair.cc \
   db/delta/delta_run_iterator.cc \
@@ -155,7 +153,7 @@ STRATA_LIB = \
   file/wal_buffer_format.cc \
   file/wal_buffer_recovery.cc \
   memory/recycled_memory.cc \
-  monitoring/borrowed_counts.cc \
+  monitoring/saved_perf_counts.cc \
   options/address_map_options.cc \
   options/delta_options.cc \
   options/merged_value_options.cc \
@@ -249,7 +247,6 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_life_test.cc \
   db/delta/db_delta_manifest_test.cc \
   db/delta/db_delta_overlapped_read_test.cc \
-  db/delta/db_delta_parallel_read_test.cc \
   db/delta/db_delta_read_test.cc \
   db/delta/delta_ascending_lookup_test.cc \
   db/delta/delta_bucket_table_test.cc \
@@ -271,10 +268,8 @@ STRATA_TEST_MAIN = \
   db/delta/delta_membership_test.cc \
   db/delta/delta_merge_job_test.cc \
   db/delta/delta_output_check_test.cc \
-  db/delta/delta_overlap_policy_test.cc \
   db/delta/delta_pass_test.cc \
   db/delta/delta_picker_test.cc \
-  db/delta/delta_read_helpers_test.cc \
   db/delta/delta_read_test.cc \
   db/delta/delta_slices_test.cc \
   db/delta/delta_store_iterator_test.cc \
@@ -308,7 +303,7 @@ STRATA_TEST_MAIN = \
   file/wal_buffer_format_test.cc \
   file/wal_buffer_test.cc \
   memory/recycled_memory_test.cc \
-  monitoring/borrowed_counts_test.cc \
+  monitoring/saved_perf_counts_test.cc \
   options/address_map_options_test.cc \
   options/delta_options_test.cc \
   options/merged_value_options_test.cc \

@@ -114,9 +114,6 @@ TEST_F(CStrataTest, DeltaSeparation) {
   EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), UINT64_MAX);
   rocksdb_options_set_delta_cache_size(options_, 0);
   EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), 0);
-  EXPECT_EQ(rocksdb_options_get_delta_parallel_reads(options_), 0);
-  rocksdb_options_set_delta_parallel_reads(options_, 4);
-  EXPECT_EQ(rocksdb_options_get_delta_parallel_reads(options_), 4);
 
   EXPECT_EQ(rocksdb_options_get_max_write_groups_per_leader(options_), 1);
   rocksdb_options_set_max_write_groups_per_leader(options_, 64);

@@ -50,10 +50,6 @@ DEFINE_uint64(delta_cache_size, UINT64_MAX,
               "that reads have found in delta files; 0: none; the default is a "
               "share of the block cache");
 
-DEFINE_uint32(delta_parallel_reads, 0,
-              "With --enable_delta_separation: how many threads may read delta "
-              "files for point reads");
-
 DEFINE_int32(max_background_jobs,
              ROCKSDB_NAMESPACE::Options().max_background_jobs,
              "With --enable_blob_address_map or --enable_delta_separation: "
@@ -79,7 +75,6 @@ void ApplyStressMapFlags(Options* options) {
   options->delta_max_buckets = FLAGS_delta_max_buckets;
   options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
   options->delta_cache_size = FLAGS_delta_cache_size;
-  options->delta_parallel_reads = FLAGS_delta_parallel_reads;
   options->max_background_jobs = FLAGS_max_background_jobs;
 }
 
@@ -113,10 +108,6 @@ void AdaptOptionsToMap(
         std::vector<std::string>{std::to_string(FLAGS_delta_cache_size), "0",
                                  "100000", "4000000",
                                  std::to_string(UINT64_MAX)});
-    options_table->emplace(
-        "delta_parallel_reads",
-        std::vector<std::string>{std::to_string(FLAGS_delta_parallel_reads),
-                                 "0", "1", "4", "16"});
     // Refused together with it.
     options_table->erase("experimental_mempurge_threshold");
   }

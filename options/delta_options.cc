@@ -25,7 +25,6 @@ namespace {
 constexpr uint64_t kDefaultBucketSize = uint64_t{256} << 10;
 constexpr uint32_t kDefaultMaxBuckets = 32768;
 constexpr double kDefaultSplitRatio = 0.8;
-constexpr uint32_t kDefaultParallelReads = 0;
 
 // A block of a delta file; less would not be read.
 constexpr uint64_t kMinDeltaBucketSize = uint64_t{4} << 10;
@@ -35,8 +34,6 @@ constexpr uint32_t kMinMaxBuckets = 4;
 // They are in memory, and in one snapshot of the MANIFEST.
 constexpr uint32_t kMaxMaxBuckets = uint32_t{1} << 20;
 constexpr double kMinSplitRatio = 0.1;
-// Each may become a thread.
-constexpr uint32_t kMaxParallelReads = 256;
 
 // Of delta_cache_size: a share of the block cache.
 constexpr uint64_t kDefaultCacheSize = UINT64_MAX;
@@ -83,9 +80,6 @@ Status ValidateRanges(const ColumnFamilyOptions& options) {
     return Status::InvalidArgument(
         "delta_bucket_split_ratio must be from 0.1 to 1");
   }
-  if (options.delta_parallel_reads > kMaxParallelReads) {
-    return Status::InvalidArgument("delta_parallel_reads must be 256 at most");
-  }
   return Status::OK();
 }
 
@@ -122,10 +116,10 @@ DeltaBucketOptions::TypeInfo() {
            OmittedAtDefault(offsetof(MutableCFOptions, delta_cache_size),
                             OptionType::kUInt64T, OptionTypeFlags::kMutable,
                             std::to_string(kDefaultCacheSize))},
+          // Removed; OPTIONS files may still have it.
           {"delta_parallel_reads",
-           OmittedAtDefault(offsetof(MutableCFOptions, delta_parallel_reads),
-                            OptionType::kUInt32T, OptionTypeFlags::kMutable,
-                            std::to_string(kDefaultParallelReads))}};
+           {0, OptionType::kUInt32T, OptionVerificationType::kDeprecated,
+            OptionTypeFlags::kMutable}}};
   return info;
 }
 
@@ -267,9 +261,6 @@ void DumpDeltaOptions(Logger* log, const ColumnFamilyOptions& options) {
     ROCKS_LOG_HEADER(
         log, "                       Options.delta_cache_size: %" PRIu64,
         options.delta_cache_size);
-    ROCKS_LOG_HEADER(
-        log, "                   Options.delta_parallel_reads: %" PRIu32,
-        options.delta_parallel_reads);
   }
 }
 
@@ -285,10 +276,6 @@ void DumpDeltaBucketOptions(Logger* log, const MutableCFOptions& options) {
   if (options.delta_cache_size != kDefaultCacheSize) {
     ROCKS_LOG_INFO(log, "                         delta_cache_size: %" PRIu64,
                    options.delta_cache_size);
-  }
-  if (options.delta_parallel_reads != kDefaultParallelReads) {
-    ROCKS_LOG_INFO(log, "                     delta_parallel_reads: %" PRIu32,
-                   options.delta_parallel_reads);
   }
 }
 

@@ -28,7 +28,7 @@ struct DeltaOptions {
 };
 
 // The same for delta_max_buckets, delta_bucket_split_ratio and
-// delta_cache_size and delta_parallel_reads, and MutableCFOptions.
+// delta_cache_size, and MutableCFOptions.
 struct DeltaBucketOptions {
   static const char* kName() { return "DeltaBucketOptions"; }
   static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();

@@ -49,12 +49,11 @@ TEST(DeltaOptionsTest, ReadAgain) {
   options.delta_max_buckets = 678;
   options.delta_bucket_split_ratio = 0.3;
   options.delta_cache_size = 0;
-  options.delta_parallel_reads = 7;
   const std::string text = Serialize(options);
   for (const char* expected :
        {"enable_delta_separation=true;", "delta_bucket_size=12345;",
         "delta_max_buckets=678;", "delta_bucket_split_ratio=0.3;",
-         "delta_cache_size=0;", "delta_parallel_reads=7;"}) {
+         "delta_cache_size=0;"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << text;
   }
   ConfigOptions config;
@@ -67,16 +66,24 @@ TEST(DeltaOptionsTest, ReadAgain) {
   EXPECT_EQ(read.delta_max_buckets, 678);
   EXPECT_EQ(read.delta_bucket_split_ratio, 0.3);
   EXPECT_EQ(read.delta_cache_size, 0);
-  EXPECT_EQ(read.delta_parallel_reads, 7);
   for (const char* wrong :
        {"delta_bucket_size=large", "delta_max_buckets=many",
         "delta_bucket_split_ratio=half", "enable_delta_separation=perhaps",
-        "delta_cache_size=plenty", "delta_parallel_reads=some"}) {
+        "delta_cache_size=plenty"}) {
     EXPECT_TRUE(GetColumnFamilyOptionsFromString(config, ColumnFamilyOptions(),
                                                  wrong, &read)
                     .IsInvalidArgument())
         << wrong;
   }
+}
+
+TEST(DeltaOptionsTest, RemovedOptionIsReadAndNotWritten) {
+  ConfigOptions config;
+  config.ignore_unknown_options = false;
+  ColumnFamilyOptions read;
+  ASSERT_OK(GetColumnFamilyOptionsFromString(config, WithDeltas(),
+                                             "delta_parallel_reads=4", &read));
+  EXPECT_EQ(Serialize(read), Serialize(WithDeltas()));
 }
 
 TEST(DeltaOptionsTest, KeptByConversions) {
@@ -85,7 +92,6 @@ TEST(DeltaOptionsTest, KeptByConversions) {
   options.delta_max_buckets = 678;
   options.delta_bucket_split_ratio = 0.3;
   options.delta_cache_size = 4321;
-  options.delta_parallel_reads = 7;
   const ColumnFamilyOptions copy = ColumnFamilyOptions(
       Options(DBOptions(), options));
   EXPECT_EQ(Serialize(copy), Serialize(options));
@@ -98,8 +104,6 @@ TEST(DeltaOptionsTest, KeptByConversions) {
   EXPECT_EQ(built.delta_bucket_split_ratio,
             ColumnFamilyOptions().delta_bucket_split_ratio);
   EXPECT_EQ(built.delta_cache_size, UINT64_MAX);
-  EXPECT_EQ(built.delta_parallel_reads,
-            ColumnFamilyOptions().delta_parallel_reads);
 }
 
 TEST(DeltaOptionsTest, CacheSize) {
@@ -156,12 +160,6 @@ TEST(DeltaOptionsTest, Ranges) {
            {(1 << 20) + 1, false}}) {
     EXPECT_EQ(valid, is_valid([&](auto* o) { o->delta_max_buckets = max; }))
         << max;
-  }
-  for (const auto& [threads, valid] : std::vector<std::pair<uint32_t, bool>>{
-           {0, true}, {1, true}, {256, true}, {257, false}}) {
-    EXPECT_EQ(valid,
-              is_valid([&](auto* o) { o->delta_parallel_reads = threads; }))
-        << threads;
   }
   for (const auto& [ratio, valid] : std::vector<std::pair<double, bool>>{
            {0, false}, {0.09, false}, {0.1, true}, {1, true}, {1.01, false},

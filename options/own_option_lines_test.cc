@@ -74,7 +74,6 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoneOfThem) {
   options_.delta_max_buckets = 100;
   options_.delta_bucket_split_ratio = 0.7;
   options_.delta_cache_size = 4096;
-  options_.delta_parallel_reads = 3;
   options_.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "/b#1", 1 << 30}};
   options_.level_sst_path_ids = {0, 1};
   options_.level_blob_path_ids = {1};
@@ -97,7 +96,7 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoneOfThem) {
       EXPECT_EQ(seen.find(word), std::string::npos) << seen;
     }
   }
-  EXPECT_EQ(hidden, 16u) << File();
+  EXPECT_EQ(hidden, 15u) << File();
 
   Options loaded;
   std::vector<ColumnFamilyDescriptor> families;
@@ -116,7 +115,6 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoneOfThem) {
   EXPECT_EQ(cf.delta_max_buckets, 100u);
   EXPECT_EQ(cf.delta_bucket_split_ratio, 0.7);
   EXPECT_EQ(cf.delta_cache_size, 4096u);
-  EXPECT_EQ(cf.delta_parallel_reads, 3u);
   ASSERT_EQ(cf.cf_paths.size(), 2u);
   EXPECT_EQ(cf.cf_paths[1].path, dbname_ + "/b#1");
   EXPECT_EQ(cf.level_sst_path_ids, options_.level_sst_path_ids);

@@ -169,10 +169,6 @@ DEFINE_uint64(delta_cache_size, UINT64_MAX,
               "that reads have found in delta files; 0: none; the default is a "
               "share of the block cache");
 
-DEFINE_uint32(delta_parallel_reads, 0,
-              "With --enable_delta_separation: how many threads may read delta "
-              "files for point reads, while these look for the value; 0: none");
-
 DEFINE_uint32(max_write_groups_per_leader, 1,
               "How many write groups in a row one thread may write. More than "
               "1 turns --enable_pipelined_write off if it is not given");
@@ -363,7 +359,6 @@ Status ApplyBenchFlags(Options* options) {
   options->delta_max_buckets = FLAGS_delta_max_buckets;
   options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
   options->delta_cache_size = FLAGS_delta_cache_size;
-  options->delta_parallel_reads = FLAGS_delta_parallel_reads;
   options->max_write_groups_per_leader = FLAGS_max_write_groups_per_leader;
   if (FLAGS_max_write_groups_per_leader > 1 && FLAGS_options_file.empty() &&
       IsDefault("enable_pipelined_write")) {

@@ -75,6 +75,5 @@ def finalize(params):
     params["delta_bucket_split_ratio"] = random.choice([0.1, 0.3, 0.8, 1.0])
     # The last one is the default, a share of the block cache.
     params["delta_cache_size"] = random.choice([0, 100000, 8 << 20, (1 << 64) - 1, (1 << 64) - 1])
-    params["delta_parallel_reads"] = random.choice([0, 1, 4, 4, 16])
     # Half of it is how many jobs there may be. The map has its own.
     params["max_background_jobs"] = random.choice([2, 4, 8])

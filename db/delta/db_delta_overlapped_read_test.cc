@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/delta/delta_parallel_reads.h"
+#include "db/delta/delta_async_reads.h"
 #include "db/delta/delta_read_ahead_test_util.h"
 #include "file/deferred_read_test_util.h"
 #include "file/file_util.h"
@@ -215,7 +215,7 @@ TEST_F(DBDeltaOverlappedReadTest, Troubles) {
     ASSERT_EQ((std::vector<std::string>{ValueOf(0), ValueOf(1), ValueOf(2)}),
               MultiGet({KeyOf(0), KeyOf(1), KeyOf(2)}, /*snapshot=*/nullptr));
     ASSERT_EQ(0, fs_->under_way);
-    for (int i = 0; i < DeltaParallelReads::kMaxNotAsync; ++i) {
+    for (int i = 0; i < DeltaAsyncReads::kMaxNotAsync; ++i) {
       EmptyCache();
       ASSERT_EQ(ValueOf(2), Get(KeyOf(2)));
     }
@@ -301,7 +301,8 @@ TEST_F(DBDeltaOverlappedReadTest, Counts) {
       }
       get_perf_context()->EnablePerLevelPerfContext();
       const uint64_t before = ParallelReads();
-      // Some with anchors. Not 3: see DBDeltaParallelReadTest.
+      // Some with anchors. The value of 3 is newer than all of its operands: an
+      // anchor is needlessly looked for only if reads are begun early.
       for (const int i : {0, 1, 50, 98}) {
         counts[is_overlapped] += Counts([&] { Get(KeyOf(i)); });
         bytes[is_overlapped] += bytes_of_blocks_;

@@ -9,12 +9,12 @@
 
 #include "db/dbformat.h"
 #include "db/delta/delta_file_reader.h"
-#include "db/delta/delta_parallel_reads.h"
+#include "db/delta/delta_async_reads.h"
 #include "db/delta/delta_store.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
 #include "env/io_uring_batch.h"
-#include "monitoring/borrowed_counts.h"
+#include "monitoring/saved_perf_counts.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
 #include "test_util/sync_point.h"
@@ -198,44 +198,29 @@ DeltaRead::DeltaRead(const DeltaVersion& version, const DeltaStore& store,
 }
 
 DeltaRead::~DeltaRead() {
-  ahead_.reset();
   ahead_status_.PermitUncheckedError();
   if (merge_context_ != nullptr) {
     merge_context_->delta_read = nullptr;
   }
 }
 
-bool DeltaRead::ReadAhead(uint32_t max_threads, SequenceNumber above,
-                          bool may_wait) {
+void DeltaRead::ReadAhead(SequenceNumber above) {
   assert(!view_.has_value());
-  DeltaParallelReads* const parallel = store_.parallel_reads();
-  const bool overlaps = parallel->Overlaps(read_options_);
-  if (!overlaps && !parallel->IsWanted(read_options_, max_threads, may_wait)) {
-    return false;
+  if (!store_.async_reads()->IsWanted(read_options_)) {
+    return;
   }
   Begin();
   if (!NeedsFile(above)) {
-    return false;
+    return;
   }
-  // What is in memory is read at once. It would be sooner or later.
+  // Files whose blocks are in memory are read at once.
   ReadOptions cached = read_options_;
   cached.read_tier = kBlockCacheTier;
   ahead_status_ = ReadFiles(above, cached);
-  if (!ahead_status_.IsIncomplete()) {
-    parallel->OnInMemory();
-    return false;
-  }
-  ahead_status_ = Status::OK();
-  if (overlaps) {
+  if (ahead_status_.IsIncomplete()) {
+    ahead_status_ = Status::OK();
     BeginReads(above);
-    return false;
   }
-  ahead_largest_seq_ = operands_.empty() ? file_->description().largest_seq
-                                         : operands_[0].seq;
-  ahead_ = parallel->Start(
-      [this, above] { return ReadFiles(above, read_options_); }, max_threads,
-      may_wait);
-  return ahead_ != nullptr;
 }
 
 void DeltaRead::BeginReads(SequenceNumber above) {
@@ -272,30 +257,16 @@ void DeltaRead::BeginReads(SequenceNumber above) {
     if (!anchor_is_known_) {
       view_->BeginNewestAnchor(read_options_, key_, covered, reads);
     }
-    store_.parallel_reads()->OnOverlap();
+    store_.async_reads()->OnBegun();
   }
   if (!reads->empty() || !reads->is_async()) {
-    store_.parallel_reads()->OnTried(reads->is_async());
+    store_.async_reads()->OnTried(reads->is_async());
   }
   counts.Restore();
 }
 
-bool DeltaRead::FinishAhead(SequenceNumber above) {
-  if (above < ahead_largest_seq_) {
-    // If it was not begun, all is as it was.
-    ahead_->Finish(&ahead_status_);
-  } else if (!ahead_->Withdraw()) {
-    return false;
-  }
-  ahead_.reset();
-  return true;
-}
-
 bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
   *status = Status::OK();
-  if (ahead_ != nullptr && !FinishAhead(above)) {
-    return false;
-  }
   if (!view_.has_value()) {
     Begin();
   }

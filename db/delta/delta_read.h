@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "db/delta/delta_bucket_table.h"
@@ -23,7 +22,6 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class DeltaReadAhead;
 class DeltaStore;
 class LookupKey;
 class MergeContext;
@@ -110,11 +108,11 @@ class DeltaKeyView {
 // What the delta cache has of the key takes the place of older files, and what
 // was read to the end goes there.
 //
-// With ReadAhead() the device, or another thread, reads all files that may be
-// needed, while the caller looks for the base; Next() waits for it. Nothing is
-// begun if all blocks are in the cache. That reads no more than Next() would if
-// the base is older than all operands, which it mostly is: one that was flushed
-// after an operand has left an anchor above it.
+// After ReadAhead() the device reads all files that may be needed while the
+// caller looks for the base; Next() waits for it. Nothing is begun if all blocks
+// are in the cache. That reads no more than Next() would if the base is older
+// than all operands, which it mostly is: a base that was flushed after an
+// operand has left an anchor above it.
 //
 // A point lookup has one in its MergeContext, where GetContext finds it.
 //
@@ -134,23 +132,16 @@ class DeltaRead {
   DeltaRead(const DeltaRead&) = delete;
   DeltaRead& operator=(const DeltaRead&) = delete;
 
-  // Begins to read what will be needed if no entry above `above` is found
-  // elsewhere: as reads of this thread that the device serves in the meantime
-  // (OverlappedReads), or if the file system cannot do that, on another thread,
-  // if that is worth it. max_threads: how many threads may do so for the column
-  // family. may_wait: if there is no free one, it is begun later, or by Next().
-  // True: it was handed over to a thread.
-  //
-  // What it meets, Next() says when it comes to it.
-  // REQUIRES: Next() was not called. What the constructor was given is not
-  // written to.
-  bool ReadAhead(uint32_t max_threads, SequenceNumber above,
-                 bool may_wait = false);
+  // Begins to read the files that Next() will need if no entry above `above` is
+  // found elsewhere, if the file system reads asynchronously (OverlappedReads).
+  // Errors are reported by the Next() that needs the file.
+  // REQUIRES: Next() was not called; the arguments of the constructor are not
+  // modified while this object lives.
+  void ReadAhead(SequenceNumber above);
 
-  // What Next() was not asked for yet is read at this moment, or has been.
+  // Returns true while reads that ReadAhead() has begun are not finished.
   bool IsReadAhead() const {
-    return ahead_ != nullptr ||
-           (overlapped_.has_value() && !overlapped_->empty());
+    return overlapped_.has_value() && !overlapped_->empty();
   }
 
   // The newest operand that was not given out before, if its sequence number is
@@ -195,9 +186,6 @@ class DeltaRead {
   // Begins overlapped reads of file_, and of what follows, but for what is
   // probably hidden by an anchor that is not known yet.
   void BeginReads(SequenceNumber above);
-  // Ends what ReadAhead() has begun. False: nothing that it reads is above
-  // `above`, and it goes on.
-  bool FinishAhead(SequenceNumber above);
 
   const DeltaVersion& version_;
   const DeltaStore& store_;
@@ -206,8 +194,7 @@ class DeltaRead {
   MergeContext* const merge_context_;
   DeltaCache* cache_;  // nullptr: it is not used
 
-  // Set by ReadAhead() or the first Next(). While there is ahead_, what follows
-  // is the other thread's.
+  // Set by ReadAhead() or the first Next().
   std::optional<DeltaKeyView> view_;
   // What was not looked at yet: file_, nullptr at the end; then these.
   const DeltaFileMeta* file_ = nullptr;
@@ -230,12 +217,9 @@ class DeltaRead {
   DeltaCache::View cache_view_;
   DeltaCache::Ref cached_;
   bool took_cached_ = false;  // all that it has
-  // Of what ReadAhead() has begun: there is nothing above that number, and how
-  // it ended. file_ is the one that it failed with.
-  SequenceNumber ahead_largest_seq_ = 0;
+  // How the reads from memory in ReadAhead() ended. If that is an error, file_
+  // is the file that could not be read.
   Status ahead_status_;
-  std::unique_ptr<DeltaReadAhead> ahead_;
-  // Never beside ahead_.
   std::optional<OverlappedReads> overlapped_;
 };
 

@@ -4,20 +4,19 @@
 #include "db/delta/delta_read.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "db/delta/delta_store_test_util.h"
 #include "db/merge_context.h"
+#include "env/composite_env_wrapper.h"
+#include "file/deferred_read_test_util.h"
 #include "port/stack_trace.h"
-#include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
@@ -30,7 +29,7 @@ using delta_test::Values;
 class DeltaReadTest : public delta_test::DeltaStoreTestBase {
  protected:
   // Reads with bounds that fall, as the entries of SST files do.
-  // ahead: from there on, on another thread.
+  // ahead: the bound of a ReadAhead() before the first of them.
   void CheckBounds(const std::string& key, SequenceNumber read_seq,
                    const std::vector<SequenceNumber>& bounds,
                    std::optional<SequenceNumber> ahead = std::nullopt) {
@@ -40,7 +39,7 @@ class DeltaReadTest : public delta_test::DeltaStoreTestBase {
     DeltaRead read(*version_, *store_, read_options, lookup_key,
                    /*merge_context=*/nullptr);
     if (ahead.has_value()) {
-      read.ReadAhead(/*max_threads=*/2, *ahead);
+      read.ReadAhead(*ahead);
     }
     size_t next = 0;
     for (const SequenceNumber bound : bounds) {
@@ -286,45 +285,63 @@ TEST_F(DeltaReadTest, RandomHistories) {
   }
 }
 
-// Reads ahead whether or not that pays.
+// With a file system that reads asynchronously.
 class DeltaReadAheadTest : public DeltaReadTest {
  protected:
-  DeltaReadAheadTest() {
-    SyncPoint* const sync = SyncPoint::GetInstance();
-    sync->SetCallBack("DeltaParallelReads::IsWanted", [](void* arg) {
-      *static_cast<bool*>(arg) = true;
-    });
-    sync->SetCallBack("DeltaParallelReads::Start", [this](void* arg) {
-      *static_cast<bool*>(arg) = true;
-      ++starts_;
-    });
-    sync->EnableProcessing();
+  DeltaReadAheadTest()
+      : fs_(std::make_shared<DeferredReadFileSystem>(env_->GetFileSystem())),
+        deferred_env_(
+            std::make_unique<CompositeEnvWrapper>(env_.get(), fs_)) {
+    reads_async_ = true;
+    options_.env = deferred_env_.get();
+    Reopen();
+    ResetStore();
   }
   ~DeltaReadAheadTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->LoadDependency({});
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_EQ(0, fs_->under_way);
+    EXPECT_EQ(0, fs_->handles);
   }
 
-  // No file is open and nothing in memory.
+  void TearDown() override {
+    DeltaReadTest::TearDown();
+    // Files are closed before their file system.
+    store_.reset();
+    tables_.reset();
+  }
+
+  // All files are open, and nothing of them is in memory but what keeps them
+  // open.
   void EmptyCache() {
     const std::vector<DeltaEdit> edits = version_->SplitForSnapshot();
     ResetTableOptions();
+    Reopen();
     ResetStore();
     for (const DeltaEdit& edit : edits) {
       Apply(edit);
     }
+    for (const auto kind : {Kind::kOperands, Kind::kAnchors}) {
+      for (const auto& file : version_->RecentFiles(kind)) {
+        DeltaFileReader* reader = nullptr;
+        EXPECT_OK(store_->GetReader(ReadOptions(), *file, &reader));
+      }
+    }
+    fs_->events.clear();
   }
 
-  size_t NumThreads() {
-    return store_->parallel_reads()->helpers()->TEST_NumThreads();
+  size_t NumBegun() const {
+    return static_cast<size_t>(
+        std::count_if(fs_->events.begin(), fs_->events.end(),
+                      [](const std::string& event) {
+                        return Slice(event).starts_with("begin ");
+                      }));
   }
 
-  int starts_ = 0;
+  const std::shared_ptr<DeferredReadFileSystem> fs_;
+  const std::unique_ptr<Env> deferred_env_;
 };
 
-// Without a cache, something is to be read always.
-TEST_F(DeltaReadAheadTest, RandomHistories) {
+TEST_F(DeltaReadAheadTest, RandomHistoriesAreReadAsWithout) {
+  // Without a cache, each read has something to read from a file.
   table_options_.no_block_cache = true;
   ResetTableOptions();
   Reopen();
@@ -354,108 +371,67 @@ TEST_F(DeltaReadAheadTest, RandomHistories) {
       }
     }
   }
-  ASSERT_GT(starts_, 100);
-  ASSERT_EQ(1, NumThreads());
+  ASSERT_GT(NumBegun(), 100);
 }
 
-TEST_F(DeltaReadAheadTest, OnlyWhatIsNotInMemory) {
+TEST_F(DeltaReadAheadTest, BlocksInMemoryAreNotReadAgain) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   Flush({{Event::Type::kOperand, "k", "", 20}});
-  const auto read = [this](const std::string& key, uint32_t max_threads,
+  // Returns how many reads ReadAhead() has begun.
+  const auto read = [this](const std::string& key,
                            const ReadOptions& read_options = ReadOptions()) {
+    const size_t before = NumBegun();
     const LookupKey lookup_key(key, 100);
     DeltaRead delta_read(*version_, *store_, read_options, lookup_key,
                          /*merge_context=*/nullptr);
-    const bool is_ahead = delta_read.ReadAhead(max_threads, /*above=*/0);
-    EXPECT_EQ(is_ahead, delta_read.IsReadAhead());
+    delta_read.ReadAhead(/*above=*/0);
+    const size_t begun = NumBegun() - before;
+    EXPECT_EQ(begun > 0, delta_read.IsReadAhead());
     DeltaRead::Operand operand;
     Status s;
     size_t operands = 0;
     while (delta_read.Next(/*above=*/0, &operand, &s)) {
       ++operands;
     }
-    EXPECT_FALSE(delta_read.IsReadAhead());
     EXPECT_OK(s);
     EXPECT_EQ(key == "k" ? 2 : 0, operands);
-    return is_ahead;
+    return begun;
   };
-  // Files are closed.
-  ASSERT_FALSE(read("k", 0));
-  ASSERT_EQ(0, NumThreads());
   EmptyCache();
-  ASSERT_TRUE(read("k", 1));
-  ASSERT_EQ(1, NumThreads());
-  // All is there.
-  ASSERT_FALSE(read("k", 1));
-  ASSERT_FALSE(read("x", 1));
-  ASSERT_FALSE(read("0", 1));
+  ASSERT_EQ(2, read("k"));
+  ASSERT_EQ(0, read("k"));
+  ASSERT_EQ(0, read("x"));
+  ASSERT_EQ(0, read("0"));
 
   EmptyCache();
   ReadOptions read_options;
   read_options.fill_cache = false;
-  ASSERT_TRUE(read("k", 1, read_options));
-  ASSERT_TRUE(read("k", 1));
-  ASSERT_FALSE(read("k", 1, read_options));
+  ASSERT_EQ(2, read("k", read_options));
+  ASSERT_EQ(2, read("k"));
+  ASSERT_EQ(0, read("k", read_options));
 }
 
-// What is needed although no thread has begun, the caller reads. What is not
-// needed is not read, or not waited for by Next().
-TEST_F(DeltaReadAheadTest, NotBegunAndNotNeeded) {
+// An entry that is newer than all operands: the reads that were begun are ended
+// by the destructor.
+TEST_F(DeltaReadAheadTest, ReadsThatAreNotNeededEndWithTheObject) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
+  EmptyCache();
   const LookupKey key("k", 100);
   const ReadOptions read_options;
-  DeltaRead::Operand operand;
-  Status s;
-  for (const bool is_needed : {true, false}) {
-    EmptyCache();
-    std::atomic<bool> has_begun{false};
-    std::atomic<bool> may_go{false};
-    SyncPoint::GetInstance()->SetCallBack(
-        "DeltaReadHelpers::Work:BeforeRun", [&](void*) {
-          has_begun = true;
-          while (!may_go) {
-            std::this_thread::yield();
-          }
-        });
-    DeltaRead first(*version_, *store_, read_options, key, nullptr);
-    ASSERT_TRUE(first.ReadAhead(1, 0));
-    while (!has_begun) {
-      std::this_thread::yield();
-    }
-    DeltaRead second(*version_, *store_, read_options, key, nullptr);
-    ASSERT_FALSE(second.ReadAhead(1, 0, /*may_wait=*/false));
-    DeltaRead third(*version_, *store_, read_options, key, nullptr);
-    ASSERT_TRUE(third.ReadAhead(1, 0, /*may_wait=*/true));
-    DeltaRead fourth(*version_, *store_, read_options, key, nullptr);
-    ASSERT_TRUE(fourth.ReadAhead(1, 0, /*may_wait=*/true));
-    if (is_needed) {
-      for (DeltaRead* read : {&second, &third, &fourth}) {
-        ASSERT_TRUE(read->Next(0, &operand, &s));
-        ASSERT_EQ(10, operand.seq);
-        ASSERT_FALSE(read->Next(0, &operand, &s));
-        ASSERT_OK(s);
-      }
-    } else {
-      ASSERT_FALSE(first.Next(10, &operand, &s));
-      ASSERT_OK(s);
-      ASSERT_TRUE(first.IsReadAhead());
-      ASSERT_FALSE(third.Next(10, &operand, &s));
-      ASSERT_OK(s);
-      ASSERT_FALSE(third.IsReadAhead());
-      ASSERT_TRUE(third.Next(9, &operand, &s));
-      // The destructor withdraws the fourth.
-    }
-    may_go = true;
-    ASSERT_TRUE(first.Next(9, &operand, &s));
-    ASSERT_EQ(10, operand.seq);
-    ASSERT_FALSE(first.Next(0, &operand, &s));
+  {
+    DeltaRead read(*version_, *store_, read_options, key, nullptr);
+    read.ReadAhead(0);
+    ASSERT_EQ(1, fs_->under_way);
+    DeltaRead::Operand operand;
+    Status s;
+    ASSERT_FALSE(read.Next(10, &operand, &s));
     ASSERT_OK(s);
+    ASSERT_TRUE(read.IsReadAhead());
   }
-  SyncPoint::GetInstance()->ClearCallBack("DeltaReadHelpers::Work:BeforeRun");
+  ASSERT_EQ(0, fs_->under_way);
 }
 
-// Errors come with what could not be read, after what could.
-TEST_F(DeltaReadAheadTest, Errors) {
+TEST_F(DeltaReadAheadTest, ErrorIsReportedByTheNextThatNeedsTheFile) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   Flush({{Event::Type::kOperand, "k", "", 20}});
   ASSERT_OK(env_->DeleteFile(
@@ -466,32 +442,33 @@ TEST_F(DeltaReadAheadTest, Errors) {
   Status s;
   {
     DeltaRead read(*version_, *store_, read_options, key, nullptr);
-    ASSERT_TRUE(read.ReadAhead(1, 0));
+    read.ReadAhead(0);
     ASSERT_TRUE(read.Next(0, &operand, &s));
     ASSERT_EQ(20, operand.seq);
     ASSERT_FALSE(read.Next(0, &operand, &s));
     ASSERT_TRUE(s.IsPathNotFound() || s.IsIOError() || s.IsNotFound())
         << s.ToString();
   }
-  // Not needed.
-  EmptyCache();
+  // A read that does not need the file does not report it.
   DeltaRead read(*version_, *store_, read_options, key, nullptr);
-  ASSERT_TRUE(read.ReadAhead(1, 0));
+  read.ReadAhead(0);
   ASSERT_TRUE(read.Next(15, &operand, &s));
   ASSERT_FALSE(read.Next(15, &operand, &s));
   ASSERT_OK(s);
 }
 
-TEST_F(DeltaReadAheadTest, OutOfOrder) {
+TEST_F(DeltaReadAheadTest, OperandsOutOfOrderAreCorruption) {
   Flush({{Event::Type::kOperand, "k", "", 20},
          {Event::Type::kOperand, "z", "", 50}});
   Flush({{Event::Type::kOperand, "k", "", 10},
          {Event::Type::kOperand, "z", "", 60}});
+  EmptyCache();
   for (const bool is_cached : {false, true}) {
     const LookupKey key("k", 100);
     const ReadOptions read_options;
     DeltaRead read(*version_, *store_, read_options, key, nullptr);
-    ASSERT_EQ(!is_cached, read.ReadAhead(1, 0));
+    read.ReadAhead(0);
+    ASSERT_EQ(!is_cached, read.IsReadAhead());
     DeltaRead::Operand operand;
     Status s;
     ASSERT_TRUE(read.Next(0, &operand, &s));

@@ -22,19 +22,16 @@ struct ReadOptions;
 // All keys get one, whether they have operands or not: TableCache asks the
 // first key of a batch whether it may use the row cache for all of them.
 //
-// Each reads for itself, when GetContext comes to need it, or ahead of that:
-// see DeltaRead::ReadAhead(). Reads that the device serves in the meantime are
-// begun for all keys. With threads, when one key of the batch has found one,
-// others wait for it to be free, and what waits still when it is needed is read
-// by the caller.
+// Each reads for itself, when GetContext comes to need it. Reads that the device
+// can serve in the meantime are begun for all keys first: see
+// DeltaRead::ReadAhead().
 class DeltaReads {
  public:
-  // generation: see DeltaRead. max_threads: for reading ahead.
+  // generation: see DeltaRead.
   // REQUIRES: all outlive it.
   DeltaReads(const DeltaVersion& version, const DeltaStore& store,
              const ReadOptions& read_options,
-             const MultiGetContext::Range& range, uint64_t generation,
-             uint32_t max_threads);
+             const MultiGetContext::Range& range, uint64_t generation);
   ~DeltaReads();
   DeltaReads(const DeltaReads&) = delete;
   DeltaReads& operator=(const DeltaReads&) = delete;

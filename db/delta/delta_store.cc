@@ -23,7 +23,7 @@ std::unique_ptr<DeltaCache> CreateCache(const ImmutableOptions& ioptions,
 }  // namespace
 
 DeltaStore::DeltaStore(DeltaTableFamily family, const MutableCFOptions& options)
-    : parallel_reads_(std::make_unique<DeltaParallelReads>(family)),
+    : async_reads_(std::make_unique<DeltaAsyncReads>(family)),
       tables_(std::move(family), options),
       cache_(CreateCache(tables_.settings()->ioptions(), options)),
       cache_size_option_(options.delta_cache_size) {}

@@ -9,11 +9,11 @@
 #include <memory>
 #include <thread>
 
+#include "db/delta/delta_async_reads.h"
 #include "db/delta/delta_cache.h"
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_job_state.h"
-#include "db/delta/delta_parallel_reads.h"
 #include "db/delta/delta_tables.h"
 #include "port/likely.h"
 #include "rocksdb/options.h"
@@ -67,10 +67,10 @@ class DeltaStore {
                                       : OpenReader(read_options, file, reader);
   }
 
-  FileSystem* fs() const { return parallel_reads_->fs(); }
+  FileSystem* fs() const { return async_reads_->fs(); }
 
-  // Used by point reads, whose number is not limited by this.
-  DeltaParallelReads* parallel_reads() const { return parallel_reads_.get(); }
+  // Point reads ask it whether they begin to read delta files early.
+  DeltaAsyncReads* async_reads() const { return async_reads_.get(); }
 
   // A flush has taken its epoch, or is over, whatever became of it. Epochs of
   // running flushes are above what merges and collections may take in, as their
@@ -112,7 +112,7 @@ class DeltaStore {
   Status OpenReader(const ReadOptions& read_options, const DeltaFileMeta& file,
                     DeltaFileReader** reader) const;
 
-  const std::unique_ptr<DeltaParallelReads> parallel_reads_;
+  const std::unique_ptr<DeltaAsyncReads> async_reads_;
   DeltaTables tables_;
   const std::unique_ptr<DeltaCache> cache_;
   // The option that the cache's size comes from, as it is now.

@@ -143,10 +143,6 @@ bool InternalStats::HandleDeltaStoreMap(
   (*values)["draining"] = is_draining ? "1" : "0";
   (*values)["drain-waiting-files"] = std::to_string(num_waiting);
   PutCacheStats(store, values);
-  if (store != nullptr) {
-    (*values)["parallel-read-gain-micros"] =
-        std::to_string(store->parallel_reads()->policy().AverageGain());
-  }
   return true;
 }
 

@@ -87,9 +87,9 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     family.db_session_id = EncodeSessionId(1234, 5678);
     store_ = std::make_unique<DeltaStore>(std::move(family),
                                           MutableCFOptions(options_));
-    // MockEnv says it can, and has read when it should have begun to.
-    for (int i = 0; i < DeltaParallelReads::kMaxNotAsync; ++i) {
-      store_->parallel_reads()->OnTried(/*is_async=*/false);
+    // MockEnv claims to read asynchronously, but does not.
+    for (int i = 0; !reads_async_ && i < DeltaAsyncReads::kMaxNotAsync; ++i) {
+      store_->async_reads()->OnTried(/*is_async=*/false);
     }
   }
 
@@ -429,6 +429,8 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     return result;
   }
 
+  // The file system reads asynchronously; for ResetStore().
+  bool reads_async_ = false;
   std::map<uint64_t, DeltaVersion::FilePtr> metas_;
   std::vector<Recent> flushed_;  // the oldest first
   std::vector<Recent> merged_;
