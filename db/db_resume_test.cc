@@ -10,13 +10,15 @@
 
 #include "db/db_test_util.h"
 #include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/file_system.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// A file system with a directory on a device that can be full.
+// A file system with a directory on a device that can be full, or have an error
+// that is retryable.
 class FullDeviceFS : public FileSystemWrapper {
  public:
   FullDeviceFS(const std::shared_ptr<FileSystem>& base, std::string directory)
@@ -30,12 +32,18 @@ class FullDeviceFS : public FileSystemWrapper {
                            IODebugContext* dbg) override {
     if (full && name.compare(0, directory_.size(), directory_) == 0) {
       ++refused;
+      if (retryable) {
+        IOStatus s = IOStatus::IOError("injected");
+        s.SetRetryable(true);
+        return s;
+      }
       return IOStatus::NoSpace("No space left on device");
     }
     return FileSystemWrapper::NewWritableFile(name, options, result, dbg);
   }
 
   std::atomic<bool> full{false};
+  bool retryable = false;
   std::atomic<int> refused{0};
 
  private:
@@ -162,6 +170,130 @@ TEST_F(DBResumeTest, FullDeviceOfALayout) {
 
 TEST_F(DBResumeTest, FullDeviceOfCfPaths) {
   CompactAfterFullDevice(/*with_layout=*/false);
+}
+
+// A writer that is stalled when a flush fails waits for the recovery, and the
+// recovery's flush waits for the writer: RocksDB hangs.
+TEST_F(DBResumeTest, StalledWriter) {
+  for (const bool atomic_flush : {false, true}) {
+    for (const bool two_write_queues : {false, true}) {
+      SCOPED_TRACE(std::to_string(atomic_flush) +
+                   std::to_string(two_write_queues));
+      OpenOnTwoDevices(/*with_layout=*/true);
+      options_.level_sst_path_ids = {1, 0};
+      options_.atomic_flush = atomic_flush;
+      options_.two_write_queues = two_write_queues;
+      options_.enable_pipelined_write = false;
+      options_.bgerror_resume_retry_interval = 1000;
+      DestroyAndReopen(options_);
+      fs_->full = true;
+      fs_->retryable = true;
+      fs_->refused = 0;
+
+      std::atomic<bool> stalled{false};
+      SyncPoint::GetInstance()->SetCallBack(
+          "DBImpl::BackgroundCallFlush:start", [&](void*) {
+            for (int i = 0; i < 500 && !stalled; ++i) {
+              Env::Default()->SleepForMicroseconds(20000);
+            }
+          });
+      SyncPoint::GetInstance()->SetCallBack("DBImpl::DelayWrite:Wait",
+                                            [&](void*) { stalled = true; });
+      SyncPoint::GetInstance()->SetCallBack(
+          "RecoverFromRetryableBGIOError:BeforeStart",
+          [&](void*) { fs_->full = false; });
+      SyncPoint::GetInstance()->EnableProcessing();
+      FlushOptions flush_options;
+      flush_options.wait = false;
+      flush_options.allow_write_stall = true;
+      for (const char* key : {"a", "b"}) {
+        ASSERT_OK(Put(key, "value"));
+        ASSERT_OK(db_->Flush(flush_options));
+      }
+      std::atomic<bool> returned{false};
+      Status written;
+      port::Thread writer([&] {
+        written = Put("c", "value");
+        returned = true;
+      });
+      for (int i = 0; i < 1000 && !returned; ++i) {
+        Env::Default()->SleepForMicroseconds(10000);
+      }
+      EXPECT_TRUE(returned);
+      if (!returned) {
+        CancelAllBackgroundWork(db_.get(), /*wait=*/false);
+      }
+      writer.join();
+      SyncPoint::GetInstance()->DisableProcessing();
+      SyncPoint::GetInstance()->ClearAllCallBacks();
+      ASSERT_FALSE(HasFailure());
+      EXPECT_TRUE(stalled);
+      EXPECT_GT(fs_->refused, 0);
+      // The writer fails if the recovery met it while it was stalled.
+      EXPECT_TRUE(written.ok() || written.IsIncomplete() || written.IsIOError())
+          << written.ToString();
+      for (int i = 0; i < 1000 && !dbfull()->TEST_GetBGError().ok(); ++i) {
+        Env::Default()->SleepForMicroseconds(10000);
+      }
+      ASSERT_OK(dbfull()->TEST_GetBGError());
+      ASSERT_OK(Put("d", "value"));
+      EXPECT_EQ(Get("c"), written.ok() ? "value" : "NOT_FOUND");
+      for (const char* key : {"a", "b", "d"}) {
+        EXPECT_EQ(Get(key), "value");
+      }
+      ASSERT_OK(db_->Flush(FlushOptions()));
+    }
+  }
+}
+
+// RocksDB's: with atomic_flush each Flush() of a DB that has stopped queues one
+// more request. Resume() begins when the background threads have failed all of
+// them, and each failure costs a thread a second. Without atomic_flush a family
+// is queued once. See docs/operations.md.
+TEST_F(DBResumeTest, WaitsForQueuedFlushes) {
+  constexpr int kFlushes = 5;
+  for (const bool atomic_flush : {false, true}) {
+    Options options = CurrentOptions();
+    options.atomic_flush = atomic_flush;
+    DestroyAndReopen(options);
+    env_->SetMockSleep();
+    SyncPoint::GetInstance()->SetCallBack(
+        "FlushJob::WriteLevel0Table:s", [](void* status) {
+          *static_cast<Status*>(status) = Status::NoSpace("injected");
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    ASSERT_OK(Put("key", "value"));
+    ASSERT_TRUE(Flush().IsNoSpace());
+    ASSERT_TRUE(dbfull()->TEST_WaitForBackgroundWork().IsNoSpace());
+    FlushOptions flush_options;
+    flush_options.wait = false;
+    flush_options.allow_write_stall = true;
+    for (int i = 0; i < kFlushes; ++i) {
+      db_->Flush(flush_options).PermitUncheckedError();
+    }
+
+    std::atomic<int> failed{0};
+    std::atomic<int> failed_before_resume{-1};
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::BackgroundCallFlush:start",
+                                          [&](void*) { ++failed; });
+    SyncPoint::GetInstance()->SetCallBack(
+        "DBImpl::ResumeImpl:Start",
+        [&](void*) { failed_before_resume = failed.load(); });
+    SyncPoint::GetInstance()->SetCallBack("FlushJob::WriteLevel0Table:s",
+                                          [](void*) {});
+    const int sleeps = env_->sleep_counter_.Read();
+    ASSERT_OK(db_->Resume());
+    if (atomic_flush) {
+      EXPECT_EQ(failed_before_resume, kFlushes);
+      EXPECT_GE(env_->sleep_counter_.Read() - sleeps, kFlushes);
+    } else {
+      EXPECT_LE(failed_before_resume, 1);
+    }
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_EQ(Get("key"), "value");
+    env_->SetMockSleep(false);
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE
