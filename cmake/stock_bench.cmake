@@ -9,7 +9,7 @@
 # STRATA_ROOT is the project's root, with the patched tree in build/src.
 
 function(strata_add_stock_bench)
-  file(GLOB workloads CONFIGURE_DEPENDS "${STRATA_ROOT}/tools/bench/*.cc")
+  file(GLOB workloads CONFIGURE_DEPENDS "${STRATA_ROOT}/tools/workloads/*.cc")
   list(FILTER workloads EXCLUDE REGEX "_test\\.cc$")
   add_executable(db_bench_workloads EXCLUDE_FROM_ALL
     tools/simulated_hybrid_file_system.cc

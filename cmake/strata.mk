@@ -5,80 +5,78 @@
 # read by cmake/strata.cmake and included by src.mk.
 
 STRATA_LIB = \
-  cache/charged_clock_table.cc \
-  db/arena_wrapped_db_iter_bound.cc \
-  db/blob/address_map.cc \
-  db/blob/address_map_checkpoint.cc \
-  db/blob/address_map_recovery.cc \
-  db/blob/address_map_stats.cc \
-  db/blob/address_map_verifier.cc \
-  db/blob/blob_file_path_registry.cc \
-  db/blob/blob_file_runs.cc \
-  db/blob/blob_format_v2.cc \
-  db/blob/blob_gc_job.cc \
-  db/blob/blob_gc_picker.cc \
-  db/blob/blob_gc_storage.cc \
-  db/blob/blob_key_bounds.cc \
-  db/blob/blob_live_records.cc \
-  db/blob/blob_read_group.cc \
-  db/blob/blob_record_index.cc \
-  db/blob/blob_record_reader.cc \
-  db/blob/blob_record_walker.cc \
-  db/blob/blob_relocation.cc \
-  db/blob/blob_source_mapped.cc \
-  db/blob/blocked_removals.cc \
-  db/blob/compaction_mapping.cc \
-  db/blob/direct_mode_check.cc \
-  db/blob/flush_mapping.cc \
-  db/blob/map_file_table.cc \
-  db/blob/map_images.cc \
-  db/blob/map_iterators.cc \
-  db/blob/map_memory_reservation.cc \
-  db/blob/map_point_read.cc \
-  db/blob/map_prefetch_iterator.cc \
-  db/blob/map_publication.cc \
-  db/blob/map_reads.cc \
-  db/blob/map_side_store.cc \
-  db/blob/map_tailing_iterator.cc \
-  db/blob/map_value_iterator.cc \
-  db/blob/map_work_queue.cc \
-  db/blob/mapped_blob_index.cc \
-  db/blob/mapped_blob_writer.cc \
-  db/blob/mapped_blobs.cc \
-  db/blob/mapped_entries.cc \
-  db/blob/mapped_file_removal.cc \
-  db/blob/mapped_flow.cc \
-  db/blob/mapped_key_scan.cc \
-  db/blob/mapped_removals.cc \
-  db/blob/mapped_row_cache.cc \
-  db/blob/mapped_summary.cc \
-  db/blob/range_deletion_queue.cc \
-  db/blob/range_deletion_sweep.cc \
-  db/blob/read_ahead_budget.cc \
-  db/blob/scan_lengths.cc \
-  db/blob/spill_file.cc \
-  db/blob/unmapped_blob_gc.cc \
-  db/blob/unsettled_map_jobs.cc \
-  db/compaction/blob_placement.cc \
-  db/compaction/compaction_iterator_mapped.cc \
-  db/compaction/level0_merge.cc \
-  db/compaction/misplaced_files.cc \
-  db/db_impl/db_impl_address_map.cc \
-  db/db_impl/db_impl_blob_checksums.cc \
-  db/db_impl/db_impl_blob_gc.cc \
-  db/db_impl/db_impl_delta.cc \
-  db/db_impl/db_impl_delta_deletion.cc \
-  db/db_impl/db_impl_delta_fold.cc \
-  db/db_impl/db_impl_delta_ingestion.cc \
-  db/db_impl/db_impl_delta_jobs.cc \
-  db/db_impl/db_impl_flush_order.cc \
-  db/db_impl/db_impl_range_deletions.cc \
-  db/db_impl/db_impl_resume.cc \
-  db/db_impl/db_impl_wal_buffer.cc \
-  db/delta/column_family_delta.cc \
-  db/delta/db_impl_delta_checksums.cc \
+  db/address_map/address_map.cc \
+  db/address_map/address_map_checkpoint.cc \
+  db/address_map/address_map_checkpoints.cc \
+  db/address_map/address_map_recovery.cc \
+  db/address_map/address_map_stats.cc \
+  db/address_map/address_map_store.cc \
+  db/address_map/address_map_verifier.cc \
+  db/address_map/blob_file_slot_table.cc \
+  db/address_map/blocked_removals.cc \
+  db/address_map/compaction_mapping.cc \
+  db/address_map/deferred_removals.cc \
+  db/address_map/direct_mode_check.cc \
+  db/address_map/flush_mapping.cc \
+  db/address_map/level0_merge.cc \
+  db/address_map/map_iterators.cc \
+  db/address_map/map_memory_reservation.cc \
+  db/address_map/map_multi_get.cc \
+  db/address_map/map_point_read.cc \
+  db/address_map/map_prefetch_iterator.cc \
+  db/address_map/map_tailing_iterator.cc \
+  db/address_map/map_transaction.cc \
+  db/address_map/map_value_iterator.cc \
+  db/address_map/map_work_queue.cc \
+  db/address_map/mapped_blob_index.cc \
+  db/address_map/mapped_blob_writer.cc \
+  db/address_map/mapped_entry_meter.cc \
+  db/address_map/mapped_entry_stats.cc \
+  db/address_map/mapped_file_removal.cc \
+  db/address_map/mapped_key_scan.cc \
+  db/address_map/mapped_row_cache.cc \
+  db/address_map/mapped_table_property.cc \
+  db/address_map/overflow_cells.cc \
+  db/address_map/range_deletion_queue.cc \
+  db/address_map/range_deletion_sweep.cc \
+  db/address_map/scan_length_histogram.cc \
+  db/address_map/spill_file.cc \
+  db/address_map/unsettled_map_jobs.cc \
+  db/address_map/version_mapped_stats.cc \
+  db/arena_wrapped_db_iter_strata.cc \
+  db/blob/blob_source_strata.cc \
+  db/blob_gc/blob_gc_job.cc \
+  db/blob_gc/blob_gc_picker.cc \
+  db/blob_gc/blob_gc_storage.cc \
+  db/blob_gc/blob_key_bounds.cc \
+  db/blob_gc/blob_live_records.cc \
+  db/blob_gc/blob_relocation.cc \
+  db/blob_gc/blob_run_merger.cc \
+  db/blob_gc/unmapped_blob_gc.cc \
+  db/blob_v2/blob_format_v2.cc \
+  db/blob_v2/blob_read_group.cc \
+  db/blob_v2/blob_record_index.cc \
+  db/blob_v2/blob_record_reader.cc \
+  db/blob_v2/blob_record_walker.cc \
+  db/blob_v2/read_ahead_budget.cc \
+  db/column_family_strata.cc \
+  db/compaction/compaction_iterator_strata.cc \
+  db/db_impl/db_impl_address_map_strata.cc \
+  db/db_impl/db_impl_blob_checksums_strata.cc \
+  db/db_impl/db_impl_blob_gc_strata.cc \
+  db/db_impl/db_impl_delta_checksums_strata.cc \
+  db/db_impl/db_impl_delta_deletion_strata.cc \
+  db/db_impl/db_impl_delta_fold_strata.cc \
+  db/db_impl/db_impl_delta_ingestion_strata.cc \
+  db/db_impl/db_impl_delta_jobs_strata.cc \
+  db/db_impl/db_impl_delta_strata.cc \
+  db/db_impl/db_impl_flush_order_strata.cc \
+  db/db_impl/db_impl_range_deletions_strata.cc \
+  db/db_impl/db_impl_resume_strata.cc \
+  db/db_impl/db_impl_wal_buffer_strata.cc \
   db/delta/delta_ascending_lookup.cc \
   db/delta/delta_async_reads.cc \
+  db/delta/delta_bucket_intake.cc \
   db/delta/delta_bucket_table.cc \
   db/delta/delta_cache.cc \
   db/delta/delta_edit.cc \
@@ -86,8 +84,10 @@ STRATA_LIB = \
   db/delta/delta_file_check.cc \
   db/delta/delta_file_deletion.cc \
   db/delta/delta_file_description.cc \
+  db/delta/delta_file_liveness.cc \
   db/delta/delta_file_maker.cc \
   db/delta/delta_file_meta.cc \
+  db/delta/delta_file_probe.cc \
   db/delta/delta_file_properties.cc \
   db/delta/delta_file_reader.cc \
   db/delta/delta_flush.cc \
@@ -99,143 +99,132 @@ STRATA_LIB = \
   db/delta/delta_holding_filter.cc \
   db/delta/delta_ingestion.cc \
   db/delta/delta_job_state.cc \
-  db/delta/delta_lineage.cc \
+  db/delta/delta_key_filter.cc \
   db/delta/delta_live_files.cc \
-  db/delta/delta_membership.cc \
   db/delta/delta_merge_job.cc \
+  db/delta/delta_merge_pass.cc \
+  db/delta/delta_multi_get.cc \
   db/delta/delta_output_check.cc \
-  db/delta/delta_pass.cc \
   db/delta/delta_picker.cc \
   db/delta/delta_read.cc \
-  db/delta/delta_reads.cc \
   db/delta/delta_repair.cc \
   db/delta/delta_run_iterator.cc \
-  db/delta/delta_slices.cc \
   db/delta/delta_store.cc \
   db/delta/delta_store_iterator.cc \
   db/delta/delta_store_stats.cc \
-  db/delta/delta_tables.cc \
+  db/delta/delta_table_factory.cc \
   db/delta/delta_verifier.cc \
   db/delta/delta_version.cc \
-  db/delta/external_sst_file_ingestion_job_delta.cc \
-  db/delta/found_delta_file.cc \
   db/delta/tracked_delta_version.cc \
-  db/delta/version_edit_delta.cc \
-  db/delta/version_edit_handler_delta.cc \
-  db/delta/version_set_delta.cc \
-  db/family_read_bounds.cc \
-  db/flush_order_gate.cc \
-  db/forward_iterator_operands.cc \
-  db/merged_value/change_noting_filter.cc \
-  db/merged_value/merge_helper_merged_value.cc \
+  db/external_sst_file_ingestion_job_strata.cc \
+  db/forward_iterator_strata.cc \
+  db/merge_helper_strata.cc \
   db/merged_value/merged_value_cache.cc \
   db/merged_value/merged_value_flush.cc \
+  db/merged_value/merged_value_multi_get.cc \
   db/merged_value/merged_value_read.cc \
-  db/merged_value/merged_value_reads.cc \
   db/merged_value/merged_value_stats.cc \
-  db/merged_value/version_edit_merged_values.cc \
-  db/path_check.cc \
-  db/path_layout.cc \
-  db/path_stats.cc \
-  db/path_sync.cc \
-  db/read_bound_registry.cc \
-  db/repair_paths.cc \
-  db/table_cache_mapped.cc \
-  db/version_edit_wal_buffer.cc \
-  db/version_set_deltas.cc \
-  db/version_set_mapped.cc \
-  db/wal_buffer_options.cc \
-  db/write_leadership.cc \
-  env/io_uring_batch.cc \
-  file/overlapped_reads.cc \
-  file/path_read_stats.cc \
-  file/wal_buffer.cc \
-  file/wal_buffer_format.cc \
-  file/wal_buffer_recovery.cc \
-  memory/recycled_memory.cc \
-  monitoring/saved_perf_counts.cc \
-  options/address_map_options.cc \
-  options/delta_options.cc \
-  options/merged_value_options.cc \
-  options/omitted_at_default.cc \
-  options/own_option_lines.cc \
-  options/path_options.cc \
-  options/stored_merge_operators.cc \
-  table/block_based/block_based_table_part.cc \
-  table/block_based/mapped_table_property.cc \
-  table/get_context_deltas.cc \
-  tools/ldb_delta_command.cc \
-  tools/ldb_map_command.cc \
-  tools/ldb_merge_operators.cc \
-  tools/ldb_path_flags.cc \
-  util/path_list.cc \
-  util/strata_abi.cc \
-  utilities/blob_db/blob_dump_tool_v2.cc \
-  utilities/checkpoint/checkpoint_paths.cc \
-  utilities/merge_operators/field_update.cc \
-  utilities/merge_operators/unknown_merge_operator.cc \
+  db/merged_value/tracking_compaction_filter.cc \
+  db/path_layout/blob_file_path_registry.cc \
+  db/path_layout/blob_placement.cc \
+  db/path_layout/checkpoint_paths.cc \
+  db/path_layout/misplaced_files.cc \
+  db/path_layout/path_check.cc \
+  db/path_layout/path_layout.cc \
+  db/path_layout/path_read_stats.cc \
+  db/path_layout/path_stats.cc \
+  db/path_layout/path_sync.cc \
+  db/path_layout/repair_paths.cc \
+  db/strata/family_implicit_snapshots.cc \
+  db/strata/flush_order_gate.cc \
+  db/strata/implicit_snapshot_registry.cc \
+  db/table_cache_strata.cc \
+  db/version_edit_handler_strata.cc \
+  db/version_edit_strata.cc \
+  db/version_set_strata.cc \
+  db/write_path/wal_buffer.cc \
+  db/write_path/wal_buffer_format.cc \
+  db/write_path/wal_buffer_options.cc \
+  db/write_path/wal_buffer_recovery.cc \
+  db/write_path/write_group_combiner.cc \
+  options/strata/address_map_options.cc \
+  options/strata/delta_options.cc \
+  options/strata/merged_value_options.cc \
+  options/strata/omitted_at_default.cc \
+  options/strata/own_option_lines.cc \
+  options/strata/path_options.cc \
+  options/strata/stored_merge_operators.cc \
+  table/block_based/block_based_table_reader_strata.cc \
+  table/get_context_strata.cc \
+  tools/strata/ldb_delta_command.cc \
+  tools/strata/ldb_map_command.cc \
+  tools/strata/ldb_merge_operators.cc \
+  tools/strata/ldb_path_flags.cc \
+  util/strata/clock_table.cc \
+  util/strata/free_list_arena.cc \
+  util/strata/io_uring_batch.cc \
+  util/strata/overlapped_reads.cc \
+  util/strata/path_list.cc \
+  util/strata/saved_perf_counts.cc \
+  util/strata/strata_abi.cc \
+  utilities/blob_db/blob_dump_tool_strata.cc \
+  utilities/strata/field_update.cc \
+  utilities/strata/unknown_merge_operator.cc \
 
 STRATA_SHARED = \
-  util/foreign_headers_shared.cc \
+  util/strata/foreign_headers_shared.cc \
 
 STRATA_TEST_LIB = \
-  db/history_fault_fs_test_util.cc \
-  db/history_model_test_util.cc \
-  db/history_runner_test_util.cc \
-  db/history_script_test_util.cc \
-  db/overlap_stress_test_util.cc \
-  db/path_test_util.cc \
+  db/path_layout/path_test_util.cc \
+  test_util/strata/history_fault_fs_test_util.cc \
+  test_util/strata/history_model_test_util.cc \
+  test_util/strata/history_runner_test_util.cc \
+  test_util/strata/history_script_test_util.cc \
+  test_util/strata/overlap_stress_test_util.cc \
 
 STRATA_TEST_MAIN = \
-  cache/charged_clock_table_test.cc \
-  db/atomic_flush_install_test.cc \
-  db/blob/address_map_checkpoint_fuzz_test.cc \
-  db/blob/address_map_checkpoint_test.cc \
-  db/blob/address_map_test.cc \
-  db/blob/blob_file_path_registry_test.cc \
-  db/blob/blob_file_path_test.cc \
-  db/blob/blob_file_runs_test.cc \
-  db/blob/blob_format_v2_test.cc \
-  db/blob/blob_gc_job_test.cc \
-  db/blob/blob_gc_picker_test.cc \
-  db/blob/blob_gc_storage_test.cc \
-  db/blob/blob_live_records_test.cc \
-  db/blob/blob_read_group_test.cc \
-  db/blob/blob_record_index_test.cc \
-  db/blob/blob_record_walker_test.cc \
-  db/blob/blob_relocation_test.cc \
-  db/blob/blocked_removals_test.cc \
-  db/blob/db_address_map_cost_test.cc \
-  db/blob/db_address_map_crash_test.cc \
-  db/blob/db_address_map_lifecycle_test.cc \
-  db/blob/db_address_map_overlap_test.cc \
-  db/blob/db_address_map_race_test.cc \
-  db/blob/db_address_map_test.cc \
-  db/blob/db_blob_damage_test.cc \
-  db/blob/db_blob_gc_test.cc \
-  db/blob/db_blob_path_test.cc \
-  db/blob/db_map_families_test.cc \
-  db/blob/map_file_table_test.cc \
-  db/blob/map_iterators_test.cc \
-  db/blob/map_memory_reservation_test.cc \
-  db/blob/map_work_queue_test.cc \
-  db/blob/mapped_blob_index_test.cc \
-  db/blob/mapped_entries_test.cc \
-  db/blob/mapped_flow_test.cc \
-  db/blob/mapped_removals_test.cc \
-  db/blob/prefix_scope_test.cc \
-  db/blob/range_deletion_queue_test.cc \
-  db/blob/range_deletion_sweep_test.cc \
-  db/blob/read_ahead_budget_test.cc \
-  db/blob/scan_lengths_test.cc \
-  db/blob/spill_file_test.cc \
-  db/blob/unmapped_blob_gc_test.cc \
-  db/blob/unsettled_map_jobs_test.cc \
+  db/address_map/address_map_checkpoint_fuzz_test.cc \
+  db/address_map/address_map_checkpoint_test.cc \
+  db/address_map/address_map_test.cc \
+  db/address_map/blob_file_slot_table_test.cc \
+  db/address_map/blocked_removals_test.cc \
+  db/address_map/bypass_filter_test.cc \
+  db/address_map/db_address_map_cost_test.cc \
+  db/address_map/db_address_map_crash_test.cc \
+  db/address_map/db_address_map_lifecycle_test.cc \
+  db/address_map/db_address_map_overlap_test.cc \
+  db/address_map/db_address_map_race_test.cc \
+  db/address_map/db_address_map_test.cc \
+  db/address_map/db_map_families_test.cc \
+  db/address_map/deferred_removals_test.cc \
+  db/address_map/level0_merge_test.cc \
+  db/address_map/map_iterators_test.cc \
+  db/address_map/map_memory_reservation_test.cc \
+  db/address_map/map_work_queue_test.cc \
+  db/address_map/mapped_blob_index_test.cc \
+  db/address_map/mapped_entry_meter_test.cc \
+  db/address_map/mapped_entry_stats_test.cc \
+  db/address_map/prefix_coverage_test.cc \
+  db/address_map/range_deletion_queue_test.cc \
+  db/address_map/range_deletion_sweep_test.cc \
+  db/address_map/scan_length_histogram_test.cc \
+  db/address_map/spill_file_test.cc \
+  db/address_map/unsettled_map_jobs_test.cc \
+  db/blob_gc/blob_gc_job_test.cc \
+  db/blob_gc/blob_gc_picker_test.cc \
+  db/blob_gc/blob_gc_storage_test.cc \
+  db/blob_gc/blob_live_records_test.cc \
+  db/blob_gc/blob_relocation_test.cc \
+  db/blob_gc/blob_run_merger_test.cc \
+  db/blob_gc/db_blob_gc_test.cc \
+  db/blob_gc/unmapped_blob_gc_test.cc \
+  db/blob_v2/blob_format_v2_test.cc \
+  db/blob_v2/blob_read_group_test.cc \
+  db/blob_v2/blob_record_index_test.cc \
+  db/blob_v2/blob_record_walker_test.cc \
+  db/blob_v2/db_blob_damage_test.cc \
+  db/blob_v2/read_ahead_budget_test.cc \
   db/c_strata_test.cc \
-  db/compaction/level0_merge_test.cc \
-  db/compaction/path_compaction_test.cc \
-  db/db_resume_test.cc \
-  db/db_wal_buffer_test.cc \
   db/delta/db_delta_cache_test.cc \
   db/delta/db_delta_drain_test.cc \
   db/delta/db_delta_exhaustive_test.cc \
@@ -249,11 +238,13 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_overlapped_read_test.cc \
   db/delta/db_delta_read_test.cc \
   db/delta/delta_ascending_lookup_test.cc \
+  db/delta/delta_bucket_intake_test.cc \
   db/delta/delta_bucket_table_test.cc \
   db/delta/delta_cache_test.cc \
   db/delta/delta_edit_fuzz_test.cc \
   db/delta/delta_edit_test.cc \
   db/delta/delta_file_deletion_test.cc \
+  db/delta/delta_file_liveness_test.cc \
   db/delta/delta_file_meta_test.cc \
   db/delta/delta_file_properties_test.cc \
   db/delta/delta_file_test.cc \
@@ -264,90 +255,95 @@ STRATA_TEST_MAIN = \
   db/delta/delta_gc_job_test.cc \
   db/delta/delta_ingestion_test.cc \
   db/delta/delta_job_state_test.cc \
-  db/delta/delta_lineage_test.cc \
-  db/delta/delta_membership_test.cc \
+  db/delta/delta_key_filter_test.cc \
   db/delta/delta_merge_job_test.cc \
+  db/delta/delta_merge_pass_test.cc \
   db/delta/delta_output_check_test.cc \
-  db/delta/delta_pass_test.cc \
   db/delta/delta_picker_test.cc \
   db/delta/delta_read_test.cc \
-  db/delta/delta_slices_test.cc \
   db/delta/delta_store_iterator_test.cc \
-  db/delta/delta_tables_test.cc \
+  db/delta/delta_table_factory_test.cc \
   db/delta/delta_version_test.cc \
   db/delta/tracked_delta_version_test.cc \
-  db/family_read_bounds_test.cc \
-  db/flush_order_gate_test.cc \
-  db/forward_iterator_operands_test.cc \
-  db/history_script_test.cc \
-  db/merged_value/change_noting_filter_test.cc \
   db/merged_value/db_merged_value_test.cc \
   db/merged_value/merged_value_cache_test.cc \
   db/merged_value/merged_value_flush_test.cc \
-  db/overlap_stress_test.cc \
-  db/pairwise_merge_test.cc \
-  db/path_check_test.cc \
-  db/path_durability_test.cc \
-  db/path_layout_test.cc \
-  db/path_placement_test.cc \
-  db/path_stats_test.cc \
-  db/path_sync_test.cc \
-  db/read_bound_registry_test.cc \
-  db/refused_edit_test.cc \
-  db/repair_paths_test.cc \
-  db/spanning_key_test.cc \
-  db/version_edit_wal_buffer_test.cc \
-  db/write_leadership_test.cc \
-  env/io_uring_batch_test.cc \
-  file/overlapped_reads_test.cc \
-  file/wal_buffer_format_test.cc \
-  file/wal_buffer_test.cc \
-  memory/recycled_memory_test.cc \
-  monitoring/saved_perf_counts_test.cc \
-  options/address_map_options_test.cc \
-  options/delta_options_test.cc \
-  options/merged_value_options_test.cc \
-  options/own_option_lines_test.cc \
-  options/path_options_test.cc \
-  table/block_based/bypass_filter_test.cc \
-  tools/bench/active_clock_test.cc \
-  tools/bench/generators_test.cc \
-  tools/bench/latency_histogram_test.cc \
-  tools/bench/process_stats_test.cc \
-  tools/bench/record_test.cc \
-  tools/bench/report_test.cc \
-  tools/bench/workload_thread_test.cc \
-  tools/ldb_delta_command_test.cc \
-  tools/ldb_map_command_test.cc \
-  tools/ldb_merge_operators_test.cc \
-  util/path_list_test.cc \
-  util/strata_abi_test.cc \
-  utilities/merge_operators/field_update_test.cc \
+  db/merged_value/tracking_compaction_filter_test.cc \
+  db/path_layout/blob_file_path_registry_test.cc \
+  db/path_layout/blob_file_path_test.cc \
+  db/path_layout/db_blob_path_test.cc \
+  db/path_layout/path_check_test.cc \
+  db/path_layout/path_compaction_test.cc \
+  db/path_layout/path_durability_test.cc \
+  db/path_layout/path_layout_test.cc \
+  db/path_layout/path_placement_test.cc \
+  db/path_layout/path_stats_test.cc \
+  db/path_layout/path_sync_test.cc \
+  db/path_layout/repair_paths_test.cc \
+  db/strata/atomic_flush_install_test.cc \
+  db/strata/db_resume_test.cc \
+  db/strata/family_implicit_snapshots_test.cc \
+  db/strata/flush_order_gate_test.cc \
+  db/strata/forward_iterator_operands_test.cc \
+  db/strata/history_script_test.cc \
+  db/strata/implicit_snapshot_registry_test.cc \
+  db/strata/overlap_stress_test.cc \
+  db/strata/pairwise_merge_test.cc \
+  db/strata/refused_edit_test.cc \
+  db/strata/spanning_key_test.cc \
+  db/write_path/db_wal_buffer_test.cc \
+  db/write_path/wal_buffer_format_test.cc \
+  db/write_path/wal_buffer_mark_test.cc \
+  db/write_path/wal_buffer_test.cc \
+  db/write_path/write_group_combiner_test.cc \
+  options/strata/address_map_options_test.cc \
+  options/strata/delta_options_test.cc \
+  options/strata/merged_value_options_test.cc \
+  options/strata/own_option_lines_test.cc \
+  options/strata/path_options_test.cc \
+  tools/strata/ldb_delta_command_test.cc \
+  tools/strata/ldb_map_command_test.cc \
+  tools/strata/ldb_merge_operators_test.cc \
+  tools/workloads/active_clock_test.cc \
+  tools/workloads/generators_test.cc \
+  tools/workloads/latency_histogram_test.cc \
+  tools/workloads/process_stats_test.cc \
+  tools/workloads/record_test.cc \
+  tools/workloads/report_test.cc \
+  tools/workloads/workload_thread_test.cc \
+  util/strata/clock_table_test.cc \
+  util/strata/free_list_arena_test.cc \
+  util/strata/io_uring_batch_test.cc \
+  util/strata/overlapped_reads_test.cc \
+  util/strata/path_list_test.cc \
+  util/strata/saved_perf_counts_test.cc \
+  util/strata/strata_abi_test.cc \
+  utilities/strata/field_update_test.cc \
 
 STRATA_BENCH_LIB = \
-  tools/bench/active_clock.cc \
-  tools/bench/delete_range_workload.cc \
-  tools/bench/generators.cc \
-  tools/bench/latency_histogram.cc \
-  tools/bench/load_workload.cc \
-  tools/bench/mix_workload.cc \
-  tools/bench/process_stats.cc \
-  tools/bench/record.cc \
-  tools/bench/record_shape.cc \
-  tools/bench/report.cc \
-  tools/bench/snapshot_workload.cc \
-  tools/bench/verify_workload.cc \
-  tools/bench/workload.cc \
+  tools/workloads/active_clock.cc \
+  tools/workloads/delete_range_workload.cc \
+  tools/workloads/generators.cc \
+  tools/workloads/latency_histogram.cc \
+  tools/workloads/load_workload.cc \
+  tools/workloads/mix_workload.cc \
+  tools/workloads/process_stats.cc \
+  tools/workloads/record.cc \
+  tools/workloads/record_shape.cc \
+  tools/workloads/report.cc \
+  tools/workloads/snapshot_workload.cc \
+  tools/workloads/verify_workload.cc \
+  tools/workloads/workload.cc \
 
 STRATA_BENCH = \
-  tools/db_bench_workloads.cc \
+  tools/strata/db_bench_workloads.cc \
 
 STRATA_STRESS = \
-  db_stress_tool/db_stress_blob_gc.cc \
-  db_stress_tool/db_stress_leak_check.cc \
-  db_stress_tool/db_stress_map_flags.cc \
-  db_stress_tool/db_stress_path_flags.cc \
-  db_stress_tool/db_stress_write_flags.cc \
+  db_stress_tool/strata/db_stress_blob_gc.cc \
+  db_stress_tool/strata/db_stress_leak_check.cc \
+  db_stress_tool/strata/db_stress_map_flags.cc \
+  db_stress_tool/strata/db_stress_path_flags.cc \
+  db_stress_tool/strata/db_stress_write_flags.cc \
 
 LIB_SOURCES += $(STRATA_LIB)
 TEST_LIB_SOURCES += $(STRATA_TEST_LIB)

@@ -29,7 +29,7 @@ if(STRATA_BENCH_LIB)
   endif()
   foreach(test IN LISTS STRATA_TEST_MAIN)
     get_filename_component(name "${test}" NAME_WE)
-    if(test MATCHES "^tools/bench/" AND TARGET ${name}${ARTIFACT_SUFFIX})
+    if(test MATCHES "^tools/workloads/" AND TARGET ${name}${ARTIFACT_SUFFIX})
       target_link_libraries(${name}${ARTIFACT_SUFFIX} strata_bench)
     endif()
   endforeach()
@@ -104,6 +104,6 @@ endif()
 
 # Micro-benchmarks: programs of their own, built when asked for.
 add_executable(address_map_bench${ARTIFACT_SUFFIX} EXCLUDE_FROM_ALL
-  microbench/address_map_bench.cc)
+  microbench/strata/address_map_bench.cc)
 target_compile_options(address_map_bench${ARTIFACT_SUFFIX} PRIVATE ${STRATA_COMPILE_OPTIONS})
 target_link_libraries(address_map_bench${ARTIFACT_SUFFIX} ${ROCKSDB_LIB} ${GFLAGS_LIB})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) The Strata Authors
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-"""Runs every workload of tools/bench/ in db_bench at a tiny scale, with "verify" after it.
+"""Runs every workload of tools/workloads/ in db_bench at a tiny scale, with "verify" after it.
 
 Usage: db_bench_test.py DB_BENCH [unittest arguments]
 """

@@ -390,7 +390,7 @@ class Install(unittest.TestCase):
     # --- C++ programs that were compiled for another library, and other libraries ---
 
     def test_every_tagged_function_refuses(self):
-        """util/foreign_headers_shared.cc has what rocksdb/strata_abi.h has tagged, no more and no less."""
+        """util/strata/foreign_headers_shared.cc has what rocksdb/strata_abi.h has tagged, no more and no less."""
         names = symbols(self.library, '--defined-only')
         tagged = {re.sub(r'B\d+strata\d+', '', s) for s in names if re.search(r'B\d+strata\d+', s)}
         refused = {s.split('@')[0] for s in names if s.endswith('@COMPILED_WITH_OTHER_HEADERS') and s[0] == '_'}

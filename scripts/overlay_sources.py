@@ -18,10 +18,10 @@ What a file is follows from its place and its name:
   *_shared.cc in a directory of LIB        SHARED     the shared librocksdb alone (CMake only)
   cache/ db/ env/ file/ logging/ memory/ memtable/ monitoring/ options/ port/ table/
   trace_replay/ util/ utilities/           LIB        librocksdb
-  tools/ldb_*.cc, tools/sst_dump_*.cc      LIB        (where upstream has these tools, too)
-  tools/bench/*.cc                         BENCH_LIB  db_bench, and the tests in tools/bench/
-  tools/db_bench_*.cc                      BENCH      db_bench
-  db_stress_tool/*.cc                      STRESS     db_stress
+  tools/strata/ldb_*.cc                    LIB        (where upstream has ldb, too)
+  tools/workloads/*.cc                     BENCH_LIB  db_bench, and the tests in tools/workloads/
+  tools/strata/db_bench_*.cc               BENCH      db_bench
+  db_stress_tool/strata/*.cc               STRESS     db_stress
   fuzz/, microbench/, examples/            (none)     built by their own targets
 
 Any other .cc file in these directories is an error, not silently left out.
@@ -59,7 +59,7 @@ def kind_of(path):
     if top == 'db_stress_tool':
         return 'STRESS'
     if top == 'tools':
-        if path.startswith('tools/bench/'):
+        if path.startswith('tools/workloads/'):
             return 'BENCH_LIB'
         if name.startswith('db_bench_'):
             return 'BENCH'

@@ -60,14 +60,14 @@ class ProductionCode(unittest.TestCase):
 class OverlaySources(Temporary):
     def test_kinds(self):
         for path, kind in {
-            'db/blob/address_map.cc': 'LIB',
-            'db/blob/address_map_test.cc': 'TEST_MAIN',
+            'db/address_map/address_map.cc': 'LIB',
+            'db/address_map/address_map_test.cc': 'TEST_MAIN',
             'db_stress_tool/layout_test.cc': 'TEST_MAIN',
             'test_util/history.cc': 'TEST_LIB',
             'db/history_test_util.cc': 'TEST_LIB',
             'util/headers_shared.cc': 'SHARED',
             'tools/db_bench_paths.cc': 'BENCH',
-            'tools/bench/host.cc': 'BENCH_LIB',
+            'tools/workloads/host.cc': 'BENCH_LIB',
             'tools/ldb_paths.cc': 'LIB',
             'tools/sst_dump_delta.cc': 'LIB',
             'db_stress_tool/layout.cc': 'STRESS',

@@ -5,7 +5,7 @@
 What a machine gives, and more so a disk that is shared with others, differs more between one minute
 and the next than contenders do. From one slice to the next it is the same, so all of them get the
 same good and bad times. The commands are told how long they were stopped (ActiveClock in
-tools/bench/) and leave it out of what they measure.
+tools/workloads/) and leave it out of what they measure.
 
 What a command has under way when it is stopped, a request to the disk for each of its threads and
 what the kernel writes out, ends in the time of the next.

@@ -15,10 +15,10 @@
 
 #include "db/delta/delta_async_reads.h"
 #include "db/delta/delta_read_ahead_test_util.h"
-#include "file/deferred_read_test_util.h"
 #include "file/file_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/snapshot.h"
+#include "test_util/strata/deferred_read_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 

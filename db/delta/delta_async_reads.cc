@@ -3,7 +3,7 @@
 
 #include "db/delta/delta_async_reads.h"
 
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "monitoring/statistics_impl.h"
 #include "rocksdb/options.h"
 

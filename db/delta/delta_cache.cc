@@ -10,7 +10,7 @@
 
 #include "monitoring/statistics_impl.h"
 #include "options/cf_options.h"
-#include "options/delta_options.h"
+#include "options/strata/delta_options.h"
 #include "rocksdb/table.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -23,7 +23,7 @@ struct DeltaCache::Item {
 };
 
 // The payload: an Item for each operand, then their values.
-struct DeltaCache::Entry : public ChargedClockTable::Entry {
+struct DeltaCache::Entry : public ClockTable::Entry {
   uint64_t generation = 0;
   SequenceNumber anchor = 0;
   // Of the list and the anchor.
@@ -125,8 +125,8 @@ DeltaCache::DeltaCache(size_t capacity,
     : table_(capacity, kMaxShare, &DeltaCache::Keeps, std::move(reservation)),
       statistics_(statistics) {}
 
-bool DeltaCache::Keeps(const ChargedClockTable::Entry& old_entry,
-                       const ChargedClockTable::Entry& new_entry) {
+bool DeltaCache::Keeps(const ClockTable::Entry& old_entry,
+                       const ClockTable::Entry& new_entry) {
   const auto& a = static_cast<const Entry&>(old_entry);
   const auto& b = static_cast<const Entry&>(new_entry);
   if (a.generation != b.generation) {
@@ -161,7 +161,7 @@ DeltaCache::Ref DeltaCache::Lookup(const Slice& user_key, const View& view) {
     // Once: others may raise it, to what is not for this reader.
     ref.epoch_ = ref.entry_->epoch.load(std::memory_order_relaxed);
     if (MayUse(*ref.entry_, ref.epoch_, view)) {
-      ChargedClockTable::MarkUsed(ref.entry_);
+      ClockTable::MarkUsed(ref.entry_);
     } else {
       ref.Reset();
     }

@@ -9,12 +9,12 @@
 #include <memory>
 #include <utility>
 
-#include "cache/charged_clock_table.h"
 #include "db/delta/delta_operands.h"
 #include "rocksdb/cleanable.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/types.h"
+#include "util/strata/clock_table.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -170,18 +170,18 @@ class DeltaCache {
   // Evicts what is too much.
   void SetCapacity(size_t capacity) { table_.SetCapacity(capacity); }
   size_t capacity() const { return table_.capacity(); }
-  ChargedClockTable::Stats GetStats() const { return table_.GetStats(); }
+  ClockTable::Stats GetStats() const { return table_.GetStats(); }
 
  private:
   // The operands of a key are not kept if they take more than this part.
   static constexpr size_t kMaxShare = 512;
 
   static void RaiseTo(std::atomic<uint64_t>* number, uint64_t to);
-  static bool Keeps(const ChargedClockTable::Entry& old_entry,
-                    const ChargedClockTable::Entry& new_entry);
+  static bool Keeps(const ClockTable::Entry& old_entry,
+                    const ClockTable::Entry& new_entry);
   bool MayUse(const Entry& entry, uint64_t epoch, const View& view) const;
 
-  ChargedClockTable table_;
+  ClockTable table_;
   Statistics* const statistics_;
   std::atomic<uint64_t> fold_epoch_{0};
 };

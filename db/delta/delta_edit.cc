@@ -7,7 +7,7 @@
 #include <cassert>
 
 #include "db/dbformat.h"
-#include "db/path_layout.h"
+#include "db/path_layout/path_layout.h"
 #include "logging/event_logger.h"
 #include "util/coding.h"
 

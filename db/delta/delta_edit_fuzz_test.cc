@@ -2,9 +2,8 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Not linked, but included: a test is one source file to the build.
-#include "fuzz/delta_edit_fuzzer.cc"
-
 #include "db/delta/delta_edit_test_util.h"
+#include "fuzz/strata/delta_edit_fuzzer.cc"
 #include "port/stack_trace.h"
 #include "test_util/testharness.h"
 #include "util/random.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "db/dbformat.h"
-#include "db/path_layout.h"
+#include "db/path_layout/path_layout.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "file/filename.h"
 #include "file/read_write_util.h"
@@ -42,7 +42,7 @@ std::string NameOf(const std::vector<DbPath>& paths,
 
 }  // namespace
 
-Status DeltaFileBuilder::Create(const DeltaTables& tables,
+Status DeltaFileBuilder::Create(const DeltaTableFactory& tables,
                                 const Options& options,
                                 std::unique_ptr<DeltaFileBuilder>* builder) {
   std::unique_ptr<DeltaFileBuilder> result(
@@ -536,7 +536,7 @@ Status DeltaFileBuilder::Corrupt(const char* what) const {
 }
 
 Status DeltaFileBuilder::BuildAnchorsOf(
-    const DeltaTables& tables, const Options& options,
+    const DeltaTableFactory& tables, const Options& options,
     InternalIterator* points, FragmentedRangeTombstoneIterator* ranges,
     DeltaFileDescription* description) {
   *description = DeltaFileDescription();

@@ -11,7 +11,7 @@
 
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_file_properties.h"
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "db/table_properties_collector.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
@@ -78,7 +78,7 @@ class DeltaFileBuilder {
 
   // InvalidArgument if the options contradict each other, NotSupported for a
   // comparator with timestamps.
-  static Status Create(const DeltaTables& tables, const Options& options,
+  static Status Create(const DeltaTableFactory& tables, const Options& options,
                        std::unique_ptr<DeltaFileBuilder>* builder);
   ~DeltaFileBuilder();
   DeltaFileBuilder(const DeltaFileBuilder&) = delete;
@@ -101,7 +101,7 @@ class DeltaFileBuilder {
 
   // For which buckets the file is, in the order of their lower bounds, also
   // those of which it has nothing; and where the last one ends, if it does. See
-  // DeltaLineage for what depends on it.
+  // DeltaFileLiveness for what depends on it.
   // REQUIRES: the tier is kSorted.
   Status SetBuckets(const std::vector<DeltaFileProperties::Bucket>& buckets,
                     const std::optional<std::string>& end = std::nullopt);
@@ -143,7 +143,7 @@ class DeltaFileBuilder {
   // another entry than operands, and for its range deletions (nullptr: none).
   // The sequence numbers of both are ignored; points is moved.
   // REQUIRES of the options: has_global_seq.
-  static Status BuildAnchorsOf(const DeltaTables& tables,
+  static Status BuildAnchorsOf(const DeltaTableFactory& tables,
                                const Options& options, InternalIterator* points,
                                FragmentedRangeTombstoneIterator* ranges,
                                DeltaFileDescription* description);

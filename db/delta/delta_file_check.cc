@@ -10,7 +10,7 @@
 #include <string>
 
 #include "db/delta/delta_version.h"
-#include "db/path_check.h"
+#include "db/path_layout/path_check.h"
 #include "file/filename.h"
 #include "port/port.h"
 #include "rocksdb/env.h"

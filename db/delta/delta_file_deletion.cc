@@ -186,7 +186,7 @@ Status DeltaFileDeletion::AddAnchors(DeltaFileBuilder* builder) const {
 
 Status DeltaFileDeletion::Write(const Output& output) {
   assert(file_.number == 0);
-  const DeltaTables& tables = *store_->tables();
+  const DeltaTableFactory& tables = *store_->tables();
   DeltaFileBuilder::Options options;
   options.number = number_;
   options.path_id = output.path_id;

@@ -9,7 +9,7 @@
 
 #include "db/column_family.h"
 #include "db/delta/delta_file_reader.h"
-#include "db/path_layout.h"
+#include "db/path_layout/path_layout.h"
 #include "db/version_set.h"
 #include "options/cf_options.h"
 

@@ -13,7 +13,6 @@
 #include "db/merge_context.h"
 #include "file/file_util.h"
 #include "file/filename.h"
-#include "file/overlapped_reads.h"
 #include "file/random_access_file_reader.h"
 #include "file/read_write_util.h"
 #include "monitoring/perf_context_imp.h"
@@ -25,6 +24,7 @@
 #include "table/table_reader.h"
 #include "util/cast_util.h"
 #include "util/stop_watch.h"
+#include "util/strata/overlapped_reads.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -47,7 +47,7 @@ DeltaFileDescription WithoutReader(DeltaFileDescription description) {
 
 }  // namespace
 
-Status DeltaFileReader::Open(const DeltaTables& tables,
+Status DeltaFileReader::Open(const DeltaTableFactory& tables,
                              const ReadOptions& read_options,
                              const DeltaFileDescription& description,
                              std::unique_ptr<DeltaFileReader>* reader) {
@@ -60,7 +60,7 @@ Status DeltaFileReader::Open(const DeltaTables& tables,
 }
 
 Status DeltaFileReader::OpenAs(const std::string& file_name,
-                               const DeltaTables& tables,
+                               const DeltaTableFactory& tables,
                                const ReadOptions& read_options,
                                const DeltaFileDescription& description,
                                std::unique_ptr<DeltaFileReader>* reader) {
@@ -201,7 +201,7 @@ bool DeltaFileReader::MayHaveKey(const ReadOptions& read_options,
 
 bool DeltaFileReader::LacksFilter() const {
   using Rep = BlockBasedTable::Rep;
-  // DeltaTables has no other tables.
+  // DeltaTableFactory has no other tables.
   const Rep& rep =
       *static_cast_with_check<const BlockBasedTable>(table_.get())->get_rep();
   return rep.filter == nullptr && rep.filter_type != Rep::FilterType::kNoFilter;

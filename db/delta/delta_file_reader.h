@@ -10,7 +10,7 @@
 
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_operands.h"
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "db/lookup_key.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "rocksdb/options.h"
@@ -43,12 +43,14 @@ class DeltaFileReader {
  public:
   // Corruption also if the file is not the one that is described: by its size,
   // its unique id (verify_sst_unique_id_in_manifest) or what it says of itself.
-  static Status Open(const DeltaTables& tables, const ReadOptions& read_options,
+  static Status Open(const DeltaTableFactory& tables,
+                     const ReadOptions& read_options,
                      const DeltaFileDescription& description,
                      std::unique_ptr<DeltaFileReader>* reader);
   // The same of a file that has another name than it will have. REQUIRES: it
   // keeps that name while the reader lives.
-  static Status OpenAs(const std::string& file_name, const DeltaTables& tables,
+  static Status OpenAs(const std::string& file_name,
+                       const DeltaTableFactory& tables,
                        const ReadOptions& read_options,
                        const DeltaFileDescription& description,
                        std::unique_ptr<DeltaFileReader>* reader);

@@ -12,7 +12,7 @@
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_file_reader.h"
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "env/mock_env.h"
 #include "file/filename.h"
 #include "options/cf_options.h"
@@ -75,8 +75,8 @@ class DeltaFileTestBase : public testing::Test {
     family.id = 3;
     family.name = "family";
     family.db_session_id = EncodeSessionId(1234, 5678);
-    tables_ = std::make_unique<DeltaTables>(std::move(family),
-                                            MutableCFOptions(options_));
+    tables_ = std::make_unique<DeltaTableFactory>(std::move(family),
+                                                  MutableCFOptions(options_));
   }
 
   DeltaFileBuilder::Options BuilderOptions(Kind kind,
@@ -179,7 +179,7 @@ class DeltaFileTestBase : public testing::Test {
   const std::string dir_;
   Options options_;
   BlockBasedTableOptions table_options_;
-  std::unique_ptr<DeltaTables> tables_;
+  std::unique_ptr<DeltaTableFactory> tables_;
   uint64_t last_number_ = 10;
 };
 

@@ -86,7 +86,7 @@ void DeltaFlush::End() { job_.store->OnFlushEnd(job_.epoch); }
 void DeltaFlush::Start(Output output) {
   assert(membership_ == nullptr && files_.empty());
   output_ = std::move(output);
-  membership_ = std::make_unique<DeltaMembership>(
+  membership_ = std::make_unique<DeltaKeyFilter>(
       job_.store, job_.base, job_.earlier, output_.read_options);
 }
 

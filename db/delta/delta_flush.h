@@ -14,7 +14,7 @@
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_file_reader.h"
-#include "db/delta/delta_membership.h"
+#include "db/delta/delta_key_filter.h"
 #include "db/delta/delta_store.h"
 #include "db/output_validator.h"
 #include "rocksdb/env.h"
@@ -69,7 +69,7 @@ class DeltaFlush {
   // Which flush it is.
   struct Job {
     DeltaStore* store = nullptr;
-    // As in DeltaMembership.
+    // As in DeltaKeyFilter.
     const DeltaVersion* base = nullptr;
     std::vector<std::shared_ptr<DeltaFileReader>> earlier;
     // Somebody reads the files before they are in a Version: see readers().
@@ -180,7 +180,7 @@ class DeltaFlush {
     std::unique_ptr<OutputValidator> validator;
   };
 
-  const DeltaTables& tables() const { return *job_.store->tables(); }
+  const DeltaTableFactory& tables() const { return *job_.store->tables(); }
   Status GetBuilder(File* file, DeltaFileBuilder** builder);
   // Is there an older operand of the key in the store, perhaps?
   bool MayHaveOlder();
@@ -195,7 +195,7 @@ class DeltaFlush {
   const Job job_;
   Output output_;
   // From Start() to Finish().
-  std::unique_ptr<DeltaMembership> membership_;
+  std::unique_ptr<DeltaKeyFilter> membership_;
   File operands_{Kind::kOperands};
   File anchors_{Kind::kAnchors};
 

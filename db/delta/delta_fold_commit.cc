@@ -8,15 +8,15 @@
 #include <unordered_set>
 #include <utility>
 
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/flush_mapping.h"
 #include "db/blob/blob_file_completion_callback.h"
-#include "db/blob/flush_mapping.h"
-#include "db/blob/mapped_blobs.h"
 #include "db/builder.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/delta/delta_store.h"
-#include "db/path_layout.h"
-#include "db/path_sync.h"
+#include "db/path_layout/path_layout.h"
+#include "db/path_layout/path_sync.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "db/table_cache.h"
 #include "db/version_set.h"
@@ -84,8 +84,8 @@ Status DeltaFoldCommit::Begin(std::vector<SequenceNumber> snapshots) {
                             context_.path_id, /*_file_size=*/0);
   meta_.epoch_number = cfd->NewEpochNumber();
   meta_.temperature = options_.default_write_temperature;
-  if (cfd->mapped_blobs() != nullptr) {
-    cfd->mapped_blobs()->BeginFold();
+  if (cfd->address_map_store() != nullptr) {
+    cfd->address_map_store()->BeginFold();
     mapping_ = FlushMapping::BeginFold(cfd, version_, meta_.fd.GetNumber());
   }
   return s;
@@ -290,8 +290,8 @@ void DeltaFoldCommit::Close(const Status& status) {
       committed_ = mapping_->committed();
     }
   }
-  if (cfd->mapped_blobs() != nullptr) {
-    cfd->mapped_blobs()->EndFold(
+  if (cfd->address_map_store() != nullptr) {
+    cfd->address_map_store()->EndFold(
         committed_ && has_file() ? cfd->current()->GetVersionNumber() : 0);
   }
   if (committed_ && has_file()) {

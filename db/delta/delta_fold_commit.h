@@ -73,7 +73,7 @@ struct DeltaFoldJob {
 // The file of level 0 is durable before the job's delta files have their names,
 // and is deleted after them, or not at all if some of them may be left: nobody
 // finds delta files without operands of which there are no values, even if the
-// MANIFEST is lost (see DeltaLineage).
+// MANIFEST is lost (see DeltaFileLiveness).
 //
 // Of two folds of the same operands only one is ever committed, since its edit
 // takes them out of buckets that other jobs leave alone meanwhile.

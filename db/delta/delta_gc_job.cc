@@ -12,7 +12,7 @@
 #include "db/delta/delta_folder.h"
 #include "db/delta/delta_output_check.h"
 #include "db/delta/delta_store.h"
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "db/output_validator.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "rocksdb/comparator.h"
@@ -174,7 +174,7 @@ class DeltaGcJob::Probe {
 // of it has come, so that the parts are equal. Hence it is kept in mind how its
 // bytes are distributed among *pieces*. A unit that would make its file too
 // large ends early if there may be one more bucket.
-class DeltaGcJob::Writer final : public DeltaPass::Sink {
+class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
  public:
   // units: where they begin, in order. folder: nullptr to fold nothing.
   Writer(DeltaGcJob* job, DeltaFolder* folder, const Plan& plan,
@@ -579,7 +579,7 @@ class DeltaGcJob::Writer final : public DeltaPass::Sink {
       s = file->builder->Finish(&description);
     }
     if (s.ok()) {
-      const DeltaPass::Context& context = job_.context_.pass;
+      const DeltaMergePass::Context& context = job_.context_.pass;
       s = CheckDeltaOutput(file->builder->file_name(), context.store->tables(),
                            context.read_options, TableReaderCaller::kCompaction,
                            file->validator.get(), &description);
@@ -657,7 +657,7 @@ Status DeltaGcJob::RunPlan(const Plan& plan) {
   if (!s.ok()) {
     return s;
   }
-  DeltaPass pass(context_.pass);
+  DeltaMergePass pass(context_.pass);
   for (size_t first = 0, last = 0; s.ok() && first < buckets_.size();
        first = last) {
     for (last = first + 1;
@@ -782,7 +782,7 @@ std::vector<DeltaVersion::FilePtr> DeltaGcJob::FilesOf(
 }
 
 Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
-                           DeltaPass* pass) {
+                           DeltaMergePass* pass) {
   DeltaEdit::ReplaceBuckets replace;
   replace.range.begin = buckets_[first].lower;
   replace.range.end = UpperBound(last - 1);
@@ -806,7 +806,7 @@ Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
                            buckets_[i].state.anchors_number;) {
       ++next;
     }
-    DeltaPass::Input input;
+    DeltaMergePass::Input input;
     input.begin = buckets_[i].lower;
     input.has_begin = !input.begin.empty();
     const std::optional<std::string> end = UpperBound(next - 1);

@@ -15,7 +15,7 @@
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_fold_wishes.h"
-#include "db/delta/delta_pass.h"
+#include "db/delta/delta_merge_pass.h"
 #include "db/delta/delta_version.h"
 #include "rocksdb/io_status.h"
 #include "rocksdb/rocksdb_namespace.h"
@@ -48,13 +48,14 @@ class FSDirectory;
 // The sizes of buckets are those of keys and operands, before compression.
 //
 // With a folder the files have temporary names until Publish(), as they are
-// without operands of which the values must be there first: see DeltaLineage.
+// without operands of which the values must be there first: see
+// DeltaFileLiveness.
 //
-// Files are as DeltaLineage needs them: a bucket without operands names the
-// file of operands that was written with it. Where a job leaves no operands at
-// all, it leaves a file of one anchor that hides nothing (its sequence number
-// is 0) for all its buckets to name. They go when no operand of the column
-// family is left.
+// Files are as DeltaFileLiveness needs them: a bucket without operands names
+// the file of operands that was written with it. Where a job leaves no operands
+// at all, it leaves a file of one anchor that hides nothing (its sequence
+// number is 0) for all its buckets to name. They go when no operand of the
+// column family is left.
 //
 // Not thread-safe; runs without the DB mutex.
 class DeltaGcJob {
@@ -87,7 +88,7 @@ class DeltaGcJob {
   static constexpr size_t kManyOperandsPerKey = 8;
 
   struct Context {
-    DeltaPass::Context pass;
+    DeltaMergePass::Context pass;
     // How files are written: number, kind, tier, epochs and operands_number are
     // the job's.
     DeltaFileBuilder::Options output;
@@ -110,7 +111,7 @@ class DeltaGcJob {
   };
 
   struct Stats {
-    DeltaPass::Stats pass;
+    DeltaMergePass::Stats pass;
     uint64_t operands_folded = 0;  // among those that the pass kept
     uint64_t files_written = 0;
     uint64_t bytes_written = 0;  // of files
@@ -174,7 +175,8 @@ class DeltaGcJob {
   // Sets is_written.
   Status SelectBuckets(const Plan& plan);
   // Replaces the old buckets [first, last).
-  Status Rewrite(const Plan& plan, size_t first, size_t last, DeltaPass* pass);
+  Status Rewrite(const Plan& plan, size_t first, size_t last,
+                 DeltaMergePass* pass);
   void RaiseFloors(size_t first, size_t last);
   // Publish(), but for the readers.
   Status PublishFiles(FSDirectory* directory);

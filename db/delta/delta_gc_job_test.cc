@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "db/delta/delta_file_liveness.h"
+#include "db/delta/delta_file_probe.h"
 #include "db/delta/delta_file_properties.h"
 #include "db/delta/delta_folder.h"
-#include "db/delta/delta_lineage.h"
-#include "db/delta/delta_pass_test_util.h"
+#include "db/delta/delta_merge_pass_test_util.h"
 #include "db/delta/delta_store_iterator.h"
 #include "db/delta/delta_store_test_util.h"
-#include "db/delta/found_delta_file.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "test_util/sync_point.h"
@@ -366,9 +366,9 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     size_t count = 0;
     std::set<uint64_t> more = live;
     for (uint64_t number : all) {
-      FoundDeltaFile file;
-      ASSERT_OK(FoundDeltaFile::Read(*ioptions_, FileOptions(), dir_, number,
-                                     &file));
+      DeltaFileProbe file;
+      ASSERT_OK(
+          DeltaFileProbe::Read(*ioptions_, FileOptions(), dir_, number, &file));
       if (file.description.tier == Tier::kSorted && ++count % 2 == 0) {
         more.insert(number);
       }
@@ -383,13 +383,13 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
       std::string end;
       bool is_range = false;
     };
-    std::deque<FoundDeltaFile> files;
+    std::deque<DeltaFileProbe> files;
     std::map<uint64_t, std::vector<Entry>> entries;
-    std::vector<const FoundDeltaFile*> pointers;
+    std::vector<const DeltaFileProbe*> pointers;
     for (uint64_t number : numbers) {
-      FoundDeltaFile& file = files.emplace_back();
-      ASSERT_OK(FoundDeltaFile::Read(*ioptions_, FileOptions(), dir_, number,
-                                     &file));
+      DeltaFileProbe& file = files.emplace_back();
+      ASSERT_OK(
+          DeltaFileProbe::Read(*ioptions_, FileOptions(), dir_, number, &file));
       const auto tables = file.NewTables(*ioptions_, MutableCFOptions(options_),
                                          FileOptions());
       ASSERT_OK(file.Scan(
@@ -401,14 +401,14 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
           }));
       pointers.push_back(&file);
     }
-    DeltaLineage lineage;
-    ASSERT_OK(DeltaLineage::Resolve(pointers, ucmp(), &lineage));
+    DeltaFileLiveness lineage;
+    ASSERT_OK(DeltaFileLiveness::Resolve(pointers, ucmp(), &lineage));
     // What it keeps tells the same again.
     pointers = lineage.operands;
     pointers.insert(pointers.end(), lineage.anchors.begin(),
                     lineage.anchors.end());
-    DeltaLineage again;
-    ASSERT_OK(DeltaLineage::Resolve(pointers, ucmp(), &again));
+    DeltaFileLiveness again;
+    ASSERT_OK(DeltaFileLiveness::Resolve(pointers, ucmp(), &again));
     ASSERT_EQ(lineage.operands, again.operands);
     ASSERT_EQ(lineage.buckets, again.buckets);
 
@@ -421,7 +421,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
       }
       SequenceNumber anchor = 0;
       for (const auto* some : {&lineage.anchors, &lineage.anchors_to_copy}) {
-        for (const FoundDeltaFile* file : *some) {
+        for (const DeltaFileProbe* file : *some) {
           for (const Entry& entry : entries[file->description.number]) {
             if (entry.is_range ? entry.key <= key && key < entry.end
                                : entry.key == key) {
@@ -431,7 +431,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
         }
       }
       Values values;
-      for (const FoundDeltaFile* file : lineage.operands) {
+      for (const DeltaFileProbe* file : lineage.operands) {
         const DeltaFileDescription& description = file->description;
         if (description.tier == Tier::kSorted
                 ? description.number != bucket.extent_number
@@ -862,19 +862,19 @@ TEST_F(DeltaGcJobTest, EmptiedBuckets) {
     ASSERT_NE(nullptr, version_->GetFile(merged));
     ASSERT_OK(version_->CheckConsistency());
 
-    std::deque<FoundDeltaFile> files;
-    std::vector<const FoundDeltaFile*> pointers;
+    std::deque<DeltaFileProbe> files;
+    std::vector<const DeltaFileProbe*> pointers;
     version_->ForEachFile([&](const DeltaVersion::FilePtr& live) {
-      FoundDeltaFile& file = files.emplace_back();
-      ASSERT_OK(FoundDeltaFile::Read(*ioptions_, FileOptions(), dir_,
+      DeltaFileProbe& file = files.emplace_back();
+      ASSERT_OK(DeltaFileProbe::Read(*ioptions_, FileOptions(), dir_,
                                      live->number(), &file));
       const auto tables = file.NewTables(*ioptions_, MutableCFOptions(options_),
                                          FileOptions());
       ASSERT_OK(file.Scan(*tables, nullptr));
       pointers.push_back(&file);
     });
-    DeltaLineage lineage;
-    ASSERT_OK(DeltaLineage::Resolve(pointers, ucmp(), &lineage));
+    DeltaFileLiveness lineage;
+    ASSERT_OK(DeltaFileLiveness::Resolve(pointers, ucmp(), &lineage));
     const std::vector<DeltaBucket> expected = Buckets();
     ASSERT_EQ(expected.size(), lineage.buckets.size());
     for (size_t i = 0; i < expected.size(); ++i) {

@@ -36,7 +36,7 @@ Status DeltaIngestion::CheckReplaceRange(const DeltaStore* store) {
                    "replaced files");
 }
 
-Status DeltaIngestion::WriteAnchors(const DeltaTables& tables,
+Status DeltaIngestion::WriteAnchors(const DeltaTableFactory& tables,
                                     const DeltaFileBuilder::Options& options,
                                     InternalIterator* points,
                                     FragmentedRangeTombstoneIterator* ranges,

@@ -17,7 +17,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class DeltaStore;
-class DeltaTables;
+class DeltaTableFactory;
 class DeltaVersion;
 class FileSystem;
 class FragmentedRangeTombstoneIterator;
@@ -90,7 +90,7 @@ class DeltaIngestion {
   // is not synced. ranges may be nullptr.
   // REQUIRES: options are as for DeltaFileBuilder::BuildAnchorsOf(), and give a
   // number.
-  static Status WriteAnchors(const DeltaTables& tables,
+  static Status WriteAnchors(const DeltaTableFactory& tables,
                              const DeltaFileBuilder::Options& options,
                              InternalIterator* points,
                              FragmentedRangeTombstoneIterator* ranges,

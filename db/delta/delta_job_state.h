@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "db/delta/delta_bucket_intake.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_fold_wishes.h"
-#include "db/delta/delta_slices.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/types.h"
@@ -102,8 +102,10 @@ class DeltaJobState {
                       const Comparator* ucmp);
 
   // Of the last time that somebody has looked; nullptr if nobody has.
-  const std::shared_ptr<const DeltaSlices>& slices() const { return slices_; }
-  void SetSlices(std::shared_ptr<const DeltaSlices> slices) {
+  const std::shared_ptr<const DeltaBucketIntake>& slices() const {
+    return slices_;
+  }
+  void SetSlices(std::shared_ptr<const DeltaBucketIntake> slices) {
     slices_ = std::move(slices);
   }
 
@@ -232,7 +234,7 @@ class DeltaJobState {
   // After it is opened, somebody has to look.
   bool is_collection_due_ = true;
   std::list<Collection> collections_;
-  std::shared_ptr<const DeltaSlices> slices_;
+  std::shared_ptr<const DeltaBucketIntake> slices_;
   uint32_t num_failures_ = 0;
   uint64_t retry_at_micros_ = 0;
   uint32_t folds_to_skip_ = 0;

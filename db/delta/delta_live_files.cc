@@ -6,7 +6,7 @@
 #include <string>
 
 #include "db/delta/delta_version.h"
-#include "db/path_layout.h"
+#include "db/path_layout/path_layout.h"
 #include "file/filename.h"
 #include "rocksdb/file_checksum.h"
 

@@ -15,7 +15,7 @@ namespace ROCKSDB_NAMESPACE {
 
 // Points and ranges go to their builders as they come: each kind of entry is in
 // order by itself.
-class DeltaMergeJob::Sink final : public DeltaPass::Sink {
+class DeltaMergeJob::Sink final : public DeltaMergePass::Sink {
  public:
   explicit Sink(DeltaMergeJob* job) : job_(*job) {}
 
@@ -90,7 +90,7 @@ Status DeltaMergeJob::Run() {
 }
 
 Status DeltaMergeJob::RunPass() {
-  DeltaPass::Input input;
+  DeltaMergePass::Input input;
   for (const FilePtr& file : inputs_) {
     (file->description().kind == Kind::kOperands ? input.operands
                                                  : input.anchors)
@@ -111,7 +111,7 @@ Status DeltaMergeJob::GetBuilder(Output* output) {
   options.first_epoch = first_epoch_;
   options.last_epoch = last_epoch_;
   options.operands_number = 0;
-  const DeltaTables& tables = context_.pass.store->tables();
+  const DeltaTableFactory& tables = context_.pass.store->tables();
   if (context_.verify_contents) {
     // The comparator is the store's, whatever becomes of the settings.
     output->validator = std::make_unique<OutputValidator>(

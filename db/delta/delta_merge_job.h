@@ -11,7 +11,7 @@
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_description.h"
-#include "db/delta/delta_pass.h"
+#include "db/delta/delta_merge_pass.h"
 #include "db/delta/delta_version.h"
 #include "db/output_validator.h"
 #include "rocksdb/io_status.h"
@@ -30,7 +30,7 @@ namespace ROCKSDB_NAMESPACE {
 // Older operands of the same keys may be in other files, so of the anchors the
 // newest one is kept, and those that snapshots need.
 //
-// Invariants, which DeltaLineage relies on:
+// Invariants, which DeltaFileLiveness relies on:
 // * The file of operands is complete before that of anchors, which names it.
 // * There is a merged file afterwards: if nothing is left, one of a single
 //   anchor that hides nothing (its sequence number is 0).
@@ -41,7 +41,7 @@ class DeltaMergeJob {
   using FilePtr = DeltaVersion::FilePtr;
 
   struct Context {
-    DeltaPass::Context pass;
+    DeltaMergePass::Context pass;
     // How files are written: number, kind, tier, epochs and operands_number are
     // the job's.
     DeltaFileBuilder::Options output;
@@ -73,7 +73,7 @@ class DeltaMergeJob {
   void Abandon();
 
   const std::vector<DeltaFileDescription>& files() const { return files_; }
-  const DeltaPass::Stats& stats() const { return pass_.stats(); }
+  const DeltaMergePass::Stats& stats() const { return pass_.stats(); }
   uint64_t bytes_read() const;     // of files
   uint64_t bytes_written() const;  // of files
   // What came from the file system, for an error handler that looks at it.
@@ -108,7 +108,7 @@ class DeltaMergeJob {
   const std::vector<FilePtr> inputs_;
   uint64_t first_epoch_ = UINT64_MAX;
   uint64_t last_epoch_ = 0;
-  DeltaPass pass_;
+  DeltaMergePass pass_;
   Output operands_{Kind::kOperands};
   Output anchors_{Kind::kAnchors};
   std::vector<DeltaFileDescription> files_;

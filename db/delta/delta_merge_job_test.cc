@@ -12,7 +12,7 @@
 
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_properties.h"
-#include "db/delta/delta_pass_test_util.h"
+#include "db/delta/delta_merge_pass_test_util.h"
 #include "db/delta/delta_store_test_util.h"
 #include "port/stack_trace.h"
 #include "test_util/sync_point.h"

@@ -11,7 +11,7 @@
 
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_file_reader.h"
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "db/output_validator.h"
 #include "file/filename.h"
 #include "rocksdb/options.h"
@@ -30,7 +30,8 @@ ReadOptions With(const ReadOptions& read_options, bool fill_cache) {
 // For readers that others use, whatever a job thinks of the blocks that it
 // reads for itself. *is_whole: the block cache had room for all that the reader
 // keeps of the file.
-Status OpenForOthers(const std::string& file_name, const DeltaTables& tables,
+Status OpenForOthers(const std::string& file_name,
+                     const DeltaTableFactory& tables,
                      const ReadOptions& read_options,
                      const DeltaFileDescription& description, bool* is_whole,
                      std::unique_ptr<DeltaFileReader>* reader) {
@@ -41,7 +42,7 @@ Status OpenForOthers(const std::string& file_name, const DeltaTables& tables,
   return s;
 }
 
-std::string OwnName(const DeltaTables& tables,
+std::string OwnName(const DeltaTableFactory& tables,
                     const DeltaFileDescription& description) {
   return DeltaFileName(tables.settings()->ioptions().cf_paths,
                        description.number, description.path_id);
@@ -49,7 +50,8 @@ std::string OwnName(const DeltaTables& tables,
 
 }  // namespace
 
-Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
+Status CheckDeltaOutput(const std::string& file_name,
+                        const DeltaTableFactory& tables,
                         const ReadOptions& read_options,
                         TableReaderCaller caller,
                         const OutputValidator* written,
@@ -98,7 +100,8 @@ Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
   return s;
 }
 
-void OpenDeltaOutput(const DeltaTables& tables, const ReadOptions& read_options,
+void OpenDeltaOutput(const DeltaTableFactory& tables,
+                     const ReadOptions& read_options,
                      const DeltaFileDescription& description) {
   assert(description.opened != nullptr);
   std::unique_ptr<DeltaFileReader> reader;

@@ -13,7 +13,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class DeltaFileReader;
-class DeltaTables;
+class DeltaTableFactory;
 class OutputValidator;
 struct DeltaFileDescription;
 struct ReadOptions;
@@ -31,7 +31,8 @@ struct ReadOptions;
 // *reader, if it is not null, is set in any case: for who reads the file before
 // it is in a Version. That the block cache has no room is no reason to fail;
 // such a reader has filter and index for itself.
-Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
+Status CheckDeltaOutput(const std::string& file_name,
+                        const DeltaTableFactory& tables,
                         const ReadOptions& read_options,
                         TableReaderCaller caller,
                         const OutputValidator* written,
@@ -42,7 +43,8 @@ Status CheckDeltaOutput(const std::string& file_name, const DeltaTables& tables,
 // the reader for `description` and its copies. If that fails there is none, and
 // those who read the file will see why.
 // REQUIRES: none of them is in a Version yet.
-void OpenDeltaOutput(const DeltaTables& tables, const ReadOptions& read_options,
+void OpenDeltaOutput(const DeltaTableFactory& tables,
+                     const ReadOptions& read_options,
                      const DeltaFileDescription& description);
 
 // Before a file that was checked, or opened so, is deleted: copies of its

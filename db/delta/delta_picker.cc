@@ -116,7 +116,7 @@ bool DeltaPicker::MayCollect(const DeltaVersion& version) {
 class DeltaPicker::CollectionPicker {
  public:
   CollectionPicker(const Options& options, const DeltaVersion& version,
-                   const DeltaSlices& slices,
+                   const DeltaBucketIntake& slices,
                    const std::vector<DeltaJobState::Collection>& running)
       : options_(options),
         version_(version),
@@ -536,7 +536,7 @@ class DeltaPicker::CollectionPicker {
   const Options& options_;
   const DeltaVersion& version_;
   const DeltaBucketTable& table_;
-  const DeltaSlices& slices_;
+  const DeltaBucketIntake& slices_;
   const std::vector<DeltaJobState::Collection>& running_;
   // That something can be done for; nullptr: none.
   const std::shared_ptr<const DeltaFoldWishes> wishes_;
@@ -560,7 +560,7 @@ class DeltaPicker::CollectionPicker {
 
 DeltaPicker::Collection DeltaPicker::PickCollection(
     const Options& options, const DeltaVersion& version,
-    const DeltaSlices& slices,
+    const DeltaBucketIntake& slices,
     const std::vector<DeltaJobState::Collection>& running) {
   return CollectionPicker(options, version, slices, running).Pick();
 }

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "db/delta/delta_bucket_intake.h"
 #include "db/delta/delta_gc_job.h"
 #include "db/delta/delta_job_state.h"
-#include "db/delta/delta_slices.h"
 #include "db/delta/delta_version.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/types.h"
@@ -114,7 +114,7 @@ class DeltaPicker {
   // slices: of the version. running: ranges that are to be left alone.
   static Collection PickCollection(
       const Options& options, const DeltaVersion& version,
-      const DeltaSlices& slices,
+      const DeltaBucketIntake& slices,
       const std::vector<DeltaJobState::Collection>& running);
 
   // Are there wishes that a collection can do something for now?

@@ -117,13 +117,13 @@ class DeltaPickerTest : public testing::Test {
   // What each bucket has in the newest merged file.
   void SetSlices(const std::vector<uint64_t>& sizes) {
     ASSERT_EQ(version_->Buckets().size(), sizes.size());
-    DeltaSlices::File file;
+    DeltaBucketIntake::File file;
     file.last_epoch = UINT64_MAX;
     file.offsets.push_back(0);
     for (uint64_t size : sizes) {
       file.offsets.push_back(file.offsets.back() + size);
     }
-    slices_ = DeltaSlices(version_->Buckets(), {file});
+    slices_ = DeltaBucketIntake(version_->Buckets(), {file});
   }
 
   DeltaPicker::Merge PickMerge() {
@@ -148,7 +148,7 @@ class DeltaPickerTest : public testing::Test {
 
   DeltaPicker::Options options_;
   std::shared_ptr<const DeltaVersion> version_;
-  DeltaSlices slices_;
+  DeltaBucketIntake slices_;
   std::vector<DeltaJobState::Collection> running_;
   uint64_t last_number_ = 10;
   std::vector<uint64_t> flushed_;

@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "db/dbformat.h"
-#include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_async_reads.h"
+#include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_store.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
-#include "env/io_uring_batch.h"
-#include "monitoring/saved_perf_counts.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
 #include "test_util/sync_point.h"
+#include "util/strata/io_uring_batch.h"
+#include "util/strata/saved_perf_counts.h"
 
 namespace ROCKSDB_NAMESPACE {
 

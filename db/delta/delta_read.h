@@ -14,11 +14,11 @@
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_operands.h"
 #include "db/delta/delta_version.h"
-#include "file/overlapped_reads.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "rocksdb/types.h"
+#include "util/strata/overlapped_reads.h"
 
 namespace ROCKSDB_NAMESPACE {
 

@@ -15,8 +15,8 @@
 #include "db/delta/delta_store_test_util.h"
 #include "db/merge_context.h"
 #include "env/composite_env_wrapper.h"
-#include "file/deferred_read_test_util.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/deferred_read_test_util.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 

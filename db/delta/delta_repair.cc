@@ -18,10 +18,10 @@
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
 #include "db/lookup_key.h"
-#include "db/path_layout.h"
-#include "db/path_sync.h"
+#include "db/path_layout/path_layout.h"
+#include "db/path_layout/path_sync.h"
+#include "db/path_layout/repair_paths.h"
 #include "db/range_tombstone_fragmenter.h"
-#include "db/repair_paths.h"
 #include "db/version_edit.h"
 #include "file/filename.h"
 #include "logging/logging.h"
@@ -65,8 +65,8 @@ struct DeltaRepair::Family {
   const std::string name;
   const ImmutableOptions options;
   const MutableCFOptions mutable_options;
-  std::vector<std::unique_ptr<FoundDeltaFile>> files;
-  DeltaLineage lineage;
+  std::vector<std::unique_ptr<DeltaFileProbe>> files;
+  DeltaFileLiveness lineage;
 
   // Of all files found, once they are needed, and of what became of WALs.
   bool has_readers = false;
@@ -98,7 +98,7 @@ struct DeltaRepair::Family {
     anchors.clear();
     operand_readers.clear();
     anchor_readers.clear();
-    std::set<const FoundDeltaFile*> counting;
+    std::set<const DeltaFileProbe*> counting;
     for (const auto* some :
          {&lineage.operands, &lineage.anchors, &lineage.anchors_to_copy}) {
       counting.insert(some->begin(), some->end());
@@ -321,8 +321,8 @@ Status DeltaRepair::ReadFiles(const OptionsOf& options_of) {
                                      " is in " + *directories.begin() +
                                      " and in " + *directories.rbegin());
     }
-    auto file = std::make_unique<FoundDeltaFile>();
-    Status s = FoundDeltaFile::Read(options_, file_options_,
+    auto file = std::make_unique<DeltaFileProbe>();
+    Status s = DeltaFileProbe::Read(options_, file_options_,
                                     *directories.begin(), number, file.get());
     if (!s.ok()) {
       return AsAdvice(s, DeltaFileName(*directories.begin(), number));
@@ -362,7 +362,7 @@ Status DeltaRepair::ReadFiles(const OptionsOf& options_of) {
 }
 
 Status DeltaRepair::PrepareFamily(Family* family) {
-  std::vector<const FoundDeltaFile*> files;
+  std::vector<const DeltaFileProbe*> files;
   for (const auto& file : family->files) {
     Status s = file->Scan(*file->NewTables(
         family->options, family->mutable_options, file_options_));
@@ -374,13 +374,13 @@ Status DeltaRepair::PrepareFamily(Family* family) {
     largest_seq_ = std::max(largest_seq_, description.largest_seq);
     files.push_back(file.get());
   }
-  DeltaLineage& lineage = family->lineage;
-  Status s = DeltaLineage::Resolve(files, family->ucmp(), &lineage);
+  DeltaFileLiveness& lineage = family->lineage;
+  Status s = DeltaFileLiveness::Resolve(files, family->ucmp(), &lineage);
   if (!s.ok()) {
     return s;
   }
   for (const auto* unused : {&lineage.superseded, &lineage.anchors_to_copy}) {
-    for (const FoundDeltaFile* file : *unused) {
+    for (const DeltaFileProbe* file : *unused) {
       unused_.push_back(file->Name());
     }
   }
@@ -398,7 +398,7 @@ Status DeltaRepair::PrepareFamily(Family* family) {
   // As the MANIFEST is going to have it, to find out now whether it can.
   DeltaEdit edit;
   for (const auto* some : {&lineage.operands, &lineage.anchors}) {
-    for (const FoundDeltaFile* file : *some) {
+    for (const DeltaFileProbe* file : *some) {
       edit.AddFile(file->description);
     }
   }
@@ -594,10 +594,10 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
                               family->name + "\", SST files that it is \"" +
                               cfd->GetName() + "\"");
   }
-  const DeltaLineage& lineage = family->lineage;
+  const DeltaFileLiveness& lineage = family->lineage;
   DeltaEdit delta_edit;
   for (const auto* files : {&lineage.operands, &lineage.anchors}) {
-    for (const FoundDeltaFile* file : *files) {
+    for (const DeltaFileProbe* file : *files) {
       delta_edit.AddFile(file->description);
     }
   }
@@ -649,7 +649,7 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
   std::vector<std::unique_ptr<DeltaFileReader>> readers;
   std::vector<InternalIterator*> iters;  // the merging one owns them
   Status s;
-  for (const FoundDeltaFile* file : family->lineage.anchors_to_copy) {
+  for (const DeltaFileProbe* file : family->lineage.anchors_to_copy) {
     std::unique_ptr<DeltaFileReader> reader;
     s = file->Open(*file->NewTables(family->options, family->mutable_options,
                                     file_options_),

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "db/delta/delta_file_liveness.h"
+#include "db/delta/delta_file_probe.h"
 #include "db/delta/delta_flush.h"
-#include "db/delta/delta_lineage.h"
-#include "db/delta/found_delta_file.h"
 #include "options/cf_options.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/options.h"
@@ -34,7 +34,7 @@ struct FileMetaData;
 // The delta files of a database under repair. Without them in the new MANIFEST
 // the next open would delete them.
 //
-// Prepare() decides what counts, see DeltaLineage, before the repair has
+// Prepare() decides what counts, see DeltaFileLiveness, before the repair has
 // changed anything; what cannot be decided ends it. A file that cannot be read
 // does so, too: nobody could tell what is missing, and it may be readable next
 // time.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "options/cf_options.h"
-#include "options/delta_options.h"
+#include "options/strata/delta_options.h"
 
 namespace ROCKSDB_NAMESPACE {
 

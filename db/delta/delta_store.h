@@ -14,7 +14,7 @@
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_job_state.h"
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "port/likely.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
@@ -39,8 +39,8 @@ class DeltaStore {
   DeltaStore(const DeltaStore&) = delete;
   DeltaStore& operator=(const DeltaStore&) = delete;
 
-  DeltaTables* tables() { return &tables_; }
-  const DeltaTables& tables() const { return tables_; }
+  DeltaTableFactory* tables() { return &tables_; }
+  const DeltaTableFactory& tables() const { return tables_; }
 
   // nullptr if there is none: operands do not go to delta files any more, or
   // delta_cache_size is 0.
@@ -113,7 +113,7 @@ class DeltaStore {
                     DeltaFileReader** reader) const;
 
   const std::unique_ptr<DeltaAsyncReads> async_reads_;
-  DeltaTables tables_;
+  DeltaTableFactory tables_;
   const std::unique_ptr<DeltaCache> cache_;
   // The option that the cache's size comes from, as it is now.
   uint64_t cache_size_option_;

@@ -40,7 +40,7 @@ std::string Hex(const Slice& key) {
 
 class Verifier {
  public:
-  Verifier(const DeltaTables& tables, const DeltaVersion& delta,
+  Verifier(const DeltaTableFactory& tables, const DeltaVersion& delta,
            const DeltaVerifier::Options& options,
            const DeltaVerifier::Report& report, DeltaVerifier::Result* result)
       : tables_(tables),
@@ -487,7 +487,7 @@ class Verifier {
                                       : file.last_epoch > state.floor;
   }
 
-  const DeltaTables& tables_;
+  const DeltaTableFactory& tables_;
   const std::shared_ptr<const DeltaTableSettings> settings_;
   const DeltaVersion& delta_;
   const DeltaVerifier::Options& options_;
@@ -505,7 +505,7 @@ class Verifier {
 
 }  // namespace
 
-std::unique_ptr<DeltaTables> NewUncachedDeltaTables(
+std::unique_ptr<DeltaTableFactory> NewUncachedDeltaTables(
     const DeltaTableFamily& family, const MutableCFOptions& options) {
   BlockBasedTableOptions table_options;
   const BlockBasedTableOptions* const of_family =
@@ -521,12 +521,12 @@ std::unique_ptr<DeltaTables> NewUncachedDeltaTables(
   table_options.persistent_cache.reset();
   MutableCFOptions uncached = options;
   uncached.table_factory.reset(NewBlockBasedTableFactory(table_options));
-  return std::make_unique<DeltaTables>(family, uncached);
+  return std::make_unique<DeltaTableFactory>(family, uncached);
 }
 
-void DeltaVerifier::Verify(const DeltaTables& tables, const DeltaVersion& delta,
-                           const Options& options, const Report& report,
-                           Result* result) {
+void DeltaVerifier::Verify(const DeltaTableFactory& tables,
+                           const DeltaVersion& delta, const Options& options,
+                           const Report& report, Result* result) {
   Verifier(tables, delta, options, report, result).Run();
 }
 

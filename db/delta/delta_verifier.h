@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "db/delta/delta_tables.h"
+#include "db/delta/delta_table_factory.h"
 #include "db/delta/delta_version.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
@@ -21,7 +21,7 @@ class FileChecksumGenFactory;
 
 // For readers that do not believe what is in memory: as `family` and `options`
 // say, but without a block cache, so that everything is read from the file.
-std::unique_ptr<DeltaTables> NewUncachedDeltaTables(
+std::unique_ptr<DeltaTableFactory> NewUncachedDeltaTables(
     const DeltaTableFamily& family, const MutableCFOptions& options);
 
 // Checks the delta files of a Version against the MANIFEST, against themselves
@@ -66,7 +66,7 @@ class DeltaVerifier {
 
   // REQUIRES: the files of `delta` are not deleted meanwhile; `tables` is
   // uncached, see above.
-  static void Verify(const DeltaTables& tables, const DeltaVersion& delta,
+  static void Verify(const DeltaTableFactory& tables, const DeltaVersion& delta,
                      const Options& options, const Report& report,
                      Result* result);
 };

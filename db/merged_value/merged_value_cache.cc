@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "db/range_tombstone_fragmenter.h"
-#include "memory/recycled_memory.h"
 #include "options/cf_options.h"
-#include "options/merged_value_options.h"
+#include "options/strata/merged_value_options.h"
 #include "port/likely.h"
 #include "rocksdb/table.h"
 #include "util/hash.h"
 #include "util/math.h"
 #include "util/mutexlock.h"
 #include "util/random.h"
+#include "util/strata/free_list_arena.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -74,7 +74,7 @@ struct MergedValueCache::Entry {
   bool is_large = false;
 
   static Entry* New(const Slice& key, const Slice& value) {
-    char* const memory = RecycledMemory::Process()->Allocate(
+    char* const memory = FreeListArena::Process()->Allocate(
         sizeof(Entry) + key.size() + value.size());
     Entry* const entry = new (memory) Entry();
     entry->key_size = static_cast<uint32_t>(key.size());
@@ -89,11 +89,11 @@ struct MergedValueCache::Entry {
     if (before == 1) {
       const size_t size = sizeof(Entry) + key_size + value_size;
       this->~Entry();
-      RecycledMemory::Process()->Free(reinterpret_cast<char*>(this), size);
+      FreeListArena::Process()->Free(reinterpret_cast<char*>(this), size);
     }
   }
   static size_t SizeOf(const Slice& key, const Slice& value) {
-    return RecycledMemory::RoundUp(sizeof(Entry) + key.size() + value.size()) +
+    return FreeListArena::RoundUp(sizeof(Entry) + key.size() + value.size()) +
            sizeof(Entry*);
   }
   size_t size() const { return SizeOf(key(), value()); }

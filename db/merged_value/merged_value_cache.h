@@ -66,7 +66,7 @@ struct MutableCFOptions;
 // raises the number for all instead. The limit of entries is the capacity, or
 // less if the block cache has no room: then values take the places of others in
 // what is charged, and now and then it is asked again. New entries are made of
-// the memory of old ones (RecycledMemory).
+// the memory of old ones (FreeListArena).
 //
 // Source: design after "KDSep" (its cache of deltas holds operands; this one
 // holds values); eviction after "SIEVE is Simpler than LRU" (NSDI 2024).

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "cache/cache_reservation_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/slice.h"
+#include "test_util/strata/cache_reservation_test_util.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 

@@ -5,7 +5,7 @@
 
 #include "db/merged_value/merged_value_flush.h"
 #include "memory/arena.h"
-#include "table/pass_through_iterator.h"
+#include "util/strata/pass_through_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "db/blob/mapped_blobs.h"
+#include "db/address_map/address_map_store.h"
 #include "db/column_family.h"
 #include "db/memtable.h"
 #include "db/merge_context.h"
@@ -52,9 +52,10 @@ void MergedValueRead::Attach(const ColumnFamilyData* cfd,
   user_key_ = user_key;
   sequence_ = sequence;
   has_snapshot_ = has_snapshot;
-  fills_ = fills &&
-           (cfd->mapped_blobs() == nullptr ||
-            cfd->mapped_blobs()->unsettled_jobs()->IsSettled(&settled_as_of_));
+  fills_ =
+      fills &&
+      (cfd->address_map_store() == nullptr ||
+       cfd->address_map_store()->unsettled_jobs()->IsSettled(&settled_as_of_));
   was_asked_ = is_other_ = was_used_ = false;
   newest_ = oldest_ = 0;
   operands_ = 0;
@@ -162,8 +163,8 @@ void MergedValueRead::Fill(const Slice& result) {
   if (generation.as_of() > sequence_) {
     return;  // it may not see what came in
   }
-  if (cfd_->mapped_blobs() != nullptr &&
-      !cfd_->mapped_blobs()->unsettled_jobs()->WasSettledSince(
+  if (cfd_->address_map_store() != nullptr &&
+      !cfd_->address_map_store()->unsettled_jobs()->WasSettledSince(
           settled_as_of_)) {
     return;
   }

@@ -24,12 +24,12 @@
 //   symbols. So object files that were compiled with RocksDB's headers do not
 //   link with this library. For programs that were linked with RocksDB before,
 //   the shared library has the untagged symbols, too: as functions that say
-//   what is wrong and abort (util/foreign_headers_shared.cc).
+//   what is wrong and abort (util/strata/foreign_headers_shared.cc).
 
 // The version of the C++ interface. It has to be raised by the first change
 // after a release that changes the size or the layout of a type, the order of
 // virtual functions or the value of an enumerator in the public C++ headers.
-// util/strata_abi_test.cc fails if such a change was made.
+// util/strata/strata_abi_test.cc fails if such a change was made.
 #define STRATA_ABI_VERSION 1
 
 #define STRATA_ABI_JOIN_(a, b) a##b

@@ -1,0 +1,527 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/address_map_store.h"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <random>
+#include <utility>
+
+#include "db/address_map/map_commit_observer.h"
+#include "db/address_map/map_work_queue.h"
+#include "db/address_map/mapped_record_name.h"
+#include "db/blob/blob_file_cache.h"
+#include "db/blob/blob_index.h"
+#include "db/blob/blob_source.h"
+#include "db/column_family.h"
+#include "db/path_layout/path_layout.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "logging/logging.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+AddressMapStore::AddressMapStore(uint32_t column_family_id,
+                                 const ImmutableOptions& ioptions,
+                                 const TableFactory& table_factory,
+                                 BlobFileCache* blob_file_cache)
+    : column_family_id_(column_family_id),
+      ioptions_(ioptions),
+      blob_file_cache_(blob_file_cache),
+      row_cache_(ioptions.row_cache == nullptr
+                     ? nullptr
+                     : std::make_unique<MappedRowCache>(ioptions.row_cache,
+                                                        ioptions.stats)),
+      hash_seed_(RandomSeed()),
+      charge_(MapMemoryReservation::Create(&table_factory, ioptions.logger)),
+      map_(AddressMap::Options{/*expected_entries=*/0, charge_.get()}, &files_),
+      blocked_charge_(
+          MapMemoryReservation::Create(&table_factory, ioptions.logger)),
+      blocked_removals_(&map_, blocked_charge_.get()),
+      range_deletions_(ioptions.user_comparator) {}
+
+AddressMapStore::~AddressMapStore() { assert(pending_.empty()); }
+
+bool AddressMapStore::Any(ColumnFamilySet* column_families) {
+  for (ColumnFamilyData* cfd : *column_families) {
+    if (cfd->address_map_store() != nullptr) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void AddressMapStore::ToBlobIndex(const AddressMap::Lookup& found,
+                                  size_t user_key_size,
+                                  std::string* blob_index) const {
+  const MapAddress& address = found.entry.address;
+  const uint64_t before_value = BlobRecordV2::kHeaderSize + user_key_size;
+  assert(found.found && found.pin.pinned());
+  assert(address.size >= before_value);
+  BlobIndex::EncodeBlob(
+      blob_index, files_.Number(address.slot), address.offset + before_value,
+      address.size - before_value, files_.Compression(address.slot));
+}
+
+Status AddressMapStore::Fetch(BlobSource* source,
+                              const ReadOptions& read_options,
+                              const Slice& user_key, SequenceNumber seq,
+                              const MappedBlobIndex& index,
+                              PinnableSlice* value,
+                              uint64_t* bytes_read) const {
+  const AddressMap::Lookup found = map_.FindByName(
+      MapName{HashOf(user_key), seq, index.birth}, /*pin=*/true);
+  return found.found ? FetchFound(source, read_options, user_key, seq, index,
+                                  found, value, bytes_read)
+                     : Status::NotFound();
+}
+
+Status AddressMapStore::FetchFound(BlobSource* source,
+                                   const ReadOptions& read_options,
+                                   const Slice& user_key, SequenceNumber seq,
+                                   const MappedBlobIndex& index,
+                                   const AddressMap::Lookup& found,
+                                   PinnableSlice* value,
+                                   uint64_t* bytes_read) const {
+  if (found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
+    return Status::NotFound("The value is lost");
+  }
+  std::string encoded;
+  ToBlobIndex(found, user_key.size(), &encoded);
+  BlobIndex address;
+  const Status s = address.DecodeFrom(encoded);
+  if (!s.ok()) {
+    return s;
+  }
+  std::string name;
+  MappedRecordName::Encode(user_key, seq, index.birth, &name);
+  value->Reset();
+  return source->GetBlob(read_options, name, address.file_number(),
+                         address.offset(), /*file_size=*/0, address.size(),
+                         address.compression(), /*prefetch_buffer=*/nullptr,
+                         value, bytes_read);
+}
+
+void AddressMapStore::AdoptLoadedFiles() {
+  for (const BlobFileSlotTable::Info& file : files_.GetAll()) {
+    blob_file_cache_->paths().Register(file.number, file.path_id);
+  }
+  SetReady();
+}
+
+AddressMapStore::FilePin::FilePin(AddressMapStore* blobs, uint64_t number)
+    : blobs_(blobs) {
+  if (blobs == nullptr) {
+    return;
+  }
+  const uint32_t slot = blobs->files_.Find(number);
+  if (slot == BlobFileSlotTable::kLostSlot || !blobs->files_.PinForJob(slot)) {
+    return;
+  }
+  if (blobs->files_.Number(slot) != number) {
+    blobs->files_.UnpinForJob(slot);  // another one's meanwhile
+    return;
+  }
+  slot_ = slot;
+}
+
+AddressMapStore::FilePin::~FilePin() {
+  if (pinned()) {
+    blobs_->files_.UnpinForJob(slot_);
+  }
+}
+
+uint64_t AddressMapStore::GarbageCount(const BlobFileMetaData& meta) const {
+  const uint32_t slot = files_.Find(meta.GetBlobFileNumber());
+  if (slot == BlobFileSlotTable::kLostSlot) {
+    return 0;
+  }
+  const uint64_t used = files_.LiveCount(slot) + meta.GetGarbageBlobCount();
+  return meta.GetTotalBlobCount() - std::min(used, meta.GetTotalBlobCount());
+}
+
+uint64_t AddressMapStore::GarbageBytes(const BlobFileMetaData& meta) const {
+  const uint32_t slot = files_.Find(meta.GetBlobFileNumber());
+  if (slot == BlobFileSlotTable::kLostSlot) {
+    return 0;
+  }
+  const uint64_t used = files_.LiveBytes(slot) + meta.GetGarbageBlobBytes();
+  return meta.GetTotalBlobBytes() - std::min(used, meta.GetTotalBlobBytes());
+}
+
+uint64_t AddressMapStore::NumRetired() const {
+  uint64_t result = 0;
+  for (const Retired& retired : retired_) {
+    result += retired.removals->Count();
+  }
+  return result;
+}
+
+uint32_t AddressMapStore::AddLiveFile(uint64_t number, uint32_t path_id,
+                                      CompressionType compression,
+                                      uint64_t size) {
+  blob_file_cache_->paths().Register(number, path_id);
+  return files_.Add(number, path_id, compression,
+                    BlobFileSlotTable::State::kLive, size);
+}
+
+void AddressMapStore::KeepDamagedFile(uint64_t number) {
+  const uint32_t slot = files_.Find(number);
+  [[maybe_unused]] const bool pinned = files_.PinForJob(slot);
+  assert(pinned);
+  damaged_[number].is_kept = true;
+  SetInexact();
+}
+
+void AddressMapStore::OnGcDamaged(uint64_t number) {
+  Damaged& damaged = damaged_[number];
+  damaged.pause = damaged.pause == 0
+                      ? kGcRetryMicros
+                      : std::min(2 * damaged.pause, kMaxGcRetryMicros);
+  damaged.retry_at = ioptions_.clock->NowMicros() + damaged.pause;
+}
+
+void AddressMapStore::SetWorkQueue(MapWorkQueue* queue,
+                                   std::function<void()> on_bounds_released) {
+  work_queue_ = queue;
+  files_.SetOnDroppable([this] { SignalWork(); });
+  read_bounds_.SetOnClear(std::move(on_bounds_released));
+}
+
+void AddressMapStore::SignalWork() {
+  if (work_queue_ != nullptr) {
+    work_queue_->Signal(column_family_id_);
+  }
+}
+
+void AddressMapStore::AddPending(MapCommitObserver* job) {
+  pending_.push_back(job);
+}
+
+void AddressMapStore::RemovePending(MapCommitObserver* job) {
+  const auto found = std::find(pending_.begin(), pending_.end(), job);
+  assert(found != pending_.end());
+  pending_.erase(found);
+}
+
+void AddressMapStore::OnVersionAppended(const Version& appended) {
+  appended_version_.store(appended.GetVersionNumber(),
+                          std::memory_order_release);
+  const VersionStorageInfo& version = *appended.storage_info();
+  for (MapCommitObserver* job : pending_) {
+    job->OnVersionAppended(version);
+  }
+  // No other edit takes files of the map out of the Version.
+  for (uint64_t number : dropping_) {
+    if (version.GetBlobFileMetaData(number) == nullptr) {
+      files_.Drop(files_.Find(number));
+    }
+  }
+#ifndef NDEBUG
+  for (const BlobFileSlotTable::Info& file : files_.GetAll()) {
+    assert(file.state != BlobFileSlotTable::State::kLive ||
+           version.GetBlobFileMetaData(file.number) != nullptr);
+  }
+#endif  // !NDEBUG
+}
+
+void AddressMapStore::Retire(std::unique_ptr<DeferredRemovals>&& removals,
+                             uint64_t version_number) {
+  if (!removals->complete()) {
+    SetInexact();
+  }
+  if (removals->Count() > 0) {
+    const size_t memory = removals->MemoryUsage();
+    retired_memory_.fetch_add(memory, std::memory_order_relaxed);
+    retired_.push_back(Retired{version_number, memory, std::move(removals)});
+    SignalWork();
+  }
+}
+
+void AddressMapStore::LimitRetired(DeferredRemovals* removals) const {
+  if (retired_memory_.load(std::memory_order_relaxed) +
+          removals->MemoryUsage() >
+      kMaxRetiredMemory) {
+    removals->MoveToFile();
+  }
+}
+
+void AddressMapStore::RefuseReads(const Status& s) {
+  assert(!s.ok());
+  std::lock_guard<std::mutex> lock(read_refusal_mutex_);
+  if (read_refusal_.ok()) {
+    read_refusal_ = s;
+  }
+  SetInexact();
+  refuses_reads_.store(true, std::memory_order_release);
+}
+
+Status AddressMapStore::read_refusal() const {
+  std::lock_guard<std::mutex> lock(read_refusal_mutex_);
+  return read_refusal_;
+}
+
+bool AddressMapStore::HasRetired(uint64_t oldest_version) const {
+  return std::any_of(retired_.begin(), retired_.end(), [&](const Retired& r) {
+    return r.version_number <= oldest_version;
+  });
+}
+
+std::vector<std::unique_ptr<DeferredRemovals>> AddressMapStore::TakeRetired(
+    uint64_t oldest_version) {
+  std::vector<std::unique_ptr<DeferredRemovals>> result;
+  uint64_t names = 0;
+  for (auto it = retired_.begin(); it != retired_.end() && names < kSlice;) {
+    if (it->version_number <= oldest_version) {
+      names += it->removals->Count();
+      retired_memory_.fetch_sub(it->memory, std::memory_order_relaxed);
+      result.push_back(std::move(it->removals));
+      it = retired_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return result;
+}
+
+DeferredRemovals::NewSpillFile AddressMapStore::SpillFiles(
+    Version* version, const std::string& dbname) {
+  return [this, dbname,
+          versions = version->version_set()](std::unique_ptr<SpillFile>* file) {
+    const uint64_t number = versions->NewFileNumber();
+    {
+      // Before the file exists: a scan for obsolete files would delete it.
+      std::lock_guard<std::mutex> lock(spill_mutex_);
+      spill_files_.insert(number);
+    }
+    return SpillFile::Create(
+        ioptions_.fs.get(), FileOptions(), TempFileName(dbname, number),
+        [this, number] {
+          std::lock_guard<std::mutex> lock(spill_mutex_);
+          spill_files_.erase(number);
+        },
+        file);
+  };
+}
+
+std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
+    const VersionStorageInfo& version, bool also_failed) const {
+  std::vector<BlobGcPicker::File> files;
+  const uint64_t now =
+      gc_retry_at_.empty() || also_failed ? 0 : ioptions_.clock->NowMicros();
+  for (const auto& meta : version.GetBlobFiles()) {
+    if (!meta->IsMapped()) {
+      continue;
+    }
+    BlobGcPicker::File& file = files.emplace_back();
+    file.number = meta->GetBlobFileNumber();
+    file.size = meta->GetBlobFileSize();
+    // Files of path ids that stand for one path go together, and copies get the
+    // id of a path that there is.
+    file.path_id = static_cast<uint32_t>(
+        PathLayout::IndexOf(meta->GetPathId(), ioptions_.cf_paths.size()));
+    file.is_survivor = meta->IsCollected();
+    const uint64_t records = meta->GetTotalBlobBytes();
+    const uint64_t live = records - std::min(records, GarbageBytes(*meta));
+    file.live_size =
+        live == records
+            ? file.size
+            : std::min(file.size,
+                       static_cast<uint64_t>(static_cast<double>(file.size) *
+                                             static_cast<double>(live) /
+                                             static_cast<double>(records)));
+    // One without a live value needs no job.
+    file.is_busy = live == 0 || collecting_.count(file.number) > 0;
+    const auto damaged = damaged_.find(file.number);
+    if (damaged != damaged_.end() &&
+        (damaged->second.is_kept ||
+         (live > 0 && !also_failed &&
+          damaged->second.retry_at > ioptions_.clock->NowMicros()))) {
+      file.live_size = file.size;
+      file.is_busy = true;
+    }
+    if (now > 0 && !file.is_busy) {
+      const auto failed = gc_retry_at_.find(file.number);
+      file.is_busy = failed != gc_retry_at_.end() && failed->second > now;
+    }
+  }
+  if (!collecting_.empty()) {
+    for (const BlobFileSlotTable::Info& info : files_.GetAll()) {
+      if (info.state == BlobFileSlotTable::State::kCopies) {
+        BlobGcPicker::File& file = files.emplace_back();
+        file.number = info.number;
+        file.size = file.live_size = info.size;
+        file.path_id = info.path_id;
+        file.is_survivor = file.is_busy = true;
+      }
+    }
+  }
+  return files;
+}
+
+uint64_t AddressMapStore::AddGcDebt(uint64_t compaction_needed_bytes,
+                                    const VersionStorageInfo& version,
+                                    const MutableCFOptions& options) const {
+  const double limit = options.blob_gc_space_amp_limit;
+  const uint64_t soft = options.soft_pending_compaction_bytes_limit;
+  const uint64_t hard = options.hard_pending_compaction_bytes_limit;
+  if (!enabled() || !ready_ || !gc_allowed_ || limit == 0 || soft == 0) {
+    return compaction_needed_bytes;
+  }
+  const BlobGcPicker::Space space =
+      BlobGcPicker::SpaceOf(FilesForGc(version), copying_);
+  const double on_disk = static_cast<double>(
+      space.on_disk - std::min(space.on_disk, merge_space_));
+  const double allowed = limit * static_cast<double>(space.live);
+  const double excess = std::min(
+      on_disk - static_cast<double>(copying_) - kLeastStallFactor * allowed,
+      on_disk - kStallFactor * allowed);
+  // Without live values the files are dropped, not collected.
+  if (excess <= 0 || space.live == 0) {
+    return compaction_needed_bytes;
+  }
+  uint64_t debt = soft + static_cast<uint64_t>(excess);
+  if (hard > 0) {
+    debt = std::min(debt, hard - 1);
+  }
+  ROCKS_LOG_INFO(ioptions_.logger,
+                 "Slowing down writes: blob files take up %.3f times what is "
+                 "live, the limit is %.3f",
+                 space.Amplification(), limit);
+  return std::max(compaction_needed_bytes, debt);
+}
+
+void AddressMapStore::OnGcFailed(const std::set<uint64_t>& files) {
+  const uint64_t now = ioptions_.clock->NowMicros();
+  for (auto it = gc_retry_at_.begin(); it != gc_retry_at_.end();) {
+    it = it->second <= now ? gc_retry_at_.erase(it) : std::next(it);
+  }
+  for (const uint64_t number : files) {
+    gc_retry_at_[number] = now + kGcRetryMicros;
+  }
+}
+
+void AddressMapStore::OnGcSucceeded() {
+  max_gc_copies_ =
+      std::min(kMaxGcCopies, std::max(max_gc_copies_, uint64_t{1} << 20) * 2);
+}
+
+uint32_t AddressMapStore::PathIdOf(uint64_t file_number) const {
+  return blob_file_cache_->paths().PathId(file_number);
+}
+
+uint32_t AddressMapStore::AddBuildingFile(const MappedBlobFile& file) {
+  blob_file_cache_->paths().Register(file.number, file.path_id);
+  const uint32_t slot = files_.Add(file.number, file.path_id, file.compression);
+  if (slot == BlobFileSlotTable::kLostSlot) {
+    blob_file_cache_->paths().Unregister(file.number);
+  }
+  return slot;
+}
+
+uint32_t AddressMapStore::AddPendingFile(const MappedBlobFile& file) {
+  const uint32_t slot = AddBuildingFile(file);
+  if (slot != BlobFileSlotTable::kLostSlot) {
+    files_.Publish(slot, file.size);
+  }
+  return slot;
+}
+
+uint32_t AddressMapStore::AddFileOfCopies(const MappedBlobFile& file) {
+  const uint32_t slot = AddBuildingFile(file);
+  if (slot != BlobFileSlotTable::kLostSlot) {
+    files_.PublishCopies(slot, file.size);
+  }
+  return slot;
+}
+
+void AddressMapStore::AbandonFile(uint32_t slot) { files_.Abandon(slot); }
+
+std::vector<uint64_t> AddressMapStore::AddDrops(
+    const VersionStorageInfo& version, VersionEdit* edit,
+    const std::vector<uint32_t>& own) {
+  std::vector<BlobFileSlotTable::Info> files = files_.GetDroppable();
+  for (const uint32_t slot : own) {
+    BlobFileSlotTable::Info info;
+    if (files_.GetInfo(slot, &info) &&
+        info.state == BlobFileSlotTable::State::kLive && info.live_count == 0 &&
+        info.job_pins == 1) {
+      files.push_back(info);
+    }
+  }
+  std::vector<uint64_t> numbers;
+  for (const BlobFileSlotTable::Info& file : files) {
+    const auto meta = version.GetBlobFileMetaData(file.number);
+    if (meta != nullptr && dropping_.insert(file.number).second) {
+      edit->AddBlobFileGarbage(file.number, meta->GetTotalBlobCount(),
+                               meta->GetTotalBlobBytes());
+      numbers.push_back(file.number);
+    }
+  }
+  return numbers;
+}
+
+void AddressMapStore::FinishDrops(const std::vector<uint64_t>& numbers) {
+  for (uint64_t number : numbers) {
+    dropping_.erase(number);
+  }
+}
+
+void AddressMapStore::CollectObsoleteFiles(VersionSet* versions,
+                                           UnorderedSet<uint64_t>* keep) {
+  if (files_.HasDead()) {
+    for (const BlobFileSlotTable::Info& file : files_.CollectDead()) {
+      Forget(file);
+      versions->AddObsoleteBlobFile(
+          file.number, PathLayout::Directory(ioptions_.cf_paths, file.path_id));
+      files_.Free(file.slot);
+    }
+  }
+  if (keep == nullptr) {
+    return;
+  }
+  for (const BlobFileSlotTable::Info& file : files_.GetAll()) {
+    // An abandoned file stays while a MANIFEST whose last write failed may
+    // name it. Then it is deleted as any file that nobody knows.
+    if (file.state == BlobFileSlotTable::State::kAbandoned &&
+        versions->io_status().ok() && files_.Free(file.slot)) {
+      Forget(file);
+    } else {
+      keep->insert(file.number);
+    }
+  }
+  std::lock_guard<std::mutex> lock(spill_mutex_);
+  keep->insert(spill_files_.begin(), spill_files_.end());
+}
+
+void AddressMapStore::ReleaseAll(VersionSet* versions) {
+  for (const BlobFileSlotTable::Info& file : files_.GetAll()) {
+    Forget(file);
+    versions->AddObsoleteBlobFile(
+        file.number, PathLayout::Directory(ioptions_.cf_paths, file.path_id));
+  }
+}
+
+bool AddressMapStore::Keeps(uint64_t number) const {
+  return !ready_ || files_.Find(number) != BlobFileSlotTable::kLostSlot;
+}
+
+void AddressMapStore::Forget(const BlobFileSlotTable::Info& file) {
+  damaged_.erase(file.number);
+  blob_file_cache_->Evict(file.number);
+  blob_file_cache_->paths().Unregister(file.number);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,102 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/address_map_verifier.h"
+
+#include <memory>
+#include <mutex>
+
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/blob_file_slot_table.h"
+#include "db/address_map/mapped_key_scan.h"
+#include "db/column_family.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+class Checker : public MappedKeyScan::Visitor {
+ public:
+  Checker(ColumnFamilyData* cfd, bool read_values, std::mutex* report_mutex,
+          const AddressMapVerifier::Report* report,
+          AddressMapVerifier::Result* result)
+      : cfd_(cfd),
+        blobs_(cfd->address_map_store()),
+        read_values_(read_values),
+        report_mutex_(report_mutex),
+        report_(report),
+        result_(result) {
+    read_options_.fill_cache = false;
+    read_options_.verify_checksums = true;
+  }
+
+  Status Visit(const ParsedInternalKey& key,
+               const MappedBlobIndex& index) override {
+    const Status s = Check(key, index);
+    result_->values.fetch_add(1, std::memory_order_relaxed);
+    if (!s.ok()) {
+      result_->errors.fetch_add(1, std::memory_order_relaxed);
+      const std::string line = "[" + cfd_->GetName() + "] key 0x" +
+                               key.user_key.ToString(/*hex=*/true) +
+                               " sequence " + std::to_string(key.sequence) +
+                               " birth " + std::to_string(index.birth) + ": " +
+                               s.ToString();
+      std::lock_guard<std::mutex> lock(*report_mutex_);
+      (*report_)(line);
+    }
+    return Status::OK();
+  }
+  Status FinishRange() override { return Status::OK(); }
+
+ private:
+  Status Check(const ParsedInternalKey& key, const MappedBlobIndex& index) {
+    const AddressMap::Lookup found = blobs_->map()->FindByName(
+        MapName{blobs_->HashOf(key.user_key), key.sequence, index.birth},
+        /*pin=*/false);
+    if (!found.found) {
+      return Status::Corruption("The address map does not have it");
+    }
+    if (found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
+      return Status::Corruption("No blob file has the value");
+    }
+    if (!read_values_) {
+      return Status::OK();
+    }
+    uint64_t bytes_read = 0;
+    const Status s =
+        blobs_->Fetch(cfd_->blob_source(), read_options_, key.user_key,
+                      key.sequence, index, &value_, &bytes_read);
+    if (s.ok()) {
+      result_->bytes.fetch_add(value_.size(), std::memory_order_relaxed);
+    }
+    return s;
+  }
+
+  ColumnFamilyData* const cfd_;
+  AddressMapStore* const blobs_;
+  const bool read_values_;
+  std::mutex* const report_mutex_;
+  const AddressMapVerifier::Report* const report_;
+  AddressMapVerifier::Result* const result_;
+  ReadOptions read_options_;
+  PinnableSlice value_;
+};
+
+}  // namespace
+
+Status AddressMapVerifier::Verify(ColumnFamilyData* cfd, Version* version,
+                                  const Options& options, const Report& report,
+                                  Result* result) {
+  if (cfd->address_map_store() == nullptr) {
+    return Status::OK();
+  }
+  std::mutex report_mutex;
+  MappedKeyScan scan(cfd, version, options.file_options,
+                     Env::IOActivity::kUnknown, options.num_threads);
+  return scan.Run([&] {
+    return std::make_unique<Checker>(cfd, options.read_values, &report_mutex,
+                                     &report, result);
+  });
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,101 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/blocked_removals.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ROCKSDB_NAMESPACE {
+
+BlockedRemovals::~BlockedRemovals() {
+  if (charged_ > 0) {
+    charge_->SetCharged(0).PermitUncheckedError();
+  }
+}
+
+size_t BlockedRemovals::Hide(const MapKeyHash& key, SequenceNumber seq,
+                             const std::vector<SequenceNumber>& readers) {
+  // No reader is, or will be, between the newest reader below seq and seq: an
+  // entry there is too new for that reader, and hidden from all others.
+  SequenceNumber above = 0;
+  if (!readers.empty() && readers.back() < seq) {
+    above = seq - 1;  // there may be new readers that do not see the entry yet
+  } else {
+    const auto next = std::lower_bound(readers.begin(), readers.end(), seq);
+    above = next == readers.begin() ? 0 : *std::prev(next);
+  }
+  SequenceNumber left = 0;
+  const size_t removed = map_->RemoveHidden(key, above, seq, &left);
+  if (left > 0) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    items_.push_back(Item{key, seq, left});
+    std::push_heap(items_.begin(), items_.end());
+    if (items_.size() >= prune_at_) {
+      Prune();
+    }
+    OnChange();
+  }
+  return removed;
+}
+
+size_t BlockedRemovals::Apply(SequenceNumber earliest_reader, size_t max_keys) {
+  std::vector<Item> due;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    while (!items_.empty() && items_.front().seq <= earliest_reader &&
+           due.size() < max_keys) {
+      std::pop_heap(items_.begin(), items_.end());
+      due.push_back(items_.back());
+      items_.pop_back();
+    }
+    OnChange();
+  }
+  size_t removed = 0;
+  for (const Item& item : due) {
+    SequenceNumber left = 0;
+    removed += map_->RemoveHidden(item.key, /*above=*/0, item.seq, &left);
+  }
+  return removed;
+}
+
+void BlockedRemovals::Prune() {
+  std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
+    return a.key == b.key ? a.seq < b.seq : a.key < b.key;
+  });
+  // An item is for the entries of its key up to `left`. One before it, with a
+  // greater number than that, takes them out no later.
+  size_t kept = 0;
+  for (const Item& item : items_) {
+    if (kept == 0 || !(items_[kept - 1].key == item.key) ||
+        items_[kept - 1].seq <= item.left) {
+      items_[kept++] = item;
+    }
+  }
+  items_.resize(kept);
+  std::make_heap(items_.begin(), items_.end());
+  prune_at_ = std::max(kMinPruned, 2 * kept);
+}
+
+void BlockedRemovals::OnChange() {
+  blocked_until_.store(items_.empty() ? kMaxSequenceNumber : items_.front().seq,
+                       std::memory_order_relaxed);
+  if (items_.size() < items_.capacity() / 4 && items_.capacity() > 1024) {
+    items_.shrink_to_fit();
+    prune_at_ = std::max(kMinPruned, 2 * items_.size());
+  }
+  const size_t memory = items_.capacity() * sizeof(Item);
+  memory_.store(memory, std::memory_order_relaxed);
+  const size_t charge = (memory + kChargeStep - 1) / kChargeStep * kChargeStep;
+  if (charge_ != nullptr && charge != charged_) {
+    charge_->SetCharged(charge).PermitUncheckedError();
+    charged_ = charge;
+  }
+}
+
+uint64_t BlockedRemovals::Count() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return items_.size();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

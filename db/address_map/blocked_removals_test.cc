@@ -1,0 +1,185 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/blocked_removals.h"
+
+#include <map>
+#include <set>
+
+#include "db/address_map/blob_file_slot_table.h"
+#include "test_util/testharness.h"
+#include "util/random.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+class TestCharge : public MapMemoryCharge {
+ public:
+  Status SetCharged(size_t total) override {
+    EXPECT_EQ(0u, total % (256 << 10));
+    charged = total;
+    return Status::OK();
+  }
+  size_t charged = 0;
+};
+
+}  // namespace
+
+class BlockedRemovalsTest : public testing::Test {
+ protected:
+  BlockedRemovalsTest() : map_({}, &files_) {
+    slot_ = files_.Add(10, 0, kNoCompression);
+  }
+
+  static MapKeyHash KeyOf(uint64_t i) {
+    return MapKeyHash{i * 0x9E3779B97F4A7C15u, static_cast<uint32_t>(i)};
+  }
+  void Insert(uint64_t key, SequenceNumber seq, bool direct = false) {
+    AddressMap::Record record;
+    record.name = MapName{KeyOf(key), seq, 0};
+    record.size = 100;
+    record.direct = direct;
+    ASSERT_OK(map_.InsertBatch(slot_, &record, 1));
+  }
+  bool Has(uint64_t key, SequenceNumber seq) {
+    return map_.FindByName(MapName{KeyOf(key), seq, 0}, /*pin=*/false).found;
+  }
+
+  BlobFileSlotTable files_;
+  AddressMap map_;
+  uint32_t slot_ = 0;
+};
+
+TEST_F(BlockedRemovalsTest, WhatNoReaderSeesGoesAtOnce) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  Insert(1, 5, /*direct=*/true);
+  Insert(1, 20);
+  Insert(1, 30);
+  // A reader at 10 wants 5. None wants 20.
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 30, {10, 30}));
+  ASSERT_TRUE(Has(1, 5));
+  ASSERT_FALSE(Has(1, 20));
+  ASSERT_TRUE(Has(1, 30));
+  ASSERT_EQ(1u, blocked.Count());
+  ASSERT_EQ(30u, blocked.BlockedUntil());
+  ASSERT_EQ(0u, blocked.Apply(29, 100));
+  ASSERT_EQ(1u, blocked.Apply(30, 100));
+  ASSERT_FALSE(Has(1, 5));
+  ASSERT_TRUE(Has(1, 30));
+  ASSERT_EQ(0u, blocked.Count());
+  ASSERT_EQ(kMaxSequenceNumber, blocked.BlockedUntil());
+}
+
+TEST_F(BlockedRemovalsTest, EachVersionWaitsForItsOwnReader) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  Insert(1, 5);
+  Insert(1, 20);
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 20, {10, 20}));
+  Insert(1, 40);
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 40, {10, 30, 40}));
+  // The reader at 10 goes, the one at 30 stays.
+  ASSERT_EQ(1u, blocked.Apply(30, 100));
+  ASSERT_FALSE(Has(1, 5));
+  ASSERT_TRUE(Has(1, 20));
+  ASSERT_EQ(1u, blocked.Apply(40, 100));
+  ASSERT_FALSE(Has(1, 20));
+  ASSERT_TRUE(Has(1, 40));
+}
+
+TEST_F(BlockedRemovalsTest, NotBeforeNewReadersSeeWhatHides) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  Insert(1, 5);
+  // New readers may be at 8, and a tombstone at 9 is not published.
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 9, {8}));
+  ASSERT_TRUE(Has(1, 5));
+  ASSERT_EQ(1u, blocked.Apply(9, 100));
+  // No reader is left.
+  Insert(2, 5);
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 9, {}));
+}
+
+TEST_F(BlockedRemovalsTest, MemoryIsBoundedByWhatWaits) {
+  TestCharge charge;
+  {
+    BlockedRemovals blocked(&map_, &charge);
+    constexpr uint64_t kKeys = 20000;
+    SequenceNumber seq = 1;
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      Insert(key, seq++);
+    }
+    const SequenceNumber reader = seq - 1;
+    for (int round = 0; round < 20; ++round) {
+      for (uint64_t key = 0; key < kKeys; ++key) {
+        Insert(key, seq);
+        ASSERT_EQ(round == 0 ? 0u : 1u,
+                  blocked.Hide(KeyOf(key), seq, {reader, seq}));
+        ++seq;
+      }
+      ASSERT_LE(blocked.Count(), size_t{64} << 10);
+    }
+    ASSERT_EQ(2 * kKeys, map_.NumEntries());
+    ASSERT_GE(charge.charged, blocked.MemoryUsage());
+    ASSERT_GT(charge.charged, 0u);
+    // In pieces.
+    while (blocked.BlockedUntil() != kMaxSequenceNumber) {
+      ASSERT_LE(blocked.Apply(seq, 1000), 1000u);
+    }
+    ASSERT_EQ(kKeys, map_.NumEntries());
+    ASSERT_LT(blocked.MemoryUsage(), size_t{64} << 10);
+  }
+  ASSERT_EQ(0u, charge.charged);
+  ASSERT_OK(map_.TEST_Check());
+}
+
+// Against all that each reader wants.
+TEST_F(BlockedRemovalsTest, Random) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  Random rnd(301);
+  std::map<uint64_t, std::set<SequenceNumber>> written;
+  std::multiset<SequenceNumber> readers;
+  SequenceNumber seq = 1;
+  for (int step = 0; step < 20000; ++step) {
+    const uint64_t key = rnd.Uniform(20);
+    if (rnd.OneIn(10)) {
+      readers.insert(seq - 1);
+    } else if (rnd.OneIn(9) && !readers.empty()) {
+      auto it = readers.begin();
+      std::advance(
+          it, rnd.OneIn(2) ? 0 : rnd.Uniform(static_cast<int>(readers.size())));
+      readers.erase(it);
+      blocked.Apply(readers.empty() ? seq - 1 : *readers.begin(),
+                    1 + rnd.Uniform(50));
+    } else {
+      Insert(key, seq);
+      written[key].insert(seq);
+      std::set<SequenceNumber> now(readers.begin(), readers.end());
+      now.insert(seq);
+      blocked.Hide(KeyOf(key), seq,
+                   std::vector<SequenceNumber>(now.begin(), now.end()));
+      ++seq;
+    }
+    for (const SequenceNumber reader : readers) {
+      const auto& versions = written[key];
+      auto seen = versions.upper_bound(reader);
+      if (seen != versions.begin()) {
+        ASSERT_TRUE(Has(key, *--seen)) << step;
+      }
+    }
+  }
+  blocked.Apply(seq, SIZE_MAX);
+  uint64_t keys = 0;
+  for (const auto& [key, versions] : written) {
+    keys += versions.empty() ? 0 : 1;
+    ASSERT_TRUE(Has(key, *versions.rbegin()));
+  }
+  ASSERT_EQ(keys, map_.NumEntries());
+  ASSERT_OK(map_.TEST_Check());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

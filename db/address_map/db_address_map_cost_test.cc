@@ -1,0 +1,161 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What address maps cost: the memory of small ones, and reads of files that
+// have range deletions.
+
+#include <string>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/db_test_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/perf_context.h"
+#include "rocksdb/perf_level.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBAddressMapCostTest : public DBTestBase {
+ public:
+  DBAddressMapCostTest()
+      : DBTestBase("db_address_map_cost_test", /*env_do_fsync=*/false) {}
+
+  // with_map: in the default column family, too.
+  void Open(int families, bool with_map) {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 50;
+    options.blob_gc_space_amp_limit = 0;
+    options.disable_auto_compactions = true;
+    options.enable_blob_address_map = with_map;
+    DestroyAndReopen(options);
+    options.enable_blob_address_map = true;
+    std::vector<std::string> names;
+    for (int i = 0; i < families; ++i) {
+      names.push_back("family" + std::to_string(i));
+    }
+    CreateColumnFamilies(names, options);
+    // Those of the files that the creation has left.
+    WaitForRemovals();
+  }
+
+  void TearDown() override {
+    for (ColumnFamilyHandle* handle : handles_) {
+      ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+    }
+    handles_.clear();
+  }
+
+  AddressMapStore* Blobs(int family) {
+    return static_cast<ColumnFamilyHandleImpl*>(handles_[family])
+        ->cfd()
+        ->address_map_store();
+  }
+
+  // Flush(0) would be the default column family.
+  Status FlushFamily(int family) {
+    return db_->Flush(FlushOptions(), handles_[family]);
+  }
+
+  void PutAndFlush(int family, const std::string& key, int i) {
+    ASSERT_OK(Put(family, key, std::to_string(i) + std::string(100, 'x')));
+    ASSERT_OK(FlushFamily(family));
+  }
+
+  void WaitForRemovals() {
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    }
+  }
+};
+
+// Files of direct values and range deletions have no filter. Reads take their
+// range deletions, and no block.
+TEST_F(DBAddressMapCostTest, RangeDeletionsNeedNoBlocks) {
+  constexpr int kFiles = 6;
+  Open(/*families=*/1, /*with_map=*/true);
+  const auto key = [](int file, int i) {
+    return "k" + std::to_string(i * kFiles + file);
+  };
+  for (int file = 0; file < kFiles; ++file) {
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_OK(Put(0, key(file, i), std::string(100, 'v')));
+    }
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), handles_[0],
+                               "z" + std::to_string(file),
+                               "z" + std::to_string(file) + "z"));
+    ASSERT_OK(FlushFamily(0));
+  }
+  const std::string late = "k" + std::to_string(kFiles);
+  // One of them is covered, by a range deletion of a file of its own.
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), handles_[0], late,
+                             late + std::string(1, char{0})));
+  PutAndFlush(0, "y", 0);
+  WaitForRemovals();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  std::vector<std::string> keys;
+  std::vector<Slice> slices;
+  for (int file = 0; file < kFiles; ++file) {
+    for (int i = 0; i < 50; i += 7) {
+      keys.push_back(key(file, i));
+    }
+  }
+  keys.push_back("absent");
+  for (const std::string& k : keys) {
+    slices.emplace_back(k);
+  }
+  SetPerfLevel(PerfLevel::kEnableCount);
+  for (const bool batch : {false, true}) {
+    std::vector<PinnableSlice> values(keys.size());
+    std::vector<Status> statuses(keys.size());
+    get_perf_context()->Reset();
+    if (batch) {
+      db_->MultiGet(ReadOptions(), handles_[0], keys.size(), slices.data(),
+                    values.data(), statuses.data());
+    } else {
+      for (size_t i = 0; i < keys.size(); ++i) {
+        statuses[i] =
+            db_->Get(ReadOptions(), handles_[0], slices[i], &values[i]);
+      }
+    }
+    EXPECT_EQ(get_perf_context()->block_read_count +
+                  get_perf_context()->block_cache_hit_count,
+              0);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i] == late || keys[i] == "absent") {
+        EXPECT_TRUE(statuses[i].IsNotFound()) << keys[i];
+      } else {
+        ASSERT_OK(statuses[i]);
+        EXPECT_EQ(values[i], std::string(100, 'v'));
+      }
+    }
+  }
+  SetPerfLevel(PerfLevel::kDisable);
+  EXPECT_EQ(Get(0, late), "NOT_FOUND");
+}
+
+// A thousand values are worth tens of KB, not megabytes.
+TEST_F(DBAddressMapCostTest, SmallMapsAreSmall) {
+  constexpr int kFamilies = 3;
+  Open(kFamilies, /*with_map=*/true);
+  for (int family = 0; family < kFamilies; ++family) {
+    const int keys = family == 0 ? 0 : family == 1 ? 1000 : 3000;
+    for (int i = 0; i < keys; ++i) {
+      ASSERT_OK(Put(family, Key(i), std::string(60, 'v')));
+    }
+    ASSERT_OK(FlushFamily(family));
+    uint64_t memory = 0;
+    ASSERT_TRUE(db_->GetIntProperty(
+        handles_[family], DB::Properties::kBlobAddressMapMemory, &memory));
+    EXPECT_LE(memory, uint64_t{60} * keys + (24 << 10)) << keys;
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,576 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Databases with enable_blob_address_map: jobs that build on the edit of a
+// compaction before the names that it has removed leave the map, and readers
+// meanwhile. The rules are in docs/design.md, "Jobs and readers of the map".
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/sst_file_writer.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Values that are merged become short, so inline, or stay long.
+class Merger : public AssociativeMergeOperator {
+ public:
+  explicit Merger(bool shortens) : shortens_(shortens) {}
+  bool Merge(const Slice&, const Slice* existing, const Slice& operand,
+             std::string* result, Logger*) const override {
+    *result = existing == nullptr ? operand.ToString()
+              : shortens_         ? "merged"
+                                  : existing->ToString() + operand.ToString();
+    return true;
+  }
+  const char* Name() const override { return "Merger"; }
+
+ private:
+  const bool shortens_;
+};
+
+// Removes the values of some keys.
+class Remover : public CompactionFilter {
+ public:
+  void Remove(const std::string& key) { keys_.insert(key); }
+  Decision FilterV2(int, const Slice& key, ValueType type, const Slice&,
+                    std::string*, std::string*) const override {
+    return type == ValueType::kValue && keys_.count(key.ToString()) > 0
+               ? Decision::kRemove
+               : Decision::kKeep;
+  }
+  const char* Name() const override { return "Remover"; }
+
+ private:
+  std::set<std::string> keys_;
+};
+
+}  // namespace
+
+// Without a filter policy, and with one.
+class DBAddressMapOverlapTest : public DBTestBase,
+                                public testing::WithParamInterface<bool> {
+ protected:
+  static constexpr int kBottom = 3;
+
+  DBAddressMapOverlapTest()
+      : DBTestBase("db_address_map_overlap_test", /*env_do_fsync=*/false) {}
+  ~DBAddressMapOverlapTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+
+  Options MapOptions() {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 32;
+    options.enable_blob_address_map = true;
+    options.disable_auto_compactions = true;
+    options.num_levels = kBottom + 1;
+    options.max_background_jobs = 4;
+    options.max_bgerror_resume_count = 0;
+    options.statistics = CreateDBStatistics();
+    BlockBasedTableOptions table_options;
+    if (GetParam()) {
+      table_options.filter_policy.reset(NewBloomFilterPolicy(10));
+    }
+    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    return options;
+  }
+
+  static std::string Long(const std::string& text) {
+    return text + std::string(40, '.');
+  }
+
+  AddressMapStore* Blobs() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd()
+        ->address_map_store();
+  }
+  bool IsDirect(const std::string& key) {
+    SequenceNumber seq = 0;
+    return Blobs()->map()->DirectSeq(Blobs()->HashOf(key), &seq);
+  }
+
+  std::vector<std::string> FilesOf(int level) {
+    ColumnFamilyMetaData meta;
+    db_->GetColumnFamilyMetaData(&meta);
+    std::vector<std::string> files;
+    for (const SstFileMetaData& file : meta.levels[level].files) {
+      files.push_back(file.db_path + file.name);
+    }
+    return files;
+  }
+  Status CompactInto(int from, int to) {
+    return db_->CompactFiles(CompactionOptions(), FilesOf(from), to);
+  }
+  // All keys that were written go to the bottommost level.
+  void FlushToBottom() {
+    ASSERT_OK(Flush());
+    ASSERT_OK(CompactInto(0, kBottom));
+  }
+
+  // What runs at a sync point the first time that it is reached.
+  static void At(const std::string& point, const std::function<void()>& fn) {
+    auto fired = std::make_shared<std::atomic<bool>>(false);
+    SyncPoint::GetInstance()->SetCallBack(point, [fired, fn](void*) {
+      if (!fired->exchange(true)) {
+        fn();
+      }
+    });
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+
+  // Runs `second` beside `first`, a compaction that has committed its edit and
+  // has not yet taken what it removes out of the map. Comes back to `first`
+  // when `second` is over or waits for it. `check` is called then and when both
+  // are over.
+  void Overtake(const std::function<void()>& first,
+                const std::function<void()>& second,
+                const std::function<void(bool second_is_over)>& check) {
+    std::atomic<bool> waits{false};
+    std::atomic<bool> is_over{false};
+    std::atomic<bool> was_reached{false};
+    std::thread thread;
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::WaitForSettledMap:Waits",
+                                          [&](void*) { waits = true; });
+    At("CompactionMapping::Settle", [&] {
+      was_reached = true;
+      thread = std::thread([&] {
+        second();
+        is_over = true;
+      });
+      while (!waits && !is_over) {
+        env_->SleepForMicroseconds(1000);
+      }
+      EXPECT_TRUE(waits) << "the second job did not wait for the first";
+      check(is_over);
+    });
+    first();
+    ASSERT_TRUE(was_reached);
+    thread.join();
+    check(/*second_is_over=*/true);
+  }
+
+  void CheckValue(const std::string& key, const std::string& expected) {
+    EXPECT_EQ(Get(key), expected);
+    EXPECT_EQ(MultiGet(std::vector<std::string>{key})[0], expected);
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    iter->Seek(key);
+    EXPECT_OK(iter->status());
+    const bool found = iter->Valid() && iter->key() == key;
+    EXPECT_EQ(found ? iter->value().ToString() : "NOT_FOUND", expected);
+  }
+};
+
+INSTANTIATE_TEST_CASE_P(Filters, DBAddressMapOverlapTest, testing::Bool());
+
+// The first compaction merges operands with direct values into short ones. The
+// second sets the sequence numbers of these to zero: if the direct values were
+// still found by their keys, they would be read.
+TEST_P(DBAddressMapOverlapTest, ShortMergeResults) {
+  Options options = MapOptions();
+  options.merge_operator = std::make_shared<Merger>(/*shortens=*/true);
+  Reopen(options);
+  ASSERT_OK(Put("a", Long("a")));
+  ASSERT_OK(Put("k", Long("base")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  ASSERT_TRUE(IsDirect("k"));
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  CheckValue("k", "merged");
+  Overtake([&] { EXPECT_OK(CompactInto(0, kBottom)); },
+           [&] { EXPECT_OK(CompactInto(kBottom, kBottom)); },
+           [&](bool) {
+             CheckValue("k", "merged");
+             CheckValue("a", Long("a"));
+           });
+  EXPECT_FALSE(IsDirect("k"));
+}
+
+// While a compaction waits, no other one may find its input among the files
+// that are marked for one.
+TEST_P(DBAddressMapOverlapTest, InputsOfAWaitingCompaction) {
+  Options options = MapOptions();
+  options.merge_operator = std::make_shared<Merger>(/*shortens=*/true);
+  Reopen(options);
+  ASSERT_OK(Put("a", Long("a")));
+  ASSERT_OK(Put("k", Long("base")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Put("s", "1"));
+  const Snapshot* snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("s", "2"));
+  ASSERT_OK(Flush());
+  // A file is marked if all that it has is older than the oldest snapshot.
+  ASSERT_OK(Put("later", "1"));
+  // Marked files, and how many of these are in a compaction.
+  const auto count_marked = [&] {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    const auto& marked =
+        static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+            ->cfd()
+            ->current()
+            ->storage_info()
+            ->BottommostFilesMarkedForCompaction();
+    size_t num_busy = 0;
+    for (const auto& level_and_file : marked) {
+      num_busy += level_and_file.second->being_compacted ? 1 : 0;
+    }
+    return std::make_pair(marked.size(), num_busy);
+  };
+  Overtake([&] { EXPECT_OK(CompactInto(0, kBottom)); },
+           [&] {
+             // Only the snapshot has kept both entries of "s".
+             db_->ReleaseSnapshot(snapshot);
+             EXPECT_EQ(count_marked(), std::make_pair(size_t{1}, size_t{0}));
+             EXPECT_OK(CompactInto(kBottom, kBottom));
+           },
+           [&](bool) { EXPECT_EQ(count_marked().second, 0); });
+  CheckValue("k", "merged");
+  CheckValue("s", "2");
+}
+
+// The results are long. The second compaction makes them direct, after which an
+// iterator from before the first one must still find the bases by their names.
+TEST_P(DBAddressMapOverlapTest, LongMergeResultsAndOldIterator) {
+  Options options = MapOptions();
+  options.merge_operator = std::make_shared<Merger>(/*shortens=*/false);
+  Reopen(options);
+  ASSERT_OK(Put("a", Long("a")));
+  ASSERT_OK(Put("k", Long("base")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  std::unique_ptr<Iterator> old(db_->NewIterator(ReadOptions()));
+  old->SeekToFirst();
+  ASSERT_TRUE(old->Valid());
+  Overtake([&] { EXPECT_OK(CompactInto(0, kBottom)); },
+           [&] { EXPECT_OK(CompactInto(kBottom, kBottom)); },
+           [&](bool) {
+             CheckValue("k", Long("base") + "1");
+             old->Seek("k");
+             EXPECT_OK(old->status());
+             ASSERT_TRUE(old->Valid());
+             EXPECT_EQ(old->value(), Long("base") + "1");
+             EXPECT_OK(old->status());
+             old->SeekForPrev("k");
+             ASSERT_TRUE(old->Valid());
+             EXPECT_EQ(old->value(), Long("base") + "1");
+           });
+  old.reset();
+  CheckValue("k", Long("base") + "1");
+}
+
+// A filter removes the only entry of the key that the files of the bottommost
+// level have. A tombstone above it has nothing to stand over any more, and the
+// second compaction drops it: the value must not come back.
+TEST_P(DBAddressMapOverlapTest, FilteredBelowATombstone) {
+  Remover filter;
+  Options options = MapOptions();
+  options.compaction_filter = &filter;
+  Reopen(options);
+  ASSERT_OK(Put("k", Long("old")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  const Snapshot* snapshot = db_->GetSnapshot();
+  ASSERT_OK(Delete("k"));
+  ASSERT_OK(Flush());
+  ASSERT_TRUE(IsDirect("k"));
+  // The snapshot is what keeps the value in the map. What its release allows
+  // stays undone during the test.
+  std::atomic<bool> may_remove{false};
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkMapRemovals:Start",
+                                        [&](void*) {
+                                          while (!may_remove) {
+                                            env_->SleepForMicroseconds(1000);
+                                          }
+                                        });
+  filter.Remove("k");
+  Overtake([&] { EXPECT_OK(CompactInto(kBottom, kBottom)); },
+           [&] {
+             db_->ReleaseSnapshot(snapshot);
+             EXPECT_OK(CompactInto(0, kBottom));
+           },
+           [&](bool) { CheckValue("k", "NOT_FOUND"); });
+  may_remove = true;
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  CheckValue("k", "NOT_FOUND");
+}
+
+// The same with a deletion of files in the place of the second compaction.
+TEST_P(DBAddressMapOverlapTest, FilteredBelowADeletedTombstone) {
+  Remover filter;
+  Options options = MapOptions();
+  options.compaction_filter = &filter;
+  Reopen(options);
+  ASSERT_OK(Put("k", Long("old")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  const Snapshot* snapshot = db_->GetSnapshot();
+  ASSERT_OK(Delete("k"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(CompactInto(0, kBottom - 1));
+  ASSERT_TRUE(IsDirect("k"));
+  filter.Remove("k");
+  Overtake([&] { EXPECT_OK(CompactInto(kBottom, kBottom)); },
+           [&] {
+             const Slice begin("a"), end("z");
+             EXPECT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
+                                          &begin, &end));
+           },
+           [&](bool) { CheckValue("k", "NOT_FOUND"); });
+  EXPECT_TRUE(FilesOf(kBottom - 1).empty());
+  db_->ReleaseSnapshot(snapshot);
+}
+
+// A file that no other one overlaps is ingested with the sequence number zero.
+TEST_P(DBAddressMapOverlapTest, FilteredAndIngested) {
+  Remover filter;
+  Options options = MapOptions();
+  options.compaction_filter = &filter;
+  Reopen(options);
+  ASSERT_OK(Put("k", Long("old")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  const std::string file = dbname_ + "/ingested.sst";
+  {
+    SstFileWriter writer(EnvOptions(), options);
+    ASSERT_OK(writer.Open(file));
+    ASSERT_OK(writer.Put("k", "new"));
+    ASSERT_OK(writer.Finish());
+  }
+  filter.Remove("k");
+  Overtake(
+      [&] { EXPECT_OK(CompactInto(kBottom, kBottom)); },
+      [&] {
+        EXPECT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+      },
+      [&](bool second_is_over) {
+        if (second_is_over) {
+          CheckValue("k", "new");
+        }
+      });
+  CheckValue("k", "new");
+}
+
+// While readers may be on a Version from before a fold of merge operands, a
+// compaction leaves hidden names in the map for them. But with its edit what
+// hides them may disappear, or get the sequence number zero: then they must not
+// be found by the keys alone any more.
+TEST_P(DBAddressMapOverlapTest, HiddenBesideAFold) {
+  enum class Hider { kTombstone, kRangeDeletion, kInlineValue };
+  for (const Hider hider :
+       {Hider::kTombstone, Hider::kRangeDeletion, Hider::kInlineValue}) {
+    SCOPED_TRACE(static_cast<int>(hider));
+    DestroyAndReopen(MapOptions());
+    ASSERT_OK(Put("a", Long("a")));
+    ASSERT_OK(Put("k", Long("old")));
+    ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+    const Snapshot* snapshot = db_->GetSnapshot();
+    std::string expected = "NOT_FOUND";
+    switch (hider) {
+      case Hider::kTombstone:
+        ASSERT_OK(Delete("k"));
+        break;
+      case Hider::kRangeDeletion:
+        ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                                   "k", "l"));
+        break;
+      case Hider::kInlineValue:
+        expected = "new";
+        ASSERT_OK(Put("k", expected));
+        break;
+    }
+    ASSERT_OK(Flush());
+    ASSERT_TRUE(IsDirect("k"));
+    // What the release of the snapshot allows stays undone meanwhile.
+    std::atomic<bool> may_remove{false};
+    const auto wait = [&](void*) {
+      while (!may_remove) {
+        env_->SleepForMicroseconds(1000);
+      }
+    };
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkMapRemovals:Start",
+                                          wait);
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkRangeSweep:Start",
+                                          wait);
+    SyncPoint::GetInstance()->EnableProcessing();
+    db_->ReleaseSnapshot(snapshot);
+    dbfull()->TEST_LockMutex();
+    Blobs()->BeginFold();
+    dbfull()->TEST_UnlockMutex();
+    bool was_reached = false;
+    At("CompactionMapping::Settle", [&] {
+      was_reached = true;
+      CheckValue("k", expected);
+      CheckValue("a", Long("a"));
+    });
+    ASSERT_OK(CompactInto(0, kBottom));
+    EXPECT_TRUE(was_reached);
+    dbfull()->TEST_LockMutex();
+    Blobs()->EndFold(/*first_version=*/0);
+    dbfull()->TEST_UnlockMutex();
+    CheckValue("k", expected);
+    may_remove = true;
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    CheckValue("k", expected);
+    CheckValue("a", Long("a"));
+  }
+}
+
+// A reader with a snapshot may rely on its SuperVersion, be it current or not,
+// but not while a fold is under way. It must come to an end nonetheless.
+TEST_P(DBAddressMapOverlapTest, SnapshotBesideAFold) {
+  Reopen(MapOptions());
+  ASSERT_OK(Put("a", Long("a")));
+  ASSERT_OK(Flush());
+  const Snapshot* snapshot = db_->GetSnapshot();
+  dbfull()->TEST_LockMutex();
+  Blobs()->BeginFold();
+  const uint64_t version =
+      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+          ->cfd()
+          ->current()
+          ->GetVersionNumber();
+  EXPECT_TRUE(Blobs()->IsBeforeFold(version));
+  dbfull()->TEST_UnlockMutex();
+  EXPECT_EQ(Get("k", snapshot), "NOT_FOUND");
+  EXPECT_EQ(Get("a", snapshot), Long("a"));
+  dbfull()->TEST_LockMutex();
+  Blobs()->EndFold(version + 1);
+  dbfull()->TEST_UnlockMutex();
+  EXPECT_TRUE(Blobs()->IsBeforeFold(version));
+  EXPECT_FALSE(Blobs()->IsBeforeFold(version + 1));
+  // A second fold that comes to nothing.
+  dbfull()->TEST_LockMutex();
+  Blobs()->BeginFold();
+  EXPECT_TRUE(Blobs()->IsBeforeFold(version + 1));
+  Blobs()->EndFold(/*first_version=*/0);
+  dbfull()->TEST_UnlockMutex();
+  EXPECT_FALSE(Blobs()->IsBeforeFold(version + 1));
+  db_->ReleaseSnapshot(snapshot);
+}
+
+// The names that a compaction has removed cannot be read: they stay in the map.
+// What is read is right, as no job builds on that compaction before the next
+// open.
+TEST_P(DBAddressMapOverlapTest, RemovalsThatCannotBeRead) {
+  for (const bool paranoid : {true, false}) {
+    Options options = MapOptions();
+    options.merge_operator = std::make_shared<Merger>(/*shortens=*/true);
+    options.paranoid_checks = paranoid;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("a", Long("a")));
+    ASSERT_OK(Put("k", Long("base")));
+    ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+    ASSERT_OK(Merge("k", "1"));
+    ASSERT_OK(Flush());
+    SyncPoint::GetInstance()->SetCallBack(
+        "DeferredRemovals::ForEach", [](void* arg) {
+          *static_cast<Status*>(arg) = Status::IOError("injected");
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    CompactInto(0, kBottom).PermitUncheckedError();
+    ASSERT_TRUE(IsDirect("k"));
+    CheckValue("k", "merged");
+
+    const Status s = CompactInto(kBottom, kBottom);
+    EXPECT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_NE(s.ToString().find("injected"), std::string::npos) << s.ToString();
+    const Slice begin("a"), end("z");
+    EXPECT_NOK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin,
+                                  &end));
+    CheckValue("k", "merged");
+
+    Reopen(options);
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_FALSE(IsDirect("k"));
+    CheckValue("k", "merged");
+    EXPECT_OK(CompactInto(kBottom, kBottom));
+    CheckValue("k", "merged");
+    CheckValue("a", Long("a"));
+  }
+}
+
+// A deletion of files fails, and so does what takes it back: the map lacks
+// values that the files call direct. No point read may take them for absent.
+TEST_P(DBAddressMapOverlapTest, DeletionOfFilesThatCannotBeUndone) {
+  Options options = MapOptions();
+  Reopen(options);
+  ASSERT_OK(Put("k", Long("k")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  SyncPoint::GetInstance()->SetCallBack(
+      "MappedFileRemoval::Undo", [](void* arg) {
+        *static_cast<Status*>(arg) = Status::IOError("injected");
+      });
+  SyncPoint::GetInstance()->SetCallBack(
+      "MappedFileRemoval::Prepare:Status", [](void* arg) {
+        *static_cast<Status*>(arg) = Status::IOError("injected before");
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  const Slice begin("a"), end("z");
+  EXPECT_NOK(
+      DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end));
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  std::string value;
+  const Status s = db_->Get(ReadOptions(), "k", &value);
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find("Open the DB again"), std::string::npos)
+      << s.ToString();
+  std::vector<std::string> values;
+  EXPECT_TRUE(db_->MultiGet(ReadOptions(), {"k"}, &values)[0].IsIOError());
+  Reopen(options);
+  CheckValue("k", Long("k"));
+}
+
+// A point read finds an entry that it uses as it is, under a direct value that
+// a flush has inserted since the read looked for one: the values of the older
+// file lie under a range deletion of the same file.
+TEST_P(DBAddressMapOverlapTest, CoveredEntryUnderANewDirectValue) {
+  for (const bool multi_get : {false, true}) {
+    DestroyAndReopen(MapOptions());
+    ASSERT_OK(Put("k", Long("old")));
+    const Snapshot* snapshot = db_->GetSnapshot();
+    ASSERT_OK(
+        db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "z"));
+    ASSERT_OK(Flush());
+    db_->ReleaseSnapshot(snapshot);
+    while (Blobs()->range_deletions()->Count() > 0 || IsDirect("k")) {
+      env_->SleepForMicroseconds(1000);
+    }
+    ASSERT_OK(Put("k", Long("new")));
+    At("MapPointRead::Start:LookedUp", [&] {
+      std::thread([&] { EXPECT_OK(Flush()); }).join();
+      EXPECT_TRUE(IsDirect("k"));
+    });
+    EXPECT_EQ(multi_get ? MultiGet(std::vector<std::string>{"k"})[0] : Get("k"),
+              Long("new"));
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    CheckValue("k", Long("new"));
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,93 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/level0_merge.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "db/version_edit.h"
+#include "options/cf_options.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// The most files in level 0 that wait.
+size_t MaxFiles(const MutableCFOptions& options, size_t trigger) {
+  // No slowdown if it is negative.
+  const int slowdown = options.level0_slowdown_writes_trigger;
+  return slowdown < 0
+             ? std::numeric_limits<size_t>::max()
+             : std::max(trigger, static_cast<size_t>(slowdown) / 4 * 3);
+}
+
+}  // namespace
+
+Level0Merge::Decision Level0Merge::Decide(
+    const std::vector<FileMetaData*>& files, uint64_t base_size,
+    const MutableCFOptions& options) {
+  const size_t n = static_cast<size_t>(
+      std::find_if(files.begin(), files.end(),
+                   [](const FileMetaData* f) { return f->being_compacted; }) -
+      files.begin());
+  return DecideNewest(files, n, base_size, options);
+}
+
+bool Level0Merge::IsDue(const std::vector<FileMetaData*>& files,
+                        uint64_t base_size, const MutableCFOptions& options) {
+  return DecideNewest(files, files.size(), base_size, options).action !=
+         Action::kWait;
+}
+
+Level0Merge::Decision Level0Merge::DecideNewest(
+    const std::vector<FileMetaData*>& files, size_t n, uint64_t base_size,
+    const MutableCFOptions& options) {
+  const size_t trigger = static_cast<size_t>(
+      std::max(1, options.level0_file_num_compaction_trigger));
+  Decision decision;
+  if (n < trigger) {
+    return decision;
+  }
+  uint64_t all = 0;
+  for (size_t i = 0; i < n; ++i) {
+    all += files[i]->compensated_file_size;
+  }
+  // Merged with itself, a file would be picked again at once.
+  if (trigger < 2 || all >= base_size ||
+      all > options.max_bytes_for_level_base / 2 ||
+      all > options.max_compaction_bytes) {
+    if (n == files.size()) {
+      decision.action = Action::kDown;
+      decision.num_files = n;
+    }
+    return decision;
+  }
+  // How many bytes are written for each file less: it falls as long as the next
+  // file is not much larger than those before it.
+  size_t run = 1;
+  double least = std::numeric_limits<double>::max();
+  double sum = static_cast<double>(files[0]->compensated_file_size);
+  for (; run < n; ++run) {
+    sum += static_cast<double>(files[run]->compensated_file_size);
+    const double cost = sum / static_cast<double>(run);
+    if (cost > least) {
+      break;
+    }
+    least = cost;
+  }
+  if (run >= trigger || n >= MaxFiles(options, trigger)) {
+    decision.action = Action::kMerge;
+    decision.num_files = std::max(run, trigger);
+  }
+  return decision;
+}
+
+int Level0Merge::SortedRuns(const std::vector<FileMetaData*>& files,
+                            int num_runs, uint64_t base_size,
+                            const MutableCFOptions& options) {
+  return Decide(files, base_size, options).action == Action::kWait ? 0
+                                                                   : num_runs;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

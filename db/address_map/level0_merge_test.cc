@@ -1,0 +1,242 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/level0_merge.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/db_test_util.h"
+#include "db/version_edit.h"
+#include "options/cf_options.h"
+#include "port/stack_trace.h"
+#include "rocksdb/listener.h"
+#include "test_util/testharness.h"
+#include "util/mutexlock.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class Level0MergeTest : public testing::Test {
+ public:
+  Level0MergeTest() {
+    options_.max_compaction_bytes = 1 << 30;  // 0 until a DB is opened
+  }
+
+ protected:
+  using Action = Level0Merge::Action;
+
+  // The newest file first; a negative size is that of one being compacted.
+  Level0Merge::Decision Decide(const std::vector<int64_t>& sizes,
+                               uint64_t base_size) {
+    std::vector<std::unique_ptr<FileMetaData>> files;
+    std::vector<FileMetaData*> pointers;
+    for (const int64_t size : sizes) {
+      files.push_back(std::make_unique<FileMetaData>());
+      files.back()->compensated_file_size =
+          static_cast<uint64_t>(std::abs(size));
+      files.back()->being_compacted = size < 0;
+      pointers.push_back(files.back().get());
+    }
+    const MutableCFOptions options(options_);
+    const auto decision = Level0Merge::Decide(pointers, base_size, options);
+    EXPECT_EQ(decision.action == Action::kWait ? 0 : 9,
+              Level0Merge::SortedRuns(pointers, 9, base_size, options));
+    is_due_ = Level0Merge::IsDue(pointers, base_size, options);
+    EXPECT_TRUE(is_due_ || decision.action == Action::kWait);
+    return decision;
+  }
+  size_t Merged(const std::vector<int64_t>& sizes) {
+    const auto decision = Decide(sizes, /*base_size=*/100000);
+    EXPECT_NE(Action::kDown, decision.action);
+    return decision.num_files;
+  }
+  Action ActionOf(const std::vector<int64_t>& sizes, uint64_t base_size) {
+    return Decide(sizes, base_size).action;
+  }
+
+  // Of the last decision.
+  bool is_due_ = false;
+  Options options_;
+};
+
+TEST_F(Level0MergeTest, Tiers) {
+  EXPECT_EQ(0u, Merged({}));
+  EXPECT_EQ(0u, Merged({10, 10, 10}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10}));
+  EXPECT_EQ(5u, Merged({10, 10, 10, 10, 10}));
+  // Those that are not of one size wait for more.
+  EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10, 40}));
+  EXPECT_EQ(0u, Merged({40, 40, 40, 160}));
+  EXPECT_EQ(4u, Merged({40, 40, 40, 40, 160}));
+  EXPECT_EQ(5u, Merged({10, 40, 40, 40, 40}));
+  EXPECT_EQ(0u, Merged({10, 160, 640, 2560}));
+  // A large file on top does no harm.
+  EXPECT_EQ(5u, Merged({100, 10, 10, 10, 10}));
+  options_.level0_file_num_compaction_trigger = 2;
+  EXPECT_EQ(2u, Merged({10, 10}));
+  EXPECT_EQ(2u, Merged({10, 10, 40}));
+}
+
+TEST_F(Level0MergeTest, NotTooManyFiles) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = 1; sizes.size() < 14; size += size / 2 + 1) {
+    sizes.push_back(size);
+  }
+  EXPECT_EQ(0u, Merged(sizes));
+  sizes.push_back(5000);
+  EXPECT_EQ(4u, Merged(sizes));
+  options_.level0_slowdown_writes_trigger = 40;
+  EXPECT_EQ(0u, Merged(sizes));
+  options_.level0_slowdown_writes_trigger = -1;
+  EXPECT_EQ(0u, Merged(sizes));
+  // The trigger counts for more.
+  options_.level0_slowdown_writes_trigger = 4;
+  options_.level0_file_num_compaction_trigger = 10;
+  EXPECT_EQ(0u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256}));
+  EXPECT_EQ(10u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
+}
+
+TEST_F(Level0MergeTest, IsDue) {
+  EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
+  EXPECT_FALSE(is_due_);
+  EXPECT_EQ(0u, Merged({10, 160, 640, 2560}));
+  EXPECT_FALSE(is_due_);
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10}));
+  EXPECT_TRUE(is_due_);
+  // What is being compacted is something to be done still.
+  EXPECT_EQ(0u, Merged({10, 10, -10, -10}));
+  EXPECT_TRUE(is_due_);
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, -10}, 0));
+  EXPECT_TRUE(is_due_);
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, -10}, 0));
+  EXPECT_FALSE(is_due_);
+}
+
+TEST_F(Level0MergeTest, Down) {
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10}, 0));
+  EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 10}, 0));
+  EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 10}, 40));
+  EXPECT_EQ(Action::kMerge, ActionOf({10, 10, 10, 10}, 41));
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, 30}, 61));
+  EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 30}, 60));
+  // It would be picked again at once.
+  options_.level0_file_num_compaction_trigger = 1;
+  EXPECT_EQ(Action::kDown, ActionOf({10}, 1000));
+}
+
+TEST_F(Level0MergeTest, NotTooMuch) {
+  options_.max_bytes_for_level_base = 200;
+  options_.max_compaction_bytes = 90;
+  EXPECT_EQ(Action::kMerge, ActionOf({20, 20, 25, 25}, 1000));
+  EXPECT_EQ(Action::kDown, ActionOf({20, 20, 25, 26}, 1000));
+  options_.max_compaction_bytes = 1000;
+  EXPECT_EQ(Action::kMerge, ActionOf({25, 25, 25, 25}, 1000));
+  EXPECT_EQ(Action::kDown, ActionOf({25, 25, 25, 26}, 1000));
+}
+
+TEST_F(Level0MergeTest, BesideACompaction) {
+  EXPECT_EQ(0u, Merged({10, 10, 10, -10, -10}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10, -10, -10}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 10, -10, 10, 10}));
+  EXPECT_EQ(0u, Merged({-10, 10, 10, 10, 10}));
+  EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, 10, -10}, 30));
+}
+
+// What the rule does in a database: how often level 0 goes to the base level,
+// and whether anything is lost on the way.
+class DBLevel0MergeTest : public DBTestBase {
+ public:
+  DBLevel0MergeTest()
+      : DBTestBase("db_level0_merge_test", /*env_do_fsync=*/false) {}
+
+ protected:
+  class Counter : public EventListener {
+   public:
+    void OnCompactionCompleted(DB* /*db*/,
+                               const CompactionJobInfo& info) override {
+      if (info.compaction_reason != CompactionReason::kLevelL0FilesNum) {
+        return;
+      }
+      MutexLock lock(&mutex_);
+      if (info.output_level == 0) {
+        ++within;
+        bytes_within += info.stats.total_output_bytes;
+      } else {
+        ++down;
+        bytes_down += info.stats.total_output_bytes;
+      }
+    }
+    int within = 0;
+    int down = 0;
+    uint64_t bytes_within = 0;
+    uint64_t bytes_down = 0;
+    int most_files = 0;
+
+   private:
+    port::Mutex mutex_;
+  };
+
+  std::shared_ptr<Counter> Run(bool has_map) {
+    const auto counter = std::make_shared<Counter>();
+    Options options = CurrentOptions();
+    options.compression = kNoCompression;
+    options.level0_file_num_compaction_trigger = 4;
+    options.max_bytes_for_level_base = 64 << 20;
+    options.level_compaction_dynamic_level_bytes = true;
+    options.disable_auto_compactions = true;
+    options.enable_blob_files = true;
+    options.enable_blob_address_map = has_map;
+    options.min_blob_size = 10;
+    options.listeners.push_back(counter);
+    DestroyAndReopen(options);
+    constexpr int kKeys = 10000;
+    constexpr int kRounds = 250;
+    for (int i = 0; i < kKeys; ++i) {
+      EXPECT_OK(Put(Key(i), "value of " + Key(i)));
+    }
+    EXPECT_OK(Flush());
+    EXPECT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+    EXPECT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+    // The base level is about a hundred times as large as what a flush brings.
+    for (int round = 0; round < kRounds; ++round) {
+      for (int i = round % 100; i < kKeys; i += 100) {
+        EXPECT_OK(Put(Key(i), "round " + std::to_string(round) + Key(i)));
+      }
+      EXPECT_OK(Flush());
+      EXPECT_OK(dbfull()->TEST_WaitForCompact());
+      counter->most_files =
+          std::max(counter->most_files, NumTableFilesAtLevel(0));
+    }
+    for (int i = 0; i < kKeys; ++i) {
+      const int round = (kRounds - 1 - i % 100) / 100 * 100 + i % 100;
+      EXPECT_EQ(Get(Key(i)), "round " + std::to_string(round) + Key(i));
+    }
+    return counter;
+  }
+};
+
+TEST_F(DBLevel0MergeTest, GoesDownWhenItIsWorthTheWay) {
+  const auto with_map = Run(/*has_map=*/true);
+  const auto without = Run(/*has_map=*/false);
+  EXPECT_GT(with_map->within, 0);
+  EXPECT_GT(with_map->down, 0);
+  EXPECT_LT(with_map->down, without->down);
+  // Each value comes down once, and is merged a few times before.
+  EXPECT_LT(with_map->bytes_within + with_map->bytes_down,
+            (without->bytes_within + without->bytes_down) / 2);
+  // Three tiers of three, and one flush more.
+  EXPECT_LE(with_map->most_files, 10);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,2575 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Iterators of column families with an address map, against a model: the map of
+// keys to values that the database was when the iterator was made.
+
+#include "db/address_map/map_iterators.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/map_value_iterator.h"
+#include "db/blob_v2/blob_read_group.h"
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "db/pinned_iterators_manager.h"
+#include "memory/arena.h"
+#include "port/stack_trace.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/multi_scan.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/snapshot.h"
+#include "rocksdb/table.h"
+#include "rocksdb/wide_columns.h"
+#include "rocksdb/write_batch.h"
+#include "test_util/sync_point.h"
+#include "util/compression.h"
+#include "util/random.h"
+#include "utilities/merge_operators.h"
+
+// The file system asks before it reads asynchronously.
+std::atomic<bool> g_io_uring{true};
+extern "C" bool RocksDbIOUringEnable() { return g_io_uring; }
+
+namespace ROCKSDB_NAMESPACE {
+
+using Model = std::map<std::string, std::string>;
+
+constexpr size_t kAuto = ReadOptions::kAutoBlobPrefetchCount;
+// What ReadOptions says that it is at present.
+constexpr uint64_t kAutoWindow = 64;
+
+constexpr size_t kPrefixSize = 3;
+constexpr size_t kMinBlobSize = 50;
+constexpr int kNumPrefixes = 10;
+constexpr int kKeysOfPrefix = 30;
+
+std::string KeyOf(int prefix, int i) {
+  char buffer[48];
+  snprintf(buffer, sizeof(buffer), "k%02d_%03d", prefix, i);
+  return buffer;
+}
+
+std::string RandomKey(Random* rnd) {
+  const int prefix = static_cast<int>(rnd->Uniform(kNumPrefixes));
+  return KeyOf(prefix, static_cast<int>(rnd->Uniform(kKeysOfPrefix)));
+}
+
+// What Iterator does, over a model that does not change.
+class ModelIterator {
+ public:
+  // lower, upper: empty if there is no such bound. in_prefix: as
+  // ReadOptions::prefix_same_as_start.
+  ModelIterator(std::shared_ptr<const Model> model, const std::string& lower,
+                const std::string& upper, bool in_prefix)
+      : model_(std::move(model)),
+        lower_(lower),
+        upper_(upper),
+        in_prefix_(in_prefix),
+        pos_(model_->end()) {}
+
+  bool Valid() const { return valid_; }
+  const std::string& key() const { return pos_->first; }
+  const std::string& value() const { return pos_->second; }
+
+  void Seek(const std::string& target) {
+    BeginPrefix(target);
+    pos_ = model_->lower_bound(std::max(target, lower_));
+    Check();
+  }
+
+  void SeekForPrev(const std::string& target) {
+    BeginPrefix(target);
+    pos_ = !upper_.empty() && target >= upper_ ? model_->lower_bound(upper_)
+                                               : model_->upper_bound(target);
+    StepBack();
+  }
+
+  void SeekToFirst() {
+    if (!lower_.empty()) {
+      Seek(lower_);
+      return;
+    }
+    prefix_.clear();
+    pos_ = model_->begin();
+    Check();
+    if (valid_) {
+      BeginPrefix(key());
+    }
+  }
+
+  void SeekToLast() {
+    if (!upper_.empty()) {
+      SeekForPrev(upper_);
+      return;
+    }
+    prefix_.clear();
+    pos_ = model_->end();
+    StepBack();
+    if (valid_) {
+      BeginPrefix(key());
+    }
+  }
+
+  void Next() {
+    ++pos_;
+    Check();
+  }
+
+  void Prev() { StepBack(); }
+
+ private:
+  void BeginPrefix(const std::string& start) {
+    prefix_ = in_prefix_ ? start.substr(0, kPrefixSize) : std::string();
+  }
+
+  void StepBack() {
+    if (pos_ == model_->begin()) {
+      valid_ = false;
+      return;
+    }
+    --pos_;
+    Check();
+  }
+
+  void Check() {
+    valid_ =
+        pos_ != model_->end() && pos_->first >= lower_ &&
+        (upper_.empty() || pos_->first < upper_) &&
+        (prefix_.empty() || pos_->first.compare(0, kPrefixSize, prefix_) == 0);
+  }
+
+  const std::shared_ptr<const Model> model_;
+  const std::string lower_;
+  const std::string upper_;
+  const bool in_prefix_;
+  Model::const_iterator pos_;
+  bool valid_ = false;
+  std::string prefix_;
+};
+
+// Writes entries of all kinds to a column family, and to a model of it.
+class RandomWriter {
+ public:
+  RandomWriter(DB* db, ColumnFamilyHandle* family, uint32_t seed,
+               bool range_deletions, bool merges = true)
+      : db_(db),
+        family_(family),
+        rnd_(seed),
+        range_deletions_(range_deletions),
+        merges_(merges) {}
+
+  void Write() {
+    const std::string key = RandomKey(&rnd_);
+    switch (rnd_.Uniform(17)) {
+      case 0:
+      case 1:
+        Put(key, NewValue(20));
+        break;
+      case 2:
+      case 3:
+      case 4: {
+        const std::string value = NewValue(rnd_.OneIn(4) ? 80 : 5);
+        if (merges_) {
+          Merge(key, value);
+        } else {
+          Put(key, value);
+        }
+        break;
+      }
+      case 5:
+      case 6:
+        ASSERT_OK(db_->Delete(WriteOptions(), family_, key));
+        model_.erase(key);
+        break;
+      case 7:
+        PutEntity(key, NewValue(rnd_.OneIn(2) ? 80 : 5));
+        break;
+      case 8:
+        WriteSingle();
+        break;
+      case 9:
+      case 10:
+        if (range_deletions_) {
+          DeleteRange();
+          break;
+        }
+        [[fallthrough]];
+      default:
+        Put(key, NewValue(rnd_.OneIn(20)
+                              ? 4000
+                              : 50 + static_cast<int>(rnd_.Uniform(200))));
+    }
+  }
+
+  void WriteMany(int n) {
+    for (int i = 0; i < n; ++i) {
+      Write();
+    }
+  }
+
+  const Model& model() const { return model_; }
+  std::shared_ptr<const Model> Copy() const {
+    return std::make_shared<const Model>(model_);
+  }
+
+ private:
+  // No two are alike.
+  std::string NewValue(int size) {
+    ++counter_;
+    return std::to_string(counter_) + ":" +
+           std::string(size, static_cast<char>('a' + counter_ % 26));
+  }
+
+  void Put(const std::string& key, const std::string& value) {
+    ASSERT_OK(db_->Put(WriteOptions(), family_, key, value));
+    model_[key] = value;
+  }
+
+  void Merge(const std::string& key, const std::string& operand) {
+    ASSERT_OK(db_->Merge(WriteOptions(), family_, key, operand));
+    std::string& value = model_[key];
+    value += (value.empty() ? "" : ",") + operand;
+  }
+
+  void PutEntity(const std::string& key, const std::string& value) {
+    const WideColumns columns{{kDefaultWideColumnName, value},
+                              {"attribute", "a"}};
+    ASSERT_OK(db_->PutEntity(WriteOptions(), family_, key, columns));
+    model_[key] = value;
+  }
+
+  // These keys are put once between two deletions, as SingleDelete() asks for,
+  // and no range deletion covers them.
+  void WriteSingle() {
+    char buffer[32];
+    snprintf(buffer, sizeof(buffer), "s00_%03d",
+             static_cast<int>(rnd_.Uniform(10)));
+    const std::string key = buffer;
+    if (model_.count(key) == 0) {
+      Put(key, NewValue(60));
+    } else {
+      ASSERT_OK(db_->SingleDelete(WriteOptions(), family_, key));
+      model_.erase(key);
+    }
+  }
+
+  void DeleteRange() {
+    const int prefix = static_cast<int>(rnd_.Uniform(kNumPrefixes - 1));
+    const int i = static_cast<int>(rnd_.Uniform(kKeysOfPrefix));
+    const std::string begin = KeyOf(prefix, i);
+    const std::string end =
+        rnd_.OneIn(5)
+            ? KeyOf(prefix + 1, static_cast<int>(rnd_.Uniform(5)))
+            : KeyOf(prefix, i + 1 + static_cast<int>(rnd_.Uniform(8)));
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), family_, begin, end));
+    model_.erase(model_.lower_bound(begin), model_.lower_bound(end));
+  }
+
+  DB* const db_;
+  ColumnFamilyHandle* const family_;
+  Random rnd_;
+  const bool range_deletions_;
+  const bool merges_;
+  int counter_ = 0;
+  Model model_;
+};
+
+// An iterator and what it is to do.
+struct Cursor {
+  // The iterator's options point to these.
+  std::string lower;
+  std::string upper;
+  Slice lower_slice;
+  Slice upper_slice;
+  ReadOptions read_options;
+
+  // The prefix of all targets, or negative.
+  int only_prefix = -1;
+  std::unique_ptr<ModelIterator> expected;
+  // Slices that are pinned, and what is in them.
+  std::vector<std::pair<Slice, std::string>> pinned;
+  std::unique_ptr<Iterator> iter;
+
+  void Expect(std::shared_ptr<const Model> model) {
+    expected = std::make_unique<ModelIterator>(
+        std::move(model), lower, upper, read_options.prefix_same_as_start);
+  }
+};
+
+class MapIteratorsTest : public DBTestBase {
+ public:
+  MapIteratorsTest()
+      : DBTestBase("map_iterators_test", /*env_do_fsync=*/false) {}
+
+  Options MapOptions() {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = kMinBlobSize;
+    options.enable_blob_address_map = true;
+    options.blob_gc_space_amp_limit = 0;
+    options.disable_auto_compactions = true;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.statistics = CreateDBStatistics();
+    return options;
+  }
+
+  // Many files of all kinds, and many blocks.
+  Options SmallFiles(bool filters = true) {
+    Options options = MapOptions();
+    options.num_levels = 4;
+    options.target_file_size_base = 2 << 10;
+    options.blob_file_size = 32 << 10;
+    BlockBasedTableOptions table;
+    table.block_size = 256;
+    // As pinned keys need it.
+    table.use_delta_encoding = false;
+    if (filters) {
+      table.filter_policy.reset(NewBloomFilterPolicy(10));
+    }
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    return options;
+  }
+
+  AddressMapStore* Blobs() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd()
+        ->address_map_store();
+  }
+
+  uint64_t Ticker(Tickers ticker) {
+    return last_options_.statistics->getTickerCount(ticker);
+  }
+
+  void WaitForRemovals() {
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    }
+  }
+
+  void CompactAll(ColumnFamilyHandle* family) {
+    CompactRangeOptions options;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(options, family, nullptr, nullptr));
+  }
+
+  // Changes where the entries are, and not what they are.
+  void RunJob(Random* rnd, ColumnFamilyHandle* family) {
+    const uint32_t job = rnd->Uniform(6);
+    if (job < 4) {
+      ASSERT_OK(db_->Flush(FlushOptions(), family));
+    }
+    switch (job) {
+      case 2:
+        MoveFilesToLevel(1, family);
+        break;
+      case 3:
+        MoveFilesToLevel(2, family);
+        break;
+      case 4:
+        ASSERT_OK(dbfull()->TEST_CompactRange(1, nullptr, nullptr, family));
+        break;
+      case 5:
+        CompactAll(family);
+        break;
+      default:
+        break;
+    }
+  }
+
+  // ---- Cursors.
+
+  void Compare(Cursor* cursor) {
+    const Iterator& iter = *cursor->iter;
+    const ModelIterator& expected = *cursor->expected;
+    ASSERT_EQ(iter.Valid(), expected.Valid())
+        << iter.status().ToString() << "; "
+        << (iter.Valid() ? "is at " + iter.key().ToString()
+                         : "should be at " + expected.key());
+    if (!iter.Valid()) {
+      ASSERT_OK(iter.status());
+      return;
+    }
+    ASSERT_EQ(iter.key(), expected.key());
+    if (cursor->read_options.allow_unprepared_value) {
+      if (rnd_.OneIn(3)) {
+        return;  // nobody asks for this value
+      }
+      ASSERT_TRUE(cursor->iter->PrepareValue()) << iter.status().ToString();
+    }
+    ASSERT_EQ(iter.value(), expected.value()) << expected.key();
+    if (cursor->read_options.pin_data && cursor->pinned.size() < 300) {
+      Pin(cursor);
+    }
+  }
+
+  void Pin(Cursor* cursor) {
+    Iterator* const iter = cursor->iter.get();
+    std::string is_pinned;
+    ASSERT_OK(iter->GetProperty("rocksdb.iterator.is-key-pinned", &is_pinned));
+    if (is_pinned == "1") {
+      cursor->pinned.emplace_back(iter->key(), iter->key().ToString());
+    }
+    is_pinned.clear();
+    ASSERT_OK(
+        iter->GetProperty("rocksdb.iterator.is-value-pinned", &is_pinned));
+    if (is_pinned == "1") {
+      cursor->pinned.emplace_back(iter->value(), iter->value().ToString());
+    }
+  }
+
+  // What was pinned is as it was.
+  void CheckPinned(Cursor* cursor) {
+    for (const auto& [slice, contents] : cursor->pinned) {
+      ASSERT_EQ(slice, contents);
+      ++num_pinned_;
+    }
+    cursor->pinned.clear();
+  }
+
+  std::string RandomTarget(const Cursor& cursor) {
+    const std::string key =
+        cursor.only_prefix < 0
+            ? RandomKey(&rnd_)
+            : KeyOf(cursor.only_prefix,
+                    static_cast<int>(rnd_.Uniform(kKeysOfPrefix)));
+    switch (rnd_.Uniform(8)) {
+      case 0:
+        return key.substr(0, kPrefixSize);
+      case 1:
+        return key + "x";
+      case 2:
+        if (cursor.only_prefix < 0) {
+          return rnd_.OneIn(2) ? "aaa" : "zzz";
+        }
+        return key;
+      default:
+        return key;
+    }
+  }
+
+  void Position(Cursor* cursor, bool forward_only) {
+    const uint32_t where = rnd_.Uniform(forward_only ? 5 : 8);
+    const std::string target = RandomTarget(*cursor);
+    if (where < 4) {
+      cursor->iter->Seek(target);
+      cursor->expected->Seek(target);
+    } else if (where == 4) {
+      cursor->iter->SeekToFirst();
+      cursor->expected->SeekToFirst();
+    } else if (where < 7) {
+      cursor->iter->SeekForPrev(target);
+      cursor->expected->SeekForPrev(target);
+    } else {
+      cursor->iter->SeekToLast();
+      cursor->expected->SeekToLast();
+    }
+    Compare(cursor);
+  }
+
+  // disturb: what happens to the database meanwhile.
+  void Walk(Cursor* cursor, int moves, bool forward_only,
+            const std::function<void()>& disturb) {
+    for (int move = 0; move < moves; ++move) {
+      if (rnd_.OneIn(10)) {
+        disturb();
+      }
+      const uint32_t kind = rnd_.Uniform(10);
+      if (!cursor->expected->Valid() || kind < 3) {
+        Position(cursor, forward_only);
+      } else if (kind < 8 || forward_only) {
+        // Long enough for values to be read ahead.
+        for (uint32_t n = rnd_.Uniform(12); cursor->expected->Valid(); --n) {
+          cursor->iter->Next();
+          cursor->expected->Next();
+          Compare(cursor);
+          if (n == 0 || HasFatalFailure()) {
+            break;
+          }
+        }
+      } else {
+        for (uint32_t n = rnd_.Uniform(5); cursor->expected->Valid(); --n) {
+          cursor->iter->Prev();
+          cursor->expected->Prev();
+          Compare(cursor);
+          if (n == 0 || HasFatalFailure()) {
+            break;
+          }
+        }
+      }
+      ASSERT_FALSE(HasFatalFailure()) << "move " << move;
+    }
+  }
+
+  // ---- Simple data.
+
+  static std::string Value(int i) {
+    return "value " + std::to_string(i) + std::string(100, 'x');
+  }
+
+  void PutAndFlush(int n) {
+    for (int i = 0; i < n; ++i) {
+      ASSERT_OK(Put(Key(i), Value(i)));
+    }
+    ASSERT_OK(Flush());
+  }
+
+  static std::string Scan(Iterator* iter, bool reverse = false) {
+    std::string result;
+    for (reverse ? iter->SeekToLast() : iter->SeekToFirst(); iter->Valid();
+         reverse ? iter->Prev() : iter->Next()) {
+      result += iter->key().ToString() + "=" + iter->value().ToString() + ";";
+    }
+    if (!iter->status().ok()) {
+      result += iter->status().ToString();
+    }
+    return result;
+  }
+
+  // The entries of the ranges, with a bar after each range.
+  std::string ScanRanges(const ReadOptions& read_options,
+                         const MultiScanArgs& args) {
+    std::string result;
+    const std::unique_ptr<MultiScan> scans =
+        db_->NewMultiScan(read_options, db_->DefaultColumnFamily(), args);
+    try {
+      for (auto& scan : *scans) {
+        for (auto& entry : scan) {
+          result +=
+              entry.first.ToString() + "=" + entry.second.ToString() + ";";
+        }
+        result += "|";
+      }
+    } catch (MultiScanException& e) {
+      result += e.status().ToString();
+    } catch (std::logic_error& e) {
+      result += e.what();
+    }
+    return result;
+  }
+
+  static std::string ModelRange(const Model& model, const std::string& begin,
+                                const std::string& end) {
+    std::string result;
+    for (auto it = model.lower_bound(begin);
+         it != model.end() && it->first < end; ++it) {
+      result += it->first + "=" + it->second + ";";
+    }
+    return result + "|";
+  }
+
+  Random rnd_{17};
+  size_t num_pinned_ = 0;
+};
+
+// ---- Every kind of iterator.
+
+struct Variant {
+  enum class At {
+    kNow,
+    kSnapshot,
+    // One that is released as soon as there is an iterator.
+    kReleasedSnapshot,
+  };
+
+  std::string name;
+  ReadOptions read_options;
+  At at = At::kNow;
+  bool has_prefixes = false;  // the column family has an extractor
+  bool has_filters = true;
+  bool has_bounds = false;
+  bool has_range_deletions = true;
+  bool has_merges = true;
+  bool has_blob_cache = false;
+
+  // The values that a scan needs soon are read before.
+  bool ReadsAhead() const {
+    return read_options.blob_prefetch_count > 0 && !read_options.pin_data &&
+           !read_options.allow_unprepared_value && !read_options.tailing;
+  }
+};
+
+const std::vector<Variant>& Variants() {
+  static const std::vector<Variant> variants = [] {
+    std::vector<Variant> result;
+    const auto add = [&result](const std::string& name) -> Variant& {
+      result.emplace_back();
+      result.back().name = name;
+      return result.back();
+    };
+    add("Default");
+    add("NoReadAhead").read_options.blob_prefetch_count = 0;
+    add("OneAhead").read_options.blob_prefetch_count = 1;
+    add("SevenAhead").read_options.blob_prefetch_count = 7;
+    add("Bounds").has_bounds = true;
+    {
+      Variant& v = add("BoundsSevenAhead");
+      v.has_bounds = true;
+      v.read_options.blob_prefetch_count = 7;
+    }
+    {
+      Variant& v = add("Prefix");
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+    }
+    {
+      Variant& v = add("PrefixNoReadAhead");
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+      v.read_options.blob_prefetch_count = 0;
+    }
+    {
+      Variant& v = add("PrefixBounds");
+      v.has_prefixes = true;
+      v.has_bounds = true;
+      v.read_options.prefix_same_as_start = true;
+    }
+    {
+      Variant& v = add("TotalOrder");
+      v.has_prefixes = true;
+      v.read_options.total_order_seek = true;
+    }
+    {
+      Variant& v = add("AutoPrefixBounds");
+      v.has_prefixes = true;
+      v.has_bounds = true;
+      v.read_options.auto_prefix_mode = true;
+    }
+    add("PinData").read_options.pin_data = true;
+    {
+      Variant& v = add("PinDataPrefix");
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+      v.read_options.pin_data = true;
+    }
+    add("Unprepared").read_options.allow_unprepared_value = true;
+    {
+      Variant& v = add("UnpreparedBounds");
+      v.has_bounds = true;
+      v.read_options.allow_unprepared_value = true;
+    }
+    add("NoFillCache").read_options.fill_cache = false;
+    add("BlobCache").has_blob_cache = true;
+    add("Snapshot").at = Variant::At::kSnapshot;
+    {
+      Variant& v = add("SnapshotBounds");
+      v.at = Variant::At::kSnapshot;
+      v.has_bounds = true;
+    }
+    {
+      Variant& v = add("SnapshotPrefix");
+      v.at = Variant::At::kSnapshot;
+      v.has_prefixes = true;
+      v.read_options.prefix_same_as_start = true;
+    }
+    add("ReleasedSnapshot").at = Variant::At::kReleasedSnapshot;
+    {
+      Variant& v = add("AutoRefresh");
+      v.at = Variant::At::kSnapshot;
+      v.read_options.auto_refresh_iterator_with_snapshot = true;
+    }
+    add("AsyncIO").read_options.async_io = true;
+    // Where nothing was deleted that way, ignoring it changes nothing.
+    {
+      Variant& v = add("IgnoreRangeDeletions");
+      v.read_options.ignore_range_deletions = true;
+      v.has_range_deletions = false;
+    }
+    {
+      Variant& v = add("IgnoreRangeDeletionsUnprepared");
+      v.read_options.ignore_range_deletions = true;
+      v.read_options.allow_unprepared_value = true;
+      v.has_range_deletions = false;
+    }
+    // ForwardIterator does not know range deletions. After a job it goes on in
+    // the new files: if that happens between two operands of a merge, DBIter
+    // misses one or has one twice. So with merges there are no such jobs.
+    {
+      Variant& v = add("Tailing");
+      v.read_options.tailing = true;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    {
+      Variant& v = add("TailingMerges");
+      v.read_options.tailing = true;
+      v.has_range_deletions = false;
+    }
+    {
+      Variant& v = add("TailingBounds");
+      v.read_options.tailing = true;
+      v.has_bounds = true;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    // Nor does it come back to a file whose filter said no to one prefix.
+    {
+      Variant& v = add("TailingPrefix");
+      v.read_options.tailing = true;
+      v.read_options.prefix_same_as_start = true;
+      v.has_prefixes = true;
+      v.has_filters = false;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    {
+      Variant& v = add("TailingUnprepared");
+      v.read_options.tailing = true;
+      v.read_options.allow_unprepared_value = true;
+      v.has_range_deletions = false;
+      v.has_merges = false;
+    }
+    return result;
+  }();
+  return variants;
+}
+
+std::string VariantName(const testing::TestParamInfo<size_t>& info) {
+  return Variants()[info.param].name;
+}
+
+class MapIteratorsModelTest : public MapIteratorsTest,
+                              public testing::WithParamInterface<size_t> {
+ public:
+  void ChooseBounds(const Variant& variant, Cursor* cursor) {
+    if (!variant.has_bounds) {
+      return;
+    }
+    if (variant.read_options.prefix_same_as_start) {
+      // A bound is one of the prefix, and so is what is looked for.
+      cursor->only_prefix = static_cast<int>(rnd_.Uniform(kNumPrefixes));
+      const int i = static_cast<int>(rnd_.Uniform(10));
+      cursor->lower = KeyOf(cursor->only_prefix, i);
+      cursor->upper =
+          KeyOf(cursor->only_prefix,
+                i + 5 + static_cast<int>(rnd_.Uniform(kKeysOfPrefix - 15)));
+    } else {
+      cursor->lower = RandomKey(&rnd_);
+      cursor->upper = RandomKey(&rnd_);
+      if (cursor->upper < cursor->lower) {
+        std::swap(cursor->lower, cursor->upper);
+      }
+      cursor->upper += "x";
+      switch (rnd_.Uniform(4)) {
+        case 0:
+          cursor->lower.clear();
+          break;
+        case 1:
+          cursor->upper.clear();
+          break;
+        default:
+          break;
+      }
+    }
+    if (!cursor->lower.empty()) {
+      cursor->lower_slice = cursor->lower;
+      cursor->read_options.iterate_lower_bound = &cursor->lower_slice;
+    }
+    if (!cursor->upper.empty()) {
+      cursor->upper_slice = cursor->upper;
+      cursor->read_options.iterate_upper_bound = &cursor->upper_slice;
+    }
+  }
+};
+
+INSTANTIATE_TEST_CASE_P(Options, MapIteratorsModelTest,
+                        testing::Range(size_t{0}, Variants().size()),
+                        VariantName);
+
+TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
+  const Variant& variant = Variants()[GetParam()];
+  const bool tailing = variant.read_options.tailing;
+  for (const uint32_t seed : {301u, 302u}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    rnd_.Reset(seed * 7);
+    g_io_uring = seed % 2 == 0;
+    num_pinned_ = 0;
+    Options options = SmallFiles(variant.has_filters);
+    // Versions of a key are skipped by seeks, too.
+    options.max_sequential_skip_in_iterations = 3;
+    if (variant.has_prefixes) {
+      options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+    }
+    if (variant.has_blob_cache) {
+      options.blob_cache = NewLRUCache(100 << 10);
+    }
+    DestroyAndReopen(options);
+    ColumnFamilyHandle* const family = db_->DefaultColumnFamily();
+    RandomWriter writer(db_.get(), family, seed, variant.has_range_deletions,
+                        variant.has_merges);
+    struct Held {
+      std::unique_ptr<ManagedSnapshot> snapshot;
+      std::shared_ptr<const Model> model;
+    };
+    // Cursors go first: they may have the snapshots.
+    std::vector<Held> snapshots;
+    std::deque<std::unique_ptr<Cursor>> cursors;
+
+    for (int round = 0; round < 16; ++round) {
+      SCOPED_TRACE("round " + std::to_string(round));
+      writer.WriteMany(40);
+      if (round == 0) {
+        // Before any reader: these are direct.
+        ASSERT_OK(Flush());
+      } else if (rnd_.OneIn(2)) {
+        RunJob(&rnd_, family);
+      }
+      if (round % 5 == 0) {
+        snapshots.push_back(
+            Held{std::make_unique<ManagedSnapshot>(db_.get()), writer.Copy()});
+        writer.WriteMany(10);
+      }
+      ASSERT_FALSE(HasFatalFailure());
+
+      // A new one.
+      cursors.push_back(std::make_unique<Cursor>());
+      Cursor* const newest = cursors.back().get();
+      newest->read_options = variant.read_options;
+      ChooseBounds(variant, newest);
+      switch (variant.at) {
+        case Variant::At::kNow:
+          newest->Expect(writer.Copy());
+          newest->iter.reset(db_->NewIterator(newest->read_options));
+          break;
+        case Variant::At::kSnapshot: {
+          const Held& held =
+              snapshots[rnd_.Uniform(static_cast<int>(snapshots.size()))];
+          newest->read_options.snapshot = held.snapshot->snapshot();
+          newest->Expect(held.model);
+          newest->iter.reset(db_->NewIterator(newest->read_options));
+          break;
+        }
+        case Variant::At::kReleasedSnapshot: {
+          newest->Expect(writer.Copy());
+          ManagedSnapshot snapshot(db_.get());
+          newest->read_options.snapshot = snapshot.snapshot();
+          writer.WriteMany(10);
+          newest->iter.reset(db_->NewIterator(newest->read_options));
+          newest->read_options.snapshot = nullptr;
+          break;
+        }
+      }
+      if (cursors.size() > 3) {
+        CheckPinned(cursors.front().get());
+        cursors.pop_front();
+      }
+
+      for (const std::unique_ptr<Cursor>& cursor : cursors) {
+        if (tailing) {
+          // It shows what there is now, from the next seek on.
+          cursor->Expect(writer.Copy());
+        } else if (rnd_.OneIn(4)) {
+          CheckPinned(cursor.get());
+          const bool auto_refresh =
+              variant.read_options.auto_refresh_iterator_with_snapshot;
+          if (auto_refresh || rnd_.OneIn(2)) {
+            const Held& held =
+                snapshots[rnd_.Uniform(static_cast<int>(snapshots.size()))];
+            ASSERT_OK(cursor->iter->Refresh(held.snapshot->snapshot()));
+            cursor->Expect(held.model);
+          } else {
+            ASSERT_OK(cursor->iter->Refresh());
+            cursor->Expect(writer.Copy());
+          }
+        }
+        Walk(cursor.get(), /*moves=*/15, /*forward_only=*/tailing, [&] {
+          if (!tailing) {
+            writer.WriteMany(5);
+          }
+          if (rnd_.OneIn(2) && !(tailing && variant.has_merges)) {
+            RunJob(&rnd_, family);
+          }
+        });
+        ASSERT_FALSE(HasFatalFailure());
+      }
+    }
+    for (const std::unique_ptr<Cursor>& cursor : cursors) {
+      CheckPinned(cursor.get());
+    }
+    cursors.clear();
+    snapshots.clear();
+    WaitForRemovals();
+    ASSERT_FALSE(HasFatalFailure());
+
+    // The data was what it is meant to be, and was read as it is meant to be.
+    EXPECT_GT(Ticker(BLOB_MAP_DIRECT_WRITTEN), 0);
+    EXPECT_GT(Ticker(BLOB_MAP_VERSIONED_WRITTEN), 0);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ) > 0, variant.ReadsAhead());
+    EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_WASTED), Ticker(BLOB_MAP_PREFETCH_READ));
+    EXPECT_EQ(num_pinned_ > 0, variant.read_options.pin_data);
+    EXPECT_OK(Blobs()->map()->TEST_Check());
+    std::string expected;
+    for (const auto& [key, value] : writer.model()) {
+      expected += key + "=" + value + ";";
+      EXPECT_EQ(Get(key), value);
+    }
+    ReadOptions all;
+    all.total_order_seek = true;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(all));
+    EXPECT_EQ(Scan(iter.get()), expected);
+  }
+}
+
+// ---- Several column families.
+
+// One with a map and one without: their iterators are of one moment, and so is
+// one over both.
+TEST_F(MapIteratorsTest, FamiliesWithAndWithoutMap) {
+  for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
+    for (const bool unprepared : {false, true}) {
+      SCOPED_TRACE("prefetch " + std::to_string(prefetch) +
+                   (unprepared ? " unprepared" : ""));
+      const Options mapped = SmallFiles();
+      Options plain = mapped;
+      plain.enable_blob_address_map = false;
+      DestroyAndReopen(plain);
+      CreateColumnFamilies({"plain"}, plain);
+      ReopenWithColumnFamilies({kDefaultColumnFamilyName, "plain"},
+                               std::vector<Options>{mapped, plain});
+      ASSERT_FALSE(HasFatalFailure());
+      RandomWriter first(db_.get(), handles_[0], 21, /*range_deletions=*/true);
+      RandomWriter second(db_.get(), handles_[1], 22, /*range_deletions=*/true);
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = prefetch;
+      read_options.allow_unprepared_value = unprepared;
+      for (int round = 0; round < 8; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round));
+        first.WriteMany(40);
+        second.WriteMany(40);
+        RunJob(&rnd_, handles_[rnd_.Uniform(2)]);
+        ASSERT_FALSE(HasFatalFailure());
+
+        std::vector<Cursor> cursors(4);
+        for (Cursor& cursor : cursors) {
+          cursor.read_options = read_options;
+        }
+        std::vector<Iterator*> iterators;
+        ASSERT_OK(db_->NewIterators(read_options, {handles_[0], handles_[1]},
+                                    &iterators));
+        ASSERT_EQ(iterators.size(), 2);
+        cursors[0].iter.reset(iterators[0]);
+        cursors[0].Expect(first.Copy());
+        cursors[1].iter.reset(iterators[1]);
+        cursors[1].Expect(second.Copy());
+        // The later family hides the earlier one.
+        Model second_hides = second.model();
+        second_hides.insert(first.model().begin(), first.model().end());
+        cursors[2].iter = db_->NewCoalescingIterator(
+            read_options, {handles_[0], handles_[1]});
+        cursors[2].Expect(std::make_shared<const Model>(second_hides));
+        Model first_hides = first.model();
+        first_hides.insert(second.model().begin(), second.model().end());
+        cursors[3].iter = db_->NewCoalescingIterator(
+            read_options, {handles_[1], handles_[0]});
+        cursors[3].Expect(std::make_shared<const Model>(first_hides));
+
+        for (size_t i = 0; i < cursors.size(); ++i) {
+          SCOPED_TRACE("iterator " + std::to_string(i));
+          Walk(&cursors[i], /*moves=*/12, /*forward_only=*/false, [&] {
+            first.WriteMany(5);
+            second.WriteMany(5);
+            RunJob(&rnd_, handles_[rnd_.Uniform(2)]);
+          });
+          ASSERT_FALSE(HasFatalFailure());
+        }
+      }
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ) > 0,
+                prefetch > 0 && !unprepared);
+    }
+  }
+}
+
+// Both families are overwritten and flushed after the SuperVersion of the one
+// was taken and before that of the other. Jobs of the family without a map must
+// keep what the iterator sees, too.
+TEST_F(MapIteratorsTest, FamiliesOfOneMoment) {
+  for (const bool mapped_first : {false, true}) {
+    SCOPED_TRACE(mapped_first);
+    const Options mapped = MapOptions();
+    Options plain = mapped;
+    plain.enable_blob_address_map = false;
+    DestroyAndReopen(plain);
+    CreateColumnFamilies({"plain"}, plain);
+    ReopenWithColumnFamilies({kDefaultColumnFamilyName, "plain"},
+                             std::vector<Options>{mapped, plain});
+    ASSERT_FALSE(HasFatalFailure());
+    const auto write = [&](int version) {
+      WriteBatch batch;
+      for (const char* key : {"a", "b", "c", "d"}) {
+        ASSERT_OK(batch.Put(handles_[0], key, Value(version)));
+        ASSERT_OK(batch.Put(handles_[1], key, Value(version)));
+      }
+      ASSERT_OK(db_->Write(WriteOptions(), &batch));
+      for (ColumnFamilyHandle* family : handles_) {
+        ASSERT_OK(db_->Flush(FlushOptions(), family));
+      }
+    };
+    write(1);
+    std::atomic<bool> done{false};
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::MultiCFSnapshot::AfterRefSV",
+                                          [&](void*) {
+                                            if (!done.exchange(true)) {
+                                              write(2);
+                                              CompactAll(handles_[0]);
+                                              CompactAll(handles_[1]);
+                                              WaitForRemovals();
+                                            }
+                                          });
+    SyncPoint::GetInstance()->EnableProcessing();
+    std::vector<ColumnFamilyHandle*> families = handles_;
+    if (!mapped_first) {
+      std::swap(families[0], families[1]);
+    }
+    std::vector<Iterator*> raw;
+    ASSERT_OK(db_->NewIterators(ReadOptions(), families, &raw));
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_TRUE(done.load());
+    std::vector<std::unique_ptr<Iterator>> iterators;
+    for (Iterator* iter : raw) {
+      iterators.emplace_back(iter);
+    }
+    ASSERT_EQ(iterators.size(), 2);
+    std::string of_version[3];
+    for (const int version : {1, 2}) {
+      for (const char* key : {"a", "b", "c", "d"}) {
+        of_version[version] += std::string(key) + "=" + Value(version) + ";";
+      }
+    }
+    const std::string found = Scan(iterators[0].get());
+    EXPECT_TRUE(found == of_version[1] || found == of_version[2]) << found;
+    EXPECT_EQ(Scan(iterators[1].get()), found);
+    EXPECT_EQ(Scan(iterators[0].get(), true), Scan(iterators[1].get(), true));
+  }
+}
+
+// ---- Scans of several ranges.
+
+TEST_F(MapIteratorsTest, MultiScan) {
+  for (const size_t prefetch : {size_t{0}, size_t{1}, size_t{7}, kAuto}) {
+    SCOPED_TRACE(prefetch);
+    Options options = SmallFiles();
+    // MultiScanSkipsVersions is about these seeks.
+    options.max_sequential_skip_in_iterations = 1000;
+    DestroyAndReopen(options);
+    RandomWriter writer(db_.get(), db_->DefaultColumnFamily(), 31,
+                        /*range_deletions=*/false);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = prefetch;
+    for (int round = 0; round < 10; ++round) {
+      SCOPED_TRACE("round " + std::to_string(round));
+      writer.WriteMany(80);
+      RunJob(&rnd_, db_->DefaultColumnFamily());
+      ASSERT_FALSE(HasFatalFailure());
+      for (int trial = 0; trial < 5; ++trial) {
+        std::vector<std::string> limits;
+        const size_t num_limits = 2 * (1 + rnd_.Uniform(4));
+        while (limits.size() < num_limits) {
+          limits.push_back(RandomKey(&rnd_));
+          std::sort(limits.begin(), limits.end());
+          limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
+        }
+        MultiScanArgs args(BytewiseComparator());
+        std::string expected;
+        for (size_t i = 0; i < limits.size(); i += 2) {
+          args.insert(limits[i], limits[i + 1]);
+          expected += ModelRange(writer.model(), limits[i], limits[i + 1]);
+        }
+        ASSERT_EQ(ScanRanges(read_options, args), expected);
+      }
+      // The second without an end: there is an iterator for each of them.
+      const std::vector<std::string> limits = {KeyOf(2, 3), KeyOf(4, 5),
+                                               RandomKey(&rnd_)};
+      MultiScanArgs args(BytewiseComparator());
+      args.insert(limits[0], limits[1]);
+      args.insert(limits[2]);
+      ASSERT_EQ(ScanRanges(read_options, args),
+                ModelRange(writer.model(), limits[0], limits[1]) +
+                    ModelRange(writer.model(), limits[2], "zzz"));
+    }
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ) > 0, prefetch > 0);
+  }
+}
+
+TEST_F(MapIteratorsTest, MultiScanBackwards) {
+  DestroyAndReopen(SmallFiles());
+  PutAndFlush(300);
+  CompactAll(db_->DefaultColumnFamily());
+  ASSERT_FALSE(HasFatalFailure());
+  const std::vector<std::string> limits = {Key(10),  Key(30),  Key(100),
+                                           Key(150), Key(220), Key(300)};
+  MultiScanArgs args(BytewiseComparator());
+  args.reverse = true;
+  std::string expected;
+  for (size_t i = 0; i < limits.size(); i += 2) {
+    args.insert(limits[i], limits[i + 1]);
+    for (int k = IdFromKey(limits[i + 1]) - 1; k >= IdFromKey(limits[i]); --k) {
+      expected += Key(k) + "=" + Value(k) + ";";
+    }
+    expected += "|";
+  }
+  EXPECT_EQ(ScanRanges(ReadOptions(), args), expected);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// DBIter seeks when it has to skip many versions of a key. The position may be
+// far ahead by then, and a file that was prepared for a range does not go back.
+TEST_F(MapIteratorsTest, MultiScanSkipsVersions) {
+  constexpr int kKeys = 60;
+  for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
+    SCOPED_TRACE(prefetch);
+    Options options = MapOptions();
+    options.max_sequential_skip_in_iterations = 3;
+    BlockBasedTableOptions table;
+    table.block_size = 64;
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    std::vector<std::unique_ptr<ManagedSnapshot>> snapshots;
+    Model model;
+    for (int i = 0; i < kKeys; ++i) {
+      const int versions = i % 20 == 10 ? 10 : 1;
+      for (int version = 1; version <= versions; ++version) {
+        model[Key(i)] = Value(100 * i + version);
+        ASSERT_OK(Put(Key(i), model[Key(i)]));
+        if (versions > 1) {
+          snapshots.push_back(std::make_unique<ManagedSnapshot>(db_.get()));
+        }
+      }
+    }
+    ASSERT_OK(Flush());
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = prefetch;
+    MultiScanArgs args(BytewiseComparator());
+    const std::vector<std::string> limits = {Key(2), Key(25), Key(26),
+                                             Key(kKeys)};
+    args.insert(limits[0], limits[1]);
+    args.insert(limits[2], limits[3]);
+    EXPECT_EQ(ScanRanges(read_options, args),
+              ModelRange(model, limits[0], limits[1]) +
+                  ModelRange(model, limits[2], limits[3]));
+    snapshots.clear();
+  }
+}
+
+// ---- Errors.
+
+constexpr char kMarker[] = "here is the value that cannot be read";
+
+// Reads that return the marker fail while it is armed. Asynchronous reads, if
+// there are any, are done when somebody asks for their end.
+class FailingFileSystem : public FileSystemWrapper {
+ public:
+  explicit FailingFileSystem(const std::shared_ptr<FileSystem>& base)
+      : FileSystemWrapper(base) {}
+
+  static const char* kClassName() { return "FailingFileSystem"; }
+  const char* Name() const override { return kClassName(); }
+
+  IOStatus NewRandomAccessFile(const std::string& name,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override;
+  void SupportedOps(int64_t& supported_ops) override;
+  IOStatus Poll(std::vector<void*>& io_handles,
+                size_t min_completions) override;
+  IOStatus AbortIO(std::vector<void*>& io_handles) override;
+
+  bool Fails(const Slice& data) {
+    if (!armed || data.ToString().find(kMarker) == std::string::npos) {
+      return false;
+    }
+    ++failures;
+    return true;
+  }
+
+  enum class Trouble {
+    kNone,
+    kRefused,  // by ReadAsync(), every other time
+    kFailed,   // the request's status
+    kShort,
+    kCorrupt,  // a flipped bit
+  };
+
+  std::atomic<bool> armed{false};
+  std::atomic<int> failures{0};
+  std::atomic<bool> async{false};
+  std::atomic<Trouble> trouble{Trouble::kNone};  // of asynchronous reads
+  std::atomic<int> asked{0};
+  std::atomic<int> begun{0};
+  std::atomic<int> ended{0};
+};
+
+class FailingFile : public FSRandomAccessFileOwnerWrapper {
+ public:
+  struct Handle {
+    const FailingFile* file;
+    std::thread::id thread;
+    FSReadRequest request;
+    std::function<void(FSReadRequest&, void*)> callback;
+    void* argument;
+    bool done = false;
+  };
+
+  FailingFile(std::unique_ptr<FSRandomAccessFile>&& file, FailingFileSystem* fs)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), fs_(fs) {}
+
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                Slice* result, char* scratch,
+                IODebugContext* dbg) const override {
+    IOStatus s = target()->Read(offset, n, options, result, scratch, dbg);
+    if (s.ok() && fs_->Fails(*result)) {
+      s = IOStatus::IOError("injected");
+    }
+    return s;
+  }
+
+  IOStatus MultiRead(FSReadRequest* requests, size_t num_requests,
+                     const IOOptions& options, IODebugContext* dbg) override {
+    IOStatus s = target()->MultiRead(requests, num_requests, options, dbg);
+    for (size_t i = 0; s.ok() && i < num_requests; ++i) {
+      if (requests[i].status.ok() && fs_->Fails(requests[i].result)) {
+        requests[i].status = IOStatus::IOError("injected");
+      }
+    }
+    return s;
+  }
+
+  IOStatus ReadAsync(FSReadRequest& request, const IOOptions& options,
+                     std::function<void(FSReadRequest&, void*)> callback,
+                     void* argument, void** io_handle, IOHandleDeleter* deleter,
+                     IODebugContext* dbg) override {
+    if (!fs_->async) {
+      return target()->ReadAsync(request, options, callback, argument,
+                                 io_handle, deleter, dbg);
+    }
+    if (fs_->asked++ % 2 == 1 &&
+        fs_->trouble == FailingFileSystem::Trouble::kRefused) {
+      return IOStatus::Busy("refused");
+    }
+    ++fs_->begun;
+    auto* const handle = new Handle();
+    handle->file = this;
+    handle->thread = std::this_thread::get_id();
+    handle->request.offset = request.offset;
+    handle->request.len = request.len;
+    handle->request.scratch = request.scratch;
+    handle->callback = std::move(callback);
+    handle->argument = argument;
+    *io_handle = handle;
+    *deleter = [](void* h) { delete static_cast<Handle*>(h); };
+    return IOStatus::OK();
+  }
+
+  static void End(Handle* handle) {
+    using Trouble = FailingFileSystem::Trouble;
+    ASSERT_EQ(handle->thread, std::this_thread::get_id());
+    FailingFileSystem* const fs = handle->file->fs_;
+    const Trouble trouble = fs->trouble;
+    FSReadRequest& request = handle->request;
+    request.status =
+        handle->file->Read(request.offset, request.len, IOOptions(),
+                           &request.result, request.scratch, nullptr);
+    if (trouble == Trouble::kFailed) {
+      request.status = IOStatus::IOError("injected");
+    } else if (request.status.ok() && trouble == Trouble::kShort) {
+      request.result.remove_suffix(1 + request.result.size() / 2);
+    } else if (request.status.ok() && trouble == Trouble::kCorrupt) {
+      request.scratch[request.result.size() / 4] ^= 1;
+    }
+    handle->done = true;
+    ++fs->ended;
+    handle->callback(request, handle->argument);
+    request.status.PermitUncheckedError();
+  }
+
+ private:
+  FailingFileSystem* const fs_;
+};
+
+void FailingFileSystem::SupportedOps(int64_t& supported_ops) {
+  target()->SupportedOps(supported_ops);
+  constexpr int64_t kAsync = int64_t{1} << FSSupportedOps::kAsyncIO;
+  supported_ops = async ? supported_ops | kAsync : supported_ops & ~kAsync;
+}
+
+IOStatus FailingFileSystem::Poll(std::vector<void*>& io_handles,
+                                 size_t /*min_completions*/) {
+  for (void* const io_handle : io_handles) {
+    auto* const handle = static_cast<FailingFile::Handle*>(io_handle);
+    if (!handle->done) {
+      FailingFile::End(handle);
+    }
+  }
+  return IOStatus::OK();
+}
+
+IOStatus FailingFileSystem::AbortIO(std::vector<void*>& io_handles) {
+  for (void* const io_handle : io_handles) {
+    static_cast<FailingFile::Handle*>(io_handle)->done = true;
+  }
+  return IOStatus::OK();
+}
+
+IOStatus FailingFileSystem::NewRandomAccessFile(
+    const std::string& name, const FileOptions& options,
+    std::unique_ptr<FSRandomAccessFile>* result, IODebugContext* dbg) {
+  std::unique_ptr<FSRandomAccessFile> file;
+  IOStatus s = target()->NewRandomAccessFile(name, options, &file, dbg);
+  if (s.ok()) {
+    result->reset(new FailingFile(std::move(file), this));
+  }
+  return s;
+}
+
+// With asynchronous reads, and without.
+class MapIteratorErrorsTest : public MapIteratorsTest,
+                              public testing::WithParamInterface<bool> {
+ public:
+  MapIteratorErrorsTest()
+      : fs_(std::make_shared<FailingFileSystem>(env_->GetFileSystem())),
+        failing_env_(NewCompositeEnv(fs_)) {
+    fs_->async = GetParam();
+  }
+  // The DB goes before its Env.
+  ~MapIteratorErrorsTest() override { Close(); }
+
+ protected:
+  static constexpr int kKeys = 60;
+  static constexpr int kBad = 40;
+
+  std::string ValueOf(int i) const {
+    return i == kBad ? kMarker + Value(i) : Value(i);
+  }
+
+  // What a scan from key i finds until it ends; "E" at the end stands for the
+  // injected error.
+  static std::string ScanFrom(Iterator* iter, int i) {
+    std::string result;
+    for (iter->Seek(Key(i)); iter->Valid(); iter->Next()) {
+      result += iter->key().ToString() + "=" + iter->value().ToString() + ";";
+    }
+    return result + (iter->status().IsIOError() ? "E" : "") +
+           (iter->status().ok() || iter->status().IsIOError()
+                ? ""
+                : iter->status().ToString());
+  }
+
+  const std::shared_ptr<FailingFileSystem> fs_;
+  const std::unique_ptr<Env> failing_env_;
+};
+
+// An error of a read ahead comes when the scan has come to the value: what lies
+// before it and behind it is good, also if it was read together with it.
+TEST_P(MapIteratorErrorsTest, ErrorComesAtItsKey) {
+  for (const bool one_file : {true, false}) {
+    for (const bool merged : {false, true}) {
+      for (const size_t prefetch : {size_t{0}, size_t{1}, size_t{7}, kAuto}) {
+        SCOPED_TRACE(std::string(one_file ? "one file" : "a file for each") +
+                     (merged ? ", merged" : "") + ", prefetch " +
+                     std::to_string(prefetch));
+        Options options = MapOptions();
+        options.env = failing_env_.get();
+        if (!one_file) {
+          options.blob_file_size = 1;
+        }
+        fs_->armed = false;
+        DestroyAndReopen(options);
+        for (int i = 0; i < kKeys; ++i) {
+          ASSERT_OK(Put(Key(i), ValueOf(i)));
+        }
+        ASSERT_OK(Flush());
+        EXPECT_EQ(GetBlobFileNumbers().size(), one_file ? 1 : kKeys);
+        if (merged) {
+          // The value is read as the base of a merge.
+          ASSERT_OK(Merge(Key(kBad), "operand"));
+        }
+        std::vector<std::string> entries;
+        for (int i = 0; i < kKeys; ++i) {
+          entries.push_back(Key(i) + "=" + ValueOf(i) +
+                            (merged && i == kBad ? ",operand" : std::string()) +
+                            ";");
+        }
+        const auto range = [&](int begin, int end) {
+          std::string result;
+          for (int i = begin; i < end; ++i) {
+            result += entries[i];
+          }
+          return result;
+        };
+        ReadOptions read_options;
+        read_options.blob_prefetch_count = prefetch;
+
+        fs_->failures = 0;
+        fs_->armed = true;
+        const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+        EXPECT_EQ(ScanFrom(iter.get(), 0), range(0, kBad) + "E");
+        EXPECT_GT(fs_->failures.load(), 0);
+        // The iterator is good for more.
+        EXPECT_EQ(ScanFrom(iter.get(), kBad + 1), range(kBad + 1, kKeys));
+        EXPECT_EQ(ScanFrom(iter.get(), kBad), "E");
+        EXPECT_EQ(ScanFrom(iter.get(), kBad - 1), range(kBad - 1, kBad) + "E");
+        // Backwards.
+        int i = kKeys - 1;
+        for (iter->SeekToLast(); iter->Valid(); iter->Prev(), --i) {
+          ASSERT_EQ(
+              iter->key().ToString() + "=" + iter->value().ToString() + ";",
+              entries[i]);
+        }
+        EXPECT_TRUE(iter->status().IsIOError()) << iter->status().ToString();
+        EXPECT_EQ(i, kBad);
+        i = kBad - 1;
+        for (iter->SeekForPrev(Key(kBad - 1)); iter->Valid();
+             iter->Prev(), --i) {
+          ASSERT_EQ(iter->value(), ValueOf(i));
+        }
+        EXPECT_OK(iter->status());
+        EXPECT_EQ(i, -1);
+
+        // One that turns back before the value never hears of the error, though
+        // the read was made.
+        iter->Seek(Key(0));
+        for (i = 0; i < kBad - 1; ++i, iter->Next()) {
+          ASSERT_TRUE(iter->Valid());
+          ASSERT_EQ(iter->value(), ValueOf(i));
+        }
+        iter->Prev();
+        ASSERT_TRUE(iter->Valid());
+        EXPECT_EQ(iter->value(), ValueOf(kBad - 2));
+        EXPECT_OK(iter->status());
+
+        // The error passes.
+        fs_->armed = false;
+        EXPECT_EQ(ScanFrom(iter.get(), 0), range(0, kKeys));
+      }
+    }
+  }
+}
+
+// A value that is not wanted does not fail.
+TEST_P(MapIteratorErrorsTest, UnpreparedValues) {
+  Options options = MapOptions();
+  options.env = failing_env_.get();
+  DestroyAndReopen(options);
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), ValueOf(i)));
+  }
+  ASSERT_OK(Flush());
+  fs_->armed = true;
+  ReadOptions read_options;
+  read_options.allow_unprepared_value = true;
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+  int n = 0;
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), Key(n));
+    if (n != kBad) {
+      ASSERT_TRUE(iter->PrepareValue());
+      ASSERT_EQ(iter->value(), Value(n));
+    }
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, kKeys);
+  EXPECT_EQ(fs_->failures.load(), 0);
+  iter->Seek(Key(kBad));
+  ASSERT_TRUE(iter->Valid());
+  EXPECT_FALSE(iter->PrepareValue());
+  EXPECT_FALSE(iter->Valid());
+  EXPECT_TRUE(iter->status().IsIOError()) << iter->status().ToString();
+  fs_->armed = false;
+  iter->Seek(Key(kBad));
+  ASSERT_TRUE(iter->Valid());
+  EXPECT_TRUE(iter->PrepareValue());
+  EXPECT_EQ(iter->value(), ValueOf(kBad));
+}
+
+INSTANTIATE_TEST_CASE_P(Async, MapIteratorErrorsTest, testing::Bool());
+
+// Nobody reads a value himself while it waits for a thread of the pool.
+class MapIteratorAsyncTest : public MapIteratorErrorsTest {
+ public:
+  MapIteratorAsyncTest() {
+    SyncPoint::GetInstance()->SetCallBack(
+        "BlobReadGroup::RunAndWait", [](void* arg) {
+          while (!static_cast<BlobReadGroup*>(arg)->TEST_HasBegun()) {
+            std::this_thread::yield();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  ~MapIteratorAsyncTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+};
+
+INSTANTIATE_TEST_CASE_P(Async, MapIteratorAsyncTest, testing::Values(true));
+
+// Values that are read asynchronously are right, whatever becomes of the reads.
+TEST_P(MapIteratorAsyncTest, Trouble) {
+  using Trouble = FailingFileSystem::Trouble;
+  for (const Trouble trouble :
+       {Trouble::kNone, Trouble::kRefused, Trouble::kFailed, Trouble::kShort,
+        Trouble::kCorrupt}) {
+    for (const bool one_file : {true, false}) {
+      for (const CompressionType compression :
+           {kNoCompression, kLZ4Compression}) {
+        SCOPED_TRACE("trouble " + std::to_string(static_cast<int>(trouble)) +
+                     (one_file ? ", one file" : ", a file for each") +
+                     (compression == kNoCompression ? "" : ", compressed"));
+        if (!LZ4_Supported() && compression == kLZ4Compression) {
+          continue;
+        }
+        Options options = MapOptions();
+        options.env = failing_env_.get();
+        options.blob_compression_type = compression;
+        if (!one_file) {
+          options.blob_file_size = 1;
+        }
+        fs_->trouble = trouble;
+        DestroyAndReopen(options);
+        PutAndFlush(kKeys);
+        fs_->begun = 0;
+        fs_->ended = 0;
+        const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+        std::string expected;
+        for (int i = 0; i < kKeys; ++i) {
+          expected += Key(i) + "=" + Value(i) + ";";
+        }
+        EXPECT_EQ(Scan(iter.get()), expected);
+        if (!one_file) {  // else most are neighbours
+          // One that is refused has the others done in the other way.
+          EXPECT_GE(fs_->begun.load(),
+                    trouble == Trouble::kRefused ? 1 : (kKeys - 2) / 3);
+        }
+        // One that leaves in the midst.
+        iter->SeekToFirst();
+        for (int i = 0; i < kKeys / 2; ++i) {
+          ASSERT_TRUE(iter->Valid());
+          ASSERT_EQ(iter->value(), Value(i));
+          iter->Next();
+        }
+        iter->SeekToFirst();
+        ASSERT_TRUE(iter->Valid());
+        EXPECT_EQ(iter->value(), Value(0));
+        EXPECT_EQ(fs_->begun, fs_->ended);
+      }
+    }
+  }
+}
+
+// So are those of a batch.
+TEST_P(MapIteratorAsyncTest, MultiGet) {
+  // Here it is the reader himself.
+  SyncPoint::GetInstance()->DisableProcessing();
+  using Trouble = FailingFileSystem::Trouble;
+  for (const Trouble trouble :
+       {Trouble::kNone, Trouble::kRefused, Trouble::kFailed, Trouble::kShort,
+        Trouble::kCorrupt}) {
+    for (const bool one_file : {true, false}) {
+      SCOPED_TRACE("trouble " + std::to_string(static_cast<int>(trouble)) +
+                   (one_file ? ", one file" : ", a file for each"));
+      Options options = MapOptions();
+      options.env = failing_env_.get();
+      if (!one_file) {
+        options.blob_file_size = 1;
+      }
+      fs_->trouble = trouble;
+      fs_->armed = false;
+      DestroyAndReopen(options);
+      for (int i = 0; i < kKeys; ++i) {
+        ASSERT_OK(Put(Key(i), ValueOf(i)));
+      }
+      ASSERT_OK(Flush());
+      std::vector<std::string> names;
+      std::vector<Slice> keys;
+      for (int i = 0; i < kKeys; ++i) {
+        names.push_back(Key(kKeys - 1 - i));
+      }
+      names.push_back("absent");
+      keys.assign(names.begin(), names.end());
+      fs_->begun = 0;
+      fs_->ended = 0;
+      for (const bool armed : {false, true}) {
+        fs_->armed = armed;
+        std::vector<PinnableSlice> values(keys.size());
+        std::vector<Status> statuses(keys.size());
+        db_->MultiGet(ReadOptions(), db_->DefaultColumnFamily(), keys.size(),
+                      keys.data(), values.data(), statuses.data());
+        for (int i = 0; i < kKeys; ++i) {
+          const int k = kKeys - 1 - i;
+          if (armed && k == kBad) {
+            EXPECT_TRUE(statuses[i].IsIOError()) << statuses[i].ToString();
+          } else {
+            ASSERT_OK(statuses[i]);
+            EXPECT_EQ(values[i], ValueOf(k));
+          }
+        }
+        EXPECT_TRUE(statuses[kKeys].IsNotFound());
+      }
+      if (!one_file) {  // else RocksDB reads them all together
+        EXPECT_GE(fs_->begun.load(), trouble == Trouble::kRefused ? 1 : kKeys);
+      }
+      EXPECT_EQ(fs_->begun, fs_->ended);
+      fs_->armed = false;
+      ReadOptions no_io;
+      no_io.read_tier = kBlockCacheTier;
+      fs_->begun = 0;
+      std::vector<PinnableSlice> values(keys.size());
+      std::vector<Status> statuses(keys.size());
+      db_->MultiGet(no_io, db_->DefaultColumnFamily(), keys.size(), keys.data(),
+                    values.data(), statuses.data());
+      for (int i = 0; i < kKeys; ++i) {
+        EXPECT_TRUE(statuses[i].IsIncomplete()) << statuses[i].ToString();
+      }
+      EXPECT_EQ(fs_->begun, 0);
+    }
+  }
+}
+
+// What is in the blob cache is not read, and counts as a hit, once.
+TEST_P(MapIteratorAsyncTest, BlobCache) {
+  Options options = MapOptions();
+  options.env = failing_env_.get();
+  options.blob_cache = NewLRUCache(8 << 20);
+  options.blob_file_size = 1;
+  DestroyAndReopen(options);
+  PutAndFlush(kKeys);
+  std::string expected;
+  for (int i = 0; i < kKeys; ++i) {
+    expected += Key(i) + "=" + Value(i) + ";";
+  }
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(Scan(iter.get()), expected);
+  EXPECT_GT(fs_->begun, 0);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_MISS), kKeys);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_HIT), 0);
+  fs_->begun = 0;
+  iter.reset(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(Scan(iter.get()), expected);
+  EXPECT_EQ(fs_->begun, 0);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_MISS), kKeys);
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_HIT), kKeys);
+}
+
+// An iterator may go from thread to thread, and end on another one than it was
+// made on, with reads under way.
+TEST_P(MapIteratorAsyncTest, ManyThreads) {
+  Options options = MapOptions();
+  options.env = failing_env_.get();
+  options.blob_file_size = 1;
+  DestroyAndReopen(options);
+  PutAndFlush(kKeys);
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  iter->SeekToFirst();
+  for (int i = 0; i < kKeys - 10; ++i) {
+    std::thread([&] {
+      ASSERT_TRUE(iter->Valid());
+      EXPECT_EQ(iter->value(), Value(i));
+      iter->Next();
+    }).join();
+  }
+  std::thread([&] { iter.reset(); }).join();
+  EXPECT_GT(fs_->begun, 0);
+  EXPECT_EQ(fs_->begun, fs_->ended);
+}
+
+// ---- What is read ahead.
+
+// As the option says: a scan begins with its third value, with two reads at a
+// time, and doubles their number up to the limit.
+TEST_F(MapIteratorsTest, WindowDoubles) {
+  constexpr int kKeys = 300;
+  struct Case {
+    size_t prefetch;
+    uint64_t limit;
+    // How many reads were under way or not yet used, after each time that some
+    // were begun.
+    std::vector<uint64_t> windows;
+  };
+  const std::vector<Case> cases = {
+      {1, 1, {1, 1, 1, 1}},
+      {3, 3, {2, 3, 3, 3}},
+      {7, 7, {2, 4, 7, 7, 7}},
+      {kAuto, kAutoWindow, {2, 4, 8, 16, 32, 64, 64}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.prefetch);
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(kKeys);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = one.prefetch;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    std::vector<uint64_t> windows;
+    uint64_t before = 0;
+    int n = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+      ASSERT_EQ(iter->key(), Key(n));
+      ASSERT_EQ(iter->value(), Value(n));
+      const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+      if (n < 2) {
+        ASSERT_EQ(begun, 0);
+        continue;
+      }
+      const uint64_t left_behind = static_cast<uint64_t>(n - 2);
+      ASSERT_GT(begun, left_behind);
+      ASSERT_LE(begun - left_behind, one.limit);
+      if (begun != before) {
+        windows.push_back(begun - left_behind);
+      }
+      before = begun;
+    }
+    ASSERT_OK(iter->status());
+    EXPECT_EQ(n, kKeys);
+    ASSERT_GE(windows.size(), one.windows.size());
+    windows.resize(one.windows.size());
+    EXPECT_EQ(windows, one.windows);
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), kKeys - 2);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  }
+}
+
+// Where scans mostly come to the same number of values, one begins with so many
+// reads, and ends there.
+TEST_F(MapIteratorsTest, BeginsAsOthersEnded) {
+  constexpr int kKeys = 300;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  const auto scan = [&](Iterator* iter, int from, int n) {
+    iter->Seek(Key(from));
+    for (int i = from; i < from + n; ++i) {
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(iter->key(), Key(i));
+      ASSERT_EQ(iter->value(), Value(i));
+      if (i + 1 < from + n) {
+        iter->Next();
+      }
+    }
+  };
+  const auto read_and_wasted = [&](int from, int n, bool same_iterator) {
+    const uint64_t read = Ticker(BLOB_MAP_PREFETCH_READ);
+    const uint64_t wasted = Ticker(BLOB_MAP_PREFETCH_WASTED);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    for (int i = 0; i < (same_iterator ? 20 : 1); ++i) {
+      scan(iter.get(), from, n);
+    }
+    iter.reset();
+    return std::make_pair(Ticker(BLOB_MAP_PREFETCH_READ) - read,
+                          Ticker(BLOB_MAP_PREFETCH_WASTED) - wasted);
+  };
+  using Reads = std::pair<uint64_t, uint64_t>;
+  EXPECT_EQ(read_and_wasted(0, 50, false), Reads(95, 47));
+  for (int i = 0; i < 20; ++i) {
+    read_and_wasted(i, 50, false);
+  }
+  // 48 to 51 values are one bucket of ScanLengthHistogram.
+  EXPECT_EQ(read_and_wasted(20, 50, false), Reads(51, 1));
+  EXPECT_EQ(read_and_wasted(20, 50, true), Reads(20 * 51, 20));
+  // Those that go on come to no harm.
+  EXPECT_EQ(read_and_wasted(0, kKeys, false), Reads(kKeys, 0));
+  // With a limit there are no guesses.
+  ReadOptions limited;
+  limited.blob_prefetch_count = 64;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(limited));
+  const uint64_t read = Ticker(BLOB_MAP_PREFETCH_READ);
+  scan(iter.get(), 0, 2);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), read);
+  iter.reset();
+  // Seeks for one value each: after some of them nothing is read ahead.
+  for (int i = 0; i < 200; ++i) {
+    read_and_wasted(i, 1, false);
+  }
+  EXPECT_EQ(read_and_wasted(0, 1, true), Reads(0, 0));
+}
+
+TEST_F(MapIteratorsTest, NothingIsReadAhead) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(100);
+  const auto scan = [&](const ReadOptions& read_options) {
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    int n = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+      ASSERT_TRUE(iter->PrepareValue());
+      ASSERT_EQ(iter->value(), Value(n));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(n, 100);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+  };
+  ReadOptions off;
+  off.blob_prefetch_count = 0;
+  scan(off);
+  ReadOptions pinned;
+  pinned.pin_data = true;
+  scan(pinned);
+  ReadOptions unprepared;
+  unprepared.allow_unprepared_value = true;
+  scan(unprepared);
+  ReadOptions tailing;
+  tailing.tailing = true;
+  scan(tailing);
+  // Backwards, and scans of two values.
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  int n = 100;
+  for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+    ASSERT_EQ(iter->value(), Value(--n));
+  }
+  EXPECT_EQ(n, 0);
+  for (int i = 0; i < 50; ++i) {
+    iter->Seek(Key(i));
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_EQ(iter->value(), Value(i + 1));
+  }
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// At most 4 MB.
+TEST_F(MapIteratorsTest, WindowOfLargeValues) {
+  constexpr int kKeys = 20;
+  constexpr size_t kSize = 1 << 20;
+  Options options = MapOptions();
+  options.write_buffer_size = 100 << 20;
+  DestroyAndReopen(options);
+  WriteOptions no_wal;
+  no_wal.disableWAL = true;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(
+        Put(Key(i), std::string(kSize, static_cast<char>('a' + i)), no_wal));
+  }
+  ASSERT_OK(Flush());
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  uint64_t most = 0;
+  int n = 0;
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->value(), std::string(kSize, static_cast<char>('a' + n)));
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    if (n >= 2) {
+      most = std::max(most, begun - static_cast<uint64_t>(n - 2));
+    }
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, kKeys);
+  EXPECT_EQ(most, (4 << 20) / kSize);
+}
+
+// What was read and is not used any more is counted, once.
+TEST_F(MapIteratorsTest, WastedReads) {
+  constexpr int kSteps = 20;
+  for (const char* how :
+       {"seek", "seek back", "seek for prev", "first", "last", "prev",
+        "refresh", "refresh with a new SuperVersion", "delete"}) {
+    SCOPED_TRACE(how);
+    const std::string what = how;
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(300);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    iter->SeekToFirst();
+    for (int i = 0; i < kSteps; ++i) {
+      ASSERT_TRUE(iter->Valid());
+      iter->Next();
+    }
+    ASSERT_TRUE(iter->Valid());
+    EXPECT_EQ(iter->value(), Value(kSteps));
+    // All but the first two of the values that it has been at.
+    constexpr uint64_t kUsed = kSteps - 1;
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    ASSERT_GT(begun, kUsed);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    if (what == "seek") {
+      iter->Seek(Key(200));
+      EXPECT_EQ(iter->value(), Value(200));
+    } else if (what == "seek back") {
+      iter->Seek(Key(kSteps - 5));
+      EXPECT_EQ(iter->value(), Value(kSteps - 5));
+    } else if (what == "seek for prev") {
+      iter->SeekForPrev(Key(kSteps + 1));
+      EXPECT_EQ(iter->value(), Value(kSteps + 1));
+    } else if (what == "first") {
+      iter->SeekToFirst();
+      EXPECT_EQ(iter->value(), Value(0));
+    } else if (what == "last") {
+      iter->SeekToLast();
+      EXPECT_EQ(iter->value(), Value(299));
+    } else if (what == "prev") {
+      iter->Prev();
+      EXPECT_EQ(iter->value(), Value(kSteps - 1));
+    } else if (what == "refresh") {
+      ASSERT_OK(iter->Refresh());
+    } else if (what == "refresh with a new SuperVersion") {
+      ASSERT_OK(Put("new", "value"));
+      ASSERT_OK(Flush());
+      ASSERT_OK(iter->Refresh());
+    } else {
+      iter.reset();
+    }
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), begun - kUsed);
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED),
+              Ticker(BLOB_MAP_PREFETCH_READ) - kUsed);
+  }
+}
+
+// No value is read behind the end of the scan, if the options say where it is.
+TEST_F(MapIteratorsTest, ReadsEndWithTheRange) {
+  Options options = MapOptions();
+  options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+  for (const bool by_prefix : {false, true}) {
+    SCOPED_TRACE(by_prefix);
+    options.statistics = CreateDBStatistics();
+    DestroyAndReopen(options);
+    for (int prefix = 0; prefix < 20; ++prefix) {
+      for (int i = 0; i < 10; ++i) {
+        ASSERT_OK(Put(KeyOf(prefix, i), Value(100 * prefix + i)));
+      }
+    }
+    ASSERT_OK(Flush());
+    const std::string end = KeyOf(6, 0);
+    const Slice upper = end;
+    ReadOptions read_options;
+    if (by_prefix) {
+      read_options.prefix_same_as_start = true;
+    } else {
+      read_options.total_order_seek = true;
+      read_options.iterate_upper_bound = &upper;
+    }
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    uint64_t begun = 0;
+    for (int first = 0; first < 10; ++first) {
+      SCOPED_TRACE(first);
+      if (by_prefix && first == 8) {
+        continue;  // see ShortPrefix
+      }
+      int i = first;
+      for (iter->Seek(KeyOf(5, first)); iter->Valid(); iter->Next(), ++i) {
+        ASSERT_EQ(iter->key(), KeyOf(5, i));
+        ASSERT_EQ(iter->value(), Value(500 + i));
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(i, 10);
+      // All but the first two.
+      begun += static_cast<uint64_t>(std::max(0, 10 - first - 2));
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), begun);
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    }
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  }
+}
+
+// A prefix with two values: when reading ahead begins, the scan is over.
+TEST_F(MapIteratorsTest, ShortPrefix) {
+  Options options = MapOptions();
+  options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+  DestroyAndReopen(options);
+  for (int prefix = 0; prefix < 20; ++prefix) {
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_OK(Put(KeyOf(prefix, i), Value(100 * prefix + i)));
+    }
+  }
+  ASSERT_OK(Flush());
+  ReadOptions read_options;
+  read_options.prefix_same_as_start = true;
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+  for (int prefix = 0; prefix < 19; ++prefix) {
+    int i = 0;
+    for (iter->Seek(KeyOf(prefix, 0)); iter->Valid(); iter->Next(), ++i) {
+      ASSERT_EQ(iter->value(), Value(100 * prefix + i));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(i, 2);
+  }
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// A seek is not answered by what was read ahead for another upper bound, or of
+// the files that have another prefix.
+TEST_F(MapIteratorsTest, SeeksIntoAnotherRange) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(100);
+  ASSERT_FALSE(HasFatalFailure());
+  std::string end = Key(10);
+  Slice upper = end;
+  ReadOptions bounded;
+  bounded.iterate_upper_bound = &upper;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(bounded));
+  iter->Seek(Key(0));
+  for (int step = 0; step < 5; ++step) {
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+  }
+  // All that there is up to the bound.
+  ASSERT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 8);
+  end = Key(50);
+  upper = end;
+  int n = 7;
+  for (iter->Seek(Key(n)); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), Key(n));
+    ASSERT_EQ(iter->value(), Value(n));
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, 50);
+  iter.reset();
+
+  Options options = MapOptions();
+  options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+  BlockBasedTableOptions table;
+  table.filter_policy.reset(NewBloomFilterPolicy(10));
+  options.table_factory.reset(NewBlockBasedTableFactory(table));
+  DestroyAndReopen(options);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(Put(KeyOf(5, i), Value(i)));
+  }
+  for (int i = 1; i < 10; i += 2) {
+    ASSERT_OK(Put(KeyOf(6, i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 10; i += 2) {
+    ASSERT_OK(Put(KeyOf(6, i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  iter.reset(db_->NewIterator(ReadOptions()));
+  iter->Seek(KeyOf(5, 0));
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+  }
+  ASSERT_GT(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+  n = 0;
+  for (iter->Seek(KeyOf(6, 0)); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), KeyOf(6, n));
+    ASSERT_EQ(iter->value(), Value(n));
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, 10);
+}
+
+// Values that the scan does not see are not read ahead.
+TEST_F(MapIteratorsTest, HiddenValuesAreNotRead) {
+  constexpr int kKeys = 200;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  std::string before;
+  for (int i = 0; i < kKeys; ++i) {
+    before += Key(i) + "=" + Value(i) + ";";
+  }
+  ManagedSnapshot snapshot(db_.get());
+  // Hidden by the memtable: overwritten, deleted, deleted by a range.
+  std::string after;
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(100), Key(120)));
+  uint64_t visible_in_files = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    if (i % 4 == 1) {
+      ASSERT_OK(Put(Key(i), Value(1000 + i)));
+      after += Key(i) + "=" + Value(1000 + i) + ";";
+    } else if (i % 4 == 3) {
+      ASSERT_OK(Delete(Key(i)));
+    } else if (i < 100 || i >= 120) {
+      after += Key(i) + "=" + Value(i) + ";";
+      ++visible_in_files;
+    }
+  }
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(Scan(iter.get()), after);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files);
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+
+  // Too new: at the snapshot the first versions are read, and nothing else.
+  ASSERT_OK(Flush());
+  const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+  ReadOptions read_options;
+  read_options.snapshot = snapshot.snapshot();
+  iter.reset(db_->NewIterator(read_options));
+  EXPECT_EQ(Scan(iter.get()), before);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+}
+
+// The base of a merge is read ahead as well, and used.
+TEST_F(MapIteratorsTest, MergedValuesAreReadAhead) {
+  constexpr int kKeys = 200;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  std::string expected;
+  for (int i = 0; i < kKeys; ++i) {
+    expected += Key(i) + "=" + Value(i);
+    if (i % 2 == 1) {
+      ASSERT_OK(Merge(Key(i), "one"));
+      ASSERT_OK(Merge(Key(i), "two"));
+      expected += ",one,two";
+    }
+    expected += ";";
+  }
+  for (int step = 0; step < 2; ++step) {
+    SCOPED_TRACE(step);
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
+    EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} / 2);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    ASSERT_OK(Flush());
+  }
+}
+
+// What iterators give one another for a mapped value begins with a byte of its
+// own. Values in the tree and operands may begin with it as well.
+TEST_F(MapIteratorsTest, ValuesOfAnyFirstByte) {
+  constexpr int kBytes = 256;
+  DestroyAndReopen(MapOptions());
+  std::vector<std::string> values;
+  for (int i = 0; i < kBytes; ++i) {
+    const std::string small = static_cast<char>(i) + std::string(23, 'v');
+    values.push_back(i % 2 == 0 ? Value(i) : small);
+    ASSERT_OK(Put(Key(i), values[i]));
+  }
+  ASSERT_OK(Flush());
+  for (const bool in_files : {false, true}) {
+    SCOPED_TRACE(in_files);
+    for (int i = 0; i < kBytes; ++i) {
+      if (i % 4 < 3) {
+        const std::string operand = static_cast<char>(i) + std::string(23, 'o');
+        ASSERT_OK(Merge(Key(i), operand));
+        values[i] += "," + operand;
+      }
+    }
+    if (in_files) {
+      ASSERT_OK(Flush());
+    }
+    std::string forward;
+    std::string backward;
+    for (int i = 0; i < kBytes; ++i) {
+      const std::string entry = Key(i) + "=" + values[i] + ";";
+      forward += entry;
+      backward.insert(0, entry);
+    }
+    for (const int count : {-1, 0, 8}) {
+      SCOPED_TRACE(count);
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = count;
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      EXPECT_EQ(Scan(iter.get()), forward);
+      EXPECT_EQ(Scan(iter.get(), /*reverse=*/true), backward);
+    }
+  }
+}
+
+// ---- Caches.
+
+TEST_F(MapIteratorsTest, BlobCache) {
+  constexpr int kKeys = 50;
+  for (const size_t prefetch : {size_t{0}, kAuto}) {
+    SCOPED_TRACE(prefetch);
+    Options options = MapOptions();
+    options.blob_cache = NewLRUCache(8 << 20);
+    // One that keeps what it is given, also where tests get a tiny one.
+    BlockBasedTableOptions table;
+    table.block_cache = NewLRUCache(8 << 20);
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    PutAndFlush(kKeys);
+    std::string expected;
+    for (int i = 0; i < kKeys; ++i) {
+      expected += Key(i) + "=" + Value(i) + ";";
+    }
+    ReadOptions no_io;
+    no_io.read_tier = kBlockCacheTier;
+    no_io.blob_prefetch_count = prefetch;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(no_io));
+    iter->SeekToFirst();
+    EXPECT_FALSE(iter->Valid());
+    EXPECT_TRUE(iter->status().IsIncomplete()) << iter->status().ToString();
+
+    ReadOptions no_fill;
+    no_fill.fill_cache = false;
+    no_fill.blob_prefetch_count = prefetch;
+    iter.reset(db_->NewIterator(no_fill));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), 0);
+
+    ReadOptions fill;
+    fill.blob_prefetch_count = prefetch;
+    iter.reset(db_->NewIterator(fill));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+
+    iter.reset(db_->NewIterator(no_io));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+  }
+}
+
+// ---- Range deletions that are ignored.
+
+// A reader may see what was deleted, as it was, or not; its value may be gone.
+// All else it sees as others do.
+TEST_F(MapIteratorsTest, IgnoredRangeDeletions) {
+  constexpr int kKeys = 60;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(20), Key(40)));
+  Model model;
+  for (int i = 0; i < kKeys; ++i) {
+    if (i < 20 || i >= 40) {
+      model[Key(i)] = Value(i);
+    }
+  }
+  for (int step = 0; step < 6; ++step) {
+    SCOPED_TRACE(step);
+    for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
+      ReadOptions read_options;
+      read_options.ignore_range_deletions = true;
+      read_options.blob_prefetch_count = prefetch;
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      Model found;
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        found[iter->key().ToString()] = iter->value().ToString();
+      }
+      ASSERT_OK(iter->status());
+      for (int i = 0; i < kKeys; ++i) {
+        const auto live = model.find(Key(i));
+        const auto seen = found.find(Key(i));
+        if (live != model.end()) {
+          ASSERT_TRUE(seen != found.end()) << i;
+          EXPECT_EQ(seen->second, live->second);
+        } else if (seen != found.end()) {
+          EXPECT_EQ(seen->second, Value(i));
+        }
+      }
+      if (step == 0) {
+        // Nobody has removed anything yet.
+        EXPECT_EQ(found.size(), kKeys);
+      } else if (step == 5) {
+        EXPECT_EQ(found.size(), model.size());
+      }
+      Model backwards;
+      for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+        backwards[iter->key().ToString()] = iter->value().ToString();
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(backwards, found);
+      const std::unique_ptr<Iterator> other(db_->NewIterator(ReadOptions()));
+      std::string expected;
+      for (const auto& [key, value] : model) {
+        expected += key + "=" + value + ";";
+      }
+      EXPECT_EQ(Scan(other.get()), expected);
+    }
+    switch (step) {
+      case 0:
+        ASSERT_OK(Flush());
+        break;
+      case 1:
+        for (int i = 30; i < 35; ++i) {
+          model[Key(i)] = Value(1000 + i);
+          ASSERT_OK(Put(Key(i), model[Key(i)]));
+        }
+        break;
+      case 2:
+        ASSERT_OK(Flush());
+        break;
+      case 3:
+        MoveFilesToLevel(1);
+        break;
+      default:
+        CompactAll(db_->DefaultColumnFamily());
+    }
+    WaitForRemovals();
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// The queue copies values while DBIter has others pinned for a merge: a copy
+// must not need what is released afterwards.
+TEST_F(MapIteratorsTest, CopyOutlivesPinnedData) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(2);
+  ColumnFamilyData* const cfd =
+      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+  for (const bool is_kept : {false, true}) {
+    SCOPED_TRACE(is_kept);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = 0;
+    read_options.ignore_range_deletions = is_kept;
+    Arena arena;
+    ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
+        cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
+        dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
+        &arena));
+    PinnedIteratorsManager pinned_iters_mgr;
+    iter->SetPinnedItersMgr(&pinned_iters_mgr);
+    iter->SeekToFirst();
+    ASSERT_TRUE(iter->Valid());
+    pinned_iters_mgr.StartPinning();
+    const std::string key = iter->user_key().ToString();
+    std::string copy = iter->value().ToString();
+    ASSERT_TRUE(MapValueIterator::IsBound(copy));
+    EXPECT_EQ(MapValueIterator::TakeKept(&copy).found, is_kept);
+    iter->Next();
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_NE(iter->user_key(), key);
+    pinned_iters_mgr.ReleasePinnedData();
+    PinnableSlice value;
+    ASSERT_OK(MapIterators::Fetch(key, copy, &value));
+    EXPECT_EQ(value, Get(key));
+    iter->SetPinnedItersMgr(nullptr);
+  }
+}
+
+// Outside of the prefix that was sought, files whose filters do not have it
+// stay out: what an iterator finds there may be hidden by one of them, and its
+// value gone.
+class MapIteratorPrefixTest : public MapIteratorsTest {
+ public:
+  static constexpr int kKeys = 4;
+
+  static std::string KeyOf(char prefix, int i) {
+    return std::string(3, prefix) + std::to_string(i);
+  }
+  static std::string OldValue(char prefix, int i) {
+    return KeyOf(prefix, i) + std::string(100, 'o');
+  }
+
+  // Files, from the newest to the oldest: prefix c; prefix a; a to d.
+  void Write(const std::function<void(int)>& hide) {
+    Options options = MapOptions();
+    options.prefix_extractor.reset(NewFixedPrefixTransform(3));
+    BlockBasedTableOptions table;
+    table.filter_policy.reset(NewBloomFilterPolicy(20));
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    for (char prefix = 'a'; prefix <= 'd'; ++prefix) {
+      for (int i = 0; i < kKeys; ++i) {
+        ASSERT_OK(Put(KeyOf(prefix, i), OldValue(prefix, i)));
+        model_[KeyOf(prefix, i)] = OldValue(prefix, i);
+      }
+    }
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put(KeyOf('a', 0), OldValue('a', 0)));
+    ASSERT_OK(Flush());
+    for (int i = 0; i < kKeys; ++i) {
+      hide(i);
+    }
+    ASSERT_OK(Flush());
+    WaitForRemovals();
+  }
+
+  // Its value may be any that the key had.
+  void Look(Iterator* iter) {
+    ASSERT_TRUE(iter->Valid()) << iter->status().ToString();
+    ASSERT_TRUE(iter->PrepareValue()) << iter->status().ToString();
+    const std::string key = iter->key().ToString();
+    if (iter->value() != Slice(OldValue(key[0], key[3] - '0'))) {
+      EXPECT_EQ(iter->value(), model_[key]) << key;
+    }
+  }
+
+  std::map<std::string, std::string> model_;
+};
+
+TEST_F(MapIteratorPrefixTest, HiddenOutside) {
+  for (const bool overwrite : {true, false}) {
+    SCOPED_TRACE(overwrite);
+    Write([&](int i) {
+      if (overwrite) {
+        model_[KeyOf('c', i)] = "new" + OldValue('c', i);
+        ASSERT_OK(Put(KeyOf('c', i), model_[KeyOf('c', i)]));
+      } else {
+        model_.erase(KeyOf('c', i));
+        ASSERT_OK(Delete(KeyOf('c', i)));
+      }
+    });
+    ASSERT_FALSE(HasFatalFailure());
+    for (int kind = 0; kind < 6; ++kind) {
+      SCOPED_TRACE(kind);
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = kind == 1 ? 7 : kind == 2 ? kAuto : 0;
+      read_options.pin_data = kind == 3;
+      read_options.tailing = kind == 4;
+      read_options.allow_unprepared_value = kind == 5;
+      std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      const auto see_all = [&](const std::string& from) {
+        iter->Seek(from);
+        for (; iter->Valid(); iter->Next()) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+        }
+        ASSERT_OK(iter->status());
+      };
+      for (const char* from :
+           {"aaa", "aaa3", "aaa5", "bbb", "bbb5", "ccc", "a"}) {
+        SCOPED_TRACE(from);
+        if (read_options.tailing && strlen(from) < kPrefixSize) {
+          continue;  // ForwardIterator wants a prefix
+        }
+        see_all(from);
+        ASSERT_FALSE(HasFatalFailure());
+      }
+      // Inside, all is as it should be.
+      for (const char prefix : {'a', 'b', 'c', 'd'}) {
+        std::string seen;
+        std::string expected;
+        if (read_options.tailing) {
+          // ForwardIterator does not come back to a file whose filter said no
+          // to one prefix.
+          iter.reset(db_->NewIterator(read_options));
+        }
+        for (iter->Seek(KeyOf(prefix, 0));
+             iter->Valid() && iter->key()[0] == prefix; iter->Next()) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+          seen += iter->key().ToString() + ";";
+        }
+        ASSERT_OK(iter->status());
+        for (const auto& [key, value] : model_) {
+          expected += key[0] == prefix ? key + ";" : "";
+        }
+        EXPECT_EQ(seen, expected);
+      }
+      if (read_options.tailing) {
+        continue;
+      }
+      for (const char* from : {"ddd", "ddd3", "ccc9", "bbb3", "bbb"}) {
+        SCOPED_TRACE(from);
+        iter->SeekForPrev(from);
+        for (; iter->Valid(); iter->Prev()) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+        }
+        ASSERT_OK(iter->status());
+        // To and fro.
+        iter->Seek(from);
+        for (int step = 0; step < 40 && iter->Valid(); ++step) {
+          Look(iter.get());
+          ASSERT_FALSE(HasFatalFailure());
+          if (step % 5 < 3) {
+            iter->Prev();
+          } else {
+            iter->Next();
+          }
+        }
+        ASSERT_OK(iter->status());
+      }
+      iter->SeekToFirst();
+      std::string all;
+      for (; iter->Valid(); iter->Next()) {
+        Look(iter.get());
+        ASSERT_FALSE(HasFatalFailure());
+        all += iter->key().ToString() + "=" + iter->value().ToString() + ";";
+      }
+      ASSERT_OK(iter->status());
+      std::string expected;
+      for (const auto& [key, value] : model_) {
+        expected += key + "=" + value + ";";
+      }
+      EXPECT_EQ(all, expected);
+    }
+  }
+}
+
+// It goes between the look that finds it and the read.
+TEST_F(MapIteratorPrefixTest, FreedBeforeItIsRead) {
+  for (const bool backward : {false, true}) {
+    for (int kind = 0; kind < 4; ++kind) {
+      SCOPED_TRACE(kind);
+      const Snapshot* snapshot = nullptr;
+      Write([&](int i) {
+        if (snapshot == nullptr) {
+          snapshot = db_->GetSnapshot();
+        }
+        ASSERT_OK(Delete(KeyOf('c', i)));
+      });
+      ASSERT_FALSE(HasFatalFailure());
+      ReadOptions read_options;
+      read_options.allow_unprepared_value = kind == 0;
+      read_options.pin_data = kind == 1;
+      read_options.blob_prefetch_count = kind == 2 ? 7 : 0;
+      read_options.tailing = kind == 3;
+      if (read_options.tailing && backward) {
+        db_->ReleaseSnapshot(snapshot);
+        continue;
+      }
+      const std::string key = KeyOf('c', backward ? kKeys - 1 : 0);
+      // A tailing one keeps the entries before it, too.
+      int to_pass = read_options.tailing ? kKeys : 0;
+      bool released = false;
+      const auto release = [&](void* /*arg*/) {
+        if (to_pass > 0) {
+          --to_pass;
+        } else if (!released) {
+          released = true;
+          db_->ReleaseSnapshot(snapshot);
+          WaitForRemovals();
+          EXPECT_FALSE(Blobs()
+                           ->map()
+                           ->FindDirect(Blobs()->HashOf(key), /*pin=*/false)
+                           .found);
+        }
+      };
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      if (!read_options.allow_unprepared_value) {
+        // Other iterators read at once: between their two looks.
+        SyncPoint::GetInstance()->SetCallBack("MapValueIterator::Kept",
+                                              release);
+        SyncPoint::GetInstance()->EnableProcessing();
+      }
+      if (backward) {
+        iter->SeekForPrev(KeyOf('d', 0));
+        ASSERT_TRUE(iter->Valid());
+        iter->Prev();
+      } else {
+        iter->Seek(KeyOf('b', 0));
+        for (int i = 0; i < kKeys; ++i) {
+          ASSERT_TRUE(iter->Valid());
+          iter->Next();
+        }
+      }
+      SyncPoint::GetInstance()->DisableProcessing();
+      SyncPoint::GetInstance()->ClearAllCallBacks();
+      if (read_options.allow_unprepared_value) {
+        release(nullptr);
+      }
+      EXPECT_TRUE(released);
+      Look(iter.get());
+      ASSERT_FALSE(HasFatalFailure());
+      EXPECT_EQ(iter->key(), key);
+      while (iter->Valid()) {
+        Look(iter.get());
+        ASSERT_FALSE(HasFatalFailure());
+        backward ? iter->Prev() : iter->Next();
+      }
+      ASSERT_OK(iter->status());
+    }
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

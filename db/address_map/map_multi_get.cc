@@ -1,0 +1,177 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/map_multi_get.h"
+
+#include <algorithm>
+
+#include "db/blob/blob_source.h"
+#include "db/blob_v2/blob_read_group.h"
+#include "db/column_family.h"
+#include "monitoring/perf_context_imp.h"
+#include "options/cf_options.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+ColumnFamilyData* FamilyOf(const KeyContext& key) {
+  return static_cast<ColumnFamilyHandleImpl*>(key.column_family)->cfd();
+}
+
+}  // namespace
+
+MapMultiGet::MapMultiGet(const ReadOptions& read_options,
+                         ImplicitSnapshotRegistry* bounds, const Keys& keys)
+    : keys_(keys), bound_(read_options, bounds) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ColumnFamilyData* const cfd = FamilyOf(*keys[i]);
+    if (cfd->address_map_store() == nullptr) {
+      continue;
+    }
+    if (reads_.empty()) {
+      reads_ = std::vector<std::optional<MapPointRead>>(keys.size());
+    }
+    reads_[i].emplace(cfd, *keys[i]->key, read_options, /*bounds=*/nullptr);
+  }
+}
+
+MapMultiGet::~MapMultiGet() {
+  if (active()) {
+    for (KeyContext* key : keys_) {
+      key->merge_context.map_read = nullptr;
+    }
+  }
+}
+
+void MapMultiGet::StartAll() {
+  for (auto& read : reads_) {
+    if (read.has_value()) {
+      read->Begin(bound_.taken());
+    }
+  }
+}
+
+void MapMultiGet::Attach(size_t first, size_t n,
+                         const SuperVersion* super_version,
+                         SequenceNumber sequence, ReadCallback* callback) {
+  for (size_t i = first; i < std::min(first + n, reads_.size()); ++i) {
+    if (reads_[i].has_value()) {
+      KeyContext* const key = keys_[i];
+      reads_[i]->Attach(super_version, sequence, callback, &key->merge_context,
+                        &key->max_covering_tombstone_seq);
+    }
+  }
+}
+
+bool MapMultiGet::Again(const Status& status) {
+  bool again = false;
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    if (reads_[i].has_value() && reads_[i]->NeedsRestart()) {
+      again = true;
+      if (!status.ok()) {
+        *keys_[i]->s = status;
+      }
+    }
+  }
+  if (!again || !status.ok()) {
+    return false;
+  }
+  for (KeyContext* key : keys_) {
+    if (key->value != nullptr) {
+      key->value->Reset();
+    }
+    if (key->columns != nullptr) {
+      key->columns->Reset();
+    }
+    if (key->timestamp != nullptr) {
+      key->timestamp->clear();
+    }
+    key->merge_context.Clear();
+    key->max_covering_tombstone_seq = 0;
+    key->key_exists = false;
+    key->is_blob_index = false;
+    key->get_context = nullptr;
+    // What failed is read again, and may succeed.
+    IGNORE_STATUS_IF_ERROR((*key->s));
+    *key->s = Status::OK();
+  }
+  return true;
+}
+
+void MapMultiGet::ReadBlobs(const ImmutableOptions& ioptions,
+                            BlobSource* source, const ReadOptions& read_options,
+                            autovector<BlobFileReadRequests>* requests) {
+  if (BlobReadGroup::AllowsAsync(read_options, ioptions)) {
+    ReadBlobsAsync(ioptions, source, read_options, requests);
+    return;
+  }
+  BlobReadPool::RunAll(ioptions.clock, requests->size(), [&](size_t i) {
+    auto& [file_number, file_size, in_file] = (*requests)[i];
+    std::sort(in_file.begin(), in_file.end(),
+              [](const BlobReadRequest& a, const BlobReadRequest& b) {
+                return a.offset < b.offset;
+              });
+    source->MultiGetBlobFromOneFile(read_options, file_number, file_size,
+                                    in_file, /*bytes_read=*/nullptr);
+  });
+}
+
+void MapMultiGet::ReadBlobsAsync(const ImmutableOptions& ioptions,
+                                 BlobSource* source,
+                                 const ReadOptions& read_options,
+                                 autovector<BlobFileReadRequests>* requests) {
+  std::vector<BlobReadGroup::Item> items;
+  std::vector<BlobReadRequest*> wanted;
+  for (auto& [file_number, file_size, in_file] : *requests) {
+    for (BlobReadRequest& request : in_file) {
+      items.emplace_back();
+      BlobReadGroup::Item& item = items.back();
+      item.record_name = request.user_key->ToString();
+      item.file_number = file_number;
+      item.offset = request.offset;
+      item.size = request.len;
+      item.compression = request.compression;
+      wanted.push_back(&request);
+    }
+  }
+  std::vector<size_t> group_of;
+  std::vector<size_t> index_of;
+  const auto groups = BlobReadGroup::Divide(
+      std::move(items), read_options, ioptions, source, &group_of, &index_of);
+  size_t begun = 0;
+  {
+    PERF_TIMER_GUARD(blob_read_time);
+    std::vector<BlobReadGroup*> under_way;
+    for (bool is_async = true; is_async && begun < groups.size();) {
+      BlobReadGroup* const group = groups[begun].get();
+      const BlobReadGroup::Begun result = group->BeginAsync();
+      if (result == BlobReadGroup::Begun::kYes) {
+        under_way.push_back(group);
+      }
+      begun += result == BlobReadGroup::Begun::kFailed ? 0 : 1;
+      is_async = result != BlobReadGroup::Begun::kFailed &&
+                 result != BlobReadGroup::Begun::kRead;
+    }
+    for (BlobReadGroup* const group : under_way) {
+      group->EndAsync();
+      if (group->bytes() > 0) {
+        PERF_COUNTER_ADD(blob_read_count, group->items().size());
+        PERF_COUNTER_ADD(blob_read_byte, group->bytes());
+      }
+    }
+  }
+  // The file system cannot do them that way after all.
+  BlobReadPool::RunAll(ioptions.clock, groups.size() - begun,
+                       [&](size_t i) { groups[begun + i]->Run(); });
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    *wanted[i]->status =
+        groups[group_of[i]]->Take(index_of[i], wanted[i]->result);
+  }
+  for (const size_t group : group_of) {
+    groups[group]->LetGo();
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

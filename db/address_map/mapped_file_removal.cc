@@ -1,0 +1,227 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/mapped_file_removal.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/mapped_blob_index.h"
+#include "db/column_family.h"
+#include "db/dbformat.h"
+#include "db/table_cache.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+constexpr size_t kNamesPerBatch = 256;
+constexpr size_t kRemovalReadahead = 2 << 20;
+
+using Files = std::vector<FileMetaData*>;
+
+// Does a file of this sorted level that stays, and has mapped values, overlap
+// the keys of `file`?
+bool Overlaps(const Files& level, const Comparator* ucmp,
+              const FileMetaData& file,
+              const std::set<FileMetaData*>& leaving) {
+  auto it =
+      std::lower_bound(level.begin(), level.end(), file.smallest.user_key(),
+                       [ucmp](const FileMetaData* f, const Slice& key) {
+                         return ucmp->Compare(f->largest.user_key(), key) < 0;
+                       });
+  for (; it != level.end() && ucmp->Compare((*it)->smallest.user_key(),
+                                            file.largest.user_key()) <= 0;
+       ++it) {
+    if (leaving.count(*it) == 0 && (*it)->blob_refs.mapped.Any()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Does a file that stays have older versions of the file's keys, with values in
+// the map? They are deeper down; in its own level only those of its last key
+// may go on, in the next file.
+// REQUIRES: for all files below and to the right it is known whether they stay.
+bool HidesMapped(const VersionStorageInfo& version, const Comparator* ucmp,
+                 int level, size_t position,
+                 const std::set<FileMetaData*>& leaving) {
+  const Files& files = version.LevelFiles(level);
+  const FileMetaData& file = *files[position];
+  if (position + 1 < files.size()) {
+    FileMetaData* const next = files[position + 1];
+    if (leaving.count(next) == 0 && next->blob_refs.mapped.Any() &&
+        ucmp->Compare(next->smallest.user_key(), file.largest.user_key()) ==
+            0) {
+      return true;
+    }
+  }
+  for (int below = level + 1; below < version.num_non_empty_levels(); ++below) {
+    if (Overlaps(version.LevelFiles(below), ucmp, file, leaving)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<MappedFileRemoval> MappedFileRemoval::Begin(
+    ColumnFamilyData* cfd, const std::string& dbname,
+    std::set<FileMetaData*>* files, VersionEdit* edit) {
+  if (cfd->address_map_store() == nullptr || files->empty()) {
+    return nullptr;
+  }
+  const VersionStorageInfo& version = *cfd->current()->storage_info();
+  VersionEdit remaining;
+  remaining.MarkForegroundOperation();
+  remaining.SetColumnFamily(cfd->GetID());
+  // From below, and from the right: what stays may make others stay.
+  for (int level = version.num_non_empty_levels() - 1; level > 0; --level) {
+    const Files& level_files = version.LevelFiles(level);
+    for (size_t i = level_files.size(); i-- > 0;) {
+      FileMetaData* const file = level_files[i];
+      if (files->count(file) == 0) {
+        continue;
+      }
+      if (HidesMapped(version, cfd->user_comparator(), level, i, *files)) {
+        file->being_compacted = false;
+        files->erase(file);
+      } else {
+        remaining.DeleteFile(level, file->fd.GetNumber());
+      }
+    }
+  }
+  if (edit->ChangesMergedValues()) {
+    remaining.ChangeMergedValues();
+  }
+  *edit = std::move(remaining);
+  if (files->empty()) {
+    return nullptr;
+  }
+  return std::unique_ptr<MappedFileRemoval>(
+      new MappedFileRemoval(cfd, dbname, *files));
+}
+
+MappedFileRemoval::MappedFileRemoval(ColumnFamilyData* cfd,
+                                     const std::string& dbname,
+                                     const std::set<FileMetaData*>& files)
+    : cfd_(cfd),
+      blobs_(cfd->address_map_store()),
+      version_(cfd->current()),
+      files_(files),
+      names_(std::make_unique<DeferredRemovals>(
+          DeferredRemovals::kDefaultCap,
+          blobs_->SpillFiles(version_, dbname))) {}
+
+Status MappedFileRemoval::Scan(
+    const std::function<void(const MapName&, bool)>& fn) {
+  ReadOptions read_options;
+  read_options.total_order_seek = true;
+  read_options.fill_cache = false;
+  read_options.readahead_size = kRemovalReadahead;
+  Status s;
+  for (const FileMetaData* file : files_) {
+    if (!file->blob_refs.mapped.Any()) {
+      continue;
+    }
+    std::unique_ptr<InternalIterator> iter(cfd_->table_cache()->NewIterator(
+        read_options, *cfd_->soptions(), cfd_->internal_comparator(), *file,
+        /*range_del_agg=*/nullptr, version_->GetMutableCFOptions(),
+        /*table_reader_ptr=*/nullptr, /*file_read_hist=*/nullptr,
+        TableReaderCaller::kUncategorized, /*arena=*/nullptr,
+        /*skip_filters=*/true, /*level=*/-1,
+        /*max_file_size_for_l0_meta_pin=*/0,
+        /*smallest_compaction_key=*/nullptr,
+        /*largest_compaction_key=*/nullptr,
+        /*allow_unprepared_value=*/false));
+    for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
+      ParsedInternalKey key;
+      s = ParseInternalKey(iter->key(), &key, /*log_err_key=*/false);
+      if (!s.ok() || key.type != kTypeBlobIndex ||
+          !MappedBlobIndex::IsMapped(iter->value())) {
+        continue;
+      }
+      MappedBlobIndex index;
+      s = index.DecodeFrom(iter->value());
+      if (s.ok()) {
+        fn(MapName{blobs_->HashOf(key.user_key), key.sequence, index.birth},
+           index.mode == MappedBlobIndex::Mode::kDirect);
+      }
+    }
+    if (s.ok()) {
+      s = iter->status();
+    }
+    if (!s.ok()) {
+      break;
+    }
+  }
+  return s;
+}
+
+Status MappedFileRemoval::Prepare() {
+  std::vector<MapName> batch;
+  const auto hand_over = [&] {
+    names_->Add(batch.data(), batch.size());
+    batch.clear();
+  };
+  Status s = Scan([&](const MapName& name, bool) {
+    // The others are dead.
+    if (blobs_->map()->FindByName(name, /*pin=*/false).found) {
+      batch.push_back(name);
+      if (batch.size() == kNamesPerBatch) {
+        hand_over();
+      }
+    }
+  });
+  hand_over();
+  if (s.ok() && !names_->complete()) {
+    s = Status::IOError(
+        "The names of the values in the files to delete could not be kept");
+  }
+  if (s.ok()) {
+    unsettled_.emplace(blobs_->unsettled_jobs());
+    s = names_->Demote(blobs_->map());
+    blobs_->LimitRetired(names_.get());
+  }
+  TEST_SYNC_POINT("MappedFileRemoval::Prepared");
+  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Prepare:Status", &s);
+  return s;
+}
+
+void MappedFileRemoval::Finish(bool committed) {
+  if (committed) {
+    blobs_->Retire(std::move(names_), cfd_->current()->GetVersionNumber());
+    unsettled_.reset();
+  }
+}
+
+Status MappedFileRemoval::Undo() {
+  Status s = Scan([&](const MapName& name, bool direct) {
+    // One that was direct in the map only, by a rename that the file does not
+    // know of, is in the file's filter and may stay versioned.
+    if (direct) {
+      blobs_->map()->Rename(name);
+    }
+  });
+  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Undo", &s);
+  if (!s.ok()) {
+    s = Status::CopyAppendMessage(
+        s, ": ",
+        "column family " + cfd_->GetName() +
+            ": the keys of files that could not be deleted cannot be read, so "
+            "the address map lacks their values. Open the DB again to read "
+            "them");
+    blobs_->RefuseReads(s);
+  }
+  unsettled_.reset();
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,126 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/range_deletion_queue.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace ROCKSDB_NAMESPACE {
+
+void RangeDeletionQueue::Append(CommittedRangeDeletion&& deletion) {
+  bytes_ += BytesOf(deletion);
+  smallest_ = std::min(smallest_, deletion.seq);
+  waiting_.push_back(std::move(deletion));
+}
+
+size_t RangeDeletionQueue::Add(
+    std::vector<CommittedRangeDeletion>&& deletions) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t left_out = 0;
+  for (CommittedRangeDeletion& deletion : deletions) {
+    if (bytes_ + BytesOf(deletion) <= max_bytes_) {
+      Append(std::move(deletion));
+    } else {
+      ++left_out;
+    }
+  }
+  deletions.clear();
+  count_.store(waiting_.size(), std::memory_order_relaxed);
+  return left_out;
+}
+
+std::vector<CommittedRangeDeletion> RangeDeletionQueue::Take(
+    SequenceNumber earliest_reader) {
+  std::vector<CommittedRangeDeletion> due;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<CommittedRangeDeletion> all;
+    all.swap(waiting_);
+    bytes_ = 0;
+    smallest_ = kMaxSequenceNumber;
+    for (CommittedRangeDeletion& deletion : all) {
+      if (deletion.seq > earliest_reader) {
+        Append(std::move(deletion));
+      } else if (ucmp_->Compare(deletion.start, deletion.end) < 0) {
+        due.push_back(std::move(deletion));
+      }
+    }
+    count_.store(waiting_.size(), std::memory_order_relaxed);
+  }
+  return Disjoint(due);
+}
+
+// From one boundary to the next, with the deletions that are open there.
+std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
+    const std::vector<CommittedRangeDeletion>& deletions) const {
+  struct Boundary {
+    const std::string* key;
+    const CommittedRangeDeletion* deletion;
+    bool is_start;
+  };
+  std::vector<Boundary> boundaries;
+  boundaries.reserve(2 * deletions.size());
+  for (const CommittedRangeDeletion& deletion : deletions) {
+    boundaries.push_back(Boundary{&deletion.start, &deletion, true});
+    boundaries.push_back(Boundary{&deletion.end, &deletion, false});
+  }
+  std::sort(boundaries.begin(), boundaries.end(),
+            [this](const Boundary& a, const Boundary& b) {
+              return ucmp_->Compare(*a.key, *b.key) < 0;
+            });
+  std::multiset<SequenceNumber> seqs;
+  std::multiset<SequenceNumber> oldest;
+  std::vector<CommittedRangeDeletion> result;
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    const Boundary& boundary = boundaries[i];
+    const std::string& key = *boundary.key;
+    if (i > 0 && !seqs.empty() &&
+        ucmp_->Compare(*boundaries[i - 1].key, key) < 0) {
+      const std::string& start = *boundaries[i - 1].key;
+      if (!result.empty() && result.back().seq == *seqs.rbegin() &&
+          ucmp_->Compare(result.back().end, start) == 0) {
+        result.back().end = key;
+        result.back().oldest = std::min(result.back().oldest, *oldest.begin());
+      } else {
+        result.push_back(CommittedRangeDeletion{start, key, *seqs.rbegin(),
+                                                *oldest.begin()});
+      }
+    }
+    if (boundary.is_start) {
+      seqs.insert(boundary.deletion->seq);
+      oldest.insert(boundary.deletion->oldest);
+    } else {
+      seqs.erase(seqs.find(boundary.deletion->seq));
+      oldest.erase(oldest.find(boundary.deletion->oldest));
+    }
+  }
+  return result;
+}
+
+void RangeDeletionQueue::PutBack(
+    std::vector<CommittedRangeDeletion>&& deletions, uint64_t not_before) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (CommittedRangeDeletion& deletion : deletions) {
+    Append(std::move(deletion));
+  }
+  deletions.clear();
+  not_before_ = not_before;
+  count_.store(waiting_.size(), std::memory_order_relaxed);
+}
+
+SequenceNumber RangeDeletionQueue::Smallest() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return smallest_;
+}
+
+SequenceNumber RangeDeletionQueue::BlockedUntil(uint64_t now) const {
+  if (Count() == 0) {
+    return kMaxSequenceNumber;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  return now < not_before_ ? kMaxSequenceNumber : smallest_;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,802 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/range_deletion_sweep.h"
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/column_family.h"
+#include "db/db_test_util.h"
+#include "db/version_set.h"
+#include "port/stack_trace.h"
+#include "test_util/sync_point.h"
+#include "utilities/fault_injection_env.h"
+#include "utilities/fault_injection_fs.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class RangeDeletionSweepTest : public DBTestBase {
+ protected:
+  static constexpr int kKeys = 300;
+
+  RangeDeletionSweepTest()
+      : DBTestBase("range_deletion_sweep_test", /*env_do_fsync=*/false) {}
+  ~RangeDeletionSweepTest() override {
+    StopSyncPoints();
+    Close();  // before fault_env_ goes
+  }
+
+  // No compaction and no collection of garbage: what is freed was so by sweeps.
+  Options SweepOptions() {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 100;
+    options.blob_file_size = 4 << 10;
+    options.enable_blob_address_map = true;
+    options.blob_gc_space_amp_limit = 0;
+    options.disable_auto_compactions = true;
+    options.statistics = CreateDBStatistics();
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    return options;
+  }
+
+  std::string ValueOf(int key, int round) {
+    return std::string(200, static_cast<char>('a' + (key + round) % 26)) +
+           std::to_string(round);
+  }
+
+  void Fill(int round, int first = 0, int end = kKeys, int cf = 0) {
+    for (int key = first; key < end; ++key) {
+      ASSERT_OK(
+          db_->Put(WriteOptions(), Handle(cf), Key(key), ValueOf(key, round)));
+      if (cf == 0) {
+        model_[Key(key)] = ValueOf(key, round);
+      }
+    }
+  }
+  void FillAndFlush(int round, int first = 0, int end = kKeys) {
+    Fill(round, first, end);
+    ASSERT_OK(Flush());
+  }
+
+  void DeleteKeys(int first, int end, int cf = 0) {
+    ASSERT_OK(
+        db_->DeleteRange(WriteOptions(), Handle(cf), Key(first), Key(end)));
+    if (cf == 0) {
+      model_.erase(model_.lower_bound(Key(first)),
+                   model_.lower_bound(Key(end)));
+    }
+  }
+  void DeleteKeysAndFlush(int first, int end) {
+    DeleteKeys(first, end);
+    ASSERT_OK(Flush());
+    Wait();
+  }
+
+  void Wait() {
+    // Removals that a reader held back, first.
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+  }
+
+  ColumnFamilyHandle* Handle(int cf) {
+    return cf == 0 ? db_->DefaultColumnFamily() : handles_[cf];
+  }
+  ColumnFamilyData* cfd(int cf = 0) {
+    return static_cast<ColumnFamilyHandleImpl*>(Handle(cf))->cfd();
+  }
+  AddressMapStore* blobs(int cf = 0) { return cfd(cf)->address_map_store(); }
+  uint64_t Entries(int cf = 0) { return blobs(cf)->map()->NumEntries(); }
+  size_t Pending(int cf = 0) { return blobs(cf)->range_deletions()->Count(); }
+  size_t NumBlobFiles() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return cfd()->current()->storage_info()->GetBlobFiles().size();
+  }
+  uint64_t Freed() {
+    return last_options_.statistics->getTickerCount(BLOB_MAP_RANGE_DELETED);
+  }
+
+  void Verify() {
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    auto expected = model_.begin();
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++expected) {
+      ASSERT_TRUE(expected != model_.end());
+      ASSERT_EQ(expected->first, iter->key());
+      ASSERT_EQ(expected->second, iter->value());
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_TRUE(expected == model_.end());
+    iter.reset();
+    for (int key = 0; key < kKeys; ++key) {
+      const auto found = model_.find(Key(key));
+      ASSERT_EQ(found == model_.end() ? "NOT_FOUND" : found->second,
+                Get(Key(key)));
+    }
+    ASSERT_OK(blobs()->map()->TEST_Check());
+  }
+
+  // Also after all that was deleted is gone from the tree.
+  void VerifyAndCompact() {
+    Verify();
+    const Options options = last_options_;
+    Reopen(options);
+    Verify();
+    Compact();
+    Verify();
+  }
+
+  void Compact() {
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  }
+
+  // When the next sweep has taken its deletions and its Version.
+  void OnceInSweep(const std::function<void()>& fn) {
+    was_in_sweep_ = false;
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:Begin",
+                                          [this, fn](void*) {
+                                            if (!was_in_sweep_.exchange(true)) {
+                                              fn();
+                                            }
+                                          });
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+
+  // A sweep by hand, of the Version of now.
+  Status Sweep(uint64_t max_steps,
+               std::vector<CommittedRangeDeletion>* deletions,
+               uint64_t* entries, uint64_t* removed,
+               const Status& check = Status::OK()) {
+    Version* version;
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      version = cfd()->current();
+      version->Ref();
+    }
+    RangeDeletionSweep sweep(cfd(), version, FileOptions(),
+                             [check] { return check; });
+    const Status s = sweep.Run(max_steps, deletions);
+    *entries = sweep.entries_read();
+    *removed = sweep.values_removed();
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    version->Unref();
+    return s;
+  }
+
+  void StopSyncPoints() {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    SyncPoint::GetInstance()->LoadDependency({});
+  }
+
+  std::map<std::string, std::string> model_;
+  std::atomic<bool> was_in_sweep_{false};
+  std::shared_ptr<FaultInjectionTestFS> fault_fs_;
+  std::unique_ptr<Env> fault_env_;
+};
+
+TEST_F(RangeDeletionSweepTest, FreesWithoutCompaction) {
+  for (const bool bypass : {true, false}) {
+    Options options = SweepOptions();
+    options.enable_lsm_bypass = bypass;
+    DestroyAndReopen(options);
+    FillAndFlush(0);
+    const size_t files = NumBlobFiles();
+    ASSERT_GT(files, 3u);
+    DeleteKeysAndFlush(100, 200);
+    ASSERT_EQ(200u, Entries());
+    ASSERT_EQ(100u, Freed());
+    ASSERT_LT(NumBlobFiles(), files);
+    Verify();
+    // Over each other, and over what is gone already.
+    DeleteKeys(50, 150);
+    DeleteKeys(40, 60);
+    DeleteKeysAndFlush(140, 220);
+    ASSERT_EQ(120u, Entries());
+    ASSERT_EQ(180u, Freed());
+    Verify();
+    DeleteKeysAndFlush(0, kKeys);
+    ASSERT_EQ(0u, Entries());
+    ASSERT_EQ(0u, NumBlobFiles());
+    ASSERT_EQ(0u, Pending());
+    FillAndFlush(1, 120, 130);
+    ASSERT_EQ(10u, Entries());
+    VerifyAndCompact();
+  }
+}
+
+// What is newer than the deletion stays, wherever it is; what was in the same
+// memtable is gone by the flush itself.
+TEST_F(RangeDeletionSweepTest, NewerValuesStay) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  Fill(1, 90, 110);
+  DeleteKeys(100, 200);
+  Fill(2, 105, 115);
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(210u, Entries());
+  Verify();
+  // Written after the flush of the deletion, before its sweep.
+  OnceInSweep([&] { FillAndFlush(3, 20, 40); });
+  DeleteKeysAndFlush(0, 60);
+  ASSERT_TRUE(was_in_sweep_);
+  for (int key = 20; key < 40; ++key) {
+    model_[Key(key)] = ValueOf(key, 3);
+  }
+  ASSERT_EQ(170u, Entries());
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, WaitsForSnapshots) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  const Snapshot* const first = db_->GetSnapshot();
+  FillAndFlush(1);  // versioned
+  ASSERT_EQ(600u, Entries());
+  DeleteKeysAndFlush(0, 100);
+  const Snapshot* const second = db_->GetSnapshot();
+  DeleteKeysAndFlush(50, 150);
+  ASSERT_EQ(600u, Entries());
+  ASSERT_EQ(2u, Pending());
+  std::map<std::string, std::string> properties;
+  ASSERT_TRUE(
+      db_->GetMapProperty(DB::Properties::kBlobAddressMap, &properties));
+  ASSERT_EQ("2", properties["pending-range-deletions"]);
+  ASSERT_EQ(ValueOf(70, 0), Get(Key(70), first));
+  ASSERT_EQ("NOT_FOUND", Get(Key(70), second));
+  ASSERT_EQ(ValueOf(120, 1), Get(Key(120), second));
+  Verify();
+  // The older one no longer waits, and frees the versioned ones as well. What
+  // was overwritten for this snapshot is gone without it.
+  db_->ReleaseSnapshot(first);
+  Wait();
+  ASSERT_EQ(1u, Pending());
+  ASSERT_EQ(200u, Entries());
+  ASSERT_EQ(ValueOf(120, 1), Get(Key(120), second));
+  ASSERT_EQ("NOT_FOUND", Get(Key(70), second));
+  db_->ReleaseSnapshot(second);
+  Wait();
+  ASSERT_EQ(0u, Pending());
+  ASSERT_EQ(150u, Entries());
+  ASSERT_GE(Freed(), 150u);
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, WaitsForIterators) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  iter->SeekToFirst();
+  ASSERT_TRUE(iter->Valid());
+  DeleteKeysAndFlush(0, kKeys);
+  ASSERT_EQ(300u, Entries());
+  int key = 0;
+  for (; iter->Valid(); iter->Next(), ++key) {
+    ASSERT_EQ(ValueOf(key, 0), iter->value());
+  }
+  ASSERT_OK(iter->status());
+  ASSERT_EQ(kKeys, key);
+  iter.reset();
+  Wait();
+  ASSERT_EQ(0u, Entries());
+  ASSERT_EQ(0u, NumBlobFiles());
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, Merges) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  for (int key = 0; key < kKeys; key += 3) {
+    ASSERT_OK(Merge(Key(key), "old"));
+  }
+  ASSERT_OK(Flush());
+  DeleteKeys(0, 150);
+  for (int key = 0; key < kKeys; key += 2) {
+    ASSERT_OK(Merge(Key(key), "new"));
+  }
+  ASSERT_OK(Flush());
+  Wait();
+  for (int key = 0; key < kKeys; ++key) {
+    std::string value = key < 150 ? "" : ValueOf(key, 0);
+    for (const auto& [step, operand] :
+         {std::pair<int, const char*>{3, ",old"}, {2, ",new"}}) {
+      if (key % step == 0 && (step == 2 || key >= 150)) {
+        value += operand;
+      }
+    }
+    if (value.empty()) {
+      continue;
+    }
+    model_[Key(key)] = key < 150 ? value.substr(1) : value;
+  }
+  ASSERT_EQ(150u, Entries());
+  VerifyAndCompact();
+}
+
+// A deletion without a key of the column family under it, and ranges that end
+// and begin anywhere.
+TEST_F(RangeDeletionSweepTest, ManyRanges) {
+  DestroyAndReopen(SweepOptions());
+  DeleteKeysAndFlush(0, kKeys);
+  FillAndFlush(0);
+  DeleteKeys(kKeys, 2 * kKeys);
+  for (int key = 0; key < kKeys; key += 7) {
+    DeleteKeys(key, key + 3);
+  }
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(5) + "a", Key(6) + "a"));
+  model_.erase(Key(6));
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(model_.size(), Entries());
+  ASSERT_LT(Entries(), 175u);
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, Run) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  // Keeps the one in the background away.
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  DeleteKeys(0, 300);
+  const SequenceNumber seq = db_->GetLatestSequenceNumber();
+  std::vector<CommittedRangeDeletion> deletions{{Key(0), Key(10), seq, seq}};
+  uint64_t entries = 0;
+  uint64_t removed = 0;
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+  ASSERT_TRUE(deletions.empty());
+  ASSERT_EQ(10u, entries);
+  ASSERT_EQ(10u, removed);
+
+  // A range is a step, and so is each key.
+  deletions = {{Key(0), Key(20), seq, seq}, {Key(30), Key(300), seq, seq}};
+  ASSERT_OK(Sweep(52, &deletions, &entries, &removed));
+  ASSERT_EQ(50u, entries);
+  ASSERT_EQ(40u, removed);
+  ASSERT_EQ(
+      (std::vector<CommittedRangeDeletion>{{Key(60), Key(300), seq, seq}}),
+      deletions);
+  int rounds = 0;
+  for (; !deletions.empty(); ++rounds) {
+    ASSERT_OK(Sweep(50, &deletions, &entries, &removed));
+    ASSERT_LE(removed, 50u);
+  }
+  ASSERT_GE(rounds, 5);
+  ASSERT_EQ(10u, Entries());
+
+  // An older one hides nothing that no sweep has seen.
+  ASSERT_OK(Flush());
+  deletions = {{Key(0), Key(300), seq + 1, seq}};
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+  ASSERT_EQ(300u, entries);
+  ASSERT_EQ(10u, removed);
+  deletions = {{Key(0), Key(300), seq + 1, seq + 1}};
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+  ASSERT_EQ(0u, entries);
+  ASSERT_TRUE(deletions.empty());
+  ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
+  db_->ReleaseSnapshot(snapshot);
+  Wait();
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, Stops) {
+  DestroyAndReopen(SweepOptions());
+  constexpr int kMany = 5000;
+  for (int key = 0; key < kMany; ++key) {
+    ASSERT_OK(Put(Key(key), ValueOf(key, 0)));
+  }
+  ASSERT_OK(Flush());
+  std::vector<CommittedRangeDeletion> deletions{
+      {Key(10), Key(20), 10000, 10000}, {Key(30), Key(kMany), 10000, 10000}};
+  uint64_t entries = 0;
+  uint64_t removed = 0;
+  ASSERT_TRUE(
+      Sweep(4096, &deletions, &entries, &removed, Status::ShutdownInProgress())
+          .IsShutdownInProgress());
+  // It was asked at the 1024th step, two of which were the ranges.
+  ASSERT_EQ(1u, deletions.size());
+  ASSERT_EQ(1021u, entries);
+  ASSERT_EQ(1021u, removed);
+  ASSERT_EQ(Key(30 + 1021 - 10), deletions[0].start);
+  // Ranges without a key count, too.
+  deletions.clear();
+  for (int key = 0; key < 2000; ++key) {
+    deletions.push_back(
+        CommittedRangeDeletion{Key(key) + "a", Key(key) + "b", 10000, 10000});
+  }
+  ASSERT_TRUE(
+      Sweep(4096, &deletions, &entries, &removed, Status::ShutdownInProgress())
+          .IsShutdownInProgress());
+  ASSERT_EQ(2000u - 1023, deletions.size());
+}
+
+// One deletion over another that waited with it, or that a sweep has not come
+// to the end of.
+TEST_F(RangeDeletionSweepTest, OverEachOther) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  const Snapshot* snapshot = db_->GetSnapshot();
+  DeleteKeysAndFlush(50, 200);
+  DeleteKeysAndFlush(0, kKeys);
+  ASSERT_EQ(300u, Entries());
+  db_->ReleaseSnapshot(snapshot);
+  Wait();
+  ASSERT_EQ(0u, Entries());
+
+  FillAndFlush(1);
+  snapshot = db_->GetSnapshot();
+  DeleteKeysAndFlush(50, 200);
+  {
+    // As if it had been stopped.
+    std::vector<CommittedRangeDeletion> taken =
+        blobs()->range_deletions()->Take(kMaxSequenceNumber);
+    ASSERT_EQ(1u, taken.size());
+    uint64_t entries = 0;
+    uint64_t removed = 0;
+    ASSERT_OK(Sweep(60, &taken, &entries, &removed));
+    ASSERT_EQ(1u, taken.size());
+    blobs()->range_deletions()->PutBack(std::move(taken), /*not_before=*/0);
+  }
+  ASSERT_EQ(241u, Entries());
+  DeleteKeysAndFlush(0, kKeys);
+  db_->ReleaseSnapshot(snapshot);
+  Wait();
+  ASSERT_EQ(0u, Entries());
+  VerifyAndCompact();
+}
+
+// What cannot be read does not keep the other ranges from being swept.
+TEST_F(RangeDeletionSweepTest, DamagedFile) {
+  Options options = SweepOptions();
+  BlockBasedTableOptions table_options;
+  table_options.no_block_cache = true;
+  table_options.block_size = 512;
+  options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(1u, files.size());
+  // Its first data block.
+  ASSERT_OK(test::CorruptFile(env_, files[0].db_path + files[0].name, 10, 20));
+  DeleteKeys(0, 10);
+  DeleteKeys(100, 200);
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(200u, Entries());
+  ASSERT_EQ(1u, Pending());
+}
+
+// The DB is closed before the sweep, or while it runs: the next open frees.
+TEST_F(RangeDeletionSweepTest, Close) {
+  for (const bool running : {false, true}) {
+    Options options = SweepOptions();
+    DestroyAndReopen(options);
+    model_.clear();
+    for (int key = 0; key < 5000; ++key) {
+      ASSERT_OK(Put(Key(key), ValueOf(key, 0)));
+    }
+    ASSERT_OK(Flush());
+    std::atomic<bool> reached{false};
+    std::atomic<bool> closing{false};
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::~DBImpl:WaitJob",
+                                          [&](void*) { closing = true; });
+    SyncPoint::GetInstance()->SetCallBack(
+        running ? "RangeDeletionSweep::Run:Check"
+                : "DBImpl::BGWorkRangeSweep:Start",
+        [&](void*) {
+          reached = true;
+          while (!closing) {
+            env_->SleepForMicroseconds(100);
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    DeleteKeys(0, 5000);
+    ASSERT_OK(Flush());
+    while (!reached) {
+      env_->SleepForMicroseconds(100);
+    }
+    Close();
+    StopSyncPoints();
+    Reopen(options);
+    ASSERT_EQ(0u, Entries());
+    Wait();
+    ASSERT_EQ(0u, NumBlobFiles());
+    VerifyAndCompact();
+  }
+}
+
+// A sweep that waits for a thread when the DB is closed.
+TEST_F(RangeDeletionSweepTest, CloseBeforeItBegins) {
+  Options options = SweepOptions();
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  test::SleepingBackgroundTask sleeping;
+  env_->SetBackgroundThreads(1, Env::LOW);
+  env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
+                 Env::LOW);
+  sleeping.WaitUntilSleeping();
+  DeleteKeys(0, 200);
+  ASSERT_OK(Flush());
+  Close();
+  sleeping.WakeUp();
+  sleeping.WaitUntilDone();
+  Reopen(options);
+  ASSERT_EQ(100u, Entries());
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, RecoveredFromTheWal) {
+  Options options = SweepOptions();
+  options.avoid_flush_during_shutdown = true;
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  DeleteKeys(0, 250);
+  Fill(1, 100, 120);
+  Reopen(options);
+  Wait();
+  ASSERT_EQ(70u, Entries());
+  ASSERT_EQ(0u, Pending());
+  Verify();
+  options.avoid_flush_during_recovery = true;
+  DeleteKeys(110, 260);
+  Reopen(options);
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(50u, Entries());
+  VerifyAndCompact();
+}
+
+// A file that cannot be read delays it; nothing else comes to harm.
+TEST_F(RangeDeletionSweepTest, ReadError) {
+  fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  fault_env_ = NewCompositeEnv(fault_fs_);
+  Options options = SweepOptions();
+  options.env = fault_env_.get();
+  BlockBasedTableOptions table_options;
+  table_options.no_block_cache = true;
+  options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunRangeSweep:Begin", [&](void*) {
+        fault_fs_->SetThreadLocalErrorContext(
+            FaultInjectionIOType::kRead, /*seed=*/1, /*one_in=*/1,
+            /*retryable=*/true, /*has_data_loss=*/false);
+        fault_fs_->EnableThreadLocalErrorInjection(FaultInjectionIOType::kRead);
+      });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunRangeSweep:End", [&](void*) {
+        fault_fs_->DisableThreadLocalErrorInjection(
+            FaultInjectionIOType::kRead);
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  DeleteKeysAndFlush(0, 250);
+  StopSyncPoints();
+  ASSERT_EQ(1u, Pending());
+  ASSERT_EQ(300u, Entries());
+  // It is not tried again at once.
+  FillAndFlush(1, 0, 10);
+  Wait();
+  ASSERT_EQ(1u, Pending());
+  Verify();
+  Reopen(options);
+  ASSERT_EQ(60u, Entries());
+  VerifyAndCompact();
+}
+
+// Compactions that take the same entries, and the deletion itself, away.
+TEST_F(RangeDeletionSweepTest, BesideCompactions) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  FillAndFlush(1, 100, 200);
+  OnceInSweep([&] { Compact(); });
+  DeleteKeysAndFlush(50, 150);
+  ASSERT_TRUE(was_in_sweep_);
+  ASSERT_EQ(200u, Entries());
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, ColumnFamilies) {
+  const Options options = SweepOptions();
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other", "third"}, options);
+  for (const int cf : {0, 1, 2}) {
+    Fill(0, 0, kKeys, cf);
+    ASSERT_OK(Flush(cf));
+  }
+  // One is dropped while its sweep runs.
+  OnceInSweep([&] { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
+  DeleteKeys(0, 200, 1);
+  const Status s = Flush(1);
+  ASSERT_TRUE(s.ok() || s.IsColumnFamilyDropped()) << s.ToString();
+  Wait();
+  ASSERT_TRUE(was_in_sweep_);
+  StopSyncPoints();
+  DeleteKeys(0, 200, 2);
+  ASSERT_OK(Flush(2));
+  Wait();
+  ASSERT_EQ(300u, Entries(0));
+  ASSERT_EQ(100u, Entries(2));
+  Verify();
+}
+
+TEST_F(RangeDeletionSweepTest, AtomicFlush) {
+  Options options = SweepOptions();
+  options.atomic_flush = true;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  for (const int cf : {0, 1}) {
+    Fill(0, 0, kKeys, cf);
+  }
+  ASSERT_OK(db_->Flush(FlushOptions(), {handles_[0], handles_[1]}));
+  for (const int cf : {0, 1}) {
+    DeleteKeys(0, 200, cf);
+  }
+  ASSERT_OK(db_->Flush(FlushOptions(), {handles_[0], handles_[1]}));
+  Wait();
+  ASSERT_EQ(100u, Entries(0));
+  ASSERT_EQ(100u, Entries(1));
+  Verify();
+}
+
+// A deletion whose flush failed frees nothing.
+TEST_F(RangeDeletionSweepTest, FailedFlush) {
+  fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  fault_env_ = NewCompositeEnv(fault_fs_);
+  Options options = SweepOptions();
+  options.env = fault_env_.get();
+  options.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  DeleteKeys(0, 200);
+  SyncPoint::GetInstance()->SetCallBack("FlushMapping::Publish", [&](void*) {
+    IOStatus error = IOStatus::IOError("no write today");
+    error.SetRetryable(true);
+    fault_fs_->SetFilesystemActive(false, error);
+  });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_NOK(Flush());
+  StopSyncPoints();
+  ASSERT_EQ(0u, Pending());
+  ASSERT_EQ(300u, Entries());
+  fault_fs_->SetFilesystemActive(true);
+  ASSERT_OK(dbfull()->Resume());
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(100u, Entries());
+  VerifyAndCompact();
+}
+
+// Who does not want to know of range deletions finds what was not freed yet,
+// and no error.
+TEST_F(RangeDeletionSweepTest, IgnoredDeletions) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  DeleteKeysAndFlush(0, 200);
+  ReadOptions ignore;
+  ignore.ignore_range_deletions = true;
+  const auto count = [&] {
+    int found = 0;
+    for (int key = 0; key < kKeys; ++key) {
+      std::string value;
+      const Status s = db_->Get(ignore, Key(key), &value);
+      EXPECT_TRUE(s.ok() || s.IsNotFound()) << s.ToString();
+      found += s.ok() ? 1 : 0;
+    }
+    int scanned = 0;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ignore));
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      ++scanned;
+    }
+    EXPECT_OK(iter->status());
+    EXPECT_EQ(found, scanned);
+    return found;
+  };
+  ASSERT_EQ(kKeys, count());
+  db_->ReleaseSnapshot(snapshot);
+  Wait();
+  ASSERT_EQ(100, count());
+  Verify();
+}
+
+// Where numbers do not tell what is visible, compactions free.
+TEST_F(RangeDeletionSweepTest, UnorderedWrites) {
+  Options options = SweepOptions();
+  options.unordered_write = true;
+  options.allow_concurrent_memtable_write = true;
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  DeleteKeysAndFlush(0, 200);
+  ASSERT_EQ(0u, Pending());
+  ASSERT_EQ(300u, Entries());
+  Verify();
+}
+
+// Paused work goes on later; the calls that wait for all work end.
+TEST_F(RangeDeletionSweepTest, Paused) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  DeleteKeysAndFlush(0, 200);
+  ASSERT_OK(db_->PauseBackgroundWork());
+  db_->ReleaseSnapshot(snapshot);
+  env_->SleepForMicroseconds(100000);
+  ASSERT_EQ(300u, Entries());
+  ASSERT_OK(db_->ContinueBackgroundWork());
+  Wait();
+  ASSERT_EQ(100u, Entries());
+  // While files must stay the values go, and the files when they may.
+  ASSERT_OK(db_->DisableFileDeletions());
+  DeleteKeysAndFlush(200, kKeys);
+  ASSERT_EQ(0u, Entries());
+  ASSERT_OK(db_->EnableFileDeletions());
+  VerifyAndCompact();
+}
+
+TEST_F(RangeDeletionSweepTest, BesideWritersAndReaders) {
+  Options options = SweepOptions();
+  options.disable_auto_compactions = false;
+  options.write_buffer_size = 16 << 10;
+  options.level0_file_num_compaction_trigger = 2;
+  options.blob_gc_space_amp_limit = 1.1;
+  DestroyAndReopen(options);
+  Fill(0);
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop) {
+      std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        // Nobody else writes to the last hundred.
+        ASSERT_FALSE(iter->value().empty());
+      }
+      ASSERT_OK(iter->status());
+      for (int key = 200; key < kKeys; ++key) {
+        ASSERT_EQ(ValueOf(key, 0), Get(Key(key)));
+      }
+    }
+  });
+  for (int round = 1; round < 60; ++round) {
+    Fill(round, 0, 200);
+    const int first = round * 37 % 130;
+    DeleteKeys(first, first + 50);
+    if (round % 5 == 0) {
+      const Snapshot* const snapshot = db_->GetSnapshot();
+      const auto then = model_;
+      Fill(round, first, first + 70);
+      DeleteKeys(0, 180);
+      ASSERT_OK(Flush());
+      for (int key = 0; key < 200; ++key) {
+        const auto found = then.find(Key(key));
+        ASSERT_EQ(found == then.end() ? "NOT_FOUND" : found->second,
+                  Get(Key(key), snapshot));
+      }
+      db_->ReleaseSnapshot(snapshot);
+    }
+  }
+  stop = true;
+  reader.join();
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_GT(Freed(), 0u);
+  VerifyAndCompact();
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

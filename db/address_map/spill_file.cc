@@ -1,0 +1,137 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/spill_file.h"
+
+#include <cassert>
+
+#include "util/coding.h"
+#include "util/crc32c.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+constexpr size_t kBlockPrefix = 2 * sizeof(uint32_t);
+
+FileOptions Buffered(FileOptions options) {
+  options.use_direct_reads = false;
+  options.use_direct_writes = false;
+  options.use_mmap_reads = false;
+  options.use_mmap_writes = false;
+  return options;
+}
+
+// Compactions write these files and read them; others read them, too, from
+// threads that do nothing else.
+IOOptions SpillIoOptions() {
+  IOOptions options;
+  options.io_activity = Env::IOActivity::kCompaction;
+  return options;
+}
+
+// Reads exactly n bytes.
+Status ReadFully(const FSRandomAccessFile& file, size_t n,
+                 const std::string& path, uint64_t offset,
+                 std::string* buffer) {
+  buffer->resize(n);
+  Slice data;
+  const IOStatus s =
+      file.Read(offset, n, SpillIoOptions(), &data, buffer->data(), nullptr);
+  if (!s.ok()) {
+    return s;
+  }
+  if (data.size() != n) {
+    return Status::Corruption(path + " ends at offset " +
+                              std::to_string(offset + data.size()));
+  }
+  if (data.data() != buffer->data()) {
+    buffer->assign(data.data(), n);
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status SpillFile::Create(FileSystem* fs, const FileOptions& file_options,
+                         const std::string& path,
+                         const std::function<void()>& on_deleted,
+                         std::unique_ptr<SpillFile>* file) {
+  file->reset(new SpillFile(fs, file_options, path, on_deleted));
+  Status s = fs->NewWritableFile(path, (*file)->file_options_,
+                                 &(*file)->writer_, nullptr);
+  if (s.ok()) {
+    s = fs->NewRandomAccessFile(path, (*file)->file_options_, &(*file)->reader_,
+                                nullptr);
+  }
+  if (!s.ok()) {
+    file->reset();
+  }
+  return s;
+}
+
+SpillFile::SpillFile(FileSystem* fs, const FileOptions& file_options,
+                     const std::string& path,
+                     const std::function<void()>& on_deleted)
+    : fs_(fs),
+      file_options_(Buffered(file_options)),
+      path_(path),
+      on_deleted_(on_deleted) {}
+
+SpillFile::~SpillFile() {
+  if (writer_ != nullptr) {
+    writer_->Close(SpillIoOptions(), nullptr).PermitUncheckedError();
+    fs_->DeleteFile(path_, SpillIoOptions(), nullptr).PermitUncheckedError();
+  }
+  on_deleted_();
+}
+
+Status SpillFile::Append(const Slice& block) {
+  char prefix[kBlockPrefix];
+  EncodeFixed32(prefix, static_cast<uint32_t>(block.size()));
+  EncodeFixed32(prefix + sizeof(uint32_t),
+                crc32c::Mask(crc32c::Value(block.data(), block.size())));
+  Status s =
+      writer_->Append(Slice(prefix, kBlockPrefix), SpillIoOptions(), nullptr);
+  if (s.ok()) {
+    s = writer_->Append(block, SpillIoOptions(), nullptr);
+  }
+  if (s.ok()) {
+    size_ += kBlockPrefix + block.size();
+  }
+  return s;
+}
+
+Status SpillFile::ForEach(const std::function<Status(const Slice& block)>& fn) {
+  Status s = writer_->Flush(SpillIoOptions(), nullptr);
+  std::string prefix;
+  std::string block;
+  for (uint64_t offset = 0; s.ok() && offset < size_;) {
+    s = ReadFully(*reader_, kBlockPrefix, path_, offset, &prefix);
+    if (!s.ok()) {
+      break;
+    }
+    const uint32_t size = DecodeFixed32(prefix.data());
+    if (size > size_ - offset - kBlockPrefix) {
+      return Status::Corruption(path_ + " has a bad block at offset " +
+                                std::to_string(offset));
+    }
+    block.clear();
+    if (size > 0) {
+      s = ReadFully(*reader_, size, path_, offset + kBlockPrefix, &block);
+    }
+    if (!s.ok()) {
+      break;
+    }
+    if (crc32c::Unmask(DecodeFixed32(prefix.data() + sizeof(uint32_t))) !=
+        crc32c::Value(block.data(), block.size())) {
+      return Status::Corruption(path_ + " has a bad block at offset " +
+                                std::to_string(offset));
+    }
+    offset += kBlockPrefix + size;
+    s = fn(block);
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,121 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/spill_file.h"
+
+#include <string>
+#include <vector>
+
+#include "port/stack_trace.h"
+#include "test_util/testharness.h"
+#include "test_util/testutil.h"
+#include "util/random.h"
+#include "utilities/fault_injection_fs.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class SpillFileTest : public testing::Test {
+ protected:
+  SpillFileTest()
+      : path_(test::PerThreadDBPath("spill_file_test") + ".dbtmp"),
+        fs_(std::make_shared<FaultInjectionTestFS>(FileSystem::Default())) {}
+
+  void Create() {
+    ASSERT_OK(SpillFile::Create(
+        fs_.get(), FileOptions(), path_, [this] { ++deleted_; }, &file_));
+  }
+  Status Read(std::vector<std::string>* blocks) {
+    blocks->clear();
+    return file_->ForEach([&](const Slice& block) {
+      blocks->push_back(block.ToString());
+      return Status::OK();
+    });
+  }
+
+  const std::string path_;
+  std::shared_ptr<FaultInjectionTestFS> fs_;
+  std::unique_ptr<SpillFile> file_;
+  int deleted_ = 0;
+};
+
+TEST_F(SpillFileTest, AppendAndRead) {
+  Create();
+  std::vector<std::string> read;
+  ASSERT_OK(Read(&read));
+  ASSERT_TRUE(read.empty());
+
+  Random rnd(301);
+  std::vector<std::string> written;
+  for (int i = 0; i < 300; ++i) {
+    written.push_back(rnd.RandomString(i == 7 ? 0 : rnd.Uniform(40000)));
+    ASSERT_OK(file_->Append(written.back()));
+    if (i % 100 == 50) {
+      ASSERT_OK(Read(&read));
+      ASSERT_EQ(written, read);
+    }
+  }
+  ASSERT_OK(Read(&read));
+  ASSERT_EQ(written, read);
+  // The reader may end it.
+  int seen = 0;
+  ASSERT_TRUE(file_
+                  ->ForEach([&](const Slice&) {
+                    return ++seen == 3 ? Status::Aborted() : Status::OK();
+                  })
+                  .IsAborted());
+  ASSERT_EQ(3, seen);
+
+  ASSERT_OK(fs_->FileExists(path_, IOOptions(), nullptr));
+  file_.reset();
+  ASSERT_TRUE(fs_->FileExists(path_, IOOptions(), nullptr).IsNotFound());
+  ASSERT_EQ(1, deleted_);
+}
+
+TEST_F(SpillFileTest, Damage) {
+  const std::vector<std::string> written = {std::string(100, 'a'),
+                                            std::string(200, 'b')};
+  // The bytes of the second block, and of its prefix.
+  for (uint64_t at = 108; at < 316; ++at) {
+    Create();
+    for (const std::string& block : written) {
+      ASSERT_OK(file_->Append(block));
+    }
+    std::vector<std::string> read;
+    ASSERT_OK(Read(&read));
+    ASSERT_OK(
+        test::CorruptFile(Env::Default(), path_, static_cast<int>(at), 1));
+    const Status s = Read(&read);
+    ASSERT_TRUE(s.IsCorruption()) << at << ": " << s.ToString();
+    ASSERT_NE(std::string::npos, s.ToString().find(path_));
+    ASSERT_EQ(1u, read.size());
+    file_.reset();
+  }
+}
+
+TEST_F(SpillFileTest, Failures) {
+  fs_->SetFilesystemActive(false, IOStatus::NoSpace("full"));
+  ASSERT_TRUE(
+      SpillFile::Create(
+          fs_.get(), FileOptions(), path_, [this] { ++deleted_; }, &file_)
+          .IsNoSpace());
+  ASSERT_EQ(nullptr, file_);
+  ASSERT_EQ(1, deleted_);
+
+  fs_->SetFilesystemActive(true);
+  Create();
+  ASSERT_OK(file_->Append("one"));
+  fs_->SetFilesystemActive(false, IOStatus::NoSpace("full"));
+  ASSERT_NOK(file_->Append("two"));
+  fs_->SetFilesystemActive(true);
+  file_.reset();
+  ASSERT_EQ(2, deleted_);
+  ASSERT_TRUE(fs_->FileExists(path_, IOOptions(), nullptr).IsNotFound());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,190 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob_gc/blob_gc_picker.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// What the limit leaves for garbage.
+double Slack(const BlobGcPicker::Options& options,
+             const BlobGcPicker::Space& space) {
+  assert(options.space_amp_limit >= 1.0);
+  return (options.space_amp_limit - 1.0) * static_cast<double>(space.live);
+}
+
+}  // namespace
+
+double BlobGcPicker::Space::Amplification() const {
+  if (live == 0) {
+    return on_disk == 0 ? 1.0 : std::numeric_limits<double>::infinity();
+  }
+  return static_cast<double>(on_disk) / static_cast<double>(live);
+}
+
+BlobGcPicker::Space BlobGcPicker::SpaceOf(const std::vector<File>& files,
+                                          uint64_t copies) {
+  Space space;
+  space.on_disk = copies;
+  for (const File& file : files) {
+    assert(file.live_size <= file.size);
+    space.on_disk += file.size;
+    space.live += file.live_size;
+  }
+  return space;
+}
+
+uint64_t BlobGcPicker::MaxCopied(const Options& options, const Space& space) {
+  const int parts = 8 * std::max(options.max_jobs, 2);
+  return std::min(
+      options.max_copied,
+      std::max(options.min_copied,
+               static_cast<uint64_t>(Slack(options, space) / parts)));
+}
+
+uint64_t BlobGcPicker::Excess(const Options& options,
+                              const std::vector<File>& files) {
+  const Space space = SpaceOf(files, 0);
+  uint64_t garbage = 0;
+  for (const File& file : files) {
+    if (!file.is_busy) {
+      garbage += file.size - file.live_size;
+    }
+  }
+  const double slack = Slack(options, space);
+  // One file is copied in any case.
+  const double copied = static_cast<double>(
+      std::max(MaxCopied(options, space),
+               space.live / std::max<size_t>(1, files.size())));
+  const double room =
+      std::min(options.max_jobs * copied, slack / 4) +
+      std::min(static_cast<double>(options.flush_size), slack / 4);
+  const double allowed = std::max(slack - room, 0.0);
+  return garbage - std::min(garbage, static_cast<uint64_t>(allowed));
+}
+
+double BlobGcPicker::Score(const File& file, uint64_t next_file_number) {
+  const double live = static_cast<double>(file.live_size);
+  const double size = static_cast<double>(file.size);
+  const uint64_t age =
+      1 + next_file_number - std::min(next_file_number, file.number);
+  return (size - live) / (size + live) * std::sqrt(static_cast<double>(age));
+}
+
+BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
+                                     const std::vector<File>& files) {
+  Job job;
+  if (Excess(options, files) == 0) {
+    return job;
+  }
+  struct Candidate {
+    double score;
+    const File* file;
+  };
+  std::vector<Candidate> candidates;
+  for (const File& file : files) {
+    if (!file.is_busy && file.live_size < file.size) {
+      candidates.push_back(
+          Candidate{Score(file, options.next_file_number), &file});
+    }
+  }
+  if (candidates.empty()) {
+    return job;
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) {
+              return a.score != b.score ? a.score > b.score
+                                        : a.file->number < b.file->number;
+            });
+  // Values of one job go to one kind of file, and those that are copied
+  // together lie in the order of their keys: the more, the better for scans.
+  // But none is worth much less than the first.
+  const File& first = *candidates.front().file;
+  const uint64_t max_copied = MaxCopied(options, SpaceOf(files, 0));
+  job.path_id = first.path_id;
+  for (const Candidate& candidate : candidates) {
+    const File& file = *candidate.file;
+    if (candidate.score < candidates.front().score / 2 ||
+        job.files.size() == kMaxFiles) {
+      break;
+    }
+    if (file.path_id != first.path_id ||
+        file.is_survivor != first.is_survivor ||
+        (!job.files.empty() && job.live_size + file.live_size > max_copied)) {
+      continue;
+    }
+    job.files.push_back(file.number);
+    job.size += file.size;
+    job.live_size += file.live_size;
+  }
+  return job;
+}
+
+BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
+                                          const std::vector<File>& files) {
+  Job job;
+  const uint64_t small_size = options.file_size / kSmallPart;
+  // Garbage comes first: above the limit there is no room for more copies.
+  if (small_size == 0 ||
+      (!options.merge_all_small && Excess(options, files) > 0)) {
+    return job;
+  }
+  // What is copied together lies on one path, and is of one kind.
+  using Tier = std::tuple<uint32_t, bool, int>;
+  std::map<Tier, std::vector<const File*>> tiers;
+  for (const File& file : files) {
+    if (file.is_busy || file.live_size == 0 || file.size >= small_size) {
+      continue;
+    }
+    int tier = 0;
+    for (uint64_t size = file.size; size >= kTierFactor; size /= kTierFactor) {
+      ++tier;
+    }
+    tiers[options.merge_all_small ? Tier(file.path_id, false, 0)
+                                  : Tier(file.path_id, file.is_survivor, tier)]
+        .push_back(&file);
+  }
+  const size_t min_files = options.merge_all_small ? 2 : kTierFactor;
+  std::vector<const File*>* best = nullptr;
+  for (auto& [tier, members] : tiers) {
+    if (members.size() >= min_files &&
+        (best == nullptr || members.size() > best->size())) {
+      best = &members;
+    }
+  }
+  if (best == nullptr) {
+    return job;
+  }
+  // The oldest ones: what they still have lives for long.
+  std::sort(best->begin(), best->end(),
+            [](const File* a, const File* b) { return a->number < b->number; });
+  const uint64_t max_copied =
+      std::max(std::min(options.flush_size, options.max_copied),
+               MaxCopied(options, SpaceOf(files, 0)));
+  job.path_id = best->front()->path_id;
+  for (const File* file : *best) {
+    if (job.files.size() == kMaxFiles ||
+        (job.files.size() >= 2 &&
+         job.live_size + file->live_size > max_copied)) {
+      break;
+    }
+    job.files.push_back(file->number);
+    job.size += file->size;
+    job.live_size += file->live_size;
+  }
+  if (!options.merge_all_small && job.files.size() < kMinMerged &&
+      job.live_size < small_size) {
+    return Job();
+  }
+  return job;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,455 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob_gc/blob_gc_picker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "test_util/testharness.h"
+#include "util/random.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class BlobGcPickerTest : public testing::Test {
+ protected:
+  using File = BlobGcPicker::File;
+
+  BlobGcPickerTest() {
+    options_.space_amp_limit = 1.2;
+    options_.max_copied = uint64_t{1} << 40;
+    options_.next_file_number = 1000;
+  }
+
+  File* Add(uint64_t number, uint64_t size, uint64_t live_size) {
+    File file;
+    file.number = number;
+    file.size = size;
+    file.live_size = live_size;
+    files_.push_back(file);
+    return &files_.back();
+  }
+
+  BlobGcPicker::Job Pick() const {
+    return BlobGcPicker::Pick(options_, files_);
+  }
+  uint64_t Excess() const { return BlobGcPicker::Excess(options_, files_); }
+
+  static std::set<uint64_t> Numbers(const BlobGcPicker::Job& job) {
+    return std::set<uint64_t>(job.files.begin(), job.files.end());
+  }
+
+  BlobGcPicker::Options options_;
+  std::vector<File> files_;
+};
+
+TEST_F(BlobGcPickerTest, Space) {
+  EXPECT_EQ(1.0, BlobGcPicker::SpaceOf(files_, 0).Amplification());
+  Add(1, 100, 0);
+  EXPECT_EQ(std::numeric_limits<double>::infinity(),
+            BlobGcPicker::SpaceOf(files_, 0).Amplification());
+  Add(2, 100, 100);
+  Add(3, 200, 100);
+  const auto space = BlobGcPicker::SpaceOf(files_, 50);
+  EXPECT_EQ(450u, space.on_disk);
+  EXPECT_EQ(200u, space.live);
+  EXPECT_EQ(2.25, space.Amplification());
+}
+
+TEST_F(BlobGcPickerTest, NothingToDo) {
+  EXPECT_EQ(0u, Excess());
+  EXPECT_TRUE(Pick().files.empty());
+  for (uint64_t number = 1; number <= 10; ++number) {
+    Add(number, 1000, 1000);
+  }
+  options_.space_amp_limit = 1.0;
+  EXPECT_EQ(0u, Excess());
+  EXPECT_TRUE(Pick().files.empty());
+}
+
+TEST_F(BlobGcPickerTest, BeginsBelowTheLimit) {
+  // 32,000 live bytes: 8,000 of garbage are the limit, 1,000 of them for a file
+  // that is copied, and 100 for a flush.
+  options_.space_amp_limit = 1.25;
+  options_.flush_size = 100;
+  for (uint64_t number = 1; number <= 31; ++number) {
+    Add(number, 1000, 1000);
+  }
+  File* const file = Add(32, 1000 + 6900, 1000);
+  EXPECT_EQ(500u, BlobGcPicker::MaxCopied(options_,
+                                          BlobGcPicker::SpaceOf(files_, 0)));
+  EXPECT_EQ(0u, Excess());
+  EXPECT_TRUE(Pick().files.empty());
+  file->size += 1;
+  EXPECT_EQ(1u, Excess());
+  EXPECT_EQ(std::set<uint64_t>({32}), Numbers(Pick()));
+  // A flush that is large beside the database does not use the limit up.
+  options_.flush_size = 1 << 20;
+  file->size = 1000 + 5000;
+  EXPECT_EQ(0u, Excess());
+  file->size += 1;
+  EXPECT_EQ(1u, Excess());
+  // What is collected already is not garbage.
+  file->is_busy = true;
+  EXPECT_EQ(0u, Excess());
+}
+
+// All that may run at a time have room for their copies, and none takes more
+// than its share.
+TEST_F(BlobGcPickerTest, RoomForSeveralJobs) {
+  options_.space_amp_limit = 1.25;
+  for (uint64_t number = 1; number <= 99; ++number) {
+    Add(number, 1000, 1000);
+  }
+  File* const file = Add(100, 1000, 1000);
+  struct Case {
+    int jobs;
+    uint64_t copied;
+    uint64_t allowed;
+  };
+  // Of 25,000 bytes of slack. With many jobs the share is less than a file, but
+  // one is copied in any case; a quarter of the slack is for copies at most.
+  for (const Case& c :
+       {Case{1, 1562, 23438}, Case{2, 1562, 21876}, Case{4, 781, 21000},
+        Case{8, 390, 18750}, Case{100, 31, 18750}}) {
+    SCOPED_TRACE(c.jobs);
+    options_.max_jobs = c.jobs;
+    file->size = 1000 + c.allowed;
+    EXPECT_EQ(c.copied, BlobGcPicker::MaxCopied(
+                            options_, BlobGcPicker::SpaceOf(files_, 0)));
+    EXPECT_EQ(0u, Excess());
+    ++file->size;
+    EXPECT_EQ(1u, Excess());
+  }
+}
+
+TEST_F(BlobGcPickerTest, PrefersGarbageAndAge) {
+  options_.space_amp_limit = 1.0;
+  Add(998, 1000, 500);
+  Add(999, 1000, 400);
+  EXPECT_EQ(std::vector<uint64_t>({999}), Pick().files);
+  Add(100, 1000, 500);
+  EXPECT_EQ(std::vector<uint64_t>({100}), Pick().files);
+  Add(101, 1000, 950);
+  EXPECT_EQ(std::vector<uint64_t>({100}), Pick().files);
+  Add(102, 1000, 0);
+  EXPECT_EQ(std::vector<uint64_t>({102}), Pick().files);
+  files_.back().is_busy = true;
+  EXPECT_EQ(std::vector<uint64_t>({100}), Pick().files);
+}
+
+TEST_F(BlobGcPickerTest, OneKindOfFile) {
+  for (uint64_t number = 1; number <= 8; ++number) {
+    File* const file = Add(number, 1000, 500);
+    file->path_id = number % 2;
+    file->is_survivor = number > 4;
+  }
+  Add(100, 100000, 100000);
+  options_.space_amp_limit = 1.01;
+  options_.max_copied = 1000;
+  EXPECT_EQ(
+      65u, BlobGcPicker::MaxCopied(options_, BlobGcPicker::SpaceOf(files_, 0)));
+  // One is always taken.
+  BlobGcPicker::Job job = Pick();
+  EXPECT_EQ(std::vector<uint64_t>({1}), job.files);
+  EXPECT_EQ(1u, job.path_id);
+  EXPECT_EQ(1000u, job.size);
+  EXPECT_EQ(500u, job.live_size);
+
+  files_.back() = File();
+  files_.back().number = 100;
+  files_.back().size = files_.back().live_size = 10000000;
+  options_.max_copied = 1000;
+  options_.space_amp_limit = 1.0001;
+  job = Pick();
+  EXPECT_EQ(std::vector<uint64_t>({1}), job.files);
+  // 6,255 bytes may be copied: more than there are of the kind.
+  options_.space_amp_limit = 1.0002;
+  files_.back().size = files_.back().live_size = 500000000;
+  EXPECT_TRUE(Pick().files.empty());
+  files_[0].size = 110000;
+  files_[2].size = 110000;
+  files_[6].size = 110000;
+  job = Pick();
+  EXPECT_EQ(std::vector<uint64_t>({1, 3}), job.files);
+  EXPECT_EQ(220000u, job.size);
+  EXPECT_EQ(1000u, job.live_size);
+  options_.max_copied = 999;
+  EXPECT_EQ(std::vector<uint64_t>({1}), Pick().files);
+}
+
+TEST_F(BlobGcPickerTest, ManyFiles) {
+  options_.space_amp_limit = 1.0;
+  for (uint64_t number = 1; number <= 100; ++number) {
+    Add(number, 100, 0);
+  }
+  EXPECT_EQ(BlobGcPicker::kMaxFiles, Pick().files.size());
+}
+
+namespace {
+
+// A store of values of size 1: memtables of kMemtable writes are flushed to a
+// file each, and jobs run one at a time.
+class Store {
+ public:
+  static constexpr size_t kKeys = 40000;
+  static constexpr size_t kMemtable = 400;
+
+  explicit Store(double limit) {
+    options_.space_amp_limit = limit;
+    options_.flush_size = kMemtable;
+    options_.max_copied = 4 * kMemtable;
+    file_of_.resize(kKeys);
+    std::vector<uint32_t> keys;
+    for (uint32_t key = 0; key < kKeys; ++key) {
+      keys.push_back(key);
+      if (keys.size() == kMemtable) {
+        Write(keys, /*is_survivor=*/false);
+        keys.clear();
+      }
+    }
+  }
+
+  void Flush(const std::set<uint32_t>& keys) {
+    Write(std::vector<uint32_t>(keys.begin(), keys.end()), false);
+    flushed_ += keys.size();
+    Observe(0);
+    for (;;) {
+      options_.next_file_number = next_;
+      const auto job = BlobGcPicker::Pick(options_, Files());
+      if (job.files.empty()) {
+        break;
+      }
+      std::vector<uint32_t> live;
+      for (const uint64_t number : job.files) {
+        for (const uint32_t key : at_.at(number).keys) {
+          if (file_of_[key] == number) {
+            live.push_back(key);
+          }
+        }
+      }
+      ASSERT_EQ(job.live_size, live.size());
+      ASSERT_LT(live.size(), job.size);
+      Observe(live.size());
+      Write(live, true);
+      copied_ += live.size();
+      for (const uint64_t number : job.files) {
+        ASSERT_EQ(0u, at_.count(number));
+      }
+    }
+  }
+
+  double write_amp() const {
+    return 1.0 + static_cast<double>(copied_) / static_cast<double>(flushed_);
+  }
+  double worst() const { return worst_; }
+  void Forget() { flushed_ = copied_ = 0; }
+
+ private:
+  struct Content {
+    std::vector<uint32_t> keys;
+    uint64_t live = 0;
+    bool is_survivor = false;
+  };
+
+  std::vector<BlobGcPicker::File> Files() const {
+    std::vector<BlobGcPicker::File> files;
+    for (const auto& file : at_) {
+      BlobGcPicker::File f;
+      f.number = file.first;
+      f.size = file.second.keys.size();
+      f.live_size = file.second.live;
+      f.is_survivor = file.second.is_survivor;
+      files.push_back(f);
+    }
+    return files;
+  }
+
+  void Observe(uint64_t copies) {
+    worst_ = std::max(worst_,
+                      BlobGcPicker::SpaceOf(Files(), copies).Amplification());
+  }
+
+  void Write(const std::vector<uint32_t>& keys, bool is_survivor) {
+    if (keys.empty()) {
+      return;
+    }
+    const uint64_t number = next_++;
+    Content& content = at_[number];
+    content.keys = keys;
+    content.live = keys.size();
+    content.is_survivor = is_survivor;
+    for (const uint32_t key : keys) {
+      const auto old = at_.find(file_of_[key]);
+      if (old != at_.end() && --old->second.live == 0) {
+        at_.erase(old);
+      }
+      file_of_[key] = number;
+    }
+  }
+
+  BlobGcPicker::Options options_;
+  std::vector<uint64_t> file_of_;
+  std::map<uint64_t, Content> at_;
+  uint64_t next_ = 1;
+  uint64_t flushed_ = 0;
+  uint64_t copied_ = 0;
+  double worst_ = 0;
+};
+
+}  // namespace
+
+// Under steady uniform overwrites, to leave a file with the live part u and to
+// find it first in, first out, takes u with (u - 1) / ln(u) = 1 / limit; the
+// write amplification is 1 / (1 - u).
+TEST_F(BlobGcPickerTest, UniformOverwrites) {
+  for (const double limit : {1.1, 1.2, 1.5}) {
+    SCOPED_TRACE(limit);
+    Store store(limit);
+    Random64 random(301);
+    for (size_t n = 0; n < 5 * Store::kKeys; n += Store::kMemtable) {
+      std::set<uint32_t> keys;
+      for (size_t i = 0; i < Store::kMemtable; ++i) {
+        keys.insert(static_cast<uint32_t>(random.Uniform(Store::kKeys)));
+      }
+      store.Flush(keys);
+      if (n == 2 * Store::kKeys) {
+        store.Forget();
+      }
+    }
+    EXPECT_LE(store.worst(), limit * 1.005);
+    double u = 0.5;
+    for (int i = 0; i < 200; ++i) {
+      u = std::exp((u - 1) * limit);
+    }
+    // The limit is not used up quite: see BeginsBelowTheLimit.
+    EXPECT_LE(store.write_amp(), 1 / (1 - u) * 1.35);
+  }
+}
+
+// Some keys are written much more often than others.
+TEST_F(BlobGcPickerTest, SkewedOverwrites) {
+  Store store(1.2);
+  Random64 random(302);
+  for (size_t n = 0; n < 10 * Store::kKeys; n += Store::kMemtable) {
+    std::set<uint32_t> keys;
+    while (keys.size() < Store::kMemtable) {
+      // Nine of ten go to a tenth of the keys, scattered.
+      const uint64_t r = random.Uniform(Store::kKeys);
+      keys.insert(static_cast<uint32_t>(random.OneIn(10) ? r : r / 10 * 10));
+    }
+    store.Flush(keys);
+    if (n == 4 * Store::kKeys) {
+      store.Forget();
+    }
+  }
+  EXPECT_LE(store.worst(), 1.2 * 1.005);
+  // Without separation, and by garbage alone, it would be above 3.2.
+  EXPECT_LE(store.write_amp(), 2.6);
+}
+
+// Flushes of little: each value is copied once for each tier at most, and there
+// are never many files.
+TEST_F(BlobGcPickerTest, SmallFilesAreMergedInTiers) {
+  constexpr uint64_t kFlush = 300;
+  options_.file_size = 1 << 20;
+  options_.flush_size = 1 << 20;
+  uint64_t copied = 0;
+  uint64_t next = 1;
+  constexpr uint64_t kFlushes = 20000;
+  size_t most = 0;
+  for (uint64_t i = 0; i < kFlushes; ++i) {
+    Add(next++, kFlush, kFlush);
+    for (;;) {
+      const BlobGcPicker::Job job = BlobGcPicker::PickSmall(options_, files_);
+      if (job.files.empty()) {
+        break;
+      }
+      ASSERT_GE(job.files.size(), BlobGcPicker::kMinMerged);
+      ASSERT_EQ(job.size, job.live_size);
+      copied += job.size;
+      const std::set<uint64_t> merged = Numbers(job);
+      std::erase_if(files_, [&](const File& file) {
+        return merged.count(file.number) > 0;
+      });
+      File* const output = Add(next++, job.live_size, job.live_size);
+      output->is_survivor = true;
+    }
+    most = std::max(most, files_.size());
+  }
+  // Full enough from 131,072 bytes on: 300, 4,800, 76,800 bytes.
+  EXPECT_LE(copied, 3 * kFlushes * kFlush);
+  EXPECT_GE(copied, 2 * kFlushes * kFlush);
+  EXPECT_LE(most, kFlushes * kFlush / (options_.file_size / 8) +
+                      4 * BlobGcPicker::kTierFactor);
+}
+
+TEST_F(BlobGcPickerTest, SmallFilesThatStay) {
+  const auto pick = [&] {
+    return Numbers(BlobGcPicker::PickSmall(options_, files_));
+  };
+  options_.file_size = 800000;
+  options_.flush_size = 1 << 20;
+  for (uint64_t number = 1; number <= 16; ++number) {
+    Add(number, 1000, 1000);
+  }
+  ASSERT_EQ(16u, pick().size());
+  // One fewer, for each reason.
+  files_[0].is_busy = true;
+  ASSERT_TRUE(pick().empty());
+  files_[0].is_busy = false;
+  files_[0].size = files_[0].live_size = 100000;  // not small
+  ASSERT_TRUE(pick().empty());
+  files_[0].size = files_[0].live_size = 5000;  // another tier
+  ASSERT_TRUE(pick().empty());
+  files_[0].size = files_[0].live_size = 1000;
+  files_[0].path_id = 1;
+  ASSERT_TRUE(pick().empty());
+  files_[0].path_id = 0;
+  files_[0].is_survivor = true;
+  ASSERT_TRUE(pick().empty());
+  files_[0].is_survivor = false;
+  ASSERT_EQ(16u, pick().size());
+  // Garbage comes first.
+  File* const garbage = Add(20, 100000, 1);
+  ASSERT_TRUE(pick().empty());
+  garbage->is_busy = true;
+  ASSERT_EQ(16u, pick().size());
+  // Room for copies: as much as a flush, or what the limit leaves.
+  options_.flush_size = 5500;
+  ASSERT_EQ(std::set<uint64_t>({1, 2, 3, 4, 5}), pick());
+  options_.flush_size = 3500;
+  ASSERT_TRUE(pick().empty());
+  Add(21, 1 << 20, 1 << 20);
+  ASSERT_EQ(13u, pick().size());
+  // Off.
+  options_.file_size = 0;
+  ASSERT_TRUE(pick().empty());
+}
+
+TEST_F(BlobGcPickerTest, AllSmallFilesOnDemand) {
+  options_.file_size = 800000;
+  options_.max_copied = options_.min_copied = 800000;
+  options_.merge_all_small = true;
+  const auto pick = [&] {
+    return Numbers(BlobGcPicker::PickSmall(options_, files_));
+  };
+  Add(1, 1000, 1000);
+  Add(2, 100000, 100000);
+  ASSERT_TRUE(pick().empty());
+  Add(3, 60000, 50)->is_survivor = true;
+  ASSERT_EQ(std::set<uint64_t>({1, 3}), pick());
+  Add(4, 99999, 99999)->path_id = 1;
+  ASSERT_EQ(std::set<uint64_t>({1, 3}), pick());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

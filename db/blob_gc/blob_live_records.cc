@@ -1,0 +1,172 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob_gc/blob_live_records.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "file/random_access_file_reader.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Lookups that the memory can have under way.
+constexpr size_t kAskedAhead = 8;
+
+}  // namespace
+
+BlobLiveRecords::BlobLiveRecords(const AddressMap* map, uint64_t hash_seed,
+                                 uint32_t slot,
+                                 const RandomAccessFileReader* file,
+                                 const BlobFileLayoutV2& layout,
+                                 const Options& options)
+    : map_(map),
+      hash_seed_(hash_seed),
+      slot_(slot),
+      file_(file),
+      options_(options) {
+  if (layout.header.hash_seed == hash_seed) {
+    index_ =
+        std::make_unique<RecordIndexReader>(file, options_.io_options, layout);
+  } else {
+    walker_ = std::make_unique<BlobRecordWalker>(file, options_.io_options,
+                                                 hash_seed, BlobHeaderV2::kSize,
+                                                 layout.index_offset);
+  }
+}
+
+Status BlobLiveRecords::Next() {
+  valid_ = false;
+  if (status_.ok() && position_ == live_.size()) {
+    status_ = FetchLive();
+  }
+  if (status_.ok() && position_ < live_.size()) {
+    status_ = FetchRecord();
+    if (status_.ok()) {
+      status_ = ParseRecord();
+    }
+    if (status_.ok()) {
+      ++position_;
+      valid_ = true;
+    }
+  }
+  return status_;
+}
+
+Status BlobLiveRecords::FetchLive() {
+  live_.clear();
+  position_ = 0;
+  while (live_.empty()) {
+    const Status s = NextFromIndex(&records_);
+    if (!s.ok() || records_.empty()) {
+      return s;
+    }
+    for (size_t i = 0; i < records_.size(); ++i) {
+      if (i + kAskedAhead < records_.size()) {
+        map_->Prefetch(records_[i + kAskedAhead].name.key);
+      }
+      AddressMap::Record& record = records_[i];
+      const AddressMap::Lookup found =
+          map_->FindByName(record.name, /*pin=*/false);
+      if (found.found && found.entry.address ==
+                             MapAddress{slot_, record.offset, record.size}) {
+        record.direct = found.entry.mode != MapMode::kVersioned;
+        live_.push_back(record);
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status BlobLiveRecords::NextFromIndex(
+    std::vector<AddressMap::Record>* records) {
+  if (index_ != nullptr) {
+    return index_->Next(records);
+  }
+  records->clear();
+  while (!walker_->AtEnd() &&
+         records->size() < RecordIndexReader::kMaxRecords) {
+    AddressMap::Record record;
+    const Status s = walker_->Next(&record);
+    if (!s.ok()) {
+      return s;
+    }
+    records->push_back(record);
+  }
+  return Status::OK();
+}
+
+Status BlobLiveRecords::FetchRecord() {
+  const AddressMap::Record& record = live_[position_];
+  const auto is_in_window = [&] {
+    return record.offset >= window_offset_ &&
+           record.offset - window_offset_ + uint64_t{record.size} <=
+               window_.size();
+  };
+  if (is_in_window()) {
+    return Status::OK();
+  }
+  const uint64_t begin = record.offset;
+  uint64_t end = begin + record.size;
+  for (size_t i = position_ + 1; i < live_.size(); ++i) {
+    const uint64_t next_end = uint64_t{live_[i].offset} + live_[i].size;
+    if (live_[i].offset - end > options_.max_gap ||
+        next_end - begin > options_.read_size) {
+      break;
+    }
+    end = next_end;
+  }
+  const size_t size = static_cast<size_t>(end - begin);
+  if (buffer_size_ < size) {
+    buffer_size_ = std::max(size, std::min(options_.read_size, 2 * size));
+    buffer_.reset(new char[buffer_size_]);
+  }
+  window_.clear();
+  const Status s = ReadBlobFile(file_, options_.io_options, begin, size,
+                                buffer_.get(), &window_);
+  if (!s.ok()) {
+    window_.clear();
+    return s;
+  }
+  window_offset_ = begin;
+  bytes_read_ += size;
+  assert(is_in_window());
+  return s;
+}
+
+Status BlobLiveRecords::ParseRecord() {
+  current_ = live_[position_];
+  const Slice record(window_.data() + (current_.offset - window_offset_),
+                     current_.size);
+  const auto corrupt = [&](const Slice& what) {
+    return CorruptBlobFile(file_->file_name(), current_.offset, what);
+  };
+  if (record.size() < BlobRecordV2::kHeaderSize) {
+    return corrupt("record is shorter than its header");
+  }
+  BlobRecordV2 header;
+  Status s =
+      header.DecodeHeaderFrom(Slice(record.data(), BlobRecordV2::kHeaderSize));
+  if (!s.ok()) {
+    return corrupt(s.getState());
+  }
+  if (header.record_size() != record.size() ||
+      header.seq != current_.name.seq || header.birth != current_.name.birth) {
+    return corrupt("another record than the index says");
+  }
+  key_ = Slice(record.data() + BlobRecordV2::kHeaderSize, header.key_size);
+  value_ = Slice(key_.data() + key_.size(), header.value_size);
+  blob_crc_ = header.blob_crc;
+  s = header.CheckBlob(key_, value_);
+  if (!s.ok()) {
+    return corrupt(s.getState());
+  }
+  if (!(MapKeyHash::Of(key_, hash_seed_) == current_.name.key)) {
+    return corrupt("another key than the index says");
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

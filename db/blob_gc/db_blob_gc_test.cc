@@ -1,0 +1,1508 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Garbage collection of blob files with an address map, in whole databases.
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/address_map_verifier.h"
+#include "db/blob_gc/blob_gc_picker.h"
+#include "db/blob_v2/blob_format_v2.h"
+#include "db/column_family.h"
+#include "db/db_test_util.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/utilities/stackable_db.h"
+#include "test_util/sync_point.h"
+#include "util/random.h"
+#include "utilities/fault_injection_env.h"
+#include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBBlobGcTest : public DBTestBase {
+ protected:
+  static constexpr int kKeys = 400;
+  static constexpr size_t kValueSize = 1000;
+
+  DBBlobGcTest() : DBTestBase("db_blob_gc_test", /*env_do_fsync=*/false) {}
+  ~DBBlobGcTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    Close();  // before fault_env_ goes
+  }
+
+  Options GcOptions(double limit) {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 100;
+    options.blob_file_size = 64 << 10;
+    options.write_buffer_size = 40 << 10;
+    options.enable_blob_address_map = true;
+    options.blob_gc_space_amp_limit = limit;
+    options.statistics = CreateDBStatistics();
+    options.max_background_jobs = 4;
+    return options;
+  }
+
+  // No collection by itself, nothing is tried again, and FailWrites().
+  Options FaultOptions() {
+    fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+    fault_env_ = NewCompositeEnv(fault_fs_);
+    Options options = GcOptions(0);
+    options.env = fault_env_.get();
+    options.max_bgerror_resume_count = 0;
+    return options;
+  }
+  void FailWrites() {
+    IOStatus error = IOStatus::IOError("no write today");
+    error.SetRetryable(true);
+    fault_fs_->SetFilesystemActive(false, error);
+  }
+
+  std::string ValueOf(int key, int round) {
+    Random rnd(key * 1000 + round + 1);
+    return "r" + std::to_string(round) + " " + rnd.RandomString(kValueSize);
+  }
+
+  void PutKey(int key, int round) {
+    const std::string value = ValueOf(key, round);
+    ASSERT_OK(Put(Key(key), value));
+    model_[Key(key)] = value;
+  }
+  void DeleteKey(int key) {
+    ASSERT_OK(Delete(Key(key)));
+    model_.erase(Key(key));
+  }
+
+  void Load() {
+    for (int key = 0; key < kKeys; ++key) {
+      PutKey(key, 0);
+    }
+    ASSERT_OK(Flush());
+    Wait();
+  }
+
+  // Every other value becomes garbage. If the same ones do so again, their
+  // files are dropped.
+  void MakeGarbage(int round = 1, int step = 2) {
+    for (int key = 0; key < kKeys; key += step) {
+      PutKey(key, round);
+    }
+    ASSERT_OK(Flush());
+    Wait();
+  }
+
+  void Wait() { ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions())); }
+
+  AddressMapStore* blobs() { return cfd()->address_map_store(); }
+  ColumnFamilyData* cfd() {
+    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+        ->cfd();
+  }
+
+  double Amplification() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return BlobGcPicker::SpaceOf(
+               blobs()->FilesForGc(*cfd()->current()->storage_info()), 0)
+        .Amplification();
+  }
+
+  std::set<uint64_t> BlobFilesOnDisk() {
+    std::set<uint64_t> numbers;
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(dbname_, &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type;
+      if (ParseFileName(child, &number, &type) && type == kBlobFile) {
+        numbers.insert(number);
+      }
+    }
+    return numbers;
+  }
+  std::set<uint64_t> BlobFilesOfVersion() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    std::set<uint64_t> numbers;
+    for (const auto& meta : cfd()->current()->storage_info()->GetBlobFiles()) {
+      numbers.insert(meta->GetBlobFileNumber());
+    }
+    return numbers;
+  }
+
+  // All values, by each way to read; the map; no file too many or too few.
+  void Verify() {
+    for (int key = 0; key < kKeys; ++key) {
+      const auto found = model_.find(Key(key));
+      ASSERT_EQ(found == model_.end() ? "NOT_FOUND" : found->second,
+                Get(Key(key)));
+    }
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    auto expected = model_.begin();
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++expected) {
+      ASSERT_TRUE(expected != model_.end());
+      ASSERT_EQ(expected->first, iter->key());
+      ASSERT_EQ(expected->second, iter->value());
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_TRUE(expected == model_.end());
+    iter.reset();
+    // Removals that a snapshot held back, and what they make obsolete.
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    }
+    Wait();
+    ASSERT_OK(blobs()->map()->TEST_Check());
+    // A file that the iterator held goes when obsolete ones are sought again.
+    ASSERT_OK(db_->DisableFileDeletions());
+    ASSERT_OK(db_->EnableFileDeletions());
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    ASSERT_EQ(BlobFilesOfVersion(), BlobFilesOnDisk());
+  }
+
+  void VerifyAlsoReopened(const Options& options) {
+    Verify();
+    Reopen(options);
+    Verify();
+  }
+
+  Status Collect(double limit = 1.0) {
+    CollectBlobGarbageOptions options;
+    options.space_amp_limit = limit;
+    return db_->CollectBlobGarbage(options);
+  }
+
+  Status Sort(uint32_t max_sorted_runs = 1,
+              std::atomic<bool>* canceled = nullptr) {
+    CollectBlobGarbageOptions options;
+    // Garbage stays unless it is in the way.
+    options.space_amp_limit = 1000;
+    options.max_sorted_runs = max_sorted_runs;
+    options.canceled = canceled;
+    return db_->CollectBlobGarbage(options);
+  }
+
+  // Each flush has keys from all over.
+  void LoadApart(int flushes) {
+    for (int start = 0; start < flushes; ++start) {
+      for (int key = start; key < kKeys; key += flushes) {
+        PutKey(key, 0);
+      }
+      ASSERT_OK(Flush());
+    }
+    Wait();
+  }
+
+  // In how many pieces a scan finds the values.
+  int Pieces() {
+    int pieces = 0;
+    uint64_t file = 0;
+    uint64_t end = 0;
+    for (const auto& entry : model_) {
+      const auto found =
+          blobs()->map()->FindDirect(blobs()->HashOf(entry.first), false);
+      EXPECT_TRUE(found.found) << entry.first;
+      const MapAddress& address = found.entry.address;
+      const uint64_t number = blobs()->file_table().Number(address.slot);
+      if (number != file || address.offset != end) {
+        ++pieces;
+      }
+      file = number;
+      end = uint64_t{address.offset} + address.size;
+    }
+    return pieces;
+  }
+
+  uint64_t Ticker(const Options& options, Tickers ticker) {
+    return options.statistics->getTickerCount(ticker);
+  }
+
+  std::map<std::string, std::string> model_;
+  std::shared_ptr<FaultInjectionTestFS> fault_fs_;
+  std::unique_ptr<Env> fault_env_;
+};
+
+TEST_F(DBBlobGcTest, KeepsTheLimit) {
+  for (const double limit : {1.2, 1.5}) {
+    const Options options = GcOptions(limit);
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    Random rnd(301);
+    for (int round = 1; round <= 5; ++round) {
+      for (int i = 0; i < kKeys; ++i) {
+        PutKey(static_cast<int>(rnd.Uniform(kKeys)), round);
+        if (i % 40 == 39) {
+          ASSERT_OK(Flush());
+          Wait();
+          ASSERT_LE(Amplification(), limit);
+        }
+      }
+    }
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 0u);
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_VALUES), 0u);
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_BYTES_READ), 0u);
+    ASSERT_GT(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN), 0u);
+    ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FAILED));
+    VerifyAlsoReopened(options);
+  }
+}
+
+TEST_F(DBBlobGcTest, Off) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_GT(Amplification(), 1.4);
+  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FILES));
+  // Live.
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.5"}}));
+  Wait();
+  ASSERT_LE(Amplification(), 1.45);
+  ASSERT_GT(Amplification(), 1.05);
+  ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 0u);
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.05"}}));
+  Wait();
+  ASSERT_LE(Amplification(), 1.05);
+  for (const char* const wrong :
+       {"1", "1.005", "-1", "nan", "inf", "1001", "x"}) {
+    ASSERT_NOK(db_->SetOptions({{"blob_gc_space_amp_limit", wrong}})) << wrong;
+  }
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, OnDemand) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  ASSERT_OK(Collect());
+  Load();
+  ASSERT_OK(Collect());
+  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FILES));
+  MakeGarbage();
+  ASSERT_TRUE(Collect(0.9).IsInvalidArgument());
+  ASSERT_OK(Collect(1.3));
+  ASSERT_LE(Amplification(), 1.3);
+  ASSERT_GT(Amplification(), 1.1);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  // Nothing is left to do.
+  const uint64_t files = Ticker(options, BLOB_MAP_GC_FILES);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(files, Ticker(options, BLOB_MAP_GC_FILES));
+  VerifyAlsoReopened(options);
+
+  std::atomic<bool> canceled{true};
+  MakeGarbage(2);
+  CollectBlobGarbageOptions collect;
+  collect.canceled = &canceled;
+  ASSERT_TRUE(db_->CollectBlobGarbage(collect).IsManualCompactionPaused());
+  db_->DisableManualCompaction();
+  ASSERT_TRUE(Collect().IsManualCompactionPaused());
+  db_->EnableManualCompaction();
+  ASSERT_OK(Collect());
+  Verify();
+
+  // No job runs while background work is paused.
+  MakeGarbage(3, 3);
+  ASSERT_OK(db_->PauseBackgroundWork());
+  std::thread collector([&] { EXPECT_OK(Collect()); });
+  env_->SleepForMicroseconds(200000);
+  EXPECT_GT(Amplification(), 1.1);
+  EXPECT_OK(db_->ContinueBackgroundWork());
+  collector.join();
+  ASSERT_EQ(1.0, Amplification());
+
+  MakeGarbage(4, 5);
+  ASSERT_OK(ReadOnlyReopen(options));
+  ASSERT_TRUE(Collect().IsNotSupported());
+
+  Options without = CurrentOptions();
+  DestroyAndReopen(without);
+  ASSERT_TRUE(Collect().IsNotSupported());
+  without.enable_blob_files = true;
+  DestroyAndReopen(without);
+  ASSERT_TRUE(Collect().IsNotSupported());
+}
+
+// Values that only a snapshot sees are copied, too.
+TEST_F(DBBlobGcTest, Snapshots) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  const auto before = model_;
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  MakeGarbage(1);
+  const Snapshot* const second = db_->GetSnapshot();
+  const auto between = model_;
+  for (int key = 0; key < kKeys; key += 4) {
+    DeleteKey(key);
+  }
+  MakeGarbage(2);
+  ReadOptions held;
+  held.snapshot = snapshot;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(held));
+  iter->SeekToFirst();
+
+  ASSERT_OK(Collect());
+  for (const auto& expected : before) {
+    ASSERT_EQ(expected.second, Get(expected.first, snapshot));
+  }
+  for (const auto& expected : between) {
+    ASSERT_EQ(expected.second, Get(expected.first, second));
+  }
+  db_->ReleaseSnapshot(second);
+  Wait();
+  ASSERT_OK(Collect());
+  auto expected = before.begin();
+  for (; iter->Valid(); iter->Next(), ++expected) {
+    ASSERT_EQ(expected->first, iter->key());
+    ASSERT_EQ(expected->second, iter->value());
+  }
+  ASSERT_OK(iter->status());
+  ASSERT_TRUE(expected == before.end());
+  iter.reset();
+  db_->ReleaseSnapshot(snapshot);
+  // What the snapshots saw is garbage now. A compaction finds it.
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  Wait();
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+}
+
+// What happens to a value between its copy and the swap of its address.
+TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
+  const Options options = GcOptions(0);
+  for (const char* const point :
+       {"DBImpl::RunBlobGc:Copied", "BlobGcStorage::Publish:Swapped",
+        "DBImpl::RunBlobGc:AfterEdit"}) {
+    SCOPED_TRACE(point);
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    MakeGarbage();
+    db_->ReleaseSnapshot(snapshot);
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    int round = 10;
+    SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
+      if (round > 12) {
+        return;
+      }
+      ++round;
+      for (int key = round % 3; key < kKeys; key += 3) {
+        if (key % 2 == 0) {
+          PutKey(key, round);
+        } else {
+          DeleteKey(key);
+        }
+      }
+      ASSERT_OK(Flush());
+      if (round == 12) {
+        // Renames.
+        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+      }
+    });
+    SyncPoint::GetInstance()->EnableProcessing();
+    ASSERT_OK(Collect());
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ASSERT_GT(round, 10);
+    Verify();
+    ASSERT_OK(Collect());
+    ASSERT_EQ(1.0, Amplification());
+    VerifyAlsoReopened(options);
+  }
+}
+
+// A job writes to the MANIFEST once: the copies come and the old files leave.
+TEST_F(DBBlobGcTest, OneEdit) {
+  Options options = GcOptions(0);
+  options.blob_file_size = 256 << 10;  // files of a flush are not small
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  std::atomic<int> edits{0};
+  SyncPoint::GetInstance()->SetCallBack("VersionSet::LogAndApply:WriteManifest",
+                                        [&](void*) { ++edits; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  const uint64_t dropped = Ticker(options, BLOB_MAP_FILES_DROPPED);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1, edits);
+  ASSERT_GT(Ticker(options, BLOB_MAP_FILES_DROPPED), dropped);
+  SyncPoint::GetInstance()->DisableProcessing();
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, FailedManifestWrite) {
+  Options options = FaultOptions();
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
+                                        [&](void*) { FailWrites(); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_NOK(Collect());
+  SyncPoint::GetInstance()->DisableProcessing();
+  fault_fs_->SetFilesystemActive(true);
+  // Nothing has happened.
+  for (const auto& expected : model_) {
+    ASSERT_EQ(expected.second, Get(expected.first));
+  }
+  ASSERT_EQ(1u, Ticker(options, BLOB_MAP_GC_FAILED));
+  ASSERT_OK(dbfull()->Resume());
+  VerifyAlsoReopened(options);
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+  Destroy(options);
+}
+
+TEST_F(DBBlobGcTest, FailedCopy) {
+  Options options = FaultOptions();
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  const std::set<uint64_t> files = BlobFilesOnDisk();
+  SyncPoint::GetInstance()->SetCallBack(
+      "BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+        *static_cast<Status*>(arg) = Status::IOError("no copy");
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(Collect().IsIOError());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  ASSERT_EQ(files, BlobFilesOnDisk());
+  Reopen(options);
+  Verify();
+
+  // No space: the next job takes less, and the DB goes on.
+  uint64_t limit = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+        if (limit == 0) {
+          *static_cast<Status*>(arg) = Status::NoSpace("no room");
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(Collect().IsNoSpace());
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    limit = blobs()->max_gc_copies();
+  }
+  ASSERT_LT(limit, options.blob_file_size);
+  PutKey(1, 3);
+  ASSERT_OK(Flush());
+  ASSERT_OK(Collect());
+  SyncPoint::GetInstance()->DisableProcessing();
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    ASSERT_GT(blobs()->max_gc_copies(), limit);
+  }
+  VerifyAlsoReopened(options);
+  Destroy(options);
+}
+
+// A damaged record is not copied, and its file stays.
+TEST_F(DBBlobGcTest, DamagedRecord) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  const uint64_t number = *BlobFilesOnDisk().begin();
+  const std::string path = BlobFileName(dbname_, number);
+  Close();
+  std::string content;
+  ASSERT_OK(ReadFileToString(env_, path, &content));
+  // In the value of the second record: the first one is garbage.
+  content[kValueSize * 3 / 2 + 100] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, content, path));
+  Reopen(options);
+  const Status s = Collect();
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  ASSERT_NE(std::string::npos, s.ToString().find(path)) << s.ToString();
+  ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
+  // The others are collected.
+  ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 3u);
+
+  // The DB goes on, and the file is left alone.
+  Options careless = options;
+  careless.paranoid_checks = false;
+  careless.statistics = CreateDBStatistics();
+  careless.blob_gc_space_amp_limit = 1.01;
+  Reopen(careless);
+  Wait();
+  for (int i = 0; i < 20 && Ticker(careless, BLOB_MAP_GC_FAILED) == 0; ++i) {
+    env_->SleepForMicroseconds(100000);
+  }
+  PutKey(0, 5);
+  ASSERT_OK(Flush());
+  Wait();
+  PutKey(0, 6);
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_EQ(1u, Ticker(careless, BLOB_MAP_GC_FAILED));
+  ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
+}
+
+TEST_F(DBBlobGcTest, KeepsKeyOrder) {
+  Options options = GcOptions(0);
+  options.blob_file_size = 1 << 20;
+  DestroyAndReopen(options);
+  // Each flush has keys from all over.
+  for (int start = 0; start < 8; ++start) {
+    for (int key = start; key < kKeys; key += 8) {
+      PutKey(key, 0);
+    }
+    ASSERT_OK(Flush());
+  }
+  for (int key = 0; key < kKeys; key += 5) {
+    PutKey(key, 1);
+  }
+  ASSERT_OK(Flush());
+  const std::set<uint64_t> before = BlobFilesOnDisk();
+  ASSERT_OK(Collect());
+  ASSERT_EQ(1.0, Amplification());
+  // All old values lie in one file now, in order.
+  uint64_t last_offset = 0;
+  uint64_t number = 0;
+  for (int key = 0; key < kKeys; ++key) {
+    if (key % 5 == 0) {
+      continue;
+    }
+    const auto found =
+        blobs()->map()->FindDirect(blobs()->HashOf(Key(key)), /*pin=*/false);
+    ASSERT_TRUE(found.found);
+    const uint64_t file =
+        blobs()->file_table().Number(found.entry.address.slot);
+    ASSERT_EQ(0u, before.count(file));
+    ASSERT_TRUE(number == 0 || number == file);
+    number = file;
+    ASSERT_GT(found.entry.address.offset, last_offset);
+    last_offset = found.entry.address.offset;
+  }
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, SortsValues) {
+  // As many runs at a time as the limit leaves room for.
+  for (const double limit : {0.0, 1.5, 3.0}) {
+    SCOPED_TRACE(limit);
+    const Options options = GcOptions(limit);
+    DestroyAndReopen(options);
+    model_.clear();
+    ASSERT_OK(Sort());
+    LoadApart(8);
+    ASSERT_EQ(kKeys, Pieces());
+    // Not more than it takes.
+    ASSERT_OK(Sort(6));
+    const uint64_t few = Ticker(options, BLOB_MAP_GC_VALUES);
+    ASSERT_GT(few, 0u);
+    ASSERT_LT(few, kKeys * 3u / 4);
+    ASSERT_OK(Sort());
+    const int pieces = Pieces();
+    ASSERT_LE(pieces, static_cast<int>(BlobFilesOfVersion().size()));
+    ASSERT_LT(pieces, 20);
+    // Nothing is left to do.
+    const uint64_t moved = Ticker(options, BLOB_MAP_GC_VALUES);
+    ASSERT_OK(Sort());
+    ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+    VerifyAlsoReopened(options);
+    ASSERT_OK(Sort());
+    ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+
+    // What is new is merged, garbage or not.
+    MakeGarbage(1, 7);
+    for (int key = 1; key < kKeys; key += 50) {
+      DeleteKey(key);
+    }
+    ASSERT_OK(Flush());
+    ASSERT_OK(Sort(2));
+    ASSERT_OK(Sort());
+    ASSERT_LT(Pieces(), 40);
+    VerifyAlsoReopened(options);
+  }
+}
+
+TEST_F(DBBlobGcTest, CompactRangeSorts) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  LoadApart(8);
+  MakeGarbage();
+  CompactRangeOptions compact;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  compact.blob_garbage_collection_policy =
+      BlobGarbageCollectionPolicy::kDisable;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  // Only a part of the range.
+  compact.blob_garbage_collection_policy = BlobGarbageCollectionPolicy::kForce;
+  const std::string begin = Key(10);
+  const Slice from(begin);
+  ASSERT_OK(db_->CompactRange(compact, &from, nullptr));
+  ASSERT_OK(db_->CompactRange(compact, nullptr, &from));
+  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_VALUES));
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
+  ASSERT_EQ(1.0, Amplification());
+  VerifyAlsoReopened(options);
+}
+
+// Values that only a snapshot sees lie behind the newer ones of their key.
+TEST_F(DBBlobGcTest, SortsVersions) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  LoadApart(4);
+  std::vector<const Snapshot*> snapshots;
+  std::vector<std::map<std::string, std::string>> models;
+  for (int round = 1; round <= 4; ++round) {
+    snapshots.push_back(db_->GetSnapshot());
+    models.push_back(model_);
+    // Many versions of a few keys: more than a file has room for.
+    for (int i = 0; i < 100; ++i) {
+      PutKey(200, 100 * round + i);
+      if (i % 10 == 9) {
+        snapshots.push_back(db_->GetSnapshot());
+        models.push_back(model_);
+      }
+    }
+    MakeGarbage(round, 3);
+  }
+  ReadOptions held;
+  held.snapshot = snapshots[1];
+  std::unique_ptr<Iterator> iter(db_->NewIterator(held));
+  iter->SeekToFirst();
+  ASSERT_OK(Sort());
+  const uint64_t moved = Ticker(options, BLOB_MAP_GC_VALUES);
+  ASSERT_OK(Sort());
+  ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+  for (size_t i = 0; i < snapshots.size(); ++i) {
+    for (const auto& expected : models[i]) {
+      ASSERT_EQ(expected.second, Get(expected.first, snapshots[i]));
+    }
+  }
+  auto expected = models[1].begin();
+  for (; iter->Valid(); iter->Next(), ++expected) {
+    ASSERT_EQ(expected->first, iter->key());
+    ASSERT_EQ(expected->second, iter->value());
+  }
+  ASSERT_OK(iter->status());
+  ASSERT_TRUE(expected == models[1].end());
+  iter.reset();
+  for (const Snapshot* const snapshot : snapshots) {
+    db_->ReleaseSnapshot(snapshot);
+  }
+  VerifyAlsoReopened(options);
+}
+
+// In the midst: canceled, failed, overwritten.
+TEST_F(DBBlobGcTest, SortingStops) {
+  Options options = FaultOptions();
+  // Many pieces.
+  options.blob_file_size = 8 << 10;
+  DestroyAndReopen(options);
+  LoadApart(8);
+
+  std::atomic<bool> canceled{false};
+  int jobs = 0;
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:Copied",
+                                        [&](void*) { canceled = ++jobs == 3; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(Sort(1, &canceled).IsManualCompactionPaused());
+  ASSERT_EQ(3, jobs);
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  Verify();
+
+  jobs = 0;
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
+                                        [&](void*) {
+                                          if (++jobs == 3) {
+                                            FailWrites();
+                                          }
+                                        });
+  ASSERT_NOK(Sort());
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  fault_fs_->SetFilesystemActive(true);
+  ASSERT_OK(db_->Resume());
+  Verify();
+
+  // Other jobs, and flushes, between the pieces of a merge.
+  jobs = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::RunBlobGc:AfterEdit", [&](void*) {
+        if (++jobs == 2) {
+          for (int key = 0; key < kKeys; key += 2) {
+            PutKey(key, 1);
+          }
+          ASSERT_OK(Flush());
+          ASSERT_OK(Collect());
+        }
+      });
+  ASSERT_OK(Sort());
+  ASSERT_GT(jobs, 2);
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  Verify();
+  ASSERT_OK(Sort());
+  ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
+  VerifyAlsoReopened(options);
+  Destroy(options);
+}
+
+// One file that is damaged, where nobody reads, is left out.
+TEST_F(DBBlobGcTest, SortsAroundDamage) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  LoadApart(4);
+  // Its first record becomes garbage, and its last one.
+  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const uint64_t damaged = *files.begin();
+  for (int key = 0; key < kKeys; ++key) {
+    const auto found =
+        blobs()->map()->FindDirect(blobs()->HashOf(Key(key)), false);
+    ASSERT_TRUE(found.found);
+    if (blobs()->file_table().Number(found.entry.address.slot) == damaged &&
+        found.entry.address.offset == BlobHeaderV2::kSize) {
+      PutKey(key, 1);
+    }
+  }
+  ASSERT_OK(Flush());
+  Wait();
+  Close();
+  ASSERT_OK(test::CorruptFile(env_, BlobFileName(dbname_, damaged),
+                              static_cast<int>(BlobHeaderV2::kSize), 4,
+                              /*verify_checksum=*/false));
+  Reopen(options);
+  ASSERT_OK(Sort());
+  ASSERT_EQ(1u, BlobFilesOfVersion().count(damaged));
+  for (const auto& expected : model_) {
+    ASSERT_EQ(expected.second, Get(expected.first));
+  }
+  // Two runs: this file, and the others.
+  ASSERT_LT(Pieces(), 2 * 64 + 20);
+}
+
+// Whoever stops manual compactions, or closes, waits for the call.
+TEST_F(DBBlobGcTest, SortingEnds) {
+  Options options = GcOptions(1.5);
+  const auto close = [&] { EXPECT_OK(db_->Close()); };
+  const auto disable = [&] { db_->DisableManualCompaction(); };
+  const auto abort = [&] { db_->AbortAllCompactions(); };
+  const std::function<void()> ways[] = {close, disable, abort};
+  for (size_t way = 0; way < 3; ++way) {
+    for (const char* const point :
+         {"DBImpl::ReadBlobRuns:File", "DBImpl::RunBlobGc:Copied",
+          "DBImpl::RunBlobGc:AfterEdit", "DBImpl::MergeBlobRuns:Piece"}) {
+      SCOPED_TRACE(std::to_string(way) + point);
+      DestroyAndReopen(options);
+      model_.clear();
+      LoadApart(6);
+      std::atomic<bool> reached{false};
+      std::atomic<bool> went_on{false};
+      SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
+        if (!reached.exchange(true)) {
+          // The other thread waits by now, if it does.
+          env_->SleepForMicroseconds(100000);
+          went_on = true;
+        }
+      });
+      SyncPoint::GetInstance()->EnableProcessing();
+      Status s;
+      std::thread sorter([&] { s = Sort(); });
+      while (!reached) {
+        env_->SleepForMicroseconds(100);
+      }
+      ways[way]();
+      EXPECT_TRUE(went_on);
+      sorter.join();
+      SyncPoint::GetInstance()->DisableProcessing();
+      SyncPoint::GetInstance()->ClearAllCallBacks();
+      EXPECT_TRUE(way == 2 ? s.IsCompactionAborted()
+                           : s.IsManualCompactionPaused() ||
+                                 (way == 0 && s.IsShutdownInProgress()))
+          << s.ToString();
+      if (way == 0) {
+        db_.reset();
+        Reopen(options);
+      } else if (way == 1) {
+        db_->EnableManualCompaction();
+      } else {
+        db_->ResumeAllCompactions();
+      }
+      ASSERT_OK(Sort());
+      ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
+      Verify();
+    }
+  }
+}
+
+// Beside a merge the limit holds, and writes are not slowed down for it.
+TEST_F(DBBlobGcTest, SortsBesideWrites) {
+  const Options options = GcOptions(1.2);
+  DestroyAndReopen(options);
+  LoadApart(16);
+  std::atomic<bool> stop{false};
+  int calls = 0;
+  std::thread sorter([&] {
+    while (!stop) {
+      ASSERT_OK(Sort(1 + calls % 3));
+      ++calls;
+    }
+  });
+  Random rnd(301);
+  double worst = 0;
+  for (int i = 0; i < 3000; ++i) {
+    PutKey(static_cast<int>(rnd.Uniform(kKeys)), i);
+    if (i % 40 == 39) {
+      ASSERT_OK(Flush());
+      Wait();
+      worst = std::max(worst, Amplification());
+    }
+  }
+  stop = true;
+  sorter.join();
+  ASSERT_GT(calls, 1);
+  // 0.1 for the merge, and its pieces are files of 64 KiB in 400.
+  ASSERT_LT(worst, 1.2 + 0.1 + 0.5);
+  ASSERT_OK(Sort());
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, Compression) {
+  if (!Snappy_Supported()) {
+    ROCKSDB_GTEST_SKIP("needs Snappy");
+    return;
+  }
+  Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  const CompressionType kTypes[] = {kSnappyCompression, kSnappyCompression,
+                                    kNoCompression};
+  int round = 0;
+  for (const CompressionType type : kTypes) {
+    options.blob_compression_type = type;
+    Reopen(options);
+    // Not the same keys again: their files would be dropped.
+    ++round;
+    for (int key = round; key < kKeys; key += 5 + round) {
+      PutKey(key, round);
+    }
+    ASSERT_OK(Flush());
+    Wait();
+    const uint64_t newest = *BlobFilesOnDisk().rbegin();
+    ASSERT_OK(Collect());
+    ASSERT_EQ(1.0, Amplification());
+    // What was copied has the compression of today.
+    int copies = 0;
+    for (const BlobFileSlotTable::Info& file : blobs()->file_table().GetAll()) {
+      if (file.number > newest) {
+        ASSERT_EQ(type, file.compression);
+        ++copies;
+      }
+    }
+    ASSERT_GT(copies, 0);
+    Verify();
+  }
+  VerifyAlsoReopened(options);
+}
+
+// What was read stays cached as it moves, and nothing else gets into the cache.
+TEST_F(DBBlobGcTest, BlobCache) {
+  Options options = FaultOptions();
+  LRUCacheOptions cache_options;
+  cache_options.capacity = 8 << 20;
+  for (const bool fails : {false, true}) {
+    for (const CompressionType compression :
+         {kNoCompression, kSnappyCompression}) {
+      if (compression == kSnappyCompression && !Snappy_Supported()) {
+        continue;
+      }
+      SCOPED_TRACE(std::to_string(fails) + " " + std::to_string(compression));
+      options.blob_compression_type = compression;
+      options.blob_cache = cache_options.MakeSharedCache();
+      DestroyAndReopen(options);
+      model_.clear();
+      Load();
+      MakeGarbage();
+      const auto read = [&](int first) {
+        for (int key = first; key < kKeys; key += 4) {
+          ASSERT_EQ(model_[Key(key)], Get(Key(key)));
+        }
+      };
+      // Of values that are moved and of those that are not.
+      read(0);
+      read(1);
+      const size_t usage = options.blob_cache->GetUsage();
+      const size_t count = options.blob_cache->GetOccupancyCount();
+      ASSERT_EQ(size_t{kKeys / 2}, count);
+      if (fails) {
+        SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
+                                              [&](void*) { FailWrites(); });
+        SyncPoint::GetInstance()->EnableProcessing();
+        ASSERT_NOK(Collect());
+        SyncPoint::GetInstance()->DisableProcessing();
+        SyncPoint::GetInstance()->ClearAllCallBacks();
+        fault_fs_->SetFilesystemActive(true);
+        ASSERT_OK(db_->Resume());
+        ASSERT_GT(Amplification(), 1.4);
+      } else {
+        ASSERT_OK(Collect());
+        ASSERT_EQ(1.0, Amplification());
+      }
+      ASSERT_EQ(count, options.blob_cache->GetOccupancyCount());
+      // What an allocation takes differs by a few bytes.
+      ASSERT_NEAR(static_cast<double>(usage),
+                  static_cast<double>(options.blob_cache->GetUsage()),
+                  static_cast<double>(usage) / 50);
+      const uint64_t misses = Ticker(options, BLOB_DB_CACHE_MISS);
+      read(0);
+      read(1);
+      ASSERT_EQ(misses, Ticker(options, BLOB_DB_CACHE_MISS));
+      read(2);
+      ASSERT_EQ(misses + kKeys / 4, Ticker(options, BLOB_DB_CACHE_MISS));
+      Verify();
+    }
+  }
+  Destroy(options);
+}
+
+TEST_F(DBBlobGcTest, StaysOnItsPath) {
+  Options options = GcOptions(0);
+  options.cf_paths = {{dbname_, 0}, {dbname_ + "_1", 0}};
+  options.level_blob_path_ids = {1};
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_OK(Collect());
+  for (const BlobFileSlotTable::Info& file : blobs()->file_table().GetAll()) {
+    ASSERT_EQ(1u, file.path_id);
+  }
+  ASSERT_TRUE(BlobFilesOnDisk().empty());
+  for (int i = 0; i < 2; ++i) {
+    for (const auto& expected : model_) {
+      ASSERT_EQ(expected.second, Get(expected.first));
+    }
+    Reopen(options);
+  }
+  Destroy(options);
+}
+
+TEST_F(DBBlobGcTest, Waits) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_OK(db_->DisableFileDeletions());
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.1"}}));
+  Wait();
+  ASSERT_GT(Amplification(), 1.4);
+  ASSERT_OK(db_->EnableFileDeletions());
+  Wait();
+  ASSERT_LE(Amplification(), 1.1);
+
+  ASSERT_OK(db_->PauseBackgroundWork());
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.01"}}));
+  Wait();
+  ASSERT_GT(Amplification(), 1.01);
+  ASSERT_OK(db_->ContinueBackgroundWork());
+  Wait();
+  ASSERT_LE(Amplification(), 1.01);
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, SlowsDownWrites) {
+  Options options = GcOptions(1.1);
+  options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
+  options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  DestroyAndReopen(options);
+  Load();
+  const auto property = [&](const std::string& name) {
+    uint64_t value = 0;
+    EXPECT_TRUE(db_->GetIntProperty(name, &value));
+    return value;
+  };
+  std::atomic<bool> blocked{true};
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkBlobGc:Start",
+                                        [&](void*) {
+                                          while (blocked) {
+                                            env_->SleepForMicroseconds(100);
+                                          }
+                                        });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_EQ(0u, property(DB::Properties::kActualDelayedWriteRate));
+  for (int round = 1; round <= 3; ++round) {
+    for (int key = 0; key < 40; ++key) {
+      PutKey(key * 10 + round, round);
+    }
+    ASSERT_OK(Flush());
+    // A commit gives the old values free after its SuperVersion is there.
+    ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  }
+  ASSERT_GT(Amplification(), 1.1 * AddressMapStore::kStallFactor);
+  PutKey(5, 7);
+  ASSERT_OK(Flush());
+  ASSERT_GT(property(DB::Properties::kActualDelayedWriteRate), 0u);
+  ASSERT_EQ(0u, property(DB::Properties::kIsWriteStopped));
+  blocked = false;
+  Wait();
+  ASSERT_LE(Amplification(), 1.1);
+  ASSERT_EQ(0u, property(DB::Properties::kActualDelayedWriteRate));
+  SyncPoint::GetInstance()->DisableProcessing();
+  VerifyAlsoReopened(options);
+}
+
+TEST_F(DBBlobGcTest, Events) {
+  class Listener : public EventListener {
+   public:
+    void OnBlobFileCreated(const BlobFileCreationInfo& info) override {
+      if (info.reason == BlobFileCreationReason::kGarbageCollection) {
+        ++files_;
+      }
+    }
+    void OnBlobGarbageCollectionBegin(
+        DB* db, const BlobGarbageCollectionInfo& info) override {
+      EXPECT_NE(nullptr, db);
+      EXPECT_EQ(kDefaultColumnFamilyName, info.cf_name);
+      EXPECT_FALSE(info.input_files.empty());
+      EXPECT_GT(info.input_bytes, 0u);
+      EXPECT_TRUE(info.output_files.empty());
+      EXPECT_TRUE(info.is_manual);
+      ++begun_;
+      std::vector<ThreadStatus> threads;
+      EXPECT_OK(db->GetEnv()->GetThreadList(&threads));
+    }
+    void OnBlobGarbageCollectionCompleted(
+        DB* /*db*/, const BlobGarbageCollectionInfo& info) override {
+      EXPECT_OK(info.status);
+      EXPECT_FALSE(info.output_files.empty());
+      EXPECT_GT(info.output_bytes, 0u);
+      EXPECT_GT(info.values_moved, 0u);
+      outputs_ += static_cast<int>(info.output_files.size());
+      ++completed_;
+    }
+    std::atomic<int> files_{0};
+    std::atomic<int> begun_{0};
+    std::atomic<int> completed_{0};
+    std::atomic<int> outputs_{0};
+  };
+  Options options = GcOptions(0);
+  const auto listener = std::make_shared<Listener>();
+  options.listeners.push_back(listener);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_OK(Collect());
+  EXPECT_GT(listener->begun_, 0);
+  EXPECT_EQ(listener->begun_, listener->completed_);
+  EXPECT_EQ(listener->files_, listener->outputs_);
+}
+
+// Closes the DB while jobs wait for a thread, and while one runs.
+TEST_F(DBBlobGcTest, Close) {
+  Options options = GcOptions(0);
+  options.env = Env::Default();
+  for (const bool running : {false, true}) {
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    MakeGarbage();
+    test::SleepingBackgroundTask sleeping;
+    std::atomic<bool> copied{false};
+    std::atomic<bool> closing{false};
+    if (running) {
+      SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:Copied",
+                                            [&](void*) {
+                                              copied = true;
+                                              while (!closing) {
+                                                env_->SleepForMicroseconds(100);
+                                              }
+                                            });
+      SyncPoint::GetInstance()->SetCallBack("DBImpl::~DBImpl:WaitJob",
+                                            [&](void*) { closing = true; });
+      SyncPoint::GetInstance()->EnableProcessing();
+    } else {
+      env_->SetBackgroundThreads(1, Env::LOW);
+      env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
+                     Env::LOW);
+      sleeping.WaitUntilSleeping();
+    }
+    ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.1"}}));
+    while (running && !copied) {
+      env_->SleepForMicroseconds(100);
+    }
+    Close();
+    if (!running) {
+      sleeping.WakeUp();
+      sleeping.WaitUntilDone();
+    }
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    Reopen(options);
+    Verify();
+  }
+}
+
+TEST_F(DBBlobGcTest, DropColumnFamily) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  for (int round = 0; round < 2; ++round) {
+    for (int key = 0; key < kKeys; key += 1 + round) {
+      ASSERT_OK(Put(1, Key(key), ValueOf(key, round)));
+    }
+    ASSERT_OK(Flush(1));
+  }
+  SyncPoint::GetInstance()->SetCallBack(
+      "BlobGcStorage::Publish:Swapped",
+      [&](void*) { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  const Status s =
+      db_->CollectBlobGarbage(CollectBlobGarbageOptions(), handles_[1]);
+  ASSERT_TRUE(s.IsColumnFamilyDropped()) << s.ToString();
+  SyncPoint::GetInstance()->DisableProcessing();
+  for (int key = 0; key < kKeys; ++key) {
+    ASSERT_EQ(ValueOf(key, key % 2 == 0 ? 1 : 0), Get(1, Key(key)));
+  }
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+  // A background thread may have held the column family for a little longer.
+  for (int i = 0; i < 1000 && !BlobFilesOnDisk().empty(); ++i) {
+    env_->SleepForMicroseconds(10000);
+  }
+  ASSERT_TRUE(BlobFilesOnDisk().empty());
+}
+
+// Delete everything and wait: no compaction, no call.
+TEST_F(DBBlobGcTest, DeleteEverything) {
+  const Options options = GcOptions(1.2);
+  DestroyAndReopen(options);
+  Load();
+  for (int key = 0; key < kKeys; ++key) {
+    DeleteKey(key);
+  }
+  ASSERT_OK(Flush());
+  Wait();
+  ASSERT_TRUE(BlobFilesOfVersion().empty());
+  Verify();
+}
+
+// One value in a thousand is never written again; the others over and over.
+TEST_F(DBBlobGcTest, FewOldValuesHoldNoFiles) {
+  const Options options = GcOptions(1.2);
+  DestroyAndReopen(options);
+  Load();
+  for (int round = 1; round <= 4; ++round) {
+    for (int key = 0; key < kKeys; ++key) {
+      if (key % 50 != 0) {
+        PutKey(key, round);
+      }
+    }
+    ASSERT_OK(Flush());
+    Wait();
+    ASSERT_LE(Amplification(), 1.2);
+  }
+  VerifyAlsoReopened(options);
+}
+
+// What was overwritten while an iterator was open is garbage as soon as the
+// iterator has gone, whether or not a compaction meets it. No compaction runs.
+TEST_F(DBBlobGcTest, LongReader) {
+  for (const bool collects : {false, true}) {
+    Options options = GcOptions(collects ? 1.2 : 0);
+    options.disable_auto_compactions = true;
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    for (int round = 1; round <= 5; ++round) {
+      for (int key = 0; key < kKeys; ++key) {
+        PutKey(key, round);
+      }
+      ASSERT_OK(Flush());
+      Wait();
+      // One version for the iterator and the newest one: those in between have
+      // no reader.
+      ASSERT_EQ(2u * kKeys, blobs()->map()->NumEntries());
+    }
+    int found = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+      ASSERT_EQ(ValueOf(found++, 0), iter->value());
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(kKeys, found);
+    iter.reset();
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    Wait();
+    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+    if (collects) {
+      ASSERT_LE(Amplification(), 1.2);
+    } else {
+      ASSERT_OK(Collect());
+      ASSERT_EQ(1.0, Amplification());
+    }
+    ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+    VerifyAlsoReopened(options);
+    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+  }
+}
+
+// Snapshots in between, deletions, inline values, operands; each reader finds
+// what it had, and nothing stays for longer than its reader.
+TEST_F(DBBlobGcTest, VersionsOfManyReaders) {
+  for (const bool bypass : {true, false}) {
+    Options options = GcOptions(0);
+    options.enable_lsm_bypass = bypass;
+    options.disable_auto_compactions = true;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    DestroyAndReopen(options);
+    Random rnd(301);
+    struct Reader {
+      const Snapshot* snapshot;
+      std::map<std::string, std::string> values;
+    };
+    std::vector<Reader> readers;
+    std::map<std::string, std::string> now;
+    const auto check = [&](const Reader& reader) {
+      for (int key = 0; key < 40; ++key) {
+        const auto found = reader.values.find(Key(key));
+        ASSERT_EQ(found == reader.values.end() ? "NOT_FOUND" : found->second,
+                  Get(Key(key), reader.snapshot));
+      }
+    };
+    for (int step = 0; step < 300; ++step) {
+      for (int i = rnd.Uniform(20); i >= 0; --i) {
+        const std::string key = Key(static_cast<int>(rnd.Uniform(40)));
+        const uint32_t kind = rnd.Uniform(10);
+        if (kind == 0) {
+          ASSERT_OK(Delete(key));
+          now.erase(key);
+        } else if (kind == 1) {
+          ASSERT_OK(Put(key, "inline"));
+          now[key] = "inline";
+        } else if (kind == 2) {
+          ASSERT_OK(Merge(key, "operand"));
+          now[key] += now.count(key) > 0 ? ",operand" : "operand";
+        } else {
+          now[key] = rnd.RandomString(200);
+          ASSERT_OK(Put(key, now[key]));
+        }
+      }
+      if (rnd.OneIn(3)) {
+        readers.push_back(Reader{db_->GetSnapshot(), now});
+      }
+      if (rnd.OneIn(2)) {
+        ASSERT_OK(Flush());
+      }
+      if (rnd.OneIn(20)) {
+        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+      }
+      while (readers.size() > 5 || (!readers.empty() && rnd.OneIn(6))) {
+        const size_t i = rnd.Uniform(static_cast<int>(readers.size()));
+        check(readers[i]);
+        db_->ReleaseSnapshot(readers[i].snapshot);
+        readers.erase(readers.begin() + static_cast<ptrdiff_t>(i));
+      }
+    }
+    for (const Reader& reader : readers) {
+      check(reader);
+      db_->ReleaseSnapshot(reader.snapshot);
+    }
+    readers.clear();
+    ASSERT_OK(Flush());
+    check(Reader{nullptr, now});
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+    // At most the base of each key's operands.
+    ASSERT_LE(blobs()->map()->NumEntries(), now.size());
+    Reopen(options);
+    check(Reader{nullptr, now});
+    ASSERT_LE(blobs()->map()->NumEntries(), now.size());
+  }
+}
+
+// Values below min_blob_size, or from before the map, keep new values of their
+// keys versioned until a compaction has met them.
+TEST_F(DBBlobGcTest, OverInlineValues) {
+  Options options = GcOptions(1.2);
+  options.disable_auto_compactions = true;
+  Options without = options;
+  without.enable_blob_address_map = false;
+  without.enable_blob_files = false;
+  DestroyAndReopen(without);
+  Load();
+  Reopen(options);
+  for (int round = 1; round <= 5; ++round) {
+    MakeGarbage(round, /*step=*/1);
+    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+    ASSERT_LE(Amplification(), 1.2);
+  }
+  ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+  VerifyAlsoReopened(options);
+}
+
+// The files of BlobDB, with garbage, when the map is turned on.
+TEST_F(DBBlobGcTest, FilesFromBeforeTheMap) {
+  for (const CompactionStyle style :
+       {kCompactionStyleLevel, kCompactionStyleUniversal}) {
+    for (const bool by_itself : {false, true}) {
+      Options options = GcOptions(by_itself ? 1.2 : 0);
+      options.compaction_style = style;
+      Options without = options;
+      without.enable_blob_address_map = false;
+      without.enable_blob_garbage_collection = false;
+      DestroyAndReopen(without);
+      model_.clear();
+      Load();
+      ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(),
+                               "entity", {{"column", std::string(500, 'x')}}));
+      for (int round = 1; round <= 3; ++round) {
+        MakeGarbage(round, /*step=*/3);
+      }
+      ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+      const auto old_amplification = [&] {
+        InstrumentedMutexLock lock(dbfull()->mutex());
+        uint64_t total = 0;
+        uint64_t garbage = 0;
+        for (const auto& meta :
+             cfd()->current()->storage_info()->GetBlobFiles()) {
+          if (!meta->IsMapped()) {
+            total += meta->GetTotalBlobBytes();
+            garbage += meta->GetGarbageBlobBytes();
+          }
+        }
+        return total == garbage ? (total == 0 ? 1.0 : 1000.0)
+                                : static_cast<double>(total) /
+                                      static_cast<double>(total - garbage);
+      };
+      ASSERT_GT(old_amplification(), 1.3);
+      Reopen(options);
+      if (by_itself) {
+        Wait();
+        ASSERT_LE(old_amplification(), 1.2);
+        ASSERT_LE(Amplification(), 1.2);
+      } else {
+        Wait();
+        ASSERT_GT(old_amplification(), 1.3);
+      }
+      ASSERT_OK(Collect());
+      ASSERT_EQ(1.0, old_amplification());
+      ASSERT_EQ(1.0, Amplification());
+      std::string stats;
+      ASSERT_TRUE(db_->GetProperty(DB::Properties::kBlobStats, &stats));
+      PinnableWideColumns columns;
+      ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(),
+                               "entity", &columns));
+      ASSERT_EQ(std::string(500, 'x'), columns.columns().front().value());
+      ASSERT_OK(Delete("entity"));
+      VerifyAlsoReopened(options);
+    }
+  }
+}
+
+// Many small flushes, of keys in order or at random.
+TEST_F(DBBlobGcTest, SmallFiles) {
+  for (const bool in_order : {true, false}) {
+    Options options = GcOptions(1.2);
+    options.blob_file_size = 1 << 20;
+    options.write_buffer_size = 1 << 20;
+    DestroyAndReopen(options);
+    model_.clear();
+    Random rnd(301);
+    for (int i = 0; i < kKeys; ++i) {
+      PutKey(in_order ? i : static_cast<int>(rnd.Uniform(kKeys)), 0);
+      if (i % 2 == 1) {
+        ASSERT_OK(Flush());
+      }
+    }
+    Wait();
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    Wait();
+    // Of 200: fewer than 16 in each of the tiers, of flushes and of copies.
+    ASSERT_LT(BlobFilesOfVersion().size(), 60u);
+    // Each value was copied once or twice.
+    ASSERT_LE(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN),
+              2 * kKeys * (kValueSize + 100));
+    ASSERT_LE(Amplification(), 1.2);
+    ASSERT_OK(Collect());
+    // From 128 KB on a file is not small, and a job in the background may have
+    // had some.
+    ASSERT_LE(BlobFilesOfVersion().size(), 8u);
+    VerifyAlsoReopened(options);
+  }
+}
+
+TEST_F(DBBlobGcTest, ManyThreads) {
+  Options options = GcOptions(1.05);
+  DestroyAndReopen(options);
+  Load();
+  constexpr int kThreads = 4;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      // Each thread has its own keys, of which it knows the rounds.
+      Random rnd(t + 1);
+      std::map<int, int> rounds;
+      for (int i = 0; i < 1500; ++i) {
+        const int key =
+            static_cast<int>(rnd.Uniform(kKeys / kThreads)) * kThreads + t;
+        if (rnd.OneIn(2)) {
+          ASSERT_OK(db_->Put(WriteOptions(), Key(key), ValueOf(key, i)));
+          rounds[key] = i;
+        } else {
+          std::string value;
+          ASSERT_OK(db_->Get(ReadOptions(), Key(key), &value));
+          ASSERT_EQ(ValueOf(key, rounds.count(key) > 0 ? rounds[key] : 0),
+                    value);
+        }
+      }
+      for (const auto& round : rounds) {
+        std::string value;
+        ASSERT_OK(db_->Get(ReadOptions(), Key(round.first), &value));
+        ASSERT_EQ(ValueOf(round.first, round.second), value);
+      }
+    });
+  }
+  std::thread collector([&] {
+    for (uint32_t round = 0; !stop; ++round) {
+      ASSERT_OK(round % 3 == 0 ? Sort(1 + round % 2) : Collect(1.01));
+      std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      int found = 0;
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        ++found;
+      }
+      ASSERT_OK(iter->status());
+      ASSERT_EQ(kKeys, found);
+    }
+  });
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  stop = true;
+  collector.join();
+  for (int key = 0; key < kKeys; ++key) {
+    model_[Key(key)] = Get(Key(key));
+  }
+  ASSERT_OK(Flush());
+  VerifyAlsoReopened(options);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

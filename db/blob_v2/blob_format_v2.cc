@@ -1,0 +1,250 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob_v2/blob_format_v2.h"
+
+#include <cassert>
+
+#include "db/dbformat.h"
+#include "file/random_access_file_reader.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Positions in the header.
+constexpr size_t kVersionAt = 4;
+constexpr size_t kColumnFamilyAt = 8;
+constexpr size_t kFlagsAt = 12;
+constexpr size_t kCompressionAt = 13;
+constexpr size_t kSeedAt = 14;
+constexpr size_t kIndexFormatAt = 22;
+constexpr size_t kHeaderCrcAt = 26;
+static_assert(kHeaderCrcAt + sizeof(uint32_t) == BlobHeaderV2::kSize);
+
+// Positions in the header of a record.
+constexpr size_t kValueSizeAt = 4;
+constexpr size_t kSeqAt = 8;
+constexpr size_t kBirthAt = 16;
+constexpr size_t kRecordCrcAt = 24;
+constexpr size_t kBlobCrcAt = 28;
+static_assert(kBlobCrcAt + sizeof(uint32_t) == BlobRecordV2::kHeaderSize);
+
+constexpr uint64_t kDirectFlag = 1;
+
+uint32_t MaskedCrc(const char* data, size_t n) {
+  return crc32c::Mask(crc32c::Value(data, n));
+}
+
+uint32_t MaskedBlobCrc(const Slice& key, const Slice& value) {
+  const uint32_t crc = crc32c::Value(key.data(), key.size());
+  return crc32c::Mask(crc32c::Extend(crc, value.data(), value.size()));
+}
+
+// Part is the header or the footer.
+template <typename Part>
+Status ReadPart(const RandomAccessFileReader* file, const IOOptions& options,
+                uint64_t offset, Part* part) {
+  char scratch[Part::kSize];
+  Slice encoded;
+  Status s =
+      ReadBlobFile(file, options, offset, Part::kSize, scratch, &encoded);
+  if (s.ok()) {
+    s = part->DecodeFrom(encoded);
+    if (s.IsCorruption()) {
+      s = CorruptBlobFile(file->file_name(), offset, s.getState());
+    } else if (!s.ok()) {
+      s = Status::NotSupported("Blob file " + file->file_name(), s.getState());
+    }
+  }
+  return s;
+}
+
+}  // namespace
+
+BlobLogHeader BlobHeaderV2::ToLogHeader() const {
+  constexpr bool has_ttl = false;
+  BlobLogHeader log(column_family_id, compression, has_ttl,
+                    ExpirationRange(hash_seed, kIndexFormat));
+  log.version = kBlobFileVersion2;
+  std::string encoded;
+  log.EncodeTo(&encoded);
+  const uint64_t crc = MaskedCrc(encoded.data(), kHeaderCrcAt);
+  log.expiration_range.second |= crc << 32;
+  return log;
+}
+
+void BlobHeaderV2::EncodeTo(std::string* dst) const {
+  ToLogHeader().EncodeTo(dst);
+}
+
+Status BlobHeaderV2::DecodeFrom(const Slice& src) {
+  constexpr char part[] = "header";
+  if (src.size() != kSize) {
+    return Status::Corruption(part, "wrong size");
+  }
+  if (!IsBlobFileV2(src)) {
+    return Status::Corruption(part, "not that of a version 2 blob file");
+  }
+  const char* const p = src.data();
+  if (DecodeFixed32(p + kHeaderCrcAt) != MaskedCrc(p, kHeaderCrcAt)) {
+    return Status::Corruption(part, "checksum mismatch");
+  }
+  if (p[kFlagsAt] != 0) {
+    return Status::Corruption(part, "unknown flags");
+  }
+  if (DecodeFixed32(p + kIndexFormatAt) != kIndexFormat) {
+    return Status::NotSupported(part, "unknown format of the record index");
+  }
+  column_family_id = DecodeFixed32(p + kColumnFamilyAt);
+  compression = static_cast<CompressionType>(p[kCompressionAt]);
+  hash_seed = DecodeFixed64(p + kSeedAt);
+  return Status::OK();
+}
+
+bool IsBlobFileV2(const Slice& start) {
+  return start.size() >= kVersionAt + sizeof(uint32_t) &&
+         DecodeFixed32(start.data()) == kMagicNumber &&
+         DecodeFixed32(start.data() + kVersionAt) == kBlobFileVersion2;
+}
+
+void BlobRecordV2::EncodeHeaderTo(const Slice& key, const Slice& value,
+                                  std::string* dst,
+                                  const uint32_t* known_blob_crc) {
+  assert(kHeaderSize + key.size() + value.size() <= kMaxBlobRecordSize);
+  assert(seq <= kMaxSequenceNumber);
+  key_size = static_cast<uint32_t>(key.size());
+  value_size = static_cast<uint32_t>(value.size());
+  blob_crc =
+      known_blob_crc != nullptr ? *known_blob_crc : MaskedBlobCrc(key, value);
+  assert(known_blob_crc == nullptr || CheckBlob(key, value).ok());
+  dst->clear();
+  PutFixed32(dst, key_size);
+  PutFixed32(dst, value_size);
+  PutFixed64(dst, seq << 8 | (direct ? kDirectFlag : 0));
+  PutFixed64(dst, birth);
+  PutFixed32(dst, MaskedCrc(dst->data(), dst->size()));
+  PutFixed32(dst, blob_crc);
+}
+
+Status BlobRecordV2::DecodeHeaderFrom(const Slice& src) {
+  constexpr char part[] = "record header";
+  if (src.size() != kHeaderSize) {
+    return Status::Corruption(part, "wrong size");
+  }
+  const char* const p = src.data();
+  if (DecodeFixed32(p + kRecordCrcAt) != MaskedCrc(p, kRecordCrcAt)) {
+    return Status::Corruption(part, "checksum mismatch");
+  }
+  const uint64_t seq_and_flags = DecodeFixed64(p + kSeqAt);
+  if ((seq_and_flags & 0xff) > kDirectFlag) {
+    return Status::Corruption(part, "unknown flags");
+  }
+  key_size = DecodeFixed32(p);
+  value_size = DecodeFixed32(p + kValueSizeAt);
+  seq = seq_and_flags >> 8;
+  direct = (seq_and_flags & kDirectFlag) != 0;
+  birth = DecodeFixed64(p + kBirthAt);
+  blob_crc = DecodeFixed32(p + kBlobCrcAt);
+  if (record_size() > kMaxBlobRecordSize) {
+    return Status::Corruption(part, "record too long");
+  }
+  return Status::OK();
+}
+
+Status BlobRecordV2::CheckBlob(const Slice& key, const Slice& value) const {
+  return MaskedBlobCrc(key, value) == blob_crc
+             ? Status::OK()
+             : Status::Corruption("record", "checksum mismatch");
+}
+
+BlobLogFooter BlobFooterV2::ToLogFooter() const {
+  BlobLogFooter log;
+  log.blob_count = blob_count;
+  log.expiration_range = ExpirationRange(index_size, index_checksum);
+  return log;
+}
+
+void BlobFooterV2::EncodeTo(std::string* dst) const {
+  ToLogFooter().EncodeTo(dst);
+}
+
+Status BlobFooterV2::DecodeFrom(const Slice& src) {
+  BlobLogFooter log;
+  const Status s = log.DecodeFrom(src);
+  if (!s.ok()) {
+    return s;
+  }
+  if (log.expiration_range.second > std::numeric_limits<uint32_t>::max()) {
+    return Status::Corruption("footer", "reserved bytes are not zero");
+  }
+  blob_count = log.blob_count;
+  index_size = log.expiration_range.first;
+  index_checksum = static_cast<uint32_t>(log.expiration_range.second);
+  return Status::OK();
+}
+
+Status BlobFileLayoutV2::Read(const RandomAccessFileReader* file,
+                              const IOOptions& options, uint64_t file_size,
+                              BlobFileLayoutV2* layout) {
+  if (file_size < BlobHeaderV2::kSize + BlobFooterV2::kSize) {
+    return CorruptBlobFile(file->file_name(), file_size, "file too short");
+  }
+  Status s = ReadPart(file, options, 0, &layout->header);
+  const uint64_t footer_offset = file_size - BlobFooterV2::kSize;
+  if (s.ok()) {
+    s = ReadPart(file, options, footer_offset, &layout->footer);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+
+  const uint64_t middle = footer_offset - BlobHeaderV2::kSize;
+  const uint64_t index_size = layout->footer.index_size;
+  if (index_size > middle ||
+      layout->footer.blob_count >
+          (middle - index_size) / BlobRecordV2::kHeaderSize) {
+    return CorruptBlobFile(file->file_name(), footer_offset,
+                           "footer does not fit the size of the file");
+  }
+  layout->index_offset = footer_offset - index_size;
+  return Status::OK();
+}
+
+void PutBlobIndexSizeField(std::string* dst, uint64_t index_size) {
+  std::string value;
+  PutVarint64(&value, index_size);
+  PutVarint32(dst, kBlobIndexSizeField);
+  PutLengthPrefixedSlice(dst, value);
+}
+
+Status DecodeBlobIndexSizeField(Slice value, uint64_t* index_size) {
+  // No file without records is ever committed, so 0 is wrong, too.
+  if (!GetVarint64(&value, index_size) || !value.empty() || *index_size == 0) {
+    return Status::Corruption("BlobFileAddition", "Invalid index size");
+  }
+  return Status::OK();
+}
+
+Status CorruptBlobFile(const std::string& file_name, uint64_t offset,
+                       const Slice& what) {
+  return Status::Corruption(
+      "Blob file " + file_name + " at offset " + std::to_string(offset), what);
+}
+
+Status ReadBlobFile(const RandomAccessFileReader* file,
+                    const IOOptions& options, uint64_t offset, size_t n,
+                    char* scratch, Slice* result) {
+  const IOStatus s = file->Read(options, offset, n, result, scratch);
+  if (!s.ok()) {
+    return s;
+  }
+  if (result->size() != n) {
+    return CorruptBlobFile(file->file_name(), offset, "file ends too early");
+  }
+  return Status::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,306 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob_v2/blob_format_v2.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "db/blob/blob_file_addition.h"
+#include "db/blob_v2/blob_file_v2_test_util.h"
+#include "db/dbformat.h"
+#include "port/stack_trace.h"
+#include "test_util/sync_point.h"
+#include "test_util/testharness.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using blob_v2_test::BytesFile;
+using blob_v2_test::FileMaker;
+using blob_v2_test::OpenBytes;
+
+namespace {
+
+// Changes bytes at `at` and puts the checksum of what stands before it right.
+std::string Changed(std::string bytes, size_t at, const std::string& change,
+                    size_t crc_at) {
+  bytes.replace(at, change.size(), change);
+  EncodeFixed32(bytes.data() + crc_at,
+                crc32c::Mask(crc32c::Value(bytes.data(), crc_at)));
+  return bytes;
+}
+
+void ForEachBitFlip(const std::string& bytes, size_t end,
+                    const std::function<void(const std::string&)>& fn) {
+  for (size_t bit = 0; bit < 8 * end; ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+    SCOPED_TRACE("bit " + std::to_string(bit));
+    fn(flipped);
+  }
+}
+
+}  // namespace
+
+class BlobFormatV2Test : public testing::Test {
+ protected:
+  static std::string Header() {
+    BlobHeaderV2 header;
+    header.column_family_id = 77;
+    header.compression = kZSTD;
+    header.hash_seed = 0xfedcba9876543210u;
+    std::string bytes = "replaced";
+    header.EncodeTo(&bytes);
+    return bytes;
+  }
+  static std::string RecordHeader(bool direct = true) {
+    BlobRecordV2 record;
+    record.seq = kMaxSequenceNumber;
+    record.birth = 1234567890123;
+    record.direct = direct;
+    std::string bytes = "replaced";
+    record.EncodeHeaderTo("key", "value", &bytes);
+    return bytes;
+  }
+  static std::string Footer() {
+    BlobFooterV2 footer;
+    footer.blob_count = 1234567890123;
+    footer.index_size = 2345678901234;
+    footer.index_checksum = 0xfedcba98u;
+    std::string bytes = "replaced";
+    footer.EncodeTo(&bytes);
+    return bytes;
+  }
+  static Status ReadLayout(const std::string& bytes, uint64_t file_size) {
+    BlobFileLayoutV2 layout;
+    return BlobFileLayoutV2::Read(OpenBytes(bytes).get(), IOOptions(),
+                                  file_size, &layout);
+  }
+};
+
+TEST_F(BlobFormatV2Test, Header) {
+  const std::string bytes = Header();
+  ASSERT_EQ(bytes.size(), BlobLogHeader::kSize);
+  ASSERT_TRUE(IsBlobFileV2(bytes));
+  BlobHeaderV2 header;
+  ASSERT_OK(header.DecodeFrom(bytes));
+  ASSERT_EQ(header.column_family_id, 77);
+  ASSERT_EQ(header.compression, kZSTD);
+  ASSERT_EQ(header.hash_seed, 0xfedcba9876543210u);
+
+  ForEachBitFlip(bytes, bytes.size(), [](const std::string& flipped) {
+    BlobHeaderV2 decoded;
+    ASSERT_TRUE(decoded.DecodeFrom(flipped).IsCorruption());
+  });
+  ASSERT_TRUE(header.DecodeFrom(bytes + "x").IsCorruption());
+  ASSERT_TRUE(header.DecodeFrom(bytes.substr(1)).IsCorruption());
+  ASSERT_TRUE(header.DecodeFrom(Slice()).IsCorruption());
+  ASSERT_TRUE(header.DecodeFrom(Changed(bytes, 12, "\x01", 26)).IsCorruption());
+  // A later format is not damage.
+  ASSERT_TRUE(
+      header.DecodeFrom(Changed(bytes, 22, "\x02", 26)).IsNotSupported());
+}
+
+TEST_F(BlobFormatV2Test, IsBlobFileV2) {
+  const std::string bytes = Header();
+  ASSERT_TRUE(IsBlobFileV2(bytes.substr(0, 8)));
+  ASSERT_FALSE(IsBlobFileV2(bytes.substr(0, 7)));
+  ASSERT_FALSE(IsBlobFileV2(Slice()));
+  ForEachBitFlip(bytes, 8, [](const std::string& flipped) {
+    ASSERT_FALSE(IsBlobFileV2(flipped));
+  });
+
+  std::string v1;
+  BlobLogHeader(1, kNoCompression, false, ExpirationRange()).EncodeTo(&v1);
+  ASSERT_FALSE(IsBlobFileV2(v1));
+  BlobHeaderV2 header;
+  ASSERT_TRUE(header.DecodeFrom(v1).IsCorruption());
+}
+
+TEST_F(BlobFormatV2Test, RecordHeader) {
+  const std::string bytes = RecordHeader();
+  ASSERT_EQ(bytes.size(), BlobLogRecord::kHeaderSize);
+  BlobRecordV2 record;
+  ASSERT_OK(record.DecodeHeaderFrom(bytes));
+  ASSERT_EQ(record.key_size, 3);
+  ASSERT_EQ(record.value_size, 5);
+  ASSERT_EQ(record.record_size(), 40);
+  ASSERT_EQ(record.seq, kMaxSequenceNumber);
+  ASSERT_EQ(record.birth, 1234567890123);
+  ASSERT_TRUE(record.direct);
+  ASSERT_OK(record.CheckBlob("key", "value"));
+  ASSERT_TRUE(record.CheckBlob("kez", "value").IsCorruption());
+  ASSERT_TRUE(record.CheckBlob("key", "valuf").IsCorruption());
+  ASSERT_OK(record.DecodeHeaderFrom(RecordHeader(/*direct=*/false)));
+  ASSERT_FALSE(record.direct);
+  ASSERT_EQ(record.seq, kMaxSequenceNumber);
+
+  // The last four bytes are the checksum of the blob.
+  ForEachBitFlip(bytes, 28, [](const std::string& flipped) {
+    BlobRecordV2 decoded;
+    ASSERT_TRUE(decoded.DecodeHeaderFrom(flipped).IsCorruption());
+  });
+  ASSERT_TRUE(record.DecodeHeaderFrom(bytes + "x").IsCorruption());
+  ASSERT_TRUE(record.DecodeHeaderFrom(bytes.substr(1)).IsCorruption());
+  ASSERT_TRUE(
+      record.DecodeHeaderFrom(Changed(bytes, 8, "\x02", 24)).IsCorruption());
+}
+
+TEST_F(BlobFormatV2Test, RecordSizeHasALimit) {
+  BlobRecordV2 record;
+  std::string key_size;
+  PutFixed32(&key_size, 16);
+  std::string value_size;
+  PutFixed32(&value_size, std::numeric_limits<uint32_t>::max() - 48);
+  const std::string bytes = RecordHeader();
+  const std::string largest = Changed(bytes, 0, key_size + value_size, 24);
+  ASSERT_OK(record.DecodeHeaderFrom(largest));
+  ASSERT_EQ(record.record_size(), kMaxBlobRecordSize);
+  const std::string too_large = Changed(largest, 0, "\x11", 24);
+  ASSERT_TRUE(record.DecodeHeaderFrom(too_large).IsCorruption());
+}
+
+TEST_F(BlobFormatV2Test, Footer) {
+  const std::string bytes = Footer();
+  ASSERT_EQ(bytes.size(), BlobLogFooter::kSize);
+  BlobFooterV2 footer;
+  ASSERT_OK(footer.DecodeFrom(bytes));
+  ASSERT_EQ(footer.blob_count, 1234567890123);
+  ASSERT_EQ(footer.index_size, 2345678901234);
+  ASSERT_EQ(footer.index_checksum, 0xfedcba98u);
+
+  // What only asks if there is a footer, and for the number of blobs, need
+  // not know the version.
+  BlobLogFooter log;
+  ASSERT_OK(log.DecodeFrom(bytes));
+  ASSERT_EQ(log.blob_count, footer.blob_count);
+
+  ForEachBitFlip(bytes, bytes.size(), [](const std::string& flipped) {
+    BlobFooterV2 decoded;
+    ASSERT_TRUE(decoded.DecodeFrom(flipped).IsCorruption());
+  });
+  ASSERT_TRUE(footer.DecodeFrom(bytes.substr(1)).IsCorruption());
+  for (size_t reserved = 24; reserved < 28; ++reserved) {
+    ASSERT_TRUE(
+        footer.DecodeFrom(Changed(bytes, reserved, "\x01", 28)).IsCorruption());
+  }
+}
+
+TEST_F(BlobFormatV2Test, Layout) {
+  FileMaker maker(55);
+  for (int i = 0; i < 10; ++i) {
+    maker.Add("key" + std::to_string(i), std::string(100, 'v'), i, 0, true);
+  }
+  maker.Finish();
+  const std::string& bytes = maker.bytes();
+  BlobFileLayoutV2 layout;
+  ASSERT_OK(BlobFileLayoutV2::Read(OpenBytes(bytes).get(), IOOptions(),
+                                   bytes.size(), &layout));
+  ASSERT_EQ(layout.header.hash_seed, 55);
+  ASSERT_EQ(layout.footer.blob_count, 10);
+  ASSERT_EQ(layout.index_offset, maker.index_offset());
+
+  const Status cut = ReadLayout(bytes, bytes.size() - 1);
+  ASSERT_TRUE(cut.IsCorruption());
+  ASSERT_NE(cut.ToString().find("000012.blob at offset " +
+                                std::to_string(bytes.size() - 33)),
+            std::string::npos)
+      << cut.ToString();
+  for (const size_t size : {0, 61}) {
+    ASSERT_TRUE(ReadLayout(bytes.substr(0, size), size).IsCorruption());
+  }
+  // The file is shorter than the file system said.
+  ASSERT_TRUE(ReadLayout(bytes.substr(0, bytes.size() - 1), bytes.size())
+                  .IsCorruption());
+
+  std::string later = bytes;
+  later.replace(0, 30, Changed(bytes.substr(0, 30), 22, "\x02", 26));
+  const Status not_supported = ReadLayout(later, later.size());
+  ASSERT_TRUE(not_supported.IsNotSupported());
+  ASSERT_NE(not_supported.ToString().find("000012.blob"), std::string::npos);
+
+  std::unique_ptr<BytesFile> failing(new BytesFile(bytes));
+  failing->FailAfter(1);
+  const RandomAccessFileReader reader(std::move(failing), "dir/000012.blob");
+  ASSERT_TRUE(
+      BlobFileLayoutV2::Read(&reader, IOOptions(), bytes.size(), &layout)
+          .IsIOError());
+}
+
+TEST_F(BlobFormatV2Test, LayoutDoesNotTrustTheFooter) {
+  FileMaker maker;
+  maker.Add("key", "value", 1, 0, true);
+  maker.Finish();
+  const std::string& bytes = maker.bytes();
+  const auto with_footer = [&](uint64_t count, uint64_t index_size) {
+    BlobFooterV2 footer = maker.layout().footer;
+    footer.blob_count = count;
+    footer.index_size = index_size;
+    std::string encoded;
+    footer.EncodeTo(&encoded);
+    return ReadLayout(bytes.substr(0, bytes.size() - 32) + encoded,
+                      bytes.size());
+  };
+  const uint64_t size = maker.index_size();
+  constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+  ASSERT_OK(with_footer(1, size));
+  ASSERT_TRUE(with_footer(2, size).IsCorruption());
+  ASSERT_TRUE(with_footer(kHuge, size).IsCorruption());
+  ASSERT_OK(with_footer(0, size + 40));
+  ASSERT_TRUE(with_footer(0, size + 41).IsCorruption());
+  ASSERT_TRUE(with_footer(1, kHuge).IsCorruption());
+  ASSERT_TRUE(with_footer(0, kHuge).IsCorruption());
+}
+
+TEST_F(BlobFormatV2Test, ManifestField) {
+  for (const uint64_t size :
+       {uint64_t{1}, uint64_t{300}, std::numeric_limits<uint64_t>::max()}) {
+    std::string field;
+    PutBlobIndexSizeField(&field, size);
+    Slice rest(field);
+    uint32_t tag = 0;
+    Slice value;
+    ASSERT_TRUE(GetVarint32(&rest, &tag));
+    ASSERT_EQ(tag, 193);
+    ASSERT_TRUE(GetLengthPrefixedSlice(&rest, &value));
+    ASSERT_TRUE(rest.empty());
+    uint64_t decoded = 0;
+    ASSERT_OK(DecodeBlobIndexSizeField(value, &decoded));
+    ASSERT_EQ(decoded, size);
+    value.remove_suffix(1);
+    ASSERT_TRUE(DecodeBlobIndexSizeField(value, &decoded).IsCorruption());
+  }
+  uint64_t decoded = 0;
+  ASSERT_TRUE(DecodeBlobIndexSizeField(Slice(), &decoded).IsCorruption());
+  ASSERT_TRUE(
+      DecodeBlobIndexSizeField(Slice("\0", 1), &decoded).IsCorruption());
+  ASSERT_TRUE(DecodeBlobIndexSizeField("\x01\x01", &decoded).IsCorruption());
+}
+
+// The example of docs/formats.md.
+TEST_F(BlobFormatV2Test, ManifestExample) {
+  SyncPoint::GetInstance()->SetCallBack(
+      "BlobFileAddition::EncodeTo::CustomFields", [](void* arg) {
+        PutBlobIndexSizeField(static_cast<std::string*>(arg), 37);
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  std::string encoded;
+  BlobFileAddition(12, 2, 81, "", "").EncodeTo(&encoded);
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  ASSERT_EQ(Slice(encoded).ToString(/*hex=*/true), "0C02510000C101012500");
+
+  // RocksDB, which does not know the field, must not open the database.
+  ASSERT_NE(kBlobIndexSizeField & 64, 0);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,165 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob_v2/blob_read_group.h"
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "options/cf_options.h"
+#include "port/stack_trace.h"
+#include "rocksdb/system_clock.h"
+#include "test_util/mock_time_env.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class BlobReadGroupTest : public testing::Test {
+ protected:
+  static BlobReadGroup::Item At(uint64_t file_number, uint64_t offset,
+                                uint64_t size) {
+    BlobReadGroup::Item item;
+    item.file_number = file_number;
+    item.offset = offset;
+    item.size = size;
+    return item;
+  }
+
+  // The groups as lists of the items' numbers. Ends them.
+  std::vector<std::vector<size_t>> Divide(
+      std::vector<BlobReadGroup::Item>&& items) {
+    const size_t n = items.size();
+    std::vector<size_t> group_of;
+    std::vector<size_t> index_of;
+    const auto groups =
+        BlobReadGroup::Divide(std::move(items), read_options_, ioptions_,
+                              /*source=*/nullptr, &group_of, &index_of);
+    std::vector<std::vector<size_t>> result(groups.size());
+    for (size_t g = 0; g < groups.size(); ++g) {
+      result[g].resize(groups[g]->items().size());
+    }
+    for (size_t i = 0; i < n; ++i) {
+      result[group_of[i]][index_of[i]] = i;
+    }
+    for (size_t i = 0; i < n; ++i) {
+      groups[group_of[i]]->LetGo();
+    }
+    for (const auto& group : groups) {
+      EXPECT_TRUE(group->items().empty());
+    }
+    return result;
+  }
+
+  const ReadOptions read_options_;
+  const ImmutableOptions ioptions_;
+};
+
+TEST_F(BlobReadGroupTest, Divide) {
+  using Groups = std::vector<std::vector<size_t>>;
+  EXPECT_EQ(Divide({}), Groups());
+  std::vector<BlobReadGroup::Item> items;
+  // In the order of their first items; within a group by offset.
+  items.push_back(At(8, 2000, 1000));
+  items.push_back(At(7, 5000, 1000));
+  items.push_back(At(8, 1000, 1000));
+  EXPECT_EQ(Divide(std::move(items)), Groups({{2, 0}, {1}}));
+
+  // Too far apart.
+  items.clear();
+  items.push_back(At(7, 0, 1000));
+  items.push_back(At(7, 1000 + BlobReadGroup::kMaxGap, 1000));
+  items.push_back(At(7, 2001 + 2 * BlobReadGroup::kMaxGap, 1000));
+  EXPECT_EQ(Divide(std::move(items)), Groups({{0, 1}, {2}}));
+
+  // Too many bytes.
+  items.clear();
+  items.push_back(At(7, 0, BlobReadGroup::kMaxSpan / 2));
+  items.push_back(
+      At(7, BlobReadGroup::kMaxSpan / 2, BlobReadGroup::kMaxSpan / 2));
+  items.push_back(At(7, BlobReadGroup::kMaxSpan, 1));
+  EXPECT_EQ(Divide(std::move(items)), Groups({{0, 1}, {2}}));
+
+  // Too many.
+  items.clear();
+  for (uint64_t i = 0; i < 33; ++i) {
+    items.push_back(At(7, 100 * i, 100));
+  }
+  const Groups groups = Divide(std::move(items));
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_EQ(groups[0].size(), 32);
+}
+
+class BlobReadPoolTest : public testing::Test {
+ protected:
+  MockSystemClock clock_{SystemClock::Default()};
+};
+
+TEST_F(BlobReadPoolTest, RunAllStaysOnThisThreadWhileReadsAreFast) {
+  std::vector<size_t> order;
+  const auto here = std::this_thread::get_id();
+  BlobReadPool::RunAll(&clock_, 10, [&](size_t i) {
+    EXPECT_EQ(std::this_thread::get_id(), here);
+    order.push_back(i);
+  });
+  EXPECT_EQ(order, std::vector<size_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST_F(BlobReadPoolTest, RunAllTakesHelpWhenAReadWasSlow) {
+  std::atomic<size_t> running{0};
+  std::vector<std::atomic<int>> calls(8);
+  BlobReadPool::RunAll(&clock_, calls.size(), [&](size_t i) {
+    ++calls[i];
+    if (i == 0) {
+      clock_.SleepForMicroseconds(BlobReadPool::kCachedMicros + 1);
+      return;
+    }
+    // All others at the same time: without help this never ends.
+    ++running;
+    while (running < calls.size() - 1) {
+      std::this_thread::yield();
+    }
+  });
+  for (const auto& n : calls) {
+    EXPECT_EQ(n, 1);
+  }
+}
+
+TEST_F(BlobReadPoolTest, RunAllFromManyThreads) {
+  constexpr size_t kThreads = 8;
+  constexpr size_t kRounds = 200;
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> sum{0};
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&sum, t] {
+      for (size_t round = 0; round < kRounds; ++round) {
+        const size_t n = (t + round) % 40;
+        std::vector<size_t> done(n);
+        BlobReadPool::RunAll(SystemClock::Default().get(), n, [&](size_t i) {
+          if (i == 0) {
+            SystemClock::Default()->SleepForMicroseconds(30);
+          }
+          done[i] += i + 1;
+        });
+        // What a late job would write to is gone after this.
+        for (size_t i = 0; i < n; ++i) {
+          ASSERT_EQ(done[i], i + 1);
+        }
+        sum += n;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_GT(sum, 0);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

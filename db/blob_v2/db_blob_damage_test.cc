@@ -1,0 +1,433 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Blob files of an address map that are missing or damaged, or on a path that
+// is gone: they cost what is in them.
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "db/address_map/address_map_checkpoints.h"
+#include "db/column_family.h"
+#include "db/db_test_util.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/listener.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBBlobDamageTest : public DBTestBase {
+ protected:
+  static constexpr int kFiles = 3;
+  static constexpr int kKeysOfFile = 40;
+
+  DBBlobDamageTest()
+      : DBTestBase("db_blob_damage_test", /*env_do_fsync=*/false) {}
+  ~DBBlobDamageTest() override {
+    AddressMapCheckpoints::UseInThisProcess(true);
+  }
+
+  Options MapOptions() {
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.min_blob_size = 32;
+    options.enable_blob_address_map = true;
+    options.blob_gc_space_amp_limit = 0;
+    options.disable_auto_compactions = true;
+    options.statistics = CreateDBStatistics();
+    return options;
+  }
+
+  static std::string KeyOf(int file, int i) {
+    return "f" + std::to_string(file) + Key(i);
+  }
+  static std::string ValueOf(int file, int i, size_t size) {
+    std::string value = "value " + std::to_string(file * 100000 + i) + " ";
+    value.resize(size, 'v');
+    return value;
+  }
+
+  // Writes kFiles blob files of `keys` values each and closes the DB.
+  void Load(const Options& options, int keys, size_t value_size) {
+    keys_ = keys;
+    value_size_ = value_size;
+    DestroyAndReopen(options);
+    for (int file = 0; file < kFiles; ++file) {
+      for (int i = 0; i < keys; ++i) {
+        ASSERT_OK(Put(KeyOf(file, i), ValueOf(file, i, value_size)));
+      }
+      ASSERT_OK(Flush());
+    }
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(&metadata);
+    ASSERT_EQ(metadata.blob_files.size(), kFiles);
+    files_.clear();
+    for (const BlobMetaData& file : metadata.blob_files) {
+      files_.push_back(
+          BlobFileName(file.blob_file_path, file.blob_file_number));
+    }
+    std::sort(files_.begin(), files_.end());
+    Close();
+  }
+
+  // The number of keys whose reads are Corruption. All others have their
+  // values.
+  int CountLost() {
+    int lost = 0;
+    for (int file = 0; file < kFiles; ++file) {
+      for (int i = 0; i < keys_; ++i) {
+        std::string value;
+        const Status s = db_->Get(ReadOptions(), KeyOf(file, i), &value);
+        if (s.ok()) {
+          EXPECT_EQ(value, ValueOf(file, i, value_size_));
+        } else {
+          EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+          ++lost;
+        }
+      }
+    }
+    return lost;
+  }
+
+  int MapProperty(const std::string& name) {
+    std::map<std::string, std::string> values;
+    EXPECT_TRUE(db_->GetMapProperty("rocksdb.blob-address-map", &values));
+    return std::stoi(values[name]);
+  }
+
+  void Change(const std::string& path,
+              const std::function<void(std::string*)>& change) {
+    std::string contents;
+    ASSERT_OK(ReadFileToString(env_, path, &contents));
+    change(&contents);
+    ASSERT_OK(WriteStringToFile(env_, contents, path, /*should_sync=*/true));
+  }
+
+  int keys_ = 0;
+  size_t value_size_ = 0;
+  std::vector<std::string> files_;
+};
+
+TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
+  const std::map<std::string, std::function<void(const std::string&)>> kinds = {
+      {"missing",
+       [&](const std::string& path) { ASSERT_OK(env_->DeleteFile(path)); }},
+      {"cut off",
+       [&](const std::string& path) {
+         Change(path, [](std::string* s) { s->resize(s->size() / 2); });
+       }},
+      {"empty",
+       [&](const std::string& path) {
+         Change(path, [](std::string* s) { s->clear(); });
+       }},
+      {"header",
+       [&](const std::string& path) {
+         Change(path, [](std::string* s) { (*s)[5] ^= 1; });
+       }},
+      {"footer", [&](const std::string& path) {
+         Change(path, [](std::string* s) { (*s)[s->size() - 3] ^= 1; });
+       }}};
+  for (const bool after_crash : {true, false}) {
+    for (const auto& [name, damage] : kinds) {
+      if (!after_crash && (name == "header" || name == "footer")) {
+        continue;  // an image hides these, and reads find them
+      }
+      SCOPED_TRACE(name + (after_crash ? " after a crash" : ""));
+      Options options = MapOptions();
+      Load(options, kKeysOfFile, 1000);
+      AddressMapCheckpoints::UseInThisProcess(!after_crash);
+      std::string copy;
+      ASSERT_OK(ReadFileToString(env_, files_[1], &copy));
+      damage(files_[1]);
+
+      const Status s = TryReopen(options);
+      ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+      for (const std::string& part :
+           {files_[1], std::string("of 40 keys"), std::string("RepairDB"),
+            std::string("paranoid_checks = false"),
+            Slice(KeyOf(1, 0)).ToString(/*hex=*/true)}) {
+        EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
+      }
+
+      options.paranoid_checks = false;
+      for (int round = 0; round < 2; ++round) {
+        Reopen(options);
+        ASSERT_EQ(CountLost(), kKeysOfFile);
+        EXPECT_EQ(MapProperty("lost-values"), kKeysOfFile);
+        EXPECT_EQ(MapProperty("damaged-files"), 1);
+        // The DB goes on, and keeps the file.
+        ASSERT_OK(Put("new" + std::to_string(round), std::string(1000, 'n')));
+        ASSERT_OK(Flush());
+        ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
+                                          db_->DefaultColumnFamily()));
+        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+        ASSERT_EQ(CountLost(), kKeysOfFile);
+        EXPECT_EQ(name == "missing", env_->FileExists(files_[1]).IsNotFound());
+      }
+
+      // It comes back.
+      Close();
+      ASSERT_OK(WriteStringToFile(env_, copy, files_[1], /*should_sync=*/true));
+      options.paranoid_checks = true;
+      Reopen(options);
+      ASSERT_EQ(CountLost(), 0);
+      EXPECT_EQ(MapProperty("damaged-files"), 0);
+      Close();
+      damage(files_[1]);
+
+      // Once nothing of it is needed, it does not matter, and goes.
+      options.paranoid_checks = false;
+      Reopen(options);
+      for (int i = 0; i < kKeysOfFile; ++i) {
+        if (i % 2 == 0) {
+          ASSERT_OK(Delete(KeyOf(1, i)));
+        } else {
+          ASSERT_OK(Put(KeyOf(1, i), ValueOf(1, i, 1000)));
+        }
+      }
+      ASSERT_OK(Flush());
+      options.paranoid_checks = true;
+      Reopen(options);
+      for (int file = 0; file < kFiles; ++file) {
+        for (int i = 0; i < kKeysOfFile; ++i) {
+          ASSERT_EQ(Get(KeyOf(file, i)), file == 1 && i % 2 == 0
+                                             ? "NOT_FOUND"
+                                             : ValueOf(file, i, 1000));
+        }
+      }
+      ASSERT_OK(Flush());
+      ASSERT_OK(Put("last", std::string(1000, 'n')));
+      ASSERT_OK(Flush());
+      ColumnFamilyMetaData meta;
+      db_->GetColumnFamilyMetaData(&meta);
+      for (const BlobMetaData& file : meta.blob_files) {
+        EXPECT_EQ(files_[1].find(file.blob_file_name), std::string::npos);
+      }
+    }
+  }
+}
+
+// Other blocks of a damaged record index still count.
+TEST_F(DBBlobDamageTest, LosesABlockOfAnIndex) {
+  Options options = MapOptions();
+  constexpr int kKeys = 1500;
+  Load(options, kKeys, 50);
+  AddressMapCheckpoints::UseInThisProcess(false);
+  constexpr size_t kBlock = 4096;
+  Change(files_[1], [&](std::string* s) {
+    // Records have 32 bytes before the key. Damage the one in the middle, and
+    // the block of the index that lists it: of 8 or so, from 4 on.
+    const std::string key = KeyOf(1, kKeys / 2);
+    const size_t record = s->find(key);
+    ASSERT_NE(record, std::string::npos);
+    (*s)[record - 10] ^= 1;
+    const size_t index = s->size() - 32 - 1500 * 16;
+    for (size_t at = index + 2 * kBlock; at < index + 4 * kBlock; at += 100) {
+      (*s)[at] ^= 1;
+    }
+  });
+  ASSERT_TRUE(TryReopen(options).IsCorruption());
+  options.paranoid_checks = false;
+  Reopen(options);
+  const int lost = CountLost();
+  EXPECT_GT(lost, 0);
+  EXPECT_LT(lost, kKeys / 2);
+  EXPECT_EQ(MapProperty("lost-values"), lost);
+  // The first and the last block.
+  EXPECT_EQ(Get(KeyOf(1, 0)), ValueOf(1, 0, 50));
+  EXPECT_EQ(Get(KeyOf(1, kKeys - 1)), ValueOf(1, kKeys - 1, 50));
+}
+
+namespace {
+
+class GcListener : public EventListener {
+ public:
+  void OnBlobGarbageCollectionCompleted(
+      DB* /*db*/, const BlobGarbageCollectionInfo& info) override {
+    if (info.status.IsCorruption()) {
+      ++corruptions;
+    }
+  }
+  void OnBackgroundError(BackgroundErrorReason /*reason*/,
+                         Status* /*error*/) override {
+    ++background_errors;
+  }
+
+  std::atomic<int> corruptions{0};
+  std::atomic<int> background_errors{0};
+};
+
+}  // namespace
+
+TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
+  Options options = MapOptions();
+  Load(options, kKeysOfFile, 1000);
+  Change(files_[1],
+         [&](std::string* s) { (*s)[s->find(ValueOf(1, 7, 20)) + 100] ^= 1; });
+  const auto listener = std::make_shared<GcListener>();
+  options.listeners.push_back(listener);
+  Reopen(options);
+  // Half of each file becomes garbage.
+  for (int file = 0; file < kFiles; ++file) {
+    for (int i = 0; i < kKeysOfFile; i += 2) {
+      ASSERT_OK(Put(KeyOf(file, i), ValueOf(file, i, 1000)));
+    }
+  }
+  ASSERT_OK(Flush());
+
+  // VerifyChecksum() finds it before any collection does.
+  Status s = db_->VerifyChecksum();
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_NE(s.ToString().find(files_[1]), std::string::npos) << s.ToString();
+
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.01"}}));
+  for (int i = 0; i < 100 && listener->corruptions == 0; ++i) {
+    ASSERT_OK(Put("filler" + std::to_string(i), std::string(1000, 'f')));
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+  }
+  EXPECT_EQ(listener->corruptions, 1);
+  EXPECT_EQ(listener->background_errors, 0);
+  EXPECT_EQ(MapProperty("damaged-files"), 1);
+  // The others were collected, writes go on, and the file is not tried again at
+  // once.
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK(Put("more" + std::to_string(i), std::string(1000, 'm')));
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+  }
+  for (int i = 0; i < 50 && (env_->FileExists(files_[0]).ok() ||
+                             env_->FileExists(files_[2]).ok());
+       ++i) {
+    env_->SleepForMicroseconds(100000);
+  }
+  EXPECT_TRUE(env_->FileExists(files_[0]).IsNotFound());
+  EXPECT_TRUE(env_->FileExists(files_[2]).IsNotFound());
+  EXPECT_OK(env_->FileExists(files_[1]));
+  EXPECT_EQ(listener->corruptions, 1);
+  std::string property;
+  ASSERT_TRUE(db_->GetProperty("rocksdb.is-write-stopped", &property));
+  EXPECT_EQ(property, "0");
+  ASSERT_TRUE(db_->GetProperty("rocksdb.actual-delayed-write-rate", &property));
+  EXPECT_EQ(property, "0");
+  EXPECT_EQ(CountLost(), 1);
+
+  // Who asks for a collection hears of it, and the rest is collected.
+  for (int i = 0; i < kKeysOfFile; i += 4) {
+    ASSERT_OK(Put(KeyOf(0, i), ValueOf(0, i, 1000)));
+  }
+  ASSERT_OK(Flush());
+  for (const uint32_t runs : {0, 1}) {
+    CollectBlobGarbageOptions collect;
+    collect.space_amp_limit = 1.0;
+    collect.max_sorted_runs = runs;
+    s = db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily());
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(s.ToString().find(files_[1]), std::string::npos) << s.ToString();
+    ASSERT_OK(Put("after", std::string(1000, 'a')));
+    ASSERT_OK(Flush());
+    EXPECT_OK(env_->FileExists(files_[1]));
+  }
+  EXPECT_EQ(listener->background_errors, 0);
+
+  // With its value gone the file is like any other.
+  ASSERT_OK(Put(KeyOf(1, 7), ValueOf(1, 7, 1000)));
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
+                                    db_->DefaultColumnFamily()));
+  EXPECT_EQ(CountLost(), 0);
+  ASSERT_OK(db_->VerifyChecksum());
+}
+
+// The database's files were moved to fewer paths, so that path ids are beyond
+// the list.
+TEST_F(DBBlobDamageTest, FewerPaths) {
+  for (const bool of_family : {true, false}) {
+    SCOPED_TRACE(of_family);
+    const std::string second = dbname_ + "_second";
+    Options one = MapOptions();
+    Options two = one;
+    (of_family ? two.cf_paths : two.db_paths) = {{dbname_, 0}, {second, 0}};
+    two.level_sst_path_ids = {1};
+    two.level_blob_path_ids = {1};
+    Close();
+    Load(two, kKeysOfFile, 1000);
+    std::vector<std::string> names;
+    ASSERT_OK(env_->GetChildren(second, &names));
+    int moved = 0;
+    for (const std::string& name : names) {
+      uint64_t number = 0;
+      FileType type;
+      if (ParseFileName(name, &number, &type) &&
+          (type == kBlobFile || type == kTableFile)) {
+        ASSERT_OK(env_->RenameFile(second + "/" + name, dbname_ + "/" + name));
+        ++moved;
+      }
+    }
+    ASSERT_EQ(moved, 2 * kFiles);
+    Reopen(one);
+    ASSERT_EQ(CountLost(), 0);
+    for (int i = 0; i < kKeysOfFile; i += 2) {
+      ASSERT_OK(Put(KeyOf(0, i), ValueOf(0, i, 1000)));
+    }
+    ASSERT_OK(Flush());
+    CollectBlobGarbageOptions collect;
+    collect.space_amp_limit = 1.0;
+    ASSERT_OK(db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily()));
+    ASSERT_OK(db_->VerifyChecksum());
+    std::map<std::string, std::string> stats;
+    ASSERT_TRUE(db_->GetMapProperty("rocksdb.path-stats", &stats));
+    std::vector<LiveFileStorageInfo> live;
+    ASSERT_OK(
+        db_->GetLiveFilesStorageInfo(LiveFilesStorageInfoOptions(), &live));
+    for (const LiveFileStorageInfo& file : live) {
+      EXPECT_EQ(file.directory, dbname_);
+    }
+    std::vector<std::string> tables;
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(&metadata);
+    for (const SstFileMetaData& file : metadata.levels[0].files) {
+      tables.push_back(file.name);
+    }
+    EXPECT_TRUE(db_->CompactFiles(CompactionOptions(), tables,
+                                  /*output_level=*/1,
+                                  /*output_path_id=*/7)
+                    .IsInvalidArgument());
+    ASSERT_OK(db_->CompactFiles(CompactionOptions(), tables, 1, 0));
+    ASSERT_EQ(CountLost(), 0);
+    // What was copied has the id of a path that there is.
+    int copies = 0;
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      const VersionStorageInfo& version =
+          *static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
+               ->cfd()
+               ->current()
+               ->storage_info();
+      for (const auto& file : version.GetBlobFiles()) {
+        if (file->IsCollected()) {
+          ++copies;
+          EXPECT_EQ(file->GetPathId(), 0);
+        }
+      }
+    }
+    EXPECT_GT(copies, 0);
+    Destroy(one);
+    ASSERT_OK(DestroyDir(env_, second));
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

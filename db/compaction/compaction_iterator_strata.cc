@@ -1,0 +1,131 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What CompactionIterator does with mapped entries.
+
+#include "db/blob/blob_fetcher.h"
+#include "db/blob/blob_file_builder.h"
+#include "db/blob_gc/blob_relocation.h"
+#include "db/compaction/compaction_iterator.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+bool CompactionIterator::ConvertsBlobs() const {
+  return mapping_ != nullptr && blob_file_builder_ != nullptr &&
+         blob_file_builder_->is_mapped();
+}
+
+bool CompactionIterator::KeepsSequence() const {
+  if (mapping_ == nullptr) {
+    return false;
+  }
+  // A mapped entry is named by its number. An entry that the job has made of
+  // others must stay above a direct value that it was made of: that is demoted
+  // only after the edit.
+  if ((ikey_.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value_)) ||
+      is_dead_ ||
+      ((value_changed_ || ikey_.type == kTypeWideColumnEntity) &&
+       mapping_->HasDirect(ikey_.user_key))) {
+    return true;
+  }
+  mapping_->OnSequenceZeroed(ikey_.user_key, ikey_.sequence);
+  return false;
+}
+
+Status CompactionIterator::FetchMapped(BlobIndex* index) {
+  Status s = index->DecodeFrom(value_);
+  if (!s.ok()) {
+    return s;
+  }
+  index->BindSequence(ikey_.sequence);
+  uint64_t bytes_read = 0;
+  s = blob_fetcher_->FetchBlob(user_key(), *index, /*prefetch_buffer=*/nullptr,
+                               &blob_value_, &bytes_read);
+  if (s.ok()) {
+    ++iter_stats_.num_blobs_read;
+    iter_stats_.total_blob_bytes_read += bytes_read;
+  }
+  return s;
+}
+
+void CompactionIterator::StoreFetched() {
+  value_ = blob_value_;
+  if (!ExtractLargeValueIfNeededImpl() && status_.ok()) {
+    ikey_.type = kTypeValue;
+    current_key_.UpdateInternalKey(ikey_.sequence, ikey_.type);
+  }
+}
+
+Status CompactionIterator::MoveMapped(bool* moved) {
+  BlobIndex index;
+  Status s = index.DecodeFrom(value_);
+  if (!s.ok()) {
+    return s;
+  }
+  index.BindSequence(ikey_.sequence);
+  uint32_t path_id = 0;
+  if (!mapping_->FindPath(user_key(), index, &path_id) ||
+      path_id == blob_relocation_->path_id()) {
+    return s;
+  }
+  s = FetchMapped(&index);
+  if (s.IsNotFound()) {
+    // Something newer hides the entry since a moment ago.
+    return Status::OK();
+  }
+  if (s.ok()) {
+    ++iter_stats_.num_blobs_relocated;
+    iter_stats_.total_blob_bytes_relocated += blob_value_.size();
+    StoreFetched();
+    *moved = true;
+  }
+  return s;
+}
+
+void CompactionIterator::PlaceMapped() {
+  Status s;
+  if (mapping_ == nullptr) {
+    s = Status::Corruption("Mapped blob index without an address map");
+  } else if (mapping_->keeps_mapped()) {
+    bool moved = false;
+    if (UNLIKELY(blob_relocation_ != nullptr)) {
+      s = MoveMapped(&moved);
+    }
+    if (s.ok() && !moved) {
+      s = mapping_->Place(user_key(), ikey_.sequence, value_, &blob_index_);
+      value_ = blob_index_;
+    }
+  } else {
+    BlobIndex index;
+    s = FetchMapped(&index);
+    if (s.IsNotFound() && mapping_->IsLost(user_key(), index)) {
+      s = Status::Corruption("The value of key " +
+                             user_key().ToString(/*hex=*/true) +
+                             " is lost and cannot be moved out of the map");
+    }
+    if (s.IsNotFound()) {
+      // Something newer hides the entry. A tombstone says so without the map,
+      // too.
+      s = Status::OK();
+      value_.clear();
+      ikey_.type = kTypeDeletion;
+      current_key_.UpdateInternalKey(ikey_.sequence, ikey_.type);
+      is_dead_ = true;
+    } else if (s.ok()) {
+      StoreFetched();
+    }
+  }
+  if (!s.ok()) {
+    status_ = s;
+    validity_info_.Invalidate();
+  }
+}
+
+void CompactionIterator::RemoveInRange() {
+  ikey_.type = kTypeDeletion;
+  current_key_.UpdateInternalKey(ikey_.sequence, kTypeDeletion);
+  value_.clear();
+  ++iter_stats_.num_record_drop_user;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

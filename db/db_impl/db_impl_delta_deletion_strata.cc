@@ -1,0 +1,75 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What DeleteFilesInRanges() does about operands in delta files.
+
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/delta/delta_file_deletion.h"
+#include "db/delta/delta_store.h"
+#include "db/path_layout/path_layout.h"
+#include "db/version_set.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+std::unique_ptr<DeltaFileDeletion> DBImpl::BeginDeltaFileDeletion(
+    ColumnFamilyData* cfd, const autovector<UserKeyRangeOpt>& ranges,
+    bool include_end) {
+  mutex_.AssertHeld();
+  if (cfd->delta_store() == nullptr) {
+    return nullptr;
+  }
+  // Before it takes a number.
+  auto pending_output =
+      std::make_shared<std::unique_ptr<std::list<uint64_t>::iterator>>(
+          std::make_unique<std::list<uint64_t>::iterator>(
+              CaptureCurrentFileNumberInPendingOutputs()));
+  const auto release = [this, pending_output] {
+    ReleaseFileNumberFromPendingOutputs(*pending_output);
+    // Its file, and what came meanwhile, may be merged only now.
+    SetDeltaJobsDue();
+    ScheduleDeltaJobs();
+    // Another deletion may wait for this one.
+    bg_cv_.SignalAll();
+  };
+  // A flush that runs now has an epoch before that of the deletion, but
+  // operands that are newer than those to be hidden. If it ended later, these
+  // could be put together with older ones before the anchors are there. Those
+  // that begin from here on come after the deletion in every respect.
+  while (cfd->delta_store()->IsFlushedByOthers()) {
+    TEST_SYNC_POINT("DBImpl::BeginDeltaFileDeletion:Waits");
+    bg_cv_.Wait();
+  }
+  auto deletion = DeltaFileDeletion::Begin(
+      cfd->delta_store(), cfd->current()->storage_info()->delta().get(),
+      std::vector<UserKeyRangeOpt>(ranges.begin(), ranges.end()), include_end,
+      [this] { return versions_->NewFileNumber(); }, release);
+  if (deletion == nullptr) {
+    release();
+  }
+  return deletion;
+}
+
+Status DBImpl::WriteDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
+                                      DeltaFileDeletion* deletion) {
+  DeltaFileDeletion::Output output;
+  output.db_id = db_id_;
+  output.job_id = job_id;
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    // As an SST file of level 0, like those of flushes.
+    output.path_id =
+        PathLayout::SstPathIdOr(cfd->GetLatestMutableCFOptions(), /*level=*/0,
+                                /*otherwise=*/0);
+    output.file_options = file_options_for_compaction_;
+    output.directory = GetDataDir(cfd, output.path_id);
+  }
+  return deletion->Write(output);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,232 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// The gate phase of folds: how they keep out of the way of flushes, ingestions
+// and deletions of files. What they write is in db/delta/delta_fold_commit.*.
+
+#include <cassert>
+#include <cinttypes>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/delta/delta_fold_commit.h"
+#include "db/delta/delta_folder.h"
+#include "db/delta/delta_store.h"
+#include "db/path_layout/path_layout.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "file/sst_file_manager_impl.h"
+#include "logging/logging.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// A fold that does not come to be in this time is given up: what it has read is
+// still right, but somebody may wait for the job.
+constexpr uint64_t kMaxWaitMicros = 10 * 1000 * 1000;
+constexpr uint64_t kMaxSleepMicros = 100 * 1000;
+
+}  // namespace
+
+Status DBImpl::TryEnterDeltaFold(ColumnFamilyData* cfd) {
+  mutex_.AssertHeld();
+  if (error_handler_.IsBGWorkStopped()) {
+    return error_handler_.GetBGError();
+  }
+  // A recovery that is under way flushes.
+  if (!error_handler_.GetBGError().ok()) {
+    return Status::TryAgain("A fold waits for the recovery from an error");
+  }
+  if (num_running_ingest_file_ > 0 || num_delta_fold_blocks_ > 0) {
+    return Status::TryAgain("A fold waits for an ingestion or deletion");
+  }
+  if (cfd->delta_store()->OldestRunningFlush() != UINT64_MAX ||
+      !flush_order_gate_.EnterForFold(cfd)) {
+    return Status::TryAgain("A fold waits for a flush");
+  }
+  ++num_running_delta_folds_;
+  return Status::OK();
+}
+
+void DBImpl::LeaveDeltaFold(ColumnFamilyData* cfd) {
+  mutex_.AssertHeld();
+  flush_order_gate_.LeaveForFold(cfd);
+  assert(num_running_delta_folds_ > 0);
+  --num_running_delta_folds_;
+  bg_cv_.SignalAll();
+  // What was parked is in the queue.
+  MaybeScheduleFlushOrCompaction();
+}
+
+Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
+                              DeltaValueFolder* folder, const DeltaFoldJob& job,
+                              VersionEdit* edit,
+                              std::unique_ptr<DeltaFoldCommit>* fold) {
+  mutex_.AssertHeld();
+  assert(*fold == nullptr);
+  if (folder->values()->empty()) {
+    return Status::OK();
+  }
+  // Not in the gate: it waits for flushes, which must not wait for it.
+  SystemClock* const clock = immutable_db_options_.clock;
+  uint64_t max_wait = kMaxWaitMicros;
+  TEST_SYNC_POINT_CALLBACK("DBImpl::BeginDeltaFold:MaxWait", &max_wait);
+  const uint64_t until = clock->NowMicros() + max_wait;
+  Status s;
+  for (;;) {
+    s = job.check();
+    if (s.ok()) {
+      s = TryEnterDeltaFold(cfd);
+    }
+    if (!s.IsTryAgain() || clock->NowMicros() >= until) {
+      break;
+    }
+    TEST_SYNC_POINT("DBImpl::BeginDeltaFold:Waits");
+    bg_cv_.TimedWait(clock->NowMicros() + kMaxSleepMicros);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+
+  const uint32_t path_id =
+      PathLayout::SstPathIdOr(cfd->GetLatestMutableCFOptions(), 0, 0);
+  DeltaFoldCommit::Context context;
+  context.cfd = cfd;
+  context.versions = versions_.get();
+  context.db_options = &immutable_db_options_;
+  context.dbname = dbname_;
+  context.db_id = db_id_;
+  context.db_session_id = db_session_id_;
+  context.job_id = job_id;
+  context.file_options = file_options_for_compaction_;
+  context.io_tracer = io_tracer_;
+  context.event_logger = &event_logger_;
+  context.blob_callback = &blob_callback_;
+  context.path_id = path_id;
+  context.directory = GetDataDir(cfd, path_id);
+  context.fast_sst_open = mutable_db_options_.fast_sst_open;
+  // Flushes wait for it.
+  context.io_priority = Env::IO_USER;
+  context.job = job;
+  auto commit = std::make_unique<DeltaFoldCommit>(std::move(context), folder);
+
+  // As InitSnapshotContext() has them. Readers of maps have their bounds before
+  // they take the SuperVersion, so it may be one that has the values.
+  std::vector<SequenceNumber> snapshots = snapshots_.GetAll();
+  const SequenceNumber published = GetLastPublishedSequence();
+  if (snapshots.empty() || snapshots.back() < published) {
+    snapshots.push_back(published);
+  }
+  ReadBoundsOf(*cfd).MergeInto(&snapshots);
+  s = commit->Begin(std::move(snapshots));
+  if (s.ok()) {
+    mutex_.Unlock();
+    TEST_SYNC_POINT("DBImpl::BeginDeltaFold:Entered");
+    s = commit->Write();
+    mutex_.Lock();
+  }
+  if (s.ok()) {
+    s = job.check();
+  }
+  if (s.ok()) {
+    s = commit->Recheck();
+  }
+  if (s.ok()) {
+    commit->AddTo(edit);
+    *fold = std::move(commit);
+    TEST_SYNC_POINT("DBImpl::BeginDeltaFold:BeforeEdit");
+  } else {
+    *fold = std::move(commit);
+    EndDeltaFold(fold, s, /*sv_context=*/nullptr);
+  }
+  return s;
+}
+
+void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
+                          const Status& status,
+                          SuperVersionContext* sv_context) {
+  mutex_.AssertHeld();
+  if (*fold == nullptr) {
+    return;
+  }
+  DeltaFoldCommit* const commit = fold->get();
+  ColumnFamilyData* const cfd = commit->cfd();
+  commit->Close(status);
+  if (commit->committed() && !status.ok()) {
+    // The values are in the map, so readers have to see their names.
+    assert(sv_context != nullptr);
+    InstallSuperVersionAndScheduleWork(cfd, sv_context);
+  }
+  mutex_.Unlock();
+  TEST_SYNC_POINT("DBImpl::EndDeltaFold:BeforeSettle");
+  commit->Settle();
+  const std::string sst = commit->has_file()
+                              ? TableFileName(cfd->ioptions().cf_paths,
+                                              commit->meta().fd.GetNumber(),
+                                              commit->meta().fd.GetPathId())
+                              : std::string();
+  if (commit->committed()) {
+    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+                   "[%s] Fold of merge operands: table #%" PRIu64 ", %" PRIu64
+                   " bytes, %" PRIu64
+                   " of values; %zu keys were overwritten meanwhile",
+                   cfd->GetName().c_str(), commit->meta().fd.GetNumber(),
+                   commit->meta().fd.GetFileSize(), commit->bytes_written(),
+                   commit->num_hidden());
+    auto* const sfm = static_cast<SstFileManagerImpl*>(
+        immutable_db_options_.sst_file_manager.get());
+    if (sfm != nullptr && !sst.empty()) {
+      sfm->OnAddFile(sst).PermitUncheckedError();
+    }
+  } else {
+    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+                   "[%s] Fold of merge operands was given up: %s",
+                   cfd->GetName().c_str(), status.ToString().c_str());
+  }
+  mutex_.Lock();
+  for (const uint64_t number : commit->FilesToKeep()) {
+    ROCKS_LOG_WARN(immutable_db_options_.info_log,
+                   "[%s] File #%" PRIu64
+                   " of the fold stays until the DB is opened again, as delta "
+                   "files could not be deleted",
+                   cfd->GetName().c_str(), number);
+    // Full scans take it for one that is being deleted.
+    MarkAsGrabbedForPurge(number);
+  }
+  if (cfd->address_map_store() != nullptr && sv_context != nullptr) {
+    SetBlobGcDue();
+    DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
+    ScheduleMapRemovals(cfd);
+  }
+  fold->reset();
+  LeaveDeltaFold(cfd);
+}
+
+DBImpl::DeltaFoldBlock::DeltaFoldBlock(DBImpl* db) : db_(db) {
+  db_->mutex_.AssertHeld();
+  ++db_->num_delta_fold_blocks_;
+  db_->WaitForDeltaFolds();
+}
+
+DBImpl::DeltaFoldBlock::~DeltaFoldBlock() {
+  db_->mutex_.AssertHeld();
+  if (--db_->num_delta_fold_blocks_ == 0) {
+    db_->bg_cv_.SignalAll();
+  }
+}
+
+void DBImpl::WaitForDeltaFolds() {
+  mutex_.AssertHeld();
+  while (num_running_delta_folds_ > 0) {
+    TEST_SYNC_POINT("DBImpl::WaitForDeltaFolds:Waits");
+    bg_cv_.Wait();
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,107 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What DBImpl does for column families that separate deltas.
+
+#include <cinttypes>
+#include <memory>
+#include <utility>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/delta/delta_flush.h"
+#include "db/delta/delta_version.h"
+#include "db/version_set.h"
+#include "logging/logging.h"
+#include "options/options_helper.h"
+#include "options/strata/delta_options.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+Status DBImpl::RecoverDeltaStores() {
+  mutex_.AssertHeld();
+  Status s;
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    s = RecoverDeltaStore(cfd);
+    if (!s.ok()) {
+      break;
+    }
+  }
+  return s;
+}
+
+Status DBImpl::RecoverDeltaStore(ColumnFamilyData* cfd) {
+  mutex_.AssertHeld();
+  if (cfd->current()->storage_info()->delta() != nullptr) {
+    Status s = ValidateOptionsOfDeltas(
+        BuildDBOptions(immutable_db_options_, mutable_db_options_),
+        cfd->GetLatestCFOptions());
+    if (s.ok() && seq_per_batch_) {
+      s = DeltasOfTransactions(cfd->GetName());
+    }
+    if (!s.ok()) {
+      return s;
+    }
+    if (cfd->delta_store() == nullptr) {
+      cfd->CreateDeltaStore();
+    }
+    if (!cfd->ioptions().enable_delta_separation) {
+      const DeltaVersion::Totals totals =
+          cfd->current()->storage_info()->delta()->GetTotals();
+      ROCKS_LOG_INFO(immutable_db_options_.info_log,
+                     "[%s] Drain of delta files, as delta separation is off: "
+                     "%" PRIu64 " files, %" PRIu64 " bytes",
+                     cfd->GetName().c_str(), totals.num_files, totals.bytes);
+    }
+  }
+  if (cfd->delta_store() != nullptr && !has_delta_stores_) {
+    has_delta_stores_ = true;
+    AddDeltaThreads();
+  }
+  return Status::OK();
+}
+
+void DBImpl::EndDeltaFlush(const FlushJob& job) {
+  mutex_.AssertHeld();
+  if (job.delta_flush() != nullptr) {
+    job.delta_flush()->End();
+    bg_cv_.SignalAll();
+  }
+}
+
+DeltaFlush* DBImpl::BeginRecoveryDeltas(ColumnFamilyData* cfd,
+                                        const FileDescriptor& sst_file) {
+  mutex_.AssertHeld();
+  // No edit is applied before the last of these flushes: the Version stays.
+  auto flush = DeltaFlush::BeginRecovery(
+      cfd, *cfd->current(), sst_file, /*any_order=*/seq_per_batch_,
+      versions_.get(), recovery_delta_flushes_);
+  if (flush == nullptr) {
+    return nullptr;
+  }
+  recovery_delta_flushes_.push_back(std::move(flush));
+  return recovery_delta_flushes_.back().get();
+}
+
+Status DBImpl::AddRecoveryDeltas(ColumnFamilyData* cfd, const DeltaFlush& flush,
+                                 const FileDescriptor& sst_file,
+                                 VersionEdit* edit,
+                                 InternalStats::CompactionStats* stats) {
+  mutex_.AssertHeld();
+  if (!flush.HasFiles()) {
+    return Status::OK();
+  }
+  // Also if there is no SST file, for which upstream does it.
+  Status s =
+      GetDataDir(cfd, sst_file.GetPathId())
+          ->FsyncWithDirOptions(
+              IOOptions(), nullptr,
+              DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
+  if (s.ok()) {
+    flush.AddTo(edit);
+    stats->bytes_written += flush.bytes_written();
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

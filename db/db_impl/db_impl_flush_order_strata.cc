@@ -1,0 +1,59 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What the FlushOrderGate needs of DBImpl.
+
+#include <memory>
+#include <utility>
+
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/strata/flush_order_gate.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBImpl::FlushOrderHost : public FlushOrderGate::Host {
+ public:
+  explicit FlushOrderHost(DBImpl* db) : db_(db) {}
+
+  bool NeedsOrder(ColumnFamilyData* cfd) const override {
+    return cfd->address_map_store() != nullptr || cfd->delta_store() != nullptr;
+  }
+  bool WouldFlush(ColumnFamilyData* cfd) const override {
+    return !cfd->IsDropped() && cfd->imm()->IsFlushPending();
+  }
+  bool IsBackgroundWorkStopped() const override {
+    return db_->error_handler_.IsBGWorkStopped();
+  }
+  void Enqueue(const FlushOrderGate::Request& request) override {
+    // Another flush, which did not take all of them, may have cleared this.
+    for (const auto& [cfd, max_memtable_id] : request.families) {
+      if (cfd->imm()->NumNotFlushed() > 0) {
+        cfd->imm()->FlushRequested();
+      }
+    }
+    db_->EnqueuePendingFlush(ToUpstream(request));
+  }
+  void EnqueueFront(FlushOrderGate::Request&& request) override {
+    ++db_->unscheduled_flushes_;
+    db_->flush_queue_.push_front(ToUpstream(std::move(request)));
+  }
+  void Unref(ColumnFamilyData* cfd) override { cfd->UnrefAndTryDelete(); }
+
+ private:
+  static FlushRequest ToUpstream(FlushOrderGate::Request request) {
+    FlushRequest result;
+    result.flush_reason = request.flush_reason;
+    result.atomic_flush = request.atomic_flush;
+    result.cfd_to_max_mem_id_to_persist = std::move(request.families);
+    return result;
+  }
+
+  DBImpl* const db_;
+};
+
+std::unique_ptr<FlushOrderGate::Host> DBImpl::NewFlushOrderHost() {
+  return std::make_unique<FlushOrderHost>(this);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,172 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include <cassert>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl/db_impl.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+#include "db/write_path/wal_buffer.h"
+#include "db/write_path/wal_buffer_recovery.h"
+#include "file/filename.h"
+#include "file/writable_file_writer.h"
+#include "logging/logging.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+IOOptions OpeningOptions() {
+  IOOptions options;
+  options.io_activity = Env::IOActivity::kDBOpen;
+  return options;
+}
+
+}  // namespace
+
+Status DBImpl::RecoverWalBuffer(const std::vector<std::string>& wal_dir_files,
+                                bool read_only) {
+  // Best-efforts recovery does not look for WALs, but leaves them: and what the
+  // buffer has is all that there is of the end of one.
+  if (!immutable_db_options_.best_efforts_recovery &&
+      !WalBufferRecovery::IsAmong(wal_dir_files)) {
+    return Status::OK();
+  }
+  const WalBufferRecovery recovery(fs_.get(), immutable_db_options_.GetWalDir(),
+                                   OpeningOptions(),
+                                   immutable_db_options_.info_log.get());
+  const WALRecoveryMode mode = immutable_db_options_.wal_recovery_mode;
+  Status s = read_only ? recovery.Find(mode, &wal_buffer_missing_)
+                       : recovery.Recover(mode);
+  if (s.IsCorruption()) {
+    // There is nothing that could be used. All else must not be ignored: a DB
+    // that is open has a buffer of its own in that place.
+    MaybeIgnoreError(&s);
+  }
+  return s;
+}
+
+uint64_t DBImpl::WalBufferBytes(uint64_t wal_number) const {
+  return wal_buffer_missing_.wal_number == wal_number
+             ? wal_buffer_missing_.bytes.size()
+             : 0;
+}
+
+void DBImpl::AppendWalBuffer(uint64_t wal_number,
+                             std::unique_ptr<FSSequentialFile>* file) {
+  if (WalBufferBytes(wal_number) > 0) {
+    *file = WalBufferRecovery::Append(std::move(*file), wal_buffer_missing_);
+  }
+}
+
+Status DBImpl::CreateWalBuffer() {
+  assert(wal_buffer_ == nullptr);
+  if (immutable_db_options_.wal_mmap_buffer_size == 0) {
+    return Status::OK();
+  }
+  const Status s = WalBuffer::Create(
+      immutable_db_options_.fs, immutable_db_options_.GetWalDir(),
+      immutable_db_options_.wal_mmap_buffer_size, OpeningOptions(), stats_,
+      immutable_db_options_.info_log.get(), &wal_buffer_);
+  // The open makes a new MANIFEST, or MarkWalBuffer() adds the mark.
+  versions_->SetWalBufferMark(s.ok());
+  return s;
+}
+
+Status DBImpl::RollManifest(Env::IOActivity activity) {
+  mutex_.AssertHeld();
+  // Behind the edit of another thread in one group, this one does not get its
+  // new MANIFEST. A MANIFEST that was begun since serves.
+  const uint64_t manifest = versions_->manifest_file_number();
+  Status s;
+  while (s.ok() && versions_->manifest_file_number() == manifest) {
+    VersionEdit edit;
+    s = versions_->LogAndApplyToDefaultColumnFamily(
+        ReadOptions(activity), WriteOptions(activity), &edit, &mutex_,
+        directories_.GetDbDir(), /*new_descriptor_log=*/true);
+  }
+  return s;
+}
+
+Status DBImpl::MarkWalBuffer() {
+  mutex_.AssertHeld();
+  const bool has_buffer = wal_buffer_ != nullptr;
+  if (versions_->HasWalBufferMark() == has_buffer) {
+    return Status::OK();
+  }
+  // The MANIFEST was not made by this open (reuse_manifest_on_open).
+  Status s;
+  if (has_buffer) {
+    VersionEdit edit;
+    edit.MarkWalBuffer();
+    s = versions_->LogAndApplyToDefaultColumnFamily(
+        ReadOptions(Env::IOActivity::kDBOpen),
+        WriteOptions(Env::IOActivity::kDBOpen), &edit, &mutex_,
+        directories_.GetDbDir());
+    if (s.ok()) {
+      versions_->NoteWalBufferMark();
+    }
+  } else {
+    s = RollManifest(Env::IOActivity::kDBOpen);
+  }
+  return s;
+}
+
+void DBImpl::RemoveWalBuffer() {
+  mutex_.AssertHeld();
+  if (!wal_buffer_->Remove() || !opened_successfully_ ||
+      !versions_->HasWalBufferMark()) {
+    return;
+  }
+  TEST_SYNC_POINT("DBImpl::RemoveWalBuffer:Removed");
+  const uint64_t old_manifest = versions_->manifest_file_number();
+  versions_->SetWalBufferMark(false);
+  const Status s = RollManifest(Env::IOActivity::kUnknown);
+  if (!s.ok()) {
+    ROCKS_LOG_WARN(immutable_db_options_.info_log,
+                   "The MANIFEST keeps the mark of a WAL buffer, as the "
+                   "creation of a new MANIFEST failed: %s. The WALs have all "
+                   "writes. RocksDB refuses the DB until this library has "
+                   "opened and closed it again",
+                   s.ToString().c_str());
+    return;
+  }
+  // CloseHelper() has searched for obsolete files already.
+  if (disable_delete_obsolete_files_ == 0) {
+    fs_->DeleteFile(DescriptorFileName(dbname_, old_manifest), IOOptions(),
+                    /*dbg=*/nullptr)
+        .PermitUncheckedError();
+  }
+}
+
+Status DBImpl::WriteOutWalBuffer(const WriteOptions& write_options) {
+  if (wal_buffer_ == nullptr) {
+    return wal_buffer_missing_.bytes.empty()
+               ? Status::OK()
+               : Status::NotSupported(
+                     "The DB is read-only, and the last process that wrote to "
+                     "it has left the end of a WAL in " +
+                     WalBufferFileName(immutable_db_options_.GetWalDir()) +
+                     ": what looks at files of WALs would miss that. Open and "
+                     "close the DB once");
+  }
+  IOOptions io_options;
+  IOStatus s = WritableFileWriter::PrepareIOOptions(write_options, io_options);
+  if (s.ok()) {
+    s = wal_buffer_->WriteOut(io_options);
+  }
+  if (!s.ok()) {
+    // No background error yet: nothing is lost, and whoever writes to the WAL
+    // next has this error again, or it is none any more.
+    ROCKS_LOG_ERROR(immutable_db_options_.info_log, "WAL buffer write error %s",
+                    s.ToString().c_str());
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,306 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/delta_file_liveness.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Kind = DeltaFileDescription::Kind;
+using Tier = DeltaFileDescription::Tier;
+
+bool IsOperands(const DeltaFileProbe& file) {
+  return file.description.kind == Kind::kOperands;
+}
+
+Status Refuse(const DeltaFileProbe& file, const std::string& why) {
+  return Status::NotSupported(
+      file.Name() + ": " + why +
+      ". To repair without what it holds, move it elsewhere");
+}
+
+class Resolver {
+ public:
+  Resolver(const std::vector<const DeltaFileProbe*>& files,
+           const Comparator* ucmp, DeltaFileLiveness* lineage)
+      : ucmp_(ucmp), files_(files), lineage_(lineage) {
+    std::sort(files_.begin(), files_.end(),
+              [](const DeltaFileProbe* a, const DeltaFileProbe* b) {
+                return a->description.number < b->description.number;
+              });
+  }
+
+  Status Run() {
+    *lineage_ = DeltaFileLiveness();
+    for (const DeltaFileProbe* file : files_) {
+      if (file->description.has_global_seq) {
+        return Refuse(*file,
+                      "only the MANIFEST knew the sequence number of these "
+                      "anchors of an ingested file");
+      }
+    }
+    Status s = ReplaySortedFiles();
+    if (s.ok()) {
+      s = CheckSegments();
+    }
+    if (s.ok()) {
+      s = SelectMerged();
+    }
+    if (s.ok()) {
+      Assemble();
+    }
+    return s;
+  }
+
+ private:
+  // A bucket on the way. Bounds are as in DeltaFileProperties.
+  struct Segment {
+    std::string begin;  // empty: none
+    std::optional<std::string> end;
+    uint64_t floor = 0;
+    // Of the job that made it.
+    const DeltaFileProbe* job = nullptr;
+    // How much of it there is in that file.
+    uint64_t extent_bytes = 0;
+    // A part of it was replaced.
+    const DeltaFileProbe* cut_by = nullptr;
+  };
+
+  // Is the key that ends one range, or none, at or before the one that begins
+  // another, or none?
+  bool EndsBefore(const std::optional<std::string>& end,
+                  const std::string& begin) const {
+    return end.has_value() && !begin.empty() &&
+           ucmp_->Compare(*end, begin) <= 0;
+  }
+
+  static std::vector<Segment> SegmentsOf(const DeltaFileProbe& file) {
+    const DeltaFileProperties& properties = file.properties;
+    std::vector<Segment> segments(properties.buckets.size());
+    for (size_t i = 0; i < segments.size(); ++i) {
+      Segment& segment = segments[i];
+      segment.begin = properties.buckets[i].lower_bound;
+      segment.end = i + 1 < segments.size()
+                        ? std::optional<std::string>(
+                              properties.buckets[i + 1].lower_bound)
+                        : properties.end;
+      segment.floor = properties.buckets[i].floor_epoch;
+      segment.job = &file;
+      if (IsOperands(file)) {
+        segment.extent_bytes = file.bucket_bytes[i];
+      }
+    }
+    return segments;
+  }
+
+  // Jobs in the order in which they were.
+  Status ReplaySortedFiles() {
+    for (const DeltaFileProbe* file : files_) {
+      // Anchors tell of their job if nobody else does.
+      if (file->description.tier != Tier::kSorted ||
+          file->properties.operands_number != 0) {
+        continue;
+      }
+      std::vector<Segment> job = SegmentsOf(*file);
+      if (job.empty()) {
+        return Refuse(*file, "it does not say for which buckets it is");
+      }
+      for (const Segment& segment : job) {
+        max_floor_ = std::max(max_floor_, segment.floor);
+      }
+      Replay(std::move(job));
+    }
+    return Status::OK();
+  }
+
+  void Replay(std::vector<Segment> job) {
+    const std::string begin = job.front().begin;
+    const std::optional<std::string> end = job.back().end;
+    const auto first = std::find_if(
+        segments_.begin(), segments_.end(),
+        [&](const Segment& s) { return !EndsBefore(s.end, begin); });
+    const auto last = std::find_if(
+        first, segments_.end(),
+        [&](const Segment& s) { return EndsBefore(end, s.begin); });
+    const DeltaFileProbe* const by = job.front().job;
+    std::vector<Segment> result(segments_.begin(), first);
+    for (auto old = first; old != last; ++old) {
+      if (Below(old->begin, begin)) {
+        Segment& rest = result.emplace_back(*old);
+        rest.end = begin;
+        rest.cut_by = by;
+      }
+    }
+    result.insert(result.end(), job.begin(), job.end());
+    for (auto old = first; old != last; ++old) {
+      if (end.has_value() &&
+          (!old->end.has_value() || ucmp_->Compare(*end, *old->end) < 0)) {
+        Segment& rest = result.emplace_back(*old);
+        rest.begin = *end;
+        rest.cut_by = by;
+      }
+    }
+    result.insert(result.end(), last, segments_.end());
+    segments_ = std::move(result);
+  }
+
+  // Of two lower bounds.
+  bool Below(const std::string& a, const std::string& b) const {
+    return !b.empty() && (a.empty() || ucmp_->Compare(a, b) < 0);
+  }
+
+  // Buckets follow one another without gaps, and none is half a one.
+  Status CheckSegments() const {
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      const Segment& segment = segments_[i];
+      if (segment.cut_by != nullptr) {
+        return Refuse(*segment.job,
+                      "one of its buckets was replaced, but only for a part "
+                      "of it a file (" +
+                          segment.cut_by->Name() +
+                          ") tells what came instead. Another one is missing");
+      }
+      const bool has_gap = i == 0 ? !segment.begin.empty()
+                                  : segments_[i - 1].end != segment.begin;
+      if (has_gap) {
+        return Refuse(*segment.job,
+                      "no file tells what was in the bucket before those that "
+                      "it was written for");
+      }
+    }
+    if (!segments_.empty() && segments_.back().end.has_value()) {
+      return Refuse(*segments_.back().job,
+                    "no file tells what was in the bucket after those that it "
+                    "was written for");
+    }
+    return Status::OK();
+  }
+
+  // Merged files of operands that some bucket may see.
+  Status SelectMerged() {
+    uint64_t min_floor = segments_.empty() ? 0 : UINT64_MAX;
+    for (const Segment& segment : segments_) {
+      min_floor = std::min(min_floor, segment.floor);
+    }
+    // The newest first: a job that was repeated has taken in at least as much.
+    for (auto it = files_.rbegin(); it != files_.rend(); ++it) {
+      const DeltaFileProbe* const file = *it;
+      const DeltaFileDescription& description = file->description;
+      if (description.tier != Tier::kMerged) {
+        continue;
+      }
+      max_merged_ = std::max(max_merged_, description.last_epoch);
+      if (!IsOperands(*file) || description.last_epoch <= min_floor) {
+        continue;
+      }
+      // Those that have some of its epochs have all of them.
+      bool overlaps = false;
+      bool has_first = false;
+      bool has_last = false;
+      for (const DeltaFileProbe* other : merged_) {
+        const uint64_t first = other->description.first_epoch;
+        const uint64_t last = other->description.last_epoch;
+        overlaps |=
+            first <= description.last_epoch && description.first_epoch <= last;
+        has_first |=
+            first <= description.first_epoch && description.first_epoch <= last;
+        has_last |=
+            first <= description.last_epoch && description.last_epoch <= last;
+      }
+      if (!overlaps) {
+        merged_.push_back(file);
+      } else if (!has_first || !has_last) {
+        return Refuse(*file,
+                      "it is merged of flushes some of which another file is "
+                      "merged of, too");
+      }
+    }
+    for (const Segment& segment : segments_) {
+      for (const DeltaFileProbe* file : merged_) {
+        if (file->description.first_epoch <= segment.floor &&
+            segment.floor < file->description.last_epoch) {
+          return Refuse(*file,
+                        "of the flushes that it is merged of some, but not "
+                        "all, are in buckets");
+        }
+      }
+    }
+    return Status::OK();
+  }
+
+  void Assemble() {
+    std::set<const DeltaFileProbe*> jobs;
+    bool has_operands = !merged_.empty();
+    for (const Segment& segment : segments_) {
+      jobs.insert(segment.job);
+      has_operands |= segment.extent_bytes > 0;
+    }
+    // What flushes wrote up to here was merged.
+    const uint64_t last_merged = std::max(max_merged_, max_floor_);
+    std::vector<const DeltaFileProbe*> old_anchors;
+    for (const DeltaFileProbe* file : files_) {
+      const DeltaFileDescription& description = file->description;
+      const bool is_recent = description.tier == Tier::kFlushed &&
+                             description.last_epoch > last_merged;
+      if (!IsOperands(*file)) {
+        (is_recent || jobs.count(file) > 0 ? lineage_->anchors
+                                           : lineage_->anchors_to_copy)
+            .push_back(file);
+      } else if (is_recent || jobs.count(file) > 0 ||
+                 std::find(merged_.begin(), merged_.end(), file) !=
+                     merged_.end()) {
+        has_operands |= is_recent;
+        lineage_->operands.push_back(file);
+      } else {
+        lineage_->superseded.push_back(file);
+      }
+    }
+    if (!has_operands) {
+      *lineage_ = DeltaFileLiveness();
+      lineage_->superseded = files_;
+      return;
+    }
+
+    for (const Segment& segment : segments_) {
+      DeltaBucket& bucket = lineage_->buckets.emplace_back();
+      bucket.lower_bound = segment.begin;
+      (IsOperands(*segment.job) ? bucket.state.extent_number
+                                : bucket.state.anchors_number) =
+          segment.job->description.number;
+      bucket.state.extent_bytes = segment.extent_bytes;
+      // A merged file that ended at the floor may be gone. The one before is
+      // as good, as there is none in between.
+      for (const DeltaFileProbe* file : merged_) {
+        const uint64_t epoch = file->description.last_epoch;
+        if (epoch <= segment.floor) {
+          bucket.state.floor = std::max(bucket.state.floor, epoch);
+        }
+      }
+    }
+  }
+
+  const Comparator* const ucmp_;
+  std::vector<const DeltaFileProbe*> files_;  // by number
+  DeltaFileLiveness* const lineage_;
+  std::vector<Segment> segments_;  // in the order of keys
+  std::vector<const DeltaFileProbe*> merged_;
+  uint64_t max_floor_ = 0;
+  uint64_t max_merged_ = 0;
+};
+
+}  // namespace
+
+Status DeltaFileLiveness::Resolve(
+    const std::vector<const DeltaFileProbe*>& files, const Comparator* ucmp,
+    DeltaFileLiveness* lineage) {
+  return Resolver(files, ucmp, lineage).Run();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

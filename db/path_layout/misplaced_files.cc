@@ -1,0 +1,161 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/misplaced_files.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "db/column_family.h"
+#include "db/compaction/compaction.h"
+#include "db/compaction/compaction_picker.h"
+#include "db/db_impl/db_impl.h"
+#include "db/path_layout/path_layout.h"
+#include "db/version_set.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// A run of neighbouring misplaced files of one level, by user keys.
+struct Run {
+  int level;
+  std::string smallest;
+  std::string largest;
+};
+
+// REQUIRES: DB mutex held
+std::vector<Run> FindRuns(const VersionStorageInfo& vstorage,
+                          const MutableCFOptions& options, const Slice* begin,
+                          const Slice* end) {
+  std::vector<Run> runs;
+  const Comparator* ucmp = vstorage.user_comparator();
+  const auto is_outside = [&](const FileMetaData& file) {
+    return (begin != nullptr && ucmp->CompareWithoutTimestamp(
+                                    file.largest.user_key(), *begin) < 0) ||
+           (end != nullptr &&
+            ucmp->CompareWithoutTimestamp(file.smallest.user_key(), *end) > 0);
+  };
+  for (int level = 0; level < vstorage.num_non_empty_levels(); ++level) {
+    bool extend = false;
+    for (const FileMetaData* file : vstorage.LevelFiles(level)) {
+      if (is_outside(*file) ||
+          !PathLayout::IsMisplaced(options, *file, level)) {
+        extend = false;
+        continue;
+      }
+      if (extend) {
+        runs.back().largest = file->largest.user_key().ToString();
+        continue;
+      }
+      runs.push_back({level, file->smallest.user_key().ToString(),
+                      file->largest.user_key().ToString()});
+      extend = level > 0;  // only there files are in key order
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+Compaction* MisplacedFiles::PickUniversal(
+    const std::string& cf_name, const ImmutableOptions& ioptions,
+    const MutableCFOptions& options, const MutableDBOptions& db_options,
+    VersionStorageInfo* vstorage, CompactionPicker* picker, double score,
+    const autovector<std::pair<int, FileMetaData*>>& files,
+    CompactionReason reason,
+    const std::function<bool(int level)>& may_output_to_level) {
+  for (const auto& level_and_file : files) {
+    const int level = level_and_file.first;
+    if (!may_output_to_level(level)) {
+      continue;
+    }
+    CompactionInputFiles input;
+    input.level = level;
+    input.files = {level_and_file.second};
+    if (!picker->ExpandInputsToCleanCut(cf_name, vstorage, &input)) {
+      continue;
+    }
+    std::vector<CompactionInputFiles> inputs{std::move(input)};
+    if (level != 0 && picker->FilesRangeOverlapWithCompaction(
+                          inputs, level,
+                          Compaction::EvaluateProximalLevel(
+                              vstorage, options, ioptions, level, level))) {
+      continue;
+    }
+    const uint64_t output_file_size =
+        MaxFileSizeForLevel(options, level, kCompactionStyleUniversal);
+    return new Compaction(
+        vstorage, ioptions, options, db_options, std::move(inputs), level,
+        output_file_size, std::numeric_limits<uint64_t>::max(),
+        level_and_file.second->fd.GetPathId(),
+        GetCompressionType(vstorage, options, level, 1),
+        GetCompressionOptions(options, vstorage, level), Temperature::kUnknown,
+        /* max_subcompactions */ 0, /* grandparents */ {},
+        /* earliest_snapshot */ std::nullopt, /* snapshot_checker */ nullptr,
+        reason, /* trim_ts */ "", score,
+        /* l0_files_might_overlap */ true);
+  }
+  return nullptr;
+}
+
+Status MisplacedFiles::CompactRange(DBImpl* db, ColumnFamilyData* cfd,
+                                    const CompactRangeOptions& options,
+                                    const Slice* begin, const Slice* end,
+                                    const std::string& trim_ts) {
+  if (cfd->ioptions().cf_paths.size() == 1 || options.target_path_id != 0 ||
+      options.bottommost_level_compaction == BottommostLevelCompaction::kSkip) {
+    return Status::OK();
+  }
+  std::vector<Run> runs;
+  {
+    InstrumentedMutexLock l(db->mutex());
+    const VersionStorageInfo& vstorage = *cfd->current()->storage_info();
+    const MutableCFOptions& mutable_options = cfd->GetLatestMutableCFOptions();
+    if (!PathLayout::IsInUse(mutable_options, vstorage)) {
+      return Status::OK();
+    }
+    runs = FindRuns(vstorage, mutable_options, begin, end);
+  }
+  if (cfd->ioptions().compaction_style == kCompactionStyleUniversal) {
+    // There a manual compaction takes the whole level.
+    const auto same_level = [](const Run& a, const Run& b) {
+      return a.level == b.level;
+    };
+    runs.erase(std::unique(runs.begin(), runs.end(), same_level), runs.end());
+  }
+  // Every run once, whatever happens meanwhile: this ends.
+  for (const Run& run : runs) {
+    const Slice smallest = run.smallest;
+    const Slice largest = run.largest;
+    const Status s = db->RunManualCompaction(
+        cfd, run.level, run.level, options, &smallest, &largest,
+        options.exclusive_manual_compaction, /* disallow_trivial_move */ true,
+        std::numeric_limits<uint64_t>::max(), trim_ts);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return Status::OK();
+}
+
+void MisplacedFiles::FindAfterFailure(ColumnFamilyData* cfd) {
+  if (cfd->ioptions().cf_paths.size() > 1) {
+    cfd->current()->storage_info()->ComputeMisplacedFiles(
+        cfd->GetLatestMutableCFOptions());
+  }
+}
+
+size_t MisplacedFiles::CountAt(const MutableCFOptions& options,
+                               const std::vector<FileMetaData*>& files,
+                               int level) {
+  return static_cast<size_t>(
+      std::count_if(files.begin(), files.end(), [&](const FileMetaData* file) {
+        return PathLayout::IsMisplaced(options, *file, level);
+      }));
+}
+
+}  // namespace ROCKSDB_NAMESPACE

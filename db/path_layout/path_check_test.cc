@@ -1,0 +1,149 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// A path is taken out of cf_paths: what an open says, and what it asks for
+// works.
+
+#include "db/path_layout/path_check.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "db/db_test_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class PathCheckTest : public DBTestBase {
+ protected:
+  static constexpr int kKeys = 50;
+
+  PathCheckTest() : DBTestBase("path_check_test", /*env_do_fsync=*/false) {
+    second_ = dbname_ + "_second";
+  }
+  ~PathCheckTest() override {
+    Close();
+    DestroyDir(env_, second_).PermitUncheckedError();
+  }
+
+  Options PathOptions(int num_paths, uint32_t layout, bool deltas) {
+    Options options = CurrentOptions();
+    options.cf_paths = {{dbname_, 0}};
+    if (num_paths == 2) {
+      options.cf_paths.emplace_back(second_, 0);
+    }
+    options.level_sst_path_ids = {layout};
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = deltas;
+    options.disable_auto_compactions = true;
+    return options;
+  }
+
+  void MergeAll(const std::string& operand) {
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_OK(Merge(Key(i), operand));
+    }
+    ASSERT_OK(Flush());
+  }
+  void CheckAll(const std::string& value) {
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_EQ(Get(Key(i)), value);
+    }
+  }
+  void CompactAll() {
+    CompactRangeOptions options;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+    WaitForCompactOptions wait;
+    wait.wait_for_purge = true;
+    ASSERT_OK(db_->WaitForCompact(wait));
+  }
+  size_t NumFilesOnSecond(FileType wanted) {
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(second_, &names));
+    size_t n = 0;
+    for (const std::string& name : names) {
+      uint64_t number = 0;
+      FileType type;
+      n += ParseFileName(name, &number, &type) && type == wanted ? 1 : 0;
+    }
+    return n;
+  }
+
+  std::string second_;
+};
+
+TEST_F(PathCheckTest, DeltaFilesOnAPathThatIsGone) {
+  DestroyAndReopen(PathOptions(2, 1, /*deltas=*/true));
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), "base"));
+  }
+  ASSERT_OK(Flush());
+  MergeAll("x");
+  MergeAll("y");
+  CompactAll();  // buckets take the operands in
+  ASSERT_GT(NumFilesOnSecond(kDeltaFile), 0);
+
+  // The layout without the path: SST files leave it.
+  Reopen(PathOptions(2, 0, /*deltas=*/true));
+  CheckAll("base,x,y");
+  CompactAll();
+  ASSERT_EQ(NumFilesOnSecond(kTableFile), 0);
+  ASSERT_GT(NumFilesOnSecond(kDeltaFile), 0);
+  const Status s = TryReopen(PathOptions(1, 0, /*deltas=*/true));
+  ASSERT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  for (const char* part :
+       {"delta file #", "path id 1", "enable_delta_separation = false",
+        "CompactRange()", "rocksdb.delta-store", "move the files"}) {
+    EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
+  }
+
+  // What the message asks for.
+  Reopen(PathOptions(2, 0, /*deltas=*/false));
+  CheckAll("base,x,y");
+  CompactAll();
+  EXPECT_EQ(NumFilesOnSecond(kDeltaFile), 0);
+  Reopen(PathOptions(1, 0, /*deltas=*/false));
+  CheckAll("base,x,y");
+  Reopen(PathOptions(1, 0, /*deltas=*/true));
+  MergeAll("w");
+  CheckAll("base,x,y,w");
+}
+
+// The other way: the files are moved to the path that is the last one then.
+TEST_F(PathCheckTest, FilesAreMoved) {
+  DestroyAndReopen(PathOptions(2, 1, /*deltas=*/true));
+  MergeAll("x");
+  MergeAll("y");
+  Close();
+  const Status s = TryReopen(PathOptions(1, 0, /*deltas=*/true));
+  ASSERT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_NE(s.ToString().find("move the files of that path into " + dbname_),
+            std::string::npos)
+      << s.ToString();
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(second_, &names));
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    FileType type;
+    if (ParseFileName(name, &number, &type)) {
+      ASSERT_OK(env_->RenameFile(second_ + "/" + name, dbname_ + "/" + name));
+    }
+  }
+  Reopen(PathOptions(1, 0, /*deltas=*/true));
+  CheckAll("x,y");
+  ASSERT_OK(db_->VerifyChecksum());
+  CompactAll();
+  CheckAll("x,y");
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,432 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// A power failure right after each kind of job, on a database whose families
+// have several paths: what was acknowledged must be there afterwards. Every
+// test also proves that it would notice a missing fsync of a directory.
+
+#include <atomic>
+#include <functional>
+
+#include "db/path_layout/path_test_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class PathDurabilityTest : public PathTestBase {
+ public:
+  PathDurabilityTest() : PathTestBase("path_durability_test") {}
+
+  enum class Mode {
+    kAsIs,
+    // OutputDirectories::Sync() does nothing.
+    kOwnSyncOff,
+    // No directory of a path is ever synced.
+    kAllSyncsOff,
+  };
+
+  struct Scenario {
+    // Of all families; also those after the crash unless `reopen_with` is set.
+    std::vector<Options> options;
+    std::vector<Options> reopen_with;
+    // Before the syncs are switched off.
+    std::function<void()> prepare = [] {};
+    std::function<void()> job;
+    // Does the job depend on OutputDirectories (or on RocksDB's sync alone)?
+    bool needs_own_sync = true;
+  };
+
+  // OK iff all data is there after the crash.
+  Status Run(const Scenario& scenario, Mode mode) {
+    DestroyAll();
+    OpenNew(scenario.options);
+    scenario.prepare();
+    if (mode == Mode::kAllSyncsOff) {
+      fs_->LoseDirectorySyncs(true);
+    }
+    SyncPoint::GetInstance()->SetCallBack(
+        "OutputDirectories::Sync", [&](void* path_ids) {
+          if (mode == Mode::kOwnSyncOff) {
+            *static_cast<uint8_t*>(path_ids) = 0;
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    scenario.job();
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearCallBack("OutputDirectories::Sync");
+    Crash();
+    fs_->LoseDirectorySyncs(false);
+    Status s = Open(
+        scenario.reopen_with.empty() ? scenario.options : scenario.reopen_with,
+        /*create_families=*/false);
+    if (s.ok()) {
+      s = VerifyData();
+    }
+    return s;
+  }
+
+  void Check(const Scenario& scenario) {
+    ASSERT_OK(Run(scenario, Mode::kAsIs));
+    for (size_t i = 0; i < scenario.options.size(); ++i) {
+      CheckPlacement(static_cast<int>(i), scenario.reopen_with.empty()
+                                              ? scenario.options[i]
+                                              : scenario.reopen_with[i]);
+    }
+    EXPECT_NOK(Run(scenario, Mode::kAllSyncsOff));
+    if (scenario.needs_own_sync) {
+      EXPECT_NOK(Run(scenario, Mode::kOwnSyncOff));
+    }
+  }
+
+  Status FlushFamily(int family) {
+    return db_->Flush(FlushOptions(), Handle(family));
+  }
+};
+
+TEST_F(PathDurabilityTest, Flush) {
+  const std::vector<std::pair<Ids, Ids>> layouts = {
+      {{0}, {1}}, {{1}, {0}}, {{1}, {2}}, {{2}, {2}}, {{1}, {}}, {{}, {1}}};
+  for (const auto& layout : layouts) {
+    Scenario scenario;
+    scenario.options = {PathOptions("a", 3, layout.first, layout.second)};
+    scenario.job = [&] {
+      PutRange(0, 0, 20);
+      ASSERT_OK(FlushFamily(0));
+    };
+    scenario.needs_own_sync = (layout.first.empty() ? 0 : layout.first[0]) !=
+                              (layout.second.empty() ? 0 : layout.second[0]);
+    Check(scenario);
+  }
+}
+
+TEST_F(PathDurabilityTest, AtomicFlush) {
+  Scenario scenario;
+  scenario.options = {PathOptions("a", 2, {0}, {1}),
+                      PathOptions("b", 3, {1}, {2}),
+                      PathOptions("c", 1, {}, {})};
+  for (Options& options : scenario.options) {
+    options.atomic_flush = true;
+  }
+  scenario.job = [&] {
+    for (int family = 0; family < 3; ++family) {
+      PutRange(family, 0, 20, family);
+    }
+    ASSERT_OK(db_->Flush(FlushOptions(), handles_));
+  };
+  Check(scenario);
+}
+
+// Level 0 and level 1 share no path: the compaction moves keys and values.
+TEST_F(PathDurabilityTest, SubcompactedCompaction) {
+  Options options = PathOptions("a", 4, {0, 2}, {1, 3});
+  options.max_subcompactions = 4;
+  // Keys alone are small.
+  options.target_file_size_base = 1 << 10;
+  options.max_compaction_bytes = 1 << 30;
+  Scenario scenario;
+  scenario.options = {options};
+  std::atomic<int> subcompactions{0};
+  scenario.prepare = [&] {
+    for (int i = 0; i < 4; ++i) {
+      PutRange(0, i * 100, (i + 1) * 100);
+      ASSERT_OK(FlushFamily(0));
+    }
+  };
+  scenario.job = [&] {
+    subcompactions = 0;
+    SyncPoint::GetInstance()->SetCallBack(
+        "CompactionJob::ProcessKeyValueCompaction()::Processing",
+        [&](void* /*arg*/) { ++subcompactions; });
+    ASSERT_OK(
+        db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+    SyncPoint::GetInstance()->ClearCallBack(
+        "CompactionJob::ProcessKeyValueCompaction()::Processing");
+  };
+  Check(scenario);
+  EXPECT_GT(subcompactions, 1);
+}
+
+TEST_F(PathDurabilityTest, CompactFilesToLastLevel) {
+  Scenario scenario;
+  scenario.options = {PathOptions("a", 3, {0, 1, 1, 2}, {0, 1, 1, 2})};
+  scenario.prepare = [&] {
+    PutRange(0, 0, 50);
+    ASSERT_OK(FlushFamily(0));
+    PutRange(0, 20, 70, 1);
+    ASSERT_OK(FlushFamily(0));
+  };
+  scenario.job = [&] {
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+    std::vector<std::string> inputs;
+    for (const auto& file : metadata.levels[0].files) {
+      inputs.push_back(file.name);
+    }
+    ASSERT_OK(db_->CompactFiles(CompactionOptions(), Handle(0), inputs, 3));
+  };
+  Check(scenario);
+}
+
+TEST_F(PathDurabilityTest, RecoveryFlush) {
+  Scenario scenario;
+  scenario.options = {PathOptions("a", 2, {0}, {1}),
+                      PathOptions("b", 3, {2}, {1})};
+  scenario.prepare = [&] {
+    PutRange(0, 0, 20, 0, /*wal=*/true);
+    PutRange(1, 0, 20, 1, /*wal=*/true);
+  };
+  scenario.job = [&] {
+    // The first crash leaves the WAL alone; opening flushes it and deletes it.
+    Crash();
+    ASSERT_OK(Open(scenario.options, /*create_families=*/false));
+    EXPECT_EQ(SstPathIds(0, scenario.options[0], 0),
+              std::multiset<uint32_t>{0});
+    EXPECT_EQ(SstPathIds(1, scenario.options[1], 0),
+              std::multiset<uint32_t>{2});
+  };
+  Check(scenario);
+}
+
+TEST_F(PathDurabilityTest, DirectWrite) {
+  Options options = PathOptions("a", 3, {0}, {1});
+  options.enable_blob_direct_write = true;
+  options.allow_concurrent_memtable_write = false;
+  Scenario scenario;
+  scenario.options = {options};
+  scenario.job = [&] {
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+  };
+  Check(scenario);
+}
+
+// The manager opened its file where the old layout wanted it; the flush must
+// sync that directory, not only the new one.
+TEST_F(PathDurabilityTest, DirectWriteAcrossSetOptions) {
+  Options options = PathOptions("a", 4, {0}, {1});
+  options.enable_blob_direct_write = true;
+  options.allow_concurrent_memtable_write = false;
+  Options changed = options;
+  changed.level_sst_path_ids = {3};
+  changed.level_blob_path_ids = {2};
+  Scenario scenario;
+  scenario.options = {options};
+  scenario.reopen_with = {changed};
+  scenario.job = [&] {
+    PutRange(0, 0, 20);
+    ASSERT_OK(db_->SetOptions(Handle(0), {{"level_sst_path_ids", "3"},
+                                          {"level_blob_path_ids", "2"}}));
+    PutRange(0, 20, 40);
+    ASSERT_OK(FlushFamily(0));
+    EXPECT_TRUE(BlobPathIds(0, options).count(1) > 0);
+  };
+  Check(scenario);
+}
+
+TEST_F(PathDurabilityTest, SetOptionsBetweenJobs) {
+  Options options = PathOptions("a", 4, {0}, {1});
+  Options changed = options;
+  changed.level_sst_path_ids = {2, 3};
+  changed.level_blob_path_ids = {3, 0};
+  Scenario scenario;
+  scenario.options = {options};
+  scenario.reopen_with = {changed};
+  scenario.job = [&] {
+    PutRange(0, 0, 30);
+    ASSERT_OK(FlushFamily(0));
+    ASSERT_OK(db_->SetOptions(Handle(0), {{"level_sst_path_ids", "2:3"},
+                                          {"level_blob_path_ids", "3:0"}}));
+    PutRange(0, 20, 60, 1);
+    ASSERT_OK(FlushFamily(0));
+    ASSERT_OK(
+        db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+  };
+  Check(scenario);
+}
+
+class PathIngestionDurabilityTest : public PathDurabilityTest {
+ public:
+  // Writes an external file into `directory`, which is made durable.
+  std::string ExternalFile(const Options& options, const std::string& directory,
+                           int begin, int end) {
+    const std::string path =
+        directory + "/" + std::to_string(begin) + ".external";
+    SstFileWriter writer(EnvOptions(), options);
+    EXPECT_OK(writer.Open(path));
+    for (int i = begin; i < end; ++i) {
+      EXPECT_OK(writer.Put(KeyOf(i), ValueOf(i, 0)));
+    }
+    EXPECT_OK(writer.Finish());
+    std::unique_ptr<FSDirectory> handle;
+    EXPECT_OK(fs_->NewDirectory(directory, IOOptions(), &handle, nullptr));
+    EXPECT_OK(handle->Fsync(IOOptions(), nullptr));
+    return path;
+  }
+};
+
+TEST_F(PathIngestionDurabilityTest, Ingest) {
+  const Options options = PathOptions("a", 3, {1, 2}, {0});
+  for (const bool move : {false, true}) {
+    for (const bool same_device : {false, true}) {
+      Scenario scenario;
+      scenario.options = {options};
+      std::string file;
+      scenario.prepare = [&] {
+        const std::string directory =
+            same_device ? PathOf("a", 1) : PathOf("external", 0);
+        ASSERT_OK(device_env_->CreateDirIfMissing(directory));
+        file = ExternalFile(options, directory, 0, 20);
+      };
+      scenario.job = [&] {
+        IngestExternalFileOptions ingestion;
+        ingestion.move_files = move;
+        ASSERT_OK(db_->IngestExternalFile(Handle(0), {file}, ingestion));
+        for (int i = 0; i < 20; ++i) {
+          Expect(0, KeyOf(i), ValueOf(i, 0));
+        }
+      };
+      scenario.needs_own_sync = false;
+      ASSERT_OK(Run(scenario, Mode::kAsIs));
+      EXPECT_NOK(Run(scenario, Mode::kAllSyncsOff));
+    }
+  }
+}
+
+TEST_F(PathIngestionDurabilityTest, Import) {
+  Options source = PathOptions("a", 2, {0, 1}, {});
+  source.enable_blob_files = false;
+  Options target = PathOptions("b", 4, {3, 2, 1, 0}, {});
+  target.enable_blob_files = false;
+  for (const bool move : {false, true}) {
+    for (const Mode mode :
+         {Mode::kAsIs, Mode::kOwnSyncOff, Mode::kAllSyncsOff}) {
+      Scenario scenario;
+      scenario.options = {source};
+      // The base directory of what is opened after the crash.
+      scenario.reopen_with = {source, target};
+      ExportImportFilesMetaData* exported = nullptr;
+      const std::string export_dir = PathOf("exports", 0) + "/cf";
+      scenario.prepare = [&] {
+        PutRange(0, 0, 20);
+        ASSERT_OK(FlushFamily(0));
+        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr,
+                                    nullptr));
+        PutRange(0, 10, 30, 1);
+        ASSERT_OK(FlushFamily(0));
+        ASSERT_OK(device_env_->CreateDirIfMissing(PathOf("exports", 0)));
+        Checkpoint* checkpoint = nullptr;
+        ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
+        ASSERT_OK(
+            checkpoint->ExportColumnFamily(Handle(0), export_dir, &exported));
+        delete checkpoint;
+      };
+      scenario.job = [&] {
+        ImportColumnFamilyOptions import;
+        import.move_files = move;
+        ColumnFamilyHandle* handle = nullptr;
+        ASSERT_OK(db_->CreateColumnFamilyWithImport(target, "cf1", import,
+                                                    *exported, &handle));
+        handles_.push_back(handle);
+        for (int i = 0; i < 30; ++i) {
+          Expect(1, KeyOf(i), ValueOf(i, i < 10 ? 0 : 1));
+        }
+        delete exported;
+      };
+      const Status s = Run(scenario, mode);
+      if (mode == Mode::kAsIs) {
+        ASSERT_OK(s);
+        CheckPlacement(1, target);
+        EXPECT_EQ(SstPathIds(1, target, 0), std::multiset<uint32_t>{3});
+      } else {
+        EXPECT_NOK(s);
+      }
+    }
+  }
+}
+
+// Without a layout the directory fsyncs are RocksDB's: as many, and of the
+// same directories. The numbers are what stock RocksDB 11.8.1 does.
+TEST_F(PathDurabilityTest, SyncsOfStock) {
+  for (const bool atomic_flush : {false, true}) {
+    DestroyAll();
+    Options a = PathOptions("a", 2, {}, {});
+    a.atomic_flush = atomic_flush;
+    Options b = PathOptions("b", 1, {}, {});
+    b.cf_paths[0].path = PathOf("a", 0);
+    b.atomic_flush = atomic_flush;
+    OpenNew({a, b});
+    const auto counts = [&] {
+      std::map<std::string, int> all = fs_->TakeSyncCounts();
+      all.erase(dbname_);
+      return all;
+    };
+    const std::map<std::string, int> path0{{PathOf("a", 0), 1}};
+    counts();
+
+    PutRange(0, 0, 20, 0, /*wal=*/true);
+    PutRange(1, 0, 20, 0, /*wal=*/true);
+    if (atomic_flush) {
+      ASSERT_OK(db_->Flush(FlushOptions(), handles_));
+      EXPECT_EQ(counts(), path0);
+    } else {
+      ASSERT_OK(FlushFamily(0));
+      EXPECT_EQ(counts(), path0);
+      ASSERT_OK(FlushFamily(1));
+      EXPECT_EQ(counts(), path0);
+    }
+
+    PutRange(0, 10, 30, 1, /*wal=*/true);
+    ASSERT_OK(FlushFamily(0));
+    counts();
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction =
+        BottommostLevelCompaction::kForceOptimized;
+    ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+    EXPECT_EQ(counts(), path0);
+    compact.change_level = true;
+    compact.target_level = 1;
+    compact.target_path_id = 1;
+    PutRange(0, 0, 5, 2, /*wal=*/true);
+    ASSERT_OK(FlushFamily(0));
+    counts();
+    ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+    EXPECT_EQ(counts()[PathOf("a", 1)], 1);
+
+    // Ingestion syncs the directory of the database.
+    ASSERT_OK(device_env_->CreateDirIfMissing(PathOf("external", 0)));
+    const std::string external = PathOf("external", 0) + "/file";
+    SstFileWriter writer(EnvOptions(), a);
+    ASSERT_OK(writer.Open(external));
+    ASSERT_OK(writer.Put(KeyOf(100), ValueOf(100, 0)));
+    ASSERT_OK(writer.Finish());
+    Expect(0, KeyOf(100), ValueOf(100, 0));
+    fs_->TakeSyncCounts();
+    ASSERT_OK(db_->IngestExternalFile(Handle(0), {external},
+                                      IngestExternalFileOptions()));
+    EXPECT_EQ(fs_->TakeSyncCounts(),
+              (std::map<std::string, int>{{dbname_, 1}}));
+    // That is not where the file is; the crash below shall not meet it.
+    std::unique_ptr<FSDirectory> path;
+    ASSERT_OK(fs_->NewDirectory(PathOf("a", 0), IOOptions(), &path, nullptr));
+    ASSERT_OK(path->Fsync(IOOptions(), nullptr));
+
+    PutRange(1, 0, 20, 3, /*wal=*/true);
+    Crash();
+    counts();
+    ASSERT_OK(Open({a, b}, /*create_families=*/false));
+    // One recovery flush.
+    EXPECT_EQ(counts(), path0);
+    ASSERT_OK(VerifyData());
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,189 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/path_layout.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "db/compaction/compaction.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "options/cf_options.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// REQUIRES: !ids.empty(), level >= 0
+uint32_t IdOfLevel(const std::vector<uint32_t>& ids, int level) {
+  assert(!ids.empty());
+  assert(level >= 0);
+  return ids[std::min(static_cast<size_t>(level), ids.size() - 1)];
+}
+
+Status ValidateIds(const char* option, const std::vector<uint32_t>& ids,
+                   size_t num_paths) {
+  for (size_t level = 0; level < ids.size(); ++level) {
+    const std::string entry = std::string(option) + ": path id " +
+                              std::to_string(ids[level]) + " of level " +
+                              std::to_string(level);
+    if (ids[level] >= PathLayout::kMaxPaths) {
+      return Status::InvalidArgument(entry +
+                                     " is beyond the largest supported id " +
+                                     std::to_string(PathLayout::kMaxPaths - 1));
+    }
+    if (ids[level] >= num_paths) {
+      return Status::InvalidArgument(entry + " names no path: cf_paths has " +
+                                     std::to_string(num_paths));
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+bool PathLayout::HasSstLayout(const MutableCFOptions& options) {
+  return !options.level_sst_path_ids.empty();
+}
+
+bool PathLayout::HasBlobLayout(const MutableCFOptions& options) {
+  return !options.level_blob_path_ids.empty();
+}
+
+uint32_t PathLayout::SstPathId(const MutableCFOptions& options, int level) {
+  return IdOfLevel(options.level_sst_path_ids, level);
+}
+
+uint32_t PathLayout::SstPathIdOr(const MutableCFOptions& options, int level,
+                                 uint32_t otherwise) {
+  return HasSstLayout(options) ? SstPathId(options, level) : otherwise;
+}
+
+uint32_t PathLayout::BlobPathId(const MutableCFOptions& options, int level) {
+  return HasBlobLayout(options) ? IdOfLevel(options.level_blob_path_ids, level)
+                                : 0;
+}
+
+bool PathLayout::IsInUse(const MutableCFOptions& options,
+                         const VersionStorageInfo& storage_info) {
+  const auto& files = storage_info.GetBlobFiles();
+  return IsSet(options) ||
+         std::any_of(files.begin(), files.end(),
+                     [](const std::shared_ptr<BlobFileMetaData>& meta) {
+                       return meta->GetPathId() != 0;
+                     });
+}
+
+void PathLayout::SetBlobPath(uint32_t path_id, FileMetaData* file) {
+  assert(path_id < kMaxPaths);
+  file->blob_refs.path_mask =
+      HasBlobs(*file) && path_id != 0 ? static_cast<uint8_t>(1u << path_id) : 0;
+}
+
+bool PathLayout::HasBlobs(const FileMetaData& file) {
+  return file.oldest_blob_file_number != kInvalidBlobFileNumber ||
+         file.blob_refs.mapped.Any();
+}
+
+uint8_t PathLayout::BlobPathMask(const FileMetaData& file) {
+  if (!HasBlobs(file)) {
+    return 0;
+  }
+  return file.blob_refs.path_mask != 0 ? file.blob_refs.path_mask : 1;
+}
+
+bool PathLayout::BlobsCanMove(const MutableCFOptions& options,
+                              const FileMetaData& file, int to_level) {
+  const uint8_t elsewhere = static_cast<uint8_t>(
+      BlobPathMask(file) & ~(1u << BlobPathId(options, to_level)));
+  return elsewhere == 0;
+}
+
+bool PathLayout::CanMove(const MutableCFOptions& options,
+                         const FileMetaData& file, int to_level) {
+  return file.fd.GetPathId() ==
+             SstPathIdOr(options, to_level, file.fd.GetPathId()) &&
+         BlobsCanMove(options, file, to_level);
+}
+
+Status PathLayout::Validate(const std::vector<uint32_t>& level_sst_path_ids,
+                            const std::vector<uint32_t>& level_blob_path_ids,
+                            size_t num_paths) {
+  Status s = ValidateIds("level_sst_path_ids", level_sst_path_ids, num_paths);
+  if (s.ok()) {
+    s = ValidateIds("level_blob_path_ids", level_blob_path_ids, num_paths);
+  }
+  return s;
+}
+
+Status PathLayout::ValidateOutputPath(int output_path_id, size_t num_paths) {
+  if (output_path_id >= 0 && static_cast<size_t>(output_path_id) < num_paths) {
+    return Status::OK();
+  }
+  return Status::InvalidArgument(
+      "CompactFiles: output_path_id " + std::to_string(output_path_id) +
+      " names no path: the column family has " + std::to_string(num_paths));
+}
+
+const std::string& PathLayout::Directory(const std::vector<DbPath>& cf_paths,
+                                         uint32_t path_id) {
+  assert(!cf_paths.empty());
+  return cf_paths[IndexOf(path_id, cf_paths.size())].path;
+}
+
+std::string PathLayout::BlobFileName(const std::vector<DbPath>& cf_paths,
+                                     uint64_t number, uint32_t path_id) {
+  return ROCKSDB_NAMESPACE::BlobFileName(Directory(cf_paths, path_id), number);
+}
+
+// The seams of Compaction and VersionStorageInfo, kept beside the rule they
+// apply.
+
+uint32_t Compaction::OutputPathId(int level) const {
+  // output_path_id_ already is the output level's: by layout, by the picker or
+  // by the explicit wish of a manual compaction, which holds for all outputs.
+  if (level == output_level_ || is_manual_path_) {
+    return output_path_id_;
+  }
+  return PathLayout::SstPathIdOr(mutable_cf_options_, level, output_path_id_);
+}
+
+bool Compaction::InputsCanMove() const {
+  // Without a layout RocksDB looks at the first file alone; so do we.
+  const bool path_of_each = PathLayout::HasSstLayout(mutable_cf_options_);
+  for (const CompactionInputFiles& level_inputs : inputs_) {
+    for (const FileMetaData* file : level_inputs.files) {
+      const bool on_path = file->fd.GetPathId() == output_path_id_ ||
+                           !(path_of_each || file == input(0, 0));
+      if (!on_path || !PathLayout::BlobsCanMove(mutable_cf_options_, *file,
+                                                output_level_)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+uint32_t Compaction::OutputBlobPathId(int level) const {
+  return PathLayout::BlobPathId(mutable_cf_options_, level);
+}
+
+void VersionStorageInfo::ComputeMisplacedFiles(
+    const MutableCFOptions& mutable_cf_options) {
+  misplaced_files_.clear();
+  if (!PathLayout::IsInUse(mutable_cf_options, *this)) {
+    return;
+  }
+  for (int level = 0; level < num_non_empty_levels_; ++level) {
+    for (FileMetaData* file : files_[level]) {
+      if (!file->being_compacted &&
+          PathLayout::IsMisplaced(mutable_cf_options, *file, level)) {
+        misplaced_files_.emplace_back(level, file);
+      }
+    }
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,586 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Where flush, recovery, ingestion and import put files of column families
+// with several paths, and what else must find them there.
+
+#include <algorithm>
+#include <mutex>
+
+#include "db/path_layout/path_test_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/sst_file_manager.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/backup_engine.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Every file that an event names must exist.
+class ExistingFiles : public EventListener {
+ public:
+  explicit ExistingFiles(Env* env) : env_(env) {}
+
+  void OnFlushCompleted(DB* /*db*/, const FlushJobInfo& info) override {
+    Expect(info.file_path);
+    for (const auto& blob : info.blob_file_addition_infos) {
+      Expect(blob.blob_file_path);
+    }
+  }
+  void OnTableFileCreated(const TableFileCreationInfo& info) override {
+    if (info.status.ok()) {
+      Expect(info.file_path);
+    }
+  }
+  void OnTableFileDeleted(const TableFileDeletionInfo& info) override {
+    EXPECT_OK(info.status);
+    std::lock_guard<std::mutex> lock(mutex_);
+    deleted_.push_back(info.file_path);
+  }
+  std::vector<std::string> Deleted() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return deleted_;
+  }
+
+ private:
+  void Expect(const std::string& path) {
+    EXPECT_OK(env_->FileExists(path)) << path;
+  }
+
+  Env* const env_;
+  std::mutex mutex_;
+  std::vector<std::string> deleted_;
+};
+
+}  // namespace
+
+class PathPlacementTest : public PathTestBase {
+ public:
+  PathPlacementTest() : PathTestBase("path_placement_test") {}
+
+  Status FlushFamily(int family) {
+    return db_->Flush(FlushOptions(), Handle(family));
+  }
+  void CompactAll(int family) {
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), Handle(family), nullptr,
+                                nullptr));
+  }
+  using SstIds = std::multiset<uint32_t>;
+  using BlobIds = std::set<uint32_t>;
+};
+
+TEST_F(PathPlacementTest, FlushOfSeveralFamilies) {
+  const std::vector<Options> options = {
+      PathOptions("a", 2, {0}, {1}),           // vertical
+      PathOptions("b", 2, {0, 1}, {0, 1}),     // horizontal
+      PathOptions("c", 3, {1}, {2}),           //
+      PathOptions("d", 4, {3, 2, 1}, {2, 3}),  //
+      PathOptions("e", 2, {}, {}),             // none
+  };
+  const std::vector<uint32_t> sst = {0, 0, 1, 3, 0};
+  const std::vector<uint32_t> blob = {1, 0, 2, 2, 0};
+  for (const bool atomic_flush : {false, true}) {
+    DestroyAll();
+    std::vector<Options> opened = options;
+    auto listener = std::make_shared<ExistingFiles>(device_env_.get());
+    for (Options& o : opened) {
+      o.atomic_flush = atomic_flush;
+      o.listeners = {listener};
+    }
+    OpenNew(opened);
+    for (int family = 0; family < 5; ++family) {
+      PutRange(family, 0, 20, family);
+    }
+    if (atomic_flush) {
+      ASSERT_OK(db_->Flush(FlushOptions(), handles_));
+    } else {
+      for (int family = 0; family < 5; ++family) {
+        ASSERT_OK(FlushFamily(family));
+      }
+    }
+    for (int family = 0; family < 5; ++family) {
+      CheckPlacement(family, options[family]);
+      EXPECT_EQ(SstPathIds(family, options[family], 0), SstIds{sst[family]});
+      EXPECT_EQ(BlobPathIds(family, options[family]), BlobIds{blob[family]});
+    }
+    ASSERT_OK(VerifyData());
+    ASSERT_OK(Open(opened, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+    ASSERT_OK(db_->VerifyChecksum());
+  }
+}
+
+// What a failed flush has written is purged, on its paths.
+TEST_F(PathPlacementTest, FailedFlush) {
+  Options options = PathOptions("a", 3, {1}, {2});
+  OpenNew({options});
+  PutRange(0, 0, 20, 0, /*wal=*/true);
+  SyncPoint::GetInstance()->SetCallBack(
+      "FlushJob::WriteLevel0Table:s",
+      [&](void* s) { *static_cast<Status*>(s) = Status::Aborted("injected"); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  EXPECT_NOK(FlushFamily(0));
+  Close();
+  SyncPoint::GetInstance()->DisableProcessing();
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  CheckPlacement(0, options);
+  EXPECT_EQ(SstPathIds(0, options, 0), SstIds{1});
+  EXPECT_EQ(BlobPathIds(0, options), BlobIds{2});
+  ASSERT_OK(VerifyData());
+}
+
+// BuildTable() fails after both files were created: both are deleted at once.
+TEST_F(PathPlacementTest, FailedBuild) {
+  Options options = PathOptions("a", 3, {1}, {2});
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  SyncPoint::GetInstance()->SetCallBack(
+      "BuildTable:BeforeOutputValidation", [&](void* /*arg*/) {
+        for (uint32_t i = 1; i <= 2; ++i) {
+          std::vector<std::string> children;
+          EXPECT_OK(env_->GetChildren(PathOf("a", i), &children));
+          EXPECT_EQ(children.size(), 1u);
+        }
+        fs_->PowerOff();
+      });
+  SyncPoint::GetInstance()->SetCallBack(
+      "BuildTable:BeforeDeleteFile",
+      [&](void* /*arg*/) { fs_->SetFilesystemActive(true); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  EXPECT_NOK(FlushFamily(0));
+  SyncPoint::GetInstance()->DisableProcessing();
+  for (uint32_t i = 0; i < 3; ++i) {
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(PathOf("a", i), &children));
+    EXPECT_TRUE(children.empty()) << i;
+  }
+}
+
+TEST_F(PathPlacementTest, RecoveryFlush) {
+  const std::vector<Options> options = {PathOptions("a", 3, {2}, {1}),
+                                        PathOptions("b", 2, {0}, {1}),
+                                        PathOptions("c", 2, {}, {})};
+  OpenNew(options);
+  for (int family = 0; family < 3; ++family) {
+    PutRange(family, 0, 20, family, /*wal=*/true);
+  }
+  Crash();
+  ASSERT_OK(Open(options, /*create_families=*/false));
+  const std::vector<uint32_t> sst = {2, 0, 0};
+  const std::vector<uint32_t> blob = {1, 1, 0};
+  for (int family = 0; family < 3; ++family) {
+    CheckPlacement(family, options[family]);
+    EXPECT_EQ(SstPathIds(family, options[family], 0), SstIds{sst[family]});
+    EXPECT_EQ(BlobPathIds(family, options[family]), BlobIds{blob[family]});
+  }
+  ASSERT_OK(VerifyData());
+}
+
+// A manual compaction to level 1 may move a flushed file as it is iff its
+// values may stay; that is what the mask of the flush decides.
+TEST_F(PathPlacementTest, MaskOfFlushSurvivesReopen) {
+  Options options = PathOptions("a", 3, {0}, {1, 2});
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  EXPECT_EQ(BlobPathIds(0, options), BlobIds{1});
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  CompactAll(0);
+  EXPECT_EQ(BlobPathIds(0, options), BlobIds{2});
+  CheckPlacement(0, options);
+  ASSERT_OK(VerifyData());
+}
+
+TEST_F(PathPlacementTest, Ingestion) {
+  Options options = PathOptions("a", 3, {1, 1, 1, 2}, {0});
+  options.level_compaction_dynamic_level_bytes = false;
+  for (const bool last_level : {false, true}) {
+    for (const bool move : {false, true}) {
+      for (const bool same_device : {false, true}) {
+        DestroyAll();
+        OpenNew({options});
+        const uint32_t path_id = last_level ? 2 : 1;
+        const std::string directory =
+            same_device ? PathOf("a", path_id) : PathOf("external", 0);
+        ASSERT_OK(device_env_->CreateDirIfMissing(directory));
+        const std::string file = directory + "/file.external";
+        SstFileWriter writer(EnvOptions(), options);
+        ASSERT_OK(writer.Open(file));
+        for (int i = 0; i < 20; ++i) {
+          ASSERT_OK(writer.Put(KeyOf(i), ValueOf(i, 0)));
+          Expect(0, KeyOf(i), ValueOf(i, 0));
+        }
+        ASSERT_OK(writer.Finish());
+        IngestExternalFileOptions ingestion;
+        ingestion.move_files = move;
+        ingestion.fail_if_not_bottommost_level = last_level;
+        if (!same_device) {
+          // A link is impossible and a copy not allowed.
+          ingestion.failed_move_fall_back_to_copy = false;
+          Status s = db_->IngestExternalFile(Handle(0), {file}, ingestion);
+          EXPECT_EQ(s.ok(), !move) << s.ToString();
+          ingestion.failed_move_fall_back_to_copy = true;
+        }
+        if (same_device || move) {
+          ASSERT_OK(db_->IngestExternalFile(Handle(0), {file}, ingestion));
+        }
+        EXPECT_EQ(device_env_->FileExists(file).ok(), !move);
+        // It went to the last level, where there is room, in any case.
+        EXPECT_EQ(SstPathIds(0, options, 3), SstIds{path_id});
+        ASSERT_OK(VerifyData());
+        ASSERT_OK(Open({options}, /*create_families=*/false));
+        ASSERT_OK(VerifyData());
+        if (!last_level) {
+          // Misplaced; compaction brings it home.
+          CompactRangeOptions compact;
+          compact.bottommost_level_compaction =
+              BottommostLevelCompaction::kForce;
+          ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+        }
+        CheckPlacement(0, options);
+        ASSERT_OK(VerifyData());
+      }
+    }
+  }
+}
+
+// Ingestion under a layout on a family whose ids the DB's own paths lack.
+TEST_F(PathPlacementTest, IngestionIntoSeveralFamilies) {
+  const std::vector<Options> options = {PathOptions("a", 1, {}, {}),
+                                        PathOptions("b", 4, {3}, {0}),
+                                        PathOptions("c", 3, {2}, {0})};
+  OpenNew(options);
+  const std::string directory = PathOf("external", 0);
+  ASSERT_OK(device_env_->CreateDirIfMissing(directory));
+  std::vector<IngestExternalFileArg> args(3);
+  for (int family = 0; family < 3; ++family) {
+    const std::string file = directory + "/" + std::to_string(family) + ".sst";
+    SstFileWriter writer(EnvOptions(), options[family]);
+    ASSERT_OK(writer.Open(file));
+    ASSERT_OK(writer.Put(KeyOf(family), ValueOf(family, 7)));
+    ASSERT_OK(writer.Finish());
+    Expect(family, KeyOf(family), ValueOf(family, 7));
+    args[family].column_family = Handle(family);
+    args[family].external_files = {file};
+  }
+  ASSERT_OK(db_->IngestExternalFiles(args));
+  EXPECT_EQ(SstPathIds(0, options[0], 3), SstIds{0});
+  EXPECT_EQ(SstPathIds(1, options[1], 3), SstIds{3});
+  EXPECT_EQ(SstPathIds(2, options[2], 3), SstIds{2});
+  ASSERT_OK(VerifyData());
+}
+
+TEST_F(PathPlacementTest, ExportAndImport) {
+  Options source = PathOptions("a", 3, {0, 1, 2}, {});
+  source.enable_blob_files = false;
+  Options target = PathOptions("b", 4, {3, 2, 1, 0}, {});
+  target.enable_blob_files = false;
+  for (const bool move : {false, true}) {
+    DestroyAll();
+    OpenNew({source});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    CompactAll(0);
+    PutRange(0, 10, 30, 1);
+    ASSERT_OK(FlushFamily(0));
+    EXPECT_EQ(SstPathIds(0, source, 0), SstIds{0});
+    EXPECT_EQ(SstPathIds(0, source, 1), SstIds{1});
+
+    // Its files are on two devices, and no link is possible from either.
+    ASSERT_OK(device_env_->CreateDirIfMissing(PathOf("exports", 0)));
+    const std::string export_dir = PathOf("exports", 0) + "/cf";
+    Checkpoint* checkpoint = nullptr;
+    ExportImportFilesMetaData* exported = nullptr;
+    ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
+    ASSERT_OK(checkpoint->ExportColumnFamily(Handle(0), export_dir, &exported));
+    delete checkpoint;
+    EXPECT_EQ(exported->files.size(), 2u);
+
+    ImportColumnFamilyOptions import;
+    import.move_files = move;
+    ColumnFamilyHandle* handle = nullptr;
+    ASSERT_OK(db_->CreateColumnFamilyWithImport(target, "cf1", import,
+                                                *exported, &handle));
+    delete exported;
+    handles_.push_back(handle);
+    for (int i = 0; i < 30; ++i) {
+      Expect(1, KeyOf(i), ValueOf(i, i < 10 ? 0 : 1));
+    }
+    CheckPlacement(1, target);
+    EXPECT_EQ(SstPathIds(1, target, 0), SstIds{3});
+    EXPECT_EQ(SstPathIds(1, target, 1), SstIds{2});
+    ASSERT_OK(VerifyData());
+    ASSERT_OK(Open({source, target}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+    CheckPlacement(1, target);
+  }
+}
+
+TEST_F(PathPlacementTest, ObsoleteFilesAreDeletedWhereTheyLie) {
+  Options options = PathOptions("a", 4, {0, 1, 2, 3}, {3, 2, 1, 0});
+  auto listener = std::make_shared<ExistingFiles>(device_env_.get());
+  options.listeners = {listener};
+  OpenNew({options});
+  for (int level = 0; level < 3; ++level) {
+    for (int round = 0; round < 2; ++round) {
+      PutRange(0, 0, 20, level * 2 + round);
+      ASSERT_OK(FlushFamily(0));
+      CheckPlacement(0, options);
+    }
+    CompactRangeOptions compact;
+    compact.change_level = false;
+    ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+    CheckPlacement(0, options);
+  }
+  ASSERT_OK(VerifyData());
+  ASSERT_FALSE(listener->Deleted().empty());
+}
+
+TEST_F(PathPlacementTest, SstFileManager) {
+  Options options = PathOptions("a", 4, {1, 2}, {3, 0});
+  options.sst_file_manager.reset(NewSstFileManager(device_env_.get()));
+  const auto on_disk = [&] {
+    std::map<std::string, uint64_t> files;
+    for (const DbPath& path : options.cf_paths) {
+      std::vector<std::string> children;
+      EXPECT_OK(device_env_->GetChildren(path.path, &children));
+      for (const std::string& child : children) {
+        const std::string file = path.path + "/" + child;
+        EXPECT_OK(device_env_->GetFileSize(file, &files[file]));
+      }
+    }
+    return files;
+  };
+  const auto tracked = [&] {
+    std::map<std::string, uint64_t> files;
+    for (const auto& file : options.sst_file_manager->GetTrackedFiles()) {
+      files.insert(file);
+    }
+    return files;
+  };
+  OpenNew({options});
+  for (int round = 0; round < 3; ++round) {
+    PutRange(0, 0, 30, round);
+    ASSERT_OK(FlushFamily(0));
+    EXPECT_EQ(tracked(), on_disk());
+  }
+  CompactAll(0);
+  EXPECT_EQ(tracked(), on_disk());
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  EXPECT_EQ(tracked(), on_disk());
+  Close();
+}
+
+TEST_F(PathPlacementTest, LiveFilesAndDestroy) {
+  const std::vector<Options> options = {PathOptions("a", 3, {1, 2}, {0}),
+                                        PathOptions("b", 4, {3}, {2})};
+  OpenNew(options);
+  for (int family = 0; family < 2; ++family) {
+    PutRange(family, 0, 20);
+    ASSERT_OK(FlushFamily(family));
+    CompactAll(family);
+    PutRange(family, 0, 20, 1);
+    ASSERT_OK(FlushFamily(family));
+  }
+  std::vector<LiveFileStorageInfo> files;
+  ASSERT_OK(
+      db_->GetLiveFilesStorageInfo(LiveFilesStorageInfoOptions(), &files));
+  std::set<std::string> directories;
+  for (const LiveFileStorageInfo& file : files) {
+    if (file.file_type == kTableFile || file.file_type == kBlobFile) {
+      uint64_t size = 0;
+      ASSERT_OK(device_env_->GetFileSize(
+          file.directory + "/" + file.relative_filename, &size));
+      EXPECT_EQ(size, file.size);
+      directories.insert(file.directory);
+    }
+  }
+  EXPECT_EQ(directories, (std::set<std::string>{PathOf("a", 0), PathOf("a", 1),
+                                                PathOf("a", 2), PathOf("b", 2),
+                                                PathOf("b", 3)}));
+  ASSERT_OK(db_->VerifyChecksum());
+
+  // A damaged table on another path is found there.
+  for (const LiveFileStorageInfo& file : files) {
+    if (file.file_type == kTableFile && file.directory == PathOf("b", 3)) {
+      ASSERT_OK(test::CorruptFile(env_,
+                                  file.directory + "/" + file.relative_filename,
+                                  0, 10, /*verify_checksum=*/false));
+      break;
+    }
+  }
+  ASSERT_OK(Open(options, /*create_families=*/false));
+  EXPECT_TRUE(db_->VerifyChecksum().IsCorruption());
+
+  Close();
+  ASSERT_OK(
+      DestroyDB(dbname_, options[0],
+                {{kDefaultColumnFamilyName, options[0]}, {"cf1", options[1]}}));
+  for (const char* prefix : {"a", "b"}) {
+    for (uint32_t i = 0; i < (prefix[0] == 'a' ? 3u : 4u); ++i) {
+      std::vector<std::string> children;
+      Status s = env_->GetChildren(PathOf(prefix, i), &children);
+      EXPECT_TRUE(s.IsNotFound() || children.empty()) << PathOf(prefix, i);
+    }
+  }
+}
+
+TEST_F(PathPlacementTest, OpenWithFewerPaths) {
+  for (const bool blob : {false, true}) {
+    DestroyAll();
+    Options options = PathOptions("a", 3, {blob ? 0u : 2u}, {blob ? 2u : 0u});
+    OpenNew({options});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+    const uint64_t number = blob ? metadata.blob_files[0].blob_file_number
+                                 : metadata.levels[0].files[0].file_number;
+    Options fewer = options;
+    fewer.cf_paths.resize(2);
+    fewer.level_sst_path_ids.clear();
+    fewer.level_blob_path_ids.clear();
+    for (const bool async : {false, true}) {
+      fewer.open_files_async = async;
+      fewer.skip_stats_update_on_db_open = async;
+      Status s = Open({fewer}, /*create_families=*/false);
+      EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+      for (const std::string& part :
+           {"#" + std::to_string(number), std::string("path id 2"),
+            std::string("2 paths"), std::string(blob ? "blob" : "table")}) {
+        EXPECT_NE(s.ToString().find(part), std::string::npos)
+            << s.ToString() << " lacks " << part;
+      }
+    }
+    // Moved to the last path that is left, the file is found, as ever.
+    const auto name = [&](uint32_t path_id) {
+      return blob ? BlobFileName(PathOf("a", path_id), number)
+                  : MakeTableFileName(PathOf("a", path_id), number);
+    };
+    ASSERT_OK(env_->RenameFile(name(2), name(1)));
+    fewer.open_files_async = false;
+    fewer.skip_stats_update_on_db_open = false;
+    ASSERT_OK(Open({fewer}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+    ASSERT_OK(VerifyData());
+    CheckPlacement(0, fewer);
+  }
+}
+
+TEST_F(PathPlacementTest, BestEffortsRecovery) {
+  Options options = PathOptions("a", 3, {0, 1}, {2});
+  options.best_efforts_recovery = true;
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  CompactAll(0);
+  EXPECT_EQ(SstPathIds(0, options, 1), SstIds{1});
+  PutRange(0, 10, 30, 1);
+  ASSERT_OK(FlushFamily(0));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+  CheckPlacement(0, options);
+}
+
+class PathRefusalTest : public PathPlacementTest {
+ public:
+  Status Checkpoint() {
+    ROCKSDB_NAMESPACE::Checkpoint* checkpoint = nullptr;
+    Status s = Checkpoint::Create(db_.get(), &checkpoint);
+    if (s.ok()) {
+      s = checkpoint->CreateCheckpoint(PathOf("checkpoint", 0));
+    }
+    delete checkpoint;
+    EXPECT_EQ(s.ok(), env_->FileExists(PathOf("checkpoint", 0)).ok());
+    return s;
+  }
+  Status Backup() {
+    BackupEngineOptions options(PathOf("backup", 0), device_env_.get());
+    BackupEngine* engine = nullptr;
+    IOStatus s = BackupEngine::Open(options, device_env_.get(), &engine);
+    if (s.ok()) {
+      s = engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true);
+    }
+    delete engine;
+    return s;
+  }
+  void ExpectRefusal(const Status& s, const std::string& family) {
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_NE(s.ToString().find("Checkpoint nor BackupEngine"),
+              std::string::npos)
+        << s.ToString();
+    EXPECT_NE(s.ToString().find("\"" + family + "\""), std::string::npos)
+        << s.ToString();
+  }
+};
+
+TEST_F(PathRefusalTest, Layout) {
+  Options plain = PathOptions("a", 0, {}, {});
+  Options layout = PathOptions("b", 2, {0}, {1});
+  // With no file elsewhere, too: the OPTIONS file of the copy would name them.
+  OpenNew({plain, layout});
+  ExpectRefusal(Checkpoint(), "cf1");
+  ExpectRefusal(Backup(), "cf1");
+  PutRange(1, 0, 20);
+  ExpectRefusal(Checkpoint(), "cf1");
+  ExpectRefusal(Backup(), "cf1");
+}
+
+TEST_F(PathRefusalTest, PathsWithoutLayout) {
+  Options plain = PathOptions("a", 0, {}, {});
+  Options paths = PathOptions("b", 2, {}, {});
+  OpenNew({plain, paths});
+  PutRange(1, 0, 20);
+  ASSERT_OK(FlushFamily(1));
+  ExpectRefusal(Checkpoint(), "cf1");
+  ExpectRefusal(Backup(), "cf1");
+}
+
+TEST_F(PathRefusalTest, NoneWithoutLayoutOrPaths) {
+  OpenNew({PathOptions("a", 0, {}, {})});
+  PutRange(0, 0, 20);
+  ASSERT_OK(Checkpoint());
+  ASSERT_OK(Backup());
+  std::vector<LiveFileStorageInfo> files;
+
+  // A layout on the only path there is.
+  ASSERT_OK(db_->SetOptions(
+      Handle(0), {{"level_sst_path_ids", "0"}, {"level_blob_path_ids", "0"}}));
+  Close();
+  ASSERT_OK(DestroyDir(env_, PathOf("checkpoint", 0)));
+  ASSERT_OK(Open({PathOptions("a", 0, {0}, {0})}, /*create_families=*/false));
+  ASSERT_OK(Checkpoint());
+  ASSERT_OK(Backup());
+
+  // A layout that names the first of two paths, which is the directory of the
+  // database: until it is taken away.
+  Options two = PathOptions("a", 0, {0}, {0});
+  two.cf_paths = {DbPath(dbname_, 0), DbPath(PathOf("a", 1), 0)};
+  ASSERT_OK(DestroyDir(env_, PathOf("checkpoint", 0)));
+  ASSERT_OK(Open({two}, /*create_families=*/false));
+  ExpectRefusal(Checkpoint(), "default");
+  ExpectRefusal(Backup(), "default");
+  // Others may ask for the live files.
+  ASSERT_OK(
+      db_->GetLiveFilesStorageInfo(LiveFilesStorageInfoOptions(), &files));
+  ASSERT_OK(db_->SetOptions(
+      Handle(0), {{"level_sst_path_ids", ""}, {"level_blob_path_ids", ""}}));
+  ASSERT_OK(Checkpoint());
+  ASSERT_OK(Backup());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

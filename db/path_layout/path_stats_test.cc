@@ -1,0 +1,276 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/path_stats.h"
+
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db/db_test_util.h"
+#include "file/random_access_file_reader.h"
+#include "port/stack_trace.h"
+#include "rocksdb/statistics.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class PathStatsTest : public DBTestBase {
+ public:
+  PathStatsTest() : DBTestBase("path_stats_test", /*env_do_fsync=*/false) {}
+  ~PathStatsTest() override {
+    Close();
+    EXPECT_OK(DestroyDir(env_, dbname_ + "_1"));
+  }
+
+  // SST files on path 0, blob files on path 1.
+  Options VerticalOptions() {
+    Options options = CurrentOptions();
+    options.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "_1", 1 << 30}};
+    options.level_sst_path_ids = {0};
+    options.level_blob_path_ids = {1};
+    options.enable_blob_files = true;
+    options.min_blob_size = 100;
+    options.disable_auto_compactions = true;
+    options.compression = kNoCompression;
+    options.statistics = CreateDBStatistics();
+    BlockBasedTableOptions table_options;
+    table_options.no_block_cache = true;
+    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    return options;
+  }
+
+  std::map<std::string, std::string> Map(ColumnFamilyHandle* cf = nullptr) {
+    std::map<std::string, std::string> values;
+    EXPECT_TRUE(
+        db_->GetMapProperty(cf != nullptr ? cf : db_->DefaultColumnFamily(),
+                            DB::Properties::kPathStats, &values));
+    return values;
+  }
+
+  uint64_t Value(const std::string& key) {
+    const auto values = Map();
+    const auto it = values.find(key);
+    EXPECT_NE(it, values.end()) << key;
+    return it == values.end() ? 0 : std::stoull(it->second);
+  }
+};
+
+TEST_F(PathStatsTest, FilesAndGarbage) {
+  DestroyAndReopen(VerticalOptions());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(1000, 'v')));
+  }
+  ASSERT_OK(Flush());
+  ASSERT_EQ(Value("path0.sst-files"), 1);
+  ASSERT_GT(Value("path0.sst-bytes"), 0);
+  ASSERT_EQ(Value("path0.blob-files"), 0);
+  ASSERT_EQ(Value("path1.sst-files"), 0);
+  ASSERT_EQ(Value("path1.sst-bytes"), 0);
+  ASSERT_EQ(Value("path1.blob-files"), 1);
+  const uint64_t blob_bytes = Value("path1.blob-bytes");
+  ASSERT_GT(blob_bytes, 10 * 1000);
+  ASSERT_EQ(Value("path1.blob-garbage-bytes"), 0);
+  ASSERT_EQ(Value("path1.blob-live-bytes"), blob_bytes);
+
+  std::string total;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kLiveBlobFileSize, &total));
+  ASSERT_EQ(std::to_string(blob_bytes), total);
+
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK(Delete(Key(i)));
+  }
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  const uint64_t garbage = Value("path1.blob-garbage-bytes");
+  ASSERT_GT(garbage, 5 * 1000);
+  ASSERT_LT(garbage, 6 * 1000);
+  ASSERT_EQ(Value("path1.blob-live-bytes"), blob_bytes - garbage);
+
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kPathStats, &text));
+  ASSERT_NE(text.find("blob-garbage-bytes"), std::string::npos);
+  ASSERT_NE(text.find(std::to_string(garbage)), std::string::npos);
+  ASSERT_NE(text.find(dbname_ + "_1\n"), std::string::npos);
+  ASSERT_EQ(Map()["path1.directory"], dbname_ + "_1");
+}
+
+TEST_F(PathStatsTest, ReadsAreCountedOnceWhereTheyHappen) {
+  const Options options = VerticalOptions();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(1000, 'v')));
+  }
+  ASSERT_OK(Flush());
+  // The first read opens the blob file.
+  ASSERT_EQ(Get(Key(0)).size(), 1000);
+
+  const uint64_t sst_reads = Value("path0.sst-reads");
+  const uint64_t sst_bytes = Value("path0.sst-read-bytes");
+  const uint64_t blob_reads = Value("path1.blob-reads");
+  const uint64_t blob_bytes = Value("path1.blob-read-bytes");
+  ASSERT_GT(sst_reads, 0);
+  ASSERT_GT(blob_reads, 0);
+  for (int i = 1; i < 4; ++i) {
+    ASSERT_EQ(Get(Key(i)).size(), 1000);
+  }
+  // One data block and one blob each.
+  ASSERT_EQ(Value("path0.sst-reads"), sst_reads + 3);
+  ASSERT_GT(Value("path0.sst-read-bytes"), sst_bytes);
+  ASSERT_EQ(Value("path1.blob-reads"), blob_reads + 3);
+  ASSERT_GE(Value("path1.blob-read-bytes"), blob_bytes + 3 * 1000);
+
+  // A batch of blob reads (MultiRead).
+  const std::vector<std::string> keys = {Key(5), Key(6), Key(7)};
+  const std::vector<std::string> values = MultiGet(keys);
+  ASSERT_EQ(values[2].size(), 1000);
+  ASSERT_EQ(Value("path1.blob-reads"), blob_reads + 6);
+
+  // Nothing was read from the other halves.
+  ASSERT_EQ(Value("path0.blob-reads"), 0);
+  ASSERT_EQ(Value("path1.sst-reads"), 0);
+  ASSERT_EQ(Value("path1.sst-read-bytes"), 0);
+
+  // The counts begin anew when the DB is opened.
+  Reopen(options);
+  ASSERT_LT(Value("path1.blob-reads"), blob_reads);
+}
+
+// Counts agree with the statistics, which the same reads feed, with
+// asynchronous reads of an iterator among them.
+TEST_F(PathStatsTest, SumsToStatistics) {
+  Options options = VerticalOptions();
+  options.enable_blob_files = false;
+  options.level_sst_path_ids = {0, 1};
+  options.level_blob_path_ids.clear();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(500, 'v')));
+  }
+  ASSERT_OK(Flush());
+  CompactRangeOptions compact_options;
+  compact_options.bottommost_level_compaction =
+      BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact_options, nullptr, nullptr));
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(500, 'w')));
+  }
+  ASSERT_OK(Flush());
+
+  const auto sum = [&](const char* what) {
+    return Value(std::string("path0.") + what) +
+           Value(std::string("path1.") + what);
+  };
+  const auto bytes_in_statistics = [&]() {
+    return options.statistics->getTickerCount(LAST_LEVEL_READ_BYTES) +
+           options.statistics->getTickerCount(NON_LAST_LEVEL_READ_BYTES);
+  };
+  const uint64_t before = sum("sst-read-bytes");
+  const uint64_t statistics_before = bytes_in_statistics();
+  const uint64_t path0_before = Value("path0.sst-read-bytes");
+  const uint64_t path1_before = Value("path1.sst-read-bytes");
+  for (const bool async_io : {false, true}) {
+    ReadOptions read_options;
+    read_options.async_io = async_io;
+    read_options.readahead_size = 16 << 10;
+    std::unique_ptr<Iterator> it(db_->NewIterator(read_options));
+    int count = 0;
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      ++count;
+    }
+    ASSERT_OK(it->status());
+    ASSERT_EQ(count, 1000);
+  }
+  ASSERT_GT(Value("path0.sst-read-bytes"), path0_before);
+  ASSERT_GT(Value("path1.sst-read-bytes"), path1_before);
+  ASSERT_EQ(sum("sst-read-bytes") - before,
+            bytes_in_statistics() - statistics_before);
+}
+
+TEST_F(PathStatsTest, OnePathIsNotCounted) {
+  Options options = CurrentOptions();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_EQ(Get("a"), "1");
+  const auto values = Map();
+  ASSERT_EQ(values.at("path0.sst-files"), "1");
+  ASSERT_EQ(values.count("path0.sst-reads"), 0);
+  ASSERT_EQ(values.count("path1.sst-files"), 0);
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kPathStats, &text));
+  ASSERT_EQ(text.find("sst-reads"), std::string::npos);
+}
+
+// Each column family has its own.
+TEST_F(PathStatsTest, ColumnFamilies) {
+  const Options options = VerticalOptions();
+  DestroyAndReopen(options);
+  CreateColumnFamilies({"one"}, options);
+  ReopenWithColumnFamilies({kDefaultColumnFamilyName, "one"}, options);
+  ASSERT_OK(Put(1, "a", std::string(1000, 'v')));
+  ASSERT_OK(Flush(1));
+  ASSERT_EQ(Get(1, "a").size(), 1000);
+  ASSERT_EQ(Map(handles_[1])["path1.blob-files"], "1");
+  ASSERT_NE(Map(handles_[1])["path1.blob-reads"], "0");
+  ASSERT_EQ(Map(handles_[0])["path1.blob-files"], "0");
+  ASSERT_EQ(Map(handles_[0])["path1.blob-reads"], "0");
+}
+
+// A reader may outlive the owner of the counters.
+TEST_F(PathStatsTest, ReaderOutlivesOwner) {
+  ASSERT_OK(WriteStringToFile(env_, "0123456789", dbname_ + "/file"));
+  std::unique_ptr<RandomAccessFileReader> reader;
+  ASSERT_OK(RandomAccessFileReader::Create(env_->GetFileSystem(),
+                                           dbname_ + "/file", FileOptions(),
+                                           &reader, nullptr));
+  auto stats = std::make_shared<PathReadStats>();
+  std::weak_ptr<PathReadStats> watch = stats;
+  reader->SetPathReadStats(
+      stats, PathReadStats::Slot(PathReadStats::FileKind::kBlob, 3));
+  char scratch[10];
+  Slice result;
+  ASSERT_OK(reader->Read(IOOptions(), 2, 5, &result, scratch));
+  ASSERT_EQ(stats->Get(PathReadStats::FileKind::kBlob, 3).reads, 1);
+  ASSERT_EQ(stats->Get(PathReadStats::FileKind::kBlob, 3).bytes, 5);
+  ASSERT_EQ(stats->Get(PathReadStats::FileKind::kSst, 3).reads, 0);
+  // Behind the end.
+  ASSERT_OK(reader->Read(IOOptions(), 10, 5, &result, scratch));
+  ASSERT_EQ(stats->Get(PathReadStats::FileKind::kBlob, 3).reads, 1);
+  stats.reset();
+  ASSERT_FALSE(watch.expired());
+  ASSERT_OK(reader->Read(IOOptions(), 0, 5, &result, scratch));
+  reader.reset();
+  ASSERT_TRUE(watch.expired());
+  ASSERT_OK(env_->DeleteFile(dbname_ + "/file"));
+}
+
+TEST(PathReadStatsTest, Threads) {
+  PathReadStats stats;
+  std::vector<std::thread> threads;
+  for (uint32_t path = 0; path < PathReadStats::kMaxPaths; ++path) {
+    threads.emplace_back([&stats, path]() {
+      for (int i = 0; i < 1000; ++i) {
+        stats.Add(PathReadStats::Slot(PathReadStats::FileKind::kSst, path), 3);
+        stats.Add(PathReadStats::Slot(PathReadStats::FileKind::kBlob, 0), 2);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (uint32_t path = 0; path < PathReadStats::kMaxPaths; ++path) {
+    ASSERT_EQ(stats.Get(PathReadStats::FileKind::kSst, path).reads, 1000);
+    ASSERT_EQ(stats.Get(PathReadStats::FileKind::kSst, path).bytes, 3000);
+  }
+  ASSERT_EQ(stats.Get(PathReadStats::FileKind::kBlob, 0).reads, 4000);
+  ASSERT_EQ(stats.Get(PathReadStats::FileKind::kBlob, 0).bytes, 8000);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

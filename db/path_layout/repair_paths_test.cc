@@ -1,0 +1,369 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/repair_paths.h"
+
+#include "db/column_family.h"
+#include "db/path_layout/path_test_util.h"
+#include "db/version_set.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/db.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class RepairPathsTest : public PathTestBase {
+ public:
+  RepairPathsTest() : PathTestBase("repair_paths_test") {}
+
+  Status FlushFamily(int family) {
+    return db_->Flush(FlushOptions(), Handle(family));
+  }
+
+  Status Repair(const std::vector<Options>& options) {
+    std::vector<ColumnFamilyDescriptor> families;
+    for (size_t i = 0; i < options.size(); ++i) {
+      families.emplace_back(
+          i == 0 ? kDefaultColumnFamilyName : "cf" + std::to_string(i),
+          options[i]);
+    }
+    return RepairDB(dbname_, DBOptions(options[0]), families);
+  }
+
+  // BlobReferenceInfo::path_mask of all SST files of `family`.
+  std::multiset<uint32_t> BlobPathMasks(int family) {
+    const VersionStorageInfo& files =
+        *static_cast<ColumnFamilyHandleImpl*>(Handle(family))
+             ->cfd()
+             ->current()
+             ->storage_info();
+    std::multiset<uint32_t> masks;
+    for (int level = 0; level < files.num_levels(); ++level) {
+      for (const FileMetaData* file : files.LevelFiles(level)) {
+        masks.insert(file->blob_refs.path_mask);
+      }
+    }
+    return masks;
+  }
+
+  // The only blob file of `directory`.
+  std::string BlobFileIn(const std::string& directory) {
+    std::vector<std::string> children;
+    EXPECT_OK(env_->GetChildren(directory, &children));
+    std::string found;
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kWalFile;
+      if (ParseFileName(child, &number, &type) && type == kBlobFile) {
+        EXPECT_EQ(found, "");
+        found = directory + "/" + child;
+      }
+    }
+    EXPECT_NE(found, "");
+    return found;
+  }
+
+  // No way to open the database may take it for an empty or a complete one.
+  void ExpectRefused(const std::vector<Options>& options) {
+    for (bool create_if_missing : {false, true}) {
+      for (bool best_efforts_recovery : {false, true}) {
+        std::vector<Options> refused = options;
+        refused[0].create_if_missing = create_if_missing;
+        refused[0].best_efforts_recovery = best_efforts_recovery;
+        EXPECT_NOK(Open(refused, /*create_families=*/false))
+            << create_if_missing << best_efforts_recovery;
+      }
+    }
+  }
+
+  void LoseManifest() {
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(dbname_, &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kWalFile;
+      if (ParseFileName(child, &number, &type) && type == kDescriptorFile) {
+        ASSERT_OK(env_->DeleteFile(dbname_ + "/" + child));
+      }
+    }
+  }
+
+  // A new database with twenty flushed keys in each of its two families.
+  void OpenFilled(const Options& a, const Options& b) {
+    OpenNew({a, b});
+    for (int family = 0; family < 2; ++family) {
+      PutRange(family, 0, 20, family);
+      ASSERT_OK(FlushFamily(family));
+    }
+  }
+
+  // Leaves a closed database of one SST file and its blobs without a MANIFEST.
+  void LoadAndLoseManifest(const Options& options) {
+    OpenNew({options});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    Close();
+    LoseManifest();
+  }
+};
+
+// Three families on more paths than a path id can count: SSTs on several
+// levels, blobs, and a WAL.
+TEST_F(RepairPathsTest, SeveralFamilies) {
+  const std::vector<Options> options = {PathOptions("a", 2, {0}, {1}),
+                                        PathOptions("b", 4, {3, 2}, {1, 0}),
+                                        PathOptions("c", 3, {2}, {0})};
+  OpenNew(options);
+  for (int family = 0; family < 3; ++family) {
+    PutRange(family, 0, 20, family);
+    ASSERT_OK(FlushFamily(family));
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), Handle(family), nullptr,
+                                nullptr));
+    PutRange(family, 10, 30, family + 10);
+    ASSERT_OK(FlushFamily(family));
+  }
+  // The flush of the others must not outdate this.
+  PutRange(1, 25, 40, 99, /*wal=*/true);
+  Crash();
+  LoseManifest();
+
+  ASSERT_OK(Repair(options));
+  ASSERT_OK(Open(options, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+  EXPECT_EQ(BlobPathIds(0, options[0]), std::set<uint32_t>{1});
+  EXPECT_EQ(BlobPathIds(1, options[1]), (std::set<uint32_t>{0, 1}));
+  EXPECT_EQ(BlobPathIds(2, options[2]), std::set<uint32_t>{0});
+  EXPECT_EQ(BlobPathMasks(0), (std::multiset<uint32_t>{2, 2}));
+  // The compacted one has its blobs on path 0, the flushed one on path 1. What
+  // comes from the WAL has none.
+  EXPECT_EQ(BlobPathMasks(1), (std::multiset<uint32_t>{0, 0, 2}));
+  EXPECT_EQ(BlobPathMasks(2), (std::multiset<uint32_t>{0, 0}));
+
+  // Repair puts all files on level 0; compaction brings everything home.
+  for (int family = 0; family < 3; ++family) {
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(compact, Handle(family), nullptr, nullptr));
+    CheckPlacement(family, options[family]);
+  }
+  ASSERT_OK(VerifyData());
+  ASSERT_OK(Open(options, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// Blob files of a database without a layout are kept, too.
+TEST_F(RepairPathsTest, BlobFilesWithoutLayout) {
+  const Options options = PathOptions("a", 0, {}, {});
+  LoadAndLoseManifest(options);
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// An unfinished blob file is not used, and kept from the next open.
+TEST_F(RepairPathsTest, UnfinishedBlobFile) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  LoadAndLoseManifest(options);
+  ASSERT_OK(WriteStringToFile(env_, "short", BlobFileName(PathOf("a", 1), 900),
+                              /*should_sync=*/false));
+  ASSERT_OK(WriteStringToFile(env_, std::string(500, 'x'),
+                              BlobFileName(PathOf("a", 1), 901),
+                              /*should_sync=*/false));
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+  EXPECT_EQ(metadata.blob_files.size(), 1u);
+  for (uint64_t number : {900, 901}) {
+    EXPECT_OK(env_->FileExists(BlobFileName(PathOf("a", 1) + "/lost", number)))
+        << number;
+  }
+}
+
+// Options without the directories that the OPTIONS file names: a repair would
+// find nothing, and the next open would delete everything.
+TEST_F(RepairPathsTest, FewerPathsThanTheOptionsFile) {
+  const Options options = PathOptions("a", 2, {1}, {1});
+  LoadAndLoseManifest(options);
+  Options without = options;
+  without.cf_paths.clear();
+  without.level_sst_path_ids.clear();
+  without.level_blob_path_ids.clear();
+  for (const Status& s : {Repair({without}), RepairDB(dbname_, without)}) {
+    ASSERT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_NE(s.ToString().find(PathOf("a", 1)), std::string::npos)
+        << s.ToString();
+  }
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// A file in a directory that its family does not have: an error that names it,
+// and the database is as before.
+TEST_F(RepairPathsTest, FileOfAnotherPath) {
+  const Options a = PathOptions("a", 2, {1}, {0});
+  const Options b = PathOptions("b", 2, {1}, {0});
+  OpenFilled(a, b);
+  PutRange(1, 20, 40, 5, /*wal=*/true);
+  Crash();
+
+  // Each path of "b" is searched as a path of the default family alone: once
+  // that of its SST files, once that of its blob files.
+  for (uint32_t path_id : {1, 0}) {
+    Options wrong_a = a;
+    wrong_a.cf_paths.push_back(b.cf_paths[path_id]);
+    Options wrong_b = b;
+    wrong_b.cf_paths.erase(wrong_b.cf_paths.begin() + path_id);
+    wrong_b.level_sst_path_ids = {0};
+    const Status s = Repair({wrong_a, wrong_b});
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_NE(s.ToString().find("\"cf1\""), std::string::npos) << s.ToString();
+    EXPECT_NE(s.ToString().find(PathOf("b", path_id)), std::string::npos)
+        << s.ToString();
+  }
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+
+  Close();
+  LoseManifest();
+  ASSERT_OK(Repair({a, b}));
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// Without a layout nothing is missed in a path that does not exist; the path of
+// a layout may be a device that is not mounted.
+TEST_F(RepairPathsTest, MissingPath) {
+  const Options a = PathOptions("a", 0, {}, {});
+  Options b = PathOptions("b", 2, {}, {});
+  OpenFilled(a, b);
+  Close();
+  LoseManifest();
+  ASSERT_OK(DestroyDir(env_, PathOf("b", 1)));
+  ASSERT_OK(Repair({a, b}));
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+
+  b.level_sst_path_ids = {0, 1};
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(
+      db_->CompactRange(CompactRangeOptions(), Handle(1), nullptr, nullptr));
+  Close();
+  ASSERT_OK(env_->RenameFile(PathOf("b", 1), PathOf("away", 0)));
+  const Status s = Repair({a, b});
+  EXPECT_NOK(s);
+  EXPECT_NE(s.ToString().find(PathOf("b", 1)), std::string::npos)
+      << s.ToString();
+  ASSERT_OK(env_->RenameFile(PathOf("away", 0), PathOf("b", 1)));
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// A repair fails when it has made a MANIFEST of its own and used up the WAL:
+// the database refuses to open, and nothing is lost for the next try.
+TEST_F(RepairPathsTest, UnreadableBlobFile) {
+  const Options a = PathOptions("a", 2, {0}, {0});
+  const Options b = PathOptions("b", 2, {1}, {1});
+  OpenFilled(a, b);
+  PutRange(1, 20, 40, 5, /*wal=*/true);
+  Crash();
+
+  // A directory fails to be read.
+  const std::string broken = BlobFileIn(PathOf("b", 1));
+  ASSERT_OK(env_->RenameFile(broken, PathOf("b", 1) + "/away"));
+  ASSERT_OK(env_->CreateDir(broken));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Status s = Repair({a, b});
+    EXPECT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_NE(s.ToString().find(PathOf("b", 1)), std::string::npos)
+        << s.ToString();
+    ExpectRefused({a, b});
+  }
+  ASSERT_OK(env_->DeleteDir(broken));
+  ASSERT_OK(env_->RenameFile(PathOf("b", 1) + "/away", broken));
+  ASSERT_OK(Repair({a, b}));
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// The same if power fails before the repair is through, when nobody can say
+// anymore that it did not succeed.
+TEST_F(RepairPathsTest, CrashDuringRepair) {
+  const Options a = PathOptions("a", 2, {0}, {0});
+  const Options b = PathOptions("b", 2, {1}, {1});
+  OpenFilled(a, b);
+  Close();
+  // Before anything is done, with the MANIFEST of an empty database, and with
+  // that of "cf1".
+  for (int point = 1; point <= 3; ++point) {
+    int passed = 0;
+    SyncPoint::GetInstance()->SetCallBack("RepairGuard::Hold:End",
+                                          [&](void* /*arg*/) {
+                                            if (++passed == point) {
+                                              fs_->PowerOff();
+                                            }
+                                          });
+    SyncPoint::GetInstance()->EnableProcessing();
+    EXPECT_NOK(Repair({a, b})) << point;
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_GE(passed, point);
+    ASSERT_OK(fs_->PowerOn());
+    EXPECT_NOK(Open({a, b}, /*create_families=*/false)) << point;
+  }
+  ASSERT_OK(Repair({a, b}));
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// A blob file that was never finished, but that a table refers to.
+TEST_F(RepairPathsTest, TruncatedBlobFile) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  Close();
+  const std::string whole = BlobFileIn(PathOf("a", 1));
+  const std::string away = PathOf("a", 1) + "/away";
+  ASSERT_OK(env_->RenameFile(whole, away));
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, away, &contents));
+  ASSERT_OK(WriteStringToFile(env_, contents.substr(0, contents.size() - 1),
+                              whole, /*should_sync=*/false));
+  EXPECT_NOK(Repair({options}));
+  ExpectRefused({options});
+
+  // The way out: whoever has moved it away gets a database without its values.
+  ASSERT_OK(env_->DeleteFile(whole));
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  std::string value;
+  EXPECT_NOK(db_->Get(ReadOptions(), KeyOf(0), &value));
+  Close();
+
+  ASSERT_OK(env_->RenameFile(away, whole));
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// Nobody needs this unreadable file.
+TEST_F(RepairPathsTest, UnreadableGarbage) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  LoadAndLoseManifest(options);
+  ASSERT_OK(env_->CreateDir(BlobFileName(PathOf("a", 1), 900)));
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(env_->DeleteDir(BlobFileName(PathOf("a", 1) + "/lost", 900)));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

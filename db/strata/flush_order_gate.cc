@@ -1,0 +1,110 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/strata/flush_order_gate.h"
+
+#include <cassert>
+#include <utility>
+
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// The flushes that run while background work is stopped. All others are
+// dropped then, and the recovery asks again.
+bool IsPartOfRecovery(FlushReason reason) {
+  return reason == FlushReason::kErrorRecovery ||
+         reason == FlushReason::kErrorRecoveryRetryFlush;
+}
+
+}  // namespace
+
+FlushOrderGate::~FlushOrderGate() { assert(Idle()); }
+
+bool FlushOrderGate::MustWait(const Request& request) const {
+  for (const auto& [cfd, max_memtable_id] : request.families) {
+    if (busy_.count(cfd) > 0 && host_->WouldFlush(cfd)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool FlushOrderGate::Park(const Request& request) {
+  if (request.atomic_flush) {
+    if (parked_atomic_.empty() && !MustWait(request)) {
+      return false;
+    }
+    parked_atomic_.push_back(request);
+  } else {
+    assert(request.families.size() == 1);
+    if (!MustWait(request)) {
+      return false;
+    }
+    ColumnFamilyData* const cfd = request.families.begin()->first;
+    const auto [parked, inserted] = parked_.try_emplace(cfd, request);
+    if (!inserted) {
+      if (!IsPartOfRecovery(parked->second.flush_reason)) {
+        parked->second = request;
+      }
+      host_->Unref(cfd);
+    }
+  }
+  TEST_SYNC_POINT("FlushOrderGate::Park:Parked");
+  return true;
+}
+
+void FlushOrderGate::EnterFamily(ColumnFamilyData* cfd) {
+  if (host_->NeedsOrder(cfd)) {
+    [[maybe_unused]] const bool inserted = busy_.insert(cfd).second;
+    assert(inserted);
+  }
+}
+
+bool FlushOrderGate::EnterForFold(ColumnFamilyData* cfd) {
+  assert(host_->NeedsOrder(cfd));
+  if (busy_.count(cfd) > 0 || parked_.count(cfd) > 0) {
+    return false;
+  }
+  // One that waits for another family would find this one busy in the end.
+  for (const Request& request : parked_atomic_) {
+    if (request.families.count(cfd) > 0) {
+      return false;
+    }
+  }
+  busy_.insert(cfd);
+  return true;
+}
+
+void FlushOrderGate::Unpark() {
+  for (auto it = parked_.begin(); it != parked_.end();) {
+    if (busy_.count(it->first) > 0) {
+      ++it;
+      continue;
+    }
+    const Request request = std::move(it->second);
+    ColumnFamilyData* const cfd = it->first;
+    it = parked_.erase(it);
+    // A request that is only to be dropped must not sit in the queue, where it
+    // would keep out the one of the recovery.
+    if (!host_->IsBackgroundWorkStopped() ||
+        IsPartOfRecovery(request.flush_reason)) {
+      host_->Enqueue(request);
+    }
+    host_->Unref(cfd);
+  }
+  if (!parked_atomic_.empty() && !MustWait(parked_atomic_.front())) {
+    // All of them, or those that stay would come after later ones. Those that
+    // cannot start yet are parked again, in the same order.
+    while (!parked_atomic_.empty()) {
+      host_->EnqueueFront(std::move(parked_atomic_.back()));
+      parked_atomic_.pop_back();
+    }
+  }
+  assert(!busy_.empty() || Idle());
+  TEST_SYNC_POINT("FlushOrderGate::Leave:Unparked");
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,548 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/strata/implicit_snapshot_registry.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "port/stack_trace.h"
+#include "test_util/sync_point.h"
+#include "test_util/testharness.h"
+#include "util/random.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using ReadBound = ImplicitSnapshotRegistry::ReadBound;
+using Sequences = std::vector<SequenceNumber>;
+
+class ImplicitSnapshotRegistryTest : public testing::Test {
+ protected:
+#ifndef NDEBUG
+  ~ImplicitSnapshotRegistryTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+  }
+#endif  // NDEBUG
+
+  static Sequences Merged(const ImplicitSnapshotRegistry& registry,
+                          Sequences snapshots = {}) {
+    registry.MergeInto(&snapshots);
+    return snapshots;
+  }
+
+  static void Sleep(int micros) {
+    std::this_thread::sleep_for(std::chrono::microseconds(micros));
+  }
+};
+
+TEST_F(ImplicitSnapshotRegistryTest, RegisterMoveRelease) {
+  ImplicitSnapshotRegistry registry;
+  ASSERT_FALSE(registry.HasAny());
+  ASSERT_EQ(kMaxSequenceNumber, registry.Min());
+  ASSERT_EQ(Sequences(), Merged(registry));
+
+  SequenceNumber last = 7;
+  ReadBound a = registry.Register([&] { return last; });
+  last = 9;
+  ReadBound b = registry.Register([&] { return last; });
+  ReadBound old = registry.RegisterAt(0);
+  ASSERT_EQ(7u, a.sequence());
+  ASSERT_EQ(9u, b.sequence());
+  ASSERT_TRUE(registry.HasAny());
+  ASSERT_EQ(0u, registry.Min());
+  ASSERT_EQ(Sequences({0, 7, 9}), Merged(registry));
+
+  ReadBound moved = std::move(a);
+  ASSERT_FALSE(a.registered());
+  ASSERT_EQ(7u, moved.sequence());
+  ASSERT_EQ(Sequences({0, 7, 9}), Merged(registry));
+
+  // The target of an assignment gives up what it had.
+  old = std::move(moved);
+  ASSERT_EQ(7u, old.sequence());
+  ASSERT_EQ(Sequences({7, 9}), Merged(registry));
+  ReadBound& same = old;
+  old = std::move(same);
+  ASSERT_EQ(Sequences({7, 9}), Merged(registry));
+
+  b.Release();
+  b.Release();
+  ASSERT_FALSE(b.registered());
+  ASSERT_EQ(7u, registry.Min());
+  b = ReadBound();
+  { ReadBound last_one = std::move(old); }
+  ASSERT_FALSE(registry.HasAny());
+  ASSERT_EQ(kMaxSequenceNumber, registry.Min());
+}
+
+TEST_F(ImplicitSnapshotRegistryTest, MergeKeepsTheListAscendingAndUnique) {
+  ImplicitSnapshotRegistry registry;
+  std::vector<ReadBound> bounds;
+  for (SequenceNumber s : {20, 5, 20, 10, 5, 30}) {
+    bounds.push_back(registry.RegisterAt(s));
+  }
+  ASSERT_EQ(Sequences({5, 10, 20, 30}), Merged(registry));
+  ASSERT_EQ(Sequences({1, 5, 10, 20, 25, 30, 40}),
+            Merged(registry, {1, 10, 25, 40}));
+  bounds.clear();
+  ASSERT_EQ(Sequences({1, 10}), Merged(registry, {1, 10}));
+}
+
+TEST_F(ImplicitSnapshotRegistryTest, RenewChangesInPlace) {
+  ImplicitSnapshotRegistry registry;
+  SequenceNumber last = 10;
+  ReadBound other = registry.RegisterAt(3);
+  ReadBound bound = registry.Register([&] { return last; });
+  last = 15;
+  ASSERT_EQ(15u, bound.Renew([&] { return last; }));
+  ASSERT_EQ(15u, bound.sequence());
+  ASSERT_EQ(Sequences({3, 15}), Merged(registry));
+  ASSERT_EQ(4u, bound.RenewAt(4));
+  ASSERT_EQ(Sequences({3, 4}), Merged(registry));
+}
+
+// A job must wait for a reader that has read its sequence number but is not
+// listed yet.
+TEST_F(ImplicitSnapshotRegistryTest,
+       JobWaitsForAReaderBetweenReadingAndListing) {
+  ImplicitSnapshotRegistry registry;
+  for (const bool renew : {false, true}) {
+    std::atomic<bool> reading{false};
+    std::atomic<bool> done{false};
+    std::thread reader([&] {
+      ReadBound bound;
+      auto read = [&]() -> SequenceNumber {
+        reading = true;
+        Sleep(20000);
+        return 10;
+      };
+      if (renew) {
+        bound = registry.RegisterAt(3);
+        bound.Renew(read);
+      } else {
+        bound = registry.Register(read);
+      }
+      while (!done) {
+        Sleep(100);
+      }
+    });
+    while (!reading) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(Sequences({10}), Merged(registry));
+    done = true;
+    reader.join();
+  }
+}
+
+// What a job does not see is not older than what was published before the job
+// asked; what is listed all the time is seen with its exact value.
+TEST_F(ImplicitSnapshotRegistryTest, NoBoundBelowThePublishedSequenceIsMissed) {
+  struct ALIGN_AS(CACHE_LINE_SIZE) Slot {
+    // Odd while `sequence` is listed.
+    std::atomic<uint64_t> generation{0};
+    std::atomic<SequenceNumber> sequence{0};
+  };
+  constexpr int kReaders = 3;
+  ImplicitSnapshotRegistry registry;
+  std::atomic<SequenceNumber> published{1};
+  std::atomic<bool> stop{false};
+  Slot slots[kReaders];
+
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    while (!stop) {
+      published.fetch_add(1);
+      std::this_thread::yield();
+    }
+  });
+  for (int i = 0; i < kReaders; ++i) {
+    threads.emplace_back([&, i] {
+      Random rnd(301 + i);
+      Slot& slot = slots[i];
+      auto read = [&] {
+        const SequenceNumber s = published.load();
+        if (rnd.OneIn(2)) {
+          std::this_thread::yield();
+        }
+        return s;
+      };
+      ReadBound bound;
+      while (!stop) {
+        if (bound.registered() && rnd.OneIn(2)) {
+          bound.Renew(read);
+        } else {
+          bound = registry.Register(read);
+        }
+        if (rnd.OneIn(4)) {
+          ReadBound moved = std::move(bound);
+          bound = std::move(moved);
+        }
+        slot.sequence.store(bound.sequence());
+        slot.generation.fetch_add(1);
+        std::this_thread::yield();
+        slot.generation.fetch_add(1);
+      }
+    });
+  }
+
+  size_t checked = 0;
+  for (int round = 0; round < 5000 || checked < 1000; ++round) {
+    uint64_t generations[kReaders];
+    for (int i = 0; i < kReaders; ++i) {
+      generations[i] = slots[i].generation.load();
+    }
+    const SequenceNumber p = published.load();
+    const Sequences seen = Merged(registry);
+    for (int i = 0; i < kReaders; ++i) {
+      const uint64_t after = slots[i].generation.load();
+      const SequenceNumber s = slots[i].sequence.load();
+      if (after % 2 == 0 || slots[i].generation.load() != after) {
+        continue;
+      }
+      const bool listed_throughout = generations[i] == after;
+      if (listed_throughout || s < p) {
+        ++checked;
+        EXPECT_TRUE(std::binary_search(seen.begin(), seen.end(), s))
+            << "bound " << s << ", published " << p;
+      }
+    }
+    if (HasFailure()) {
+      break;
+    }
+  }
+  stop = true;
+  for (auto& t : threads) {
+    t.join();
+  }
+}
+
+// Also for iterators that are renewed or moved all the time, there is never a
+// moment without a bound. Neighbours in one list do not disturb each other.
+TEST_F(ImplicitSnapshotRegistryTest, ABoundIsAlwaysListedExactlyOnce) {
+  constexpr int kReaders = 3;
+  ImplicitSnapshotRegistry registry;
+  std::atomic<bool> stop{false};
+  std::vector<ReadBound> bounds(kReaders);
+  std::vector<std::thread> readers;
+  for (int i = 0; i < kReaders; ++i) {
+    bounds[i] = registry.RegisterAt(100 * i);
+  }
+  for (int i = 0; i < kReaders; ++i) {
+    readers.emplace_back([&, i] {
+      for (SequenceNumber s = 1; !stop; ++s) {
+        bounds[i].RenewAt(100 * i + s % 50);
+        ReadBound moved = std::move(bounds[i]);
+        bounds[i] = std::move(moved);
+      }
+    });
+  }
+  for (int round = 0; round < 20000 && !HasFailure(); ++round) {
+    const Sequences seen = Merged(registry);
+    EXPECT_EQ(static_cast<size_t>(kReaders), seen.size());
+    for (size_t i = 0; i < seen.size(); ++i) {
+      EXPECT_EQ(i, seen[i] / 100);
+      EXPECT_LT(seen[i] % 100, 50u);
+    }
+    EXPECT_LT(registry.Min(), 50u);
+  }
+  stop = true;
+  for (auto& t : readers) {
+    t.join();
+  }
+}
+
+TEST_F(ImplicitSnapshotRegistryTest, NotifiesOnceWhenTheLastOneBelowIsGone) {
+  int calls = 0;
+  ImplicitSnapshotRegistry registry([&] { ++calls; });
+  ASSERT_FALSE(registry.NotifyWhenNoneBelow(kMaxSequenceNumber));
+
+  ReadBound a = registry.RegisterAt(5);
+  ReadBound b = registry.RegisterAt(8);
+  ReadBound c = registry.RegisterAt(10);
+  ASSERT_FALSE(registry.NotifyWhenNoneBelow(5));
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(10));
+  c.Release();
+  b.Release();
+  ASSERT_EQ(0, calls);
+  a.Release();
+  ASSERT_EQ(1, calls);
+
+  // Nothing was asked for since.
+  a = registry.RegisterAt(1);
+  a.Release();
+  ASSERT_EQ(1, calls);
+
+  // Sequence number 0 is one like all others.
+  a = registry.RegisterAt(0);
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(1));
+  a.Release();
+  ASSERT_EQ(2, calls);
+}
+
+TEST_F(ImplicitSnapshotRegistryTest, TheLowestOfSeveralRequestsIsAnswered) {
+  int calls = 0;
+  ImplicitSnapshotRegistry registry([&] { ++calls; });
+  ReadBound a = registry.RegisterAt(5);
+  ReadBound b = registry.RegisterAt(50);
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(60));
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(10));
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(100));
+  // Refused, and the others stay.
+  ASSERT_FALSE(registry.NotifyWhenNoneBelow(3));
+  a.Release();
+  ASSERT_EQ(1, calls);
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(60));
+  ASSERT_FALSE(registry.NotifyWhenNoneBelow(50));
+  b.Release();
+  ASSERT_EQ(2, calls);
+}
+
+TEST_F(ImplicitSnapshotRegistryTest, RenewAndMoveNotifyAsReleaseDoes) {
+  int calls = 0;
+  ImplicitSnapshotRegistry registry([&] { ++calls; });
+  ReadBound a = registry.RegisterAt(5);
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(10));
+  ReadBound b = std::move(a);
+  b.RenewAt(3);
+  b.RenewAt(9);
+  ASSERT_EQ(0, calls);
+  b.RenewAt(10);
+  ASSERT_EQ(1, calls);
+  ASSERT_TRUE(registry.NotifyWhenNoneBelow(11));
+  b = registry.RegisterAt(20);
+  ASSERT_EQ(2, calls);
+}
+
+TEST_F(ImplicitSnapshotRegistryTest, TheCallbackMayUseTheRegistry) {
+  std::unique_ptr<ImplicitSnapshotRegistry> registry;
+  std::vector<SequenceNumber> limits = {100, 50, 20};
+  int calls = 0;
+  registry = std::make_unique<ImplicitSnapshotRegistry>([&] {
+    ++calls;
+    ReadBound mine = registry->RegisterAt(1000);
+    Sequences list = {1};
+    registry->MergeInto(&list);
+    while (!limits.empty() && !registry->NotifyWhenNoneBelow(limits.back())) {
+      limits.pop_back();
+    }
+  });
+  ReadBound a = registry->RegisterAt(10);
+  ReadBound b = registry->RegisterAt(40);
+  ASSERT_TRUE(registry->NotifyWhenNoneBelow(limits.back()));
+  a.Release();
+  ASSERT_EQ(1, calls);
+  ASSERT_EQ(std::vector<SequenceNumber>({100, 50}), limits);
+  b.Release();
+  ASSERT_EQ(2, calls);
+  ASSERT_TRUE(limits.empty());
+}
+
+#ifndef NDEBUG
+// The last bound goes away while a request for it is being made.
+TEST_F(ImplicitSnapshotRegistryTest, ReleaseDuringARequestIsNotLost) {
+  for (const bool before_search : {true, false}) {
+    std::atomic<int> calls{0};
+    ImplicitSnapshotRegistry registry([&] { ++calls; });
+    ReadBound bound = registry.RegisterAt(5);
+    std::thread releaser;
+    SyncPoint::GetInstance()->SetCallBack(
+        before_search
+            ? "ImplicitSnapshotRegistry::NotifyWhenNoneBelow:BeforeSearch"
+            : "ImplicitSnapshotRegistry::NotifyWhenNoneBelow:AfterSearch",
+        [&](void*) {
+          releaser = std::thread([&] { bound.Release(); });
+          while (registry.HasAny()) {
+            std::this_thread::yield();
+          }
+          // Time to look at the limit.
+          Sleep(20000);
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    const bool promised = registry.NotifyWhenNoneBelow(10);
+    releaser.join();
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_EQ(!before_search, promised);
+    EXPECT_EQ(before_search ? 0 : 1, calls);
+  }
+}
+#endif  // NDEBUG
+
+// An owner that always waits for what it was promised makes progress.
+TEST_F(ImplicitSnapshotRegistryTest, NoNotificationIsLost) {
+  std::atomic<uint64_t> calls{0};
+  ImplicitSnapshotRegistry registry([&] { ++calls; });
+  std::atomic<SequenceNumber> published{10};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      Random rnd(17 + i);
+      ReadBound bound;
+      while (!stop) {
+        if (bound.registered() && rnd.OneIn(3)) {
+          bound.Renew([&] { return published.load(); });
+        } else {
+          bound = registry.Register([&] { return published.load(); });
+        }
+        if (rnd.OneIn(3)) {
+          bound.Release();
+        }
+        if (rnd.OneIn(10)) {
+          std::this_thread::yield();
+        }
+      }
+    });
+  }
+  Random rnd(5);
+  int promises = 0;
+  for (int round = 0; (round < 10000 || promises < 1000) && !HasFailure();
+       ++round) {
+    const SequenceNumber limit = published.fetch_add(1) + 1;
+    // An answer may be an earlier one, to the higher limit below.
+    for (;;) {
+      const uint64_t calls_before = calls.load();
+      if (!registry.NotifyWhenNoneBelow(limit)) {
+        break;
+      }
+      ++promises;
+      if (rnd.OneIn(4)) {
+        // A higher limit is not to hide the lower one.
+        registry.NotifyWhenNoneBelow(limit + 1000000);
+      }
+      int waits = 0;
+      while (calls.load() == calls_before && ++waits < 500000) {
+        waits < 1000 ? std::this_thread::yield() : Sleep(20);
+      }
+      if (calls.load() == calls_before) {
+        ADD_FAILURE() << "no answer for " << limit;
+        break;
+      }
+    }
+    // Bounds only grow here.
+    EXPECT_GE(registry.Min(), limit);
+    std::this_thread::yield();
+  }
+  stop = true;
+  for (auto& t : threads) {
+    t.join();
+  }
+}
+
+TEST_F(ImplicitSnapshotRegistryTest, RandomOperationsMatchAModel) {
+  for (uint32_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(seed);
+    Random rnd(seed);
+#ifndef NDEBUG
+    // Bounds in all shards, also where few cores run this.
+    SyncPoint::GetInstance()->SetCallBack(
+        "ImplicitSnapshotRegistry::PickShard:Core",
+        [&](void* core) { *static_cast<size_t*>(core) = rnd.Uniform(8); });
+    SyncPoint::GetInstance()->EnableProcessing();
+#endif  // NDEBUG
+
+    int calls = 0;
+    ImplicitSnapshotRegistry registry([&] { ++calls; });
+    std::vector<ReadBound> bounds(1 + rnd.Uniform(12));
+    // What is listed, by place; kMaxSequenceNumber for nothing.
+    Sequences model(bounds.size(), kMaxSequenceNumber);
+    SequenceNumber last = 100;
+    SequenceNumber asked = 0;
+    int expected_calls = 0;
+
+    auto model_min = [&] {
+      return *std::min_element(model.begin(), model.end());
+    };
+    auto removed = [&](SequenceNumber s) {
+      if (s < asked && model_min() >= asked) {
+        asked = 0;
+        ++expected_calls;
+      }
+    };
+
+    for (int step = 0; step < 2000; ++step) {
+      const size_t i = rnd.Uniform(static_cast<int>(bounds.size()));
+      const size_t j = rnd.Uniform(static_cast<int>(bounds.size()));
+      const SequenceNumber old = model[i];
+      const SequenceNumber target = last - rnd.Uniform(100);
+      last += rnd.Uniform(3);
+      auto read = [&] { return last; };
+      switch (rnd.Uniform(6)) {
+        case 0:
+          // The new one is listed before the old one goes.
+          bounds[i] = rnd.OneIn(2) ? registry.Register(read)
+                                   : registry.RegisterAt(last);
+          model[i] = last;
+          removed(old);
+          break;
+        case 1:
+          bounds[i] = registry.RegisterAt(target);
+          model[i] = target;
+          removed(old);
+          break;
+        case 2:
+          bounds[i].Release();
+          model[i] = kMaxSequenceNumber;
+          removed(old);
+          break;
+        case 3:
+          if (bounds[i].registered()) {
+            const SequenceNumber to = rnd.OneIn(2) ? last : target;
+            ASSERT_EQ(
+                to, to == last ? bounds[i].Renew(read) : bounds[i].RenewAt(to));
+            model[i] = to;
+            removed(old);
+          }
+          break;
+        case 4:
+          if (i != j) {
+            bounds[i] = std::move(bounds[j]);
+            model[i] = kMaxSequenceNumber;
+            std::swap(model[i], model[j]);
+            removed(old);
+          }
+          break;
+        case 5: {
+          const SequenceNumber limit = rnd.OneIn(2) ? last : target;
+          const bool blocked = model_min() < limit;
+          ASSERT_EQ(blocked, registry.NotifyWhenNoneBelow(limit));
+          if (blocked) {
+            asked = asked == 0 ? limit : std::min(asked, limit);
+          }
+          break;
+        }
+      }
+      ASSERT_EQ(expected_calls, calls);
+      ASSERT_EQ(model_min(), registry.Min());
+      ASSERT_EQ(model_min() != kMaxSequenceNumber, registry.HasAny());
+      std::set<SequenceNumber> expected(model.begin(), model.end());
+      expected.erase(kMaxSequenceNumber);
+      std::set<SequenceNumber> snapshots;
+      while (!rnd.OneIn(3)) {
+        snapshots.insert(rnd.OneIn(3) ? model_min() - 1
+                                      : last - rnd.Uniform(80));
+      }
+      expected.insert(snapshots.begin(), snapshots.end());
+      ASSERT_EQ(
+          Sequences(expected.begin(), expected.end()),
+          Merged(registry, Sequences(snapshots.begin(), snapshots.end())));
+    }
+    ASSERT_GT(calls, 0);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

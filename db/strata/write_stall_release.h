@@ -1,0 +1,68 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Ends write stalls that an error recovery would wait for.
+//
+// A stalled writer (DBImpl::DelayWrite()) leads the write thread, and while a
+// recovery is in progress it waits for the recovery to end the stall. The
+// recovery's flush has to enter the write thread, where it waits for the
+// stalled writer. RocksDB 11.8.1 hangs there; no writer, no flush and no
+// Close() of the DB returns any more.
+//
+// Invariant: while a recovery waits for the write thread, no writer is stalled.
+// The writers fail with the background error, as they do when no recovery is in
+// progress.
+//
+// Thread safety: every method REQUIRES that the DB mutex is held.
+
+#pragma once
+
+#include <cassert>
+
+#include "monitoring/instrumented_mutex.h"
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class WriteStallRelease {
+ public:
+  WriteStallRelease() = default;
+  WriteStallRelease(const WriteStallRelease&) = delete;
+  WriteStallRelease& operator=(const WriteStallRelease&) = delete;
+
+  // Returns true if a stalled writer has to give up now.
+  bool IsRequested() const { return requests_ > 0; }
+
+  // A recovery's wait for the write thread. The constructor wakes the stalled
+  // writers; writers that come while the object lives do not stall.
+  class Request {
+   public:
+    // release: outlives this object.
+    // is_recovery: with false the object does nothing.
+    // stalled: what stalled writers wait on.
+    Request(WriteStallRelease* release, bool is_recovery,
+            InstrumentedCondVar* stalled)
+        : release_(is_recovery ? release : nullptr) {
+      if (release_ != nullptr) {
+        ++release_->requests_;
+        stalled->SignalAll();
+      }
+    }
+    ~Request() {
+      if (release_ != nullptr) {
+        assert(release_->requests_ > 0);
+        --release_->requests_;
+      }
+    }
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+
+   private:
+    WriteStallRelease* const release_;
+  };
+
+ private:
+  int requests_ = 0;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

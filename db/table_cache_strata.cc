@@ -1,0 +1,45 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/map_point_read.h"
+#include "db/table_cache.h"
+#include "table/get_context.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// A flush of direct values and a range deletion makes a file without a filter,
+// as no key belongs into one, which readers of most keys must open all the
+// same.
+bool TableCache::SkipsPoints(const FileMetaData& file,
+                             const GetContext* get_context) {
+  return get_context->map_read() != nullptr &&
+         get_context->map_read()->SkipsPoints(
+             file.blob_refs.mapped.PointCeiling(file.fd.largest_seqno));
+}
+
+void TableCache::SkipPoints(const FileMetaData& file,
+                            MultiGetContext::Range* range) {
+  for (auto iter = range->begin(); iter != range->end(); ++iter) {
+    if (SkipsPoints(file, iter->get_context)) {
+      range->SkipKey(iter);
+    }
+  }
+}
+
+bool TableCache::MayHaveNonDirect(
+    const ReadOptions& read_options, const Slice& internal_key,
+    const FileMetaData& file, const InternalKeyComparator& internal_comparator,
+    const MutableCFOptions& mutable_cf_options) {
+  TableReader* table = nullptr;
+  TypedHandle* handle = nullptr;
+  const Status s = FindTable(read_options, file_options_, internal_comparator,
+                             file, &handle, mutable_cf_options, &table);
+  const bool may_have =
+      !s.ok() || table->MayHaveNonDirect(read_options, internal_key);
+  if (handle != nullptr) {
+    cache_.Release(handle);
+  }
+  return may_have;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

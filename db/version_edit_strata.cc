@@ -1,0 +1,117 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// VersionEdit: the fields of delta files and of the WAL buffer
+// (docs/formats.md).
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/delta/delta_edit.h"
+#include "db/merged_value/merged_value_generation.h"
+#include "db/version_edit.h"
+#include "util/coding.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+constexpr char kWalBufferMarkVersion = 1;
+
+}  // namespace
+
+void VersionEdit::EncodeWalBuffer(std::string* dst) const {
+  assert(has_wal_buffer_);
+  PutVarint32(dst, kWalBuffer);
+  PutLengthPrefixedSlice(dst, Slice(&kWalBufferMarkVersion, 1));
+}
+
+Status VersionEdit::DecodeWalBuffer(Slice* input) {
+  Slice field;
+  if (!GetLengthPrefixedSlice(input, &field) || field.empty()) {
+    return Status::Corruption("VersionEdit", "WAL buffer mark");
+  }
+  if (field.size() != 1 || field[0] != kWalBufferMarkVersion) {
+    return Status::NotSupported(
+        "VersionEdit", "WAL buffer mark of a later version of this library");
+  }
+  has_wal_buffer_ = true;
+  return Status::OK();
+}
+
+void VersionEdit::NoteDeltaFiles(
+    const std::vector<DeltaFileDescription>& files) {
+  for (const DeltaFileDescription& file : files) {
+    files_to_quarantine_.push_back(file.number);
+    if (!HasLastSequence() || file.largest_seq > GetLastSequence()) {
+      SetLastSequence(file.largest_seq);
+    }
+  }
+}
+
+void VersionEdit::SetDeltaEdit(DeltaEdit delta_edit) {
+  assert(delta_edit_ == nullptr);
+  assert(!delta_edit.Empty());
+  NoteDeltaFiles(delta_edit.files());
+  delta_edit_ = std::make_shared<const DeltaEdit>(std::move(delta_edit));
+}
+
+void VersionEdit::AddDeltaFiles(
+    const std::vector<DeltaFileDescription>& files) {
+  // Copies of the edit share the old one.
+  DeltaEdit delta_edit =
+      delta_edit_ == nullptr ? DeltaEdit() : DeltaEdit(*delta_edit_);
+  for (const DeltaFileDescription& file : files) {
+    delta_edit.AddFile(file);
+  }
+  assert(!delta_edit.Empty());
+  NoteDeltaFiles(files);
+  delta_edit_ = std::make_shared<const DeltaEdit>(std::move(delta_edit));
+}
+
+void VersionEdit::EncodeDeltaEdit(std::string* dst) const {
+  std::string encoded;
+  delta_edit_->EncodeTo(&encoded);
+  PutVarint32(dst, kDeltaStore);
+  PutLengthPrefixedSlice(dst, encoded);
+}
+
+Status VersionEdit::DecodeDeltaEdit(Slice* input) {
+  Slice encoded;
+  if (!GetLengthPrefixedSlice(input, &encoded)) {
+    return Status::Corruption("Delta edit", "not prefixed by its length");
+  }
+  if (delta_edit_ != nullptr) {
+    return Status::Corruption("Delta edit", "the second one of a VersionEdit");
+  }
+  DeltaEdit delta_edit;
+  Status s = delta_edit.DecodeFrom(encoded);
+  if (s.ok()) {
+    SetDeltaEdit(std::move(delta_edit));
+  }
+  return s;
+}
+
+Status RefuseDelta(const VersionEdit& edit) {
+  return edit.GetDeltaEdit() == nullptr
+             ? Status::OK()
+             : Status::NotSupported(
+                   "The database has merge operands in delta files "
+                   "(enable_delta_separation): secondary and follower "
+                   "instances cannot read them");
+}
+
+void VersionEdit::NoteMergedValues(MergedValueGeneration* generation) const {
+  assert(ChangesMergedValues());
+  SequenceNumber largest = 0;
+  for (const auto& [level, file] : new_files_) {
+    largest = std::max(largest, file.fd.largest_seqno);
+  }
+  generation->OnChange(largest);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

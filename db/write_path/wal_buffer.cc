@@ -1,0 +1,397 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/write_path/wal_buffer.h"
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "db/write_path/wal_buffer_recovery.h"
+#include "file/filename.h"
+#include "logging/logging.h"
+#include "monitoring/statistics_impl.h"
+#include "test_util/sync_point.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
+#include "util/mutexlock.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+//======== WalBuffer::File
+
+// The file of a WAL.
+class WalBuffer::File final : public FSWritableFileOwnerWrapper {
+ public:
+  File(WalBuffer* buffer, uint64_t wal_number, const std::string& fname,
+       std::unique_ptr<FSWritableFile>&& file)
+      : FSWritableFileOwnerWrapper(std::move(file)),
+        buffer_(buffer),
+        wal_number_(wal_number),
+        fname_(fname) {}
+  ~File() override { buffer_->Forget(this); }
+
+  using FSWritableFileOwnerWrapper::Append;
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  IODebugContext* dbg) override {
+    return buffer_->Append(this, data, options, /*has_checksum=*/false, dbg);
+  }
+  // The checksum is that of the DB's own memory. When the bytes are written
+  // they are given a new one.
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const DataVerificationInfo& /*verification_info*/,
+                  IODebugContext* dbg) override {
+    return buffer_->Append(this, data, options, /*has_checksum=*/true, dbg);
+  }
+  IOStatus Truncate(uint64_t size, const IOOptions& options,
+                    IODebugContext* dbg) override {
+    IOStatus s = buffer_->WriteOut(this, options, dbg);
+    if (s.ok()) {
+      s = target()->Truncate(size, options, dbg);
+    }
+    if (s.ok()) {
+      written_ = size;
+      size_ = size;
+      buffer_->Forget(this);
+    }
+    return s;
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* dbg) override {
+    IOStatus s = buffer_->WriteOut(this, options, dbg);
+    if (!s.ok()) {
+      // Nobody may write to a file that is closed.
+      buffer_->Forget(this);
+    }
+    const IOStatus close_s = target()->Close(options, dbg);
+    if (!s.ok()) {
+      close_s.PermitUncheckedError();
+      return s;
+    }
+    return close_s;
+  }
+  // What the buffer has is flushed when it is written.
+  IOStatus Flush(const IOOptions& /*options*/,
+                 IODebugContext* /*dbg*/) override {
+    return IOStatus::OK();
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus s = buffer_->WriteOut(this, options, dbg);
+    return s.ok() ? target()->Sync(options, dbg) : s;
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus s = buffer_->WriteOut(this, options, dbg);
+    return s.ok() ? target()->Fsync(options, dbg) : s;
+  }
+  IOStatus RangeSync(uint64_t offset, uint64_t nbytes, const IOOptions& options,
+                     IODebugContext* dbg) override {
+    const IOStatus s = buffer_->WriteOut(this, options, dbg);
+    return s.ok() ? target()->RangeSync(offset, nbytes, options, dbg) : s;
+  }
+  uint64_t GetFileSize(const IOOptions& /*options*/,
+                       IODebugContext* /*dbg*/) override {
+    return size_.load(std::memory_order_relaxed);
+  }
+
+  IOStatus Write(const Slice& data, const IOOptions& options, bool has_checksum,
+                 IODebugContext* dbg) {
+    IOStatus s;
+    if (data.empty()) {
+      // All of it had been written by a write that failed.
+    } else if (has_checksum) {
+      std::string checksum(sizeof(uint32_t), '\0');
+      EncodeFixed32(checksum.data(), crc32c::Value(data.data(), data.size()));
+      DataVerificationInfo info;
+      info.checksum = Slice(checksum);
+      s = target()->Append(data, options, info, dbg);
+    } else {
+      s = target()->Append(data, options, dbg);
+    }
+    if (!s.ok()) {
+      return s;
+    }
+    written_ += data.size();
+    return target()->Flush(options, dbg);
+  }
+
+  // What the buffer does not get.
+  IOStatus WriteAlone(const Slice& data, const IOOptions& options,
+                      bool has_checksum, IODebugContext* dbg) {
+    const IOStatus s = Write(data, options, has_checksum, dbg);
+    does_without_ |= !s.ok();
+    return s;
+  }
+
+  uint64_t wal_number() const { return wal_number_; }
+  const std::string& fname() const { return fname_; }
+
+  // What the file has. By who holds the buffer's mutex.
+  std::atomic<uint64_t> written_{0};
+  // What was appended. By who appends, so that who asks waits for nobody.
+  std::atomic<uint64_t> size_{0};
+  // Of what is in the buffer.
+  bool has_checksum_ = false;
+  // Nobody knows what it has after a failed write of what the buffer has no
+  // room for.
+  bool does_without_ = false;
+
+ private:
+  WalBuffer* const buffer_;
+  const uint64_t wal_number_;
+  const std::string fname_;
+};
+
+//======== WalBuffer
+
+Status WalBuffer::Create(const std::shared_ptr<FileSystem>& fs,
+                         const std::string& wal_dir, size_t size,
+                         const IOOptions& options, Statistics* statistics,
+                         Logger* info_log, std::unique_ptr<WalBuffer>* buffer) {
+  const std::string fname = WalBufferFileName(wal_dir);
+  // Whole pages, so that all of the last one is the file's.
+  size =
+      (size + WalBufferFormat::kMinSize - 1) & ~(WalBufferFormat::kMinSize - 1);
+  // Something else than zeros at the end, to see that the mapping shows it.
+  constexpr char kProbe[] = "probe";
+  std::string contents(size, '\0');
+  memcpy(contents.data() + size - sizeof(kProbe), kProbe, sizeof(kProbe));
+  FileOptions file_options;
+  file_options.io_options = options;
+  std::unique_ptr<FSWritableFile> file;
+  IOStatus s = fs->NewWritableFile(fname, file_options, &file, nullptr);
+  if (s.ok()) {
+    // Blocks that the file does not have yet might be missing when a page is
+    // written.
+    s = file->Append(contents, options, nullptr);
+  }
+  if (s.ok()) {
+    s = file->Sync(options, nullptr);
+  }
+  if (s.ok()) {
+    s = file->Close(options, nullptr);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  std::unique_ptr<MemoryMappedFileBuffer> mapping;
+  s = fs->NewMemoryMappedFileBuffer(fname, &mapping);
+  if (!s.ok() || mapping->GetLen() != size ||
+      memcmp(mapping->GetBase(), contents.data(), size) != 0) {
+    mapping.reset();
+    fs->DeleteFile(fname, options, nullptr).PermitUncheckedError();
+    return Status::NotSupported(
+        "wal_mmap_buffer_size",
+        "the file system " + std::string(fs->Name()) +
+            " does not map files to memory as they are" +
+            (s.ok() ? "" : ": " + s.ToString()));
+  }
+  memset(static_cast<char*>(mapping->GetBase()) + size - sizeof(kProbe), 0,
+         sizeof(kProbe));
+  buffer->reset(
+      new WalBuffer(fs, wal_dir, std::move(mapping), statistics, info_log));
+  ROCKS_LOG_INFO(info_log, "WAL buffer %s has %" ROCKSDB_PRIszt " bytes",
+                 fname.c_str(), size);
+  return Status::OK();
+}
+
+WalBuffer::WalBuffer(const std::shared_ptr<FileSystem>& fs,
+                     const std::string& wal_dir,
+                     std::unique_ptr<MemoryMappedFileBuffer>&& mapping,
+                     Statistics* statistics, Logger* info_log)
+    : fs_(fs),
+      wal_dir_(wal_dir),
+      fname_(WalBufferFileName(wal_dir)),
+      statistics_(statistics),
+      info_log_(info_log),
+      mapping_(std::move(mapping)),
+      format_(static_cast<char*>(mapping_->GetBase()), mapping_->GetLen()) {}
+
+WalBuffer::~WalBuffer() { assert(owner_ == nullptr); }
+
+std::unique_ptr<FSWritableFile> WalBuffer::Wrap(
+    uint64_t wal_number, const std::string& fname,
+    std::unique_ptr<FSWritableFile>&& file) {
+  return std::make_unique<File>(this, wal_number, fname, std::move(file));
+}
+
+IOStatus WalBuffer::WriteOut(const IOOptions& options) {
+  MutexLock lock(&mutex_);
+  return WriteOutLocked(options, /*dbg=*/nullptr);
+}
+
+bool WalBuffer::Remove() {
+  MutexLock lock(&mutex_);
+  if (is_stuck_) {
+    return false;
+  }
+  assert(format_.bytes().empty());
+  const IOStatus s = fs_->DeleteFile(fname_, IOOptions(), /*dbg=*/nullptr);
+  if (!s.ok()) {
+    ROCKS_LOG_WARN(info_log_, "WAL buffer %s was not deleted: %s",
+                   fname_.c_str(), s.ToString().c_str());
+  }
+  return s.ok();
+}
+
+IOStatus WalBuffer::Append(File* file, const Slice& data,
+                           const IOOptions& options, bool has_checksum,
+                           IODebugContext* dbg) {
+  MutexLock lock(&mutex_);
+  const IOStatus s = AppendLocked(file, data, options, has_checksum, dbg);
+  if (s.ok()) {
+    file->size_.store(file->size_.load(std::memory_order_relaxed) + data.size(),
+                      std::memory_order_relaxed);
+  }
+  return s;
+}
+
+IOStatus WalBuffer::AppendLocked(File* file, const Slice& data,
+                                 const IOOptions& options, bool has_checksum,
+                                 IODebugContext* dbg) {
+  mutex_.AssertHeld();
+  if (owner_ != file) {
+    // Before a newer WAL has anything.
+    if (file->does_without_ || is_stuck_ ||
+        !WriteOutLocked(options, dbg).ok()) {
+      return file->WriteAlone(data, options, has_checksum, dbg);
+    }
+    // If power is lost, older WALs may lose their ends. Then this one must not
+    // have more than it would without a buffer, which is nothing as long as its
+    // file has nothing.
+    return WriteAndStart(file, data, options, has_checksum, dbg);
+  }
+  if (data.size() > format_.room() || has_failed_ ||
+      has_checksum != file->has_checksum_) {
+    const IOStatus s = WriteOutLocked(options, dbg);
+    if (!s.ok()) {
+      return s;
+    }
+    file->has_checksum_ = has_checksum;
+  }
+  if (data.size() > format_.room()) {
+    return WriteAndStart(file, data, options, has_checksum, dbg);
+  }
+  format_.Append(data);
+  return IOStatus::OK();
+}
+
+IOStatus WalBuffer::WriteAndStart(File* file, const Slice& data,
+                                  const IOOptions& options, bool has_checksum,
+                                  IODebugContext* dbg) {
+  mutex_.AssertHeld();
+  assert(!is_stuck_ && !has_failed_ && format_.bytes().empty());
+  const IOStatus s = file->WriteAlone(data, options, has_checksum, dbg);
+  owner_ = s.ok() ? file : nullptr;
+  if (s.ok()) {
+    format_.Start(file->wal_number(), file->written_, data);
+  }
+  return s;
+}
+
+IOStatus WalBuffer::WriteOut(File* file, const IOOptions& options,
+                             IODebugContext* dbg) {
+  MutexLock lock(&mutex_);
+  return owner_ == file ? WriteOutLocked(options, dbg) : IOStatus::OK();
+}
+
+void WalBuffer::Forget(File* file) {
+  MutexLock lock(&mutex_);
+  if (owner_ != file) {
+    return;
+  }
+  if (!format_.bytes().empty()) {
+    // Close() has failed or was not called. Whoever opens the DB next finds it.
+    is_stuck_ = true;
+    ROCKS_LOG_WARN(info_log_,
+                   "WAL buffer %s keeps %" ROCKSDB_PRIszt
+                   " bytes of %s, which could not be written",
+                   fname_.c_str(), format_.bytes().size(),
+                   file->fname().c_str());
+  }
+  owner_ = nullptr;
+  has_failed_ = false;
+}
+
+IOStatus WalBuffer::WriteOutLocked(const IOOptions& options,
+                                   IODebugContext* dbg) {
+  mutex_.AssertHeld();
+  if (format_.bytes().empty()) {
+    return IOStatus::OK();
+  }
+  if (is_stuck_) {
+    return WriteOutStuck(options);
+  }
+  assert(owner_ != nullptr);
+  IOStatus s;
+  size_t written = 0;
+  if (has_failed_) {
+    s = FindWritten(options, dbg, &written);
+    if (s.ok()) {
+      // It has not counted what a write that failed has written, and would cut
+      // that off when it is closed.
+      s = owner_->target()->Truncate(format_.offset() + written, options, dbg);
+    }
+  }
+  Slice rest = format_.bytes();
+  rest.remove_prefix(written);
+  if (s.ok()) {
+    owner_->written_ = format_.offset() + written;
+    TEST_SYNC_POINT("WalBuffer::WriteOut:Before");
+    s = owner_->Write(rest, options, owner_->has_checksum_, dbg);
+  }
+  has_failed_ = !s.ok();
+  if (has_failed_) {
+    ROCKS_LOG_ERROR(info_log_,
+                    "WAL buffer %s: %" ROCKSDB_PRIszt
+                    " bytes were not written to %s: %s",
+                    fname_.c_str(), rest.size(), owner_->fname().c_str(),
+                    s.ToString().c_str());
+    return s;
+  }
+  TEST_SYNC_POINT("WalBuffer::WriteOut:Written");
+  RecordTick(statistics_, WAL_BUFFER_WRITES);
+  format_.Advance();
+  return s;
+}
+
+IOStatus WalBuffer::WriteOutStuck(const IOOptions& options) {
+  WalBufferFormat::Contents contents;
+  bool is_torn = false;
+  Status s = WalBufferFormat::Parse(
+      fname_,
+      Slice(static_cast<const char*>(mapping_->GetBase()), mapping_->GetLen()),
+      &contents, &is_torn);
+  const WalBufferRecovery recovery(fs_.get(), wal_dir_, options, info_log_);
+  WalBufferRecovery::Missing missing;
+  if (s.ok() && !is_torn) {
+    s = recovery.Find(contents, &missing, &is_torn);
+  }
+  if (s.ok() && is_torn) {
+    s = Status::IOError(fname_, "has bytes that fit no WAL");
+  }
+  if (s.ok() && !missing.bytes.empty()) {
+    s = recovery.Write(missing);
+  }
+  if (s.ok()) {
+    RecordTick(statistics_, WAL_BUFFER_WRITES);
+    is_stuck_ = false;
+    format_.Advance();
+  }
+  return status_to_io_status(std::move(s));
+}
+
+IOStatus WalBuffer::FindWritten(const IOOptions& options, IODebugContext* dbg,
+                                size_t* written) const {
+  uint64_t size = 0;
+  IOStatus s = fs_->GetFileSize(owner_->fname(), options, &size, dbg);
+  if (s.ok() && (size < format_.offset() ||
+                 size - format_.offset() > format_.bytes().size())) {
+    s = IOStatus::IOError(owner_->fname(),
+                          "has an unexpected size after a failed write");
+  }
+  if (s.ok()) {
+    *written = static_cast<size_t>(size - format_.offset());
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,38 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/write_path/wal_buffer_options.h"
+
+#include <string>
+
+#include "db/write_path/wal_buffer_format.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+Status ValidateWalBuffer(const DBOptions& db_options) {
+  const size_t size = db_options.wal_mmap_buffer_size;
+  if (size == 0) {
+    return Status::OK();
+  }
+  if (size < WalBufferFormat::kMinSize || size > WalBufferFormat::kMaxSize) {
+    return Status::InvalidArgument("wal_mmap_buffer_size must be 0, or from " +
+                                   std::to_string(WalBufferFormat::kMinSize) +
+                                   " to " +
+                                   std::to_string(WalBufferFormat::kMaxSize));
+  }
+  if (db_options.recycle_log_file_num > 0) {
+    return Status::InvalidArgument(
+        "wal_mmap_buffer_size is incompatible with recycle_log_file_num: by "
+        "the "
+        "size of a recycled WAL recovery cannot tell what it has already");
+  }
+  if (db_options.manual_wal_flush) {
+    return Status::InvalidArgument(
+        "wal_mmap_buffer_size is incompatible with manual_wal_flush, which "
+        "keeps "
+        "what is written in the memory of the process until FlushWAL()");
+  }
+  return Status::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,662 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/write_path/wal_buffer.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/write_path/wal_buffer_recovery.h"
+#include "env/composite_env_wrapper.h"
+#include "file/file_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/env_encryption.h"
+#include "test_util/sync_point.h"
+#include "test_util/testharness.h"
+#include "test_util/testutil.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
+#include "util/random.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Counts appends to files, and lets them fail.
+class AppendingFS final : public FileSystemWrapper {
+ public:
+  explicit AppendingFS(const std::shared_ptr<FileSystem>& target)
+      : FileSystemWrapper(target) {}
+  const char* Name() const override { return "AppendingFS"; }
+
+  IOStatus NewWritableFile(const std::string& fname, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* dbg) override {
+    IOStatus s = target()->NewWritableFile(fname, options, result, dbg);
+    if (s.ok()) {
+      *result = std::make_unique<File>(std::move(*result), this);
+    }
+    return s;
+  }
+
+  std::atomic<int> appends{0};
+  std::atomic<int> flushes{0};
+  // Of appends with a checksum.
+  std::atomic<int> verified{0};
+  // Appends fail, and write that many bytes before.
+  std::atomic<bool> fails{false};
+  size_t written_by_failures = 0;
+
+ private:
+  class File final : public FSWritableFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<FSWritableFile>&& target, AppendingFS* fs)
+        : FSWritableFileOwnerWrapper(std::move(target)), fs_(fs) {}
+    using FSWritableFileOwnerWrapper::Append;
+    IOStatus Append(const Slice& data, const IOOptions& options,
+                    IODebugContext* dbg) override {
+      ++fs_->appends;
+      if (fs_->fails) {
+        const size_t size = std::min(fs_->written_by_failures, data.size());
+        EXPECT_OK(target()->Append(Slice(data.data(), size), options, dbg));
+        return IOStatus::IOError("the device is gone");
+      }
+      return target()->Append(data, options, dbg);
+    }
+    IOStatus Append(const Slice& data, const IOOptions& options,
+                    const DataVerificationInfo& info,
+                    IODebugContext* dbg) override {
+      EXPECT_EQ(crc32c::Value(data.data(), data.size()),
+                DecodeFixed32(info.checksum.data()));
+      ++fs_->verified;
+      return Append(data, options, dbg);
+    }
+    IOStatus Flush(const IOOptions& options, IODebugContext* dbg) override {
+      ++fs_->flushes;
+      return target()->Flush(options, dbg);
+    }
+
+   private:
+    AppendingFS* const fs_;
+  };
+};
+
+}  // namespace
+
+class WalBufferTest : public testing::Test {
+ protected:
+  static constexpr size_t kSize = 4096;
+  static constexpr size_t kRoom = kSize - WalBufferFormat::kHeaderSize;
+
+  WalBufferTest()
+      : fs_(std::make_shared<AppendingFS>(FileSystem::Default())),
+        dir_(test::PerThreadDBPath("wal_buffer_test")) {
+    EXPECT_OK(DestroyDir(Env::Default(), dir_));
+    EXPECT_OK(fs_->CreateDir(dir_, IOOptions(), nullptr));
+    EXPECT_OK(WalBuffer::Create(fs_, dir_, kSize, IOOptions(),
+                                /*statistics=*/nullptr,
+                                /*info_log=*/nullptr, &buffer_));
+    fs_->appends = 0;
+  }
+  ~WalBufferTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_OK(DestroyDir(Env::Default(), dir_));
+  }
+
+  std::string WalName(uint64_t number) { return LogFileName(dir_, number); }
+
+  std::unique_ptr<FSWritableFile> NewWal(uint64_t number) {
+    std::unique_ptr<FSWritableFile> file;
+    EXPECT_OK(
+        fs_->NewWritableFile(WalName(number), FileOptions(), &file, nullptr));
+    return buffer_->Wrap(number, WalName(number), std::move(file));
+  }
+
+  static IOStatus Append(FSWritableFile* file, const std::string& data) {
+    return file->Append(data, IOOptions(), nullptr);
+  }
+
+  std::string Read(const std::string& fname) {
+    std::string data;
+    EXPECT_OK(ReadFileToString(FileSystem::Default().get(), fname, &data));
+    return data;
+  }
+  std::string FileOf(uint64_t number) { return Read(WalName(number)); }
+
+  WalBufferRecovery Recovery() {
+    return WalBufferRecovery(fs_.get(), dir_, IOOptions(),
+                             /*info_log=*/nullptr);
+  }
+
+  // What is missing in files if the process ended now: of one WAL.
+  std::string Missing(uint64_t number) {
+    WalBufferRecovery::Missing missing;
+    EXPECT_OK(Recovery().Find(WALRecoveryMode::kAbsoluteConsistency, &missing));
+    EXPECT_TRUE(missing.bytes.empty() || missing.wal_number == number);
+    EXPECT_TRUE(missing.bytes.empty() || missing.size == FileOf(number).size());
+    return missing.bytes;
+  }
+  std::string Recovered(uint64_t number) {
+    return FileOf(number) + Missing(number);
+  }
+
+  const std::shared_ptr<AppendingFS> fs_;
+  const std::string dir_;
+  std::unique_ptr<WalBuffer> buffer_;
+};
+
+TEST_F(WalBufferTest, KeepsAndWritesOut) {
+  auto wal = NewWal(5);
+  ASSERT_EQ("", Missing(5));
+  // The beginning of a WAL is in its file.
+  ASSERT_OK(Append(wal.get(), "01"));
+  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ(1, fs_->flushes);
+  ASSERT_EQ("01", FileOf(5));
+  ASSERT_EQ("", Missing(5));
+  ASSERT_OK(Append(wal.get(), "abc"));
+  ASSERT_OK(Append(wal.get(), "def"));
+  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ("01", FileOf(5));
+  ASSERT_EQ("abcdef", Missing(5));
+  ASSERT_EQ(8, wal->GetFileSize(IOOptions(), nullptr));
+  ASSERT_OK(wal->Flush(IOOptions(), nullptr));
+  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ(1, fs_->flushes);
+  ASSERT_OK(buffer_->WriteOut(IOOptions()));
+  ASSERT_EQ(2, fs_->appends);
+  ASSERT_EQ(2, fs_->flushes);
+  ASSERT_EQ("01abcdef", FileOf(5));
+  ASSERT_EQ("", Missing(5));
+  ASSERT_OK(buffer_->WriteOut(IOOptions()));
+  ASSERT_EQ(2, fs_->appends);
+  ASSERT_OK(Append(wal.get(), "ghi"));
+  ASSERT_EQ("ghi", Missing(5));
+  ASSERT_EQ(11, wal->GetFileSize(IOOptions(), nullptr));
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ("01abcdefghi", FileOf(5));
+  wal.reset();
+  buffer_->Remove();
+  ASSERT_TRUE(fs_->FileExists(WalBufferFileName(dir_), IOOptions(), nullptr)
+                  .IsNotFound());
+}
+
+TEST_F(WalBufferTest, WhatNeedsTheFile) {
+  const std::vector<std::function<IOStatus(FSWritableFile*)>> calls = {
+      [](FSWritableFile* wal) { return wal->Sync(IOOptions(), nullptr); },
+      [](FSWritableFile* wal) { return wal->Fsync(IOOptions(), nullptr); },
+      [](FSWritableFile* wal) {
+        return wal->RangeSync(0, 3, IOOptions(), nullptr);
+      },
+      [](FSWritableFile* wal) { return wal->Close(IOOptions(), nullptr); }};
+  auto wal = NewWal(5);
+  std::string all = "0";
+  ASSERT_OK(Append(wal.get(), all));
+  for (const auto& call : calls) {
+    ASSERT_OK(Append(wal.get(), "abc"));
+    ASSERT_EQ(all, FileOf(5));
+    ASSERT_OK(call(wal.get()));
+    all += "abc";
+    ASSERT_EQ(all, FileOf(5));
+    ASSERT_EQ("", Missing(5));
+  }
+}
+
+TEST_F(WalBufferTest, Truncate) {
+  auto wal = NewWal(5);
+  ASSERT_OK(Append(wal.get(), "ab"));
+  ASSERT_OK(Append(wal.get(), "cdef"));
+  ASSERT_OK(wal->Truncate(6, IOOptions(), nullptr));
+  ASSERT_EQ("abcdef", FileOf(5));
+  ASSERT_OK(wal->Truncate(4, IOOptions(), nullptr));
+  ASSERT_EQ(4, wal->GetFileSize(IOOptions(), nullptr));
+  ASSERT_EQ("abcd", FileOf(5));
+  ASSERT_OK(Append(wal.get(), "e"));
+  ASSERT_OK(Append(wal.get(), "f"));
+  ASSERT_EQ("abcdef", Recovered(5));
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+}
+
+TEST_F(WalBufferTest, Full) {
+  auto wal = NewWal(5);
+  std::string all;
+  Random rnd(301);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string data = rnd.RandomString(rnd.Uniform(200));
+    ASSERT_OK(Append(wal.get(), data));
+    all += data;
+    ASSERT_EQ(all, Recovered(5));
+  }
+  ASSERT_GE(all.size() / (kRoom - 200) + 1, fs_->appends);
+  // As much as there is room for, and more than there ever is.
+  ASSERT_OK(buffer_->WriteOut(IOOptions()));
+  for (const size_t size :
+       {kRoom, size_t{1}, kRoom + 1, size_t{1}, 3 * kRoom, kRoom, kRoom}) {
+    const std::string data = rnd.RandomString(static_cast<int>(size));
+    ASSERT_OK(Append(wal.get(), data));
+    all += data;
+    ASSERT_EQ(all, Recovered(5));
+    ASSERT_EQ(all.size(), wal->GetFileSize(IOOptions(), nullptr));
+  }
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ(all, FileOf(5));
+}
+
+// All of a WAL is in its file before there is anything of the next one, of
+// which the beginning is in its own.
+TEST_F(WalBufferTest, NextWal) {
+  auto first = NewWal(5);
+  auto second = NewWal(6);
+  ASSERT_OK(Append(first.get(), "a"));
+  ASSERT_OK(Append(first.get(), "bc"));
+  ASSERT_EQ("bc", Missing(5));
+  ASSERT_OK(Append(second.get(), "d"));
+  ASSERT_EQ("abc", FileOf(5));
+  ASSERT_EQ("d", FileOf(6));
+  ASSERT_OK(Append(second.get(), "e"));
+  ASSERT_EQ("d", FileOf(6));
+  ASSERT_EQ("e", Missing(6));
+  ASSERT_EQ(3, fs_->appends);
+  ASSERT_OK(first->Sync(IOOptions(), nullptr));
+  ASSERT_OK(first->Close(IOOptions(), nullptr));
+  first.reset();
+  ASSERT_EQ("e", Missing(6));
+  ASSERT_OK(second->Close(IOOptions(), nullptr));
+  ASSERT_EQ("de", FileOf(6));
+}
+
+// The header of a WAL may be written long before the WAL before has ended.
+TEST_F(WalBufferTest, NextWalIsMadeEarly) {
+  auto first = NewWal(5);
+  auto second = NewWal(6);
+  ASSERT_OK(Append(first.get(), "a"));
+  ASSERT_OK(Append(second.get(), "header"));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(Append(first.get(), "b"));
+  }
+  ASSERT_EQ("abbb", Recovered(5));
+  ASSERT_OK(Append(second.get(), "c"));
+  ASSERT_EQ("abbb", FileOf(5));
+  ASSERT_EQ("headerc", FileOf(6));
+  ASSERT_OK(Append(second.get(), "d"));
+  ASSERT_EQ("d", Missing(6));
+  ASSERT_OK(first->Close(IOOptions(), nullptr));
+  ASSERT_OK(second->Close(IOOptions(), nullptr));
+  ASSERT_EQ("headercd", FileOf(6));
+}
+
+// At whatever point a process ends.
+TEST_F(WalBufferTest, Ends) {
+  auto wal = NewWal(5);
+  std::string all;
+  int seen = 0;
+  const auto check = [&](void*) {
+    ++seen;
+    ASSERT_EQ(all, Recovered(5));
+  };
+  for (const char* point :
+       {"WalBuffer::WriteOut:Before", "WalBuffer::WriteOut:Written"}) {
+    SyncPoint::GetInstance()->SetCallBack(point, check);
+  }
+  SyncPoint::GetInstance()->EnableProcessing();
+  Random rnd(302);
+  for (int i = 0; i < 300; ++i) {
+    const std::string data = rnd.RandomString(rnd.Uniform(300));
+    if (rnd.OneIn(10)) {
+      ASSERT_OK(buffer_->WriteOut(IOOptions()));
+    }
+    ASSERT_OK(Append(wal.get(), data));
+    all += data;
+  }
+  ASSERT_LT(20, seen);
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+}
+
+// A write that failed, or wrote a part, loses nothing and writes nothing twice.
+TEST_F(WalBufferTest, FailedWrite) {
+  for (const size_t written : {0, 2, 6}) {
+    SCOPED_TRACE(written);
+    const uint64_t number = 10 + written;
+    auto wal = NewWal(number);
+    ASSERT_OK(Append(wal.get(), "12"));
+    ASSERT_OK(buffer_->WriteOut(IOOptions()));
+    ASSERT_OK(Append(wal.get(), "abcdef"));
+    fs_->fails = true;
+    fs_->written_by_failures = written;
+    ASSERT_TRUE(wal->Sync(IOOptions(), nullptr).IsIOError());
+    fs_->written_by_failures = 0;
+    ASSERT_EQ("12abcdef", Recovered(number));
+    ASSERT_EQ(written == 6, wal->Sync(IOOptions(), nullptr).ok());
+    fs_->fails = written != 6;
+    ASSERT_EQ(written == 6, Append(wal.get(), "g").ok());
+    fs_->fails = false;
+    ASSERT_EQ(written == 6 ? "12abcdefg" : "12abcdef", Recovered(number));
+    ASSERT_OK(wal->Sync(IOOptions(), nullptr));
+    ASSERT_EQ(written == 6 ? "12abcdefg" : "12abcdef", FileOf(number));
+    ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  }
+}
+
+// A real one, after which the file does not know its size, and has room that it
+// gives back when it is closed.
+TEST_F(WalBufferTest, DiskFull) {
+  struct rlimit unlimited;
+  ASSERT_EQ(0, getrlimit(RLIMIT_FSIZE, &unlimited));
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  auto wal = NewWal(5);
+  wal->SetPreallocationBlockSize(32 << 10);
+  wal->PrepareWrite(0, 100, IOOptions(), nullptr);
+  ASSERT_OK(Append(wal.get(), "0123"));
+  ASSERT_OK(wal->Sync(IOOptions(), nullptr));
+  ASSERT_OK(Append(wal.get(), "abcdef"));
+  struct rlimit limit = unlimited;
+  limit.rlim_cur = 6;
+  ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
+  const IOStatus s = wal->Sync(IOOptions(), nullptr);
+  ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &unlimited));
+  signal(SIGXFSZ, old_handler);
+  ASSERT_FALSE(s.ok());
+  ASSERT_EQ("0123ab", FileOf(5));
+  ASSERT_EQ("0123abcdef", Recovered(5));
+  ASSERT_OK(wal->Sync(IOOptions(), nullptr));
+  ASSERT_EQ("0123abcdef", FileOf(5));
+  ASSERT_OK(Append(wal.get(), "gh"));
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ("0123abcdefgh", FileOf(5));
+}
+
+// What of a WAL could not be written does not keep newer ones from going on.
+TEST_F(WalBufferTest, FailedWriteThenNextWal) {
+  for (const bool is_deleted : {false, true}) {
+    auto first = NewWal(5);
+    ASSERT_OK(Append(first.get(), "ab"));
+    ASSERT_OK(Append(first.get(), "cdef"));
+    fs_->fails = true;
+    fs_->written_by_failures = 2;
+    ASSERT_TRUE(first->Sync(IOOptions(), nullptr).IsIOError());
+    fs_->written_by_failures = 0;
+    auto second = NewWal(6);
+    ASSERT_TRUE(Append(second.get(), "lost").IsIOError());
+    ASSERT_EQ("abcdef", Recovered(5));
+    ASSERT_TRUE(first->Close(IOOptions(), nullptr).IsIOError());
+    fs_->fails = false;
+    first.reset();
+    // What has failed by itself may have written anything.
+    ASSERT_OK(Append(second.get(), "new"));
+    ASSERT_EQ("new", FileOf(6));
+    ASSERT_OK(second->Close(IOOptions(), nullptr));
+    second = NewWal(7);
+    ASSERT_OK(Append(second.get(), "gh"));
+    ASSERT_EQ("gh", FileOf(7));
+    ASSERT_EQ("abcdef", Recovered(5));
+    if (is_deleted) {
+      ASSERT_OK(fs_->DeleteFile(WalName(5), IOOptions(), nullptr));
+      ASSERT_OK(buffer_->WriteOut(IOOptions()));
+    } else {
+      // The buffer stays where whoever opens the DB next finds it.
+      buffer_->Remove();
+      ASSERT_EQ("abcdef", Recovered(5));
+      ASSERT_OK(buffer_->WriteOut(IOOptions()));
+      ASSERT_EQ("abcdef", FileOf(5));
+    }
+    // From now on it is as ever.
+    ASSERT_OK(Append(second.get(), "ij"));
+    ASSERT_EQ("ghij", FileOf(7));
+    ASSERT_OK(Append(second.get(), "kl"));
+    ASSERT_EQ("ghij", FileOf(7));
+    ASSERT_EQ("kl", Missing(7));
+    ASSERT_OK(second->Close(IOOptions(), nullptr));
+    ASSERT_EQ("ghijkl", FileOf(7));
+  }
+}
+
+TEST_F(WalBufferTest, Checksums) {
+  auto wal = NewWal(5);
+  DataVerificationInfo info;
+  char checksum[4];
+  ASSERT_OK(Append(wal.get(), "plain"));
+  for (const char* data : {"abc", "def"}) {
+    EncodeFixed32(checksum, crc32c::Value(data, 3));
+    info.checksum = Slice(checksum, sizeof(checksum));
+    ASSERT_OK(wal->Append(data, IOOptions(), info, nullptr));
+  }
+  ASSERT_EQ(0, fs_->verified);
+  ASSERT_EQ("plainabcdef", Recovered(5));
+  ASSERT_OK(wal->Sync(IOOptions(), nullptr));
+  ASSERT_EQ(1, fs_->verified);
+  ASSERT_EQ(2, fs_->appends);
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ("plainabcdef", FileOf(5));
+}
+
+TEST_F(WalBufferTest, SyncsBesideAppends) {
+  auto wal = NewWal(5);
+  std::atomic<bool> is_done{false};
+  std::thread syncing([&] {
+    while (!is_done) {
+      ASSERT_OK(wal->Sync(IOOptions(), nullptr));
+    }
+  });
+  std::string all;
+  Random rnd(303);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string data = rnd.RandomString(50);
+    ASSERT_OK(Append(wal.get(), data));
+    all += data;
+  }
+  is_done = true;
+  syncing.join();
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ(all, FileOf(5));
+}
+
+// What is not mapped as it is in the file is refused, and leaves nothing.
+TEST_F(WalBufferTest, FileSystems) {
+  std::shared_ptr<EncryptionProvider> provider;
+  ASSERT_OK(EncryptionProvider::CreateFromString(ConfigOptions(), "CTR://test",
+                                                 &provider));
+  const std::unique_ptr<Env> memory(NewMemEnv(Env::Default()));
+  for (const std::shared_ptr<FileSystem>& fs :
+       {std::shared_ptr<FileSystem>(
+            NewEncryptedFS(FileSystem::Default(), provider)),
+        memory->GetFileSystem()}) {
+    const std::string dir = dir_ + "/other";
+    ASSERT_OK(fs->CreateDirIfMissing(dir, IOOptions(), nullptr));
+    std::unique_ptr<WalBuffer> buffer;
+    const Status s = WalBuffer::Create(fs, dir, kSize, IOOptions(), nullptr,
+                                       nullptr, &buffer);
+    ASSERT_TRUE(s.IsNotSupported()) << fs->Name() << " " << s.ToString();
+    ASSERT_NE(std::string::npos, s.ToString().find("wal_mmap_buffer_size"));
+    ASSERT_EQ(nullptr, buffer);
+    ASSERT_TRUE(fs->FileExists(WalBufferFileName(dir), IOOptions(), nullptr)
+                    .IsNotFound());
+  }
+}
+
+//======== Recovery
+
+class WalBufferRecoveryTest : public WalBufferTest {
+ protected:
+  // "0123" are in the file, "abcdef" in the buffer.
+  void Prepare() {
+    wal_ = NewWal(5);
+    ASSERT_OK(Append(wal_.get(), "0123"));
+    ASSERT_OK(wal_->Sync(IOOptions(), nullptr));
+    ASSERT_OK(Append(wal_.get(), "abcdef"));
+    buffer_file_ = Read(WalBufferFileName(dir_));
+  }
+  ~WalBufferRecoveryTest() override {
+    // What was done to the files is no business of the file.
+    SyncPoint::GetInstance()->DisableProcessing();
+    wal_.reset();
+  }
+  void Write(const std::string& fname, const std::string& data) {
+    ASSERT_OK(WriteStringToFile(FileSystem::Default().get(), data, fname));
+  }
+  Status Recover(WALRecoveryMode mode) { return Recovery().Recover(mode); }
+
+  std::unique_ptr<FSWritableFile> wal_;
+  std::string buffer_file_;
+};
+
+TEST_F(WalBufferRecoveryTest, Appends) {
+  Prepare();
+  // Also what another process could not finish.
+  for (const char* in_file :
+       {"0123", "0123a", "0123abcde", "0123abcdef", "0123abcdefgh"}) {
+    Write(WalName(5), in_file);
+    Write(WalBufferFileName(dir_), buffer_file_);
+    ASSERT_OK(Recover(WALRecoveryMode::kAbsoluteConsistency));
+    ASSERT_EQ(
+        std::string("0123abcdefgh").substr(0, strlen(in_file) > 10 ? 12 : 10),
+        FileOf(5));
+    ASSERT_TRUE(fs_->FileExists(WalBufferFileName(dir_), IOOptions(), nullptr)
+                    .IsNotFound());
+    // There is none any more.
+    ASSERT_OK(Recover(WALRecoveryMode::kAbsoluteConsistency));
+  }
+}
+
+TEST_F(WalBufferRecoveryTest, FailsAndIsRepeated) {
+  Prepare();
+  SyncPoint::GetInstance()->SetCallBack(
+      "WalBufferRecovery::Write:Opened", [](void* arg) {
+        *static_cast<IOStatus*>(arg) = IOStatus::IOError("the device is gone");
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(Recover(WALRecoveryMode::kPointInTimeRecovery).IsIOError());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  ASSERT_EQ("0123abcdef", Recovered(5));
+  ASSERT_OK(Recover(WALRecoveryMode::kPointInTimeRecovery));
+  ASSERT_EQ("0123abcdef", FileOf(5));
+}
+
+TEST_F(WalBufferRecoveryTest, NoWal) {
+  Prepare();
+  ASSERT_OK(fs_->DeleteFile(WalName(5), IOOptions(), nullptr));
+  ASSERT_OK(Recover(WALRecoveryMode::kAbsoluteConsistency));
+  ASSERT_TRUE(fs_->FileExists(WalName(5), IOOptions(), nullptr).IsNotFound());
+}
+
+// When power is lost files may have any of what was not synced.
+TEST_F(WalBufferRecoveryTest, LossOfPower) {
+  Prepare();
+  std::string damaged = buffer_file_;
+  damaged[WalBufferFormat::kHeaderSize] = 'x';
+  const std::pair<std::string, std::string> cases[] = {
+      {"012", buffer_file_},    // the end of the WAL
+      {"0x23", buffer_file_},   // a page before that
+      {"0123x", buffer_file_},  // a page of what had been written already
+      {"0123", damaged}};       // a page of the buffer
+  for (const auto& [wal, buffer] : cases) {
+    SCOPED_TRACE(wal);
+    for (const WALRecoveryMode mode :
+         {WALRecoveryMode::kAbsoluteConsistency,
+          WALRecoveryMode::kPointInTimeRecovery,
+          WALRecoveryMode::kTolerateCorruptedTailRecords,
+          WALRecoveryMode::kSkipAnyCorruptedRecords}) {
+      Write(WalName(5), wal);
+      Write(WalBufferFileName(dir_), buffer);
+      const Status s = Recover(mode);
+      if (mode == WALRecoveryMode::kAbsoluteConsistency) {
+        ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+        ASSERT_NE(std::string::npos,
+                  s.ToString().find(WalBufferFileName(dir_)));
+      } else {
+        ASSERT_OK(s);
+      }
+      ASSERT_EQ(wal, FileOf(5));
+    }
+  }
+}
+
+// What was synced is there, whatever the buffer has become.
+TEST_F(WalBufferRecoveryTest, LossOfPowerAfterSync) {
+  Prepare();
+  ASSERT_OK(wal_->Sync(IOOptions(), nullptr));
+  std::string damaged = buffer_file_;
+  damaged[WalBufferFormat::kHeaderSize] = 'x';
+  for (const bool has_wal : {true, false}) {
+    Write(WalBufferFileName(dir_), damaged);
+    ASSERT_OK(Recover(WALRecoveryMode::kAbsoluteConsistency));
+    if (has_wal) {
+      ASSERT_EQ("0123abcdef", FileOf(5));
+      ASSERT_OK(fs_->DeleteFile(WalName(5), IOOptions(), nullptr));
+    }
+  }
+}
+
+TEST_F(WalBufferRecoveryTest, Foreign) {
+  Prepare();
+  Write(WalBufferFileName(dir_), std::string(5000, 'x'));
+  for (const WALRecoveryMode mode : {WALRecoveryMode::kAbsoluteConsistency,
+                                     WALRecoveryMode::kPointInTimeRecovery}) {
+    const Status s = Recover(mode);
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  }
+  ASSERT_EQ(std::string(5000, 'x'), Read(WalBufferFileName(dir_)));
+  std::vector<std::string> set_aside;
+  const auto add = [&set_aside](const std::string& fname) {
+    set_aside.push_back(fname);
+  };
+  ASSERT_OK(Recovery().RecoverForRepair(add));
+  ASSERT_EQ(std::vector<std::string>{WalBufferFileName(dir_)}, set_aside);
+  // One that it can use is no such case.
+  Write(WalBufferFileName(dir_), buffer_file_);
+  ASSERT_OK(Recovery().RecoverForRepair(add));
+  ASSERT_EQ(1, set_aside.size());
+  ASSERT_EQ("0123abcdef", FileOf(5));
+  ASSERT_TRUE(Recovery().IsAmong({"000001.log", WalBufferFileName("")}));
+  ASSERT_TRUE(Recovery().IsAmong({"WALBUFFER"}));
+  ASSERT_FALSE(Recovery().IsAmong({"WALBUFFER2", "000001.log", ""}));
+}
+
+// A WAL that is read with its end.
+TEST_F(WalBufferRecoveryTest, Reads) {
+  Prepare();
+  WalBufferRecovery::Missing missing;
+  ASSERT_OK(Recovery().Find(WALRecoveryMode::kAbsoluteConsistency, &missing));
+  // What comes later is not seen.
+  ASSERT_OK(Append(wal_.get(), "later"));
+  ASSERT_OK(wal_->Sync(IOOptions(), nullptr));
+  const std::string all = "0123abcdef";
+  char scratch[100];
+  Slice result;
+  for (size_t piece = 1; piece < 12; ++piece) {
+    for (size_t skipped = 0; skipped < 12; ++skipped) {
+      std::unique_ptr<FSSequentialFile> file;
+      ASSERT_OK(
+          fs_->NewSequentialFile(WalName(5), FileOptions(), &file, nullptr));
+      file = WalBufferRecovery::Append(std::move(file), missing);
+      ASSERT_OK(file->Skip(skipped));
+      std::string read;
+      do {
+        ASSERT_OK(file->Read(piece, IOOptions(), &result, scratch, nullptr));
+        read.append(result.data(), result.size());
+        // Less is the end.
+      } while (result.size() == piece);
+      ASSERT_EQ(all.substr(std::min(skipped, all.size())), read);
+    }
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,222 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#ifdef GFLAGS
+
+#include "db_stress_tool/strata/db_stress_blob_gc.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+#include "db_stress_tool/db_stress_common.h"
+#include "db_stress_tool/db_stress_test_base.h"
+#include "port/port.h"
+#include "util/gflags_compat.h"
+#include "utilities/fault_injection_fs.h"
+
+DECLARE_bool(enable_blob_address_map);
+
+DEFINE_int32(collect_blob_garbage_one_in, 0,
+             "Every how many operations to call CollectBlobGarbage(), on "
+             "average; some of the calls are cancelled. 0: never");
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+class StressBlobGcListener : public EventListener {
+ public:
+  explicit StressBlobGcListener(const std::shared_ptr<FaultInjectionTestFS>& fs)
+      : fs_(fs) {}
+
+  const char* Name() const override { return "StressBlobGcListener"; }
+
+  void OnBlobGarbageCollectionBegin(
+      DB* /*db*/, const BlobGarbageCollectionInfo& info) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (uint64_t number : info.input_files) {
+        if (!input_files_.insert(number).second) {
+          fprintf(stderr,
+                  "Two garbage collections of one blob file: cf=%s "
+                  "file_number=%" PRIu64 "\n",
+                  info.cf_name.c_str(), number);
+          fflush(stderr);
+          std::abort();
+        }
+      }
+    }
+    Sleep();
+    // A thread of the test has its own.
+    if (fs_ != nullptr && !info.is_manual) {
+      // The job's number: or each would get its faults at the same places.
+      const uint32_t seed = static_cast<uint32_t>(FLAGS_seed) +
+                            static_cast<uint32_t>(info.job_id);
+      Inject(FaultInjectionIOType::kRead, seed, FLAGS_read_fault_one_in);
+      Inject(FaultInjectionIOType::kWrite, seed, FLAGS_write_fault_one_in);
+      Inject(FaultInjectionIOType::kMetadataRead, seed,
+             FLAGS_metadata_read_fault_one_in);
+      Inject(FaultInjectionIOType::kMetadataWrite, seed,
+             FLAGS_metadata_write_fault_one_in);
+    }
+  }
+
+  void OnBlobGarbageCollectionCompleted(
+      DB* /*db*/, const BlobGarbageCollectionInfo& info) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (uint64_t number : info.input_files) {
+        input_files_.erase(number);
+      }
+    }
+    Sleep();
+    if (fs_ != nullptr && !info.is_manual) {
+      fs_->DisableAllThreadLocalErrorInjection();
+    }
+  }
+
+ private:
+  void Inject(FaultInjectionIOType type, uint32_t seed, int one_in) {
+    fs_->SetThreadLocalErrorContext(
+        type, seed, one_in, FLAGS_inject_error_severity == 1 /* retryable */,
+        FLAGS_inject_error_severity == 2 /* has_data_loss */);
+    fs_->EnableThreadLocalErrorInjection(type);
+  }
+
+  static void Sleep() {
+    SystemClock::Default()->SleepForMicroseconds(
+        static_cast<int>(Random::GetTLSInstance()->Uniform(5000)));
+  }
+
+  const std::shared_ptr<FaultInjectionTestFS> fs_;
+  std::mutex mutex_;
+  std::unordered_set<uint64_t> input_files_;
+};
+
+// From a microsecond to a second, most of them short.
+int RandomMicros(Random* rand) {
+  return 1 << std::min(rand->Uniform(21), rand->Uniform(21));
+}
+
+}  // namespace
+
+void AddStressBlobGcListener(
+    const std::shared_ptr<FaultInjectionTestFS>& fs,
+    std::vector<std::shared_ptr<EventListener>>* listeners) {
+  if (FLAGS_enable_blob_address_map) {
+    listeners->push_back(std::make_shared<StressBlobGcListener>(fs));
+  }
+}
+
+void StressTest::MaybeCollectBlobGarbage(ThreadState* thread, int64_t rand_key,
+                                         ColumnFamilyHandle* column_family) {
+  if (!thread->rand.OneInOpt(FLAGS_collect_blob_garbage_one_in)) {
+    return;
+  }
+  CollectBlobGarbageOptions options;
+  if (!thread->rand.OneIn(3)) {
+    options.space_amp_limit += thread->rand.Uniform(101) / 100.0;
+  }
+  if (thread->rand.OneIn(3)) {
+    options.max_sorted_runs = 1 + thread->rand.Uniform(4);
+  }
+  std::atomic<bool> canceled{false};
+  port::Thread canceler;
+  if (thread->rand.OneIn(8)) {
+    canceled = true;
+    options.canceled = &canceled;
+  } else if (thread->rand.OneIn(3)) {
+    options.canceled = &canceled;
+    canceler = port::Thread([&canceled, micros = RandomMicros(&thread->rand)] {
+      SystemClock::Default()->SleepForMicroseconds(micros);
+      canceled = true;
+    });
+  }
+
+  // What can be read at a snapshot must not change. These flags do not go with
+  // snapshots.
+  const bool compare = !FLAGS_enable_compaction_filter &&
+                       !FLAGS_inplace_update_support && thread->rand.OneIn(2);
+  const std::string start_key = Key(rand_key);
+  const std::string end_key = Key(
+      rand_key > std::numeric_limits<int64_t>::max() - FLAGS_compact_range_width
+          ? std::numeric_limits<int64_t>::max()
+          : rand_key + FLAGS_compact_range_width);
+  const Snapshot* snapshot = nullptr;
+  const auto hash = [&] {
+    if (db_fault_injection_fs_) {
+      db_fault_injection_fs_->DisableAllThreadLocalErrorInjection();
+    }
+    const uint32_t result =
+        GetRangeHash(thread, snapshot, column_family, start_key, end_key);
+    if (db_fault_injection_fs_) {
+      db_fault_injection_fs_->EnableAllThreadLocalErrorInjection();
+    }
+    return result;
+  };
+  uint32_t hash_before = 0;
+  if (compare) {
+    snapshot = db_->GetSnapshot();
+    hash_before = hash();
+  }
+
+  // The whole column family, as a compaction of it does when it is forced to.
+  const bool compact = thread->rand.OneIn(4);
+  Status s;
+  if (compact) {
+    CompactRangeOptions compact_options;
+    compact_options.blob_garbage_collection_policy =
+        BlobGarbageCollectionPolicy::kForce;
+    compact_options.canceled = options.canceled;
+    s = db_->CompactRange(compact_options, column_family, nullptr, nullptr);
+  } else {
+    s = db_->CollectBlobGarbage(options, column_family);
+  }
+  if (canceler.joinable()) {
+    canceler.join();
+  }
+  MaybeVerifyCpuCorruption(thread, "collectblobgarbage", s);
+  const bool allowed =
+      s.ok() ||
+      (s.IsNotSupported() &&
+       !db_->GetOptions(column_family).enable_blob_address_map) ||
+      (s.IsManualCompactionPaused() &&
+       (canceled || FLAGS_disable_manual_compaction_one_in > 0)) ||
+      (s.IsCompactionAborted() &&
+       FLAGS_abort_and_resume_compactions_one_in > 0) ||
+      (compact && IsTolerableCompactionFailure(s)) ||
+      (s.IsColumnFamilyDropped() && FLAGS_clear_column_family_one_in > 0) ||
+      IsErrorInjectedAndRetryable(s);
+  if (!allowed) {
+    fprintf(stderr, "%s with space_amp_limit %g, max_sorted_runs %u%s: %s\n",
+            compact ? "CompactRange()" : "CollectBlobGarbage()",
+            options.space_amp_limit, options.max_sorted_runs,
+            canceled ? ", cancelled" : "", s.ToString().c_str());
+    thread->shared->SetVerificationFailure();
+  }
+
+  if (compare) {
+    if (hash() != hash_before) {
+      fprintf(stderr,
+              "CollectBlobGarbage() with space_amp_limit %g has changed what a "
+              "snapshot reads from %s to %s\n",
+              options.space_amp_limit,
+              Slice(start_key).ToString(/*hex=*/true).c_str(),
+              Slice(end_key).ToString(/*hex=*/true).c_str());
+      thread->stats.AddErrors(1);
+      thread->shared->SetVerificationFailure();
+    }
+    db_->ReleaseSnapshot(snapshot);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+#endif  // GFLAGS

@@ -1,0 +1,196 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "options/strata/address_map_options.h"
+
+#include <cstddef>
+#include <cstdlib>
+
+#include "logging/logging.h"
+#include "options/cf_options.h"
+#include "options/strata/distinct_bytes.h"
+#include "options/strata/omitted_at_default.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/table.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+double DefaultSpaceAmpLimit() {
+  static const double limit = ColumnFamilyOptions().blob_gc_space_amp_limit;
+  return limit;
+}
+
+constexpr double kMinSpaceAmpLimit = 1.01;
+
+Status RefusedWithMap(const char* other, const std::string& why) {
+  return Status::NotSupported(
+      std::string("enable_blob_address_map cannot be combined with ") + other +
+      ": " + why);
+}
+
+}  // namespace
+
+const std::unordered_map<std::string, OptionTypeInfo>*
+AddressMapOptions::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"enable_blob_address_map",
+           OmittedAtDefault(
+               offsetof(ImmutableCFOptions, enable_blob_address_map),
+               OptionType::kBoolean, OptionTypeFlags::kNone, "false")},
+          {"enable_lsm_bypass",
+           OmittedAtDefault(offsetof(ImmutableCFOptions, enable_lsm_bypass),
+                            OptionType::kBoolean, OptionTypeFlags::kNone,
+                            "true")}};
+  return info;
+}
+
+const std::unordered_map<std::string, OptionTypeInfo>*
+BlobGcOptions::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"save_blob_address_map",
+           OmittedAtDefault(offsetof(MutableCFOptions, save_blob_address_map),
+                            OptionType::kBoolean, OptionTypeFlags::kMutable,
+                            "true")},
+          {"blob_gc_space_amp_limit",
+           DoubleOmittedAtDefault(
+               offsetof(MutableCFOptions, blob_gc_space_amp_limit),
+               OptionTypeFlags::kMutable, DefaultSpaceAmpLimit())}};
+  return info;
+}
+
+Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
+                                     const ColumnFamilyOptions& cf_options) {
+  if (cf_options.experimental_mempurge_threshold > 0.0) {
+    return RefusedWithMap(
+        "experimental_mempurge_threshold",
+        "a purged memtable holds older entries than memtables "
+        "flushed before it");
+  }
+  if (cf_options.compaction_style == kCompactionStyleFIFO) {
+    return RefusedWithMap(
+        "FIFO compaction",
+        "it drops whole files without looking at their entries");
+  }
+  if (db_options.allow_ingest_behind || cf_options.cf_allow_ingest_behind) {
+    return RefusedWithMap(
+        "ingest behind",
+        "ingested files would hold newer sequence numbers below "
+        "older ones");
+  }
+  return Status::OK();
+}
+
+Status ValidateAddressMapOptions(const DBOptions& db_options,
+                                 const ColumnFamilyOptions& cf_options) {
+  // Whether or not there is a map: SetOptions() asks, too.
+  const double limit = cf_options.blob_gc_space_amp_limit;
+  if (limit != 0 && !(limit >= kMinSpaceAmpLimit && limit <= 1000)) {
+    return Status::InvalidArgument(
+        "blob_gc_space_amp_limit must be 0 (no garbage collection) or from "
+        "1.01 "
+        "to 1000");
+  }
+  if (!cf_options.enable_blob_address_map) {
+    return Status::OK();
+  }
+  if (!cf_options.enable_blob_files) {
+    return Status::InvalidArgument(
+        "enable_blob_address_map needs enable_blob_files: the map holds the "
+        "addresses of values in blob files");
+  }
+  if (cf_options.enable_blob_garbage_collection) {
+    return RefusedWithMap(
+        "enable_blob_garbage_collection",
+        "with the map, blob files are collected by it, not by "
+        "compactions");
+  }
+  if (cf_options.enable_blob_direct_write) {
+    return RefusedWithMap(
+        "enable_blob_direct_write",
+        "the map takes addresses when a flush has written them");
+  }
+  if (cf_options.inplace_update_support) {
+    return RefusedWithMap("inplace_update_support",
+                          "a value would change under its sequence number");
+  }
+  const Status s = ValidateOptionsOfMappedValues(db_options, cf_options);
+  if (!s.ok()) {
+    return s;
+  }
+  const Comparator* const comparator = cf_options.comparator;
+  if (comparator->timestamp_size() > 0) {
+    return RefusedWithMap("user-defined timestamps",
+                          "the map knows a key by its bytes");
+  }
+  if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
+    return RefusedWithMap(
+        "a comparator for which different bytes can be equal",
+        NeedsDistinctBytes("the map knows a key by its bytes"));
+  }
+  if (cf_options.table_factory != nullptr &&
+      !cf_options.table_factory->IsInstanceOf(
+          TableFactory::kBlockBasedTableName())) {
+    return RefusedWithMap("a table format other than the block-based one",
+                          "other formats do not hold mapped entries");
+  }
+  return Status::OK();
+}
+
+Status ValidateAddressMapOptionsOfSecondary(
+    const std::vector<ColumnFamilyDescriptor>& column_families) {
+  for (const ColumnFamilyDescriptor& cf : column_families) {
+    if (cf.options.enable_blob_address_map) {
+      return RefusedWithMap(
+          "a secondary or follower instance",
+          "it cannot know which values the primary still needs "
+          "(column family " +
+              cf.name + ")");
+    }
+  }
+  return Status::OK();
+}
+
+#ifndef NDEBUG
+void ForceAddressMapForTests(const DBOptions& db_options,
+                             ColumnFamilyOptions* cf_options) {
+  const char* const with_map = std::getenv("STRATA_FORCE_ADDRESS_MAP");
+  const char* const min_blob_size =
+      with_map != nullptr ? with_map : std::getenv("STRATA_FORCE_BLOB_FILES");
+  if (min_blob_size == nullptr || cf_options->enable_blob_files) {
+    return;
+  }
+  ColumnFamilyOptions forced = *cf_options;
+  forced.enable_blob_files = true;
+  forced.min_blob_size = std::strtoull(min_blob_size, nullptr, 10);
+  forced.enable_blob_address_map = true;
+  if (ValidateAddressMapOptions(db_options, forced).ok()) {
+    forced.enable_blob_address_map = with_map != nullptr;
+    *cf_options = forced;
+  }
+}
+#endif  // !NDEBUG
+
+void DumpAddressMapOptions(Logger* log, const ColumnFamilyOptions& options) {
+  if (options.enable_blob_address_map) {
+    ROCKS_LOG_HEADER(log, "                Options.enable_blob_address_map: %s",
+                     "true");
+    ROCKS_LOG_HEADER(log, "                      Options.enable_lsm_bypass: %s",
+                     options.enable_lsm_bypass ? "true" : "false");
+  }
+}
+
+void DumpBlobGcOptions(Logger* log, const MutableCFOptions& options) {
+  if (!options.save_blob_address_map) {
+    ROCKS_LOG_INFO(log, "                    save_blob_address_map: false");
+  }
+  if (options.blob_gc_space_amp_limit != DefaultSpaceAmpLimit()) {
+    ROCKS_LOG_INFO(log, "                  blob_gc_space_amp_limit: %s",
+                   ShortestDouble(options.blob_gc_space_amp_limit).c_str());
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,282 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "options/strata/delta_options.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+
+#include "logging/logging.h"
+#include "options/cf_options.h"
+#include "options/strata/distinct_bytes.h"
+#include "options/strata/omitted_at_default.h"
+#include "rocksdb/advanced_cache.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/table.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+constexpr uint64_t kDefaultBucketSize = uint64_t{256} << 10;
+constexpr uint32_t kDefaultMaxBuckets = 32768;
+constexpr double kDefaultSplitRatio = 0.8;
+
+// A block of a delta file; less would not be read.
+constexpr uint64_t kMinDeltaBucketSize = uint64_t{4} << 10;
+constexpr uint64_t kMaxBucketSize = uint64_t{1} << 30;
+// Two are left free for a split.
+constexpr uint32_t kMinMaxBuckets = 4;
+// They are in memory, and in one snapshot of the MANIFEST.
+constexpr uint32_t kMaxMaxBuckets = uint32_t{1} << 20;
+constexpr double kMinSplitRatio = 0.1;
+
+// Of delta_cache_size: a share of the block cache.
+constexpr uint64_t kDefaultCacheSize = UINT64_MAX;
+constexpr size_t kShareOfBlockCache = 32;
+// What the block cache is charged in: less would take that much from it, too.
+constexpr size_t kMinCacheShare = size_t{256} << 10;
+constexpr size_t kCacheSizeWithoutBlockCache = size_t{4} << 20;
+
+Status RefusedWithDeltas(const std::string& other, const std::string& why) {
+  return Status::NotSupported(
+      "enable_delta_separation cannot be combined with " + other + ": " + why);
+}
+
+Status RefuseDeltasForAll(
+    const std::vector<ColumnFamilyDescriptor>& column_families,
+    const std::string& what, const std::string& why) {
+  for (const ColumnFamilyDescriptor& cf : column_families) {
+    if (cf.options.enable_delta_separation) {
+      return RefusedWithDeltas(what, why + " (column family " + cf.name + ")");
+    }
+  }
+  return Status::OK();
+}
+
+const char* const kTransactions =
+    "write-prepared or write-unprepared transactions";
+const char* const kWhyNotTransactions =
+    "sequence numbers do not tell which operands belong to a value";
+
+Status ValidateRanges(const ColumnFamilyOptions& options) {
+  if (options.delta_bucket_size < kMinDeltaBucketSize ||
+      options.delta_bucket_size > kMaxBucketSize) {
+    return Status::InvalidArgument(
+        "delta_bucket_size must be from 4096 (4 KiB) to 1073741824 (1 GiB)");
+  }
+  if (options.delta_max_buckets < kMinMaxBuckets ||
+      options.delta_max_buckets > kMaxMaxBuckets) {
+    return Status::InvalidArgument(
+        "delta_max_buckets must be from 4 to 1048576");
+  }
+  // Not a number is outside, too.
+  if (!(options.delta_bucket_split_ratio >= kMinSplitRatio &&
+        options.delta_bucket_split_ratio <= 1)) {
+    return Status::InvalidArgument(
+        "delta_bucket_split_ratio must be from 0.1 to 1");
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+const std::unordered_map<std::string, OptionTypeInfo>*
+DeltaOptions::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"enable_delta_separation",
+           OmittedAtDefault(
+               offsetof(ImmutableCFOptions, enable_delta_separation),
+               OptionType::kBoolean, OptionTypeFlags::kNone, "false")},
+          {"delta_bucket_size",
+           OmittedAtDefault(offsetof(ImmutableCFOptions, delta_bucket_size),
+                            OptionType::kUInt64T, OptionTypeFlags::kNone,
+                            std::to_string(kDefaultBucketSize))}};
+  return info;
+}
+
+const std::unordered_map<std::string, OptionTypeInfo>*
+DeltaBucketOptions::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"delta_max_buckets",
+           OmittedAtDefault(offsetof(MutableCFOptions, delta_max_buckets),
+                            OptionType::kUInt32T, OptionTypeFlags::kMutable,
+                            std::to_string(kDefaultMaxBuckets))},
+          {"delta_bucket_split_ratio",
+           DoubleOmittedAtDefault(
+               offsetof(MutableCFOptions, delta_bucket_split_ratio),
+               OptionTypeFlags::kMutable, kDefaultSplitRatio)},
+          {"delta_cache_size",
+           OmittedAtDefault(offsetof(MutableCFOptions, delta_cache_size),
+                            OptionType::kUInt64T, OptionTypeFlags::kMutable,
+                            std::to_string(kDefaultCacheSize))},
+          // Removed; OPTIONS files may still have it.
+          {"delta_parallel_reads",
+           {0, OptionType::kUInt32T, OptionVerificationType::kDeprecated,
+            OptionTypeFlags::kMutable}}};
+  return info;
+}
+
+Status ValidateOptionsOfDeltas(const DBOptions& db_options,
+                               const ColumnFamilyOptions& cf_options) {
+  if (cf_options.experimental_mempurge_threshold > 0.0) {
+    return RefusedWithDeltas(
+        "experimental_mempurge_threshold",
+        "a purged memtable holds older entries than memtables "
+        "flushed before it");
+  }
+  if (cf_options.compaction_style == kCompactionStyleFIFO) {
+    return RefusedWithDeltas(
+        "FIFO compaction",
+        "it drops whole files, and the operands of their keys would "
+        "stay without the values");
+  }
+  if (db_options.allow_ingest_behind || cf_options.cf_allow_ingest_behind) {
+    return RefusedWithDeltas(
+        "ingest behind",
+        "an ingested value would be older than operands that a "
+        "newer value has hidden");
+  }
+  if (cf_options.table_factory != nullptr &&
+      !cf_options.table_factory->IsInstanceOf(
+          TableFactory::kBlockBasedTableName())) {
+    return RefusedWithDeltas(
+        "a table format other than the block-based one",
+        "readers of others do not tell the sequence number of what "
+        "they find");
+  }
+  return Status::OK();
+}
+
+Status ValidateDeltaOptions(const DBOptions& db_options,
+                            const ColumnFamilyOptions& cf_options) {
+  // Whether or not they have an effect: SetOptions() asks, too.
+  Status s = ValidateRanges(cf_options);
+  if (!s.ok() || !cf_options.enable_delta_separation) {
+    return s;
+  }
+  if (cf_options.merge_operator == nullptr) {
+    return Status::InvalidArgument(
+        "enable_delta_separation needs a merge_operator: what it separates are "
+        "merge operands");
+  }
+  if (cf_options.inplace_update_support) {
+    return RefusedWithDeltas(
+        "inplace_update_support",
+        "a value would change under its sequence number, which "
+        "tells the operands that belong to it");
+  }
+  s = ValidateOptionsOfDeltas(db_options, cf_options);
+  if (!s.ok()) {
+    return s;
+  }
+  const Comparator* const comparator = cf_options.comparator;
+  if (comparator->timestamp_size() > 0) {
+    return RefusedWithDeltas("user-defined timestamps",
+                             "a key has operands for each timestamp");
+  }
+  if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
+    return RefusedWithDeltas(
+        "a comparator for which different bytes can be equal",
+        NeedsDistinctBytes("filters of delta files know a key by its bytes"));
+  }
+  return s;
+}
+
+Status RefuseDeltaSeparationOfSecondary(
+    const std::vector<ColumnFamilyDescriptor>& column_families) {
+  return RefuseDeltasForAll(column_families, "a secondary or follower instance",
+                            "it does not read delta files");
+}
+
+Status RefuseDeltaSeparationOfTransactions(
+    const std::vector<ColumnFamilyDescriptor>& column_families) {
+  return RefuseDeltasForAll(column_families, kTransactions,
+                            kWhyNotTransactions);
+}
+
+Status DeltasOfTransactions(const std::string& column_family) {
+  return Status::NotSupported(
+      "Column family " + column_family +
+      " has merge operands in delta files (enable_delta_separation), which "
+      "cannot be combined with " +
+      kTransactions + ": " + kWhyNotTransactions);
+}
+
+size_t DeltaCacheSize(const ImmutableCFOptions& ioptions,
+                      const MutableCFOptions& options) {
+  if (options.delta_cache_size != kDefaultCacheSize) {
+    constexpr uint64_t kMaxSize = std::numeric_limits<size_t>::max();
+    return static_cast<size_t>(std::min(options.delta_cache_size, kMaxSize));
+  }
+  if (ioptions.enable_merged_value_cache) {
+    return 0;
+  }
+  const auto* const table =
+      options.table_factory->GetOptions<BlockBasedTableOptions>();
+  if (table == nullptr || table->block_cache == nullptr) {
+    return kCacheSizeWithoutBlockCache;
+  }
+  const size_t share = table->block_cache->GetCapacity() / kShareOfBlockCache;
+  return share < kMinCacheShare ? 0 : share;
+}
+
+#ifndef NDEBUG
+void ForceDeltaSeparationForTests(const DBOptions& db_options,
+                                  ColumnFamilyOptions* cf_options) {
+  const char* const bucket_size = std::getenv("STRATA_FORCE_DELTA_SEPARATION");
+  if (bucket_size == nullptr || cf_options->enable_delta_separation) {
+    return;
+  }
+  ColumnFamilyOptions forced = *cf_options;
+  forced.enable_delta_separation = true;
+  const uint64_t size = std::strtoull(bucket_size, nullptr, 10);
+  if (size > 0) {
+    forced.delta_bucket_size = size;
+  }
+  if (ValidateDeltaOptions(db_options, forced).ok()) {
+    *cf_options = forced;
+  }
+}
+#endif  // !NDEBUG
+
+void DumpDeltaOptions(Logger* log, const ColumnFamilyOptions& options) {
+  if (options.enable_delta_separation) {
+    ROCKS_LOG_HEADER(log, "                Options.enable_delta_separation: %s",
+                     "true");
+    ROCKS_LOG_HEADER(
+        log, "                      Options.delta_bucket_size: %" PRIu64,
+        options.delta_bucket_size);
+    ROCKS_LOG_HEADER(
+        log, "                      Options.delta_max_buckets: %" PRIu32,
+        options.delta_max_buckets);
+    ROCKS_LOG_HEADER(log, "               Options.delta_bucket_split_ratio: %s",
+                     ShortestDouble(options.delta_bucket_split_ratio).c_str());
+    ROCKS_LOG_HEADER(
+        log, "                       Options.delta_cache_size: %" PRIu64,
+        options.delta_cache_size);
+  }
+}
+
+void DumpDeltaBucketOptions(Logger* log, const MutableCFOptions& options) {
+  if (options.delta_max_buckets != kDefaultMaxBuckets) {
+    ROCKS_LOG_INFO(log, "                        delta_max_buckets: %" PRIu32,
+                   options.delta_max_buckets);
+  }
+  if (options.delta_bucket_split_ratio != kDefaultSplitRatio) {
+    ROCKS_LOG_INFO(log, "                 delta_bucket_split_ratio: %s",
+                   ShortestDouble(options.delta_bucket_split_ratio).c_str());
+  }
+  if (options.delta_cache_size != kDefaultCacheSize) {
+    ROCKS_LOG_INFO(log, "                         delta_cache_size: %" PRIu64,
+                   options.delta_cache_size);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,239 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "options/strata/path_options.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+
+#include "db/path_layout/path_layout.h"
+#include "logging/logging.h"
+#include "options/cf_options.h"
+#include "rocksdb/utilities/cf_paths.h"
+#include "util/strata/path_list.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using PathIds = std::vector<uint32_t>;
+
+bool HasLayout(const ColumnFamilyOptions& options) {
+  return !options.level_sst_path_ids.empty() ||
+         !options.level_blob_path_ids.empty();
+}
+
+OptionTypeInfo PathIdsTypeInfo(size_t offset) {
+  OptionTypeInfo info(static_cast<int>(offset), OptionType::kVector,
+                      OptionVerificationType::kNormal,
+                      OptionTypeFlags::kMutable);
+  info.SetParseFunc([](const ConfigOptions&, const std::string& name,
+                       const std::string& value, void* addr) {
+    const Status s = ParsePathIds(OptionTypeInfo::StripOuterBraces(value),
+                                  static_cast<PathIds*>(addr));
+    return s.ok() ? s : Status::InvalidArgument(name, s.getState());
+  });
+  info.SetSerializeFunc([](const ConfigOptions&, const std::string&,
+                           const void* addr, std::string* value) {
+    *value = PathIdsToString(*static_cast<const PathIds*>(addr));
+    return Status::OK();
+  });
+  info.SetEqualsFunc([](const ConfigOptions&, const std::string& name,
+                        const void* addr1, const void* addr2,
+                        std::string* mismatch) {
+    const bool equal = *static_cast<const PathIds*>(addr1) ==
+                       *static_cast<const PathIds*>(addr2);
+    if (!equal) {
+      *mismatch = name;
+    }
+    return equal;
+  });
+  return info;
+}
+
+// Calls `dump` with the name and value of each layout option that is set.
+template <typename Options>
+void ForEachLayout(
+    const Options& options,
+    const std::function<void(const char*, const PathIds&)>& dump) {
+  if (!options.level_sst_path_ids.empty()) {
+    dump("level_sst_path_ids", options.level_sst_path_ids);
+  }
+  if (!options.level_blob_path_ids.empty()) {
+    dump("level_blob_path_ids", options.level_blob_path_ids);
+  }
+}
+
+}  // namespace
+
+const std::unordered_map<std::string, OptionTypeInfo>*
+PathLayoutOptions::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"level_sst_path_ids",
+           PathIdsTypeInfo(offsetof(MutableCFOptions, level_sst_path_ids))},
+          {"level_blob_path_ids",
+           PathIdsTypeInfo(offsetof(MutableCFOptions, level_blob_path_ids))}};
+  return info;
+}
+
+const std::unordered_map<std::string, OptionTypeInfo>*
+CfPathsOption::TypeInfo() {
+  static const auto* const info =
+      new std::unordered_map<std::string, OptionTypeInfo>{
+          {"cf_paths",
+           OptionTypeInfo(
+               0, OptionType::kUnknown, OptionVerificationType::kNormal,
+               OptionTypeFlags::kCompareNever,
+               [](const ConfigOptions&, const std::string& name,
+                  const std::string& value, void* addr) {
+                 const auto* option = static_cast<const CfPathsOption*>(addr);
+                 const Status s =
+                     ParsePathList(OptionTypeInfo::StripOuterBraces(value),
+                                   &option->immutable_cf_options->cf_paths);
+                 return s.ok() ? s
+                               : Status::InvalidArgument(name, s.getState());
+               },
+               [](const ConfigOptions&, const std::string&, const void* addr,
+                  std::string* value) {
+                 const auto* option = static_cast<const CfPathsOption*>(addr);
+                 const auto& paths = option->immutable_cf_options->cf_paths;
+                 value->clear();
+                 // A single path is mostly the DB's own directory, which
+                 // whoever loads the file knows better.
+                 if (PathLayout::IsSet(*option->mutable_cf_options) &&
+                     paths.size() > 1) {
+                   *value = PathListToString(paths);
+                 }
+                 return Status::OK();
+               })}};
+  return info;
+}
+
+Status ValidatePathOptions(const DBOptions& db_options,
+                           const ColumnFamilyOptions& cf_options) {
+  if (!HasLayout(cf_options)) {
+    return Status::OK();
+  }
+  const std::string layout = cf_options.level_sst_path_ids.empty()
+                                 ? "level_blob_path_ids"
+                                 : "level_sst_path_ids";
+  if (cf_options.compaction_style == kCompactionStyleFIFO) {
+    return Status::NotSupported(
+        layout +
+        " cannot be combined with FIFO compaction, which has one level and "
+        "never moves a file");
+  }
+  if (db_options.compaction_service != nullptr) {
+    return Status::NotSupported(
+        layout +
+        " cannot be combined with a compaction_service: a remote worker knows "
+        "one output directory");
+  }
+  const std::vector<DbPath>& paths =
+      cf_options.cf_paths.empty() ? db_options.db_paths : cf_options.cf_paths;
+  // Without paths everything is in the DB's directory.
+  const size_t num_paths = std::max<size_t>(paths.size(), 1);
+  if (num_paths > PathLayout::kMaxPaths) {
+    return Status::InvalidArgument(
+        layout + " supports at most " + std::to_string(PathLayout::kMaxPaths) +
+        " paths; " + (cf_options.cf_paths.empty() ? "db_paths" : "cf_paths") +
+        " has " + std::to_string(num_paths));
+  }
+  return PathLayout::Validate(cf_options.level_sst_path_ids,
+                              cf_options.level_blob_path_ids, num_paths);
+}
+
+Status ValidatePathOptions(
+    const DBOptions& db_options,
+    const std::vector<ColumnFamilyDescriptor>& column_families) {
+  for (const ColumnFamilyDescriptor& cf : column_families) {
+    const Status s = ValidatePathOptions(db_options, cf.options);
+    if (!s.ok()) {
+      return Status::CopyAppendMessage(s, " in column family ", cf.name);
+    }
+  }
+  return Status::OK();
+}
+
+Status ValidatePathOptionsOfFollower(
+    const std::vector<ColumnFamilyDescriptor>& column_families) {
+  for (const ColumnFamilyDescriptor& cf : column_families) {
+    if (HasLayout(cf.options)) {
+      return Status::NotSupported(
+          "A follower links the leader's files into one directory: "
+          "level_sst_path_ids and level_blob_path_ids must be empty in column "
+          "family " +
+          cf.name);
+    }
+  }
+  return Status::OK();
+}
+
+void DumpPathOptions(Logger* log, const MutableCFOptions& options) {
+  ForEachLayout(options, [log](const char* name, const PathIds& ids) {
+    ROCKS_LOG_INFO(log, "%41s: %s", name, PathIdsToString(ids).c_str());
+  });
+}
+
+void DumpPathOptions(Logger* log, const ColumnFamilyOptions& options) {
+  ForEachLayout(options, [log](const char* name, const PathIds& ids) {
+    ROCKS_LOG_HEADER(
+        log, "%*sOptions.%s: %s",
+        std::max(0, 39 - static_cast<int>(std::string(name).size())), "", name,
+        PathIdsToString(ids).c_str());
+  });
+  if (HasLayout(options)) {
+    ROCKS_LOG_HEADER(log, "%31sOptions.cf_paths: %s", "",
+                     PathListToString(options.cf_paths).c_str());
+  }
+}
+
+void ReportSkippedLevels(Logger* log, const std::string& cf_name,
+                         const MutableCFOptions& options, int base_level) {
+  ForEachLayout(options, [&](const char* name, const PathIds& ids) {
+    const auto id_of = [&ids](int level) {
+      return ids[std::min(static_cast<size_t>(level), ids.size() - 1)];
+    };
+    std::string skipped;
+    for (int level = 1; level < base_level; ++level) {
+      if (id_of(level) != id_of(base_level)) {
+        skipped += (skipped.empty() ? "" : ", ") + std::to_string(level) +
+                   " (path " + std::to_string(id_of(level)) + ")";
+      }
+    }
+    if (!skipped.empty()) {
+      ROCKS_LOG_WARN(
+          log,
+          "[%s] %s: level_compaction_dynamic_level_bytes compacts level 0 into "
+          "level %d (path %u) and leaves the levels between them empty for now."
+          " No file follows the entries of levels: %s",
+          cf_name.c_str(), name, base_level, id_of(base_level),
+          skipped.c_str());
+    }
+  });
+}
+
+Status OverrideCfPaths(const std::vector<DbPath>& cf_paths,
+                       std::vector<ColumnFamilyDescriptor>* cf_descs) {
+  for (const ColumnFamilyDescriptor& cf : *cf_descs) {
+    if (!HasLayout(cf.options)) {
+      continue;
+    }
+    const Status s = PathLayout::Validate(cf.options.level_sst_path_ids,
+                                          cf.options.level_blob_path_ids,
+                                          std::max<size_t>(cf_paths.size(), 1));
+    if (!s.ok()) {
+      return Status::CopyAppendMessage(s, " in column family ", cf.name);
+    }
+  }
+  for (ColumnFamilyDescriptor& cf : *cf_descs) {
+    if (HasLayout(cf.options)) {
+      cf.options.cf_paths = cf_paths;
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

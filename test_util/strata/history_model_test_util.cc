@@ -1,0 +1,108 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "test_util/strata/history_model_test_util.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace ROCKSDB_NAMESPACE {
+
+void HistoryModel::DropFamily(const std::string& cf) {
+  families_.erase(cf);
+  for (Write& write : writes_) {
+    write.ops.erase(std::remove_if(write.ops.begin(), write.ops.end(),
+                                   [&cf](const Op& op) { return op.cf == cf; }),
+                    write.ops.end());
+  }
+}
+
+void HistoryModel::Apply(const Op& op, Contents* contents) {
+  switch (op.kind) {
+    case OpKind::kPut:
+      (*contents)[op.key] = op.columns;
+      break;
+    case OpKind::kMerge: {
+      const std::string& operand = op.columns.at("");
+      const auto it = contents->find(op.key);
+      if (it == contents->end()) {
+        (*contents)[op.key][""] = operand;
+      } else {
+        it->second[""].append(",").append(operand);
+      }
+      break;
+    }
+    case OpKind::kDelete:
+      contents->erase(op.key);
+      break;
+    case OpKind::kDeleteRange:
+      if (op.key < op.end) {
+        contents->erase(contents->lower_bound(op.key),
+                        contents->lower_bound(op.end));
+      }
+      break;
+  }
+}
+
+HistoryModel::Contents HistoryModel::At(const std::string& cf,
+                                        size_t position) const {
+  assert(position <= writes_.size());
+  Contents contents;
+  for (size_t i = 0; i < position; ++i) {
+    for (const Op& op : writes_[i].ops) {
+      if (op.cf == cf && !writes_[i].has_failed) {
+        Apply(op, &contents);
+      }
+    }
+  }
+  return contents;
+}
+
+std::set<std::string> HistoryModel::Keys(const std::string& cf) const {
+  std::set<std::string> keys;
+  for (const Write& write : writes_) {
+    for (const Op& op : write.ops) {
+      if (op.cf == cf && op.kind != OpKind::kDeleteRange) {
+        keys.insert(op.key);
+      }
+    }
+  }
+  return keys;
+}
+
+HistoryModel::AllContents HistoryModel::Replay(
+    const std::vector<Write>& writes) const {
+  AllContents all = families_;
+  for (const Write& write : writes) {
+    for (const Op& op : write.ops) {
+      Apply(op, &all[op.cf]);
+    }
+  }
+  return all;
+}
+
+bool HistoryModel::Recover(const AllContents& found, bool is_crash) {
+  const size_t least = is_crash ? durable_ : writes_.size();
+  for (size_t n = writes_.size() + 1; n-- > least;) {
+    for (const bool with_failed : {false, true}) {
+      std::vector<Write> history;
+      for (size_t i = 0; i < writes_.size(); ++i) {
+        const bool survives = i < n || writes_[i].is_durable;
+        if (survives && (with_failed || !writes_[i].has_failed)) {
+          history.push_back(writes_[i]);
+          history.back().has_failed = false;
+        }
+      }
+      if (Replay(history) == found) {
+        writes_ = std::move(history);
+        // Opening a DB flushes what recovery read from the WAL.
+        durable_ = writes_.size();
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,398 @@
+// Copyright (c) The Strata Authors
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#ifdef GFLAGS
+#include "tools/strata/db_bench_workloads.h"
+
+#include "rocksdb/convenience.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/utilities/object_registry.h"
+#include "tools/workloads/snapshot_workload.h"
+#include "util/gflags_compat.h"
+#include "util/string_util.h"
+#include "utilities/strata/field_update.h"
+// A build of the workloads for unpatched RocksDB lacks the options.
+#ifndef STRATA_STOCK_LIBRARY
+#include "util/strata/path_list.h"
+#endif
+
+using GFLAGS_NAMESPACE::CommandLineFlagInfo;
+using GFLAGS_NAMESPACE::GetCommandLineFlagInfo;
+
+DECLARE_string(benchmarks);
+DECLARE_int64(num);
+DECLARE_int32(num_multi_db);
+DECLARE_int32(num_column_families);
+DECLARE_int32(user_timestamp_size);
+DECLARE_int32(key_size);
+DECLARE_double(compression_ratio);
+DECLARE_bool(use_blob_db);
+DECLARE_string(options_file);
+
+DEFINE_string(report_json, "",
+              "Append one JSON object per benchmark to this file, a line each: "
+              "operations, latencies by kind of operation, bytes read and "
+              "written by the process, CPU seconds, memory, size of the "
+              "database, write and space amplification");
+
+DEFINE_string(timeseries_csv, "",
+              "Append a line per interval of each benchmark to this file: "
+              "throughput, latencies, sizes, bytes read and written");
+
+DEFINE_uint64(timeseries_interval_ms, 1000,
+              "Interval of --timeseries_csv in milliseconds");
+
+DEFINE_bool(hold_snapshot, false,
+            "Each workload runs beside a snapshot of the database as it was "
+            "when the workload began");
+
+DEFINE_string(stopped_nanos_file, "",
+              "A file of 8 bytes with the nanoseconds, as an integer of the "
+              "machine, for which whoever stops this process (SIGSTOP) has "
+              "kept it stopped so far. Times, rates and --duration leave them "
+              "out; stall_micros of --report_json is null then");
+
+DEFINE_uint64(ycsb_records, 0,
+              "Records that ycsbload and up2xload write and that the other "
+              "workloads draw from; 0: --num. Operations are --num per thread "
+              "or as many as fit in --duration");
+
+DEFINE_uint32(ycsb_field_count, 10, "Fields of a record's value");
+
+DEFINE_uint32(ycsb_field_length, 100,
+              "Bytes of a field, at least 8; each takes one or more bytes for "
+              "its length, too");
+
+DEFINE_bool(ycsb_write_all_fields, false,
+            "An update puts a new value without reading the old one, instead "
+            "of replacing one field");
+
+DEFINE_string(ycsb_distribution, "",
+              "uniform, zipfian or latest, for which records a workload takes; "
+              "empty: as the workload is defined");
+
+DEFINE_double(ycsb_zipfian_const, 0.99,
+              "Exponent of zipfian and latest; any positive number");
+
+DEFINE_uint64(ycsb_zipfian_items, 0,
+              "Ranks of zipfian; 0: as many as there are records, as in "
+              "YCSB-C. Java's YCSB always has 10000000000, which makes the "
+              "hottest record less hot");
+
+DEFINE_uint32(ycsb_scan_length, 100,
+              "Longest scan of ycsbe and ycsbmix; lengths are uniform from 1");
+
+DEFINE_string(ycsb_mix, "read:50,update:50",
+              "Operations of ycsbmix in percent: read, update, insert, scan, "
+              "rmw, merge, put (blind, of a whole value), readmissing (of a "
+              "key that was never written)");
+
+DEFINE_bool(ycsb_verify_reads, false,
+            "Check each value that the workloads read; the time for it counts");
+
+DEFINE_bool(ycsb_allow_missing, false,
+            "A record that is not found is no error, as after "
+            "deleterandomrange");
+
+DEFINE_string(rmw_mode, "merge",
+              "How rmw does its read-modify-writes: merge, or getput");
+
+DEFINE_int32(rmw_read_ratio, 10, "Percentage of plain reads in rmw");
+
+DEFINE_uint32(scan_length, 100, "Keys that each scan of randomscan reads");
+
+DEFINE_bool(scan_reverse, false, "Scans go backward");
+
+DEFINE_bool(
+    scan_keys_only, false,
+    "Scans do not look at values (ReadOptions::allow_unprepared_value)");
+
+DEFINE_bool(scan_bounded, false,
+            "Scans set iterate_upper_bound (backward: lower) where they are "
+            "expected to end");
+
+DEFINE_bool(scan_pin_data, false, "ReadOptions::pin_data of scans");
+
+DEFINE_bool(scan_fill_cache, true, "ReadOptions::fill_cache of scans");
+
+DEFINE_uint64(delete_range_width, 100,
+              "Records that a range of deleterandomrange covers on average");
+
+DEFINE_bool(compact_force_blob_gc, false,
+            "The benchmark compact also rewrites the values in blob files, in "
+            "the order of their keys");
+
+#ifndef STRATA_STOCK_LIBRARY
+DEFINE_string(cf_paths, "",
+              "Directories of every column family: <path>[:<bytes>],... with "
+              "bytes such as 100g");
+
+DEFINE_string(level_sst_path_ids, "",
+              "Which of --cf_paths the SST files of each level go to, e.g. "
+              "0,1; the last entry serves deeper levels");
+
+DEFINE_string(level_blob_path_ids, "",
+              "Which of --cf_paths the blob files written for each level go "
+              "to, e.g. 0,1; the last entry serves deeper levels");
+
+DEFINE_bool(enable_blob_address_map, false,
+            "Keep the addresses of values in blob files in a map in memory");
+
+DEFINE_bool(enable_lsm_bypass, true,
+            "With --enable_blob_address_map: filters hold only what the map "
+            "cannot answer");
+
+DEFINE_bool(enable_merged_value_cache, false,
+            "Keep what reads make of merge operands in memory");
+
+DEFINE_uint64(merged_value_cache_size, 0,
+              "With --enable_merged_value_cache: its size in bytes; 0: a share "
+              "of the block cache");
+
+DEFINE_bool(enable_delta_separation, false,
+            "Keep merge operands in delta files instead of the LSM-tree; needs "
+            "a merge operator");
+
+DEFINE_uint64(delta_bucket_size, 262144,
+              "With --enable_delta_separation: bytes of operands that a bucket "
+              "is meant for");
+
+DEFINE_uint32(delta_max_buckets, 32768,
+              "With --enable_delta_separation: how many buckets there may be");
+
+DEFINE_double(delta_bucket_split_ratio, 0.8,
+              "With --enable_delta_separation: a bucket that is fuller than "
+              "this share of its size after garbage collection is split");
+
+DEFINE_uint64(delta_cache_size, UINT64_MAX,
+              "With --enable_delta_separation: bytes of the cache of operands "
+              "that reads have found in delta files; 0: none; the default is a "
+              "share of the block cache");
+
+DEFINE_uint32(max_write_groups_per_leader, 1,
+              "How many write groups in a row one thread may write. More than "
+              "1 turns --enable_pipelined_write off if it is not given");
+
+DEFINE_uint64(wal_mmap_buffer_size, 0,
+              "The size of the mapped file that takes in what is written to "
+              "WALs, in bytes; 0: none");
+
+DEFINE_bool(
+    save_blob_address_map, true,
+    "With --enable_blob_address_map: save the map when the DB is closed");
+
+DEFINE_double(
+    blob_gc_space_amp_limit, 1.2,
+    "With --enable_blob_address_map: collect garbage before blob files "
+    "take up this many times what is live; 0: never");
+
+DEFINE_int64(blob_prefetch_count, -1,
+             "With --enable_blob_address_map: how many values a scan reads "
+             "ahead; -1 leaves it to the library");
+#endif
+
+namespace {
+
+bool ValidateRmwMode(const char* flag, const std::string& value) {
+  if (value == "merge" || value == "getput") {
+    return true;
+  }
+  fprintf(stderr, "--%s must be merge or getput, not '%s'\n", flag,
+          value.c_str());
+  return false;
+}
+DEFINE_validator(rmw_mode, &ValidateRmwMode);
+
+bool ValidateInterval(const char* flag, uint64_t value) {
+  if (value > 0) {
+    return true;
+  }
+  fprintf(stderr, "--%s must be positive\n", flag);
+  return false;
+}
+DEFINE_validator(timeseries_interval_ms, &ValidateInterval);
+
+bool IsDefault(const char* flag) {
+  CommandLineFlagInfo info;
+  return GetCommandLineFlagInfo(flag, &info) && info.is_default;
+}
+
+}  // namespace
+
+namespace ROCKSDB_NAMESPACE {
+namespace bench {
+
+namespace {
+
+WorkloadOptions OptionsFromFlags() {
+  WorkloadOptions options;
+  options.records = FLAGS_ycsb_records > 0 ? FLAGS_ycsb_records
+                                           : static_cast<uint64_t>(FLAGS_num);
+  // db_bench's own defaults for these two are others than YCSB's.
+  if (!IsDefault("key_size")) {
+    options.key_size = FLAGS_key_size;
+  }
+  if (!IsDefault("compression_ratio")) {
+    options.compression_ratio = FLAGS_compression_ratio;
+  }
+  options.field_count = FLAGS_ycsb_field_count;
+  options.field_length = FLAGS_ycsb_field_length;
+  options.write_all_fields = FLAGS_ycsb_write_all_fields;
+  options.distribution = FLAGS_ycsb_distribution;
+  options.zipfian_const = FLAGS_ycsb_zipfian_const;
+  options.zipfian_items = FLAGS_ycsb_zipfian_items;
+  options.mix = FLAGS_ycsb_mix;
+  options.ycsb_scan_length = FLAGS_ycsb_scan_length;
+  options.rmw_mode =
+      FLAGS_rmw_mode == "merge" ? RmwMode::kMerge : RmwMode::kGetPut;
+  options.rmw_read_ratio = FLAGS_rmw_read_ratio;
+  options.scan_length = FLAGS_scan_length;
+  options.scan_reverse = FLAGS_scan_reverse;
+  options.scan_keys_only = FLAGS_scan_keys_only;
+  options.scan_bounded = FLAGS_scan_bounded;
+  options.scan_pin_data = FLAGS_scan_pin_data;
+  options.scan_fill_cache = FLAGS_scan_fill_cache;
+  options.delete_range_width = FLAGS_delete_range_width;
+  options.verify_reads = FLAGS_ycsb_verify_reads;
+  options.allow_missing = FLAGS_ycsb_allow_missing;
+  return options;
+}
+
+// With unpatched RocksDB, --merge_operator and OPTIONS files would not know the
+// operator otherwise. Elsewhere it is there already, which does no harm.
+void RegisterMergeOperator() {
+  static const bool registered = [] {
+    RegisterFieldUpdateOperator(*ObjectLibrary::Default());
+    return true;
+  }();
+  (void)registered;
+}
+
+}  // namespace
+
+Env* ApplyClockFlag(Env* env) {
+  if (FLAGS_stopped_nanos_file.empty()) {
+    return env;
+  }
+  Status s = ActiveClock::Follow(FLAGS_stopped_nanos_file);
+  if (!s.ok()) {
+    fprintf(stderr, "--stopped_nanos_file: %s\n", s.ToString().c_str());
+    exit(1);
+  }
+  return ActiveClock::Wrap(env);
+}
+
+std::unique_ptr<BenchmarkReport> NewReportFromFlags() {
+  RegisterMergeOperator();
+  auto report = std::make_unique<BenchmarkReport>(
+      FLAGS_report_json, FLAGS_timeseries_csv, FLAGS_timeseries_interval_ms);
+  Status s = report->Open();
+  if (!s.ok()) {
+    fprintf(stderr, "report: %s\n", s.ToString().c_str());
+    exit(1);
+  }
+  return report;
+}
+
+std::unique_ptr<Workload> NewWorkloadFromFlags(const std::string& name) {
+  // db_bench has a "verify" that compares with another database.
+  if (name == "verify" && !IsDefault("truth_db")) {
+    return nullptr;
+  }
+  std::unique_ptr<Workload> workload = NewWorkload(name, OptionsFromFlags());
+  if (workload != nullptr && FLAGS_hold_snapshot) {
+    workload = NewSnapshotWorkload(std::move(workload));
+  }
+  return workload;
+}
+
+Status PrepareWorkload(Workload* workload, DB* db, int threads) {
+  if (FLAGS_num_multi_db > 1) {
+    return Status::NotSupported("--num_multi_db", "the workload takes one DB");
+  }
+  if (FLAGS_num_column_families > 1) {
+    return Status::NotSupported("--num_column_families",
+                                "the workload takes one column family");
+  }
+  if (FLAGS_user_timestamp_size > 0) {
+    return Status::NotSupported("--user_timestamp_size",
+                                "the workload's keys have no timestamps");
+  }
+  if (FLAGS_use_blob_db) {
+    return Status::NotSupported("--use_blob_db",
+                                "the workload does not know stacked BlobDB; "
+                                "--enable_blob_files is the integrated one");
+  }
+  return workload->Prepare(db, threads);
+}
+
+Status ApplyBenchFlags(Options* options) {
+  if (options->merge_operator == nullptr) {
+    for (const std::string& name : StringSplit(FLAGS_benchmarks, ',')) {
+      // "name[X3]" repeats it.
+      if (NeedsMergeOperator(name.substr(0, name.find('[')),
+                             OptionsFromFlags())) {
+        RegisterMergeOperator();
+        Status s = MergeOperator::CreateFromString(
+            ConfigOptions(), FieldUpdateOperator::kNickName(),
+            &options->merge_operator);
+        if (!s.ok()) {
+          return s;
+        }
+        break;
+      }
+    }
+  }
+#ifndef STRATA_STOCK_LIBRARY
+  if (!FLAGS_cf_paths.empty() && FLAGS_num_multi_db > 1) {
+    // They would delete each other's files.
+    return Status::InvalidArgument("--cf_paths cannot serve several DBs");
+  }
+  options->enable_blob_address_map = FLAGS_enable_blob_address_map;
+  options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
+  options->save_blob_address_map = FLAGS_save_blob_address_map;
+  options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
+  options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
+  options->merged_value_cache_size = FLAGS_merged_value_cache_size;
+  options->enable_delta_separation = FLAGS_enable_delta_separation;
+  options->delta_bucket_size = FLAGS_delta_bucket_size;
+  options->delta_max_buckets = FLAGS_delta_max_buckets;
+  options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
+  options->delta_cache_size = FLAGS_delta_cache_size;
+  options->max_write_groups_per_leader = FLAGS_max_write_groups_per_leader;
+  if (FLAGS_max_write_groups_per_leader > 1 && FLAGS_options_file.empty() &&
+      IsDefault("enable_pipelined_write")) {
+    // It is on by a default of db_bench's own, and the two exclude each other.
+    options->enable_pipelined_write = false;
+  }
+  options->wal_mmap_buffer_size =
+      static_cast<size_t>(FLAGS_wal_mmap_buffer_size);
+  return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
+                        FLAGS_level_blob_path_ids, options);
+#else
+  return Status::OK();
+#endif
+}
+
+void ApplyReadFlags(ReadOptions* options) {
+#ifndef STRATA_STOCK_LIBRARY
+  if (FLAGS_blob_prefetch_count >= 0) {
+    options->blob_prefetch_count =
+        static_cast<size_t>(FLAGS_blob_prefetch_count);
+  }
+#else
+  (void)options;
+#endif
+}
+
+void ApplyCompactFlags(CompactRangeOptions* options) {
+  if (FLAGS_compact_force_blob_gc) {
+    options->blob_garbage_collection_policy =
+        BlobGarbageCollectionPolicy::kForce;
+    options->blob_garbage_collection_age_cutoff = 1.0;
+  }
+}
+
+}  // namespace bench
+}  // namespace ROCKSDB_NAMESPACE
+#endif  // GFLAGS

@@ -1,0 +1,261 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "tools/strata/ldb_map_command.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "file/file_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/db.h"
+#include "rocksdb/ldb_tool.h"
+#include "rocksdb/utilities/options_util.h"
+#include "test_util/testharness.h"
+#include "test_util/testutil.h"
+#include "util/cast_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class LdbMapCommandTest : public testing::Test {
+ protected:
+  LdbMapCommandTest()
+      : dbname_(test::PerThreadDBPath("ldb_map_command_test")),
+        env_(Env::Default()) {
+    EXPECT_OK(DestroyDir(env_, dbname_));
+    options_.create_if_missing = true;
+    options_.create_missing_column_families = true;
+    options_.enable_blob_files = true;
+    options_.enable_blob_address_map = true;
+  }
+  ~LdbMapCommandTest() override {
+    Close();
+    EXPECT_OK(DestroyDir(env_, dbname_));
+  }
+
+  void Open() {
+    const std::vector<ColumnFamilyDescriptor> families = {
+        {kDefaultColumnFamilyName, options_}, {"two", options_}};
+    ASSERT_OK(DB::Open(options_, dbname_, families, &handles_, &db_));
+  }
+
+  void Close() {
+    for (ColumnFamilyHandle* handle : handles_) {
+      EXPECT_OK(db_->DestroyColumnFamilyHandle(handle));
+    }
+    handles_.clear();
+    db_.reset();
+  }
+
+  void Fill() {
+    Open();
+    for (ColumnFamilyHandle* handle : handles_) {
+      for (int i = 0; i < 20; ++i) {
+        ASSERT_OK(db_->Put(WriteOptions(), handle, "k" + std::to_string(i),
+                           std::string(100, static_cast<char>('a' + i))));
+      }
+      ASSERT_OK(db_->Flush(FlushOptions(), handle));
+    }
+    Close();
+  }
+
+  void Check() {
+    for (ColumnFamilyHandle* handle : handles_) {
+      for (int i = 0; i < 20; ++i) {
+        std::string value;
+        ASSERT_OK(
+            db_->Get(ReadOptions(), handle, "k" + std::to_string(i), &value));
+        ASSERT_EQ(value, std::string(100, static_cast<char>('a' + i)));
+      }
+    }
+  }
+
+  // The exit code; what the command prints is in output_.
+  int Run(const std::vector<std::string>& args) {
+    std::vector<std::string> all = {"./ldb", "--db=" + dbname_};
+    all.insert(all.end(), args.begin(), args.end());
+    std::vector<const char*> argv;
+    for (const std::string& arg : all) {
+      argv.push_back(arg.c_str());
+    }
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int result =
+        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
+                                     Options(), LDBOptions(), nullptr);
+    output_ = testing::internal::GetCapturedStdout() +
+              testing::internal::GetCapturedStderr();
+    return result;
+  }
+
+  bool Printed(const std::string& text) {
+    return output_.find(text) != std::string::npos;
+  }
+
+  std::vector<std::string> Files(FileType wanted) {
+    std::vector<std::string> result;
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(dbname_, &names));
+    for (const std::string& name : names) {
+      uint64_t number = 0;
+      FileType type;
+      if (ParseFileName(name, &number, &type) && type == wanted) {
+        result.push_back(dbname_ + "/" + name);
+      }
+    }
+    return result;
+  }
+
+  const std::string dbname_;
+  Env* const env_;
+  Options options_;
+  std::vector<ColumnFamilyHandle*> handles_;
+  std::unique_ptr<DB> db_;
+  std::string output_;
+};
+
+TEST_F(LdbMapCommandTest, Verify) {
+  Fill();
+  for (const std::string option : {"--threads=3", "--keys_only"}) {
+    ASSERT_EQ(0, Run({"--try_load_options", "verify_address_map", option}))
+        << output_;
+    EXPECT_TRUE(Printed("[default] 20 values")) << output_;
+    EXPECT_TRUE(Printed("[two] 20 values")) << output_;
+    EXPECT_TRUE(Printed("OK")) << output_;
+  }
+  EXPECT_NE(0,
+            Run({"--try_load_options", "verify_address_map", "--threads=0"}));
+  EXPECT_TRUE(Printed("--threads must be at least 1")) << output_;
+  EXPECT_NE(0, Run({"--try_load_options", "verify_address_map", "k1"}));
+  EXPECT_TRUE(Printed("takes no parameters")) << output_;
+
+  // A value that cannot be read.
+  const std::vector<std::string> blob_files = Files(kBlobFile);
+  ASSERT_EQ(blob_files.size(), 2);
+  ASSERT_OK(test::CorruptFile(env_, blob_files[0], 150, 4));
+  EXPECT_NE(0, Run({"--try_load_options", "verify_address_map"}));
+  EXPECT_TRUE(Printed("1 values are lost or damaged")) << output_;
+  EXPECT_TRUE(Printed(blob_files[0])) << output_;
+  // Its address is there.
+  EXPECT_EQ(0, Run({"--try_load_options", "verify_address_map", "--keys_only"}))
+      << output_;
+
+  // A file that is gone, although an image of the map knows its values.
+  ASSERT_EQ(Files(kTempFile).size(), 2);
+  ASSERT_OK(env_->DeleteFile(blob_files[1]));
+  EXPECT_NE(0,
+            Run({"--try_load_options", "verify_address_map", "--keys_only"}));
+}
+
+TEST_F(LdbMapCommandTest, Empty) {
+  Open();
+  Close();
+  EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
+  EXPECT_TRUE(Printed("[default] 0 values")) << output_;
+  EXPECT_EQ(0, Run({"disable_address_map"})) << output_;
+}
+
+TEST_F(LdbMapCommandTest, OtherCommandsKeepTheMap) {
+  Fill();
+  ASSERT_EQ(0, Run({"put", "k7", std::string(100, 'z')})) << output_;
+  ASSERT_EQ(0, Run({"compact"})) << output_;
+  ASSERT_EQ(0, Run({"get", "k7"})) << output_;
+  EXPECT_TRUE(Printed(std::string(100, 'z'))) << output_;
+  ASSERT_EQ(0, Run({"put", "k7", std::string(100, 'a' + 7)})) << output_;
+  ASSERT_EQ(0, Run({"verify_address_map"})) << output_;
+  EXPECT_TRUE(Printed("[default] 2")) << output_;
+  Open();
+  Check();
+  Close();
+}
+
+TEST_F(LdbMapCommandTest, CollectGarbage) {
+  options_.blob_gc_space_amp_limit = 0;
+  options_.blob_file_size = 4 << 10;  // no file is a small one
+  Fill();
+  EXPECT_NE(0, Run({"--try_load_options=false", "collect_blob_garbage"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "a"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--space_amp_limit=0.9"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--space_amp_limit=x"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--max_sorted_runs=-1"}));
+  EXPECT_NE(0, Run({"collect_blob_garbage", "--max_sorted_runs=x"}));
+  // Half of the values of one family are overwritten.
+  Open();
+  for (int i = 0; i < 20; i += 2) {
+    ASSERT_OK(db_->Put(WriteOptions(), handles_[1], "k" + std::to_string(i),
+                       std::string(100, static_cast<char>('a' + i))));
+  }
+  ASSERT_OK(db_->Flush(FlushOptions(), handles_[1]));
+  Close();
+  const auto before = Files(kBlobFile);
+  ASSERT_EQ(3u, before.size());
+  // Of the default family nothing is garbage.
+  EXPECT_EQ(0, Run({"collect_blob_garbage"})) << output_;
+  EXPECT_EQ(before, Files(kBlobFile));
+  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage",
+                    "--space_amp_limit=2"}))
+      << output_;
+  EXPECT_EQ(before, Files(kBlobFile));
+  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage"})) << output_;
+  EXPECT_TRUE(Printed("OK")) << output_;
+  EXPECT_EQ(3u, Files(kBlobFile).size());
+  EXPECT_NE(before, Files(kBlobFile));
+  EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
+  EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage",
+                    "--max_sorted_runs=1"}))
+      << output_;
+  EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
+  Open();
+  Check();
+  Close();
+}
+
+TEST_F(LdbMapCommandTest, Disable) {
+  options_.enable_lsm_bypass = false;
+  Fill();
+  EXPECT_NE(0, Run({"--try_load_options=false", "disable_address_map"}));
+  EXPECT_TRUE(Printed("--try_load_options")) << output_;
+  ASSERT_EQ(0,
+            Run({"--try_load_options", "disable_address_map", "--threads=2"}))
+      << output_;
+  EXPECT_TRUE(Printed("[default] compacted")) << output_;
+  EXPECT_TRUE(Printed("[two] compacted")) << output_;
+  EXPECT_TRUE(Printed("OK: no value is in an address map")) << output_;
+  // Nothing of the map is left in the OPTIONS file.
+  std::string file;
+  std::string text;
+  ASSERT_OK(GetLatestOptionsFileName(dbname_, env_, &file));
+  ASSERT_OK(ReadFileToString(env_, dbname_ + "/" + file, &text));
+  EXPECT_EQ(text.find("address_map"), std::string::npos) << text;
+  EXPECT_EQ(text.find("lsm_bypass"), std::string::npos) << text;
+
+  options_.enable_blob_address_map = false;
+  Open();
+  Check();
+  ASSERT_FALSE(HasFatalFailure());
+  for (ColumnFamilyHandle* handle : handles_) {
+    EXPECT_EQ(nullptr, static_cast_with_check<ColumnFamilyHandleImpl>(handle)
+                           ->cfd()
+                           ->address_map_store());
+    // They are in ordinary blob files now.
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(handle, &metadata);
+    EXPECT_EQ(metadata.blob_files.size(), 1);
+  }
+  Close();
+  // Again: nothing is left to do.
+  EXPECT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,60 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "tools/strata/ldb_path_flags.h"
+
+#include "rocksdb/utilities/cf_paths.h"
+#include "util/strata/path_list.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+constexpr const char* kCfPaths = "cf_paths";
+constexpr const char* kSstIds = "level_sst_path_ids";
+constexpr const char* kBlobIds = "level_blob_path_ids";
+}  // namespace
+
+void LdbPathFlags::AppendNames(std::vector<std::string>* names) {
+  for (const char* name : {kCfPaths, kSstIds, kBlobIds}) {
+    names->emplace_back(name);
+  }
+}
+
+void LdbPathFlags::AppendHelp(std::string* help) {
+  *help += std::string("  --") + kCfPaths +
+           "=<path>[:<bytes>],... : Directories of the column family. With "
+           "options loaded from the DB they replace those of every column "
+           "family with a per-level layout, for a DB that was moved.\n";
+  *help += std::string("  --") + kSstIds + "=<ids,e.g.:0,1> and --" + kBlobIds +
+           "=<ids,e.g.:0,1> : Which of them the SST files and the blob files "
+           "of each level go to.\n";
+}
+
+std::string LdbPathFlags::Get(const char* name) const {
+  const auto found = flags_.find(name);
+  return found == flags_.end() ? "" : found->second;
+}
+
+void LdbPathFlags::Apply(ColumnFamilyOptions* options,
+                         LDBCommandExecuteResult* result) const {
+  const Status s =
+      ApplyPathFlags(Get(kCfPaths), Get(kSstIds), Get(kBlobIds), options);
+  if (!s.ok()) {
+    *result = LDBCommandExecuteResult::Failed(s.ToString());
+  }
+}
+
+void LdbPathFlags::OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
+                                  LDBCommandExecuteResult* result) const {
+  std::vector<DbPath> cf_paths;
+  Status s = ParsePathList(Get(kCfPaths), &cf_paths);
+  if (s.ok() && !cf_paths.empty()) {
+    s = OverrideCfPaths(cf_paths, cf_descs);
+  }
+  if (!s.ok()) {
+    *result = LDBCommandExecuteResult::Failed(std::string("--") + kCfPaths +
+                                              ": " + s.ToString());
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,43 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/utilities/ldb_cmd_execute_result.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// The flags --cf_paths, --level_sst_path_ids and --level_blob_path_ids of ldb;
+// their text form is that of util/strata/path_list.h.
+class LdbPathFlags {
+ public:
+  explicit LdbPathFlags(const std::map<std::string, std::string>& flags)
+      : flags_(flags) {}
+
+  // The names, to be accepted by every command.
+  static void AppendNames(std::vector<std::string>* names);
+  static void AppendHelp(std::string* help);
+
+  // Gives *options what the flags say. *result tells a bad flag.
+  void Apply(ColumnFamilyOptions* options,
+             LDBCommandExecuteResult* result) const;
+
+  // For options that come from the OPTIONS file: --cf_paths are the directories
+  // of every column family with a layout, wherever the file says they were.
+  void OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
+                      LDBCommandExecuteResult* result) const;
+
+ private:
+  std::string Get(const char* name) const;
+
+  const std::map<std::string, std::string>& flags_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

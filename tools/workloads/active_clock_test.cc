@@ -1,0 +1,119 @@
+// Copyright (c) The Strata Authors
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "tools/workloads/active_clock.h"
+
+#ifndef OS_WIN
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "port/port.h"
+#include "port/stack_trace.h"
+#include "rocksdb/env.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+namespace bench {
+
+// All in one case: what is followed cannot be left again.
+TEST(ActiveClockTest, LeavesStopsOut) {
+  Env* const env = Env::Default();
+  const std::string path = test::PerThreadDBPath("active_clock_test");
+  ASSERT_TRUE(ActiveClock::Follow(path + ".missing").IsIOError());
+  const auto write = [&](uint64_t nanos, size_t size) {
+    const int file = open(path.c_str(), O_RDWR | O_CREAT, 0644);
+    ASSERT_GE(file, 0);
+    ASSERT_EQ(pwrite(file, &nanos, size, 0), static_cast<ssize_t>(size));
+    ASSERT_EQ(close(file), 0);
+  };
+  write(0, 7);
+  ASSERT_TRUE(ActiveClock::Follow(path).IsInvalidArgument());
+
+  // Without a file the times are those of the clocks.
+  EXPECT_EQ(ActiveClock::Wrap(env), env);
+  EXPECT_EQ(ActiveClock::MeasuringClock(env), env->GetSystemClock().get());
+  EXPECT_EQ(ActiveClock::StoppedNanos(), 0);
+
+  write(0, 8);
+  ASSERT_OK(ActiveClock::Follow(path));
+  const auto before = std::chrono::steady_clock::now();
+  const auto mine = ActiveClock::now();
+  EXPECT_GE(mine, before);
+  EXPECT_LE(mine, std::chrono::steady_clock::now());
+
+  // Of a machine that was started a minute ago, too.
+  constexpr uint64_t kStop = 10ull * 1000 * 1000 * 1000;
+  std::unique_ptr<Env> wrapped(ActiveClock::Wrap(env));
+  SystemClock* const clock = ActiveClock::MeasuringClock(env);
+  const uint64_t nanos = wrapped->NowNanos();
+  const uint64_t deadline_micros = wrapped->NowMicros();
+  const uint64_t micros = clock->NowMicros();
+  const uint64_t clock_nanos = clock->NowNanos();
+  const uint64_t env_micros = ActiveClock::NowMicros(env);
+  write(kStop, 8);
+  EXPECT_EQ(ActiveClock::StoppedNanos(), kStop);
+  // As if ten seconds less had passed since.
+  EXPECT_LT(ActiveClock::now(), mine);
+  EXPECT_GT(ActiveClock::now(), mine - std::chrono::nanoseconds(kStop));
+  EXPECT_LT(wrapped->NowNanos(), nanos);
+  EXPECT_LT(nanos - wrapped->NowNanos(), kStop);
+  EXPECT_LT(clock->NowNanos(), clock_nanos);
+  EXPECT_LT(clock->NowMicros(), micros);
+  EXPECT_LT(micros - clock->NowMicros(), kStop / 1000);
+  EXPECT_LT(ActiveClock::NowMicros(env), env_micros);
+  // Threads wait for this one.
+  EXPECT_GE(wrapped->NowMicros(), deadline_micros);
+
+  // With stops in the midst of reading the clock, the time and the stops that
+  // are taken off belong together.
+  std::atomic<bool> stop{false};
+  std::thread stopper([&] {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 300; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      // Half of all time, told late as a bench never does, so never more than
+      // what has passed.
+      const auto passed = std::chrono::steady_clock::now() - began;
+      write(kStop + static_cast<uint64_t>(
+                        std::chrono::nanoseconds(passed).count() / 2),
+            8);
+    }
+    stop = true;
+  });
+  uint64_t last_stopped = 0;
+  ActiveClock::time_point last;
+  uint64_t readings = 0;
+  while (!stop) {
+    const uint64_t stopped = ActiveClock::StoppedNanos();
+    const auto now = ActiveClock::now();
+    if (ActiveClock::StoppedNanos() != stopped) {
+      continue;  // nobody knows which of the two `now` has
+    }
+    // This thread was not stopped, so it sees time go back by what is written.
+    EXPECT_GE(now + std::chrono::nanoseconds(stopped - last_stopped), last);
+    last = now;
+    last_stopped = stopped;
+    ++readings;
+  }
+  stopper.join();
+  EXPECT_GT(readings, 0);
+  EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
+}  // namespace bench
+}  // namespace ROCKSDB_NAMESPACE
+
+#endif
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

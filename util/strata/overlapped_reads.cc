@@ -1,0 +1,179 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "util/strata/overlapped_reads.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "test_util/sync_point.h"
+#include "util/aligned_buffer.h"
+#include "util/strata/free_list_arena.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+struct OverlappedReads::Read {
+  const OverlappedReadFile* file = nullptr;
+  FSReadRequest request;
+  // Several are in use at once, and blocks are made in between. So a malloc
+  // would leave holes of their size between blocks, and take new memory for the
+  // next ones.
+  char* buffer = nullptr;
+  size_t buffer_size = 0;
+  bool has_ended = false;
+  // Empty if it failed.
+  Slice result;
+  void* io_handle = nullptr;
+  IOHandleDeleter delete_io_handle;
+
+  void OnEnd(const FSReadRequest& done) {
+    has_ended = true;
+    // A file system may return memory of its own, for as long as it likes.
+    if (done.status.ok() && done.result.data() == request.scratch) {
+      result = done.result;
+    }
+    // It is read again, if anybody asks for it.
+    IGNORE_STATUS_IF_ERROR(done.status);
+    done.status.PermitUncheckedError();
+  }
+
+  // Makes the place for the result.
+  void MakeBuffer(size_t alignment) {
+    buffer_size = request.len + alignment - 1;
+    buffer = FreeListArena::Process()->Allocate(buffer_size);
+    const auto address = reinterpret_cast<uintptr_t>(buffer);
+    request.scratch = buffer + (Roundup(address, alignment) - address);
+  }
+
+  ~Read() {
+    assert(has_ended || io_handle == nullptr);
+    if (io_handle != nullptr && delete_io_handle != nullptr) {
+      delete_io_handle(io_handle);
+    }
+    if (buffer != nullptr) {
+      FreeListArena::Process()->Free(buffer, buffer_size);
+    }
+    request.status.PermitUncheckedError();
+  }
+};
+
+thread_local OverlappedReads* OverlappedReads::lent_ = nullptr;
+
+//======== OverlappedReadFile
+
+IOStatus OverlappedReadFile::Read(uint64_t offset, size_t n,
+                                  const IOOptions& options, Slice* result,
+                                  char* scratch, IODebugContext* dbg) const {
+  if (OverlappedReads::lent_ != nullptr &&
+      OverlappedReads::lent_->Take(this, offset, n, scratch, result)) {
+    return IOStatus::OK();
+  }
+  return target()->Read(offset, n, options, result, scratch, dbg);
+}
+
+//======== OverlappedReads::Scope
+
+OverlappedReads::Scope::Scope(OverlappedReads* reads)
+    : outer_(std::exchange(lent_, reads)) {}
+
+OverlappedReads::Scope::~Scope() { lent_ = outer_; }
+
+//======== OverlappedReads
+
+OverlappedReads::OverlappedReads(FileSystem* fs) : fs_(fs) {}
+
+OverlappedReads::~OverlappedReads() {
+  for (const std::unique_ptr<Read>& read : reads_) {
+    Wait(read.get());
+  }
+}
+
+bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
+                            size_t size, const IOOptions& options) {
+  if (size > kMaxReadSize) {
+    return false;
+  }
+  auto read = std::make_unique<Read>();
+  read->file = &file;
+  const size_t alignment =
+      file.use_direct_io() ? file.GetRequiredBufferAlignment() : 1;
+  // As the table reader will, for direct I/O.
+  const uint64_t begin = offset - offset % alignment;
+  read->request.offset = begin;
+  read->request.len =
+      Roundup(static_cast<size_t>(offset - begin) + size, alignment);
+  read->MakeBuffer(alignment);
+  const IOStatus s = file.target()->ReadAsync(
+      read->request, options,
+      [](FSReadRequest& done, void* arg) {
+        static_cast<Read*>(arg)->OnEnd(done);
+      },
+      read.get(), &read->io_handle, &read->delete_io_handle, /*dbg=*/nullptr);
+  if (!s.ok()) {
+    IGNORE_STATUS_IF_ERROR(s);
+    s.PermitUncheckedError();
+    is_async_ = false;
+    return false;
+  }
+  if (read->io_handle == nullptr && !read->result.empty()) {
+    is_async_ = false;
+  }
+  TEST_SYNC_POINT("OverlappedReads::Begin:Begun");
+  reads_.push_back(std::move(read));
+  return true;
+}
+
+bool OverlappedReads::Take(const OverlappedReadFile* file, uint64_t offset,
+                           size_t n, char* scratch, Slice* result) {
+  const auto found = std::find_if(
+      reads_.begin(), reads_.end(), [&](const std::unique_ptr<Read>& read) {
+        return read->file == file && read->request.offset <= offset &&
+               offset - read->request.offset <= read->request.len &&
+               n <= read->request.len - (offset - read->request.offset);
+      });
+  if (found == reads_.end()) {
+    return false;
+  }
+  Read* const read = found->get();
+  Wait(read);
+  const size_t skip = static_cast<size_t>(offset - read->request.offset);
+  // There may be less than was asked for. A table reader does not ask for what
+  // is not there; but the last page of a file is read as a whole, and with
+  // direct I/O only that can end between two places where a read may begin.
+  const size_t size =
+      read->result.size() > skip ? std::min(n, read->result.size() - skip) : 0;
+  const bool has_all =
+      size == n ||
+      (size > 0 && file->use_direct_io() &&
+       read->result.size() % file->GetRequiredBufferAlignment() != 0);
+  if (has_all) {
+    memcpy(scratch, read->result.data() + skip, size);
+    *result = Slice(scratch, size);
+  } else {
+    IGNORE_STATUS_IF_ERROR(IOStatus::IOError());
+  }
+  reads_.erase(found);
+  return has_all;
+}
+
+void OverlappedReads::Wait(Read* read) {
+  if (read->has_ended) {
+    return;
+  }
+  std::vector<void*> handles{read->io_handle};
+  IOStatus s = fs_->Poll(handles, /*min_completions=*/1);
+  if (!read->has_ended) {
+    // It must not write any more to what will be freed.
+    IGNORE_STATUS_IF_ERROR(s);
+    s.PermitUncheckedError();
+    s = fs_->AbortIO(handles);
+    read->has_ended = true;
+    read->result.clear();
+  }
+  s.PermitUncheckedError();  // what did not arrive is read again
+}
+
+}  // namespace ROCKSDB_NAMESPACE
