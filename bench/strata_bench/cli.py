@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
 from strata_bench import commands, contenders, environment, estimate, experiments, machine, plots
-from strata_bench import process, report, results, runner, tables
+from strata_bench import process, questions, report, results, runner, summary, tables
 from strata_bench.contenders import Contender, NotAvailable, Programs
 from strata_bench.declarations import DeclarationError
 from strata_bench.experiments import PAPERS, Experiment, ExperimentError
@@ -55,7 +55,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument('--check', action='store_true',
                         help='check all declarations, and print what each contender lacks')
     parser.add_argument('--report', action='store_true',
-                        help='write docs/benchmarks.md from the results')
+                        help='write docs/benchmarks.md and all tables from the results')
     parser.add_argument('--scale', type=_positive, default=1.0, metavar='S',
                         help='multiplies records, operations, caches and sizes (default: 1)')
     parser.add_argument('--pairs', type=_count, metavar='N',
@@ -86,7 +86,7 @@ def time_needed(experiment: Experiment, all_contenders: Dict[str, Contender], se
     everyone = [resolved[name] for name in names if name in resolved]
     now = Runner(experiment, all_contenders, settings, programs, machine.Proc(),
                  Progress()).available()[0]
-    earlier = results.load(settings.out / experiment.name / 'results.json')
+    earlier = summary.load(experiment, settings.out / experiment.name)
     if earlier is not None and \
             earlier.get('declaration') != runner.declaration_stamp(experiment, all_contenders):
         earlier = None
@@ -111,8 +111,8 @@ def print_list(all_experiments: Dict[str, Experiment], all_contenders: Dict[str,
             print(f'{title or "The bench itself"}:')
         for name in names:
             item = all_experiments[name]
-            state = results.load(settings.out / name / 'results.json')
-            when = f' [{state["started"][:10]}]' if state else ''
+            found = summary.load(item, settings.out / name)
+            when = f' [{found["started"][:10]}]' if found else ''
             print(f'  {name:<24} {item.title}' + (f' ({item.figure})' if item.figure else '')
                   + when)
             print(f'  {"":<24}   {time_needed(item, all_contenders, settings, programs)}')
@@ -150,11 +150,14 @@ def _finish(experiment: Experiment, outcome: Outcome, settings: Settings, say: P
         if names is None:
             say.message(f'No plots: matplotlib is missing. To install it: '
                         f'{environment.HOW_TO_INSTALL}')
-    text = tables.page(experiment, document, names or [])
-    path = folder / ('table.md' if complete else 'partial.md')
-    results.write_atomically(path, text)
+    found = summary.make(experiment, document)
+    if complete:
+        path = report.write_experiment(experiment, found, folder, plots=names or [])
+    else:
+        path = folder / 'partial.md'
+        results.write_atomically(path, tables.page(experiment, found, []))
     for item in experiment.comparisons:
-        print(tables.comparison(experiment, item, document).replace('**', '') + '\n')
+        print(tables.comparison(experiment, item, found).replace('**', '') + '\n')
     print(f'Written: {path}')
 
 
@@ -178,7 +181,7 @@ def run_one(experiment: Experiment, all_contenders: Dict[str, Contender], settin
     missed = [item for item in outcome.document['checks'] if not item['ok']]
     for item in missed:
         where = f', {item["point"]}' if item['point'] else ''
-        say.message(f'{item["title"]}{where}: medians {results.distance(item)}; the bound is '
+        say.message(f'{item["title"]}{where}: medians {summary.distance(item)}; the bound is '
                     f'{item["within"]:.0%}')
     return EXIT_FAILED if outcome.failures or missed else 0
 
@@ -226,6 +229,7 @@ def main(argv: List[str]) -> int:
         # A wrong declaration is found before hours are spent on the ones before it.
         for experiment in all_experiments.values():
             experiment.resolve(all_contenders)
+        groups = questions.parse(environment.BENCH / 'questions.toml', all_experiments)
         if options.list:
             print_list(all_experiments, all_contenders, settings)
             return 0
@@ -255,7 +259,7 @@ def main(argv: List[str]) -> int:
         return EXIT_INTERRUPTED
     if options.report and not any(code in (EXIT_BUSY, EXIT_INTERRUPTED) for code in codes):
         target = ROOT / 'docs' / 'benchmarks.md'
-        missing = report.write(all_experiments, settings.out, target, all_contenders)
+        missing = report.write(all_experiments, settings.out, target, all_contenders, groups)
         print(f'Written: {target}')
         if missing:
             print(f'Without results: {", ".join(missing)}')

@@ -129,27 +129,24 @@ def _recovery_extras(experiment: Experiment, contender: Contender, point: Point,
 
 def seconds(experiment: Experiment, contenders: List[Contender], pairs: int, scale: float,
             earlier: Optional[Dict[str, Any]] = None) -> float:
-    """Of all runs, with the loads. `earlier`: results of the same declaration.
+    """Of all runs, with the loads. `earlier`: a summary of results of the same declaration.
 
     What a run took then is taken for granted, at another scale in proportion.
     """
-    known: Dict[Any, List[float]] = {}
-    for run in (earlier or {}).get('runs', []):
-        if not run['error']:
-            known.setdefault((run['contender'], run['point']), []).append(
-                run['seconds'] * scale / earlier['scale'])  # type: ignore[index]
+    known = {(name, point): taken * scale / earlier['scale']
+             for point, by_name in earlier['seconds'].items()
+             for name, taken in by_name.items()} if earlier else {}
     total = pairs * PAIR
     sharing = max(1, sum(contender.kind != 'fio' for contender in contenders))
     loaded = set()
     for contender in contenders:
         for point in experiment.points:
-            times = known.get((contender.name, point.label))
-            each = sum(times) / len(times) if times else \
-                run_seconds(experiment, contender, point, scale, sharing)
-            total += pairs * each
+            taken = known.get((contender.name, point.label))
+            total += pairs * (run_seconds(experiment, contender, point, scale, sharing)
+                              if taken is None else taken)
             if contender.kind == 'fio':
                 continue
-            if experiment.recovery is not None and not times:
+            if experiment.recovery is not None and taken is None:
                 total += _recovery_extras(experiment, contender, point, pairs, scale)
             if experiment.needs_template:
                 flags = commands.load_flags(experiment, contender, point, scale)

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
-from strata_bench import metrics
-from strata_bench.experiments import Comparison, Experiment, Plot
-from strata_bench.results import Document, Numbers
+from strata_bench import metrics, stats, summary
+from strata_bench.experiments import Experiment, Plot
+from strata_bench.results import Document
+from strata_bench.summary import Numbers
 
 # Columns of the time series that mean nothing while flush and waitforcompaction run.
 WORKLOAD_COLUMNS = {'ops', 'ops_per_sec', 'p50_us', 'p99_us', 'max_us'}
@@ -30,13 +31,8 @@ def _colour(document: Document, contender: str) -> str:
     return COLOURS[document['contenders'].index(contender) % len(COLOURS)]
 
 
-def _numbers(plot: Plot, document: Document) -> Numbers:
-    return Numbers(Comparison(plot.title, plot.metric, plot.phases, plot.benchmark, None, None,
-                              {}, ''), document)
-
-
-def _error(summary: Any) -> Tuple[float, float]:
-    return summary.median - summary.low, summary.high - summary.median
+def _error(found: stats.Summary) -> Tuple[float, float]:
+    return found.median - found.low, found.high - found.median
 
 
 def _label(metric: str) -> str:
@@ -46,18 +42,18 @@ def _label(metric: str) -> str:
 
 
 def _bars(axes: Any, plot: Plot, document: Document) -> None:
-    numbers = _numbers(plot, document)
+    numbers = Numbers(plot, document)
     contenders, points = document['contenders'], document['points']
     width = 0.8 / len(contenders)
     for n, contender in enumerate(contenders):
         places, heights, low, high = [], [], [], []
         for place, point in enumerate(points):
-            summary = numbers.summary(point, contender)
-            if summary is None:
+            found = numbers.summary(point, contender)
+            if found is None:
                 continue
-            below, above = _error(summary)
+            below, above = _error(found)
             places.append(place - 0.4 + width * (n + 0.5))
-            heights.append(summary.median)
+            heights.append(found.median)
             low.append(below)
             high.append(above)
         if places:
@@ -69,7 +65,7 @@ def _bars(axes: Any, plot: Plot, document: Document) -> None:
 
 
 def _lines(axes: Any, plot: Plot, document: Document) -> None:
-    numbers = _numbers(plot, document)
+    numbers = Numbers(plot, document)
     points = document['points']
     try:
         places: List[float] = [float(point) for point in points]
@@ -77,11 +73,11 @@ def _lines(axes: Any, plot: Plot, document: Document) -> None:
         places = list(range(len(points)))
         axes.set_xticks(places, points)
     for contender in document['contenders']:
-        known = [(place, summary) for place, summary in
+        known = [(place, found) for place, found in
                  ((place, numbers.summary(point, contender))
-                  for place, point in zip(places, points)) if summary is not None]
+                  for place, point in zip(places, points)) if found is not None]
         if known:
-            errors = [_error(summary) for _, summary in known]
+            errors = [_error(found) for _, found in known]
             axes.errorbar([place for place, _ in known], [item.median for _, item in known],
                           yerr=[[low for low, _ in errors], [high for _, high in errors]],
                           marker='o', capsize=3, color=_colour(document, contender),
@@ -138,10 +134,14 @@ def draw(experiment: Experiment, document: Document, folder: Path) -> Optional[L
     pyplot = _pyplot()
     if pyplot is None:
         return None
+    short = summary.make(experiment, document)
     names = []
     for plot in experiment.plots:
         figure, axes = pyplot.subplots(figsize=(7.5, 4))
-        {'bars': _bars, 'lines': _lines, 'timeline': _timeline}[plot.kind](axes, plot, document)
+        if plot.kind == 'timeline':
+            _timeline(axes, plot, document)
+        else:
+            {'bars': _bars, 'lines': _lines}[plot.kind](axes, plot, short)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize='small')
         if plot.kind != 'timeline' and experiment.sweep is not None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from strata_bench import commands, fio, machine, probe, process, recovery, results, scaling, stats
-from strata_bench import templates, turns
+from strata_bench import commands, fio, machine, probe, process, recovery, scaling, stats
+from strata_bench import summary, templates, turns
 from strata_bench.contenders import Contender, NotAvailable, Programs, built_for
 from strata_bench.experiments import (Experiment, ExperimentError, Phase, Point)
 from strata_bench.process import CommandFailed, Interrupted
@@ -587,7 +587,7 @@ class Runner:
         finally:
             self._remove_folders()
         document['finished'] = _now()
-        document['checks'] = results.run_checks(experiment, document)
+        document['checks'] = summary.make(experiment, document)['checks']
         stopped = outcome.interrupted or outcome.stopped
         document['state'] = 'partial' if stopped else 'complete'
         if stopped:

@@ -3,10 +3,10 @@
 """Results as Markdown tables."""
 from typing import Any, Dict, List, Optional
 
-from strata_bench import metrics, results, scaling
+from strata_bench import metrics, scaling, stats
 from strata_bench.experiments import PAPERS, Comparison, Experiment, Paper
-from strata_bench.results import Document, Numbers
-from strata_bench.stats import Summary
+from strata_bench.results import Document
+from strata_bench.summary import Numbers, Summary, distance
 
 
 def number(value: float, unit: str) -> str:
@@ -27,16 +27,16 @@ def number(value: float, unit: str) -> str:
     return f'{text} {unit}'.strip()
 
 
-def _range(summary: Summary, unit: str) -> str:
-    return f'{number(summary.low, unit)} … {number(summary.high, unit)}'
+def _range(found: stats.Summary, unit: str) -> str:
+    return f'{number(found.low, unit)} … {number(found.high, unit)}'
 
 
-def _ratio(summary: Optional[Summary]) -> str:
-    if summary is None:
+def _ratio(found: Optional[stats.Summary]) -> str:
+    if found is None:
         return ''
-    text = f'**{summary.median:.2f}×**'
-    if summary.count > 1:
-        text += f' ({summary.low:.2f} … {summary.high:.2f})'
+    text = f'**{found.median:.2f}×**'
+    if found.count > 1:
+        text += f' ({found.low:.2f} … {found.high:.2f})'
     return text
 
 
@@ -46,17 +46,17 @@ def _paper(value: Optional[Paper]) -> str:
     return value if isinstance(value, str) else f'{value:.2f}×'
 
 
-def _row(cells: List[str]) -> str:
+def row(cells: List[str]) -> str:
     return '| ' + ' | '.join(cell.replace('|', '\\|') for cell in cells) + ' |'
 
 
-def comparison(experiment: Experiment, item: Comparison, document: Document) -> str:
+def comparison(experiment: Experiment, item: Comparison, summary: Summary) -> str:
     """One comparison: a row for each contender at each point."""
-    numbers = Numbers(item, document)
+    numbers = Numbers(item, summary)
     unit = metrics.unit(item.metric)
-    titles = document['titles']
+    titles = summary['titles']
     swept = experiment.sweep is not None
-    has_ratio = item.against in document['contenders']
+    has_ratio = item.against in summary['contenders']
     has_paper = bool(item.paper)
     head = [experiment.sweep.parameter] if experiment.sweep else []
     head += ['contender', 'median', 'min … max', 'runs']
@@ -64,26 +64,29 @@ def comparison(experiment: Experiment, item: Comparison, document: Document) -> 
         head.append(f'to {titles[item.against]}')
     if has_paper:
         head.append('paper')
-    lines = [f'### {item.title}', '', _row(head), _row(['---'] * len(head))]
-    for point in document['points']:
-        for contender in document['contenders']:
-            summary = numbers.summary(point, contender)
-            if summary is None and _not_asked(document, point, contender):
+    lines = [f'## {item.title}', '']
+    if not numbers.measured:
+        return '\n'.join(lines + ['Not measured yet: this comparison is newer than the results.'])
+    lines += [row(head), row(['---'] * len(head))]
+    for point in summary['points']:
+        for contender in summary['contenders']:
+            found = numbers.summary(point, contender)
+            if found is None and _not_asked(summary, point, contender):
                 continue
             cells = [point] if swept else []
             cells.append(titles[contender])
-            if summary is None:
-                failed = _failed(document, point, contender)
+            if found is None:
+                failed = _failed(summary, point, contender)
                 cells += ['failed' if failed else 'no number', '', '0']
             else:
-                cells += [number(summary.median, unit), _range(summary, unit), str(summary.count)]
+                cells += [number(found.median, unit), _range(found, unit), str(found.count)]
             if has_ratio:
                 cells.append(_ratio(numbers.ratio(point, contender))
                              or _no_ratio(numbers, item, point, contender, unit))
             if has_paper:
                 cells.append(_paper(item.paper_number(contender, point)))
-            lines.append(_row(cells))
-    absent = [name for name in item.paper if name not in document['contenders']]
+            lines.append(row(cells))
+    absent = [name for name in item.paper if name not in summary['contenders']]
     for name in absent:
         paper = item.paper[name]
         text = ', '.join(f'{point}: {_paper(value)}' for point, value in paper.items()) \
@@ -91,18 +94,18 @@ def comparison(experiment: Experiment, item: Comparison, document: Document) -> 
         lines += ['', f'Paper, for {name} (not measured here yet): {text}.']
     if item.note:
         lines += ['', item.note]
-    for check in document.get('checks', []):
+    for check in summary.get('checks', []):
         if check['title'] == item.title:
             where = f' at {check["point"]}' if check['point'] else ''
-            lines += ['', f'Medians{where} {results.distance(check)}; the bound is '
+            lines += ['', f'Medians{where} {distance(check)}; the bound is '
                       f'{check["within"]:.0%}: {"held" if check["ok"] else "**not held**"}.']
     return '\n'.join(lines)
 
 
-def _not_asked(document: Document, point: str, contender: str) -> bool:
+def _not_asked(summary: Summary, point: str, contender: str) -> bool:
     """The device itself neither writes nor has a database or a cache."""
-    return document.get('kinds', {}).get(contender) == 'fio' and not _failed(
-        document, point, contender)
+    return summary.get('kinds', {}).get(contender) == 'fio' and not _failed(
+        summary, point, contender)
 
 
 def _no_ratio(numbers: Numbers, item: Comparison, point: str, contender: str, unit: str) -> str:
@@ -116,9 +119,9 @@ def _no_ratio(numbers: Numbers, item: Comparison, point: str, contender: str, un
     return f'no ratio: {number(mine.median, unit)} to {number(base.median, unit)}'
 
 
-def _failed(document: Document, point: str, contender: str) -> bool:
-    return any(run['point'] == point and run['contender'] == contender and run['error']
-               for run in document['runs'])
+def _failed(summary: Summary, point: str, contender: str) -> bool:
+    return any(run['point'] == point and run['contender'] == contender
+               for run in summary['failures'])
 
 
 def size(value: float) -> str:
@@ -139,10 +142,10 @@ def machine_line(machine: Dict[str, Any]) -> str:
     return ', '.join(part for part in parts if part)
 
 
-def environment_line(document: Document) -> str:
+def environment_line(summary: Summary) -> str:
     """The machine, and what the programs are built for where that is known."""
-    line = machine_line(document['machine'])
-    programs = document.get('programs', {})
+    line = machine_line(summary['machine'])
+    programs = summary.get('programs', {})
     by_target: Dict[str, List[str]] = {}
     for name, program in programs.items():
         if program.get('built_for'):
@@ -153,9 +156,9 @@ def environment_line(document: Document) -> str:
     return line
 
 
-def dataset_line(document: Document) -> str:
+def dataset_line(summary: Summary) -> str:
     texts = []
-    for item in document['dataset'].values():
+    for item in summary['dataset'].values():
         text = (f'{item["records"]:,} records, keys of {item["key_size"]:g} and values of '
                 f'{item["value_size"]:g} bytes, {size(item["bytes"])}, ')
         text += f'block cache {size(item["cache_size"])}' if item['cache_size'] else \
@@ -167,30 +170,28 @@ def dataset_line(document: Document) -> str:
     return '; '.join(texts)
 
 
-def probe_line(document: Document) -> str:
-    rates = [item['reads_per_sec'] for item in document.get('probes', [])
-             if 'reads_per_sec' in item]
+def probe_line(summary: Summary) -> str:
+    rates = summary.get('disk_reads_per_sec')
     if not rates:
         return ''
-    return (f'The disk gave {min(rates):,.0f} … {max(rates):,.0f} random reads of 4 KiB per second '
-            'before the pairs.')
+    return (f'The disk gave {rates["min"]:,.0f} … {rates["max"]:,.0f} random reads of 4 KiB per '
+            'second before the pairs.')
 
 
-def disturbance_line(document: Document) -> str:
-    repeated = sum('repeated_for_foreign_cpu' in run for run in document['runs'])
-    disturbed = sum(bool(run.get('disturbed')) for run in document['runs'])
-    if not repeated and not disturbed:
+def disturbance_line(summary: Summary) -> str:
+    runs = summary['runs']
+    if not runs['repeated'] and not runs['disturbed']:
         return ''
-    return (f'**Disturbed:** while {max(repeated, disturbed)} of {len(document["runs"])} runs were '
-            f'measured, others took more than {document.get("max_foreign_cpu", 0.1):.0%} of the '
-            f'CPUs; {repeated} were repeated, '
-            f'{disturbed} disturbed ones are among the numbers.')
+    return (f'**Disturbed:** while {max(runs["repeated"], runs["disturbed"])} of {runs["count"]} '
+            f'runs were measured, others took more than {summary.get("max_foreign_cpu", 0.1):.0%} '
+            f'of the CPUs; {runs["repeated"]} were repeated, {runs["disturbed"]} disturbed ones '
+            'are among the numbers.')
 
 
 def command_lines(document: Document) -> List[str]:
     """All commands: what they have in common, and what differs between points.
 
-    Seeds differ between all and are left to results.json.
+    Each pair, point and phase has another seed, so seeds are left out.
     """
     groups: Dict[Any, Dict[str, List[str]]] = {}
     for run in document['runs']:
@@ -210,61 +211,69 @@ def command_lines(document: Document) -> List[str]:
     return lines
 
 
-def experiment(definition: Experiment, document: Document, plots: List[str],
-               prefix: str = '', declaration: Optional[str] = None) -> str:
-    """The whole page of an experiment. `prefix` is put before the plots' names.
-
-    `declaration` is the stamp of today's declaration.
-    """
-    lines = [f'## {definition.title}', '']
+def _about(definition: Experiment, summary: Summary, declaration: Optional[str]) -> List[str]:
+    """What was measured, with what sizes, and what to know about the numbers."""
+    lines = []
     if definition.paper != 'none':
         lines += [f'{PAPERS[definition.paper]}, {definition.figure}.', '']
     lines += [definition.summary, '']
     if definition.setup:
         lines += [f'*In the paper:* {definition.setup}', '']
-    pairs = document['pairs']
+    pairs = summary['pairs']
     rounds = 'rounds' if definition.recovery else 'pairs'
-    lines += [f'*Here:* {dataset_line(document)}; {pairs} {rounds}; scale '
-              f'{document["scale"]:g}.', '']
-    if document['state'] != 'complete':
-        lines += [f'**Incomplete:** {len(document["runs"])} of '
-                  f'{pairs * len(document["points"]) * len(document["contenders"])} runs'
-                  + (f', ended by: {document["stopped_by"]}' if document.get('stopped_by') else '')
+    lines += [f'*Here:* {dataset_line(summary)}; {pairs} {rounds}; scale '
+              f'{summary["scale"]:g}.', '']
+    if summary['state'] != 'complete':
+        lines += [f'**Incomplete:** {summary["runs"]["count"]} of '
+                  f'{pairs * len(summary["points"]) * len(summary["contenders"])} runs'
+                  + (f', ended by: {summary["stopped_by"]}' if summary.get('stopped_by') else '')
                   + '.', '']
-    if declaration is not None and document.get('declaration') != declaration:
-        lines += ['**Measured with an older declaration** of the experiment or its contenders; '
-                  'the commands below are those that ran.', '']
-    if document.get('factors'):
-        lines += [f'*Smaller than in the paper by:* {scaling.text(document["factors"])}.', '']
-    if document.get('templates'):
-        count = document['templates']
+    if declaration is not None and summary.get('declaration') != declaration:
+        lines += ['**Measured with an older declaration** of the experiment or its contenders.', '']
+    if summary.get('factors'):
+        lines += [f'*Smaller than in the paper by:* {scaling.text(summary["factors"])}.', '']
+    if summary.get('templates'):
+        count = summary['templates']
         lines += [f'The pairs start from {count} loaded {"databases" if count > 1 else "database"} '
-                  + ('that all contenders share' if document.get('loaded_by')
+                  + ('that all contenders share' if summary.get('loaded_by')
                      else 'of each contender') + (' in turn.' if 1 < count < pairs else '.'), '']
-    lines += [text + '\n' for text in (probe_line(document), disturbance_line(document)) if text]
-    if document.get('disturbed_runs_allowed'):
+    lines += [f'Measured at {summary["started"]} on {environment_line(summary)}.', '']
+    for text in (probe_line(summary), disturbance_line(summary)):
+        if text:
+            lines += [text, '']
+    if summary.get('disturbed_runs_allowed'):
         lines += ['**Measured with --force:** the machine may have been busy.', '']
+    return lines
+
+
+def page(definition: Experiment, summary: Summary, plots: List[str],
+         declaration: Optional[str] = None) -> str:
+    """The page of an experiment, with names of plots beside it.
+
+    `declaration` is the stamp of today's declaration.
+    """
+    lines = [f'# {definition.title}', '']
+    lines += _about(definition, summary, declaration)
     for item in definition.comparisons:
-        lines += [comparison(definition, item, document), '']
+        lines += [comparison(definition, item, summary), '']
     for name in plots:
-        lines += [f'![{definition.title}]({prefix}{name})', '']
-    for name, reason in document['skipped'].items():
+        lines += [f'![{definition.title}]({name})', '']
+    for name, reason in summary['skipped'].items():
         lines += [f'Not available yet: `{name}` ({reason}).', '']
-    failures = [run for run in document['runs'] if run['error']]
-    if failures:
+    if summary['failures']:
         lines += ['Failed runs:', '']
-        for run in failures:
+        for run in summary['failures']:
             where = f', {run["point"]}' if run['point'] else ''
             text = run['error'].strip().replace('\n', '\n    ')
             lines += [f'* pair {run["pair"] + 1}, {run["contender"]}{where}:', '',
                       f'      {text}', '']
-    lines += ['<details><summary>Commands (with other seeds for each pair, point and phase; '
-              'results.json has them)</summary>', '', '```']
-    lines += command_lines(document)
-    lines += ['```', '', '</details>']
-    return '\n'.join(lines)
+    if summary['state'] == 'complete':
+        lines += [f'To repeat it: `bench/run {definition.name}`. The commands that ran are in '
+                  '[commands.txt](commands.txt).', '']
+    return '\n'.join(lines).rstrip() + '\n'
 
 
-def page(definition: Experiment, document: Document, plots: List[str]) -> str:
-    return (experiment(definition, document, plots)
-            + f'\n\n{environment_line(document)}. {document["started"]}.\n')
+def commands_page(document: Document) -> str:
+    """commands.txt: what ran, of the whole results."""
+    return '\n'.join([f'# {document["experiment"]}, {document["started"]}. Each pair, point and '
+                      'phase had another --seed.', *command_lines(document)]) + '\n'

@@ -4,7 +4,7 @@
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Dict, Optional
+from typing import Any, Dict, Optional
 
 from strata_bench import contenders, experiments
 
@@ -83,6 +83,28 @@ ops = 10
 title = "C"
 metric = "ops_per_sec"
 '''
+
+
+def report(**fields: Any) -> Dict[str, Any]:
+    return dict({'benchmark': 'ycsbc', 'workload': True}, **fields)
+
+
+def document() -> Dict[str, Any]:
+    """Results of EXPERIMENT: three pairs at two points, in which "fast" is twice as fast."""
+    runs = []
+    for pair in range(3):
+        for point, base in (('0.8', 100.0), ('1.2', 1000.0)):
+            for contender, factor in (('base', 1), ('fast', 2)):
+                run: Dict[str, Any] = {
+                    'pair': pair, 'point': point, 'contender': contender, 'error': None,
+                    'commands': {'read': f'db_bench {contender}'},
+                    'phases': {'read': [report(ops_per_sec=base * factor + pair)]}}
+                runs.append(run)
+    return {'state': 'complete', 'points': ['0.8', '1.2'], 'contenders': ['base', 'fast'],
+            'titles': {'base': 'Base', 'fast': 'Fast'}, 'runs': runs, 'pairs': 3, 'scale': 1.0,
+            'skipped': {'future': 'not built'}, 'started': 'today', 'machine': {'cpu': 'C'},
+            'dataset': {'0.8': {'records': 10, 'key_size': 24, 'value_size': 1000,
+                                'bytes': 10240, 'cache_size': 0}}}
 
 
 class FolderTest(unittest.TestCase):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List
 from unittest import mock
 
-from strata_bench import cli, commands, estimate, machine, plots, probe, process, recovery, report
-from strata_bench import results, turns
+from strata_bench import cli, commands, contenders, estimate, machine, plots, probe, process
+from strata_bench import recovery, report, results, stats, summary, turns
 from strata_bench import runner as runner_module
 from strata_bench.contenders import Programs
 from strata_bench.experiments import ExperimentError
@@ -140,7 +140,8 @@ class RunnerTest(support.FolderTest):
         self.assertEqual(list((self.folder / 'data' / 'work').iterdir()), [])
         self.assertEqual(len(list((self.folder / 'data' / 'templates').iterdir())), 4)
         self.assertFalse((self.folder / 'results' / 'reads' / 'partial.json').exists())
-        numbers = results.Numbers(self.experiment().comparisons[0], document)
+        experiment = self.experiment()
+        numbers = summary.Numbers(experiment.comparisons[0], summary.make(experiment, document))
         ratio = numbers.ratio('0.8', 'fast')
         assert ratio is not None
         self.assertEqual((ratio.median, ratio.count), (2.0, 2))
@@ -417,15 +418,18 @@ contender = "twin"
             'metric = "ops_per_sec"', 'metric = "space_amplification"\n'
             'benchmark = "waitforcompaction"')
         document = self.run_it(text, pairs=1).document
-        numbers = results.Numbers(self.experiment(text).comparisons[0], document)
-        summary = numbers.summary('', 'base')
-        assert summary is not None
-        self.assertEqual(summary.median, 5.0)
-        total = self.experiment(text.replace('space_amplification', 'total_write_amplification'))
-        summary = results.Numbers(total.comparisons[0], document).summary('', 'base')
-        assert summary is not None
+
+        def found(text: str) -> stats.Summary:
+            experiment = self.experiment(text)
+            number = summary.Numbers(experiment.comparisons[0], summary.make(
+                experiment, document)).summary('', 'base')
+            assert number is not None
+            return number
+
+        self.assertEqual(found(text).median, 5.0)
         # 10 operations of 1,024 bytes; 2,048 bytes written for each, 8,000 by each of two waits.
-        self.assertAlmostEqual(summary.median, (20480 + 2 * 8000) / 10240)
+        self.assertAlmostEqual(found(text.replace(
+            'space_amplification', 'total_write_amplification')).median, (20480 + 2 * 8000) / 10240)
 
     def test_a_bound_without_numbers_is_a_failure(self) -> None:
         text = support.EXPERIMENT.replace('"ops_per_sec"', '"latency_us.merge.mean"', 1).replace(
@@ -482,7 +486,8 @@ contender = "twin"
         results.Store(self.folder / 'results' / 'reads').save(document)
         loads = 2 * sum(estimate.load_seconds(experiment, item, experiment.points[0], 1.0)
                         for item in names)
-        self.assertAlmostEqual(estimate.seconds(experiment, names, 2, 1.0, document),
+        self.assertAlmostEqual(estimate.seconds(experiment, names, 2, 1.0,
+                                                summary.make(experiment, document)),
                                8 * 10 + 2 * estimate.PAIR + loads)
         text = cli.time_needed(experiment, all_contenders, self.settings(pairs=2), Programs())
         self.assertIn('from its results', text)
@@ -500,21 +505,31 @@ contender = "twin"
                            self.folder, lambda: None)
 
     def test_report(self) -> None:
+        folder = self.folder / 'results' / 'reads'
         self.run_it(pairs=1)
         target = self.folder / 'docs' / 'benchmarks.md'
         experiments = {'reads': self.experiment(),
                        'other': self.experiment(support.MINIMAL, 'other')}
-        missing = report.write(experiments, self.folder / 'results', target, self.contenders())
+
+        def report_of(all_contenders: Dict[str, contenders.Contender]) -> List[str]:
+            return report.write(experiments, self.folder / 'results', target, all_contenders, [])
+
+        self.assertEqual(report_of(self.contenders()), ['other'])
+        table = (folder / 'table.md').read_text()
+        self.assertIn('| 0.8 | Fast |', table)
+        self.assertNotIn(str(self.folder), table)
+        self.assertNotIn('older declaration', table)
+        self.assertIn('--marker=fast', (folder / 'commands.txt').read_text())
         text = target.read_text()
-        self.assertEqual(missing, ['other'])
-        self.assertIn('# KDSep', text)
-        self.assertIn('| 0.8 | Fast |', text)
         self.assertIn('`bench/run aa`', text)
-        self.assertNotIn(str(self.folder), text.split('```')[0])
-        self.assertNotIn('older declaration', text)
-        faster = self.contenders(support.CONTENDERS.replace('speed = 2', 'speed = 3'))
-        report.write(experiments, self.folder / 'results', target, faster)
-        self.assertIn('**Measured with an older declaration**', target.read_text())
+        self.assertIn('* `other`: T.', text)
+        # Without the full results, all is written again from the summary.
+        (folder / 'results.json').unlink()
+        report_of(self.contenders())
+        self.assertEqual((target.read_text(), (folder / 'table.md').read_text()), (text, table))
+        report_of(self.contenders(support.CONTENDERS.replace('speed = 2', 'speed = 3')))
+        self.assertIn('**Measured with an older declaration**', (folder / 'table.md').read_text())
+        self.assertIn('older declaration: to be measured again', target.read_text())
 
     def test_plots(self) -> None:
         document = self.run_it(pairs=1).document

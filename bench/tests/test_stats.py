@@ -4,8 +4,10 @@
 import unittest
 from typing import Any, Dict, Optional
 
-from strata_bench import experiments, metrics, plots, progress, results, stats, tables
+from strata_bench import experiments, metrics, plots, progress, stats, summary, tables
 from tests import support
+
+BOUNDED = support.EXPERIMENT.replace('against = "base"', 'against = "base"\nwithin = 0.03', 1)
 
 
 class StatsTest(unittest.TestCase):
@@ -60,10 +62,6 @@ class StatsTest(unittest.TestCase):
         self.assertEqual(progress.duration(65), '1:05')
 
 
-def _report(**fields: Any) -> Dict[str, Any]:
-    return dict({'benchmark': 'ycsbc', 'workload': True}, **fields)
-
-
 class MetricsTest(unittest.TestCase):
     def value(self, metric: str, *reports: Dict[str, Any], benchmark: Optional[str] = None
               ) -> Optional[float]:
@@ -72,7 +70,8 @@ class MetricsTest(unittest.TestCase):
         return metrics.value(run, metric, ['p'], benchmark)
 
     def test_fields(self) -> None:
-        report = _report(latency_us={'read': {'p99': 7, 'p99.9': 8, 'p99.99': 9}}, db={'wal': 'x'})
+        report = support.report(latency_us={'read': {'p99': 7, 'p99.9': 8, 'p99.99': 9}},
+                                db={'wal': 'x'})
         self.assertEqual(self.value('latency_us.read.p99', report), 7)
         self.assertEqual(self.value('latency_us.read.p99.9', report), 8)
         self.assertEqual(self.value('latency_us.read.p99.99', report), 9)
@@ -81,17 +80,17 @@ class MetricsTest(unittest.TestCase):
         self.assertIsNone(self.value('db.wal', report))
 
     def test_of_the_workload_or_of_another(self) -> None:
-        reports = (_report(ops_per_sec=5.0), {'benchmark': 'flush', 'ops_per_sec': 9.0})
+        reports = (support.report(ops_per_sec=5.0), {'benchmark': 'flush', 'ops_per_sec': 9.0})
         self.assertEqual(self.value('ops_per_sec', *reports), 5.0)
         self.assertEqual(self.value('ops_per_sec', *reports, benchmark='flush'), 9.0)
         self.assertIsNone(self.value('ops_per_sec', *reports, benchmark='compact'))
 
     def test_failed_run_has_no_numbers(self) -> None:
-        run = {'error': 'boom', 'phases': {'p': [_report(ops_per_sec=5.0)]}}
+        run = {'error': 'boom', 'phases': {'p': [support.report(ops_per_sec=5.0)]}}
         self.assertIsNone(metrics.value(run, 'ops_per_sec', ['p']))
 
     def test_derived(self) -> None:
-        report = _report(ops=10, seconds=2.0, logical_bytes=100,
+        report = support.report(ops=10, seconds=2.0, logical_bytes=100,
                          process={'read_bytes': 100, 'write_bytes': 50, 'cpu_user_seconds': 3.0,
                                   'cpu_system_seconds': 1.0},
                          timeseries={'ops_per_sec': [999, 1, 2, 3, 999],
@@ -106,7 +105,7 @@ class MetricsTest(unittest.TestCase):
         self.assertAlmostEqual(variation, (2 / 3) ** 0.5 / 2)
 
     def test_what_was_cancelled_was_not_written(self) -> None:
-        report = _report(ops=10, user_bytes_written=100, process={
+        report = support.report(ops=10, user_bytes_written=100, process={
             'read_bytes': 30, 'write_bytes': 500, 'cancelled_write_bytes': 300})
         after = {'benchmark': 'waitforcompaction', 'ops': 0, 'user_bytes_written': 0,
                  'process': {'read_bytes': 5, 'write_bytes': 100, 'cancelled_write_bytes': 0}}
@@ -117,7 +116,7 @@ class MetricsTest(unittest.TestCase):
         self.assertEqual(self.value('total_write_amplification', report, after), 3.0)
 
     def test_scans_beside_writes(self) -> None:
-        report = _report(ops=1000, seconds=2.0, latency_us={'scan': {'count': 30},
+        report = support.report(ops=1000, seconds=2.0, latency_us={'scan': {'count': 30},
                                                             'update': {'count': 970}})
         self.assertEqual(self.value('scans_per_sec', report), 15.0)
         self.assertEqual(metrics.unit('scans_per_sec'), 'scans/s')
@@ -125,9 +124,9 @@ class MetricsTest(unittest.TestCase):
         self.assertEqual(metrics.unit('latency_us.update.p99'), 'µs')
 
     def test_totals(self) -> None:
-        reports = (_report(ops=10, seconds=1.0, user_bytes_written=100,
+        reports = (support.report(ops=10, seconds=1.0, user_bytes_written=100,
                            process={'write_bytes': 150}),
-                   _report(ops=20, seconds=2.0, user_bytes_written=100,
+                   support.report(ops=20, seconds=2.0, user_bytes_written=100,
                            process={'write_bytes': 150}),
                    {'benchmark': 'flush', 'ops': 1, 'seconds': 9.0, 'user_bytes_written': 0,
                     'process': {'write_bytes': 100}})
@@ -140,8 +139,8 @@ class MetricsTest(unittest.TestCase):
             return {'benchmark': 'waitforcompaction', 'db': {'blob_bytes': size},
                     'timeseries': {'blob_bytes': list(sizes)}}
 
-        load = _report(timeseries={'blob_bytes': [50, 900]})
-        update = _report(timeseries={'blob_bytes': [110, None, 130, 120]})
+        load = support.report(timeseries={'blob_bytes': [50, 900]})
+        update = support.report(timeseries={'blob_bytes': [110, None, 130, 120]})
         metric = 'peak_blob_space_amplification'
         # What the load had before it was done does not count, what waiting had does.
         self.assertEqual(self.value(metric, load, waited(100, 300), update), 1.3)
@@ -156,7 +155,7 @@ class MetricsTest(unittest.TestCase):
 class TableTest(support.FolderTest):
     def test_waiting_is_no_throughput(self) -> None:
         run = {'phases': {'p': [
-            _report(seconds=2.0, timeseries={'seconds': [1, 2], 'ops_per_sec': [5, 6],
+            support.report(seconds=2.0, timeseries={'seconds': [1, 2], 'ops_per_sec': [5, 6],
                                              'db_bytes': [10, 20]}),
             {'benchmark': 'waitforcompaction', 'seconds': 5.0,
              'timeseries': {'seconds': [1], 'ops_per_sec': [0], 'db_bytes': [15]}}]}}
@@ -165,25 +164,18 @@ class TableTest(support.FolderTest):
         plot.metric = 'db_bytes'
         self.assertEqual(plots.timeline(run, plot), ([1.0, 2.0, 3.0], [10, 20, 15]))
 
-    def document(self) -> Dict[str, Any]:
-        runs = []
-        for pair in range(3):
-            for point, base in (('0.8', 100.0), ('1.2', 1000.0)):
-                for contender, factor in (('base', 1), ('fast', 2)):
-                    run: Dict[str, Any] = {
-                        'pair': pair, 'point': point, 'contender': contender, 'error': None,
-                        'commands': {'read': f'db_bench {contender}'},
-                        'phases': {'read': [_report(ops_per_sec=base * factor + pair)]}}
-                    runs.append(run)
-        return {'state': 'complete', 'points': ['0.8', '1.2'], 'contenders': ['base', 'fast'],
-                'titles': {'base': 'Base', 'fast': 'Fast'}, 'runs': runs, 'pairs': 3, 'scale': 1.0,
-                'skipped': {'future': 'not built'}, 'started': 'today', 'machine': {'cpu': 'C'},
-                'dataset': {'0.8': {'records': 10, 'key_size': 24, 'value_size': 1000,
-                                    'bytes': 10240, 'cache_size': 0}}}
+    def compared(self, document: Dict[str, Any], text: str = support.EXPERIMENT) -> str:
+        """The table of the experiment's first comparison."""
+        experiment = self.experiment(text)
+        return tables.comparison(experiment, experiment.comparisons[0],
+                                 summary.make(experiment, document))
+
+    def page(self, document: Dict[str, Any], *more: Any) -> str:
+        experiment = self.experiment()
+        return tables.page(experiment, summary.make(experiment, document), *more)
 
     def test_rows(self) -> None:
-        experiment = self.experiment()
-        text = tables.comparison(experiment, experiment.comparisons[0], self.document())
+        text = self.compared(support.document())
         self.assertIn('| skew | contender | median | min … max | runs | to Base | paper |', text)
         self.assertIn('| 0.8 | Base | 101 op/s | 100 op/s … 102 op/s | 3 |  |  |', text)
         self.assertIn('| 0.8 | Fast | 201 op/s | 200 op/s … 202 op/s | 3 | '
@@ -192,7 +184,7 @@ class TableTest(support.FolderTest):
         self.assertIn('Paper, for future (not measured here yet): 3.00×.', text)
 
     def test_environment(self) -> None:
-        document = self.document()
+        document = support.document()
         self.assertEqual(tables.environment_line(document), 'C, None CPUs, on')
         document['programs'] = {'base': {'built_for': 'x'}, 'fast': {'built_for': 'x'}, 'fio': {}}
         self.assertEqual(tables.environment_line(document), 'C, None CPUs, on, PORTABLE=x')
@@ -201,99 +193,97 @@ class TableTest(support.FolderTest):
                          'C, None CPUs, on, PORTABLE=x (base), PORTABLE=y (fast)')
 
     def test_failed_runs(self) -> None:
-        experiment, document = self.experiment(), self.document()
+        document = support.document()
         for run in document['runs']:
             if run['contender'] == 'fast' and run['point'] == '1.2':
                 run['error'] = 'read: db_bench: exit code 1\nput error'
-        text = tables.page(experiment, document, ['plot.png'])
+        text = self.page(document, ['plot.png'])
         self.assertIn('| 1.2 | Fast | failed |', text)
         self.assertIn('* pair 1, fast, 1.2:', text)
         self.assertIn('put error', text)
         self.assertIn('Not available yet: `future` (not built).', text)
         self.assertIn('![Reads](plot.png)', text)
-        self.assertIn('db_bench base', text)
+        self.assertIn('(commands.txt)', text)
+        self.assertNotIn('db_bench base', text)
 
     def test_no_number_is_shown(self) -> None:
-        experiment, document = self.experiment(), self.document()
+        document = support.document()
         for run in document['runs']:
             if run['contender'] == 'fast':
                 run['phases']['read'][0]['ops_per_sec'] = None
-        text = tables.comparison(experiment, experiment.comparisons[0], document)
+        text = self.compared(document)
         self.assertIn('| 0.8 | Fast | no number |  | 0 |  | 1.50× |', text)
         self.assertIn('| 0.8 | Base | 101 op/s |', text)
         document['kinds'] = {'base': 'db_bench', 'fast': 'fio'}  # does not write, for example
-        text = tables.comparison(experiment, experiment.comparisons[0], document)
-        self.assertNotIn('Fast', text)
+        self.assertNotIn('Fast', self.compared(document))
 
     def test_no_ratio_is_shown(self) -> None:
-        experiment, document = self.experiment(), self.document()
+        document = support.document()
         for run in document['runs']:
             if run['contender'] == 'base':
                 run['phases']['read'][0]['ops_per_sec'] = 0.0
-        text = tables.comparison(experiment, experiment.comparisons[0], document)
-        self.assertIn('| no ratio: 201 op/s to 0.00 op/s |', text)
+        self.assertIn('| no ratio: 201 op/s to 0.00 op/s |', self.compared(document))
 
     def test_a_bound_is_not_held_by_absence(self) -> None:
-        experiment = self.experiment(support.EXPERIMENT.replace(
-            'against = "base"', 'against = "base"\nwithin = 0.03', 1))
+        experiment = self.experiment(BOUNDED)
         for lacking in ('base', 'fast'):
-            document = self.document()
+            document = support.document()
             for run in document['runs']:
                 if run['contender'] == lacking and run['point'] == '0.8':
                     run['phases']['read'][0]['ops_per_sec'] = None
-            checks = results.run_checks(experiment, document)
+            checks = summary.make(experiment, document)['checks']
             self.assertEqual((checks[0]['ok'], checks[0]['apart']), (False, None))
-            document['checks'] = checks
-            text = tables.comparison(experiment, experiment.comparisons[0], document)
+            text = self.compared(document, BOUNDED)
             self.assertIn('Medians at 0.8 cannot be compared: a number is missing; the bound is '
                           '3%: **not held**.', text)
         for names in (['base'], ['fast']):
-            document = self.document()
+            document = support.document()
             document['contenders'] = names
             document['runs'] = [run for run in document['runs'] if run['contender'] in names]
-            checks = results.run_checks(experiment, document)
+            checks = summary.make(experiment, document)['checks']
             self.assertEqual([check['ok'] for check in checks], [False, False])
 
     def test_all_commands(self) -> None:
-        document = self.document()
+        document = support.document()
         for run in document['runs']:
             run['commands'] = {'read': f'db_bench --seed={run["pair"]} --a=1 --x={run["point"]} '
                                        f'--marker={run["contender"]}'}
-        text = '\n'.join(tables.command_lines(document))
-        self.assertEqual(text, '''# base, read
+        document['experiment'] = 'reads'
+        text = tables.commands_page(document)
+        self.assertEqual(text, '''# reads, today. Each pair, point and phase had another --seed.
+# base, read
 db_bench --a=1 --marker=base
     0.8: --x=0.8
     1.2: --x=1.2
 # fast, read
 db_bench --a=1 --marker=fast
     0.8: --x=0.8
-    1.2: --x=1.2''')
+    1.2: --x=1.2
+''')
 
     def test_what_disturbed(self) -> None:
-        document = self.document()
-        self.assertNotIn('Disturbed', tables.page(self.experiment(), document, []))
+        document = support.document()
+        self.assertNotIn('Disturbed', self.page(document, []))
         document['runs'][0].update(repeated_for_foreign_cpu=0.4, disturbed=False)
         document['runs'][1].update(repeated_for_foreign_cpu=0.4, disturbed=True)
         document['probes'] = [{'pair': 0, 'reads_per_sec': 20000.0},
                               {'pair': 1, 'reads_per_sec': 25000.0}, {'pair': 2, 'error': 'x'}]
-        text = tables.page(self.experiment(), document, [])
+        text = self.page(document, [])
         self.assertIn('while 2 of 12 runs were measured', text)
         self.assertIn('2 were repeated, 1 disturbed ones are among the numbers', text)
         self.assertIn('20,000 … 25,000 random reads', text)
 
     def test_older_declaration(self) -> None:
-        experiment, document = self.experiment(), self.document()
+        document = support.document()
         document['declaration'] = 'abc'
-        self.assertNotIn('older declaration',
-                         tables.experiment(experiment, document, [], '', 'abc'))
-        self.assertIn('**Measured with an older declaration**',
-                      tables.experiment(experiment, document, [], '', 'def'))
+        self.assertNotIn('older declaration', self.page(document, [], 'abc'))
+        self.assertIn('**Measured with an older declaration**', self.page(document, [], 'def'))
 
     def test_incomplete(self) -> None:
-        document = self.document()
+        document = support.document()
         document['state'], document['runs'] = 'partial', document['runs'][:5]
         document['stopped_by'] = 'SIGINT'
-        text = tables.page(self.experiment(), document, [])
+        text = self.page(document, [])
         self.assertIn('**Incomplete:** 5 of 12 runs, ended by: SIGINT.', text)
 
     def test_numbers(self) -> None:
@@ -306,18 +296,16 @@ db_bench --a=1 --marker=fast
         self.assertEqual(tables.number(900, 'B'), '900 B')
 
     def test_checks(self) -> None:
-        experiment = self.experiment(support.EXPERIMENT.replace(
-            'against = "base"', 'against = "base"\nwithin = 0.03', 1))
-        document = self.document()
-        checks = results.run_checks(experiment, document)
+        experiment, document = self.experiment(BOUNDED), support.document()
+        checks = summary.make(experiment, document)['checks']
         self.assertEqual([check['ok'] for check in checks], [False, False])
         for run in document['runs']:
             run['phases']['read'][0]['ops_per_sec'] = 102.0 if run['contender'] == 'fast' else 100.0
-        document['checks'] = results.run_checks(experiment, document)
-        self.assertEqual([check['ok'] for check in document['checks']], [True, True])
-        self.assertAlmostEqual(document['checks'][0]['apart'], 0.02)
-        text = tables.comparison(experiment, experiment.comparisons[0], document)
-        self.assertIn('Medians at 0.8 are 2.0% apart; the bound is 3%: held.', text)
+        checks = summary.make(experiment, document)['checks']
+        self.assertEqual([check['ok'] for check in checks], [True, True])
+        self.assertAlmostEqual(checks[0]['apart'], 0.02)
+        self.assertIn('Medians at 0.8 are 2.0% apart; the bound is 3%: held.',
+                      self.compared(document, BOUNDED))
 
 
 if __name__ == '__main__':
