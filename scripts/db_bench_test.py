@@ -22,8 +22,9 @@ RECORDS = 2000
 OPS = 3000
 THREADS = 2
 # Small memtables and files, so that even this much data is flushed and compacted.
-SMALL = ['--write_buffer_size=262144', '--target_file_size_base=262144', '--max_bytes_for_level_base=1048576',
-         '--compression_type=none', '--bloom_bits=10', '--seed=7']
+SMALL = ['--write_buffer_size=262144', '--target_file_size_base=262144',
+         '--max_bytes_for_level_base=1048576', '--compression_type=none', '--bloom_bits=10',
+         '--seed=7']
 BLOBS = ['--enable_blob_files=true', '--min_blob_size=100', '--blob_file_size=262144',
          '--enable_blob_garbage_collection=true']
 
@@ -40,9 +41,10 @@ class DbBenchTest(unittest.TestCase):
         """Runs db_bench; returns (the report's new objects by position, its output)."""
         before = len(self.report())
         command = [DB_BENCH, f'--db={self.dir}/db', f'--benchmarks={benchmarks}', f'--num={OPS}',
-                   f'--ycsb_records={RECORDS}', f'--threads={THREADS}', f'--report_json={self.json}',
-                   *SMALL, *flags]
-        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+                   f'--ycsb_records={RECORDS}', f'--threads={THREADS}',
+                   f'--report_json={self.json}', *SMALL, *flags]
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           check=False)
         self.assertEqual(p.returncode != 0, fails, p.stdout)
         return self.report()[before:], p.stdout
 
@@ -79,7 +81,8 @@ class DbBenchTest(unittest.TestCase):
 
     def test_write_groups(self):
         """db_bench's default of --enable_pipelined_write gives way; the flag itself does not."""
-        self.run_bench('fillrandom,readrandom', '--max_write_groups_per_leader=8', '--wal_mmap_buffer_size=65536')
+        self.run_bench('fillrandom,readrandom', '--max_write_groups_per_leader=8',
+                       '--wal_mmap_buffer_size=65536')
         _, output = self.run_bench('fillrandom', '--max_write_groups_per_leader=8',
                                    '--enable_pipelined_write=true', fails=True)
         self.assertIn('max_write_groups_per_leader above 1 is incompatible', output)
@@ -87,52 +90,60 @@ class DbBenchTest(unittest.TestCase):
 
     def test_ycsb_core(self):
         for name, kinds in (('ycsba', 'read update'), ('ycsbb', 'read update'), ('ycsbc', 'read'),
-                            ('ycsbd', 'read insert'), ('ycsbe', 'scan insert'), ('ycsbf', 'read rmw')):
+                            ('ycsbd', 'read insert'), ('ycsbe', 'scan insert'),
+                            ('ycsbf', 'read rmw')):
             for flags in ([], BLOBS):
                 with self.subTest(name=name, flags=flags):
                     self.check_workload(name, kinds.split(), '--ycsb_verify_reads=true', *flags)
 
     def test_ycsb_merge(self):
-        for name, kinds in (('ycsbam', 'read merge'), ('ycsbbm', 'read merge'), ('ycsbfm', 'read rmw')):
+        for name, kinds in (('ycsbam', 'read merge'), ('ycsbbm', 'read merge'),
+                            ('ycsbfm', 'read rmw')):
             for flags in ([], BLOBS):
                 with self.subTest(name=name, flags=flags):
                     self.check_workload(name, kinds.split(), '--ycsb_verify_reads=true', *flags)
 
     def test_rmw(self):
-        reports = self.check_workload('rmw', ['read', 'rmw'], '--rmw_mode=getput', '--ycsb_verify_reads=true')
+        reports = self.check_workload('rmw', ['read', 'rmw'], '--rmw_mode=getput',
+                                      '--ycsb_verify_reads=true')
         reads = reports[1]['latency_us']['read']['count']
         self.assertTrue(0.05 < reads / reports[1]['ops'] < 0.15, reads)
-        reports = self.check_workload('rmw', ['read', 'rmw'], '--rmw_mode=merge', '--rmw_read_ratio=80')
+        reports = self.check_workload('rmw', ['read', 'rmw'], '--rmw_mode=merge',
+                                      '--rmw_read_ratio=80')
         reads = reports[1]['latency_us']['read']['count']
         self.assertTrue(0.75 < reads / reports[1]['ops'] < 0.85, reads)
 
     def test_up2x(self):
-        reports, _ = self.run_bench('up2xload,up2x,verify', '--num=20000', '--ycsb_verify_reads=true')
+        reports, _ = self.run_bench('up2xload,up2x,verify', '--num=20000',
+                                    '--ycsb_verify_reads=true')
         merges = reports[1]['latency_us']['merge']['count'] / reports[1]['ops']
         self.assertTrue(0.91 < merges < 0.94, merges)
         mean = reports[0]['bytes'] / reports[0]['ops']
         self.assertTrue(55 < mean < 61, mean)  # 10.45 + 46.8, and a byte for the length
 
     def test_scans(self):
-        for flags in ([], ['--scan_reverse=true'], ['--scan_keys_only=true'], ['--scan_bounded=true'],
-                      ['--scan_bounded=true', '--scan_reverse=true'], ['--scan_pin_data=true', *BLOBS],
-                      ['--scan_fill_cache=false', *BLOBS]):
+        for flags in ([], ['--scan_reverse=true'], ['--scan_keys_only=true'],
+                      ['--scan_bounded=true'], ['--scan_bounded=true', '--scan_reverse=true'],
+                      ['--scan_pin_data=true', *BLOBS], ['--scan_fill_cache=false', *BLOBS]):
             with self.subTest(flags=flags):
-                reports, _ = self.run_bench('ycsbload,randomscan,verify', '--scan_length=20', '--num=200',
-                                            '--ycsb_verify_reads=true', *flags)
+                reports, _ = self.run_bench('ycsbload,randomscan,verify', '--scan_length=20',
+                                            '--num=200', '--ycsb_verify_reads=true', *flags)
                 self.assertEqual(reports[1]['ops'], 200 * THREADS)
-                per_scan = reports[1]['bytes'] / reports[1]['ops'] / (24 if '--scan_keys_only=true' in flags else 1034)
+                entry = 24 if '--scan_keys_only=true' in flags else 1034
+                per_scan = reports[1]['bytes'] / reports[1]['ops'] / entry
                 self.assertTrue(15 < per_scan < 24, per_scan)
 
     def test_hold_snapshot(self):
         for flags in ([], BLOBS):
             with self.subTest(flags=flags):
-                reports, out = self.run_bench('ycsbload,ycsba[X2],verify', '--hold_snapshot=true', *flags)
+                reports, out = self.run_bench('ycsbload,ycsba[X2],verify', '--hold_snapshot=true',
+                                              *flags)
                 self.assertEqual([r['ops'] for r in reports[1:3]], [OPS * THREADS] * 2)
                 self.assertIn('(beside a snapshot)', out)
 
     def test_scan_while_writing(self):
-        reports, out = self.run_bench('ycsbload,scanwhilewriting,verify', '--threads=3', '--num=100', '--scan_length=20')
+        reports, out = self.run_bench('ycsbload,scanwhilewriting,verify', '--threads=3',
+                                      '--num=100', '--scan_length=20')
         self.assertEqual(reports[1]['latency_us']['scan']['count'], 200)
         self.assertGreater(reports[1]['latency_us']['update']['count'], 100)
         # Those at the end of the database find fewer keys than 20.
@@ -141,7 +152,8 @@ class DbBenchTest(unittest.TestCase):
         self.assertIn('--threads', out)
 
     def test_duration_holds_for_slow_operations(self):
-        reports, _ = self.run_bench('ycsbload,randomscan', '--duration=1', '--scan_length=2000', '--num=1000000')
+        reports, _ = self.run_bench('ycsbload,randomscan', '--duration=1', '--scan_length=2000',
+                                    '--num=1000000')
         self.assertTrue(1 <= reports[1]['seconds'] < 3, reports[1]['seconds'])
 
     def test_verify_knows_inserted_records(self):
@@ -154,15 +166,16 @@ class DbBenchTest(unittest.TestCase):
 
     def test_mix(self):
         kinds = ['read', 'update', 'insert', 'scan', 'rmw', 'merge']
-        self.check_workload('ycsbmix', kinds, '--ycsb_mix=read:20,readmissing:10,update:10,insert:10,scan:10,rmw:10,merge:20,put:10',
-                            '--ycsb_verify_reads=true')
+        mix = 'read:20,readmissing:10,update:10,insert:10,scan:10,rmw:10,merge:20,put:10'
+        self.check_workload('ycsbmix', kinds, f'--ycsb_mix={mix}', '--ycsb_verify_reads=true')
         for distribution in ('uniform', 'zipfian', 'latest'):
-            self.check_workload('ycsbmix', ['read', 'update'], f'--ycsb_distribution={distribution}',
+            self.check_workload('ycsbmix', ['read', 'update'],
+                                f'--ycsb_distribution={distribution}',
                                 '--ycsb_write_all_fields=true')
 
     def test_delete_range(self):
-        reports, out = self.run_bench('ycsbload,deleterandomrange,verify', '--num=20', '--delete_range_width=10',
-                                      '--ycsb_allow_missing=true')
+        reports, out = self.run_bench('ycsbload,deleterandomrange,verify', '--num=20',
+                                      '--delete_range_width=10', '--ycsb_allow_missing=true')
         self.assertEqual(reports[1]['latency_us']['deleterange']['count'], 20 * THREADS)
         missing = int(out.split(' missing)')[0].split()[-1])
         self.assertTrue(150 < missing < 600, missing)  # 40 ranges of 10 records each, some overlap
@@ -179,38 +192,42 @@ class DbBenchTest(unittest.TestCase):
     def test_verify_finds_what_is_wrong(self):
         # Written with other contents for the same keys: fields of other lengths and counts.
         self.run_bench('ycsbload')
-        _, out = self.run_bench('verify', '--use_existing_db=true', '--ycsb_field_count=9', fails=True)
+        _, out = self.run_bench('verify', '--use_existing_db=true', '--ycsb_field_count=9',
+                                fails=True)
         self.assertIn('verification failed', out)
-        _, out = self.run_bench('verify', '--use_existing_db=true', f'--ycsb_records={RECORDS + 1}', fails=True)
+        _, out = self.run_bench('verify', '--use_existing_db=true',
+                                f'--ycsb_records={RECORDS + 1}', fails=True)
         self.assertIn('is missing', out)
         # A foreign key.
         self.run_bench('fillseq', '--num=1')
         _, out = self.run_bench('verify', '--use_existing_db=true', fails=True)
 
     def test_errors(self):
-        for flags, text in ((['--benchmarks=ycsba', '--key_size=7'], '--key_size'),
-                            (['--benchmarks=ycsba', '--ycsb_field_length=7'], '--ycsb_field_length'),
-                            (['--benchmarks=ycsba', '--ycsb_field_count=0'], '--ycsb_field_count'),
-                            (['--benchmarks=ycsba', '--ycsb_zipfian_const=-1'], '--ycsb_zipfian_const'),
-                            (['--benchmarks=ycsba', '--ycsb_distribution=normal'], '--ycsb_distribution'),
-                            (['--benchmarks=ycsbmix', '--ycsb_mix=read:50'], '--ycsb_mix'),
-                            (['--benchmarks=ycsbmix', '--ycsb_mix=reads:100'], '--ycsb_mix'),
-                            (['--benchmarks=rmw', '--rmw_mode=x'], 'rmw_mode'),
-                            (['--benchmarks=rmw', '--rmw_read_ratio=101'], '--rmw_read_ratio'),
-                            (['--benchmarks=ycsba', '--num_multi_db=2'], '--num_multi_db'),
-                            (['--benchmarks=ycsba', '--num_column_families=2'], '--num_column_families'),
-                            (['--benchmarks=deleterandomrange', '--delete_range_width=0'], '--delete_range_width'),
-                            (['--benchmarks=ycsbax'], 'unknown benchmark'),
-                            (['--benchmarks=ycsba'], 'is missing')):
+        for benchmark, flag, text in (
+                ('ycsba', '--key_size=7', '--key_size'),
+                ('ycsba', '--ycsb_field_length=7', '--ycsb_field_length'),
+                ('ycsba', '--ycsb_field_count=0', '--ycsb_field_count'),
+                ('ycsba', '--ycsb_zipfian_const=-1', '--ycsb_zipfian_const'),
+                ('ycsba', '--ycsb_distribution=normal', '--ycsb_distribution'),
+                ('ycsbmix', '--ycsb_mix=read:50', '--ycsb_mix'),
+                ('ycsbmix', '--ycsb_mix=reads:100', '--ycsb_mix'),
+                ('rmw', '--rmw_mode=x', 'rmw_mode'),
+                ('rmw', '--rmw_read_ratio=101', '--rmw_read_ratio'),
+                ('ycsba', '--num_multi_db=2', '--num_multi_db'),
+                ('ycsba', '--num_column_families=2', '--num_column_families'),
+                ('deleterandomrange', '--delete_range_width=0', '--delete_range_width'),
+                ('ycsbax', None, 'unknown benchmark'),
+                ('ycsba', None, 'is missing')):
+            flags = [f'--benchmarks={benchmark}', *([flag] if flag else [])]
             with self.subTest(flags=flags):
                 _, out = self.run_bench('ycsba', *flags, fails=True)
                 self.assertIn(text, out)
 
     def test_reports_of_upstream_benchmarks(self):
-        reports, _ = self.run_bench('fillrandom,flush,waitforcompaction,readrandom,seekrandom,stats',
-                                    f'--timeseries_csv={self.csv}', '--timeseries_interval_ms=50')
-        self.assertEqual([r['benchmark'] for r in reports],
-                         ['fillrandom', 'flush', 'waitforcompaction', 'readrandom', 'seekrandom', 'stats'])
+        names = ['fillrandom', 'flush', 'waitforcompaction', 'readrandom', 'seekrandom', 'stats']
+        reports, _ = self.run_bench(','.join(names), f'--timeseries_csv={self.csv}',
+                                    '--timeseries_interval_ms=50')
+        self.assertEqual([r['benchmark'] for r in reports], names)
         fill, _, _, read, seek, _ = reports
         self.assertEqual(fill['ops'], OPS * THREADS)
         self.assertEqual(fill['latency_us']['write']['count'], OPS * THREADS)
@@ -229,10 +246,10 @@ class DbBenchTest(unittest.TestCase):
         stopped = os.path.join(self.dir, 'stopped')
         with open(stopped, 'wb') as f:
             f.write(struct.pack('=Q', 0))
-        command = [DB_BENCH, f'--db={self.dir}/db', '--benchmarks=ycsbload,ycsbc', f'--ycsb_records={RECORDS}',
-                   '--duration=3', f'--report_json={self.json}', f'--timeseries_csv={self.csv}',
-                   '--timeseries_interval_ms=500', '--ops_between_duration_checks=1',
-                   f'--stopped_nanos_file={stopped}', *SMALL]
+        command = [DB_BENCH, f'--db={self.dir}/db', '--benchmarks=ycsbload,ycsbc',
+                   f'--ycsb_records={RECORDS}', '--duration=3', f'--report_json={self.json}',
+                   f'--timeseries_csv={self.csv}', '--timeseries_interval_ms=500',
+                   '--ops_between_duration_checks=1', f'--stopped_nanos_file={stopped}', *SMALL]
         started = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
             self.addCleanup(p.kill)

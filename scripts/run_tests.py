@@ -3,24 +3,29 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Builds and runs test binaries through ctest.
 
-Usage: run_tests.py check [NAME...]         our tests and the listed upstream binaries (or just NAMEs)
-       run_tests.py upstream [--side strata|stock|map|blob|merged|deltas] [--shard I/N] [--fresh] [NAME...]
+Usage: run_tests.py check [NAME...]         our tests and the listed upstream binaries
+                                            (or just NAMEs)
+       run_tests.py upstream [--side strata|stock|map|blob|merged|deltas] [--shard I/N]
+                             [--fresh] [NAME...]
                                             all of upstream's binaries; results in
-                                            build/upstream-tests-<side>.tsv; resumes where it stopped.
-                                            Side map: Strata, and every column family that can have
-                                            an address map has one (STRATA_FORCE_ADDRESS_MAP is the
-                                            min_blob_size, 0 if not set). Side blob: the same
-                                            column families have blob files and no map
+                                            build/upstream-tests-<side>.tsv; resumes where it
+                                            stopped. Side map: Strata, and every column
+                                            family that can have an address map has one
+                                            (STRATA_FORCE_ADDRESS_MAP is the min_blob_size, 0
+                                            if not set). Side blob: the same column families
+                                            have blob files and no map
                                             (STRATA_FORCE_BLOB_FILES)
        run_tests.py list                    what "check" would run
 
-Common options: --jobs N (default: the number of processors), --retries N (upstream's binaries only, default 1).
+Common options: --jobs N (default: the number of processors), --retries N (upstream's binaries
+only, default 1).
 
-ctest gets one entry per binary (upstream registers every test case by itself, thousands of them), or one
-per shard of a long binary. Each entry runs with a TEST_TMPDIR and a working directory of its own below the
-build folder, on disk because some tests need O_DIRECT, and removed afterwards. Some of upstream's tests
-depend on timing, so a binary of upstream's that fails is run once more alone; if it passes then, that is
-said, and it counts as passed. The last line printed is "N passed, N failed", in test cases.
+ctest gets one entry per binary (upstream registers every test case by itself, thousands of them),
+or one per shard of a long binary. Each entry runs with a TEST_TMPDIR and a working directory of
+its own below the build folder, on disk because some tests need O_DIRECT, and removed afterwards.
+Some of upstream's tests depend on timing, so a binary of upstream's that fails is run once more
+alone; if it passes then, that is said, and it counts as passed. The last line printed is
+"N passed, N failed", in test cases.
 """
 import argparse
 import hashlib
@@ -114,7 +119,8 @@ def run_one(spec_path):
     os.makedirs(tmp)
     env = {k: v for k, v in os.environ.items() if not k.startswith(('GTEST_', 'GIT_'))}
     env.update(spec['env'])
-    env.update(TEST_TMPDIR=tmp, TMPDIR=tmp, GTEST_OUTPUT='xml:' + xml, STRATA_TESTDATA=os.path.join(ROOT, 'testdata'))
+    env.update(TEST_TMPDIR=tmp, TMPDIR=tmp, GTEST_OUTPUT='xml:' + xml,
+               STRATA_TESTDATA=os.path.join(ROOT, 'testdata'))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
@@ -122,7 +128,8 @@ def run_one(spec_path):
     with open(log, 'wb') as out:
         try:
             child = subprocess.Popen(spec['command'], stdin=subprocess.DEVNULL, stdout=out,
-                                     stderr=subprocess.STDOUT, cwd=tmp, env=env, start_new_session=True)
+                                     stderr=subprocess.STDOUT, cwd=tmp, env=env,
+                                     start_new_session=True)
         except OSError as e:
             out.write(f'cannot start {spec["command"][0]}: {e}\n'.encode())
             child = None
@@ -155,8 +162,9 @@ def run_one(spec_path):
         failed = ['(exit)']
     if not passed and not failed and 'GTEST_FILTER' in spec['env']:
         failed, note = ['(no case)'], f'no case matches {spec["env"]["GTEST_FILTER"]}'
-    result = {'entry': spec['entry'], 'binary': spec['binary'], 'code': code, 'timeout': timed_out,
-              'seconds': round(time.time() - start, 1), 'passed': passed, 'failed': failed, 'note': note}
+    result = {'entry': spec['entry'], 'binary': spec['binary'], 'code': code,
+              'timeout': timed_out, 'seconds': round(time.time() - start, 1),
+              'passed': passed, 'failed': failed, 'note': note}
     with open(base + '.result', 'w', encoding='utf-8') as f:
         json.dump(result, f)
     if failed:
@@ -183,7 +191,8 @@ def read_list():
                 continue
             if section == 'check':
                 names.append(words[0])
-            numbers[words[0]] = {k: v if k == 'alone' else float(v) for k, v in (w.split('=') for w in words[1:])}
+            pairs = (word.split('=') for word in words[1:])
+            numbers[words[0]] = {k: v if k == 'alone' else float(v) for k, v in pairs}
     return names, numbers
 
 
@@ -197,7 +206,8 @@ def upstream_tests():
         text = f.read()
     names = ['c_test']
     for block in re.findall(r'(?:set\(TESTS|list\(APPEND TESTS)\s([^)]*)\)', text):
-        names += [os.path.basename(p)[:-len('.cc')] for p in block.split() if p.endswith('_test.cc')]
+        names += [os.path.basename(p)[:-len('.cc')] for p in block.split()
+                  if p.endswith('_test.cc')]
     if len(names) < 100:
         raise SystemExit(f'{path}: only {len(names)} tests found; has its layout changed?')
     return sorted(set(names))
@@ -210,11 +220,13 @@ def own_tests():
 
 def own_scripts(build):
     """Test scripts of ours: [(name, command)]."""
-    scripts = [('overlay_sources_check', [sys.executable, os.path.join(HERE, 'overlay_sources.py'), '--check']),
+    scripts = [('overlay_sources_check', [sys.executable, os.path.join(HERE, 'overlay_sources.py'),
+                                          '--check']),
                ('scripts_test', [sys.executable, os.path.join(HERE, 'scripts_test.py')]),
                ('db_bench_test', [sys.executable, os.path.join(HERE, 'db_bench_test.py'),
                                   os.path.join(build, 'db_bench')]),
-               ('bench_test', [sys.executable, '-m', 'unittest', 'discover', '-s', os.path.join(ROOT, 'bench', 'tests'),
+               ('bench_test', [sys.executable, '-m', 'unittest', 'discover',
+                               '-s', os.path.join(ROOT, 'bench', 'tests'),
                                '-t', os.path.join(ROOT, 'bench')]),
                ('install_test', [sys.executable, os.path.join(HERE, 'install_test.py'), build])]
     tree = os.path.join(ROOT, 'upstream', 'tree_test.py')
@@ -239,7 +251,8 @@ class Suite:
         weight = numbers.get('weight', 1) / shards
         parts = {}  # entry -> environment
         for i in range(shards):
-            env = {} if shards == 1 else {'GTEST_TOTAL_SHARDS': str(shards), 'GTEST_SHARD_INDEX': str(i)}
+            env = {} if shards == 1 else {'GTEST_TOTAL_SHARDS': str(shards),
+                                          'GTEST_SHARD_INDEX': str(i)}
             parts[binary if shards == 1 else f'{binary}.{i + 1}of{shards}'] = env
         alone = numbers.get('alone')
         if alone:
@@ -249,17 +262,18 @@ class Suite:
         for entry, env in parts.items():
             spec = os.path.join(self.dir, entry + '.json')
             with open(spec, 'w', encoding='utf-8') as f:
-                json.dump({'entry': entry, 'binary': binary, 'command': command, 'env': env, 'timeout': timeout,
-                           'tmp': os.path.join(self.dir, 'tmp', entry)}, f)
+                json.dump({'entry': entry, 'binary': binary, 'command': command, 'env': env,
+                           'timeout': timeout, 'tmp': os.path.join(self.dir, 'tmp', entry)}, f)
             result = spec[:-len('.json')] + '.result'
             if os.path.exists(result):
                 os.unlink(result)
             self.entries[entry] = (binary, retry, weight)
-            words = ' '.join(f'"{w}"' for w in (sys.executable, os.path.join(HERE, 'run_tests.py'), 'one', spec))
+            runner = os.path.join(HERE, 'run_tests.py')
+            words = ' '.join(f'"{w}"' for w in (sys.executable, runner, 'one', spec))
             # The runner stops the test at its timeout; ctest's own is the net below it.
             self.lines.append(f'add_test("{entry}" {words})\n'
-                              f'set_tests_properties("{entry}" PROPERTIES TIMEOUT {timeout + 60:.0f} '
-                              f'COST {weight:.0f})\n')
+                              f'set_tests_properties("{entry}" PROPERTIES '
+                              f'TIMEOUT {timeout + 60:.0f} COST {weight:.0f})\n')
 
     def ctest(self, entries, jobs):
         with open(os.path.join(self.dir, 'CTestTestfile.cmake'), 'w', encoding='utf-8') as f:
@@ -267,8 +281,9 @@ class Suite:
         # ctest remembers durations across runs; it must not mix them up with other sets of entries.
         shutil.rmtree(os.path.join(self.dir, 'Testing'), ignore_errors=True)
         # A group of its own: ctest alone would die and leave the tests running.
-        child = subprocess.Popen(['ctest', '--test-dir', self.dir, '-j', str(jobs), '--output-on-failure',
-                                  '--test-output-size-failed', '200000'], start_new_session=True)
+        child = subprocess.Popen(['ctest', '--test-dir', self.dir, '-j', str(jobs),
+                                  '--output-on-failure', '--test-output-size-failed', '200000'],
+                                 start_new_session=True)
         try:
             return child.wait()
         except BaseException:
@@ -284,12 +299,14 @@ class Suite:
                 with open(path, encoding='utf-8') as f:
                     out[entry] = json.load(f)
             else:
-                out[entry] = {'entry': entry, 'binary': binary, 'code': 1, 'timeout': False, 'seconds': 0,
-                              'passed': 0, 'failed': ['(no result)'], 'note': 'it wrote no result'}
+                out[entry] = {'entry': entry, 'binary': binary, 'code': 1, 'timeout': False,
+                              'seconds': 0, 'passed': 0, 'failed': ['(no result)'],
+                              'note': 'it wrote no result'}
         return out
 
     def run(self, jobs, retries):
-        """Runs all entries; returns {entry: result}. A result that took a second run says so in `flaky`."""
+        """Runs all entries; returns {entry: result}. If an entry took a second run, `flaky` in its
+        result has the failures of the first."""
         self.ctest(set(self.entries), jobs)
         results, first = self.results(), {}
         for _ in range(retries):
@@ -297,7 +314,8 @@ class Suite:
             if not again:
                 break
             if len(again) > 10:
-                print(f'{len(again)} entries failed: too many to be a matter of timing; not run again')
+                print(f'{len(again)} entries failed: too many to be a matter of timing; '
+                      'not run again')
                 break
             print(f'\nrunning again, alone: {" ".join(sorted(again))}', flush=True)
             for e in again:
@@ -314,7 +332,8 @@ def ninja(build, targets, jobs, keep_going=False):
     env = dict(os.environ)
     env.setdefault('CCACHE_BASEDIR', ROOT)
     env.setdefault('CCACHE_NOHASHDIR', '1')
-    command = ['ninja', '-C', build, '-j', str(jobs)] + (['-k', '0'] if keep_going else []) + targets
+    command = ['ninja', '-C', build, '-j', str(jobs), *(['-k', '0'] if keep_going else []),
+               *targets]
     return subprocess.run(command, env=env).returncode
 
 
@@ -325,7 +344,8 @@ def finish(results):
     print()
     for r in results:
         if r['failed']:
-            print(f"FAILED  {r['entry']}: {' '.join(r['failed'])}" + (f" ({r['note']})" if r['note'] else ''))
+            note = f" ({r['note']})" if r['note'] else ''
+            print(f"FAILED  {r['entry']}: {' '.join(r['failed'])}{note}")
         elif r.get('flaky'):
             print(f"FLAKY   {r['entry']}: failed at first, passed alone: {' '.join(r['flaky'])}")
     bad = sum(1 for r in results if r['failed'])
@@ -356,7 +376,8 @@ def check(args):
         print('\n'.join([n for n, _ in scripts] + ours + listed))
         return 0
     targets = ours + listed
-    for name, needs in (('install_test', ['rocksdb-shared', 'ldb', 'sst_dump']), ('db_bench_test', ['db_bench'])):
+    for name, needs in (('install_test', ['rocksdb-shared', 'ldb', 'sst_dump']),
+                        ('db_bench_test', ['db_bench'])):
         if any(n == name for n, _ in scripts):
             targets += needs
     if targets and ninja(build, targets, args.jobs):
@@ -366,7 +387,8 @@ def check(args):
     for name, command in scripts:
         suite.add(name, command, {'weight': 60, 'timeout': 1800}, False)
     for name in ours:
-        suite.add(name, [os.path.join(build, name)], {'weight': 30, 'timeout': 1800, **numbers.get(name, {})}, False)
+        suite.add(name, [os.path.join(build, name)],
+                  {'weight': 30, 'timeout': 1800, **numbers.get(name, {})}, False)
     for name in listed:
         suite.add(name, [os.path.join(build, name)], numbers.get(name, {}), True)
     return finish(list(suite.run(args.jobs, args.retries).values()))
@@ -412,8 +434,8 @@ def write_tsv(path, rows, total):
         f.write('binary\tresult\tseconds\tpassed\tfailed\tfailing cases\n')
         for name in sorted(rows):
             r = rows[name]
-            f.write(f'{name}\t{r["result"]}\t{r["seconds"]:.0f}\t{r["passed"]}\t{len(r["failed"])}\t'
-                    f'{" ".join(r["failed"] or r["flaky"])}\n')
+            f.write(f'{name}\t{r["result"]}\t{r["seconds"]:.0f}\t{r["passed"]}\t'
+                    f'{len(r["failed"])}\t{" ".join(r["failed"] or r["flaky"])}\n')
     os.replace(path + '.tmp', path)
 
 
@@ -423,7 +445,8 @@ def upstream(args):
     forced = {'map': 'STRATA_FORCE_ADDRESS_MAP', 'blob': 'STRATA_FORCE_BLOB_FILES',
               'merged': 'STRATA_FORCE_MERGED_VALUES',
               'deltas': 'STRATA_FORCE_DELTA_SEPARATION'}.get(args.side)
-    state_path = os.path.join(build, f'upstream-tests-{args.side}.json' if forced else 'upstream-tests.json')
+    state_path = os.path.join(
+        build, f'upstream-tests-{args.side}.json' if forced else 'upstream-tests.json')
     if forced:
         os.environ.setdefault(forced, '0')
     _, numbers = read_list()
@@ -475,13 +498,15 @@ def upstream(args):
             if os.path.exists(os.path.join(build, name)):
                 suite.add(name, [os.path.join(build, name)], numbers.get(name, {}), True)
             else:
-                rows[name] = {'result': 'not built', 'seconds': 0, 'passed': 0, 'failed': ['(build)'], 'flaky': []}
+                rows[name] = {'result': 'not built', 'seconds': 0, 'passed': 0,
+                              'failed': ['(build)'], 'flaky': []}
         if suite.entries:
             try:
                 done = suite.run(args.jobs, args.retries)
             except BaseException:
-                # What passed until then need not run again.
-                rows.update((n, r) for n, r in binary_rows(suite.results()).items() if r['result'] == 'passed')
+                # Binaries that passed until then need not run again.
+                rows.update((n, r) for n, r in binary_rows(suite.results()).items()
+                            if r['result'] == 'passed')
                 save()
                 raise
             results += list(done.values())
@@ -522,7 +547,8 @@ def main(argv):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('command', choices=['check', 'upstream', 'list'])
     parser.add_argument('names', nargs='*')
-    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged', 'deltas'], default='strata')
+    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged', 'deltas'],
+                        default='strata')
     parser.add_argument('--shard')
     parser.add_argument('--fresh', action='store_true')
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
