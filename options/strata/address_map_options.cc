@@ -32,36 +32,6 @@ Status RefusedWithMap(const char* other, const std::string& why) {
 
 }  // namespace
 
-const std::unordered_map<std::string, OptionTypeInfo>*
-AddressMapOptions::TypeInfo() {
-  static const auto* const info =
-      new std::unordered_map<std::string, OptionTypeInfo>{
-          {"enable_blob_address_map",
-           OmittedAtDefault(
-               offsetof(ImmutableCFOptions, enable_blob_address_map),
-               OptionType::kBoolean, OptionTypeFlags::kNone, "false")},
-          {"enable_lsm_bypass",
-           OmittedAtDefault(offsetof(ImmutableCFOptions, enable_lsm_bypass),
-                            OptionType::kBoolean, OptionTypeFlags::kNone,
-                            "true")}};
-  return info;
-}
-
-const std::unordered_map<std::string, OptionTypeInfo>*
-BlobGcOptions::TypeInfo() {
-  static const auto* const info =
-      new std::unordered_map<std::string, OptionTypeInfo>{
-          {"save_blob_address_map",
-           OmittedAtDefault(offsetof(MutableCFOptions, save_blob_address_map),
-                            OptionType::kBoolean, OptionTypeFlags::kMutable,
-                            "true")},
-          {"blob_gc_space_amp_limit",
-           DoubleOmittedAtDefault(
-               offsetof(MutableCFOptions, blob_gc_space_amp_limit),
-               OptionTypeFlags::kMutable, DefaultSpaceAmpLimit())}};
-  return info;
-}
-
 Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
                                      const ColumnFamilyOptions& cf_options) {
   if (cf_options.experimental_mempurge_threshold > 0.0) {
@@ -86,13 +56,12 @@ Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
 
 Status ValidateAddressMapOptions(const DBOptions& db_options,
                                  const ColumnFamilyOptions& cf_options) {
-  // Whether or not there is a map: SetOptions() asks, too.
+  // Checked even without a map, because SetOptions() calls this, too.
   const double limit = cf_options.blob_gc_space_amp_limit;
   if (limit != 0 && !(limit >= kMinSpaceAmpLimit && limit <= 1000)) {
     return Status::InvalidArgument(
         "blob_gc_space_amp_limit must be 0 (no garbage collection) or from "
-        "1.01 "
-        "to 1000");
+        "1.01 to 1000");
   }
   if (!cf_options.enable_blob_address_map) {
     return Status::OK();

@@ -22,23 +22,23 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr uint64_t kDefaultBucketSize = uint64_t{256} << 10;
 constexpr uint32_t kDefaultMaxBuckets = 32768;
 constexpr double kDefaultSplitRatio = 0.8;
 
-// A block of a delta file; less would not be read.
+// Size of a block of a delta file, which is the smallest unit that is read.
 constexpr uint64_t kMinDeltaBucketSize = uint64_t{4} << 10;
 constexpr uint64_t kMaxBucketSize = uint64_t{1} << 30;
-// Two are left free for a split.
+// Two buckets are reserved for a split.
 constexpr uint32_t kMinMaxBuckets = 4;
-// They are in memory, and in one snapshot of the MANIFEST.
+// All buckets are kept in memory, and written in one snapshot of the MANIFEST.
 constexpr uint32_t kMaxMaxBuckets = uint32_t{1} << 20;
 constexpr double kMinSplitRatio = 0.1;
 
-// Of delta_cache_size: a share of the block cache.
+// The default of delta_cache_size means a share of the block cache.
 constexpr uint64_t kDefaultCacheSize = UINT64_MAX;
 constexpr size_t kShareOfBlockCache = 32;
-// What the block cache is charged in: less would take that much from it, too.
+// The block cache is charged in steps of this size, so a smaller cache would
+// use as much of it.
 constexpr size_t kMinCacheShare = size_t{256} << 10;
 constexpr size_t kCacheSizeWithoutBlockCache = size_t{4} << 20;
 
@@ -74,7 +74,7 @@ Status ValidateRanges(const ColumnFamilyOptions& options) {
     return Status::InvalidArgument(
         "delta_max_buckets must be from 4 to 1048576");
   }
-  // Not a number is outside, too.
+  // The condition is written so that NaN is rejected, too.
   if (!(options.delta_bucket_split_ratio >= kMinSplitRatio &&
         options.delta_bucket_split_ratio <= 1)) {
     return Status::InvalidArgument(
@@ -84,44 +84,6 @@ Status ValidateRanges(const ColumnFamilyOptions& options) {
 }
 
 }  // namespace
-
-const std::unordered_map<std::string, OptionTypeInfo>*
-DeltaOptions::TypeInfo() {
-  static const auto* const info =
-      new std::unordered_map<std::string, OptionTypeInfo>{
-          {"enable_delta_separation",
-           OmittedAtDefault(
-               offsetof(ImmutableCFOptions, enable_delta_separation),
-               OptionType::kBoolean, OptionTypeFlags::kNone, "false")},
-          {"delta_bucket_size",
-           OmittedAtDefault(offsetof(ImmutableCFOptions, delta_bucket_size),
-                            OptionType::kUInt64T, OptionTypeFlags::kNone,
-                            std::to_string(kDefaultBucketSize))}};
-  return info;
-}
-
-const std::unordered_map<std::string, OptionTypeInfo>*
-DeltaBucketOptions::TypeInfo() {
-  static const auto* const info =
-      new std::unordered_map<std::string, OptionTypeInfo>{
-          {"delta_max_buckets",
-           OmittedAtDefault(offsetof(MutableCFOptions, delta_max_buckets),
-                            OptionType::kUInt32T, OptionTypeFlags::kMutable,
-                            std::to_string(kDefaultMaxBuckets))},
-          {"delta_bucket_split_ratio",
-           DoubleOmittedAtDefault(
-               offsetof(MutableCFOptions, delta_bucket_split_ratio),
-               OptionTypeFlags::kMutable, kDefaultSplitRatio)},
-          {"delta_cache_size",
-           OmittedAtDefault(offsetof(MutableCFOptions, delta_cache_size),
-                            OptionType::kUInt64T, OptionTypeFlags::kMutable,
-                            std::to_string(kDefaultCacheSize))},
-          // Removed; OPTIONS files may still have it.
-          {"delta_parallel_reads",
-           {0, OptionType::kUInt32T, OptionVerificationType::kDeprecated,
-            OptionTypeFlags::kMutable}}};
-  return info;
-}
 
 Status ValidateOptionsOfDeltas(const DBOptions& db_options,
                                const ColumnFamilyOptions& cf_options) {
@@ -135,7 +97,7 @@ Status ValidateOptionsOfDeltas(const DBOptions& db_options,
     return RefusedWithDeltas(
         "FIFO compaction",
         "it drops whole files, and the operands of their keys would "
-        "stay without the values");
+        "remain without base values");
   }
   if (db_options.allow_ingest_behind || cf_options.cf_allow_ingest_behind) {
     return RefusedWithDeltas(
@@ -148,29 +110,29 @@ Status ValidateOptionsOfDeltas(const DBOptions& db_options,
           TableFactory::kBlockBasedTableName())) {
     return RefusedWithDeltas(
         "a table format other than the block-based one",
-        "readers of others do not tell the sequence number of what "
-        "they find");
+        "readers of other formats do not return the sequence numbers of "
+        "entries");
   }
   return Status::OK();
 }
 
 Status ValidateDeltaOptions(const DBOptions& db_options,
                             const ColumnFamilyOptions& cf_options) {
-  // Whether or not they have an effect: SetOptions() asks, too.
+  // Checked even if they have no effect, because SetOptions() calls this, too.
   Status s = ValidateRanges(cf_options);
   if (!s.ok() || !cf_options.enable_delta_separation) {
     return s;
   }
   if (cf_options.merge_operator == nullptr) {
     return Status::InvalidArgument(
-        "enable_delta_separation needs a merge_operator: what it separates are "
-        "merge operands");
+        "enable_delta_separation needs a merge_operator: it separates merge "
+        "operands");
   }
   if (cf_options.inplace_update_support) {
     return RefusedWithDeltas(
         "inplace_update_support",
         "a value would change under its sequence number, which "
-        "tells the operands that belong to it");
+        "determines the operands that belong to it");
   }
   s = ValidateOptionsOfDeltas(db_options, cf_options);
   if (!s.ok()) {

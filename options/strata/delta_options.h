@@ -20,58 +20,50 @@ class Logger;
 struct ImmutableCFOptions;
 struct MutableCFOptions;
 
-// How enable_delta_separation and delta_bucket_size appear in OPTIONS files and
-// option strings. The options object is ImmutableCFOptions.
-struct DeltaOptions {
-  static const char* kName() { return "DeltaOptions"; }
-  static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
-};
-
-// The same for delta_max_buckets, delta_bucket_split_ratio and
-// delta_cache_size, and MutableCFOptions.
-struct DeltaBucketOptions {
-  static const char* kName() { return "DeltaBucketOptions"; }
-  static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
-};
-
-// May a DB have a column family with these options? The status says which
-// option is at fault and why. OK without delta separation, if the other options
-// of it are within their ranges.
+// Returns an error if a DB cannot have a column family with these options; the
+// message names the option and the reason. Without delta separation only the
+// ranges of its other options are checked.
 Status ValidateDeltaOptions(const DBOptions& db_options,
                             const ColumnFamilyOptions& cf_options);
 
-// The same for a column family that has delta files from before, whether or not
-// its options ask for them: operands would come back, or be lost.
+// Like ValidateDeltaOptions(), for a column family that has delta files
+// already, whether or not its options enable delta separation. With invalid
+// options, operands would be lost, or deleted ones would reappear.
 Status ValidateOptionsOfDeltas(const DBOptions& db_options,
                                const ColumnFamilyOptions& cf_options);
 
-// NotSupported if a column family asks for delta separation: for secondary and
-// follower instances, and for transactions whose writes become visible later
-// than they are made.
+// For secondary and follower instances. Returns NotSupported if a column family
+// enables delta separation.
 Status RefuseDeltaSeparationOfSecondary(
     const std::vector<ColumnFamilyDescriptor>& column_families);
+// For write-prepared and write-unprepared transactions, whose writes become
+// visible later than they are made. Returns NotSupported if a column family
+// enables delta separation.
 Status RefuseDeltaSeparationOfTransactions(
     const std::vector<ColumnFamilyDescriptor>& column_families);
 
-// The second one for a column family that has delta files.
+// Returns the error for such transactions if `column_family` has delta files.
 Status DeltasOfTransactions(const std::string& column_family);
 
-// delta_cache_size, or what its default is for these options.
+// Returns delta_cache_size in bytes, with its default resolved for these
+// options.
 size_t DeltaCacheSize(const ImmutableCFOptions& ioptions,
                       const MutableCFOptions& options);
 
 #ifndef NDEBUG
-// For test suites: gives column families delta separation whose options allow
-// it, if the environment has STRATA_FORCE_DELTA_SEPARATION, which is the
-// delta_bucket_size, or 0 for the default.
+// For running upstream's tests with delta separation. Enables it for the column
+// family if the environment variable STRATA_FORCE_DELTA_SEPARATION is set (its
+// value is the delta_bucket_size, or 0 for the default) and the options allow
+// it.
 void ForceDeltaSeparationForTests(const DBOptions& db_options,
                                   ColumnFamilyOptions* cf_options);
 #endif  // !NDEBUG
 
-// Nothing without delta separation.
+// Writes the options of delta separation to the LOG, if it is enabled.
 void DumpDeltaOptions(Logger* log, const ColumnFamilyOptions& options);
 
-// Nothing at the defaults.
+// Writes the mutable options of delta separation to the LOG, unless they have
+// their defaults.
 void DumpDeltaBucketOptions(Logger* log, const MutableCFOptions& options);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -9,10 +9,10 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The second half of an error of an option that needs a comparator which never
-// calls keys with different bytes equal.
-// why: why the option needs it.
-// Returns `why` and what the owner of a suitable comparator has to do.
+// Returns the second half of the error message of an option that needs a
+// comparator for which keys with different bytes are never equal.
+// why: the reason why the option needs it. It is followed by the advice for
+//     users of a suitable comparator.
 inline std::string NeedsDistinctBytes(const std::string& why) {
   return why +
          ". If the comparator never calls keys with different bytes equal, "

@@ -46,28 +46,6 @@ Status RefuseMergedValuesForAll(
 
 }  // namespace
 
-const std::unordered_map<std::string, OptionTypeInfo>*
-MergedValueOptions::TypeInfo() {
-  static const auto* const info =
-      new std::unordered_map<std::string, OptionTypeInfo>{
-          {"enable_merged_value_cache",
-           OmittedAtDefault(
-               offsetof(ImmutableCFOptions, enable_merged_value_cache),
-               OptionType::kBoolean, OptionTypeFlags::kNone, "false")}};
-  return info;
-}
-
-const std::unordered_map<std::string, OptionTypeInfo>*
-MergedValueSizeOption::TypeInfo() {
-  static const auto* const info =
-      new std::unordered_map<std::string, OptionTypeInfo>{
-          {"merged_value_cache_size",
-           OmittedAtDefault(offsetof(MutableCFOptions, merged_value_cache_size),
-                            OptionType::kUInt64T, OptionTypeFlags::kMutable,
-                            "0")}};
-  return info;
-}
-
 Status ValidateMergedValueOptions(const DBOptions& db_options,
                                   const ColumnFamilyOptions& cf_options) {
   if (!cf_options.enable_merged_value_cache) {
@@ -75,8 +53,8 @@ Status ValidateMergedValueOptions(const DBOptions& db_options,
   }
   if (cf_options.merge_operator == nullptr) {
     return Status::InvalidArgument(
-        "enable_merged_value_cache needs a merge_operator: it keeps what that "
-        "makes of operands");
+        "enable_merged_value_cache needs a merge_operator: it caches the "
+        "results of merges");
   }
   if (db_options.unordered_write) {
     return RefusedWithMergedValues(
@@ -111,7 +89,7 @@ Status RefuseMergedValueCacheOfSecondary(
     const std::vector<ColumnFamilyDescriptor>& column_families) {
   return RefuseMergedValuesForAll(
       column_families, "a secondary or follower instance",
-      "it takes in files without knowing what they change");
+      "it installs files without knowing which values they change");
 }
 
 Status RefuseMergedValueCacheOfTransactions(

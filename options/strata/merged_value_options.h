@@ -19,51 +19,41 @@ class Logger;
 struct ImmutableCFOptions;
 struct MutableCFOptions;
 
-// How enable_merged_value_cache appears in OPTIONS files and option strings.
-// The options object is ImmutableCFOptions.
-struct MergedValueOptions {
-  static const char* kName() { return "MergedValueOptions"; }
-  static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
-};
-
-// The same for merged_value_cache_size, and MutableCFOptions.
-struct MergedValueSizeOption {
-  static const char* kName() { return "MergedValueSizeOption"; }
-  static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
-};
-
-// May a DB have a column family with these options? The status says which
-// option is at fault and why. OK without the cache.
+// Returns an error if a DB cannot have a column family with these options; the
+// message names the option and the reason. Returns OK without the cache.
 Status ValidateMergedValueOptions(const DBOptions& db_options,
                                   const ColumnFamilyOptions& cf_options);
 
-// NotSupported if a column family asks for the cache: for secondary and
-// follower instances, and for transactions whose writes become visible later
-// than they are made.
+// For secondary and follower instances. Returns NotSupported if a column family
+// enables the cache.
 Status RefuseMergedValueCacheOfSecondary(
     const std::vector<ColumnFamilyDescriptor>& column_families);
+// For write-prepared and write-unprepared transactions, whose writes become
+// visible later than they are made. Returns NotSupported if a column family
+// enables the cache.
 Status RefuseMergedValueCacheOfTransactions(
     const std::vector<ColumnFamilyDescriptor>& column_families);
 
-// May a compaction of this column family change values?
+// Returns true if a compaction filter of this column family may change values.
 bool MayFilterChangeValues(const ImmutableCFOptions& options);
 
-// merged_value_cache_size, or what its default is for these options.
+// Returns merged_value_cache_size in bytes, with its default resolved for these
+// options.
 size_t MergedValueCacheSize(const MutableCFOptions& options);
 
 #ifndef NDEBUG
-// For test suites: gives column families the cache whose options allow it, if
-// the environment has STRATA_FORCE_MERGED_VALUES, which is its size in bytes.
-// Also where it would be refused otherwise than by options: secondary instances
-// and write-prepared transactions.
+// For running upstream's tests with the cache. Enables it for the column family
+// if the environment variable STRATA_FORCE_MERGED_VALUES is set (its value is
+// the size in bytes) and the options allow it. Ignores refusals that do not
+// depend on the options (secondary instances, write-prepared transactions).
 void ForceMergedValueCacheForTests(const DBOptions& db_options,
                                    ColumnFamilyOptions* cf_options);
 #endif  // !NDEBUG
 
-// Nothing without the cache.
+// Writes the options of the cache to the LOG, if it is enabled.
 void DumpMergedValueOptions(Logger* log, const ColumnFamilyOptions& options);
 
-// Nothing at the default.
+// Writes the size of the cache to the LOG, unless it has its default.
 void DumpMergedValueSize(Logger* log, const MutableCFOptions& options);
 
 }  // namespace ROCKSDB_NAMESPACE

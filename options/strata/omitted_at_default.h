@@ -11,22 +11,23 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// An option that OPTIONS files do not mention while it has its default: so the
-// file of a DB that does not use it stays what RocksDB writes, to the byte, and
-// RocksDB can load it. The empty text means the default, too.
+// Returns the type info of an option that is not written to OPTIONS files while
+// it has its default. So the OPTIONS file of a DB that does not use the option
+// is byte for byte what RocksDB writes, and RocksDB can load it. Empty text
+// means the default, too.
 //
-// type: one that OptionTypeInfo knows how to parse. default_text: as it is
-// serialized.
+// type: a type that OptionTypeInfo can parse.
+// default_text: the default value as it is serialized.
 OptionTypeInfo OmittedAtDefault(size_t offset, OptionType type,
                                 OptionTypeFlags flags,
                                 const std::string& default_text);
 
-// The same for a double, which RocksDB's own serialization would not give back
-// as it was.
+// Like OmittedAtDefault(), for a double. RocksDB's own serialization of doubles
+// does not preserve the exact value.
 OptionTypeInfo DoubleOmittedAtDefault(size_t offset, OptionTypeFlags flags,
                                       double default_value);
 
-// As few digits as give the same number back.
+// Returns the shortest text that parses to exactly this number.
 std::string ShortestDouble(double number);
 
 }  // namespace ROCKSDB_NAMESPACE

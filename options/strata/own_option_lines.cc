@@ -4,14 +4,11 @@
 #include "options/strata/own_option_lines.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "options/strata/address_map_options.h"
-#include "options/strata/delta_options.h"
-#include "options/strata/merged_value_options.h"
 #include "options/strata/path_options.h"
+#include "options/strata/strata_cf_options.h"
 #include "rocksdb/utilities/options_type.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -22,17 +19,12 @@ const char* const kMark = "# strata: ";
 const char* const kBlanks = " \t\r";
 
 std::unordered_set<std::string> OwnNames() {
-  std::unordered_set<std::string> names = {"max_write_groups_per_leader",
-                                           "wal_mmap_buffer_size"};
-  const std::initializer_list<
-      const std::unordered_map<std::string, OptionTypeInfo>*>
-      infos = {
-          PathLayoutOptions::TypeInfo(),  CfPathsOption::TypeInfo(),
-          AddressMapOptions::TypeInfo(),  BlobGcOptions::TypeInfo(),
-          MergedValueOptions::TypeInfo(), MergedValueSizeOption::TypeInfo(),
-          DeltaOptions::TypeInfo(),       DeltaBucketOptions::TypeInfo()};
-  for (const auto* info : infos) {
-    for (const auto& option : *info) {
+  std::unordered_set<std::string> names;
+  for (const auto* infos :
+       {StrataImmutableCFOptions::TypeInfo(),
+        StrataMutableCFOptions::TypeInfo(),
+        StrataImmutableDBOptions::TypeInfo(), CfPathsOption::TypeInfo()}) {
+    for (const auto& option : *infos) {
       names.insert(option.first);
     }
   }

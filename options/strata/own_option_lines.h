@@ -9,25 +9,27 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// How an OPTIONS file holds the options that RocksDB does not have: as lines
+// Converts the lines of Strata's own options in an OPTIONS file, which have the
+// form
 //
 //   # strata: name=value
 //
-// RocksDB takes such a line for a comment and loads the rest. Otherwise it
-// would not load the file, with ignore_unknown_options neither, since the
-// file's version is its own. Whether RocksDB can read the data is for the
-// MANIFEST to say.
+// RocksDB reads such a line as a comment and loads the rest. With plain lines
+// it would refuse the file, even with ignore_unknown_options, since that does
+// not apply to files of its own version. Whether RocksDB can read the data is
+// recorded in the MANIFEST.
 class OwnOptionLines {
  public:
-  // Whether `name` is an option of a database or a column family that RocksDB
-  // does not have.
+  // Returns true if `name` is an option of a database or a column family that
+  // RocksDB does not have.
   static bool IsOwn(const std::string& name);
 
-  // The text of a section, "name=value" on each line, with the lines of own
-  // options turned into comments.
+  // Returns the text of a section, which has "name=value" on each line, with
+  // the lines of own options turned into comments.
   static std::string Hide(const std::string& section);
 
-  // A line of a file, or, if it is such a comment, the option that it holds.
+  // Returns a line of a file unchanged, or, if it is such a comment, the option
+  // line in it.
   static std::string Reveal(const std::string& line);
 };
 

@@ -24,6 +24,21 @@ bool HasLayout(const ColumnFamilyOptions& options) {
          !options.level_blob_path_ids.empty();
 }
 
+// Calls `dump` with the name and value of each layout option that is set.
+template <typename Options>
+void ForEachLayout(
+    const Options& options,
+    const std::function<void(const char*, const PathIds&)>& dump) {
+  if (!options.level_sst_path_ids.empty()) {
+    dump("level_sst_path_ids", options.level_sst_path_ids);
+  }
+  if (!options.level_blob_path_ids.empty()) {
+    dump("level_blob_path_ids", options.level_blob_path_ids);
+  }
+}
+
+}  // namespace
+
 OptionTypeInfo PathIdsTypeInfo(size_t offset) {
   OptionTypeInfo info(static_cast<int>(offset), OptionType::kVector,
                       OptionVerificationType::kNormal,
@@ -52,32 +67,6 @@ OptionTypeInfo PathIdsTypeInfo(size_t offset) {
   return info;
 }
 
-// Calls `dump` with the name and value of each layout option that is set.
-template <typename Options>
-void ForEachLayout(
-    const Options& options,
-    const std::function<void(const char*, const PathIds&)>& dump) {
-  if (!options.level_sst_path_ids.empty()) {
-    dump("level_sst_path_ids", options.level_sst_path_ids);
-  }
-  if (!options.level_blob_path_ids.empty()) {
-    dump("level_blob_path_ids", options.level_blob_path_ids);
-  }
-}
-
-}  // namespace
-
-const std::unordered_map<std::string, OptionTypeInfo>*
-PathLayoutOptions::TypeInfo() {
-  static const auto* const info =
-      new std::unordered_map<std::string, OptionTypeInfo>{
-          {"level_sst_path_ids",
-           PathIdsTypeInfo(offsetof(MutableCFOptions, level_sst_path_ids))},
-          {"level_blob_path_ids",
-           PathIdsTypeInfo(offsetof(MutableCFOptions, level_blob_path_ids))}};
-  return info;
-}
-
 const std::unordered_map<std::string, OptionTypeInfo>*
 CfPathsOption::TypeInfo() {
   static const auto* const info =
@@ -100,8 +89,8 @@ CfPathsOption::TypeInfo() {
                  const auto* option = static_cast<const CfPathsOption*>(addr);
                  const auto& paths = option->immutable_cf_options->cf_paths;
                  value->clear();
-                 // A single path is mostly the DB's own directory, which
-                 // whoever loads the file knows better.
+                 // A single path is usually the DB's own directory, which the
+                 // application that loads the file knows better.
                  if (PathLayout::IsSet(*option->mutable_cf_options) &&
                      paths.size() > 1) {
                    *value = PathListToString(paths);
@@ -133,7 +122,7 @@ Status ValidatePathOptions(const DBOptions& db_options,
   }
   const std::vector<DbPath>& paths =
       cf_options.cf_paths.empty() ? db_options.db_paths : cf_options.cf_paths;
-  // Without paths everything is in the DB's directory.
+  // Without paths all files are in the DB's directory.
   const size_t num_paths = std::max<size_t>(paths.size(), 1);
   if (num_paths > PathLayout::kMaxPaths) {
     return Status::InvalidArgument(

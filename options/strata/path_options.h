@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,22 +19,16 @@ class Logger;
 struct ImmutableCFOptions;
 struct MutableCFOptions;
 
-// How level_sst_path_ids, level_blob_path_ids and, while one of them is set,
-// cf_paths appear in OPTIONS files and option strings. They are registered as
-// option sets of their own, beside RocksDB's: the order of the lines in an
-// OPTIONS file follows from the members of a set, and the file of a DB without
-// a layout is to stay what it was to the byte. An option that is empty is not
-// written at all, so RocksDB can load that file.
+// Returns the type info of level_sst_path_ids and level_blob_path_ids for
+// OPTIONS files and option strings. An empty option is not written.
+// offset: offset of the member in its options struct, in bytes.
+OptionTypeInfo PathIdsTypeInfo(size_t offset);
 
-// The set of the two layout options. The options object is MutableCFOptions.
-struct PathLayoutOptions {
-  static const char* kName() { return "PathLayoutOptions"; }
-  static const std::unordered_map<std::string, OptionTypeInfo>* TypeInfo();
-};
-
-// The set of cf_paths, which RocksDB does not serialise. The layout decides
-// whether they are, hence this object, which is to live where the two live.
-// Option comparisons ignore them: a DB may be moved.
+// Serializes cf_paths, which RocksDB does not do. They are serialized only with
+// a path layout, which is among the mutable options; hence this object with
+// pointers to both structs. Option comparisons ignore cf_paths, because a DB
+// may be moved.
+// REQUIRES: both structs outlive the object.
 struct CfPathsOption {
   CfPathsOption(ImmutableCFOptions* immutable_options,
                 const MutableCFOptions* mutable_options)
@@ -47,26 +42,28 @@ struct CfPathsOption {
   const MutableCFOptions* const mutable_cf_options;
 };
 
-// May a DB, or a read-only or secondary instance, have this layout? The status
-// says which option is at fault and why. OK without a layout.
+// Returns an error if a DB, or a read-only or secondary instance, cannot have
+// this path layout; the message names the option and the reason. Returns OK
+// without a layout.
 Status ValidatePathOptions(const DBOptions& db_options,
                            const ColumnFamilyOptions& cf_options);
-// The first error among column families, naming the family.
+// Returns the first error among the column families; the message names the
+// family.
 Status ValidatePathOptions(
     const DBOptions& db_options,
     const std::vector<ColumnFamilyDescriptor>& column_families);
 
-// NotSupported for a follower if a column family has a layout.
+// For followers. Returns NotSupported if a column family has a layout.
 Status ValidatePathOptionsOfFollower(
     const std::vector<ColumnFamilyDescriptor>& column_families);
 
-// One line for each layout option that is set, none otherwise.
+// Writes a line to the LOG for each layout option that is set.
 void DumpPathOptions(Logger* log, const MutableCFOptions& options);
 void DumpPathOptions(Logger* log, const ColumnFamilyOptions& options);
 
-// level_compaction_dynamic_level_bytes leaves the levels between 0 and
-// base_level empty. Says in LOG which of them name another path than the base
-// level does, since somebody may expect data there.
+// Writes to the LOG which levels between 0 and base_level have another path
+// than the base level. level_compaction_dynamic_level_bytes leaves those levels
+// empty, although the user may expect data in their paths.
 void ReportSkippedLevels(Logger* log, const std::string& cf_name,
                          const MutableCFOptions& options, int base_level);
 

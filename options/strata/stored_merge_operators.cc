@@ -95,7 +95,8 @@ void UseUnknownMergeOperators(Env* env, const std::string& dbname,
       ConfigOptions config_options;
       config_options.env = env;
       config_options.ignore_unknown_options = true;
-      // The name serves a message only, so a file that cannot be read is none.
+      // The name is only used in a message, so an OPTIONS file that cannot be
+      // read is treated as missing.
       stored.Load(config_options, dbname).PermitUncheckedError();
       loaded = true;
     }

@@ -17,25 +17,25 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The merge operators that the latest OPTIONS file of a database names, by
-// column family. The loader of OPTIONS files drops the name of an operator that
-// it cannot make; this does not.
+// The merge operators of the column families as named in the latest OPTIONS
+// file of a database. The loader of OPTIONS files drops the name of an operator
+// that it cannot create; this class keeps it.
 class StoredMergeOperators {
  public:
-  // Reads the names. Without an OPTIONS file there are none, and found() is
+  // Reads the names. Returns OK if there is no OPTIONS file; found() is then
   // false.
   Status Load(const ConfigOptions& config_options, const std::string& dbname);
 
-  // Whether an OPTIONS file was there.
+  // Returns true if Load() found an OPTIONS file.
   bool found() const { return found_; }
 
-  // The name of the operator of the column family, or "" if it has none.
+  // Returns the name of the column family's operator, or "" if it has none.
   std::string NameOf(const std::string& column_family) const;
 
-  // The operator of the column family: one of `known` with its name, or else
-  // what the registry makes of its text, or else an UnknownMergeOperator with
-  // its name. nullptr if the column family has none.
-  // known: may contain nullptr.
+  // Returns the operator of the column family: one of `known` with its name, or
+  // else the one that the object registry creates from its text, or else an
+  // UnknownMergeOperator with its name. nullptr if the column family has none.
+  // known: operators of the program; may contain nullptr.
   std::shared_ptr<MergeOperator> Make(
       const ConfigOptions& config_options, const std::string& column_family,
       const std::vector<std::shared_ptr<MergeOperator>>& known) const;
@@ -50,11 +50,11 @@ class StoredMergeOperators {
   std::map<std::string, Stored> operators_;
 };
 
-// For an open that is read-only: gives an operator that merges nothing to each
-// column family with enable_delta_separation, enable_merged_value_cache or
-// enable_blob_address_map whose options have none, so that all that needs no
-// merge can be read. (Without an operator the read of a merge operand above a
-// value ends the process, as in RocksDB.)
+// For read-only opens. Sets an UnknownMergeOperator for each column family with
+// enable_delta_separation, enable_merged_value_cache or enable_blob_address_map
+// whose options have no merge operator, so that all keys that need no merge can
+// be read. (Without an operator, reading a merge operand above a value ends the
+// process, as in RocksDB.)
 void UseUnknownMergeOperators(Env* env, const std::string& dbname,
                               std::vector<ColumnFamilyDescriptor>* families);
 

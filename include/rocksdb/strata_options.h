@@ -1,0 +1,459 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// The options that Strata adds to RocksDB's. RocksDB's option structs inherit
+// these, so an application sets them as members of DBOptions,
+// ColumnFamilyOptions and ReadOptions.
+//
+// With every option here at its default, the library is RocksDB.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// A base of DBOptions.
+struct StrataDBOptions {
+  // The number of write groups in a row that one thread may write. With 1, the
+  // leader of a write group hands over to the next writer that waits, and that
+  // writer's thread writes the next group: all that a write touches (memtable,
+  // WAL buffer) moves from core to core, often for a write or two. With more,
+  // the leader also writes up to this many groups of waiting writers, whose
+  // threads wait as members of a group do. Small writes of several threads
+  // become faster, by about a fifth with four threads. Twice the number of
+  // writing threads is a good value.
+  //
+  // Cost: a thread that leads returns from its own write later, by the time
+  // that the other groups take. The leader therefore hands over
+  // * to a writer with WriteOptions::sync, with a rate_limiter_priority, or
+  // with
+  //   a callback that does not allow write batching;
+  // * after a write that has failed, while writes are delayed or stopped, when
+  // a
+  //   memtable or the WAL is full, and when the leader has memory to free or
+  //   listeners to notify.
+  // A no_slowdown writer never leads for others. Groups that are led for others
+  // are not written to memtables by several threads
+  // (allow_concurrent_memtable_write), and a memtable error fails every writer
+  // of such a group. The leading thread may call the WriteCallbacks and
+  // UserWriteCallbacks of the writers that it leads. What a leader does counts
+  // for its own PerfContext and IOStatsContext, except for
+  // write_pre_and_post_process_time.
+  //
+  // From 1 to 1024. Open returns InvalidArgument for a value above 1 together
+  // with enable_pipelined_write or unordered_write. The ticker
+  // WRITE_GROUPS_KEPT counts the groups that were led for others.
+  //
+  // Source: flat combining (Hendler, Incze, Shavit, Tzafrir: "Flat Combining
+  // and the Synchronization-Parallelism Tradeoff", SPAA 2010).
+  //
+  // Default: 1
+  uint32_t max_write_groups_per_leader = 1;
+
+  // The size in bytes of a buffer that takes the data of a WAL first; 0: no
+  // buffer. The buffer is the file WALBUFFER beside the WALs, mapped to memory.
+  // A write then needs no system call for its WAL and survives the end of the
+  // process as before: the next open of the DB moves the buffer's data to the
+  // WAL. Writes that were not synced may be lost when power is lost, as without
+  // a buffer.
+  //
+  // The buffer is written to the WAL when it is full, by WriteOptions::sync,
+  // SyncWAL(), FlushWAL() and LockWAL(), every wal_bytes_per_sync bytes, before
+  // WALs are listed or copied, by GetUpdatesSince(), and before the next WAL
+  // takes data. A TransactionLogIterator and a secondary instance therefore see
+  // the newest writes later than without a buffer. A read-only open sees them,
+  // but after a crash it cannot list or copy WALs (NotSupported). A device
+  // error may concern earlier writes: they stay in the buffer and are written
+  // by the next operation that needs them, or by the next open. While the
+  // buffer may hold data, the MANIFEST has a mark that makes RocksDB refuse the
+  // DB.
+  //
+  // Worth it for small writes of several threads, together with
+  // max_write_groups_per_leader: 64 KiB make them about a tenth faster. Cost:
+  // the memory, in the page cache, and a copy. As with every mapped file,
+  // SIGBUS ends the process if the device fails under a page of the buffer. All
+  // blocks of the buffer are written at open, so a full device is no such
+  // failure, unless the file system never writes in place (btrfs, ZFS).
+  //
+  // From 4096 to 67108864 (64 MiB), rounded up to pages. Open returns
+  // InvalidArgument together with recycle_log_file_num, whose WALs do not end
+  // where their files end, and with manual_wal_flush, which keeps writes in
+  // memory itself; NotSupported with a file system that does not map files as
+  // they are (encryption, not POSIX). The ticker WAL_BUFFER_WRITES counts the
+  // writes of the buffer to a WAL.
+  //
+  // Default: 0
+  size_t wal_mmap_buffer_size = 0;
+};
+
+// A base of AdvancedColumnFamilyOptions.
+struct StrataColumnFamilyOptions {
+  // ---- Per-level paths. See docs/per-level-paths.md.
+
+  // The path of the SST files of each level: entry i is an index into cf_paths
+  // (or db_paths if cf_paths is empty) for level i; the last entry serves every
+  // deeper level. Levels are absolute: with
+  // level_compaction_dynamic_level_bytes the levels that are skipped keep their
+  // entries. For example {0, 1} keeps level 0 on cf_paths[0] and everything
+  // below it on cf_paths[1]. While the option is set the target_size of the
+  // paths plays no part in placement.
+  //
+  // A flush, compaction, ingestion or import writes its SST files where the
+  // output level's entry says. When the value changes, new files follow it at
+  // once, and compaction moves files that lie elsewhere
+  // (CompactionReason::kMisplacedFiles); CompactRange() moves all of its range.
+  //
+  // At most four paths can be named (ids 0 to 3). An id without a path is
+  // refused with InvalidArgument at open, at CreateColumnFamily() and by
+  // SetOptions(). Cannot be combined with FIFO compaction or with
+  // a compaction_service (remote compaction); Checkpoint and BackupEngine
+  // refuse a DB whose files lie on several paths.
+  //
+  // Source: "Tiered key-value separation" (vertical, horizontal and selective
+  // placement).
+  //
+  // Default: empty (placement by the target_size of the paths, as in RocksDB)
+  //
+  // Dynamically changeable through the SetOptions() API
+  std::vector<uint32_t> level_sst_path_ids;
+
+  // The path of the blob files of each level: entry i is the index into
+  // cf_paths for a blob file whose entries go to level i. Has an effect only on
+  // blob files, see enable_blob_files. A compaction that moves entries to a
+  // level whose blob files belong elsewhere rewrites their values there, also
+  // when enable_blob_garbage_collection is off. For example level_sst_path_ids
+  // = {0} with level_blob_path_ids = {1} keeps all keys on cf_paths[0] and all
+  // separated values on cf_paths[1].
+  //
+  // Once a blob file lies on a path other than cf_paths[0], RocksDB refuses the
+  // DB. To go back: make this option empty, call CompactRange() with
+  // BottommostLevelCompaction::kForce, which moves all values to cf_paths[0],
+  // and reopen once, which writes a MANIFEST without the other paths.
+  //
+  // Limits, errors and source are those of level_sst_path_ids.
+  //
+  // Default: empty (all blob files on cf_paths[0])
+  //
+  // Dynamically changeable through the SetOptions() API
+  std::vector<uint32_t> level_blob_path_ids;
+
+  // ---- The blob address map. See docs/address-map.md.
+
+  // Keeps the addresses of separated values in a map in memory instead of in
+  // the LSM-tree: SST files hold the key alone. A point read of a value that
+  // has no other version costs one read of a blob file and no access to an SST
+  // file (see enable_lsm_bypass), and blob files give space back without a
+  // compaction.
+  //
+  // Memory: about 32 bytes per key whose value is separated (min_blob_size),
+  // charged to the block cache of the table factory, unless its
+  // cache_usage_options say otherwise of CacheEntryRole::kBlobAddressMap. A
+  // full cache stops no flush, not even with strict_capacity_limit. The open of
+  // the DB rebuilds the map: from a file of its own after a clean close, else
+  // from the keys of all SST files and the indexes of all blob files.
+  //
+  // Once a file with such entries was written, RocksDB refuses the DB. The
+  // option may be switched on and off by reopening; old files stay readable and
+  // compactions convert them. docs/address-map.md says how to get back to a DB
+  // that RocksDB opens.
+  //
+  // Needs enable_blob_files (InvalidArgument at open otherwise). Open returns
+  // NotSupported together with: enable_blob_garbage_collection,
+  // enable_blob_direct_write, inplace_update_support,
+  // experimental_mempurge_threshold, FIFO compaction, ingest behind,
+  // user-defined timestamps, a comparator for which different bytes can be
+  // equal, table formats other than the block-based one, secondary and
+  // follower instances.
+  //
+  // Source: "Wayfinder" (blob address map) and "KV-Tandem" (direct and
+  // versioned entries).
+  //
+  // Default: false
+  //
+  // Not dynamically changeable through the SetOptions() API.
+  bool enable_blob_address_map = false;
+
+  // With enable_blob_address_map: a read finds a value that is the only version
+  // of its key through the map by the key alone, and the filters of SST files
+  // leave such keys out, so the read skips every file whose filter does not
+  // hold its key. If false, each read searches the LSM-tree first.
+  //
+  // Source: "KV-Tandem" (LSM bypass).
+  //
+  // Default: true
+  //
+  // Not dynamically changeable through the SetOptions() API.
+  bool enable_lsm_bypass = true;
+
+  // With enable_blob_address_map: closing the DB writes the map to a file in
+  // the DB's directory, 22 bytes per value. The next open reads the file and
+  // deletes it. Without the file, the open builds the map from the keys of all
+  // SST files and the record indexes of all blob files, as it does after a
+  // crash. The file is not synced; a file that is damaged or does not match the
+  // MANIFEST is ignored. Set this to false where the close must be short and
+  // the next open need not be.
+  //
+  // Default: true
+  //
+  // Dynamically changeable through the SetOptions() API
+  bool save_blob_address_map = true;
+
+  // With enable_blob_address_map: the limit of the space that the blob files of
+  // the column family take up, as a multiple of their size without garbage
+  // (values that were overwritten or deleted and that no snapshot sees).
+  // Before it is reached, background jobs copy the live values of files with
+  // much garbage to new files and delete the old ones. The jobs run beside
+  // flushes and compactions, in the threads of low priority: half of
+  // max_background_jobs at the same time, at least one; three quarters of them
+  // above the limit. The jobs read and write blob files and memory only, no SST
+  // file.
+  //
+  // Everything on disk counts as space, including the copies of a running job;
+  // so jobs begin a bit below the limit. If they cannot keep up, writes are
+  // slowed down as they are for pending compaction bytes, but never stopped.
+  // Files that are still read, or kept by DisableFileDeletions(), are deleted
+  // later.
+  //
+  // Cost: the lower the limit, the more is copied. Under uniform overwrites
+  // each value is written about 6 times at 1.1, 3.2 times at 1.2, 1.7 times
+  // at 1.5.
+  //
+  // 0: no jobs; only files without a live value are deleted, and the
+  // application can call DB::CollectBlobGarbage(). Otherwise from 1.01 to 1000,
+  // or InvalidArgument.
+  //
+  // Source: "Wayfinder" (Value Log GC).
+  //
+  // Default: 1.2
+  //
+  // Dynamically changeable through the SetOptions() API
+  double blob_gc_space_amp_limit = 1.2;
+
+  // ---- The merged-value cache. See docs/merged-value-cache.md.
+
+  // Keeps in memory the values that point reads have computed from merge
+  // operands, so that a later read of the key merges only the operands that
+  // were written since: the read asks no older memtable and no file.
+  //
+  // Get(), MultiGet(), GetEntity(), KeyMayExist(), transactions, and the reads
+  // of writes for max_successive_merges use the cache; iterators and
+  // GetMergeOperands() do not. ReadOptions::fill_cache is respected. Values
+  // that are wide columns are not kept. A flush of newer operands
+  // merges them into the kept value; a flush of any other newer entry of the
+  // key (or of a key with a similar hash) or of range deletions drops it,
+  // unless it was read after the memtable was switched. Ingestion of files,
+  // deletion of files and compaction filters that change a value clear the
+  // cache.
+  //
+  // Memory: merged_value_cache_size.
+  //
+  // The merge operator must compute the same value from the same operands,
+  // however many of them it is given at a time. An operator that overrides
+  // ShouldMerge() to leave out old operands is not supported: the cache would
+  // ask it with the operands since the last read.
+  //
+  // Needs a merge_operator (InvalidArgument at open otherwise). Open returns
+  // NotSupported together with: unordered_write, inplace_update_support,
+  // experimental_mempurge_threshold, user-defined timestamps, a comparator for
+  // which different bytes can be equal, write-prepared and write-unprepared
+  // transactions, secondary and follower instances.
+  //
+  // Source: after "KDSep" (its cache keeps operands; this cache keeps values).
+  //
+  // Default: false
+  //
+  // Not dynamically changeable through the SetOptions() API.
+  bool enable_merged_value_cache = false;
+
+  // With enable_merged_value_cache: the number of bytes that values and their
+  // keys may take up. The table that finds them comes on top from the first
+  // value on: 1/40 of the size at open, but 96 KiB at least and 24 MiB at most.
+  // All is charged to the block cache of the table factory, unless its
+  // cache_usage_options say otherwise of CacheEntryRole::kMergedValueCache; if
+  // that cache is full and has a strict_capacity_limit, fewer values are kept.
+  // A value may take up all of the size; a larger one is not kept, and LOG has
+  // a warning. Values of more than an eighth of a shard (the size is divided
+  // into a shard for each 512 KiB, at most 64) have half of the size together.
+  //
+  // Default: 0, which stands for a sixteenth of the block cache's capacity when
+  // the column family is opened, and 1 MiB at least; 8 MiB without a block
+  // cache.
+  //
+  // Dynamically changeable through the SetOptions() API
+  uint64_t merged_value_cache_size = 0;
+
+  // ---- Delta separation. See docs/delta-separation.md.
+
+  // Keeps merge operands (deltas) out of the LSM-tree: a flush writes the
+  // operands that it cannot merge into a value to delta files, ordered and with
+  // a filter. Compactions do not rewrite them, and a reader finds the operands
+  // of a key in few places, while it looks for the value.
+  //
+  // Cost: a flush that writes a value or tombstone of a key that may have older
+  // operands in delta files, or a range deletion over such keys, writes a note
+  // (an anchor) there, so a flush asks the filters of delta files about each
+  // key that is no operand. Flushes of the column family run one after another.
+  // Memory: filters and indexes of delta files, which stay in the block cache
+  // of the table factory. Open files: delta files do not count for
+  // max_open_files.
+  //
+  // The option may be switched on and off by reopening. While there are delta
+  // files, flushes go on writing operands to them whatever the option says, and
+  // RocksDB refuses the DB.
+  //
+  // Needs a merge_operator (InvalidArgument at open otherwise). Open returns
+  // NotSupported together with: inplace_update_support,
+  // experimental_mempurge_threshold, FIFO compaction, ingest behind,
+  // user-defined timestamps, a comparator for which different bytes can be
+  // equal, table formats other than the block-based one, write-prepared and
+  // write-unprepared transactions, secondary and follower instances. All but
+  // the merge_operator, inplace_update_support and the comparator are also
+  // refused, with or without this option, while there are delta files. Point
+  // reads of the column family do not use the row_cache.
+  //
+  // Source: "KDSep" (key-delta separation).
+  //
+  // Default: false
+  //
+  // Not dynamically changeable through the SetOptions() API.
+  bool enable_delta_separation = false;
+
+  // With enable_delta_separation: the number of bytes of operands that a bucket
+  // is meant for. Buckets divide the keys into ranges whose operands lie
+  // together, so this is about what a job reads and writes to collect the
+  // garbage of one bucket. The smaller, the more buckets the same operands
+  // need, see delta_max_buckets.
+  //
+  // From 4096 to 1073741824, or InvalidArgument.
+  //
+  // Source: "KDSep" (bucket capacity).
+  //
+  // Default: 262144 (256 KiB)
+  //
+  // Not dynamically changeable through the SetOptions() API.
+  uint64_t delta_bucket_size = 262144;
+
+  // With enable_delta_separation: the largest number of buckets. Each takes
+  // about 40 bytes of memory and its lowest key. Together with
+  // delta_bucket_size it is the number of bytes of operands that the store is
+  // meant for (8 GiB by default); when that is reached, operands are merged
+  // into values instead.
+  //
+  // From 4 to 1048576, or InvalidArgument.
+  //
+  // Source: "KDSep" (N).
+  //
+  // Default: 32768
+  //
+  // Dynamically changeable through the SetOptions() API
+  uint32_t delta_max_buckets = 32768;
+
+  // With enable_delta_separation: a bucket that is still fuller than this share
+  // of delta_bucket_size after its garbage was collected is split. With p for
+  // the share, an operand is written about 1 / (1 - p) times until it is merged
+  // into a value.
+  //
+  // From 0.1 to 1, or InvalidArgument.
+  //
+  // Source: "KDSep" (split threshold).
+  //
+  // Default: 0.8
+  //
+  // Dynamically changeable through the SetOptions() API
+  double delta_bucket_split_ratio = 0.8;
+
+  // With enable_delta_separation: the number of bytes that the delta cache may
+  // take up. The cache keeps, key by key, the operands that point reads have
+  // found in delta files, so that the next read of the key asks only newer
+  // files. Flushes do not clear it, and jobs clear little of it: see
+  // docs/delta-separation.md. ReadOptions::fill_cache is respected; iterators
+  // do not use the cache.
+  //
+  // All is charged to the block cache of the table factory, unless its
+  // cache_usage_options say otherwise of CacheEntryRole::kDeltaCache; if that
+  // cache is full and has a strict_capacity_limit, fewer keys are kept. The
+  // operands of a key are not kept if they are more than a 512th of the size.
+  //
+  // 0: there is no delta cache.
+  //
+  // Source: "KDSep" (KD cache).
+  //
+  // Default: UINT64_MAX, which stands for a 32nd of the block cache's capacity
+  // when the column family is opened or the option is set, or 0 if that is less
+  // than the 256 KiB that it is charged in; 4 MiB without a block cache; 0 with
+  // enable_merged_value_cache, which would serve almost all of its hits.
+  //
+  // Dynamically changeable through the SetOptions() API
+  uint64_t delta_cache_size = UINT64_MAX;
+};
+
+// A base of ReadOptions.
+struct StrataReadOptions {
+  // The largest number of values that a forward scan of a column family with
+  // enable_blob_address_map reads ahead of its position; at most 4 MB of
+  // values, too. The scan begins with its third value, with two reads at a
+  // time, and doubles their number as long as it goes on. With
+  // kAutoBlobPrefetchCount, if most scans of the column family come to the same
+  // number of values, a scan begins with its first value, with that many reads
+  // (128 at most), and stops there.
+  //
+  // Reads of neighbouring values are combined; others run at the same time: by
+  // the file system's asynchronous reads (FSSupportedOps::kAsyncIO; for the
+  // default file system io_uring, if RocksDbIOUringEnable() allows it), else
+  // one on each of the threads that all databases of the process share for this
+  // (32 at most). Values that a seek or the end of the iterator makes useless
+  // were read for nothing. 0: the iterator reads each value when it comes to
+  // it.
+  //
+  // Nothing is read ahead by backward scans, by tailing iterators, with
+  // pin_data, allow_unprepared_value or a read_tier other than kReadAllTier, or
+  // in column families without the map. Reads ahead do not count in the
+  // PerfContext of the scanning thread.
+  //
+  // Source: "KV-Tandem" (section 4.2.2: parallel reads of a scan's values).
+  //
+  // Default: kAutoBlobPrefetchCount, which is 64 at present
+  static constexpr size_t kAutoBlobPrefetchCount =
+      std::numeric_limits<size_t>::max();
+  size_t blob_prefetch_count = kAutoBlobPrefetchCount;
+};
+
+// The argument of DB::CollectBlobGarbage().
+struct CollectBlobGarbageOptions {
+  // The space that the blob files of the column family may take up afterwards,
+  // as a multiple of their size without garbage. From 1, which collects all
+  // garbage, to 1000.
+  double space_amp_limit = 1.0;
+
+  // Also rewrites live values until the values of neighbouring keys lie in no
+  // more than this many places (on each path): scans then read many of them in
+  // one go. Blob files are sorted, and files that do not overlap form sorted
+  // runs. The smallest runs are merged, up to 64 at a time; with 1, all values
+  // of a database that has more runs are rewritten, more than once if there are
+  // more than 64 runs.
+  //
+  // An old file is deleted when the last of its values was copied: meanwhile
+  // the largest file of each run that is merged takes up space in addition.
+  // With a blob_gc_space_amp_limit these files have half of the room that the
+  // limit leaves, for which fewer runs are merged at a time if need be; beyond
+  // the limit they are not counted.
+  //
+  // Values that are written while the call runs, and values that a background
+  // job moves, stay where they are.
+  //
+  // 0: the order of values does not matter.
+  uint32_t max_sorted_runs = 0;
+
+  // Another thread sets *canceled to make the call return early with
+  // Status::Incomplete (subcode kManualCompactionPaused). May be nullptr.
+  std::atomic<bool>* canceled = nullptr;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
