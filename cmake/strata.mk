@@ -61,19 +61,6 @@ STRATA_LIB = \
   db/blob_v2/read_ahead_budget.cc \
   db/column_family_strata.cc \
   db/compaction/compaction_iterator_strata.cc \
-  db/db_impl/db_impl_address_map_strata.cc \
-  db/db_impl/db_impl_blob_checksums_strata.cc \
-  db/db_impl/db_impl_blob_gc_strata.cc \
-  db/db_impl/db_impl_delta_checksums_strata.cc \
-  db/db_impl/db_impl_delta_deletion_strata.cc \
-  db/db_impl/db_impl_delta_fold_strata.cc \
-  db/db_impl/db_impl_delta_ingestion_strata.cc \
-  db/db_impl/db_impl_delta_jobs_strata.cc \
-  db/db_impl/db_impl_delta_strata.cc \
-  db/db_impl/db_impl_flush_order_strata.cc \
-  db/db_impl/db_impl_range_deletions_strata.cc \
-  db/db_impl/db_impl_resume_strata.cc \
-  db/db_impl/db_impl_wal_buffer_strata.cc \
   db/delta/delta_ascending_lookup.cc \
   db/delta/delta_async_reads.cc \
   db/delta/delta_bucket_intake.cc \
@@ -135,6 +122,21 @@ STRATA_LIB = \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
   db/path_layout/repair_paths.cc \
+  db/strata/db_strata.cc \
+  db/strata/db_strata_address_map.cc \
+  db/strata/db_strata_blob_checksums.cc \
+  db/strata/db_strata_blob_gc.cc \
+  db/strata/db_strata_delta_checksums.cc \
+  db/strata/db_strata_delta_deletion.cc \
+  db/strata/db_strata_delta_fold.cc \
+  db/strata/db_strata_delta_ingestion.cc \
+  db/strata/db_strata_delta_jobs.cc \
+  db/strata/db_strata_deltas.cc \
+  db/strata/db_strata_flush_order.cc \
+  db/strata/db_strata_range_deletions.cc \
+  db/strata/db_strata_resume.cc \
+  db/strata/db_strata_wal_buffer.cc \
+  db/strata/db_strata_write_groups.cc \
   db/strata/family_implicit_snapshots.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
@@ -154,6 +156,7 @@ STRATA_LIB = \
   options/strata/own_option_lines.cc \
   options/strata/path_options.cc \
   options/strata/stored_merge_operators.cc \
+  options/strata/strata_cf_options.cc \
   table/block_based/block_based_table_reader_strata.cc \
   table/get_context_strata.cc \
   tools/strata/ldb_delta_command.cc \

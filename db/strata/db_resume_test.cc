@@ -18,7 +18,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // A file system with a directory on a device that can be full, or have an error
-// that is retryable.
+// that is retryable; and with MANIFESTs that can fail.
 class FullDeviceFS : public FileSystemWrapper {
  public:
   FullDeviceFS(const std::shared_ptr<FileSystem>& base, std::string directory)
@@ -39,14 +39,38 @@ class FullDeviceFS : public FileSystemWrapper {
       }
       return IOStatus::NoSpace("No space left on device");
     }
-    return FileSystemWrapper::NewWritableFile(name, options, result, dbg);
+    IOStatus s = FileSystemWrapper::NewWritableFile(name, options, result, dbg);
+    if (s.ok() && name.find("MANIFEST") != std::string::npos) {
+      *result = std::make_unique<Manifest>(std::move(*result), this);
+    }
+    return s;
   }
 
   std::atomic<bool> full{false};
   bool retryable = false;
+  std::atomic<bool> manifest_fails{false};
   std::atomic<int> refused{0};
 
  private:
+  class Manifest : public FSWritableFileOwnerWrapper {
+   public:
+    Manifest(std::unique_ptr<FSWritableFile>&& file, FullDeviceFS* fs)
+        : FSWritableFileOwnerWrapper(std::move(file)), fs_(fs) {}
+    using FSWritableFileOwnerWrapper::Append;
+    IOStatus Append(const Slice& data, const IOOptions& options,
+                    IODebugContext* dbg) override {
+      if (fs_->manifest_fails) {
+        IOStatus s = IOStatus::IOError("injected");
+        s.SetRetryable(true);
+        return s;
+      }
+      return target()->Append(data, options, dbg);
+    }
+
+   private:
+    FullDeviceFS* const fs_;
+  };
+
   const std::string directory_;
 };
 
@@ -61,6 +85,9 @@ class DBResumeTest : public DBTestBase {
   void OpenOnTwoDevices(bool with_layout) {
     second_ = dbname_ + "_second/";
     ASSERT_OK(env_->CreateDirIfMissing(second_));
+    // The environment of the last DB is replaced here.
+    Close();
+    last_options_.env = env_;
     fs_ = std::make_shared<FullDeviceFS>(env_->GetFileSystem(), second_);
     device_env_ = NewCompositeEnv(fs_);
     options_ = CurrentOptions();
@@ -158,6 +185,52 @@ class DBResumeTest : public DBTestBase {
     EXPECT_EQ(Get("waits"), "value");
   }
 
+  static void Await(const std::atomic<bool>* flag) {
+    for (int i = 0; i < 1000 && !*flag; ++i) {
+      Env::Default()->SleepForMicroseconds(10000);
+    }
+    EXPECT_TRUE(*flag);
+  }
+
+  // Writes "a" and "b" into memtables whose flushes are queued, and "c" by
+  // another thread. Returns the status of the last write.
+  Status PutBehindTwoMemtables() {
+    FlushOptions flush_options;
+    flush_options.wait = false;
+    flush_options.allow_write_stall = true;
+    for (const char* key : {"a", "b"}) {
+      EXPECT_OK(Put(key, "value"));
+      EXPECT_OK(db_->Flush(flush_options));
+    }
+    std::atomic<bool> returned{false};
+    Status written;
+    port::Thread writer([&] {
+      written = Put("c", "value");
+      returned = true;
+    });
+    Await(&returned);
+    if (!returned) {
+      CancelAllBackgroundWork(db_.get(), /*wait=*/false);
+    }
+    writer.join();
+    return written;
+  }
+
+  void CheckAfterStall(bool has_c) {
+    for (int i = 0; i < 1000 && !dbfull()->TEST_GetBGError().ok(); ++i) {
+      Env::Default()->SleepForMicroseconds(10000);
+    }
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ASSERT_OK(dbfull()->TEST_GetBGError());
+    ASSERT_OK(Put("d", "value"));
+    EXPECT_EQ(Get("c"), has_c ? "value" : "NOT_FOUND");
+    for (const char* key : {"a", "b", "d"}) {
+      EXPECT_EQ(Get(key), "value");
+    }
+    ASSERT_OK(db_->Flush(FlushOptions()));
+  }
+
   std::string second_;
   std::shared_ptr<FullDeviceFS> fs_;
   std::unique_ptr<Env> device_env_;
@@ -172,9 +245,59 @@ TEST_F(DBResumeTest, FullDeviceOfCfPaths) {
   CompactAfterFullDevice(/*with_layout=*/false);
 }
 
-// A writer that is stalled when a flush fails waits for the recovery, and the
-// recovery's flush waits for the writer: RocksDB hangs.
-TEST_F(DBResumeTest, StalledWriter) {
+// The recovery's flush enters the write thread after an error of a MANIFEST
+// that a compaction writes: the error is hard and its recovery automatic. A
+// writer that was stalled before the error waits for the recovery, and the
+// recovery would wait for the writer: RocksDB hangs.
+TEST_F(DBResumeTest, RecoveryFlushEndsTheStallOfAWriter) {
+  for (const bool atomic_flush : {false, true}) {
+    SCOPED_TRACE(atomic_flush);
+    OpenOnTwoDevices(/*with_layout=*/true);
+    options_.atomic_flush = atomic_flush;
+    options_.disable_auto_compactions = true;
+    options_.level0_slowdown_writes_trigger = 100;
+    options_.level0_stop_writes_trigger = 100;
+    options_.bgerror_resume_retry_interval = 1000;
+    DestroyAndReopen(options_);
+    WriteFile(0);
+    WriteFile(1);
+    std::atomic<bool> stalled{false};
+    std::atomic<bool> recovering{false};
+    // A flush that came first would end the stall.
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::BackgroundCallFlush:start",
+                                          [&](void*) { Await(&recovering); });
+    std::atomic<bool> compacting{false};
+    SyncPoint::GetInstance()->SetCallBack("CompactionJob::Run():Start",
+                                          [&](void*) {
+                                            compacting = true;
+                                            Await(&stalled);
+                                            fs_->manifest_fails = true;
+                                          });
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::DelayWrite:Wait",
+                                          [&](void*) { stalled = true; });
+    SyncPoint::GetInstance()->SetCallBack(
+        "RecoverFromRetryableBGIOError:BeforeStart", [&](void*) {
+          fs_->manifest_fails = false;
+          recovering = true;
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    Status compacted;
+    port::Thread compaction([&] {
+      compacted = db_->CompactRange(CompactRangeOptions(), nullptr, nullptr);
+    });
+    Await(&compacting);
+    const Status written = PutBehindTwoMemtables();
+    compaction.join();
+    EXPECT_TRUE(compacted.IsIOError()) << compacted.ToString();
+    EXPECT_TRUE(written.IsIncomplete()) << written.ToString();
+    CheckAfterStall(/*has_c=*/false);
+  }
+}
+
+// After a retryable error of an SST file of a flush, the recovery enters the
+// write thread with two write queues only. With one queue it flushes without,
+// and the writer waits for the end of the stall.
+TEST_F(DBResumeTest, RecoveryOfAFlushAndAStalledWriter) {
   for (const bool atomic_flush : {false, true}) {
     for (const bool two_write_queues : {false, true}) {
       SCOPED_TRACE(std::to_string(atomic_flush) +
@@ -189,110 +312,21 @@ TEST_F(DBResumeTest, StalledWriter) {
       fs_->full = true;
       fs_->retryable = true;
       fs_->refused = 0;
-
       std::atomic<bool> stalled{false};
-      SyncPoint::GetInstance()->SetCallBack(
-          "DBImpl::BackgroundCallFlush:start", [&](void*) {
-            for (int i = 0; i < 500 && !stalled; ++i) {
-              Env::Default()->SleepForMicroseconds(20000);
-            }
-          });
+      SyncPoint::GetInstance()->SetCallBack("DBImpl::BackgroundCallFlush:start",
+                                            [&](void*) { Await(&stalled); });
       SyncPoint::GetInstance()->SetCallBack("DBImpl::DelayWrite:Wait",
                                             [&](void*) { stalled = true; });
       SyncPoint::GetInstance()->SetCallBack(
           "RecoverFromRetryableBGIOError:BeforeStart",
           [&](void*) { fs_->full = false; });
       SyncPoint::GetInstance()->EnableProcessing();
-      FlushOptions flush_options;
-      flush_options.wait = false;
-      flush_options.allow_write_stall = true;
-      for (const char* key : {"a", "b"}) {
-        ASSERT_OK(Put(key, "value"));
-        ASSERT_OK(db_->Flush(flush_options));
-      }
-      std::atomic<bool> returned{false};
-      Status written;
-      port::Thread writer([&] {
-        written = Put("c", "value");
-        returned = true;
-      });
-      for (int i = 0; i < 1000 && !returned; ++i) {
-        Env::Default()->SleepForMicroseconds(10000);
-      }
-      EXPECT_TRUE(returned);
-      if (!returned) {
-        CancelAllBackgroundWork(db_.get(), /*wait=*/false);
-      }
-      writer.join();
-      SyncPoint::GetInstance()->DisableProcessing();
-      SyncPoint::GetInstance()->ClearAllCallBacks();
-      ASSERT_FALSE(HasFailure());
-      EXPECT_TRUE(stalled);
+      const Status written = PutBehindTwoMemtables();
       EXPECT_GT(fs_->refused, 0);
-      // The writer fails if the recovery met it while it was stalled.
-      EXPECT_TRUE(written.ok() || written.IsIncomplete() || written.IsIOError())
-          << written.ToString();
-      for (int i = 0; i < 1000 && !dbfull()->TEST_GetBGError().ok(); ++i) {
-        Env::Default()->SleepForMicroseconds(10000);
-      }
-      ASSERT_OK(dbfull()->TEST_GetBGError());
-      ASSERT_OK(Put("d", "value"));
-      EXPECT_EQ(Get("c"), written.ok() ? "value" : "NOT_FOUND");
-      for (const char* key : {"a", "b", "d"}) {
-        EXPECT_EQ(Get(key), "value");
-      }
-      ASSERT_OK(db_->Flush(FlushOptions()));
+      EXPECT_EQ(two_write_queues, written.IsIncomplete()) << written.ToString();
+      EXPECT_EQ(!two_write_queues, written.ok()) << written.ToString();
+      CheckAfterStall(/*has_c=*/written.ok());
     }
-  }
-}
-
-// RocksDB's: with atomic_flush each Flush() of a DB that has stopped queues one
-// more request. Resume() begins when the background threads have failed all of
-// them, and each failure costs a thread a second. Without atomic_flush a family
-// is queued once. See docs/operations.md.
-TEST_F(DBResumeTest, WaitsForQueuedFlushes) {
-  constexpr int kFlushes = 5;
-  for (const bool atomic_flush : {false, true}) {
-    Options options = CurrentOptions();
-    options.atomic_flush = atomic_flush;
-    DestroyAndReopen(options);
-    env_->SetMockSleep();
-    SyncPoint::GetInstance()->SetCallBack(
-        "FlushJob::WriteLevel0Table:s", [](void* status) {
-          *static_cast<Status*>(status) = Status::NoSpace("injected");
-        });
-    SyncPoint::GetInstance()->EnableProcessing();
-    ASSERT_OK(Put("key", "value"));
-    ASSERT_TRUE(Flush().IsNoSpace());
-    ASSERT_TRUE(dbfull()->TEST_WaitForBackgroundWork().IsNoSpace());
-    FlushOptions flush_options;
-    flush_options.wait = false;
-    flush_options.allow_write_stall = true;
-    for (int i = 0; i < kFlushes; ++i) {
-      db_->Flush(flush_options).PermitUncheckedError();
-    }
-
-    std::atomic<int> failed{0};
-    std::atomic<int> failed_before_resume{-1};
-    SyncPoint::GetInstance()->SetCallBack("DBImpl::BackgroundCallFlush:start",
-                                          [&](void*) { ++failed; });
-    SyncPoint::GetInstance()->SetCallBack(
-        "DBImpl::ResumeImpl:Start",
-        [&](void*) { failed_before_resume = failed.load(); });
-    SyncPoint::GetInstance()->SetCallBack("FlushJob::WriteLevel0Table:s",
-                                          [](void*) {});
-    const int sleeps = env_->sleep_counter_.Read();
-    ASSERT_OK(db_->Resume());
-    if (atomic_flush) {
-      EXPECT_EQ(failed_before_resume, kFlushes);
-      EXPECT_GE(env_->sleep_counter_.Read() - sleeps, kFlushes);
-    } else {
-      EXPECT_LE(failed_before_resume, 1);
-    }
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    EXPECT_EQ(Get("key"), "value");
-    env_->SetMockSleep(false);
   }
 }
 

@@ -10,36 +10,38 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The bounds that jobs of one column family respect: the bounds of the
-// family's own readers, and the bounds of readers of several families, which
-// need one sequence number that is valid in all of them.
+// The implicit snapshots that jobs of one column family respect: those of the
+// family's own readers, and those of readers of several families, which need
+// one sequence number that is valid in all of them.
 //
 // Invariant: a reader that moves from the shared registry to the family's own
-// one lists its sequence number there before it gives the shared bound up, and
-// no reader moves the other way. So the functions here ask the shared registry
+// one registers there before it releases its shared implicit snapshot, and no
+// reader moves the other way. So the functions here ask the shared registry
 // first: a reader that has left it by then is found in the family's own one.
 //
-// A value of two pointers. Thread-safe, as the registries are.
+// A value type: two pointers. Thread-safe, as the registries are.
 class FamilyImplicitSnapshots {
  public:
-  // shared: of the DB; own: of the column family, nullptr if the readers of
-  // the family have no bounds of their own. Both outlive this.
+  // shared: the registry of the DB. own: the registry of the column family,
+  // nullptr if readers of the family only register in the shared one.
+  // REQUIRES: both outlive this.
   FamilyImplicitSnapshots(ImplicitSnapshotRegistry* shared,
                           ImplicitSnapshotRegistry* own)
       : shared_(shared), own_(own) {}
 
-  // ImplicitSnapshotRegistry::MergeInto() of both.
-  // REQUIRES: as there
+  // Calls ImplicitSnapshotRegistry::MergeInto() of both registries.
+  // REQUIRES: as for ImplicitSnapshotRegistry::MergeInto().
   void MergeInto(std::vector<SequenceNumber>* snapshots) const;
 
-  // The oldest bound; kMaxSequenceNumber if there is none.
+  // Returns the oldest implicit snapshot; kMaxSequenceNumber if there is none.
   SequenceNumber Min() const;
 
   enum class Blocker { kNone, kShared, kOwn };
-  // ImplicitSnapshotRegistry::NotifyWhenNoneBelow() of the first registry that
-  // has a bound below `limit`, which is the result: the callback of that
-  // registry runs once it has none. The caller must then ask again. REQUIRES:
-  // as there
+  // Returns the first registry that has an implicit snapshot below `limit`, and
+  // calls its ImplicitSnapshotRegistry::NotifyWhenNoneBelow(): the callback of
+  // that registry runs once it has none, and the caller must then ask again.
+  // Returns kNone if there is no such registry.
+  // REQUIRES: as for ImplicitSnapshotRegistry::NotifyWhenNoneBelow().
   Blocker NotifyWhenNoneBelow(SequenceNumber limit) const;
 
  private:

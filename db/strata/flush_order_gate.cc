@@ -12,8 +12,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// The flushes that run while background work is stopped. All others are
-// dropped then, and the recovery asks again.
+// Returns true if flushes for this reason run while background work is stopped.
+// All others are dropped then, and the recovery requests them again.
 bool IsPartOfRecovery(FlushReason reason) {
   return reason == FlushReason::kErrorRecovery ||
          reason == FlushReason::kErrorRecoveryRetryFlush;
@@ -68,7 +68,8 @@ bool FlushOrderGate::EnterForFold(ColumnFamilyData* cfd) {
   if (busy_.count(cfd) > 0 || parked_.count(cfd) > 0) {
     return false;
   }
-  // One that waits for another family would find this one busy in the end.
+  // A parked atomic request that waits for another family would find this
+  // family busy when it starts.
   for (const Request& request : parked_atomic_) {
     if (request.families.count(cfd) > 0) {
       return false;
@@ -87,8 +88,8 @@ void FlushOrderGate::Unpark() {
     const Request request = std::move(it->second);
     ColumnFamilyData* const cfd = it->first;
     it = parked_.erase(it);
-    // A request that is only to be dropped must not sit in the queue, where it
-    // would keep out the one of the recovery.
+    // A request that will be dropped must not be in the queue, because the
+    // request of the recovery would then be refused as a duplicate.
     if (!host_->IsBackgroundWorkStopped() ||
         IsPartOfRecovery(request.flush_reason)) {
       host_->Enqueue(request);
@@ -96,8 +97,9 @@ void FlushOrderGate::Unpark() {
     host_->Unref(cfd);
   }
   if (!parked_atomic_.empty() && !MustWait(parked_atomic_.front())) {
-    // All of them, or those that stay would come after later ones. Those that
-    // cannot start yet are parked again, in the same order.
+    // All atomic requests are queued; otherwise later requests would overtake
+    // the remaining ones. Those that cannot start yet are parked again in the
+    // same order.
     while (!parked_atomic_.empty()) {
       host_->EnqueueFront(std::move(parked_atomic_.back()));
       parked_atomic_.pop_back();

@@ -15,12 +15,12 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 
-// At most one flush job runs per column family whose flushes need an order.
-// With an address map, its undo and removals are only right in the order of the
-// flushes, and the test whether a value may be stored direct needs to know that
-// no older memtable is on its way to a file. With a delta store, a flush asks
-// its Version which of its entries need an anchor, so all that is older must be
-// there.
+// Serializes the flush jobs of each column family whose flushes must be in
+// order. With an address map, its undo records and removals are only correct in
+// the order of the flushes, and a value may be stored direct only if no older
+// memtable is being written to a file. With a delta store, a flush asks its
+// Version which of its entries need an anchor, so the Version must have all
+// older entries.
 //
 // A flush request is held back (parked) when a thread has taken it from the
 // flush queue and would start a job for a family that is being flushed. The
@@ -28,55 +28,58 @@ class ColumnFamilyData;
 // is over and has settled its entries in the map, whether it succeeded or not.
 //
 // Invariants:
-// * Something is parked only while some family is busy. So nothing is left
-//   behind when the last job ends, and a parked request needs no thread.
-// * A parked request is not in the flush queue, and does not count as queued
-//   for its family. If it did, the request of an error recovery would be
-//   refused as a duplicate of one that is dropped later, and the recovery
-//   would wait for ever.
-// * Atomic requests start in the order in which they were queued, also those
-//   that share no busy family with a parked one. A later one would otherwise
-//   flush memtables that belong to an earlier group, without the rest of that
-//   group.
-// * Each family of a parked request keeps the reference that the request holds.
+// 1. Requests are parked only while some family is busy. So no request is left
+//    behind when the last job ends, and a parked request needs no thread.
+// 2. A parked request is not in the flush queue, and does not count as queued
+//    for its family. If it did, the request of an error recovery would be
+//    refused as a duplicate of one that is dropped later, and the recovery
+//    would wait forever.
+// 3. Atomic requests start in the order in which they were queued, even if they
+//    share no busy family with a parked one. A later one would otherwise flush
+//    memtables that belong to an earlier group without the rest of that group.
+// 4. Each family of a parked request keeps the reference that the request
+//    holds.
 //
-// Only families that the job would really flush are waited for. An atomic job
-// may wait, while it runs, for older memtables of a family that needs no order
-// and that a failed job has given back. The request that flushes them often
-// names the families of the waiting job, too, with nothing new in them.
+// A request waits only for families that its job would really flush. An atomic
+// job may wait, while it runs, for older memtables of a family that needs no
+// order and that a failed job has given back. The request that flushes those
+// often names the families of the waiting job, too, although they have nothing
+// to flush.
 //
-// A fold (DeltaFoldCommit) is something between: it writes a file of level 0
-// that must have its place between the flushes before and after it. It makes
-// its family busy like a job, so flushes are parked until it is over. It does
-// not wait for flushes here, nor goes before one that waits.
+// A fold (DeltaFoldCommit) writes a file of level 0 that must have its place
+// between the flushes before and after it. It makes its family busy like a job,
+// so flushes are parked until it is over. It neither waits for flushes here nor
+// overtakes one that waits.
 //
-// Column families are opaque here. Not thread-safe: everything happens under
-// the DB mutex, and nothing here releases it.
+// Column families are opaque here.
+// Not thread-safe. REQUIRES: the DB mutex is held during every call; no
+// function here releases it.
 class FlushOrderGate {
  public:
   struct Request {
     FlushReason flush_reason = FlushReason::kOthers;
     bool atomic_flush = false;
-    // Each with the largest memtable ID to flush.
+    // Maps each family to the largest memtable ID to flush.
     std::unordered_map<ColumnFamilyData*, uint64_t> families;
   };
 
-  // What the gate needs of the DB.
+  // The interface of the DB that the gate uses.
   class Host {
    public:
     virtual ~Host() = default;
 
-    // The answer must not change while a job flushes the family.
+    // Returns true if the flushes of the family must be in order. The answer
+    // must not change while a job flushes the family.
     virtual bool NeedsOrder(ColumnFamilyData* cfd) const = 0;
 
-    // Whether a job that started now would flush the family: it is not dropped
-    // and a flush is pending for it.
+    // Returns true if a job that started at this moment would flush the family:
+    // the family is not dropped and a flush is pending for it.
     virtual bool WouldFlush(ColumnFamilyData* cfd) const = 0;
 
     virtual bool IsBackgroundWorkStopped() const = 0;
 
-    // Queues a request that is not atomic, as a new one: it takes a reference
-    // of its own, and is refused if the family is queued already or needs no
+    // Queues a non-atomic request as if it were new: it takes its own
+    // reference, and is refused if the family is queued already or needs no
     // flush.
     virtual void Enqueue(const Request& request) = 0;
 
@@ -95,14 +98,15 @@ class FlushOrderGate {
   FlushOrderGate(const FlushOrderGate&) = delete;
   FlushOrderGate& operator=(const FlushOrderGate&) = delete;
 
-  // Returns true if the request has to wait. The gate then has its references
-  // and the caller forgets it. Otherwise the caller goes on to Enter, or drops
-  // the request, before the DB mutex is released.
-  // REQUIRES: the request was just taken from the front of the queue and is not
-  // one to be dropped because of a background error
+  // Parks the request and returns true if it has to wait. The gate then owns
+  // its references and the caller discards the request. If this returns false,
+  // the caller calls Enter(), or drops the request, before it releases the DB
+  // mutex.
+  // REQUIRES: the request was just taken from the front of the queue, and is
+  // not to be dropped because of a background error
   bool Park(const Request& request);
 
-  // A job begins for the `cfd_` of each of `args`.
+  // Marks the family `cfd_` of each of `args` as busy: a job for them begins.
   template <typename Args>
   void Enter(const Args& args) {
     for (const auto& arg : args) {
@@ -110,8 +114,8 @@ class FlushOrderGate {
     }
   }
 
-  // The job is over and has settled its entries in the map. Queues what has
-  // become possible.
+  // Marks the families as not busy: the job is over and has settled its entries
+  // in the map. Queues parked requests that can start.
   // REQUIRES: Enter(args) was called; the job still has its references
   template <typename Args>
   void Leave(const Args& args) {
@@ -121,19 +125,20 @@ class FlushOrderGate {
     Unpark();
   }
 
-  // A fold begins for the family, unless a job runs for it or a request of it
-  // is parked: then false, and nothing has changed.
+  // Marks the family as busy for a fold. Returns false, and changes nothing, if
+  // a job runs for the family or one of its requests is parked.
   // REQUIRES: the family needs an order
   bool EnterForFold(ColumnFamilyData* cfd);
 
-  // The fold is over, one way or the other. Queues what has become possible.
+  // Marks the family as not busy: the fold has succeeded or failed. Queues
+  // parked requests that can start.
   // REQUIRES: EnterForFold(cfd) was true; the fold still has its reference
   void LeaveForFold(ColumnFamilyData* cfd) {
     busy_.erase(cfd);
     Unpark();
   }
 
-  // Nothing runs and nothing is parked.
+  // Returns true if no family is busy and no request is parked.
   bool Idle() const {
     return busy_.empty() && parked_.empty() && parked_atomic_.empty();
   }
@@ -144,12 +149,12 @@ class FlushOrderGate {
   void Unpark();
 
   Host* const host_;
-  // Families that need an order and that a job is flushing, or a fold is for.
+  // Families that need an order and for which a job or a fold runs.
   std::unordered_set<ColumnFamilyData*> busy_;
-  // Requests that are not atomic: one per family is enough, because its job
-  // flushes all there is.
+  // Non-atomic requests. One per family is enough, because its job flushes all
+  // memtables of the family.
   std::unordered_map<ColumnFamilyData*, Request> parked_;
-  // In the order in which they were queued.
+  // Atomic requests, in the order in which they were queued.
   std::deque<Request> parked_atomic_;
 };
 

@@ -11,9 +11,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A read bound in the form in which code that reads several column families
-// takes a sequence number: as the snapshot of its ReadOptions. It is in no list
-// of snapshots.
+// Provides an implicit snapshot as the snapshot of ReadOptions, for code that
+// reads several column families at one sequence number. The snapshot object is
+// in no SnapshotList; it is registered in an ImplicitSnapshotRegistry.
 //
 // Used by one thread at a time.
 class ImplicitSnapshot {
@@ -25,8 +25,9 @@ class ImplicitSnapshot {
   ImplicitSnapshot(const ImplicitSnapshot&) = delete;
   ImplicitSnapshot& operator=(const ImplicitSnapshot&) = delete;
 
-  // Does nothing if the caller has a snapshot, or the second time.
-  // REQUIRES: as ImplicitSnapshotRegistry::Register()
+  // Registers the implicit snapshot. Does nothing if the caller's ReadOptions
+  // have a snapshot, or if it is registered already.
+  // REQUIRES: as for ImplicitSnapshotRegistry::Register().
   template <typename LastSequence>
   void Take(const LastSequence& last_sequence) {
     if (read_options_.snapshot == nullptr && !bound_.registered()) {
@@ -39,7 +40,8 @@ class ImplicitSnapshot {
 
   bool taken() const { return bound_.registered(); }
 
-  // Those of the caller, with the snapshot if it was taken.
+  // Returns the caller's ReadOptions, with the implicit snapshot if it was
+  // taken.
   const ReadOptions& options() const {
     return bounded_options_.has_value() ? *bounded_options_ : read_options_;
   }

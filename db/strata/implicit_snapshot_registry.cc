@@ -73,7 +73,7 @@ void ImplicitSnapshotRegistry::MergeInto(
          snapshots->end());
   std::vector<SequenceNumber> bounds;
   ForEach([&](SequenceNumber sequence) {
-    // Readers often come in groups between two writes.
+    // Readers that register between two writes have the same sequence number.
     if (bounds.empty() || bounds.back() != sequence) {
       bounds.push_back(sequence);
     }
@@ -107,14 +107,15 @@ bool ImplicitSnapshotRegistry::NotifyWhenNoneBelow(SequenceNumber limit) {
   assert(limit > 0);
   MutexLock lock(&notify_mutex_);
   const SequenceNumber before = notify_limit_.load(std::memory_order_relaxed);
-  // Raised before the shards are searched, so that a bound found there and
-  // given up at once sees the limit. Its thread then waits for notify_mutex_.
+  // The limit is raised before the shards are searched, so that a thread that
+  // releases an implicit snapshot right after the search found it sees the
+  // limit. That thread then waits for notify_mutex_.
   notify_limit_.store(std::max(before, limit), std::memory_order_relaxed);
   TEST_SYNC_POINT("ImplicitSnapshotRegistry::NotifyWhenNoneBelow:BeforeSearch");
   const bool blocked = AnyBelow(limit);
   TEST_SYNC_POINT("ImplicitSnapshotRegistry::NotifyWhenNoneBelow:AfterSearch");
-  // Below the higher of two limits there are bounds for as long as there are
-  // any below the lower one, so the lower one stands for both.
+  // As long as there are implicit snapshots below the lower of two limits,
+  // there are some below the higher one, so the lower one stands for both.
   const SequenceNumber after =
       !blocked ? before : (before == 0 ? limit : std::min(before, limit));
   notify_limit_.store(after, std::memory_order_relaxed);

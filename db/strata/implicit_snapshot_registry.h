@@ -16,29 +16,31 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The sequence numbers at which iterators read, and point reads that were
-// restarted too often. A job that drops old versions of a key (flush,
-// compaction, blob garbage collection) treats each of them as a snapshot. Such
-// a bound costs a fraction of a real snapshot, which takes the DB mutex.
+// The implicit snapshots of readers: the sequence numbers at which iterators
+// read, and point reads that were restarted too often. A job that drops old
+// versions of a key (flush, compaction, blob garbage collection) treats each of
+// them as a snapshot. An implicit snapshot costs a fraction of a real one, for
+// which the DB mutex is taken.
 //
 // Invariants:
-// * A listed bound is exact: it is the sequence number that its owner reads at,
-//   not a lower one. With a lower one, a job could drop a version between the
-//   two that the reader needs.
-// * A job misses no bound that matters. The sequence number is read while the
-//   lock of the bound's shard is held, and a job takes the locks of all shards.
-//   So a bound is either seen by the job, or it was read after the job had
-//   released that lock. Then it is no older than what was published when the
-//   job asked, hence no older than the inputs of the job.
-// * Renew changes a listed bound in place. There is no moment at which neither
-//   the old nor the new one is listed.
+// 1. A registered implicit snapshot is exact: it is the sequence number at
+//    which its owner reads, not a lower one. If it were lower, a job could drop
+//    a version between the two that the reader needs.
+// 2. A job misses no implicit snapshot that matters. The sequence number is
+//    read while the lock of the implicit snapshot's shard is held, and a job
+//    takes the locks of all shards. So the job either sees the implicit
+//    snapshot, or the sequence number was read after the job had released that
+//    lock. In the latter case it is no older than what was published when the
+//    job asked, hence no older than the inputs of the job.
+// 3. Renew() changes a registered implicit snapshot in place. At every moment
+//    the old or the new sequence number is registered.
 //
-// A reader registers first and takes its SuperVersion afterwards. The other way
-// round, a flush in between could drop what the reader needs from memtables
-// that the SuperVersion no longer holds.
+// A reader registers first and takes its SuperVersion afterwards. In the other
+// order, a flush in between could drop versions that the reader needs and that
+// its SuperVersion does not have.
 //
-// Thread-safe. One ReadBound belongs to one thread at a time. No other lock is
-// taken under a shard's lock, but those of shards with a higher index.
+// Thread-safe, but a ReadBound is used by one thread at a time. While a shard's
+// lock is held, no locks are taken except those of shards with a higher index.
 class ImplicitSnapshotRegistry {
  private:
   struct Node {
@@ -55,10 +57,11 @@ class ImplicitSnapshotRegistry {
   };
 
  public:
-  // Keeps one sequence number in the registry for as long as it lives. It
-  // holds its own list node, so registering allocates nothing. The destructor,
-  // Release and Renew may run the registry's callback: the caller holds no
-  // lock that the callback takes.
+  // An implicit snapshot: keeps one sequence number in the registry during its
+  // lifetime. It contains its own list node, so that registering allocates no
+  // memory. The destructor, Release() and Renew() may run the registry's
+  // callback.
+  // REQUIRES: the caller of these holds no lock that the callback takes.
   class ReadBound {
    public:
     ReadBound() = default;
@@ -82,12 +85,14 @@ class ImplicitSnapshotRegistry {
       return node_.sequence;
     }
 
-    // Does nothing if not registered.
+    // Removes the implicit snapshot from the registry. Does nothing if it is
+    // not registered.
     void Release();
 
-    // Moves the bound to another sequence number and returns that. The bound
-    // stays in the shard where it is, whatever core runs this.
-    // REQUIRES: registered(), and what Register requires of `read_sequence`
+    // Changes the implicit snapshot to the sequence number that `read_sequence`
+    // returns, and returns that. It stays in its shard, regardless of the core
+    // that runs this.
+    // REQUIRES: registered(), and `read_sequence` as for Register().
     template <typename ReadSequence>
     SequenceNumber Renew(const ReadSequence& read_sequence) {
       assert(registered());
@@ -103,7 +108,8 @@ class ImplicitSnapshotRegistry {
       return node_.sequence;
     }
 
-    // REQUIRES: registered(), and what RegisterAt requires of `sequence`
+    // Changes the implicit snapshot to `sequence`, and returns that.
+    // REQUIRES: registered(), and `sequence` as for RegisterAt().
     SequenceNumber RenewAt(SequenceNumber sequence) {
       return Renew([sequence] { return sequence; });
     }
@@ -111,7 +117,8 @@ class ImplicitSnapshotRegistry {
    private:
     friend class ImplicitSnapshotRegistry;
 
-    // As a constructor, so that Register returns without a move.
+    // Registers an implicit snapshot. This is a constructor so that Register()
+    // can return the object without a move.
     template <typename ReadSequence>
     ReadBound(ImplicitSnapshotRegistry* registry,
               const ReadSequence& read_sequence)
@@ -125,25 +132,27 @@ class ImplicitSnapshotRegistry {
       node_.next->prev = &node_;
     }
 
+    // Moves the implicit snapshot of `other` to this object.
     // REQUIRES: !registered()
     void TakeOver(ReadBound* other) noexcept;
 
     ImplicitSnapshotRegistry* registry_ = nullptr;
     Shard* shard_ = nullptr;
-    // The owner may read the sequence number without the lock: it alone writes
-    // it. The links change under the shard's lock only.
+    // The owner may read the sequence number without the lock, since only the
+    // owner writes it. The links are guarded by the shard's lock.
     Node node_;
   };
 
-  // `on_clear` is what NotifyWhenNoneBelow asks for. It runs on the thread
-  // that gave a bound up, with no lock of the registry held.
+  // on_clear: callback that NotifyWhenNoneBelow() requests. It runs in the
+  // thread that released or renewed an implicit snapshot, with no lock of the
+  // registry held.
   explicit ImplicitSnapshotRegistry(std::function<void()> on_clear = nullptr);
 
-  // REQUIRES: no bound is left
+  // REQUIRES: no implicit snapshot is registered
   ~ImplicitSnapshotRegistry();
 
   // Replaces the callback of the constructor.
-  // REQUIRES: there is no bound and no request yet
+  // REQUIRES: there is no implicit snapshot and no request for a callback yet
   void SetOnClear(std::function<void()> on_clear) {
     assert(!HasAny());
     on_clear_ = std::move(on_clear);
@@ -152,60 +161,67 @@ class ImplicitSnapshotRegistry {
   ImplicitSnapshotRegistry(const ImplicitSnapshotRegistry&) = delete;
   ImplicitSnapshotRegistry& operator=(const ImplicitSnapshotRegistry&) = delete;
 
-  // Lists the sequence number that `read_sequence` returns.
-  // REQUIRES: `read_sequence` reads the newest sequence number that is visible
-  // to readers, which never goes down. It takes no lock.
+  // Registers the sequence number that `read_sequence` returns.
+  // REQUIRES: `read_sequence` returns the newest sequence number that is
+  // visible to readers, which never decreases, and takes no lock.
   template <typename ReadSequence>
   ReadBound Register(const ReadSequence& read_sequence) {
     return ReadBound(this, read_sequence);
   }
 
-  // Lists a sequence number that may be old.
-  // REQUIRES: until this returns, a snapshot or another bound protects
-  // `sequence`; sequence < kMaxSequenceNumber
+  // Registers a sequence number that may be old.
+  // REQUIRES: until this returns, a snapshot or another implicit snapshot
+  // protects `sequence`; sequence < kMaxSequenceNumber
   ReadBound RegisterAt(SequenceNumber sequence) {
     return Register([sequence] { return sequence; });
   }
 
-  // Adds every bound to a job's list of snapshots, which stays ascending and
-  // free of duplicates.
-  // REQUIRES: `snapshots` is so already. The live snapshots, and the published
-  // sequence number if the job uses it, were read *before* this call: a bound
-  // may replace a snapshot that is released meanwhile, and a bound that this
-  // call misses is not below what was published before it.
+  // Adds all implicit snapshots to a job's list of snapshots, which stays
+  // ascending and free of duplicates.
+  // REQUIRES: `snapshots` is ascending and free of duplicates. The live
+  // snapshots, and the published sequence number if the job uses it, were read
+  // *before* this call: an implicit snapshot may replace a snapshot that is
+  // released meanwhile, and one that this call misses is not below what was
+  // published before the call.
   void MergeInto(std::vector<SequenceNumber>* snapshots) const;
 
-  // The oldest bound, kMaxSequenceNumber if there is none.
+  // Returns the oldest implicit snapshot, kMaxSequenceNumber if there is none.
   SequenceNumber Min() const;
 
   bool HasAny() const { return AnyBelow(kMaxSequenceNumber); }
 
-  // For work that waits until nobody reads below `limit`. Returns false if
-  // that is so now. Otherwise returns true, and the callback runs once no bound
-  // below `limit` is left. A request is answered once and several may share
-  // one answer, which comes when the lowest limit is met: the callback looks
-  // at all that waits and asks again for the rest. It may find an older bound
-  // that was registered meanwhile. No answer is lost: a bound that is given up
-  // while this runs counts either as gone or as one that will answer.
+  // For work that waits until there is no reader below `limit`. Returns false
+  // if there is none. Otherwise returns true, and the callback runs once no
+  // implicit snapshot below `limit` is left.
+  //
+  // The callback runs once per request; several requests may share one run,
+  // which happens when the lowest of their limits is met. So the callback must
+  // check all work that waits, and request another run for the rest. It may
+  // find an older implicit snapshot that was registered meanwhile. No run is
+  // lost: an implicit snapshot that is released during this call is either
+  // ignored here, or its release runs the callback.
   // REQUIRES: a callback was given; limit > 0
   bool NotifyWhenNoneBelow(SequenceNumber limit);
 
  private:
   Shard* PickShard();
 
-  // Of one moment: a bound that one reader gives up when another one lists the
-  // same number, in another shard, must not be missed. So all shards are
-  // locked.
+  // Calls fn with each registered sequence number. All shards are locked at
+  // once, so that the result is that of one moment: if one reader releases a
+  // sequence number when another one has registered it in another shard, it
+  // must not be missed.
   template <typename Fn>
   void ForEach(const Fn& fn) const;
 
   bool AnyBelow(SequenceNumber limit) const;
 
-  // Called after a bound at `sequence` has left the registry, no lock held.
+  // Runs the callback if it is due. To be called after an implicit snapshot at
+  // `sequence` was removed from the registry.
+  // REQUIRES: no lock is held
   void AfterRemoval(SequenceNumber sequence) {
-    // Relaxed is enough: the bound that keeps a request open was seen under its
-    // shard's lock after the limit was set, and that lock has passed to this
-    // thread since.
+    // Relaxed is enough: the implicit snapshot that keeps a request open was
+    // seen under its shard's lock after the limit was set, and this thread has
+    // taken that lock since.
     if (sequence < notify_limit_.load(std::memory_order_relaxed)) {
       NotifyIfClear();
     }
@@ -216,12 +232,13 @@ class ImplicitSnapshotRegistry {
   std::function<void()> on_clear_;
   CoreLocalArray<Shard> shards_;
 
-  // Orders requests and answers. Shard locks are taken under it, not it under
-  // them.
+  // Serializes requests and decisions to run the callback. Shard locks are
+  // taken while it is held, never the reverse.
   port::Mutex notify_mutex_;
-  // Zero if no answer is due. If it is not zero and notify_mutex_ is free, then
-  // a bound below it is listed, or one has left and its thread is yet to call
-  // NotifyIfClear.
+  // The lowest limit of the open requests, zero if there is none. If it is not
+  // zero and notify_mutex_ is free, then an implicit snapshot below it is
+  // registered, or one was removed and its thread has yet to call
+  // NotifyIfClear().
   std::atomic<SequenceNumber> notify_limit_{0};
 };
 

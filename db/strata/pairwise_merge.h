@@ -14,26 +14,30 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Merges operands of which any two that follow one another may be merged first,
-// as those of an AssociativeMergeOperator, and all for which PartialMerge() is
-// true.
+// Merges a list of operands in pairs, and pairs of pairs. It is for operands of
+// which any two adjacent ones may be merged first, such as those of an
+// AssociativeMergeOperator, and all for which PartialMerge() succeeds.
 //
-// From the first to the last, each step would copy what the steps before have
-// made of all operands so far, if that grows with them: of 50,000 operands that
-// are appended, 25,000 times the result. In pairs, and pairs of pairs, each
-// byte is copied as often as the number of operands can be halved.
+// A merge from the first operand to the last copies the result so far in each
+// step. If the result grows with the operands, the cost is quadratic: for
+// 50,000 operands that are appended, 25,000 times the final result is copied.
+// In pairs, each byte is copied as often as the number of operands can be
+// halved.
 //
-// The merges are as many, and they are the same for less than that is worth.
+// The number of merges is the same in both orders. See Pays() for when the
+// order is worth it.
 class PairwiseMerge {
  public:
   PairwiseMerge() = delete;
 
-  // Operands whose merges, one after the other, may copy less than this are
-  // left to those: what results do not grow by cannot be told in advance.
+  // Operands are merged sequentially if that copies fewer bytes than this, by
+  // an estimate for results that grow with the operands. Whether they grow
+  // cannot be known in advance.
   static constexpr uint64_t kMinBytesCopied = uint64_t{1} << 20;
   static constexpr size_t kMinOperands = 16;
 
-  // base: what they are merged with; may be nullptr.
+  // Returns true if Combine() is likely to be cheaper than sequential merges.
+  // base: the value that the operands are merged with; may be nullptr.
   template <typename Operands>
   static bool Pays(const Slice* base, const Operands& operands) {
     if (operands.size() < kMinOperands) {
@@ -47,9 +51,11 @@ class PairwiseMerge {
     return mean >= kMinBytesCopied / operands.size();
   }
 
-  // merge(left, right, &result): of any two that follow one another; false if
-  // it fails. Then so does this, and *result may be anything. REQUIRES: there
-  // is an operand
+  // Merges the operands into *result. Returns false if a merge fails; *result
+  // is then undefined.
+  // merge(left, right, &result): merges two adjacent operands or results;
+  //     returns false on failure.
+  // REQUIRES: there is at least one operand
   template <typename Operands, typename Merge>
   static bool Combine(const Operands& operands, Merge merge,
                       std::string* result) {
@@ -86,7 +92,7 @@ class PairwiseMerge {
     bool is_operand = true;
     Slice operand;
     std::string merged;
-    // It is made of 2^rank operands.
+    // The part is the result of 2^rank operands, or fewer at the end.
     int rank = 0;
   };
 

@@ -23,10 +23,10 @@ namespace ROCKSDB_NAMESPACE {
 // A reader that stops at the first covering range tombstone must therefore read
 // the files on both sides of such a boundary before it stops.
 //
-// All functions are thread-safe. `file`: of a level other than 0, in which
-// files are in the order of their keys.
+// All functions are thread-safe. `file` is a file of a level other than 0, in
+// which the files are in the order of their keys.
 
-// Whether the file before `file` in its level may hold newer entries of
+// Returns true if the file before `file` in its level may have newer entries of
 // `user_key` than `file` does.
 inline bool MaySpanFromPreviousFile(const FdWithKeyRange& file,
                                     const Slice& user_key,
@@ -35,7 +35,7 @@ inline bool MaySpanFromPreviousFile(const FdWithKeyRange& file,
              user_key, ExtractUserKey(file.smallest_key)) == 0;
 }
 
-// Whether the file after `file` in its level may hold older entries of
+// Returns true if the file after `file` in its level may have older entries of
 // `user_key` than `file` does.
 inline bool MaySpanToNextFile(const FdWithKeyRange& file, const Slice& user_key,
                               const Comparator* user_comparator) {
@@ -43,8 +43,8 @@ inline bool MaySpanToNextFile(const FdWithKeyRange& file, const Slice& user_key,
              user_key, ExtractUserKey(file.largest_key)) == 0;
 }
 
-// Whether there is a user key, timestamp included, at the end of one of `files`
-// and at the beginning of the next one.
+// Returns true if there is a user key, timestamp included, at the end of one of
+// `files` and at the beginning of the next one.
 inline bool HasSpanningKey(const LevelFilesBrief& files,
                            const Comparator* user_comparator) {
   for (size_t i = 1; i < files.num_files; ++i) {

@@ -6,14 +6,17 @@
 // A stalled writer (DBImpl::DelayWrite()) leads the write thread, and while a
 // recovery is in progress it waits for the recovery to end the stall. The
 // recovery's flush has to enter the write thread, where it waits for the
-// stalled writer. RocksDB 11.8.1 hangs there; no writer, no flush and no
-// Close() of the DB returns any more.
+// stalled writer. RocksDB 11.8.1 hangs in this case: no writer, no flush and no
+// Close() of the DB returns.
 //
-// Invariant: while a recovery waits for the write thread, no writer is stalled.
-// The writers fail with the background error, as they do when no recovery is in
-// progress.
+// Invariant: while a recovery waits for the write thread, no writer is stalled
+// in DelayWrite(). A writer that gives up returns Status::Incomplete with the
+// background error, which no path of a write takes for a new background error.
 //
-// Thread safety: every method REQUIRES that the DB mutex is held.
+// Stalls by a WriteBufferManager are not covered: a recovery can still hang
+// behind one, as in RocksDB.
+//
+// Not thread-safe. REQUIRES: the DB mutex is held during every call.
 
 #pragma once
 
@@ -37,9 +40,9 @@ class WriteStallRelease {
   // writers; writers that come while the object lives do not stall.
   class Request {
    public:
-    // release: outlives this object.
-    // is_recovery: with false the object does nothing.
-    // stalled: what stalled writers wait on.
+    // release: must outlive this object.
+    // is_recovery: if false, the object does nothing.
+    // stalled: the condition variable on which stalled writers wait.
     Request(WriteStallRelease* release, bool is_recovery,
             InstrumentedCondVar* stalled)
         : release_(is_recovery ? release : nullptr) {

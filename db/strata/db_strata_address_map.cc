@@ -17,12 +17,12 @@
 #include "db/address_map/mapped_file_removal.h"
 #include "db/arena_wrapped_db_iter.h"
 #include "db/db_impl/compacted_db_impl.h"
-#include "db/db_impl/db_impl.h"
 #include "db/flush_job.h"
 #include "db/job_context.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
 #include "db/pinned_iterators_manager.h"
+#include "db/strata/db_strata.h"
 #include "db/version_edit.h"
 #include "logging/logging.h"
 #include "monitoring/iostats_context_imp.h"
@@ -41,38 +41,39 @@ uint64_t OldestVersionNumber(ColumnFamilyData* cfd) {
 
 }  // namespace
 
-SequenceNumber DBImpl::EarliestSnapshot() {
-  mutex_.AssertHeld();
-  SequenceNumber earliest = GetLastPublishedSequence();
-  if (!snapshots_.empty()) {
-    earliest = std::min(earliest, snapshots_.oldest()->number_);
+SequenceNumber DBStrata::EarliestSnapshot() {
+  db_->mutex_.AssertHeld();
+  SequenceNumber earliest = db_->GetLastPublishedSequence();
+  if (!db_->snapshots_.empty()) {
+    earliest = std::min(earliest, db_->snapshots_.oldest()->number_);
   }
   return earliest;
 }
 
-SequenceNumber DBImpl::EarliestReader(const ColumnFamilyData& cfd) {
+SequenceNumber DBStrata::EarliestReader(const ColumnFamilyData& cfd) {
   // The registries want the others to be read before they are asked.
   const SequenceNumber earliest = EarliestSnapshot();
   return std::min(earliest, ReadBoundsOf(cfd).Min());
 }
 
-FamilyImplicitSnapshots DBImpl::ReadBoundsOf(const ColumnFamilyData& cfd) {
+FamilyImplicitSnapshots DBStrata::ReadBoundsOf(const ColumnFamilyData& cfd) {
   return FamilyImplicitSnapshots(&shared_read_bounds_,
                                  cfd.address_map_store() == nullptr
                                      ? nullptr
                                      : cfd.address_map_store()->read_bounds());
 }
 
-void DBImpl::MergeReadBounds(const autovector<ColumnFamilyData*>& cfds,
-                             std::vector<SequenceNumber>* snapshots) {
-  mutex_.AssertHeld();
+void DBStrata::MergeReadBounds(const autovector<ColumnFamilyData*>& cfds,
+                               std::vector<SequenceNumber>* snapshots) {
+  db_->mutex_.AssertHeld();
   for (ColumnFamilyData* cfd : cfds) {
     ReadBoundsOf(*cfd).MergeInto(snapshots);
   }
 }
 
-bool DBImpl::WaitsForBounds(const ColumnFamilyData& cfd, SequenceNumber limit) {
-  mutex_.AssertHeld();
+bool DBStrata::WaitsForBounds(const ColumnFamilyData& cfd,
+                              SequenceNumber limit) {
+  db_->mutex_.AssertHeld();
   const FamilyImplicitSnapshots::Blocker blocker =
       ReadBoundsOf(cfd).NotifyWhenNoneBelow(limit);
   if (blocker == FamilyImplicitSnapshots::Blocker::kShared) {
@@ -81,36 +82,37 @@ bool DBImpl::WaitsForBounds(const ColumnFamilyData& cfd, SequenceNumber limit) {
   return blocker != FamilyImplicitSnapshots::Blocker::kNone;
 }
 
-bool DBImpl::MapIsAnyOrder() const {
+bool DBStrata::MapIsAnyOrder() const {
   // Write-prepared and write-unprepared transactions; and numbers that are
   // published before their entries can be read.
-  return use_custom_gc_ || immutable_db_options_.unordered_write;
+  return db_->use_custom_gc_ || db_->immutable_db_options_.unordered_write;
 }
 
-AddressMapCheckpoint::Io DBImpl::MapImageIo(Env::IOActivity activity) const {
+AddressMapCheckpoint::Io DBStrata::MapImageIo(Env::IOActivity activity) const {
   AddressMapCheckpoint::Io io;
   io.io_options.io_activity = activity;
-  io.fs = immutable_db_options_.fs.get();
-  io.file_options = file_options_;
-  io.use_fsync = immutable_db_options_.use_fsync;
+  io.fs = db_->immutable_db_options_.fs.get();
+  io.file_options = db_->file_options_;
+  io.use_fsync = db_->immutable_db_options_.use_fsync;
   return io;
 }
 
-Status DBImpl::RecoverAddressMaps() {
-  mutex_.AssertHeld();
-  AddressMapCheckpoints images(MapImageIo(Env::IOActivity::kDBOpen), dbname_,
-                               immutable_db_options_.info_log.get());
+Status DBStrata::RecoverAddressMaps() {
+  db_->mutex_.AssertHeld();
+  AddressMapCheckpoints images(MapImageIo(Env::IOActivity::kDBOpen),
+                               db_->dbname_,
+                               db_->immutable_db_options_.info_log.get());
   bool has_mapped = false;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     has_mapped |= AddressMapRecovery::HasMapped(*cfd);
   }
   // Best-efforts recovery may end before the last edit of the MANIFEST.
-  if (has_mapped && !immutable_db_options_.best_efforts_recovery) {
-    images.Find(versions_->manifest_file_number(),
-                versions_->manifest_file_size());
+  if (has_mapped && !db_->immutable_db_options_.best_efforts_recovery) {
+    images.Find(db_->versions_->manifest_file_number(),
+                db_->versions_->manifest_file_size());
   }
   Status s;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     s = RecoverAddressMap(cfd, &images);
     if (!s.ok()) {
       break;
@@ -128,9 +130,9 @@ Status CompactedDBImpl::RecoverAddressMaps() {
   return Status::OK();
 }
 
-FlushMapping* DBImpl::BeginRecoveryMapping(ColumnFamilyData* cfd,
-                                           uint64_t sst_number) {
-  mutex_.AssertHeld();
+FlushMapping* DBStrata::BeginRecoveryMapping(ColumnFamilyData* cfd,
+                                             uint64_t sst_number) {
+  db_->mutex_.AssertHeld();
   // The files of earlier ones are in no Version yet: with these, nobody knows
   // whether a key has other versions.
   const bool is_first =
@@ -148,46 +150,48 @@ FlushMapping* DBImpl::BeginRecoveryMapping(ColumnFamilyData* cfd,
   return recovery_mappings_.back().get();
 }
 
-void DBImpl::SettleRecoveryMappings() {
-  mutex_.AssertHeld();
+void DBStrata::SettleRecoveryMappings() {
+  db_->mutex_.AssertHeld();
   for (auto& mapping : recovery_mappings_) {
     mapping->Close();
-    mutex_.Unlock();
+    db_->mutex_.Unlock();
     mapping->Settle(/*readers=*/{});  // none yet
-    mutex_.Lock();
+    db_->mutex_.Lock();
     mapping.reset();
   }
   recovery_mappings_.clear();
 }
 
-void DBImpl::SaveAddressMaps() {
-  mutex_.AssertHeld();
+void DBStrata::SaveAddressMaps() {
+  db_->mutex_.AssertHeld();
   SettleRecoveryMappings();
   // After an error nobody knows which edits the MANIFEST has.
-  if (!opened_successfully_ || read_only_ ||
-      !error_handler_.GetBGError().ok() || !versions_->io_status().ok()) {
+  if (!db_->opened_successfully_ || db_->read_only_ ||
+      !db_->error_handler_.GetBGError().ok() ||
+      !db_->versions_->io_status().ok()) {
     return;
   }
-  AddressMapCheckpoints images(MapImageIo(Env::IOActivity::kUnknown), dbname_,
-                               immutable_db_options_.info_log.get());
+  AddressMapCheckpoints images(MapImageIo(Env::IOActivity::kUnknown),
+                               db_->dbname_,
+                               db_->immutable_db_options_.info_log.get());
   std::vector<uint64_t> tables;
   std::vector<uint64_t> blob_files;
-  versions_->AddLiveFiles(&tables, &blob_files);
+  db_->versions_->AddLiveFiles(&tables, &blob_files);
   std::unordered_set<uint64_t> live(tables.begin(), tables.end());
   live.insert(blob_files.begin(), blob_files.end());
   // Numbers that were given out: new ones would make the next open write an
   // edit, after which no other open could use the images.
-  uint64_t next = versions_->current_next_file_number();
+  uint64_t next = db_->versions_->current_next_file_number();
   const auto new_number = [&] {
     while (next > 1) {
       if (live.count(--next) == 0) {
         return next;
       }
     }
-    return versions_->NewFileNumber();
+    return db_->versions_->NewFileNumber();
   };
   uint64_t unfinished = 0;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->address_map_store() == nullptr || cfd->IsDropped() ||
         !cfd->GetLatestMutableCFOptions().save_blob_address_map ||
         !images.IsWorthSaving(*cfd)) {
@@ -199,29 +203,29 @@ void DBImpl::SaveAddressMaps() {
     const uint64_t number = new_number();
     // Nothing changes any more, but readers of properties and of statistics may
     // still want the mutex.
-    mutex_.Unlock();
+    db_->mutex_.Unlock();
     images.Save(cfd, unfinished, number).PermitUncheckedError();
-    mutex_.Lock();
+    db_->mutex_.Lock();
   }
 }
 
-Status DBImpl::RecoverAddressMap(ColumnFamilyData* cfd,
-                                 AddressMapCheckpoints* images) {
+Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
+                                   AddressMapCheckpoints* images) {
   AddressMapRecovery::Options options;
-  options.file_options = file_options_;
+  options.file_options = db_->file_options_;
   options.num_threads = std::max(
-      1, std::min(immutable_db_options_.max_file_opening_threads,
+      1, std::min(db_->immutable_db_options_.max_file_opening_threads,
                   static_cast<int>(port::Thread::hardware_concurrency())));
-  options.allow_lost_values = !immutable_db_options_.paranoid_checks;
-  options.all_versions = use_custom_gc_;
+  options.allow_lost_values = !db_->immutable_db_options_.paranoid_checks;
+  options.all_versions = db_->use_custom_gc_;
   if (AddressMapRecovery::HasMapped(*cfd)) {
     const Status s = ValidateOptionsOfMappedValues(
-        BuildDBOptions(immutable_db_options_, mutable_db_options_),
+        BuildDBOptions(db_->immutable_db_options_, db_->mutable_db_options_),
         cfd->GetLatestCFOptions());
     if (!s.ok()) {
       return s;
     }
-    if (MapIsAnyOrder() && !read_only_ &&
+    if (MapIsAnyOrder() && !db_->read_only_ &&
         cfd->current()->storage_info()->mapped_stats().num_direct > 0) {
       return Status::NotSupported(
           "Column family " + cfd->GetName() +
@@ -229,7 +233,8 @@ Status DBImpl::RecoverAddressMap(ColumnFamilyData* cfd,
           "combined with write-prepared and write-unprepared transactions and "
           "unordered_write: what is newer than such a value is not told by its "
           "sequence number. Open the database without them, with "
-          "enable_lsm_bypass = false, and CompactRange() with kForce first");
+          "enable_lsm_bypass = false, and CompactRange() with kForce "
+          "first");
     }
   }
   AddressMapRecovery::Stats stats;
@@ -244,7 +249,7 @@ Status DBImpl::RecoverAddressMap(ColumnFamilyData* cfd,
         &map_work_, [this, id = cfd->GetID()] { OnReadBoundsReleased(id); });
     cfd->address_map_store()->SignalWork();
     AddBlobGcThreads();
-    if (MapIsAnyOrder() && !read_only_) {
+    if (MapIsAnyOrder() && !db_->read_only_) {
       // An image may have modes that no SST file has any more.
       cfd->address_map_store()->map()->DemoteAll();
     }
@@ -275,8 +280,8 @@ void ResetResults(DBImpl::GetImplOptions* options) {
 
 }  // namespace
 
-Status DBImpl::GetWithMap(const ReadOptions& read_options, const Slice& key,
-                          GetImplOptions& get_impl_options) {
+Status DBStrata::GetWithMap(const ReadOptions& read_options, const Slice& key,
+                            DBImpl::GetImplOptions& get_impl_options) {
   auto* const cfd = static_cast_with_check<ColumnFamilyHandleImpl>(
                         get_impl_options.column_family)
                         ->cfd();
@@ -287,16 +292,16 @@ Status DBImpl::GetWithMap(const ReadOptions& read_options, const Slice& key,
     map_read.BoundFromTheStart();  // the callback counts operands
   }
   get_impl_options.map_read = &map_read;
-  Status s = DBImpl::GetImpl(read_options, key, get_impl_options);
+  Status s = db_->DBImpl::GetImpl(read_options, key, get_impl_options);
   while (map_read.NeedsRestart()) {
     ResetResults(&get_impl_options);
-    s = DBImpl::GetImpl(read_options, key, get_impl_options);
+    s = db_->DBImpl::GetImpl(read_options, key, get_impl_options);
   }
   get_impl_options.map_read = nullptr;
   return s;
 }
 
-Status DBImpl::GetLatestMappedSequence(
+Status DBStrata::GetLatestMappedSequence(
     SuperVersion* sv, const LookupKey& key, const ReadOptions& read_options,
     SequenceNumber max_covering_tombstone_seq, SequenceNumber* seq,
     bool* found) {
@@ -314,7 +319,7 @@ Status DBImpl::GetLatestMappedSequence(
                    /*timestamp=*/nullptr, &s, &merge_context,
                    &max_covering_tombstone_seq, &pinned_iters_mgr);
   if (!read.stopped()) {
-    ROCKS_LOG_ERROR(immutable_db_options_.info_log,
+    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
                     "Unexpected status returned from Version::Get: %s\n",
                     s.ToString().c_str());
     return s;
@@ -340,7 +345,7 @@ Status DBImpl::GetLatestMappedSequence(
   return s;
 }
 
-ImplicitSnapshotRegistry::ReadBound DBImpl::RegisterReadBound(
+ImplicitSnapshotRegistry::ReadBound DBStrata::RegisterReadBound(
     ColumnFamilyData* cfd, const ReadOptions& read_options) {
   if (cfd->address_map_store() == nullptr) {
     return ImplicitSnapshotRegistry::ReadBound();
@@ -350,14 +355,14 @@ ImplicitSnapshotRegistry::ReadBound DBImpl::RegisterReadBound(
   ImplicitSnapshotRegistry::ReadBound bound =
       read_options.snapshot != nullptr
           ? bounds->RegisterAt(read_options.snapshot->GetSequenceNumber())
-          : bounds->Register([this] { return GetLatestSequenceNumber(); });
-  TEST_SYNC_POINT("DBImpl::RegisterReadBound:Registered");
+          : bounds->Register([this] { return db_->GetLatestSequenceNumber(); });
+  TEST_SYNC_POINT("DBStrata::RegisterReadBound:Registered");
   return bound;
 }
 
-ArenaWrappedDBIter* DBImpl::WithReadBound(ColumnFamilyData* cfd,
-                                          SequenceNumber sequence,
-                                          ArenaWrappedDBIter* iter) {
+ArenaWrappedDBIter* DBStrata::WithReadBound(ColumnFamilyData* cfd,
+                                            SequenceNumber sequence,
+                                            ArenaWrappedDBIter* iter) {
   if (cfd->address_map_store() != nullptr) {
     iter->SetReadBound(
         cfd->address_map_store()->read_bounds()->RegisterAt(sequence));
@@ -365,24 +370,23 @@ ArenaWrappedDBIter* DBImpl::WithReadBound(ColumnFamilyData* cfd,
   return iter;
 }
 
-InternalIterator* DBImpl::WrapTailingIterator(ColumnFamilyData* cfd,
-                                              const ReadOptions& read_options,
-                                              const SuperVersion* super_version,
-                                              InternalIterator* iter) {
+InternalIterator* DBStrata::WrapTailingIterator(
+    ColumnFamilyData* cfd, const ReadOptions& read_options,
+    const SuperVersion* super_version, InternalIterator* iter) {
   return MapIterators::WrapTailing(
-      cfd, read_options, [this] { return GetLatestSequenceNumber(); },
+      cfd, read_options, [this] { return db_->GetLatestSequenceNumber(); },
       super_version->mutable_cf_options.prefix_extractor.get(), iter);
 }
 
-void DBImpl::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
-                         SuperVersionContext* sv_context) {
-  mutex_.AssertHeld();
+void DBStrata::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
+                           SuperVersionContext* sv_context) {
+  db_->mutex_.AssertHeld();
   if (cfd->address_map_store() == nullptr) {
     return;
   }
   std::vector<SequenceNumber> readers;
-  snapshots_.GetAll(&readers);
-  const SequenceNumber published = GetLastPublishedSequence();
+  db_->snapshots_.GetAll(&readers);
+  const SequenceNumber published = db_->GetLastPublishedSequence();
   if (readers.empty() || readers.back() < published) {
     readers.push_back(published);
   }
@@ -394,25 +398,25 @@ void DBImpl::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
   ScheduleMapRemovals(cfd);
 }
 
-void DBImpl::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
-                              SuperVersionContext* sv_context) {
-  mutex_.AssertHeld();
+void DBStrata::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
+                                SuperVersionContext* sv_context) {
+  db_->mutex_.AssertHeld();
   if (cfd->address_map_store() == nullptr) {
     return;
   }
   const Status s = job->SettleMapping();
   // For WaitForSettledMap().
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
   SetBlobGcDue();
   if (!s.ok()) {
-    error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
+    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
   DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
   ScheduleMapRemovals(cfd);
 }
 
-Status DBImpl::WaitForSettledMap(ColumnFamilyData* cfd) {
-  mutex_.AssertHeld();
+Status DBStrata::WaitForSettledMap(ColumnFamilyData* cfd) {
+  db_->mutex_.AssertHeld();
   if (cfd->address_map_store() == nullptr) {
     return Status::OK();
   }
@@ -420,42 +424,43 @@ Status DBImpl::WaitForSettledMap(ColumnFamilyData* cfd) {
   // The caller's Version has no edit of a job that begins from now on.
   const uint64_t begun = jobs.NumBegun();
   while (jobs.HasAnyOfFirst(begun)) {
-    TEST_SYNC_POINT("DBImpl::WaitForSettledMap:Waits");
-    bg_cv_.Wait();
+    TEST_SYNC_POINT("DBStrata::WaitForSettledMap:Waits");
+    db_->bg_cv_.Wait();
   }
   return jobs.failure();
 }
 
-void DBImpl::OnReadBoundsReleased(uint32_t column_family_id) {
-  InstrumentedMutexLock lock(&mutex_);
+void DBStrata::OnReadBoundsReleased(uint32_t column_family_id) {
+  InstrumentedMutexLock lock(&db_->mutex_);
   map_work_.OnBoundsReleased(column_family_id);
   ScheduleMapRemovals();
 }
 
-void DBImpl::OnSharedReadBoundsReleased() {
-  InstrumentedMutexLock lock(&mutex_);
+void DBStrata::OnSharedReadBoundsReleased() {
+  InstrumentedMutexLock lock(&db_->mutex_);
   map_work_.OnSharedBoundsReleased();
   ScheduleMapRemovals();
 }
 
-void DBImpl::ScheduleMapRemovals(ColumnFamilyData* cfd) {
-  mutex_.AssertHeld();
+void DBStrata::ScheduleMapRemovals(ColumnFamilyData* cfd) {
+  db_->mutex_.AssertHeld();
   cfd->address_map_store()->SignalWork();
   ScheduleMapRemovals();
 }
 
-void DBImpl::ScheduleMapRemovals() {
-  mutex_.AssertHeld();
-  if (!opened_successfully_ || read_only_ || bg_work_paused_ > 0 ||
-      shutting_down_.load(std::memory_order_acquire) ||
-      error_handler_.IsBGWorkStopped()) {
+void DBStrata::ScheduleMapRemovals() {
+  db_->mutex_.AssertHeld();
+  if (!db_->opened_successfully_ || db_->read_only_ ||
+      db_->bg_work_paused_ > 0 ||
+      db_->shutting_down_.load(std::memory_order_acquire) ||
+      db_->error_handler_.IsBGWorkStopped()) {
     return;
   }
   const SequenceNumber earliest = EarliestSnapshot();
   if (map_work_.HasNews(earliest)) {
     for (const uint32_t id : map_work_.TakeNews(earliest)) {
       ColumnFamilyData* const cfd =
-          versions_->GetColumnFamilySet()->GetColumnFamily(id);
+          db_->versions_->GetColumnFamilySet()->GetColumnFamily(id);
       if (cfd != nullptr) {
         FindMapWork(cfd, /*also_for_drops=*/true);
       }
@@ -465,20 +470,20 @@ void DBImpl::ScheduleMapRemovals() {
   if (!map_removals_scheduled_ &&
       (map_work_.HasRemovalsDue() || map_work_.HasMarkingDue())) {
     map_removals_scheduled_ = true;
-    ++bg_purge_scheduled_;
+    ++db_->bg_purge_scheduled_;
     // Like flushes: Close() waits for it, so it must not queue for threads
     // that there are none of.
     const Env::Priority pool =
-        env_->GetBackgroundThreads(Env::Priority::HIGH) == 0
+        db_->env_->GetBackgroundThreads(Env::Priority::HIGH) == 0
             ? Env::Priority::LOW
             : Env::Priority::HIGH;
-    env_->Schedule(&DBImpl::BGWorkMapRemovals, this, pool, nullptr);
+    db_->env_->Schedule(&DBStrata::BGWorkMapRemovals, this, pool, nullptr);
   }
 }
 
-void DBImpl::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
-  mutex_.AssertHeld();
-  TEST_SYNC_POINT_CALLBACK("DBImpl::FindMapWork", cfd);
+void DBStrata::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
+  db_->mutex_.AssertHeld();
+  TEST_SYNC_POINT_CALLBACK("DBStrata::FindMapWork", cfd);
   AddressMapStore* const blobs = cfd->address_map_store();
   if (blobs == nullptr || cfd->IsDropped()) {
     return;
@@ -501,7 +506,7 @@ void DBImpl::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
   const RangeDeletionQueue& ranges = *blobs->range_deletions();
   if (ranges.Count() > 0) {
     const SequenceNumber until =
-        ranges.BlockedUntil(immutable_db_options_.clock->NowMicros());
+        ranges.BlockedUntil(db_->immutable_db_options_.clock->NowMicros());
     if (until > earliest) {
       // After a failure it is later than the readers want: the next event looks
       // at the clock.
@@ -515,21 +520,21 @@ void DBImpl::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
   }
 }
 
-void DBImpl::BGWorkMapRemovals(void* db) {
+void DBStrata::BGWorkMapRemovals(void* strata) {
   IOSTATS_SET_THREAD_POOL_ID(Env::Priority::HIGH);
-  TEST_SYNC_POINT("DBImpl::BGWorkMapRemovals:Start");
-  static_cast<DBImpl*>(db)->BackgroundMapRemovals();
+  TEST_SYNC_POINT("DBStrata::BGWorkMapRemovals:Start");
+  static_cast<DBStrata*>(strata)->BackgroundMapRemovals();
 }
 
-void DBImpl::BackgroundMapRemovals() {
-  JobContext job_context(next_job_id_.fetch_add(1),
+void DBStrata::BackgroundMapRemovals() {
+  JobContext job_context(db_->next_job_id_.fetch_add(1),
                          /*_create_superversion=*/true);
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     const std::set<uint32_t> due = map_work_.TakeRemovalsDue();
     for (const uint32_t id : due) {
       ColumnFamilyData* const cfd =
-          versions_->GetColumnFamilySet()->GetColumnFamily(id);
+          db_->versions_->GetColumnFamilySet()->GetColumnFamily(id);
       if (cfd == nullptr) {
         continue;  // dropped
       }
@@ -537,7 +542,7 @@ void DBImpl::BackgroundMapRemovals() {
       AddressMapStore* const blobs = cfd->address_map_store();
       const SequenceNumber earliest = EarliestReader(*cfd);
       const auto retired = blobs->TakeRetired(OldestVersionNumber(cfd));
-      mutex_.Unlock();
+      db_->mutex_.Unlock();
       blobs->ApplyBlockedRemovals(earliest);
       for (const auto& removals : retired) {
         removals->Remove(blobs->map());
@@ -545,7 +550,7 @@ void DBImpl::BackgroundMapRemovals() {
           blobs->SetInexact();
         }
       }
-      mutex_.Lock();
+      db_->mutex_.Lock();
       DropEmptyBlobFiles(cfd, Env::IOActivity::kUnknown,
                          job_context.superversion_contexts.data());
       // For what has become possible meanwhile. A drop that has failed waits
@@ -553,46 +558,46 @@ void DBImpl::BackgroundMapRemovals() {
       FindMapWork(cfd, /*also_for_drops=*/false);
       cfd->UnrefAndTryDelete();
     }
-    FindObsoleteFiles(&job_context, /*force=*/false);
+    db_->FindObsoleteFiles(&job_context, /*force=*/false);
     SetBlobGcDue();
     ScheduleBlobGc();
     map_removals_scheduled_ = false;
     ScheduleMapRemovals();
   }
   if (job_context.HaveSomethingToDelete()) {
-    PurgeObsoleteFiles(job_context);
+    db_->PurgeObsoleteFiles(job_context);
   }
   job_context.Clean();
   MarkAfterBounds();
 
-  InstrumentedMutexLock lock(&mutex_);
-  --bg_purge_scheduled_;
+  InstrumentedMutexLock lock(&db_->mutex_);
+  --db_->bg_purge_scheduled_;
   // The DB may be gone once the mutex is released after this.
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
 }
 
-void DBImpl::FinishMappedRemoval(MappedFileRemoval* removal, bool committed) {
-  mutex_.AssertHeld();
+void DBStrata::FinishMappedRemoval(MappedFileRemoval* removal, bool committed) {
+  db_->mutex_.AssertHeld();
   removal->Finish(committed);
   if (!committed) {
-    mutex_.Unlock();
+    db_->mutex_.Unlock();
     const Status s = removal->Undo();
-    mutex_.Lock();
-    if (!versions_->io_status().ok()) {
-      error_handler_.SetBGError(versions_->io_status(),
-                                BackgroundErrorReason::kManifestWrite);
+    db_->mutex_.Lock();
+    if (!db_->versions_->io_status().ok()) {
+      db_->error_handler_.SetBGError(db_->versions_->io_status(),
+                                     BackgroundErrorReason::kManifestWrite);
     }
     if (!s.ok()) {
-      error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
+      db_->error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
     }
   }
   // For WaitForSettledMap().
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
 }
 
-SequenceNumber DBImpl::LimitMarking(ColumnFamilyData* cfd,
-                                    SequenceNumber oldest_snapshot) {
-  mutex_.AssertHeld();
+SequenceNumber DBStrata::LimitMarking(ColumnFamilyData* cfd,
+                                      SequenceNumber oldest_snapshot) {
+  db_->mutex_.AssertHeld();
   if (cfd->address_map_store() == nullptr) {
     return oldest_snapshot;
   }
@@ -614,7 +619,7 @@ SequenceNumber DBImpl::LimitMarking(ColumnFamilyData* cfd,
   return oldest_bound;
 }
 
-SequenceNumber DBImpl::BottommostMarkThreshold(ColumnFamilyData* cfd) {
+SequenceNumber DBStrata::BottommostMarkThreshold(ColumnFamilyData* cfd) {
   return map_work_.WaitsForMarking(cfd->GetID())
              ? kMaxSequenceNumber
              : cfd->current()
@@ -622,8 +627,8 @@ SequenceNumber DBImpl::BottommostMarkThreshold(ColumnFamilyData* cfd) {
                    ->bottommost_files_mark_threshold();
 }
 
-void DBImpl::WatchMarking(ColumnFamilyData* cfd) {
-  mutex_.AssertHeld();
+void DBStrata::WatchMarking(ColumnFamilyData* cfd) {
+  db_->mutex_.AssertHeld();
   // What a bound keeps from being marked is when it is given up. Where nothing
   // would be, the release need not be told: bounds come and go with every scan.
   const VersionStorageInfo& version = *cfd->current()->storage_info();
@@ -636,45 +641,46 @@ void DBImpl::WatchMarking(ColumnFamilyData* cfd) {
   }
 }
 
-void DBImpl::MarkAfterBounds() {
+void DBStrata::MarkAfterBounds() {
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     const std::set<uint32_t> due = map_work_.TakeMarkingDue();
-    if (due.empty() || shutting_down_.load(std::memory_order_acquire)) {
+    if (due.empty() || db_->shutting_down_.load(std::memory_order_acquire)) {
       return;
     }
     for (const uint32_t id : due) {
       ColumnFamilyData* const cfd =
-          versions_->GetColumnFamilySet()->GetColumnFamily(id);
+          db_->versions_->GetColumnFamilySet()->GetColumnFamily(id);
       if (cfd != nullptr && !cfd->AllowIngestBehind()) {
         // ReleaseSnapshot() has left the family out of the threshold.
-        bottommost_files_mark_threshold_ = std::min(
-            bottommost_files_mark_threshold_, BottommostMarkThreshold(cfd));
+        db_->bottommost_files_mark_threshold_ =
+            std::min(db_->bottommost_files_mark_threshold_,
+                     BottommostMarkThreshold(cfd));
       }
     }
   }
   // Marks what has become reclaimable, with no other effect.
-  ReleaseSnapshot(GetSnapshot());
+  db_->ReleaseSnapshot(db_->GetSnapshot());
 }
 
-void DBImpl::InstallMissingSuperVersions() {
-  mutex_.AssertHeld();
+void DBStrata::InstallMissingSuperVersions() {
+  db_->mutex_.AssertHeld();
   SuperVersionContext sv_context(/*create_superversion=*/false);
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->address_map_store() != nullptr && !cfd->IsDropped() &&
         cfd->GetSuperVersion()->current != cfd->current()) {
       sv_context.NewSuperVersion();
-      InstallSuperVersionAndScheduleWork(cfd, &sv_context);
+      db_->InstallSuperVersionAndScheduleWork(cfd, &sv_context);
     }
   }
-  mutex_.Unlock();
+  db_->mutex_.Unlock();
   sv_context.Clean();
-  mutex_.Lock();
+  db_->mutex_.Lock();
 }
 
-void DBImpl::FinishMapRemovals() {
-  mutex_.AssertHeld();
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+void DBStrata::FinishMapRemovals() {
+  db_->mutex_.AssertHeld();
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     AddressMapStore* const blobs = cfd->address_map_store();
     if (blobs == nullptr || cfd->IsDropped()) {
       continue;
@@ -682,7 +688,7 @@ void DBImpl::FinishMapRemovals() {
     while (blobs->HasRetired(UINT64_MAX) ||
            blobs->BlockedUntil() != kMaxSequenceNumber) {
       const auto retired = blobs->TakeRetired(UINT64_MAX);
-      mutex_.Unlock();
+      db_->mutex_.Unlock();
       blobs->ApplyBlockedRemovals(kMaxSequenceNumber);
       for (const auto& removals : retired) {
         removals->Remove(blobs->map());
@@ -690,7 +696,7 @@ void DBImpl::FinishMapRemovals() {
           blobs->SetInexact();
         }
       }
-      mutex_.Lock();
+      db_->mutex_.Lock();
     }
     if (blobs->range_deletions()->Count() > 0) {
       // The next open builds the map anew, without what they cover.
@@ -699,13 +705,14 @@ void DBImpl::FinishMapRemovals() {
   }
 }
 
-void DBImpl::DropEmptyBlobFiles(ColumnFamilyData* cfd, Env::IOActivity activity,
-                                SuperVersionContext* sv_context) {
-  mutex_.AssertHeld();
+void DBStrata::DropEmptyBlobFiles(ColumnFamilyData* cfd,
+                                  Env::IOActivity activity,
+                                  SuperVersionContext* sv_context) {
+  db_->mutex_.AssertHeld();
   AddressMapStore* const blobs = cfd->address_map_store();
   if (!blobs->HasDroppableFiles() || cfd->IsDropped() ||
-      shutting_down_.load(std::memory_order_acquire) ||
-      error_handler_.IsBGWorkStopped()) {
+      db_->shutting_down_.load(std::memory_order_acquire) ||
+      db_->error_handler_.IsBGWorkStopped()) {
     return;
   }
   VersionEdit edit;
@@ -715,31 +722,31 @@ void DBImpl::DropEmptyBlobFiles(ColumnFamilyData* cfd, Env::IOActivity activity,
   if (numbers.empty()) {
     return;
   }
-  TEST_SYNC_POINT("DBImpl::DropEmptyBlobFiles:BeforeEdit");
+  TEST_SYNC_POINT("DBStrata::DropEmptyBlobFiles:BeforeEdit");
   // May load tables of other edits of the same group.
   const ReadOptions read_options(activity);
   const WriteOptions write_options(activity);
   const Status s =
-      versions_->LogAndApply(cfd, read_options, write_options, &edit, &mutex_,
-                             directories_.GetDbDir());
+      db_->versions_->LogAndApply(cfd, read_options, write_options, &edit,
+                                  &db_->mutex_, db_->directories_.GetDbDir());
   blobs->FinishDrops(numbers);
   if (s.ok()) {
     if (sv_context->new_superversion == nullptr) {
       sv_context->NewSuperVersion();
     }
-    InstallSuperVersionAndScheduleWork(cfd, sv_context);
-    RecordTick(stats_, BLOB_MAP_FILES_DROPPED, numbers.size());
-    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+    db_->InstallSuperVersionAndScheduleWork(cfd, sv_context);
+    RecordTick(db_->stats_, BLOB_MAP_FILES_DROPPED, numbers.size());
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] Dropped %zu blob files without live values",
                    cfd->GetName().c_str(), numbers.size());
   } else if (!s.IsColumnFamilyDropped() && !s.IsShutdownInProgress()) {
-    error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
+    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
   }
 }
 
 // Those of column families with a map, and of others beside. To ask the file
 // itself whether it is complete could fail, and then it would stay.
-std::unordered_set<uint64_t> DBImpl::ObsoleteBlobFiles(
+std::unordered_set<uint64_t> DBStrata::ObsoleteBlobFiles(
     const JobContext& state) const {
   std::unordered_set<uint64_t> numbers;
   if (UNLIKELY(has_address_maps_)) {

@@ -12,7 +12,7 @@
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/blob_v2/blob_record_index.h"
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
+#include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "file/random_access_file_reader.h"
 
@@ -36,8 +36,8 @@ Status VerifyRecordIndex(const RandomAccessFileReader* file,
 
 }  // namespace
 
-Status DBImpl::VerifyAddressMapBlobs(const ReadOptions& read_options,
-                                 const SuperVersion& sv) {
+Status DBStrata::VerifyAddressMapBlobs(const ReadOptions& read_options,
+                                       const SuperVersion& sv) {
   ColumnFamilyData* const cfd = sv.cfd;
   AddressMapStore* const blobs = cfd->address_map_store();
   IOOptions io_options;
@@ -52,8 +52,8 @@ Status DBImpl::VerifyAddressMapBlobs(const ReadOptions& read_options,
     }
     std::unique_ptr<RandomAccessFileReader> reader;
     BlobFileLayoutV2 layout;
-    s = BlobGcJob::OpenFile(cfd->ioptions(), file_options_, io_options,
-                            io_tracer_, number, meta->GetPathId(), &reader,
+    s = BlobGcJob::OpenFile(cfd->ioptions(), db_->file_options_, io_options,
+                            db_->io_tracer_, number, meta->GetPathId(), &reader,
                             &layout);
     if (s.ok()) {
       s = VerifyRecordIndex(reader.get(), io_options, layout);

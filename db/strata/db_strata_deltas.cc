@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/delta/delta_flush.h"
 #include "db/delta/delta_version.h"
+#include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "logging/logging.h"
 #include "options/options_helper.h"
@@ -18,10 +18,10 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-Status DBImpl::RecoverDeltaStores() {
-  mutex_.AssertHeld();
+Status DBStrata::RecoverDeltaStores() {
+  db_->mutex_.AssertHeld();
   Status s;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     s = RecoverDeltaStore(cfd);
     if (!s.ok()) {
       break;
@@ -30,13 +30,13 @@ Status DBImpl::RecoverDeltaStores() {
   return s;
 }
 
-Status DBImpl::RecoverDeltaStore(ColumnFamilyData* cfd) {
-  mutex_.AssertHeld();
+Status DBStrata::RecoverDeltaStore(ColumnFamilyData* cfd) {
+  db_->mutex_.AssertHeld();
   if (cfd->current()->storage_info()->delta() != nullptr) {
     Status s = ValidateOptionsOfDeltas(
-        BuildDBOptions(immutable_db_options_, mutable_db_options_),
+        BuildDBOptions(db_->immutable_db_options_, db_->mutable_db_options_),
         cfd->GetLatestCFOptions());
-    if (s.ok() && seq_per_batch_) {
+    if (s.ok() && db_->seq_per_batch_) {
       s = DeltasOfTransactions(cfd->GetName());
     }
     if (!s.ok()) {
@@ -48,7 +48,7 @@ Status DBImpl::RecoverDeltaStore(ColumnFamilyData* cfd) {
     if (!cfd->ioptions().enable_delta_separation) {
       const DeltaVersion::Totals totals =
           cfd->current()->storage_info()->delta()->GetTotals();
-      ROCKS_LOG_INFO(immutable_db_options_.info_log,
+      ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                      "[%s] Drain of delta files, as delta separation is off: "
                      "%" PRIu64 " files, %" PRIu64 " bytes",
                      cfd->GetName().c_str(), totals.num_files, totals.bytes);
@@ -61,21 +61,21 @@ Status DBImpl::RecoverDeltaStore(ColumnFamilyData* cfd) {
   return Status::OK();
 }
 
-void DBImpl::EndDeltaFlush(const FlushJob& job) {
-  mutex_.AssertHeld();
+void DBStrata::EndDeltaFlush(const FlushJob& job) {
+  db_->mutex_.AssertHeld();
   if (job.delta_flush() != nullptr) {
     job.delta_flush()->End();
-    bg_cv_.SignalAll();
+    db_->bg_cv_.SignalAll();
   }
 }
 
-DeltaFlush* DBImpl::BeginRecoveryDeltas(ColumnFamilyData* cfd,
-                                        const FileDescriptor& sst_file) {
-  mutex_.AssertHeld();
+DeltaFlush* DBStrata::BeginRecoveryDeltas(ColumnFamilyData* cfd,
+                                          const FileDescriptor& sst_file) {
+  db_->mutex_.AssertHeld();
   // No edit is applied before the last of these flushes: the Version stays.
   auto flush = DeltaFlush::BeginRecovery(
-      cfd, *cfd->current(), sst_file, /*any_order=*/seq_per_batch_,
-      versions_.get(), recovery_delta_flushes_);
+      cfd, *cfd->current(), sst_file, /*any_order=*/db_->seq_per_batch_,
+      db_->versions_.get(), recovery_delta_flushes_);
   if (flush == nullptr) {
     return nullptr;
   }
@@ -83,17 +83,18 @@ DeltaFlush* DBImpl::BeginRecoveryDeltas(ColumnFamilyData* cfd,
   return recovery_delta_flushes_.back().get();
 }
 
-Status DBImpl::AddRecoveryDeltas(ColumnFamilyData* cfd, const DeltaFlush& flush,
-                                 const FileDescriptor& sst_file,
-                                 VersionEdit* edit,
-                                 InternalStats::CompactionStats* stats) {
-  mutex_.AssertHeld();
+Status DBStrata::AddRecoveryDeltas(ColumnFamilyData* cfd,
+                                   const DeltaFlush& flush,
+                                   const FileDescriptor& sst_file,
+                                   VersionEdit* edit,
+                                   InternalStats::CompactionStats* stats) {
+  db_->mutex_.AssertHeld();
   if (!flush.HasFiles()) {
     return Status::OK();
   }
   // Also if there is no SST file, for which upstream does it.
   Status s =
-      GetDataDir(cfd, sst_file.GetPathId())
+      db_->GetDataDir(cfd, sst_file.GetPathId())
           ->FsyncWithDirOptions(
               IOOptions(), nullptr,
               DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));

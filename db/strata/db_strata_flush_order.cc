@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
+#include "db/strata/db_strata.h"
 #include "db/strata/flush_order_gate.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBImpl::FlushOrderHost : public FlushOrderGate::Host {
+class DBStrata::FlushOrderHost : public FlushOrderGate::Host {
  public:
   explicit FlushOrderHost(DBImpl* db) : db_(db) {}
 
@@ -41,8 +41,8 @@ class DBImpl::FlushOrderHost : public FlushOrderGate::Host {
   void Unref(ColumnFamilyData* cfd) override { cfd->UnrefAndTryDelete(); }
 
  private:
-  static FlushRequest ToUpstream(FlushOrderGate::Request request) {
-    FlushRequest result;
+  static DBImpl::FlushRequest ToUpstream(FlushOrderGate::Request request) {
+    DBImpl::FlushRequest result;
     result.flush_reason = request.flush_reason;
     result.atomic_flush = request.atomic_flush;
     result.cfd_to_max_mem_id_to_persist = std::move(request.families);
@@ -52,8 +52,8 @@ class DBImpl::FlushOrderHost : public FlushOrderGate::Host {
   DBImpl* const db_;
 };
 
-std::unique_ptr<FlushOrderGate::Host> DBImpl::NewFlushOrderHost() {
-  return std::make_unique<FlushOrderHost>(this);
+std::unique_ptr<FlushOrderGate::Host> DBStrata::NewFlushOrderHost() {
+  return std::make_unique<FlushOrderHost>(db_);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

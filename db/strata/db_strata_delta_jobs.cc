@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/delta/delta_bucket_intake.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_builder.h"
@@ -39,6 +38,7 @@
 #include "db/delta/delta_version.h"
 #include "db/job_context.h"
 #include "db/path_layout/path_layout.h"
+#include "db/strata/db_strata.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "logging/logging.h"
@@ -105,8 +105,8 @@ int MaxDeltaJobs(int max_background_jobs) {
 
 // A job, from when it was scheduled. It is marked in the DeltaJobState: as a
 // merge, or as one that looks for a collection.
-struct DBImpl::DeltaJobTask {
-  DBImpl* db = nullptr;
+struct DBStrata::DeltaJobTask {
+  DBStrata* strata = nullptr;
   ColumnFamilyData* cfd = nullptr;  // referenced
   bool is_merge = false;
   // Of CompactRange().
@@ -121,11 +121,13 @@ struct DBImpl::DeltaJobTask {
 };
 
 // What the passes of a job need. Made, and destroyed, under the mutex.
-class DBImpl::DeltaJobRun {
+class DBStrata::DeltaJobRun {
  public:
   // Pins the current Version.
-  DeltaJobRun(DBImpl* db, const DeltaJobTask* task, JobContext* job_context)
-      : db_(db),
+  DeltaJobRun(DBStrata* strata, const DeltaJobTask* task,
+              JobContext* job_context)
+      : strata_(strata),
+        db_(strata->db_),
         task_(task),
         job_context_(job_context),
         cfd_(task->cfd),
@@ -133,7 +135,7 @@ class DBImpl::DeltaJobRun {
         read_options_(MakeReadOptions()),
         version_(cfd_->current()),
         deltas_(version_->storage_info()->delta()),
-        started_(db->immutable_db_options_.clock->NowMicros()) {
+        started_(db_->immutable_db_options_.clock->NowMicros()) {
     db_->mutex_.AssertHeld();
     version_->Ref();
   }
@@ -159,15 +161,16 @@ class DBImpl::DeltaJobRun {
 
   const ReadOptions& read_options() const { return read_options_; }
 
-  static DeltaPicker::Options PickerOptions(DBImpl* db, ColumnFamilyData* cfd) {
-    db->mutex_.AssertHeld();
+  static DeltaPicker::Options PickerOptions(DBStrata* strata,
+                                            ColumnFamilyData* cfd) {
+    strata->db_->mutex_.AssertHeld();
     const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
     DeltaPicker::Options options;
     options.bucket_size = cfd->ioptions().delta_bucket_size;
     options.max_buckets = cf_options.delta_max_buckets;
     options.split_ratio = cf_options.delta_bucket_split_ratio;
     options.oldest_running_flush = cfd->delta_store()->OldestRunningFlush();
-    options.earliest_snapshot = db->EarliestReader(*cfd);
+    options.earliest_snapshot = strata->EarliestReader(*cfd);
     const DeltaJobState& jobs = cfd->delta_store()->jobs();
     options.can_fold = jobs.MayFold();
     options.max_folded = jobs.fold_bytes();
@@ -189,11 +192,12 @@ class DBImpl::DeltaJobRun {
     return options;
   }
   DeltaPicker::Options PickerOptions() const {
-    return PickerOptions(db_, cfd_, *task_);
+    return PickerOptions(strata_, cfd_, *task_);
   }
-  static DeltaPicker::Options PickerOptions(DBImpl* db, ColumnFamilyData* cfd,
+  static DeltaPicker::Options PickerOptions(DBStrata* strata,
+                                            ColumnFamilyData* cfd,
                                             const DeltaJobTask& task) {
-    DeltaPicker::Options options = PickerOptions(db, cfd);
+    DeltaPicker::Options options = PickerOptions(strata, cfd);
     options.force_below = task.force_below;
     options.can_fold &= task.folds_given_up < kMaxFoldsGivenUp;
     return options;
@@ -216,7 +220,7 @@ class DBImpl::DeltaJobRun {
     context->job_snapshot = job_context_->GetJobSnapshotSequence();
     context->latest_listed_snapshot = job_context_->latest_listed_snapshot;
     context->snapshot_checker = job_context_->snapshot_checker;
-    context->check = [this] { return db_->CheckDeltaJob(*task_); };
+    context->check = [this] { return strata_->CheckDeltaJob(*task_); };
     context->shutting_down = &db_->shutting_down_;
     context->read_options = read_options_;
     context->env = db_->env_;
@@ -301,6 +305,7 @@ class DBImpl::DeltaJobRun {
     return read_options;
   }
 
+  DBStrata* const strata_;
   DBImpl* const db_;
   const DeltaJobTask* const task_;
   JobContext* const job_context_;
@@ -314,59 +319,56 @@ class DBImpl::DeltaJobRun {
   FSDirectory* directory_ = nullptr;
 };
 
-void DBImpl::AddDeltaThreads() {
-  const int max_jobs = mutable_db_options_.max_background_jobs;
+void DBStrata::AddDeltaThreads() {
+  const int max_jobs = db_->mutable_db_options_.max_background_jobs;
   // With those of AddBlobGcThreads().
-  env_->IncBackgroundThreadsIfNeeded(GetBGJobLimits().max_compactions +
-                                         MaxDeltaJobs(max_jobs) +
-                                         (has_address_maps_ ? max_jobs + 1 : 0),
-                                     Env::Priority::LOW);
+  db_->env_->IncBackgroundThreadsIfNeeded(
+      db_->GetBGJobLimits().max_compactions + MaxDeltaJobs(max_jobs) +
+          (has_address_maps_ ? max_jobs + 1 : 0),
+      Env::Priority::LOW);
 }
 
-void DBImpl::SetDeltaOptionsChanged(ColumnFamilyData* cfd) {
-  mutex_.AssertHeld();
+void DBStrata::SetDeltaOptionsChanged(ColumnFamilyData* cfd) {
+  db_->mutex_.AssertHeld();
   if (cfd->delta_store() != nullptr) {
     cfd->delta_store()->jobs().SetCollectionDue();
     SetDeltaJobsDue();
   }
 }
 
-void DBImpl::ScheduleDeltaJobs() {
-  mutex_.AssertHeld();
-  if (!has_delta_stores_ || !delta_jobs_due_ || !opened_successfully_ ||
-      read_only_ || bg_work_paused_ > 0 || bg_compaction_paused_ > 0 ||
-      compaction_aborted_.load(std::memory_order_acquire) > 0 ||
-      reject_new_background_jobs_ ||
-      shutting_down_.load(std::memory_order_acquire) ||
-      error_handler_.IsBGWorkStopped()) {
+void DBStrata::ScheduleDeltaJobs() {
+  db_->mutex_.AssertHeld();
+  if (!has_delta_stores_ || !delta_jobs_due_ || !MayStartJobs() ||
+      db_->compaction_aborted_.load(std::memory_order_acquire) > 0) {
     return;
   }
   // Unlike blob files, delta files do not wait for DisableFileDeletions() to
   // end: it is the readers who gain, and there is less of them.
   delta_jobs_due_ = false;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->delta_store() != nullptr && !cfd->IsDropped()) {
       ScheduleDeltaJobs(cfd);
     }
   }
 }
 
-void DBImpl::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
+void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
   DeltaJobState& jobs = cfd->delta_store()->jobs();
   const auto& version = cfd->current()->storage_info()->delta();
   if (version == nullptr ||
       cfd->GetLatestMutableCFOptions().disable_auto_compactions) {
     return;
   }
-  if (!jobs.MayRun(immutable_db_options_.clock->NowMicros())) {
+  if (!jobs.MayRun(db_->immutable_db_options_.clock->NowMicros())) {
     // Whoever comes by next asks again. Nobody waits for it.
     SetDeltaJobsDue();
     return;
   }
   cfd->delta_store()->AddFoldWishes(cfd->delta_store()->holds()->Take(),
-                                    versions_->current_next_file_number());
+                                    db_->versions_->current_next_file_number());
   // The end of a job makes it due again where there is no room now.
-  const int max_jobs = MaxDeltaJobs(mutable_db_options_.max_background_jobs);
+  const int max_jobs =
+      MaxDeltaJobs(db_->mutable_db_options_.max_background_jobs);
   if (bg_delta_jobs_scheduled_ < max_jobs && !jobs.is_merging() &&
       !DeltaPicker::PickMerge(DeltaJobRun::PickerOptions(this, cfd), *version)
            .inputs.empty()) {
@@ -381,21 +383,23 @@ void DBImpl::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
   }
 }
 
-void DBImpl::StartDeltaJob(ColumnFamilyData* cfd, bool is_merge) {
+void DBStrata::StartDeltaJob(ColumnFamilyData* cfd, bool is_merge) {
   auto task = std::make_unique<DeltaJobTask>();
-  task->db = this;
+  task->strata = this;
   task->cfd = cfd;
   cfd->Ref();
   task->is_merge = is_merge;
   ++bg_delta_jobs_scheduled_;
-  TEST_SYNC_POINT_CALLBACK("DBImpl::StartDeltaJob", &task->is_merge);
-  env_->Schedule(&DBImpl::BGWorkDeltaJob, task.release(), Env::Priority::LOW,
-                 GetTaskTag(TaskType::kDefault), &DBImpl::UnscheduleDeltaJob);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::StartDeltaJob", &task->is_merge);
+  db_->env_->Schedule(&DBStrata::BGWorkDeltaJob, task.release(),
+                      Env::Priority::LOW,
+                      db_->GetTaskTag(DBImpl::TaskType::kDefault),
+                      &DBStrata::UnscheduleDeltaJob);
 }
 
 // The job has not begun.
-void DBImpl::GiveUpDeltaJob(const DeltaJobTask& task) {
-  mutex_.AssertHeld();
+void DBStrata::GiveUpDeltaJob(const DeltaJobTask& task) {
+  db_->mutex_.AssertHeld();
   DeltaJobState& jobs = task.cfd->delta_store()->jobs();
   if (task.is_merge) {
     jobs.EndMerge();
@@ -405,70 +409,70 @@ void DBImpl::GiveUpDeltaJob(const DeltaJobTask& task) {
   }
 }
 
-void DBImpl::UnscheduleDeltaJob(void* arg) {
+void DBStrata::UnscheduleDeltaJob(void* arg) {
   // The DB is being closed: mutex_ is held.
   const std::unique_ptr<DeltaJobTask> task(static_cast<DeltaJobTask*>(arg));
-  DBImpl* const db = task->db;
-  db->GiveUpDeltaJob(*task);
+  DBStrata* const strata = task->strata;
+  strata->GiveUpDeltaJob(*task);
   task->cfd->UnrefAndTryDelete();
-  --db->bg_delta_jobs_scheduled_;
+  --strata->bg_delta_jobs_scheduled_;
 }
 
-void DBImpl::BGWorkDeltaJob(void* arg) {
+void DBStrata::BGWorkDeltaJob(void* arg) {
   IOSTATS_SET_THREAD_POOL_ID(Env::Priority::LOW);
-  TEST_SYNC_POINT("DBImpl::BGWorkDeltaJob:Start");
+  TEST_SYNC_POINT("DBStrata::BGWorkDeltaJob:Start");
   const std::unique_ptr<DeltaJobTask> task(static_cast<DeltaJobTask*>(arg));
-  task->db->BackgroundDeltaJob(task.get());
+  task->strata->BackgroundDeltaJob(task.get());
 }
 
-Status DBImpl::CheckDeltaJob(const DeltaJobTask& task) const {
-  if (shutting_down_.load(std::memory_order_acquire)) {
+Status DBStrata::CheckDeltaJob(const DeltaJobTask& task) const {
+  if (db_->shutting_down_.load(std::memory_order_acquire)) {
     return Status::ShutdownInProgress();
   }
   if (task.cfd->IsDropped()) {
     return Status::ColumnFamilyDropped();
   }
   if (task.is_manual &&
-      (manual_compaction_paused_.load(std::memory_order_acquire) > 0 ||
+      (db_->manual_compaction_paused_.load(std::memory_order_acquire) > 0 ||
        (task.canceled != nullptr &&
         task.canceled->load(std::memory_order_acquire)))) {
     return Status::Incomplete(Status::SubCode::kManualCompactionPaused);
   }
-  if (compaction_aborted_.load(std::memory_order_acquire) > 0) {
+  if (db_->compaction_aborted_.load(std::memory_order_acquire) > 0) {
     return Status::Incomplete(Status::SubCode::kCompactionAborted);
   }
   return Status::OK();
 }
 
-void DBImpl::BackgroundDeltaJob(DeltaJobTask* task) {
-  JobContext job_context(next_job_id_.fetch_add(1),
+void DBStrata::BackgroundDeltaJob(DeltaJobTask* task) {
+  JobContext job_context(db_->next_job_id_.fetch_add(1),
                          /*_create_superversion=*/true);
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     RunDeltaJob(task, &job_context).PermitUncheckedError();
     task->cfd->UnrefAndTryDelete();
   }
   if (job_context.HaveSomethingToDelete()) {
-    PurgeObsoleteFiles(job_context);
+    db_->PurgeObsoleteFiles(job_context);
   }
   job_context.Clean();
 
-  InstrumentedMutexLock lock(&mutex_);
+  InstrumentedMutexLock lock(&db_->mutex_);
   --bg_delta_jobs_scheduled_;
   // There is room for another one. One that has failed does not start again at
   // once (DeltaJobState::MayRun()): who waits for all would wait for ever.
   SetDeltaJobsDue();
-  MaybeScheduleFlushOrCompaction();
+  db_->MaybeScheduleFlushOrCompaction();
   // The DB may be gone once the mutex is released after this.
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
 }
 
-Status DBImpl::RunDeltaJob(DeltaJobTask* task, JobContext* job_context) {
-  mutex_.AssertHeld();
+Status DBStrata::RunDeltaJob(DeltaJobTask* task, JobContext* job_context) {
+  db_->mutex_.AssertHeld();
   ColumnFamilyData* const cfd = task->cfd;
   Status s = CheckDeltaJob(*task);
-  if (s.ok() && error_handler_.IsBGWorkStopped()) {
-    s = error_handler_.GetBGError();
+  if (s.ok() && db_->error_handler_.IsBGWorkStopped()) {
+    s = db_->error_handler_.GetBGError();
   }
   const bool is_off = !task->is_manual &&
                       cfd->GetLatestMutableCFOptions().disable_auto_compactions;
@@ -479,29 +483,30 @@ Status DBImpl::RunDeltaJob(DeltaJobTask* task, JobContext* job_context) {
   ThreadStatusUtil::SetColumnFamily(cfd);
   ThreadStatusUtil::SetThreadOperation(ThreadStatus::OP_DELTA_GC);
   auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
-      CaptureCurrentFileNumberInPendingOutputs());
+      db_->CaptureCurrentFileNumberInPendingOutputs());
   s = task->is_merge ? RunDeltaMerge(task, job_context)
                      : RunDeltaCollection(task, job_context);
-  ReleaseFileNumberFromPendingOutputs(pending_outputs);
+  db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
   // What follows is not of the job: it may close a WAL.
   ThreadStatusUtil::ResetThreadStatus();
-  FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
-                                     !s.IsColumnFamilyDropped() &&
-                                     !s.IsIncomplete());
+  db_->FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
+                                          !s.IsColumnFamilyDropped() &&
+                                          !s.IsIncomplete());
   return s;
 }
 
-Status DBImpl::CommitDeltaJob(ColumnFamilyData* cfd, VersionEdit* edit) {
-  mutex_.AssertHeld();
+Status DBStrata::CommitDeltaJob(ColumnFamilyData* cfd, VersionEdit* edit) {
+  db_->mutex_.AssertHeld();
   const ReadOptions read_options(Env::IOActivity::kCompaction);
   const WriteOptions write_options(Env::IOActivity::kCompaction);
-  return versions_->LogAndApply(cfd, read_options, write_options, edit, &mutex_,
-                                directories_.GetDbDir());
+  return db_->versions_->LogAndApply(cfd, read_options, write_options, edit,
+                                     &db_->mutex_,
+                                     db_->directories_.GetDbDir());
 }
 
-void DBImpl::FinishDeltaJob(const DeltaJobTask& task, const Status& s,
-                            bool tried_to_commit) {
-  mutex_.AssertHeld();
+void DBStrata::FinishDeltaJob(const DeltaJobTask& task, const Status& s,
+                              bool tried_to_commit) {
+  db_->mutex_.AssertHeld();
   DeltaJobState& jobs = task.cfd->delta_store()->jobs();
   if (s.ok()) {
     jobs.OnSuccess();
@@ -511,30 +516,30 @@ void DBImpl::FinishDeltaJob(const DeltaJobTask& task, const Status& s,
       s.IsIncomplete()) {
     return;  // nothing was wrong
   }
-  RecordTick(stats_, DELTA_GC_FAILED);
-  jobs.OnFailure(immutable_db_options_.clock->NowMicros());
+  RecordTick(db_->stats_, DELTA_GC_FAILED);
+  jobs.OnFailure(db_->immutable_db_options_.clock->NowMicros());
   if (tried_to_commit) {
     // If it was not the MANIFEST, the edit did not go with the Version, and
     // nothing has changed.
-    if (!versions_->io_status().ok()) {
-      error_handler_.SetBGError(versions_->io_status(),
-                                BackgroundErrorReason::kManifestWrite);
+    if (!db_->versions_->io_status().ok()) {
+      db_->error_handler_.SetBGError(db_->versions_->io_status(),
+                                     BackgroundErrorReason::kManifestWrite);
     }
   } else if (s.IsCorruption()) {
     // A damaged file costs its own operands only. The job is tried again later,
     // and the DB accepts writes.
-    ROCKS_LOG_ERROR(immutable_db_options_.info_log,
+    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
                     "[%s] A job of delta files has failed: %s",
                     task.cfd->GetName().c_str(), s.ToString().c_str());
   } else if (!s.IsNoSpace() && s.subcode() != Status::kSpaceLimit) {
     // Without space, flushes say so when it matters; merging files is what
     // gives some back.
-    error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
+    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
 }
 
-Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
-  mutex_.AssertHeld();
+Status DBStrata::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
+  db_->mutex_.AssertHeld();
   ColumnFamilyData* const cfd = task->cfd;
   DeltaJobState& jobs = cfd->delta_store()->jobs();
   std::optional<DeltaJobRun> run;
@@ -554,17 +559,17 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
   context.output = run->OutputOptions();
   context.new_file_number = run->NewFileNumber();
   context.verify_contents = run->moptions().paranoid_file_checks;
-  mutex_.Unlock();
+  db_->mutex_.Unlock();
 
   Status s = run->MakeFilter(&context.pass);
   auto job = std::make_unique<DeltaMergeJob>(std::move(context),
                                              std::move(pick.inputs));
-  ROCKS_LOG_INFO(immutable_db_options_.info_log,
+  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                  "[%s] [JOB %d] Merging %zu delta files, %" PRIu64
                  " bytes, up to epoch %" PRIu64,
                  run->cf_name(), run->job_id(), num_inputs, pick.bytes,
                  pick.last_epoch);
-  TEST_SYNC_POINT("DBImpl::RunDeltaMerge:Begin");
+  TEST_SYNC_POINT("DBStrata::RunDeltaMerge:Begin");
   if (s.ok()) {
     s = job->Run();
   }
@@ -572,9 +577,9 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
     s = run->SyncDirectory();
   }
   run->DropFilter();
-  TEST_SYNC_POINT_CALLBACK("DBImpl::RunDeltaMerge:BeforeEdit", &s);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaMerge:BeforeEdit", &s);
 
-  mutex_.Lock();
+  db_->mutex_.Lock();
   if (s.ok()) {
     s = CheckDeltaJob(*task);
   }
@@ -592,12 +597,12 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
   if (s.ok()) {
     // Buckets may take it in now.
     jobs.SetCollectionDue();
-    InstallSuperVersionAndScheduleWork(
+    db_->InstallSuperVersionAndScheduleWork(
         cfd, job_context->superversion_contexts.data());
   }
-  mutex_.Unlock();
+  db_->mutex_.Unlock();
 
-  TEST_SYNC_POINT("DBImpl::RunDeltaMerge:AfterEdit");
+  TEST_SYNC_POINT("DBStrata::RunDeltaMerge:AfterEdit");
   const DeltaMergePass::Stats stats = job->stats();
   const uint64_t bytes_written = job->bytes_written();
   const size_t num_outputs = job->files().size();
@@ -605,11 +610,11 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
     job->Abandon();
   }
   if (s.ok()) {
-    RecordTick(stats_, DELTA_MERGES);
+    RecordTick(db_->stats_, DELTA_MERGES);
   }
-  Record(stats_, stats, job->bytes_read(), bytes_written);
+  Record(db_->stats_, stats, job->bytes_read(), bytes_written);
   ROCKS_LOG_INFO(
-      immutable_db_options_.info_log,
+      db_->immutable_db_options_.info_log,
       "[%s] [JOB %d] Merged %zu delta files into %zu: %" PRIu64
       " bytes into %" PRIu64 ", %" PRIu64 " operands into %" PRIu64 " (%" PRIu64
       " hidden, %" PRIu64 " combined, %" PRIu64 " filtered), %" PRIu64
@@ -620,15 +625,16 @@ Status DBImpl::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
       stats.anchors_read, stats.anchors_kept, run->micros() / 1000,
       s.ToString().c_str());
 
-  mutex_.Lock();
+  db_->mutex_.Lock();
   job.reset();
   run.reset();
   FinishDeltaJob(*task, s, tried_to_commit);
   return s;
 }
 
-Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
-  mutex_.AssertHeld();
+Status DBStrata::RunDeltaCollection(DeltaJobTask* task,
+                                    JobContext* job_context) {
+  db_->mutex_.AssertHeld();
   ColumnFamilyData* const cfd = task->cfd;
   DeltaJobState& jobs = cfd->delta_store()->jobs();
   std::optional<DeltaJobRun> run;
@@ -644,8 +650,8 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   const DeltaPicker::Options options = run->PickerOptions();
   const std::vector<DeltaJobState::Collection> running = jobs.Collections();
   std::shared_ptr<const DeltaBucketIntake> slices = jobs.slices();
-  mutex_.Unlock();
-  TEST_SYNC_POINT("DBImpl::RunDeltaCollection:Pick");
+  db_->mutex_.Unlock();
+  TEST_SYNC_POINT("DBStrata::RunDeltaCollection:Pick");
   Status s =
       DeltaBucketIntake::Estimate(*run->deltas(), *run->store(),
                                   run->read_options(), slices.get(), &slices);
@@ -654,7 +660,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     pick =
         DeltaPicker::PickCollection(options, *run->deltas(), *slices, running);
   }
-  mutex_.Lock();
+  db_->mutex_.Lock();
   bool tried_to_commit = false;
   if (s.ok()) {
     jobs.SetSlices(std::move(slices));
@@ -674,7 +680,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     return s;
   }
   task->found = true;
-  TEST_SYNC_POINT_CALLBACK("DBImpl::RunDeltaCollection:Picked", &pick);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaCollection:Picked", &pick);
   DeltaJobState::Collection collection;
   collection.range = {pick.plan.begin, pick.plan.end};
   collection.more_buckets = pick.plan.max_new_buckets;
@@ -703,9 +709,9 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     fold_context.ioptions = &run->ioptions();
     fold_context.floor = pick.plan.floor;
     fold_context.earliest_snapshot = context.pass.earliest_snapshot;
-    fold_context.file_options = fs_->OptimizeForCompactionTableRead(
-        file_options_for_compaction_, immutable_db_options_);
-    fold_context.shutting_down = &shutting_down_;
+    fold_context.file_options = db_->fs_->OptimizeForCompactionTableRead(
+        db_->file_options_for_compaction_, db_->immutable_db_options_);
+    fold_context.shutting_down = &db_->shutting_down_;
     fold_context.io_priority = run->read_options().rate_limiter_priority;
     fold_context.max_bytes = DeltaValueFolder::MaxBytes(run->moptions());
     TEST_SYNC_POINT_CALLBACK("DeltaValueFolder::MaxBytes",
@@ -713,18 +719,18 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     folder = std::make_unique<DeltaValueFolder>(fold_context, run->version());
     context.folder = folder.get();
   }
-  mutex_.Unlock();
+  db_->mutex_.Unlock();
 
   s = run->MakeFilter(&context.pass);
   auto job = std::make_unique<DeltaGcJob>(std::move(context));
-  ROCKS_LOG_INFO(immutable_db_options_.info_log,
+  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                  "[%s] [JOB %d] Collecting %zu delta buckets, %" PRIu64
                  " bytes, up to epoch %" PRIu64 "%s%s%s",
                  run->cf_name(), run->job_id(), pick.num_buckets, pick.bytes,
                  pick.plan.floor, pick.plan.fold ? "; folding" : "",
                  pick.plan.merge_neighbours ? "; putting them together" : "",
                  pick.plan.rewrite_all ? "; rewriting all" : "");
-  TEST_SYNC_POINT_CALLBACK("DBImpl::RunDeltaCollection:Begin", &pick.plan);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaCollection:Begin", &pick.plan);
   if (s.ok()) {
     s = job->Run(pick.plan);
   }
@@ -739,9 +745,9 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     s = fold_job.publish();
   }
   run->DropFilter();
-  TEST_SYNC_POINT_CALLBACK("DBImpl::RunDeltaCollection:BeforeEdit", &s);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaCollection:BeforeEdit", &s);
 
-  mutex_.Lock();
+  db_->mutex_.Lock();
   if (s.ok()) {
     s = CheckDeltaJob(*task);
   }
@@ -765,7 +771,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
     }
     if (s.ok() && job->stats().operands_folded > 0) {
       assert(fold != nullptr);
-      run->store()->OnFold(versions_->current_next_file_number());
+      run->store()->OnFold(db_->versions_->current_next_file_number());
     }
   }
   if (s.ok()) {
@@ -775,7 +781,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   SuperVersionContext* const sv_context =
       job_context->superversion_contexts.data();
   if (s.ok()) {
-    InstallSuperVersionAndScheduleWork(cfd, sv_context);
+    db_->InstallSuperVersionAndScheduleWork(cfd, sv_context);
   }
   EndDeltaFold(&fold, s, sv_context);
   if (is_alone) {
@@ -795,20 +801,20 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
   }
   // What is next may be there, or not have been possible beside this one.
   jobs.SetCollectionDue();
-  mutex_.Unlock();
+  db_->mutex_.Unlock();
 
-  TEST_SYNC_POINT("DBImpl::RunDeltaCollection:AfterEdit");
+  TEST_SYNC_POINT("DBStrata::RunDeltaCollection:AfterEdit");
   const DeltaGcJob::Stats stats = job->stats();
   if (!s.ok() && !tried_to_commit) {
     job->Abandon(run->directory());
   }
   if (s.ok()) {
-    RecordTick(stats_, DELTA_BUCKETS_COLLECTED, stats.buckets_read);
-    RecordTick(stats_, DELTA_OPERANDS_FOLDED, stats.operands_folded);
+    RecordTick(db_->stats_, DELTA_BUCKETS_COLLECTED, stats.buckets_read);
+    RecordTick(db_->stats_, DELTA_OPERANDS_FOLDED, stats.operands_folded);
   }
-  Record(stats_, stats.pass, stats.pass.bytes_read, stats.bytes_written);
+  Record(db_->stats_, stats.pass, stats.pass.bytes_read, stats.bytes_written);
   ROCKS_LOG_INFO(
-      immutable_db_options_.info_log,
+      db_->immutable_db_options_.info_log,
       "[%s] [JOB %d] Collected %" PRIu64 " delta buckets into %" PRIu64
       " (%" PRIu64 " floors raised): %" PRIu64
       " bytes of operands into %" PRIu64 ", %" PRIu64 " operands into %" PRIu64
@@ -823,7 +829,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
       stats.pass.operands_filtered, stats.operands_folded, stats.files_written,
       stats.bytes_written, run->micros() / 1000, s.ToString().c_str());
   if (folder != nullptr) {
-    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] [JOB %d] Fold: %" PRIu64 " keys, %" PRIu64
                    " left, %" PRIu64 " failed%s: %s",
                    run->cf_name(), run->job_id(), folder->stats().keys_folded,
@@ -832,7 +838,7 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
                    folder->last_failure().ToString().c_str());
   }
 
-  mutex_.Lock();
+  db_->mutex_.Lock();
   Status drain_s;
   if (s.ok() && options.drain &&
       cfd->current()->storage_info()->delta() == nullptr) {
@@ -861,11 +867,11 @@ Status DBImpl::RunDeltaCollection(DeltaJobTask* task, JobContext* job_context) {
 }
 
 // What a job of the drain has left.
-void DBImpl::FinishDrainJob(ColumnFamilyData* cfd,
-                            SequenceNumber earliest_snapshot,
-                            const DeltaGcJob& job,
-                            const DeltaValueFolder* folder) {
-  mutex_.AssertHeld();
+void DBStrata::FinishDrainJob(ColumnFamilyData* cfd,
+                              SequenceNumber earliest_snapshot,
+                              const DeltaGcJob& job,
+                              const DeltaValueFolder* folder) {
+  db_->mutex_.AssertHeld();
   DeltaJobState& jobs = cfd->delta_store()->jobs();
   const auto& now = cfd->current()->storage_info()->delta();
   jobs.DropLeftovers([&](uint64_t number) {
@@ -888,11 +894,11 @@ void DBImpl::FinishDrainJob(ColumnFamilyData* cfd,
     }
   }
   if (now == nullptr) {
-    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] Drain of delta files: there are none any more",
                    cfd->GetName().c_str());
   } else {
-    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] Drain of delta files: %" PRIu64 " files, %" PRIu64
                    " bytes are left%s",
                    cfd->GetName().c_str(), now->GetTotals().num_files,
@@ -906,9 +912,9 @@ void DBImpl::FinishDrainJob(ColumnFamilyData* cfd,
 
 // A MANIFEST that does not name delta files, so that RocksDB without this
 // feature opens the DB once it is closed.
-Status DBImpl::RollManifestAfterDrain(JobContext* job_context) {
-  mutex_.AssertHeld();
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+Status DBStrata::RollManifestAfterDrain(JobContext* job_context) {
+  db_->mutex_.AssertHeld();
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (!cfd->IsDropped() &&
         cfd->current()->storage_info()->delta() != nullptr) {
       return Status::OK();
@@ -918,18 +924,18 @@ Status DBImpl::RollManifestAfterDrain(JobContext* job_context) {
   if (s.ok()) {
     job_context->superversion_contexts.emplace_back(
         /*create_superversion=*/true);
-    InstallSuperVersionAndScheduleWork(
-        versions_->GetColumnFamilySet()->GetDefault(),
+    db_->InstallSuperVersionAndScheduleWork(
+        db_->versions_->GetColumnFamilySet()->GetDefault(),
         &job_context->superversion_contexts.back());
   }
   return s;
 }
 
-void DBImpl::OnSnapshotReleasedForDrain() {
-  mutex_.AssertHeld();
+void DBStrata::OnSnapshotReleasedForDrain() {
+  db_->mutex_.AssertHeld();
   if (drains_wait_for_snapshots_) {
     drains_wait_for_snapshots_ = false;
-    for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       if (!DrainsDeltas(*cfd) ||
           cfd->current()->storage_info()->delta() == nullptr) {
         continue;
@@ -948,8 +954,8 @@ void DBImpl::OnSnapshotReleasedForDrain() {
 
 // Before its compaction: values that come of operands go down with the others,
 // and a compaction filter decides about values that have all their operands.
-Status DBImpl::DrainDeltas(const CompactRangeOptions& options,
-                           ColumnFamilyHandle* column_family) {
+Status DBStrata::DrainDeltas(const CompactRangeOptions& options,
+                             ColumnFamilyHandle* column_family) {
   ColumnFamilyData* const cfd =
       static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
   const bool is_filtered =
@@ -959,32 +965,32 @@ Status DBImpl::DrainDeltas(const CompactRangeOptions& options,
   }
   FlushOptions flush_options;
   flush_options.allow_write_stall = options.allow_write_stall;
-  Status s = Flush(flush_options, column_family);
+  Status s = db_->Flush(flush_options, column_family);
   if (s.ok() && is_filtered) {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     DeltaFoldWishes all;
     all.AddAll();
-    cfd->delta_store()->AddFoldWishes(all,
-                                      versions_->current_next_file_number());
+    cfd->delta_store()->AddFoldWishes(
+        all, db_->versions_->current_next_file_number());
   }
   return s.ok() ? CompactDeltas(options, column_family) : s;
 }
 
-Status DBImpl::CompactDeltas(const CompactRangeOptions& options,
-                             ColumnFamilyHandle* column_family) {
+Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
+                               ColumnFamilyHandle* column_family) {
   ColumnFamilyData* const cfd =
       static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
   if (cfd->delta_store() == nullptr) {
     return Status::OK();
   }
   DeltaJobTask task;
-  task.db = this;
+  task.strata = this;
   task.cfd = cfd;
   task.is_manual = true;
   task.canceled = options.canceled;
   {
-    InstrumentedMutexLock lock(&mutex_);
-    task.force_below = versions_->current_next_file_number();
+    InstrumentedMutexLock lock(&db_->mutex_);
+    task.force_below = db_->versions_->current_next_file_number();
     cfd->delta_store()->jobs().ClearLeftovers();
     // The DB is not closed, and the column family not deleted, before the end;
     // DisableManualCompaction() waits for it.
@@ -995,30 +1001,32 @@ Status DBImpl::CompactDeltas(const CompactRangeOptions& options,
   for (bool done = false; s.ok() && !done;) {
     s = RunManualDeltaJob(&task, &done);
   }
-  InstrumentedMutexLock lock(&mutex_);
+  InstrumentedMutexLock lock(&db_->mutex_);
   cfd->UnrefAndTryDelete();
   --manual_blob_gc_calls_;
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
   return s;
 }
 
-Status DBImpl::RunManualDeltaJob(DeltaJobTask* task, bool* done) {
-  JobContext job_context(next_job_id_.fetch_add(1),
+Status DBStrata::RunManualDeltaJob(DeltaJobTask* task, bool* done) {
+  JobContext job_context(db_->next_job_id_.fetch_add(1),
                          /*_create_superversion=*/true);
   Status s;
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     s = CheckDeltaJob(*task);
-    if (s.ok() && error_handler_.IsBGWorkStopped()) {
-      s = error_handler_.GetBGError();
+    if (s.ok() && db_->error_handler_.IsBGWorkStopped()) {
+      s = db_->error_handler_.GetBGError();
     }
     if (s.ok()) {
       DeltaJobState& jobs = task->cfd->delta_store()->jobs();
-      const bool is_paused = bg_work_paused_ > 0 || bg_compaction_paused_ > 0;
+      const bool is_paused =
+          db_->bg_work_paused_ > 0 || db_->bg_compaction_paused_ > 0;
       if (is_paused || !MarkManualDeltaJob(task, done)) {
         // Others have to end first.
         if (!*done) {
-          bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
+          db_->bg_cv_.TimedWait(db_->immutable_db_options_.clock->NowMicros() +
+                                100000);
         }
       } else {
         ++bg_delta_jobs_scheduled_;
@@ -1029,22 +1037,23 @@ Status DBImpl::RunManualDeltaJob(DeltaJobTask* task, bool* done) {
         // For what could not be scheduled meanwhile.
         SetDeltaJobsDue();
         ScheduleDeltaJobs();
-        bg_cv_.SignalAll();
+        db_->bg_cv_.SignalAll();
         if (s.ok() && !task->found && !*done) {
-          bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
+          db_->bg_cv_.TimedWait(db_->immutable_db_options_.clock->NowMicros() +
+                                100000);
         }
       }
     }
   }
   if (job_context.HaveSomethingToDelete()) {
-    PurgeObsoleteFiles(job_context);
+    db_->PurgeObsoleteFiles(job_context);
   }
   job_context.Clean();
   return s;
 }
 
-bool DBImpl::MarkManualDeltaJob(DeltaJobTask* task, bool* done) {
-  mutex_.AssertHeld();
+bool DBStrata::MarkManualDeltaJob(DeltaJobTask* task, bool* done) {
+  db_->mutex_.AssertHeld();
   DeltaJobState& jobs = task->cfd->delta_store()->jobs();
   const auto& version = task->cfd->current()->storage_info()->delta();
   if (version == nullptr) {
@@ -1053,7 +1062,7 @@ bool DBImpl::MarkManualDeltaJob(DeltaJobTask* task, bool* done) {
   }
   task->cfd->delta_store()->AddFoldWishes(
       task->cfd->delta_store()->holds()->Take(),
-      versions_->current_next_file_number());
+      db_->versions_->current_next_file_number());
   const DeltaPicker::Options options =
       DeltaJobRun::PickerOptions(this, task->cfd, *task);
   task->is_merge = DeltaPicker::HasForcedMerge(options, *version);

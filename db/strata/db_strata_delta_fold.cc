@@ -12,11 +12,11 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/delta/delta_fold_commit.h"
 #include "db/delta/delta_folder.h"
 #include "db/delta/delta_store.h"
 #include "db/path_layout/path_layout.h"
+#include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "file/sst_file_manager_impl.h"
@@ -34,16 +34,16 @@ constexpr uint64_t kMaxSleepMicros = 100 * 1000;
 
 }  // namespace
 
-Status DBImpl::TryEnterDeltaFold(ColumnFamilyData* cfd) {
-  mutex_.AssertHeld();
-  if (error_handler_.IsBGWorkStopped()) {
-    return error_handler_.GetBGError();
+Status DBStrata::TryEnterDeltaFold(ColumnFamilyData* cfd) {
+  db_->mutex_.AssertHeld();
+  if (db_->error_handler_.IsBGWorkStopped()) {
+    return db_->error_handler_.GetBGError();
   }
   // A recovery that is under way flushes.
-  if (!error_handler_.GetBGError().ok()) {
+  if (!db_->error_handler_.GetBGError().ok()) {
     return Status::TryAgain("A fold waits for the recovery from an error");
   }
-  if (num_running_ingest_file_ > 0 || num_delta_fold_blocks_ > 0) {
+  if (db_->num_running_ingest_file_ > 0 || num_delta_fold_blocks_ > 0) {
     return Status::TryAgain("A fold waits for an ingestion or deletion");
   }
   if (cfd->delta_store()->OldestRunningFlush() != UINT64_MAX ||
@@ -54,29 +54,29 @@ Status DBImpl::TryEnterDeltaFold(ColumnFamilyData* cfd) {
   return Status::OK();
 }
 
-void DBImpl::LeaveDeltaFold(ColumnFamilyData* cfd) {
-  mutex_.AssertHeld();
+void DBStrata::LeaveDeltaFold(ColumnFamilyData* cfd) {
+  db_->mutex_.AssertHeld();
   flush_order_gate_.LeaveForFold(cfd);
   assert(num_running_delta_folds_ > 0);
   --num_running_delta_folds_;
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
   // What was parked is in the queue.
-  MaybeScheduleFlushOrCompaction();
+  db_->MaybeScheduleFlushOrCompaction();
 }
 
-Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
-                              DeltaValueFolder* folder, const DeltaFoldJob& job,
-                              VersionEdit* edit,
-                              std::unique_ptr<DeltaFoldCommit>* fold) {
-  mutex_.AssertHeld();
+Status DBStrata::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
+                                DeltaValueFolder* folder,
+                                const DeltaFoldJob& job, VersionEdit* edit,
+                                std::unique_ptr<DeltaFoldCommit>* fold) {
+  db_->mutex_.AssertHeld();
   assert(*fold == nullptr);
   if (folder->values()->empty()) {
     return Status::OK();
   }
   // Not in the gate: it waits for flushes, which must not wait for it.
-  SystemClock* const clock = immutable_db_options_.clock;
+  SystemClock* const clock = db_->immutable_db_options_.clock;
   uint64_t max_wait = kMaxWaitMicros;
-  TEST_SYNC_POINT_CALLBACK("DBImpl::BeginDeltaFold:MaxWait", &max_wait);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::BeginDeltaFold:MaxWait", &max_wait);
   const uint64_t until = clock->NowMicros() + max_wait;
   Status s;
   for (;;) {
@@ -87,8 +87,8 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
     if (!s.IsTryAgain() || clock->NowMicros() >= until) {
       break;
     }
-    TEST_SYNC_POINT("DBImpl::BeginDeltaFold:Waits");
-    bg_cv_.TimedWait(clock->NowMicros() + kMaxSleepMicros);
+    TEST_SYNC_POINT("DBStrata::BeginDeltaFold:Waits");
+    db_->bg_cv_.TimedWait(clock->NowMicros() + kMaxSleepMicros);
   }
   if (!s.ok()) {
     return s;
@@ -98,19 +98,19 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
       PathLayout::SstPathIdOr(cfd->GetLatestMutableCFOptions(), 0, 0);
   DeltaFoldCommit::Context context;
   context.cfd = cfd;
-  context.versions = versions_.get();
-  context.db_options = &immutable_db_options_;
-  context.dbname = dbname_;
-  context.db_id = db_id_;
-  context.db_session_id = db_session_id_;
+  context.versions = db_->versions_.get();
+  context.db_options = &db_->immutable_db_options_;
+  context.dbname = db_->dbname_;
+  context.db_id = db_->db_id_;
+  context.db_session_id = db_->db_session_id_;
   context.job_id = job_id;
-  context.file_options = file_options_for_compaction_;
-  context.io_tracer = io_tracer_;
-  context.event_logger = &event_logger_;
-  context.blob_callback = &blob_callback_;
+  context.file_options = db_->file_options_for_compaction_;
+  context.io_tracer = db_->io_tracer_;
+  context.event_logger = &db_->event_logger_;
+  context.blob_callback = &db_->blob_callback_;
   context.path_id = path_id;
-  context.directory = GetDataDir(cfd, path_id);
-  context.fast_sst_open = mutable_db_options_.fast_sst_open;
+  context.directory = db_->GetDataDir(cfd, path_id);
+  context.fast_sst_open = db_->mutable_db_options_.fast_sst_open;
   // Flushes wait for it.
   context.io_priority = Env::IO_USER;
   context.job = job;
@@ -118,18 +118,18 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
 
   // As InitSnapshotContext() has them. Readers of maps have their bounds before
   // they take the SuperVersion, so it may be one that has the values.
-  std::vector<SequenceNumber> snapshots = snapshots_.GetAll();
-  const SequenceNumber published = GetLastPublishedSequence();
+  std::vector<SequenceNumber> snapshots = db_->snapshots_.GetAll();
+  const SequenceNumber published = db_->GetLastPublishedSequence();
   if (snapshots.empty() || snapshots.back() < published) {
     snapshots.push_back(published);
   }
   ReadBoundsOf(*cfd).MergeInto(&snapshots);
   s = commit->Begin(std::move(snapshots));
   if (s.ok()) {
-    mutex_.Unlock();
-    TEST_SYNC_POINT("DBImpl::BeginDeltaFold:Entered");
+    db_->mutex_.Unlock();
+    TEST_SYNC_POINT("DBStrata::BeginDeltaFold:Entered");
     s = commit->Write();
-    mutex_.Lock();
+    db_->mutex_.Lock();
   }
   if (s.ok()) {
     s = job.check();
@@ -140,7 +140,7 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
   if (s.ok()) {
     commit->AddTo(edit);
     *fold = std::move(commit);
-    TEST_SYNC_POINT("DBImpl::BeginDeltaFold:BeforeEdit");
+    TEST_SYNC_POINT("DBStrata::BeginDeltaFold:BeforeEdit");
   } else {
     *fold = std::move(commit);
     EndDeltaFold(fold, s, /*sv_context=*/nullptr);
@@ -148,10 +148,10 @@ Status DBImpl::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
   return s;
 }
 
-void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
-                          const Status& status,
-                          SuperVersionContext* sv_context) {
-  mutex_.AssertHeld();
+void DBStrata::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
+                            const Status& status,
+                            SuperVersionContext* sv_context) {
+  db_->mutex_.AssertHeld();
   if (*fold == nullptr) {
     return;
   }
@@ -161,10 +161,10 @@ void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
   if (commit->committed() && !status.ok()) {
     // The values are in the map, so readers have to see their names.
     assert(sv_context != nullptr);
-    InstallSuperVersionAndScheduleWork(cfd, sv_context);
+    db_->InstallSuperVersionAndScheduleWork(cfd, sv_context);
   }
-  mutex_.Unlock();
-  TEST_SYNC_POINT("DBImpl::EndDeltaFold:BeforeSettle");
+  db_->mutex_.Unlock();
+  TEST_SYNC_POINT("DBStrata::EndDeltaFold:BeforeSettle");
   commit->Settle();
   const std::string sst = commit->has_file()
                               ? TableFileName(cfd->ioptions().cf_paths,
@@ -172,7 +172,7 @@ void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
                                               commit->meta().fd.GetPathId())
                               : std::string();
   if (commit->committed()) {
-    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] Fold of merge operands: table #%" PRIu64 ", %" PRIu64
                    " bytes, %" PRIu64
                    " of values; %zu keys were overwritten meanwhile",
@@ -180,24 +180,24 @@ void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
                    commit->meta().fd.GetFileSize(), commit->bytes_written(),
                    commit->num_hidden());
     auto* const sfm = static_cast<SstFileManagerImpl*>(
-        immutable_db_options_.sst_file_manager.get());
+        db_->immutable_db_options_.sst_file_manager.get());
     if (sfm != nullptr && !sst.empty()) {
       sfm->OnAddFile(sst).PermitUncheckedError();
     }
   } else {
-    ROCKS_LOG_INFO(immutable_db_options_.info_log,
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] Fold of merge operands was given up: %s",
                    cfd->GetName().c_str(), status.ToString().c_str());
   }
-  mutex_.Lock();
+  db_->mutex_.Lock();
   for (const uint64_t number : commit->FilesToKeep()) {
-    ROCKS_LOG_WARN(immutable_db_options_.info_log,
+    ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,
                    "[%s] File #%" PRIu64
                    " of the fold stays until the DB is opened again, as delta "
                    "files could not be deleted",
                    cfd->GetName().c_str(), number);
     // Full scans take it for one that is being deleted.
-    MarkAsGrabbedForPurge(number);
+    db_->MarkAsGrabbedForPurge(number);
   }
   if (cfd->address_map_store() != nullptr && sv_context != nullptr) {
     SetBlobGcDue();
@@ -208,24 +208,24 @@ void DBImpl::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
   LeaveDeltaFold(cfd);
 }
 
-DBImpl::DeltaFoldBlock::DeltaFoldBlock(DBImpl* db) : db_(db) {
-  db_->mutex_.AssertHeld();
-  ++db_->num_delta_fold_blocks_;
-  db_->WaitForDeltaFolds();
+DBStrata::DeltaFoldBlock::DeltaFoldBlock(DBStrata* strata) : strata_(strata) {
+  strata_->db_->mutex_.AssertHeld();
+  ++strata_->num_delta_fold_blocks_;
+  strata_->WaitForDeltaFolds();
 }
 
-DBImpl::DeltaFoldBlock::~DeltaFoldBlock() {
-  db_->mutex_.AssertHeld();
-  if (--db_->num_delta_fold_blocks_ == 0) {
-    db_->bg_cv_.SignalAll();
+DBStrata::DeltaFoldBlock::~DeltaFoldBlock() {
+  strata_->db_->mutex_.AssertHeld();
+  if (--strata_->num_delta_fold_blocks_ == 0) {
+    strata_->db_->bg_cv_.SignalAll();
   }
 }
 
-void DBImpl::WaitForDeltaFolds() {
-  mutex_.AssertHeld();
+void DBStrata::WaitForDeltaFolds() {
+  db_->mutex_.AssertHeld();
   while (num_running_delta_folds_ > 0) {
-    TEST_SYNC_POINT("DBImpl::WaitForDeltaFolds:Waits");
-    bg_cv_.Wait();
+    TEST_SYNC_POINT("DBStrata::WaitForDeltaFolds:Waits");
+    db_->bg_cv_.Wait();
   }
 }
 

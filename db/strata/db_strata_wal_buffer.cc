@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/db_impl/db_impl.h"
+#include "db/strata/db_strata.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "db/write_path/wal_buffer.h"
@@ -29,74 +29,75 @@ IOOptions OpeningOptions() {
 
 }  // namespace
 
-Status DBImpl::RecoverWalBuffer(const std::vector<std::string>& wal_dir_files,
-                                bool read_only) {
+Status DBStrata::RecoverWalBuffer(const std::vector<std::string>& wal_dir_files,
+                                  bool read_only) {
   // Best-efforts recovery does not look for WALs, but leaves them: and what the
   // buffer has is all that there is of the end of one.
-  if (!immutable_db_options_.best_efforts_recovery &&
+  if (!db_->immutable_db_options_.best_efforts_recovery &&
       !WalBufferRecovery::IsAmong(wal_dir_files)) {
     return Status::OK();
   }
-  const WalBufferRecovery recovery(fs_.get(), immutable_db_options_.GetWalDir(),
-                                   OpeningOptions(),
-                                   immutable_db_options_.info_log.get());
-  const WALRecoveryMode mode = immutable_db_options_.wal_recovery_mode;
+  const WalBufferRecovery recovery(
+      db_->fs_.get(), db_->immutable_db_options_.GetWalDir(), OpeningOptions(),
+      db_->immutable_db_options_.info_log.get());
+  const WALRecoveryMode mode = db_->immutable_db_options_.wal_recovery_mode;
   Status s = read_only ? recovery.Find(mode, &wal_buffer_missing_)
                        : recovery.Recover(mode);
   if (s.IsCorruption()) {
     // There is nothing that could be used. All else must not be ignored: a DB
     // that is open has a buffer of its own in that place.
-    MaybeIgnoreError(&s);
+    db_->MaybeIgnoreError(&s);
   }
   return s;
 }
 
-uint64_t DBImpl::WalBufferBytes(uint64_t wal_number) const {
+uint64_t DBStrata::WalBufferBytes(uint64_t wal_number) const {
   return wal_buffer_missing_.wal_number == wal_number
              ? wal_buffer_missing_.bytes.size()
              : 0;
 }
 
-void DBImpl::AppendWalBuffer(uint64_t wal_number,
-                             std::unique_ptr<FSSequentialFile>* file) {
+void DBStrata::AppendWalBuffer(uint64_t wal_number,
+                               std::unique_ptr<FSSequentialFile>* file) {
   if (WalBufferBytes(wal_number) > 0) {
     *file = WalBufferRecovery::Append(std::move(*file), wal_buffer_missing_);
   }
 }
 
-Status DBImpl::CreateWalBuffer() {
+Status DBStrata::CreateWalBuffer() {
   assert(wal_buffer_ == nullptr);
-  if (immutable_db_options_.wal_mmap_buffer_size == 0) {
+  if (db_->immutable_db_options_.wal_mmap_buffer_size == 0) {
     return Status::OK();
   }
   const Status s = WalBuffer::Create(
-      immutable_db_options_.fs, immutable_db_options_.GetWalDir(),
-      immutable_db_options_.wal_mmap_buffer_size, OpeningOptions(), stats_,
-      immutable_db_options_.info_log.get(), &wal_buffer_);
+      db_->immutable_db_options_.fs, db_->immutable_db_options_.GetWalDir(),
+      db_->immutable_db_options_.wal_mmap_buffer_size, OpeningOptions(),
+      db_->stats_, db_->immutable_db_options_.info_log.get(), &wal_buffer_);
   // The open makes a new MANIFEST, or MarkWalBuffer() adds the mark.
-  versions_->SetWalBufferMark(s.ok());
+  db_->versions_->SetWalBufferMark(s.ok());
   return s;
 }
 
-Status DBImpl::RollManifest(Env::IOActivity activity) {
-  mutex_.AssertHeld();
+Status DBStrata::RollManifest(Env::IOActivity activity) {
+  db_->mutex_.AssertHeld();
   // Behind the edit of another thread in one group, this one does not get its
   // new MANIFEST. A MANIFEST that was begun since serves.
-  const uint64_t manifest = versions_->manifest_file_number();
+  const uint64_t manifest = db_->versions_->manifest_file_number();
   Status s;
-  while (s.ok() && versions_->manifest_file_number() == manifest) {
+  while (s.ok() && db_->versions_->manifest_file_number() == manifest) {
     VersionEdit edit;
-    s = versions_->LogAndApplyToDefaultColumnFamily(
-        ReadOptions(activity), WriteOptions(activity), &edit, &mutex_,
-        directories_.GetDbDir(), /*new_descriptor_log=*/true);
+    s = db_->versions_->LogAndApplyToDefaultColumnFamily(
+        ReadOptions(activity), WriteOptions(activity), &edit, &db_->mutex_,
+        db_->directories_.GetDbDir(),
+        /*new_descriptor_log=*/true);
   }
   return s;
 }
 
-Status DBImpl::MarkWalBuffer() {
-  mutex_.AssertHeld();
+Status DBStrata::MarkWalBuffer() {
+  db_->mutex_.AssertHeld();
   const bool has_buffer = wal_buffer_ != nullptr;
-  if (versions_->HasWalBufferMark() == has_buffer) {
+  if (db_->versions_->HasWalBufferMark() == has_buffer) {
     return Status::OK();
   }
   // The MANIFEST was not made by this open (reuse_manifest_on_open).
@@ -104,12 +105,12 @@ Status DBImpl::MarkWalBuffer() {
   if (has_buffer) {
     VersionEdit edit;
     edit.MarkWalBuffer();
-    s = versions_->LogAndApplyToDefaultColumnFamily(
+    s = db_->versions_->LogAndApplyToDefaultColumnFamily(
         ReadOptions(Env::IOActivity::kDBOpen),
-        WriteOptions(Env::IOActivity::kDBOpen), &edit, &mutex_,
-        directories_.GetDbDir());
+        WriteOptions(Env::IOActivity::kDBOpen), &edit, &db_->mutex_,
+        db_->directories_.GetDbDir());
     if (s.ok()) {
-      versions_->NoteWalBufferMark();
+      db_->versions_->NoteWalBufferMark();
     }
   } else {
     s = RollManifest(Env::IOActivity::kDBOpen);
@@ -117,18 +118,18 @@ Status DBImpl::MarkWalBuffer() {
   return s;
 }
 
-void DBImpl::RemoveWalBuffer() {
-  mutex_.AssertHeld();
-  if (!wal_buffer_->Remove() || !opened_successfully_ ||
-      !versions_->HasWalBufferMark()) {
+void DBStrata::RemoveWalBuffer() {
+  db_->mutex_.AssertHeld();
+  if (!wal_buffer_->Remove() || !db_->opened_successfully_ ||
+      !db_->versions_->HasWalBufferMark()) {
     return;
   }
-  TEST_SYNC_POINT("DBImpl::RemoveWalBuffer:Removed");
-  const uint64_t old_manifest = versions_->manifest_file_number();
-  versions_->SetWalBufferMark(false);
+  TEST_SYNC_POINT("DBStrata::RemoveWalBuffer:Removed");
+  const uint64_t old_manifest = db_->versions_->manifest_file_number();
+  db_->versions_->SetWalBufferMark(false);
   const Status s = RollManifest(Env::IOActivity::kUnknown);
   if (!s.ok()) {
-    ROCKS_LOG_WARN(immutable_db_options_.info_log,
+    ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,
                    "The MANIFEST keeps the mark of a WAL buffer, as the "
                    "creation of a new MANIFEST failed: %s. The WALs have all "
                    "writes. RocksDB refuses the DB until this library has "
@@ -137,21 +138,23 @@ void DBImpl::RemoveWalBuffer() {
     return;
   }
   // CloseHelper() has searched for obsolete files already.
-  if (disable_delete_obsolete_files_ == 0) {
-    fs_->DeleteFile(DescriptorFileName(dbname_, old_manifest), IOOptions(),
-                    /*dbg=*/nullptr)
+  if (db_->disable_delete_obsolete_files_ == 0) {
+    db_->fs_
+        ->DeleteFile(DescriptorFileName(db_->dbname_, old_manifest),
+                     IOOptions(),
+                     /*dbg=*/nullptr)
         .PermitUncheckedError();
   }
 }
 
-Status DBImpl::WriteOutWalBuffer(const WriteOptions& write_options) {
+Status DBStrata::WriteOutWalBuffer(const WriteOptions& write_options) {
   if (wal_buffer_ == nullptr) {
     return wal_buffer_missing_.bytes.empty()
                ? Status::OK()
                : Status::NotSupported(
                      "The DB is read-only, and the last process that wrote to "
                      "it has left the end of a WAL in " +
-                     WalBufferFileName(immutable_db_options_.GetWalDir()) +
+                     WalBufferFileName(db_->immutable_db_options_.GetWalDir()) +
                      ": what looks at files of WALs would miss that. Open and "
                      "close the DB once");
   }
@@ -163,8 +166,8 @@ Status DBImpl::WriteOutWalBuffer(const WriteOptions& write_options) {
   if (!s.ok()) {
     // No background error yet: nothing is lost, and whoever writes to the WAL
     // next has this error again, or it is none any more.
-    ROCKS_LOG_ERROR(immutable_db_options_.info_log, "WAL buffer write error %s",
-                    s.ToString().c_str());
+    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
+                    "WAL buffer write error %s", s.ToString().c_str());
   }
   return s;
 }

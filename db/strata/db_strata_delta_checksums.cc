@@ -4,27 +4,27 @@
 #include <memory>
 
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_verifier.h"
 #include "db/delta/delta_version.h"
+#include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-Status DBImpl::VerifyDeltaChecksums(const ReadOptions& read_options,
-                                    const SuperVersion& sv,
-                                    bool use_file_checksum) {
+Status DBStrata::VerifyDeltaChecksums(const ReadOptions& read_options,
+                                      const SuperVersion& sv,
+                                      bool use_file_checksum) {
   ColumnFamilyData* const cfd = sv.cfd;
   // With readers of its own, as for SST files: what others have in memory says
   // nothing of the file.
   DeltaTableFamily family(cfd->ioptions());
   family.id = cfd->GetID();
   family.name = cfd->GetName();
-  family.file_options = file_options_;
-  family.db_session_id = db_session_id_;
-  family.io_tracer = io_tracer_;
+  family.file_options = db_->file_options_;
+  family.db_session_id = db_->db_session_id_;
+  family.io_tracer = db_->io_tracer_;
   const std::unique_ptr<DeltaTableFactory> tables =
       NewUncachedDeltaTables(family, sv.mutable_cf_options);
   Status s;
@@ -35,11 +35,11 @@ Status DBImpl::VerifyDeltaChecksums(const ReadOptions& read_options,
         }
         const DeltaFileDescription& file = ptr->description();
         if (use_file_checksum) {
-          s = VerifyFullFileChecksum(file.file_checksum,
-                                     file.file_checksum_func_name,
-                                     DeltaFileName(cfd->ioptions().cf_paths,
-                                                   file.number, file.path_id),
-                                     read_options);
+          s = db_->VerifyFullFileChecksum(
+              file.file_checksum, file.file_checksum_func_name,
+              DeltaFileName(cfd->ioptions().cf_paths, file.number,
+                            file.path_id),
+              read_options);
           return;
         }
         std::unique_ptr<DeltaFileReader> reader;

@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/delta/delta_file_deletion.h"
 #include "db/delta/delta_store.h"
 #include "db/path_layout/path_layout.h"
+#include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-std::unique_ptr<DeltaFileDeletion> DBImpl::BeginDeltaFileDeletion(
+std::unique_ptr<DeltaFileDeletion> DBStrata::BeginDeltaFileDeletion(
     ColumnFamilyData* cfd, const autovector<UserKeyRangeOpt>& ranges,
     bool include_end) {
-  mutex_.AssertHeld();
+  db_->mutex_.AssertHeld();
   if (cfd->delta_store() == nullptr) {
     return nullptr;
   }
@@ -28,46 +28,46 @@ std::unique_ptr<DeltaFileDeletion> DBImpl::BeginDeltaFileDeletion(
   auto pending_output =
       std::make_shared<std::unique_ptr<std::list<uint64_t>::iterator>>(
           std::make_unique<std::list<uint64_t>::iterator>(
-              CaptureCurrentFileNumberInPendingOutputs()));
+              db_->CaptureCurrentFileNumberInPendingOutputs()));
   const auto release = [this, pending_output] {
-    ReleaseFileNumberFromPendingOutputs(*pending_output);
+    db_->ReleaseFileNumberFromPendingOutputs(*pending_output);
     // Its file, and what came meanwhile, may be merged only now.
     SetDeltaJobsDue();
     ScheduleDeltaJobs();
     // Another deletion may wait for this one.
-    bg_cv_.SignalAll();
+    db_->bg_cv_.SignalAll();
   };
   // A flush that runs now has an epoch before that of the deletion, but
   // operands that are newer than those to be hidden. If it ended later, these
   // could be put together with older ones before the anchors are there. Those
   // that begin from here on come after the deletion in every respect.
   while (cfd->delta_store()->IsFlushedByOthers()) {
-    TEST_SYNC_POINT("DBImpl::BeginDeltaFileDeletion:Waits");
-    bg_cv_.Wait();
+    TEST_SYNC_POINT("DBStrata::BeginDeltaFileDeletion:Waits");
+    db_->bg_cv_.Wait();
   }
   auto deletion = DeltaFileDeletion::Begin(
       cfd->delta_store(), cfd->current()->storage_info()->delta().get(),
       std::vector<UserKeyRangeOpt>(ranges.begin(), ranges.end()), include_end,
-      [this] { return versions_->NewFileNumber(); }, release);
+      [this] { return db_->versions_->NewFileNumber(); }, release);
   if (deletion == nullptr) {
     release();
   }
   return deletion;
 }
 
-Status DBImpl::WriteDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
-                                      DeltaFileDeletion* deletion) {
+Status DBStrata::WriteDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
+                                        DeltaFileDeletion* deletion) {
   DeltaFileDeletion::Output output;
-  output.db_id = db_id_;
+  output.db_id = db_->db_id_;
   output.job_id = job_id;
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     // As an SST file of level 0, like those of flushes.
     output.path_id =
         PathLayout::SstPathIdOr(cfd->GetLatestMutableCFOptions(), /*level=*/0,
                                 /*otherwise=*/0);
-    output.file_options = file_options_for_compaction_;
-    output.directory = GetDataDir(cfd, output.path_id);
+    output.file_options = db_->file_options_for_compaction_;
+    output.directory = db_->GetDataDir(cfd, output.path_id);
   }
   return deletion->Write(output);
 }

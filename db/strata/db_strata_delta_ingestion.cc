@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/external_sst_file_ingestion_job.h"
+#include "db/strata/db_strata.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-Status DBImpl::WriteMissingDeltaAnchors(
+Status DBStrata::WriteMissingDeltaAnchors(
     const std::vector<ExternalSstFileIngestionJob*>& jobs, bool all) {
   Status s;
   for (ExternalSstFileIngestionJob* job : jobs) {
@@ -22,9 +22,9 @@ Status DBImpl::WriteMissingDeltaAnchors(
     if (cfd->delta_store() == nullptr || cfd->IsDropped()) {
       continue;
     }
-    SuperVersion* const sv = cfd->GetReferencedSuperVersion(this);
+    SuperVersion* const sv = cfd->GetReferencedSuperVersion(db_);
     s = job->WriteMissingDeltaAnchors(sv, all);
-    CleanupSuperVersion(sv);
+    db_->CleanupSuperVersion(sv);
     if (!s.ok()) {
       break;
     }
@@ -32,9 +32,9 @@ Status DBImpl::WriteMissingDeltaAnchors(
   return s;
 }
 
-Status DBImpl::CompleteDeltaAnchors(
+Status DBStrata::CompleteDeltaAnchors(
     const std::vector<ExternalSstFileIngestionJob*>& jobs) {
-  mutex_.AssertHeld();
+  db_->mutex_.AssertHeld();
   if (std::none_of(jobs.begin(), jobs.end(),
                    [](const ExternalSstFileIngestionJob* job) {
                      return job->LacksDeltaAnchors();
@@ -43,10 +43,10 @@ Status DBImpl::CompleteDeltaAnchors(
   }
   // The first operands have come after the last look. Of all files, so that
   // once is enough, whatever is flushed meanwhile.
-  TEST_SYNC_POINT("DBImpl::CompleteDeltaAnchors");
-  mutex_.Unlock();
+  TEST_SYNC_POINT("DBStrata::CompleteDeltaAnchors");
+  db_->mutex_.Unlock();
   const Status s = WriteMissingDeltaAnchors(jobs, /*all=*/true);
-  mutex_.Lock();
+  db_->mutex_.Lock();
   return s;
 }
 

@@ -6,20 +6,20 @@
 #include <algorithm>
 
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/path_layout/misplaced_files.h"
+#include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-void DBImpl::ScheduleAfterRecovery() {
-  mutex_.AssertHeld();
-  TEST_SYNC_POINT("DBImpl::ScheduleAfterRecovery");
-  if (shutdown_initiated_) {
+void DBStrata::ScheduleAfterRecovery() {
+  db_->mutex_.AssertHeld();
+  TEST_SYNC_POINT("DBStrata::ScheduleAfterRecovery");
+  if (db_->shutdown_initiated_) {
     return;
   }
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->IsDropped() || !cfd->initialized()) {
       continue;
     }
@@ -29,19 +29,19 @@ void DBImpl::ScheduleAfterRecovery() {
         cfd->ioptions(), cfd->GetLatestMutableCFOptions(),
         cfd->GetFullHistoryTsLow());
     MisplacedFiles::FindAfterFailure(cfd);
-    EnqueuePendingCompaction(cfd);
+    db_->EnqueuePendingCompaction(cfd);
   }
   // A flush that began while background work was stopped has left its request
   // in the queue, but is not counted any more.
-  unscheduled_flushes_ =
-      std::max(unscheduled_flushes_, static_cast<int>(flush_queue_.size()));
+  db_->unscheduled_flushes_ = std::max(
+      db_->unscheduled_flushes_, static_cast<int>(db_->flush_queue_.size()));
   SetBlobGcDue();
   SetDeltaJobsDue();
   // Memtables whose flush requests were dropped while background work was
   // stopped. The call also schedules what was enqueued above. It waits for
   // nothing, so its status is OK.
-  RetryFlushesForErrorRecovery(FlushReason::kCatchUpAfterErrorRecovery,
-                               /*wait=*/false)
+  db_->RetryFlushesForErrorRecovery(FlushReason::kCatchUpAfterErrorRecovery,
+                                    /*wait=*/false)
       .PermitUncheckedError();
   if (UNLIKELY(has_address_maps_)) {
     ScheduleMapRemovals();

@@ -3,7 +3,7 @@
 
 // Garbage collection of the blob files of column families with an address map:
 // when jobs run, and their way from the copies to the MANIFEST. What a job
-// does is in db/blob/blob_gc_*.
+// does is in db/blob_gc/blob_gc_*.
 
 #include <algorithm>
 #include <cinttypes>
@@ -25,8 +25,8 @@
 #include "db/blob_gc/unmapped_blob_gc.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
-#include "db/db_impl/db_impl.h"
 #include "db/job_context.h"
+#include "db/strata/db_strata.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "file/random_access_file_reader.h"
@@ -40,8 +40,8 @@
 namespace ROCKSDB_NAMESPACE {
 
 // A job, from when its files were picked.
-struct DBImpl::BlobGcTask {
-  DBImpl* db = nullptr;
+struct DBStrata::BlobGcTask {
+  DBStrata* strata = nullptr;
   ColumnFamilyData* cfd = nullptr;  // referenced
   BlobGcPicker::Job job;
   std::unique_ptr<BlobGcStorage> storage;
@@ -81,23 +81,23 @@ int MaxJobs(int max_background_jobs, bool above_limit) {
 
 }  // namespace
 
-void DBImpl::AddBlobGcThreads() {
+void DBStrata::AddBlobGcThreads() {
   // Jobs, and the sweep of range deletions, run beside compactions, not instead
   // of them.
-  const int max_jobs = mutable_db_options_.max_background_jobs;
-  env_->IncBackgroundThreadsIfNeeded(
-      GetBGJobLimits().max_compactions +
+  const int max_jobs = db_->mutable_db_options_.max_background_jobs;
+  db_->env_->IncBackgroundThreadsIfNeeded(
+      db_->GetBGJobLimits().max_compactions +
           MaxJobs(max_jobs, /*above_limit=*/true) + 1,
       Env::Priority::LOW);
 }
 
-void DBImpl::ScheduleBlobGc() {
-  mutex_.AssertHeld();
+void DBStrata::ScheduleBlobGc() {
+  db_->mutex_.AssertHeld();
   // What was collected would stay on disk beside its copies.
-  const bool allowed = disable_delete_obsolete_files_ == 0;
+  const bool allowed = db_->disable_delete_obsolete_files_ == 0;
   if (UNLIKELY(allowed != blob_gc_allowed_)) {
     blob_gc_allowed_ = allowed;
-    for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       if (cfd->address_map_store() != nullptr) {
         cfd->address_map_store()->SetGcAllowed(allowed);
       }
@@ -107,21 +107,18 @@ void DBImpl::ScheduleBlobGc() {
     return;
   }
   ScheduleRangeSweeps();
-  if (!allowed || !opened_successfully_ || read_only_ || bg_work_paused_ > 0 ||
-      bg_compaction_paused_ > 0 || reject_new_background_jobs_ ||
-      shutting_down_.load(std::memory_order_acquire) ||
-      error_handler_.IsBGWorkStopped()) {
+  if (!allowed || !MayStartJobs()) {
     return;
   }
   blob_gc_due_ = false;
-  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->address_map_store() != nullptr && !cfd->IsDropped()) {
       ScheduleBlobGc(cfd);
     }
   }
 }
 
-void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
+void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
   AddressMapStore* const blobs = cfd->address_map_store();
   const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
   const double limit = cf_options.blob_gc_space_amp_limit;
@@ -135,15 +132,15 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     options.space_amp_limit = limit;
     options.flush_size = cf_options.write_buffer_size;
     options.max_copied = blobs->max_gc_copies();
-    options.max_jobs = MaxJobs(mutable_db_options_.max_background_jobs,
+    options.max_jobs = MaxJobs(db_->mutable_db_options_.max_background_jobs,
                                /*above_limit=*/false);
-    options.next_file_number = versions_->current_next_file_number();
+    options.next_file_number = db_->versions_->current_next_file_number();
     options.file_size = cf_options.blob_file_size;
     const bool above_limit =
         BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
     if (bg_blob_gc_scheduled_ - running_manual_blob_gc_ -
             (range_sweep_scheduled_ ? 1 : 0) >=
-        MaxJobs(mutable_db_options_.max_background_jobs, above_limit)) {
+        MaxJobs(db_->mutable_db_options_.max_background_jobs, above_limit)) {
       // The end of a job sets blob_gc_due_.
       return;
     }
@@ -155,76 +152,78 @@ void DBImpl::ScheduleBlobGc(ColumnFamilyData* cfd) {
     if (task->job.files.empty()) {
       return;
     }
-    task->db = this;
+    task->strata = this;
     task->cfd = cfd;
     cfd->Ref();
     task->storage = std::make_unique<BlobGcStorage>(blobs, task->job.files);
     task->is_urgent = above_limit;
     ++bg_blob_gc_scheduled_;
-    TEST_SYNC_POINT_CALLBACK("DBImpl::ScheduleBlobGc", &task->job);
-    env_->Schedule(&DBImpl::BGWorkBlobGc, task.release(), Env::Priority::LOW,
-                   GetTaskTag(TaskType::kDefault), &DBImpl::UnscheduleBlobGc);
+    TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &task->job);
+    db_->env_->Schedule(&DBStrata::BGWorkBlobGc, task.release(),
+                        Env::Priority::LOW,
+                        db_->GetTaskTag(DBImpl::TaskType::kDefault),
+                        &DBStrata::UnscheduleBlobGc);
   }
 }
 
-void DBImpl::UnscheduleBlobGc(void* arg) {
+void DBStrata::UnscheduleBlobGc(void* arg) {
   // The DB is being closed: mutex_ is held.
   const std::unique_ptr<BlobGcTask> task(static_cast<BlobGcTask*>(arg));
   task->storage.reset();
   task->cfd->UnrefAndTryDelete();
-  --task->db->bg_blob_gc_scheduled_;
+  --task->strata->bg_blob_gc_scheduled_;
 }
 
-void DBImpl::BGWorkBlobGc(void* arg) {
+void DBStrata::BGWorkBlobGc(void* arg) {
   IOSTATS_SET_THREAD_POOL_ID(Env::Priority::LOW);
-  TEST_SYNC_POINT("DBImpl::BGWorkBlobGc:Start");
+  TEST_SYNC_POINT("DBStrata::BGWorkBlobGc:Start");
   const std::unique_ptr<BlobGcTask> task(static_cast<BlobGcTask*>(arg));
-  task->db->BackgroundBlobGc(task.get());
+  task->strata->BackgroundBlobGc(task.get());
 }
 
-Status DBImpl::CheckBlobGc(const BlobGcTask& task) const {
-  if (shutting_down_.load(std::memory_order_acquire)) {
+Status DBStrata::CheckBlobGc(const BlobGcTask& task) const {
+  if (db_->shutting_down_.load(std::memory_order_acquire)) {
     return Status::ShutdownInProgress();
   }
   if (task.cfd->IsDropped()) {
     return Status::ColumnFamilyDropped();
   }
   if (task.is_manual &&
-      (manual_compaction_paused_.load(std::memory_order_acquire) > 0 ||
+      (db_->manual_compaction_paused_.load(std::memory_order_acquire) > 0 ||
        (task.canceled != nullptr &&
         task.canceled->load(std::memory_order_acquire)))) {
     return Status::Incomplete(Status::SubCode::kManualCompactionPaused);
   }
   if (task.is_manual &&
-      compaction_aborted_.load(std::memory_order_acquire) > 0) {
+      db_->compaction_aborted_.load(std::memory_order_acquire) > 0) {
     return Status::Incomplete(Status::SubCode::kCompactionAborted);
   }
   return Status::OK();
 }
 
-void DBImpl::BackgroundBlobGc(BlobGcTask* task) {
-  JobContext job_context(next_job_id_.fetch_add(1),
+void DBStrata::BackgroundBlobGc(BlobGcTask* task) {
+  JobContext job_context(db_->next_job_id_.fetch_add(1),
                          /*_create_superversion=*/true);
   Status s;
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     s = RunBlobGc(task, &job_context);
     task->cfd->UnrefAndTryDelete();
     if (!s.ok() && !s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
       // As after a compaction that failed: what was wrong may go away.
-      bg_cv_.SignalAll();
-      mutex_.Unlock();
-      immutable_db_options_.clock->SleepForMicroseconds(1000000);
-      mutex_.Lock();
+      db_->bg_cv_.SignalAll();
+      db_->mutex_.Unlock();
+      db_->immutable_db_options_.clock->SleepForMicroseconds(1000000);
+      db_->mutex_.Lock();
     }
-    MaybeScheduleFlushOrCompaction();
+    db_->MaybeScheduleFlushOrCompaction();
   }
   if (job_context.HaveSomethingToDelete()) {
-    PurgeObsoleteFiles(job_context);
+    db_->PurgeObsoleteFiles(job_context);
   }
   job_context.Clean();
 
-  InstrumentedMutexLock lock(&mutex_);
+  InstrumentedMutexLock lock(&db_->mutex_);
   --bg_blob_gc_scheduled_;
   if (s.ok()) {
     // There is room for another one. After a failure it waits for another
@@ -233,18 +232,18 @@ void DBImpl::BackgroundBlobGc(BlobGcTask* task) {
     ScheduleBlobGc();
   }
   // The DB may be gone once the mutex is released after this.
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
 }
 
-Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
-  mutex_.AssertHeld();
+Status DBStrata::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
+  db_->mutex_.AssertHeld();
   ColumnFamilyData* const cfd = task->cfd;
   AddressMapStore* const blobs = cfd->address_map_store();
   SuperVersionContext* const sv_context =
       job_context->superversion_contexts.data();
   Status s = CheckBlobGc(*task);
-  if (s.ok() && error_handler_.IsBGWorkStopped()) {
-    s = error_handler_.GetBGError();
+  if (s.ok() && db_->error_handler_.IsBGWorkStopped()) {
+    s = db_->error_handler_.GetBGError();
   }
   if (!s.ok() || task->storage->files().empty()) {
     task->storage.reset();
@@ -254,21 +253,21 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   ThreadStatusUtil::SetColumnFamily(cfd);
   ThreadStatusUtil::SetThreadOperation(ThreadStatus::OP_BLOB_GC);
   auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
-      CaptureCurrentFileNumberInPendingOutputs());
+      db_->CaptureCurrentFileNumberInPendingOutputs());
   BlobGcJob::Context context;
   context.cfd = cfd;
-  context.versions = versions_.get();
-  context.db_options = &immutable_db_options_;
-  context.dbname = dbname_;
+  context.versions = db_->versions_.get();
+  context.db_options = &db_->immutable_db_options_;
+  context.dbname = db_->dbname_;
   context.mutable_cf_options = cfd->GetLatestMutableCFOptions();
-  context.read_file_options = fs_->OptimizeForCompactionTableRead(
-      file_options_for_compaction_, immutable_db_options_);
-  context.write_file_options = file_options_for_compaction_;
-  context.db_id = db_id_;
-  context.db_session_id = db_session_id_;
+  context.read_file_options = db_->fs_->OptimizeForCompactionTableRead(
+      db_->file_options_for_compaction_, db_->immutable_db_options_);
+  context.write_file_options = db_->file_options_for_compaction_;
+  context.db_id = db_->db_id_;
+  context.db_session_id = db_->db_session_id_;
   context.job_id = job_context->job_id;
-  context.io_tracer = io_tracer_;
-  context.blob_callback = &blob_callback_;
+  context.io_tracer = db_->io_tracer_;
+  context.blob_callback = &db_->blob_callback_;
   context.io_priority = task->is_urgent ? Env::IO_MID : Env::IO_LOW;
   context.check = [this, task] { return CheckBlobGc(*task); };
   context.runs = task->runs;
@@ -276,17 +275,17 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   context.max_copied = task->max_copied;
   context.max_read_memory =
       kMaxReadMemory /
-      static_cast<size_t>(MaxJobs(mutable_db_options_.max_background_jobs,
+      static_cast<size_t>(MaxJobs(db_->mutable_db_options_.max_background_jobs,
                                   /*above_limit=*/true));
   BlobGcJob job(context, task->storage->files(), task->job.path_id);
   const uint64_t copying =
       task->max_copied == 0 ? task->job.live_size
                             : std::min(task->max_copied, task->job.live_size);
   blobs->BeginCopies(copying);
-  mutex_.Unlock();
+  db_->mutex_.Unlock();
 
-  const uint64_t started = immutable_db_options_.clock->NowMicros();
-  ROCKS_LOG_INFO(immutable_db_options_.info_log,
+  const uint64_t started = db_->immutable_db_options_.clock->NowMicros();
+  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                  "[%s] [JOB %d] Collecting garbage of %zu blob files: %" PRIu64
                  " bytes, %" PRIu64 " of them live%s%s",
                  cfd->GetName().c_str(), job_context->job_id,
@@ -297,22 +296,22 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   BlobGarbageCollectionInfo info;
   info.cf_id = cfd->GetID();
   info.cf_name = cfd->GetName();
-  info.thread_id = env_->GetThreadID();
+  info.thread_id = db_->env_->GetThreadID();
   info.job_id = job_context->job_id;
   info.is_manual = task->is_manual;
   info.input_bytes = task->job.size;
   for (const BlobGcStorage::File& file : task->storage->files()) {
     info.input_files.push_back(file.number);
   }
-  for (const auto& listener : immutable_db_options_.listeners) {
-    listener->OnBlobGarbageCollectionBegin(this, info);
+  for (const auto& listener : db_->immutable_db_options_.listeners) {
+    listener->OnBlobGarbageCollectionBegin(db_, info);
   }
   s = job.Run();
   std::vector<BlobFileAddition> additions = job.additions();
   if (s.ok() && !additions.empty()) {
-    TEST_SYNC_POINT_CALLBACK("DBImpl::RunBlobGc:Copied", &s);
+    TEST_SYNC_POINT_CALLBACK("DBStrata::RunBlobGc:Copied", &s);
     // The id may stand for the last path: GetDataDir() takes any.
-    s = GetDataDir(cfd, task->job.path_id)
+    s = db_->GetDataDir(cfd, task->job.path_id)
             ->FsyncWithDirOptions(
                 IOOptions(), nullptr,
                 DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
@@ -324,7 +323,7 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
     }
   }
 
-  mutex_.Lock();
+  db_->mutex_.Lock();
   blobs->EndCopies(copying);
   if (s.ok()) {
     s = CheckBlobGc(*task);
@@ -332,7 +331,7 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   bool wrote_manifest = false;
   size_t num_dropped = 0;
   if (s.ok() && !additions.empty()) {
-    TEST_SYNC_POINT("DBImpl::RunBlobGc:BeforeEdit");
+    TEST_SYNC_POINT("DBStrata::RunBlobGc:BeforeEdit");
     VersionEdit edit;
     edit.SetColumnFamily(cfd->GetID());
     for (BlobFileAddition& addition : additions) {
@@ -344,39 +343,39 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
     const ReadOptions read_options(Env::IOActivity::kCompaction);
     const WriteOptions write_options(Env::IOActivity::kCompaction);
     wrote_manifest = true;
-    s = versions_->LogAndApply(cfd, read_options, write_options, &edit, &mutex_,
-                               directories_.GetDbDir());
+    s = db_->versions_->LogAndApply(cfd, read_options, write_options, &edit,
+                                    &db_->mutex_, db_->directories_.GetDbDir());
     blobs->FinishDrops(drops);
     if (s.ok()) {
       num_dropped = drops.size();
-      RecordTick(stats_, BLOB_MAP_FILES_DROPPED, num_dropped);
+      RecordTick(db_->stats_, BLOB_MAP_FILES_DROPPED, num_dropped);
     }
   }
   task->storage->Close();
   if (task->storage->committed()) {
-    InstallSuperVersionAndScheduleWork(cfd, sv_context);
+    db_->InstallSuperVersionAndScheduleWork(cfd, sv_context);
   }
-  mutex_.Unlock();
-  TEST_SYNC_POINT("DBImpl::RunBlobGc:AfterEdit");
+  db_->mutex_.Unlock();
+  TEST_SYNC_POINT("DBStrata::RunBlobGc:AfterEdit");
   task->storage->Settle();
   const bool committed = additions.empty() || task->storage->committed();
   if (committed && s.ok()) {
-    RecordTick(stats_, BLOB_MAP_GC_FILES, job.stats().files_read);
-    RecordTick(stats_, BLOB_MAP_GC_VALUES, task->storage->num_moved());
+    RecordTick(db_->stats_, BLOB_MAP_GC_FILES, job.stats().files_read);
+    RecordTick(db_->stats_, BLOB_MAP_GC_VALUES, task->storage->num_moved());
   } else if (!s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
-    RecordTick(stats_, BLOB_MAP_GC_FAILED);
+    RecordTick(db_->stats_, BLOB_MAP_GC_FAILED);
   }
-  RecordTick(stats_, BLOB_MAP_GC_BYTES_READ, job.stats().bytes_read);
-  RecordTick(stats_, BLOB_MAP_GC_BYTES_WRITTEN, job.stats().bytes_written);
+  RecordTick(db_->stats_, BLOB_MAP_GC_BYTES_READ, job.stats().bytes_read);
+  RecordTick(db_->stats_, BLOB_MAP_GC_BYTES_WRITTEN, job.stats().bytes_written);
   ROCKS_LOG_INFO(
-      immutable_db_options_.info_log,
+      db_->immutable_db_options_.info_log,
       "[%s] [JOB %d] Collected garbage of %" PRIu64 " blob files: read %" PRIu64
       " bytes, wrote %" PRIu64 " (%zu files), %" PRIu64 " of %" PRIu64
       " values moved, %zu files dropped, %" PRIu64 " ms: %s",
       cfd->GetName().c_str(), job_context->job_id, job.stats().files_read,
       job.stats().bytes_read, job.stats().bytes_written, additions.size(),
       task->storage->num_moved(), job.stats().values_copied, num_dropped,
-      (immutable_db_options_.clock->NowMicros() - started) / 1000,
+      (db_->immutable_db_options_.clock->NowMicros() - started) / 1000,
       s.ToString().c_str());
   info.status = s;
   info.values_moved = task->storage->num_moved();
@@ -386,12 +385,12 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
       info.output_files.push_back(addition.GetBlobFileNumber());
     }
   }
-  for (const auto& listener : immutable_db_options_.listeners) {
-    listener->OnBlobGarbageCollectionCompleted(this, info);
+  for (const auto& listener : db_->immutable_db_options_.listeners) {
+    listener->OnBlobGarbageCollectionCompleted(db_, info);
   }
 
-  mutex_.Lock();
-  ReleaseFileNumberFromPendingOutputs(pending_outputs);
+  db_->mutex_.Lock();
+  db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
   task->storage.reset();
   if (s.ok()) {
     task->additions = std::move(additions);
@@ -402,7 +401,7 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
              s.IsIncomplete()) {
     // Nothing was wrong.
   } else if (wrote_manifest) {
-    error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
+    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
   } else if (s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) {
     // Less at a time may still find room, and makes more.
     blobs->OnGcOutOfSpace(task->max_copied > 0
@@ -411,7 +410,7 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
   } else if (job.unreadable_file() != 0) {
     // What is damaged costs what is in it: reads of it fail, and its file
     // stays. It says nothing about the rest, so it is no background error.
-    ROCKS_LOG_ERROR(immutable_db_options_.info_log,
+    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
                     "[%s] [JOB %d] Blob file #%" PRIu64
                     " cannot be collected and is left as it is, as a value in "
                     "it or its record index cannot be read: %s. `ldb "
@@ -432,19 +431,19 @@ Status DBImpl::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
         job.failed_files().empty() && !task->is_manual
             ? std::set<uint64_t>(task->job.files.begin(), task->job.files.end())
             : job.failed_files());
-    error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
+    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
   }
   DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
   // What follows is not of the job: it may close a WAL.
   ThreadStatusUtil::ResetThreadStatus();
-  FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
-                                     !s.IsColumnFamilyDropped());
+  db_->FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
+                                          !s.IsColumnFamilyDropped());
   return s;
 }
 
-Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
-                                  ColumnFamilyHandle* column_family) {
-  if (read_only_) {
+Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
+                                    ColumnFamilyHandle* column_family) {
+  if (db_->read_only_) {
     return Status::NotSupported("Not supported operation in read only mode.");
   }
   if (!(options.space_amp_limit >= 1.0 &&
@@ -462,8 +461,8 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
   }
   uint64_t first_new_number = 0;
   {
-    InstrumentedMutexLock lock(&mutex_);
-    first_new_number = versions_->current_next_file_number();
+    InstrumentedMutexLock lock(&db_->mutex_);
+    first_new_number = db_->versions_->current_next_file_number();
     // The DB is not closed, and the column family not deleted, before the end.
     ++manual_blob_gc_calls_;
     cfd->Ref();
@@ -474,7 +473,7 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
   // The first such error is what the caller gets.
   std::set<uint64_t> unreadable;
   Status first_damage;
-  Status s = UnmappedBlobGc::Collect(this, cfd, options);
+  Status s = UnmappedBlobGc::Collect(db_, cfd, options);
   if (s.ok() && options.max_sorted_runs > 0) {
     s = MergeBlobRuns(options, cfd, &done_files, &unreadable, &first_damage);
   }
@@ -498,7 +497,8 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
       picker_options.min_copied = picker_options.max_copied =
           std::min(blobs->max_gc_copies(),
                    cfd->GetLatestMutableCFOptions().blob_file_size);
-      picker_options.next_file_number = versions_->current_next_file_number();
+      picker_options.next_file_number =
+          db_->versions_->current_next_file_number();
       task.job = BlobGcPicker::Pick(picker_options, files);
       done = task.job.files.empty();
       picked = task.job.files;
@@ -550,26 +550,28 @@ Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
       outputs.insert(addition.GetBlobFileNumber());
     }
   }
-  InstrumentedMutexLock lock(&mutex_);
+  InstrumentedMutexLock lock(&db_->mutex_);
   cfd->UnrefAndTryDelete();
   --manual_blob_gc_calls_;
-  bg_cv_.SignalAll();
+  db_->bg_cv_.SignalAll();
   return s.ok() ? first_damage : s;
 }
 
-Status DBImpl::RunManualBlobGc(BlobGcTask* task,
-                               const std::function<void()>& pick) {
-  task->db = this;
+Status DBStrata::RunManualBlobGc(BlobGcTask* task,
+                                 const std::function<void()>& pick) {
+  task->strata = this;
   task->is_manual = true;
   ColumnFamilyData* const cfd = task->cfd;
-  JobContext job_context(next_job_id_.fetch_add(1),
+  JobContext job_context(db_->next_job_id_.fetch_add(1),
                          /*_create_superversion=*/true);
   Status s;
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     s = CheckBlobGc(*task);
-    while (s.ok() && (bg_work_paused_ > 0 || bg_compaction_paused_ > 0)) {
-      bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
+    while (s.ok() &&
+           (db_->bg_work_paused_ > 0 || db_->bg_compaction_paused_ > 0)) {
+      db_->bg_cv_.TimedWait(db_->immutable_db_options_.clock->NowMicros() +
+                            100000);
       s = CheckBlobGc(*task);
     }
     if (s.ok()) {
@@ -586,32 +588,33 @@ Status DBImpl::RunManualBlobGc(BlobGcTask* task,
       // For what could not be scheduled meanwhile.
       SetBlobGcDue();
       ScheduleBlobGc();
-      bg_cv_.SignalAll();
+      db_->bg_cv_.SignalAll();
     }
   }
   if (job_context.HaveSomethingToDelete()) {
-    PurgeObsoleteFiles(job_context);
+    db_->PurgeObsoleteFiles(job_context);
   }
   job_context.Clean();
   return s;
 }
 
-Status DBImpl::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
-                            std::set<uint64_t>* numbers,
-                            std::unique_ptr<BlobRunMerger>* runs) {
+Status DBStrata::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
+                              std::set<uint64_t>* numbers,
+                              std::unique_ptr<BlobRunMerger>* runs) {
   const ImmutableOptions& ioptions = cfd->ioptions();
   AddressMapStore* const blobs = cfd->address_map_store();
   std::vector<BlobGcPicker::File> candidates;
   {
-    InstrumentedMutexLock lock(&mutex_);
+    InstrumentedMutexLock lock(&db_->mutex_);
     // Files that a job has would be left out. Where jobs follow each other,
     // some are: that is not worth waiting for.
     const uint64_t until =
-        immutable_db_options_.clock->NowMicros() + kMaxWaitForJobsMicros;
+        db_->immutable_db_options_.clock->NowMicros() + kMaxWaitForJobsMicros;
     Status s = CheckBlobGc(check);
     while (s.ok() && blobs->HasGcJobs() &&
-           immutable_db_options_.clock->NowMicros() < until) {
-      bg_cv_.TimedWait(immutable_db_options_.clock->NowMicros() + 100000);
+           db_->immutable_db_options_.clock->NowMicros() < until) {
+      db_->bg_cv_.TimedWait(db_->immutable_db_options_.clock->NowMicros() +
+                            100000);
       s = CheckBlobGc(check);
     }
     if (!s.ok()) {
@@ -620,14 +623,14 @@ Status DBImpl::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
     candidates = blobs->FilesForGc(*cfd->current()->storage_info(),
                                    /*also_failed=*/true);
   }
-  const FileOptions file_options = fs_->OptimizeForCompactionTableRead(
-      file_options_for_compaction_, immutable_db_options_);
+  const FileOptions file_options = db_->fs_->OptimizeForCompactionTableRead(
+      db_->file_options_for_compaction_, db_->immutable_db_options_);
   IOOptions io_options;
   io_options.rate_limiter_priority = Env::IO_LOW;
   io_options.io_activity = Env::IOActivity::kCompaction;
   std::vector<BlobRunMerger::File> files;
   for (const BlobGcPicker::File& candidate : candidates) {
-    TEST_SYNC_POINT("DBImpl::ReadBlobRuns:File");
+    TEST_SYNC_POINT("DBStrata::ReadBlobRuns:File");
     Status s = CheckBlobGc(check);
     if (!s.ok()) {
       return s;
@@ -638,7 +641,7 @@ Status DBImpl::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
     }
     std::unique_ptr<RandomAccessFileReader> reader;
     BlobFileLayoutV2 layout;
-    s = BlobGcJob::OpenFile(ioptions, file_options, io_options, io_tracer_,
+    s = BlobGcJob::OpenFile(ioptions, file_options, io_options, db_->io_tracer_,
                             candidate.number, candidate.path_id, &reader,
                             &layout);
     BlobRunMerger::File file;
@@ -649,7 +652,7 @@ Status DBImpl::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
     }
     if (s.IsCorruption() || s.IsNotFound() || s.IsPathNotFound()) {
       // Perhaps only of garbage: whoever reads its values checks them.
-      ROCKS_LOG_WARN(immutable_db_options_.info_log, "[%s] Not sorted: %s",
+      ROCKS_LOG_WARN(db_->immutable_db_options_.info_log, "[%s] Not sorted: %s",
                      cfd->GetName().c_str(), s.ToString().c_str());
       continue;
     }
@@ -674,7 +677,7 @@ Status DBImpl::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
 // not only in the end. A piece takes as much of each run as it may copy in all;
 // these files, and no others, are kept from other jobs until the next piece was
 // picked.
-struct DBImpl::BlobRunMerge {
+struct DBStrata::BlobRunMerge {
   ColumnFamilyData* cfd = nullptr;
   BlobRunMerger::Merge merge;
   uint64_t max_piece = 0;
@@ -741,10 +744,10 @@ struct DBImpl::BlobRunMerge {
   }
 };
 
-Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
-                             ColumnFamilyData* cfd, std::set<uint64_t>* files,
-                             std::set<uint64_t>* unreadable,
-                             Status* first_damage) {
+Status DBStrata::MergeBlobRuns(const CollectBlobGarbageOptions& options,
+                               ColumnFamilyData* cfd, std::set<uint64_t>* files,
+                               std::set<uint64_t>* unreadable,
+                               Status* first_damage) {
   AddressMapStore* const blobs = cfd->address_map_store();
   BlobGcTask check;
   check.cfd = cfd;
@@ -759,7 +762,7 @@ Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
     uint64_t max_open_bytes = 0;
     uint64_t blob_file_size = 0;
     {
-      InstrumentedMutexLock lock(&mutex_);
+      InstrumentedMutexLock lock(&db_->mutex_);
       const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
       blob_file_size = std::min(
           std::max(uint64_t{1}, cf_options.blob_file_size), uint64_t{1} << 40);
@@ -796,7 +799,7 @@ Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
       task.unreadable = unreadable;
       const size_t num_unreadable = unreadable->size();
       s = RunManualBlobGc(&task, [&] { merge.Pick(&task); });
-      TEST_SYNC_POINT("DBImpl::MergeBlobRuns:Piece");
+      TEST_SYNC_POINT("DBStrata::MergeBlobRuns:Piece");
       again = task.reached_limit;
       if (unreadable->size() > num_unreadable) {
         *first_damage = first_damage->ok() ? s : *first_damage;
@@ -818,27 +821,27 @@ Status DBImpl::MergeBlobRuns(const CollectBlobGarbageOptions& options,
       }
     }
     {
-      InstrumentedMutexLock lock(&mutex_);
+      InstrumentedMutexLock lock(&db_->mutex_);
       merge.Mark({});
       blobs->SubMergeSpace(max_open_bytes);
     }
     runs->AddMerged(merge.merge.path_id, std::move(merge.outputs),
                     merge.output_bytes, merge.max_file_size);
   }
-  InstrumentedMutexLock lock(&mutex_);
+  InstrumentedMutexLock lock(&db_->mutex_);
   // Files that were pinned when their last value died.
   ScheduleMapRemovals(cfd);
   return s;
 }
 
-Status DBImpl::CompactRangeAndBlobs(const CompactRangeOptions& options,
-                                    ColumnFamilyHandle* column_family,
-                                    const Slice* begin, const Slice* end,
-                                    const std::string& trim_ts) {
+Status DBStrata::CompactRangeAndBlobs(const CompactRangeOptions& options,
+                                      ColumnFamilyHandle* column_family,
+                                      const Slice* begin, const Slice* end,
+                                      const std::string& trim_ts) {
   const bool is_all = begin == nullptr && end == nullptr;
   Status s = is_all ? DrainDeltas(options, column_family) : Status::OK();
   if (s.ok()) {
-    s = CompactRangeInternal(options, column_family, begin, end, trim_ts);
+    s = db_->CompactRangeInternal(options, column_family, begin, end, trim_ts);
   }
   if (s.ok() && is_all) {
     s = CompactDeltas(options, column_family);

@@ -1,0 +1,38 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/strata/db_strata.h"
+
+#include "db/address_map/flush_mapping.h"
+#include "db/delta/delta_flush.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+DBStrata::DBStrata(DBImpl* db) : db_(db) {}
+
+DBStrata::~DBStrata() = default;
+
+bool DBStrata::MayStartJobs() const {
+  return db_->opened_successfully_ && !db_->read_only_ &&
+         db_->bg_work_paused_ == 0 && db_->bg_compaction_paused_ == 0 &&
+         !db_->reject_new_background_jobs_ &&
+         !db_->shutting_down_.load(std::memory_order_acquire) &&
+         !db_->error_handler_.IsBGWorkStopped();
+}
+
+void DBStrata::EndRecoveryDeltas() { recovery_delta_flushes_.clear(); }
+
+//======== DBImpl
+
+DBImpl::DBStrataPtr DBImpl::NewDBStrata(DBImpl* db) {
+  return DBStrataPtr(new DBStrata(db), [](DBStrata* strata) { delete strata; });
+}
+
+Status DBImpl::RecoverAddressMaps() { return strata_->RecoverAddressMaps(); }
+
+Status DBImpl::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
+                                  ColumnFamilyHandle* column_family) {
+  return strata_->CollectBlobGarbage(options, column_family);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

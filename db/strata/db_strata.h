@@ -1,0 +1,443 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "db/address_map/address_map_checkpoint.h"
+#include "db/address_map/map_work_queue.h"
+#include "db/db_impl/db_impl.h"
+#include "db/strata/family_implicit_snapshots.h"
+#include "db/strata/flush_order_gate.h"
+#include "db/strata/implicit_snapshot_registry.h"
+#include "db/strata/write_stall_release.h"
+#include "db/write_path/wal_buffer.h"
+#include "db/write_path/wal_buffer_recovery.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class AddressMapCheckpoints;
+class BlobRunMerger;
+class DeltaFileDeletion;
+class DeltaFlush;
+class DeltaFoldCommit;
+class DeltaGcJob;
+class DeltaValueFolder;
+class MapPointRead;
+class MappedFileRemoval;
+struct DeltaFoldJob;
+
+// Everything that Strata adds to a DBImpl: the wiring of address maps, blob
+// garbage collection, delta files, implicit snapshots, the WAL buffer and
+// combined write groups. DBImpl has one, and calls it at its seams; the rooms
+// beside this folder do the work, and most of them do not know DBImpl.
+//
+// The parts are in files of their own: db_strata_address_map.cc,
+// db_strata_blob_gc.cc, db_strata_range_deletions.cc, db_strata_deltas.cc,
+// db_strata_delta_jobs.cc, db_strata_delta_fold.cc,
+// db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
+// db_strata_checksums.cc, db_strata_wal_buffer.cc, db_strata_resume.cc and
+// db_strata_write_groups.cc.
+//
+// Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
+// is called with the mutex held, and whether it may release it meanwhile:
+//   held       REQUIRES: the mutex is held; it stays held.
+//   released   REQUIRES: the mutex is held; it may be released and taken again.
+//   not held   REQUIRES: the mutex is not held.
+//   any        The mutex may be held or not.
+class DBStrata {
+ public:
+  // REQUIRES: db outlives this object, which is a member of it.
+  explicit DBStrata(DBImpl* db);
+  ~DBStrata();
+  DBStrata(const DBStrata&) = delete;
+  DBStrata& operator=(const DBStrata&) = delete;
+
+  // ---- Address maps: opening and closing.
+
+  // Completes the address maps of all column families when the DB is opened.
+  // Held.
+  Status RecoverAddressMaps();
+  // The same for one column family; also called when one is created. Held.
+  // checkpoints: what the last Close() has left; may be nullptr.
+  Status RecoverAddressMap(ColumnFamilyData* cfd,
+                           AddressMapCheckpoints* checkpoints = nullptr);
+  // Begins the mapping of a memtable that is flushed while the DB is opened.
+  // Returns nullptr if the column family has no map. Held.
+  FlushMapping* BeginRecoveryMapping(ColumnFamilyData* cfd,
+                                     uint64_t sst_number);
+  // Ends these mappings: their edits are committed, or the DB is closed. Held.
+  void SettleRecoveryMappings();
+  // Writes the checkpoints that the next RecoverAddressMaps() finds. Held.
+  // REQUIRES: the MANIFEST is closed.
+  void SaveAddressMaps();
+
+  // ---- Address maps: commits of jobs.
+
+  // Ends the job's part in the map, after its edit was committed and a
+  // SuperVersion installed, or after it failed. Released.
+  void SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
+                   SuperVersionContext* sv_context);
+  void SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
+                        SuperVersionContext* sv_context);
+  // Waits until all jobs are settled that have changed, or are about to change,
+  // what the map finds by keys alone (UnsettledMapJobs). To be called before a
+  // job that builds on their edits. Returns an error if one of them could not
+  // be settled. Released.
+  Status WaitForSettledMap(ColumnFamilyData* cfd);
+  // Ends a removal of files by DeleteFilesInRanges(). Released.
+  void FinishMappedRemoval(MappedFileRemoval* removal, bool committed);
+  // Has removals from address maps, and sweeps of range deletions, that have
+  // become possible done in the background. Costs the same for any number of
+  // column families if none of them has to be examined. Held.
+  void ScheduleMapRemovals();
+  // The same after an event of the column family that may have made work. Held.
+  void ScheduleMapRemovals(ColumnFamilyData* cfd);
+  // Does what is left when the DB is closed and there is no reader. Released.
+  void FinishMapRemovals();
+  // Installs SuperVersions for Versions that were appended without one: a
+  // reader of a map takes the difference for a commit that is under way, and
+  // waits for it. Held.
+  void InstallMissingSuperVersions();
+  // True once a column family has, or has had, a map.
+  bool has_address_maps() const {
+    return has_address_maps_.load(std::memory_order_relaxed);
+  }
+
+  // Returns the numbers of the blob files that the job is to delete and that a
+  // Version has had. Held.
+  std::unordered_set<uint64_t> ObsoleteBlobFiles(const JobContext& state) const;
+
+  // ---- Address maps: reads. Not held.
+
+  static bool HasMap(const ColumnFamilyHandle* column_family) {
+    return static_cast<const ColumnFamilyHandleImpl*>(column_family)
+               ->cfd()
+               ->address_map_store() != nullptr;
+  }
+  // GetImpl() of a column family with a map.
+  Status GetWithMap(const ReadOptions& read_options, const Slice& key,
+                    DBImpl::GetImplOptions& get_impl_options);
+  // Finds the newest sequence number of a key in the files and in the map.
+  Status GetLatestMappedSequence(SuperVersion* sv, const LookupKey& key,
+                                 const ReadOptions& read_options,
+                                 SequenceNumber max_covering_tombstone_seq,
+                                 SequenceNumber* seq, bool* found);
+  InternalIterator* WrapTailingIterator(ColumnFamilyData* cfd,
+                                        const ReadOptions& read_options,
+                                        const SuperVersion* super_version,
+                                        InternalIterator* iter);
+
+  // ---- Implicit snapshots: readers without a snapshot of their own.
+
+  // Registers an iterator that is about to be made: at the snapshot, or at the
+  // newest sequence number. Registers nothing if the column family has no map.
+  // To be called before the SuperVersion is taken. Not held.
+  ImplicitSnapshotRegistry::ReadBound RegisterReadBound(
+      ColumnFamilyData* cfd, const ReadOptions& read_options);
+  // Gives the iterator an implicit snapshot of its own, if the column family
+  // has a map. Any. REQUIRES: a snapshot or another implicit one protects the
+  // sequence number.
+  ArenaWrappedDBIter* WithReadBound(ColumnFamilyData* cfd,
+                                    SequenceNumber sequence,
+                                    ArenaWrappedDBIter* iter);
+  // Adds the implicit snapshots to those that a job has to respect. Held.
+  void MergeReadBounds(const autovector<ColumnFamilyData*>& cfds,
+                       std::vector<SequenceNumber>* snapshots);
+  // Those of readers of several column families; those of one column family are
+  // in AddressMapStore::read_bounds().
+  ImplicitSnapshotRegistry* shared_read_bounds() {
+    return &shared_read_bounds_;
+  }
+  // Compactions keep what an implicit snapshot protects, so a file that has it
+  // must not be marked for compaction before the snapshot is released. These
+  // two limit UpdateOldestSnapshot(). Held.
+  SequenceNumber LimitMarking(ColumnFamilyData* cfd,
+                              SequenceNumber oldest_snapshot);
+  // The column family's part of bottommost_files_mark_threshold_:
+  // kMaxSequenceNumber while it waits for an implicit snapshot. Held.
+  SequenceNumber BottommostMarkThreshold(ColumnFamilyData* cfd);
+  // To be called after the column family's Version has changed. Held.
+  void WatchMarking(ColumnFamilyData* cfd);
+
+  // ---- Blob garbage collection.
+
+  // DB::CollectBlobGarbage(). Not held.
+  Status CollectBlobGarbage(const CollectBlobGarbageOptions& options,
+                            ColumnFamilyHandle* column_family);
+  // DBImpl::CompactRangeInternal(), and the blobs of the range. Not held.
+  Status CompactRangeAndBlobs(const CompactRangeOptions& options,
+                              ColumnFamilyHandle* column_family,
+                              const Slice* begin, const Slice* end,
+                              const std::string& trim_ts);
+  void AddBlobGcThreads();  // held
+  // Notes that there may be garbage to collect, or room for another job. Held.
+  void SetBlobGcDue() { blob_gc_due_ = true; }
+  // Starts jobs where they are due. Held.
+  void ScheduleBlobGc();
+  // True while calls of CollectBlobGarbage() wait or run. Held.
+  bool HasManualBlobGc() const { return manual_blob_gc_calls_ > 0; }
+
+  // ---- Delta files: opening, flushes, other jobs that add or delete files.
+
+  // Gives all column families that have delta files a DeltaStore. Held.
+  Status RecoverDeltaStores();
+  // The same for one column family; also called when one is created. Held.
+  Status RecoverDeltaStore(ColumnFamilyData* cfd);
+  bool has_delta_stores() const { return has_delta_stores_; }  // held
+  // Ends the flush's part after its commit and before its listeners are called,
+  // so that jobs that wait for it can go on. Held.
+  void EndDeltaFlush(const FlushJob& job);
+  // Begins the delta files of a memtable that is flushed while the DB is
+  // opened. The result lives until the edits of all of them are committed, or
+  // the DB is closed. Held.
+  DeltaFlush* BeginRecoveryDeltas(ColumnFamilyData* cfd,
+                                  const FileDescriptor& sst_file);
+  // Makes its files durable and puts them into the edit. Held.
+  Status AddRecoveryDeltas(ColumnFamilyData* cfd, const DeltaFlush& flush,
+                           const FileDescriptor& sst_file, VersionEdit* edit,
+                           InternalStats::CompactionStats* stats);
+  void EndRecoveryDeltas();  // held
+  // DeleteFilesInRanges(): returns nullptr if the ranges have no operands.
+  // Held.
+  std::unique_ptr<DeltaFileDeletion> BeginDeltaFileDeletion(
+      ColumnFamilyData* cfd, const autovector<UserKeyRangeOpt>& ranges,
+      bool include_end);
+  Status WriteDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
+                                DeltaFileDeletion* deletion);  // not held
+  // Ingestions: before writes are stopped (not held), and after (released).
+  Status WriteMissingDeltaAnchors(
+      const std::vector<ExternalSstFileIngestionJob*>& jobs, bool all);
+  Status CompleteDeltaAnchors(
+      const std::vector<ExternalSstFileIngestionJob*>& jobs);
+
+  // ---- Delta files: merges, bucket GC, folds, drains.
+
+  void AddDeltaThreads();  // held
+  // Notes that there may be something to do, or room for another job. Held.
+  void SetDeltaJobsDue() { delta_jobs_due_ = true; }
+  void SetDeltaOptionsChanged(ColumnFamilyData* cfd);  // held
+  // Starts jobs where they are due. Held.
+  void ScheduleDeltaJobs();
+  void OnSnapshotReleasedForDrain();  // held
+  // Waits until no fold is between its beginning and its end. Folds do not wait
+  // for the caller. Released.
+  void WaitForDeltaFolds();
+  // The same, and no fold begins while the object lives. Released.
+  class DeltaFoldBlock {
+   public:
+    explicit DeltaFoldBlock(DBStrata* strata);
+    ~DeltaFoldBlock();
+    DeltaFoldBlock(const DeltaFoldBlock&) = delete;
+    DeltaFoldBlock& operator=(const DeltaFoldBlock&) = delete;
+
+   private:
+    DBStrata* const strata_;
+  };
+
+  // ---- The parts of DB::VerifyChecksum() that are about blob files of address
+  // maps and about delta files. Not held.
+
+  Status VerifyAddressMapBlobs(const ReadOptions& read_options,
+                               const SuperVersion& sv);
+  Status VerifyDeltaChecksums(const ReadOptions& read_options,
+                              const SuperVersion& sv, bool use_file_checksum);
+
+  // ---- The WAL buffer (wal_mmap_buffer_size).
+
+  // Gives WALs what the buffer of the last process has, or, with read_only,
+  // keeps it for AppendWalBuffer(). Held.
+  Status RecoverWalBuffer(const std::vector<std::string>& wal_dir_files,
+                          bool read_only);
+  // The number of bytes that a WAL lacks without AppendWalBuffer(). Held.
+  uint64_t WalBufferBytes(uint64_t wal_number) const;
+  void AppendWalBuffer(uint64_t wal_number,
+                       std::unique_ptr<FSSequentialFile>* file);  // held
+  Status CreateWalBuffer();                                       // held
+  // While the WAL buffer may have bytes that no WAL has, the MANIFEST has a
+  // mark that makes RocksDB refuse the DB. Adds the mark if there is a buffer,
+  // and removes it if there is none. The DB accepts writes only after this.
+  // Released.
+  // REQUIRES: no other thread writes to the MANIFEST.
+  Status MarkWalBuffer();
+  // Deletes the buffer, unless a WAL still needs it, and then the mark.
+  // Released.
+  // REQUIRES: no other thread writes to the MANIFEST.
+  void RemoveWalBuffer();
+  Status WriteOutWalBuffer(const WriteOptions& write_options);  // not held
+  WalBuffer* wal_buffer() const { return wal_buffer_.get(); }
+
+  // ---- Combined write groups (WriteGroupCombiner).
+
+  void OfferWriteLeadership(WriteThread::Writer* w, const Status& s,
+                            const DBImpl::WriteContext& context);
+  // PreprocessWrite() by a thread that is not the writer's.
+  Status PreprocessLedWrite(WriteThread::Writer* w,
+                            const WriteOptions& write_options,
+                            DBImpl::WalContext* wal_context,
+                            DBImpl::WriteContext* context, bool* handed_back);
+  Status InsertLedGroup(WriteThread::WriteGroup* group);
+  void LeadKeptWriteGroups(WriteThread::Writer* w);
+
+  // ---- The rest.
+
+  // True while jobs of Strata's run or wait for a thread: whatever waits for
+  // DBImpl's flushes and compactions waits for these, too. Held.
+  bool HasBackgroundWork() const {
+    return bg_blob_gc_scheduled_ > 0 || bg_delta_jobs_scheduled_ > 0;
+  }
+  // Schedules the flushes, compactions and other background jobs that were not
+  // scheduled, or were given up, because of a background error. Held.
+  // REQUIRES: the background error was cleared.
+  void ScheduleAfterRecovery();
+  // The order of flushes of one column family.
+  FlushOrderGate* flush_order_gate() { return &flush_order_gate_; }
+  WriteStallRelease* write_stall_release() { return &write_stall_release_; }
+
+ private:
+  struct BlobGcTask;
+  struct BlobRunMerge;
+  struct RangeSweepTask;
+  struct DeltaJobTask;
+  class DeltaJobRun;
+  class FlushOrderHost;
+
+  std::unique_ptr<FlushOrderGate::Host> NewFlushOrderHost();
+
+  // Returns true if jobs may start that run beside compactions: the DB is open
+  // for writing and its background work is neither paused nor stopped. Held.
+  bool MayStartJobs() const;
+  // Returns a sequence number below which no reader of the column family is, or
+  // will be. Held.
+  SequenceNumber EarliestReader(const ColumnFamilyData& cfd);
+  // The same without iterators and restarted point reads. Held.
+  SequenceNumber EarliestSnapshot();
+  // True if sequence numbers do not tell which entry of a key a reader sees.
+  bool MapIsAnyOrder() const;
+  AddressMapCheckpoint::Io MapImageIo(Env::IOActivity activity) const;
+  // activity: of the calling thread. Released.
+  void DropEmptyBlobFiles(ColumnFamilyData* cfd, Env::IOActivity activity,
+                          SuperVersionContext* sv_context);
+  void OnSharedReadBoundsReleased();                     // not held
+  void OnReadBoundsReleased(uint32_t column_family_id);  // not held
+  FamilyImplicitSnapshots ReadBoundsOf(const ColumnFamilyData& cfd);
+  // True if an implicit snapshot that the column family's jobs respect is below
+  // `limit`. The release of the last one is then reported to map_work_. Held.
+  bool WaitsForBounds(const ColumnFamilyData& cfd, SequenceNumber limit);
+  // also_for_drops: looks for blob files without live values, too. Held.
+  void FindMapWork(ColumnFamilyData* cfd, bool also_for_drops);
+  static void BGWorkMapRemovals(void* strata);
+  void BackgroundMapRemovals();
+  void MarkAfterBounds();  // not held
+
+  void ScheduleBlobGc(ColumnFamilyData* cfd);  // held
+  static void BGWorkBlobGc(void* task);
+  static void UnscheduleBlobGc(void* task);
+  void BackgroundBlobGc(BlobGcTask* task);                      // not held
+  Status RunBlobGc(BlobGcTask* task, JobContext* job_context);  // released
+  Status CheckBlobGc(const BlobGcTask& task) const;             // any
+  // pick: is called with the mutex held, and sets task->job. Not held.
+  Status RunManualBlobGc(BlobGcTask* task, const std::function<void()>& pick);
+  Status ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
+                      std::set<uint64_t>* numbers,
+                      std::unique_ptr<BlobRunMerger>* runs);
+  Status MergeBlobRuns(const CollectBlobGarbageOptions& options,
+                       ColumnFamilyData* cfd, std::set<uint64_t>* files,
+                       std::set<uint64_t>* unreadable, Status* first_damage);
+
+  void ScheduleRangeSweeps();  // held
+  static void BGWorkRangeSweep(void* task);
+  static void UnscheduleRangeSweep(void* task);
+  void BackgroundRangeSweep(const RangeSweepTask& task);  // not held
+  void RunRangeSweep(ColumnFamilyData* cfd,
+                     JobContext* job_context);        // released
+  void FinishRangeSweep(const RangeSweepTask& task);  // held
+
+  // Writes what the folder has and adds it to the job's edit. Waits for flushes
+  // and ingestions, up to a limit. TryAgain, or a failure, gives the fold up,
+  // and the job with it, as the job has dropped the operands. *fold stays
+  // nullptr if there is nothing to write. Until EndDeltaFold() no flush of the
+  // column family begins. Released.
+  Status BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
+                        DeltaValueFolder* folder, const DeltaFoldJob& job,
+                        VersionEdit* edit,
+                        std::unique_ptr<DeltaFoldCommit>* fold);
+  // To be called after the commit of the edit and, if that succeeded, after the
+  // installation of a SuperVersion. status: of the commit. Released.
+  void EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
+                    const Status& status, SuperVersionContext* sv_context);
+  Status TryEnterDeltaFold(ColumnFamilyData* cfd);  // released
+  void LeaveDeltaFold(ColumnFamilyData* cfd);       // held
+
+  void ScheduleDeltaJobs(ColumnFamilyData* cfd);             // held
+  void StartDeltaJob(ColumnFamilyData* cfd, bool is_merge);  // held
+  void GiveUpDeltaJob(const DeltaJobTask& task);             // held
+  static void BGWorkDeltaJob(void* task);
+  static void UnscheduleDeltaJob(void* task);
+  void BackgroundDeltaJob(DeltaJobTask* task);  // not held
+  // Released.
+  Status RunDeltaJob(DeltaJobTask* task, JobContext* job_context);
+  Status RunDeltaMerge(DeltaJobTask* task, JobContext* job_context);
+  Status RunDeltaCollection(DeltaJobTask* task, JobContext* job_context);
+  Status CommitDeltaJob(ColumnFamilyData* cfd, VersionEdit* edit);
+  void FinishDeltaJob(const DeltaJobTask& task, const Status& s,
+                      bool tried_to_commit);             // held
+  Status CheckDeltaJob(const DeltaJobTask& task) const;  // any
+  // CompactRange() of all keys. Not held.
+  Status CompactDeltas(const CompactRangeOptions& options,
+                       ColumnFamilyHandle* column_family);
+  Status RunManualDeltaJob(DeltaJobTask* task, bool* done);  // not held
+  bool MarkManualDeltaJob(DeltaJobTask* task, bool* done);   // held
+  // A column family without delta separation whose operands go back. Held.
+  void FinishDrainJob(ColumnFamilyData* cfd, SequenceNumber earliest_snapshot,
+                      const DeltaGcJob& job, const DeltaValueFolder* folder);
+  Status RollManifestAfterDrain(JobContext* job_context);  // released
+  Status DrainDeltas(const CompactRangeOptions& options,
+                     ColumnFamilyHandle* column_family);  // not held
+
+  // Makes the current state the beginning of a new MANIFEST. Released.
+  Status RollManifest(Env::IOActivity activity);
+  bool MayHaveMoreToDoThanWrite();
+
+  DBImpl* const db_;
+
+  ImplicitSnapshotRegistry shared_read_bounds_{
+      [this] { OnSharedReadBoundsReleased(); }};
+  MapWorkQueue map_work_;
+  std::atomic<bool> has_address_maps_{false};
+
+  // Guarded by the mutex.
+  std::vector<std::unique_ptr<FlushMapping>> recovery_mappings_;
+  bool map_removals_scheduled_ = false;
+  int bg_blob_gc_scheduled_ = 0;    // with those of CollectBlobGarbage()
+  int running_manual_blob_gc_ = 0;  // those of CollectBlobGarbage()
+  int manual_blob_gc_calls_ = 0;    // run one after another
+  bool blob_gc_due_ = true;
+  bool blob_gc_allowed_ = true;
+  bool range_sweep_scheduled_ = false;  // counts in bg_blob_gc_scheduled_
+  std::vector<std::unique_ptr<DeltaFlush>> recovery_delta_flushes_;
+  bool has_delta_stores_ = false;
+  int num_running_delta_folds_ = 0;
+  int num_delta_fold_blocks_ = 0;
+  int bg_delta_jobs_scheduled_ = 0;  // with those of CompactRange()
+  bool delta_jobs_due_ = true;
+  bool drains_wait_for_snapshots_ = false;
+
+  std::unique_ptr<FlushOrderGate::Host> flush_order_host_ = NewFlushOrderHost();
+  FlushOrderGate flush_order_gate_{flush_order_host_.get()};
+  WriteStallRelease write_stall_release_;
+
+  // Outlives the files of DBImpl::logs_.
+  std::unique_ptr<WalBuffer> wal_buffer_;
+  WalBufferRecovery::Missing wal_buffer_missing_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
