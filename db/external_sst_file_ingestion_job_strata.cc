@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What ExternalSstFileIngestionJob does about operands in delta files: see
-// DeltaIngestion.
+// The part of ExternalSstFileIngestionJob that handles operands in delta files;
+// see DeltaIngestion.
 
 #include <cassert>
 #include <memory>
@@ -63,7 +63,7 @@ Status ExternalSstFileIngestionJob::MaybeWriteDeltaAnchors(
   bool over_operands = DeltaIngestion::IsOverOperands(
       sv->current->storage_info()->delta().get(), DeltaSourceOf(*file));
   if (!over_operands) {
-    // Operands in memtables are flushed before the file comes in.
+    // Operands in memtables are flushed before the file is ingested.
     autovector<UserKeyRange> ranges;
     ranges.emplace_back(file->start_ukey, file->limit_ukey);
     s = cfd_->RangesOverlapWithMemtables(
@@ -125,7 +125,8 @@ Status ExternalSstFileIngestionJob::WriteDeltaAnchors(SuperVersion* sv,
 
   DeltaFileBuilder::Options options;
   options.number = versions_->NewFileNumber();
-  // Beside the SST file: their directory is synced for both.
+  // Uses the path of the SST file, so that one sync of the directory covers
+  // both files.
   options.path_id = file->fd.GetPathId();
   options.kind = DeltaFileDescription::Kind::kAnchors;
   options.tier = DeltaFileDescription::Tier::kFlushed;
@@ -151,7 +152,7 @@ Status ExternalSstFileIngestionJob::CheckDeltas() {
     if (s.ok() && file.delta_anchors.are_needed &&
         file.delta_anchors.file.number == 0) {
       assert(false);
-      s = Status::TryAgain("Operands have come in over ingested files");
+      s = Status::TryAgain("Ingested files now lie over operands");
     }
     if (!s.ok()) {
       break;
@@ -162,7 +163,7 @@ Status ExternalSstFileIngestionJob::CheckDeltas() {
 
 void ExternalSstFileIngestionJob::AddDeltaAnchors() {
   std::vector<DeltaFileDescription> all;
-  // In the order of their sequence numbers.
+  // files_to_ingest_ is in the order of sequence numbers.
   for (IngestedFileInfo& file : files_to_ingest_) {
     if (!file.delta_anchors.are_needed) {
       continue;

@@ -1,10 +1,11 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// How a tailing iterator goes on when there is a new SuperVersion while it is
-// among the operands of a key. The operands that were read may be part of a
-// value in the new one, or of one operand, whose internal key is another one or
-// the same: the reader would apply them twice, or never see the rest.
+// How a tailing iterator continues when a new SuperVersion is installed while
+// it is among the operands of a key. In the new SuperVersion, the operands that
+// were read may be part of a value, or of a single operand, whose internal key
+// may be a different one or the same. The reader would apply them twice, or
+// never see the remaining operands.
 
 #include "db/dbformat.h"
 #include "db/forward_iterator.h"
@@ -27,7 +28,7 @@ void ForwardIterator::LeaveOperands() {
     return;
   }
   RenewIterators();
-  // Behind all that it may have of the key: this is the smallest type.
+  // Seeks behind all entries of the key: kTypeDeletion is the smallest type.
   const InternalKey last(operands_key_, /*_s=*/0, kTypeDeletion);
   SeekInternal(last.Encode(), /*seek_to_first=*/false,
                /*seek_after_async_io=*/false);

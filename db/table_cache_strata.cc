@@ -7,9 +7,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A flush of direct values and a range deletion makes a file without a filter,
-// as no key belongs into one, which readers of most keys must open all the
-// same.
+// A flush of direct values and a range deletion creates a file without a
+// filter, as no key belongs in one. Reads of most keys must open such a file
+// for the range deletion, but can skip its point entries.
 bool TableCache::SkipsPoints(const FileMetaData& file,
                              const GetContext* get_context) {
   return get_context->map_read() != nullptr &&

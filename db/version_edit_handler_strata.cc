@@ -19,7 +19,7 @@ Status VersionEditHandlerPointInTime::VerifyDeltaFile(
       version_set_->db_options()->fs->GetFileSize(name, IOOptions(), &size,
                                                   /*dbg=*/nullptr);
   if (s.ok() && size != file.size) {
-    s = Status::Corruption("Size of " + name + " is not that in the MANIFEST");
+    s = Status::Corruption("Size of " + name + " differs from the MANIFEST");
   }
   return s;
 }

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// VersionEdit: the fields of delta files and of the WAL buffer
-// (docs/formats.md).
+// The fields of VersionEdit for delta files and the WAL buffer
+// (see docs/formats.md).
 
 #include <algorithm>
 #include <cassert>
@@ -62,7 +62,7 @@ void VersionEdit::SetDeltaEdit(DeltaEdit delta_edit) {
 
 void VersionEdit::AddDeltaFiles(
     const std::vector<DeltaFileDescription>& files) {
-  // Copies of the edit share the old one.
+  // Copies of this VersionEdit share the old DeltaEdit, so it is not modified.
   DeltaEdit delta_edit =
       delta_edit_ == nullptr ? DeltaEdit() : DeltaEdit(*delta_edit_);
   for (const DeltaFileDescription& file : files) {
@@ -83,10 +83,10 @@ void VersionEdit::EncodeDeltaEdit(std::string* dst) const {
 Status VersionEdit::DecodeDeltaEdit(Slice* input) {
   Slice encoded;
   if (!GetLengthPrefixedSlice(input, &encoded)) {
-    return Status::Corruption("Delta edit", "not prefixed by its length");
+    return Status::Corruption("Delta edit", "missing length prefix");
   }
   if (delta_edit_ != nullptr) {
-    return Status::Corruption("Delta edit", "the second one of a VersionEdit");
+    return Status::Corruption("Delta edit", "occurs twice in a VersionEdit");
   }
   DeltaEdit delta_edit;
   Status s = delta_edit.DecodeFrom(encoded);

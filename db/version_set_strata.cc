@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Version and VersionSet: reads with an address map, reads of delta files, and
-// which delta files are obsolete.
+// The parts of Version and VersionSet for reads with an address map, for reads
+// of delta files, and for obsolete delta files.
 
 #include <algorithm>
 #include <cassert>
@@ -141,7 +141,8 @@ Status Version::FinishMapReads(
     }
     range->AddValueSize(iter->value != nullptr ? iter->value->size()
                                                : iter->columns->payload_size());
-    // Those before the files count, but do not end the batch.
+    // Values found before the files are searched count, but do not end the
+    // batch.
     if (!before_files &&
         range->GetValueSize() > read_options.value_size_soft_limit) {
       return Status::Aborted();
@@ -155,7 +156,7 @@ bool Version::FinishDeltaRead(GetContext* get_context, Status* status) {
   if (get_context->DrainDeltas(/*above=*/0, &s)) {
     return false;
   }
-  // What fails says so in the status.
+  // Every failure is reported in the status.
   assert(!s.ok() || get_context->State() == GetContext::kFound);
   *status = s;
   return true;
@@ -167,7 +168,7 @@ Status Version::FinishDeltaReads(const ReadOptions& read_options,
     if (!FinishDeltaRead(iter->get_context, iter->s)) {
       continue;
     }
-    // MultiGet() does it for those that are left.
+    // MultiGet() reports the counters of the remaining keys.
     iter->get_context->ReportCounters();
     range->MarkKeyDone(iter);
     if (!iter->s->ok()) {
@@ -213,8 +214,9 @@ InternalIterator* Version::NewDeltaIterator(const ReadOptions& read_options,
 void VersionSet::GetObsoleteDeltaFiles(
     std::vector<ObsoleteDeltaFile>* files, uint64_t min_pending_output,
     const autovector<uint64_t>& quarantined) {
-  // Files of an edit whose fate is not known would be left by the purge, and
-  // nobody would look for them again.
+  // Files of an edit whose outcome is unknown stay in the list. If they were
+  // removed from it, the purge would not delete them and they would never
+  // be found again.
   const std::unordered_set<uint64_t> kept(quarantined.begin(),
                                           quarantined.end());
   const auto pending = std::partition(
@@ -271,7 +273,8 @@ IOStatus VersionSet::WriteDeltaSnapshot(const WriteOptions& write_options,
     VersionEdit edit;
     edit.SetColumnFamily(cfd->GetID());
     edit.SetDeltaEdit(std::move(piece));
-    // As that of the other edits of the snapshot: it must never fall.
+    // The same last sequence as in the other edits of the snapshot: it must
+    // never decrease.
     edit.SetLastSequence(descriptor_last_sequence_);
     std::string record;
     if (!edit.EncodeTo(&record)) {

@@ -41,7 +41,8 @@ void GetContext::ReadBlobAhead(const ParsedInternalKey& entry,
     TEST_SYNC_POINT("GetContext::ReadBlobAhead:Done");
     blob_ahead_ = std::move(blob);
   } else {
-    // Whoever needs it reads it again, and knows what to do then.
+    // The value is read again when it is needed, and the error is handled
+    // there.
     IGNORE_STATUS_IF_ERROR(s);
     s.PermitUncheckedError();
   }
@@ -60,8 +61,8 @@ bool GetContext::DrainDeltas(SequenceNumber above, Status* read_status) {
   if (max_covering_tombstone_seq_ != nullptr) {
     above = std::max(above, *max_covering_tombstone_seq_);
   }
-  // An operand is saved as if a file had it. It is none of the map's business,
-  // and must not make this begin again.
+  // An operand is saved as if it came from a file. SaveValue() must not pass it
+  // to the map, and must not call this function again.
   MapPointRead* const map_read = std::exchange(map_read_, nullptr);
   DeltaRead* const delta_read = std::exchange(delta_read_, nullptr);
   assert(delta_read != nullptr);
@@ -71,7 +72,7 @@ bool GetContext::DrainDeltas(SequenceNumber above, Status* read_status) {
   DeltaRead::Operand operand;
   while (goes_on && delta_read->Next(above, &operand, read_status)) {
     if (is_only_seq) {
-      // The newest operand answers it; nobody wants to know the value.
+      // Only the newest sequence number is requested, not the value.
       if (seq_ != nullptr &&
           (*seq_ == kMaxSequenceNumber || *seq_ < operand.seq)) {
         *seq_ = operand.seq;

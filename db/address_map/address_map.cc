@@ -19,46 +19,48 @@
 
 // Layout.
 //
-// A table is one lazily zeroed mapping. Each shard owns an equal range of it
-// and uses the first num_buckets buckets; those that it no longer needs after
-// removals have no memory behind them. Where the range is full, the shard
-// moves to the next table, which has ranges four times as long or four times
-// as many shards; the others follow one by one. Old tables stay mapped, without
-// memory behind them: a late reader of one finds zeros and then the changed
-// version counter.
+// A table is one lazily zeroed mapping. Each shard owns an equal range of the
+// mapping and uses the first num_buckets buckets of it; buckets that it no
+// longer needs after removals have no memory behind them. When a shard's range
+// is full, the shard moves to the next table, which has ranges four times as
+// long or four times as many shards; the other shards follow one by one. Old
+// tables stay mapped, without memory behind them: a late reader of an old table
+// finds zeros and then the changed version counter.
 //
 // The home bucket of a direct entry, and of the first kMaxNear versioned
 // entries of a key (*near* ones), is a monotone function of the hash, so
 // growing and moving go through memory in order, and the entries of a key are
 // found together. Superseded entries and all other versioned ones (*far* ones)
-// mix in their sequence number: thousands of versions of one key must not make
+// mix in their sequence number: thousands of versions of one key must not form
 // one long cluster. The names of far entries are in a set beside the table
-// (FarNames), so that they, too, are found by the key. An entry that finds its
-// home full goes to the next bucket with room; `over` of a bucket counts the
-// entries that went past it, exactly, and `past` tells roughly which: a search
-// ends at the first bucket that no such entry went past.
+// (FarNames), so that far entries can be found by the key as well. An entry
+// whose home bucket is full goes to the next bucket with room. `over` of a
+// bucket is the exact number of entries that went past it; `past` is a filter
+// of their hashes. A search ends at the first bucket that no entry with the
+// searched hash bits went past.
 //
 // A small map begins with four shards of up to 64 buckets, and each next table
-// has four times as many shards until there are 1,024: so a map of a thousand
-// entries takes some tens of KB. Shards of such a small table do not tell the
-// 10 highest bits of hi, which an array beside the buckets holds for those that
-// need whole hashes: what moves entries or walks the map. A lookup compares the
-// other 86 bits. Two keys of the at most 300,000 entries of a small table agree
-// in them with a probability below 1 in 10^15.
+// has four times as many shards until there are 1,024. A map of a thousand
+// entries therefore takes some tens of KB. The shard of a small table does not
+// determine the 10 highest bits of hi. An array beside the buckets holds them
+// for the operations that need whole hashes: moving entries and walking the
+// map. A lookup compares the other 86 bits. A small table has at most 300,000
+// entries, and the probability that two of their keys agree in these 86 bits is
+// below 1 in 10^15.
 //
 // Entry, 26 bytes (hash: hi 64 bits, lo 32 bits; the 10 highest bits of hi
-// follow from the shard, but for small tables):
+// follow from the shard, except in small tables):
 //   id    hi << 10 | lo bits 0-9
 //   seq   low 48 bits of the sequence number << 16 | lo bits 10-25
 //   loc   offset 32 | size 18 | slot bits 0-13
 //   meta  slot bits 14-19 | lo bits 26-31 | mode 2 | extension 2
-// The mode is that of MapMode for near entries, 3 for far ones.
+// The mode is the value of MapMode for near entries and 3 for far entries.
 // Extension: 0: birth is 0. 1: birth is the number of the entry's file.
-// 2: the first word of loc is the index of a side cell with
+// 2: the first word of loc is the index of a side cell that contains
 //   word 0: offset 32 | size 32
 //   word 1: slot 24 | high 8 bits of the sequence number | link cell 32
 //   word 2: birth
-// and the link cell, if any, has the sequence number and birth of the next
+// and the link cell, if any, contains the sequence number and birth of the next
 // older entry of the chain.
 
 namespace ROCKSDB_NAMESPACE {
@@ -66,41 +68,43 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr uint32_t kBucketEntries = 19;
-// The bits of a hash that no entry holds.
+// Number of high bits of a hash that are not stored in entries.
 constexpr uint32_t kPartBits = 10;
-// The first table of a map that expects little has 1 << kFirstShardBits shards.
-// Each next table has four times as many, up to 1 << kPartBits.
+// The first table of a map that expects few entries has 1 << kFirstShardBits
+// shards. Each next table has four times as many, up to 1 << kPartBits.
 constexpr uint32_t kFirstShardBits = 2;
-// The buckets of each shard of a small table, which has fewer shards than that:
-// 32 KiB, room for 1,118 entries.
+// Buckets per shard of a small table, i.e. of a table with fewer than
+// 1 << kPartBits shards: 32 KiB, room for 1,118 entries.
 constexpr uint32_t kSmallStride = 64;
 constexpr uint32_t kMaxShardBits = 24;
-// Of a shard of ordinary length: 2 MiB, about 70,000 entries.
+// Buckets per shard beyond which the next table gets more shards instead of
+// longer ones: 2 MiB, about 70,000 entries.
 constexpr uint32_t kMaxStride = 4096;
 constexpr size_t kPageSize = 4096;
 constexpr uint32_t kPageBuckets = 8;
 constexpr size_t kChargeStep = 256 << 10;
 constexpr int kMaxSpins = 64;
-// How full a shard is, at most, that was made smaller: room to grow again, and
-// far from the half that makes it smaller still.
+// Maximum fill of a shard after shrinking, in percent. It leaves room to grow
+// again and is well above half of the capacity, below which a shard shrinks.
 constexpr uint32_t kShrunkPercent = 75;
 
 constexpr uint64_t kSeqMask = (uint64_t{1} << 48) - 1;
 constexpr uint32_t kSizeLimit = 1 << 18;
 constexpr uint32_t kSlotLimit = 1 << 20;
 
-// The most versioned entries of one key that share a home bucket, which has
-// room for 19 entries.
+// Maximum number of versioned entries of one key that share a home bucket,
+// which has room for 19 entries.
 constexpr size_t kMaxNear = 4;
-// A mode in the table only: versioned, and placed by the sequence number.
+// A mode that exists only in the table: a versioned entry whose home bucket
+// depends on the sequence number.
 constexpr uint32_t kFarMode = 3;
-// What a name in FarNames takes up, about.
+// Approximate memory of a name in FarNames, in bytes.
 constexpr size_t kFarNameBytes = 80;
 
 enum : uint32_t { kExtNone = 0, kExtOwnFile = 1, kExtSide = 2 };
 
-// ThreadSanitizer does not know fences (and GCC warns). It orders atomic
-// operations by itself, so it needs none to run right.
+// ThreadSanitizer does not support fences (and GCC warns about them). It orders
+// atomic operations by itself, so it is correct without them.
 inline void FenceAcquire() {
 #ifndef __SANITIZE_THREAD__
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -137,13 +141,13 @@ inline uint32_t RawMode(MapMode mode, bool is_far) {
                                                : static_cast<uint32_t>(mode);
 }
 
-// The place within the shard, before scaling to its buckets.
+// Returns the position within the shard, not yet scaled to its bucket count.
 inline uint32_t LocOf(const MapKeyHash& key, uint32_t shard_bits) {
   return static_cast<uint32_t>(key.hi << shard_bits >> 32);
 }
 inline uint32_t MixedLocOf(const MapKeyHash& key, uint64_t seq,
                            uint32_t shard_bits) {
-  // Low 48 bits only: what the entry itself holds.
+  // Only the low 48 bits, because the entry itself holds no more.
   return LocOf(key, shard_bits) ^
          static_cast<uint32_t>((seq & kSeqMask) * 0x9E3779B97F4A7C15u >> 32);
 }
@@ -169,7 +173,8 @@ inline uint32_t RoundUpToPage(uint64_t buckets) {
 
 void AvoidHugePages(void* addr, size_t length) {
 #if defined(OS_LINUX) && defined(MADV_NOHUGEPAGE)
-  // With huge pages, the unused end of each shard's range would be resident.
+  // With huge pages, the unused end of each shard's range would become
+  // resident.
   (void)madvise(addr, length, MADV_NOHUGEPAGE);
 #else
   (void)addr;
@@ -190,10 +195,11 @@ void ReturnMemory(void* addr, size_t length) {
 
 struct AddressMap::Bucket {
   std::atomic<uint32_t> occupied;  // one bit for each entry
-  std::atomic<uint32_t> over;      // entries that went past this bucket
-  // A bit for each value of the six identity bits in meta: clear if no entry
-  // with them went past. Bits stay until `over` is 0 or the shard grows, so
-  // this saves most steps of a search that will fail, but is not exact.
+  std::atomic<uint32_t> over;      // number of entries that went past it
+  // One bit for each value of the six identity bits in meta; a clear bit means
+  // that no entry with this value went past. Bits stay set until `over` is 0 or
+  // the shard is resized, so the filter is not exact, but it saves most steps
+  // of an unsuccessful search.
   std::atomic<uint64_t> past;
   std::atomic<uint64_t> id[kBucketEntries];
   std::atomic<uint64_t> seq[kBucketEntries];
@@ -211,18 +217,19 @@ struct AddressMap::Bucket {
 };
 
 struct alignas(128) AddressMap::Shard {
-  // Read by readers.
+  // Read without the mutex.
   std::atomic<uint64_t> version{0};  // odd while a writer changes the shard
   std::atomic<Bucket*> base{nullptr};
   std::atomic<uint32_t> num_buckets{0};
   std::atomic<bool> moved{false};  // to the next table; never false again
-  // Of writers.
+  // Used by writers. Guarded by mutex, except that count may be read without.
   std::mutex mutex;
   std::atomic<uint64_t> count{0};
   Bucket* range = nullptr;
-  // The kPartBits highest bits of each entry's hash, in the order of the
-  // buckets; nullptr if they follow from the shard.
+  // The kPartBits highest bits of each entry's hash, in bucket order; nullptr
+  // if these bits follow from the shard.
   uint16_t* high = nullptr;
+  // Bytes that EndWrite() has yet to charge and to release.
   size_t uncharged = 0;
   size_t unreleased = 0;
 
@@ -255,7 +262,7 @@ struct AddressMap::Table {
   }
 
   bool IsSmall() const { return shard_bits < kPartBits; }
-  // What a bucket takes up.
+  // Returns the memory of one bucket, in bytes.
   size_t BucketBytes() const {
     return sizeof(Bucket) + (IsSmall() ? kBucketEntries * sizeof(uint16_t) : 0);
   }
@@ -268,7 +275,8 @@ struct AddressMap::Table {
   const uint32_t shard_bits;
   const uint32_t stride;  // buckets of a shard's range
   MemMapping mapping;
-  // A copy of the one shard that is growing: readers use it meanwhile.
+  // Holds a copy of the shard that is being resized, which readers use
+  // meanwhile. Only one shard of a table is resized at a time.
   std::mutex scratch_mutex;  // taken after a shard's mutex
   MemMapping scratch;
   size_t scratch_used = 0;  // buckets, for the memory charge
@@ -276,7 +284,7 @@ struct AddressMap::Table {
   std::unique_ptr<uint16_t[]> high;  // see Shard; not initialized
   std::atomic<Table*> next{nullptr};
   std::atomic<size_t> num_moved{0};
-  std::atomic<size_t> cursor{0};  // of HelpMove
+  std::atomic<size_t> cursor{0};  // next shard for HelpMove() to move
 };
 
 AddressMap::AddressMap(const Options& options, BlobFileSlotTable* files)
@@ -430,7 +438,7 @@ void AddressMap::Prefetch(const View& view, uint32_t loc) const {
 void AddressMap::Prefetch(const MapKeyHash& key) const {
   const Table* const table = current_.load(std::memory_order_acquire);
   if (table != nullptr) {
-    // Whether the shard has moved, or changes, does not matter.
+    // It does not matter if the shard has moved or is changing.
     const View view = ViewOf(table->Of(key), table);
     Prefetch(view, LocOf(key, view.shard_bits));
   }
@@ -490,7 +498,8 @@ bool AddressMap::FindTop(const View& view, const MapKeyHash& key,
     return false;
   }
   const uint64_t id = IdWord(key);
-  // All lines of the bucket at once: a hit needs the last ones as well.
+  // Prefetches all cache lines of the bucket at once: a hit needs the last ones
+  // as well.
   Prefetch(view, LocOf(key, view.shard_bits));
   uint32_t n = HomeOf(LocOf(key, view.shard_bits), view.num_buckets);
   for (uint32_t step = 0; step < view.num_buckets; ++step) {
@@ -623,8 +632,9 @@ void AddressMap::ReadShard(const MapKeyHash& key, const Read& read,
       again();
     }
     if (++spins % kMaxSpins == 0) {
-      // Its writers follow each other closely. Whoever has the mutex for long
-      // copies the shard, which disturbs no reader, so this one need not wait.
+      // The shard's writers follow each other closely. A writer that holds the
+      // mutex for long is copying the shard, which does not disturb readers, so
+      // there is no need to wait for the mutex.
       const Lock lock(shard->mutex, std::try_to_lock);
       if (lock.owns_lock() && !shard->moved.load(std::memory_order_acquire)) {
         read(ViewOf(shard, table));
@@ -650,8 +660,8 @@ AddressMap::Lookup AddressMap::ReadPinned(const MapKeyHash& key, bool pin,
       key,
       [&](const View& view) {
         result.found = find(view, &entry, &result);
-        // In the section: an unchanged entry proves that the slot was not
-        // given to another file before the pin.
+        // Pins inside the validated section: if the entry is unchanged, the
+        // slot was not given to another file before the pin.
         if (result.found && pin && files_->Pin(entry.address.slot)) {
           result.pin = MapFilePin(files_, entry.address.slot);
         }
@@ -696,7 +706,7 @@ AddressMap::Lookup AddressMap::FindDurableDirect(const MapKeyHash& key,
         bool found = result->has_direct;
         SequenceNumber above = ~SequenceNumber{0};
         while (found && files_->IsPending(entry->address.slot)) {
-          // A torn read could make the links a circle.
+          // Under a torn read the links could form a cycle.
           if (!entry->has_link || entry->link_seq > above) {
             return false;
           }
@@ -768,7 +778,8 @@ void AddressMap::BeginWrite(Shard* shard) {
   const uint64_t version = Load(shard->version);
   assert((version & 1) == 0);
   Store(shard->version, version + 1);
-  // A reader that sees one of the following stores sees the odd version.
+  // A reader that observes one of the following stores also observes the odd
+  // version.
   FenceRelease();
 }
 
@@ -788,7 +799,8 @@ void AddressMap::EndWrite(Shard* shard) {
 
 namespace {
 
-// Finds the bucket for a new entry and counts it in those that it goes past.
+// Returns the bucket for a new entry and counts the entry in each bucket that
+// it goes past. *index: the free position in the returned bucket.
 template <typename BucketType>
 BucketType* TakePlace(BucketType* base, uint32_t num_buckets, uint32_t home,
                       const MapKeyHash& key, uint32_t* index) {
@@ -829,7 +841,7 @@ void AddressMap::Place(Shard* shard, const View& view, const MapKeyHash& key,
       link_index = store->Allocate(&shard->uncharged);
     }
     const uint32_t index = store->Allocate(&shard->uncharged);
-    // The cells may have had owners in other shards; see OverflowCells::Free.
+    // The cells may have belonged to other shards; see OverflowCells::Free().
     FenceRelease();
     if (e.has_link) {
       OverflowCells::Cell* const link = store->Get(link_index);
@@ -916,8 +928,8 @@ void AddressMap::LoadChain(const View& view, const MapKeyHash& key,
   }
 }
 
-// The live counts are the caller's: an entry that only changes its place must
-// not let its file's count fall to zero for a moment.
+// The caller updates the live counts: moving an entry within the table must not
+// let the count of its file drop to zero even for a moment.
 void AddressMap::StoreChain(Shard* shard, const View& view,
                             const MapKeyHash& key, const Chain& old,
                             Chain* now) {
@@ -986,7 +998,8 @@ void AddressMap::InsertLocked(Shard* shard, const View& view,
   Decoded versioned;
   bool was_versioned = false;
   if (!replaces) {
-    // Chains hold every direct or superseded entry, so this one is versioned.
+    // The chain holds every direct and superseded entry, so an entry with this
+    // name can only be versioned.
     was_versioned =
         FindVersioned(view, name.key, name.seq, name.birth, &versioned);
     if (was_versioned) {
@@ -1054,7 +1067,7 @@ Status AddressMap::InsertBatch(uint32_t slot, const Record* records, size_t n) {
       const Table* const t = current_.load(std::memory_order_acquire);
       if (t != nullptr) {
         const MapKeyHash& key = records[i + kAhead].name.key;
-        // A torn view is as good as another here.
+        // A torn view is harmless for a prefetch.
         Prefetch(ViewOf(t->Of(key), t), LocOf(key, t->shard_bits));
       }
     }
@@ -1106,9 +1119,10 @@ void AddressMap::CommitBatch(const Record* records, size_t n) {
     const View view = ViewOf(shard, table);
     Chain chain;
     LoadChain(view, name.key, &chain);
-    // What comes after the newest committed entry. That is this one, or one
-    // that was committed before: then this one is hidden already, and nobody
-    // else would cut it off.
+    // Cut the entries after the newest committed one. The newest committed
+    // entry is this record's or one that was committed earlier. In the latter
+    // case this record's entry is already hidden and must be cut here, because
+    // no other operation would do it.
     size_t first = 0;
     while (first < chain.size() && !chain[first].OlderThan(name)) {
       ++first;
@@ -1249,7 +1263,7 @@ size_t AddressMap::RemoveHidden(const MapKeyHash& key, SequenceNumber above,
   Chain kept;
   autovector<Decoded, 8> removed;
   size_t num_direct = 0;
-  // True if the entry is to go.
+  // Returns true if the entry is to be removed.
   const auto judge = [&](const Decoded& e) {
     if (e.seq >= below) {
       return false;
@@ -1376,7 +1390,7 @@ Status AddressMap::LockWithRoom(const MapKeyHash& key, Table** table,
       if (!status.ok()) {
         return status;
       }
-      continue;  // the lock is taken again; simple, and rare
+      continue;  // locks again; simple, and rare
     }
     const Status status = MakeNextTable(*table);
     if (!status.ok()) {
@@ -1398,23 +1412,25 @@ Status AddressMap::GrowShard(Table* table, Shard* shard) {
   return s;
 }
 
-// After mass deletes. It is paid for by the removals: half of the entries that
-// there is room for were removed since the shard grew, or shrank, to its size.
+// Gives memory back after mass deletes. The removals pay for the cost: a shard
+// grows by 1/16 and shrinks to at most kShrunkPercent, so many entries must be
+// removed before it is less than half full and shrinks.
 void AddressMap::ShrinkIfSparse(Table* table, Shard* shard) {
   const uint32_t old_buckets = Load(shard->num_buckets);
   const uint64_t count = Load(shard->count);
   if (LIKELY(old_buckets == 0 || count >= Capacity(old_buckets) / 2)) {
     return;
   }
-  // An empty shard keeps its last page if the table has few shards, as it may
-  // soon be used again. The pages of a thousand empty shards are given back.
+  // An empty shard of a small table keeps its last page, as the page may soon
+  // be used again. Larger tables, which have a thousand shards or more, give
+  // all pages of empty shards back.
   const bool gives_all = count == 0 && !table->IsSmall();
   if (old_buckets <= kPageBuckets && !gives_all) {
     return;
   }
-  // Where there is a next table, insertions move the shards there, with no more
-  // memory than their entries need. But if none come, the memory is given back
-  // here.
+  // If there is a next table, insertions move the shards there, where they take
+  // no more memory than their entries need. Without insertions, the memory is
+  // given back here.
   const uint32_t new_buckets =
       gives_all
           ? 0
@@ -1423,7 +1439,7 @@ void AddressMap::ShrinkIfSparse(Table* table, Shard* shard) {
     return;
   }
   ResizeShard(table, shard, new_buckets);
-  // Late readers find zeros, and the version changed.
+  // Late readers find zeros and then the changed version.
   ReturnMemory(shard->range + new_buckets,
                (old_buckets - new_buckets) * sizeof(Bucket));
   Release((old_buckets - new_buckets) * table->BucketBytes());
@@ -1443,8 +1459,10 @@ void AddressMap::ResizeShard(Table* table, Shard* shard, uint32_t new_buckets) {
         .PermitUncheckedError();
     table->scratch_used = old_buckets;
   }
-  // A late reader of the copy's last owner that sees our stores sees that
-  // this shard's version changed as well: we come later, by scratch_mutex.
+  // The scratch area may still be read by late readers of the shard that used
+  // it last. A reader that observes the stores below also observes that the
+  // version of that shard changed, because scratch_mutex orders the change
+  // before these stores.
   FenceRelease();
   for (uint32_t n = 0; n < old_buckets; ++n) {
     const Bucket& from = shard->range[n];
@@ -1462,7 +1480,7 @@ void AddressMap::ResizeShard(Table* table, Shard* shard, uint32_t new_buckets) {
   BeginWrite(shard);
   Store(shard->base, copy);
   EndWrite(shard);
-  // Readers that still look at the range find the version changed.
+  // Readers that still use the range find that the version has changed.
   FenceRelease();
   for (uint32_t n = 0; n < old_buckets; ++n) {
     Store(shard->range[n].occupied, 0);
@@ -1519,7 +1537,8 @@ Status AddressMap::MakeNextTable(Table* table) {
   return s;
 }
 
-// The memory is charged without asking: as much is given back at once.
+// Charges the memory even if it exceeds the limit, because the old shard's
+// memory is released immediately afterwards.
 void AddressMap::MoveShard(Table* table, Shard* shard) {
   assert(!shard->moved.load());
   Table* const next = table->next.load(std::memory_order_relaxed);
@@ -1529,7 +1548,7 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
       &next->shards[static_cast<size_t>(shard - table->shards.get())
                     << child_bits];
   const uint32_t buckets = Load(shard->num_buckets);
-  // Nobody else sees the children until `moved` is set.
+  // No other thread accesses the children until `moved` is set.
   uint64_t counts[4] = {};
   assert(num_children <= 4);
   const auto for_each = [&](const auto& fn) {
@@ -1549,7 +1568,7 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
   });
   size_t bytes = 0;
   for (uint32_t c = 0; c < num_children; ++c) {
-    // Room for the entries and one more at 0.89 of the slots.
+    // Room for the entries and one more at a fill of 89%.
     const uint32_t want =
         counts[c] == 0
             ? 0
@@ -1589,10 +1608,11 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
       Release(table->scratch_used * sizeof(Bucket));
       table->scratch_used = 0;
     }
-    // What reads it holds the mutex of a shard that has not moved.
+    // `high` is read only under the mutex of a shard that has not moved, and
+    // every shard has.
     table->high.reset();
-    // Tables are finished in order only if the current one is; a later one
-    // that was finished before is found below.
+    // A later table may have been finished before the current one; the loop
+    // skips such tables as well.
     Table* t = current_.load(std::memory_order_acquire);
     while (t->num_moved.load(std::memory_order_acquire) == t->NumShards()) {
       Table* const after = t->next.load(std::memory_order_acquire);
@@ -1604,8 +1624,8 @@ void AddressMap::MoveShard(Table* table, Shard* shard) {
   }
 }
 
-// The move to the next table is paid for by those who insert: a shard for
-// each 64 entries.
+// Moves one shard to the next table, if there is one. Insertions pay for the
+// move: InsertBatch() calls this once for every 64 records.
 void AddressMap::HelpMove() {
   Table* const table = current_.load(std::memory_order_acquire);
   if (table == nullptr ||
@@ -1632,8 +1652,8 @@ void AddressMap::ForEachInPart(
   if (first == nullptr) {
     return;
   }
-  // In steps of the smallest shard that there may be: a shard of a later
-  // table is walked when its first key is due.
+  // Walks the part shard by shard. Each step locks the shard of the first key
+  // that was not walked yet, in the table that holds it at that moment.
   const uint64_t begin = uint64_t{part} << (64 - kPartBits);
   const uint64_t end = begin + (uint64_t{1} << (64 - kPartBits));
   MapKeyHash at{begin, 0};
@@ -1656,7 +1676,8 @@ void AddressMap::ForEachInPart(
         }
       };
       if (table->IsSmall()) {
-        // The shard has other parts, too. What is not occupied has anything.
+        // The shard holds entries of other parts as well. `high` of an
+        // unoccupied position is undefined.
         for (uint32_t n = 0; n < view.num_buckets; ++n) {
           const uint32_t occupied = Load(view.base[n].occupied);
           const uint16_t* const high = shard->high + size_t{n} * kBucketEntries;
@@ -1680,7 +1701,7 @@ void AddressMap::ForEachInPart(
       fn(e);
     }
     if (bits < kPartBits) {
-      return;  // the shard has had all of the part
+      return;  // the shard contained the whole part
     }
     at.hi += uint64_t{1} << (64 - bits);
   } while (at.hi != end);
@@ -1694,8 +1715,8 @@ size_t AddressMap::Forget(const std::vector<uint32_t>& slots) {
   }();
   size_t removed = 0;
   for (uint32_t part = 0; part < kNumParts; ++part) {
-    // Entries that a concurrent change moves within the part were in the copy
-    // already; the removal goes by name and finds them.
+    // An entry that a concurrent change moves within the part is in the copy
+    // already; RemoveIfIn() finds it by its name.
     ForEachInPart(part, [&](const Entry& e) {
       if (std::binary_search(sorted.begin(), sorted.end(), e.address.slot) &&
           RemoveIfIn(e.name, e.address.slot)) {
@@ -1715,8 +1736,8 @@ uint64_t AddressMap::NumEntries() const {
       continue;
     }
     for (size_t i = 0; i < table->NumShards(); ++i) {
-      // Children may be filled, but not in use, while a shard moves; the
-      // sum is exact when nobody writes.
+      // While a shard moves, its children may be filled but not yet in use. The
+      // sum is exact if there are no concurrent writers.
       n += Load(table->shards[i].count);
     }
   }
@@ -1768,7 +1789,7 @@ Status AddressMap::TEST_Check() const {
           far += e.is_far ? 1 : 0;
           if (e.is_far != FarOf(key)->Has(MapName{key, e.seq, e.birth})) {
             return Status::Corruption(
-                "Far entry not in the set, or a near one");
+                "Far entry missing from the set, or near entry in it");
           }
           uint32_t h = HomeOf(PlaceLocOf(key, e.seq, RawMode(e.mode, e.is_far),
                                          view.shard_bits),

@@ -30,14 +30,15 @@ constexpr size_t kHeaderSize = 68;
 constexpr size_t kFooterSize = 16;
 constexpr size_t kBlockOverhead = 8;  // length, checksum
 constexpr size_t kMaxPayload = (64 << 10) - kBlockOverhead;
-// An upper bound of any one record in a block.
+// Upper bound for the size of a record in a block, in bytes.
 constexpr size_t kMaxRecord = 64;
 constexpr size_t kReadSize = 512 << 10;
-// Lower bounds, so that counts need not be believed.
+// Lower bounds for the sizes of records, in bytes. They limit the memory that
+// is reserved for the counts of a damaged file.
 constexpr size_t kMinEntry = 8;
 constexpr size_t kMinFileRecord = 6;
 
-// A section holds the keys whose 10 highest hash bits are its number.
+// A section contains the keys whose 10 highest hash bits equal its number.
 constexpr uint32_t kPartShift = 54;
 static_assert(AddressMap::kNumParts == 1 << (64 - kPartShift));
 
@@ -51,7 +52,8 @@ enum : uint8_t {
 };
 enum : uint8_t { kBirthZero = 0, kBirthOwnFile = 1, kBirthExplicit = 2 };
 
-// A record of the table of files. The first stands for lost records.
+// A record of the table of files. The first record of the table stands for lost
+// values.
 struct FileRecord {
   uint64_t number = 0;
   uint64_t size = 0;
@@ -86,8 +88,9 @@ FileOptions OpenOptions(const AddressMapCheckpoint::Io& io) {
   return options;
 }
 
-// The checksum of a block also covers which file it is part of and where: a
-// block that some layer below put elsewhere is a wrong block.
+// Returns the checksum of a block. It also covers the identity of the file and
+// the offset of the block, so that a block that a lower layer has misplaced is
+// detected.
 uint32_t BlockChecksum(uint32_t file_checksum, uint64_t offset,
                        const Slice& length_and_payload) {
   char place[12];
@@ -116,7 +119,7 @@ std::string EncodeHeader(const AddressMapCheckpoint::Header& header) {
 
 // ---- Writing
 
-// Cuts records into blocks.
+// Writes records in blocks.
 class BlockWriter {
  public:
   BlockWriter(WritableFileWriter* file, const IOOptions& io_options,
@@ -128,9 +131,11 @@ class BlockWriter {
   }
   ~BlockWriter() { status_.PermitUncheckedError(); }
 
-  // Where the next record goes. Check StartsBlock() first: it ends a block
-  // that may not have room.
+  // The payload of the current block, to which the next record is appended.
+  // REQUIRES: StartsBlock() was called for this record.
   std::string* payload() { return &payload_; }
+  // Ends the current block if it may not have room for another record. Returns
+  // true if the next record is the first one of its block.
   bool StartsBlock() {
     if (payload_.size() + kMaxRecord > kMaxPayload) {
       EndBlock();
@@ -158,9 +163,9 @@ class BlockWriter {
     return status_;
   }
 
-  // Of all that was written before the current block.
+  // The file offset of the current block, in bytes.
   uint64_t offset() const { return offset_; }
-  // The first failure; nothing is written after it.
+  // The first error; nothing is written after it.
   const Status& status() const { return status_; }
 
  private:
@@ -172,8 +177,10 @@ class BlockWriter {
   Status status_;
 };
 
-// The files to write, by number, after the record of the lost. Sets indexes:
-// slot -> place in *records, 0 for slots that no entry may name.
+// Collects the records of the table of files: the record of lost values,
+// followed by the live files in the order of their numbers.
+// indexes: maps a slot to its index in *records; 0 for slots that no entry may
+// refer to.
 Status CollectFiles(const BlobFileSlotTable& table,
                     std::vector<FileRecord>* records,
                     std::vector<uint32_t>* indexes) {
@@ -225,7 +232,8 @@ void WriteFileTable(const std::vector<FileRecord>& files, BlockWriter* out) {
   out->EndBlock();
 }
 
-// Sorted entries of one part. `counted` gets what they add up to, by file.
+// Writes the sorted entries of one part and adds them to the live counts and
+// bytes in *counted, which has one record per file.
 Status WriteEntries(uint32_t part,
                     const std::vector<AddressMap::Entry>& entries,
                     const std::vector<uint32_t>& indexes,
@@ -345,11 +353,12 @@ Status WriteImage(const AddressMapCheckpoint::Identity& identity,
 
 // ---- Reading
 
-// An image that is open for reading. Thread-safe after Open.
+// An image that is open for reading. Thread-safe after Open().
 class Source {
  public:
   Status Open(const AddressMapCheckpoint::Io& io, const std::string& path);
-  // OK only if all the bytes are there. They may be in scratch or not.
+  // Reads n bytes. Returns Corruption if the file has fewer. *result may or may
+  // not point into scratch.
   Status Read(uint64_t offset, size_t n, char* scratch, Slice* result) const;
   Status ReadHeader(AddressMapCheckpoint::Header* header);
 
@@ -399,7 +408,8 @@ Status Source::Read(uint64_t offset, size_t n, char* scratch,
 }
 
 Status Source::ReadHeader(AddressMapCheckpoint::Header* header) {
-  // Other files have names like this one's: the magic decides.
+  // Other temporary files have similar names; only the magic identifies an
+  // image.
   char scratch[kHeaderSize];
   const size_t n =
       static_cast<size_t>(std::min<uint64_t>(size_, sizeof(scratch)));
@@ -434,7 +444,7 @@ Status Source::ReadHeader(AddressMapCheckpoint::Header* header) {
   return s;
 }
 
-// Reads the blocks of a section one after another.
+// Reads the blocks of a section sequentially.
 class BlockReader {
  public:
   explicit BlockReader(const Source* source)
@@ -448,11 +458,11 @@ class BlockReader {
     block_offset_ = begin;
   }
   bool AtEnd() const { return offset_ == end_; }
-  // Of the block that Next returned last.
+  // The offset of the block that Next() returned last, in bytes.
   uint64_t block_offset() const { return block_offset_; }
 
-  // The payload is valid until the next call.
-  // REQUIRES: not AtEnd().
+  // Reads and verifies the next block. *payload is valid until the next call.
+  // REQUIRES: !AtEnd().
   Status Next(Slice* payload) {
     block_offset_ = offset_;
     if (!HasBlock()) {
@@ -494,7 +504,7 @@ class BlockReader {
   uint64_t block_offset_ = 0;
 };
 
-// The first of *sections is the table of files.
+// Reads the index. The first element of *sections is the table of files.
 Status ReadIndex(const Source& source, uint64_t num_entries,
                  BlockReader* reader, std::vector<Section>* sections) {
   if (source.size() < kHeaderSize + kFooterSize) {
@@ -527,7 +537,7 @@ Status ReadIndex(const Source& source, uint64_t num_entries,
   while (good && !in.empty()) {
     Section section;
     uint64_t bytes = 0;
-    // The table of files has no number.
+    // The table of files has no part number.
     good = (sections->empty() || GetVarint32(&in, &section.part)) &&
            GetVarint64(&in, &bytes) && GetVarint64(&in, &section.count) &&
            bytes != 0 && bytes <= index_offset - offset &&
@@ -583,7 +593,9 @@ Status ReadFileTable(const Source& source, const Section& section,
   return Status::OK();
 }
 
-// Parses one entry. *key is that of the entry before; `first`: of a block.
+// Parses one entry. Returns false if it is malformed.
+// first: the entry is the first one of its block.
+// key: the hash of the previous entry; set to the hash of this entry.
 bool ParseEntry(Slice* in, bool first, uint64_t min_seq,
                 const std::vector<FileRecord>& files,
                 const std::vector<uint32_t>& slots, MapKeyHash* key,
@@ -602,8 +614,8 @@ bool ParseEntry(Slice* in, bool first, uint64_t min_seq,
     if (!GetVarint64(in, &delta) || !GetFixed32(in, &key->lo)) {
       return false;
     }
-    // A sum that wraps is in another part or, as the caller finds, not in
-    // order.
+    // If the sum wraps around, the hash is in another part, or out of order,
+    // which the caller detects.
     const uint64_t hi = key->hi + delta;
     if (hi >> kPartShift != key->hi >> kPartShift) {
       return false;
@@ -644,7 +656,7 @@ Status ReadEntries(const Source& source, const Section& section,
   entries->clear();
   entries->reserve(static_cast<size_t>(std::min<uint64_t>(
       section.count, (section.end - section.begin) / kMinEntry)));
-  bool has_direct = false;  // of the last entry's key
+  bool has_direct = false;  // the key of the last entry has a direct entry
   reader->Seek(section.begin, section.end);
   while (!reader->AtEnd()) {
     Slice in;
@@ -659,7 +671,7 @@ Status ReadEntries(const Source& source, const Section& section,
       LoadedEntry e;
       good = ParseEntry(&in, first, min_seq, files, slots, &key, &e);
       if (good && !entries->empty()) {
-        // Names are unique, and so is the direct entry of a key.
+        // Names are unique, and a key has at most one direct entry.
         const MapName& last = entries->back().record.name;
         good = NameLess(last, e.record.name);
         has_direct = has_direct && last.key == key;
@@ -680,10 +692,11 @@ Status ReadEntries(const Source& source, const Section& section,
   return Status::OK();
 }
 
-// A shard of the map starts small and grows. Filled in the order of the
-// hashes, it would always be crowded at one end, and each insertion would pass
-// by what came before it: quadratic time. Steps of 0.618 of the whole spread
-// any number of first entries evenly.
+// Inserts the entries in an order that spreads them over the shard. A shard of
+// the map starts small and grows. If it were filled in hash order, it would
+// always be crowded at one end, and each insertion would go past the entries
+// inserted before it, which takes quadratic time. With a step of 0.618 n, the
+// first entries are spread evenly, however many of them are inserted.
 Status InsertSpread(const std::vector<LoadedEntry>& entries, AddressMap* map) {
   const size_t n = entries.size();
   size_t step = static_cast<size_t>(static_cast<double>(n) * 0.618) + 1;
@@ -702,7 +715,8 @@ Status InsertSpread(const std::vector<LoadedEntry>& entries, AddressMap* map) {
   return Status::OK();
 }
 
-// Gives the files slots, or finds those that they have.
+// Assigns slots to the files, or finds their slots if the table already has
+// files.
 Status AttachFiles(const Source& source, const std::vector<FileRecord>& files,
                    BlobFileSlotTable* table, std::vector<uint32_t>* slots) {
   const std::vector<BlobFileSlotTable::Info> attached = table->GetAll();
@@ -741,7 +755,7 @@ Status AttachFiles(const Source& source, const std::vector<FileRecord>& files,
   return Status::OK();
 }
 
-// Says which field differs; empty if none does.
+// Describes the first field that differs; empty if the identities are equal.
 std::string Difference(const AddressMapCheckpoint::Identity& is,
                        const AddressMapCheckpoint::Identity& expected) {
   const auto differs = [](const char* what, uint64_t a, uint64_t b) {
@@ -910,7 +924,7 @@ Status AddressMapCheckpoint::Load(const Io& io, const std::string& path,
       }
     }
   };
-  // A thread that would get fewer entries than this is not worth starting.
+  // A thread is started only if it gets at least this many entries.
   constexpr uint64_t kMinEntriesPerThread = 1 << 14;
   const uint64_t useful = std::min<uint64_t>(
       header.num_entries / kMinEntriesPerThread, AddressMap::kNumParts);

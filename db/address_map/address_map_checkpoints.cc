@@ -70,7 +70,7 @@ void AddressMapCheckpoints::Find(uint64_t manifest_number,
     }
     Image image;
     image.path = TempFileName(dbname_, number);
-    // Most temporary files are not images.
+    // Most temporary files are not images of an address map.
     if (!AddressMapCheckpoint::ReadHeader(io_, image.path, &image.header)
              .ok()) {
       continue;
@@ -89,8 +89,8 @@ void AddressMapCheckpoints::Find(uint64_t manifest_number,
       images_[column_family_id] = std::move(image);
     } else {
       ROCKS_LOG_INFO(logger_,
-                     "%s is the image of an address map at another state of "
-                     "the MANIFEST",
+                     "%s is an image of an address map for another state of "
+                     "the MANIFEST and is not used",
                      image.path.c_str());
     }
   }
@@ -127,8 +127,8 @@ bool AddressMapCheckpoints::Load(ColumnFamilyData* cfd, int num_threads) {
   if (found == images_.end()) {
     return false;
   }
-  // What is missing shows now, not when the map has to be rebuilt after a
-  // crash.
+  // Reports missing blob files at once, instead of only when the map has to be
+  // rebuilt after a crash.
   if (const Status s = CheckBlobFiles(*cfd); !s.ok()) {
     ROCKS_LOG_WARN(logger_,
                    "[%s] Image of the address map not used, as a blob file is "

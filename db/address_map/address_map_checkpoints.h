@@ -16,44 +16,48 @@ namespace ROCKSDB_NAMESPACE {
 class ColumnFamilyData;
 class Logger;
 
-// The images of address maps (AddressMapCheckpoint) in the directory of a
-// database: saved when it is closed, loaded when it is opened. They have the
-// names of temporary files, so any RocksDB deletes them once it has opened the
-// database, and each is used once at most.
+// Manages the images of address maps (AddressMapCheckpoint) in the directory of
+// a database. They are saved when the database is closed and loaded when it is
+// opened. They have the names of temporary files, so any RocksDB deletes them
+// once it has opened the database, and each image is used at most once.
 //
-// Everything here may fail without harm: the map is built from the files then.
+// All functions may fail without harm: the map is then built from the files.
 //
 // Used by one thread.
 class AddressMapCheckpoints {
  public:
-  // io: as for AddressMapCheckpoint
+  // io: as for AddressMapCheckpoint.
   AddressMapCheckpoints(const AddressMapCheckpoint::Io& io,
                         const std::string& dbname, Logger* logger);
 
-  // false: Find() finds none. For tools that examine the files.
+  // Sets whether Find() may find images. Set to false by tools that examine the
+  // files.
   static void UseInThisProcess(bool use);
 
-  // Finds the images that match the MANIFEST, if that is still the one with
-  // this number and of this size: those of what was recovered. (A database
-  // that is open read-only here may be open for writing elsewhere.)
+  // Finds the images that match the MANIFEST, provided that the MANIFEST still
+  // has the number and the size (in bytes) with which it was recovered. (A
+  // database that is open read-only in this process may be open for writing in
+  // another one.)
   void Find(uint64_t manifest_number, uint64_t manifest_size);
 
-  // Fills the map of the column family, which it creates if the options do not
-  // ask for one, from its image. False, with an empty map, if there is none, if
-  // it is damaged, or if a blob file of the map is missing or has another size
-  // than the MANIFEST says. REQUIRES: Find() was called; there are no readers;
-  // all of the MANIFEST's edits were applied.
+  // Fills the map of the column family from its image. Creates the map if the
+  // options do not ask for one. Returns false, with an empty map, if there is
+  // no image, if it is damaged, or if a blob file of the map is missing or does
+  // not have the size that the MANIFEST says.
+  // REQUIRES: Find() was called; there are no readers; all edits of the
+  // MANIFEST were applied.
   bool Load(ColumnFamilyData* cfd, int num_threads);
 
-  // False if the map is empty, or not what the files say.
+  // Returns false if the map is empty or does not match the files.
   bool IsWorthSaving(const ColumnFamilyData& cfd) const;
-  // Writes an image of the column family's map, as file `number`; until it is
-  // whole it is file `unfinished`. No SST or blob file of a Version may have
-  // one of these numbers: the image would not be deleted as long as that is
-  // there. The image is not synced: after a loss of power it is whole, or its
-  // checksums tell that it is not.
+  // Writes an image of the column family's map. The image is not synced: after
+  // a power failure it is either complete or its checksums show that it is not.
+  // unfinished: file number of the image until it is complete.
+  // number: file number of the complete image.
   // REQUIRES: IsWorthSaving(*cfd); the MANIFEST has all edits and is closed; no
-  // other thread changes the map.
+  // other thread changes the map; no SST or blob file of a Version has one of
+  // the two numbers (otherwise the image would not be deleted as long as that
+  // file exists).
   Status Save(ColumnFamilyData* cfd, uint64_t unfinished, uint64_t number);
 
  private:
@@ -62,12 +66,15 @@ class AddressMapCheckpoints {
     AddressMapCheckpoint::Header header;
   };
 
-  // OK if all blob files of the map are there in their full size.
+  // Returns OK if all blob files of the map exist and have their full size.
   Status CheckBlobFiles(ColumnFamilyData& cfd) const;
-  // Of the current MANIFEST; without the column family.
+  // Sets manifest_ to the identity of the current MANIFEST, without the fields
+  // of the column family.
   Status ReadManifest();
-  // Any hash seed will do: an image is stored with that of its map.
-  // REQUIRES: ReadManifest() was OK.
+  // Completes manifest_ with the fields of a column family.
+  // hash_seed: may be arbitrary, as an image is stored with the seed of its
+  // map.
+  // REQUIRES: ReadManifest() returned OK.
   AddressMapCheckpoint::Identity IdentityOf(uint32_t column_family_id,
                                             uint64_t hash_seed) const;
 
@@ -76,7 +83,7 @@ class AddressMapCheckpoints {
   Logger* const logger_;
   bool has_manifest_ = false;
   AddressMapCheckpoint::Identity manifest_;
-  std::map<uint32_t, Image> images_;  // by column family
+  std::map<uint32_t, Image> images_;  // by column family id
 };
 
 }  // namespace ROCKSDB_NAMESPACE

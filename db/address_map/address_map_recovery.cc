@@ -27,11 +27,11 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr size_t kBatch = 1024;
-// A line in the LOG every five seconds.
+// Interval between progress lines in the LOG, in microseconds.
 constexpr uint64_t kProgressMicros = 5 * 1000 * 1000;
-// How many lost keys an error names.
+// Maximum number of lost keys in an error message.
 constexpr size_t kMaxNamedKeys = 20;
-// How many damaged files it names.
+// Maximum number of damaged files in an error message.
 constexpr size_t kMaxNamedFiles = 5;
 
 IOOptions OpenIoOptions() {
@@ -127,7 +127,8 @@ Status AddressMapRecovery::Run() {
   if (s.ok()) {
     s = JoinRecordIndexes();
   }
-  // Beside damaged files, a name without an address may be of a lost value.
+  // If there are damaged files, a name without an address may belong to a lost
+  // value.
   if (s.ok() && options_.all_versions && !HasDamagedFiles()) {
     s = ForgetDead();
   }
@@ -206,7 +207,7 @@ Status AddressMapRecovery::OpenBlobFiles() {
 }
 
 Status AddressMapRecovery::JoinSstFiles() {
-  // Puts the names into the map, without addresses.
+  // Inserts the names into the map, without addresses.
   class Joiner : public MappedKeyScan::Visitor {
    public:
     Joiner(AddressMapStore* blobs, std::function<void()> progress)
@@ -312,7 +313,7 @@ void AddressMapRecovery::SetAddress(const AddressMap::Record& record,
                                     const BlobFile& file) {
   AddressMap* const map = blobs_->map();
   const MapAddress address{file.slot, record.offset, record.size};
-  MapAddress old;  // lost
+  MapAddress old;  // the address of a lost value
   while (!map->SwapAddress(record.name, old, address)) {
     const AddressMap::Lookup found = map->FindByName(record.name, false);
     if (!found.found ||
@@ -324,7 +325,7 @@ void AddressMapRecovery::SetAddress(const AddressMap::Record& record,
 }
 
 Status AddressMapRecovery::ForgetDead() {
-  // Names without an address, but for the newest of each key.
+  // Names without an address, except the newest one of each key.
   std::set<MapName, LessByName> dead;
   for (uint32_t part = 0; part < AddressMap::kNumParts; ++part) {
     blobs_->map()->ForEachInPart(part, [&](const AddressMap::Entry& entry) {
@@ -395,9 +396,9 @@ void AddressMapRecovery::SettleDamagedFiles() {
                     cfd_->GetName().c_str(), file.name.c_str(),
                     file.damage.ToString().c_str(),
                     stats_->lost_values > 0
-                        ? "Keys whose values were found nowhere read as "
+                        ? "Reads of keys whose values were not found return "
                           "Corruption. The file is kept"
-                        : "All values that are needed were found");
+                        : "All needed values were found");
     if (stats_->lost_values > 0) {
       blobs_->KeepDamagedFile(file.number);
     }
@@ -405,7 +406,7 @@ void AddressMapRecovery::SettleDamagedFiles() {
 }
 
 Status AddressMapRecovery::CheckLost() {
-  // Nearly always nothing is lost, which the counters tell.
+  // Compares the counters first: nearly always no value is lost.
   uint64_t with_address = 0;
   for (const BlobFile& file : files_) {
     with_address += blobs_->files()->LiveCount(file.slot);
@@ -414,7 +415,7 @@ Status AddressMapRecovery::CheckLost() {
   if (stats_->lost_values == 0 || options_.allow_lost_values) {
     return Status::OK();
   }
-  // Collects the keys that the error names.
+  // Collects the keys for the error message.
   class Collector : public MappedKeyScan::Visitor {
    public:
     Collector(const AddressMapStore* blobs, std::string* keys)
@@ -446,15 +447,15 @@ Status AddressMapRecovery::CheckLost() {
   scan.Run([&] { return std::make_unique<Collector>(blobs_, &keys); })
       .PermitUncheckedError();
   return Status::Corruption(
-      "Column family " + cfd_->GetName() + ": no blob file has the values of " +
+      "Column family " + cfd_->GetName() +
+      ": no blob file contains the values of " +
       std::to_string(stats_->lost_values) + " keys." + DescribeDamage() +
-      " Bring back the blob files if there is a copy. Without them, open the "
-      "database with paranoid_checks = false: reading one of these keys is "
-      "Corruption then, all others can be read, and to delete or overwrite the "
+      " Restore the blob files if there is a copy. Without them, open the "
+      "database with paranoid_checks = false: reads of these keys then return "
+      "Corruption, and all other keys can be read. Deleting or overwriting the "
       "keys, which ldb verify_address_map lists, ends the damage. RepairDB() "
-      "is "
-      "for a MANIFEST or SST files that are damaged, too; it brings back no "
-      "value. The first keys:" +
+      "is only needed if the MANIFEST or SST files are damaged as well; it "
+      "does not restore values. The first keys:" +
       keys);
 }
 

@@ -23,27 +23,28 @@ class AddressMapStore;
 class Version;
 
 // Rebuilds the address map of a column family from its files when the database
-// is opened: the SST files have the names of the values that a reader could
+// is opened. The SST files have the names of the values that a reader could
 // reach, the record indexes of the blob files have the addresses.
 //
-// 1. The keys of all SST files (MappedKeyScan). The name of the newest value of
-//    each goes into the map, without an address. What it hides needs none:
-//    after a restart there is no snapshot.
-// 2. The record indexes, in parallel files: a record whose name is in the map
-//    gives it the address. Other records are garbage. If two files have a
-//    record of one name, the one with the higher number counts: a garbage
-//    collection was interrupted before the old file was dropped.
-// 3. A name without an address is corruption: the value is lost.
+// 1. Scan the keys of all SST files (MappedKeyScan). The name of the newest
+//    value of each key goes into the map, without an address. Hidden values are
+//    not needed, as there are no snapshots after a restart.
+// 2. Read the record indexes, several files in parallel. A record whose name is
+//    in the map gives that entry its address. Other records are garbage. If two
+//    files have records with the same name, the file with the higher number
+//    wins: a garbage collection was interrupted before the old file was
+//    dropped.
+// 3. A name that has no address then is a corruption: the value is lost.
 //
-// A blob file that is missing, cut off or damaged costs the values that only it
-// has, no others. If there are none of these, it is dropped like any file
-// without live values. Else it stays on disk and in the MANIFEST, because it
-// may be replaced by a copy, and the map is not saved: each open looks at the
-// files again.
+// If a blob file is missing, truncated or damaged, only values that no other
+// file has are lost. If there are no such values, the file is dropped like any
+// file without live values. Otherwise it is kept on disk and in the MANIFEST,
+// because the user may replace it with a copy, and the map is not saved, so
+// that each open examines the files again.
 //
-// With all_versions the names of older values go into the map, too. One of
-// those without an address is none: a compaction or a flush has removed the
-// value.
+// With all_versions the names of older values go into the map, too. If such a
+// name has no address, the value is not lost: a compaction or a flush has
+// removed it.
 //
 // Values are not read.
 class AddressMapRecovery {
@@ -51,10 +52,10 @@ class AddressMapRecovery {
   struct Options {
     FileOptions file_options;
     int num_threads = 1;
-    // A lost value does not fail the recovery. Its key cannot be read.
+    // If true, a lost value does not fail the recovery. Its key cannot be read.
     bool allow_lost_values = false;
-    // Not only the newest value of a key may be read: it may be one that a
-    // transaction has prepared, and not committed.
+    // Set if readers may need older values of a key than the newest one, which
+    // a transaction may have prepared but not committed.
     bool all_versions = false;
   };
 
@@ -68,13 +69,15 @@ class AddressMapRecovery {
     uint64_t micros = 0;
   };
 
-  // Has the current Version mapped entries, or files of their values?
+  // Returns true if the current Version has mapped entries or blob files with
+  // their values.
   static bool HasMapped(ColumnFamilyData& cfd);
 
-  // Makes the map of a column family complete: AddressMapStore::ready().
-  // Creates it if there are mapped values though the options do not ask for a
-  // map. REQUIRES: the MANIFEST was read, no memtable was flushed since, there
-  // are no readers.
+  // Rebuilds the map of a column family and marks it as ready
+  // (AddressMapStore::ready()). Creates the map if there are mapped values
+  // although the options do not ask for a map.
+  // REQUIRES: the MANIFEST was read; no memtable was flushed since; there are
+  // no readers.
   static Status Recover(ColumnFamilyData* cfd, const Options& options,
                         Stats* stats);
 
@@ -85,8 +88,8 @@ class AddressMapRecovery {
     std::string name;
     BlobFileLayoutV2 layout;
     std::unique_ptr<RandomAccessFileReader>
-        reader;  // nullptr: it has no layout
-    // OK if each of its records was found.
+        reader;  // nullptr if the layout could not be read
+    // OK if all records of the file were found.
     Status damage;
   };
 
@@ -97,8 +100,9 @@ class AddressMapRecovery {
   Status OpenBlobFiles();
   // Opens the file and reads its layout.
   Status OpenBlobFile(const BlobFileMetaData& meta, BlobFile* file) const;
-  // May a recovery go on without the file that has failed so? Not if it may be
-  // a matter of the moment, as when there are too many open files.
+  // Returns true if recovery may continue without the file whose access failed
+  // with status s. False for errors that may be transient, such as too many
+  // open files.
   bool IsDamage(const Status& s) const;
   Status JoinSstFiles();
   Status JoinRecordIndexes();
@@ -106,7 +110,7 @@ class AddressMapRecovery {
   void SetAddress(const AddressMap::Record& record, const BlobFile& file);
   Status ForgetDead();
   Status CheckLost();
-  // Keeps what is damaged, or tells that nothing of it is needed.
+  // Keeps the damaged files, or logs that none of their values are needed.
   void SettleDamagedFiles();
   std::string DescribeDamage() const;
   bool HasDamagedFiles() const;
@@ -118,7 +122,7 @@ class AddressMapRecovery {
   const Options& options_;
   Stats* const stats_;
   std::vector<BlobFile> files_;
-  uint64_t num_entries_ = 0;  // by the metadata: 0 for files of old releases
+  uint64_t num_entries_ = 0;  // from metadata, where old files count as 0
   std::atomic<uint64_t> next_progress_;
   std::atomic<uint64_t> records_{0};
   std::atomic<uint64_t> restored_blocks_{0};

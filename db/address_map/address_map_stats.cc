@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The properties of column families with an address map. All handlers run under
-// the DB mutex.
+// DB properties of column families with an address map.
+// All handlers run with the DB mutex held.
 
 #include <iomanip>
 #include <map>

@@ -131,7 +131,7 @@ AddressMapStore::FilePin::FilePin(AddressMapStore* blobs, uint64_t number)
     return;
   }
   if (blobs->files_.Number(slot) != number) {
-    blobs->files_.UnpinForJob(slot);  // another one's meanwhile
+    blobs->files_.UnpinForJob(slot);  // the slot was reused meanwhile
     return;
   }
   slot_ = slot;
@@ -223,7 +223,8 @@ void AddressMapStore::OnVersionAppended(const Version& appended) {
   for (MapCommitObserver* job : pending_) {
     job->OnVersionAppended(version);
   }
-  // No other edit takes files of the map out of the Version.
+  // Only the edits that drop these files remove files of the map from the
+  // Version.
   for (uint64_t number : dropping_) {
     if (version.GetBlobFileMetaData(number) == nullptr) {
       files_.Drop(files_.Find(number));
@@ -302,7 +303,8 @@ DeferredRemovals::NewSpillFile AddressMapStore::SpillFiles(
           versions = version->version_set()](std::unique_ptr<SpillFile>* file) {
     const uint64_t number = versions->NewFileNumber();
     {
-      // Before the file exists: a scan for obsolete files would delete it.
+      // Registers the number before the file exists: otherwise a scan for
+      // obsolete files would delete the file.
       std::lock_guard<std::mutex> lock(spill_mutex_);
       spill_files_.insert(number);
     }
@@ -328,8 +330,8 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
     BlobGcPicker::File& file = files.emplace_back();
     file.number = meta->GetBlobFileNumber();
     file.size = meta->GetBlobFileSize();
-    // Files of path ids that stand for one path go together, and copies get the
-    // id of a path that there is.
+    // Maps the path id to an existing path: files whose path ids stand for the
+    // same path belong together, and copies get the id of an existing path.
     file.path_id = static_cast<uint32_t>(
         PathLayout::IndexOf(meta->GetPathId(), ioptions_.cf_paths.size()));
     file.is_survivor = meta->IsCollected();
@@ -342,7 +344,7 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
                        static_cast<uint64_t>(static_cast<double>(file.size) *
                                              static_cast<double>(live) /
                                              static_cast<double>(records)));
-    // One without a live value needs no job.
+    // A file without live values needs no job.
     file.is_busy = live == 0 || collecting_.count(file.number) > 0;
     const auto damaged = damaged_.find(file.number);
     if (damaged != damaged_.end() &&
@@ -388,7 +390,7 @@ uint64_t AddressMapStore::AddGcDebt(uint64_t compaction_needed_bytes,
   const double excess = std::min(
       on_disk - static_cast<double>(copying_) - kLeastStallFactor * allowed,
       on_disk - kStallFactor * allowed);
-  // Without live values the files are dropped, not collected.
+  // Files without live values are dropped, not collected.
   if (excess <= 0 || space.live == 0) {
     return compaction_needed_bytes;
   }
@@ -397,8 +399,8 @@ uint64_t AddressMapStore::AddGcDebt(uint64_t compaction_needed_bytes,
     debt = std::min(debt, hard - 1);
   }
   ROCKS_LOG_INFO(ioptions_.logger,
-                 "Slowing down writes: blob files take up %.3f times what is "
-                 "live, the limit is %.3f",
+                 "Slowing down writes: blob files are %.3f times as large as "
+                 "their live data, the limit is %.3f",
                  space.Amplification(), limit);
   return std::max(compaction_needed_bytes, debt);
 }
@@ -493,8 +495,8 @@ void AddressMapStore::CollectObsoleteFiles(VersionSet* versions,
     return;
   }
   for (const BlobFileSlotTable::Info& file : files_.GetAll()) {
-    // An abandoned file stays while a MANIFEST whose last write failed may
-    // name it. Then it is deleted as any file that nobody knows.
+    // An abandoned file is kept while a MANIFEST whose last write failed may
+    // name it. After that it is deleted like any unknown file.
     if (file.state == BlobFileSlotTable::State::kAbandoned &&
         versions->io_status().ok() && files_.Free(file.slot)) {
       Forget(file);

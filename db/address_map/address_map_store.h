@@ -46,25 +46,26 @@ class VersionEdit;
 class VersionSet;
 class VersionStorageInfo;
 
-// The separated values of a column family with an address map: the map, the
-// files that it points into, and what is between a job's blob files and the
-// MANIFEST.
+// Owns the separated values of a column family that has an address map: the
+// map, the table of the blob files that the map points into, and the state of
+// jobs whose blob files are not in the MANIFEST yet.
 //
 // Invariants:
-// * Every mapped entry of an SST file of the current Version that a reader
-//   could reach has an entry in the map, and that entry's file is on disk.
-// * The map names a file only if it is pending (a job is about to commit it)
-//   or live (the current Version has it) or, for a reader that was there
-//   before, dead and pinned.
-// * A file is handed to VersionSet for deletion only by CollectObsoleteFiles(),
-//   after it left the current Version and when nobody pins it. Older Versions
-//   that have it do not count.
+// 1. Every mapped entry of an SST file of the current Version that a reader
+//    could reach has an entry in the map, and the blob file of that map entry
+//    is on disk.
+// 2. The map names a blob file only if the file is pending (a job is about to
+//    commit it), live (in the current Version) or, for readers that started
+//    earlier, dead and pinned.
+// 3. Only CollectObsoleteFiles() hands a file to VersionSet for deletion, after
+//    the file has left the current Version and when no pin on it remains.
+//    Older Versions that contain the file do not prevent this.
 //
-// Thread-safe as its parts are; what needs the DB mutex says so.
+// Thread-safety: that of the parts. Functions that need the DB mutex say so.
 class AddressMapStore {
  public:
-  // REQUIRES: all are the column family's; ioptions and blob_file_cache outlive
-  // this
+  // REQUIRES: all arguments belong to the same column family; ioptions and
+  // blob_file_cache outlive this object.
   AddressMapStore(uint32_t column_family_id, const ImmutableOptions& ioptions,
                   const TableFactory& table_factory,
                   BlobFileCache* blob_file_cache);
@@ -72,14 +73,14 @@ class AddressMapStore {
   AddressMapStore(const AddressMapStore&) = delete;
   AddressMapStore& operator=(const AddressMapStore&) = delete;
 
-  // Has a column family of the DB an address map?
+  // Returns true if any of the column families has an address map.
   // REQUIRES: DB mutex held.
   static bool Any(ColumnFamilySet* column_families);
 
-  // Of the scans of this column family.
+  // Histogram of the lengths of this column family's scans.
   ScanLengthHistogram* scan_lengths() const { return &scan_lengths_; }
 
-  // nullptr without DBOptions::row_cache.
+  // Returns nullptr if DBOptions::row_cache is not set.
   const MappedRowCache* row_cache() const { return row_cache_.get(); }
 
   AddressMap* map() { return &map_; }
@@ -87,63 +88,68 @@ class AddressMapStore {
   BlobFileSlotTable* files() { return &files_; }
   const BlobFileSlotTable& file_table() const { return files_; }
 
-  // enable_blob_address_map: new values go into the map. It exists without,
-  // too, while there are old ones.
+  // True if new values go into the map (option enable_blob_address_map). A map
+  // also exists while this is false, as long as old mapped values remain.
   bool enabled() const { return ioptions_.enable_blob_address_map; }
-  // enable_lsm_bypass: values may be stored in direct mode.
+  // True if values may be stored in direct mode (option enable_lsm_bypass).
   bool bypass() const { return ioptions_.enable_lsm_bypass; }
 
-  // A random number until recovery finds a file that has another.
+  // Seed of MapKeyHash. It is random unless recovery finds a file that was
+  // written with another seed.
   uint64_t hash_seed() const { return hash_seed_; }
-  // REQUIRES: no reader, no writer yet.
+  // REQUIRES: there are no readers or writers yet.
   void SetHashSeed(uint64_t seed) { hash_seed_ = seed; }
   MapKeyHash HashOf(const Slice& user_key) const {
     return MapKeyHash::Of(user_key, hash_seed_);
   }
 
-  // The ordinary encoded BlobIndex of a record.
-  // REQUIRES: found.found, its file is pinned, it is not lost.
+  // Encodes the address of a record as an ordinary BlobIndex.
+  // user_key_size: bytes.
+  // REQUIRES: found.found; the record is not lost and its file is pinned.
   void ToBlobIndex(const AddressMap::Lookup& found, size_t user_key_size,
                    std::string* blob_index) const;
 
-  // Reads the value of (user_key, seq, index.birth). NotFound if it is dead (a
-  // newer entry or a tombstone hides it) or lost.
-  // source: the column family's.
+  // Reads the value named (user_key, seq, index.birth). Returns NotFound if the
+  // value is dead (a newer entry or a tombstone hides it) or lost.
+  // source: the blob source of the column family.
   Status Fetch(BlobSource* source, const ReadOptions& read_options,
                const Slice& user_key, SequenceNumber seq,
                const MappedBlobIndex& index, PinnableSlice* value,
                uint64_t* bytes_read) const;
-  // The same for what was found before.
-  // REQUIRES: found.found, and its file is pinned if it is not lost.
+  // Like Fetch(), for a name that was looked up already.
+  // found: the result of that lookup.
+  // REQUIRES: found.found; the file is pinned unless the value is lost.
   Status FetchFound(BlobSource* source, const ReadOptions& read_options,
                     const Slice& user_key, SequenceNumber seq,
                     const MappedBlobIndex& index,
                     const AddressMap::Lookup& found, PinnableSlice* value,
                     uint64_t* bytes_read) const;
 
-  // Of a blob file of the column family.
+  // Returns the path id of a blob file of the column family.
   uint32_t PathIdOf(uint64_t file_number) const;
 
   // ---- Statistics.
 
-  // Of a file of the current Version, beside what its metadata says: what the
-  // map does not name. 0 if it is not of the map.
+  // Return the number and the total size in bytes of those records of a file of
+  // the current Version that the map does not name and that the file's metadata
+  // does not count as garbage already. 0 if the file is not in the map's table.
   uint64_t GarbageCount(const BlobFileMetaData& meta) const;
   uint64_t GarbageBytes(const BlobFileMetaData& meta) const;
   uint64_t NumBlockedRemovals() const { return blocked_removals_.Count(); }
   // REQUIRES: DB mutex held.
   uint64_t NumRetired() const;
 
-  // Keeps a file from being deleted.
+  // Keeps a blob file from being deleted.
   class FilePin {
    public:
-    // blobs: nullptr pins nothing.
+    // blobs: may be nullptr; then no file is pinned.
+    // number: number of the file to pin.
     FilePin(AddressMapStore* blobs, uint64_t number);
     ~FilePin();
     FilePin(const FilePin&) = delete;
     FilePin& operator=(const FilePin&) = delete;
 
-    // False if the file is not of the map, or about to be deleted.
+    // False if the file is not in the map's table or is about to be deleted.
     bool pinned() const { return slot_ != BlobFileSlotTable::kLostSlot; }
 
    private:
@@ -151,87 +157,102 @@ class AddressMapStore {
     uint32_t slot_ = BlobFileSlotTable::kLostSlot;
   };
 
-  // ---- Recovery. REQUIRES: single-threaded.
+  // ---- Recovery.
 
-  // The map is complete. Until then every file is kept.
+  // Marks the map as complete. Until then no file is deleted.
+  // REQUIRES: single-threaded.
   void SetReady() { ready_ = true; }
   bool ready() const { return ready_; }
 
-  // The map was loaded with its files, all of the current Version.
-  // The map is ready.
+  // Registers the files that a checkpoint has loaded along with the map, which
+  // are all files of the current Version. Marks the map as ready.
+  // REQUIRES: single-threaded.
   void AdoptLoadedFiles();
 
-  // A file of the current Version is damaged, and values are missing that it
-  // may have: it is neither dropped nor collected, and the map is not saved.
-  // REQUIRES: AddLiveFile() or AdoptLoadedFiles() has added it.
+  // Keeps a damaged file of the current Version that may hold values which are
+  // missing in the map: the file is neither dropped nor garbage collected, and
+  // the map is not saved.
+  // REQUIRES: single-threaded; AddLiveFile() or AdoptLoadedFiles() has added
+  // the file.
   void KeepDamagedFile(uint64_t number);
 
-  // Adds a file of the current Version.
+  // Adds a file of the current Version and returns its slot.
+  // size: bytes.
+  // REQUIRES: single-threaded.
   uint32_t AddLiveFile(uint64_t number, uint32_t path_id,
                        CompressionType compression, uint64_t size);
 
   // ---- Commits.
 
-  // The job is told of all Versions from now on.
-  // REQUIRES of the following three: DB mutex held.
+  // Notifies the job of each Version that is appended, until RemovePending().
+  // REQUIRES: DB mutex held.
   void AddPending(MapCommitObserver* job);
+  // REQUIRES: DB mutex held; AddPending(job) was called.
   void RemovePending(MapCommitObserver* job);
-  // The Version becomes the current one.
+  // Called when the Version becomes the current one.
+  // REQUIRES: DB mutex held.
   void OnVersionAppended(const Version& version);
-  // The number of the last one. It may not be in a SuperVersion yet.
+  // Returns the number of the Version that was appended last. The Version may
+  // not be in a SuperVersion yet.
   uint64_t appended_version() const {
     return appended_version_.load(std::memory_order_acquire);
   }
 
   // ---- Removals that wait for a reader.
 
-  // How many removals a background job does in one go: they take a good part of
-  // a second, and flushes wait for the thread.
+  // Maximum number of removals that a background job does in one step. They
+  // take a good part of a second, and flushes wait for the thread meanwhile.
   static constexpr size_t kSlice = size_t{1} << 20;
 
-  // What entries of committed flushes hide.
+  // Removals of the entries that committed flushes hide.
   BlockedRemovals* blocked_removals() { return &blocked_removals_; }
   const BlockedRemovals& blocked_removals() const { return blocked_removals_; }
-  // Makes the removals happen for which earliest_reader is high enough, but not
-  // many more than kSlice.
+  // Carries out the removals that no reader prevents, but not many more than
+  // kSlice of them.
+  // earliest_reader: the smallest sequence number that a reader may read at.
   void ApplyBlockedRemovals(SequenceNumber earliest_reader) {
     blocked_removals_.Apply(earliest_reader, kSlice);
   }
-  // The smallest sequence number that ApplyBlockedRemovals() waits for;
-  // kMaxSequenceNumber if there is none.
+  // Returns the smallest sequence number that ApplyBlockedRemovals() waits for,
+  // or kMaxSequenceNumber if no removal waits.
   SequenceNumber BlockedUntil() const {
     return blocked_removals_.BlockedUntil();
   }
 
-  // Range deletions that wait for readers, and for a sweep.
+  // Range deletions that wait for readers to end and then for a sweep.
   RangeDeletionQueue* range_deletions() { return &range_deletions_; }
   const RangeDeletionQueue& range_deletions() const { return range_deletions_; }
 
-  // What a committed job has taken out, for when no Version older than
-  // `version_number` lives.
-  // REQUIRES of the following three: DB mutex held.
+  // Schedules the names that a committed job has dropped for removal from the
+  // map once no Version older than `version_number` exists.
+  // REQUIRES: DB mutex held.
   void Retire(std::unique_ptr<DeferredRemovals>&& removals,
               uint64_t version_number);
+  // Returns true if TakeRetired(oldest_version) would return a list.
+  // REQUIRES: DB mutex held.
   bool HasRetired(uint64_t oldest_version) const;
-  // To be removed from the map now: all lists, or the first ones until they
-  // have kSlice names.
+  // Returns lists of names that are to be removed from the map at once: all
+  // that no longer wait for a Version, or the first of them up to and including
+  // the one that brings the total to kSlice names.
+  // oldest_version: number of the oldest Version that exists.
+  // REQUIRES: DB mutex held.
   std::vector<std::unique_ptr<DeferredRemovals>> TakeRetired(
       uint64_t oldest_version);
-  // Moves a list that is about to be retired to its file if those that wait
-  // take much memory. Thread-safe, and best called without the DB mutex.
+  // Moves a list that is about to be retired to its spill file if the waiting
+  // lists take much memory. Thread-safe; best called without the DB mutex.
   void LimitRetired(DeferredRemovals* removals) const;
   // False if the map may have entries that no reader and no job will find.
   // Such a map must not be saved.
   bool IsExact() const { return exact_.load(std::memory_order_relaxed); }
   void SetInexact() { exact_.store(false, std::memory_order_relaxed); }
 
-  // Values that files call direct cannot be found by their keys any more, as a
-  // job that has failed could not be undone. All point reads fail with `s` from
-  // now on, until the DB is opened again and its map is built from the files:
-  // they could take what exists for absent. Iterators, which find values by
-  // their names, go on.
+  // Makes all point reads fail with `s` until the DB is reopened and its map is
+  // rebuilt from the files. Called when a failed job could not be undone, so
+  // that values which SST files mark as direct cannot be found by their keys: a
+  // point read could take an existing value for absent. Iterators find values
+  // by their names and continue to work.
   void RefuseReads(const Status& s);
-  // Takes no lock.
+  // Lock-free.
   bool refuses_reads() const {
     return refuses_reads_.load(std::memory_order_acquire);
   }
@@ -239,13 +260,13 @@ class AddressMapStore {
 
   // ---- Work for background jobs.
 
-  // The queue is told from now on when there may be something to do.
+  // Sets the queue to be signaled whenever there may be work to do.
   // on_bounds_released: see ImplicitSnapshotRegistry.
-  // REQUIRES: single-threaded; queue outlives this.
+  // REQUIRES: single-threaded; queue outlives this object.
   void SetWorkQueue(MapWorkQueue* queue,
                     std::function<void()> on_bounds_released);
   void SignalWork();
-  // A Version is gone, perhaps the oldest one.
+  // Called when a Version, possibly the oldest one, was deleted.
   // REQUIRES: DB mutex held.
   void OnVersionDeleted() {
     if (!retired_.empty()) {
@@ -253,121 +274,157 @@ class AddressMapStore {
     }
   }
 
-  // The bounds of readers of this column family alone.
+  // The sequence numbers that readers of this column family alone protect.
   ImplicitSnapshotRegistry* read_bounds() { return &read_bounds_; }
 
   UnsettledMapJobs* unsettled_jobs() { return &unsettled_jobs_; }
   const UnsettledMapJobs& unsettled_jobs() const { return unsettled_jobs_; }
 
-  // A fold is about to commit values over entries that readers of older
-  // Versions merge operands with, at whatever sequence number they read. For as
-  // long as there may be such readers, a compaction that finds an entry hidden
-  // by such a value must not take it out of the map at once, as that is not
-  // what hides it from them: it must leave it to DeferredRemovals. And it must
-  // not make the value direct, which would do the same.
+  // Announces a fold that is about to commit values over entries with which
+  // readers of older Versions merge operands, at whatever sequence number they
+  // read. The folded value does not hide those entries from such readers. While
+  // there may be such readers, a compaction that finds an entry hidden by a
+  // folded value must leave its removal from the map to DeferredRemovals, and
+  // must not make the folded value direct, which would have the same effect as
+  // an immediate removal.
   //   BeginFold() -> the edit -> EndFold()
   // REQUIRES: DB mutex held.
   void BeginFold() {
     ++num_folds_;
     UpdateFoldedVersion();
   }
-  // first_version: a Version that has the values, and so have all later ones; 0
-  // if none has.
+  // Ends what BeginFold() began.
+  // first_version: number of a Version such that it and all later ones have the
+  // folded values; 0 if no Version has them.
   // REQUIRES: DB mutex held.
   void EndFold(uint64_t first_version) {
     --num_folds_;
     first_folded_version_ = std::max(first_folded_version_, first_version);
     UpdateFoldedVersion();
   }
-  // Is the Version with this number, or may it be, from before a fold that is
-  // or will be committed? Needs no mutex. The answer for a Version may change
-  // from false to true at any time, but not after a compaction has built on the
-  // fold.
+  // Returns true if the Version with this number is, or may be, older than a
+  // fold that is or will be committed. Lock-free. The answer for a Version may
+  // change from false to true at any time, but not after a compaction has built
+  // on the fold.
   bool IsBeforeFold(uint64_t version_number) const {
     return version_number < folded_version_.load(std::memory_order_acquire);
   }
 
-  // Makes temporary files of the column family, in the DB's directory. The
-  // Version is one of it.
+  // Returns a function that creates temporary files of the column family in the
+  // DB's directory.
+  // version: any Version of the column family.
   DeferredRemovals::NewSpillFile SpillFiles(Version* version,
                                             const std::string& dbname);
 
-  // ---- Garbage collection. REQUIRES of all: DB mutex held.
+  // ---- Garbage collection.
 
-  // The files of the current Version, and those that a job is about to add, as
-  // the picker wants them. Files of a job that failed lately are to be left
-  // alone, unless also_failed.
+  // Returns the files of the current Version, and the files of copies that jobs
+  // are about to add, as input of the picker. Files of a job that failed
+  // recently are marked busy unless also_failed.
+  // REQUIRES: DB mutex held.
   std::vector<BlobGcPicker::File> FilesForGc(const VersionStorageInfo& version,
                                              bool also_failed = false) const;
-  // False while jobs must not run: then nobody is slowed down for them.
+  // Set to false while garbage collection jobs must not run. Writes are not
+  // slowed down for them then.
+  // REQUIRES: DB mutex held.
   void SetGcAllowed(bool allowed) { gc_allowed_ = allowed; }
-  // What writes are slowed down for: compaction_needed_bytes, or more if the
-  // space amplification, with what jobs copy now, is above kStallFactor times
-  // the limit. Then it is so much that writes are slowed down
-  // (soft_pending_compaction_bytes_limit, if there is one), the more the
-  // farther above, but never stopped. Not if it is the copies alone, as where
-  // the values take up no more than a few files: without them it must be above
+  // Returns the number of bytes that write slowdowns are computed from:
+  // compaction_needed_bytes, or more if the space amplification, including the
+  // copies that jobs are writing, exceeds kStallFactor times the limit. The
+  // result then exceeds soft_pending_compaction_bytes_limit (if that is set) by
+  // the excess space, so writes are slowed down the more the larger the excess,
+  // but are never stopped.
+  // Copies alone cause no slowdown, which matters if all values fit into a few
+  // files: without the copies, the space amplification must exceed
   // kLeastStallFactor times the limit.
+  // REQUIRES: DB mutex held.
   uint64_t AddGcDebt(uint64_t compaction_needed_bytes,
                      const VersionStorageInfo& version,
                      const MutableCFOptions& options) const;
   static constexpr double kStallFactor = 1.01;
   static constexpr double kLeastStallFactor = 0.98;
-  // A job writes copies of so many bytes, until it has published them.
+  // Accounts for copies of `bytes` bytes that a job is writing, from
+  // BeginCopies() until the job has published them and calls EndCopies().
+  // REQUIRES: DB mutex held.
   void BeginCopies(uint64_t bytes) { copying_ += bytes; }
+  // REQUIRES: DB mutex held.
   void EndCopies(uint64_t bytes) { copying_ -= bytes; }
-  // A job has the file, from when it was picked, or a merge of several jobs:
-  // the picker leaves it alone until each BeginGc() had its EndGc().
+  // Marks the file as being collected by a job that has picked it, or by a
+  // merge for several jobs. The picker ignores the file until each BeginGc() is
+  // matched by an EndGc().
+  // REQUIRES: DB mutex held.
   void BeginGc(uint64_t number) { collecting_.insert(number); }
+  // REQUIRES: DB mutex held.
   void EndGc(uint64_t number) { collecting_.erase(collecting_.find(number)); }
-  // How much a job may copy. Less after there was no space for it.
+  // Returns the maximum number of bytes that a job may copy. The limit is
+  // halved when a job runs out of disk space.
+  // REQUIRES: DB mutex held.
   uint64_t max_gc_copies() const { return max_gc_copies_; }
+  // copied: bytes that the job had copied.
+  // REQUIRES: DB mutex held.
   void OnGcOutOfSpace(uint64_t copied) {
     max_gc_copies_ =
         std::max(uint64_t{1}, std::min(max_gc_copies_, copied) / 2);
   }
-  // While it merges sorted runs, somebody keeps so much of what was copied.
-  // AddGcDebt() does not count it.
+  // Excludes `bytes` bytes of copied files, which a merge of sorted runs keeps
+  // on disk until it ends, from what AddGcDebt() counts.
+  // REQUIRES: DB mutex held.
   void AddMergeSpace(uint64_t bytes) { merge_space_ += bytes; }
+  // REQUIRES: DB mutex held.
   void SubMergeSpace(uint64_t bytes) { merge_space_ -= bytes; }
+  // REQUIRES: DB mutex held.
   bool HasGcJobs() const { return !collecting_.empty(); }
-  // A job could not read the file. Jobs that start by themselves leave it
-  // alone, for longer each time, and its garbage, which they cannot collect,
-  // does not count for the limit.
+  // Called when a job could not read the file. Automatic jobs then skip the
+  // file, for longer after each failure, and its garbage, which they cannot
+  // collect, does not count toward the space amplification limit.
+  // REQUIRES: DB mutex held.
   void OnGcDamaged(uint64_t number);
-  // Files of which recovery or a job has found that they are damaged.
+  // Returns the number of files that recovery or a job found damaged.
+  // REQUIRES: DB mutex held.
   size_t NumDamagedFiles() const { return damaged_.size(); }
+  // REQUIRES: DB mutex held.
   void OnGcSucceeded();
+  // Makes automatic jobs skip these files for a while.
+  // REQUIRES: DB mutex held.
   void OnGcFailed(const std::set<uint64_t>& files);
 
   // ---- Files.
 
-  // Gives a complete file a slot, pending. kLostSlot if there is none left.
+  // Assigns a slot, in state pending, to a complete file. Returns kLostSlot if
+  // no slot is left.
   uint32_t AddPendingFile(const MappedBlobFile& file);
-  // The same, for copies of values that are committed already.
+  // Like AddPendingFile(), for a file with copies of committed values.
   uint32_t AddFileOfCopies(const MappedBlobFile& file);
-  // Its edit failed and the map does not name it.
+  // Gives up a file whose edit failed.
+  // REQUIRES: the map does not name the file.
   void AbandonFile(uint32_t slot);
 
-  // True if some file may be dropped by an edit. Cheap.
+  // True if an edit may drop some file. Cheap.
   bool HasDroppableFiles() const { return files_.HasDroppable(); }
-  // Adds to the edit the removal of all files without a live record.
-  // Returns their numbers, which are not offered again until
+  // Adds the removal of all files without a live record to the edit. Returns
+  // the numbers of these files, which are not added to another edit until
   // FinishDrops().
-  // own: files, by slot, that the caller has a job's pin of. They are removed
-  // if nobody else has one. If the edit fails it may need them again. REQUIRES
-  // of the following four: DB mutex held.
+  // own: slots of files on which the caller holds a job pin, because it may
+  // need them again if the edit fails. They are removed if no other job has
+  // pinned them.
+  // REQUIRES: DB mutex held.
   std::vector<uint64_t> AddDrops(const VersionStorageInfo& version,
                                  VersionEdit* edit,
                                  const std::vector<uint32_t>& own = {});
+  // Called when the outcome of the edit is known.
+  // numbers: the result of AddDrops().
+  // REQUIRES: DB mutex held.
   void FinishDrops(const std::vector<uint64_t>& numbers);
-  // Hands the files that nobody needs any more over to `versions`. keep, for a
-  // scan of the directories, gets all others; it may be nullptr.
+  // Hands files that are dead and not pinned over to `versions` for deletion.
+  // keep: receives the numbers of all other files, for a scan of the
+  // directories; may be nullptr.
+  // REQUIRES: DB mutex held.
   void CollectObsoleteFiles(VersionSet* versions, UnorderedSet<uint64_t>* keep);
-  // Hands all files over: the column family was dropped and nobody uses it.
+  // Hands all files over to `versions` for deletion.
+  // REQUIRES: DB mutex held; the column family was dropped and is not in use.
   void ReleaseAll(VersionSet* versions);
-  // False if the file, which a Version has, need not be kept for its sake: it
-  // left the current Version, and nobody reads it.
+  // Returns false if a file that some Version contains may be deleted
+  // nevertheless: it has left the current Version and has no readers.
   bool Keeps(uint64_t number) const;
 
  private:
@@ -375,7 +432,7 @@ class AddressMapStore {
     folded_version_.store(num_folds_ > 0 ? UINT64_MAX : first_folded_version_,
                           std::memory_order_release);
   }
-  // kLostSlot if there is none left.
+  // Returns kLostSlot if no slot is left.
   uint32_t AddBuildingFile(const MappedBlobFile& file);
   void Forget(const BlobFileSlotTable::Info& file);
 
@@ -409,7 +466,8 @@ class AddressMapStore {
   mutable std::mutex read_refusal_mutex_;
   Status read_refusal_;
 
-  // By the DB mutex.
+  // The members from here on are protected by the DB mutex, except
+  // folded_version_, which is also read without it.
   struct Retired {
     uint64_t version_number;
     size_t memory;
@@ -424,20 +482,21 @@ class AddressMapStore {
   uint64_t copying_ = 0;
   uint64_t merge_space_ = 0;
   bool gc_allowed_ = true;
-  // Folds that are about to commit.
+  // Number of folds that are about to commit.
   int num_folds_ = 0;
   uint64_t first_folded_version_ = 0;
-  // All Versions from this number on have the values of all folds.
+  // All Versions with this number or a larger one have the values of all folds.
   std::atomic<uint64_t> folded_version_{0};
-  // Files of jobs that failed, and when they may be tried again.
+  // Files of failed jobs, by number, with the time in microseconds from which
+  // on jobs may collect them again.
   static constexpr uint64_t kGcRetryMicros = 600 * 1000 * 1000;
   std::map<uint64_t, uint64_t> gc_retry_at_;
-  // Damaged files. The pause doubles with each job that fails.
+  // Damaged files, by number. The pause doubles with each job that fails.
   static constexpr uint64_t kMaxGcRetryMicros = uint64_t{86400} * 1000 * 1000;
   struct Damaged {
-    bool is_kept = false;  // KeepDamagedFile()
-    uint64_t pause = 0;
-    uint64_t retry_at = 0;
+    bool is_kept = false;   // KeepDamagedFile()
+    uint64_t pause = 0;     // microseconds
+    uint64_t retry_at = 0;  // time in microseconds
   };
   std::map<uint64_t, Damaged> damaged_;
 };

@@ -54,10 +54,10 @@ class Checker : public MappedKeyScan::Visitor {
         MapName{blobs_->HashOf(key.user_key), key.sequence, index.birth},
         /*pin=*/false);
     if (!found.found) {
-      return Status::Corruption("The address map does not have it");
+      return Status::Corruption("The address map has no entry for it");
     }
     if (found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
-      return Status::Corruption("No blob file has the value");
+      return Status::Corruption("No blob file contains the value");
     }
     if (!read_values_) {
       return Status::OK();

@@ -17,33 +17,35 @@ namespace ROCKSDB_NAMESPACE {
 class ColumnFamilyData;
 class Version;
 
-// Checks that every value that the SST files of a Version say is in the address
-// map can be read: that a blob file has it, under the right key, sequence
-// number and birth, with a right checksum. Memtables are not looked at.
-// `ldb verify_address_map` is made of it.
+// Checks that every value that the SST files of a Version refer to through the
+// address map can be read, i.e. that a blob file has a record with the right
+// key, sequence number and birth and a correct checksum. Memtables are not
+// checked. Implements `ldb verify_address_map`.
 class AddressMapVerifier {
  public:
   struct Options {
     FileOptions file_options;
     int num_threads = 1;
-    // False: a value need only have an address.
+    // If false, only checks that each value has an address.
     bool read_values = true;
   };
 
   struct Result {
     std::atomic<uint64_t> values{0};
-    std::atomic<uint64_t> bytes{0};   // of values read
-    std::atomic<uint64_t> errors{0};  // of values: lost or damaged
+    std::atomic<uint64_t> bytes{0};   // total size of the values read
+    std::atomic<uint64_t> errors{0};  // number of lost or damaged values
   };
 
-  // Called with a line on each value that is lost or damaged, which names key,
-  // sequence number and, unless no file has it, file and offset. By one
-  // thread at a time.
+  // Called for each lost or damaged value, by one thread at a time.
+  // line: names the key, the sequence number and, if some file has the value,
+  // the file and the offset.
   using Report = std::function<void(const std::string& line)>;
 
-  // Not OK if the scan itself fails: an SST file cannot be read, for example.
-  // REQUIRES: version is cfd's and referenced; cfd's map is ready; nobody
-  // writes: what is overwritten meanwhile would be reported as lost.
+  // Returns an error only if the scan itself fails, for example because an SST
+  // file cannot be read.
+  // REQUIRES: version belongs to cfd and is referenced; the map of cfd is
+  // ready; there are no writes (values that are overwritten during the call
+  // would be reported as lost).
   static Status Verify(ColumnFamilyData* cfd, Version* version,
                        const Options& options, const Report& report,
                        Result* result);

@@ -10,7 +10,8 @@
 namespace ROCKSDB_NAMESPACE {
 
 BlobFileSlotTable::BlobFileSlotTable() {
-  // The chunk of kLostSlot, so that counting in it needs no special case.
+  // Allocates the chunk of kLostSlot, so that counting in it needs no special
+  // case.
   chunks_[0].store(new Slot[ChunkSlots(0)], std::memory_order_release);
 }
 
@@ -18,7 +19,7 @@ BlobFileSlotTable::~BlobFileSlotTable() {
   for (uint32_t i = 0; i < kNumChunks; ++i) {
     Slot* chunk = chunks_[i].load(std::memory_order_relaxed);
     if (chunk == nullptr) {
-      break;  // they are made in order
+      break;  // chunks are allocated in order
     }
     delete[] chunk;
   }
@@ -144,7 +145,7 @@ bool BlobFileSlotTable::Commit(uint32_t slot) {
       !Change(slot, State::kCopies, State::kLive)) {
     return false;
   }
-  // All its entries may have gone while it was pending.
+  // All entries of the file may have been removed while it was pending.
   SetMaybeDroppable();
   return true;
 }
@@ -199,8 +200,8 @@ void BlobFileSlotTable::SetMaybeDroppable() {
 
 std::vector<BlobFileSlotTable::Info> BlobFileSlotTable::GetDroppable() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  // Cleared before the look: a count that falls to zero meanwhile sets it
-  // again.
+  // Clears the flag before looking at the counts: a count that drops to zero
+  // meanwhile sets it again.
   maybe_droppable_.exchange(false, std::memory_order_acq_rel);
   std::vector<Info> files;
   for (uint32_t slot = 1; slot < num_slots_; ++slot) {
@@ -224,7 +225,7 @@ std::vector<BlobFileSlotTable::Info> BlobFileSlotTable::CollectDead() {
         s->live_count.load(std::memory_order_acquire) != 0) {
       continue;
     }
-    // A read-modify-write; see the top of the header.
+    // This must be a read-modify-write; see the class comment.
     if (s->pins.fetch_add(0, std::memory_order_acq_rel) != 0) {
       continue;
     }
@@ -268,8 +269,8 @@ void BlobFileSlotTable::SubLive(uint32_t slot, uint64_t bytes) {
   assert(s != nullptr);
   assert(s->live_count.load() > 0 && s->live_bytes.load() >= bytes);
   s->live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  // The count is what others test: the release makes the removal of the
-  // entry visible to who sees the zero.
+  // Other threads test the count. The release makes the removal of the entry
+  // visible to any thread that observes zero.
   if (s->live_count.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     SetMaybeDroppable();
   }

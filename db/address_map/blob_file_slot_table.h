@@ -16,36 +16,39 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The blob files that an address map points into. A file has a *slot*: a
-// small number that stands for it in every map entry, so that pinning the
-// file of an entry is one array access.
+// The table of the blob files that an address map points into. Each file has a
+// *slot*, a small number that stands for the file in every map entry, so that
+// pinning the file of an entry is one array access.
 //
-// Life of a slot:
+// States of a slot:
 //   building -> pending or copies -> live -> dead -> handed over -> free
 //       \________\-> abandoned -> free
-// building: the job still writes the file; the map does not name it.
-// pending: the map may name it, no committed MANIFEST edit does.
-// copies: the same, but its entries were committed before, in files that are
-// still there (garbage collection).
-// live: the current Version names it. dead: it left the current Version.
-// handed over: its deletion was requested; nobody reads it any more.
-// abandoned: its edit failed and its entries are gone.
+//
+//   building     A job is writing the file. The map does not name it.
+//   pending      The map may name the file. No committed MANIFEST edit does.
+//   copies       Like pending, but the file's entries were committed earlier,
+//                in files that still exist (garbage collection).
+//   live         The current Version names the file.
+//   dead         The file has left the current Version.
+//   handed over  The deletion of the file was requested. It has no readers.
+//   abandoned    The edit of the file failed, and its entries were removed.
 //
 // Invariants:
-// * LiveCount and LiveBytes are exactly the entries of the map in this slot.
-// * A slot becomes free only with no live entry, no pin that was validated,
-//   and no job pin. So an entry's slot always means the file that the entry
-//   was made for.
-// * The memory of a slot lives as long as the table: a reader that holds an
-//   outdated slot number may touch its pin counter, harmlessly.
+// 1. LiveCount() and LiveBytes() equal the number and the size of the map
+//    entries in the slot.
+// 2. A slot becomes free only when it has no live entry, no validated pin and
+//    no job pin. So the slot of an entry always stands for the file that the
+//    entry was made for.
+// 3. The memory of a slot is freed only with the table. A reader that holds an
+//    outdated slot number may safely access the slot's pin counter.
 //
-// Why a validated pin is safe. A reader adds the pin with a read-modify-write
+// Why a validated pin is safe: A reader adds the pin with a read-modify-write
 // and *then* checks that the entry is unchanged (AddressMap). The collector
 // sees the live count at zero (so the removal of the last entry happened
-// before) and *then* reads the pins, also with a read-modify-write. Both act
-// on one counter: either the collector's comes second and sees the pin, or
-// the reader's comes second, synchronizes with the collector's, and its check
-// sees the removal.
+// before) and *then* reads the pins, also with a read-modify-write. Both
+// operations act on one counter. Either the collector's operation comes second
+// and sees the pin, or the reader's comes second, synchronizes with the
+// collector's, and the reader's check sees the removal.
 //
 // Thread-safe. Counters and pins are lock-free; the states have a mutex.
 class BlobFileSlotTable {
@@ -64,7 +67,7 @@ class BlobFileSlotTable {
   struct Info {
     uint32_t slot = 0;
     uint64_t number = 0;
-    uint64_t size = 0;
+    uint64_t size = 0;  // bytes
     uint32_t path_id = 0;
     CompressionType compression = kNoCompression;
     State state = State::kFree;
@@ -74,7 +77,7 @@ class BlobFileSlotTable {
     uint64_t job_pins = 0;
   };
 
-  // Stands for "the record is lost" in an address; never a file.
+  // Means "the record is lost" in an address. Never the slot of a file.
   static constexpr uint32_t kLostSlot = 0;
   static constexpr uint32_t kMaxSlots = uint32_t{1} << 24;
 
@@ -83,76 +86,87 @@ class BlobFileSlotTable {
   BlobFileSlotTable(const BlobFileSlotTable&) = delete;
   BlobFileSlotTable& operator=(const BlobFileSlotTable&) = delete;
 
-  // Gives the file a slot; kLostSlot if all are taken.
-  // REQUIRES: number is not in the table; state is building or live (the
-  // latter for files that the MANIFEST names when the database is opened).
+  // Assigns a slot to the file. Returns kLostSlot if all slots are taken.
+  // size: bytes.
+  // REQUIRES: number is not in the table; state is building or live (live is
+  // for files that the MANIFEST names when the database is opened).
   uint32_t Add(uint64_t number, uint32_t path_id, CompressionType compression,
                State state = State::kBuilding, uint64_t size = 0);
 
-  // kLostSlot if the file is not in the table.
+  // Returns the file's slot, or kLostSlot if the file is not in the table.
   uint32_t Find(uint64_t number) const;
-  // False if the slot is free or out of range.
+  // Returns false if the slot is free or out of range.
   bool GetInfo(uint32_t slot, Info* info) const;
   std::vector<Info> GetAll() const;
 
-  // Transitions. Each returns false, and does nothing, from another state.
+  // State transitions. Each returns false and does nothing if the slot is in
+  // another state than the ones given. size: bytes.
   bool Publish(uint32_t slot, uint64_t size);        // building -> pending
   bool PublishCopies(uint32_t slot, uint64_t size);  // building -> copies
   bool Commit(uint32_t slot);                        // pending, copies -> live
   bool Drop(uint32_t slot);                          // live -> dead
   bool Abandon(uint32_t slot);  // building, pending, copies -> abandoned
 
-  // True if the table has the file and it is dead or handed over: Versions
-  // that still list it must not keep it on disk.
+  // Returns true if the file is in the table and is dead or handed over:
+  // Versions that still contain it must not keep it on disk.
   bool IsReleased(uint64_t number) const;
-  // True if the entries of the slot's file are not committed yet. One load.
+  // Returns true if the entries of the slot's file are not committed, that is
+  // if the slot is building, pending or abandoned. One load.
   bool IsPending(uint32_t slot) const;
 
-  // Live files without entry and without job pin: the next edit may drop
-  // them. Says nothing about pins of readers.
+  // Returns the live files that have no entry and no job pin, which the next
+  // edit may drop. Readers may still have pinned them.
   std::vector<Info> GetDroppable() const;
-  // May be true without need, is never false without it.
+  // Returns true if there may be a droppable file. False positives occur, false
+  // negatives do not.
   bool HasDroppable() const {
     return maybe_droppable_.load(std::memory_order_acquire);
   }
 
-  // on_droppable: called by any thread, under locks of the table and the map,
-  // after an event that may have made a file droppable. It takes none of these
-  // locks.
+  // Sets the function to be called after an event that may have made a file
+  // droppable.
+  // on_droppable: called by any thread, with locks of the table and the map
+  // held; must not take any of these locks.
   // REQUIRES: no other thread uses the table yet.
   void SetOnDroppable(std::function<void()> on_droppable) {
     on_droppable_ = std::move(on_droppable);
   }
 
-  // Is there a file that was dropped and not collected? One load.
+  // Returns true if there is a file that was dropped and not collected. One
+  // load.
   bool HasDead() const { return num_dead_.load(std::memory_order_relaxed) > 0; }
-  // Moves the dead files that nobody names or pins to handed over and
-  // returns them: the caller deletes them.
+  // Changes dead files that have no map entries and no pins to handed over and
+  // returns them. The caller must delete them.
   std::vector<Info> CollectDead();
-  // Frees the slot of a handed over or abandoned file. Returns false, and
-  // does nothing, in another state, or if entries or job pins remain, or
-  // (abandoned only) while a reader's pin is seen.
+  // Frees the slot of a handed over or abandoned file. Returns false and does
+  // nothing if the slot is in another state, if entries or job pins remain, or,
+  // for an abandoned file only, if a reader's pin is seen.
   bool Free(uint32_t slot);
 
-  // For the address map, under the mutex of the entry's shard.
+  // Counts a new entry of the map in the slot.
+  // bytes: size of the entry's record.
+  // REQUIRES: the mutex of the entry's shard is held.
   void AddLive(uint32_t slot, uint64_t bytes);
-  // REQUIRES: the entry is already invisible to new readers: the version
-  // counter of its shard was changed.
+  // Counts the removal of an entry.
+  // REQUIRES: the mutex of the entry's shard is held; the entry is already
+  // invisible to new readers, as the version counter of its shard was changed.
   void SubLive(uint32_t slot, uint64_t bytes);
   uint64_t LiveCount(uint32_t slot) const;
   uint64_t LiveBytes(uint32_t slot) const;
-  // Valid while an entry names the slot; 0 for kLostSlot.
+  // Returns the number of the slot's file, 0 for kLostSlot.
+  // REQUIRES: an entry names the slot.
   uint64_t Number(uint32_t slot) const;
-  // Valid while the slot is pinned.
+  // Returns the compression type of the slot's file.
+  // REQUIRES: the slot is pinned.
   CompressionType Compression(uint32_t slot) const;
 
-  // A pin of a reader. False, without a pin, only if the slot never existed
-  // (a torn read of the map). The pin protects the file only if the caller
-  // then finds the entry that named the slot unchanged.
+  // Pins the slot's file for a reader. Returns false, without a pin, only if
+  // the slot never existed (a torn read of the map). The pin protects the file
+  // only if the caller then finds the entry that named the slot unchanged.
   bool Pin(uint32_t slot);
   void Unpin(uint32_t slot);
-  // A pin of a job. Keeps the file from being dropped and collected.
-  // False if the slot is free, handed over or abandoned.
+  // Pins the slot's file for a job, which keeps it from being dropped and
+  // collected. Returns false if the slot is free, handed over or abandoned.
   bool PinForJob(uint32_t slot);
   void UnpinForJob(uint32_t slot);
 
@@ -172,10 +186,10 @@ class BlobFileSlotTable {
     std::atomic<uint64_t> live_bytes{0};
     std::atomic<uint64_t> number{0};
     std::atomic<State> state{State::kFree};  // written under the mutex
-    // Under the mutex.
+    // Protected by the mutex.
     CompressionType compression = kNoCompression;
     uint32_t path_id = 0;
-    uint64_t size = 0;
+    uint64_t size = 0;  // bytes
     uint64_t job_pins = 0;
   };
 
@@ -191,17 +205,17 @@ class BlobFileSlotTable {
   std::vector<uint32_t> free_slots_;
   std::unordered_map<uint64_t, uint32_t> by_number_;
   std::atomic<uint32_t> num_dead_{0};  // changed under the mutex
-  // Set when a count falls to zero or a file becomes live or loses its job
-  // pin; cleared by GetDroppable when it finds none.
+  // Set when a live count falls to zero, a file becomes live or a file loses
+  // its last job pin. Cleared by GetDroppable() if it finds no droppable file.
   mutable std::atomic<bool> maybe_droppable_{false};
   std::function<void()> on_droppable_;
 };
 
-// Owns one reader's pin. Not thread-safe; may move to another thread.
+// Owns one reader's pin. Not thread-safe, but may be moved to another thread.
 class MapFilePin {
  public:
   MapFilePin() = default;
-  // Takes over a pin that the caller has.
+  // Takes over a pin that the caller owns.
   MapFilePin(BlobFileSlotTable* table, uint32_t slot)
       : table_(table), slot_(slot) {}
   MapFilePin(MapFilePin&& other) noexcept

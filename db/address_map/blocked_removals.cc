@@ -16,11 +16,11 @@ BlockedRemovals::~BlockedRemovals() {
 
 size_t BlockedRemovals::Hide(const MapKeyHash& key, SequenceNumber seq,
                              const std::vector<SequenceNumber>& readers) {
-  // No reader is, or will be, between the newest reader below seq and seq: an
-  // entry there is too new for that reader, and hidden from all others.
+  // No reader is, or will be, between seq and the newest reader below seq. An
+  // entry between them is too new for that reader, and hidden from all others.
   SequenceNumber above = 0;
   if (!readers.empty() && readers.back() < seq) {
-    above = seq - 1;  // there may be new readers that do not see the entry yet
+    above = seq - 1;  // new readers may not see the entry at seq yet
   } else {
     const auto next = std::lower_bound(readers.begin(), readers.end(), seq);
     above = next == readers.begin() ? 0 : *std::prev(next);
@@ -63,8 +63,9 @@ void BlockedRemovals::Prune() {
   std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
     return a.key == b.key ? a.seq < b.seq : a.key < b.key;
   });
-  // An item is for the entries of its key up to `left`. One before it, with a
-  // greater number than that, takes them out no later.
+  // An item stands for the entries of its key up to `left`. It is redundant if
+  // the previous item of the key has a sequence number greater than `left`:
+  // that item removes the same entries no later.
   size_t kept = 0;
   for (const Item& item : items_) {
     if (kept == 0 || !(items_[kept - 1].key == item.key) ||

@@ -16,48 +16,50 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Entries of an address map that a committed entry of their key hides, and that
-// a reader still needs. The list has their key and the sequence number of the
-// hiding entry, not their names, as a compaction may have given a value another
-// name meanwhile.
+// The list of the entries of an address map that a committed entry of their key
+// hides, but that a reader still needs. The list stores the key and the
+// sequence number of the hiding entry rather than the names of the hidden
+// entries, because a compaction may give a value another name meanwhile.
 //
-//   Hide() when a flush is committed -> Apply() when readers have gone
+//   Hide() when a flush is committed -> Apply() when readers have ended
 //
-// Invariant: an entry of the map that was older than a hidden entry when Hide()
-// was called for that entry is either gone, or one of the list's numbers of its
-// key is greater than its own. So none stays in the map for longer than its
-// readers live.
+// Invariant: If an entry of the map was older than a hiding entry when Hide()
+// was called for the latter, then either the entry has left the map, or the
+// list has its key with a sequence number greater than the entry's. So no entry
+// stays in the map for longer than its readers exist.
 //
-// Memory: 32 bytes for each entry of the map that waits, and before the list is
-// sorted at most as much again; charged.
+// Memory: 32 bytes for each waiting entry of the map, and at most as much again
+// before the list is sorted. The memory is charged.
 //
 // Thread-safe.
 class BlockedRemovals {
  public:
-  // charge: may be nullptr; outlives this, as the map does.
+  // charge: may be nullptr.
+  // REQUIRES: map and charge outlive this object.
   BlockedRemovals(AddressMap* map, MapMemoryCharge* charge)
       : map_(map), charge_(charge) {}
   ~BlockedRemovals();
   BlockedRemovals(const BlockedRemovals&) = delete;
   BlockedRemovals& operator=(const BlockedRemovals&) = delete;
 
-  // An entry of the key at seq hides what is older: takes out of the map what
-  // no reader needs, and lists the key if something is left. Returns how many
-  // entries were taken out.
-  // readers: the sequence numbers of all readers, ascending, and the newest one
-  // that a new reader may have. It is empty if there are no readers and there
-  // will be none.
-  // REQUIRES: a committed non-merge entry of the key at seq.
+  // Called when an entry of the key at seq hides the older entries. Removes the
+  // hidden entries that no reader needs from the map, and adds the key to the
+  // list if others remain. Returns the number of removed entries.
+  // readers: the sequence numbers of all readers, ascending, followed by the
+  // newest one that a new reader may have. Empty if there are no readers and
+  // there will be none.
+  // REQUIRES: there is a committed non-merge entry of the key at seq.
   size_t Hide(const MapKeyHash& key, SequenceNumber seq,
               const std::vector<SequenceNumber>& readers);
 
-  // Takes out the entries that no reader needs, for at most max_keys keys.
-  // Returns how many entries it took out.
-  // earliest_reader: no reader is, or will be, at a smaller sequence number.
+  // Removes listed entries that no reader needs from the map, for at most
+  // max_keys keys. Returns the number of removed entries.
+  // earliest_reader: sequence number; no reader reads or will read at a smaller
+  // one.
   size_t Apply(SequenceNumber earliest_reader, size_t max_keys);
 
-  // The smallest sequence number that Apply() has something to do with;
-  // kMaxSequenceNumber if the list is empty.
+  // Returns the smallest earliest_reader for which Apply() has entries to
+  // remove, or kMaxSequenceNumber if the list is empty.
   SequenceNumber BlockedUntil() const {
     return blocked_until_.load(std::memory_order_relaxed);
   }
@@ -68,15 +70,16 @@ class BlockedRemovals {
   struct Item {
     MapKeyHash key;
     SequenceNumber seq;
-    // The sequence number of the newest entry of the key that was left.
+    // The sequence number of the newest hidden entry that remained in the map.
     SequenceNumber left;
-    // The order of a min-heap by sequence number.
+    // Order for a min-heap by sequence number.
     bool operator<(const Item& other) const { return seq > other.seq; }
   };
 
-  // REQUIRES of the following: mutex_ held.
-  // Drops items whose entries others cover.
+  // Drops items whose entries are covered by other items.
+  // REQUIRES: mutex_ held.
   void Prune();
+  // REQUIRES: mutex_ held.
   void OnChange();
 
   static constexpr size_t kMinPruned = size_t{64} << 10;

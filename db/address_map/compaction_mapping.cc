@@ -26,14 +26,15 @@ ReadOptions FilterReadOptions() {
   return options;
 }
 
-// May the file, which is no input, hold entries older than the outputs?
+// True if the file, which is not an input, may contain entries older than the
+// outputs.
 bool IsOlder(const Compaction& compaction, int level,
              const FileMetaData& file) {
   if (level != compaction.output_level()) {
     return level > compaction.output_level();
   }
-  // Files of a level do not overlap, but for level 0, where older ones may
-  // stay behind.
+  // Files of one level do not overlap, except in level 0, where older files may
+  // not be part of the compaction.
   if (level != 0) {
     return false;
   }
@@ -65,8 +66,8 @@ std::unique_ptr<CompactionMapping> CompactionMapping::Begin(
   if (blobs == nullptr) {
     return nullptr;
   }
-  // What a fold has put over an entry does not hide it from readers of a
-  // Version from before, whatever the sequence numbers say.
+  // An entry that a fold has written above another one does not hide it from
+  // readers of a Version from before the fold, regardless of sequence numbers.
   any_order |=
       blobs->IsBeforeFold(cfd->dummy_versions()->Next()->GetVersionNumber());
   return std::unique_ptr<CompactionMapping>(new CompactionMapping(
@@ -83,7 +84,8 @@ CompactionMapping::CompactionMapping(const Compaction* compaction,
       earliest_reader_(earliest_reader),
       any_order_(any_order),
       first_new_file_number_(first_new_file_number),
-      // Nobody else can delete an input meanwhile.
+      // The compaction is committed once its first input has left the Version:
+      // no other job can delete an input meanwhile.
       publication_(blobs_, FirstInput(*compaction), /*when_present=*/false),
       removals_(std::make_unique<DeferredRemovals>(
           DeferredRemovals::kDefaultCap,
@@ -126,7 +128,7 @@ Status CompactionMapping::Publish() {
                  renamed, counts.hidden, counts.deferred, files.size());
   if (!removals_->complete()) {
     return Status::IOError(
-        "The names of values that the compaction removes could not be kept");
+        "The names of values that the compaction removes could not be stored");
   }
   Status s = blobs_->unsettled_jobs()->failure();
   if (!s.ok()) {
@@ -145,7 +147,7 @@ void CompactionMapping::Close() {
     for (const auto& part : parts_) {
       part->flow_.CheckAtCommit();
       for (const MapName& entry : part->zeroed_) {
-        // Only what was written after the entry may be found by the key alone.
+        // The key alone must not find a value older than the entry.
         SequenceNumber direct = 0;
         assert(!blobs_->map()->DirectSeq(entry.key, &direct) ||
                direct >= entry.seq);
@@ -163,8 +165,8 @@ Status CompactionMapping::Settle() {
     unsettled_.reset();
     return Status::OK();
   }
-  // First: the commit of a moved value would cut off its old name, which
-  // readers of the old files still need.
+  // Demotes the names first: the commit of a moved value would remove its old
+  // name, which readers of the old files still need.
   Status s = removals_->Demote(blobs_->map());
   if (!s.ok()) {
     s = Status::CopyAppendMessage(
@@ -289,14 +291,14 @@ Status CompactionMapping::Part::Place(const Slice& user_key, SequenceNumber seq,
       IsDirectModeSafe(user_key, seq)) {
     const AddressMap::RenameResult result = job_->blobs_->map()->Rename(
         MapName{job_->blobs_->HashOf(user_key), seq, name.birth});
-    // A name that is gone is hidden by something: direct keeps it out of the
-    // filter.
+    // If the name is gone from the map, the entry is hidden; direct mode keeps
+    // its key out of the filter.
     if (result != AddressMap::RenameResult::kNewerDirect) {
       name.mode = MappedBlobIndex::Mode::kDirect;
     }
     num_renamed_ += result == AddressMap::RenameResult::kRenamed ? 1 : 0;
   } else if (s.ok() && !job_->blobs_->bypass()) {
-    // The map may go on finding it by the key alone.
+    // In the map, the entry may stay direct, i.e. be found by the key alone.
     name.mode = MappedBlobIndex::Mode::kVersioned;
   }
   name.EncodeTo(index);

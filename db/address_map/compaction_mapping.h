@@ -28,35 +28,36 @@ class BlobIndex;
 class ColumnFamilyData;
 class Compaction;
 
-// What one compaction job does to the address map of its column family.
+// Applies the changes of one compaction job to the address map of its column
+// family.
 //
-//   DBImpl::WaitForSettledMap() -> one Part for each subcompaction ->
+//   DBStrata::WaitForSettledMap() -> one Part for each subcompaction ->
 //   Publish() -> the edit -> Settle() -> Retire()
 //
-// Five kinds of change:
-// * rename, versioned to direct, when the entry is output. Needs no undo: the
-//   old SST files then say versioned where the map says direct, and readers
-//   find the value by its name.
-// * names that are hidden, during the job (MappedEntryMeter), all of them
-// before the
-//   edit. Need no undo.
-// * new values, with the number of the new blob file as birth: before the
-//   edit (MapTransaction), undone if that fails.
-// * names that a filter or a merge dropped or changed: demoted after the edit,
-//   removed when no Version that names them lives (DeferredRemovals). From
-//   Publish() until they are demoted the job is unsettled (UnsettledMapJobs).
-// * values that move to another path: both of the last two. The value gets a
-//   new name, as its birth is the number of its file; readers of the old files
-//   find it under the old one until there are none.
+// Kinds of changes:
+// 1. Renames (versioned to direct) happen when the entry is output. They need
+//    no undo: the old SST files then mark the entry as versioned where the map
+//    has it as direct, and readers find the value by its name.
+// 2. Hidden names are removed during the job (MappedEntryMeter), all of them
+//    before the edit. Their removal needs no undo.
+// 3. New values, whose birth is the number of the new blob file, are inserted
+//    before the edit (MapTransaction), and removed again if the edit fails.
+// 4. Names that a filter or a merge dropped or changed are demoted after the
+//    edit, and removed when no Version that names them exists
+//    (DeferredRemovals). From Publish() until they are demoted the job is
+//    unsettled (UnsettledMapJobs).
+// 5. Values that move to another path are handled as in 3 and 4. The value gets
+//    a new name, as its birth is the number of its file. Readers of the old SST
+//    files find it under the old name as long as there are such readers.
 //
-// Invariant: a new direct entry never takes the place of one with another
-// value that must come back if the job fails. Where a value has changed and the
-// map has a direct entry of its key, the new one is versioned, and the next
-// compaction renames it. (A moved value is the same: whoever reads it by its
-// key alone may get either.)
+// Invariant: A new direct entry never takes the place of an entry with another
+// value that must be restored if the job fails. If a value has changed and the
+// map has a direct entry of its key, the new entry is versioned, and the next
+// compaction renames it. (A moved value has not changed: a reader that finds it
+// by its key alone may get either copy.)
 class CompactionMapping {
  public:
-  // Used by the thread of one subcompaction.
+  // The changes of one subcompaction. Used by the subcompaction's thread.
   class Part : public MappedBlobSink, public CompactionValueMapper {
    public:
     uint64_t hash_seed() const override;
@@ -86,21 +87,23 @@ class CompactionMapping {
     std::vector<MappedBlobFile> files_;
     uint64_t num_renamed_ = 0;
 #ifndef NDEBUG
-    // The entries whose sequence numbers became zero, with the old ones, or the
-    // first ones of them.
+    // The names, with their old sequence numbers, of the first kMaxChecked
+    // entries whose sequence numbers became zero.
     static constexpr size_t kMaxChecked = size_t{1} << 16;
     std::vector<MapName> zeroed_;
 #endif  // !NDEBUG
-    // The file that FindPath() found last. Values move in batches.
+    // The file that FindPath() found last. Consecutive values are often in the
+    // same file.
     uint64_t last_file_ = 0;
     uint32_t last_path_id_ = 0;
   };
 
-  // nullptr if the column family has no map.
+  // Returns nullptr if the column family has no map.
   // earliest_reader, any_order: as for FlushMapping::Begin().
-  // first_new_file_number: all that the job creates have at least this.
-  // dbname: where temporary files go.
-  // REQUIRES: DB mutex held; compaction outlives this.
+  // first_new_file_number: lower bound of the numbers of all files that the job
+  // creates.
+  // dbname: directory for temporary files.
+  // REQUIRES: DB mutex held; compaction outlives the returned object.
   static std::unique_ptr<CompactionMapping> Begin(
       const Compaction* compaction, SequenceNumber earliest_reader,
       bool any_order, uint64_t first_new_file_number,
@@ -108,31 +111,34 @@ class CompactionMapping {
   // REQUIRES: DB mutex held.
   ~CompactionMapping();
 
-  // REQUIRES: called once, before part(); subcompactions have the numbers 0 to
-  // n - 1.
+  // Creates the parts of n subcompactions, which are numbered from 0.
+  // REQUIRES: called once, before part().
   void AddParts(size_t n);
-  // Of a subcompaction, which it outlives.
+  // Returns the part of a subcompaction. It outlives the subcompaction.
   Part* part(size_t subcompaction) { return parts_[subcompaction].get(); }
 
+  // Inserts the new values into the map and marks the job as unsettled if it
+  // has names to demote. After an error the job must not commit its edit.
   // REQUIRES: all subcompactions succeeded; outputs and their directories are
   // synced.
   Status Publish();
 
-  // The edit's fate is known.
+  // Called when the outcome of the edit is known.
   // REQUIRES: DB mutex held.
   void Close();
 
-  // The job is over, one way or the other. If the status is not OK, values that
-  // are gone can still be found by their keys: readers that find them are
-  // right, but no other job of the column family may build on this one's edit.
-  // So none succeeds until the DB is opened again
-  // (UnsettledMapJobs::failure()).
-  // REQUIRES: as MapTransaction::Settle(). The caller then wakes the threads
-  // that wait in DBImpl::WaitForSettledMap().
+  // Completes the changes after the edit succeeded, or undoes them after it
+  // failed. If the returned status is not OK, dropped values can still be found
+  // by their keys. Readers that find them are correct, but no other job of the
+  // column family may build on the edit of this one, so all jobs fail until the
+  // DB is reopened (UnsettledMapJobs::failure()).
+  // The caller must then wake the threads that wait in
+  // DBStrata::WaitForSettledMap().
+  // REQUIRES: those of MapTransaction::Settle().
   Status Settle();
 
-  // Leaves what is to be removed later to AddressMapStore.
-  // REQUIRES: after Settle(); DB mutex held.
+  // Passes the names that are to be removed later to AddressMapStore.
+  // REQUIRES: Settle() was called; DB mutex held.
   void Retire();
 
  private:
@@ -147,7 +153,7 @@ class CompactionMapping {
   const uint64_t first_new_file_number_;
   MapTransaction publication_;
   std::unique_ptr<DeferredRemovals> removals_;
-  // From Publish() until they are demoted.
+  // Set from Publish() until the names in removals_ are demoted.
   std::optional<UnsettledMapJobs::Job> unsettled_;
   std::vector<std::unique_ptr<Part>> parts_;
 };

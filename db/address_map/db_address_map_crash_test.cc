@@ -729,15 +729,16 @@ class DBAddressMapCrashTest : public testing::Test {
 };
 
 TEST_F(DBAddressMapCrashTest, Flush) {
-  CrashAt(Job::kFlush,
-          {"FlushJob::Start", "BlobFileBuilder::WriteBlobToFile:AddRecord",
-           "BlobFileBuilder::WriteBlobToFile:AppendFooter",
-           "BuildTable:BeforeSyncTable", "BuildTable:BeforeCloseTableFile",
-           "FlushMapping::Publish", "MapTransaction::Publish:Inserted",
-           "FlushJob::InstallResults", "VersionSet::LogAndApply:WriteManifest",
-           "VersionSet::ProcessManifestWrites:AddRecord",
-           "VersionSet::LogAndApply:WriteManifestDone", "FlushMapping::Settle",
-           "MapTransaction::Settle", "DBImpl::DropEmptyBlobFiles:BeforeEdit"});
+  CrashAt(
+      Job::kFlush,
+      {"FlushJob::Start", "BlobFileBuilder::WriteBlobToFile:AddRecord",
+       "BlobFileBuilder::WriteBlobToFile:AppendFooter",
+       "BuildTable:BeforeSyncTable", "BuildTable:BeforeCloseTableFile",
+       "FlushMapping::Publish", "MapTransaction::Publish:Inserted",
+       "FlushJob::InstallResults", "VersionSet::LogAndApply:WriteManifest",
+       "VersionSet::ProcessManifestWrites:AddRecord",
+       "VersionSet::LogAndApply:WriteManifestDone", "FlushMapping::Settle",
+       "MapTransaction::Settle", "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
 TEST_F(DBAddressMapCrashTest, Compaction) {
@@ -749,26 +750,27 @@ TEST_F(DBAddressMapCrashTest, Compaction) {
            "VersionSet::LogAndApply:WriteManifest",
            "VersionSet::ProcessManifestWrites:AddRecord",
            "VersionSet::LogAndApply:WriteManifestDone",
-           "CompactionMapping::Settle", "DBImpl::BGWorkMapRemovals:Start"});
+           "CompactionMapping::Settle", "DBStrata::BGWorkMapRemovals:Start"});
 }
 
 TEST_F(DBAddressMapCrashTest, Collection) {
-  CrashAt(
-      Job::kCollection,
-      {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
-       "BlobGcStorage::Publish:BeforeSwap", "BlobGcStorage::Publish:Swapped",
-       "DBImpl::RunBlobGc:BeforeEdit", "VersionSet::LogAndApply:WriteManifest",
-       "VersionSet::ProcessManifestWrites:AddRecord",
-       "VersionSet::LogAndApply:WriteManifestDone", "BlobGcStorage::Settle",
-       "DBImpl::RunBlobGc:AfterEdit",
-       "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
+  CrashAt(Job::kCollection,
+          {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
+           "BlobGcStorage::Publish:BeforeSwap",
+           "BlobGcStorage::Publish:Swapped", "DBStrata::RunBlobGc:BeforeEdit",
+           "VersionSet::LogAndApply:WriteManifest",
+           "VersionSet::ProcessManifestWrites:AddRecord",
+           "VersionSet::LogAndApply:WriteManifestDone", "BlobGcStorage::Settle",
+           "DBStrata::RunBlobGc:AfterEdit",
+           "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
 }
 
 TEST_F(DBAddressMapCrashTest, RangeDeletion) {
-  CrashAt(Job::kRangeDeletion,
-          {"DBImpl::BGWorkRangeSweep:Start", "DBImpl::RunRangeSweep:Begin",
-           "DBImpl::RunRangeSweep:End", "DBImpl::DropEmptyBlobFiles:BeforeEdit",
-           "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
+  CrashAt(
+      Job::kRangeDeletion,
+      {"DBStrata::BGWorkRangeSweep:Start", "DBStrata::RunRangeSweep:Begin",
+       "DBStrata::RunRangeSweep:End", "DBStrata::DropEmptyBlobFiles:BeforeEdit",
+       "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
 }
 
 TEST_F(DBAddressMapCrashTest, Recovery) {
@@ -786,8 +788,8 @@ TEST_F(DBAddressMapCrashTest, DeleteFiles) {
                               "VersionSet::LogAndApply:WriteManifest",
                               "VersionSet::ProcessManifestWrites:AddRecord",
                               "VersionSet::LogAndApply:WriteManifestDone",
-                              "DBImpl::BGWorkMapRemovals:Start",
-                              "DBImpl::DropEmptyBlobFiles:BeforeEdit"});
+                              "DBStrata::BGWorkMapRemovals:Start",
+                              "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
 TEST_F(DBAddressMapCrashTest, Ingestion) {
@@ -800,14 +802,15 @@ TEST_F(DBAddressMapCrashTest, Ingestion) {
 }
 
 TEST_F(DBAddressMapCrashTest, AtomicFlush) {
-  CrashAt(Job::kAtomicFlush,
-          {"FlushMapping::Publish", "MapTransaction::Publish:Inserted",
-           "DBImpl::AtomicFlushMemTablesToOutputFiles:SomeFlushJobsComplete:1",
-           "VersionSet::LogAndApply:WriteManifest",
-           "VersionSet::ProcessManifestWrites:AddRecord",
-           "VersionSet::ProcessManifestWrites:BeforeWriteLastVersionEdit:0",
-           "VersionSet::LogAndApply:WriteManifestDone", "FlushMapping::Settle",
-           "MapTransaction::Settle", "DBImpl::DropEmptyBlobFiles:BeforeEdit"});
+  CrashAt(
+      Job::kAtomicFlush,
+      {"FlushMapping::Publish", "MapTransaction::Publish:Inserted",
+       "DBImpl::AtomicFlushMemTablesToOutputFiles:SomeFlushJobsComplete:1",
+       "VersionSet::LogAndApply:WriteManifest",
+       "VersionSet::ProcessManifestWrites:AddRecord",
+       "VersionSet::ProcessManifestWrites:BeforeWriteLastVersionEdit:0",
+       "VersionSet::LogAndApply:WriteManifestDone", "FlushMapping::Settle",
+       "MapTransaction::Settle", "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
 TEST_F(DBAddressMapCrashTest, TurnOff) {
@@ -817,8 +820,8 @@ TEST_F(DBAddressMapCrashTest, TurnOff) {
            "VersionSet::LogAndApply:WriteManifest",
            "VersionSet::ProcessManifestWrites:AddRecord",
            "VersionSet::LogAndApply:WriteManifestDone",
-           "CompactionMapping::Settle", "DBImpl::BGWorkMapRemovals:Start",
-           "DBImpl::DropEmptyBlobFiles:BeforeEdit"});
+           "CompactionMapping::Settle", "DBStrata::BGWorkMapRemovals:Start",
+           "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
 TEST_F(DBAddressMapCrashTest, DropFamily) {

@@ -3,7 +3,8 @@
 
 // Databases with enable_blob_address_map: jobs that build on the edit of a
 // compaction before the names that it has removed leave the map, and readers
-// meanwhile. The rules are in docs/design.md, "Jobs and readers of the map".
+// meanwhile. The rules are in docs/architecture.md, "Jobs and readers of the
+// map".
 
 #include <atomic>
 #include <functional>
@@ -150,7 +151,7 @@ class DBAddressMapOverlapTest : public DBTestBase,
     std::atomic<bool> is_over{false};
     std::atomic<bool> was_reached{false};
     std::thread thread;
-    SyncPoint::GetInstance()->SetCallBack("DBImpl::WaitForSettledMap:Waits",
+    SyncPoint::GetInstance()->SetCallBack("DBStrata::WaitForSettledMap:Waits",
                                           [&](void*) { waits = true; });
     At("CompactionMapping::Settle", [&] {
       was_reached = true;
@@ -297,7 +298,7 @@ TEST_P(DBAddressMapOverlapTest, FilteredBelowATombstone) {
   // The snapshot is what keeps the value in the map. What its release allows
   // stays undone during the test.
   std::atomic<bool> may_remove{false};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkMapRemovals:Start",
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkMapRemovals:Start",
                                         [&](void*) {
                                           while (!may_remove) {
                                             env_->SleepForMicroseconds(1000);
@@ -406,9 +407,9 @@ TEST_P(DBAddressMapOverlapTest, HiddenBesideAFold) {
         env_->SleepForMicroseconds(1000);
       }
     };
-    SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkMapRemovals:Start",
+    SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkMapRemovals:Start",
                                           wait);
-    SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkRangeSweep:Start",
+    SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkRangeSweep:Start",
                                           wait);
     SyncPoint::GetInstance()->EnableProcessing();
     db_->ReleaseSnapshot(snapshot);

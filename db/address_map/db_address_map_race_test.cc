@@ -1085,7 +1085,7 @@ TEST_P(DBAddressMapRaceTest, ReadsInACompaction) {
       "VersionSet::LogAndApply:WriteManifestDone",
       "CompactionMapping::Settle",
       "MapTransaction::Settle",
-      "DBImpl::BGWorkMapRemovals:Start"};
+      "DBStrata::BGWorkMapRemovals:Start"};
   std::map<std::string, int> counts;
   for (const Change change : kChanges) {
     const Expected expected = ExpectedOf(change);
@@ -1580,7 +1580,7 @@ TEST_P(DBAddressMapRaceTest, DropMeetsARename) {
   {
     Callbacks callbacks;
     const auto reached =
-        callbacks.Once("DBImpl::BGWorkMapRemovals:Start", [&](void*) {
+        callbacks.Once("DBStrata::BGWorkMapRemovals:Start", [&](void*) {
           // Without a wait for removals: this is one.
           OnAnotherThread([&] { ForceCompaction(); });
         });
@@ -1616,8 +1616,8 @@ TEST_P(DBAddressMapRaceTest, FailedDropIsOfferedAgain) {
   {
     Callbacks callbacks;
     // The DB mutex is held here.
-    const auto reached = callbacks.Once("DBImpl::DropEmptyBlobFiles:BeforeEdit",
-                                        [this](void*) { Break(); });
+    const auto reached = callbacks.Once(
+        "DBStrata::DropEmptyBlobFiles:BeforeEdit", [this](void*) { Break(); });
     // It is committed, but reports what has happened after that.
     Flush().PermitUncheckedError();
     EXPECT_NOK(dbfull()->TEST_WaitForBackgroundWork());

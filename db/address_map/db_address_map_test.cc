@@ -1118,7 +1118,7 @@ TEST_F(DBAddressMapTest, ScansStartNoJobs) {
   ASSERT_OK(Flush());
   Compact();
   std::atomic<int> jobs{0};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkMapRemovals:Start",
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkMapRemovals:Start",
                                         [&](void*) { ++jobs; });
   SyncPoint::GetInstance()->EnableProcessing();
   for (int i = 0; i < 50; ++i) {

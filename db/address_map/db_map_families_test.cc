@@ -221,7 +221,7 @@ TEST_F(DBMapFamiliesTest, ReleasesLookAtFamiliesThatWait) {
   }
   WaitForJobs();
   std::atomic<int> looks{0};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::FindMapWork",
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::FindMapWork",
                                         [&](void*) { ++looks; });
   SyncPoint::GetInstance()->EnableProcessing();
   for (int i = 0; i < 10; ++i) {

@@ -64,7 +64,7 @@ void DeferredRemovals::MoveToFile() {
     in_file_ += in_memory_;
     ClearMemory();
   } else if (in_file_ > 0) {
-    // A file of which the end failed is not read any more.
+    // After a failed append the file is not read.
     Fail();
   } else {
     spill_file_.reset();
@@ -143,7 +143,7 @@ Status DeferredRemovals::Demote(AddressMap* map) {
 uint64_t DeferredRemovals::Remove(AddressMap* map) {
   std::lock_guard<std::mutex> lock(mutex_);
   uint64_t removed = 0;
-  // What cannot be read stays, and complete() tells.
+  // Names that cannot be read stay in the map, and complete() is false.
   ForEach([&](const MapName& name) {
     removed += map->Remove(name) ? 1 : 0;
   }).PermitUncheckedError();

@@ -17,31 +17,32 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The names that one job takes out of the address map although no newer entry
-// hides them: a filter dropped or changed the value, a merge consumed it, it
-// became an inline one. Shared by the subcompactions.
+// The names that one job removes from the address map although no newer entry
+// hides them: a filter dropped or changed the value, a merge consumed it, or it
+// became an inline value. Shared by the subcompactions of the job.
 //
 //   Add() during the job -> Demote() when the edit is committed and the new
-//   SuperVersion is installed -> Remove() when no older Version lives
+//   SuperVersion is installed -> Remove() when no older Version exists
 //
-// In between the values are found by readers of old Versions, which have the
-// names, but not by the key alone. If the job fails nothing of this happens.
+// Between Demote() and Remove(), readers of old Versions, which have the names,
+// find the values, but no reader finds them by the key alone. If the job fails,
+// neither is called.
 //
-// Names beyond the cap go to a file. If that fails they are forgotten, and
-// complete() says so: the map then has entries that nobody reads, until it is
-// built from the files the next time.
+// Names beyond the cap go to a spill file. If writing it fails, the names are
+// dropped and complete() returns false: the map then keeps entries that are
+// never read, until it is next rebuilt from the files.
 //
 // Thread-safe.
 class DeferredRemovals {
  public:
   using NewSpillFile = std::function<Status(std::unique_ptr<SpillFile>* file)>;
 
-  // 56 MB.
+  // 56 MB of names.
   static constexpr uint64_t kDefaultCap = uint64_t{2} << 20;
 
-  // Everything in memory.
+  // Keeps all names in memory.
   DeferredRemovals() : DeferredRemovals(0, nullptr) {}
-  // cap: how many names are held in memory.
+  // cap: maximum number of names that are held in memory.
   DeferredRemovals(uint64_t cap, const NewSpillFile& new_spill_file)
       : cap_(cap), new_spill_file_(new_spill_file) {}
   DeferredRemovals(const DeferredRemovals&) = delete;
@@ -49,17 +50,21 @@ class DeferredRemovals {
 
   void Add(const MapName* names, size_t n);
 
-  // For a list that has to wait: frees the memory if a file takes the names,
-  // and keeps them there if none does.
+  // Moves the names of a list that has to wait to the spill file and frees the
+  // memory. If that fails, the names stay in memory.
   void MoveToFile();
 
   uint64_t Count() const;
   size_t MemoryUsage() const;
+  // False if names were dropped.
   bool complete() const;
 
-  // REQUIRES of both: nobody adds any more.
+  // Demotes the names in the map.
+  // REQUIRES: no thread calls Add() anymore.
   Status Demote(AddressMap* map);
-  // Empties the list. Returns how many of the names the map still had.
+  // Removes the names from the map and empties the list. Returns the number of
+  // names that the map still had.
+  // REQUIRES: no thread calls Add() anymore.
   uint64_t Remove(AddressMap* map);
 
   void Clear();
@@ -70,12 +75,19 @@ class DeferredRemovals {
   static constexpr size_t kNamesPerBlock = 1024;
   using Block = std::array<char, kNameSize * kNamesPerBlock>;
 
-  // REQUIRES of all: mutex_ held.
-  Status Append();  // what is in memory to the file, which it may make
+  // Appends the names that are in memory to the spill file, which is created if
+  // it does not exist.
+  // REQUIRES: mutex_ held.
+  Status Append();
+  // REQUIRES: mutex_ held.
   void Spill();
+  // REQUIRES: mutex_ held.
   void ClearMemory();
+  // REQUIRES: mutex_ held.
   void Fail();
+  // REQUIRES: mutex_ held.
   Status ForEach(const std::function<void(const MapName&)>& fn);
+  // REQUIRES: mutex_ held.
   void ClearLocked();
 
   const uint64_t cap_;

@@ -63,7 +63,7 @@ bool DirectModeCheck::MayHaveOlderNonDirect(const Slice& user_key) {
                                 user_key) < 0) {
       ++run.next;
     }
-    // The versions of a key may be spread over files that follow each other.
+    // The versions of a key may be spread over consecutive files.
     for (size_t i = run.next;
          i < run.files.size() &&
          comparator_->Compare(run.files[i]->smallest.user_key(), user_key) <= 0;

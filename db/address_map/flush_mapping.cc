@@ -17,7 +17,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Flush reads filters, mostly cached ones.
+// A flush reads only filters, and most of them are cached.
 ReadOptions FlushReadOptions(Env::IOActivity activity) {
   ReadOptions options;
   options.io_activity = activity;
@@ -101,8 +101,8 @@ void FlushMapping::OnEntry(const ParsedInternalKey& key, const Slice& value) {
     last_key_.assign(key.user_key.data(), key.user_key.size());
     has_last_key_ = true;
   }
-  // A merge operand hides nothing. A direct entry supersedes older direct ones
-  // by itself, and there are no others.
+  // A merge operand hides nothing. A direct entry supersedes older direct
+  // entries without further action, and there are no other older entries.
   const bool is_mapped =
       key.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value);
   if (any_order_ || key.type == kTypeMerge ||
@@ -111,7 +111,7 @@ void FlushMapping::OnEntry(const ParsedInternalKey& key, const Slice& value) {
   }
   const MapKeyHash hash = blobs_->HashOf(key.user_key);
   if (is_mapped && last_.seq > key.sequence && last_.key == hash) {
-    // A snapshot keeps the two apart. The map does not have this one yet.
+    // A snapshot keeps both entries. The map does not contain this one yet.
     hiding_.push_back(last_);
   }
   last_ = Hiding{hash, key.sequence};
@@ -154,8 +154,8 @@ void FlushMapping::Settle(const std::vector<SequenceNumber>& readers) {
     if (left_out > 0) {
       ROCKS_LOG_WARN(ioptions.logger,
                      "[%s] Table #%" PRIu64
-                     ": too many range deletions wait, "
-                     "the values under %zu are left to compactions",
+                     ": too many range deletions are pending, "
+                     "the values under %zu of them are left to compactions",
                      cfd_->GetName().c_str(), sst_number_, left_out);
     }
   }

@@ -24,46 +24,50 @@ class ColumnFamilyData;
 class AddressMapStore;
 class Version;
 
-// What one flush does to the address map of its column family.
+// Applies the changes of one flush to the address map of its column family.
 //
 //   NameOf(), OnEntry() for its output -> Publish() -> the edit -> Settle()
 //
 // Invariants:
-// * A value is named (key, seq, 0): a memtable that is flushed again after a
-//   failure gives the same names in other files. If a filter or a merge has
-//   made the value, the birth is the number of its file, as it may be another
-//   value the next time.
-// * Only one flush of a column family is between its first step and the end
-//   of Settle(). So the files of `base` are all that is older than the output.
-// * The map loses an entry for what the flush wrote over it only after the
-//   flush is in a SuperVersion, so a reader that misses it notices that its own
-//   SuperVersion is outdated.
-// * What the flush wrote over, direct or versioned, leaves the map as soon as
-// no
-//   reader needs it (BlockedRemovals): it does not wait for the compaction that
-//   meets both entries. The name that an SST file still has for it is dead.
+// 1. A value is named (key, seq, 0), so that a memtable that is flushed again
+//    after a failure gives the same names in other files. If a filter or a
+//    merge has produced the value, the birth is the number of its blob file,
+//    because the next attempt may produce another value.
+// 2. Only one flush of a column family at a time is between its first step and
+//    the end of Settle(). So the files of `base` contain all entries that are
+//    older than the output.
+// 3. An entry that the flush overwrote leaves the map only after the flush is
+//    in a SuperVersion, so a reader that misses the entry notices that its own
+//    SuperVersion is outdated.
+// 4. Entries that the flush overwrote, direct or versioned, leave the map as
+//    soon as no reader needs them (BlockedRemovals), without waiting for the
+//    compaction that merges both entries. The name that an SST file still has
+//    for such an entry is dead.
 //
-// Used by the flush's thread.
+// Used by the flush thread.
 class FlushMapping : public MappedBlobSink {
  public:
-  // nullptr if the column family has no map that new values go into.
-  // earliest_reader: no reader is or will be at a smaller sequence number.
-  // any_order: sequence numbers do not tell what is visible (write-prepared and
-  // write-unprepared transactions): all values are versioned, and nothing is
-  // removed.
-  // activity: what the thread does.
-  // REQUIRES: DB mutex held; the Version is the current one and outlives this.
+  // Returns nullptr if the column family has no map that new values go into.
+  // earliest_reader: sequence number; no reader reads or will read at a smaller
+  // one.
+  // any_order: true if sequence numbers do not determine visibility
+  // (write-prepared and write-unprepared transactions). Then all values are
+  // versioned, and no entry is removed.
+  // activity: the I/O activity of the calling thread.
+  // REQUIRES: DB mutex held; base is the current Version and outlives the
+  // returned object.
   static std::unique_ptr<FlushMapping> Begin(
       ColumnFamilyData* cfd, Version* base, SequenceNumber earliest_reader,
       bool any_order, uint64_t sst_number, Env::IOActivity activity);
-  // Of a fold of merge operands, which writes values as a flush does, under
-  // sequence numbers that have operands before it. All are versioned: a direct
-  // one would be found by the key alone, also by a reader that then applies the
-  // operands to it once more. And all have the number of their file as birth,
-  // since a fold that is repeated may come to another value. The values below
-  // them stay in the map for those readers; compactions take them out, see
-  // AddressMapStore::BeginFold().
-  // REQUIRES: as of Begin(); no flush runs meanwhile.
+  // Like Begin(), for a fold of merge operands, which writes values as a flush
+  // does, but with sequence numbers that operands had before.
+  // All values are versioned: a direct value would be found by the key alone,
+  // also by a reader that would then apply the operands to it a second time.
+  // The birth of all values is the number of their blob file, since a repeated
+  // fold may produce another value. The values below them stay in the map for
+  // those readers; compactions remove them, see AddressMapStore::BeginFold().
+  // REQUIRES: DB mutex held; base is the current Version and outlives the
+  // returned object; no flush runs until Settle() has returned.
   static std::unique_ptr<FlushMapping> BeginFold(ColumnFamilyData* cfd,
                                                  Version* base,
                                                  uint64_t sst_number);
@@ -79,27 +83,30 @@ class FlushMapping : public MappedBlobSink {
                const Slice& blob_index, const Slice& value) override;
   void OnFileClosed(MappedBlobFile&& file) override;
 
-  // A point entry as it goes into the SST file.
+  // Called for each point entry that is written to the SST file.
   void OnEntry(const ParsedInternalKey& key, const Slice& value);
 
   void OnRangeDeletion(const RangeTombstone& deletion);
 
-  // REQUIRES: all that was written, and its directories, are synced.
+  // Inserts the new values into the map. After an error the flush must not
+  // commit its edit.
+  // REQUIRES: the files that were written and their directories are synced.
   Status Publish();
 
-  // The edit's fate is known.
+  // Called when the outcome of the edit is known.
   // REQUIRES: DB mutex held.
   void Close() { publication_.Close(); }
-  // REQUIRES: as of MapTransaction.
+  // REQUIRES: DB mutex held, or Close() was called.
   bool committed() const { return publication_.committed(); }
 
-  // The flush is over, one way or the other.
-  // readers: as of BlockedRemovals::Hide(), now.
-  // REQUIRES: as MapTransaction::Settle().
+  // Completes the changes after the edit succeeded, or undoes them after it
+  // failed.
+  // readers: as for BlockedRemovals::Hide(), at the time of the call.
+  // REQUIRES: those of MapTransaction::Settle().
   void Settle(const std::vector<SequenceNumber>& readers);
 
  private:
-  // The entry of this key and number hides what is older.
+  // The entry with this key and sequence number hides older entries.
   struct Hiding {
     MapKeyHash key;
     SequenceNumber seq = 0;
@@ -113,18 +120,19 @@ class FlushMapping : public MappedBlobSink {
   ColumnFamilyData* const cfd_;
   const uint64_t sst_number_;
   const bool any_order_;
-  bool values_are_new_ = false;  // of a fold
+  bool values_are_new_ = false;  // true for a fold
   DirectModeCheck direct_mode_;
   MapTransaction publication_;
   std::vector<MappedBlobFile> files_;
   uint64_t num_direct_ = 0;
   uint64_t num_versioned_ = 0;
   std::vector<Hiding> hiding_;
-  // The last entry that was no merge operand. Entries of a key come newest
-  // first.
+  // The last entry that was not a merge operand. The entries of a key are
+  // passed newest first.
   Hiding last_;
   std::vector<CommittedRangeDeletion> range_deletions_;
-  // The key of the last entry, whose newest version the row cache knows of.
+  // The key of the last entry. The row cache has been informed of the newest
+  // version of this key.
   std::string last_key_;
   bool has_last_key_ = false;
 };

@@ -13,9 +13,9 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// The most files in level 0 that wait.
+// Returns the maximum number of files that may wait in level 0.
 size_t MaxFiles(const MutableCFOptions& options, size_t trigger) {
-  // No slowdown if it is negative.
+  // A negative trigger disables the slowdown.
   const int slowdown = options.level0_slowdown_writes_trigger;
   return slowdown < 0
              ? std::numeric_limits<size_t>::max()
@@ -53,7 +53,8 @@ Level0Merge::Decision Level0Merge::DecideNewest(
   for (size_t i = 0; i < n; ++i) {
     all += files[i]->compensated_file_size;
   }
-  // Merged with itself, a file would be picked again at once.
+  // With a trigger of 1, the output of a merge within level 0 would be picked
+  // again at once.
   if (trigger < 2 || all >= base_size ||
       all > options.max_bytes_for_level_base / 2 ||
       all > options.max_compaction_bytes) {
@@ -63,8 +64,9 @@ Level0Merge::Decision Level0Merge::DecideNewest(
     }
     return decision;
   }
-  // How many bytes are written for each file less: it falls as long as the next
-  // file is not much larger than those before it.
+  // The cost is the number of bytes written per file by which level 0 shrinks.
+  // It falls as long as the next file is not much larger than the files before
+  // it.
   size_t run = 1;
   double least = std::numeric_limits<double>::max();
   double sum = static_cast<double>(files[0]->compensated_file_size);

@@ -14,54 +14,58 @@ namespace ROCKSDB_NAMESPACE {
 struct FileMetaData;
 struct MutableCFOptions;
 
-// When the files of level 0 are merged with each other before they go to the
-// base level, in a column family with an address map (level style).
+// Decides when the files of level 0 are merged with each other before they are
+// compacted into the base level, in a column family with an address map (level
+// style compaction).
 //
-// A flush leaves little in level 0 there: keys, and none of the values. A
-// compaction of it into the base level rewrites that level for a few entries.
-// So level 0 grows until it is as large as the base level, or half of
+// In such a column family a flush adds only keys, but no values, to level 0.
+// Compacting these few entries into the base level would rewrite that level for
+// little. So level 0 grows until it is as large as the base level, or half of
 // max_bytes_for_level_base. Until then its files are merged in tiers, as in
-// universal compaction: the newest ones, as many as
-// level0_file_num_compaction_trigger at least, once they are of about the same
-// size. A byte is rewritten once a tier, so for each factor of the trigger by
-// which level 0 grows; the entries of the base level that it takes along become
-// fewer by that factor. RocksDB merges all of level 0 with each flush or four,
-// up to a twentieth of the base level.
+// universal compaction: the newest files, at least
+// level0_file_num_compaction_trigger of them, are merged once they are of about
+// the same size. A byte is rewritten once per tier, i.e. once each time that
+// level 0 grows by a factor of the trigger, and the number of base level
+// entries that are rewritten along with it falls by that factor. RocksDB merges
+// all of level 0 with each flush or four, up to a twentieth of the base level.
 //
-// Files in level 0: below the trigger in each tier. Before they are so many
-// that writes are slowed down, they are merged whatever their sizes.
+// Level 0 has fewer files than the trigger in each tier. Before there are so
+// many files that writes are slowed down, files are merged regardless of their
+// sizes.
 class Level0Merge {
  public:
   Level0Merge() = delete;
 
   enum class Action {
-    kWait,   // nothing is to be done
-    kMerge,  // the newest num_files files with each other
-    kDown,   // all go to the base level
+    kWait,   // do nothing
+    kMerge,  // merge the newest num_files files with each other
+    kDown,   // compact all files into the base level
   };
   struct Decision {
     Action action = Action::kWait;
     size_t num_files = 0;
   };
 
-  // files: of level 0, newest first. Those from the first one on that is being
-  // compacted do not count; with one there is no kDown.
-  // base_size: of the base level.
+  // Returns the next action.
+  // files: the files of level 0, newest first. The first file that is being
+  // compacted and all older ones are ignored; if there is such a file, the
+  // result is not kDown.
+  // base_size: bytes, size of the base level.
   static Decision Decide(const std::vector<FileMetaData*>& files,
                          uint64_t base_size, const MutableCFOptions& options);
 
-  // Is there something to be done, or has somebody begun with it? If not, the
-  // number of files is no debt of compactions.
+  // Returns true if level 0 needs a compaction, whether or not one is running.
+  // If not, the number of files does not count as compaction debt.
   static bool IsDue(const std::vector<FileMetaData*>& files, uint64_t base_size,
                     const MutableCFOptions& options);
 
-  // How many sorted runs the score of level 0 is to count: none of num_runs if
-  // there is nothing to be done.
+  // Returns the number of sorted runs for the score of level 0: 0 if Decide()
+  // returns kWait, else num_runs.
   static int SortedRuns(const std::vector<FileMetaData*>& files, int num_runs,
                         uint64_t base_size, const MutableCFOptions& options);
 
  private:
-  // Of the n newest ones, none of which is being compacted, or so it is to be.
+  // Decides for the n newest files as if none were being compacted.
   static Decision DecideNewest(const std::vector<FileMetaData*>& files,
                                size_t n, uint64_t base_size,
                                const MutableCFOptions& options);

@@ -9,9 +9,10 @@ namespace ROCKSDB_NAMESPACE {
 
 class VersionStorageInfo;
 
-// A job that has an edit on its way to the MANIFEST, and learns from the
-// Versions that are appended whether it was committed: a status may be bad
-// after a commit and good without one. See AddressMapStore::AddPending().
+// A job that is writing an edit to the MANIFEST and determines from the
+// appended Versions whether the edit was committed. The status of the write
+// does not tell: it may be an error although the edit was committed, and OK
+// although it was not. See AddressMapStore::AddPending().
 class MapCommitObserver {
  public:
   virtual ~MapCommitObserver() = default;

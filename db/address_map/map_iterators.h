@@ -18,41 +18,44 @@ class PinnableSlice;
 class SliceTransform;
 struct ReadOptions;
 
-// What stands between the iterators of a column family with an address map and
-// DBIter:
+// Creates the iterators between DBIter and the other iterators of a column
+// family with an address map:
 //
 //   DBIter -> MapPrefetchIterator -> MapValueIterator -> MergingIterator
 //   DBIter -> MapValueIterator -> MapTailingIterator -> ForwardIterator
 //
-// and what DBIter makes of the values that come from there.
+// and reads the values that their entries refer to, on behalf of DBIter.
 class MapIterators {
  public:
   MapIterators() = delete;
 
-  // The iterator to use in place of `child`, which is the same if the column
-  // family has no map.
-  // sequence: what DBIter reads at. prefix_extractor: of the SuperVersion, may
-  // be nullptr.
-  // REQUIRES: read_options, prefix_extractor and the arena outlive the result,
-  // which belongs to the arena, as the child does.
+  // Returns the iterator to use in place of `child`, or `child` if the column
+  // family has no map. The result is allocated in the arena, like the child.
+  // sequence: sequence number that DBIter reads at.
+  // prefix_extractor: that of the SuperVersion; may be nullptr.
+  // REQUIRES: read_options, prefix_extractor and the arena outlive the result.
   static InternalIterator* Wrap(ColumnFamilyData* cfd,
                                 const ReadOptions& read_options,
                                 SequenceNumber sequence,
                                 const SliceTransform* prefix_extractor,
                                 InternalIterator* child, Arena* arena);
 
-  // The same for a ForwardIterator on the heap. Whether there is an extractor
-  // is all that is asked; SetOptions() may change it later.
+  // Like Wrap(), for a ForwardIterator on the heap.
+  // last_sequence: returns the newest visible sequence number.
+  // prefix_extractor: only checked for nullptr; SetOptions() may change the
+  // extractor later.
   static InternalIterator* WrapTailing(
       ColumnFamilyData* cfd, const ReadOptions& read_options,
       const std::function<SequenceNumber()>& last_sequence,
       const SliceTransform* prefix_extractor, InternalIterator* child);
 
-  // Is this, the value of a kTypeBlobIndex entry, one of theirs?
-  // REQUIRES: it comes from an iterator of a column family with a map.
+  // Returns true if the value of a kTypeBlobIndex entry was produced by these
+  // iterators.
+  // REQUIRES: the value comes from an iterator of a column family with a map.
   static bool IsMappedValue(const Slice& value);
 
-  // Reads what it stands for. A value that is not there is a corruption.
+  // Reads the user's value that `value` refers to. Returns Corruption if it
+  // does not exist.
   // REQUIRES: IsMappedValue(value); the iterator has not moved, or the value is
   // pinned.
   static Status Fetch(const Slice& user_key, const Slice& value,

@@ -33,7 +33,7 @@ Status MapMemoryReservation::SetCharged(size_t total) {
     has_warned_ = true;
     ROCKS_LOG_WARN(logger_,
                    "The block cache has no room for the %zu bytes of the "
-                   "address map, %zu of which it is charged with: %s",
+                   "address map, %zu of which are charged: %s",
                    total, GetCharged(), s.ToString().c_str());
   }
   return Status::OK();

@@ -15,20 +15,20 @@ namespace ROCKSDB_NAMESPACE {
 
 class Logger;
 
-// Charges an address map to a block cache, under
-// CacheEntryRole::kBlobAddressMap. The map has no smaller form to fall back to:
-// if the cache is full and does not let its capacity be exceeded, the map grows
-// without being charged for the rest, which the LOG says once.
+// Charges the memory of an address map to a block cache, in the role
+// CacheEntryRole::kBlobAddressMap. The map cannot work with less memory: if the
+// cache is full and has a strict capacity limit, the map grows nevertheless and
+// the excess is not charged. A warning is logged once.
 class MapMemoryReservation : public MapMemoryCharge {
  public:
-  // nullptr if the table factory has no block cache, or its
-  // cache_usage_options say that the role is not charged.
+  // Returns nullptr if the table factory has no block cache, or if its
+  // cache_usage_options disable charging of the role.
   static std::unique_ptr<MapMemoryReservation> Create(
       const TableFactory* table_factory, Logger* logger);
 
   MapMemoryReservation(const std::shared_ptr<Cache>& cache, Logger* logger);
 
-  // Always OK.
+  // Always returns OK.
   Status SetCharged(size_t total) override;
 
   size_t GetCharged() const { return manager_->GetTotalReservedCacheSize(); }

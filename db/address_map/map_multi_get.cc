@@ -93,7 +93,7 @@ bool MapMultiGet::Again(const Status& status) {
     key->key_exists = false;
     key->is_blob_index = false;
     key->get_context = nullptr;
-    // What failed is read again, and may succeed.
+    // A failed key is read again, and the read may succeed.
     IGNORE_STATUS_IF_ERROR((*key->s));
     *key->s = Status::OK();
   }
@@ -162,7 +162,7 @@ void MapMultiGet::ReadBlobsAsync(const ImmutableOptions& ioptions,
       }
     }
   }
-  // The file system cannot do them that way after all.
+  // Runs the remaining groups if asynchronous reads turn out not to work.
   BlobReadPool::RunAll(ioptions.clock, groups.size() - begun,
                        [&](size_t i) { groups[begun + i]->Run(); });
   for (size_t i = 0; i < wanted.size(); ++i) {

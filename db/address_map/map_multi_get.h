@@ -32,15 +32,16 @@ struct SuperVersion;
 //     ... look the keys up ...
 //   } while (Again());
 //
-// If one key has to start again, all do: the results are of one moment.
+// If one key must be looked up again, all keys are, so that all results are as
+// of one moment.
 //
 // Used by one thread at a time.
 class MapMultiGet {
  public:
   using Keys = autovector<KeyContext*, MultiGetContext::MAX_BATCH_SIZE>;
 
-  // Does nothing, and costs little, if no column family has a map.
-  // REQUIRES: all outlive this.
+  // If no column family has a map, the object is inactive and cheap.
+  // REQUIRES: the arguments outlive this object.
   MapMultiGet(const ReadOptions& read_options, ImplicitSnapshotRegistry* bounds,
               const Keys& keys);
   ~MapMultiGet();
@@ -49,7 +50,8 @@ class MapMultiGet {
 
   bool active() const { return !reads_.empty(); }
 
-  // `last_sequence` reads the newest sequence number that is visible.
+  // Starts an attempt.
+  // last_sequence: returns the newest visible sequence number.
   template <typename LastSequence>
   void Begin(const LastSequence& last_sequence) {
     if (!active()) {
@@ -61,26 +63,28 @@ class MapMultiGet {
     StartAll();
   }
 
-  // Those of the caller, but with a snapshot from the fourth attempt on.
+  // The caller's ReadOptions, with a snapshot added from the fourth attempt on.
   const ReadOptions& snapshot_options() const { return bound_.options(); }
 
-  // For n keys of one column family, from `first` on.
+  // Calls MapPointRead::Attach() for the n keys of one column family that start
+  // at index `first`.
   void Attach(size_t first, size_t n, const SuperVersion* super_version,
               SequenceNumber sequence, ReadCallback* callback);
 
-  // True if the lookup of all keys must be repeated: their results are reset.
-  // status: of the lookup as a whole. If it is not OK the lookup is over, and
-  // keys that would have to start again get it.
+  // Returns true if the lookup of all keys must be repeated. Their results are
+  // reset then.
+  // status: that of the lookup as a whole. If it is not OK, the lookup is not
+  // repeated, and keys that would have to be looked up again get this status.
   bool Again(const Status& status);
 
-  // Does the requests, those of different files at the same time: the values
-  // of direct keys lie in as many files as there are keys.
+  // Executes the read requests, those of different files in parallel, because
+  // the values of direct keys may be in as many files as there are keys.
   static void ReadBlobs(const ImmutableOptions& ioptions, BlobSource* source,
                         const ReadOptions& read_options,
                         autovector<BlobFileReadRequests>* requests);
 
  private:
-  // The same, by asynchronous reads of this thread.
+  // Like ReadBlobs(), with asynchronous reads of the calling thread.
   static void ReadBlobsAsync(const ImmutableOptions& ioptions,
                              BlobSource* source,
                              const ReadOptions& read_options,
@@ -89,7 +93,8 @@ class MapMultiGet {
   void StartAll();
 
   const Keys& keys_;
-  // As many as keys, or none. Empty if the column family has no map.
+  // One element per key, or none. An element is empty if its key's column
+  // family has no map.
   std::vector<std::optional<MapPointRead>> reads_;
 
   int attempts_ = 0;

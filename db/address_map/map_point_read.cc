@@ -73,7 +73,8 @@ void MapPointRead::Attach(const SuperVersion* super_version,
   sequence_ = sequence;
   callback_ = callback;
   max_covering_tombstone_seq_ = max_covering_tombstone_seq;
-  // A job with a snapshot checker knows nothing of bounds.
+  // Jobs with a snapshot checker ignore bounds, so a read with a callback is
+  // not protected.
   protected_ = callback == nullptr && (is_bounded_ || bound_.registered() ||
                                        read_options_.snapshot != nullptr);
   merge_context->map_read = this;
@@ -106,7 +107,7 @@ MapPointRead::Action MapPointRead::OnEntry(const ParsedInternalKey& entry,
     return Action::kAsIs;  // the replacement itself
   }
   if (UNLIKELY(stopped_)) {
-    return Action::kStop;  // before it has begun
+    return Action::kStop;  // stopped before the search began
   }
   if (entry.sequence < floor_) {
     return TakeDirect();
@@ -114,7 +115,7 @@ MapPointRead::Action MapPointRead::OnEntry(const ParsedInternalKey& entry,
   const bool is_covered = *max_covering_tombstone_seq_ > entry.sequence;
   if (is_covered || entry.type != kTypeBlobIndex ||
       !MappedBlobIndex::IsMapped(value)) {
-    // An operand does not end the search.
+    // A merge operand does not end the search.
     return entry.type == kTypeMerge && !is_covered
                ? Action::kAsIs
                : EndAsIs(
@@ -170,7 +171,8 @@ MapPointRead::Action MapPointRead::TakeNamed(SequenceNumber seq,
     return Restart();
   }
   if (read_options_.ignore_range_deletions) {
-    // What hides the entry, which is why its value is gone, was ignored.
+    // The value is gone because a range deletion hides the entry, which this
+    // read ignores.
     return Stop(Status::NotFound());
   }
   return Stop(Status::Corruption("No address for the value of key " +
@@ -187,7 +189,7 @@ bool MapPointRead::ConfirmAbsence() {
   }
   TEST_SYNC_POINT("MapPointRead::ConfirmAbsence");
   if (HasVisibleDirectAbove(*max_covering_tombstone_seq_) ||
-      // Loaded after the map was looked at.
+      // Evaluated after the lookup in the map.
       (!IsProtected() && !IsCurrent())) {
     Restart();
     return false;
@@ -220,7 +222,8 @@ MapPointRead::Action MapPointRead::Replace(AddressMap::Lookup&& found) {
 }
 
 void MapPointRead::FillRowCache(const Slice& value) const {
-  // What a snapshot reads may be old, and would drive the newest value out.
+  // A value that was read at a snapshot may be old, and would replace the
+  // newest one.
   if (blobs_->row_cache() != nullptr && replaced_ && !value.empty() &&
       read_options_.fill_cache && read_options_.snapshot == nullptr) {
     blobs_->row_cache()->Insert(user_key_, MappedRecordName::Seq(record_name_),
@@ -251,8 +254,9 @@ bool MapPointRead::IsProtected() const {
 }
 
 bool MapPointRead::IsCurrent() const {
-  // Between the commit of an edit and its SuperVersion, compactions of the new
-  // Version may already remove what the edit hides.
+  // Between the commit of an edit and the installation of its SuperVersion,
+  // compactions of the new Version may already remove entries that the edit
+  // hides.
   return cfd_->GetSuperVersionNumber() == super_version_->version_number &&
          blobs_->appended_version() ==
              super_version_->current->GetVersionNumber();

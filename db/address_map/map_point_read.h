@@ -24,35 +24,41 @@ class ReadCallback;
 struct FdWithKeyRange;
 struct SuperVersion;
 
-// The lookup of one key in a column family with an address map: the read rule.
+// Looks up one key in a column family with an address map.
 //
 //   for (;;) {
-//     Begin()                      reads D, the number of the direct entry
-//     ... take the SuperVersion, then the sequence number s ...
+//     Begin()                      reads D, the sequence number of the key's
+//                                  direct entry
+//     ... take the SuperVersion, then the read sequence number s ...
 //     Attach()
-//     ... memtables ...
-//     ... files: Skips() before one is opened, OnEntry() for what is found,
-//         TakeDirect() or ConfirmAbsence() at the end ...
+//     ... search memtables ...
+//     ... search files: Skips() before a file is opened, OnEntry() for each
+//         entry found, TakeDirect() or ConfirmAbsence() at the end ...
 //     if (!NeedsRestart()) break;
 //   }
 //
-// Why it is right.
-// * D is read before the SuperVersion. So the SuperVersion has the entry of
-//   the key at D, or what has replaced it, and nothing that is visible at s
-//   and older than D matters. All that is newer than D and not direct is in
-//   files that are not skipped, and in their filters.
-// * What the search can miss is a direct entry that was inserted after D was
-//   read. Each way to end looks at the map again: the direct entry must be the
-//   one at D still; a name, and an entry that is used as it is (an inline
-//   value, a tombstone, what a range deletion covers), must not have a visible
-//   direct entry above it; and absence must be seen in the map and then, unless
-//   the read is protected, in a SuperVersion that is still current, as entries
-//   leave the map for good only after the SuperVersion that does without them
-//   was installed. Else the search starts again.
-// * From the fourth attempt on the read has a fixed sequence number that is
-//   listed as a reader's bound, so that jobs keep what it needs.
+// Why the result is correct:
+// 1. D is read before the SuperVersion is taken. So the SuperVersion contains
+//    the entry of the key at D, or the entry that has replaced it, and entries
+//    that are visible at s and older than D do not matter. All entries that are
+//    newer than D and not direct are in files that are not skipped, and in the
+//    filters of these files.
+// 2. The search can miss only a direct entry that was inserted after D was
+//    read. So each way to end the search looks at the map again:
+//    * a direct value: the direct entry must still be the one at D;
+//    * a value found by its name, or an entry that is used as it is (an inline
+//      value, a tombstone, an entry that a range deletion covers): there must
+//      be no visible direct entry above it;
+//    * absence: the map must have no visible direct entry, and then, unless
+//      the read is protected, the SuperVersion must still be current, because
+//      entries leave the map for good only after a SuperVersion that does not
+//      need them was installed.
+//    Otherwise the search starts again.
+// 3. From the fourth attempt on, the read has a fixed sequence number that is
+//    registered in ImplicitSnapshotRegistry, so that jobs keep the entries that
+//    it needs.
 //
-// The value's file is pinned from OnEntry() or TakeDirect() on until the next
+// The file of the value is pinned from OnEntry() or TakeDirect() until the next
 // Begin() or the destructor.
 //
 // Used by one thread at a time.
@@ -62,19 +68,21 @@ class MapPointRead {
 
   enum class Action {
     kAsIs,      // the entry is used as it is
-    kReplaced,  // key() and blob_index() take its place
+    kReplaced,  // key() and value() take the place of the entry
     kStop,      // the search ends here, see NeedsRestart() and status()
   };
 
-  // REQUIRES: the column family has a map
-  // bounds: outlives this. Without it (nullptr) no attempt is bounded.
+  // bounds: registry for the fixed sequence number. If it is nullptr, no
+  // attempt has a fixed sequence number.
+  // REQUIRES: the column family has a map; the arguments outlive this object.
   MapPointRead(ColumnFamilyData* cfd, const Slice& user_key,
                const ReadOptions& read_options,
                ImplicitSnapshotRegistry* bounds);
   MapPointRead(const MapPointRead&) = delete;
   MapPointRead& operator=(const MapPointRead&) = delete;
 
-  // `last_sequence` reads the newest sequence number that is visible.
+  // Starts an attempt and counts it.
+  // last_sequence: returns the newest visible sequence number.
   template <typename LastSequence>
   void Begin(const LastSequence& last_sequence) {
     if (++attempts_ > kMaxPlainAttempts && bounds_ != nullptr &&
@@ -83,75 +91,91 @@ class MapPointRead {
     }
     Start();
   }
-  // The same if somebody else counts the attempts. is_bounded: and has listed
-  // what Attach() will be given as a reader's bound.
+  // Starts an attempt; for callers that count the attempts themselves.
+  // is_bounded: the caller has registered the sequence number that it will pass
+  // to Attach() in an ImplicitSnapshotRegistry.
   void Begin(bool is_bounded = false) {
     is_bounded_ = is_bounded;
     Start();
   }
 
-  // In place of Begin() and Attach(): the search stops at the first entry of
-  // the key, whose sequence number, or that of a tombstone above it, goes to
-  // *newest. That of the map is the caller's business.
+  // Called in place of Begin() and Attach() to find only a sequence number: the
+  // search stops at the first entry of the key and stores its sequence number,
+  // or that of a range deletion above it, in *newest. The caller must look up
+  // the sequence number in the map itself.
   void FindNewest(SequenceNumber* newest,
                   const SequenceNumber* max_covering_tombstone_seq,
                   MergeContext* merge_context);
 
   const MapKeyHash& hash() const { return hash_; }
 
-  // The first attempt is bounded already, for a caller whom starting again
-  // would harm. It still may, but hardly ever does. REQUIRES: before Begin()
+  // Makes even the first attempt use a fixed sequence number, for callers to
+  // which a restart is expensive. Restarts are still possible, but rare.
+  // REQUIRES: Begin() was not called yet.
   void BoundFromTheStart() { attempts_ = kMaxPlainAttempts; }
 
-  // The sequence number to read at, in place of one without a snapshot.
+  // True if the caller must read at fixed_sequence() in place of the sequence
+  // number that it would use without a snapshot.
   bool HasFixedSequence() const { return bound_.registered(); }
   SequenceNumber fixed_sequence() const { return bound_.sequence(); }
 
-  // sequence: what the read is at, that of the LookupKey. callback: may be
-  // nullptr.
+  // Sets the state that this attempt reads.
+  // sequence: sequence number to read at, that of the LookupKey.
+  // callback: may be nullptr.
   void Attach(const SuperVersion* super_version, SequenceNumber sequence,
               ReadCallback* callback, MergeContext* merge_context,
               const SequenceNumber* max_covering_tombstone_seq);
 
-  // One more than D if it is visible, else 0. What lies below is not needed.
+  // D + 1 if D is visible, else 0. Entries with smaller sequence numbers are
+  // not needed.
   uint64_t floor() const { return floor_; }
-  // To be called of each file that the search would come to.
+  // Returns true if the search need not open the file. Must be called for each
+  // file that the search reaches.
   bool Skips(const FdWithKeyRange& file);
-  // The file is not skipped, but only for its range deletions: no point entry
-  // below point_ceiling, MappedEntryStats::PointCeiling(), is needed.
+  // Returns true if the point entries of a file that is not skipped are not
+  // needed, but only its range deletions.
+  // point_ceiling: MappedEntryStats::PointCeiling() of the file.
   bool SkipsPoints(uint64_t point_ceiling) const {
     return point_ceiling <= floor_;
   }
 
-  // A visible entry of the key that the search has come to.
+  // Called for each visible entry of the key that the search finds.
   Action OnEntry(const ParsedInternalKey& entry, const Slice& value);
-  // The search has come to its end, and floor() > 0.
+  // Called at the end of a search that found no final entry.
+  // REQUIRES: floor() > 0.
   Action TakeDirect();
-  // The search has come to its end, and floor() == 0. False if it must stop.
+  // Called at the end of a search that found no final entry. Returns false if
+  // the search must stop, see NeedsRestart() and status().
+  // REQUIRES: floor() == 0.
   bool ConfirmAbsence();
 
   bool stopped() const { return stopped_; }
   bool NeedsRestart() const { return stopped_ && status_.ok(); }
   const Status& status() const { return status_; }
-  // What the caller gets, or TryAgain, for which the read starts again.
+  // Returns status(), or TryAgain if the read must start again.
   Status StoppedStatus() const {
     return NeedsRestart() ? Status::TryAgain() : status_;
   }
 
-  // REQUIRES of the following: the last action was kReplaced.
+  // True if an entry was replaced in this attempt (Action::kReplaced).
   bool replaced() const { return replaced_; }
+  // The key of the entry that takes the place of the one found. Its type tells
+  // what value() is.
+  // REQUIRES: replaced().
   const ParsedInternalKey& key() const { return key_; }
-  // The value itself, from the row cache, or an ordinary BlobIndex, with an
-  // address, as key() says.
+  // The value itself, from the row cache, if the type of key() is kTypeValue;
+  // otherwise an ordinary BlobIndex with the address of the value.
+  // REQUIRES: replaced().
   Slice value() const {
     return is_cached_ ? Slice(cached_value_) : Slice(blob_index_);
   }
-  // Of the value from the row cache; else nullptr.
+  // Keeps a value from the row cache alive; nullptr for a BlobIndex.
+  // REQUIRES: replaced().
   Cleanable* value_pinner() { return is_cached_ ? &cached_value_ : nullptr; }
-  // What BlobFileReader compares the record with: an encoded
-  // MappedRecordName.
+  // The encoded MappedRecordName that BlobFileReader compares with the record.
+  // REQUIRES: replaced().
   const Slice& record_name() const { return record_name_slice_; }
-  // The value was read: keeps it in the row cache, if there is one.
+  // Inserts the value that was read into the row cache, if there is one.
   void FillRowCache(const Slice& value) const;
 
  private:
@@ -161,8 +185,8 @@ class MapPointRead {
   bool IsVisible(SequenceNumber seq) const;
   bool IsCurrent() const;
   bool IsProtected() const;
-  // The search ends with an entry that is no concern of the map. seq: its
-  // sequence number, or that of the range deletion over it.
+  // Ends the search with an entry that does not refer to the map.
+  // seq: sequence number of the entry or of the range deletion that covers it.
   Action EndAsIs(SequenceNumber seq);
   Action TakeNamed(SequenceNumber seq, const Slice& value);
   Action Replace(AddressMap::Lookup&& found);
@@ -174,7 +198,8 @@ class MapPointRead {
   ImplicitSnapshotRegistry* const bounds_;
   const Slice user_key_;
   const ReadOptions& read_options_;
-  // kPersistedTier skips memtables: then only what is committed counts.
+  // True for kPersistedTier, which skips memtables: only committed entries of
+  // the map are used then.
   bool durable_ = false;
 
   MapKeyHash hash_;
@@ -182,25 +207,27 @@ class MapPointRead {
   ImplicitSnapshotRegistry::ReadBound bound_;
   bool is_bounded_ = false;
 
-  // Only a sequence number is wanted; else nullptr.
+  // Result of FindNewest(); nullptr if that was not called.
   SequenceNumber* newest_ = nullptr;
 
-  // Of one attempt.
+  // State of one attempt, down to pin_.
   bool has_direct_ = false;
   SequenceNumber direct_seq_ = 0;  // D
   uint64_t floor_ = 0;
-  bool asked_ = false;  // an SST file
+  bool asked_ = false;  // an SST file was not skipped
   const SuperVersion* super_version_ = nullptr;
   SequenceNumber sequence_ = 0;
-  // No job removes what is visible at sequence_. It was protected before D was
-  // read and the SuperVersion was taken. So what is not in the files of that
-  // SuperVersion, nor direct in the map, is absent, be the SuperVersion current
-  // or not: its newest entry at sequence_ is in the SuperVersion, since jobs
-  // keep it; and if it is direct, no newer direct entry has taken its place.
-  // (But for what filters and DeleteFilesInRanges remove, whose absence is
-  // right.) A SuperVersion from before a fold is no such one, see
-  // IsProtected(): what the fold's value hides may have been demoted, though
-  // operands in this SuperVersion still want it as their base.
+  // True if no job removes entries that are visible at sequence_, and this has
+  // been so since before D was read and the SuperVersion was taken. Then a key
+  // that is neither in the files of the SuperVersion nor direct in the map is
+  // absent, even if the SuperVersion is not current: the newest entry of the
+  // key at sequence_ would be in the SuperVersion, since jobs keep it; and if
+  // that entry is direct, no newer direct entry has taken its place. (Entries
+  // that compaction filters and DeleteFilesInRanges remove are an exception,
+  // but reporting them as absent is correct.)
+  // This does not hold for a SuperVersion that is older than a fold, see
+  // IsProtected(): an entry that the folded value hides may have been demoted
+  // although operands in this SuperVersion still need it as their base.
   bool protected_ = false;
   ReadCallback* callback_ = nullptr;
   const SequenceNumber* max_covering_tombstone_seq_ = nullptr;

@@ -91,8 +91,8 @@ void MapPrefetchIterator::NoteLength() {
   if (lengths_ == nullptr || !began_on_mapped_) {
     return;
   }
-  // Where the queue was not begun, the one that it stands on may not be of the
-  // scan: then it does not count, but for the first.
+  // If the queue was not begun, the entry that the iterator stands on may not
+  // belong to the scan. It is not counted then, unless it is the first one.
   const size_t last = !queue_.empty() && queue_.front().taken ? 1 : 0;
   lengths_->Add(std::max(steps_ + last, size_t{1}));
 }
@@ -110,8 +110,8 @@ void MapPrefetchIterator::Restart() {
 }
 
 bool MapPrefetchIterator::UsesPrefixFilters() const {
-  // With auto_prefix_mode the upper bound says where they are used, and the
-  // queue ends there.
+  // With auto_prefix_mode, the upper bound determines where prefix filters are
+  // used, and the queue ends at the upper bound.
   return prefix_extractor_ != nullptr && !read_options_.total_order_seek &&
          !read_options_.auto_prefix_mode;
 }
@@ -178,7 +178,7 @@ void MapPrefetchIterator::Seek(const Slice& target) {
                        IsOnward(child()->key(), target);
   const size_t steps = goes_on ? steps_ : 0;
   if (goes_on) {
-    began_on_mapped_ = false;  // nothing to note yet
+    began_on_mapped_ = false;  // the scan goes on: no length to record yet
   }
   Restart();
   steps_ = steps;
@@ -203,7 +203,7 @@ bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
   if (icmp.Compare(queue_.front().key, target) > 0) {
     return false;
   }
-  // Else another scan begins, though it finds its values read.
+  // Otherwise a new scan begins, although its values have been read already.
   const bool goes_on = IsOnward(queue_.front().key, target);
   if (!goes_on) {
     NoteLength();
@@ -223,13 +223,13 @@ bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
     FillIfLow();
     return true;
   }
-  // The child may be there already. It must not be sent back: one that was
-  // prepared for several ranges only goes forward.
+  // The child may have reached the target already. It must not be moved back: a
+  // child that was prepared for several ranges only moves forward.
   if (at_end_ || !child()->Valid() ||
       icmp.Compare(child()->key(), target) < 0) {
     return false;
   }
-  prefix_.clear();  // The scan of another one may begin here.
+  prefix_.clear();  // a scan of another prefix may begin here
   return true;
 }
 
@@ -275,7 +275,7 @@ void MapPrefetchIterator::PopFront() {
 }
 
 void MapPrefetchIterator::FillIfLow() {
-  // Where bytes are the limit, the window is never used up.
+  // If bytes are the limit, the number of reads never reaches the window.
   if (reads_ <= window_ / 2 && (bytes_ <= max_bytes_ / 2 || reads_ <= 1) &&
       queue_.size() < kMaxUnread) {
     Fill();
@@ -315,7 +315,7 @@ void MapPrefetchIterator::Prev() {
     Restart();
     child()->Seek(key);
     if (!child()->Valid()) {
-      return;  // the status says why
+      return;  // status() has the reason
     }
   }
   Restart();
@@ -354,7 +354,7 @@ void MapPrefetchIterator::Fill() {
       break;
     }
     if (!IsInRange(child()->user_key())) {
-      // It stays with the child, which has not read it.
+      // The entry stays in the child, which has not prepared its value.
       at_end_ = true;
       break;
     }
@@ -377,7 +377,7 @@ void MapPrefetchIterator::Fill() {
     child()->Next();
   }
   if (!queue_.empty()) {
-    // Who comes there finds it.
+    // status() returns the error when the queue is used up.
     IGNORE_STATUS_IF_ERROR(child()->status());
   }
   if (items.empty()) {
@@ -410,7 +410,8 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
                         MapValueIterator::IsBound(slot.value);
   AddressMap::Lookup found;
   if (is_bound) {
-    // The child moves on, and what is pinned may go before the queue.
+    // Takes over the entry's lookup: the child moves on, and data that it pins
+    // may be released before the queue.
     found = MapValueIterator::TakeKept(&slot.value);
   }
   slot.write_unix_time = child()->write_unix_time();
@@ -471,7 +472,7 @@ bool MapPrefetchIterator::IsWantedEntry(const ParsedInternalKey& key) {
     return false;
   }
   if (key.type != kTypeMerge) {
-    // What is older is hidden.
+    // Older entries of the key are hidden.
     settled_key_.assign(key.user_key.data(), key.user_key.size());
     has_settled_key_ = true;
   }

@@ -27,37 +27,40 @@ class PinnableSlice;
 class ScanLengthHistogram;
 class SliceTransform;
 
-// Reads the values that a forward scan is about to need while the scan goes on
-// (ReadOptions::blob_prefetch_count).
+// Reads ahead the values that a forward scan is about to need, while the scan
+// proceeds (ReadOptions::blob_prefetch_count).
 //
-// When the scan has made a few steps, the child runs ahead of it: its entries
-// are copied into a queue, and the reads of those values that the scan will ask
-// for are handed to BlobReadPool, twice as many each time up to the limit. If
-// it is known how far scans of the column family go (ScanLengthHistogram), the
-// child runs ahead at once, and not farther. The front of the queue is where
-// this iterator stands. A value of the queue whose read was begun is a
-// *prefetched* one:
+// When the scan has made a few steps, the child iterator is moved ahead of it.
+// The child's entries are copied into a queue, and the reads of the values that
+// the scan will ask for are submitted to BlobReadPool. The number of these
+// reads doubles each time up to the limit. If the typical length of the column
+// family's scans is known (ScanLengthHistogram), the child is moved ahead from
+// the start, but not beyond that length. This iterator is positioned at the
+// front of the queue. A value in the queue whose read was started is
+// *prefetched*, and encoded as
 //
 //    +------+-------------------+------------------------------------+
 //    | 0x13 | address of a Slot | the bound index (MapValueIterator) |
 //    +------+-------------------+------------------------------------+
 //
 // Invariants:
-// * If the queue is empty, this iterator stands where the child does.
-//   Otherwise the child is at the entry after the queue's last one.
-// * Which values are prefetched is a guess. A value that was not, or whose
-//   read found nothing, is read when it is asked for, as without this class.
-// * The queue answers a seek only if the child, asked now, would see the same
-//   files and have the same upper bound as when it filled the queue.
+// 1. If the queue is empty, this iterator is at the child's position. Otherwise
+//    the child is at the entry after the last one in the queue.
+// 2. Which values are prefetched is a guess. A value that was not prefetched,
+//    or whose read found nothing, is read when it is asked for, as without this
+//    class.
+// 3. The queue serves a seek only if the child would use the same files and
+//    have the same upper bound as when it filled the queue.
 //
 // Backward moves, seeks beyond the queue and pinned data
-// (ReadOptions::pin_data) do without it.
+// (ReadOptions::pin_data) do not use the queue.
 class MapPrefetchIterator final : public PassThroughIterator {
  public:
-  // False if all would be passed through always.
+  // Returns false if the iterator would only pass calls through to the child.
   static bool IsWanted(const ReadOptions& read_options);
 
-  // REQUIRES: as MapIterators::Wrap(). The child gives bound indices.
+  // REQUIRES: those of MapIterators::Wrap(); the child returns bound indices
+  // (MapValueIterator).
   MapPrefetchIterator(ColumnFamilyData* cfd, const ReadOptions& read_options,
                       SequenceNumber sequence,
                       const SliceTransform* prefix_extractor,
@@ -67,9 +70,12 @@ class MapPrefetchIterator final : public PassThroughIterator {
   static bool IsPrefetched(const Slice& value) {
     return value.size() > kPrefix && value[0] == kPrefetched;
   }
-  // REQUIRES of both: IsPrefetched(value), and the iterator has not moved.
-  // Waits for the read and moves its result, once; false the second time.
+  // Waits for the read and moves its outcome to *result and *status. Returns
+  // false if the outcome was taken before.
+  // REQUIRES: IsPrefetched(value); the iterator has not moved.
   static bool Take(const Slice& value, PinnableSlice* result, Status* status);
+  // Returns the bound index in a prefetched value.
+  // REQUIRES: IsPrefetched(value); the iterator has not moved.
   static Slice BoundValue(const Slice& value) {
     return Slice(value.data() + kPrefix, value.size() - kPrefix);
   }
@@ -94,7 +100,7 @@ class MapPrefetchIterator final : public PassThroughIterator {
   bool IsValuePinned() const override;
   void SetRangeDelReadSeqno(SequenceNumber read_seqno) override;
 
-  // How many reads may be begun now.
+  // Returns the maximum number of reads in progress.
   size_t TEST_Window() const { return window_; }
 
  private:
@@ -103,7 +109,7 @@ class MapPrefetchIterator final : public PassThroughIterator {
     std::string value;
     uint64_t write_unix_time = 0;
     IterBoundCheck bound_check = IterBoundCheck::kUnknown;
-    // Of a prefetched value.
+    // Set for a prefetched value only.
     std::shared_ptr<BlobReadGroup> group;
     size_t item = 0;
     uint64_t bytes = 0;
@@ -112,52 +118,60 @@ class MapPrefetchIterator final : public PassThroughIterator {
 
   static constexpr char kPrefetched = 0x13;
   static constexpr size_t kPrefix = 1 + sizeof(Slot*);
-  // Before the queue is begun, so that short scans read nothing in vain.
+  // Number of steps before the queue is started, so that short scans do not
+  // read values that they do not need.
   static constexpr size_t kPlainSteps = 2;
   static constexpr size_t kFirstWindow = 2;
   static constexpr size_t kAutoWindow = 64;
-  // Where it is known that most of the reads will be used.
+  // Maximum window if it is known that most of the reads will be used.
   static constexpr size_t kKnownWindow = 128;
-  // Less while many scans are under way (ReadAheadBudget).
+  // Maximum size of the values being read. Less while many scans are in
+  // progress (ReadAheadBudget).
   static constexpr uint64_t kMaxBytes = 4 << 20;
-  // Of entries that need no read, in a row, and of one step's.
+  // Maximum number of consecutive entries without a read that Fill() adds.
   static constexpr size_t kMaxUnread = 32;
+  // Maximum size of the values of all entries without a read that one Fill()
+  // adds.
   static constexpr size_t kMaxUnreadBytes = 256 << 10;
 
   static Slot* SlotOf(const Slice& value);
 
-  // Of a scan that ends.
+  // Ends the current scan and resets the state of the iterator.
   void Restart();
+  // Adds the length of the scan that ends to the histogram.
   void NoteLength();
-  // Of a scan that has begun with a seek.
+  // Starts a scan after a seek of the child.
+  // target: user key; nullptr for SeekToFirst().
   void Begin(const Slice* target);
-  // How many reads may be under way, at the place where the scan is.
+  // Returns the number of reads that may be in progress at the current position
+  // of the scan.
   size_t NextWindow() const;
   void DropQueue();
-  // Do files whose filters do not have the prefix of a seek's target stay out?
+  // Returns true if a seek ignores files whose filters do not have the prefix
+  // of its target.
   bool UsesPrefixFilters() const;
-  // See the invariants.
+  // Returns true if the queue may serve a seek to user_key (invariant 3).
   // REQUIRES: the queue is not empty.
   bool IsFilledFor(const Slice& user_key) const;
   void NoteUpperBound();
-  // Is it DBIter that seeks from `key`, to get past many versions of it which
-  // are hidden or too new? Then the scan goes on.
+  // Returns true if a seek from `key` to `target` continues the scan: DBIter
+  // seeks to skip many versions of the key that are hidden or too new.
   bool IsOnward(const Slice& key, const Slice& target) const;
-  // Forward, to the first entry at or after the target. False if the child must
-  // be asked; some of the queue may be gone then.
+  // Moves forward to the first entry at or after the target. Returns false if
+  // the child must seek; part of the queue may have been dropped then.
   // REQUIRES: the queue is not empty.
   bool SeekInQueue(const Slice& target);
   void PopFront();
   void FillIfLow();
-  // Keeps the prefix that the scan is in, if it ends with it.
-  // REQUIRES: the queue is empty and the child stands in the scan.
+  // Stores the prefix of the scan if the scan ends with that prefix.
+  // REQUIRES: the queue is empty; the child is positioned in the scan.
   void NotePrefix();
   void NotePrefixOf(const Slice& user_key);
   bool StandsOnMapped() const;
-  // Lets the child run ahead until the window is used up.
+  // Moves the child ahead until the window is used up.
   void Fill();
-  // Takes the child's entry. True if its value is to be read: then `item` says
-  // what.
+  // Appends the child's entry to the queue. Returns true if its value is to be
+  // read; *item is the read to do then.
   bool Append(BlobReadGroup::Item* item);
   bool IsInRange(const Slice& user_key) const;
   bool IsWantedEntry(const ParsedInternalKey& key);
@@ -168,31 +182,32 @@ class MapPrefetchIterator final : public PassThroughIterator {
   SequenceNumber sequence_;
   const SliceTransform* const prefix_extractor_;
   const size_t max_window_;
-  ScanLengthHistogram* const lengths_;  // nullptr if the user has set the limit
+  ScanLengthHistogram* const lengths_;  // nullptr if the user set the limit
 
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
   ReadAheadBudget* const budget_ = ReadAheadBudget::OfProcess();
   ReadAheadBudget::Scan in_budget_;
   std::deque<Slot> queue_;
-  // Reads begun whose slots are in the queue, and their bytes.
+  // Number and bytes of the started reads whose slots are in the queue.
   size_t reads_ = 0;
   uint64_t bytes_ = 0;
   uint64_t max_bytes_ = kMaxBytes;  // when the queue was filled last
-  // Since the last seek, from mapped values that were used.
+  // Number of steps since the last seek that left a mapped value which was
+  // used.
   size_t steps_ = 0;
   bool began_on_mapped_ = false;
   size_t window_ = 0;
-  // The key whose newest visible value the queue has.
+  // The last key whose newest visible value is in the queue.
   std::string settled_key_;
   bool has_settled_key_ = false;
-  std::string prefix_;  // that the scan is in, if it ends with it
+  std::string prefix_;  // prefix of the scan, if the scan ends with it
   bool at_end_ = false;
-  // With prefix filters: of the seek that was the child's last move other than
-  // Next().
+  // With prefix filters: the target of the seek, if that was the child's last
+  // move other than Next().
   std::string seek_key_;
   bool has_seek_key_ = false;
-  // ReadOptions::iterate_upper_bound when the queue was begun: it may change
-  // between seeks.
+  // ReadOptions::iterate_upper_bound when the queue was started; the user may
+  // change it between seeks.
   std::string upper_bound_;
   bool has_upper_bound_ = false;
 };

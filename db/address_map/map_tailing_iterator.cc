@@ -22,7 +22,7 @@ template <typename SeekChild>
 void MapTailingIterator::Follow(const SeekChild& seek) {
   uint64_t number = 0;
   do {
-    // The child's SuperVersion will be this one or a newer one.
+    // The child will use this SuperVersion or a newer one.
     number = cfd_->GetSuperVersionNumber();
     seek();
     if (number != super_version_number_) {

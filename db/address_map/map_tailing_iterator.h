@@ -14,37 +14,40 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 
-// Keeps the values that a tailing iterator stands on in the address map.
-// ForwardIterator reads what is newest, and takes a new SuperVersion when it
-// finds that there is one. Jobs must not remove from the map what its
-// SuperVersion still has; so there is a read bound, at a sequence number that
-// was the newest after the SuperVersion was taken.
+// Keeps the values that a tailing iterator may read in the address map.
+// ForwardIterator reads the newest data, and takes a new SuperVersion when it
+// finds that there is one. Jobs must not remove entries from the map that the
+// iterator's SuperVersion still has. So the iterator registers a read bound, at
+// a sequence number that was the newest after the SuperVersion was taken.
 //
-// Invariant: between two calls, either no SuperVersion is newer than that of
-// the bound, or everything in the child's one that is not newer than the bound
-// is kept by it; or at least all that is left of the child's key is.
+// Invariant: Between two calls, at least one of the following holds:
+// 1. No SuperVersion is newer than the one that the bound was taken for.
+// 2. The bound protects all entries in the child's SuperVersion that are not
+//    newer than the bound.
+// 3. The bound protects all remaining entries of the child's current key.
 //
-// Why that is enough. Everything in the files of the SuperVersion is at most as
-// new as the bound. Had a job removed something of it before the bound was
-// listed, then either a newer SuperVersion was installed since, and the child
-// is moved again, or what was removed is hidden by an entry that the
-// SuperVersion has too.
+// Why this suffices: No entry in the files of the SuperVersion is newer than
+// the bound. If a job removed such an entry before the bound was registered,
+// then either a newer SuperVersion was installed since, and the child is moved
+// again, or the removed entry is hidden by an entry that the SuperVersion
+// contains, too.
 //
-// But DBIter may stand amid a key, whose operands it merges: that entry is then
-// one that it has passed already, and what it comes to next can be dead. So
-// while it stays at the key the bound stays as well: all of the key that is not
-// newer than the bound is kept, whatever SuperVersion the child reads. What is
-// newer and comes later, as operand and base were in a memtable when DBIter
-// came to the key, it does not get. Nor does it from upstream's iterator: there
-// the two are one entry after the flush, which comes before its position.
+// However, DBIter may be in the middle of a key whose operands it is merging.
+// It has passed the hiding entry then, and the entry that it reaches next can
+// be dead. So the bound is kept while the iterator stays at the key: all
+// entries of the key that are not newer than the bound are kept, whatever
+// SuperVersion the child reads. The iterator does not return newer entries that
+// appear later, e.g. if operand and base were in a memtable when DBIter reached
+// the key. Neither does RocksDB's iterator: after the flush the two are one
+// entry, which precedes its position.
 //
-// The price: as long as an iterator stands still, new values of keys that have
-// a direct entry are stored as versioned ones, as with a snapshot. It keeps its
-// SuperVersion as well, as upstream's does.
+// Cost: While an iterator does not move, new values of keys that have a direct
+// entry are stored as versioned ones, as with a snapshot. The iterator also
+// keeps its SuperVersion, as RocksDB's does.
 class MapTailingIterator final : public PassThroughIterator {
  public:
-  // last_sequence: reads the newest sequence number that is visible.
-  // child: a ForwardIterator, on the heap, that was just made.
+  // last_sequence: returns the newest visible sequence number.
+  // child: a ForwardIterator on the heap that was just created.
   MapTailingIterator(ColumnFamilyData* cfd, ImplicitSnapshotRegistry* bounds,
                      const std::function<SequenceNumber()>& last_sequence,
                      InternalIterator* child);
@@ -55,8 +58,8 @@ class MapTailingIterator final : public PassThroughIterator {
   bool NextAndGetResult(IterateResult* result) override;
 
  private:
-  // Runs `seek`, which makes the child take the newest SuperVersion, until the
-  // bound is that of the SuperVersion.
+  // Repeats `seek`, which makes the child take the newest SuperVersion, until
+  // the bound was taken for that SuperVersion.
   template <typename SeekChild>
   void Follow(const SeekChild& seek);
   // REQUIRES: Valid()

@@ -56,11 +56,11 @@ void MapTransaction::OnVersionAppended(const VersionStorageInfo& version) {
   if (committed_ || present != when_present_) {
     return;
   }
-  // So Publish() has returned: the files are all there.
+  // The edit is committed after Publish() has returned, so files_ is complete.
   committed_ = true;
   for (const File& file : files_) {
-    // The edit that brought the SST file brought these, too, and a mapped file
-    // leaves no Version before its slot is live.
+    // The edit of the SST file also added these blob files, and a mapped file
+    // does not leave the Version before its slot is live.
     assert(version.GetBlobFileMetaData(file.file.number) != nullptr);
     blobs_->files()->Commit(file.slot);
   }
@@ -71,8 +71,8 @@ void MapTransaction::Settle() {
   assert(!is_open_);
   AddressMap* const map = blobs_->map();
   for (const File& file : files_) {
-    // The index is what Publish() read without an error up to some point; all
-    // that was inserted comes before it.
+    // Publish() has read this index without an error up to some point, and has
+    // inserted nothing that comes after it. So errors can be ignored.
     ForEachBatch(file, [&](const Records& records) {
       if (committed_) {
         map->CommitBatch(records.data(), records.size());

@@ -17,52 +17,57 @@ namespace ROCKSDB_NAMESPACE {
 
 class AddressMapStore;
 
-// The blob files that one job brings into the address map, from before its
-// MANIFEST edit is written until the edit's fate is known.
+// Adds the blob files of one job to the address map, and commits or rolls back
+// these additions along with the job's MANIFEST edit.
 //
-//   Publish() -> (the edit is written, perhaps by another thread) -> Settle()
+//   Publish() -> (the edit is written, perhaps by another thread) -> Close() ->
+//   Settle()
 //
 // Invariants:
-// * The map names the records before a Version does whose SST files have them.
-// * Whether the edit was committed is taken from the Versions that were
-//   appended, never from a status: a status may be bad after a commit and good
-//   without one.
-// * After Settle() either all records count and what they superseded is gone,
-//   or none is in the map and what they superseded is current again.
+// 1. The map names the records before any Version contains the SST files that
+//    refer to them.
+// 2. Whether the edit was committed is determined from the appended Versions,
+//    never from a status: the status may be an error although the edit was
+//    committed, and OK although it was not.
+// 3. After Settle() either all records are committed and the entries that they
+//    superseded are removed, or no record is in the map and the superseded
+//    entries are current again.
 //
-// One thread uses it; OnVersionAppended() may come from another one, under the
-// DB mutex.
+// Used by one thread, except that OnVersionAppended() may be called by another
+// thread that holds the DB mutex.
 class MapTransaction : public MapCommitObserver {
  public:
-  // The edit is committed once a Version is appended that has (if
-  // !when_present: no longer has) the SST file `sst_number`.
-  // REQUIRES: DB mutex held; blobs outlives this.
+  // The edit counts as committed once a Version is appended that contains the
+  // SST file `sst_number` or, if !when_present, no longer contains it.
+  // REQUIRES: DB mutex held; blobs outlives this object.
   MapTransaction(AddressMapStore* blobs, uint64_t sst_number,
                  bool when_present);
-  // REQUIRES: DB mutex held; Settle() was called if Publish() was.
+  // REQUIRES: DB mutex held; Settle() was called if Publish() was called.
   ~MapTransaction() override;
   MapTransaction(const MapTransaction&) = delete;
   MapTransaction& operator=(const MapTransaction&) = delete;
 
-  // Inserts the records of the files. After an error the job must not commit
-  // its edit.
+  // Inserts the records of the files into the map. After an error the job must
+  // not commit its edit.
   // REQUIRES: the files and their directories are synced; called once.
   Status Publish(std::vector<MappedBlobFile>&& files);
 
   // REQUIRES: DB mutex held.
   void OnVersionAppended(const VersionStorageInfo& version) override;
 
-  // From now on committed() does not change. To be called as soon as the edit's
-  // fate is known: after a failure, another job may delete `sst_number`.
+  // Fixes the value of committed(). Must be called as soon as the outcome of
+  // the edit is known, because after a failure another job may delete
+  // `sst_number`.
   // REQUIRES: DB mutex held.
   void Close();
 
   // REQUIRES: DB mutex held, or Close() was called.
   bool committed() const { return committed_; }
 
-  // Commits the records, or takes them back.
-  // REQUIRES: Close() was called; if the edit is committed, a SuperVersion with
-  // it was installed. DB mutex not held.
+  // Commits the records in the map, or removes them if the edit was not
+  // committed.
+  // REQUIRES: Close() was called; if the edit is committed, a SuperVersion that
+  // includes it was installed; DB mutex not held.
   void Settle();
 
  private:

@@ -21,7 +21,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Any decoder says that it does not know this.
+// A blob index that every decoder rejects as unknown.
 constexpr char kUndecodable[] = {0x7f};
 
 }  // namespace
@@ -43,7 +43,8 @@ MapValueIterator::Suspects MapValueIterator::SuspectsOf(
   if (read_options.ignore_range_deletions || read_options.table_filter) {
     return Suspects::kAll;
   }
-  // With auto_prefix_mode, filters are used only where nobody sees it.
+  // With auto_prefix_mode, filters are used only where they do not affect the
+  // entries that the scan sees.
   if (prefix_extractor == nullptr || read_options.total_order_seek ||
       read_options.auto_prefix_mode) {
     return Suspects::kNone;
@@ -84,7 +85,8 @@ Status MapValueIterator::Fetch(const Slice& user_key, const Slice& value,
   const Source& source = *SourceOf(value);
   const MapValueIterator& iter = *source.iter;
   const AddressMapStore& blobs = *iter.cfd_->address_map_store();
-  // The value of an entry that is not kept may be asked for after a move.
+  // The value of an entry that is not kept may be requested after the iterator
+  // has moved, so `kept` may belong to another entry.
   const MapName& kept = source.kept.entry.name;
   s = source.kept.found && kept.key == blobs.HashOf(user_key) &&
               kept.seq == blob_index.sequence() &&

@@ -23,40 +23,43 @@ class PinnableSlice;
 class PinnedIteratorsManager;
 class SliceTransform;
 
-// Gives what lies above it, DBIter, values that name their records: a mapped
-// index does not hold the sequence number, and DBIter does not keep it with
-// the value. So the value of a mapped entry becomes a *bound* index:
+// Returns values that contain the whole names of their records to DBIter. A
+// mapped index does not contain the sequence number, and DBIter does not keep
+// it with the value. So the value of a mapped entry is replaced by a *bound*
+// index:
 //
 //    +------+------------------------+-------------+-------------------+
 //    | 0x12 | address of a Source: 8 | sequence: 8 | the mapped index  |
 //    +------+------------------------+-------------+-------------------+
 //
-// which exists in memory only. Fetch() reads what it stands for, by the column
-// family: the Version that DBIter knows may be gone, as a tailing iterator
-// moves on to others.
+// which exists in memory only. Fetch() reads the value through the column
+// family rather than through the Version that DBIter knows, which may no longer
+// exist because a tailing iterator moves on to newer Versions.
 //
 // Invariants:
-// * A value that IsValuePinned() stays as long as upstream says, also when the
-//   iterator moves on.
-// * A value that begins like a bound index is one. What a damaged file has of
-//   this kind becomes something that nobody can decode.
+// 1. A value for which IsValuePinned() is true stays valid for as long as
+//    RocksDB guarantees, also when the iterator moves on.
+// 2. A value that begins like a bound index is one. If a damaged file contains
+//    such a value, it is replaced by one that cannot be decoded.
 //
-// A reader whose sequence number is listed as a bound (see
-// ImplicitSnapshotRegistry) finds every value in the map, if it sees all that
-// is in the column family. One that ignores range tombstones or whole tables
-// (ReadOptions::table_filter) may come upon entries that something in them
-// hides and whose values are gone. So may one that uses prefix filters, outside
-// of the prefix that it has sought (see PrefixCoverage), and a tailing one with
-// prefixes anywhere, as ForwardIterator does not come back to a file whose
-// filter said no to one. Such entries are skipped, as if the compaction that is
-// to drop them had done so. The others of these readers are *kept*: as long as
-// the iterator stands there, or their values are pinned, their files stay, and
-// what was found is what is read.
+// A reader whose sequence number is registered in ImplicitSnapshotRegistry
+// finds every value in the map if it sees all entries of the column family.
+// Some readers do not, and may reach hidden entries whose values were removed:
+// * readers that ignore range tombstones or whole tables
+//   (ReadOptions::table_filter);
+// * readers that use prefix filters, outside of the prefix of the seek (see
+//   PrefixCoverage);
+// * tailing iterators with prefixes, anywhere, as ForwardIterator does not
+//   return to a file whose filter excluded a prefix.
+// For these readers, entries without a value are skipped, as if the compaction
+// that will drop them had already done so. Their other entries are *kept*: the
+// result of the map lookup is stored, and the files of the values are pinned,
+// as long as the iterator is at the entry or the value is pinned.
 class MapValueIterator final : public PassThroughIterator {
  public:
-  // MapIterators::Wrap() makes them.
-  // prefix_extractor: of the SuperVersion, may be nullptr.
-  // REQUIRES: the column family has a map; the extractor outlives this.
+  // Called by MapIterators::Wrap().
+  // prefix_extractor: that of the SuperVersion; may be nullptr.
+  // REQUIRES: the column family has a map; the extractor outlives this object.
   MapValueIterator(ColumnFamilyData* cfd, const ReadOptions& read_options,
                    const SliceTransform* prefix_extractor,
                    InternalIterator* child, bool in_arena);
@@ -64,18 +67,19 @@ class MapValueIterator final : public PassThroughIterator {
   static bool IsBound(const Slice& value) {
     return value.size() > kBoundPrefix && value[0] == kBound;
   }
-  // What a bound index stands for, bound to its sequence number.
-  // REQUIRES: IsBound(value)
+  // Decodes a bound index, including its sequence number.
+  // REQUIRES: IsBound(value).
   static Status Decode(const Slice& value, BlobIndex* blob_index);
-  // For a copy of a value. What was found when the iterator came there, if the
-  // entry is kept: then it is moved out. Else it is not found. The copy is good
-  // as long as the iterator lives, also if the value was pinned and is not any
-  // more; but then of an entry that is not kept.
-  // REQUIRES: IsBound(*value), and its iterator still stands there.
+  // Makes a copy of a value independent of the iterator's position. If the
+  // entry is kept, moves the result of its lookup out and returns it; otherwise
+  // returns a result that is not found. The copy is valid as long as the
+  // iterator exists, even if the value was pinned and is unpinned later, but it
+  // then refers to an entry that is not kept.
+  // REQUIRES: IsBound(*value); the iterator is still at the entry.
   static AddressMap::Lookup TakeKept(std::string* value);
-  // Reads the value. One that is not there is a corruption.
-  // REQUIRES: IsBound(value), and its iterator lives. If the entry is kept, the
-  // iterator still stands there, or the value is pinned.
+  // Reads the value. Returns Corruption if it does not exist.
+  // REQUIRES: IsBound(value); the iterator exists; if the entry is kept, the
+  // iterator is still at the entry, or the value is pinned.
   static Status Fetch(const Slice& user_key, const Slice& value,
                       PinnableSlice* result);
 
@@ -99,17 +103,17 @@ class MapValueIterator final : public PassThroughIterator {
   };
   static constexpr size_t kSequenceOffset = 1 + sizeof(Source*);
   static constexpr size_t kBoundPrefix = kSequenceOffset + sizeof(uint64_t);
-  // The prefix, the type, a birth, and one byte more: an index that is longer
-  // is corrupt, and must not become a good one by being cut.
+  // The prefix, the type, a birth and one more byte: a longer index is corrupt,
+  // and must not become a valid one by truncation.
   static constexpr size_t kMaxBound = kBoundPrefix + 1 + 10 + 1;
 
-  // A bound index that is pinned, and what it needs.
+  // A pinned bound index and the Source that it refers to.
   struct PinnedBound {
     Source source;
     char bytes[kMaxBound];
   };
 
-  // What entries can have lost their values?
+  // The entries that may lack their values in the map.
   enum class Suspects { kNone, kOutsidePrefix, kAll };
 
   static Suspects SuspectsOf(const ReadOptions& read_options,
@@ -123,15 +127,16 @@ class MapValueIterator final : public PassThroughIterator {
       source_.kept = AddressMap::Lookup();
     }
   }
-  // Before a step of the child.
+  // Called before a step of the child.
   // REQUIRES: the child is valid.
   void BeforeStep(bool forward);
-  // What this makes of the child's value, or an empty slice if that is to be
-  // used as it is.
+  // Returns the value that replaces the child's value, or an empty slice if the
+  // child's value is used unchanged.
   Slice Replacement() const;
   bool PinningEnabled() const;
   bool IsSuspect(const Slice& user_key) const;
-  // Keeps the entry if it is a suspect that is not dead.
+  // Returns true if the child's entry is dead. Keeps the entry if it is a
+  // suspect that is not dead.
   bool OnDead();
   void SkipDead(bool forward);
   size_t Bind(const Slice& value, Source* source, char* buffer) const;
@@ -140,13 +145,13 @@ class MapValueIterator final : public PassThroughIterator {
   const ReadOptions read_options_;
   const Suspects suspects_;
   PrefixCoverage scope_;   // only used if suspects_ is kOutsidePrefix
-  mutable Source source_;  // of the current entry
+  mutable Source source_;  // for the current entry
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
-  // The value of the current entry if it was asked for and replaced.
+  // The value of the current entry if it was requested and replaced.
   mutable Slice bound_;
   mutable bool bound_is_pinned_ = false;
   mutable char buffer_[kMaxBound];
-  // The child's value could not be prepared.
+  // True if the child's value could not be prepared.
   bool failed_ = false;
 };
 

@@ -18,60 +18,66 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The column families, by id, whose address map has work for a background job,
-// or will have it when readers have gone. DBImpl asks at each release of a
-// snapshot and at each cleanup of a SuperVersion, with its mutex held, so the
-// answer must not take longer with more families.
+// or will have work when readers have ended. DBImpl queries the queue at each
+// release of a snapshot and each cleanup of a SuperVersion, with its mutex
+// held, so the time of a query must not depend on the number of families.
 //
 //   Signal(), or the release of a snapshot or a bound
 //     -> news: DBImpl examines the family
 //     -> due (removals, a sweep), or waiting (for snapshots, for bounds)
 //
-// Invariant: a family with work to do is in the news, due, in a job, waits for
-// a sequence number that no snapshot is below, or waits for a bound of its own
-// or of several families; so an event that makes the work possible makes it
-// news. A family may be listed without need, and after it was dropped.
+// Invariant: A family with work to do is in the news, is due, is in a job,
+// waits until no snapshot is below a sequence number, or waits for the release
+// of a bound of its own or of several families. So an event that makes the work
+// possible puts the family in the news. A family may be listed without need,
+// and after it was dropped.
 //
-// Signal() is thread-safe; everything else REQUIRES the DB mutex.
+// Signal() is thread-safe. All other functions REQUIRE that the DB mutex is
+// held.
 class MapWorkQueue {
  public:
   // ---- News.
 
-  // The family may have something to do. Takes no lock but the queue's own.
+  // Reports that the family may have work. Takes no lock except the queue's
+  // own.
   void Signal(uint32_t id);
 
-  // earliest_snapshot: no snapshot is below, and the published sequence number
-  // is not.
+  // Returns true if TakeNews() would return a family.
+  // earliest_snapshot: sequence number; neither a snapshot nor the published
+  // sequence number is below it.
   bool HasNews(SequenceNumber earliest_snapshot) const {
     return has_signals_.load(std::memory_order_acquire) ||
            (!by_sequence_.empty() &&
             by_sequence_.begin()->first <= earliest_snapshot);
   }
-  // The families that were signaled or have waited for a sequence number up to
-  // earliest_snapshot, ascending. They leave these lists.
+  // Removes and returns the families that were signaled or have waited for a
+  // sequence number up to earliest_snapshot, in ascending order.
   std::vector<uint32_t> TakeNews(SequenceNumber earliest_snapshot);
 
   // ---- Waiting.
 
-  // The family is news when no snapshot is below `sequence`. A family waits for
-  // one sequence number, the last one given.
+  // Puts the family in the news when no snapshot is below `sequence`. Replaces
+  // the sequence number that the family waited for.
   void WaitForSnapshots(uint32_t id, SequenceNumber sequence);
-  // It is news after OnSharedBoundsReleased().
+  // Puts the family in the news at the next OnSharedBoundsReleased().
   void WaitForSharedBounds(uint32_t id) { shared_waits_.insert(id); }
 
-  // Bounds of the family that a request was for were released.
+  // Called when bounds of readers of this family alone, for whose release a
+  // notification was requested, were released.
   void OnBoundsReleased(uint32_t id);
-  // Bounds of readers of several families were released.
+  // Called when bounds of readers of several families were released.
   void OnSharedBoundsReleased();
 
-  // ---- Marking of files for compaction (DBImpl::LimitMarking()).
+  // ---- Marking of files for compaction (DBStrata::LimitMarking()).
 
-  // Files of the family are not marked for the sake of a bound, which the
-  // caller has asked for.
+  // Records that files of the family are not marked because of a bound. The
+  // caller has requested a notification of the bound's release.
   void WaitForMarking(uint32_t id) { marking_waits_.insert(id); }
   bool WaitsForMarking(uint32_t id) const {
     return marking_waits_.count(id) > 0;
   }
-  // The bound was released. The family does not wait any more.
+  // True if there are families that waited for marking and whose bound was
+  // released.
   bool HasMarkingDue() const { return !marking_due_.empty(); }
   std::set<uint32_t> TakeMarkingDue();
 
@@ -81,23 +87,23 @@ class MapWorkQueue {
   bool HasRemovalsDue() const { return !removals_due_.empty(); }
   std::set<uint32_t> TakeRemovalsDue();
 
-  // sequence: the oldest range deletion that is due.
+  // sequence: sequence number of the oldest range deletion that is due.
   void SetSweepDue(uint32_t id, SequenceNumber sequence) {
     sweeps_due_[id] = sequence;
   }
   bool HasSweepDue() const { return !sweeps_due_.empty(); }
-  // The family with the smallest sequence number.
-  // REQUIRES: HasSweepDue()
+  // Removes and returns the family with the smallest sequence number.
+  // REQUIRES: HasSweepDue().
   uint32_t TakeSweepDue();
 
  private:
   void EraseWait(uint32_t id);
 
   std::mutex mutex_;
-  std::set<uint32_t> signals_;  // by mutex_
+  std::set<uint32_t> signals_;  // protected by mutex_
   std::atomic<bool> has_signals_{false};
 
-  // The same pairs twice.
+  // Both hold the same pairs.
   std::unordered_map<uint32_t, SequenceNumber> waits_;
   std::set<std::pair<SequenceNumber, uint32_t>> by_sequence_;
 

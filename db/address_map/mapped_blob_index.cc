@@ -18,7 +18,8 @@ Status MappedBlobIndex::DecodeFrom(const Slice& value) {
   if (!GetVarint64(&rest, &number)) {
     return Status::Corruption("Mapped blob index", "bad birth");
   }
-  // GetVarint64 also takes numbers padded with zero bits or longer than 64.
+  // GetVarint64() also accepts numbers that are padded with zero bits or have
+  // more than 64 bits.
   char canonical[kMaxVarint64Length];
   const char* const end = EncodeVarint64(canonical, number);
   if (Slice(value.data() + 1, value.size() - 1) !=

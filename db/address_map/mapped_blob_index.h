@@ -11,9 +11,10 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What an SST holds of a separated value that the address map finds: how to
-// look it up, and the birth of its name. The rest of the name, the user key
-// and the sequence number, is the SST's internal key. There is no address.
+// The value of an SST entry whose separated value is found through the address
+// map: how to look it up, and the birth of its name. The rest of the name, the
+// user key and the sequence number, is the internal key of the SST entry. The
+// index contains no address.
 //
 //    +------+----------+
 //    | type | birth    |
@@ -21,10 +22,10 @@ namespace ROCKSDB_NAMESPACE {
 //    | char | varint64 |
 //    +------+----------+
 //
-// The types are values that BlobIndex::Type does not use: stock RocksDB
-// reports such an index as corrupt.
+// The types are values that BlobIndex::Type does not use, so RocksDB reports
+// such an index as corrupt.
 //
-// Invariant: an index has exactly one encoding, and only that is decoded.
+// Invariant: An index has exactly one encoding, and no other one is decoded.
 struct MappedBlobIndex {
   enum class Mode : unsigned char {
     kDirect = 0x10,
@@ -35,21 +36,21 @@ struct MappedBlobIndex {
     return type == static_cast<unsigned char>(Mode::kDirect) ||
            type == static_cast<unsigned char>(Mode::kVersioned);
   }
-  // Is this, the value of a kTypeBlobIndex entry, an index of this kind? Looks
-  // at the type only.
+  // Returns true if the value of a kTypeBlobIndex entry is a mapped index.
+  // Checks only the type.
   static bool IsMapped(const Slice& value) {
     return !value.empty() && IsMappedType(static_cast<unsigned char>(value[0]));
   }
 
-  // REQUIRES: IsMapped(value)
+  // REQUIRES: IsMapped(value).
   static bool IsDirect(const Slice& value) {
     return static_cast<unsigned char>(value[0]) ==
            static_cast<unsigned char>(Mode::kDirect);
   }
 
-  // On failure the index is as before.
+  // On failure the index is unchanged.
   Status DecodeFrom(const Slice& value);
-  // Replaces *dst.
+  // Replaces the contents of *dst.
   void EncodeTo(std::string* dst) const;
   std::string DebugString() const;
 

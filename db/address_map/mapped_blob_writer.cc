@@ -38,7 +38,7 @@ Status MappedBlobWriter::Add(const WriteOptions& write_options,
   if (!s.ok()) {
     return s;
   }
-  // A checksum that goes along guards the value on its way through memory, too.
+  // A checksum that is passed along also protects the value in memory.
   const bool is_stored_form = sink_->IsStoredForm();
   const uint32_t blob_crc = is_stored_form ? sink_->StoredBlobCrc() : 0;
   record.EncodeHeaderTo(user_key, value, &record_header_,

@@ -44,7 +44,7 @@ Status MappedEntryMeter::Meter(const ParsedInternalKey& ikey,
   return Status::OK();
 }
 
-// An output is one of the last inputs, so the search from the end is short.
+// Searches from the end: an output is one of the last inputs.
 MappedEntryMeter::Pending* MappedEntryMeter::Find(Group* group,
                                                   const MapName& name) {
   if (group->empty() || !(group->front().name.key == name.key)) {
@@ -123,8 +123,8 @@ void MappedEntryMeter::Retire(Group* group) {
     if (is_hidden && !defer_all_) {
       ++counts_.hidden;
     } else if (map_->FindByName(p.name, /*pin=*/false).found) {
-      // What a flush has overwritten meanwhile is gone already and need not
-      // fill the list.
+      // Entries that a flush has hidden meanwhile are gone from the map already
+      // and are not added to the list.
       ++counts_.deferred;
       deferred_.push_back(p.name);
       if (deferred_.size() == kBatchSize) {

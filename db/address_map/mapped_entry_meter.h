@@ -19,122 +19,125 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Finds out what one subcompaction takes out of the address map: the names of
-// its mapped input entries minus those of its mapped output entries. It sees
-// both through BlobGarbageMeter. Each input name meets one of three fates:
+// Determines which names one subcompaction removes from the address map: the
+// names of its mapped input entries minus those of its mapped output entries.
+// It receives both from BlobGarbageMeter. Each input name is classified as
 //
-// kept      It is output, under whatever mode. Nothing happens.
+// kept      It is output, in any mode. The name stays in the map.
 // hidden    CompactionIterator dropped it because a newer entry of the key or
 //           a range tombstone covers it in its snapshot stripe. It is removed
 //           from the map during the job, in batches. With defer_all it is
-//           demoted instead, and removed like a deferred one.
-// deferred  All else: a filter dropped or changed it, a merge consumed it, it
-//           became an inline value. It goes to DeferredRemovals, which the
-//           job's owner applies after the commit.
+//           demoted instead, and removed like a deferred name.
+// deferred  All other cases: a filter dropped or changed it, a merge consumed
+//           it, or it became an inline value. It is added to DeferredRemovals,
+//           which the owner of the job applies after the commit.
 //
-// Why hidden names may go at once. No snapshot of the job reads them, no later
-// snapshot can, and what hides them is committed already. So they are dead
-// even if the job fails; the old files then name values that are gone, but
-// below what hides them. They must go before the edit is installed: if the
-// tombstone over a direct entry of the bottom level disappears with the edit,
-// or the value over it gets the sequence number zero, a read in between would
-// find the old value in the map by the key alone. CheckAtCommit() asserts it.
+// Why hidden names may be removed at once: No snapshot of the job reads them,
+// no later snapshot can, and the entries that hide them are already committed.
+// So they are dead even if the job fails. The old files then name values that
+// are gone, but only below the hiding entries. The names must be removed before
+// the edit is installed: if the tombstone over a direct entry of the bottom
+// level disappears with the edit, or the value over it gets the sequence number
+// zero, a read in between would find the old value in the map by the key alone.
+// CheckAtCommit() asserts this.
 //
-// HideCurrent must not be omitted for that reason. HideCurrent on an entry that
-// is not hidden loses its value.
+// For that reason HideCurrent() must be called for every hidden entry. Calling
+// it for an entry that is not hidden loses the entry's value.
 //
-// Why two groups of names suffice. The inputs of the last user key with mapped
-// entries, B, and of the one before, A, are held; when the input reaches a
-// mapped entry of a third, C, those of A are judged. No output of A is still
-// to come then:
+// Why two groups of names suffice: The inputs of the last user key with mapped
+// entries, B, and of the one before it, A, are held. When the input reaches a
+// mapped entry of a third key, C, the names of A are classified. No output of A
+// can follow then:
 // 1. Every output is metered before CompactionIterator is asked for the next
 //    one (SubcompactionState::AddToOutput precedes CompactionIterator::Next).
-// 2. One call of Next moves the input only until it has an output. Where it
-//    looks ahead of the entry in hand (a SingleDelete, a tombstone in the
-//    bottommost level, merge operands) it stops at the latest at the first
-//    entry of another user key. So when it stands on the first entry of C,
-//    what it outputs, before it moves the input again, belongs to C or to the
-//    user key right before it, which is B or lies between B and C.
-// 3. Merge results that wait in MergeHelper are of the key in hand of 2, and
+// 2. One call of Next() moves the input only until it has an output. If it
+//    looks ahead of the current entry (for a SingleDelete, a tombstone in the
+//    bottommost level or merge operands), it stops no later than at the first
+//    entry of another user key. So when the input is at the first entry of C,
+//    the entries that are output before the input moves again belong to C or to
+//    the user key right before it, which is B or lies between B and C.
+// 3. Merge results that wait in MergeHelper belong to the current key of 2, and
 //    are all output before the input moves again.
-// The memory is therefore bounded by the mapped versions of two user keys.
-// (Today a mapped entry is even output while the input stands on it. The
-// groups do not depend on that.)
+// So the memory is bounded by the mapped versions of two user keys. (In fact a
+// mapped entry is output while the input is still at it, but the groups do not
+// depend on that.)
 //
-// This is checked as well: an output entry whose name is in neither group must
-// be new, which its birth tells. Otherwise Out fails the compaction, so that
-// its deferred removals never happen.
+// This is also checked: an output entry whose name is in neither group must be
+// new, which its birth shows. Otherwise Out() fails the compaction, so that its
+// deferred removals are never applied.
 //
 // Several input entries may have the same name (files that a repair found
-// twice). If one is output the name is kept; it is hidden only if all are.
+// twice). The name is kept if one of them is output, and hidden only if all of
+// them are hidden.
 //
-// Not thread-safe: one thread's subcompaction. The map and the removals are
-// shared.
+// Not thread-safe: used by the thread of one subcompaction. The map and the
+// removals are shared.
 class MappedEntryMeter {
  public:
   struct Counts {
     uint64_t inputs = 0;
     uint64_t kept = 0;
-    uint64_t hidden = 0;    // of these the map may have lost some before
-    uint64_t deferred = 0;  // without those that the map no longer had
+    uint64_t hidden = 0;    // includes names that the map no longer had
+    uint64_t deferred = 0;  // excludes names that the map no longer had
   };
 
-  // hash_seed: that of the keys in the map. first_new_birth: all file numbers
-  // that the job allocates are at least this, all that were in use when it
-  // began are below.
-  // defer_all: hidden names stay in the map until no Version names them. Where
-  // sequence numbers do not tell what is visible, a reader may still be on the
-  // way to them, by the name. What must not be found by the key alone any more
-  // is demoted before the edit all the same.
-  // REQUIRES: map, ucmp and removals outlive this.
+  // hash_seed: seed of the key hashes in the map.
+  // first_new_birth: file number; all file numbers that the job allocates are
+  // at least this, all that were in use when it began are smaller.
+  // defer_all: if true, hidden names stay in the map until no Version names
+  // them. Needed if sequence numbers do not determine visibility, as a reader
+  // may still look up a hidden entry by its name then. Names that must no
+  // longer be found by the key alone are nevertheless demoted before the edit.
+  // REQUIRES: map, ucmp and removals outlive this object.
   MappedEntryMeter(AddressMap* map, uint64_t hash_seed, const Comparator* ucmp,
                    uint64_t first_new_birth, DeferredRemovals* removals,
                    bool defer_all = false);
   MappedEntryMeter(const MappedEntryMeter&) = delete;
   MappedEntryMeter& operator=(const MappedEntryMeter&) = delete;
 
-  // One entry of the input (each time that the input iterator is positioned)
-  // or of the output. Tells whether it was a mapped one.
+  // Called for each entry of the input (each time that the input iterator is
+  // positioned) or of the output. Sets *is_mapped if the entry is mapped.
   Status Meter(const ParsedInternalKey& ikey, const Slice& value, bool is_input,
                bool* is_mapped);
 
-  // The input stands on a mapped entry now.
-  // REQUIRES: keys come in order.
+  // Called when the input is at a mapped entry.
+  // REQUIRES: keys are passed in order.
   void In(const Slice& user_key, SequenceNumber seq, uint64_t birth);
-  // The input stands on another entry: all types, and sentinels of range
+  // Called when the input is at any other entry, including sentinels of range
   // tombstones.
   void InOther() { on_mapped_ = false; }
-  // The entry that the input stands on is dropped and hidden as described
-  // above. Nothing happens if it is not a mapped one.
+  // Called when the current input entry is dropped because it is hidden as
+  // described above. Does nothing if the entry is not mapped.
   void HideCurrent();
+  // Called for a mapped output entry. An error must fail the compaction.
   Status Out(const Slice& user_key, SequenceNumber seq, uint64_t birth);
 
-  // Judges what is left and removes the last hidden names. If the
-  // subcompaction failed, this is not called, and the job's removals are
-  // cleared, not applied.
+  // Classifies the remaining names and removes the last hidden names. Not
+  // called if the subcompaction failed; the job's removals are then cleared,
+  // not applied.
   // REQUIRES: the input is exhausted, all outputs were metered, and the edit
   // is not installed yet.
   void Finish();
 
-  // A compaction filter's kRemoveAndSkipUntil. Skipping would drop tombstones
-  // and versions that hide names already removed, and would expose deeper
-  // ones. So each key of the range is removed by itself, without asking the
-  // filter: what is dropped is metered, what lies below stays hidden, and
-  // what snapshots need stays.
+  // Handles a compaction filter's kRemoveAndSkipUntil: returns kRemove instead
+  // and stores the end of the range. Returns other decisions unchanged.
   //
-  // Turns the decision into kRemove and remembers the range's end; returns
-  // other decisions as they are.
-  // REQUIRES: skip_until is greater than the user key in hand, if decision is
+  // Skipping the range would drop tombstones and versions that hide names which
+  // were already removed, and would expose older ones. So each key of the range
+  // is removed individually, without calling the filter: the dropped entries
+  // are metered, older entries stay hidden, and entries that snapshots need are
+  // kept.
+  // REQUIRES: skip_until is greater than the current user key if decision is
   // kRemoveAndSkipUntil.
   CompactionFilter::Decision RemoveRange(CompactionFilter::Decision decision,
                                          const Slice& skip_until);
-  // Must the entry be removed without asking the filter?
-  // REQUIRES: keys come in order.
+  // Returns true if the entry must be removed without calling the filter.
+  // REQUIRES: keys are passed in order.
   bool InRemovedRange(const Slice& user_key);
 
-  // Asserts, in debug builds, that the map finds no hidden value by the key
+  // Asserts in debug builds that the map finds no hidden value by the key
   // alone.
-  // REQUIRES: Finish() was called; the edit is committed just now.
+  // REQUIRES: Finish() was called; the edit was just committed.
   void CheckAtCommit() const;
 
   const Counts& counts() const { return counts_; }
@@ -145,7 +148,7 @@ class MappedEntryMeter {
   struct Pending {
     MapName name;
     uint32_t copies = 1;
-    uint32_t hidden = 0;  // of the copies
+    uint32_t hidden = 0;  // number of hidden copies
     bool kept = false;
   };
   // The mapped inputs of a user key, newest first.
@@ -153,7 +156,8 @@ class MappedEntryMeter {
 
   static Pending* Find(Group* group, const MapName& name);
   void Retire(Group* group);
-  // Takes out what the map finds by the key alone, or all of it.
+  // Removes the hidden names from the map. With defer_all_, demotes those that
+  // the map finds by the key alone instead.
   void RemoveHidden();
   void HandOverDeferred();
 
@@ -166,7 +170,7 @@ class MappedEntryMeter {
 
   Group group_;
   Group prev_group_;
-  // What the input stands on, if on_mapped_.
+  // Index in group_ of the entry that the input is at, if on_mapped_.
   size_t current_ = 0;
   bool on_mapped_ = false;
 
@@ -178,7 +182,7 @@ class MappedEntryMeter {
 
   Counts counts_;
 #ifndef NDEBUG
-  // The hidden names, or the first ones of them.
+  // The first kMaxChecked hidden names.
   static constexpr size_t kMaxChecked = size_t{1} << 16;
   std::vector<MapName> checked_;
 #endif  // !NDEBUG

@@ -13,7 +13,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// What the field holds after the counts. Other bits: a newer version's.
+// Flags for what follows the counts in the field. None are defined; bits that
+// are set belong to a newer version.
 constexpr uint64_t kFlags = 0;
 
 }  // namespace
@@ -48,7 +49,7 @@ Status MappedEntryStats::DecodeFrom(Slice input, SequenceNumber file_largest) {
   }
   for (uint64_t* count :
        {&read.direct, &read.versioned, &read.unmapped, &read.range_dels}) {
-    // No file has so many; the limit keeps sums from overflowing.
+    // No file has that many entries; the limit prevents overflow of sums.
     if (!GetVarint64(&input, count) || *count >> 56 != 0) {
       return Status::Corruption("mapped entries", "bad count");
     }

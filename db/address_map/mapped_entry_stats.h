@@ -16,38 +16,38 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What an SST file holds, as far as it decides whether a reader must open the
-// file. Kept in FileMetaData and in the MANIFEST.
+// Statistics of the entries of an SST file from which readers decide whether
+// they must open the file. Stored in FileMetaData and in the MANIFEST.
 //
 // A *mapped* entry is a separated value whose address is in the address map.
 // It is *direct* if the map finds it by the key alone, else *versioned*. Other
-// point entries are *unmapped*; they and the versioned ones are non-direct:
-// only the file knows about them.
+// point entries are *unmapped*. Unmapped and versioned entries are non-direct:
+// they can be found only through the file.
 //
 // Invariants:
-// * Without a mapped entry the struct says nothing (Any() is false) and the
-//   file counts as wholly non-direct, as a file of RocksDB does.
-// * With one, every point entry and every range tombstone of the file was
-//   counted.
+// 1. If the file has no mapped entry, the statistics are empty (Any() is false)
+//    and all entries of the file count as non-direct, as in RocksDB's files.
+// 2. Otherwise every point entry and every range tombstone of the file was
+//    counted.
 struct MappedEntryStats {
   uint64_t direct = 0;
   uint64_t versioned = 0;
   uint64_t unmapped = 0;
   uint64_t range_dels = 0;
 
-  // 0 if there are none of the kind.
+  // Largest sequence number of an entry of each kind; 0 if there is none.
   SequenceNumber largest_versioned = 0;
   SequenceNumber largest_unmapped = 0;
   SequenceNumber largest_range_del = 0;
 
-  // The largest sequence number that keeps something of a mapped entry which
-  // a compaction without older snapshots would not keep: that of a versioned
-  // entry (it would become direct) and that of an entry which has an older
-  // version of its key in the file (which would be dropped).
+  // The largest sequence number of an entry that a compaction without older
+  // snapshots would improve: a versioned entry (it would become direct) or an
+  // entry with an older version of its key in the file (that version would be
+  // dropped).
   SequenceNumber largest_reclaimable = 0;
 
-  // What SettleReclaimable() was told. Not in the MANIFEST: after a reopen, a
-  // file is compacted once more in vain.
+  // The argument of SettleReclaimable(). Not stored in the MANIFEST, so after a
+  // reopen a file is compacted once more without benefit.
   SequenceNumber settled = 0;
 
   bool Any() const { return direct + versioned > 0; }
@@ -67,8 +67,8 @@ struct MappedEntryStats {
     }
   }
 
-  // The entry added last has the same user key as the one before, whose
-  // sequence number is `newer`.
+  // Called if the entry added last has the same user key as the entry before
+  // it, whose sequence number is `newer`.
   void AddOlderVersion(SequenceNumber newer) {
     largest_reclaimable = std::max(largest_reclaimable, newer);
   }
@@ -78,9 +78,9 @@ struct MappedEntryStats {
     largest_range_del = std::max(largest_range_del, seq);
   }
 
-  // The file is the output of a compaction that saw everything below it and
-  // kept nothing for snapshots older than `earliest_snapshot` alone: what is
-  // still there of entries up to that number, no later compaction can reclaim.
+  // Called if the file is the output of a compaction that had all older data as
+  // input and kept no entry only for snapshots older than `earliest_snapshot`.
+  // So no later compaction can reclaim any entry up to that sequence number.
   void SettleReclaimable(SequenceNumber earliest_snapshot) {
     settled = earliest_snapshot;
     if (largest_reclaimable <= earliest_snapshot) {
@@ -88,9 +88,10 @@ struct MappedEntryStats {
     }
   }
 
-  // One more than the largest sequence number of a non-direct point entry, 0
-  // without one: a reader that needs only point entries of at least this
-  // number finds none here. `file_largest` is that of the file.
+  // Returns the largest sequence number of a non-direct point entry plus one, 0
+  // if there is no such entry. A reader that needs only point entries with at
+  // least this sequence number finds none in the file.
+  // file_largest: largest sequence number of the file.
   SequenceNumber PointCeiling(SequenceNumber file_largest) const {
     if (!Any()) {
       return file_largest + 1;
@@ -100,7 +101,7 @@ struct MappedEntryStats {
                : std::max(largest_versioned, largest_unmapped) + 1;
   }
 
-  // The same with range tombstones.
+  // Like PointCeiling(), but takes range tombstones into account, too.
   SequenceNumber LsmCeiling(SequenceNumber file_largest) const {
     if (!Any()) {
       return file_largest + 1;
@@ -109,8 +110,10 @@ struct MappedEntryStats {
                     range_dels == 0 ? 0 : largest_range_del + 1);
   }
 
-  // The largest sequence number for which it pays to compact a bottommost file
-  // again once all snapshots are newer; 0 if it never does.
+  // Returns a sequence number such that it is worthwhile to compact a
+  // bottommost file again once all snapshots are newer than it; 0 if that is
+  // never worthwhile.
+  // file_largest: largest sequence number of the file.
   SequenceNumber LargestReclaimable(SequenceNumber file_largest) const {
     if (!Any()) {
       return file_largest;
@@ -122,14 +125,14 @@ struct MappedEntryStats {
 
   // REQUIRES: Any().
   void EncodeTo(std::string* dst) const;
-  // Corruption for anything that EncodeTo does not write for a file whose
-  // largest sequence number is `file_largest`.
+  // Returns Corruption for any input that EncodeTo() does not write for a file
+  // whose largest sequence number is `file_largest`.
   Status DecodeFrom(Slice input, SequenceNumber file_largest);
 
-  // Empty if !Any().
+  // Returns an empty string if !Any().
   std::string DebugString() const;
 
-  // Without `settled`.
+  // Does not compare `settled`.
   bool operator==(const MappedEntryStats& other) const {
     return std::tie(direct, versioned, unmapped, range_dels, largest_versioned,
                     largest_unmapped, largest_range_del, largest_reclaimable) ==
@@ -142,8 +145,8 @@ struct MappedEntryStats {
 
 class VersionEdit;
 
-// NotSupported if the edit adds a file with mapped entries or their values: for
-// secondary and follower instances, which have no map.
+// Returns NotSupported if the edit adds a file with mapped entries or with
+// their values. For secondary and follower instances, which have no map.
 Status RefuseMapped(const VersionEdit& edit);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -25,8 +25,8 @@ constexpr size_t kRemovalReadahead = 2 << 20;
 
 using Files = std::vector<FileMetaData*>;
 
-// Does a file of this sorted level that stays, and has mapped values, overlap
-// the keys of `file`?
+// True if a file of this sorted level that is not in `leaving` has mapped
+// values and overlaps the key range of `file`.
 bool Overlaps(const Files& level, const Comparator* ucmp,
               const FileMetaData& file,
               const std::set<FileMetaData*>& leaving) {
@@ -45,10 +45,11 @@ bool Overlaps(const Files& level, const Comparator* ucmp,
   return false;
 }
 
-// Does a file that stays have older versions of the file's keys, with values in
-// the map? They are deeper down; in its own level only those of its last key
-// may go on, in the next file.
-// REQUIRES: for all files below and to the right it is known whether they stay.
+// True if a file that is not in `leaving` has older versions of the file's keys
+// with values in the map. Such versions are in lower levels; in the file's own
+// level, only versions of its last key may continue in the next file.
+// REQUIRES: for all files in lower levels, and for those to the right in this
+// level, it has been decided whether they stay.
 bool HidesMapped(const VersionStorageInfo& version, const Comparator* ucmp,
                  int level, size_t position,
                  const std::set<FileMetaData*>& leaving) {
@@ -82,7 +83,8 @@ std::unique_ptr<MappedFileRemoval> MappedFileRemoval::Begin(
   VersionEdit remaining;
   remaining.MarkForegroundOperation();
   remaining.SetColumnFamily(cfd->GetID());
-  // From below, and from the right: what stays may make others stay.
+  // Proceeds from the bottom level upwards, and from right to left, as a file
+  // that stays may force others to stay.
   for (int level = version.num_non_empty_levels() - 1; level > 0; --level) {
     const Files& level_files = version.LevelFiles(level);
     for (size_t i = level_files.size(); i-- > 0;) {
@@ -172,7 +174,7 @@ Status MappedFileRemoval::Prepare() {
     batch.clear();
   };
   Status s = Scan([&](const MapName& name, bool) {
-    // The others are dead.
+    // Entries that are not in the map are dead.
     if (blobs_->map()->FindByName(name, /*pin=*/false).found) {
       batch.push_back(name);
       if (batch.size() == kNamesPerBatch) {
@@ -183,7 +185,7 @@ Status MappedFileRemoval::Prepare() {
   hand_over();
   if (s.ok() && !names_->complete()) {
     s = Status::IOError(
-        "The names of the values in the files to delete could not be kept");
+        "The names of the values in the files to delete could not be stored");
   }
   if (s.ok()) {
     unsettled_.emplace(blobs_->unsettled_jobs());
@@ -204,8 +206,8 @@ void MappedFileRemoval::Finish(bool committed) {
 
 Status MappedFileRemoval::Undo() {
   Status s = Scan([&](const MapName& name, bool direct) {
-    // One that was direct in the map only, by a rename that the file does not
-    // know of, is in the file's filter and may stay versioned.
+    // An entry that is versioned in the file, and was direct in the map because
+    // of a rename, is in the file's filter and may stay versioned.
     if (direct) {
       blobs_->map()->Rename(name);
     }

@@ -23,45 +23,49 @@ class VersionStorageInfo;
 struct FileMetaData;
 
 // Deletes whole SST files of a column family with an address map
-// (DeleteFilesInRanges): what they name leaves the map.
+// (DeleteFilesInRanges), and removes the names of their values from the map.
 //
-//   Begin() -> Prepare() -> the edit -> Finish() -> if that failed, Undo()
+//   Begin() -> Prepare() -> the edit -> Finish() -> if the edit failed, Undo()
 //
 // Invariants:
-// * A file goes only if no older version of its keys with a mapped value stays:
-//   such a value may be dead, and its address gone, because the file hides it.
-//   DeleteFilesInRanges promises nothing about single files.
-// * From Prepare() on nobody finds the values by the key alone. Were it done
-//   after the edit, a value that a tombstone in the same files hides would be
-//   there again for a moment. Readers of old Versions find them by name until
-//   the last of these is gone.
+// 1. A file is deleted only if no older version of its keys with a mapped value
+//    remains. Such a value may be dead and its address removed, because the
+//    file hides it. DeleteFilesInRanges does not guarantee that a given file is
+//    deleted.
+// 2. From Prepare() on, no reader finds the values by the key alone. If this
+//    were done after the edit, a value that a tombstone in the same files hides
+//    would reappear for a moment. Readers of old Versions find the values by
+//    name until the last of these Versions is deleted.
 class MappedFileRemoval {
  public:
-  // Takes files that must stay out of the set, and out of the edit, which has
-  // nothing but their deletions. nullptr if the column family has no map.
-  // REQUIRES: DB mutex held; the files are of the current Version, which
-  // outlives this, not of level 0, and marked as being compacted.
+  // Removes files that must not be deleted from the set and from the edit.
+  // Returns nullptr if the column family has no map.
+  // edit: has only the deletions of the files.
+  // REQUIRES: DB mutex held; the files are in the current Version, which
+  // outlives the returned object, are not in level 0, and are marked as being
+  // compacted.
   static std::unique_ptr<MappedFileRemoval> Begin(
       ColumnFamilyData* cfd, const std::string& dbname,
       std::set<FileMetaData*>* files, VersionEdit* edit);
 
-  // Reads the keys of the files.
+  // Reads the keys of the files and demotes the names of their values.
   // REQUIRES: DB mutex not held.
   Status Prepare();
 
-  // REQUIRES: DB mutex held; if committed, a SuperVersion with the edit was
-  // installed.
+  // committed: true if the edit was committed.
+  // REQUIRES: DB mutex held; if committed, a SuperVersion that includes the
+  // edit was installed.
   void Finish(bool committed);
 
-  // The edit has failed: what Prepare() did is taken back. An error leaves
-  // values that cannot be found by their keys before the database is opened
-  // again, so point reads of the column family fail from then on
-  // (AddressMapStore::RefuseReads()).
+  // Undoes Prepare() after the edit failed. After an error, some values cannot
+  // be found by their keys until the database is reopened, so all point reads
+  // of the column family fail until then (AddressMapStore::RefuseReads()).
   // REQUIRES: DB mutex not held.
   Status Undo();
 
  private:
-  // Calls fn for each mapped entry of the files. direct: so the file says.
+  // Calls fn for each mapped entry of the files.
+  // direct: true if the file marks the entry as direct.
   Status Scan(const std::function<void(const MapName& name, bool direct)>& fn);
 
   MappedFileRemoval(ColumnFamilyData* cfd, const std::string& dbname,
@@ -72,7 +76,7 @@ class MappedFileRemoval {
   Version* const version_;
   const std::set<FileMetaData*> files_;
   std::unique_ptr<DeferredRemovals> names_;
-  // From Prepare() until the end.
+  // Set from Prepare() until the end.
   std::optional<UnsettledMapJobs::Job> unsettled_;
 };
 

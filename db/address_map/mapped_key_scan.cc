@@ -18,9 +18,11 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr size_t kScanReadahead = 2 << 20;
-// So that a thread that has drawn a short range goes on with another.
+// More than one range per thread, so that a thread with a short range can take
+// another one.
 constexpr size_t kRangesPerThread = 4;
-// How often the count of entries is published and failures are noticed.
+// Number of entries between updates of the published count and checks for
+// failures of other threads.
 constexpr uint64_t kStride = 1024;
 
 }  // namespace
@@ -106,7 +108,7 @@ Status MappedKeyScan::ScanRange(const std::string* begin,
         InternalKey(*begin, kMaxSequenceNumber, kValueTypeForSeek).Encode());
   }
 
-  std::string decided;  // the user key whose newest value was met
+  std::string decided;  // the user key whose newest value was found
   bool has_decided = false;
   uint64_t entries = 0;
   Status s;

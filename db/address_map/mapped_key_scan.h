@@ -21,14 +21,15 @@ namespace ROCKSDB_NAMESPACE {
 class ColumnFamilyData;
 class Version;
 
-// Visits the keys of a Version whose values are in the address map: of each key
-// the newest entry that is no merge operand and not below a range tombstone, if
-// that is a mapped one. A reader without a snapshot needs these values and no
-// others. With all_versions, of each key all mapped entries down to the first
-// direct one, which hides the older ones from all readers.
+// Visits the keys of a Version whose values are in the address map. For each
+// key, it visits the newest entry that is neither a merge operand nor covered
+// by a range tombstone, if that entry is mapped. These are exactly the values
+// that readers without a snapshot need. With all_versions, it visits all mapped
+// entries of each key down to the first direct one, which hides the older ones
+// from all readers.
 //
-// The key space is cut into ranges of about equal size, which threads take in
-// turn.
+// The key space is divided into ranges of about equal size, which are processed
+// by several threads.
 class MappedKeyScan {
  public:
   // Used by one thread at a time.
@@ -37,26 +38,28 @@ class MappedKeyScan {
     virtual ~Visitor() = default;
     virtual Status Visit(const ParsedInternalKey& key,
                          const MappedBlobIndex& index) = 0;
-    // After the last key of a range.
+    // Called after the last key of a range.
     virtual Status FinishRange() = 0;
   };
   using NewVisitor = std::function<std::unique_ptr<Visitor>()>;
 
-  // REQUIRES: version is one of cfd's; both outlive this.
+  // REQUIRES: version belongs to cfd; cfd, version and file_options outlive
+  // this object.
   MappedKeyScan(ColumnFamilyData* cfd, Version* version,
                 const FileOptions& file_options, Env::IOActivity activity,
                 int num_threads, bool all_versions = false);
 
-  // The first error ends the scan. Each range has a visitor of its own.
+  // Runs the scan. Creates a visitor for each range. The first error ends the
+  // scan.
   Status Run(const NewVisitor& new_visitor);
 
-  // SST entries read so far. Thread-safe.
+  // Number of SST entries read so far. Thread-safe.
   uint64_t NumEntries() const {
     return entries_.load(std::memory_order_relaxed);
   }
 
-  // Runs fn(0) ... fn(n - 1) on so many threads, this one among them; returns
-  // the first error, after which no further calls begin.
+  // Calls fn(0) ... fn(n - 1) on num_threads threads, including the calling
+  // one. Returns the first error, after which no further calls are started.
   static Status ForEach(size_t n, int num_threads,
                         const std::function<Status(size_t)>& fn);
 

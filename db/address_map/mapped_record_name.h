@@ -13,10 +13,10 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The name of a record in a blob file of version 2 as one string: the user key,
-// the sequence number and the birth. It takes the place of the user key in all
-// that lies between a reader and BlobFileReader, which compares the whole name
-// with what it has read.
+// The name of a record in a blob file of format version 2 as one string: the
+// user key, the sequence number and the birth. It is passed in place of the
+// user key from a reader through all layers to BlobFileReader, which compares
+// the whole name with the record that it has read.
 class MappedRecordName {
  public:
   static void Encode(const Slice& user_key, SequenceNumber seq, uint64_t birth,
@@ -26,17 +26,19 @@ class MappedRecordName {
     PutFixed64(name, birth);
   }
 
-  // False if the string is too short for a name.
+  // Returns false if the string is too short to be a name.
   static bool IsName(const Slice& name) { return name.size() >= kSuffix; }
 
-  // REQUIRES of the following: IsName(name).
+  // REQUIRES: IsName(name).
   static Slice UserKey(const Slice& name) {
     assert(IsName(name));
     return Slice(name.data(), name.size() - kSuffix);
   }
+  // REQUIRES: IsName(name).
   static SequenceNumber Seq(const Slice& name) {
     return DecodeFixed64(name.data() + name.size() - kSuffix);
   }
+  // REQUIRES: IsName(name).
   static uint64_t Birth(const Slice& name) {
     return DecodeFixed64(name.data() + name.size() - sizeof(uint64_t));
   }

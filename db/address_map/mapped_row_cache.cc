@@ -55,7 +55,7 @@ void MappedRowCache::Insert(const Slice& user_key, SequenceNumber seq,
   const std::string key = KeyOf(user_key);
   const size_t charge = key.size() + entry->capacity() + sizeof(std::string);
   Interface cache{cache_.get()};
-  // A full cache is no error.
+  // A full cache is not an error.
   if (cache.Insert(key, entry.get(), charge).ok()) {
     entry.release();
   }

@@ -18,31 +18,35 @@ namespace ROCKSDB_NAMESPACE {
 class PinnableSlice;
 
 // The row cache (DBOptions::row_cache) of a column family with an address map.
-// RocksDB's own keeps what one SST file has of a key; this one keeps values,
-// one for each user key (KV-Tandem, 4.2.3).
+// RocksDB's row cache stores the entries of a key in one SST file. This one
+// stores values, one for each user key (KV-Tandem, 4.2.3).
 //
-// Invariant: an entry carries the rest of its value's name, and the value of a
-// name never changes. A reader uses an entry only if it has the name that the
-// map has just told. So an entry may be outdated, which costs its space, but
-// never gives a wrong value, and nobody needs to invalidate anything.
+// Invariant: An entry contains the sequence number and birth of its value's
+// name, and the value of a name never changes. A reader uses an entry only if
+// it has the name that the map has just returned. So an outdated entry wastes
+// space but never yields a wrong value, and entries need not be invalidated.
 //
 // Thread-safe.
 class MappedRowCache {
  public:
-  // REQUIRES: cache != nullptr; statistics may be nullptr
+  // statistics: may be nullptr.
+  // REQUIRES: cache != nullptr.
   MappedRowCache(const std::shared_ptr<RowCache>& cache,
                  Statistics* statistics);
 
-  // Counts a hit or a miss.
+  // Returns true and sets *value if the cache has the value with this name.
+  // Records a hit or a miss.
   bool Lookup(const Slice& user_key, SequenceNumber seq, uint64_t birth,
               PinnableSlice* value) const;
   void Insert(const Slice& user_key, SequenceNumber seq, uint64_t birth,
               const Slice& value) const;
 
-  // A newer value, or a tombstone, is on its way to a file: takes the place of
-  // what is there of the key, or removes it.
+  // Called when a newer value of the key is being written to a file. Replaces
+  // the value of the key if the cache has one.
   void Update(const Slice& user_key, SequenceNumber seq, uint64_t birth,
               const Slice& value) const;
+  // Called when a tombstone of the key is being written to a file. Removes the
+  // value of the key.
   void Erase(const Slice& user_key) const;
 
  private:

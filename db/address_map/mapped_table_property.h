@@ -14,14 +14,15 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What the builder of a block-based table tells its readers about mapped
-// entries (see MappedEntryStats), as a user-collected table property. Present
-// iff the table has one.
+// A user-collected property of block-based tables that describes their mapped
+// entries (see MappedEntryStats). A table has the property iff it has a mapped
+// entry.
 //
-// The keys of direct entries are not in the table's filter: a *bypass filter*.
-// A reader that does not know of bypass filters would take such a key for
-// absent, so the table says that its filter holds no whole keys, and this
-// property says the truth to those who know.
+// The keys of direct entries are omitted from the filter of the table, which
+// makes it a *bypass filter*. A reader that does not support bypass filters
+// would take such a key for absent. So the table's regular properties state
+// that its filter has no whole keys, and this property tells readers that
+// support bypass filters what the filter really contains.
 class MappedTableProperty {
  public:
   static const std::string kName;
@@ -32,7 +33,8 @@ class MappedTableProperty {
 
   // ---- For the builder.
 
-  // Counts a point entry. True if its key must stay out of the filter.
+  // Counts a point entry. Returns true if its key must be omitted from the
+  // filter.
   bool Add(ValueType type, const Slice& value) {
     if (!IsMapped(type, value)) {
       return false;
@@ -48,7 +50,8 @@ class MappedTableProperty {
 
   bool Any() const { return direct_ + versioned_ > 0; }
 
-  // What the table says to readers that do not know of bypass filters.
+  // The value of the regular whole_key_filtering property, for readers that do
+  // not support bypass filters.
   bool PlainWholeKeyFiltering() const { return whole_keys_ && direct_ == 0; }
 
   // Adds the property if there is a mapped entry.
@@ -56,20 +59,22 @@ class MappedTableProperty {
 
   // ---- For readers.
 
-  // False if the table does not have the property. A malformed one is taken
-  // for one of a table whose filter cannot be used for whole keys.
+  // Returns false if the table does not have the property. A malformed property
+  // is read as that of a table whose filter cannot be used for whole keys.
   bool ReadFrom(const UserCollectedProperties& properties);
 
-  // The filter holds the whole keys of all entries but direct ones.
+  // True if the filter has the whole keys of all entries except direct ones.
   bool whole_keys() const { return whole_keys_; }
   uint64_t direct() const { return direct_; }
   uint64_t versioned() const { return versioned_; }
 
   std::string DebugString() const;
-  // A line for sst_dump; empty if the table does not have the property.
+  // Returns a line for sst_dump, empty if the table does not have the property.
   static std::string Describe(const UserCollectedProperties& properties);
 
-  // What ingestion and import say of a table that has the property.
+  // Returns the error of ingestion and import for a table that has the
+  // property.
+  // file: name of the table file.
   static Status Refused(const std::string& file);
 
  private:

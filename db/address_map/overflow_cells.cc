@@ -48,10 +48,11 @@ uint32_t OverflowCells::Allocate(size_t* new_bytes) {
   return index;
 }
 
-// The old owner frees inside its write section, so its version counter is
-// already odd. The next owner's stores come later than that, by the mutex: a
-// reader of the old entry that sees them sees the counter changed as well,
-// if a release fence stands between the mutex and the stores (AddressMap).
+// The old owner frees the cell inside its write section, so the version counter
+// of its shard is already odd. The mutex orders this before the stores of the
+// next owner. A reader of the old entry that observes these stores therefore
+// observes the changed counter as well, provided that the next owner puts a
+// release fence between the mutex and its stores (see AddressMap::Place()).
 void OverflowCells::Free(uint32_t index) {
   std::lock_guard<std::mutex> lock(mutex_);
   assert(num_used_ > 0);

@@ -12,16 +12,16 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Cells of three words, for what does not fit into an entry of AddressMap. An
-// entry that needs one holds its index.
+// A store of cells of three words, for data that do not fit into an entry of
+// AddressMap. An entry that needs a cell contains the cell's index.
 //
-// Invariant: memory of cells is never returned before the store dies, and all
-// words are atomic. So a reader may follow an outdated index; it must then
-// find out (by the version counter of its shard) that it did. Free cells are
-// used again.
+// Invariant: The memory of cells is not released before the store is destroyed,
+// and all words are atomic. So a reader may follow an outdated index, but must
+// then detect, by the version counter of its shard, that it did so. Free cells
+// are reused.
 //
-// Thread-safe: Allocate and Free have a mutex. The words of a cell belong to
-// the shard whose entry holds its index.
+// Thread-safe: Allocate() and Free() use a mutex. The words of a cell are
+// protected like the shard whose entry contains the cell's index.
 class OverflowCells {
  public:
   struct Cell {
@@ -35,11 +35,12 @@ class OverflowCells {
   OverflowCells(const OverflowCells&) = delete;
   OverflowCells& operator=(const OverflowCells&) = delete;
 
-  // The words are arbitrary. Adds to *new_bytes what the store grew by.
+  // Returns the index of a cell whose words are arbitrary. Adds the number of
+  // bytes by which the store grew to *new_bytes.
   uint32_t Allocate(size_t* new_bytes);
   void Free(uint32_t index);
 
-  // nullptr if the index was never handed out.
+  // Returns nullptr if the index was never allocated.
   Cell* Get(uint32_t index) const;
 
   size_t NumUsed() const;
@@ -52,7 +53,7 @@ class OverflowCells {
   mutable std::mutex mutex_;
   std::atomic<Cell*> chunks_[kNumChunks] = {};  // published once, in order
   uint32_t num_cells_ = 0;
-  uint32_t first_free_ = kNone;  // a list through word[0]
+  uint32_t first_free_ = kNone;  // head of a list linked through word[0]
   size_t num_used_ = 0;
 };
 

@@ -10,37 +10,37 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Follows an iterator over several sorted runs that uses prefix filters
-// (ReadOptions::total_order_seek is false, and so is auto_prefix_mode), and
-// says which of its entries it has seen everything of.
+// Tracks an iterator over several sorted runs that uses prefix filters
+// (ReadOptions::total_order_seek and auto_prefix_mode are false), and tells for
+// which keys the iterator sees all entries.
 //
-// A seek leaves out the files and memtables that have nothing with the prefix
-// of its target. So the iterator sees all entries with this prefix, but of
-// others it may find old ones and miss what hides them. At a change of
-// direction the runs are sought again, by the key that the iterator is at.
+// A seek excludes the files and memtables that have no entry with the prefix of
+// its target. So the iterator sees all entries with this prefix, but of other
+// keys it may see old entries and miss the entries that hide them. At a change
+// of direction all runs are repositioned by a seek to the current key.
 //
-// Invariant: Covers(key) is false if something that hides entries of the key
-// may be left out. It is false always after a seek without a prefix, as there
-// are memtables which find nothing then.
+// Invariant: Covers(key) is false if entries that hide entries of the key may
+// be excluded. It is always false after a seek whose target has no prefix, as
+// there are memtables that find nothing then.
 //
 // Used by one thread at a time.
 class PrefixCoverage {
  public:
-  // REQUIRES: extractor outlives this.
+  // REQUIRES: extractor outlives this object.
   explicit PrefixCoverage(const SliceTransform* extractor)
       : extractor_(extractor) {}
 
-  // The iterator is about to seek.
+  // Called before the iterator seeks to user_key.
   void OnSeek(const Slice& user_key, bool forward) {
     forward_ = forward;
     Set(user_key);
   }
-  // It is about to go to its first or last entry.
+  // Called before the iterator moves to its first or last entry.
   void OnSeekToEnd(bool forward) {
     forward_ = forward;
     has_prefix_ = false;
   }
-  // It is about to make a step from this key.
+  // Called before the iterator makes a step from user_key.
   void OnStep(const Slice& user_key, bool forward) {
     if (forward != forward_) {
       forward_ = forward;
@@ -48,6 +48,7 @@ class PrefixCoverage {
     }
   }
 
+  // Returns true if the iterator sees all entries of the key.
   bool Covers(const Slice& user_key) const {
     return has_prefix_ && extractor_->InDomain(user_key) &&
            extractor_->Transform(user_key) == Slice(prefix_);

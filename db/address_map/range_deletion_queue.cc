@@ -52,7 +52,9 @@ std::vector<CommittedRangeDeletion> RangeDeletionQueue::Take(
   return Disjoint(due);
 }
 
-// From one boundary to the next, with the deletions that are open there.
+// Returns disjoint deletions: one for each span between adjacent boundaries,
+// with the newest sequence number and the smallest `oldest` of the deletions
+// that are open there. Adjacent spans with equal sequence numbers are joined.
 std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
     const std::vector<CommittedRangeDeletion>& deletions) const {
   struct Boundary {

@@ -16,13 +16,13 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Range deletions of the keys from start to before end: of several, the newest
-// and the oldest that no sweep has come to.
+// One or more range deletions of the keys in [start, end) that no sweep has
+// processed yet.
 struct CommittedRangeDeletion {
   std::string start;
   std::string end;
-  SequenceNumber seq = 0;
-  SequenceNumber oldest = 0;
+  SequenceNumber seq = 0;     // of the newest deletion
+  SequenceNumber oldest = 0;  // of the oldest deletion
 
   bool operator==(const CommittedRangeDeletion& other) const {
     return start == other.start && end == other.end && seq == other.seq &&
@@ -31,19 +31,19 @@ struct CommittedRangeDeletion {
 };
 
 // The range deletions of committed flushes whose values are still in the
-// address map: each waits until nobody reads below it, then for a
-// RangeDeletionSweep.
+// address map. Each waits until there are no readers below its sequence number,
+// and then for a RangeDeletionSweep.
 //
-//   Add() -> Take() -> the sweep -> what it has not come to: PutBack()
+//   Add() -> Take() -> the sweep -> PutBack() of the unprocessed deletions
 //
-// One that is not here is nowhere lost: a compaction that meets both the
-// deletion and the values frees them, and so does an open that builds the map
-// anew. So beyond a limit new ones are not taken.
+// A range deletion that is missing in the queue does no harm: its values are
+// freed by the compaction that merges the deletion and the values, or when the
+// map is rebuilt at an open. So the queue rejects new deletions beyond a limit.
 //
 // Thread-safe.
 class RangeDeletionQueue {
  public:
-  // What the keys of those that wait take up.
+  // Limit of the memory of the waiting deletions.
   static constexpr size_t kMaxBytes = size_t{32} << 20;
 
   explicit RangeDeletionQueue(const Comparator* user_comparator,
@@ -52,22 +52,26 @@ class RangeDeletionQueue {
   RangeDeletionQueue(const RangeDeletionQueue&) = delete;
   RangeDeletionQueue& operator=(const RangeDeletionQueue&) = delete;
 
-  // Takes as many as it has room for. Returns how many it has not.
+  // Adds the deletions for which there is room. Returns the number of rejected
+  // deletions.
   size_t Add(std::vector<CommittedRangeDeletion>&& deletions);
 
-  // Takes out those for which earliest_reader is high enough, and makes them
-  // disjoint, in the order of the keys.
+  // Removes the deletions that no reader reads below, and returns them as
+  // disjoint ranges in key order.
+  // earliest_reader: the smallest sequence number that a reader may read at.
   std::vector<CommittedRangeDeletion> Take(SequenceNumber earliest_reader);
 
-  // Whether or not there is room. Nothing is to be taken out before not_before,
-  // a time of the caller's clock.
+  // Adds the deletions even if there is no room.
+  // not_before: a time of the caller's clock; BlockedUntil() reports nothing to
+  // take before it.
   void PutBack(std::vector<CommittedRangeDeletion>&& deletions,
                uint64_t not_before);
 
-  // Take() with it has a result. kMaxSequenceNumber if there is nothing to take
-  // at this time.
+  // Returns the smallest earliest_reader for which Take() has a result, or
+  // kMaxSequenceNumber if there is nothing to take at this time.
+  // now: the time by the clock of PutBack().
   SequenceNumber BlockedUntil(uint64_t now) const;
-  // The same at any time.
+  // Like BlockedUntil(), but regardless of the time.
   SequenceNumber Smallest() const;
   size_t Count() const { return count_.load(std::memory_order_relaxed); }
 

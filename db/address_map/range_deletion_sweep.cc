@@ -22,9 +22,10 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// How often the check is asked.
+// Number of keys between calls of the check.
 constexpr uint64_t kKeysPerCheck = 1024;
-// If it is not single blocks that cannot be read.
+// Number of failed ranges after which the sweep ends: then more than single
+// blocks cannot be read.
 constexpr size_t kMaxFailures = 16;
 
 }  // namespace

@@ -20,35 +20,37 @@ template <class TValue>
 class InternalIteratorBase;
 using InternalIterator = InternalIteratorBase<Slice>;
 
-// Takes the values out of the address map that range deletions cover, so that
-// their space is free without a compaction. It reads the keys of the SST files
-// in the ranges, and no values.
+// Removes the values that range deletions cover from the address map, so that
+// their space can be reclaimed without a compaction. It reads the keys of the
+// SST files in the ranges, but no values.
 //
-// Why a name that is older than a committed range deletion over its key may go:
-// nobody reads below the deletion, and nobody will; so no reader wants the
-// value, and what a compaction finds missing it takes for dead. It goes by its
-// name, which a newer value of the key does not have.
+// Why a name that is older than a committed range deletion over its key may be
+// removed: No reader reads or will read below the deletion, so no reader needs
+// the value, and a compaction takes a value that is missing for dead. The entry
+// is removed by its name, which no newer value of the key has.
 //
-// What a range deletion older than all of these hides is not looked at: that
-// one had a sweep of its own. So the keys of a range that is deleted again and
-// again are read once, not each time. A compaction that gives a value under it
-// another birth while its sweep runs leaves that one to a later compaction.
+// Entries that are hidden by a range deletion older than all of the given ones
+// are skipped, because that deletion had a sweep of its own. So the keys of a
+// range that is deleted repeatedly are read once, not each time. If a
+// compaction gives a covered value another birth while the sweep runs, that
+// value is left to a later compaction.
 //
 // Used by one thread.
 class RangeDeletionSweep {
  public:
-  // REQUIRES: the Version is one of cfd's, has all files that the deletions
-  // were committed with and outlives this. check: asked now and then; what is
-  // not OK ends the sweep.
+  // check: called from time to time; a status that is not OK ends the sweep.
+  // REQUIRES: the Version belongs to cfd, contains all files that the deletions
+  // were committed with, and outlives this object.
   RangeDeletionSweep(ColumnFamilyData* cfd, Version* version,
                      const FileOptions& file_options,
                      std::function<Status()> check);
 
-  // Stops after about max_steps entries and ranges. What was not come to stays
-  // in `deletions`. So do ranges in which something could not be read: the
-  // others have their turn, and the first error is returned. REQUIRES:
-  // deletions are as from RangeDeletionQueue::Take(), and nobody reads below
-  // them; max_steps is at least 2.
+  // Sweeps the ranges, and stops after about max_steps entries and ranges. The
+  // ranges that were not processed stay in `deletions`. So do ranges with a
+  // read error: the sweep continues with the next range, and the first error is
+  // returned.
+  // REQUIRES: deletions are in the form that RangeDeletionQueue::Take()
+  // returns; there are no readers below them; max_steps is at least 2.
   Status Run(uint64_t max_steps,
              std::vector<CommittedRangeDeletion>* deletions);
 
@@ -56,12 +58,13 @@ class RangeDeletionSweep {
   uint64_t values_removed() const { return values_removed_; }
 
  private:
-  // Could the map name something in the ranges, in this level?
+  // Returns true if the level may have mapped entries in the ranges.
   bool HasMapped(int level,
                  const std::vector<CommittedRangeDeletion>& deletions) const;
-  // One range. If it has to stop, its start becomes where the rest begins.
+  // Sweeps one range. If it has to stop, sets the start of the range to where
+  // the rest begins.
   Status SweepRange(InternalIterator* iter, CommittedRangeDeletion* deletion);
-  // Counts an entry or a range. False if it has to stop.
+  // Counts an entry or a range. Returns false if the sweep has to stop.
   bool Step();
 
   ColumnFamilyData* const cfd_;
@@ -69,9 +72,9 @@ class RangeDeletionSweep {
   const FileOptions file_options_;
   const std::function<Status()> check_;
   uint64_t steps_left_ = 0;
-  Status stopped_;  // by the check
+  Status stopped_;  // the last result of check_
   bool must_stop_ = false;
-  // The iterator stands at the end of the last range, or behind it.
+  // True if the iterator is at or after the end of the last range.
   bool is_positioned_ = false;
   uint64_t entries_read_ = 0;
   uint64_t values_removed_ = 0;

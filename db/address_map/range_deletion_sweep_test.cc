@@ -142,7 +142,7 @@ class RangeDeletionSweepTest : public DBTestBase {
   // When the next sweep has taken its deletions and its Version.
   void OnceInSweep(const std::function<void()>& fn) {
     was_in_sweep_ = false;
-    SyncPoint::GetInstance()->SetCallBack("DBImpl::RunRangeSweep:Begin",
+    SyncPoint::GetInstance()->SetCallBack("DBStrata::RunRangeSweep:Begin",
                                           [this, fn](void*) {
                                             if (!was_in_sweep_.exchange(true)) {
                                               fn();
@@ -493,7 +493,7 @@ TEST_F(RangeDeletionSweepTest, Close) {
                                           [&](void*) { closing = true; });
     SyncPoint::GetInstance()->SetCallBack(
         running ? "RangeDeletionSweep::Run:Check"
-                : "DBImpl::BGWorkRangeSweep:Start",
+                : "DBStrata::BGWorkRangeSweep:Start",
         [&](void*) {
           reached = true;
           while (!closing) {
@@ -569,14 +569,14 @@ TEST_F(RangeDeletionSweepTest, ReadError) {
   DestroyAndReopen(options);
   FillAndFlush(0);
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RunRangeSweep:Begin", [&](void*) {
+      "DBStrata::RunRangeSweep:Begin", [&](void*) {
         fault_fs_->SetThreadLocalErrorContext(
             FaultInjectionIOType::kRead, /*seed=*/1, /*one_in=*/1,
             /*retryable=*/true, /*has_data_loss=*/false);
         fault_fs_->EnableThreadLocalErrorInjection(FaultInjectionIOType::kRead);
       });
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RunRangeSweep:End", [&](void*) {
+      "DBStrata::RunRangeSweep:End", [&](void*) {
         fault_fs_->DisableThreadLocalErrorInjection(
             FaultInjectionIOType::kRead);
       });

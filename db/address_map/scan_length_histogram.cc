@@ -11,8 +11,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Each n < 8 has a bucket of its own. From n = 2^k * (1 + i/8) on it is bucket
-// (k - 2) * 8 + i, which goes on where those end.
+// Each n < 8 has its own bucket. Lengths from 2^k * (1 + i/8) on, with k >= 3
+// and i < 8, are in bucket (k - 2) * 8 + i, so the buckets are contiguous.
 size_t ScanLengthHistogram::BucketOf(size_t n) {
   assert(n > 0);
   if (n < kPerDoubling) {
@@ -58,7 +58,7 @@ size_t ScanLengthHistogram::More(size_t used) const {
   for (size_t b = first; b < kBuckets; ++b) {
     longer += counts_[b].load(std::memory_order_relaxed);
   }
-  // The last bucket that half of them have come to.
+  // Finds the last bucket that at least half of these longer scans reached.
   uint32_t left = longer;
   size_t more = 0;
   for (size_t b = first; b < kBuckets; ++b) {

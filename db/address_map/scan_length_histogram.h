@@ -12,17 +12,17 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// How many values the scans of a column family have used lately: what a scan
-// that has come so far will most likely use still.
+// A histogram of the numbers of values that recent scans of a column family
+// used. It estimates how many more values a scan will use.
 //
-// A histogram with eight buckets for each doubling, whose counts are halved
-// again and again, so that what was long ago fades. All of it is a guess:
-// threads may lose each other's counts.
+// The histogram has eight buckets per doubling. The counts are halved
+// repeatedly, so that old scans lose weight. All results are estimates: threads
+// may overwrite each other's counts.
 //
-// Thread-safe, without locks.
+// Thread-safe and lock-free.
 class ScanLengthHistogram {
  public:
-  // So many scans must have been seen before anything is said.
+  // Minimum number of scans for an estimate.
   static constexpr uint32_t kMinScans = 16;
   static constexpr uint32_t kHalveAt = 1024;
 
@@ -30,20 +30,21 @@ class ScanLengthHistogram {
   ScanLengthHistogram(const ScanLengthHistogram&) = delete;
   ScanLengthHistogram& operator=(const ScanLengthHistogram&) = delete;
 
-  // A scan has ended that used n > 0 values.
+  // Adds a scan that has ended and used n > 0 values.
   void Add(size_t n);
 
-  // At least half of the scans that used more than `used` values used this many
-  // more. 0: unknown, as none did.
+  // Returns a number such that at least half of the scans that used more than
+  // `used` values used at least this many more. Returns 0 if that is unknown,
+  // as there were no such scans.
   size_t More(size_t used) const;
 
  private:
   static constexpr size_t kPerDoubling = 8;
-  // The last one is for all that are longer.
+  // The last bucket counts all longer scans.
   static constexpr size_t kBuckets = 12 * kPerDoubling;
 
   static size_t BucketOf(size_t n);
-  // The largest n of a bucket.
+  // Returns the largest n of a bucket.
   static size_t Largest(size_t bucket);
 
   std::array<std::atomic<uint32_t>, kBuckets> counts_{};

@@ -22,8 +22,8 @@ FileOptions Buffered(FileOptions options) {
   return options;
 }
 
-// Compactions write these files and read them; others read them, too, from
-// threads that do nothing else.
+// Compactions write and read these files. They are also read by other users,
+// from threads that do nothing else.
 IOOptions SpillIoOptions() {
   IOOptions options;
   options.io_activity = Env::IOActivity::kCompaction;

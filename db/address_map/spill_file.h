@@ -14,21 +14,21 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A temporary file for what a job does not hold in memory: blocks of bytes,
-// appended, then read in the same order. It is never synced, and means nothing
-// to another process.
+// A temporary file for data that a job does not keep in memory: blocks of bytes
+// that are appended and then read in the same order. It is never synced, and is
+// meaningless to other processes.
 //
 //    +-----------------+------------------------+-------+
 //    | size: 4 bytes   | masked crc32c: 4 bytes | bytes |   for each block
 //    +-----------------+------------------------+-------+
 //
-// The destructor deletes the file. After a crash that is done when the database
-// is opened: the name ends in ".dbtmp".
+// The destructor deletes the file. After a crash, the file is deleted when the
+// database is opened, because its name ends in ".dbtmp".
 //
 // Not thread-safe.
 class SpillFile {
  public:
-  // on_deleted: called by the destructor, when the file is no longer there.
+  // on_deleted: called by the destructor after it has deleted the file.
   static Status Create(FileSystem* fs, const FileOptions& file_options,
                        const std::string& path,
                        const std::function<void()>& on_deleted,
@@ -37,10 +37,10 @@ class SpillFile {
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  // REQUIRES: no Append() or ForEach() has failed
+  // REQUIRES: no Append() or ForEach() has failed.
   Status Append(const Slice& block);
 
-  // Calls fn for each block, until it fails. May be called several times.
+  // Calls fn for each block until fn fails. May be called several times.
   Status ForEach(const std::function<Status(const Slice& block)>& fn);
 
   uint64_t size() const { return size_; }
@@ -54,7 +54,8 @@ class SpillFile {
   const std::string path_;
   const std::function<void()> on_deleted_;
   std::unique_ptr<FSWritableFile> writer_;
-  // Open from the beginning: whoever deletes the file does no harm then.
+  // Opened when the file is created, so that deleting the file by other means
+  // does no harm.
   std::unique_ptr<FSRandomAccessFile> reader_;
   uint64_t size_ = 0;
 };

@@ -12,26 +12,27 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The jobs of one column family that have changed, or are about to change, what
-// its SST files say, and have yet to change what the address map finds by a key
-// alone: a merge has consumed a direct value, a filter has dropped or changed
-// it, or its file is deleted. Such a job is *unsettled* from before its edit
-// can be committed until the names of these values were demoted.
+// The jobs of one column family that have removed direct values from the SST
+// files, or are about to do so, while the address map still finds these values
+// by the key alone: a merge has consumed a direct value, a filter has dropped
+// or changed it, or its file is deleted. Such a job is *unsettled* from before
+// its edit can be committed until the names of these values were demoted.
 //
-// Why it matters. While a job is unsettled, a reader of its edit still finds
-// the old direct value by the key. The reader is right nonetheless, as every
-// entry that the job has put above the value keeps its sequence number. The
-// next job has no such care: if it set that number to zero, dropped a tombstone
-// that stands over the value, made another value of the key direct, or gave an
-// ingested file the sequence number zero, the old value would be read.
+// Why it matters: While a job is unsettled, a reader that sees its edit still
+// finds the old direct value by the key. The reader's result is correct
+// nevertheless, as every entry that the job has put above the value keeps its
+// sequence number. Other jobs take no such care: if the next job set that
+// sequence number to zero, dropped a tombstone over the value, made another
+// value of the key direct, or gave an ingested file the sequence number zero,
+// readers would return the old value.
 //
 // Invariants:
-// * A compaction, an ingestion or a deletion of files that builds on an edit
-//   begins only after the job of that edit is settled
-//   (DBImpl::WaitForSettledMap()).
-// * If the names of a job could not be demoted, no such job succeeds any more:
-//   failure() says why, until the DB is opened again and its map is built from
-//   the files.
+// 1. A compaction, ingestion or deletion of files that builds on an edit begins
+//    only after the job of that edit is settled
+//    (DBStrata::WaitForSettledMap()).
+// 2. If the names of a job could not be demoted, no such job succeeds until the
+//    DB is reopened and its map is rebuilt from the files. failure() returns
+//    the reason.
 //
 // Thread-safe.
 class UnsettledMapJobs {
@@ -40,14 +41,14 @@ class UnsettledMapJobs {
   UnsettledMapJobs(const UnsettledMapJobs&) = delete;
   UnsettledMapJobs& operator=(const UnsettledMapJobs&) = delete;
 
-  // Is unsettled for as long as it lives.
+  // An unsettled job. Its lifetime is the time for which the job is unsettled.
   class Job {
    public:
-    // jobs: outlives this.
-    // REQUIRES: the edit of the job is not committed, and not yet handed to
-    // VersionSet::LogAndApply().
+    // REQUIRES: jobs outlives this object; the edit of the job was not passed
+    // to VersionSet::LogAndApply() yet.
     explicit Job(UnsettledMapJobs* jobs) : jobs_(jobs), id_(jobs->Begin()) {}
-    // Threads that wait in DBImpl::WaitForSettledMap() are woken by the caller.
+    // The caller must then wake the threads that wait in
+    // DBStrata::WaitForSettledMap().
     ~Job() { jobs_->End(id_); }
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
@@ -57,22 +58,26 @@ class UnsettledMapJobs {
     const uint64_t id_;
   };
 
-  // The number of jobs that have begun, which is the id of the last one.
+  // Returns the number of jobs that have begun, which is the id of the last
+  // one.
   uint64_t NumBegun() const { return num_begun_.load(); }
-  // Is one of the first `n` jobs unsettled?
+  // Returns true if one of the first `n` jobs is unsettled.
   bool HasAnyOfFirst(uint64_t n) const;
 
-  // For readers that keep what they have read for others: true if no job is
-  // unsettled. *as_of: what WasSettledSince() wants. Takes no lock.
+  // Returns true if no job is unsettled. For readers that cache their results
+  // for other readers. Lock-free.
+  // as_of: receives the argument for WasSettledSince().
   bool IsSettled(uint64_t* as_of) const {
     const uint64_t ended = num_ended_.load();
     *as_of = num_begun_.load();
     return *as_of == ended;
   }
-  // True if no job has begun since the call of IsSettled() that gave `as_of`.
+  // Returns true if no job has begun since the call of IsSettled() that
+  // returned `as_of`.
   bool WasSettledSince(uint64_t as_of) const { return NumBegun() == as_of; }
 
-  // The names of a job could not be demoted. The first failure counts.
+  // Records that the names of a job could not be demoted. Only the first
+  // failure is kept.
   void Fail(const Status& s);
   Status failure() const;
 

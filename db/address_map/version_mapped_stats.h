@@ -11,14 +11,15 @@ namespace ROCKSDB_NAMESPACE {
 
 struct LevelFilesBrief;
 
-// What MappedEntryStats of all SST files of a Version say together.
+// Aggregated MappedEntryStats of all SST files of a Version.
 struct VersionMappedStats {
-  // The largest MappedEntryStats::LsmCeiling(). By default no reader skips the
-  // files.
+  // The largest MappedEntryStats::LsmCeiling(). With the default value no
+  // reader skips the files.
   uint64_t lsm_ceiling = UINT64_MAX;
-  // Direct and versioned entries, those that are hidden included.
+  // Number of direct and versioned entries, including hidden ones.
   uint64_t num_mapped = 0;
-  // Of these, as the files have them: the map may know better.
+  // Number of direct entries according to the files. The mode in the map may
+  // differ.
   uint64_t num_direct = 0;
 
   VersionMappedStats() = default;

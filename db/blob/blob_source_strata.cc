@@ -33,7 +33,7 @@ bool BlobSource::MoveCached(uint64_t from_file, uint64_t from_offset,
   if (handle == nullptr) {
     return false;
   }
-  // A copy, as a reader may have this one.
+  // Inserts a copy, as a reader may hold the original.
   const CacheHandleGuard<BlobContents> old(blob_cache_.get(), handle);
   std::unique_ptr<BlobContents> contents;
   BlobContentsCreator::Create(&contents, /*out_charge=*/nullptr,

@@ -26,7 +26,7 @@ constexpr size_t kMinReadSize = size_t{64} << 10;
 
 }  // namespace
 
-// Tells the builder what the records are called: what they were called before.
+// Makes the builder keep the names of the records.
 class BlobGcJob::Sink : public MappedBlobSink {
  public:
   explicit Sink(uint64_t seed) : hash_seed_(seed) {}
@@ -63,9 +63,9 @@ class BlobGcJob::Sink : public MappedBlobSink {
 
 struct BlobGcJob::Input {
   std::vector<BlobGcStorage::File> files;
-  size_t next = 0;  // in files
+  size_t next = 0;  // index in files of the file to open next
   bool goes_on = false;
-  // Of the file before that.
+  // The members below belong to the open file, files[next - 1].
   std::unique_ptr<RandomAccessFileReader> reader;
   CompressionType compression = kNoCompression;
   std::shared_ptr<Decompressor> decompressor;
@@ -77,7 +77,7 @@ BlobGcJob::BlobGcJob(const Context& context,
                      uint32_t path_id)
     : context_([&] {
         Context c = context;
-        // What was separated stays so.
+        // Separated values must stay separated, whatever their size.
         c.mutable_cf_options.min_blob_size = 0;
         return c;
       }()),
@@ -242,8 +242,8 @@ Status BlobGcJob::Merge() {
       &paths_, &additions_, path_id_);
   builder.SetMappedSink(sink_.get());
 
-  // A min-heap: std:: has a max-heap. Of a key the newest comes first, as in
-  // SST files.
+  // Order for a min-heap (those of std:: are max-heaps). The newest version of
+  // a key comes first, as in SST files.
   const auto after = [&](const Input* a, const Input* b) {
     const int order = comparator->Compare(a->records->key(), b->records->key());
     return order != 0 ? order > 0
@@ -269,7 +269,7 @@ Status BlobGcJob::Merge() {
   uint64_t copied = 0;
   std::string index;
   while (s.ok() && !heap.empty()) {
-    // A file that is open is filled first.
+    // An output file that is open is filled first.
     if (context_.max_copied != 0 && copied >= context_.max_copied &&
         paths_.size() == additions_.size()) {
       reached_limit_ = true;
@@ -297,8 +297,8 @@ Status BlobGcJob::Merge() {
       s = builder.Add(records->key(), value, &index, records->name().seq,
                       /*value_changed=*/false);
     }
-    // No index: the value is too large now that it is compressed otherwise. It
-    // stays where it is.
+    // An empty index means that the recompressed value is too large. It stays
+    // in the old file.
     if (s.ok() && !index.empty()) {
       copied += records->key().size() + value.size();
       sources_.push_back(records->address());
@@ -357,7 +357,7 @@ Status BlobGcJob::Convert(Input* input, Slice* value) {
 
 void BlobGcJob::DeleteOutputs() {
   for (const std::string& path : paths_) {
-    // What stays is deleted as any file that nobody knows.
+    // If this fails, the file is deleted later as an unreferenced file.
     DeleteDBFile(context_.db_options, path, context_.dbname,
                  /*force_bg=*/false, /*force_fg=*/false)
         .PermitUncheckedError();

@@ -30,17 +30,17 @@ class ColumnFamilyData;
 class Decompressor;
 class VersionSet;
 
-// Copies the live values of some blob files to new ones, in the order of their
-// keys: the old files are sorted runs, alone or several in a row, and are
-// merged.
+// Copies the live values of some blob files to new files, in key order. The old
+// files form sorted runs of one or more files, which are merged.
 //
-// A value stays what it is, name and mode; only its address changes. It is
-// written as it is in the old file if that has the compression that the column
-// family asks for now, else anew.
+// A value keeps its name and mode; only its address changes. Its bytes are
+// copied unchanged if the old file has the compression type that the column
+// family uses; otherwise the value is recompressed.
 //
-// Memory: for each run a buffer of BlobLiveRecords::Options::read_size, or less
-// if there are many (Context::max_read_memory), and what 1,024 records of an
-// index take, and 12 bytes for each value copied, with a blob cache 16.
+// Memory: For each run, a buffer of BlobLiveRecords::Options::read_size bytes,
+// or less if there are many runs (Context::max_read_memory), and the memory of
+// 1,024 index records. For each copied value, 12 bytes, or 16 if there is a
+// blob cache.
 //
 // Not thread-safe; runs without the DB mutex.
 class BlobGcJob {
@@ -50,7 +50,7 @@ class BlobGcJob {
     VersionSet* versions = nullptr;
     const ImmutableDBOptions* db_options = nullptr;
     std::string dbname;
-    // Of the column family, when the job was made.
+    // Options of the column family at the time when the job was created.
     MutableCFOptions mutable_cf_options;
     FileOptions read_file_options;
     FileOptions write_file_options;
@@ -60,19 +60,21 @@ class BlobGcJob {
     std::shared_ptr<IOTracer> io_tracer;
     BlobFileCompletionCallback* blob_callback = nullptr;
     Env::IOPriority io_priority = Env::IO_LOW;
-    // Not OK: give up with this status. Asked often; cheap.
+    // Called often, must be cheap. If the status is not OK, the job ends with
+    // this status.
     std::function<Status()> check;
-    // Files that follow each other in the order of keys, without an overlap. A
-    // file that is in none of these is a run of its own.
+    // Numbers of the files of each run, in key order, without overlap. A file
+    // that is not listed is a run of its own.
     std::vector<std::vector<uint64_t>> runs;
-    // Which of them go on beyond the files of this job. When all of such a run
-    // is copied the job ends: what follows must not come after greater keys.
+    // For each run, whether it continues beyond the files of this job. When all
+    // files of such a run have been copied, the job ends, because the rest of
+    // the run must not be written after greater keys.
     std::vector<bool> goes_on;
-    // The job ends, when a file is full, once it has copied so many bytes: the
-    // rest stays where it is. 0: it copies all.
+    // Once the job has copied this many bytes, it ends as soon as an output
+    // file is full; the other values stay where they are. 0 means no limit.
     uint64_t max_copied = 0;
-    // Of the buffers of all runs, but for a minimum of 64 KB each and records
-    // that are longer.
+    // Limit, in bytes, of the buffers of all runs together. A run has at least
+    // 64 KB, and more for a longer record.
     size_t max_read_memory = size_t{64} << 20;
   };
 
@@ -80,36 +82,40 @@ class BlobGcJob {
     uint64_t files_read = 0;
     uint64_t bytes_read = 0;
     uint64_t values_copied = 0;
-    // They are too large, now that they would be compressed otherwise.
+    // Values that were not copied because they are too large when recompressed.
     uint64_t values_left = 0;
     uint64_t bytes_written = 0;  // complete files
   };
 
-  // The files are of one path, where the outputs go, too.
-  // REQUIRES: storage has pinned them; all outlive this.
+  // path_id: the path of all files and of the outputs.
+  // REQUIRES: a BlobGcStorage has pinned the files; the objects that context
+  // refers to outlive this object.
   BlobGcJob(const Context& context,
             const std::vector<BlobGcStorage::File>& files, uint32_t path_id);
   ~BlobGcJob();
   BlobGcJob(const BlobGcJob&) = delete;
   BlobGcJob& operator=(const BlobGcJob&) = delete;
 
-  // Writes and syncs the outputs; their directory is not synced. After an error
-  // they are deleted.
+  // Writes and syncs the outputs, but does not sync their directory. After an
+  // error the outputs are deleted.
   // REQUIRES: called once.
   Status Run();
 
-  // Of the outputs. None if nothing was alive.
+  // The additions of the outputs to the MANIFEST. Empty if there were no live
+  // values.
   const std::vector<BlobFileAddition>& additions() const { return additions_; }
-  // For BlobGcStorage::Publish().
+  // Return the arguments for BlobGcStorage::Publish().
   std::vector<MappedBlobFile> TakeOutputs();
   std::vector<MapAddress> TakeSources() { return std::move(sources_); }
-  // For BlobGcStorage::MoveCached(). None without a blob cache.
+  // Returns the argument for BlobGcStorage::MoveCached(). Empty without a blob
+  // cache.
   std::vector<uint32_t> TakeKeySizes() { return std::move(key_sizes_); }
 
   const Stats& stats() const { return stats_; }
 
-  // Opens a file as a job does, within the limit for background I/O.
-  // REQUIRES: it is pinned; ioptions outlives the reader.
+  // Opens a blob file in the way a job does, subject to the rate limit of
+  // background I/O.
+  // REQUIRES: the file is pinned; ioptions outlives the reader.
   static Status OpenFile(const ImmutableOptions& ioptions,
                          const FileOptions& file_options,
                          const IOOptions& io_options,
@@ -118,28 +124,33 @@ class BlobGcJob {
                          std::unique_ptr<RandomAccessFileReader>* reader,
                          BlobFileLayoutV2* layout);
 
-  // The job ended early: Context::max_copied or Context::goes_on.
+  // True if the job ended early because of Context::max_copied or
+  // Context::goes_on.
   bool reached_limit() const { return reached_limit_; }
-  // What could not be read, and files with values_left.
+  // Numbers of the files that could not be read or have values that were not
+  // copied (Stats::values_left).
   const std::set<uint64_t>& failed_files() const { return failed_files_; }
-  // The input that Run() has failed for: it could not be read, or a value in it
-  // is damaged. 0 if Run() was OK or has failed for another reason.
+  // Number of the input file that made Run() fail because it could not be read
+  // or a value in it is damaged. 0 if Run() succeeded or failed for another
+  // reason.
   uint64_t unreadable_file() const { return unreadable_file_; }
 
  private:
   class Sink;
   struct Input;
 
-  // One for each run.
+  // Creates an Input for each run.
   void MakeInputs();
   // Opens the next file of the run.
   Status OpenNext(Input* input);
-  // Goes to the next live record of the run; none: *valid is false.
+  // Moves to the next live record of the run. Sets *valid to false if there is
+  // none.
   Status Next(Input* input, bool* valid);
   Status Merge();
-  // An error of the file that the input is at.
+  // Records an error of the file that the input is at.
   void NoteUnreadable(const Input& input);
-  // The value of the input's current record, as the output has it.
+  // Sets *value to the value of the input's current record in the form that is
+  // passed to the output.
   Status Convert(Input* input, Slice* value);
   void DeleteOutputs();
 

@@ -14,7 +14,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// What the limit leaves for garbage.
+// Returns the number of bytes of garbage that the limit allows.
 double Slack(const BlobGcPicker::Options& options,
              const BlobGcPicker::Space& space) {
   assert(options.space_amp_limit >= 1.0);
@@ -60,7 +60,7 @@ uint64_t BlobGcPicker::Excess(const Options& options,
     }
   }
   const double slack = Slack(options, space);
-  // One file is copied in any case.
+  // A job copies at least one file.
   const double copied = static_cast<double>(
       std::max(MaxCopied(options, space),
                space.live / std::max<size_t>(1, files.size())));
@@ -104,9 +104,9 @@ BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
               return a.score != b.score ? a.score > b.score
                                         : a.file->number < b.file->number;
             });
-  // Values of one job go to one kind of file, and those that are copied
-  // together lie in the order of their keys: the more, the better for scans.
-  // But none is worth much less than the first.
+  // The values of one job go to files of one kind, and values that are copied
+  // together are stored in key order. So more files per job are better for
+  // scans, but the score of each file must be at least half of the best score.
   const File& first = *candidates.front().file;
   const uint64_t max_copied = MaxCopied(options, SpaceOf(files, 0));
   job.path_id = first.path_id;
@@ -132,12 +132,13 @@ BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
                                           const std::vector<File>& files) {
   Job job;
   const uint64_t small_size = options.file_size / kSmallPart;
-  // Garbage comes first: above the limit there is no room for more copies.
+  // Garbage has priority: above the limit there is no space for more copies.
   if (small_size == 0 ||
       (!options.merge_all_small && Excess(options, files) > 0)) {
     return job;
   }
-  // What is copied together lies on one path, and is of one kind.
+  // Files of one job are on one path and, unless all small files are to be
+  // merged, of one kind.
   using Tier = std::tuple<uint32_t, bool, int>;
   std::map<Tier, std::vector<const File*>> tiers;
   for (const File& file : files) {
@@ -163,7 +164,7 @@ BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
   if (best == nullptr) {
     return job;
   }
-  // The oldest ones: what they still have lives for long.
+  // Prefer the oldest files: their remaining values will live long.
   std::sort(best->begin(), best->end(),
             [](const File* a, const File* b) { return a->number < b->number; });
   const uint64_t max_copied =

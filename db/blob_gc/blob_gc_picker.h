@@ -11,65 +11,69 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Decides whether blob files of a column family with an address map are to be
-// collected, and which: whose live values are copied to a new file, so that the
-// garbage beside them goes with the old ones.
+// Decides whether blob files of a column family with an address map are garbage
+// collected, and picks these files. Collecting files means to copy their live
+// values to new files and to delete the old files along with their garbage.
 //
-// When. The space amplification is what the files take up over what they would
-// take up without garbage. A job needs room for its copies while the old files
-// are still there, and flushes go on meanwhile: so it begins as far below the
-// limit as that takes.
+// When: The space amplification is the size of the files divided by the size
+// that they would have without garbage. A job needs space for its copies while
+// the old files still exist, and flushes continue meanwhile. So collection
+// begins while the space amplification is still below the limit by that much.
 //
-// Which. Copying the live part u of a file gives the rest back, at the cost of
-// reading and writing it. A file that is old and still has live values will
-// keep most of them, so what is freed there stays free for long: the score is
-// (1 - u) / (1 + u) * sqrt(age), after the cost-benefit policy of the
-// log-structured file system (Rosenblum and Ousterhout, 1992), whose plain age
-// would wait too long for young files under uniform overwrites. The age is
-// counted in file numbers. What was copied once goes to other files than what
-// was flushed (survivors): the two have garbage at different rates.
+// Which: Collecting a file with a fraction u of live data frees 1 - u of the
+// file, at the cost of reading and writing u. A file that is old and still has
+// live values will keep most of them, so the space that is freed there stays
+// free for long. The score is (1 - u) / (1 + u) * sqrt(age). This follows the
+// cost-benefit policy of the log-structured file system (Rosenblum and
+// Ousterhout, 1992), whose linear age would delay the collection of young files
+// too much under uniform overwrites. The age is measured in file numbers.
+// Values that were copied once (survivors) go to other files than flushed ones,
+// as the two become garbage at different rates.
 //
-// Invariant: whatever Pick() picks takes up less space afterwards.
+// Invariant: The files that Pick() picks take less space after the collection.
 //
-// Small files. Many flushes of little leave many files, each of which costs an
-// open file, memory and a record in the MANIFEST. Files that are far smaller
-// than a full one are merged, garbage or not. They are sorted into tiers by
-// size, a tier for each factor of kTierFactor; a tier is merged when it has as
-// many files. So a value is copied once for each tier at most, and values that
-// are overwritten soon are dead before their file's turn comes.
+// Small files: Many small flushes leave many files, each of which costs an open
+// file, memory and a record in the MANIFEST. Files that are much smaller than a
+// full file are merged even if they have no garbage. They are grouped into
+// tiers by size, one tier for each factor of kTierFactor, and a tier is merged
+// when it has kTierFactor files. So a value is copied at most once per tier,
+// and values that are soon overwritten are dead before their file is merged.
 //
-// No state, no locks: a function of what it is told.
+// Stateless and lock-free: all functions depend only on their arguments.
 class BlobGcPicker {
  public:
   struct File {
     uint64_t number = 0;
-    uint64_t size = 0;  // on disk
-    // What it would be without garbage: 0 if there is no live value.
+    uint64_t size = 0;  // bytes on disk
+    // Bytes that the file would have without garbage; 0 if it has no live
+    // value.
     uint64_t live_size = 0;
     uint32_t path_id = 0;
-    // It was written by a collection.
+    // True if the file was written by a garbage collection.
     bool is_survivor = false;
-    // A job has it already, or it must not be touched now.
+    // True if a job is collecting the file, or it must not be collected now.
     bool is_busy = false;
   };
 
   struct Options {
-    // From 1 to kMaxLimit.
+    // Limit of the space amplification, from 1 to kMaxLimit.
     double space_amp_limit = 1.0;
-    // What one flush brings, about: it may come while a job runs.
+    // Approximate number of bytes that one flush writes. A flush may happen
+    // while a job runs.
     uint64_t flush_size = 0;
-    // Jobs do not copy more than this at a time, but one file at least.
+    // Maximum number of bytes that a job copies, but it copies at least one
+    // file.
     uint64_t max_copied = 0;
-    // And this much, whatever the limit.
+    // A job may copy this many bytes regardless of space_amp_limit.
     uint64_t min_copied = 0;
-    // As many may run at a time.
+    // Maximum number of concurrent jobs.
     int max_jobs = 1;
     // The next file number of the DB.
     uint64_t next_file_number = 0;
-    // The size of a full file. 0: none is small.
+    // Size in bytes of a full file. 0 means that no file counts as small.
     uint64_t file_size = 0;
-    // Small files are merged as soon as there are two, whatever their sizes and
-    // whatever the limit.
+    // Merge small files as soon as there are two, regardless of their sizes and
+    // of space_amp_limit.
     bool merge_all_small = false;
   };
 
@@ -77,13 +81,13 @@ class BlobGcPicker {
     uint64_t on_disk = 0;
     uint64_t live = 0;
 
-    // 1 without garbage, also if there is nothing; infinity if there is nothing
-    // else.
+    // 1 if there is no garbage, even if there are no values; infinity if there
+    // is only garbage.
     double Amplification() const;
   };
 
   struct Job {
-    std::vector<uint64_t> files;  // none: nothing to do
+    std::vector<uint64_t> files;  // empty if there is nothing to do
     uint64_t size = 0;
     uint64_t live_size = 0;
     uint32_t path_id = 0;
@@ -91,36 +95,37 @@ class BlobGcPicker {
 
   BlobGcPicker() = delete;
 
-  // copies: what jobs have written of the files that they will add.
+  // copies: bytes that running jobs have written to files that they will add.
   static Space SpaceOf(const std::vector<File>& files, uint64_t copies);
 
-  // How much one job copies at most: a sixteenth of what the limit leaves for
-  // garbage, and all jobs together an eighth, for until a job is over the
-  // values are there twice.
+  // Returns the maximum number of bytes that one job copies: at most a
+  // sixteenth of the space that the limit leaves for garbage, and an eighth for
+  // all jobs together, because the copied values exist twice until a job ends.
   static uint64_t MaxCopied(const Options& options, const Space& space);
 
-  // How many bytes of garbage there are above what the limit, less the room
-  // that is needed meanwhile, allows. 0: nothing is to be done. Files that are
-  // busy count as collected already.
+  // Returns the number of bytes of garbage in excess of what the limit, minus
+  // the space that jobs and flushes need meanwhile, allows. 0 means that no
+  // collection is needed. Busy files count as if they were already collected.
   static uint64_t Excess(const Options& options,
                          const std::vector<File>& files);
 
-  // The best files for one job, if Excess() says that there is something to do.
+  // Returns the best files for one job if Excess() is not 0.
   static Job Pick(const Options& options, const std::vector<File>& files);
 
-  // The small files for one job that merges them, if there are enough.
+  // Returns small files for one job that merges them, if there are enough.
   static Job PickSmall(const Options& options, const std::vector<File>& files);
 
+  // Maximum number of files of one job.
   static constexpr size_t kMaxFiles = 32;
-  // A file below this part of a full one is small.
+  // A file is small if its size is below 1 / kSmallPart of that of a full file.
   static constexpr uint64_t kSmallPart = 8;
   // The sizes of files in one tier differ by less than this factor, and a tier
   // with this many files is merged.
   static constexpr uint64_t kTierFactor = 16;
-  // A job that has room for fewer files than this waits, unless its output is
-  // no small file.
+  // Small files are not merged yet if a job could merge only fewer files than
+  // this and its output would still be a small file.
   static constexpr size_t kMinMerged = 4;
-  // Of Options::space_amp_limit.
+  // Maximum of Options::space_amp_limit.
   static constexpr double kMaxLimit = 1000.0;
 
  private:

@@ -18,7 +18,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Lookups that the memory can have under way.
+// Number of lookups whose memory accesses are in flight at the same time.
 constexpr size_t kPrefetchDistance = 8;
 
 }  // namespace
@@ -105,7 +105,8 @@ void BlobGcStorage::Settle() {
   TEST_SYNC_POINT("BlobGcStorage::Settle");
   assert(!is_open_);
   if (!committed_) {
-    // What Publish() read of the indexes without an error can be read again.
+    // The parts of the indexes that Publish() read without an error can be read
+    // again.
     SwapAll(/*back=*/true).PermitUncheckedError();
     for (const Output& output : outputs_) {
       assert(blobs_->files()->LiveCount(output.slot) == 0);
@@ -166,7 +167,7 @@ Status BlobGcStorage::SwapAll(bool back) {
 void BlobGcStorage::MoveCachedValue(size_t i, const MapAddress& from,
                                     const MapAddress& to) {
   assert(i < key_sizes_.size());
-  // The cache goes by where the value begins, not its record.
+  // The cache key contains the offset of the value, not that of its record.
   const uint64_t before_value = BlobRecordV2::kHeaderSize + key_sizes_[i];
   blob_source_->MoveCached(
       blobs_->files()->Number(from.slot), from.offset + before_value,

@@ -19,34 +19,36 @@ class AddressMapStore;
 class VersionEdit;
 class VersionStorageInfo;
 
-// What one garbage collection does to the files and the map of its column
-// family.
+// Applies the changes of one garbage collection to the files and the address
+// map of its column family.
 //
 //   (the values are copied) -> Publish() -> (the edit is written) -> Close() ->
 //   Settle()
 //
 // Invariants:
-// * The old files stay until the edit's fate is known and, if it failed, as if
-//   nothing had happened: they are pinned.
-// * An address is swapped only if the entry still has the one that was copied,
-//   and only back from the copy. What becomes of the entry meanwhile - it is
-//   renamed, superseded, removed - does not matter.
-// * The copies are durable before an entry names them.
+// 1. The old files are pinned until the outcome of the edit is known. If the
+//    edit failed, they remain unchanged.
+// 2. An address is changed to that of the copy only if the entry still has the
+//    address that was copied, and back only if it has the address of the copy.
+//    Other changes of the entry meanwhile (it is renamed, superseded or
+//    removed) do not matter.
+// 3. The copies are durable before an entry of the map names them.
 //
-// The old files leave in the same edit if they have no live value left. If one
-// stays, as somebody else works on it, or after a failure, both files have the
-// same names in them: recovery takes the newer one, and the old one is dropped
-// as any other without a live value.
+// The same edit removes the old files if they have no live values left. If an
+// old file remains, because another job has pinned it or after a failure, both
+// files have records with the same names. Recovery uses the newer file, and the
+// old file is dropped like any other file without live values.
 //
-// One thread uses it; OnVersionAppended() may come from another one, under the
-// DB mutex, at any time. It looks at the outputs only when all are there.
+// Used by one thread, except that OnVersionAppended() may be called at any time
+// by another thread that holds the DB mutex. It accesses the outputs only when
+// all of them are present.
 class BlobGcStorage : public MapCommitObserver {
  public:
-  // Pins the files. Those that are gone are left out: files().
-  // REQUIRES: DB mutex held; blobs outlives this.
+  // Pins the files. files() excludes those that no longer exist.
+  // REQUIRES: DB mutex held; blobs outlives this object.
   BlobGcStorage(AddressMapStore* blobs, const std::vector<uint64_t>& files);
-  // Unpins them.
-  // REQUIRES: DB mutex held; Settle() was called if Publish() was.
+  // Unpins the files.
+  // REQUIRES: DB mutex held; Settle() was called if Publish() was called.
   ~BlobGcStorage() override;
   BlobGcStorage(const BlobGcStorage&) = delete;
   BlobGcStorage& operator=(const BlobGcStorage&) = delete;
@@ -57,36 +59,43 @@ class BlobGcStorage : public MapCommitObserver {
   };
   const std::vector<File>& files() const { return files_; }
 
-  // Values that the blob cache has stay in it as they move: key_sizes, of the
-  // user keys, are in the order of `from` below.
-  // REQUIRES: called before Publish(), or not at all; source outlives this.
+  // Makes Publish() keep moved values in the blob cache, under their new
+  // addresses.
+  // key_sizes: bytes, sizes of the user keys in the order of `from` in
+  // Publish().
+  // REQUIRES: called before Publish() or not at all; source outlives this
+  // object.
   void MoveCached(const BlobSource* source, std::vector<uint32_t>&& key_sizes);
 
-  // Makes the map name the copies. from: where each record of the outputs, in
-  // their order, was copied from. After an error the job must not commit its
-  // edit.
-  // REQUIRES: the outputs and their directory are synced; there is one at
-  // least; called once.
+  // Changes the addresses in the map to those of the copies. After an error the
+  // job must not commit its edit.
+  // from: the addresses from which the records of the outputs were copied, in
+  // the order of the outputs.
+  // REQUIRES: the outputs and their directory are synced; there is at least one
+  // output; called once.
   Status Publish(std::vector<MappedBlobFile>&& outputs,
                  std::vector<MapAddress>&& from);
 
-  // How many values, and bytes of records, now lie in the outputs.
+  // Number of values, and bytes of their records, that were moved to the
+  // outputs.
   uint64_t num_moved() const { return num_moved_; }
   uint64_t bytes_moved() const { return bytes_moved_; }
 
-  // Adds the removal of the old files to the job's edit. Returns what
-  // AddressMapStore::AddDrops() does.
+  // Adds the removal of the old files to the job's edit. Returns the result of
+  // AddressMapStore::AddDrops().
   // REQUIRES: Publish() succeeded; DB mutex held.
   std::vector<uint64_t> AddDrops(const VersionStorageInfo& version,
                                  VersionEdit* edit);
 
-  // REQUIRES of the following two: DB mutex held.
+  // REQUIRES: DB mutex held.
   void OnVersionAppended(const VersionStorageInfo& version) override;
-  // From now on committed() does not change. As MapTransaction::Close().
+  // Fixes the value of committed(). See MapTransaction::Close().
+  // REQUIRES: DB mutex held.
   void Close();
   bool committed() const { return committed_; }
 
-  // If the edit failed, the map names the old files again.
+  // If the edit failed, changes the addresses in the map back to those of the
+  // old files.
   // REQUIRES: Close() was called; DB mutex not held.
   void Settle();
 
@@ -96,9 +105,9 @@ class BlobGcStorage : public MapCommitObserver {
     MappedBlobFile file;
   };
 
-  // Swaps the addresses of all records, to the outputs or back.
+  // Changes the addresses of all records to those in the outputs or back.
   Status SwapAll(bool back);
-  // The record with the i-th key.
+  // Moves the i-th value in the blob cache.
   void MoveCachedValue(size_t i, const MapAddress& from, const MapAddress& to);
 
   AddressMapStore* const blobs_;

@@ -23,7 +23,8 @@ int BlobKeyBounds::Compare(const Comparator* comparator, const Position& a,
 
 namespace {
 
-// record: what the index says of it.
+// Reads the position of a record.
+// record: the record according to the index.
 Status ReadPosition(const RandomAccessFileReader* file,
                     const IOOptions& options, const BlobFileLayoutV2& layout,
                     const AddressMap::Record& record,
@@ -35,11 +36,12 @@ Status ReadPosition(const RandomAccessFileReader* file,
   if (!s.ok()) {
     return s;
   }
-  // Without its value the key cannot be checked otherwise.
+  // The checksum of the key covers the value, too, which was not read. So the
+  // key can only be compared with its hash in the index.
   if (!(found.name.key == record.name.key) ||
       found.name.seq != record.name.seq) {
     return CorruptBlobFile(file->file_name(), record.offset,
-                           "another record than the index says");
+                           "record does not match the record index");
   }
   position->user_key = walker.key().ToString();
   position->seq = found.name.seq;

@@ -16,8 +16,9 @@ namespace ROCKSDB_NAMESPACE {
 
 class RandomAccessFileReader;
 
-// Where a blob file of version 2 begins and ends in the order of its records:
-// that of user keys and, for one key, the newest version first.
+// The smallest and the largest position of a blob file of format version 2 in
+// the order of its records, which is that of the user keys and, for one key,
+// newest version first.
 struct BlobKeyBounds {
   struct Position {
     std::string user_key;
@@ -27,13 +28,14 @@ struct BlobKeyBounds {
   Position smallest;
   Position largest;
 
-  // As the comparator of internal keys would.
+  // Compares positions like the comparator of internal keys.
   static int Compare(const Comparator* comparator, const Position& a,
                      const Position& b);
 
-  // Of all records of the file, dead ones among them: the first and the last
-  // one. Reads those two and the record index. found: whether there are any.
-  // REQUIRES: layout is what BlobFileLayoutV2::Read() said of the file.
+  // Sets *bounds to the positions of the first and the last record of the file,
+  // including dead records. Reads these two records and the record index.
+  // found: set to false if the file has no records.
+  // REQUIRES: layout was read from the file by BlobFileLayoutV2::Read().
   static Status Read(const RandomAccessFileReader* file,
                      const IOOptions& options, const BlobFileLayoutV2& layout,
                      BlobKeyBounds* bounds, bool* found);

@@ -12,7 +12,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Lookups that the memory can have under way.
+// Number of lookups whose memory accesses are in flight at the same time.
 constexpr size_t kAskedAhead = 8;
 
 }  // namespace
@@ -154,7 +154,7 @@ Status BlobLiveRecords::ParseRecord() {
   }
   if (header.record_size() != record.size() ||
       header.seq != current_.name.seq || header.birth != current_.name.birth) {
-    return corrupt("another record than the index says");
+    return corrupt("record does not match the record index");
   }
   key_ = Slice(record.data() + BlobRecordV2::kHeaderSize, header.key_size);
   value_ = Slice(key_.data() + key_.size(), header.value_size);
@@ -164,7 +164,7 @@ Status BlobLiveRecords::ParseRecord() {
     return corrupt(s.getState());
   }
   if (!(MapKeyHash::Of(key_, hash_seed_) == current_.name.key)) {
-    return corrupt("another key than the index says");
+    return corrupt("key does not match the record index");
   }
   return s;
 }

@@ -20,16 +20,16 @@ namespace ROCKSDB_NAMESPACE {
 
 class RandomAccessFileReader;
 
-// Reads those records of a blob file of version 2 that an address map names, in
-// the order of the file, for a job that copies them.
+// Reads the records of a blob file of format version 2 that an address map
+// names, in file order, for a job that copies them.
 //
-// The record index says what there is, the map what of it is alive: in whatever
-// mode, for a superseded entry may be the only durable copy of a key. Only
-// live records are read, neighbours in one go. A record may die afterwards:
-// AddressMap::SwapAddress() notices.
+// The record index lists the records, and the map tells which of them are live.
+// Entries in all modes are live, as a superseded entry may be the only durable
+// copy of a key. Only live records are read, neighboring ones in one read. A
+// record may die afterwards, which AddressMap::SwapAddress() detects.
 //
-// A record is given out only if it is intact and has the name that the index
-// says; a file whose hashes were made with another seed is read from record to
+// A record is returned only if it is intact and has the name that the index
+// says. A file whose hashes were computed with another seed is read record by
 // record (BlobRecordWalker).
 //
 // Not thread-safe.
@@ -37,46 +37,57 @@ class BlobLiveRecords {
  public:
   struct Options {
     IOOptions io_options;
-    // How much is read in one go; a longer record is read whole. Point reads
-    // and scans wait behind it at the device: with a megabyte, scans beside
-    // writes are a fourth slower, and collections not much faster.
+    // Bytes per read; a longer record is read as a whole. Point reads and scans
+    // wait behind such a read at the device: with a megabyte, scans concurrent
+    // with writes are a fourth slower, and collections not much faster.
     size_t read_size = size_t{256} << 10;
-    // Garbage between two live records that is read rather than skipped.
+    // Maximum number of bytes of garbage between two live records that are read
+    // rather than skipped.
     size_t max_gap = size_t{16} << 10;
   };
 
-  // REQUIRES: layout is what BlobFileLayoutV2::Read() said of the file, which
-  // has the slot in the map; the file is pinned for a job; file and map outlive
-  // this.
+  // slot: slot of the file in the map.
+  // REQUIRES: layout was read from the file by BlobFileLayoutV2::Read(); the
+  // file is pinned for a job; file and map outlive this object.
   BlobLiveRecords(const AddressMap* map, uint64_t hash_seed, uint32_t slot,
                   const RandomAccessFileReader* file,
                   const BlobFileLayoutV2& layout, const Options& options);
   BlobLiveRecords(const BlobLiveRecords&) = delete;
   BlobLiveRecords& operator=(const BlobLiveRecords&) = delete;
 
-  // Goes to the first, later to the next live record. OK and !Valid() is the
-  // end. A status that is not OK is final.
+  // Moves to the first or next live record. At the end, returns OK and Valid()
+  // becomes false. A status that is not OK is final.
   Status Next();
   bool Valid() const { return valid_; }
 
-  // Of the current record. REQUIRES: Valid().
+  // The name of the current record.
+  // REQUIRES: Valid().
   const MapName& name() const { return current_.name; }
+  // The address of the current record.
+  // REQUIRES: Valid().
   MapAddress address() const {
     return MapAddress{slot_, current_.offset, current_.size};
   }
-  // Whether its entry was direct when it was looked up.
+  // True if the record's entry in the map was direct when it was looked up.
+  // REQUIRES: Valid().
   bool is_direct() const { return current_.direct; }
-  // Valid until Next(). The value is as it is in the file: compressed.
+  // The user key of the current record. The memory is valid until Next().
+  // REQUIRES: Valid().
   const Slice& key() const { return key_; }
+  // The value of the current record as it is stored in the file, i.e.
+  // compressed. The memory is valid until Next().
+  // REQUIRES: Valid().
   const Slice& value() const { return value_; }
-  // Its checksum there, which is right.
+  // The checksum that is stored in the current record. It was verified.
+  // REQUIRES: Valid().
   uint32_t blob_crc() const { return blob_crc_; }
 
-  // Of the file. For statistics.
+  // Number of bytes read from the file. For statistics.
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  // Fills live_ from the index. OK and empty is the end.
+  // Fills live_ from the index. If it returns OK and live_ is empty, the end
+  // was reached.
   Status FetchLive();
   Status NextFromIndex(std::vector<AddressMap::Record>* records);
   // Makes the record at live_[position_] part of window_.
@@ -88,13 +99,13 @@ class BlobLiveRecords {
   const uint32_t slot_;
   const RandomAccessFileReader* const file_;
   const Options options_;
-  // One of the two.
+  // Exactly one of the two is set.
   std::unique_ptr<RecordIndexReader> index_;
   std::unique_ptr<BlobRecordWalker> walker_;
 
   std::vector<AddressMap::Record> records_;
   std::vector<AddressMap::Record> live_;
-  size_t position_ = 0;  // in live_, of what comes next
+  size_t position_ = 0;  // index in live_ of the next record
   bool valid_ = false;
   AddressMap::Record current_;
   Slice key_;

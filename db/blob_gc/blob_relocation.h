@@ -13,28 +13,29 @@ namespace ROCKSDB_NAMESPACE {
 
 class BlobFileMetaData;
 
-// The blob files whose values a compaction has to move, because they lie on
-// another path than the one where it writes values.
+// The blob files whose values a compaction has to move because they are on
+// another path than the one to which the compaction writes values.
 //
-// Neighbouring entries mostly refer to the same blob file, so the last answer
-// is kept. Not thread-safe: every subcompaction has its own.
+// Neighboring entries mostly refer to the same blob file, so the last answer is
+// cached. Not thread-safe: every subcompaction has its own object.
 class BlobRelocation {
  public:
   using BlobFiles = std::vector<std::shared_ptr<BlobFileMetaData>>;
 
-  // Nothing has to move.
+  // No values have to be moved.
   BlobRelocation() = default;
 
-  // Moves the values of those of `blob_files`, which are the input Version's
-  // (sorted by number), that are not on `path_id`.
+  // The values of blob files that are not on path `path_id` have to be moved.
+  // blob_files: the blob files of the input Version, sorted by number.
   BlobRelocation(const BlobFiles& blob_files, uint32_t path_id);
 
   bool IsEmpty() const { return numbers_.empty(); }
 
-  // Where values belong.
+  // The path to which values are moved.
   // REQUIRES: !IsEmpty().
   uint32_t path_id() const { return path_id_; }
 
+  // Returns true if the values of the blob file have to be moved.
   bool ShouldRelocate(uint64_t blob_file_number) {
     if (blob_file_number != last_number_) {
       LookUp(blob_file_number);

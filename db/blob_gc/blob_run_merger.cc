@@ -19,9 +19,11 @@ BlobRunMerger::BlobRunMerger(const Comparator* comparator,
                                              b.bounds.smallest);
     return order != 0 ? order < 0 : a.number < b.number;
   });
-  // Each file goes to a run of its path that ends before the file begins: that
-  // gives as few runs as there are files over one key. Of several, the one that
-  // ends last: so what was one run stays one.
+  // Each file is appended to a run of its path that ends before the file
+  // begins. This gives the smallest possible number of runs, which is the
+  // maximum number of files over one key. If there are several such runs, the
+  // one that ends last is used, so that the files of an existing run stay
+  // together.
   struct End {
     const BlobKeyBounds::Position* position;
     size_t run;
@@ -64,13 +66,14 @@ BlobRunMerger::Merge BlobRunMerger::PickMerge(const Limits& limits) {
     std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
       return a.size < b.size;
     });
-    // Not more than it takes: the others are larger.
+    // Merge no more runs than needed, as the others are larger.
     size_t wanted =
         std::min(limits.max_merged, runs.size() - limits.max_runs + 1);
     const size_t left = runs.size() - wanted + 1;
     if (left > limits.max_runs) {
-      // There will be further merges. All but the first one take as much as
-      // they can: then the values that are merged most often are the fewest.
+      // Further merges are needed. All merges except the first one take
+      // max_merged runs, which minimizes the amount of data that is merged most
+      // often.
       const size_t surplus =
           (runs.size() - limits.max_runs) % (limits.max_merged - 1);
       if (surplus != 0) {

@@ -16,57 +16,58 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Sorted runs of blob files, and which of them to merge so that values lie in
-// the order of their keys.
+// Divides blob files into sorted runs, and decides which runs to merge so that
+// values are stored in key order.
 //
-// Each blob file is sorted. Files that follow each other without an overlap
-// form a run; the values of neighbouring keys lie in as many places as there
-// are runs. Runs are merged smallest first, so that a value is written as often
-// as the logarithm of their number, and large runs are left alone where there
-// may be several.
+// Each blob file is sorted. Consecutive files without an overlap form a run.
+// The values of neighboring keys are in as many places as there are runs. The
+// smallest runs are merged first, so that a value is rewritten a number of
+// times that is logarithmic in the number of runs, and large runs are not
+// merged if several runs are allowed.
 //
-// Invariant: the files of a run do not overlap and are in the order of their
-// keys; all are on one path.
+// Invariant: The files of a run do not overlap, are in key order, and are all
+// on one path.
 //
 // No I/O, no locks; not thread-safe.
 class BlobRunMerger {
  public:
   struct File {
     uint64_t number = 0;
-    uint64_t size = 0;  // of the live values, about
-    uint64_t size_on_disk = 0;
+    uint64_t size = 0;          // approximate bytes of the live values
+    uint64_t size_on_disk = 0;  // bytes
     uint32_t path_id = 0;
     BlobKeyBounds bounds;
   };
 
   struct Merge {
-    // Nothing to do if there are none.
+    // The file numbers of each run. Empty if there is nothing to do.
     std::vector<std::vector<uint64_t>> runs;
     uint32_t path_id = 0;
   };
 
   struct Limits {
-    // How many runs each path may have afterwards. 1 at least.
+    // Maximum number of runs on each path after all merges. At least 1.
     size_t max_runs = 1;
-    // A merge takes no more runs than this; 2 at least.
+    // Maximum number of runs in one merge. At least 2.
     size_t max_merged = 2;
-    // And no more than such that the largest files of all of them are so large
-    // together, but two in any case: while a merge goes on there is a file of
-    // each run of which a part was copied.
+    // Upper bound on the summed size in bytes of the largest file of each
+    // merged run, except that two runs may always be merged: during a merge
+    // there is one partly copied file of each run.
     uint64_t max_open_bytes = 0;
   };
 
-  // The fewest runs that the files can form.
-  // REQUIRES: comparator is that of the user keys and outlives this.
+  // Divides the files into the smallest possible number of runs.
+  // REQUIRES: comparator compares user keys and outlives this object.
   BlobRunMerger(const Comparator* comparator, std::vector<File> files);
 
-  // What to merge next: two runs at least. They are taken out.
+  // Removes and returns the runs to merge next, at least two.
   Merge PickMerge(const Limits& limits);
-  // A run, for a merge of its own, that takes up more than max_space_amp times
-  // what its live values would. It is taken out.
+  // Removes and returns one run, to be rewritten alone, whose files are larger
+  // than max_space_amp times the size of its live values.
   Merge PickGarbage(double max_space_amp);
-  // What came of the last merge that was picked: one run.
-  // live_size: of all of it, about.
+  // Adds the run that resulted from the last merge that was picked.
+  // live_size: approximate bytes of the live values of the run.
+  // max_file_size: bytes, size of the largest file of the run.
   void AddMerged(uint32_t path_id, std::vector<uint64_t> files,
                  uint64_t live_size, uint64_t max_file_size);
 

@@ -386,8 +386,8 @@ TEST_F(DBBlobGcTest, Snapshots) {
 TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
   const Options options = GcOptions(0);
   for (const char* const point :
-       {"DBImpl::RunBlobGc:Copied", "BlobGcStorage::Publish:Swapped",
-        "DBImpl::RunBlobGc:AfterEdit"}) {
+       {"DBStrata::RunBlobGc:Copied", "BlobGcStorage::Publish:Swapped",
+        "DBStrata::RunBlobGc:AfterEdit"}) {
     SCOPED_TRACE(point);
     DestroyAndReopen(options);
     model_.clear();
@@ -452,7 +452,7 @@ TEST_F(DBBlobGcTest, FailedManifestWrite) {
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:BeforeEdit",
                                         [&](void*) { FailWrites(); });
   SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_NOK(Collect());
@@ -717,7 +717,7 @@ TEST_F(DBBlobGcTest, SortingStops) {
 
   std::atomic<bool> canceled{false};
   int jobs = 0;
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:Copied",
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:Copied",
                                         [&](void*) { canceled = ++jobs == 3; });
   SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_TRUE(Sort(1, &canceled).IsManualCompactionPaused());
@@ -726,7 +726,7 @@ TEST_F(DBBlobGcTest, SortingStops) {
   Verify();
 
   jobs = 0;
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:BeforeEdit",
                                         [&](void*) {
                                           if (++jobs == 3) {
                                             FailWrites();
@@ -741,7 +741,7 @@ TEST_F(DBBlobGcTest, SortingStops) {
   // Other jobs, and flushes, between the pieces of a merge.
   jobs = 0;
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RunBlobGc:AfterEdit", [&](void*) {
+      "DBStrata::RunBlobGc:AfterEdit", [&](void*) {
         if (++jobs == 2) {
           for (int key = 0; key < kKeys; key += 2) {
             PutKey(key, 1);
@@ -803,8 +803,8 @@ TEST_F(DBBlobGcTest, SortingEnds) {
   const std::function<void()> ways[] = {close, disable, abort};
   for (size_t way = 0; way < 3; ++way) {
     for (const char* const point :
-         {"DBImpl::ReadBlobRuns:File", "DBImpl::RunBlobGc:Copied",
-          "DBImpl::RunBlobGc:AfterEdit", "DBImpl::MergeBlobRuns:Piece"}) {
+         {"DBStrata::ReadBlobRuns:File", "DBStrata::RunBlobGc:Copied",
+          "DBStrata::RunBlobGc:AfterEdit", "DBStrata::MergeBlobRuns:Piece"}) {
       SCOPED_TRACE(std::to_string(way) + point);
       DestroyAndReopen(options);
       model_.clear();
@@ -948,7 +948,7 @@ TEST_F(DBBlobGcTest, BlobCache) {
       const size_t count = options.blob_cache->GetOccupancyCount();
       ASSERT_EQ(size_t{kKeys / 2}, count);
       if (fails) {
-        SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:BeforeEdit",
+        SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:BeforeEdit",
                                               [&](void*) { FailWrites(); });
         SyncPoint::GetInstance()->EnableProcessing();
         ASSERT_NOK(Collect());
@@ -1034,7 +1034,7 @@ TEST_F(DBBlobGcTest, SlowsDownWrites) {
     return value;
   };
   std::atomic<bool> blocked{true};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::BGWorkBlobGc:Start",
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkBlobGc:Start",
                                         [&](void*) {
                                           while (blocked) {
                                             env_->SleepForMicroseconds(100);
@@ -1122,7 +1122,7 @@ TEST_F(DBBlobGcTest, Close) {
     std::atomic<bool> copied{false};
     std::atomic<bool> closing{false};
     if (running) {
-      SyncPoint::GetInstance()->SetCallBack("DBImpl::RunBlobGc:Copied",
+      SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:Copied",
                                             [&](void*) {
                                               copied = true;
                                               while (!closing) {

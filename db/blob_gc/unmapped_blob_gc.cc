@@ -24,7 +24,8 @@ std::vector<uint64_t> UnmappedBlobGc::PickSsts(
     size += static_cast<double>(file.size);
     live_size += static_cast<double>(file.live_size);
   }
-  // What is copied to files of the map is as large there as what is alive.
+  // Values that are copied to files of the map take as much space there as they
+  // count in live_size.
   double excess = size - limit * live_size;
   std::vector<uint64_t> numbers;
   for (const BlobFile& file : blob_files) {
@@ -83,7 +84,8 @@ Status UnmappedBlobGc::Collect(DBImpl* db, ColumnFamilyData* cfd,
   CompactRangeOptions compact;
   compact.exclusive_manual_compaction = false;
   compact.canceled = options.canceled;
-  // Each SST file once, whatever happens meanwhile: this ends.
+  // The SST files that were compacted. Each is compacted once at most, so that
+  // the loop ends.
   std::set<uint64_t> done;
   for (;;) {
     int level = -1;
@@ -105,7 +107,7 @@ Status UnmappedBlobGc::Collect(DBImpl* db, ColumnFamilyData* cfd,
           level = file_level;
           smallest = file->smallest.user_key().ToString();
         } else {
-          // Those of a level that follow each other in one go.
+          // Consecutive files of a level are compacted together.
           const auto at = std::find(files.begin(), files.end(), file);
           if (level == 0 || file_level != level || at == files.begin() ||
               *(at - 1) != last || !done.insert(file->fd.GetNumber()).second) {

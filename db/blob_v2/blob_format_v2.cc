@@ -14,7 +14,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Positions in the header.
+// Offsets in the header.
 constexpr size_t kVersionAt = 4;
 constexpr size_t kColumnFamilyAt = 8;
 constexpr size_t kFlagsAt = 12;
@@ -24,7 +24,7 @@ constexpr size_t kIndexFormatAt = 22;
 constexpr size_t kHeaderCrcAt = 26;
 static_assert(kHeaderCrcAt + sizeof(uint32_t) == BlobHeaderV2::kSize);
 
-// Positions in the header of a record.
+// Offsets in the header of a record.
 constexpr size_t kValueSizeAt = 4;
 constexpr size_t kSeqAt = 8;
 constexpr size_t kBirthAt = 16;
@@ -43,7 +43,7 @@ uint32_t MaskedBlobCrc(const Slice& key, const Slice& value) {
   return crc32c::Mask(crc32c::Extend(crc, value.data(), value.size()));
 }
 
-// Part is the header or the footer.
+// Reads and decodes the header or the footer of a file.
 template <typename Part>
 Status ReadPart(const RandomAccessFileReader* file, const IOOptions& options,
                 uint64_t offset, Part* part) {
@@ -86,7 +86,7 @@ Status BlobHeaderV2::DecodeFrom(const Slice& src) {
     return Status::Corruption(part, "wrong size");
   }
   if (!IsBlobFileV2(src)) {
-    return Status::Corruption(part, "not that of a version 2 blob file");
+    return Status::Corruption(part, "not a blob file of version 2");
   }
   const char* const p = src.data();
   if (DecodeFixed32(p + kHeaderCrcAt) != MaskedCrc(p, kHeaderCrcAt)) {
@@ -221,7 +221,7 @@ void PutBlobIndexSizeField(std::string* dst, uint64_t index_size) {
 }
 
 Status DecodeBlobIndexSizeField(Slice value, uint64_t* index_size) {
-  // No file without records is ever committed, so 0 is wrong, too.
+  // A file without records is never committed, so 0 is invalid, too.
   if (!GetVarint64(&value, index_size) || !value.empty() || *index_size == 0) {
     return Status::Corruption("BlobFileAddition", "Invalid index size");
   }
@@ -242,7 +242,7 @@ Status ReadBlobFile(const RandomAccessFileReader* file,
     return s;
   }
   if (result->size() != n) {
-    return CorruptBlobFile(file->file_name(), offset, "file ends too early");
+    return CorruptBlobFile(file->file_name(), offset, "file is truncated");
   }
   return Status::OK();
 }

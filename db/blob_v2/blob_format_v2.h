@@ -19,71 +19,72 @@ namespace ROCKSDB_NAMESPACE {
 
 class RandomAccessFileReader;
 
-// The fixed parts of a blob file of format version 2, which files of a column
-// family with an address map have:
+// The fixed parts of blob files of format version 2, which is the format of the
+// blob files of column families with an address map:
 //
 //   header | record* | record index | footer
 //
-// docs/formats.md describes every byte; the record index has its own file,
+// docs/formats.md describes every byte. The record index is implemented in
 // db/blob_v2/blob_record_index.h.
 //
 // Invariants:
-// * Header, record header and footer are as long as those of version 1, for
-//   much code computes with these sizes.
-// * Header and footer are a BlobLogHeader and a BlobLogFooter whose fields for
-//   time to live have another meaning, so that BlobLogWriter writes them and
-//   code that only asks "is there a footer?" needs no change.
-// * A record starts below 4 GiB and is shorter than 4 GiB: an address in the
-//   map has 32 bits for each.
+// 1. Header, record header and footer have the same lengths as in version 1,
+//    because much code computes with these sizes.
+// 2. Header and footer are a BlobLogHeader and a BlobLogFooter whose
+//    time-to-live fields have another meaning. So BlobLogWriter can write them,
+//    and code that only checks for the presence of a footer needs no change.
+// 3. A record starts below 4 GiB and is shorter than 4 GiB, as an address in
+//    the map has 32 bits for each.
 //
-// Thread-safety: const methods of one object may run at the same time.
+// Thread-safety: const methods of one object may be called concurrently.
 
 constexpr uint32_t kBlobFileVersion2 = 2;
 
 constexpr uint64_t kMaxBlobRecordOffset = std::numeric_limits<uint32_t>::max();
 constexpr uint64_t kMaxBlobRecordSize = std::numeric_limits<uint32_t>::max();
 
-// Larger values stay in the SST file. The distance to 4 GiB is for the key and
-// for data that grows when it is compressed.
+// In bytes. Larger values stay in the SST file. The distance to 4 GiB leaves
+// room for the key and for data that grow when they are compressed.
 constexpr uint64_t kMaxSeparableValueSize =
     (uint64_t{1} << 32) - (uint64_t{64} << 20);
 
 struct BlobHeaderV2 {
   static constexpr size_t kSize = BlobLogHeader::kSize;
-  // Of the record index. A reader refuses any other.
+  // Format of the record index. Readers refuse any other one.
   static constexpr uint32_t kIndexFormat = 1;
 
   uint32_t column_family_id = 0;
   CompressionType compression = kNoCompression;
-  // Of the hashes in the record index: MapKeyHash::Of(user key, hash_seed).
-  // A random number that a column family draws once and puts into all of its
-  // files. It is random so that nobody can choose keys that collide (one of
-  // them would lose its value), and it is the same everywhere so that the
-  // hashes of an index can go into the address map without reading the keys.
-  // The keys of a file with another seed must be hashed anew
+  // Seed of the hashes in the record index: MapKeyHash::Of(user key,
+  // hash_seed). A random number that is generated once for a column family and
+  // stored in all of its files. It is random so that keys cannot be chosen to
+  // collide (one of them would lose its value). It is the same in all files so
+  // that the hashes of an index can be added to the address map without reading
+  // the keys. The keys of a file with another seed must be rehashed
   // (BlobRecordWalker).
   uint64_t hash_seed = 0;
 
-  // Replaces dst.
+  // Replaces the contents of *dst.
   void EncodeTo(std::string* dst) const;
   Status DecodeFrom(const Slice& src);
-  // For BlobLogWriter::WriteHeader.
+  // Returns the argument for BlobLogWriter::WriteHeader().
   BlobLogHeader ToLogHeader() const;
 };
 
-// True if a file that starts with these bytes is a blob file of version 2, be
-// the rest of its header intact or not.
+// Returns true if a file that starts with these bytes is a blob file of
+// version 2, whether or not the rest of its header is intact.
 bool IsBlobFileV2(const Slice& start);
 
 struct BlobRecordV2 {
   static constexpr size_t kHeaderSize = BlobLogRecord::kHeaderSize;
 
   uint32_t key_size = 0;
-  uint32_t value_size = 0;  // as it is in the file: compressed
+  uint32_t value_size = 0;  // bytes in the file, i.e. compressed
   SequenceNumber seq = 0;
   uint64_t birth = 0;
-  // Whether the writer took it for the newest direct entry of its key. Repeats
-  // what the record index says, so that the index can be rebuilt.
+  // True if the record was the newest direct entry of its key when it was
+  // written. Also stored in the record index; repeated here so that the index
+  // can be rebuilt.
   bool direct = false;
   uint32_t blob_crc = 0;
 
@@ -91,9 +92,10 @@ struct BlobRecordV2 {
     return kHeaderSize + uint64_t{key_size} + value_size;
   }
 
-  // Replaces dst; sets the sizes and blob_crc. For
-  // BlobLogWriter::EmitPhysicalRecord.
-  // known_blob_crc: of a record with this key and value, if there is one.
+  // Replaces the contents of *dst. Sets the sizes and blob_crc. For
+  // BlobLogWriter::EmitPhysicalRecord().
+  // known_blob_crc: blob_crc of a record with the same key and value; may be
+  // nullptr.
   // REQUIRES: the record is at most kMaxBlobRecordSize bytes long;
   // seq <= kMaxSequenceNumber.
   void EncodeHeaderTo(const Slice& key, const Slice& value, std::string* dst,
@@ -109,21 +111,22 @@ struct BlobFooterV2 {
   uint64_t index_size = 0;
   uint32_t index_checksum = 0;
 
-  // Replaces dst.
+  // Replaces the contents of *dst.
   void EncodeTo(std::string* dst) const;
   Status DecodeFrom(const Slice& src);
-  // For BlobLogWriter::AppendFooter.
+  // Returns the argument for BlobLogWriter::AppendFooter().
   BlobLogFooter ToLogFooter() const;
 };
 
-// What header and footer of a file say about it.
+// The header and the footer of a file.
 struct BlobFileLayoutV2 {
   BlobHeaderV2 header;
   BlobFooterV2 footer;
-  uint64_t index_offset = 0;  // the end of the records
+  uint64_t index_offset = 0;  // bytes; also the end of the records
 
-  // Reads and checks both, without trusting one of their numbers. Does not
-  // read the index.
+  // Reads and checks header and footer, without trusting any of their numbers.
+  // Does not read the index.
+  // file_size: bytes.
   static Status Read(const RandomAccessFileReader* file,
                      const IOOptions& options, uint64_t file_size,
                      BlobFileLayoutV2* layout);
@@ -133,16 +136,17 @@ struct BlobFileLayoutV2 {
 // index in bytes. A file is of version 2 if and only if it has the field.
 constexpr uint32_t kBlobIndexSizeField = 193;
 
-// Appends tag and value.
+// Appends the tag and the value of the field.
 void PutBlobIndexSizeField(std::string* dst, uint64_t index_size);
 Status DecodeBlobIndexSizeField(Slice value, uint64_t* index_size);
 
-// Corruption that names file and offset.
+// Returns a Corruption status whose message names the file and the offset in
+// bytes.
 Status CorruptBlobFile(const std::string& file_name, uint64_t offset,
                        const Slice& what);
 
-// Reads n bytes; fewer are Corruption. result is in scratch or in memory of
-// the file.
+// Reads n bytes. Returns Corruption if there are fewer.
+// result: refers to scratch or to memory of the file.
 Status ReadBlobFile(const RandomAccessFileReader* file,
                     const IOOptions& options, uint64_t offset, size_t n,
                     char* scratch, Slice* result);

@@ -61,7 +61,7 @@ std::vector<std::shared_ptr<BlobReadGroup>> BlobReadGroup::Divide(
     (*index_of)[i] = groups.back()->items_.size();
     groups.back()->items_.push_back(std::move(item));
   }
-  // In the order in which they are wanted.
+  // Order the groups by their first items.
   std::vector<std::shared_ptr<BlobReadGroup>> ordered;
   std::vector<size_t> place(groups.size());
   for (size_t& group : *group_of) {
@@ -190,7 +190,8 @@ IOStatus BlobReadGroup::ReadAsync() {
 
 void BlobReadGroup::OnRead(const FSReadRequest& request) {
   has_ended_ = true;
-  // A file system may return memory of its own, for as long as it likes.
+  // A file system may return its own memory, whose lifetime is unknown. Such a
+  // result is not used.
   if (request.status.ok() && request.result.size() == length_ &&
       request.result.data() == request.scratch) {
     bytes_ = request.result;
@@ -221,7 +222,7 @@ BlobReadGroup::Begun BlobReadGroup::BeginAsync() {
       return Begun::kRead;
     }
   }
-  IGNORE_STATUS_IF_ERROR(s);  // it is read again, in another way
+  IGNORE_STATUS_IF_ERROR(s);  // it is read again synchronously
   s.PermitUncheckedError();
   buffer_.reset();
   reader_.Reset();
@@ -235,10 +236,10 @@ void BlobReadGroup::EndAsync() {
     std::vector<void*> handles{io_handle_};
     IOStatus s = ioptions_.fs->Poll(handles, /*min_completions=*/1);
     if (!has_ended_) {
-      // It must not write any more to what will be freed.
+      // The file system must not write to the buffer after it was freed.
       s = ioptions_.fs->AbortIO(handles);
     }
-    IGNORE_STATUS_IF_ERROR(s);  // what did not arrive is read again
+    IGNORE_STATUS_IF_ERROR(s);  // missing bytes are read again
     s.PermitUncheckedError();
   }
   FinishAsync();
@@ -309,7 +310,7 @@ Status BlobReadGroup::Take(size_t index, PinnableSlice* value) {
         break;
       }
     }
-    RunAndWait();  // it was given back
+    RunAndWait();  // not read yet, or the results were freed
   }
   Status s = TakeRead(&items_[index], value);
   SetState(State::kDone);
@@ -358,7 +359,7 @@ void BlobReadGroup::Cancel() {
 
 void BlobReadGroup::Read() {
   TEST_SYNC_POINT("BlobReadGroup::Read");
-  // Requests point to the names.
+  // The requests refer to the slices in this vector.
   std::vector<Slice> names(items_.size());
   autovector<BlobReadRequest> requests;
   for (size_t i = 0; i < items_.size(); ++i) {
@@ -439,7 +440,7 @@ void BlobReadPool::RunAsync(
     }
   }
   batch.reset();
-  // This thread is the only one that the file system tells of their ends.
+  // The file system reports the completions only to this thread.
   for (BlobReadGroup* const group : begun) {
     group->EndAsync();
   }
@@ -464,8 +465,8 @@ void BlobReadPool::RunAll(SystemClock* clock, size_t n,
     }
     return;
   }
-  // A job of the pool may begin after the end: it finds nothing to do, and does
-  // not touch fn.
+  // A job of the pool may start after this function has returned. It then finds
+  // nothing to do and does not access fn.
   struct State {
     explicit State(size_t next_index) : next(next_index), cv(&mutex) {}
     std::atomic<size_t> next;

@@ -28,44 +28,47 @@ class SystemClock;
 class ThreadPool;
 struct ImmutableOptions;
 
-// The reads of some neighbouring records of one blob file of an address map,
-// done together: in the background, or by the one who wants a value, if nobody
-// has begun.
+// A group of neighboring records of one blob file of an address map that are
+// read together, in the background or, if the read was not started yet, by the
+// thread that needs a value.
 //
-// There are two ways to do them. Run() reads, checks and decompresses the
-// values. BeginAsync() and EndAsync() let one thread have many groups under
-// way: they fetch the bytes only, and Take() does the rest. What has failed in
-// them is read once more by Take(), whose status counts.
+// There are two ways to read a group. Run() reads, verifies and decompresses
+// the values. With BeginAsync() and EndAsync(), one thread can have reads of
+// many groups in progress: they only fetch the bytes, and Take() does the rest.
+// If they fail, Take() reads the value again and returns the status of that
+// read.
 //
-// What was read may be given back for a while, if it is not needed at once
-// (ReadAheadBudget): the group is then in the state before the first read.
+// If the results are not needed at once, their memory may be freed for a while
+// (ReadAheadBudget). The group is then in the same state as before the read.
 //
-// Thread-safe, but Take() and LetGo(), which are the owner's, and EndAsync().
+// Thread-safe, except that only the owner may call Take() and LetGo(), and only
+// the thread that called BeginAsync() may call EndAsync().
 class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
  public:
   struct Item {
     std::string record_name;  // encoded MappedRecordName
     uint64_t file_number = 0;
-    uint64_t offset = 0;  // of the value
-    uint64_t size = 0;
+    uint64_t offset = 0;  // bytes, position of the value in the file
+    uint64_t size = 0;    // bytes, stored size of the value
     CompressionType compression = kNoCompression;
-    MapFilePin pin;  // keeps the file
+    MapFilePin pin;  // keeps the file from being deleted
 
     // The result.
     PinnableSlice value;
     Status status;
   };
 
-  // Neighbours are read together if they are not farther apart than this, and
-  // not more bytes than that.
+  // Maximum distance in bytes between neighboring values of a group.
   static constexpr uint64_t kMaxGap = 16 << 10;
+  // Maximum size in bytes of a group of several values.
   static constexpr uint64_t kMaxSpan = 256 << 10;
 
-  // Divides the items into groups. group_of[i] and index_of[i] say where the
-  // i-th went.
-  // The groups are in the order of their first items.
-  // REQUIRES: read_options, ioptions and source live until each group is
-  // cancelled, which LetGo() for all items does.
+  // Divides the items into groups, which are returned in the order of their
+  // first items.
+  // group_of, index_of: receive, for each item, the index of its group and its
+  // index in that group.
+  // REQUIRES: read_options, ioptions and source exist until each group is
+  // cancelled, which happens when LetGo() was called for all its items.
   static std::vector<std::shared_ptr<BlobReadGroup>> Divide(
       std::vector<Item>&& items, const ReadOptions& read_options,
       const ImmutableOptions& ioptions, BlobSource* source,
@@ -77,48 +80,54 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   BlobReadGroup(const BlobReadGroup&) = delete;
   BlobReadGroup& operator=(const BlobReadGroup&) = delete;
 
-  // Reads, unless somebody has begun.
+  // Reads the group unless the read was started before.
   void Run();
-  // Reads, or waits for the one who does.
+  // Reads the group, or waits until the thread that reads it has finished.
   void RunAndWait();
 
-  // Can values be read that way? Not with mmap, nor if somebody waits for the
-  // rate limiter.
+  // Returns true if asynchronous reads are possible. They are not with mmap, if
+  // reads are subject to the rate limiter, or if the read tier is not
+  // kReadAllTier.
   static bool AllowsAsync(const ReadOptions& read_options,
                           const ImmutableOptions& ioptions);
 
   enum class Begun : uint8_t {
-    kYes,     // EndAsync() must follow, on this thread
-    kNo,      // nothing to do: somebody has begun, or the values are cached
-    kRead,    // the file system has read at once: it is not asynchronous here
-    kFailed,  // nobody has begun still
+    kYes,     // started; the thread must call EndAsync()
+    kNo,      // nothing to do: started before, or the values are cached
+    kRead,    // done: the file system has read synchronously
+    kFailed,  // not started
   };
+  // Starts an asynchronous read of the group.
   Begun BeginAsync();
+  // Waits for the asynchronous read.
+  // REQUIRES: BeginAsync() returned Begun::kYes on this thread.
   void EndAsync();
-  // How many EndAsync() has read.
+  // Returns the number of bytes that the asynchronous read has fetched.
   uint64_t bytes() const { return bytes_.size(); }
 
-  // Nobody will begin; waits for one who has. The items are gone then: the pool
-  // may hold the group for longer than the database lives.
+  // Prevents the read from being started, or waits for a running one, and frees
+  // the items. (The pool may hold the group for longer than the database
+  // exists.)
   void Cancel();
 
   const std::vector<Item>& items() const { return items_; }
 
-  // Frees what was read. Returns false and changes nothing if nothing was read,
-  // or while a thread reads or takes a value.
+  // Frees the results of the read. Returns false and changes nothing if there
+  // are none, or while a thread reads the group or takes a value.
   bool GiveBack();
-  // The bytes from the first item to the last: what they take in memory, or
-  // more.
+  // Returns the number of bytes from the first to the last item, which is an
+  // upper bound of the memory of the results.
   uint64_t Span() const;
 
-  // Moves a value, once. Reads it if that was not done, or was given back.
-  // REQUIRES: the item was not let go.
+  // Moves the value of an item to *value. May be called once for each item.
+  // Reads the group if it was not read or the results were freed.
+  // REQUIRES: LetGo() was not called for the item.
   Status Take(size_t index, PinnableSlice* value);
 
   bool TEST_HasBegun();
 
-  // For the one who owns the group: how many of its items he still needs. The
-  // last one to be let go ends it.
+  // Called by the owner for each item that it no longer needs. The call for the
+  // last item cancels the group.
   void LetGo() {
     if (--needed_ == 0) {
       Cancel();
@@ -128,34 +137,37 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
  private:
   friend class ReadAheadBudget;
 
-  // kInUse: the owner takes a value.
+  // kInUse: the owner is taking a value.
   enum class State : uint8_t { kQueued, kRunning, kDone, kInUse };
 
   bool Claim();
   void SetState(State state);
   void Read();
   bool IsCached() const;
-  // False if it is not within the file, which whoever reads has to report.
+  // Sets begin_ and length_. Returns false if the range is not within the file;
+  // the regular read will then report the error.
   bool FindRange();
   IOStatus ReadAsync();
   void OnRead(const FSReadRequest& request);
-  // Whatever the file system has done, it has done by now.
+  // Completes the asynchronous read, successful or not. The file system does
+  // not access the buffers from here on.
   void FinishAsync();
   Status TakeRead(Item* item, PinnableSlice* value);
-  // Frees what was read, but not the items.
-  // REQUIRES: no thread reads or takes a value.
+  // Frees the bytes that were read, but not the items.
+  // REQUIRES: no thread is reading the group or taking a value.
   void FreeBytes();
-  // The record of an item, as GetBlob() reads it; empty if it was not read.
+  // Returns the record of an item in the form in which GetBlob() reads it.
+  // Empty if it was not read.
   Slice RecordOf(const Item& item) const;
 
   const ReadOptions& read_options_;
   const ImmutableOptions& ioptions_;
   BlobSource* const source_;
-  std::vector<Item> items_;  // of one file, in the order of their offsets
-  size_t needed_ = 0;
+  std::vector<Item> items_;  // all in one file, ordered by offset
+  size_t needed_ = 0;        // number of items without LetGo()
 
-  // Of the asynchronous way: the values are not in the items, but in this part
-  // of the file, or, if it is empty, to be read.
+  // State of the asynchronous read. If is_async_, the values are not in the
+  // items but in bytes_, or, if that is empty, still have to be read.
   bool is_async_ = false;
   CacheHandleGuard<BlobFileReader> reader_;
   std::unique_ptr<char[]> buffer_;
@@ -163,7 +175,7 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   uint64_t begin_ = 0;
   size_t length_ = 0;
   Slice bytes_;
-  // Of the thread that began.
+  // Used only by the thread that called BeginAsync().
   void* io_handle_ = nullptr;
   IOHandleDeleter delete_io_handle_;
   bool has_ended_ = false;
@@ -171,44 +183,47 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   port::Mutex mutex_;
   port::CondVar cv_;
   State state_ = State::kQueued;
-  bool was_given_back_ = false;  // and is not held since
+  bool was_given_back_ = false;  // and was not added to the budget since
 
-  // By the budget's mutex. Pointers are set once, before another thread has the
-  // group.
+  // Protected by the budget's mutex. The pointers are set once, before other
+  // threads can access the group.
   ReadAheadBudget* budget_ = nullptr;
   ReadAheadBudget::Scan* scan_ = nullptr;
   bool is_held_ = false;
   ReadAheadBudget::Entries::iterator held_as_;
 };
 
-// The threads for the background. They are shared by all databases of the
-// process, and never more than kMaxThreads. Each is made when work has to wait
-// for the others.
+// The threads for background reads. They are shared by all databases of the
+// process. There are at most kMaxThreads of them, each of which is created when
+// work has to wait for the others.
 class BlobReadPool {
  public:
   static constexpr int kMaxThreads = 32;
 
-  // So many groups are one thread's, if it can read asynchronously. To begin
-  // them, all at once, takes less than a read.
+  // Number of groups per thread with asynchronous reads. Starting all of these
+  // reads takes less time than one read.
   static constexpr size_t kAsyncGroups = 16;
 
-  // Each for a thread, or asynchronously, for fewer threads.
+  // Reads the groups in the background: asynchronously, with up to kAsyncGroups
+  // groups per thread, if that is possible, else with one job per group.
   static void Submit(const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
                      const ReadOptions& read_options,
                      const ImmutableOptions& ioptions);
 
-  // Below this a read came from a cache, and calling another thread for the
-  // next one would take longer than to do it.
+  // In microseconds. A read that takes no longer than this came from a cache,
+  // and passing the next read to another thread would take longer than the
+  // read.
   static constexpr uint64_t kCachedMicros = 20;
 
-  // Calls fn(0) ... fn(n - 1), each once, and returns when all have returned.
-  // They run on this thread, in order, until one has taken longer than
-  // kCachedMicros; then on the pool's threads, too.
+  // Calls fn(0) ... fn(n - 1), each once, and returns when all calls have
+  // returned. The calls are made by the calling thread, in order, until one has
+  // taken longer than kCachedMicros, and then also by the pool's threads.
   static void RunAll(SystemClock* clock, size_t n,
                      const std::function<void(size_t)>& fn);
 
  private:
-  // Never destroyed: an iterator may be used while the process ends.
+  // The pool is never destroyed, as an iterator may be used while the process
+  // exits.
   static ThreadPool* Threads();
   static void SubmitJob(std::function<void()>&& job);
   static void Submit(const std::shared_ptr<BlobReadGroup>& group);

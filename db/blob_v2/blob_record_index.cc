@@ -55,9 +55,9 @@ bool RecordIndexBuilder::AddToBlock(const MapName& name,
   char entry[Format::kHashSize + 2 * kMaxVarint64Length];
   EncodeFixed64(entry, name.key.hi);
   EncodeFixed32(entry + sizeof(uint64_t), name.key.lo);
-  // The change from the record before, not from a base of the block: a
-  // sequential load gets by with one byte, random writes take no more, and the
-  // size is known at once.
+  // The difference from the previous record rather than from a base of the
+  // block: for a sequential load it takes one byte, for random writes it takes
+  // no more than the other, and its size is known at once.
   char* end =
       EncodeVarint64(entry + Format::kHashSize,
                      i64ToZigzag(static_cast<int64_t>(name.seq - last_seq_)));
@@ -147,7 +147,7 @@ RecordIndexReader::RecordIndexReader(const Slice& index,
       hash_seed_(0),
       fetched_(index) {
   if (index.size() != footer.index_size) {
-    status_ = Corrupt("record index has another size than the footer says");
+    status_ = Corrupt("size does not match the footer");
   }
 }
 
@@ -203,7 +203,7 @@ Status RecordIndexReader::ReadBlock(std::vector<AddressMap::Record>* records) {
       return damaged;
     }
     s = after_loss_
-            ? Status::Corruption("the block before is damaged, too")
+            ? Status::Corruption("the previous block is damaged, too")
             : RestoreBlock(block.size(), records, &end_offset, checksum);
     if (s.IsCorruption()) {
       s = Status::Corruption(
@@ -240,7 +240,7 @@ void RecordIndexReader::SkipBlock(size_t block_size, const Status& loss) {
 
 Status RecordIndexReader::FetchBlock(Slice* block) {
   if (fetched_.empty()) {
-    // Whole blocks, so that none straddles two reads.
+    // Reads whole blocks, so that no block is split between two reads.
     constexpr uint64_t kReadSize = 64 * Format::kBlockSize;
     const size_t n = static_cast<size_t>(
         std::min(kReadSize, footer_.index_size - position_));
@@ -259,8 +259,9 @@ Status RecordIndexReader::FetchBlock(Slice* block) {
   return Status::OK();
 }
 
-// Appends the records of the block. Returns what is wrong with it, or nullptr;
-// after damage some records may have been appended.
+// Appends the records of the block to *records. Returns nullptr, or a
+// description of the damage if the block is damaged. Some records may have been
+// appended in that case.
 const char* RecordIndexReader::DecodeBlock(
     const Slice& block, std::vector<AddressMap::Record>* records,
     uint64_t* end_offset) const {
@@ -307,7 +308,7 @@ const char* RecordIndexReader::DecodeBlock(
         !GetVarint64(&rest, &size_and_mode)) {
       return "entry too short";
     }
-    // Cannot wrap around into the valid range, which ends at 2^56.
+    // The sum cannot wrap around into the valid range, which ends at 2^56.
     seq += static_cast<uint64_t>(zigzagToI64(seq_change));
     if (seq > kMaxSequenceNumber) {
       return "impossible sequence number";
@@ -335,7 +336,7 @@ const char* RecordIndexReader::DecodeBlock(
     (*records)[i].name.birth = birth;
   }
 
-  // Only a block that another one follows is filled up.
+  // Blocks are padded with zeros, except the last one.
   const bool last = position_ + block.size() == footer_.index_size;
   if (last ? !rest.empty()
            : !std::all_of(rest.data(), rest.data() + rest.size(),
@@ -346,10 +347,10 @@ const char* RecordIndexReader::DecodeBlock(
   return nullptr;
 }
 
-// Walks the records from where the last block ended. As a block lists as many
-// records as fit, encoding them anew shows where it ends, and what its
-// checksum was: so that of the whole index still tells if the records are the
-// right ones.
+// Reads the records from where the records of the previous block end. As a
+// block lists as many records as fit, encoding them again shows where the block
+// ends and what its checksum was. So the checksum of the whole index still
+// shows whether the records are correct.
 Status RecordIndexReader::RestoreBlock(size_t block_size,
                                        std::vector<AddressMap::Record>* records,
                                        uint64_t* end_offset,

@@ -45,7 +45,7 @@ uint64_t BlobRecordReader::KeySize(const Slice& name) {
 Status BlobRecordReader::Verify(const Slice& encoded, const Slice& name,
                                 uint64_t value_size, bool verify_value) {
   if (!MappedRecordName::IsName(name)) {
-    return Status::Corruption("a record was asked for without its name");
+    return Status::Corruption("the name of the requested record is missing");
   }
   const Slice user_key = MappedRecordName::UserKey(name);
   BlobRecordV2 record;
@@ -58,7 +58,7 @@ Status BlobRecordReader::Verify(const Slice& encoded, const Slice& name,
   if (record.key_size != user_key.size() || record.value_size != value_size ||
       record.seq != MappedRecordName::Seq(name) ||
       record.birth != MappedRecordName::Birth(name) || key != user_key) {
-    return Status::Corruption("another record than the one asked for");
+    return Status::Corruption("the record is not the requested one");
   }
   if (verify_value) {
     s = record.CheckBlob(key, Slice(key.data() + key.size(), value_size));

@@ -11,25 +11,30 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What is particular to files of version 2 in BlobFileReader.
+// Implements the parts of BlobFileReader that are specific to blob files of
+// format version 2.
 //
-// Invariant: a value is given out only if the record's header is intact and
-// the record has the name that was asked for.
+// Invariant: A value is returned only if the header of the record is intact and
+// the record has the requested name.
 class BlobRecordReader {
  public:
-  // The encoded header of a file.
+  // Decodes and checks the header of a file.
+  // header: encoded BlobHeaderV2.
   static Status ReadHeader(const Slice& header, uint32_t column_family_id,
                            CompressionType* compression);
 
-  // The encoded footer of a file. Takes the record index off *file_size, so
-  // that offsets are valid only where there are records.
+  // Decodes and checks the footer of a file. Subtracts the size of the record
+  // index from *file_size (in bytes), so that only offsets of records are
+  // valid.
+  // footer: encoded BlobFooterV2.
   static Status ReadFooter(const Slice& footer, uint64_t* file_size);
 
-  // The size of the user key in an encoded MappedRecordName; 0 if it is none.
+  // Returns the size in bytes of the user key in an encoded MappedRecordName, 0
+  // if `name` is not a name.
   static uint64_t KeySize(const Slice& name);
 
-  // Is `record` the one with this name and value size? The value's checksum is
-  // compared only if verify_value.
+  // Returns OK if `record` has this name and value size. Verifies the checksum
+  // of the value only if verify_value.
   static Status Verify(const Slice& record, const Slice& name,
                        uint64_t value_size, bool verify_value);
 };

@@ -13,8 +13,8 @@ namespace ROCKSDB_NAMESPACE {
 
 Status BlobRecordWalker::Next(AddressMap::Record* record) {
   assert(!AtEnd());
-  // Before anything is computed or allocated from it, each number is compared
-  // with what is left of the file.
+  // Each number is checked against the remaining size of the file before
+  // anything is computed from it or allocated according to it.
   if (offset_ > end_ || end_ - offset_ < BlobRecordV2::kHeaderSize) {
     return CorruptBlobFile(file_->file_name(), offset_, "no room for a record");
   }
@@ -61,7 +61,7 @@ Status BlobRecordWalker::Fetch(uint64_t offset, size_t n, Slice* result) {
       buffer_.reset(new char[read_size]);
       buffer_size_ = read_size;
     }
-    // Gone even if the read fails: it is in the same buffer.
+    // The read overwrites the buffer of the window even if it fails.
     window_.clear();
     Slice read;
     const Status s =

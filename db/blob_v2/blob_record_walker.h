@@ -16,23 +16,24 @@ namespace ROCKSDB_NAMESPACE {
 
 class RandomAccessFileReader;
 
-// Lists the records of a blob file of version 2 by going from record to
-// record, where the record index cannot serve: it is damaged, or it was made
-// with another seed. Reads headers and keys, and skips values unless they are
-// short.
+// Lists the records of a blob file of version 2 by reading one record after the
+// other. Used if the record index is damaged or was built with another seed.
+// Reads headers and keys, and skips values unless they are short.
 //
-// Trusts a record's header by its checksum. The checksum that covers the key
-// covers the value, too, so a damaged key is not noticed here: whoever needs
-// that compares with the checksum of the index (RecordIndexReader) or reads
-// the values.
+// Verifies the checksum of a record's header. The checksum of the key covers
+// the value, too, so a damaged key is not detected. A caller that needs this
+// must compare with the checksum of the index (RecordIndexReader) or read the
+// values.
 //
-// Memory: one buffer of 32 KiB, or of the longest key if that is longer.
+// Memory: One buffer of 32 KiB, or of the size of the longest key if that is
+// larger.
 //
 // Not thread-safe.
 class BlobRecordWalker {
  public:
-  // REQUIRES: a record starts at offset, and the last one ends at end, in a
-  // file that is at least so long; file outlives the walker.
+  // offset: bytes, start of the first record to read.
+  // end: bytes, end of the last record.
+  // REQUIRES: the file is at least `end` bytes long and outlives the walker.
   BlobRecordWalker(const RandomAccessFileReader* file, const IOOptions& options,
                    uint64_t hash_seed, uint64_t offset, uint64_t end)
       : file_(file),
@@ -45,12 +46,13 @@ class BlobRecordWalker {
 
   bool AtEnd() const { return offset_ == end_; }
 
-  // Reads the next record. After a status that is not OK the walker stays
-  // where it is.
+  // Reads the next record. After a status that is not OK the walker has not
+  // moved.
   // REQUIRES: !AtEnd().
   Status Next(AddressMap::Record* record);
 
-  // The key of the record that Next found. Valid until the next call.
+  // The user key of the record that Next() has read. Valid until the next call
+  // of Next().
   const Slice& key() const { return key_; }
 
  private:
@@ -65,7 +67,7 @@ class BlobRecordWalker {
 
   std::unique_ptr<char[]> buffer_;
   size_t buffer_size_ = 0;
-  // What was read last, and where it is in the file.
+  // The bytes that were read last, and their position in the file.
   Slice window_;
   uint64_t window_offset_ = 0;
 };

@@ -13,6 +13,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+// Minimum number of entries that Limit() examines.
 constexpr size_t kMinLooks = 16;
 
 }  // namespace
@@ -25,8 +26,9 @@ ReadAheadBudget* ReadAheadBudget::OfProcess() {
 uint64_t ReadAheadBudget::Share(const Scan& scan, uint64_t most) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const size_t scans = scans_ + (scan.groups == 0 ? 1 : 0);
-  // A quarter is for the last value of each, and for gaps between values: what
-  // scans that go on have read must not be given back all the time.
+  // A quarter of the limit is reserved for the last value of each scan, which
+  // may exceed its share, and for gaps between values. Otherwise scans in
+  // progress would constantly free the results of each other.
   return std::min(most, std::max((limit_ - limit_ / 4) / scans, kMinShare));
 }
 
@@ -78,8 +80,8 @@ void ReadAheadBudget::Erase(Entries::iterator entry) {
 }
 
 void ReadAheadBudget::Limit(size_t keep) {
-  // Those that are still being read cannot be freed. Not too many of them are
-  // looked at: the next call looks at them again.
+  // Groups that are still being read cannot be freed. The number of examined
+  // entries is bounded; the next call examines them again.
   size_t left = std::min(entries_.size() - std::min(keep, entries_.size()),
                          2 * keep + kMinLooks);
   for (auto it = entries_.begin(); held_ > limit_ && left > 0; --left) {

@@ -16,43 +16,43 @@ namespace ROCKSDB_NAMESPACE {
 
 class BlobReadGroup;
 
-// The memory of what scans have read ahead (MapPrefetchIterator), over all
-// scans: many iterators in the middle of a scan must not take many times what
-// one takes.
+// Limits the memory of the values that all scans together have read ahead
+// (MapPrefetchIterator), so that many iterators in the middle of a scan do not
+// take many times the memory of one.
 //
-// Each scan asks for its share before it reads ahead: most of the limit,
-// divided by the scans that hold something. What is held nevertheless beyond
-// the limit, because there are more scans than before, is given back by the
-// groups that have waited longest, which are those of idle iterators. Their
-// scans read these groups again when they come to them.
+// Each scan queries its share before it reads ahead: most of the limit, divided
+// by the number of scans that hold groups. If the limit is exceeded
+// nevertheless, because the number of scans has increased, the groups that have
+// waited longest, which are those of idle iterators, free their results. Their
+// scans read these groups again when they reach them.
 //
-// Thread-safe. Locks: the budget's mutex is taken before that of a group.
+// Thread-safe. Lock order: the budget's mutex is taken before that of a group.
 class ReadAheadBudget {
  public:
-  // bytes: the limit for all databases of the process.
+  // In bytes. The limit for all databases of the process.
   static constexpr uint64_t kLimit = uint64_t{32} << 20;
-  // bytes: a scan may always have so much.
+  // In bytes. The minimum share of a scan.
   static constexpr uint64_t kMinShare = uint64_t{128} << 10;
 
-  // One iterator's part in it. REQUIRES: it lives longer than its groups are
-  // held.
+  // The part of one iterator in the budget. It must exist for as long as its
+  // groups are held.
   struct Scan {
-    size_t groups = 0;  // by the budget's mutex
+    size_t groups = 0;  // protected by the budget's mutex
   };
 
   explicit ReadAheadBudget(uint64_t limit) : limit_(limit) {}
   ReadAheadBudget(const ReadAheadBudget&) = delete;
   ReadAheadBudget& operator=(const ReadAheadBudget&) = delete;
 
-  // The one of the process. Never destroyed: an iterator may be used while the
-  // process ends.
+  // Returns the budget of the process. It is never destroyed, as an iterator
+  // may be used while the process exits.
   static ReadAheadBudget* OfProcess();
 
-  // How many bytes the scan may hold now, not more than `most`.
+  // Returns the number of bytes that the scan may hold, at most `most`.
   uint64_t Share(const Scan& scan, uint64_t most) const;
 
-  // Holds the groups for the scan until each is cancelled. If that is more than
-  // the limit, others give back what they have read.
+  // Holds the groups for the scan until each of them is cancelled. If the limit
+  // is exceeded, other groups free their results.
   void Hold(Scan* scan,
             const std::vector<std::shared_ptr<BlobReadGroup>>& groups);
 
@@ -68,22 +68,24 @@ class ReadAheadBudget {
   };
   using Entries = std::list<Entry>;
 
-  // For groups that were held before. `group` has given back what it had read,
-  // and reads it again.
+  // Holds a group again that had freed its results and is about to be reread.
   void HoldAgain(const std::shared_ptr<BlobReadGroup>& group, Scan* scan);
   void Release(BlobReadGroup* group);
 
-  // REQUIRES of the following: mutex_ held.
+  // REQUIRES: mutex_ held.
   void Add(const std::shared_ptr<BlobReadGroup>& group, Scan* scan);
+  // REQUIRES: mutex_ held.
   void Erase(Entries::iterator entry);
-  // Keeps the last `keep` entries.
+  // Makes groups free their results while the limit is exceeded, except those
+  // of the last `keep` entries.
+  // REQUIRES: mutex_ held.
   void Limit(size_t keep);
 
   const uint64_t limit_;
   mutable std::mutex mutex_;
-  Entries entries_;  // the one that has waited longest comes first
-  uint64_t held_ = 0;
-  size_t scans_ = 0;  // that hold something
+  Entries entries_;    // the entry that has waited longest comes first
+  uint64_t held_ = 0;  // bytes
+  size_t scans_ = 0;   // number of scans that hold groups
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What CompactionIterator does with mapped entries.
+// The part of CompactionIterator that handles mapped entries.
 
 #include "db/blob/blob_fetcher.h"
 #include "db/blob/blob_file_builder.h"
@@ -19,9 +19,9 @@ bool CompactionIterator::KeepsSequence() const {
   if (mapping_ == nullptr) {
     return false;
   }
-  // A mapped entry is named by its number. An entry that the job has made of
-  // others must stay above a direct value that it was made of: that is demoted
-  // only after the edit.
+  // The sequence number is part of the name of a mapped entry. An entry that
+  // the job has created from others must stay above a direct value that it was
+  // created from, because that value is demoted only after the edit.
   if ((ikey_.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value_)) ||
       is_dead_ ||
       ((value_changed_ || ikey_.type == kTypeWideColumnEntity) &&
@@ -70,7 +70,7 @@ Status CompactionIterator::MoveMapped(bool* moved) {
   }
   s = FetchMapped(&index);
   if (s.IsNotFound()) {
-    // Something newer hides the entry since a moment ago.
+    // A newer entry or range deletion has hidden this entry meanwhile.
     return Status::OK();
   }
   if (s.ok()) {
@@ -104,8 +104,8 @@ void CompactionIterator::PlaceMapped() {
                              " is lost and cannot be moved out of the map");
     }
     if (s.IsNotFound()) {
-      // Something newer hides the entry. A tombstone says so without the map,
-      // too.
+      // A newer entry or range deletion hides this entry. A tombstone has the
+      // same effect without the map.
       s = Status::OK();
       value_.clear();
       ikey_.type = kTypeDeletion;

@@ -67,7 +67,7 @@ class DBDeltaCacheTest : public ModelDBTest {
     ReleaseSnapshots();
     DestroyAndReopen(options);
     state_.clear();
-    EnableCallBack("DBImpl::RunDeltaCollection:Picked", [this](void* arg) {
+    EnableCallBack("DBStrata::RunDeltaCollection:Picked", [this](void* arg) {
       auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
       pick->plan.fold = pick->plan.fold || folds_all_;
       if (folds_below_.exchange(false)) {
@@ -75,11 +75,12 @@ class DBDeltaCacheTest : public ModelDBTest {
         pick->plan.floor = 0;
       }
     });
-    EnableCallBack("DBImpl::RunDeltaCollection:BeforeEdit", [this](void* arg) {
-      if (refuses_collections_) {
-        *static_cast<Status*>(arg) = Status::Incomplete("by the test");
-      }
-    });
+    EnableCallBack(
+        "DBStrata::RunDeltaCollection:BeforeEdit", [this](void* arg) {
+          if (refuses_collections_) {
+            *static_cast<Status*>(arg) = Status::Incomplete("by the test");
+          }
+        });
   }
   void Start() { Start(DeltaOptions()); }
 
@@ -262,8 +263,7 @@ TEST_F(DBDeltaCacheTest, HiddenOperandsAndTheirAnchorGo) {
       if (to_bottom) {
         // The base loses its sequence number, or the tombstone goes.
         CompactRangeOptions options;
-        options.bottommost_level_compaction =
-            BottommostLevelCompaction::kForce;
+        options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
         ASSERT_OK(CompactAll(options));
       } else {
         ASSERT_OK(CompactAll());
@@ -533,14 +533,15 @@ TEST_F(DBDeltaCacheTest, DeletedFiles) {
   Check();
   // A flush is committed while the anchor is written, which has a lower epoch
   // and hides nothing of it.
-  SyncPoint::GetInstance()->SetCallBack(
-      "DeltaFileDeletion::Write:Synced", [&](void*) {
-        ASSERT_OK(Merge(KeyOf(1), "2"));
-        ASSERT_OK(Flush());
-        // Who reads now keeps what is going to be hidden.
-        ASSERT_EQ("base,1,2", Get(KeyOf(1)));
-        ASSERT_EQ("base,1,2", Get(KeyOf(1)));
-      });
+  SyncPoint::GetInstance()->SetCallBack("DeltaFileDeletion::Write:Synced",
+                                        [&](void*) {
+                                          ASSERT_OK(Merge(KeyOf(1), "2"));
+                                          ASSERT_OK(Flush());
+                                          // Who reads now keeps what is going
+                                          // to be hidden.
+                                          ASSERT_EQ("base,1,2", Get(KeyOf(1)));
+                                          ASSERT_EQ("base,1,2", Get(KeyOf(1)));
+                                        });
   delete_file(1);
   SyncPoint::GetInstance()->ClearCallBack("DeltaFileDeletion::Write:Synced");
   state_[KeyOf(1)] = "2";
@@ -780,8 +781,8 @@ TEST_F(DBDeltaCacheTest, Size) {
   ASSERT_LE(Stat("cache-bytes"), 100000);
   Check();
   // It is a share again.
-  ASSERT_OK(db_->SetOptions(
-      {{"delta_cache_size", std::to_string(UINT64_MAX)}}));
+  ASSERT_OK(
+      db_->SetOptions({{"delta_cache_size", std::to_string(UINT64_MAX)}}));
   ASSERT_EQ(size_t{2} << 20, Stat("cache-capacity"));
   Check();
   ASSERT_OK(db_->SetOptions({{"delta_cache_size", "0"}}));

@@ -251,8 +251,8 @@ TEST_P(DBDeltaDrainTest, Snapshot) {
   ASSERT_OK(Flush());
   ASSERT_OK(Delete("other"));
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  EXPECT_EQ(collected, last_options_.statistics->getTickerCount(
-                           DELTA_BUCKETS_COLLECTED));
+  EXPECT_EQ(collected,
+            last_options_.statistics->getTickerCount(DELTA_BUCKETS_COLLECTED));
   // CompactRange() does what it can, and ends.
   ASSERT_OK(CompactAll());
   EXPECT_GT(Stat("files"), 0);
@@ -294,9 +294,8 @@ TEST_P(DBDeltaDrainTest, ManifestInAGroup) {
       }
     }
     // It writes until the two behind it wait. All three pass the sync point.
-    delta_test::EnableCallBack(
-        "VersionSet::LogAndApply:BeforeWriterWaiting",
-        [&](void*) { ++num_waiting; });
+    delta_test::EnableCallBack("VersionSet::LogAndApply:BeforeWriterWaiting",
+                               [&](void*) { ++num_waiting; });
     delta_test::EnableCallBack("VersionSet::LogAndApply:WriteManifest",
                                [&](void*) {
                                  if (!writes.exchange(true)) {
@@ -310,7 +309,7 @@ TEST_P(DBDeltaDrainTest, ManifestInAGroup) {
     second = std::thread(log_an_edit);
     wait_for(2);
   };
-  delta_test::EnableCallBack("DBImpl::RunDeltaCollection:AfterEdit", begin);
+  delta_test::EnableCallBack("DBStrata::RunDeltaCollection:AfterEdit", begin);
   ASSERT_OK(CompactAll());
   ASSERT_TRUE(first.joinable());
   first.join();
@@ -363,7 +362,7 @@ TEST_P(DBDeltaDrainTest, ReopenInTheMiddle) {
     std::atomic<bool> canceled{false};
     int jobs = 0;
     SyncPoint::GetInstance()->SetCallBack(
-        "DBImpl::RunDeltaCollection:AfterEdit", [&](void*) {
+        "DBStrata::RunDeltaCollection:AfterEdit", [&](void*) {
           if (++jobs == 1) {
             canceled = true;
           }
@@ -458,8 +457,8 @@ TEST_P(DBDeltaDrainTest, ManyJobs) {
   SyncPoint::GetInstance()->SetCallBack(
       "DeltaValueFolder::MaxBytes",
       [](void* arg) { *static_cast<uint64_t*>(arg) = 2000; });
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::BeginDeltaFold:Entered", [&](void*) { ++num_folds; });
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::BeginDeltaFold:Entered",
+                                        [&](void*) { ++num_folds; });
   SyncPoint::GetInstance()->EnableProcessing();
   Reopen(PlainOptions(/*auto_jobs=*/true));
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
@@ -558,8 +557,7 @@ TEST_P(DBDeltaDrainTest, TwoFamilies) {
     ASSERT_OK(Flush(cf));
   }
   const Options off = PlainOptions(/*auto_jobs=*/true);
-  ReopenWithColumnFamilies({"default", "other"},
-                           std::vector<Options>{off, on});
+  ReopenWithColumnFamilies({"default", "other"}, std::vector<Options>{off, on});
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_EQ(0, Stat("files"));
   EXPECT_GT(NumDeltaEdits(), 0);
@@ -578,8 +576,7 @@ TEST_P(DBDeltaDrainTest, ReadErrors) {
   if (GetParam() != Values::kInline) {
     return;
   }
-  const auto fs =
-      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const auto fs = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> env(new CompositeEnvWrapper(env_, fs));
   Options options = DeltaOptions();
   options.env = env.get();
@@ -589,8 +586,7 @@ TEST_P(DBDeltaDrainTest, ReadErrors) {
   options.env = env.get();
   Reopen(options);
   SyncPoint::GetInstance()->SetCallBack(
-      "DeltaValueFolder::Fold",
-      [&](void*) { fs->SetFilesystemActive(false); });
+      "DeltaValueFolder::Fold", [&](void*) { fs->SetFilesystemActive(false); });
   SyncPoint::GetInstance()->EnableProcessing();
   EXPECT_NOK(CompactAll());
   DisableCallBacks();

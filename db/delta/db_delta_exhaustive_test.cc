@@ -153,9 +153,9 @@ std::string Words(const OptionList& options) {
 //======== Reads
 
 enum class PointRead { kGet, kMultiGet, kGetEntity, kGetMergeOperands };
-constexpr PointRead kPointReads[] = {
-    PointRead::kGet, PointRead::kMultiGet, PointRead::kGetEntity,
-    PointRead::kGetMergeOperands};
+constexpr PointRead kPointReads[] = {PointRead::kGet, PointRead::kMultiGet,
+                                     PointRead::kGetEntity,
+                                     PointRead::kGetMergeOperands};
 
 // The answer for a key, or for none in particular, is not that of the model.
 struct Wrong {
@@ -257,11 +257,10 @@ Finding CheckPoints(DB* db, ColumnFamilyHandle* family,
     static const Columns kNone;
     const auto found = contents.find(key);
     const Columns& expected = found == contents.end() ? kNone : found->second;
-    const bool is_right = expected.empty() ? s.IsNotFound()
-                          : !s.ok()        ? false
-                          : entity != nullptr
-                              ? IsSame(*entity, expected)
-                              : *value == expected.at("");
+    const bool is_right = expected.empty()    ? s.IsNotFound()
+                          : !s.ok()           ? false
+                          : entity != nullptr ? IsSame(*entity, expected)
+                                              : *value == expected.at("");
     if (is_right) {
       return std::nullopt;
     }
@@ -327,9 +326,9 @@ Finding CheckPoints(DB* db, ColumnFamilyHandle* family,
 //======== Short histories
 
 enum class KeyWrite { kPut, kDelete, kSingleDelete, kDeleteRange, kMerge };
-constexpr KeyWrite kKeyWrites[] = {
-    KeyWrite::kPut, KeyWrite::kDelete, KeyWrite::kSingleDelete,
-    KeyWrite::kDeleteRange, KeyWrite::kMerge};
+constexpr KeyWrite kKeyWrites[] = {KeyWrite::kPut, KeyWrite::kDelete,
+                                   KeyWrite::kSingleDelete,
+                                   KeyWrite::kDeleteRange, KeyWrite::kMerge};
 constexpr size_t kNumWrites = 4;
 
 // Whether keys may be deleted by SingleDelete(): that have been put once since
@@ -368,8 +367,7 @@ bool IsEntity(size_t history, size_t step) {
 std::vector<History> ShortHistories() {
   std::vector<History> all;
   const std::function<void(const std::vector<KeyWrite>&, SingleDeleteRule)>
-      extend = [&](const std::vector<KeyWrite>& writes,
-                   SingleDeleteRule rule) {
+      extend = [&](const std::vector<KeyWrite>& writes, SingleDeleteRule rule) {
         if (writes.size() == kNumWrites) {
           all.emplace_back();
           all.back().writes = writes;
@@ -606,21 +604,21 @@ class RandomScript {
               set_.Has("disable_auto_compactions", "false") ? 3 : 6)]);
     } else if (dice < 94) {
       // Of the whole range: delta files are collected.
-      lines_.push_back(Family() + (rnd_.OneIn(2) ? "compact bottommost=force"
-                                                 : "compact"));
+      lines_.push_back(
+          Family() + (rnd_.OneIn(2) ? "compact bottommost=force" : "compact"));
     } else if (dice < 95) {
-      lines_.push_back(Family() + "setoptions delta_max_buckets=" +
-                       (rnd_.OneIn(2) ? "4" : "64") +
-                       " delta_bucket_split_ratio=" +
-                       (rnd_.OneIn(2) ? "0.1" : "0.8"));
+      lines_.push_back(
+          Family() +
+          "setoptions delta_max_buckets=" + (rnd_.OneIn(2) ? "4" : "64") +
+          " delta_bucket_split_ratio=" + (rnd_.OneIn(2) ? "0.1" : "0.8"));
     } else if (dice < 97) {
       // As few entries as files have that come from outside.
       const std::string family = Family();
       const std::string key = Key();
       rules_[family + key].is_clean = false;
-      lines_.push_back(family + "ingest " +
-                       (rnd_.OneIn(4) ? "del " + key
-                                      : "put " + key + " " + Value()));
+      lines_.push_back(
+          family + "ingest " +
+          (rnd_.OneIn(4) ? "del " + key : "put " + key + " " + Value()));
     } else {
       std::string line = crashes_ && rnd_.OneIn(2) ? "crash" : "reopen";
       if (set_.switches) {
@@ -763,7 +761,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
   // when it is done.
   void MergeAll() {
     SyncPoint* const sync_point = SyncPoint::GetInstance();
-    sync_point->SetCallBack("DBImpl::RunDeltaCollection:BeforeEdit",
+    sync_point->SetCallBack("DBStrata::RunDeltaCollection:BeforeEdit",
                             [](void* arg) {
                               Status* const s = static_cast<Status*>(arg);
                               if (s->ok()) {
@@ -804,8 +802,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
         }
       }
       if (!names.empty()) {
-        ASSERT_OK(
-            db_->CompactFiles(CompactionOptions(), handle, names, level));
+        ASSERT_OK(db_->CompactFiles(CompactionOptions(), handle, names, level));
       }
     }
   }
@@ -882,9 +879,9 @@ class DBDeltaExhaustiveTest : public DBTestBase,
         switch (histories_[i].writes[step]) {
           case KeyWrite::kPut:
             if (IsEntity(i, step)) {
-              ASSERT_OK(batch.PutEntity(handle, key,
-                                        {{kDefaultWideColumnName, value},
-                                         {kColumn, "c" + value}}));
+              ASSERT_OK(batch.PutEntity(
+                  handle, key,
+                  {{kDefaultWideColumnName, value}, {kColumn, "c" + value}}));
             } else {
               ASSERT_OK(batch.Put(handle, key, value));
             }
@@ -927,10 +924,9 @@ class DBDeltaExhaustiveTest : public DBTestBase,
         ReadOptions read_options;
         read_options.iterate_lower_bound = &lower_;
         read_options.iterate_upper_bound = &upper_;
-        iterators_.push_back(
-            {std::unique_ptr<Iterator>(
-                 db_->NewIterator(read_options, Handle(family))),
-             family, position, "i" + number});
+        iterators_.push_back({std::unique_ptr<Iterator>(db_->NewIterator(
+                                  read_options, Handle(family))),
+                              family, position, "i" + number});
       }
       Log("iter i" + number, /*of_family=*/true);
     }
@@ -963,9 +959,9 @@ class DBDeltaExhaustiveTest : public DBTestBase,
       case Action::kCompactTree:
         Log(num_families_ > 1 ? "flush all" : "flush");
         FlushAll();
-        LogForAll(HasLevelsOfItsOwn() ? "compactlevel 0 " +
-                                            std::to_string(level)
-                                      : "compact ! ~");
+        LogForAll(HasLevelsOfItsOwn()
+                      ? "compactlevel 0 " + std::to_string(level)
+                      : "compact ! ~");
         CompactTree(level);
         break;
       case Action::kMerge:
@@ -1190,12 +1186,12 @@ class DBDeltaExhaustiveTest : public DBTestBase,
   bool failed_ = false;
 };
 
-INSTANTIATE_TEST_CASE_P(
-    OptionSets, DBDeltaExhaustiveTest,
-    testing::Range(size_t{0}, OptionSets().size()),
-    [](const testing::TestParamInfo<size_t>& param_info) {
-      return std::string(OptionSets()[param_info.param].name);
-    });
+INSTANTIATE_TEST_CASE_P(OptionSets, DBDeltaExhaustiveTest,
+                        testing::Range(size_t{0}, OptionSets().size()),
+                        [](const testing::TestParamInfo<size_t>& param_info) {
+                          return std::string(
+                              OptionSets()[param_info.param].name);
+                        });
 
 // With STRATA_ALL_HISTORIES in the environment all schedules under all options.
 TEST_P(DBDeltaExhaustiveTest, ShortHistories) {
@@ -1321,12 +1317,12 @@ TEST_P(DBDeltaExhaustiveTest, ConcurrentReaders) {
       const ModelContents& contents = view->contents[family];
       Finding finding = check_counter();
       if (!finding.has_value()) {
-        finding = rnd.OneIn(2)
-                      ? CheckScan(db_.get(), Handle(family), read_options,
-                                  lower, upper, contents, rnd.OneIn(2))
-                      : CheckPoints(db_.get(), Handle(family), read_options,
-                                    keys, contents,
-                                    kPointReads[rnd.Uniform(4)]);
+        finding =
+            rnd.OneIn(2)
+                ? CheckScan(db_.get(), Handle(family), read_options, lower,
+                            upper, contents, rnd.OneIn(2))
+                : CheckPoints(db_.get(), Handle(family), read_options, keys,
+                              contents, kPointReads[rnd.Uniform(4)]);
       }
       if (finding.has_value()) {
         std::lock_guard<std::mutex> lock(mutex);
@@ -1371,9 +1367,9 @@ TEST_P(DBDeltaExhaustiveTest, ConcurrentReaders) {
       } else if (dice < 17) {
         op.columns[""] = value;
         op.columns[kColumn] = "c" + value;
-        ASSERT_OK(batch.PutEntity(handle, op.key,
-                                  {{kDefaultWideColumnName, value},
-                                   {kColumn, op.columns[kColumn]}}));
+        ASSERT_OK(batch.PutEntity(
+            handle, op.key,
+            {{kDefaultWideColumnName, value}, {kColumn, op.columns[kColumn]}}));
       } else if (dice < 19) {
         op.kind = HistoryModel::OpKind::kDelete;
         ASSERT_OK(batch.Delete(handle, op.key));

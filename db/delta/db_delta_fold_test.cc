@@ -158,8 +158,8 @@ class DBDeltaFoldTest : public DBTestBase,
   }
 
   // A compaction of all files that begins now, with what filter there is, and
-  // goes on when go_on() is called. If there are no operands in delta files yet,
-  // it does not hold values for them (DeltaHoldingFilter).
+  // goes on when go_on() is called. If there are no operands in delta files
+  // yet, it does not hold values for them (DeltaHoldingFilter).
   class PausedCompaction {
    public:
     explicit PausedCompaction(DBDeltaFoldTest* test) {
@@ -193,7 +193,7 @@ class DBDeltaFoldTest : public DBTestBase,
   // Whatever is collected is folded.
   void ForceFolds() {
     SyncPoint::GetInstance()->SetCallBack(
-        "DBImpl::RunDeltaCollection:Picked", [this](void* arg) {
+        "DBStrata::RunDeltaCollection:Picked", [this](void* arg) {
           auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
           pick->plan.fold = !no_more_folds_;
           ++num_picked_;
@@ -459,7 +459,7 @@ TEST_P(DBDeltaFoldTest, OverwrittenBeforeTheGate) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
     DoPut("a", "over");
     DoPut("c", Long("over"));
     DoDelete("d");
@@ -482,7 +482,7 @@ TEST_P(DBDeltaFoldTest, RangeDeletedBeforeTheGate) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
     ASSERT_OK(
         db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "e"));
     for (const char* key : {"b", "c", "d"}) {
@@ -500,7 +500,7 @@ TEST_P(DBDeltaFoldTest, AllOverwrittenBeforeTheGate) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
     for (const char* key : {"a", "b", "c", "d", "e"}) {
       DoPut(key, "over");
     }
@@ -519,7 +519,7 @@ TEST_P(DBDeltaFoldTest, SnapshotBeforeWhatOverwrites) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     snapshot = db_->GetSnapshot();
     DoPut("c", Long("over"));
     ASSERT_OK(Flush());
@@ -542,7 +542,7 @@ TEST_P(DBDeltaFoldTest, OverwrittenInsideTheGate) {
   ForceFolds();
   std::promise<void> parked;
   At("FlushOrderGate::Park:Parked", [&] { parked.set_value(); });
-  At("DBImpl::BeginDeltaFold:Entered", [&] {
+  At("DBStrata::BeginDeltaFold:Entered", [&] {
     DoPut("a", "over");
     DoPut("c", Long("over"));
     DoMerge("d", "over");
@@ -565,7 +565,7 @@ TEST_P(DBDeltaFoldTest, WaitsForARunningFlush) {
   std::promise<void> flushing;
   std::promise<void> waits;
   std::thread flusher;
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     DoPut("c", Long("over"));
     At("BuildTable:BeforeFinishBuildTable", [&] {
       flushing.set_value();
@@ -574,7 +574,7 @@ TEST_P(DBDeltaFoldTest, WaitsForARunningFlush) {
     flusher = std::thread([this] { ASSERT_OK(Flush()); });
     flushing.get_future().wait();
   });
-  At("DBImpl::BeginDeltaFold:Waits", [&] { waits.set_value(); });
+  At("DBStrata::BeginDeltaFold:Waits", [&] { waits.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
   EXPECT_EQ(10, NumFolded());
@@ -587,12 +587,12 @@ TEST_P(DBDeltaFoldTest, DoesNotWaitForEver) {
   WriteFoldable();
   ForceFolds();
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::BeginDeltaFold:MaxWait",
+      "DBStrata::BeginDeltaFold:MaxWait",
       [](void* arg) { *static_cast<uint64_t*>(arg) = 0; });
   std::promise<void> flushing;
   std::promise<void> given_up;
   std::thread flusher;
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     no_more_folds_ = true;
     DoMerge("c", "3");
     DoPut("f", Long("over"));
@@ -603,7 +603,7 @@ TEST_P(DBDeltaFoldTest, DoesNotWaitForEver) {
     flusher = std::thread([this] { ASSERT_OK(Flush()); });
     flushing.get_future().wait();
   });
-  At("DBImpl::RunDeltaCollection:AfterEdit", [&] { given_up.set_value(); });
+  At("DBStrata::RunDeltaCollection:AfterEdit", [&] { given_up.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
   EXPECT_EQ(0, NumFolded());
@@ -643,7 +643,7 @@ TEST_P(DBDeltaFoldIngestionTest, BeforeTheGate) {
   WriteFoldable();
   WriteExternal({"b", "c"});
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
     no_more_folds_ = true;
     Ingest();
   });
@@ -665,7 +665,7 @@ TEST_P(DBDeltaFoldIngestionTest, RangeDeletionBeforeTheGate) {
   ASSERT_OK(writer.DeleteRange("b", "d"));
   ASSERT_OK(writer.Finish());
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
     no_more_folds_ = true;
     Ingest();
     expected_.erase("b");
@@ -686,7 +686,7 @@ TEST_P(DBDeltaFoldIngestionTest, SnapshotBeforeTheGate) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     no_more_folds_ = true;
     snapshot = db_->GetSnapshot();
     Ingest();
@@ -707,8 +707,8 @@ TEST_P(DBDeltaFoldIngestionTest, WaitsForTheFold) {
   ForceFolds();
   std::promise<void> waits;
   std::thread ingester;
-  At("DBImpl::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
-  At("DBImpl::BeginDeltaFold:Entered", [&] {
+  At("DBStrata::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
+  At("DBStrata::BeginDeltaFold:Entered", [&] {
     ingester = std::thread([this] { Ingest(); });
     waits.get_future().wait();
   });
@@ -729,8 +729,8 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
   std::promise<void> waits;
   std::atomic<int> num_edits{0};
   std::thread ingester;
-  At("DBImpl::BeginDeltaFold:Waits", [&] { waits.set_value(); });
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BeginDeltaFold:Waits", [&] { waits.set_value(); });
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     no_more_folds_ = true;
     // Without the mutex. The first edit of the ingestion is that which reserves
     // file numbers: it does not run yet.
@@ -824,7 +824,7 @@ TEST_P(DBDeltaFoldTest, FilteredBeforeTheGate) {
     WriteOperands();
     Check();
     ForceFolds();
-    At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+    At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
       filters = true;
       compaction.Finish();
       filters = false;
@@ -862,9 +862,9 @@ TEST_P(DBDeltaFoldTest, FilteredWhileItIsCommitted) {
       go_on.set_value();
     }
   };
-  At("DBImpl::BeginDeltaFold:BeforeEdit", let_go);
-  At("DBImpl::EndDeltaFold:BeforeSettle", let_go);
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BeginDeltaFold:BeforeEdit", let_go);
+  At("DBStrata::EndDeltaFold:BeforeSettle", let_go);
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     filters = true;
     At("VersionSet::LogAndApply:WriteManifest", [&] {
       filters = false;
@@ -893,7 +893,7 @@ TEST_P(DBDeltaFoldTest, FilterIsHeldBeforeTheGate) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     filters = true;
     CompactAllFiles();
     filters = false;
@@ -918,7 +918,7 @@ TEST_P(DBDeltaFoldTest, OthersFiltered) {
   ASSERT_OK(Flush());
   ForceFolds();
   int num_filtered = 0;
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     no_more_folds_ = true;
     filters = true;
     std::vector<LiveFileMetaData> files;
@@ -1051,7 +1051,7 @@ TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:Begin", [&] {
+  At("DBStrata::RunDeltaCollection:Begin", [&] {
     // Merged values are kept now.
     Check();
     EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0);
@@ -1080,9 +1080,9 @@ TEST_P(DBDeltaFoldTest, ReaderWithoutAVersion) {
   std::promise<void> registered;
   std::promise<void> go_on;
   std::thread reader;
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     no_more_folds_ = true;
-    At("DBImpl::RegisterReadBound:Registered", [&] {
+    At("DBStrata::RegisterReadBound:Registered", [&] {
       registered.set_value();
       go_on.get_future().wait();
     });
@@ -1182,8 +1182,8 @@ TEST_P(DBDeltaFoldTest, FilesDeletedBesideAFlush) {
   ASSERT_OK(Merge("k", "2"));
   std::thread flusher([this] { ASSERT_OK(Flush()); });
   begun.get_future().wait();
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::BeginDeltaFileDeletion:Waits",
-                                        let_go);
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBStrata::BeginDeltaFileDeletion:Waits", let_go);
   At("DeltaFileDeletion::Write:Synced", [&] {
     let_go(nullptr);
     flusher.join();
@@ -1205,7 +1205,7 @@ TEST_P(DBDeltaFoldIngestionTest, FilesDeletedBeforeTheGate) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBImpl::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
     no_more_folds_ = true;
     ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
                                  nullptr));
@@ -1223,8 +1223,8 @@ TEST_P(DBDeltaFoldIngestionTest, DeletionOfFilesWaitsForTheFold) {
   ForceFolds();
   std::promise<void> waits;
   std::thread deleter;
-  At("DBImpl::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
-  At("DBImpl::BeginDeltaFold:Entered", [&] {
+  At("DBStrata::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
+  At("DBStrata::BeginDeltaFold:Entered", [&] {
     deleter = std::thread([this] {
       ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
                                    nullptr, nullptr));
@@ -1261,7 +1261,7 @@ TEST_P(DBDeltaFoldTest, MergesThatFail) {
 // Nothing is lost, and it works the next time.
 TEST_P(DBDeltaFoldTest, FailsAtEachStep) {
   for (const char* step :
-       {"DBImpl::RunDeltaCollection:BeforeEdit",
+       {"DBStrata::RunDeltaCollection:BeforeEdit",
         "DeltaFoldCommit::Write:Validated", "DeltaFoldCommit::Write:Built",
         "DeltaFoldCommit::Write:Synced", "DeltaFoldCommit::Write:Published"}) {
     for (const bool try_again : {false, true}) {
@@ -1308,13 +1308,13 @@ TEST_P(DBDeltaFoldTest, CrashesAtEachStep) {
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
   for (const char* step :
-       {"DBImpl::RunDeltaCollection:BeforeEdit",
-        "DBImpl::BeginDeltaFold:Entered", "DeltaFoldCommit::Write:Built",
+       {"DBStrata::RunDeltaCollection:BeforeEdit",
+        "DBStrata::BeginDeltaFold:Entered", "DeltaFoldCommit::Write:Built",
         "DeltaFoldCommit::Write:Synced",
         "VersionSet::LogAndApply:WriteManifest",
         "VersionSet::LogAndApply:WriteManifestDone",
-        "DBImpl::EndDeltaFold:BeforeSettle",
-        "DBImpl::RunDeltaCollection:AfterEdit"}) {
+        "DBStrata::EndDeltaFold:BeforeSettle",
+        "DBStrata::RunDeltaCollection:AfterEdit"}) {
     SCOPED_TRACE(step);
     expected_.clear();
     all_keys_.clear();
@@ -1352,16 +1352,16 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
     const char* point;
     int call;
   };
-  for (const Step& step : {Step{"DBImpl::RunDeltaCollection:BeforeEdit", 1},
+  for (const Step& step : {Step{"DBStrata::RunDeltaCollection:BeforeEdit", 1},
                            Step{"DeltaFoldCommit::Write:Built", 1},
                            Step{"DeltaFoldCommit::Write:Synced", 1},
                            Step{"DeltaFileBuilder::Publish:BeforeRename", 1},
                            Step{"DeltaFileBuilder::Publish:BeforeRename", 2},
                            Step{"DeltaFoldCommit::Write:Published", 1},
-                           Step{"DBImpl::BeginDeltaFold:BeforeEdit", 1},
+                           Step{"DBStrata::BeginDeltaFold:BeforeEdit", 1},
                            Step{"VersionSet::LogAndApply:WriteManifest", 1},
                            Step{"VersionSet::LogAndApply:WriteManifestDone", 1},
-                           Step{"DBImpl::EndDeltaFold:BeforeSettle", 1}}) {
+                           Step{"DBStrata::EndDeltaFold:BeforeSettle", 1}}) {
     // With and without operands that stay; and what was not synced may be there
     // or not.
     for (const bool some_stay : {false, true}) {
@@ -1681,7 +1681,7 @@ TEST_P(DBDeltaFoldTest, AtomicFlush) {
   ForceFolds();
   std::promise<void> parked;
   At("FlushOrderGate::Park:Parked", [&] { parked.set_value(); });
-  At("DBImpl::BeginDeltaFold:Entered", [&] {
+  At("DBStrata::BeginDeltaFold:Entered", [&] {
     ASSERT_OK(Put(0, "k", "over"));
     ASSERT_OK(Put(1, "k", Long("over")));
     FlushOptions flush_options;
@@ -1710,7 +1710,7 @@ TEST_P(DBDeltaFoldTest, DroppedColumnFamily) {
   ASSERT_OK(Merge(1, "k", "1"));
   ASSERT_OK(Flush(1));
   ForceFolds();
-  At("DBImpl::BeginDeltaFold:Entered",
+  At("DBStrata::BeginDeltaFold:Entered",
      [this] { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   EXPECT_TRUE(Collect(1).IsColumnFamilyDropped());
   EXPECT_EQ(0, NumFolded());

@@ -208,9 +208,9 @@ class DBDeltaIngestionTest : public DBTestBase,
     return name;
   }
 
-  Status TryIngest(const std::vector<Changes>& files,
-                   const IngestExternalFileOptions& options =
-                       IngestExternalFileOptions()) {
+  Status TryIngest(
+      const std::vector<Changes>& files,
+      const IngestExternalFileOptions& options = IngestExternalFileOptions()) {
     std::vector<std::string> names;
     for (const Changes& changes : files) {
       names.push_back(MakeFile(changes));
@@ -223,9 +223,9 @@ class DBDeltaIngestionTest : public DBTestBase,
     }
     return s;
   }
-  void Ingest(const std::vector<Changes>& files,
-              const IngestExternalFileOptions& options =
-                  IngestExternalFileOptions()) {
+  void Ingest(
+      const std::vector<Changes>& files,
+      const IngestExternalFileOptions& options = IngestExternalFileOptions()) {
     ASSERT_OK(TryIngest(files, options));
   }
 
@@ -240,10 +240,9 @@ class DBDeltaIngestionTest : public DBTestBase,
   void CheckZeroed() {
     std::vector<LiveFileMetaData> files;
     db_->GetLiveFilesMetaData(&files);
-    EXPECT_TRUE(std::any_of(files.begin(), files.end(),
-                            [](const LiveFileMetaData& file) {
-                              return file.largest_seqno == 0;
-                            }));
+    EXPECT_TRUE(std::any_of(
+        files.begin(), files.end(),
+        [](const LiveFileMetaData& file) { return file.largest_seqno == 0; }));
   }
 
   // ---- Reads.
@@ -507,7 +506,7 @@ TEST_P(DBDeltaIngestionTest, OperandsComeDuringTheCommit) {
         ASSERT_OK(Flush());
       }
     });
-    EnableCallBack("DBImpl::CompleteDeltaAnchors",
+    EnableCallBack("DBStrata::CompleteDeltaAnchors",
                    [&](void*) { ++num_late; });
     Ingest({{PutOf("a", "new"), PutOf("b", "new")},
             {DeleteRangeOf("d", "f"), PutOf("g", "new")},
@@ -713,8 +712,7 @@ TEST_P(DBDeltaIngestionTest, Refused) {
   replace.external_files = {MakeFile({PutOf("b", "x")})};
   replace.options.snapshot_consistency = false;
   for (const bool everything : {false, true}) {
-    replace.atomic_replace_range =
-        everything ? RangeOpt() : RangeOpt("a", "d");
+    replace.atomic_replace_range = everything ? RangeOpt() : RangeOpt("a", "d");
     s = db_->IngestExternalFiles({replace});
     EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
     Expect(s, {separation, "atomic_replace_range"});
@@ -764,9 +762,7 @@ TEST_P(DBDeltaIngestionTest, Failures) {
   const auto fail_io = [&](void* arg) {
     *static_cast<IOStatus*>(arg) = injected();
   };
-  const auto fail = [&](void* arg) {
-    *static_cast<Status*>(arg) = injected();
-  };
+  const auto fail = [&](void* arg) { *static_cast<Status*>(arg) = injected(); };
   const std::vector<std::pair<std::string, std::function<void(void*)>>> points =
       {{"DeltaFileBuilder::Open:NewWritableFile", fail_io},
        {"DeltaFileBuilder::FinishFile:BeforeSync", fail_io},
@@ -930,8 +926,8 @@ TEST_P(DBDeltaIngestionTest, Import) {
   ASSERT_OK(db_->Flush(FlushOptions(), imported));
   EXPECT_EQ("v,1,3", get("a"));
   EXPECT_EQ("2,4", get("b"));
-  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), imported, nullptr,
-                              nullptr));
+  ASSERT_OK(
+      db_->CompactRange(CompactRangeOptions(), imported, nullptr, nullptr));
   EXPECT_EQ("v,1,3", get("a"));
   EXPECT_EQ("2,4", get("b"));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(imported));
@@ -1222,7 +1218,7 @@ TEST_P(DBDeltaFileDeletionTest, TwoWithoutFileDeletions) {
   std::promise<void> waits;
   std::atomic<bool> is_first{true};
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::BeginDeltaFileDeletion:Waits", [&](void*) {
+      "DBStrata::BeginDeltaFileDeletion:Waits", [&](void*) {
         if (is_first.exchange(false)) {
           waits.set_value();
         }
@@ -1234,8 +1230,9 @@ TEST_P(DBDeltaFileDeletionTest, TwoWithoutFileDeletions) {
       waits.get_future().wait();
     }
   });
-  std::thread first(
-      [this] { ASSERT_OK(DeleteFiles({{"b", "d"}}, /*include_end=*/true)); });
+  std::thread first([this] {
+    ASSERT_OK(DeleteFiles({{"b", "d"}}, /*include_end=*/true));
+  });
   written.get_future().wait();
   std::future<void> second = std::async(std::launch::async, [this] {
     ASSERT_OK(DeleteFiles({{"f", "h"}}, /*include_end=*/true));

@@ -405,8 +405,8 @@ TEST_F(DBDeltaJobsTest, Filter) {
 // A job that fails leaves all as it was, and can be repeated.
 TEST_F(DBDeltaJobsTest, Failures) {
   for (const char* point :
-       {"DeltaMergeJob::Run:Merged", "DBImpl::RunDeltaMerge:BeforeEdit",
-        "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+       {"DeltaMergeJob::Run:Merged", "DBStrata::RunDeltaMerge:BeforeEdit",
+        "DBStrata::RunDeltaCollection:BeforeEdit"}) {
     SCOPED_TRACE(point);
     Options options = DeltaOptions();
     DestroyAndReopen(options);
@@ -438,7 +438,7 @@ TEST_F(DBDeltaJobsTest, FailureInTheBackground) {
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
   std::atomic<int> failures{0};
-  EnableCallBack("DBImpl::RunDeltaMerge:BeforeEdit", [&](void* arg) {
+  EnableCallBack("DBStrata::RunDeltaMerge:BeforeEdit", [&](void* arg) {
     ++failures;
     *static_cast<Status*>(arg) = Status::NoSpace("injected");
   });
@@ -468,9 +468,10 @@ TEST_F(DBDeltaJobsTest, FailedFileWrites) {
   Options options = DeltaOptions();
   options.env = fault_env.get();
   for (const char* point :
-       {"DBImpl::RunDeltaMerge:Begin", "DeltaMergeJob::Verify",
-        "DBImpl::RunDeltaMerge:BeforeEdit", "DBImpl::RunDeltaCollection:Begin",
-        "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+       {"DBStrata::RunDeltaMerge:Begin", "DeltaMergeJob::Verify",
+        "DBStrata::RunDeltaMerge:BeforeEdit",
+        "DBStrata::RunDeltaCollection:Begin",
+        "DBStrata::RunDeltaCollection:BeforeEdit"}) {
     SCOPED_TRACE(point);
     DestroyAndReopen(options);
     state_.clear();
@@ -517,8 +518,8 @@ TEST_F(DBDeltaJobsTest, FailedManifestWrites) {
         s.SetRetryable(true);
         fault_fs->SetFilesystemActive(false, s);
       };
-      EnableCallBack(is_merge ? "DBImpl::RunDeltaMerge:BeforeEdit"
-                              : "DBImpl::RunDeltaCollection:BeforeEdit",
+      EnableCallBack(is_merge ? "DBStrata::RunDeltaMerge:BeforeEdit"
+                              : "DBStrata::RunDeltaCollection:BeforeEdit",
                      [&](void*) {
                        SyncPoint::GetInstance()->SetCallBack(
                            "VersionSet::LogAndApply:WriteManifest", fail);
@@ -544,8 +545,8 @@ TEST_F(DBDeltaJobsTest, FailedManifestWrites) {
 }
 
 TEST_F(DBDeltaJobsTest, Cancel) {
-  for (const char* point : {"DBImpl::RunDeltaMerge:BeforeEdit",
-                            "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+  for (const char* point : {"DBStrata::RunDeltaMerge:BeforeEdit",
+                            "DBStrata::RunDeltaCollection:BeforeEdit"}) {
     SCOPED_TRACE(point);
     DestroyAndReopen(DeltaOptions());
     state_.clear();
@@ -589,7 +590,7 @@ TEST_F(DBDeltaJobsTest, Pause) {
     FlushOperands(0, 10);
   }
   std::atomic<int> jobs{0};
-  EnableCallBack("DBImpl::StartDeltaJob", [&](void*) { ++jobs; });
+  EnableCallBack("DBStrata::StartDeltaJob", [&](void*) { ++jobs; });
   ASSERT_OK(dbfull()->PauseBackgroundWork());
   ASSERT_OK(SetAutoJobs(true));
   EXPECT_EQ(0, jobs);
@@ -608,7 +609,7 @@ TEST_F(DBDeltaJobsTest, PauseWaits) {
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
   SyncPoint::GetInstance()->LoadDependency(
-      {{"DBImpl::RunDeltaMerge:Begin", "DBDeltaJobsTest::PauseWaits"}});
+      {{"DBStrata::RunDeltaMerge:Begin", "DBDeltaJobsTest::PauseWaits"}});
   SyncPoint::GetInstance()->EnableProcessing();
   for (int i = 0; i < 4; ++i) {
     FlushOperands(0, 10);
@@ -632,7 +633,7 @@ TEST_F(DBDeltaJobsTest, Close) {
     }
     if (!is_merge) {
       // They are merged, and no more.
-      EnableCallBack("DBImpl::RunDeltaCollection:BeforeEdit", [](void* arg) {
+      EnableCallBack("DBStrata::RunDeltaCollection:BeforeEdit", [](void* arg) {
         *static_cast<Status*>(arg) = Status::Incomplete("test");
       });
       ASSERT_TRUE(CompactAll().IsIncomplete());
@@ -640,10 +641,10 @@ TEST_F(DBDeltaJobsTest, Close) {
       ASSERT_EQ(1, Stat("merged-files"));
     }
     // The job goes on once the DB is being closed.
-    const char* const begin = is_merge ? "DBImpl::RunDeltaMerge:Begin"
-                                       : "DBImpl::RunDeltaCollection:Begin";
+    const char* const begin = is_merge ? "DBStrata::RunDeltaMerge:Begin"
+                                       : "DBStrata::RunDeltaCollection:Begin";
     SyncPoint::GetInstance()->LoadDependency(
-        {{"DBImpl::BGWorkDeltaJob:Start", "DBDeltaJobsTest::Close"},
+        {{"DBStrata::BGWorkDeltaJob:Start", "DBDeltaJobsTest::Close"},
          {"DBImpl::~DBImpl:WaitJob", begin}});
     SyncPoint::GetInstance()->EnableProcessing();
     ASSERT_OK(SetAutoJobs(true));
@@ -660,8 +661,8 @@ TEST_F(DBDeltaJobsTest, Close) {
 }
 
 TEST_F(DBDeltaJobsTest, DroppedColumnFamily) {
-  for (const char* point : {"DBImpl::RunDeltaMerge:BeforeEdit",
-                            "DBImpl::RunDeltaCollection:BeforeEdit"}) {
+  for (const char* point : {"DBStrata::RunDeltaMerge:BeforeEdit",
+                            "DBStrata::RunDeltaCollection:BeforeEdit"}) {
     SCOPED_TRACE(point);
     Options options = DeltaOptions();
     DestroyAndReopen(options);
@@ -703,7 +704,7 @@ TEST_F(DBDeltaJobsTest, FlushBesideAMerge) {
     FlushOperands(0, 10);
   }
   std::atomic<bool> is_first{true};
-  EnableCallBack("DBImpl::RunDeltaMerge:Begin", [&](void*) {
+  EnableCallBack("DBStrata::RunDeltaMerge:Begin", [&](void*) {
     if (is_first.exchange(false)) {
       std::thread([this] { FlushOperands(0, 10); }).join();
     }
@@ -727,7 +728,7 @@ TEST_F(DBDeltaJobsTest, FewBuckets) {
   options.delta_max_buckets = 4;
   DestroyAndReopen(options);
   std::atomic<int> folds{0};
-  EnableCallBack("DBImpl::RunDeltaCollection:Begin", [&](void* arg) {
+  EnableCallBack("DBStrata::RunDeltaCollection:Begin", [&](void* arg) {
     folds += static_cast<DeltaGcJob::Plan*>(arg)->fold ? 1 : 0;
   });
   for (int i = 0; i < 10; ++i) {
@@ -757,7 +758,7 @@ TEST_F(DBDeltaJobsTest, SmallOperandsOfLargeValues) {
     ASSERT_OK(Flush());
     std::atomic<int> folds_of_all{0};
     std::atomic<int> folds{0};
-    EnableCallBack("DBImpl::RunDeltaCollection:Begin", [&](void* arg) {
+    EnableCallBack("DBStrata::RunDeltaCollection:Begin", [&](void* arg) {
       const auto* const plan = static_cast<DeltaGcJob::Plan*>(arg);
       if (plan->fold) {
         ++(plan->min_fold_bytes == 0 ? folds_of_all : folds);

@@ -92,9 +92,8 @@ TEST_F(DBDeltaOverlappedReadTest, BesideBlobs) {
     options.enable_blob_address_map = has_map;
     DestroyAndReopen(options);
     Load(1);
-    const std::string events =
-        EventsOf({".delta", ".blob"},
-                 [this] { ASSERT_EQ(ValueOf(0), Get(KeyOf(0))); });
+    const std::string events = EventsOf(
+        {".delta", ".blob"}, [this] { ASSERT_EQ(ValueOf(0), Get(KeyOf(0))); });
     ASSERT_EQ(0u, events.find("begin.delta begin.delta read.blob"));
     ASSERT_EQ(events.size() - 19, events.rfind("end.delta end.delta"));
     EmptyCache();
@@ -113,29 +112,28 @@ TEST_F(DBDeltaOverlappedReadTest, Hidden) {
   fs_->events.clear();
   ASSERT_EQ("new", Get(KeyOf(0)));
   ASSERT_EQ(std::string::npos, fs_->EventsOf({".delta"}).find("begin"));
-  ASSERT_EQ("", EventsOf({".delta"},
-                         [this] { ASSERT_EQ("new", Get(KeyOf(0))); }));
-  ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
-            EventsOf({".delta"},
-                     [this] { ASSERT_EQ(ValueOf(1), Get(KeyOf(1))); }));
+  ASSERT_EQ("",
+            EventsOf({".delta"}, [this] { ASSERT_EQ("new", Get(KeyOf(0))); }));
+  ASSERT_EQ(
+      "begin.delta begin.delta end.delta end.delta",
+      EventsOf({".delta"}, [this] { ASSERT_EQ(ValueOf(1), Get(KeyOf(1))); }));
   // The file has no anchor that this one sees.
   ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
-            EventsOf({".delta"}, [&] {
-              ASSERT_EQ(ValueOf(0), Get(KeyOf(0), snapshot));
-            }));
+            EventsOf({".delta"},
+                     [&] { ASSERT_EQ(ValueOf(0), Get(KeyOf(0), snapshot)); }));
   db_->ReleaseSnapshot(snapshot);
 
   // A newer file, but neither that nor the value is what is found first.
   ASSERT_OK(Merge(KeyOf(0), "z"));
   ASSERT_OK(Flush());
   Get(KeyOf(0));
-  ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
-            EventsOf({".delta"},
-                     [this] { ASSERT_EQ("new,z", Get(KeyOf(0))); }));
+  ASSERT_EQ(
+      "begin.delta begin.delta end.delta end.delta",
+      EventsOf({".delta"}, [this] { ASSERT_EQ("new,z", Get(KeyOf(0))); }));
 
   // By what a memtable has.
-  ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a",
-                             "z"));
+  ASSERT_OK(
+      db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "z"));
   ASSERT_EQ("", EventsOf({".delta"},
                          [this] { ASSERT_EQ("NOT_FOUND", Get(KeyOf(0))); }));
 }
@@ -220,10 +218,9 @@ TEST_F(DBDeltaOverlappedReadTest, Troubles) {
       ASSERT_EQ(ValueOf(2), Get(KeyOf(2)));
     }
     // Who does not do it is not asked for long.
-    const bool is_asked = trouble == Trouble::kFailed ||
-                          trouble == Trouble::kShort ||
-                          trouble == Trouble::kOwnMemory ||
-                          trouble == Trouble::kPollFails;
+    const bool is_asked =
+        trouble == Trouble::kFailed || trouble == Trouble::kShort ||
+        trouble == Trouble::kOwnMemory || trouble == Trouble::kPollFails;
     ASSERT_EQ(is_asked, EventsOf({".delta"}, [this] {
                           ASSERT_EQ(ValueOf(1), Get(KeyOf(1)));
                         }).find("begin") != std::string::npos);

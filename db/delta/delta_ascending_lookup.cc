@@ -15,8 +15,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// So many entries are passed one by one: that is cheaper than a seek, and even
-// than asking a filter whether one is necessary.
+// Maximum number of entries that are skipped one by one: that is cheaper than a
+// seek, and even than asking a filter whether one is necessary.
 constexpr int kMaxStepsAhead = 8;
 
 }  // namespace

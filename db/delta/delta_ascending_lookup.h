@@ -20,35 +20,37 @@ namespace ROCKSDB_NAMESPACE {
 class DeltaFileReader;
 class LookupKey;
 
-// Looks up many keys in delta files, in ascending order, as whoever goes
-// through a table does. There is one iterator for each file whose range the
-// keys are in, and it goes forward only: a block is read once, and it takes the
-// memory of a block for each of these files.
+// Looks up many keys in delta files in ascending order, for callers that scan a
+// table. There is one iterator for each file whose range has the current key,
+// and it moves forward only: a block is read once, and memory is needed for one
+// block of each of these files.
 //
-// Ranges do not count, only entries of keys.
+// Only point entries count, ranges do not.
 //
 // Not thread-safe.
 class DeltaAscendingLookup {
  public:
-  // readers: of one column family, in any order. They outlive this object, and
-  // so does the comparator.
+  // readers: readers of one column family, in any order.
+  // REQUIRES: the readers and the comparator outlive this object.
   DeltaAscendingLookup(const InternalKeyComparator* icmp,
                        std::vector<const DeltaFileReader*> readers);
   ~DeltaAscendingLookup();
   DeltaAscendingLookup(const DeltaAscendingLookup&) = delete;
   DeltaAscendingLookup& operator=(const DeltaAscendingLookup&) = delete;
 
-  // The newest entry of the key with that sequence number or a smaller one; 0:
-  // there is none. After a failure nothing may follow.
-  // REQUIRES: the key is larger than those of all calls before.
+  // Sets *newest to the sequence number of the key's newest entry that is not
+  // above seq; 0 if there is none. After a failure no other function may be
+  // called.
+  // REQUIRES: the key is larger than those of all earlier calls.
   Status FindNewest(const Slice& user_key, SequenceNumber seq,
                     SequenceNumber* newest);
 
-  // No file has an entry of a key that is larger than those that were looked up
-  // and smaller than *user_key, which is valid until the next call of
-  // FindNewest(). False: there is no such key, or it is not known.
+  // Returns a lower bound of the keys that follow: no file has an entry of a
+  // key between the last key that was looked up and *user_key, which is valid
+  // until the next FindNewest(). Returns false if there is no such key, or if
+  // it is not known.
   bool GetNextKey(Slice* user_key) const;
-  // No file has an entry of a larger key.
+  // Returns true if no file has an entry of a larger key.
   bool IsAtEnd() const {
     return cursors_.empty() && next_reader_ == readers_.size();
   }
@@ -59,22 +61,23 @@ class DeltaAscendingLookup {
     std::unique_ptr<InternalIterator> iter;
   };
 
-  // To the first entry at or behind the key. False: the file has none of the
-  // key, and it was not worth going that far.
+  // Moves the cursor to the first entry at or after the key. Returns false if
+  // the file has no entry of the key and moving the cursor was not worth the
+  // cost.
   bool Advance(const LookupKey& key, Cursor* cursor) const;
   void NoteNextKey(const Slice& user_key);
 
   const InternalKeyComparator* const icmp_;
   const Comparator* const ucmp_;
-  // The iterators have references to it.
+  // The iterators refer to it.
   ReadOptions read_options_;
-  // By their smallest keys.
+  // Sorted by smallest key.
   std::vector<const DeltaFileReader*> readers_;
-  // The first one that all keys so far were before.
+  // Index of the first reader whose range is after all keys so far.
   size_t next_reader_ = 0;
   std::vector<Cursor> cursors_;
   bool has_next_key_ = false;
-  Slice next_key_;  // a cursor's, or a reader's
+  Slice next_key_;  // points into a cursor or a reader
 };
 
 }  // namespace ROCKSDB_NAMESPACE

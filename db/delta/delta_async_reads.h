@@ -19,7 +19,7 @@ struct ReadOptions;
 // system reads asynchronously.
 //
 // A file system may claim FSSupportedOps::kAsyncIO and yet read synchronously,
-// or refuse. After kMaxNotAsync such reads in a row no more are begun.
+// or refuse. After kMaxNotAsync such reads in a row, no more reads are begun.
 //
 // Thread-safe.
 class DeltaAsyncReads {
@@ -33,13 +33,13 @@ class DeltaAsyncReads {
   DeltaAsyncReads& operator=(const DeltaAsyncReads&) = delete;
 
   // Returns true if a point read with these options should begin reads. A read
-  // that a rate limiter delays does not: to begin it early saves nothing.
+  // that a rate limiter delays should not: beginning it early saves nothing.
   bool IsWanted(const ReadOptions& read_options) const;
 
   // Counts a point read that has begun reads.
   void OnBegun();
 
-  // Is told how the file system took what a point read began.
+  // Records how the file system has executed the reads that a point read began.
   // is_async: at least one read goes on in the background.
   void OnTried(bool is_async);
 

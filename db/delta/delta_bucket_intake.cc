@@ -13,7 +13,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// For each bucket of one table the one of another that begins where it does.
+// Returns for each bucket of one table the index of the bucket of another table
+// that has the same lower bound, or kNone.
 constexpr size_t kNone = SIZE_MAX;
 
 std::vector<size_t> Match(const DeltaBucketTable& buckets,
@@ -22,7 +23,7 @@ std::vector<size_t> Match(const DeltaBucketTable& buckets,
   if (buckets.empty() || old.empty()) {
     return result;
   }
-  // The first ones have no bound.
+  // The first buckets have no bound.
   result[0] = 0;
   auto p = buckets.Next(buckets.Begin());
   auto o = old.Next(old.Begin());
@@ -58,7 +59,7 @@ Status EstimateFile(const DeltaBucketTable& buckets, const Comparator* ucmp,
     const Slice bound = buckets.LowerBound(p);
     uint64_t offset = 0;
     if (i == 0 || ucmp->Compare(bound, description.smallest) <= 0) {
-      // All of it comes later.
+      // All of the file is after the bound.
     } else if (ucmp->Compare(bound, description.largest) > 0) {
       offset = description.raw_bytes;
     } else if (old != nullptr && old_buckets[i] != kNone) {
@@ -76,7 +77,7 @@ Status EstimateFile(const DeltaBucketTable& buckets, const Comparator* ucmp,
           static_cast<double>(std::max<uint64_t>(description.size, 1)) *
           static_cast<double>(description.raw_bytes));
     }
-    // What the table says if it cannot read a block may be anything.
+    // The table's result is arbitrary if it cannot read a block.
     offset = std::min(offset, description.raw_bytes);
     if (i > 0) {
       offset = std::max(offset, file->offsets.back());

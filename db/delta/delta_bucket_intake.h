@@ -21,26 +21,28 @@ namespace ROCKSDB_NAMESPACE {
 class DeltaStore;
 class DeltaVersion;
 
-// How many bytes of each merged file lie in which bucket (a slice): what
-// DeltaPicker weighs against what the buckets have already. Bytes are those of
-// keys and operands before compression, as those of extents. An estimate, as
-// coarse as blocks, from indexes, which are in memory.
+// Estimates how many bytes of each merged file belong to each bucket (a slice).
+// DeltaPicker compares them with the size of the bucket's extent. As for
+// extents, bytes are those of keys and operands before compression. The
+// estimate has the granularity of blocks and is computed from indexes, which
+// are in memory.
 //
-// A store may have some 10,000 buckets and ten files, so what is known of old
-// ones is taken over when the files or the buckets change.
+// A store may have some 10,000 buckets and ten files, so results for old files
+// and buckets are reused when either changes.
 //
-// Immutable, so all threads may read it.
+// Immutable, so any thread may read it.
 class DeltaBucketIntake {
  public:
   struct File {
     uint64_t number = 0;
     uint64_t last_epoch = 0;
-    // How much of the file comes before each bucket, in order, and before the
-    // end of the last.
+    // Bytes of the file before each bucket, in order, and before the end of the
+    // last bucket.
     std::vector<uint64_t> offsets;
   };
 
-  // Of the buckets and the merged files of the version. old may be nullptr.
+  // Computes the estimate for the buckets and the merged files of the version.
+  // old: an earlier estimate to reuse; may be nullptr.
   // REQUIRES: a Version that has `version` is pinned; DB mutex not held.
   static Status Estimate(const DeltaVersion& version, const DeltaStore& store,
                          const ReadOptions& read_options,
@@ -48,14 +50,15 @@ class DeltaBucketIntake {
                          std::shared_ptr<const DeltaBucketIntake>* result);
 
   DeltaBucketIntake() = default;
-  // REQUIRES: offsets of all buckets, and the end.
+  // REQUIRES: each file has offsets of all buckets and of the end.
   DeltaBucketIntake(DeltaBucketTable buckets, std::vector<File> files)
       : buckets_(std::move(buckets)), files_(std::move(files)) {}
 
   const std::vector<File>& files() const { return files_; }
 
-  // What the bucket, given by its place in the order of all, has in the files
-  // that it sees: those whose last epoch is above its floor.
+  // Returns the bytes of the bucket in the files that it sees, i.e. those whose
+  // last epoch is above its floor.
+  // bucket: position of the bucket in the order of all buckets.
   uint64_t SizeOf(size_t bucket, uint64_t floor) const {
     uint64_t size = 0;
     for (const File& file : files_) {
@@ -69,7 +72,7 @@ class DeltaBucketIntake {
   size_t ApproximateMemoryUsage() const;
 
  private:
-  // Whose offsets the files have.
+  // The buckets to which File::offsets refer.
   DeltaBucketTable buckets_;
   std::vector<File> files_;
 };

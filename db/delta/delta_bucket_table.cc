@@ -56,7 +56,7 @@ void DeltaBucketTable::Chunk::Summarise() {
 
 class DeltaBucketTable::ChunkWriter {
  public:
-  // REQUIRES: `total` calls of Add() follow, one at least.
+  // REQUIRES: exactly `total` calls of Add() follow; total > 0.
   explicit ChunkWriter(size_t total)
       : total_(total), parts_((total + kMaxChunk - 1) / kMaxChunk) {
     chunks_.reserve(parts_);
@@ -70,8 +70,8 @@ class DeltaBucketTable::ChunkWriter {
     }
     chunk_->Add(lower_bound, state);
     ++added_;
-    // As parts are equal but for one bucket, and two of them have more than
-    // kMaxChunk together, none is too small.
+    // The sizes of parts differ by at most one bucket, and two parts together
+    // have more than kMaxChunk buckets, so no part is too small.
     if (added_ == total_ * (chunks_.size() + 1) / parts_) {
       chunk_->keys.shrink_to_fit();
       chunk_->Summarise();
@@ -116,15 +116,16 @@ DeltaBucketTable::Position DeltaBucketTable::Find(
     const Slice& user_key, const Comparator* ucmp) const {
   assert(!empty());
   // The first bucket has no bound to compare with.
-  const auto after = std::upper_bound(
-      chunks_.begin() + 1, chunks_.end(), user_key,
-      [ucmp](const Slice& key, const Entry& entry) {
-        return ucmp->Compare(key, entry.first_key) < 0;
-      });
+  const auto after =
+      std::upper_bound(chunks_.begin() + 1, chunks_.end(), user_key,
+                       [ucmp](const Slice& key, const Entry& entry) {
+                         return ucmp->Compare(key, entry.first_key) < 0;
+                       });
   Position position;
   position.chunk = static_cast<size_t>(after - chunks_.begin()) - 1;
   const Chunk& chunk = ChunkAt(position);
-  // The last one whose bound is not above the key; the first one's is not.
+  // The last bucket whose bound is not above the key; this holds for the first
+  // one.
   size_t low = 0;
   size_t high = chunk.size();
   while (high - low > 1) {
@@ -267,11 +268,11 @@ bool DeltaBucketTable::HasExtent(Position first, Position last) const {
 
 DeltaBucketTable::Chunk* DeltaBucketTable::Mutable(size_t chunk) {
   std::shared_ptr<Chunk>& pointer = chunks_[chunk].chunk;
-  // A chunk that is not frozen was made by this thread and has been seen by
-  // tables of this thread alone: nobody else can be reading it, and nobody else
-  // changes the number of its references, so it is exact. The number alone
-  // would not do: that another thread has dropped the last reference but ours
-  // does not mean that we see what it did before.
+  // A chunk that is not frozen was made by this thread and has been seen only
+  // by tables of this thread: no other thread can read it or change its
+  // reference count, so the count is exact. The count alone would not be
+  // sufficient: if another thread has dropped the last other reference, its
+  // earlier accesses need not be ordered before ours.
   if (pointer->frozen || pointer.use_count() > 1) {
     auto copy = std::make_shared<Chunk>(*pointer);
     copy->frozen = false;
@@ -303,7 +304,8 @@ void DeltaBucketTable::ReplaceRange(Position first, Position last,
     return;
   }
 
-  // The range as the end of one chunk, whole chunks, and the start of one.
+  // Split the range into the end of one chunk, whole chunks, and the start of
+  // another one.
   const auto size_of = [this](size_t c) { return chunks_[c].chunk->size(); };
   if (first.chunk == chunks_.size()) {
     first = {first.chunk - 1, size_of(first.chunk - 1)};
@@ -322,7 +324,7 @@ void DeltaBucketTable::ReplaceRange(Position first, Position last,
     return;
   }
 
-  // Too few are joined with a neighbour.
+  // Too few buckets are joined with a neighboring chunk.
   size_t begin = first.chunk;
   size_t end = last.chunk + 1;
   if (total < kMinChunk) {
@@ -373,7 +375,7 @@ void DeltaBucketTable::Clear() {
 
 void DeltaBucketTable::Freeze() const {
   for (const Entry& entry : chunks_) {
-    // Nothing is written to what others may be reading.
+    // Other threads may be reading frozen chunks, which must not be written to.
     if (!entry.chunk->frozen) {
       entry.chunk->frozen = true;
     }

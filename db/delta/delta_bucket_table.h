@@ -18,20 +18,20 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What a bucket is, apart from its keys.
+// The state of a bucket, apart from its key range.
 struct DeltaBucketState {
-  // Recent files whose last epoch is above it belong to the bucket.
+  // An epoch. The bucket sees recent files whose last epoch is above it.
   uint64_t floor = 0;
-  // The delta file that has the bucket's operands up to the floor, and about
-  // how many bytes of it they take. If there are no operands: 0 bytes, and the
-  // file that says so, or none.
+  // The delta file with the bucket's operands up to the floor, and the
+  // approximate number of their bytes in it. If there are no operands: 0 bytes,
+  // and the file that records this, or 0 for none.
   uint64_t extent_number = 0;
   uint64_t extent_bytes = 0;
-  // The delta file that has the anchors which snapshots still need, or, if the
-  // bucket's job left no operands at all, the one that says so; 0: none.
+  // The delta file with the anchors that snapshots still need or, if the
+  // bucket's job left no operands at all, the file that records this; 0: none.
   uint64_t anchors_number = 0;
 
-  // Has the extent any?
+  // Returns true if the extent has operands.
   bool HasOperands() const { return extent_bytes != 0; }
 
   bool operator==(const DeltaBucketState&) const = default;
@@ -39,35 +39,35 @@ struct DeltaBucketState {
 
 // A bucket as an edit names it. Its upper bound is the lower bound of the next.
 struct DeltaBucket {
-  // User key. Empty: there is no bound. An empty key is no bound, as it is the
-  // smallest one of some comparators and the largest one of others.
+  // User key; empty: no bound. An empty key cannot be a bound, as it is the
+  // smallest key of some comparators and the largest of others.
   std::string lower_bound;
   DeltaBucketState state;
 
   bool operator==(const DeltaBucket&) const = default;
 };
 
-// The buckets of a delta store: a sorted array that shares what it has in
-// common with its copies.
+// The buckets of a delta store: a sorted array that shares memory with its
+// copies.
 //
-// Buckets lie in chunks. A copy is a vector of pointers to them, and a change
-// copies only the chunks that it touches: at most two if it replaces one
-// bucket. A chunk that no one else can see is changed in place, so that a
-// MANIFEST can be replayed without a copy per edit.
+// Buckets are stored in chunks. A copy is a vector of pointers to the chunks,
+// and a change copies only the chunks that it modifies: at most two if it
+// replaces one bucket. A chunk that no other thread can see is changed in
+// place, so that a MANIFEST can be replayed without a copy per edit.
 //
 // Invariants (see Check()):
-// * The first bucket has no lower bound, the others ascend.
-// * Chunks have kMinChunk to kMaxChunk buckets, except if there is only one.
+// * The first bucket has no lower bound, and the bounds of the others ascend.
+// * Chunks have kMinChunk to kMaxChunk buckets, unless there is only one chunk.
 //
-// Thread-safety: a table that is frozen can be read by all threads, and so can
-// its copies. Until then, a table and its copies belong to one thread. A frozen
+// Thread-safety: a frozen table and its copies can be read by all threads.
+// Until it is frozen, a table and its copies belong to one thread. A frozen
 // table can be copied and the copy changed.
 class DeltaBucketTable {
  public:
   static constexpr size_t kMinChunk = 64;
   static constexpr size_t kMaxChunk = 256;
 
-  // A place in the array. Any change of the table invalidates it.
+  // A position in the array. Any change of the table invalidates it.
   struct Position {
     size_t chunk = 0;
     size_t index = 0;
@@ -101,38 +101,46 @@ class DeltaBucketTable {
     return position;
   }
 
-  // REQUIRES: position is not End(). The slice is good until the table changes.
+  // Returns the lower bound of the bucket, valid until the table changes.
+  // REQUIRES: position is not End()
   Slice LowerBound(Position position) const {
     return ChunkAt(position).Key(position.index);
   }
+  // REQUIRES: position is not End()
   const DeltaBucketState& State(Position position) const {
     return ChunkAt(position).states[position.index];
   }
 
-  // The bucket of the key.
+  // Returns the bucket of the key.
   // REQUIRES: !empty()
   Position Find(const Slice& user_key, const Comparator* ucmp) const;
-  // The bucket with that lower bound, End() if there is none.
+  // Returns the bucket with that lower bound, End() if there is none.
   Position FindBound(const Slice& lower_bound, const Comparator* ucmp) const;
 
-  // The first bucket from `from` on, and the last one up to it, whose floor is
-  // below `epoch`, or which has an extent. End() if there is none.
-  // REQUIRES of those that go back: from is not End()
+  // Returns the first bucket at or after `from` whose floor is below `epoch`,
+  // or End().
   Position NextBelow(Position from, uint64_t epoch) const;
+  // Returns the last bucket at or before `from` whose floor is below `epoch`,
+  // or End().
+  // REQUIRES: from is not End()
   Position PrevBelow(Position from, uint64_t epoch) const;
+  // Returns the first bucket at or after `from` that has an extent, or End().
   Position NextWithExtent(Position from) const;
+  // Returns the last bucket at or before `from` that has an extent, or End().
+  // REQUIRES: from is not End()
   Position PrevWithExtent(Position from) const;
 
-  // Of the buckets [first, last); 0 and 0 if there are none.
+  // Return the smallest and the largest floor of the buckets [first, last); 0
+  // if there are no buckets.
   uint64_t MinFloor(Position first, Position last) const;
   uint64_t MaxFloor(Position first, Position last) const;
   uint64_t MinFloor() const { return MinFloor(Begin(), End()); }
   uint64_t MaxFloor() const { return MaxFloor(Begin(), End()); }
-  // Has any of the buckets [first, last) an extent?
+  // Returns true if one of the buckets [first, last) has an extent.
   bool HasExtent(Position first, Position last) const;
 
-  // Puts `buckets` in the place of [first, last).
-  // REQUIRES: keeps the invariants; last is not before first.
+  // Replaces the buckets [first, last) by `buckets`.
+  // REQUIRES: the result meets the invariants; last is not before first.
   void ReplaceRange(Position first, Position last,
                     const std::vector<DeltaBucket>& buckets);
   void Append(const std::vector<DeltaBucket>& buckets) {
@@ -142,28 +150,29 @@ class DeltaBucketTable {
   void SetFloors(Position first, Position last, uint64_t floor);
   void Clear();
 
-  // To be called before another thread may see the table or a copy of it. What
-  // is shared with frozen tables is left alone.
+  // Freezes the table. To be called before another thread may see the table or
+  // a copy of it. Chunks that are shared with frozen tables are not written to.
   void Freeze() const;
 
   size_t ApproximateMemoryUsage() const;
-  // Corruption if an invariant does not hold.
+  // Returns Corruption if an invariant does not hold.
   Status Check(const Comparator* ucmp) const;
 
-  // How many chunks two tables have in common.
+  // Returns the number of chunks that the two tables share.
   size_t TEST_SharedChunks(const DeltaBucketTable& other) const;
   size_t TEST_NumChunks() const { return chunks_.size(); }
 
  private:
   struct Chunk {
-    std::string keys;          // one after the other
-    std::vector<size_t> ends;  // of each in `keys`
+    std::string keys;          // concatenated
+    std::vector<size_t> ends;  // end of each key in `keys`
     std::vector<DeltaBucketState> states;
-    // Of `states`.
+    // Summary of `states`.
     uint64_t min_floor = 0;
     uint64_t max_floor = 0;
     size_t num_extents = 0;
-    // Other threads may see it. Set once; never true of a chunk that changes.
+    // True if other threads may see the chunk. Set once; a frozen chunk never
+    // changes.
     bool frozen = false;
 
     size_t size() const { return states.size(); }
@@ -180,8 +189,8 @@ class DeltaBucketTable {
                 const std::vector<DeltaBucket>& buckets);
     void Summarise();
   };
-  // The first key is repeated here, as a look-up compares with many of them. It
-  // points into the chunk, which stays where it is on the heap.
+  // The first key of the chunk is repeated here, as a lookup compares with many
+  // first keys. It points into the chunk, which never moves on the heap.
   struct Entry {
     explicit Entry(std::shared_ptr<Chunk> c)
         : chunk(std::move(c)), first_key(chunk->Key(0)) {}
@@ -197,18 +206,19 @@ class DeltaBucketTable {
     return *chunks_[position.chunk].chunk;
   }
 
-  // The chunk, or a copy that takes its place, to change it. Where its keys
-  // change, its entry must be made anew.
+  // Returns the chunk for modification, after replacing it by a copy if it is
+  // shared. If its keys change, its Entry must be rebuilt.
   Chunk* Mutable(size_t chunk);
   // Calls fn(chunk, first, last) for each chunk that has buckets of [first,
   // last), until it returns false.
   template <typename Fn>
   void ForEachChunk(Position first, Position last, Fn fn) const;
-  // The first bucket from `from` on, the last one up to it, for which
-  // is_wanted(state) holds, in a chunk for which may_have(chunk) does. End() if
-  // there is none.
+  // Returns the first bucket at or after `from` for which is_wanted(state)
+  // holds, among the chunks for which may_have(chunk) holds; End() if there is
+  // none.
   template <typename MayHave, typename IsWanted>
   Position FindNext(Position from, MayHave may_have, IsWanted is_wanted) const;
+  // Returns the last such bucket at or before `from`.
   template <typename MayHave, typename IsWanted>
   Position FindPrev(Position from, MayHave may_have, IsWanted is_wanted) const;
 

@@ -15,7 +15,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// An operand. Its value ends at `value_end` behind all items.
+// An operand of an entry. Its value ends at offset `value_end` of the values,
+// which follow the items.
 struct DeltaCache::Item {
   SequenceNumber seq = 0;
   uint64_t epoch = 0;
@@ -26,7 +27,7 @@ struct DeltaCache::Item {
 struct DeltaCache::Entry : public ClockTable::Entry {
   uint64_t generation = 0;
   SequenceNumber anchor = 0;
-  // Of the list and the anchor.
+  // Newest sequence number of the list and the anchor.
   SequenceNumber newest_seq = 0;
   std::atomic<uint64_t> epoch{0};
   std::atomic<uint64_t> bucket{0};
@@ -70,8 +71,7 @@ DeltaOperands::Operand DeltaCache::Ref::operator[](size_t i) const {
   DeltaOperands::Operand operand;
   operand.seq = items[i].seq;
   operand.epoch = items[i].epoch;
-  operand.value =
-      Slice(entry->values() + begin, items[i].value_end - begin);
+  operand.value = Slice(entry->values() + begin, items[i].value_end - begin);
   return operand;
 }
 
@@ -137,16 +137,15 @@ bool DeltaCache::Keeps(const ClockTable::Entry& old_entry,
   if (a_epoch != b_epoch) {
     return a_epoch > b_epoch;
   }
-  // Of two that say the same the old one stays, which others may hold.
+  // Of two equivalent entries the old one is kept, as it may be in use.
   return a.bucket.load(std::memory_order_relaxed) >=
          b.bucket.load(std::memory_order_relaxed);
 }
 
 bool DeltaCache::MayUse(const Entry& entry, uint64_t epoch,
                         const View& view) const {
-  if (entry.generation != view.generation ||
-      entry.newest_seq > view.read_seq || epoch > view.horizon ||
-      epoch < view.floor) {
+  if (entry.generation != view.generation || entry.newest_seq > view.read_seq ||
+      epoch > view.horizon || epoch < view.floor) {
     return false;
   }
   return epoch >= fold_epoch_.load(std::memory_order_acquire) ||
@@ -158,7 +157,8 @@ DeltaCache::Ref DeltaCache::Lookup(const Slice& user_key, const View& view) {
   Ref ref;
   ref.entry_ = static_cast<Entry*>(table_.Find(user_key));
   if (ref.found()) {
-    // Once: others may raise it, to what is not for this reader.
+    // Loaded only once: it may be raised to a value that this reader must not
+    // use.
     ref.epoch_ = ref.entry_->epoch.load(std::memory_order_relaxed);
     if (MayUse(*ref.entry_, ref.epoch_, view)) {
       ClockTable::MarkUsed(ref.entry_);
@@ -177,7 +177,7 @@ void DeltaCache::Insert(const Slice& user_key, const View& view,
   assert(operands[count - 1].seq > anchor);
   if (view.bucket == 0 &&
       view.horizon < fold_epoch_.load(std::memory_order_acquire)) {
-    return;  // nobody could use it
+    return;  // no reader could use it
   }
   size_t payload = count * sizeof(Item);
   for (size_t i = 0; i < count; ++i) {

@@ -20,7 +20,7 @@ using Tier = DeltaFileDescription::Tier;
 
 constexpr uint32_t kDeltaEditVersion = 1;
 
-// Of the edit. They are written to disk and must not change.
+// Tags of the edit's operations. They are written to disk and must not change.
 enum EditTag : uint32_t {
   kFile = 1,
   kMergeRecent = 2,
@@ -29,19 +29,20 @@ enum EditTag : uint32_t {
   kDropUnusedBuckets = 5,
   kSnapshotPiece = 6,
 };
-// Of a file's fields that may be absent.
+// Tags of a file's optional fields. They are written to disk and must not
+// change.
 enum FileTag : uint32_t {
   kGlobalSeq = 1,
   kUniqueId = 2,
   kChecksum = 3,
 };
-// A tag that is not known, of either kind: the edit can be understood without
-// it if it has this bit.
+// An unknown tag of either kind can be ignored if it has this bit.
 constexpr uint32_t kIgnorable = 1 << 6;
 
-// File numbers and epochs, which are such, have 62 bits.
+// File numbers have 62 bits, and so have epochs, which are file numbers.
 constexpr uint64_t kMaxNumber = (uint64_t{1} << 62) - 1;
-// Of what is counted per file: none has so much, and sums do not overflow.
+// Limit of the counts of a file: larger than any real count, and small enough
+// that sums do not overflow.
 constexpr uint64_t kMaxCount = (uint64_t{1} << 56) - 1;
 
 Status Corrupt(const std::string& what) {
@@ -98,8 +99,8 @@ Status ValidateFile(const DeltaFileDescription& file) {
   if (file.path_id >= PathLayout::kMaxPaths) {
     return corrupt("bad path id");
   }
-  for (uint64_t count : {file.size, file.num_entries, file.num_range_anchors,
-                         file.raw_bytes}) {
+  for (uint64_t count :
+       {file.size, file.num_entries, file.num_range_anchors, file.raw_bytes}) {
     if (count > kMaxCount) {
       return corrupt("bad count");
     }
@@ -263,7 +264,8 @@ Status ValidateBucket(const DeltaBucketState& state) {
   return Status::OK();
 }
 
-// All but the first one, which depends on what it follows.
+// Checks all buckets but the bound of the first one, which depends on the
+// range.
 Status ValidateBuckets(const std::vector<DeltaBucket>& buckets) {
   for (size_t i = 0; i < buckets.size(); ++i) {
     if (i > 0 && buckets[i].lower_bound.empty()) {
@@ -289,7 +291,7 @@ void PutBuckets(const std::vector<DeltaBucket>& buckets, std::string* dst) {
 
 Status TakeBuckets(Slice* input, std::vector<DeltaBucket>* buckets) {
   uint64_t count = 0;
-  // A bucket takes five bytes at least.
+  // The encoding of a bucket has at least five bytes.
   if (!GetVarint64(input, &count) || count > input->size() / 5) {
     return Corrupt("bad number of buckets");
   }
@@ -399,10 +401,9 @@ Status DeltaEdit::Validate() const {
       return s;
     }
   }
-  if (merge_recent_.has_value() &&
-      (merge_recent_->last_epoch == 0 ||
-       merge_recent_->last_epoch > kMaxNumber ||
-       merge_recent_->num_files == 0)) {
+  if (merge_recent_.has_value() && (merge_recent_->last_epoch == 0 ||
+                                    merge_recent_->last_epoch > kMaxNumber ||
+                                    merge_recent_->num_files == 0)) {
     return Corrupt("bad merge of recent files");
   }
   for (const ReplaceBuckets& replace : replace_buckets_) {
@@ -412,7 +413,7 @@ Status DeltaEdit::Validate() const {
     }
     if (replace.buckets.empty() ||
         replace.buckets.front().lower_bound != replace.range.begin) {
-      return Corrupt("buckets do not begin where those they replace do");
+      return Corrupt("buckets do not begin where the replaced buckets begin");
     }
     s = ValidateBuckets(replace.buckets);
     if (!s.ok()) {
@@ -595,8 +596,8 @@ std::string DeltaEdit::DebugString(bool hex) const {
 }
 
 void DeltaEdit::AppendTo(JSONWriter* writer, bool hex) const {
-  // The writer has no arrays in objects of arrays, so buckets say to which
-  // replacement they belong.
+  // JSONWriter does not support arrays in objects of arrays, so each bucket has
+  // the number of its replacement.
   const auto append_bucket = [&](const DeltaBucket& bucket) {
     AppendKey(writer, "LowerBound", bucket.lower_bound, hex);
     *writer << "Floor" << bucket.state.floor << "Extent"
@@ -639,8 +640,8 @@ void DeltaEdit::AppendTo(JSONWriter* writer, bool hex) const {
     writer->EndArray();
   }
   if (merge_recent_.has_value()) {
-    *writer << "MergedUpToEpoch" << merge_recent_->last_epoch
-            << "MergedFiles" << merge_recent_->num_files;
+    *writer << "MergedUpToEpoch" << merge_recent_->last_epoch << "MergedFiles"
+            << merge_recent_->num_files;
   }
   if (!replace_buckets_.empty()) {
     *writer << "ReplacedRanges";

@@ -23,49 +23,51 @@ class JSONWriter;
 class VersionEdit;
 
 // A change of a column family's delta files and buckets: the part of a
-// VersionEdit that DeltaVersion understands. docs/formats.md has its encoding.
+// VersionEdit that is applied to the DeltaVersion. Its encoding is in
+// docs/formats.md.
 //
 // An edit has several operations, applied in this order:
 //
-//  1. Files are added. Those of tier kMerged wait for the next step.
-//  2. MergeRecent: all flushed files up to an epoch go, and the merged files of
-//     the edit take their place. They may be none: nothing was left to keep.
+//  1. Files are added. Those of tier kMerged are kept back for the next step.
+//  2. MergeRecent: all flushed files up to an epoch are replaced by the merged
+//     files of the edit. There may be none: no entry was left.
 //  3. ReplaceBuckets, in the order in which they were added.
-//  4. RaiseFloors, likewise.
-//  5. DropUnusedBuckets: if there are no recent files, and no bucket has
-//     operands, there are no buckets any more, and no files.
+//  4. RaiseFloors, in the order in which they were added.
+//  5. DropUnusedBuckets: if there are no recent files and no bucket has
+//     operands, all buckets and files are removed.
 //
-// No operation removes files, since two jobs that take the last buckets away
-// from a file cannot know of each other: that follows from the state. See
-// DeltaVersion.
+// No operation removes individual files, since two jobs that replace the last
+// buckets of a file do not know of each other: removal follows from the state.
+// See DeltaVersion.
 //
 // Instead of 2 to 5, a *snapshot piece* appends buckets. Pieces, which only
 // DeltaVersion::SplitForSnapshot() makes, build a state from nothing: a new
-// MANIFEST starts with them, in order, and the state is whole after the last.
+// MANIFEST starts with them, in order, and the state is complete after the last
+// one.
 //
 // Not thread-safe.
 class DeltaEdit {
  public:
-  // From a lower bound of a bucket (included) to another one (not included).
+  // From a lower bound of a bucket (included) to another one (excluded).
   struct KeyRange {
-    // Empty: from the first bucket on.
+    // Empty: from the first bucket.
     std::string begin;
-    // None: to the last bucket.
+    // nullopt: to the last bucket.
     std::optional<std::string> end;
 
     bool operator==(const KeyRange&) const = default;
   };
   struct MergeRecent {
     uint64_t last_epoch = 0;
-    // How many files that takes away: a check that the edit is applied to the
-    // state that it was made for.
+    // The number of files that are replaced: to check that the edit is applied
+    // to the state that it was made for.
     uint32_t num_files = 0;
 
     bool operator==(const MergeRecent&) const = default;
   };
   struct ReplaceBuckets {
     KeyRange range;
-    // The first one begins where the range does.
+    // The first bucket begins where the range begins.
     std::vector<DeltaBucket> buckets;
 
     bool operator==(const ReplaceBuckets&) const = default;
@@ -79,14 +81,14 @@ class DeltaEdit {
   struct SnapshotPiece {
     uint32_t index = 0;  // from 0
     bool is_last = false;
-    // May be none.
+    // May be empty.
     std::vector<DeltaBucket> buckets;
 
     bool operator==(const SnapshotPiece&) const = default;
   };
 
   void AddFile(DeltaFileDescription file) { files_.push_back(std::move(file)); }
-  // Once for an edit.
+  // REQUIRES: called at most once.
   void SetMergeRecent(MergeRecent merge) { merge_recent_ = merge; }
   void AddReplaceBuckets(ReplaceBuckets replace) {
     replace_buckets_.push_back(std::move(replace));
@@ -115,24 +117,24 @@ class DeltaEdit {
   bool Empty() const {
     return files_.empty() && !ChangesState() && !snapshot_piece_.has_value();
   }
-  // Of the files added; 0 if there are none. A VersionEdit with them must raise
-  // the last sequence number so far: what has been flushed is not in a WAL any
-  // more.
+  // Returns the largest sequence number of the added files; 0 if there are
+  // none. A VersionEdit with these files must raise the last sequence number to
+  // it at least: entries that were flushed are no longer in a WAL.
   SequenceNumber LargestSequence() const;
 
-  // Corruption if something is wrong that is so in every state and with every
+  // Returns Corruption if the edit is invalid for every state and every
   // comparator.
   Status Validate() const;
 
   // REQUIRES: Validate().ok()
   void EncodeTo(std::string* dst) const;
-  // Replaces the contents. If not OK they are as before: NotSupported for what
-  // a newer version may have written, else Corruption. What was decoded is
-  // valid.
+  // Replaces the contents. On failure they are unchanged: NotSupported for an
+  // encoding that a newer version may have written, else Corruption. Decoded
+  // contents are valid.
   Status DecodeFrom(Slice src);
 
   std::string DebugString(bool hex = false) const;
-  // Adds keys and values to the object that is open.
+  // Adds keys and values to the open JSON object.
   void AppendTo(JSONWriter* writer, bool hex = false) const;
 
   bool operator==(const DeltaEdit&) const = default;
@@ -152,8 +154,8 @@ class DeltaEdit {
   std::optional<SnapshotPiece> snapshot_piece_;
 };
 
-// NotSupported if the edit has a DeltaEdit: for secondary and follower
-// instances, which read no delta files.
+// Returns NotSupported if the edit has a DeltaEdit: for secondary and follower
+// instances, which do not read delta files.
 Status RefuseDelta(const VersionEdit& edit);
 
 }  // namespace ROCKSDB_NAMESPACE

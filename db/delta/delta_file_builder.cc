@@ -29,7 +29,7 @@ namespace {
 using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
-// As in a file that SstFileWriter wrote.
+// The version that SstFileWriter writes.
 constexpr int32_t kExternalFileVersion = 2;
 
 std::string NameOf(const std::vector<DbPath>& paths,
@@ -113,7 +113,7 @@ Status DeltaFileBuilder::CheckOptions() const {
 
 Status DeltaFileBuilder::CheckKind(Kind kind) const {
   if (options_.kind != kind) {
-    return Status::InvalidArgument("An entry of the other kind", file_name_);
+    return Status::InvalidArgument("An entry of the wrong kind", file_name_);
   }
   if (is_finished_) {
     return Status::InvalidArgument("The delta file is finished", file_name_);
@@ -131,7 +131,7 @@ Status DeltaFileBuilder::Open() {
                                FileOpenContract::kNoReadersWhileOpenForWrite;
   file_options.write_hint = options_.write_hint;
   std::unique_ptr<FSWritableFile> file;
-  // Perhaps also when it fails.
+  // The file may exist even on failure.
   file_exists_ = true;
   IOStatus io_s =
       NewWritableFile(ioptions.fs.get(), file_name_, &file, file_options);
@@ -164,8 +164,8 @@ Status DeltaFileBuilder::Open() {
       /*_is_bottommost=*/false, options_.reason, /*_oldest_key_time=*/now,
       creation_time, options_.db_id, settings_->family->db_session_id,
       /*_target_file_size=*/0, options_.number);
-  table_.reset(settings_->options.table_factory->NewTableBuilder(
-      table_options, file_.get()));
+  table_.reset(settings_->options.table_factory->NewTableBuilder(table_options,
+                                                                 file_.get()));
   return Fail(table_->status());
 }
 
@@ -188,9 +188,9 @@ Status DeltaFileBuilder::AddOperand(const Slice& internal_key,
 
 Status DeltaFileBuilder::AddAnchor(const Slice& user_key, SequenceNumber seq) {
   Status s = CheckKind(Kind::kAnchors);
-  if (s.ok() && (seq > kMaxSequenceNumber ||
-                 (options_.has_global_seq && seq != 0))) {
-    s = Status::InvalidArgument("Sequence number of an anchor", file_name_);
+  if (s.ok() &&
+      (seq > kMaxSequenceNumber || (options_.has_global_seq && seq != 0))) {
+    s = Status::InvalidArgument("Bad sequence number of an anchor", file_name_);
   }
   if (!s.ok()) {
     return Fail(s);
@@ -232,9 +232,9 @@ Status DeltaFileBuilder::AddPoint(const Slice& internal_key,
 Status DeltaFileBuilder::AddRangeAnchor(const Slice& start, const Slice& end,
                                         SequenceNumber seq) {
   Status s = CheckKind(Kind::kAnchors);
-  if (s.ok() && (seq > kMaxSequenceNumber ||
-                 (options_.has_global_seq && seq != 0))) {
-    s = Status::InvalidArgument("Sequence number of an anchor", file_name_);
+  if (s.ok() &&
+      (seq > kMaxSequenceNumber || (options_.has_global_seq && seq != 0))) {
+    s = Status::InvalidArgument("Bad sequence number of an anchor", file_name_);
   }
   if (s.ok() && settings_->ucmp()->Compare(start, end) >= 0) {
     s = Status::InvalidArgument("An empty range", file_name_);
@@ -287,11 +287,11 @@ Status DeltaFileBuilder::SetBuckets(
     return Fail(Status::InvalidArgument("Not a file of buckets", file_name_));
   }
   for (size_t i = 0; i < buckets.size(); ++i) {
-    const std::string* const next =
-        i + 1 < buckets.size() ? &buckets[i + 1].lower_bound
-        : end.has_value()      ? &*end
-                               : nullptr;
-    // The first bucket of all has no lower bound, which is not a key.
+    const std::string* const next = i + 1 < buckets.size()
+                                        ? &buckets[i + 1].lower_bound
+                                    : end.has_value() ? &*end
+                                                      : nullptr;
+    // The first bucket of all has no lower bound to compare.
     const bool has_bound = i > 0 || !buckets[i].lower_bound.empty();
     if (next != nullptr && has_bound &&
         settings_->ucmp()->Compare(buckets[i].lower_bound, *next) >= 0) {
@@ -335,11 +335,10 @@ Status DeltaFileBuilder::Finish(DeltaFileDescription* description) {
   }
   Describe(description);
   const ImmutableOptions& ioptions = settings_->ioptions();
-  // Without keys, which are not for everybody who reads the LOG.
+  // Keys are omitted, as they may be confidential.
   ROCKS_LOG_INFO(ioptions.logger,
-                 "[%s] [JOB %d] Generated delta file #%" PRIu64
-                 ": %s, %" PRIu64 " entries, %" PRIu64 " ranges, %" PRIu64
-                 " bytes",
+                 "[%s] [JOB %d] Generated delta file #%" PRIu64 ": %s, %" PRIu64
+                 " entries, %" PRIu64 " ranges, %" PRIu64 " bytes",
                  settings_->family->name.c_str(), options_.job_id,
                  options_.number, properties_.ToString().c_str(), num_entries_,
                  num_range_anchors_, file_size_);
@@ -415,7 +414,7 @@ void DeltaFileBuilder::Describe(DeltaFileDescription* description) const {
   if (!GetSstInternalUniqueId(options_.db_id, settings_->family->db_session_id,
                               options_.number, &description->unique_id)
            .ok()) {
-    // As for SST files: then nothing is checked.
+    // As for SST files: without an id nothing is checked.
     description->unique_id = kNullUniqueId64x2;
   }
   description->file_checksum = file_checksum_;
@@ -433,8 +432,8 @@ Status DeltaFileBuilder::Publish() {
     return status_;
   }
   IOOptions io_options;
-  IOStatus io_s = WritableFileWriter::PrepareIOOptions(options_.write_options,
-                                                       io_options);
+  IOStatus io_s =
+      WritableFileWriter::PrepareIOOptions(options_.write_options, io_options);
   TEST_SYNC_POINT_CALLBACK("DeltaFileBuilder::Publish:BeforeRename", &io_s);
   if (io_s.ok()) {
     may_be_renamed_ = true;
@@ -486,7 +485,7 @@ bool DeltaFileBuilder::Abandon() {
       }
       file_name_ = own_name;
     } else if (is_reported_) {
-      // Who deletes temporary files does not tell the manager.
+      // The deletion of temporary files is not reported to the manager.
       manager->OnUntrackFile(file_name_).PermitUncheckedError();
       is_reported_ = false;
     }
@@ -502,12 +501,12 @@ std::string DeltaFileBuilder::OwnName() const {
 bool DeltaFileBuilder::Delete(const std::string& file_name) const {
   const ImmutableOptions& ioptions = settings_->ioptions();
   IOOptions io_options;
-  IOStatus io_s = WritableFileWriter::PrepareIOOptions(options_.write_options,
-                                                       io_options);
+  IOStatus io_s =
+      WritableFileWriter::PrepareIOOptions(options_.write_options, io_options);
   if (io_s.ok()) {
     io_s = ioptions.fs->DeleteFile(file_name, io_options, /*dbg=*/nullptr);
   }
-  // It could not be created, or has another name.
+  // It was not created, or has another name.
   if (io_s.ok() || io_s.IsNotFound() || io_s.IsPathNotFound()) {
     return true;
   }
@@ -555,7 +554,7 @@ Status DeltaFileBuilder::BuildAnchorsOf(
   for (points->SeekToFirst(); s.ok() && points->Valid(); points->Next()) {
     ParsedInternalKey parsed;
     s = ParseInternalKey(points->key(), &parsed, /*log_err_key=*/false);
-    // An operand is no base: it hides nothing.
+    // An operand hides nothing.
     if (!s.ok() || parsed.type == kTypeMerge ||
         (has_last_key && ucmp->Equal(parsed.user_key, last_key))) {
       continue;
@@ -568,7 +567,7 @@ Status DeltaFileBuilder::BuildAnchorsOf(
     s = points->status();
   }
   if (s.ok() && ranges != nullptr) {
-    // Once for each fragment, whatever its sequence numbers are.
+    // Once for each fragment, regardless of its sequence numbers.
     for (ranges->SeekToTopFirst(); s.ok() && ranges->Valid();
          ranges->TopNext()) {
       s = builder->AddRangeAnchor(ranges->start_key(), ranges->end_key(),

@@ -21,7 +21,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// A thread is not worth less.
+// Minimum number of files per thread.
 constexpr size_t kMinFilesOfThread = 16;
 
 Status CheckFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,

@@ -14,12 +14,12 @@ namespace ROCKSDB_NAMESPACE {
 class DeltaVersion;
 class FileSystem;
 
-// Recovery's check that the delta files that the MANIFEST names are there, where
-// their paths are (CheckPathOfFile()), and have the size that it says: they are opened when they are first read, which
-// may be long after the DB was. Corruption names a file that is not, the one
-// with the smallest number if it is several. Files are not opened.
-//
-// Asks the file system from up to max_threads threads.
+// Checks, for recovery, that the delta files of the MANIFEST exist in their
+// paths (CheckPathOfFile()) with the size that the MANIFEST records, as they
+// are opened only by their first read, which may be long after the DB was
+// opened. Returns Corruption with the name of a file for which this is not so,
+// the one with the smallest number if there are several. Does not open files.
+// max_threads: maximum number of threads that ask the file system.
 Status CheckDeltaFiles(FileSystem* fs, const std::vector<DbPath>& cf_paths,
                        const DeltaVersion& delta, int max_threads);
 

@@ -85,7 +85,7 @@ DeltaFileDeletion::Cover DeltaFileDeletion::CoverOf(
     if (order < 0) {
       found.emplace_back(start.ToString(), end.ToString());
     }
-    // A range anchor does not have its end.
+    // A range anchor excludes its end.
     if (order <= 0 && has_end) {
       cover.keys.push_back(end.ToString());
     }
@@ -99,10 +99,9 @@ DeltaFileDeletion::Cover DeltaFileDeletion::CoverOf(
                                  return ucmp->Equal(a, b);
                                }),
                    cover.keys.end());
-  std::sort(found.begin(), found.end(),
-            [&](const auto& a, const auto& b) {
-              return is_less(a.first, b.first);
-            });
+  std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+    return is_less(a.first, b.first);
+  });
   for (auto& range : found) {
     if (!cover.ranges.empty() &&
         !is_less(cover.ranges.back().second, range.first)) {
@@ -210,8 +209,8 @@ Status DeltaFileDeletion::Write(const Output& output) {
     s = builder->Finish(&file);
   }
   if (s.ok()) {
-    // As after a flush: it must open, or nobody could read the operands of the
-    // ranges any more.
+    // Checked as after a flush: if the file cannot be opened, the operands in
+    // the ranges cannot be read.
     const auto settings = tables.settings();
     const auto uncached =
         NewUncachedDeltaTables(*settings->family, settings->options);

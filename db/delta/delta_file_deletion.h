@@ -26,9 +26,9 @@ class DeltaStore;
 class DeltaVersion;
 class VersionEdit;
 
-// Where the operands of a DeltaVersion are, as descriptions of its files tell:
-// all lie between these keys, both included, and below or at the sequence
-// number.
+// Bounds of the operands of a DeltaVersion, according to the descriptions of
+// its files: all keys are in [smallest, largest], both included, and all
+// sequence numbers are at most largest_seq.
 struct DeltaOperandBounds {
   bool has_operands = false;
   std::string smallest;
@@ -39,12 +39,13 @@ struct DeltaOperandBounds {
   static DeltaOperandBounds Of(const DeltaVersion* version);
 };
 
-// The keys of a column family as ClipColumnFamily() has to know them: those of
-// its SST files, which may be gone when it uses them, and those of operands.
+// The bounds of a column family's keys for ClipColumnFamily(): those of its SST
+// files, which may be gone when the bounds are used, and those of operands.
 class DeltaClipBounds {
  public:
-  // smallest, largest: of the SST files; without any both are empty. From now
-  // on they are keys of this object, those of operands included.
+  // Extends the bounds by those of operands and makes *smallest and *largest
+  // point to keys that this object owns.
+  // smallest, largest: bounds of the SST files; both empty if there are none.
   // REQUIRES: DB mutex held
   void Extend(const DeltaVersion* version, bool has_sst_files,
               const Comparator* ucmp, Slice* smallest, Slice* largest);
@@ -54,45 +55,46 @@ class DeltaClipBounds {
   std::string largest_;
 };
 
-// What DeleteFilesInRanges() does about operands in delta files. The files that
-// it deletes have values that operands belong to, and tombstones that hide
-// operands no more; so the operands go as well: anchors of the ranges, in the
+// Handles operands in delta files for DeleteFilesInRanges(). The deleted files
+// have values that operands belong to, and tombstones that no longer hide
+// operands; so the operands are deleted as well: anchors for the ranges, in the
 // same edit, hide them.
 //
 //   Begin() -> Write() -> AddTo(edit) -> the edit
 //
 // Invariants:
 // * The anchors' sequence number is that of the newest operand in delta files
-//   at Begin(). Those in memtables are newer, and stay, as values in memtables
-//   do: flushes write memtables in their order.
-// * As in the LSM-tree, more may stay and more may go than what belongs
-//   together: a value in level 0 or in a file that reaches beyond the range
-//   stays, but not its operands. DeleteFilesInRanges() promises nothing else.
-// * No flush of another thread runs at Begin(). Its operands would be newer than
-//   the anchors, and its epoch older: then jobs that know the anchors' file by
-//   its epoch could put these operands together with older ones. (One of the same
-//   thread, which calls OnFlushBegin() of a listener, cannot be waited for.)
+//   at Begin(). Operands in memtables are newer, and stay, like values in
+//   memtables: flushes write memtables in order.
+// * As in the LSM-tree, the deletion may be incomplete or excessive: a value in
+//   level 0, or in a file that extends beyond the range, stays, but not its
+//   operands. DeleteFilesInRanges() does not promise otherwise.
+// * No flush of another thread runs at Begin(). Its operands would be newer
+//   than the anchors, and its epoch older: then jobs that know the anchors'
+//   file by its epoch could combine these operands with older ones. (A flush of
+//   the same thread, which calls OnFlushBegin() of a listener, cannot be waited
+//   for.)
 // * Between Begin() and the destructor the epoch counts as that of a running
-//   flush, so that the file is not late (see DeltaStore).
+//   flush, so that the file is not added too late (see DeltaStore).
 //
-// Used by one thread.
+// Not thread-safe.
 class DeltaFileDeletion {
  public:
-  // Keys, and ranges [start, end). Both ascend, and ranges do not touch each
-  // other.
+  // Keys, and ranges [start, end). Both are sorted, and ranges neither overlap
+  // nor touch each other.
   struct Cover {
     std::vector<std::string> keys;
     std::vector<std::pair<std::string, std::string>> ranges;
 
     bool operator==(const Cover&) const = default;
   };
-  // Of the keys from smallest to largest, both included, those in the ranges,
-  // whose limits belong to them if include_end.
+  // Returns the part of [smallest, largest], both included, that is in the
+  // ranges. The ends of the ranges are included if include_end.
   static Cover CoverOf(const std::vector<UserKeyRangeOpt>& ranges,
                        bool include_end, const Slice& smallest,
                        const Slice& largest, const Comparator* ucmp);
 
-  // How it writes the file.
+  // How the file is written.
   struct Output {
     std::string db_id;
     int job_id = 0;
@@ -102,9 +104,11 @@ class DeltaFileDeletion {
     FSDirectory* directory = nullptr;  // of path_id
   };
 
-  // nullptr if there are no operands in the ranges. on_end: called by the
-  // destructor. version may be nullptr.
-  // REQUIRES: DB mutex held; new_file_number gives new ones of the DB;
+  // Begins the deletion. Returns nullptr if there are no operands in the
+  // ranges.
+  // version: may be nullptr.
+  // on_end: called by the destructor.
+  // REQUIRES: DB mutex held; new_file_number allocates file numbers of the DB;
   // !store->IsFlushedByOthers().
   static std::unique_ptr<DeltaFileDeletion> Begin(
       DeltaStore* store, const DeltaVersion* version,
@@ -117,13 +121,14 @@ class DeltaFileDeletion {
   DeltaFileDeletion(const DeltaFileDeletion&) = delete;
   DeltaFileDeletion& operator=(const DeltaFileDeletion&) = delete;
 
-  // The file is complete, synced with its directory, and opens; if that fails
-  // there is none.
+  // Writes the file. On success it is complete, synced with its directory, and
+  // can be opened. On failure there is no file.
   // REQUIRES: DB mutex not held
   Status Write(const Output& output);
 
-  // REQUIRES: Write() was successful. The file is the edit's from here on: if
-  // that fails, the next full scan finds it.
+  // Adds the file to the edit, which owns it from then on: if the edit fails,
+  // the next full scan finds the file.
+  // REQUIRES: Write() was successful.
   void AddTo(VersionEdit* edit) const;
 
   const DeltaFileDescription& file() const { return file_; }

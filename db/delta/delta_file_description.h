@@ -14,59 +14,62 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaFileReader;
 
-// What the MANIFEST says of a delta file: see docs/formats.md.
+// The record of a delta file in the MANIFEST: see docs/formats.md.
 //
-// Operands and anchors lie in files of their own: a reader asks for anchors
-// only of keys of which a filter says that there may be operands, and a flush
-// leaves anchors only for such keys; in one filter, anchors would breed
+// Operands and anchors are in separate files. A reader asks for anchors only if
+// a filter says that there may be operands of the key, and a flush writes
+// anchors only for such keys. With a common filter, anchors would cause more
 // anchors.
 struct DeltaFileDescription {
   enum class Kind : uint8_t {
     kOperands = 1,  // merge operands with their sequence numbers
     kAnchors = 2,  // (key, seq) and (range, seq): operands up to seq are hidden
   };
-  // Which runs a file may still be merged with.
+  // The runs that a file may still be merged with.
   enum class Tier : uint8_t {
-    kFlushed = 0,  // by one flush, recovery or ingestion
-    kMerged = 1,   // several of the former; only buckets take it in
+    kFlushed = 0,  // written by one flush, recovery or ingestion
+    kMerged = 1,   // merged from flushed files; only buckets take it in
     kSorted = 2,   // extents that buckets name
   };
 
   uint64_t number = 0;
   uint32_t path_id = 0;
-  uint64_t size = 0;  // of the file
+  uint64_t size = 0;  // bytes, of the file
   Kind kind = Kind::kOperands;
   Tier tier = Tier::kFlushed;
 
-  // The flushes that it comes from. An epoch is the number of the SST file that
-  // a flush reserves when it picks its memtables, or a number taken in the same
-  // way under the mutex. Of kSorted: 0, as the buckets have floors.
+  // The range of flushes that the file's entries come from. An epoch is the
+  // number of the SST file that a flush reserves when it picks its memtables,
+  // or a number allocated in the same way under the mutex. 0 for kSorted, as
+  // buckets have floors.
   uint64_t first_epoch = 0;
   uint64_t last_epoch = 0;
 
-  // User keys. Of a file with range anchors `largest` may be the end of a
-  // range, which is not in it.
+  // User keys. In a file with range anchors, `largest` may be the (exclusive)
+  // end of a range.
   std::string smallest;
   std::string largest;
   SequenceNumber smallest_seq = 0;
   SequenceNumber largest_seq = 0;
-  // Entries, point anchors or operands; and fragments of range anchors.
+  // Number of operands or point anchors, and of fragments of range anchors.
   uint64_t num_entries = 0;
   uint64_t num_range_anchors = 0;
-  // Of keys and operands before compression.
+  // Bytes of keys and operands before compression.
   uint64_t raw_bytes = 0;
 
-  // All entries have largest_seq, whatever the file says: the anchors of an
-  // ingested file, written before its sequence number was known.
+  // True if largest_seq is the sequence number of all entries, whatever the
+  // file says: for the anchors of an ingested file, which were written before
+  // its sequence number was known.
   bool has_global_seq = false;
 
   UniqueId64x2 unique_id = kNullUniqueId64x2;
   std::string file_checksum;
   std::string file_checksum_func_name;
 
-  // Of a file that a job has just written: the reader that it has checked it
-  // with, for the DeltaFileMeta that is made of this or of one of its copies,
-  // the first one. Not in the MANIFEST, and nothing to be equal in.
+  // Set for a file that a job has just written: the reader with which the job
+  // has checked it. The first DeltaFileMeta that is made of this description or
+  // of one of its copies takes the reader. Neither in the MANIFEST nor compared
+  // by ==.
   struct Opened {
     std::shared_ptr<DeltaFileReader> reader;
   };

@@ -60,21 +60,21 @@ class Resolver {
   }
 
  private:
-  // A bucket on the way. Bounds are as in DeltaFileProperties.
+  // A bucket under construction. Bounds are as in DeltaFileProperties.
   struct Segment {
     std::string begin;  // empty: none
     std::optional<std::string> end;
     uint64_t floor = 0;
-    // Of the job that made it.
+    // A file of the job that made the bucket.
     const DeltaFileProbe* job = nullptr;
-    // How much of it there is in that file.
+    // Bytes of the bucket in that file.
     uint64_t extent_bytes = 0;
-    // A part of it was replaced.
+    // The file of a job that replaced a part of the bucket.
     const DeltaFileProbe* cut_by = nullptr;
   };
 
-  // Is the key that ends one range, or none, at or before the one that begins
-  // another, or none?
+  // Returns true if the upper bound of a range is at or before the lower bound
+  // of another one.
   bool EndsBefore(const std::optional<std::string>& end,
                   const std::string& begin) const {
     return end.has_value() && !begin.empty() &&
@@ -100,17 +100,18 @@ class Resolver {
     return segments;
   }
 
-  // Jobs in the order in which they were.
+  // Replays the jobs in the order in which they ran.
   Status ReplaySortedFiles() {
     for (const DeltaFileProbe* file : files_) {
-      // Anchors tell of their job if nobody else does.
+      // A file of anchors stands for its job only if there is no file of
+      // operands.
       if (file->description.tier != Tier::kSorted ||
           file->properties.operands_number != 0) {
         continue;
       }
       std::vector<Segment> job = SegmentsOf(*file);
       if (job.empty()) {
-        return Refuse(*file, "it does not say for which buckets it is");
+        return Refuse(*file, "it does not record which buckets it is for");
       }
       for (const Segment& segment : job) {
         max_floor_ = std::max(max_floor_, segment.floor);
@@ -151,45 +152,46 @@ class Resolver {
     segments_ = std::move(result);
   }
 
-  // Of two lower bounds.
+  // Compares two lower bounds.
   bool Below(const std::string& a, const std::string& b) const {
     return !b.empty() && (a.empty() || ucmp_->Compare(a, b) < 0);
   }
 
-  // Buckets follow one another without gaps, and none is half a one.
+  // Checks that buckets are adjacent without gaps, and that none was replaced
+  // in part.
   Status CheckSegments() const {
     for (size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
       if (segment.cut_by != nullptr) {
         return Refuse(*segment.job,
-                      "one of its buckets was replaced, but only for a part "
-                      "of it a file (" +
+                      "one of its buckets was replaced, but a file (" +
                           segment.cut_by->Name() +
-                          ") tells what came instead. Another one is missing");
+                          ") has the replacement of a part of it only. The "
+                          "file of the other part is missing");
       }
       const bool has_gap = i == 0 ? !segment.begin.empty()
                                   : segments_[i - 1].end != segment.begin;
       if (has_gap) {
         return Refuse(*segment.job,
-                      "no file tells what was in the bucket before those that "
-                      "it was written for");
+                      "no file has the bucket before the buckets that it was "
+                      "written for");
       }
     }
     if (!segments_.empty() && segments_.back().end.has_value()) {
       return Refuse(*segments_.back().job,
-                    "no file tells what was in the bucket after those that it "
-                    "was written for");
+                    "no file has the bucket after the buckets that it was "
+                    "written for");
     }
     return Status::OK();
   }
 
-  // Merged files of operands that some bucket may see.
+  // Sets merged_ to the merged files of operands that some bucket may see.
   Status SelectMerged() {
     uint64_t min_floor = segments_.empty() ? 0 : UINT64_MAX;
     for (const Segment& segment : segments_) {
       min_floor = std::min(min_floor, segment.floor);
     }
-    // The newest first: a job that was repeated has taken in at least as much.
+    // The newest first: a repeated job has taken in at least as many files.
     for (auto it = files_.rbegin(); it != files_.rend(); ++it) {
       const DeltaFileProbe* const file = *it;
       const DeltaFileDescription& description = file->description;
@@ -200,7 +202,7 @@ class Resolver {
       if (!IsOperands(*file) || description.last_epoch <= min_floor) {
         continue;
       }
-      // Those that have some of its epochs have all of them.
+      // A newer file with some of its epochs must have all of them.
       bool overlaps = false;
       bool has_first = false;
       bool has_last = false;
@@ -218,8 +220,8 @@ class Resolver {
         merged_.push_back(file);
       } else if (!has_first || !has_last) {
         return Refuse(*file,
-                      "it is merged of flushes some of which another file is "
-                      "merged of, too");
+                      "another file was merged from some, but not all, of the "
+                      "flushes that it was merged from");
       }
     }
     for (const Segment& segment : segments_) {
@@ -227,8 +229,8 @@ class Resolver {
         if (file->description.first_epoch <= segment.floor &&
             segment.floor < file->description.last_epoch) {
           return Refuse(*file,
-                        "of the flushes that it is merged of some, but not "
-                        "all, are in buckets");
+                        "some, but not all, of the flushes that it was "
+                        "merged from are in buckets");
         }
       }
     }
@@ -242,7 +244,7 @@ class Resolver {
       jobs.insert(segment.job);
       has_operands |= segment.extent_bytes > 0;
     }
-    // What flushes wrote up to here was merged.
+    // Files of flushes up to this epoch were merged.
     const uint64_t last_merged = std::max(max_merged_, max_floor_);
     std::vector<const DeltaFileProbe*> old_anchors;
     for (const DeltaFileProbe* file : files_) {
@@ -275,8 +277,8 @@ class Resolver {
                                 : bucket.state.anchors_number) =
           segment.job->description.number;
       bucket.state.extent_bytes = segment.extent_bytes;
-      // A merged file that ended at the floor may be gone. The one before is
-      // as good, as there is none in between.
+      // The merged file that ended at the floor may be gone. The previous one
+      // is equivalent, as there is none in between.
       for (const DeltaFileProbe* file : merged_) {
         const uint64_t epoch = file->description.last_epoch;
         if (epoch <= segment.floor) {

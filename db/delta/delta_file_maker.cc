@@ -22,7 +22,7 @@ DeltaVersion::FileMaker MakeDeltaFiles(VersionSet* version_set,
     DeltaFileMeta::OnRelease on_release;
     if (version_set != nullptr) {
       assert(!ioptions->cf_paths.empty());
-      // What it needs of the column family is taken now.
+      // Copy everything that the deletion needs of the column family.
       ObsoleteDeltaFile obsolete;
       obsolete.number = file.number;
       obsolete.directory =

@@ -12,15 +12,17 @@ class ColumnFamilyData;
 class VersionSet;
 struct ImmutableCFOptions;
 
-// Makes the files of a column family's DeltaVersions. When the last one that
-// has a file is gone the file is on the VersionSet's list of obsolete ones; so
-// are files of edits that were given up.
+// Returns a function that makes the files of a column family's DeltaVersions.
+// When the last DeltaVersion with a file is destroyed, the file is put on the
+// VersionSet's list of obsolete files; the same applies to files of edits that
+// were given up.
 //
-// The DB mutex must be held, or nobody else know the VersionSet yet, when the
-// last reference to such a file is dropped. The column family need not exist
-// any more.
+// When the last reference to such a file is dropped, the DB mutex must be held,
+// or no other thread may know the VersionSet yet. The column family may be gone
+// by then.
 //
-// version_set and cfd may be nullptr, in tests: nothing becomes of files then.
+// version_set and cfd may be nullptr, in tests: then released files are
+// ignored.
 DeltaVersion::FileMaker MakeDeltaFiles(VersionSet* version_set,
                                        const ImmutableCFOptions* ioptions,
                                        const ColumnFamilyData* cfd);

@@ -19,7 +19,7 @@ std::shared_ptr<const DeltaFileMeta> DeltaFileMeta::Create(
   return std::shared_ptr<const DeltaFileMeta>(
       new DeltaFileMeta(std::move(description), std::move(opened)),
       [on_release = std::move(on_release)](DeltaFileMeta* meta) {
-        // No lock: nobody else has a reference.
+        // No lock: this is the last reference.
         std::shared_ptr<DeltaFileReader> reader = std::move(meta->reader_);
         if (on_release) {
           on_release(meta->description_, std::move(reader));

@@ -20,43 +20,43 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaFileReader;
 
-// A delta file that nothing refers to any more, on its way to being deleted.
+// A delta file that no Version has any more and that is to be deleted.
 struct ObsoleteDeltaFile {
   uint64_t number = 0;
   std::string directory;
-  // Null if the file was never opened.
+  // nullptr if the file was never opened.
   std::shared_ptr<DeltaFileReader> reader;
   uint32_t uncache_aggressiveness = 0;
 
-  // The file is going to be deleted.
+  // To be called before the file is deleted.
   // REQUIRES: DB mutex not held
   void CloseReader();
 };
 
-// A delta file as Versions share it: its description and its reader, which who
-// has written the file hands on, or else the first one to need it opens. A
-// store has some hundred files and every read may ask several of them, so
-// readers are kept here rather than in the table cache, which would cost a
-// look-up per file and read.
+// A delta file that Versions share: its description and its reader. The reader
+// is passed on by the job that has written the file, or opened by the first
+// thread that needs it. A store has some hundred files and every read may ask
+// several of them, so readers are kept here rather than in the table cache,
+// which would cost a lookup per file and read.
 //
 // Thread-safe. The description never changes. The reader is set once and stays
 // until the file is released.
 class DeltaFileMeta {
  public:
-  // Opens the file. It runs without locks other than that of the file, and must
-  // not call GetReader() of the same file. It may do I/O, so GetReader() is not
-  // for holders of the DB mutex.
+  // Opens the file. Called with only the lock of the file held; must not call
+  // GetReader() of the same file. It may do I/O, so GetReader() must not be
+  // called with the DB mutex held.
   using Opener = std::function<Status(const DeltaFileDescription&,
                                       std::shared_ptr<DeltaFileReader>*)>;
-  // Called once, by the thread that drops the last reference, with the reader
-  // or nullptr.
+  // Called once, by the thread that drops the last reference. The reader may be
+  // nullptr.
   using OnRelease = std::function<void(const DeltaFileDescription&,
                                        std::shared_ptr<DeltaFileReader>)>;
 
-  // The file is open from the beginning if `description.opened` has a reader.
-  //
-  // on_release may be empty. It decides what holders have to heed: if it needs
-  // a mutex to be held, so does dropping the last reference.
+  // Creates a file, which is open from the beginning if `description.opened`
+  // has a reader.
+  // on_release: may be empty. Its requirements apply to dropping the last
+  // reference: for example, that a mutex is held.
   static std::shared_ptr<const DeltaFileMeta> Create(
       DeltaFileDescription description, OnRelease on_release);
 
@@ -66,20 +66,22 @@ class DeltaFileMeta {
   const DeltaFileDescription& description() const { return description_; }
   uint64_t number() const { return description_.number; }
 
-  // The reader, opened by `open` if no call before was successful. It lives as
-  // long as this does: whoever reads pins the Version, so that no reference to
-  // the reader itself is counted, for which all cores would compete.
+  // Sets *reader to the reader, which is opened by `open` if no earlier call
+  // was successful. The reader lives as long as this object: readers pin the
+  // Version, so that the reader itself needs no reference count, for which all
+  // cores would compete.
   //
-  // While one thread opens the file others wait. To let each open it and keep
-  // the first result would save nobody time, as all read the same blocks, and
-  // would have index and filter in memory several times. An error is returned
-  // to the caller that met it and not kept; the next one tries again.
+  // While one thread opens the file, others wait. Letting each of them open it
+  // and keeping the first result would save no time, as all read the same
+  // blocks, and would have index and filter in memory several times. An error
+  // is returned to the caller that met it and is not kept; the next call tries
+  // again.
   Status GetReader(const Opener& open, DeltaFileReader** reader) const {
     *reader = opened_.load(std::memory_order_acquire);
     return LIKELY(*reader != nullptr) ? Status::OK() : Open(open, reader);
   }
 
-  // The reader if the file is open, else nullptr.
+  // Returns the reader if the file is open, else nullptr.
   DeltaFileReader* OpenedReader() const {
     return opened_.load(std::memory_order_acquire);
   }

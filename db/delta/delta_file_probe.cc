@@ -29,7 +29,7 @@ using Kind = DeltaFileDescription::Kind;
 
 constexpr size_t kFoundFileReadahead = size_t{2} << 20;
 
-// Sees to it that a failure names the file.
+// Returns s; if it is an error, with the name of the file.
 Status WithFileName(const Status& s, const std::string& name) {
   const char* const message = s.getState();
   return s.ok() || (message != nullptr && strstr(message, name.c_str()))
@@ -91,7 +91,7 @@ Status DeltaFileProbe::Read(const ImmutableOptions& options,
   description.num_range_anchors = table->num_range_deletions;
   if (table->num_entries < table->num_range_deletions ||
       table->raw_key_size < table->num_entries * kNumInternalBytes) {
-    return Status::Corruption(file->Name(), "numbers of entries");
+    return Status::Corruption(file->Name(), "inconsistent numbers of entries");
   }
   description.num_entries = table->num_entries - table->num_range_deletions;
   description.raw_bytes = table->raw_key_size -
@@ -178,7 +178,7 @@ Status DeltaFileProbe::Scan(const DeltaTableFactory& tables,
     }
     if (!buckets.empty()) {
       const uint64_t bytes = parsed.user_key.size() + iter->value().size();
-      // As in a Version: 0 says that there is nothing.
+      // As in a Version: 0 means that there are no operands.
       bucket_bytes[bucket] =
           std::max<uint64_t>(bucket_bytes[bucket] + bytes, 1);
     }

@@ -24,41 +24,44 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaFileReader;
 
-// A delta file on disk of which no MANIFEST tells: what it says of itself. A
-// repair and tools are made of it.
+// Reads a delta file without a MANIFEST, by the information in the file itself.
+// For repair and tools.
 //
-// Read() finds out what its table properties say; the user's comparator is not
-// needed for it. Scan() reads the rest.
+// Read() reads the table properties, for which the user's comparator is not
+// needed. Scan() reads the entries.
 struct DeltaFileProbe {
   std::string directory;
-  // As the MANIFEST would have it, but for the path id, which is 0, and the
-  // checksum of the file, which is not known. Keys and sequence numbers are set
-  // by Scan(). With a global sequence number these and the epochs are 0: the
-  // MANIFEST alone knows them.
+  // As in the MANIFEST, except for the path id, which is 0, and the checksum of
+  // the file, which is not known. Keys and sequence numbers are set by Scan().
+  // For a file with a global sequence number, these and the epochs are 0: only
+  // the MANIFEST has them.
   DeltaFileDescription description;
   DeltaFileProperties properties;
   uint32_t column_family_id = 0;
   std::string column_family_name;
   std::string comparator_name;
-  // Set by Scan(): of keys and operands in each of properties.buckets.
+  // Set by Scan(): bytes of keys and operands in each of properties.buckets.
   std::vector<uint64_t> bucket_bytes;
 
-  // Corruption names the file if it is damaged, unfinished or no delta file.
+  // Reads the properties of a file. Returns Corruption with the name of the
+  // file if it is damaged, unfinished or no delta file.
   static Status Read(const ImmutableOptions& options,
                      const FileOptions& file_options,
                      const std::string& directory, uint64_t number,
                      DeltaFileProbe* file);
 
-  // Of one entry, a key's or a range's: end is nullptr of a key.
+  // Called for each entry. end: nullptr for a point entry, else the end of a
+  // range.
   using Visitor = std::function<void(const Slice& key, SequenceNumber seq,
                                      const Slice& value, const Slice* end)>;
 
-  // Reads all entries, first those of keys, in order. visit may be empty.
+  // Reads all entries in order, point entries before ranges.
   // tables: see NewTables().
+  // visit: may be empty.
   Status Scan(const DeltaTableFactory& tables, const Visitor& visit = nullptr);
 
-  // Reads the file where it lies: without a block cache, with the comparator of
-  // `options`.
+  // Returns a factory to read the file in its directory, without a block cache
+  // and with the comparator of `options`.
   std::unique_ptr<DeltaTableFactory> NewTables(
       const ImmutableOptions& options, const MutableCFOptions& cf_options,
       const FileOptions& file_options) const;

@@ -15,7 +15,7 @@ using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
 constexpr uint32_t kVersion = 1;
-// The length of a lower bound, and a floor.
+// At least a byte for the length of the lower bound and one for the floor.
 constexpr size_t kMinBucketSize = 2;
 
 constexpr char kCollectorName[] = "strata.DeltaFileProperties";
@@ -127,7 +127,7 @@ Status DeltaFileProperties::DecodeFrom(Slice input) {
   if (tier == Tier::kSorted ? last_epoch != 0 : num_buckets != 0) {
     return CorruptProperty("epochs and buckets do not fit the tier");
   }
-  // Before memory is taken for them.
+  // Checked before memory is allocated for them.
   if (num_buckets > input.size() / kMinBucketSize) {
     return CorruptProperty("more buckets than bytes");
   }
@@ -151,7 +151,7 @@ Status DeltaFileProperties::DecodeFrom(Slice input) {
       return CorruptProperty("too short");
     }
     if (has_end > 1) {
-      return CorruptProperty("neither an end nor none");
+      return CorruptProperty("bad flag of the end");
     }
     if (has_end == 1) {
       Slice key;

@@ -17,9 +17,9 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The table property `strata.delta` of a delta file: see docs/formats.md. It
-// says what the entries do not say and the MANIFEST does, so that a reader can
-// tell whether it has the file that the MANIFEST means, and a repair can make
-// its record again.
+// has the data that is in the MANIFEST and not in the entries, so that a reader
+// can tell whether the file is the one that the MANIFEST names, and a repair
+// can rebuild the record in the MANIFEST.
 //
 // Not thread-safe.
 struct DeltaFileProperties {
@@ -38,28 +38,29 @@ struct DeltaFileProperties {
 
   DeltaFileDescription::Kind kind = DeltaFileDescription::Kind::kOperands;
   DeltaFileDescription::Tier tier = DeltaFileDescription::Tier::kFlushed;
-  // Both are 0 if the tier is kSorted, or if they were not known.
+  // Both are 0 if the tier is kSorted, or if the epochs were not known.
   uint64_t first_epoch = 0;
   uint64_t last_epoch = 0;
-  // Of kSorted, in order of their lower bounds: a range of keys without gaps.
+  // For kSorted: the buckets in the order of their lower bounds, without gaps.
   std::vector<Bucket> buckets;
-  // User key at which the last bucket ends; none: it has no end. Without
-  // buckets there is none.
+  // User key at which the last bucket ends; nullopt: it is unbounded, or there
+  // are no buckets.
   std::optional<std::string> end;
-  // Of merged and sorted anchors: the file of operands that the same job had
-  // written before; 0: it left no operands.
+  // For merged and sorted anchors: number of the file of operands that the same
+  // job has written before; 0: it left no operands.
   uint64_t operands_number = 0;
 
   void EncodeTo(std::string* dst) const;
-  // Replaces all. On failure nothing is said of the contents: Corruption, or
-  // NotSupported if it was written by a newer Strata.
+  // Decodes the property into this object. On failure the contents are
+  // undefined: Corruption, or NotSupported if a newer Strata has written the
+  // property.
   Status DecodeFrom(Slice input);
 
-  // From what a table has. Corruption if there is none.
+  // Decodes the property of a table. Returns Corruption if the table has none.
   static Status Read(const TableProperties& table_properties,
                      DeltaFileProperties* properties);
 
-  // Does a file like this have operands_number?
+  // Returns true if files of this kind and tier have operands_number.
   bool HasOperandsNumber() const {
     return kind == DeltaFileDescription::Kind::kAnchors &&
            tier != DeltaFileDescription::Tier::kFlushed;
@@ -70,17 +71,18 @@ struct DeltaFileProperties {
 
   bool operator==(const DeltaFileProperties& other) const {
     return kind == other.kind && tier == other.tier &&
-           first_epoch == other.first_epoch &&
-           last_epoch == other.last_epoch && buckets == other.buckets &&
-           end == other.end && operands_number == other.operands_number;
+           first_epoch == other.first_epoch && last_epoch == other.last_epoch &&
+           buckets == other.buckets && end == other.end &&
+           operands_number == other.operands_number;
   }
 };
 
-// Makes the table builder of one delta file write the property, as it is when
-// the table is finished.
+// Makes the table builder of one delta file write the property, with the values
+// that it has when the table is finished.
 //
-// The factory may be gone once the table builder is made.
-// Thread-safe, like its base.
+// The factory may be destroyed once the table builder is made.
+//
+// Thread-safe, like its base class.
 class DeltaFilePropertiesCollectorFactory : public InternalTblPropCollFactory {
  public:
   // REQUIRES: the properties outlive the table builder and do not change while

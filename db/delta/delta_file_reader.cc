@@ -32,14 +32,14 @@ namespace {
 
 using Kind = DeltaFileDescription::Kind;
 
-// How much of a file is read at once when it is opened, if the filter is not
-// unusually large: about what filter, index and properties take with small
-// operands. What is left of them is read block by block.
+// Returns how many bytes at the end of a file are read at once when it is
+// opened, if the filter is not unusually large: about the size of filter, index
+// and properties with small operands. The rest of them is read block by block.
 uint64_t TailSize(uint64_t file_size) {
   return std::min(file_size, (uint64_t{8} << 10) + file_size / 16);
 }
 
-// For a reader to keep, which must not keep itself.
+// Returns the description for a reader, which must not own itself.
 DeltaFileDescription WithoutReader(DeltaFileDescription description) {
   description.opened.reset();
   return description;
@@ -110,7 +110,8 @@ Status DeltaFileReader::OpenTable(const ReadOptions& read_options) {
   if (!io_s.ok()) {
     return io_s;
   }
-  // Before anything is read: blocks are looked for from the end.
+  // Checked before anything is read, as blocks are located from the end of the
+  // file.
   if (size != description_.size) {
     return Status::Corruption(
         file_name_, "has " + std::to_string(size) + " bytes instead of " +
@@ -167,12 +168,12 @@ Status DeltaFileReader::CheckProperties() const {
   const bool has_global_seq =
       user_properties.count(ExternalSstFilePropertyNames::kVersion) != 0;
   if (has_global_seq != description_.has_global_seq) {
-    return Corrupt("a global sequence number against what the MANIFEST says");
+    return Corrupt("a global sequence number that contradicts the MANIFEST");
   }
-  // With a global sequence number they are known to the MANIFEST alone.
+  // With a global sequence number only the MANIFEST has the epochs.
   if (!has_global_seq && (properties.first_epoch != description_.first_epoch ||
                           properties.last_epoch != description_.last_epoch)) {
-    return Corrupt("other epochs than the MANIFEST says");
+    return Corrupt("its epochs are not those in the MANIFEST");
   }
   const uint64_t num_entries =
       description_.num_entries + description_.num_range_anchors;
@@ -182,7 +183,7 @@ Status DeltaFileReader::CheckProperties() const {
   }
   if ((description_.num_range_anchors != 0) !=
       (NewRangeAnchorIterator(kMaxSequenceNumber) != nullptr)) {
-    return Corrupt("its range anchors are not there");
+    return Corrupt("its range anchors are missing");
   }
   const uint64_t num_of_kind = description_.kind == Kind::kOperands
                                    ? table_properties->num_merge_operands
@@ -201,7 +202,7 @@ bool DeltaFileReader::MayHaveKey(const ReadOptions& read_options,
 
 bool DeltaFileReader::LacksFilter() const {
   using Rep = BlockBasedTable::Rep;
-  // DeltaTableFactory has no other tables.
+  // DeltaTableFactory makes no other tables.
   const Rep& rep =
       *static_cast_with_check<const BlockBasedTable>(table_.get())->get_rep();
   return rep.filter == nullptr && rep.filter_type != Rep::FilterType::kNoFilter;
@@ -213,8 +214,8 @@ Status DeltaFileReader::Get(const ReadOptions& read_options,
   const Status s =
       table_->Get(read_options, key.internal_key(), get_context,
                   /*prefix_extractor=*/nullptr, /*skip_filters=*/true);
-  // What is not in the cache, and must not be read, is no miss yet: DeltaRead
-  // asks again when it may be read.
+  // A block that is not in the cache and must not be read is not counted as a
+  // miss: DeltaRead asks again when it may be read.
   if (settings_->ioptions().stats != nullptr && !s.IsIncomplete()) {
     get_context->ReportCounters();
   }
@@ -246,7 +247,7 @@ Status DeltaFileReader::CollectOperands(const ReadOptions& read_options,
     operands->Truncate(old_size);
     return s;
   }
-  // They count when they are merged, if they ever are.
+  // They are counted when they are merged, if at all.
   PERF_COUNTER_ADD(internal_merge_point_lookup_count,
                    old_size - operands->size());
   return s;

@@ -31,24 +31,25 @@ class TableReader;
 
 // Reads one delta file: see docs/formats.md.
 //
-// Of a point lookup first ask MayHaveKey(): most keys have no operands, and it
-// needs no I/O, as filter and index stay in memory while the reader lives. What
-// is damaged is Corruption and names the file.
+// Point lookups should call MayHaveKey() first: most keys have no operands, and
+// the call needs no I/O, as filter and index stay in memory while the reader
+// lives. Damaged data is reported as Corruption with the name of the file.
 //
-// What it gives out must not outlive it: iterators, and pinned operands. It may
+// Iterators and pinned operands must not outlive the reader. The reader may
 // outlive the column family.
 //
 // Thread-safe.
 class DeltaFileReader {
  public:
-  // Corruption also if the file is not the one that is described: by its size,
-  // its unique id (verify_sst_unique_id_in_manifest) or what it says of itself.
+  // Opens the file under its own name. Also returns Corruption if the file is
+  // not the one that is described, according to its size, its unique id
+  // (verify_sst_unique_id_in_manifest) or its properties.
   static Status Open(const DeltaTableFactory& tables,
                      const ReadOptions& read_options,
                      const DeltaFileDescription& description,
                      std::unique_ptr<DeltaFileReader>* reader);
-  // The same of a file that has another name than it will have. REQUIRES: it
-  // keeps that name while the reader lives.
+  // Opens a file that still has a temporary name.
+  // REQUIRES: the file is not renamed while the reader exists.
   static Status OpenAs(const std::string& file_name,
                        const DeltaTableFactory& tables,
                        const ReadOptions& read_options,
@@ -61,23 +62,24 @@ class DeltaFileReader {
   const DeltaFileDescription& description() const { return description_; }
   const std::string& file_name() const { return file_name_; }
 
-  // False only if the file has no entry of the key (ranges do not count). True
-  // also if the filter is missing or cannot be read.
+  // Returns false only if the file has no point entry of the key. Returns true
+  // if the filter is missing or cannot be read.
   bool MayHaveKey(const ReadOptions& read_options, const LookupKey& key) const;
   bool MayHaveKey(const ReadOptions& read_options,
                   const Slice& user_key) const {
     return MayHaveKey(read_options, LookupKey(user_key, kMaxSequenceNumber));
   }
 
-  // Its filter could not be read when it was opened, for want of room in the
-  // block cache maybe. So there is none while this lives.
+  // Returns true if the filter could not be read when the file was opened, for
+  // example because the block cache had no room. The reader then never has a
+  // filter.
   bool LacksFilter() const;
 
-  // Adds the operands of the key with a sequence number of that of `key`
-  // (read_seq) or below, newest first. Does not ask the filter. On failure
-  // *operands is what it was: Incomplete if that needs I/O and the read tier
-  // does not allow it.
-  // REQUIRES: a file of operands.
+  // Appends the operands of the key with sequence numbers up to that of `key`
+  // (read_seq) to *operands, newest first. Does not ask the filter. On failure
+  // *operands is unchanged. Returns Incomplete if I/O is needed and the read
+  // tier does not allow it.
+  // REQUIRES: the file is a file of operands.
   Status CollectOperands(const ReadOptions& read_options, const LookupKey& key,
                          DeltaOperands* operands) const;
   Status CollectOperands(const ReadOptions& read_options, const Slice& user_key,
@@ -87,9 +89,9 @@ class DeltaFileReader {
                            operands);
   }
 
-  // The newest anchor of the key, of ranges too, with a sequence number of that
-  // of `key` (read_seq) or below; 0: there is none.
-  // REQUIRES: a file of anchors.
+  // Sets *seq to the newest anchor of the key (point or range) with a sequence
+  // number up to that of `key` (read_seq); 0 if there is none.
+  // REQUIRES: the file is a file of anchors.
   Status NewestAnchor(const ReadOptions& read_options, const LookupKey& key,
                       SequenceNumber* seq) const;
   Status NewestAnchor(const ReadOptions& read_options, const Slice& user_key,
@@ -97,37 +99,39 @@ class DeltaFileReader {
     return NewestAnchor(read_options, LookupKey(user_key, read_seq), seq);
   }
 
-  // Begins to read what a lookup of the key reads first, if that is not in the
-  // block cache. False: nothing was begun. Does not ask the filter.
-  // REQUIRES: *reads is gone before this is.
+  // Begins to read the block that a lookup of the key reads first, unless it is
+  // in the block cache. Returns false if no read was begun. Does not ask the
+  // filter.
+  // REQUIRES: *reads is destroyed before this object.
   bool BeginRead(const ReadOptions& read_options, const LookupKey& key,
                  OverlappedReads* reads) const;
 
-  // All entries but ranges. read_options has to outlive the iterator. With an
-  // arena, destroy it without delete.
+  // Returns an iterator over all point entries. read_options must outlive the
+  // iterator. An iterator in an arena is destroyed without delete.
   InternalIterator* NewIterator(const ReadOptions& read_options,
                                 TableReaderCaller caller,
                                 Arena* arena = nullptr,
                                 size_t compaction_readahead_size = 0) const;
 
-  // The range anchors with a sequence number of read_seq or below, fragmented;
-  // nullptr: the file has none.
+  // Returns the range anchors with sequence numbers up to read_seq, fragmented;
+  // nullptr if the file has no range anchors.
   std::unique_ptr<FragmentedRangeTombstoneIterator> NewRangeAnchorIterator(
       SequenceNumber read_seq) const;
 
-  // About how many bytes of the file come before the entries of the key. To be
-  // compared with each other: a block is the unit. Ranges do not count.
+  // Returns approximately how many bytes of the file precede the entries of the
+  // key. Only differences of results are meaningful, with the granularity of a
+  // block. Ranges do not count.
   uint64_t ApproximateOffsetOf(const ReadOptions& read_options,
                                const Slice& user_key) const;
 
-  // Of every block.
+  // Verifies the checksums of all blocks.
   Status VerifyChecksum(const ReadOptions& read_options) const;
 
   std::shared_ptr<const TableProperties> GetTableProperties() const;
   size_t ApproximateMemoryUsage() const;
 
-  // The file is going to be deleted: what the block cache has of it leaves with
-  // the reader, see uncache_aggressiveness.
+  // To be called before the file is deleted: the file's blocks are evicted from
+  // the block cache together with the reader, see uncache_aggressiveness.
   void MarkObsolete(uint32_t uncache_aggressiveness);
 
  private:
@@ -137,19 +141,19 @@ class DeltaFileReader {
 
   Status OpenTable(const ReadOptions& read_options);
   Status CheckProperties() const;
-  // Shows the context the entries of the key, as of an SST file.
+  // Passes the entries of the key to the context, like those of an SST file.
   Status Get(const ReadOptions& read_options, const LookupKey& key,
              GetContext* get_context) const;
-  // Sees to it that a failure names the file.
+  // Returns s; if it is Corruption, with the name of the file.
   Status Named(const Status& s) const;
   Status Corrupt(const char* what) const;
 
-  // The table has references to these.
+  // The table refers to these members.
   const std::shared_ptr<const DeltaTableSettings> settings_;
   const DeltaFileDescription description_;
   const std::string file_name_;
   std::unique_ptr<TableReader> table_;
-  // The table's. nullptr: reads cannot be begun ahead of time.
+  // The table's file; nullptr: reads cannot be begun ahead of time.
   const OverlappedReadFile* file_ = nullptr;
 };
 

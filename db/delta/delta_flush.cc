@@ -61,9 +61,9 @@ std::unique_ptr<DeltaFlush> DeltaFlush::New(ColumnFamilyData* cfd,
                                             VersionSet* versions, Job job) {
   job.store = cfd->delta_store();
   job.base = base.storage_info()->delta().get();
-  // As long as there are delta files, operands of keys that have some there
-  // must not go into an SST file: readers take what lies there for older.
-  // (Buckets alone, without a file, do not matter.)
+  // As long as there are delta files, operands of keys that have operands there
+  // must not go to an SST file: readers take operands in SST files for older
+  // ones. (Buckets alone, without a file, do not matter.)
   job.old_keys_only = !cfd->ioptions().enable_delta_separation;
   if (job.old_keys_only && job.earlier.empty() &&
       (job.base == nullptr || job.base->GetTotals().num_files == 0)) {
@@ -100,10 +100,10 @@ Status DeltaFlush::Add(const ParsedInternalKey& key, const Slice& internal_key,
     key_.assign(key.user_key.data(), key.user_key.size());
     has_key_ = true;
   }
-  // The same for all operands of the key.
+  // *taken is the same for all operands of the key.
   *taken = is_operand && (!job_.old_keys_only || MayHaveOlder());
   if (!is_operand) {
-    // Whether it needs an anchor is known when all older entries have come.
+    // Whether it needs an anchor is known after all older entries were added.
     bases_.push_back(key.sequence);
   } else if (*taken && s.ok()) {
     s = AddOperand(key, internal_key, value);
@@ -141,8 +141,8 @@ Status DeltaFlush::AddOperand(const ParsedInternalKey& key,
 Status DeltaFlush::FinishKey() {
   Status s;
   if (!bases_.empty()) {
-    // The last one is the oldest. If it needs an anchor for an operand of this
-    // flush, so do all.
+    // The last base is the oldest one. If it needs an anchor for an operand of
+    // this flush, so do all.
     const bool all = oldest_of_key_ < bases_.back() || MayHaveOlder();
     for (SequenceNumber base : bases_) {
       if (!all && oldest_of_key_ >= base) {
@@ -197,7 +197,7 @@ Status DeltaFlush::GetBuilder(File* file, DeltaFileBuilder** builder) {
   Status s;
   if (file->builder == nullptr) {
     DeltaFileBuilder::Options options;
-    // Not that of the SST file: cache keys come from numbers.
+    // Not the number of the SST file: cache keys are derived from numbers.
     options.number = job_.new_file_number();
     options.path_id = job_.path_id;
     options.kind = file->kind;
@@ -211,7 +211,7 @@ Status DeltaFlush::GetBuilder(File* file, DeltaFileBuilder** builder) {
     options.write_hint = output_.write_hint;
     s = DeltaFileBuilder::Create(tables(), options, &file->builder);
     if (s.ok() && output_.verify_contents) {
-      // The comparator is the store's, whatever becomes of the settings.
+      // The comparator belongs to the store and outlives these settings.
       file->validator = std::make_unique<OutputValidator>(
           tables().settings()->icmp(), /*enable_hash=*/true);
     }
@@ -308,7 +308,7 @@ void DeltaFlush::CountPayload(const CompactionIterationStats& stats,
                               uint64_t* payload, uint64_t* garbage) const {
   const uint64_t input =
       stats.total_input_raw_key_bytes + stats.total_input_raw_value_bytes;
-  // What merges of operands make may be longer than they are.
+  // The result of merging operands may be longer than the operands.
   if (operand_bytes_ > 0 && operand_bytes_ <= input && payload != nullptr &&
       garbage != nullptr) {
     *payload = input;

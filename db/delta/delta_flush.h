@@ -35,54 +35,56 @@ class VersionSet;
 struct CompactionIterationStats;
 struct FileDescriptor;
 
-// What one flush does with the merge operands of a column family that separates
+// Writes the merge operands of one flush of a column family that separates
 // deltas: they go to a delta file and not into the SST file. A base (value or
-// tombstone) goes into the SST file, and if the store may have older operands
-// of its key, an anchor goes to another delta file. The same of range
-// deletions. Files to which nothing was added do not come into being.
+// tombstone) goes into the SST file and, if the store may have older operands
+// of its key, an anchor goes to another delta file. The same applies to range
+// deletions. A file that receives no entry is not created.
 //
 //   Begin() -> Start() -> Add()... -> AddRange()... -> Finish() -> AddTo(edit)
 //                                                   -> Abandon()
 //
 // Invariants:
 // * Exact anchors. Each base of the output that is newer than an operand of its
-//   key in the store has an anchor of its sequence number in the same edit, and
-//   so has each range deletion. Hence readers need not look at the LSM-tree to
-//   know which operands are hidden, and compactions may zero or drop what hides
-//   them there.
+//   key in the store has an anchor with its sequence number in the same edit,
+//   and so has each range deletion. Hence readers need not look at the LSM-tree
+//   to know which operands are hidden, and compactions may zero the sequence
+//   numbers of entries that hide operands, or drop the entries.
 // * Only one flush of a column family is between Begin() and its end (see
 //   FlushOrderGate), and it has the oldest memtable. So the store's older
 //   operands are those of the Version given to Begin(), those that earlier
 //   flushes of a recovery have written, and those of this flush.
 // * An operand in a delta file is newer than all operands of its key in SST
-//   files. So while the store has operands of a key, newer ones go there, too.
-//   When the column family does not separate deltas any more, all others go
-//   into the SST file again (old_keys_only): the store gets no new keys, and
-//   comes to an end, however many merges there are.
-// * What becomes of the edit does not matter here: files that it does not name
-//   in the end are found by the next full scan, as SST files are.
+//   files. So while the store has operands of a key, newer operands of the key
+//   go there, too. When the column family no longer separates deltas, all other
+//   operands go into the SST file again (old_keys_only): the store gets no new
+//   keys and becomes empty eventually, however many merges there are.
+// * The flush does not depend on whether the edit is committed: files that it
+//   does not name in the end are found by the next full scan, as SST files are.
 //
-// Between Begin() and the destructor the flush counts as running in the
-// DeltaStore. Used by the flush's thread.
+// The flush counts as running in the DeltaStore from Begin() to End() or the
+// destructor. Used by the flush's thread only.
 class DeltaFlush {
  public:
-  // Which flush it is.
+  // Describes the flush.
   struct Job {
     DeltaStore* store = nullptr;
-    // As in DeltaKeyFilter.
+    // See DeltaKeyFilter.
     const DeltaVersion* base = nullptr;
     std::vector<std::shared_ptr<DeltaFileReader>> earlier;
-    // Somebody reads the files before they are in a Version: see readers().
+    // Keep readers of the files, as they are read before they are in a Version:
+    // see readers().
     bool keeps_readers = false;
-    // Operands of keys of which the store has none stay in the SST file.
+    // Leave operands of keys that have no operands in the store in the SST
+    // file.
     bool old_keys_only = false;
     // The number of the SST file that the flush writes, or would write.
     uint64_t epoch = 0;
     uint32_t path_id = 0;
-    // New ones of the DB. Needs no mutex.
+    // Allocates a file number of the DB. Must not require the DB mutex.
     std::function<uint64_t()> new_file_number;
   };
-  // How it writes files: as the SST file.
+  // How files are written: like the SST file.
   struct Output {
     FileOptions file_options;
     WriteOptions write_options;
@@ -92,72 +94,83 @@ class DeltaFlush {
     std::string db_id;
     int job_id = 0;
     EventLogger* event_logger = nullptr;  // may be nullptr
-    // Reads the files again and compares, see paranoid_file_checks.
+    // Reads the files back and compares the entries, see paranoid_file_checks.
     bool verify_contents = false;
   };
 
-  // nullptr if operands stay in the LSM-tree: the column family does not
-  // separate deltas and has no delta files, or sequence numbers do not tell
-  // what is visible (any_order, as in FlushMapping).
-  // base: the current Version. sst_file: of the flush.
+  // Begins a flush. Returns nullptr if operands stay in the LSM-tree: the
+  // column family does not separate deltas and has no delta files, or
+  // visibility does not follow sequence numbers (any_order, as in
+  // FlushMapping).
+  // base: the current Version.
+  // sst_file: the SST file of the flush.
   // REQUIRES: DB mutex held; base outlives Finish() and Abandon().
   static std::unique_ptr<DeltaFlush> Begin(ColumnFamilyData* cfd,
                                            const Version& base,
                                            const FileDescriptor& sst_file,
                                            bool any_order,
                                            VersionSet* versions);
-  // The same while the DB is opened: `earlier` flushes of it may be of any
-  // column family.
+  // Begins a flush of a recovery, see Begin().
+  // earlier: the earlier flushes of the recovery, of any column family.
   static std::unique_ptr<DeltaFlush> BeginRecovery(
       ColumnFamilyData* cfd, const Version& base,
       const FileDescriptor& sst_file, bool any_order, VersionSet* versions,
       const std::vector<std::unique_ptr<DeltaFlush>>& earlier);
 
-  // REQUIRES of both, and of End(): DB mutex held
+  // REQUIRES: DB mutex held
   explicit DeltaFlush(Job job);
+  // REQUIRES: DB mutex held
   ~DeltaFlush();
   DeltaFlush(const DeltaFlush&) = delete;
   DeltaFlush& operator=(const DeltaFlush&) = delete;
 
-  // Its files are in the Version, or will never be. The destructor does the
-  // same.
+  // Ends the flush: its files are in the Version, or will never be. The
+  // destructor calls it, too.
+  // REQUIRES: DB mutex held
   void End();
 
   const DeltaStore* store() const { return job_.store; }
 
-  // REQUIRES from here to Abandon(): DB mutex not held. After a failure only
-  // Abandon() may follow.
+  // Prepares for Add(). If a call from here on fails, only Abandon() may
+  // follow.
+  // REQUIRES: DB mutex not held
   void Start(Output output);
 
-  // A point entry of the flush's output, in order. *taken: it must not go into
-  // the SST file.
-  // REQUIRES: internal_key is that of `key`
+  // Adds the next point entry of the flush's output, in order. Sets *taken to
+  // true if the entry must not go into the SST file.
+  // REQUIRES: internal_key is that of `key`; DB mutex not held
   Status Add(const ParsedInternalKey& key, const Slice& internal_key,
              const Slice& value, bool* taken);
-  // A range deletion that goes into the SST file, after all point entries, in
-  // the order of starts.
+  // Adds a range deletion of the SST file, after all point entries, in the
+  // order of start keys.
+  // REQUIRES: DB mutex not held
   Status AddRange(const RangeTombstone& range);
 
-  // The files are complete, synced (their directory is not) and can be read.
+  // Completes the files. On success they are synced (but their directory is
+  // not) and can be read.
+  // REQUIRES: DB mutex not held
   Status Finish();
-  // Deletes them.
-  // REQUIRES: not in an edit
+  // Deletes the files.
+  // REQUIRES: the files are not in an edit; DB mutex not held
   void Abandon();
 
-  // REQUIRES: Finish() was successful, or nothing was added; once.
+  // Adds the files to the edit.
+  // REQUIRES: called once; Finish() was successful, or no entry was added.
   void AddTo(VersionEdit* edit) const;
 
   bool HasFiles() const { return !files_.empty(); }
   const std::vector<DeltaFileDescription>& files() const { return files_; }
-  // Of the files.
+  // Returns the size of the files.
   uint64_t bytes_written() const;
-  // What operands would have taken up in an SST file: keys and values.
+  // Returns the bytes of keys and values that the operands would have had in an
+  // SST file.
   uint64_t operand_bytes() const { return operand_bytes_; }
-  // For the statistics of memtables, in a flush of operands alone: stats are of
-  // what it has read. payload and garbage may be nullptr.
+  // Sets the memtable statistics of a flush that wrote operands only.
+  // stats: describes the entries that the flush has read.
+  // payload, garbage: may be nullptr.
   void CountPayload(const CompactionIterationStats& stats, uint64_t* payload,
                     uint64_t* garbage) const;
-  // Of the files, if the job keeps them.
+  // Returns readers of the files if Job::keeps_readers is true.
   const std::vector<std::shared_ptr<DeltaFileReader>>& readers() const {
     return readers_;
   }
@@ -170,23 +183,23 @@ class DeltaFlush {
                                          const FileDescriptor& sst_file,
                                          VersionSet* versions, Job job);
 
-  // One of the two files. Its builder is made when it is needed first.
+  // One of the two files. Its builder is made when first needed.
   struct File {
     explicit File(Kind k) : kind(k) {}
 
     const Kind kind;
     std::unique_ptr<DeltaFileBuilder> builder;
-    // With verify_contents: of the point entries.
+    // With verify_contents: checks the point entries.
     std::unique_ptr<OutputValidator> validator;
   };
 
   const DeltaTableFactory& tables() const { return *job_.store->tables(); }
   Status GetBuilder(File* file, DeltaFileBuilder** builder);
-  // Is there an older operand of the key in the store, perhaps?
+  // Returns true if the store may have older operands of key_.
   bool MayHaveOlder();
   Status AddOperand(const ParsedInternalKey& key, const Slice& internal_key,
                     const Slice& value);
-  // All entries of the key are known.
+  // Writes the anchors of key_, of which all entries were added.
   Status FinishKey();
   bool MayHideOperands(const RangeTombstone& range) const;
   Status FinishFile(File* file);
@@ -194,21 +207,21 @@ class DeltaFlush {
 
   const Job job_;
   Output output_;
-  // From Start() to Finish().
+  // Exists from Start() to Finish() or Abandon().
   std::unique_ptr<DeltaKeyFilter> membership_;
   File operands_{Kind::kOperands};
   File anchors_{Kind::kAnchors};
 
-  // The key whose entries come now, the newest first.
+  // The key whose entries are being added, newest first.
   std::string key_;
   bool has_key_ = false;
   std::vector<SequenceNumber> bases_;
-  // MayHaveOlder(), once it was asked.
+  // Result of MayHaveOlder() for key_, once it was called.
   std::optional<bool> may_have_older_;
-  // Of the key; kMaxSequenceNumber if it has no operand.
+  // Oldest operand of key_ in this flush; kMaxSequenceNumber if there is none.
   SequenceNumber oldest_of_key_ = kMaxSequenceNumber;
 
-  // Of all operands.
+  // Range of keys and oldest sequence number of all operands.
   std::string first_operand_key_;
   std::string last_operand_key_;
   bool has_operands_ = false;

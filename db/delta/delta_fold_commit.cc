@@ -40,8 +40,8 @@ Status DeltaFoldCommit::Recheck() const {
   if (context_.cfd->IsDropped()) {
     return Status::ColumnFamilyDropped();
   }
-  // By number, of files that go with edits that will be committed before that
-  // of the fold.
+  // Numbers of files that are removed by edits that will be committed before
+  // that of the fold.
   std::unordered_set<uint64_t> leaving;
   bool has_changes = context_.cfd->current()->merged_values().number() !=
                      folder_->generation();
@@ -61,7 +61,7 @@ Status DeltaFoldCommit::Recheck() const {
   for (const uint64_t number : folder_->sources()) {
     if (!now.GetFileLocation(number).IsValid() || leaving.count(number) > 0) {
       return Status::TryAgain(
-          "What a fold has read may have been filtered or deleted meanwhile");
+          "Entries that a fold has read may have been filtered or deleted");
     }
   }
   return Status::OK();
@@ -116,8 +116,9 @@ Status DeltaFoldCommit::Write() {
 Status DeltaFoldCommit::Validate() {
   const DeltaVersion* const now = version_->storage_info()->delta().get();
   if (now == nullptr) {
-    // Nobody takes away what a job has marked: the edit will be refused.
-    return Status::TryAgain("Delta files have vanished during a fold");
+    // No other job removes the buckets of a running job, so the edit would be
+    // refused.
+    return Status::TryAgain("Delta files were removed during a fold");
   }
   ReadOptions read_options(Env::IOActivity::kCompaction);
   read_options.fill_cache = false;
@@ -130,10 +131,9 @@ Status DeltaFoldCommit::Validate() {
   return DropHidden(anchors, snapshots_, folder_->values(), &num_hidden_);
 }
 
-Status DeltaFoldCommit::DropHidden(
-    const DeltaAnchorLookup& anchors,
-    const std::vector<SequenceNumber>& snapshots, FoldedValues* values,
-    size_t* num_dropped) {
+Status DeltaFoldCommit::DropHidden(const DeltaAnchorLookup& anchors,
+                                   const std::vector<SequenceNumber>& snapshots,
+                                   FoldedValues* values, size_t* num_dropped) {
   *num_dropped = 0;
   if (anchors.empty()) {
     return Status::OK();
@@ -143,17 +143,17 @@ Status DeltaFoldCommit::DropHidden(
     const Slice user_key = ExtractUserKey(values->keys[i]);
     const SequenceNumber seq = GetInternalKeySeqno(values->keys[i]);
     SequenceNumber anchor = 0;
-    Status s =
-        anchors.Newest(user_key, kMaxSequenceNumber, seq - 1, &anchor);
+    Status s = anchors.Newest(user_key, kMaxSequenceNumber, seq - 1, &anchor);
     if (s.ok() && anchor >= seq) {
-      // Readers from the anchor on do not see it. The others?
+      // Readers at the anchor or above do not see the operand. Check the other
+      // snapshots.
       for (auto it = std::lower_bound(snapshots.begin(), snapshots.end(), seq);
            s.ok() && it != snapshots.end() && *it < anchor; ++it) {
         SequenceNumber visible = 0;
         s = anchors.Newest(user_key, *it, seq - 1, &visible);
         if (s.ok() && visible < seq) {
           s = Status::TryAgain(
-              "A snapshot needs operands that a fold has taken");
+              "A snapshot needs operands that a fold has consumed");
         }
       }
     }
@@ -185,7 +185,7 @@ Status DeltaFoldCommit::Build() {
   values->values.clear();
 
   int64_t now = 0;
-  // If it fails the file has no time, as that of a flush.
+  // On failure the file has no time, as in a flush.
   context_.db_options->clock->GetCurrentTime(&now).PermitUncheckedError();
   const auto current_time = static_cast<uint64_t>(now);
   meta_.oldest_ancester_time = current_time;
@@ -199,8 +199,8 @@ Status DeltaFoldCommit::Build() {
   TableBuilderOptions builder_options(
       cfd->ioptions(), options_, read_options, write_options,
       cfd->internal_comparator(), cfd->internal_tbl_prop_coll_factories(),
-      GetCompressionFlush(cfd->ioptions(), options_),
-      options_.compression_opts, cfd->GetID(), cfd->GetName(), /*_level=*/0,
+      GetCompressionFlush(cfd->ioptions(), options_), options_.compression_opts,
+      cfd->GetID(), cfd->GetName(), /*_level=*/0,
       /*_newest_key_time=*/now, /*_is_bottommost=*/false,
       TableFileCreationReason::kMisc, /*_oldest_key_time=*/now, current_time,
       context_.db_id, context_.db_session_id, /*_target_file_size=*/0,
@@ -208,10 +208,10 @@ Status DeltaFoldCommit::Build() {
   builder_options.flush_mapping = mapping_.get();
   builder_options.filter_changed_values = &filter_changed_values_;
   IOStatus io_status;
-  // One entry per key: snapshots make no difference.
+  // There is one entry per key, so snapshots do not matter.
   Status s = BuildTable(
-      context_.dbname, context_.versions, *context_.db_options,
-      builder_options, file_options, cfd->table_cache(), &input,
+      context_.dbname, context_.versions, *context_.db_options, builder_options,
+      file_options, cfd->table_cache(), &input,
       /*range_del_iters=*/{}, &meta_, &blob_files_, /*snapshots=*/{},
       /*earliest_snapshot=*/kMaxSequenceNumber,
       /*earliest_write_conflict_snapshot=*/kMaxSequenceNumber,
@@ -266,7 +266,7 @@ Status DeltaFoldCommit::Sync() {
 void DeltaFoldCommit::AddTo(VersionEdit* edit) {
   is_in_edit_ = true;
   if (filter_changed_values_) {
-    // Also if nothing is left.
+    // Also if no entry is left.
     edit->ChangeMergedValues();
   }
   if (!has_file()) {
@@ -280,7 +280,7 @@ void DeltaFoldCommit::AddTo(VersionEdit* edit) {
 
 void DeltaFoldCommit::Close(const Status& status) {
   if (version_ == nullptr) {
-    return;  // it has not begun
+    return;  // Begin() was not called or has failed
   }
   ColumnFamilyData* const cfd = context_.cfd;
   committed_ = status.ok();
@@ -298,7 +298,7 @@ void DeltaFoldCommit::Close(const Status& status) {
     cfd->internal_stats()->AddCompactionStats(/*level=*/0, Env::Priority::LOW,
                                               stats_);
   } else if (has_file()) {
-    // No Version has it, so nobody else takes it out of the table cache.
+    // No Version has the file, so it must be removed from the table cache here.
     TableCache::ReleaseObsolete(cfd->table_cache()->get_cache().get(),
                                 meta_.fd.GetNumber(), /*handle=*/nullptr,
                                 options_.uncache_aggressiveness);
@@ -309,7 +309,7 @@ void DeltaFoldCommit::Close(const Status& status) {
 
 void DeltaFoldCommit::Settle() {
   if (mapping_ != nullptr) {
-    mapping_->Settle(/*readers=*/{});  // it hides nothing
+    mapping_->Settle(/*readers=*/{});  // hides no entries
   }
   if (is_in_edit_) {
     return;
@@ -336,11 +336,12 @@ std::vector<uint64_t> DeltaFoldCommit::FilesToKeep() const {
 
 void DeltaFoldCommit::DeleteFiles() {
   const auto& paths = context_.cfd->ioptions().cf_paths;
-  // As BuildTable() does it: what fails is left to the next full scan.
+  // As in BuildTable(): files that cannot be deleted are left to the next full
+  // scan.
   context_.db_options->fs
-      ->DeleteFile(TableFileName(paths, meta_.fd.GetNumber(),
-                                 meta_.fd.GetPathId()),
-                   IOOptions(), /*dbg=*/nullptr)
+      ->DeleteFile(
+          TableFileName(paths, meta_.fd.GetNumber(), meta_.fd.GetPathId()),
+          IOOptions(), /*dbg=*/nullptr)
       .PermitUncheckedError();
   for (const BlobFileAddition& file : blob_files_) {
     DeleteDBFile(context_.db_options,

@@ -33,57 +33,63 @@ class Version;
 class VersionSet;
 struct ImmutableDBOptions;
 
-// The job of which a fold is a part: it takes the operands out of buckets.
+// The job that a fold is part of, which removes the operands from their
+// buckets.
 struct DeltaFoldJob {
-  // May it still go on? REQUIRES: DB mutex held.
+  // Returns an error if the job must not continue. REQUIRES: DB mutex held.
   std::function<Status()> check;
-  // Gives its delta files their names, durably. REQUIRES: DB mutex not held, as
-  // of withdraw.
+  // Gives the job's delta files their final names, durably. REQUIRES: DB mutex
+  // not held.
   std::function<Status()> publish;
-  // Deletes them, durably. False: some may be left, or come back.
+  // Deletes the job's delta files, durably. Returns false if files may be left
+  // or may come back after a crash. REQUIRES: DB mutex not held.
   std::function<bool()> withdraw;
 };
 
-// Brings what a fold has made of operands into level 0, by the same edit that
-// takes the operands out of their buckets.
+// Adds the values of a fold to level 0, in the same edit that removes the
+// operands from their buckets.
 //
 //   Begin() -> Write() -> AddTo(edit) -> (the edit) -> Close() -> Settle()
 //
-// An entry (key, s, value) in a new file of level 0 is right if, and only if,
-// no SST file has a newer entry of the key, and the store no older operand,
-// whoever reads. Since the folder has looked, flushes, ingestions and deletions
-// of files may have come. Each of them that has hidden operands of the key has
-// left an anchor, as the store had them all the time. So:
+// An entry (key, s, value) in a new file of level 0 is correct if, and only if,
+// no SST file has a newer entry of the key and no reader finds an older operand
+// in the store. Flushes, ingestions and deletions of files may have been
+// committed since the folder has read the tree. Each of them that has hidden
+// operands of the key has left an anchor, as the store had the operands all the
+// time. So:
 //
 // * Before Begin() the FlushOrderGate is entered, and ingestions and deletions
-//   of files are held off (DBImpl::BeginDeltaFold()). Until Settle() nothing of
-//   the kind is committed.
-// * Anchor files that the folder did not know are asked for all keys. A key
+//   of files are held off (DBStrata::BeginDeltaFold()). None of these is
+//   committed until Settle().
+// * Anchor files that the folder did not know are searched for all keys. A key
 //   with an anchor at s or above is left out, and so are its operands, which
 //   the job has dropped: both are hidden. But if a snapshot is below the
-//   anchor, it needs what the job has dropped: then the whole fold is given up.
-// * A filter may have changed, or somebody deleted, what the folder has read.
-//   Then there is a new generation of merged values, or an edit that will begin
-//   one has its place in the queue for the MANIFEST, and the SST file that was
-//   read leaves: the fold is given up. Not if no such file leaves; ingestions
-//   alone only add files, with anchors. A filter whose edit comes after that of
-//   the fold has not seen what the fold makes, as if it had run before.
-// * Later flushes have higher epochs, so their files are above this one.
+//   anchor, it needs the operands that the job has dropped: then the whole fold
+//   is given up.
+// * A filter may have changed an entry that the folder has read, or the entry
+//   may have been deleted. Then there is a new generation of merged values, or
+//   an edit that will begin one is in the queue for the MANIFEST, and the SST
+//   file that was read is removed: the fold is given up. It is not given up if
+//   no such file is removed; ingestions alone only add files, with anchors. A
+//   filter whose edit comes after that of the fold has not seen the fold's
+//   values, as if it had run before the fold.
+// * Later flushes have higher epochs, so their files are above the new file.
 //
-// The file of level 0 is durable before the job's delta files have their names,
-// and is deleted after them, or not at all if some of them may be left: nobody
-// finds delta files without operands of which there are no values, even if the
+// The file of level 0 is durable before the job's delta files get their names.
+// It is deleted after them, or not at all if some of them may be left: so no
+// delta files without the operands exist unless the values exist, even if the
 // MANIFEST is lost (see DeltaFileLiveness).
 //
 // Of two folds of the same operands only one is ever committed, since its edit
-// takes them out of buckets that other jobs leave alone meanwhile.
+// removes them from buckets that other jobs do not change meanwhile.
 //
-// A fold changes no value, so there is no new generation of merged values: what
-// a reader of an older Version has merged at s or above is what readers of the
-// new one find. If a filter of the user's wants to see files of this kind
-// (TableFileCreationReason::kMisc) and changes one, there is.
+// A fold changes no value, so it does not begin a new generation of merged
+// values: the result that a reader of an older Version has merged at s or above
+// is what readers of the new Version find. If a user's filter processes files
+// of this kind (TableFileCreationReason::kMisc) and changes a value, there is a
+// new generation.
 //
-// Used by one thread.
+// Not thread-safe.
 class DeltaFoldCommit {
  public:
   struct Context {
@@ -98,7 +104,7 @@ class DeltaFoldCommit {
     std::shared_ptr<IOTracer> io_tracer;
     EventLogger* event_logger = nullptr;
     BlobFileCompletionCallback* blob_callback = nullptr;
-    // Of the SST file, as the layout of paths has it for level 0.
+    // Path of the SST file according to the path layout for level 0.
     uint32_t path_id = 0;
     FSDirectory* directory = nullptr;
     bool fast_sst_open = false;
@@ -106,41 +112,47 @@ class DeltaFoldCommit {
     DeltaFoldJob job;
   };
 
-  // REQUIRES of both, of Begin(), AddTo() and Close(): DB mutex held; the
-  // folder outlives this, and nothing more is folded.
+  // REQUIRES: DB mutex held; the folder outlives this object, and Fold() is not
+  // called any more.
   DeltaFoldCommit(Context context, DeltaValueFolder* folder);
+  // REQUIRES: DB mutex held
   ~DeltaFoldCommit();
   DeltaFoldCommit(const DeltaFoldCommit&) = delete;
   DeltaFoldCommit& operator=(const DeltaFoldCommit&) = delete;
 
-  // snapshots: all that somebody may read at from now on who does not yet, in
-  // ascending order; the newest published one is among them.
-  // TryAgain: given up, see above.
+  // Begins the commit. Returns TryAgain if the fold is given up, see above.
+  // snapshots: all sequence numbers at which new reads may begin from now on,
+  // in ascending order; the newest published one is among them.
+  // REQUIRES: DB mutex held
   Status Begin(std::vector<SequenceNumber> snapshots);
 
-  // Writes what is still valid, then publishes the job's files. TryAgain: given
-  // up.
+  // Writes the values that are still valid, then publishes the job's files.
+  // Returns TryAgain if the fold is given up.
   // REQUIRES: DB mutex not held; Begin() was successful.
   Status Write();
 
-  // Still as at Begin()? TryAgain if not.
+  // Returns TryAgain if the conditions checked by Begin() no longer hold.
   Status Recheck() const;
 
-  // REQUIRES: Write() was successful.
+  // Adds the SST file and its blob files to the edit.
+  // REQUIRES: DB mutex held; Write() was successful.
   void AddTo(VersionEdit* edit);
 
-  // The edit's fate is known, or there is none. status: that of its commit.
+  // To be called when the edit was committed or has failed, or if there is
+  // none.
+  // status: result of the commit.
+  // REQUIRES: DB mutex held
   void Close(const Status& status);
   // REQUIRES: Close() was called.
   bool committed() const { return committed_; }
 
-  // Deletes the files, the job's first, if AddTo() was not called. Those that
-  // an edit names are left to the next full scan, as it may be committed.
+  // Deletes the files, the job's first, if AddTo() was not called. Files that
+  // an edit names are left to the next full scan, as the edit may be committed.
   // REQUIRES: Close() was called; if the edit is committed, a SuperVersion with
-  // it was installed. DB mutex not held.
+  // it was installed; DB mutex not held.
   void Settle();
-  // The numbers of an SST file and its blob files that no edit names, and that
-  // must stay nonetheless as long as the DB is open: delta files of the job may
+  // Returns the numbers of an SST file and its blob files that are in no edit
+  // but must be kept while the DB is open, because delta files of the job may
   // be left.
   // REQUIRES: Settle() was called.
   std::vector<uint64_t> FilesToKeep() const;
@@ -153,8 +165,9 @@ class DeltaFoldCommit {
     return stats_.bytes_written + stats_.bytes_written_blob;
   }
 
-  // Takes out of *values what has an anchor at its sequence number or above.
-  // TryAgain if it is not hidden from all snapshots.
+  // Removes entries from *values that have an anchor at their sequence number
+  // or above. Returns TryAgain if such an entry is not hidden from all
+  // snapshots.
   static Status DropHidden(const DeltaAnchorLookup& anchors,
                            const std::vector<SequenceNumber>& snapshots,
                            FoldedValues* values, size_t* num_dropped);
@@ -169,7 +182,7 @@ class DeltaFoldCommit {
   DeltaValueFolder* const folder_;
   const MutableCFOptions options_;
 
-  // Of Begin(); pinned until Close().
+  // The current Version at Begin(); pinned until Close().
   Version* version_ = nullptr;
   std::vector<SequenceNumber> snapshots_;
   std::shared_ptr<const SeqnoToTimeMapping> seqno_to_time_;

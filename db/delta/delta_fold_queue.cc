@@ -70,7 +70,8 @@ void DeltaFoldQueue::ChooseLargest(uint64_t max_left,
       candidates.push_back(&key);
     }
   }
-  // Of the same size the first ones: what lies together is read together.
+  // Keys of the same size are chosen in order, as adjacent keys are read
+  // together.
   std::stable_sort(
       candidates.begin(), candidates.end(),
       [](const Key* a, const Key* b) { return a->bytes_ > b->bytes_; });

@@ -15,16 +15,16 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Operands and anchors of keys that wait until it is known which of the keys
+// Holds the operands and anchors of keys until it is known which of the keys
 // are to be folded.
 //
-// A fold writes the whole value of a key, whether many bytes of operands go
-// into it or few. So keys with hardly any are best left, as long as the others
-// make enough room.
+// A fold writes the whole value of a key, however many bytes of operands go
+// into it. So keys with few bytes of operands are best left, as long as the
+// other keys make enough room.
 //
-// Sizes are those of DeltaGcJob: of each operand its key and value.
+// Sizes are those of DeltaGcJob: the key and value of each operand.
 //
-// Used by one thread.
+// Not thread-safe.
 class DeltaFoldQueue {
  public:
   class Key {
@@ -47,11 +47,11 @@ class DeltaFoldQueue {
     bool is_chosen_ = false;
   };
 
-  // Of the last key, or of a new one.
-  // REQUIRES: keys come in order, operands of a key the newest first.
+  // Adds an operand of the last key, or of a new key.
+  // REQUIRES: keys come in order, operands of a key newest first.
   void AddOperand(const Slice& user_key, SequenceNumber seq,
                   const Slice& value);
-  // Of the last key.
+  // Adds an anchor of the last key.
   void AddAnchor(SequenceNumber seq);
 
   bool empty() const { return keys_.empty(); }
@@ -59,24 +59,25 @@ class DeltaFoldQueue {
   // REQUIRES: not empty.
   Slice LastKey() const { return UserKey(keys_.back()); }
 
-  // What everything takes up.
+  // Returns the memory usage in bytes.
   size_t Memory() const {
     return data_.size() + keys_.size() * sizeof(Key) +
            operands_.size() * sizeof(Operand) +
            anchors_.size() * sizeof(SequenceNumber);
   }
-  // Of operands of keys that are not chosen.
+  // Returns the bytes of the operands of keys that are not chosen.
   uint64_t BytesLeft() const { return bytes_left_; }
 
-  // Whether a folder may take them or not.
+  // Chooses all keys, whether a folder may consume their operands or not.
   void ChooseAll();
-  // The others choose among keys that it may take: they have no anchors, and
-  // their newest operand is not above earliest_snapshot.
+  // The following functions choose only keys whose operands a folder may
+  // consume: keys that have no anchors and whose newest operand is not above
+  // earliest_snapshot.
   //
-  // Those with so many operands, or bytes, or more.
+  // Chooses keys with at least that many operands, or at least that many bytes.
   void ChooseFrom(size_t num_operands, uint64_t bytes,
                   SequenceNumber earliest_snapshot);
-  // Those for which fn(user key) is true.
+  // Chooses keys for which fn(user key) is true.
   template <typename Fn>
   void ChooseIf(Fn fn, SequenceNumber earliest_snapshot) {
     for (Key& key : keys_) {
@@ -85,17 +86,18 @@ class DeltaFoldQueue {
       }
     }
   }
-  // Those with the most bytes, until no more than max_left are left, or nothing
-  // can be chosen any more.
+  // Chooses the keys with the most bytes, until at most max_left bytes are left
+  // or no other key may be chosen.
   void ChooseLargest(uint64_t max_left, SequenceNumber earliest_snapshot);
 
-  // They are good until something is added, or Clear().
+  // Returns the key; like the following results, it is valid until Add...() or
+  // Clear() is called.
   Slice UserKey(const Key& key) const {
     return Slice(data_.data() + key.begin_, key.size_);
   }
   void GetOperands(const Key& key,
                    std::vector<DeltaFolder::Operand>* operands) const;
-  // *num of them, the newest first.
+  // Returns the key's anchors, newest first, and sets *num to their number.
   const SequenceNumber* Anchors(const Key& key, size_t* num) const {
     *num = key.num_anchors_;
     return anchors_.data() + key.first_anchor_;
@@ -116,7 +118,7 @@ class DeltaFoldQueue {
   }
   void Choose(Key* key);
 
-  // Keys, each before the values of its operands.
+  // Concatenated keys, each followed by the values of its operands.
   std::string data_;
   std::vector<Key> keys_;
   std::vector<Operand> operands_;

@@ -17,7 +17,7 @@ namespace {
 using KeyRange = DeltaFoldWishes::KeyRange;
 using Keys = std::vector<std::string>;
 
-// The first key that is not below the bound.
+// Returns the first key that is not below the bound.
 template <typename Iterator>
 Iterator LowerBound(Iterator begin, Iterator end, const Slice& bound,
                     const Comparator* ucmp) {
@@ -43,7 +43,7 @@ auto KeysIn(Container& keys, const KeyRange& range, const Comparator* ucmp) {
 
 void DeltaFoldWishes::Add(const Slice& user_key, const Comparator* ucmp) {
   const auto at = keys_.empty() || ucmp->Compare(keys_.back(), user_key) < 0
-                      ? keys_.end()  // mostly they ascend
+                      ? keys_.end()  // keys usually ascend
                       : LowerBound(keys_.begin(), keys_.end(), user_key, ucmp);
   if (at == keys_.end() || !ucmp->Equal(*at, user_key)) {
     keys_.insert(at, user_key.ToString());
@@ -69,8 +69,8 @@ void DeltaFoldWishes::AddAllOf(const DeltaFoldWishes& other,
 }
 
 void DeltaFoldWishes::Shrink(const Comparator* ucmp) {
-  // A range ends before its end, so the last key stays one. And ranges of
-  // earlier times become one with it, or they would be more and more.
+  // The last key is kept, as a range excludes its end. Earlier ranges are
+  // united with the new one, as their number would grow otherwise.
   if (keys_.size() <= kMaxKeys) {
     return;
   }
@@ -127,7 +127,7 @@ void DeltaFoldWishes::Remove(const KeyRange& range, const Comparator* ucmp) {
       rest.push_back(std::move(other));
       continue;
     }
-    // What lies before, and behind.
+    // Keep the parts before and after the range.
     if (!range.begin.empty() &&
         (other.begin.empty() || ucmp->Compare(other.begin, range.begin) < 0)) {
       rest.push_back({other.begin, range.begin});

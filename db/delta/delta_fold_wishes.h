@@ -17,14 +17,17 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Keys whose operands are to be merged into values (folded), however few they
-// are: a compaction filter would not have kept the value below them, and may
-// decide only about a value that has all its operands (DeltaHoldingFilter).
+// A set of keys whose operands are to be merged into values (folded), however
+// few they are: a compaction filter would not have kept the value below them,
+// and may decide only about a value that includes all its operands
+// (DeltaHoldingFilter).
 //
-// Up to kMaxKeys keys are known one by one. Beyond that the range that they lie
-// in takes their place.
+// Up to kMaxKeys keys are stored individually. Beyond that they are replaced by
+// the range that includes them.
 //
-// Not thread-safe. REQUIRES of all: the same comparator each time.
+// Not thread-safe.
+//
+// REQUIRES: all calls pass the same comparator.
 class DeltaFoldWishes {
  public:
   using KeyRange = DeltaEdit::KeyRange;
@@ -39,26 +42,25 @@ class DeltaFoldWishes {
   void AddAllOf(const DeltaFoldWishes& other, const Comparator* ucmp);
 
   bool Contains(const Slice& user_key, const Comparator* ucmp) const;
-  // Is there a key of the range among them?
+  // Returns true if a key of the set may be in the range.
   bool Overlaps(const KeyRange& range, const Comparator* ucmp) const;
-  // Those of the range are fulfilled.
+  // Removes the keys of the range, which were folded.
   void Remove(const KeyRange& range, const Comparator* ucmp);
 
  private:
   void Shrink(const Comparator* ucmp);
 
-  // In order, each once.
+  // Sorted and unique.
   std::vector<std::string> keys_;
-  // In any order; they may overlap.
+  // In any order; may overlap.
   std::vector<KeyRange> ranges_;
 };
 
-// What filters of compactions wish for, until a job is looked for.
-//
-// Thread-safe.
+// Collects the wishes of compaction filters until a job is scheduled.
 class DeltaHolds {
  public:
   void Add(const DeltaFoldWishes& wishes, const Comparator* ucmp);
+  // Returns all wishes and removes them.
   DeltaFoldWishes Take();
 
  private:

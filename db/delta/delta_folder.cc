@@ -29,9 +29,9 @@ ReadOptions FoldReadOptions(Env::IOPriority io_priority) {
   ReadOptions options;
   options.io_activity = Env::IOActivity::kCompaction;
   options.rate_limiter_priority = io_priority;
-  // Blocks that only this needs must not take the place of others.
+  // Blocks that only the fold reads must not evict others.
   options.fill_cache = false;
-  // Not what prefix filters let through.
+  // The iterator must not skip entries because of prefix filters.
   options.total_order_seek = true;
   return options;
 }
@@ -77,8 +77,8 @@ std::vector<DeltaVersion::FilePtr> DeltaAnchorLookup::FilesAbove(
     }
   }
   std::vector<DeltaVersion::FilePtr> files;
-  for (const DeltaVersion::FilePtr& file : version.RecentFilesAbove(
-           DeltaFileDescription::Kind::kAnchors, floor)) {
+  for (const DeltaVersion::FilePtr& file :
+       version.RecentFilesAbove(DeltaFileDescription::Kind::kAnchors, floor)) {
     if (known.count(file->number()) == 0) {
       files.push_back(file);
     }
@@ -88,10 +88,10 @@ std::vector<DeltaVersion::FilePtr> DeltaAnchorLookup::FilesAbove(
 
 //======== DeltaValueFolder
 
-// The entries of one key: operands, then what the tree has.
+// Iterates over the entries of one key: operands, then entries of the tree.
 class DeltaValueFolder::KeyIterator final : public InternalIterator {
  public:
-  // lsm: at the key's first entry; nullptr if it has none.
+  // lsm: positioned at the key's first entry; nullptr if the tree has no entry.
   KeyIterator(const Slice& user_key, const std::vector<Operand>& operands,
               InternalIterator* lsm, const Comparator* ucmp)
       : user_key_(user_key), operands_(operands), lsm_(lsm), ucmp_(ucmp) {
@@ -159,12 +159,11 @@ DeltaValueFolder::DeltaValueFolder(const Context& context, Version* version)
       read_options_(FoldReadOptions(context.io_priority)),
       anchors_(context.store, ucmp_, read_options_,
                DeltaAnchorLookup::FilesAbove(*deltas_, context.floor)),
-      merge_(context.ioptions->env, ucmp_,
-             context.ioptions->merge_operator.get(),
-             /*compaction_filter=*/nullptr, context.ioptions->logger,
-             /*assert_valid_internal_key=*/true, /*latest_snapshot=*/0,
-             /*snapshot_checker=*/nullptr, /*level=*/0,
-             context.ioptions->stats) {
+      merge_(
+          context.ioptions->env, ucmp_, context.ioptions->merge_operator.get(),
+          /*compaction_filter=*/nullptr, context.ioptions->logger,
+          /*assert_valid_internal_key=*/true, /*latest_snapshot=*/0,
+          /*snapshot_checker=*/nullptr, /*level=*/0, context.ioptions->stats) {
   version_->Ref();
 }
 
@@ -180,12 +179,11 @@ DeltaValueFolder::DeltaValueFolder(const Context& context,
       read_options_(FoldReadOptions(context.io_priority)),
       anchors_(context.store, ucmp_, read_options_,
                DeltaAnchorLookup::FilesAbove(*deltas_, context.floor)),
-      merge_(context.ioptions->env, ucmp_,
-             context.ioptions->merge_operator.get(),
-             /*compaction_filter=*/nullptr, context.ioptions->logger,
-             /*assert_valid_internal_key=*/true, /*latest_snapshot=*/0,
-             /*snapshot_checker=*/nullptr, /*level=*/0,
-             context.ioptions->stats),
+      merge_(
+          context.ioptions->env, ucmp_, context.ioptions->merge_operator.get(),
+          /*compaction_filter=*/nullptr, context.ioptions->logger,
+          /*assert_valid_internal_key=*/true, /*latest_snapshot=*/0,
+          /*snapshot_checker=*/nullptr, /*level=*/0, context.ioptions->stats),
       lsm_(lsm),
       fetcher_(fetcher) {}
 
@@ -236,10 +234,9 @@ void DeltaValueFolder::OpenLsm() {
   assert(version_ != nullptr);
   MergeIteratorBuilder builder(&context_.ioptions->internal_comparator,
                                &arena_);
-  // Without the delta files, which NewInternalIterator() would add.
+  // NewInternalIterator() would add the delta files.
   version_->AddIterators(read_options_, context_.file_options, &builder,
-                         /*allow_unprepared_value=*/false,
-                         kMaxSequenceNumber);
+                         /*allow_unprepared_value=*/false, kMaxSequenceNumber);
   InternalIterator* const lsm = builder.Finish();
   // There may be no SST files.
   own_lsm_.reset(lsm != nullptr ? lsm
@@ -302,8 +299,8 @@ Status DeltaValueFolder::Fold(const Slice& user_key,
     ++stats_.keys_left_for_snapshots;
     return Status::OK();
   }
-  // Before the tree is read: a base that nobody needs any more may have left
-  // it, but not without an anchor of what hides it.
+  // Checked before the tree is read: a base that no reader needs may be missing
+  // in the tree, but then there is an anchor of the entry that hides it.
   SequenceNumber anchor = 0;
   Status s = anchors_.Newest(user_key, kMaxSequenceNumber, newest - 1, &anchor);
   if (!s.ok()) {
@@ -351,8 +348,8 @@ Status DeltaValueFolder::MergeKey(const Slice& user_key,
     if (!s.ok()) {
       return s;
     }
-    // What is newer has an anchor. Should it have none, readers still go by
-    // sequence numbers.
+    // A newer entry has an anchor. Without one, readers still compare sequence
+    // numbers.
     if (newest.sequence >= operands.back().first) {
       return Status::OK();
     }
@@ -363,13 +360,13 @@ Status DeltaValueFolder::MergeKey(const Slice& user_key,
                         /*at_bottom=*/true, /*allow_data_in_errors=*/false,
                         fetcher_, /*full_history_ts_low=*/nullptr,
                         /*prefetch_buffers=*/nullptr, &iteration_stats);
-  // At the end because of an error is not at the end.
+  // The iterator may be at its end because of an error.
   if (!lsm_->status().ok()) {
     lsm_is_broken_ = true;
     return lsm_->status();
   }
-  // MergeInProgress: the operator does not want it to fail, or the address map
-  // has lost the base to something that hides it.
+  // MergeInProgress: the merge operator requires that the failure is ignored,
+  // or the address map has lost the base to an entry that hides it.
   if (!s.ok()) {
     return s;
   }

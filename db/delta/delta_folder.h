@@ -34,30 +34,33 @@ class Version;
 struct ImmutableOptions;
 struct MutableCFOptions;
 
-// Takes operands out of the hands of a job that collects buckets (DeltaGcJob):
-// what it takes, the job leaves out of its output.
+// Consumes operands of a job that collects buckets (DeltaGcJob). The job omits
+// consumed operands from its output.
 class DeltaFolder {
  public:
   using Operand = std::pair<SequenceNumber, Slice>;
 
   virtual ~DeltaFolder() = default;
 
-  // All operands that the job would keep of a key, the newest first; they are
-  // of no use after the call. hidden_from_none: the job knows no anchor that is
-  // at the oldest of them or above.
-  // *taken: the job drops them. If not OK the job fails.
+  // Offers the operands of a key.
+  // operands: all operands that the job would keep of the key, newest first;
+  // valid during the call only.
+  // hidden_from_none: true if the job knows no anchor at the oldest of them or
+  // above.
+  // *taken: set to true if the operands are consumed; the job then drops them.
+  // On failure the job fails.
   // REQUIRES: called once per key, in ascending order.
   virtual Status Fold(const Slice& user_key,
                       const std::vector<Operand>& operands,
                       bool hidden_from_none, bool* taken) = 0;
 };
 
-// What a fold has made of operands: entries of an SST file, in order. Each has
-// the sequence number of the newest operand that went into it.
+// The result of a fold: entries of an SST file, in order. Each has the sequence
+// number of the newest operand that went into it.
 struct FoldedValues {
-  std::vector<std::string> keys;  // internal ones
+  std::vector<std::string> keys;  // internal keys
   std::vector<std::string> values;
-  uint64_t bytes = 0;  // that this takes up, about
+  uint64_t bytes = 0;  // approximate memory usage
 
   bool empty() const { return keys.empty(); }
   size_t size() const { return keys.size(); }
@@ -68,9 +71,9 @@ struct FoldedValues {
   }
 };
 
-// Looks whether keys have an anchor in a given set of files.
+// Looks up anchors in a given set of files.
 //
-// Used by one thread.
+// Not thread-safe.
 class DeltaAnchorLookup {
  public:
   // REQUIRES: store outlives it, and the files are pinned.
@@ -82,15 +85,16 @@ class DeltaAnchorLookup {
         read_options_(read_options),
         files_(std::move(files)) {}
 
-  // The newest anchor of the key, also of a range, up to read_seq; 0 if there
-  // is none. What is not above `below` may be missed.
+  // Sets *seq to the newest anchor of the key (point or range) up to read_seq;
+  // 0 if there is none. Anchors that are not above `below` may be missed.
   Status Newest(const Slice& user_key, SequenceNumber read_seq,
                 SequenceNumber below, SequenceNumber* seq) const;
 
   bool empty() const { return files_.empty(); }
 
-  // The anchor files of a Version that a collection up to `floor` did not read.
-  // Not those of `without`, which may be nullptr.
+  // Returns the recent anchor files of `version` above `floor`, which a
+  // collection up to this floor did not read, except those of `without`, which
+  // may be nullptr.
   static std::vector<DeltaVersion::FilePtr> FilesAbove(
       const DeltaVersion& version, uint64_t floor,
       const DeltaVersion* without = nullptr);
@@ -102,68 +106,72 @@ class DeltaAnchorLookup {
   std::vector<DeltaVersion::FilePtr> files_;
 };
 
-// Merges operands with what the LSM-tree's files have of their keys. The result
-// is a value that can take the place of both: see DeltaFoldCommit.
+// Merges operands with the older entries of their keys in the SST files. The
+// resulting value can replace both: see DeltaFoldCommit.
 //
 // Invariants:
-// * Only operands in the newest stripe are taken: every reader to come, and
-//   every snapshot, sees all of them. Of those who see fewer, all hold a
-//   Version in which the operands still are.
-// * What is newer than the newest operand leaves the value as it is. If that is
-//   a base there is an anchor: such a key is not taken if the anchor is known
-//   by now, and DeltaFoldCommit finds it if it comes later.
-// * Whatever goes wrong with one key (its merge fails, its base cannot be read)
-//   leaves its operands where they are, for readers to see what they would
-//   have seen. It does not fail the job.
+// * Only operands in the newest stripe are consumed: every later reader, and
+//   every snapshot, sees all of them. A reader that sees fewer of them holds a
+//   Version that still contains them.
+// * Entries newer than the newest operand do not change the value. If such an
+//   entry is a base it has an anchor: if the anchor is already known the key is
+//   left alone, and DeltaFoldCommit finds anchors that are added later.
+// * An error with one key (its merge fails, or its base cannot be read) leaves
+//   the operands of the key where they are, so that readers get the same result
+//   as without the fold. It does not fail the job.
 //
-// Keys come in ascending order, so that one iterator over the tree, which only
-// goes forward, reads no block twice. Point lookups could ask filters first,
-// which would spare a block of an upper level now and then where keys are far
-// apart; but filters know nothing of keys whose values the address map has.
+// Keys come in ascending order, so one iterator over the tree, which only moves
+// forward, reads no block twice. Point lookups could ask filters first, which
+// would occasionally save a block of an upper level where keys are far apart;
+// but filters do not contain keys whose values are in the address map.
 //
-// Used by one thread.
+// Not thread-safe.
 class DeltaValueFolder final : public DeltaFolder {
  public:
   struct Context {
     const DeltaStore* store = nullptr;
     const ImmutableOptions* ioptions = nullptr;
-    // Of the job.
-    uint64_t floor = 0;  // last epoch of files that it takes in
+    // Properties of the collection.
+    uint64_t floor = 0;  // last epoch of the files that are taken in
     SequenceNumber earliest_snapshot = 0;
     FileOptions file_options;
     const std::atomic<bool>* shutting_down = nullptr;  // may be nullptr
     Env::IOPriority io_priority = Env::IO_LOW;
-    // Beyond it nothing more is taken, see stats().full.
+    // Limit of the memory for values, in bytes. Beyond it no operands are
+    // consumed, see Stats::full.
     uint64_t max_bytes = kMaxBytes;
   };
   struct Stats {
     uint64_t keys_folded = 0;
     uint64_t operands_folded = 0;
-    uint64_t bytes_folded = 0;   // of what they have become
-    uint64_t keys_left = 0;      // that a snapshot or an anchor keeps
+    uint64_t bytes_folded = 0;             // of the resulting values
+    uint64_t keys_left = 0;                // because of snapshots or anchors
     uint64_t keys_left_for_snapshots = 0;  // of these
-    uint64_t merges_failed = 0;  // or the base could not be read
-    // Some of these because of an error that may go away.
+    uint64_t merges_failed = 0;            // keys; includes unreadable bases
+    // True if some of these failed with an I/O error, which may be temporary.
     bool read_failed = false;
+    // True if max_bytes is reached.
     bool full = false;
   };
 
-  // As large as a memtable, since it is one more in memory, and flushes wait
-  // for it to be written; but not so small that a job has a few keys only.
+  // Returns the limit of the memory for values: the size of a memtable, since
+  // the values take memory like one more memtable and flushes wait until they
+  // are written; but not so small that a job folds only a few keys.
   static uint64_t MaxBytes(const MutableCFOptions& options);
 
   static constexpr uint64_t kMinBytes = uint64_t{8} << 20;
   static constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
-  // Of the LSM part of a Version, which is pinned until the destructor.
-  // REQUIRES of this and the destructor: DB mutex held. The Version has delta
-  // files.
+  // Folds with the SST files of *version, which is pinned until the destructor.
+  // REQUIRES: DB mutex held; the Version has delta files.
   DeltaValueFolder(const Context& context, Version* version);
-  // For tests: of an iterator over the SST part, without range tombstones.
-  // REQUIRES: all outlive this.
+  // For tests: folds with an iterator over SST entries, without range
+  // tombstones.
+  // REQUIRES: all arguments outlive this object.
   DeltaValueFolder(const Context& context,
                    std::shared_ptr<const DeltaVersion> deltas,
                    InternalIterator* lsm, const BlobFetcher* fetcher);
+  // REQUIRES: DB mutex held, if constructed with a Version.
   ~DeltaValueFolder() override;
   DeltaValueFolder(const DeltaValueFolder&) = delete;
   DeltaValueFolder& operator=(const DeltaValueFolder&) = delete;
@@ -171,11 +179,12 @@ class DeltaValueFolder final : public DeltaFolder {
   Status Fold(const Slice& user_key, const std::vector<Operand>& operands,
               bool hidden_from_none, bool* taken) override;
 
-  // Nothing more is folded. Best called without the DB mutex.
+  // Ends folding and releases the iterator. Best called without the DB mutex.
   void Finish();
 
   const Stats& stats() const { return stats_; }
-  // Of the last key that could not be read or merged.
+  // Returns the error of the last key that could not be read or merged; I/O
+  // errors take precedence.
   const Status& last_failure() const { return last_failure_; }
   uint64_t floor() const { return context_.floor; }
   uint64_t max_bytes() const { return context_.max_bytes; }
@@ -183,26 +192,28 @@ class DeltaValueFolder final : public DeltaFolder {
   // ---- For DeltaFoldCommit.
 
   FoldedValues* values() { return &values_; }
-  // What was seen of delta files. Not null.
+  // Returns the delta files of the Version. Never nullptr.
   const std::shared_ptr<const DeltaVersion>& deltas() const { return deltas_; }
-  // Of merged values: in a later one a filter may have changed what was read
-  // here.
+  // Returns the generation of the Version's merged values. In a later
+  // generation a filter may have changed entries that were read here.
   uint64_t generation() const { return generation_; }
-  // The SST files that keys that were folded may have come from.
+  // Returns the numbers of the SST files that folded keys may have come from.
   // REQUIRES: Finish() was called.
   const std::vector<uint64_t>& sources() const { return sources_; }
 
  private:
   class KeyIterator;
 
-  // How many entries of the tree are stepped over before it is sought.
+  // Maximum number of tree entries that are stepped over before a seek.
   static constexpr int kMaxSteps = 8;
 
   void OpenLsm();
-  // The iterator over the tree goes to the key's first entry, or past it.
+  // Moves the iterator over the tree to the key's first entry, or past it.
   Status SeekLsm(const Slice& user_key);
   bool LsmIsAt(const Slice& user_key) const;
-  // *result is empty unless the merge was successful.
+  // Merges the operands with the tree's entries. On failure *internal_key stays
+  // empty; on success it is empty if the key must be left alone because the
+  // tree has a newer entry.
   Status MergeKey(const Slice& user_key, const std::vector<Operand>& operands,
                   std::string* internal_key, std::string* value);
   Status Fail(const Status& s);
@@ -217,15 +228,15 @@ class DeltaValueFolder final : public DeltaFolder {
   DeltaAnchorLookup anchors_;
   MergeHelper merge_;
 
-  // Of the Version, made by the first key.
+  // Iterator and blob fetcher of the Version, made for the first key.
   Arena arena_;
   ScopedArenaPtr<InternalIterator> own_lsm_;
   std::unique_ptr<OwningVersionBlobFetcher> own_fetcher_;
   InternalIterator* lsm_ = nullptr;
   const BlobFetcher* fetcher_ = nullptr;
-  // It was sought before.
+  // True if lsm_ was positioned by a seek.
   bool lsm_is_placed_ = false;
-  // The tree could not be read: nothing more is taken.
+  // True if the tree could not be read: no more operands are consumed.
   bool lsm_is_broken_ = false;
 
   FoldedValues values_;

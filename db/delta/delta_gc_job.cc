@@ -26,18 +26,20 @@ namespace {
 
 using Tier = DeltaFileDescription::Tier;
 
-// A bucket may be cut wherever one of so many pieces of it ends.
+// A bucket has this number of pieces and may be cut where a piece ends.
 constexpr uint64_t kPiecesPerBucket = 16;
-// Buckets between others are written again if they are not larger than so many
-// full ones. Else there would be many small files.
+// Maximum size, in full buckets, of a gap of buckets between two buckets that
+// are rewritten. The buckets of a smaller gap are rewritten, too, to avoid many
+// small files.
 constexpr uint64_t kMaxGap = 4;
-// Of memory for the operands of a bucket, if not all of it is folded. A small
-// operand takes three times its size, and a bucket may be larger than it should
-// be. If that is not enough, or too much, keys are chosen from one part of the
-// bucket after the other, without knowing what the rest has.
+// Memory for the queued operands of a bucket if not all keys are folded, as a
+// multiple of bucket_size. A small operand takes three times its size, and a
+// bucket may be larger than it should be. If the memory is too small, or larger
+// than max_queued, keys are chosen from one part of the bucket after the other,
+// without regard to the rest.
 constexpr uint64_t kQueuedPerBucketSize = 8;
 constexpr uint64_t kMinQueued = uint64_t{8} << 20;
-// The job is asked whether to go on before so many folds.
+// Number of folds between checks whether the job should end.
 constexpr uint64_t kFoldCheckInterval = 64;
 
 uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -46,11 +48,11 @@ uint64_t CeilDivide(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
 //======== DeltaGcJob::Probe
 
-// Have merged files something for a bucket? Buckets are asked about in order,
-// so those that have nothing in a long stretch of keys cost no I/O.
+// Tells whether merged files have entries for a bucket. Buckets are passed in
+// order, so buckets in a long range of keys without entries cost no I/O.
 class DeltaGcJob::Probe {
  public:
-  // REQUIRES: all outlive it.
+  // REQUIRES: the job outlives this object.
   explicit Probe(const DeltaGcJob& job)
       : job_(job), read_options_(job.context_.pass.read_options) {
     read_options_.iterate_lower_bound = nullptr;
@@ -59,7 +61,7 @@ class DeltaGcJob::Probe {
     read_options_.async_io = false;
   }
 
-  // Opens merged files above that floor.
+  // Opens the merged files above that floor.
   Status Open(uint64_t floor) {
     DeltaBucketState bucket;
     bucket.floor = floor;
@@ -87,7 +89,8 @@ class DeltaGcJob::Probe {
     return Status::OK();
   }
 
-  // Is there an operand, an anchor, in [bucket.lower, upper)?
+  // Sets *has_operand and *has_anchor to whether there are operands and anchors
+  // in [bucket.lower, upper).
   Status Look(const OldBucket& bucket, const std::optional<std::string>& upper,
               bool* has_operand, bool* has_anchor) {
     *has_operand = false;
@@ -166,17 +169,18 @@ class DeltaGcJob::Probe {
 
 //======== DeltaGcJob::Writer
 
-// Writes what is left of adjacent buckets into files, and decides where new
-// buckets begin.
+// Writes the remaining entries of adjacent buckets to files, and decides where
+// new buckets begin.
 //
-// A *unit* is what becomes one bucket unless it is too large: an old bucket, or
-// several if they are to be put together. Where it is cut is decided when all
-// of it has come, so that the parts are equal. Hence it is kept in mind how its
-// bytes are distributed among *pieces*. A unit that would make its file too
-// large ends early if there may be one more bucket.
+// A *unit* becomes one bucket unless it is too large: it is an old bucket, or
+// several that are joined. Where it is cut is decided after all of its entries
+// were added, so that the parts have equal sizes. For this the sizes of its
+// *pieces* are recorded. A unit that would make its file too large ends early
+// if there may be one more bucket.
 class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
  public:
-  // units: where they begin, in order. folder: nullptr to fold nothing.
+  // units: keys at which the units begin, in order.
+  // folder: nullptr to fold nothing.
   Writer(DeltaGcJob* job, DeltaFolder* folder, const Plan& plan,
          std::vector<std::string> units)
       : job_(*job),
@@ -208,12 +212,13 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     return WriteAnchor(user_key, seq);
   }
   Status AddRangeAnchor(const Slice&, const Slice&, SequenceNumber) override {
-    assert(false);  // all older operands are there
+    assert(false);  // the input has all older operands
     return Status::NotSupported("A range anchor in a bucket");
   }
 
-  // Nothing more comes; the last unit ends at `end`. marker: any key; if
-  // nothing was written, a file with an anchor of it is.
+  // To be called after the last entry.
+  // end: end of the last unit.
+  // marker: any key; if nothing was written, an anchor of this key is written.
   Status Finish(const std::optional<std::string>& end,
                 const std::string* marker) {
     Status s = EmptyQueue();
@@ -227,8 +232,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     }
     if (marker != nullptr && operands_.builder == nullptr &&
         anchors_.builder == nullptr) {
-      // As nothing was written, no file has been finished, and all the buckets
-      // are still here.
+      // As nothing was written, no file has been finished, and buckets_ still
+      // has all buckets.
       s = WriteMarker(*marker);
     }
     return s.ok() ? FinishFiles(end) : s;
@@ -251,8 +256,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
 
   //======== Operands on their way to the folder
 
-  // All of a key waits here, however much that is: the merge operator gets it
-  // as a whole, as readers do.
+  // All operands of a key are queued, however large they are: the merge
+  // operator gets them together, as with readers.
   Status OfferOperand(const ParsedInternalKey& key, const Slice& value) {
     Status s;
     if (!queue_.empty() && key.user_key != queue_.LastKey() &&
@@ -268,14 +273,15 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     return s;
   }
 
-  // May its keys be chosen from before the next one comes?
+  // Returns true if keys must be chosen from the queue before the next key is
+  // added.
   bool IsQueueComplete(const Slice& next_key) const {
     return min_fold_bytes_ == 0 || queue_.Memory() >= max_queued_ ||
            (next_unit_ < units_.size() &&
             job_.ucmp_->Compare(next_key, units_[next_unit_]) >= 0);
   }
 
-  // Of the unit, or a part of it.
+  // Chooses keys of the unit, or of a part of it.
   void Choose() {
     if (min_fold_bytes_ == 0) {
       queue_.ChooseAll();
@@ -330,7 +336,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
                           /*hidden_from_none=*/!key.has_anchors(), &taken);
       }
       if (s.ok() && taken) {
-        // Or readers that see the anchor would not see what it hides.
+        // Otherwise readers that see the anchor would not see the operands that
+        // it hides from newer readers.
         assert(!key.has_anchors());
         job_.stats_.operands_folded += fold_operands_.size();
         return s;
@@ -375,7 +382,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
   }
 
   Status WriteAnchor(const Slice& user_key, SequenceNumber seq) {
-    // It is needed for an operand that was written just now.
+    // It hides an operand that was just written.
     assert(has_key_ && user_key == Slice(key_));
     Status s = GetBuilder(Kind::kAnchors, &anchors_);
     if (s.ok()) {
@@ -401,11 +408,11 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     return s;
   }
 
-  // The first operand of a key is going to be written.
+  // To be called before the first operand of a key is written.
   Status StartKey(const Slice& user_key) {
     GoToUnitOf(user_key);
     Status s;
-    // An empty key is no bound.
+    // An empty key cannot be a bound.
     const bool can_cut = job_.room_ > 0 && !user_key.empty();
     const bool unit_is_empty = !pieces_.back().has_operands;
     if (operands_.builder != nullptr &&
@@ -448,14 +455,14 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     }
   }
 
-  // Into how many parts a unit of that size is cut.
+  // Returns the number of parts into which a unit of that size is cut.
   uint64_t NumParts(uint64_t bytes) const {
     const uint64_t max_size = job_.max_bucket_size_;
     uint64_t num_parts = 1;
     if (job_.is_first_partition_) {
       num_parts = (bytes + job_.part_size_ / 2) / job_.part_size_;
     } else if (bytes > max_size) {
-      // A part may be larger than it should be by a piece or two.
+      // A part may be one or two pieces larger than its target.
       num_parts = CeilDivide(
           bytes,
           std::max<uint64_t>(max_size - 2 * (max_size / kPiecesPerBucket), 1));
@@ -472,8 +479,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     const uint64_t even = rest / num_parts;
     for (size_t first = 0, last = 0; first < pieces_.size(); first = last) {
       uint64_t bytes = pieces_[last++].bytes;
-      // What one part has too much or too little the others make good, but
-      // after a huge key they need not be tiny for that.
+      // Later parts compensate for a part that is too large or too small, but
+      // they need not be tiny after a huge key.
       const uint64_t target = std::max(rest / num_parts, even / 4 * 3);
       while (last < pieces_.size() &&
              (num_parts == 1 || bytes + pieces_[last].bytes / 2 < target)) {
@@ -493,7 +500,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     pieces_.clear();
   }
 
-  // Of the pieces [first, last).
+  // Adds a bucket with the pieces [first, last).
   void AddBucket(size_t first, size_t last) {
     DeltaBucket& bucket = buckets_.emplace_back();
     bucket.lower_bound = std::move(pieces_[first].begin);
@@ -502,7 +509,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
       const Piece& piece = pieces_[i];
       if (piece.has_operands) {
         bucket.state.extent_number = operands_.number;
-        // Of an empty key it may be 0, which says that there is nothing.
+        // At least 1: operands of an empty key may have 0 bytes, but 0 means
+        // that there are no operands.
         bucket.state.extent_bytes =
             std::max<uint64_t>(bucket.state.extent_bytes + piece.bytes, 1);
       }
@@ -527,7 +535,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     options.last_epoch = 0;
     options.has_global_seq = false;
     options.publish_later = folder_ != nullptr;
-    // There is no anchor without an operand before it, but for a marker.
+    // Except for a marker, each anchor follows an operand.
     options.operands_number = kind == Kind::kAnchors ? operands_.number : 0;
     std::unique_ptr<DeltaFileBuilder> builder;
     Status s = DeltaFileBuilder::Create(context.pass.store->tables(), options,
@@ -546,13 +554,15 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     return s;
   }
 
-  // They are for the buckets since the last ones, which end at `end`.
+  // Finishes the current files, which are for the buckets that were added since
+  // the last call and end at `end`.
   Status FinishFiles(const std::optional<std::string>& end) {
     std::vector<DeltaFileProperties::Bucket> buckets;
     for (; num_finished_ < buckets_.size(); ++num_finished_) {
       DeltaBucket& bucket = buckets_[num_finished_];
       buckets.push_back({bucket.lower_bound, bucket.state.floor});
-      // What says that there is nothing stays as long as the bucket.
+      // The file that records that there are no operands stays as long as the
+      // bucket.
       if (operands_.builder == nullptr) {
         bucket.state.anchors_number = anchors_.number;
       } else if (!bucket.state.HasOperands()) {
@@ -597,26 +607,26 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
   DeltaFolder* const folder_;  // nullptr: nothing is folded
   const uint64_t min_fold_bytes_;
   const DeltaFoldWishes* const wishes_;  // may be nullptr
-  // How much memory the queue has for a unit.
+  // Maximum memory of the queue, in bytes.
   const uint64_t max_queued_;
   const std::vector<std::string> units_;
   size_t next_unit_ = 0;
 
-  // Keeps the comparator of the validators.
+  // Keeps the comparator of the validators alive.
   std::shared_ptr<const DeltaTableSettings> icmp_settings_;
   File operands_;
   File anchors_;
 
-  // Whose operand was written last.
+  // The key of the last operand that was written.
   std::string key_;
   bool has_key_ = false;
-  std::vector<Piece> pieces_;  // of the unit
+  std::vector<Piece> pieces_;  // of the current unit
   std::vector<DeltaBucket> buckets_;
-  size_t num_finished_ = 0;  // of these, whose files are
+  size_t num_finished_ = 0;  // buckets whose files are finished
 
-  // With a folder.
+  // Used with a folder.
   DeltaFoldQueue queue_;
-  // Of the unit, that came out of the queue.
+  // Bytes of the unit that left the queue without being folded.
   uint64_t kept_of_unit_ = 0;
   uint64_t num_folds_ = 0;
   std::vector<DeltaFolder::Operand> fold_operands_;
@@ -683,10 +693,10 @@ Status DeltaGcJob::FindBuckets(const Plan& plan) {
   is_first_partition_ = table.empty();
   if (is_first_partition_) {
     if (!plan.begin.empty() || plan.end.has_value() || plan.floor == 0) {
-      return Status::InvalidArgument("Not a plan of a first partition");
+      return Status::InvalidArgument("The plan is not for a first partition");
     }
     buckets_.emplace_back();
-    // One takes the place of none.
+    // The first bucket counts as a new one.
     room_ -= room_ > 0;
     uint64_t bytes = 0;
     for (const FilePtr& file : FilesOf(Kind::kOperands, DeltaBucketState())) {
@@ -701,13 +711,13 @@ Status DeltaGcJob::FindBuckets(const Plan& plan) {
       plan.end.has_value() ? table.FindBound(*plan.end, ucmp_) : table.End();
   if (first == table.End() || (plan.end.has_value() && last == table.End()) ||
       !(first < last)) {
-    return Status::InvalidArgument("No buckets as those that are planned");
+    return Status::InvalidArgument("The buckets of the plan do not exist");
   }
   for (auto p = first; p != last; p = table.Next(p)) {
     OldBucket& bucket = buckets_.emplace_back();
     bucket.lower = table.LowerBound(p).ToString();
     bucket.state = table.State(p);
-    // Floors do not fall, and one bucket may come of several.
+    // Floors must not fall, and several buckets may be joined.
     floor_ = std::max(floor_, bucket.state.floor);
   }
   if (plan.merge_neighbours) {
@@ -730,7 +740,7 @@ Status DeltaGcJob::SelectBuckets(const Plan& plan) {
   }
   Probe probe(*this);
   Status s = probe.Open(min_floor);
-  // What lies between the last bucket that is written and this one.
+  // The buckets between the last one that is rewritten and this one.
   size_t gap_begin = 0;
   uint64_t gap_bytes = 0;
   bool has_written = false;
@@ -742,7 +752,7 @@ Status DeltaGcJob::SelectBuckets(const Plan& plan) {
     if (s.ok()) {
       s = probe.Look(bucket, UpperBound(i), &has_operand, &has_anchor);
     }
-    // An anchor has only the extent's operands to hide.
+    // An anchor can only hide operands of the extent.
     bucket.is_written =
         has_operand || (has_anchor && bucket.state.HasOperands());
     if (!bucket.is_written) {
@@ -793,11 +803,11 @@ Status DeltaGcJob::Rewrite(const Plan& plan, size_t first, size_t last,
   }
   Writer writer(this, plan.fold ? context_.folder : nullptr, plan,
                 std::move(units));
-  // A key, if there were, or may have been, operands.
+  // Set to some key if there were, or may have been, operands.
   std::optional<std::string> some_key;
   Status s;
   for (size_t i = first, next = first; s.ok() && i < last; i = next) {
-    // Those that have the same files are read in one go.
+    // Buckets with the same files are read together.
     for (next = i + 1; next < last &&
                        buckets_[next].state.floor == buckets_[i].state.floor &&
                        buckets_[next].state.extent_number ==
@@ -893,8 +903,9 @@ Status DeltaGcJob::PublishFiles(FSDirectory* directory) {
   if (!s.ok() || directory == nullptr) {
     return s;
   }
-  // File systems may do nothing for a reason that does not fit: btrfs has new
-  // files durable with their contents, but not their new names.
+  // The sync must be requested for the right reason: for a new file btrfs may
+  // skip it, as new files are durable with their contents, but then a rename is
+  // not durable.
   IOStatus io_s;
   bool some_are_new = false;
   for (const auto& builder : builders_) {
@@ -918,7 +929,7 @@ Status DeltaGcJob::PublishFiles(FSDirectory* directory) {
 
 bool DeltaGcJob::Abandon(FSDirectory* directory) {
   for (const DeltaFileDescription& file : files_) {
-    // An edit that comes to nothing may have copies.
+    // An edit that failed may have copies of the description.
     CloseDeltaOutput(file);
   }
   files_.clear();

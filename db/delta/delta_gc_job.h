@@ -27,61 +27,65 @@ class Comparator;
 class DeltaFolder;
 class FSDirectory;
 
-// Collects some buckets: takes into them what merged files have for them,
-// writes what is left into new sorted files, splits buckets that have grown too
-// large, and puts small ones together.
+// Collects a range of buckets: takes in the operands and anchors that merged
+// files have for them, writes those that are still needed into new sorted
+// files, splits buckets that have grown too large, and joins small ones.
 //
 //   Run() -> Publish() -> AddTo(edit), or Abandon()
 //
-// What it does with a bucket:
-// * It takes in the merged files above the bucket's floor up to the new floor.
-//   The new floor is the plan's, or the highest that one of the buckets has.
-// * If there is nothing for it in them, it is left alone and its floor raised,
-//   unless it lies between two others and is small: a file is for buckets that
-//   follow one another, so a gap ends it.
-// * If it is larger than split_ratio * bucket_size then, it is cut into equal
-//   parts of at most that size, as far as keys and max_new_buckets allow: all
-//   operands of a key stay in one bucket.
+// For each bucket:
+// * The job takes in the merged files above the bucket's floor up to the new
+//   floor, which is the plan's, or the highest floor of the buckets if that is
+//   higher.
+// * If these files have nothing for the bucket, it is not rewritten and its
+//   floor is raised, unless it is small and lies between two buckets that are
+//   rewritten: a file is for adjacent buckets, so a gap ends the file.
+// * If the bucket is then larger than split_ratio * bucket_size, it is cut into
+//   equal parts of at most that size, as far as keys and max_new_buckets allow:
+//   all operands of a key stay in one bucket.
 // The first partition makes one bucket of everything and cuts it into parts of
 // about half that size.
 //
-// The sizes of buckets are those of keys and operands, before compression.
+// The sizes of buckets are those of keys and operands before compression.
 //
-// With a folder the files have temporary names until Publish(), as they are
-// without operands of which the values must be there first: see
+// With a folder, the files have temporary names until Publish(): operands that
+// were folded are missing in them, so their values must be durable first. See
 // DeltaFileLiveness.
 //
-// Files are as DeltaFileLiveness needs them: a bucket without operands names
-// the file of operands that was written with it. Where a job leaves no operands
-// at all, it leaves a file of one anchor that hides nothing (its sequence
-// number is 0) for all its buckets to name. They go when no operand of the
-// column family is left.
+// The files meet the needs of DeltaFileLiveness: a bucket without operands
+// names the operand file that was written with it. A job that leaves no
+// operands at all writes a file with one anchor that hides nothing (its
+// sequence number is 0) for all its buckets to name. Such files are removed
+// when no operand of the column family is left.
 //
 // Not thread-safe; runs without the DB mutex.
 class DeltaGcJob {
  public:
-  // Which buckets. Made for a Version that stays pinned.
+  // Which buckets to collect, and how. Made for a Version that stays pinned.
   struct Plan {
-    // Adjacent buckets of the version, whole ones. Of the first partition: all
-    // keys; there are no buckets yet.
+    // The buckets as a key range [begin, end); adjacent whole buckets of the
+    // Version. For the first partition, when there are no buckets yet: all
+    // keys.
     std::string begin;
     std::optional<std::string> end;
-    // The last epoch of a merged file; 0: take in nothing.
+    // The last epoch of a merged file: merged files up to it are taken in. 0:
+    // nothing is taken in.
     uint64_t floor = 0;
-    // How many buckets more than before there may be.
+    // By how much the number of buckets may increase.
     uint32_t max_new_buckets = 0;
-    // Put all of them together, and cut the result only if it is too large.
+    // Join all buckets of the plan, and cut the result only if it is too large.
     bool merge_neighbours = false;
-    // Ask the folder about each key.
+    // Offer the operands of each key to the folder.
     bool fold = false;
-    // If not 0, only about keys that have so many bytes of operands, or
-    // kManyOperandsPerKey; and, of a bucket that would be too large then and
-    // cannot be cut, those with the most bytes, until a quarter of it is free.
+    // If not 0, offer only keys that have min_fold_bytes bytes of operands or
+    // kManyOperandsPerKey operands. In addition, if a bucket would still be too
+    // large and cannot be cut, offer its keys with the most bytes until a
+    // quarter of the bucket is free.
     uint64_t min_fold_bytes = 0;
-    // About these keys in any case; may be nullptr.
+    // Keys that are always offered; may be nullptr.
     std::shared_ptr<const DeltaFoldWishes> wishes;
-    // Also write those buckets anew for which there is nothing: snapshots which
-    // they had to keep operands and anchors for are gone.
+    // Also rewrite buckets that have nothing to take in, because the snapshots
+    // for which they had to keep operands and anchors are gone.
     bool rewrite_all = false;
   };
 
@@ -92,21 +96,22 @@ class DeltaGcJob {
     // How files are written: number, kind, tier, epochs and operands_number are
     // the job's.
     DeltaFileBuilder::Options output;
-    // New ones of the DB. Needs no mutex.
+    // Allocates a file number of the DB. Must not require the DB mutex.
     std::function<uint64_t()> new_file_number;
-    // Pinned as long as the job lives. Whoever destroys the job heeds what
-    // DeltaVersion says of dropping references.
+    // Pinned while the job lives. The rules of DeltaVersion for dropping
+    // references apply to destroying the job.
     std::shared_ptr<const DeltaVersion> version;
     uint64_t bucket_size = uint64_t{256} << 10;
     double split_ratio = 0.8;
-    // A file ends with the first bucket by which it is that large.
+    // Bytes. A file ends with the first bucket that makes it at least this
+    // large.
     uint64_t max_file_size = uint64_t{64} << 20;
-    // Asked with Plan::fold.
+    // Used if Plan::fold is true.
     DeltaFolder* folder = nullptr;
-    // How much memory may be taken up by what waits for the folder. (It is
-    // exceeded by a key whose operands are larger.)
+    // Limit, in bytes, of the memory for entries that wait for the folder. (A
+    // key with larger operands exceeds it.)
     uint64_t max_queued = uint64_t{64} << 20;
-    // Reads the files again and compares, see paranoid_file_checks.
+    // Reads the files back and compares the entries, see paranoid_file_checks.
     bool verify_contents = false;
   };
 
@@ -115,56 +120,60 @@ class DeltaGcJob {
     uint64_t operands_folded = 0;  // among those that the pass kept
     uint64_t files_written = 0;
     uint64_t bytes_written = 0;  // of files
-    // That were replaced, and by how many.
+    // Buckets that were replaced, and the buckets that replace them.
     uint64_t buckets_read = 0;
     uint64_t buckets_written = 0;
-    // Whose floor was raised, and nothing else.
+    // Buckets of which only the floor was raised.
     uint64_t buckets_raised = 0;
   };
 
   explicit DeltaGcJob(Context context);
-  // The files stay if Run() was successful and Abandon() was not called.
+  // Leaves the files in place if Run() was successful and Abandon() was not
+  // called.
   ~DeltaGcJob();
   DeltaGcJob(const DeltaGcJob&) = delete;
   DeltaGcJob& operator=(const DeltaGcJob&) = delete;
 
-  // The files are complete, synced (their directory is not) and, but for their
-  // names, can be opened. After a failure there are none.
+  // Writes the files. On success they are complete, synced (but their directory
+  // is not) and can be opened, under their temporary names if there is a
+  // folder. On failure no files are left.
   // REQUIRES: called once.
   Status Run(const Plan& plan);
 
-  // The files have their names, durably.
-  // directory: that of all files. nullptr: it is not synced.
-  // REQUIRES: what the folder has made of operands is durable in an SST file.
-  // Run() was successful.
+  // Gives the files their final names, durably.
+  // directory: the directory of all files; nullptr: it is not synced.
+  // REQUIRES: Run() was successful; the values that the folder made of operands
+  // are durable in an SST file.
   Status Publish(FSDirectory* directory);
 
-  // Adds the files, what becomes of the buckets, and that buckets go if no
-  // operand is left: not while there may be another job, which would not find
-  // its buckets then.
+  // Adds the files and the changes of the buckets to the edit. With
+  // drop_unused_buckets, the edit also drops all buckets if no operand is left;
+  // pass false while another job may run, as that job's buckets would be gone.
   // REQUIRES: Run() was successful.
   void AddTo(DeltaEdit* edit, bool drop_unused_buckets = true) const;
 
-  // Deletes the files; if one may have been renamed, durably. False: some may
-  // be left, or come back. Then this may be called again.
-  // directory: as of Publish(), if that was called.
-  // REQUIRES: no edit that names them has been, or may have been, committed.
+  // Deletes the files, durably if one of them may have been renamed. Returns
+  // false if files may be left or may come back after a crash; then Abandon()
+  // may be called again.
+  // directory: as passed to Publish(), if that was called.
+  // REQUIRES: no edit that names the files has been, or may have been,
+  // committed.
   bool Abandon(FSDirectory* directory = nullptr);
 
   const std::vector<DeltaFileDescription>& files() const { return files_; }
   const Stats& stats() const { return stats_; }
-  // What came from the file system, for an error handler that looks at it.
+  // Returns the error of the file system, for error handlers that inspect it.
   const IOStatus& io_status() const { return io_status_; }
 
  private:
   using Kind = DeltaFileDescription::Kind;
   using FilePtr = DeltaVersion::FilePtr;
 
-  // A bucket of the version, or everything if there are none.
+  // A bucket of the Version, or the range of all keys if there are no buckets.
   struct OldBucket {
-    std::string lower;  // empty: none
+    std::string lower;  // lower bound; empty: none
     DeltaBucketState state;
-    // It is replaced.
+    // True if the bucket is replaced.
     bool is_written = false;
   };
   class Probe;
@@ -178,32 +187,33 @@ class DeltaGcJob {
   Status Rewrite(const Plan& plan, size_t first, size_t last,
                  DeltaMergePass* pass);
   void RaiseFloors(size_t first, size_t last);
-  // Publish(), but for the readers.
+  // Renames the files; leaves readers alone.
   Status PublishFiles(FSDirectory* directory);
 
-  // Where the old bucket ends; none: it does not.
+  // Returns the upper bound of the old bucket; nullopt: there is none.
   std::optional<std::string> UpperBound(size_t bucket) const {
     return bucket + 1 < buckets_.size()
                ? std::optional<std::string>(buckets_[bucket + 1].lower)
                : end_;
   }
-  // What an old bucket has of that kind: its sorted file, and merged ones.
+  // Returns the files of that kind with entries of an old bucket: its sorted
+  // file, and the merged files that are taken in.
   std::vector<FilePtr> FilesOf(Kind kind, const DeltaBucketState& bucket) const;
 
   const Context context_;
   const Comparator* const ucmp_;
-  // How large a bucket may be.
+  // Size above which a bucket is cut, in bytes.
   const uint64_t max_bucket_size_;
   bool is_first_partition_ = false;
   uint64_t floor_ = 0;
   std::vector<OldBucket> buckets_;
   std::optional<std::string> end_;
-  // How many more new buckets there may be.
+  // How many more buckets may be added.
   uint64_t room_ = 0;
-  // Of the parts of the first partition, about.
+  // Approximate size of the parts of the first partition, in bytes.
   uint64_t part_size_ = 0;
 
-  // Of all files, for Abandon().
+  // Builders of all files, for Abandon().
   std::vector<std::unique_ptr<DeltaFileBuilder>> builders_;
   std::vector<DeltaFileDescription> files_;
   std::vector<DeltaEdit::ReplaceBuckets> replaced_;

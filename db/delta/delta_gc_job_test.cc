@@ -390,8 +390,8 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
       DeltaFileProbe& file = files.emplace_back();
       ASSERT_OK(
           DeltaFileProbe::Read(*ioptions_, FileOptions(), dir_, number, &file));
-      const auto tables = file.NewTables(*ioptions_, MutableCFOptions(options_),
-                                         FileOptions());
+      const auto tables =
+          file.NewTables(*ioptions_, MutableCFOptions(options_), FileOptions());
       ASSERT_OK(file.Scan(
           *tables, [&entries, number](const Slice& key, SequenceNumber seq,
                                       const Slice& value, const Slice* end) {
@@ -549,8 +549,8 @@ TEST_F(DeltaGcJobTest, Rewrite) {
   for (size_t i = 0; i < after.size(); ++i) {
     ASSERT_EQ(before[i].lower_bound, after[i].lower_bound);
     const bool is_written = first <= i && i < last;
-    ASSERT_EQ(!is_written, before[i].state.extent_number ==
-                               after[i].state.extent_number);
+    ASSERT_EQ(!is_written,
+              before[i].state.extent_number == after[i].state.extent_number);
   }
   ASSERT_TRUE(version_->RecentFiles(Kind::kOperands).empty());
   ASSERT_EQ(2u, version_->SortedFiles().size());
@@ -640,8 +640,7 @@ TEST_F(DeltaGcJobTest, Split) {
     const size_t num_before = Buckets().size();
     const size_t victim = BucketOf(Key(100));
     const size_t first = std::stoi(Buckets()[victim].lower_bound.substr(3));
-    const size_t last =
-        std::stoi(Buckets()[victim + 1].lower_bound.substr(3));
+    const size_t last = std::stoi(Buckets()[victim + 1].lower_bound.substr(3));
     ASSERT_GT(last, first + 3);
     FlushAndMerge(Operands(first, last, 200 / (last - first)));
     MustRun(PlanOf(victim, victim + 1, max_new_buckets));
@@ -739,14 +738,14 @@ TEST_F(DeltaGcJobTest, FloorsOnlyRise) {
 TEST_F(DeltaGcJobTest, HugeOperands) {
   Events events = Operands(0, 60);
   for (const size_t i : {0, 20, 21, 40, 60}) {
-    events.push_back({Type::kOperand, Key(i) + std::string(3000, 'x'), "",
-                      ++last_seq_});
+    events.push_back(
+        {Type::kOperand, Key(i) + std::string(3000, 'x'), "", ++last_seq_});
   }
   FlushAndMerge(events);
   MustRun(WholePlan());
   CheckAll();
-  FlushAndMerge({{Type::kOperand, Key(30) + std::string(5000, 'x'), "",
-                  ++last_seq_}});
+  FlushAndMerge(
+      {{Type::kOperand, Key(30) + std::string(5000, 'x'), "", ++last_seq_}});
   MustRun(WholePlan());
   CheckAll();
   ASSERT_GT(Buckets().size(), 6u);
@@ -868,8 +867,8 @@ TEST_F(DeltaGcJobTest, EmptiedBuckets) {
       DeltaFileProbe& file = files.emplace_back();
       ASSERT_OK(DeltaFileProbe::Read(*ioptions_, FileOptions(), dir_,
                                      live->number(), &file));
-      const auto tables = file.NewTables(*ioptions_, MutableCFOptions(options_),
-                                         FileOptions());
+      const auto tables =
+          file.NewTables(*ioptions_, MutableCFOptions(options_), FileOptions());
       ASSERT_OK(file.Scan(*tables, nullptr));
       pointers.push_back(&file);
     });
@@ -949,9 +948,8 @@ TEST_F(DeltaGcJobTest, FileSizes) {
   std::string begin;
   for (const DeltaFileDescription& description : edit_.files()) {
     DeltaFileReader* reader = nullptr;
-    ASSERT_OK(store_->GetReader(ReadOptions(),
-                                *version_->GetFile(description.number),
-                                &reader));
+    ASSERT_OK(store_->GetReader(
+        ReadOptions(), *version_->GetFile(description.number), &reader));
     DeltaFileProperties properties;
     ASSERT_OK(
         DeltaFileProperties::Read(*reader->GetTableProperties(), &properties));
@@ -1064,8 +1062,8 @@ TEST_F(DeltaGcJobTest, FoldLongKey) {
   ASSERT_EQ(202u, MustRead(Key(5), snapshots_[0]).size());
 }
 
-// Keys with few bytes are folded if their bucket is too large and cannot be cut,
-// the largest first, until there is room; those with more are in any case.
+// Keys with few bytes are folded if their bucket is too large and cannot be
+// cut, the largest first, until there is room; those with more are in any case.
 TEST_F(DeltaGcJobTest, FoldLittle) {
   TestFolder folder;
   folder_ = &folder;
@@ -1256,10 +1254,9 @@ TEST_F(DeltaGcJobTest, WriterFails) {
   snapshots_.push_back(last_seq_);
   FlushAndMerge({RangeAnchor("a", "z")});
   SyncPoint* const sync_point = SyncPoint::GetInstance();
-  for (const char* const point :
-       {"DeltaFileBuilder::Open:NewWritableFile",
-        "DeltaFileBuilder::FinishFile:BeforeSync",
-        "DeltaFileBuilder::FinishFile:AfterClose"}) {
+  for (const char* const point : {"DeltaFileBuilder::Open:NewWritableFile",
+                                  "DeltaFileBuilder::FinishFile:BeforeSync",
+                                  "DeltaFileBuilder::FinishFile:AfterClose"}) {
     for (const int at : {1, 2, 3, 4}) {
       const std::set<uint64_t> before = FilesOnDisk();
       int num = 0;
@@ -1336,8 +1333,8 @@ TEST_F(DeltaGcJobTest, Cancel) {
 TEST_F(DeltaGcJobTest, MissingInput) {
   MakeBuckets();
   FlushAndMerge(Operands(0, 250));
-  ASSERT_OK(env_->DeleteFile(FileName(
-      version_->RecentFiles(Kind::kOperands).front()->description())));
+  ASSERT_OK(env_->DeleteFile(
+      FileName(version_->RecentFiles(Kind::kOperands).front()->description())));
   ResetReaders();
   const std::set<uint64_t> before = FilesOnDisk();
   DeltaEdit edit;
@@ -1351,16 +1348,15 @@ TEST_F(DeltaGcJobTest, RandomHistories) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random rnd(seed);
     Reset();
-    SetOperator(rnd.OneIn(2) ? std::make_shared<JoinOperator>(
-                                   JoinOperator::Mode::kJoin)
-                             : nullptr);
+    SetOperator(rnd.OneIn(2)
+                    ? std::make_shared<JoinOperator>(JoinOperator::Mode::kJoin)
+                    : nullptr);
     max_file_size_ = rnd.OneIn(2) ? 5000 : 100000;
     for (int step = 0; step < 40; ++step) {
       if (rnd.OneIn(3)) {
         if (!snapshots_.empty() && rnd.OneIn(2)) {
-          snapshots_.erase(
-              snapshots_.begin() +
-              rnd.Uniform(static_cast<int>(snapshots_.size())));
+          snapshots_.erase(snapshots_.begin() +
+                           rnd.Uniform(static_cast<int>(snapshots_.size())));
         } else if (last_seq_ > 0 &&
                    (snapshots_.empty() || snapshots_.back() < last_seq_)) {
           snapshots_.push_back(last_seq_);
@@ -1371,10 +1367,10 @@ TEST_F(DeltaGcJobTest, RandomHistories) {
         const size_t first = rnd.Uniform(kNumKeys);
         const size_t width = rnd.OneIn(2) ? 10 : kNumKeys;
         for (int i = 1 + rnd.Uniform(80); i > 0; --i) {
-          Event event{Type::kOperand,
-                      Key((first + rnd.Uniform(static_cast<int>(width))) %
-                          kNumKeys),
-                      "", ++last_seq_};
+          Event event{
+              Type::kOperand,
+              Key((first + rnd.Uniform(static_cast<int>(width))) % kNumKeys),
+              "", ++last_seq_};
           if (rnd.OneIn(10)) {
             event.type = Type::kAnchor;
           } else if (rnd.OneIn(30)) {
@@ -1411,10 +1407,9 @@ TEST_F(DeltaGcJobTest, RandomHistories) {
         plan.merge_neighbours = rnd.OneIn(4);
         plan.rewrite_all = rnd.OneIn(4);
       }
-      plan.floor =
-          epochs.empty()
-              ? 0
-              : epochs[rnd.Uniform(static_cast<int>(epochs.size()))];
+      plan.floor = epochs.empty()
+                       ? 0
+                       : epochs[rnd.Uniform(static_cast<int>(epochs.size()))];
       plan.max_new_buckets = rnd.OneIn(3) ? rnd.Uniform(3) : 1000;
       MustRun(plan);
       CheckReads();

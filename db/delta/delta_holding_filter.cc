@@ -21,7 +21,7 @@ ReadOptions OptionsOfLookups() {
   ReadOptions options(Env::IOActivity::kCompaction);
   options.verify_checksums = true;
   options.rate_limiter_priority = Env::IO_LOW;
-  // Keys come in order, so the next one often needs the same block.
+  // Keys come in order, so the next key often needs the same block.
   options.fill_cache = true;
   return options;
 }
@@ -80,7 +80,7 @@ CompactionFilter::Decision DeltaHoldingFilter::FilterV4(
     return BeginRemovedRange(key, *skip_until) ? Held(key, Decision::kRemove)
                                                : decision;
   }
-  // An operand stands for itself.
+  // The decision about an operand affects only this operand.
   return value_type == ValueType::kMergeOperand ? decision
                                                 : Held(key, decision);
 }
@@ -103,7 +103,7 @@ CompactionFilter::Decision DeltaHoldingFilter::FilterBlobByKey(
 bool DeltaHoldingFilter::BeginRemovedRange(
     const Slice& key, const std::string& skip_until) const {
   if (ucmp_->Compare(skip_until, key) <= 0) {
-    return false;  // which the caller takes for kKeep
+    return false;  // the caller treats it as kKeep
   }
   const Slice end(skip_until);
   if (!version_.OverlapsRange(&key, &end)) {
@@ -146,8 +146,8 @@ bool DeltaHoldingFilter::HasOperands(const Slice& key) const {
                  /*merge_context=*/nullptr);
   DeltaRead::Operand operand;
   Status s;
-  // Where that cannot be told, there may be some. Readers of the operands
-  // report the error.
+  // On an error there may be operands. Readers of the operands report the
+  // error.
   return read.Next(/*above=*/0, &operand, &s) || !s.ok();
 }
 

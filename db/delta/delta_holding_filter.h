@@ -19,40 +19,44 @@ class Comparator;
 class Compaction;
 class DeltaStore;
 
-// The compaction filter of a compaction in a column family with delta files.
-// What the user's filter says of a value is done only if delta files have no
-// operands that readers would merge with it. If they have, the value is kept:
-// without it, readers would make something else of the operands alone, for
-// ever. In RocksDB such operands lie above the value, and a compaction that has
-// both merges them before the filter is asked about the result. So such a key
-// becomes a wish to fold (DeltaFoldWishes), and the next compaction that comes
-// by asks about a value that is whole.
+// Wraps the compaction filter of a compaction in a column family with delta
+// files. A decision of the user's filter about a value is executed only if
+// delta files have no operands that readers would merge with the value.
+// Otherwise the value is kept: without it, readers would get another result
+// from the operands alone, permanently. In RocksDB such operands lie above the
+// value, and a compaction of both merges them before it asks the filter about
+// the result. So the key is added to the keys to fold (DeltaFoldWishes), and
+// the next compaction asks the filter about the complete value.
 //
-// kRemoveAndSkipUntil becomes a decision of its own for each key of the range,
-// as soon as delta files have anything there.
+// kRemoveAndSkipUntil is replaced by a decision for each key of the range if
+// delta files have anything in the range.
 //
-// What comes after the Version of the compaction's inputs is as what comes to
-// level 0 after a compaction of RocksDB has begun.
+// Operands that are added after the Version of the compaction's inputs are
+// treated like files that are added to level 0 after a compaction of RocksDB
+// has begun.
 //
-// Used by one thread.
+// Not thread-safe.
 class DeltaHoldingFilter final : public CompactionFilter {
  public:
-  // Puts one around *filter. Does nothing if that is nullptr, or if there are
-  // no delta files. owned: of *filter if it is the caller's own, else empty; of
-  // the new one afterwards. REQUIRES: the compaction outlives it, and *filter
-  // if that is not owned.
+  // Replaces *filter by a DeltaHoldingFilter around it. Does nothing if *filter
+  // is nullptr, or if there are no delta files.
+  // owned: owner of *filter if the caller owns it, else empty; owner of the new
+  // filter afterwards.
+  // REQUIRES: the compaction outlives the new filter, and so does the old
+  // *filter if it is not owned.
   static void Wrap(const Compaction& compaction,
                    const CompactionFilter** filter,
                    std::unique_ptr<CompactionFilter>* owned);
 
-  // REQUIRES: all outlive it, and a Version that has `version` is pinned.
+  // REQUIRES: all arguments outlive this object, and a Version that has
+  // `version` is pinned.
   DeltaHoldingFilter(const DeltaStore& store, const DeltaVersion& version,
                      DeltaHolds* holds, const CompactionFilter* filter,
                      std::unique_ptr<CompactionFilter> owned);
   ~DeltaHoldingFilter() override;
 
   const char* Name() const override { return filter_->Name(); }
-  // All that is asked comes through these two.
+  // All decisions are made by FilterV4() and FilterBlobByKey().
   Decision FilterV4(
       int level, const Slice& key, ValueType value_type,
       const Slice* existing_value, const WideColumns* existing_columns,
@@ -65,18 +69,18 @@ class DeltaHoldingFilter final : public CompactionFilter {
   bool SupportsFilterV4() const override { return filter_->SupportsFilterV4(); }
   BlobDecision PrepareBlobOutput(const Slice& key, const Slice& existing_value,
                                  std::string* new_value) const override {
-    // The value stays the same wherever it lies.
+    // The value does not depend on where it is stored.
     return filter_->PrepareBlobOutput(key, existing_value, new_value);
   }
   bool IgnoreSnapshots() const override { return filter_->IgnoreSnapshots(); }
 
  private:
-  // A range that the filter removes begins at `key`. True: it is removed key by
-  // key.
+  // Begins a range [key, skip_until) that the filter removes. Returns true if
+  // the range must be removed key by key.
   bool BeginRemovedRange(const Slice& key, const std::string& skip_until) const;
   bool IsInRemovedRange(const Slice& key) const;
-  // What becomes of the decision about a value, or about an operand that goes
-  // together with what is above it.
+  // Returns the decision to execute instead of `decision` about a value, or
+  // about an operand that is removed together with newer entries.
   Decision Held(const Slice& key, Decision decision) const;
   bool HasOperands(const Slice& key) const;
 
@@ -88,7 +92,7 @@ class DeltaHoldingFilter final : public CompactionFilter {
   const Comparator* const ucmp_;
   const ReadOptions read_options_;
 
-  // Filters are const; this one is not.
+  // Mutable as the functions of filters are const.
   mutable DeltaFoldWishes wishes_;
   mutable std::string removed_until_;
   mutable bool has_removed_range_ = false;

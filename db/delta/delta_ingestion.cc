@@ -20,7 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Where the file must not go.
+// For error messages: where the file cannot be ingested.
 const char* const kWhere =
     " over merge operands in delta files (enable_delta_separation): ";
 
@@ -51,9 +51,9 @@ Status DeltaIngestion::WriteAnchors(const DeltaTableFactory& tables,
   const ImmutableOptions& ioptions = settings->ioptions();
   anchors->file_name =
       DeltaFileName(ioptions.cf_paths, options.number, options.path_id);
-  // As after a flush: it must open, or nobody could read the operands of these
-  // keys any more. Not through the block cache, which must not get blocks of a
-  // file that may never be used.
+  // Checked as after a flush: if the file cannot be opened, the operands of
+  // these keys cannot be read. The block cache is not used, as the file may
+  // never be used.
   const auto uncached =
       NewUncachedDeltaTables(*settings->family, settings->options);
   std::unique_ptr<DeltaFileReader> reader;
@@ -82,18 +82,21 @@ Status DeltaIngestion::Check(const DeltaVersion* version, const Source& source,
   const std::string what = "Ingestion of " + source.name.ToString() + kWhere;
   if (source.num_operands > 0) {
     return Status::NotSupported(
-        what + "it has merge operands itself, and those in SST files count as "
-               "older than those in delta files");
+        what +
+        "it has merge operands itself, and those in SST files count as "
+        "older than those in delta files");
   }
   if (source.keeps_seqs) {
     return Status::NotSupported(
-        what + "with allow_db_generated_files it keeps its sequence numbers, "
-               "which do not tell what of these is newer");
+        what +
+        "with allow_db_generated_files it keeps its sequence numbers, "
+        "which do not show which entries are newer");
   }
   if (!source.may_have_seq) {
     return Status::InvalidArgument(
-        what + "it needs a sequence number that is newer than theirs, but "
-               "allow_global_seqno is false");
+        what +
+        "it needs a sequence number that is newer than theirs, but "
+        "allow_global_seqno is false");
   }
   return Status::OK();
 }
@@ -110,7 +113,7 @@ void DeltaIngestion::Delete(FileSystem* fs, SstFileManager* sst_file_manager,
         ->OnDeleteFile(anchors->file_name)
         .PermitUncheckedError();
   } else if (!io_s.ok()) {
-    // It is an obsolete file like any other, found by the next full scan.
+    // The next full scan finds it like any obsolete file.
     ROCKS_LOG_WARN(info_log, "Could not delete %s: %s",
                    anchors->file_name.c_str(), io_s.ToString().c_str());
   }

@@ -7,7 +7,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Does one range end before another one begins?
+// Returns true if range a ends before range b begins.
 bool EndsBefore(const DeltaEdit::KeyRange& a, const DeltaEdit::KeyRange& b,
                 const Comparator* ucmp) {
   return a.end.has_value() && !b.begin.empty() &&

@@ -22,27 +22,28 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Which jobs a delta store has at work, and what they have to know of each
-// other. What the jobs are, see db_impl_delta_jobs.cc.
+// The running jobs of a delta store, and the state that they share. The jobs
+// are described in db_strata_delta_jobs.cc.
 //
 // Invariants:
-// * One merge at a time: two would take the same files.
-// * Collections that run have ranges of buckets that do not overlap. Nobody
-//   else changes buckets, so those of a range stay as they are until it is
+// * At most one merge runs: two would take the same files.
+// * Running collections have disjoint ranges of buckets. Only collections
+//   change buckets, so the buckets of a range stay as they are until it is
 //   released.
-// * One thread at a time looks for a collection (is_picking). It looks without
-//   the mutex, at a Version that it has pinned. Meanwhile others can only end.
-//   So does a collection whose edit may drop all buckets.
+// * At most one thread picks a collection (is_picking). It does so without the
+//   mutex, on a Version that it has pinned. Meanwhile running collections may
+//   end, but none begins. A collection whose edit may drop all buckets also
+//   sets is_picking until the edit is committed.
 //
-// REQUIRES of all: DB mutex held.
+// REQUIRES: DB mutex held, for all functions.
 class DeltaJobState {
  public:
   using KeyRange = DeltaEdit::KeyRange;
 
   struct Collection {
     KeyRange range;
-    // How many more buckets there may be when it is over, and how many fewer
-    // there will be.
+    // By how much the number of buckets may have increased when the collection
+    // ends, and by how much it will have decreased.
     uint32_t more_buckets = 0;
     uint32_t fewer_buckets = 0;
     bool is_folding = false;
@@ -70,8 +71,8 @@ class DeltaJobState {
     is_picking_ = false;
   }
 
-  // There may be something to collect: buckets, merged files or options have
-  // changed since somebody has looked.
+  // True if there may be something to collect: buckets, merged files or options
+  // have changed since the last pick.
   bool is_collection_due() const { return is_collection_due_; }
   void SetCollectionDue() { is_collection_due_ = true; }
 
@@ -80,28 +81,29 @@ class DeltaJobState {
   }
   void EndCollection(Handle handle) { collections_.erase(handle); }
   size_t num_collections() const { return collections_.size(); }
-  // Those that run.
+  // Returns the running collections.
   std::vector<Collection> Collections() const {
     return {collections_.begin(), collections_.end()};
   }
-  // One fold at a time.
+  // True if a fold is running. At most one may run.
   bool IsFolding() const {
     return std::any_of(collections_.begin(), collections_.end(),
                        [](const Collection& c) { return c.is_folding; });
   }
-  // Not too soon after one was given up since something came between: the work
-  // would be for nothing again.
+  // True if a fold may begin: none is running, and enough jobs have succeeded
+  // since the last fold that was given up because of an interfering change. A
+  // fold that begins earlier would probably waste its work again.
   bool MayFold() const { return folds_to_skip_ == 0 && !IsFolding(); }
   void OnFoldGivenUp() { folds_to_skip_ = kFoldsToSkip; }
   bool IsIdle() const {
     return !is_merging_ && !is_picking_ && collections_.empty();
   }
 
-  // Do ranges of buckets have one in common?
+  // Returns true if the two ranges have a bucket in common.
   static bool Overlap(const KeyRange& a, const KeyRange& b,
                       const Comparator* ucmp);
 
-  // Of the last time that somebody has looked; nullptr if nobody has.
+  // The bucket intake as of the last pick; nullptr before the first one.
   const std::shared_ptr<const DeltaBucketIntake>& slices() const {
     return slices_;
   }
@@ -109,16 +111,18 @@ class DeltaJobState {
     slices_ = std::move(slices);
   }
 
-  // ---- The drain: the column family does not separate deltas any more.
+  // ---- The drain: the column family no longer separates deltas.
 
-  // What a fold has left in a file that its job has written. It is not tried
-  // again before that can make a difference: when there is more for its
-  // buckets, or what follows has changed.
+  // Describes the operands that a fold has left in a file that its job has
+  // written. The fold is not repeated until it can have another result: when
+  // there are more operands for the buckets of the file, or when the following
+  // state has changed.
   struct Leftover {
-    // Some operands are left for the sake of snapshots from here on.
+    // True if some operands are left because of snapshots, of which the
+    // earliest is earliest_snapshot.
     bool is_for_snapshots = false;
     SequenceNumber earliest_snapshot = 0;
-    // Some could not be merged. Nobody knows when they can.
+    // True if some operands could not be merged. It is unknown when they can.
     bool has_failed = false;
 
     bool IsWaiting(SequenceNumber earliest_reader) const {
@@ -126,19 +130,19 @@ class DeltaJobState {
              (is_for_snapshots && earliest_reader <= earliest_snapshot);
     }
   };
-  // By the numbers of the files.
+  // Leftovers by file number.
   using Leftovers = std::map<uint64_t, Leftover>;
   const Leftovers& leftovers() const { return leftovers_; }
   void AddLeftover(uint64_t file, const Leftover& leftover) {
     leftovers_[file] = leftover;
   }
-  // Of files that are gone.
+  // Drops the leftovers of files for which is_gone(file number) is true.
   template <typename IsGone>
   void DropLeftovers(IsGone is_gone) {
     std::erase_if(leftovers_,
                   [&](const auto& entry) { return is_gone(entry.first); });
   }
-  // Somebody wants everything to be tried.
+  // Drops all leftovers, so that all of them are tried again.
   void ClearLeftovers() { leftovers_.clear(); }
   bool HasWaiting(SequenceNumber earliest_reader) const {
     return std::any_of(leftovers_.begin(), leftovers_.end(),
@@ -153,7 +157,8 @@ class DeltaJobState {
                                 entry.second.IsWaiting(earliest_reader);
                        });
   }
-  // A snapshot is gone that some of them were left for?
+  // Returns true if a leftover no longer waits, as the snapshots for which it
+  // was left are gone.
   bool HasReleased(SequenceNumber earliest_reader) const {
     return std::any_of(leftovers_.begin(), leftovers_.end(),
                        [&](const auto& entry) {
@@ -162,19 +167,20 @@ class DeltaJobState {
                        });
   }
 
-  // ---- Keys that are to be folded, nullptr: none. A compaction filter waits
-  // for them, or CompactRange() has asked for it.
+  // ---- Keys to fold because a compaction filter waits for them or
+  // CompactRange() has requested it; nullptr: none.
 
   const std::shared_ptr<const DeltaFoldWishes>& wishes() const {
     return wishes_;
   }
-  // Their operands are in files with lower epochs.
+  // The operands of these keys are in files with epochs below this one.
   uint64_t wishes_below() const { return wishes_below_; }
   void AddWishes(const DeltaFoldWishes& wishes, uint64_t below,
                  const Comparator* ucmp);
-  // A fold of these keys has come to its end.
+  // Removes the keys of the range after a fold of them has ended.
   void FulfilWishes(const KeyRange& range, const Comparator* ucmp);
-  // There is nothing more to be done for them. Not if there are others by now.
+  // Drops `wishes` as nothing more can be done for them. Does nothing if
+  // wishes() has been replaced in the meantime.
   void DropWishes(const std::shared_ptr<const DeltaFoldWishes>& wishes) {
     if (wishes_ == wishes) {
       wishes_.reset();
@@ -183,14 +189,18 @@ class DeltaJobState {
 
   // ----
 
-  // How many bytes of operands a job that folds should have. What it has too
-  // many for the values that it may hold is rewritten for nothing; and each job
-  // makes a file in level 0.
+  // Returns the bytes of operands that a folding job should take in. Operands
+  // beyond those whose values fit into the job's memory are rewritten for
+  // nothing; on the other hand, each job writes a file to level 0.
   uint64_t fold_bytes() const { return fold_bytes_; }
-  // A key with fewer bytes of operands is better left, if there is room: next
-  // to nothing goes into a value that is written whole. 0: not known.
+  // Returns the minimum bytes of operands for which a key is worth folding if
+  // there is room otherwise: a few operands would cause the whole value to be
+  // rewritten. 0: not known.
   uint64_t min_fold_bytes() const { return folded_size_ / kSmallFoldDivisor; }
-  // keys: not 0. max_bytes: of values.
+  // Adapts fold_bytes() and min_fold_bytes() to the result of a fold.
+  // keys: number of folded keys, not 0.
+  // max_bytes: limit of the bytes of values.
+  // full: true if the fold has reached the limit.
   void OnFolded(uint64_t keys, uint64_t bytes_of_values, uint64_t max_bytes,
                 bool full) {
     folded_size_ = bytes_of_values / keys;
@@ -204,16 +214,18 @@ class DeltaJobState {
   static constexpr uint64_t kMinFoldBytes = uint64_t{256} << 10;
   static constexpr uint64_t kMaxFoldBytes = uint64_t{32} << 20;
   static constexpr uint64_t kFewFoldedDivisor = 4;
-  // Of a value. What is left takes up room that others could combine in, so
-  // with a tenth of a value for a key all of a bucket is better folded.
+  // min_fold_bytes() as a fraction of the average value. Operands that are left
+  // take up room in which others could combine, so if there is a tenth of a
+  // value per key, folding the whole bucket is better.
   static constexpr uint64_t kSmallFoldDivisor = 32;
 
   // ----
 
-  // A job has failed, or was successful. What was wrong may go away, but each
-  // attempt may read and write as much as the job: the time until the next one
-  // doubles. That is not for jobs that somebody has asked for.
+  // To be called when a job has failed. The error may be temporary, but each
+  // attempt may read and write as much as the whole job, so the time until the
+  // next attempt doubles. Manual jobs do not wait.
   void OnFailure(uint64_t now_micros);
+  // To be called when a job was successful.
   void OnSuccess() {
     num_failures_ = 0;
     retry_at_micros_ = 0;
@@ -225,13 +237,14 @@ class DeltaJobState {
 
   static constexpr uint64_t kFirstRetryMicros = 1000 * 1000;
   static constexpr uint64_t kLastRetryMicros = 64 * kFirstRetryMicros;
-  // Jobs that are successful before the next fold.
+  // Number of jobs that must succeed before the next fold after one was given
+  // up.
   static constexpr uint32_t kFoldsToSkip = 4;
 
  private:
   bool is_merging_ = false;
   bool is_picking_ = false;
-  // After it is opened, somebody has to look.
+  // True at first, so that there is a pick after the DB is opened.
   bool is_collection_due_ = true;
   std::list<Collection> collections_;
   std::shared_ptr<const DeltaBucketIntake> slices_;
@@ -240,9 +253,9 @@ class DeltaJobState {
   uint32_t folds_to_skip_ = 0;
   Leftovers leftovers_;
   uint64_t fold_bytes_ = uint64_t{4} << 20;
-  // What folded values took up, on average, the last time.
+  // Average bytes of a value in the last fold.
   uint64_t folded_size_ = 0;
-  // Pickers have it without the mutex: another one takes its place.
+  // Picks use it without the mutex, so it is replaced, never modified.
   std::shared_ptr<const DeltaFoldWishes> wishes_;
   uint64_t wishes_below_ = 0;
 };

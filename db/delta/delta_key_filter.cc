@@ -68,7 +68,7 @@ void DeltaKeyFilter::EnterBucketOf(const Slice& user_key) {
     return;
   }
   if (has_bucket_) {
-    // Still the same?
+    // Check whether the key is in the same bucket.
     const DeltaBucketTable::Position next = buckets.Next(bucket_);
     if ((bucket_ == buckets.Begin() ||
          ucmp_->Compare(buckets.LowerBound(bucket_), user_key) <= 0) &&
@@ -81,7 +81,7 @@ void DeltaKeyFilter::EnterBucketOf(const Slice& user_key) {
   has_bucket_ = true;
   const DeltaBucketState& state = buckets.State(bucket_);
   recent_ = version_->RecentFilesAbove(Kind::kOperands, state.floor);
-  // The Version keeps it.
+  // The Version owns the file.
   extent_ = state.HasOperands() ? version_->GetFile(state.extent_number).get()
                                 : nullptr;
 }

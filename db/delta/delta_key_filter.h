@@ -20,34 +20,36 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// May there be operands of a key in delta files? Asked for every base (value or
-// tombstone) that a flush writes, so it looks at ranges of keys, floors of
-// buckets and filters, which are in memory, and at nothing else.
+// Tells whether delta files may have operands of a key. Asked for every base
+// (value or tombstone) that a flush writes, so it uses only data in memory:
+// ranges of keys, floors of buckets and filters.
 //
-// Invariant: false only if there is none. A filter's false positive gives true,
-// and so does a file that cannot be opened, whose error is for those who read
-// operands to report. That costs an anchor too many.
+// Invariant: the answer is false only if there are no operands. It may be true
+// because of a filter's false positive or because a file cannot be opened,
+// whose error is reported by the readers of operands. The cost is an
+// unnecessary anchor.
 //
 // Not thread-safe.
 class DeltaKeyFilter {
  public:
-  // version: nullptr if there are no delta files. earlier: operand files that
-  // no Version has yet; the readers are not null.
-  // REQUIRES: store, and a Version that has `version`, outlive this.
+  // version: nullptr if there are no delta files.
+  // earlier: readers of operand files that are in no Version yet; not nullptr.
+  // REQUIRES: store, and a Version that has `version`, outlive this object.
   DeltaKeyFilter(const DeltaStore* store, const DeltaVersion* version,
                  std::vector<std::shared_ptr<DeltaFileReader>> earlier,
                  const ReadOptions& read_options);
 
-  // Keys may come in any order. It is fastest if they ascend.
+  // Returns false only if there are no operands of the key. Keys may come in
+  // any order; ascending order is fastest.
   // REQUIRES: DB mutex not held
   bool MayHoldOperand(const Slice& user_key);
 
-  // May there be any of keys from start to end, both included? Without I/O, and
-  // without filters.
+  // Returns false only if there are no operands of keys in [start, end], both
+  // ends included. Uses neither I/O nor filters.
   bool OverlapsRange(const Slice& start, const Slice& end) const;
 
  private:
-  // Sets what depends on the bucket of the key.
+  // Sets bucket_, recent_ and extent_ to those of the key's bucket.
   void EnterBucketOf(const Slice& user_key);
   bool IsInRange(const DeltaFileDescription& file, const Slice& user_key) const;
   bool MayHave(const DeltaFileMeta& file, const Slice& user_key);
@@ -59,13 +61,13 @@ class DeltaKeyFilter {
   const std::vector<std::shared_ptr<DeltaFileReader>> earlier_;
   const ReadOptions read_options_;
 
-  // The last key's bucket. While there was none: the end.
+  // The last key's bucket, if has_bucket_.
   DeltaBucketTable::Position bucket_;
   bool has_bucket_ = false;
-  DeltaVersion::Files recent_{nullptr, nullptr};  // that the bucket sees
+  DeltaVersion::Files recent_{nullptr, nullptr};  // seen by the bucket
   const DeltaFileMeta* extent_ = nullptr;         // of the bucket
 
-  // Numbers of files that could not be opened: each is tried once.
+  // Numbers of files that could not be opened; each is tried only once.
   std::unordered_set<uint64_t> unreadable_;
 };
 

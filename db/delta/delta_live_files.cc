@@ -15,7 +15,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 std::string NameInDirectory(const DeltaFileDescription& file) {
-  // Without the slash in front.
+  // Without the leading slash.
   return DeltaFileName("", file.number).substr(1);
 }
 
@@ -84,8 +84,7 @@ void AppendDeltaFileInfo(const DeltaVersion* delta,
     info.size = file.size;
     if (with_checksums) {
       const bool is_known = !file.file_checksum_func_name.empty();
-      info.file_checksum =
-          is_known ? file.file_checksum : kUnknownFileChecksum;
+      info.file_checksum = is_known ? file.file_checksum : kUnknownFileChecksum;
       info.file_checksum_func_name = is_known ? file.file_checksum_func_name
                                               : kUnknownFileChecksumFuncName;
     }

@@ -14,15 +14,15 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaVersion;
 
-// The delta files of a Version for those who ask a DB for its files. `delta`
-// may be nullptr: there are none.
-//
-// The order is that of DeltaVersion::ForEachFile().
+// Functions that append the delta files of a Version to lists of a DB's files,
+// in the order of DeltaVersion::ForEachFile(). `delta` may be nullptr: there
+// are none.
 
 void AppendDeltaMetaData(const DeltaVersion* delta,
                          const std::vector<DbPath>& cf_paths,
                          std::vector<DeltaMetaData>* files);
 
+// Appends the files with the information for GetLiveFilesStorageInfo().
 // with_checksums: LiveFilesStorageInfoOptions::include_checksum_info.
 void AppendDeltaFileInfo(const DeltaVersion* delta,
                          const std::vector<DbPath>& cf_paths,

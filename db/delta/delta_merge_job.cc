@@ -13,8 +13,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Points and ranges go to their builders as they come: each kind of entry is in
-// order by itself.
+// Passes point entries and ranges to their builders as they come: each kind of
+// entry is in order.
 class DeltaMergeJob::Sink final : public DeltaMergePass::Sink {
  public:
   explicit Sink(DeltaMergeJob* job) : job_(*job) {}
@@ -70,7 +70,7 @@ Status DeltaMergeJob::Run() {
   if (s.ok() && operands_.IsEmpty() && anchors_.IsEmpty()) {
     s = AddAnchor(inputs_.front()->description().smallest, /*seq=*/0);
   }
-  // Operands first: the other file names this one.
+  // Operands first: the file of anchors names this file.
   if (s.ok()) {
     s = Finish(&operands_);
   }
@@ -113,7 +113,7 @@ Status DeltaMergeJob::GetBuilder(Output* output) {
   options.operands_number = 0;
   const DeltaTableFactory& tables = context_.pass.store->tables();
   if (context_.verify_contents) {
-    // The comparator is the store's, whatever becomes of the settings.
+    // The comparator belongs to the store and outlives these settings.
     output->validator = std::make_unique<OutputValidator>(
         tables.settings()->icmp(), /*enable_hash=*/true);
   }

@@ -22,18 +22,19 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Merges all flushed files up to an epoch into merged ones: one of operands and
-// one of anchors, with all their epochs.
+// Merges all flushed files up to an epoch into at most two merged files, one of
+// operands and one of anchors, which cover all epochs of the inputs.
 //
 //   Run() -> AddTo(edit), or Abandon()
 //
-// Older operands of the same keys may be in other files, so of the anchors the
-// newest one is kept, and those that snapshots need.
+// Of the anchors of a key, the newest one is kept, as older operands of the key
+// may be in other files, and those that snapshots need.
 //
-// Invariants, which DeltaFileLiveness relies on:
-// * The file of operands is complete before that of anchors, which names it.
-// * There is a merged file afterwards: if nothing is left, one of a single
-//   anchor that hides nothing (its sequence number is 0).
+// Invariants, on which DeltaFileLiveness relies:
+// * The file of operands is complete before the file of anchors, which names
+//   it.
+// * There is always a merged file: if no entry is left, the job writes a file
+//   with one anchor that hides nothing (its sequence number is 0).
 //
 // Not thread-safe; runs without the DB mutex.
 class DeltaMergeJob {
@@ -45,26 +46,28 @@ class DeltaMergeJob {
     // How files are written: number, kind, tier, epochs and operands_number are
     // the job's.
     DeltaFileBuilder::Options output;
-    // New ones of the DB. Needs no mutex.
+    // Allocates a file number of the DB. Must not require the DB mutex.
     std::function<uint64_t()> new_file_number;
-    // Reads the files again and compares, see paranoid_file_checks.
+    // Reads the files back and compares the entries, see paranoid_file_checks.
     bool verify_contents = false;
   };
 
   // inputs: all flushed files up to an epoch of the current Version, which
-  // stays pinned. Not empty. Whoever destroys the job heeds what DeltaVersion
-  // says of dropping references.
+  // stays pinned. Not empty. The rules of DeltaVersion for dropping references
+  // apply to destroying the job.
   DeltaMergeJob(Context context, std::vector<FilePtr> inputs);
-  // The files stay if Run() was successful and Abandon() was not called.
+  // Leaves the files in place if Run() was successful and Abandon() was not
+  // called.
   ~DeltaMergeJob();
   DeltaMergeJob(const DeltaMergeJob&) = delete;
   DeltaMergeJob& operator=(const DeltaMergeJob&) = delete;
 
-  // The files are complete, synced (their directory is not) and can be opened.
-  // After a failure there are none.
+  // Writes the files. On success they are complete, synced (but their directory
+  // is not) and can be opened. On failure no files are left.
   // REQUIRES: called once.
   Status Run();
 
+  // Adds the files, and the removal of the inputs, to the edit.
   // REQUIRES: Run() was successful.
   void AddTo(DeltaEdit* edit) const;
 
@@ -76,7 +79,7 @@ class DeltaMergeJob {
   const DeltaMergePass::Stats& stats() const { return pass_.stats(); }
   uint64_t bytes_read() const;     // of files
   uint64_t bytes_written() const;  // of files
-  // What came from the file system, for an error handler that looks at it.
+  // Returns the error of the file system, for error handlers that inspect it.
   const IOStatus& io_status() const { return io_status_; }
 
  private:
@@ -88,9 +91,9 @@ class DeltaMergeJob {
     explicit Output(Kind k) : kind(k) {}
 
     const Kind kind;
-    // Made when it is needed first.
+    // Made when first needed.
     std::unique_ptr<DeltaFileBuilder> builder;
-    // With verify_contents: of the point entries.
+    // With verify_contents: checks the point entries.
     std::unique_ptr<OutputValidator> validator;
 
     bool IsEmpty() const { return builder == nullptr || builder->IsEmpty(); }
@@ -99,10 +102,9 @@ class DeltaMergeJob {
   Status RunPass();
   Status GetBuilder(Output* output);
   Status AddAnchor(const Slice& user_key, SequenceNumber seq);
-  // Keeps what the file system said.
+  // Keeps the file system's first error in io_status_, and returns s.
   Status Note(const Status& s, const Output& output);
   Status Finish(Output* output);
-  // Opens the file again.
 
   const Context context_;
   const std::vector<FilePtr> inputs_;

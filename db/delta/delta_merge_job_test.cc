@@ -174,14 +174,10 @@ TEST_F(DeltaMergeJobTest, Files) {
   Flush({Operand("a", 1), Operand("b", 2)});
   Flush({Operand("a", 3), Anchor("b", 4), Range("c", "e", 5)});
   Flush({Operand("b", 6)});
-  const uint64_t first = version_->RecentFiles(Kind::kOperands)
-                             .back()
-                             ->description()
-                             .first_epoch;
-  const uint64_t last = version_->RecentFiles(Kind::kOperands)
-                            .front()
-                            ->description()
-                            .last_epoch;
+  const uint64_t first =
+      version_->RecentFiles(Kind::kOperands).back()->description().first_epoch;
+  const uint64_t last =
+      version_->RecentFiles(Kind::kOperands).front()->description().last_epoch;
   const std::vector<DeltaFileDescription> files = MergeFlushed();
   ASSERT_EQ(2, files.size());
   EXPECT_EQ("a@1,a@3 b@6 anchor b@4 range c-e@5", Contents(files));
@@ -319,9 +315,8 @@ TEST_F(DeltaMergeJobTest, Failures) {
 
   // Once it has merged all, and of each file.
   SyncPoint::GetInstance()->SetCallBack(
-      "DeltaMergeJob::Run:Merged", [](void* arg) {
-        *static_cast<Status*>(arg) = Status::Aborted("test");
-      });
+      "DeltaMergeJob::Run:Merged",
+      [](void* arg) { *static_cast<Status*>(arg) = Status::Aborted("test"); });
   SyncPoint::GetInstance()->EnableProcessing();
   job = NewJob();
   EXPECT_TRUE(job->Run().IsAborted());
@@ -382,8 +377,8 @@ TEST_F(DeltaMergeJobTest, OutputIsOpened) {
 TEST_F(DeltaMergeJobTest, MissingInput) {
   Flush({Operand("a", 1)});
   Flush({Operand("a", 2)});
-  ASSERT_OK(env_->DeleteFile(FileName(
-      version_->RecentFiles(Kind::kOperands).front()->description())));
+  ASSERT_OK(env_->DeleteFile(
+      FileName(version_->RecentFiles(Kind::kOperands).front()->description())));
   auto job = NewJob();
   EXPECT_NOK(job->Run());
   job.reset();

@@ -44,11 +44,11 @@ Status Named(const Status& s, const std::string& file_name) {
 
 //======== DeltaMergePass::Merger
 
-// The point entries of several files of one kind in the order of internal keys,
-// as far as they are in the Input's range.
+// Merges the point entries of several files of one kind in the order of
+// internal keys, restricted to the range of the Input.
 class DeltaMergePass::Merger {
  public:
-  // REQUIRES: all outlive it.
+  // REQUIRES: all arguments outlive this object.
   Merger(const DeltaMergePass& pass, const Input& input, Kind kind)
       : pass_(pass),
         input_(input),
@@ -65,7 +65,7 @@ class DeltaMergePass::Merger {
   Merger(const Merger&) = delete;
   Merger& operator=(const Merger&) = delete;
 
-  // Goes to the first entry.
+  // Opens the files and moves to the first entry.
   Status Open() {
     size_t total_readahead = 0;
     for (const DeltaVersion::FilePtr& file :
@@ -110,8 +110,9 @@ class DeltaMergePass::Merger {
   }
 
   bool Valid() const { return !heap_.empty(); }
-  // REQUIRES of all: Valid()
+  // REQUIRES: Valid()
   const ParsedInternalKey& key() const { return key_; }
+  // REQUIRES: Valid()
   Slice value() const { return heap_.top()->iter->value(); }
 
   Status Next() {
@@ -127,8 +128,8 @@ class DeltaMergePass::Merger {
     return s.ok() ? Settle() : s;
   }
 
-  // To the first entry of that key or a greater one.
-  // REQUIRES: it is not less than the current one.
+  // Moves to the first entry of that key or a greater one.
+  // REQUIRES: the key is not less than the current one.
   Status Seek(const Slice& user_key) {
     RememberKey();
     const InternalKey target(user_key, kMaxSequenceNumber, kValueTypeForSeek);
@@ -150,7 +151,7 @@ class DeltaMergePass::Merger {
   }
 
  private:
-  // For the input's range.
+  // Returns true if the file may have point entries in the range of the Input.
   bool MayHaveSome(const DeltaFileDescription& description) const {
     return description.num_entries != 0 &&
            (!input_.has_begin ||
@@ -159,12 +160,12 @@ class DeltaMergePass::Merger {
             pass_.ucmp_->Compare(description.smallest, input_.end) < 0);
   }
 
-  // Of most files the range is a small part, and it is read once: what is read
-  // beyond it is read in vain.
+  // Returns the readahead for the range of the Input, in bytes. The range is a
+  // small part of most files and is read once, so reads beyond it are wasted.
   size_t Readahead(const DeltaFileReader& reader, uint64_t file_size) const {
     const size_t most = read_options_.readahead_size;
     if (!input_.has_begin && !input_.has_end) {
-      // That much memory is allocated.
+      // The buffer has this size, so it should not exceed the file.
       return static_cast<size_t>(std::min<uint64_t>(most, file_size));
     }
     const uint64_t begin = input_.has_begin ? reader.ApproximateOffsetOf(
@@ -173,7 +174,7 @@ class DeltaMergePass::Merger {
     const uint64_t end =
         input_.has_end ? reader.ApproximateOffsetOf(read_options_, input_.end)
                        : file_size;
-    // The block that has `end` belongs to it, and the offsets are estimates.
+    // The block with `end` must be read, too, and the offsets are estimates.
     const uint64_t bytes =
         (end > begin ? end - begin : 0) + 2 * DeltaTableFactory::kBlockSize;
     return static_cast<size_t>(std::min<uint64_t>(most, bytes));
@@ -181,10 +182,10 @@ class DeltaMergePass::Merger {
 
   struct Source {
     const DeltaFileReader* reader = nullptr;
-    size_t readahead = 0;  // if it were the only one
+    size_t readahead = 0;  // bytes, if it were the only file
     std::unique_ptr<InternalIterator> iter;
   };
-  // The greatest is at the top of a heap.
+  // Order of the heap, of which the greatest element is at the top.
   struct IsAfter {
     const InternalKeyComparator* icmp;
     bool operator()(const Source* a, const Source* b) const {
@@ -201,7 +202,7 @@ class DeltaMergePass::Merger {
   }
   static Status CheckSource(const Source* source) {
     if (source->iter->Valid()) {
-      // Before anything is compared.
+      // Checked before keys are compared.
       return source->iter->key().size() >= kNumInternalBytes
                  ? Status::OK()
                  : Corrupt(*source, "has an entry without an internal key");
@@ -223,7 +224,7 @@ class DeltaMergePass::Merger {
     last_key_.assign(key.data(), key.size());
   }
 
-  // The entry at the top is what this is at.
+  // Makes the entry at the top of the heap the current entry.
   Status Settle() {
     if (!Valid()) {
       return Status::OK();
@@ -236,7 +237,8 @@ class DeltaMergePass::Merger {
                                                       : "not an anchor");
     }
     if (!last_key_.empty()) {
-      // An anchor may be in several files: it says the same in all of them.
+      // An anchor may be in several files, with the same meaning in all of
+      // them.
       const int order = icmp_.Compare(Slice(last_key_), key);
       if (order > 0 || (order == 0 && kind_ == Kind::kOperands)) {
         return Corrupt(source, "has an entry out of order");
@@ -254,7 +256,7 @@ class DeltaMergePass::Merger {
   std::vector<std::unique_ptr<Source>> sources_;
   BinaryHeap<Source*, IsAfter> heap_;
   ParsedInternalKey key_;
-  std::string last_key_;  // internal, of the entry before; empty: none
+  std::string last_key_;  // internal key of the previous entry; empty: none
 };
 
 //======== DeltaMergePass
@@ -301,7 +303,8 @@ Status DeltaMergePass::Run(const Input& input, Sink* sink) {
   if (s.ok()) {
     s = operands.Open();
   }
-  // If they are needed only for operands, and there is none, nothing is to do.
+  // If anchors only matter for operands and there are none, nothing is to be
+  // done.
   if (s.ok() && (operands.Valid() || !input.has_all_older)) {
     s = LoadRangeAnchors(input);
     if (s.ok()) {
@@ -366,7 +369,7 @@ Status DeltaMergePass::LoadRangeAnchors(const Input& input) {
         reader->NewRangeAnchorIterator(kMaxSequenceNumber);
     if (iter == nullptr) {
       return Status::Corruption(reader->file_name(),
-                                "its range anchors are not there");
+                                "its range anchors are missing");
     }
     for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
       s = Check();
@@ -395,7 +398,7 @@ Status DeltaMergePass::LoadRangeAnchors(const Input& input) {
     }
   }
   if (!keys.empty()) {
-    // Leaves the newest of each stripe.
+    // Keeps the newest range anchor of each stripe.
     const InternalKeyComparator& icmp = settings_->icmp();
     ranges_ = std::make_unique<FragmentedRangeTombstoneList>(
         std::make_unique<VectorIterator>(std::move(keys), std::move(ends),
@@ -427,7 +430,7 @@ Status DeltaMergePass::AddRangeAnchors(Sink* sink) {
 }
 
 Status DeltaMergePass::FindAnchors(Merger* anchors) {
-  // So many anchors of other keys are passed one by one.
+  // Maximum number of other keys' anchors that are skipped one by one.
   constexpr int kMaxSteps = 8;
   key_anchors_.clear();
   for (int steps = 0; anchors->Valid(); ++steps) {
@@ -473,8 +476,8 @@ Status DeltaMergePass::FindAnchors(Merger* anchors) {
   }
   std::sort(key_anchors_.begin(), key_anchors_.end(),
             [](const KeyAnchor& a, const KeyAnchor& b) {
-              // Of two with the same number that of the range, which stays
-              // anyway.
+              // A range anchor precedes a point anchor with the same number, as
+              // it is kept anyway.
               return a.seq != b.seq ? a.seq > b.seq : !a.is_point && b.is_point;
             });
   key_anchors_.erase(std::unique(key_anchors_.begin(), key_anchors_.end(),
@@ -487,8 +490,9 @@ Status DeltaMergePass::FindAnchors(Merger* anchors) {
 
 Status DeltaMergePass::AddAnchorsOfKey(bool has_all_older, Sink* sink) {
   for (const KeyAnchor& anchor : key_anchors_) {
-    // Has it still something to hide? What may be older and elsewhere, a range
-    // anchor that is kept goes on hiding. 0 never hid anything.
+    // Tells whether the anchor can still hide something. Older operands in
+    // other files are also hidden by a range anchor, which is kept. An anchor
+    // with sequence number 0 hides nothing.
     const bool is_needed =
         has_all_older ? anchor.seq >= oldest_kept_ : anchor.is_point;
     if (is_needed && anchor.seq > 0) {
@@ -532,8 +536,9 @@ Status DeltaMergePass::ProcessOperands(Merger* operands, Sink* sink) {
         seq <= latest_snapshot_ ? CompactionFilter::Decision::kKeep
                                 : Filter(&value);
     if (decision == CompactionFilter::Decision::kRemoveAndSkipUntil) {
-      // What was given out of the key stays, as when a compaction comes to
-      // another stripe. Run() goes on behind what is skipped.
+      // Operands of the key that were passed to the sink stay, as when a
+      // compaction reaches another stripe. Run() continues after the skipped
+      // range.
       stats_.operands_filtered += batch_.size() + 1;
       stats_.filter_changed = true;
       ClearPending();
@@ -588,7 +593,7 @@ CompactionFilter::Decision DeltaMergePass::Filter(Slice* value) {
   }
   if (decision == Decision::kRemoveAndSkipUntil &&
       ucmp_->Compare(filter_skip_until_, key_) <= 0) {
-    decision = Decision::kKeep;  // there is nothing before it
+    decision = Decision::kKeep;  // skip_until is not after the key
   }
   if (decision == Decision::kChangeValue) {
     *value = filter_value_;
@@ -602,8 +607,8 @@ Status DeltaMergePass::AddPending(SequenceNumber seq, const Slice& value,
                                  (batch_.size() + 1) * kPendingOverhead >
                              context_.max_batch_bytes) {
     Status s = CombinePending();
-    // If little is gained by it, the next time it would be little again, for
-    // more work.
+    // If combining has saved little, combining the result again would save
+    // little for more work.
     if (s.ok() && (batch_.size() > 1 ||
                    batch_values_.size() > context_.max_batch_bytes / 2)) {
       s = EmitPending(sink);
@@ -627,7 +632,7 @@ Status DeltaMergePass::CombinePending() {
   if (!s.ok()) {
     return s;
   }
-  // The oldest first.
+  // Oldest first.
   std::deque<Slice> operands;
   for (const Pending& pending : batch_) {
     operands.emplace_front(batch_values_.data() + pending.begin, pending.size);
@@ -643,7 +648,7 @@ Status DeltaMergePass::CombinePending() {
     RecordTick(stats, MERGE_OPERATION_TOTAL_TIME,
                stats != nullptr ? timer.ElapsedNanosSafe() : 0);
   }
-  // What is longer could not be written.
+  // A longer value could not be written.
   if (is_combined &&
       combined_value_.size() <= std::numeric_limits<uint32_t>::max()) {
     stats_.operands_combined += batch_.size() - 1;

@@ -17,18 +17,17 @@ class DeltaStore;
 class DeltaVersion;
 struct ReadOptions;
 
-// The DeltaMultiGet of a batch of keys of one column family.
+// The DeltaReads of a batch of keys of one column family.
 //
-// All keys get one, whether they have operands or not: TableCache asks the
-// first key of a batch whether it may use the row cache for all of them.
+// Every key gets a DeltaRead, whether it has operands or not: TableCache asks
+// the first key of a batch whether it may use the row cache for all of them.
 //
-// Each reads for itself, when GetContext comes to need it. Reads that the
-// device can serve in the meantime are begun for all keys first: see
-// DeltaRead::ReadAhead().
+// Each DeltaRead reads its files when GetContext needs them. Asynchronous reads
+// are begun for all keys first: see DeltaRead::ReadAhead().
 class DeltaMultiGet {
  public:
   // generation: see DeltaRead.
-  // REQUIRES: all outlive it.
+  // REQUIRES: all arguments outlive this object.
   DeltaMultiGet(const DeltaVersion& version, const DeltaStore& store,
                 const ReadOptions& read_options,
                 const MultiGetContext::Range& range, uint64_t generation);

@@ -15,20 +15,21 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Merge operands of one key with their sequence numbers, as delta files gave
-// them: those of one file newest first, file after file.
+// Merge operands of one key with their sequence numbers, as read from delta
+// files: file by file, and newest first within each file.
 //
-// Values lie in the blocks that they came from where these can be pinned, else
-// in copies. pins() holds both.
+// Values point into the blocks that they were read from if these can be pinned,
+// otherwise into copies. pins() holds both.
+//
+// Not thread-safe.
 //
 // REQUIRES: the block cache outlives the pins.
-// Not thread-safe.
 class DeltaOperands {
  public:
   struct Operand {
     SequenceNumber seq = 0;
-    // The last one of the file that it was in; 0 of a sorted file, and before
-    // it is set.
+    // Last epoch of the operand's file; 0 for a sorted file, and until it is
+    // set.
     uint64_t epoch = 0;
     Slice value;
   };
@@ -45,8 +46,8 @@ class DeltaOperands {
   }
   std::vector<Operand>::const_iterator end() const { return operands_.end(); }
 
-  // The values are good as long as its cleanups have not run. They may be
-  // delegated, so that values outlive this.
+  // Returns the Cleanable that keeps the values in memory until its cleanups
+  // run. They may be delegated, so that the values outlive this object.
   Cleanable* pins() { return &pins_; }
 
   void Clear() {
@@ -54,10 +55,11 @@ class DeltaOperands {
     pins_.Reset();
   }
 
-  // ---- For who fills it.
+  // ---- For the code that collects operands.
 
-  // pinner: its cleanups, which are taken, keep the value in memory. nullptr:
-  // the value goes away, and is copied.
+  // Appends an operand.
+  // pinner: its cleanups keep the value in memory and are moved to pins().
+  // nullptr: the value is temporary, and is copied.
   void Add(SequenceNumber seq, const Slice& value, Cleanable* pinner) {
     Operand operand{seq, /*epoch=*/0, value};
     if (pinner != nullptr) {
@@ -69,10 +71,10 @@ class DeltaOperands {
     }
     operands_.push_back(operand);
   }
-  // The same of one whose value pins() keep in memory.
+  // Appends an operand whose value pins() keeps in memory.
   void AddPinned(const Operand& operand) { operands_.push_back(operand); }
   void SetEpoch(size_t i, uint64_t epoch) { operands_[i].epoch = epoch; }
-  // Takes back all but the first ones.
+  // Removes all operands but the first `size` ones.
   void Truncate(size_t size) {
     assert(size <= operands_.size());
     operands_.resize(size);

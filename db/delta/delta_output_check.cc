@@ -27,9 +27,10 @@ ReadOptions With(const ReadOptions& read_options, bool fill_cache) {
   return options;
 }
 
-// For readers that others use, whatever a job thinks of the blocks that it
-// reads for itself. *is_whole: the block cache had room for all that the reader
-// keeps of the file.
+// Opens a reader for shared use, so that it fills the block cache even if the
+// job does not do so for its own reads.
+// *is_whole: set to true if the block cache had room for all blocks that the
+// reader keeps.
 Status OpenForOthers(const std::string& file_name,
                      const DeltaTableFactory& tables,
                      const ReadOptions& read_options,
@@ -59,7 +60,7 @@ Status CheckDeltaOutput(const std::string& file_name,
                         std::shared_ptr<DeltaFileReader>* reader) {
   assert(description->number != 0);
   assert(description->opened == nullptr);
-  // Blocks for the check alone, or for which the cache has no room.
+  // For blocks that only the check reads, or for which the cache has no room.
   const ReadOptions uncached = With(read_options, /*fill_cache=*/false);
   std::unique_ptr<DeltaFileReader> checked;
   bool is_whole = false;
@@ -83,8 +84,9 @@ Status CheckDeltaOutput(const std::string& file_name,
       s = iter->status();
     }
     if (s.ok() && !found.CompareValidator(*written)) {
-      s = Status::Corruption(checked->file_name(),
-                             "has other entries than were written to it");
+      s = Status::Corruption(
+          checked->file_name(),
+          "does not have the entries that were written to it");
     }
   }
   if (s.ok()) {

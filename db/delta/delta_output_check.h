@@ -19,18 +19,19 @@ struct DeltaFileDescription;
 struct ReadOptions;
 
 // Checks a delta file that a job has written and finished, as is done with SST
-// files: it must open, since a WAL or other files are about to go for it. With
-// `written`, which was told of each entry as it was written (but not of range
-// anchors), it must have just these; else Corruption.
+// files. The file must open, since a WAL or other files are about to be deleted
+// in its favor. With `written`, a validator to which each entry except range
+// anchors was added as it was written, the file must have exactly these
+// entries; otherwise the result is Corruption.
 //
-// If OK, description->opened has the reader: so whoever reads the file first
-// need not open it once more. Its filter and index are in the block cache. But
-// not if that has no room for them, or if file_name is not yet the one that the
-// file will have; OpenDeltaOutput() is for then.
+// On success the open reader is stored in description->opened, with filter and
+// index in the block cache, so the first reader need not reopen the file. It is
+// not stored if the block cache has no room for filter and index, or if the
+// file still has a temporary name; call OpenDeltaOutput() in the latter case.
 //
-// *reader, if it is not null, is set in any case: for who reads the file before
-// it is in a Version. That the block cache has no room is no reason to fail;
-// such a reader has filter and index for itself.
+// If `reader` is not nullptr, *reader is set on success in all cases, for
+// callers that read the file before it is in a Version. A block cache without
+// room is not an error; filter and index then belong to this reader alone.
 Status CheckDeltaOutput(const std::string& file_name,
                         const DeltaTableFactory& tables,
                         const ReadOptions& read_options,
@@ -39,17 +40,17 @@ Status CheckDeltaOutput(const std::string& file_name,
                         DeltaFileDescription* description,
                         std::shared_ptr<DeltaFileReader>* reader = nullptr);
 
-// After a file that was checked under another name has got its own one: sets
-// the reader for `description` and its copies. If that fails there is none, and
-// those who read the file will see why.
-// REQUIRES: none of them is in a Version yet.
+// To be called after a file that was checked under a temporary name was
+// renamed: sets the reader of `description` and its copies. On failure there is
+// no reader, and the first read of the file reports the error.
+// REQUIRES: neither `description` nor a copy is in a Version yet.
 void OpenDeltaOutput(const DeltaTableFactory& tables,
                      const ReadOptions& read_options,
                      const DeltaFileDescription& description);
 
-// Before a file that was checked, or opened so, is deleted: copies of its
-// description have no reader, either.
-// REQUIRES: as above.
+// To be called before a file is deleted that was passed to CheckDeltaOutput()
+// or OpenDeltaOutput(): removes the reader of `description` and its copies.
+// REQUIRES: neither `description` nor a copy is in a Version yet.
 void CloseDeltaOutput(const DeltaFileDescription& description);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -34,7 +34,7 @@ void ForEachOfTier(const DeltaVersion& version, Tier tier, Fn fn) {
   }
 }
 
-// 0 if that is not known.
+// Returns the average number of operands per key; 0 if it is not known.
 uint64_t OperandsPerKey(const DeltaFileMeta& file) {
   const DeltaFileReader* const reader = file.OpenedReader();
   if (reader == nullptr) {
@@ -66,7 +66,7 @@ DeltaPicker::Merge DeltaPicker::PickMerge(const Options& options,
   ForEachOfTier(version, Tier::kFlushed, [&](const FilePtr& file) {
     const DeltaFileDescription& description = file->description();
     if (description.last_epoch >= options.oldest_running_flush) {
-      // What that flush brings must not come too late.
+      // Files of the running flush would be added too late otherwise.
       return;
     }
     ++(description.kind == Kind::kOperands ? num_operands : num_anchors);
@@ -152,20 +152,20 @@ class DeltaPicker::CollectionPicker {
  private:
   struct Bucket {
     Position position;
-    // What it has, and what it would take in.
+    // Bytes of its extent, and bytes that it would take in.
     uint64_t extent = 0;
     uint64_t slice = 0;
     bool is_running = false;
     bool is_overdue = false;
-    // Even if there is nothing for it.
+    // Rewrite it even if it has nothing to take in.
     bool is_to_rewrite = false;
     bool is_victim = false;
     bool is_to_fold = false;
-    // Only keys that are wished for.
+    // Fold only keys that are wished for.
     bool is_wish_only = false;
 
     uint64_t size() const { return extent + slice; }
-    // What it costs to collect it, together with others.
+    // Returns the bytes to rewrite if it is collected together with others.
     uint64_t Cost(bool rewrite) const {
       return slice > 0 || rewrite ? size() : 0;
     }
@@ -203,7 +203,7 @@ class DeltaPicker::CollectionPicker {
     std::sort(epochs_.begin(), epochs_.end());
     epochs_.erase(std::unique(epochs_.begin(), epochs_.end()), epochs_.end());
   }
-  // 0: there is nothing to take in.
+  // Returns the last epoch of the merged files; 0 if there are none.
   uint64_t NewestEpoch() const { return epochs_.empty() ? 0 : epochs_.back(); }
 
   bool IsFirstPartitionDue() const {
@@ -220,12 +220,12 @@ class DeltaPicker::CollectionPicker {
     Collection result;
     result.found = true;
     result.plan.floor = NewestEpoch();
-    // There is one bucket then, and two must be left for splits.
+    // One bucket is counted already, and two must be left for splits.
     result.plan.max_new_buckets =
         options_.max_buckets - std::min(options_.max_buckets, 3u);
     result.num_buckets = 1;
     result.bytes = merged_bytes_;
-    // Much is divided first, for each fold to have a part of it.
+    // Large amounts are partitioned first, and then folded in parts.
     result.plan.fold = (options_.drain || wishes_ != nullptr) &&
                        options_.can_fold &&
                        merged_bytes_ <= MaxCost(/*fold=*/true);
@@ -236,8 +236,8 @@ class DeltaPicker::CollectionPicker {
     return result;
   }
 
-  // Are there only buckets of which nothing is left? Jobs that took the last
-  // operands beside each other leave them.
+  // Returns true if all buckets are empty and there are no recent files. That
+  // is possible if jobs that ran concurrently took the last operands.
   bool IsUnused() const {
     return version_.RecentFiles(Kind::kOperands).empty() &&
            version_.RecentFiles(Kind::kAnchors).empty() &&
@@ -251,7 +251,8 @@ class DeltaPicker::CollectionPicker {
     return result;
   }
 
-  // False if the version is not the one in which they run.
+  // Finds the buckets of running collections. Returns false if the version does
+  // not have these buckets.
   bool FindRunning() {
     const Comparator* const ucmp = version_.user_comparator();
     for (const DeltaJobState::Collection& collection : running_) {
@@ -280,7 +281,7 @@ class DeltaPicker::CollectionPicker {
                 : options_.max_collected;
   }
 
-  // How many more buckets there may be.
+  // Returns how many more buckets may be added.
   uint64_t Room() const {
     const uint64_t taken = table_.size() + more_buckets_;
     return taken < options_.max_buckets ? options_.max_buckets - taken : 0;
@@ -301,9 +302,10 @@ class DeltaPicker::CollectionPicker {
     }
   }
 
-  // Did the bucket keep something for snapshots only that are gone?
+  // Returns true if the bucket has anchors that were kept only for snapshots
+  // that are gone.
   bool HasOldAnchors(const DeltaBucketState& state) const {
-    // Without operands it is a file that says so, which has to stay.
+    // Without operands the file records that there are none, and must stay.
     if (state.anchors_number == 0 || !state.HasOperands()) {
       return false;
     }
@@ -330,7 +332,7 @@ class DeltaPicker::CollectionPicker {
     FindSparseFiles();
     const uint64_t min_slice =
         std::max(uint64_t{1}, options_.bucket_size / kMinSliceDivisor);
-    // The oldest one goes when all have taken it in.
+    // The oldest merged file goes when all buckets have taken it in.
     uint64_t needed =
         std::max(forced_, epochs_.size() >= kMaxMerged ? epochs_.front() : 0);
     if (options_.DrainsAll()) {
@@ -388,8 +390,8 @@ class DeltaPicker::CollectionPicker {
         state.HasOperands() && leftover != options_.leftovers.end();
     const bool is_waiting =
         is_left && leftover->second.IsWaiting(options_.earliest_snapshot);
-    // Also what was left for snapshots that are gone. (What was left for other
-    // reasons needs anchors that are to come.)
+    // Leftovers for snapshots that are gone are due, too. (Leftovers for other
+    // reasons wait for anchors that are still to come.)
     const bool is_due =
         !is_waiting && (bucket->slice > 0 ||
                         (state.HasOperands() &&
@@ -398,13 +400,14 @@ class DeltaPicker::CollectionPicker {
       bucket->is_victim |= !bucket->is_running && is_due;
       bucket->is_to_fold = bucket->is_victim && (is_due || bucket->slice > 0);
     } else if (is_due) {
-      // It is rewritten once only.
+      // It is rewritten only once, by the fold.
       bucket->is_victim = false;
     }
   }
 
-  // The smallest two that follow one another, if there are too many buckets and
-  // they make one; and those beside them, as long as that one is not half full.
+  // Picks the smallest two adjacent buckets if there are too many buckets and
+  // the two fit into one; and buckets beside them, as long as the result is at
+  // most half full.
   Collection PickNeighbours() const {
     const uint64_t count = table_.size() + more_buckets_;
     if (count < options_.max_buckets + fewer_buckets_ - 2 ||
@@ -449,7 +452,7 @@ class DeltaPicker::CollectionPicker {
   Collection PickVictims() {
     Run best;
     Run run;
-    // Of buckets after the run that are no victims.
+    // Cost of the buckets after the run that are not victims.
     uint64_t gap = 0;
     const auto finish_run = [&] {
       if (run.IsBetterThan(best)) {
@@ -470,7 +473,8 @@ class DeltaPicker::CollectionPicker {
       }
       const bool is_rewritten = bucket.is_to_rewrite || bucket.is_to_fold;
       const uint64_t cost = bucket.Cost(is_rewritten);
-      // To raise a floor costs nothing but an edit, which is worth some bytes.
+      // Raising a floor costs only an edit, so a gap of some bytes is
+      // acceptable for overdue buckets.
       const uint64_t max_gap =
           std::max(run.cost_of_victims / 2,
                    run.has_overdue ? kMaxGap * options_.bucket_size : 0);
@@ -509,7 +513,7 @@ class DeltaPicker::CollectionPicker {
     }
     result.plan.rewrite_all = best.has_rewrite;
     result.bytes = best.cost;
-    // As many as it may need, so that others may split, too.
+    // Only as many as may be needed, so that other collections may split, too.
     uint64_t needed = 0;
     for (size_t i = best.first; i < best.last; ++i) {
       if (buckets_[i].size() > part_size_) {
@@ -538,14 +542,14 @@ class DeltaPicker::CollectionPicker {
   const DeltaBucketTable& table_;
   const DeltaBucketIntake& slices_;
   const std::vector<DeltaJobState::Collection>& running_;
-  // That something can be done for; nullptr: none.
+  // Wishes that can be fulfilled; nullptr: none.
   const std::shared_ptr<const DeltaFoldWishes> wishes_;
-  // A bucket that is larger is split.
+  // A larger bucket is split. Bytes.
   const uint64_t part_size_;
 
-  // Of merges, ascending.
+  // Last epochs of merged files, ascending.
   std::vector<uint64_t> epochs_;
-  // All buckets must have it; 0: none.
+  // All buckets must take in files up to this epoch; 0: none.
   uint64_t forced_ = 0;
   uint64_t merged_bytes_ = 0;
 
@@ -578,7 +582,7 @@ uint64_t DeltaPicker::AddDebt(uint64_t compaction_needed_bytes,
     size_t num_flushed = 0;
     size_t num_merged = 0;
     const std::vector<FilePtr>& files = version->RecentFiles(kind);
-    // The oldest first: what is behind is the rest.
+    // The oldest first: files beyond the limits are the excess.
     for (auto it = files.rbegin(); it != files.rend(); ++it) {
       const DeltaFileDescription& file = (*it)->description();
       const bool is_excess = file.tier == Tier::kFlushed

@@ -18,43 +18,45 @@ namespace ROCKSDB_NAMESPACE {
 
 struct MutableCFOptions;
 
-// Decides what is to be done with the delta files of a column family.
+// Decides which merge, collection or fold a column family's delta files need
+// next.
 //
 // Merges. A reader asks every recent file, so flushed files are merged when
-// there are kMaxFlushed of a kind, or when they are much of all there is. All
-// of them are: each operand is merged once.
+// there are kMaxFlushed of a kind, or when they are a large share of all delta
+// files. All flushed files are merged at once, so each operand is merged once.
 //
-// Collections. Rewriting a bucket for a few new operands costs as much as for
-// many, so it is done when they are half of what the bucket has, or fill
-// it; and of all buckets, some time after, when there are kMaxMerged merges:
-// the oldest goes when no bucket needs it. Buckets that follow one another are
-// collected together, up to kMaxCollected bytes, with others in between if
-// these have little: a file per bucket would be too many. So are
-// * buckets whose file has become mostly garbage, as the others of it were
-//   rewritten: it stays as long as one bucket names it;
-// * buckets that had to keep something for a snapshot that is gone.
-// When there are nearly as many buckets as there may be, the smallest two that
-// follow one another and fit into one are put together first, and small ones
-// beside them with them.
+// Collections. Rewriting a bucket costs the same for few new operands as for
+// many, so a bucket is collected when its new operands are half as large as its
+// extent, or fill a bucket. All buckets are collected some time after there are
+// kMaxMerged merged epochs: the oldest merged file goes when no bucket needs
+// it. Adjacent buckets are collected together, up to kMaxCollected bytes,
+// including buckets in between that have little to take in: a file per bucket
+// would be too many. Buckets are also collected if
+// * their file has become mostly garbage because other buckets in it were
+//   rewritten: a file stays as long as one bucket names it;
+// * they had to keep something for a snapshot that is gone.
+// If there are nearly as many buckets as allowed, the smallest two adjacent
+// buckets that fit into one are joined first, together with small buckets
+// beside them.
 //
-// Operands of a bucket are merged into values (folded) when the bucket may not
-// be split although it is too large, or when there are many for each key; but
-// only if it is to be collected anyway: what a fold has to leave alone, as
-// snapshots need it, must not bring it back at once.
+// Folds. Operands of a bucket are merged into values (folded) if the bucket
+// must not be split although it is too large, or if there are many operands per
+// key; but only if the bucket is to be collected anyway. Otherwise operands
+// that a fold must leave because of snapshots would make the bucket eligible
+// again at once.
 //
-// Wishes. Buckets with keys that are to be folded, as a compaction filter waits
-// for them (DeltaFoldWishes), are collected for their sake. Before that,
-// flushed files that may have operands of them are merged, however few they
-// are.
+// Wishes. Buckets with keys that a compaction filter waits for
+// (DeltaFoldWishes) are collected and folded. Before that, flushed files that
+// may have operands of these keys are merged, however few files there are.
 //
-// The drain. If the column family does not separate deltas any more, all of
-// them are to become values, so every flushed file is merged and every bucket
-// is collected with a fold as soon as it has something. What a fold has left is
-// tried again when it may succeed (DeltaJobState::Leftover). As long as there
-// is something for which that is not known, files cannot come to an end, and
-// those of its buckets, and merges, wait until there is enough, as ever.
+// The drain. If the column family no longer separates deltas, all operands are
+// to become values: every flushed file is merged, and every bucket that is not
+// empty is collected with a fold. Operands that a fold has left are tried again
+// when that may succeed (DeltaJobState::Leftover). While it is not known when
+// some leftover can be folded, the drain cannot finish, so the buckets of such
+// leftovers and merges use the normal thresholds.
 //
-// No state, no locks: a function of what it is told.
+// Has no state and takes no locks: each function depends on its arguments only.
 class DeltaPicker {
  public:
   using FilePtr = DeltaVersion::FilePtr;
@@ -65,31 +67,31 @@ class DeltaPicker {
     double split_ratio = 0.8;
     // DeltaStore::OldestRunningFlush()
     uint64_t oldest_running_flush = UINT64_MAX;
-    // Flushed files that begin below it are to be merged and, like merged ones,
-    // to be taken in by all buckets, whatever it costs: all that was there when
-    // the next file number was this. 0: nothing has to be.
+    // Flushed files whose first epoch is below it are merged, and taken in by
+    // all buckets like merged files, whatever the cost: all files that existed
+    // when the next file number was this one. 0: no file is forced.
     uint64_t force_below = 0;
-    // What is not above it, all readers see.
+    // All readers see entries with sequence numbers up to it.
     SequenceNumber earliest_snapshot = 0;
     bool can_fold = false;
-    // See above.
+    // True if the column family is drained, see above.
     bool drain = false;
     DeltaJobState::Leftovers leftovers;
-    // Of a job, and of one that folds.
+    // Maximum input of a collection, and of one that folds, in bytes.
     uint64_t max_collected = kMaxCollected;
     uint64_t max_folded = kMaxCollected;
-    // See DeltaGcJob::Plan. Not of a drain.
+    // See DeltaGcJob::Plan. Ignored by a drain.
     uint64_t min_fold_bytes = 0;
-    // Keys that are to be folded; nullptr: none. See DeltaJobState.
+    // Keys to fold; nullptr: none. See DeltaJobState.
     std::shared_ptr<const DeltaFoldWishes> wishes;
     uint64_t wishes_below = 0;
 
-    // Nothing hinders the drain from coming to an end?
+    // True for a drain if no leftover is waiting, so that the drain can finish.
     bool DrainsAll() const;
   };
 
   struct Merge {
-    // All flushed files up to last_epoch; none: nothing to do.
+    // All flushed files up to last_epoch; empty if there is nothing to do.
     std::vector<FilePtr> inputs;
     uint64_t last_epoch = 0;
     uint64_t bytes = 0;
@@ -98,58 +100,68 @@ class DeltaPicker {
   struct Collection {
     bool found = false;
     DeltaGcJob::Plan plan;
-    // Of the buckets, and of what they are to take in.
+    // Number of buckets, and the bytes of their extents and of what they take
+    // in.
     size_t num_buckets = 0;
     uint64_t bytes = 0;
-    // By how many buckets there may be fewer afterwards.
+    // By how much the number of buckets may decrease.
     uint32_t fewer_buckets = 0;
   };
 
   DeltaPicker() = delete;
 
+  // Returns the merge that is due; without inputs if none is.
   static Merge PickMerge(const Options& options, const DeltaVersion& version);
-  // May there be something to collect? Cheap: no without merged files and
-  // buckets.
+  // Returns false if there is certainly nothing to collect, because there are
+  // neither merged files nor buckets. Cheap.
   static bool MayCollect(const DeltaVersion& version);
-  // slices: of the version. running: ranges that are to be left alone.
+  // Returns the best collection that is due; `found` is false if none is.
+  // slices: intake of the buckets of `version`.
+  // running: collections that are running, whose ranges are left alone.
   static Collection PickCollection(
       const Options& options, const DeltaVersion& version,
       const DeltaBucketIntake& slices,
       const std::vector<DeltaJobState::Collection>& running);
 
-  // Are there wishes that a collection can do something for now?
+  // Returns true if a collection can fulfil wishes: there are some, folds are
+  // possible, and no flushed file that may have their operands is left to
+  // merge.
   static bool CanFulfil(const Options& options, const DeltaVersion& version);
 
-  // Are there flushed files that force_below is about, perhaps some that cannot
-  // be merged yet?
+  // Returns true if there are flushed files that force_below applies to,
+  // including files that cannot be merged yet.
   static bool HasForcedMerge(const Options& options,
                              const DeltaVersion& version);
 
-  // What compactions have to do, with what jobs are behind with: so much that
-  // writes are slowed down, but never stopped, if readers have to ask twice as
-  // many files as they should. version may be nullptr.
+  // Returns compaction_needed_bytes, increased by the debt of delta jobs: if
+  // readers have to ask more than about twice as many files as they should,
+  // writes are slowed down, but never stopped. version may be nullptr.
   static uint64_t AddDebt(uint64_t compaction_needed_bytes,
                           const DeltaVersion* version,
                           const MutableCFOptions& options);
 
-  // Of one kind, operands or anchors.
+  // Flushed files of one kind (operands or anchors) that are merged.
   static constexpr size_t kMaxFlushed = 4;
-  // Flushed files of at least so many bytes are merged if they are this share
-  // of all.
+  // Flushed files of at least kMinMerged bytes are merged if they are at least
+  // 1 / kFlushedDivisor of all delta files.
   static constexpr uint64_t kMinMerged = uint64_t{64} << 20;
   static constexpr uint64_t kFlushedDivisor = 8;
-  // The first partition: of the capacity, and epochs.
+  // The first partition is due if merged files have 1 / kFirstPartitionDivisor
+  // of the capacity (bucket_size * max_buckets) or kFirstPartitionMerged
+  // epochs.
   static constexpr uint64_t kFirstPartitionDivisor = 20;
   static constexpr size_t kFirstPartitionMerged = 4;
   static constexpr size_t kMaxMerged = 12;
-  // Of the bytes that a bucket has.
+  // A bucket is collected if it takes in 1 / kSliceDivisor of its extent's
+  // bytes.
   static constexpr uint64_t kSliceDivisor = 2;
-  // Of bucket_size: less is not worth a collection of its own.
+  // An intake below bucket_size / kMinSliceDivisor is not worth a collection.
   static constexpr uint64_t kMinSliceDivisor = 16;
   static constexpr uint64_t kMaxCollected = uint64_t{32} << 20;
-  // Between buckets that have to be collected: times bucket_size.
+  // Maximum bytes of other buckets between overdue ones that are collected with
+  // them, as a multiple of bucket_size.
   static constexpr uint64_t kMaxGap = 4;
-  // Files above which writes are slowed down.
+  // Numbers of files of a kind above which writes are slowed down.
   static constexpr size_t kSlowdownFlushed = 3 * kMaxFlushed;
   static constexpr size_t kSlowdownMerged = 2 * kMaxMerged;
 

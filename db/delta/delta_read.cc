@@ -23,8 +23,9 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Has the file the key in its range, and anything that is visible? Of ranges
-// the end does not belong to it: then this says yes once too often.
+// Returns true if the file has the key in its range, and entries that the
+// reader may see. The end of a range anchor is treated as included, so the
+// result may be a false positive.
 bool MayHold(const DeltaFileDescription& file, const LookupKey& key,
              const Comparator* ucmp) {
   const Slice user_key = key.user_key();
@@ -38,11 +39,11 @@ bool MayHold(const DeltaFileDescription& file, const LookupKey& key,
 const DeltaFileMeta* FindSortedDeltaFile(const DeltaVersion& version,
                                          uint64_t number) {
   const std::vector<DeltaVersion::SortedFile>& files = version.SortedFiles();
-  const auto found = std::lower_bound(
-      files.begin(), files.end(), number,
-      [](const DeltaVersion::SortedFile& sorted, uint64_t n) {
-        return sorted.file->number() < n;
-      });
+  const auto found =
+      std::lower_bound(files.begin(), files.end(), number,
+                       [](const DeltaVersion::SortedFile& sorted, uint64_t n) {
+                         return sorted.file->number() < n;
+                       });
   return found != files.end() && found->file->number() == number
              ? found->file.get()
              : nullptr;
@@ -59,8 +60,8 @@ DeltaKeyView::DeltaKeyView(const DeltaVersion& version, const Slice& user_key)
 }
 
 const DeltaFileMeta* DeltaKeyView::SortedFile(Kind kind) const {
-  const uint64_t number = kind == Kind::kOperands ? bucket_.extent_number
-                                                  : bucket_.anchors_number;
+  const uint64_t number =
+      kind == Kind::kOperands ? bucket_.extent_number : bucket_.anchors_number;
   if (number == 0) {
     return nullptr;
   }
@@ -76,8 +77,8 @@ Status DeltaKeyView::NewestAnchor(const DeltaStore& store,
   *seq = 0;
   Status s;
   ForAnchorFiles(key, covered, [&](const DeltaFileMeta& file) {
-    // Not all newer anchors are in newer files: what DeleteFilesInRanges()
-    // leaves has an old number in a new file.
+    // Not all newer anchors are in newer files: DeleteFilesInRanges() writes
+    // anchors with old sequence numbers to a new file.
     if (file.description().largest_seq <= *seq) {
       return true;
     }
@@ -104,7 +105,7 @@ SequenceNumber DeltaKeyView::LikelyAnchor(const DeltaStore& store,
     if (s.ok() && reader->MayHaveKey(read_options, key)) {
       likely = std::max(likely, file.description().smallest_seq);
     }
-    // NewestAnchor() tries again, or need not.
+    // NewestAnchor() tries again if necessary.
     IGNORE_STATUS_IF_ERROR(s);
     s.PermitUncheckedError();
     return true;
@@ -132,7 +133,7 @@ void DeltaKeyView::ForAnchorFiles(const LookupKey& key, uint64_t covered,
   };
   for (const DeltaVersion::FilePtr& file : RecentFiles(Kind::kAnchors)) {
     if (file->description().last_epoch <= covered) {
-      break;  // and so are all that follow
+      break;  // all following files are covered, too
     }
     if (may_hold(*file) && !fn(*file)) {
       return;
@@ -275,7 +276,7 @@ bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
     if (next_operand_ < operands_.size()) {
       const Operand& next = operands_[next_operand_];
       if (next.seq <= bound) {
-        return false;  // and so is all that follows
+        return false;  // all following operands are below the bound, too
       }
       *operand = next;
       ++next_operand_;
@@ -284,7 +285,7 @@ bool DeltaRead::Next(SequenceNumber above, Operand* operand, Status* status) {
     if (file_ == nullptr || file_->description().largest_seq <= bound) {
       ceiling_ = std::min(ceiling_, bound + 1);
       if (file_ != nullptr && file_->description().largest_seq <= anchor_) {
-        // All that follows is hidden.
+        // All following operands are hidden.
         SkipRest();
         KeepInCache();
       }
@@ -410,7 +411,7 @@ Status DeltaRead::ReadFile(const DeltaFileMeta& file,
     operands_.SetEpoch(i, file.description().last_epoch);
   }
   if (!s.ok()) {
-    // Next() gives out what came before.
+    // Next() returns the operands of earlier files.
     operands_.Truncate(old_size);
   }
   return s;

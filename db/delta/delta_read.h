@@ -27,103 +27,115 @@ class LookupKey;
 class MergeContext;
 struct ReadOptions;
 
-// The sorted file with that number, nullptr if there is none. No reference to
-// it is counted.
+// Returns the sorted file with that number, or nullptr if there is none. Takes
+// no reference to it.
 const DeltaFileMeta* FindSortedDeltaFile(const DeltaVersion& version,
                                          uint64_t number);
 
-// What one key sees of a DeltaVersion: the recent files above the floor of its
-// bucket, and the sorted files that the bucket names.
+// The part of a DeltaVersion that belongs to one key: the recent files above
+// the floor of its bucket, and the sorted files that the bucket names.
 //
-// Whoever looks for a key's operands or anchors looks here: a file that is read
-// although the bucket has taken it in would have its operands applied twice.
+// All searches for operands or anchors of a key must go through a view: if a
+// recent file is read although the bucket has taken it in, its operands are
+// applied twice.
 //
-// REQUIRES: the version outlives it.
+// REQUIRES: the version outlives the view.
 class DeltaKeyView {
  public:
   using Kind = DeltaFileDescription::Kind;
 
   DeltaKeyView(const DeltaVersion& version, const Slice& user_key);
 
-  // The newest first. Some may not have the key in their range.
+  // Returns the recent files that the bucket sees, newest first. The key may be
+  // outside the range of some of them.
   DeltaVersion::Files RecentFiles(Kind kind) const {
     return version_->RecentFilesAbove(kind, bucket_.floor);
   }
-  // May be nullptr. All in it is older than what recent files have of the key.
+  // Returns the sorted file of the bucket, which may be nullptr. Its entries of
+  // the key are older than those in recent files.
   const DeltaFileMeta* SortedFile(Kind kind) const;
 
-  // The newest anchor, also of a range, with a sequence number of that of `key`
-  // or below; 0: there is none. It hides operands up to its own number.
-  // covered: what files up to that epoch have need not be found.
+  // Sets *seq to the sequence number of the newest anchor of the key (point or
+  // range) that is not above that of `key`; 0 if there is none. The anchor
+  // hides operands with sequence numbers up to its own.
+  // covered: epoch; anchors in files of epochs up to it need not be found.
   // REQUIRES: the user key is that of the view.
   Status NewestAnchor(const DeltaStore& store, const ReadOptions& read_options,
                       const LookupKey& key, SequenceNumber* seq,
                       uint64_t covered = 0) const;
 
-  // Of the files that NewestAnchor() may have to read, the largest number that
-  // all anchors in one of them reach: what is not above it is hidden, if the
-  // file's filter is right. 0: there is no such file. Opens files.
+  // Estimates NewestAnchor() without reading entries: among the files that
+  // NewestAnchor() may have to read and whose filters pass the key, returns the
+  // largest of their smallest sequence numbers. If that filter is right,
+  // operands up to this number are hidden. Returns 0 if there is no such file.
+  // Opens files.
   SequenceNumber LikelyAnchor(const DeltaStore& store,
                               const ReadOptions& read_options,
                               const LookupKey& key, uint64_t covered) const;
-  // Begins to read what NewestAnchor() reads first.
+  // Begins to read the blocks that NewestAnchor() will read first.
   void BeginNewestAnchor(const ReadOptions& read_options, const LookupKey& key,
                          uint64_t covered, OverlappedReads* reads) const;
 
-  // ---- For DeltaCache, which see.
+  // ---- For DeltaCache, see there.
 
   uint64_t floor() const { return bucket_.floor; }
   uint64_t bucket() const {
     return std::max(bucket_.extent_number, bucket_.anchors_number);
   }
   uint64_t Horizon() const;
-  // The lowest first epoch of recent files that are not covered; UINT64_MAX if
-  // all are.
+  // Returns the lowest first epoch of the recent files whose last epoch is
+  // above `covered`; UINT64_MAX if there are none.
   uint64_t Cut(uint64_t covered) const;
-  // Nothing of the key has a sequence number above it.
+  // Returns an upper bound of the sequence numbers of the key's entries.
   SequenceNumber LargestSequence() const;
 
  private:
-  // Calls fn(file) for those that may have anchors of the key, as long as it
-  // returns true.
+  // Calls fn(file) for each file that may have anchors of the key, as long as
+  // fn returns true.
   template <typename Fn>
   void ForAnchorFiles(const LookupKey& key, uint64_t covered, Fn fn) const;
 
   const DeltaVersion* version_;
-  // As without buckets: what recent files have.
+  // The default state stands for no buckets: all recent files and no sorted
+  // ones.
   DeltaBucketState bucket_;
 };
 
-// The operands of one key at one sequence number r, newest first: those in
-// (a, r], where a is the newest anchor up to r.
+// Reads the operands of one key at one sequence number r, newest first: those
+// in (a, r], where a is the newest anchor up to r.
 //
-// Files are read when it comes to them: the newest, until an operand is not
-// above what the caller has found elsewhere. As long as no filter says that a
-// file may have the key, no memory is taken, no anchor looked for, and nothing
-// read but filters.
+// Files are read lazily, the newest first, until an operand is not above the
+// entry that the caller has found elsewhere. Until a filter says that a file
+// may have the key, no memory is allocated, no anchor is looked up, and nothing
+// but filters is read.
 //
-// Of one key, all operands of a file are newer than those of the next one. So
-// they come in order without being sorted; if they do not, that is Corruption.
+// All of the key's operands in one file are newer than those in the next file,
+// so they are returned in order without sorting. Operands out of order are
+// reported as Corruption.
 //
-// What the delta cache has of the key takes the place of older files, and what
-// was read to the end goes there.
+// A delta cache entry of the key replaces the files that it covers. When all
+// operands of the key have been read, they are inserted into the cache.
 //
-// After ReadAhead() the device reads all files that may be needed while the
-// caller looks for the base; Next() waits for it. Nothing is begun if all blocks
-// are in the cache. That reads no more than Next() would if the base is older
-// than all operands, which it mostly is: a base that was flushed after an
-// operand has left an anchor above it.
+// After ReadAhead(), all files that may be needed are read in the background
+// while the caller looks for the base; Next() waits for these reads. No read is
+// begun if all blocks are in the block cache. Read-ahead reads no more than
+// Next() would if the base is older than all operands, which is the usual case:
+// a base that was flushed after an operand has left an anchor above it.
 //
-// A point lookup has one in its MergeContext, where GetContext finds it.
+// A point lookup has a DeltaRead in its MergeContext, where GetContext finds
+// it.
 //
-// Used by one thread at a time.
+// Not thread-safe.
 class DeltaRead {
  public:
   using Operand = DeltaOperands::Operand;
 
-  // key: with r. merge_context: has it as long as it lives; may be nullptr.
-  // generation: of the Version's merged values; none: without the delta cache.
-  // REQUIRES: all outlive it, and a Version that has `version` is pinned.
+  // key: user key with the sequence number r.
+  // merge_context: refers to this object while it lives; may be nullptr.
+  // generation: generation of the merged values of the Version. Without it the
+  // delta cache is not used.
+  // REQUIRES: all arguments outlive this object, and a Version that has
+  // `version` is pinned.
   DeltaRead(const DeltaVersion& version, const DeltaStore& store,
             const ReadOptions& read_options, const LookupKey& key,
             MergeContext* merge_context,
@@ -144,47 +156,53 @@ class DeltaRead {
     return overlapped_.has_value() && !overlapped_->empty();
   }
 
-  // The newest operand that was not given out before, if its sequence number is
-  // above `above`. False: there is none, or *status says why it cannot be told,
-  // and nothing must be asked any more.
-  // REQUIRES: `above` does not rise from one call to the next.
+  // Sets *operand to the newest operand that was not yet returned, if its
+  // sequence number is above `above`. Returns false if there is none, or on
+  // failure: then *status is the error, and Next() must not be called again.
+  // REQUIRES: `above` does not increase from one call to the next.
   bool Next(SequenceNumber above, Operand* operand, Status* status);
 
-  // What keeps the values of operands in memory, those to come as well, until
-  // its cleanups have run. They may be delegated after each Next().
+  // Returns the Cleanable that keeps the values of operands in memory,
+  // including those of later calls, until its cleanups have run. The cleanups
+  // may be delegated after each Next().
   Cleanable* pins() { return operands_.pins(); }
 
  private:
   using FilePtr = DeltaVersion::FilePtr;
 
   void Begin();
-  // Sets file_ to the next one that may have the key by its description.
+  // Sets file_ to the next file that may have the key according to its
+  // description; nullptr if there is none.
   void FindFile();
-  // There is nothing of the key in what was not looked at yet.
+  // Skips all files that are left.
   void SkipRest();
-  // Sets anchor_, and before it cached_.
+  // Sets cached_ if the cache is used, and then anchor_.
   Status FindAnchor(const ReadOptions& options);
-  // cached_ has what the file has.
+  // True if cached_ covers the file.
   bool IsCached(const DeltaFileMeta& file) const {
     return cached_.found() && file.description().last_epoch <= cached_.epoch();
   }
-  // In the place of what was not looked at yet.
+  // Takes the operands of cached_ instead of reading the files that are left.
   void TakeCached();
-  // operands_ has all of the key, down to the anchor.
+  // Inserts the operands into the cache, or confirms the entry there.
+  // REQUIRES: operands_ has all operands of the key down to the anchor.
   void KeepInCache();
-  // Is file_ to be read, if what is up to `above` does not count?
+  // Returns true if file_ must be read when entries up to `above` do not count.
   bool NeedsFile(SequenceNumber above) const;
-  // With another read tier than that of read_options_, it tries: if that is
-  // Incomplete it can be called again, and goes on where it stopped.
+  // Reads the operands of the key in the file. If `options` has another read
+  // tier than read_options_ and the result is Incomplete, it can be called
+  // again and continues where it stopped.
   Status ReadFile(const DeltaFileMeta& file, const ReadOptions& options);
-  // Calls fn(), which is not counted if it was a try, and Incomplete.
+  // Calls fn(). If `options` has another read tier than read_options_ and the
+  // result is Incomplete, the call is not counted in the perf context.
   template <typename Fn>
   Status Uncounted(const ReadOptions& options, Fn fn);
-  // file_, and finds the next one.
+  // Reads file_ and finds the next file.
   Status ReadNextFile(const ReadOptions& options);
+  // Calls ReadNextFile() as long as NeedsFile(above).
   Status ReadFiles(SequenceNumber above, const ReadOptions& options);
-  // Begins overlapped reads of file_, and of what follows, but for what is
-  // probably hidden by an anchor that is not known yet.
+  // Begins overlapped reads of file_ and the files after it, except those that
+  // are probably hidden by an anchor that is not known yet (LikelyAnchor()).
   void BeginReads(SequenceNumber above);
 
   const DeltaVersion& version_;
@@ -192,33 +210,35 @@ class DeltaRead {
   const ReadOptions& read_options_;
   const LookupKey& key_;
   MergeContext* const merge_context_;
-  DeltaCache* cache_;  // nullptr: it is not used
+  DeltaCache* cache_;  // nullptr if not used
 
   // Set by ReadAhead() or the first Next().
   std::optional<DeltaKeyView> view_;
-  // What was not looked at yet: file_, nullptr at the end; then these.
+  // The files that were not read yet, in order: file_ (nullptr at the end),
+  // [next_recent_, end_recent_), and extent_ (may be nullptr).
   const DeltaFileMeta* file_ = nullptr;
   const FilePtr* next_recent_ = nullptr;
   const FilePtr* end_recent_ = nullptr;
   const DeltaFileMeta* extent_ = nullptr;
-  // The filter of file_ says that it may have the key.
+  // True if the filter of file_ has passed the key.
   bool passed_filter_ = false;
 
-  // 0 until a filter says that a file may have the key.
+  // Sequence number of the newest anchor. 0 until a filter says that a file may
+  // have the key.
   SequenceNumber anchor_ = 0;
   bool anchor_is_known_ = false;
-  // What the next file has must be below it.
+  // Operands of the next file must have lower sequence numbers.
   SequenceNumber ceiling_ = UINT64_MAX;
   DeltaOperands operands_;
   size_t next_operand_ = 0;
 
-  // With cache_, from when the anchor was first looked for.
+  // Set by the first FindAnchor() if cache_ is used.
   bool has_asked_cache_ = false;
   DeltaCache::View cache_view_;
   DeltaCache::Ref cached_;
-  bool took_cached_ = false;  // all that it has
-  // How the reads from memory in ReadAhead() ended. If that is an error, file_
-  // is the file that could not be read.
+  bool took_cached_ = false;  // all operands of cached_
+  // Status of the reads from memory in ReadAhead(). If it is an error, file_ is
+  // the file that could not be read.
   Status ahead_status_;
   std::optional<OverlappedReads> overlapped_;
 };

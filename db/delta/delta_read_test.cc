@@ -66,7 +66,7 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
  protected:
   enum Place { kSorted, kMerged, kFlushed, kFlushedLater, kNumPlaces };
   enum Layout {
-    kNoBuckets,    // only if nothing is sorted
+    kNoBuckets,  // only if nothing is sorted
     kOneBucket,
     kOwnBucket,    // all floors are below the merged file
     kTakenIn,      // the key's bucket has taken the merged file in
@@ -125,10 +125,10 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
     DeltaEdit edit;
     const auto add = [&](Tier tier, uint64_t first_epoch, uint64_t last_epoch,
                          const Events& events) {
-      const uint64_t operands = FileOf(Kind::kOperands, tier, first_epoch,
-                                       last_epoch, events, &edit);
-      const uint64_t anchors = FileOf(Kind::kAnchors, tier, first_epoch,
-                                      last_epoch, events, &edit);
+      const uint64_t operands =
+          FileOf(Kind::kOperands, tier, first_epoch, last_epoch, events, &edit);
+      const uint64_t anchors =
+          FileOf(Kind::kAnchors, tier, first_epoch, last_epoch, events, &edit);
       return DeltaBucketState{0, operands, operands == 0 ? 0u : 1u, anchors};
     };
     add(Tier::kMerged, kMergedFirst, kMergedLast, places[kMerged]);
@@ -138,8 +138,7 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
     DeltaEdit::SnapshotPiece piece;
     piece.is_last = true;
     if (layout != kNoBuckets) {
-      DeltaBucketState around =
-          add(Tier::kSorted, 0, 0, places[kSorted]);
+      DeltaBucketState around = add(Tier::kSorted, 0, 0, places[kSorted]);
       DeltaBucketState own = around;
       if (layout == kTakenIn) {
         Events events = places[kSorted];
@@ -277,8 +276,7 @@ TEST_F(DeltaReadTest, RandomHistories) {
       ASSERT_EQ(Values(), MustRead("key100x", last_seq_));
     }
     for (const std::string& key : keys) {
-      for (SequenceNumber read_seq = 0; read_seq <= last_seq_ + 1;
-           ++read_seq) {
+      for (SequenceNumber read_seq = 0; read_seq <= last_seq_ + 1; ++read_seq) {
         ASSERT_EQ(Expected(key, read_seq), MustRead(key, read_seq)) << key;
       }
     }
@@ -290,8 +288,7 @@ class DeltaReadAheadTest : public DeltaReadTest {
  protected:
   DeltaReadAheadTest()
       : fs_(std::make_shared<DeferredReadFileSystem>(env_->GetFileSystem())),
-        deferred_env_(
-            std::make_unique<CompositeEnvWrapper>(env_.get(), fs_)) {
+        deferred_env_(std::make_unique<CompositeEnvWrapper>(env_.get(), fs_)) {
     reads_async_ = true;
     options_.env = deferred_env_.get();
     Reopen();
@@ -329,11 +326,10 @@ class DeltaReadAheadTest : public DeltaReadTest {
   }
 
   size_t NumBegun() const {
-    return static_cast<size_t>(
-        std::count_if(fs_->events.begin(), fs_->events.end(),
-                      [](const std::string& event) {
-                        return Slice(event).starts_with("begin ");
-                      }));
+    return static_cast<size_t>(std::count_if(
+        fs_->events.begin(), fs_->events.end(), [](const std::string& event) {
+          return Slice(event).starts_with("begin ");
+        }));
   }
 
   const std::shared_ptr<DeferredReadFileSystem> fs_;

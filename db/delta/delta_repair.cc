@@ -34,13 +34,13 @@ namespace {
 
 using Kind = DeltaFileDescription::Kind;
 
-// So many entries of a table are passed one by one before the next key with
-// operands is looked for.
+// Maximum number of table entries that are skipped one by one before a seek to
+// the next key with operands.
 constexpr int kMaxStepsToKey = 8;
 
 Status AsAdvice(const Status& s, const std::string& name) {
   if (s.IsNotSupported() || s.IsInvalidArgument()) {
-    return s;  // it is not the file's fault
+    return s;  // not an error in the file
   }
   const std::string message =
       name +
@@ -68,17 +68,18 @@ struct DeltaRepair::Family {
   std::vector<std::unique_ptr<DeltaFileProbe>> files;
   DeltaFileLiveness lineage;
 
-  // Of all files found, once they are needed, and of what became of WALs.
+  // Readers of all files that were found, opened when first needed, and of
+  // files written from WALs.
   bool has_readers = false;
   std::vector<std::shared_ptr<DeltaFileReader>> operand_readers;
   std::vector<std::shared_ptr<DeltaFileReader>> anchor_readers;
-  // Those that count.
+  // Readers of the files that count.
   std::vector<const DeltaFileReader*> operands;
   std::vector<const DeltaFileReader*> anchors;
   std::vector<std::unique_ptr<FragmentedRangeTombstoneIterator>> range_anchors;
-  // What became of WALs.
+  // Files written from WALs.
   std::vector<DeltaFileDescription> flushed;
-  // Internal keys.
+  // Internal keys of anchors to write.
   std::vector<std::string> missing_anchors;
   size_t tables_without_anchors = 0;
   Status missing_anchors_status;
@@ -130,7 +131,8 @@ struct DeltaRepair::Family {
 
   ~Family() { missing_anchors_status.PermitUncheckedError(); }
 
-  // Those that have keys between these, both included.
+  // Returns the readers whose ranges overlap [smallest, largest], both
+  // included.
   std::vector<const DeltaFileReader*> Overlapping(
       const std::vector<const DeltaFileReader*>& readers, const Slice& smallest,
       const Slice& largest) const {
@@ -143,7 +145,7 @@ struct DeltaRepair::Family {
     }
     return result;
   }
-  // And leaves the newest one of each key.
+  // Sorts missing_anchors and keeps only the newest one of each key.
   void SortMissingAnchors() {
     const InternalKeyComparator& icmp = options.internal_comparator;
     std::sort(missing_anchors.begin(), missing_anchors.end(),
@@ -170,9 +172,9 @@ struct DeltaRepair::Family {
            ucmp()->Compare(user_key, file.largest) <= 0;
   }
 
-  // Operands of the key up to *seq are in delta files, or hidden by anchors in
-  // them: a flush takes all operands of a key that are not newer than the
-  // newest one that it takes.
+  // Sets *seq so that operands of the key up to *seq are in delta files, or
+  // hidden by anchors in them: a flush writes all operands of a key up to the
+  // newest one that it writes.
   Status NewestKnown(const Slice& user_key, SequenceNumber* seq) const {
     ReadOptions read_options;
     read_options.fill_cache = false;
@@ -209,7 +211,8 @@ struct DeltaRepair::Family {
   }
 };
 
-// Forward only, which is all that a flush needs.
+// Skips operands that delta files have already. Only moves forward, which is
+// all that a flush needs.
 class DeltaRepair::KnownOperandFilter : public InternalIterator {
  public:
   KnownOperandFilter(const Family* family, InternalIterator* input)
@@ -265,7 +268,7 @@ class DeltaRepair::KnownOperandFilter : public InternalIterator {
   void SkipKnown() {
     for (; input_->Valid(); input_->Next()) {
       ParsedInternalKey parsed;
-      // What is not one is not for us to judge.
+      // Invalid internal keys are left to the flush.
       if (!ParseInternalKey(input_->key(), &parsed, /*log_err_key=*/false)
                .ok() ||
           parsed.type != kTypeMerge) {
@@ -330,7 +333,7 @@ Status DeltaRepair::ReadFiles(const OptionsOf& options_of) {
     const std::string& name = file->column_family_name;
     const ColumnFamilyOptions* const cf_options = options_of(name);
     if (cf_options == nullptr) {
-      // As what is in its SST files.
+      // Its SST files are dropped, too.
       ROCKS_LOG_WARN(options_.logger,
                      "Delta file #%" PRIu64
                      ": of the column family \"%s\", which is given up",
@@ -395,7 +398,7 @@ Status DeltaRepair::PrepareFamily(Family* family) {
     return s;
   }
   family_names_.emplace(family->id, family->name);
-  // As the MANIFEST is going to have it, to find out now whether it can.
+  // Builds the edit for the new MANIFEST, to find out now whether it is valid.
   DeltaEdit edit;
   for (const auto* some : {&lineage.operands, &lineage.anchors}) {
     for (const DeltaFileProbe* file : *some) {
@@ -428,8 +431,9 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
   wal_flush->input = memtable;
   Family* family = FamilyOf(*cfd);
   if (family == nullptr && cfd->ioptions().enable_delta_separation) {
-    // It has no operands any more, or has never had any. Those of the WAL may
-    // be in a value: only as long as they are in delta files, anchors tell.
+    // The column family has no operands in delta files any more, or never had
+    // any. Operands of the WAL may be part of a value, which anchors record
+    // only while the operands are in delta files.
     std::unique_ptr<Family>& own = families_[cfd->GetID()];
     if (own == nullptr) {
       own = std::make_unique<Family>(cfd->GetID(), cfd->GetName(), options_,
@@ -478,7 +482,7 @@ Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
     largest_seq_ = std::max(largest_seq_, file.largest_seq);
     outputs.Add(file.path_id);
   }
-  // In use here until the repair is done.
+  // The repair uses the readers until its end.
   for (const auto& reader : flush.readers()) {
     family->AddReader(reader, /*counts=*/true);
   }
@@ -504,8 +508,7 @@ void DeltaRepair::FoundTable(const ColumnFamilyData& cfd,
   family->missing_anchors_status = s;
 }
 
-// The table and the files are in the same order, so it goes through them side
-// by side.
+// Scans the table and the delta files in parallel, as they have the same order.
 Status DeltaRepair::FindMissingAnchors(const ColumnFamilyData& cfd,
                                        const FileMetaData& table,
                                        RepairPaths* paths, Family* family) {
@@ -550,9 +553,9 @@ Status DeltaRepair::FindMissingAnchors(const ColumnFamilyData& cfd,
       continue;
     }
     steps = 0;
-    // The newest one of a key decides: if there are operands below it that
-    // count, it hides them all. What has no sequence number any more may hide
-    // some, but which?
+    // The newest entry of a key decides: if there are operands below it that
+    // count, it hides all of them. If its sequence number was zeroed it may
+    // hide some of them, but it is unknown which.
     if (parsed.type != kTypeMerge &&
         !(has_last_key && parsed.user_key == Slice(last_key))) {
       last_key.assign(parsed.user_key.data(), parsed.user_key.size());
@@ -562,7 +565,8 @@ Status DeltaRepair::FindMissingAnchors(const ColumnFamilyData& cfd,
       Status s =
           operands.FindNewest(parsed.user_key, parsed.sequence, &operand);
       if (s.ok() && operand != 0) {
-        // No snapshot is left: newer ones than the table's entry will do, too.
+        // No snapshot is left, so an anchor newer than the table's entry is
+        // sufficient.
         s = anchors.FindNewest(parsed.user_key, kMaxSequenceNumber, &anchor);
         anchor = std::max(anchor, family->NewestRangeAnchor(parsed.user_key));
       }
@@ -612,7 +616,7 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
     ROCKS_LOG_WARN(options_.logger,
                    "Column family \"%s\": values or tombstones of %zu keys in "
                    "%zu tables hide operands for which there were no anchors. "
-                   "They get some. Run CompactRange() when the database is "
+                   "They are added. Run CompactRange() when the database is "
                    "open, see docs/operations.md",
                    family->name.c_str(), family->missing_anchors.size(),
                    family->tables_without_anchors);
@@ -647,7 +651,7 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
   };
   std::vector<RangeAnchor> ranges;
   std::vector<std::unique_ptr<DeltaFileReader>> readers;
-  std::vector<InternalIterator*> iters;  // the merging one owns them
+  std::vector<InternalIterator*> iters;  // owned by the merging iterator
   Status s;
   for (const DeltaFileProbe* file : family->lineage.anchors_to_copy) {
     std::unique_ptr<DeltaFileReader> reader;
@@ -692,7 +696,7 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
     return s;
   }
 
-  // No snapshot is left: of a key the newest one will do.
+  // No snapshot is left, so the newest anchor of each key is sufficient.
   std::string last_key;
   bool has_last_key = false;
   for (points->SeekToFirst(); s.ok() && points->Valid(); points->Next()) {

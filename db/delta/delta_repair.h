@@ -31,91 +31,94 @@ class VersionEdit;
 struct FileDescriptor;
 struct FileMetaData;
 
-// The delta files of a database under repair. Without them in the new MANIFEST
-// the next open would delete them.
+// Repairs the delta files of a database. Files that the new MANIFEST does not
+// have would be deleted by the next open.
 //
-// Prepare() decides what counts, see DeltaFileLiveness, before the repair has
-// changed anything; what cannot be decided ends it. A file that cannot be read
-// does so, too: nobody could tell what is missing, and it may be readable next
-// time.
+// Prepare() decides which files count (see DeltaFileLiveness) before the repair
+// has changed anything; if that cannot be decided, the repair fails. It also
+// fails if a file cannot be read: it would be unknown what is missing, and the
+// file may be readable next time.
 //
 // Operands of WALs go to delta files as in a flush, with anchors: in an SST
-// file they would be above operands that are older. A WAL that is still there
-// may have been flushed, so operands that delta files have are left out; others
-// may be in values of SST files, see below. Only of a column family that does
-// not separate deltas any more, and has no delta files, they go to SST files.
+// file they would count as older than the operands of delta files. A WAL may
+// have been flushed already, so operands that delta files have are left out;
+// others may be part of values in SST files, see below. Operands go to SST
+// files only if the column family no longer separates deltas and has no delta
+// files.
 //
 // A fold may have written its SST file, but not the delta files without the
-// operands; or it has come to its end, but the operands are still in a WAL, as
-// those that a flush has merged with a value may be. So what of an SST file
-// hides operands, but has no anchor, gets one: later compactions could not
-// tell.
+// operands; or it has finished, but the operands are still in a WAL. The latter
+// also holds for operands that a flush has merged with a value. So each entry
+// of an SST file that hides operands but has no anchor gets one; later
+// compactions could not detect this.
 //
-// Files that do not count are for the caller to archive at the end: unused().
+// The caller archives files that do not count at the end: unused().
 //
 // Not thread-safe.
 class DeltaRepair {
  public:
-  // nullptr: the repair gives the column family up.
+  // Returns the options of a column family; nullptr: the repair drops it.
   using OptionsOf =
       std::function<const ColumnFamilyOptions*(const std::string& name)>;
   using NewFileNumber = std::function<uint64_t()>;
 
-  // `options` and `file_options` must outlive this object.
-  DeltaRepair(const ImmutableOptions& options,
-              const FileOptions& file_options);
+  // REQUIRES: `options` and `file_options` outlive this object.
+  DeltaRepair(const ImmutableOptions& options, const FileOptions& file_options);
   ~DeltaRepair();
   DeltaRepair(const DeltaRepair&) = delete;
   DeltaRepair& operator=(const DeltaRepair&) = delete;
 
+  // Adds a delta file that was found on disk.
   void FoundFile(uint64_t number, const std::string& directory);
 
-  // Reads all files that were found.
+  // Reads all files that were passed to FoundFile().
   Status Prepare(const OptionsOf& options_of);
 
-  // By id: the names of column families that keep delta files, as far as that
-  // is known yet.
+  // Names of the column families that keep delta files, by id, as far as known.
   const std::map<uint32_t, std::string>& families() const {
     return family_names_;
   }
-  // Larger than all epochs of files: a file number to go on from.
+  // Returns a file number to continue from, larger than all epochs of files.
   uint64_t NextNumber() const { return next_number_; }
-  // Of all files that count, new ones included.
+  // Returns the largest sequence number of all files that count, including new
+  // ones.
   SequenceNumber LargestSequence() const { return largest_seq_; }
 
-  // ---- What a WAL has of a column family.
+  // ---- The data of a column family in a WAL.
 
   struct WalFlush {
-    // Of what the table is to be built: the memtable, or what it has but for
-    // operands that are in delta files, or hidden by anchors in them.
+    // The input of the table: the memtable's entries, without operands that are
+    // in delta files or hidden by their anchors.
     InternalIterator* input = nullptr;
     // For TableBuilderOptions. nullptr: operands stay in the SST file.
     std::unique_ptr<DeltaFlush> flush;
 
-    std::unique_ptr<InternalIterator> filter;  // behind `input`
+    std::unique_ptr<InternalIterator> filter;  // owns `input`, if filtered
   };
+  // Prepares the flush of a memtable that a WAL was read into.
   // REQUIRES: WALs come in order; the memtable's iterator outlives the result.
   Status BeginFlush(ColumnFamilyData* cfd, const FileDescriptor& sst_file,
-                    InternalIterator* memtable,
-                    const NewFileNumber& new_number, WalFlush* wal_flush);
-  // The table was built. What it left beside is durable, and will be in the
-  // edit.
+                    InternalIterator* memtable, const NewFileNumber& new_number,
+                    WalFlush* wal_flush);
+  // To be called after the table was built: makes the delta files of the flush
+  // durable, for AddFiles() to add them to the edit.
   Status FinishFlush(const ColumnFamilyData& cfd, const WalFlush& wal_flush);
 
-  // An SST file of the column family. A failure is returned by AddFiles().
-  // REQUIRES: the file counts, and all of `table` is set; all WALs were
+  // Finds entries of an SST file that need anchors. A failure is returned by
+  // AddFiles().
+  // REQUIRES: the file counts, and all fields of `table` are set; all WALs were
   // flushed.
   void FoundTable(const ColumnFamilyData& cfd, const FileMetaData& table,
                   RepairPaths* paths);
 
   // ---- At the end.
 
-  // Adds the delta files of the column family to `edit`, and what tells of its
-  // buckets. May write a new file.
+  // Adds the delta files and the buckets of the column family to `edit`. May
+  // write a new file.
   Status AddFiles(ColumnFamilyData* cfd, const NewFileNumber& new_number,
                   VersionEdit* edit);
 
-  // The paths of files that are in no edit.
+  // Returns the paths of files that are in no edit.
   const std::vector<std::string>& unused() const { return unused_; }
 
  private:
@@ -124,19 +127,20 @@ class DeltaRepair {
 
   Status ReadFiles(const OptionsOf& options_of);
   Status PrepareFamily(Family* family);
-  // nullptr if it keeps no delta files.
+  // Returns nullptr if the column family keeps no delta files.
   Family* FamilyOf(const ColumnFamilyData& cfd);
   static Status FindMissingAnchors(const ColumnFamilyData& cfd,
                                    const FileMetaData& table,
                                    RepairPaths* paths, Family* family);
-  // anchors_to_copy, and those that were missing.
+  // Writes the anchors of anchors_to_copy and the missing anchors to a new
+  // file.
   Status WriteAnchors(Family* family, ColumnFamilyData* cfd,
                       const NewFileNumber& new_number,
                       DeltaFileDescription* description);
 
   const ImmutableOptions& options_;
   const FileOptions& file_options_;
-  // The directories of each number: more than one is an error.
+  // The directories of each file number; more than one is an error.
   std::map<uint64_t, std::set<std::string>> found_;
   std::map<uint32_t, std::unique_ptr<Family>> families_;
   std::map<uint32_t, std::string> family_names_;

@@ -15,7 +15,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Comes before all entries of the user key.
+// Sets *key to an internal key before all entries of the user key.
 void SetBefore(const Slice& user_key, IterKey* key) {
   key->SetInternalKey(user_key, kMaxSequenceNumber, kValueTypeForSeek);
 }
@@ -103,7 +103,7 @@ bool DeltaRunIterator::Open(const DeltaFileMeta* file) {
 
 void DeltaRunIterator::ReleaseIterator() {
   if (iter_ != nullptr && IsPinning()) {
-    // Keys and values that were given out may be in its blocks.
+    // Keys and values that were returned may point into its blocks.
     pinned_iters_mgr_->PinIterator(iter_.release());
   }
   iter_.reset();
@@ -282,13 +282,13 @@ bool DeltaRunIterator::LeaveForward(const Slice* key) {
   assert(!buckets().empty());
   Position next = buckets().Next(bucket_);
   if (recent_ != nullptr) {
-    // Buckets between have none of its entries, and may be many.
+    // The buckets in between have none of its entries, and may be many.
     next = buckets().Find(*key, ucmp_);
     assert(bucket_ < next);
   }
   next = NextSeeing(next);
   if (next == buckets().End() ||
-      // Or extent after extent would be looked at in vain.
+      // Beyond the bound all extents would be searched without result.
       (read_options_.iterate_upper_bound != nullptr &&
        ucmp_->Compare(buckets().LowerBound(next),
                       *read_options_.iterate_upper_bound) >= 0)) {

@@ -22,23 +22,25 @@ namespace ROCKSDB_NAMESPACE {
 class DeltaFileReader;
 class DeltaStore;
 
-// The operands of one run of a DeltaVersion, hidden ones too: of a recent file,
-// in the buckets that see it; or of the extents of all buckets.
+// Iterates over the operands of one run of a DeltaVersion, including hidden
+// ones: of a recent file, in the buckets that see it; or of the extents of all
+// buckets.
 //
-// A file has more than buckets see of it. Of a recent file, what a bucket has
-// taken in since is in its extent as well; of a sorted file, buckets that were
-// rewritten name another one. So each key's bucket is known at every step, and
-// what lies between two buckets that see the file is sought past.
+// A file has more operands than buckets see. For a recent file, buckets that
+// have taken it in have its operands in their extents; for a sorted file,
+// buckets that were rewritten name another file. So the iterator knows the
+// bucket of each key, and seeks past the keys between two buckets that see the
+// file.
 //
-// Files are opened when the iterator comes to them. A file without entries that
-// are wanted costs a look into its index.
+// Files are opened when the iterator reaches them. A file without visible
+// entries costs a search in its index.
 //
 // Not thread-safe.
 class DeltaRunIterator final : public InternalIterator {
  public:
-  // recent: nullptr for the extents.
-  // REQUIRES: all outlive it; a Version that has `version` is pinned; there are
-  // buckets, or a recent file is given; no async_io.
+  // recent: the recent file; nullptr for the extents.
+  // REQUIRES: all arguments outlive this object; a Version that has `version`
+  // is pinned; there are buckets, or a recent file is given; no async_io.
   DeltaRunIterator(const DeltaVersion& version, const DeltaStore& store,
                    const ReadOptions& read_options,
                    const DeltaFileMeta* recent);
@@ -65,40 +67,44 @@ class DeltaRunIterator final : public InternalIterator {
   using Position = DeltaBucketTable::Position;
 
   const DeltaBucketTable& buckets() const { return version_.Buckets(); }
-  // A file that moves away when the iterator does is not pinned by itself.
+  // Returns true if the iterators of files are pinned. Otherwise a file's
+  // iterator may be destroyed when this iterator moves, and its entries do not
+  // count as pinned.
   bool IsPinning() const {
     return pinned_iters_mgr_ != nullptr && pinned_iters_mgr_->PinningEnabled();
   }
 
-  // The first bucket from `from` on, the last one up to it, that sees a file;
-  // End() if there is none.
+  // Return the first bucket at or after `from`, and the last one at or before
+  // it, that sees a file; End() if there is none.
   Position NextSeeing(Position from) const;
   Position PrevSeeing(Position from) const;
-  // Of a bucket that sees one.
+  // Returns the file that the bucket sees.
+  // REQUIRES: the bucket sees a file
   const DeltaFileMeta* FileOf(Position bucket) const;
 
-  // Before a movement that does not depend on where the iterator is.
+  // Prepares for a movement that does not depend on the current position.
   void Reset();
-  // Goes to a bucket that sees a file, or to all keys without buckets. False on
-  // failure.
+  // Enters a bucket that sees a file, or the range of all keys if there are no
+  // buckets. Return false on failure.
   bool Enter(Position bucket);
   bool EnterAll();
   bool Open(const DeltaFileMeta* file);
   void ReleaseIterator();
-  // The first, the last entry of the bucket that was entered; or what follows,
-  // precedes it, if there is none.
+  // Move to the first or last entry of the bucket that was entered, or to the
+  // following or preceding entry of the run if there is none.
   void SeekToBegin();
   void SeekToEnd();
 
-  // From the entry that the file's iterator is at: to the next one, the one
-  // before, that its bucket sees.
+  // Move from the file's current entry to the next or previous entry that its
+  // bucket sees, which may be the current one.
   void FindForward();
   void FindBackward();
-  // The bucket is through. key: where the file's iterator is; nullptr: at its
-  // end. False if there is no other bucket, or on failure.
+  // Leave the bucket and enter the next or previous one. Return false if there
+  // is no other bucket, or on failure.
+  // key: key of the file's current entry; nullptr: at the end of the file.
   bool LeaveForward(const Slice* key);
   bool LeaveBackward(const Slice* key);
-  // The entry that the file's iterator is at is what this is at.
+  // Makes the file's current entry the current entry of this iterator.
   void Take();
 
   const DeltaVersion& version_;
@@ -108,13 +114,14 @@ class DeltaRunIterator final : public InternalIterator {
   const DeltaFileMeta* const recent_;
 
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
-  const DeltaFileMeta* file_ = nullptr;  // that iter_ is of
+  const DeltaFileMeta* file_ = nullptr;  // the file of iter_
   const DeltaFileReader* reader_ = nullptr;
   std::unique_ptr<InternalIterator> iter_;
   bool valid_ = false;
   Status status_;
 
-  // That was entered, and its bounds. Without buckets there are none.
+  // The bucket that was entered, and its bounds. Without buckets there are
+  // none.
   Position bucket_;
   Slice lower_;  // empty: none
   Slice upper_;

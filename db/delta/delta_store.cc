@@ -12,7 +12,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// While delta files are drained, folds leave nothing of what was read.
+// There is no cache while delta files are drained, as folds would invalidate
+// its entries.
 std::unique_ptr<DeltaCache> CreateCache(const ImmutableOptions& ioptions,
                                         const MutableCFOptions& options) {
   return ioptions.enable_delta_separation
@@ -30,8 +31,8 @@ DeltaStore::DeltaStore(DeltaTableFamily family, const MutableCFOptions& options)
 
 void DeltaStore::Update(const MutableCFOptions& options) {
   tables_.Update(options);
-  // A share of the block cache is taken when it is asked for, not whenever
-  // something else is set.
+  // The capacity is computed from the block cache's only when the option itself
+  // is changed, not when others are.
   if (cache_ != nullptr && options.delta_cache_size != cache_size_option_) {
     cache_size_option_ = options.delta_cache_size;
     cache_->SetCapacity(

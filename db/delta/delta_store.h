@@ -22,17 +22,18 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What a column family with delta separation has beside its Versions: how its
-// delta files are written and read, what reads have found there, and which
-// flushes and jobs are under way. What lies in the files, a Version says
-// (DeltaVersion).
+// The delta separation state of a column family that is not part of a Version:
+// how its delta files are written and read, the cache of what reads have found
+// in them, and the flushes and jobs that are running. The set of delta files is
+// part of the Version (DeltaVersion).
 //
-// ColumnFamilyData has one from the time it is opened or created on, if the
-// option is on, or if the MANIFEST names delta files; and then as long as it
-// lives, as jobs and readers must not see it come or go.
+// ColumnFamilyData has a DeltaStore from when it is opened or created if the
+// option is on or the MANIFEST names delta files. The store then lives as long
+// as the ColumnFamilyData, so that jobs and readers never see it appear or
+// disappear.
 //
-// Thread-safety: reading is thread-safe. What concerns flushes and jobs needs
-// the DB mutex.
+// Thread-safety: functions for reads are thread-safe. Functions for flushes and
+// jobs require the DB mutex.
 class DeltaStore {
  public:
   DeltaStore(DeltaTableFamily family, const MutableCFOptions& options);
@@ -42,24 +43,25 @@ class DeltaStore {
   DeltaTableFactory* tables() { return &tables_; }
   const DeltaTableFactory& tables() const { return tables_; }
 
-  // nullptr if there is none: operands do not go to delta files any more, or
-  // delta_cache_size is 0.
+  // Returns the cache, or nullptr if it is off: because operands no longer go
+  // to delta files, or because delta_cache_size is 0.
   DeltaCache* cache() const {
     return cache_ != nullptr && cache_->is_on() ? cache_.get() : nullptr;
   }
 
-  // After SetOptions().
+  // Applies options that SetOptions() has changed.
   // REQUIRES: DB mutex held
   void Update(const MutableCFOptions& options);
-  // A fold is about to be committed: see DeltaCache::OnFold().
+  // To be called before a fold is committed, see DeltaCache::OnFold().
   void OnFold(uint64_t next_epoch) {
     if (cache_ != nullptr) {
       cache_->OnFold(next_epoch);
     }
   }
 
-  // The reader lives as long as the file's meta. Opens it if need be: with
-  // read_tier kBlockCacheTier that is Incomplete.
+  // Sets *reader to the reader of the file, which lives as long as the file's
+  // meta. Opens the file if necessary; with read_tier kBlockCacheTier that
+  // returns Incomplete instead.
   Status GetReader(const ReadOptions& read_options, const DeltaFileMeta& file,
                    DeltaFileReader** reader) const {
     *reader = file.OpenedReader();
@@ -69,24 +71,29 @@ class DeltaStore {
 
   FileSystem* fs() const { return async_reads_->fs(); }
 
-  // Point reads ask it whether they begin to read delta files early.
+  // Decides whether point reads begin to read delta files early.
   DeltaAsyncReads* async_reads() const { return async_reads_.get(); }
 
-  // A flush has taken its epoch, or is over, whatever became of it. Epochs of
-  // running flushes are above what merges and collections may take in, as their
-  // files would come too late otherwise. See DeltaFlush.
+  // Registers a flush that has taken its epoch (see DeltaFlush). Until
+  // OnFlushEnd(), merges and collections take in lower epochs only: files of
+  // this flush would be added too late otherwise.
   // REQUIRES: DB mutex held
   void OnFlushBegin(uint64_t epoch) {
     running_flushes_.emplace(epoch, std::this_thread::get_id());
   }
+  // Unregisters a flush, successful or not.
+  // REQUIRES: DB mutex held
   void OnFlushEnd(uint64_t epoch) { running_flushes_.erase(epoch); }
-  // UINT64_MAX if none is running.
+  // Returns the lowest epoch of a running flush, UINT64_MAX if none is running.
+  // REQUIRES: DB mutex held
   uint64_t OldestRunningFlush() const {
     return running_flushes_.empty() ? UINT64_MAX
                                     : running_flushes_.begin()->first;
   }
-  // Does one run that this thread, in OnFlushBegin() of a listener, would not
-  // wait for in vain?
+  // Returns true if a flush of another thread is running. A flush of this
+  // thread does not count: called from a listener's OnFlushBegin(), this thread
+  // would wait for its own flush forever.
+  // REQUIRES: DB mutex held
   bool IsFlushedByOthers() const {
     return std::any_of(running_flushes_.begin(), running_flushes_.end(),
                        [self = std::this_thread::get_id()](const auto& flush) {
@@ -94,18 +101,21 @@ class DeltaStore {
                        });
   }
 
-  // Merges and collections.
+  // State of merges and collections.
   // REQUIRES: DB mutex held
   DeltaJobState& jobs() { return jobs_; }
+  // Adds keys whose operands are to be folded.
   // below: all operands that are meant are in delta files with lower epochs.
+  // REQUIRES: DB mutex held
   void AddFoldWishes(const DeltaFoldWishes& wishes, uint64_t below) {
     if (!wishes.empty()) {
       jobs_.AddWishes(wishes, below, tables_.settings()->ucmp());
     }
   }
 
-  // Where compactions put wishes. Needs no mutex.
+  // Collects the fold wishes of compactions. Does not require the DB mutex.
   DeltaHolds* holds() { return &holds_; }
+  // REQUIRES: DB mutex held
   const DeltaJobState& jobs() const { return jobs_; }
 
  private:
@@ -115,9 +125,9 @@ class DeltaStore {
   const std::unique_ptr<DeltaAsyncReads> async_reads_;
   DeltaTableFactory tables_;
   const std::unique_ptr<DeltaCache> cache_;
-  // The option that the cache's size comes from, as it is now.
+  // The current value of the option that the cache's size is derived from.
   uint64_t cache_size_option_;
-  // Epochs, and the threads that took them.
+  // Epochs of running flushes, and the threads that registered them.
   std::map<uint64_t, std::thread::id> running_flushes_;
   DeltaJobState jobs_;
   DeltaHolds holds_;

@@ -19,10 +19,11 @@ using Kind = DeltaFileDescription::Kind;
 
 ReadOptions OptionsOf(const ReadOptions& read_options) {
   ReadOptions result = read_options;
-  // What gets a block later is sought again; of children that are not SST files
-  // nobody expects that.
+  // With async_io a child must be sought again when its block has been read,
+  // and the merging iterator does not expect that of children that are not SST
+  // files.
   result.async_io = false;
-  // It may be released before the iterator. Nothing here asks for it.
+  // The snapshot may be released before the iterator, and is not needed here.
   result.snapshot = nullptr;
   return result;
 }
@@ -50,8 +51,8 @@ DeltaStoreIterator::DeltaStoreIterator(const DeltaVersion& version,
     runs.push_back(new DeltaRunIterator(version, store, read_options_,
                                         /*recent=*/nullptr));
   }
-  merged_.reset(NewMergingIterator(&icmp, runs.data(),
-                                   static_cast<int>(runs.size())));
+  merged_.reset(
+      NewMergingIterator(&icmp, runs.data(), static_cast<int>(runs.size())));
 }
 
 DeltaStoreIterator::~DeltaStoreIterator() = default;
@@ -122,10 +123,9 @@ void DeltaStoreIterator::FindForward() {
       merged_->Next();
     } else {
       steps = 0;
-      // What follows a hidden one is hidden, too.
-      merged_->Seek(is_too_new
-                        ? Target(user_key, read_seq_, kValueTypeForSeek)
-                        : Target(user_key, /*seq=*/0, kTypeDeletion));
+      // Operands of the key after a hidden one are hidden, too.
+      merged_->Seek(is_too_new ? Target(user_key, read_seq_, kValueTypeForSeek)
+                               : Target(user_key, /*seq=*/0, kTypeDeletion));
     }
   }
   status_ = merged_->status();
@@ -149,10 +149,10 @@ void DeltaStoreIterator::FindBackward() {
       merged_->Prev();
     } else {
       steps = 0;
-      // What precedes one that is too new is so, too.
-      merged_->SeekForPrev(
-          Target(user_key, is_too_new ? kMaxSequenceNumber : anchor_,
-                 kValueTypeForSeek));
+      // Operands of the key before one that is too new are too new, as well.
+      merged_->SeekForPrev(Target(user_key,
+                                  is_too_new ? kMaxSequenceNumber : anchor_,
+                                  kValueTypeForSeek));
     }
   }
   status_ = merged_->status();

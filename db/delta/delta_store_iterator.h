@@ -20,34 +20,37 @@ namespace ROCKSDB_NAMESPACE {
 class DeltaStore;
 class PinnedIteratorsManager;
 
-// The operands of a DeltaVersion as a reader at a sequence number r sees them:
-// of each key those in (a, r], where a is the key's newest anchor up to r. What
-// DeltaRead finds of one key, this finds of all, in the order of internal keys.
+// Iterates over the operands of a DeltaVersion that a reader at sequence number
+// r sees: for each key those in (a, r], where a is the key's newest anchor up
+// to r. It does for all keys, in the order of internal keys, what DeltaRead
+// does for one key.
 //
-// As a child of a merging iterator it comes after the memtables and before the
-// SST files. Tombstones of memtables hide what it has, rightly, as all of it is
-// older. Those of SST files do not, as the merging iterator does not look at
-// sequence numbers: it hides that by itself, by range anchors. For the same
-// reason it must not hand range anchors to the merging iterator, which would
-// hide newer entries of SST files. Range anchors count with
-// ignore_range_deletions, too: bases that they tell of may be gone for good, as
-// after DeleteFilesInRanges().
+// As a child of a merging iterator it stands after the memtables and before the
+// SST files. Tombstones of memtables hide its operands, rightly, as all of
+// these are older. Tombstones of SST files do not, as the merging iterator does
+// not compare sequence numbers: this iterator applies range anchors itself. For
+// the same reason it must not pass range anchors to the merging iterator, which
+// would hide newer entries of SST files. Range anchors also count with
+// ignore_range_deletions: the bases that they stand for may be gone
+// permanently, as after DeleteFilesInRanges().
 //
-// Anchors are looked up key by key, and only of keys that have operands. They
-// are never returned: one would be a second entry at the position of its base.
+// Anchors are looked up key by key, and only for keys that have operands. They
+// are never returned: an anchor would be a second entry at the position of its
+// base.
 //
 // Not thread-safe.
 class DeltaStoreIterator final : public InternalIterator {
  public:
-  // Does not open files yet. The options are copied; bounds are not.
-  // REQUIRES: all but the options outlive it, and a Version that has `version`
-  // is pinned.
+  // Does not open files yet. The options are copied, but not the bounds that
+  // they point to.
+  // REQUIRES: all arguments but the options outlive this object, and a Version
+  // that has `version` is pinned.
   DeltaStoreIterator(const DeltaVersion& version, const DeltaStore& store,
                      const InternalKeyComparator& icmp,
                      const ReadOptions& read_options, SequenceNumber read_seq);
   ~DeltaStoreIterator() override;
 
-  // The next Seek*() sees the operands as they are at read_seq.
+  // The next Seek*() uses read_seq as the reader's sequence number.
   void SetRangeDelReadSeqno(SequenceNumber read_seq) override;
 
   bool Valid() const override { return valid_; }
@@ -67,16 +70,18 @@ class DeltaStoreIterator final : public InternalIterator {
   bool IsValuePinned() const override { return merged_->IsValuePinned(); }
 
  private:
-  // So many operands that are not visible are passed one by one.
+  // Maximum number of invisible operands that are skipped one by one before a
+  // seek.
   static constexpr int kMaxSteps = 8;
 
   void Reset();
-  // From where merged_ is on, or back: to an operand that is visible.
+  // Move merged_ forward or backward to the next visible operand, which may be
+  // the current one.
   void FindForward();
   void FindBackward();
-  // Makes user_key_ and anchor_ those of the key. False on failure.
+  // Sets user_key_ and anchor_ for the key. Returns false on failure.
   bool EnterKey(const Slice& user_key);
-  // What target_ is set to.
+  // Sets target_ to the internal key, and returns it.
   Slice Target(const Slice& user_key, SequenceNumber seq, ValueType type);
 
   const DeltaVersion& version_;
@@ -89,7 +94,7 @@ class DeltaStoreIterator final : public InternalIterator {
   bool valid_ = false;
   Status status_;
 
-  // The key whose anchor is known; not if !has_key_.
+  // The key of which anchor_ is the anchor, if has_key_.
   bool has_key_ = false;
   IterKey user_key_;
   SequenceNumber anchor_ = 0;

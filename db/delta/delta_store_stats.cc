@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The property of column families with delta separation. The handlers run under
-// the DB mutex.
+// The DB property of column families with delta separation. The handlers run
+// with the DB mutex held.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace {
 using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
-// Files of one kind and tier, or any.
+// Totals of the files of one kind and tier, or of all.
 struct Sum {
   uint64_t files = 0;
   uint64_t bytes = 0;
@@ -129,8 +129,9 @@ bool InternalStats::HandleDeltaStoreMap(
   }
   const DeltaVersion empty;
   PutStats(delta == nullptr ? empty : *delta, values);
-  // What is left of a drain, files and bytes tell; and here, how many files
-  // wait for snapshots to be released, or have what cannot be merged.
+  // The numbers of files and bytes show the progress of a drain. Here it is
+  // reported how many files wait for snapshots to be released, or have operands
+  // that cannot be merged.
   const DeltaStore* const store = cfd_->delta_store();
   const bool is_draining =
       delta != nullptr && !cfd_->ioptions().enable_delta_separation;

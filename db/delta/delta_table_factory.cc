@@ -19,15 +19,15 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr double kBloomBitsPerKey = 10;
-// The index is in memory as long as the file is open; keys that share a prefix
-// share it there.
+// The index is in memory while the file is open. Prefix compression of its keys
+// saves memory.
 constexpr int kIndexRestartInterval = 8;
 
 }  // namespace
 
 DeltaTableFamily::DeltaTableFamily(const ImmutableOptions& _ioptions)
     : ioptions(_ioptions),
-      // With buffers of the file system's own, blocks are not read by Read().
+      // With buffers of the file system, blocks are not read by Read().
       overlaps_reads(
           !_ioptions.allow_mmap_reads &&
           CheckFSFeatureSupport(_ioptions.fs.get(), FSSupportedOps::kAsyncIO) &&
@@ -64,7 +64,7 @@ std::shared_ptr<const DeltaTableSettings> DeltaTableFactory::MakeSettings(
   settings->options.prefix_extractor.reset();
   // Files are small, and the size of one that is being written must be exact.
   settings->options.compression_opts.parallel_threads = 1;
-  // These two are about the SST files of compactions.
+  // These two options only concern the SST files of compactions.
   settings->options.sample_for_compression = 0;
   settings->options.target_file_size_is_upper_bound = false;
   return settings;
@@ -73,8 +73,8 @@ std::shared_ptr<const DeltaTableSettings> DeltaTableFactory::MakeSettings(
 BlockBasedTableOptions DeltaTableFactory::MakeTableOptions(
     const MutableCFOptions& options) {
   mutex_.AssertHeld();
-  // Not a copy of the column family's options with changes: an option of
-  // RocksDB that we do not know must not shape delta files.
+  // Not a modified copy of the column family's options: an unknown option of
+  // RocksDB must not change the shape of delta files.
   BlockBasedTableOptions result;
   result.block_size = kBlockSize;
   result.index_block_restart_interval = kIndexRestartInterval;
@@ -97,7 +97,7 @@ BlockBasedTableOptions DeltaTableFactory::MakeTableOptions(
     result.detect_filter_construct_corruption =
         of_family->detect_filter_construct_corruption;
     result.verify_compression = of_family->verify_compression;
-    // Iterators that pin their data have pinned keys only without it.
+    // Iterators that pin data can pin keys only without delta encoding.
     result.use_delta_encoding = of_family->use_delta_encoding;
     result.initial_auto_readahead_size = of_family->initial_auto_readahead_size;
     result.max_auto_readahead_size = of_family->max_auto_readahead_size;

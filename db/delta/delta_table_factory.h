@@ -26,11 +26,11 @@ struct DeltaTableFamily {
 
   uint32_t id = 0;
   std::string name;
-  // A copy, comparator included: a reader may be destroyed after its column
-  // family, with the list of obsolete files that it is on.
+  // A copy, including the comparator: a reader may be destroyed after its
+  // column family, together with the list of obsolete files.
   const ImmutableOptions ioptions;
-  // A point read may begin to read delta files before it looks for the value:
-  // the file system can do that.
+  // True if point reads may begin to read delta files before they look for the
+  // value, as the file system can do that.
   const bool overlaps_reads;
   // For reading.
   FileOptions file_options;
@@ -43,18 +43,18 @@ struct DeltaTableFamily {
   std::shared_ptr<PathReadStats> path_read_stats;
 };
 
-// With what delta files are written and read, until the column family's options
-// change.
+// The settings with which delta files are written and read, until the options
+// of the column family change.
 //
-// Immutable. Table builders and readers keep references into it, so whoever
-// makes one holds it until the builder or reader is gone.
+// Immutable. Table builders and readers keep references into it, so the owner
+// of a builder or reader must keep the settings until it is gone.
 struct DeltaTableSettings {
   std::shared_ptr<const DeltaTableFamily> family;
-  // The column family's, but for the table factory, which is DeltaTableFactory'
-  // own, and for what must not be in a delta file: there is no prefix
-  // extractor.
+  // The options of the column family, except for the table factory, which is
+  // DeltaTableFactory's own, and for options that delta files do not support:
+  // there is no prefix extractor.
   MutableCFOptions options;
-  // Of the blocks of new files.
+  // Compression of the blocks of new files.
   CompressionType compression = kNoCompression;
 
   const ImmutableOptions& ioptions() const { return family->ioptions; }
@@ -66,31 +66,32 @@ struct DeltaTableSettings {
 
 // Decides how the delta files of one column family are written and read.
 //
-// They are block-based tables, whatever the table factory of the column family.
-// If that is a BlockBasedTableFactory, they share its block cache and are like
-// its tables in what has nothing to do with their shape: checksum, filter
-// policy, compression. Otherwise they have RocksDB's defaults and a block cache
-// of their own of kOwnCacheSize.
+// They are block-based tables, whatever the table factory of the column family
+// is. If that is a BlockBasedTableFactory, delta files share its block cache
+// and all settings that do not concern the shape of tables: checksum, filter
+// policy, compression. Otherwise they have RocksDB's defaults and their own
+// block cache of kOwnCacheSize bytes.
 //
 // A read asks the filters of all recent delta files, so filters and indexes are
-// whole, and stay in the block cache as long as the file is open: with its high
-// priority, charged as any block. Without a block cache (no_block_cache) the
-// readers hold them.
+// not partitioned and stay in the block cache while the file is open, with high
+// priority and charged like any block. Without a block cache (no_block_cache)
+// the readers hold them.
 //
 // Thread-safe.
 class DeltaTableFactory {
  public:
   static constexpr size_t kBlockSize = size_t{4} << 10;
   static constexpr size_t kOwnCacheSize = size_t{8} << 20;
-  // From here on the footer has a checksum, and the checksum of a block says
-  // where it belongs.
+  // From this version on the footer has a checksum, and the checksum of a block
+  // depends on its position.
   static constexpr uint32_t kMinFormatVersion = 6;
 
   DeltaTableFactory(DeltaTableFamily family, const MutableCFOptions& options);
   DeltaTableFactory(const DeltaTableFactory&) = delete;
   DeltaTableFactory& operator=(const DeltaTableFactory&) = delete;
 
-  // For files that are made or opened from now on, after SetOptions().
+  // Applies options that SetOptions() has changed to files that are created or
+  // opened from now on.
   void Update(const MutableCFOptions& options);
 
   std::shared_ptr<const DeltaTableSettings> settings() const;
@@ -102,8 +103,7 @@ class DeltaTableFactory {
 
   const std::shared_ptr<const DeltaTableFamily> family_;
   mutable port::Mutex mutex_;
-  // Made when it is needed first, and kept: its blocks are good whatever the
-  // options.
+  // Made when first needed, and kept: its blocks are valid with any options.
   std::shared_ptr<Cache> own_cache_;
   std::shared_ptr<const DeltaTableSettings> settings_;
 };

@@ -31,12 +31,10 @@ using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
 constexpr size_t kVerifyReadahead = size_t{2} << 20;
-// Of one kind of error in one file.
+// Maximum number of reports of one kind of error in one file.
 constexpr uint64_t kMaxReported = 10;
 
-std::string Hex(const Slice& key) {
-  return "0x" + key.ToString(/*hex=*/true);
-}
+std::string Hex(const Slice& key) { return "0x" + key.ToString(/*hex=*/true); }
 
 class Verifier {
  public:
@@ -82,7 +80,7 @@ class Verifier {
   }
 
  private:
-  // A sorted file, as it says what it is.
+  // A sorted file and its properties.
   struct SortedFile {
     const DeltaFileReader* reader = nullptr;
     DeltaFileProperties properties;
@@ -141,7 +139,7 @@ class Verifier {
         file.file_checksum_func_name == kUnknownFileChecksumFuncName) {
       return;
     }
-    // With another function than ours it cannot be checked.
+    // The checksum cannot be checked with another function.
     FileChecksumGenContext context;
     context.requested_checksum_func_name = file.file_checksum_func_name;
     if (options_.checksum_factory->CreateFileChecksumGenerator(context) ==
@@ -165,7 +163,7 @@ class Verifier {
     if (!s.ok()) {
       Error(file, name + ": " + s.ToString());
     } else if (checksum != file.file_checksum) {
-      Error(file, name + " has not the checksum that the MANIFEST says");
+      Error(file, name + " does not have the checksum in the MANIFEST");
     }
   }
 
@@ -175,15 +173,15 @@ class Verifier {
     for (size_t i = 1; i < buckets.size(); ++i) {
       // The first bucket of a column family has no lower bound.
       if ((i > 1 || !buckets[0].lower_bound.empty()) &&
-          ucmp()->Compare(buckets[i - 1].lower_bound,
-                          buckets[i].lower_bound) >= 0) {
+          ucmp()->Compare(buckets[i - 1].lower_bound, buckets[i].lower_bound) >=
+              0) {
         Error(file, "its buckets are out of order");
         return;
       }
     }
   }
 
-  // Is the key in the range of the buckets?
+  // Returns true if the key is in the range of the buckets.
   bool IsInRange(const DeltaFileProperties& properties,
                  const Slice& key) const {
     if (properties.buckets.empty()) {
@@ -195,7 +193,7 @@ class Verifier {
             ucmp()->Compare(key, *properties.end) < 0);
   }
 
-  // Counts errors of a file, all of which make one line.
+  // Counts errors of one kind in a file and reports them in one line.
   class Wrong {
    public:
     void Note(const char* what, const Slice& key) {
@@ -229,7 +227,7 @@ class Verifier {
     SequenceNumber smallest_seq = kMaxSequenceNumber;
     SequenceNumber largest_seq = 0;
     std::string first_key;
-    std::string last_key;  // internal
+    std::string last_key;  // internal key
     const auto note_seq = [&](SequenceNumber s, const Slice& key) {
       smallest_seq = std::min(smallest_seq, s);
       largest_seq = std::max(largest_seq, s);
@@ -263,7 +261,7 @@ class Verifier {
       if (is_new && !reader.MayHaveKey(read_options_, parsed.user_key)) {
         filter.Note("a key that its filter does not have", parsed.user_key);
       }
-      // The key of an anchor that hides nothing means nothing: see DeltaGcJob.
+      // The key of an anchor that hides nothing is arbitrary: see DeltaGcJob.
       if (is_new && parsed.sequence > 0 &&
           !IsInRange(properties, parsed.user_key)) {
         range.Note("a key outside of its buckets", parsed.user_key);
@@ -307,10 +305,10 @@ class Verifier {
     range.Report(this, file);
     if (num_entries != file.num_entries) {
       Error(file, "has " + std::to_string(num_entries) +
-                      " entries of keys instead of " +
+                      " point entries instead of " +
                       std::to_string(file.num_entries));
     }
-    // Ranges that overlap come in other pieces than they were written.
+    // Overlapping ranges are read in other fragments than they were written.
     if (ranges == nullptr && raw_bytes != file.raw_bytes) {
       Error(file, "has " + std::to_string(raw_bytes) +
                       " bytes of keys and operands instead of " +
@@ -330,7 +328,7 @@ class Verifier {
     }
   }
 
-  // Those of the Version against those of the files.
+  // Compares the buckets of the Version with those of the files.
   void CheckBuckets() {
     const Status s = delta_.CheckConsistency();
     if (!s.ok()) {
@@ -345,7 +343,7 @@ class Verifier {
       }
       const DeltaBucketState& state = buckets.State(p);
       for (uint64_t number : {state.extent_number, state.anchors_number}) {
-        // What could not be opened was reported.
+        // Files that could not be opened were reported.
         const auto file = sorted_.find(number);
         if (file != sorted_.end()) {
           CheckBucket(buckets.LowerBound(p), end, state.floor, file->second);
@@ -373,38 +371,38 @@ class Verifier {
                              " names it, but it was written for others");
       return;
     }
-    // The last one that begins where this does or before.
+    // The last bucket that begins at or before the lower bound of this one.
     auto bucket = std::upper_bound(
         properties.buckets.begin() + 1, properties.buckets.end(), lower_bound,
         [this](const Slice& key, const DeltaFileProperties::Bucket& b) {
           return key.empty() || ucmp()->Compare(key, b.lower_bound) < 0;
         });
     --bucket;
-    // A floor may have risen since, when recent files had nothing for it; or a
-    // repair has lowered it, where that means the same.
+    // The floor may have been raised since, when recent files had nothing for
+    // the bucket; or a repair may have lowered it to an equivalent one.
     for (const auto& recent : delta_.RecentFiles(description.kind)) {
       const uint64_t epoch = recent->description().last_epoch;
       if (floor < epoch && epoch <= bucket->floor_epoch) {
         Error(description, "the bucket from " + Hex(lower_bound) +
-                               " names it, which has what is in delta file #" +
+                               " names it, which includes delta file #" +
                                std::to_string(recent->number()) +
                                ", but sees that file as well");
       }
     }
   }
 
-  // A file of operands on the way through all keys.
+  // A file of operands in the merge of all files.
   struct Source {
     const DeltaFileDescription* file = nullptr;
     std::unique_ptr<InternalIterator> iter;
-    // The newest file first; sorted ones last.
+    // Order of the file: the newest first, sorted files last.
     size_t rank = 0;
   };
 
   void CheckKeys() {
     std::vector<Source> sources;
     for (size_t i = 0; i < files_.size(); ++i) {
-      // Recent ones come first, the newest of them at the front.
+      // Recent files come first, the newest one at the front.
       if (readers_[i] == nullptr || files_[i]->kind != Kind::kOperands) {
         continue;
       }
@@ -432,13 +430,13 @@ class Verifier {
     std::string key;
     bool has_key = false;
     SequenceNumber last_seq = 0;
-    const Source* last = nullptr;  // of the key, and seen
+    const Source* last = nullptr;  // last source that readers of the key see
     uint64_t reported = 0;
     while (!heap.empty()) {
       Source* const source = heap.top();
       heap.pop();
       ParsedInternalKey parsed;
-      // What is not one was reported.
+      // Invalid keys were reported.
       if (ParseInternalKey(source->iter->key(), &parsed,
                            /*log_err_key=*/false)
               .ok()) {
@@ -476,7 +474,7 @@ class Verifier {
     }
   }
 
-  // Do readers of the key ask the file?
+  // Returns true if readers of the key see the file.
   bool IsSeen(const DeltaFileDescription& file, const Slice& key) const {
     const DeltaBucketTable& buckets = delta_.Buckets();
     if (buckets.empty()) {
@@ -496,9 +494,9 @@ class Verifier {
   ReadOptions read_options_;
   std::vector<const DeltaFileDescription*> files_;
 
-  // Guards the calls of report_, and what follows while threads run.
+  // Guards the calls of report_, and the following members while threads run.
   std::mutex mutex_;
-  // Of files_, where they are in order.
+  // Readers of files_, in the same order.
   std::vector<std::unique_ptr<DeltaFileReader>> readers_;
   std::map<uint64_t, SortedFile> sorted_;
 };

@@ -114,7 +114,7 @@ bool DeltaVersion::OverlapsRange(const Slice* begin, const Slice* end) const {
     if (buckets_.empty()) {
       return true;
     }
-    // Does a bucket of both ranges see the file?
+    // The file counts if a bucket in the intersection of both ranges sees it.
     const Slice* const low =
         begin == nullptr || ucmp_->Compare(*begin, smallest) < 0 ? &smallest
                                                                  : begin;
@@ -162,7 +162,7 @@ uint64_t DeltaVersion::MaxMergedEpoch() const {
 
 std::vector<DeltaEdit> DeltaVersion::SplitForSnapshot(size_t max_size) const {
   assert(!IsLoading());
-  // What all fields take at most, but for those that are strings.
+  // Maximum encoded sizes, without strings.
   constexpr size_t kMaxFileSize = 128;
   constexpr size_t kMaxBucketSize = 40;
 
@@ -227,7 +227,7 @@ Status DeltaVersion::CheckConsistency() const {
       } else {
         min_flushed = std::min(min_flushed, file.first_epoch);
       }
-      // 3.
+      // 3. Liveness
       if (!buckets_.empty() && file.last_epoch <= min_floor) {
         return CorruptVersion(FileText(file.number) + " is below all floors");
       }
@@ -278,7 +278,7 @@ Status DeltaVersion::CheckConsistency() const {
     }
   }
 
-  // 3. Liveness, and what was counted.
+  // 3. Liveness, and counters
   for (size_t i = 0; i < sorted_.size(); ++i) {
     const DeltaFileDescription& file = sorted_[i].file->description();
     if (file.tier != Tier::kSorted ||
@@ -347,7 +347,7 @@ std::string DeltaVersion::DebugString(bool hex) const {
 
 //======== DeltaVersionBuilder::Applier
 
-// One edit on its way into a version, which is of no use if that fails.
+// Applies one edit to a version. If that fails, the version must not be used.
 class DeltaVersionBuilder::Applier {
  public:
   Applier(DeltaVersion* version, const DeltaEdit& edit,
@@ -400,8 +400,7 @@ class DeltaVersionBuilder::Applier {
   using SortedFile = DeltaVersion::SortedFile;
 
   Status ApplyPiece(const DeltaEdit::SnapshotPiece& piece) {
-    if (piece.index != v_.next_piece_ ||
-        (piece.index == 0 && !v_.IsEmpty())) {
+    if (piece.index != v_.next_piece_ || (piece.index == 0 && !v_.IsEmpty())) {
       return CorruptVersion("piece " + std::to_string(piece.index) +
                             " of a snapshot is out of order");
     }
@@ -422,7 +421,7 @@ class DeltaVersionBuilder::Applier {
     if (!piece.is_last) {
       return Status::OK();
     }
-    // What could not be checked before the state was whole.
+    // Checks that need the complete state.
     v_.next_piece_ = 0;
     return v_.CheckConsistency();
   }
@@ -439,16 +438,16 @@ class DeltaVersionBuilder::Applier {
       return CorruptVersion("keys of " + FileText(file.number) +
                             " are out of order");
     }
-    // A file of an epoch that a merge or a bucket has dealt with comes too
-    // late: nobody would see it.
+    // A file with an epoch that was merged or is below a floor is too late: no
+    // reader would see it.
     if (file.tier == Tier::kFlushed && !v_.IsLoading() &&
         file.first_epoch <=
             std::max(v_.MaxMergedEpoch(), v_.buckets_.MaxFloor())) {
       return CorruptVersion("epoch " + std::to_string(file.first_epoch) +
                             " of " + FileText(file.number) + " is over");
     }
-    // Only now: a file that is made and given up counts as obsolete, which one
-    // that is there already must not.
+    // Made only after the checks: if a file is made and then given up, it
+    // counts as obsolete, which must not happen to an existing file.
     FilePtr ptr = make_file_(file);
     assert(ptr != nullptr);
     Count(file, /*add=*/true, &v_.totals_);
@@ -542,7 +541,7 @@ class DeltaVersionBuilder::Applier {
     if (*first == buckets.End() ||
         (range.end.has_value() && *last == buckets.End())) {
       return CorruptVersion(
-          "no bucket begins where a range of buckets does or ends");
+          "no bucket begins where a range of buckets begins or ends");
     }
     return *first < *last ? Status::OK()
                           : CorruptVersion("empty range of buckets");
@@ -562,7 +561,7 @@ class DeltaVersionBuilder::Applier {
       return s;
     }
     for (size_t i = 1; i < buckets.size(); ++i) {
-      // The bound of the first of all buckets is none, and so below all.
+      // The first bucket of all has no bound, which is below all bounds.
       if (!buckets[i - 1].lower_bound.empty() &&
           ucmp_->Compare(buckets[i - 1].lower_bound, buckets[i].lower_bound) >=
               0) {
@@ -593,26 +592,25 @@ class DeltaVersionBuilder::Applier {
     return s;
   }
 
-  // Are the floors of `buckets`, which are to replace [first, last), as they
-  // may be? A floor may stay where it is, but not rise elsewhere than to the
-  // end of a merged file. Whether that is gone for good or just so does not
-  // matter: it goes when all floors are as high, and then none can rise to its
-  // epoch.
+  // Checks the floors of `buckets`, which are to replace [first, last). A floor
+  // may stay unchanged, or rise to the last epoch of a merged file. It does not
+  // matter whether that file was dropped before: it is dropped when all floors
+  // have reached its last epoch, and then no floor can rise to this epoch.
   Status CheckNewFloors(Position first, Position last,
                         const std::vector<DeltaBucket>& buckets) const {
     Position old = first;
     for (size_t i = 0; i < buckets.size(); ++i) {
-      // Of the old buckets that overlap this one. `old` is the one in which it
-      // begins.
+      // The largest floor of the old buckets that overlap this one. `old` is
+      // the one in which it begins.
       uint64_t max_old = 0;
       while (old != last) {
         max_old = std::max(max_old, v_.buckets_.State(old).floor);
         const Position next = v_.buckets_.Next(old);
         if (i + 1 < buckets.size()) {
-          const int order =
-              next == last ? 1
-                           : ucmp_->Compare(v_.buckets_.LowerBound(next),
-                                            buckets[i + 1].lower_bound);
+          const int order = next == last
+                                ? 1
+                                : ucmp_->Compare(v_.buckets_.LowerBound(next),
+                                                 buckets[i + 1].lower_bound);
           if (order > 0) {
             break;
           }
@@ -687,11 +685,12 @@ class DeltaVersionBuilder::Applier {
     return Status::OK();
   }
 
-  // Files that are still there say of buckets that there is nothing in them.
+  // Drops all buckets, and all files, if no bucket has operands and there are
+  // no recent files. Files that still exist then only record that buckets are
+  // empty.
   void DropUnusedBuckets() {
     if (!v_.recent_operands_.empty() || !v_.recent_anchors_.empty() ||
-        v_.buckets_.NextWithExtent(v_.buckets_.Begin()) !=
-            v_.buckets_.End()) {
+        v_.buckets_.NextWithExtent(v_.buckets_.Begin()) != v_.buckets_.End()) {
       return;
     }
     for (const SortedFile& sorted : v_.sorted_) {
@@ -705,7 +704,7 @@ class DeltaVersionBuilder::Applier {
     for (const DeltaFileDescription& file : edit_.files()) {
       if (file.tier == Tier::kSorted &&
           v_.LowerBound(file.number)->num_buckets == 0) {
-        // A later edit could not name it either: it would be gone by then.
+        // A later edit could not name it, as it would be gone by then.
         return CorruptVersion("no bucket names the new " +
                               FileText(file.number));
       }
@@ -759,7 +758,7 @@ Status DeltaVersionBuilder::Apply(const DeltaEdit& edit, const Comparator* ucmp,
 }
 
 DeltaVersion* DeltaVersionBuilder::Mutable() {
-  // What is not frozen is known to builders of this thread only: see
+  // A version that is not frozen is known only to builders of this thread: see
   // DeltaBucketTable::Mutable().
   if (own_ == nullptr || own_->frozen_ || own_.use_count() > 1) {
     const DeltaVersion* const current = Current();

@@ -23,44 +23,49 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The delta files of a Version: *recent* ones, which flushes wrote and merges
-// of such, and *sorted* ones, whose parts (extents) the buckets name.
+// The delta files of a Version and the buckets that share them out. *Recent*
+// files were written by flushes or by merges of flushed files. *Sorted* files
+// were written by collections; the buckets name the parts of them (extents)
+// that hold their operands.
 //
-// A bucket has a floor. All that recent files of epochs up to it hold for the
-// bucket's keys is in its extent, so that recent files count for it only above.
+// Each bucket has a floor, an epoch. The bucket's extent includes everything
+// that recent files of epochs up to the floor hold for the bucket's keys, so a
+// bucket sees only the recent files above its floor.
 //
-// A file is live while it counts: a sorted file while a bucket names it, a
-// recent one while its last epoch is above some bucket's floor, or there is no
-// bucket. No edit says that a file goes; it is derived from the state after
-// each edit. As floors do not fall and no edit names a file that is gone, what
-// is dead stays so. Hence the state is a function of the sequence of edits:
-// whether they are applied one by one, in groups, or to a state that was
-// written to a MANIFEST in between, comes to the same.
+// A sorted file is live while a bucket names it. A recent file is live while
+// its last epoch is above the floor of some bucket, or while there is no
+// bucket. No edit deletes a file: liveness is derived from the state after each
+// edit. Floors never fall and no edit names a file that is gone, so a dead file
+// stays dead. Hence the state is a function of the sequence of edits: applying
+// them one by one, in groups, or to a state that was written to a MANIFEST in
+// between gives the same result.
 //
 // Invariants (see CheckConsistency()):
-//  1. Epochs of merged files are ranges that are the same or disjoint, and
-//     those of all flushed files are above them and above all floors.
-//  2. Floors are 0, the last epoch of a merged file or, if that is gone, the
-//     smallest of all floors. So all epochs of a recent file are on one side of
-//     a floor: no operand is seen twice, and none is left out.
+//  1. The epoch ranges of any two merged files are equal or disjoint. The
+//     epochs of flushed files are above them and above all floors.
+//  2. A floor is 0, the last epoch of a merged file or, if that file is gone,
+//     the smallest of all floors. So all epochs of a recent file are on one
+//     side of a floor: no operand is seen twice, and none is left out.
 //  3. Each file is live.
-// Flushed files are merged with each other, once; merged ones only go into
-// buckets. Nothing else would keep 2.
+// Flushed files are merged with each other, once; merged files only go into
+// buckets. Invariant 2 depends on this.
 //
-// Thread-safety: immutable, so all threads may read it. Dropping the last
-// reference to it drops those to its files: see DeltaFileMeta::Create().
+// Thread-safety: immutable, so any thread may read it. Dropping the last
+// reference to a DeltaVersion drops its references to the files: see
+// DeltaFileMeta::Create().
 class DeltaVersion {
  public:
   using Kind = DeltaFileDescription::Kind;
   using Tier = DeltaFileDescription::Tier;
   using FilePtr = std::shared_ptr<const DeltaFileMeta>;
-  // Called for each file that an edit adds, once the file itself was found to
-  // be acceptable. Not null.
+  // Called for each file that an edit adds, after the description of the file
+  // was found to be valid. Must not return nullptr.
   using FileMaker = std::function<FilePtr(const DeltaFileDescription&)>;
 
   struct SortedFile {
     FilePtr file;
-    // How many buckets name it. A bucket counts once for each of its two files.
+    // Number of references that buckets have to the file. A bucket counts once
+    // for each of its two files.
     uint32_t num_buckets = 0;
   };
 
@@ -73,7 +78,7 @@ class DeltaVersion {
     bool operator==(const Totals&) const = default;
   };
 
-  // Recent files, the newest first.
+  // A range of recent files, newest first.
   class Files {
    public:
     Files(const FilePtr* begin, const FilePtr* end)
@@ -88,29 +93,31 @@ class DeltaVersion {
     const FilePtr* end_;
   };
 
-  // The state after the edit. base and *result may be nullptr: no delta files
-  // and no buckets. If not OK *result is as before: Corruption says what in the
-  // edit does not go with the state, NotSupported that it cannot be understood.
-  // REQUIRES: ucmp is the user comparator of the column family, always the
-  // same.
+  // Sets *result to the state after `edit` is applied to *base. base and
+  // *result may be nullptr, which stands for no delta files and no buckets. On
+  // failure *result is unchanged. Returns Corruption if the edit contradicts
+  // the state (the message says where), NotSupported if the edit is not
+  // understood.
+  // REQUIRES: ucmp is the user comparator of the column family, the same one in
+  // each call.
   static Status Apply(const std::shared_ptr<const DeltaVersion>& base,
                       const DeltaEdit& edit, const Comparator* ucmp,
                       const FileMaker& make_file,
                       std::shared_ptr<const DeltaVersion>* result);
 
-  // The newest first.
+  // Returns the recent files of that kind, newest first.
   const std::vector<FilePtr>& RecentFiles(Kind kind) const {
     return kind == Kind::kOperands ? recent_operands_ : recent_anchors_;
   }
-  // By number.
+  // Returns the sorted files in the order of their numbers.
   const std::vector<SortedFile>& SortedFiles() const { return sorted_; }
   const DeltaBucketTable& Buckets() const { return buckets_; }
   const Totals& GetTotals() const { return totals_; }
   const Comparator* user_comparator() const { return ucmp_; }
 
-  // nullptr if there is none with that number.
+  // Returns the file with that number, or nullptr if there is none.
   FilePtr GetFile(uint64_t number) const;
-  // Calls fn(file) for each, recent ones first.
+  // Calls fn(file) for each file, recent files first.
   template <typename Fn>
   void ForEachFile(Fn fn) const {
     for (const auto* files : {&recent_operands_, &recent_anchors_}) {
@@ -123,51 +130,56 @@ class DeltaVersion {
     }
   }
 
-  // Recent files that a bucket with that floor sees. Without buckets: floor 0.
+  // Returns the recent files that a bucket with that floor sees. Without
+  // buckets the floor is 0.
   Files RecentFilesAbove(Kind kind, uint64_t floor) const;
-  // Recent files that the bucket of the key sees, some of which may not have
-  // the key in their range.
+  // Returns the recent files that the key's bucket sees. The key may be outside
+  // the range of some of them.
   Files VisibleFiles(Kind kind, const Slice& user_key) const {
     return RecentFilesAbove(kind, FloorOf(user_key));
   }
-  // Of the key's bucket; 0 without buckets.
+  // Returns the floor of the key's bucket, 0 if there are no buckets.
   uint64_t FloorOf(const Slice& user_key) const {
     return buckets_.empty()
                ? 0
                : buckets_.State(buckets_.Find(user_key, ucmp_)).floor;
   }
 
-  // May there be operands of keys from *begin to *end, both included? nullptr:
-  // no bound. Says yes where ranges of files and buckets do, without I/O.
+  // Returns false only if no delta file has operands of keys in [*begin, *end],
+  // both ends included. nullptr stands for no bound. Compares with the ranges
+  // of files and buckets only, without I/O.
   bool OverlapsRange(const Slice* begin, const Slice* end) const;
 
-  // Of all files; 0 if there are none.
+  // Returns the largest sequence number in any file, 0 if there are no files.
   SequenceNumber LargestSequence() const;
 
-  // Edits that build this state from nothing, if applied in order and nothing
-  // else in between. They are of that encoded size at most, about, unless a
-  // single file or bucket needs more.
+  // Returns edits that build this state from nothing if they are applied in
+  // order without other edits in between.
+  // max_size: bytes, approximate limit of the encoded size of each edit;
+  // exceeded only if a single file or bucket needs more.
   // REQUIRES: !IsLoading()
   std::vector<DeltaEdit> SplitForSnapshot(size_t max_size = 64 << 10) const;
 
-  // Pieces of a snapshot are missing: it is of no use to readers yet.
+  // True while pieces of a snapshot are missing. Readers must not use such a
+  // state.
   bool IsLoading() const { return next_piece_ != 0; }
 
-  // Corruption if an invariant does not hold. O(buckets).
+  // Returns Corruption if an invariant does not hold. Takes O(buckets) time.
   Status CheckConsistency() const;
 
   size_t ApproximateMemoryUsage() const;
-  // Everything, one line per file and bucket.
+  // Returns the whole state as text, one line per file and bucket.
   std::string DebugString(bool hex = false) const;
 
  private:
   friend class DeltaVersionBuilder;
 
-  // Position of a sorted file, or of the one that would follow it.
+  // Returns the position of the sorted file with that number, or of the next
+  // one if there is no such file.
   std::vector<SortedFile>::const_iterator LowerBound(uint64_t number) const;
 
   bool IsEmpty() const { return totals_.num_files == 0 && buckets_.empty(); }
-  // Has a merged file this epoch as its last?
+  // Returns true if a merged file has this last epoch.
   bool IsMergedEpoch(uint64_t epoch) const;
   uint64_t MaxMergedEpoch() const;
 
@@ -177,19 +189,21 @@ class DeltaVersion {
   DeltaBucketTable buckets_;
   Totals totals_;
   const Comparator* ucmp_ = nullptr;
-  // Of the snapshot that is being loaded; 0 if none is.
+  // Index of the next piece of the snapshot that is being loaded; 0 if no
+  // snapshot is being loaded.
   uint32_t next_piece_ = 0;
-  // Others may see it: it does not change any more. As in DeltaBucketTable.
+  // True if other threads may see this object, which then must not change (as
+  // in DeltaBucketTable).
   bool frozen_ = false;
 };
 
-// Applies many edits without a DeltaVersion for each.
+// Applies a sequence of edits without making a DeltaVersion for each of them.
 //
 // Copies are cheap and independent: to undo an edit, keep a copy from before
 // it.
 //
-// Thread-safety: a builder and its copies belong to one thread. What Finish()
-// gives does not change any more and may go to other threads.
+// Thread-safety: a builder and its copies belong to one thread. The result of
+// Finish() is immutable and may be given to other threads.
 class DeltaVersionBuilder {
  public:
   DeltaVersionBuilder() = default;
@@ -197,31 +211,32 @@ class DeltaVersionBuilder {
   explicit DeltaVersionBuilder(std::shared_ptr<const DeltaVersion> base)
       : base_(std::move(base)) {}
 
-  // See DeltaVersion::Apply(). After an error the builder refuses everything.
+  // Applies the edit, see DeltaVersion::Apply(). After an error, all further
+  // edits are refused.
   Status Apply(const DeltaEdit& edit, const Comparator* ucmp,
                const DeltaVersion::FileMaker& make_file);
 
-  // What has been built so far, nullptr if nothing. It may change with the next
-  // edit.
+  // Returns the state that has been built so far, nullptr if there is none. The
+  // next edit may change the object.
   const DeltaVersion* Current() const {
     return own_ != nullptr ? own_.get() : base_.get();
   }
 
-  // The result: nullptr if there are neither files nor buckets. Corruption if
-  // an edit was refused, or pieces of a snapshot are missing. Further edits may
-  // follow.
+  // Sets *result to the state that was built, nullptr if it has neither files
+  // nor buckets. Returns Corruption if an edit was refused, or if pieces of a
+  // snapshot are missing. Further edits may follow.
   Status Finish(std::shared_ptr<const DeltaVersion>* result) const;
 
  private:
   friend class DeltaVersion;
   class Applier;
 
-  // Finish() without its checks.
+  // Does what Finish() does, without its checks.
   std::shared_ptr<const DeltaVersion> Freeze() const;
   DeltaVersion* Mutable();
 
   std::shared_ptr<const DeltaVersion> base_;
-  // Takes the place of base_ once there was an edit.
+  // Replaces base_ after the first edit.
   std::shared_ptr<DeltaVersion> own_;
   bool failed_ = false;
 };

@@ -16,17 +16,18 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A DeltaVersion that a recovery builds, which looks for the newest state whose
-// files are all there (best-efforts recovery): remembers which files were missing
-// when they were added. They need no undo, as only those of the current state
-// count.
+// Builds the DeltaVersion of a best-efforts recovery, which looks for the
+// newest state whose files all exist: remembers which files were missing when
+// they were added. Missing files need no undo, as only those of the current
+// state count.
 //
 // Copies are independent, and as cheap as those of the builder.
 //
-// Used by one thread, as DeltaVersionBuilder.
+// Not thread-safe, like DeltaVersionBuilder.
 class TrackedDeltaVersion {
  public:
-  // Is the file there, and what the MANIFEST says? Not found or Corruption: no.
+  // Returns OK if the file exists and is the one that the MANIFEST describes,
+  // otherwise NotFound or Corruption.
   using Verify = std::function<Status(const DeltaFileDescription&)>;
 
   TrackedDeltaVersion() = default;
@@ -34,7 +35,8 @@ class TrackedDeltaVersion {
   explicit TrackedDeltaVersion(std::shared_ptr<const DeltaVersion> base)
       : builder_(std::move(base)) {}
 
-  // See DeltaVersionBuilder. verify: nullptr if nothing is to be tracked.
+  // Applies the edit, see DeltaVersionBuilder.
+  // verify: nullptr if missing files need not be tracked.
   Status Apply(const DeltaEdit& edit, const Comparator* ucmp,
                const DeltaVersion::FileMaker& make_file, const Verify& verify);
   const DeltaVersion* Current() const { return builder_.Current(); }
@@ -42,7 +44,7 @@ class TrackedDeltaVersion {
     return builder_.Finish(result);
   }
 
-  // Of the current state, which is a whole one.
+  // Returns true if the current state is complete and all its files exist.
   bool AllFilesAreThere() const {
     return LIKELY(Current() == nullptr) ||
            (!Current()->IsLoading() && NoneIsMissing());
@@ -53,8 +55,8 @@ class TrackedDeltaVersion {
   void AddMissing(uint64_t number);
 
   DeltaVersionBuilder builder_;
-  // Of files that were part of the state not long ago; copies share it. Null:
-  // none.
+  // Numbers of missing files, which may include files that recently left the
+  // state. Shared with copies. nullptr: none.
   std::shared_ptr<const std::unordered_set<uint64_t>> missing_;
 };
 

@@ -25,13 +25,15 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// A power of two.
+// Returns how many parts of of_size bytes the capacity has, rounded down to a
+// power of two, within [min, max].
 size_t PartsOf(size_t capacity, size_t of_size, size_t min, size_t max) {
   const size_t wanted = std::min(std::max(capacity / of_size, min), max);
   return size_t{1} << FloorLog2(wanted);
 }
 
-// Of hashes. Nobody is to know which keys share stripes, but for tests.
+// Returns the seed of the hashes. It is random, so that the keys that share a
+// stripe cannot be predicted; debug builds use a constant for tests.
 uint64_t NewSeed(const void* cache) {
 #ifdef NDEBUG
   return Random64(reinterpret_cast<uintptr_t>(cache)).Next();
@@ -49,14 +51,15 @@ void RaiseTo(std::atomic<SequenceNumber>* number, SequenceNumber to) {
 
 }  // namespace
 
-// One piece of memory: this, then the key, then the value.
+// Allocated as one block of memory: this struct, then the key, then the value.
 struct MergedValueCache::Entry {
-  std::atomic<uint32_t> refs{1};  // the table's, and those of Refs
-  // Since the hand came by; since a flush carried it over.
+  std::atomic<uint32_t> refs{1};  // the table's and those of Ref objects
+  // Bits of uses: the entry was used since the hand last passed it; the entry
+  // was read since a flush carried it over.
   static constexpr uint8_t kUsed = 1;
   static constexpr uint8_t kRead = 2;
   std::atomic<uint8_t> uses{0};
-  // Times that it was carried over and had not been read.
+  // Number of consecutive times that the entry was carried over unread.
   uint8_t unread_carries = 0;
   uint32_t key_size;
   uint32_t value_size;
@@ -64,11 +67,14 @@ struct MergedValueCache::Entry {
   uint64_t generation;
   SequenceNumber seq;
   std::atomic<SequenceNumber> frontier;
-  // Of the table, guarded by the shard's mutex: the first flush that knows,
-  // when it has come by all it writes, that there is nothing of the key in it
-  // beyond seq; the next one of the stripe; the neighbours in the shard's list.
+  // The members from here on are guarded by the shard's mutex.
+
+  // Number of the first flush that may raise the frontier: once it has passed
+  // all of its entries, it is known to have none of the key above seq.
   uint64_t first_flush;
+  // The next entry of the hash chain.
   Entry* next;
+  // The neighbours in the shard's list.
   Entry* newer;
   Entry* older;
   bool is_large = false;
@@ -100,7 +106,8 @@ struct MergedValueCache::Entry {
   const char* data() const {
     return reinterpret_cast<const char*>(this) + sizeof(Entry);
   }
-  // Nothing in files has escaped it, if they hold these of its stripe?
+  // Returns true if no file can have a newer entry of the key. flushed: largest
+  // sequence number in files of entries that may affect the key (FlushedOf()).
   bool IsGoodFor(SequenceNumber flushed) const {
     return std::max(seq, frontier.load(std::memory_order_relaxed)) >= flushed;
   }
@@ -124,7 +131,8 @@ SequenceNumber MergedValueCache::Ref::frontier() const {
 Slice MergedValueCache::Ref::value() const { return entry_->value(); }
 
 void MergedValueCache::Ref::ExtendFrontier(SequenceNumber frontier) const {
-  // Mostly it is there already: no write to a line that all readers share.
+  // Usually writes nothing, because the frontier is high enough already; so the
+  // cache line that all readers share is not invalidated.
   RaiseTo(&entry_->frontier, frontier);
 }
 
@@ -189,7 +197,7 @@ bool MergedValueCache::MakeStripes() {
     shards_[i].chains_per_stripe = 1;
     shards_[i].chains.assign(stripes_per_shard_, nullptr);
   }
-  // Last: who sees them goes by the chains.
+  // This is done last: a thread that sees the stripes uses the chains.
   stripes_.store(owned_stripes_.get(), std::memory_order_release);
   return true;
 }
@@ -204,7 +212,7 @@ MergedValueCache::Entry** MergedValueCache::ChainOf(Shard* shard,
                                                     uint64_t hash) {
   shard->mutex.AssertHeld();
   const size_t stripe = StripeOf(hash) & (stripes_per_shard_ - 1);
-  // Bits that no stripe has.
+  // Uses bits of the hash that do not select the stripe.
   const size_t chain = (hash >> 40) & (shard->chains_per_stripe - 1);
   return &shard->chains[stripe * shard->chains_per_stripe + chain];
 }
@@ -253,7 +261,7 @@ MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
     return Result::kMiss;
   }
   if (!entry->IsGoodFor(flushed) || entry->generation < generation) {
-    // Nobody who begins now can use it.
+    // No reader that begins later can use the entry.
     Remove(shard, entry);
     return Result::kStale;
   }
@@ -319,30 +327,31 @@ bool MergedValueCache::Insert(Entry* entry, bool was_carried) {
         return false;
       }
     } else if (was_carried) {
-      entry->Unref();  // it has given way to others meanwhile
+      entry->Unref();  // the old entry has been removed meanwhile
       return false;
     }
     const size_t size = entry->size();
     if (size > Limit()) {
-      entry->Unref();  // there is less room than there was
+      entry->Unref();  // the limit has been lowered meanwhile
       return false;
     }
     entry->is_large = is_large = IsLarge(size);
     if (!was_carried) {
       entry->first_flush = flushes_.load(std::memory_order_relaxed) + 1;
-      // One that has to be made anew is read again and again.
+      // A value that replaces an outdated one belongs to a key that is read
+      // repeatedly.
       entry->uses.store(old != nullptr ? Entry::kUsed | Entry::kRead : 0,
                         std::memory_order_relaxed);
     }
     entry->refs.fetch_add(1, std::memory_order_relaxed);
     if (old == nullptr && !is_large) {
-      // Before it is there: it is not to be the one that leaves.
+      // Evicts before the new entry is added, so that it is not evicted itself.
       const size_t limit = ShardLimit();
       EvictDownTo(shard, limit - std::min(limit, size));
     }
     Add(shard, entry, old);
     if (!is_large) {
-      EvictDownTo(shard, ShardLimit());  // if the old one was large, it rises
+      EvictDownTo(shard, ShardLimit());  // changes if the old entry was large
     }
   }
   Ref hold(entry);
@@ -367,7 +376,7 @@ void MergedValueCache::Add(Shard* shard, Entry* entry, Entry* old) {
   stripes()[StripeOf(entry->hash)].entries.fetch_add(1,
                                                      std::memory_order_relaxed);
   List* const list = entry->is_large ? &shard->large : &shard->small;
-  // Between these two.
+  // The new entry is inserted between these two.
   const bool is_beside = old != nullptr && old->is_large == entry->is_large;
   entry->older = is_beside ? old : list->newest;
   entry->newer = is_beside ? old->newer : nullptr;
@@ -441,8 +450,8 @@ void MergedValueCache::EvictDownTo(Shard* shard, size_t bytes) {
 
 void MergedValueCache::MakeRoomForLarge(const Entry* keep, size_t size) {
   const size_t most = std::max(Limit() / 2, size);
-  // Shard by shard, as the hand of one list would go. In two rounds all have
-  // either left or been used meanwhile.
+  // Goes from shard to shard as the hand of a single list would. After two
+  // rounds every large entry has been evicted, or used meanwhile.
   for (size_t i = 0; i < 2 * num_shards_ &&
                      large_bytes_.load(std::memory_order_relaxed) > most;
        ++i) {
@@ -479,8 +488,8 @@ bool MergedValueCache::Charge() {
     const size_t bytes = bytes_.load(std::memory_order_relaxed) + stripes;
     return (bytes + kChargeStep - 1) / kChargeStep * kChargeStep;
   };
-  // One step more than needed stays charged: at its capacity the table goes up
-  // and down by an entry.
+  // Up to one step more than needed may stay charged: a full cache grows and
+  // shrinks by an entry all the time.
   const auto is_charged = [this](size_t total) {
     const size_t charged = charged_.load(std::memory_order_relaxed);
     return total <= charged && charged - total <= kChargeStep;
@@ -495,8 +504,8 @@ bool MergedValueCache::Charge() {
     return true;
   }
   if (room_.load(std::memory_order_relaxed) != kAnyRoom) {
-    // The block cache has had no room not long ago: it gets nothing back
-    // either, which would only be missed.
+    // The block cache had no room a short time ago. Nothing is given back to it
+    // either, since the bytes would soon be needed again.
     return total <= charged;
   }
   const Status s = reservation_->UpdateCacheReservation(total);
@@ -534,8 +543,9 @@ MergedValueCache::Flush::Flush(MergedValueCache* cache, bool holds_oldest)
       holds_oldest_(holds_oldest),
       number_(cache->flushes_.fetch_add(1, std::memory_order_relaxed) + 1),
       seqs_(cache->stripes() != nullptr ? cache->num_stripes_ : 0) {
-  // Who inserts an entry and has not seen this number has done so before: the
-  // entry is found. Others have a larger first_flush.
+  // After this loop, a thread that inserts an entry under a shard's mutex sees
+  // number_, so the entry has a larger first_flush. All other entries were
+  // inserted before, so OnKey() finds them.
   for (size_t i = 0; i < cache->num_shards_; ++i) {
     MutexLock lock(&cache->shards_[i].mutex);
   }
@@ -568,7 +578,7 @@ bool MergedValueCache::Flush::OnKey(const Slice& user_key,
   Entry* const entry = cache_->Find(shard, hash, user_key);
   if (entry == nullptr || entry->first_flush > number_ ||
       entry->seq >= newest) {
-    return false;  // in the last case it knows all that is flushed
+    return false;  // in the last case the entry covers all that is flushed
   }
   entry->first_flush = number_ + 1;
   if (!entry->IsGoodFor(flushed)) {
@@ -596,14 +606,15 @@ bool MergedValueCache::Flush::Carry(const Ref& known, SequenceNumber newest,
   entry->generation = old.generation;
   entry->seq = newest;
   entry->frontier.store(newest, std::memory_order_relaxed);
-  // Who is not read gives way, however much is written to it.
+  // Only kUsed is copied: a value that is written but never read has to be
+  // evicted in the end.
   const uint8_t uses = old.uses.load(std::memory_order_relaxed);
   entry->uses.store(uses & Entry::kUsed, std::memory_order_relaxed);
   entry->unread_carries = (uses & Entry::kRead) != 0
                               ? 0
                               : static_cast<uint8_t>(old.unread_carries + 1);
-  // It belongs to this flush, which has begun before all others that may carry
-  // values over.
+  // The frontier of the new entry may be raised by this flush already. Of all
+  // flushes that may still carry values over, this one began first.
   entry->first_flush = number_;
   if (!cache_->Insert(entry, /*was_carried=*/true)) {
     return false;
@@ -614,14 +625,15 @@ bool MergedValueCache::Flush::Carry(const Ref& known, SequenceNumber newest,
 
 void MergedValueCache::Flush::Finish(bool has_shown_all) {
   if (!has_stripes()) {
-    // There may be entries by now.
+    // Entries may have been added since the flush began.
     RaiseTo(&cache_->flushed_for_all_, std::max(ranges_, largest_));
     return;
   }
   const bool knows_others = has_shown_all && carries();
   const SequenceNumber for_all =
       cache_->flushed_for_all_.load(std::memory_order_acquire);
-  // Of each stripe first what readers may go by, then what they have to know.
+  // For each stripe, the frontiers of the entries are raised first, and then
+  // the number that readers compare them with.
   for (size_t i = 0; i < cache_->num_stripes_;) {
     Shard* const shard = cache_->ShardOfStripe(i);
     MutexLock lock(&shard->mutex);

@@ -21,55 +21,60 @@ namespace ROCKSDB_NAMESPACE {
 class FragmentedRangeTombstoneIterator;
 struct MutableCFOptions;
 
-// What point reads of a column family have made of merge operands, so that a
-// later read merges only what was written since.
+// Caches the results of merges that point reads of a column family have
+// computed, so that a later read merges only the operands written since.
 //
-// An entry says of a key k: "at sequence number s its value is v". A reader
-// walks the memtables down to s only, and starts from v, if nothing newer than
-// s can be in a file. That is known without asking for each key, by two numbers
-// of an entry and of the reader:
+// An entry states about a key k: "at sequence number s its value is v". A
+// reader that uses it searches the memtables only down to s and takes v as the
+// base value. That is correct if no file has an entry of k that is newer than
+// s. Two numbers of the cache entry show this without a search for the key:
 //
-//   frontier f    the reader that filled it has seen all of k up to f; as the
-//                 newest of that was s, there is nothing of k in (s, f]
-//   generation g  of the Version that was read: ingestion, deletion of files
-//                 and filters that changed something begin a new one
+//   frontier f    the reader that filled the cache entry has seen all entries
+//                 of k up to f; the newest of them has sequence number s, so k
+//                 has no entry in (s, f]
+//   generation g  the generation of the Version that was read: an ingestion, a
+//                 deletion of files, or a compaction filter that changed an
+//                 entry begins a new generation
 //
-// A flush raises a number for each stripe of hashes to the largest sequence
-// number that it writes of such keys, and one for all to that of its range
-// deletions, before its Version can be read. So:
+// The hashes of the keys are divided into stripes. Before the Version of a
+// flush can be read, the flush raises a number of each stripe to the largest
+// sequence number that it writes for keys of that stripe, and one number for
+// all stripes to the largest sequence number of its range deletions.
 //
-// Invariant: an entry may be used by a reader of sequence number r iff
-//   s <= r, g is the generation of its Version, and
-//   max(s, f) >= what was flushed of the stripe and of range deletions,
-// and if no range deletion above s that covers k is in its memtables, which the
-// reader sees for itself.
+// Invariants:
+// 1. A reader at sequence number r may use an entry iff
+//      s <= r, g is the generation of the reader's Version, and
+//      max(s, f) >= the numbers of the stripe and of all stripes,
+//    and its memtables have no range deletion above s that covers k. The
+//    reader checks the last condition itself.
+// 2. An entry never changes, except that f may grow. If two entries of one key
+//    compete, the one of the newer generation stays; within one generation, the
+//    one with the larger s.
+// 3. The statement of an entry is true whether or not a flush completes.
 //
-// Of keys that go on being written to, a flush carries values over: it merges
-// the operands that it writes into the value that was known, as the next reader
-// would have to, from files. And as it comes by all it writes, it knows of all
-// other keys that there is nothing of them up to its own last sequence number,
-// which becomes their f. See Flush.
+// A flush carries over the values of keys that are still being written: it
+// merges the operands that it writes into the cached value, which the next
+// reader would otherwise have to do from files. A flush also sees everything
+// that it writes, so it knows that every other key has no entry up to the last
+// sequence number of the flush, and raises the f of their entries to that. See
+// Flush.
 //
-// Invariant: what an entry says never changes but for f, which only grows. Of
-// two of one key the one of the newer generation stays, of these the one with
-// the larger s. What an entry says is true whether a flush comes to its end or
-// not.
+// A value is large if it exceeds an eighth of the limit of a shard. Large
+// values are not subject to the limit of their shard, which one of them could
+// exceed. All large values together may use half of the capacity, or a single
+// larger one all of it; the shards divide the rest. A value that is larger than
+// the capacity is counted (NoteRefused()) and not cached.
 //
-// Large values (of more than an eighth of what each shard may hold) are not
-// bound to what their shard may hold, which one of them could exceed. All of
-// them together may take up half of the capacity, or one that is larger all of
-// it; the shards share what is left. One too large for that is counted
-// (NoteRefused()), and not kept.
+// Memory: the entries, and the table of stripes, which is allocated with the
+// first entry, are charged to the block cache. A flush that began before the
+// stripes were allocated raises the number for all stripes instead. The entries
+// are limited by the capacity, or by less if the block cache has no room: then
+// new values replace others within the bytes that are charged, and the block
+// cache is asked again from time to time. New entries reuse the memory of old
+// ones (FreeListArena).
 //
-// Memory: entries, and a table of stripes that is made for the first one, are
-// charged to the block cache. A flush that began before there were stripes
-// raises the number for all instead. The limit of entries is the capacity, or
-// less if the block cache has no room: then values take the places of others in
-// what is charged, and now and then it is asked again. New entries are made of
-// the memory of old ones (FreeListArena).
-//
-// Source: design after "KDSep" (its cache of deltas holds operands; this one
-// holds values); eviction after "SIEVE is Simpler than LRU" (NSDI 2024).
+// Sources: the design follows "KDSep" (whose cache of deltas holds operands;
+// this one holds values), the eviction "SIEVE is Simpler than LRU" (NSDI 2024).
 //
 // Thread-safe.
 class MergedValueCache {
@@ -77,8 +82,8 @@ class MergedValueCache {
   struct Entry;
 
  public:
-  // Holds an entry while somebody uses its value, which may be longer than the
-  // cache lives.
+  // A reference to an entry, which keeps its value alive. May outlive the
+  // cache.
   class Ref {
    public:
     Ref() = default;
@@ -97,11 +102,15 @@ class MergedValueCache {
 
     void Reset();
     bool found() const { return entry_ != nullptr; }
-    // REQUIRES of all: found().
+    // REQUIRES: found().
     SequenceNumber seq() const;
+    // REQUIRES: found().
     SequenceNumber frontier() const;
+    // REQUIRES: found().
     Slice value() const;
-    // The caller has seen all of the key up to here, and nothing above seq().
+    // Raises the frontier of the entry: the caller has seen all entries of the
+    // key up to `frontier`, and none above seq().
+    // REQUIRES: found().
     void ExtendFrontier(SequenceNumber frontier) const;
 
    private:
@@ -113,51 +122,57 @@ class MergedValueCache {
   enum class Result : uint8_t {
     kHit,
     kMiss,
-    kStale,  // there is one, and this reader cannot use it
+    kStale,  // there is an entry, but this reader cannot use it
   };
 
   struct Stats {
     uint64_t entries = 0;
-    uint64_t bytes = 0;    // of them, with what the table needs for each
-    uint64_t charged = 0;  // with the stripes
+    uint64_t bytes = 0;    // of the entries, with the table's overhead
+    uint64_t charged = 0;  // bytes charged to the block cache, with the stripes
     uint64_t evicted = 0;
-    uint64_t carried = 0;    // over by flushes
-    uint64_t large = 0;      // of the entries
-    uint64_t too_large = 0;  // values that were not kept, as they are that
+    uint64_t carried = 0;    // values carried over by flushes
+    uint64_t large = 0;      // entries with a large value
+    uint64_t too_large = 0;  // values not cached because of their size
   };
 
-  // One flush. Show it everything that is flushed, whatever becomes of it:
-  // range deletions first, then keys in order; then Finish().
+  // Updates the cache for one flush. The caller passes everything that the
+  // flush reads from memtables, even if the flush does not write it: first the
+  // range deletions, then the keys in order. Then it calls Finish().
   //
-  // It carries values over if nothing that is older than what it writes is in
-  // memory only, and if there are no range deletions. Such flushes of a column
-  // family run one after another.
+  // Values are carried over only if no older memtable is still unflushed, and
+  // if the flush has no range deletions. Such flushes of a column family run
+  // one after another.
   //
-  // Used by one thread. The cache outlives it.
+  // Not thread-safe. REQUIRES: the cache outlives this.
   class Flush {
    public:
-    // holds_oldest: it writes the oldest memtable that is not in a file yet,
-    // and all up to its youngest one.
+    // holds_oldest: whether the flush writes the oldest memtable that is not in
+    // a file yet, and all memtables from there to the newest one it writes.
     Flush(MergedValueCache* cache, bool holds_oldest);
 
     void OnRangeDeletion(SequenceNumber seq) {
       ranges_ = seq > ranges_ ? seq : ranges_;
     }
-    // All of one memtable. Moves the iterator.
+    // Adds all range deletions of one memtable. Moves the iterator.
     void OnRangeDeletions(FragmentedRangeTombstoneIterator* iter);
 
-    // newest: of all that it writes of the key. True: *known is what was known
-    // before, and the flush has all of the key above known->seq(). Nothing is
-    // known any more, unless there is a Carry().
+    // newest: largest sequence number that the flush writes for the key.
+    // Returns true if the key has an entry that can be carried over, and sets
+    // *known to it. The flush then has all entries of the key above
+    // known->seq(). No reader can use *known after Finish(); only Carry()
+    // replaces it by an entry that remains valid.
     bool OnKey(const Slice& user_key, SequenceNumber newest, Ref* known);
-    // Would a Carry() be kept? No if nobody has read the value for so long that
-    // it is not worth the work.
+    // Returns false if the value has not been read during so many flushes that
+    // carrying it over is not worth the work; Carry() would then do nothing.
     static bool IsWorthCarrying(const Ref& known);
-    // At newest the value is this one. False if it was not kept.
-    // REQUIRES: OnKey() was true for that key, newest and known.
+    // Replaces `known` by an entry that says that the key has `value` at
+    // `newest`. Returns false if the new entry was not kept.
+    // REQUIRES: OnKey() returned true for this key, newest and known.
     bool Carry(const Ref& known, SequenceNumber newest, const Slice& value);
 
-    // has_shown_all: otherwise nothing is known of other keys.
+    // Raises the numbers of the stripes, and the frontiers of the entries of
+    // other keys. has_shown_all: whether all entries of the flush were passed;
+    // if not, the frontiers stay as they are.
     // REQUIRES: the Version with what was flushed is not published yet.
     void Finish(bool has_shown_all);
 
@@ -170,38 +185,43 @@ class MergedValueCache {
     MergedValueCache* const cache_;
     const bool holds_oldest_;
     const uint64_t number_;
-    // By stripe, 0: nothing. Empty if the cache had no stripes when it began.
+    // Largest sequence number written for each stripe; 0 if there is none.
+    // Empty if the cache had no stripes when the flush began.
     std::vector<SequenceNumber> seqs_;
     SequenceNumber largest_ = 0;
     SequenceNumber ranges_ = 0;
   };
 
-  // For a column family with these options.
+  // Creates the cache of a column family with these options.
   static std::unique_ptr<MergedValueCache> Create(
       const MutableCFOptions& options);
 
-  // reservation: of the block cache; nullptr: nobody is charged.
+  // capacity: bytes. reservation: charges the block cache; nullptr if no cache
+  // is to be charged.
   MergedValueCache(size_t capacity,
                    std::shared_ptr<CacheReservationManager> reservation);
   ~MergedValueCache();
   MergedValueCache(const MergedValueCache&) = delete;
   MergedValueCache& operator=(const MergedValueCache&) = delete;
 
-  // read_seq: of the reader, and not above what its SuperVersion holds.
-  // REQUIRES: the reader has taken its SuperVersion before.
+  // Returns the entry of the key in *ref if the reader can use it.
+  // read_seq: the reader's sequence number, not above what its SuperVersion
+  // contains. generation: that of the reader's Version.
+  // REQUIRES: the reader took its SuperVersion before the call.
   Result Lookup(const Slice& user_key, SequenceNumber read_seq,
                 uint64_t generation, Ref* ref);
 
-  // False if it was not kept: there is a better one, or no room.
+  // Returns false if the value was not cached, because there is a better entry
+  // of the key, or no room.
   bool Insert(const Slice& user_key, SequenceNumber seq,
               SequenceNumber frontier, uint64_t generation, const Slice& value);
 
-  // After Insert() was false. True if the value is too large to be kept, and a
-  // warning is due: the first time, and each time that there were twice as
-  // many.
+  // To be called after Insert() returned false. Counts the value if it is too
+  // large for the cache. Returns true if a warning is due: for the first such
+  // value, and each time their number has doubled.
   bool NoteRefused(const Slice& user_key, const Slice& value);
 
-  // Evicts what is too much.
+  // Evicts entries until the cache fits the new capacity (bytes).
   void SetCapacity(size_t capacity);
   size_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
 
@@ -212,52 +232,55 @@ class MergedValueCache {
   }
 
  private:
-  // One shard for so much of the first capacity: few values in each, and some
-  // would be driven out by others while there is room elsewhere.
+  // The initial capacity is divided by this to get the number of shards. With
+  // smaller shards a few values would fill one, and evict each other while
+  // other shards have room.
   static constexpr size_t kBytesPerShard = size_t{512} << 10;
   static constexpr size_t kMaxShards = 64;
-  // One stripe for so much of the first capacity.
+  // The initial capacity is divided by this to get the number of stripes.
   static constexpr size_t kBytesPerStripe = 1024;
   static constexpr size_t kMinStripes = size_t{1} << 12;
   static constexpr size_t kMaxStripes = size_t{1} << 20;
-  // A value of more than this part of what a shard may hold is large.
+  // A value is large if it exceeds the limit of a shard divided by this.
   static constexpr size_t kLargeShare = 8;
-  // So many flushes carry a value over that nobody reads.
+  // Maximum number of flushes that carry over a value that is not read.
   static constexpr uint8_t kMaxUnreadCarries = 64;
-  // Finish() lets readers of the shard in after so many stripes.
+  // Flush::Finish() releases the shard's mutex after this many stripes.
   static constexpr size_t kStripesAtOnce = 256;
-  // What the block cache is charged in.
+  // The block cache is charged in multiples of this many bytes.
   static constexpr size_t kChargeStep = size_t{256} << 10;
-  // After so many inserts a block cache that had no room is asked again.
+  // Number of inserts after which a block cache that had no room is asked
+  // again.
   static constexpr uint32_t kInsertsPerQuestion = 1024;
 
   struct Stripe {
     std::atomic<SequenceNumber> flushed{0};
-    // How many entries have this stripe. Most keys have none and are answered
-    // without a lock.
+    // Number of entries whose keys belong to this stripe. Most keys have no
+    // entry; a stripe with none is answered without a lock.
     std::atomic<uint32_t> entries{0};
   };
 
-  // New entries come to its one end; the hand goes from the other end to this
-  // one, and then starts over. An entry that was used since it came by stays
-  // where it is (SIEVE): what is read once leaves before it has driven out what
-  // is read often.
+  // The eviction order of SIEVE. New entries are inserted at the newest end.
+  // The hand moves from the oldest entry to the newest one, and then starts
+  // over. It evicts an entry unless that was used since the hand last passed
+  // it; used entries stay in place. So entries that are read once leave before
+  // they displace entries that are read often.
   struct List {
     Entry* newest = nullptr;
     Entry* oldest = nullptr;
-    Entry* hand = nullptr;  // nullptr: at the oldest
+    Entry* hand = nullptr;  // nullptr: at `oldest`
     size_t num_entries = 0;
     size_t bytes = 0;
   };
 
-  // Stripes that follow one another.
+  // A contiguous range of stripes.
   struct alignas(CACHE_LINE_SIZE) Shard {
     mutable port::Mutex mutex;
-    // Of each stripe so many lists of entries, a power of two that grows with
-    // the entries.
+    // Hash chains: chains_per_stripe of them for each stripe, a power of two
+    // that grows with the number of entries.
     std::vector<Entry*> chains;
     size_t chains_per_stripe = 0;
-    // All entries are in one of them.
+    // Each entry is in one of these two lists.
     List small;
     List large;
     uint64_t evicted = 0;
@@ -269,18 +292,21 @@ class MergedValueCache {
     return &shards_[stripe / stripes_per_shard_];
   }
   Shard* ShardOf(uint64_t hash) { return ShardOfStripe(StripeOf(hash)); }
-  // nullptr: there has never been an entry.
+  // nullptr if there has never been an entry.
   Stripe* stripes() const { return stripes_.load(std::memory_order_acquire); }
-  // False if the block cache has no room for them.
+  // Allocates the stripes. Returns false if the block cache has no room for
+  // them.
   bool MakeStripes();
-  // The largest sequence number in files that the entry must know of.
-  // REQUIRES: there are stripes.
+  // Returns the sequence number up to which an entry with this hash must be
+  // complete: the larger one of the stripe's number and that for all stripes.
+  // REQUIRES: the stripes are allocated.
   SequenceNumber FlushedOf(uint64_t hash) const;
+  // Maximum bytes of all entries.
   size_t Limit() const {
     return std::min(capacity(), room_.load(std::memory_order_relaxed));
   }
 
-  // How many bytes of small entries each shard may hold.
+  // Maximum bytes of small entries in each shard.
   size_t ShardLimit() const {
     const size_t limit = Limit();
     const size_t large = large_bytes_.load(std::memory_order_relaxed);
@@ -290,56 +316,72 @@ class MergedValueCache {
     return size > Limit() / num_shards_ / kLargeShare;
   }
 
+  // Returns false if an entry of this size cannot be cached.
   bool IsWorthIt(const Slice& user_key, const Slice& value);
-  // The caller's reference goes over to the table, or is dropped. was_carried:
-  // out of the one that is there.
+  // Takes the caller's reference: it is given to the table, or dropped.
+  // was_carried: the entry was made from the cached one of its key, and is
+  // dropped if that has been removed meanwhile. Returns false if the entry was
+  // not kept.
   bool Insert(Entry* entry, bool was_carried);
 
-  // REQUIRES of all: the shard's mutex is held.
+  // REQUIRES: the shard's mutex is held.
   Entry** ChainOf(Shard* shard, uint64_t hash);
+  // REQUIRES: the shard's mutex is held.
   void GrowChains(Shard* shard);
+  // REQUIRES: the shard's mutex is held.
   Entry* Find(Shard* shard, uint64_t hash, const Slice& user_key);
-  // In the place of `old`, or as the newest if that is nullptr.
+  // Adds the entry in the place of `old`, which is removed, or as the newest
+  // one if `old` is nullptr.
+  // REQUIRES: the shard's mutex is held.
   void Add(Shard* shard, Entry* entry, Entry* old);
+  // REQUIRES: the shard's mutex is held.
   void Remove(Shard* shard, Entry* entry);
-  // Small ones.
+  // Evicts small entries until at most `bytes` bytes of them are left.
+  // REQUIRES: the shard's mutex is held.
   void EvictDownTo(Shard* shard, size_t bytes);
-  // The next one of the list that was not used since the hand came by, but not
-  // `keep`. False if there is none, or max_steps entries have had to stay.
+  // Evicts the next entry of the list, other than `keep`, that was not used
+  // since the hand last passed it. Returns false if there is none among the
+  // next max_steps entries.
+  // REQUIRES: the shard's mutex is held.
   bool EvictOne(Shard* shard, List* list, const Entry* keep, size_t max_steps);
 
-  // Large entries give way, as far as they are too many, but not `keep`; then
-  // small ones make room for those that are left.
-  // REQUIRES: no shard's mutex is held
+  // Evicts large entries other than `keep` until all large entries together are
+  // within their limit; size: bytes of `keep`, which may exceed that limit.
+  // Then evicts small entries, whose limit depends on the bytes of the large
+  // ones.
+  // REQUIRES: no shard's mutex is held.
   void MakeRoomForLarge(const Entry* keep, size_t size);
 
-  // Charges for the stripes and the bytes of all shards, in steps. False if
-  // there is no room. REQUIRES: stripes are there or about to be.
+  // Charges the block cache for the stripes and the bytes of all shards, in
+  // steps of kChargeStep. Returns false if it has no room.
+  // REQUIRES: the stripes are allocated, or about to be.
   bool Charge();
 
   const uint64_t seed_;
   const size_t num_stripes_;
   std::atomic<size_t> capacity_;
-  port::Mutex stripes_mutex_;  // of who makes them
+  port::Mutex stripes_mutex_;  // held while the stripes are allocated
   std::unique_ptr<Stripe[]> owned_stripes_;
   std::atomic<Stripe*> stripes_{nullptr};
-  // Of range deletions, and of flushes that found no stripes.
+  // Largest sequence number of flushed range deletions, and of flushes that
+  // began before the stripes were allocated.
   std::atomic<SequenceNumber> flushed_for_all_{0};
   const size_t num_shards_;
   const size_t stripes_per_shard_;
   const std::unique_ptr<Shard[]> shards_;
   std::atomic<size_t> bytes_{0};
-  std::atomic<size_t> large_bytes_{0};  // of them
+  std::atomic<size_t> large_bytes_{0};  // part of bytes_
   std::atomic<uint64_t> too_large_{0};
   std::atomic<size_t> next_large_shard_{0};
-  // How many have begun.
+  // Number of flushes that have begun.
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> carried_{0};
 
   const std::shared_ptr<CacheReservationManager> reservation_;
   port::Mutex charge_mutex_;
   std::atomic<size_t> charged_{0};
-  // Of entries, what the block cache had room for when it refused more.
+  // Bytes of entries for which the block cache had room when it last refused
+  // more.
   static constexpr size_t kAnyRoom = std::numeric_limits<size_t>::max();
   std::atomic<size_t> room_{kAnyRoom};
   std::atomic<uint32_t> inserts_to_question_{0};

@@ -15,11 +15,11 @@ namespace ROCKSDB_NAMESPACE {
 
 MergedValueFlush::MergedValueFlush(const ColumnFamilyData& cfd,
                                    bool mems_are_oldest)
-    : ioptions_(cfd.ioptions()),
-      flush_(cfd.merged_values(), mems_are_oldest) {}
+    : ioptions_(cfd.ioptions()), flush_(cfd.merged_values(), mems_are_oldest) {}
 
 void MergedValueFlush::OnBegin() {
-  // What is known of the key stays: it is the first one, or is asked for anew.
+  // known_ is kept. It stays valid if the current key is the first one;
+  // otherwise BeginKey() sets it again.
   operands_.clear();
   has_all_operands_ = false;
   is_at_end_ = false;

@@ -17,40 +17,46 @@ class ColumnFamilyData;
 class FragmentedRangeTombstoneIterator;
 struct ImmutableOptions;
 
-// What a flush does to the merged values of its column family: it notes what it
-// writes, and merges operands into values that are known, so that readers need
-// not do so from files.
+// Updates the MergedValueCache of a column family for a flush: it records what
+// the flush writes, and merges operands into cached values, so that readers
+// need not do that from files.
 //
-// A value is carried over if all that the flush has of the key above it is
-// operands, and their merge gives a plain value. Otherwise it is of no use after
-// the flush, and the next reader makes another one.
+// A value is carried over if all entries of the key that the flush has above it
+// are operands, and their merge gives a plain value. Otherwise the value cannot
+// be used after the flush, and the next reader computes another one.
 //
-// Invariant: what is merged is what a reader of the memtables would merge. If a
-// filter of the flush changes operands, the Version of the flush begins a new
-// generation of merged values, to which the old ones are nothing.
+// Invariant: the operands that are merged are those that a reader of the
+// memtables would merge. If a compaction filter of the flush changes operands,
+// the Version of the flush begins a new generation of merged values, in which
+// the old ones are not used.
 //
-// Used by one thread.
+// Not thread-safe.
 class MergedValueFlush {
  public:
-  // mems_are_oldest: nothing of the column family that is older than what is
-  // flushed is in memtables.
+  // mems_are_oldest: whether the column family has no memtable that is older
+  // than those that are flushed.
   // REQUIRES: the column family has a MergedValueCache; it outlives this.
   MergedValueFlush(const ColumnFamilyData& cfd, bool mems_are_oldest);
 
-  // All of one memtable. Moves the iterator.
-  // REQUIRES: before OnEntry().
+  // Adds all range deletions of one memtable. Moves the iterator.
+  // REQUIRES: OnEntry() has not been called.
   void OnRangeDeletions(FragmentedRangeTombstoneIterator* iter) {
     flush_.OnRangeDeletions(iter);
   }
-  // What the iterator over the memtables does. It may begin anew.
-  // REQUIRES: values stay where they are until Finish().
+  // The four functions below follow the iterator over the memtables.
+
+  // The iterator is at the first entry. It may start over.
   void OnBegin();
+  // The iterator is at an entry.
+  // REQUIRES: the value stays where it is until Finish().
   void OnEntry(const InternalIterator& iter);
-  // It leaves something out: what is known by then is not all.
+  // The iterator skips entries, so this object does not see all of them.
   void OnSkip() { has_all_ = false; }
+  // The iterator is at the end.
   void OnEnd();
 
-  // Nothing is carried over of keys of which not all entries were shown.
+  // Completes the update of the cache. No value is carried over for keys of
+  // which not all entries were seen.
   // REQUIRES: the Version with what was flushed is not published yet.
   void Finish();
 
@@ -61,15 +67,15 @@ class MergedValueFlush {
   const ImmutableOptions& ioptions_;
   MergedValueCache::Flush flush_;
 
-  // The key whose entries come by; none if newest_ is 0.
+  // The current key; there is none if newest_ is 0.
   std::string key_;
   SequenceNumber newest_ = 0;
-  // What is known of it, as long as it may be carried over.
+  // The cached value of the key, as long as it may be carried over.
   MergedValueCache::Ref known_;
-  // Of the entries above it, the newest first.
+  // The operands above that value, the newest first.
   std::vector<Slice> operands_;
   bool has_all_operands_ = false;
-  // Everything from the beginning up to here; and up to the end.
+  // All entries from the first one to the current one were seen.
   bool has_all_ = false;
   bool is_at_end_ = false;
 };

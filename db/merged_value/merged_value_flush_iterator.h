@@ -9,11 +9,12 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Stands under the iterator of a flush and shows each entry that comes by, as
-// what the flush makes of them may hide sequence numbers, or whole keys.
+// Wraps the iterator over the memtables of a flush and passes each entry to
+// MergedValueFlush. It is below the CompactionIterator, whose output may lack
+// sequence numbers or whole keys.
 class MergedValueFlushIterator final : public PassThroughIterator {
  public:
-  // flush: may be nullptr, then the child is what is returned.
+  // Returns an iterator over `child`, or `child` itself if `flush` is nullptr.
   static InternalIterator* Wrap(MergedValueFlush* flush,
                                 InternalIterator* child, Arena* arena) {
     return flush == nullptr

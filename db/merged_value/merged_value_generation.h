@@ -10,31 +10,32 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Part of a Version: which merged values (MergedValueCache) belong to it.
+// The generation of merged values (MergedValueCache) that belongs to a Version.
 //
-// What flushes and compactions do to the files of a column family changes no
-// merged value. Ingestion, deletion of files, and compaction filters that
-// changed something do: the Version of such an edit begins a new generation. It
-// belongs to the Version, not to the column family, as another thread may
-// install the Version with its own edit.
+// Flushes and compactions normally change no merged value. Ingestions,
+// deletions of files, and compaction filters that changed an entry do: the
+// Version of such an edit begins a new generation. The generation belongs to
+// the Version and not to the column family, because another thread may install
+// the Version together with its own edit.
 //
-// Invariant: a reader of a Version at as_of or later sees all that the edits of
-// its generation and of those before have brought in.
+// Invariant: a reader of a Version at sequence number as_of() or later sees all
+// entries that the edits of this generation and of earlier ones have added.
 class MergedValueGeneration {
  public:
   uint64_t number() const { return number_; }
-  // Entries may be filled by readers of this sequence number or a later one.
+  // Only readers at this sequence number or a later one may fill cache entries.
   SequenceNumber as_of() const { return as_of_; }
 
-  // The Version gets an edit that changes merged values. largest_seq: of the
-  // files that come in with it, 0 if there are none.
+  // Records that an edit of the Version changes merged values.
+  // largest_seq: largest sequence number of the files that the edit adds, 0 if
+  // it adds none.
   void OnChange(SequenceNumber largest_seq) {
     ++number_;
     as_of_ = std::max(as_of_, largest_seq);
   }
 
-  // The Version takes the place of another one: to be called once, after all
-  // OnChange().
+  // Records that the Version replaces that of `current`. To be called once,
+  // after all calls of OnChange().
   void Follow(const MergedValueGeneration& current) {
     number_ += current.number_;
     as_of_ = std::max(as_of_, current.as_of_);

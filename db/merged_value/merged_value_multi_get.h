@@ -18,34 +18,36 @@ class ReadCallback;
 struct ReadOptions;
 struct SuperVersion;
 
-// The MergedValueMultiGet of a batch of keys, of one or several column
-// families.
+// The MergedValueRead objects of a MultiGet batch, whose keys may belong to
+// several column families.
 //
 // Used by one thread at a time.
 class MergedValueMultiGet {
  public:
   using Keys = autovector<KeyContext*, MultiGetContext::MAX_BATCH_SIZE>;
 
-  // REQUIRES: all outlive this.
+  // REQUIRES: both arguments outlive this.
   MergedValueMultiGet(const ReadOptions& read_options, const Keys& keys)
       : read_options_(read_options), keys_(keys) {}
   ~MergedValueMultiGet();
   MergedValueMultiGet(const MergedValueMultiGet&) = delete;
   MergedValueMultiGet& operator=(const MergedValueMultiGet&) = delete;
 
-  // For n keys of one column family, from `first` on; also again, when they are
-  // looked up anew. Does nothing, and costs little, without a cache.
+  // Begins the lookups of the n keys from index `first` on, which belong to one
+  // column family. May be called again if they are looked up again. Does
+  // nothing, at little cost, if the column family has no cache.
   void Attach(size_t first, size_t n, const SuperVersion* super_version,
               SequenceNumber sequence, const ReadCallback* callback);
 
-  // After the memtables: those of the keys that have their result are done.
+  // To be called after the memtables were read. Marks the keys that have their
+  // result as done.
   static void Finish(MultiGetContext::Range* range);
 
  private:
   const ReadOptions& read_options_;
   const Keys& keys_;
-  // Which does not move them. Without a cache there is none, and no memory is
-  // taken for it.
+  // A deque, so that its elements do not move. nullptr, so that no memory is
+  // used, if no column family of the batch has a cache.
   std::unique_ptr<std::deque<MergedValueRead>> reads_;
 };
 

@@ -22,8 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Everything of the column family up to here is in the SuperVersion: what is
-// not came into a memtable that is younger than this one.
+// Returns a sequence number up to which the SuperVersion has all entries of the
+// column family: any other entry is in a newer memtable.
 SequenceNumber FrontierOf(const SuperVersion& super_version) {
   const SequenceNumber earliest =
       super_version.mem->GetEarliestSequenceNumber();
@@ -75,9 +75,9 @@ void MergedValueRead::Ask() {
   SequenceNumber sequence = sequence_;
   if (!has_snapshot_ &&
       cfd_->GetSuperVersionNumber() != super_version_->version_number) {
-    // The sequence number was read after the SuperVersion was taken. What was
-    // made of newer entries would be right for this key; but not beside other
-    // keys of the batch that are read from files.
+    // The sequence number was read after the SuperVersion was taken. A value
+    // with newer operands would be right for this key, but inconsistent with
+    // other keys of the batch that are read from files.
     sequence = std::min(sequence, FrontierOf(*super_version_));
   }
   Statistics* const statistics = cfd_->ioptions().stats;
@@ -119,8 +119,9 @@ bool MergedValueRead::StopsAtOperand(SequenceNumber entry, ValueType type,
 
 void MergedValueRead::OnUse() {
   was_used_ = true;
-  // This reader has seen all of the key up to its own sequence number, or up to
-  // the oldest of the operands that it found: there is nothing before.
+  // This reader has seen all entries of the key up to its own sequence number.
+  // If it found operands above the cached value, the key has no entry between
+  // that value and the oldest of them.
   SequenceNumber frontier = std::min(sequence_, FrontierOf(*super_version_));
   if (oldest_ > 0) {
     frontier = std::min(frontier, oldest_ - 1);
@@ -161,7 +162,7 @@ void MergedValueRead::Fill(const Slice& result) {
   const MergedValueGeneration& generation =
       super_version_->current->merged_values();
   if (generation.as_of() > sequence_) {
-    return;  // it may not see what came in
+    return;  // entries that an edit has added may be invisible to the reader
   }
   if (cfd_->address_map_store() != nullptr &&
       !cfd_->address_map_store()->unsettled_jobs()->WasSettledSince(
@@ -179,7 +180,7 @@ void MergedValueRead::Fill(const Slice& result) {
         "[%s] A merged value of %" ROCKSDB_PRIszt
         " bytes is too large for the merged-value cache (%" ROCKSDB_PRIszt
         " bytes): each read of its key merges all operands. "
-        "merged_value_cache_size would have to be larger. (\"too-large\" of "
+        "Increase merged_value_cache_size to avoid this. (\"too-large\" in "
         "the property %s counts such values.)",
         cfd_->GetName().c_str(), result.size(),
         cfd_->merged_values()->capacity(),

@@ -23,25 +23,30 @@ class ReadCallback;
 struct ReadOptions;
 struct SuperVersion;
 
-// One point lookup in a column family with a MergedValueCache: says where its
-// walk over merge operands may stop, and what its result is good for.
+// One point lookup in a column family with a MergedValueCache. It decides where
+// the search for merge operands may stop, and fills the cache with the result.
 //
-// MergeContext carries it. The memtables tell it of each entry of the key that
-// the reader sees, newest first; the table is asked at the first one that is an
-// operand, or if there is none when the memtables are through. A file tells it
-// of operands. The merge at the end gives it the result.
+// MergeContext has a pointer to it. The memtables pass it each entry of the key
+// that is visible to the reader, newest first. The cache is asked at the first
+// entry that is an operand, or, if there is none, after the memtables. Files
+// pass it their operands. The merge at the end passes it the result.
 //
-// Invariant: it fills the table only if the newest entry that the reader sees
-// is a merge operand, as the sequence number of such an entry never changes,
-// and with a frontier that is not above the reader's sequence number, as it
-// knows nothing of what is newer. With an address map all of it must have been
-// found while the map was settled (UnsettledMapJobs).
+// Invariants:
+// 1. It fills the cache only if the newest entry that is visible to the reader
+//    is a merge operand, because the sequence number of such an entry never
+//    changes.
+// 2. The frontier that it fills in is not above the reader's sequence number,
+//    because it has seen nothing newer.
+// 3. With an address map, it fills the cache only if the map was settled during
+//    the whole lookup (UnsettledMapJobs).
 //
-// Used by one thread.
+// Not thread-safe.
 class MergedValueRead {
  public:
-  // Can a lookup with these options use it? Callbacks see entries out of order;
-  // others want to see all operands, or less than all entries.
+  // Returns true if a lookup with these options may use the cache. A lookup
+  // with a ReadCallback may not, since it does not see all entries up to its
+  // sequence number; nor may lookups that need all operands, or that read less
+  // than all entries.
   static bool Allows(const ReadOptions& read_options,
                      const ReadCallback* callback);
 
@@ -50,22 +55,26 @@ class MergedValueRead {
   MergedValueRead(const MergedValueRead&) = delete;
   MergedValueRead& operator=(const MergedValueRead&) = delete;
 
-  // Begins a lookup: the merge context has it until Detach().
-  // sequence: that the reader reads at. has_snapshot: the SuperVersion holds all
-  // up to there, for it was the reader's before. fills: as fill_cache of
-  // ReadOptions.
-  // REQUIRES: the column family has a cache; all outlive this.
+  // Begins a lookup. The merge context has a pointer to this until Detach().
+  // sequence: the reader's sequence number.
+  // has_snapshot: `sequence` was known before the SuperVersion was taken, so
+  //     that has all entries up to `sequence`.
+  // fills: ReadOptions::fill_cache.
+  // REQUIRES: the column family has a cache; all arguments outlive this.
   void Attach(const ColumnFamilyData* cfd, const SuperVersion* super_version,
-              const Slice& user_key, SequenceNumber sequence,
-              bool has_snapshot, bool fills, MergeContext* merge_context);
+              const Slice& user_key, SequenceNumber sequence, bool has_snapshot,
+              bool fills, MergeContext* merge_context);
   void Detach();
 
   // ---- Memtables.
 
-  // Of each entry that the reader sees, with its type, kTypeRangeDeletion if a
-  // range deletion covers it. covering: the newest range deletion of the key that
-  // was seen.
-  // True: the walk ends here, and value() is the base of what it has found.
+  // To be called with each entry that is visible to the reader.
+  // entry: its sequence number.
+  // type: its type; kTypeRangeDeletion if a range deletion covers it.
+  // covering: sequence number of the newest range deletion seen that covers the
+  //     key, 0 if there is none.
+  // Returns true if the search ends here: value() is then the base value of the
+  // operands found before.
   bool StopsAt(SequenceNumber entry, ValueType type, SequenceNumber covering) {
     if (type != kTypeMerge && !was_asked_) {
       is_other_ = true;  // the newest, or the base of operands not noted
@@ -73,8 +82,9 @@ class MergedValueRead {
     }
     return StopsAtOperand(entry, type, covering);
   }
-  // After the memtables, whose operands are in the merge context. True if the
-  // lookup has its result: in value or columns, and in status.
+  // To be called after the memtables were read, whose operands are in the merge
+  // context. Returns true if the lookup is complete, with its result in *value
+  // or *columns, and in *status.
   bool Finish(SequenceNumber covering, Status* status, std::string* value,
               PinnableWideColumns* columns);
   // REQUIRES: StopsAt() was true.
@@ -93,11 +103,13 @@ class MergedValueRead {
 
   // ---- The merge.
 
-  // Its result, a plain value, of all operands.
+  // Puts the result of the merge into the cache if it is valid there.
+  // result: plain value, the merge of all operands of the lookup.
   void Fill(const Slice& result);
 
  private:
-  // With so many operands above what was found, it is worth a new entry.
+  // A lookup that used a cached value makes a new entry only if it merged at
+  // least this many operands into it.
   static constexpr size_t kMinOperandsToRefill = 4;
 
   bool StopsAtOperand(SequenceNumber entry, ValueType type,
@@ -115,12 +127,14 @@ class MergedValueRead {
   uint64_t settled_as_of_ = 0;
 
   bool was_asked_ = false;
-  // The newest entry is no operand, or one of unknown sequence number.
+  // The newest entry is not an operand, or its sequence number is unknown.
   bool is_other_ = false;
-  // The base of the merge is the table's.
+  // The base value of the merge is from the cache.
   bool was_used_ = false;
-  SequenceNumber newest_ = 0;  // operand
-  // Of the operands that are newer than what was found.
+  // Sequence number of the newest operand.
+  SequenceNumber newest_ = 0;
+  // Of the operands that are newer than the cached value: the sequence number
+  // of the oldest one, and how many there are.
   SequenceNumber oldest_ = 0;
   size_t operands_ = 0;
   MergedValueCache::Ref ref_;

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The property of column families with a merged-value cache. The handlers run
-// under the DB mutex.
+// Property handlers of column families with a merged-value cache.
+// REQUIRES: the DB mutex is held.
 
 #include <map>
 #include <string>

@@ -13,17 +13,19 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A compaction filter that does what another one does, and notes whether that
-// has ever decided on anything but to keep what it was shown: then merged
-// values (MergedValueCache) of before are not those of after.
+// Forwards to another compaction filter, and records whether that has ever
+// changed or removed an entry: the merged values (MergedValueCache) computed
+// before are then not valid afterwards.
 //
-// Thread-safe if the other one is.
+// Thread-safe if the other filter is.
 class TrackingCompactionFilter final : public CompactionFilter {
  public:
-  // Puts one around *filter, or does nothing if that is nullptr.
-  // owned: of *filter if it is the caller's own, else empty; of the new one
-  // afterwards.
-  // REQUIRES: the flag outlives it, and *filter if that is not owned.
+  // Replaces *filter by a TrackingCompactionFilter for it. Does nothing if
+  // *filter is nullptr.
+  // owned: owns *filter if the caller does, else empty. Afterwards it owns the
+  //     new filter, which owns the old one if *owned did.
+  // REQUIRES: *has_changed outlives the new filter, and so does the old filter
+  // unless *owned owned it.
   static void Wrap(std::atomic<bool>* has_changed,
                    const CompactionFilter** filter,
                    std::unique_ptr<CompactionFilter>* owned);
@@ -52,7 +54,7 @@ class TrackingCompactionFilter final : public CompactionFilter {
   bool SupportsFilterV4() const override { return filter_->SupportsFilterV4(); }
   BlobDecision PrepareBlobOutput(const Slice& key, const Slice& existing_value,
                                  std::string* new_value) const override {
-    // The value stays the same wherever it lies.
+    // The decision is only about where the value is stored.
     return filter_->PrepareBlobOutput(key, existing_value, new_value);
   }
   bool IgnoreSnapshots() const override { return filter_->IgnoreSnapshots(); }
@@ -69,7 +71,7 @@ class TrackingCompactionFilter final : public CompactionFilter {
       : has_changed_(has_changed), filter_(filter), owned_(std::move(owned)) {}
 
   void Note(bool changes) const {
-    // Mostly it is set already, or nothing changes.
+    // Avoids writes to a shared cache line: the flag is usually set already.
     if (changes && !has_changed_->load(std::memory_order_relaxed)) {
       has_changed_->store(true, std::memory_order_relaxed);
     }

@@ -13,17 +13,17 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Which of a column family's cf_paths each of its blob files lies on. A blob
-// reference names a file by number alone, and its reader cannot always ask a
-// Version: blob direct write reads files that no Version knows yet.
+// Maps each blob file of a column family to the cf_path on which it lies. A
+// blob reference names a file by number alone, and its reader cannot always ask
+// a Version: blob direct write reads files that are not in any Version yet.
 //
-// Files on path 0 are not stored, so that a database whose blob files are all
-// there pays nothing.
+// Files on path 0 are not stored, so that there is no cost for a database whose
+// blob files are all on that path.
 //
-// Users count: a file is known until each Register() had its Unregister(). The
-// direct-write manager and the metadata object of a Version own the same file
-// for overlapping times, and a Version that recovery tries and drops must not
-// make the file's other owner forget it.
+// Registrations are counted: a file is known until each Register() is matched
+// by an Unregister(). The direct-write manager and the metadata object of a
+// Version own the same file for overlapping times, and a Version that recovery
+// tries and drops must not remove the file of the other owner.
 //
 // Thread-safe.
 class BlobFilePathRegistry {
@@ -32,13 +32,13 @@ class BlobFilePathRegistry {
   BlobFilePathRegistry(const BlobFilePathRegistry&) = delete;
   BlobFilePathRegistry& operator=(const BlobFilePathRegistry&) = delete;
 
-  // To be called before a reader can come across the file's number.
+  // To be called before any reader can find the file's number.
   void Register(uint64_t blob_file_number, uint32_t path_id);
 
   // No effect on a file that is not known, i.e. one on path 0.
   void Unregister(uint64_t blob_file_number);
 
-  // 0 if the file is not known.
+  // Returns the path id of the file; 0 if the file is not known.
   uint32_t PathId(uint64_t blob_file_number) const;
 
   // Number of known files.

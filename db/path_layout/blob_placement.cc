@@ -61,7 +61,7 @@ Status BlobPlacement::Finish(Status s) {
   return s;
 }
 
-// The seams of CompactionIterator, kept beside the class they ask.
+// The functions of CompactionIterator that use BlobPlacement.
 
 void CompactionIterator::SetBlobPlacement(
     std::unique_ptr<BlobPlacement> placement) {

@@ -9,13 +9,12 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What the metadata of an SST file says about separated values, beside the
-// oldest blob file. A file that moves to another level takes it along as a
-// whole.
+// The metadata of an SST file about separated values, except for the oldest
+// blob file. If the file moves to another level, all of it is copied.
 struct BlobReferenceInfo {
   // Bit i is set if the file may refer to blobs in cf_paths[i]; 0 stands for
-  // path 0 alone. Means nothing without an oldest blob file. Use
-  // PathLayout::BlobPathMask() to read it.
+  // path 0 alone. Undefined if the file has no oldest blob file. Read it by
+  // PathLayout::BlobPathMask().
   uint8_t path_mask = 0;
 
   MappedEntryStats mapped;

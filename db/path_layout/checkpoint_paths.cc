@@ -39,7 +39,7 @@ Status CheckOneDirectory(DB* db,
       }
     }
   }
-  // The family was dropped meanwhile.
+  // The family was dropped meanwhile, so it cannot be named.
   return Status::NotSupported(refusal + std::to_string(directories.size()) +
                               " directories have files");
 }

@@ -14,13 +14,15 @@ class DB;
 struct ColumnFamilyMetaData;
 struct LiveFileStorageInfo;
 
-// May `files`, the live files of `db`, be copied into one directory? They may
-// if they come from one, WALs aside; else NotSupported, naming a column family
-// that has files elsewhere. See also CopyIntoOneDirectory.
+// Returns OK if `files`, the live files of `db`, can be copied into one
+// directory: all of them, except for WALs, are in one directory. Otherwise
+// returns NotSupported, and the message names a column family that has files
+// elsewhere. See also CopyIntoOneDirectory.
 Status CheckOneDirectory(DB* db, const std::vector<LiveFileStorageInfo>& files);
 
-// May a column family with these files be exported, as ExportColumnFamily()
-// does, by its SST files alone? NotSupported if there are delta files.
+// Returns OK if a column family with these files can be exported by its SST
+// files alone, as ExportColumnFamily() does it. Returns NotSupported if there
+// are delta files.
 Status CheckExportable(const ColumnFamilyMetaData& family);
 
 }  // namespace ROCKSDB_NAMESPACE

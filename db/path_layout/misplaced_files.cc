@@ -20,7 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// A run of neighbouring misplaced files of one level, by user keys.
+// The range of user keys of adjacent misplaced files of one level.
 struct Run {
   int level;
   std::string smallest;
@@ -121,13 +121,14 @@ Status MisplacedFiles::CompactRange(DBImpl* db, ColumnFamilyData* cfd,
     runs = FindRuns(vstorage, mutable_options, begin, end);
   }
   if (cfd->ioptions().compaction_style == kCompactionStyleUniversal) {
-    // There a manual compaction takes the whole level.
+    // In this case a manual compaction compacts the whole level.
     const auto same_level = [](const Run& a, const Run& b) {
       return a.level == b.level;
     };
     runs.erase(std::unique(runs.begin(), runs.end(), same_level), runs.end());
   }
-  // Every run once, whatever happens meanwhile: this ends.
+  // Each run is compacted once, regardless of concurrent changes, so that the
+  // loop ends.
   for (const Run& run : runs) {
     const Slice smallest = run.smallest;
     const Slice largest = run.largest;

@@ -27,34 +27,40 @@ struct MutableCFOptions;
 struct MutableDBOptions;
 class VersionStorageInfo;
 
-// Files that lie, or refer to values that lie, elsewhere than the path layout
-// asks for (see PathLayout::IsMisplaced()), and what brings them home: a
-// compaction of the file with its own level as output.
+// Picks and runs compactions for misplaced files: files that lie, or refer to
+// values that lie, on other paths than the path layout specifies (see
+// PathLayout::IsMisplaced()). The compaction rewrites the file with its own
+// level as output.
 //
 // Files become misplaced when the layout changes, or when a move without
 // rewriting takes them to a level of another path although
 // PathLayout::CanMove() forbids it:
-//   - Compactions (level style from any level, universal) are written instead.
+//   - A compaction (level style from any level, universal) rewrites the files
+//     instead of moving them.
 //   - The move-down at open, for level_compaction_dynamic_level_bytes, leaves
 //     the files where they are; compaction takes them down.
-//   - ReFitLevel() and PromoteL0() were asked for by the user and do it. The
-//     files keep their path and are misplaced at the new level. CompactRange()
-//     with change_level rewrites those of its range before it returns.
-// Which of them are left is compaction's business (kMisplacedFiles), behind
-// all other reasons: the data is correct wherever it lies.
+//   - ReFitLevel() and PromoteL0() are requested by the user and do move files.
+//     The files keep their path and are misplaced at the new level.
+//     CompactRange() with change_level rewrites those of its range before it
+//     returns.
+// The remaining misplaced files are compacted in the background
+// (kMisplacedFiles), with lower priority than all other reasons, since the data
+// is correct regardless of its path.
 //
-// A compaction of this reason cannot leave its output misplaced: the paths of
-// its outputs come from the same options that judge them, and it relocates all
-// values that are not on the output's blob path. Only another change of the
-// layout can ask for the same file again.
+// Invariant: a compaction for this reason never leaves its output misplaced.
+// The paths of its outputs are determined by the same options that decide
+// whether they are misplaced, and it relocates all values that are not on the
+// output's blob path. So the same file is compacted again only after another
+// change of the layout.
 class MisplacedFiles {
  public:
-  // Universal style (level style has a list of reasons to pick a file for). A
-  // sorted run is rewritten file by file: an L0 file on its own, a file of a
-  // level with those that share a user key with it. Both keep their place in
-  // the order of runs. Null if no file can be compacted now.
-  // files: what is to be rewritten, with levels: misplaced files, or others
-  // that a compaction in place helps, as `reason` says.
+  // Picks a compaction of misplaced files for universal style. (Level style has
+  // a list of reasons to pick a file for.) A sorted run is rewritten file by
+  // file: an L0 file by itself, a file of another level together with those
+  // that share a user key with it. Both keep their place in the order of runs.
+  // Returns nullptr if no file can be compacted at the moment.
+  // files: files to rewrite, with their levels. By `reason` these are misplaced
+  //     files, or others for which a compaction in place is useful.
   static Compaction* PickUniversal(
       const std::string& cf_name, const ImmutableOptions& ioptions,
       const MutableCFOptions& options, const MutableDBOptions& db_options,
@@ -63,10 +69,11 @@ class MisplacedFiles {
       CompactionReason reason,
       const std::function<bool(int level)>& may_output_to_level);
 
-  // The last step of CompactRange(): rewrites in place the files that overlap
-  // [begin, end] (null: unbounded) and are misplaced, also those of the
-  // bottommost level that it skipped. Does nothing if the caller chose a path
-  // (target_path_id) or to leave the bottommost level alone (kSkip).
+  // The last step of DB::CompactRange(): rewrites in place the misplaced files
+  // that overlap [begin, end] (nullptr: unbounded), including those of the
+  // bottommost level that the previous steps skipped. Does nothing if the
+  // caller chose a path (target_path_id), or chose to skip the bottommost level
+  // (kSkip).
   //
   // REQUIRES: DB mutex not held
   static Status CompactRange(DBImpl* db, ColumnFamilyData* cfd,
@@ -74,13 +81,14 @@ class MisplacedFiles {
                              const Slice* begin, const Slice* end,
                              const std::string& trim_ts);
 
-  // A compaction that did not come about leaves a score computed with its own
-  // options. The layout may have changed since.
+  // Computes the misplaced files again after a compaction that failed or did
+  // not start. Such a compaction leaves a score that was computed with its own
+  // options, and the layout may have changed since.
   //
   // REQUIRES: DB mutex held
   static void FindAfterFailure(ColumnFamilyData* cfd);
 
-  // How many of `files` would be misplaced at `level`.
+  // Returns how many of `files` would be misplaced at `level`.
   static size_t CountAt(const MutableCFOptions& options,
                         const std::vector<FileMetaData*>& files, int level);
 };

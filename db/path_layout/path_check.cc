@@ -30,7 +30,7 @@ Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
     assert(type == kTableFile);
     fallback = TableFileName(cf_paths, number, path_id);
   }
-  // Any other error is for the reader of the file to report.
+  // Any other error is reported by a read of the file.
   if (!fs->FileExists(fallback, IOOptions(), nullptr).IsNotFound()) {
     return Status::OK();
   }

@@ -17,27 +17,30 @@ namespace ROCKSDB_NAMESPACE {
 class ColumnFamilySet;
 class FileSystem;
 
-// Recovery's check that the options still name the path of a file that the
-// MANIFEST names.
+// Called by recovery: checks that the options have the path of a file that is
+// in the MANIFEST.
 //
-// A path id beyond the list has always stood for the last path, so that a
-// database whose files were all moved there opens with fewer paths. When the
-// file is not there either, the list is wrong: InvalidArgument says so, where
-// a later read would merely not find the file.
+// A path id beyond the list means the last path, as in RocksDB, so that a
+// database whose files were all moved there can be opened with fewer paths. If
+// the file is not on the last path either, the list is wrong, and this returns
+// InvalidArgument. Otherwise a later read would fail to find the file.
 //
 // REQUIRES: type is kTableFile, kBlobFile or kDeltaFile
 Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
                        FileType type, uint64_t number, uint32_t path_id);
 
-// While it lives, its thread asks a DB for its live files in order to copy them
-// into one directory, as Checkpoint and BackupEngine do.
+// Marks a scope in which the thread requests the live files of a DB in order to
+// copy them into one directory, as Checkpoint and BackupEngine do.
 //
-// They copy MANIFEST and OPTIONS files as they are. So a path id in that
-// MANIFEST would lead nowhere, and an OPTIONS file with cf_paths, as a family
-// with a layout has it, would let the copy purge the source's files. Therefore
-// a DB that is asked so refuses a layout. Kept beside the call rather than in
-// its options, which are a public struct, or behind DB::GetRootDB(), which
-// those who back up something else than a DBImpl do not have.
+// Both copy MANIFEST and OPTIONS files unchanged. So a path id in the copied
+// MANIFEST would refer to a path that does not exist. And an OPTIONS file with
+// cf_paths, which it has if a family has a layout, would cause the copy to
+// purge files of the source. Therefore the DB returns an error in such a scope
+// if it has a layout. The scope is not an option of the call, because those
+// options are a public struct, and not accessed by DB::GetRootDB(), because a
+// backup of a DB that is not a DBImpl does not have that.
+//
+// Used by one thread.
 class CopyIntoOneDirectory {
  public:
   CopyIntoOneDirectory() : outer_(in_progress_) { in_progress_ = true; }
@@ -45,12 +48,12 @@ class CopyIntoOneDirectory {
   CopyIntoOneDirectory(const CopyIntoOneDirectory&) = delete;
   CopyIntoOneDirectory& operator=(const CopyIntoOneDirectory&) = delete;
 
-  // OK if this thread makes no such copy; else NotSupported, naming the column
-  // family, if one of `families` has a layout and several paths.
+  // Returns OK outside such a scope. Inside, returns NotSupported, naming the
+  // column family, if one of `families` has a layout and several paths.
   //
   // REQUIRES: DB mutex held
   static Status Check(ColumnFamilySet& families);
-  // What its error and that of the callers begin with.
+  // The beginning of the error messages of Check() and of its callers.
   static const char kRefusal[];
 
  private:

@@ -138,12 +138,12 @@ std::string PathLayout::BlobFileName(const std::vector<DbPath>& cf_paths,
   return ROCKSDB_NAMESPACE::BlobFileName(Directory(cf_paths, path_id), number);
 }
 
-// The seams of Compaction and VersionStorageInfo, kept beside the rule they
-// apply.
+// The functions of Compaction and VersionStorageInfo that apply PathLayout.
 
 uint32_t Compaction::OutputPathId(int level) const {
-  // output_path_id_ already is the output level's: by layout, by the picker or
-  // by the explicit wish of a manual compaction, which holds for all outputs.
+  // output_path_id_ already is that of the output level: it was determined by
+  // the layout, by the picker or by the option of a manual compaction, which is
+  // for all outputs.
   if (level == output_level_ || is_manual_path_) {
     return output_path_id_;
   }
@@ -151,7 +151,8 @@ uint32_t Compaction::OutputPathId(int level) const {
 }
 
 bool Compaction::InputsCanMove() const {
-  // Without a layout RocksDB looks at the first file alone; so do we.
+  // Without a layout, only the path of the first file is checked, as in
+  // RocksDB.
   const bool path_of_each = PathLayout::HasSstLayout(mutable_cf_options_);
   for (const CompactionInputFiles& level_inputs : inputs_) {
     for (const FileMetaData* file : level_inputs.files) {

@@ -14,17 +14,18 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Counts what is read from each of a column family's paths, SST files and blob
-// files apart. Exists only for a column family with more than one path; the
-// files' readers (RandomAccessFileReader) share its ownership, because an open
-// iterator may keep a reader longer than the column family keeps its counters.
+// Counts the reads from each of a column family's paths, separately for SST
+// files and blob files. Exists only for a column family with more than one
+// path. The files' readers (RandomAccessFileReader) share its ownership,
+// because an open iterator may keep a reader alive longer than the column
+// family keeps its counters.
 //
 // Thread-safe. Add() touches one cache line of the calling core.
 class PathReadStats {
  public:
   enum class FileKind : uint32_t { kSst = 0, kBlob = 1 };
 
-  // As many as a FileDescriptor can tell apart.
+  // The number of path ids that a FileDescriptor can store.
   static constexpr uint32_t kMaxPaths = 4;
 
   struct Counts {
@@ -36,13 +37,13 @@ class PathReadStats {
   PathReadStats(const PathReadStats&) = delete;
   PathReadStats& operator=(const PathReadStats&) = delete;
 
-  // What a reader keeps: the place of its file's counters.
+  // Returns the index of the counters of a file, which its reader stores.
   static uint32_t Slot(FileKind kind, uint32_t path_id) {
     return static_cast<uint32_t>(kind) * kMaxPaths + path_id % kMaxPaths;
   }
 
-  // One request that `bytes` bytes answered. A request that brought nothing (it
-  // failed, or lies behind the end) is not counted.
+  // Counts a request that returned `bytes` bytes. A request that returned none
+  // (it failed, or was behind the end) is not counted.
   void Add(uint32_t slot, size_t bytes) {
     if (bytes == 0) {
       return;
@@ -52,7 +53,7 @@ class PathReadStats {
     counter.bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  // Exact once no reader runs.
+  // Returns the counts. They are exact if no read is in progress.
   Counts Get(FileKind kind, uint32_t path_id) const;
 
  private:

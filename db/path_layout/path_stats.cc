@@ -69,7 +69,7 @@ std::vector<const Column*> ShownColumns(const std::vector<PathStats>& paths) {
   return columns;
 }
 
-// Of the longest heading.
+// The width of the longest heading.
 constexpr int kColumnWidth = 18;
 
 }  // namespace
@@ -89,7 +89,7 @@ std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
       paths[i].blob_reads = reads->Get(PathReadStats::FileKind::kBlob, id);
     }
   }
-  // Files of a path that is gone are looked for on the last one.
+  // Files with a path id beyond the list are on the last path.
   const auto path_of = [&paths](uint32_t id) -> PathStats& {
     return paths[PathLayout::IndexOf(id, paths.size())];
   };
@@ -148,8 +148,8 @@ void PathStats::ToMap(const std::vector<PathStats>& paths,
   }
 }
 
-// The handlers of the property; both run under the DB mutex, which keeps the
-// current version in place.
+// The handlers of the property. Both run under the DB mutex, which keeps the
+// current Version alive.
 
 bool InternalStats::HandlePathStats(std::string* value, Slice /*suffix*/) {
   value->append(PathStats::ToString(PathStats::Collect(

@@ -23,7 +23,7 @@ IOStatus SyncDirectory(const ColumnFamilyData& cfd, uint32_t path_id,
   FSDirectory* directory = cfd.GetDataDir(path_id);
   std::unique_ptr<FSDirectory> opened;
   if (directory == nullptr) {
-    // The family's directories are not open, as in a Repairer.
+    // The family's directories may not be open, for example in a Repairer.
     IOStatus s =
         cfd.ioptions().fs->NewDirectory(path, options, &opened, nullptr);
     if (!s.ok()) {
@@ -56,7 +56,7 @@ void OutputDirectories::AddOutputs(CompactionState& compaction) {
     for (const auto& output : state.GetOutputs()) {
       Add(output.meta.fd.GetPathId());
     }
-    // Those of a second output level are kept here, too.
+    // This includes the blob files of a second output level.
     Add(state.Outputs(/*is_proximal_level=*/false)->GetBlobFileAdditions());
   }
 }
@@ -101,7 +101,7 @@ uint8_t FlushedBlobPathMask(const FileMetaData& file,
   }
   if (file.oldest_blob_file_number != kInvalidBlobFileNumber &&
       file.oldest_blob_file_number < oldest_added) {
-    // Which of the earlier files it refers to is not known.
+    // It is unknown to which of the earlier blob files the file refers.
     for (const auto& blob_file : before.GetBlobFiles()) {
       mask |= 1u << blob_file->GetPathId();
     }

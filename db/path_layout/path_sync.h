@@ -25,11 +25,11 @@ struct FileMetaData;
 
 // The paths of one column family in which a job has created files.
 //
-// A new file outlives a crash only after an fsync of the directory that names
-// it, and the MANIFEST must not name a file that may vanish. With a layout one
-// job can write to several directories; it collects them here and syncs them
-// before LogAndApply(). Without a layout RocksDB's own single sync is enough
-// and this class is left empty.
+// A new file survives a crash only after an fsync of its directory, and the
+// MANIFEST must not name a file that may be lost. With a layout one job can
+// write to several directories; it collects them here and syncs them before
+// LogAndApply(). Without a layout RocksDB's own single sync is enough, and no
+// path is added.
 //
 // Not thread-safe: one object per job.
 class OutputDirectories {
@@ -43,10 +43,12 @@ class OutputDirectories {
     path_ids_ &= static_cast<uint8_t>(~(1u << path_id));
   }
   void Add(const std::vector<BlobFileAddition>& blob_files);
-  // The new SST and blob files of `edit`. Meant for edits all of whose new
-  // files were just written: a trivial move "adds" a file, too.
+  // Adds the paths of the new SST and blob files of `edit`.
+  // REQUIRES: all new files of the edit were just written; so it is not that of
+  // a trivial move, which "adds" a file, too.
   void AddOutputs(const VersionEdit& edit);
-  // What all subcompactions wrote, to both output levels if there are two.
+  // Adds the paths of the files of all subcompactions, for both output levels
+  // if there are two.
   void AddOutputs(CompactionState& compaction);
 
   bool Contains(uint32_t path_id) const {
@@ -73,10 +75,11 @@ class OutputDirectories {
   uint8_t path_ids_ = 0;
 };
 
-// BlobReferenceInfo::path_mask of the SST `file` that a flush has written.
-// `own` and `external` are the blob files that its edit adds; entries of blob
-// direct write can also refer to blob files that an earlier edit added to
-// `before`. 0 if all are on path 0.
+// Returns BlobReferenceInfo::path_mask of the SST `file` that a flush has
+// written; 0 if all blob files are on path 0.
+// own, external: the blob files that the edit of the flush adds.
+// before: entries of blob direct write can also refer to blob files that an
+//     earlier edit added to this.
 uint8_t FlushedBlobPathMask(const FileMetaData& file,
                             const std::vector<BlobFileAddition>& own,
                             const std::vector<BlobFileAddition>& external,

@@ -170,7 +170,8 @@ PathTestBase::~PathTestBase() {
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
   DestroyAll();
-  // The base class keeps the options of a Reopen(); their env is ours.
+  // The base class stores the options of a Reopen(), whose env is owned by this
+  // class.
   last_options_ = Options();
   last_options_.env = env_;
 }
@@ -283,7 +284,8 @@ Status PathTestBase::VerifyData() {
 }
 
 void PathTestBase::CheckPlacement(int family, const Options& options) {
-  // A job deletes its inputs after those who wait for it were told.
+  // A job deletes its inputs after it has notified the threads that wait for
+  // it.
   ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
   ColumnFamilyMetaData metadata;
   db_->GetColumnFamilyMetaData(Handle(family), &metadata);

@@ -17,11 +17,12 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Several directories as devices of their own, and a power failure.
+// A file system in which directories can be separate devices, with simulated
+// loss of power.
 //
-// What FaultInjectionTestFS does not do: a hard link is a directory entry like
-// any other and is lost without an fsync of its directory, links between
-// devices fail, and directory fsyncs are counted.
+// In addition to FaultInjectionTestFS, a hard link is lost without an fsync of
+// its directory, like any other directory entry; links between devices fail;
+// and directory fsyncs are counted.
 //
 // Thread-safe.
 class DeviceFS : public FaultInjectionTestFS {
@@ -29,19 +30,20 @@ class DeviceFS : public FaultInjectionTestFS {
   explicit DeviceFS(const std::shared_ptr<FileSystem>& base)
       : FaultInjectionTestFS(base) {}
 
-  // Files in `directory` are on another device than all others.
+  // Makes `directory` a device of its own: its files are on another device than
+  // all others.
   void AddDevice(const std::string& directory);
 
-  // While set, an fsync of a directory added by AddDevice() says OK and does
+  // If set, an fsync of a directory added by AddDevice() returns OK and does
   // nothing.
   void LoseDirectorySyncs(bool lose);
 
-  // Number of fsyncs by directory since the last call.
+  // Returns the number of fsyncs of each directory since the last call.
   std::map<std::string, int> TakeSyncCounts();
 
-  // Stops all I/O, so that nothing of what happens next reaches the disk.
+  // Stops all I/O, so that no later write reaches the disk.
   void PowerOff() { SetFilesystemActive(false); }
-  // Drops what was not synced, file contents as well as directory entries.
+  // Drops all unsynced file contents and directory entries.
   IOStatus PowerOn();
 
   IOStatus NewDirectory(const std::string& path, const IOOptions& options,
@@ -55,13 +57,13 @@ class DeviceFS : public FaultInjectionTestFS {
   IOStatus RenameFile(const std::string& from, const std::string& to,
                       const IOOptions& options, IODebugContext* dbg) override;
 
-  // For the directories of this file system: count and report whether the
-  // fsync is to take place.
+  // Called by the directories of this file system. Counts an fsync and returns
+  // true if it is to be done.
   bool OnDirectorySync(const std::string& directory);
 
  private:
   port::Mutex mutex_;
-  // All below are guarded by mutex_.
+  // The members below are guarded by mutex_.
   std::set<std::string> devices_;
   bool lose_directory_syncs_ = false;
   std::map<std::string, int> sync_counts_;
@@ -77,11 +79,12 @@ class PathTestBase : public DBTestBase {
   explicit PathTestBase(const std::string& name);
   ~PathTestBase() override;
 
-  // Directory of path `path_id` of the families opened with `prefix`.
+  // Returns the directory of path `path_id` of the families opened with
+  // `prefix`.
   std::string PathOf(const std::string& prefix, uint32_t path_id);
 
-  // Options for a family with `num_paths` paths of its own, whose values are
-  // blobs. Small files, no compactions of its own accord.
+  // Returns options of a family with `num_paths` paths of its own, whose values
+  // are blobs, with small files and without automatic compactions.
   Options PathOptions(const std::string& prefix, uint32_t num_paths,
                       const Ids& sst_ids, const Ids& blob_ids);
 
@@ -99,19 +102,21 @@ class PathTestBase : public DBTestBase {
                 bool wal = false);
   static std::string KeyOf(int number);
   static std::string ValueOf(int number, int version);
-  // Are all values there that PutRange() has written?
+  // Returns OK if all values that PutRange() has written can be read.
   Status VerifyData();
-  // To be told of data that other means have written.
+  // Makes VerifyData() expect an entry that was not written by PutRange().
   void Expect(int family, const std::string& key, const std::string& value) {
     expected_[{family, key}] = value;
   }
 
-  // Do all files of `family` lie where `options` want those of their level,
-  // exist there, and does no path have another SST or blob file?
+  // Checks that all files of `family` are recorded on, and exist on, the paths
+  // that `options` specify for their level, and that no path has another SST or
+  // blob file.
   void CheckPlacement(int family, const Options& options);
-  // Paths, as ids, of the SST files of `level`, and of the blob files.
+  // Returns the path ids of the SST files of `level`.
   std::multiset<uint32_t> SstPathIds(int family, const Options& options,
                                      int level);
+  // Returns the path ids of the blob files.
   std::set<uint32_t> BlobPathIds(int family, const Options& options);
 
   ColumnFamilyHandle* Handle(int family) { return handles_[family]; }

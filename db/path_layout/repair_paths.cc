@@ -29,14 +29,14 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// What the repair wants to know of a blob file.
+// The properties of a blob file that the repair needs.
 struct BlobFileFacts {
-  // Header and footer are there. Else nothing of the rest is.
+  // The file has a header and a footer. If not, the other members are not set.
   bool complete = false;
   uint32_t column_family_id = 0;
   uint64_t blob_count = 0;
   uint64_t blob_bytes = 0;
-  // 0: not of an address map.
+  // 0 if the file does not belong to an address map.
   uint64_t index_bytes = 0;
 };
 
@@ -193,7 +193,8 @@ TableCache* RepairPaths::CacheOf(uint64_t number) {
 std::unique_ptr<InternalIterator> RepairPaths::NewPointIterator(
     const ReadOptions& read_options, const ColumnFamilyData& cfd,
     const FileMetaData& table) {
-  // As the repair has read it before: of the table it knew no more.
+  // The table is read as the repair has read it before, when only these members
+  // were known.
   FileMetaData meta;
   meta.fd = FileDescriptor(table.fd.GetNumber(), /*path_id=*/0,
                            table.fd.GetFileSize());
@@ -247,7 +248,8 @@ Status RepairPaths::Check(
              .ok()) {
       continue;
     }
-    // A table from before column families names none and is the default one's.
+    // A table that was written before RocksDB had column families has no name
+    // of one, and belongs to the default column family.
     const std::string& family = properties->column_family_name.empty()
                                     ? kDefaultColumnFamilyName
                                     : properties->column_family_name;
@@ -311,7 +313,7 @@ Status RepairPaths::AddBlobReferences(uint64_t number, ValueType type,
     return Status::OK();
   };
   if (type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value)) {
-    // Which file it is in shows when the database is opened.
+    // The blob file of the value is only known when the database is opened.
     mapped_tables_.insert(number);
     return MappedBlobIndex().DecodeFrom(value);
   }
@@ -334,7 +336,7 @@ uint8_t RepairPaths::BlobPathMask(const ColumnFamilyData& cfd,
   uint32_t mask = 0;
   for (const auto& [number, directory] : blob_directories_) {
     uint32_t path_id = 0;
-    // AddBlobFiles() tells of a wrong directory.
+    // AddBlobFiles() reports a wrong directory.
     if ((any || (references != blob_references_.end() &&
                  references->second.count(number) > 0)) &&
         PathIdOf(cfd.ioptions().cf_paths, cfd.GetName(), BlobFileTitle(number),
@@ -370,8 +372,8 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
     const std::string name = BlobFileName(blob_file.second, number);
     BlobFileFacts facts;
     Status s = ReadBlobFile(cfd.ioptions().fs.get(), name, &facts);
-    // Whatever cannot be read may hold mapped values. What was never finished
-    // was in no MANIFEST.
+    // A file that cannot be read may have mapped values. A file that was never
+    // finished was in no MANIFEST.
     const bool needed =
         referenced.count(number) != 0 || (has_mapped && !s.ok());
     if (s.ok() && !facts.complete) {
@@ -430,7 +432,8 @@ Status RepairPaths::CheckOptionsFile(
   const Status s =
       LoadLatestOptions(config_options, dbname, &db_options, &families);
   if (!s.ok()) {
-    // A repair may be what is left to do with such a database.
+    // The repair goes on, since it may be the only way to recover such a
+    // database.
     ROCKS_LOG_WARN(options_.logger, "No options to compare with: %s",
                    s.ToString().c_str());
     return Status::OK();
@@ -442,7 +445,7 @@ Status RepairPaths::CheckOptionsFile(
         stored.size() <=
             (given->cf_paths.empty() ? options_.db_paths : given->cf_paths)
                 .size()) {
-      // Paths of a database that was moved are others, but as many.
+      // A database that was moved has other paths, but as many.
       continue;
     }
     for (const DbPath& path : stored) {
@@ -488,8 +491,9 @@ Status RepairGuard::Finish(const Status& status, uint64_t manifest_number) {
     return status;
   }
   if (!status.ok()) {
-    // A failed step may have set CURRENT, and best_efforts_recovery does
-    // without it. 1 is where the repair began, and 0 that it did not get there.
+    // A failed step may have set CURRENT, and best_efforts_recovery does not
+    // read it. So the MANIFESTs are invalidated, too. The repair begins with
+    // MANIFEST 1; manifest_number is 0 if it did not write another one.
     for (uint64_t number :
          {uint64_t{1}, std::max<uint64_t>(1, manifest_number)}) {
       const std::string manifest = DescriptorFileName(dbname_, number);
@@ -510,7 +514,8 @@ Status RepairGuard::Finish(const Status& status, uint64_t manifest_number) {
 }
 
 Status RepairGuard::Invalidate(const std::string& file) {
-  // By a rename, since a MANIFEST can still be open for writing.
+  // The file is replaced by a rename, since a MANIFEST can still be open for
+  // writing.
   const std::string temporary = TempFileName(dbname_, 0);
   std::unique_ptr<FSDirectory> directory;
   IOStatus s = fs_->NewDirectory(dbname_, IOOptions(), &directory, nullptr);

@@ -30,18 +30,18 @@ class TableCache;
 class VersionEdit;
 struct FileMetaData;
 
-// The directories of a database under repair, and which file is in which.
+// The directories of a database under repair, and the files in each of them.
 //
-// A Repairer finds files before it knows their column family, while path ids
-// mean something within a family only. So it reads each file through a
-// TableCache whose only path is the file's directory, with path id 0, and
-// translates the directory into the family's path id once the family is known.
+// A Repairer finds files before it knows their column family, but path ids are
+// only defined within a family. So it reads each file through a TableCache
+// whose only path is the file's directory, with path id 0, and translates the
+// directory into the family's path id once the family is known.
 //
-// Blob files are recovered, too: their header names the column family and their
-// footer says that they are complete. Without them in the MANIFEST the next
-// open would delete them. How much of them is garbage is not known and starts
-// at 0; but an address map, which the next open builds from the tables and the
-// record indexes, knows.
+// Blob files are recovered, too: their header has the column family, and their
+// footer shows that they are complete. If they were not in the MANIFEST, the
+// next open would delete them. The amount of garbage in them is unknown and
+// starts at 0, except with an address map, which the next open builds from the
+// tables and the record indexes.
 //
 // Not thread-safe.
 class RepairPaths {
@@ -51,16 +51,18 @@ class RepairPaths {
               Cache* cache, const std::string& db_session_id);
   ~RepairPaths();
 
-  // These add the directories that are not there yet.
+  // Adds those directories of db_paths that have not been added yet.
   void Add(const std::vector<DbPath>& db_paths) {
     Add(db_paths, /*required=*/true);
   }
-  // Of a family without a layout the cf_paths need not exist: RocksDB's repair
-  // does not look at them. With a layout, what is missing holds files.
+  // Adds those cf_paths of a family that have not been added yet. They need not
+  // exist if the family has no layout, since RocksDB's repair does not search
+  // them. With a layout they must exist, because they have files.
   void Add(const ColumnFamilyOptions& options);
-  // In the order of Add().
+  // Returns the directories in the order in which they were added.
   const std::vector<std::string>& directories() const { return directories_; }
-  // `index` may be beyond directories().
+  // Returns true if the directory need not exist. `index` may be beyond
+  // directories().
   bool MayBeMissing(size_t index) const {
     return index < directories_.size() &&
            optional_directories_.count(directories_[index]) != 0;
@@ -75,64 +77,70 @@ class RepairPaths {
 
   // REQUIRES: FoundTable(number, ...)
   std::string TableName(uint64_t number) const;
-  // Reads table `number` under path id 0.
+  // Returns a TableCache that reads table `number` with path id 0.
   // REQUIRES: FoundTable(number, ...)
   TableCache* CacheOf(uint64_t number);
-  // The points of a table of `cfd`. AssignPathId() may have been called for it.
-  // REQUIRES: as of CacheOf(); read_options outlives the iterator.
+  // Returns an iterator over the point entries of a table of `cfd`.
+  // AssignPathId() may have been called for the table.
+  // REQUIRES: FoundTable() was called for the table; read_options outlives the
+  // iterator.
   std::unique_ptr<InternalIterator> NewPointIterator(
       const ReadOptions& read_options, const ColumnFamilyData& cfd,
       const FileMetaData& table);
 
-  // Is each file in a directory of its family? InvalidArgument if not. Reads
-  // only, so that a repair with wrong paths ends before it has changed
-  // anything. `options_of` is nullptr for a family that the repair gives up.
-  // What cannot be read is left for later to judge.
+  // Returns InvalidArgument if a file is not in a directory of its family. Only
+  // reads, so that a repair with wrong paths ends before it has changed
+  // anything. Files that cannot be read are ignored here.
+  // options_of: returns the options of a family; nullptr for a family that the
+  //     repair drops.
   Status Check(
       const InternalKeyComparator& comparator,
       const MutableCFOptions& mutable_options,
       const std::function<const ColumnFamilyOptions*(const std::string&)>&
           options_of);
 
-  // InvalidArgument if the latest OPTIONS file of the database gives a column
-  // family more directories than the options of the repair do, and one of those
-  // that the repair does not search has files. The repair would not find them,
-  // and the next open with the right options would delete them. Reads only.
-  // options_of: as of Check().
+  // Returns InvalidArgument if a column family has more directories in the
+  // latest OPTIONS file of the database than in the options of the repair, and
+  // one of those that the repair does not search has files. The repair would
+  // not find these files, and the next open with the right options would delete
+  // them. Only reads.
+  // options_of: as for Check().
   Status CheckOptionsFile(
       const std::string& dbname, Env* env,
       const std::function<const ColumnFamilyOptions*(const std::string&)>&
           options_of) const;
 
   // Sets the path id of `table`, which is otherwise complete, to that of its
-  // directory in `cfd`. InvalidArgument, kept in status(), if it is none of the
-  // family's paths.
+  // directory in `cfd`. Returns InvalidArgument, and stores it in status(), if
+  // the directory is not among the family's paths.
   Status AssignPathId(const ColumnFamilyData& cfd, FileMetaData* table);
-  // Notes the blob files that an entry of table `number` refers to.
+  // Records the blob files that an entry of table `number` refers to.
   Status AddBlobReferences(uint64_t number, ValueType type, const Slice& value);
-  // BlobReferenceInfo::path_mask by what AddBlobReferences() was told.
+  // Returns BlobReferenceInfo::path_mask of the table, by the entries that were
+  // passed to AddBlobReferences().
   // REQUIRES: FoundBlobFile() was called for all files.
   uint8_t BlobPathMask(const ColumnFamilyData& cfd,
                        const FileMetaData& table) const;
-  // Adds the blob files of `cfd` to `edit`, which has all its tables. A file
+  // Adds the blob files of `cfd` to `edit`, which has all of its tables. A file
   // that cannot be read or was never finished is skipped if none of the tables
-  // refers to it. Else it is an error: the file may be readable next time,
-  // while the next open would delete what the MANIFEST does not name.
+  // refers to it. Otherwise an error is returned: the file may be readable the
+  // next time, but the next open would delete it if it is not in the MANIFEST.
   Status AddBlobFiles(const ColumnFamilyData& cfd, VersionEdit* edit) const;
 
-  // The blob files that AddBlobFiles() added to no edit. The next open would
-  // delete them.
+  // Returns the blob files that AddBlobFiles() added to no edit. The next open
+  // would delete them.
   // REQUIRES: AddBlobFiles() was called for all column families.
   std::vector<std::string> UnusedBlobFiles() const;
 
-  // The path id of `directory` in a column family with these paths.
-  // InvalidArgument, naming the file by its title, if it is none of them.
+  // Returns the path id of `directory` in a column family with these paths in
+  // *path_id. Returns InvalidArgument if the directory is not among them.
+  // title: names the file in the error message.
   static Status FindPathId(const std::vector<DbPath>& cf_paths,
                            const std::string& family, const std::string& title,
                            const std::string& directory, uint32_t* path_id);
 
-  // The first error of AssignPathId(). A repair that went on would drop what
-  // these files hold.
+  // Returns the first error of AssignPathId(). A repair that continued after it
+  // would drop the data of these files.
   const Status& status() const { return status_; }
 
  private:
@@ -149,7 +157,7 @@ class RepairPaths {
   std::set<std::string> optional_directories_;
   std::map<uint64_t, std::string> table_directories_;
   std::map<uint64_t, std::string> blob_directories_;
-  // Blob files that are in an edit.
+  // Blob files that were added to an edit.
   mutable std::set<uint64_t> used_blob_files_;
   // table -> blob files it refers to
   std::unordered_map<uint64_t, std::set<uint64_t>> blob_references_;
@@ -159,13 +167,14 @@ class RepairPaths {
   Status status_;
 };
 
-// Keeps a database closed that is only half repaired.
+// Prevents opens of a database whose repair is not complete.
 //
-// Until a repair is through, CURRENT would name a MANIFEST that lacks files,
-// and an open would delete these. Therefore CURRENT names none in that time,
-// which fails every open, also one with create_if_missing, until a later repair
-// succeeds. It survives a crash; only best_efforts_recovery, which reads any
-// MANIFEST there is, is refused after an error alone.
+// Until a repair is complete, CURRENT would name a MANIFEST that lacks files,
+// and an open would delete these files. Therefore CURRENT names no MANIFEST
+// during that time. Every open fails then, even one with create_if_missing,
+// until a repair succeeds. This survives a crash, with an exception: opens with
+// best_efforts_recovery, which reads any MANIFEST that exists, are prevented
+// only after an error, not after a crash.
 //
 // Not thread-safe.
 class RepairGuard {
@@ -174,15 +183,16 @@ class RepairGuard {
   RepairGuard(FileSystem* fs, const std::string& dbname)
       : fs_(fs), dbname_(dbname) {}
 
-  // To be called before anything is changed, and again after each step that
-  // may have set CURRENT.
+  // Makes CURRENT invalid. To be called before anything is changed, and again
+  // after each step that may have set CURRENT.
   Status Hold();
-  // The end of a repair with `status`, which is returned if it is an error.
-  // Else CURRENT is set to MANIFEST `manifest_number`.
+  // To be called at the end of a repair. Returns `status` if it is an error.
+  // Otherwise sets CURRENT to MANIFEST `manifest_number`.
   Status Finish(const Status& status, uint64_t manifest_number);
 
  private:
-  // Replaces `file` by a text that is neither a CURRENT nor a MANIFEST.
+  // Replaces the contents of `file` by a text that is valid neither as a
+  // CURRENT nor as a MANIFEST.
   Status Invalidate(const std::string& file);
 
   FileSystem* const fs_;

@@ -721,7 +721,7 @@ TEST_F(DBWalBufferTest, MarkAndFailedClose) {
   MakeCopyWithFaults(fault_env.get(), &db);
   int removed = 0;
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::RemoveWalBuffer:Removed", [&](void*) {
+      "DBStrata::RemoveWalBuffer:Removed", [&](void*) {
         ++removed;
         fault_fs->SetFilesystemActive(false,
                                       IOStatus::IOError("the device is gone"));

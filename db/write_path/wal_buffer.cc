@@ -20,7 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 
 //======== WalBuffer::File
 
-// The file of a WAL.
+// The file of a WAL, which passes appends to the buffer.
 class WalBuffer::File final : public FSWritableFileOwnerWrapper {
  public:
   File(WalBuffer* buffer, uint64_t wal_number, const std::string& fname,
@@ -36,8 +36,8 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
                   IODebugContext* dbg) override {
     return buffer_->Append(this, data, options, /*has_checksum=*/false, dbg);
   }
-  // The checksum is that of the DB's own memory. When the bytes are written
-  // they are given a new one.
+  // The checksum only covers the bytes in the DB's memory. Write() computes a
+  // new one for the bytes that it writes.
   IOStatus Append(const Slice& data, const IOOptions& options,
                   const DataVerificationInfo& /*verification_info*/,
                   IODebugContext* dbg) override {
@@ -59,7 +59,7 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
   IOStatus Close(const IOOptions& options, IODebugContext* dbg) override {
     IOStatus s = buffer_->WriteOut(this, options, dbg);
     if (!s.ok()) {
-      // Nobody may write to a file that is closed.
+      // No byte can be written to the file after it is closed.
       buffer_->Forget(this);
     }
     const IOStatus close_s = target()->Close(options, dbg);
@@ -69,7 +69,7 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
     }
     return close_s;
   }
-  // What the buffer has is flushed when it is written.
+  // Does nothing: bytes are flushed when the buffer writes them to the file.
   IOStatus Flush(const IOOptions& /*options*/,
                  IODebugContext* /*dbg*/) override {
     return IOStatus::OK();
@@ -96,7 +96,7 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
                  IODebugContext* dbg) {
     IOStatus s;
     if (data.empty()) {
-      // All of it had been written by a write that failed.
+      // A write that failed has written all of the bytes.
     } else if (has_checksum) {
       std::string checksum(sizeof(uint32_t), '\0');
       EncodeFixed32(checksum.data(), crc32c::Value(data.data(), data.size()));
@@ -113,7 +113,7 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
     return target()->Flush(options, dbg);
   }
 
-  // What the buffer does not get.
+  // Writes bytes that bypass the buffer.
   IOStatus WriteAlone(const Slice& data, const IOOptions& options,
                       bool has_checksum, IODebugContext* dbg) {
     const IOStatus s = Write(data, options, has_checksum, dbg);
@@ -124,14 +124,15 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
   uint64_t wal_number() const { return wal_number_; }
   const std::string& fname() const { return fname_; }
 
-  // What the file has. By who holds the buffer's mutex.
+  // Size of the file, in bytes. Written under the buffer's mutex.
   std::atomic<uint64_t> written_{0};
-  // What was appended. By who appends, so that who asks waits for nobody.
+  // Bytes appended so far. Written only by the appending thread; readers take
+  // no lock.
   std::atomic<uint64_t> size_{0};
-  // Of what is in the buffer.
+  // Whether the bytes in the buffer were appended with a checksum.
   bool has_checksum_ = false;
-  // Nobody knows what it has after a failed write of what the buffer has no
-  // room for.
+  // Set after a failed write that bypassed the buffer: the file's contents are
+  // unknown, so all later appends bypass the buffer.
   bool does_without_ = false;
 
  private:
@@ -147,10 +148,10 @@ Status WalBuffer::Create(const std::shared_ptr<FileSystem>& fs,
                          const IOOptions& options, Statistics* statistics,
                          Logger* info_log, std::unique_ptr<WalBuffer>* buffer) {
   const std::string fname = WalBufferFileName(wal_dir);
-  // Whole pages, so that all of the last one is the file's.
+  // Rounded up to whole pages, so that the last page is entirely in the file.
   size =
       (size + WalBufferFormat::kMinSize - 1) & ~(WalBufferFormat::kMinSize - 1);
-  // Something else than zeros at the end, to see that the mapping shows it.
+  // Nonzero bytes at the end show whether the mapping has the file's contents.
   constexpr char kProbe[] = "probe";
   std::string contents(size, '\0');
   memcpy(contents.data() + size - sizeof(kProbe), kProbe, sizeof(kProbe));
@@ -159,8 +160,8 @@ Status WalBuffer::Create(const std::shared_ptr<FileSystem>& fs,
   std::unique_ptr<FSWritableFile> file;
   IOStatus s = fs->NewWritableFile(fname, file_options, &file, nullptr);
   if (s.ok()) {
-    // Blocks that the file does not have yet might be missing when a page is
-    // written.
+    // Allocates all blocks of the file: if the file system had no space when a
+    // page is written, the process would be killed.
     s = file->Append(contents, options, nullptr);
   }
   if (s.ok()) {
@@ -249,14 +250,16 @@ IOStatus WalBuffer::AppendLocked(File* file, const Slice& data,
                                  IODebugContext* dbg) {
   mutex_.AssertHeld();
   if (owner_ != file) {
-    // Before a newer WAL has anything.
+    // Bytes of an older WAL are written out before anything is appended to a
+    // newer one.
     if (file->does_without_ || is_stuck_ ||
         !WriteOutLocked(options, dbg).ok()) {
       return file->WriteAlone(data, options, has_checksum, dbg);
     }
-    // If power is lost, older WALs may lose their ends. Then this one must not
-    // have more than it would without a buffer, which is nothing as long as its
-    // file has nothing.
+    // After a loss of power, older WALs may lack bytes at their ends. This WAL
+    // must not have more bytes then than it would have without a buffer. So its
+    // first bytes go to the file: nothing of it is recovered while the file is
+    // empty.
     return WriteAndStart(file, data, options, has_checksum, dbg);
   }
   if (data.size() > format_.room() || has_failed_ ||
@@ -299,7 +302,8 @@ void WalBuffer::Forget(File* file) {
     return;
   }
   if (!format_.bytes().empty()) {
-    // Close() has failed or was not called. Whoever opens the DB next finds it.
+    // Close() has failed or was not called. The next open of the DB recovers
+    // the bytes.
     is_stuck_ = true;
     ROCKS_LOG_WARN(info_log_,
                    "WAL buffer %s keeps %" ROCKSDB_PRIszt
@@ -326,8 +330,8 @@ IOStatus WalBuffer::WriteOutLocked(const IOOptions& options,
   if (has_failed_) {
     s = FindWritten(options, dbg, &written);
     if (s.ok()) {
-      // It has not counted what a write that failed has written, and would cut
-      // that off when it is closed.
+      // The file object has not counted the bytes of a failed write, and would
+      // cut them off when it is closed.
       s = owner_->target()->Truncate(format_.offset() + written, options, dbg);
     }
   }
@@ -366,7 +370,7 @@ IOStatus WalBuffer::WriteOutStuck(const IOOptions& options) {
     s = recovery.Find(contents, &missing, &is_torn);
   }
   if (s.ok() && is_torn) {
-    s = Status::IOError(fname_, "has bytes that fit no WAL");
+    s = Status::IOError(fname_, "has bytes that do not continue their WAL");
   }
   if (s.ok() && !missing.bytes.empty()) {
     s = recovery.Write(missing);

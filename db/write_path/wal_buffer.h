@@ -22,25 +22,29 @@ namespace ROCKSDB_NAMESPACE {
 
 class Logger;
 
-// Takes in what is appended to the WAL of a DB, in a file that is mapped to
-// memory (wal_mmap_buffer_size), and writes it to the WAL when the buffer is
-// full, when the WAL is synced, closed or looked at, and before a newer WAL
-// gets anything. So an append is no system call, and is safe from the end of
-// the process all the same: pages of a mapped file are the operating system's.
-// WalBufferRecovery has the other half.
+// Buffers the bytes that are appended to the WALs of a DB in a memory-mapped
+// file (wal_mmap_buffer_size). They are written to the WAL when the buffer is
+// full, when the WAL is synced, closed or read, and before anything is appended
+// to a newer WAL. An append is therefore no system call, and still survives a
+// crash of the process, because the pages of a mapped file belong to the
+// operating system. WalBufferRecovery restores the bytes after a crash.
 //
-// INVARIANT: a WAL is what its file has, followed by what the buffer has for
-// it. Only one WAL has anything in the buffer, not at its beginning; all bytes
-// of older ones are in their files, unless that could not be written: then the
-// buffer is left as it is, for who asks again or opens the DB next, and newer
-// WALs do without it.
+// Invariants:
+// 1. The contents of a WAL are its file followed by its bytes in the buffer.
+// 2. The buffer has bytes of at most one WAL, and never the first bytes of a
+//    WAL.
+// 3. All bytes of older WALs are in their files. If they could not be written
+//    there, the buffer keeps them for a later attempt, or for the next open of
+//    the DB, and newer WALs are written without the buffer.
 //
-// Thread-safe. Must outlive the files of Wrap().
+// Thread-safe.
+// REQUIRES: outlives the files that Wrap() returns.
 class WalBuffer {
  public:
-  // Makes the file anew: what an earlier one has must have been recovered.
-  // NotSupported if the file system does not map files, or maps something else
-  // than what was written, as with encryption.
+  // Creates the buffer's file, or overwrites it. size: bytes, rounded up to
+  // whole pages. Returns NotSupported if the file system does not map files, or
+  // if the mapping does not show what was written, as with encryption.
+  // REQUIRES: the contents of an existing file have been recovered.
   static Status Create(const std::shared_ptr<FileSystem>& fs,
                        const std::string& wal_dir, size_t size,
                        const IOOptions& options, Statistics* statistics,
@@ -50,17 +54,20 @@ class WalBuffer {
   WalBuffer(const WalBuffer&) = delete;
   WalBuffer& operator=(const WalBuffer&) = delete;
 
-  // For a WAL that is empty.
+  // Returns a file that appends to the WAL `file` through the buffer.
+  // REQUIRES: the WAL is empty.
   std::unique_ptr<FSWritableFile> Wrap(uint64_t wal_number,
                                        const std::string& fname,
                                        std::unique_ptr<FSWritableFile>&& file);
 
-  // Whatever was appended is in files of WALs when this returns.
+  // Writes all bytes that were appended before the call to the files of their
+  // WALs.
   IOStatus WriteOut(const IOOptions& options);
 
-  // Deletes the file, if nothing in it is needed. False if it is still there.
-  // REQUIRES: files of Wrap() that were written to are closed. Nothing but
-  // their destructors and this one's follow.
+  // Deletes the buffer's file if nothing in it is needed. Returns false if the
+  // file still exists.
+  // REQUIRES: the files of Wrap() that were written to are closed. Afterwards
+  // only their destructors and that of this object are called.
   bool Remove();
 
  private:
@@ -72,26 +79,29 @@ class WalBuffer {
 
   IOStatus Append(File* file, const Slice& data, const IOOptions& options,
                   bool has_checksum, IODebugContext* dbg);
-  // What this file has in the buffer. Afterwards it has nothing, or an error.
+  // Writes the bytes of `file` that are in the buffer. If this returns OK, the
+  // buffer has no bytes of the file.
   IOStatus WriteOut(File* file, const IOOptions& options, IODebugContext* dbg);
-  // Nothing can be written to the file any more.
+  // Detaches the buffer from `file`, to which nothing can be written after
+  // this.
   void Forget(File* file);
 
   // REQUIRES: mutex_ is held
   IOStatus AppendLocked(File* file, const Slice& data, const IOOptions& options,
                         bool has_checksum, IODebugContext* dbg);
-  // To the file; the buffer takes what comes after.
-  // REQUIRES: mutex_ is held, nothing is in the buffer
+  // Writes `data` to the file itself; the buffer takes later appends.
+  // REQUIRES: mutex_ is held, the buffer is empty
   IOStatus WriteAndStart(File* file, const Slice& data,
                          const IOOptions& options, bool has_checksum,
                          IODebugContext* dbg);
   // REQUIRES: mutex_ is held
   IOStatus WriteOutLocked(const IOOptions& options, IODebugContext* dbg);
-  // After a write that failed, of which a part may be in the file.
+  // Finds how many of the buffer's bytes are in the owner's file after a failed
+  // write.
   IOStatus FindWritten(const IOOptions& options, IODebugContext* dbg,
                        size_t* written) const;
 
-  // Writes what was left in the buffer to its WAL, if that is still there.
+  // Writes the bytes of a stuck buffer to their WAL, if that still exists.
   // REQUIRES: mutex_ is held
   IOStatus WriteOutStuck(const IOOptions& options);
 
@@ -102,14 +112,15 @@ class WalBuffer {
   Logger* const info_log_;
 
   port::Mutex mutex_;
-  // The rest is guarded by mutex_.
+  // The members below are guarded by mutex_.
   std::unique_ptr<MemoryMappedFileBuffer> mapping_;
   WalBufferFormat format_;
-  // Whose bytes are in the buffer, or would be; null if there is none.
+  // The file whose appends go to the buffer; nullptr if there is none.
   File* owner_ = nullptr;
-  // A write of its bytes has failed, so its file may have some of them.
+  // A write of the owner's bytes has failed, so its file may have some of them.
   bool has_failed_ = false;
-  // Its bytes are those of a file that is gone. Nothing is added to them.
+  // The buffer has bytes of a file that was closed or destroyed before they
+  // could be written. Nothing is added to them.
   bool is_stuck_ = false;
 };
 

@@ -35,7 +35,7 @@ uint32_t HeaderCrc(const char* header) {
   return crc32c::Value(header, kBufferHeaderCrcAt);
 }
 
-// Of bytes that belong to this header.
+// Returns the checksum of the state: it binds the bytes to their header.
 uint32_t StateCrc(uint32_t header_crc, uint32_t bytes_crc) {
   return crc32c::Mask(header_crc ^ bytes_crc);
 }
@@ -49,11 +49,12 @@ Status WalBufferFormat::Parse(const std::string& fname, const Slice& file,
   const char* const header = file.data();
   if (file.size() < kHeaderSize ||
       std::string(kBufferMagicSize, '\0') == Slice(header, kBufferMagicSize)) {
-    return Status::OK();  // its creation was cut short
+    return Status::OK();  // the process ended while it created the file
   }
   if (Slice(header, kBufferMagicSize) !=
       Slice(kBufferMagic, kBufferMagicSize)) {
-    return Status::Corruption(fname, "is no WAL buffer, at offset 0");
+    return Status::Corruption(
+        fname, "is not a WAL buffer: bad magic number at offset 0");
   }
   const uint32_t version = DecodeFixed32(header + kBufferVersionAt);
   if (version != kBufferVersion) {
@@ -70,7 +71,7 @@ Status WalBufferFormat::Parse(const std::string& fname, const Slice& file,
   }
   if (size > file.size() - kHeaderSize) {
     return Status::Corruption(
-        fname, "has more bytes than it has room for, at offset " +
+        fname, "has a size that exceeds its capacity, at offset " +
                    std::to_string(kStateAt));
   }
   const Slice bytes(header + kHeaderSize, size);
@@ -98,7 +99,7 @@ WalBufferFormat::WalBufferFormat(char* memory, size_t size)
   assert(reinterpret_cast<uintptr_t>(memory) % sizeof(uint64_t) == 0);
   EncodeFixed32(memory_ + kBufferVersionAt, kBufferVersion);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  // Last: what has no magic is no buffer yet.
+  // The magic number is written last: a file without it is not a buffer yet.
   memcpy(memory_, kBufferMagic, kBufferMagicSize);
 }
 
@@ -133,7 +134,8 @@ void WalBufferFormat::Append(const Slice& data) {
 
 void WalBufferFormat::WriteHeader(uint32_t previous_size,
                                   uint32_t previous_crc) {
-  // The state says that there is nothing, so nobody minds half a header.
+  // The state says that the buffer is empty, so an incomplete header is never
+  // used.
   assert(bytes_size_ == 0);
   EncodeFixed64(memory_ + kWalNumberAt, wal_number_);
   EncodeFixed64(memory_ + kOffsetAt, offset_);
@@ -151,8 +153,8 @@ void WalBufferFormat::WriteState() {
                   uint64_t{StateCrc(header_crc_, bytes_crc_)} << 32 |
                       static_cast<uint32_t>(bytes_size_));
   }
-  // In the order of the program, which is all that counts when the process is
-  // no more: what its CPUs have done by then is in memory.
+  // The stores must only be in program order: when the process ends, all stores
+  // that its CPUs have executed are in memory.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   reinterpret_cast<std::atomic<uint64_t>*>(memory_ + kStateAt)
       ->store(state, std::memory_order_release);

@@ -13,49 +13,57 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// How the file WALBUFFER says which bytes of which WAL it has: see "WAL buffer"
-// in docs/formats.md.
+// Reads and writes the format of the file WALBUFFER, which has bytes of a WAL
+// and their place in it: see "WAL buffer" in docs/formats.md.
 //
-// Whoever looks at it, after the process that wrote it has ended at any
-// instruction, finds bytes that are complete and go where it says, or none.
-// Thread-safety: external.
+// Invariant: if the process that writes the file ends at any instruction, the
+// file has complete bytes that belong at the place it states, or none.
+//
+// Not thread-safe.
 class WalBufferFormat {
  public:
   static constexpr size_t kHeaderSize = 64;
-  // Of the file.
+  // Limits of the file size, in bytes.
   static constexpr size_t kMinSize = size_t{4} << 10;
   static constexpr size_t kMaxSize = size_t{64} << 20;
 
   struct Contents {
     uint64_t wal_number = 0;
-    // Where in the WAL the bytes belong.
+    // Offset in the WAL where the bytes belong.
     uint64_t offset = 0;
-    // What the WAL has before offset, as far as the buffer had it.
+    // Size and CRC of the bytes of the WAL that end at offset and that the
+    // buffer had before.
     uint32_t previous_size = 0;
     uint32_t previous_crc = 0;
-    // Empty if there is nothing to do.
+    // Empty if nothing is to be recovered.
     std::string bytes;
-    // They are not as the process left them, as after a loss of power.
+    // The bytes do not match their checksum, as after a loss of power.
     bool is_torn = false;
   };
 
-  // Of a file with these contents; of one that was never complete nothing.
-  // *is_torn: what it says of its bytes is not as the process left it, and they
-  // are not in *contents. Corruption or NotSupported name fname.
+  // Parses the contents `file` of a file. The result has no bytes if the file
+  // was never complete.
+  // *is_torn: set if the header does not match its checksum; *contents is then
+  //     empty.
+  // Returns Corruption or NotSupported, with fname in the message, if the file
+  // is not a WAL buffer of this version.
   static Status Parse(const std::string& fname, const Slice& file,
                       Contents* contents, bool* is_torn);
 
-  // Makes a file of what is in memory, which must be all zero.
-  // REQUIRES: kMinSize <= size <= kMaxSize, memory is aligned to 8 bytes
+  // Formats the mapped file at `memory` as an empty buffer.
+  // REQUIRES: kMinSize <= size <= kMaxSize, memory is all zero and aligned to 8
+  // bytes
   WalBufferFormat(char* memory, size_t size);
   WalBufferFormat(const WalBufferFormat&) = delete;
   WalBufferFormat& operator=(const WalBufferFormat&) = delete;
 
-  // Nothing is in the buffer from now on, and what comes is for this place.
-  // before: what is known of the WAL up to there.
+  // Empties the buffer; later appends belong at `offset` of this WAL.
+  // before: bytes of the WAL that end at `offset`, as far as they are known.
   void Start(uint64_t wal_number, uint64_t offset, const Slice& before = "");
-  // The bytes are in the WAL now, and what comes is for the place behind them.
+  // Empties the buffer, whose bytes are now in the WAL; later appends belong
+  // behind them.
   void Advance();
+  // Appends to the bytes in the buffer.
   // REQUIRES: data.size() <= room(), Start() was called
   void Append(const Slice& data);
 

@@ -22,15 +22,14 @@ Status ValidateWalBuffer(const DBOptions& db_options) {
   }
   if (db_options.recycle_log_file_num > 0) {
     return Status::InvalidArgument(
-        "wal_mmap_buffer_size is incompatible with recycle_log_file_num: by "
-        "the "
-        "size of a recycled WAL recovery cannot tell what it has already");
+        "wal_mmap_buffer_size is incompatible with recycle_log_file_num: "
+        "recovery cannot tell from the size of a recycled WAL which bytes it "
+        "already has");
   }
   if (db_options.manual_wal_flush) {
     return Status::InvalidArgument(
         "wal_mmap_buffer_size is incompatible with manual_wal_flush, which "
-        "keeps "
-        "what is written in the memory of the process until FlushWAL()");
+        "keeps written data in the memory of the process until FlushWAL()");
   }
   return Status::OK();
 }

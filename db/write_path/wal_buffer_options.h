@@ -9,8 +9,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// InvalidArgument for what wal_mmap_buffer_size must not be, or not be combined
-// with.
+// Returns InvalidArgument if the value of wal_mmap_buffer_size is invalid or
+// incompatible with other options.
 Status ValidateWalBuffer(const DBOptions& db_options);
 
 }  // namespace ROCKSDB_NAMESPACE

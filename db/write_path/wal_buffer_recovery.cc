@@ -19,14 +19,15 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+// Reads a WAL followed by the bytes that are missing at its end.
 class WithMissing final : public FSSequentialFileOwnerWrapper {
  public:
   WithMissing(std::unique_ptr<FSSequentialFile>&& wal,
               const WalBufferRecovery::Missing& missing)
       : FSSequentialFileOwnerWrapper(std::move(wal)), missing_(missing) {}
 
-  // As much as was asked for, unless the end comes first: who reads WALs takes
-  // less for the end.
+  // Reads n bytes unless the end comes first: readers of WALs take a short read
+  // for the end.
   IOStatus Read(size_t n, const IOOptions& options, Slice* result,
                 char* scratch, IODebugContext* dbg) override {
     size_t done = 0;
@@ -40,7 +41,7 @@ class WithMissing final : public FSSequentialFileOwnerWrapper {
         return s;
       }
       if (part.empty()) {
-        return IOStatus::IOError("A WAL is shorter than it was");
+        return IOStatus::IOError("The WAL has become shorter");
       }
       if (part.data() != scratch + done) {
         memcpy(scratch + done, part.data(), part.size());
@@ -71,7 +72,7 @@ class WithMissing final : public FSSequentialFileOwnerWrapper {
     position_ = std::min(position_ + n, missing_.size + missing_.bytes.size());
     return IOStatus::OK();
   }
-  // Of direct I/O, which is not for WALs.
+  // Only used with direct I/O, with which WALs are not read.
   IOStatus PositionedRead(uint64_t /*offset*/, size_t /*n*/,
                           const IOOptions& /*options*/, Slice* /*result*/,
                           char* /*scratch*/, IODebugContext* /*dbg*/) override {
@@ -103,7 +104,7 @@ Status WalBufferRecovery::Find(WALRecoveryMode mode, Missing* missing) const {
     return Status::OK();
   }
   if (!s.ok()) {
-    // Not every file system says why.
+    // Not every file system returns NotFound from GetFileSize().
     const IOStatus exists = fs_->FileExists(fname, options_, /*dbg=*/nullptr);
     return exists.IsNotFound() ? Status::OK() : s;
   }
@@ -123,12 +124,12 @@ Status WalBufferRecovery::Find(WALRecoveryMode mode, Missing* missing) const {
   if (s.ok() && is_torn) {
     if (mode == WALRecoveryMode::kAbsoluteConsistency) {
       return Status::Corruption(
-          fname, "is not as it was left, or its WAL is not, at offset " +
+          fname, "is damaged or does not continue its WAL, at offset " +
                      std::to_string(WalBufferFormat::kHeaderSize));
     }
     ROCKS_LOG_WARN(info_log_,
-                   "WAL buffer %s is not as it was left, or does not fit WAL "
-                   "#%" PRIu64 " any more: nothing of it is recovered",
+                   "WAL buffer %s is damaged or does not continue WAL #%" PRIu64
+                   ": none of its bytes is recovered",
                    fname.c_str(), contents.wal_number);
   }
   if (s.ok() && !missing->bytes.empty()) {
@@ -148,7 +149,7 @@ Status WalBufferRecovery::Find(const WalBufferFormat::Contents& contents,
   const std::string fname = LogFileName(wal_dir_, contents.wal_number);
   IOStatus s = fs_->FileExists(fname, options_, /*dbg=*/nullptr);
   if (s.IsNotFound()) {
-    return Status::OK();  // all of it is in tables
+    return Status::OK();  // all entries of the WAL are in table files
   }
   uint64_t size = 0;
   if (s.ok()) {
@@ -166,7 +167,7 @@ Status WalBufferRecovery::Find(const WalBufferFormat::Contents& contents,
     return Status::OK();
   }
   if (size < contents.offset || contents.previous_size > contents.offset) {
-    *is_torn = true;  // it has lost its end
+    *is_torn = true;  // bytes at the end of the WAL were lost
     return Status::OK();
   }
   std::string bytes(

@@ -19,55 +19,63 @@ namespace ROCKSDB_NAMESPACE {
 
 class Logger;
 
-// What a WalBuffer had when its process ended belongs at the end of a WAL.
+// Restores the bytes that a WalBuffer had when its process ended: it appends
+// them to their WAL.
+//
+// Thread-safety: the methods keep no state. The caller ensures that calls that
+// change files do not overlap.
 class WalBufferRecovery {
  public:
-  // What is missing there.
+  // The bytes that are missing at the end of a WAL.
   struct Missing {
     uint64_t wal_number = 0;
-    // What the file of the WAL has.
+    // Size of the WAL's file, in bytes.
     uint64_t size = 0;
     // Empty if nothing is missing.
     std::string bytes;
   };
 
-  // Of WALs in this directory.
+  // wal_dir: the directory of the WALs and of the buffer.
   WalBufferRecovery(FileSystem* fs, const std::string& wal_dir,
                     const IOOptions& options, Logger* info_log)
       : fs_(fs), wal_dir_(wal_dir), options_(options), info_log_(info_log) {}
 
-  // Is one of these names of files in the directory that of a buffer?
+  // Returns true if one of these file names of a directory is that of a WAL
+  // buffer.
   static bool IsAmong(const std::vector<std::string>& names);
 
-  // By the buffer there, if there is one. Of a buffer that is not as it was
-  // left, or does not fit its WAL, as happens when power is lost, nothing is
-  // taken, as nothing of it was synced; with kAbsoluteConsistency that is
-  // Corruption.
+  // Finds the missing bytes by the buffer in the directory; none are missing if
+  // there is no buffer. After a loss of power a buffer may be damaged, or not
+  // continue its WAL. Its bytes are then ignored, since none of them was
+  // synced; with kAbsoluteConsistency this returns Corruption instead.
   Status Find(WALRecoveryMode mode, Missing* missing) const;
-  // *is_torn: something is missing, but the WAL is not what the buffer goes on
-  // from, or the buffer is not as it was left.
+  // Finds the missing bytes by the contents of a buffer.
+  // *is_torn: set if bytes are missing, but the buffer is damaged or does not
+  //     continue the WAL.
   Status Find(const WalBufferFormat::Contents& contents, Missing* missing,
               bool* is_torn) const;
 
   // Finds what is missing, appends it, and deletes the buffer.
   Status Recover(WALRecoveryMode mode) const;
 
-  // The same, but a buffer that is Corruption is left to set_aside().
+  // Like Recover(), but calls set_aside() with the name of a buffer that is
+  // corrupt, and returns OK.
   Status RecoverForRepair(
       const std::function<void(const std::string& fname)>& set_aside) const;
 
-  // Appends it to the WAL, durably.
+  // Appends the missing bytes to the WAL and syncs it.
   Status Write(const Missing& missing) const;
   // Deletes the buffer, if there is one.
   Status Remove() const;
 
-  // The WAL as it would be then. It is not read beyond what it had when that
-  // was found, as somebody may append to it.
+  // Returns a file that reads the WAL followed by the missing bytes. It reads
+  // the WAL's file only up to missing.size, because another thread may append
+  // to it.
   static std::unique_ptr<FSSequentialFile> Append(
       std::unique_ptr<FSSequentialFile>&& wal, const Missing& missing);
 
  private:
-  // bytes->size() of them.
+  // Reads bytes->size() bytes.
   IOStatus ReadAt(const std::string& fname, uint64_t offset,
                   std::string* bytes) const;
 

@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What WriteGroupCombiner needs of WriteThread and DBImpl.
+// The functions of WriteThread for leaders that write more than one group.
 
 #include "db/write_path/write_group_combiner.h"
 
@@ -32,7 +32,7 @@ uint32_t WriteThread::LeadKeptGroups(Writer* leader) {
     if (next->callback_status.ok()) {
       next->status = s;
     } else {
-      // Writer::FinalStatus() has it.
+      // Writer::FinalStatus() returns callback_status.
       s.PermitUncheckedError();
     }
     ++kept;
@@ -51,82 +51,11 @@ void WriteThread::HandBackLeadership(Writer* w) {
 }
 
 bool WriteThread::MayBeLed(const Writer& w) {
-  // No fsync, rate limiter, validation, or batch that becomes a memtable.
+  // A write that needs fsync, a rate limiter, validation by itself, or a batch
+  // that becomes a memtable is not led by another thread.
   return !w.sync && w.rate_limiter_priority == Env::IO_TOTAL &&
          !w.ingest_wbwi &&
          (w.callback == nullptr || w.callback->AllowWriteBatching());
-}
-
-bool DBImpl::MayHaveMoreToDoThanWrite() {
-  // What PreprocessWrite() looks for.
-  return error_handler_.IsDBStopped() || !flush_scheduler_.Empty() ||
-         !trim_history_scheduler_.Empty() || write_controller_.IsStopped() ||
-         write_controller_.NeedsDelay() ||
-         wals_total_size_.LoadRelaxed() > GetMaxTotalWalSize() ||
-         (write_buffer_manager_ != nullptr &&
-          (write_buffer_manager_->ShouldStall() ||
-           write_buffer_manager_->ShouldFlush()));
-}
-
-void DBImpl::OfferWriteLeadership(WriteThread::Writer* w, const Status& s,
-                                  const WriteContext& context) {
-  // Who must not wait does not do so for others, either. What is in the context
-  // is freed, and listeners are told, when the write ends.
-  if (s.ok() && w->status.ok() && !w->no_slowdown &&
-      !context.superversion_context.HaveSomethingToDelete() &&
-      context.memtables_to_free_.empty() && !MayHaveMoreToDoThanWrite()) {
-    w->leadership.Offer();
-  }
-}
-
-Status DBImpl::PreprocessLedWrite(WriteThread::Writer* w,
-                                  const WriteOptions& write_options,
-                                  WalContext* wal_context,
-                                  WriteContext* context, bool* handed_back) {
-  Status s;
-  if (MayHaveMoreToDoThanWrite()) {
-    *handed_back = true;
-  } else {
-    TEST_SYNC_POINT_CALLBACK("DBImpl::PreprocessLedWrite:BeforeRest", w);
-    // It may come to that all the same, by what other threads do.
-    WriteOptions without_waiting = write_options;
-    without_waiting.no_slowdown = true;
-    s = PreprocessWrite(without_waiting, wal_context, context);
-    *handed_back = (s.IsIncomplete() && !write_options.no_slowdown) ||
-                   context->superversion_context.HaveSomethingToDelete() ||
-                   !context->memtables_to_free_.empty();
-  }
-  if (*handed_back) {
-    s.PermitUncheckedError();
-    write_thread_.HandBackLeadership(w);
-  }
-  return s;
-}
-
-Status DBImpl::InsertLedGroup(WriteThread::WriteGroup* group) {
-  Status s;
-  for (WriteThread::Writer* const writer : *group) {
-    if (!writer->ShouldWriteToMemtable()) {
-      continue;
-    }
-    writer->status = WriteBatchInternal::InsertInto(
-        writer, writer->sequence, column_family_memtables_.get(),
-        &flush_scheduler_, &trim_history_scheduler_,
-        writer->leadership.ignores_missing_column_families(),
-        /*log_number=*/0, this, /*concurrent_memtable_writes=*/false,
-        seq_per_batch_, writer->batch_cnt, batch_per_txn_);
-    s.UpdateIfOk(writer->status);
-  }
-  // For all of the group.
-  group->status = s;
-  return s;
-}
-
-void DBImpl::LeadKeptWriteGroups(WriteThread::Writer* w) {
-  const uint32_t kept = write_thread_.LeadKeptGroups(w);
-  if (kept > 0) {
-    RecordTick(stats_, WRITE_GROUPS_KEPT, kept);
-  }
 }
 
 Status ValidateWriteLeadership(const DBOptions& db_options) {

@@ -13,39 +13,45 @@ namespace ROCKSDB_NAMESPACE {
 
 struct DBOptions;
 
-// What a writer in the queue of a WriteThread has so that a leader can write
+// The state of a Writer in the queue of a WriteThread that lets a leader write
 // more than one group (DBOptions::max_write_groups_per_leader).
 //
-// In RocksDB a leader hands over to the writer that comes after its group,
-// whose thread writes the next one. All that a write touches then moves to
-// another core, for often only one or two writes. A leader that keeps the
-// leadership does for that writer what its thread would do, and wakes it when
-// its write is complete: as if it had been in a group that another one leads.
+// In RocksDB a leader hands over to the first writer behind its group, whose
+// thread writes the next group. The data that a write touches then moves to
+// another core, often for only one or two writes. A leader that keeps the
+// leadership writes the group of that writer instead, and wakes its thread when
+// the write is complete, as if the writer had been a follower in a group.
 //
-// Of one that leads: Offer(), then WriteThread::ExitAsBatchGroupLeader(), which
-// may Keep() the next writer for it, then WriteThread::LeadKeptGroups().
+// Call order for a leader: Offer(), then WriteThread::ExitAsBatchGroupLeader(),
+// which may Keep() the next writer, then WriteThread::LeadKeptGroups().
 //
 // Invariants:
-//  - One thread leads at a time, as ever. Who leads for another one has all
-//    rights to its Writer, and what Lead() refers to, until it completes it;
-//    that thread waits.
-//  - A group that is led for another thread is not written to memtables by
-//    several threads: those that take part would wake the waiting one.
-//  - Keep() is only for what comes next in the queue: no writer is passed by.
-//  - Who leads for another one waits for nothing but the queue, frees nothing
-//    and tells no listener: before it has touched the group it hands the
-//    leadership back to that one's own thread.
+// 1. Only one thread leads at a time. While it leads on behalf of a waiting
+//    writer, it owns that Writer and everything Lead() refers to, until it
+//    marks the Writer completed.
+// 2. A group that is led for another thread is not written to memtables by
+//    several threads, because those would wake the waiting thread.
+// 3. Keep() is only called for the next writer in the queue: no writer is
+//    overtaken.
+// 4. A thread that leads for another one waits for nothing but the queue, frees
+//    nothing and notifies no listener. If the group would need any of that, the
+//    leader hands the leadership back to the writer's own thread before it has
+//    touched the group.
 //
 // A member of WriteThread::Writer, which is the template's argument. Not
-// thread-safe: it belongs to whom the Writer belongs.
+// thread-safe: it belongs to the thread that owns the Writer.
 template <class Writer>
 class WriteGroupCombiner {
  public:
-  // lead(bool* handed_back): writes the group that the writer leads, or hands
-  // the leadership back; then the writer, which may be gone, and lead() are not
-  // to be touched any more. Called by another thread, once at most; must exist
-  // until the writer is complete. nullptr: only the writer's own thread may.
-  // max_groups: how many groups that thread may write, with the writer's own.
+  // Sets how another thread can lead for this writer.
+  // lead(bool* handed_back): writes the group of the writer, or hands the
+  //     leadership back and sets *handed_back. In the latter case the writer
+  //     may be gone, and neither it nor lead() may be used after the call. It
+  //     is called by another thread, at most once. nullptr: only the writer's
+  //     own thread may lead.
+  // max_groups: maximum number of groups that the writer's thread writes if it
+  //     leads, including its own.
+  // REQUIRES: *lead exists until the writer is completed.
   template <class F>
   void SetLead(const F* lead, uint32_t max_groups) {
     if (lead != nullptr) {
@@ -59,15 +65,16 @@ class WriteGroupCombiner {
 
   bool CanBeLed() const { return lead_ != nullptr; }
 
-  // *handed_back: false before.
-  // REQUIRES: CanBeLed().
+  // Calls lead() of SetLead().
+  // REQUIRES: CanBeLed(), *handed_back is false.
   Status Lead(bool* handed_back) const { return lead_(lead_arg_, handed_back); }
 
-  // The writer's own thread leads after all, as if none had for it.
+  // Resets the state after a hand-back: the writer's own thread leads, with all
+  // of its groups left.
   void OnHandBack() { groups_left_ = max_groups_; }
 
-  // WriteOptions::ignore_missing_column_families, for who inserts the write in
-  // the place of its thread.
+  // WriteOptions::ignore_missing_column_families, for another thread that
+  // inserts this write into memtables.
   void SetIgnoresMissingColumnFamilies(bool ignores) {
     ignores_missing_column_families_ = ignores;
   }
@@ -75,11 +82,14 @@ class WriteGroupCombiner {
     return ignores_missing_column_families_;
   }
 
-  // The thread that leads may go on with the next group: it is not a member of
-  // the group that calls WriteThread::ExitAsBatchGroupLeader().
+  // Allows the leader to continue with the next group. Only the leader calls
+  // this, so a group member that calls WriteThread::ExitAsBatchGroupLeader()
+  // never keeps the leadership.
   void Offer() { is_offered_ = true; }
 
-  // The leader is left with the group of `next`, if both agree.
+  // Makes `next` the writer whose group the leader writes next. Returns false,
+  // and changes nothing, if the leader may not write another group or `next`
+  // cannot be led.
   bool Keep(Writer* next) {
     if (!is_offered_ || groups_left_ <= 1 || !next->leadership.CanBeLed()) {
       return false;
@@ -89,12 +99,12 @@ class WriteGroupCombiner {
     return true;
   }
 
-  // The writer whose group the thread that leads is to write next. nullptr:
-  // another thread does, or there is none. Not left for the writer's own
-  // thread, which would lead it once more.
+  // Returns and clears the writer whose group the leader has to write next;
+  // nullptr if there is none, or another thread writes it. It is cleared so
+  // that no thread leads that group a second time.
   Writer* TakeNext() { return std::exchange(next_, nullptr); }
 
-  // Another thread has led for this writer, with all that a leader does.
+  // Records that another thread has done all work of a leader for this writer.
   void SetWasLed() { was_led_ = true; }
   bool was_led() const { return was_led_; }
 
@@ -109,10 +119,12 @@ class WriteGroupCombiner {
   bool was_led_ = false;
 };
 
-// More make the slowest writes slower, and nothing faster.
+// A larger maximum increases the latency of the slowest writes and improves
+// nothing.
 inline constexpr uint32_t kMaxWriteGroupsPerLeader = 1024;
 
-// InvalidArgument for a max_write_groups_per_leader that cannot be.
+// Returns InvalidArgument if max_write_groups_per_leader is invalid or
+// incompatible with other options.
 Status ValidateWriteLeadership(const DBOptions& db_options);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -562,7 +562,7 @@ TEST_F(DBWriteLeadershipOrderTest, NotBeyondTotalWalSize) {
 // What begins between the offer and the next group is that one's own affair.
 TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatWouldWait) {
   for (const char* when : {"WriteThread::LeadKeptGroups:Lead",
-                           "DBImpl::PreprocessLedWrite:BeforeRest"}) {
+                           "DBStrata::PreprocessLedWrite:BeforeRest"}) {
     DestroyAndReopen(MakeOptions(64));
     std::unique_ptr<WriteControllerToken> token;
     // One that is delayed waits, one that must not fails.
@@ -601,7 +601,7 @@ TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatSwitchesMemtables) {
   DestroyAndReopen(options);
   ASSERT_OK(Put("x", std::string(100 << 10, 'x')));
   SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::PreprocessLedWrite:BeforeRest",
+      "DBStrata::PreprocessLedWrite:BeforeRest",
       [&](void*) { options.write_buffer_manager->SetBufferSize(64 << 10); });
   RunInOrder(
       {[&] { ASSERT_OK(Put("a", "1")); }, [&] { ASSERT_OK(Put("b", "2")); }});

@@ -54,9 +54,10 @@ class StressBlobGcListener : public EventListener {
       }
     }
     Sleep();
-    // A thread of the test has its own.
+    // A thread of the test has faults of its own.
     if (fs_ != nullptr && !info.is_manual) {
-      // The job's number: or each would get its faults at the same places.
+      // The seed depends on the job's number. Otherwise all jobs would have
+      // their faults at the same places.
       const uint32_t seed = static_cast<uint32_t>(FLAGS_seed) +
                             static_cast<uint32_t>(info.job_id);
       Inject(FaultInjectionIOType::kRead, seed, FLAGS_read_fault_one_in);
@@ -100,7 +101,7 @@ class StressBlobGcListener : public EventListener {
   std::unordered_set<uint64_t> input_files_;
 };
 
-// From a microsecond to a second, most of them short.
+// Returns a time between a microsecond and a second; most of them are short.
 int RandomMicros(Random* rand) {
   return 1 << std::min(rand->Uniform(21), rand->Uniform(21));
 }
@@ -140,8 +141,8 @@ void StressTest::MaybeCollectBlobGarbage(ThreadState* thread, int64_t rand_key,
     });
   }
 
-  // What can be read at a snapshot must not change. These flags do not go with
-  // snapshots.
+  // The contents at a snapshot must not change. They are not compared with the
+  // flags that are incompatible with snapshots.
   const bool compare = !FLAGS_enable_compaction_filter &&
                        !FLAGS_inplace_update_support && thread->rand.OneIn(2);
   const std::string start_key = Key(rand_key);
@@ -167,7 +168,8 @@ void StressTest::MaybeCollectBlobGarbage(ThreadState* thread, int64_t rand_key,
     hash_before = hash();
   }
 
-  // The whole column family, as a compaction of it does when it is forced to.
+  // Collects the garbage of the whole column family, as a forced compaction of
+  // it does.
   const bool compact = thread->rand.OneIn(4);
   Status s;
   if (compact) {
@@ -205,8 +207,8 @@ void StressTest::MaybeCollectBlobGarbage(ThreadState* thread, int64_t rand_key,
   if (compare) {
     if (hash() != hash_before) {
       fprintf(stderr,
-              "CollectBlobGarbage() with space_amp_limit %g has changed what a "
-              "snapshot reads from %s to %s\n",
+              "CollectBlobGarbage() with space_amp_limit %g has changed the "
+              "contents of a snapshot between %s and %s\n",
               options.space_amp_limit,
               Slice(start_key).ToString(/*hex=*/true).c_str(),
               Slice(end_key).ToString(/*hex=*/true).c_str());

@@ -15,13 +15,13 @@ namespace ROCKSDB_NAMESPACE {
 
 class FaultInjectionTestFS;
 
-// Garbage collection of blob files with an address map: the flag
-// --collect_blob_garbage_one_in (StressTest::MaybeCollectBlobGarbage()), and
-// what DbStressListener does for flushes and compactions.
+// Stress tests of the garbage collection of blob files with an address map: the
+// flag --collect_blob_garbage_one_in (StressTest::MaybeCollectBlobGarbage()),
+// and a listener that does for these jobs what DbStressListener does for
+// flushes and compactions.
 
-// With the map: adds a listener that has faults injected into the jobs in the
-// background, as far as the flags say so, and checks that no two jobs have the
-// same file.
+// With the map, adds a listener that injects faults into background jobs
+// according to the flags, and checks that no two jobs have the same file.
 // fs: nullptr without faults.
 void AddStressBlobGcListener(
     const std::shared_ptr<FaultInjectionTestFS>& fs,

@@ -39,8 +39,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// How long files have before the directories are scanned, between two scans,
-// and in all.
+// The time that the DB has to delete files before the directories are scanned,
+// between two scans, and in total.
 constexpr uint64_t kSettleMicros = 3 * 1000 * 1000;
 constexpr uint64_t kScanMicros = 1000 * 1000;
 constexpr uint64_t kGiveUpMicros = 30 * 1000 * 1000;
@@ -49,7 +49,7 @@ constexpr uint64_t kPollMicros = 50 * 1000;
 constexpr size_t kMaxDescribed = 10;
 constexpr size_t kMaxLogLines = 20;
 
-// As it is compared.
+// Returns a path in the form in which paths are compared.
 std::string PlainPath(const std::string& path) {
   std::string result = NormalizePath(path);
   while (result.size() > 1 && result.back() == '/') {
@@ -58,7 +58,8 @@ std::string PlainPath(const std::string& path) {
   return result;
 }
 
-// LOG has numbers of files as they are, and with zeros in front.
+// Returns true if a line of LOG has this file number, with or without leading
+// zeros.
 bool Mentions(const std::string& line, const std::string& number) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   for (size_t at = line.find(number); at != std::string::npos;
@@ -77,7 +78,7 @@ bool Mentions(const std::string& line, const std::string& number) {
 }
 
 bool FaultsAreInjected() {
-  // Not --sync_fault_injection: no operation fails from it.
+  // --sync_fault_injection is not included, since it makes no operation fail.
   return FLAGS_read_fault_one_in > 0 || FLAGS_write_fault_one_in > 0 ||
          FLAGS_metadata_read_fault_one_in > 0 ||
          FLAGS_metadata_write_fault_one_in > 0 ||
@@ -87,7 +88,8 @@ bool FaultsAreInjected() {
          FLAGS_open_metadata_write_fault_one_in > 0;
 }
 
-// While it lives no file that has a type gets a fault, in whatever thread.
+// Suspends fault injection for files that have a type, in all threads, during
+// its lifetime.
 class FaultsSuspended {
  public:
   explicit FaultsSuspended(FaultInjectionTestFS* fs) : fs_(fs) {
@@ -101,7 +103,7 @@ class FaultsSuspended {
   }
   ~FaultsSuspended() {
     if (fs_ != nullptr) {
-      // As the constructor of StressTest sets it.
+      // Restores the value that the constructor of StressTest sets.
       fs_->SetFileTypesExcludedFromFaultInjection({kInfoLogFile});
     }
   }
@@ -112,7 +114,8 @@ class FaultsSuspended {
   FaultInjectionTestFS* const fs_;
 };
 
-// After an error nobody knows which files the MANIFEST has.
+// Recovers the DB from an error, after which it is unknown which files the
+// MANIFEST has.
 Status Recover(DB* db) {
   SystemClock* const clock = SystemClock::Default().get();
   const uint64_t start = clock->NowMicros();
@@ -130,7 +133,7 @@ Status Recover(DB* db) {
 LeakCheck::LeakCheck(DB* db, const std::vector<ColumnFamilyHandle*>& handles,
                      const std::shared_ptr<FileSystem>& fs,
                      bool with_blob_files)
-    // A StackableDB does not hand on GetAllColumnFamilyMetaData().
+    // A StackableDB does not forward GetAllColumnFamilyMetaData().
     : db_(db->GetRootDB()),
       handles_(handles),
       fs_(fs),
@@ -184,7 +187,7 @@ Status LeakCheck::FindUnknown(std::vector<File>* unknown) {
     for (const std::string& name : names) {
       uint64_t number = 0;
       FileType type = kTempFile;
-      // What is in the trash or is to be ingested has no such name.
+      // Files in the trash, and files to be ingested, do not have such names.
       if (ParseFileName(name, &number, &type) &&
           (type == kTableFile || type == kDeltaFile ||
            (type == kBlobFile && with_blob_files_))) {
@@ -197,7 +200,8 @@ Status LeakCheck::FindUnknown(std::vector<File>* unknown) {
     }
   }
 
-  // Read last: a file that is added meanwhile is known.
+  // The Versions are read last, so that files that are added meanwhile are
+  // known.
   const Known known = FilesOfVersions();
   unknown->clear();
   unfinished_.clear();
@@ -268,7 +272,7 @@ Status LeakCheck::Wait() {
 }
 
 Status LeakCheck::ScanDirectories() {
-  // The latter looks for files that nobody knows.
+  // EnableFileDeletions() scans for unknown files.
   Status s = db_->DisableFileDeletions();
   if (s.ok()) {
     s = db_->EnableFileDeletions();
@@ -293,7 +297,7 @@ std::string LeakCheck::Read(const File& file, uint64_t offset, size_t n) const {
 }
 
 bool LeakCheck::IsKeptUnfinished(const File& file) const {
-  // As DBImpl has it when it scans.
+  // The same condition as in the scan of DBImpl.
   if (file.type != kBlobFile) {
     return false;
   }
@@ -317,7 +321,7 @@ void LeakCheck::AppendLogLines(uint64_t number, std::string* result) const {
   std::vector<std::string> names;
   fs_->GetChildren(directory, IOOptions(), &names, /*dbg=*/nullptr)
       .PermitUncheckedError();
-  // By time; the one without is the newest.
+  // Ordered by time; the file without a time is the newest.
   std::map<uint64_t, std::string> logs;
   for (const std::string& name : names) {
     uint64_t time = 0;
@@ -394,8 +398,9 @@ std::string LeakCheck::DescribeDb() const {
 bool StressTest::VerifyNoLeakedFiles(SharedState* shared) {
   if (FLAGS_verify_no_leaked_files <= 0 || db_ == nullptr ||
       shared->HasVerificationFailedYet() ||
-      // The first has no jobs, the second deletes nothing, the third does not
-      // say what it leaves, the fourth has jobs that others run.
+      // With the first flag there are no jobs; with the second no files are
+      // deleted; with the third it is unspecified which files are left; with
+      // the fourth other threads run jobs.
       FLAGS_read_only || FLAGS_preserve_unverified_changes ||
       FLAGS_best_efforts_recovery ||
       FLAGS_remote_compaction_worker_threads > 0) {
@@ -440,7 +445,7 @@ bool StressTest::VerifyNoLeakedFiles(SharedState* shared) {
     return true;
   }
   const bool is_failure = !had_faults || FLAGS_verify_no_leaked_files > 1;
-  // db_crashtest.py takes any output in stderr for a failure.
+  // db_crashtest.py treats any output to stderr as a failure.
   FILE* const out = is_failure ? stderr : stdout;
   fprintf(out, "%sLeak check: %zu files that no column family has%s:\n",
           label.c_str(), files.size(),

@@ -20,13 +20,15 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Looks for table, blob and delta files on disk that no column family has. See
-// the flag --verify_no_leaked_files.
+// Searches for table, blob and delta files on disk that belong to no column
+// family. See the flag --verify_no_leaked_files.
 //
-// What is compared are the directories and the current Versions, so whatever
-// may rightly have other files has to be over: the background jobs are paused
-// meanwhile, for the rest see the constructor. What is being deleted gets some
-// time to go.
+// The directories are compared with the current Versions, so other legitimate
+// users of files must not exist during the check: it pauses the background
+// jobs; for the rest see the constructor. It waits for files that are being
+// deleted.
+//
+// Not thread-safe.
 class LeakCheck {
  public:
   struct File {
@@ -39,37 +41,38 @@ class LeakCheck {
     std::string Path() const { return directory + "/" + name; }
   };
 
-  // fs: reads what the DB wrote, without faults.
+  // fs: reads the DB's files, without faults.
   // with_blob_files: false if memtables have blob files (blob direct write).
-  // REQUIRES: nobody else uses the DB, nobody has an iterator, and file
+  // REQUIRES: no other thread uses the DB, there is no iterator, and file
   // deletions are enabled; db and handles outlive this.
   LeakCheck(DB* db, const std::vector<ColumnFamilyHandle*>& handles,
             const std::shared_ptr<FileSystem>& fs, bool with_blob_files);
 
-  // An error says that it could not be found out.
+  // Runs the check. Returns an error if it could not be completed.
   Status Run();
 
-  // Of what nobody knows: still there although the DB has looked into its
+  // Returns the unknown files that exist even after the DB has scanned its
   // directories again.
   const std::vector<File>& leaked() const { return leaked_; }
-  // It was there until then. The DB looks by itself when it is opened, after a
-  // job has failed, and every few hours.
+  // Returns the unknown files that existed until that scan. The DB scans by
+  // itself when it is opened, after a job has failed, and every few hours.
   const std::vector<File>& left_to_scan() const { return left_to_scan_; }
-  // RocksDB takes unfinished blob files for those of a blob direct write that
-  // it does not know yet, and keeps them.
+  // Returns the unfinished blob files. RocksDB treats them as files of a blob
+  // direct write that is not in a Version yet, and keeps them.
   const std::vector<File>& unfinished() const { return unfinished_; }
 
-  // Size, start and what LOG says about it; for a person.
+  // Returns the size, the first bytes and the lines in LOG of a file, in
+  // human-readable form.
   std::string Describe(const File& file) const;
-  // What the DB says about itself.
+  // Returns properties of the DB, in human-readable form.
   std::string DescribeDb() const;
 
  private:
-  // By (type, number, directory).
+  // Files as (type, number, directory).
   using Known = std::set<std::tuple<FileType, uint64_t, std::string>>;
 
   Known FilesOfVersions() const;
-  // Fills *unknown, and unfinished_.
+  // Sets *unknown to the unknown files, and unfinished_.
   Status FindUnknown(std::vector<File>* unknown);
   Status Wait();
   Status ScanDirectories();

@@ -22,11 +22,11 @@ DEFINE_bool(
 
 DEFINE_double(
     blob_gc_space_amp_limit, 1.2,
-    "With --enable_blob_address_map: collect garbage before blob files "
-    "take up this many times what is live; 0: never");
+    "With --enable_blob_address_map: collect garbage before the size of blob "
+    "files exceeds that of live values by this factor; 0: never");
 
 DEFINE_bool(enable_merged_value_cache, false,
-            "Keep what reads make of merge operands in memory");
+            "Cache the values that reads compute from merge operands");
 
 DEFINE_uint64(merged_value_cache_size, 0,
               "With --enable_merged_value_cache: its size in bytes; 0: a share "
@@ -36,11 +36,11 @@ DEFINE_bool(enable_delta_separation, false,
             "Keep merge operands in delta files instead of the LSM-tree");
 
 DEFINE_uint64(delta_bucket_size, 262144,
-              "With --enable_delta_separation: bytes of operands that a bucket "
-              "is meant for");
+              "With --enable_delta_separation: target size of a bucket, in "
+              "bytes of operands");
 
 DEFINE_uint32(delta_max_buckets, 32768,
-              "With --enable_delta_separation: how many buckets there may be");
+              "With --enable_delta_separation: maximum number of buckets");
 
 DEFINE_double(delta_bucket_split_ratio, 0.8,
               "With --enable_delta_separation: a bucket that is fuller than "
@@ -122,7 +122,7 @@ void AdaptOptionsToMap(
       std::vector<std::string>{limit, limit, "0", "1.01", "1.05", "1.2", "3"});
   const auto file_size = options_table->find("blob_file_size");
   if (file_size != options_table->end() && FLAGS_blob_file_size < (1 << 20)) {
-    // Small files were asked for.
+    // The flags request small files.
     file_size->second = {std::to_string(FLAGS_blob_file_size),
                          std::to_string(2 * FLAGS_blob_file_size),
                          std::to_string(4 * FLAGS_blob_file_size)};

@@ -18,15 +18,15 @@ namespace ROCKSDB_NAMESPACE {
 // The flags --cf_paths, --level_sst_path_ids and --level_blob_path_ids of
 // db_stress.
 
-// Gives *options what the flags say; ends the process if they make no sense.
+// Applies the flags to *options; ends the process if they are invalid.
 void ApplyStressPathFlags(Options* options);
 
-// With several paths: the values that SetOptions() tries for the layout. The
-// layout may change under load as one likes, down to none at all.
+// If there are several paths, adds layouts that SetOptions() tries. The layout
+// may be changed under load without restrictions, and even be removed.
 void AddPathLayoutsToTry(
     std::unordered_map<std::string, std::vector<std::string>>* options_table);
 
-// What DestroyDB() is to know to clean all the paths.
+// Returns the column families that DestroyDB() needs to clean all paths.
 std::vector<ColumnFamilyDescriptor> StressPathsToDestroy();
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -8,10 +8,10 @@
 #include "util/gflags_compat.h"
 
 DEFINE_uint32(max_write_groups_per_leader, 1,
-              "How many write groups in a row one thread may write");
+              "Maximum number of consecutive write groups of one thread");
 DEFINE_uint64(wal_mmap_buffer_size, 0,
-              "The size of the mapped file that takes in what is written to "
-              "WALs, in bytes; 0: none");
+              "Size in bytes of the memory-mapped file that buffers writes to "
+              "WALs; 0: none");
 
 namespace ROCKSDB_NAMESPACE {
 

@@ -10,8 +10,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Gives *options what the flags --max_write_groups_per_leader and
-// --wal_mmap_buffer_size of db_stress say.
+// Applies the flags --max_write_groups_per_leader and --wal_mmap_buffer_size of
+// db_stress to *options.
 void ApplyStressWriteFlags(Options* options);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -13,9 +13,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A block cache, for tests of what is charged to one.
-//
-// Has room for so much.
+// Stands for a block cache with room for `room` bytes, in tests of memory that
+// is charged to one.
 class Room : public CacheReservationManager {
  public:
   explicit Room(size_t _room) : room(_room) {}

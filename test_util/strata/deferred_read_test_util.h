@@ -15,26 +15,27 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A file system whose asynchronous reads are done when their end is asked for,
-// by the thread that began them, as with io_uring; on any machine.
+// A file system whose asynchronous reads are executed by Poll() or AbortIO(),
+// in the thread that began them, like those of io_uring, but on any machine.
 //
-// events has what happened to files that are open for random access: "read",
-// "begin", "end" or "abort", and the name of the file without its directory.
+// `events` records the operations on files that are open for random access:
+// "read", "begin", "end" or "abort", with the name of the file without its
+// directory.
 //
-// For one thread.
+// Not thread-safe.
 class DeferredReadFileSystem final : public FileSystemWrapper {
  public:
   enum class Trouble {
     kNone,
-    kNotSupported,  // what the file system says it can do
-    kRefused,       // by ReadAsync()
-    kAtOnce,        // it does not wait, and has no handle
-    kFailed,        // the request's status
-    kShort,
-    kOwnMemory,  // the result is not where it was asked for
-    kCorrupt,    // flipped bits
+    kNotSupported,  // SupportedOps() does not include asynchronous reads
+    kRefused,       // ReadAsync() returns an error
+    kAtOnce,        // ReadAsync() completes the read and returns no handle
+    kFailed,        // the request's status is an error
+    kShort,         // the result is too short
+    kOwnMemory,     // the result is not in the caller's memory
+    kCorrupt,       // the result has flipped bits
     kPollFails,
-    kReadFails,  // what is not asynchronous
+    kReadFails,  // Read() fails
   };
 
   explicit DeferredReadFileSystem(
@@ -80,7 +81,8 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
     return IOStatus::OK();
   }
 
-  // Events of files with that ending, without the number of the file.
+  // Returns the events of files with these endings, without the numbers of the
+  // files.
   std::string EventsOf(const std::vector<std::string>& endings) const {
     std::string result;
     for (const std::string& event : events) {
@@ -98,10 +100,11 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
 
   Trouble trouble = Trouble::kNone;
   std::vector<std::string> events;
-  // The next so many reads of files with that ending that are not asynchronous.
+  // Number of synchronous reads of delta files that fail next.
   int delta_reads_to_fail = 0;
-  // Begun, and neither ended nor aborted; and handles that are not deleted.
+  // Number of reads that were begun, and neither ended nor aborted.
   int under_way = 0;
+  // Number of handles that were not deleted.
   int handles = 0;
 
  private:

@@ -80,7 +80,7 @@ class FaultyRandomAccessFile : public FSRandomAccessFileOwnerWrapper {
 
 class FaultyWritableFile : public FSWritableFileOwnerWrapper {
  public:
-  // `size`: what is there already
+  // size: size of the existing file, in bytes.
   FaultyWritableFile(std::unique_ptr<FSWritableFile>&& target,
                      HistoryFaultFS* fs, const std::string& path, uint64_t size)
       : FSWritableFileOwnerWrapper(std::move(target)),
@@ -132,7 +132,7 @@ class FaultyWritableFile : public FSWritableFileOwnerWrapper {
     IOStatus s = FSWritableFileOwnerWrapper::Truncate(size, options, dbg);
     return Appended(s, size);
   }
-  // The crash is simulated, so that nothing need reach the device.
+  // The crash is simulated, so the data need not reach the device.
   IOStatus Sync(const IOOptions& /*options*/,
                 IODebugContext* /*dbg*/) override {
     return Synced(fs_->Check(Op::kSync, path_));
@@ -208,7 +208,8 @@ bool HistoryFaultFS::ParseOp(const std::string& name, Op* op) {
 
 bool HistoryFaultFS::Matches(const std::string& pattern,
                              const std::string& text) {
-  // Back to the last "*", which then takes one character more.
+  // After a mismatch, goes back to the last "*", which then matches one more
+  // character.
   size_t p = 0;
   size_t t = 0;
   size_t star = std::string::npos;
@@ -250,8 +251,8 @@ void HistoryFaultFS::Written(const std::string& path, uint64_t end) {
   extent.synced = std::min(extent.synced, end);
 }
 
-// A writer may append meanwhile; what the sync covers for certain does not
-// matter to scripts, which sync and write in one thread.
+// A concurrent append may be counted as synced. That does not matter to
+// scripts, which sync and write in one thread.
 void HistoryFaultFS::Synced(const std::string& path) {
   MutexLock l(&mutex_);
   extents_[path].synced = extents_[path].written;

@@ -15,33 +15,33 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A file system for history scripts: it fails chosen operations on chosen
-// files, deterministically, from the call on that the script names, and it can
-// forget what was written to files and not synced. (FaultInjectionTestFS
-// forgets by not writing before the sync, so that readers of a file that is
-// being written, as blob direct write has them, do not see its contents.)
+// A file system for history scripts. It makes chosen operations on chosen files
+// fail, deterministically, from a call that the script specifies, and it can
+// drop unsynced contents of files. (FaultInjectionTestFS drops contents by not
+// writing them before the sync. Readers of a file that is being written, which
+// blob direct write has, would therefore not see its contents.)
 //
 // Thread-safe.
 class HistoryFaultFS : public FileSystemWrapper {
  public:
   enum class Op {
-    kRead,     // of a file opened for random or sequential reads
+    kRead,     // read of a file opened for random or sequential reads
     kWrite,    // append
-    kSync,     // of a file's data
-    kDirSync,  // of a directory; the pattern is matched against its name
-    kCreate,   // of a file for writing
+    kSync,     // sync of a file's data
+    kDirSync,  // sync of a directory; the pattern is matched with its name
+    kCreate,   // creation of a file for writing
     kDelete,
     kRename,
   };
 
   struct Rule {
     Op op = Op::kRead;
-    // "*" stands for any text, "/" included. Matched against the file's path
-    // below `root`.
+    // Matched with the file's path below `root`. "*" stands for any text,
+    // including "/".
     std::string pattern;
-    // How many matching operations succeed before the first one fails.
+    // Number of matching operations that succeed before the first one fails.
     uint64_t skip = 0;
-    // How many fail then.
+    // Number of operations that fail after these.
     uint64_t count = UINT64_MAX;
     bool retryable = false;
   };
@@ -52,20 +52,21 @@ class HistoryFaultFS : public FileSystemWrapper {
   static const char* kClassName() { return "HistoryFaultFS"; }
   const char* Name() const override { return kClassName(); }
 
-  // False if there is no such name.
+  // Returns false if there is no operation of that name.
   static bool ParseOp(const std::string& name, Op* op);
   static bool Matches(const std::string& pattern, const std::string& text);
 
   void AddRule(Rule rule);
   void ClearRules();
 
-  // Cuts every file to what was synced of it.
+  // Truncates every file to its synced size.
   IOStatus DropUnsynced();
 
-  // What an operation that is about to happen must return.
+  // Returns the status that the operation must return; called before it.
   IOStatus Check(Op op, const std::string& path);
-  // What happened to a file.
+  // Records that a file was written up to offset `end`.
   void Written(const std::string& path, uint64_t end);
+  // Records that a file was synced.
   void Synced(const std::string& path);
 
   IOStatus NewSequentialFile(const std::string& path,
@@ -94,8 +95,8 @@ class HistoryFaultFS : public FileSystemWrapper {
  private:
   const std::string root_;
   port::Mutex mutex_;
-  // The rest is guarded by mutex_.
-  std::vector<Rule> rules_;  // counts are counted down
+  // The members below are guarded by mutex_.
+  std::vector<Rule> rules_;  // skip and count are counted down
   struct Extent {
     uint64_t written = 0;
     uint64_t synced = 0;

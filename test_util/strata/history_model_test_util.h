@@ -13,16 +13,16 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What a DB must answer: the sequence of all writes, from which the contents at
-// any point are computed by replaying it. Slow and simple on purpose.
+// A model of the contents of a DB: the sequence of all writes, which is
+// replayed to compute the contents at any point. Slow and simple on purpose.
 //
 // Not thread-safe.
 class HistoryModel {
  public:
-  // A plain value is the one column with the empty name.
+  // A plain value is a single column with an empty name.
   using Columns = std::map<std::string, std::string>;
   using Contents = std::map<std::string, Columns>;
-  // By column family.
+  // The contents of each column family.
   using AllContents = std::map<std::string, Contents>;
 
   enum class OpKind { kPut, kMerge, kDelete, kDeleteRange };
@@ -40,9 +40,9 @@ class HistoryModel {
   // Operations that take effect together.
   struct Write {
     std::vector<Op> ops;
-    // On disk by itself, whatever happens to the writes before it.
+    // The write is durable, regardless of the writes before it.
     bool is_durable = false;
-    // It failed. It is not visible, but may be after recovery.
+    // The write failed. It is not visible, but may be after recovery.
     bool has_failed = false;
   };
 
@@ -51,22 +51,23 @@ class HistoryModel {
 
   void Append(Write write) { writes_.push_back(std::move(write)); }
 
-  // Names the contents that a reader sees now.
+  // Returns the position of the contents that a reader sees at this moment.
   size_t Position() const { return writes_.size(); }
 
   Contents At(const std::string& cf, size_t position) const;
   Contents Now(const std::string& cf) const { return At(cf, Position()); }
 
-  // That were ever written, deletions of ranges apart.
+  // Returns all keys that were ever written, except by range deletions.
   std::set<std::string> Keys(const std::string& cf) const;
 
-  // Everything so far outlives a crash.
+  // Marks all writes so far as durable: they survive a crash.
   void MarkDurable() { durable_ = writes_.size(); }
 
-  // Recovery found `found`. That is right if it is the contents after the first
-  // n writes, with n at least what is durable and at most all, or all if
-  // nothing was lost (`is_crash` false); writes that failed may have happened.
-  // If it is, the model becomes this history and true is returned.
+  // Checks the contents `found` after recovery. They are correct if they are
+  // the contents after the first n writes. After a crash, n is at least the
+  // number of durable writes and at most that of all; without a crash
+  // (`is_crash` false) it is that of all. Writes that failed may be included.
+  // Returns true, and sets the model to this history, if they are correct.
   bool Recover(const AllContents& found, bool is_crash);
 
  private:
@@ -74,7 +75,7 @@ class HistoryModel {
   AllContents Replay(const std::vector<Write>& writes) const;
 
   std::vector<Write> writes_;
-  AllContents families_;  // all empty: the families there are
+  AllContents families_;  // the existing families, with empty contents
   size_t durable_ = 0;
 };
 

@@ -36,10 +36,11 @@ using OpKind = HistoryModel::OpKind;
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
 constexpr char kDefault[] = "default";
-// How the default column, whose name is empty, is written.
+// The name of the default column, whose name is empty, in scripts.
 constexpr char kDefaultColumn[] = "_";
 
-// "@100" or "@100:tag": a value of 100 bytes that says what it is.
+// Returns the value for "@100" or "@100:tag": it has 100 bytes and begins with
+// that word.
 std::string Generated(size_t size, const std::string& tag) {
   std::string value = "@" + std::to_string(size) + ":" + tag + "|";
   uint32_t x = static_cast<uint32_t>(size);
@@ -62,7 +63,7 @@ bool ParseNumber(const std::string& text, uint64_t* number) {
   return true;
 }
 
-// The value that a word of a script stands for.
+// Returns the value that a word of a script stands for.
 std::string ValueOf(const std::string& word) {
   if (word.empty() || word[0] != '@') {
     return word;
@@ -76,7 +77,7 @@ std::string ValueOf(const std::string& word) {
                    colon == std::string::npos ? "" : word.substr(colon + 1));
 }
 
-// The reverse of ValueOf(), also where generated values are parts of `value`.
+// The reverse of ValueOf(), even if generated values are parts of `value`.
 std::string ShowValue(const std::string& value) {
   std::string shown;
   for (size_t i = 0; i < value.size();) {
@@ -143,7 +144,7 @@ Columns FromWideColumns(const WideColumns& wide) {
   return columns;
 }
 
-// The value that Get() and Iterator::value() return.
+// Returns the value that Get() and Iterator::value() must return.
 std::string DefaultColumn(const Columns& columns) {
   const auto it = columns.find("");
   return it == columns.end() ? "" : it->second;
@@ -167,7 +168,7 @@ std::vector<std::vector<std::string>> SplitAtSemicolons(
   return parts;
 }
 
-// "name=value" in `words`, removed from there.
+// Removes "name=value" from `words` and sets *value.
 bool TakeNamed(std::vector<std::string>* words, const std::string& name,
                std::string* value) {
   for (auto it = words->begin(); it != words->end(); ++it) {
@@ -210,7 +211,8 @@ const std::string* FindOption(const OptionList& options,
   return nullptr;
 }
 
-// Short names for options that belong together. False if `name` is none.
+// Expands a short name for options that belong together. Returns false if
+// `name` is none.
 bool ExpandOption(const std::string& name, const std::string& value,
                   OptionList* options, bool* is_valid) {
   *is_valid = true;
@@ -270,10 +272,10 @@ struct HistoryRunner::NamedIterator {
   std::string to;
   Slice lower;
   Slice upper;
-  // What it must show: the contents when it was made.
+  // The contents that it must show: those when it was created.
   Contents contents;
   size_t position = 0;
-  // Where in `contents` it must be; meaningless after an error.
+  // Its correct position in `contents`; undefined after an error.
   Contents::const_iterator expected;
   bool is_known = false;
 };
@@ -403,8 +405,8 @@ Status SetHistoryOptions(const OptionList& list, Env* env, Options* options) {
   config_options.ignore_unknown_options = false;
   config_options.input_strings_escaped = false;
 
-  // An option is of the DB or of the column family; each parser is given its
-  // own, and what neither knows is an error of the second.
+  // Each option belongs to the DB or to the column family, and is passed to the
+  // parser for that. An unknown option is an error of the second parser.
   std::unordered_map<std::string, std::string> map;
   for (const auto& option : list) {
     if (!option.second.empty()) {
@@ -617,7 +619,7 @@ bool HistoryRunner::Report(Context& c, const Status& s) {
   return s.ok();
 }
 
-// Takes out what differs from run to run: the directory, file numbers.
+// Replaces the parts that differ from run to run: the directory, file numbers.
 std::string HistoryRunner::Mask(const std::string& text) const {
   std::string masked;
   for (size_t i = 0; i < text.size();) {
@@ -678,7 +680,7 @@ Status HistoryRunner::MakeOptions(const OptionList& own, Options* options,
       assert(is_valid);
     }
   }
-  // Nothing happens that the script does not ask for.
+  // The DB does nothing that the script does not request.
   options->create_if_missing = true;
   options->env = env_.get();
   options->disable_auto_compactions = true;
@@ -696,8 +698,8 @@ Status HistoryRunner::MakeOptions(const OptionList& own, Options* options,
   if (path_list != nullptr) {
     *paths = PathList(root_, *path_list);
   }
-  // Scripts tell where each value lies. Variants are only asked for the
-  // answers.
+  // Scripts show where each value lies, which garbage collection would change.
+  // With variants only the results of reads are compared.
   options->blob_gc_space_amp_limit = 0;
   options->cf_paths.clear();
   if (path_list != nullptr) {
@@ -953,7 +955,7 @@ void HistoryRunner::Commit(Context& c, const Status& s,
   }
 }
 
-// `words` is one write or several with ";" between them.
+// all_words: one write, or several with ";" between them.
 void HistoryRunner::RunWrite(Context& c, const Words& all_words) {
   Words words = all_words;
   WriteOptions write_options;
@@ -970,7 +972,7 @@ void HistoryRunner::RunWrite(Context& c, const Words& all_words) {
     }
     const Op& op = write.ops.back();
     ColumnFamilyHandle* const handle = families_.at(op.cf).handle;
-    // A lone write goes through its own call.
+    // A single write uses its own function of the DB.
     const bool is_lone = parts.size() == 1;
     const bool is_entity =
         part[0] == "entity" || (part.size() > 1 && part[1] == "entity" &&
@@ -1011,7 +1013,7 @@ void HistoryRunner::RunWrite(Context& c, const Words& all_words) {
 }
 
 void HistoryRunner::DoWrite(Context& c) {
-  // With the command's name, which stands before its arguments.
+  // The words include the command's name, which is before its arguments.
   const Words& words = c.command->words;
   RunWrite(c, Words(words.begin() + (words.size() - c.args.size() - 1),
                     words.end()));
@@ -1032,7 +1034,7 @@ void HistoryRunner::DoFill(Context& c) {
     std::string number = std::to_string(i);
     number.insert(0, width - number.size(), '0');
     const std::string key = c.args[0] + number;
-    // A generated value without a tag gets the key for one.
+    // If a generated value has no tag, the key becomes the tag.
     std::string value = c.args[3];
     if (value[0] == '@' && value.find(':') == std::string::npos) {
       value.append(":").append(key);
@@ -1061,8 +1063,8 @@ void HistoryRunner::DoIngest(Context& c) {
       return;
     }
   }
-  // The entries of a file have one sequence number, and a range tombstone does
-  // not cover what has its own.
+  // All entries of a file have one sequence number, and a range tombstone does
+  // not cover entries with its own sequence number.
   std::stable_sort(write.ops.begin(), write.ops.end(),
                    [](const Op& a, const Op& b) {
                      const bool a_first = a.kind == OpKind::kDeleteRange;
@@ -1109,9 +1111,9 @@ void HistoryRunner::DoIngest(Context& c) {
   Commit(c, s, std::move(write), /*is_durable=*/false);
 }
 
-// Which older versions come back, and which keys stay, depends on the files.
-// So the model learns it from the DB, and checks that each value is one that
-// the key once had.
+// It depends on the files which older versions reappear, and which keys stay.
+// So the model takes the contents from the DB, and checks that each value is
+// one that the key had before.
 void HistoryRunner::DoDeleteFilesInRange(Context& c) {
   if (c.args.size() != 2) {
     Usage(c);
@@ -1206,7 +1208,7 @@ void HistoryRunner::DoRelease(Context& c) {
   snapshots_.erase(it);
 }
 
-// Takes "@NAME" out of the arguments.
+// Removes "@NAME" from the arguments.
 bool HistoryRunner::TakeView(Context& c, View* view) {
   view->position = model_.Position();
   for (auto it = c.args.begin(); it != c.args.end(); ++it) {
@@ -1565,8 +1567,9 @@ void HistoryRunner::DoFlush(Context& c) {
   if (!Report(c, db_->Flush(FlushOptions(), handles))) {
     return;
   }
-  // Flushing one family of several syncs the WALs before it; flushing all of
-  // them leaves nothing. A family with nothing to flush does not do so.
+  // The flush of one family of several syncs the WALs before it. A flush of all
+  // families leaves nothing in memory. There is no sync if a family has nothing
+  // to flush.
   if (all || families_.size() == 1) {
     model_.MarkDurable();
   }
@@ -1645,7 +1648,7 @@ void HistoryRunner::DoCompactFiles(Context& c) {
     return;
   }
   if (variant_ != nullptr) {
-    // The files are others.
+    // With a variant the files are different, so all of them are compacted.
     Report(c, db_->CompactRange(CompactRangeOptions(), Handle(c), nullptr,
                                 nullptr));
     return;
@@ -1791,8 +1794,8 @@ std::string HistoryRunner::PathName(const Context& c,
   return Mask(directory);
 }
 
-// Jobs are over for those who wait for them a little before they have cleaned
-// up.
+// Waits until jobs have deleted their files, which they do shortly after
+// threads that wait for them have been notified.
 void HistoryRunner::WaitForCleanup() {
   if (db_ != nullptr) {
     DBImpl* const impl = static_cast_with_check<DBImpl>(db_->GetRootDB());
@@ -1805,7 +1808,7 @@ void HistoryRunner::DoFiles(Context& c) {
   WaitForCleanup();
   ColumnFamilyMetaData meta;
   db_->GetColumnFamilyMetaData(Handle(c), &meta);
-  // Names follow the files' age, not their place.
+  // Names are assigned by the files' age, not by their level.
   std::vector<uint64_t> numbers;
   std::vector<uint64_t> blob_numbers;
   for (const LevelMetaData& level : meta.levels) {
@@ -1869,7 +1872,7 @@ void HistoryRunner::DoBlobs(Context& c) {
   }
 }
 
-// What the delta files hold, tier by tier.
+// Shows the contents of the delta files, tier by tier.
 void HistoryRunner::DoDeltas(Context& c) {
   WaitForCleanup();
   ColumnFamilyMetaData meta;
@@ -1904,7 +1907,8 @@ void HistoryRunner::DoDeltas(Context& c) {
   }
 }
 
-// What the directories hold, whether the DB knows of it or not.
+// Shows the files in the directories, including those that the DB does not
+// know.
 void HistoryRunner::DoLs(Context& c) {
   WaitForCleanup();
   std::set<std::string> directories;
@@ -2002,7 +2006,7 @@ void HistoryRunner::VerifyView(Context& c, const std::string& cf,
   ReadOptions read_options;
   read_options.snapshot = view.snapshot;
   Contents expected = model_.At(cf, view.position);
-  // Every key that there ever was, so that absence is checked as well.
+  // All keys that ever existed are read, so that absence is checked, too.
   const std::set<std::string> keys = model_.Keys(cf);
   Contents found;
   Status s = ReadAll(cf, read_options, &found);
@@ -2068,7 +2072,8 @@ void HistoryRunner::VerifyView(Context& c, const std::string& cf,
       Disagree(c, "verify " + what + ": getentity " + key + ": " +
                       entity_status.ToString() + " " + ShowColumns(columns));
     }
-    // Together they are the value, however much of it was merged already.
+    // The operands together are the value, regardless of which of them were
+    // merged already.
     int num_operands = 0;
     const Status operand_status =
         db_->GetMergeOperands(read_options, handle, key, operands.data(),
@@ -2164,7 +2169,7 @@ std::vector<std::string> CheckHistoryScript(const HistoryScript& script,
     if (!script.all_variants() && wanted.erase(variant.name) == 0) {
       continue;
     }
-    // Not every file system has it; tmpfs does not.
+    // Not every file system supports direct I/O; tmpfs does not.
     if (variant.name != "direct-io" || has_direct_io) {
       variants.push_back(&variant);
     }

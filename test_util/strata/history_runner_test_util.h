@@ -21,57 +21,61 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Options under which a script runs once more. What a reader sees must not
-// depend on them; what the DB looks like on disk does.
+// Options with which a script runs once more. The results of reads must not
+// depend on them; the files of the DB do.
 struct HistoryVariant {
   std::string name;
-  // Stronger than what the script says, in "open" and in "setoptions".
+  // Override the options of the script, in "open" and in "setoptions".
   std::vector<std::pair<std::string, std::string>> options;
 };
 
 const std::vector<HistoryVariant>& HistoryVariants();
 
-// Options as "open" has them in scripts, without named sets and "paths". Those
-// that are not listed stay as they are, those with an empty value, too.
+// Sets options as "open" in scripts does, without named sets and "paths".
+// Options that are not listed, or have an empty value, are not changed.
 Status SetHistoryOptions(
     const std::vector<std::pair<std::string, std::string>>& list, Env* env,
     Options* options);
 
-// Runs history scripts (see HistoryScript) on a DB of its own and checks every
-// answer against a HistoryModel on the way. docs/history-scripts.md lists the
+// Runs a history script (see HistoryScript) on a DB of its own and compares
+// every result of a read with a HistoryModel. docs/history-scripts.md lists the
 // commands.
+//
+// Not thread-safe.
 class HistoryRunner {
  public:
   struct Output {
     const HistoryCommand* command = nullptr;
-    // Depends on the options and is therefore not compared between variants.
+    // The output depends on the options and is therefore not compared between
+    // variants.
     bool is_structural = false;
-    // Lines, each ending with '\n'; empty if there is nothing to tell.
+    // Lines, each ending with '\n'; empty if there is no output.
     std::string text;
   };
-  // Of one block.
+  // The outputs of one block.
   using Outputs = std::vector<Output>;
 
-  // `root` is a directory that the runner creates and removes. `variant` is
-  // null for the script's own options.
+  // variant: nullptr for the script's own options.
+  // root: a directory that the runner creates and removes.
+  // REQUIRES: script and *variant outlive this.
   HistoryRunner(const HistoryScript& script, const HistoryVariant* variant,
                 const std::string& root);
   ~HistoryRunner();
   HistoryRunner(const HistoryRunner&) = delete;
   HistoryRunner& operator=(const HistoryRunner&) = delete;
 
-  // Runs the whole script, one element of `outputs` per block. An error is a
-  // mistake in the script (its message names the line); what the DB answers is
-  // output. After the last block all contents are verified, and once more after
-  // a reopen.
+  // Runs the whole script and adds one element to *outputs per block. Returns
+  // an error only for a mistake in the script (the message names the line);
+  // errors of the DB are part of the output. After the last block all contents
+  // are verified, and once more after a reopen.
   Status Run(std::vector<Outputs>* outputs);
 
-  // Answers that contradict the model, "name:line: ..." each.
+  // Returns the results that contradict the model, each as "name:line: ...".
   const std::vector<std::string>& disagreements() const {
     return disagreements_;
   }
 
-  // What stands under a block in the file.
+  // Returns the text of the outputs of a block, as in the script's file.
   static std::string Text(const Outputs& outputs);
 
  private:
@@ -109,13 +113,13 @@ class HistoryRunner {
   };
   static const std::map<std::string, Step>& Steps();
 
-  // What an answer is to be compared with.
+  // The state of the DB that a read sees.
   struct View {
     const Snapshot* snapshot = nullptr;
     size_t position = 0;
   };
 
-  // Keys whose older versions DeleteFilesInRange may have changed.
+  // A range of keys whose older versions DeleteFilesInRange may have changed.
   struct Blurred {
     std::string cf;
     std::string from;
@@ -186,7 +190,7 @@ class HistoryRunner {
   Status Open();
   void CloseDb();
   void CheckRecovered(Context& c, bool is_crash);
-  // What iterating over the whole family yields.
+  // Returns the contents of the whole family, by an iterator.
   Status ReadAll(const std::string& cf, const ReadOptions& read_options,
                  HistoryModel::Contents* contents);
   Status ReadAllFamilies(HistoryModel::AllContents* all);
@@ -240,17 +244,18 @@ class HistoryRunner {
   std::vector<std::string> disagreements_;
 };
 
-// The tests of a script: runs it under its own options and compares with the
-// expected outputs, then under the variants and compares what readers see.
-// Returns the complaints, none if all is well. `rewritten` gets the text of the
-// script with the outputs found, if that differs.
+// Tests a script: runs it with its own options and compares the outputs with
+// the expected ones, then runs it with the variants and compares the results of
+// reads. Returns the errors; none if the test passed. *rewritten is set to the
+// text of the script with the actual outputs, if that differs.
 std::vector<std::string> CheckHistoryScript(const HistoryScript& script,
                                             const std::string& root,
                                             std::string* rewritten);
 
-// "testdata/history" of the project: below $STRATA_TESTDATA if that is set,
-// otherwise below the first directory that has it on the way up from the test
-// binary or from the current directory. Empty if there is none.
+// Returns the directory "testdata/history" of the project: below
+// $STRATA_TESTDATA if that is set, otherwise below the closest parent directory
+// of the test binary, or of the current directory, that has it. Empty if there
+// is none.
 std::string FindHistoryScripts();
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -17,7 +17,7 @@ struct HistoryCommand {
   std::vector<std::string> words;
 };
 
-// Some commands and the output that they are to have together.
+// Some commands and their expected output.
 struct HistoryBlock {
   std::vector<HistoryCommand> commands;
   // Each line ends with '\n'.
@@ -37,14 +37,14 @@ struct HistoryBlock {
 //   1
 //
 // A block is a list of commands, one per line, a line "----", and the expected
-// output up to the next empty line. Output that itself has empty lines stands
-// between two pairs of lines "----". A block whose commands print nothing has
-// the output "ok". What the commands are is HistoryRunner's business; see
+// output up to the next empty line. Output that contains empty lines is
+// enclosed by two pairs of lines "----". A block whose commands print nothing
+// has the output "ok". The commands are defined by HistoryRunner; see
 // docs/history-scripts.md.
 //
-// A line "variants: none" or "variants: name..." ahead of the first block says
-// under which of the option variants the script runs apart from its own
-// options; the default is all.
+// A line "variants: none" or "variants: name..." before the first block
+// specifies the option variants with which the script runs in addition to its
+// own options; the default is all.
 class HistoryScript {
  public:
   // `name` is used in error messages, which all start with "name:line: ".
@@ -62,14 +62,15 @@ class HistoryScript {
   // "name:line: "
   std::string Where(int line) const;
 
-  // The text of the script with `outputs`, one per block, as expected outputs.
+  // Returns the text of the script with `outputs`, one per block, as expected
+  // outputs.
   // REQUIRES: outputs.size() == blocks().size()
   std::string Rewrite(const std::vector<std::string>& outputs) const;
 
  private:
   std::string name_;
   std::vector<HistoryBlock> blocks_;
-  // What follows the last block.
+  // The text after the last block.
   std::string tail_;
   bool all_variants_ = true;
   std::vector<std::string> variants_;

@@ -40,14 +40,14 @@ namespace {
 
 constexpr size_t kNumFamilies = 2;
 constexpr size_t kMaxHistory = 64;    // Versions of a key that are remembered.
-constexpr size_t kMaxPayload = 3000;  // Bytes; a writer appends no further.
+constexpr size_t kMaxPayload = 3000;  // Bytes; a writer appends no more.
 constexpr uint64_t kMinBlobSize = 100;  // Bytes.
 
 using Clock = std::chrono::steady_clock;
-using Value = std::shared_ptr<const std::string>;  // Null: there is none.
+using Value = std::shared_ptr<const std::string>;  // nullptr if there is none.
 
-// What a key is used for, by its number. A SingleDelete() and a compaction
-// filter are only defined for keys that are written in a certain way.
+// The use of a key, by its number. A SingleDelete() and a compaction filter are
+// only defined for keys that are written in a certain way.
 enum class KeyUse { kAny, kSingleDelete, kFiltered };
 
 KeyUse UseOf(size_t index) {
@@ -94,8 +94,8 @@ Fields Parse(const Slice& value) {
 
 // Operands:
 //   "A<version>|<bytes>"   the payload grows: large results over large values
-//   "C<version>:<n>|"      a counter: the payload goes, so results are small
-//   "L<value>"             the last one wins, whatever its size
+//   "C<version>:<n>|"      a counter without payload, so results are small
+//   "L<value>"             replaces the value, so results have any size
 std::string Apply(const Slice& key, const Slice* existing,
                   const Slice& operand) {
   if (operand[0] == 'L') {
@@ -166,8 +166,8 @@ class MixedOperator : public MergeOperator {
 };
 
 // Values with a payload that begins with 'F' are meant for the compaction
-// filter. Returns false if `value` is none. `*filtered`: what the filter makes
-// of it, null if it removes it.
+// filter. Returns false if `value` is none. *filtered: the result of the
+// filter, nullptr if it removes the value.
 bool FilteredForm(const Slice& key, const Slice& value, Value* filtered) {
   Fields fields = Parse(value);
   if (fields.payload.empty() || fields.payload[0] != 'F') {
@@ -213,7 +213,7 @@ class StressFilter : public CompactionFilter {
 class Dice {
  public:
   explicit Dice(uint64_t seed) : engine_(seed) {}
-  // From 0 to n - 1.
+  // Returns a number from 0 to n - 1.
   uint64_t Below(uint64_t n) { return engine_() % n; }
   bool OneIn(uint64_t n) { return Below(n) == 0; }
   bool Percent(uint64_t p) { return Below(100) < p; }
@@ -223,7 +223,7 @@ class Dice {
   std::mt19937_64 engine_;
 };
 
-// All versions of a key that a reader may still come across.
+// All versions of a key that a reader may still find.
 class KeyHistory {
  public:
   struct Version {
@@ -231,17 +231,17 @@ class KeyHistory {
     Value value;
     bool may_be_filtered = false;
     Value filtered;
-    // A reader found the filtered form; later ones must, too.
+    // A reader has found the filtered form, so later readers must find it, too.
     bool was_filtered = false;
   };
 
-  // What a reader must find at least.
+  // The oldest version that a reader may find.
   struct Floor {
     uint64_t step = 0;
     bool was_filtered = false;
   };
 
-  // Steps during which the key had the value: [from, to).
+  // The steps [from, to) during which the key had the value.
   using Interval = std::pair<uint64_t, uint64_t>;
 
   KeyHistory() { versions_.emplace_back(); }
@@ -271,19 +271,19 @@ class KeyHistory {
     return floor;
   }
 
-  // The version that a view of this moment shows.
+  // Returns the version that a view of this moment shows.
   Version Latest() const {
     std::lock_guard<std::mutex> lock(mutex_);
     return versions_.back();
   }
 
-  // Whether `found` is an answer for a reader that began at `floor`. Intervals
-  // are added for each version that it may be.
+  // Returns true if `found` is a correct result for a reader that began at
+  // `floor`. Adds the intervals of each version that it may be.
   bool Check(const Floor& floor, const Value& found,
              std::vector<Interval>* intervals, std::string* expected) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (versions_.front().step > floor.step) {
-      // The reader slept so long that nobody knows any more.
+      // The reader slept so long that the version is not in the history.
       intervals->emplace_back(0, std::numeric_limits<uint64_t>::max());
       return true;
     }
@@ -315,7 +315,7 @@ class KeyHistory {
         last = &version;
       }
     }
-    // Only if nothing else looks like it.
+    // Only if no other version has the same value.
     if (num_matches == 1 && is_filtered) {
       last->was_filtered = true;
     }
@@ -349,9 +349,9 @@ class KeyHistory {
   uint64_t floor_ = 0;
 };
 
-// Where threads sleep. Long pauses are where a job has committed and still has
-// to tell the map, and where a reader has asked the map and not yet taken its
-// SuperVersion.
+// The sync points where threads sleep. Pauses are long where a job has
+// committed and has not yet updated the map, and where a reader has read the
+// map and not yet taken its SuperVersion.
 struct Pause {
   const char* point;
   uint32_t per_mille;
@@ -368,25 +368,25 @@ constexpr Pause kPauses[] = {
     {"FlushMapping::Publish", 100, 30},
     {"FlushMapping::Settle", 200, 100},
     {"MappedFileRemoval::Prepared", 200, 60},
-    {"DBImpl::BGWorkMapRemovals:Start", 200, 100},
-    {"DBImpl::BGWorkRangeSweep:Start", 400, 800},
-    {"DBImpl::RunRangeSweep:Begin", 200, 200},
+    {"DBStrata::BGWorkMapRemovals:Start", 200, 100},
+    {"DBStrata::BGWorkRangeSweep:Start", 400, 800},
+    {"DBStrata::RunRangeSweep:Begin", 200, 200},
     {"RangeDeletionSweep::Run:Check", 100, 20},
-    {"DBImpl::DropEmptyBlobFiles:BeforeEdit", 200, 20},
-    {"DBImpl::BeginDeltaFold:Entered", 200, 50},
-    {"DBImpl::BeginDeltaFold:BeforeEdit", 200, 50},
-    {"DBImpl::EndDeltaFold:BeforeSettle", 300, 200},
+    {"DBStrata::DropEmptyBlobFiles:BeforeEdit", 200, 20},
+    {"DBStrata::BeginDeltaFold:Entered", 200, 50},
+    {"DBStrata::BeginDeltaFold:BeforeEdit", 200, 50},
+    {"DBStrata::EndDeltaFold:BeforeSettle", 300, 200},
     {"DeltaFlush::Verify", 100, 30},
     {"DeltaMergeJob::Verify", 100, 30},
     {"DeltaGcJob::Run:Start", 100, 50},
     {"DeltaGcJob::Run:End", 100, 50},
-    {"DBImpl::RunDeltaCollection:AfterEdit", 200, 50},
-    {"DBImpl::RunDeltaMerge:AfterEdit", 200, 50},
+    {"DBStrata::RunDeltaCollection:AfterEdit", 200, 50},
+    {"DBStrata::RunDeltaMerge:AfterEdit", 200, 50},
     {"BlobGcStorage::Publish:BeforeSwap", 200, 50},
     {"BlobGcStorage::Publish:Swapped", 200, 50},
     {"BlobGcStorage::Settle", 200, 50},
-    {"DBImpl::RunBlobGc:BeforeEdit", 200, 30},
-    {"DBImpl::RunBlobGc:AfterEdit", 200, 50},
+    {"DBStrata::RunBlobGc:BeforeEdit", 200, 30},
+    {"DBStrata::RunBlobGc:AfterEdit", 200, 50},
     {"FlushOrderGate::Park:Parked", 100, 10},
     // Readers
     {"MapPointRead::Start", 5, 30},
@@ -399,7 +399,7 @@ constexpr Pause kPauses[] = {
     {"DBImpl::MultiCFSnapshot::BeforeCheckingSnapshot", 20, 100},
     {"DBImpl::MultiCFSnapshot::AfterRefSV", 20, 60},
     {"DBImpl::MultiCFSnapshot:AfterGetSeqNum1", 20, 60},
-    {"DBImpl::RegisterReadBound:Registered", 20, 60},
+    {"DBStrata::RegisterReadBound:Registered", 20, 60},
     {"DBImpl::NewIterator:1", 20, 60},
     {"DBImpl::NewIterator:3", 20, 60},
     {"MapTailingIterator::Next:Return", 10, 30},
@@ -460,10 +460,10 @@ class Stress {
   }
 
  private:
-  // What one moment looked like, and a reader of it.
+  // The contents at one moment, and a reader of these.
   struct View {
-    // [family][writer][index]; those of other writers are empty if it is of one
-    // writer only.
+    // [family][writer][index]; if the view is of one writer only, those of the
+    // others are empty.
     std::array<std::vector<std::vector<KeyHistory::Version>>, kNumFamilies>
         expected;
     size_t first_writer = 0;
@@ -535,7 +535,7 @@ class Stress {
       o.blob_gc_space_amp_limit = dice.OneIn(2) ? 1.1 : 1.4;
     }
     o.enable_delta_separation = options_.delta_separation;
-    // Folds only happen in full buckets, when there may be no more of them.
+    // Folds only happen in full buckets, when there are no more buckets.
     o.delta_bucket_size = uint64_t{4096} << dice.Below(2);
     o.delta_max_buckets = dice.OneIn(4) ? 64 : 4;
     o.enable_merged_value_cache = options_.merged_values;
@@ -659,8 +659,8 @@ class Stress {
     while (Clock::now() < end && !IsOver()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       if (dice.OneIn(8)) {
-        // Without old readers most values become direct; with them few do.
-        // Both have to come in turns.
+        // Without old readers most values become direct; with them few do. Both
+        // cases have to alternate.
         max_views_ = dice.OneIn(2) ? dice.Below(2) : dice.Below(6);
         hot_ = dice.Below(options_.keys);
       }
@@ -688,7 +688,7 @@ class Stress {
   };
 
   size_t PickIndex(Dice* dice) const {
-    // Half of the operations meet in a few keys.
+    // Half of the operations are on a few keys.
     return dice->OneIn(2) ? dice->Below(options_.keys)
                           : (hot_ + dice->Below(16)) % options_.keys;
   }
@@ -793,7 +793,7 @@ class Stress {
     }
     const uint64_t step = ++steps_[state->writer];
     if (dice.OneIn(10)) {
-      // Several keys, and the same in both families.
+      // Writes several keys, the same ones in both families.
       std::set<size_t> indexes;
       for (uint64_t n = 1 + dice.Below(4); n > 0; --n) {
         indexes.insert(PickIndex(&dice));
@@ -823,8 +823,8 @@ class Stress {
     ++writes_;
   }
 
-  // A value that is removed under a reader, and comes back: the older one
-  // becomes direct below its tombstone, or stays beside a range deletion.
+  // Removes a value under a reader, and writes it again: the older value
+  // becomes direct below its tombstone, or stays next to a range deletion.
   void RemoveUnderReader(WriterState* state) {
     Dice& dice = state->dice;
     const size_t family = dice.Below(kNumFamilies);
@@ -1095,8 +1095,8 @@ class Stress {
 
   // --- views
 
-  // Of the keys of writers from first to last - 1: of the calling writer, which
-  // does not write meanwhile, or of all while none writes.
+  // Returns a view of the keys of the writers from first to last - 1.
+  // REQUIRES: these are the calling writer, or all writers while none writes.
   std::unique_ptr<View> NewView(Dice* dice, size_t first, size_t last) {
     auto view = std::make_unique<View>();
     view->first_writer = first;
@@ -1195,7 +1195,7 @@ class Stress {
     const uint64_t before = num_findings_;
     ReadView(view, dice);
     if (num_findings_ != before) {
-      view->until = Clock::now();  // It would say the same again and again.
+      view->until = Clock::now();  // Prevents repetitions of the finding.
     }
   }
 
@@ -1254,7 +1254,7 @@ class Stress {
                 : "");
   }
 
-  // What the iterator shows of keys from `from` to `to` - 1.
+  // Checks what the iterator shows of keys from `from` to `to` - 1.
   void Walk(const std::string& what, Iterator* iterator, size_t family,
             size_t writer, const std::vector<KeyHistory::Version>& expected,
             size_t from, size_t to, bool is_forward) {
@@ -1357,8 +1357,8 @@ class Stress {
     }
   }
 
-  // RocksDB has tailing iterators neither with range deletions nor with blob
-  // files that no map knows.
+  // RocksDB's tailing iterators support neither range deletions nor blob files
+  // without a map.
   void ReadTailing(WriterState* state) {
     if (options_.range_deletions ||
         (db_options_.enable_blob_files && !options_.address_map)) {
@@ -1382,7 +1382,7 @@ class Stress {
          true);
   }
 
-  // Views of all keys.
+  // Creates and checks views of all keys.
   void ViewThread(uint64_t seed) {
     Dice dice(seed);
     std::deque<std::unique_ptr<View>> views;
@@ -1397,7 +1397,8 @@ class Stress {
     EndViews(&views, &dice);
   }
 
-  // Nobody writes: all keys, in every way.
+  // Checks all keys, by all kinds of reads.
+  // REQUIRES: no thread writes.
   void CheckAll(const std::string& when) {
     for (size_t f = 0; f < kNumFamilies; ++f) {
       std::unique_ptr<Iterator> iterator(
@@ -1450,7 +1451,7 @@ class Stress {
     }
   }
 
-  // Compacts what jobs have just written, and old files by themselves.
+  // Compacts files that jobs have just written, and single old files.
   void OvertakingThread(uint64_t seed) {
     Dice dice(seed);
     std::array<uint64_t, kNumFamilies> newest{};
@@ -1495,8 +1496,9 @@ class Stress {
     return files;
   }
 
-  // One of `fresh`, and maybe others of its level. If there are none, any file,
-  // or the oldest: what is below tombstones and operands moves without them.
+  // Compacts one file of `fresh`, and maybe others of its level. If there are
+  // none, compacts any file, or the oldest one, so that entries below
+  // tombstones and operands move without these.
   void CompactSomeFile(size_t family, Dice* dice,
                        const std::vector<File>& fresh) {
     const std::vector<File> files = fresh.empty() ? Files(family) : fresh;
@@ -1529,7 +1531,8 @@ class Stress {
     ++jobs_;
     const Status s =
         db_->CompactFiles(compact, families_[family], inputs, std::max(to, 1));
-    // Other jobs have taken or removed the files, or a deeper one overlaps.
+    // These errors mean that other jobs have taken or removed the files, or
+    // that a deeper file overlaps.
     if (!s.ok() && !s.IsAborted() && !s.IsInvalidArgument() &&
         !s.IsIncomplete() && !s.IsNotSupported()) {
       Must(s, "CompactFiles()");
@@ -1548,7 +1551,7 @@ class Stress {
     }
   }
 
-  // All with kNumFamilies.
+  // Flushes a family; all of them if family is kNumFamilies.
   void FlushFamily(size_t family, bool wait) {
     FlushOptions flush;
     flush.wait = wait;
@@ -1591,9 +1594,9 @@ class Stress {
   std::array<std::vector<std::vector<std::unique_ptr<KeyHistory>>>,
              kNumFamilies>
       histories_;
-  std::vector<uint64_t> steps_;  // Of each writer, which alone changes it.
-  // Held shared by writers during a write, alone while a view of all keys is
-  // made.
+  std::vector<uint64_t> steps_;  // Of each writer, which alone changes its own.
+  // Held shared by writers during a write, exclusively while a view of all keys
+  // is created.
   std::shared_mutex views_mutex_;
 
   std::atomic<bool> round_over_{false};

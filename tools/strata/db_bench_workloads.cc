@@ -11,7 +11,7 @@
 #include "util/gflags_compat.h"
 #include "util/string_util.h"
 #include "utilities/strata/field_update.h"
-// A build of the workloads for unpatched RocksDB lacks the options.
+// The options do not exist if the workloads are built with unpatched RocksDB.
 #ifndef STRATA_STOCK_LIBRARY
 #include "util/strata/path_list.h"
 #endif
@@ -43,14 +43,13 @@ DEFINE_uint64(timeseries_interval_ms, 1000,
               "Interval of --timeseries_csv in milliseconds");
 
 DEFINE_bool(hold_snapshot, false,
-            "Each workload runs beside a snapshot of the database as it was "
-            "when the workload began");
+            "Hold a snapshot from the beginning to the end of each workload");
 
 DEFINE_string(stopped_nanos_file, "",
-              "A file of 8 bytes with the nanoseconds, as an integer of the "
-              "machine, for which whoever stops this process (SIGSTOP) has "
-              "kept it stopped so far. Times, rates and --duration leave them "
-              "out; stall_micros of --report_json is null then");
+              "A file with the nanoseconds for which this process was stopped "
+              "(SIGSTOP) so far, as an integer of 8 bytes in the byte order of "
+              "the machine. Times, rates and --duration exclude them; "
+              "stall_micros of --report_json is null then");
 
 DEFINE_uint64(ycsb_records, 0,
               "Records that ycsbload and up2xload write and that the other "
@@ -68,14 +67,14 @@ DEFINE_bool(ycsb_write_all_fields, false,
             "of replacing one field");
 
 DEFINE_string(ycsb_distribution, "",
-              "uniform, zipfian or latest, for which records a workload takes; "
-              "empty: as the workload is defined");
+              "Distribution of the records of a workload: uniform, zipfian or "
+              "latest; empty: that of the workload's definition");
 
 DEFINE_double(ycsb_zipfian_const, 0.99,
               "Exponent of zipfian and latest; any positive number");
 
 DEFINE_uint64(ycsb_zipfian_items, 0,
-              "Ranks of zipfian; 0: as many as there are records, as in "
+              "Number of ranks of zipfian; 0: the number of records, as in "
               "YCSB-C. Java's YCSB always has 10000000000, which makes the "
               "hottest record less hot");
 
@@ -88,10 +87,11 @@ DEFINE_string(ycsb_mix, "read:50,update:50",
               "key that was never written)");
 
 DEFINE_bool(ycsb_verify_reads, false,
-            "Check each value that the workloads read; the time for it counts");
+            "Check each value that the workloads read; the measured times "
+            "include the checks");
 
 DEFINE_bool(ycsb_allow_missing, false,
-            "A record that is not found is no error, as after "
+            "Missing records are not an error, for example after "
             "deleterandomrange");
 
 DEFINE_string(rmw_mode, "merge",
@@ -103,9 +103,8 @@ DEFINE_uint32(scan_length, 100, "Keys that each scan of randomscan reads");
 
 DEFINE_bool(scan_reverse, false, "Scans go backward");
 
-DEFINE_bool(
-    scan_keys_only, false,
-    "Scans do not look at values (ReadOptions::allow_unprepared_value)");
+DEFINE_bool(scan_keys_only, false,
+            "Scans do not read values (ReadOptions::allow_unprepared_value)");
 
 DEFINE_bool(scan_bounded, false,
             "Scans set iterate_upper_bound (backward: lower) where they are "
@@ -129,11 +128,11 @@ DEFINE_string(cf_paths, "",
 
 DEFINE_string(level_sst_path_ids, "",
               "Which of --cf_paths the SST files of each level go to, e.g. "
-              "0,1; the last entry serves deeper levels");
+              "0,1; the last entry is for all deeper levels");
 
 DEFINE_string(level_blob_path_ids, "",
               "Which of --cf_paths the blob files written for each level go "
-              "to, e.g. 0,1; the last entry serves deeper levels");
+              "to, e.g. 0,1; the last entry is for all deeper levels");
 
 DEFINE_bool(enable_blob_address_map, false,
             "Keep the addresses of values in blob files in a map in memory");
@@ -143,7 +142,7 @@ DEFINE_bool(enable_lsm_bypass, true,
             "cannot answer");
 
 DEFINE_bool(enable_merged_value_cache, false,
-            "Keep what reads make of merge operands in memory");
+            "Cache the values that reads compute from merge operands");
 
 DEFINE_uint64(merged_value_cache_size, 0,
               "With --enable_merged_value_cache: its size in bytes; 0: a share "
@@ -154,11 +153,11 @@ DEFINE_bool(enable_delta_separation, false,
             "a merge operator");
 
 DEFINE_uint64(delta_bucket_size, 262144,
-              "With --enable_delta_separation: bytes of operands that a bucket "
-              "is meant for");
+              "With --enable_delta_separation: target size of a bucket, in "
+              "bytes of operands");
 
 DEFINE_uint32(delta_max_buckets, 32768,
-              "With --enable_delta_separation: how many buckets there may be");
+              "With --enable_delta_separation: maximum number of buckets");
 
 DEFINE_double(delta_bucket_split_ratio, 0.8,
               "With --enable_delta_separation: a bucket that is fuller than "
@@ -170,12 +169,12 @@ DEFINE_uint64(delta_cache_size, UINT64_MAX,
               "share of the block cache");
 
 DEFINE_uint32(max_write_groups_per_leader, 1,
-              "How many write groups in a row one thread may write. More than "
-              "1 turns --enable_pipelined_write off if it is not given");
+              "Maximum number of consecutive write groups of one thread. More "
+              "than 1 disables --enable_pipelined_write if that is not given");
 
 DEFINE_uint64(wal_mmap_buffer_size, 0,
-              "The size of the mapped file that takes in what is written to "
-              "WALs, in bytes; 0: none");
+              "Size in bytes of the memory-mapped file that buffers writes to "
+              "WALs; 0: none");
 
 DEFINE_bool(
     save_blob_address_map, true,
@@ -183,12 +182,12 @@ DEFINE_bool(
 
 DEFINE_double(
     blob_gc_space_amp_limit, 1.2,
-    "With --enable_blob_address_map: collect garbage before blob files "
-    "take up this many times what is live; 0: never");
+    "With --enable_blob_address_map: collect garbage before the size of blob "
+    "files exceeds that of live values by this factor; 0: never");
 
 DEFINE_int64(blob_prefetch_count, -1,
-             "With --enable_blob_address_map: how many values a scan reads "
-             "ahead; -1 leaves it to the library");
+             "With --enable_blob_address_map: number of values that a scan "
+             "reads ahead; -1: the default of the library");
 #endif
 
 namespace {
@@ -228,7 +227,7 @@ WorkloadOptions OptionsFromFlags() {
   WorkloadOptions options;
   options.records = FLAGS_ycsb_records > 0 ? FLAGS_ycsb_records
                                            : static_cast<uint64_t>(FLAGS_num);
-  // db_bench's own defaults for these two are others than YCSB's.
+  // db_bench's own defaults for these two differ from those of YCSB.
   if (!IsDefault("key_size")) {
     options.key_size = FLAGS_key_size;
   }
@@ -258,8 +257,8 @@ WorkloadOptions OptionsFromFlags() {
   return options;
 }
 
-// With unpatched RocksDB, --merge_operator and OPTIONS files would not know the
-// operator otherwise. Elsewhere it is there already, which does no harm.
+// Makes --merge_operator and OPTIONS files find the operator with unpatched
+// RocksDB. In Strata it is registered already; this then does nothing.
 void RegisterMergeOperator() {
   static const bool registered = [] {
     RegisterFieldUpdateOperator(*ObjectLibrary::Default());
@@ -345,7 +344,7 @@ Status ApplyBenchFlags(Options* options) {
   }
 #ifndef STRATA_STOCK_LIBRARY
   if (!FLAGS_cf_paths.empty() && FLAGS_num_multi_db > 1) {
-    // They would delete each other's files.
+    // The DBs would delete each other's files.
     return Status::InvalidArgument("--cf_paths cannot serve several DBs");
   }
   options->enable_blob_address_map = FLAGS_enable_blob_address_map;
@@ -362,7 +361,8 @@ Status ApplyBenchFlags(Options* options) {
   options->max_write_groups_per_leader = FLAGS_max_write_groups_per_leader;
   if (FLAGS_max_write_groups_per_leader > 1 && FLAGS_options_file.empty() &&
       IsDefault("enable_pipelined_write")) {
-    // It is on by a default of db_bench's own, and the two exclude each other.
+    // It is on by db_bench's own default, but the two options exclude each
+    // other.
     options->enable_pipelined_write = false;
   }
   options->wal_mmap_buffer_size =

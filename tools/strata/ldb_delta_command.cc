@@ -82,7 +82,7 @@ Status DumpDeltaCommand::UseComparator(const std::string& name) {
     return Status::OK();
   }
   if (!db_path_.empty()) {
-    // Of the column family of --column_family.
+    // Uses the comparator of the column family in --column_family.
     PrepareOptions();
     for (const ColumnFamilyDescriptor& family : column_families_) {
       if (family.name == column_family_name_) {
@@ -214,7 +214,7 @@ void VerifyDeltaStoreCommand::DoCommand() {
   DeltaVerifier::Options options;
   options.num_threads = num_threads_;
   options.checksum_factory = checksum_factory.get();
-  // Empty if there is but one column family.
+  // cf_handles_ is empty if there is only one column family.
   std::map<std::string, ColumnFamilyHandle*> handles = cf_handles_;
   handles.emplace(kDefaultColumnFamilyName, db_->DefaultColumnFamily());
   uint64_t errors = 0;

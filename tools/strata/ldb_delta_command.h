@@ -11,8 +11,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// ldb dump_delta: prints what a delta file says of itself, and its entries. It
-// needs no database, but for a comparator of one's own.
+// ldb dump_delta: prints the properties and the entries of a delta file. A
+// database is only needed for a custom comparator.
 class DumpDeltaCommand : public LDBCommand {
  public:
   static std::string Name() { return "dump_delta"; }
@@ -27,15 +27,15 @@ class DumpDeltaCommand : public LDBCommand {
   static void Help(std::string& ret);
 
  private:
-  // Sets the comparator of options_ to the one of that name.
+  // Sets the comparator of options_ by its name.
   Status UseComparator(const std::string& name);
 
   std::string path_;
   int max_keys_ = -1;
 };
 
-// ldb verify_delta_store: opens the database read-only, with delta files
-// missing, and reports what is wrong with them.
+// ldb verify_delta_store: opens the database read-only, even if delta files are
+// missing, and reports the errors of its delta files.
 class VerifyDeltaStoreCommand : public LDBCommand {
  public:
   static std::string Name() { return "verify_delta_store"; }

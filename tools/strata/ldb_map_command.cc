@@ -65,7 +65,8 @@ void VerifyAddressMapCommand::OverrideBaseOptions() {
   LDBCommand::OverrideBaseOptions();
   // Otherwise a database that has lost a value does not open.
   options_.paranoid_checks = false;
-  // The map is to be what the files say.
+  // The map is built from the files, not from a checkpoint, so that the files
+  // are verified.
   AddressMapCheckpoints::UseInThisProcess(false);
 }
 
@@ -79,7 +80,7 @@ void VerifyAddressMapCommand::DoCommand() {
   options.file_options = FileOptions(db->GetDBOptions());
   options.num_threads = num_threads_;
   options.read_values = read_values_;
-  // Empty if there is but one column family.
+  // cf_handles_ is empty if there is only one column family.
   std::map<std::string, ColumnFamilyHandle*> handles = cf_handles_;
   handles.emplace(kDefaultColumnFamilyName, db_->DefaultColumnFamily());
   uint64_t errors = 0;
@@ -131,7 +132,7 @@ DisableAddressMapCommand::DisableAddressMapCommand(
     exec_state_ = LDBCommandExecuteResult::Failed(
         Name() +
         " needs --try_load_options: with other options than the database's "
-        "own, its values would become something else");
+        "own, its values would be changed");
     return;
   }
   if (ParseIntOption(options, kMapThreads, num_threads_, exec_state_)) {
@@ -149,12 +150,13 @@ void DisableAddressMapCommand::Help(std::string& ret) {
 
 void DisableAddressMapCommand::PrepareOptions() {
   LDBCommand::PrepareOptions();
-  // At their defaults the OPTIONS file is silent about these.
+  // The OPTIONS file does not mention these options if they have their
+  // defaults.
   options_.enable_blob_address_map = false;
   options_.enable_lsm_bypass = true;
   options_.blob_gc_space_amp_limit =
       ColumnFamilyOptions().blob_gc_space_amp_limit;
-  // The old MANIFEST tells of files with mapped values.
+  // The old MANIFEST mentions files with mapped values.
   options_.reuse_manifest_on_open = false;
   for (ColumnFamilyDescriptor& cf : column_families_) {
     cf.options.enable_blob_address_map = false;
@@ -168,15 +170,15 @@ void DisableAddressMapCommand::PrepareOptions() {
 
 void DisableAddressMapCommand::OverrideBaseCFOptions(
     ColumnFamilyOptions* cf_opts) {
-  // Without --enable_blob_files ldb turns them off for the column family that
-  // it works on.
+  // Without --enable_blob_files ldb disables blob files for the column family
+  // of the command.
   const bool loaded = cf_opts->enable_blob_files;
   LDBCommand::OverrideBaseCFOptions(cf_opts);
   cf_opts->enable_blob_files = cf_opts->enable_blob_files || loaded;
 }
 
 std::map<std::string, ColumnFamilyHandle*> DisableAddressMapCommand::Handles() {
-  // Empty if there is but one column family.
+  // cf_handles_ is empty if there is only one column family.
   std::map<std::string, ColumnFamilyHandle*> handles = cf_handles_;
   handles.emplace(kDefaultColumnFamilyName, db_->DefaultColumnFamily());
   return handles;
@@ -215,7 +217,7 @@ void DisableAddressMapCommand::DoCommand() {
     }
     fprintf(stdout, "[%s] compacted\n", name.c_str());
   }
-  // The values' files leave the MANIFEST in the background.
+  // The files of the values are removed from the MANIFEST in the background.
   WaitForCompactOptions wait_options;
   wait_options.wait_for_purge = true;
   const Status s = db_->WaitForCompact(wait_options);
@@ -223,8 +225,8 @@ void DisableAddressMapCommand::DoCommand() {
     exec_state_ = LDBCommandExecuteResult::Failed(s.ToString());
     return;
   }
-  // The MANIFEST still tells of the files that are gone. The next open writes a
-  // new one.
+  // The MANIFEST still mentions the deleted files. The next open writes a new
+  // one.
   CloseDB();
   OpenDB();
   if (db_ == nullptr || exec_state_.IsFailed()) {

@@ -12,8 +12,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// ldb verify_address_map: opens the database read-only, with lost values, and
-// reports each value of its address maps that cannot be read.
+// ldb verify_address_map: opens the database read-only, even if values are
+// lost, and reports each value of its address maps that cannot be read.
 class VerifyAddressMapCommand : public LDBCommand {
  public:
   static std::string Name() { return "verify_address_map"; }
@@ -34,7 +34,7 @@ class VerifyAddressMapCommand : public LDBCommand {
 
 // ldb disable_address_map: moves all values out of the address maps into
 // ordinary blob files (or SST files, as the options say), so that RocksDB can
-// open the database. It can be repeated after it was broken off.
+// open the database. It can be repeated if it was interrupted.
 class DisableAddressMapCommand : public LDBCommand {
  public:
   static std::string Name() { return "disable_address_map"; }
@@ -51,18 +51,18 @@ class DisableAddressMapCommand : public LDBCommand {
   static void Help(std::string& ret);
 
  private:
-  // All column families that are open.
+  // Returns all open column families.
   std::map<std::string, ColumnFamilyHandle*> Handles();
-  // How many mapped values and files of such values the column families have
-  // in all.
+  // Returns the total number of mapped values, and of files with such values,
+  // in the column families.
   uint64_t NumMapped();
 
   int num_threads_ = 1;
 };
 
 // ldb collect_blob_garbage: copies live values of a column family with an
-// address map out of blob files with garbage until these take up no more than
-// they may; with --max_sorted_runs it sorts them, too.
+// address map out of blob files with garbage until the space amplification of
+// these is within its limit; with --max_sorted_runs it sorts them, too.
 class CollectBlobGarbageCommand : public LDBCommand {
  public:
   static std::string Name() { return "collect_blob_garbage"; }

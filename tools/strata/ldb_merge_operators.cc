@@ -21,8 +21,8 @@ std::string LdbMergeOperators::Apply(
   ConfigOptions config = config_options;
   config.env = options->env;
   StoredMergeOperators stored;
-  // A file that cannot be parsed names no operator that ldb knows of. Then a
-  // command that writes has none, and its jobs fail at a merge operand.
+  // If the OPTIONS file cannot be parsed, the operators are unknown. A command
+  // that writes then has none, and its jobs fail at a merge operand.
   stored.Load(config, db_path).PermitUncheckedError();
   const bool is_new =
       options->env->FileExists(CurrentFileName(db_path)).IsNotFound();
@@ -74,14 +74,12 @@ Status RepairWithOwnOptions(const std::string& db_path, const Options& options,
     if (!s.ok()) {
       return Status::InvalidArgument(
           db_path +
-              " has no OPTIONS file that could be read, so that the "
-              "directories, comparators and merge operators of its column "
-              "families are not known; the open after a repair without them "
-              "deletes what the repair did not find. Put the OPTIONS file "
-              "back, "
-              "or call RepairDB() with the options, or, if the database has "
-              "all "
-              "files in its own directory (or in --cf_paths) and the default "
+              " has no readable OPTIONS file, so the directories, comparators "
+              "and merge operators of its column families are unknown; the "
+              "open after a repair without them deletes the files that the "
+              "repair did not find. Restore the OPTIONS file, or call "
+              "RepairDB() with the options, or, if the database has all files "
+              "in its own directory (or in --cf_paths) and the default "
               "comparator, run the command with --try_load_options=false",
           s.ToString());
     }
@@ -89,8 +87,8 @@ Status RepairWithOwnOptions(const std::string& db_path, const Options& options,
   if (families.empty()) {
     return RepairDB(db_path, options);
   }
-  // A column family that only tables know of, such as one that was dropped,
-  // has an operator that nobody can name.
+  // The operator of a column family that is only known from tables, such as one
+  // that was dropped, is unknown.
   ColumnFamilyOptions unknown_family(options);
   if (unknown_family.merge_operator == nullptr) {
     unknown_family.merge_operator =

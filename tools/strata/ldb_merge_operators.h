@@ -15,31 +15,33 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The merge operators with which ldb opens a database: those that its OPTIONS
-// file names, whatever --try_load_options says. A command that merged operands
-// with another one would destroy their keys.
+// Determines the merge operators with which ldb opens a database: those in its
+// OPTIONS file, regardless of --try_load_options. A command that merged
+// operands with another operator would destroy the values of their keys.
 class LdbMergeOperators {
  public:
-  // Gives each column family its operator, an UnknownMergeOperator if ldb
-  // cannot make it. A column family that has none in the OPTIONS file gets
-  // RocksDB's stand-in, StringAppendOperator, only where that cannot be
-  // written: in a command that only reads, or in a new database.
+  // Sets the operator of each column family; an UnknownMergeOperator if ldb
+  // cannot create it. A column family without operator in the OPTIONS file gets
+  // StringAppendOperator, as in RocksDB's ldb, but only if its results cannot
+  // overwrite existing data: in a command that only reads, or in a new
+  // database.
   //
-  // reads_only: whether the command leaves the database as it is.
-  // options: those of the only column family if *families is empty.
-  // Returns the names of the operators that ldb cannot make, with their column
-  // families, for Refusal(); "" if there are none.
+  // reads_only: whether the command does not change the database.
+  // options: options of the only column family if *families is empty.
+  // Returns the names of the operators that ldb cannot create, with their
+  // column families, for Refusal(); "" if there are none.
   static std::string Apply(const ConfigOptions& config_options,
                            const std::string& db_path, bool reads_only,
                            Options* options,
                            std::vector<ColumnFamilyDescriptor>* families);
 
-  // What a command that writes says of them.
+  // Returns the error of a command that writes, for such operators.
+  // unknown: result of Apply().
   static LDBCommandExecuteResult Refusal(const std::string& unknown);
 };
 
-// What `ldb repair` does: RepairDB() with the database's own options.
-// families: from the OPTIONS file; empty if the flags alone are to tell.
+// Implements `ldb repair`: RepairDB() with the database's own options.
+// families: from the OPTIONS file; empty if only the flags are to be used.
 Status RepairWithOwnOptions(const std::string& db_path, const Options& options,
                             const std::vector<ColumnFamilyDescriptor>& families,
                             bool needs_options_file);

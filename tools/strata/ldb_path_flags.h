@@ -21,16 +21,17 @@ class LdbPathFlags {
   explicit LdbPathFlags(const std::map<std::string, std::string>& flags)
       : flags_(flags) {}
 
-  // The names, to be accepted by every command.
+  // Appends the names of the flags, which every command accepts.
   static void AppendNames(std::vector<std::string>* names);
   static void AppendHelp(std::string* help);
 
-  // Gives *options what the flags say. *result tells a bad flag.
+  // Sets *options to the values of the flags. *result is set to an error if a
+  // flag is invalid.
   void Apply(ColumnFamilyOptions* options,
              LDBCommandExecuteResult* result) const;
 
-  // For options that come from the OPTIONS file: --cf_paths are the directories
-  // of every column family with a layout, wherever the file says they were.
+  // For options from the OPTIONS file: replaces the cf_paths of every column
+  // family with a layout by --cf_paths, whatever paths the file has.
   void OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
                       LDBCommandExecuteResult* result) const;
 

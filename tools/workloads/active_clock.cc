@@ -27,10 +27,12 @@ static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t) &&
 const std::atomic<uint64_t> kNeverStopped{0};
 const std::atomic<uint64_t>* stopped_nanos = &kNeverStopped;
 
-// A time of `now()`, whose unit is `unit` nanoseconds, less the stops.
+// Returns the time of `now()`, whose unit is `unit` nanoseconds, minus the
+// stopped time.
 template <class Now>
 uint64_t LessStops(const Now& now, uint64_t unit) {
-  // The time and the stops belong together only if none came between them.
+  // The time and the stopped time are consistent only if there was no stop
+  // between reading them.
   uint64_t stopped = stopped_nanos->load(std::memory_order_acquire);
   for (;;) {
     const uint64_t time = now();
@@ -73,7 +75,7 @@ Status ActiveClock::Follow(const std::string& path) {
   if (file < 0) {
     return Status::IOError(path, errnoStr(errno));
   }
-  // A page that the file does not reach would be a SIGBUS later.
+  // Access to a page behind the end of the file would be a SIGBUS later.
   const off_t size = lseek(file, 0, SEEK_END);
   if (size < static_cast<off_t>(sizeof(uint64_t))) {
     close(file);

@@ -1,14 +1,14 @@
 // Copyright (c) The Strata Authors
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// Time without that in which this process was stopped.
+// Clocks that exclude the time during which this process was stopped.
 //
-// A bench can let several db_bench take turns on a machine: it stops all but
-// one (SIGSTOP) and changes over many times a second, so that what disturbs the
-// machine meanwhile disturbs all of them alike. Before it lets one go on
-// (SIGCONT) it writes into a file of 8 bytes, as an integer of the machine, for
-// how many nanoseconds that one was stopped in all. What is measured with these
-// clocks then leaves them out.
+// A benchmark can run several db_bench processes in turns: it stops all but one
+// (SIGSTOP) and switches between them many times a second, so that disturbances
+// of the machine affect all of them equally. Before it continues a process
+// (SIGCONT) it writes the total time for which that was stopped, in
+// nanoseconds, into a file, as an integer of 8 bytes in the byte order of the
+// machine. The clocks here subtract that time.
 
 #pragma once
 
@@ -23,33 +23,35 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// Thread safety: Follow() before any thread but the main one is there; the
-// others by any thread. As long as Follow() was not called, times are those of
-// the clocks below.
+// If Follow() was not called, all times are those of the underlying clocks.
+//
+// Thread-safe, except for Follow().
 class ActiveClock {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  // Takes the times of stops from this file from now on.
+  // Makes the clocks read the stopped time from this file.
+  // REQUIRES: the process has only its main thread.
   static Status Follow(const std::string& path);
 
-  // steady_clock's, less the stops. Never goes back.
+  // Returns the time of steady_clock minus the stopped time. Never decreases.
   static time_point now();
 
-  // In which this process was stopped until now.
+  // Returns for how many nanoseconds this process has been stopped so far.
   static uint64_t StoppedNanos();
 
-  // The env with a clock whose NowNanos() leaves the stops out: RocksDB's write
-  // controller and rate limiters count with it what they let pass, and its
-  // perf timers. NowMicros(), from which deadlines of condition variables are
-  // computed, stays. The env itself if Follow() was not called. What is
-  // returned is never deleted.
+  // Returns an env with a clock whose NowNanos() excludes the stopped time.
+  // RocksDB's write controller, rate limiters and perf timers use NowNanos().
+  // NowMicros() is not changed, since deadlines of condition variables are
+  // computed from it. Returns the env itself if Follow() was not called. The
+  // result is never deleted.
   static Env* Wrap(Env* env);
 
-  // The env's NowMicros() less the stops, to measure with.
+  // Returns the env's NowMicros() minus the stopped time, for measurements.
   static uint64_t NowMicros(Env* env);
 
-  // A clock like that, never deleted; the env's own if Follow() was not called.
+  // Returns a clock whose times exclude the stopped time; the env's own if
+  // Follow() was not called. It is never deleted.
   static SystemClock* MeasuringClock(Env* env);
 };
 

@@ -28,7 +28,7 @@ class DeleteRangeWorkload : public Workload {
   }
 
   void Run(WorkloadHost* host) override {
-    // Keys lie evenly in the space of 2^64 positions.
+    // Keys are distributed evenly over the 2^64 positions.
     const double width =
         std::ldexp(static_cast<double>(options_.delete_range_width), 64) /
         static_cast<double>(options_.records);

@@ -79,7 +79,7 @@ uint64_t FnvHash64(uint64_t x) {
 // value at k = 2 is kept without computing W and w.
 
 Status ZipfianGenerator::Validate(double exponent) {
-  // Also false for what is not a number.
+  // The condition is also false for NaN.
   if (exponent > 0 && std::isfinite(exponent)) {
     return Status::OK();
   }
@@ -110,7 +110,7 @@ uint64_t ZipfianGenerator::Next(Random64* rnd) const {
     const double area =
         area_high_ + ToUnit(rnd->Next()) * (area_low_ - area_high_);
     const double x = InverseIntegral(area);
-    // Rounding can carry x past the ends.
+    // Rounding can move x beyond the limits.
     const double k = std::clamp(std::floor(x + 0.5), 1.0, last);
     if (k - x <= sure_distance_ || area >= Integral(k + 0.5) - Weight(k)) {
       return static_cast<uint64_t>(k) - 1;
@@ -124,7 +124,8 @@ double ZipfianGenerator::Integral(double x) const {
 }
 
 double ZipfianGenerator::InverseIntegral(double area) const {
-  // Below -1 by rounding only, next to the limit of the integral for q > 1.
+  // The product is below -1 only due to rounding, near the limit of the
+  // integral for q > 1.
   const double t = std::max((1 - exponent_) * area, -1.0);
   return std::exp(area * Log1pRatio(t));
 }
@@ -159,8 +160,8 @@ uint64_t ScrambledZipfian::RecordOf(uint64_t rank, uint64_t records) {
   if (records < base_) {
     base_ = records;
   }
-  // Record r + base_, once it exists, takes from record r the ranks that
-  // another bit of the quotient gives it.
+  // Once record r + base_ exists, it takes from record r the ranks that have
+  // r + base_ as remainder of the larger modulus.
   const uint64_t record = FnvHash64(rank) % (2 * base_);
   return record < records ? record : record - base_;
 }
@@ -203,7 +204,8 @@ void InsertCounter::Done(uint64_t number) {
     done_early_.pop_back();
     ++visible;
   }
-  // Also publishes what the threads of done_early_ did: they held the mutex.
+  // This also publishes the writes of the threads in done_early_, which held
+  // the mutex.
   visible_.store(visible, std::memory_order_release);
 }
 
@@ -219,13 +221,14 @@ uint32_t NormalSize::Next(Random64* rnd) const {
 
 uint32_t NormalSize::At(uint64_t seed) const {
   const uint64_t bits0 = Mix64(seed);
-  // Not Mix64(seed + 1), which the next seed's first number would be.
+  // Mix64(seed + 1) cannot be used, since it is the first number of the next
+  // seed.
   return FromBits(bits0, Mix64(~bits0));
 }
 
 uint32_t NormalSize::FromBits(uint64_t bits0, uint64_t bits1) const {
-  // Box and Muller's transform. 1 - [0, 1) is never 0, so the logarithm is
-  // finite and no size is further than 8.6 * stddev from the mean.
+  // The Box-Muller transform. 1 - [0, 1) is never 0, so the logarithm is finite
+  // and no size is further than 8.6 * stddev from the mean.
   const double radius = std::sqrt(-2 * std::log(1 - ToUnit(bits0)));
   const double normal = radius * std::cos(kTwoPi * ToUnit(bits1));
   const double size = std::floor(mean_ + stddev_ * normal + 0.5);

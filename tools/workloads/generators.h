@@ -56,7 +56,7 @@ uint64_t FnvHash64(uint64_t x);
 // fewer on average.
 class ZipfianGenerator {
  public:
-  // InvalidArgument if the exponent is not a positive number.
+  // Returns InvalidArgument if the exponent is not a positive number.
   static Status Validate(double exponent);
 
   // REQUIRES: 0 < items <= 2^53; exponent is valid.
@@ -89,12 +89,12 @@ class KeyChooser {
  public:
   virtual ~KeyChooser() = default;
 
-  // A number in [0, records). `records` may grow from call to call.
+  // Returns a number in [0, records). `records` may grow from call to call.
   // REQUIRES: records > 0
   virtual uint64_t Next(Random64* rnd, uint64_t records) = 0;
 };
 
-// All records alike.
+// Picks all records with the same probability.
 class UniformGenerator : public KeyChooser {
  public:
   uint64_t Next(Random64* rnd, uint64_t records) override;
@@ -123,8 +123,8 @@ class ScrambledZipfian : public KeyChooser {
 
  private:
   const bool ranks_follow_records_;
-  // As many records as the last full doubling has; records are at least this
-  // and less than twice as many.
+  // The number of records at the last full doubling: base_ <= records <
+  // 2 * base_.
   uint64_t base_;
   ZipfianGenerator zipfian_;
 };
@@ -147,7 +147,8 @@ class LatestGenerator : public KeyChooser {
 std::unique_ptr<KeyChooser> NewKeyChooser(const WorkloadOptions& options,
                                           Distribution distribution);
 
-// Numbers the records that threads insert, and says which of them can be read.
+// Numbers the records that threads insert, and tracks which of them can be
+// read.
 class InsertCounter {
  public:
   // Records below `first` exist already.
@@ -156,21 +157,23 @@ class InsertCounter {
   InsertCounter(const InsertCounter&) = delete;
   InsertCounter& operator=(const InsertCounter&) = delete;
 
-  // The number of the next record to insert.
+  // Returns the number of the next record to insert.
   uint64_t Start() { return next_.fetch_add(1, std::memory_order_relaxed); }
 
-  // The record is written. What this thread did before happens before what a
-  // thread does after it saw the record visible. A number for which this is
-  // never called keeps all higher ones invisible.
+  // Marks the record as written. Everything this thread did before the call
+  // happens before everything that another thread does after it has seen the
+  // record as visible. A number for which this is never called keeps all higher
+  // ones invisible.
   // REQUIRES: `number` came from Start() and was not done yet.
   void Done(uint64_t number);
 
-  // All records below this number are written. Never decreases.
+  // Returns a number such that all records below it are written. Never
+  // decreases.
   uint64_t Visible() const { return visible_.load(std::memory_order_acquire); }
 
  private:
-  // On lines of their own: every insertion writes to next_, every read reads
-  // visible_.
+  // These are on separate cache lines: every insertion writes next_, every read
+  // reads visible_.
   alignas(CACHE_LINE_SIZE) std::atomic<uint64_t> next_;
   alignas(CACHE_LINE_SIZE) std::atomic<uint64_t> visible_;
   alignas(CACHE_LINE_SIZE) std::mutex mutex_;
@@ -178,8 +181,8 @@ class InsertCounter {
   std::vector<uint64_t> done_early_;
 };
 
-// Sizes from a normal distribution, rounded to whole numbers; all that is
-// lower than `min` becomes `min`.
+// Sizes from a normal distribution, rounded to whole numbers, and at least
+// `min`.
 class NormalSize {
  public:
   // REQUIRES: mean >= 0, stddev >= 0, mean + 9 * stddev < 2^32
@@ -189,8 +192,8 @@ class NormalSize {
 
   uint32_t Next(Random64* rnd) const;
 
-  // A size that is the same each time for the same seed. Consecutive seeds
-  // give independent sizes.
+  // Returns a size that depends on the seed alone. Consecutive seeds give
+  // independent sizes.
   uint32_t At(uint64_t seed) const;
 
  private:
@@ -203,7 +206,7 @@ class NormalSize {
 
 constexpr uint32_t kPartsPerMillion = 1000000;
 
-// One of a few choices, such as operations, by their shares.
+// Picks one of a few choices, such as operations, with given probabilities.
 template <typename T>
 class DiscreteChooser {
  public:

@@ -18,7 +18,7 @@ size_t LatencyHistogram::BucketOf(uint64_t nanos) {
   if (nanos >= kLimit) {
     return kOverflow;
   }
-  // The leading kSubBucketBits + 1 bits of the value tell its bucket.
+  // The leading kSubBucketBits + 1 bits of the value determine its bucket.
   const int shift =
       static_cast<int>(std::bit_width(nanos)) - (kSubBucketBits + 1);
   return static_cast<size_t>(shift) * kSubBuckets +
@@ -55,7 +55,7 @@ void LatencyHistogram::AddTo(Snapshot* snapshot) const {
   }
   snapshot->count_ += count;
   snapshot->sum_ += sum_.load(std::memory_order_relaxed);
-  // The writer may have got to a bucket but not yet to the extremes. They must
+  // The writer may have updated a bucket but not yet the extremes, which must
   // enclose all values nonetheless.
   snapshot->min_ = std::min(
       {snapshot->min_, Upper(lowest), min_.load(std::memory_order_relaxed)});
@@ -99,8 +99,8 @@ uint64_t LatencyHistogram::Snapshot::Estimate(size_t bucket) const {
   }
   const uint64_t lower = Lower(bucket);
   const uint64_t middle = lower + (Upper(bucket) - lower) / 2;
-  // Not std::clamp: in a snapshot of a running histogram min_ may be above
-  // max_, by less than a bucket.
+  // std::clamp cannot be used: in a snapshot of a running histogram min_ may be
+  // above max_, by less than a bucket.
   return std::max(min_, std::min(max_, middle));
 }
 
@@ -114,8 +114,8 @@ uint64_t LatencyHistogram::Snapshot::Percentile(double percent) const {
   if (percent >= 100) {
     return max_;
   }
-  // 99.9 percent of 1000 are 999 values, though 99.9 as a double is a little
-  // more than that.
+  // 99.9 percent of 1000 are 999 values, although 99.9 as a double is slightly
+  // larger than 99.9.
   const double exact = percent / 100 * static_cast<double>(count_);
   double rank = std::floor(exact);
   if (exact - rank > exact * 1e-12) {

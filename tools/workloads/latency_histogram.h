@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
 // A histogram of latencies in nanoseconds, of fixed size, that one thread
-// fills while others look at it.
+// fills while others read it.
 //
 // The buckets are log-linear, the idea of Gil Tene's HdrHistogram
 // (http://hdrhistogram.org): each power of two is cut into kSubBuckets equal
@@ -24,7 +24,7 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// Invariant: the buckets hold each added value once.
+// Invariant: each added value is counted in exactly one bucket.
 //
 // Thread safety: one thread calls Add. Any thread may call AddTo and
 // TakeSnapshot at any time. Such a snapshot may lack the newest values, but
@@ -44,8 +44,8 @@ class LatencyHistogram {
  public:
   static constexpr uint64_t kLimit = uint64_t{1} << kLimitBits;
 
-  // What one or several histograms had at a moment. A plain value, about 18
-  // KB. Not safe for use by several threads.
+  // The contents of one or several histograms at one moment. A value type of
+  // about 18 KB. Not thread-safe.
   class Snapshot {
    public:
     uint64_t count() const { return count_; }
@@ -53,22 +53,22 @@ class LatencyHistogram {
     // The exact sum of the values.
     uint64_t sum() const { return sum_; }
 
-    // 0 if there are no values.
+    // These return 0 if there are no values.
     double Mean() const;
     uint64_t min() const { return count_ == 0 ? 0 : min_; }
     uint64_t max() const { return count_ == 0 ? 0 : max_; }
 
-    // The smallest value that at least `percent` of the values do not exceed,
-    // with the error that is told above. 0 gives min(), 100 gives max(); 0 if
-    // there are no values.
+    // Returns the smallest value that at least `percent` of the values do not
+    // exceed, with the error described above. Percentile(0) is min(),
+    // Percentile(100) is max(). Returns 0 if there are no values.
     uint64_t Percentile(double percent) const;
 
     // Adds the values of `other`.
     void Merge(const Snapshot& other);
 
-    // Leaves the values that came after `earlier`. What the extremes were in
-    // that time is only known if they changed in it; else they are what the
-    // buckets tell, with their error.
+    // Removes the values of `earlier`, so that those added later are left. The
+    // extremes are exact if they changed in that time; otherwise they are
+    // estimated from the buckets, with the error of these.
     // REQUIRES: `earlier` is an earlier snapshot of the same histograms.
     void Subtract(const Snapshot& earlier);
 
@@ -77,8 +77,9 @@ class LatencyHistogram {
 
     // REQUIRES: count_ > 0
     size_t LowestBucket() const;
+    // REQUIRES: count_ > 0
     size_t HighestBucket() const;
-    // The middle of the bucket, but between the extremes.
+    // Returns the middle of the bucket, limited to [min_, max_].
     uint64_t Estimate(size_t bucket) const;
 
     std::array<uint64_t, kNumBuckets> buckets_{};
@@ -103,7 +104,7 @@ class LatencyHistogram {
     }
   }
 
-  // Adds what this histogram has now to *snapshot.
+  // Adds the contents of this histogram to *snapshot.
   void AddTo(Snapshot* snapshot) const;
 
   std::unique_ptr<Snapshot> TakeSnapshot() const;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
 // "ycsbload" and "up2xload": put every record once, in the order of record
-// numbers, which is a random order of keys. The threads share the records out.
+// numbers, which is a random order of keys. The records are divided among the
+// threads.
 
 #pragma once
 

@@ -38,7 +38,7 @@ constexpr uint64_t kMostRecords = uint64_t{1} << 53;
 
 using Mix = std::vector<double>;  // percent, by Action
 
-// Parses "read:50,update:50".
+// Parses the proportions of operations, such as "read:50,update:50".
 Status ParseMix(const std::string& text, Mix* mix) {
   mix->assign(kNumActions, 0.0);
   double sum = 0;
@@ -74,7 +74,7 @@ class MixWorkload : public Workload {
  public:
   struct Spec {
     Mix mix = Mix(kNumActions, 0.0);
-    Status status;  // of the flags that went into it
+    Status status;  // an error if its flags are invalid
     Distribution distribution = Distribution::kZipfian;
     uint32_t max_scan = 100;
     bool scan_length_fixed = false;
@@ -157,7 +157,7 @@ class MixWorkload : public Workload {
 
   uint64_t LogicalBytes() const override {
     if (options_.allow_missing) {
-      return 0;  // nobody counted what deleterandomrange deleted
+      return 0;  // the records deleted by deleterandomrange are not counted
     }
     const double records =
         static_cast<double>(std::max(existing_, inserts_->Visible()));
@@ -166,10 +166,10 @@ class MixWorkload : public Workload {
   }
 
  private:
-  // An earlier run may have inserted records beyond those of the load; go on
-  // after them. Records are inserted in order, so bisection finds the end. If
-  // that run was killed, some of its last records may be missing, at most as
-  // many as it had threads.
+  // Returns the first record to insert: an earlier run may have inserted
+  // records beyond those of the load. Records are inserted in order, so
+  // bisection finds the end. If that run was killed, some of its last records
+  // may be missing, at most as many as it had threads.
   Status FirstMissingRecord(DB* db, uint64_t* first) const {
     uint64_t there = options_.records;
     uint64_t step = 1;
@@ -196,7 +196,7 @@ class MixWorkload : public Workload {
     return s;
   }
 
-  // Whether this record, or one of the next few, exists.
+  // Sets *found to whether this record, or one of the next few, exists.
   Status Exists(DB* db, uint64_t record, bool* found) const {
     constexpr uint64_t kMostThreads = 64;
     ReadOptions read_options;
@@ -271,7 +271,7 @@ class MixWorkload : public Workload {
       workload_->scanned_.fetch_add(scanned_, std::memory_order_relaxed);
     }
 
-    // Puts as long as any of the others scans.
+    // Puts as long as another thread scans.
     void WriteWhile(const std::atomic<int>& scanners) {
       Status s;
       while (s.ok() && scanners.load(std::memory_order_relaxed) > 0 &&
@@ -295,7 +295,7 @@ class MixWorkload : public Workload {
         left -= share;
         largest = mix[action] > mix[largest] ? action : largest;
       }
-      // What rounding left over or took too much.
+      // Corrects the sum for rounding errors.
       shares[largest].second += left;
       return shares;
     }
@@ -306,8 +306,9 @@ class MixWorkload : public Workload {
       return record;
     }
 
-    // A record that was loaded and is not found means a wrong --ycsb_records
-    // or a lost write; either way the numbers would mean nothing.
+    // Returns the status of a read that did not find its record. If a record
+    // that was loaded is not found, --ycsb_records is wrong or a write was
+    // lost; in both cases the results would be meaningless.
     Status Missing(uint64_t record) {
       // A run that was killed may have left gaps beyond the load.
       const bool is_of_earlier_run =
@@ -343,7 +344,7 @@ class MixWorkload : public Workload {
       return s.ok() ? s : Missing(record);
     }
 
-    // Reads a key that lies between the others, but was never written.
+    // Reads a key between the others that was never written.
     Status ReadMissing() {
       const uint64_t record = kMostRecords + rnd_.Uniform(kMostRecords);
       shape_.Key(record, &key_);
@@ -427,7 +428,7 @@ class MixWorkload : public Workload {
       ReadOptions read_options = host_->read_options();
       read_options.fill_cache = options_.scan_fill_cache;
       read_options.pin_data = options_.scan_pin_data;
-      // Values are loaded as they are asked for, which is then never.
+      // Values are loaded when they are requested, so never in this case.
       read_options.allow_unprepared_value = options_.scan_keys_only;
       Slice bound;
       if (options_.scan_bounded) {
@@ -472,8 +473,9 @@ class MixWorkload : public Workload {
       return s;
     }
 
-    // Ends the scan where `length` keys are expected to end, by the density of
-    // the key space, so that the iterator knows it need not read on.
+    // Sets an upper bound for the scan, so that the iterator need not read
+    // beyond it. The bound is where `length` keys are expected to end, by the
+    // density of the key space.
     void SetBound(uint64_t record, uint64_t length, Slice* bound,
                   ReadOptions* read_options) {
       const uint64_t position = shape_.PositionOf(record);
@@ -550,12 +552,12 @@ class MixWorkload : public Workload {
   const WorkloadOptions options_;
   uint64_t existing_ = 0;  // records when the run began
   std::unique_ptr<InsertCounter> inserts_;
-  std::atomic<int> scanners_{0};  // of scanwhilewriting, still running
+  std::atomic<int> scanners_{0};  // running scan threads of scanwhilewriting
   std::atomic<uint64_t> missing_{0};
   std::atomic<uint64_t> scanned_{0};
 };
 
-// Fills in the spec of a workload by name; false if there is none.
+// Sets *spec to that of a workload by name; returns false if there is none.
 bool SpecOf(const std::string& name, const WorkloadOptions& options,
             MixWorkload::Spec* spec) {
   Mix& mix = spec->mix;

@@ -4,7 +4,7 @@
 // Workloads that draw each operation from fixed proportions and its record
 // from a distribution: YCSB's core workloads A to F, their variants with
 // merges, read-modify-write by merge or by get and put, UP2X, random scans, and
-// a mix of the user's own.
+// a user-defined mix.
 //
 //   name             operations                            records
 //   ycsba            50 read, 50 update                    zipfian
@@ -23,9 +23,9 @@
 //   ycsbmix          --ycsb_mix                            zipfian
 //
 // An update or a read-modify-write of A, B and F reads the record, replaces one
-// field and puts it back, as YCSB's RocksDB binding does; the two differ in
-// what is measured as what. With --ycsb_write_all_fields an update puts a whole
-// new value without reading.
+// field and puts it back, as YCSB's RocksDB binding does; they only differ in
+// the kinds of operations as which they are measured. With
+// --ycsb_write_all_fields an update puts a whole new value without reading.
 
 #pragma once
 

@@ -21,7 +21,8 @@ namespace bench {
 namespace {
 
 #ifdef OS_LINUX
-// Not through Env: that of the benchmark may be another machine's.
+// Returns the text of a file in /proc. Does not use Env, since that of the
+// benchmark may be for files of another machine.
 std::string ReadProcFile(const char* path) {
   std::string text;
   FILE* file = fopen(path, "re");
@@ -76,7 +77,7 @@ std::optional<uint64_t> FindKilobytes(const std::string& text,
 
 bool IsGone(const IOStatus& s) { return s.IsNotFound() || s.IsPathNotFound(); }
 
-// The name by which to see that two paths are one.
+// Returns a name by which equal paths are recognized.
 std::string CanonicalPath(const std::string& path) {
   std::error_code error;
   auto canonical = std::filesystem::weakly_canonical(path, error);
@@ -108,7 +109,8 @@ std::optional<uint64_t> ProcessStats::device_write_bytes() const {
   if (!write_bytes || !cancelled_write_bytes) {
     return std::nullopt;
   }
-  // What is cancelled may have been written before the first of two states.
+  // Cancelled bytes may have been written before the first of two states, so
+  // the difference could be negative.
   return *write_bytes - std::min(*write_bytes, *cancelled_write_bytes);
 }
 
@@ -183,8 +185,8 @@ Status DirectorySize::Measure(FileSystem* fs,
       const std::string path = directory + "/" + name;
       if (!ParseFileName(name, &number, &type)) {
         type = kTempFile;
-        // Directories lie only among the names that are not the DB's. A file
-        // system that cannot tell is taken to have none.
+        // Only names that are not those of DB files can be directories. If the
+        // file system does not support IsDirectory(), there are none.
         bool is_directory = name == "." || name == "..";
         if (!is_directory) {
           fs->IsDirectory(path, io, &is_directory, nullptr)
@@ -197,7 +199,7 @@ Status DirectorySize::Measure(FileSystem* fs,
       uint64_t size = 0;
       s = fs->GetFileSize(path, io, &size, nullptr);
       if (!s.ok()) {
-        // Not all file systems say why.
+        // Not all file systems return NotFound from GetFileSize().
         if (!IsGone(s) && !IsGone(fs->FileExists(path, io, nullptr))) {
           note(s);
         }

@@ -1,8 +1,8 @@
 // Copyright (c) The Strata Authors
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// What a benchmark costs the machine: the resources of this process, and the
-// bytes of a database's files.
+// The resources that a benchmark uses: those of this process, and the bytes of
+// a database's files.
 
 #pragma once
 
@@ -18,8 +18,8 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// What a counter grew by since `earlier`. Not known if either is not; never
-// less than 0, to which rounding could lead.
+// Subtracts `earlier` from the counter *from. The result is unknown if either
+// is unknown, and at least 0 even if rounding would make it negative.
 template <typename T>
 void SubtractCounter(std::optional<T>* from, const std::optional<T>& earlier) {
   if (!earlier) {
@@ -29,16 +29,17 @@ void SubtractCounter(std::optional<T>* from, const std::optional<T>& earlier) {
   }
 }
 
-// What the process, with all its threads, has used since its start. A value
-// that the system does not tell is empty: only Linux has /proc/self/io.
+// The resources that the process, with all its threads, has used since its
+// start. A value that the system does not provide is empty: only Linux has
+// /proc/self/io.
 //
-// Thread safety: a plain value. The static functions may be called by any
-// thread.
+// Thread safety: a value type. The static functions are thread-safe.
 struct ProcessStats {
-  // /proc/self/io. read_bytes and write_bytes are what was or will be moved
-  // from and to the storage device, as the kernel counts it: pages, when they
-  // get dirty. cancelled_write_bytes of those did not reach it, as the file
-  // was truncated or deleted before.
+  // From /proc/self/io. read_bytes and write_bytes are the bytes that were or
+  // will be transferred from and to the storage device, as the kernel counts
+  // them: writes are counted when pages become dirty. cancelled_write_bytes are
+  // those of write_bytes that did not reach the device, because the file was
+  // truncated or deleted before.
   std::optional<uint64_t> rchar;
   std::optional<uint64_t> wchar;
   std::optional<uint64_t> syscr;
@@ -50,33 +51,34 @@ struct ProcessStats {
   std::optional<double> cpu_user_seconds;
   std::optional<double> cpu_system_seconds;
 
-  // /proc/self/status. The peak is that since the last ResetPeakRss.
+  // From /proc/self/status. The peak is that since the last ResetPeakRss().
   std::optional<uint64_t> peak_rss_bytes;
   std::optional<uint64_t> rss_bytes;
 
-  // write_bytes without those that were cancelled. Most of the WAL is if
-  // memtables are small.
+  // Returns write_bytes without those that were cancelled. Most writes of the
+  // WAL are cancelled if memtables are small.
   std::optional<uint64_t> device_write_bytes() const;
 
   static ProcessStats Now();
 
-  // False if the system does not allow it; the peak is then that since the
-  // start of the process.
+  // Resets the peak of memory. Returns false if the system does not allow it;
+  // the peak is then that since the start of the process.
   static bool ResetPeakRss();
 
-  // The difference to an earlier state. Memory is no counter: it stays.
+  // Returns the difference to an earlier state. Memory sizes, which are not
+  // counters, are not changed.
   ProcessStats Since(const ProcessStats& earlier) const;
 
-  // Take the values from the text of /proc/self/io and /proc/self/status.
+  // Sets the values from the text of /proc/self/io and /proc/self/status.
   void ParseIo(const std::string& text);
   void ParseStatus(const std::string& text);
 };
 
-// The apparent size of the files in the directories of a database, by kind.
-// Files of a DB that is running come and go: one that vanishes while they are
-// counted, and a directory that is not there, count as 0.
+// The apparent size of the files in the directories of a database, by kind. A
+// running DB creates and deletes files: a file that is deleted while they are
+// counted, and a directory that does not exist, count as 0.
 //
-// Thread safety: a plain value.
+// Thread safety: a value type.
 struct DirectorySize {
   uint64_t sst_bytes = 0;
   uint64_t blob_bytes = 0;
@@ -87,13 +89,14 @@ struct DirectorySize {
     return sst_bytes + blob_bytes + wal_bytes + other_bytes;
   }
 
-  // Replaces the sizes by those of the files in these directories. They do
-  // not include subdirectories. After an error the sizes are too small.
+  // Replaces the sizes by those of the files in these directories, without
+  // subdirectories. After an error the sizes are too small.
   Status Measure(FileSystem* fs, const std::vector<std::string>& directories);
 
-  // Where the files of `db` are: the DB itself, its WALs, its archive, and
-  // the paths of the DB and of the default column family. Each once, whatever
-  // ways there are to write it.
+  // Returns the directories with files of `db`: that of the DB itself, of its
+  // WALs, of archived WALs, and the paths of the DB and of the default column
+  // family. Each directory is listed once, even if its name is written in
+  // several ways.
   static std::vector<std::string> DirectoriesOf(DB* db);
 };
 

@@ -48,8 +48,8 @@ bool ReadDecimal(const char* digits, uint64_t* number) {
   return true;
 }
 
-// SplitMix64: nothing but a counter goes from step to step, so a processor can
-// work on several at once.
+// SplitMix64: only a counter is carried from step to step, so a processor can
+// execute several steps in parallel.
 class RandomBytes {
  public:
   explicit RandomBytes(uint64_t seed) : state_(seed) {}
@@ -65,8 +65,9 @@ class RandomBytes {
     }
   }
 
-  // How many bytes at the start of `data` are those that Write would write. Of
-  // no more use afterwards if these are not all `size`.
+  // Returns how many bytes at the start of `data` are those that Write would
+  // write. The object must not be used after that if the result is less than
+  // `size`.
   size_t Match(const char* data, size_t size) {
     size_t pos = 0;
     for (; size - pos >= 8; pos += 8) {
@@ -93,14 +94,14 @@ class RandomBytes {
   uint64_t state_;
 };
 
-// Where a field belongs.
+// Returns a hash of the place of a field.
 uint64_t HashPlace(uint64_t record, uint32_t field, uint32_t length) {
   return Mix64(Mix64(record) ^ ((uint64_t{field} << 32) | length));
 }
 
-// The version as the first 8 bytes of a field hold it. Each bit of the version
-// turns one bit of the checksum, so a single wrong bit never goes unnoticed. A
-// hash would miss one in 65536.
+// Returns the first 8 bytes of a field, which contain the version. Each bit of
+// the version flips one bit of the checksum, so a single wrong bit is always
+// detected. With a hash, one in 65536 would not be detected.
 uint64_t MakeHeader(uint64_t place, uint64_t version) {
   const auto word = [version](int shift) {
     return static_cast<uint16_t>(version >> shift);
@@ -142,7 +143,7 @@ class ValueReader {
     return Status::OK();
   }
 
-  // How many fields were read.
+  // Number of fields that were read.
   uint64_t count() const { return count_; }
 
   // The last field: where it begins with its length, where it ends, and the
@@ -151,7 +152,7 @@ class ValueReader {
   size_t end() const { return Offset(); }
   const Slice& contents() const { return contents_; }
 
-  // Says that the last field is wrong at this offset of the value.
+  // Returns an error at this offset of the value for the last field.
   Status Error(uint64_t record, size_t offset, const std::string& what) const {
     return Status::Corruption("record " + std::to_string(record) + ", field " +
                                   std::to_string(count_ - 1) + ", offset " +
@@ -241,7 +242,7 @@ Status FieldCodec::Validate(uint32_t field_length) {
 }
 
 FieldCodec::FieldCodec(double compression_ratio)
-    // What is not a number becomes 1.
+    // NaN becomes 1.
     : compression_ratio_(
           compression_ratio < 1 ? std::max(compression_ratio, 0.0) : 1) {}
 
@@ -264,7 +265,8 @@ void FieldCodec::Write(uint64_t record, uint32_t field, uint64_t version,
     const size_t size = std::min<size_t>(rest, kChunk);
     const size_t period = Period(size, header);
     random.Write(out + header, period - header);
-    // Source and destination do not overlap: what is there doubles.
+    // Each step doubles the bytes, so that source and destination do not
+    // overlap.
     for (size_t done = period; done < size;) {
       const size_t more = std::min(done, size - done);
       memcpy(out + done, out, more);

@@ -1,9 +1,9 @@
 // Copyright (c) The Strata Authors
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// Records whose keys and values can be checked without knowing what was written
-// last: a key tells its record number, and a value tells whether it was written
-// for that record.
+// Records whose keys and values can be checked without knowing which version
+// was written last: a key contains its record number, and the bytes of a value
+// show whether it was written for that record.
 //
 // Thread safety: all classes are immutable and can be shared.
 
@@ -30,95 +30,101 @@ namespace bench {
 // Keys are in the order of their mixed numbers under BytewiseComparator.
 class KeyCodec {
  public:
-  // InvalidArgument, naming --key_size, if the keys would not be unique.
+  // Returns InvalidArgument, naming --key_size, if keys would not be unique.
   static Status Validate(int key_size);
 
   // All keys have the same size.
   // REQUIRES: key_size is valid.
   explicit KeyCodec(int key_size);
 
-  // The size of a record's key is sizes.At(record). Has 8 bytes for the number
-  // at all sizes; else keys of 24 bytes and more would not be in order.
+  // The size of a record's key is sizes.At(record). The number takes 8 bytes at
+  // all sizes; otherwise keys of 24 bytes and more would not be in order.
   // REQUIRES: sizes.min() >= 8
   explicit KeyCodec(const NormalSize& sizes);
 
   uint32_t Size(uint64_t record) const;
 
-  // Makes *key the key of a record.
+  // Sets *key to the key of a record.
   void Encode(uint64_t record, std::string* key) const {
     Write(Mix64(record), Size(record), key);
   }
 
-  // Makes *key the key of the record with this mixed number. As all numbers are
-  // mixed numbers of some record, this is also the place in key order that has
-  // mixed / 2^64 of the possible keys before it.
+  // Sets *key to the key of the record with this mixed number. Every number is
+  // the mixed number of some record, so a fraction of mixed / 2^64 of all
+  // possible keys is before this key.
   void EncodeMixed(uint64_t mixed, std::string* key) const {
     Write(mixed, Size(Unmix64(mixed)), key);
   }
 
-  // Corruption if it is not exactly the key that Encode makes for some record;
-  // then *record is unchanged.
+  // Returns the record of a key. Returns Corruption, and leaves *record
+  // unchanged, if Encode() makes this key for no record.
   Status Decode(const Slice& key, uint64_t* record) const;
 
  private:
   void Write(uint64_t mixed, uint32_t size, std::string* key) const;
 
   const bool decimal_;
-  const uint32_t fixed_size_;  // 0: as sizes_ says
+  const uint32_t fixed_size_;  // 0 if sizes_ determines the size
   const NormalSize sizes_;
 };
 
-// Contents of a field that prove where they belong:
+// Contents of a field from which it can be checked to what record and field
+// they belong:
 //
 //   bytes 0..5   version, lowest byte first
 //   bytes 6..7   checksum of record, field, length and version
 //   bytes 8...   pseudo-random, a function of the same four
 //
-// The writer chooses the version at random; then a field that is written again
-// gets all new contents.
+// The writer chooses the version at random, so that a field that is written
+// again gets entirely new contents.
 //
-// What is found: every change of the bytes 8 and on; every change of a single
-// bit; any other damage of the first 8 bytes, and contents of another record,
-// field or length, unless the 16-bit checksum matches by chance and so do the
-// pseudo-random bytes, if there are any. What is not found: an older version.
+// The check finds every change of bytes 8 and later, and every change of a
+// single bit. It finds other damage of the first 8 bytes, and contents of
+// another record, field or length, unless the 16-bit checksum matches by chance
+// and so do the pseudo-random bytes, if there are any. It does not find an
+// older version.
 //
-// With a compression ratio r below 1, each kChunk bytes start with r of them as
-// above and repeat these up to their end, so a compressor with a window of that
-// size gets to about r. The first 8 bytes of the field are never left out.
+// With a compression ratio r below 1, a fraction r of each kChunk bytes is as
+// above and is repeated up to the end of the chunk, so that a compressor with a
+// window of that size achieves a ratio of about r. The first 8 bytes of the
+// field are always included.
 class FieldCodec {
  public:
   static constexpr uint32_t kMinLength = 8;
   static constexpr uint32_t kChunk = 1024;
   static constexpr uint64_t kVersionMask = (uint64_t{1} << 48) - 1;
-  // Not an offset: longer than any field.
+  // Means that there is no error. Larger than any offset in a field.
   static constexpr uint64_t kIntact = uint64_t{1} << 32;
 
-  // InvalidArgument, naming --ycsb_field_length, if it is too short.
+  // Returns InvalidArgument, naming --ycsb_field_length, if it is too short.
   static Status Validate(uint32_t field_length);
 
-  // 1 and more: incompressible.
+  // compression_ratio: 1 or more for incompressible contents.
   explicit FieldCodec(double compression_ratio);
 
-  // Of the version only kVersionMask counts.
+  // Appends the contents of a field to *out. Only the bits kVersionMask of the
+  // version are used.
   // REQUIRES: length is valid.
   void Append(uint64_t record, uint32_t field, uint64_t version,
               uint32_t length, std::string* out) const;
 
-  // The same to memory. REQUIRES: `out` has room for length bytes.
+  // Like Append(), but writes to memory.
+  // REQUIRES: `out` has room for length bytes.
   void Write(uint64_t record, uint32_t field, uint64_t version, uint32_t length,
              char* out) const;
 
-  // Corruption, naming record, field and offset of the first wrong byte, unless
-  // Append wrote these contents.
+  // Returns Corruption, naming record, field and offset of the first wrong
+  // byte, unless Append() wrote these contents.
   Status Check(uint64_t record, uint32_t field, const Slice& contents) const;
 
-  // The offset of the first wrong byte or kIntact. 0 if the checksum is wrong,
-  // as then any of the first 8 bytes, record, field or length can be.
+  // Returns the offset of the first wrong byte, or kIntact. Returns 0 if the
+  // checksum is wrong, because then any of the first 8 bytes, the record, the
+  // field or the length can be wrong.
   uint64_t FirstError(uint64_t record, uint32_t field,
                       const Slice& contents) const;
 
  private:
-  // How many bytes of a chunk are not a repetition.
+  // Returns how many bytes of a chunk are not a repetition.
   size_t Period(size_t chunk_size, size_t header_size) const;
 
   const double compression_ratio_;
@@ -137,7 +143,7 @@ class RecordCodec {
 
   const FieldCodec& fields() const { return fields_; }
 
-  // Makes *value a value with versions from *versions.
+  // Sets *value to a value with versions from *versions.
   // REQUIRES: field_length is valid.
   void MakeValue(uint64_t record, Random64* versions, uint32_t field_count,
                  uint32_t field_length, std::string* value) const;
@@ -147,7 +153,7 @@ class RecordCodec {
   void AppendField(uint64_t record, uint32_t field, uint64_t version,
                    uint32_t length, std::string* value) const;
 
-  // Makes *delta a change of one field.
+  // Sets *delta to a change of one field.
   // REQUIRES: length is valid.
   void MakeDelta(uint64_t record, uint32_t field, uint64_t version,
                  uint32_t length, std::string* delta) const;
@@ -157,20 +163,20 @@ class RecordCodec {
   void AppendDelta(uint64_t record, uint32_t field, uint64_t version,
                    uint32_t length, std::string* delta) const;
 
-  // Replaces a field of *value, as a merge of MakeDelta would. Corruption if
-  // *value does not parse or lacks the field; then it is unchanged. The
-  // contents of the fields are not checked.
+  // Replaces a field of *value, as a merge of MakeDelta() would. Returns
+  // Corruption, and leaves *value unchanged, if it cannot be parsed or lacks
+  // the field. The contents of the fields are not checked.
   // REQUIRES: length is valid.
   Status UpdateField(uint64_t record, uint32_t field, uint64_t version,
                      uint32_t length, std::string* value) const;
 
-  // Corruption, naming record, field and offset, unless the value has
+  // Returns Corruption, naming record, field and offset, unless the value has
   // `field_count` fields, all written for this record.
   Status CheckValue(uint64_t record, uint32_t field_count,
                     const Slice& value) const;
 
-  // The same for what merges without a base leave: fields can be empty, and the
-  // last ones can be missing.
+  // Like CheckValue(), for results of merges without a base value: fields can
+  // be empty, and the last ones can be missing.
   Status CheckPartialValue(uint64_t record, uint32_t field_count,
                            const Slice& value) const;
 

@@ -95,8 +95,8 @@ class YcsbShape : public RecordShape {
 // Sizes as reported for UP2X in Cao et al., "Characterizing, Modeling, and
 // Benchmarking RocksDB Key-Value Workloads at Facebook" (FAST 2020), and used
 // by the KDSep paper: normal, keys 10.45 +- 1.4 bytes, values 46.8 +- 11.6. A
-// key needs 8 bytes to be unique and a field 8 to be checked, which cuts off
-// 4% of the keys' distribution and nothing that matters of the values'.
+// key needs 8 bytes to be unique and a field 8 to be checked, which cuts off 4%
+// of the keys' distribution and a negligible part of the values'.
 class Up2xShape : public RecordShape {
  public:
   static constexpr double kKeyMean = 10.45;
@@ -172,7 +172,7 @@ std::unique_ptr<RecordShape> NewUp2xShape(const WorkloadOptions& options) {
 std::unique_ptr<RecordShape> NewShapeOfKeys(const WorkloadOptions& options,
                                             Iterator* iter) {
   // Any 8 bytes can be the number of a record, so a short key may fit several
-  // shapes. Sizes tell them apart: those of UP2X vary.
+  // shapes. They are distinguished by their sizes: those of UP2X vary.
   constexpr int kEnoughKeys = 64;
   std::vector<std::unique_ptr<RecordShape>> shapes;
   shapes.push_back(NewYcsbShape(options));

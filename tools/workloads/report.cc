@@ -48,7 +48,8 @@ std::string UtcTime(std::chrono::system_clock::time_point time) {
   return text;
 }
 
-// The length of the UTF-8 character that begins at `pos`, 0 if there is none.
+// Returns the length of the UTF-8 character that begins at `pos`, 0 if it is
+// invalid.
 size_t Utf8Length(const std::string& text, size_t pos) {
   const auto byte = [&text](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
@@ -64,7 +65,8 @@ size_t Utf8Length(const std::string& text, size_t pos) {
       return 0;
     }
   }
-  // Longer than needed, surrogates, beyond the last character.
+  // Rejects overlong encodings, surrogates, and code points beyond the last
+  // one.
   const unsigned second = byte(pos + 1);
   if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second >= 0xa0) ||
       (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second >= 0x90)) {
@@ -143,7 +145,7 @@ std::optional<double> Sum(std::optional<double> a, std::optional<double> b) {
   return *a + *b;
 }
 
-// What a DB has counted since it was opened or its counters were reset.
+// The counters of a DB since it was opened or they were reset.
 struct DbCounters {
   SteadyTime asked_at;
   SteadyTime answered_at;
@@ -152,8 +154,8 @@ struct DbCounters {
   std::optional<uint64_t> user_keys;
   std::optional<uint64_t> wal_bytes;
   std::optional<uint64_t> stall_micros;
-  // Of the default column family, with blobs. Files that were ingested count
-  // as flushed.
+  // Bytes of the default column family, including blobs. Ingested files are
+  // counted as flushed.
   std::optional<double> flushed_bytes;
   std::optional<double> compacted_bytes;
   std::optional<double> sst_bytes;
@@ -245,7 +247,7 @@ std::optional<uint64_t> Rounded(std::optional<double> value) {
   return static_cast<uint64_t>(std::llround(*value));
 }
 
-// Where the files of a database are. It outlives the DB object.
+// The directories of a database. Outlives the DB object.
 struct DbFiles {
   std::shared_ptr<FileSystem> fs;
   std::vector<std::string> directories;
@@ -259,7 +261,8 @@ struct DbFiles {
     return files;
   }
 
-  // Empty if there is no database. *error gets the first error.
+  // Returns the sizes of the files; empty if there is no database. *error is
+  // set to the first error.
   std::optional<DirectorySize> Measure(Status* error) const {
     if (fs == nullptr) {
       return std::nullopt;
@@ -294,7 +297,8 @@ JsonObject LatencyJson(const LatencyHistogram::Snapshot& latencies) {
   return json;
 }
 
-// All threads together, a member for each name of an operation.
+// Returns the latencies of all threads together, with a member for each name of
+// an operation.
 JsonObject LatenciesJson(const Recorders& recorders) {
   std::vector<std::pair<std::string, LatencyHistogram::Snapshot>> by_name;
   for (unsigned kind = 0; kind < OpRecorder::kMaxKinds; ++kind) {
@@ -303,7 +307,7 @@ JsonObject LatenciesJson(const Recorders& recorders) {
       if (name == nullptr) {
         continue;
       }
-      // Two kinds of one name are one for the reader.
+      // Kinds with the same name are reported as one.
       auto found = std::find_if(
           by_name.begin(), by_name.end(),
           [name](const auto& entry) { return entry.first == *name; });
@@ -367,7 +371,7 @@ OpRecorder::Kind* OpRecorder::NewKind(unsigned kind, const char* name) {
   Kind* const slot = made.release();
   // Another thread that sees the pointer sees the name.
   kinds_[kind].store(slot, std::memory_order_release);
-  // The next operation did not begin before this one was recorded.
+  // The time of this function does not belong to the next operation.
   last_ = Clock::now();
   return slot;
 }
@@ -384,8 +388,8 @@ const LatencyHistogram* OpRecorder::histogram(unsigned kind) const {
   return slot == nullptr ? nullptr : &slot->histogram;
 }
 
-// A text file to whose end lines are added. Each is with the system when
-// Append returns.
+// A text file to which lines are appended. A line has been written to the
+// operating system when Append returns.
 class BenchmarkReport::AppendFile {
  public:
   explicit AppendFile(const std::string& name)
@@ -393,8 +397,8 @@ class BenchmarkReport::AppendFile {
     if (file_ == nullptr) {
       error_ = errno;
     } else {
-      // Without a buffer a line that could not be written is not written
-      // later, when nobody asks for errors.
+      // Without a buffer, a line that could not be written is not written
+      // later, when errors are not checked.
       setvbuf(file_, nullptr, _IONBF, 0);
     }
   }
@@ -413,9 +417,10 @@ class BenchmarkReport::AppendFile {
                             : Status::IOError(name_, errnoStr(error_));
   }
 
-  // REQUIRES, as the next: status() is OK.
+  // REQUIRES: status() is OK.
   bool IsEmpty() { return fseek(file_, 0, SEEK_END) == 0 && ftell(file_) == 0; }
 
+  // REQUIRES: status() is OK.
   Status Append(const std::string& line) {
     const std::string text = line + "\n";
     if (fwrite(text.data(), 1, text.size(), file_) != text.size()) {
@@ -432,9 +437,8 @@ class BenchmarkReport::AppendFile {
   int error_ = 0;
 };
 
-// Writes a row for each interval, in a thread of its own.
-//
-// The members below the thread's are used by it alone until it was joined.
+// Writes a row for each interval, in a thread of its own. Until that thread is
+// joined, the members from last_time_ on are used by it alone.
 class BenchmarkReport::TimeSeries {
  public:
   static const char* Header() {
@@ -443,7 +447,7 @@ class BenchmarkReport::TimeSeries {
            "rss_bytes";
   }
 
-  // All that is pointed to must outlive this object.
+  // REQUIRES: all objects that are pointed to outlive this.
   TimeSeries(AppendFile* file, const std::string& benchmark,
              std::chrono::milliseconds interval, SteadyTime start,
              const ProcessStats* before, const DbFiles* files,
@@ -462,12 +466,12 @@ class BenchmarkReport::TimeSeries {
 
   ~TimeSeries() {
     Join();
-    // Those of an abandoned benchmark interest nobody.
+    // The errors of an abandoned benchmark are ignored.
     write_error_.PermitUncheckedError();
     measure_error_.PermitUncheckedError();
   }
 
-  // Ends the thread and writes a row for what is left of the interval.
+  // Ends the thread and writes a row for the rest of the interval.
   // Returns the first error since the beginning.
   Status Finish() {
     Join();
@@ -482,20 +486,20 @@ class BenchmarkReport::TimeSeries {
     std::unique_lock<std::mutex> lock(mutex_);
     SteadyTime deadline = start_ + interval_;
     while (!stop_) {
-      // Again if there was a stop meanwhile.
+      // Waits again if the process was stopped meanwhile.
       const auto left = deadline - ActiveClock::now();
       if (left > left.zero()) {
         stop_cv_.wait_for(lock, left, [this] { return stop_; });
         continue;
       }
-      // Writing may take long. Finish does not wait for the lock then.
+      // Writing may take long, so the lock is released for Finish.
       lock.unlock();
       write_error_ = WriteRow();
       if (!write_error_.ok()) {
         return;
       }
       lock.lock();
-      // The next deadline that is still to come.
+      // The next deadline is the first one in the future.
       const auto passed = ActiveClock::now() - start_;
       deadline = start_ + (passed / interval_ + 1) * interval_;
     }
@@ -525,7 +529,7 @@ class BenchmarkReport::TimeSeries {
         }
       }
     }
-    // What came before the last row is not needed any more.
+    // The snapshot of the row before the last one is not needed.
     std::swap(latencies_, last_latencies_);
     LatencyHistogram::Snapshot interval = *last_latencies_;
     interval.Subtract(*latencies_);
@@ -608,7 +612,7 @@ struct BenchmarkReport::Running {
   DbFiles files;
   DbCounters counters;
   ProcessStats process;
-  std::unique_ptr<TimeSeries> series;  // the first to go, as it uses the others
+  std::unique_ptr<TimeSeries> series;  // destroyed first, as it uses the others
 };
 
 BenchmarkReport::BenchmarkReport(const std::string& json_file,
@@ -754,7 +758,7 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
   json.AddInteger("user_bytes_written", counters.user_bytes);
   json.AddInteger("user_keys_written", counters.user_keys);
   json.AddInteger("wal_bytes_written", counters.wal_bytes);
-  // The DB's clock counted the stops, too.
+  // The DB's clock includes the stopped time.
   json.AddInteger("stall_micros",
                   ActiveClock::StoppedNanos() == run->stopped_nanos
                       ? counters.stall_micros

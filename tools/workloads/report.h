@@ -1,12 +1,12 @@
 // Copyright (c) The Strata Authors
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// The results of db_bench for programs: a line of JSON for each benchmark, and
-// a CSV file with a line for each interval of its run.
+// The results of db_bench in machine-readable form: a line of JSON for each
+// benchmark, and a CSV file with a line for each interval of its run.
 //
-// In the JSON a value that is not known is null, in the CSV it is empty.
+// A value that is not known is null in the JSON and empty in the CSV.
 //
-// Times leave out those in which the process was stopped (ActiveClock).
+// Times exclude those during which the process was stopped (ActiveClock).
 
 #pragma once
 
@@ -32,7 +32,7 @@ namespace bench {
 // and do not depend on the locale.
 //
 // REQUIRES: each key is added once.
-// Thread safety: none.
+// Not thread-safe.
 class JsonObject {
  public:
   void AddText(const std::string& key, const std::string& value);
@@ -51,8 +51,8 @@ class JsonObject {
 
 // Counts and times the operations of one thread.
 //
-// Thread safety: Start and Finish are for one thread. The others may be called
-// by any thread meanwhile.
+// Thread safety: Start and Finish are called by one thread. The other functions
+// may be called by any thread at the same time.
 class alignas(CACHE_LINE_SIZE) OpRecorder {
  public:
   static constexpr unsigned kMaxKinds = 32;
@@ -62,12 +62,13 @@ class alignas(CACHE_LINE_SIZE) OpRecorder {
   OpRecorder(const OpRecorder&) = delete;
   OpRecorder& operator=(const OpRecorder&) = delete;
 
-  // An operation begins now. Not needed for one that begins with the end of
-  // the one before.
+  // Records the begin of an operation. Not needed for an operation that begins
+  // when the previous one ends.
   void Start() { last_ = Clock::now(); }
 
-  // An operation of this kind ends now. `num_ops` is how many it counts as; it
-  // has one latency. The first name that a kind gets stays.
+  // Records the end of an operation of this kind. num_ops: how many operations
+  // it counts as; it has one latency. The name of a kind is that of the first
+  // call.
   // REQUIRES: kind < kMaxKinds
   void Finish(unsigned kind, const char* name, int64_t num_ops = 1) {
     assert(kind < kMaxKinds);
@@ -88,7 +89,7 @@ class alignas(CACHE_LINE_SIZE) OpRecorder {
 
   uint64_t ops() const { return ops_.load(std::memory_order_relaxed); }
 
-  // nullptr if there was no such operation.
+  // These return nullptr if there was no operation of this kind.
   const std::string* name(unsigned kind) const;
   const LatencyHistogram* histogram(unsigned kind) const;
 
@@ -107,7 +108,7 @@ class alignas(CACHE_LINE_SIZE) OpRecorder {
   std::array<std::atomic<Kind*>, kMaxKinds> kinds_{};
 };
 
-// Writes the two files. With neither asked for, all calls return at once.
+// Writes the two files. If neither is requested, all calls return at once.
 //
 // A benchmark goes from Begin to End or Abandon. In between a thread writes the
 // CSV's rows; it reads the recorders, /proc and directories, never the DB, so
@@ -117,48 +118,53 @@ class alignas(CACHE_LINE_SIZE) OpRecorder {
 // by any thread between Begin and End.
 class BenchmarkReport {
  public:
-  // An empty name means that this file is not wanted. Both are appended to.
+  // json_file, csv_file: names of the files, to which the report appends; empty
+  // for a file that is not requested.
   BenchmarkReport(const std::string& json_file, const std::string& csv_file,
                   uint64_t csv_interval_ms = 1000);
   ~BenchmarkReport();
   BenchmarkReport(const BenchmarkReport&) = delete;
   BenchmarkReport& operator=(const BenchmarkReport&) = delete;
 
-  // Opens the files. Before it, or after it failed, the report is inactive.
+  // Opens the files. The report is inactive until this has succeeded.
   Status Open();
 
-  // How long the database took to open, for the benchmarks from now on.
+  // Sets how long the database took to open, for the benchmarks that end after
+  // the call.
   void SetOpenSeconds(double seconds) { open_seconds_ = seconds; }
 
   bool active() const { return json_ != nullptr || csv_ != nullptr; }
 
-  // Takes down what the process and `db`, which may be nullptr, have done
-  // until now, and resets the peak of memory. A benchmark that was not ended
-  // is abandoned.
+  // Begins a benchmark: records the counters of the process and of `db`, which
+  // may be nullptr, and resets the peak of memory. A benchmark that was not
+  // ended is abandoned.
   // REQUIRES: threads >= 0
   void Begin(const std::string& benchmark, DB* db, int threads);
 
-  // For the thread of this number, from 0, until End or Abandon. nullptr if
-  // the report is inactive, no benchmark runs, or there is no such thread.
+  // Returns the recorder of the thread with this number, from 0. It is valid
+  // until End or Abandon. Returns nullptr if the report is inactive, no
+  // benchmark runs, or there is no such thread.
   OpRecorder* recorder(int thread);
 
-  // Writes the last row and the line about the benchmark, and forgets it.
-  // `db` may be nullptr, or another one than at Begin: then the counters of
-  // its use begin with its opening. `logical_bytes` is what a reader could see
-  // in the database, 0 if not known. Nothing happens without a Begin.
-  // Returns the first error of writing since Begin, or of finding the size of
+  // Ends the benchmark: writes the last row and the line of JSON. Does nothing
+  // without a Begin.
+  // db: may be nullptr, or another one than at Begin; in the latter case its
+  //     counters begin with its opening.
+  // logical_bytes: bytes of all keys and values that a reader could see in the
+  //     database, 0 if not known.
+  // Returns the first error since Begin of writing, or of finding the size of
   // the database.
-  // REQUIRES: no thread uses its recorder any more.
+  // REQUIRES: no thread uses its recorder after the call.
   Status End(DB* db, uint64_t ops, double seconds, uint64_t bytes,
              uint64_t logical_bytes, const std::string& message);
 
-  // The same for something that has no operations and was not timed, such as
-  // waiting for compactions: it took as long as since Begin, and logical_bytes
-  // are as they were at the last End.
+  // Like End(), for a benchmark without operations that was not timed, such as
+  // waiting for compactions: its time is that since Begin, and logical_bytes is
+  // that of the last End.
   Status EndUntimed(DB* db);
 
-  // Forgets a benchmark that did not run. Rows that were written stay.
-  // REQUIRES: no thread uses its recorder any more.
+  // Drops a benchmark that did not run. Rows that were written stay.
+  // REQUIRES: no thread uses its recorder after the call.
   void Abandon();
 
  private:

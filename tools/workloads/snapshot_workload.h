@@ -1,7 +1,7 @@
 // Copyright (c) The Strata Authors
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// Any workload beside a reader that keeps what was there when it began, as a
+// Runs any workload while a reader holds a snapshot from its beginning, as a
 // backup or a long analysis does.
 
 #pragma once
@@ -13,8 +13,8 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// Takes a snapshot before the workload's threads start and releases it when
-// they are done.
+// Returns a workload that takes a snapshot before the threads of `workload`
+// start, and releases it when they are done.
 std::unique_ptr<Workload> NewSnapshotWorkload(
     std::unique_ptr<Workload>&& workload);
 

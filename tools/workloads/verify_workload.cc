@@ -48,9 +48,9 @@ class VerifyWorkload : public Workload {
   }
 
   Status Finish() override {
-    // The threads' iterators saw the same database, each its part of it, so
-    // what they saw adds up to what the gets found, and to the records that
-    // were inserted after the load.
+    // Each thread's iterator has scanned its part of the same database, so the
+    // sum is the number of records that Get and MultiGet have found, and of
+    // those that were inserted after the load.
     if (scanned_loaded_.load() != found_.load()) {
       return Status::Corruption("iterators and gets disagree",
                                 std::to_string(scanned_loaded_.load()) +
@@ -82,7 +82,7 @@ class VerifyWorkload : public Workload {
     return shape_->Check(record, value, options_.allow_missing);
   }
 
-  // Every other batch by MultiGet, the rest by Get.
+  // Checks every other batch by MultiGet, the rest by Get.
   Status CheckByGet(WorkloadHost* host) {
     const uint64_t threads = static_cast<uint64_t>(host->threads());
     const uint64_t stride = threads * kBatch;

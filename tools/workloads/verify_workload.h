@@ -1,13 +1,15 @@
 // Copyright (c) The Strata Authors
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// "verify": reads the whole database twice and fails at the first thing wrong.
-// By Get and MultiGet, every record of --ycsb_records must be there with a
-// value that was written for it (--ycsb_allow_missing: or be gone). By an
-// iterator at one snapshot, forward and backward, every key must be a record's,
-// in order, with such a value; and the iterator must find what the gets found.
+// "verify": reads the whole database twice and fails at the first error. Get
+// and MultiGet must find every record of --ycsb_records with a value that was
+// written for it (with --ycsb_allow_missing records may be missing). Iterators
+// at one snapshot, forward and backward, must find keys in order, each of which
+// is that of a record and has such a value; and they must find the same records
+// as Get and MultiGet.
 //
-// It needs a database that only the workloads wrote, and no writer beside it.
+// REQUIRES: the database was written by the workloads alone, and there is no
+// concurrent writer.
 
 #pragma once
 

@@ -25,10 +25,10 @@ struct WorkloadOptions {
   bool write_all_fields = false;
   double compression_ratio = 1.0;  // 1.0: incompressible
 
-  // Empty: as the workload defines it.
+  // If empty, the workload determines the distribution.
   std::string distribution;
   double zipfian_const = 0.99;
-  uint64_t zipfian_items = 0;  // 0: as many as there are records
+  uint64_t zipfian_items = 0;  // 0: the number of records
 
   std::string mix;                  // the proportions of "ycsbmix"
   uint32_t ycsb_scan_length = 100;  // the longest scan of ycsbe and ycsbmix

@@ -1,7 +1,7 @@
 // Copyright (c) The Strata Authors
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// A thread of db_bench as a workload sees it.
+// The WorkloadHost of a thread of db_bench.
 
 #pragma once
 
@@ -19,7 +19,8 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// The kinds of db_bench's own operations in an OpRecorder come after ours.
+// In an OpRecorder, the kinds of db_bench's own operations follow those of
+// workloads.
 constexpr unsigned kFirstUpstreamKind = 16;
 static_assert(kNumOps <= kFirstUpstreamKind);
 
@@ -27,8 +28,8 @@ static_assert(kNumOps <= kFirstUpstreamKind);
 template <class Thread, class Duration>
 class WorkloadThread : public WorkloadHost {
  public:
-  // Takes over the recorder from the thread's Stats. `max_seconds` is what
-  // `duration` was made with; 0: no limit.
+  // Takes over the recorder from the thread's Stats. max_seconds: the limit of
+  // `duration`, in seconds; 0 if there is none.
   WorkloadThread(Thread* thread, Duration&& duration, int max_seconds,
                  int threads, DB* db, OpRecorder* recorder,
                  const ReadOptions& read_options,
@@ -41,7 +42,7 @@ class WorkloadThread : public WorkloadHost {
         read_options_(read_options),
         write_options_(write_options),
         // db_bench's seeds are --seed plus the thread's number, so those of
-        // two runs with neighbouring seeds are mostly the same.
+        // two runs with consecutive --seed are mostly the same.
         seed_(Mix64(thread->rand.Next() ^
                     Mix64(static_cast<uint64_t>(thread->tid)))),
         has_deadline_(max_seconds > 0),
@@ -58,8 +59,8 @@ class WorkloadThread : public WorkloadHost {
   int thread() const override { return thread_->tid; }
   int threads() const override { return threads_; }
   uint64_t seed() const override { return seed_; }
-  // A Duration looks at the clock only every thousand operations or so, which
-  // is long for scans.
+  // A Duration reads the clock only about every thousand operations, which is
+  // too rarely for scans.
   bool Done() override {
     return duration_.Done(1) || Failed() ||
            (has_deadline_ && Clock::now() >= deadline_);

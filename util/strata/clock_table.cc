@@ -87,7 +87,8 @@ bool ClockTable::Insert(Entry* entry) {
     }
     EvictDownTo(shard, limit - entry->size);
     Grow(shard);
-    // At the end, so that the hand comes to older ones first.
+    // Added at the end of the chain, so that the hand visits older entries
+    // first.
     *Link(*shard, entry->key(), entry->hash) = entry;
     ++shard->entries;
     shard->bytes += entry->size;
@@ -97,7 +98,7 @@ bool ClockTable::Insert(Entry* entry) {
   const bool is_charged = Charge();
   if (!is_charged) {
     MutexLock lock(&shard->mutex);
-    // Somebody else may have taken it out.
+    // Another thread may have removed the entry.
     if (shard->entries > 0) {
       Entry** const link = Link(*shard, entry->key(), entry->hash);
       if (*link == entry) {
@@ -131,8 +132,8 @@ void ClockTable::EvictDownTo(Shard* shard, size_t bytes) {
         ++shard->evicted;
       }
     }
-    // Also if there is more in the chain: what was spared in it is to have a
-    // whole turn of the hand to be used again.
+    // The hand moves on even if the chain has more entries: the entries that
+    // were spared have a whole turn of the hand to be used again.
     shard->hand = (shard->hand + 1) & (shard->num_heads - 1);
   }
   if (shard->entries == 0) {
@@ -178,8 +179,8 @@ bool ClockTable::Charge() {
     const size_t bytes = bytes_.load(std::memory_order_relaxed);
     return (bytes + kChargeStep - 1) / kChargeStep * kChargeStep;
   };
-  // A step more than needed stays charged: a full table goes up and down by an
-  // entry.
+  // Up to one step more than needed may stay charged: a full table grows and
+  // shrinks by an entry all the time.
   const auto is_charged = [](size_t total, size_t charged) {
     return total <= charged &&
            (charged - total <= kChargeStep && (total > 0 || charged == 0));
@@ -194,7 +195,7 @@ bool ClockTable::Charge() {
     return true;
   }
   if (total > charged && room_.load(std::memory_order_relaxed) != kAnyRoom) {
-    return false;  // it was asked not long ago
+    return false;  // the block cache was asked a short time ago
   }
   if (!reservation_->UpdateCacheReservation(total).ok()) {
     reservation_->UpdateCacheReservation(charged).PermitUncheckedError();
@@ -203,7 +204,8 @@ bool ClockTable::Charge() {
     return false;
   }
   if (total < charged) {
-    // There is room for what was given back, until somebody else takes it.
+    // The block cache has room for the bytes that were given back, until
+    // another user takes it.
     room_.store(kAnyRoom, std::memory_order_relaxed);
   }
   charged_.store(total, std::memory_order_relaxed);

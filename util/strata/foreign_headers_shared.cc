@@ -1,14 +1,14 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Part of the shared library only: what a program gets that was compiled with
-// RocksDB's C++ headers, linked with RocksDB's library and then started with
-// this one. See rocksdb/strata_abi.h, whose tagged functions these are without
-// the tag.
+// Part of the shared library only. These functions are called by a program that
+// was compiled with RocksDB's C++ headers, linked with RocksDB's library and
+// then started with this library; they end the program with a message. They are
+// the tagged functions of rocksdb/strata_abi.h without the tag.
 //
-// The symbols have the version COMPILED_WITH_OTHER_HEADERS and are not its
-// default ("@" instead of "@@"). So the dynamic linker gives them to a program
-// that was linked before, as it gives glibc's old functions, but the linker
+// The symbols have the version COMPILED_WITH_OTHER_HEADERS and are not default
+// versions ("@" instead of "@@"). So the dynamic linker binds a program that is
+// already linked to them, as it does with glibc's old functions, but the linker
 // does not: object files that need them do not link.
 
 #include <cstdio>
@@ -37,7 +37,8 @@ namespace {
 
 }  // namespace
 
-// Defines a function that refuses and makes it the old version of `symbol`.
+// Defines a function that calls Refuse(), and makes it the old version of
+// `symbol`.
 #define STRATA_REFUSE(id, symbol, function)                    \
   extern "C" {                                                 \
   [[noreturn]] [[gnu::used]] void StrataForeignHeaders##id() { \

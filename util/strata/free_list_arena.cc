@@ -43,7 +43,7 @@ size_t FreeListArena::IndexOf(size_t rounded) {
   if (rounded <= kFineSize) {
     return rounded / kMinStep - 1;
   }
-  // It is above this, and not above twice that.
+  // base < rounded <= 2 * base
   const size_t power = static_cast<size_t>(FloorLog2(rounded - 1));
   const size_t base = size_t{1} << power;
   const size_t first =

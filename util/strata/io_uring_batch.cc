@@ -38,11 +38,11 @@ void IOUringBatch::SubmitAll() {
     int result = io_uring_submit(ring_);
     TEST_SYNC_POINT_CALLBACK("IOUringBatch::Submitted", &result);
     if (result == -EINTR || result == -EAGAIN || result == -EBUSY) {
-      // The kernel has no memory at the moment.
+      // The error is temporary, for example because the kernel has no memory.
       std::this_thread::yield();
     } else if (result < 0) {
-      // Who has begun these reads will wait for their end, which would not
-      // come: as in FileSystem::Poll(), there is nothing that could be done.
+      // The callers will wait for these reads, which would never complete. As
+      // in FileSystem::Poll(), the error cannot be handled.
       fprintf(stderr, "IOUringBatch: io_uring_submit failed: %d\n", result);
       abort();
     }

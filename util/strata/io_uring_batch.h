@@ -9,17 +9,20 @@ struct io_uring;
 
 namespace ROCKSDB_NAMESPACE {
 
-// While one lives, asynchronous reads that its thread begins, on files of the
-// default file system (FSRandomAccessFile::ReadAsync()), are only noted down;
-// when it ends the kernel gets them all by one system call, and the device
-// hears of them once. That is most of what a short read costs a processor.
+// Batches the asynchronous reads (FSRandomAccessFile::ReadAsync()) that a
+// thread begins on files of the default file system. While the object exists
+// the reads are only queued; the destructor submits all of them to the kernel
+// by one system call. Submission is most of the CPU cost of a short read.
 //
-// Within another one it does nothing. Without io_uring, neither.
+// The object does nothing inside the lifetime of another one of the same
+// thread, or without io_uring.
 //
-// Whoever waits for such a read or gives it up in between (a file system that
-// wraps the default one, a listener) has all handed over that was noted down
-// until then. If there is more than the ring has room for, or there are rings
-// of several file systems, there are more system calls.
+// If the thread waits for one of the reads, or aborts it, before the batch ends
+// (for example in a file system that wraps the default one, or in a listener),
+// all reads queued so far are submitted. There are also more system calls if
+// the ring has no room for all reads, or if several file systems have rings.
+//
+// Used by one thread.
 class IOUringBatch {
  public:
   IOUringBatch();
@@ -27,14 +30,16 @@ class IOUringBatch {
   IOUringBatch(const IOUringBatch&) = delete;
   IOUringBatch& operator=(const IOUringBatch&) = delete;
 
-  // For PosixRandomAccessFile::ReadAsync(): io_uring_submit(), which gives the
-  // number of requests that were submitted or what went wrong, or 1 if the
-  // thread has a batch that does it later.
+  // Called by PosixRandomAccessFile::ReadAsync(). If the thread has a batch,
+  // leaves the submission to it and returns 1. Otherwise returns the result of
+  // io_uring_submit(): the number of submitted requests or a negative error.
   static int Submit(struct io_uring* ring);
-  // Before it takes a place in the ring. Else it would have to refuse a read
-  // because the ones before it were not submitted.
+  // Called by PosixRandomAccessFile::ReadAsync() before it takes an entry of
+  // the ring. Submits the queued reads if the ring is full, since the read
+  // would otherwise be refused.
   static void MakeRoom(struct io_uring* ring);
-  // For FileSystem::Poll() and AbortIO() of the default file system.
+  // Submits the queued reads. Called by FileSystem::Poll() and AbortIO() of the
+  // default file system.
   static void SubmitNow() {
     if (current_ != nullptr) {
       current_->SubmitAll();
@@ -46,7 +51,7 @@ class IOUringBatch {
 
   static thread_local IOUringBatch* current_;
 
-  // The thread's. nullptr: nothing was noted down.
+  // The ring of the queued reads. nullptr if no read is queued.
   struct io_uring* ring_ = nullptr;
 };
 

@@ -18,29 +18,31 @@ namespace ROCKSDB_NAMESPACE {
 struct OverlappedReads::Read {
   const OverlappedReadFile* file = nullptr;
   FSReadRequest request;
-  // Several are in use at once, and blocks are made in between. So a malloc
-  // would leave holes of their size between blocks, and take new memory for the
-  // next ones.
+  // Allocated by FreeListArena. Several buffers are in use at once, and blocks
+  // are allocated in between. So malloc would leave holes of the buffers' size
+  // between blocks, and take new memory for the next buffers.
   char* buffer = nullptr;
   size_t buffer_size = 0;
   bool has_ended = false;
-  // Empty if it failed.
+  // Empty if the read failed.
   Slice result;
   void* io_handle = nullptr;
   IOHandleDeleter delete_io_handle;
 
   void OnEnd(const FSReadRequest& done) {
     has_ended = true;
-    // A file system may return memory of its own, for as long as it likes.
+    // A file system may return a pointer to its own memory, whose lifetime is
+    // unknown. Such a result is not used.
     if (done.status.ok() && done.result.data() == request.scratch) {
       result = done.result;
     }
-    // It is read again, if anybody asks for it.
+    // After an error the bytes are read again if the table reader requests
+    // them.
     IGNORE_STATUS_IF_ERROR(done.status);
     done.status.PermitUncheckedError();
   }
 
-  // Makes the place for the result.
+  // Allocates the buffer for the result.
   void MakeBuffer(size_t alignment) {
     buffer_size = request.len + alignment - 1;
     buffer = FreeListArena::Process()->Allocate(buffer_size);
@@ -100,7 +102,7 @@ bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
   read->file = &file;
   const size_t alignment =
       file.use_direct_io() ? file.GetRequiredBufferAlignment() : 1;
-  // As the table reader will, for direct I/O.
+  // With direct I/O the read is aligned as the table reader will align it.
   const uint64_t begin = offset - offset % alignment;
   read->request.offset = begin;
   read->request.len =
@@ -140,9 +142,10 @@ bool OverlappedReads::Take(const OverlappedReadFile* file, uint64_t offset,
   Read* const read = found->get();
   Wait(read);
   const size_t skip = static_cast<size_t>(offset - read->request.offset);
-  // There may be less than was asked for. A table reader does not ask for what
-  // is not there; but the last page of a file is read as a whole, and with
-  // direct I/O only that can end between two places where a read may begin.
+  // The result may be shorter than the request. A table reader requests no
+  // bytes behind the end of a file, except that with direct I/O the last page
+  // is read as a whole. Only a read of that page can have a result whose size
+  // is not a multiple of the alignment.
   const size_t size =
       read->result.size() > skip ? std::min(n, read->result.size() - skip) : 0;
   const bool has_all =
@@ -166,14 +169,14 @@ void OverlappedReads::Wait(Read* read) {
   std::vector<void*> handles{read->io_handle};
   IOStatus s = fs_->Poll(handles, /*min_completions=*/1);
   if (!read->has_ended) {
-    // It must not write any more to what will be freed.
+    // The read must not write to the buffer after that is freed.
     IGNORE_STATUS_IF_ERROR(s);
     s.PermitUncheckedError();
     s = fs_->AbortIO(handles);
     read->has_ended = true;
     read->result.clear();
   }
-  s.PermitUncheckedError();  // what did not arrive is read again
+  s.PermitUncheckedError();  // bytes that did not arrive are read again
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -17,57 +17,61 @@ namespace ROCKSDB_NAMESPACE {
 
 class OverlappedReads;
 
-// A file of which reads can be begun ahead of time: see OverlappedReads.
-// Otherwise it is the file that it wraps.
+// A file for which reads can be begun ahead of time: see OverlappedReads.
+// Otherwise it behaves like the file that it wraps.
 //
 // Thread-safe.
 class OverlappedReadFile final : public FSRandomAccessFileOwnerWrapper {
  public:
   using FSRandomAccessFileOwnerWrapper::FSRandomAccessFileOwnerWrapper;
 
-  // What was begun by this thread, and is lent to it (OverlappedReads::Scope),
-  // is waited for; all else is read as ever.
+  // If the calling thread has an OverlappedReads::Scope with a read of these
+  // bytes, waits for that read and returns its result. Otherwise reads from the
+  // wrapped file.
   IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
                 Slice* result, char* scratch,
                 IODebugContext* dbg) const override;
 };
 
-// Reads that a thread has begun and does something else before it needs them.
-// The device serves them in the meantime; no other thread takes part.
+// Asynchronous reads that a thread begins before it needs their results. The
+// device serves them while the thread does other work. No other thread is
+// involved.
 //
-// It is done below the table reader: what it will ask the file for is read
-// before it asks, so that checksums, caches, counts and limits of rates are its
-// business as ever, and what goes wrong here is read again by it.
+// This works below the table reader: the bytes that it will request from the
+// file are read ahead of the request. So checksums, caches, statistics and rate
+// limits are handled by the table reader, and if a read fails here, the request
+// of the table reader reads the bytes again.
 //
-// Used by one thread, the one that makes it.
+// Used only by the thread that creates it.
 class OverlappedReads {
  public:
-  // fs: of the files. REQUIRES: it supports FSSupportedOps::kAsyncIO, and it
-  // and the files outlive this.
+  // fs: the file system of the files.
+  // REQUIRES: fs supports FSSupportedOps::kAsyncIO; fs and the files outlive
+  // this.
   explicit OverlappedReads(FileSystem* fs);
-  // Waits for what is under way, as it writes to memory that is freed.
+  // Waits for all reads, because they write to memory that is freed.
   ~OverlappedReads();
   OverlappedReads(const OverlappedReads&) = delete;
   OverlappedReads& operator=(const OverlappedReads&) = delete;
 
   static constexpr size_t kMaxReadSize = size_t{256} << 10;
 
-  // Begins to read that part of the file, which is not empty. False: that is
-  // not possible now, or it is longer than kMaxReadSize, which would be a lot
-  // of memory.
+  // Begins to read `size` bytes of the file. Returns false if the file system
+  // refuses, or if size exceeds kMaxReadSize, which bounds the memory.
+  // REQUIRES: size > 0
   bool Begin(const OverlappedReadFile& file, uint64_t offset, size_t size,
              const IOOptions& options);
 
-  // False: a read was done when it should have been begun, or was refused. The
-  // file system can do no better (see FSRandomAccessFile::ReadAsync()), or not
-  // now.
+  // Returns false if a read was completed by Begin() itself, or was refused:
+  // the file system cannot read asynchronously, at least not at the moment (see
+  // FSRandomAccessFile::ReadAsync()).
   bool is_async() const { return is_async_; }
 
-  // Nothing was begun that was not asked for yet.
+  // Returns true if all reads that were begun have been taken.
   bool empty() const { return reads_.empty(); }
 
-  // Lends the reads to its thread, as long as it lives: OverlappedReadFile
-  // finds them. nullptr: there are none to be lent.
+  // Makes the reads available to OverlappedReadFile::Read() in the calling
+  // thread during the lifetime of the object. reads: may be nullptr for none.
   class Scope {
    public:
     explicit Scope(OverlappedReads* reads);
@@ -86,15 +90,16 @@ class OverlappedReads {
 
   static thread_local OverlappedReads* lent_;
 
-  // Waits for what was begun of that part of the file, and copies it. False:
-  // there is nothing, or it failed.
+  // Waits for a read that was begun and has these bytes of the file, and copies
+  // them. Returns false if there is none, or if it failed.
   bool Take(const OverlappedReadFile* file, uint64_t offset, size_t n,
             char* scratch, Slice* result);
   void Wait(Read* read);
 
   FileSystem* const fs_;
   bool is_async_ = true;
-  // A few. Where each is does not change, file systems know it.
+  // The reads that were begun and not yet taken; there are only a few. Their
+  // addresses do not change, because file systems have pointers to them.
   std::vector<std::unique_ptr<Read>> reads_;
 };
 

@@ -9,10 +9,12 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Does all that its child does: for iterators that change one thing.
+// Forwards every call to its child. It is a base class for iterators that
+// change a single aspect.
 class PassThroughIterator : public InternalIterator {
  public:
-  // Owns the child. in_arena: its memory belongs to an arena.
+  // Takes ownership of the child. in_arena: whether the child's memory belongs
+  // to an arena.
   PassThroughIterator(InternalIterator* child, bool in_arena)
       : child_(child), in_arena_(in_arena) {}
   ~PassThroughIterator() override {

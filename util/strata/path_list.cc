@@ -23,7 +23,7 @@ std::string Trim(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
-// The items of a list; none for a blank text.
+// Returns the items of a list; none for a blank text.
 std::vector<std::string> Split(const std::string& text,
                                const char* separators) {
   std::vector<std::string> items;
@@ -42,7 +42,8 @@ std::vector<std::string> Split(const std::string& text,
   }
 }
 
-// Decimal digits only: neither sign nor blank, which strtoull would take.
+// Accepts decimal digits only: neither a sign nor blanks, which strtoull would
+// accept.
 bool ParseNumber(const std::string& digits, uint64_t max, uint64_t* number) {
   if (digits.empty()) {
     return false;
@@ -103,7 +104,7 @@ bool DecodePath(const std::string& text, std::string* path) {
     }
     const int high = HexDigit(text[i + 1]);
     const int low = HexDigit(text[i + 2]);
-    // A path cannot hold a zero byte.
+    // A path cannot contain a zero byte.
     if (high < 0 || low < 0 || (high == 0 && low == 0)) {
       return false;
     }

@@ -13,30 +13,31 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The text form of paths and of path layouts, one for OPTIONS files, option
-// strings and the flags of all tools:
+// The text form of paths and of path layouts, which is the same in OPTIONS
+// files, option strings and the flags of all tools:
 //
 //   paths: <path>[:<bytes>[k|m|g|t]],...     /fast/db:100g,/slow/db
 //   ids:   <id>,... or <id>:...              0,1
 //
 // A path without bytes has no limit, which is what RocksDB gives the directory
 // of a DB without paths. In a path "%XX" stands for the byte XX, so any path
-// can be written, also one with a comma or colon.
+// can be written, even one with a comma or colon.
 
-// On failure *paths is unchanged.
+// Parses a list of paths. On failure *paths is unchanged.
 Status ParsePathList(const std::string& text, std::vector<DbPath>* paths);
 
-// Writes only bytes that mean nothing to an OPTIONS file or option string.
+// Returns the text form of paths. It has only bytes that have no special
+// meaning in an OPTIONS file or option string.
 std::string PathListToString(const std::vector<DbPath>& paths);
 
-// On failure *ids is unchanged.
+// Parses a list of path ids. On failure *ids is unchanged.
 Status ParsePathIds(const std::string& text, std::vector<uint32_t>* ids);
 
 std::string PathIdsToString(const std::vector<uint32_t>& ids);
 
-// Gives *options what the flags --cf_paths, --level_sst_path_ids and
-// --level_blob_path_ids say; an empty flag changes nothing. The error names the
-// flag; then *options is unchanged.
+// Sets *options to the values of the flags --cf_paths, --level_sst_path_ids and
+// --level_blob_path_ids; an empty flag changes nothing. On failure *options is
+// unchanged, and the error names the flag.
 Status ApplyPathFlags(const std::string& cf_paths,
                       const std::string& level_sst_path_ids,
                       const std::string& level_blob_path_ids,

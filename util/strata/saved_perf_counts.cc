@@ -14,8 +14,8 @@ SavedPerfCounts::SavedPerfCounts() : perf_(*get_perf_context()) {
 }
 
 void SavedPerfCounts::Restore() {
-  // Compiled without a context, all threads share one, which must not be
-  // written to.
+  // With NPERF_CONTEXT all threads share one context, which must not be
+  // written.
 #ifndef NPERF_CONTEXT
   PerfContext* const perf = get_perf_context();
   static_cast<PerfContextBase&>(*perf) = perf_;

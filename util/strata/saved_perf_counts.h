@@ -12,19 +12,20 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A copy of the calling thread's PerfContext, to undo what an attempt has
-// counted: an attempt that fails is repeated, and only the repetition counts.
+// A copy of the calling thread's PerfContext, to undo the counts of a failed
+// attempt: the attempt is repeated, and only the repetition must be counted.
 // The IOStatsContext is not part of it.
 //
-// Thread-safety: an object is used by the thread that made it.
+// Used only by the thread that creates it.
 class SavedPerfCounts {
  public:
   SavedPerfCounts();
   SavedPerfCounts(const SavedPerfCounts&) = delete;
   SavedPerfCounts& operator=(const SavedPerfCounts&) = delete;
 
+  // Sets the thread's PerfContext to the copy.
   // REQUIRES: per-level counts have not been switched on or off since the
-  // object was made.
+  // object was created.
   void Restore();
 
  private:

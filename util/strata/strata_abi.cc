@@ -6,7 +6,7 @@
 #if defined(__GNUC__) && !defined(_WIN32)
 
 extern "C" {
-// Object files refer to the address; nothing reads the value.
+// Object files refer to the address; the value is not used.
 const char STRATA_ABI_SYMBOL = 0;
 }
 

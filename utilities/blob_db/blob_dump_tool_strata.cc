@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// blob_dump of blob files of version 2, those of an address map.
+// The part of blob_dump that dumps blob files of version 2, which are the files
+// of an address map.
 
 #include <cinttypes>
 #include <cstdio>
@@ -87,7 +88,7 @@ Status BlobDumpTool::RunV2(uint64_t file_size, DisplayType show_key,
             Slice(data.data(), BlobRecordV2::kHeaderSize));
       }
       if (s.ok() && record.record_size() != records[i].size) {
-        s = Status::Corruption("The index has another size");
+        s = Status::Corruption("The record index has a different size");
       }
       Slice key;
       Slice blob;

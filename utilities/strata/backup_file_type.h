@@ -8,9 +8,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Is it a table, whatever it is for? Delta files are block-based tables with
-// the properties of such, by which shared files are named and recognised: to a
-// backup they are what SST files are.
+// Returns true if a backup treats a file of this type like an SST file. Delta
+// files are block-based tables, and have the table properties by which shared
+// files of backups are named and recognized.
 inline bool IsTableInBackup(FileType type) {
   return type == kTableFile || type == kDeltaFile;
 }

@@ -18,7 +18,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Reads a length and as many bytes. Returns where they end, or nullptr.
+// Reads a length and that many bytes. Returns the position behind them, or
+// nullptr if they are not complete.
 const char* ReadBytes(const char* position, const char* limit, Slice* bytes) {
   uint32_t length = 0;
   position = GetVarint32Ptr(position, limit, &length);
@@ -29,14 +30,14 @@ const char* ReadBytes(const char* position, const char* limit, Slice* bytes) {
   return position + length;
 }
 
-// The newest bytes of each field that a sequence of operands names. The bytes
-// stay in the operands.
+// The newest bytes of each field that a sequence of operands names. It refers
+// to the bytes of the operands.
 class NewestFields {
  public:
   NewestFields() { newest_.reserve(kExpectedFields); }
 
-  // Adds an operand that is older than those added before. False if it is
-  // corrupt; then this object is of no more use.
+  // Adds an operand that is older than those added before. Returns false if it
+  // is corrupt; the object must not be used after that.
   bool AddOlder(const Slice& operand) {
     FieldUpdateCursor cursor(operand);
     while (cursor.Next()) {
@@ -53,7 +54,7 @@ class NewestFields {
     return cursor.ok();
   }
 
-  // Appends one operand that does what all of them do.
+  // Appends one operand that has the effect of all added operands.
   void AppendOperand(std::string* operand) const {
     constexpr size_t kMaxFieldLength = 3;
     static_assert(kMaxFields <= 1u << (7 * kMaxFieldLength));
@@ -67,17 +68,17 @@ class NewestFields {
     }
   }
 
-  // Appends what the operands make of `base`. False if `base` is corrupt; then
-  // *value holds a part.
+  // Appends the result of the operands on `base`. Returns false if `base` is
+  // corrupt; *value then has a part of the result.
   bool AppendValue(const Slice& base, std::string* value) const {
-    // Enough where updates replace fields by ones of the same size, and where
-    // there is no base. The sum of both would be double the need if all fields
-    // are new.
+    // This is enough if updates replace fields by fields of the same size, and
+    // if there is no base. The sum of both terms would be twice the need if all
+    // fields are replaced.
     value->reserve(value->size() +
                    std::max(base.size(), encoded_size_ + newest_.size()));
     FieldCursor cursor(base);
-    // Fields that stay are copied in runs. `run` is where the next run begins,
-    // `begin` where the field at hand does.
+    // Unchanged fields are copied in runs. `run` is the beginning of the next
+    // run, `begin` that of the current field.
     const char* run = base.data();
     const char* begin = base.data();
     while (cursor.Next()) {
@@ -102,14 +103,15 @@ class NewestFields {
   }
 
  private:
-  // So many cost one allocation.
+  // Records with up to this many fields need one allocation.
   static constexpr size_t kExpectedFields = 16;
 
-  // By field. Those that no operand names are at nullptr. Named ones never are,
-  // also if they are empty: their length lies before them.
+  // Indexed by field. The data() of a field that no operand names is nullptr.
+  // That of a named field never is, even if the field is empty: it points
+  // behind the field's length in the operand.
   std::vector<Slice> newest_;
   size_t named_ = 0;
-  // What the named fields take in a value.
+  // Size of the named fields in a value, in bytes.
   size_t encoded_size_ = 0;
 };
 
@@ -161,8 +163,8 @@ bool FieldUpdateCursor::Next() {
 
 bool FieldUpdateOperator::FullMergeV2(const MergeOperationInput& merge_in,
                                       MergeOperationOutput* merge_out) const {
-  // Not kTryMerge: one corrupt key must not make the DB read-only when a flush
-  // or compaction meets it.
+  // With kTryMerge, one corrupt key would make the DB read-only when a flush or
+  // compaction reads it.
   constexpr OpFailureScope kFailureScope = OpFailureScope::kMustMerge;
   const std::vector<Slice>& operands = merge_in.operand_list;
   NewestFields newest;
@@ -189,7 +191,7 @@ bool FieldUpdateOperator::FullMergeV2(const MergeOperationInput& merge_in,
   return true;
 }
 
-// A corrupt operand is not logged here: it stays, so a full merge will meet it.
+// A corrupt operand is not logged here: it is kept, so a full merge logs it.
 bool FieldUpdateOperator::PartialMerge(const Slice& /*key*/,
                                        const Slice& left_operand,
                                        const Slice& right_operand,
@@ -220,7 +222,7 @@ bool FieldUpdateOperator::PartialMergeMulti(
 }
 
 int RegisterFieldUpdateOperator(ObjectLibrary& library) {
-  // A second factory would do no harm but show up twice in lists of names.
+  // A second factory would be harmless, but lists of names would show it twice.
   if (library.FindFactory<MergeOperator>(FieldUpdateOperator::kClassName()) !=
       nullptr) {
     return 0;

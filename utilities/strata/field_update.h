@@ -16,8 +16,8 @@ namespace ROCKSDB_NAMESPACE {
 class Logger;
 class ObjectLibrary;
 
-// Records of fields, of which a write can change some without a read of the
-// others. The record is the value of a key; a change is a merge operand.
+// Records of fields. A write can change some fields of a record without reading
+// the others. The record is the value of a key; a change is a merge operand.
 //
 //   value:    (length: varint32, bytes)*                    fields 0, 1, 2...
 //   operand:  (field: varint32, length: varint32, bytes)*   field increasing
@@ -26,21 +26,22 @@ class ObjectLibrary;
 // an operand names and the value does not have extends the value. Fields that
 // this skips become empty. No operand makes a value shorter.
 //
-// Anything else is corrupt: bytes that end within a field, fields of an operand
-// that do not strictly increase, and a field that is not below kMaxFields.
+// A value or operand is corrupt if its bytes end within a field, if the fields
+// of an operand do not strictly increase, or if a field is not below
+// kMaxFields.
 
-// The most fields that a value can have. It bounds what a few bytes of a
-// corrupt operand can make a merge allocate: 2 MiB while it runs and 64 KiB of
-// result.
+// Maximum number of fields of a value. It bounds the memory that a few bytes of
+// a corrupt operand can make a merge allocate: 2 MiB while it runs, and 64 KiB
+// for its result.
 constexpr uint32_t kMaxFields = 65536;
 
 // Appends the next field to *value.
 // REQUIRES: *value has less than kMaxFields fields; bytes.size() < 4 GiB.
 void AppendField(const Slice& bytes, std::string* value);
 
-// Appends to *operand that `field` becomes `bytes`.
-// REQUIRES: field < kMaxFields, and it is above all fields that *operand names;
-// bytes.size() < 4 GiB.
+// Appends an update to *operand that sets `field` to `bytes`.
+// REQUIRES: field < kMaxFields, and it is larger than all fields that *operand
+// names; bytes.size() < 4 GiB.
 void AppendFieldUpdate(uint32_t field, const Slice& bytes,
                        std::string* operand);
 
@@ -57,14 +58,14 @@ class FieldCursor {
   explicit FieldCursor(const Slice& value)
       : position_(value.data()), limit_(value.data() + value.size()) {}
 
-  // Goes to the first or next field. False at the end and at what is corrupt;
-  // then it stays false.
+  // Moves to the first or next field. Returns false at the end, and if the
+  // value is corrupt; later calls then return false, too.
   bool Next();
 
-  // False once Next() met what is corrupt.
+  // Returns false if Next() has found the value corrupt.
   bool ok() const { return ok_; }
 
-  // How many fields were read.
+  // Number of fields that were read.
   uint32_t count() const { return count_; }
 
   // REQUIRES: the last Next() returned true.
@@ -79,7 +80,7 @@ class FieldCursor {
   bool ok_ = true;
 };
 
-// Reads the updates of an operand in order, in the way of FieldCursor.
+// Reads the updates of an operand in order. It is used like FieldCursor.
 class FieldUpdateCursor {
  public:
   explicit FieldUpdateCursor(const Slice& operand)
@@ -97,24 +98,23 @@ class FieldUpdateCursor {
   const char* position_;
   const char* const limit_;
   Slice bytes_;
-  // The lowest field that may follow.
+  // The smallest field that the next update may have.
   uint32_t next_field_ = 0;
   bool ok_ = true;
 };
 
-// Merges operands into values, and operands into one operand. It costs one pass
-// over the operands, however many there are, and one over the base value. Every
-// operand is read to its end, also if newer ones name all fields of the base
-// value: it may name a field beyond them. So whether a merge fails does not
-// depend on which operands were merged before.
+// Merges operands into values, and operands into one operand. A merge makes one
+// pass over the operands, regardless of their number, and one over the base
+// value. Every operand is read to its end, even if newer ones name all fields
+// of the base value, because it may name further fields. So whether a merge
+// fails does not depend on which operands were merged before.
 //
 // A key without base value starts from an empty one. In a wide-column entity
-// the default column is the record. A corrupt base value or operand fails the
-// reads of its key with Status::Corruption, but neither flushes nor
-// compactions, which keep the operands as they are. A newer Put repairs the
-// key.
+// the default column is the record. If a base value or operand is corrupt,
+// reads of its key fail with Status::Corruption; flushes and compactions do not
+// fail, and keep the operands as they are. A newer Put repairs the key.
 //
-// Has no state: thread-safe.
+// Thread-safe: it has no state.
 class FieldUpdateOperator : public MergeOperator {
  public:
   static const char* kClassName() { return "FieldUpdateOperator"; }
@@ -125,17 +125,19 @@ class FieldUpdateOperator : public MergeOperator {
   bool FullMergeV2(const MergeOperationInput& merge_in,
                    MergeOperationOutput* merge_out) const override;
 
-  // Both return false if an operand is corrupt, and leave *new_value alone.
+  // Returns false, and leaves *new_value unchanged, if an operand is corrupt.
   bool PartialMerge(const Slice& key, const Slice& left_operand,
                     const Slice& right_operand, std::string* new_value,
                     Logger* logger) const override;
+  // Returns false, and leaves *new_value unchanged, if an operand is corrupt.
   bool PartialMergeMulti(const Slice& key,
                          const std::deque<Slice>& operand_list,
                          std::string* new_value, Logger* logger) const override;
 };
 
-// Makes `library` create the operator by both of its names. Returns how many
-// factories it added: 1, or 0 if the library had one. Thread-safe.
+// Registers a factory of the operator in `library` under both of its names.
+// Returns the number of factories that were added: 1, or 0 if the library had
+// one already. Thread-safe.
 int RegisterFieldUpdateOperator(ObjectLibrary& library);
 
 }  // namespace ROCKSDB_NAMESPACE

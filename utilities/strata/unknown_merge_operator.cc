@@ -9,7 +9,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Status has no public way to give a message to a status with a subcode.
+// Status has no public constructor for a status with a subcode and a message.
 class MergeFailedStatus : public Status {
  public:
   explicit MergeFailedStatus(const Slice& message)

@@ -15,17 +15,18 @@ namespace ROCKSDB_NAMESPACE {
 
 class Logger;
 
-// Stands for a merge operator of an application that this program cannot make.
-// It has the operator's name and merges nothing: flushes and compactions keep
-// merge operands as they are (OpFailureScope::kMustMerge), and a read that
-// needs a merge fails with a message that names the operator. So a tool can
-// open a database without its operator and lose nothing.
+// A placeholder for an application's merge operator that this program cannot
+// create. It has the operator's name and merges nothing: flushes and
+// compactions keep merge operands as they are (OpFailureScope::kMustMerge), and
+// a read that needs a merge fails with a message that names the operator. So a
+// tool can open a database without its merge operator and lose no data.
 //
 // Thread-safe.
 class UnknownMergeOperator : public MergeOperator {
  public:
-  // name: the operator's Name(). text: what the OPTIONS file has for it, which
-  // includes its own options; OPTIONS files written later have it, too.
+  // name: the operator's Name().
+  // text: the operator's entry in the OPTIONS file, which includes its own
+  //     options. It is written to later OPTIONS files.
   UnknownMergeOperator(const std::string& name, const std::string& text);
 
   static const char* kClassName() { return "strata.UnknownMergeOperator"; }
@@ -39,11 +40,12 @@ class UnknownMergeOperator : public MergeOperator {
   bool PartialMergeMulti(const Slice& key, const std::deque<Slice>& operands,
                          std::string* new_value, Logger* logger) const override;
 
-  // Whether merge_operator, which may be nullptr, is one of these.
+  // Returns true if merge_operator, which may be nullptr, is an
+  // UnknownMergeOperator.
   static bool Is(const MergeOperator* merge_operator);
 
-  // The status of a read whose merge failed. With an operator that is known it
-  // is what it is in RocksDB.
+  // Returns the status of a read whose merge failed. For all other operators it
+  // is the same as in RocksDB.
   static Status MergeFailed(const MergeOperator* merge_operator);
 
  protected:
