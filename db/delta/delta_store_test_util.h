@@ -70,6 +70,10 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
  protected:
   DeltaStoreTestBase() { ResetStore(); }
 
+  // True if the file system of the test reads asynchronously; set it before
+  // ResetStore().
+  bool reads_async_ = false;
+
   void TearDown() override {
     // Before the store.
     version_.reset();
@@ -429,8 +433,6 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     return result;
   }
 
-  // The file system reads asynchronously; for ResetStore().
-  bool reads_async_ = false;
   std::map<uint64_t, DeltaVersion::FilePtr> metas_;
   std::vector<Recent> flushed_;  // the oldest first
   std::vector<Recent> merged_;

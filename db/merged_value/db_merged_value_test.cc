@@ -175,7 +175,7 @@ TEST_F(DBMergedValueTest, LargeValues) {
   EXPECT_EQ("2", values["too-large"]);
   std::string log;
   ASSERT_OK(ReadFileToString(env_, dbname_ + "/LOG", &log));
-  EXPECT_NE(std::string::npos, log.find("merged_value_cache_size would"));
+  EXPECT_NE(std::string::npos, log.find("Increase merged_value_cache_size"));
 }
 
 TEST_F(DBMergedValueTest, OperandsInFiles) {

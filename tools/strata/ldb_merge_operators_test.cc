@@ -348,7 +348,7 @@ TEST_F(LdbMergeOperatorsTest, RepairWithoutOptionsFile) {
     }
   }
   EXPECT_NE(0, Run({"repair"}));
-  EXPECT_TRUE(Printed("no OPTIONS file")) << output_;
+  EXPECT_TRUE(Printed("no readable OPTIONS file")) << output_;
   for (const auto& [name, text] : files) {
     ASSERT_OK(WriteStringToFile(env_, text, name));
   }

@@ -77,7 +77,7 @@ TEST(StrataAbiTest, Sizes) {
   EXPECT_EQ(sizeof(AdvancedColumnFamilyOptions), 784) << kAdvice;
   EXPECT_EQ(sizeof(ColumnFamilyOptions), 1096) << kAdvice;
   EXPECT_EQ(sizeof(Options), 1872) << kAdvice;
-  EXPECT_EQ(sizeof(ReadOptions), 208) << kAdvice;
+  EXPECT_EQ(sizeof(ReadOptions), 200) << kAdvice;
   EXPECT_EQ(sizeof(WriteOptions), 32) << kAdvice;
   EXPECT_EQ(sizeof(FlushOptions), 4) << kAdvice;
   EXPECT_EQ(sizeof(CompactRangeOptions), 56) << kAdvice;
