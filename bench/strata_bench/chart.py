@@ -13,7 +13,7 @@ from strata_bench import stats
 from strata_bench.questions import Answer
 
 BETTER, WORSE, OTHER = '#0072B2', '#D55E00', '#555555'
-# Factors beyond these are drawn at the edge, with their number beside the bar as everywhere.
+# Factors beyond these are drawn at the edge. The number stands beside each bar in any case.
 LOWEST, HIGHEST = 1 / 32, 16.0
 LEFT, RIGHT, WIDTH = 250, 90, 900
 ROW, TOP, HEAD = 20, 64, 28

@@ -49,12 +49,30 @@ OptionTypeInfo InfoOf(const std::vector<uint32_t>& /*default_value*/,
   return PathIdsTypeInfo(offset);
 }
 
+// Calls add(defaults, infos) with the public struct at its defaults and a new
+// table, and returns the table, which is never deleted.
+template <typename Public>
+const StrataTypeInfos* MakeInfosOf(void (*add)(const Public&,
+                                               StrataTypeInfos*)) {
+  auto* const infos = new StrataTypeInfos();
+  add(Public(), infos);
+  return infos;
+}
+
 }  // namespace
 
-//======== StrataImmutableCFOptions
+//======== The three structs
 
+// The bodies are lists of statements, one for each row of a table. `Self`,
+// `defaults`, `flags` and `infos` are names in the function around STRATA_INFO.
 #define STRATA_INIT(name) name = options.name;
 #define STRATA_COPY(name) options->name = name;
+#define STRATA_INFO(name) \
+  infos->emplace(#name, InfoOf(defaults.name, offsetof(Self, name), flags));
+#define STRATA_REMOVED(name)                             \
+  infos->emplace(#name,                                  \
+                 OptionTypeInfo(0, OptionType::kUInt32T, \
+                                OptionVerificationType::kDeprecated, flags));
 
 StrataImmutableCFOptions::StrataImmutableCFOptions(
     const StrataColumnFamilyOptions& options) {
@@ -67,21 +85,14 @@ void StrataImmutableCFOptions::CopyTo(
 }
 
 const StrataTypeInfos* StrataImmutableCFOptions::TypeInfo() {
-  static const StrataTypeInfos* const infos = [] {
-    const StrataColumnFamilyOptions defaults;
-    auto* const result = new StrataTypeInfos();
-#define STRATA_INFO(name)                                                    \
-  result->emplace(                                                           \
-      #name, InfoOf(defaults.name, offsetof(StrataImmutableCFOptions, name), \
-                    OptionTypeFlags::kNone));
-    STRATA_IMMUTABLE_CF_OPTIONS(STRATA_INFO)
-#undef STRATA_INFO
-    return result;
-  }();
-  return infos;
+  static const auto* const result = MakeInfosOf<StrataColumnFamilyOptions>(
+      [](const StrataColumnFamilyOptions& defaults, StrataTypeInfos* infos) {
+        using Self = StrataImmutableCFOptions;
+        constexpr OptionTypeFlags flags = OptionTypeFlags::kNone;
+        STRATA_IMMUTABLE_CF_OPTIONS(STRATA_INFO)
+      });
+  return result;
 }
-
-//======== StrataMutableCFOptions
 
 StrataMutableCFOptions::StrataMutableCFOptions(
     const StrataColumnFamilyOptions& options) {
@@ -93,27 +104,15 @@ void StrataMutableCFOptions::CopyTo(StrataColumnFamilyOptions* options) const {
 }
 
 const StrataTypeInfos* StrataMutableCFOptions::TypeInfo() {
-  static const StrataTypeInfos* const infos = [] {
-    const StrataColumnFamilyOptions defaults;
-    auto* const result = new StrataTypeInfos();
-#define STRATA_INFO(name)                                                  \
-  result->emplace(                                                         \
-      #name, InfoOf(defaults.name, offsetof(StrataMutableCFOptions, name), \
-                    OptionTypeFlags::kMutable));
-    STRATA_MUTABLE_CF_OPTIONS(STRATA_INFO)
-#undef STRATA_INFO
-#define STRATA_REMOVED(name)                                                 \
-  result->emplace(#name, OptionTypeInfo(0, OptionType::kUInt32T,             \
-                                        OptionVerificationType::kDeprecated, \
-                                        OptionTypeFlags::kMutable));
-    STRATA_REMOVED_MUTABLE_CF_OPTIONS(STRATA_REMOVED)
-#undef STRATA_REMOVED
-    return result;
-  }();
-  return infos;
+  static const auto* const result = MakeInfosOf<StrataColumnFamilyOptions>(
+      [](const StrataColumnFamilyOptions& defaults, StrataTypeInfos* infos) {
+        using Self = StrataMutableCFOptions;
+        constexpr OptionTypeFlags flags = OptionTypeFlags::kMutable;
+        STRATA_MUTABLE_CF_OPTIONS(STRATA_INFO)
+        STRATA_REMOVED_MUTABLE_CF_OPTIONS(STRATA_REMOVED)
+      });
+  return result;
 }
-
-//======== StrataImmutableDBOptions
 
 StrataImmutableDBOptions::StrataImmutableDBOptions(
     const StrataDBOptions& options) {
@@ -125,19 +124,19 @@ void StrataImmutableDBOptions::CopyTo(StrataDBOptions* options) const {
 }
 
 const StrataTypeInfos* StrataImmutableDBOptions::TypeInfo() {
-  static const StrataTypeInfos* const infos = [] {
-    const StrataDBOptions defaults;
-    auto* const result = new StrataTypeInfos();
-#define STRATA_INFO(name)                                                    \
-  result->emplace(                                                           \
-      #name, InfoOf(defaults.name, offsetof(StrataImmutableDBOptions, name), \
-                    OptionTypeFlags::kNone));
-    STRATA_IMMUTABLE_DB_OPTIONS(STRATA_INFO)
-#undef STRATA_INFO
-    return result;
-  }();
-  return infos;
+  static const auto* const result = MakeInfosOf<StrataDBOptions>(
+      [](const StrataDBOptions& defaults, StrataTypeInfos* infos) {
+        using Self = StrataImmutableDBOptions;
+        constexpr OptionTypeFlags flags = OptionTypeFlags::kNone;
+        STRATA_IMMUTABLE_DB_OPTIONS(STRATA_INFO)
+      });
+  return result;
 }
+
+#undef STRATA_INIT
+#undef STRATA_COPY
+#undef STRATA_INFO
+#undef STRATA_REMOVED
 
 void StrataImmutableDBOptions::DumpStrata(Logger* log) const {
   ROCKS_LOG_HEADER(log,
@@ -147,9 +146,6 @@ void StrataImmutableDBOptions::DumpStrata(Logger* log) const {
       log, "                   Options.wal_mmap_buffer_size: %" ROCKSDB_PRIszt,
       wal_mmap_buffer_size);
 }
-
-#undef STRATA_INIT
-#undef STRATA_COPY
 
 //======== LOG
 
