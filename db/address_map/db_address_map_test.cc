@@ -1821,6 +1821,7 @@ TEST_F(DBAddressMapTest, Properties) {
     ASSERT_OK(Put(Key(i), Value(i)));
   }
   ASSERT_OK(Flush());
+  WaitForRemovals();  // a flush settles after Flush() has returned
   EXPECT_TRUE(
       db_->GetIntProperty(DB::Properties::kBlobAddressMapEntries, &number));
   EXPECT_EQ(number, 10);
@@ -1838,6 +1839,7 @@ TEST_F(DBAddressMapTest, Properties) {
   EXPECT_EQ(number, 0);
   ASSERT_OK(Delete(Key(3)));
   ASSERT_OK(Flush());
+  WaitForRemovals();  // a flush settles after Flush() has returned
   EXPECT_TRUE(
       db_->GetIntProperty(DB::Properties::kLiveBlobFileGarbageSize, &number));
   EXPECT_GT(number, Value(3).size());
@@ -1861,6 +1863,7 @@ TEST_F(DBAddressMapTest, Properties) {
     ASSERT_OK(Put(Key(i), Value(i)));
   }
   ASSERT_OK(Flush());
+  WaitForRemovals();  // a flush settles after Flush() has returned
   EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 1);
 }
 
