@@ -29,8 +29,8 @@ namespace ROCKSDB_NAMESPACE {
 // Invariant: A family with work to do is in the news, is due, is in a job,
 // waits until no snapshot is below a sequence number, or waits for the release
 // of an implicit snapshot of its own or of several families. Therefore an event
-// that makes the work possible puts the family in the news. A family may be listed without need,
-// and after it was dropped.
+// that makes the work possible puts the family in the news. A family may be
+// listed without need, and after it was dropped.
 //
 // Signal() is thread-safe. All other functions REQUIRE that the DB mutex is
 // held.

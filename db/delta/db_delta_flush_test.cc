@@ -136,8 +136,7 @@ class DBDeltaFlushTest : public DBTestBase {
     if (ranges != nullptr) {
       for (ranges->SeekToFirst(); ranges->Valid(); ranges->Next()) {
         add("range " + ranges->start_key().ToString() + "-" +
-            ranges->end_key().ToString() + "@" +
-            std::to_string(ranges->seq()));
+            ranges->end_key().ToString() + "@" + std::to_string(ranges->seq()));
       }
     }
   }
@@ -228,8 +227,7 @@ TEST_F(DBDeltaFlushTest, OperandsAndAnchors) {
   ASSERT_OK(SingleDelete("c"));
   ASSERT_OK(Put("f", "12"));
   ASSERT_OK(Flush());
-  EXPECT_EQ(
-      "op a@1=1 op c@5=4,5 | op c@9=9 anchor a@7 | anchor c@11", Store());
+  EXPECT_EQ("op a@1=1 op c@5=4,5 | op c@9=9 anchor a@7 | anchor c@11", Store());
   EXPECT_EQ(3, Ticker(DELTA_OPERANDS_FLUSHED));
   EXPECT_EQ(2, Ticker(DELTA_ANCHORS_FLUSHED));
   EXPECT_GT(Ticker(DELTA_FLUSH_BYTES), 0);
@@ -275,9 +273,8 @@ TEST_F(DBDeltaFlushTest, RangeDeletions) {
     ASSERT_OK(Merge("m", "7"));
     ASSERT_OK(Flush());
   }
-  EXPECT_EQ(
-      "op c@1=1 op e@2=2 | range b-d@3 | op m@7=7 op m@5=5 range l-n@6",
-      Store());
+  EXPECT_EQ("op c@1=1 op e@2=2 | range b-d@3 | op m@7=7 op m@5=5 range l-n@6",
+            Store());
 }
 
 TEST_F(DBDeltaFlushTest, DeltasAlone) {
@@ -371,9 +368,8 @@ TEST_F(DBDeltaFlushTest, RecoveryWithoutRoomInTheBlockCache) {
   Options recovering = options;
   recovering.write_buffer_size = 64 << 10;
   BlockBasedTableOptions table_options;
-  table_options.block_cache =
-      NewLRUCache(/*capacity=*/1, /*num_shard_bits=*/0,
-                  /*strict_capacity_limit=*/true);
+  table_options.block_cache = NewLRUCache(/*capacity=*/1, /*num_shard_bits=*/0,
+                                          /*strict_capacity_limit=*/true);
   recovering.table_factory.reset(NewBlockBasedTableFactory(table_options));
   Reopen(recovering);
   EXPECT_GE(NumTableFilesAtLevel(0), 2);
@@ -426,8 +422,8 @@ TEST_F(DBDeltaFlushTest, NoFilesWithoutOperands) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK(Put("a", "value"));
     ASSERT_OK(Delete("b"));
-    ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "c",
-                               "d"));
+    ASSERT_OK(
+        db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "c", "d"));
     ASSERT_OK(Flush());
   }
   EXPECT_EQ("", Store());
@@ -446,9 +442,7 @@ TEST_F(DBDeltaFlushTest, FailedFlush) {
   const auto fail_io = [&](void* arg) {
     *static_cast<IOStatus*>(arg) = injected();
   };
-  const auto fail = [&](void* arg) {
-    *static_cast<Status*>(arg) = injected();
-  };
+  const auto fail = [&](void* arg) { *static_cast<Status*>(arg) = injected(); };
   const std::vector<std::pair<std::string, std::function<void(void*)>>> points =
       {{"DeltaFileBuilder::Open:NewWritableFile", fail_io},
        {"DeltaFileBuilder::FinishFile:BeforeSync", fail_io},
@@ -539,9 +533,9 @@ TEST_F(DBDeltaFlushTest, AtomicFlush) {
   Options options = DeltaOptions();
   options.atomic_flush = true;
   CreateAndReopenWithCF({"one", "two"}, options);
-  ReopenWithColumnFamilies({"default", "one", "two"},
-                           std::vector<Options>{options, options,
-                                                Without(options)});
+  ReopenWithColumnFamilies(
+      {"default", "one", "two"},
+      std::vector<Options>{options, options, Without(options)});
   const SequenceNumber first = db_->GetLatestSequenceNumber() + 1;
   const auto at = [first](int n) { return "@" + std::to_string(first + n); };
   ASSERT_OK(Merge(0, "a", "1"));
@@ -567,9 +561,9 @@ TEST_F(DBDeltaFlushTest, AtomicFlush) {
   ASSERT_OK(Flush({0, 1}));
   for (const bool reopen : {false, true}) {
     if (reopen) {
-      ReopenWithColumnFamilies({"default", "one", "two"},
-                               std::vector<Options>{options, options,
-                                                    Without(options)});
+      ReopenWithColumnFamilies(
+          {"default", "one", "two"},
+          std::vector<Options>{options, options, Without(options)});
     }
     EXPECT_EQ("op a" + at(0) + "=1 | anchor a" + at(3), Store(0));
     EXPECT_EQ("op a" + at(1) + "=2 | op a" + at(4) + "=5", Store(1));
@@ -629,9 +623,8 @@ TEST_F(DBDeltaFlushTest, DroppedColumnFamily) {
 TEST_F(DBDeltaFlushTest, FamilyDroppedDuringItsFlush) {
   CreateAndReopenWithCF({"one"}, DeltaOptions());
   ASSERT_OK(Merge(1, "a", "1"));
-  EnableCallBack("DeltaFlush::Finish", [&](void*) {
-    ASSERT_OK(db_->DropColumnFamily(handles_[1]));
-  });
+  EnableCallBack("DeltaFlush::Finish",
+                 [&](void*) { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   Flush(1).PermitUncheckedError();
   DisableCallBacks();
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
@@ -714,8 +707,8 @@ TEST_F(DBDeltaFlushTest, SetOptions) {
     return Family()->delta_store()->tables()->settings();
   };
   EXPECT_EQ(32768, options()->options.delta_max_buckets);
-  ASSERT_OK(db_->SetOptions({{"delta_max_buckets", "77"},
-                             {"delta_bucket_split_ratio", "0.4"}}));
+  ASSERT_OK(db_->SetOptions(
+      {{"delta_max_buckets", "77"}, {"delta_bucket_split_ratio", "0.4"}}));
   EXPECT_EQ(77, options()->options.delta_max_buckets);
   EXPECT_EQ(0.4, options()->options.delta_bucket_split_ratio);
   EXPECT_NOK(db_->SetOptions({{"delta_max_buckets", "3"}}));

@@ -62,8 +62,7 @@ class DBDeltaLifeTest : public DBTestBase {
     deltas.FlushAnchors({{"a", 15}});
     deltas.Merge(2, {{"a", 10, "1"}, {"m", 11, "1"}}, {{"a", 15}});
     const uint64_t floor = LastMergedEpoch();
-    deltas.Collect({{"m", 11, "1"}}, {{"", floor}, {"k", floor}},
-                   std::nullopt);
+    deltas.Collect({{"m", 11, "1"}}, {{"", floor}, {"k", floor}}, std::nullopt);
     deltas.Flush({{"a", 20, "2"}, {"m", 21, "2"}});
     deltas.Merge(1, {{"a", 20, "2"}, {"m", 21, "2"}});
     deltas.Flush({{"a", 30, "3"}});
@@ -197,14 +196,14 @@ TEST_F(DBDeltaLifeTest, Metadata) {
     EXPECT_EQ("FileChecksumCrc32c", file.file_checksum_func_name);
   }
   EXPECT_EQ(4u, kinds.size());
-  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kOperands,
-                           DeltaMetaData::Tier::kSorted}));
-  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kOperands,
-                           DeltaMetaData::Tier::kMerged}));
-  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kOperands,
-                           DeltaMetaData::Tier::kFlushed}));
-  EXPECT_TRUE(kinds.count({DeltaMetaData::Kind::kAnchors,
-                           DeltaMetaData::Tier::kFlushed}));
+  EXPECT_TRUE(kinds.count(
+      {DeltaMetaData::Kind::kOperands, DeltaMetaData::Tier::kSorted}));
+  EXPECT_TRUE(kinds.count(
+      {DeltaMetaData::Kind::kOperands, DeltaMetaData::Tier::kMerged}));
+  EXPECT_TRUE(kinds.count(
+      {DeltaMetaData::Kind::kOperands, DeltaMetaData::Tier::kFlushed}));
+  EXPECT_TRUE(kinds.count(
+      {DeltaMetaData::Kind::kAnchors, DeltaMetaData::Tier::kFlushed}));
 
   // Filled anew, not added to.
   db_->GetColumnFamilyMetaData(&family);
@@ -399,8 +398,8 @@ TEST_F(DBDeltaLifeTest, IncrementalRestore) {
     ASSERT_OK(env_->LinkFile(restored + "/" + name, link));
     RestoreOptions restore_options;
     restore_options.mode = mode;
-    ASSERT_OK(engine->RestoreDBFromLatestBackup(restored, restored,
-                                                restore_options));
+    ASSERT_OK(
+        engine->RestoreDBFromLatestBackup(restored, restored, restore_options));
     uint64_t links = 0;
     ASSERT_OK(env_->NumFileLinks(restored + "/" + name, &links));
     EXPECT_EQ(2u, links);
@@ -769,11 +768,11 @@ TEST_F(DBDeltaLifeTest, VerifierChecksBuckets) {
     return deltas.Log(std::move(edit));
   };
   // The file has what is up to `floor`, but the first bucket's floor is below.
-  ASSERT_OK(log(deltas.WriteOperands(
-                    deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
-                    {{"a", 10, "1"}, {"m", 10, "1"}},
-                    {{"", floor}, {"k", floor}}),
-                0, "k"));
+  ASSERT_OK(
+      log(deltas.WriteOperands(
+              deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
+              {{"a", 10, "1"}, {"m", 10, "1"}}, {{"", floor}, {"k", floor}}),
+          0, "k"));
   std::vector<std::string> errors = Verify();
   ASSERT_EQ(2u, errors.size());
   EXPECT_NE(std::string::npos, errors[0].find("sees that file as well"))
@@ -804,26 +803,23 @@ TEST_F(DBDeltaLifeTest, VerifierComparesDescriptions) {
         deltas.BuilderOptions(Kind::kOperands, Tier::kFlushed, epoch),
         {{"b", 10, "1"}, {"c", 20, "2"}});
   };
-  const std::vector<std::pair<const char*,
-                              std::function<void(DeltaFileDescription*)>>>
-      changes = {
-          {"keys go from",
-           [](DeltaFileDescription* file) { file->smallest = "a"; }},
-          {"keys go from",
-           [](DeltaFileDescription* file) { file->largest = "d"; }},
-          {"sequence numbers go from",
-           [](DeltaFileDescription* file) { file->smallest_seq = 9; }},
-          {"excludes",
-           [](DeltaFileDescription* file) { file->largest_seq = 19; }},
-          {"bytes of keys", [](DeltaFileDescription* file) {
-             ++file->raw_bytes;
-           }},
-          {"number of entries", [](DeltaFileDescription* file) {
-             ++file->num_entries;
-           }},
-          {"checksum", [](DeltaFileDescription* file) {
-             file->file_checksum = "none";
-           }}};
+  const std::vector<
+      std::pair<const char*, std::function<void(DeltaFileDescription*)>>>
+      changes = {{"keys go from",
+                  [](DeltaFileDescription* file) { file->smallest = "a"; }},
+                 {"keys go from",
+                  [](DeltaFileDescription* file) { file->largest = "d"; }},
+                 {"sequence numbers go from",
+                  [](DeltaFileDescription* file) { file->smallest_seq = 9; }},
+                 {"excludes",
+                  [](DeltaFileDescription* file) { file->largest_seq = 19; }},
+                 {"bytes of keys",
+                  [](DeltaFileDescription* file) { ++file->raw_bytes; }},
+                 {"number of entries",
+                  [](DeltaFileDescription* file) { ++file->num_entries; }},
+                 {"checksum", [](DeltaFileDescription* file) {
+                    file->file_checksum = "none";
+                  }}};
   for (const auto& [message, change] : changes) {
     DeltaFileDescription file = write();
     change(&file);
@@ -896,9 +892,8 @@ TEST_F(DBDeltaRepairTest, ObsoleteAndUncommittedFiles) {
   HandMadeDeltas deltas = Deltas();
   const uint64_t floor = LastMergedEpoch();
   // A collection whose edit is missing. It left no operand that counts.
-  deltas.WriteOperands(
-      deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
-      {{"m", 21, "2"}, {"m", 11, "1"}}, {{"k", floor}});
+  deltas.WriteOperands(deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
+                       {{"m", 21, "2"}, {"m", 11, "1"}}, {{"k", floor}});
   EXPECT_LT(Names().size(), NamesIn(dbname_).size());
   LoseManifest();
   RepairAndReopen();
@@ -1127,9 +1122,9 @@ TEST_F(DBDeltaRepairTest, Families) {
   HandMadeDeltas(db_.get(), handles_[1]).Flush({{"a", 10, "1"}});
   HandMadeDeltas(db_.get(), handles_[2]).Flush({{"a", 20, "2"}});
   LoseManifest();
-  ASSERT_OK(RepairDB(dbname_, options_,
-                     {{kDefaultColumnFamilyName, options_},
-                      {"one", options_}}));
+  ASSERT_OK(
+      RepairDB(dbname_, options_,
+               {{kDefaultColumnFamilyName, options_}, {"one", options_}}));
   EXPECT_EQ(1u, NamesIn(dbname_).size());
   EXPECT_EQ(1u, NamesIn(dbname_ + "/lost").size());
   ReopenWithColumnFamilies({"default", "one"}, options_);
@@ -1165,9 +1160,8 @@ TEST_F(DBDeltaRepairTest, MissingFile) {
   HandMadeDeltas deltas = Deltas();
   const DeltaFileDescription first =
       deltas.Collect({{"a", 20, "2"}}, {{"", floor}}, "k");
-  const DeltaFileDescription second =
-      deltas.Collect({{"m", 21, "2"}, {"m", 11, "1"}}, {{"k", floor}},
-                     std::nullopt);
+  const DeltaFileDescription second = deltas.Collect(
+      {{"m", 21, "2"}, {"m", 11, "1"}}, {{"k", floor}}, std::nullopt);
   RenewSuperVersion();
   LoseManifest();
   const std::string name = DeltaFileName(dbname_, first.number);
@@ -1212,9 +1206,8 @@ TEST_F(DBDeltaRepairTest, WalWithoutRoomInTheBlockCache) {
   LoseManifest();
   Options options = options_;
   BlockBasedTableOptions table_options;
-  table_options.block_cache =
-      NewLRUCache(/*capacity=*/1, /*num_shard_bits=*/0,
-                  /*strict_capacity_limit=*/true);
+  table_options.block_cache = NewLRUCache(/*capacity=*/1, /*num_shard_bits=*/0,
+                                          /*strict_capacity_limit=*/true);
   options.table_factory.reset(NewBlockBasedTableFactory(table_options));
   ASSERT_OK(RepairDB(dbname_, options));
   Reopen(options_);

@@ -61,8 +61,7 @@ class DBDeltaManifestTest : public DBTestBase {
 
   // A flush of its own, which leaves an operand file.
   uint64_t LogFlush(ColumnFamilyHandle* handle = nullptr) {
-    const DeltaFileDescription file =
-        NewFile(DeltaTier::kFlushed, NewNumber());
+    const DeltaFileDescription file = NewFile(DeltaTier::kFlushed, NewNumber());
     DeltaEdit edit;
     edit.AddFile(file);
     EXPECT_OK(Log(std::move(edit), handle));

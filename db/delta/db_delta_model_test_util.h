@@ -127,8 +127,8 @@ class ModelDBTest : public DBTestBase {
   // An operand for each of these keys, and a flush.
   void FlushOperands(uint32_t first, uint32_t last, size_t size) {
     for (uint32_t i = first; i < last; ++i) {
-      DoMerge(KeyOf(i), std::string(size, static_cast<char>(
-                                              'a' + num_flushes_ % 26)));
+      DoMerge(KeyOf(i),
+              std::string(size, static_cast<char>('a' + num_flushes_ % 26)));
     }
     ++num_flushes_;
     ASSERT_OK(Flush());
@@ -148,8 +148,8 @@ class ModelDBTest : public DBTestBase {
       }
     }
   }
-  Status CompactAll(const CompactRangeOptions& options =
-                        CompactRangeOptions()) {
+  Status CompactAll(
+      const CompactRangeOptions& options = CompactRangeOptions()) {
     return db_->CompactRange(options, nullptr, nullptr);
   }
 

@@ -154,8 +154,7 @@ class DeltaWriter {
     const uint64_t epoch = NewNumber();
     DeltaEdit edit;
     for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
-      const auto file =
-          WriteFile(kind, Tier::kFlushed, epoch, epoch, entries);
+      const auto file = WriteFile(kind, Tier::kFlushed, epoch, epoch, entries);
       if (file.has_value()) {
         edit.AddFile(*file);
       }
@@ -288,12 +287,12 @@ class DeltaWriter {
       }
       edit.AddFile(*file);
       for (size_t b = 0; b < bounds.size(); ++b) {
-        const bool has_some = std::any_of(
-            of_bucket[b].begin(), of_bucket[b].end(),
-            [kind](const DeltaEntry& entry) {
-              return (entry.type == DeltaEntry::Type::kOperand) ==
-                     (kind == Kind::kOperands);
-            });
+        const bool has_some =
+            std::any_of(of_bucket[b].begin(), of_bucket[b].end(),
+                        [kind](const DeltaEntry& entry) {
+                          return (entry.type == DeltaEntry::Type::kOperand) ==
+                                 (kind == Kind::kOperands);
+                        });
         if (has_some && kind == Kind::kOperands) {
           replace.buckets[b].state.extent_number = file->number;
           replace.buckets[b].state.extent_bytes = 1;
@@ -357,8 +356,8 @@ class DeltaWriter {
     DeltaFileReader* reader = nullptr;
     EXPECT_OK(cfd_->delta_store()->GetReader(ReadOptions(), file, &reader));
     const ReadOptions read_options;
-    const std::unique_ptr<InternalIterator> iter(reader->NewIterator(
-        read_options, TableReaderCaller::kUncategorized));
+    const std::unique_ptr<InternalIterator> iter(
+        reader->NewIterator(read_options, TableReaderCaller::kUncategorized));
     for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
       ParsedInternalKey key;
       EXPECT_OK(ParseInternalKey(iter->key(), &key, /*log_err_key=*/true));
@@ -511,8 +510,8 @@ class DBDeltaReadTest
         ASSERT_OK(SingleDelete(key));
         break;
       case WriteType::kDeleteRange:
-        ASSERT_OK(db_->DeleteRange(options, db_->DefaultColumnFamily(), key,
-                                   end));
+        ASSERT_OK(
+            db_->DeleteRange(options, db_->DefaultColumnFamily(), key, end));
         break;
       case WriteType::kMerge:
         ASSERT_OK(Merge(key, write.value));
@@ -524,8 +523,8 @@ class DBDeltaReadTest
     write.seq = LastSequence();
     switch (type) {
       case WriteType::kStoreMerge:
-        entries_.push_back({DeltaEntry::Type::kOperand, key, "", write.seq,
-                            write.value});
+        entries_.push_back(
+            {DeltaEntry::Type::kOperand, key, "", write.seq, write.value});
         break;
       case WriteType::kMerge:
         break;
@@ -534,8 +533,7 @@ class DBDeltaReadTest
             {DeltaEntry::Type::kRangeAnchor, key, end, write.seq, ""});
         break;
       default:
-        entries_.push_back(
-            {DeltaEntry::Type::kAnchor, key, "", write.seq, ""});
+        entries_.push_back({DeltaEntry::Type::kAnchor, key, "", write.seq, ""});
         break;
     }
     writes_.push_back(std::move(write));
@@ -674,8 +672,7 @@ class DBDeltaReadTest
       std::vector<PinnableWideColumns> entities(num);
       std::vector<Status> entity_statuses(num);
       db_->MultiGetEntity(read_options, db_->DefaultColumnFamily(), num,
-                          keys.data(), entities.data(),
-                          entity_statuses.data());
+                          keys.data(), entities.data(), entity_statuses.data());
       for (size_t i = 0; i < num; ++i) {
         SCOPED_TRACE(all[first + i]);
         const auto found = states.find(all[first + i]);
@@ -793,8 +790,7 @@ class DBDeltaReadTest
       const Slice upper_bound(upper);
       read_options.iterate_lower_bound = &lower_bound;
       read_options.iterate_upper_bound = &upper_bound;
-      const States inside(states.lower_bound(lower),
-                          states.lower_bound(upper));
+      const States inside(states.lower_bound(lower), states.lower_bound(upper));
       const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
       CheckForward(iter.get(), inside);
       CheckBackward(iter.get(), inside);
@@ -929,10 +925,9 @@ class DBDeltaReadTest
       if (!concerns) {
         continue;
       }
-      is_clean = is_clean &&
-                 (write.type == WriteType::kDelete ||
-                  write.type == WriteType::kSingleDelete ||
-                  (write.type == WriteType::kPut && !is_put));
+      is_clean = is_clean && (write.type == WriteType::kDelete ||
+                              write.type == WriteType::kSingleDelete ||
+                              (write.type == WriteType::kPut && !is_put));
       is_put = write.type == WriteType::kPut;
     }
     return is_clean && is_put;
@@ -956,7 +951,7 @@ TEST_P(DBDeltaReadTest, AllSequences) {
   if ((HasMap() + HasMergedValues() + HasRowCache()) % 2 != 0) {
     return;
   }
-  std::vector<WriteType> types = {WriteType::kPut,    WriteType::kEntity,
+  std::vector<WriteType> types = {WriteType::kPut, WriteType::kEntity,
                                   WriteType::kDelete, WriteType::kMerge,
                                   WriteType::kStoreMerge};
   if (MayDeleteRanges()) {
@@ -1132,8 +1127,8 @@ TEST_P(DBDeltaReadTest, OperandsAlone) {
     ASSERT_TRUE(iter->status().IsIncomplete()) << iter->status().ToString();
   }
   std::vector<std::string> values;
-  ASSERT_TRUE(db_->MultiGet(memory_only, {"k", "kk"}, &values)[0]
-                  .IsIncomplete());
+  ASSERT_TRUE(
+      db_->MultiGet(memory_only, {"k", "kk"}, &values)[0].IsIncomplete());
   ASSERT_EQ("v0,v1,v2", Get("k"));
   ASSERT_OK(db_->Get(memory_only, "k", &value));
   ASSERT_EQ("v0,v1,v2", value);
@@ -1199,8 +1194,7 @@ TEST_P(DBDeltaReadTest, ShouldMerge) {
   FlushAll();
   ASSERT_OK(Merge("c", "m"));
   const std::vector<Slice> keys = {"a", "b", "c", "d"};
-  const std::vector<std::string> expected = {"v4,v9", "v1,v5", "v6,m",
-                                             "v7,v8"};
+  const std::vector<std::string> expected = {"v4,v9", "v1,v5", "v6,m", "v7,v8"};
   for (int round = 0; round < 2; ++round) {
     std::vector<std::string> values;
     const std::vector<Status> statuses =
@@ -1395,8 +1389,7 @@ TEST_P(DBDeltaReadTest, PinnedData) {
   std::vector<Slice> keys;
   for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
     std::string is_pinned;
-    ASSERT_OK(
-        iter->GetProperty("rocksdb.iterator.is-key-pinned", &is_pinned));
+    ASSERT_OK(iter->GetProperty("rocksdb.iterator.is-key-pinned", &is_pinned));
     ASSERT_EQ("1", is_pinned);
     keys.push_back(iter->key());
   }
@@ -1514,8 +1507,8 @@ TEST_P(DBDeltaReadTest, TransactionConflict) {
   std::unique_ptr<TransactionDB> txn_db;
   {
     TransactionDB* opened = nullptr;
-    ASSERT_OK(TransactionDB::Open(options, TransactionDBOptions(), dbname_,
-                                  &opened));
+    ASSERT_OK(
+        TransactionDB::Open(options, TransactionDBOptions(), dbname_, &opened));
     txn_db.reset(opened);
   }
   DBImpl* const impl = static_cast_with_check<DBImpl>(txn_db->GetRootDB());
@@ -1609,8 +1602,8 @@ TEST_P(DBDeltaReadTest, DamagedFile) {
   ASSERT_FALSE(iter->Valid());
   ASSERT_TRUE(iter->status().IsCorruption()) << iter->status().ToString();
   // Others can be read.
-  ASSERT_OK(db_->Get(ReadOptions(), db_->DefaultColumnFamily(), kFiller,
-                     &value));
+  ASSERT_OK(
+      db_->Get(ReadOptions(), db_->DefaultColumnFamily(), kFiller, &value));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -239,8 +239,8 @@ TEST_F(DeltaBucketTableTest, ManyBuckets) {
   DeltaBucketTable table;
   // In pieces, as a MANIFEST has them.
   for (size_t i = 0; i < kCount; i += 1000) {
-    table.Append({buckets.begin() + i,
-                  buckets.begin() + std::min(kCount, i + 1000)});
+    table.Append(
+        {buckets.begin() + i, buckets.begin() + std::min(kCount, i + 1000)});
   }
   table.Freeze();
   Model model = ModelOf(buckets);

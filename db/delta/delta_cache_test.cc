@@ -501,14 +501,12 @@ TEST_F(DeltaCacheReadTest, RandomHistories) {
             keys[rnd.Uniform(static_cast<int>(keys.size()))];
         const bool is_now = past_.empty() || !rnd.OneIn(4);
         const Past& past =
-            is_now ? Now()
-                   : past_[rnd.Uniform(static_cast<int>(past_.size()))];
+            is_now ? Now() : past_[rnd.Uniform(static_cast<int>(past_.size()))];
         // Mostly the tip.
         const SequenceNumber read_seq =
-            rnd.OneIn(3)
-                ? rnd.Uniform(static_cast<int>(past.last_seq) + 2)
-                : last_seq_ - rnd.Uniform(static_cast<int>(
-                                  last_seq_ - past.last_seq + 1));
+            rnd.OneIn(3) ? rnd.Uniform(static_cast<int>(past.last_seq) + 2)
+                         : last_seq_ - rnd.Uniform(static_cast<int>(
+                                           last_seq_ - past.last_seq + 1));
         CheckOf(past, key, read_seq);
         if (HasFailure()) {
           return;

@@ -73,24 +73,28 @@ TEST_F(DeltaEditTest, RoundTrip) {
 // The bytes in docs/formats.md.
 TEST_F(DeltaEditTest, DocumentedExamples) {
   DeltaEdit edit;
-  DeltaFileDescription file =
-      MakeDeltaFile(13, DeltaKind::kOperands, DeltaTier::kFlushed, 12, 12, "a",
-                    "m");
+  DeltaFileDescription file = MakeDeltaFile(
+      13, DeltaKind::kOperands, DeltaTier::kFlushed, 12, 12, "a", "m");
   file.size = 4096;
   file.smallest_seq = 100;
   file.largest_seq = 163;
   file.num_entries = 50;
   file.raw_bytes = 2000;
   edit.AddFile(file);
-  ASSERT_EQ("0101130D0080200100" "0C0C0161016D64A3013200D00F",
-            Slice(Encode(edit)).ToString(true));
+  ASSERT_EQ(
+      "0101130D0080200100"
+      "0C0C0161016D64A3013200D00F",
+      Slice(Encode(edit)).ToString(true));
   VersionEdit version_edit;
   version_edit.SetDeltaEdit(edit);
   std::string record;
   ASSERT_TRUE(version_edit.EncodeTo(&record));
   // After the last sequence number.
-  ASSERT_EQ("04A301" "812016" + Slice(Encode(edit)).ToString(true),
-            Slice(record).ToString(true));
+  ASSERT_EQ(
+      "04A301"
+      "812016" +
+          Slice(Encode(edit)).ToString(true),
+      Slice(record).ToString(true));
 
   edit = DeltaEdit();
   file.number = 20;
@@ -101,9 +105,20 @@ TEST_F(DeltaEditTest, DocumentedExamples) {
   edit.AddFile(file);
   edit.AddReplaceBuckets(
       {{"", {}}, {{"", {12, 20, 500, 0}}, {"g", {12, 0, 0, 0}}}});
-  ASSERT_EQ("010113" "1400A846" "01020000" "01610166" "64A301" "3200D00F"
-            "030F" "000002" "000C14" "F40300" "01670C" "000000",
-            Slice(Encode(edit)).ToString(true));
+  ASSERT_EQ(
+      "010113"
+      "1400A846"
+      "01020000"
+      "01610166"
+      "64A301"
+      "3200D00F"
+      "030F"
+      "000002"
+      "000C14"
+      "F40300"
+      "01670C"
+      "000000",
+      Slice(Encode(edit)).ToString(true));
 }
 
 TEST_F(DeltaEditTest, Truncated) {
@@ -112,8 +127,7 @@ TEST_F(DeltaEditTest, Truncated) {
   for (int i = 0; i < 300; ++i) {
     const std::string encoded = Encode(RandomDeltaEdit(&rnd));
     for (size_t n = 0; n < encoded.size(); ++n) {
-      ASSERT_NO_FATAL_FAILURE(
-          CheckAnyBytes(Slice(encoded.data(), n), &num_ok));
+      ASSERT_NO_FATAL_FAILURE(CheckAnyBytes(Slice(encoded.data(), n), &num_ok));
     }
   }
   // Between two fields.
@@ -206,8 +220,14 @@ TEST_F(DeltaEditTest, MalformedFields) {
   // Twice what may be there once.
   ASSERT_OK(Decode("0102020C01"));
   ASSERT_TRUE(Decode("0102020C0102020C01").IsCorruption());
-  ASSERT_OK(Decode("0106030001" "00"));
-  ASSERT_TRUE(Decode("0106030001" "00" "06030101" "00").IsCorruption());
+  ASSERT_OK(
+      Decode("0106030001"
+             "00"));
+  ASSERT_TRUE(Decode("0106030001"
+                     "00"
+                     "06030101"
+                     "00")
+                  .IsCorruption());
   // A payload that is too long or too short.
   ASSERT_TRUE(Decode("0102030C0100").IsCorruption());
   ASSERT_TRUE(Decode("0102010C").IsCorruption());
@@ -219,17 +239,30 @@ TEST_F(DeltaEditTest, MalformedFields) {
   // More buckets than there can be.
   ASSERT_TRUE(Decode("0106070001FFFFFFFF0F").IsCorruption());
   // A flag that is neither 0 nor 1.
-  ASSERT_TRUE(Decode("0106030002" "00").IsCorruption());
+  ASSERT_TRUE(Decode("0106030002"
+                     "00")
+                  .IsCorruption());
   // Floors: [ "", inf ) to 12.
   ASSERT_OK(Decode("01040300000C"));
-  ASSERT_TRUE(Decode("0104030000" "00").IsCorruption());
+  ASSERT_TRUE(Decode("0104030000"
+                     "00")
+                  .IsCorruption());
   ASSERT_TRUE(Decode("01040300020C").IsCorruption());
   // Ranges that end where they begin.
-  ASSERT_OK(Decode("010406016101" "01620C"));
-  ASSERT_TRUE(Decode("010406016101" "01610C").IsCorruption());
-  ASSERT_TRUE(Decode("010404000100" "0C").IsCorruption());
+  ASSERT_OK(
+      Decode("010406016101"
+             "01620C"));
+  ASSERT_TRUE(Decode("010406016101"
+                     "01610C")
+                  .IsCorruption());
+  ASSERT_TRUE(Decode("010404000100"
+                     "0C")
+                  .IsCorruption());
   // A snapshot piece beside something else.
-  ASSERT_TRUE(Decode("0106030001" "00" "0500").IsCorruption());
+  ASSERT_TRUE(Decode("0106030001"
+                     "00"
+                     "0500")
+                  .IsCorruption());
 }
 
 TEST_F(DeltaEditTest, Validate) {
@@ -289,8 +322,7 @@ TEST_F(DeltaEditTest, Validate) {
         f->num_range_anchors = 1;
       },
       DeltaKind::kAnchors));
-  ASSERT_TRUE(
-      check([](File* f) { f->num_entries = 0; }, DeltaKind::kAnchors));
+  ASSERT_TRUE(check([](File* f) { f->num_entries = 0; }, DeltaKind::kAnchors));
 
   ASSERT_TRUE(DeltaEdit().Empty());
   ASSERT_TRUE(DeltaEdit().Validate().IsCorruption());
@@ -308,8 +340,7 @@ TEST_F(DeltaEditTest, Validate) {
       check_buckets({{"b", "d"}, {{"b", {}}, {"", {}}}}).IsCorruption());
   ASSERT_TRUE(check_buckets({{"b", "b"}, {{"b", {}}}}).IsCorruption());
   ASSERT_TRUE(check_buckets({{"b", ""}, {{"b", {}}}}).IsCorruption());
-  ASSERT_TRUE(
-      check_buckets({{"", {}}, {{"", {0, 0, 1, 0}}}}).IsCorruption());
+  ASSERT_TRUE(check_buckets({{"", {}}, {{"", {0, 0, 1, 0}}}}).IsCorruption());
   ASSERT_TRUE(check_buckets({{"", {}}, {{"", {uint64_t{1} << 62, 0, 0, 0}}}})
                   .IsCorruption());
 }

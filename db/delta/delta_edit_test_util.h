@@ -138,8 +138,8 @@ inline DeltaEdit RandomDeltaEdit(Random* rnd) {
     piece.index = rnd->Uniform(1000);
     piece.is_last = rnd->OneIn(2);
     if (rnd->OneIn(2)) {
-      piece.buckets = RandomDeltaBuckets(
-          rnd->OneIn(2) ? "" : RandomDeltaKey(rnd), rnd);
+      piece.buckets =
+          RandomDeltaBuckets(rnd->OneIn(2) ? "" : RandomDeltaKey(rnd), rnd);
     }
     edit.SetSnapshotPiece(std::move(piece));
     return edit;

@@ -106,8 +106,7 @@ TEST_F(DeltaFileDeletionTest, Cover) {
   EXPECT_EQ((Cover{{"f"}, {{"b", "f"}}}), CoverOf({{"a", h}}, false, "b", "f"));
   // A limit that is a key.
   EXPECT_EQ((Cover{{}, {{"b", "d"}}}), CoverOf({{none, d}}, false, "b", "f"));
-  EXPECT_EQ((Cover{{"d"}, {{"b", "d"}}}),
-            CoverOf({{none, d}}, true, "b", "f"));
+  EXPECT_EQ((Cover{{"d"}, {{"b", "d"}}}), CoverOf({{none, d}}, true, "b", "f"));
   EXPECT_EQ((Cover{{}, {{"b", "f"}}}), CoverOf({{none, f}}, false, "b", "f"));
   EXPECT_EQ((Cover{{"f"}, {{"d", "f"}}}),
             CoverOf({{d, none}}, false, "b", "f"));
@@ -125,9 +124,9 @@ TEST_F(DeltaFileDeletionTest, Cover) {
   EXPECT_EQ((Cover{{"d", "e", "f", "g"}, {{"b", "e"}, {"f", "g"}}}),
             CoverOf({{f, f}, {d, "e"}, {f, "g"}, {none, d}, {"c", d}}, true,
                     "b", "z"));
-  EXPECT_EQ((Cover{{}, {{"b", "e"}, {"f", "g"}}}),
-            CoverOf({{f, "g"}, {d, "e"}, {none, d}, {"c", d}}, false, "b",
-                    "z"));
+  EXPECT_EQ(
+      (Cover{{}, {{"b", "e"}, {"f", "g"}}}),
+      CoverOf({{f, "g"}, {d, "e"}, {none, d}, {"c", d}}, false, "b", "z"));
 }
 
 TEST_F(DeltaFileDeletionTest, Bounds) {
@@ -261,9 +260,10 @@ TEST_F(DeltaFileDeletionTest, Random) {
     Ranges ranges;
     for (int i = rnd.Uniform(3); i >= 0; --i) {
       const auto bound = [&]() -> OptSlice {
-        return rnd.OneIn(5) ? OptSlice()
-                            : OptSlice(Slice(keys[rnd.Uniform(
-                                  static_cast<int>(keys.size()))]));
+        return rnd.OneIn(5)
+                   ? OptSlice()
+                   : OptSlice(Slice(
+                         keys[rnd.Uniform(static_cast<int>(keys.size()))]));
       };
       const OptSlice start = bound();
       const OptSlice limit = bound();
@@ -283,9 +283,9 @@ TEST_F(DeltaFileDeletionTest, Random) {
         const int to_limit =
             range.limit.has_value() ? key.compare(*range.limit) : -1;
         // The wrong way round there is nothing in between.
-        is_in = is_in || ((!range.start.has_value() ||
-                           key.compare(*range.start) >= 0) &&
-                          (to_limit < 0 || (include_end && to_limit == 0)));
+        is_in = is_in ||
+                ((!range.start.has_value() || key.compare(*range.start) >= 0) &&
+                 (to_limit < 0 || (include_end && to_limit == 0)));
       }
       EXPECT_EQ(is_in ? Values() : before[i],
                 MustRead(keys[i], kMaxSequenceNumber))

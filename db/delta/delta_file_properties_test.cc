@@ -71,10 +71,15 @@ TEST_F(DeltaFilePropertiesTest, Examples) {
   ASSERT_EQ("0101010CAC0200", Slice(Encode(Merged())).ToString(/*hex=*/true));
   ASSERT_EQ("010102000002000C016DAC0200",
             Slice(Encode(Sorted())).ToString(/*hex=*/true));
-  ASSERT_EQ("0101020000" "01016DAC02" "010178",
-            Slice(Encode(SortedWithEnd())).ToString(/*hex=*/true));
-  ASSERT_EQ("0102010CAC0200" "AD02",
-            Slice(Encode(MergedAnchors())).ToString(/*hex=*/true));
+  ASSERT_EQ(
+      "0101020000"
+      "01016DAC02"
+      "010178",
+      Slice(Encode(SortedWithEnd())).ToString(/*hex=*/true));
+  ASSERT_EQ(
+      "0102010CAC0200"
+      "AD02",
+      Slice(Encode(MergedAnchors())).ToString(/*hex=*/true));
 }
 
 TEST_F(DeltaFilePropertiesTest, RoundTrip) {

@@ -96,8 +96,7 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
   }
   void SetContents(const DeltaFileDescription& description,
                    const std::string& contents) {
-    ASSERT_OK(
-        WriteStringToFile(env_.get(), contents, FileName(description)));
+    ASSERT_OK(WriteStringToFile(env_.get(), contents, FileName(description)));
   }
   BlockHandle PropertiesBlock(const DeltaFileDescription& description) {
     const ImmutableOptions ioptions(options_);
@@ -106,10 +105,9 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
                                              FileName(description),
                                              FileOptions(), &file, nullptr));
     BlockHandle handle;
-    EXPECT_OK(FindMetaBlockInFile(file.get(), description.size,
-                                  kBlockBasedTableMagicNumber, ioptions,
-                                  ReadOptions(), kPropertiesBlockName,
-                                  &handle));
+    EXPECT_OK(FindMetaBlockInFile(
+        file.get(), description.size, kBlockBasedTableMagicNumber, ioptions,
+        ReadOptions(), kPropertiesBlockName, &handle));
     return handle;
   }
 
@@ -131,10 +129,10 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
   static void IsNamedCorruption(const Status& s,
                                 const DeltaFileDescription& description) {
     ASSERT_TRUE(s.IsCorruption()) << s.ToString();
-    ASSERT_NE(std::string::npos,
-              s.ToString().find(
-                  DeltaFileName(std::string("x"), description.number)
-                      .substr(1)))
+    ASSERT_NE(
+        std::string::npos,
+        s.ToString().find(
+            DeltaFileName(std::string("x"), description.number).substr(1)))
         << s.ToString();
   }
 };
@@ -202,8 +200,8 @@ TEST_F(DeltaFileTest, Operands) {
   ASSERT_OK(reader->VerifyChecksum(ReadOptions()));
   ASSERT_GT(reader->ApproximateMemoryUsage(), 0);
   SequenceNumber seq = 0;
-  ASSERT_TRUE(reader->NewestAnchor(ReadOptions(), "a", 100, &seq)
-                  .IsInvalidArgument());
+  ASSERT_TRUE(
+      reader->NewestAnchor(ReadOptions(), "a", 100, &seq).IsInvalidArgument());
 
   const auto properties = reader->GetTableProperties();
   ASSERT_EQ(6, properties->num_merge_operands);
@@ -386,16 +384,15 @@ TEST_F(DeltaFileTest, OverlappingRanges) {
     std::vector<RangeAnchor> ranges;
     for (size_t i = 1 + rnd.Uniform(20); i > 0; --i) {
       const size_t start = rnd.Uniform(25);
-      ranges.push_back({key(start),
-                        key(start + 1 + rnd.Uniform(static_cast<int>(
-                                            25 - start))),
-                        1 + rnd.Uniform(100)});
+      ranges.push_back(
+          {key(start),
+           key(start + 1 + rnd.Uniform(static_cast<int>(25 - start))),
+           1 + rnd.Uniform(100)});
     }
-    std::sort(anchors.begin(), anchors.end(),
-              [](const Anchor& a, const Anchor& b) {
-                return std::make_pair(a.key, b.seq) <
-                       std::make_pair(b.key, a.seq);
-              });
+    std::sort(
+        anchors.begin(), anchors.end(), [](const Anchor& a, const Anchor& b) {
+          return std::make_pair(a.key, b.seq) < std::make_pair(b.key, a.seq);
+        });
     anchors.erase(std::unique(anchors.begin(), anchors.end(),
                               [](const Anchor& a, const Anchor& b) {
                                 return a.key == b.key && a.seq == b.seq;
@@ -595,8 +592,8 @@ TEST_F(DeltaFileTest, Timestamps) {
 TEST_F(DeltaFileTest, ReverseComparator) {
   options_.comparator = ReverseBytewiseComparator();
   Reopen();
-  const std::vector<Operand> operands = {{"c", 5, "c5"}, {"b", 7, "b7"},
-                                         {"b", 6, "b6"}, {"a", 9, "a9"}};
+  const std::vector<Operand> operands = {
+      {"c", 5, "c5"}, {"b", 7, "b7"}, {"b", 6, "b6"}, {"a", 9, "a9"}};
   const auto reader = MustOpen(WriteOperands(operands));
   ASSERT_EQ("c", reader->description().smallest);
   ASSERT_EQ("a", reader->description().largest);
@@ -1014,14 +1011,14 @@ TEST_F(DeltaFileTest, MemoryOnly) {
 
   DeltaOperands found;
   found.Add(2000, "of another file", /*pinner=*/nullptr);
-  ASSERT_TRUE(reader->CollectOperands(memory_only, "a", 1000, &found)
-                  .IsIncomplete());
+  ASSERT_TRUE(
+      reader->CollectOperands(memory_only, "a", 1000, &found).IsIncomplete());
   ASSERT_EQ(1, found.size());
   // The last block is there, others are not.
   ASSERT_OK(reader->CollectOperands(ReadOptions(), "a", 10, &found));
   ASSERT_EQ(11, found.size());
-  ASSERT_TRUE(reader->CollectOperands(memory_only, "a", 1000, &found)
-                  .IsIncomplete());
+  ASSERT_TRUE(
+      reader->CollectOperands(memory_only, "a", 1000, &found).IsIncomplete());
   ASSERT_EQ(11, found.size());
   ASSERT_EQ(std::string(100, 'x'), found[10].value);
   found.Clear();
@@ -1109,9 +1106,10 @@ void DeltaFileTest::CheckDamagedOperands(
   }
 }
 
-void DeltaFileTest::CheckDamagedAnchors(
-    const DeltaFileDescription& description, const std::vector<Anchor>& anchors,
-    const std::vector<RangeAnchor>& ranges, bool* was_noticed) {
+void DeltaFileTest::CheckDamagedAnchors(const DeltaFileDescription& description,
+                                        const std::vector<Anchor>& anchors,
+                                        const std::vector<RangeAnchor>& ranges,
+                                        bool* was_noticed) {
   ResetTableOptions();
   Reopen();
   std::unique_ptr<DeltaFileReader> reader;
@@ -1195,9 +1193,9 @@ TEST_F(DeltaFileTest, DamagedOperands) {
   Random rnd(301);
   std::vector<Operand> operands;
   for (size_t i = 0; i < 12; ++i) {
-    operands.push_back({Key(i / 2), 100 - i,
-                        i % 5 == 0 ? "" : rnd.RandomString(100) +
-                                              std::string(500, 'x')});
+    operands.push_back(
+        {Key(i / 2), 100 - i,
+         i % 5 == 0 ? "" : rnd.RandomString(100) + std::string(500, 'x')});
   }
   for (const CompressionType type :
        {kNoCompression, GetSupportedCompressions().back()}) {

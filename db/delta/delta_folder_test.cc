@@ -145,8 +145,8 @@ class DeltaFolderTest : public delta_test::DeltaStoreTestBase {
                                           &ioptions_->internal_comparator);
     Iterator* const result = lsm.get();
     lsm_ = std::move(lsm);
-    folder_ = std::make_unique<DeltaValueFolder>(context_, version_,
-                                                 lsm_.get(), &fetcher_);
+    folder_ = std::make_unique<DeltaValueFolder>(context_, version_, lsm_.get(),
+                                                 &fetcher_);
     return result;
   }
 
@@ -163,8 +163,7 @@ class DeltaFolderTest : public delta_test::DeltaStoreTestBase {
     std::string text;
     for (size_t i = 0; i < values.size(); ++i) {
       ParsedInternalKey key;
-      EXPECT_OK(
-          ParseInternalKey(values.keys[i], &key, /*log_err_key=*/true));
+      EXPECT_OK(ParseInternalKey(values.keys[i], &key, /*log_err_key=*/true));
       std::string value = values.values[i];
       if (key.type == kTypeWideColumnEntity) {
         Slice input(value);
@@ -172,8 +171,8 @@ class DeltaFolderTest : public delta_test::DeltaStoreTestBase {
         EXPECT_OK(WideColumnSerialization::DeserializeSimple(input, columns));
         std::string entity = "{";
         for (const WideColumn& column : columns) {
-          entity += column.name().ToString() + ":" +
-                    column.value().ToString() + ";";
+          entity +=
+              column.name().ToString() + ":" + column.value().ToString() + ";";
         }
         value = entity + "}";
       } else {
@@ -285,8 +284,7 @@ TEST_F(DeltaFolderTest, LeavesWhatAnAnchorAboveTheFloorHides) {
   EXPECT_TRUE(Fold("g2", {{60, "x"}}));
   EXPECT_TRUE(Fold("h", {{20, "x"}}));
   EXPECT_TRUE(Fold("l", {{20, "x"}}));
-  EXPECT_EQ("a@20=-,x c@20=-,x e@20=-,x g2@60=-,x h@20=-,x l@20=-,x",
-            Folded());
+  EXPECT_EQ("a@20=-,x c@20=-,x e@20=-,x g2@60=-,x h@20=-,x l@20=-,x", Folded());
 }
 
 TEST_F(DeltaFolderTest, LeavesWhatTheTreeHasNewer) {
@@ -390,8 +388,8 @@ TEST_F(DeltaFolderTest, Shutdown) {
   EXPECT_TRUE(Fold("a", {{20, "x"}}));
   shutting_down = true;
   bool taken = true;
-  EXPECT_TRUE(folder_->Fold("b", {{20, "x"}}, true, &taken)
-                  .IsShutdownInProgress());
+  EXPECT_TRUE(
+      folder_->Fold("b", {{20, "x"}}, true, &taken).IsShutdownInProgress());
   EXPECT_FALSE(taken);
 }
 
@@ -497,8 +495,8 @@ TEST_F(DeltaFolderTest, KeysThatWereOverwrittenMeanwhile) {
   MakeFolder();
   for (const char* key : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
     // As if it had been folded before.
-    folder_->values()->Add(
-        InternalKey(key, 20, kTypeValue).Encode().ToString(), "v");
+    folder_->values()->Add(InternalKey(key, 20, kTypeValue).Encode().ToString(),
+                           "v");
   }
   const DeltaAnchorLookup anchors(
       store_.get(), ucmp(), ReadOptions(),
@@ -508,8 +506,8 @@ TEST_F(DeltaFolderTest, KeysThatWereOverwrittenMeanwhile) {
                         std::string* text) {
     FoldedValues values = *folder_->values();
     size_t num_dropped = 0;
-    Status s = DeltaFoldCommit::DropHidden(anchors, snapshots, &values,
-                                           &num_dropped);
+    Status s =
+        DeltaFoldCommit::DropHidden(anchors, snapshots, &values, &num_dropped);
     if (s.ok()) {
       *text = Text(values);
       EXPECT_EQ(8 - num_dropped, values.size());
@@ -543,9 +541,9 @@ TEST_F(DeltaFolderTest, SnapshotBetweenTwoAnchors) {
       DeltaAnchorLookup::FilesAbove(*version_, 0, before.get()));
   size_t num_dropped = 0;
   FoldedValues copy = values;
-  EXPECT_TRUE(DeltaFoldCommit::DropHidden(anchors, {39, 95}, &copy,
-                                          &num_dropped)
-                  .IsTryAgain());
+  EXPECT_TRUE(
+      DeltaFoldCommit::DropHidden(anchors, {39, 95}, &copy, &num_dropped)
+          .IsTryAgain());
   copy = values;
   ASSERT_OK(
       DeltaFoldCommit::DropHidden(anchors, {60, 95}, &copy, &num_dropped));

@@ -53,27 +53,24 @@ class DeltaIngestionTest : public delta_test::DeltaStoreTestBase {
                       IngestedDeltaAnchors* anchors) {
     std::vector<std::string> keys;
     for (const Entry& entry : entries) {
-      keys.push_back(
-          InternalKey(entry.key, 0, entry.type).Encode().ToString());
+      keys.push_back(InternalKey(entry.key, 0, entry.type).Encode().ToString());
     }
     VectorIterator points(keys, std::vector<std::string>(keys.size(), "value"),
                           &icmp_);
     std::vector<std::string> starts;
     std::vector<std::string> ends;
     for (const Range& range : ranges) {
-      starts.push_back(InternalKey(range.first, 0, kTypeRangeDeletion)
-                           .Encode()
-                           .ToString());
+      starts.push_back(
+          InternalKey(range.first, 0, kTypeRangeDeletion).Encode().ToString());
       ends.push_back(range.second);
     }
     FragmentedRangeTombstoneList list(
         std::make_unique<VectorIterator>(starts, ends, &icmp_), icmp_);
     FragmentedRangeTombstoneIterator range_iter(&list, icmp_,
                                                 kMaxSequenceNumber);
-    return DeltaIngestion::WriteAnchors(*store_->tables(), AnchorOptions(),
-                                        &points,
-                                        ranges.empty() ? nullptr : &range_iter,
-                                        anchors);
+    return DeltaIngestion::WriteAnchors(
+        *store_->tables(), AnchorOptions(), &points,
+        ranges.empty() ? nullptr : &range_iter, anchors);
   }
 
   size_t NumFiles() {
@@ -101,7 +98,8 @@ class DeltaIngestionTest : public delta_test::DeltaStoreTestBase {
 
 TEST_F(DeltaIngestionTest, CheckRange) {
   EXPECT_FALSE(IsOverOperands("a", "z"));  // there is nothing at all
-  Flush({Operand("d", 1), Operand("m", 2),
+  Flush({Operand("d", 1),
+         Operand("m", 2),
          {Event::Type::kAnchor, "x", "", 3},
          {Event::Type::kRangeAnchor, "v", "w", 4}});
   EXPECT_TRUE(IsOverOperands("a", "z"));
@@ -242,8 +240,7 @@ TEST_F(DeltaIngestionTest, Failures) {
     const Status s = WriteAnchors({{"a"}}, {{"b", "c"}}, &anchors);
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
-    EXPECT_NE(std::string::npos, s.ToString().find("injected"))
-        << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find("injected")) << s.ToString();
     EXPECT_EQ(0u, anchors.file.number);
     EXPECT_EQ(0u, NumFiles());
   }

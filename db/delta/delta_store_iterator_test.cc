@@ -123,9 +123,8 @@ class DeltaStoreIteratorTest : public delta_test::DeltaStoreTestBase {
         key = rnd->OneIn(2) ? "" : "~";
       }
       const SequenceNumber seq =
-          rnd->OneIn(3)
-              ? kMaxSequenceNumber
-              : rnd->Uniform(static_cast<int>(last_seq_) + 2);
+          rnd->OneIn(3) ? kMaxSequenceNumber
+                        : rnd->Uniform(static_cast<int>(last_seq_) + 2);
       const ValueType types[] = {kValueTypeForSeek, kTypeMerge, kTypeDeletion};
       const std::string target = Encode(key, seq, types[rnd->Uniform(3)]);
       size_t i = lower_bound(target);
@@ -399,8 +398,8 @@ TEST_F(DeltaStoreIteratorTest, NoIO) {
 TEST_F(DeltaStoreIteratorTest, MissingFile) {
   Flush({{Event::Type::kOperand, "a", "", 10}});
   Flush({{Event::Type::kOperand, "b", "", 20}});
-  ASSERT_OK(env_->DeleteFile(FileName(
-      version_->RecentFiles(Kind::kOperands).front()->description())));
+  ASSERT_OK(env_->DeleteFile(
+      FileName(version_->RecentFiles(Kind::kOperands).front()->description())));
   const auto iter = NewIter(100);
   iter->SeekToFirst();
   ASSERT_FALSE(iter->Valid());
@@ -433,8 +432,7 @@ TEST_F(DeltaStoreIteratorTest, SparseBuckets) {
   Merge(1);
   // Some have taken the merged file in.
   for (size_t i = 0; i + 100 < kNumBuckets; i += 300) {
-    std::vector<std::string> same(bounds.begin() + i,
-                                  bounds.begin() + i + 100);
+    std::vector<std::string> same(bounds.begin() + i, bounds.begin() + i + 100);
     Collect(i, i + 100, 1, same);
   }
   for (const SequenceNumber read_seq : {last_seq_ / 2, last_seq_}) {

@@ -106,10 +106,9 @@ struct Model {
         std::any_of(files.begin(), files.end(), [](const auto& entry) {
           return entry.second.tier != DeltaTier::kSorted;
         });
-    const bool has_extent =
-        std::any_of(buckets.begin(), buckets.end(), [](const auto& entry) {
-          return entry.second.extent_bytes != 0;
-        });
+    const bool has_extent = std::any_of(
+        buckets.begin(), buckets.end(),
+        [](const auto& entry) { return entry.second.extent_bytes != 0; });
     if (edit.drop_unused_buckets() && !has_recent && !has_extent) {
       files.clear();
       buckets.clear();
@@ -145,8 +144,7 @@ struct Model {
   bool Overlaps(const std::string* begin, const std::string* end) const {
     // Does the bucket from `it` on have keys of [*low, *high]?
     const auto meets = [this](Buckets::const_iterator it,
-                              const std::string* low,
-                              const std::string* high) {
+                              const std::string* low, const std::string* high) {
       const auto next = std::next(it);
       return (high == nullptr || it->first.empty() ||
               ucmp->Compare(it->first, *high) <= 0) &&
@@ -912,8 +910,8 @@ TEST_F(DeltaVersionTest, Refused) {
   const auto replace = [](std::string begin, std::optional<std::string> end,
                           std::vector<DeltaBucket> buckets) {
     DeltaEdit e;
-    e.AddReplaceBuckets({{std::move(begin), std::move(end)},
-                         std::move(buckets)});
+    e.AddReplaceBuckets(
+        {{std::move(begin), std::move(end)}, std::move(buckets)});
     return e;
   };
   const DeltaBucketState at0;

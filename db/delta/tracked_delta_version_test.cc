@@ -72,7 +72,8 @@ TEST_F(TrackedDeltaVersionTest, MissingFileThatIsGone) {
   ASSERT_OK(Apply(Flush(11)));
   EXPECT_FALSE(tracked_.AllFilesAreThere());
   DeltaEdit merge;
-  merge.AddFile(MakeDeltaFile(12, DeltaKind::kOperands, DeltaTier::kMerged, 11));
+  merge.AddFile(
+      MakeDeltaFile(12, DeltaKind::kOperands, DeltaTier::kMerged, 11));
   merge.SetMergeRecent({11, 1});
   ASSERT_OK(Apply(merge));
   ASSERT_EQ(tracked_.Current()->GetFile(11), nullptr);

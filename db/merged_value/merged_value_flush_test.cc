@@ -174,9 +174,9 @@ TEST_F(MergedValueFlushTest, NotToTheEnd) {
     }
     ScopedArenaPtr<InternalIterator> iter(MergedValueFlushIterator::Wrap(
         &flush,
-        new (arena.AllocateAligned(sizeof(VectorIterator))) VectorIterator(
-            keys, std::vector<std::string>(keys.size(), "1"),
-            &cfd()->internal_comparator()),
+        new (arena.AllocateAligned(sizeof(VectorIterator)))
+            VectorIterator(keys, std::vector<std::string>(keys.size(), "1"),
+                           &cfd()->internal_comparator()),
         &arena));
     iter->SeekToFirst();
     iter->Next();
@@ -195,9 +195,8 @@ TEST_F(MergedValueFlushTest, NotToTheEnd) {
 }
 
 TEST_F(MergedValueFlushTest, OtherEntries) {
-  for (const ValueType type :
-       {kTypeValue, kTypeDeletion, kTypeSingleDeletion, kTypeBlobIndex,
-        kTypeWideColumnEntity}) {
+  for (const ValueType type : {kTypeValue, kTypeDeletion, kTypeSingleDeletion,
+                               kTypeBlobIndex, kTypeWideColumnEntity}) {
     SCOPED_TRACE(static_cast<int>(type));
     const SequenceNumber base = 100 + SequenceNumber{type} * 10;
     for (const char* key : {"newest", "middle", "oldest"}) {
