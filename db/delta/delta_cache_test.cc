@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The rules of the delta cache, one by one; and its use by DeltaRead on stores
-// without a DB. Those of DBs are in db_delta_cache_test.cc.
+// Tests the rules of the delta cache one by one, and its use by DeltaRead on
+// stores without a DB. Tests with a DB are in db_delta_cache_test.cc.
 
 #include "db/delta/delta_cache.h"
 
@@ -33,7 +33,7 @@ class DeltaCacheTest : public testing::Test {
  protected:
   static constexpr size_t kCapacity = size_t{4} << 20;
 
-  // What is in `values`, with the epochs of the files that they were in.
+  // An operand of a list, with the last epoch of its file.
   struct Item {
     SequenceNumber seq;
     uint64_t epoch;
@@ -82,7 +82,7 @@ class DeltaCacheTest : public testing::Test {
   DeltaCache cache_{kCapacity, nullptr, statistics_.get()};
 };
 
-TEST_F(DeltaCacheTest, KeepsOperands) {
+TEST_F(DeltaCacheTest, LookupReturnsTheInsertedEntry) {
   ASSERT_FALSE(Finds(ViewOf(100, 50)));
   ASSERT_EQ(1, Ticker(DELTA_CACHE_MISS));
   Insert("k", ViewOf(40, 20), /*anchor=*/5, kItems);
@@ -97,8 +97,8 @@ TEST_F(DeltaCacheTest, KeepsOperands) {
   ASSERT_FALSE(cache_.Lookup("", ViewOf(100, 50)).found());
 }
 
-// Of what is found, as many as are not hidden.
-TEST_F(DeltaCacheTest, KeepsTheFirstOnes) {
+// Insert() keeps the first `count` operands, which the anchor does not hide.
+TEST_F(DeltaCacheTest, InsertKeepsTheFirstOperands) {
   DeltaOperands operands;
   for (SequenceNumber seq : {30, 20, 10}) {
     operands.Add(seq, std::to_string(seq), /*pinner=*/nullptr);
@@ -108,72 +108,74 @@ TEST_F(DeltaCacheTest, KeepsTheFirstOnes) {
             ItemsOf(cache_.Lookup("k", ViewOf(40, 20))));
 }
 
-TEST_F(DeltaCacheTest, ReadersThatDoNotSeeAll) {
+TEST_F(DeltaCacheTest, ReaderBelowTheNewestOperandMisses) {
   Insert("k", ViewOf(40, 20), /*anchor=*/5, kItems);
   ASSERT_FALSE(Finds(ViewOf(29, 20)));
   ASSERT_TRUE(Finds(ViewOf(30, 20)));
 }
 
-TEST_F(DeltaCacheTest, Generations) {
+TEST_F(DeltaCacheTest, ReaderOfAnotherGenerationMisses) {
   Insert("k", ViewOf(40, 20, 0, 0, /*generation=*/7), 5, kItems);
   ASSERT_FALSE(Finds(ViewOf(100, 50, 0, 0, 6)));
   ASSERT_FALSE(Finds(ViewOf(100, 50, 0, 0, 8)));
   ASSERT_TRUE(Finds(ViewOf(100, 50, 0, 0, 7)));
 }
 
-// A Version that lacks a flush of the list.
-TEST_F(DeltaCacheTest, Horizons) {
+// A Version with a lower horizon lacks a flush whose operands are in the list.
+TEST_F(DeltaCacheTest, ReaderWithALowerHorizonMisses) {
   Insert("k", ViewOf(40, 20), 5, kItems);
   ASSERT_FALSE(Finds(ViewOf(100, 19)));
   ASSERT_TRUE(Finds(ViewOf(100, 20)));
 }
 
-// The bucket has taken in more than the list has.
-TEST_F(DeltaCacheTest, Floors) {
+// The bucket has taken in epochs that the list does not cover.
+TEST_F(DeltaCacheTest, ReaderWithAFloorAboveTheEpochMisses) {
   Insert("k", ViewOf(40, 20), 5, kItems);
   ASSERT_TRUE(Finds(ViewOf(100, 50, 20, /*bucket=*/40)));
   ASSERT_FALSE(Finds(ViewOf(100, 50, 21, 40)));
-  // Whichever extent it is.
+  // The same extent makes no difference.
   Insert("k", ViewOf(40, 20, 15, 40), 5, kItems);
   ASSERT_FALSE(Finds(ViewOf(100, 50, 21, 40)));
 }
 
-TEST_F(DeltaCacheTest, Folds) {
-  // Entries of before it: without buckets, and of two buckets.
+TEST_F(DeltaCacheTest, FoldInvalidatesOlderEntriesOfChangedExtents) {
+  // These entries are from before the fold: one is from a reader without
+  // buckets, two are of different buckets.
   Insert("k", ViewOf(40, 20, 0, 0), 5, kItems);
   Insert("l", ViewOf(40, 20, 10, 11), 5, kItems);
   Insert("m", ViewOf(40, 20, 10, 12), 5, kItems);
   cache_.OnFold(25);
-  cache_.OnFold(24);  // it does not fall
+  cache_.OnFold(24);  // does not lower the fold epoch
   ASSERT_FALSE(Finds(ViewOf(100, 50, 0, 0)));
   ASSERT_FALSE(Finds(ViewOf(100, 50, 20, 22)));
-  // The extent is what it was.
+  // The extent of "l" is unchanged.
   ASSERT_TRUE(cache_.Lookup("l", ViewOf(100, 50, 10, 11)).found());
   ASSERT_FALSE(cache_.Lookup("l", ViewOf(100, 50, 10, 22)).found());
   {
     const Ref ref = cache_.Lookup("m", ViewOf(100, 30, 10, 12));
     ASSERT_TRUE(ref.found());
-    // The extent is the same, and there was nothing newer.
+    // The extent is unchanged, and the reader found nothing newer. The entry is
+    // raised to epoch 30, which is not below the fold epoch.
     ref.Confirm(ViewOf(100, 30, 10, 12));
   }
   ASSERT_TRUE(cache_.Lookup("m", ViewOf(100, 50, 20, 33)).found());
   ASSERT_FALSE(cache_.Lookup("m", ViewOf(100, 50, 31, 33)).found());
-  // Nobody could use it.
+  // An entry that no reader could use is not inserted.
   Insert("n", ViewOf(40, 24, 0, 0), 5, kItems);
   ASSERT_EQ(3, cache_.GetStats().entries);
-  // After it, and before the next flush.
+  // This entry is from after the fold, before the next flush.
   Insert("k", ViewOf(40, 20, 20, 23), 5, {{35, 20, "new"}});
   ASSERT_TRUE(Finds(ViewOf(100, 50, 20, 23)));
-  // Those who hold the Version of before it.
+  // Readers that hold a Version from before the fold miss.
   ASSERT_FALSE(Finds(ViewOf(100, 20, 10, 11)));
   ASSERT_FALSE(Finds(ViewOf(100, 20, 0, 0)));
-  // After a later flush.
+  // This entry is from after a later flush.
   Insert("k", ViewOf(60, 26, 20, 23), 5, {{50, 26, "new"}});
   ASSERT_TRUE(Finds(ViewOf(100, 50, 20, 44)));
   ASSERT_FALSE(Finds(ViewOf(100, 20, 10, 11)));
 }
 
-TEST_F(DeltaCacheTest, Confirmed) {
+TEST_F(DeltaCacheTest, ConfirmRaisesEpochAndBucket) {
   Insert("k", ViewOf(40, 20, 0, 0), 5, kItems);
   const Ref held = cache_.Lookup("k", ViewOf(100, 20));
   {
@@ -183,15 +185,15 @@ TEST_F(DeltaCacheTest, Confirmed) {
   }
   ASSERT_TRUE(Finds(ViewOf(100, 50, 50, 30)));
   ASSERT_FALSE(Finds(ViewOf(100, 49, 20, 30)));
-  // What it was for him.
+  // A Ref keeps the epoch that it was looked up with.
   ASSERT_EQ(20, held.epoch());
   ASSERT_EQ(50, cache_.Lookup("k", ViewOf(100, 60, 20, 30)).epoch());
-  // It does not fall.
+  // The view of an older reader does not lower the epoch.
   held.Confirm(ViewOf(100, 20, 0, 0));
   ASSERT_EQ(50, cache_.Lookup("k", ViewOf(100, 60, 20, 30)).epoch());
 }
 
-TEST_F(DeltaCacheTest, TheNewerOneStays) {
+TEST_F(DeltaCacheTest, InsertKeepsTheNewerEntry) {
   const auto newest = [&](const View& view) {
     const Items items = ItemsOf(cache_.Lookup("k", view));
     return items.empty() ? "none" : items.front().value;
@@ -211,7 +213,7 @@ TEST_F(DeltaCacheTest, TheNewerOneStays) {
   ASSERT_EQ("g", newest(ViewOf(50, 50, 0, 0, 2)));
 }
 
-TEST_F(DeltaCacheTest, Pins) {
+TEST_F(DeltaCacheTest, PinnedValueOutlivesItsEntry) {
   Insert("k", ViewOf(40, 20), 5, kItems);
   Cleanable pins;
   Slice value;
@@ -234,8 +236,8 @@ TEST_F(DeltaCacheTest, Pins) {
   ASSERT_EQ(kItems, ItemsOf(b));
 }
 
-TEST_F(DeltaCacheTest, LongLists) {
-  // More than a 512th of the capacity.
+TEST_F(DeltaCacheTest, InsertLimitsBytesNotTheNumberOfOperands) {
+  // The entry needs more than a 512th of the capacity.
   Insert("k", ViewOf(40, 20), 0, {{30, 20, std::string(9000, 'x')}});
   ASSERT_EQ(0, cache_.GetStats().entries);
   Items items;
@@ -248,8 +250,8 @@ TEST_F(DeltaCacheTest, LongLists) {
 
 //======== Readers
 
-// Stores whose readers use a cache, and readers of Versions that are not the
-// current one any more.
+// Provides stores whose readers use a cache, and readers of Versions that are
+// no longer current.
 class DeltaCacheReadTest : public delta_test::DeltaStoreTestBase {
  protected:
   struct Past {
@@ -314,7 +316,7 @@ class DeltaCacheReadTest : public delta_test::DeltaStoreTestBase {
   std::vector<Past> past_;
 };
 
-TEST_F(DeltaCacheReadTest, OlderFilesAreNotRead) {
+TEST_F(DeltaCacheReadTest, HitReadsNoCoveredFiles) {
   Flush({OperandOf("k", 10), OperandOf("l", 11)});
   Flush({OperandOf("k", 20)});
   ASSERT_EQ((Values{{20, "k@20"}, {10, "k@10"}}), Reads("k", 100));
@@ -328,13 +330,13 @@ TEST_F(DeltaCacheReadTest, OlderFilesAreNotRead) {
   ASSERT_EQ((Values{{20, "k@20"}, {10, "k@10"}}), Reads("k", 100));
   ASSERT_EQ(1, Hits());
   ASSERT_EQ(before, blocks_read());
-  // No filter says that there are operands of these: nobody asks the cache.
+  // No filter reports this key, so the cache is not asked.
   ASSERT_EQ(Values(), Reads("kk", 100));
   ASSERT_EQ(1, Hits());
   ASSERT_EQ(1, Misses());
 }
 
-TEST_F(DeltaCacheReadTest, NewerFilesAreRead) {
+TEST_F(DeltaCacheReadTest, HitReadsNewerFiles) {
   Flush({OperandOf("k", 10)});
   ASSERT_EQ((Values{{10, "k@10"}}), Reads("k", 100));
   Flush({OperandOf("l", 20)});
@@ -346,7 +348,7 @@ TEST_F(DeltaCacheReadTest, NewerFilesAreRead) {
   ASSERT_EQ(2, Hits());
   ASSERT_EQ(2, Adds());
   Flush({AnchorOf("k", 40)});
-  // With the anchor nothing is left to keep.
+  // The anchor hides the whole list, so there is nothing to insert.
   ASSERT_EQ(Values(), Reads("k", 100));
   ASSERT_EQ(3, Hits());
   ASSERT_EQ(2, Adds());
@@ -356,25 +358,26 @@ TEST_F(DeltaCacheReadTest, NewerFilesAreRead) {
   ASSERT_EQ((Values{{50, "k@50"}}), Reads("k", 100));
   ASSERT_EQ(5, Hits());
   ASSERT_EQ(1, Misses());
-  // Of before it.
+  // A reader from before the anchor cannot use the entry, and does not replace
+  // it.
   ASSERT_EQ((Values{{30, "k@30"}, {10, "k@10"}}), Reads("k", 39));
   ASSERT_EQ(2, Misses());
   ASSERT_EQ(3, Adds());
 }
 
-TEST_F(DeltaCacheReadTest, WhoFillsIt) {
+TEST_F(DeltaCacheReadTest, OnlyCompleteReadsFillTheCache) {
   Flush({OperandOf("k", 10), OperandOf("l", 11)});
   Flush({OperandOf("k", 20)});
-  // Not who may miss something,
+  // A reader that does not see all operands of the key fills nothing.
   ASSERT_EQ((Values{{10, "k@10"}}), Reads("k", 19));
   ASSERT_EQ(0, Adds());
-  // who does not want to,
+  // A reader with fill_cache = false fills nothing.
   ReadOptions read_options;
   read_options.fill_cache = false;
   ASSERT_EQ((Values{{20, "k@20"}, {10, "k@10"}}),
             Reads("k", 100, read_options));
   ASSERT_EQ(0, Adds());
-  // or who stops before the end.
+  // A read that stops before the end fills nothing.
   {
     const LookupKey key("k", 100);
     read_options = ReadOptions();
@@ -389,7 +392,7 @@ TEST_F(DeltaCacheReadTest, WhoFillsIt) {
   ASSERT_EQ(0, Adds());
   ASSERT_EQ((Values{{20, "k@20"}, {10, "k@10"}}), Reads("k", 20));
   ASSERT_EQ(1, Adds());
-  // It is of use to all of these.
+  // A reader that may neither fill the cache nor do I/O uses the entry.
   read_options.fill_cache = false;
   read_options.read_tier = kBlockCacheTier;
   ASSERT_EQ((Values{{20, "k@20"}, {10, "k@10"}}),
@@ -397,8 +400,8 @@ TEST_F(DeltaCacheReadTest, WhoFillsIt) {
   ASSERT_EQ(1, Hits());
 }
 
-// An anchor at the end takes the place of what would be read.
-TEST_F(DeltaCacheReadTest, HiddenByAnAnchor) {
+// The anchor of the entry hides the older operand, in place of the files.
+TEST_F(DeltaCacheReadTest, HitRespectsTheAnchor) {
   Flush({OperandOf("k", 10)});
   Flush({AnchorOf("k", 20), OperandOf("k", 21)});
   Flush({OperandOf("l", 30)});
@@ -408,8 +411,9 @@ TEST_F(DeltaCacheReadTest, HiddenByAnAnchor) {
   ASSERT_EQ(1, Hits());
 }
 
-// A merged file has operands on both sides of what the cache knows.
-TEST_F(DeltaCacheReadTest, MergedAcross) {
+// A merged file may have operands of epochs on both sides of the entry's epoch.
+// They are read from the file, and the list gives the others.
+TEST_F(DeltaCacheReadTest, OperandsOfAMergedFileAcrossTheEpochCountOnce) {
   Flush({OperandOf("k", 10)});
   Merge(1);
   Flush({OperandOf("k", 20)});
@@ -421,12 +425,14 @@ TEST_F(DeltaCacheReadTest, MergedAcross) {
   ASSERT_EQ(1, Hits());
   ASSERT_EQ(2, Adds());
   ASSERT_EQ(all, Reads("k", 100));
-  // Taken in: the list has all of it.
+  // The bucket takes in only operands that are in the list, so the entry stays
+  // usable.
   Collect(0, 1, 2, {"", "k"});
   ASSERT_EQ(all, Reads("k", 100));
   ASSERT_EQ(3, Hits());
   ASSERT_EQ(2, Adds());
-  // Taken in with something that is newer than the list.
+  // The bucket takes in an epoch above that of the entry, so the entry cannot
+  // be used.
   Flush({OperandOf("l", 40)});
   Merge(1);
   Collect(1, 2, 1, {"k"});
@@ -438,7 +444,7 @@ TEST_F(DeltaCacheReadTest, MergedAcross) {
   ASSERT_EQ(4, Hits());
 }
 
-TEST_F(DeltaCacheReadTest, FoldsByEpoch) {
+TEST_F(DeltaCacheReadTest, FoldInvalidatesEntriesOfOlderEpochs) {
   Flush({OperandOf("k", 10)});
   ASSERT_EQ((Values{{10, "k@10"}}), Reads("k", 100));
   store_->OnFold(UINT64_MAX);
@@ -447,7 +453,7 @@ TEST_F(DeltaCacheReadTest, FoldsByEpoch) {
   ASSERT_EQ(2, Misses());
 }
 
-TEST_F(DeltaCacheReadTest, SizeIsSet) {
+TEST_F(DeltaCacheReadTest, UpdateSetsTheCapacity) {
   Flush({OperandOf("k", 10)});
   Reads("k", 100);
   ASSERT_NE(nullptr, store_->cache());
@@ -466,7 +472,7 @@ TEST_F(DeltaCacheReadTest, SizeIsSet) {
   ASSERT_EQ(1, Hits());
 }
 
-TEST_F(DeltaCacheReadTest, NotWithoutSeparation) {
+TEST_F(DeltaCacheReadTest, NoCacheWithoutSeparation) {
   options_.enable_delta_separation = false;
   ResetStore();
   ASSERT_EQ(nullptr, store_->cache());
@@ -474,9 +480,9 @@ TEST_F(DeltaCacheReadTest, NotWithoutSeparation) {
   store_->Update(MutableCFOptions(options_));
 }
 
-// Readers at all kinds of sequence numbers, of the current Version and of older
-// ones, in any order.
-TEST_F(DeltaCacheReadTest, RandomHistories) {
+// Readers of the current Version and of older ones, at any sequence numbers and
+// in any order, find the operands that they see.
+TEST_F(DeltaCacheReadTest, ReadsOfRandomHistoriesFindTheVisibleOperands) {
   std::vector<std::string> keys;
   for (int i = 0; i < 12; ++i) {
     keys.push_back("key" + std::to_string(100 + i));
@@ -502,7 +508,7 @@ TEST_F(DeltaCacheReadTest, RandomHistories) {
         const bool is_now = past_.empty() || !rnd.OneIn(4);
         const Past& past =
             is_now ? Now() : past_[rnd.Uniform(static_cast<int>(past_.size()))];
-        // Mostly the tip.
+        // Most readers see everything that their Version has.
         const SequenceNumber read_seq =
             rnd.OneIn(3) ? rnd.Uniform(static_cast<int>(past.last_seq) + 2)
                          : last_seq_ - rnd.Uniform(static_cast<int>(
@@ -514,7 +520,7 @@ TEST_F(DeltaCacheReadTest, RandomHistories) {
       }
     }
   }
-  // All of it happened.
+  // The cache was filled and used.
   ASSERT_GT(Hits(), Misses());
   ASSERT_GT(Adds(), 1000);
 }

@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Not linked, but included: a test is one source file to the build.
+// The fuzzer is included rather than linked, because the build makes a test
+// from one source file.
 #include "db/delta/delta_edit_test_util.h"
 #include "fuzz/strata/delta_edit_fuzzer.cc"
 #include "port/stack_trace.h"
@@ -18,7 +19,7 @@ class DeltaEditFuzzTest : public testing::Test {
   }
 };
 
-TEST_F(DeltaEditFuzzTest, Bytes) {
+TEST_F(DeltaEditFuzzTest, RandomBytesPass) {
   Random rnd(301);
   for (int i = 0; i < 20000; ++i) {
     std::string input = rnd.RandomBinaryString(2 + rnd.Uniform(100));
@@ -28,7 +29,7 @@ TEST_F(DeltaEditFuzzTest, Bytes) {
   }
 }
 
-TEST_F(DeltaEditFuzzTest, DamagedEdits) {
+TEST_F(DeltaEditFuzzTest, DamagedEditsPass) {
   Random rnd(302);
   for (int i = 0; i < 5000; ++i) {
     std::string input(1, '\0');
@@ -41,12 +42,12 @@ TEST_F(DeltaEditFuzzTest, DamagedEdits) {
   }
 }
 
-TEST_F(DeltaEditFuzzTest, Recipes) {
+TEST_F(DeltaEditFuzzTest, RandomRecipesPass) {
   Random rnd(303);
   for (int i = 0; i < 20000; ++i) {
     std::string input = rnd.RandomBinaryString(1 + rnd.Uniform(200));
     input[0] = 1;
-    // Small numbers mean something more often.
+    // Small numbers make more operations valid.
     if (!rnd.OneIn(4)) {
       for (size_t k = 1; k < input.size(); ++k) {
         if (!rnd.OneIn(4)) {

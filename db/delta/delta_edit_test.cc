@@ -25,7 +25,8 @@ class DeltaEditTest : public testing::Test {
     return encoded;
   }
 
-  // Whatever it is, it is understood as a whole or refused as a whole.
+  // Checks that arbitrary bytes either are decoded to a valid edit, or are
+  // refused and leave the edit unchanged.
   static void CheckAnyBytes(const Slice& bytes, int* num_ok) {
     DeltaEdit before;
     before.SetDropUnusedBuckets();
@@ -53,7 +54,7 @@ class DeltaEditTest : public testing::Test {
   }
 };
 
-TEST_F(DeltaEditTest, RoundTrip) {
+TEST_F(DeltaEditTest, DecodeRestoresTheEncodedEdit) {
   Random rnd(301);
   for (int i = 0; i < 5000; ++i) {
     const DeltaEdit edit = RandomDeltaEdit(&rnd);
@@ -70,8 +71,8 @@ TEST_F(DeltaEditTest, RoundTrip) {
   }
 }
 
-// The bytes in docs/formats.md.
-TEST_F(DeltaEditTest, DocumentedExamples) {
+// docs/formats.md has the same bytes.
+TEST_F(DeltaEditTest, EncodesTheDocumentedExamples) {
   DeltaEdit edit;
   DeltaFileDescription file = MakeDeltaFile(
       13, DeltaKind::kOperands, DeltaTier::kFlushed, 12, 12, "a", "m");
@@ -89,7 +90,7 @@ TEST_F(DeltaEditTest, DocumentedExamples) {
   version_edit.SetDeltaEdit(edit);
   std::string record;
   ASSERT_TRUE(version_edit.EncodeTo(&record));
-  // After the last sequence number.
+  // The delta edit follows the last sequence number.
   ASSERT_EQ(
       "04A301"
       "812016" +
@@ -121,7 +122,7 @@ TEST_F(DeltaEditTest, DocumentedExamples) {
       Slice(Encode(edit)).ToString(true));
 }
 
-TEST_F(DeltaEditTest, Truncated) {
+TEST_F(DeltaEditTest, TruncatedEditIsDecodedOrRefused) {
   Random rnd(302);
   int num_ok = 0;
   for (int i = 0; i < 300; ++i) {
@@ -130,11 +131,11 @@ TEST_F(DeltaEditTest, Truncated) {
       ASSERT_NO_FATAL_FAILURE(CheckAnyBytes(Slice(encoded.data(), n), &num_ok));
     }
   }
-  // Between two fields.
+  // An edit that is cut off between two fields can be decoded.
   ASSERT_GT(num_ok, 0);
 }
 
-TEST_F(DeltaEditTest, Flipped) {
+TEST_F(DeltaEditTest, EditWithAFlippedBitIsDecodedOrRefused) {
   Random rnd(303);
   int num_ok = 0;
   for (int i = 0; i < 100; ++i) {
@@ -150,7 +151,7 @@ TEST_F(DeltaEditTest, Flipped) {
   ASSERT_GT(num_ok, 0);
 }
 
-TEST_F(DeltaEditTest, AnyBytes) {
+TEST_F(DeltaEditTest, RandomBytesAreDecodedOrRefused) {
   Random rnd(304);
   int num_ok = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -168,13 +169,13 @@ TEST_F(DeltaEditTest, AnyBytes) {
   }
 }
 
-TEST_F(DeltaEditTest, UnknownFields) {
+TEST_F(DeltaEditTest, UnknownFieldIsSkippedOnlyIfItsTagAllows) {
   DeltaEdit edit;
   edit.AddFile(
       MakeDeltaFile(13, DeltaKind::kOperands, DeltaTier::kFlushed, 12));
   const std::string encoded = Encode(edit);
 
-  // Of the edit.
+  // The unknown field is in the edit.
   for (uint32_t tag : {64u, 65u, 127u, 192u, 7u, 63u, 128u, 0u}) {
     std::string bytes = encoded;
     PutVarint32(&bytes, tag);
@@ -189,7 +190,8 @@ TEST_F(DeltaEditTest, UnknownFields) {
     }
   }
 
-  // Of a file: version, tag, length of the file in one byte each.
+  // The unknown field is in a file. The version, the tag and the length of the
+  // file take one byte each.
   for (uint32_t tag : {64u, 127u, 4u, 63u}) {
     std::string file = encoded.substr(3);
     PutVarint32(&file, tag);
@@ -206,18 +208,18 @@ TEST_F(DeltaEditTest, UnknownFields) {
     }
   }
 
-  // Only unknown fields, or none: that is no edit.
+  // An edit with unknown fields only, or without fields, is corrupt.
   ASSERT_TRUE(Decode("01400161").IsCorruption());
   ASSERT_TRUE(Decode("01").IsCorruption());
   ASSERT_TRUE(Decode("").IsCorruption());
-  // Another version.
+  // Other versions are not supported.
   ASSERT_TRUE(Decode("00").IsNotSupported());
   ASSERT_TRUE(Decode("020500").IsNotSupported());
   ASSERT_OK(Decode("010500"));
 }
 
-TEST_F(DeltaEditTest, MalformedFields) {
-  // Twice what may be there once.
+TEST_F(DeltaEditTest, MalformedFieldIsCorruption) {
+  // A field that may occur once occurs twice.
   ASSERT_OK(Decode("0102020C01"));
   ASSERT_TRUE(Decode("0102020C0102020C01").IsCorruption());
   ASSERT_OK(
@@ -228,27 +230,27 @@ TEST_F(DeltaEditTest, MalformedFields) {
                      "06030101"
                      "00")
                   .IsCorruption());
-  // A payload that is too long or too short.
+  // A payload is too long or too short.
   ASSERT_TRUE(Decode("0102030C0100").IsCorruption());
   ASSERT_TRUE(Decode("0102010C").IsCorruption());
   ASSERT_TRUE(Decode("01050100").IsCorruption());
   ASSERT_TRUE(Decode("01060400010000").IsCorruption());
-  // No epoch, no files.
+  // The epoch is 0, or the number of files is 0.
   ASSERT_TRUE(Decode("0102020001").IsCorruption());
   ASSERT_TRUE(Decode("0102020C00").IsCorruption());
-  // More buckets than there can be.
+  // There are fewer bytes than buckets.
   ASSERT_TRUE(Decode("0106070001FFFFFFFF0F").IsCorruption());
-  // A flag that is neither 0 nor 1.
+  // A flag is neither 0 nor 1.
   ASSERT_TRUE(Decode("0106030002"
                      "00")
                   .IsCorruption());
-  // Floors: [ "", inf ) to 12.
+  // The floors of [ "", inf ) are raised to 12.
   ASSERT_OK(Decode("01040300000C"));
   ASSERT_TRUE(Decode("0104030000"
                      "00")
                   .IsCorruption());
   ASSERT_TRUE(Decode("01040300020C").IsCorruption());
-  // Ranges that end where they begin.
+  // A range ends where it begins.
   ASSERT_OK(
       Decode("010406016101"
              "01620C"));
@@ -258,14 +260,14 @@ TEST_F(DeltaEditTest, MalformedFields) {
   ASSERT_TRUE(Decode("010404000100"
                      "0C")
                   .IsCorruption());
-  // A snapshot piece beside something else.
+  // A snapshot piece is beside another operation.
   ASSERT_TRUE(Decode("0106030001"
                      "00"
                      "0500")
                   .IsCorruption());
 }
 
-TEST_F(DeltaEditTest, Validate) {
+TEST_F(DeltaEditTest, ValidateRefusesInvalidFilesAndBuckets) {
   using File = DeltaFileDescription;
   const auto check = [](const std::function<void(File*)>& break_it,
                         DeltaKind kind = DeltaKind::kOperands,
@@ -345,7 +347,7 @@ TEST_F(DeltaEditTest, Validate) {
                   .IsCorruption());
 }
 
-TEST_F(DeltaEditTest, Descriptions) {
+TEST_F(DeltaEditTest, DescriptionsCompareAndPrintTheirFields) {
   DeltaFileDescription file =
       MakeDeltaFile(13, DeltaKind::kAnchors, DeltaTier::kMerged, 5, 12);
   DeltaFileDescription other = file;
@@ -358,7 +360,7 @@ TEST_F(DeltaEditTest, Descriptions) {
   ASSERT_NE(std::string::npos, text.find("[5, 12]"));
 }
 
-TEST_F(DeltaEditTest, InVersionEdit) {
+TEST_F(DeltaEditTest, VersionEditKeepsTheDeltaEdit) {
   Random rnd(305);
   for (int i = 0; i < 500; ++i) {
     const DeltaEdit delta = RandomDeltaEdit(&rnd);
@@ -370,7 +372,7 @@ TEST_F(DeltaEditTest, InVersionEdit) {
     ASSERT_EQ(1u, edit.NumEntries());
     ASSERT_FALSE(edit.IsWalManipulation());
     ASSERT_TRUE(edit.ShouldEmitPerColumnFamilyRecoveryEdit(100));
-    // Without a WAL nothing else would keep the sequence numbers.
+    // Without a WAL, no other record would keep the sequence numbers.
     ASSERT_EQ(!delta.files().empty(), edit.HasLastSequence());
     ASSERT_EQ(delta.LargestSequence(), edit.GetLastSequence());
     ASSERT_EQ(delta.files().size(),
@@ -396,7 +398,7 @@ TEST_F(DeltaEditTest, InVersionEdit) {
     ASSERT_EQ(nullptr, decoded.GetDeltaEdit());
     ASSERT_OK(RefuseDelta(decoded));
 
-    // A second one.
+    // A record with two delta edits is corrupt.
     std::string twice;
     PutVarint32(&twice, kDeltaStore);
     std::string payload;
@@ -404,17 +406,19 @@ TEST_F(DeltaEditTest, InVersionEdit) {
     PutLengthPrefixedSlice(&twice, payload);
     twice += twice;
     ASSERT_TRUE(decoded.DecodeFrom(twice).IsCorruption());
-    // One that is cut off: three bytes are the column family.
+    // A record with a truncated delta edit is corrupt. The last three bytes of
+    // the record are the column family.
     ASSERT_TRUE(decoded.DecodeFrom(Slice(encoded.data(), encoded.size() - 4))
                     .IsCorruption());
   }
-  // Stock RocksDB does not skip it.
+  // The tag does not allow RocksDB to skip the field.
   ASSERT_EQ(0, kDeltaStore & kTagSafeIgnoreMask);
   ASSERT_EQ(4097, kDeltaStore);
 }
 
-// The last sequence number only rises.
-TEST_F(DeltaEditTest, LastSequence) {
+// The last sequence number of a VersionEdit is raised, never lowered. A delta
+// edit without files does not set it.
+TEST_F(DeltaEditTest, DeltaEditNeverLowersTheLastSequence) {
   DeltaEdit delta;
   delta.AddFile(
       MakeDeltaFile(13, DeltaKind::kOperands, DeltaTier::kFlushed, 12));

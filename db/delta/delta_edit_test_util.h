@@ -14,12 +14,12 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Edits and parts of edits for tests.
+// The functions of this file make edits, and parts of edits, for tests.
 
 using DeltaKind = DeltaFileDescription::Kind;
 using DeltaTier = DeltaFileDescription::Tier;
 
-// A file that every state takes, as far as its epochs are concerned.
+// Returns a valid file. Each state accepts it if its number and epochs fit.
 inline DeltaFileDescription MakeDeltaFile(uint64_t number, DeltaKind kind,
                                           DeltaTier tier,
                                           uint64_t first_epoch = 0,
@@ -43,13 +43,13 @@ inline DeltaFileDescription MakeDeltaFile(uint64_t number, DeltaKind kind,
 }
 
 inline std::string RandomDeltaKey(Random* rnd) {
-  // Short ones are often the same, or a prefix of one another.
+  // Short keys are often equal, or prefixes of each other.
   std::string key = rnd->RandomString(1 + rnd->Uniform(4));
   return rnd->OneIn(20) ? rnd->RandomBinaryString(rnd->Uniform(300)) + "x"
                         : key;
 }
 
-// Valid, but no more: no state needs to take it.
+// Returns a file that is valid by itself; a state need not accept it.
 inline DeltaFileDescription RandomDeltaFile(Random* rnd) {
   DeltaFileDescription file;
   const auto number = [rnd] {
@@ -127,7 +127,7 @@ inline DeltaEdit::KeyRange RandomDeltaRange(Random* rnd) {
   return range;
 }
 
-// Valid, but no more.
+// Returns an edit that is valid by itself; a state need not accept it.
 inline DeltaEdit RandomDeltaEdit(Random* rnd) {
   DeltaEdit edit;
   for (int n = rnd->Uniform(4); n > 0; --n) {

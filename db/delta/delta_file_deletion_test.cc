@@ -60,7 +60,9 @@ class DeltaFileDeletionTest : public delta_test::DeltaStoreTestBase {
     return output;
   }
 
-  // *seq: that up to which operands are hidden; 0: none are.
+  // Deletes the operands of the ranges.
+  // *seq: set to the sequence number up to which operands are hidden, 0 if
+  // there were none to hide.
   void Delete(const Ranges& ranges, bool include_end, SequenceNumber* seq) {
     auto deletion = Begin(ranges, include_end);
     *seq = 0;
@@ -92,35 +94,35 @@ class DeltaFileDeletionTest : public delta_test::DeltaStoreTestBase {
   int num_ended_ = 0;
 };
 
-TEST_F(DeltaFileDeletionTest, Cover) {
+TEST_F(DeltaFileDeletionTest, CoverIsThePartOfTheBoundsInTheRanges) {
   const OptSlice none;
   const Slice b = "b";
   const Slice d = "d";
   const Slice f = "f";
   const Slice h = "h";
-  // All that there is.
+  // The range includes all keys within the bounds.
   EXPECT_EQ((Cover{{"f"}, {{"b", "f"}}}),
             CoverOf({{none, none}}, false, "b", "f"));
   EXPECT_EQ((Cover{{"f"}, {{"b", "f"}}}),
             CoverOf({{none, none}}, true, "b", "f"));
   EXPECT_EQ((Cover{{"f"}, {{"b", "f"}}}), CoverOf({{"a", h}}, false, "b", "f"));
-  // A limit that is a key.
+  // The limit is a key within the bounds.
   EXPECT_EQ((Cover{{}, {{"b", "d"}}}), CoverOf({{none, d}}, false, "b", "f"));
   EXPECT_EQ((Cover{{"d"}, {{"b", "d"}}}), CoverOf({{none, d}}, true, "b", "f"));
   EXPECT_EQ((Cover{{}, {{"b", "f"}}}), CoverOf({{none, f}}, false, "b", "f"));
   EXPECT_EQ((Cover{{"f"}, {{"d", "f"}}}),
             CoverOf({{d, none}}, false, "b", "f"));
-  // One key.
+  // Only one key remains, or none because the limit is excluded.
   EXPECT_EQ((Cover{{"d"}, {}}), CoverOf({{d, d}}, true, "b", "f"));
   EXPECT_EQ(Cover(), CoverOf({{d, d}}, false, "b", "f"));
   EXPECT_EQ((Cover{{"b"}, {}}), CoverOf({{none, b}}, true, "b", "f"));
   EXPECT_EQ((Cover{{"f"}, {}}), CoverOf({{f, none}}, false, "b", "f"));
   EXPECT_EQ((Cover{{"b"}, {}}), CoverOf({{none, none}}, false, "b", "b"));
-  // Outside, and the wrong way round.
+  // The range is outside the bounds, or its start is above its limit.
   EXPECT_EQ(Cover(), CoverOf({{none, b}}, false, "b", "f"));
   EXPECT_EQ(Cover(), CoverOf({{none, "a"}, {h, none}}, true, "b", "f"));
   EXPECT_EQ(Cover(), CoverOf({{f, d}}, true, "b", "f"));
-  // Several, in any order, some of which touch each other.
+  // There are several ranges in any order, some of which touch or overlap.
   EXPECT_EQ((Cover{{"d", "e", "f", "g"}, {{"b", "e"}, {"f", "g"}}}),
             CoverOf({{f, f}, {d, "e"}, {f, "g"}, {none, d}, {"c", d}}, true,
                     "b", "z"));
@@ -129,7 +131,7 @@ TEST_F(DeltaFileDeletionTest, Cover) {
       CoverOf({{f, "g"}, {d, "e"}, {none, d}, {"c", d}}, false, "b", "z"));
 }
 
-TEST_F(DeltaFileDeletionTest, Bounds) {
+TEST_F(DeltaFileDeletionTest, BoundsIncludeAllOperandsButNoAnchors) {
   EXPECT_FALSE(DeltaOperandBounds::Of(nullptr).has_operands);
   Flush({{Event::Type::kRangeAnchor, "a", "z", 1}});
   EXPECT_FALSE(DeltaOperandBounds::Of(version_.get()).has_operands);
@@ -145,11 +147,11 @@ TEST_F(DeltaFileDeletionTest, Bounds) {
   EXPECT_EQ("m", bounds.largest);
   EXPECT_EQ(7u, bounds.largest_seq);
 
-  // Of ClipColumnFamily().
+  // ClipColumnFamily() uses bounds of SST files and operands.
   const auto extend = [&](const DeltaVersion* version, bool has_sst_files,
                           const std::string& smallest,
                           const std::string& largest) {
-    // The keys of a file that goes.
+    // The file that has these keys is gone when the bounds are used.
     std::optional<std::string> first(smallest);
     std::optional<std::string> last(largest);
     Slice a = *first;
@@ -168,7 +170,7 @@ TEST_F(DeltaFileDeletionTest, Bounds) {
   EXPECT_EQ("-m", extend(version_.get(), true, "", "b"));
 }
 
-TEST_F(DeltaFileDeletionTest, HidesWhatIsThere) {
+TEST_F(DeltaFileDeletionTest, HidesOperandsThatAreInFiles) {
   Flush({Operand("a", 1), Operand("c", 2), Operand("e", 3), Operand("g", 4)});
   SequenceNumber seq = 0;
   Delete({{"b", "e"}}, /*include_end=*/false, &seq);
@@ -180,23 +182,26 @@ TEST_F(DeltaFileDeletionTest, HidesWhatIsThere) {
   Delete({{"e", "g"}}, /*include_end=*/true, &seq);
   EXPECT_EQ(Values(), MustRead("e", 9));
   EXPECT_EQ(Values(), MustRead("g", 9));
-  // Those of memtables come later, with an older number than the file's.
+  // Operands that were in memtables have larger sequence numbers, so they are
+  // not hidden when they are flushed.
   Flush({Operand("c", 5)});
   EXPECT_EQ((Values{{5, "c@5"}}), MustRead("c", 9));
-  // What hides more than other files do is older than they are.
+  // The anchors hide all operands, and yet have a smaller sequence number than
+  // the newest anchor: it is that of the newest operand.
   Flush({{Event::Type::kAnchor, "c", "", 6}});
   Delete({{OptSlice(), OptSlice()}}, /*include_end=*/false, &seq);
   EXPECT_EQ(5u, seq);
   for (const std::string key : {"a", "c", "e", "g"}) {
     EXPECT_EQ(Values(), MustRead(key, 9));
   }
-  // No operand is there, as far as files tell.
+  // According to the bounds of the files there is no operand in the range.
   Delete({{"x", OptSlice()}}, /*include_end=*/true, &seq);
   EXPECT_EQ(0u, seq);
 }
 
-// A flush that has begun earlier commits after it.
-TEST_F(DeltaFileDeletionTest, RunningFlush) {
+// The deletion counts as a running flush until it is destroyed, whether or not
+// a flush that began before it has ended.
+TEST_F(DeltaFileDeletionTest, DeletionCountsAsARunningFlush) {
   Flush({Operand("a", 1)});
   const uint64_t flush_epoch = ++last_number_;
   store_->OnFlushBegin(flush_epoch);
@@ -205,7 +210,7 @@ TEST_F(DeltaFileDeletionTest, RunningFlush) {
   ASSERT_OK(deletion->Write(Output()));
   EXPECT_EQ(flush_epoch, store_->OldestRunningFlush());
   store_->OnFlushEnd(flush_epoch);
-  // Merges must not take in what is above.
+  // Merges must not take in files of this epoch or of later ones.
   EXPECT_EQ(flush_epoch + 1, store_->OldestRunningFlush());
   EXPECT_EQ(deletion->file().first_epoch, store_->OldestRunningFlush());
   deletion.reset();
@@ -213,7 +218,7 @@ TEST_F(DeltaFileDeletionTest, RunningFlush) {
   EXPECT_EQ(1, num_ended_);
 }
 
-TEST_F(DeltaFileDeletionTest, Failures) {
+TEST_F(DeltaFileDeletionTest, FailedWriteLeavesNoFile) {
   Flush({Operand("a", 1)});
   const size_t num_files = NumFiles();
   for (const std::string point : {"DeltaFileBuilder::Open:NewWritableFile",
@@ -242,7 +247,7 @@ TEST_F(DeltaFileDeletionTest, Failures) {
   EXPECT_EQ(UINT64_MAX, store_->OldestRunningFlush());
 }
 
-TEST_F(DeltaFileDeletionTest, Random) {
+TEST_F(DeltaFileDeletionTest, HidesExactlyTheOperandsInRandomRanges) {
   std::vector<std::string> keys;
   for (char c = 'a'; c <= 'p'; ++c) {
     keys.emplace_back(1, c);
@@ -282,7 +287,7 @@ TEST_F(DeltaFileDeletionTest, Random) {
         const Slice key = keys[i];
         const int to_limit =
             range.limit.has_value() ? key.compare(*range.limit) : -1;
-        // The wrong way round there is nothing in between.
+        // A range whose start is above its limit contains no key.
         is_in = is_in ||
                 ((!range.start.has_value() || key.compare(*range.start) >= 0) &&
                  (to_limit < 0 || (include_end && to_limit == 0)));

@@ -58,7 +58,7 @@ class DeltaFileLivenessTest : public testing::Test {
   void Merged(uint64_t number, uint64_t first_epoch, uint64_t last_epoch) {
     Add(number, Kind::kOperands, Tier::kMerged, first_epoch, last_epoch);
   }
-  // Without `empty` ones all buckets have operands.
+  // empty: indexes of the buckets that have no operands in the file.
   DeltaFileProbe& Sorted(uint64_t number, Buckets buckets,
                          std::optional<std::string> end = std::nullopt,
                          std::vector<size_t> empty = {}) {
@@ -71,7 +71,8 @@ class DeltaFileLivenessTest : public testing::Test {
     file.properties.end = std::move(end);
     return file;
   }
-  // operands_number: 0 if the job left none.
+  // operands_number: the file of operands of the same job, 0 if no operands
+  // were left.
   void SortedAnchors(uint64_t number, uint64_t operands_number, Buckets buckets,
                      std::optional<std::string> end = std::nullopt) {
     DeltaFileProbe& file = Sorted(number, std::move(buckets), std::move(end));
@@ -98,8 +99,8 @@ class DeltaFileLivenessTest : public testing::Test {
     return numbers;
   }
 
-  // "lower bound:floor:extent", one after the other; with a minus if there is
-  // nothing in that file.
+  // Returns "lower bound:floor:file" for each bucket, separated by spaces, with
+  // a minus before the file if it has no operands of the bucket.
   std::string BucketText() const {
     std::string text;
     for (const DeltaBucket& bucket : lineage_.buckets) {
@@ -116,7 +117,8 @@ class DeltaFileLivenessTest : public testing::Test {
     return text;
   }
 
-  // The files of operands; a DeltaVersion must take what was found.
+  // Expects these files of operands and these buckets, and checks that a
+  // DeltaVersion can be made of the result.
   void Expect(const Numbers& operands, const std::string& buckets = "") {
     ASSERT_OK(Resolve());
     EXPECT_EQ(operands, NumbersOf(lineage_.operands));
@@ -158,13 +160,13 @@ class DeltaFileLivenessTest : public testing::Test {
   DeltaFileLiveness lineage_;
 };
 
-TEST_F(DeltaFileLivenessTest, Nothing) {
+TEST_F(DeltaFileLivenessTest, NothingIsLiveWithoutOperands) {
   Expect({});
   Add(20, Kind::kAnchors, Tier::kFlushed, 10);
-  Expect({});  // anchors alone hide nothing
+  Expect({});  // without operands, anchors hide nothing
 }
 
-TEST_F(DeltaFileLivenessTest, Flushed) {
+TEST_F(DeltaFileLivenessTest, FlushedFilesAreLive) {
   Flushed(11, 10);
   Flushed(21, 20);
   Add(22, Kind::kAnchors, Tier::kFlushed, 20);
@@ -173,8 +175,8 @@ TEST_F(DeltaFileLivenessTest, Flushed) {
   EXPECT_TRUE(lineage_.anchors_to_copy.empty());
 }
 
-TEST_F(DeltaFileLivenessTest, Merged) {
-  Flushed(11, 10);  // left over, or the merge was not committed
+TEST_F(DeltaFileLivenessTest, MergedFileReplacesFlushedFilesUpToItsLastEpoch) {
+  Flushed(11, 10);  // obsolete, or the merge was not committed
   Add(12, Kind::kAnchors, Tier::kFlushed, 10);
   Flushed(21, 20);
   Merged(30, 10, 20);
@@ -186,70 +188,73 @@ TEST_F(DeltaFileLivenessTest, Merged) {
   EXPECT_EQ((Numbers{12, 31}), NumbersOf(lineage_.anchors_to_copy));
   EXPECT_EQ((Numbers{11, 21}), NumbersOf(lineage_.superseded));
 
-  // All that the flushes up to 50 left is hidden by the anchors.
+  // The anchors of a merge that left no operands hide all operands of the
+  // flushes up to epoch 50.
   Add(60, Kind::kAnchors, Tier::kMerged, 40, 50);
   Expect({30});
 }
 
-TEST_F(DeltaFileLivenessTest, MergedTwice) {
+TEST_F(DeltaFileLivenessTest, RepeatedMergeReplacesTheUncommittedOne) {
   Flushed(11, 10);
   Merged(30, 10, 20);  // not committed
   Merged(40, 10, 25);
   Merged(50, 30, 35);
   Expect({40, 50});
-  // One that has less, but was written later, was not committed then either.
+  // A repeated merge takes in at least as many files, so a later file with
+  // fewer epochs is refused.
   files_.clear();
   Merged(30, 10, 25);
   Merged(40, 10, 20);
   ExpectRefused(30);
 }
 
-TEST_F(DeltaFileLivenessTest, FirstBuckets) {
+TEST_F(DeltaFileLivenessTest, FirstBucketsReplaceMergedFiles) {
   Flushed(11, 10);
   Merged(12, 5, 10);
   Sorted(20, {{"", 10}, {"m", 10}});
   Flushed(31, 30);
-  // What was merged up to 10 is in the buckets.
+  // The files that were merged up to epoch 10 are in the buckets.
   Expect({20, 31}, ":0:20 m:0:20");
 }
 
-TEST_F(DeltaFileLivenessTest, Floors) {
+TEST_F(DeltaFileLivenessTest, MergedFileIsLiveWhileAFloorIsBelowIt) {
   Merged(12, 5, 10);
   Merged(22, 15, 20);
   Sorted(13, {{"", 10}, {"m", 10}});
   Sorted(24, {{"m", 20}});
   Flushed(31, 30);
-  // The bucket from "m" has what is in 22, the other one sees it.
+  // The bucket from "m" has taken in file 22; the other bucket sees the file.
   Expect({13, 22, 24, 31}, ":0:13 m:20:24");
   EXPECT_EQ((Numbers{12}), NumbersOf(lineage_.superseded));
 }
 
-// A merged file with which a floor rose is gone, or never was: all of it was
-// hidden.
-TEST_F(DeltaFileLivenessTest, FloorWithoutFile) {
+// A floor may be the last epoch of a merged file that is gone or was never
+// written, because all its operands were hidden. The floor is then that of the
+// merged file before it.
+TEST_F(DeltaFileLivenessTest, FloorMayLackItsMergedFile) {
   Merged(12, 5, 10);
   Sorted(13, {{"", 3}, {"m", 20}, {"t", 10}});
   Expect({12, 13}, ":0:13 m:10:13 t:10:13");
   files_.clear();
   Sorted(13, {{"", 3}, {"m", 20}, {"t", 10}});
   Expect({13}, ":0:13 m:0:13 t:0:13");
-  // But not amid a file.
+  // A floor between the epochs of a merged file is refused.
   files_.clear();
   Merged(12, 5, 12);
   Sorted(13, {{"", 3}, {"m", 10}});
   ExpectRefused(12);
 }
 
-TEST_F(DeltaFileLivenessTest, Jobs) {
+TEST_F(DeltaFileLivenessTest, NewestFileOfEachBucketCounts) {
   Sorted(20, {{"", 10}, {"d", 10}, {"h", 10}, {"m", 10}});
   Expect({20}, ":0:20 d:0:20 h:0:20 m:0:20");
-  // Splits one and leaves nothing of the next.
+  // A job splits a bucket and leaves no operands in the next one.
   Sorted(30, {{"d", 10}, {"f", 10}, {"h", 10}}, "m", {2});
   Expect({20, 30}, ":0:20 d:0:30 f:0:30 h:0:-30 m:0:20");
-  // Merges two.
+  // A job joins two buckets.
   Sorted(40, {{"f", 10}}, "m");
   Expect({20, 30, 40}, ":0:20 d:0:30 f:0:40 m:0:20");
-  // To the end of all.
+  // A job replaces the last bucket.
   Sorted(50, {{"m", 10}, {"x", 10}});
   Expect({20, 30, 40, 50}, ":0:20 d:0:30 f:0:40 m:0:50 x:0:50");
   Sorted(60, {{"", 10}}, "f");
@@ -259,19 +264,20 @@ TEST_F(DeltaFileLivenessTest, Jobs) {
   Expect({70}, ":0:70");
 }
 
-// What came before a job is known of other files only.
-TEST_F(DeltaFileLivenessTest, JobsInBetweenAreGone) {
-  Sorted(20, {{"", 10}, {"k", 10}});  // of the bucket from "k" nothing is left
-  // 30 split it at "p" and is gone, as these two took all that it left.
+// A file is not needed if later jobs replaced all buckets that it was for.
+TEST_F(DeltaFileLivenessTest, FileWhoseBucketsWereReplacedMayBeGone) {
+  Sorted(20, {{"", 10}, {"k", 10}});  // the bucket from "k" was replaced
+  // File 30 split the bucket at "p". It is gone, because the next two files
+  // replaced both of its buckets.
   Sorted(40, {{"p", 10}});
   Sorted(50, {{"k", 10}}, "p");
   Expect({20, 40, 50}, ":0:20 k:0:50 p:0:40");
-  // With one of them it is not known what 30 had.
+  // With only one of the two, the other bucket of file 30 is unknown.
   files_.pop_back();
   ExpectRefused(20);
 }
 
-TEST_F(DeltaFileLivenessTest, Gaps) {
+TEST_F(DeltaFileLivenessTest, GapBetweenBucketsIsRefused) {
   Sorted(20, {{"d", 10}});
   ExpectRefused(20);
   files_.clear();
@@ -285,8 +291,8 @@ TEST_F(DeltaFileLivenessTest, Gaps) {
   ExpectRefused(50);
 }
 
-// A job that leaves operands as well as anchors, or anchors alone.
-TEST_F(DeltaFileLivenessTest, SortedAnchors) {
+// A file of anchors counts for the buckets only if its job left no operands.
+TEST_F(DeltaFileLivenessTest, AnchorsWithoutOperandsReplaceBuckets) {
   Sorted(20, {{"", 10}, {"d", 10}});
   SortedAnchors(30, 20, {{"", 10}, {"d", 10}});
   Expect({20}, ":0:20 d:0:20");
@@ -300,21 +306,22 @@ TEST_F(DeltaFileLivenessTest, SortedAnchors) {
   Expect({});
 }
 
-TEST_F(DeltaFileLivenessTest, GlobalSeq) {
+TEST_F(DeltaFileLivenessTest, FileWithAGlobalSequenceNumberIsRefused) {
   Flushed(11, 10);
   Add(20, Kind::kAnchors, Tier::kFlushed).description.has_global_seq = true;
   ExpectRefused(20);
 }
 
-// Random jobs, each of which takes away from files until they are deleted, or
-// a little later; at any time the buckets are found again.
-TEST_F(DeltaFileLivenessTest, RandomJobs) {
+// The buckets are found after each of many random jobs, while files that the
+// jobs made obsolete are deleted at once, later or never.
+TEST_F(DeltaFileLivenessTest, FindsTheBucketsAfterRandomJobs) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     Random rnd(seed);
     files_.clear();
     uint64_t number = 10;
     Sorted(number, {{"", 10}});
-    // Lower bound, file, and whether there is something in it.
+    // A bucket has a lower bound, a file, and a flag that tells whether the
+    // file has operands of the bucket.
     struct Bucket {
       std::string bound;
       uint64_t file;

@@ -15,7 +15,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Stands for a reader, which is only handed around here.
+// Stands for a reader; these tests only pass it on.
 struct FakeReader {
   explicit FakeReader(std::atomic<int>* count) : alive(count) { ++*alive; }
   ~FakeReader() { --*alive; }
@@ -49,7 +49,7 @@ class DeltaFileMetaTest : public testing::Test {
   std::vector<std::shared_ptr<DeltaFileReader>> readers_;
 };
 
-TEST_F(DeltaFileMetaTest, ReleasedOnceWithLastHolder) {
+TEST_F(DeltaFileMetaTest, LastHolderReleasesTheFileOnce) {
   auto meta = MakeMeta(7);
   ASSERT_EQ(7u, meta->number());
   ASSERT_EQ("a", meta->description().smallest);
@@ -61,11 +61,11 @@ TEST_F(DeltaFileMetaTest, ReleasedOnceWithLastHolder) {
   }
   holders.clear();
   ASSERT_EQ(std::vector<uint64_t>{7}, released_);
-  // It was not opened.
+  // The file was not opened.
   ASSERT_EQ(nullptr, readers_[0]);
 }
 
-TEST_F(DeltaFileMetaTest, OpenFromTheBeginning) {
+TEST_F(DeltaFileMetaTest, FileWithAReaderIsNotOpenedAgain) {
   DeltaFileDescription description;
   description.number = 7;
   description.opened = std::make_shared<DeltaFileDescription::Opened>();
@@ -86,14 +86,14 @@ TEST_F(DeltaFileMetaTest, OpenFromTheBeginning) {
       },
       &reader));
   ASSERT_EQ(expected, reader);
-  // As one that was opened later.
+  // The reader is released like one that was opened later.
   meta.reset();
   ASSERT_EQ(std::vector<uint64_t>{7}, released_);
   ASSERT_EQ(expected, readers_[0].get());
   ASSERT_EQ(1, alive_.load());
 }
 
-TEST_F(DeltaFileMetaTest, WithoutOnRelease) {
+TEST_F(DeltaFileMetaTest, ReaderIsFreedWithoutOnRelease) {
   auto meta = DeltaFileMeta::Create(DeltaFileDescription(), nullptr);
   DeltaFileReader* reader = nullptr;
   ASSERT_OK(meta->GetReader(
@@ -107,7 +107,7 @@ TEST_F(DeltaFileMetaTest, WithoutOnRelease) {
   ASSERT_EQ(0, alive_.load());
 }
 
-TEST_F(DeltaFileMetaTest, ReaderGoesWithTheFile) {
+TEST_F(DeltaFileMetaTest, ReaderIsOpenedOnceAndReleasedWithTheFile) {
   auto meta = MakeMeta(8);
   ASSERT_EQ(nullptr, meta->OpenedReader());
   int calls = 0;
@@ -125,7 +125,7 @@ TEST_F(DeltaFileMetaTest, ReaderGoesWithTheFile) {
   ASSERT_TRUE(meta->GetReader(open, &reader).IsIOError());
   ASSERT_EQ(nullptr, reader);
   ASSERT_EQ(nullptr, meta->OpenedReader());
-  // An error does not stay.
+  // The error is not kept.
   ASSERT_OK(meta->GetReader(open, &reader));
   ASSERT_NE(nullptr, reader);
   ASSERT_EQ(reader, meta->OpenedReader());
@@ -142,14 +142,14 @@ TEST_F(DeltaFileMetaTest, ReaderGoesWithTheFile) {
   ASSERT_EQ(0, alive_.load());
 }
 
-TEST_F(DeltaFileMetaTest, ConcurrentOpeners) {
+TEST_F(DeltaFileMetaTest, ConcurrentReadersOpenTheFileOnce) {
   constexpr int kThreads = 8;
   for (int round = 0; round < 50; ++round) {
     auto meta = MakeMeta(round + 1);
     std::atomic<int> opened{0};
     std::atomic<int> failures{0};
     std::atomic<bool> opening{false};
-    // Every other round the first two fail.
+    // In every other round the first two attempts fail.
     const int to_fail = round % 2 == 0 ? 0 : 2;
     const DeltaFileMeta::Opener open =
         [&](const DeltaFileDescription&,
@@ -195,8 +195,7 @@ TEST_F(DeltaFileMetaTest, ConcurrentOpeners) {
   }
 }
 
-// The last holder may be any thread.
-TEST_F(DeltaFileMetaTest, ConcurrentHolders) {
+TEST_F(DeltaFileMetaTest, AnyThreadMayReleaseTheFile) {
   for (int round = 0; round < 200; ++round) {
     auto meta = MakeMeta(round + 1);
     std::vector<std::thread> threads;
@@ -211,7 +210,7 @@ TEST_F(DeltaFileMetaTest, ConcurrentHolders) {
     for (auto& thread : threads) {
       thread.join();
     }
-    // The thread objects hold nothing any more.
+    // From here on the thread objects hold no references.
     threads.clear();
     ASSERT_EQ(static_cast<size_t>(round) + 1, released_.size());
   }

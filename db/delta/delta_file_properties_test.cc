@@ -59,15 +59,15 @@ class DeltaFilePropertiesTest : public testing::Test {
   }
 
   static void RoundTrip(const DeltaFileProperties& properties) {
-    DeltaFileProperties decoded = Sorted();  // all of it is replaced
+    DeltaFileProperties decoded = Sorted();  // is replaced as a whole
     ASSERT_OK(decoded.DecodeFrom(Encode(properties)));
     ASSERT_TRUE(properties == decoded);
     ASSERT_EQ(properties.ToString(), decoded.ToString());
   }
 };
 
-// As in docs/formats.md.
-TEST_F(DeltaFilePropertiesTest, Examples) {
+// docs/formats.md has the same bytes.
+TEST_F(DeltaFilePropertiesTest, EncodesTheDocumentedExamples) {
   ASSERT_EQ("0101010CAC0200", Slice(Encode(Merged())).ToString(/*hex=*/true));
   ASSERT_EQ("010102000002000C016DAC0200",
             Slice(Encode(Sorted())).ToString(/*hex=*/true));
@@ -82,7 +82,7 @@ TEST_F(DeltaFilePropertiesTest, Examples) {
       Slice(Encode(MergedAnchors())).ToString(/*hex=*/true));
 }
 
-TEST_F(DeltaFilePropertiesTest, RoundTrip) {
+TEST_F(DeltaFilePropertiesTest, DecodeRestoresTheEncodedProperties) {
   RoundTrip(Merged());
   RoundTrip(Sorted());
   RoundTrip(SortedWithEnd());
@@ -104,7 +104,7 @@ TEST_F(DeltaFilePropertiesTest, RoundTrip) {
   RoundTrip(properties);
 }
 
-TEST_F(DeltaFilePropertiesTest, Malformed) {
+TEST_F(DeltaFilePropertiesTest, MalformedPropertiesAreRefused) {
   ASSERT_TRUE(Decode("").IsCorruption());
   ASSERT_TRUE(Decode("nonsense").IsNotSupported());
   for (const DeltaFileProperties& properties :
@@ -123,14 +123,15 @@ TEST_F(DeltaFilePropertiesTest, Malformed) {
     encoded = Encode(Merged());
     encoded[1] = static_cast<char>(kind);
     if (kind == 2) {
-      encoded += '\0';  // no file of operands
+      encoded += '\0';  // there is no file of operands
     }
     ASSERT_EQ(kind == 1 || kind == 2, Decode(encoded).ok()) << kind;
   }
   for (int tier = 0; tier < 256; ++tier) {
     encoded = Encode(Merged());
     encoded[2] = static_cast<char>(tier);
-    // Sorted files have no epochs.
+    // Sorted files have no epochs, so the epochs of this file are invalid for
+    // them.
     ASSERT_EQ(tier < 2, Decode(encoded).ok()) << tier;
   }
 
@@ -152,14 +153,14 @@ TEST_F(DeltaFilePropertiesTest, Malformed) {
   encoded.back() = 2;
   ASSERT_TRUE(Decode(encoded).IsCorruption());
 
-  // So many buckets that there could be no memory for them.
+  // There would be no memory for this number of buckets.
   encoded = std::string("\x01\x01\x02\x00\x00", 5);
   PutVarint32(&encoded, UINT32_MAX);
   encoded += std::string(100, '\0');
   ASSERT_TRUE(Decode(encoded).IsCorruption());
 }
 
-TEST_F(DeltaFilePropertiesTest, RandomBytes) {
+TEST_F(DeltaFilePropertiesTest, DamagedPropertiesAreDecodedOrRefused) {
   Random rnd(301);
   for (int i = 0; i < 100000; ++i) {
     std::string encoded = Encode(i % 4 == 0   ? Merged()
@@ -182,8 +183,8 @@ TEST_F(DeltaFilePropertiesTest, RandomBytes) {
   }
 }
 
-TEST_F(DeltaFilePropertiesTest, Collector) {
-  // What is set until the table is finished counts.
+TEST_F(DeltaFilePropertiesTest, CollectorWritesThePropertiesAsOfFinish) {
+  // Changes that are made before Finish() count.
   DeltaFileProperties properties = Sorted();
   std::unique_ptr<InternalTblPropColl> collector;
   {
@@ -207,7 +208,7 @@ TEST_F(DeltaFilePropertiesTest, Collector) {
       DeltaFileProperties::Read(TableProperties(), &read).IsCorruption());
 }
 
-TEST_F(DeltaFilePropertiesTest, ToString) {
+TEST_F(DeltaFilePropertiesTest, ToStringHasKindTierAndEpochs) {
   ASSERT_EQ("operands, merged, epochs 12 to 300", Merged().ToString());
   DeltaFileProperties properties;
   properties.kind = Kind::kAnchors;

@@ -43,10 +43,10 @@ struct RangeAnchor {
   SequenceNumber seq;
 };
 
-// Operands of one key.
+// The operands of one key.
 using Values = std::vector<std::pair<SequenceNumber, std::string>>;
 
-// A column family in memory without a DB, and its delta files.
+// Provides a column family in memory, without a DB, and its delta files.
 class DeltaFileTestBase : public testing::Test {
  protected:
   using Kind = DeltaFileDescription::Kind;
@@ -63,7 +63,7 @@ class DeltaFileTestBase : public testing::Test {
     Reopen();
   }
 
-  // The next Reopen() comes with a block cache of its own.
+  // Gives the next Reopen() a block cache of its own.
   void ResetTableOptions() {
     BlockBasedTableOptions table_options = table_options_;
     table_options.block_cache = NewLRUCache(size_t{1} << 20);
@@ -110,7 +110,7 @@ class DeltaFileTestBase : public testing::Test {
     return builder->AddOperand(key.Encode(), operand.value);
   }
 
-  // REQUIRES of both: sorted.
+  // REQUIRES: `operands` are sorted.
   DeltaFileDescription WriteOperands(const std::vector<Operand>& operands) {
     const auto builder = NewBuilder(Kind::kOperands);
     for (const Operand& operand : operands) {
@@ -120,6 +120,7 @@ class DeltaFileTestBase : public testing::Test {
     EXPECT_OK(builder->Finish(&description));
     return description;
   }
+  // REQUIRES: `anchors` and `ranges` are sorted.
   DeltaFileDescription WriteAnchors(const std::vector<Anchor>& anchors,
                                     const std::vector<RangeAnchor>& ranges) {
     const auto builder = NewBuilder(Kind::kAnchors);
