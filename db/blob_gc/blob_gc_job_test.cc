@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The job alone: on files of a DB, which never hears of the outputs.
+// Tests of the job alone: it reads the files of a DB, but its outputs are never
+// added to the DB.
 
 #include "db/blob_gc/blob_gc_job.h"
 
@@ -39,7 +40,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// After some reads, or writes, of blob files all others fail.
+// Once a given number of reads or writes of blob files have succeeded, all
+// further ones fail.
 class FaultyFS : public FileSystemWrapper {
  public:
   static constexpr int kNever = -1;
@@ -152,11 +154,11 @@ struct Record {
   SequenceNumber seq = 0;
   uint64_t birth = 0;
   bool direct = false;
-  std::string stored;  // the value, as it is in the file
+  std::string stored;  // the value as stored in the file
   MapAddress address;
 };
 
-// A blob file, read without what is tested.
+// The content of a blob file, decoded without the readers under test.
 struct BlobFile {
   BlobHeaderV2 header;
   BlobFooterV2 footer;
@@ -220,10 +222,10 @@ class BlobGcJobTest : public DBTestBase {
         rnd_(301) {}
   ~BlobGcJobTest() override {
     Unpin();
-    Close();  // before its Env goes
+    Close();  // while its Env exists
   }
 
-  // Nothing happens in the DB by itself.
+  // No compaction or garbage collection starts by itself.
   Options MapOptions() {
     Options options = CurrentOptions();
     options.env = faulty_env_.get();
@@ -250,7 +252,7 @@ class BlobGcJobTest : public DBTestBase {
 
   // ---- Input.
 
-  // In the order of i, and not all of one size.
+  // The keys are ordered like i and differ in size.
   static std::string KeyOf(int i) {
     return Key(i) + std::string(static_cast<size_t>(i) % 7, 'k');
   }
@@ -261,12 +263,12 @@ class BlobGcJobTest : public DBTestBase {
   void PutRandom(int i) {
     PutValue(i, rnd_.RandomString(static_cast<int>(900 + rnd_.Uniform(200))));
   }
-  // Until old values have become garbage, too.
+  // Waits until the overwritten values are garbage, too.
   void FlushAndWait() {
     ASSERT_OK(Flush());
     ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
   }
-  // To a new file.
+  // Writes the values to a new blob file.
   void FlushValues(int begin, int end, int step = 1) {
     for (int i = begin; i < end; i += step) {
       PutRandom(i);
@@ -274,7 +276,7 @@ class BlobGcJobTest : public DBTestBase {
     FlushAndWait();
   }
 
-  // The DB still has all values.
+  // Checks that the DB still returns the newest value of every key.
   void CheckValues() {
     for (auto it = values_.begin(); it != values_.end(); ++it) {
       const auto next = std::next(it);
@@ -336,7 +338,7 @@ class BlobGcJobTest : public DBTestBase {
     ASSERT_EQ(file->index_offset, offset);
     ASSERT_EQ(file->footer.blob_count, file->records.size());
   }
-  // Changes the content of a file behind everybody's back.
+  // Changes the content of a file without the knowledge of the DB.
   void Edit(uint64_t number, const std::function<void(std::string*)>& edit) {
     std::string content;
     ASSERT_OK(ReadFileToString(env_, PathOf(number), &content));
@@ -384,7 +386,7 @@ class BlobGcJobTest : public DBTestBase {
     context.check = [] { return Status::OK(); };
     return context;
   }
-  // On the pinned files.
+  // Runs a job on the pinned files.
   Result RunJob(const BlobGcJob::Context& context) {
     files_before_ = BlobFilesOnDisk();
     Result result;
@@ -400,8 +402,8 @@ class BlobGcJobTest : public DBTestBase {
     return result;
   }
 
-  // What a job should copy, in that order: the records of the pinned files that
-  // the map names now.
+  // Returns the records that a job should copy, in the expected order: the
+  // records of the pinned files that the map names now.
   std::vector<Record> LiveRecords() {
     std::vector<Record> live;
     for (const BlobGcStorage::File& input : storage_->files()) {
@@ -425,8 +427,8 @@ class BlobGcJobTest : public DBTestBase {
     return live;
   }
 
-  // The outputs hold the copies of these records, and all that is said of them
-  // is true.
+  // Checks that the outputs hold exactly the copies of these records, and that
+  // the additions, the record indexes and the statistics agree with the files.
   void CheckOutputs(const Result& result, const std::vector<Record>& expected,
                     CompressionType compression = kNoCompression) {
     ASSERT_OK(result.status);
@@ -498,7 +500,7 @@ class BlobGcJobTest : public DBTestBase {
     }
     ASSERT_EQ(expected.size(), i);
     ASSERT_EQ(bytes_written, result.stats.bytes_written);
-    // And no other file.
+    // No other file was written.
     ASSERT_EQ(on_disk, BlobFilesOnDisk());
   }
   void CheckNothingWritten(const Result& result) {
@@ -509,7 +511,8 @@ class BlobGcJobTest : public DBTestBase {
     ASSERT_TRUE(result.key_sizes.empty());
     ASSERT_EQ(0u, result.stats.bytes_written);
   }
-  // The status says where the damage is.
+  // Checks that the status names the place of the damage and that no output is
+  // left.
   void CheckCorruption(const Result& result, const std::string& place) {
     ASSERT_TRUE(result.status.IsCorruption()) << result.status.ToString();
     ASSERT_NE(std::string::npos, result.status.ToString().find(place))
@@ -520,19 +523,19 @@ class BlobGcJobTest : public DBTestBase {
   const std::shared_ptr<FaultyFS> fs_;
   const std::unique_ptr<Env> faulty_env_;
   Random rnd_;
-  // All that were ever written, by key and sequence number.
+  // All values that were ever written, by key and sequence number.
   std::map<std::pair<std::string, SequenceNumber>, std::string> values_;
   std::unique_ptr<BlobGcStorage> storage_;
-  std::set<uint64_t> files_before_;  // the last job
+  std::set<uint64_t> files_before_;  // before the last job
 };
 
-// ---- What is copied, and in which order.
+// ---- Selection and order of the copied records.
 
-TEST_F(BlobGcJobTest, MergesInKeyOrder) {
+TEST_F(BlobGcJobTest, CopiesInKeyOrder) {
   Open(MapOptions());
   constexpr int kFiles = 5;
   constexpr int kValues = 150;
-  // Keys from all over in each, but for the last one.
+  // Each file but the last has keys from the whole range.
   for (int file = 0; file < kFiles - 1; ++file) {
     FlushValues(file, kValues, kFiles - 1);
   }
@@ -551,12 +554,12 @@ TEST_F(BlobGcJobTest, MergesInKeyOrder) {
     ASSERT_EQ(1u, result.outputs.size());
     ASSERT_EQ(RecordBytes(live), result.stats.bytes_read);
   }
-  // The map knows nothing of it.
+  // The job does not change the map.
   ASSERT_EQ(size_t{kValues + 10}, LiveRecords().size());
   CheckValues();
 }
 
-TEST_F(BlobGcJobTest, OrderOfTheComparator) {
+TEST_F(BlobGcJobTest, CopiesInTheOrderOfTheComparator) {
   Options options = MapOptions();
   options.comparator = ReverseBytewiseComparator();
   Open(options);
@@ -571,8 +574,8 @@ TEST_F(BlobGcJobTest, OrderOfTheComparator) {
   CheckOutputs(RunJob(NewContext()), live);
 }
 
-// As in SST files.
-TEST_F(BlobGcJobTest, VersionsNewestFirst) {
+// The versions of a key are copied newest first, as in SST files.
+TEST_F(BlobGcJobTest, CopiesVersionsNewestFirst) {
   Open(MapOptions());
   constexpr int kKeys = 20;
   std::vector<const Snapshot*> snapshots;
@@ -581,7 +584,7 @@ TEST_F(BlobGcJobTest, VersionsNewestFirst) {
       PutRandom(i);
     }
     snapshots.push_back(db_->GetSnapshot());
-    // Two of some keys in one file.
+    // Some keys have two versions in one file.
     for (int i = 0; i < kKeys; i += 2) {
       PutRandom(i);
     }
@@ -599,7 +602,7 @@ TEST_F(BlobGcJobTest, VersionsNewestFirst) {
     }
     CheckOutputs(RunJob(NewContext()), live);
     Unpin();
-    // The job's own outputs are no input of the next one.
+    // Delete the outputs: they must not be inputs of the next job.
     for (const uint64_t number : BlobFilesOnDisk()) {
       if (files_before_.count(number) == 0) {
         ASSERT_OK(env_->DeleteFile(PathOf(number)));
@@ -611,7 +614,7 @@ TEST_F(BlobGcJobTest, VersionsNewestFirst) {
   }
 }
 
-TEST_F(BlobGcJobTest, OnlyLiveRecords) {
+TEST_F(BlobGcJobTest, CopiesOnlyLiveRecordsOfItsFiles) {
   Open(MapOptions());
   FlushValues(0, 90, 3);
   FlushValues(1, 90, 3);
@@ -629,7 +632,8 @@ TEST_F(BlobGcJobTest, OnlyLiveRecords) {
   ASSERT_EQ(60u, live.size());
   Result result = RunJob(NewContext());
   CheckOutputs(result, live);
-  // A little garbage is read, to read in one go, but none at the ends.
+  // Garbage between live records is read along with them, but not garbage at
+  // the ends of a file.
   uint64_t bytes_read = 0;
   for (const uint64_t number : files) {
     uint64_t begin = kMaxBlobRecordOffset;
@@ -646,7 +650,7 @@ TEST_F(BlobGcJobTest, OnlyLiveRecords) {
   ASSERT_EQ(bytes_read, result.stats.bytes_read);
   ASSERT_GT(bytes_read, RecordBytes(live));
 
-  // Nothing of other files.
+  // Records of files that are not pinned are not copied.
   Pin({*files.begin()});
   live = LiveRecords();
   ASSERT_EQ(15u, live.size());
@@ -655,11 +659,11 @@ TEST_F(BlobGcJobTest, OnlyLiveRecords) {
   CheckValues();
 }
 
-TEST_F(BlobGcJobTest, NothingIsAlive) {
+TEST_F(BlobGcJobTest, WritesNothingWithoutLiveRecords) {
   Open(MapOptions());
   FlushValues(0, 20);
   const uint64_t dead = *BlobFilesOnDisk().begin();
-  Pin({dead});  // it would be dropped
+  Pin({dead});  // otherwise it would be dropped
   FlushValues(0, 20);
   ASSERT_EQ(2u, BlobFilesOnDisk().size());
   ASSERT_TRUE(LiveRecords().empty());
@@ -671,7 +675,7 @@ TEST_F(BlobGcJobTest, NothingIsAlive) {
   ASSERT_EQ(0u, result.stats.values_copied);
   ASSERT_EQ(0u, result.stats.values_left);
 
-  // Beside one with live values.
+  // A file without live values together with one that has some.
   const std::set<uint64_t> both = BlobFilesOnDisk();
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
@@ -686,7 +690,7 @@ TEST_F(BlobGcJobTest, NothingIsAlive) {
   ASSERT_EQ(2u, result.stats.files_read);
   ASSERT_EQ(RecordBytes(live), result.stats.bytes_read);
 
-  // And no file at all.
+  // A job without files.
   Pin({});
   result = RunJob(NewContext());
   ASSERT_OK(result.status);
@@ -694,8 +698,9 @@ TEST_F(BlobGcJobTest, NothingIsAlive) {
   ASSERT_EQ(0u, result.stats.files_read);
 }
 
-// The mode is what the map says now, not what the record says.
-TEST_F(BlobGcJobTest, Modes) {
+// A copied record has the mode that the map has now, not the one that the old
+// record has.
+TEST_F(BlobGcJobTest, CopiesModesFromTheMap) {
   for (const bool bypass : {true, false}) {
     SCOPED_TRACE(bypass);
     Options options = MapOptions();
@@ -726,8 +731,8 @@ TEST_F(BlobGcJobTest, Modes) {
   }
 }
 
-// The output has another number, but the name stays what it is.
-TEST_F(BlobGcJobTest, Births) {
+// A copy keeps the birth of its value although its file has another number.
+TEST_F(BlobGcJobTest, KeepsBirths) {
   Options options = MapOptions();
   options.merge_operator = MergeOperators::CreateStringAppendOperator(',');
   Open(options);
@@ -735,7 +740,8 @@ TEST_F(BlobGcJobTest, Births) {
     for (int i = file; i < 30; i += 2) {
       PutRandom(i);
       if (i % 3 == 0) {
-        // A flush merges them: the operand was something else before.
+        // The flush merges the value and the operand into a new value, whose
+        // birth is the number of its file.
         const std::string value =
             values_.at({KeyOf(i), db_->GetLatestSequenceNumber()});
         ASSERT_OK(Merge(KeyOf(i), "operand"));
@@ -756,9 +762,9 @@ TEST_F(BlobGcJobTest, Births) {
   CheckOutputs(RunJob(NewContext()), live);
 }
 
-// ---- The outputs.
+// ---- Outputs.
 
-TEST_F(BlobGcJobTest, Runs) {
+TEST_F(BlobGcJobTest, JobOfRunsEndsAtItsLimits) {
   Open(MapOptions());
   FlushValues(0, 50, 2);
   FlushValues(1, 50, 2);
@@ -772,14 +778,14 @@ TEST_F(BlobGcJobTest, Runs) {
   const std::vector<Record> live = LiveRecords();
   ASSERT_EQ(120u, live.size());
   BlobGcJob::Context context = NewContext();
-  // The last file is a run of its own.
+  // The last file is not listed and thus a run of its own.
   context.runs = {{files[0], files[2]}, {files[1], 999999, files[3]}};
   Result result = RunJob(context);
   CheckOutputs(result, live);
   ASSERT_FALSE(result.reached_limit);
   ASSERT_EQ(5u, result.stats.files_read);
 
-  // Up to the end of a file, when so much was copied.
+  // The job ends with a full output once it has copied max_copied bytes.
   context.mutable_cf_options.blob_file_size = 10000;
   for (const uint64_t max_copied : {1, 15000, 25000, 10000000}) {
     SCOPED_TRACE(max_copied);
@@ -805,14 +811,16 @@ TEST_F(BlobGcJobTest, Runs) {
   }
   context.max_copied = 0;
 
-  // The run of even keys goes on after 48: 49 must not be copied before 50.
+  // The run of even keys goes on after 48 with a file that the job does not
+  // have. So the job ends after 48 and does not copy greater keys.
   Pin({files[0], files[1], files[3]});
   context.runs = {{files[0]}, {files[1], files[3]}};
   context.goes_on = {true, false};
   result = RunJob(context);
   ASSERT_TRUE(result.reached_limit);
   CheckOutputs(result, std::vector<Record>(live.begin(), live.begin() + 49));
-  // Nothing is left in the part of it that there is.
+  // The listed part of the run has no live value any more, so nothing may be
+  // copied.
   for (int i = 0; i < 50; i += 2) {
     PutRandom(i);
   }
@@ -823,7 +831,7 @@ TEST_F(BlobGcJobTest, Runs) {
   CheckNothingWritten(result);
 }
 
-TEST_F(BlobGcJobTest, OutputsAreCut) {
+TEST_F(BlobGcJobTest, OutputsAreCutAtTheFileSize) {
   Options options = MapOptions();
   options.blob_cache = NewLRUCache(1 << 20);
   Open(options);
@@ -860,8 +868,9 @@ TEST_F(BlobGcJobTest, OutputsAreCut) {
   }
 }
 
-// What was separated stays so.
-TEST_F(BlobGcJobTest, SmallValuesToo) {
+// Values below the current min_blob_size are copied, too: separated values stay
+// separated.
+TEST_F(BlobGcJobTest, CopiesValuesBelowMinBlobSize) {
   Open(MapOptions());
   for (int i = 0; i < 20; ++i) {
     PutValue(i, rnd_.RandomString(100 + i));
@@ -875,7 +884,7 @@ TEST_F(BlobGcJobTest, SmallValuesToo) {
   CheckOutputs(RunJob(context), live);
 }
 
-TEST_F(BlobGcJobTest, NobodyKnowsTheOutputs) {
+TEST_F(BlobGcJobTest, OutputsWithoutAnEditAreDeletedAtOpen) {
   const Options options = MapOptions();
   Open(options);
   FlushValues(0, 40);
@@ -886,7 +895,8 @@ TEST_F(BlobGcJobTest, NobodyKnowsTheOutputs) {
   ASSERT_GT(BlobFilesOnDisk().size(), 3u);
   Unpin();
   CheckValues();
-  // The job ended before its edit was written.
+  // This is the state after a crash before the job's edit: the next open
+  // deletes the outputs.
   Reopen(options);
   ASSERT_OK(dbfull()->TEST_WaitForPurge());
   ASSERT_EQ(files_before_, BlobFilesOnDisk());
@@ -895,7 +905,7 @@ TEST_F(BlobGcJobTest, NobodyKnowsTheOutputs) {
 
 // ---- Compression.
 
-TEST_F(BlobGcJobTest, Compression) {
+TEST_F(BlobGcJobTest, CopiesHaveTheCurrentCompression) {
   constexpr int kValues = 20;
   for (const CompressionType from : CompressionTypes()) {
     Options options = MapOptions();
@@ -942,9 +952,8 @@ TEST_F(BlobGcJobTest, Compression) {
   }
 }
 
-// The files of one job have whatever compression was asked for when they were
-// written.
-TEST_F(BlobGcJobTest, SeveralCompressions) {
+// The input files of one job may have different compression types.
+TEST_F(BlobGcJobTest, MergesFilesOfSeveralCompressions) {
   const std::vector<CompressionType> types = CompressionTypes();
   const int num_types = static_cast<int>(types.size());
   Options options = MapOptions();
@@ -973,9 +982,10 @@ TEST_F(BlobGcJobTest, SeveralCompressions) {
   }
 }
 
-// With the same compression a value is not even looked at; with another one it
-// must be sound.
-TEST_F(BlobGcJobTest, ValueThatCannotBeUncompressed) {
+// With an unchanged compression type, a value is copied without being decoded.
+// With another type, a value that cannot be decompressed is reported as
+// corruption.
+TEST_F(BlobGcJobTest, ValueIsOnlyUncompressedToChangeItsCompression) {
   if (!Snappy_Supported()) {
     ROCKSDB_GTEST_SKIP("needs Snappy");
     return;
@@ -990,7 +1000,7 @@ TEST_F(BlobGcJobTest, ValueThatCannotBeUncompressed) {
   ReadBlobFile(number, &file);
   ASSERT_EQ(20u, file.records.size());
   const Record victim = file.records[13];
-  // Once the length is wrong, once what follows it.
+  // First the uncompressed size is wrong, then the data after it.
   for (const bool bad_length : {true, false}) {
     SCOPED_TRACE(bad_length);
     std::string garbage(victim.stored.size(), '\xff');
@@ -1048,11 +1058,11 @@ TEST_F(BlobGcJobTest, CheckStopsTheJob) {
   };
   Result result = RunJob(context);
   CheckOutputs(result, live);
-  // Often enough.
+  // The check is called at least once per value.
   ASSERT_GE(calls, kValues);
   ASSERT_GT(result.outputs.size(), 8u);
 
-  // The first two calls are before there is a record.
+  // The first two calls come before the first record.
   for (const int stop_at : {1, 4, kValues / 2, calls}) {
     SCOPED_TRACE(stop_at);
     int asked = 0;
@@ -1067,7 +1077,7 @@ TEST_F(BlobGcJobTest, CheckStopsTheJob) {
     result = RunJob(context);
     ASSERT_TRUE(result.status.IsManualCompactionPaused())
         << result.status.ToString();
-    // There was something to delete.
+    // Unless the job stopped at the first call, it had to delete outputs.
     if (stop_at == 1) {
       ASSERT_EQ(0u, outputs);
     } else {
@@ -1078,13 +1088,13 @@ TEST_F(BlobGcJobTest, CheckStopsTheJob) {
     }
     CheckNothingWritten(result);
   }
-  // Nothing of it is left behind for the next one.
+  // The canceled jobs have no effect on the next one.
   context.check = [] { return Status::OK(); };
   CheckOutputs(RunJob(context), live);
   CheckValues();
 }
 
-TEST_F(BlobGcJobTest, ReadErrors) {
+TEST_F(BlobGcJobTest, FailedReadLeavesNoOutputs) {
   Open(MapOptions());
   FlushValues(0, 60, 2);
   FlushValues(1, 60, 2);
@@ -1092,7 +1102,7 @@ TEST_F(BlobGcJobTest, ReadErrors) {
   const std::vector<Record> live = LiveRecords();
   BlobGcJob::Context context = NewContext();
   context.mutable_cf_options.blob_file_size = 8000;
-  // So that files are read bit by bit.
+  // Read the files in many small pieces.
   context.mutable_cf_options.blob_compaction_readahead_size = 4000;
   for (int reads = 0;; ++reads) {
     SCOPED_TRACE(reads);
@@ -1114,7 +1124,7 @@ TEST_F(BlobGcJobTest, ReadErrors) {
   CheckValues();
 }
 
-TEST_F(BlobGcJobTest, SharesItsMemory) {
+TEST_F(BlobGcJobTest, RunsShareTheReadMemory) {
   constexpr int kFiles = 4;
   constexpr int kValues = 8000;
   Open(MapOptions());
@@ -1143,7 +1153,7 @@ TEST_F(BlobGcJobTest, SharesItsMemory) {
   }
 }
 
-TEST_F(BlobGcJobTest, WriteErrors) {
+TEST_F(BlobGcJobTest, FailedWriteLeavesNoOutputs) {
   Open(MapOptions());
   FlushValues(0, 40, 2);
   FlushValues(1, 40, 2);
@@ -1172,7 +1182,7 @@ TEST_F(BlobGcJobTest, WriteErrors) {
   CheckValues();
 }
 
-TEST_F(BlobGcJobTest, DamagedRecord) {
+TEST_F(BlobGcJobTest, LiveDamagedRecordFailsTheJob) {
   Open(MapOptions());
   FlushValues(0, 40);
   const uint64_t number = *BlobFilesOnDisk().begin();
@@ -1203,12 +1213,12 @@ TEST_F(BlobGcJobTest, DamagedRecord) {
     }
   }
 
-  // Nobody reads garbage as if it were a value.
+  // Damage in a record that is garbage does not matter.
   Flip(number, file.records[21].address.offset + 50);
   CheckOutputs(RunJob(context), live);
 }
 
-TEST_F(BlobGcJobTest, DamagedFile) {
+TEST_F(BlobGcJobTest, JobSurvivesADamagedIndexOnly) {
   Open(MapOptions());
   FlushValues(0, 40, 2);
   FlushValues(1, 40, 2);
@@ -1224,14 +1234,14 @@ TEST_F(BlobGcJobTest, DamagedFile) {
     ReadBlobFile(number, &file);
     std::string intact;
     ASSERT_OK(ReadFileToString(env_, path, &intact));
-    // In the header, and in the footer.
+    // Damage in the header and in the footer.
     for (const uint64_t offset : {uint64_t{0}, uint64_t{16}, file.size - 1}) {
       SCOPED_TRACE(offset);
       Flip(number, offset);
       CheckCorruption(RunJob(context), path);
       Flip(number, offset);
     }
-    // Cut short.
+    // Truncated file.
     for (const uint64_t size :
          {uint64_t{0}, uint64_t{20}, file.index_offset, file.size - 1}) {
       SCOPED_TRACE(size);
@@ -1239,7 +1249,7 @@ TEST_F(BlobGcJobTest, DamagedFile) {
       CheckCorruption(RunJob(context), path);
       Edit(number, [&](std::string* content) { *content = intact; });
     }
-    // Missing.
+    // Missing file.
     ASSERT_OK(env_->RenameFile(path, path + ".away"));
     const Result result = RunJob(context);
     ASSERT_OK(env_->RenameFile(path + ".away", path));
@@ -1251,7 +1261,7 @@ TEST_F(BlobGcJobTest, DamagedFile) {
     if (HasFatalFailure()) {
       return;
     }
-    // A damaged index is made anew from the records.
+    // A damaged record index is rebuilt from the records.
     Flip(number, file.index_offset + 20);
   }
   CheckOutputs(RunJob(context), live);

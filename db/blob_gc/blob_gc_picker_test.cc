@@ -46,7 +46,7 @@ class BlobGcPickerTest : public testing::Test {
   std::vector<File> files_;
 };
 
-TEST_F(BlobGcPickerTest, Space) {
+TEST_F(BlobGcPickerTest, SpaceCountsFilesAndCopies) {
   EXPECT_EQ(1.0, BlobGcPicker::SpaceOf(files_, 0).Amplification());
   Add(1, 100, 0);
   EXPECT_EQ(std::numeric_limits<double>::infinity(),
@@ -59,7 +59,7 @@ TEST_F(BlobGcPickerTest, Space) {
   EXPECT_EQ(2.25, space.Amplification());
 }
 
-TEST_F(BlobGcPickerTest, NothingToDo) {
+TEST_F(BlobGcPickerTest, PicksNothingWithoutGarbage) {
   EXPECT_EQ(0u, Excess());
   EXPECT_TRUE(Pick().files.empty());
   for (uint64_t number = 1; number <= 10; ++number) {
@@ -71,8 +71,8 @@ TEST_F(BlobGcPickerTest, NothingToDo) {
 }
 
 TEST_F(BlobGcPickerTest, BeginsBelowTheLimit) {
-  // 32,000 live bytes: 8,000 of garbage are the limit, 1,000 of them for a file
-  // that is copied, and 100 for a flush.
+  // There are 32,000 live bytes. The limit allows 8,000 bytes of garbage, of
+  // which 1,000 are reserved for the file that is copied and 100 for a flush.
   options_.space_amp_limit = 1.25;
   options_.flush_size = 100;
   for (uint64_t number = 1; number <= 31; ++number) {
@@ -86,19 +86,20 @@ TEST_F(BlobGcPickerTest, BeginsBelowTheLimit) {
   file->size += 1;
   EXPECT_EQ(1u, Excess());
   EXPECT_EQ(std::set<uint64_t>({32}), Numbers(Pick()));
-  // A flush that is large beside the database does not use the limit up.
+  // A flush that is large compared with the database does not use up all of the
+  // allowed garbage.
   options_.flush_size = 1 << 20;
   file->size = 1000 + 5000;
   EXPECT_EQ(0u, Excess());
   file->size += 1;
   EXPECT_EQ(1u, Excess());
-  // What is collected already is not garbage.
+  // A file that is being collected does not count as garbage.
   file->is_busy = true;
   EXPECT_EQ(0u, Excess());
 }
 
-// All that may run at a time have room for their copies, and none takes more
-// than its share.
+// All jobs that may run at a time have room for their copies, and no job copies
+// more than its share.
 TEST_F(BlobGcPickerTest, RoomForSeveralJobs) {
   options_.space_amp_limit = 1.25;
   for (uint64_t number = 1; number <= 99; ++number) {
@@ -110,8 +111,9 @@ TEST_F(BlobGcPickerTest, RoomForSeveralJobs) {
     uint64_t copied;
     uint64_t allowed;
   };
-  // Of 25,000 bytes of slack. With many jobs the share is less than a file, but
-  // one is copied in any case; a quarter of the slack is for copies at most.
+  // The limit allows 25,000 bytes of garbage. With many jobs the share of a job
+  // is less than a file, but one file is always copied; at most a quarter of
+  // the allowed garbage is reserved for copies.
   for (const Case& c :
        {Case{1, 1562, 23438}, Case{2, 1562, 21876}, Case{4, 781, 21000},
         Case{8, 390, 18750}, Case{100, 31, 18750}}) {
@@ -141,7 +143,7 @@ TEST_F(BlobGcPickerTest, PrefersGarbageAndAge) {
   EXPECT_EQ(std::vector<uint64_t>({100}), Pick().files);
 }
 
-TEST_F(BlobGcPickerTest, OneKindOfFile) {
+TEST_F(BlobGcPickerTest, PicksFilesOfOnePathAndKind) {
   for (uint64_t number = 1; number <= 8; ++number) {
     File* const file = Add(number, 1000, 500);
     file->path_id = number % 2;
@@ -152,7 +154,7 @@ TEST_F(BlobGcPickerTest, OneKindOfFile) {
   options_.max_copied = 1000;
   EXPECT_EQ(
       65u, BlobGcPicker::MaxCopied(options_, BlobGcPicker::SpaceOf(files_, 0)));
-  // One is always taken.
+  // At least one file is picked.
   BlobGcPicker::Job job = Pick();
   EXPECT_EQ(std::vector<uint64_t>({1}), job.files);
   EXPECT_EQ(1u, job.path_id);
@@ -166,7 +168,7 @@ TEST_F(BlobGcPickerTest, OneKindOfFile) {
   options_.space_amp_limit = 1.0001;
   job = Pick();
   EXPECT_EQ(std::vector<uint64_t>({1}), job.files);
-  // 6,255 bytes may be copied: more than there are of the kind.
+  // 6,255 bytes may be copied, more than the files of one kind have.
   options_.space_amp_limit = 1.0002;
   files_.back().size = files_.back().live_size = 500000000;
   EXPECT_TRUE(Pick().files.empty());
@@ -181,7 +183,7 @@ TEST_F(BlobGcPickerTest, OneKindOfFile) {
   EXPECT_EQ(std::vector<uint64_t>({1}), Pick().files);
 }
 
-TEST_F(BlobGcPickerTest, ManyFiles) {
+TEST_F(BlobGcPickerTest, PicksAtMostMaxFiles) {
   options_.space_amp_limit = 1.0;
   for (uint64_t number = 1; number <= 100; ++number) {
     Add(number, 100, 0);
@@ -191,8 +193,8 @@ TEST_F(BlobGcPickerTest, ManyFiles) {
 
 namespace {
 
-// A store of values of size 1: memtables of kMemtable writes are flushed to a
-// file each, and jobs run one at a time.
+// Simulates a store of values of size 1. Memtables of kMemtable writes are
+// flushed to one file each, and jobs run one at a time.
 class Store {
  public:
   static constexpr size_t kKeys = 40000;
@@ -246,7 +248,7 @@ class Store {
     return 1.0 + static_cast<double>(copied_) / static_cast<double>(flushed_);
   }
   double worst() const { return worst_; }
-  void Forget() { flushed_ = copied_ = 0; }
+  void ResetCounters() { flushed_ = copied_ = 0; }
 
  private:
   struct Content {
@@ -302,10 +304,11 @@ class Store {
 
 }  // namespace
 
-// Under steady uniform overwrites, to leave a file with the live part u and to
-// find it first in, first out, takes u with (u - 1) / ln(u) = 1 / limit; the
-// write amplification is 1 / (1 - u).
-TEST_F(BlobGcPickerTest, UniformOverwrites) {
+// The simulated store keeps the space limit at a write amplification that is
+// close to that of the first-in, first-out policy. Under steady uniform
+// overwrites this policy leaves a live fraction u in the file that it collects,
+// with (u - 1) / ln(u) = 1 / limit, and its write amplification is 1 / (1 - u).
+TEST_F(BlobGcPickerTest, UniformOverwritesKeepLimitAndWriteAmp) {
   for (const double limit : {1.1, 1.2, 1.5}) {
     SCOPED_TRACE(limit);
     Store store(limit);
@@ -317,7 +320,7 @@ TEST_F(BlobGcPickerTest, UniformOverwrites) {
       }
       store.Flush(keys);
       if (n == 2 * Store::kKeys) {
-        store.Forget();
+        store.ResetCounters();
       }
     }
     EXPECT_LE(store.worst(), limit * 1.005);
@@ -325,34 +328,35 @@ TEST_F(BlobGcPickerTest, UniformOverwrites) {
     for (int i = 0; i < 200; ++i) {
       u = std::exp((u - 1) * limit);
     }
-    // The limit is not used up quite: see BeginsBelowTheLimit.
+    // Collection begins below the limit, see BeginsBelowTheLimit.
     EXPECT_LE(store.write_amp(), 1 / (1 - u) * 1.35);
   }
 }
 
-// Some keys are written much more often than others.
-TEST_F(BlobGcPickerTest, SkewedOverwrites) {
+// The same holds if some keys are written much more often than others.
+TEST_F(BlobGcPickerTest, SkewedOverwritesKeepLimitAndWriteAmp) {
   Store store(1.2);
   Random64 random(302);
   for (size_t n = 0; n < 10 * Store::kKeys; n += Store::kMemtable) {
     std::set<uint32_t> keys;
     while (keys.size() < Store::kMemtable) {
-      // Nine of ten go to a tenth of the keys, scattered.
+      // Nine of ten writes go to a tenth of the keys, which are scattered.
       const uint64_t r = random.Uniform(Store::kKeys);
       keys.insert(static_cast<uint32_t>(random.OneIn(10) ? r : r / 10 * 10));
     }
     store.Flush(keys);
     if (n == 4 * Store::kKeys) {
-      store.Forget();
+      store.ResetCounters();
     }
   }
   EXPECT_LE(store.worst(), 1.2 * 1.005);
-  // Without separation, and by garbage alone, it would be above 3.2.
+  // It would be above 3.2 if files were picked by garbage alone and survivors
+  // were not kept apart.
   EXPECT_LE(store.write_amp(), 2.6);
 }
 
-// Flushes of little: each value is copied once for each tier at most, and there
-// are never many files.
+// With many small flushes, each value is copied at most once per tier, and the
+// number of files stays small.
 TEST_F(BlobGcPickerTest, SmallFilesAreMergedInTiers) {
   constexpr uint64_t kFlush = 300;
   options_.file_size = 1 << 20;
@@ -380,14 +384,15 @@ TEST_F(BlobGcPickerTest, SmallFilesAreMergedInTiers) {
     }
     most = std::max(most, files_.size());
   }
-  // Full enough from 131,072 bytes on: 300, 4,800, 76,800 bytes.
+  // The tiers have files of 300, 4,800 and 76,800 bytes; from 131,072 bytes on,
+  // a file is not small.
   EXPECT_LE(copied, 3 * kFlushes * kFlush);
   EXPECT_GE(copied, 2 * kFlushes * kFlush);
   EXPECT_LE(most, kFlushes * kFlush / (options_.file_size / 8) +
                       4 * BlobGcPicker::kTierFactor);
 }
 
-TEST_F(BlobGcPickerTest, SmallFilesThatStay) {
+TEST_F(BlobGcPickerTest, SmallFilesAreMergedOnlyIfAlikeIdleAndAffordable) {
   const auto pick = [&] {
     return Numbers(BlobGcPicker::PickSmall(options_, files_));
   };
@@ -397,7 +402,7 @@ TEST_F(BlobGcPickerTest, SmallFilesThatStay) {
     Add(number, 1000, 1000);
   }
   ASSERT_EQ(16u, pick().size());
-  // One fewer, for each reason.
+  // Each of these changes excludes one file, so too few are left.
   files_[0].is_busy = true;
   ASSERT_TRUE(pick().empty());
   files_[0].is_busy = false;
@@ -413,24 +418,25 @@ TEST_F(BlobGcPickerTest, SmallFilesThatStay) {
   ASSERT_TRUE(pick().empty());
   files_[0].is_survivor = false;
   ASSERT_EQ(16u, pick().size());
-  // Garbage comes first.
+  // Small files are not merged while there is garbage to collect.
   File* const garbage = Add(20, 100000, 1);
   ASSERT_TRUE(pick().empty());
   garbage->is_busy = true;
   ASSERT_EQ(16u, pick().size());
-  // Room for copies: as much as a flush, or what the limit leaves.
+  // A job may copy as many bytes as a flush writes, or as the limit leaves room
+  // for.
   options_.flush_size = 5500;
   ASSERT_EQ(std::set<uint64_t>({1, 2, 3, 4, 5}), pick());
   options_.flush_size = 3500;
   ASSERT_TRUE(pick().empty());
   Add(21, 1 << 20, 1 << 20);
   ASSERT_EQ(13u, pick().size());
-  // Off.
+  // A file_size of 0 turns the merging of small files off.
   options_.file_size = 0;
   ASSERT_TRUE(pick().empty());
 }
 
-TEST_F(BlobGcPickerTest, AllSmallFilesOnDemand) {
+TEST_F(BlobGcPickerTest, MergeAllSmallIgnoresTiersAndTheLimit) {
   options_.file_size = 800000;
   options_.max_copied = options_.min_copied = 800000;
   options_.merge_all_small = true;

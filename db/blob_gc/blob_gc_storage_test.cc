@@ -42,7 +42,7 @@ using State = BlobFileSlotTable::State;
 
 constexpr uint64_t kSeed = 1234;
 
-// A value, by what names it.
+// A value; all members but the size make up its name.
 struct Value {
   std::string key;
   SequenceNumber seq = 0;
@@ -64,18 +64,18 @@ struct NameLess {
   }
 };
 
-// All of a map.
+// All entries of a map.
 using Entries = std::map<MapName, AddressMap::Entry, NameLess>;
 
-// What a job gives to Publish(), and where the records of the outputs are.
+// The arguments that a job passes to Publish(), and the records of the outputs.
 struct Copies {
   std::vector<MappedBlobFile> outputs;
-  std::vector<Records> records;  // of each output
+  std::vector<Records> records;  // for each output
   std::vector<MapAddress> from;
-  size_t bytes = 0;  // of all records
+  size_t bytes = 0;  // bytes of all records
 };
 
-// The mapped blobs of a column family without a DB.
+// The address map and the blob files of a column family, without a DB.
 class Family {
  public:
   explicit Family(const std::shared_ptr<Cache>& blob_cache = nullptr)
@@ -98,7 +98,7 @@ class Family {
   BlobFileSlotTable* files() { return blobs_.files(); }
   const BlobSource* source() const { return &source_; }
 
-  // A file that the current Version has, and whose entries are committed.
+  // Adds a file of the current Version; its entries are committed.
   void AddLive(uint64_t number, const std::vector<Value>& values) {
     const Made& made = Make(number, values);
     const uint32_t slot =
@@ -106,7 +106,7 @@ class Family {
     Insert(slot, made.records);
     map()->CommitBatch(made.records.data(), made.records.size());
   }
-  // A file that a flush is about to commit.
+  // Adds a file that a flush has not committed yet.
   void AddPending(uint64_t number, const std::vector<Value>& values) {
     const Made& made = Make(number, values);
     MappedBlobFile file;
@@ -125,9 +125,9 @@ class Family {
     blobs_.AbandonFile(Slot(number));
   }
 
-  // Copies the values from where the map says that they are. The files get
-  // successive numbers. A copy has another size than the original, as if it
-  // were compressed otherwise.
+  // Copies the values from their addresses in the map to files with successive
+  // numbers, starting at `number`. A copy differs in size from the original, as
+  // if it had another compression.
   Copies Copy(uint64_t number,
               const std::vector<std::vector<Value>>& values_of_outputs) {
     Copies copies;
@@ -169,12 +169,13 @@ class Family {
   AddressMap::Lookup Find(const Value& value, bool pin = false) {
     return map()->FindByName(NameOf(value), pin);
   }
-  // The number of the file where the value is; 0 if it is not in the map.
+  // Returns the number of the file that holds the value, or 0 if the value is
+  // not in the map.
   uint64_t FileOf(const Value& value) {
     const AddressMap::Lookup found = Find(value);
     return found.found ? files()->Number(found.entry.address.slot) : 0;
   }
-  // Where the blob cache has it: file and offset.
+  // Returns the file and the offset of the value in the blob cache.
   std::pair<uint64_t, uint64_t> PlaceOf(const Value& value) {
     const MapAddress address = Find(value).entry.address;
     return {files()->Number(address.slot),
@@ -201,7 +202,7 @@ class Family {
     return all;
   }
 
-  // A Version with these files.
+  // The metadata of a file, as in a Version.
   std::shared_ptr<BlobFileMetaData> MetaOf(uint64_t number) {
     const Made& made = made_.at(number);
     return BlobFileMetaData::Create(
@@ -226,7 +227,7 @@ class Family {
     }
     return version;
   }
-  // Those that another job must leave alone.
+  // Returns the files that another job must not collect.
   std::set<uint64_t> BusyFiles(const std::set<uint64_t>& version) {
     std::set<uint64_t> busy;
     for (const BlobGcPicker::File& file :
@@ -248,8 +249,8 @@ class Family {
  private:
   struct Made {
     Records records;
-    uint64_t size = 0;          // of the file
-    uint64_t record_bytes = 0;  // of all records
+    uint64_t size = 0;          // size of the file
+    uint64_t record_bytes = 0;  // size of all records
     BlobFooterV2 footer;
     std::string index;
   };
@@ -303,8 +304,10 @@ Status Publish(BlobGcStorage* storage, const Copies& copies) {
                           std::vector<MapAddress>(copies.from));
 }
 
-// What becomes of the entries if those that are where they were copied from are
-// swapped to the copies (back: the other way round), and no other changes.
+// Returns the entries after a swap: an entry whose address is the source of its
+// copy gets the address of the copy; all others are unchanged. With `back`, the
+// two addresses are exchanged.
+//
 // REQUIRES: the outputs have slots.
 Entries Swapped(Family* f, Entries entries, const Copies& copies, bool back,
                 uint64_t* num_moved, uint64_t* bytes_moved) {
@@ -331,7 +334,8 @@ Entries Swapped(Family* f, Entries entries, const Copies& copies, bool back,
   return entries;
 }
 
-// The map has these entries, is whole, and the files count them.
+// Checks that the map has exactly these entries and is consistent, and that the
+// counts of the files agree with it.
 void CheckMap(Family* f, const Entries& expected) {
   const Entries all = f->All();
   ASSERT_EQ(expected.size(), all.size());
@@ -363,9 +367,9 @@ void CheckMap(Family* f, const Entries& expected) {
 
 class BlobGcStorageTest : public testing::Test {};
 
-// ---- Files.
+// ---- Pins.
 
-TEST_F(BlobGcStorageTest, PinsFiles) {
+TEST_F(BlobGcStorageTest, PinsFilesUntilItsEnd) {
   Family f;
   f.AddLive(11, {{"a", 1}, {"b", 2}});
   f.AddLive(12, {{"c", 3}});
@@ -386,7 +390,7 @@ TEST_F(BlobGcStorageTest, PinsFiles) {
     ASSERT_EQ(1u, f.InfoOf(13).job_pins);
     ASSERT_EQ((std::set<uint64_t>{11, 13}), f.BusyFiles({11, 12, 13}));
     ASSERT_FALSE(storage.committed());
-    // Without Publish(), and without Close(): a job that never ran.
+    // This job never runs: it calls neither Publish() nor Close().
   }
   for (const uint64_t number : {11, 12, 13}) {
     ASSERT_EQ(0u, f.InfoOf(number).job_pins);
@@ -395,7 +399,7 @@ TEST_F(BlobGcStorageTest, PinsFiles) {
   {
     BlobGcStorage storage(f.blobs(), {12});
     storage.Close();
-    // It holds the files until its end.
+    // The files stay pinned after Close().
     ASSERT_EQ(1u, f.InfoOf(12).job_pins);
     ASSERT_EQ((std::set<uint64_t>{12}), f.BusyFiles({11, 12, 13}));
     ASSERT_FALSE(storage.committed());
@@ -406,21 +410,21 @@ TEST_F(BlobGcStorageTest, PinsFiles) {
   CheckMap(&f, f.All());
 }
 
-TEST_F(BlobGcStorageTest, LeavesOutFilesThatAreGone) {
+TEST_F(BlobGcStorageTest, PinsOnlyLiveFiles) {
   Family f;
   f.AddLive(11, {{"a", 1}});
   f.AddPending(12, {{"b", 2}});
-  // 13 is dead, but its value is in the map, and so the file on disk.
+  // 13 is dead, but its value is still in the map, so the file exists.
   f.AddLive(13, {{"c", 3}});
   ASSERT_TRUE(f.files()->Drop(f.Slot(13)));
-  // 14 is handed over.
+  // 14 has been handed over for deletion.
   f.AddLive(14, {{"d", 4}});
   ASSERT_TRUE(f.map()->Remove(NameOf({"d", 4})));
   ASSERT_TRUE(f.files()->Drop(f.Slot(14)));
   ASSERT_EQ(1u, f.files()->CollectDead().size());
   f.AddPending(15, {{"e", 5}});
   f.UndoPending(15);
-  // 16 are copies that are not committed.
+  // 16 holds copies that are not committed.
   const Copies copies = f.Copy(16, {{{"a", 1}}});
   const uint32_t slot = f.blobs()->AddFileOfCopies(copies.outputs[0]);
   ASSERT_EQ(State::kPending, f.InfoOf(12).state);
@@ -436,7 +440,7 @@ TEST_F(BlobGcStorageTest, LeavesOutFilesThatAreGone) {
     for (const uint64_t number : {12, 13, 14, 15, 16}) {
       ASSERT_EQ(0u, f.InfoOf(number).job_pins) << number;
     }
-    // Copies that are not committed always are.
+    // A file of uncommitted copies is always busy.
     ASSERT_EQ((std::set<uint64_t>{11, 16}), f.BusyFiles({11, 12, 13}));
   }
   ASSERT_EQ(0u, f.InfoOf(11).job_pins);
@@ -455,18 +459,19 @@ TEST_F(BlobGcStorageTest, LeavesOutFilesThatAreGone) {
 
 // ---- Publish().
 
-TEST_F(BlobGcStorageTest, PublishSwapsInEachMode) {
+TEST_F(BlobGcStorageTest, PublishKeepsEachMode) {
   Family f;
   const Value direct{"a", 10};
   const Value versioned{"b", 11, /*direct=*/false};
   const Value older{"b", 9, /*direct=*/false};
-  // Births: of the file itself, and of another one.
+  // The birth is the number of the file itself, or that of another file.
   const Value own_birth{"c", 12, /*direct=*/true, /*birth=*/11};
   const Value birth{"d", 13, /*direct=*/false, /*birth=*/7};
   const Value large{"e", 14, /*direct=*/true, /*birth=*/0, /*size=*/300000};
   const Value newer{"c", 20};
   f.AddLive(11, {direct, versioned, older, own_birth, birth, large});
-  // It supersedes its key's, which may be needed again.
+  // The pending value supersedes the entry of its key, which becomes direct
+  // again if the flush fails.
   f.AddPending(12, {newer});
   const Entries before = f.All();
   ASSERT_EQ(MapMode::kSuperseded, before.at(NameOf(own_birth)).mode);
@@ -475,12 +480,12 @@ TEST_F(BlobGcStorageTest, PublishSwapsInEachMode) {
   BlobGcStorage storage(f.blobs(), {11});
   const Copies copies =
       f.Copy(21, {{direct, large}, {birth, older, versioned, own_birth}});
-  // A copy alone changes nothing.
+  // Copying alone does not change the map.
   CheckMap(&f, before);
   ASSERT_OK(Publish(&storage, copies));
   ASSERT_EQ(6u, storage.num_moved());
   ASSERT_EQ(copies.bytes, storage.bytes_moved());
-  // The copies are the larger ones.
+  // Each copy is 7 bytes larger than its original.
   ASSERT_EQ(old_bytes + 6 * 7, storage.bytes_moved());
   ASSERT_EQ(0u, f.LiveCount(11));
   ASSERT_EQ(0u, f.LiveBytes(11));
@@ -498,13 +503,13 @@ TEST_F(BlobGcStorageTest, PublishSwapsInEachMode) {
     ASSERT_EQ(State::kCopies, f.InfoOf(number).state);
   }
   ASSERT_EQ(copies.outputs[0].size, f.InfoOf(21).size);
-  // The value was committed long ago: readers may take its copy at once.
+  // The value was committed before, so readers may use its copy at once.
   const AddressMap::Lookup found =
       f.map()->FindDurableDirect(NameOf(own_birth).key, /*pin=*/false);
   ASSERT_TRUE(found.found);
   ASSERT_EQ(own_birth.seq, found.entry.name.seq);
   ASSERT_EQ(f.Slot(22), found.entry.address.slot);
-  // The old file is held, the edit may fail.
+  // The old file is pinned, because the edit may still fail.
   ASSERT_TRUE(f.DroppableFiles().empty());
   ASSERT_EQ((std::set<uint64_t>{11, 21, 22}), f.BusyFiles({11}));
 
@@ -512,15 +517,17 @@ TEST_F(BlobGcStorageTest, PublishSwapsInEachMode) {
   storage.Close();
   storage.Settle();
   CheckMap(&f, published);
-  // What was superseded can still come back.
+  // The superseded value can still become direct again.
   f.UndoPending(12);
   ASSERT_EQ(MapMode::kDirect, f.Find(own_birth).entry.mode);
   ASSERT_EQ(22u, f.FileOf(own_birth));
   ASSERT_EQ(6u, f.LiveCount(21) + f.LiveCount(22));
 }
 
-// More than one read of an index gives, from several files to several.
-TEST_F(BlobGcStorageTest, PublishManyRecords) {
+// Publish() swaps all values of several files, even if an output has more
+// records than one read of a record index returns, and a failed edit swaps them
+// back.
+TEST_F(BlobGcStorageTest, PublishesFilesOfManyRecords) {
   constexpr size_t kRecords = 3300;
   Family f;
   std::vector<Value> values;
@@ -576,8 +583,8 @@ TEST_F(BlobGcStorageTest, PublishManyRecords) {
   }
 }
 
-// What the blob cache has of the values moves with them.
-TEST_F(BlobGcStorageTest, CachedValues) {
+// The cached values move with their addresses in the map.
+TEST_F(BlobGcStorageTest, CachedValuesMove) {
   for (const bool commits : {false, true}) {
     SCOPED_TRACE(commits ? "commits" : "fails");
     Family f(NewLRUCache(1 << 20));
@@ -610,7 +617,8 @@ TEST_F(BlobGcStorageTest, CachedValues) {
     };
     BlobGcStorage storage(f.blobs(), {11});
     const Copies copies = f.Copy(21, {{b, not_cached}, {moved, a}});
-    // By somebody who does not care for the cache: it is not the storage's.
+    // Another job has moved this value without its cache entry, so the storage
+    // does not move it.
     ASSERT_TRUE(f.map()->SwapAddress(NameOf(moved), f.Find(moved).entry.address,
                                      MapAddress{f.Slot(12), 5000, 200}));
     storage.MoveCached(f.source(), {11, 6, 5, 1});
@@ -629,16 +637,16 @@ TEST_F(BlobGcStorageTest, CachedValues) {
   }
 }
 
-// ---- The edit.
+// ---- Edit.
 
-TEST_F(BlobGcStorageTest, Commit) {
+TEST_F(BlobGcStorageTest, EditWithAllOutputsCommits) {
   Family f;
   const Value a{"a", 1};
   const Value b{"b", 2, /*direct=*/false};
   f.AddLive(11, {a, b});
   {
     BlobGcStorage storage(f.blobs(), {11});
-    // Of other jobs.
+    // These Versions come from other jobs.
     storage.OnVersionAppended(*f.NewVersion({11}));
     ASSERT_FALSE(storage.committed());
     const Copies copies = f.Copy(21, {{a}, {b}});
@@ -653,7 +661,7 @@ TEST_F(BlobGcStorageTest, Commit) {
     ASSERT_TRUE(storage.committed());
     ASSERT_EQ(State::kLive, f.InfoOf(21).state);
     ASSERT_EQ(State::kLive, f.InfoOf(22).state);
-    // An edit of another job drops an output already.
+    // An edit of another job drops an output before Close().
     ASSERT_TRUE(f.map()->Remove(NameOf(a)));
     ASSERT_EQ((std::set<uint64_t>{21}), f.DroppableFiles());
     ASSERT_TRUE(f.files()->Drop(f.Slot(21)));
@@ -676,7 +684,7 @@ TEST_F(BlobGcStorageTest, Commit) {
   ASSERT_TRUE(f.BusyFiles({22}).empty());
 }
 
-TEST_F(BlobGcStorageTest, FailedEdit) {
+TEST_F(BlobGcStorageTest, FailedEditMovesValuesBack) {
   Family f;
   const Value a{"a", 1};
   const Value b{"b", 2, /*direct=*/false};
@@ -689,11 +697,12 @@ TEST_F(BlobGcStorageTest, FailedEdit) {
     const Copies copies = f.Copy(21, {{a, c}, {b}});
     ASSERT_OK(Publish(&storage, copies));
     ASSERT_EQ(3u, storage.num_moved());
-    // Another one's.
+    // This Version comes from another job.
     storage.OnVersionAppended(*f.NewVersion({11, 12}));
     storage.Close();
     ASSERT_FALSE(storage.committed());
-    // Not before Settle(): this is without the DB mutex.
+    // The values are not moved back before Settle(), which runs without the DB
+    // mutex.
     ASSERT_EQ(21u, f.FileOf(a));
     storage.Settle();
     ASSERT_FALSE(storage.committed());
@@ -707,13 +716,13 @@ TEST_F(BlobGcStorageTest, FailedEdit) {
     }
     ASSERT_EQ(2u, f.LiveCount(11));
     ASSERT_EQ(1u, f.LiveCount(12));
-    // Nothing holds the copies.
+    // Nothing pins the copies.
     ASSERT_TRUE(f.files()->Free(f.Slot(22)));
     ASSERT_TRUE(f.files()->Free(f.Slot(21)));
   }
   ASSERT_TRUE(f.DroppableFiles().empty());
   ASSERT_TRUE(f.BusyFiles({11, 12}).empty());
-  // The next one finds all as it was.
+  // The next job finds the state from before.
   BlobGcStorage storage(f.blobs(), {11, 12});
   ASSERT_EQ(2u, storage.files().size());
   ASSERT_OK(Publish(&storage, f.Copy(31, {{a, b, c}})));
@@ -726,9 +735,9 @@ TEST_F(BlobGcStorageTest, FailedEdit) {
   ASSERT_EQ(0u, f.LiveCount(11) + f.LiveCount(12));
 }
 
-// What becomes of entries before or after they are swapped does not matter;
-// only where they are does.
-TEST_F(BlobGcStorageTest, EntriesThatChange) {
+// An entry whose mode changes before or after the swap still moves, and moves
+// back after a failed edit; only its address matters.
+TEST_F(BlobGcStorageTest, OnlyTheAddressDecidesWhetherAnEntryMoves) {
   const Value kept{"kept", 1};
   const Value kept_versioned{"kept versioned", 2, false};
   const Value renamed{"renamed", 3, false};
@@ -824,9 +833,9 @@ TEST_F(BlobGcStorageTest, EntriesThatChange) {
   }
 }
 
-// An output may lose its values before it is committed. Then it can go as soon
-// as it is.
-TEST_F(BlobGcStorageTest, OutputThatIsEmptyAtOnce) {
+// An output that loses its values before it is committed can be dropped as soon
+// as it is committed.
+TEST_F(BlobGcStorageTest, OutputWithoutValuesIsDroppableOnceCommitted) {
   for (const bool commits : {false, true}) {
     Family f;
     const Value a{"a", 1};
@@ -851,8 +860,8 @@ TEST_F(BlobGcStorageTest, OutputThatIsEmptyAtOnce) {
   }
 }
 
-// Publish() fails half-way: nothing stays of it.
-TEST_F(BlobGcStorageTest, FailedPublish) {
+// If Publish() fails half-way, Settle() undoes all swaps.
+TEST_F(BlobGcStorageTest, FailedPublishIsUndone) {
   constexpr size_t kRecords = 2500;
   Family f;
   std::vector<Value> values;
@@ -865,7 +874,7 @@ TEST_F(BlobGcStorageTest, FailedPublish) {
   const std::vector<Value> second(values.begin() + 10, values.end());
   struct Case {
     const char* what;
-    size_t num_moved;  // until the error
+    size_t num_moved;  // before the error
     std::function<void(Copies*)> damage;
   };
   const Case cases[] = {
@@ -900,7 +909,7 @@ TEST_F(BlobGcStorageTest, FailedPublish) {
     number += 2;
   }
 
-  // Damage that is found after much was swapped.
+  // Damage that is found after many entries were swapped.
   BlobGcStorage storage(f.blobs(), {11});
   Copies copies = f.Copy(number, {values});
   std::string* const index = &copies.outputs[0].index;
@@ -920,9 +929,9 @@ TEST_F(BlobGcStorageTest, FailedPublish) {
   ASSERT_EQ(kRecords, f.LiveCount(11));
 }
 
-// ---- When old files go.
+// ---- Deletion of old files.
 
-TEST_F(BlobGcStorageTest, OldFileGoesWithItsLastValue) {
+TEST_F(BlobGcStorageTest, OldFileIsDroppableWithoutValuesAndPins) {
   Family f;
   const Value a{"a", 1};
   const Value b{"b", 2};
@@ -941,7 +950,7 @@ TEST_F(BlobGcStorageTest, OldFileGoesWithItsLastValue) {
   storage->OnVersionAppended(*f.NewVersion({11, 12, 21}));
   storage->Close();
   storage->Settle();
-  // Committed, but 12 is pinned, and 11 has a value.
+  // The job is committed, but 12 is still pinned, and 11 has a live value.
   ASSERT_TRUE(f.DroppableFiles().empty());
   ASSERT_FALSE(f.blobs()->HasDroppableFiles());
   VersionEdit nothing;
@@ -957,7 +966,7 @@ TEST_F(BlobGcStorageTest, OldFileGoesWithItsLastValue) {
   ASSERT_EQ(std::vector<uint64_t>{12}, dropped);
   ASSERT_TRUE(f.files()->Drop(f.Slot(12)));
   f.blobs()->FinishDrops(dropped);
-  // A reader that had looked it up before may still read the old record.
+  // A reader that looked the value up before may still read the old record.
   ASSERT_TRUE(f.files()->CollectDead().empty());
   reader.pin.Reset();
   ASSERT_EQ(1u, f.files()->CollectDead().size());
@@ -969,8 +978,8 @@ TEST_F(BlobGcStorageTest, OldFileGoesWithItsLastValue) {
   ASSERT_EQ(3u, f.LiveCount(21));
 }
 
-// Old files without a live value leave in the edit that brings the copies,
-// unless somebody else works on them.
+// The edit that adds the copies removes the old files without a live value,
+// except for those that another job has pinned.
 TEST_F(BlobGcStorageTest, OldFilesLeaveInTheSameEdit) {
   for (const bool commits : {true, false}) {
     SCOPED_TRACE(commits);
@@ -986,7 +995,7 @@ TEST_F(BlobGcStorageTest, OldFilesLeaveInTheSameEdit) {
     f.AddLive(14, {other});
     BlobGcStorage storage(f.blobs(), {11, 12, 13});
     const AddressMapStore::FilePin pin(f.blobs(), 13);
-    // Nobody needs it: it leaves as well.
+    // 14 has no live value now, so the edit removes it as well.
     ASSERT_TRUE(f.map()->Remove(NameOf(other)));
     ASSERT_OK(Publish(&storage, f.Copy(21, {{a, b, c}})));
     const auto version = f.NewVersion({11, 12, 13, 14});
@@ -999,7 +1008,7 @@ TEST_F(BlobGcStorageTest, OldFilesLeaveInTheSameEdit) {
       ASSERT_EQ(garbage.GetBlobFileNumber() == 11 ? 2u : 1u,
                 garbage.GetGarbageBlobCount());
     }
-    // Not twice.
+    // A second call does not remove the files again.
     VersionEdit again;
     ASSERT_TRUE(storage.AddDrops(*version, &again).empty());
     if (commits) {
@@ -1020,13 +1029,13 @@ TEST_F(BlobGcStorageTest, OldFilesLeaveInTheSameEdit) {
     }
     ASSERT_EQ(commits ? 21u : 13u, f.FileOf(c));
     ASSERT_EQ(12u, f.FileOf(left));
-    // The job still has its pins: the file is deleted when they are gone.
+    // The job still pins 11, so that file is deleted only after the job's end.
     ASSERT_EQ(commits ? 1u : 0u, f.files()->CollectDead().size());
   }
 }
 
-// After an edit that failed, the old files have their values again before
-// anybody could drop them.
+// After a failed edit, the values are back in the old files before these could
+// be dropped.
 TEST_F(BlobGcStorageTest, OldFileStaysAfterFailedEdit) {
   Family f;
   const Value a{"a", 1};
@@ -1044,9 +1053,9 @@ TEST_F(BlobGcStorageTest, OldFileStaysAfterFailedEdit) {
   ASSERT_EQ(11u, f.FileOf(a));
 }
 
-// ---- Several at once.
+// ---- Concurrent jobs.
 
-TEST_F(BlobGcStorageTest, TwoJobs) {
+TEST_F(BlobGcStorageTest, ConcurrentJobsCommitIndependently) {
   for (const bool first_commits : {false, true}) {
     SCOPED_TRACE(first_commits ? "the first commits" : "the second commits");
     Family f;
@@ -1072,7 +1081,7 @@ TEST_F(BlobGcStorageTest, TwoJobs) {
     ASSERT_EQ(0u, f.LiveCount(11) + f.LiveCount(12));
     ASSERT_EQ((std::set<uint64_t>{11, 12, 21, 22, 23}), f.BusyFiles({11, 12}));
 
-    // Each is told of each Version.
+    // Each job is notified of each Version.
     const auto version =
         f.NewVersion(first_commits ? std::set<uint64_t>{11, 12, 21}
                                    : std::set<uint64_t>{11, 12, 22, 23});
@@ -1107,8 +1116,9 @@ TEST_F(BlobGcStorageTest, TwoJobs) {
   }
 }
 
-// The picker gives no file to two jobs. If it did, nothing would go wrong.
-TEST_F(BlobGcStorageTest, SameFileTwice) {
+// Two jobs with the same file do no harm, although the picker never gives a
+// file to two jobs.
+TEST_F(BlobGcStorageTest, SameFileInTwoJobsMovesOnce) {
   Family f;
   const Value a{"a", 1};
   f.AddLive(11, {a});
@@ -1125,7 +1135,7 @@ TEST_F(BlobGcStorageTest, SameFileTwice) {
   ASSERT_EQ(0u, second->num_moved());
   ASSERT_EQ(0u, second->bytes_moved());
   ASSERT_EQ(21u, f.FileOf(a));
-  // It takes back only what it has moved.
+  // The second job moves back only the values that it has moved itself.
   second->Close();
   second->Settle();
   ASSERT_EQ(21u, f.FileOf(a));
@@ -1140,8 +1150,9 @@ TEST_F(BlobGcStorageTest, SameFileTwice) {
   ASSERT_EQ((std::set<uint64_t>{11}), f.DroppableFiles());
 }
 
-// The outputs of a job can be collected once they are committed, not before.
-TEST_F(BlobGcStorageTest, CopiesOfCopies) {
+// The outputs of a job can be collected as soon as they are committed, but not
+// earlier.
+TEST_F(BlobGcStorageTest, CommittedCopiesCanBeCollected) {
   Family f;
   const Value a{"a", 1};
   const Value b{"b", 2};
@@ -1155,7 +1166,7 @@ TEST_F(BlobGcStorageTest, CopiesOfCopies) {
     }
     storage.OnVersionAppended(*f.NewVersion({11, 21}));
     {
-      // It commits while the one before is not settled yet.
+      // The next job commits before the previous one is settled.
       BlobGcStorage next(f.blobs(), {21});
       ASSERT_EQ(1u, next.files().size());
       ASSERT_OK(Publish(&next, f.Copy(31, {{b, a}})));
@@ -1175,8 +1186,9 @@ TEST_F(BlobGcStorageTest, CopiesOfCopies) {
   CheckMap(&f, f.All());
 }
 
-// Other jobs commit while this one publishes. For ThreadSanitizer.
-TEST_F(BlobGcStorageTest, VersionsDuringPublish) {
+// Other jobs may commit while this one publishes. Run with ThreadSanitizer, the
+// test finds races.
+TEST_F(BlobGcStorageTest, PublishAllowsConcurrentVersions) {
   constexpr uint64_t kOutputs = 300;
   Family f;
   std::vector<Value> values;
@@ -1214,11 +1226,11 @@ TEST_F(BlobGcStorageTest, VersionsDuringPublish) {
   }
 }
 
-// ---- All of it, at random.
+// ---- Random histories.
 
 namespace {
 
-// Does something to entries that other jobs could do.
+// Makes random changes to the map, as other jobs could do.
 void ChangeSome(Family* f, Random* rnd, SequenceNumber* seq,
                 uint64_t* next_number, std::vector<Value>* values) {
   const uint32_t changes = rnd->Uniform(30);
@@ -1272,7 +1284,7 @@ void ChangeSome(Family* f, Random* rnd, SequenceNumber* seq,
 
 }  // namespace
 
-TEST_F(BlobGcStorageTest, Random) {
+TEST_F(BlobGcStorageTest, RandomChangesDuringAJobMatchTheModel) {
   uint64_t all_moved = 0;
   uint64_t all_stayed = 0;
   uint64_t all_moved_back = 0;
@@ -1283,7 +1295,7 @@ TEST_F(BlobGcStorageTest, Random) {
     SequenceNumber seq = 100;
     uint64_t next_number = 1000;
     std::vector<Value> values;
-    // Where values are moved to by nobody in particular.
+    // ChangeSome() moves values to this file.
     f.AddLive(10, {{"elsewhere", 1}});
     for (uint64_t number = 11; number <= 14; ++number) {
       std::vector<Value> of_file;
@@ -1380,13 +1392,13 @@ TEST_F(BlobGcStorageTest, Random) {
       ASSERT_EQ(f.LiveCount(number) == 0, droppable.count(number) > 0);
     }
   }
-  // It has tried something.
+  // The histories covered all cases.
   ASSERT_GT(all_moved, 1000u);
   ASSERT_GT(all_stayed, 100u);
   ASSERT_GT(all_moved_back, 300u);
 }
 
-// ---- Versions come by AddressMapStore.
+// ---- Notifications by AddressMapStore.
 
 class BlobGcStorageVersionTest : public DBTestBase {
  protected:
@@ -1394,8 +1406,9 @@ class BlobGcStorageVersionTest : public DBTestBase {
       : DBTestBase("blob_gc_storage_test", /*env_do_fsync=*/false) {}
 };
 
-TEST_F(BlobGcStorageVersionTest, UntilClosed) {
-  // Of a column family that has no blob files. Nothing runs in the DB.
+TEST_F(BlobGcStorageVersionTest, ClosedJobDoesNotCommit) {
+  // The Version of a column family without blob files; no background job runs
+  // in the DB.
   Version* const version =
       static_cast_with_check<ColumnFamilyHandleImpl>(db_->DefaultColumnFamily())
           ->cfd()
@@ -1411,7 +1424,7 @@ TEST_F(BlobGcStorageVersionTest, UntilClosed) {
   info->AddBlobFile(f.MetaOf(12));
   BlobGcStorage closed(f.blobs(), {11});
   BlobGcStorage pending(f.blobs(), {12});
-  // There is nothing to commit yet.
+  // Neither job has published anything yet.
   f.blobs()->OnVersionAppended(*version);
   ASSERT_OK(Publish(&closed, f.Copy(21, {{a}})));
   ASSERT_OK(Publish(&pending, f.Copy(22, {{b}})));
@@ -1419,7 +1432,8 @@ TEST_F(BlobGcStorageVersionTest, UntilClosed) {
   ASSERT_FALSE(closed.committed());
   ASSERT_FALSE(pending.committed());
 
-  // As if the edits of both came now: one has given up before.
+  // Append a Version with the outputs of both jobs, after one of them was
+  // closed.
   closed.Close();
   info->AddBlobFile(f.MetaOf(21));
   info->AddBlobFile(f.MetaOf(22));

@@ -47,7 +47,8 @@ class BlobLiveRecordsTest : public testing::Test {
     written_.push_back(w);
   }
 
-  // n records of which those that are kept are in the map.
+  // Writes a file with n records and enters the records that `keep` selects
+  // into the map.
   void Make(size_t n, const std::function<bool(size_t)>& keep,
             uint64_t file_seed = kSeed) {
     maker_ = std::make_unique<FileMaker>(file_seed);
@@ -87,7 +88,7 @@ class BlobLiveRecordsTest : public testing::Test {
         &map_, kSeed, slot_, reader_.get(), maker_->layout(), options_);
   }
 
-  // The numbers of the records that are yielded.
+  // Reads to the end, checks each record and collects the record numbers.
   Status ReadAll(std::vector<size_t>* numbers) {
     numbers->clear();
     for (;;) {
@@ -122,18 +123,18 @@ class BlobLiveRecordsTest : public testing::Test {
   std::unique_ptr<BlobLiveRecords> records_;
 };
 
-TEST_F(BlobLiveRecordsTest, All) {
+TEST_F(BlobLiveRecordsTest, YieldsAllLiveRecords) {
   Make(3000, [](size_t) { return true; });
   Open(maker_->bytes());
   std::vector<size_t> found;
   ASSERT_OK(ReadAll(&found));
   ASSERT_EQ(expected_, found);
-  // The end is the end.
+  // Next() stays at the end.
   ASSERT_OK(records_->Next());
   ASSERT_FALSE(records_->Valid());
 }
 
-TEST_F(BlobLiveRecordsTest, None) {
+TEST_F(BlobLiveRecordsTest, ReadsNothingWithoutLiveRecords) {
   Make(3000, [](size_t) { return false; });
   Open(maker_->bytes());
   ASSERT_OK(records_->Next());
@@ -141,7 +142,7 @@ TEST_F(BlobLiveRecordsTest, None) {
   ASSERT_EQ(0u, records_->bytes_read());
 }
 
-TEST_F(BlobLiveRecordsTest, Some) {
+TEST_F(BlobLiveRecordsTest, YieldsTheLiveRecordsForAnyReadSizeAndGap) {
   Make(5000, [](size_t i) { return i % 7 < 2 || (i > 2000 && i < 2400); });
   for (const size_t read_size : {1u, 1000u, 1u << 20}) {
     for (const size_t max_gap : {0u, 300u, 1u << 20}) {
@@ -155,8 +156,8 @@ TEST_F(BlobLiveRecordsTest, Some) {
   }
 }
 
-TEST_F(BlobLiveRecordsTest, SkipsGarbage) {
-  // Two live ones far from each other, and two near.
+TEST_F(BlobLiveRecordsTest, SkipsLongGapsOfGarbage) {
+  // The first two live records are far from each other, the last two are near.
   Make(1000, [](size_t i) { return i == 10 || i == 900 || i == 902; });
   options_.max_gap = 500;
   Open(maker_->bytes());
@@ -168,8 +169,7 @@ TEST_F(BlobLiveRecordsTest, SkipsGarbage) {
             records_->bytes_read());
 }
 
-TEST_F(BlobLiveRecordsTest, LargeRecords) {
-  // Longer than what is read at once.
+TEST_F(BlobLiveRecordsTest, ReadsRecordsLongerThanTheReadSize) {
   options_.read_size = 4096;
   min_value_size_ = 100000;
   Make(20, [](size_t i) { return i != 3; });
@@ -180,12 +180,13 @@ TEST_F(BlobLiveRecordsTest, LargeRecords) {
   ASSERT_LT(file_->longest_read(), 101000u);
 }
 
-TEST_F(BlobLiveRecordsTest, OtherModes) {
+TEST_F(BlobLiveRecordsTest, YieldsEntriesInAllModes) {
   Make(10, [](size_t i) { return i < 5; });
-  // Renamed since: the map knows better than the record.
+  // These entries changed their mode later; the map's mode is the current one.
   ASSERT_EQ(AddressMap::RenameResult::kRenamed, map_.Rename(written_[1].name));
   ASSERT_TRUE(map_.Demote(written_[2].name));
-  // Superseded, and not committed: it may be needed again.
+  // Supersede an entry by one that is not committed: the old value may become
+  // direct again.
   const uint32_t other = files_.Add(14, 0, kNoCompression);
   ASSERT_TRUE(files_.Publish(other, 1000));
   AddressMap::Record record;
@@ -195,7 +196,7 @@ TEST_F(BlobLiveRecordsTest, OtherModes) {
   record.size = 100;
   record.direct = true;
   ASSERT_OK(map_.InsertBatch(other, &record, 1));
-  // Moved away, and removed.
+  // One entry is moved to another file, one is removed.
   ASSERT_TRUE(map_.SwapAddress(written_[0].name, written_[0].address,
                                MapAddress{other, 200, 100}));
   ASSERT_TRUE(map_.Remove(written_[3].name));
@@ -215,7 +216,7 @@ TEST_F(BlobLiveRecordsTest, OtherModes) {
   ASSERT_EQ(expected, found);
 }
 
-TEST_F(BlobLiveRecordsTest, AnotherSeed) {
+TEST_F(BlobLiveRecordsTest, ReadsFilesWithAnotherHashSeed) {
   Make(
       3000, [](size_t i) { return i % 5 == 0; }, /*file_seed=*/99);
   Open(maker_->bytes());
@@ -224,7 +225,7 @@ TEST_F(BlobLiveRecordsTest, AnotherSeed) {
   ASSERT_EQ(expected_, found);
 }
 
-TEST_F(BlobLiveRecordsTest, ReadErrors) {
+TEST_F(BlobLiveRecordsTest, ReadErrorIsFinal) {
   Make(3000, [](size_t i) { return i % 5 == 0; });
   options_.read_size = 10000;
   for (int reads = 0;; ++reads) {
@@ -239,16 +240,16 @@ TEST_F(BlobLiveRecordsTest, ReadErrors) {
     }
     ASSERT_TRUE(s.IsIOError()) << s.ToString();
     ASSERT_LT(found.size(), expected_.size());
-    // It is final.
+    // The error is returned even when reads succeed again.
     file_->FailAfter(-1);
     ASSERT_TRUE(records_->Next().IsIOError());
     ASSERT_FALSE(records_->Valid());
   }
 }
 
-// A damaged record is reported with its place, and is not copied; those before
-// it are intact.
-TEST_F(BlobLiveRecordsTest, Damage) {
+// A damaged live record is reported with its offset and not returned; the
+// records before it are returned.
+TEST_F(BlobLiveRecordsTest, DamagedLiveRecordIsReported) {
   Make(200, [](size_t i) { return i % 2 == 0; });
   const size_t victim = 100;
   const MapAddress address = written_[victim].address;
@@ -265,7 +266,7 @@ TEST_F(BlobLiveRecordsTest, Damage) {
         << s.ToString();
     ASSERT_EQ(victim / 2, found.size());
   }
-  // Garbage may be damaged.
+  // Damage in garbage is not noticed.
   std::string bytes = maker_->bytes();
   bytes[written_[victim + 1].address.offset + 20] ^= 1;
   Open(bytes);

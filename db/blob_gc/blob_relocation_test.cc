@@ -20,7 +20,7 @@ class BlobRelocationTest : public testing::Test {
   BlobRelocation::BlobFiles files_;
 };
 
-TEST_F(BlobRelocationTest, Nothing) {
+TEST_F(BlobRelocationTest, RelocatesNothingFromTheSamePath) {
   BlobRelocation none;
   ASSERT_TRUE(none.IsEmpty());
   ASSERT_FALSE(none.ShouldRelocate(1));
@@ -33,7 +33,7 @@ TEST_F(BlobRelocationTest, Nothing) {
   ASSERT_FALSE(in_place.ShouldRelocate(5));
 }
 
-TEST_F(BlobRelocationTest, FilesOnOtherPaths) {
+TEST_F(BlobRelocationTest, RelocatesFilesFromOtherPaths) {
   AddFile(3, 0);
   AddFile(5, 1);
   AddFile(6, 2);
@@ -42,7 +42,7 @@ TEST_F(BlobRelocationTest, FilesOnOtherPaths) {
   for (uint32_t path_id = 0; path_id < 4; ++path_id) {
     BlobRelocation relocation(files_, path_id);
     ASSERT_FALSE(relocation.IsEmpty());
-    // In every order, twice in a row: the last answer is remembered.
+    // Ask in every order and twice in a row, because the last answer is cached.
     for (const auto& first : files_) {
       for (const auto& second : files_) {
         for (const auto& meta : {first, second, second}) {
@@ -51,7 +51,8 @@ TEST_F(BlobRelocationTest, FilesOnOtherPaths) {
         }
       }
     }
-    // Files that the Version does not know, as those written meanwhile.
+    // Files that are not in the Version, such as those written in the meantime,
+    // are not relocated.
     for (uint64_t number : {1, 4, 4, 13}) {
       ASSERT_FALSE(relocation.ShouldRelocate(number));
     }

@@ -47,7 +47,7 @@ class BlobRunMergerTest : public testing::Test {
   const Comparator* const comparator_ = BytewiseComparator();
 };
 
-TEST_F(BlobRunMergerTest, NothingToDo) {
+TEST_F(BlobRunMergerTest, PicksNothingWithinTheLimit) {
   BlobRunMerger none(comparator_, {});
   EXPECT_EQ(0u, none.NumRuns(0));
   EXPECT_TRUE(none.PickMerge(LimitsOf(1, 8)).runs.empty());
@@ -67,26 +67,27 @@ TEST_F(BlobRunMergerTest, RunsAreInKeyOrder) {
                                    MakeFile(7, 10, 20), MakeFile(9, 61, 99)});
   ASSERT_EQ(2u, runs.NumRuns(0));
   const BlobRunMerger::Merge merge = runs.PickMerge(LimitsOf(1, 8));
-  // The smaller one first.
+  // The smaller run comes first.
   EXPECT_EQ((Runs{{1}, {7, 5, 9}}), merge.runs);
   EXPECT_EQ(0u, runs.NumRuns(0));
 }
 
-// A file may end in the midst of the versions of a key.
-TEST_F(BlobRunMergerTest, VersionsOfOneKey) {
+// Two files that share a key are one run if the first file ends with newer
+// versions of the key than the second begins with.
+TEST_F(BlobRunMergerTest, RunMayDivideTheVersionsOfAKey) {
   File newer = MakeFile(9, 0, 10);
   newer.bounds.largest.seq = 7;
   File older = MakeFile(1, 10, 20);
   older.bounds.smallest.seq = 6;
   EXPECT_EQ(1u, BlobRunMerger(comparator_, {older, newer}).NumRuns(0));
-  // The same version in both, as it was copied.
+  // Both files have the same version, because it was copied.
   older.bounds.smallest.seq = 7;
   EXPECT_EQ(1u, BlobRunMerger(comparator_, {older, newer}).NumRuns(0));
   older.bounds.smallest.seq = 8;
   EXPECT_EQ(2u, BlobRunMerger(comparator_, {older, newer}).NumRuns(0));
 }
 
-TEST_F(BlobRunMergerTest, Comparator) {
+TEST_F(BlobRunMergerTest, RunsFollowTheComparator) {
   File low = MakeFile(1, 0, 9);
   File high = MakeFile(2, 10, 19);
   std::swap(low.bounds.smallest, low.bounds.largest);
@@ -97,18 +98,18 @@ TEST_F(BlobRunMergerTest, Comparator) {
   EXPECT_EQ((Runs{{3}, {2, 1}}), runs.PickMerge(LimitsOf(1, 2)).runs);
 }
 
-// As few as there are files over one key.
-TEST_F(BlobRunMergerTest, FewestRuns) {
+// The number of runs is the maximum number of files that contain one key.
+TEST_F(BlobRunMergerTest, MakesTheFewestRuns) {
   Random rnd(301);
   for (int round = 0; round < 200; ++round) {
     std::vector<File> files;
-    std::map<int, int> depth;  // changes
+    std::map<int, int> depth;  // change of the number of files at a position
     const int n = 1 + static_cast<int>(rnd.Uniform(60));
     for (int i = 0; i < n; ++i) {
       const int smallest = static_cast<int>(rnd.Uniform(1000));
       const int largest = smallest + static_cast<int>(rnd.Uniform(200));
       File file = MakeFile(static_cast<uint64_t>(i) + 1, smallest, largest);
-      // So that none begins where another one ends.
+      // No file begins exactly where another one ends.
       file.bounds.smallest.seq = 9;
       files.push_back(file);
       ++depth[smallest * 2];
@@ -138,7 +139,7 @@ TEST_F(BlobRunMergerTest, FewestRuns) {
   }
 }
 
-TEST_F(BlobRunMergerTest, SmallestFirstAndNoMoreThanItTakes) {
+TEST_F(BlobRunMergerTest, MergesTheFewestAndSmallestRuns) {
   std::vector<File> files;
   for (int i = 0; i < 10; ++i) {
     files.push_back(MakeFile(static_cast<uint64_t>(i) + 1, 0, 100,
@@ -151,7 +152,8 @@ TEST_F(BlobRunMergerTest, SmallestFirstAndNoMoreThanItTakes) {
   EXPECT_TRUE(runs.PickMerge(LimitsOf(8, 64)).runs.empty());
 }
 
-// The first merge is the small one, so that those that follow are full.
+// The first merge has fewer runs, so that all following merges have the maximum
+// number and little is written.
 TEST_F(BlobRunMergerTest, WritesAsLittleAsPossible) {
   for (const size_t n : {2, 7, 8, 9, 15, 50, 64, 65, 500}) {
     std::vector<File> files;
@@ -188,7 +190,7 @@ TEST_F(BlobRunMergerTest, WritesAsLittleAsPossible) {
     EXPECT_EQ(1u, sizes.size());
     EXPECT_EQ(n * 100, sizes.begin()->second);
     EXPECT_EQ((n - 2) / 7 + 1, merges) << n;
-    // Levels of a tree with eight children.
+    // The merges form a tree with eight children per node.
     size_t levels = 1;
     for (size_t m = 8; m < n; m *= 8) {
       ++levels;
@@ -200,7 +202,7 @@ TEST_F(BlobRunMergerTest, WritesAsLittleAsPossible) {
   }
 }
 
-TEST_F(BlobRunMergerTest, OpenFiles) {
+TEST_F(BlobRunMergerTest, LimitsTheBytesOfOpenFiles) {
   std::vector<File> files;
   for (uint64_t i = 1; i <= 10; ++i) {
     files.push_back(MakeFile(i, 0, 100));
@@ -208,18 +210,18 @@ TEST_F(BlobRunMergerTest, OpenFiles) {
   BlobRunMerger runs(comparator_, files);
   EXPECT_EQ((Runs{{1}, {2}, {3}, {4}, {5}}),
             runs.PickMerge(LimitsOf(1, 64, 500)).runs);
-  // The files of one run are open one after another.
+  // Only one file of a run is open at a time.
   runs.AddMerged(0, {11, 12, 13, 14, 15}, 500, 100);
   EXPECT_EQ((Runs{{6}, {7}, {8}, {9}, {10}}),
             runs.PickMerge(LimitsOf(1, 64, 500)).runs);
   runs.AddMerged(0, {16, 17, 18}, 500, 100);
-  // Two in any case.
+  // Two runs are always merged.
   EXPECT_EQ((Runs{{11, 12, 13, 14, 15}, {16, 17, 18}}),
             runs.PickMerge(LimitsOf(1, 64, 1)).runs);
 }
 
-// Of several runs, the one that ends last before the file goes on.
-TEST_F(BlobRunMergerTest, RunsStayTogether) {
+// A file continues the run that ends last before it.
+TEST_F(BlobRunMergerTest, FileContinuesTheNearestRun) {
   BlobRunMerger runs(
       comparator_, {MakeFile(1, 0, 10), MakeFile(2, 5, 40), MakeFile(3, 50, 60),
                     MakeFile(4, 55, 90, 1000)});
@@ -227,7 +229,7 @@ TEST_F(BlobRunMergerTest, RunsStayTogether) {
   EXPECT_EQ((Runs{{2, 3}, {1, 4}}), runs.PickMerge(LimitsOf(1, 8)).runs);
 }
 
-TEST_F(BlobRunMergerTest, Garbage) {
+TEST_F(BlobRunMergerTest, PicksRunsWithMuchGarbage) {
   std::vector<File> files = {MakeFile(1, 0, 10), MakeFile(2, 11, 20),
                              MakeFile(3, 15, 20)};
   files[1].size_on_disk = 150;
@@ -235,7 +237,7 @@ TEST_F(BlobRunMergerTest, Garbage) {
   BlobRunMerger runs(comparator_, files);
   EXPECT_TRUE(runs.PickGarbage(1.25).runs.empty());
   EXPECT_EQ(2u, runs.NumRuns(0));
-  // A run as a whole.
+  // A run is picked as a whole.
   BlobRunMerger::Merge merge = runs.PickGarbage(1.24);
   EXPECT_EQ((Runs{{1, 2}}), merge.runs);
   EXPECT_EQ(0u, merge.path_id);
@@ -245,7 +247,7 @@ TEST_F(BlobRunMergerTest, Garbage) {
   EXPECT_TRUE(runs.PickGarbage(1.0).runs.empty());
 }
 
-TEST_F(BlobRunMergerTest, EachPathAlone) {
+TEST_F(BlobRunMergerTest, MergesEachPathAlone) {
   BlobRunMerger runs(comparator_, {MakeFile(1, 0, 9), MakeFile(2, 0, 9, 100, 1),
                                    MakeFile(3, 5, 9, 100, 1)});
   EXPECT_EQ(1u, runs.NumRuns(0));
@@ -255,7 +257,7 @@ TEST_F(BlobRunMergerTest, EachPathAlone) {
   EXPECT_EQ((Runs{{2}, {3}}), merge.runs);
   runs.AddMerged(1, {4}, 200, 200);
   EXPECT_EQ(1u, runs.NumRuns(1));
-  // Nothing was alive.
+  // The merged run had no live values.
   runs.AddMerged(1, {}, 0, 0);
   EXPECT_EQ(1u, runs.NumRuns(1));
   EXPECT_TRUE(runs.PickMerge(LimitsOf(1, 8)).runs.empty());

@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Garbage collection of blob files with an address map, in whole databases.
+// Tests of the garbage collection of blob files with an address map, in whole
+// databases.
 
 #include <algorithm>
 #include <atomic>
@@ -40,7 +41,7 @@ class DBBlobGcTest : public DBTestBase {
   ~DBBlobGcTest() override {
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
-    Close();  // before fault_env_ goes
+    Close();  // while fault_env_ exists
   }
 
   Options GcOptions(double limit) {
@@ -56,7 +57,8 @@ class DBBlobGcTest : public DBTestBase {
     return options;
   }
 
-  // No collection by itself, nothing is tried again, and FailWrites().
+  // No collection starts by itself, the DB does not recover from errors by
+  // itself, and FailWrites() works.
   Options FaultOptions() {
     fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
     fault_env_ = NewCompositeEnv(fault_fs_);
@@ -94,8 +96,8 @@ class DBBlobGcTest : public DBTestBase {
     Wait();
   }
 
-  // Every other value becomes garbage. If the same ones do so again, their
-  // files are dropped.
+  // Makes every other value garbage, or every step-th one. Repeated calls with
+  // the same step overwrite the same keys, so that whole files are dropped.
   void MakeGarbage(int round = 1, int step = 2) {
     for (int key = 0; key < kKeys; key += step) {
       PutKey(key, round);
@@ -141,7 +143,8 @@ class DBBlobGcTest : public DBTestBase {
     return numbers;
   }
 
-  // All values, by each way to read; the map; no file too many or too few.
+  // Checks all values with Get() and an iterator, the consistency of the map,
+  // and that exactly the blob files of the Version exist.
   void Verify() {
     for (int key = 0; key < kKeys; ++key) {
       const auto found = model_.find(Key(key));
@@ -158,14 +161,16 @@ class DBBlobGcTest : public DBTestBase {
     ASSERT_OK(iter->status());
     ASSERT_TRUE(expected == model_.end());
     iter.reset();
-    // Removals that a snapshot held back, and what they make obsolete.
+    // Wait for the removals that a snapshot has blocked, and for the deletion
+    // of the files that become obsolete by them.
     for (int i = 0; i < 3; ++i) {
       ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
       ASSERT_OK(dbfull()->TEST_WaitForPurge());
     }
     Wait();
     ASSERT_OK(blobs()->map()->TEST_Check());
-    // A file that the iterator held goes when obsolete ones are sought again.
+    // A file that the iterator pinned is deleted by the next search for
+    // obsolete files.
     ASSERT_OK(db_->DisableFileDeletions());
     ASSERT_OK(db_->EnableFileDeletions());
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
@@ -187,14 +192,15 @@ class DBBlobGcTest : public DBTestBase {
   Status Sort(uint32_t max_sorted_runs = 1,
               std::atomic<bool>* canceled = nullptr) {
     CollectBlobGarbageOptions options;
-    // Garbage stays unless it is in the way.
+    // Sorting alone: files are not collected because of their garbage.
     options.space_amp_limit = 1000;
     options.max_sorted_runs = max_sorted_runs;
     options.canceled = canceled;
     return db_->CollectBlobGarbage(options);
   }
 
-  // Each flush has keys from all over.
+  // Loads all keys with `flushes` flushes, each of which has keys from the
+  // whole range.
   void LoadApart(int flushes) {
     for (int start = 0; start < flushes; ++start) {
       for (int key = start; key < kKeys; key += flushes) {
@@ -205,7 +211,7 @@ class DBBlobGcTest : public DBTestBase {
     Wait();
   }
 
-  // In how many pieces a scan finds the values.
+  // Returns the number of contiguous pieces in which a scan finds the values.
   int Pieces() {
     int pieces = 0;
     uint64_t file = 0;
@@ -234,7 +240,7 @@ class DBBlobGcTest : public DBTestBase {
   std::unique_ptr<Env> fault_env_;
 };
 
-TEST_F(DBBlobGcTest, KeepsTheLimit) {
+TEST_F(DBBlobGcTest, KeepsTheSpaceLimit) {
   for (const double limit : {1.2, 1.5}) {
     const Options options = GcOptions(limit);
     DestroyAndReopen(options);
@@ -260,14 +266,14 @@ TEST_F(DBBlobGcTest, KeepsTheLimit) {
   }
 }
 
-TEST_F(DBBlobGcTest, Off) {
+TEST_F(DBBlobGcTest, IsOffAtZeroAndCanBeTurnedOnLive) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
   ASSERT_GT(Amplification(), 1.4);
   ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FILES));
-  // Live.
+  // The option can be changed while the DB is open.
   ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.5"}}));
   Wait();
   ASSERT_LE(Amplification(), 1.45);
@@ -283,7 +289,7 @@ TEST_F(DBBlobGcTest, Off) {
   VerifyAlsoReopened(options);
 }
 
-TEST_F(DBBlobGcTest, OnDemand) {
+TEST_F(DBBlobGcTest, CollectBlobGarbageReachesTheLimit) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   ASSERT_OK(Collect());
@@ -297,7 +303,7 @@ TEST_F(DBBlobGcTest, OnDemand) {
   ASSERT_GT(Amplification(), 1.1);
   ASSERT_OK(Collect());
   ASSERT_EQ(1.0, Amplification());
-  // Nothing is left to do.
+  // A second call finds nothing to do.
   const uint64_t files = Ticker(options, BLOB_MAP_GC_FILES);
   ASSERT_OK(Collect());
   ASSERT_EQ(files, Ticker(options, BLOB_MAP_GC_FILES));
@@ -336,8 +342,7 @@ TEST_F(DBBlobGcTest, OnDemand) {
   ASSERT_TRUE(Collect().IsNotSupported());
 }
 
-// Values that only a snapshot sees are copied, too.
-TEST_F(DBBlobGcTest, Snapshots) {
+TEST_F(DBBlobGcTest, CopiesValuesThatOnlySnapshotsSee) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   Load();
@@ -374,7 +379,8 @@ TEST_F(DBBlobGcTest, Snapshots) {
   ASSERT_TRUE(expected == before.end());
   iter.reset();
   db_->ReleaseSnapshot(snapshot);
-  // What the snapshots saw is garbage now. A compaction finds it.
+  // The values that only the snapshots saw are garbage now. A compaction
+  // removes them from the map.
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
   Wait();
   ASSERT_OK(Collect());
@@ -382,8 +388,9 @@ TEST_F(DBBlobGcTest, Snapshots) {
   VerifyAlsoReopened(options);
 }
 
-// What happens to a value between its copy and the swap of its address.
-TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
+// Values that are overwritten, deleted or renamed between their copy and the
+// end of the job read as written.
+TEST_F(DBBlobGcTest, ChangesDuringTheJobAreKept) {
   const Options options = GcOptions(0);
   for (const char* const point :
        {"DBStrata::RunBlobGc:Copied", "BlobGcStorage::Publish:Swapped",
@@ -411,7 +418,7 @@ TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
       }
       ASSERT_OK(Flush());
       if (round == 12) {
-        // Renames.
+        // The compaction renames values.
         ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
       }
     });
@@ -427,10 +434,11 @@ TEST_F(DBBlobGcTest, ChangesDuringTheJob) {
   }
 }
 
-// A job writes to the MANIFEST once: the copies come and the old files leave.
-TEST_F(DBBlobGcTest, OneEdit) {
+// A job writes to the MANIFEST once; this edit adds the copies and removes the
+// old files.
+TEST_F(DBBlobGcTest, JobWritesOneEdit) {
   Options options = GcOptions(0);
-  options.blob_file_size = 256 << 10;  // files of a flush are not small
+  options.blob_file_size = 256 << 10;  // flushed files are not small
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
@@ -447,7 +455,7 @@ TEST_F(DBBlobGcTest, OneEdit) {
   VerifyAlsoReopened(options);
 }
 
-TEST_F(DBBlobGcTest, FailedManifestWrite) {
+TEST_F(DBBlobGcTest, FailedManifestWriteChangesNothing) {
   Options options = FaultOptions();
   DestroyAndReopen(options);
   Load();
@@ -458,7 +466,7 @@ TEST_F(DBBlobGcTest, FailedManifestWrite) {
   ASSERT_NOK(Collect());
   SyncPoint::GetInstance()->DisableProcessing();
   fault_fs_->SetFilesystemActive(true);
-  // Nothing has happened.
+  // All values are still readable.
   for (const auto& expected : model_) {
     ASSERT_EQ(expected.second, Get(expected.first));
   }
@@ -471,7 +479,7 @@ TEST_F(DBBlobGcTest, FailedManifestWrite) {
   Destroy(options);
 }
 
-TEST_F(DBBlobGcTest, FailedCopy) {
+TEST_F(DBBlobGcTest, FailedCopyLeavesNoFileAndNoSpaceShrinksJobs) {
   Options options = FaultOptions();
   DestroyAndReopen(options);
   Load();
@@ -489,7 +497,8 @@ TEST_F(DBBlobGcTest, FailedCopy) {
   Reopen(options);
   Verify();
 
-  // No space: the next job takes less, and the DB goes on.
+  // After an error for lack of space the limit of the next job is smaller, and
+  // it grows again with success.
   uint64_t limit = 0;
   SyncPoint::GetInstance()->SetCallBack(
       "BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
@@ -516,8 +525,9 @@ TEST_F(DBBlobGcTest, FailedCopy) {
   Destroy(options);
 }
 
-// A damaged record is not copied, and its file stays.
-TEST_F(DBBlobGcTest, DamagedRecord) {
+// A damaged record is not copied, and its file stays. The other files are
+// collected.
+TEST_F(DBBlobGcTest, DamagedRecordIsNotCopied) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   Load();
@@ -527,7 +537,8 @@ TEST_F(DBBlobGcTest, DamagedRecord) {
   Close();
   std::string content;
   ASSERT_OK(ReadFileToString(env_, path, &content));
-  // In the value of the second record: the first one is garbage.
+  // The damage is in the value of the second record; the first record is
+  // garbage.
   content[kValueSize * 3 / 2 + 100] ^= 1;
   ASSERT_OK(WriteStringToFile(env_, content, path));
   Reopen(options);
@@ -535,10 +546,10 @@ TEST_F(DBBlobGcTest, DamagedRecord) {
   ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   ASSERT_NE(std::string::npos, s.ToString().find(path)) << s.ToString();
   ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
-  // The others are collected.
   ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 3u);
 
-  // The DB goes on, and the file is left alone.
+  // Without paranoid checks the DB stays writable, and the job does not try the
+  // file again.
   Options careless = options;
   careless.paranoid_checks = false;
   careless.statistics = CreateDBStatistics();
@@ -558,11 +569,11 @@ TEST_F(DBBlobGcTest, DamagedRecord) {
   ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
 }
 
-TEST_F(DBBlobGcTest, KeepsKeyOrder) {
+TEST_F(DBBlobGcTest, CopiesAreInKeyOrder) {
   Options options = GcOptions(0);
   options.blob_file_size = 1 << 20;
   DestroyAndReopen(options);
-  // Each flush has keys from all over.
+  // Each flush has keys from the whole range.
   for (int start = 0; start < 8; ++start) {
     for (int key = start; key < kKeys; key += 8) {
       PutKey(key, 0);
@@ -576,7 +587,7 @@ TEST_F(DBBlobGcTest, KeepsKeyOrder) {
   const std::set<uint64_t> before = BlobFilesOnDisk();
   ASSERT_OK(Collect());
   ASSERT_EQ(1.0, Amplification());
-  // All old values lie in one file now, in order.
+  // All old values are in one new file, in key order.
   uint64_t last_offset = 0;
   uint64_t number = 0;
   for (int key = 0; key < kKeys; ++key) {
@@ -597,8 +608,8 @@ TEST_F(DBBlobGcTest, KeepsKeyOrder) {
   VerifyAlsoReopened(options);
 }
 
-TEST_F(DBBlobGcTest, SortsValues) {
-  // As many runs at a time as the limit leaves room for.
+TEST_F(DBBlobGcTest, SortReachesTheNumberOfRuns) {
+  // The space limit decides how many runs are merged at a time.
   for (const double limit : {0.0, 1.5, 3.0}) {
     SCOPED_TRACE(limit);
     const Options options = GcOptions(limit);
@@ -607,7 +618,7 @@ TEST_F(DBBlobGcTest, SortsValues) {
     ASSERT_OK(Sort());
     LoadApart(8);
     ASSERT_EQ(kKeys, Pieces());
-    // Not more than it takes.
+    // Only as many values are copied as are needed for six runs.
     ASSERT_OK(Sort(6));
     const uint64_t few = Ticker(options, BLOB_MAP_GC_VALUES);
     ASSERT_GT(few, 0u);
@@ -616,7 +627,7 @@ TEST_F(DBBlobGcTest, SortsValues) {
     const int pieces = Pieces();
     ASSERT_LE(pieces, static_cast<int>(BlobFilesOfVersion().size()));
     ASSERT_LT(pieces, 20);
-    // Nothing is left to do.
+    // A second call copies nothing.
     const uint64_t moved = Ticker(options, BLOB_MAP_GC_VALUES);
     ASSERT_OK(Sort());
     ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
@@ -624,7 +635,7 @@ TEST_F(DBBlobGcTest, SortsValues) {
     ASSERT_OK(Sort());
     ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
 
-    // What is new is merged, garbage or not.
+    // New values are merged with the sorted ones, and so are runs with garbage.
     MakeGarbage(1, 7);
     for (int key = 1; key < kKeys; key += 50) {
       DeleteKey(key);
@@ -637,7 +648,7 @@ TEST_F(DBBlobGcTest, SortsValues) {
   }
 }
 
-TEST_F(DBBlobGcTest, CompactRangeSorts) {
+TEST_F(DBBlobGcTest, CompactRangeSortsOnlyWithForceAndTheWholeRange) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   LoadApart(8);
@@ -647,7 +658,7 @@ TEST_F(DBBlobGcTest, CompactRangeSorts) {
   compact.blob_garbage_collection_policy =
       BlobGarbageCollectionPolicy::kDisable;
   ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
-  // Only a part of the range.
+  // A part of the range is not sorted, even with kForce.
   compact.blob_garbage_collection_policy = BlobGarbageCollectionPolicy::kForce;
   const std::string begin = Key(10);
   const Slice from(begin);
@@ -660,8 +671,9 @@ TEST_F(DBBlobGcTest, CompactRangeSorts) {
   VerifyAlsoReopened(options);
 }
 
-// Values that only a snapshot sees lie behind the newer ones of their key.
-TEST_F(DBBlobGcTest, SortsVersions) {
+// Values that only a snapshot sees are sorted behind the newer values of their
+// key, and all readers still find them.
+TEST_F(DBBlobGcTest, SortsOlderVersionsBehindNewerOnes) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   LoadApart(4);
@@ -670,7 +682,7 @@ TEST_F(DBBlobGcTest, SortsVersions) {
   for (int round = 1; round <= 4; ++round) {
     snapshots.push_back(db_->GetSnapshot());
     models.push_back(model_);
-    // Many versions of a few keys: more than a file has room for.
+    // One key has more versions than fit into a file.
     for (int i = 0; i < 100; ++i) {
       PutKey(200, 100 * round + i);
       if (i % 10 == 9) {
@@ -707,10 +719,11 @@ TEST_F(DBBlobGcTest, SortsVersions) {
   VerifyAlsoReopened(options);
 }
 
-// In the midst: canceled, failed, overwritten.
-TEST_F(DBBlobGcTest, SortingStops) {
+// A sort that is canceled, fails, or meets overwrites between its jobs leaves
+// the values intact, and the next sort completes.
+TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
   Options options = FaultOptions();
-  // Many pieces.
+  // Small files divide each merge into many pieces.
   options.blob_file_size = 8 << 10;
   DestroyAndReopen(options);
   LoadApart(8);
@@ -738,7 +751,7 @@ TEST_F(DBBlobGcTest, SortingStops) {
   ASSERT_OK(db_->Resume());
   Verify();
 
-  // Other jobs, and flushes, between the pieces of a merge.
+  // A flush and another job run between the pieces of a merge.
   jobs = 0;
   SyncPoint::GetInstance()->SetCallBack(
       "DBStrata::RunBlobGc:AfterEdit", [&](void*) {
@@ -761,12 +774,13 @@ TEST_F(DBBlobGcTest, SortingStops) {
   Destroy(options);
 }
 
-// One file that is damaged, where nobody reads, is left out.
-TEST_F(DBBlobGcTest, SortsAroundDamage) {
+// A file whose key range cannot be read because its first record, which is
+// garbage, is damaged, is left out of the sort.
+TEST_F(DBBlobGcTest, SortLeavesOutADamagedFile) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   LoadApart(4);
-  // Its first record becomes garbage, and its last one.
+  // Make the first record of one file garbage.
   const std::set<uint64_t> files = BlobFilesOnDisk();
   const uint64_t damaged = *files.begin();
   for (int key = 0; key < kKeys; ++key) {
@@ -790,12 +804,13 @@ TEST_F(DBBlobGcTest, SortsAroundDamage) {
   for (const auto& expected : model_) {
     ASSERT_EQ(expected.second, Get(expected.first));
   }
-  // Two runs: this file, and the others.
+  // There are two runs: this file and all others.
   ASSERT_LT(Pieces(), 2 * 64 + 20);
 }
 
-// Whoever stops manual compactions, or closes, waits for the call.
-TEST_F(DBBlobGcTest, SortingEnds) {
+// Close(), DisableManualCompaction() and AbortAllCompactions() end a running
+// sort and wait for its end.
+TEST_F(DBBlobGcTest, CloseDisableAndAbortEndASort) {
   Options options = GcOptions(1.5);
   const auto close = [&] { EXPECT_OK(db_->Close()); };
   const auto disable = [&] { db_->DisableManualCompaction(); };
@@ -813,7 +828,7 @@ TEST_F(DBBlobGcTest, SortingEnds) {
       std::atomic<bool> went_on{false};
       SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
         if (!reached.exchange(true)) {
-          // The other thread waits by now, if it does.
+          // Give the other thread time to reach its wait for the sort.
           env_->SleepForMicroseconds(100000);
           went_on = true;
         }
@@ -848,8 +863,9 @@ TEST_F(DBBlobGcTest, SortingEnds) {
   }
 }
 
-// Beside a merge the limit holds, and writes are not slowed down for it.
-TEST_F(DBBlobGcTest, SortsBesideWrites) {
+// The space amplification stays near the limit while merges and writes run at
+// the same time.
+TEST_F(DBBlobGcTest, SortKeepsTheLimitDuringWrites) {
   const Options options = GcOptions(1.2);
   DestroyAndReopen(options);
   LoadApart(16);
@@ -874,13 +890,14 @@ TEST_F(DBBlobGcTest, SortsBesideWrites) {
   stop = true;
   sorter.join();
   ASSERT_GT(calls, 1);
-  // 0.1 for the merge, and its pieces are files of 64 KiB in 400.
+  // The merge may use 0.1; its pieces are files of 64 KiB, while all values
+  // have 400 KiB.
   ASSERT_LT(worst, 1.2 + 0.1 + 0.5);
   ASSERT_OK(Sort());
   VerifyAlsoReopened(options);
 }
 
-TEST_F(DBBlobGcTest, Compression) {
+TEST_F(DBBlobGcTest, CopiesHaveTheCurrentCompression) {
   if (!Snappy_Supported()) {
     ROCKSDB_GTEST_SKIP("needs Snappy");
     return;
@@ -894,7 +911,8 @@ TEST_F(DBBlobGcTest, Compression) {
   for (const CompressionType type : kTypes) {
     options.blob_compression_type = type;
     Reopen(options);
-    // Not the same keys again: their files would be dropped.
+    // The rounds overwrite different keys, because otherwise their files would
+    // be dropped.
     ++round;
     for (int key = round; key < kKeys; key += 5 + round) {
       PutKey(key, round);
@@ -904,7 +922,7 @@ TEST_F(DBBlobGcTest, Compression) {
     const uint64_t newest = *BlobFilesOnDisk().rbegin();
     ASSERT_OK(Collect());
     ASSERT_EQ(1.0, Amplification());
-    // What was copied has the compression of today.
+    // The copies have the current compression type.
     int copies = 0;
     for (const BlobFileSlotTable::Info& file : blobs()->file_table().GetAll()) {
       if (file.number > newest) {
@@ -918,8 +936,9 @@ TEST_F(DBBlobGcTest, Compression) {
   VerifyAlsoReopened(options);
 }
 
-// What was read stays cached as it moves, and nothing else gets into the cache.
-TEST_F(DBBlobGcTest, BlobCache) {
+// A cached value is still cached after it was moved, or moved back, and a job
+// inserts no other value into the cache.
+TEST_F(DBBlobGcTest, CachedValuesStayCachedWhenMoved) {
   Options options = FaultOptions();
   LRUCacheOptions cache_options;
   cache_options.capacity = 8 << 20;
@@ -941,7 +960,7 @@ TEST_F(DBBlobGcTest, BlobCache) {
           ASSERT_EQ(model_[Key(key)], Get(Key(key)));
         }
       };
-      // Of values that are moved and of those that are not.
+      // Read values that the job moves, and values that it does not move.
       read(0);
       read(1);
       const size_t usage = options.blob_cache->GetUsage();
@@ -962,7 +981,7 @@ TEST_F(DBBlobGcTest, BlobCache) {
         ASSERT_EQ(1.0, Amplification());
       }
       ASSERT_EQ(count, options.blob_cache->GetOccupancyCount());
-      // What an allocation takes differs by a few bytes.
+      // The size of an allocation differs by a few bytes.
       ASSERT_NEAR(static_cast<double>(usage),
                   static_cast<double>(options.blob_cache->GetUsage()),
                   static_cast<double>(usage) / 50);
@@ -978,7 +997,7 @@ TEST_F(DBBlobGcTest, BlobCache) {
   Destroy(options);
 }
 
-TEST_F(DBBlobGcTest, StaysOnItsPath) {
+TEST_F(DBBlobGcTest, CopiesStayOnTheirPath) {
   Options options = GcOptions(0);
   options.cf_paths = {{dbname_, 0}, {dbname_ + "_1", 0}};
   options.level_blob_path_ids = {1};
@@ -999,7 +1018,7 @@ TEST_F(DBBlobGcTest, StaysOnItsPath) {
   Destroy(options);
 }
 
-TEST_F(DBBlobGcTest, Waits) {
+TEST_F(DBBlobGcTest, WaitsForFileDeletionsAndBackgroundWork) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   Load();
@@ -1022,7 +1041,7 @@ TEST_F(DBBlobGcTest, Waits) {
   VerifyAlsoReopened(options);
 }
 
-TEST_F(DBBlobGcTest, SlowsDownWrites) {
+TEST_F(DBBlobGcTest, SlowsDownWritesFarAboveTheLimit) {
   Options options = GcOptions(1.1);
   options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
   options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
@@ -1047,7 +1066,8 @@ TEST_F(DBBlobGcTest, SlowsDownWrites) {
       PutKey(key * 10 + round, round);
     }
     ASSERT_OK(Flush());
-    // A commit gives the old values free after its SuperVersion is there.
+    // The old values become garbage only after the flush has installed its
+    // SuperVersion.
     ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
   }
   ASSERT_GT(Amplification(), 1.1 * AddressMapStore::kStallFactor);
@@ -1063,7 +1083,7 @@ TEST_F(DBBlobGcTest, SlowsDownWrites) {
   VerifyAlsoReopened(options);
 }
 
-TEST_F(DBBlobGcTest, Events) {
+TEST_F(DBBlobGcTest, ListenersSeeEachJob) {
   class Listener : public EventListener {
    public:
     void OnBlobFileCreated(const BlobFileCreationInfo& info) override {
@@ -1109,8 +1129,8 @@ TEST_F(DBBlobGcTest, Events) {
   EXPECT_EQ(listener->files_, listener->outputs_);
 }
 
-// Closes the DB while jobs wait for a thread, and while one runs.
-TEST_F(DBBlobGcTest, Close) {
+// The DB can be closed while jobs wait for a thread and while one runs.
+TEST_F(DBBlobGcTest, CloseWithWaitingOrRunningJobs) {
   Options options = GcOptions(0);
   options.env = Env::Default();
   for (const bool running : {false, true}) {
@@ -1154,7 +1174,7 @@ TEST_F(DBBlobGcTest, Close) {
   }
 }
 
-TEST_F(DBBlobGcTest, DropColumnFamily) {
+TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJob) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
   CreateAndReopenWithCF({"other"}, options);
@@ -1177,15 +1197,16 @@ TEST_F(DBBlobGcTest, DropColumnFamily) {
   }
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
   handles_.pop_back();
-  // A background thread may have held the column family for a little longer.
+  // A background thread may hold the column family a little longer.
   for (int i = 0; i < 1000 && !BlobFilesOnDisk().empty(); ++i) {
     env_->SleepForMicroseconds(10000);
   }
   ASSERT_TRUE(BlobFilesOnDisk().empty());
 }
 
-// Delete everything and wait: no compaction, no call.
-TEST_F(DBBlobGcTest, DeleteEverything) {
+// After the deletion of all keys all blob files are dropped, without a
+// compaction or a manual call.
+TEST_F(DBBlobGcTest, DeletedValuesFreeAllFiles) {
   const Options options = GcOptions(1.2);
   DestroyAndReopen(options);
   Load();
@@ -1198,7 +1219,8 @@ TEST_F(DBBlobGcTest, DeleteEverything) {
   Verify();
 }
 
-// One value in a thousand is never written again; the others over and over.
+// If one value in fifty is never overwritten and the others are overwritten
+// often, the old values do not hold up the space of their files.
 TEST_F(DBBlobGcTest, FewOldValuesHoldNoFiles) {
   const Options options = GcOptions(1.2);
   DestroyAndReopen(options);
@@ -1216,9 +1238,9 @@ TEST_F(DBBlobGcTest, FewOldValuesHoldNoFiles) {
   VerifyAlsoReopened(options);
 }
 
-// What was overwritten while an iterator was open is garbage as soon as the
-// iterator has gone, whether or not a compaction meets it. No compaction runs.
-TEST_F(DBBlobGcTest, LongReader) {
+// Values that were overwritten while an iterator was open become garbage as
+// soon as the iterator is closed, without a compaction.
+TEST_F(DBBlobGcTest, ValuesOfAClosedIteratorAreGarbageAtOnce) {
   for (const bool collects : {false, true}) {
     Options options = GcOptions(collects ? 1.2 : 0);
     options.disable_auto_compactions = true;
@@ -1232,8 +1254,8 @@ TEST_F(DBBlobGcTest, LongReader) {
       }
       ASSERT_OK(Flush());
       Wait();
-      // One version for the iterator and the newest one: those in between have
-      // no reader.
+      // The map has the version that the iterator sees and the newest one; the
+      // versions in between have no reader.
       ASSERT_EQ(2u * kKeys, blobs()->map()->NumEntries());
     }
     int found = 0;
@@ -1258,9 +1280,10 @@ TEST_F(DBBlobGcTest, LongReader) {
   }
 }
 
-// Snapshots in between, deletions, inline values, operands; each reader finds
-// what it had, and nothing stays for longer than its reader.
-TEST_F(DBBlobGcTest, VersionsOfManyReaders) {
+// With random snapshots, deletions, inline values and operands, each snapshot
+// reads what it saw when it was taken, and no value stays in the map longer
+// than its readers.
+TEST_F(DBBlobGcTest, VersionsLiveAsLongAsTheirReaders) {
   for (const bool bypass : {true, false}) {
     Options options = GcOptions(0);
     options.enable_lsm_bypass = bypass;
@@ -1324,7 +1347,7 @@ TEST_F(DBBlobGcTest, VersionsOfManyReaders) {
     check(Reader{nullptr, now});
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
     ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
-    // At most the base of each key's operands.
+    // The map has at most the base of each key's operands.
     ASSERT_LE(blobs()->map()->NumEntries(), now.size());
     Reopen(options);
     check(Reader{nullptr, now});
@@ -1332,9 +1355,10 @@ TEST_F(DBBlobGcTest, VersionsOfManyReaders) {
   }
 }
 
-// Values below min_blob_size, or from before the map, keep new values of their
-// keys versioned until a compaction has met them.
-TEST_F(DBBlobGcTest, OverInlineValues) {
+// Inline values from before the map keep new values of their keys versioned
+// until a compaction meets them. Overwritten versioned values become garbage
+// nevertheless.
+TEST_F(DBBlobGcTest, KeepsTheLimitOverInlineValues) {
   Options options = GcOptions(1.2);
   options.disable_auto_compactions = true;
   Options without = options;
@@ -1352,8 +1376,8 @@ TEST_F(DBBlobGcTest, OverInlineValues) {
   VerifyAlsoReopened(options);
 }
 
-// The files of BlobDB, with garbage, when the map is turned on.
-TEST_F(DBBlobGcTest, FilesFromBeforeTheMap) {
+// Blob files of BlobDB with garbage are collected once the map is enabled.
+TEST_F(DBBlobGcTest, CollectsFilesFromBeforeTheMap) {
   for (const CompactionStyle style :
        {kCompactionStyleLevel, kCompactionStyleUniversal}) {
     for (const bool by_itself : {false, true}) {
@@ -1411,8 +1435,8 @@ TEST_F(DBBlobGcTest, FilesFromBeforeTheMap) {
   }
 }
 
-// Many small flushes, of keys in order or at random.
-TEST_F(DBBlobGcTest, SmallFiles) {
+// Many small flushes, of keys in order or in random order, leave few files.
+TEST_F(DBBlobGcTest, MergesSmallFiles) {
   for (const bool in_order : {true, false}) {
     Options options = GcOptions(1.2);
     options.blob_file_size = 1 << 20;
@@ -1429,21 +1453,22 @@ TEST_F(DBBlobGcTest, SmallFiles) {
     Wait();
     ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
     Wait();
-    // Of 200: fewer than 16 in each of the tiers, of flushes and of copies.
+    // Of 200 flushed files, each tier of flushed files and of copies keeps
+    // fewer than 16.
     ASSERT_LT(BlobFilesOfVersion().size(), 60u);
     // Each value was copied once or twice.
     ASSERT_LE(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN),
               2 * kKeys * (kValueSize + 100));
     ASSERT_LE(Amplification(), 1.2);
     ASSERT_OK(Collect());
-    // From 128 KB on a file is not small, and a job in the background may have
-    // had some.
+    // Files of 128 KiB and more are not small, and a background job may have
+    // written some.
     ASSERT_LE(BlobFilesOfVersion().size(), 8u);
     VerifyAlsoReopened(options);
   }
 }
 
-TEST_F(DBBlobGcTest, ManyThreads) {
+TEST_F(DBBlobGcTest, ConcurrentReadsSeeTheirWritesDuringCollections) {
   Options options = GcOptions(1.05);
   DestroyAndReopen(options);
   Load();
@@ -1452,7 +1477,8 @@ TEST_F(DBBlobGcTest, ManyThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      // Each thread has its own keys, of which it knows the rounds.
+      // Each thread writes its own keys and remembers the rounds of their
+      // values.
       Random rnd(t + 1);
       std::map<int, int> rounds;
       for (int i = 0; i < 1500; ++i) {

@@ -31,10 +31,10 @@ TEST_F(UnmappedBlobGcTest, OldestFirstUntilTheLimitIsKept) {
                                                     {100, 50, &none},
                                                     {100, 100, &third},
                                                     {100, 60, &fourth}};
-  // 400 on disk, 260 live.
+  // There are 400 bytes on disk, of which 260 are live.
   ASSERT_EQ(Numbers{}, Pick(files, 400.0 / 260));
   ASSERT_EQ((Numbers{1, 2}), Pick(files, 1.5));
-  // The second one has no SST file of its own.
+  // The second blob file has no linked SST file.
   ASSERT_EQ((Numbers{1, 2}), Pick(files, 1.2));
   ASSERT_EQ((Numbers{1, 2, 3, 4}), Pick(files, 1.1));
   ASSERT_EQ((Numbers{1, 2, 3, 4}), Pick(files, 1.0));
