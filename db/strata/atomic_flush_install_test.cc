@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What readers see while an atomic flush is committed by another thread.
+// Readers see correct values while another thread commits an atomic flush.
 
 #include <atomic>
 #include <condition_variable>
@@ -32,8 +32,10 @@ class AtomicFlushInstallTest : public DBTestBase {
   }
 };
 
-// A compaction of the column family leads the group of edits that has the
-// flush, and installs its SuperVersion before the flush gets the mutex.
+// A compaction of the first column family leads the group of edits that
+// contains the flush, and installs its SuperVersion before the flush gets the
+// DB mutex. Readers at this moment apply each operand once: from the memtable
+// or from the flushed file, not from both.
 TEST_F(AtomicFlushInstallTest, OperandsAreSeenOnce) {
   Options options = CurrentOptions();
   options.atomic_flush = true;
@@ -101,7 +103,8 @@ TEST_F(AtomicFlushInstallTest, OperandsAreSeenOnce) {
   leader_thread.join();
   flush_thread.join();
   {
-    // Flush() may return as soon as the edit is committed.
+    // Flush() may return as soon as the edit is committed, which is before the
+    // callback has read.
     std::unique_lock<std::mutex> lock(mutex);
     changed.wait(lock, [&] { return has_read; });
   }

@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// After a background error: Resume() starts again what had stopped.
+// After a background error, Resume() restarts the work that the error stopped,
+// and a recovery does not hang.
 
 #include <atomic>
 #include <memory>
@@ -17,8 +18,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// A file system with a directory on a device that can be full, or have an error
-// that is retryable; and with MANIFESTs that can fail.
+// A file system with a directory on a device that can be full or return
+// retryable errors. Writes to its MANIFESTs can be made to fail as well.
 class FullDeviceFS : public FileSystemWrapper {
  public:
   FullDeviceFS(const std::shared_ptr<FileSystem>& base, std::string directory)
@@ -81,11 +82,13 @@ class DBResumeTest : public DBTestBase {
   DBResumeTest() : DBTestBase("db_resume_test", /*env_do_fsync=*/false) {}
   ~DBResumeTest() override { Close(); }
 
-  // Level 0 is on the first path, the others are on the second.
+  // Level 0 is on the first path, the other levels are on the second one, if
+  // there is a layout.
   void OpenOnTwoDevices(bool with_layout) {
     second_ = dbname_ + "_second/";
     ASSERT_OK(env_->CreateDirIfMissing(second_));
-    // The environment of the last DB is replaced here.
+    // The environment of the previous DB is replaced below, so the DB is closed
+    // first.
     Close();
     last_options_.env = env_;
     fs_ = std::make_shared<FullDeviceFS>(env_->GetFileSystem(), second_);
@@ -102,13 +105,13 @@ class DBResumeTest : public DBTestBase {
       options_.cf_paths = {{dbname_, 0}, {second_, 0}};
       options_.level_sst_path_ids = {0, 1};
     } else {
-      // Bytes beyond the target go to the second one.
+      // Bytes beyond the target size of the first path go to the second one.
       options_.cf_paths = {{dbname_, 1}, {second_, uint64_t{1} << 40}};
     }
     DestroyAndReopen(options_);
   }
 
-  // While there is a background error, Flush() may return that.
+  // While there is a background error, Flush() may return it.
   void WriteFile(int number, bool may_fail = false) {
     WriteOptions write_options;
     write_options.no_slowdown = true;
@@ -141,7 +144,7 @@ class DBResumeTest : public DBTestBase {
     }
     ASSERT_GT(fs_->refused, 0);
     ASSERT_TRUE(dbfull()->TEST_GetBGError().IsNoSpace());
-    // Not only the compaction waits, but a memtable, too.
+    // A memtable waits, too, not only the compaction.
     WriteOptions write_options;
     write_options.no_slowdown = true;
     ASSERT_OK(db_->Put(write_options, "waits", "value"));
@@ -150,7 +153,7 @@ class DBResumeTest : public DBTestBase {
     flush_options.allow_write_stall = true;
     db_->Flush(flush_options).PermitUncheckedError();
 
-    // The failed job ends after a pause, and schedules what it may.
+    // The failed job ends after a pause and schedules further jobs if it may.
     std::string property;
     for (int i = 0; i < 100; ++i) {
       ASSERT_TRUE(
@@ -162,7 +165,8 @@ class DBResumeTest : public DBTestBase {
     }
     ASSERT_EQ(property, "0");
 
-    // Room is made. Nothing is written meanwhile.
+    // The device has space again. Nothing is written before the checks, so no
+    // write can schedule the jobs.
     fs_->full = false;
     ASSERT_OK(db_->Resume());
     for (int i = 0; i < 200 && NumTableFilesAtLevel(0) > 1; ++i) {
@@ -192,8 +196,8 @@ class DBResumeTest : public DBTestBase {
     EXPECT_TRUE(*flag);
   }
 
-  // Writes "a" and "b" into memtables whose flushes are queued, and "c" by
-  // another thread. Returns the status of the last write.
+  // Writes "a" and "b" into memtables whose flushes are queued, and then "c" in
+  // another thread. Returns the status of the write of "c".
   Status PutBehindTwoMemtables() {
     FlushOptions flush_options;
     flush_options.wait = false;
@@ -237,18 +241,19 @@ class DBResumeTest : public DBTestBase {
   Options options_;
 };
 
-TEST_F(DBResumeTest, FullDeviceOfALayout) {
+TEST_F(DBResumeTest, ResumeRestartsJobsAfterAFullDeviceOfALayout) {
   CompactAfterFullDevice(/*with_layout=*/true);
 }
 
-TEST_F(DBResumeTest, FullDeviceOfCfPaths) {
+TEST_F(DBResumeTest, ResumeRestartsJobsAfterAFullDeviceOfCfPaths) {
   CompactAfterFullDevice(/*with_layout=*/false);
 }
 
-// The recovery's flush enters the write thread after an error of a MANIFEST
-// that a compaction writes: the error is hard and its recovery automatic. A
-// writer that was stalled before the error waits for the recovery, and the
-// recovery would wait for the writer: RocksDB hangs.
+// A compaction fails to write the MANIFEST, which is a hard error with an
+// automatic recovery. The recovery's flush enters the write thread, where a
+// writer has been stalled since before the error. The stall ends with
+// Incomplete for the writer; in RocksDB the writer and the recovery wait for
+// each other forever.
 TEST_F(DBResumeTest, RecoveryFlushEndsTheStallOfAWriter) {
   for (const bool atomic_flush : {false, true}) {
     SCOPED_TRACE(atomic_flush);
@@ -263,7 +268,7 @@ TEST_F(DBResumeTest, RecoveryFlushEndsTheStallOfAWriter) {
     WriteFile(1);
     std::atomic<bool> stalled{false};
     std::atomic<bool> recovering{false};
-    // A flush that came first would end the stall.
+    // A flush that ran before the recovery would end the stall.
     SyncPoint::GetInstance()->SetCallBack("DBImpl::BackgroundCallFlush:start",
                                           [&](void*) { Await(&recovering); });
     std::atomic<bool> compacting{false};
@@ -294,10 +299,11 @@ TEST_F(DBResumeTest, RecoveryFlushEndsTheStallOfAWriter) {
   }
 }
 
-// After a retryable error of an SST file of a flush, the recovery enters the
-// write thread with two write queues only. With one queue it flushes without,
-// and the writer waits for the end of the stall.
-TEST_F(DBResumeTest, RecoveryOfAFlushAndAStalledWriter) {
+// A flush fails with a retryable error of its SST file. The recovery's flush
+// enters the write thread only if there are two write queues, and then ends the
+// stall of a writer. With one queue the recovery flushes outside of the write
+// thread, and the writer succeeds when the flush has ended the stall.
+TEST_F(DBResumeTest, RecoveryOfAFlushEndsTheStallOfAWriter) {
   for (const bool atomic_flush : {false, true}) {
     for (const bool two_write_queues : {false, true}) {
       SCOPED_TRACE(std::to_string(atomic_flush) +

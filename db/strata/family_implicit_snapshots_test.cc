@@ -22,7 +22,7 @@ class FamilyImplicitSnapshotsTest : public testing::Test {
     SyncPoint::GetInstance()->ClearAllCallBacks();
   }
 
-  // A reader moves from the shared registry to the family's own one at the
+  // Moves the reader from the shared registry to the family's own one at the
   // sync point.
   void MoveAt(const char* sync_point, ReadBound* bound) {
     SyncPoint::GetInstance()->SetCallBack(sync_point, [this, bound](void*) {
@@ -40,7 +40,7 @@ class FamilyImplicitSnapshotsTest : public testing::Test {
   const FamilyImplicitSnapshots bounds_{&shared_, &own_};
 };
 
-TEST_F(FamilyImplicitSnapshotsTest, OtherFamiliesDoNotCount) {
+TEST_F(FamilyImplicitSnapshotsTest, ReadersOfOtherFamiliesAreIgnored) {
   ReadBound other = other_.RegisterAt(1);
   EXPECT_EQ(bounds_.Min(), kMaxSequenceNumber);
   ReadBound own = own_.RegisterAt(20);
@@ -58,7 +58,7 @@ TEST_F(FamilyImplicitSnapshotsTest, OtherFamiliesDoNotCount) {
   EXPECT_EQ(snapshots, (Sequences{10}));
 }
 
-TEST_F(FamilyImplicitSnapshotsTest, NotifiesOneAfterTheOther) {
+TEST_F(FamilyImplicitSnapshotsTest, NotifiesForOneRegistryAfterTheOther) {
   ReadBound own = own_.RegisterAt(20);
   ReadBound shared = shared_.RegisterAt(10);
   EXPECT_EQ(bounds_.NotifyWhenNoneBelow(10), Blocker::kNone);
@@ -72,7 +72,8 @@ TEST_F(FamilyImplicitSnapshotsTest, NotifiesOneAfterTheOther) {
 }
 
 TEST_F(FamilyImplicitSnapshotsTest, AReaderThatMovesIsSeen) {
-  // The reader moves between the looks at the two registries.
+  // In the first two cases the reader moves after the shared registry was read
+  // and before the family's own one is.
   ReadBound bound = shared_.RegisterAt(10);
   MoveAt("FamilyImplicitSnapshots::MergeInto:Shared", &bound);
   Sequences snapshots;
@@ -85,8 +86,9 @@ TEST_F(FamilyImplicitSnapshotsTest, AReaderThatMovesIsSeen) {
 
   bound = shared_.RegisterAt(10);
   EXPECT_EQ(bounds_.NotifyWhenNoneBelow(11), Blocker::kShared);
-  // It moves after the request: the callback of the shared registry runs, and
-  // the next question finds it in the family's own one.
+  // Here the reader moves after the notification was requested: the callback of
+  // the shared registry runs, and the next request finds the reader in the
+  // family's own registry.
   ReadBound moved = own_.RegisterAt(10);
   bound = std::move(moved);
   EXPECT_EQ(shared_calls_, 1);

@@ -21,7 +21,7 @@ namespace ROCKSDB_NAMESPACE {
 
 using Request = FlushOrderGate::Request;
 
-// The gate never looks into a column family.
+// Returns a pointer that stands for family i. The gate never dereferences it.
 static ColumnFamilyData* FamilyAt(size_t i) {
   return reinterpret_cast<ColumnFamilyData*>((i + 1) << 8);
 }
@@ -35,7 +35,6 @@ struct Arg {
 };
 using Args = std::vector<Arg>;
 
-// ---------------------------------------------------------------------------
 // The rules one by one.
 
 class FlushOrderGateTest : public testing::Test, public FlushOrderGate::Host {
@@ -111,7 +110,7 @@ TEST_F(FlushOrderGateTest, OneJobPerFamilyThatNeedsOrder) {
   gate_.Enter(ArgsOf({A}));
   ASSERT_FALSE(gate_.Idle());
   ASSERT_TRUE(gate_.Park(Single(A, 2)));
-  // Others are not held up.
+  // Requests of other families are not parked.
   ASSERT_FALSE(gate_.Park(Single(B, 1)));
   gate_.Enter(ArgsOf({B}));
   for (int i = 0; i < 2; ++i) {
@@ -134,7 +133,8 @@ TEST_F(FlushOrderGateTest, OneParkedRequestPerFamily) {
   ASSERT_EQ("unref 0; ", TakeLog());
   ASSERT_TRUE(gate_.Park(Single(A, 4, FlushReason::kErrorRecovery)));
   ASSERT_EQ("unref 0; ", TakeLog());
-  // What an error recovery waits for is not replaced by what would be dropped.
+  // The request of an error recovery is not replaced by one that would be
+  // dropped later.
   ASSERT_TRUE(gate_.Park(Single(A, 5)));
   ASSERT_EQ("unref 0; ", TakeLog());
   stopped_ = true;
@@ -142,14 +142,14 @@ TEST_F(FlushOrderGateTest, OneParkedRequestPerFamily) {
   ASSERT_EQ("back 0#4; unref 0; ", TakeLog());
 }
 
-TEST_F(FlushOrderGateTest, FoldIsLikeAJob) {
+TEST_F(FlushOrderGateTest, FoldParksRequestsAsAJobDoes) {
   ASSERT_TRUE(gate_.EnterForFold(FamilyAt(A)));
   ASSERT_FALSE(gate_.Idle());
-  // Once.
+  // The family is busy, so a second fold cannot enter.
   ASSERT_FALSE(gate_.EnterForFold(FamilyAt(A)));
   ASSERT_TRUE(gate_.Park(Single(A, 2)));
   ASSERT_FALSE(gate_.Park(Single(B, 1)));
-  // What needs no flush does not wait.
+  // An atomic request does not wait for a family that needs no flush.
   not_pending_.insert(A);
   ASSERT_FALSE(gate_.Park(Atomic({A, B}, 1)));
   not_pending_.clear();
@@ -159,7 +159,7 @@ TEST_F(FlushOrderGateTest, FoldIsLikeAJob) {
   ASSERT_TRUE(gate_.Idle());
 }
 
-TEST_F(FlushOrderGateTest, FoldHoldsAtomicRequestsBack) {
+TEST_F(FlushOrderGateTest, FoldParksAtomicRequests) {
   ASSERT_TRUE(gate_.EnterForFold(FamilyAt(B)));
   ASSERT_TRUE(gate_.Park(Atomic({A, B}, 1)));
   ASSERT_TRUE(gate_.Park(Atomic({C}, 2)));
@@ -168,17 +168,17 @@ TEST_F(FlushOrderGateTest, FoldHoldsAtomicRequestsBack) {
   ASSERT_TRUE(gate_.Idle());
 }
 
-TEST_F(FlushOrderGateTest, FoldGivesWayToFlushes) {
+TEST_F(FlushOrderGateTest, FoldStartsOnlyIfNoFlushRunsOrWaits) {
   gate_.Enter(ArgsOf({A}));
   ASSERT_FALSE(gate_.EnterForFold(FamilyAt(A)));
-  // Of another family.
+  // A fold of another family may start.
   ASSERT_TRUE(gate_.EnterForFold(FamilyAt(B)));
   gate_.LeaveForFold(FamilyAt(B));
   // An atomic request waits for A and will need C.
   ASSERT_TRUE(gate_.Park(Atomic({A, C}, 1)));
   ASSERT_FALSE(gate_.EnterForFold(FamilyAt(C)));
   ASSERT_TRUE(gate_.EnterForFold(FamilyAt(B)));
-  // The fold's end lets nobody go who waits for others.
+  // The end of a fold releases no request that waits for another family.
   gate_.LeaveForFold(FamilyAt(B));
   ASSERT_EQ("", TakeLog());
   gate_.Leave(ArgsOf({A}));
@@ -214,7 +214,7 @@ TEST_F(FlushOrderGateTest, StoppedBackgroundWorkDropsAllButTheRecovery) {
     ASSERT_EQ(kept ? "back 0#2; unref 0; " : "unref 0; ", TakeLog());
     ASSERT_TRUE(gate_.Idle());
   }
-  // The error counts when the family becomes free, not before.
+  // The error is looked at when the family becomes free, not before.
   gate_.Enter(ArgsOf({A}));
   gate_.Enter(ArgsOf({B}));
   ASSERT_TRUE(gate_.Park(Single(A, 2)));
@@ -230,11 +230,12 @@ TEST_F(FlushOrderGateTest, AtomicRequestsKeepTheirOrder) {
   ASSERT_TRUE(gate_.Park(Atomic({B}, 3)));
   ASSERT_TRUE(gate_.Park(Atomic({C, kPlain}, 4)));
   gate_.Leave(ArgsOf({A}));
-  // Each goes to the front, so the last one named is the first in the queue.
+  // Each request goes to the front, so the last one in the log is the first one
+  // in the queue.
   ASSERT_EQ("front 2#4 7#4; front 1#3; front 0#2 1#2; ", TakeLog());
   ASSERT_TRUE(gate_.Idle());
 
-  // Taken again in that order.
+  // The requests are taken from the queue in that order.
   ASSERT_FALSE(gate_.Park(Atomic({A, B}, 2)));
   gate_.Enter(ArgsOf({A, B}));
   ASSERT_TRUE(gate_.Park(Atomic({B}, 3)));
@@ -252,7 +253,8 @@ TEST_F(FlushOrderGateTest, AtomicRequestsStayWhileTheFirstCannotStart) {
   ASSERT_EQ("", TakeLog());
   stopped_ = true;
   gate_.Leave(ArgsOf({A}));
-  // Taken from the queue, they are dropped like all others.
+  // They are queued, and dropped like all other requests when they are taken
+  // from the queue.
   ASSERT_EQ("front 1#3; front 0#2 1#2; ", TakeLog());
 }
 
@@ -262,7 +264,7 @@ TEST_F(FlushOrderGateTest, WaitsOnlyForFamiliesThatTheJobWouldFlush) {
   ASSERT_FALSE(gate_.Park(Atomic({A, kPlain}, 2)));
   not_pending_ = {};
   ASSERT_TRUE(gate_.Park(Atomic({A, kPlain}, 3)));
-  // The job of A has taken all its memtables meanwhile.
+  // The job of A has since taken all memtables of A.
   not_pending_ = {A};
   gate_.Enter(ArgsOf({B}));
   gate_.Leave(ArgsOf({B}));
@@ -271,12 +273,11 @@ TEST_F(FlushOrderGateTest, WaitsOnlyForFamiliesThatTheJobWouldFlush) {
   ASSERT_EQ("", TakeLog());
 }
 
-// ---------------------------------------------------------------------------
-// A DB that queues, schedules, runs, commits and rolls back flushes as DBImpl
-// does, in all or in random orders.
+// A model of a DB that queues, schedules, runs, commits and rolls back flushes
+// as DBImpl does, in all orders or in random ones.
 
-// Makes the choices of one run: at random, or so that repeated runs go through
-// all combinations.
+// Makes the choices of one run: random ones, or such that repeated runs go
+// through all combinations.
 class Chooser {
  public:
   explicit Chooser(uint32_t seed) : rnd_(seed) {}
@@ -294,7 +295,7 @@ class Chooser {
     return path_[depth_++].first;
   }
 
-  // The next combination. False after the last one.
+  // Moves to the next combination. Returns false after the last one.
   bool Next() {
     while (!path_.empty() && path_.back().first + 1 == path_.back().second) {
       path_.pop_back();
@@ -315,7 +316,7 @@ class Chooser {
 };
 
 enum class FailureKind {
-  // The memtables are given back and nobody is told.
+  // The memtables are given back and no background error is set.
   kSilent,
   // Background work stops until a recovery has flushed everything.
   kStopUntilRecovery,
@@ -325,10 +326,10 @@ struct Config {
   size_t families = 2;
   std::set<size_t> in_order = {0, 1};
   bool atomic = false;
-  // Whether a job releases the DB mutex before it picks its memtables.
+  // If true, a job releases the DB mutex before it picks its memtables.
   bool late_pick = false;
-  // Whether an atomic request names all families with data, as upstream's do,
-  // or only those just switched.
+  // If true, an atomic request names all families with data, as in RocksDB;
+  // otherwise it names only the families that were just switched.
   bool select_all = true;
   int max_flushes = 2;
   int writes = 3;
@@ -346,7 +347,7 @@ class FakeDB : public FlushOrderGate::Host {
         fail_budget_(config.failures),
         drop_budget_(config.drops) {}
 
-  // Runs until nothing is left to do.
+  // Runs until no step is possible.
   void Run() {
     while (Step()) {
       CheckInvariants();
@@ -354,12 +355,13 @@ class FakeDB : public FlushOrderGate::Host {
         return;
       }
     }
-    // No thread is stuck, and nothing is forgotten.
+    // No thread waits forever and no request or memtable was left behind.
     EXPECT_TRUE(jobs_.empty()) << "deadlock";
     EXPECT_EQ(0, scheduled_);
     EXPECT_FALSE(recovering_);
     if (config_.failure_kind == FailureKind::kSilent) {
-      // As upstream, a failed flush is repeated with the next one.
+      // As in RocksDB, the memtables of a failed flush are flushed with the
+      // next flush.
       fail_budget_ = 0;
       for (int round = 0; round < config_.writes; ++round) {
         RequestAll(FlushReason::kManualFlush);
@@ -410,7 +412,7 @@ class FakeDB : public FlushOrderGate::Host {
 
   struct Memtable {
     uint64_t id;
-    // Memtables with one cut must be committed together.
+    // Memtables with the same cut must be committed together.
     uint64_t cut;
     Job* picked_by;
     bool completed;
@@ -450,9 +452,9 @@ class FakeDB : public FlushOrderGate::Host {
            reason == FlushReason::kErrorRecoveryRetryFlush;
   }
 
-  // --- Requests ---
+  // Requests.
 
-  // The number of the request comes before the memtable ID.
+  // Returns a memtable ID with the number of the request in its upper half.
   uint64_t MaxId(const Family& f) const {
     return (num_requests_ << 32) | (f.imm.empty() ? 0 : f.imm.back().id);
   }
@@ -535,7 +537,7 @@ class FakeDB : public FlushOrderGate::Host {
       SwitchMemtable(i);
       RequestSingle(i, FlushReason::kWriteBufferFull);
     } else {
-      // Any subset but the empty one.
+      // Any subset but the empty one is switched.
       const size_t subset = 1 + chooser_->Choose((1u << live.size()) - 1);
       for (size_t k = 0; k < live.size(); ++k) {
         if (subset & (1u << k)) {
@@ -570,9 +572,9 @@ class FakeDB : public FlushOrderGate::Host {
     }
   }
 
-  // --- One background thread ---
+  // One background thread.
 
-  // From its start to the point where the job releases the mutex.
+  // Runs a thread from its start to the point where the job releases the mutex.
   void StartThread() {
     --not_started_;
     if (stopped_ && !recovering_) {
@@ -631,7 +633,7 @@ class FakeDB : public FlushOrderGate::Host {
     }
   }
 
-  // What the gate has to decide, from what the DB knows.
+  // Computes what the gate must decide from the state of the model.
   bool MustWait(const Request& request) const {
     if (request.atomic_flush && parked_atomic_ > 0) {
       return true;
@@ -677,7 +679,8 @@ class FakeDB : public FlushOrderGate::Host {
     }
   }
 
-  // Whether an atomic job may commit, or has to wait for others.
+  // Returns true if an atomic job may commit, false if it has to wait for other
+  // jobs.
   bool CanInstall(const Job& job) const {
     for (const Arg& arg : job.args) {
       const Family& f = FamilyOf(arg.cfd_);
@@ -730,7 +733,7 @@ class FakeDB : public FlushOrderGate::Host {
         !config_.select_all) {
       return;
     }
-    // A group of memtables becomes durable as a whole.
+    // A group of memtables is committed as a whole.
     for (const Family& f : families_) {
       for (const Memtable& m : f.imm) {
         EXPECT_TRUE(f.dropped || cuts.count(m.cut) == 0)
@@ -786,7 +789,7 @@ class FakeDB : public FlushOrderGate::Host {
     MaybeSchedule();
   }
 
-  // --- Recovery from an error ---
+  // Recovery from an error.
 
   bool RecoveryIsDone() const {
     return std::all_of(families_.begin(), families_.end(), [](const Family& f) {
@@ -808,7 +811,7 @@ class FakeDB : public FlushOrderGate::Host {
     MaybeSchedule();
   }
 
-  // --- All that can happen next ---
+  // Makes one of all steps that are possible.
 
   bool Step() {
     std::vector<std::function<void()>> steps;
@@ -828,7 +831,7 @@ class FakeDB : public FlushOrderGate::Host {
           steps.emplace_back([this, job] { Pick(job); });
           break;
         case Stage::kPicked: {
-          // After an error of another job, a job that is no part of the
+          // After an error of another job, a job that does not belong to the
           // recovery gives up.
           const bool gives_up = stopped_ && !job->for_recovery;
           if (config_.atomic ? CanInstall(*job) : !gives_up) {
@@ -883,7 +886,7 @@ class FakeDB : public FlushOrderGate::Host {
         busy += num_jobs;
         EXPECT_LE(num_jobs, 1) << "two jobs flush one family";
       }
-      // Who else holds references?
+      // All references to the family are counted but those of parked requests.
       int refs = f.dropped ? 0 : 1;
       int in_queue = 0;
       for (const Request& r : queue_) {
@@ -948,8 +951,8 @@ static std::string ToString(const Config& c) {
          ", max_flushes " + std::to_string(c.max_flushes);
 }
 
-// All orders of a few small scenarios.
-TEST(FlushOrderGateModelTest, AllOrders) {
+// The invariants hold in all orders of a few small scenarios.
+TEST(FlushOrderGateModelTest, InvariantsHoldInAllOrdersOfSmallScenarios) {
   std::vector<Config> configs;
   for (const bool atomic : {false, true}) {
     for (const std::set<size_t>& ordered :
@@ -957,8 +960,8 @@ TEST(FlushOrderGateModelTest, AllOrders) {
       for (const FailureKind kind :
            {FailureKind::kSilent, FailureKind::kStopUntilRecovery}) {
         if (atomic && kind == FailureKind::kSilent && ordered.size() < 2) {
-          // Jobs of families that need no order may wait for each other for
-          // ever then, with or without the gate.
+          // Jobs of families that need no order may then wait for each other
+          // forever, with or without the gate.
           continue;
         }
         Config c;
@@ -1003,7 +1006,8 @@ TEST(FlushOrderGateModelTest, AllOrders) {
   }
 }
 
-TEST(FlushOrderGateModelTest, RandomOrders) {
+// The invariants hold in random orders of larger scenarios.
+TEST(FlushOrderGateModelTest, InvariantsHoldInRandomOrders) {
   int parked = 0;
   int failed = 0;
   for (uint32_t seed = 1; seed <= 30000; ++seed) {

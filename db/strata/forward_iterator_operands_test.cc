@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Tailing iterators that meet a new SuperVersion in the midst of a merge.
+// A tailing iterator that meets a new SuperVersion in the middle of a merge
+// shows each operand once.
 
 #include <functional>
 #include <memory>
@@ -27,8 +28,8 @@ class ForwardIteratorOperandsTest : public DBTestBase,
     DestroyAndReopen(options);
   }
 
-  // What a tailing iterator shows of "k" and of the key behind it, if `job`
-  // runs as soon as the iterator has made its first step.
+  // Returns what a tailing iterator shows from "k" on if `job` runs as soon as
+  // the iterator has made its first step.
   std::string ReadWhile(const std::function<void()>& job) {
     ReadOptions read_options;
     read_options.tailing = true;
@@ -63,8 +64,8 @@ class ForwardIteratorOperandsTest : public DBTestBase,
   }
 };
 
-// The flush makes a value of the base and the operands.
-TEST_P(ForwardIteratorOperandsTest, FlushMergesAll) {
+// The flush merges the base and the operands into one value.
+TEST_P(ForwardIteratorOperandsTest, ValueIsRightIfAFlushMergesAll) {
   Open();
   ASSERT_OK(Put("k", "base"));
   ASSERT_OK(Merge("k", "a"));
@@ -73,9 +74,9 @@ TEST_P(ForwardIteratorOperandsTest, FlushMergesAll) {
   EXPECT_EQ(ReadWhile([&] { ASSERT_OK(Flush()); }), "k=base,a,b z=1 ");
 }
 
-// The compaction makes a value whose internal key is behind those of the
-// operands: its sequence number is 0.
-TEST_P(ForwardIteratorOperandsTest, CompactionMergesAll) {
+// The compaction merges all entries into one value. Its sequence number is 0,
+// so its internal key is behind those of the operands.
+TEST_P(ForwardIteratorOperandsTest, ValueIsRightIfACompactionMergesAll) {
   Open();
   ASSERT_OK(Put("k", "base"));
   ASSERT_OK(Put("z", "1"));
@@ -87,8 +88,9 @@ TEST_P(ForwardIteratorOperandsTest, CompactionMergesAll) {
   EXPECT_EQ(ReadWhile([&] { ASSERT_OK(Compact()); }), "k=base,a,b z=1 ");
 }
 
-// The flush makes one operand of several, with the newest one's internal key.
-TEST_P(ForwardIteratorOperandsTest, FlushMergesOperands) {
+// The flush merges the operands into one operand, which has the internal key of
+// the newest one.
+TEST_P(ForwardIteratorOperandsTest, ValueIsRightIfAFlushMergesOperands) {
   Open();
   ASSERT_OK(Put("k", "base"));
   ASSERT_OK(Put("z", "1"));
@@ -99,8 +101,8 @@ TEST_P(ForwardIteratorOperandsTest, FlushMergesOperands) {
   EXPECT_EQ(ReadWhile([&] { ASSERT_OK(Flush()); }), "k=base,a,b,c z=1 ");
 }
 
-// The iterator has the newer writes as soon as it is behind the key.
-TEST_P(ForwardIteratorOperandsTest, GoesOnWithTheNewest) {
+// The iterator shows newer writes as soon as it is behind the key.
+TEST_P(ForwardIteratorOperandsTest, NewerWritesAreShownBehindTheKey) {
   Open();
   ASSERT_OK(Put("k", "base"));
   ASSERT_OK(Merge("k", "a"));

@@ -21,7 +21,7 @@ namespace {
 
 std::string Root() { return test::PerThreadDBPath("history_script_test"); }
 
-// The complaints about a script, as one text.
+// Returns the complaints about a script, one per line.
 std::string Check(const std::string& text, std::string* rewritten = nullptr) {
   HistoryScript script;
   const Status s = HistoryScript::Parse("t", text, &script);
@@ -59,12 +59,12 @@ std::vector<std::string> ScriptFiles() {
 
 }  // namespace
 
-// --- the scripts -------------------------------------------------------------
+// The scripts.
 
 class HistoryScriptTest : public testing::Test,
                           public testing::WithParamInterface<std::string> {};
 
-TEST_P(HistoryScriptTest, Run) {
+TEST_P(HistoryScriptTest, OutputIsAsExpected) {
   const std::string path = FindHistoryScripts() + "/" + GetParam() + ".txt";
   std::string text;
   ASSERT_OK(ReadFileToString(Env::Default(), path, &text));
@@ -76,7 +76,8 @@ TEST_P(HistoryScriptTest, Run) {
   for (const std::string& complaint : complaints) {
     ADD_FAILURE() << complaint;
   }
-  // The failures stay: the new text wants a look, and a second run.
+  // The test still fails: the new text must be reviewed, and the test run
+  // again.
   if (!rewritten.empty() && std::getenv("STRATA_REWRITE") != nullptr) {
     ASSERT_OK(WriteStringToFile(Env::Default(), rewritten, path + ".new"));
     ASSERT_OK(Env::Default()->RenameFile(path + ".new", path));
@@ -93,13 +94,13 @@ INSTANTIATE_TEST_CASE_P(
       return name;
     });
 
-TEST(HistoryScriptsTest, AreFound) {
+TEST(HistoryScriptsTest, ScriptsAreFound) {
   ASSERT_FALSE(ScriptFiles().empty())
       << "no testdata/history above the test binary or the current directory; "
          "set STRATA_TESTDATA to the project's testdata directory";
 }
 
-// --- the language ------------------------------------------------------------
+// The language.
 
 class HistoryLanguageTest : public testing::Test {
  protected:
@@ -110,7 +111,7 @@ class HistoryLanguageTest : public testing::Test {
   }
 };
 
-TEST_F(HistoryLanguageTest, Blocks) {
+TEST_F(HistoryLanguageTest, ParsesBlocksAndRewritesThem) {
   const std::string text =
       "# head\n"
       "variants: none\n"
@@ -154,7 +155,7 @@ TEST_F(HistoryLanguageTest, Blocks) {
   ASSERT_EQ(again.Rewrite({"x\n\ny\n", "ok\n"}), changed);
 }
 
-TEST_F(HistoryLanguageTest, ParseErrors) {
+TEST_F(HistoryLanguageTest, ParseErrorsNameTheLine) {
   ASSERT_EQ(ParseError(""), "f.txt:1: no commands");
   ASSERT_EQ(ParseError("# only this\n"), "f.txt:1: no commands");
   ASSERT_EQ(ParseError("open\n"), "f.txt:1: no \"----\" follows the commands");
@@ -173,7 +174,7 @@ TEST_F(HistoryLanguageTest, ParseErrors) {
             "f.txt:1: \"variants:\" needs names, \"all\" or \"none\"");
 }
 
-TEST_F(HistoryLanguageTest, Mistakes) {
+TEST_F(HistoryLanguageTest, WrongCommandsAreReported) {
   const std::string head = "variants: none\nopen\n----\nok\n\n";
   ASSERT_EQ(Check(head + "pat a 1\n----\nok\n"),
             "t:6: unknown command \"pat\"\n");
@@ -192,12 +193,12 @@ TEST_F(HistoryLanguageTest, Mistakes) {
                        "error: Invalid argument: "));
 }
 
-TEST_F(HistoryLanguageTest, ClosedDb) {
+TEST_F(HistoryLanguageTest, CommandsOnAClosedDbFail) {
   ASSERT_EQ(Check("variants: none\nget a\n----\nerror: the DB is closed\n"),
             "");
 }
 
-// --- the runner --------------------------------------------------------------
+// The runner.
 
 class HistoryRunnerTest : public testing::Test {};
 
@@ -216,7 +217,9 @@ constexpr char kGood[] =
     "1\n"
     "@100\n";
 
-TEST_F(HistoryRunnerTest, GoodScript) { ASSERT_EQ(Check(kGood), ""); }
+TEST_F(HistoryRunnerTest, RightScriptHasNoComplaints) {
+  ASSERT_EQ(Check(kGood), "");
+}
 
 TEST_F(HistoryRunnerTest, WrongExpectationFailsAndIsRewritten) {
   std::string text = kGood;
@@ -230,8 +233,8 @@ TEST_F(HistoryRunnerTest, WrongExpectationFailsAndIsRewritten) {
   ASSERT_EQ(rewritten, "");
 }
 
-// A difference of what readers see between options fails although each run
-// agrees with its model; one of the files does not.
+// A difference between options in what readers see fails the script, although
+// each run agrees with its model. A difference in the files does not.
 TEST_F(HistoryRunnerTest, VariantsCompareWhatReadersSee) {
   const char* text =
       "variants: universal blobs\n"
@@ -242,7 +245,7 @@ TEST_F(HistoryRunnerTest, VariantsCompareWhatReadersSee) {
       "----\n"
       "(no blob files)\n";
   ASSERT_EQ(Check(text), "");
-  // A read that fails in one variant only.
+  // This read fails with blob files only.
   ASSERT_TRUE(Contains(
       Check("variants: blobs\n"
             "open\n"
@@ -268,7 +271,8 @@ TEST_F(HistoryRunnerTest, CrashKeepsWhatIsDurable) {
                   "a=1\n"
                   "b=2\n"),
             "");
-  // Not so if a sync is only said to have happened.
+  // A file whose sync failed is not durable: the flush fails and its data is
+  // lost in the crash.
   ASSERT_TRUE(Contains(Check("variants: none\n"
                              "open\n"
                              "put a 1\n"
@@ -282,7 +286,7 @@ TEST_F(HistoryRunnerTest, CrashKeepsWhatIsDurable) {
                        "(empty)\n"));
 }
 
-TEST_F(HistoryRunnerTest, Iterators) {
+TEST_F(HistoryRunnerTest, IteratorsMoveAndKeepTheirView) {
   ASSERT_EQ(Check("open\n"
                   "put a 1\n"
                   "put b 2\n"
@@ -316,7 +320,7 @@ TEST_F(HistoryRunnerTest, Iterators) {
             "");
 }
 
-TEST_F(HistoryRunnerTest, WritesOfAllKinds) {
+TEST_F(HistoryRunnerTest, WritesOfAllKindsAreRead) {
   ASSERT_EQ(Check("open\n"
                   "family create f\n"
                   "batch put a 1 ; merge a 2 ; cf=f put x 9\n"
@@ -363,9 +367,9 @@ TEST_F(HistoryRunnerTest, DeleteFilesInRangeBlursSnapshots) {
             "");
 }
 
-// --- the model ---------------------------------------------------------------
+// The model.
 
-TEST(HistoryModelTest, Recover) {
+TEST(HistoryModelTest, RecoversDurableWritesAndPrefixesOfTheOthers) {
   using Op = HistoryModel::Op;
   const auto put = [](const std::string& key, bool is_durable,
                       bool has_failed) {
@@ -414,14 +418,14 @@ TEST(HistoryModelTest, Recover) {
     ASSERT_EQ(crashed.Recover(contents(test_case.found), true),
               test_case.after_crash);
     if (test_case.after_crash) {
-      // That is the history now.
+      // The recovered contents are the history now.
       ASSERT_EQ(crashed.Now("f"), contents(test_case.found).at("f"));
       ASSERT_FALSE(crashed.Recover(contents("a"), true));
     }
   }
 }
 
-TEST(HistoryFaultFSTest, Matches) {
+TEST(HistoryFaultFSTest, PatternsMatchWholePaths) {
   ASSERT_TRUE(HistoryFaultFS::Matches("*.sst", "db/000001.sst"));
   ASSERT_TRUE(HistoryFaultFS::Matches("db/*", "db/000001.sst"));
   ASSERT_TRUE(HistoryFaultFS::Matches("p*/*1*", "p1/000012.sst"));

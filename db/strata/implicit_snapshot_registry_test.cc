@@ -42,7 +42,7 @@ class ImplicitSnapshotRegistryTest : public testing::Test {
   }
 };
 
-TEST_F(ImplicitSnapshotRegistryTest, RegisterMoveRelease) {
+TEST_F(ImplicitSnapshotRegistryTest, RegisterMoveAndReleaseKeepTheListExact) {
   ImplicitSnapshotRegistry registry;
   ASSERT_FALSE(registry.HasAny());
   ASSERT_EQ(kMaxSequenceNumber, registry.Min());
@@ -64,7 +64,7 @@ TEST_F(ImplicitSnapshotRegistryTest, RegisterMoveRelease) {
   ASSERT_EQ(7u, moved.sequence());
   ASSERT_EQ(Sequences({0, 7, 9}), Merged(registry));
 
-  // The target of an assignment gives up what it had.
+  // The target of an assignment releases the bound that it had.
   old = std::move(moved);
   ASSERT_EQ(7u, old.sequence());
   ASSERT_EQ(Sequences({7, 9}), Merged(registry));
@@ -108,8 +108,8 @@ TEST_F(ImplicitSnapshotRegistryTest, RenewChangesInPlace) {
   ASSERT_EQ(Sequences({3, 4}), Merged(registry));
 }
 
-// A job must wait for a reader that has read its sequence number but is not
-// listed yet.
+// A job waits for a reader that has read its sequence number but is not listed
+// yet.
 TEST_F(ImplicitSnapshotRegistryTest,
        JobWaitsForAReaderBetweenReadingAndListing) {
   ImplicitSnapshotRegistry registry;
@@ -142,11 +142,12 @@ TEST_F(ImplicitSnapshotRegistryTest,
   }
 }
 
-// What a job does not see is not older than what was published before the job
-// asked; what is listed all the time is seen with its exact value.
+// A bound that a job misses is not below the sequence number that was published
+// before the job asked. A bound that is listed all the time is seen with its
+// exact value.
 TEST_F(ImplicitSnapshotRegistryTest, NoBoundBelowThePublishedSequenceIsMissed) {
   struct ALIGN_AS(CACHE_LINE_SIZE) Slot {
-    // Odd while `sequence` is listed.
+    // The generation is odd while `sequence` is listed.
     std::atomic<uint64_t> generation{0};
     std::atomic<SequenceNumber> sequence{0};
   };
@@ -224,8 +225,8 @@ TEST_F(ImplicitSnapshotRegistryTest, NoBoundBelowThePublishedSequenceIsMissed) {
   }
 }
 
-// Also for iterators that are renewed or moved all the time, there is never a
-// moment without a bound. Neighbours in one list do not disturb each other.
+// A bound that is renewed or moved is listed exactly once at each moment.
+// Neighbours in one list do not disturb each other.
 TEST_F(ImplicitSnapshotRegistryTest, ABoundIsAlwaysListedExactlyOnce) {
   constexpr int kReaders = 3;
   ImplicitSnapshotRegistry registry;
@@ -275,12 +276,12 @@ TEST_F(ImplicitSnapshotRegistryTest, NotifiesOnceWhenTheLastOneBelowIsGone) {
   a.Release();
   ASSERT_EQ(1, calls);
 
-  // Nothing was asked for since.
+  // There was no request since then.
   a = registry.RegisterAt(1);
   a.Release();
   ASSERT_EQ(1, calls);
 
-  // Sequence number 0 is one like all others.
+  // Sequence number 0 is treated like all others.
   a = registry.RegisterAt(0);
   ASSERT_TRUE(registry.NotifyWhenNoneBelow(1));
   a.Release();
@@ -295,7 +296,7 @@ TEST_F(ImplicitSnapshotRegistryTest, TheLowestOfSeveralRequestsIsAnswered) {
   ASSERT_TRUE(registry.NotifyWhenNoneBelow(60));
   ASSERT_TRUE(registry.NotifyWhenNoneBelow(10));
   ASSERT_TRUE(registry.NotifyWhenNoneBelow(100));
-  // Refused, and the others stay.
+  // This request is refused, and the others stay.
   ASSERT_FALSE(registry.NotifyWhenNoneBelow(3));
   a.Release();
   ASSERT_EQ(1, calls);
@@ -346,7 +347,7 @@ TEST_F(ImplicitSnapshotRegistryTest, TheCallbackMayUseTheRegistry) {
 }
 
 #ifndef NDEBUG
-// The last bound goes away while a request for it is being made.
+// The last bound is released while a request for it is being made.
 TEST_F(ImplicitSnapshotRegistryTest, ReleaseDuringARequestIsNotLost) {
   for (const bool before_search : {true, false}) {
     std::atomic<int> calls{0};
@@ -362,7 +363,7 @@ TEST_F(ImplicitSnapshotRegistryTest, ReleaseDuringARequestIsNotLost) {
           while (registry.HasAny()) {
             std::this_thread::yield();
           }
-          // Time to look at the limit.
+          // The releasing thread has time to look at the limit.
           Sleep(20000);
         });
     SyncPoint::GetInstance()->EnableProcessing();
@@ -376,7 +377,7 @@ TEST_F(ImplicitSnapshotRegistryTest, ReleaseDuringARequestIsNotLost) {
 }
 #endif  // NDEBUG
 
-// An owner that always waits for what it was promised makes progress.
+// An owner that waits after each promise always gets its notification.
 TEST_F(ImplicitSnapshotRegistryTest, NoNotificationIsLost) {
   std::atomic<uint64_t> calls{0};
   ImplicitSnapshotRegistry registry([&] { ++calls; });
@@ -407,7 +408,7 @@ TEST_F(ImplicitSnapshotRegistryTest, NoNotificationIsLost) {
   for (int round = 0; (round < 10000 || promises < 1000) && !HasFailure();
        ++round) {
     const SequenceNumber limit = published.fetch_add(1) + 1;
-    // An answer may be an earlier one, to the higher limit below.
+    // A notification may answer an earlier request with the higher limit below.
     for (;;) {
       const uint64_t calls_before = calls.load();
       if (!registry.NotifyWhenNoneBelow(limit)) {
@@ -415,7 +416,7 @@ TEST_F(ImplicitSnapshotRegistryTest, NoNotificationIsLost) {
       }
       ++promises;
       if (rnd.OneIn(4)) {
-        // A higher limit is not to hide the lower one.
+        // A higher limit must not hide the lower one.
         registry.NotifyWhenNoneBelow(limit + 1000000);
       }
       int waits = 0;
@@ -427,7 +428,7 @@ TEST_F(ImplicitSnapshotRegistryTest, NoNotificationIsLost) {
         break;
       }
     }
-    // Bounds only grow here.
+    // Bounds only grow in this test.
     EXPECT_GE(registry.Min(), limit);
     std::this_thread::yield();
   }
@@ -442,7 +443,7 @@ TEST_F(ImplicitSnapshotRegistryTest, RandomOperationsMatchAModel) {
     SCOPED_TRACE(seed);
     Random rnd(seed);
 #ifndef NDEBUG
-    // Bounds in all shards, also where few cores run this.
+    // All shards get bounds, also on machines with few cores.
     SyncPoint::GetInstance()->SetCallBack(
         "ImplicitSnapshotRegistry::PickShard:Core",
         [&](void* core) { *static_cast<size_t*>(core) = rnd.Uniform(8); });
@@ -452,7 +453,8 @@ TEST_F(ImplicitSnapshotRegistryTest, RandomOperationsMatchAModel) {
     int calls = 0;
     ImplicitSnapshotRegistry registry([&] { ++calls; });
     std::vector<ReadBound> bounds(1 + rnd.Uniform(12));
-    // What is listed, by place; kMaxSequenceNumber for nothing.
+    // The sequence number listed for each bound; kMaxSequenceNumber if there is
+    // none.
     Sequences model(bounds.size(), kMaxSequenceNumber);
     SequenceNumber last = 100;
     SequenceNumber asked = 0;
@@ -477,7 +479,7 @@ TEST_F(ImplicitSnapshotRegistryTest, RandomOperationsMatchAModel) {
       auto read = [&] { return last; };
       switch (rnd.Uniform(6)) {
         case 0:
-          // The new one is listed before the old one goes.
+          // The new bound is listed before the old one is released.
           bounds[i] = rnd.OneIn(2) ? registry.Register(read)
                                    : registry.RegisterAt(last);
           model[i] = last;

@@ -1,19 +1,19 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Jobs, writes and reads that overtake each other, see RunOverlapStress(). As a
-// test it runs for some seconds with each set of options. With --seconds it is
-// a program that runs as long as it is told to:
+// Jobs, writes and reads that overtake each other never give a wrong answer,
+// see RunOverlapStress(). As a test this runs for some seconds with each set of
+// options. With --seconds it is a program that runs for the given time:
 //
 //   overlap_stress_test --seconds=600 [--seed=1] [--map=0|1] [--bypass=0|1]
 //     [--delta=0|1] [--merged_values=0|1] [--filter=0|1] [--merges=0|1]
 //     [--range_deletions=0|1] [--pauses=0|1] [--keys=N] [--writers=N]
 //     [--readers=N] [--max_findings=N] [--db=DIR] [--slice=SECONDS]
 //
-// The time is spent in runs of --slice seconds, with seeds that count up. Of
-// --map, --bypass, --delta, --merged_values, --filter, --merges and
-// --range_deletions, what is not given changes from run to run. The exit code
-// is 1 if an answer was wrong or there was an error.
+// The time is spent in runs of --slice seconds, with seeds that count up. If
+// --map, --bypass, --delta, --merged_values, --filter, --merges or
+// --range_deletions is not given, its value changes from run to run. The exit
+// code is 1 if an answer was wrong or there was an error.
 
 #include <algorithm>
 #include <chrono>
@@ -33,7 +33,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// All sets of options, beginning with those that have most features.
+// Returns all sets of options, beginning with those that have most features.
 std::vector<OverlapStressOptions> OptionSets() {
   std::vector<OverlapStressOptions> sets;
   for (const int map : {2, 1, 0}) {
@@ -71,7 +71,7 @@ void Print(const OverlapStressOptions& options,
 class OverlapStressTest : public testing::TestWithParam<OverlapStressOptions> {
 };
 
-TEST_P(OverlapStressTest, Smoke) {
+TEST_P(OverlapStressTest, AnswersMatchTheModel) {
   OverlapStressOptions options = GetParam();
   options.path = test::PerThreadDBPath("overlap_stress_test");
   options.seconds = 3;
@@ -96,7 +96,7 @@ std::string TestName(const testing::TestParamInfo<OverlapStressOptions>& info) {
 INSTANTIATE_TEST_CASE_P(Sets, OverlapStressTest,
                         testing::ValuesIn(OptionSets()), TestName);
 
-// --name=value, of those that are given.
+// Returns the values of the flags of the form --name=value.
 std::map<std::string, std::string> ParseFlags(int argc, char** argv) {
   std::map<std::string, std::string> flags;
   for (int i = 1; i < argc; ++i) {

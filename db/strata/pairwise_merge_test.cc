@@ -17,7 +17,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Appends, and counts what it copies. Fails for operands that say so.
+// Appends operands, and counts merges and written bytes. Fails for the operand
+// "fail".
 class Appender : public AssociativeMergeOperator {
  public:
   bool Merge(const Slice&, const Slice* existing, const Slice& value,
@@ -70,7 +71,7 @@ class PairwiseMergeTest : public testing::Test {
   Appender appender_;
 };
 
-TEST_F(PairwiseMergeTest, Combine) {
+TEST_F(PairwiseMergeTest, CombineKeepsTheOrderAndFailsWithAMerge) {
   for (size_t count = 1; count < 70; ++count) {
     MakeOperands(count, 5);
     uint64_t merges = 0;
@@ -85,7 +86,7 @@ TEST_F(PairwiseMergeTest, Combine) {
         &result));
     ASSERT_EQ(expected_, result);
     ASSERT_EQ(count - 1, merges);
-    // One of them fails.
+    // A merge that fails makes Combine() fail at once.
     for (uint64_t failing = 1; failing < count; failing += 7) {
       merges = 0;
       ASSERT_FALSE(PairwiseMerge::Combine(
@@ -99,8 +100,8 @@ TEST_F(PairwiseMergeTest, Combine) {
   }
 }
 
-// Many operands: each byte is copied a logarithmic number of times.
-TEST_F(PairwiseMergeTest, FullMerge) {
+// With many operands, each byte is copied a logarithmic number of times only.
+TEST_F(PairwiseMergeTest, FullMergeCopiesEachByteAFewTimes) {
   constexpr size_t kCount = 20000;
   MakeOperands(kCount, 40);
   for (const std::string& base : {std::string(), std::string(200000, 'b')}) {
@@ -110,12 +111,13 @@ TEST_F(PairwiseMergeTest, FullMerge) {
     ASSERT_TRUE(FullMerge(base.empty() ? nullptr : &slice, &result));
     ASSERT_TRUE(result == base + expected_);
     ASSERT_EQ(kCount, appender_.merges);
-    // 2^15 are more.
+    // kCount is less than 2^15, so each byte is copied in 15 rounds of merges,
+    // and once more when the result is merged with the base.
     ASSERT_LE(appender_.bytes, base.size() + 17 * expected_.size());
   }
 }
 
-TEST_F(PairwiseMergeTest, PartialMerge) {
+TEST_F(PairwiseMergeTest, PartialMergeCopiesEachByteAFewTimes) {
   constexpr size_t kCount = 20000;
   MakeOperands(kCount, 40);
   const MergeOperator& merge_operator = appender_;
@@ -128,9 +130,9 @@ TEST_F(PairwiseMergeTest, PartialMerge) {
   ASSERT_LE(appender_.bytes, 16 * expected_.size());
 }
 
-// As long as it makes no difference, merges are what they always were: from the
-// first operand to the last.
-TEST_F(PairwiseMergeTest, Little) {
+// Where merging in pairs would save nothing, operands are merged from the first
+// to the last, as in RocksDB.
+TEST_F(PairwiseMergeTest, FewOperandsAreMergedOneByOne) {
   MakeOperands(200, 40);
   ASSERT_FALSE(PairwiseMerge::Pays(nullptr, operands_));
   std::string result;
@@ -143,7 +145,7 @@ TEST_F(PairwiseMergeTest, Little) {
     bytes += so_far;
   }
   ASSERT_EQ(bytes, appender_.bytes);
-  // A large base is copied each time.
+  // A large base would be copied by each merge.
   const std::string base(1 << 20, 'b');
   const Slice slice(base);
   ASSERT_TRUE(PairwiseMerge::Pays(&slice, operands_));
@@ -151,7 +153,7 @@ TEST_F(PairwiseMergeTest, Little) {
   ASSERT_FALSE(PairwiseMerge::Pays(&slice, operands_));
 }
 
-TEST_F(PairwiseMergeTest, Failure) {
+TEST_F(PairwiseMergeTest, FullMergeFailsIfAMergeFails) {
   MakeOperands(20000, 40);
   owned_.push_back("fail");
   operands_.emplace_back(owned_.back());

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// VersionSet::LogAndApply() with an edit that cannot be applied to the state:
-// who wrote it is told, and nobody waits behind it for ever.
+// VersionSet::LogAndApply() with an edit that cannot be applied to the state
+// returns Corruption to the edit's writer, and no later writer waits forever.
 
 #include <atomic>
 #include <functional>
@@ -20,7 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class RefusedEditTest : public DBTestBase {
  protected:
-  // What the writer of an edit is told.
+  // The status and the callback that the writer of an edit gets.
   struct Result {
     Status status;
     Status of_callback;
@@ -37,7 +37,7 @@ class RefusedEditTest : public DBTestBase {
 
   RefusedEditTest() : DBTestBase("refused_edit_test", /*env_do_fsync=*/false) {}
 
-  // Deletes a file that is not there.
+  // Returns an edit that deletes a file that does not exist.
   static VersionEdit RefusedEdit() {
     VersionEdit edit;
     edit.DeleteFile(/*level=*/0, /*file=*/uint64_t{1} << 40);
@@ -64,8 +64,8 @@ class RefusedEditTest : public DBTestBase {
   }
 
 #ifndef NDEBUG
-  // One group: they queue up in this order while the MANIFEST is written for
-  // another edit.
+  // Logs the edits as one group: they are queued in this order while the
+  // MANIFEST is written for another edit.
   std::vector<Result> LogTogether(const std::vector<VersionEdit*>& edits) {
     std::vector<Result> results(edits.size());
     std::vector<port::Thread> threads;
@@ -78,7 +78,7 @@ class RefusedEditTest : public DBTestBase {
     SyncPoint::GetInstance()->SetCallBack(
         "VersionSet::LogAndApply:WriteManifest", [&](void*) {
           if (!threads.empty()) {
-            return;  // one of theirs
+            return;  // This call writes one of `edits`.
           }
           for (size_t i = 0; i < edits.size(); ++i) {
             const size_t before = num_queued.load();
@@ -100,7 +100,7 @@ class RefusedEditTest : public DBTestBase {
   }
 #endif  // !NDEBUG
 
-  // Edits of others are not held up.
+  // Checks that later edits are not held up.
   void CheckFlush() {
     ASSERT_OK(Put("key", "value"));
     ASSERT_OK(Flush());
@@ -109,13 +109,13 @@ class RefusedEditTest : public DBTestBase {
   }
 };
 
-TEST_F(RefusedEditTest, Alone) {
+TEST_F(RefusedEditTest, SingleEditIsRefused) {
   VersionEdit refused = RefusedEdit();
   ASSERT_TRUE(Log(&refused).IsCorruption());
   CheckFlush();
 }
 
-TEST_F(RefusedEditTest, SeveralColumnFamilies) {
+TEST_F(RefusedEditTest, EditsOfSeveralFamiliesAreRefusedTogether) {
   CreateColumnFamilies({"other"}, CurrentOptions());
   ReopenWithColumnFamilies({"default", "other"}, CurrentOptions());
   for (const bool is_first : {true, false}) {
@@ -153,7 +153,7 @@ TEST_F(RefusedEditTest, SeveralColumnFamilies) {
 }
 
 #ifndef NDEBUG
-TEST_F(RefusedEditTest, BeforeOthers) {
+TEST_F(RefusedEditTest, RefusedLeadersDoNotFailALaterEdit) {
   VersionEdit refused = RefusedEdit();
   VersionEdit also_refused = RefusedEdit();
   VersionEdit good;
@@ -165,9 +165,9 @@ TEST_F(RefusedEditTest, BeforeOthers) {
   CheckFlush();
 }
 
-// The one that writes for the group is told of it, too: an edit of another one
-// could have made its own impossible.
-TEST_F(RefusedEditTest, BehindAnother) {
+// The writer that leads the group gets the error, too, because an edit of
+// another writer could have made its own one impossible.
+TEST_F(RefusedEditTest, RefusedEditFailsItsLeaderButNotALaterEdit) {
   VersionEdit good;
   VersionEdit refused = RefusedEdit();
   VersionEdit also_good;

@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Reads of user keys whose entries are in two files of one level.
+// Reads find all entries of a user key whose entries are in two files of one
+// level.
 
 #include "db/strata/spanning_key.h"
 
@@ -20,8 +21,8 @@ class SpanningKeyTest : public DBTestBase {
  public:
   SpanningKeyTest() : DBTestBase("spanning_key_test", /*env_do_fsync=*/false) {}
 
-  // A compaction ends a file of this size behind the entry that follows a large
-  // one: what it has written are the data blocks before the last.
+  // A compaction ends a file of this target size behind the entry that follows
+  // a large one, because only data blocks before the last one count as written.
   static constexpr size_t kTargetFileSize = 4096;
 
   Options SmallFiles() const {
@@ -33,8 +34,8 @@ class SpanningKeyTest : public DBTestBase {
     return options;
   }
 
-  // All keys go to the last level. The first file there ends with `key`, and
-  // the second one begins with it.
+  // Compacts all keys into the last level. The first file there ends with
+  // `key`, and the second one begins with it.
   void CompactIntoFilesSplitAt(const std::string& key) {
     CompactRangeOptions compact;
     compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
@@ -65,9 +66,9 @@ class SpanningKeyTest : public DBTestBase {
   }
 };
 
-// The range deletion is older than both entries of "k". The file of the operand
-// has it, too.
-TEST_F(SpanningKeyTest, RangeDeletionBelowTheEntries) {
+// The range deletion is older than the base and the operands of "k". The file
+// of the newest operand contains it, too.
+TEST_F(SpanningKeyTest, OlderRangeDeletionHidesNoEntryOfTheKey) {
   const std::string operand(kTargetFileSize, 'o');
   DestroyAndReopen(SmallFiles());
   ASSERT_OK(Put("a", "1"));
@@ -88,7 +89,7 @@ TEST_F(SpanningKeyTest, RangeDeletionBelowTheEntries) {
   EXPECT_EQ(Get("k", keeps_operand), "base,small");
   EXPECT_EQ(Get("k", keeps_base), "base");
   EXPECT_EQ(Get("k", keeps_deletion), "old");
-  // Newer operands are in a file above.
+  // A newer operand is in the memtable, then in a file of a level above.
   ASSERT_OK(Merge("k", "x"));
   EXPECT_EQ(Get("k"), expected + ",x");
   EXPECT_EQ(MultiGetOne("k"), expected + ",x");
@@ -105,8 +106,8 @@ TEST_F(SpanningKeyTest, RangeDeletionBelowTheEntries) {
   }
 }
 
-// The range deletion is between the two entries.
-TEST_F(SpanningKeyTest, RangeDeletionBetweenTheEntries) {
+// The range deletion lies between the old value and the operands.
+TEST_F(SpanningKeyTest, RangeDeletionHidesOnlyOlderEntries) {
   const std::string operand(kTargetFileSize, 'o');
   DestroyAndReopen(SmallFiles());
   ASSERT_OK(Put("a", "1"));
@@ -125,9 +126,9 @@ TEST_F(SpanningKeyTest, RangeDeletionBetweenTheEntries) {
   db_->ReleaseSnapshot(keeps_operand);
 }
 
-// A DB that is opened for reading only may look a key up in a single file. It
-// does not if a key is in two.
-TEST_F(SpanningKeyTest, FullyCompactedReadOnly) {
+// A DB that is opened read-only with all keys in one level may look up a key in
+// a single file, but not if a key is in two files.
+TEST_F(SpanningKeyTest, ReadOnlyDbFindsAKeyInTheSecondFile) {
   Options options = SmallFiles();
   options.merge_operator = nullptr;
   options.max_open_files = -1;
@@ -153,7 +154,7 @@ TEST_F(SpanningKeyTest, FullyCompactedReadOnly) {
   EXPECT_EQ(Get("l"), "NOT_FOUND");
 }
 
-TEST_F(SpanningKeyTest, Boundaries) {
+TEST_F(SpanningKeyTest, ChecksCompareTheKeysAtFileBoundaries) {
   const auto key = [](const char* user_key, SequenceNumber seq) {
     return InternalKey(user_key, seq, kTypeValue).Encode().ToString();
   };
