@@ -1,8 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The delta cache on real databases: nothing that happens between two reads of
-// a key makes the second one wrong, and little makes it read everything again.
+// Tests of the delta cache in real databases: events between two reads of a key
+// never make the second read wrong, and few of them make it read all files of
+// the key again.
 
 #include <atomic>
 #include <condition_variable>
@@ -45,13 +46,13 @@ using delta_test::ModelDBTest;
 class DBDeltaCacheTest : public ModelDBTest {
  protected:
   DBDeltaCacheTest() : ModelDBTest("db_delta_cache_test") {}
-  // Of the StringAppendOperator, which combines operands.
+  // Matches StringAppendOperator, which combines operands.
   std::string Appended(const std::string& value,
                        const std::string& operand) const override {
     return value + (value.empty() ? "" : ",") + operand;
   }
 
-  // No job runs by itself.
+  // Returns options with which no job runs unless the test asks for it.
   Options DeltaOptions() {
     Options options = CurrentOptions();
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
@@ -96,8 +97,7 @@ class DBDeltaCacheTest : public ModelDBTest {
     ASSERT_EQ(expected == state_.end() ? "NOT_FOUND" : expected->second,
               Get(key));
   }
-  // A read, of which it is known whether it uses the cache, and whether it puts
-  // something there.
+  // Checks a read that uses an entry of the cache and adds `adds` entries.
   void CheckHit(const std::string& key, uint64_t adds = 0) {
     const uint64_t hits = Hits() + 1;
     const uint64_t misses = Misses();
@@ -107,6 +107,7 @@ class DBDeltaCacheTest : public ModelDBTest {
     ASSERT_EQ(misses, Misses());
     ASSERT_EQ(adds, Adds());
   }
+  // Checks a read that finds no entry it may use and adds `adds` entries.
   void CheckMiss(const std::string& key, uint64_t adds = 1) {
     const uint64_t hits = Hits();
     const uint64_t misses = Misses() + 1;
@@ -121,7 +122,7 @@ class DBDeltaCacheTest : public ModelDBTest {
     DoMerge(key, operand);
     ASSERT_OK(Flush());
   }
-  // Delta files are merged, but no bucket takes them in.
+  // Merges the flushed delta files; no bucket takes them in.
   void MergeFlushed() {
     refuses_collections_ = true;
     const Status s = CompactAll();
@@ -129,14 +130,14 @@ class DBDeltaCacheTest : public ModelDBTest {
     ASSERT_TRUE(s.ok() || s.IsIncomplete()) << s.ToString();
     ASSERT_EQ(0, Stat("flushed-files"));
   }
-  // Whatever is collected is folded.
+  // Compacts all; each collection folds its operands.
   void Fold() {
     folds_all_ = true;
     ASSERT_OK(CompactAll());
     folds_all_ = false;
   }
 
-  // A fold takes no more than so many bytes.
+  // Limits the bytes of values that a fold produces.
   static void FoldSome(uint64_t max_bytes) {
     EnableCallBack("DeltaValueFolder::MaxBytes", [max_bytes](void* arg) {
       *static_cast<uint64_t*>(arg) = max_bytes;
@@ -147,12 +148,12 @@ class DBDeltaCacheTest : public ModelDBTest {
   static constexpr char kOther[] = "key1001";
 
   std::atomic<bool> folds_all_{false};
-  // The next collection does so, with what its buckets have got, and no other.
+  // The next collection folds only operands that are in its buckets already.
   std::atomic<bool> folds_below_{false};
   std::atomic<bool> refuses_collections_{false};
 };
 
-TEST_F(DBDeltaCacheTest, FlushesChangeNothing) {
+TEST_F(DBDeltaCacheTest, EntriesStayUsableAfterFlushes) {
   Start();
   DoPut(kKey, "base");
   FlushOne(kKey, "1");
@@ -163,13 +164,13 @@ TEST_F(DBDeltaCacheTest, FlushesChangeNothing) {
     FlushOne(kOther, "x");
     CheckHit(kKey);
   }
-  // Those in memtables are merged on top.
+  // Operands in the memtable are merged on top of cached ones.
   DoMerge(kKey, "3");
   CheckHit(kKey);
   ASSERT_OK(Flush());
   CheckHit(kKey, /*adds=*/1);
   CheckHit(kKey);
-  // A base in a memtable; then in a file, with an anchor.
+  // A new base is first in the memtable, then in a file with an anchor.
   DoPut(kKey, "new base");
   CheckKey(kKey);
   ASSERT_OK(Flush());
@@ -186,7 +187,7 @@ TEST_F(DBDeltaCacheTest, FlushesChangeNothing) {
   Check();
 }
 
-TEST_F(DBDeltaCacheTest, TierMerges) {
+TEST_F(DBDeltaCacheTest, EntriesStayUsableAfterMerges) {
   Start();
   FlushOne(kKey, "1");
   FlushOne(kOther, "x");
@@ -196,7 +197,7 @@ TEST_F(DBDeltaCacheTest, TierMerges) {
   FlushOne(kKey, "2");
   CheckHit(kKey, 1);
   FlushOne(kKey, "3");
-  // The entry knows the first of the two, which are one operand then.
+  // The entry covers "2". The merge combines "2" and "3" to one operand.
   MergeFlushed();
   CheckHit(kKey, 1);
   CheckHit(kKey);
@@ -207,7 +208,7 @@ TEST_F(DBDeltaCacheTest, TierMerges) {
   Check();
 }
 
-TEST_F(DBDeltaCacheTest, CollectionsAndSplits) {
+TEST_F(DBDeltaCacheTest, EntriesBelowTheFloorAreNotUsed) {
   Start();
   FlushOperands(0, 150, /*size=*/100);
   FlushOne(kKey, "1");
@@ -215,21 +216,21 @@ TEST_F(DBDeltaCacheTest, CollectionsAndSplits) {
   ASSERT_OK(CompactAll());
   ASSERT_GT(Stat("buckets"), 1);
   ASSERT_EQ(0, Stat("merged-files"));
-  // Nothing was taken in that the entry does not know.
+  // The entry covers everything that the bucket has taken in.
   CheckHit(kKey);
-  // Its bucket is written anew for others, the entry not being used meanwhile.
+  // The bucket takes in newer files before a read has raised the entry's epoch.
   FlushOperands(0, 150, /*size=*/100);
   ASSERT_OK(CompactAll());
   CheckMiss(kKey);
   CheckHit(kKey);
-  // The same again, but it is used before the collection.
+  // A read has raised the epoch before the next collection.
   const uint64_t buckets = Stat("buckets");
   FlushOperands(1, 150, /*size=*/200);
   CheckHit(kKey);
   ASSERT_OK(CompactAll());
   ASSERT_GT(Stat("buckets"), buckets);
   CheckHit(kKey);
-  // Taken in with an operand of its own, which is combined.
+  // The collection combines the key's operands. The entry covers all of them.
   FlushOne(kKey, "2");
   CheckHit(kKey, 1);
   ASSERT_OK(CompactAll());
@@ -240,9 +241,9 @@ TEST_F(DBDeltaCacheTest, CollectionsAndSplits) {
   Check();
 }
 
-// What an anchor hides goes with the anchor, and nothing but the entry would
-// have it.
-TEST_F(DBDeltaCacheTest, HiddenOperandsAndTheirAnchorGo) {
+// A collection drops hidden operands together with their anchor. Then only the
+// cache has these operands, and reads must not use them.
+TEST_F(DBDeltaCacheTest, HiddenOperandsStayHiddenWithoutTheirAnchor) {
   for (const bool to_bottom : {false, true}) {
     for (const int way : {0, 1, 2}) {
       SCOPED_TRACE(std::to_string(way));
@@ -261,7 +262,7 @@ TEST_F(DBDeltaCacheTest, HiddenOperandsAndTheirAnchorGo) {
       }
       FlushOperands(50, 100, /*size=*/10);
       if (to_bottom) {
-        // The base loses its sequence number, or the tombstone goes.
+        // The base's sequence number becomes zero, or the tombstone is dropped.
         CompactRangeOptions options;
         options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
         ASSERT_OK(CompactAll(options));
@@ -280,7 +281,7 @@ TEST_F(DBDeltaCacheTest, HiddenOperandsAndTheirAnchorGo) {
   }
 }
 
-TEST_F(DBDeltaCacheTest, Folds) {
+TEST_F(DBDeltaCacheTest, EntriesAreNotUsedAfterAFold) {
   Start();
   DoPut(kKey, "base");
   FlushOperands(0, 100, /*size=*/100);
@@ -292,7 +293,7 @@ TEST_F(DBDeltaCacheTest, Folds) {
   Fold();
   ASSERT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
   CheckKey(kKey);
-  // The value loses its sequence number.
+  // The value's sequence number becomes zero.
   CompactRangeOptions options;
   options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   ASSERT_OK(CompactAll(options));
@@ -307,9 +308,9 @@ TEST_F(DBDeltaCacheTest, Folds) {
   Check();
 }
 
-// Filters say of keys that were folded that they may still be there: what the
-// cache has of them must not take the place of a file that is.
-TEST_F(DBDeltaCacheTest, FoldsOfSomeKeys) {
+// Filters of delta files may report keys that a fold has removed. The cached
+// operands of such a key must not be used in place of the reported file.
+TEST_F(DBDeltaCacheTest, FoldOfSomeKeysKeepsReadsCorrect) {
   Options options = DeltaOptions();
   BlockBasedTableOptions table_options;
   table_options.filter_policy.reset(NewBloomFilterPolicy(1));
@@ -323,17 +324,17 @@ TEST_F(DBDeltaCacheTest, FoldsOfSomeKeys) {
     FlushOperands(0, kNumKeys, /*size=*/30);
     for (uint32_t round = 0; round < rounds; ++round) {
       FlushOperands(0, kNumKeys, /*size=*/30);
-      // Entries know of all that is taken in.
+      // This read makes the entries cover everything that is taken in.
       Check();
       Fold();
       Check();
-      // Values lose their sequence numbers.
+      // The values' sequence numbers become zero.
       CompactRangeOptions compact_options;
       compact_options.bottommost_level_compaction =
           BottommostLevelCompaction::kForce;
       ASSERT_OK(CompactAll(compact_options));
       Check();
-      // They are taken in without a fold, into other extents.
+      // A collection without a fold writes these operands into new extents.
       FlushOperands(100, 120, /*size=*/10);
       Check();
       ASSERT_OK(CompactAll());
@@ -344,8 +345,9 @@ TEST_F(DBDeltaCacheTest, FoldsOfSomeKeys) {
   }
 }
 
-// A fold of what a bucket has got, while newer operands stay in recent files.
-TEST_F(DBDeltaCacheTest, FoldsBelowRecentFiles) {
+// A fold takes the operands that a bucket has, while newer operands stay in
+// recent files.
+TEST_F(DBDeltaCacheTest, FoldBelowRecentFilesKeepsReadsCorrect) {
   Start();
   FlushOperands(0, 100, /*size=*/100);
   ASSERT_OK(CompactAll());
@@ -354,7 +356,7 @@ TEST_F(DBDeltaCacheTest, FoldsBelowRecentFiles) {
   FlushOne(kKey, "2");
   CheckMiss(kKey);
   CheckHit(kKey);
-  // What is in merged files is not; it is taken in afterwards.
+  // The first collection folds the extents; a later one takes in merged files.
   folds_below_ = true;
   ASSERT_OK(CompactAll());
   ASSERT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
@@ -365,8 +367,9 @@ TEST_F(DBDeltaCacheTest, FoldsBelowRecentFiles) {
   Check();
 }
 
-// The store is empty for a while, and epochs go on.
-TEST_F(DBDeltaCacheTest, EmptyForAWhile) {
+// An entry from before the store was empty is not used, although the epochs of
+// later flushes are above its own.
+TEST_F(DBDeltaCacheTest, EntriesAreNotUsedAfterTheStoreWasEmpty) {
   for (const bool folds : {false, true}) {
     Start();
     FlushOne(kKey, "1");
@@ -392,7 +395,7 @@ TEST_F(DBDeltaCacheTest, EmptyForAWhile) {
   }
 }
 
-TEST_F(DBDeltaCacheTest, Drain) {
+TEST_F(DBDeltaCacheTest, CacheIsOffDuringADrain) {
   Options options = DeltaOptions();
   Start(options);
   FlushOne(kKey, "1");
@@ -418,13 +421,14 @@ TEST_F(DBDeltaCacheTest, Drain) {
   Check();
 }
 
-TEST_F(DBDeltaCacheTest, SnapshotsBetween) {
+TEST_F(DBDeltaCacheTest, SnapshotsDoNotSeeNewerCachedOperands) {
   Start();
   FlushOne(kKey, "1");
   DoSnapshot();
   FlushOne(kKey, "2");
   DoSnapshot();
-  // They do not see what is newer, and fill nothing.
+  // Reads at a snapshot below the newest operand neither use the entry nor add
+  // one.
   const auto check_at = [&](size_t i, const std::string& value) {
     ReadOptions read_options;
     read_options.snapshot = snapshots_[i].first;
@@ -459,7 +463,7 @@ TEST_F(DBDeltaCacheTest, SnapshotsBetween) {
   Check();
 }
 
-TEST_F(DBDeltaCacheTest, RangeDeletions) {
+TEST_F(DBDeltaCacheTest, RangeDeletionsHideCachedOperands) {
   Start();
   FlushOperands(0, 100, /*size=*/20);
   Check();
@@ -481,7 +485,7 @@ TEST_F(DBDeltaCacheTest, RangeDeletions) {
   Check();
 }
 
-TEST_F(DBDeltaCacheTest, Ingestion) {
+TEST_F(DBDeltaCacheTest, IngestionHidesCachedOperands) {
   Start();
   FlushOperands(0, 100, /*size=*/20);
   ASSERT_OK(CompactAll());
@@ -506,7 +510,7 @@ TEST_F(DBDeltaCacheTest, Ingestion) {
   Check();
 }
 
-TEST_F(DBDeltaCacheTest, DeletedFiles) {
+TEST_F(DBDeltaCacheTest, FileDeletionHidesCachedOperands) {
   Start();
   for (const uint32_t i : {0, 1, 2}) {
     DoPut(KeyOf(i), "base");
@@ -531,14 +535,14 @@ TEST_F(DBDeltaCacheTest, DeletedFiles) {
   delete_file(0);
   CheckKey(KeyOf(0));
   Check();
-  // A flush is committed while the anchor is written, which has a lower epoch
-  // and hides nothing of it.
+  // A flush is committed while the anchor is being written. The anchor has a
+  // lower epoch and hides nothing of the flush.
   SyncPoint::GetInstance()->SetCallBack("DeltaFileDeletion::Write:Synced",
                                         [&](void*) {
                                           ASSERT_OK(Merge(KeyOf(1), "2"));
                                           ASSERT_OK(Flush());
-                                          // Who reads now keeps what is going
-                                          // to be hidden.
+                                          // These reads cache operands that the
+                                          // anchor is about to hide.
                                           ASSERT_EQ("base,1,2", Get(KeyOf(1)));
                                           ASSERT_EQ("base,1,2", Get(KeyOf(1)));
                                         });
@@ -553,9 +557,10 @@ TEST_F(DBDeltaCacheTest, DeletedFiles) {
   Check();
 }
 
-// A reader of a Version of before fills the cache late.
-TEST_F(DBDeltaCacheTest, LateFill) {
-  // What happens while it waits.
+// A reader of an old Version adds its entry after the Version was replaced. No
+// later read returns a wrong value because of it.
+TEST_F(DBDeltaCacheTest, LateEntryOfAnOldVersionKeepsReadsCorrect) {
+  // These events happen while the reader waits.
   const std::vector<std::function<void()>> ways = {
       [this] { FlushOne(kKey, "late"); },
       [this] {
@@ -636,7 +641,7 @@ TEST_F(DBDeltaCacheTest, LateFill) {
   }
 }
 
-TEST_F(DBDeltaCacheTest, MultiGet) {
+TEST_F(DBDeltaCacheTest, MultiGetFillsAndUsesTheCache) {
   Start();
   FlushOperands(0, 20, /*size=*/20);
   FlushOperands(10, 30, /*size=*/20);
@@ -673,7 +678,7 @@ TEST_F(DBDeltaCacheTest, MultiGet) {
   ASSERT_EQ(30, Misses());
 }
 
-TEST_F(DBDeltaCacheTest, OtherReads) {
+TEST_F(DBDeltaCacheTest, EachKindOfReadUsesTheCache) {
   Start();
   DoPut(kKey, "base");
   ASSERT_OK(Flush());
@@ -707,7 +712,7 @@ TEST_F(DBDeltaCacheTest, OtherReads) {
   ASSERT_EQ("base,1,2", columns.columns().front().value());
   ASSERT_EQ(3, Hits());
   ASSERT_EQ(2, Misses());
-  // What was read outlives its entry.
+  // A pinned operand outlives its entry.
   FlushOne(kOther, "only");
   CheckMiss(kOther);
   PinnableSlice pinned;
@@ -717,7 +722,7 @@ TEST_F(DBDeltaCacheTest, OtherReads) {
   ASSERT_EQ("only", pinned);
 }
 
-TEST_F(DBDeltaCacheTest, ReadOnly) {
+TEST_F(DBDeltaCacheTest, ReadOnlyDBUsesTheCache) {
   Options options = DeltaOptions();
   Start(options);
   FlushOne(kKey, "1");
@@ -730,7 +735,7 @@ TEST_F(DBDeltaCacheTest, ReadOnly) {
   Close();
 }
 
-TEST_F(DBDeltaCacheTest, TwoColumnFamilies) {
+TEST_F(DBDeltaCacheTest, ColumnFamiliesHaveSeparateCaches) {
   Options options = DeltaOptions();
   Start(options);
   CreateAndReopenWithCF({"other"}, options);
@@ -758,7 +763,7 @@ TEST_F(DBDeltaCacheTest, TwoColumnFamilies) {
   ASSERT_EQ(4, Hits());
 }
 
-TEST_F(DBDeltaCacheTest, Size) {
+TEST_F(DBDeltaCacheTest, CapacityFollowsTheOption) {
   Options options = DeltaOptions();
   BlockBasedTableOptions table_options;
   table_options.block_cache = NewLRUCache(size_t{64} << 20);
@@ -780,7 +785,7 @@ TEST_F(DBDeltaCacheTest, Size) {
   ASSERT_EQ(100000, Stat("cache-capacity"));
   ASSERT_LE(Stat("cache-bytes"), 100000);
   Check();
-  // It is a share again.
+  // The capacity is a share of the block cache again.
   ASSERT_OK(
       db_->SetOptions({{"delta_cache_size", std::to_string(UINT64_MAX)}}));
   ASSERT_EQ(size_t{2} << 20, Stat("cache-capacity"));
@@ -793,7 +798,7 @@ TEST_F(DBDeltaCacheTest, Size) {
   Check();
   ASSERT_EQ(misses, Misses());
   ASSERT_NOK(db_->SetOptions({{"delta_cache_size", "large"}}));
-  // Other options leave it alone.
+  // Changes of other options do not affect the capacity.
   ASSERT_OK(db_->SetOptions({{"delta_max_buckets", "32"}}));
   ASSERT_EQ(0, Stat("cache-capacity"));
   options.delta_cache_size = 1 << 20;
@@ -802,7 +807,7 @@ TEST_F(DBDeltaCacheTest, Size) {
   Check();
 }
 
-TEST_F(DBDeltaCacheTest, StrictCapacityLimit) {
+TEST_F(DBDeltaCacheTest, CacheFitsIntoAStrictBlockCache) {
   for (const bool is_charged : {true, false}) {
     Options options = DeltaOptions();
     BlockBasedTableOptions table_options;
@@ -819,7 +824,7 @@ TEST_F(DBDeltaCacheTest, StrictCapacityLimit) {
     options.table_factory.reset(NewBlockBasedTableFactory(table_options));
     options.delta_cache_size = size_t{16} << 20;
     Start(options);
-    // Others hold nearly all of it.
+    // Another user reserves nearly the whole block cache.
     CacheReservationManagerImpl<CacheEntryRole::kMisc> others(
         table_options.block_cache);
     if (is_charged) {
@@ -851,8 +856,8 @@ TEST_F(DBDeltaCacheTest, StrictCapacityLimit) {
   }
 }
 
-// A filter of operands changes what is read from then on.
-TEST_F(DBDeltaCacheTest, Filter) {
+// A compaction filter that removes operands makes cached operands unusable.
+TEST_F(DBDeltaCacheTest, EntriesAreNotUsedAfterAFilterRemovedOperands) {
   class XFilter : public CompactionFilter {
    public:
     Decision FilterV2(int, const Slice&, ValueType type, const Slice& value,
@@ -874,8 +879,8 @@ TEST_F(DBDeltaCacheTest, Filter) {
   ASSERT_EQ("1,x,2", Get(kKey));
   ASSERT_EQ("1,x,2", Get(kKey));
   ASSERT_EQ(1, Hits());
-  // What is cached is not used afterwards: the operands have become a value, of
-  // which the filter has taken a part.
+  // The operands have become a value without the filtered one, so the cached
+  // operands are not used any more.
   ASSERT_OK(CompactAll());
   const uint64_t hits = Hits();
   CheckKey(kKey);
@@ -883,13 +888,13 @@ TEST_F(DBDeltaCacheTest, Filter) {
   ASSERT_EQ(hits, Hits());
 }
 
-// Versions that are not current any more are read all the time, beside the
-// current one, with one cache for all.
+// Reads of old Versions and of the current one share a cache and return the
+// values of their Version.
 class DBDeltaCacheOldVersionsTest
     : public DBDeltaCacheTest,
       public testing::WithParamInterface<uint32_t> {
  protected:
-  // What the files had when everything was flushed.
+  // The state of the files when all writes were flushed.
   struct Past {
     SuperVersion* super_version;
     SequenceNumber seq;
@@ -914,7 +919,8 @@ class DBDeltaCacheOldVersionsTest
   }
 
   void CheckPast(const Past& past, const std::string& key) {
-    // A reader may have read the sequence number long after.
+    // The reader may have taken its sequence number long after its
+    // SuperVersion.
     for (const SequenceNumber seq :
          {past.seq, db_->GetLatestSequenceNumber()}) {
       const LookupKey lookup_key(key, seq);
@@ -935,7 +941,7 @@ class DBDeltaCacheOldVersionsTest
       }
     }
   }
-  // Some keys, by those who read some Version.
+  // Checks random keys, each in the current Version or in an old one.
   void CheckSome(Random* rnd) {
     for (int i = 0; i < 60; ++i) {
       const std::string key = KeyOf(rnd->Uniform(kNumKeys));
@@ -956,17 +962,18 @@ class DBDeltaCacheOldVersionsTest
 INSTANTIATE_TEST_CASE_P(Seeds, DBDeltaCacheOldVersionsTest,
                         testing::Range(uint32_t{1}, uint32_t{13}));
 
-TEST_P(DBDeltaCacheOldVersionsTest, Random) {
+TEST_P(DBDeltaCacheOldVersionsTest, OldAndCurrentVersionsReadTheirValues) {
   Random rnd(GetParam());
   Options options = DeltaOptions();
   options.delta_max_buckets = GetParam() % 2 == 0 ? 4 : 64;
   options.delta_bucket_split_ratio = 0.2;
-  // Else tests would say when jobs are done.
+  // With automatic compactions, jobs also end at moments that the test does not
+  // choose.
   options.disable_auto_compactions = GetParam() % 4 < 2;
   options.enable_blob_files = GetParam() % 3 == 0;
   options.delta_cache_size = GetParam() % 5 == 0 ? 400000 : 4 << 20;
   if (GetParam() % 3 != 1) {
-    // Filters say yes to keys that are not there, or no more.
+    // Filters report many keys that are not in their files.
     BlockBasedTableOptions table_options;
     table_options.filter_policy.reset(NewBloomFilterPolicy(1));
     options.table_factory.reset(NewBlockBasedTableFactory(table_options));
@@ -1002,13 +1009,13 @@ TEST_P(DBDeltaCacheOldVersionsTest, Random) {
       default:
         if (rnd.OneIn(2)) {
           if (rnd.OneIn(2)) {
-            // What the cache has then knows of all that is taken in.
+            // This makes the entries cover everything that is taken in.
             ASSERT_OK(Flush());
             CheckSome(&rnd);
           }
           Fold();
         }
-        // Values lose their sequence numbers.
+        // The values' sequence numbers become zero.
         if (rnd.OneIn(2)) {
           CompactRangeOptions compact_options;
           compact_options.bottommost_level_compaction =

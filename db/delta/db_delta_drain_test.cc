@@ -1,9 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The way back: column families that have delta files and are opened without
-// delta separation. All operands become values, and then nothing tells that
-// there ever were delta files.
+// Column families with delta files that are opened without delta separation are
+// drained: all operands become values, and then neither the files nor the
+// MANIFEST show that there were delta files.
 
 #include <algorithm>
 #include <atomic>
@@ -41,7 +41,7 @@ class DBDeltaDrainTest : public ModelDBTest,
  protected:
   DBDeltaDrainTest() : ModelDBTest("db_delta_drain_test") {}
 
-  // No job runs by itself.
+  // Returns options with which no job runs unless the test asks for it.
   Options DeltaOptions(bool separate = true) {
     Options options = CurrentOptions();
     options.merge_operator = std::make_shared<AppendOperator>();
@@ -65,8 +65,8 @@ class DBDeltaDrainTest : public ModelDBTest,
   void FlushOperands(uint32_t first, uint32_t last, size_t size = 30) {
     ModelDBTest::FlushOperands(first, last, size);
   }
-  // Bases of all kinds below operands, and above some of them, in all tiers;
-  // several buckets.
+  // Writes bases of all kinds below operands, and above some of them, in all
+  // tiers and several buckets.
   void WriteAll() {
     for (uint32_t i = 0; i < kNumKeys; i += 2) {
       DoPut(KeyOf(i), std::string(1 + i % 40, 'v'));
@@ -91,12 +91,12 @@ class DBDeltaDrainTest : public ModelDBTest,
 
   // ---- Checks.
 
-  // How many edits of the MANIFEST that CURRENT names tell of delta files.
+  // Returns the number of edits with deltas in the MANIFEST that CURRENT names.
   int NumDeltaEdits() {
     std::string manifest;
     EXPECT_OK(ReadFileToString(env_, CurrentFileName(dbname_), &manifest));
     EXPECT_FALSE(manifest.empty());
-    manifest.pop_back();  // the end of the line
+    manifest.pop_back();  // the newline
     manifest = dbname_ + "/" + manifest;
     std::unique_ptr<SequentialFileReader> reader;
     EXPECT_OK(SequentialFileReader::Create(env_->GetFileSystem(), manifest,
@@ -118,8 +118,8 @@ class DBDeltaDrainTest : public ModelDBTest,
     EXPECT_GT(num_edits, 0);
     return num_deltas;
   }
-  // There is nothing left of the store, and whoever does not know of delta
-  // files can open the DB.
+  // Checks that nothing is left of the store, so that a version that does not
+  // know delta files can open the DB.
   void CheckDrained() {
     ASSERT_EQ(0, Stat("files"));
     ASSERT_EQ(0, Stat("buckets"));
@@ -131,7 +131,7 @@ class DBDeltaDrainTest : public ModelDBTest,
     ASSERT_EQ(0, NumFilesOnDisk());
     ASSERT_EQ(0, NumDeltaEdits());
   }
-  // So it stays.
+  // Checks that the DB is drained and stays so.
   void CheckPlain() {
     CheckDrained();
     Check();
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_CASE_P(Values, DBDeltaDrainTest,
                         testing::Values(Values::kInline, Values::kBlobs,
                                         Values::kMap, Values::kMapVersioned));
 
-TEST_P(DBDeltaDrainTest, ByItself) {
+TEST_P(DBDeltaDrainTest, BackgroundJobsDrainTheStore) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   Check();
@@ -168,36 +168,36 @@ TEST_P(DBDeltaDrainTest, ByItself) {
   CheckPlain();
 }
 
-TEST_P(DBDeltaDrainTest, CompactRange) {
+TEST_P(DBDeltaDrainTest, CompactRangeDrainsTheStore) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   Reopen(PlainOptions(/*auto_jobs=*/false));
-  // Not by itself.
+  // Without automatic compactions the drain does not begin on its own.
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_GT(Stat("files"), 0);
   EXPECT_EQ(1, Stat("draining"));
   Check();
-  // Also what is in the memtable.
+  // The drain includes operands of the memtable.
   DoMerge(KeyOf(0), "m");
   DoMerge(KeyOf(199), "m");
   state_.erase(KeyOf(199));
   ASSERT_OK(Delete(KeyOf(199)));
   ASSERT_OK(CompactAll());
-  // What folds have written has gone down with the rest.
+  // The values of the folds have been compacted down with the other files.
   EXPECT_EQ(0, NumTableFilesAtLevel(0));
   CheckPlain();
 }
 
-// While there are operands of a key in the store, newer ones must not go
-// elsewhere; but others are welcome in SST files.
-TEST_P(DBDeltaDrainTest, OperandsGoBack) {
+// While the store has operands of a key, newer operands of the key go to delta
+// files. Operands of other keys go to SST files.
+TEST_P(DBDeltaDrainTest, OperandsOfStoredKeysGoToDeltaFiles) {
   DestroyAndReopen(DeltaOptions());
   FlushOperands(0, 10);
   Reopen(PlainOptions(/*auto_jobs=*/false));
   EXPECT_EQ(0, NumTableFilesAtLevel(0));
   DoPut(KeyOf(2), "put");
   FlushOperands(5, 15);
-  // Filters may be wrong about some.
+  // A false positive of a filter may send a few other operands to delta files.
   EXPECT_LT(Stat("operands"), 20);
   EXPECT_EQ(1, NumTableFilesAtLevel(0));
   for (uint32_t i = 5; i < 10; ++i) {
@@ -205,7 +205,7 @@ TEST_P(DBDeltaDrainTest, OperandsGoBack) {
   }
   EXPECT_EQ(0, NumOperands(KeyOf(2)));
   Check();
-  // Without a drain: SST files go their way.
+  // A compaction of a part of the keys does not drain.
   const std::string begin = KeyOf(0);
   const Slice begin_slice = begin;
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), &begin_slice, nullptr));
@@ -213,7 +213,8 @@ TEST_P(DBDeltaDrainTest, OperandsGoBack) {
   EXPECT_GT(Stat("files"), 0);
   FlushOperands(8, 20);
   Check();
-  // And there are newer ones of keys that SST files have, too.
+  // With the option on, the store has newer operands of keys that SST files
+  // have.
   Reopen(DeltaOptions());
   FlushOperands(0, 30);
   Check();
@@ -222,13 +223,14 @@ TEST_P(DBDeltaDrainTest, OperandsGoBack) {
   CheckPlain();
 }
 
-TEST_P(DBDeltaDrainTest, Snapshot) {
+// A snapshot delays the drain of only those keys whose operands it needs.
+TEST_P(DBDeltaDrainTest, SnapshotDelaysOnlyTheKeysItNeeds) {
   DestroyAndReopen(DeltaOptions());
   FlushOperands(0, 100);
   Reopen(PlainOptions(/*auto_jobs=*/false));
   DoSnapshot();
-  // One operand of these is needed by the snapshot, under others and under a
-  // newer base.
+  // The snapshot needs one operand of each of these keys, below newer operands
+  // or a newer base.
   FlushOperands(0, 10);
   DoPut(KeyOf(20), "put");
   DoDelete(KeyOf(21));
@@ -240,11 +242,11 @@ TEST_P(DBDeltaDrainTest, Snapshot) {
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_GT(Stat("files"), 0);
   EXPECT_GT(Stat("drain-waiting-files"), 0);
-  // The others are values.
+  // The other operands have become values.
   EXPECT_EQ(0, NumOperands(KeyOf(50)));
   EXPECT_GT(NumOperands(KeyOf(5)), 0);
   Check();
-  // It does not turn round in the meantime.
+  // No job runs while the drain waits for the snapshot.
   const uint64_t collected =
       last_options_.statistics->getTickerCount(DELTA_BUCKETS_COLLECTED);
   ASSERT_OK(Put("other", "x"));
@@ -253,7 +255,7 @@ TEST_P(DBDeltaDrainTest, Snapshot) {
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_EQ(collected,
             last_options_.statistics->getTickerCount(DELTA_BUCKETS_COLLECTED));
-  // CompactRange() does what it can, and ends.
+  // CompactRange() drains what it can, and returns.
   ASSERT_OK(CompactAll());
   EXPECT_GT(Stat("files"), 0);
   Check();
@@ -262,9 +264,9 @@ TEST_P(DBDeltaDrainTest, Snapshot) {
   CheckPlain();
 }
 
-// The edit that begins a MANIFEST comes behind another one in a group, whose
-// first edit decides whether there is a new one.
-TEST_P(DBDeltaDrainTest, ManifestInAGroup) {
+// The drain begins a new MANIFEST even if its edit is the second one of a
+// commit group, and the first edit does not ask for a new MANIFEST.
+TEST_P(DBDeltaDrainTest, DrainBeginsANewManifestFromWithinAGroup) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   Reopen(PlainOptions(/*auto_jobs=*/false));
@@ -293,7 +295,8 @@ TEST_P(DBDeltaDrainTest, ManifestInAGroup) {
         return;
       }
     }
-    // It writes until the two behind it wait. All three pass the sync point.
+    // The first edit is written when two more wait behind it. All three writers
+    // pass the sync point.
     delta_test::EnableCallBack("VersionSet::LogAndApply:BeforeWriterWaiting",
                                [&](void*) { ++num_waiting; });
     delta_test::EnableCallBack("VersionSet::LogAndApply:WriteManifest",
@@ -318,8 +321,8 @@ TEST_P(DBDeltaDrainTest, ManifestInAGroup) {
   CheckPlain();
 }
 
-// Each release makes some more of it possible.
-TEST_P(DBDeltaDrainTest, Snapshots) {
+// Each release of a snapshot lets the drain fold more operands.
+TEST_P(DBDeltaDrainTest, EachReleasedSnapshotLetsTheDrainGoOn) {
   DestroyAndReopen(DeltaOptions());
   for (int i = 0; i < 4; ++i) {
     FlushOperands(10 * i, 10 * i + 30);
@@ -346,11 +349,11 @@ TEST_P(DBDeltaDrainTest, Snapshots) {
   CheckPlain();
 }
 
-TEST_P(DBDeltaDrainTest, ReopenInTheMiddle) {
+TEST_P(DBDeltaDrainTest, ReopenedDrainGoesOn) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   uint64_t files = 0;
-  // Each time only some jobs are done.
+  // Each call of CompactRange() is canceled after its first job.
   for (int max_jobs = 1;; ++max_jobs) {
     ASSERT_LT(max_jobs, 20);
     Reopen(PlainOptions(/*auto_jobs=*/false));
@@ -378,7 +381,7 @@ TEST_P(DBDeltaDrainTest, ReopenInTheMiddle) {
   CheckPlain();
 }
 
-TEST_P(DBDeltaDrainTest, OnAgainInTheMiddle) {
+TEST_P(DBDeltaDrainTest, DrainStopsWhenTheOptionIsOnAgain) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   Reopen(PlainOptions(/*auto_jobs=*/false));
@@ -405,7 +408,7 @@ TEST_P(DBDeltaDrainTest, OnAgainInTheMiddle) {
   CheckPlain();
 }
 
-TEST_P(DBDeltaDrainTest, MergeThatFails) {
+TEST_P(DBDeltaDrainTest, OnlyAKeyWhoseMergeFailsStays) {
   DestroyAndReopen(DeltaOptions());
   FlushOperands(0, 100);
   const std::string bad = KeyOf(50);
@@ -413,7 +416,7 @@ TEST_P(DBDeltaDrainTest, MergeThatFails) {
   ASSERT_OK(Flush());
   Reopen(PlainOptions(/*auto_jobs=*/true));
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  // All but that one.
+  // The drain leaves only this key.
   EXPECT_EQ(1, Stat("drain-waiting-files"));
   EXPECT_EQ(2, Stat("operands"));
   EXPECT_EQ(2, NumOperands(bad));
@@ -422,7 +425,7 @@ TEST_P(DBDeltaDrainTest, MergeThatFails) {
   EXPECT_EQ(state_[KeyOf(49)], Get(KeyOf(49)));
   ASSERT_OK(CompactAll());
   EXPECT_EQ(2, NumOperands(bad));
-  // Others come and go.
+  // Operands of other keys come and are drained.
   for (int i = 0; i < 6; ++i) {
     DoMerge(KeyOf(51), "m");
     ASSERT_OK(Merge(bad, "m"));
@@ -431,14 +434,14 @@ TEST_P(DBDeltaDrainTest, MergeThatFails) {
   }
   EXPECT_TRUE(db_->Get(ReadOptions(), bad, &value).IsCorruption());
   EXPECT_LE(Stat("files"), 8);
-  // Now that it can be.
+  // The key can be merged now.
   DoPut(bad, "good");
   ASSERT_OK(CompactAll());
   CheckPlain();
 }
 
-// Operands of one key that a fold would not take otherwise.
-TEST_P(DBDeltaDrainTest, LongChain) {
+// The drain folds 12 MiB of operands of one key.
+TEST_P(DBDeltaDrainTest, LongChainIsFolded) {
   DestroyAndReopen(DeltaOptions());
   for (int i = 0; i < 3; ++i) {
     FlushOperands(7, 8, /*size=*/size_t{4} << 20);
@@ -449,8 +452,8 @@ TEST_P(DBDeltaDrainTest, LongChain) {
   CheckPlain();
 }
 
-// What a job has too much for the values that it may hold, others do.
-TEST_P(DBDeltaDrainTest, ManyJobs) {
+// If the values of a fold exceed its memory limit, later jobs fold the rest.
+TEST_P(DBDeltaDrainTest, FoldsOverTheMemoryLimitTakeSeveralJobs) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   std::atomic<int> num_folds{0};
@@ -467,8 +470,8 @@ TEST_P(DBDeltaDrainTest, ManyJobs) {
   CheckPlain();
 }
 
-// Merges of the same keys all the time do not keep the store.
-TEST_P(DBDeltaDrainTest, SteadyLoad) {
+// The drain ends although the same keys are merged all the time.
+TEST_P(DBDeltaDrainTest, DrainEndsUnderASteadyLoad) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   Reopen(PlainOptions(/*auto_jobs=*/true));
@@ -482,7 +485,7 @@ TEST_P(DBDeltaDrainTest, SteadyLoad) {
   CheckPlain();
 }
 
-TEST_P(DBDeltaDrainTest, SteadyLoadOfThreads) {
+TEST_P(DBDeltaDrainTest, DrainEndsUnderALoadOfThreads) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();
   Options options = PlainOptions(/*auto_jobs=*/true);
@@ -523,8 +526,8 @@ TEST_P(DBDeltaDrainTest, SteadyLoadOfThreads) {
   CheckPlain();
 }
 
-// Operands that only the WAL has when the option goes.
-TEST_P(DBDeltaDrainTest, Recovery) {
+// Operands that only the WAL has when the option is turned off are drained.
+TEST_P(DBDeltaDrainTest, OperandsOfTheWalAreDrained) {
   for (bool flush : {false, true}) {
     DestroyAndReopen(DeltaOptions());
     state_.clear();
@@ -547,8 +550,8 @@ TEST_P(DBDeltaDrainTest, Recovery) {
   }
 }
 
-// Those of column families that go on do not hinder the others.
-TEST_P(DBDeltaDrainTest, TwoFamilies) {
+// A column family is drained while another one keeps its delta files.
+TEST_P(DBDeltaDrainTest, OneFamilyIsDrainedBesideAnother) {
   const Options on = DeltaOptions();
   DestroyAndReopen(on);
   CreateAndReopenWithCF({"other"}, on);
@@ -571,8 +574,9 @@ TEST_P(DBDeltaDrainTest, TwoFamilies) {
   EXPECT_EQ(",1", Get(1, "k"));
 }
 
-// A tree that cannot be read: nothing is lost, and what comes next goes on.
-TEST_P(DBDeltaDrainTest, ReadErrors) {
+// If the tree cannot be read, no operand is lost, and the drain ends after a
+// reopening.
+TEST_P(DBDeltaDrainTest, DrainGoesOnAfterReadErrors) {
   if (GetParam() != Values::kInline) {
     return;
   }
@@ -599,7 +603,7 @@ TEST_P(DBDeltaDrainTest, ReadErrors) {
   Close();
 }
 
-TEST_P(DBDeltaDrainTest, Random) {
+TEST_P(DBDeltaDrainTest, RandomDrainsKeepAllValues) {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
     Random rnd(301 + seed + 10 * static_cast<uint32_t>(GetParam()));

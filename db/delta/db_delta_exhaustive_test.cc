@@ -1,13 +1,14 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// All short histories of a key: each sequence of writes, with a snapshot, a
-// flush, a compaction, a collection of delta files or a reopening at each point
-// between them. And long histories of several keys at random, also with readers
-// beside. Every answer is compared with that of a model.
+// Tests all short histories of a key: each sequence of writes, with a snapshot,
+// a flush, a compaction, a collection of delta files or a reopening at each
+// point between them. Also tests long random histories of several keys, with
+// and without concurrent readers. Every answer is compared with that of a
+// model.
 //
 // A history that fails is printed as a script for testdata/history (see
-// docs/history-scripts.md), and it is said whether it fails there, too.
+// docs/history-scripts.md). The message also says whether the script fails.
 
 #include <algorithm>
 #include <atomic>
@@ -52,14 +53,14 @@ constexpr char kSeparation[] = "enable_delta_separation";
 constexpr char kOther[] = "f";
 const std::vector<std::string> kFamilies = {"default", kOther};
 
-//======== Options
+// ---- Options.
 
 struct OptionSet {
   const char* name;
-  OptionList options;  // as scripts have them
-  // The histories of keys are in these in turn.
+  OptionList options;  // in the syntax of scripts
+  // Number of column families; histories are assigned to them in turn.
   size_t num_families = 1;
-  // Each reopening switches separation off or on.
+  // True if each reopening turns separation off or on.
   bool switches = false;
 
   bool Has(const std::string& option, const std::string& value) const {
@@ -82,13 +83,13 @@ OptionList Together(const std::vector<OptionList>& lists) {
 
 const std::vector<OptionSet>& OptionSets() {
   static const OptionList kDeltas = {{kSeparation, "true"}};
-  // So small that some hundred operands make buckets, which are split,
+  // Buckets are so small that some hundred operands fill several, which are
+  // split.
   static const OptionList kManyBuckets = {{kSeparation, "true"},
                                           {"delta_bucket_size", "4096"},
                                           {"delta_max_buckets", "64"},
                                           {"delta_bucket_split_ratio", "0.1"}};
-  // and may not be split, but have to be folded.
-  // (see FillBuckets()).
+  // Buckets may not be split, so they are folded (see FillBuckets()).
   static const OptionList kFewBuckets = {{kSeparation, "true"},
                                          {"delta_bucket_size", "4096"},
                                          {"delta_max_buckets", "4"},
@@ -150,14 +151,14 @@ std::string Words(const OptionList& options) {
   return words;
 }
 
-//======== Reads
+// ---- Reads.
 
 enum class PointRead { kGet, kMultiGet, kGetEntity, kGetMergeOperands };
 constexpr PointRead kPointReads[] = {PointRead::kGet, PointRead::kMultiGet,
                                      PointRead::kGetEntity,
                                      PointRead::kGetMergeOperands};
 
-// The answer for a key, or for none in particular, is not that of the model.
+// An answer that differs from the model's. The key is empty if no key is known.
 struct Wrong {
   std::string key;
   std::string what;
@@ -189,7 +190,7 @@ bool IsSame(const WideColumns& wide, const Columns& columns) {
                     });
 }
 
-// All that the iterator has.
+// Compares all entries of the iterator with the contents.
 Finding CheckIterator(Iterator* iter, const ModelContents& contents,
                       bool backward) {
   const std::string how = backward ? "backward: " : "forward: ";
@@ -229,7 +230,7 @@ Finding CheckIterator(Iterator* iter, const ModelContents& contents,
   return std::nullopt;
 }
 
-// Of the contents, those from `lower` to `upper`.
+// Compares a scan from `lower` to `upper` with the contents of this range.
 Finding CheckScan(DB* db, ColumnFamilyHandle* family,
                   const ReadOptions& base_options, const Slice& lower,
                   const Slice& upper, const ModelContents& contents,
@@ -250,7 +251,7 @@ Finding CheckPoints(DB* db, ColumnFamilyHandle* family,
   static const char* const kNames[] = {"Get", "MultiGet", "GetEntity",
                                        "GetMergeOperands"};
   const std::string how = kNames[static_cast<int>(read)] + std::string(": ");
-  // A value, or an entity: the other one is nullptr.
+  // Either the value or the entity is given; the other one is nullptr.
   const auto compare = [&](const std::string& key, const Status& s,
                            const std::string* value,
                            const WideColumns* entity) -> Finding {
@@ -323,7 +324,7 @@ Finding CheckPoints(DB* db, ColumnFamilyHandle* family,
   return std::nullopt;
 }
 
-//======== Short histories
+// ---- Short histories.
 
 enum class KeyWrite { kPut, kDelete, kSingleDelete, kDeleteRange, kMerge };
 constexpr KeyWrite kKeyWrites[] = {KeyWrite::kPut, KeyWrite::kDelete,
@@ -331,10 +332,11 @@ constexpr KeyWrite kKeyWrites[] = {KeyWrite::kPut, KeyWrite::kDelete,
                                    KeyWrite::kDeleteRange, KeyWrite::kMerge};
 constexpr size_t kNumWrites = 4;
 
-// Whether keys may be deleted by SingleDelete(): that have been put once since
-// they were deleted so, and never were merged, or deleted in another way. (A
-// deletion goes with the value above it, and that one with a single deletion:
-// what is below comes back.)
+// Decides whether a key may be deleted by SingleDelete(): it has been put
+// exactly once since its last single deletion, and was never merged or deleted
+// in another way. (A compaction may drop a tombstone below a newer value. A
+// single deletion is then dropped together with that value, and older values
+// become visible again.)
 struct SingleDeleteRule {
   bool is_clean = true;
   bool is_put = false;
@@ -348,18 +350,19 @@ struct SingleDeleteRule {
   }
 };
 
-// Of a key.
+// The history of one key.
 struct History {
   std::vector<KeyWrite> writes;
-  // What there is after the first n writes; empty: no such key.
+  // The expected columns after the first n writes; empty: the key does not
+  // exist.
   std::vector<Columns> states;
 };
 
-// Each is told from those of all other histories.
+// Returns a value that no other history or step has.
 std::string ValueOf(size_t history, size_t step) {
   return static_cast<char>('a' + step) + std::to_string(history);
 }
-// Whether a write that puts puts an entity.
+// True if a put of this step writes an entity.
 bool IsEntity(size_t history, size_t step) {
   return (history + 2 * step) % 5 == 0;
 }
@@ -416,10 +419,10 @@ std::vector<History> ShortHistories() {
   return all;
 }
 
-// What comes between two writes.
+// What happens between two writes.
 enum class Action { kNone, kFlush, kCompactTree, kMerge, kCollect, kReopen };
 struct Gap {
-  bool snapshot;  // first of all
+  bool snapshot;  // taken before the action
   Action action;
 };
 const std::vector<Gap> kGaps = {
@@ -429,8 +432,9 @@ const std::vector<Gap> kGaps = {
     {false, Action::kCollect},     {true, Action::kCollect},
     {false, Action::kMerge},       {false, Action::kReopen}};
 constexpr size_t kNumGaps = kNumWrites - 1;
-// One schedule of so many is run under each set of options, other ones under
-// each. Prime to the number of gaps, so that any gap comes at any point.
+// Under each set of options, one schedule in kStride is run; each set runs
+// other ones. The stride is prime to the number of gaps, so each gap occurs at
+// each point.
 constexpr size_t kStride = 101;
 
 std::string Fixed(size_t number) {
@@ -439,10 +443,10 @@ std::string Fixed(size_t number) {
   return text;
 }
 
-//======== Scripts
+// ---- Scripts.
 
-// Runs a script; what is wrong, one thing per line. *is_script: false if it is
-// no script.
+// Runs a script and returns its failures, one per line. *is_script: set to
+// false if the text is no valid script.
 std::string RunScript(const std::string& text, const std::string& root,
                       bool* is_script) {
   HistoryScript script;
@@ -475,8 +479,8 @@ std::string ScriptText(const std::vector<std::string>& lines) {
   return text + "----\nok\n";
 }
 
-// Leaves out lines of a script that fails as long as it still does, the first
-// ones apart.
+// Removes lines from a script that fails as long as it still fails. The first
+// `first` lines stay.
 std::vector<std::string> Shrink(std::vector<std::string> lines, size_t first,
                                 const std::string& root) {
   int runs_left = 200;
@@ -497,13 +501,13 @@ std::vector<std::string> Shrink(std::vector<std::string> lines, size_t first,
   return lines;
 }
 
-// A long history of several keys in two column families.
+// Makes a long history of several keys in two column families, as a script.
 class RandomScript {
  public:
   RandomScript(const OptionSet& set, uint32_t seed, bool crashes)
       : set_(set), rnd_(seed), crashes_(crashes) {}
 
-  // The first kHead lines open the DB.
+  // The first kHead lines open the DB and create the second family.
   static constexpr size_t kHead = 2;
   std::vector<std::string> Make(int num_steps) {
     lines_ = {"open" + Words(set_.options),
@@ -526,7 +530,8 @@ class RandomScript {
   std::string Family() { return rnd_.OneIn(3) ? "cf=f " : ""; }
   std::string Value() { return "v" + std::to_string(num_values_++); }
 
-  // "put a1 v1", and what it means for single deletions.
+  // Returns a write, such as "put a1 v1", and tells the rules of single
+  // deletions.
   std::string Write(const std::string& family) {
     const std::string key = Key();
     SingleDeleteRule& rule = rules_[family + key];
@@ -545,7 +550,7 @@ class RandomScript {
       return "entity " + key + " _=" + value + " " + kColumn + "=c" + value;
     }
     if (dice < 18) {
-      // A crash may have taken what this rests on.
+      // A crash may undo the put that a single deletion requires.
       if (!crashes_ && rule.MayDelete()) {
         rule.OnWrite(KeyWrite::kSingleDelete);
         return "singledel " + key;
@@ -594,7 +599,7 @@ class RandomScript {
     } else if (dice < 85) {
       lines_.push_back(rnd_.OneIn(2) ? "flush all" : Family() + "flush");
     } else if (dice < 90) {
-      // The last ones take files by their names, which other jobs may have.
+      // The last three name files, which automatic jobs may be compacting.
       static const char* const kCompactions[] = {
           "compact a0 b2",    "compact ! ~",      "compactlevel 0",
           "compactlevel 0 1", "compactlevel 0 2", "compactlevel 1 3"};
@@ -603,7 +608,7 @@ class RandomScript {
           kCompactions[Uniform(
               set_.Has("disable_auto_compactions", "false") ? 3 : 6)]);
     } else if (dice < 94) {
-      // Of the whole range: delta files are collected.
+      // A compaction of the whole range collects delta files.
       lines_.push_back(
           Family() + (rnd_.OneIn(2) ? "compact bottommost=force" : "compact"));
     } else if (dice < 95) {
@@ -612,7 +617,7 @@ class RandomScript {
           "setoptions delta_max_buckets=" + (rnd_.OneIn(2) ? "4" : "64") +
           " delta_bucket_split_ratio=" + (rnd_.OneIn(2) ? "0.1" : "0.8"));
     } else if (dice < 97) {
-      // As few entries as files have that come from outside.
+      // An ingested file has one entry.
       const std::string family = Family();
       const std::string key = Key();
       rules_[family + key].is_clean = false;
@@ -686,7 +691,7 @@ class RandomScript {
 
 }  // namespace
 
-// The parameter: which of OptionSets().
+// The parameter is an index into OptionSets().
 class DBDeltaExhaustiveTest : public DBTestBase,
                               public testing::WithParamInterface<size_t> {
  protected:
@@ -697,7 +702,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
 
   const OptionSet& Set() const { return OptionSets()[GetParam()]; }
 
-  //---- The DB
+  // ---- The DB.
 
   OptionList CurrentList() const {
     OptionList list = Set().options;
@@ -748,8 +753,8 @@ class DBDeltaExhaustiveTest : public DBTestBase,
   }
 
   void FlushAll() { ASSERT_OK(db_->Flush(FlushOptions(), Handles())); }
-  // Of the whole range: delta files are merged and taken into buckets until
-  // nothing is left to do.
+  // Compacts the whole range: delta files are merged and taken into buckets
+  // until there is nothing left to do.
   void CollectAll() {
     CompactRangeOptions options;
     options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
@@ -757,8 +762,8 @@ class DBDeltaExhaustiveTest : public DBTestBase,
       ASSERT_OK(db_->CompactRange(options, handle, nullptr, nullptr));
     }
   }
-  // Delta files are merged, but no bucket takes them in: that job is given up
-  // when it is done.
+  // Merges delta files. No bucket takes them in, as each collection is given up
+  // before its edit.
   void MergeAll() {
     SyncPoint* const sync_point = SyncPoint::GetInstance();
     sync_point->SetCallBack("DBStrata::RunDeltaCollection:BeforeEdit",
@@ -777,13 +782,14 @@ class DBDeltaExhaustiveTest : public DBTestBase,
     sync_point->DisableProcessing();
     sync_point->ClearAllCallBacks();
   }
-  // CompactFiles() takes the files by their names, which others may compact.
+  // True if CompactTree() can name the files of levels, as no other job
+  // compacts them.
   bool HasLevelsOfItsOwn() const {
     return !Set().Has("compaction_style", "kCompactionStyleUniversal") &&
            !Set().Has("disable_auto_compactions", "false");
   }
-  // What is above `level` goes there. What is below stays, and so do delta
-  // files.
+  // Compacts the files of the levels above `level` into it. Lower levels and
+  // delta files stay as they are.
   void CompactTree(int level) {
     for (ColumnFamilyHandle* handle : Handles()) {
       if (!HasLevelsOfItsOwn()) {
@@ -807,11 +813,11 @@ class DBDeltaExhaustiveTest : public DBTestBase,
     }
   }
 
-  //---- Short histories
+  // ---- Short histories.
 
   struct View {
     const Snapshot* snapshot;
-    size_t position;  // how many writes it sees
+    size_t position;  // number of writes that it sees
     std::string name;
   };
   struct HeldIterator {
@@ -869,7 +875,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
   }
 
   void WriteAll(size_t step) {
-    Log("");  // the write of the history
+    Log("");  // stands for the write of each history
     WriteBatch batch;
     for (size_t family = 0; family < num_families_; ++family) {
       ColumnFamilyHandle* const handle = Handle(family);
@@ -893,7 +899,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
             ASSERT_OK(batch.SingleDelete(handle, key));
             break;
           case KeyWrite::kDeleteRange: {
-            // One by one, or all neighbours that are deleted together.
+            // Neighbours are deleted one by one, or together.
             std::string last = key;
             if (schedule_ % 2 == 0) {
               while (i + num_families_ < histories_.size() &&
@@ -947,7 +953,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
     iterators_.clear();
   }
 
-  // `level`: for kCompactTree.
+  // level: target of kCompactTree.
   void Do(Action action, int level) {
     switch (action) {
       case Action::kNone:
@@ -965,7 +971,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
         CompactTree(level);
         break;
       case Action::kMerge:
-        // Almost: scripts cannot do without the collection.
+        // Approximate: scripts cannot merge without a collection.
         LogForAll("compact");
         MergeAll();
         break;
@@ -987,7 +993,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
     }
   }
 
-  // All ways to read, or some of them, which are others the next time.
+  // Reads in all ways, or in some that change from call to call.
   void Check(size_t position, bool all_ways) {
     Log("verify");
     std::vector<View> views = views_;
@@ -1031,7 +1037,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
     }
   }
 
-  // Of the first thing that is wrong.
+  // Reports the first finding only.
   void Complain(const Finding& finding, size_t family,
                 const std::string& where) {
     if (!finding.has_value() || failed_) {
@@ -1059,11 +1065,12 @@ class DBDeltaExhaustiveTest : public DBTestBase,
                                     : "fails as well:\n" + alone);
   }
 
-  // One step of the schedule; false: something was wrong.
+  // Returns false if a check has failed.
   bool Goes() const { return !failed_ && !HasFailure(); }
 
-  // Before and after the keys of the schedule: no bucket may be split any more,
-  // so that those with these keys have to be folded.
+  // Returns prefixes of keys before and after those of the schedule. Many
+  // operands of such keys leave no bucket to split, so buckets with the
+  // schedule's keys are folded.
   std::pair<std::string, std::string> Ballast() const {
     return {schedule_ == 0 ? "!" : Fixed(schedule_ - 1) + "~~",
             Fixed(schedule_) + "~~"};
@@ -1120,7 +1127,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
           TakeSnapshot(step + 1);
         }
         if (gap.action != Action::kNone) {
-          // Later ones stay above.
+          // The outputs of later compactions stay above those of earlier ones.
           Do(gap.action, static_cast<int>(kNumGaps - step));
           if (Goes()) {
             Check(step + 1, /*all_ways=*/false);
@@ -1140,7 +1147,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
         EXPECT_EQ(std::vector<std::string>(), DeltaErrors(db_.get(), handle));
       }
     }
-    // Nothing needs the older versions.
+    // The older versions are not needed any more.
     ReleaseAll();
     if (Goes()) {
       Do(Action::kCollect, 0);
@@ -1150,7 +1157,7 @@ class DBDeltaExhaustiveTest : public DBTestBase,
       Do(Action::kReopen, 0);
       Check(kNumWrites, /*all_ways=*/true);
     }
-    // For the next ones.
+    // The next schedule starts with an empty key range.
     for (ColumnFamilyHandle* handle : Handles()) {
       ASSERT_OK(db_->DeleteRange(WriteOptions(), handle, prefix_, end_));
       if (folds) {
@@ -1166,20 +1173,20 @@ class DBDeltaExhaustiveTest : public DBTestBase,
   size_t num_families_ = 1;
   std::vector<History> histories_;
 
-  // Of the schedule that is being run.
+  // State of the running schedule.
   size_t schedule_ = 0;
   std::string prefix_;
   std::string end_;
   Slice lower_;
   Slice upper_;
   OptionList first_options_;
-  // By family: keys, and contents after the first n writes.
+  // By family: the keys, and the contents after the first n writes.
   std::vector<std::vector<std::string>> keys_;
   std::vector<std::vector<ModelContents>> contents_;
   std::vector<View> views_;
   std::vector<HeldIterator> iterators_;
-  // Lines of a script, and whether they want the family of the key. Empty: the
-  // next write.
+  // Lines of the script, and whether they name the family of the key. An empty
+  // line stands for the next write.
   std::vector<std::pair<std::string, bool>> log_;
 
   size_t turn_ = 0;
@@ -1193,8 +1200,9 @@ INSTANTIATE_TEST_CASE_P(OptionSets, DBDeltaExhaustiveTest,
                               OptionSets()[param_info.param].name);
                         });
 
-// With STRATA_ALL_HISTORIES in the environment all schedules under all options.
-TEST_P(DBDeltaExhaustiveTest, ShortHistories) {
+// If STRATA_ALL_HISTORIES is in the environment, all schedules are run under
+// all options.
+TEST_P(DBDeltaExhaustiveTest, ShortHistoriesReadAsTheModel) {
   histories_ = ShortHistories();
   ASSERT_GT(histories_.size(), 256u);
   size_t num_schedules = 1;
@@ -1208,7 +1216,7 @@ TEST_P(DBDeltaExhaustiveTest, ShortHistories) {
     RunSchedule(schedule);
   }
   if (!Set().options.empty() && Goes()) {
-    // They did what they are here for.
+    // The options had the intended effects.
     EXPECT_GT(statistics_->getTickerCount(DELTA_MERGES), 0u);
     EXPECT_GT(statistics_->getTickerCount(DELTA_BUCKETS_COLLECTED), 0u);
     if (Set().Has("delta_max_buckets", "4")) {
@@ -1219,10 +1227,10 @@ TEST_P(DBDeltaExhaustiveTest, ShortHistories) {
   }
 }
 
-// What fails is shortened before it is printed.
-TEST_P(DBDeltaExhaustiveTest, RandomHistories) {
+// A script that fails is shortened before it is printed.
+TEST_P(DBDeltaExhaustiveTest, RandomHistoriesReadAsTheModel) {
   for (uint32_t seed = 1; seed <= 4; ++seed) {
-    // Those with crashes have no single deletions.
+    // Scripts with crashes have no single deletions.
     const std::vector<std::string> lines =
         RandomScript(Set(), seed, /*crashes=*/seed % 2 == 0).Make(250);
     const std::string root = dbname_ + "_script";
@@ -1240,9 +1248,10 @@ TEST_P(DBDeltaExhaustiveTest, RandomHistories) {
   }
 }
 
-// Readers of snapshots, whose contents are known, and of a key at the tip whose
-// operands count up, while what they read is flushed, compacted, collected.
-TEST_P(DBDeltaExhaustiveTest, ConcurrentReaders) {
+// Readers at snapshots, whose contents are known, and readers of a counter
+// whose operands count up get right answers while the data is flushed,
+// compacted and collected.
+TEST_P(DBDeltaExhaustiveTest, ConcurrentReadersSeeTheirSnapshots) {
   struct Published {
     std::unique_ptr<ManagedSnapshot> snapshot;
     std::vector<ModelContents> contents;  // by family
@@ -1257,12 +1266,12 @@ TEST_P(DBDeltaExhaustiveTest, ConcurrentReaders) {
     }
   }
 
-  std::mutex mutex;  // for the following two
+  std::mutex mutex;  // guards `published` and `error`
   std::deque<std::shared_ptr<const Published>> published;
   std::string error;
   std::atomic<bool> is_over{false};
-  // Of the counter: the last number and the last one that was put. What is
-  // being written is between `done` and `started`.
+  // The last number of the counter, and the last one that was put. While a
+  // write is running, `started` is above `done`.
   std::atomic<uint64_t> started{0};
   std::atomic<uint64_t> done{0};
   std::atomic<uint64_t> put_started{0};
@@ -1345,7 +1354,7 @@ TEST_P(DBDeltaExhaustiveTest, ConcurrentReaders) {
   const auto random_key = [&] {
     return keys[rnd.Uniform(static_cast<int>(keys.size()))];
   };
-  // Some writes at once.
+  // Writes a batch.
   const auto write_some = [&](int round) {
     WriteBatch batch;
     HistoryModel::Write write;
@@ -1403,7 +1412,7 @@ TEST_P(DBDeltaExhaustiveTest, ConcurrentReaders) {
     for (const std::string& family : kFamilies) {
       view->contents.push_back(model.Now(family));
     }
-    std::shared_ptr<const Published> oldest;  // is released without the lock
+    std::shared_ptr<const Published> oldest;  // destroyed without the lock
     std::lock_guard<std::mutex> lock(mutex);
     published.push_back(std::move(view));
     if (published.size() > 4) {

@@ -2,7 +2,7 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Compaction filters of column families whose operands are in delta files: a
-// value goes with all of its operands, or stays with them.
+// value is removed with all of its operands, or stays with them.
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@ using delta_test::HandMadeDeltas;
 
 namespace {
 
-// Decides about values, wherever they lie, by a function.
+// Applies a function to values.
 class ValueFilter : public CompactionFilter {
  public:
   using Fn =
@@ -48,7 +48,7 @@ class ValueFilter : public CompactionFilter {
   const Fn fn_;
 };
 
-// What begins with an x has expired.
+// Removes values that begin with "x".
 CompactionFilter::Decision RemoveX(const Slice&, const Slice& value,
                                    std::string*, std::string*) {
   return value.starts_with("x") ? CompactionFilter::Decision::kRemove
@@ -68,12 +68,13 @@ class DBDeltaFilterTest : public DBTestBase {
     options.enable_delta_separation = true;
     options.compaction_filter = filter;
     options.statistics = CreateDBStatistics();
-    // No job runs by itself.
+    // No job runs unless the test asks for it.
     options.disable_auto_compactions = true;
     return options;
   }
 
-  // No call of all keys, for which delta files are folded first.
+  // Compacts all SST files. As the range has a bound, delta files are not
+  // folded first.
   void CompactFiles() {
     const std::string begin(1, '\0');
     const Slice slice(begin);
@@ -82,7 +83,7 @@ class DBDeltaFilterTest : public DBTestBase {
     ASSERT_OK(db_->CompactRange(options, &slice, nullptr));
   }
 
-  // What all kinds of readers see.
+  // Returns all keys and values, read by an iterator and by Get().
   std::map<std::string, std::string> All() {
     std::map<std::string, std::string> all;
     const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
@@ -95,7 +96,7 @@ class DBDeltaFilterTest : public DBTestBase {
   }
   using Map = std::map<std::string, std::string>;
 
-  // The jobs run that are to run.
+  // Runs the jobs that are due.
   void RunJobs() {
     ASSERT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
     ASSERT_OK(dbfull()->TEST_WaitForCompact());
@@ -103,6 +104,8 @@ class DBDeltaFilterTest : public DBTestBase {
   }
 };
 
+// A value that a filter would remove stays until its operands are folded into
+// it. Then the filter sees the whole value.
 TEST_F(DBDeltaFilterTest, ValueIsHeldForItsOperands) {
   const ValueFilter filter(RemoveX);
   Options options = FilterOptions(&filter);
@@ -132,7 +135,7 @@ TEST_F(DBDeltaFilterTest, ValueIsHeldForItsOperands) {
       CompactFiles();
       ASSERT_EQ((Map{{"b", "x,1,2"}, {"d", "y,1"}}), All());
 
-      // It is folded, and others are not. Then the filter sees all of it.
+      // The key that the filter waits for is folded; the others are not.
       RunJobs();
       ASSERT_EQ((Map{{"b", "x,1,2"}, {"d", "y,1"}}), All());
       const HandMadeDeltas deltas(db_.get());
@@ -146,8 +149,8 @@ TEST_F(DBDeltaFilterTest, ValueIsHeldForItsOperands) {
   }
 }
 
-// All of it is gone by one call.
-TEST_F(DBDeltaFilterTest, CompactRange) {
+// One CompactRange() folds the operands of held values and removes the results.
+TEST_F(DBDeltaFilterTest, CompactRangeRemovesValuesWithTheirOperands) {
   const ValueFilter filter(RemoveX);
   Options options = FilterOptions(&filter);
   DestroyAndReopen(options);
@@ -155,7 +158,7 @@ TEST_F(DBDeltaFilterTest, CompactRange) {
   ASSERT_OK(Put("c", "y"));
   ASSERT_OK(Flush());
   ASSERT_OK(Merge("a", "1"));
-  ASSERT_OK(Merge("b", "x"));  // has no value below it
+  ASSERT_OK(Merge("b", "x"));  // has no base
   ASSERT_OK(Merge("c", "1"));
   ASSERT_OK(Flush());
   ASSERT_OK(Merge("a", "2"));
@@ -166,7 +169,7 @@ TEST_F(DBDeltaFilterTest, CompactRange) {
   ASSERT_EQ("none", HandMadeDeltas(db_.get()).Text());
   ASSERT_EQ(0, NumTableFilesAtLevel(0));
 
-  // Without a filter nothing is folded for it.
+  // Without a filter CompactRange() folds nothing.
   options.compaction_filter = nullptr;
   Reopen(options);
   ASSERT_OK(Merge("c", "2"));
@@ -174,8 +177,8 @@ TEST_F(DBDeltaFilterTest, CompactRange) {
   ASSERT_EQ(1u, HandMadeDeltas(db_.get()).Read("c").size());
 }
 
-// What a filter makes of a value, it makes of all of it.
-TEST_F(DBDeltaFilterTest, ChangedValue) {
+// A changed value is computed from the value with all its operands.
+TEST_F(DBDeltaFilterTest, FilterChangesTheValueWithItsOperands) {
   const ValueFilter filter([](const Slice&, const Slice& value,
                               std::string* new_value, std::string*) {
     if (!value.starts_with("x")) {
@@ -197,7 +200,7 @@ TEST_F(DBDeltaFilterTest, ChangedValue) {
   ASSERT_EQ((Map{{"a", "yx,1"}, {"b", "yx"}}), All());
 }
 
-TEST_F(DBDeltaFilterTest, SkippedRange) {
+TEST_F(DBDeltaFilterTest, RemovedRangeKeepsValuesWithOperands) {
   const ValueFilter filter([](const Slice& key, const Slice& value,
                               std::string*, std::string* skip_until) {
     if (!value.starts_with("x")) {
@@ -219,12 +222,13 @@ TEST_F(DBDeltaFilterTest, SkippedRange) {
   ASSERT_EQ((Map{{"a", "y"}, {"c", "x,1"}, {"f", "1"}, {"h", "y"}}), All());
   RunJobs();
   CompactFiles();
-  // The range begins at c now, and has all of f.
+  // The removed range begins at "c" now. The operand of "f" has no base, so the
+  // filter never sees it.
   ASSERT_EQ((Map{{"a", "y"}, {"f", "1"}, {"h", "y"}}), All());
 }
 
-// Operands that a snapshot needs are left, and the value with them.
-TEST_F(DBDeltaFilterTest, Snapshot) {
+// A value stays as long as a snapshot needs some of its operands.
+TEST_F(DBDeltaFilterTest, SnapshotHoldsTheValueWithItsOperands) {
   const ValueFilter filter(RemoveX);
   DestroyAndReopen(FilterOptions(&filter));
   ASSERT_OK(Put("a", "x"));
@@ -249,8 +253,8 @@ TEST_F(DBDeltaFilterTest, Snapshot) {
   ASSERT_EQ("none", HandMadeDeltas(db_.get()).Text());
 }
 
-// Operands that are not the value's: older ones, which an anchor hides.
-TEST_F(DBDeltaFilterTest, HiddenOperands) {
+// Operands that an anchor hides do not hold a newer value.
+TEST_F(DBDeltaFilterTest, HiddenOperandsDoNotHoldAValue) {
   const ValueFilter filter(RemoveX);
   DestroyAndReopen(FilterOptions(&filter));
   ASSERT_OK(Put("a", "y"));
@@ -263,7 +267,7 @@ TEST_F(DBDeltaFilterTest, HiddenOperands) {
   ASSERT_EQ((Map{}), All());
 }
 
-TEST_F(DBDeltaFilterTest, Ttl) {
+TEST_F(DBDeltaFilterTest, TtlRemovesValuesWithTheirOperands) {
   constexpr int kTtl = 100;
   const auto clock = std::make_shared<MockSystemClock>(env_->GetSystemClock());
   clock->SetCurrentTime(1600000000);
@@ -291,7 +295,7 @@ TEST_F(DBDeltaFilterTest, Ttl) {
     CompactRangeOptions compact;
     compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
     clock->SetCurrentTime(clock->NowSeconds() + 2 * kTtl);
-    // A merge makes it new.
+    // The merged value has the time of the merge, so it has not expired yet.
     ASSERT_OK(db->CompactRange(compact, nullptr, nullptr));
     ASSERT_EQ("x,1", get());
     clock->SetCurrentTime(clock->NowSeconds() + 2 * kTtl);

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What flushes put into delta files, looked at through the Version: how reads
-// merge it is tested elsewhere.
+// Tests the contents of the delta files that flushes write, read through the
+// Version. Other tests cover how reads merge them.
 
 #include <algorithm>
 #include <atomic>
@@ -36,7 +36,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Counts flushes, and those without an SST file.
+// Counts flushes, and flushes without an SST file.
 class FlushListener : public EventListener {
  public:
   void OnFlushCompleted(DB* db, const FlushJobInfo& info) override {
@@ -69,7 +69,7 @@ class DBDeltaFlushTest : public DBTestBase {
     options.enable_delta_separation = true;
     options.disable_auto_compactions = true;
     options.statistics = CreateDBStatistics();
-    // Tests resume by themselves.
+    // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     return options;
   }
@@ -88,8 +88,8 @@ class DBDeltaFlushTest : public DBTestBase {
     return last_options_.statistics->getTickerCount(ticker);
   }
 
-  // What the recent delta files hold: of each flush operands and anchors, the
-  // oldest flush first, with sequence numbers after "@".
+  // Returns the contents of the recent delta files: the operands and anchors of
+  // each flush, the oldest flush first, with sequence numbers after "@".
   std::string Store(int cf = 0) {
     ColumnFamilyData* const cfd = Family(cf);
     SuperVersion* const sv = dbfull()->GetAndRefSuperVersion(cfd);
@@ -98,7 +98,7 @@ class DBDeltaFlushTest : public DBTestBase {
     std::string text;
     if (version != nullptr) {
       EXPECT_OK(version->CheckConsistency());
-      // Operands come before anchors.
+      // ForEachFile() visits operands before anchors.
       std::map<uint64_t, std::string> flushes;
       version->ForEachFile([&](const DeltaVersion::FilePtr& file) {
         AppendContents(*cfd->delta_store(), *file,
@@ -141,7 +141,7 @@ class DBDeltaFlushTest : public DBTestBase {
     }
   }
 
-  // No operand is in an SST file.
+  // Checks that SST files have so many entries and no operand.
   void CheckSsts(uint64_t num_entries, int cf = 0) {
     TablePropertiesCollection all;
     ASSERT_OK(db_->GetPropertiesOfAllTables(Handle(cf), &all));
@@ -163,7 +163,7 @@ class DBDeltaFlushTest : public DBTestBase {
     });
     return children;
   }
-  // Once the obsolete ones are gone.
+  // Counts files after obsolete ones have been deleted.
   size_t NumFiles(const std::string& extension) {
     EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
     dbfull()->TEST_DeleteObsoleteFiles();
@@ -175,15 +175,15 @@ class DBDeltaFlushTest : public DBTestBase {
     EXPECT_EQ(seq, db_->GetLatestSequenceNumber());
   }
 
-  // More than a small memtable has room for.
+  // Writes more than fits into a small memtable.
   void Fill() {
     const std::string big(20000, 'x');
     for (int i = 0; i < 12; ++i) {
       ASSERT_OK(Put("f" + std::to_string(i), big));
     }
   }
-  // A recovery with small memtables flushes the base of the operands apart from
-  // both.
+  // Makes a recovery with small memtables flush three times: an operand of "a",
+  // then its base, then another operand.
   void WriteForSeveralFlushes() {
     ASSERT_OK(Merge("a", "1"));
     Fill();  // @2 to @13
@@ -203,27 +203,27 @@ class DBDeltaFlushTest : public DBTestBase {
   }
 };
 
-TEST_F(DBDeltaFlushTest, OperandsAndAnchors) {
+TEST_F(DBDeltaFlushTest, FlushWritesOperandsAndTheirAnchors) {
   DestroyAndReopen(DeltaOptions());
   ASSERT_OK(Merge("a", "1"));
   ASSERT_OK(Put("b", "2"));
-  ASSERT_OK(Merge("b", "3"));  // goes into the value
+  ASSERT_OK(Merge("b", "3"));  // merged into the value
   ASSERT_OK(Merge("c", "4"));
-  ASSERT_OK(Merge("c", "5"));  // into the operand
+  ASSERT_OK(Merge("c", "5"));  // combined with the operand
   ASSERT_OK(Delete("d"));
   ASSERT_OK(Flush());
   EXPECT_EQ("op a@1=1 op c@5=4,5", Store());
   CheckSsts(2);
 
   ASSERT_OK(Put("a", "7"));
-  ASSERT_OK(Put("b", "8"));  // never had an operand in there
+  ASSERT_OK(Put("b", "8"));  // the store has no operand of it
   ASSERT_OK(Merge("c", "9"));
   ASSERT_OK(Delete("e"));
   ASSERT_OK(Flush());
   EXPECT_EQ("op a@1=1 op c@5=4,5 | op c@9=9 anchor a@7", Store());
   CheckSsts(5);
 
-  // An anchor does not make another one necessary, but the operand does.
+  // An anchor alone does not require another one; an operand does.
   ASSERT_OK(SingleDelete("c"));
   ASSERT_OK(Put("f", "12"));
   ASSERT_OK(Flush());
@@ -234,7 +234,7 @@ TEST_F(DBDeltaFlushTest, OperandsAndAnchors) {
   EXPECT_EQ(4, NumFiles(".delta"));
 }
 
-TEST_F(DBDeltaFlushTest, Snapshots) {
+TEST_F(DBDeltaFlushTest, SnapshotsKeepOperandsApart) {
   DestroyAndReopen(DeltaOptions());
   ASSERT_OK(Merge("a", "1"));
   const ManagedSnapshot first(db_.get());
@@ -249,7 +249,7 @@ TEST_F(DBDeltaFlushTest, Snapshots) {
   CheckSsts(1);
 }
 
-TEST_F(DBDeltaFlushTest, RangeDeletions) {
+TEST_F(DBDeltaFlushTest, RangeDeletionsOverOperandsBecomeRangeAnchors) {
   DestroyAndReopen(DeltaOptions());
   const auto delete_range = [this](const char* begin, const char* end) {
     ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
@@ -262,10 +262,10 @@ TEST_F(DBDeltaFlushTest, RangeDeletions) {
   delete_range("x", "z");  // @4
   ASSERT_OK(Flush());
   EXPECT_EQ("op c@1=1 op e@2=2 | range b-d@3", Store());
-  // The other one is in the SST file alone, and both are there.
+  // The second range tombstone is in the SST file only; the first is in both.
   CheckSsts(2);
 
-  // Of an operand that a snapshot keeps in the same flush.
+  // A range tombstone hides an operand that a snapshot keeps in the same flush.
   ASSERT_OK(Merge("m", "5"));
   {
     const ManagedSnapshot snapshot(db_.get());
@@ -277,7 +277,7 @@ TEST_F(DBDeltaFlushTest, RangeDeletions) {
             Store());
 }
 
-TEST_F(DBDeltaFlushTest, DeltasAlone) {
+TEST_F(DBDeltaFlushTest, FlushOfOperandsAloneWritesNoSst) {
   Options options = DeltaOptions();
   const auto listener = std::make_shared<FlushListener>();
   options.listeners.push_back(listener);
@@ -290,7 +290,7 @@ TEST_F(DBDeltaFlushTest, DeltasAlone) {
   ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   EXPECT_EQ(3, listener->flushes.load());
   EXPECT_EQ(3, listener->without_sst.load());
-  // The operands are nowhere else.
+  // The WAL of the operands is gone, so only the delta files have them.
   EXPECT_EQ(1, NumFiles(".log"));
   EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3", Store());
   EXPECT_EQ(30, Ticker(MEMTABLE_PAYLOAD_BYTES_AT_FLUSH));
@@ -300,7 +300,7 @@ TEST_F(DBDeltaFlushTest, DeltasAlone) {
     options.enable_delta_separation = separate;
     Reopen(options);
     EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3", Store());
-    // Numbers that operands have are not given out again.
+    // Sequence numbers of operands in delta files are not used again.
     CheckSequence(3);
   }
   EXPECT_EQ(3, NumFiles(".delta"));
@@ -309,12 +309,12 @@ TEST_F(DBDeltaFlushTest, DeltasAlone) {
   EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3 | anchor a@4", Store());
 }
 
-TEST_F(DBDeltaFlushTest, Recovery) {
+TEST_F(DBDeltaFlushTest, RecoveryFlushesOperands) {
   for (const bool optimize_manifest : {false, true}) {
     Options options = DeltaOptions();
     options.optimize_manifest_for_recovery = optimize_manifest;
     DestroyAndReopen(options);
-    // Without a flush in the DB's lifetime, and with one before.
+    // The first recovery has no flush before it, the later ones do.
     ASSERT_OK(Merge("a", "1"));
     Reopen(options);
     EXPECT_EQ("op a@1=1", Store());
@@ -325,7 +325,8 @@ TEST_F(DBDeltaFlushTest, Recovery) {
         db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "c"));
     ASSERT_OK(Merge("b", "5"));
     Reopen(options);
-    // The range deletion has taken the value and the operand of before.
+    // The range tombstone has removed the older value and operand of its own
+    // flush.
     EXPECT_EQ("op a@1=1 | op b@5=5 range a-c@4", Store());
     CheckSequence(5);
     ASSERT_OK(Put("a", "6"));
@@ -339,7 +340,7 @@ TEST_F(DBDeltaFlushTest, Recovery) {
   }
 }
 
-TEST_F(DBDeltaFlushTest, SeveralFlushesInARecovery) {
+TEST_F(DBDeltaFlushTest, FlushesOfARecoverySeeEarlierOnes) {
   Options options = DeltaOptions();
   options.write_buffer_size = 8 << 20;
   DestroyAndReopen(options);
@@ -350,17 +351,17 @@ TEST_F(DBDeltaFlushTest, SeveralFlushesInARecovery) {
   options.write_buffer_size = 64 << 10;
   Reopen(options);
   EXPECT_GE(NumTableFilesAtLevel(0), 3);
-  // Each knows what the ones before have written, and the values of other keys
-  // need nothing.
+  // Each flush knows what earlier flushes of the recovery have written. Values
+  // of other keys need no anchors.
   EXPECT_EQ("op a@1=1 | anchor a@14 | op a@27=3 | range a-b@40", Store());
   CheckSequence(40);
   Reopen(options);
   EXPECT_EQ("op a@1=1 | anchor a@14 | op a@27=3 | range a-b@40", Store());
 }
 
-// A later flush of a recovery must see what earlier ones have written also if
-// the block cache has no room for its filter and index.
-TEST_F(DBDeltaFlushTest, RecoveryWithoutRoomInTheBlockCache) {
+// A later flush of a recovery finds operands of earlier ones even if the block
+// cache has no room for their filter and index.
+TEST_F(DBDeltaFlushTest, RecoveryNeedsNoRoomInTheBlockCache) {
   Options options = DeltaOptions();
   options.write_buffer_size = 8 << 20;
   DestroyAndReopen(options);
@@ -379,7 +380,7 @@ TEST_F(DBDeltaFlushTest, RecoveryWithoutRoomInTheBlockCache) {
   EXPECT_EQ("2,3", Get("a"));
 }
 
-TEST_F(DBDeltaFlushTest, OptionOff) {
+TEST_F(DBDeltaFlushTest, WithoutTheOptionOnlyStoredKeysGoToTheStore) {
   const Options options = DeltaOptions();
   DestroyAndReopen(Without(options));
   EXPECT_EQ(nullptr, Family()->delta_store());
@@ -390,8 +391,8 @@ TEST_F(DBDeltaFlushTest, OptionOff) {
   EXPECT_EQ(1, NumTableFilesAtLevel(0));
   EXPECT_EQ(0, Ticker(DELTA_OPERANDS_FLUSHED));
 
-  // Switched on, new operands go to the store. Values are older than they are
-  // in the LSM-tree.
+  // With the option on, new operands go to the store. Older ones stay in the
+  // tree.
   Reopen(options);
   ASSERT_NE(nullptr, Family()->delta_store());
   ASSERT_OK(Merge("a", "2"));
@@ -399,8 +400,9 @@ TEST_F(DBDeltaFlushTest, OptionOff) {
   ASSERT_OK(Flush());
   EXPECT_EQ("op a@2=2", Store());
 
-  // Switched off, flushes go on with keys of which the store has operands: one
-  // in an SST file would be taken for older. Others stay in the LSM-tree.
+  // With the option off again, flushes still write operands to the store if it
+  // has operands of the same key, since in an SST file they would be taken for
+  // older ones. Other operands stay in the tree.
   Reopen(Without(options));
   ASSERT_NE(nullptr, Family()->delta_store());
   ASSERT_OK(Merge("a", "4"));
@@ -408,7 +410,7 @@ TEST_F(DBDeltaFlushTest, OptionOff) {
   ASSERT_OK(Merge("c", "6"));
   ASSERT_OK(Flush());
   EXPECT_EQ("op a@2=2 | anchor a@5", Store());
-  // Also when they recover.
+  // The same holds for flushes of a recovery.
   ASSERT_OK(Merge("a", "7"));
   ASSERT_OK(Merge("c", "8"));
   Reopen(Without(options));
@@ -431,9 +433,9 @@ TEST_F(DBDeltaFlushTest, NoFilesWithoutOperands) {
   EXPECT_EQ(3, NumTableFilesAtLevel(0));
 }
 
-// The error comes after some of the flush's steps, and everything is flushed
-// again.
-TEST_F(DBDeltaFlushTest, FailedFlush) {
+// A flush that fails after any of its steps leaves nothing in the store, and
+// the next one flushes everything.
+TEST_F(DBDeltaFlushTest, FlushAfterAFailedOneWritesEverything) {
   const auto injected = [] {
     IOStatus s = IOStatus::IOError("injected");
     s.SetRetryable(true);
@@ -451,7 +453,7 @@ TEST_F(DBDeltaFlushTest, FailedFlush) {
        {"FlushJob::WriteLevel0Table:s", fail},
        {"FlushJob::Run:PostBuildTable", fail}};
   for (const auto& [point, inject] : points) {
-    // Of the operands, and of the anchors.
+    // The first call is for operands, the second for anchors.
     for (int at = 1; at <= 2; ++at) {
       SCOPED_TRACE(point + " " + std::to_string(at));
       DestroyAndReopen(DeltaOptions());
@@ -468,7 +470,7 @@ TEST_F(DBDeltaFlushTest, FailedFlush) {
       const Status s = Flush();
       DisableCallBacks();
       if (calls < at) {
-        ASSERT_OK(s);  // there is only one
+        ASSERT_OK(s);  // the point is passed only once
       } else {
         ASSERT_NOK(s);
         EXPECT_EQ("op a@1=1", Store());
@@ -477,7 +479,7 @@ TEST_F(DBDeltaFlushTest, FailedFlush) {
       }
       EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
       CheckSsts(1);
-      // What the failed one has left is gone.
+      // The files of the failed flush have been deleted.
       EXPECT_EQ(3, NumFiles(".delta"));
       {
         InstrumentedMutexLock lock(dbfull()->mutex());
@@ -490,7 +492,7 @@ TEST_F(DBDeltaFlushTest, FailedFlush) {
   }
 }
 
-TEST_F(DBDeltaFlushTest, FailedManifestWrite) {
+TEST_F(DBDeltaFlushTest, FilesOfAFailedManifestWriteAreDeletedLater) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
@@ -507,16 +509,16 @@ TEST_F(DBDeltaFlushTest, FailedManifestWrite) {
     fault_fs->SetFilesystemActive(false, s);
   });
   ASSERT_NOK(Flush());
-  // Nobody knows whether the MANIFEST has the edit: the SST file, the operands
-  // and the anchors must not go.
+  // The MANIFEST may or may not have the edit, so the SST file and the delta
+  // files with operands and anchors must stay.
   EXPECT_EQ(3, dbfull()->TEST_GetFilesToQuarantine().size());
   DisableCallBacks();
   fault_fs->SetFilesystemActive(true);
   ASSERT_OK(dbfull()->Resume());
   ASSERT_OK(Flush());
   EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
-  // What was in doubt goes as soon as there is no doubt, for RepairDB() would
-  // find it.
+  // They are deleted when it is known that no edit names them. Otherwise
+  // RepairDB() would find them.
   EXPECT_EQ(3, NumFiles(".delta"));
   Close();
   delta_test::DeleteManifests(env_, dbname_);
@@ -529,7 +531,7 @@ TEST_F(DBDeltaFlushTest, FailedManifestWrite) {
   last_options_.env = env_;
 }
 
-TEST_F(DBDeltaFlushTest, AtomicFlush) {
+TEST_F(DBDeltaFlushTest, AtomicFlushWritesAllFamiliesOrNone) {
   Options options = DeltaOptions();
   options.atomic_flush = true;
   CreateAndReopenWithCF({"one", "two"}, options);
@@ -544,7 +546,7 @@ TEST_F(DBDeltaFlushTest, AtomicFlush) {
   ASSERT_OK(Flush({0, 1, 2}));
   ASSERT_OK(Put(0, "a", "4"));
   ASSERT_OK(Merge(1, "a", "5"));
-  // The second family's file fails: none of them gets anything.
+  // The file of the second family fails, so no family gets a file.
   std::atomic<int> calls{0};
   EnableCallBack("DeltaFileBuilder::FinishFile:BeforeSync", [&](void* arg) {
     if (++calls == 2) {
@@ -574,8 +576,8 @@ TEST_F(DBDeltaFlushTest, AtomicFlush) {
   EXPECT_EQ(nullptr, Family(2)->delta_store());
 }
 
-// Without an order, the second flush would ask a Version that does not have
-// what the first one writes.
+// Flushes of a column family run one after the other. Otherwise the second one
+// would ask a Version that lacks the operands of the first.
 TEST_F(DBDeltaFlushTest, SecondFlushWaits) {
   Options options = DeltaOptions();
   options.max_write_buffer_number = 8;
@@ -592,7 +594,7 @@ TEST_F(DBDeltaFlushTest, SecondFlushWaits) {
   no_wait.allow_write_stall = true;
   ASSERT_OK(Merge("a", "1"));
   ASSERT_OK(db_->Flush(no_wait));
-  // Or it would take the other memtable, too.
+  // The first flush must not take the second memtable as well.
   TEST_SYNC_POINT("DBDeltaFlushTest::SecondFlushWaits:Picked");
   ASSERT_OK(Put("a", "2"));
   ASSERT_OK(Merge("b", "3"));
@@ -601,7 +603,7 @@ TEST_F(DBDeltaFlushTest, SecondFlushWaits) {
   EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
 }
 
-TEST_F(DBDeltaFlushTest, DroppedColumnFamily) {
+TEST_F(DBDeltaFlushTest, DroppedFamilyLeavesNoDeltaFiles) {
   CreateAndReopenWithCF({"one"}, DeltaOptions());
   ASSERT_OK(Merge(0, "a", "1"));
   ASSERT_OK(Merge(1, "a", "2"));
@@ -620,7 +622,7 @@ TEST_F(DBDeltaFlushTest, DroppedColumnFamily) {
   EXPECT_NE("", Store(0));
 }
 
-TEST_F(DBDeltaFlushTest, FamilyDroppedDuringItsFlush) {
+TEST_F(DBDeltaFlushTest, FamilyDroppedDuringItsFlushLeavesNoDeltaFiles) {
   CreateAndReopenWithCF({"one"}, DeltaOptions());
   ASSERT_OK(Merge(1, "a", "1"));
   EnableCallBack("DeltaFlush::Finish",
@@ -632,9 +634,9 @@ TEST_F(DBDeltaFlushTest, FamilyDroppedDuringItsFlush) {
   EXPECT_EQ(0, NumFiles(".delta"));
 }
 
-TEST_F(DBDeltaFlushTest, NewManifest) {
+TEST_F(DBDeltaFlushTest, NewManifestsKeepTheDeltaFiles) {
   Options options = DeltaOptions();
-  options.max_manifest_file_size = 1;  // a new one for each edit
+  options.max_manifest_file_size = 1;  // begins a new one for each edit
   DestroyAndReopen(options);
   ASSERT_OK(Merge("a", "1"));
   ASSERT_OK(Flush());
@@ -649,7 +651,7 @@ TEST_F(DBDeltaFlushTest, NewManifest) {
   }
 }
 
-TEST_F(DBDeltaFlushTest, ReadOnly) {
+TEST_F(DBDeltaFlushTest, ReadOnlyDBSeesDeltaFiles) {
   const Options options = DeltaOptions();
   DestroyAndReopen(options);
   ASSERT_OK(Merge("a", "1"));
@@ -659,7 +661,7 @@ TEST_F(DBDeltaFlushTest, ReadOnly) {
   EXPECT_EQ("op a@1=1", Store());
 }
 
-TEST_F(DBDeltaFlushTest, ParanoidFileChecks) {
+TEST_F(DBDeltaFlushTest, ParanoidFileChecksAcceptDeltaFiles) {
   Options options = DeltaOptions();
   options.paranoid_file_checks = true;
   DestroyAndReopen(options);
@@ -677,8 +679,9 @@ TEST_F(DBDeltaFlushTest, ParanoidFileChecks) {
   CheckSsts(200);
 }
 
-// Values in blob files, found by an address map, and a cache of merged values.
-TEST_F(DBDeltaFlushTest, WithBlobFiles) {
+// Flushes write the same deltas if values are in blob files, with and without
+// an address map, and with a cache of merged values.
+TEST_F(DBDeltaFlushTest, FlushWithBlobFilesWritesTheSameDeltas) {
   for (const bool with_map : {false, true}) {
     Options options = DeltaOptions();
     options.enable_blob_files = true;
@@ -701,7 +704,7 @@ TEST_F(DBDeltaFlushTest, WithBlobFiles) {
   }
 }
 
-TEST_F(DBDeltaFlushTest, SetOptions) {
+TEST_F(DBDeltaFlushTest, SetOptionsReachesTheStore) {
   DestroyAndReopen(DeltaOptions());
   const auto options = [this] {
     return Family()->delta_store()->tables()->settings();
@@ -718,7 +721,7 @@ TEST_F(DBDeltaFlushTest, SetOptions) {
   EXPECT_EQ(77, options()->options.delta_max_buckets);
 }
 
-TEST_F(DBDeltaFlushTest, RefusedOptions) {
+TEST_F(DBDeltaFlushTest, UnsupportedOptionsAreRefused) {
   const Options options = DeltaOptions();
   Options fifo = options;
   fifo.compaction_style = kCompactionStyleFIFO;
@@ -732,7 +735,7 @@ TEST_F(DBDeltaFlushTest, RefusedOptions) {
   ASSERT_OK(Merge("a", "1"));
   ASSERT_OK(Flush());
   Close();
-  // With the option off, the files are there nevertheless.
+  // With the option off, the DB still has delta files.
   EXPECT_TRUE(TryReopen(Without(fifo)).IsNotSupported());
   Options purge = Without(options);
   purge.experimental_mempurge_threshold = 0.5;
@@ -756,9 +759,9 @@ TEST_F(DBDeltaFlushTest, RefusedOptions) {
   EXPECT_EQ("op a@1=1", Store());
 }
 
-// A family whose data of after the damage are deltas alone is as inconsistent
-// as one with an SST file.
-TEST_F(DBDeltaFlushTest, DamagedWalBeforeFlushedDeltas) {
+// A column family is inconsistent with a damaged WAL even if its later data is
+// in delta files alone.
+TEST_F(DBDeltaFlushTest, DamagedWalBeforeFlushedDeltasIsCorruption) {
   Options options = DeltaOptions();
   options.wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
   CreateAndReopenWithCF({"one"}, options);

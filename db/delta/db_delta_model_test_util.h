@@ -25,8 +25,8 @@
 namespace ROCKSDB_NAMESPACE {
 namespace delta_test {
 
-// Appends with commas. Does not combine operands with each other, so that each
-// of them comes to a job. Fails if one is "bad".
+// Appends operands with commas. Does not combine operands with each other, so
+// jobs get each of them. Fails on the operand "bad".
 class AppendOperator : public MergeOperator {
  public:
   bool FullMergeV2(const MergeOperationInput& in,
@@ -44,7 +44,7 @@ class AppendOperator : public MergeOperator {
   const char* Name() const override { return "AppendOperator"; }
 };
 
-// Where a DB has its values.
+// The place of a DB's values.
 enum class ValuePlace { kInline, kBlobs, kMap, kMapVersioned };
 
 inline void SetValues(ValuePlace values, Options* options) {
@@ -69,8 +69,8 @@ inline void DisableCallBacks() {
   SyncPoint::GetInstance()->LoadDependency({});
 }
 
-// A DB and what should be in it, now and at snapshots. All keys are those that
-// KeyOf() names.
+// A DB and its expected contents, now and at snapshots. All keys have names of
+// KeyOf().
 class ModelDBTest : public DBTestBase {
  protected:
   using State = std::map<std::string, std::string>;
@@ -82,7 +82,7 @@ class ModelDBTest : public DBTestBase {
     ReleaseSnapshots();
   }
 
-  // What the merge operator makes of a value and an operand.
+  // Returns the result of the merge operator for a value and an operand.
   virtual std::string Appended(const std::string& value,
                                const std::string& operand) const {
     return value + "," + operand;
@@ -96,7 +96,7 @@ class ModelDBTest : public DBTestBase {
     return "key" + std::to_string(1000 + i);
   }
 
-  // ---- Writes, and what they come to.
+  // ---- Writes; they update the expected contents.
 
   void DoMerge(const std::string& key, const std::string& operand) {
     ASSERT_OK(Merge(key, operand));
@@ -124,7 +124,7 @@ class ModelDBTest : public DBTestBase {
     snapshots_.clear();
   }
 
-  // An operand for each of these keys, and a flush.
+  // Writes an operand for each of these keys, then flushes.
   void FlushOperands(uint32_t first, uint32_t last, size_t size) {
     for (uint32_t i = first; i < last; ++i) {
       DoMerge(KeyOf(i),
@@ -219,14 +219,14 @@ class ModelDBTest : public DBTestBase {
     }
   }
 
-  // Of the property; 0 without a store.
+  // Returns a number of the property; 0 without a delta store.
   uint64_t Stat(const std::string& name) {
     std::map<std::string, std::string> values;
     db_->GetMapProperty(DB::Properties::kDeltaStore, &values);
     const auto found = values.find(name);
     return found == values.end() ? 0 : std::stoull(found->second);
   }
-  // Once those that are obsolete are gone.
+  // Counts delta files on disk after obsolete ones have been deleted.
   uint64_t NumFilesOnDisk() {
     EXPECT_OK(dbfull()->TEST_WaitForCompact());
     dbfull()->TEST_DeleteObsoleteFiles();

@@ -27,10 +27,10 @@
 namespace ROCKSDB_NAMESPACE {
 namespace delta_test {
 
-// Gives a column family of an open DB delta files by hand, as if flushes and
-// other jobs had written them.
+// Gives a column family of an open DB delta files that the test makes by hand,
+// as if flushes and other jobs had written them.
 //
-// REQUIRES: enable_delta_separation; not used beyond the DB's closing.
+// REQUIRES: enable_delta_separation is on; not used after the DB is closed.
 class HandMadeDeltas {
  public:
   using Kind = DeltaFileDescription::Kind;
@@ -45,7 +45,7 @@ class HandMadeDeltas {
 
   ColumnFamilyData* cfd() const { return cfd_; }
 
-  // Of the current Version's files, those that are open. Calls fn(file) for
+  // Returns how many files of the current Version are open. Calls fn(file) for
   // each of the others.
   template <typename Fn>
   size_t CountOpened(Fn fn) const {
@@ -85,7 +85,8 @@ class HandMadeDeltas {
     return options;
   }
 
-  // REQUIRES of these: sorted.
+  // Writes a file of operands.
+  // REQUIRES: the operands are sorted.
   DeltaFileDescription WriteOperands(
       const DeltaFileBuilder::Options& options,
       const std::vector<Operand>& operands,
@@ -104,6 +105,8 @@ class HandMadeDeltas {
     EXPECT_OK(builder->Finish(&file));
     return file;
   }
+  // Writes a file of anchors.
+  // REQUIRES: anchors and ranges are sorted.
   DeltaFileDescription WriteAnchors(
       const DeltaFileBuilder::Options& options,
       const std::vector<Anchor>& anchors,
@@ -125,6 +128,7 @@ class HandMadeDeltas {
     return file;
   }
 
+  // Commits the edit.
   Status Log(DeltaEdit delta_edit) {
     VersionEdit edit;
     edit.SetColumnFamily(cfd_->GetID());
@@ -135,7 +139,7 @@ class HandMadeDeltas {
         /*dir_contains_current_file=*/nullptr);
   }
 
-  // A flush that leaves operands, and an epoch of its own.
+  // Commits a flush with these operands and a new epoch.
   DeltaFileDescription Flush(const std::vector<Operand>& operands) {
     const uint64_t epoch = NewNumber();
     const DeltaFileDescription file = WriteOperands(
@@ -145,7 +149,7 @@ class HandMadeDeltas {
     EXPECT_OK(Log(std::move(edit)));
     return file;
   }
-  // The same with anchors.
+  // Commits a flush with these anchors and a new epoch.
   DeltaFileDescription FlushAnchors(
       const std::vector<Anchor>& anchors,
       const std::vector<RangeAnchor>& ranges = {}) {
@@ -158,12 +162,12 @@ class HandMadeDeltas {
     return file;
   }
 
-  // The two files take the place of all flushed ones.
+  // Commits a merge: the two files replace all flushed ones.
   void Merge(uint32_t num_inputs, const std::vector<Operand>& operands,
              const std::vector<Anchor>& anchors = {}) {
     uint64_t first = UINT64_MAX;
     uint64_t last = 0;
-    // Not kept: the last reference would be dropped here.
+    // The State() is not kept, as dropping its last reference needs the mutex.
     State()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
       if (file->description().tier == Tier::kFlushed) {
         first = std::min(first, file->description().first_epoch);
@@ -188,7 +192,8 @@ class HandMadeDeltas {
     EXPECT_OK(Log(std::move(edit)));
   }
 
-  // A job that leaves these operands of the buckets, which end where `end` is.
+  // Commits a collection that leaves these operands in the buckets, which end
+  // at `end`.
   DeltaFileDescription Collect(const std::vector<Operand>& operands,
                                const std::vector<Bucket>& buckets,
                                const std::optional<std::string>& end) {
@@ -224,18 +229,18 @@ class HandMadeDeltas {
     InstrumentedMutexLock lock(db_->mutex());
     return cfd_->current()->storage_info()->delta();
   }
-  // "none" if there are neither files nor buckets.
+  // Returns the state as text; "none" if there are neither files nor buckets.
   std::string Text() const {
     auto state = State();
     const std::string text =
         state == nullptr ? "none" : state->DebugString(/*hex=*/true);
-    // Dropping what may be the last reference needs the mutex.
+    // Dropping the last reference needs the mutex.
     InstrumentedMutexLock lock(db_->mutex());
     state.reset();
     return text;
   }
 
-  // What readers see of a key: (seq, operand), the newest first.
+  // Returns what readers see of a key: pairs (seq, operand), the newest first.
   Values Read(const std::string& key,
               SequenceNumber seq = kMaxSequenceNumber) const {
     auto state = State();
@@ -298,7 +303,7 @@ class HandMadeDeltas {
   ColumnFamilyData* const cfd_;
 };
 
-// Leaves to a repair what a closed DB has.
+// Deletes the MANIFESTs and CURRENT of a closed DB, so that it needs a repair.
 inline void DeleteManifests(Env* env, const std::string& dbname) {
   std::vector<std::string> children;
   ASSERT_OK(env->GetChildren(dbname, &children));
