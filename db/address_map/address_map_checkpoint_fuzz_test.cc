@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Not linked, but included: a test is one source file to the build.
+// The fuzzer is included and not linked, because the build takes a test from
+// one source file.
 #include "fuzz/strata/address_map_checkpoint_fuzzer.cc"
 #include "port/stack_trace.h"
 #include "test_util/testharness.h"
@@ -17,8 +18,8 @@ class AddressMapCheckpointFuzzTest : public testing::Test {
   }
 };
 
-// Any bytes for a file.
-TEST_F(AddressMapCheckpointFuzzTest, Files) {
+// A file of arbitrary bytes is refused, or loads as a sound map.
+TEST_F(AddressMapCheckpointFuzzTest, ArbitraryFilesAreRefusedOrSound) {
   Random rnd(301);
   for (int i = 0; i < 2000; ++i) {
     std::string input = rnd.RandomBinaryString(1 + rnd.Uniform(600));
@@ -27,13 +28,14 @@ TEST_F(AddressMapCheckpointFuzzTest, Files) {
   }
 }
 
-// Any contents of files whose checksums are right.
-TEST_F(AddressMapCheckpointFuzzTest, Contents) {
+// Blocks of arbitrary bytes with valid checksums are refused, or load as a
+// sound map.
+TEST_F(AddressMapCheckpointFuzzTest, ArbitraryContentsAreRefusedOrSound) {
   Random rnd(302);
   for (int i = 0; i < 5000; ++i) {
     std::string input = rnd.RandomBinaryString(1 + rnd.Uniform(600));
     input[0] = 1;
-    // Small numbers mean something more often.
+    // Small numbers are more often valid.
     if (rnd.OneIn(2)) {
       for (size_t k = 1; k < input.size(); ++k) {
         if (!rnd.OneIn(4)) {

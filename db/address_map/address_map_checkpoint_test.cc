@@ -32,7 +32,7 @@ namespace {
 using Identity = AddressMapCheckpoint::Identity;
 using State = BlobFileSlotTable::State;
 
-// A key of the part `part`.
+// Returns a key of the part.
 MapKeyHash KeyIn(uint32_t part, uint64_t within, uint32_t lo = 0) {
   return MapKeyHash{uint64_t{part} << 54 | within, lo};
 }
@@ -62,7 +62,7 @@ Identity TestIdentity() {
   return id;
 }
 
-// A map with its table of files.
+// A map and its file table.
 struct Pair {
   explicit Pair(uint64_t expected_entries = 0,
                 MapMemoryCharge* charge = nullptr)
@@ -83,8 +83,8 @@ struct Pair {
   AddressMap map;
 };
 
-// Everything that a checkpoint keeps, as text: files by number, entries by
-// name. Two pairs are equal for the rest of the system if their dumps are.
+// Returns everything that a checkpoint keeps, as text: files by number, entries
+// by name. Two pairs are equivalent if their dumps are equal.
 std::string Dump(const Pair& pair) {
   std::set<std::string> lines;
   char line[300];
@@ -119,7 +119,7 @@ std::string Dump(const Pair& pair) {
   return dump;
 }
 
-// Builds images by the documented format, with right checksums, and not by
+// Builds images by the documented format with valid checksums, independently of
 // the code under test. The contents may be wrong.
 struct Image {
   struct Part {
@@ -132,7 +132,7 @@ struct Image {
   std::string files;
   uint64_t num_files = 0;
   std::vector<Part> parts;
-  int shift = 0;  // of the end of the first part, in the index only
+  int shift = 0;  // shifts the end of the first part, in the index only
 
   void AddFile(uint64_t number, uint64_t live_count, uint64_t live_bytes) {
     PutVarint64(&files, number);
@@ -186,7 +186,7 @@ struct Image {
   }
 };
 
-// An entry of an image. file: its place in the table of files.
+// Returns an entry of an image. file: its position in the table of files.
 std::string EntryBytes(uint8_t bits, uint64_t hash_delta, uint32_t lo,
                        uint64_t seq, uint32_t file, uint32_t offset,
                        uint32_t size, uint64_t birth = 0) {
@@ -235,7 +235,7 @@ class AddressMapCheckpointTest : public testing::Test {
               const Identity& id = TestIdentity()) {
     return AddressMapCheckpoint::Load(io_, path_, id, threads, &pair->map);
   }
-  // Loads what Write wrote and compares.
+  // Loads the file that Write() wrote and compares the maps.
   void CheckLoadsAs(const Pair& written, int threads) {
     AddressMapCheckpoint::Header header;
     ASSERT_OK(AddressMapCheckpoint::ReadHeader(io_, path_, &header));
@@ -284,7 +284,7 @@ class AddressMapCheckpointTest : public testing::Test {
     return status;
   }
 
-  // The map of docs/formats.md.
+  // Makes the map of docs/formats.md.
   static void FillExample(Pair* pair) {
     const uint32_t f7 = pair->AddFile(7, 5000, 1, kLZ4Compression);
     const uint32_t f300 = pair->AddFile(300, 70000, 0, kNoCompression);
@@ -305,8 +305,8 @@ class AddressMapCheckpointTest : public testing::Test {
   std::unique_ptr<FSDirectory> directory_;
 };
 
-// Line by line the bytes in docs/formats.md.
-TEST_F(AddressMapCheckpointTest, Example) {
+// These are the bytes in docs/formats.md, line by line.
+TEST_F(AddressMapCheckpointTest, ImageHasTheBytesOfTheFormatDescription) {
   Pair pair;
   FillExample(&pair);
   ASSERT_OK(Write(pair));
@@ -371,7 +371,7 @@ TEST_F(AddressMapCheckpointTest, Example) {
   CheckLoadsAs(pair, 1);
 }
 
-TEST_F(AddressMapCheckpointTest, Empty) {
+TEST_F(AddressMapCheckpointTest, MapsWithoutEntriesSurviveARoundTrip) {
   CheckRoundTrip(Pair());
   Pair files_only;
   files_only.AddFile(5);
@@ -379,10 +379,10 @@ TEST_F(AddressMapCheckpointTest, Empty) {
   CheckRoundTrip(files_only);
 }
 
-TEST_F(AddressMapCheckpointTest, AllKindsOfEntries) {
+TEST_F(AddressMapCheckpointTest, AllKindsOfEntriesSurviveARoundTrip) {
   Pair pair;
   std::vector<uint32_t> slots;
-  // Slots and numbers in different orders, and a slot that is used again.
+  // Slots and file numbers have different orders, and one slot is reused.
   for (uint64_t number : std::vector<uint64_t>{90, 20, 50, 5000000000}) {
     slots.push_back(pair.AddFile(number, number * 1000, number % 3,
                                  number % 2 == 0 ? kZSTD : kNoCompression));
@@ -391,7 +391,7 @@ TEST_F(AddressMapCheckpointTest, AllKindsOfEntries) {
   ASSERT_EQ(pair.files.CollectDead().size(), 1u);
   ASSERT_TRUE(pair.files.Free(slots[2]));
   ASSERT_EQ(pair.AddFile(60), slots[2]);
-  // Not to be written: released files have no entries.
+  // Released and abandoned files have no entries and are not written.
   ASSERT_TRUE(pair.files.Drop(pair.AddFile(70)));
   ASSERT_TRUE(pair.files.Abandon(pair.files.Add(80, 0, kNoCompression)));
 
@@ -407,9 +407,9 @@ TEST_F(AddressMapCheckpointTest, AllKindsOfEntries) {
       for (uint32_t size : sizes) {
         for (uint32_t offset : offsets) {
           for (uint32_t slot : all_slots) {
-            // Hashes at both ends of parts, and several low words of one.
-            // Keys of different parts differ in the rest as well: a small map
-            // tells them by that.
+            // The hashes are at both ends of their parts, and some differ only
+            // in their low words. Keys of different parts differ in the other
+            // bits as well, because a small map compares only these.
             const uint64_t rest = n / 30 * 5 + n % 5;
             const MapKeyHash key =
                 KeyIn(static_cast<uint32_t>(n % 5 * 255),
@@ -423,8 +423,8 @@ TEST_F(AddressMapCheckpointTest, AllKindsOfEntries) {
     }
   }
   for (uint64_t i = 0; i < 3000; ++i) {
-    // One key with very many versions, more than a block of them, with the
-    // direct entry in the middle.
+    // One key has more versions than fit into a block, and its direct entry is
+    // in the middle.
     pair.Insert(slots[i % 4], MapName{KeyIn(7, 99, 1), 1000 + i, 0},
                 static_cast<uint32_t>(i * 64), 64, i == 1500);
     pair.Insert(slots[1], MapName{KeyIn(7, 99, 1), 70000, i + 1},
@@ -435,9 +435,9 @@ TEST_F(AddressMapCheckpointTest, AllKindsOfEntries) {
   CheckRoundTrip(pair);
 }
 
-// Maps that came out of all operations; and an image of the loaded map is the
-// same, byte for byte, whatever the slots and the shards are.
-TEST_F(AddressMapCheckpointTest, RandomRoundTrips) {
+// Maps that random operations have made survive a round trip. The image of the
+// loaded map has the same bytes, whatever its slots and shards are.
+TEST_F(AddressMapCheckpointTest, RandomMapsSurviveARoundTrip) {
   Random64 rnd(301);
   for (int round = 0; round < 30; ++round) {
     Pair pair;
@@ -451,7 +451,7 @@ TEST_F(AddressMapCheckpointTest, RandomRoundTrips) {
     for (uint64_t i = 0; i < num_keys; ++i) {
       keys.push_back(RandomKey(&rnd));
       if (round % 3 == 0) {
-        keys.back().hi >>= 10;  // all in one part
+        keys.back().hi >>= 10;  // all keys are in one part
       }
     }
     for (int step = 0; step < 6000; ++step) {
@@ -493,8 +493,7 @@ TEST_F(AddressMapCheckpointTest, RandomRoundTrips) {
         }
       }
     }
-    // A direct record that is older than the direct entry is superseded until
-    // the newer one is committed.
+    // An older direct record stays superseded until the newer one is committed.
     for (const MapName& name : names) {
       const AddressMap::Lookup top = pair.map.FindDirect(name.key, false);
       if (top.found) {
@@ -511,7 +510,7 @@ TEST_F(AddressMapCheckpointTest, RandomRoundTrips) {
   }
 }
 
-TEST_F(AddressMapCheckpointTest, LoadByManyThreads) {
+TEST_F(AddressMapCheckpointTest, ManyThreadsLoadTheSameMap) {
   constexpr uint64_t kEntries = 120000;
   Random64 rnd(1);
   Pair pair(kEntries);
@@ -520,7 +519,7 @@ TEST_F(AddressMapCheckpointTest, LoadByManyThreads) {
     slots.push_back(pair.AddFile(number));
   }
   for (uint64_t i = 0; i < kEntries; ++i) {
-    // Some births need side cells, which are shared between shards.
+    // Some births need overflow cells, which shards share.
     pair.Insert(slots[i % slots.size()],
                 MapName{RandomKey(&rnd), i, i % 10 == 0 ? i + 1 : 0},
                 static_cast<uint32_t>(i), 1072, i % 4 != 0);
@@ -528,21 +527,23 @@ TEST_F(AddressMapCheckpointTest, LoadByManyThreads) {
   ASSERT_OK(Write(pair));
   const std::string dump = Dump(pair);
   for (int threads : {8, 2}) {
-    // 0: the map also moves to larger tables meanwhile.
+    // If no number of entries is expected, the map also moves to larger tables
+    // during the load.
     Pair loaded(threads == 8 ? 0 : kEntries);
     ASSERT_OK(Load(&loaded, threads));
     ASSERT_OK(loaded.map.TEST_Check());
     ASSERT_TRUE(Dump(loaded) == dump);
   }
 
-  // A damage that one of the threads meets.
+  // One of the threads meets a damaged block.
   std::string contents = Contents();
   contents[contents.size() / 2] ^= 1;
   SetContents(contents);
   Pair damaged(kEntries);
   Status s = Load(&damaged, 8);
   ASSERT_TRUE(s.IsCorruption()) << s.ToString();
-  // What the header says about a table that must survive.
+  // After a failed load, the caller can remove the partial entries from a table
+  // of files that it keeps.
   std::vector<uint32_t> all = {BlobFileSlotTable::kLostSlot};
   for (const BlobFileSlotTable::Info& f : damaged.files.GetAll()) {
     all.push_back(f.slot);
@@ -555,12 +556,12 @@ TEST_F(AddressMapCheckpointTest, LoadByManyThreads) {
   }
 }
 
-TEST_F(AddressMapCheckpointTest, FilesOfTheManifest) {
+TEST_F(AddressMapCheckpointTest, ImageWithOtherBlobFilesIsExpired) {
   Pair pair;
   FillExample(&pair);
   ASSERT_OK(Write(pair));
 
-  // In another order, beside a file that left the Version.
+  // The files have another order, and one file more has left the Version.
   Pair same;
   ASSERT_TRUE(same.files.Drop(same.AddFile(8)));
   same.AddFile(300, 70000, 0, kNoCompression);
@@ -577,7 +578,7 @@ TEST_F(AddressMapCheckpointTest, FilesOfTheManifest) {
     ASSERT_EQ(Dump(other), before);
   };
   check_differs([](Pair* p) { p->AddFile(7, 5000, 1); });
-  // The MANIFEST names none.
+  // The MANIFEST names no file.
   check_differs([](Pair* p) {
     p->files.Drop(p->AddFile(7, 5000, 1));
     p->files.Drop(p->AddFile(300, 70000));
@@ -606,7 +607,7 @@ TEST_F(AddressMapCheckpointTest, FilesOfTheManifest) {
   });
 }
 
-TEST_F(AddressMapCheckpointTest, RefusesWhatIsNotCommitted) {
+TEST_F(AddressMapCheckpointTest, RefusesToWriteUncommittedEntries) {
   Pair old;
   FillExample(&old);
   ASSERT_OK(Write(old));
@@ -625,21 +626,21 @@ TEST_F(AddressMapCheckpointTest, RefusesWhatIsNotCommitted) {
   check_refused([](Pair* p) {
     p->files.Publish(p->files.Add(400, 0, kNoCompression), 1000);
   });
-  // A direct entry that supersedes another, both in live files.
+  // A direct entry supersedes another one, and both are in live files.
   const MapName top{KeyIn(1, 5, 0xa1a2a3a4), 50, 0};
   check_refused(
       [&](Pair* p) { p->Insert(p->files.Find(7), top, 2000, 50, true); });
-  // Files that are not live any more.
+  // Some entries are in files that are not live.
   check_refused([](Pair* p) { p->files.Drop(p->files.Find(300)); });
   check_refused([&](Pair* p) {
     const uint32_t slot = p->files.Add(400, 0, kNoCompression);
     p->Insert(slot, MapName{KeyIn(2, 2), 50, 0}, 2000, 50, true);
     p->files.Abandon(slot);
   });
-  // Live counts that are not those of the map's entries.
+  // A live count differs from the number of entries.
   check_refused([](Pair* p) { p->files.AddLive(p->files.Find(7), 1); });
 
-  // And what is settled is written.
+  // The map is written once the entries are settled.
   Pair settled;
   FillExample(&settled);
   settled.Insert(settled.files.Find(7), top, 2000, 50, true);
@@ -648,7 +649,7 @@ TEST_F(AddressMapCheckpointTest, RefusesWhatIsNotCommitted) {
   CheckRoundTrip(settled);
 }
 
-TEST_F(AddressMapCheckpointTest, OtherIdentity) {
+TEST_F(AddressMapCheckpointTest, ImageWithAnotherIdentityIsExpired) {
   Pair pair;
   FillExample(&pair);
   ASSERT_OK(Write(pair));
@@ -669,7 +670,8 @@ TEST_F(AddressMapCheckpointTest, OtherIdentity) {
     ASSERT_NE(s.ToString().find(text), std::string::npos) << s.ToString();
     ASSERT_EQ(other.map.NumEntries(), 0u);
     ASSERT_TRUE(other.files.GetAll().empty());
-    // The same the other way round: every field is written.
+    // An image that has the changed identity is expired as well, so every field
+    // is written.
     ASSERT_OK(Write(pair, id));
     s = Load(&other);
     ASSERT_TRUE(s.IsExpired()) << s.ToString();
@@ -681,7 +683,7 @@ TEST_F(AddressMapCheckpointTest, OtherIdentity) {
   }
 }
 
-TEST_F(AddressMapCheckpointTest, OtherFiles) {
+TEST_F(AddressMapCheckpointTest, FilesThatAreNoImageAreRefused) {
   Pair pair;
   FillExample(&pair);
   ASSERT_OK(Write(pair));
@@ -704,7 +706,7 @@ TEST_F(AddressMapCheckpointTest, OtherFiles) {
   ASSERT_FALSE(s.IsCorruption());
 }
 
-TEST_F(AddressMapCheckpointTest, EveryBitFlipped) {
+TEST_F(AddressMapCheckpointTest, EachFlippedBitIsDetected) {
   Pair pair;
   FillExample(&pair);
   ASSERT_OK(Write(pair));
@@ -714,14 +716,14 @@ TEST_F(AddressMapCheckpointTest, EveryBitFlipped) {
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 1 << bit);
       const Status s = LoadContents(bad);
-      // Magic and version come before the checksum that covers them.
+      // Magic number and version come before the checksum that covers them.
       ASSERT_TRUE(at < 12 ? s.IsExpired() : s.IsCorruption())
           << at << ": " << s.ToString();
     }
   }
 }
 
-TEST_F(AddressMapCheckpointTest, EveryTruncation) {
+TEST_F(AddressMapCheckpointTest, EachTruncationIsDetected) {
   Pair pair;
   FillExample(&pair);
   ASSERT_OK(Write(pair));
@@ -730,7 +732,7 @@ TEST_F(AddressMapCheckpointTest, EveryTruncation) {
     const Status s = LoadContents(good.substr(0, n));
     ASSERT_TRUE(n < 8 ? s.IsExpired() : s.IsCorruption())
         << n << ": " << s.ToString();
-    // The rest lost, but not the length.
+    // The rest of the file is lost, but the file keeps its length.
     const Status zeros =
         LoadContents(good.substr(0, n) + std::string(good.size() - n, '\0'));
     ASSERT_TRUE(n < 9 ? zeros.IsExpired() : zeros.IsCorruption())
@@ -738,8 +740,9 @@ TEST_F(AddressMapCheckpointTest, EveryTruncation) {
   }
 }
 
-// Damage of a large image, at random places: several blocks in a section.
-TEST_F(AddressMapCheckpointTest, RandomDamage) {
+// Damage at random places of an image with several blocks in a section is
+// detected.
+TEST_F(AddressMapCheckpointTest, RandomDamageOfALargeImageIsDetected) {
   Random64 rnd(17);
   Pair pair;
   const uint32_t slot = pair.AddFile(7);
@@ -762,7 +765,7 @@ TEST_F(AddressMapCheckpointTest, RandomDamage) {
         bad.resize(at);
         break;
       default: {
-        // A part of the file is at a wrong place.
+        // Another piece of the file replaces this one.
         const size_t n = 1 + rnd.Uniform(100000);
         bad.replace(at, n, good.substr(rnd.Uniform(good.size()), n));
         if (bad == good) {
@@ -775,8 +778,8 @@ TEST_F(AddressMapCheckpointTest, RandomDamage) {
   }
 }
 
-// Right checksums, wrong contents: nothing of it may be taken for an image.
-TEST_F(AddressMapCheckpointTest, WrongContents) {
+// An image with valid checksums and wrong contents is corruption.
+TEST_F(AddressMapCheckpointTest, WrongContentsWithValidChecksumsAreCorruption) {
   const std::string e1 = EntryBytes(0, 5, 1, 3, 1, 30, 100);
   const auto image = [&](const std::vector<std::string>& entries) {
     Image i;
@@ -798,11 +801,11 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
     ASSERT_TRUE(s.IsCorruption()) << checked << ": " << s.ToString();
   };
 
-  // What is right, to show that the rest fails for its own reason.
+  // The valid images show that the others fail for their own reasons.
   ASSERT_OK(LoadContents(image({e1}).Build()));
-  ASSERT_OK(LoadContents(image({e1, e1}).Build()));  // a delta: another key
+  ASSERT_OK(LoadContents(image({e1, e1}).Build()));  // the hash is a delta, so these are two keys
   {
-    // Versions in this and the next block.
+    // One key has versions in two blocks.
     Image i = image({e1, EntryBytes(3, 0, 0, 4, 1, 30, 100)});
     ASSERT_OK(LoadContents(i.Build()));
     i.parts[0].payloads.push_back(i.parts[0].payloads[0].substr(0, 2) +
@@ -814,35 +817,37 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
     i.AddFile(0, 0, 0);
     i.AddFile(7, 3, 300);
     ASSERT_OK(LoadContents(i.Build()));
-    // The key's second direct entry, in the next block.
+    // The key has a second direct entry in the next block.
     i.parts[0].payloads[1] = i.parts[0].payloads[0].substr(0, 2) +
                              EntryBytes(0, 5, 1, 5, 1, 30, 100);
     check_bad(i);
   }
 
-  // Entries: unknown bits, unknown kind of birth, no key before, no such file.
+  // Wrong entries: unknown bits, an unknown kind of birth, no previous key, no
+  // such file.
   check_bad(image({EntryBytes(16, 5, 1, 3, 1, 30, 100)}));
   check_bad(image({EntryBytes(12, 5, 1, 3, 1, 30, 100)}));
   check_bad(image({EntryBytes(2, 5, 1, 3, 1, 30, 100)}));
   check_bad(image({EntryBytes(0, 5, 1, 3, 2, 30, 100)}));
   check_bad(image({EntryBytes(0, 5, 1, 3, ~uint32_t{0}, 30, 100)}));
-  // A sequence number that is too large, in two ways.
+  // The sequence number is too large, with and without an overflow of the sum.
   check_bad(image({EntryBytes(0, 5, 1, kMaxSequenceNumber - 999, 1, 30, 100)}));
   check_bad(image({EntryBytes(0, 5, 1, ~uint64_t{0} - 999, 1, 30, 100)}));
-  // A hash that leaves the part, in two ways.
+  // The hash leaves the part, with and without an overflow of the sum.
   check_bad(image({EntryBytes(0, uint64_t{1} << 54, 1, 3, 1, 30, 100)}));
   check_bad(image({e1, EntryBytes(0, ~uint64_t{0}, 1, 3, 1, 30, 100)}));
-  // Not in order: seq, low word, birth; the same name; two direct entries.
+  // Entries are not in order of sequence number, low word or birth; a name
+  // occurs twice; a key has two direct entries.
   check_bad(image({e1, EntryBytes(3, 0, 0, 2, 1, 30, 100)}));
   check_bad(image({e1, EntryBytes(1, 0, 0, 4, 1, 30, 100)}));
   check_bad(image({EntryBytes(8, 5, 1, 3, 1, 30, 100, 9),
                    EntryBytes(11, 0, 0, 3, 1, 30, 100, 8)}));
   check_bad(image({e1, EntryBytes(3, 0, 0, 3, 1, 30, 100)}));
   check_bad(image({e1, EntryBytes(2, 0, 0, 4, 1, 30, 100)}));
-  // The second direct entry of a key, a versioned one between them.
+  // A key has two direct entries, with a versioned one between them.
   check_bad(image({e1, EntryBytes(3, 0, 0, 4, 1, 30, 100),
                    EntryBytes(2, 0, 0, 5, 1, 30, 100)}));
-  // Cut off anywhere.
+  // The entry is truncated.
   for (size_t n = 1; n < e1.size(); ++n) {
     check_bad(image({e1.substr(0, n)}));
   }
@@ -854,7 +859,7 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
     check_bad(i);
   }
   {
-    // A block that is longer than they may be, and half of it.
+    // The block exceeds the maximum size. Half of it is valid.
     Image i = image(std::vector<std::string>(5200, e1));
     ASSERT_GT(i.parts[0].payloads[0].size(), size_t{64 << 10});
     check_bad(i);
@@ -862,7 +867,7 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
     ASSERT_OK(LoadContents(i.Build()));
   }
 
-  // Counts: in the index, the header, and of live records.
+  // Wrong counts: in the index, in the header, and of live records.
   for (const int wrong : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
     Image i = image({e1});
     switch (wrong) {
@@ -897,7 +902,7 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
     check_bad(i);
   }
 
-  // The table of files: order, a missing first record, cut off.
+  // Wrong tables of files: order, a missing first record, truncated.
   for (const std::vector<uint64_t>& numbers :
        std::vector<std::vector<uint64_t>>{
            {}, {7}, {0, 0}, {0, 7, 7}, {0, 7, 6}}) {
@@ -918,7 +923,7 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
     }
   }
 
-  // Parts: not in order, twice, out of range.
+  // Wrong parts: not in order, twice, out of range.
   for (const uint32_t number : {1u, 2u, 1024u, ~0u}) {
     Image i = image({e1});
     i.files.clear();
@@ -933,14 +938,14 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
     check_bad(i);
     i.parts[1].number = 3;
     ASSERT_OK(LoadContents(i.Build()));
-    // Sections that do not end where a block does.
+    // Sections do not end at the end of a block.
     for (int shift : {-1, 1, -8, 8}) {
       i.shift = shift;
       check_bad(i);
     }
   }
 
-  // Two blocks change places, each whole.
+  // Two whole blocks are swapped.
   {
     Image i = image({e1});
     i.files.clear();
@@ -963,8 +968,8 @@ TEST_F(AddressMapCheckpointTest, WrongContents) {
 
 namespace {
 
-// Counts the operations that change something and, at one of them, fails: only
-// that one, or the machine stops there.
+// Counts the operations that change the file system, and fails at one of them:
+// either only that operation fails, or also all operations after it.
 class StepFileSystem : public FileSystemWrapper {
  public:
   explicit StepFileSystem(const std::shared_ptr<FaultInjectionTestFS>& target)
@@ -1071,9 +1076,9 @@ class StepFileSystem : public FileSystemWrapper {
 
 }  // namespace
 
-// At whatever operation an error or a power failure comes, the old image is
-// there, or the new one.
-TEST_F(AddressMapCheckpointTest, FailureAtEveryOperation) {
+// After an error or a power failure at any operation, either the old or the new
+// image is complete.
+TEST_F(AddressMapCheckpointTest, FailureLeavesTheOldOrTheNewImage) {
   Identity new_id = TestIdentity();
   ++new_id.manifest_number;
   Pair old_pair;
@@ -1103,7 +1108,7 @@ TEST_F(AddressMapCheckpointTest, FailureAtEveryOperation) {
       failed.insert(fs->failed_);
       fs->fail_at_ = 0;
       if (stops || done) {
-        // The machine starts again, with what had reached the disk.
+        // The machine restarts with the data that had reached the disk.
         ASSERT_OK(fault_fs->DropUnsyncedFileData());
         fault_fs->SetFilesystemActive(true);
         ASSERT_OK(
@@ -1127,7 +1132,7 @@ TEST_F(AddressMapCheckpointTest, FailureAtEveryOperation) {
         ASSERT_EQ(Dump(as_old), Dump(old_pair));
         ASSERT_TRUE(new_status.IsExpired());
       }
-      // The next one may use the same name for its temporary file.
+      // The next write may use the same name for its temporary file.
       ASSERT_OK(Write(new_pair, new_id));
       directory_.reset();
     }
@@ -1138,9 +1143,9 @@ TEST_F(AddressMapCheckpointTest, FailureAtEveryOperation) {
   }
 }
 
-// The process dies between the sync of the temporary file and the renaming:
-// both files are there, and each is an image of what it says.
-TEST_F(AddressMapCheckpointTest, DeathBeforeRename) {
+// If the process dies between the sync of the temporary file and its renaming,
+// both files exist, and each is a complete image with its own identity.
+TEST_F(AddressMapCheckpointTest, DeathBeforeRenameLeavesBothImages) {
   class NoRename : public FileSystemWrapper {
    public:
     using FileSystemWrapper::FileSystemWrapper;
@@ -1175,7 +1180,7 @@ TEST_F(AddressMapCheckpointTest, DeathBeforeRename) {
   ASSERT_EQ(Dump(loaded), Dump(new_pair));
 }
 
-TEST_F(AddressMapCheckpointTest, ReadErrors) {
+TEST_F(AddressMapCheckpointTest, ReadErrorFailsTheLoad) {
   class FailingReads : public FileSystemWrapper {
    public:
     using FileSystemWrapper::FileSystemWrapper;
@@ -1210,7 +1215,8 @@ TEST_F(AddressMapCheckpointTest, ReadErrors) {
   ASSERT_OK(Write(pair));
   FailingReads failing(mem_fs_);
   io_.fs = &failing;
-  // Header, footer, index, files, two sections.
+  // The reads are of the header, the footer, the index, the files and two
+  // sections.
   for (int fail_at = 1; fail_at <= 6; ++fail_at) {
     failing.reads_ = 0;
     failing.fail_at_ = fail_at;
@@ -1222,7 +1228,7 @@ TEST_F(AddressMapCheckpointTest, ReadErrors) {
   CheckLoadsAs(pair, 1);
 }
 
-TEST_F(AddressMapCheckpointTest, MemoryCharge) {
+TEST_F(AddressMapCheckpointTest, LoadFailsAtTheMemoryLimit) {
   class Limit : public MapMemoryCharge {
    public:
     Status SetCharged(size_t total) override {
@@ -1250,7 +1256,7 @@ TEST_F(AddressMapCheckpointTest, MemoryCharge) {
   ASSERT_TRUE(Dump(loaded) == Dump(pair));
 }
 
-TEST_F(AddressMapCheckpointTest, HashManifest) {
+TEST_F(AddressMapCheckpointTest, IdentityHasSizeAndHashOfTheManifest) {
   UseDisk();
   Random rnd(3);
   const std::string manifest = dir_ + "/MANIFEST-000009";
@@ -1278,8 +1284,9 @@ TEST_F(AddressMapCheckpointTest, HashManifest) {
       AddressMapCheckpoint::HashManifest(io_, manifest, &id).IsIOError());
 }
 
-// The caller's options reach the file system, and the rate limiter is charged.
-TEST_F(AddressMapCheckpointTest, PassesIoOptions) {
+// The caller's I/O options reach the file system in each call, and the rate
+// limiter is charged for reads and writes.
+TEST_F(AddressMapCheckpointTest, IoOptionsAndRateLimiterAreUsed) {
   class Watch : public FileSystemWrapper {
    public:
     using FileSystemWrapper::FileSystemWrapper;
@@ -1375,14 +1382,14 @@ TEST_F(AddressMapCheckpointTest, PassesIoOptions) {
   ASSERT_EQ(watch.fsyncs_, 1);
 }
 
-TEST_F(AddressMapCheckpointTest, DirectAndMappedReads) {
+TEST_F(AddressMapCheckpointTest, DirectAndMappedReadsLoadTheSameMap) {
   UseDisk();
   Random64 rnd(8);
   Pair pair;
   const uint32_t slot = pair.AddFile(7);
   for (uint64_t i = 0; i < 60000; ++i) {
     MapKeyHash key = RandomKey(&rnd);
-    key.hi >>= 9;  // sections of more than one read
+    key.hi >>= 9;  // a section needs more than one read
     pair.Insert(slot, MapName{key, i, 0}, static_cast<uint32_t>(i), 1072, true);
   }
   CheckRoundTrip(pair);
@@ -1408,7 +1415,7 @@ TEST_F(AddressMapCheckpointTest, DirectAndMappedReads) {
   ASSERT_EQ(id.manifest_hash_low, Lower64of128(hash));
 }
 
-TEST_F(AddressMapCheckpointTest, SizePerEntry) {
+TEST_F(AddressMapCheckpointTest, ImageTakesLessThan25BytesPerEntry) {
   UseDisk();
   const char* const env = getenv("ADDRESS_MAP_TEST_ENTRIES");
   const uint64_t entries =

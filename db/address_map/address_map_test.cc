@@ -41,7 +41,7 @@ AddressMap::Record RecordOf(const MapKeyHash& key, SequenceNumber seq,
   return r;
 }
 
-// What the map must do, written plainly.
+// A simple model of the map's contract.
 class Model {
  public:
   using Id = std::pair<SequenceNumber, uint64_t>;  // seq, birth
@@ -80,7 +80,8 @@ class Model {
   void Commit(const AddressMap::Record& r, const BlobFileSlotTable& files) {
     if (r.direct) {
       PerKey& k = keys_[r.name.key];
-      // Down to the first committed one, which may be newer.
+      // Keeps the chain down to the first committed entry, which may be newer
+      // than r.
       auto it = k.chain.begin();
       while (it != k.chain.end() && it->first >= Id(r.name.seq, r.name.birth)) {
         const uint32_t slot = it->second.slot;
@@ -200,7 +201,7 @@ class TestCharge : public MapMemoryCharge {
   size_t limit = ~size_t{0};
 };
 
-// Compares everything that can be asked.
+// Compares the results of all queries.
 void Compare(AddressMap* map, Model* model, BlobFileSlotTable* files) {
   ASSERT_OK(map->TEST_Check());
   std::map<uint32_t, std::pair<uint64_t, uint64_t>> live;
@@ -282,8 +283,8 @@ void Compare(AddressMap* map, Model* model, BlobFileSlotTable* files) {
 
 class AddressMapTest : public testing::Test {
  protected:
-  // Random histories over few keys, so that everything meets everything.
-  // hash(i) gives the identity of key i.
+  // Runs a random history over few keys, so that operations often meet on the
+  // same key. hash(i) returns the hash of key i.
   void RunHistory(uint32_t seed, uint64_t num_keys,
                   const std::function<MapKeyHash(uint64_t)>& hash, int steps) {
     Random rnd(seed);
@@ -307,7 +308,7 @@ class AddressMapTest : public testing::Test {
       };
       new_file();
       const auto random_name = [&] {
-        // Mostly a name that exists.
+        // Usually this is a name that exists.
         MapName n{hash(rnd.Uniform(static_cast<int>(num_keys))),
                   1 + rnd.Uniform(40), 0};
         const auto& k = model.keys()[n.key];
@@ -456,7 +457,7 @@ class AddressMapTest : public testing::Test {
         }
       }
       if (num_keys >= 600) {
-        ASSERT_GT(map.TEST_Generation(), 1u);  // the shard did move
+        ASSERT_GT(map.TEST_Generation(), 1u);  // the shard has moved
       }
       ASSERT_GE(charge.charged, map.MemoryUsage());
       ASSERT_LT(charge.charged, map.MemoryUsage() + (256 << 10));
@@ -465,7 +466,7 @@ class AddressMapTest : public testing::Test {
   }
 };
 
-TEST_F(AddressMapTest, Empty) {
+TEST_F(AddressMapTest, EmptyMapFindsNothingAndTakesNoMemory) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
   SequenceNumber seq;
@@ -480,7 +481,7 @@ TEST_F(AddressMapTest, Empty) {
   ASSERT_EQ(0u, map.MemoryUsage());
 }
 
-TEST_F(AddressMapTest, RandomHistories) {
+TEST_F(AddressMapTest, RandomHistoriesMatchTheModel) {
   for (uint32_t seed = 1; seed <= 12; ++seed) {
     RunHistory(seed, 30, KeyOf, 1500);
     if (HasFatalFailure()) {
@@ -489,8 +490,8 @@ TEST_F(AddressMapTest, RandomHistories) {
   }
 }
 
-// All keys in one shard, which grows and moves.
-TEST_F(AddressMapTest, RandomHistoriesInOneShard) {
+// All keys are in one shard, which grows and moves to larger tables.
+TEST_F(AddressMapTest, RandomHistoriesInOneShardMatchTheModel) {
   for (uint32_t seed = 100; seed < 102; ++seed) {
     RunHistory(
         seed, 4000,
@@ -506,8 +507,8 @@ TEST_F(AddressMapTest, RandomHistoriesInOneShard) {
   }
 }
 
-// The hashes differ only in the last bits, so all homes are equal.
-TEST_F(AddressMapTest, RandomHistoriesWithWeakHash) {
+// The hashes differ only in their last bits, so all home positions are equal.
+TEST_F(AddressMapTest, RandomHistoriesWithWeakHashMatchTheModel) {
   for (uint32_t seed = 200; seed < 204; ++seed) {
     RunHistory(
         seed, 60,
@@ -521,8 +522,9 @@ TEST_F(AddressMapTest, RandomHistoriesWithWeakHash) {
   }
 }
 
-// A rolled-back flush must not undo its successor, which has the same names.
-TEST_F(AddressMapTest, LateUndo) {
+// A late undo of one file does not remove records with the same names that its
+// successor has inserted.
+TEST_F(AddressMapTest, LateUndoSparesTheSameNamesInANewerFile) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
   const uint32_t f1 = files.Add(11, 0, kNoCompression);
@@ -536,9 +538,10 @@ TEST_F(AddressMapTest, LateUndo) {
   ASSERT_EQ(1u, files.LiveCount(f2));
 }
 
-// A compaction brings a direct value below one that was committed meanwhile:
-// that one hides it, and would not be committed a second time.
-TEST_F(AddressMapTest, CommitBelowACommittedOne) {
+// A direct value that is committed below a newer committed value is removed at
+// once, because the newer one hides it and is not committed a second time.
+// Below an uncommitted value it stays, superseded.
+TEST_F(AddressMapTest, CommitBelowACommittedValueRemovesTheOlderOne) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
   const uint32_t f1 = files.Add(11, 0, kNoCompression);
@@ -562,8 +565,9 @@ TEST_F(AddressMapTest, CommitBelowACommittedOne) {
   }
 }
 
-// A value superseded by a flush is moved by GC; then the flush is undone.
-TEST_F(AddressMapTest, UndoFindsMovedValue) {
+// Garbage collection moves a value that a flush has superseded. When the flush
+// is undone, the value is current again, at its new address.
+TEST_F(AddressMapTest, UndoRestoresAValueThatGcHasMoved) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
   const uint32_t f1 = files.Add(11, 0, kNoCompression);
@@ -591,7 +595,7 @@ TEST_F(AddressMapTest, UndoFindsMovedValue) {
   ASSERT_EQ(0u, map.TEST_NumSideCells());
 }
 
-TEST_F(AddressMapTest, OneHotKeyWithManyVersions) {
+TEST_F(AddressMapTest, ManyVersionsOfOneKeyAreAllFound) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
   const uint32_t f = files.Add(11, 0, kNoCompression);
@@ -609,14 +613,14 @@ TEST_F(AddressMapTest, OneHotKeyWithManyVersions) {
   ASSERT_EQ(0u, files.LiveBytes(f));
 }
 
-TEST_F(AddressMapTest, HiddenEntriesAreFoundByTheirKey) {
+TEST_F(AddressMapTest, HiddenEntriesAreRemovedByTheirKey) {
   BlobFileSlotTable files;
   TestCharge charge;
   AddressMap::Options options;
   options.charge = &charge;
   AddressMap map(options, &files);
   const uint32_t f = files.Add(11, 0, kNoCompression);
-  // More of one key than lie together, and neighbours in the same place.
+  // One key has more entries than lie together, and other keys share its place.
   for (SequenceNumber s = 1; s <= 100; ++s) {
     for (uint64_t key = 1; key <= 3; ++key) {
       const auto r = RecordOf(KeyOf(key), s, 0, static_cast<uint32_t>(s), 100,
@@ -627,7 +631,7 @@ TEST_F(AddressMapTest, HiddenEntriesAreFoundByTheirKey) {
   ASSERT_OK(map.TEST_Check());
   const size_t charged = map.MemoryUsage();
   SequenceNumber left = 1;
-  // A reader at 30, none between it and 100.
+  // One reader is at 30, and none between 30 and 100.
   ASSERT_EQ(69u, map.RemoveHidden(KeyOf(1), 30, 100, &left));
   ASSERT_EQ(30u, left);
   ASSERT_OK(map.TEST_Check());
@@ -635,7 +639,7 @@ TEST_F(AddressMapTest, HiddenEntriesAreFoundByTheirKey) {
   ASSERT_TRUE(map.FindByName(MapName{KeyOf(1), 30, 0}, false).found);
   ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 31, 0}, false).found);
   ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 99, 0}, false).found);
-  // The reader has gone.
+  // The reader at 30 has ended.
   ASSERT_EQ(30u, map.RemoveHidden(KeyOf(1), 0, 100, &left));
   ASSERT_EQ(0u, left);
   ASSERT_EQ(99u, map.RemoveHidden(KeyOf(2), 0, 100, &left));
@@ -673,9 +677,10 @@ TEST_F(AddressMapTest, MemoryLimitLeavesAnUndoablePrefix) {
   ASSERT_EQ(records.size(), map.NumEntries());
 }
 
-// Bytes per entry, counted and as the kernel sees them. Takes the number from
-// the environment for the long runs.
-TEST_F(AddressMapTest, BytesPerEntry) {
+// MemoryUsage() is below 36 bytes per entry while the map grows, and below 32
+// bytes in maps of ten million entries or more. The environment variable sets
+// the number of entries for long runs.
+TEST_F(AddressMapTest, EntryTakesAtMost36Bytes) {
   const char* const env = std::getenv("ADDRESS_MAP_TEST_ENTRIES");
   const uint64_t n = env != nullptr ? std::strtoull(env, nullptr, 10) : 1000000;
   BlobFileSlotTable files;
@@ -709,9 +714,9 @@ TEST_F(AddressMapTest, BytesPerEntry) {
   }
 }
 
-// A small map takes memory by what it has, and each walk finds each entry once,
-// whatever the number of shards.
-TEST_F(AddressMapTest, SmallMaps) {
+// The memory of a small map is proportional to its entries, and each walk
+// visits each entry once, whatever the number of shards is.
+TEST_F(AddressMapTest, SmallMapsTakeMemoryByTheirEntries) {
   constexpr uint64_t kEntries = 30000;
   for (const uint64_t expected :
        {uint64_t{0}, uint64_t{1000}, uint64_t{30000}, uint64_t{1000000}}) {
@@ -730,7 +735,7 @@ TEST_F(AddressMapTest, SmallMaps) {
       const uint64_t n = i + 1;
       if (expected <= n && (n == 1 || n == 100 || n == 1000 || n == 3000 ||
                             n == 10000 || n == kEntries)) {
-        // A page for each of a few shards, and the entries' birth cells.
+        // Each of a few shards takes a page, and each birth takes a cell.
         EXPECT_LE(map.MemoryUsage(), n * 75 + (40 << 10)) << n;
         ASSERT_OK(map.TEST_Check());
         std::set<uint32_t> offsets;
@@ -754,8 +759,9 @@ TEST_F(AddressMapTest, SmallMaps) {
   }
 }
 
-// A map that is emptied while its shards move to the next table, which
-// insertions drive, does not keep the memory of those that have not moved.
+// Memory is freed when a map is emptied while its shards move to the next
+// table. Only insertions move shards, so removals must free the memory of
+// shards that have not moved.
 TEST_F(AddressMapTest, MemoryGoesBackInMidGrowth) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
@@ -777,9 +783,9 @@ TEST_F(AddressMapTest, MemoryGoesBackInMidGrowth) {
   ASSERT_OK(map.TEST_Check());
 }
 
-// A map that is emptied while some of its shards have moved to a larger table
-// keeps the tables' fixed part only.
-TEST_F(AddressMapTest, EmptiedInMidGrowth) {
+// A map that is emptied after some of its shards have moved to a larger table
+// keeps the fixed part of the tables only, and can be filled again.
+TEST_F(AddressMapTest, MapEmptiedInMidGrowthKeepsOnlyFixedMemory) {
   BlobFileSlotTable files;
   TestCharge charge;
   AddressMap::Options options;
@@ -795,7 +801,7 @@ TEST_F(AddressMapTest, EmptiedInMidGrowth) {
   for (; num < 200000; ++num) {
     insert(num);
   }
-  // Until the next table is begun.
+  // Inserts until the next table is begun.
   const uint32_t generation = map.TEST_Generation();
   for (; map.TEST_Generation() == generation && num < 8000000; ++num) {
     insert(num);
@@ -838,7 +844,7 @@ TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
       ASSERT_OK(map.InsertBatch(f, &r, 1));
     }
   };
-  // In each way that there is, a fifth each.
+  // Removes entries in each of four ways, chosen by the key.
   const auto remove = [&](uint64_t i) {
     const AddressMap::Record r = record(i);
     switch (i / 5 % 4) {
@@ -865,13 +871,13 @@ TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
         ASSERT_TRUE(remove(i)) << i;
       }
       if (i == kEntries / 2) {
-        // Not only at the end.
+        // Memory is freed during the removals, not only at their end.
         EXPECT_LT(map.MemoryUsage(), before);
       }
     }
     ASSERT_EQ(kEntries / 100, map.NumEntries());
     ASSERT_OK(map.TEST_Check());
-    // Each shard keeps a page.
+    // Each shard keeps one page.
     ASSERT_LT(map.MemoryUsage(),
               AddressMap::kNumParts * (4096 + 128) + full / 20);
     ASSERT_LT(charge.charged, map.MemoryUsage() + (256 << 10));
@@ -891,8 +897,8 @@ TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
   ASSERT_EQ(generation, map.TEST_Generation());
 }
 
-// Few entries that come and go must not make a shard change its size each time.
-TEST_F(AddressMapTest, NoResizingBackAndForth) {
+// A shard does not change its size each time that a few entries come and go.
+TEST_F(AddressMapTest, FewEntriesDoNotResizeShardsBackAndForth) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
   const uint32_t f = files.Add(11, 0, kNoCompression);
@@ -920,9 +926,10 @@ TEST_F(AddressMapTest, NoResizingBackAndForth) {
   }
 }
 
-// Readers of stable keys must always find them, whatever else is inserted,
-// superseded, undone, grown and moved; and never see mixed fields.
-TEST_F(AddressMapTest, ReadersDuringGrowthAndUndo) {
+// Readers find keys that do not change while other keys are inserted,
+// superseded and undone, and while shards grow and move. They never see fields
+// of two entries mixed.
+TEST_F(AddressMapTest, ReadersFindStableKeysDuringGrowthAndUndo) {
   constexpr uint64_t kStable = 2000;
   BlobFileSlotTable files;
   AddressMap map({}, &files);
@@ -989,7 +996,7 @@ TEST_F(AddressMapTest, ReadersDuringGrowthAndUndo) {
   ASSERT_EQ(0u, files.LiveCount(f2));
 }
 
-TEST_F(AddressMapTest, ReadersWhileShardsShrink) {
+TEST_F(AddressMapTest, ReadersFindStableKeysWhileShardsShrink) {
   constexpr uint64_t kStable = 2000;
   constexpr uint64_t kOthers = 250000;
   BlobFileSlotTable files;
@@ -1013,7 +1020,7 @@ TEST_F(AddressMapTest, ReadersWhileShardsShrink) {
         const AddressMap::Lookup l = map.FindByName(record(i).name, true);
         ASSERT_TRUE(l.found);
         ASSERT_TRUE(l.entry.address == (MapAddress{f, i * 7, 100}));
-        // Whose keys come and go: absent or right.
+        // Other keys come and go, so they are absent or have the right address.
         const uint64_t other = kStable + rnd.Uniform(kOthers);
         const AddressMap::Lookup o = map.FindByName(record(other).name, false);
         if (o.found) {
@@ -1041,9 +1048,9 @@ TEST_F(AddressMapTest, ReadersWhileShardsShrink) {
   ASSERT_EQ(kStable + kOthers, files.LiveCount(f));
 }
 
-// Writers on different files and the same keys; the counters must agree with
-// the entries that are left.
-TEST_F(AddressMapTest, ManyWriters) {
+// The counters match the entries that are left after several threads have
+// changed the same keys in different files.
+TEST_F(AddressMapTest, CountersMatchTheEntriesAfterManyWriters) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
   std::vector<std::thread> threads;
@@ -1102,11 +1109,11 @@ TEST_F(AddressMapTest, ManyWriters) {
   }
 }
 
-// GC moves values from file to file; emptied files are collected and their
-// slots given to other files at once. A reader with a pin must find the slot
-// still to be the file that the entry was made for. The offset of each address
-// carries the file's number.
-TEST_F(AddressMapTest, PinsAgainstRecycledSlots) {
+// A file that a reader has pinned keeps its slot. Garbage collection moves
+// values from file to file, and the slots of emptied files are assigned to new
+// files at once. The offset of each address is the number of its file, so a
+// reader can check that the slot still stands for that file.
+TEST_F(AddressMapTest, PinnedSlotIsNotReassigned) {
   constexpr uint64_t kKeys = 8;
   BlobFileSlotTable files;
   AddressMap map({}, &files);
@@ -1159,7 +1166,7 @@ TEST_F(AddressMapTest, PinsAgainstRecycledSlots) {
     t.join();
   }
   ASSERT_GT(reads.load(), 0u);
-  // Slots were used again.
+  // Some slots were assigned more than once.
   ASSERT_LT(used.size(), 4000u);
   for (const auto& f : files.CollectDead()) {
     ASSERT_TRUE(files.Free(f.slot));
@@ -1167,8 +1174,8 @@ TEST_F(AddressMapTest, PinsAgainstRecycledSlots) {
   ASSERT_EQ(1u, files.GetAll().size());
 }
 
-// A name that is renamed, superseded and brought back is found in every
-// lookup: one lookup sees all modes at one moment.
+// A lookup by name sees all modes at one moment: it always finds a name that is
+// renamed, superseded and made versioned again in turn.
 TEST_F(AddressMapTest, LookupByNameIsAtomic) {
   BlobFileSlotTable files;
   AddressMap map({}, &files);
@@ -1200,7 +1207,7 @@ TEST_F(AddressMapTest, LookupByNameIsAtomic) {
     ASSERT_EQ(AddressMap::RenameResult::kRenamed, map.Rename(versioned.name));
     ASSERT_OK(map.InsertBatch(f, &newer, 1));
     map.UndoBatch(f, &newer, 1);
-    ASSERT_OK(map.InsertBatch(f, &versioned, 1));  // the mode goes back
+    ASSERT_OK(map.InsertBatch(f, &versioned, 1));  // versioned again
     if (round >= 20000 && modes[0] > 0 && modes[1] > 0 && modes[2] > 0) {
       break;
     }

@@ -26,9 +26,9 @@ class BlobFileSlotTableTest : public testing::Test {
   BlobFileSlotTable files_;
 };
 
-TEST_F(BlobFileSlotTableTest, Copies) {
-  // Their values were committed before, so they count at once; the file is no
-  // less uncommitted for that.
+TEST_F(BlobFileSlotTableTest, CopiesAreNotPendingAndCannotBeDropped) {
+  // The values of copies were committed before, so the file is not pending. The
+  // file itself is not committed, so it cannot be dropped.
   const uint32_t s = files_.Add(7, 2, kZSTD);
   ASSERT_TRUE(files_.PublishCopies(s, 12345));
   ASSERT_EQ(State::kCopies, StateOf(s));
@@ -48,7 +48,7 @@ TEST_F(BlobFileSlotTableTest, Copies) {
   ASSERT_TRUE(files_.Free(failed));
 }
 
-TEST_F(BlobFileSlotTableTest, Life) {
+TEST_F(BlobFileSlotTableTest, StatesFollowTheLifeOfAFile) {
   const uint32_t s = files_.Add(7, 2, kZSTD);
   ASSERT_NE(BlobFileSlotTable::kLostSlot, s);
   ASSERT_EQ(s, files_.Find(7));
@@ -101,11 +101,11 @@ TEST_F(BlobFileSlotTableTest, Life) {
   ASSERT_FALSE(files_.IsReleased(7));
   ASSERT_FALSE(files_.GetInfo(s, &info));
   ASSERT_EQ(BlobFileSlotTable::kLostSlot, files_.Find(7));
-  // The slot is used again.
+  // The free slot is assigned again.
   ASSERT_EQ(s, files_.Add(9, 0, kNoCompression));
 }
 
-TEST_F(BlobFileSlotTableTest, Abandon) {
+TEST_F(BlobFileSlotTableTest, AbandonedSlotIsFreedOnceUnused) {
   const uint32_t a = files_.Add(1, 0, kNoCompression);
   ASSERT_TRUE(files_.Abandon(a));
   const uint32_t b = files_.Add(2, 0, kNoCompression);
@@ -116,7 +116,8 @@ TEST_F(BlobFileSlotTableTest, Abandon) {
   ASSERT_TRUE(files_.IsPending(b));
   ASSERT_FALSE(files_.IsReleased(2));
   ASSERT_TRUE(files_.CollectDead().empty());
-  // An entry, a reader's pin and a job's pin each keep the slot.
+  // An entry, a reader's pin and a job's pin each keep the slot from being
+  // freed.
   files_.AddLive(b, 5);
   ASSERT_FALSE(files_.Free(b));
   files_.SubLive(b, 5);
@@ -135,7 +136,7 @@ TEST_F(BlobFileSlotTableTest, PinsDelayCollection) {
   ASSERT_TRUE(files_.Pin(s));
   MapFilePin pin(&files_, s);
   ASSERT_TRUE(files_.PinForJob(s));
-  // Only the job's pin keeps the file from being dropped.
+  // A job's pin keeps the file from being dropped. A reader's pin does not.
   ASSERT_TRUE(files_.GetDroppable().empty());
   ASSERT_FALSE(files_.HasDroppable());
   files_.UnpinForJob(s);
@@ -155,7 +156,7 @@ TEST_F(BlobFileSlotTableTest, PinsDelayCollection) {
   ASSERT_FALSE(files_.PinForJob(s));
 }
 
-TEST_F(BlobFileSlotTableTest, SlotNumbersOfNobody) {
+TEST_F(BlobFileSlotTableTest, UnknownSlotNumbersAreRefused) {
   ASSERT_FALSE(files_.Pin(BlobFileSlotTable::kMaxSlots));
   ASSERT_FALSE(files_.Pin(~uint32_t{0}));
   ASSERT_FALSE(files_.Pin(1000000));
@@ -171,7 +172,7 @@ TEST_F(BlobFileSlotTableTest, SlotNumbersOfNobody) {
   ASSERT_TRUE(files_.GetAll().empty());
 }
 
-TEST_F(BlobFileSlotTableTest, ManyFiles) {
+TEST_F(BlobFileSlotTableTest, ManyFilesKeepTheirOwnCounts) {
   std::vector<uint32_t> slots;
   for (uint64_t n = 1; n <= 5000; ++n) {
     slots.push_back(files_.Add(n, 0, kNoCompression, State::kLive, n));
@@ -185,8 +186,8 @@ TEST_F(BlobFileSlotTableTest, ManyFiles) {
   ASSERT_EQ(5000u, files_.GetAll().size());
 }
 
-// While threads add slots and count, no count is lost and no slot moves.
-TEST_F(BlobFileSlotTableTest, ConcurrentCounts) {
+// No count is lost and no slot moves while other threads add slots.
+TEST_F(BlobFileSlotTableTest, ConcurrentChangesLoseNoCount) {
   std::vector<std::thread> threads;
   std::vector<uint32_t> slots;
   for (int i = 0; i < 4; ++i) {
@@ -225,10 +226,9 @@ TEST_F(BlobFileSlotTableTest, ConcurrentCounts) {
   ASSERT_EQ(280000u, bytes);
 }
 
-// A reader that pins and then finds the file still in use is never overtaken
-// by the collector. `in_use` stands for the map's entry and its version
-// counter.
-TEST_F(BlobFileSlotTableTest, PinAgainstCollector) {
+// A file that a reader has pinned and then found still in use is not collected.
+// `in_use` stands for the map's entry and its version counter.
+TEST_F(BlobFileSlotTableTest, PinnedFileIsNeverCollected) {
   std::atomic<bool> stop{false};
   std::atomic<uint32_t> in_use{files_.Add(1, 0, kNoCompression, State::kLive)};
   std::atomic<uint64_t> pinned{0};

@@ -51,12 +51,12 @@ class BlockedRemovalsTest : public testing::Test {
   uint32_t slot_ = 0;
 };
 
-TEST_F(BlockedRemovalsTest, WhatNoReaderSeesGoesAtOnce) {
+TEST_F(BlockedRemovalsTest, VersionWithoutAReaderIsRemovedAtOnce) {
   BlockedRemovals blocked(&map_, /*charge=*/nullptr);
   Insert(1, 5, /*direct=*/true);
   Insert(1, 20);
   Insert(1, 30);
-  // A reader at 10 wants 5. None wants 20.
+  // A reader at 10 needs version 5. No reader needs version 20.
   ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 30, {10, 30}));
   ASSERT_TRUE(Has(1, 5));
   ASSERT_FALSE(Has(1, 20));
@@ -78,7 +78,7 @@ TEST_F(BlockedRemovalsTest, EachVersionWaitsForItsOwnReader) {
   ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 20, {10, 20}));
   Insert(1, 40);
   ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 40, {10, 30, 40}));
-  // The reader at 10 goes, the one at 30 stays.
+  // The reader at 10 ends, and the reader at 30 stays.
   ASSERT_EQ(1u, blocked.Apply(30, 100));
   ASSERT_FALSE(Has(1, 5));
   ASSERT_TRUE(Has(1, 20));
@@ -87,19 +87,19 @@ TEST_F(BlockedRemovalsTest, EachVersionWaitsForItsOwnReader) {
   ASSERT_TRUE(Has(1, 40));
 }
 
-TEST_F(BlockedRemovalsTest, NotBeforeNewReadersSeeWhatHides) {
+TEST_F(BlockedRemovalsTest, RemovalWaitsUntilNewReadersSeeTheHidingEntry) {
   BlockedRemovals blocked(&map_, /*charge=*/nullptr);
   Insert(1, 5);
-  // New readers may be at 8, and a tombstone at 9 is not published.
+  // New readers may read at 8, and the tombstone at 9 is not published yet.
   ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 9, {8}));
   ASSERT_TRUE(Has(1, 5));
   ASSERT_EQ(1u, blocked.Apply(9, 100));
-  // No reader is left.
+  // There are no readers.
   Insert(2, 5);
   ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 9, {}));
 }
 
-TEST_F(BlockedRemovalsTest, MemoryIsBoundedByWhatWaits) {
+TEST_F(BlockedRemovalsTest, MemoryIsBoundedByTheWaitingRemovals) {
   TestCharge charge;
   {
     BlockedRemovals blocked(&map_, &charge);
@@ -121,7 +121,7 @@ TEST_F(BlockedRemovalsTest, MemoryIsBoundedByWhatWaits) {
     ASSERT_EQ(2 * kKeys, map_.NumEntries());
     ASSERT_GE(charge.charged, blocked.MemoryUsage());
     ASSERT_GT(charge.charged, 0u);
-    // In pieces.
+    // Each Apply() is limited to 1000 removals.
     while (blocked.BlockedUntil() != kMaxSequenceNumber) {
       ASSERT_LE(blocked.Apply(seq, 1000), 1000u);
     }
@@ -132,8 +132,9 @@ TEST_F(BlockedRemovalsTest, MemoryIsBoundedByWhatWaits) {
   ASSERT_OK(map_.TEST_Check());
 }
 
-// Against all that each reader wants.
-TEST_F(BlockedRemovalsTest, Random) {
+// At each step of a random history, the version that each reader sees is in the
+// map. In the end the map has the newest version of each key only.
+TEST_F(BlockedRemovalsTest, EachReaderFindsItsVersion) {
   BlockedRemovals blocked(&map_, /*charge=*/nullptr);
   Random rnd(301);
   std::map<uint64_t, std::set<SequenceNumber>> written;

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What address maps cost: the memory of small ones, and reads of files that
-// have range deletions.
+// Costs of address maps: the memory of small maps, and reads of files that have
+// range deletions.
 
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ class DBAddressMapCostTest : public DBTestBase {
   DBAddressMapCostTest()
       : DBTestBase("db_address_map_cost_test", /*env_do_fsync=*/false) {}
 
-  // with_map: in the default column family, too.
+  // with_map: the default column family has a map, too.
   void Open(int families, bool with_map) {
     Options options = CurrentOptions();
     options.enable_blob_files = true;
@@ -35,7 +35,7 @@ class DBAddressMapCostTest : public DBTestBase {
       names.push_back("family" + std::to_string(i));
     }
     CreateColumnFamilies(names, options);
-    // Those of the files that the creation has left.
+    // Waits until the files of the creation are removed.
     WaitForRemovals();
   }
 
@@ -52,7 +52,7 @@ class DBAddressMapCostTest : public DBTestBase {
         ->address_map_store();
   }
 
-  // Flush(0) would be the default column family.
+  // Flush(0) would flush the default column family.
   Status FlushFamily(int family) {
     return db_->Flush(FlushOptions(), handles_[family]);
   }
@@ -70,9 +70,9 @@ class DBAddressMapCostTest : public DBTestBase {
   }
 };
 
-// Files of direct values and range deletions have no filter. Reads take their
-// range deletions, and no block.
-TEST_F(DBAddressMapCostTest, RangeDeletionsNeedNoBlocks) {
+// Files of direct values and range deletions have no filter. Reads use their
+// range deletions, and read no block.
+TEST_F(DBAddressMapCostTest, ReadsPastRangeDeletionsNeedNoBlocks) {
   constexpr int kFiles = 6;
   Open(/*families=*/1, /*with_map=*/true);
   const auto key = [](int file, int i) {
@@ -88,7 +88,7 @@ TEST_F(DBAddressMapCostTest, RangeDeletionsNeedNoBlocks) {
     ASSERT_OK(FlushFamily(0));
   }
   const std::string late = "k" + std::to_string(kFiles);
-  // One of them is covered, by a range deletion of a file of its own.
+  // One key is covered by a range deletion in a file of its own.
   ASSERT_OK(db_->DeleteRange(WriteOptions(), handles_[0], late,
                              late + std::string(1, char{0})));
   PutAndFlush(0, "y", 0);
@@ -135,8 +135,9 @@ TEST_F(DBAddressMapCostTest, RangeDeletionsNeedNoBlocks) {
   EXPECT_EQ(Get(0, late), "NOT_FOUND");
 }
 
-// A thousand values are worth tens of KB, not megabytes.
-TEST_F(DBAddressMapCostTest, SmallMapsAreSmall) {
+// The memory of a map is proportional to its entries: at most 60 bytes for each
+// of them, and a fixed 24 KiB.
+TEST_F(DBAddressMapCostTest, SmallMapsTakeTensOfKilobytes) {
   constexpr int kFamilies = 3;
   Open(kFamilies, /*with_map=*/true);
   for (int family = 0; family < kFamilies; ++family) {

@@ -78,13 +78,13 @@ struct TestSpill {
 
 class DeferredRemovalsTest : public testing::Test {};
 
-TEST_F(DeferredRemovalsTest, RemovesExactlyTheListed) {
+TEST_F(DeferredRemovalsTest, RemovesExactlyTheListedNames) {
   MapWithOneFile m;
   DeferredRemovals removals;
   Random64 rnd(301);
-  std::vector<std::pair<MapName, bool>> all;  // and: is it to be removed?
+  std::vector<std::pair<MapName, bool>> all;  // true: to be removed
   for (int i = 0; i < 5000; ++i) {
-    // All bits of every field are used at some time. A birth is below 2^64 - 1
+    // Every bit of each field is set in some name. A birth is below 2^64 - 1
     // and a sequence number below 2^56.
     const MapName name = NameOf("key" + std::to_string(i / 2),
                                 rnd.Next() >> (8 + rnd.Uniform(56)),
@@ -98,7 +98,7 @@ TEST_F(DeferredRemovalsTest, RemovesExactlyTheListed) {
       listed.push_back(name);
     }
   }
-  // In pieces that do not fit the blocks.
+  // The batches do not match the block size.
   for (size_t i = 0; i < listed.size();) {
     const size_t n = std::min<size_t>(listed.size() - i, 1 + rnd.Uniform(300));
     removals.Add(&listed[i], n);
@@ -106,7 +106,7 @@ TEST_F(DeferredRemovalsTest, RemovesExactlyTheListed) {
   }
   removals.Add(nullptr, 0);
   ASSERT_EQ(listed.size(), removals.Count());
-  // Some of them are gone before.
+  // Some names leave the map before Remove().
   uint64_t gone = 0;
   for (size_t i = 0; i < listed.size(); i += 7) {
     gone += m.map.Remove(listed[i]) ? 1 : 0;
@@ -121,8 +121,9 @@ TEST_F(DeferredRemovalsTest, RemovesExactlyTheListed) {
   ASSERT_OK(m.map.TEST_Check());
 }
 
-// What does not fit into memory goes to a file, and comes back from it.
-TEST_F(DeferredRemovalsTest, Spill) {
+// Names beyond the memory cap go to a spill file, and Demote() and Remove()
+// read them from there.
+TEST_F(DeferredRemovalsTest, NamesBeyondTheCapGoToASpillFile) {
   for (const uint64_t cap : {1, 1000, 1024, 3000}) {
     TestSpill spill;
     MapWithOneFile m;
@@ -154,8 +155,10 @@ TEST_F(DeferredRemovalsTest, Spill) {
   }
 }
 
-// A list that waits for old readers leaves the memory, if it can.
-TEST_F(DeferredRemovalsTest, MoveToFile) {
+// MoveToFile() moves all names to the spill file and frees their memory. If
+// this fails, the names in memory stay, and only names that were in the file
+// are lost.
+TEST_F(DeferredRemovalsTest, MoveToFileFreesTheMemory) {
   constexpr int kNames = 5000;
   for (const bool fail : {false, true}) {
     for (const bool had_file : {false, true}) {
@@ -177,10 +180,10 @@ TEST_F(DeferredRemovalsTest, MoveToFile) {
         EXPECT_EQ(removals.MemoryUsage(), 0);
         EXPECT_TRUE(removals.complete());
         EXPECT_EQ(removals.Count(), kNames);
-        removals.MoveToFile();  // nothing is left to move
+        removals.MoveToFile();  // there is nothing to move
         EXPECT_EQ(removals.Count(), kNames);
       } else {
-        // Only what was in the file is lost.
+        // Only names that were in the file are lost.
         EXPECT_GT(removals.MemoryUsage(), 0);
         EXPECT_EQ(removals.complete(), !had_file);
       }
@@ -197,7 +200,7 @@ TEST_F(DeferredRemovalsTest, MoveToFile) {
   EXPECT_EQ(without_files.Count(), 1);
 }
 
-TEST_F(DeferredRemovalsTest, Clear) {
+TEST_F(DeferredRemovalsTest, ClearForgetsAllNames) {
   TestSpill spill;
   MapWithOneFile m;
   DeferredRemovals removals(5, spill.factory());
@@ -216,8 +219,9 @@ TEST_F(DeferredRemovalsTest, Clear) {
   ASSERT_EQ(7u, removals.Remove(&m.map));
 }
 
-// Names are forgotten, never invented, and that is known.
-TEST_F(DeferredRemovalsTest, SpillFails) {
+// After an error of the spill file names are forgotten, none is invented, and
+// complete() returns false.
+TEST_F(DeferredRemovalsTest, FailedSpillForgetsNamesAndSaysSo) {
   for (int failing = 0; failing < 3; ++failing) {
     TestSpill spill;
     MapWithOneFile m;
@@ -248,7 +252,7 @@ TEST_F(DeferredRemovalsTest, SpillFails) {
   }
 }
 
-TEST_F(DeferredRemovalsTest, ConcurrentAdd) {
+TEST_F(DeferredRemovalsTest, ConcurrentAddsLoseNoName) {
   constexpr int kThreads = 4;
   constexpr int kPerThread = 3000;
   TestSpill spill;

@@ -23,13 +23,14 @@ namespace ROCKSDB_NAMESPACE {
 class Level0MergeTest : public testing::Test {
  public:
   Level0MergeTest() {
-    options_.max_compaction_bytes = 1 << 30;  // 0 until a DB is opened
+    options_.max_compaction_bytes = 1 << 30;  // 0 by default, until a DB is opened
   }
 
  protected:
   using Action = Level0Merge::Action;
 
-  // The newest file first; a negative size is that of one being compacted.
+  // The sizes are of the newest file first. A negative size means that the file
+  // is being compacted.
   Level0Merge::Decision Decide(const std::vector<int64_t>& sizes,
                                uint64_t base_size) {
     std::vector<std::unique_ptr<FileMetaData>> files;
@@ -58,31 +59,31 @@ class Level0MergeTest : public testing::Test {
     return Decide(sizes, base_size).action;
   }
 
-  // Of the last decision.
+  // Set by Decide().
   bool is_due_ = false;
   Options options_;
 };
 
-TEST_F(Level0MergeTest, Tiers) {
+TEST_F(Level0MergeTest, FilesOfSimilarSizeAreMerged) {
   EXPECT_EQ(0u, Merged({}));
   EXPECT_EQ(0u, Merged({10, 10, 10}));
   EXPECT_EQ(4u, Merged({10, 10, 10, 10}));
   EXPECT_EQ(5u, Merged({10, 10, 10, 10, 10}));
-  // Those that are not of one size wait for more.
+  // Files wait until enough of them have a similar size.
   EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
   EXPECT_EQ(4u, Merged({10, 10, 10, 10, 40}));
   EXPECT_EQ(0u, Merged({40, 40, 40, 160}));
   EXPECT_EQ(4u, Merged({40, 40, 40, 40, 160}));
   EXPECT_EQ(5u, Merged({10, 40, 40, 40, 40}));
   EXPECT_EQ(0u, Merged({10, 160, 640, 2560}));
-  // A large file on top does no harm.
+  // A large newest file does not prevent the merge.
   EXPECT_EQ(5u, Merged({100, 10, 10, 10, 10}));
   options_.level0_file_num_compaction_trigger = 2;
   EXPECT_EQ(2u, Merged({10, 10}));
   EXPECT_EQ(2u, Merged({10, 10, 40}));
 }
 
-TEST_F(Level0MergeTest, NotTooManyFiles) {
+TEST_F(Level0MergeTest, ManyFilesAreMergedWhateverTheirSizes) {
   std::vector<int64_t> sizes;
   for (int64_t size = 1; sizes.size() < 14; size += size / 2 + 1) {
     sizes.push_back(size);
@@ -94,21 +95,21 @@ TEST_F(Level0MergeTest, NotTooManyFiles) {
   EXPECT_EQ(0u, Merged(sizes));
   options_.level0_slowdown_writes_trigger = -1;
   EXPECT_EQ(0u, Merged(sizes));
-  // The trigger counts for more.
+  // The compaction trigger takes precedence over the slowdown trigger.
   options_.level0_slowdown_writes_trigger = 4;
   options_.level0_file_num_compaction_trigger = 10;
   EXPECT_EQ(0u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256}));
   EXPECT_EQ(10u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
 }
 
-TEST_F(Level0MergeTest, IsDue) {
+TEST_F(Level0MergeTest, MergesThatRunAreStillDue) {
   EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
   EXPECT_FALSE(is_due_);
   EXPECT_EQ(0u, Merged({10, 160, 640, 2560}));
   EXPECT_FALSE(is_due_);
   EXPECT_EQ(4u, Merged({10, 10, 10, 10}));
   EXPECT_TRUE(is_due_);
-  // What is being compacted is something to be done still.
+  // Files that are being compacted count as work that is due.
   EXPECT_EQ(0u, Merged({10, 10, -10, -10}));
   EXPECT_TRUE(is_due_);
   EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, -10}, 0));
@@ -117,19 +118,19 @@ TEST_F(Level0MergeTest, IsDue) {
   EXPECT_FALSE(is_due_);
 }
 
-TEST_F(Level0MergeTest, Down) {
+TEST_F(Level0MergeTest, FilesAsLargeAsTheBaseLevelGoDown) {
   EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10}, 0));
   EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 10}, 0));
   EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 10}, 40));
   EXPECT_EQ(Action::kMerge, ActionOf({10, 10, 10, 10}, 41));
   EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, 30}, 61));
   EXPECT_EQ(Action::kDown, ActionOf({10, 10, 10, 30}, 60));
-  // It would be picked again at once.
+  // A merge of one file would be picked again at once.
   options_.level0_file_num_compaction_trigger = 1;
   EXPECT_EQ(Action::kDown, ActionOf({10}, 1000));
 }
 
-TEST_F(Level0MergeTest, NotTooMuch) {
+TEST_F(Level0MergeTest, MergesThatAreTooLargeGoDown) {
   options_.max_bytes_for_level_base = 200;
   options_.max_compaction_bytes = 90;
   EXPECT_EQ(Action::kMerge, ActionOf({20, 20, 25, 25}, 1000));
@@ -139,7 +140,7 @@ TEST_F(Level0MergeTest, NotTooMuch) {
   EXPECT_EQ(Action::kDown, ActionOf({25, 25, 25, 26}, 1000));
 }
 
-TEST_F(Level0MergeTest, BesideACompaction) {
+TEST_F(Level0MergeTest, FilesNewerThanARunningCompactionAreMerged) {
   EXPECT_EQ(0u, Merged({10, 10, 10, -10, -10}));
   EXPECT_EQ(4u, Merged({10, 10, 10, 10, -10, -10}));
   EXPECT_EQ(4u, Merged({10, 10, 10, 10, -10, 10, 10}));
@@ -147,8 +148,9 @@ TEST_F(Level0MergeTest, BesideACompaction) {
   EXPECT_EQ(Action::kWait, ActionOf({10, 10, 10, 10, -10}, 30));
 }
 
-// What the rule does in a database: how often level 0 goes to the base level,
-// and whether anything is lost on the way.
+// Runs the rule in a database and counts how often level 0 is compacted into
+// the base level, and how many bytes are written. All values must be readable
+// in the end.
 class DBLevel0MergeTest : public DBTestBase {
  public:
   DBLevel0MergeTest()
@@ -202,7 +204,7 @@ class DBLevel0MergeTest : public DBTestBase {
     EXPECT_OK(Flush());
     EXPECT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
     EXPECT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
-    // The base level is about a hundred times as large as what a flush brings.
+    // The base level is about a hundred times as large as a flush.
     for (int round = 0; round < kRounds; ++round) {
       for (int i = round % 100; i < kKeys; i += 100) {
         EXPECT_OK(Put(Key(i), "round " + std::to_string(round) + Key(i)));
@@ -220,16 +222,16 @@ class DBLevel0MergeTest : public DBTestBase {
   }
 };
 
-TEST_F(DBLevel0MergeTest, GoesDownWhenItIsWorthTheWay) {
+TEST_F(DBLevel0MergeTest, MapHalvesTheBytesWrittenFromLevel0) {
   const auto with_map = Run(/*has_map=*/true);
   const auto without = Run(/*has_map=*/false);
   EXPECT_GT(with_map->within, 0);
   EXPECT_GT(with_map->down, 0);
   EXPECT_LT(with_map->down, without->down);
-  // Each value comes down once, and is merged a few times before.
+  // Each value is merged a few times in level 0 and then goes down once.
   EXPECT_LT(with_map->bytes_within + with_map->bytes_down,
             (without->bytes_within + without->bytes_down) / 2);
-  // Three tiers of three, and one flush more.
+  // There are at most three tiers of three files, and one new flush.
   EXPECT_LE(with_map->most_files, 10);
 }
 

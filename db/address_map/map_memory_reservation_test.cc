@@ -43,7 +43,7 @@ TEST_F(MapMemoryReservationTest, GrowsBeyondAFullCache) {
   ASSERT_EQ(charge.GetCharged(), 1 << 20);
 }
 
-TEST_F(MapMemoryReservationTest, Create) {
+TEST_F(MapMemoryReservationTest, CreatedOnlyIfTheBlockCacheIsCharged) {
   BlockBasedTableOptions options;
   options.block_cache = NewCache(/*strict=*/false);
   const auto charges = [&options] {

@@ -35,7 +35,7 @@ TEST(MapWorkQueueTest, SnapshotsThatReachTheSequenceMakeNews) {
   EXPECT_TRUE(queue.HasNews(50));
   EXPECT_EQ(queue.TakeNews(60), (Ids{2, 3}));
   EXPECT_FALSE(queue.HasNews(99));
-  // The last number given counts, whether it is smaller or greater.
+  // The last number that was given counts, whether it is smaller or larger.
   queue.WaitForSnapshots(1, 70);
   queue.WaitForSnapshots(2, 65);
   queue.WaitForSnapshots(2, 90);
@@ -84,7 +84,7 @@ TEST(MapWorkQueueTest, MarkingIsDueWhenTheBoundIsReleased) {
   EXPECT_TRUE(queue.WaitsForMarking(3));
 }
 
-TEST(MapWorkQueueTest, DueFamilies) {
+TEST(MapWorkQueueTest, DueFamiliesAreTakenOldestDeletionFirst) {
   MapWorkQueue queue;
   EXPECT_FALSE(queue.HasRemovalsDue());
   queue.SetRemovalsDue(5);
@@ -93,7 +93,7 @@ TEST(MapWorkQueueTest, DueFamilies) {
   EXPECT_EQ(queue.TakeRemovalsDue(), (std::set<uint32_t>{5, 6}));
   EXPECT_FALSE(queue.HasRemovalsDue());
 
-  // The oldest range deletion comes first.
+  // The family with the oldest range deletion comes first.
   queue.SetSweepDue(1, 30);
   queue.SetSweepDue(2, 10);
   queue.SetSweepDue(3, 20);
@@ -105,8 +105,8 @@ TEST(MapWorkQueueTest, DueFamilies) {
 }
 
 TEST(MapWorkQueueTest, NoSignalIsLost) {
-  // Each thread signals its family once per round and waits until that was
-  // taken.
+  // Each thread signals its family once per round and waits until the signal
+  // was taken.
   MapWorkQueue queue;
   constexpr uint32_t kThreads = 4;
   constexpr int kRounds = 2000;

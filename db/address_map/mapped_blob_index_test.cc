@@ -32,8 +32,8 @@ std::string Encoded(Mode mode, uint64_t birth) {
   return bytes;
 }
 
-// Either the bytes are the encoding of what was read, or they are refused and
-// nothing was read.
+// Checks that the bytes are exactly the encoding of the decoded index, or that
+// decoding fails and leaves the index unchanged.
 void CheckStrict(const std::string& bytes) {
   MappedBlobIndex index = IndexOf(Mode::kVersioned, 4711);
   const Status s = index.DecodeFrom(bytes);
@@ -49,12 +49,12 @@ void CheckStrict(const std::string& bytes) {
 
 }  // namespace
 
-TEST(MappedBlobIndexTest, Format) {
+TEST(MappedBlobIndexTest, EncodingHasTheDocumentedBytes) {
   ASSERT_EQ(std::string("\x10\x00", 2), Encoded(Mode::kDirect, 0));
   ASSERT_EQ(std::string("\x11\xac\x02", 3), Encoded(Mode::kVersioned, 300));
 }
 
-TEST(MappedBlobIndexTest, RoundTrip) {
+TEST(MappedBlobIndexTest, EveryIndexSurvivesARoundTrip) {
   for (const Mode mode : {Mode::kDirect, Mode::kVersioned}) {
     std::vector<uint64_t> births{0, 1, 127, 128,
                                  std::numeric_limits<uint64_t>::max()};
@@ -82,7 +82,7 @@ TEST(MappedBlobIndexTest, ForeignBlobIndexesAreNotMapped) {
   ASSERT_TRUE(MappedBlobIndex::IsMapped(Encoded(Mode::kDirect, 1)));
 }
 
-TEST(MappedBlobIndexTest, Corruption) {
+TEST(MappedBlobIndexTest, MalformedIndexesAreCorruption) {
   MappedBlobIndex index;
   ASSERT_TRUE(index.DecodeFrom(Slice()).IsCorruption());
   ASSERT_TRUE(index.DecodeFrom(Slice("\x12\x00", 2)).IsCorruption());
@@ -92,9 +92,10 @@ TEST(MappedBlobIndexTest, Corruption) {
   ASSERT_TRUE(index.DecodeFrom(Slice("\x10\x81\x00", 3)).IsCorruption());
 }
 
-TEST(MappedBlobIndexTest, AllShortStrings) {
+TEST(MappedBlobIndexTest, ShortStringsDecodeStrictly) {
   for (int length = 0; length <= 3; ++length) {
-    // The third byte is only looked at if the second continues: a sample does.
+    // The third byte matters only if the second one has the continuation bit,
+    // so a few values suffice.
     for (int bytes = 0; bytes < 1 << (8 * std::min(length, 2)); ++bytes) {
       for (const int last : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
         std::string s{static_cast<char>(bytes), static_cast<char>(bytes >> 8),
@@ -106,7 +107,7 @@ TEST(MappedBlobIndexTest, AllShortStrings) {
   }
 }
 
-TEST(MappedBlobIndexTest, DamagedEncodings) {
+TEST(MappedBlobIndexTest, DamagedEncodingsDecodeStrictly) {
   Random64 rnd(301);
   for (int i = 0; i < 200000; ++i) {
     std::string bytes = Encoded(rnd.OneIn(2) ? Mode::kDirect : Mode::kVersioned,
@@ -122,7 +123,7 @@ TEST(MappedBlobIndexTest, DamagedEncodings) {
   }
 }
 
-TEST(MappedBlobIndexTest, DebugString) {
+TEST(MappedBlobIndexTest, DebugStringShowsModeAndBirth) {
   ASSERT_EQ("[mapped blob] mode:direct birth:0",
             IndexOf(Mode::kDirect, 0).DebugString());
   ASSERT_EQ("[mapped blob] mode:versioned birth:77",

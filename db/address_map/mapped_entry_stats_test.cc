@@ -27,7 +27,7 @@ const std::string kDirectValue = Index(MappedBlobIndex::Mode::kDirect);
 const std::string kVersionedValue =
     Index(MappedBlobIndex::Mode::kVersioned, 300);
 
-// Metadata of a file without entries.
+// The metadata of a file without entries.
 FileMetaData NewFile() {
   FileMetaData file;
   file.fd = FileDescriptor(7, 0, 1000, kMaxSequenceNumber, 0);
@@ -56,8 +56,9 @@ std::string Encode(const FileMetaData& file) {
 
 class MappedEntryStatsTest : public testing::Test {};
 
-// Without a mapped entry a file is what it is to RocksDB.
-TEST_F(MappedEntryStatsTest, NothingMapped) {
+// The statistics of a file without mapped entries are empty, and the file is
+// encoded as in RocksDB.
+TEST_F(MappedEntryStatsTest, WithoutMappedEntriesTheFileIsAsInRocksDB) {
   FileMetaData file = NewFile();
   Add(&file, "a", 30, kTypeValue);
   Add(&file, "b", 20, kTypeDeletion, "");
@@ -73,7 +74,7 @@ TEST_F(MappedEntryStatsTest, NothingMapped) {
   EXPECT_EQ(Encode(file), Encode(stock));
 }
 
-TEST_F(MappedEntryStatsTest, Ceilings) {
+TEST_F(MappedEntryStatsTest, CeilingsIgnoreDirectEntries) {
   FileMetaData file = NewFile();
   const MappedEntryStats& mapped = file.blob_refs.mapped;
   Add(&file, "a", 50, kTypeBlobIndex, kDirectValue);
@@ -102,9 +103,10 @@ TEST_F(MappedEntryStatsTest, Ceilings) {
             "reclaimable@33");
 }
 
-// An older version that a snapshot holds is worth a compaction once nobody can
-// read it any more, also below and above a direct entry.
-TEST_F(MappedEntryStatsTest, OlderVersions) {
+// An entry with an older version of its key in the file is worth a compaction
+// once no snapshot needs the older version. This holds whether the newer or the
+// older one is direct, or both.
+TEST_F(MappedEntryStatsTest, OlderVersionsAreReclaimable) {
   FileMetaData both_direct = NewFile();
   Add(&both_direct, "a", 50, kTypeBlobIndex, kDirectValue);
   Add(&both_direct, "a", 40, kTypeBlobIndex, kDirectValue);
@@ -121,15 +123,16 @@ TEST_F(MappedEntryStatsTest, OlderVersions) {
   Add(&plain_below, "a", 40, kTypeValue);
   EXPECT_EQ(plain_below.LargestReclaimable(), 50);
 
-  // The prefix of a key is another key.
+  // A key and its prefix are different keys.
   FileMetaData others = NewFile();
   Add(&others, "a", 50, kTypeBlobIndex, kDirectValue);
   Add(&others, "ab", 40, kTypeBlobIndex, kDirectValue);
   EXPECT_EQ(others.LargestReclaimable(), 0);
 }
 
-// A bottommost compaction without older snapshots would do nothing more the
-// next time, so its output must not ask for one.
+// Entries up to a settled sequence number are not reclaimable: a bottommost
+// compaction without older snapshots has nothing left to do for its output, so
+// the output must not request another one.
 TEST_F(MappedEntryStatsTest, SettledIsNotReclaimable) {
   FileMetaData file = NewFile();
   Add(&file, "a", 50, kTypeBlobIndex, kVersionedValue);
@@ -145,7 +148,7 @@ TEST_F(MappedEntryStatsTest, SettledIsNotReclaimable) {
   EXPECT_EQ(file.LargestReclaimable(), 60);
 }
 
-TEST_F(MappedEntryStatsTest, BadIndex) {
+TEST_F(MappedEntryStatsTest, MalformedBlobIndexIsCorruption) {
   FileMetaData file = NewFile();
   const InternalKey key("a", 5, kTypeBlobIndex);
   EXPECT_TRUE(
@@ -153,7 +156,7 @@ TEST_F(MappedEntryStatsTest, BadIndex) {
           .IsCorruption());
 }
 
-TEST_F(MappedEntryStatsTest, Manifest) {
+TEST_F(MappedEntryStatsTest, ManifestKeepsTheStatistics) {
   FileMetaData file = NewFile();
   Add(&file, "a", 50, kTypeBlobIndex, kDirectValue);
   Add(&file, "b", 33, kTypeBlobIndex, kVersionedValue);
@@ -168,12 +171,12 @@ TEST_F(MappedEntryStatsTest, Manifest) {
   EXPECT_NE(edit.DebugJSON(1).find("\"MappedEntryStats\": \"direct:1"),
             std::string::npos);
 
-  // Stock RocksDB refuses a field with this bit that it does not know.
+  // RocksDB refuses an unknown field with this bit.
   EXPECT_NE(NewFileCustomTag::kMappedEntries &
                 NewFileCustomTag::kCustomTagNonSafeIgnoreMask,
             0);
 
-  // Any other length is no field of ours.
+  // A field with any other length is refused.
   std::string field;
   file.blob_refs.mapped.EncodeTo(&field);
   std::string tag;
@@ -188,7 +191,7 @@ TEST_F(MappedEntryStatsTest, Manifest) {
   }
 }
 
-TEST_F(MappedEntryStatsTest, Decode) {
+TEST_F(MappedEntryStatsTest, DecodingRefusesInvalidStatistics) {
   MappedEntryStats mapped;
   mapped.Add(kTypeBlobIndex, 50, kDirectValue);
   std::string field;
@@ -200,12 +203,12 @@ TEST_F(MappedEntryStatsTest, Decode) {
   mapped.Add(kTypeValue, 40, "v");
   field.clear();
   mapped.EncodeTo(&field);
-  // A sequence number above the file's.
+  // A sequence number is above the largest one of the file.
   EXPECT_TRUE(read.DecodeFrom(field, 39).IsCorruption());
   EXPECT_TRUE(read.DecodeFrom(field + std::string(1, '\0'), 50).IsCorruption());
-  field[0] = 1;  // a flag of the future
+  field[0] = 1;  // an unknown flag
   EXPECT_TRUE(read.DecodeFrom(field, 50).IsCorruption());
-  // On failure nothing changes.
+  // A failed call changes nothing.
   EXPECT_EQ(read.unmapped, 0);
 
   std::string none;
@@ -214,7 +217,8 @@ TEST_F(MappedEntryStatsTest, Decode) {
   }
   EXPECT_TRUE(read.DecodeFrom(none, 50).IsCorruption());
 
-  // Random bytes never crash, and what they decode to is sound.
+  // Random bytes never crash the decoder, and statistics that it accepts are
+  // consistent.
   Random rnd(301);
   for (int i = 0; i < 100000; ++i) {
     std::string bytes =
@@ -230,7 +234,7 @@ TEST_F(MappedEntryStatsTest, Decode) {
   }
 }
 
-TEST_F(MappedEntryStatsTest, Summary) {
+TEST_F(MappedEntryStatsTest, CeilingOfAVersionIsTheLargestOfItsFiles) {
   EXPECT_EQ(VersionMappedStats().lsm_ceiling, UINT64_MAX);
   autovector<LevelFilesBrief> levels;
   EXPECT_EQ(VersionMappedStats(levels).lsm_ceiling, 0);

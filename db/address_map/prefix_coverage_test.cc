@@ -17,7 +17,7 @@ class PrefixCoverageTest : public testing::Test {
   PrefixCoverage scope_{extractor_.get()};
 };
 
-TEST_F(PrefixCoverageTest, Seek) {
+TEST_F(PrefixCoverageTest, SeekCoversThePrefixOfItsTarget) {
   EXPECT_FALSE(scope_.Covers("aa1"));
   for (const bool forward : {true, false}) {
     scope_.OnSeek("aa1", forward);
@@ -28,14 +28,14 @@ TEST_F(PrefixCoverageTest, Seek) {
   }
 }
 
-TEST_F(PrefixCoverageTest, SeekWithoutPrefix) {
+TEST_F(PrefixCoverageTest, SeekWithoutAPrefixCoversNothing) {
   scope_.OnSeek("aa1", /*forward=*/true);
   scope_.OnSeek("a", /*forward=*/true);
   EXPECT_FALSE(scope_.Covers("a"));
   EXPECT_FALSE(scope_.Covers("aa1"));
 }
 
-TEST_F(PrefixCoverageTest, SeekToEnd) {
+TEST_F(PrefixCoverageTest, SeekToAnEndCoversNothing) {
   for (const bool forward : {true, false}) {
     scope_.OnSeek("aa1", forward);
     scope_.OnSeekToEnd(forward);
@@ -43,7 +43,7 @@ TEST_F(PrefixCoverageTest, SeekToEnd) {
   }
 }
 
-TEST_F(PrefixCoverageTest, StepsInOneDirection) {
+TEST_F(PrefixCoverageTest, StepsInOneDirectionKeepTheCoverage) {
   scope_.OnSeek("aa1", /*forward=*/true);
   scope_.OnStep("aa1", /*forward=*/true);
   scope_.OnStep("ab1", /*forward=*/true);
@@ -51,9 +51,9 @@ TEST_F(PrefixCoverageTest, StepsInOneDirection) {
   EXPECT_FALSE(scope_.Covers("ab1"));
 }
 
-TEST_F(PrefixCoverageTest, ChangeOfDirection) {
+TEST_F(PrefixCoverageTest, ChangeOfDirectionCoversThePrefixOfTheCurrentKey) {
   scope_.OnSeek("aa1", /*forward=*/true);
-  // Files without "ab" are left out from here on.
+  // From here on, files without the prefix "ab" are excluded.
   scope_.OnStep("ab1", /*forward=*/false);
   EXPECT_FALSE(scope_.Covers("aa1"));
   EXPECT_TRUE(scope_.Covers("ab1"));

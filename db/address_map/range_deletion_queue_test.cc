@@ -23,7 +23,7 @@ Deletions One(const char* start, const char* end, SequenceNumber seq) {
 
 }  // namespace
 
-TEST(RangeDeletionQueueTest, WaitsForReaders) {
+TEST(RangeDeletionQueueTest, DeletionsWaitForOlderReaders) {
   RangeDeletionQueue queue(BytewiseComparator());
   ASSERT_EQ(kMaxSequenceNumber, queue.BlockedUntil(0));
   ASSERT_TRUE(queue.Take(100).empty());
@@ -42,9 +42,9 @@ TEST(RangeDeletionQueueTest, WaitsForReaders) {
   ASSERT_EQ(kMaxSequenceNumber, queue.BlockedUntil(0));
 }
 
-// What is taken is disjoint, and of each key the newest and the oldest deletion
-// is known.
-TEST(RangeDeletionQueueTest, Disjoint) {
+// The ranges that Take() returns are disjoint, and each has the newest and the
+// oldest deletion of its keys.
+TEST(RangeDeletionQueueTest, TakenRangesAreDisjoint) {
   RangeDeletionQueue queue(BytewiseComparator());
   queue.Add({{"c", "g", 10, 10},
              {"a", "e", 5, 5},
@@ -58,14 +58,14 @@ TEST(RangeDeletionQueueTest, Disjoint) {
                        {"f", "h", 12, 10},
                        {"k", "m", 8, 3}}),
             queue.Take(20));
-  // Neighbours with one number are one.
+  // Adjacent ranges with the same newest deletion are joined.
   queue.Add({{"b", "c", 5, 5}, {"a", "b", 5, 4}, {"c", "d", 6, 6}});
   ASSERT_EQ((Deletions{{"a", "c", 5, 4}, {"c", "d", 6, 6}}), queue.Take(20));
-  // An older one that may be taken does not wait for a newer one.
+  // An older deletion that may be taken does not wait for a newer one.
   queue.Add({{"a", "z", 30, 30}, {"a", "z", 20, 20}});
   ASSERT_EQ(One("a", "z", 20), queue.Take(25));
   ASSERT_EQ(One("a", "z", 30), queue.Take(30));
-  // One inside the other, and what was put back.
+  // One range lies inside another one, and it was put back.
   queue.Add({{"a", "z", 30, 30}});
   queue.PutBack({{"c", "e", 20, 11}}, 0);
   ASSERT_EQ((Deletions{{"a", "z", 30, 11}}), queue.Take(30));
@@ -75,13 +75,13 @@ TEST(RangeDeletionQueueTest, Disjoint) {
       queue.Take(40));
 }
 
-TEST(RangeDeletionQueueTest, OrderOfTheComparator) {
+TEST(RangeDeletionQueueTest, RangesHaveTheOrderOfTheComparator) {
   RangeDeletionQueue queue(ReverseBytewiseComparator());
   queue.Add({{"m", "k", 5, 5}, {"z", "x", 6, 6}});
   ASSERT_EQ((Deletions{{"z", "x", 6, 6}, {"m", "k", 5, 5}}), queue.Take(20));
 }
 
-TEST(RangeDeletionQueueTest, PutBack) {
+TEST(RangeDeletionQueueTest, RangesPutBackWaitUntilTheGivenTime) {
   RangeDeletionQueue queue(BytewiseComparator());
   queue.PutBack(One("a", "c", 10), /*not_before=*/1000);
   queue.Add(One("d", "e", 5));
@@ -94,7 +94,7 @@ TEST(RangeDeletionQueueTest, PutBack) {
             queue.Take(10));
 }
 
-TEST(RangeDeletionQueueTest, Limit) {
+TEST(RangeDeletionQueueTest, BytesAreLimitedExceptForRangesPutBack) {
   const std::string key(100, 'k');
   const size_t size = sizeof(CommittedRangeDeletion) + 2 * key.size() + 2;
   RangeDeletionQueue queue(BytewiseComparator(), /*max_bytes=*/3 * size);
@@ -106,11 +106,11 @@ TEST(RangeDeletionQueueTest, Limit) {
   ASSERT_EQ(2u, queue.Add(std::move(deletions)));
   ASSERT_EQ(1u, queue.Add(One("x", "y", 4)));
   ASSERT_EQ(3u, queue.Count());
-  // What was in it once always has room.
+  // A range that is put back always has room.
   queue.PutBack(One((key + "x").c_str(), (key + "y").c_str(), 4), 0);
   ASSERT_EQ(4u, queue.Count());
   ASSERT_EQ(1u, queue.Add(One("x", "y", 4)));
-  // And there is room again.
+  // After Take() there is room again.
   ASSERT_EQ(
       (Deletions{{key + "a", key + "d", 4, 4}, {key + "x", key + "y", 4, 4}}),
       queue.Take(4));

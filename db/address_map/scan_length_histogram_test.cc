@@ -22,7 +22,7 @@ class ScanLengthHistogramTest : public testing::Test {
   ScanLengthHistogram lengths_;
 };
 
-TEST_F(ScanLengthHistogramTest, SaysNothingAtFirst) {
+TEST_F(ScanLengthHistogramTest, PredictsNothingBeforeMinScans) {
   EXPECT_EQ(lengths_.More(0), 0);
   Add(100, ScanLengthHistogram::kMinScans - 1);
   EXPECT_EQ(lengths_.More(0), 0);
@@ -30,8 +30,9 @@ TEST_F(ScanLengthHistogramTest, SaysNothingAtFirst) {
   EXPECT_GE(lengths_.More(0), 100);
 }
 
-// Within an eighth, whatever the length, and never too short.
-TEST_F(ScanLengthHistogramTest, ScansOfOneLength) {
+// If all scans have one length, the prediction is not below it and at most an
+// eighth above it.
+TEST_F(ScanLengthHistogramTest, OneLengthIsPredictedWithinAnEighth) {
   for (size_t n = 1; n < 5000; n += 1 + n / 5) {
     ScanLengthHistogram lengths;
     for (uint32_t i = 0; i < ScanLengthHistogram::kMinScans; ++i) {
@@ -45,19 +46,19 @@ TEST_F(ScanLengthHistogramTest, ScansOfOneLength) {
   }
 }
 
-TEST_F(ScanLengthHistogramTest, HalfOfThoseThatComeSoFar) {
+TEST_F(ScanLengthHistogramTest, PredictsTheMedianOfScansThatComeSoFar) {
   Add(1, 70);
   Add(4, 10);
   Add(6, 20);
   EXPECT_EQ(lengths_.More(0), 1);
-  EXPECT_EQ(lengths_.More(1), 5);  // 30 left, 20 of them to the sixth
+  EXPECT_EQ(lengths_.More(1), 5);  // of 30 longer scans, 20 end at 6
   EXPECT_EQ(lengths_.More(4), 2);
   EXPECT_EQ(lengths_.More(6), 0);
   Add(4, 11);
-  EXPECT_EQ(lengths_.More(1), 3);  // 41 left, 20 of them to the sixth
+  EXPECT_EQ(lengths_.More(1), 3);  // of 41 longer scans, 20 end at 6
 }
 
-TEST_F(ScanLengthHistogramTest, ForgetsWhatWasLongAgo) {
+TEST_F(ScanLengthHistogramTest, OldScansAreForgotten) {
   Add(1000, ScanLengthHistogram::kHalveAt - 1);
   EXPECT_GE(lengths_.More(0), 1000);
   Add(2, ScanLengthHistogram::kHalveAt);
@@ -66,16 +67,16 @@ TEST_F(ScanLengthHistogramTest, ForgetsWhatWasLongAgo) {
   EXPECT_EQ(lengths_.More(2), 0);
 }
 
-TEST_F(ScanLengthHistogramTest, LongestOnes) {
+TEST_F(ScanLengthHistogramTest, LongestScansNeverComeNearTheirEnd) {
   Add(size_t{1} << 40, 100);
   EXPECT_GE(lengths_.More(0), size_t{1} << 40);
-  // One that goes on and on does not come near an end.
+  // A long scan is not predicted to end soon, however far it has come.
   for (const size_t used : {size_t{15000}, size_t{16383}, size_t{1000000}}) {
     EXPECT_GE(lengths_.More(used), size_t{1} << 40) << used;
   }
 }
 
-TEST_F(ScanLengthHistogramTest, ManyThreads) {
+TEST_F(ScanLengthHistogramTest, ConcurrentScansArePredictedWithinBounds) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this] {

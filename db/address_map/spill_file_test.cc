@@ -38,7 +38,7 @@ class SpillFileTest : public testing::Test {
   int deleted_ = 0;
 };
 
-TEST_F(SpillFileTest, AppendAndRead) {
+TEST_F(SpillFileTest, BlocksAreReadAsTheyWereAppended) {
   Create();
   std::vector<std::string> read;
   ASSERT_OK(Read(&read));
@@ -56,7 +56,7 @@ TEST_F(SpillFileTest, AppendAndRead) {
   }
   ASSERT_OK(Read(&read));
   ASSERT_EQ(written, read);
-  // The reader may end it.
+  // The callback can end the reading.
   int seen = 0;
   ASSERT_TRUE(file_
                   ->ForEach([&](const Slice&) {
@@ -71,10 +71,10 @@ TEST_F(SpillFileTest, AppendAndRead) {
   ASSERT_EQ(1, deleted_);
 }
 
-TEST_F(SpillFileTest, Damage) {
+TEST_F(SpillFileTest, DamagedBlockIsCorruption) {
   const std::vector<std::string> written = {std::string(100, 'a'),
                                             std::string(200, 'b')};
-  // The bytes of the second block, and of its prefix.
+  // These are the bytes of the second block, including its prefix.
   for (uint64_t at = 108; at < 316; ++at) {
     Create();
     for (const std::string& block : written) {
@@ -92,7 +92,7 @@ TEST_F(SpillFileTest, Damage) {
   }
 }
 
-TEST_F(SpillFileTest, Failures) {
+TEST_F(SpillFileTest, FileIsDeletedAfterFailures) {
   fs_->SetFilesystemActive(false, IOStatus::NoSpace("full"));
   ASSERT_TRUE(
       SpillFile::Create(

@@ -10,7 +10,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-TEST(UnsettledMapJobsTest, JobsEndInAnyOrder) {
+TEST(UnsettledMapJobsTest, FirstJobsAreUnsettledUntilAllOfThemEnd) {
   UnsettledMapJobs jobs;
   EXPECT_EQ(jobs.NumBegun(), 0u);
   EXPECT_FALSE(jobs.HasAnyOfFirst(0));
@@ -31,7 +31,7 @@ TEST(UnsettledMapJobsTest, JobsEndInAnyOrder) {
   EXPECT_EQ(jobs.NumBegun(), 3u);
 }
 
-TEST(UnsettledMapJobsTest, ReadersNoticeAJob) {
+TEST(UnsettledMapJobsTest, ReadersNoticeAJobThatIsOver) {
   UnsettledMapJobs jobs;
   uint64_t before = 0;
   EXPECT_TRUE(jobs.IsSettled(&before));
@@ -41,7 +41,7 @@ TEST(UnsettledMapJobsTest, ReadersNoticeAJob) {
   uint64_t meanwhile = 0;
   EXPECT_FALSE(jobs.IsSettled(&meanwhile));
   job.reset();
-  // The job was there between the two looks, though it is over.
+  // The job ran between the two calls, although it is over now.
   EXPECT_FALSE(jobs.WasSettledSince(before));
   uint64_t after = 0;
   EXPECT_TRUE(jobs.IsSettled(&after));
