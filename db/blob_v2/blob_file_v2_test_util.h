@@ -52,7 +52,7 @@ class BytesFile : public FSRandomAccessFile {
     return IOStatus::OK();
   }
 
-  // Reads fail after this many.
+  // All reads after the given number of reads fail.
   void FailAfter(int64_t reads) { reads_before_error_ = reads; }
   size_t longest_read() const { return longest_read_; }
 
@@ -68,7 +68,8 @@ inline std::unique_ptr<RandomAccessFileReader> OpenBytes(
       std::make_unique<BytesFile>(bytes), "dir/000012.blob");
 }
 
-// A correct blob file of version 2, and what a reader should find in it.
+// Makes an intact blob file of version 2 and the records that a reader should
+// find in it.
 class FileMaker {
  public:
   explicit FileMaker(uint64_t hash_seed = 1234) {
@@ -104,11 +105,11 @@ class FileMaker {
     bytes_ += builder_.contents() + footer;
   }
 
-  // Of the last Add.
+  // The status of the last Add().
   const Status& status() const { return status_; }
   const Records& records() const { return records_; }
   const RecordIndexBuilder& builder() const { return builder_; }
-  // REQUIRES of the following: Finish() was called.
+  // REQUIRES (for the functions below): Finish() was called.
   const std::string& bytes() const { return bytes_; }
   const BlobFileLayoutV2& layout() const { return layout_; }
   uint64_t index_offset() const { return layout_.index_offset; }
@@ -123,8 +124,8 @@ class FileMaker {
   Status status_;
 };
 
-// Everything that the reader yields. Records are left in *all even if the
-// status is not OK: what a caller may have seen.
+// Collects everything that the reader yields. If the status is not OK, *all has
+// the records that were yielded before, which a caller may have seen.
 inline Status ReadAll(RecordIndexReader* reader, Records* all) {
   all->clear();
   Records some;

@@ -24,7 +24,8 @@ using blob_v2_test::OpenBytes;
 
 namespace {
 
-// Changes bytes at `at` and puts the checksum of what stands before it right.
+// Replaces the bytes at `at` and updates the checksum at `crc_at`, which covers
+// all bytes before it.
 std::string Changed(std::string bytes, size_t at, const std::string& change,
                     size_t crc_at) {
   bytes.replace(at, change.size(), change);
@@ -81,7 +82,7 @@ class BlobFormatV2Test : public testing::Test {
   }
 };
 
-TEST_F(BlobFormatV2Test, Header) {
+TEST_F(BlobFormatV2Test, HeaderIsDecodedAndDamageIsDetected) {
   const std::string bytes = Header();
   ASSERT_EQ(bytes.size(), BlobLogHeader::kSize);
   ASSERT_TRUE(IsBlobFileV2(bytes));
@@ -99,12 +100,12 @@ TEST_F(BlobFormatV2Test, Header) {
   ASSERT_TRUE(header.DecodeFrom(bytes.substr(1)).IsCorruption());
   ASSERT_TRUE(header.DecodeFrom(Slice()).IsCorruption());
   ASSERT_TRUE(header.DecodeFrom(Changed(bytes, 12, "\x01", 26)).IsCorruption());
-  // A later format is not damage.
+  // A later format version is reported as not supported, not as damage.
   ASSERT_TRUE(
       header.DecodeFrom(Changed(bytes, 22, "\x02", 26)).IsNotSupported());
 }
 
-TEST_F(BlobFormatV2Test, IsBlobFileV2) {
+TEST_F(BlobFormatV2Test, VersionIsTellableFromTheMagicNumber) {
   const std::string bytes = Header();
   ASSERT_TRUE(IsBlobFileV2(bytes.substr(0, 8)));
   ASSERT_FALSE(IsBlobFileV2(bytes.substr(0, 7)));
@@ -120,7 +121,7 @@ TEST_F(BlobFormatV2Test, IsBlobFileV2) {
   ASSERT_TRUE(header.DecodeFrom(v1).IsCorruption());
 }
 
-TEST_F(BlobFormatV2Test, RecordHeader) {
+TEST_F(BlobFormatV2Test, RecordHeaderIsDecodedAndDamageIsDetected) {
   const std::string bytes = RecordHeader();
   ASSERT_EQ(bytes.size(), BlobLogRecord::kHeaderSize);
   BlobRecordV2 record;
@@ -163,7 +164,7 @@ TEST_F(BlobFormatV2Test, RecordSizeHasALimit) {
   ASSERT_TRUE(record.DecodeHeaderFrom(too_large).IsCorruption());
 }
 
-TEST_F(BlobFormatV2Test, Footer) {
+TEST_F(BlobFormatV2Test, FooterIsDecodedAndDamageIsDetected) {
   const std::string bytes = Footer();
   ASSERT_EQ(bytes.size(), BlobLogFooter::kSize);
   BlobFooterV2 footer;
@@ -172,8 +173,8 @@ TEST_F(BlobFormatV2Test, Footer) {
   ASSERT_EQ(footer.index_size, 2345678901234);
   ASSERT_EQ(footer.index_checksum, 0xfedcba98u);
 
-  // What only asks if there is a footer, and for the number of blobs, need
-  // not know the version.
+  // Code that only checks that there is a footer, and reads the number of
+  // blobs, need not know the version.
   BlobLogFooter log;
   ASSERT_OK(log.DecodeFrom(bytes));
   ASSERT_EQ(log.blob_count, footer.blob_count);
@@ -189,7 +190,7 @@ TEST_F(BlobFormatV2Test, Footer) {
   }
 }
 
-TEST_F(BlobFormatV2Test, Layout) {
+TEST_F(BlobFormatV2Test, LayoutIsReadAndErrorsNameTheFile) {
   FileMaker maker(55);
   for (int i = 0; i < 10; ++i) {
     maker.Add("key" + std::to_string(i), std::string(100, 'v'), i, 0, true);
@@ -212,7 +213,7 @@ TEST_F(BlobFormatV2Test, Layout) {
   for (const size_t size : {0, 61}) {
     ASSERT_TRUE(ReadLayout(bytes.substr(0, size), size).IsCorruption());
   }
-  // The file is shorter than the file system said.
+  // The file is shorter than the given file size.
   ASSERT_TRUE(ReadLayout(bytes.substr(0, bytes.size() - 1), bytes.size())
                   .IsCorruption());
 
@@ -255,7 +256,7 @@ TEST_F(BlobFormatV2Test, LayoutDoesNotTrustTheFooter) {
   ASSERT_TRUE(with_footer(0, kHuge).IsCorruption());
 }
 
-TEST_F(BlobFormatV2Test, ManifestField) {
+TEST_F(BlobFormatV2Test, ManifestFieldIsDecodedAndDamageIsDetected) {
   for (const uint64_t size :
        {uint64_t{1}, uint64_t{300}, std::numeric_limits<uint64_t>::max()}) {
     std::string field;
@@ -280,8 +281,8 @@ TEST_F(BlobFormatV2Test, ManifestField) {
   ASSERT_TRUE(DecodeBlobIndexSizeField("\x01\x01", &decoded).IsCorruption());
 }
 
-// The example of docs/formats.md.
-TEST_F(BlobFormatV2Test, ManifestExample) {
+// The bytes are the example of docs/formats.md.
+TEST_F(BlobFormatV2Test, ManifestExampleOfTheDocsIsCorrect) {
   SyncPoint::GetInstance()->SetCallBack(
       "BlobFileAddition::EncodeTo::CustomFields", [](void* arg) {
         PutBlobIndexSizeField(static_cast<std::string*>(arg), 37);
@@ -293,7 +294,7 @@ TEST_F(BlobFormatV2Test, ManifestExample) {
   SyncPoint::GetInstance()->ClearAllCallBacks();
   ASSERT_EQ(Slice(encoded).ToString(/*hex=*/true), "0C02510000C101012500");
 
-  // RocksDB, which does not know the field, must not open the database.
+  // RocksDB does not know the field and must refuse to open the database.
   ASSERT_NE(kBlobIndexSizeField & 64, 0);
 }
 

@@ -27,7 +27,8 @@ class BlobReadGroupTest : public testing::Test {
     return item;
   }
 
-  // The groups as lists of the items' numbers. Ends them.
+  // Divides the items, returns the groups as lists of item numbers, and cancels
+  // the groups.
   std::vector<std::vector<size_t>> Divide(
       std::vector<BlobReadGroup::Item>&& items) {
     const size_t n = items.size();
@@ -56,24 +57,25 @@ class BlobReadGroupTest : public testing::Test {
   const ImmutableOptions ioptions_;
 };
 
-TEST_F(BlobReadGroupTest, Divide) {
+TEST_F(BlobReadGroupTest, DividesByDistanceAndSize) {
   using Groups = std::vector<std::vector<size_t>>;
   EXPECT_EQ(Divide({}), Groups());
   std::vector<BlobReadGroup::Item> items;
-  // In the order of their first items; within a group by offset.
+  // Groups are in the order of their first items, items in a group are in the
+  // order of their offsets.
   items.push_back(At(8, 2000, 1000));
   items.push_back(At(7, 5000, 1000));
   items.push_back(At(8, 1000, 1000));
   EXPECT_EQ(Divide(std::move(items)), Groups({{2, 0}, {1}}));
 
-  // Too far apart.
+  // The last item is too far from the previous one.
   items.clear();
   items.push_back(At(7, 0, 1000));
   items.push_back(At(7, 1000 + BlobReadGroup::kMaxGap, 1000));
   items.push_back(At(7, 2001 + 2 * BlobReadGroup::kMaxGap, 1000));
   EXPECT_EQ(Divide(std::move(items)), Groups({{0, 1}, {2}}));
 
-  // Too many bytes.
+  // The three items have too many bytes for one group.
   items.clear();
   items.push_back(At(7, 0, BlobReadGroup::kMaxSpan / 2));
   items.push_back(
@@ -81,7 +83,7 @@ TEST_F(BlobReadGroupTest, Divide) {
   items.push_back(At(7, BlobReadGroup::kMaxSpan, 1));
   EXPECT_EQ(Divide(std::move(items)), Groups({{0, 1}, {2}}));
 
-  // Too many.
+  // The group would have too many items.
   items.clear();
   for (uint64_t i = 0; i < 33; ++i) {
     items.push_back(At(7, 100 * i, 100));
@@ -106,7 +108,7 @@ TEST_F(BlobReadPoolTest, RunAllStaysOnThisThreadWhileReadsAreFast) {
   EXPECT_EQ(order, std::vector<size_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST_F(BlobReadPoolTest, RunAllTakesHelpWhenAReadWasSlow) {
+TEST_F(BlobReadPoolTest, RunAllUsesOtherThreadsAfterASlowRead) {
   std::atomic<size_t> running{0};
   std::vector<std::atomic<int>> calls(8);
   BlobReadPool::RunAll(&clock_, calls.size(), [&](size_t i) {
@@ -115,7 +117,8 @@ TEST_F(BlobReadPoolTest, RunAllTakesHelpWhenAReadWasSlow) {
       clock_.SleepForMicroseconds(BlobReadPool::kCachedMicros + 1);
       return;
     }
-    // All others at the same time: without help this never ends.
+    // All other calls wait for each other, so the test hangs unless they run at
+    // the same time.
     ++running;
     while (running < calls.size() - 1) {
       std::this_thread::yield();
@@ -126,7 +129,7 @@ TEST_F(BlobReadPoolTest, RunAllTakesHelpWhenAReadWasSlow) {
   }
 }
 
-TEST_F(BlobReadPoolTest, RunAllFromManyThreads) {
+TEST_F(BlobReadPoolTest, ConcurrentRunAllsMakeEachCallOnce) {
   constexpr size_t kThreads = 8;
   constexpr size_t kRounds = 200;
   std::vector<std::thread> threads;
@@ -142,7 +145,8 @@ TEST_F(BlobReadPoolTest, RunAllFromManyThreads) {
           }
           done[i] += i + 1;
         });
-        // What a late job would write to is gone after this.
+        // A call that ran after the end of RunAll() would write to freed
+        // memory.
         for (size_t i = 0; i < n; ++i) {
           ASSERT_EQ(done[i], i + 1);
         }

@@ -14,7 +14,8 @@
 #include "db/dbformat.h"
 #include "file/random_access_file_reader.h"
 #include "file/writable_file_writer.h"
-// Not linked, but included: a test is one source file to the build.
+// The fuzzer is included and not linked, because the build has one source file
+// per test.
 #include "fuzz/strata/blob_record_index_fuzzer.cc"
 #include "port/stack_trace.h"
 #include "rocksdb/env.h"
@@ -35,7 +36,7 @@ bool Contains(const Status& s, const std::string& text) {
   return s.ToString().find(text) != std::string::npos;
 }
 
-// The index of `maker` as in a file with these bytes.
+// Reads the index of a file with these bytes.
 Status ReadFile(const std::string& bytes, const BlobFileLayoutV2& layout,
                 Records* records, uint64_t* num_restored = nullptr,
                 Status* first_damage = nullptr) {
@@ -57,12 +58,12 @@ Status ReadMemory(const Slice& index, const BlobFooterV2& footer,
   return ReadAll(&reader, records);
 }
 
-// How the records of a file look.
+// Properties of the records of a file.
 struct Style {
   int num_records;
-  uint64_t seqs;   // drawn below this; 0: in order, 1: in reverse
+  uint64_t seqs;   // random below this; 0: in order, 1: reverse
   int birth;       // 0: none, 1: all the same, 2: mixed, 3: in runs
-  int value_size;  // drawn below this
+  int value_size;  // random below this
 };
 
 void Fill(const Style& style, uint32_t seed, FileMaker* maker) {
@@ -105,8 +106,9 @@ class BlobRecordIndexTest : public testing::Test {
   static constexpr uint64_t kU32Max = std::numeric_limits<uint32_t>::max();
 };
 
-// The example of docs/formats.md, as BlobLogWriter writes it.
-TEST_F(BlobRecordIndexTest, Example) {
+// BlobLogWriter writes the example of docs/formats.md byte for byte, and it is
+// read back.
+TEST_F(BlobRecordIndexTest, ExampleOfTheDocsIsCorrect) {
   const std::string name = test::PerThreadDBPath("blob_v2_example.blob");
   FileOptions file_options;
   std::unique_ptr<WritableFileWriter> writer;
@@ -168,7 +170,7 @@ TEST_F(BlobRecordIndexTest, Example) {
   // clang-format on
   ASSERT_EQ(Slice(bytes).ToString(/*hex=*/true), expected);
 
-  // And back, from the file.
+  // Read the file back.
   std::unique_ptr<RandomAccessFileReader> reader;
   ASSERT_OK(RandomAccessFileReader::Create(FileSystem::Default(), name,
                                            file_options, &reader, nullptr));
@@ -192,7 +194,7 @@ TEST_F(BlobRecordIndexTest, Example) {
   ASSERT_OK(Env::Default()->DeleteFile(name));
 }
 
-TEST_F(BlobRecordIndexTest, RoundTrip) {
+TEST_F(BlobRecordIndexTest, YieldsTheRecordsThatWereAdded) {
   for (size_t i = 0; i < Styles().size(); ++i) {
     SCOPED_TRACE("style " + std::to_string(i));
     FileMaker maker;
@@ -210,7 +212,7 @@ TEST_F(BlobRecordIndexTest, RoundTrip) {
   }
 }
 
-// After every record, not only at the end.
+// EncodedSize() is exact after every record, not only at the end.
 TEST_F(BlobRecordIndexTest, EncodedSizeIsExact) {
   for (size_t i = 0; i < Styles().size(); ++i) {
     SCOPED_TRACE("style " + std::to_string(i));
@@ -238,8 +240,8 @@ TEST_F(BlobRecordIndexTest, EncodedSizeIsExact) {
   }
 }
 
-// Each block is as full as it can be: that is what lets a damaged one be
-// restored.
+// No block has room for the first record of the next block. A damaged block can
+// only be restored because of this.
 TEST_F(BlobRecordIndexTest, BlocksAreFull) {
   FileMaker maker;
   Fill({5000, 1 << 27, 2, 300}, 303, &maker);
@@ -277,8 +279,9 @@ TEST_F(BlobRecordIndexTest, BlocksAreFull) {
   ASSERT_EQ(next, maker.records().size());
 }
 
-TEST_F(BlobRecordIndexTest, BytesPerRecord) {
-  // A flush of 64 MiB of values of 1 KiB, and a compaction's new file.
+TEST_F(BlobRecordIndexTest, TakesFewBytesPerRecord) {
+  // The number of records is that of a flush of 64 MiB with values of 1 KiB;
+  // the last case is a file of a compaction.
   const auto bytes_per_record = [](uint64_t seqs, uint64_t birth) {
     Random64 rnd(1);
     RecordIndexBuilder builder;
@@ -308,7 +311,7 @@ TEST_F(BlobRecordIndexTest, BatchesAreBounded) {
     ASSERT_OK(reader.Next(&some));
     ASSERT_LE(some.size(), RecordIndexReader::kMaxRecords);
     all += some.size();
-    // Not block by block either.
+    // A batch has more than one block, except the last batch.
     ASSERT_TRUE(some.size() > 600 || all == 20000);
   } while (!some.empty());
   ASSERT_EQ(all, 20000);
@@ -318,7 +321,7 @@ TEST_F(BlobRecordIndexTest, BatchesAreBounded) {
   ASSERT_EQ(counter->longest_read(), 256 << 10);
 }
 
-TEST_F(BlobRecordIndexTest, Limits) {
+TEST_F(BlobRecordIndexTest, RejectsRecordsBeyondTheLimits) {
   RecordIndexBuilder builder;
   const MapName name{{1, 2}, 3, 4};
   ASSERT_TRUE(builder.Add(name, 31, true).IsInvalidArgument());
@@ -334,7 +337,8 @@ TEST_F(BlobRecordIndexTest, Limits) {
   ASSERT_OK(builder.Add(name, kU32Max - 30, false));
   ASSERT_EQ(builder.EndOffset(), kU32Max);
   ASSERT_FALSE(builder.ShouldClose());
-  // The last place where a record may start, and the longest record.
+  // This is the last offset at which a record may start, and the longest
+  // record.
   ASSERT_OK(builder.Add(name, kU32Max, true));
   ASSERT_TRUE(builder.ShouldClose());
   ASSERT_TRUE(builder.Add(name, 32, true).IsInvalidArgument());
@@ -352,7 +356,8 @@ TEST_F(BlobRecordIndexTest, ClosesWhenTheIndexIsLarge) {
   Random64 rnd(1);
   RecordIndexBuilder builder;
   while (!builder.ShouldClose()) {
-    // Names that compress badly, so that the records stay below 4 GiB.
+    // The names compress badly, so the index reaches its limit before the
+    // records reach 4 GiB.
     const MapName name{{rnd.Next(), 0}, rnd.Next() >> 8, rnd.Next()};
     ASSERT_OK(builder.Add(name, 32, true));
   }
@@ -361,7 +366,7 @@ TEST_F(BlobRecordIndexTest, ClosesWhenTheIndexIsLarge) {
   ASSERT_LT(builder.EncodedSize(), kMax + 50);
 }
 
-// ---- Damage
+// ---- Damage.
 
 TEST_F(BlobRecordIndexTest, DamagedBlocksAreRestored) {
   for (size_t i = 1; i < Styles().size(); ++i) {
@@ -439,12 +444,13 @@ TEST_F(BlobRecordIndexTest, DamageOfIndexAndRecordsIsCorruption) {
                            std::to_string(record.offset)))
       << s.ToString();
 
-  // No checksum that is read covers the key but the one of the index.
+  // The checksum of the index is the only checksum that is verified here and
+  // covers the key.
   s = ReadFile(Damaged(bad_index, record.offset + 32), maker.layout(), &found);
   ASSERT_TRUE(s.IsCorruption());
   ASSERT_TRUE(Contains(s, "does not match the footer")) << s.ToString();
 
-  // Damage elsewhere does not matter: another block, a value.
+  // Damage in a record of another block, or in a value, does not matter.
   ASSERT_OK(ReadFile(Damaged(bad_index, maker.records()[999].offset + 10),
                      maker.layout(), &found));
   ASSERT_TRUE(SameRecords(maker.records(), found));
@@ -452,15 +458,16 @@ TEST_F(BlobRecordIndexTest, DamageOfIndexAndRecordsIsCorruption) {
                      maker.layout(), &found));
   ASSERT_TRUE(SameRecords(maker.records(), found));
 
-  // Header with another seed, as when the disk returns that of another file.
+  // The header has another seed, as if the disk had returned the header of
+  // another file.
   BlobFileLayoutV2 other_seed = maker.layout();
   other_seed.header.hash_seed ^= 1;
   ASSERT_OK(ReadFile(maker.bytes(), other_seed, &found));
   ASSERT_TRUE(ReadFile(bad_index, other_seed, &found).IsCorruption());
 }
 
-// A block that is intact, but another file's or another place's.
-TEST_F(BlobRecordIndexTest, MisplacedBlocks) {
+// A block that is intact but belongs to another position or file is detected.
+TEST_F(BlobRecordIndexTest, MisplacedBlocksAreDetected) {
   FileMaker maker;
   FileMaker other;
   for (int i = 0; i < 2000; ++i) {
@@ -517,7 +524,7 @@ TEST_F(BlobRecordIndexTest, FooterMustMatch) {
   ASSERT_TRUE(Contains(read(right, end - 1), "record outside"));
   ASSERT_TRUE(Contains(read(right, 0), "record outside"));
 
-  // A file that promises an index of another size.
+  // The footer has a wrong index size.
   const BlobFileLayoutV2& layout = maker.layout();
   for (const int change : {-1, 1, -4096, 4096}) {
     BlobFileLayoutV2 resized = layout;
@@ -530,8 +537,8 @@ TEST_F(BlobRecordIndexTest, FooterMustMatch) {
   ASSERT_TRUE(ReadFile(maker.bytes(), huge, &found).IsCorruption());
 }
 
-// Blocks with right checksums that no builder writes.
-TEST_F(BlobRecordIndexTest, ImpossibleBlocks) {
+// Blocks with correct checksums that no builder could write are rejected.
+TEST_F(BlobRecordIndexTest, ImpossibleBlocksAreRejected) {
   struct Entry {
     int64_t seq_change = 5;
     uint64_t size_and_mode = 100 << 1;
@@ -639,7 +646,7 @@ TEST_F(BlobRecordIndexTest, ImpossibleBlocks) {
   expect("another number", [](Block* b) { b->blob_count = 1; });
 }
 
-// Also the padding of a block that is not the last.
+// The padding of every block must be zero, not only that of the last block.
 TEST_F(BlobRecordIndexTest, PaddingMustBeZero) {
   FileMaker maker;
   Fill({1000, 1 << 20, 2, 100}, 309, &maker);
@@ -664,7 +671,7 @@ TEST_F(BlobRecordIndexTest, PaddingMustBeZero) {
   const Status s = ReadMemory(contents, footer, maker.index_offset(), &found);
   ASSERT_TRUE(Contains(s, "unknown data behind")) << s.ToString();
 
-  // In a file that is damage like any other.
+  // In a file, wrong padding is restored like other damage.
   std::string bytes = maker.bytes();
   bytes.replace(maker.index_offset(), contents.size(), contents);
   uint64_t num_restored = 0;
@@ -701,8 +708,9 @@ TEST_F(BlobRecordIndexTest, IOErrorsAreNotCorruption) {
   }
 }
 
-// With mmap the bytes are not where the reader asked for them.
-TEST_F(BlobRecordIndexTest, AllWaysToReadAFile) {
+// The index is read with buffered, mmap and direct reads. With mmap, the result
+// is not in the buffer of the reader.
+TEST_F(BlobRecordIndexTest, ReadsWithBufferedMmapAndDirectIO) {
   FileMaker maker;
   Fill({10000, 1 << 20, 2, 200}, 313, &maker);
   maker.Finish();
@@ -734,9 +742,9 @@ TEST_F(BlobRecordIndexTest, AllWaysToReadAFile) {
   ASSERT_OK(Env::Default()->DeleteFile(name));
 }
 
-// ---- Random input
+// ---- Random input.
 
-TEST_F(BlobRecordIndexTest, FuzzRandomInput) {
+TEST_F(BlobRecordIndexTest, RandomInputPassesTheFuzzer) {
   Random rnd(301);
   for (int i = 0; i < 4000; ++i) {
     std::string input = rnd.RandomBinaryString(rnd.Uniform(400));
@@ -745,7 +753,7 @@ TEST_F(BlobRecordIndexTest, FuzzRandomInput) {
   }
 }
 
-TEST_F(BlobRecordIndexTest, FuzzMutatedInput) {
+TEST_F(BlobRecordIndexTest, MutatedInputPassesTheFuzzer) {
   std::vector<std::string> corpus;
   FileMaker maker;
   Fill({20, 1 << 20, 2, 50}, 311, &maker);

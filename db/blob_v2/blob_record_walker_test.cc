@@ -21,7 +21,7 @@ using blob_v2_test::SameRecord;
 
 class BlobRecordWalkerTest : public testing::Test {
  protected:
-  // The records of `bytes` between the offsets.
+  // Reads the records of `bytes` between the offsets.
   static Status Walk(const std::string& bytes, uint64_t offset, uint64_t end,
                      std::vector<AddressMap::Record>* records,
                      uint64_t seed = 1234) {
@@ -56,7 +56,7 @@ TEST_F(BlobRecordWalkerTest, FindsAllRecords) {
   maker.Finish();
 
   const auto file = OpenBytes(maker.bytes());
-  // From the first record, and from any other.
+  // Start at the first record and at several other ones.
   for (size_t first = 0; first < keys.size(); first += 1 + first * 3) {
     BlobRecordWalker walker(file.get(), IOOptions(), 1234,
                             maker.records()[first].offset,
@@ -99,7 +99,7 @@ TEST_F(BlobRecordWalkerTest, DoesNotReadLongValues) {
   ASSERT_LE(counter->longest_read(), 32 << 10);
 }
 
-TEST_F(BlobRecordWalkerTest, Damage) {
+TEST_F(BlobRecordWalkerTest, DamagedHeadersAndCutFilesAreCorruption) {
   FileMaker maker;
   for (int i = 0; i < 3; ++i) {
     maker.Add("key", std::string(50, 'v'), i, 0, true);
@@ -120,12 +120,12 @@ TEST_F(BlobRecordWalkerTest, Damage) {
       std::string::npos)
       << s.ToString();
 
-  // Ends between records, in a header, in a key and in a value.
+  // The end lies between records, in a header, in a key or in a value.
   for (uint64_t cut = third; cut < end; ++cut) {
     s = Walk(maker.bytes(), 30, cut, &records);
     ASSERT_EQ(records.size(), 2);
     ASSERT_EQ(s.IsCorruption(), cut > third) << cut;
-    // The file is as short as this, but the caller does not know.
+    // The file ends at `cut`, but the caller passes the old end.
     s = Walk(maker.bytes().substr(0, cut), 30, end, &records);
     ASSERT_TRUE(s.IsCorruption()) << cut;
   }
@@ -133,8 +133,8 @@ TEST_F(BlobRecordWalkerTest, Damage) {
   ASSERT_TRUE(Walk(maker.bytes(), end + 1, end, &records).IsCorruption());
 }
 
-// A header that is right but for its promise must not make the walker
-// allocate what it promises.
+// If an intact header says that the key exceeds the end of the records, the
+// walker reports this instead of allocating memory for the key.
 TEST_F(BlobRecordWalkerTest, HugeKeyIsNotAllocated) {
   FileMaker maker;
   maker.Add(std::string(200, 'k'), "v", 1, 0, true);

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Blob files of an address map that are missing or damaged, or on a path that
-// is gone: they cost what is in them.
+// Tests of blob files of an address map that are missing, damaged, or on a path
+// that is no longer listed: only their own values are lost.
 
 #include <algorithm>
 #include <atomic>
@@ -77,8 +77,8 @@ class DBBlobDamageTest : public DBTestBase {
     Close();
   }
 
-  // The number of keys whose reads are Corruption. All others have their
-  // values.
+  // Returns the number of keys whose reads return Corruption, and checks that
+  // all others have their values.
   int CountLost() {
     int lost = 0;
     for (int file = 0; file < kFiles; ++file) {
@@ -115,7 +115,7 @@ class DBBlobDamageTest : public DBTestBase {
   std::vector<std::string> files_;
 };
 
-TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
+TEST_F(DBBlobDamageTest, OpensWithAnUnreadableBlobFile) {
   const std::map<std::string, std::function<void(const std::string&)>> kinds = {
       {"missing",
        [&](const std::string& path) { ASSERT_OK(env_->DeleteFile(path)); }},
@@ -137,7 +137,7 @@ TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
   for (const bool after_crash : {true, false}) {
     for (const auto& [name, damage] : kinds) {
       if (!after_crash && (name == "header" || name == "footer")) {
-        continue;  // an image hides these, and reads find them
+        continue;  // loading a checkpoint does not read these
       }
       SCOPED_TRACE(name + (after_crash ? " after a crash" : ""));
       Options options = MapOptions();
@@ -162,7 +162,7 @@ TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
         ASSERT_EQ(CountLost(), kKeysOfFile);
         EXPECT_EQ(MapProperty("lost-values"), kKeysOfFile);
         EXPECT_EQ(MapProperty("damaged-files"), 1);
-        // The DB goes on, and keeps the file.
+        // The DB accepts writes and jobs, and keeps the file.
         ASSERT_OK(Put("new" + std::to_string(round), std::string(1000, 'n')));
         ASSERT_OK(Flush());
         ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
@@ -172,7 +172,7 @@ TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
         EXPECT_EQ(name == "missing", env_->FileExists(files_[1]).IsNotFound());
       }
 
-      // It comes back.
+      // The file is restored.
       Close();
       ASSERT_OK(WriteStringToFile(env_, copy, files_[1], /*should_sync=*/true));
       options.paranoid_checks = true;
@@ -182,7 +182,8 @@ TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
       Close();
       damage(files_[1]);
 
-      // Once nothing of it is needed, it does not matter, and goes.
+      // Once all values of the file were deleted or overwritten, the damage
+      // does not matter, and the file is dropped.
       options.paranoid_checks = false;
       Reopen(options);
       for (int i = 0; i < kKeysOfFile; ++i) {
@@ -214,16 +215,17 @@ TEST_F(DBBlobDamageTest, OpensWithoutABlobFile) {
   }
 }
 
-// Other blocks of a damaged record index still count.
-TEST_F(DBBlobDamageTest, LosesABlockOfAnIndex) {
+// If a block of the record index and a record that it lists are damaged, only
+// values of damaged blocks are lost.
+TEST_F(DBBlobDamageTest, DamagedIndexBlockLosesOnlyItsValues) {
   Options options = MapOptions();
   constexpr int kKeys = 1500;
   Load(options, kKeys, 50);
   AddressMapCheckpoints::UseInThisProcess(false);
   constexpr size_t kBlock = 4096;
   Change(files_[1], [&](std::string* s) {
-    // Records have 32 bytes before the key. Damage the one in the middle, and
-    // the block of the index that lists it: of 8 or so, from 4 on.
+    // The header of a record has 32 bytes. Damage the header of the record in
+    // the middle, and the blocks of the index that can list it.
     const std::string key = KeyOf(1, kKeys / 2);
     const size_t record = s->find(key);
     ASSERT_NE(record, std::string::npos);
@@ -240,7 +242,7 @@ TEST_F(DBBlobDamageTest, LosesABlockOfAnIndex) {
   EXPECT_GT(lost, 0);
   EXPECT_LT(lost, kKeys / 2);
   EXPECT_EQ(MapProperty("lost-values"), lost);
-  // The first and the last block.
+  // The values of the first and the last block are not lost.
   EXPECT_EQ(Get(KeyOf(1, 0)), ValueOf(1, 0, 50));
   EXPECT_EQ(Get(KeyOf(1, kKeys - 1)), ValueOf(1, kKeys - 1, 50));
 }
@@ -266,7 +268,7 @@ class GcListener : public EventListener {
 
 }  // namespace
 
-TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
+TEST_F(DBBlobDamageTest, DamagedRecordKeepsOnlyItsOwnFile) {
   Options options = MapOptions();
   Load(options, kKeysOfFile, 1000);
   Change(files_[1],
@@ -282,7 +284,7 @@ TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
   }
   ASSERT_OK(Flush());
 
-  // VerifyChecksum() finds it before any collection does.
+  // VerifyChecksum() finds the damage before any collection does.
   Status s = db_->VerifyChecksum();
   ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   EXPECT_NE(s.ToString().find(files_[1]), std::string::npos) << s.ToString();
@@ -296,8 +298,8 @@ TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
   EXPECT_EQ(listener->corruptions, 1);
   EXPECT_EQ(listener->background_errors, 0);
   EXPECT_EQ(MapProperty("damaged-files"), 1);
-  // The others were collected, writes go on, and the file is not tried again at
-  // once.
+  // The other files are collected, writes are not slowed down, and the damaged
+  // file is not tried again at once.
   for (int i = 0; i < 5; ++i) {
     ASSERT_OK(Put("more" + std::to_string(i), std::string(1000, 'm')));
     ASSERT_OK(Flush());
@@ -319,7 +321,7 @@ TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
   EXPECT_EQ(property, "0");
   EXPECT_EQ(CountLost(), 1);
 
-  // Who asks for a collection hears of it, and the rest is collected.
+  // A manual collection returns the error, and the other files are collected.
   for (int i = 0; i < kKeysOfFile; i += 4) {
     ASSERT_OK(Put(KeyOf(0, i), ValueOf(0, i, 1000)));
   }
@@ -337,7 +339,7 @@ TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
   }
   EXPECT_EQ(listener->background_errors, 0);
 
-  // With its value gone the file is like any other.
+  // Without the damaged value, the file can be collected.
   ASSERT_OK(Put(KeyOf(1, 7), ValueOf(1, 7, 1000)));
   ASSERT_OK(Flush());
   ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
@@ -346,9 +348,10 @@ TEST_F(DBBlobDamageTest, CollectsAroundADamagedRecord) {
   ASSERT_OK(db_->VerifyChecksum());
 }
 
-// The database's files were moved to fewer paths, so that path ids are beyond
-// the list.
-TEST_F(DBBlobDamageTest, FewerPaths) {
+// After the files were moved to one path and the other was removed from the
+// options, their path ids are beyond the list. Such ids stand for the last
+// path.
+TEST_F(DBBlobDamageTest, PathIdsBeyondTheListMeanTheLastPath) {
   for (const bool of_family : {true, false}) {
     SCOPED_TRACE(of_family);
     const std::string second = dbname_ + "_second";
@@ -402,7 +405,7 @@ TEST_F(DBBlobDamageTest, FewerPaths) {
                     .IsInvalidArgument());
     ASSERT_OK(db_->CompactFiles(CompactionOptions(), tables, 1, 0));
     ASSERT_EQ(CountLost(), 0);
-    // What was copied has the id of a path that there is.
+    // The copies have the id of a path that exists.
     int copies = 0;
     {
       InstrumentedMutexLock lock(dbfull()->mutex());

@@ -21,7 +21,7 @@ class ReadAheadBudgetTest : public DBTestBase {
       : DBTestBase("read_ahead_budget_test", /*env_do_fsync=*/false) {}
 };
 
-TEST_F(ReadAheadBudgetTest, SharesAndHolds) {
+TEST_F(ReadAheadBudgetTest, SharesTheLimitAmongScansThatHold) {
   const ReadOptions read_options;
   const ImmutableOptions ioptions;
   ReadAheadBudget budget(uint64_t{4} << 20);
@@ -61,7 +61,7 @@ TEST_F(ReadAheadBudgetTest, SharesAndHolds) {
   }
   EXPECT_EQ(budget.TEST_Held(), 0);
 
-  // Many scans: each still has the least.
+  // With many scans, each still has the minimum share.
   std::vector<ReadAheadBudget::Scan> scans(100);
   std::vector<std::vector<std::shared_ptr<BlobReadGroup>>> all;
   for (size_t i = 0; i < scans.size(); ++i) {
@@ -75,8 +75,8 @@ TEST_F(ReadAheadBudgetTest, SharesAndHolds) {
 }
 
 // Many iterators in the middle of scans hold no more than the limit together,
-// and all of them go on where they were.
-TEST_F(ReadAheadBudgetTest, ManyIterators) {
+// and each continues at its position.
+TEST_F(ReadAheadBudgetTest, ManyIteratorsStayWithinTheLimit) {
   Options options = CurrentOptions();
   options.enable_blob_files = true;
   options.min_blob_size = 100;
@@ -111,11 +111,11 @@ TEST_F(ReadAheadBudgetTest, ManyIterators) {
     }
     most = std::max(most, budget->TEST_Held());
   }
-  // Without the budget it would be 30 times 4 MB. What is being read right now
-  // cannot be given back.
+  // Without the budget, the iterators would hold 30 times 4 MB. Values that are
+  // being read cannot be freed, so the limit is exceeded a little.
   EXPECT_GT(most, ReadAheadBudget::kLimit / 2);
   EXPECT_LE(most, ReadAheadBudget::kLimit + (uint64_t{8} << 20));
-  // In turn, a few steps each.
+  // The iterators take turns, with a few steps each.
   for (int i = kFirstSteps; i < kKeys; i += 8) {
     for (const auto& iter : iterators) {
       for (int j = i; j < i + 8; ++j) {
