@@ -47,7 +47,7 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
     return key;
   }
 
-  // What a file of these operands has of a key.
+  // Returns what a reader must find of a key in a file of these operands.
   static Values Expected(const std::vector<Operand>& operands,
                          const std::string& key, SequenceNumber read_seq) {
     Values values;
@@ -111,8 +111,9 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
     return handle;
   }
 
-  // The file is opened, unless it is damaged; what it then says is true, or
-  // Corruption. Reads nothing that an earlier call has read.
+  // Opens the file and checks that reads return Corruption or the right result.
+  // The block cache is empty, so that no result of an earlier call is used.
+  // *was_noticed: set to true if an error was returned.
   void CheckDamagedOperands(const DeltaFileDescription& description,
                             const std::vector<Operand>& operands,
                             bool* was_noticed);
@@ -121,7 +122,8 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
                            const std::vector<RangeAnchor>& ranges,
                            bool* was_noticed);
 
-  // Bytes of all parts of a small file, in turn.
+  // Changes one byte at a time, in all parts of a small file, and expects that
+  // each change is noticed.
   template <typename Check>
   void DamageEverywhere(const DeltaFileDescription& description,
                         const Check& check);
@@ -137,7 +139,7 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
   }
 };
 
-TEST_F(DeltaFileTest, FileName) {
+TEST_F(DeltaFileTest, FileNameHasPathNumberAndType) {
   ASSERT_EQ("/a/000123.delta", DeltaFileName(std::string("/a"), 123));
   const std::vector<DbPath> paths = {{"/a", 0}, {"/b", 0}};
   ASSERT_EQ("/a/000123.delta", DeltaFileName(paths, 123, 0));
@@ -153,7 +155,7 @@ TEST_F(DeltaFileTest, FileName) {
   ASSERT_TRUE(FileTypeSet::All().Contains(kDeltaFile));
 }
 
-TEST_F(DeltaFileTest, Operands) {
+TEST_F(DeltaFileTest, ReadsTheWrittenOperands) {
   const std::vector<Operand> operands = {
       {"a", 40, "a40"}, {"a", 30, "a30"}, {"a", 7, "a7"},
       {"b", 35, "b35"}, {"d", 99, "d99"}, {"d", 1, "d1"},
@@ -210,8 +212,8 @@ TEST_F(DeltaFileTest, Operands) {
   ASSERT_EQ(description.number, properties->orig_file_number);
 }
 
-// Those of several files, in one list.
-TEST_F(DeltaFileTest, OperandsOfSeveralFiles) {
+// CollectOperands() appends to the operands of other files.
+TEST_F(DeltaFileTest, CollectOperandsAppends) {
   const auto newer = MustOpen(WriteOperands({{"a", 9, "9"}, {"a", 8, "8"}}));
   const auto other = MustOpen(WriteOperands({{"b", 7, "7"}}));
   const auto older = MustOpen(WriteOperands({{"a", 5, "5"}, {"b", 2, "2"}}));
@@ -230,7 +232,7 @@ TEST_F(DeltaFileTest, OperandsOfSeveralFiles) {
   }
 }
 
-TEST_F(DeltaFileTest, UnusualKeysAndValues) {
+TEST_F(DeltaFileTest, ReadsUnusualKeysAndValues) {
   Random rnd(301);
   const std::string zeros("\0\0", 2);
   const std::string long_key(10000, 'k');
@@ -257,7 +259,7 @@ TEST_F(DeltaFileTest, UnusualKeysAndValues) {
   }
 }
 
-TEST_F(DeltaFileTest, ManyOperandsOfOneKey) {
+TEST_F(DeltaFileTest, ReadsManyOperandsOfOneKey) {
   constexpr SequenceNumber kNum = 50000;
   for (const bool with_cache : {true, false}) {
     table_options_.no_block_cache = !with_cache;
@@ -287,7 +289,7 @@ TEST_F(DeltaFileTest, ManyOperandsOfOneKey) {
   }
 }
 
-TEST_F(DeltaFileTest, Filter) {
+TEST_F(DeltaFileTest, FilterExcludesMostAbsentKeys) {
   constexpr size_t kNum = 5000;
   std::vector<Operand> operands;
   std::vector<Anchor> anchors;
@@ -296,7 +298,7 @@ TEST_F(DeltaFileTest, Filter) {
     anchors.push_back({Key(2 * i), 100 + i});
   }
   const auto with_operands = MustOpen(WriteOperands(operands));
-  // What a range covers is not in the filter.
+  // The filter does not contain the keys that a range covers.
   const auto with_anchors =
       MustOpen(WriteAnchors(anchors, {{Key(0), Key(3 * kNum), 7}}));
   for (const auto* reader : {with_operands.get(), with_anchors.get()}) {
@@ -309,7 +311,7 @@ TEST_F(DeltaFileTest, Filter) {
   }
 }
 
-TEST_F(DeltaFileTest, Anchors) {
+TEST_F(DeltaFileTest, FindsTheNewestVisibleAnchor) {
   const std::vector<Anchor> anchors = {{"a", 40}, {"a", 30}, {"c", 5}};
   const DeltaFileDescription description = WriteAnchors(anchors, {});
   ASSERT_EQ(Kind::kAnchors, description.kind);
@@ -333,7 +335,7 @@ TEST_F(DeltaFileTest, Anchors) {
                   .IsInvalidArgument());
 }
 
-TEST_F(DeltaFileTest, RangeAnchorsAlone) {
+TEST_F(DeltaFileTest, ReadsAFileOfRangeAnchorsOnly) {
   const std::vector<RangeAnchor> ranges = {{"b", "d", 30}, {"d", "e", 10}};
   const DeltaFileDescription description = WriteAnchors({}, ranges);
   ASSERT_EQ("b", description.smallest);
@@ -359,7 +361,7 @@ TEST_F(DeltaFileTest, RangeAnchorsAlone) {
   ASSERT_OK(reader->VerifyChecksum(ReadOptions()));
 }
 
-TEST_F(DeltaFileTest, BoundsWithRanges) {
+TEST_F(DeltaFileTest, BoundsIncludePointsAndRanges) {
   // The points are within the ranges, around them, and on their ends.
   DeltaFileDescription description =
       WriteAnchors({{"c", 1}}, {{"a", "x", 2}, {"b", "z", 3}, {"c", "d", 4}});
@@ -373,7 +375,7 @@ TEST_F(DeltaFileTest, BoundsWithRanges) {
   ASSERT_EQ("z", description.largest);
 }
 
-TEST_F(DeltaFileTest, OverlappingRanges) {
+TEST_F(DeltaFileTest, FindsTheNewestOfOverlappingRanges) {
   Random rnd(302);
   for (int round = 0; round < 100; ++round) {
     const auto key = [](size_t i) { return std::string(1, 'a' + i % 26); };
@@ -414,7 +416,7 @@ TEST_F(DeltaFileTest, OverlappingRanges) {
   }
 }
 
-TEST_F(DeltaFileTest, Iterators) {
+TEST_F(DeltaFileTest, IteratorsReturnAllEntriesInOrder) {
   std::vector<Operand> operands;
   for (size_t i = 0; i < 1000; ++i) {
     operands.push_back({Key(i / 3), 10000 - i, "value" + std::to_string(i)});
@@ -443,7 +445,7 @@ TEST_F(DeltaFileTest, Iterators) {
   }
   in_arena->~InternalIterator();
 
-  // Ranges as they are at a sequence number.
+  // The ranges are those that are visible at a sequence number.
   const auto with_ranges =
       MustOpen(WriteAnchors({}, {{"a", "c", 10}, {"b", "d", 20}}));
   const auto ranges_at = [&](SequenceNumber read_seq) {
@@ -460,7 +462,7 @@ TEST_F(DeltaFileTest, Iterators) {
   ASSERT_EQ("", ranges_at(9));
 }
 
-TEST_F(DeltaFileTest, Empty) {
+TEST_F(DeltaFileTest, BuilderWithoutEntriesLeavesNoFile) {
   for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
     const auto builder = NewBuilder(kind);
     ASSERT_TRUE(builder->IsEmpty());
@@ -475,7 +477,7 @@ TEST_F(DeltaFileTest, Empty) {
   ASSERT_EQ(0, NumFiles());
 }
 
-TEST_F(DeltaFileTest, Unsorted) {
+TEST_F(DeltaFileTest, UnsortedEntriesAreRefused) {
   DeltaFileDescription description;
   const auto fails = [&](const std::vector<Operand>& operands) {
     const auto builder = NewBuilder(Kind::kOperands);
@@ -483,7 +485,7 @@ TEST_F(DeltaFileTest, Unsorted) {
       EXPECT_OK(Add(operands[i], builder.get()));
     }
     EXPECT_TRUE(Add(operands.back(), builder.get()).IsCorruption());
-    // The failure stays.
+    // The failure is kept.
     EXPECT_TRUE(Add({"zzz", 1, ""}, builder.get()).IsCorruption());
     EXPECT_TRUE(builder->Finish(&description).IsCorruption());
     EXPECT_EQ(0, description.number);
@@ -492,7 +494,7 @@ TEST_F(DeltaFileTest, Unsorted) {
   fails({{"b", 5, ""}, {"a", 9, ""}});
   fails({{"a", 5, ""}, {"a", 6, ""}});
   fails({{"a", 5, ""}, {"a", 5, ""}});
-  // The last one begins in another block.
+  // The last key is the first one of a new block.
   fails({{"b", 5, std::string(10000, 'x')}, {"c", 5, ""}, {"a", 9, ""}});
 
   auto builder = NewBuilder(Kind::kAnchors);
@@ -511,7 +513,7 @@ TEST_F(DeltaFileTest, Unsorted) {
   ASSERT_EQ(0, NumFiles());
 }
 
-TEST_F(DeltaFileTest, Misuse) {
+TEST_F(DeltaFileTest, InvalidCallsAndOptionsAreRefused) {
   DeltaFileDescription description;
   const InternalKey merge("a", 5, kTypeMerge);
   const InternalKey put("a", 5, kTypeValue);
@@ -547,7 +549,7 @@ TEST_F(DeltaFileTest, Misuse) {
   ASSERT_OK(builder->AddOperand(merge.Encode(), "1"));
   ASSERT_OK(builder->Finish(&description));
   ASSERT_TRUE(builder->AddOperand(merge.Encode(), "1").IsInvalidArgument());
-  // The file is what it was.
+  // The finished file is unchanged.
   ASSERT_EQ((Values{{5, "1"}}), MustCollect(*MustOpen(description), "a"));
   ASSERT_EQ(1, NumFiles());
 
@@ -580,7 +582,7 @@ TEST_F(DeltaFileTest, Misuse) {
   ASSERT_TRUE(Open(DeltaFileDescription(), &reader).IsInvalidArgument());
 }
 
-TEST_F(DeltaFileTest, Timestamps) {
+TEST_F(DeltaFileTest, ComparatorWithTimestampsIsRefused) {
   options_.comparator = BytewiseComparatorWithU64Ts();
   Reopen();
   std::unique_ptr<DeltaFileBuilder> builder;
@@ -589,7 +591,7 @@ TEST_F(DeltaFileTest, Timestamps) {
                   .IsNotSupported());
 }
 
-TEST_F(DeltaFileTest, ReverseComparator) {
+TEST_F(DeltaFileTest, FollowsAReverseComparator) {
   options_.comparator = ReverseBytewiseComparator();
   Reopen();
   const std::vector<Operand> operands = {
@@ -603,7 +605,7 @@ TEST_F(DeltaFileTest, ReverseComparator) {
   ASSERT_EQ(0, MustFindAnchor(*anchors, "a"));
 }
 
-TEST_F(DeltaFileTest, Abandon) {
+TEST_F(DeltaFileTest, AbandonAndTheDestructorDeleteTheFile) {
   auto builder = NewBuilder(Kind::kOperands);
   ASSERT_OK(Add({"a", 5, "1"}, builder.get()));
   ASSERT_EQ(1, NumFiles());
@@ -613,7 +615,7 @@ TEST_F(DeltaFileTest, Abandon) {
   DeltaFileDescription description;
   ASSERT_TRUE(builder->Finish(&description).IsInvalidArgument());
 
-  // As an edit that failed.
+  // A finished file is deleted, as after a failed edit.
   builder = NewBuilder(Kind::kOperands);
   ASSERT_OK(Add({"a", 5, "1"}, builder.get()));
   ASSERT_OK(builder->Finish(&description));
@@ -621,14 +623,14 @@ TEST_F(DeltaFileTest, Abandon) {
   builder->Abandon();
   ASSERT_EQ(0, NumFiles());
 
-  // One that nobody finished.
+  // The destructor deletes a file that was not finished.
   builder = NewBuilder(Kind::kOperands);
   ASSERT_OK(Add({"a", 5, std::string(100000, 'x')}, builder.get()));
   ASSERT_EQ(1, NumFiles());
   builder.reset();
   ASSERT_EQ(0, NumFiles());
 
-  // One that was.
+  // The destructor keeps a finished file.
   builder = NewBuilder(Kind::kOperands);
   ASSERT_OK(Add({"a", 5, "1"}, builder.get()));
   ASSERT_OK(builder->Finish(&description));
@@ -636,7 +638,7 @@ TEST_F(DeltaFileTest, Abandon) {
   ASSERT_TRUE(Exists(description));
 }
 
-TEST_F(DeltaFileTest, FileSizeWhileWriting) {
+TEST_F(DeltaFileTest, FileSizeGrowsWhileWriting) {
   const auto builder = NewBuilder(Kind::kOperands);
   Random rnd(301);
   uint64_t raw_bytes = 0;
@@ -657,7 +659,7 @@ TEST_F(DeltaFileTest, FileSizeWhileWriting) {
   ASSERT_GE(description.size, last_size);
 }
 
-TEST_F(DeltaFileTest, Compression) {
+TEST_F(DeltaFileTest, CompressedFilesCanBeRead) {
   std::vector<Operand> operands;
   for (size_t i = 0; i < 2000; ++i) {
     operands.push_back({Key(i / 2), 10000 - i, std::string(200, 'a' + i % 7)});
@@ -679,7 +681,7 @@ TEST_F(DeltaFileTest, Compression) {
   }
 }
 
-TEST_F(DeltaFileTest, CompressionDictionary) {
+TEST_F(DeltaFileTest, FileWithACompressionDictionaryCanBeRead) {
   if (!ZSTD_Supported()) {
     return;
   }
@@ -700,7 +702,7 @@ TEST_F(DeltaFileTest, CompressionDictionary) {
   }
 }
 
-TEST_F(DeltaFileTest, FileChecksum) {
+TEST_F(DeltaFileTest, DescriptionHasTheFileChecksum) {
   options_.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
   Reopen();
   const DeltaFileDescription description =
@@ -717,7 +719,7 @@ TEST_F(DeltaFileTest, FileChecksum) {
   ASSERT_OK(MustOpen(description)->VerifyChecksum(ReadOptions()));
 }
 
-TEST_F(DeltaFileTest, SstFileManager) {
+TEST_F(DeltaFileTest, SstFileManagerCountsTheFile) {
   options_.sst_file_manager.reset(NewSstFileManager(env_.get()));
   Reopen();
   auto builder = NewBuilder(Kind::kOperands);
@@ -730,8 +732,8 @@ TEST_F(DeltaFileTest, SstFileManager) {
   ASSERT_EQ(0, options_.sst_file_manager->GetTotalSize());
 }
 
-// Not to be found under its name before.
-TEST_F(DeltaFileTest, PublishLater) {
+// With publish_later the file has a temporary name until Publish().
+TEST_F(DeltaFileTest, PublishGivesTheFileItsName) {
   options_.sst_file_manager.reset(NewSstFileManager(env_.get()));
   Reopen();
   for (const bool publish : {true, false}) {
@@ -764,7 +766,7 @@ TEST_F(DeltaFileTest, PublishLater) {
     ASSERT_TRUE(env_->FileExists(temporary).IsNotFound());
     ASSERT_EQ(0, options_.sst_file_manager->GetTotalSize());
   }
-  // There is none.
+  // Without an entry there is no file to publish.
   DeltaFileBuilder::Options options = BuilderOptions(Kind::kOperands);
   options.publish_later = true;
   const auto builder = NewBuilder(options);
@@ -773,9 +775,10 @@ TEST_F(DeltaFileTest, PublishLater) {
   ASSERT_OK(builder->Publish());
 }
 
-// Not all that fails has done nothing, and a manager of files counts those that
-// are there.
-TEST_F(DeltaFileTest, AbandonTellsWhatMayBeLeft) {
+// A file system may report an error for something that it has done. Abandon()
+// tells whether a file may be left, and the SstFileManager counts files that
+// are left under their final name.
+TEST_F(DeltaFileTest, AbandonTellsWhetherAFileMayBeLeft) {
   const auto fs =
       std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> env(NewCompositeEnv(fs));
@@ -795,7 +798,8 @@ TEST_F(DeltaFileTest, AbandonTellsWhatMayBeLeft) {
     return builder;
   };
 
-  // A temporary file: whoever deletes it later does not tell the manager.
+  // A temporary file is left. It is not counted, because the full scan that
+  // deletes it later does not tell the manager.
   auto builder = new_file();
   fs->keeps_temporary_files = true;
   EXPECT_FALSE(builder->Abandon());
@@ -806,7 +810,7 @@ TEST_F(DeltaFileTest, AbandonTellsWhatMayBeLeft) {
   EXPECT_TRUE(env_->FileExists(builder->file_name()).IsNotFound());
   EXPECT_EQ(0, manager->GetTotalSize());
 
-  // One that has its name.
+  // A file with its final name is left.
   builder = new_file();
   ASSERT_OK(builder->Publish());
   EXPECT_TRUE(builder->MayBeRenamed());
@@ -819,7 +823,7 @@ TEST_F(DeltaFileTest, AbandonTellsWhatMayBeLeft) {
   EXPECT_FALSE(Exists(description));
   EXPECT_EQ(0, manager->GetTotalSize());
 
-  // One that has it, too, against what was said.
+  // The file was renamed, although the file system has reported an error.
   builder = new_file();
   const std::string temporary = builder->file_name();
   fs->denies_renames = true;
@@ -847,7 +851,7 @@ TEST_F(DeltaFileTest, AbandonTellsWhatMayBeLeft) {
   Reopen();
 }
 
-TEST_F(DeltaFileTest, Paths) {
+TEST_F(DeltaFileTest, FileIsOnItsPath) {
   const std::string other = dir_ + "/other";
   ASSERT_OK(env_->CreateDirIfMissing(other));
   options_.cf_paths.emplace_back(other, 0);
@@ -864,7 +868,7 @@ TEST_F(DeltaFileTest, Paths) {
   ASSERT_EQ((Values{{5, "1"}}), MustCollect(*MustOpen(description), "a"));
 }
 
-TEST_F(DeltaFileTest, Buckets) {
+TEST_F(DeltaFileTest, PropertiesHaveTheBuckets) {
   const std::vector<DeltaFileProperties::Bucket> buckets = {{"", 12},
                                                             {"m", 300}};
   const auto builder = NewBuilder(Kind::kOperands, Tier::kSorted);
@@ -884,9 +888,9 @@ TEST_F(DeltaFileTest, Buckets) {
   ASSERT_EQ("x", properties.end);
 }
 
-// ---- Anchors of a file that is to be ingested.
+// ---- Anchors of an ingested file.
 
-TEST_F(DeltaFileTest, GlobalSeq) {
+TEST_F(DeltaFileTest, AnchorsHaveTheAssignedSequenceNumber) {
   const std::vector<std::pair<std::string, ValueType>> entries = {
       {"a", kTypeValue},          {"b", kTypeMerge},
       {"c", kTypeDeletion},       {"d", kTypeWideColumnEntity},
@@ -897,7 +901,7 @@ TEST_F(DeltaFileTest, GlobalSeq) {
     keys.push_back(
         InternalKey(entry.first, 0, entry.second).Encode().ToString());
   }
-  // A key with several entries, the last of which is a base.
+  // This key has several entries, the last of which is a base.
   keys.push_back(InternalKey("f", 9, kTypeMerge).Encode().ToString());
   keys.push_back(InternalKey("f", 8, kTypeValue).Encode().ToString());
   keys.push_back(InternalKey("f", 7, kTypeValue).Encode().ToString());
@@ -936,8 +940,8 @@ TEST_F(DeltaFileTest, GlobalSeq) {
     ASSERT_EQ(77, description.first_epoch);
     ASSERT_EQ(77, description.last_epoch);
     ASSERT_EQ(seq, description.smallest_seq);
-    // Not the blocks that another reader has put into the cache, whose sequence
-    // number was another one.
+    // The block cache is empty, because blocks that a reader has put there have
+    // the sequence number of that reader.
     ResetTableOptions();
     Reopen();
     const auto reader = MustOpen(description);
@@ -961,7 +965,7 @@ TEST_F(DeltaFileTest, GlobalSeq) {
     ASSERT_OK(reader->VerifyChecksum(ReadOptions()));
   }
 
-  // Sequence numbers are not the writer's to choose.
+  // The writer must not choose sequence numbers.
   options = BuilderOptions(Kind::kAnchors);
   options.first_epoch = options.last_epoch = 0;
   options.has_global_seq = true;
@@ -982,7 +986,7 @@ TEST_F(DeltaFileTest, GlobalSeq) {
   ASSERT_EQ(0, description.number);
   ASSERT_EQ(1, NumFiles());
 
-  // What comes from a damaged file is not written.
+  // A damaged input leaves no file.
   VectorIterator damaged({"short"}, {"value"});
   ASSERT_TRUE(DeltaFileBuilder::BuildAnchorsOf(*tables_, options, &damaged,
                                                /*ranges=*/nullptr, &description)
@@ -990,9 +994,9 @@ TEST_F(DeltaFileTest, GlobalSeq) {
   ASSERT_EQ(1, NumFiles());
 }
 
-// ---- Reading without I/O, from several threads.
+// ---- Reads without I/O, and by several threads.
 
-TEST_F(DeltaFileTest, MemoryOnly) {
+TEST_F(DeltaFileTest, ReadWithoutIOFindsOnlyCachedBlocks) {
   std::vector<Operand> operands;
   for (SequenceNumber seq = 1000; seq > 0; --seq) {
     operands.push_back({"a", seq, std::string(100, 'x')});
@@ -1005,7 +1009,7 @@ TEST_F(DeltaFileTest, MemoryOnly) {
   const auto anchors = MustOpen(with_anchors);
   ReadOptions memory_only;
   memory_only.read_tier = kBlockCacheTier;
-  // The filter is there.
+  // The filter is in memory.
   ASSERT_TRUE(reader->MayHaveKey(memory_only, "a"));
   ASSERT_FALSE(reader->MayHaveKey(memory_only, "b"));
 
@@ -1014,7 +1018,7 @@ TEST_F(DeltaFileTest, MemoryOnly) {
   ASSERT_TRUE(
       reader->CollectOperands(memory_only, "a", 1000, &found).IsIncomplete());
   ASSERT_EQ(1, found.size());
-  // The last block is there, others are not.
+  // The last block is in the cache, the others are not.
   ASSERT_OK(reader->CollectOperands(ReadOptions(), "a", 10, &found));
   ASSERT_EQ(11, found.size());
   ASSERT_TRUE(
@@ -1034,7 +1038,7 @@ TEST_F(DeltaFileTest, MemoryOnly) {
   ASSERT_EQ(7, seq);
 }
 
-TEST_F(DeltaFileTest, ManyThreads) {
+TEST_F(DeltaFileTest, ThreadsShareReaders) {
   constexpr size_t kNum = 2000;
   std::vector<Operand> operands;
   std::vector<Anchor> anchors;
@@ -1147,9 +1151,10 @@ void DeltaFileTest::DamageEverywhere(const DeltaFileDescription& description,
   [[maybe_unused]] const BlockHandle properties = PropertiesBlock(description);
   size_t not_noticed = 0;
   for (size_t i = 0; i < intact.size(); ++i) {
-    // Each change opens the file anew. A data block is all alike to its
-    // checksum, so some of its bytes will do; of what is read when the file is
-    // opened, some before its checksum is known, more of them.
+    // Each change opens the file again, so only some bytes are changed. A data
+    // block has one checksum, so a few bytes of it are enough. More bytes are
+    // changed of the blocks that are read when the file is opened, some of
+    // which are used before their checksums are verified.
     const bool is_data = i < data_size;
     if (i % (is_data ? 13 : 2) != 0 && i + 64 < intact.size()) {
       continue;
@@ -1160,9 +1165,10 @@ void DeltaFileTest::DamageEverywhere(const DeltaFileDescription& description,
       }
 #ifndef NDEBUG
       // RocksDB parses the properties of a table before it checks their
-      // checksum, as ingestion may have changed a sequence number in them. What
-      // it makes of a damaged block comes to nothing then, but assertions fail
-      // on the way if lengths or offsets are not what they were.
+      // checksum, because ingestion may have changed a sequence number in them.
+      // The result of parsing a damaged block is discarded, but assertions fail
+      // if lengths or offsets have changed. So only letters between letters are
+      // changed.
       if (i >= properties.offset() &&
           i < properties.offset() + properties.size() &&
           !(isalpha(intact[i - 1]) && isalpha(intact[i]) &&
@@ -1189,7 +1195,7 @@ void DeltaFileTest::DamageEverywhere(const DeltaFileDescription& description,
   ASSERT_EQ(0, not_noticed);
 }
 
-TEST_F(DeltaFileTest, DamagedOperands) {
+TEST_F(DeltaFileTest, DamageOfOperandsIsNoticed) {
   Random rnd(301);
   std::vector<Operand> operands;
   for (size_t i = 0; i < 12; ++i) {
@@ -1209,7 +1215,7 @@ TEST_F(DeltaFileTest, DamagedOperands) {
   }
 }
 
-TEST_F(DeltaFileTest, DamagedAnchors) {
+TEST_F(DeltaFileTest, DamageOfAnchorsIsNoticed) {
   const std::vector<Anchor> anchors = {{"a", 40}, {"b", 30}, {"f", 20}};
   const std::vector<RangeAnchor> ranges = {{"b", "d", 35}, {"c", "g", 25}};
   const DeltaFileDescription description = WriteAnchors(anchors, ranges);
@@ -1218,7 +1224,7 @@ TEST_F(DeltaFileTest, DamagedAnchors) {
   });
 }
 
-TEST_F(DeltaFileTest, DamagedGlobalSeq) {
+TEST_F(DeltaFileTest, DamageWithAGlobalSequenceNumberIsNoticed) {
   DeltaFileBuilder::Options options = BuilderOptions(Kind::kAnchors);
   options.first_epoch = options.last_epoch = 0;
   options.has_global_seq = true;
@@ -1235,8 +1241,9 @@ TEST_F(DeltaFileTest, DamagedGlobalSeq) {
   });
 }
 
-// Two blocks of one size in each other's place.
-TEST_F(DeltaFileTest, SwappedBlocks) {
+// Checksums depend on the offset of a block: a file in which two blocks of the
+// same size were exchanged is corrupt.
+TEST_F(DeltaFileTest, ExchangedBlocksAreNoticed) {
   std::vector<Operand> operands;
   for (size_t i = 0; i < 8; ++i) {
     operands.push_back({Key(i), 100, std::string(5000, 'a' + i)});
@@ -1255,7 +1262,7 @@ TEST_F(DeltaFileTest, SwappedBlocks) {
   ASSERT_TRUE(was_noticed);
 }
 
-TEST_F(DeltaFileTest, Truncated) {
+TEST_F(DeltaFileTest, WrongSizeIsNoticed) {
   std::vector<Operand> operands;
   for (size_t i = 0; i < 20; ++i) {
     operands.push_back({Key(i), 100, std::string(500, 'x')});
@@ -1269,7 +1276,7 @@ TEST_F(DeltaFileTest, Truncated) {
     ResetTableOptions();
     Reopen();
     IsNamedCorruption(Open(description, &reader), description);
-    // Even if the MANIFEST agrees.
+    // The file is corrupt even if the description has the same size.
     DeltaFileDescription short_description = description;
     short_description.size = size;
     if (size != 0) {
@@ -1287,7 +1294,7 @@ TEST_F(DeltaFileTest, Truncated) {
   ASSERT_EQ(nullptr, reader);
 }
 
-TEST_F(DeltaFileTest, WrongDescription) {
+TEST_F(DeltaFileTest, WrongDescriptionIsRefused) {
   const DeltaFileDescription right = WriteOperands({{"a", 5, "1"}});
   const DeltaFileDescription other = WriteOperands({{"a", 5, "2"}});
   ASSERT_EQ(right.size, other.size);
@@ -1329,20 +1336,20 @@ TEST_F(DeltaFileTest, WrongDescription) {
   wrong.has_global_seq = true;
   refuses(wrong);
 
-  // Another file under its name.
+  // Another file has the name of this file.
   wrong = right;
   wrong.unique_id[0] ^= 1;
   refuses(wrong);
   SetContents(right, Contents(other));
   refuses(right);
-  // That is for those to notice who want it.
+  // The unique id is only checked with verify_sst_unique_id_in_manifest.
   options_.verify_sst_unique_id_in_manifest = false;
   Reopen();
   ASSERT_EQ((Values{{5, "2"}}), MustCollect(*MustOpen(right), "a"));
 }
 
-TEST_F(DeltaFileTest, NotADeltaFile) {
-  // A table without the property.
+TEST_F(DeltaFileTest, OtherFilesAreRefused) {
+  // The file is a table without the property of delta files.
   const DeltaFileBuilder::Options builder_options =
       BuilderOptions(Kind::kOperands);
   DeltaFileDescription description = WriteOperands({{"a", 5, "1"}});
@@ -1373,13 +1380,13 @@ TEST_F(DeltaFileTest, NotADeltaFile) {
   IsNamedCorruption(s, description);
   ASSERT_NE(std::string::npos, s.ToString().find("strata.delta"));
 
-  // No table at all.
+  // The file is not a table.
   SetContents(description, std::string(description.size, 'x'));
   IsNamedCorruption(Open(description, &reader), description);
 }
 
 #ifndef NDEBUG
-TEST_F(DeltaFileTest, WriteErrors) {
+TEST_F(DeltaFileTest, FailedWriteLeavesNoFile) {
   for (const char* const where : {"DeltaFileBuilder::Open:NewWritableFile",
                                   "DeltaFileBuilder::FinishFile:BeforeSync",
                                   "DeltaFileBuilder::FinishFile:AfterClose"}) {
@@ -1404,7 +1411,7 @@ TEST_F(DeltaFileTest, WriteErrors) {
   }
 }
 
-TEST_F(DeltaFileTest, PublishFails) {
+TEST_F(DeltaFileTest, FailureOfPublishIsKept) {
   SyncPoint::GetInstance()->SetCallBack(
       "DeltaFileBuilder::Publish:BeforeRename", [](void* arg) {
         *static_cast<IOStatus*>(arg) = IOStatus::IOError("no name today");
@@ -1420,7 +1427,6 @@ TEST_F(DeltaFileTest, PublishFails) {
   ASSERT_TRUE(builder->io_status().IsIOError());
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
-  // The failure is kept.
   ASSERT_TRUE(builder->Publish().IsIOError());
   ASSERT_FALSE(Exists(description));
   builder->Abandon();

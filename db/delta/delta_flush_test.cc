@@ -50,7 +50,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     SyncPoint::GetInstance()->ClearAllCallBacks();
   }
 
-  // The store has operands of these keys.
+  // Adds a file with operands of these keys to the store.
   void SetBase(const std::vector<std::string>& keys) {
     const auto builder = NewBuilder(Kind::kOperands);
     for (const std::string& key : keys) {
@@ -86,7 +86,8 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     flush->Start(std::move(output));
   }
 
-  // As BuildTable() does. in_sst: keys of entries that were not taken.
+  // Adds the entries as BuildTable() does.
+  // in_sst: the keys of entries that were not taken are appended.
   Status Feed(const std::vector<Entry>& entries,
               const std::vector<RangeTombstone>& ranges, DeltaFlush* flush,
               std::string* in_sst = nullptr) {
@@ -115,7 +116,8 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     return flush->Finish();
   }
 
-  // What the files of the edit hold, "@" before a sequence number.
+  // Returns the entries in the files of the edit, with "@" before a sequence
+  // number.
   std::string Text(const VersionEdit& edit) {
     std::string text;
     if (edit.GetDeltaEdit() == nullptr) {
@@ -150,7 +152,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     return text;
   }
 
-  // A whole flush.
+  // Runs a flush and returns the entries in its files.
   std::string Flush(const std::vector<Entry>& entries,
                     const std::vector<RangeTombstone>& ranges = {}) {
     const auto flush = NewFlush();
@@ -181,7 +183,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
   bool old_keys_only_ = false;
 };
 
-TEST_F(DeltaFlushTest, NothingToDo) {
+TEST_F(DeltaFlushTest, FlushWithoutOperandsWritesNoFile) {
   EXPECT_EQ("", Flush({}));
   EXPECT_EQ("", Flush({{"a", 3, kTypeValue, "v"},
                        {"a", 2, kTypeDeletion, ""},
@@ -196,7 +198,7 @@ TEST_F(DeltaFlushTest, NothingToDo) {
   EXPECT_TRUE(flush->readers().empty());
 }
 
-TEST_F(DeltaFlushTest, OperandsAreTaken) {
+TEST_F(DeltaFlushTest, OperandsGoToADeltaFile) {
   const auto flush = NewFlush();
   std::string in_sst;
   ASSERT_OK(Feed({{"a", 7, kTypeMerge, "x"},
@@ -216,7 +218,7 @@ TEST_F(DeltaFlushTest, OperandsAreTaken) {
   const DeltaFileDescription& file = edit.GetDeltaEdit()->files().front();
   EXPECT_EQ(file.size, flush->bytes_written());
   EXPECT_NE(file.number, kEpoch);
-  // With internal keys.
+  // The size includes internal keys.
   EXPECT_EQ(3 * 9 + 2, flush->operand_bytes());
   EXPECT_TRUE(flush->readers().empty());
   EXPECT_EQ(3, Ticker(DELTA_OPERANDS_FLUSHED));
@@ -224,8 +226,8 @@ TEST_F(DeltaFlushTest, OperandsAreTaken) {
   EXPECT_EQ(file.size, Ticker(DELTA_FLUSH_BYTES));
 }
 
-TEST_F(DeltaFlushTest, AnchorsForOperandsOfTheSameFlush) {
-  // Snapshots have kept what is below.
+TEST_F(DeltaFlushTest, BaseOverOperandsOfTheSameFlushHasAnAnchor) {
+  // A flush keeps older entries if a snapshot needs them.
   EXPECT_EQ("op a@9=x op a@5=y anchor a@8 ",
             Flush({{"a", 9, kTypeMerge, "x"},
                    {"a", 8, kTypeValue, "v"},
@@ -236,14 +238,14 @@ TEST_F(DeltaFlushTest, AnchorsForOperandsOfTheSameFlush) {
             Flush({{"a", 8, kTypeSingleDeletion, ""},
                    {"a", 6, kTypeDeletion, ""},
                    {"a", 2, kTypeMerge, "x"}}));
-  // The last key, and one after a key with operands.
+  // The anchor is of the last key, which follows a key with operands.
   EXPECT_EQ("op a@9=x op b@2=y anchor b@4 ",
             Flush({{"a", 9, kTypeMerge, "x"},
                    {"b", 4, kTypeValue, "v"},
                    {"b", 2, kTypeMerge, "y"}}));
 }
 
-TEST_F(DeltaFlushTest, AnchorsForOperandsOfTheStore) {
+TEST_F(DeltaFlushTest, BaseOverOperandsOfTheStoreHasAnAnchor) {
   SetBase({"a", "c", "e"});
   EXPECT_EQ("anchor a@8 anchor a@5 anchor c@9 anchor e@7 ",
             Flush({{"a", 8, kTypeValue, "v"},
@@ -252,15 +254,15 @@ TEST_F(DeltaFlushTest, AnchorsForOperandsOfTheStore) {
                    {"c", 9, kTypeValuePreferredSeqno, "timed"},
                    {"e", 7, kTypeValue, "v"},
                    {"g", 6, kTypeValue, "v"}}));
-  // An operand that lies over a base does not hide those below.
+  // An operand above a base does not replace the anchor of the base.
   EXPECT_EQ("op c@9=x anchor c@8 ",
             Flush({{"c", 9, kTypeMerge, "x"}, {"c", 8, kTypeValue, "v"}}));
   EXPECT_EQ("op c@9=x ", Flush({{"c", 9, kTypeMerge, "x"}}));
   EXPECT_GT(Ticker(DELTA_ANCHORS_FLUSHED), 0);
 }
 
-TEST_F(DeltaFlushTest, RangeAnchors) {
-  // Of operands of the same flush: those that are older and in the range.
+TEST_F(DeltaFlushTest, RangeDeletionOverOperandsOfTheSameFlushHasAnAnchor) {
+  // Only ranges that have an older operand of the flush in them are anchors.
   EXPECT_EQ("op c@4=x range c-d@6 range c-d@5 ",
             Flush({{"c", 4, kTypeMerge, "x"}},
                   {RangeTombstone("a", "c", 6), RangeTombstone("c", "d", 6),
@@ -268,7 +270,7 @@ TEST_F(DeltaFlushTest, RangeAnchors) {
                    RangeTombstone("d", "f", 6)}));
 }
 
-TEST_F(DeltaFlushTest, RangeAnchorsOfTheStore) {
+TEST_F(DeltaFlushTest, RangeDeletionOverOperandsOfTheStoreHasAnAnchor) {
   SetBase({"c", "e"});
   EXPECT_EQ("range a-c@6 range d-f@7 ",
             Flush({}, {RangeTombstone("a", "c", 6), RangeTombstone("d", "f", 7),
@@ -277,7 +279,7 @@ TEST_F(DeltaFlushTest, RangeAnchorsOfTheStore) {
             Flush({{"c", 9, kTypeValue, "v"}}, {RangeTombstone("b", "d", 5)}));
 }
 
-TEST_F(DeltaFlushTest, EarlierFlushesOfARecovery) {
+TEST_F(DeltaFlushTest, BaseOverOperandsOfAnEarlierFlushOfARecoveryHasAnAnchor) {
   keeps_readers_ = true;
   const auto first = NewFlush();
   ASSERT_OK(Feed({{"a", 4, kTypeMerge, "x"}}, {}, first.get()));
@@ -287,7 +289,7 @@ TEST_F(DeltaFlushTest, EarlierFlushesOfARecovery) {
   ASSERT_OK(Feed({{"a", 9, kTypeValue, "v"}, {"b", 8, kTypeValue, "v"}},
                  {RangeTombstone("a", "b", 7), RangeTombstone("c", "d", 6)},
                  second.get()));
-  // Both in one edit, as the edits of a recovery are.
+  // A recovery puts both flushes into one edit.
   VersionEdit edit;
   first->AddTo(&edit);
   second->AddTo(&edit);
@@ -295,8 +297,9 @@ TEST_F(DeltaFlushTest, EarlierFlushesOfARecovery) {
   EXPECT_EQ(9, edit.GetLastSequence());
 }
 
-// The column family does not separate deltas any more.
-TEST_F(DeltaFlushTest, OldKeysOnly) {
+// A column family that no longer separates deltas takes only operands of keys
+// that may have operands in the store.
+TEST_F(DeltaFlushTest, OldKeysOnlyTakesOperandsOfKeysInTheStore) {
   SetBase({"b", "d"});
   old_keys_only_ = true;
   const auto flush = NewFlush();
@@ -316,7 +319,7 @@ TEST_F(DeltaFlushTest, OldKeysOnly) {
   EXPECT_EQ("op b@9=x op b@7=y anchor b@8 ", Text(edit));
 }
 
-TEST_F(DeltaFlushTest, RunsUntilItsEnd) {
+TEST_F(DeltaFlushTest, CountsAsRunningUntilItsEnd) {
   EXPECT_EQ(UINT64_MAX, store_->OldestRunningFlush());
   auto flush = NewFlush();
   EXPECT_EQ(kEpoch, store_->OldestRunningFlush());
@@ -324,24 +327,24 @@ TEST_F(DeltaFlushTest, RunsUntilItsEnd) {
   EXPECT_EQ(kEpoch, store_->OldestRunningFlush());
   flush.reset();
   EXPECT_EQ(UINT64_MAX, store_->OldestRunningFlush());
-  // A flush that was given up before it began leaves nothing.
+  // A flush that ends before Start() leaves no file.
   flush = NewFlush();
   VersionEdit edit;
   flush->AddTo(&edit);
   EXPECT_EQ("", Text(edit));
 }
 
-TEST_F(DeltaFlushTest, FailuresLeaveNoFile) {
+TEST_F(DeltaFlushTest, FailedFlushLeavesNoFile) {
   const size_t before = NumFiles();
   const std::vector<Entry> entries = {{"a", 9, kTypeMerge, "x"},
                                       {"a", 8, kTypeValue, "v"},
                                       {"a", 4, kTypeMerge, "y"},
                                       {"b", 3, kTypeMerge, "z"}};
-  // The first has made the file when it fails.
+  // At the first point the file was already created.
   for (const std::string point : {"DeltaFileBuilder::Open:NewWritableFile",
                                   "DeltaFileBuilder::FinishFile:BeforeSync",
                                   "DeltaFileBuilder::FinishFile:AfterClose"}) {
-    // Of the operands, and of the anchors.
+    // The file of operands fails, then the file of anchors.
     for (int file = 1; file <= 2; ++file) {
       SCOPED_TRACE(point + " " + std::to_string(file));
       int calls = 0;
@@ -362,7 +365,7 @@ TEST_F(DeltaFlushTest, FailuresLeaveNoFile) {
       EXPECT_EQ(before, NumFiles());
     }
   }
-  // Something else of the flush has failed.
+  // Another part of the flush has failed.
   const auto flush = NewFlush();
   ASSERT_OK(Feed(entries, {}, flush.get()));
   EXPECT_EQ(before + 2, NumFiles());
@@ -371,13 +374,13 @@ TEST_F(DeltaFlushTest, FailuresLeaveNoFile) {
   EXPECT_EQ(0, flush->bytes_written());
 }
 
-TEST_F(DeltaFlushTest, VerifiesContents) {
+TEST_F(DeltaFlushTest, VerifyContentsNoticesADamagedFile) {
   const std::vector<Entry> entries = {{"a", 9, kTypeMerge, "x"},
                                       {"b", 8, kTypeValue, "v"},
                                       {"b", 4, kTypeMerge, "y"}};
   verify_contents_ = true;
   EXPECT_EQ("op a@9=x op b@4=y anchor b@8 ", Flush(entries));
-  // A byte of the first block is wrong.
+  // A byte of the first block is changed.
   uint64_t number = 0;
   SyncPoint::GetInstance()->SetCallBack("DeltaFlush::Verify", [&](void*) {
     const std::string name = DeltaFileName(dir_, last_number_);
@@ -394,14 +397,14 @@ TEST_F(DeltaFlushTest, VerifiesContents) {
   EXPECT_TRUE(s.IsCorruption()) << s.ToString();
   EXPECT_NE(number, 0);
   flush->Abandon();
-  // Nobody looks.
+  // Without verify_contents the damage is not noticed.
   verify_contents_ = false;
   flush = NewFlush();
   EXPECT_OK(Feed(operands, {}, flush.get()));
 }
 
-TEST_F(DeltaFlushTest, FileMustOpen) {
-  // Without paranoid_file_checks, too.
+TEST_F(DeltaFlushTest, FileThatCannotBeOpenedFailsTheFlush) {
+  // This is checked even without paranoid_file_checks.
   SyncPoint::GetInstance()->SetCallBack("DeltaFlush::Verify", [&](void*) {
     ASSERT_OK(WriteStringToFile(env_.get(), "short",
                                 DeltaFileName(dir_, last_number_)));
@@ -413,7 +416,7 @@ TEST_F(DeltaFlushTest, FileMustOpen) {
   flush->Abandon();
 }
 
-TEST_F(DeltaFlushTest, CountsPayload) {
+TEST_F(DeltaFlushTest, CountPayloadCountsOtherInputAsGarbage) {
   const auto flush = NewFlush();
   ASSERT_OK(Feed({{"a", 9, kTypeMerge, "x"}}, {}, flush.get()));
   CompactionIterationStats stats;

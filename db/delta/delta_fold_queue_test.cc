@@ -13,7 +13,8 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaFoldQueueTest : public testing::Test {
  protected:
-  // Operands of `size` bytes, with the key; the newest has that number.
+  // Adds `num` operands of `size` bytes each, including the key. The newest one
+  // has the sequence number `newest`.
   void Add(const std::string& key, SequenceNumber newest, size_t num,
            size_t size = 10) {
     ASSERT_GE(size, key.size());
@@ -23,7 +24,7 @@ class DeltaFoldQueueTest : public testing::Test {
           std::string(size - key.size(), static_cast<char>('0' + i % 10)));
     }
   }
-  // Keys that are chosen.
+  // Returns the keys that are chosen.
   std::string Chosen() const {
     std::string text;
     for (const DeltaFoldQueue::Key& key : queue_.keys()) {
@@ -37,12 +38,12 @@ class DeltaFoldQueueTest : public testing::Test {
   DeltaFoldQueue queue_;
 };
 
-TEST_F(DeltaFoldQueueTest, Contents) {
+TEST_F(DeltaFoldQueueTest, KeepsOperandsAndAnchorsOfKeys) {
   ASSERT_TRUE(queue_.empty());
   ASSERT_EQ(0u, queue_.BytesLeft());
   const size_t memory = queue_.Memory();
   for (int i = 0; i < 2; ++i) {
-    // No key, no value: both are possible.
+    // Keys and values may be empty.
     queue_.AddOperand("", 9, "of none");
     queue_.AddOperand("", 8, "");
     ASSERT_EQ("", queue_.LastKey());
@@ -88,7 +89,7 @@ TEST_F(DeltaFoldQueueTest, Contents) {
   }
 }
 
-TEST_F(DeltaFoldQueueTest, From) {
+TEST_F(DeltaFoldQueueTest, ChooseFromTakesKeysFromANumberOrSize) {
   Add("a", 10, 3);
   Add("b", 20, 4);
   Add("c", 31, 4);
@@ -96,18 +97,18 @@ TEST_F(DeltaFoldQueueTest, From) {
   queue_.AddAnchor(18);
   Add("e", 30, 5);
   queue_.ChooseFrom(4, /*bytes=*/100, /*earliest_snapshot=*/30);
-  // One is too new, one has an anchor.
+  // Key "c" is too new, and key "d" has an anchor.
   ASSERT_EQ("be", Chosen());
   ASSERT_EQ(11 * 10, queue_.BytesLeft());
   queue_.ChooseFrom(4, 31, 30);
   ASSERT_EQ(11 * 10, queue_.BytesLeft());
-  // Three operands of ten bytes.
+  // Key "a" has three operands of ten bytes.
   queue_.ChooseFrom(4, 30, 30);
   ASSERT_EQ("abe", Chosen());
   ASSERT_EQ(8 * 10, queue_.BytesLeft());
 }
 
-TEST_F(DeltaFoldQueueTest, If) {
+TEST_F(DeltaFoldQueueTest, ChooseIfSkipsKeysThatMayNotBeFolded) {
   Add("a", 10, 3);
   Add("b", 20, 4);
   Add("c", 31, 4);
@@ -120,7 +121,7 @@ TEST_F(DeltaFoldQueueTest, If) {
   ASSERT_EQ("ab", Chosen());
 }
 
-TEST_F(DeltaFoldQueueTest, Largest) {
+TEST_F(DeltaFoldQueueTest, ChooseLargestTakesTheLargestKeysFirst) {
   const auto fill = [this] {
     queue_.Clear();
     Add("a", 10, 1);
@@ -135,23 +136,23 @@ TEST_F(DeltaFoldQueueTest, Largest) {
   ASSERT_EQ(210u, all);
   queue_.ChooseLargest(all, 100);
   ASSERT_EQ("", Chosen());
-  // One operand of 50 bytes is more than three of 10.
+  // One operand of 50 bytes is larger than three of 10.
   queue_.ChooseLargest(all - 1, 100);
   ASSERT_EQ("c", Chosen());
   ASSERT_EQ(160u, queue_.BytesLeft());
   queue_.ChooseLargest(160, 100);
   ASSERT_EQ("c", Chosen());
-  // Of the same size the first one.
+  // Of two keys of the same size the first one is chosen.
   queue_.ChooseLargest(159, 100);
   ASSERT_EQ("bc", Chosen());
   queue_.ChooseLargest(129, 100);
   ASSERT_EQ("bcd", Chosen());
-  // Not what has anchors.
+  // A key with anchors is not chosen.
   queue_.ChooseLargest(0, 100);
   ASSERT_EQ("abcd", Chosen());
   ASSERT_EQ(90u, queue_.BytesLeft());
 
-  // Nor what a snapshot needs.
+  // A key with an operand above the snapshot is not chosen.
   fill();
   queue_.ChooseLargest(0, 29);
   ASSERT_EQ("ab", Chosen());

@@ -33,7 +33,7 @@ class DeltaFoldWishesTest : public testing::Test {
   DeltaFoldWishes wishes_;
 };
 
-TEST_F(DeltaFoldWishesTest, Keys) {
+TEST_F(DeltaFoldWishesTest, ContainsExactlyTheAddedKeys) {
   EXPECT_TRUE(wishes_.empty());
   EXPECT_FALSE(Has("a"));
   EXPECT_FALSE(Overlaps({}));
@@ -56,7 +56,7 @@ TEST_F(DeltaFoldWishesTest, Keys) {
   EXPECT_TRUE(wishes_.empty());
 }
 
-TEST_F(DeltaFoldWishesTest, Ranges) {
+TEST_F(DeltaFoldWishesTest, RemoveSplitsRanges) {
   wishes_.AddAll();
   EXPECT_TRUE(Has("") && Has("a"));
   EXPECT_TRUE(Overlaps({"x", "y"}));
@@ -74,8 +74,9 @@ TEST_F(DeltaFoldWishesTest, Ranges) {
   EXPECT_TRUE(wishes_.empty());
 }
 
-// They take up no more memory than that, and none is forgotten.
-TEST_F(DeltaFoldWishesTest, Many) {
+// Beyond kMaxKeys the keys become a range, so that memory is limited and no key
+// is lost.
+TEST_F(DeltaFoldWishesTest, ManyKeysBecomeARange) {
   const size_t num = 3 * DeltaFoldWishes::kMaxKeys;
   for (size_t i = 0; i < num; ++i) {
     wishes_.Add(KeyOf((i * 7919) % num), ucmp_);
@@ -90,7 +91,7 @@ TEST_F(DeltaFoldWishesTest, Many) {
   EXPECT_TRUE(wishes_.empty());
 }
 
-TEST_F(DeltaFoldWishesTest, Random) {
+TEST_F(DeltaFoldWishesTest, RandomWishesMatchASet) {
   Random rnd(301);
   std::set<std::string> model;
   for (int i = 0; i < 3000; ++i) {
@@ -118,7 +119,7 @@ TEST_F(DeltaFoldWishesTest, Random) {
   }
 }
 
-TEST_F(DeltaFoldWishesTest, Holds) {
+TEST_F(DeltaFoldWishesTest, TakeReturnsAndRemovesAllHolds) {
   DeltaHolds holds;
   EXPECT_TRUE(holds.Take().empty());
   wishes_.Add("a", ucmp_);

@@ -32,7 +32,7 @@ namespace {
 using delta_test::Event;
 using delta_test::Events;
 
-// Appends with commas; fails if an operand or the value is "bad".
+// Appends operands with commas. Fails if an operand or the value is "bad".
 class AppendOperator : public MergeOperator {
  public:
   bool FullMergeV2(const MergeOperationInput& in,
@@ -57,7 +57,7 @@ class AppendOperator : public MergeOperator {
   OpFailureScope scope = OpFailureScope::kDefault;
 };
 
-// Finds every blob, but not at offset 0.
+// Finds every blob except at offset 0.
 class TestFetcher : public BlobFetcher {
  public:
   using BlobFetcher::FetchBlob;
@@ -77,7 +77,7 @@ class TestFetcher : public BlobFetcher {
   const ReadOptions read_options_;
 };
 
-// Fails when it comes to the end.
+// Fails when it reaches the end.
 class FailingIterator : public VectorIterator {
  public:
   using VectorIterator::VectorIterator;
@@ -93,7 +93,7 @@ class FailingIterator : public VectorIterator {
   bool has_failed_ = false;
 };
 
-// Counts.
+// Counts seeks and steps.
 class CountingIterator : public VectorIterator {
  public:
   using VectorIterator::VectorIterator;
@@ -118,7 +118,7 @@ class DeltaFolderTest : public delta_test::DeltaStoreTestBase {
   DeltaFolderTest() : merge_operator_(std::make_shared<AppendOperator>()) {
     options_.merge_operator = merge_operator_;
     ResetStore();
-    // Far away from all keys.
+    // This key is far away from the keys of the tests.
     Flush({{Event::Type::kOperand, "zz", "", 1}});
     context_.earliest_snapshot = 1000;
   }
@@ -203,7 +203,7 @@ class DeltaFolderTest : public delta_test::DeltaStoreTestBase {
   std::unique_ptr<DeltaValueFolder> folder_;
 };
 
-TEST(DeltaValueFolderTest, MaxBytes) {
+TEST(DeltaValueFolderTest, MaxBytesIsTheMemtableSizeWithinLimits) {
   MutableCFOptions options;
   options.write_buffer_size = size_t{32} << 20;
   EXPECT_EQ(uint64_t{32} << 20, DeltaValueFolder::MaxBytes(options));
@@ -213,7 +213,7 @@ TEST(DeltaValueFolderTest, MaxBytes) {
   EXPECT_EQ(DeltaValueFolder::kMaxBytes, DeltaValueFolder::MaxBytes(options));
 }
 
-TEST_F(DeltaFolderTest, Bases) {
+TEST_F(DeltaFolderTest, MergesOperandsWithAnyBase) {
   AddLsm("b", 3, kTypeValue, "base");
   AddLsm("c", 4, kTypeDeletion);
   AddLsm("c", 3, kTypeValue, "gone");
@@ -230,7 +230,8 @@ TEST_F(DeltaFolderTest, Bases) {
   ASSERT_OK(WideColumnSerialization::Serialize(
       WideColumns{{kDefaultWideColumnName, "default"}, {"x", "1"}}, entity));
   AddLsm("g", 3, kTypeWideColumnEntity, entity);
-  // Operands of the tree, with and without a base; it may be at 0.
+  // The tree has operands, with and without a base. The base may have sequence
+  // number 0.
   AddLsm("h", 6, kTypeMerge, "2");
   AddLsm("h", 5, kTypeMerge, "1");
   AddLsm("h", 0, kTypeValue, "base");
@@ -255,25 +256,25 @@ TEST_F(DeltaFolderTest, Bases) {
   EXPECT_EQ(0, folder_->stats().keys_left);
 }
 
-TEST_F(DeltaFolderTest, LeavesWhatNotEverybodySees) {
+TEST_F(DeltaFolderTest, LeavesKeysWithHiddenOrUnseenOperands) {
   context_.earliest_snapshot = 20;
   MakeFolder();
   EXPECT_TRUE(Fold("a", {{20, "x"}, {10, "x"}}));
   EXPECT_FALSE(Fold("b", {{21, "x"}, {10, "x"}}));
-  // The job keeps an anchor of it.
+  // The job keeps an anchor of the key.
   EXPECT_FALSE(Fold("c", {{20, "x"}, {10, "x"}}, /*hidden_from_none=*/false));
   EXPECT_EQ("a@20=-,x,x", Folded());
   EXPECT_EQ(2, folder_->stats().keys_left);
 }
 
-TEST_F(DeltaFolderTest, LeavesWhatAnAnchorAboveTheFloorHides) {
+TEST_F(DeltaFolderTest, LeavesKeysUnderAnchorsAboveTheFloor) {
   Flush({AnchorOf("a", 30), RangeAnchorOf("k", "m", 31)});
-  // Epochs to come are higher.
+  // The epochs of the next flushes are above the floor.
   context_.floor = last_number_;
   Flush({AnchorOf("b", 40), AnchorOf("c", 19), AnchorOf("d", 20)});
   Flush({RangeAnchorOf("f", "h", 50)});
   MakeFolder();
-  // Of an epoch that the job has taken in: it knows it.
+  // The job has taken in this epoch, so it knows the anchor.
   EXPECT_TRUE(Fold("a", {{20, "x"}}));
   EXPECT_FALSE(Fold("b", {{20, "x"}}));
   EXPECT_TRUE(Fold("c", {{20, "x"}}));
@@ -287,7 +288,7 @@ TEST_F(DeltaFolderTest, LeavesWhatAnAnchorAboveTheFloorHides) {
   EXPECT_EQ("a@20=-,x c@20=-,x e@20=-,x g2@60=-,x h@20=-,x l@20=-,x", Folded());
 }
 
-TEST_F(DeltaFolderTest, LeavesWhatTheTreeHasNewer) {
+TEST_F(DeltaFolderTest, LeavesKeysWithNewerEntriesInTheTree) {
   AddLsm("a", 21, kTypeValue, "newer");
   AddLsm("b", 15, kTypeValue, "between");
   AddLsm("b", 5, kTypeValue, "older");
@@ -299,7 +300,7 @@ TEST_F(DeltaFolderTest, LeavesWhatTheTreeHasNewer) {
   EXPECT_EQ("c@20=older,x,x", Folded());
 }
 
-TEST_F(DeltaFolderTest, MergesThatFail) {
+TEST_F(DeltaFolderTest, LeavesKeysWhoseMergeFails) {
   AddLsm("a", 5, kTypeValue, "bad");
   AddLsm("b", 5, kTypeValue, "good");
   std::string blob;
@@ -325,20 +326,20 @@ TEST_F(DeltaFolderTest, MergesThatFail) {
   }
 }
 
-TEST_F(DeltaFolderTest, TreeThatCannotBeRead) {
+TEST_F(DeltaFolderTest, FailedTreeIteratorEndsFolding) {
   AddLsm("a", 5, kTypeValue, "base");
-  // It fails where the base of b would be.
+  // The iterator fails where the base of "b" would be.
   AddLsm("b", 6, kTypeMerge, "1");
   MakeFolder<FailingIterator>();
   EXPECT_TRUE(Fold("a", {{20, "x"}}));
   EXPECT_FALSE(Fold("b", {{20, "x"}}));
-  // Nothing is known of others, either.
+  // The entries of other keys cannot be read, either.
   EXPECT_FALSE(Fold("c", {{20, "x"}}));
   EXPECT_EQ("a@20=base,x", Folded());
   EXPECT_TRUE(folder_->last_failure().IsIOError());
 }
 
-TEST_F(DeltaFolderTest, CorruptKeyInTheTree) {
+TEST_F(DeltaFolderTest, LeavesOnlyTheKeyOfACorruptEntry) {
   AddLsm("a", 5, kTypeValue, "base");
   std::string corrupt = "b";
   PutFixed64(&corrupt, (uint64_t{5} << 8) | 0x7e);  // no such type
@@ -364,7 +365,7 @@ TEST_F(DeltaFolderTest, DamagedAnchorsFailTheJob) {
   EXPECT_FALSE(taken);
 }
 
-TEST_F(DeltaFolderTest, Limit) {
+TEST_F(DeltaFolderTest, LeavesKeysWhenTheMemoryLimitIsReached) {
   context_.max_bytes = 10000;
   MakeFolder();
   int taken = 0;
@@ -381,7 +382,7 @@ TEST_F(DeltaFolderTest, Limit) {
   EXPECT_EQ(taken, folder_->values()->size());
 }
 
-TEST_F(DeltaFolderTest, Shutdown) {
+TEST_F(DeltaFolderTest, ShutdownFailsTheJob) {
   std::atomic<bool> shutting_down{false};
   context_.shutting_down = &shutting_down;
   MakeFolder();
@@ -393,13 +394,13 @@ TEST_F(DeltaFolderTest, Shutdown) {
   EXPECT_FALSE(taken);
 }
 
-TEST_F(DeltaFolderTest, WithoutMergeOperator) {
+TEST_F(DeltaFolderTest, LeavesKeysWithoutAMergeOperator) {
   options_.merge_operator = nullptr;
   MakeFolder();
   EXPECT_FALSE(Fold("a", {{20, "x"}}));
 }
 
-TEST_F(DeltaFolderTest, SkipsWhatNobodyAsksFor) {
+TEST_F(DeltaFolderTest, SeeksOverManyKeysThatAreNotFolded) {
   const auto key_at = [](int i) { return "k" + std::to_string(10000 + i); };
   for (int i = 0; i < 1000; ++i) {
     AddLsm(key_at(i), 5, kTypeValue, "base" + std::to_string(i));
@@ -421,8 +422,8 @@ TEST_F(DeltaFolderTest, SkipsWhatNobodyAsksFor) {
   }
 }
 
-// Keys with any history, folded in any density.
-TEST_F(DeltaFolderTest, Random) {
+// The keys have random histories, and a random share of them is folded.
+TEST_F(DeltaFolderTest, FoldsRandomHistories) {
   Random rnd(301);
   for (int round = 0; round < 100; ++round) {
     keys_.clear();
@@ -468,9 +469,9 @@ TEST_F(DeltaFolderTest, Random) {
   }
 }
 
-//======== What is decided when it is committed
+// ======== When the fold is committed
 
-TEST_F(DeltaFolderTest, FilesAboveTheFloor) {
+TEST_F(DeltaFolderTest, FilesAboveReturnsNewAnchorFilesAboveTheFloor) {
   Flush({AnchorOf("a", 30)});
   const auto before = version_;
   const uint64_t floor = last_number_;
@@ -483,18 +484,18 @@ TEST_F(DeltaFolderTest, FilesAboveTheFloor) {
   EXPECT_EQ(1, count(floor, nullptr));
   EXPECT_EQ(1, count(0, before.get()));
   EXPECT_EQ(0, count(0, version_.get()));
-  // A merged file is a new one.
+  // A merged file is a new file.
   Merge(4);
   EXPECT_EQ(1, count(0, before.get()));
 }
 
-TEST_F(DeltaFolderTest, KeysThatWereOverwrittenMeanwhile) {
+TEST_F(DeltaFolderTest, DropHiddenDropsKeysWithNewAnchors) {
   const auto before = version_;
   Flush({AnchorOf("b", 40), AnchorOf("c", 19), AnchorOf("d", 20),
          RangeAnchorOf("f", "h", 50)});
   MakeFolder();
   for (const char* key : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
-    // As if it had been folded before.
+    // The values stand for keys that were folded before the flush.
     folder_->values()->Add(InternalKey(key, 20, kTypeValue).Encode().ToString(),
                            "v");
   }
@@ -518,20 +519,20 @@ TEST_F(DeltaFolderTest, KeysThatWereOverwrittenMeanwhile) {
   std::string text;
   ASSERT_OK(drop({60}, &text));
   EXPECT_EQ("a@20=v c@20=v e@20=v h@20=v", text);
-  // Older than all that was folded.
+  // Snapshots below all folded values make no difference.
   ASSERT_OK(drop({5, 19, 60}, &text));
   EXPECT_EQ("a@20=v c@20=v e@20=v h@20=v", text);
   ASSERT_OK(drop({50, 60}, &text));
-  // Sees b's and f's.
+  // A snapshot sees the values of "b" and "f", which cannot be dropped.
   EXPECT_TRUE(drop({30, 60}, &text).IsTryAgain());
   EXPECT_TRUE(drop({20, 60}, &text).IsTryAgain());
-  // f's only.
+  // A snapshot sees the value of "f" only.
   EXPECT_TRUE(drop({40, 60}, &text).IsTryAgain());
-  // An anchor that is not published yet.
+  // The anchor of "f" is above the last published sequence number.
   EXPECT_TRUE(drop({45}, &text).IsTryAgain());
 }
 
-TEST_F(DeltaFolderTest, SnapshotBetweenTwoAnchors) {
+TEST_F(DeltaFolderTest, SnapshotBetweenTwoAnchorsDoesNotPreventADrop) {
   const auto before = version_;
   Flush({AnchorOf("b", 40), AnchorOf("b", 90)});
   FoldedValues values;

@@ -15,8 +15,8 @@
 namespace ROCKSDB_NAMESPACE {
 namespace delta_test {
 
-// Joins operands, so that the result tells what went into it, and in which
-// order.
+// Joins operands, so that a result shows which operands it was made of and in
+// which order.
 class JoinOperator : public MergeOperator {
  public:
   enum class Mode { kJoin, kNever, kNotWithB };
@@ -27,7 +27,7 @@ class JoinOperator : public MergeOperator {
                          std::string* result, Logger*) const override {
     ++calls_;
     if (mode_ == Mode::kNever || (mode_ == Mode::kNotWithB && key == "b")) {
-      // What it leaves there does not matter.
+      // A failed merge may leave anything in the result.
       *result = "failed";
       return false;
     }

@@ -18,27 +18,25 @@
 namespace ROCKSDB_NAMESPACE {
 namespace delta_test {
 
-// Tells what becomes of the names of delta files, and when these are durable;
-// and can fail.
-//
-// Thread-safe.
+// Records what happens to the names of delta files, and when they are durable.
+// Can inject errors.
 class DeltaNameFS : public FileSystemWrapper {
  public:
   explicit DeltaNameFS(const std::shared_ptr<FileSystem>& base)
       : FileSystemWrapper(base) {}
   const char* Name() const override { return "DeltaNameFS"; }
 
-  // While set: delta files cannot be deleted.
+  // While true, delta files cannot be deleted.
   std::atomic<bool> keeps_delta_files{false};
-  // The same of temporary files.
+  // While true, temporary files cannot be deleted.
   std::atomic<bool> keeps_temporary_files{false};
-  // Files that get the name of a delta file have it, but the caller is told of
-  // an error.
+  // While true, files are renamed to delta files, but the caller gets an error.
   std::atomic<bool> denies_renames{false};
 
-  // Since the last call, without directories: "rename <delta file>", "sync
-  // renamed <file>", "sync new", "sync deleted" and "sync all" of a directory,
-  // "delete <file>" (also if it is not there), "write MANIFEST".
+  // Returns the events since the last call, without names of directories:
+  // "rename <delta file>"; "sync renamed <file>", "sync new", "sync deleted"
+  // and "sync all" for a directory; "delete <file>", even if there is no such
+  // file; "write MANIFEST".
   std::vector<std::string> TakeEvents() {
     std::lock_guard<std::mutex> lock(mutex_);
     return std::exchange(events_, {});

@@ -22,8 +22,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Tests of point reads whose delta files are read while the value is looked
-// for, of a DB on a file system of the test's.
+// Base of tests whose point reads read delta files while they look for the
+// value. The DB is on a file system of the test.
 class DeltaReadAheadTestBase : public DBTestBase {
  protected:
   DeltaReadAheadTestBase(const std::string& path,
@@ -37,7 +37,7 @@ class DeltaReadAheadTestBase : public DBTestBase {
     options.env = wrapped_env_.get();
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
     options.enable_delta_separation = true;
-    // What was read once would be in it.
+    // The cache would have what was read once.
     options.delta_cache_size = 0;
     options.disable_auto_compactions = true;
     options.compression = kNoCompression;
@@ -51,7 +51,8 @@ class DeltaReadAheadTestBase : public DBTestBase {
 
   static std::string KeyOf(int i) { return "key" + std::to_string(1000 + i); }
 
-  // Keys [0, n) with a value, and operands in two delta files.
+  // Writes keys [0, n), each with a value, and with operands in two delta
+  // files.
   void Load(int n) {
     for (int i = 0; i < n; ++i) {
       ASSERT_OK(Put(KeyOf(i), "base" + std::to_string(i)));
@@ -63,7 +64,7 @@ class DeltaReadAheadTestBase : public DBTestBase {
       }
       ASSERT_OK(Flush());
     }
-    // All files are open.
+    // These reads open all files.
     for (int i = 0; i < n; ++i) {
       ASSERT_EQ(ValueOf(i), Get(KeyOf(i)));
     }
@@ -72,7 +73,7 @@ class DeltaReadAheadTestBase : public DBTestBase {
     return "base" + std::to_string(i) + ",x,y";
   }
 
-  // The parts of ValueOf(i).
+  // Checks that GetMergeOperands() returns the parts of ValueOf(i).
   void CheckMergeOperands(int i) {
     std::vector<PinnableSlice> operands(10);
     GetMergeOperandsOptions merge_options;
@@ -87,20 +88,21 @@ class DeltaReadAheadTestBase : public DBTestBase {
     ASSERT_EQ("y", operands[2].ToString());
   }
 
-  // But for indexes and filters of open files, which are in use.
+  // Empties the cache except for indexes and filters of open files, which are
+  // in use.
   void EmptyCache() { cache_->EraseUnRefEntries(); }
 
   uint64_t ParallelReads() {
     return last_options_.statistics->getTickerCount(DELTA_PARALLEL_READS);
   }
 
-  // All of the counts of a thread, and of the DB, that a read changes, but for
-  // times and for what blocks take of memory. That is what the allocator says,
-  // and a block of the same size may have some bytes more or less: the memory
-  // of another thread, or of another moment, comes from somewhere else.
-  // bytes_of_blocks_ has it for ExpectSameBlocks().
+  // Returns all counts of the thread and of the DB that `read` changes, except
+  // for times and for the memory of blocks. The latter depends on the
+  // allocator: a block of the same size may have a few bytes more or less in
+  // the memory of another thread or at another time. Sets bytes_of_blocks_ for
+  // ExpectSameBlocks().
   std::string Counts(const std::function<void()>& read) {
-    // It counts what it writes and deletes.
+    // Background work would count its writes and deletions.
     EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
     EmptyCache();
     std::map<std::string, uint64_t> before;
@@ -127,8 +129,8 @@ class DeltaReadAheadTestBase : public DBTestBase {
     return counts;
   }
 
-  // Two reads took the same `count` blocks out of the cache, one of which has
-  // a kilobyte or more.
+  // Expects that two reads took the same `count` blocks, of a kilobyte or more
+  // each, out of the cache.
   static void ExpectSameBlocks(uint64_t one, uint64_t other, uint64_t count) {
     EXPECT_NEAR(static_cast<double>(one), static_cast<double>(other),
                 64.0 * static_cast<double>(count));

@@ -16,8 +16,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What is wrong with the delta files of a column family: see DeltaVerifier and
-// DeltaVersion::CheckConsistency().
+// Returns the errors in the delta files of a column family that DeltaVerifier
+// and DeltaVersion::CheckConsistency() find.
 inline std::vector<std::string> DeltaErrors(DB* db,
                                             ColumnFamilyHandle* handle) {
   std::vector<std::string> errors;
