@@ -222,8 +222,8 @@ TEST_F(DBDeltaFilterTest, RemovedRangeKeepsValuesWithOperands) {
   ASSERT_EQ((Map{{"a", "y"}, {"c", "x,1"}, {"f", "1"}, {"h", "y"}}), All());
   RunJobs();
   CompactFiles();
-  // The removed range begins at "c" now. The operand of "f" has no base, so the
-  // filter never sees it.
+  // The removed range begins at "c" now. It does not affect "f", whose only
+  // operand is in a delta file.
   ASSERT_EQ((Map{{"a", "y"}, {"f", "1"}, {"h", "y"}}), All());
 }
 

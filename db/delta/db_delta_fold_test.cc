@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Folds of merge operands into values, in real databases: what readers see,
-// what comes in between, and what fails.
+// Tests folds of merge operands into values in real databases: the answers of
+// readers, events during a fold, and failures.
 
 #include <algorithm>
 #include <atomic>
@@ -52,7 +52,7 @@ class DBDeltaFoldTest : public DBTestBase,
     options.enable_delta_separation = true;
     options.disable_auto_compactions = true;
     options.statistics = CreateDBStatistics();
-    // Tests resume by themselves.
+    // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     options.num_levels = 4;
     SetValues(GetParam(), &options);
@@ -63,7 +63,7 @@ class DBDeltaFoldTest : public DBTestBase,
     return text + std::string(30, '.');
   }
 
-  // ---- The model: what each key should be. Absent: not found.
+  // ---- The model: the value of each key; a key that is absent is not found.
 
   void DoPut(const std::string& key, const std::string& value) {
     ASSERT_OK(Put(key, value));
@@ -124,7 +124,7 @@ class DBDeltaFoldTest : public DBTestBase,
 
   // ---- Operands that are ready to be folded.
 
-  // Keys with bases of all kinds in the tree, all flushed.
+  // Writes keys with bases of all kinds in the tree, all flushed.
   void WriteBases() {
     for (const char* key : {"a", "b", "c", "d", "e", "f"}) {
       all_keys_.emplace_back(key);
@@ -140,7 +140,7 @@ class DBDeltaFoldTest : public DBTestBase,
     DoDelete("e");
     ASSERT_OK(Flush());
   }
-  // Two operands above them, all flushed.
+  // Writes two operands above each of these bases but one, all flushed.
   void WriteOperands() {
     for (const char* key : {"a", "b", "c", "d", "e"}) {
       DoMerge(key, "1");
@@ -157,9 +157,10 @@ class DBDeltaFoldTest : public DBTestBase,
     Check();
   }
 
-  // A compaction of all files that begins now, with what filter there is, and
-  // goes on when go_on() is called. If there are no operands in delta files
-  // yet, it does not hold values for them (DeltaHoldingFilter).
+  // A compaction of all files, with the filter of the options. It begins in the
+  // constructor and continues when GoOn() is called. If there are no operands
+  // in delta files when it begins, it does not hold values for them
+  // (DeltaHoldingFilter).
   class PausedCompaction {
    public:
     explicit PausedCompaction(DBDeltaFoldTest* test) {
@@ -190,7 +191,7 @@ class DBDeltaFoldTest : public DBTestBase,
     std::thread thread_;
   };
 
-  // Whatever is collected is folded.
+  // Makes each collection fold, unless no_more_folds_ is set.
   void ForceFolds() {
     SyncPoint::GetInstance()->SetCallBack(
         "DBStrata::RunDeltaCollection:Picked", [this](void* arg) {
@@ -200,7 +201,7 @@ class DBDeltaFoldTest : public DBTestBase,
         });
     SyncPoint::GetInstance()->EnableProcessing();
   }
-  // Once, when a fold comes to it.
+  // Calls fn() when the sync point is reached for the first time.
   static void At(const std::string& point, std::function<void()> fn) {
     auto fired = std::make_shared<std::atomic<bool>>(false);
     SyncPoint::GetInstance()->SetCallBack(point,
@@ -219,7 +220,7 @@ class DBDeltaFoldTest : public DBTestBase,
   uint64_t NumFolded() {
     return last_options_.statistics->getTickerCount(DELTA_OPERANDS_FOLDED);
   }
-  // Operands of the key in the store.
+  // Returns the number of operands that the store has of the key.
   size_t NumOperands(const std::string& key) {
     return delta_test::HandMadeDeltas(db_.get()).Read(key).size();
   }
@@ -229,7 +230,8 @@ class DBDeltaFoldTest : public DBTestBase,
     }
   }
 
-  // There are delta files, and who reads them first need not open them.
+  // Checks that there are delta files and that all are open, so that their
+  // first readers need not open them.
   void CheckFilesAreOpen() {
     EXPECT_GT(delta_test::HandMadeDeltas(db_.get()).CountOpened(
                   [](const DeltaFileMeta& file) {
@@ -238,14 +240,14 @@ class DBDeltaFoldTest : public DBTestBase,
               0);
   }
 
-  // No file is left over, and none is missing.
+  // Checks that there is an SST file on disk for each live one, and no other.
   void CheckFiles() {
     ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
     dbfull()->TEST_DeleteObsoleteFiles();
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
     EXPECT_EQ(0, NumUnknownTables());
   }
-  // On disk, but in no Version.
+  // Returns the number of SST files on disk that are in no Version.
   size_t NumUnknownTables() {
     std::vector<LiveFileMetaData> live;
     db_->GetLiveFilesMetaData(&live);
@@ -260,7 +262,7 @@ class DBDeltaFoldTest : public DBTestBase,
     return static_cast<size_t>(num_sst) - live.size();
   }
 
-  // With what filter there is.
+  // Compacts all SST files, with the filter of the options.
   void CompactAllFiles() {
     std::vector<LiveFileMetaData> files;
     db_->GetLiveFilesMetaData(&files);
@@ -276,7 +278,7 @@ class DBDeltaFoldTest : public DBTestBase,
     Close();
     delta_test::DeleteManifests(env_, dbname_);
   }
-  // A new DB with something to fold.
+  // Opens a new DB with operands that are ready to be folded.
   Options OpenFoldable(Env* env) {
     expected_.clear();
     all_keys_.clear();
@@ -287,8 +289,8 @@ class DBDeltaFoldTest : public DBTestBase,
     WriteFoldable();
     return options;
   }
-  // Readers find the same when sequence numbers are gone: nothing tells then
-  // what is older.
+  // Checks that readers still find the same values when sequence numbers have
+  // become zero and no longer tell which entries are older.
   void CheckAndCompact() {
     Check();
     CompactRangeOptions all;
@@ -300,12 +302,12 @@ class DBDeltaFoldTest : public DBTestBase,
   }
 
   void Restart() {
-    // Reopen() resets those before it takes the new ones.
+    // Reopen() resets last_options_ before it reads its argument.
     const Options options = last_options_;
     Reopen(options);
   }
 
-  // What others read and write still goes well.
+  // Checks that reads, writes and jobs go on correctly.
   void GoOn() {
     DisableCallBacks();
     Check();
@@ -344,7 +346,7 @@ TEST_P(DBDeltaFoldTest, OperandsBecomeValues) {
   CheckFiles();
   Restart();
   Check();
-  // And once more, on top of them.
+  // New operands are folded on top of folded values.
   DoMerge("a", "3");
   DoMerge("c", "3");
   ASSERT_OK(Flush());
@@ -353,7 +355,7 @@ TEST_P(DBDeltaFoldTest, OperandsBecomeValues) {
   EXPECT_EQ(10 + 2, NumFolded());
   Check();
   CheckNoOperands();
-  // Compactions find nothing special about the values.
+  // Compactions process folded values as any others.
   CompactRangeOptions options;
   options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
@@ -362,7 +364,7 @@ TEST_P(DBDeltaFoldTest, OperandsBecomeValues) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldTest, Entities) {
+TEST_P(DBDeltaFoldTest, FoldKeepsOtherColumns) {
   DestroyAndReopen(DeltaOptions());
   ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), "e",
                            {{kDefaultWideColumnName, "v"}, {"x", "1"}}));
@@ -381,7 +383,7 @@ TEST_P(DBDeltaFoldTest, Entities) {
             columns.columns());
 }
 
-TEST_P(DBDeltaFoldTest, OnlyOperandsAtAll) {
+TEST_P(DBDeltaFoldTest, OperandsWithoutBasesBecomeValues) {
   DestroyAndReopen(DeltaOptions());
   for (const char* key : {"a", "b", "d"}) {
     all_keys_.emplace_back(key);
@@ -396,7 +398,7 @@ TEST_P(DBDeltaFoldTest, OnlyOperandsAtAll) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldTest, SnapshotsBelowAndAbove) {
+TEST_P(DBDeltaFoldTest, OperandsAcrossASnapshotAreNotFolded) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   const auto before = expected_;
@@ -406,7 +408,7 @@ TEST_P(DBDeltaFoldTest, SnapshotsBelowAndAbove) {
   ForceFolds();
   ASSERT_OK(Collect());
   CheckFilesAreOpen();
-  // It sees not all of c's, but all of the others.
+  // The snapshot sees not all operands of "c", but all of the other keys'.
   EXPECT_EQ(8, NumFolded());
   EXPECT_EQ(3, NumOperands("c"));
   EXPECT_EQ(0, NumOperands("d"));
@@ -423,9 +425,9 @@ TEST_P(DBDeltaFoldTest, SnapshotsBelowAndAbove) {
   GoOn();
 }
 
-// The iterator's Version has operands and bases. Neither the fold nor a
-// compaction that finds bases hidden by its values may take them away.
-TEST_P(DBDeltaFoldTest, IteratorsThatWereThereBefore) {
+// An old iterator still finds its operands and bases after a fold, and after a
+// compaction in which the values of the fold hide the bases.
+TEST_P(DBDeltaFoldTest, OldIteratorsKeepOperandsAndBases) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   const auto before = expected_;
@@ -455,7 +457,9 @@ TEST_P(DBDeltaFoldTest, IteratorsThatWereThereBefore) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldTest, OverwrittenBeforeTheGate) {
+// If a flush before the gate overwrites folded keys, the commit leaves out
+// their values.
+TEST_P(DBDeltaFoldTest, ValuesOverwrittenBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -478,7 +482,7 @@ TEST_P(DBDeltaFoldTest, OverwrittenBeforeTheGate) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldTest, RangeDeletedBeforeTheGate) {
+TEST_P(DBDeltaFoldTest, ValuesRangeDeletedBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -496,7 +500,7 @@ TEST_P(DBDeltaFoldTest, RangeDeletedBeforeTheGate) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldTest, AllOverwrittenBeforeTheGate) {
+TEST_P(DBDeltaFoldTest, FoldWhoseValuesAreAllOverwrittenSucceeds) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -512,8 +516,9 @@ TEST_P(DBDeltaFoldTest, AllOverwrittenBeforeTheGate) {
   GoOn();
 }
 
-// It sees what the fold has taken, and not what hides it.
-TEST_P(DBDeltaFoldTest, SnapshotBeforeWhatOverwrites) {
+// A snapshot sees operands that the fold has taken and not the value that hides
+// them, so the fold is given up.
+TEST_P(DBDeltaFoldTest, FoldIsGivenUpForASnapshotBelowAnAnchor) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   const auto before = expected_;
@@ -535,8 +540,9 @@ TEST_P(DBDeltaFoldTest, SnapshotBeforeWhatOverwrites) {
   GoOn();
 }
 
-// The flush is parked, and its file gets a higher epoch.
-TEST_P(DBDeltaFoldTest, OverwrittenInsideTheGate) {
+// A flush during the commit of a fold is parked, and its file gets a higher
+// epoch.
+TEST_P(DBDeltaFoldTest, FlushDuringTheCommitIsParked) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -558,7 +564,7 @@ TEST_P(DBDeltaFoldTest, OverwrittenInsideTheGate) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldTest, WaitsForARunningFlush) {
+TEST_P(DBDeltaFoldTest, FoldWaitsForARunningFlush) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -582,7 +588,7 @@ TEST_P(DBDeltaFoldTest, WaitsForARunningFlush) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldTest, DoesNotWaitForEver) {
+TEST_P(DBDeltaFoldTest, FoldIsGivenUpIfAFlushTakesTooLong) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -638,7 +644,7 @@ class DBDeltaFoldIngestionTest : public DBDeltaFoldTest {
 INSTANTIATE_TEST_CASE_P(DBDeltaFoldIngestionTest, DBDeltaFoldIngestionTest,
                         testing::Values(Values::kInline, Values::kMap));
 
-TEST_P(DBDeltaFoldIngestionTest, BeforeTheGate) {
+TEST_P(DBDeltaFoldIngestionTest, ValuesUnderIngestedOnesAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   WriteExternal({"b", "c"});
@@ -648,13 +654,13 @@ TEST_P(DBDeltaFoldIngestionTest, BeforeTheGate) {
     Ingest();
   });
   ASSERT_OK(Collect());
-  // The anchors tell what of it is hidden.
+  // The anchors of the ingestion show which values are hidden.
   EXPECT_EQ(10, NumFolded());
   CheckNoOperands();
   GoOn();
 }
 
-TEST_P(DBDeltaFoldIngestionTest, RangeDeletionBeforeTheGate) {
+TEST_P(DBDeltaFoldIngestionTest, ValuesUnderAnIngestedRangeDeletionAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   file_ = dbname_ + "/external.sst";
@@ -678,8 +684,9 @@ TEST_P(DBDeltaFoldIngestionTest, RangeDeletionBeforeTheGate) {
   GoOn();
 }
 
-// It sees what the fold has taken, and not what was ingested.
-TEST_P(DBDeltaFoldIngestionTest, SnapshotBeforeTheGate) {
+// A snapshot sees operands that the fold has taken and not the ingested values,
+// so the fold is given up.
+TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpForASnapshotBelowAnIngestion) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   WriteExternal({"b", "c"});
@@ -700,7 +707,7 @@ TEST_P(DBDeltaFoldIngestionTest, SnapshotBeforeTheGate) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldIngestionTest, WaitsForTheFold) {
+TEST_P(DBDeltaFoldIngestionTest, IngestionWaitsForTheFold) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   WriteExternal({"b", "c"});
@@ -718,10 +725,10 @@ TEST_P(DBDeltaFoldIngestionTest, WaitsForTheFold) {
   GoOn();
 }
 
-TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
+TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForTheIngestion) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
-  // Of keys that the fold has nothing to do with.
+  // The fold has nothing to do with the key of the ingested file.
   all_keys_.emplace_back("x");
   WriteExternal({"x"});
   ForceFolds();
@@ -732,8 +739,8 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
   At("DBStrata::BeginDeltaFold:Waits", [&] { waits.set_value(); });
   At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
     no_more_folds_ = true;
-    // Without the mutex. The first edit of the ingestion is that which reserves
-    // file numbers: it does not run yet.
+    // This sync point is passed without the mutex. The first edit only reserves
+    // file numbers for the ingestion, which is not counted as running yet.
     SyncPoint::GetInstance()->SetCallBack(
         "VersionSet::LogAndApply:WriteManifest", [&](void*) {
           if (++num_edits == 2) {
@@ -746,14 +753,15 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForIt) {
   });
   ASSERT_OK(Collect());
   ingester.join();
-  // There is a new generation, but no file that was read is gone.
+  // The ingestion begins a new generation, but no file that the fold has read
+  // is gone.
   EXPECT_EQ(10, NumFolded());
   GoOn();
 }
 
 namespace {
 
-// Has an opinion of values only, and only while it is told to.
+// Removes or changes values while *on is true.
 class SwitchedFilter : public CompactionFilter {
  public:
   SwitchedFilter(const std::atomic<bool>* on, bool skips)
@@ -805,10 +813,11 @@ class SkippingFilters : public CompactionFilterFactory {
 
 }  // namespace
 
-// What a compaction's filter has taken away after a fold has read it does not
-// come back, with and without merged values: the fold is given up. The
-// compaction began before there were operands, so it did not hold the values.
-TEST_P(DBDeltaFoldTest, FilteredBeforeTheGate) {
+// If the filter of a compaction changes bases after the fold has read them, the
+// fold is given up and the changes stay, with and without a cache of merged
+// values. The compaction has begun before there were operands, so it does not
+// hold the values.
+TEST_P(DBDeltaFoldTest, FoldIsGivenUpAfterAFilterChangedItsBases) {
   for (const bool with_cache : {false, true}) {
     std::atomic<bool> filters{false};
     const SwitchedFilter filter(&filters, /*skips=*/false);
@@ -842,8 +851,9 @@ TEST_P(DBDeltaFoldTest, FilteredBeforeTheGate) {
   }
 }
 
-// Nor if the compaction is still on its way to the MANIFEST.
-TEST_P(DBDeltaFoldTest, FilteredWhileItIsCommitted) {
+// The same holds if the edit of the compaction is still in the queue for the
+// MANIFEST.
+TEST_P(DBDeltaFoldTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   std::atomic<bool> filters{false};
   const SwitchedFilter filter(&filters, /*skips=*/false);
   Options options = DeltaOptions();
@@ -883,9 +893,9 @@ TEST_P(DBDeltaFoldTest, FilteredWhileItIsCommitted) {
   GoOn();
 }
 
-// A filter that is asked when there are operands decides nothing: it is held
-// until the values are whole.
-TEST_P(DBDeltaFoldTest, FilterIsHeldBeforeTheGate) {
+// A filter that runs while there are operands is held until the values are
+// complete, so the fold is not given up.
+TEST_P(DBDeltaFoldTest, FilterIsHeldWhileThereAreOperands) {
   std::atomic<bool> filters{false};
   const SwitchedFilter filter(&filters, /*skips=*/false);
   Options options = DeltaOptions();
@@ -904,15 +914,17 @@ TEST_P(DBDeltaFoldTest, FilterIsHeldBeforeTheGate) {
   GoOn();
 }
 
-// What a filter does elsewhere is no reason to give up.
-TEST_P(DBDeltaFoldTest, OthersFiltered) {
+// A fold is not given up because a filter has changed other files than the fold
+// has read.
+TEST_P(DBDeltaFoldTest, FiltersOfOtherFilesDoNotStopAFold) {
   std::atomic<bool> filters{false};
   const SwitchedFilter filter(&filters, /*skips=*/true);
   Options options = DeltaOptions();
   options.compaction_filter = &filter;
   DestroyAndReopen(options);
   WriteFoldable();
-  // A file of its own, which the compaction before the jobs leaves alone.
+  // The file of "x" is one that the compaction before the collection does not
+  // rewrite.
   CompactAllFiles();
   DoPut("x", Long("x"));
   ASSERT_OK(Flush());
@@ -943,9 +955,9 @@ TEST_P(DBDeltaFoldTest, OthersFiltered) {
   GoOn();
 }
 
-// A tailing iterator that is among the operands of a key when they are combined
-// or folded has all of them once.
-TEST_P(DBDeltaFoldTest, TailingIterator) {
+// A tailing iterator that is in the middle of a key's operands when they are
+// combined or folded applies each operand once.
+TEST_P(DBDeltaFoldTest, TailingIteratorAppliesEachOperandOnce) {
   for (const bool is_fold : {false, true}) {
     expected_.clear();
     all_keys_.clear();
@@ -977,16 +989,16 @@ TEST_P(DBDeltaFoldTest, TailingIterator) {
       found[iter->key().ToString()] = iter->value().ToString();
     }
     ASSERT_OK(iter->status());
-    // It also sees what came meanwhile.
+    // The iterator also sees the entry that was written in the middle.
     EXPECT_EQ(expected_, found);
     EXPECT_EQ(is_fold ? 0 : 1, NumOperands("a"));
     DisableCallBacks();
   }
 }
 
-// A reader of several column families has its sequence number when nothing can
-// come between that and the Versions.
-TEST_P(DBDeltaFoldTest, ReaderOfTwoFamilies) {
+// A reader of several column families takes its sequence number together with
+// the Versions, so no fold can be committed in between.
+TEST_P(DBDeltaFoldTest, ReaderTakesItsSequenceNumberWithItsVersions) {
   Options options = DeltaOptions();
   options.merge_operator = MergeOperators::CreateStringAppendOperator();
   DestroyAndReopen(options);
@@ -1013,16 +1025,16 @@ TEST_P(DBDeltaFoldTest, ReaderOfTwoFamilies) {
   EXPECT_EQ("base,1", values[1]);
 }
 
-// A key with operands beyond a bucket's size, which cannot be split, is folded,
-// however large they are.
-TEST_P(DBDeltaFoldTest, LongChain) {
+// A key whose operands are larger than a bucket, which cannot be split, is
+// folded, whatever the size of the operands.
+TEST_P(DBDeltaFoldTest, KeyLargerThanABucketIsFolded) {
   Options options = DeltaOptions();
   options.delta_bucket_size = 4096;
   DestroyAndReopen(options);
   all_keys_ = {"k"};
   DoPut("k", Long("k"));
   ASSERT_OK(Flush());
-  // Hardly any other key has several.
+  // Few other keys have several operands.
   for (int i = 0; i < 100; ++i) {
     all_keys_.push_back("m" + std::to_string(i));
     DoMerge(all_keys_.back(), "1");
@@ -1040,9 +1052,9 @@ TEST_P(DBDeltaFoldTest, LongChain) {
   GoOn();
 }
 
-// A fold of which a filter leaves nothing at all begins a new generation of
-// merged values as well.
-TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
+// A fold also begins a new generation of merged values if a filter removes all
+// of its values.
+TEST_P(DBDeltaFoldTest, FoldThatAFilterEmptiesBeginsAGeneration) {
   std::atomic<bool> filters{false};
   Options options = DeltaOptions();
   options.enable_merged_value_cache = true;
@@ -1052,7 +1064,7 @@ TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
   WriteFoldable();
   ForceFolds();
   At("DBStrata::RunDeltaCollection:Begin", [&] {
-    // Merged values are kept now.
+    // These reads fill the merged-value cache.
     Check();
     EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0);
     filters = true;
@@ -1060,18 +1072,18 @@ TEST_P(DBDeltaFoldTest, FilterLeavesNothing) {
   ASSERT_OK(Collect());
   EXPECT_GT(num_picked_, 0);
   CheckNoOperands();
-  // The compaction after the fold has shown it what is below the operands.
+  // The compaction after the fold has applied the filter to the entries below.
   CheckAll({});
   Restart();
   CheckAll({});
 }
 
-// A reader that knows what it may see, but has no Version yet, gets one without
-// the operands: then there must be a value that it sees.
-TEST_P(DBDeltaFoldTest, ReaderWithoutAVersion) {
+// An iterator has registered its sequence number and gets a Version without the
+// operands: the Version has values that the iterator sees.
+TEST_P(DBDeltaFoldTest, ReaderWithALaterVersionSeesFoldedValues) {
   const Options options = DeltaOptions();
   if (!options.enable_blob_address_map) {
-    return;  // it takes the Version first
+    return;  // the Version is taken first
   }
   DestroyAndReopen(options);
   WriteFoldable();
@@ -1105,7 +1117,7 @@ TEST_P(DBDeltaFoldTest, ReaderWithoutAVersion) {
 
 namespace {
 
-// Its filters have a snapshot of the DB as long as they live.
+// Makes filters that hold a snapshot of the DB as long as they live.
 class SnapshotFilters : public CompactionFilterFactory {
  public:
   const char* Name() const override { return "SnapshotFilters"; }
@@ -1131,8 +1143,8 @@ class SnapshotFilters : public CompactionFilterFactory {
 
 }  // namespace
 
-// What is the user's own may use the DB.
-TEST_P(DBDeltaFoldTest, FiltersThatUseTheDB) {
+// User-defined compaction filters may call the DB.
+TEST_P(DBDeltaFoldTest, CompactionFiltersMayUseTheDB) {
   const auto filters = std::make_shared<SnapshotFilters>();
   Options options = DeltaOptions();
   DestroyAndReopen(options);
@@ -1143,7 +1155,7 @@ TEST_P(DBDeltaFoldTest, FiltersThatUseTheDB) {
   filters->db = db_.get();
   ForceFolds();
   const int before = filters->num_made;
-  // A merge and a collection.
+  // Collect() merges and collects.
   ASSERT_OK(Collect());
   EXPECT_GT(filters->num_made, before);
   EXPECT_EQ(10, NumFolded());
@@ -1151,9 +1163,9 @@ TEST_P(DBDeltaFoldTest, FiltersThatUseTheDB) {
   DisableCallBacks();
 }
 
-// An operand that was flushed beside the deletion of what is below it may be
-// there afterwards, or not. But it does not bring back what is older.
-TEST_P(DBDeltaFoldTest, FilesDeletedBesideAFlush) {
+// A flush runs beside a deletion of the files below its operand. The operand
+// may be found afterwards or not, but older entries never come back.
+TEST_P(DBDeltaFoldTest, FileDeletionBesideAFlushBringsNothingBack) {
   Options options = DeltaOptions();
   options.merge_operator = MergeOperators::CreateStringAppendOperator();
   options.disable_auto_compactions = false;
@@ -1187,7 +1199,7 @@ TEST_P(DBDeltaFoldTest, FilesDeletedBesideAFlush) {
   At("DeltaFileDeletion::Write:Synced", [&] {
     let_go(nullptr);
     flusher.join();
-    // The flush has made a merge possible.
+    // The flush may have triggered a merge of delta files.
     ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   });
   ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
@@ -1201,7 +1213,7 @@ TEST_P(DBDeltaFoldTest, FilesDeletedBesideAFlush) {
   DisableCallBacks();
 }
 
-TEST_P(DBDeltaFoldIngestionTest, FilesDeletedBeforeTheGate) {
+TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpAfterItsFilesAreDeleted) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -1217,7 +1229,7 @@ TEST_P(DBDeltaFoldIngestionTest, FilesDeletedBeforeTheGate) {
   CheckNoOperands();
 }
 
-TEST_P(DBDeltaFoldIngestionTest, DeletionOfFilesWaitsForTheFold) {
+TEST_P(DBDeltaFoldIngestionTest, FileDeletionWaitsForTheFold) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
@@ -1234,13 +1246,13 @@ TEST_P(DBDeltaFoldIngestionTest, DeletionOfFilesWaitsForTheFold) {
   ASSERT_OK(Collect());
   deleter.join();
   EXPECT_EQ(10, NumFolded());
-  // What was folded is in level 0, and stays.
+  // The folded values are in level 0, so they stay.
   expected_.erase("f");
   Check();
   CheckNoOperands();
 }
 
-TEST_P(DBDeltaFoldTest, MergesThatFail) {
+TEST_P(DBDeltaFoldTest, KeyWhoseMergeFailsIsLeftAlone) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ASSERT_OK(Merge("g", "bad"));
@@ -1251,15 +1263,15 @@ TEST_P(DBDeltaFoldTest, MergesThatFail) {
   EXPECT_EQ(1, NumOperands("g"));
   std::string value;
   EXPECT_TRUE(db_->Get(ReadOptions(), "g", &value).IsCorruption());
-  // It can be overwritten.
+  // The key can be overwritten.
   all_keys_.emplace_back("g");
   DoPut("g", "good");
   ASSERT_OK(Flush());
   GoOn();
 }
 
-// Nothing is lost, and it works the next time.
-TEST_P(DBDeltaFoldTest, FailsAtEachStep) {
+// A fold that fails at any step loses nothing, and the next fold succeeds.
+TEST_P(DBDeltaFoldTest, FoldSucceedsAfterAFailureAtAnyStep) {
   for (const char* step :
        {"DBStrata::RunDeltaCollection:BeforeEdit",
         "DeltaFoldCommit::Write:Validated", "DeltaFoldCommit::Write:Built",
@@ -1290,8 +1302,8 @@ TEST_P(DBDeltaFoldTest, FailsAtEachStep) {
       Check();
       CheckFiles();
       no_more_folds_ = false;
-      // With "try again" the bucket has been collected without a fold, and
-      // there must be something to take into it.
+      // With TryAgain, the bucket has been collected without a fold. The bucket
+      // needs something to take in to be collected again.
       DoMerge("b", "3");
       ASSERT_OK(Flush());
       ForceFolds();
@@ -1303,7 +1315,7 @@ TEST_P(DBDeltaFoldTest, FailsAtEachStep) {
   }
 }
 
-TEST_P(DBDeltaFoldTest, CrashesAtEachStep) {
+TEST_P(DBDeltaFoldTest, CrashAtAnyStepLosesNothing) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
@@ -1323,7 +1335,8 @@ TEST_P(DBDeltaFoldTest, CrashesAtEachStep) {
     DestroyAndReopen(options);
     WriteFoldable();
     ForceFolds();
-    // Only after the fold has begun: merges write the MANIFEST, too.
+    // The crash must come after the fold has begun, as merges write the
+    // MANIFEST as well.
     At("DeltaValueFolder::Fold",
        [&] { At(step, [&] { fault_fs->SetFilesystemActive(false); }); });
     Collect().PermitUncheckedError();
@@ -1342,9 +1355,9 @@ TEST_P(DBDeltaFoldTest, CrashesAtEachStep) {
   last_options_.env = env_;
 }
 
-// Whatever a fold that did not come to its end has left, a repair finds each
-// operand once, in a value or by itself, for good.
-TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
+// After a crash at any step of a fold, a repair finds each operand exactly
+// once, in a value or as an operand, and later compactions do not change this.
+TEST_P(DBDeltaFoldTest, RepairAfterACrashFindsEachOperandOnce) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
@@ -1362,12 +1375,12 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
                            Step{"VersionSet::LogAndApply:WriteManifest", 1},
                            Step{"VersionSet::LogAndApply:WriteManifestDone", 1},
                            Step{"DBStrata::EndDeltaFold:BeforeSettle", 1}}) {
-    // With and without operands that stay; and what was not synced may be there
-    // or not.
+    // Some operands stay in delta files, or none. Files that were not synced
+    // exist after the crash, or do not.
     for (const bool some_stay : {false, true}) {
       for (const bool files_vanish : {false, true}) {
         if (step.call == 2 && !some_stay) {
-          continue;  // one file only
+          continue;  // only one file is renamed
         }
         SCOPED_TRACE(std::string(step.point) + " " + std::to_string(step.call) +
                      (some_stay ? " some stay" : "") +
@@ -1384,10 +1397,11 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
         ASSERT_OK(Flush());
         const Snapshot* snapshot = nullptr;
         if (some_stay) {
-          // Of "c", and an anchor of "x". A repair takes all tables to level 0,
-          // in the order of their largest sequence numbers. So "x" has one of
-          // its own: where older keys are in it, too, point reads would find
-          // those before the newer ones of other tables.
+          // The snapshot keeps operands of "c" and an anchor of "x". A repair
+          // puts all tables into level 0, in the order of their largest
+          // sequence numbers. Therefore "x" has a table of its own: if the
+          // table had older entries of other keys as well, point reads would
+          // find those before newer entries in other tables.
           all_keys_.emplace_back("x");
           DoMerge("x", "1");
           snapshot = db_->GetSnapshot();
@@ -1395,7 +1409,7 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
           DoPut("x", Long("over"));
           ASSERT_OK(Flush());
         }
-        // A repair finds what is obsolete, too.
+        // A repair would also use obsolete files.
         CheckFiles();
         ForceFolds();
         const auto calls = std::make_shared<std::atomic<int>>(0);
@@ -1432,15 +1446,15 @@ TEST_P(DBDeltaFoldTest, CrashesAndIsRepaired) {
   last_options_.env = env_;
 }
 
-// Some file systems take an fsync of a directory because of new files for one
-// that has nothing to do, as these are durable anyway. That is not so of
-// renamed ones.
+// The directory is synced after delta files are renamed and before the edit.
+// Some file systems may skip an fsync of a directory with new files, since new
+// files are durable anyway; this does not hold for renamed files.
 TEST_P(DBDeltaFoldTest, NamesAreDurableBeforeTheEdit) {
   const auto name_fs =
       std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> name_env(NewCompositeEnv(name_fs));
   OpenFoldable(name_env.get());
-  // Operands that stay: there are files of both kinds.
+  // Some operands stay, so the job writes files of operands and of anchors.
   const Snapshot* const snapshot = db_->GetSnapshot();
   DoMerge("c", "3");
   ASSERT_OK(Flush());
@@ -1472,8 +1486,8 @@ TEST_P(DBDeltaFoldTest, NamesAreDurableBeforeTheEdit) {
   last_options_.env = env_;
 }
 
-// The SST file of a fold that is given up is deleted once no delta file without
-// its operands is left, for good. That is so, too, if a rename was done and
+// If a fold is given up, its SST file is deleted only after the deletion of all
+// of its delta files is durable. This also holds if a rename was done but
 // reported as an error.
 TEST_P(DBDeltaFoldTest, WithdrawsDeltaFilesBeforeTheirValues) {
   const auto name_fs =
@@ -1494,7 +1508,7 @@ TEST_P(DBDeltaFoldTest, WithdrawsDeltaFilesBeforeTheirValues) {
     EXPECT_NOK(Collect());
     name_fs->denies_renames = false;
     std::set<std::string> published;
-    // Since the first of them has come.
+    // State since the first rename.
     bool all_gone = true;
     bool sst_is_gone = false;
     const std::string renamed = "rename ";
@@ -1528,8 +1542,9 @@ TEST_P(DBDeltaFoldTest, WithdrawsDeltaFilesBeforeTheirValues) {
   last_options_.env = env_;
 }
 
-// The delta files without the operands have their names, and cannot be deleted.
-// Whoever repairs the DB takes them for the newest ones.
+// If published delta files of a fold cannot be deleted, the SST file with the
+// values stays as well, because a repair would take these delta files for the
+// newest ones.
 TEST_P(DBDeltaFoldTest, ValuesStayWithDeltaFilesThatStay) {
   const auto name_fs =
       std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
@@ -1555,7 +1570,7 @@ TEST_P(DBDeltaFoldTest, ValuesStayWithDeltaFilesThatStay) {
     EXPECT_EQ(1, num_failures);
     EXPECT_EQ(0, NumFolded());
     Check();
-    // Not even by a scan for files that nobody needs.
+    // A scan for obsolete files does not delete it either.
     dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
     dbfull()->TEST_DeleteObsoleteFiles();
     EXPECT_EQ(1, NumUnknownTables());
@@ -1571,6 +1586,7 @@ TEST_P(DBDeltaFoldTest, ValuesStayWithDeltaFilesThatStay) {
   last_options_.env = env_;
 }
 
+// The next open deletes the SST file that stayed with undeletable delta files.
 TEST_P(DBDeltaFoldTest, NextOpenDeletesWhatHasStayed) {
   const auto name_fs =
       std::make_shared<delta_test::DeltaNameFS>(env_->GetFileSystem());
@@ -1595,9 +1611,10 @@ TEST_P(DBDeltaFoldTest, NextOpenDeletesWhatHasStayed) {
   last_options_.env = env_;
 }
 
-// Operands that a fold has made into a value, whose WAL another column family
-// still needs. No delta file that is left has any of the key.
-TEST_P(DBDeltaFoldTest, RepairFindsFoldedOperandsInAWal) {
+// A repair applies a folded operand once, although the WAL with the operand
+// still exists because another column family needs it. No delta file has
+// anything of the key.
+TEST_P(DBDeltaFoldTest, RepairAppliesFoldedOperandsOfAWalOnce) {
   const Options options = DeltaOptions();
   DestroyAndReopen(options);
   CreateAndReopenWithCF({"other"}, options);
@@ -1611,7 +1628,7 @@ TEST_P(DBDeltaFoldTest, RepairFindsFoldedOperandsInAWal) {
   DoMerge("k", "1");
   DoMerge("s", "1");
   ASSERT_OK(Flush(0));
-  // So that the last operand of "s" cannot be folded.
+  // The snapshot prevents a fold of the operands of "s".
   const Snapshot* const snapshot = db_->GetSnapshot();
   DoMerge("s", "2");
   ASSERT_OK(Flush(0));
@@ -1636,7 +1653,7 @@ TEST_P(DBDeltaFoldTest, RepairFindsFoldedOperandsInAWal) {
   Check();
 }
 
-TEST_P(DBDeltaFoldTest, ManyKeysBySomeFolds) {
+TEST_P(DBDeltaFoldTest, FoldsOfManyKeysKeepTheirValues) {
   DestroyAndReopen(DeltaOptions());
   for (int i = 0; i < 2000; ++i) {
     const std::string key = Key(i);
@@ -1667,7 +1684,7 @@ TEST_P(DBDeltaFoldTest, ManyKeysBySomeFolds) {
   Check();
 }
 
-TEST_P(DBDeltaFoldTest, AtomicFlush) {
+TEST_P(DBDeltaFoldTest, AtomicFlushWaitsForTheFold) {
   Options options = DeltaOptions();
   options.atomic_flush = true;
   DestroyAndReopen(options);
@@ -1701,7 +1718,7 @@ TEST_P(DBDeltaFoldTest, AtomicFlush) {
   EXPECT_EQ(Long("over"), Get(1, "k"));
 }
 
-TEST_P(DBDeltaFoldTest, DroppedColumnFamily) {
+TEST_P(DBDeltaFoldTest, FoldInADroppedFamilyIsGivenUp) {
   const Options options = DeltaOptions();
   DestroyAndReopen(options);
   CreateAndReopenWithCF({"other"}, options);
@@ -1714,15 +1731,16 @@ TEST_P(DBDeltaFoldTest, DroppedColumnFamily) {
      [this] { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   EXPECT_TRUE(Collect(1).IsColumnFamilyDropped());
   EXPECT_EQ(0, NumFolded());
-  // The handle still reads it.
+  // The handle can still read the family.
   EXPECT_EQ(Long("base") + ",1", Get(1, "k"));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
   handles_.pop_back();
   CheckFiles();
 }
 
-// Values under the address map: the map names what files do, at all times.
-TEST_P(DBDeltaFoldTest, AddressMapStaysExact) {
+// After a fold, an old iterator and new readers find the values that the
+// address map has.
+TEST_P(DBDeltaFoldTest, OldIteratorFindsMappedValuesAfterAFold) {
   if (GetParam() != Values::kMap && GetParam() != Values::kMapVersioned) {
     return;
   }
@@ -1733,7 +1751,6 @@ TEST_P(DBDeltaFoldTest, AddressMapStaysExact) {
   ForceFolds();
   ASSERT_OK(Collect());
   EXPECT_EQ(10, NumFolded());
-  // All that were not inline: a's value is long, because of its operands.
   for (int i = 0; i < 2; ++i) {
     CompactRangeOptions options;
     options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
@@ -1741,7 +1758,7 @@ TEST_P(DBDeltaFoldTest, AddressMapStaysExact) {
     CheckIterator(before, iter.get());
     Check();
   }
-  // What was kept for it goes, or is found by a new open.
+  // The values that were kept for the iterator are now dropped.
   iter.reset();
   GoOn();
 }

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Ingestion of SST files, and deletion of whole files, in databases with
-// operands in delta files. What readers see is compared with a model.
+// Tests ingestion of SST files, and deletion of whole files, in databases with
+// operands in delta files. The answers of readers are compared with a model.
 
 #include <algorithm>
 #include <array>
@@ -50,9 +50,9 @@ struct Change {
 
   Type type = Type::kPut;
   std::string key;
-  std::string value;  // of kDeleteRange: the end
+  std::string value;  // kDeleteRange: the end
 };
-// Of an SST file: of a key one at most, in order.
+// The contents of an SST file: at most one change per key, in order.
 using Changes = std::vector<Change>;
 
 Change PutOf(const std::string& key, const std::string& value) {
@@ -90,7 +90,8 @@ void Apply(const Change& change, Values* values) {
   }
 }
 
-// A range deletion does not hide what is in its own file.
+// Applies the changes of a file. A range deletion does not hide entries of its
+// own file.
 void ApplyFile(const Changes& changes, Values* values) {
   for (const bool ranges : {true, false}) {
     for (const Change& change : changes) {
@@ -103,7 +104,7 @@ void ApplyFile(const Changes& changes, Values* values) {
 
 }  // namespace
 
-// The parameter: with a cache of merged values.
+// The parameter says whether there is a cache of merged values.
 class DBDeltaIngestionTest : public DBTestBase,
                              public testing::WithParamInterface<bool> {
  protected:
@@ -133,7 +134,7 @@ class DBDeltaIngestionTest : public DBTestBase,
     options.disable_auto_compactions = true;
     options.num_levels = 4;
     options.statistics = CreateDBStatistics();
-    // Tests resume by themselves.
+    // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     return options;
   }
@@ -145,7 +146,7 @@ class DBDeltaIngestionTest : public DBTestBase,
   void Start() { Start(DeltaOptions()); }
   void Restart() {
     ReleaseSnapshots();
-    // Reopen() resets those before it takes the new ones.
+    // Reopen() resets last_options_ before it reads its argument.
     const Options options = last_options_;
     Reopen(options);
   }
@@ -155,7 +156,7 @@ class DBDeltaIngestionTest : public DBTestBase,
         ->cfd();
   }
 
-  // ---- Writes, of the DB and of the model.
+  // ---- Writes to the DB and to the model.
 
   void Write(const Change& change) {
     switch (change.type) {
@@ -182,7 +183,7 @@ class DBDeltaIngestionTest : public DBTestBase,
     ASSERT_OK(Flush());
   }
 
-  // The name of an SST file with these.
+  // Writes an SST file with these changes and returns its name.
   std::string MakeFile(const Changes& changes) {
     const std::string name =
         external_dir_ + "/" + std::to_string(++num_external_) + ".sst";
@@ -235,8 +236,8 @@ class DBDeltaIngestionTest : public DBTestBase,
         BottommostLevelCompaction::kForceOptimized;
     ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
   }
-  // The last level's values have the sequence number 0 by now. (What folds
-  // leave has not.)
+  // Checks that values of the last level have the sequence number 0. (Folded
+  // values may have another one.)
   void CheckZeroed() {
     std::vector<LiveFileMetaData> files;
     db_->GetLiveFilesMetaData(&files);
@@ -298,7 +299,7 @@ class DBDeltaIngestionTest : public DBTestBase,
     std::vector<Slice> keys(keys_.begin(), keys_.end());
     std::vector<PinnableSlice> found(keys.size());
     std::vector<Status> statuses(keys.size());
-    // The second time, merged values may be in the cache.
+    // In the second round, merged values may be in the cache.
     for (int i = 0; i < 2; ++i) {
       for (const std::string& key : keys_) {
         std::string value;
@@ -355,8 +356,8 @@ class DBDeltaIngestionTest : public DBTestBase,
     dbfull()->ReturnAndCleanupSuperVersion(cfd, sv);
   }
 
-  // There are no files, of either kind, but those of the DB. Returns the number
-  // of delta files.
+  // Checks that all SST and delta files on disk belong to the DB. Returns the
+  // number of delta files.
   size_t CheckFiles() {
     EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
     dbfull()->TEST_DeleteObsoleteFiles();
@@ -406,9 +407,11 @@ class DBDeltaIngestionTest : public DBTestBase,
 INSTANTIATE_TEST_CASE_P(DBDeltaIngestionTest, DBDeltaIngestionTest,
                         testing::Bool());
 
-// ---- Ingestion
+// ---- Ingestion.
 
-TEST_P(DBDeltaIngestionTest, OverFlushedOperands) {
+// Anchors of an ingested file hide older operands of its keys, but not newer
+// ones.
+TEST_P(DBDeltaIngestionTest, IngestedValuesHideFlushedOperands) {
   Start();
   WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
   WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2"), MergeOf("c", "3"),
@@ -419,7 +422,7 @@ TEST_P(DBDeltaIngestionTest, OverFlushedOperands) {
            DeleteRangeOf("d", "f"), PutOf("e", "stays")}});
   TakeSnapshot();
   Check();
-  // Anchors of the file, in it.
+  // One file holds the operands, the other one the anchors of the ingestion.
   EXPECT_EQ(2u, CheckFiles());
   Write(MergeOf("a", "7"));
   Write(MergeOf("b", "8"));
@@ -429,7 +432,7 @@ TEST_P(DBDeltaIngestionTest, OverFlushedOperands) {
   Check();
   Restart();
   Check();
-  // Values get the sequence number 0, and tombstones go.
+  // Values get the sequence number 0, and tombstones are dropped.
   CompactToBottom();
   CheckZeroed();
   Check();
@@ -438,7 +441,7 @@ TEST_P(DBDeltaIngestionTest, OverFlushedOperands) {
   CheckFiles();
 }
 
-TEST_P(DBDeltaIngestionTest, SnapshotsAndCompactions) {
+TEST_P(DBDeltaIngestionTest, SnapshotsSeeTheirValuesAcrossIngestions) {
   Start();
   WriteAndFlush({PutOf("a", "v"), PutOf("b", "v"), PutOf("c", "v")});
   TakeSnapshot();
@@ -464,8 +467,8 @@ TEST_P(DBDeltaIngestionTest, SnapshotsAndCompactions) {
   Check();
 }
 
-// They are flushed first.
-TEST_P(DBDeltaIngestionTest, OverOperandsInMemtables) {
+// An ingestion over operands in memtables flushes them first.
+TEST_P(DBDeltaIngestionTest, IngestionOverOperandsInMemtablesFlushesFirst) {
   Start();
   WriteAndFlush({PutOf("a", "v"), MergeOf("b", "1")});
   Write(MergeOf("a", "2"));
@@ -481,7 +484,7 @@ TEST_P(DBDeltaIngestionTest, OverOperandsInMemtables) {
   no_flush.allow_blocking_flush = false;
   EXPECT_TRUE(TryIngest({{PutOf("a", "no")}}, no_flush).IsInvalidArgument());
   Check();
-  // Other keys stay in the memtable.
+  // Operands of other keys stay in the memtable.
   Write(MergeOf("p", "7"));
   Ingest({{PutOf("h", "8"), PutOf("i", "9")}}, no_flush);
   Check();
@@ -491,8 +494,9 @@ TEST_P(DBDeltaIngestionTest, OverOperandsInMemtables) {
   Check();
 }
 
-// After all files have been looked at, and none was over operands.
-TEST_P(DBDeltaIngestionTest, OperandsComeDuringTheCommit) {
+// If operands are written after all files were checked, and no file was over
+// operands then, the commit writes the anchors.
+TEST_P(DBDeltaIngestionTest, OperandsWrittenDuringTheCommitAreHidden) {
   for (const bool flush : {false, true}) {
     SCOPED_TRACE(flush);
     Start();
@@ -524,8 +528,9 @@ TEST_P(DBDeltaIngestionTest, OperandsComeDuringTheCommit) {
   }
 }
 
-// Anchors are of keys that had no operands when they were written.
-TEST_P(DBDeltaIngestionTest, OperandsComeBeforeTheCommit) {
+// A commit completes the anchors for keys that had no operands when the
+// ingestion was prepared.
+TEST_P(DBDeltaIngestionTest, OperandsWrittenBeforeTheCommitAreHidden) {
   Start();
   WriteAndFlush({PutOf("a", "v")});
   const auto prepare = [&](const Changes& changes) {
@@ -537,9 +542,9 @@ TEST_P(DBDeltaIngestionTest, OperandsComeBeforeTheCommit) {
   };
   const Changes changes = {PutOf("a", "new"), DeleteOf("b"),
                            DeleteRangeOf("c", "f")};
-  // No operands yet: anchors are left to the commit.
+  // There are no operands yet, so anchors are left to the commit.
   auto handle = prepare(changes);
-  // Flushed, and in the memtable.
+  // Some operands are flushed, others are in the memtable.
   WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2"), MergeOf("d", "3")});
   Write(MergeOf("a", "4"));
   Write(MergeOf("e", "5"));
@@ -551,7 +556,8 @@ TEST_P(DBDeltaIngestionTest, OperandsComeBeforeTheCommit) {
   CheckZeroed();
   Check();
 
-  // For one key, and then for another one.
+  // One key has operands before the ingestion is prepared, others get them
+  // later.
   WriteAndFlush({MergeOf("a", "9")});
   handle = prepare(changes);
   WriteAndFlush({MergeOf("b", "10"), MergeOf("e", "11")});
@@ -561,7 +567,7 @@ TEST_P(DBDeltaIngestionTest, OperandsComeBeforeTheCommit) {
   CompactToBottom();
   Check();
 
-  // Given up.
+  // An ingestion that is given up leaves no delta files.
   WriteAndFlush({MergeOf("a", "12")});
   const size_t num_deltas = CheckFiles();
   handle = prepare({PutOf("a", "not")});
@@ -571,7 +577,7 @@ TEST_P(DBDeltaIngestionTest, OperandsComeBeforeTheCommit) {
   EXPECT_EQ(num_deltas, CheckFiles());
   Check();
 
-  // A later handle of the same family comes last.
+  // Of two handles for a family, the later one takes effect last.
   std::vector<std::unique_ptr<FileIngestionHandle>> handles;
   handles.push_back(prepare({PutOf("a", "first"), PutOf("b", "first")}));
   handles.push_back(prepare({DeleteOf("b"), PutOf("c", "second")}));
@@ -587,7 +593,7 @@ TEST_P(DBDeltaIngestionTest, OperandsComeBeforeTheCommit) {
   CheckFiles();
 }
 
-TEST_P(DBDeltaIngestionTest, SeveralFiles) {
+TEST_P(DBDeltaIngestionTest, SeveralFilesAreIngestedInOrder) {
   for (const bool overlap : {false, true}) {
     SCOPED_TRACE(overlap);
     Start();
@@ -595,7 +601,7 @@ TEST_P(DBDeltaIngestionTest, SeveralFiles) {
                    MergeOf("g", "4")});
     TakeSnapshot();
     if (overlap) {
-      // Each gets a number of its own.
+      // The files overlap, so each gets a sequence number of its own.
       Ingest({{PutOf("a", "first"), PutOf("e", "first")},
               {DeleteRangeOf("b", "h"), PutOf("c", "second")},
               {PutOf("c", "third"), DeleteOf("d")}});
@@ -621,7 +627,7 @@ TEST_P(DBDeltaIngestionTest, SeveralFiles) {
   }
 }
 
-TEST_P(DBDeltaIngestionTest, SeveralColumnFamilies) {
+TEST_P(DBDeltaIngestionTest, FamiliesWithAndWithoutSeparationAreIngested) {
   const Options options = DeltaOptions();
   CreateAndReopenWithCF({"one", "without"}, options);
   Options without = options;
@@ -657,8 +663,9 @@ TEST_P(DBDeltaIngestionTest, SeveralColumnFamilies) {
   }
 }
 
-// Nothing is left of anchors that nobody needs, and no number is given out.
-TEST_P(DBDeltaIngestionTest, NotOverOperands) {
+// An ingestion over no operands writes no delta file and uses no sequence
+// number.
+TEST_P(DBDeltaIngestionTest, IngestionOverNoOperandsWritesNoAnchors) {
   Start();
   Ingest({{PutOf("a", "1"), DeleteRangeOf("b", "c")}});
   EXPECT_EQ(0u, CheckFiles());
@@ -672,7 +679,8 @@ TEST_P(DBDeltaIngestionTest, NotOverOperands) {
   EXPECT_EQ(2u, CheckFiles());
   Check();
 
-  // Operands in SST files: they are older than all that may come.
+  // Operands in ingested SST files are older than all operands of later
+  // flushes.
   Ingest({{MergeOf("n", "7"), MergeOf("o", "8")}});
   WriteAndFlush({MergeOf("n", "9"), MergeOf("o", "10")});
   Check();
@@ -682,7 +690,7 @@ TEST_P(DBDeltaIngestionTest, NotOverOperands) {
   Check();
 }
 
-TEST_P(DBDeltaIngestionTest, Refused) {
+TEST_P(DBDeltaIngestionTest, UnsupportedIngestionsOverOperandsAreRefused) {
   Start();
   WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
   WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
@@ -718,10 +726,10 @@ TEST_P(DBDeltaIngestionTest, Refused) {
     Expect(s, {separation, "atomic_replace_range"});
   }
 
-  // Nothing has happened.
+  // Nothing has changed.
   Check();
   EXPECT_EQ(num_deltas, CheckFiles());
-  // They may go where no operands are.
+  // The same files are accepted where there are no operands.
   Ingest({{MergeOf("e", "3")}});
   Ingest({{PutOf("g", "x")}}, no_seq);
   Ingest({{PutOf("i", "x")}}, of_db);
@@ -731,7 +739,7 @@ TEST_P(DBDeltaIngestionTest, Refused) {
   Check();
 }
 
-TEST_P(DBDeltaIngestionTest, OpenIterators) {
+TEST_P(DBDeltaIngestionTest, OpenIteratorsKeepTheirOperands) {
   Start();
   WriteAndFlush({PutOf("a", "v"), PutOf("e", "v")});
   WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2"), MergeOf("e", "3")});
@@ -756,8 +764,9 @@ TEST_P(DBDeltaIngestionTest, OpenIterators) {
   CheckIterator(iter.get(), now_);
 }
 
-// Each step fails, and nothing has happened.
-TEST_P(DBDeltaIngestionTest, Failures) {
+// If the ingestion fails at any step, nothing changes, and the next one
+// succeeds.
+TEST_P(DBDeltaIngestionTest, FailedIngestionChangesNothing) {
   const auto injected = [] { return IOStatus::IOError("injected"); };
   const auto fail_io = [&](void* arg) {
     *static_cast<IOStatus*>(arg) = injected();
@@ -769,7 +778,7 @@ TEST_P(DBDeltaIngestionTest, Failures) {
        {"DeltaFileBuilder::FinishFile:AfterClose", fail_io},
        {"DeltaIngestion::WriteAnchors:Opened", fail}};
   for (const auto& [point, inject] : points) {
-    // Of the first file, and of the second one.
+    // The first or the second file fails.
     for (int at = 1; at <= 2; ++at) {
       SCOPED_TRACE(point + " " + std::to_string(at));
       Start();
@@ -796,7 +805,7 @@ TEST_P(DBDeltaIngestionTest, Failures) {
   }
 }
 
-TEST_P(DBDeltaIngestionTest, FailedManifestWrite) {
+TEST_P(DBDeltaIngestionTest, FailedManifestWriteChangesNothing) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
@@ -810,7 +819,8 @@ TEST_P(DBDeltaIngestionTest, FailedManifestWrite) {
     s.SetRetryable(true);
     fault_fs->SetFilesystemActive(false, s);
   });
-  // PrepareFileIngestion() writes to the MANIFEST, too.
+  // The failure must not hit PrepareFileIngestion(), which writes to the
+  // MANIFEST as well.
   std::unique_ptr<FileIngestionHandle> handle;
   SyncPoint::GetInstance()->DisableProcessing();
   ASSERT_OK(db_->PrepareFileIngestion(db_->DefaultColumnFamily(),
@@ -831,8 +841,9 @@ TEST_P(DBDeltaIngestionTest, FailedManifestWrite) {
   last_options_.env = env_;
 }
 
-// The database ends when the files are there and the edit is not.
-TEST_P(DBDeltaIngestionTest, CrashBeforeTheEdit) {
+// After a crash with the files written and the edit not committed, the next
+// open has deleted the files and the data is unchanged.
+TEST_P(DBDeltaIngestionTest, CrashBeforeTheEditChangesNothing) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
@@ -848,7 +859,7 @@ TEST_P(DBDeltaIngestionTest, CrashBeforeTheEdit) {
     const Changes changes = {PutOf("a", "new"), DeleteOf("b"),
                              DeleteRangeOf("c", "d")};
     const std::string file = MakeFile(changes);
-    // The second time is that of the commit.
+    // The commit is the second write to the MANIFEST.
     const int at = point == "VersionSet::LogAndApply:WriteManifest" ? 2 : 1;
     std::atomic<int> calls{0};
     EnableCallBack(point, [&](void*) {
@@ -874,8 +885,8 @@ TEST_P(DBDeltaIngestionTest, CrashBeforeTheEdit) {
   }
 }
 
-// With the option off, as long as there are delta files.
-TEST_P(DBDeltaIngestionTest, OptionIsOff) {
+// With the option off, ingestion respects delta files as long as there are any.
+TEST_P(DBDeltaIngestionTest, WithoutTheOptionIngestionStillHidesOperands) {
   Start();
   WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
   WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
@@ -891,10 +902,10 @@ TEST_P(DBDeltaIngestionTest, OptionIsOff) {
   Check();
 }
 
-TEST_P(DBDeltaIngestionTest, Import) {
+TEST_P(DBDeltaIngestionTest, ImportedOperandsAreOlderThanNewOnes) {
   Start();
   Checkpoint* checkpoint_ptr = nullptr;
-  // Of a family that keeps operands in SST files.
+  // The family keeps its operands in SST files.
   Options without = DeltaOptions();
   without.enable_delta_separation = false;
   ColumnFamilyHandle* source = nullptr;
@@ -919,7 +930,7 @@ TEST_P(DBDeltaIngestionTest, Import) {
     EXPECT_OK(db_->Get(ReadOptions(), imported, key, &value));
     return value;
   };
-  // Theirs are older than those that come now.
+  // Imported operands are older than those that are written now.
   ASSERT_OK(db_->Merge(WriteOptions(), imported, "a", "3"));
   ASSERT_OK(db_->Merge(WriteOptions(), imported, "b", "4"));
   EXPECT_EQ("v,1,3", get("a"));
@@ -935,7 +946,7 @@ TEST_P(DBDeltaIngestionTest, Import) {
   ASSERT_OK(DestroyDir(env_, directory));
 }
 
-TEST_P(DBDeltaIngestionTest, Random) {
+TEST_P(DBDeltaIngestionTest, RandomIngestionsMatchTheModel) {
   for (uint32_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     Random rnd(seed);
@@ -975,7 +986,7 @@ TEST_P(DBDeltaIngestionTest, Random) {
           }
         }
         if (rnd.OneIn(3)) {
-          // With something in between.
+          // Writes come between preparation and commit.
           std::vector<std::string> names;
           for (const Changes& changes : files) {
             names.push_back(MakeFile(changes));
@@ -1019,9 +1030,9 @@ TEST_P(DBDeltaIngestionTest, Random) {
   }
 }
 
-// ---- Deletion of files
+// ---- Deletion of files.
 
-// Of each of the keys a to p a file in the last level, and operands.
+// Each of the keys a to p has a file in the last level, and an operand.
 class DBDeltaFileDeletionTest : public DBDeltaIngestionTest {
  protected:
   void MakeFiles(const Options& options) {
@@ -1044,7 +1055,7 @@ class DBDeltaFileDeletionTest : public DBDeltaIngestionTest {
     return DeleteFilesInRanges(db_.get(), db_->DefaultColumnFamily(),
                                ranges.data(), ranges.size(), include_end);
   }
-  // What is gone.
+  // Removes the deleted keys, including `last`, from the model.
   void Forget(const std::string& first, const std::string& last) {
     now_.erase(now_.lower_bound(first), now_.upper_bound(last));
   }
@@ -1053,7 +1064,9 @@ class DBDeltaFileDeletionTest : public DBDeltaIngestionTest {
 INSTANTIATE_TEST_CASE_P(DBDeltaFileDeletionTest, DBDeltaFileDeletionTest,
                         testing::Bool());
 
-TEST_P(DBDeltaFileDeletionTest, Ends) {
+// A deletion of files takes the operands of the deleted range, with or without
+// the key at its end; old iterators still see them.
+TEST_P(DBDeltaFileDeletionTest, DeletedRangeMayIncludeItsEnd) {
   MakeFiles();
   std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
   const Values before = now_;
@@ -1069,10 +1082,10 @@ TEST_P(DBDeltaFileDeletionTest, Ends) {
   Forget("n", "p");
   Check();
   CheckIterator(iter.get(), before);
-  // It keeps files, and the database open.
+  // The iterator keeps files, and must be gone before the database is closed.
   iter.reset();
-  EXPECT_EQ(4u, CheckFiles());  // three with anchors
-  // They begin anew.
+  EXPECT_EQ(4u, CheckFiles());  // three have anchors
+  // New operands begin without older ones.
   WriteAndFlush({MergeOf("a", "2"), MergeOf("d", "3"), MergeOf("p", "4")});
   Check();
   Restart();
@@ -1088,8 +1101,8 @@ TEST_P(DBDeltaFileDeletionTest, Ends) {
   CheckFiles();
 }
 
-// What is in memtables stays: operands without their values, as ever.
-TEST_P(DBDeltaFileDeletionTest, OperandsInMemtables) {
+// Operands in memtables stay without their values, as in RocksDB.
+TEST_P(DBDeltaFileDeletionTest, OperandsInMemtablesStay) {
   MakeFiles();
   Write(MergeOf("b", "2"));
   Write(MergeOf("d", "3"));
@@ -1105,8 +1118,9 @@ TEST_P(DBDeltaFileDeletionTest, OperandsInMemtables) {
   Check();
 }
 
-// A flush runs meanwhile: it comes later, with an older number.
-TEST_P(DBDeltaFileDeletionTest, DuringAFlush) {
+// A flush that runs during the deletion is committed later, with a lower epoch.
+// Its entries stay.
+TEST_P(DBDeltaFileDeletionTest, EntriesOfARunningFlushStay) {
   MakeFiles();
   Write(MergeOf("b", "2"));
   Write(PutOf("c", "3"));
@@ -1128,8 +1142,8 @@ TEST_P(DBDeltaFileDeletionTest, DuringAFlush) {
   CheckFiles();
 }
 
-// Without a file that goes, operands stay.
-TEST_P(DBDeltaFileDeletionTest, NoFiles) {
+// If no file is deleted, operands stay.
+TEST_P(DBDeltaFileDeletionTest, OperandsStayIfNoFileIsDeleted) {
   Start();
   WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
   WriteAndFlush({PutOf("p", "3")});  // in level 0
@@ -1138,7 +1152,7 @@ TEST_P(DBDeltaFileDeletionTest, NoFiles) {
   EXPECT_EQ(1u, CheckFiles());
 }
 
-TEST_P(DBDeltaFileDeletionTest, NoOperandsInTheRange) {
+TEST_P(DBDeltaFileDeletionTest, DeletionWithoutOperandsWritesNoAnchors) {
   Start();
   WriteAndFlush({PutOf("a", "v")});
   MoveFilesToLevel(3);
@@ -1149,7 +1163,7 @@ TEST_P(DBDeltaFileDeletionTest, NoOperandsInTheRange) {
   EXPECT_EQ(1u, CheckFiles());
 }
 
-TEST_P(DBDeltaFileDeletionTest, Failures) {
+TEST_P(DBDeltaFileDeletionTest, FailedDeletionChangesNothing) {
   for (const std::string point : {"DeltaFileBuilder::Open:NewWritableFile",
                                   "DeltaFileBuilder::FinishFile:BeforeSync",
                                   "DeltaFileBuilder::FinishFile:AfterClose",
@@ -1168,7 +1182,7 @@ TEST_P(DBDeltaFileDeletionTest, Failures) {
     Expect(s, {"injected"});
     Check();
     EXPECT_EQ(1u, CheckFiles());
-    // Its files are free for others.
+    // The files of the failed deletion can be deleted by others.
     ASSERT_OK(DeleteFiles({{"b", "d"}}, /*include_end=*/true));
     Forget("b", "d");
     Check();
@@ -1176,7 +1190,7 @@ TEST_P(DBDeltaFileDeletionTest, Failures) {
   }
 }
 
-TEST_P(DBDeltaFileDeletionTest, FailedManifestWrite) {
+TEST_P(DBDeltaFileDeletionTest, FailedManifestWriteChangesNothing) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
@@ -1210,8 +1224,9 @@ TEST_P(DBDeltaFileDeletionTest, FailedManifestWrite) {
   }
 }
 
-// The second waits for the first. Nobody purges, so nobody else wakes it.
-TEST_P(DBDeltaFileDeletionTest, TwoWithoutFileDeletions) {
+// A second deletion is woken by the end of the first one, not only by a purge:
+// none runs, as file deletions are disabled.
+TEST_P(DBDeltaFileDeletionTest, SecondDeletionIsWokenWithoutAPurge) {
   MakeFiles();
   ASSERT_OK(db_->DisableFileDeletions());
   std::promise<void> written;
@@ -1240,7 +1255,7 @@ TEST_P(DBDeltaFileDeletionTest, TwoWithoutFileDeletions) {
   first.join();
   EXPECT_EQ(std::future_status::ready,
             second.wait_for(std::chrono::seconds(60)));
-  // Wakes it, should it sleep.
+  // If the test has failed, this wakes the second deletion.
   ASSERT_OK(db_->EnableFileDeletions());
   second.wait();
   DisableCallBacks();
@@ -1251,8 +1266,8 @@ TEST_P(DBDeltaFileDeletionTest, TwoWithoutFileDeletions) {
 
 namespace {
 
-// Deletes files of the other column family when the first flush of one is
-// completed. Both flushes come to that before either goes on.
+// Deletes files of the other column family when the first flush of a family is
+// completed. Neither flush continues before both are completed.
 class DeletingListener : public EventListener {
  public:
   void OnFlushCompleted(DB* db, const FlushJobInfo& info) override {
@@ -1277,7 +1292,7 @@ class DeletingListener : public EventListener {
 
 }  // namespace
 
-TEST_P(DBDeltaFileDeletionTest, ListenersOfTwoFamilies) {
+TEST_P(DBDeltaFileDeletionTest, ListenersMayDeleteFilesOfOtherFamilies) {
   const auto listener = std::make_shared<DeletingListener>();
   Options options = DeltaOptions();
   options.listeners.push_back(listener);
@@ -1294,7 +1309,7 @@ TEST_P(DBDeltaFileDeletionTest, ListenersOfTwoFamilies) {
   for (int cf = 0; cf < 2; ++cf) {
     ASSERT_OK(Merge(cf, "k", "2"));
   }
-  // Listeners may still be told of the other flushes.
+  // Listeners may still be notified of the earlier flushes.
   ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   listener->handles = handles_;
   std::vector<std::thread> threads;
@@ -1313,8 +1328,9 @@ TEST_P(DBDeltaFileDeletionTest, ListenersOfTwoFamilies) {
   listener->handles.clear();
 }
 
-// Files of level 0 stay, without the operands: nothing is promised of them.
-TEST_P(DBDeltaFileDeletionTest, Level0) {
+// Files of level 0 stay while operands of their keys are removed;
+// DeleteFilesInRanges() makes no promise about them.
+TEST_P(DBDeltaFileDeletionTest, FilesOfLevel0Stay) {
   MakeFiles();
   Write(PutOf("b", "new"));
   ASSERT_OK(Flush());
@@ -1325,8 +1341,8 @@ TEST_P(DBDeltaFileDeletionTest, Level0) {
   Check();
 }
 
-// A file ends with the key that is the first to stay.
-TEST_P(DBDeltaFileDeletionTest, Clip) {
+// Clipping works if a file ends with the first key that stays.
+TEST_P(DBDeltaFileDeletionTest, ClipRemovesValuesWithTheirOperands) {
   MakeFiles();
   ASSERT_OK(db_->ClipColumnFamily(db_->DefaultColumnFamily(), "d", "k"));
   Forget("a", "c");
@@ -1338,8 +1354,9 @@ TEST_P(DBDeltaFileDeletionTest, Clip) {
   Check();
 }
 
-// Keys that have operands and nothing else, beyond all SST files.
-TEST_P(DBDeltaFileDeletionTest, ClipOperandsAlone) {
+// Clipping removes operands of keys that no SST file has, also beyond all SST
+// files.
+TEST_P(DBDeltaFileDeletionTest, ClipRemovesOperandsWithoutValues) {
   for (const bool with_values : {true, false}) {
     SCOPED_TRACE(with_values);
     Start();
@@ -1348,7 +1365,7 @@ TEST_P(DBDeltaFileDeletionTest, ClipOperandsAlone) {
     }
     WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2"), MergeOf("f", "3"),
                    MergeOf("k", "4"), MergeOf("p", "5")});
-    // And in the memtable.
+    // Some operands are in the memtable.
     Write(MergeOf("b", "6"));
     Write(MergeOf("o", "7"));
     ASSERT_OK(db_->ClipColumnFamily(db_->DefaultColumnFamily(), "c", "k"));
