@@ -41,7 +41,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
  protected:
   using Plan = DeltaGcJob::Plan;
 
-  // Takes operands of some keys.
+  // Consumes the operands of the keys for which `take` returns true.
   class TestFolder : public DeltaFolder {
    public:
     Status Fold(const Slice& user_key, const std::vector<Operand>& operands,
@@ -73,7 +73,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
 
   DeltaGcJobTest() {
     SetOperator(nullptr);
-    // Some 40 operands of 20 bytes.
+    // About 40 operands of 20 bytes fit into a bucket.
     bucket_size_ = 1000;
   }
   ~DeltaGcJobTest() override {
@@ -104,7 +104,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
 
   // ---- Contents.
 
-  // Operands of the keys [first, last), so many of each.
+  // Returns `num` operands for each of the keys [first, last).
   Events Operands(size_t first, size_t last, size_t num = 1) {
     Events events;
     for (; num > 0; --num) {
@@ -127,7 +127,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
 
   // ---- Jobs.
 
-  // The newest that buckets may take in; 0 if there is none.
+  // Returns the last epoch of the newest merged file, 0 if there is none.
   uint64_t LastMergedEpoch() const {
     uint64_t epoch = 0;
     for (uint64_t merged : MergedEpochs()) {
@@ -154,14 +154,15 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     plan.max_new_buckets = max_new_buckets;
     return plan;
   }
-  // What is below 150 bytes stays, if there is room.
+  // Returns a plan that folds keys with 150 bytes or more, and smaller keys
+  // only if there is no room for them.
   Plan FoldLittlePlan(uint32_t max_new_buckets) const {
     Plan plan = WholePlan(max_new_buckets);
     plan.fold = true;
     plan.min_fold_bytes = 150;
     return plan;
   }
-  // Of the buckets [first, last).
+  // Returns a plan for the buckets [first, last).
   Plan PlanOf(size_t first, size_t last, uint32_t max_new_buckets = 0) const {
     Plan plan = WholePlan(max_new_buckets);
     const std::vector<DeltaBucket> buckets = Buckets();
@@ -200,7 +201,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     const std::set<uint64_t> before = FilesOnDisk();
     Status s = job.Run(plan);
     if (plan.fold && folder_ != nullptr) {
-      // Without the values nobody may find them.
+      // No search must find the files before the values are durable.
       EXPECT_EQ(before, FilesOnDisk());
     }
     if (s.ok()) {
@@ -269,7 +270,8 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     return keys;
   }
 
-  // Do all readers see what they should? Not of keys that were folded.
+  // Checks that all readers see the right operands.
+  // folded: keys that must not have operands.
   void CheckReads(const std::set<std::string>& folded = {}) {
     std::vector<SequenceNumber> readers = snapshots_;
     readers.push_back(last_seq_ + 1);
@@ -309,7 +311,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     }
   }
 
-  // What buckets say of their extents is so.
+  // Checks that the sizes of extents in the buckets are right.
   void CheckSizes() {
     const std::vector<DeltaBucket> buckets = Buckets();
     for (size_t i = 0; i < buckets.size(); ++i) {
@@ -349,9 +351,10 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     return numbers;
   }
 
-  // Without the MANIFEST the newest reader sees the same, with all files that
-  // were ever written still there as well as with those that are live, and
-  // some of the sorted ones that are not. Also if that is done twice.
+  // Checks that the newest reader sees the same without the MANIFEST: with all
+  // files that were ever written, with the live files only, and with the live
+  // files and some obsolete sorted files. A second resolution of the resulting
+  // files must give the same result.
   void CheckRepair() {
     const std::set<uint64_t> all = FilesOnDisk();
     CheckRepair(all);
@@ -403,7 +406,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     }
     DeltaFileLiveness lineage;
     ASSERT_OK(DeltaFileLiveness::Resolve(pointers, ucmp(), &lineage));
-    // What it keeps tells the same again.
+    // The files that the first resolution keeps determine the same state.
     pointers = lineage.operands;
     pointers.insert(pointers.end(), lineage.anchors.begin(),
                     lineage.anchors.end());
@@ -455,7 +458,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     CheckRepair();
   }
 
-  // 250 keys with four operands each, in buckets of some 400 bytes.
+  // Makes buckets of about 400 bytes of 250 keys with four operands each.
   void MakeBuckets() {
     FlushAndMerge(Operands(0, 250, 4));
     MustRun(WholePlan());
@@ -472,13 +475,13 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
   uint64_t max_queued_ = uint64_t{1} << 20;
   size_t num_flushed_ = 0;
 
-  // Of the last job.
+  // These are of the last job.
   DeltaGcJob::Stats stats_;
   IOStatus io_status_;
   DeltaEdit edit_;
 };
 
-TEST_F(DeltaGcJobTest, FirstPartition) {
+TEST_F(DeltaGcJobTest, FirstPartitionMakesBucketsOfEqualSize) {
   for (const uint32_t max_buckets : {1u, 2u, 7u, 1000u}) {
     Reset();
     FlushAndMerge(Operands(0, 250, 2));
@@ -512,7 +515,7 @@ TEST_F(DeltaGcJobTest, FirstPartition) {
   }
 }
 
-TEST_F(DeltaGcJobTest, BadPlans) {
+TEST_F(DeltaGcJobTest, InvalidPlansAreRefused) {
   FlushAndMerge(Operands(0, 250));
   Plan plan = WholePlan();
   DeltaEdit edit;
@@ -530,13 +533,13 @@ TEST_F(DeltaGcJobTest, BadPlans) {
   ASSERT_TRUE(Run(plan, &edit).IsInvalidArgument());
 }
 
-TEST_F(DeltaGcJobTest, Rewrite) {
+TEST_F(DeltaGcJobTest, RewritesOnlyBucketsWithSomethingToTakeIn) {
   MakeBuckets();
   const std::vector<DeltaBucket> before = Buckets();
   FlushAndMerge(Operands(120, 130));
   const size_t first = BucketOf(Key(120));
   const size_t last = BucketOf(Key(129)) + 1;
-  // All buckets, but most have nothing to take in.
+  // The plan is for all buckets, but most have nothing to take in.
   MustRun(WholePlan(/*max_new_buckets=*/0));
   CheckAll();
   ASSERT_EQ(last - first, stats_.buckets_read);
@@ -556,8 +559,9 @@ TEST_F(DeltaGcJobTest, Rewrite) {
   ASSERT_EQ(2u, version_->SortedFiles().size());
 }
 
-// Buckets without anything between those that have: a few are written again.
-TEST_F(DeltaGcJobTest, Gaps) {
+// Between two buckets with something to take in, a few other buckets are
+// rewritten, so that one file is enough. A larger gap ends the file.
+TEST_F(DeltaGcJobTest, RewritesSmallGapsBetweenBuckets) {
   for (const size_t distance : {2, 5, 25}) {
     Reset();
     MakeBuckets();
@@ -582,10 +586,9 @@ TEST_F(DeltaGcJobTest, Gaps) {
   }
 }
 
-// There is nothing but floors to raise.
-TEST_F(DeltaGcJobTest, NothingToTakeIn) {
+TEST_F(DeltaGcJobTest, RaisesTheFloorOfBucketsWithNothingToTakeIn) {
   MakeBuckets();
-  // Beyond all operands, but in the last bucket; and elsewhere.
+  // The new key is above all others, so it is in the last bucket.
   FlushAndMerge({{Type::kOperand, "z", "", ++last_seq_}});
   MustRun(PlanOf(0, Buckets().size() - 1));
   ASSERT_EQ(0u, stats_.buckets_read);
@@ -598,8 +601,8 @@ TEST_F(DeltaGcJobTest, NothingToTakeIn) {
   ASSERT_TRUE(version_->RecentFiles(Kind::kOperands).empty());
 }
 
-// Anchors alone may have something to hide, but not where no operand is.
-TEST_F(DeltaGcJobTest, AnchorsAlone) {
+// Anchors are taken in by the buckets that have operands in their range.
+TEST_F(DeltaGcJobTest, AnchorsAreTakenInWhereOperandsAre) {
   MakeBuckets();
   FlushAndMerge({Anchor(Key(7)), RangeAnchor(Key(100), Key(110))});
   MustRun(WholePlan());
@@ -607,8 +610,8 @@ TEST_F(DeltaGcJobTest, AnchorsAlone) {
   ASSERT_LT(stats_.buckets_read, 20u);
   ASSERT_EQ(11u * 4, stats_.pass.operands_hidden);
   CheckAll();
-  // They are not needed any more. Where all of some buckets that follow one
-  // another is gone, a file tells so.
+  // The anchors are not needed any more. If a job leaves no operands in
+  // adjacent buckets, these name a file with an anchor at sequence number 0.
   for (const DeltaBucket& bucket : Buckets()) {
     ASSERT_EQ(!bucket.state.HasOperands() && bucket.state.extent_number == 0,
               bucket.state.anchors_number != 0);
@@ -617,7 +620,8 @@ TEST_F(DeltaGcJobTest, AnchorsAlone) {
                         ->description()
                         .largest_seq == 0);
   }
-  // All of some buckets, and then again.
+  // A range anchor hides all operands of some buckets; the second one finds no
+  // operands.
   for (int round = 0; round < 2; ++round) {
     FlushAndMerge({RangeAnchor(Key(50), Key(150))});
     const size_t first = BucketOf(Key(50)) + 1;
@@ -633,7 +637,7 @@ TEST_F(DeltaGcJobTest, AnchorsAlone) {
   }
 }
 
-TEST_F(DeltaGcJobTest, Split) {
+TEST_F(DeltaGcJobTest, SplitsALargeBucketAsFarAsAllowed) {
   for (const uint32_t max_new_buckets : {0u, 1u, 3u, 100u}) {
     Reset();
     MakeBuckets();
@@ -649,15 +653,15 @@ TEST_F(DeltaGcJobTest, Split) {
     if (max_new_buckets < 3) {
       ASSERT_EQ(max_new_buckets + 1, parts);
     } else {
-      // A key's 40 operands are a bucket by themselves: there is one for each,
-      // at most.
+      // The operands of one key exceed a bucket, so each key has at most one
+      // bucket.
       ASSERT_LE(parts, std::min<size_t>(max_new_buckets + 1, last - first));
       ASSERT_GE(parts, 3u);
     }
   }
 }
 
-TEST_F(DeltaGcJobTest, SplitEqually) {
+TEST_F(DeltaGcJobTest, SplitsIntoEqualParts) {
   FlushAndMerge(Operands(0, 30));
   MustRun(WholePlan(1));
   ASSERT_EQ(1u, Buckets().size());
@@ -672,9 +676,9 @@ TEST_F(DeltaGcJobTest, SplitEqually) {
   }
 }
 
-TEST_F(DeltaGcJobTest, MergeNeighbours) {
+TEST_F(DeltaGcJobTest, MergeNeighboursJoinsBuckets) {
   MakeBuckets();
-  // With something to take in, and without.
+  // The buckets have something to take in, or nothing.
   for (const bool has_slice : {false, true}) {
     bucket_size_ = 2000;
     const size_t key = has_slice ? 150 : 40;
@@ -691,7 +695,8 @@ TEST_F(DeltaGcJobTest, MergeNeighbours) {
     ASSERT_EQ(before.size() - 2, after.size());
     ASSERT_EQ(before[victim].lower_bound, after[victim].lower_bound);
     ASSERT_EQ(before[victim + 3].lower_bound, after[victim + 1].lower_bound);
-    // They do not fit into one: there are not more than before.
+    // The buckets do not fit into one, so they are cut again, but not into more
+    // buckets than before.
     bucket_size_ = 500;
     plan = PlanOf(10, 13);
     plan.merge_neighbours = true;
@@ -702,7 +707,7 @@ TEST_F(DeltaGcJobTest, MergeNeighbours) {
   }
 }
 
-TEST_F(DeltaGcJobTest, FloorsOnlyRise) {
+TEST_F(DeltaGcJobTest, FloorsAreNeverLowered) {
   MakeBuckets();
   const uint64_t first_floor = Buckets()[0].state.floor;
   FlushAndMerge(Operands(0, 250));
@@ -712,7 +717,7 @@ TEST_F(DeltaGcJobTest, FloorsOnlyRise) {
   FlushAndMerge(Operands(0, 250));
   ASSERT_EQ(epoch, Buckets()[3].state.floor);
   ASSERT_EQ(first_floor, Buckets()[2].state.floor);
-  // What is planned is less than one of them has.
+  // The floor of the plan is below that of one of the buckets.
   for (const uint64_t floor : {uint64_t{0}, first_floor}) {
     const size_t first = floor == 0 ? 2 : 1;
     const size_t last = floor == 0 ? 6 : 7;
@@ -725,7 +730,7 @@ TEST_F(DeltaGcJobTest, FloorsOnlyRise) {
     }
     ASSERT_EQ(first_floor, Buckets()[0].state.floor);
   }
-  // Nothing is to take in, and all is as it was.
+  // There is nothing to take in, so nothing changes.
   Plan plan = PlanOf(2, 6);
   plan.floor = 0;
   MustRun(plan);
@@ -735,7 +740,7 @@ TEST_F(DeltaGcJobTest, FloorsOnlyRise) {
   ASSERT_TRUE(version_->RecentFiles(Kind::kOperands).empty());
 }
 
-TEST_F(DeltaGcJobTest, HugeOperands) {
+TEST_F(DeltaGcJobTest, BucketsMayHaveHugeKeys) {
   Events events = Operands(0, 60);
   for (const size_t i : {0, 20, 21, 40, 60}) {
     events.push_back(
@@ -751,7 +756,7 @@ TEST_F(DeltaGcJobTest, HugeOperands) {
   ASSERT_GT(Buckets().size(), 6u);
 }
 
-TEST_F(DeltaGcJobTest, OneKeyIsInOneBucket) {
+TEST_F(DeltaGcJobTest, AllOperandsOfAKeyAreInOneBucket) {
   for (const bool combine : {false, true}) {
     Reset();
     SetOperator(std::make_shared<JoinOperator>(
@@ -770,8 +775,9 @@ TEST_F(DeltaGcJobTest, OneKeyIsInOneBucket) {
   }
 }
 
-TEST_F(DeltaGcJobTest, NothingLeft) {
-  // The first partition finds that all is hidden; or later buckets do.
+TEST_F(DeltaGcJobTest, BucketsAreDroppedWhenNoOperandIsLeft) {
+  // Either the first partition or a later job finds that all operands are
+  // hidden.
   for (const bool is_first : {true, false}) {
     Reset();
     if (is_first) {
@@ -782,25 +788,27 @@ TEST_F(DeltaGcJobTest, NothingLeft) {
     FlushAndMerge({RangeAnchor("a", "z")});
     MustRun(WholePlan());
     CheckAll();
-    // The last file, which tells so, goes at once, and so do all buckets.
+    // The edit adds a file with one anchor, which records that there are no
+    // operands. The file is removed at once together with all buckets.
     ASSERT_TRUE(version_ == nullptr);
     ASSERT_EQ(1u, edit_.files().size());
     ASSERT_EQ(1u, edit_.files()[0].num_entries);
     ASSERT_EQ(0u, edit_.files()[0].largest_seq);
-    // The store is as good as new.
+    // A new partition is possible.
     FlushAndMerge(Operands(0, 100));
     MustRun(WholePlan());
     CheckReads();
   }
 }
 
-// As long as there are other files the buckets stay.
-TEST_F(DeltaGcJobTest, NothingLeftButRecentFiles) {
+// Buckets without operands stay while there are recent files.
+TEST_F(DeltaGcJobTest, EmptyBucketsStayWhileThereAreRecentFiles) {
   MakeBuckets();
   FlushAndMerge({RangeAnchor("a", "z")});
   Flush(Operands(0, 10));
   MustRun(WholePlan());
-  // What tells that there is nothing in them stays, too, whatever is done.
+  // The file that records that the buckets have no operands stays as well, also
+  // if the buckets are rewritten.
   Plan plan;
   plan.rewrite_all = true;
   for (int round = 0; round < 2; ++round) {
@@ -816,10 +824,11 @@ TEST_F(DeltaGcJobTest, NothingLeftButRecentFiles) {
   }
 }
 
-// Merged files stay for buckets that have not taken them in. A repair must not
-// give them to those that have, and of which nothing was left: they would bring
-// back what was folded into values, or removed by a filter.
-TEST_F(DeltaGcJobTest, EmptiedBuckets) {
+// A merged file stays for buckets that have not taken it in. A repair must not
+// assign it to buckets that have taken it in and have no operands left: it
+// would bring back operands that were folded into values or removed by a
+// filter.
+TEST_F(DeltaGcJobTest, RepairKeepsTheFloorsOfEmptiedBuckets) {
   class TakeAll : public DeltaFolder {
    public:
     Status Fold(const Slice&, const std::vector<Operand>&, bool,
@@ -836,7 +845,8 @@ TEST_F(DeltaGcJobTest, EmptiedBuckets) {
     FlushAndMerge(Operands(0, 250));
     const uint64_t merged =
         version_->RecentFiles(Kind::kOperands).front()->number();
-    // All of the next ones is folded, with one that is not, or without.
+    // All operands of buckets 4 to 6 are folded, by a job that also has bucket
+    // 3, or without it.
     const size_t first = is_alone ? 4 : 3;
     if (!is_alone) {
       MustRun(PlanOf(3, 4));
@@ -849,7 +859,7 @@ TEST_F(DeltaGcJobTest, EmptiedBuckets) {
       ASSERT_FALSE(state.HasOperands());
       ASSERT_NE(0u, state.extent_number + state.anchors_number);
     }
-    // Whatever becomes of those beside them.
+    // Jobs rewrite the buckets beside them, and some of the buckets themselves.
     for (const size_t i : {3, 7}) {
       plan = PlanOf(i, i + 1);
       plan.rewrite_all = true;
@@ -888,7 +898,7 @@ TEST_F(DeltaGcJobTest, EmptiedBuckets) {
   folder_ = nullptr;
 }
 
-TEST_F(DeltaGcJobTest, Snapshots) {
+TEST_F(DeltaGcJobTest, AnchorsAreKeptWhileSnapshotsNeedThem) {
   MakeBuckets();
   snapshots_.push_back(last_seq_);
   Events events = Operands(0, 20);
@@ -904,7 +914,7 @@ TEST_F(DeltaGcJobTest, Snapshots) {
   }
   ASSERT_GT(with_anchors, 2u);
   ASSERT_LT(with_anchors, 20u);
-  // Of ranges they have become anchors of keys.
+  // Range anchors have become anchors of keys.
   uint64_t num_anchors = 0;
   for (const auto& sorted : version_->SortedFiles()) {
     const DeltaFileDescription& file = sorted.file->description();
@@ -914,12 +924,12 @@ TEST_F(DeltaGcJobTest, Snapshots) {
     }
   }
   ASSERT_EQ(21u, num_anchors);
-  // They are carried along.
+  // The anchors are copied by the next job.
   FlushAndMerge(Operands(0, 250));
   MustRun(WholePlan());
   CheckAll();
 
-  // Nobody needs them any more.
+  // No snapshot needs the anchors any more.
   snapshots_ = {last_seq_};
   Plan plan;
   plan.rewrite_all = true;
@@ -931,7 +941,7 @@ TEST_F(DeltaGcJobTest, Snapshots) {
   ASSERT_LT(0u, stats_.pass.operands_hidden);
 }
 
-TEST_F(DeltaGcJobTest, FileSizes) {
+TEST_F(DeltaGcJobTest, FilesEndAtTheirMaximumSize) {
   SetOperator(nullptr);
   max_file_size_ = 8000;
   FlushAndMerge(Operands(0, 1000, 4));
@@ -944,7 +954,7 @@ TEST_F(DeltaGcJobTest, FileSizes) {
   CheckAll();
   ASSERT_GE(edit_.files().size(), 8u);
 
-  // Each lists its buckets, with no gap between it and the next one.
+  // Each file lists its buckets, without a gap to the next file.
   std::string begin;
   for (const DeltaFileDescription& description : edit_.files()) {
     DeltaFileReader* reader = nullptr;
@@ -963,7 +973,7 @@ TEST_F(DeltaGcJobTest, FileSizes) {
   }
   ASSERT_EQ("the end", begin);
 
-  // Without more buckets, a bucket stays in one file however large it is.
+  // A bucket stays in one file however large it is.
   Reset();
   FlushAndMerge(Operands(0, 1000, 4));
   MustRun(WholePlan(1));
@@ -972,7 +982,7 @@ TEST_F(DeltaGcJobTest, FileSizes) {
   ASSERT_EQ(1u, version_->SortedFiles().size());
 }
 
-TEST_F(DeltaGcJobTest, Filter) {
+TEST_F(DeltaGcJobTest, FilterMayRemoveAllOperands) {
   class RemoveAll : public CompactionFilter {
    public:
     bool FilterMergeOperand(int, const Slice&, const Slice&) const override {
@@ -996,12 +1006,12 @@ TEST_F(DeltaGcJobTest, Filter) {
   ASSERT_TRUE(version_ == nullptr);
 }
 
-TEST_F(DeltaGcJobTest, Fold) {
+TEST_F(DeltaGcJobTest, FoldedOperandsAreLeftOut) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string& key) { return key.back() % 2 == 0; };
   MakeBuckets();
-  ASSERT_TRUE(folder.asked.empty());  // it was not planned
+  ASSERT_TRUE(folder.asked.empty());  // the plan does not fold
   snapshots_.push_back(last_seq_);
   FlushAndMerge({Anchor(Key(12)), Anchor(Key(13))});
   Plan plan = WholePlan();
@@ -1015,7 +1025,7 @@ TEST_F(DeltaGcJobTest, Fold) {
   CheckReads(folder.folded);
   CheckSizes();
 
-  // All that is left.
+  // All remaining operands are folded.
   snapshots_.clear();
   folder.asked.clear();
   folder.take = [](const std::string&) { return true; };
@@ -1026,7 +1036,7 @@ TEST_F(DeltaGcJobTest, Fold) {
   ASSERT_TRUE(version_ == nullptr);
   CheckReads(Keys());
 
-  // A failure of the folder is one of the job.
+  // A failure of the folder fails the job.
   FlushAndMerge(Operands(0, 10));
   folder.asked.clear();
   folder.status = Status::IOError("fold");
@@ -1036,8 +1046,9 @@ TEST_F(DeltaGcJobTest, Fold) {
   ASSERT_TRUE(Run(plan, &edit).IsIOError());
 }
 
-// A key with more operands than there is memory for others is folded as any.
-TEST_F(DeltaGcJobTest, FoldLongKey) {
+// A key whose operands exceed max_queued is offered to the folder like any
+// other key.
+TEST_F(DeltaGcJobTest, FoldsAKeyThatExceedsTheQueue) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1054,7 +1065,8 @@ TEST_F(DeltaGcJobTest, FoldLongKey) {
   MustRun(plan);
   ASSERT_EQ(10u, folder.asked.size());
   ASSERT_EQ(10u * 2 + 2 * 200, folder.num_operands);
-  // All but the one of which a snapshot sees what an anchor hides.
+  // All keys are folded, except for the key of which a snapshot sees operands
+  // that an anchor hides.
   ASSERT_EQ(std::set<std::string>{Key(5)}, folder.anchored);
   ASSERT_EQ(9u, folder.folded.size());
   CheckReads(folder.folded);
@@ -1062,9 +1074,10 @@ TEST_F(DeltaGcJobTest, FoldLongKey) {
   ASSERT_EQ(202u, MustRead(Key(5), snapshots_[0]).size());
 }
 
-// Keys with few bytes are folded if their bucket is too large and cannot be
-// cut, the largest first, until there is room; those with more are in any case.
-TEST_F(DeltaGcJobTest, FoldLittle) {
+// If a bucket is too large and cannot be cut, keys with few bytes of operands
+// are folded, the largest first, until there is room. Keys with min_fold_bytes,
+// or with many operands, are always folded.
+TEST_F(DeltaGcJobTest, FoldsSmallKeysOnlyForRoom) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1075,7 +1088,7 @@ TEST_F(DeltaGcJobTest, FoldLittle) {
     CheckSizes();
     CheckReads(folder.folded);
   };
-  // Operands of 21 bytes, in one bucket of at most 800.
+  // The operands have 21 bytes each. The bucket has at most 800 bytes.
   last_seq_ = 1000;
   FlushAndMerge(Operands(0, 10));
   MustRun(WholePlan(1));
@@ -1086,11 +1099,12 @@ TEST_F(DeltaGcJobTest, FoldLittle) {
   ASSERT_EQ(Asked(), folder.asked);
   FlushAndMerge(Operands(3, 6, 3));
   run();
-  // Three keys have six operands each; two of these are enough.
+  // Three keys have six operands each. Folding two of these keys makes enough
+  // room.
   ASSERT_EQ((Asked{Key(3), Key(4)}), folder.asked);
   ASSERT_EQ((std::vector<uint64_t>{567}), BucketSizes());
 
-  // What a snapshot needs is not asked for, however large it is.
+  // A key that a snapshot needs is not offered, however large it is.
   snapshots_.push_back(last_seq_);
   Events events = Operands(6, 9, 5);
   events.push_back(Anchor(Key(5)));
@@ -1098,14 +1112,15 @@ TEST_F(DeltaGcJobTest, FoldLittle) {
   run();
   ASSERT_EQ((Asked{Key(0), Key(1), Key(2), Key(9)}), folder.asked);
   ASSERT_EQ((std::vector<uint64_t>{630}), BucketSizes());
-  // It is gone, and three keys have so many operands, or bytes.
+  // Without the snapshot three keys are offered because of their bytes and
+  // operands.
   snapshots_.clear();
   run();
   ASSERT_EQ((Asked{Key(6), Key(7), Key(8)}), folder.asked);
   ASSERT_EQ(nullptr, version_);
 }
 
-TEST_F(DeltaGcJobTest, FoldLittleOfEachBucket) {
+TEST_F(DeltaGcJobTest, FoldsSmallKeysOnlyInTheBucketWithoutRoom) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1116,7 +1131,8 @@ TEST_F(DeltaGcJobTest, FoldLittleOfEachBucket) {
     FlushAndMerge(Operands(0, 60));
     MustRun(WholePlan(3));
     ASSERT_EQ(3u, Buckets().size());
-    // One becomes too large. Without room for one more it cannot be cut.
+    // One bucket becomes too large. It can be cut only if another bucket is
+    // allowed.
     const std::vector<DeltaBucket> buckets = Buckets();
     const size_t middle = BucketOf(Key(30));
     size_t first = 30;
@@ -1143,13 +1159,14 @@ TEST_F(DeltaGcJobTest, FoldLittleOfEachBucket) {
   }
 }
 
-// What the folder refuses stays, and nothing is lost if it fails, or the job is
-// to end, in the middle of a bucket.
-TEST_F(DeltaGcJobTest, FoldLittleNotTaken) {
+// Operands that the folder refuses stay. If the folder fails or the job is
+// canceled within a bucket, all operands stay.
+TEST_F(DeltaGcJobTest, RefusedOperandsStay) {
   TestFolder folder;
   folder_ = &folder;
   last_seq_ = 1000;
-  // 200 keys, also the empty one, of which nearly all are too many.
+  // There are 200 keys and an empty one. Nearly all of them have to be folded
+  // to make room.
   Events events = Operands(0, 200);
   events.push_back({Type::kOperand, "", "", ++last_seq_});
   FlushAndMerge(events);
@@ -1190,7 +1207,7 @@ TEST_F(DeltaGcJobTest, FoldLittleNotTaken) {
   CheckReads(folder.folded);
   CheckSizes();
 
-  // Now they go.
+  // The folder consumes all keys that it is offered.
   folder.asked.clear();
   folder.take = [](const std::string&) { return true; };
   MustRun(plan);
@@ -1199,8 +1216,8 @@ TEST_F(DeltaGcJobTest, FoldLittleNotTaken) {
   CheckSizes();
 }
 
-// Files that end within a bucket.
-TEST_F(DeltaGcJobTest, FoldLittleInSmallFiles) {
+// The files of the job end within the old bucket, which is cut.
+TEST_F(DeltaGcJobTest, FoldsWhileABucketIsCutIntoSmallFiles) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1219,8 +1236,9 @@ TEST_F(DeltaGcJobTest, FoldLittleInSmallFiles) {
   CheckSizes();
 }
 
-// More than there is memory for at once is chosen from by parts.
-TEST_F(DeltaGcJobTest, FoldLittleOfHugeBucket) {
+// If the keys of a bucket exceed max_queued, keys are chosen from one part of
+// the bucket after the other.
+TEST_F(DeltaGcJobTest, FoldsABucketThatExceedsTheQueue) {
   TestFolder folder;
   folder_ = &folder;
   folder.take = [](const std::string&) { return true; };
@@ -1236,7 +1254,7 @@ TEST_F(DeltaGcJobTest, FoldLittleOfHugeBucket) {
   MustRun(WholePlan(1));
   ASSERT_EQ(1u, Buckets().size());
   MustRun(FoldLittlePlan(0));
-  // A snapshot keeps that one, the others go as they must.
+  // A snapshot needs key 7. Nearly all other keys have to be folded.
   ASSERT_EQ(0u, folder.folded.count(Key(7)));
   ASSERT_LT(250u, folder.folded.size());
   ASSERT_GT(300u, folder.folded.size());
@@ -1247,7 +1265,7 @@ TEST_F(DeltaGcJobTest, FoldLittleOfHugeBucket) {
   ASSERT_EQ(101u, MustRead(Key(7), snapshots_[0]).size());
 }
 
-TEST_F(DeltaGcJobTest, WriterFails) {
+TEST_F(DeltaGcJobTest, FailedWriteLeavesNoFiles) {
   max_file_size_ = 8000;
   MakeBuckets();
   FlushAndMerge(Operands(0, 1000, 2));
@@ -1273,7 +1291,8 @@ TEST_F(DeltaGcJobTest, WriterFails) {
       ASSERT_TRUE(s.IsNoSpace()) << point << " " << at << " " << s.ToString();
       ASSERT_TRUE(io_status_.IsNoSpace()) << point << " " << at;
       ASSERT_TRUE(edit.Empty());
-      // That file is there, as it was the test that said it could not be made.
+      // At NewWritableFile the file was created before the test made the call
+      // fail, so it is left.
       if (std::string(point).find("NewWritableFile") == std::string::npos) {
         ASSERT_EQ(before, FilesOnDisk()) << point << " " << at;
       }
@@ -1284,7 +1303,7 @@ TEST_F(DeltaGcJobTest, WriterFails) {
   CheckReads();
 }
 
-TEST_F(DeltaGcJobTest, Abandon) {
+TEST_F(DeltaGcJobTest, AbandonDeletesTheFiles) {
   MakeBuckets();
   FlushAndMerge(Operands(0, 250));
   const std::set<uint64_t> before = FilesOnDisk();
@@ -1292,7 +1311,7 @@ TEST_F(DeltaGcJobTest, Abandon) {
     DeltaGcJob job(Context());
     ASSERT_OK(job.Run(WholePlan()));
     ASSERT_LT(before.size(), FilesOnDisk().size());
-    // Whatever has their names holds none of them open.
+    // An edit that names the files must not keep them open.
     DeltaEdit edit;
     job.AddTo(&edit);
     ASSERT_NE(nullptr, edit.files()[0].opened->reader);
@@ -1305,7 +1324,7 @@ TEST_F(DeltaGcJobTest, Abandon) {
   CheckAll();
 }
 
-TEST_F(DeltaGcJobTest, Cancel) {
+TEST_F(DeltaGcJobTest, CanceledJobLeavesNoFiles) {
   MakeBuckets();
   FlushAndMerge(Operands(0, 250, 10));
   const std::set<uint64_t> before = FilesOnDisk();
@@ -1330,7 +1349,7 @@ TEST_F(DeltaGcJobTest, Cancel) {
   ASSERT_GT(limit, 10);
 }
 
-TEST_F(DeltaGcJobTest, MissingInput) {
+TEST_F(DeltaGcJobTest, MissingInputFailsTheJob) {
   MakeBuckets();
   FlushAndMerge(Operands(0, 250));
   ASSERT_OK(env_->DeleteFile(
@@ -1342,7 +1361,7 @@ TEST_F(DeltaGcJobTest, MissingInput) {
   ASSERT_EQ(before, FilesOnDisk());
 }
 
-TEST_F(DeltaGcJobTest, RandomHistories) {
+TEST_F(DeltaGcJobTest, ReadersSeeTheSameInRandomHistories) {
   constexpr int kNumKeys = 60;
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -23,7 +23,7 @@
 namespace ROCKSDB_NAMESPACE {
 namespace delta_test {
 
-// What a flush leaves in a delta store.
+// An entry that a flush adds to a delta store.
 struct Event {
   enum class Type { kOperand, kAnchor, kRangeAnchor };
 
@@ -40,7 +40,8 @@ struct Event {
 };
 using Events = std::vector<Event>;
 
-// A key's operands of these as a reader at read_seq sees them, newest first.
+// Returns the operands of the key among the events that a reader at read_seq
+// sees, newest first.
 inline Values VisibleOperands(const Events& events, const std::string& key,
                               SequenceNumber read_seq) {
   SequenceNumber anchor = 0;
@@ -61,11 +62,11 @@ inline Values VisibleOperands(const Events& events, const std::string& key,
   return values;
 }
 
-// A delta store in memory without a DB. Its history is made up of flushes,
-// merges and collections that are like those of a DB in what matters to
-// readers: which file has what, and which bucket sees it. Nothing is ever
-// dropped or combined, so that what readers must find is simply what was
-// flushed.
+// Provides a delta store in memory without a DB. Its history consists of
+// flushes, merges and collections. For readers these are like those of a DB:
+// each file has the right entries, and each bucket sees the right files. No
+// entry is ever dropped or combined, so readers must find exactly the entries
+// that were flushed.
 class DeltaStoreTestBase : public DeltaFileTestBase {
  protected:
   DeltaStoreTestBase() { ResetStore(); }
@@ -75,12 +76,12 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
   bool reads_async_ = false;
 
   void TearDown() override {
-    // Before the store.
+    // These are destroyed before the store.
     version_.reset();
     metas_.clear();
   }
 
-  // With the table options as they are now.
+  // Makes a new store with the current table options.
   void ResetStore() {
     version_.reset();
     metas_.clear();
@@ -97,7 +98,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     }
   }
 
-  // No files and no buckets.
+  // Makes a new store without files and buckets.
   void ResetHistory() {
     ResetStore();
     events_.clear();
@@ -107,7 +108,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     buckets_.clear();
   }
 
-  // The same state, but no file is open.
+  // Keeps the state, but closes all files.
   void ResetReaders() {
     const std::vector<DeltaEdit> edits = version_->SplitForSnapshot();
     version_.reset();
@@ -119,7 +120,8 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
 
   const Comparator* ucmp() const { return options_.comparator; }
 
-  // Nothing if there are no events of that kind.
+  // Writes a file with the events of that kind. Returns nullopt if there are
+  // none.
   std::optional<DeltaFileDescription> WriteFile(Kind kind, Tier tier,
                                                 uint64_t first_epoch,
                                                 uint64_t last_epoch,
@@ -148,7 +150,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
                                    : description;
   }
 
-  // A file has one meta, whichever versions have it: it is opened once.
+  // A file has one meta in all versions, so it is opened only once.
   DeltaVersion::FileMaker FileMaker() {
     return [this](const DeltaFileDescription& description) {
       DeltaVersion::FilePtr& meta = metas_[description.number];
@@ -166,7 +168,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
 
   // ---- The history.
 
-  // Of new events, in any order; not none.
+  // Flushes new events, at least one, in any order.
   void Flush(const Events& events) {
     Recent flush;
     flush.first_epoch = flush.last_epoch = ++last_number_;
@@ -185,7 +187,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     events_.insert(events_.end(), events.begin(), events.end());
   }
 
-  // The oldest flushes, num of them.
+  // Merges the `num` oldest flushes.
   void Merge(size_t num) {
     Recent merged;
     merged.first_epoch = flushed_.front().first_epoch;
@@ -210,9 +212,9 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     merged_.push_back(std::move(merged));
   }
 
-  // The buckets [first, last) take in merged files, num of the oldest that one
-  // of them has not got yet, and are then these ones: their lower bounds, the
-  // first as it was.
+  // Collects the buckets [first, last). They take in the `num` oldest merged
+  // files that one of them has not taken in, and are replaced by buckets with
+  // these lower bounds. The first bound stays as it was.
   void Collect(size_t first, size_t last, size_t num,
                const std::vector<std::string>& bounds) {
     if (buckets_.empty()) {
@@ -241,9 +243,9 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
         if (!IsIn(event, buckets_[i].lower, LowerBound(i + 1))) {
           continue;
         }
-        // What covers several of the old buckets comes with each of them.
-        // Taken in each time, it would be there for new buckets times old ones,
-        // and so on from one collection to the next.
+        // A range that covers several of the old buckets is found in each of
+        // them. It must be taken in only once: otherwise its copies would
+        // multiply from one collection to the next.
         if (!seqs.insert(event.seq).second) {
           continue;
         }
@@ -299,7 +301,8 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
     });
   }
 
-  // One of the three. Keys are those of `keys`, which are sorted.
+  // Flushes, merges or collects at random, with keys of `keys`, which are
+  // sorted.
   void RandomStep(const std::vector<std::string>& keys, Random* rnd) {
     if (!flushed_.empty() && rnd->OneIn(3)) {
       Merge(1 + rnd->Uniform(static_cast<int>(flushed_.size())));
@@ -310,7 +313,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
       const size_t first = rnd->Uniform(static_cast<int>(num_buckets));
       const size_t last =
           first + 1 + rnd->Uniform(static_cast<int>(num_buckets - first));
-      // Some new bounds, and some of the old ones.
+      // The bounds are some new ones and some of the old ones.
       std::vector<std::string> bounds;
       for (const std::string& key : keys) {
         const bool is_old =
@@ -380,7 +383,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
   // nullptr: no files and no buckets.
   std::shared_ptr<const DeltaVersion> version_;
   SequenceNumber last_seq_ = 0;
-  Events events_;  // all that were flushed
+  Events events_;  // all flushed events
 
  private:
   struct Recent {
@@ -418,11 +421,12 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
                ? lower < event.end && (upper == nullptr || event.key < *upper)
                : IsInRange(event.key, lower, upper);
   }
-  // nullptr: after all buckets.
+  // Returns nullptr after the last bucket.
   const std::string* LowerBound(size_t bucket) const {
     return bucket < buckets_.size() ? &buckets_[bucket].lower : nullptr;
   }
-  // What the bucket sees up to the floor, and more.
+  // Returns the events of the bucket and of the merged files that it sees up to
+  // the floor.
   Events EventsOf(size_t i, uint64_t floor) const {
     Events result = buckets_[i].events;
     for (const Recent& merged : merged_) {
