@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The merged-value cache in databases: what reads give with it is what they
-// would give without.
+// Tests of the merged-value cache in whole databases: reads return the same
+// with the cache as without it.
 
 #include <atomic>
 #include <functional>
@@ -97,7 +97,7 @@ class DBMergedValueTest : public DBTestBase {
   int files_ = 0;
 };
 
-TEST_F(DBMergedValueTest, FillsAndUses) {
+TEST_F(DBMergedValueTest, ReadsFillAndUseTheCache) {
   DestroyAndReopen(CacheOptions());
   ASSERT_OK(Put("k", "a"));
   EXPECT_EQ(Get("k"), "a");
@@ -111,7 +111,7 @@ TEST_F(DBMergedValueTest, FillsAndUses) {
   ASSERT_OK(Merge("k", "d"));
   EXPECT_EQ(Get("k"), "a,b,c,d");
   EXPECT_EQ(Hits(), 2);
-  EXPECT_EQ(Added(), 1);  // one operand is merged again sooner than kept
+  EXPECT_EQ(Added(), 1);  // a single operand is not worth a new entry
   MergeMany("k", {"e", "f", "g"});
   EXPECT_EQ(Get("k"), "a,b,c,d,e,f,g");
   EXPECT_EQ(Added(), 2);
@@ -121,7 +121,8 @@ TEST_F(DBMergedValueTest, FillsAndUses) {
   EXPECT_EQ(get_perf_context()->internal_merge_point_lookup_count, 0);
   SetPerfLevel(PerfLevel::kDisable);
   EXPECT_EQ(Hits(), 4);
-  // It was not read after the memtable was switched, but s is the newest.
+  // No read has extended the frontier since the memtable was switched, but the
+  // sequence number of the entry is the newest one of the key.
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), "a,b,c,d,e,f,g");
   EXPECT_EQ(Hits(), 5);
@@ -144,8 +145,8 @@ TEST_F(DBMergedValueTest, FillsAndUses) {
   EXPECT_NE(text.find("capacity: 4194304\n"), std::string::npos) << text;
 }
 
-// However long the chain is, the second read merges nothing.
-TEST_F(DBMergedValueTest, LargeValues) {
+// The second read merges nothing, however many operands the key has.
+TEST_F(DBMergedValueTest, LargeValueIsMergedOnce) {
   Options options = CacheOptions();
   DestroyAndReopen(options);
   constexpr int kOperands = 1000;
@@ -165,7 +166,8 @@ TEST_F(DBMergedValueTest, LargeValues) {
   ASSERT_OK(Flush());
   EXPECT_EQ(0, count_operands());
 
-  // A value that cannot be kept is counted, and LOG has a warning.
+  // A value that is too large for the cache is counted, and the LOG has a
+  // warning.
   options.merged_value_cache_size = 1 << 20;
   Reopen(options);
   EXPECT_LT(0, count_operands());
@@ -178,7 +180,7 @@ TEST_F(DBMergedValueTest, LargeValues) {
   EXPECT_NE(std::string::npos, log.find("Increase merged_value_cache_size"));
 }
 
-TEST_F(DBMergedValueTest, OperandsInFiles) {
+TEST_F(DBMergedValueTest, ValueOfOperandsInFilesIsCached) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   ASSERT_OK(Flush());
@@ -194,21 +196,21 @@ TEST_F(DBMergedValueTest, OperandsInFiles) {
   ASSERT_OK(Merge("k", "e"));
   EXPECT_EQ(Get("k"), "a,b,c,d,e");
   EXPECT_EQ(Hits(), 3);
-  // The flush carries it over.
+  // The flush carries the value over.
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), "a,b,c,d,e");
   EXPECT_EQ(Hits(), 4);
   EXPECT_EQ(Ticker(MERGED_VALUE_CACHE_STALE), 0);
-  // Keys that are not merged.
+  // Keys without operands are read as usual.
   ASSERT_OK(Put("p", "v"));
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("p"), "v");
   EXPECT_EQ(Get("none"), "NOT_FOUND");
 }
 
-// A reader of an old snapshot does not see what is newer: what it fills must
-// not hide that.
-TEST_F(DBMergedValueTest, FilledAtASnapshot) {
+// The value that a reader of an old snapshot inserts must not hide newer
+// operands that this reader does not see.
+TEST_F(DBMergedValueTest, SnapshotReadsDoNotHideNewerOperands) {
   for (const bool flushed : {false, true}) {
     DestroyAndReopen(CacheOptions());
     MergeMany("k", {"a", "b"});
@@ -228,7 +230,7 @@ TEST_F(DBMergedValueTest, FilledAtASnapshot) {
   }
 }
 
-TEST_F(DBMergedValueTest, RangeDeletions) {
+TEST_F(DBMergedValueTest, RangeDeletionsHideCachedValues) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   EXPECT_EQ(Get("k"), "a,b");
@@ -250,8 +252,9 @@ TEST_F(DBMergedValueTest, RangeDeletions) {
   EXPECT_EQ(Get("k"), "NOT_FOUND");
 }
 
-// A reader that is about to fill while the key is merged on and flushed.
-TEST_F(DBMergedValueTest, SlowFiller) {
+// A reader whose value became outdated by a flush before it was inserted does
+// not make later reads wrong.
+TEST_F(DBMergedValueTest, OutdatedInsertionIsNotUsed) {
   for (const bool compact : {false, true}) {
     DestroyAndReopen(CacheOptions());
     MergeMany("k", {"a", "b"});
@@ -279,16 +282,17 @@ TEST_F(DBMergedValueTest, SlowFiller) {
   }
 }
 
-// One with an old SuperVersion, which has the newest operand in its memtable,
-// finds what another one has made of a newer Version.
-TEST_F(DBMergedValueTest, OldSuperVersion) {
+// A reader with an old SuperVersion, which still has the newest operands in its
+// memtable, reads its own state while the cache holds values that other readers
+// made with a newer SuperVersion.
+TEST_F(DBMergedValueTest, OldSuperVersionDoesNotUseNewerValues) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   std::atomic<bool> is_first{true};
   SyncPoint::GetInstance()->SetCallBack("DBImpl::GetImpl:AfterAcquireSv",
                                         [&](void* /*arg*/) {
                                           if (is_first.exchange(false)) {
-                                            // This thread holds its
+                                            // The reader holds its
                                             // SuperVersion.
                                             std::thread([&] {
                                               ASSERT_OK(Flush());
@@ -307,8 +311,9 @@ TEST_F(DBMergedValueTest, OldSuperVersion) {
   EXPECT_EQ(Get("k"), "a,b,c,d");
 }
 
-// What was made of entries that came after the reader's SuperVersion is right
-// for the key, but not beside other keys of a batch.
+// A cached value that includes entries newer than the reader's SuperVersion is
+// not used. It would be correct for the key, but not consistent with other keys
+// of a MultiGet.
 TEST_F(DBMergedValueTest, NothingNewerThanTheSuperVersion) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
@@ -336,10 +341,10 @@ TEST_F(DBMergedValueTest, NothingNewerThanTheSuperVersion) {
   dbfull()->CleanupSuperVersion(current);
 }
 
-// The Version with an ingested file is installed by another thread, before the
-// sequence number of its keys is that of readers: such a reader knows nothing
-// of the file.
-TEST_F(DBMergedValueTest, IngestionInstalledByOthers) {
+// The Version with an ingested file may be installed by another thread before
+// the sequence number of its keys is visible to readers. A reader that does not
+// see the file's keys does not cache a value that lacks them.
+TEST_F(DBMergedValueTest, ValueBelowAnUnpublishedIngestionIsNotCached) {
   Options options = CacheOptions();
   options.max_background_jobs = 8;
   env_->SetBackgroundThreads(2, Env::HIGH);
@@ -350,8 +355,9 @@ TEST_F(DBMergedValueTest, IngestionInstalledByOthers) {
   ASSERT_OK(Put(1, "x", "v"));
   const std::string file = FileOf({{"k", "ingested"}});
 
-  // A flush of the other column family writes to the MANIFEST, and meanwhile a
-  // flush and then the ingestion queue up: the former will write for both.
+  // While a flush of the other column family writes to the MANIFEST, another
+  // flush and then the ingestion queue up, so that the second flush writes the
+  // edits of both.
   std::atomic<bool> is_prepared{false};
   std::atomic<bool> is_writing{false};
   std::atomic<int> queued{0};
@@ -378,7 +384,7 @@ TEST_F(DBMergedValueTest, IngestionInstalledByOthers) {
       });
   SyncPoint::GetInstance()->SetCallBack(
       "VersionSet::LogAndApply:WakeUpAndDone", [&](void* arg) {
-        // The ingestion: the flush has installed its Version.
+        // The ingestion wakes up after the flush has installed its Version.
         InstrumentedMutex* const mutex = static_cast<InstrumentedMutex*>(arg);
         mutex->Unlock();
         wait_for([&] { return is_flushed.load(); });
@@ -412,8 +418,9 @@ TEST_F(DBMergedValueTest, IngestionInstalledByOthers) {
   EXPECT_EQ(Get("k"), "ingested,c");
 }
 
-// The write thread reads at a sequence number that nobody else has seen yet.
-TEST_F(DBMergedValueTest, SuccessiveMerges) {
+// Reads are correct although the write thread reads at a sequence number that
+// is not visible to other readers yet.
+TEST_F(DBMergedValueTest, ReadsAreCorrectWithMaxSuccessiveMerges) {
   Options options = CacheOptions();
   options.max_successive_merges = 3;
   DestroyAndReopen(options);
@@ -453,7 +460,7 @@ class ColumnsOperator : public MergeOperator {
 
 }  // namespace
 
-TEST_F(DBMergedValueTest, ColumnsAreNotKept) {
+TEST_F(DBMergedValueTest, ValuesWithColumnsAreNotCached) {
   Options options = CacheOptions();
   options.merge_operator = std::make_shared<ColumnsOperator>();
   DestroyAndReopen(options);
@@ -475,14 +482,14 @@ TEST_F(DBMergedValueTest, ColumnsAreNotKept) {
   EXPECT_EQ(Added(), 0);
 }
 
-TEST_F(DBMergedValueTest, Ingestion) {
+TEST_F(DBMergedValueTest, IngestedFilesHideCachedValues) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   EXPECT_EQ(Get("k"), "a,b");
   const Snapshot* const snapshot = db_->GetSnapshot();
   Ingest({{"k", "ingested"}});
   EXPECT_EQ(Get("k"), "ingested");
-  // Filled by one that does not see what came in.
+  // This reader does not see the ingested file and fills the cache.
   EXPECT_EQ(Get("k", snapshot), "a,b");
   EXPECT_EQ(Get("k"), "ingested");
   ASSERT_OK(Merge("k", "c"));
@@ -490,13 +497,13 @@ TEST_F(DBMergedValueTest, Ingestion) {
   EXPECT_EQ(Get("k"), "ingested,c");
   EXPECT_EQ(Get("k", snapshot), "a,b");
   db_->ReleaseSnapshot(snapshot);
-  // A file of other keys.
+  // The next file has other keys.
   Ingest({{"m", "v"}});
   EXPECT_EQ(Get("k"), "ingested,c");
   EXPECT_EQ(Get("m"), "v");
 }
 
-TEST_F(DBMergedValueTest, DeletedFiles) {
+TEST_F(DBMergedValueTest, DeletedFilesInvalidateCachedValues) {
   for (const bool map : {false, true}) {
     SCOPED_TRACE(map);
     Options options = CacheOptions();
@@ -522,7 +529,7 @@ TEST_F(DBMergedValueTest, DeletedFiles) {
 
 namespace {
 
-// Replaces values and operands that are "bad".
+// Replaces "bad" by "good" and removes "gone", in values and operands.
 class ReplacingFilter : public CompactionFilter {
  public:
   const char* Name() const override { return "ReplacingFilter"; }
@@ -544,7 +551,7 @@ class ReplacingFilter : public CompactionFilter {
 
 }  // namespace
 
-TEST_F(DBMergedValueTest, CompactionFilter) {
+TEST_F(DBMergedValueTest, CompactionFilterInvalidatesCachedValues) {
   Options options = CacheOptions();
   ReplacingFilter filter;
   options.compaction_filter = &filter;
@@ -570,7 +577,8 @@ TEST_F(DBMergedValueTest, CompactionFilter) {
     const std::string after = in_base ? "good,b" : "a";
     EXPECT_EQ(Get("k"), after);
     if (in_base) {
-      // What the filter keeps as it is stays good.
+      // A compaction whose filter changes nothing does not invalidate the
+      // value.
       EXPECT_EQ(Get("k"), after);
       const uint64_t hits = Hits();
       ASSERT_OK(dbfull()->TEST_CompactRange(1, nullptr, nullptr, nullptr,
@@ -585,7 +593,7 @@ TEST_F(DBMergedValueTest, CompactionFilter) {
   }
 }
 
-TEST_F(DBMergedValueTest, Capacity) {
+TEST_F(DBMergedValueTest, CapacityFollowsTheOptionAndIsCharged) {
   Options options = CacheOptions();
   DestroyAndReopen(options);
   EXPECT_EQ(Cache()->capacity(), options.merged_value_cache_size);
@@ -602,7 +610,7 @@ TEST_F(DBMergedValueTest, Capacity) {
   EXPECT_LT(table.block_cache->GetPinnedUsage(), size_t{256} << 10);
 }
 
-TEST_F(DBMergedValueTest, Refused) {
+TEST_F(DBMergedValueTest, RefusesUnsupportedOptions) {
   const Options options = CacheOptions();
   const auto expect = [&](const Options& refused, bool is_argument,
                           const std::string& what) {
@@ -654,9 +662,10 @@ TEST_F(DBMergedValueTest, Refused) {
   Reopen(options);
 }
 
-// Files of another DB keep their sequence numbers: a reader of an old snapshot
-// sees some of them.
-TEST_F(DBMergedValueTest, Import) {
+// Imported files keep their sequence numbers, so a reader of an old snapshot
+// sees some of them. The value that it reads does not become that of newer
+// readers.
+TEST_F(DBMergedValueTest, ReadsOfImportedFilesAreCorrect) {
   Options options = CacheOptions();
   CreateAndReopenWithCF({"from"}, options);
   ASSERT_OK(Merge(1, "k", "a"));
@@ -709,7 +718,7 @@ namespace {
 class ReplacingFilterFactory : public CompactionFilterFactory {
  public:
   const char* Name() const override { return "ReplacingFilterFactory"; }
-  // Only the first time that it is asked, in flushes.
+  // Returns true once, for a flush, after is_wanted was set.
   bool ShouldFilterTableFileCreation(
       TableFileCreationReason reason) const override {
     return reason == TableFileCreationReason::kFlush &&
@@ -727,7 +736,7 @@ class ReplacingFilterFactory : public CompactionFilterFactory {
 
 }  // namespace
 
-TEST_F(DBMergedValueTest, FilterOfAFlush) {
+TEST_F(DBMergedValueTest, FilterOfAFlushInvalidatesOnlyIfItChanges) {
   Options options = CacheOptions();
   const auto factory = std::make_shared<ReplacingFilterFactory>();
   options.compaction_filter_factory = factory;
@@ -741,14 +750,14 @@ TEST_F(DBMergedValueTest, FilterOfAFlush) {
     ASSERT_OK(Flush());
     EXPECT_FALSE(factory->is_wanted);
     EXPECT_EQ(Get("k"), has_gone ? "a" : "a,x");
-    // What is kept goes on being used if nothing was changed.
+    // The cached value is still used if the filter changed nothing.
     EXPECT_EQ(Hits(), hits + (has_gone ? 0 : 1));
     Reopen(options);
     EXPECT_EQ(Get("k"), has_gone ? "a" : "a,x");
   }
 }
 
-TEST_F(DBMergedValueTest, FifoDeletesFiles) {
+TEST_F(DBMergedValueTest, FifoDeletionInvalidatesCachedValues) {
   Options options = CacheOptions();
   options.compaction_style = kCompactionStyleFIFO;
   options.num_levels = 1;
@@ -772,7 +781,7 @@ TEST_F(DBMergedValueTest, FifoDeletesFiles) {
 
 namespace {
 
-// Runs compactions as another process would.
+// Runs compactions in this process as another process would.
 class WorkerHere : public CompactionService {
  public:
   WorkerHere(std::string dbname, const Options& options)
@@ -809,7 +818,7 @@ class WorkerHere : public CompactionService {
 
 }  // namespace
 
-TEST_F(DBMergedValueTest, CompactionElsewhere) {
+TEST_F(DBMergedValueTest, RemoteCompactionKeepsCachedValues) {
   Options options = CacheOptions();
   const auto worker = std::make_shared<WorkerHere>(dbname_, options);
   options.compaction_service = worker;
@@ -828,8 +837,9 @@ TEST_F(DBMergedValueTest, CompactionElsewhere) {
   EXPECT_EQ(Get("k"), "a,b,c,d");
 }
 
-// A batch that becomes a memtable of its own.
-TEST_F(DBMergedValueTest, IngestedBatches) {
+// Reads are correct after the ingestion of a batch that becomes a memtable of
+// its own.
+TEST_F(DBMergedValueTest, ReadsOfIngestedBatchesAreCorrect) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   EXPECT_EQ(Get("k"), "a,b");
@@ -863,7 +873,7 @@ TEST_F(DBMergedValueTest, IngestedBatches) {
   EXPECT_GT(Hits(), 5);
 }
 
-TEST_F(DBMergedValueTest, FillCache) {
+TEST_F(DBMergedValueTest, ReadsWithoutFillCacheUseButDoNotFill) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   ReadOptions read_options;
@@ -885,7 +895,7 @@ TEST_F(DBMergedValueTest, FillCache) {
   EXPECT_EQ(Hits(), 1);
 }
 
-TEST_F(DBMergedValueTest, KeyMayExist) {
+TEST_F(DBMergedValueTest, KeyMayExistUsesTheCache) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   ASSERT_OK(Flush());
@@ -899,7 +909,7 @@ TEST_F(DBMergedValueTest, KeyMayExist) {
   EXPECT_EQ(Hits(), 1);
 }
 
-TEST_F(DBMergedValueTest, Transactions) {
+TEST_F(DBMergedValueTest, TransactionsUseTheCache) {
   const Options options = CacheOptions();
   Close();
   TransactionDB* made = nullptr;
@@ -934,8 +944,8 @@ TEST_F(DBMergedValueTest, Transactions) {
   }
 }
 
-// Values that were kept count as others do.
-TEST_F(DBMergedValueTest, SoftLimitOfABatch) {
+// Cached values count toward value_size_soft_limit like others.
+TEST_F(DBMergedValueTest, CachedValuesCountTowardTheSoftLimit) {
   DestroyAndReopen(CacheOptions());
   const std::string operand(1000, 'o');
   std::vector<std::string> keys;
@@ -952,7 +962,7 @@ TEST_F(DBMergedValueTest, SoftLimitOfABatch) {
     SCOPED_TRACE(step);
     std::vector<PinnableSlice> values(keys.size());
     std::vector<Status> statuses(keys.size());
-    // The second time all of them are kept.
+    // In the second step, all values come from the cache.
     read_options.value_size_soft_limit =
         step < 2 ? std::numeric_limits<uint64_t>::max() : 3500;
     db_->MultiGet(read_options, db_->DefaultColumnFamily(), slices.size(),
@@ -975,8 +985,8 @@ TEST_F(DBMergedValueTest, SoftLimitOfABatch) {
   }
 }
 
-// A key that goes on being written to is read from its files once.
-TEST_F(DBMergedValueTest, CarriedOverByFlushes) {
+// A key that is still being written is read from its files only once.
+TEST_F(DBMergedValueTest, FlushesCarryValuesOver) {
   DestroyAndReopen(CacheOptions());
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Put("other", "w"));
@@ -1012,8 +1022,9 @@ TEST_F(DBMergedValueTest, CarriedOverByFlushes) {
   EXPECT_EQ(values["carried"], "5");
 }
 
-// What is not an operand, or hides one, is not carried over.
-TEST_F(DBMergedValueTest, NotCarriedOver) {
+// A flush that writes a value, a deletion or a range deletion of a key does not
+// carry its value over.
+TEST_F(DBMergedValueTest, OnlyOperandsAreCarriedOver) {
   DestroyAndReopen(CacheOptions());
   const auto prepare = [&] {
     const uint64_t added = Added();
@@ -1050,8 +1061,9 @@ TEST_F(DBMergedValueTest, NotCarriedOver) {
   EXPECT_EQ(Cache()->GetStats().carried, 0);
 }
 
-// Readers of older snapshots get what they would have got.
-TEST_F(DBMergedValueTest, CarriedOverWithSnapshots) {
+// Readers of older snapshots still read their own values after a flush has
+// carried a newer value over.
+TEST_F(DBMergedValueTest, CarriedOverValuesDoNotReachOldSnapshots) {
   DestroyAndReopen(CacheOptions());
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Flush());
@@ -1068,7 +1080,7 @@ TEST_F(DBMergedValueTest, CarriedOverWithSnapshots) {
     EXPECT_EQ(Get("k", between), "v,a,b");
     EXPECT_EQ(Get("k"), "v,a,b,c");
   }
-  // What the older ones have made is not what the next flush begins with.
+  // The next flush does not start from the values of the older snapshots.
   ASSERT_OK(Merge("k", "d"));
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), "v,a,b,c,d");
@@ -1077,9 +1089,9 @@ TEST_F(DBMergedValueTest, CarriedOverWithSnapshots) {
   db_->ReleaseSnapshot(between);
 }
 
-// A younger memtable is flushed before an older one has come to its end: what
-// it says of keys is not all there is.
-TEST_F(DBMergedValueTest, YoungerMemtableFlushedFirst) {
+// If a younger memtable is flushed before an older one, the flush does not have
+// all unflushed entries of its keys, and reads are still correct.
+TEST_F(DBMergedValueTest, ReadsAreCorrectIfAYoungerMemtableIsFlushedFirst) {
   for (const bool in_younger : {false, true}) {
     Options options = CacheOptions();
     options.max_background_jobs = 8;
@@ -1123,8 +1135,8 @@ TEST_F(DBMergedValueTest, YoungerMemtableFlushedFirst) {
   }
 }
 
-// Several memtables in one flush.
-TEST_F(DBMergedValueTest, CarriedOverFromSeveralMemtables) {
+// A flush of several memtables carries the value over.
+TEST_F(DBMergedValueTest, CarriesOverFromSeveralMemtables) {
   Options options = CacheOptions();
   options.max_write_buffer_number = 6;
   options.min_write_buffer_number_to_merge = 3;
@@ -1145,7 +1157,7 @@ TEST_F(DBMergedValueTest, CarriedOverFromSeveralMemtables) {
   EXPECT_EQ(Added(), 1);
 }
 
-TEST_F(DBMergedValueTest, AtomicFlush) {
+TEST_F(DBMergedValueTest, ReadsAreCorrectAfterAnAtomicFlush) {
   Options options = CacheOptions();
   options.atomic_flush = true;
   CreateAndReopenWithCF({"other"}, options);
@@ -1164,8 +1176,9 @@ TEST_F(DBMergedValueTest, AtomicFlush) {
   }
 }
 
-// A flush that fails has told of its keys already; it is made again.
-TEST_F(DBMergedValueTest, FailedFlush) {
+// A flush that fails after it has updated the cache, and is repeated later,
+// leaves reads correct.
+TEST_F(DBMergedValueTest, ReadsAreCorrectAfterAFailedFlush) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
@@ -1295,7 +1308,7 @@ INSTANTIATE_TEST_CASE_P(
       return tested.param.name;
     });
 
-TEST_P(DBMergedValueModelTest, RandomHistory) {
+TEST_P(DBMergedValueModelTest, RandomHistoryMatchesTheModel) {
   const MergedValueVariant& variant = GetParam();
   Options options = CacheOptions();
   options.max_write_buffer_number = 6;
@@ -1348,7 +1361,7 @@ TEST_P(DBMergedValueModelTest, RandomHistory) {
           if (end < begin) {
             std::swap(begin, end);
           }
-          if (begin < end && !variant.row_cache) {  // which refuses it
+          if (begin < end && !variant.row_cache) {  // it refuses this
             ASSERT_OK(db_->DeleteRange(WriteOptions(), begin, end));
             model.erase(model.lower_bound(begin), model.lower_bound(end));
           }
@@ -1359,7 +1372,8 @@ TEST_P(DBMergedValueModelTest, RandomHistory) {
           ASSERT_OK(Flush());
           break;
         case 6: {
-          // Nobody flushes them: too many, and writes would stop.
+          // These memtables are not flushed by themselves; too many of them
+          // would stop writes.
           uint64_t immutable = 0;
           ASSERT_TRUE(db_->GetIntProperty(DB::Properties::kNumImmutableMemTable,
                                           &immutable));

@@ -59,7 +59,7 @@ class MergedValueCacheTest : public testing::Test {
   MergedValueCache cache_{kCapacity, nullptr};
 };
 
-TEST_F(MergedValueCacheTest, Value) {
+TEST_F(MergedValueCacheTest, YieldsTheInsertedValue) {
   EXPECT_EQ(Look("a", 100), Result::kMiss);
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "value of a"));
   Ref ref;
@@ -74,45 +74,45 @@ TEST_F(MergedValueCacheTest, Value) {
   EXPECT_EQ(ref.value(), "");
 }
 
-TEST_F(MergedValueCacheTest, OlderReader) {
+TEST_F(MergedValueCacheTest, ReadersBelowTheValueDoNotUseIt) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   EXPECT_EQ(Look("a", 9), Result::kStale);
   EXPECT_EQ(Look("a", 10), Result::kHit);
 }
 
-TEST_F(MergedValueCacheTest, Generations) {
+TEST_F(MergedValueCacheTest, ValuesOfOtherGenerationsAreNotUsed) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 5, "v"));
   EXPECT_EQ(Look("a", 100, 4), Result::kStale);
   EXPECT_EQ(Look("a", 100, 5), Result::kHit);
   EXPECT_EQ(Look("a", 100, 6), Result::kStale);
-  // That one removed it.
+  // The reader of the newer generation has removed the entry.
   EXPECT_EQ(Look("a", 100, 5), Result::kMiss);
 }
 
-TEST_F(MergedValueCacheTest, FlushOfTheKey) {
+TEST_F(MergedValueCacheTest, FlushedKeyInvalidatesOlderFrontiers) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   Flush("a", 20);
   EXPECT_EQ(Look("a", 100), Result::kHit);
   Flush("a", 21);
   EXPECT_EQ(Look("a", 100), Result::kStale);
   EXPECT_EQ(Look("a", 100), Result::kMiss);
-  // Filled by a reader that was slow.
+  // A slow reader inserts what it saw before the flush.
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   EXPECT_EQ(Look("a", 100), Result::kStale);
-  // By one that has seen what was flushed.
+  // A reader that has seen what was flushed inserts its value.
   ASSERT_TRUE(cache_.Insert("a", 10, 21, 0, "v"));
   EXPECT_EQ(Look("a", 100), Result::kHit);
   ASSERT_TRUE(cache_.Insert("a", 30, 25, 0, "w"));
   Flush("a", 30);
   EXPECT_EQ(Look("a", 100), Result::kHit);
-  // What was flushed before is not forgotten.
+  // A flush with a smaller number does not lower the number of the stripe.
   Flush("a", 5);
   ASSERT_TRUE(cache_.Insert("b", 40, 40, 0, "w"));
   Flush("a", 31);
   EXPECT_EQ(Look("a", 100), Result::kStale);
 }
 
-TEST_F(MergedValueCacheTest, FlushOfOthers) {
+TEST_F(MergedValueCacheTest, FlushedKeyInvalidatesOnlyItsStripe) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   int in_stripe = -1;
   for (int i = 0; i < 100; ++i) {
@@ -130,7 +130,7 @@ TEST_F(MergedValueCacheTest, FlushOfOthers) {
   EXPECT_EQ(Look("a", 100), Result::kStale);
 }
 
-TEST_F(MergedValueCacheTest, FlushOfRangeDeletion) {
+TEST_F(MergedValueCacheTest, FlushedRangeDeletionInvalidatesAllOlderFrontiers) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   ASSERT_TRUE(cache_.Insert("b", 10, 30, 0, "v"));
   FlushRangeDeletion(20);
@@ -140,7 +140,7 @@ TEST_F(MergedValueCacheTest, FlushOfRangeDeletion) {
   EXPECT_EQ(Look("b", 100), Result::kHit);
 }
 
-TEST_F(MergedValueCacheTest, ExtendedFrontier) {
+TEST_F(MergedValueCacheTest, ExtendedFrontierNeverShrinks) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   Ref ref;
   ASSERT_EQ(cache_.Lookup("a", 100, 0, &ref), Result::kHit);
@@ -152,7 +152,7 @@ TEST_F(MergedValueCacheTest, ExtendedFrontier) {
   EXPECT_EQ(Look("a", 100), Result::kHit);
 }
 
-TEST_F(MergedValueCacheTest, TheBetterOneStays) {
+TEST_F(MergedValueCacheTest, NewerGenerationThenLargerNumberStays) {
   Ref ref;
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 1, "v"));
   EXPECT_FALSE(cache_.Insert("a", 9, 90, 1, "older"));
@@ -160,13 +160,14 @@ TEST_F(MergedValueCacheTest, TheBetterOneStays) {
   ASSERT_EQ(cache_.Lookup("a", 100, 1, &ref), Result::kHit);
   EXPECT_EQ(ref.value(), "v");
   EXPECT_EQ(ref.frontier(), 20);
-  // The same one again, seen by somebody who saw more.
+  // Inserting the same value again with a larger frontier only raises the
+  // frontier.
   EXPECT_FALSE(cache_.Insert("a", 10, 30, 1, "v"));
   EXPECT_EQ(ref.frontier(), 30);
   EXPECT_FALSE(cache_.Insert("a", 10, 25, 1, "v"));
   EXPECT_EQ(ref.frontier(), 30);
   ASSERT_TRUE(cache_.Insert("a", 11, 5, 1, "newer"));
-  EXPECT_EQ(ref.value(), "v");  // it is held
+  EXPECT_EQ(ref.value(), "v");  // the reference keeps the old value
   ASSERT_EQ(cache_.Lookup("a", 100, 1, &ref), Result::kHit);
   EXPECT_EQ(ref.value(), "newer");
   ASSERT_TRUE(cache_.Insert("a", 2, 5, 2, "of a newer generation"));
@@ -175,12 +176,12 @@ TEST_F(MergedValueCacheTest, TheBetterOneStays) {
   EXPECT_EQ(cache_.GetStats().entries, 1);
 }
 
-TEST_F(MergedValueCacheTest, Capacity) {
+TEST_F(MergedValueCacheTest, NeverExceedsItsCapacity) {
   constexpr int kKeys = 20000;
   const std::string value(1000, 'v');
   for (int i = 0; i < kKeys; ++i) {
     ASSERT_TRUE(cache_.Insert(KeyOf(i), 10, 10, 0, value));
-    // One that is always in use.
+    // This entry is always in use.
     ASSERT_TRUE(i == 0 || Look(KeyOf(0), 100) == Result::kHit) << i;
     ASSERT_LE(cache_.GetStats().bytes, kCapacity);
   }
@@ -205,9 +206,9 @@ TEST_F(MergedValueCacheTest, Capacity) {
   EXPECT_TRUE(cache_.Insert("a", 10, 10, 0, "v"));
 }
 
-// Many keys that are read once do not drive out those that are read again, even
-// if these are not read at once.
-TEST_F(MergedValueCacheTest, ReadOnceLeavesFirst) {
+// Many keys that are read once do not displace those that are read again, even
+// if some time passes between their reads.
+TEST_F(MergedValueCacheTest, KeysReadOnceAreEvictedFirst) {
   constexpr int kOften = static_cast<int>(kCapacity / 2 / 1100);
   constexpr int kOnce = 20 * kOften;
   const std::string value(1000, 'v');
@@ -224,8 +225,8 @@ TEST_F(MergedValueCacheTest, ReadOnceLeavesFirst) {
   EXPECT_LT(misses, kOnce / 2 / 20);
 }
 
-// A value may have all of the capacity; others give way.
-TEST_F(MergedValueCacheTest, LargeValues) {
+// A value may take the whole capacity; other values are evicted for it.
+TEST_F(MergedValueCacheTest, LargeValueMayTakeTheWholeCapacity) {
   const std::string small(1000, 'v');
   const int kSmall = 2 * kCapacity / 1000;
   const auto fill = [&] {
@@ -243,20 +244,21 @@ TEST_F(MergedValueCacheTest, LargeValues) {
     ASSERT_EQ(cache_.Lookup(key, 100, 0, &ref), Result::kHit);
     EXPECT_TRUE(ref.value() == value);
     EXPECT_LE(cache_.GetStats().bytes, kCapacity);
-    // What is small has the rest.
+    // Small values use the rest.
     fill();
     EXPECT_EQ(cache_.Lookup(key, 100, 0, &ref), Result::kHit);
     EXPECT_LE(cache_.GetStats().bytes, kCapacity);
     EXPECT_GE(cache_.GetStats().entries, kCapacity / 3 / 1200);
   }
-  // All large values together have half, so there is one of these now.
+  // All large values together may use half of the capacity, so only one of
+  // these is left.
   EXPECT_EQ(1, cache_.GetStats().large);
   const std::string whole(kCapacity - 1000, 'w');
   ASSERT_TRUE(cache_.Insert("whole", 10, 10, 0, whole));
   EXPECT_EQ(Look("whole", 100), Result::kHit);
   EXPECT_EQ(Look("large2", 100), Result::kMiss);
   EXPECT_LE(cache_.GetStats().bytes, kCapacity);
-  // A newer one takes its place, and so does a small one.
+  // A newer large value replaces it, and so does a small value.
   ASSERT_TRUE(cache_.Insert("whole", 11, 11, 0, whole));
   EXPECT_EQ(1, cache_.GetStats().large);
   EXPECT_LE(cache_.GetStats().bytes, kCapacity);
@@ -266,7 +268,8 @@ TEST_F(MergedValueCacheTest, LargeValues) {
   fill();
   EXPECT_GE(cache_.GetStats().bytes, kCapacity / 4 * 3);
 
-  // What cannot be kept is counted, and told of less and less often.
+  // A value that is too large is counted, and a warning is due less and less
+  // often.
   const std::string too_large(kCapacity, 't');
   int told = 0;
   for (int i = 0; i < 10; ++i) {
@@ -280,8 +283,8 @@ TEST_F(MergedValueCacheTest, LargeValues) {
   EXPECT_EQ(0, cache_.GetStats().entries);
 }
 
-// The large values that are used stay.
-TEST_F(MergedValueCacheTest, LargeValuesThatAreUsed) {
+// Large values that are used are not evicted.
+TEST_F(MergedValueCacheTest, UsedLargeValuesStay) {
   const std::string value(kCapacity / 20, 'l');
   ASSERT_TRUE(cache_.Insert("used", 10, 10, 0, value));
   int misses = 0;
@@ -307,14 +310,14 @@ TEST_F(MergedValueCacheTest, ValueOutlivesTheCache) {
   EXPECT_FALSE(ref.found());
 }
 
-TEST_F(MergedValueCacheTest, Charges) {
+TEST_F(MergedValueCacheTest, ChargesTheBlockCacheInSteps) {
   const auto room = std::make_shared<Room>(size_t{100} << 20);
   {
     MergedValueCache cache(kCapacity, room);
     EXPECT_EQ(room->charged, 0);
     const std::string value(1000, 'v');
     ASSERT_TRUE(cache.Insert(KeyOf(0), 10, 10, 0, value));
-    const size_t empty = room->charged;  // the stripes
+    const size_t empty = room->charged;  // charge of the stripes
     EXPECT_GT(empty, value.size());
     for (int i = 1; i < 20000; ++i) {
       ASSERT_TRUE(cache.Insert(KeyOf(i), 10, 10, 0, value));
@@ -322,7 +325,7 @@ TEST_F(MergedValueCacheTest, Charges) {
     }
     EXPECT_LE(room->charged, empty + kCapacity + (size_t{512} << 10));
     EXPECT_EQ(room->charged, cache.GetStats().charged);
-    // Step by step, and not at each entry.
+    // The charge changes in steps and not with every entry.
     EXPECT_LT(room->updates, 50);
     cache.SetCapacity(0);
     EXPECT_LE(room->charged, empty + (size_t{256} << 10));
@@ -330,7 +333,7 @@ TEST_F(MergedValueCacheTest, Charges) {
   EXPECT_EQ(room->charged, 0);
 }
 
-TEST_F(MergedValueCacheTest, NoRoom) {
+TEST_F(MergedValueCacheTest, InsertsNothingWithoutRoom) {
   const auto room = std::make_shared<Room>(0);
   MergedValueCache cache(kCapacity, room);
   const std::string value(1000, 'v');
@@ -339,9 +342,10 @@ TEST_F(MergedValueCacheTest, NoRoom) {
   }
   EXPECT_EQ(cache.GetStats().entries, 0);
   EXPECT_EQ(room->charged, 0);
-  // The block cache is not asked at each of them.
+  // The block cache is not asked at every insertion.
   EXPECT_LT(room->updates, 30);
-  // Nothing that could not be charged for is there, and flushes do without.
+  // The stripes could not be charged, so they do not exist, and flushes work
+  // without them.
   EXPECT_FALSE(cache.TEST_HasStripes());
   cache.SetCapacity(kCapacity / 2);
   EXPECT_EQ(room->charged, 0);
@@ -355,7 +359,7 @@ TEST_F(MergedValueCacheTest, NoRoom) {
   EXPECT_GE(room->charged, cache.GetStats().bytes);
 }
 
-TEST_F(MergedValueCacheTest, LittleRoom) {
+TEST_F(MergedValueCacheTest, ReplacesValuesWithLittleRoom) {
   const auto room = std::make_shared<Room>(size_t{2} << 20);
   MergedValueCache cache(kCapacity, room);
   const std::string value(1000, 'v');
@@ -368,12 +372,12 @@ TEST_F(MergedValueCacheTest, LittleRoom) {
     ASSERT_LE(cache.GetStats().bytes, room->charged);
   }
   EXPECT_LE(room->charged, room->room);
-  // Others give way in what there is.
+  // New values replace old ones within the room that there is.
   EXPECT_GT(found, 15000);
   EXPECT_GT(cache.GetStats().evicted, 10000);
   EXPECT_GT(cache.GetStats().bytes, size_t{1} << 20);
   EXPECT_LT(room->updates, 100);
-  // There is more later.
+  // The block cache has more room later.
   room->room = size_t{100} << 20;
   for (int i = 20000; i < 40000; ++i) {
     cache.Insert(KeyOf(i), 10, 10, 0, value);
@@ -382,8 +386,9 @@ TEST_F(MergedValueCacheTest, LittleRoom) {
   EXPECT_LE(cache.GetStats().bytes, kCapacity);
 }
 
-// A flush that began when there was nothing yet knows no stripes.
-TEST_F(MergedValueCacheTest, FlushBesideTheFirstValues) {
+// A flush that began before the first insertion has no stripes, so it
+// invalidates all values that lack what it has flushed.
+TEST_F(MergedValueCacheTest, FlushBesideTheFirstInsertionsInvalidatesThem) {
   Flush("a", 10);
   EXPECT_FALSE(cache_.TEST_HasStripes());
   EXPECT_EQ(Look("a", 100), Result::kMiss);
@@ -397,7 +402,8 @@ TEST_F(MergedValueCacheTest, FlushBesideTheFirstValues) {
       MergedValueCache::Flush flush(&cache, holds_oldest);
       Ref known;
       ASSERT_FALSE(flush.OnKey("a", 15, &known));
-      // By readers of what was there before, and one that has seen it.
+      // The first three values come from readers that have not seen the flushed
+      // entries; the last one comes from a reader that has.
       ASSERT_TRUE(cache.Insert("a", 5, 8, 0, "v"));
       ASSERT_TRUE(cache.Insert("b", 5, 8, 0, "v"));
       ASSERT_TRUE(cache.Insert("c", 5, 8, 0, "v"));
@@ -407,10 +413,10 @@ TEST_F(MergedValueCacheTest, FlushBesideTheFirstValues) {
     }
     EXPECT_EQ(look("a"), Result::kStale);
     EXPECT_EQ(look("b"), Result::kStale);
-    // Nobody could tell that nothing of it was flushed.
+    // The flush cannot know that it has no entry of "c".
     EXPECT_EQ(look("c"), Result::kStale);
     EXPECT_EQ(look("d"), Result::kHit);
-    // The next one can.
+    // The next flush has stripes and invalidates only its own keys.
     MergedValueCache::Flush flush(&cache, /*holds_oldest=*/true);
     Ref known;
     ASSERT_FALSE(flush.OnKey("a", 30, &known));
@@ -421,8 +427,8 @@ TEST_F(MergedValueCacheTest, FlushBesideTheFirstValues) {
   }
 }
 
-// What a lookup gives is what the rules say of all that was inserted.
-TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
+// Lookups after random insertions and flushes agree with a model of the rules.
+TEST_F(MergedValueCacheTest, RandomHistoryAgreesWithTheRules) {
   struct Inserted {
     SequenceNumber seq;
     SequenceNumber frontier;
@@ -527,8 +533,9 @@ TEST_F(MergedValueCacheTest, AgreesWithTheRules) {
   EXPECT_GT(hits, 5000);
 }
 
-// A flush merges what it writes of a key into what was known of it.
-TEST_F(MergedValueCacheTest, CarriedOver) {
+// A flush replaces the known value of a key by one that includes the flushed
+// operands.
+TEST_F(MergedValueCacheTest, FlushCarriesAValueOver) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 3, "v"));
   MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
   Ref known;
@@ -536,7 +543,7 @@ TEST_F(MergedValueCacheTest, CarriedOver) {
   ASSERT_TRUE(flush.OnKey("a", 30, &known));
   EXPECT_EQ(known.seq(), 10);
   EXPECT_EQ(known.value(), "v");
-  // It is as good for readers as ever.
+  // Readers can still use the old value.
   EXPECT_EQ(Look("a", 100, 3), Result::kHit);
   ASSERT_TRUE(flush.Carry(known, 30, "w"));
   EXPECT_EQ(Look("a", 29, 3), Result::kStale);
@@ -549,14 +556,15 @@ TEST_F(MergedValueCacheTest, CarriedOver) {
   EXPECT_EQ(ref.seq(), 30);
   EXPECT_EQ(cache_.GetStats().entries, 1);
   EXPECT_EQ(cache_.GetStats().carried, 1);
-  // Nobody has come by for longer.
+  // The frontier was not extended beyond 40.
   Flush("a", 41);
   EXPECT_EQ(Look("a", 100, 3), Result::kStale);
 }
 
-// Of keys that a flush has not it knows so, also if others of their stripe come
-// by.
-TEST_F(MergedValueCacheTest, OthersOfTheStripe) {
+// A flush without range deletions that holds the oldest memtable extends the
+// frontiers of keys that it does not have, even if it has other keys of their
+// stripe.
+TEST_F(MergedValueCacheTest, FlushExtendsFrontiersOfOtherKeysOfTheStripe) {
   std::vector<std::string> keys;
   for (int i = 0; keys.size() < 3; ++i) {
     if (keys.empty() ||
@@ -578,7 +586,7 @@ TEST_F(MergedValueCacheTest, OthersOfTheStripe) {
       Ref known;
       EXPECT_EQ(flush.OnKey(keys[1], base + 10, &known),
                 holds_oldest && !has_ranges);
-      // That one knows all of what is flushed.
+      // The value already includes all flushed entries of this key.
       EXPECT_FALSE(flush.OnKey(keys[2], base + 20, &known));
       flush.Finish(/*has_shown_all=*/true);
       EXPECT_EQ(Look(keys[0], base + 100),
@@ -594,12 +602,14 @@ TEST_F(MergedValueCacheTest, OthersOfTheStripe) {
   }
 }
 
-// What comes in while a flush is under way may have escaped it.
-TEST_F(MergedValueCacheTest, InsertedDuringAFlush) {
+// A value that is inserted during a flush and does not include what the flush
+// writes is not used afterwards.
+TEST_F(MergedValueCacheTest, ValueInsertedDuringAFlushIsChecked) {
   MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
   Ref known;
   EXPECT_FALSE(flush.OnKey("a", 30, &known));
-  // By a reader of an old snapshot, and by one that has seen it all.
+  // The first value comes from a reader of an old snapshot, the second from a
+  // reader that has seen all entries.
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   ASSERT_TRUE(cache_.Insert("b", 10, 30, 0, "v"));
   EXPECT_FALSE(flush.OnKey("a", 30, &known));
@@ -609,8 +619,8 @@ TEST_F(MergedValueCacheTest, InsertedDuringAFlush) {
   EXPECT_EQ(Look("b", 100), Result::kHit);
 }
 
-TEST_F(MergedValueCacheTest, NotCarriedOver) {
-  // A flush of something newer was first.
+TEST_F(MergedValueCacheTest, OutdatedReplacedOrLargeValuesAreNotCarriedOver) {
+  // A flush of newer entries came first.
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   Flush("a", 25);
   Ref known;
@@ -620,7 +630,7 @@ TEST_F(MergedValueCacheTest, NotCarriedOver) {
     flush.Finish(/*has_shown_all=*/true);
     EXPECT_EQ(Look("a", 100), Result::kStale);
   }
-  // A reader was faster.
+  // A reader has inserted a newer value meanwhile.
   ASSERT_TRUE(cache_.Insert("a", 30, 30, 0, "v"));
   {
     MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
@@ -632,7 +642,7 @@ TEST_F(MergedValueCacheTest, NotCarriedOver) {
     ASSERT_EQ(cache_.Lookup("a", 100, 0, &ref), Result::kHit);
     EXPECT_EQ(ref.value(), "newer");
   }
-  // It has given way.
+  // The value was evicted meanwhile.
   {
     MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
     ASSERT_TRUE(flush.OnKey("a", 50, &known));
@@ -642,7 +652,7 @@ TEST_F(MergedValueCacheTest, NotCarriedOver) {
     flush.Finish(/*has_shown_all=*/true);
     EXPECT_EQ(Look("a", 100), Result::kMiss);
   }
-  // It has become too large.
+  // The new value is too large.
   ASSERT_TRUE(cache_.Insert("a", 60, 60, 0, "v"));
   {
     MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
@@ -654,8 +664,9 @@ TEST_F(MergedValueCacheTest, NotCarriedOver) {
   EXPECT_EQ(cache_.GetStats().carried, 0);
 }
 
-// One that has not shown all there is knows of the keys that it has shown.
-TEST_F(MergedValueCacheTest, FlushOfUnknownExtent) {
+// A flush that was not passed all entries only knows about the keys that it was
+// passed.
+TEST_F(MergedValueCacheTest, FlushOfUnknownExtentKeepsOnlyItsKeys) {
   const std::string a = KeyOf(0);
   std::string b;
   for (int i = 1; b.empty(); ++i) {
@@ -674,8 +685,9 @@ TEST_F(MergedValueCacheTest, FlushOfUnknownExtent) {
   EXPECT_EQ(Look(b, 100), Result::kStale);
 }
 
-// What nobody reads is not carried over for ever, however much room there is.
-TEST_F(MergedValueCacheTest, UnreadForLong) {
+// A value that is not read is carried over by a limited number of flushes, even
+// if there is room.
+TEST_F(MergedValueCacheTest, UnreadValueIsNotCarriedOverForever) {
   ASSERT_TRUE(cache_.Insert("read", 1, 1, 0, "v"));
   ASSERT_TRUE(cache_.Insert("unread", 1, 1, 0, "v"));
   uint64_t carried = 0;
@@ -699,8 +711,8 @@ TEST_F(MergedValueCacheTest, UnreadForLong) {
   EXPECT_LT(carried, 80);
 }
 
-// Many more entries than it was made for.
-TEST_F(MergedValueCacheTest, GrownCapacity) {
+// The cache works with many more entries than its initial capacity suggests.
+TEST_F(MergedValueCacheTest, CapacityCanGrowManifold) {
   MergedValueCache cache(size_t{1} << 20, nullptr);
   cache.SetCapacity(size_t{64} << 20);
   constexpr int kKeys = 100000;
@@ -729,8 +741,9 @@ TEST_F(MergedValueCacheTest, GrownCapacity) {
   EXPECT_EQ(cache.GetStats().entries, 0);
 }
 
-// A flush that fails is begun anew, perhaps with more.
-TEST_F(MergedValueCacheTest, FailedFlush) {
+// A flush that fails is repeated, perhaps with more entries, and the values
+// stay correct.
+TEST_F(MergedValueCacheTest, FailedFlushCanBeRepeated) {
   ASSERT_TRUE(cache_.Insert("a", 10, 20, 0, "v"));
   ASSERT_TRUE(cache_.Insert("b", 10, 20, 0, "v"));
   Ref known;
@@ -755,8 +768,8 @@ TEST_F(MergedValueCacheTest, FailedFlush) {
   }
 }
 
-// Keys that are only written to give way to those that are read.
-TEST_F(MergedValueCacheTest, WrittenButNotRead) {
+// Keys that are only written are evicted before those that are read.
+TEST_F(MergedValueCacheTest, WrittenButUnreadKeysAreEvicted) {
   MergedValueCache cache(size_t{1} << 20, nullptr);
   constexpr int kKeys = 1000;
   SequenceNumber now = 1;
@@ -787,12 +800,12 @@ TEST_F(MergedValueCacheTest, WrittenButNotRead) {
   EXPECT_LT(left, kKeys / 10);
 }
 
-// Readers of a key never see a value of another, nor one that a flush made old
-// before they began.
-TEST_F(MergedValueCacheTest, ManyThreads) {
+// Readers of a key never see a value of another key, nor one that a flush had
+// invalidated before they began.
+TEST_F(MergedValueCacheTest, ConcurrentReadersSeeNoOutdatedValue) {
   constexpr int kKeys = 200;
   MergedValueCache cache(size_t{1} << 20, nullptr);
-  // All of a key up to here is "flushed".
+  // For each key, the sequence number up to which everything is flushed.
   std::vector<std::atomic<SequenceNumber>> flushed(kKeys);
   std::atomic<SequenceNumber> last{1};
   std::atomic<bool> stop{false};
@@ -822,7 +835,7 @@ TEST_F(MergedValueCacheTest, ManyThreads) {
   uint64_t carried = 0;
   for (int round = 0; round < 3000; ++round) {
     const SequenceNumber now = ++last;
-    // Every other one carries over what it can.
+    // Every other flush carries values over.
     MergedValueCache::Flush flush(&cache, /*holds_oldest=*/round % 2 == 0);
     std::set<int> keys;
     for (int i = 0; i < 5; ++i) {

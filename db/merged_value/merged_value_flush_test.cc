@@ -24,7 +24,8 @@ namespace {
 using Ref = MergedValueCache::Ref;
 using Result = MergedValueCache::Result;
 
-// As a list with commas; "fail" fails, "columns" gives columns.
+// Makes a list with commas. The operand "fail" fails, and "columns" makes a
+// value with columns.
 class ListOperator : public MergeOperator {
  public:
   const char* Name() const override { return "ListOperator"; }
@@ -76,7 +77,7 @@ class MergedValueFlushTest : public DBTestBase {
   }
   MergedValueCache* cache() { return cfd()->merged_values(); }
 
-  // rounds: how often the iterator begins, and goes to its end.
+  // rounds: number of passes of the iterator from its beginning to its end.
   void FlushAll(const std::vector<TestEntry>& entries, bool is_oldest = true,
                 int rounds = 1) {
     std::vector<std::string> keys;
@@ -93,7 +94,7 @@ class MergedValueFlushTest : public DBTestBase {
         new (arena.AllocateAligned(sizeof(VectorIterator))) VectorIterator(
             std::move(keys), std::move(values), &cfd()->internal_comparator()),
         &arena));
-    // As a flush does before it goes on.
+    // A flush positions the iterator once before it reads.
     iter->SeekToFirst();
     for (int round = 0; round < rounds; ++round) {
       for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
@@ -102,7 +103,8 @@ class MergedValueFlushTest : public DBTestBase {
     flush.Finish();
   }
 
-  // "" if there is nothing that a reader of now could use.
+  // Returns the cached value and its sequence number, or "" if a new reader
+  // cannot use any.
   std::string Known(const std::string& key) {
     Ref ref;
     return cache()->Lookup(key, 1000, 0, &ref) == Result::kHit
@@ -111,7 +113,7 @@ class MergedValueFlushTest : public DBTestBase {
   }
 };
 
-TEST_F(MergedValueFlushTest, NothingToWrap) {
+TEST_F(MergedValueFlushTest, WrapsNothingWithoutAFlush) {
   VectorIterator iter({}, {});
   EXPECT_EQ(MergedValueFlushIterator::Wrap(nullptr, &iter, nullptr), &iter);
 }
@@ -124,7 +126,8 @@ TEST_F(MergedValueFlushTest, MergesOperands) {
             {"a", 30, kTypeMerge, "2"},
             {"a", 21, kTypeMerge, "1"},
             {"b", 22, kTypeMerge, "1"},
-            // Known already, whatever it is.
+            // The cached value already includes these entries, whatever they
+            // are.
             {"b", 12, kTypeValue, "w"},
             {"b", 11, kTypeDeletion, ""},
             {"c", 23, kTypeMerge, "1"},
@@ -140,7 +143,7 @@ TEST_F(MergedValueFlushTest, MergesOperands) {
   EXPECT_EQ(cache()->GetStats().carried, 3);
 }
 
-TEST_F(MergedValueFlushTest, BeginsAnew) {
+TEST_F(MergedValueFlushTest, SeekToFirstStartsOver) {
   ASSERT_TRUE(cache()->Insert("a", 10, 10, 0, "v"));
   ASSERT_TRUE(cache()->Insert("b", 10, 10, 0, "v"));
   FlushAll({{"a", 31, kTypeMerge, "2"},
@@ -150,14 +153,14 @@ TEST_F(MergedValueFlushTest, BeginsAnew) {
            /*is_oldest=*/true, /*rounds=*/3);
   EXPECT_EQ(Known("a"), "v,1,2@31");
   EXPECT_EQ(Known("b"), "v,1,2@33");
-  // The only key.
+  // The same with a single key.
   FlushAll({{"a", 41, kTypeMerge, "4"}, {"a", 40, kTypeMerge, "3"}},
            /*is_oldest=*/true, /*rounds=*/3);
   EXPECT_EQ(Known("a"), "v,1,2,3,4@41");
 }
 
-// What was not shown to the end is not known.
-TEST_F(MergedValueFlushTest, NotToTheEnd) {
+// A key whose entries were not all passed is not carried over.
+TEST_F(MergedValueFlushTest, KeysPassedOnlyInPartAreNotCarriedOver) {
   for (const bool skips : {false, true}) {
     const SequenceNumber base = skips ? 200 : 100;
     for (const char* key : {"a", "b", "c"}) {
@@ -181,7 +184,7 @@ TEST_F(MergedValueFlushTest, NotToTheEnd) {
     iter->SeekToFirst();
     iter->Next();
     if (skips) {
-      // Over an operand of "b".
+      // Skip an operand of "b".
       iter->Seek(InternalKey("c", kMaxSequenceNumber, kTypeMerge).Encode());
       iter->Next();
       iter->Next();
@@ -194,7 +197,7 @@ TEST_F(MergedValueFlushTest, NotToTheEnd) {
   }
 }
 
-TEST_F(MergedValueFlushTest, OtherEntries) {
+TEST_F(MergedValueFlushTest, KeysWithOtherEntriesAreNotCarriedOver) {
   for (const ValueType type : {kTypeValue, kTypeDeletion, kTypeSingleDeletion,
                                kTypeBlobIndex, kTypeWideColumnEntity}) {
     SCOPED_TRACE(static_cast<int>(type));
@@ -216,7 +219,7 @@ TEST_F(MergedValueFlushTest, OtherEntries) {
   EXPECT_EQ(cache()->GetStats().carried, 0);
 }
 
-TEST_F(MergedValueFlushTest, NoPlainValue) {
+TEST_F(MergedValueFlushTest, FailedMergesAndColumnsAreNotCarriedOver) {
   ASSERT_TRUE(cache()->Insert("a", 10, 10, 0, "v"));
   ASSERT_TRUE(cache()->Insert("b", 10, 10, 0, "v"));
   ASSERT_TRUE(cache()->Insert("c", 10, 10, 0, "v"));
@@ -228,7 +231,7 @@ TEST_F(MergedValueFlushTest, NoPlainValue) {
   EXPECT_EQ(Known("c"), "v,1@32");
 }
 
-TEST_F(MergedValueFlushTest, NotTheOldest) {
+TEST_F(MergedValueFlushTest, CarriesNothingOverIfNotTheOldest) {
   ASSERT_TRUE(cache()->Insert("a", 10, 10, 0, "v"));
   FlushAll({{"a", 30, kTypeMerge, "1"}}, /*is_oldest=*/false);
   EXPECT_EQ(Known("a"), "");

@@ -16,7 +16,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Answers what it was told to, whatever it is asked.
+// Returns the configured answer to every call.
 class ToldFilter : public CompactionFilter {
  public:
   const char* Name() const override { return "ToldFilter"; }
@@ -77,7 +77,7 @@ class TrackingCompactionFilterTest : public testing::Test {
 
 }  // namespace
 
-TEST_F(TrackingCompactionFilterTest, IsTheOther) {
+TEST_F(TrackingCompactionFilterTest, ForwardsNameAndProperties) {
   ASSERT_NE(filter_, &told_);
   EXPECT_EQ(filter_, owned_.get());
   EXPECT_STREQ(filter_->Name(), "ToldFilter");
@@ -89,7 +89,7 @@ TEST_F(TrackingCompactionFilterTest, IsTheOther) {
   EXPECT_FALSE(filter_->IsStackedBlobDbInternalCompactionFilter());
 }
 
-TEST_F(TrackingCompactionFilterTest, Decisions) {
+TEST_F(TrackingCompactionFilterTest, RecordsDecisionsThatChangeOrRemove) {
   using Decision = CompactionFilter::Decision;
   using Type = CompactionFilter::ValueType;
   const Slice existing("v");
@@ -113,8 +113,9 @@ TEST_F(TrackingCompactionFilterTest, Decisions) {
   }
 }
 
-// The other one's own ways from the newer calls to the older ones.
-TEST_F(TrackingCompactionFilterTest, OlderCalls) {
+// The wrapped filter's default implementations, which call older functions, are
+// kept.
+TEST_F(TrackingCompactionFilterTest, ForwardsOlderCalls) {
   using Decision = CompactionFilter::Decision;
   using Type = CompactionFilter::ValueType;
   const Slice existing("v");
@@ -145,7 +146,7 @@ TEST_F(TrackingCompactionFilterTest, OlderCalls) {
   }
 }
 
-TEST(ChangeNotingFilterWrapTest, Ownership) {
+TEST(ChangeNotingFilterWrapTest, WrapTakesOverTheOwnership) {
   std::atomic<bool> has_changed{false};
   const CompactionFilter* filter = nullptr;
   std::unique_ptr<CompactionFilter> owned;
