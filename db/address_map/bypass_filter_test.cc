@@ -1,11 +1,11 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Bypass filters: what the filter of an SST file answers for the keys whose
-// values the address map finds by the key alone, and for all others.
+// Bypass filters: the filter of an SST file excludes keys whose values the
+// address map finds by the key alone, and may match all other keys of the file.
 //
-// What a table holds is read from the table itself, so that the checks do not
-// depend on what flush and compaction decide.
+// The checks read the contents of a table from the table itself, so they do not
+// depend on the decisions of flushes and compactions.
 
 #include <algorithm>
 #include <atomic>
@@ -48,11 +48,12 @@ enum class Layout { kFull, kPartitioned, kDecoupled };
 
 enum class FilterKeys { kWhole, kWholeAndPrefixes, kPrefixes };
 
-// How the table is built: which of the paths that hand keys to the filter.
+// How the table is built. The kinds differ in how keys are passed to the
+// filter.
 enum class Build {
   kPlain,
-  kDictionary,       // all blocks are buffered, and replayed
-  kShortDictionary,  // some are replayed, the others come directly
+  kDictionary,  // all blocks are buffered and replayed
+  kShortDictionary,  // some are replayed, others are not buffered
   kThreads,
   kDictionaryAndThreads,
 };
@@ -66,12 +67,12 @@ struct FilterKind {
   bool HasPrefixes() const { return keys != FilterKeys::kWhole; }
 };
 
-// What an SST file has.
+// The contents of an SST file.
 struct TableContents {
   struct Key {
     bool is_direct_somewhere = false;
     bool is_other_somewhere = false;
-    // Of the newest entry.
+    // These two fields are of the newest entry.
     bool seen = false;
     ValueType type = kTypeDeletion;
   };
@@ -90,7 +91,7 @@ struct TableContents {
   }
 };
 
-// Keeps the DB's reader of an SST file.
+// Holds the DB's reader of an SST file.
 class OpenTable {
  public:
   OpenTable(ColumnFamilyData* cfd, const FileMetaData& file)
@@ -116,7 +117,7 @@ class OpenTable {
     return table_->MayHaveNonDirect(ReadOptions(), key.Encode());
   }
 
-  // As an iterator asks that is to go to (user_key, seq).
+  // Asks the prefix filter as an iterator does that seeks to (user_key, seq).
   bool MayHavePrefixOf(const std::string& user_key, SequenceNumber seq) const {
     const SliceTransform* const prefix_extractor =
         cfd_->current()->GetMutableCFOptions().prefix_extractor.get();
@@ -189,12 +190,12 @@ class BypassFilterTest : public DBTestBase {
       options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
     }
     BlockBasedTableOptions table;
-    // Ribbon on all levels: level 0 would have Bloom by default.
+    // Uses Ribbon on all levels; level 0 would have Bloom by default.
     table.filter_policy.reset(kind.ribbon ? NewRibbonFilterPolicy(10, -1)
                                           : NewBloomFilterPolicy(10));
     table.whole_key_filtering = kind.HasWholeKeys();
     table.detect_filter_construct_corruption = true;
-    // Many blocks, and many partitions.
+    // Makes many blocks and many partitions.
     table.block_size = 256;
     table.metadata_block_size = 128;
     table.cache_index_and_filter_blocks = true;
@@ -223,7 +224,7 @@ class BypassFilterTest : public DBTestBase {
     }
   }
 
-  // Snapshots must go before the DB.
+  // Releases the snapshot before the DB is destroyed.
   void OpenFresh(const Options& options) {
     snapshot_.reset();
     DestroyAndReopen(options);
@@ -244,7 +245,8 @@ class BypassFilterTest : public DBTestBase {
     ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
   }
 
-  // A flush is over for those that wait for it before it counts what it wrote.
+  // Waits for all background work. Flush() returns before the job has counted
+  // its output.
   void WaitForJobs() {
     for (int i = 0; i < 3; ++i) {
       ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
@@ -252,7 +254,7 @@ class BypassFilterTest : public DBTestBase {
     }
   }
 
-  // nullptr unless the DB has one SST file.
+  // Returns nullptr unless the DB has exactly one SST file.
   const FileMetaData* OnlyFile(int* file_level = nullptr) {
     const FileMetaData* result = nullptr;
     for (int level = 0; level < db_->NumberLevels(); ++level) {
@@ -269,9 +271,9 @@ class BypassFilterTest : public DBTestBase {
     return result;
   }
 
-  // ---- The data.
+  // ---- Data.
 
-  // Only even numbers are prefixes of keys.
+  // Keys use only prefixes with even numbers.
   static std::string PrefixOf(int number) {
     char buffer[32];
     snprintf(buffer, sizeof(buffer), "p%03d", number);
@@ -308,15 +310,16 @@ class BypassFilterTest : public DBTestBase {
     constexpr int kNumOthers = sizeof(kOthers) / sizeof(kOthers[0]);
     Random rnd(301);
     std::vector<std::pair<std::string, Entry>> plan;
-    // The extractor has no prefix for these.
+    // The extractor has no prefix for these keys.
     plan.emplace_back("a", Entry::kDirect);
     plan.emplace_back("b", Entry::kInline);
     plan.emplace_back("p", Entry::kDirect);
     plan.emplace_back("p1", Entry::kDeleted);
     for (int prefix = 0; prefix < kPrefixes; ++prefix) {
       for (int i = 0; i < kPerPrefix; ++i) {
-        // Runs of direct entries that are longer than a partition, at the
-        // beginning and in the middle, and one at the end; a run without any.
+        // There are runs of direct entries that are longer than a partition, at
+        // the beginning, in the middle and at the end, and one run without a
+        // direct entry.
         const bool all_direct = prefix < 8 || (prefix >= 40 && prefix < 60) ||
                                 prefix >= kPrefixes - 6;
         const bool none_direct = prefix >= 20 && prefix < 30;
@@ -331,8 +334,8 @@ class BypassFilterTest : public DBTestBase {
     return plan;
   }
 
-  // Writes entries of all kinds. The snapshot comes between what is old and
-  // what is new.
+  // Writes entries of all kinds. The snapshot is taken between the old and the
+  // new versions.
   void Fill() {
     const auto plan = Plan();
     old_.clear();
@@ -394,9 +397,9 @@ class BypassFilterTest : public DBTestBase {
     return found == model.end() ? "NOT_FOUND" : found->second;
   }
 
-  // ---- The checks.
+  // ---- Checks.
 
-  // What the filter says, and what the table says of it.
+  // Checks the answers of the filter and the properties of the table.
   void CheckFilter(const FilterKind& kind, const FileMetaData& file,
                    const TableContents& contents) {
     const OpenTable table(Cfd(), file);
@@ -410,7 +413,7 @@ class BypassFilterTest : public DBTestBase {
     EXPECT_EQ(file.blob_refs.mapped.versioned, contents.versioned);
     EXPECT_EQ(file.blob_refs.mapped.unmapped,
               contents.entries - contents.direct - contents.versioned);
-    // Who does not know of bypass filters must not ask for whole keys.
+    // Readers that do not support bypass filters must not ask for whole keys.
     EXPECT_EQ(
         properties->user_collected_properties.at(
             BlockBasedTablePropertyNames::kWholeKeyFiltering),
@@ -430,7 +433,7 @@ class BypassFilterTest : public DBTestBase {
       EXPECT_GT(no_for_direct * 10, contents.NumDirectOnly() * 9);
       EXPECT_GT(no_for_absent * 10, contents.keys.size() * 9);
       if (kind.layout != Layout::kFull) {
-        // There is more than one partition, or the layout was not tested.
+        // The table must have several partitions, or the layout was not tested.
         EXPECT_GT(Ticker(BLOCK_CACHE_FILTER_ADD), 3);
       }
     } else {
@@ -443,7 +446,7 @@ class BypassFilterTest : public DBTestBase {
         EXPECT_TRUE(table.MayHavePrefixOf(key, kMaxSequenceNumber)) << key;
         EXPECT_TRUE(table.MayHavePrefixOf(key, 0)) << key;
         if (key.size() >= kPrefixSize) {
-          // A seek may come to another partition than the key is in.
+          // A seek may reach another partition than the one of the key.
           const std::string prefix = key.substr(0, kPrefixSize);
           EXPECT_TRUE(table.MayHavePrefixOf(prefix, kMaxSequenceNumber)) << key;
           EXPECT_TRUE(table.MayHavePrefixOf(prefix + "\xff", 0)) << key;
@@ -460,7 +463,7 @@ class BypassFilterTest : public DBTestBase {
     }
   }
 
-  // What the DB answers.
+  // Checks the reads of the DB.
   void CheckReads(const FilterKind& kind, const TableContents& contents) {
     std::vector<std::string> keys;
     for (const auto& [key, info] : contents.keys) {
@@ -493,7 +496,7 @@ class BypassFilterTest : public DBTestBase {
     }
   }
 
-  // The filter never hides a prefix from an iterator.
+  // Checks that the filter never hides a prefix from an iterator.
   void CheckPrefixScans(const Snapshot* snapshot,
                         const std::map<std::string, std::string>& model) {
     ReadOptions read_options;
@@ -525,7 +528,8 @@ class BypassFilterTest : public DBTestBase {
     }
   }
 
-  // Lookups of direct entries ask the filter, and do not search the file.
+  // Checks that lookups of direct entries ask the filter and do not search the
+  // file.
   void CheckFilterIsUseful(const TableContents& contents) {
     const uint64_t before = Ticker(BLOOM_FILTER_USEFUL);
     for (const auto& [key, info] : contents.keys) {
@@ -537,7 +541,7 @@ class BypassFilterTest : public DBTestBase {
               uint64_t{contents.NumDirectOnly()} * 9);
   }
 
-  // A reader that has no address map meets every entry.
+  // Checks that a reader without an address map finds every entry.
   void CheckForeignReader(const FileMetaData& file,
                           const TableContents& contents) {
     SstFileReader reader(last_options_);
@@ -548,7 +552,7 @@ class BypassFilterTest : public DBTestBase {
                            const Status& status, const std::string& value) {
       switch (info.type) {
         case kTypeBlobIndex:
-          // It is there, but this reader has no way to its value.
+          // The entry is found, but this reader cannot read its value.
           EXPECT_TRUE(status.IsCorruption())
               << key.ToString() << " " << status.ToString();
           break;
@@ -642,7 +646,7 @@ INSTANTIATE_TEST_CASE_P(
                                      Build::kDictionaryAndThreads)),
     EveryName);
 
-// How the table is built does not depend on the kind of filter.
+// These kinds of filters do not depend on how the table is built.
 INSTANTIATE_TEST_CASE_P(
     OtherFilters, BypassFilterEveryTest,
     testing::Combine(testing::Values(Layout::kFull, Layout::kPartitioned,
@@ -676,7 +680,8 @@ TEST_P(BypassFilterEveryTest, AnswersForEveryEntry) {
   SyncPoint::GetInstance()->ClearAllCallBacks();
   ASSERT_FALSE(HasFatalFailure());
   if (build == Build::kThreads) {
-    // Partitions that follow the index's are cut by one thread.
+    // With partitions that follow those of the index, one thread builds the
+    // table.
     EXPECT_EQ(threads_started > 0, kind.layout != Layout::kPartitioned);
   }
 
@@ -694,7 +699,7 @@ TEST_P(BypassFilterEveryTest, AnswersForEveryEntry) {
       EXPECT_GT(properties->index_partitions, 3);
     }
   }
-  // The data is what it is meant to be.
+  // The table must have enough entries of each kind.
   EXPECT_GT(contents.NumDirectOnly(), 500);
   EXPECT_GT(contents.keys.size() - contents.NumDirectOnly(), 300);
   EXPECT_GT(contents.versioned, 30);
@@ -714,8 +719,8 @@ TEST_P(BypassFilterEveryTest, AnswersForEveryEntry) {
   CheckForeignReader(*file, contents);
   ASSERT_FALSE(HasFatalFailure());
 
-  // What the filter is for: a key stays direct if it was so before, and never
-  // becomes direct over another entry.
+  // A key stays direct when it is overwritten, and no key becomes direct over a
+  // non-direct entry.
   snapshot_.reset();
   for (const auto& [key, info] : contents.keys) {
     latest_[key] = LargeValue(key, 3);
@@ -744,7 +749,7 @@ TEST_P(BypassFilterEveryTest, AnswersForEveryEntry) {
   CheckReads(kind, contents);
 }
 
-// ---- For each layout.
+// ---- Each layout.
 
 using LayoutParam = std::tuple<Layout, bool>;
 
@@ -773,9 +778,9 @@ INSTANTIATE_TEST_CASE_P(Layouts, BypassFilterLayoutTest,
                                          testing::Bool()),
                         LayoutName);
 
-// Nothing but direct entries: a filter without keys is not written, and one
-// that is not there says "maybe". The counts decide before it is asked.
-TEST_P(BypassFilterLayoutTest, DirectOnly) {
+// A file of direct entries only gets no whole-key filter. Its counts show that
+// it has no non-direct entry, so lookups do not open it.
+TEST_P(BypassFilterLayoutTest, FileOfDirectEntriesNeedsNoFilter) {
   const FilterKind kind = Kind();
   OpenFresh(MapOptions(kind));
   for (int version = 1; version <= 2; ++version) {
@@ -790,7 +795,7 @@ TEST_P(BypassFilterLayoutTest, DirectOnly) {
     }
     ASSERT_OK(Flush());
     WaitForJobs();
-    // The second time, too, though the first file's filter knows nothing.
+    // The second version is direct, too, although the first file has no filter.
     EXPECT_EQ(Ticker(BLOB_MAP_VERSIONED_WRITTEN), 0);
     EXPECT_EQ(Ticker(BLOB_MAP_DIRECT_WRITTEN), version * latest_.size());
 
@@ -818,7 +823,7 @@ TEST_P(BypassFilterLayoutTest, DirectOnly) {
       }
     }
 
-    // No lookup asks for a table.
+    // No lookup opens a table.
     std::atomic<int> tables{0};
     SyncPoint::GetInstance()->SetCallBack("TableCache::FindTable:0",
                                           [&](void*) { ++tables; });
@@ -843,9 +848,10 @@ TEST_P(BypassFilterLayoutTest, DirectOnly) {
   }
 }
 
-// The option that saves the filter of the bottommost level, as most lookups
-// find what they look for: they find it without the file here.
-TEST_P(BypassFilterLayoutTest, OptimizeFiltersForHits) {
+// optimize_filters_for_hits saves the filter of the bottommost level, because
+// most lookups find their keys there. With a map most of them find their values
+// without the file, so the filter is written and used nevertheless.
+TEST_P(BypassFilterLayoutTest, OptimizeFiltersForHitsKeepsBypassFilters) {
   const FilterKind kind = Kind();
   Options options = MapOptions(kind);
   options.optimize_filters_for_hits = true;
@@ -868,8 +874,8 @@ TEST_P(BypassFilterLayoutTest, OptimizeFiltersForHits) {
   ASSERT_FALSE(HasFatalFailure());
   CheckFilterIsUseful(contents);
 
-  // An iterator opens the file first. The reader that stays in the cache has
-  // the filter all the same.
+  // An iterator opens the file first. The cached table reader has the filter
+  // all the same.
   snapshot_.reset();
   Reopen(options);
   {
@@ -885,7 +891,7 @@ TEST_P(BypassFilterLayoutTest, OptimizeFiltersForHits) {
   }
   CheckFilterIsUseful(contents);
 
-  // Without the map the option does what it does in RocksDB.
+  // Without the map the option works as in RocksDB.
   options.enable_blob_address_map = false;
   OpenFresh(options);
   ASSERT_OK(Put("k1", LargeValue("k1", 1)));
@@ -897,8 +903,8 @@ TEST_P(BypassFilterLayoutTest, OptimizeFiltersForHits) {
   EXPECT_EQ(OpenTable(Cfd(), *file).Properties()->filter_size, 0);
 }
 
-// The filter is used as it was written, whatever the options are now.
-TEST_P(BypassFilterLayoutTest, OtherOptionsLater) {
+// A filter is used as it was written, whatever the current options are.
+TEST_P(BypassFilterLayoutTest, FilterIsUsedAsItWasWritten) {
   FilterKind whole = Kind();
   FilterKind prefixes = whole;
   prefixes.keys = FilterKeys::kPrefixes;
@@ -923,7 +929,8 @@ TEST_P(BypassFilterLayoutTest, OtherOptionsLater) {
       const OpenTable table(Cfd(), *file);
       table.Read(&contents);
       for (const auto& [key, info] : contents.keys) {
-        // Either the filter has no whole keys or nobody may ask for them.
+        // Either the filter has no whole keys, or the current options do not
+        // allow to ask for them.
         EXPECT_TRUE(table.MayHaveNonDirect(key)) << key;
         EXPECT_TRUE(table.MayHavePrefixOf(key, kMaxSequenceNumber)) << key;
       }
@@ -935,8 +942,9 @@ TEST_P(BypassFilterLayoutTest, OtherOptionsLater) {
 
 // ---- Ordinary filters.
 
-// enable_lsm_bypass = false: no entry is direct, so the filter has all keys.
-TEST_F(BypassFilterTest, BypassOff) {
+// With enable_lsm_bypass = false no entry is direct, so the filter has all
+// keys.
+TEST_F(BypassFilterTest, WithoutBypassTheFilterHasAllKeys) {
   const FilterKind kind;
   Options options = MapOptions(kind);
   options.enable_lsm_bypass = false;
@@ -968,9 +976,9 @@ TEST_F(BypassFilterTest, BypassOff) {
   CheckForeignReader(*file, contents);
 }
 
-// A file from before the map was turned on: all of its keys are in its filter,
-// and what is written over them is versioned.
-TEST_F(BypassFilterTest, FileWithoutTheProperty) {
+// The filter of a file from before the map was turned on has all keys of the
+// file, and the values that overwrite them are versioned.
+TEST_F(BypassFilterTest, FileFromBeforeTheMapHasAllKeysInItsFilter) {
   const FilterKind kind;
   Options options = MapOptions(kind);
   options.enable_blob_address_map = false;
@@ -1021,9 +1029,9 @@ TEST_F(BypassFilterTest, FileWithoutTheProperty) {
   CheckReads(kind, newer);
 }
 
-// ---- The property by itself.
+// ---- The table property.
 
-TEST(MappedTablePropertyTest, CountsAndRoundTrip) {
+TEST(MappedTablePropertyTest, CountsSurviveARoundTrip) {
   const std::string direct("\x10\x00", 2);
   const std::string versioned("\x11\x00", 2);
   for (const bool whole_keys : {false, true}) {
@@ -1035,7 +1043,7 @@ TEST(MappedTablePropertyTest, CountsAndRoundTrip) {
     EXPECT_FALSE(written.Add(kTypeBlobIndex, Slice()));
     EXPECT_FALSE(written.Any());
     written.AddTo(&properties);
-    // RocksDB's own tables look as ever.
+    // Tables without mapped entries get no property, as in RocksDB.
     EXPECT_TRUE(properties.empty());
     EXPECT_EQ(written.PlainWholeKeyFiltering(), whole_keys);
 
@@ -1055,8 +1063,8 @@ TEST(MappedTablePropertyTest, CountsAndRoundTrip) {
   }
 }
 
-// What cannot be understood must not make anybody trust the filter.
-TEST(MappedTablePropertyTest, Malformed) {
+// A malformed property means that the filter's whole keys are not used.
+TEST(MappedTablePropertyTest, MalformedPropertyMakesTheFilterUntrusted) {
   MappedTableProperty written(/*whole_keys=*/true);
   written.Add(kTypeBlobIndex, Slice("\x10\x00", 2));
   UserCollectedProperties properties;

@@ -1,10 +1,10 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Crashes at every step of the jobs that change an address map: the file system
-// stops at the step, what was not synced is lost, and the database that is
-// opened again must have every write that was acknowledged, and no other: one
-// that was not is there as a whole, or not at all.
+// Crashes at every step of the jobs that change an address map. The file system
+// stops at the step, and unsynced data is lost. The database is then reopened.
+// It must have every acknowledged write, and a write that was not acknowledged
+// must be there completely or not at all.
 
 #include <algorithm>
 #include <atomic>
@@ -44,7 +44,7 @@ namespace {
 constexpr int kKeys = 60;
 constexpr uint32_t kSeeds = 5;
 
-// The last level of the databases whose files are deleted.
+// The last level of the databases of Job::kDeleteFiles.
 constexpr int kBottom = 3;
 
 enum class Job {
@@ -62,7 +62,7 @@ enum class Job {
 
 using Model = std::map<std::string, std::string>;
 
-// To one key.
+// A write to one key.
 struct Write {
   ValueType type;
   std::string key;
@@ -79,7 +79,7 @@ void Apply(const Write& write, Model* model) {
   }
 }
 
-// An SST file below level 0, and the keys that it answers for.
+// An SST file below level 0, and the range of its keys.
 struct Table {
   bool Has(int of_level, const std::string& key) const {
     return level == of_level && first <= key &&
@@ -89,10 +89,10 @@ struct Table {
   int level;
   std::string first;
   std::string last;
-  bool has_last;  // false: a range tombstone ends there
+  bool has_last;  // false if a range tombstone ends at `last`
 };
 
-// A failed compaction waits for a second before the next one.
+// Shortens the second that RocksDB waits after a failed compaction.
 class ImpatientClock : public SystemClockWrapper {
  public:
   using SystemClockWrapper::SystemClockWrapper;
@@ -125,11 +125,11 @@ class DBAddressMapCrashTest : public testing::Test {
     models_.clear();
     before_.reset();
     writes_by_level_.clear();
-    // In memory: there are hundreds of crashes.
+    // The files are in memory, because there are hundreds of crashes.
     disk_.reset(NewMemEnv(Env::Default()));
     fs_ = std::make_shared<FaultInjectionTestFS>(disk_->GetFileSystem());
-    // What is written reaches the disk when it is synced, not before, unless
-    // only the process dies: then there may be half a group of edits.
+    // Data reaches the disk when it is synced, unless only the process dies. In
+    // that case a group of edits may be half written.
     only_process_dies_ = job == Job::kAtomicFlush && seed % 2 == 0;
     fs_->SetInjectUnsyncedDataLoss(!only_process_dies_);
     env_ = std::make_unique<CompositeEnvWrapper>(
@@ -154,27 +154,27 @@ class DBAddressMapCrashTest : public testing::Test {
     if (job == Job::kDeleteFiles) {
       options_.num_levels = kBottom + 1;
       options_.level_compaction_dynamic_level_bytes = false;
-      // Ten keys to a file.
+      // Each file has ten keys.
       options_.sst_partitioner_factory = NewSstPartitionerFixedPrefixFactory(3);
     }
     options_.disable_auto_compactions = true;
     options_.blob_gc_space_amp_limit = 0;
     options_.merge_operator = MergeOperators::CreateStringAppendOperator();
     options_.avoid_flush_during_shutdown = true;
-    // The disk does not come back before the next open.
+    // The disk does not recover before the next open.
     options_.max_bgerror_resume_count = 0;
     options_.atomic_flush = job == Job::kAtomicFlush;
     write_options_ = WriteOptions();
     write_options_.disableWAL = job == Job::kAtomicFlush && seed % 3 != 0;
     num_families_ =
         (job == Job::kAtomicFlush || job == Job::kDropFamily) ? 2 : 1;
-    // Then nobody knows of the map's files when its family is gone.
+    // In this case no column family with a map is left after the drop.
     is_default_plain_ = job == Job::kDropFamily && seed % 2 == 1;
     ASSERT_OK(Open());
     AddFamilies();
   }
 
-  // With the families that there are.
+  // Opens all existing column families.
   Status Open() {
     std::vector<std::string> names;
     if (!DB::ListColumnFamilies(options_, dbname_, &names).ok()) {
@@ -217,7 +217,7 @@ class DBAddressMapCrashTest : public testing::Test {
     return Open();
   }
 
-  // As the machine has it when it is on again.
+  // Drops unsynced data, as if the machine had restarted.
   void LoseWhatIsNotSynced() {
     fs_->SetFilesystemActive(true);
     if (!only_process_dies_) {
@@ -250,8 +250,8 @@ class DBAddressMapCrashTest : public testing::Test {
     }
   }
 
-  // Writes that are synced in the end, so that a crash leaves them all, unless
-  // they are not in the WAL.
+  // Makes random writes and syncs them. A crash must preserve them, unless the
+  // WAL is disabled.
   void WriteSome(int n) {
     for (int i = 0; i < n; ++i) {
       const size_t family = rnd_->Uniform(static_cast<int>(handles_.size()));
@@ -302,8 +302,7 @@ class DBAddressMapCrashTest : public testing::Test {
     return s;
   }
 
-  // Until nothing is left to do in the background: a removal may make another
-  // one possible.
+  // Waits several times, because one removal may make another one possible.
   void WaitForRemovals() {
     DBImpl* const impl = static_cast_with_check<DBImpl>(db_.get());
     for (int i = 0; i < 3; ++i) {
@@ -317,7 +316,7 @@ class DBAddressMapCrashTest : public testing::Test {
         ->cfd();
   }
 
-  // compacted: all of it was, and no memtable was flushed since.
+  // compacted: all data was compacted, and no memtable was flushed since.
   void Check(bool compacted = false) {
     WaitForRemovals();
     ASSERT_EQ(handles_.size(), models_.size());
@@ -366,19 +365,19 @@ class DBAddressMapCrashTest : public testing::Test {
         [](const std::string& line) { ADD_FAILURE() << line; }, &result);
     impl->CleanupSuperVersion(sv);
     ASSERT_OK(s);
-    // More are those that something newer hides: the next compaction finds
-    // them.
+    // The map may have more entries: values that are hidden by newer entries
+    // stay until the next compaction.
     ASSERT_GE(cfd->address_map_store()->map()->NumEntries(),
               result.values.load());
     if (compacted) {
-      // Nothing leaks: without snapshots the map has no others.
+      // Without snapshots the map has no other entries after a compaction.
       ASSERT_EQ(cfd->address_map_store()->map()->NumEntries(),
                 result.values.load());
     }
   }
 
-  // No blob file or table is on disk that the MANIFEST does not have, and no
-  // image or other temporary file.
+  // Checks that the MANIFEST names all blob files and tables on disk, and that
+  // there is no image and no other temporary file.
   void CheckFiles() {
     WaitForRemovals();
     size_t live_blob_files = 0;
@@ -419,7 +418,7 @@ class DBAddressMapCrashTest : public testing::Test {
     return result;
   }
 
-  // So that the next open builds the map from the files.
+  // Deletes the images, so that the next open builds the map from the files.
   void DeleteImages() {
     std::vector<std::string> names;
     ASSERT_OK(env_->GetChildren(dbname_, &names));
@@ -432,7 +431,7 @@ class DBAddressMapCrashTest : public testing::Test {
     }
   }
 
-  // All files above the level go there, into those that it has.
+  // Compacts all files above the level into the level.
   void MoveDown(int level) {
     DBImpl* const impl = static_cast_with_check<DBImpl>(db_.get());
     for (int i = 0; i < level; ++i) {
@@ -448,7 +447,7 @@ class DBAddressMapCrashTest : public testing::Test {
     }
   }
 
-  // Those below level 0, by number.
+  // Returns the SST files below level 0 by number.
   std::map<uint64_t, Table> Tables() const {
     std::map<uint64_t, Table> result;
     const VersionStorageInfo& files = *Data(0)->current()->storage_info();
@@ -464,8 +463,9 @@ class DBAddressMapCrashTest : public testing::Test {
     return result;
   }
 
-  // The writes in a file that is deleted are gone, all of them; what other
-  // files have of the keys stays, be it older. If it fails nothing is gone.
+  // Deletes files and updates the model. All writes in a deleted file are lost,
+  // so older writes to the same keys in other files become visible. If the
+  // deletion fails, no write is lost.
   void DeleteFiles(bool all) {
     const int begin = static_cast<int>(rnd_->Uniform(kKeys / 2));
     const std::string from = Key(begin);
@@ -503,7 +503,7 @@ class DBAddressMapCrashTest : public testing::Test {
     models_[0] = std::move(model);
   }
 
-  // A file over what there is.
+  // Ingests a file whose keys overlap the existing ones.
   Status Ingest() {
     before_ = models_;
     const std::string file = dbname_ + "_external";
@@ -514,7 +514,7 @@ class DBAddressMapCrashTest : public testing::Test {
       EXPECT_OK(writer.DeleteRange(Key(begin), Key(begin + 5)));
       NoteDeleteRange(0, begin, begin + 5);
     }
-    // One for a key, in their order.
+    // The file has one entry per key, in key order.
     std::map<std::string, Write> writes;
     for (int i = 0; i < 15; ++i) {
       const Write write = RandomWrite();
@@ -534,13 +534,14 @@ class DBAddressMapCrashTest : public testing::Test {
     before_ = models_;
     models_.pop_back();
     const Status s = db_->DropColumnFamily(handles_.back());
-    // Deletes the files.
+    // The last handle deletes the files.
     EXPECT_OK(db_->DestroyColumnFamilyHandle(handles_.back()));
     handles_.pop_back();
     return s;
   }
 
-  // And frees what they cover.
+  // Deletes ranges of keys, and waits until the covered values are removed from
+  // the map.
   Status DeleteRanges(bool all) {
     for (size_t family = 0; family < handles_.size(); ++family) {
       const int begin = all ? 0 : static_cast<int>(rnd_->Uniform(kKeys / 2));
@@ -582,9 +583,10 @@ class DBAddressMapCrashTest : public testing::Test {
     return Status::OK();
   }
 
-  // True if the crash happened. obsolete: the job leaves files without values.
+  // Returns true if the crash has happened. obsolete: the job leaves files
+  // without values.
   bool Crash(Job job, const std::string& point, bool obsolete, bool image) {
-    // Of the files that are deleted, those above are to have versioned values.
+    // In the test of deleted files, the upper files must have versioned values.
     const int batch_of_snapshot = job == Job::kDeleteFiles ? 0 : 1;
     for (int batch = 0; batch < 3; ++batch) {
       WriteSome(40);
@@ -604,8 +606,8 @@ class DBAddressMapCrashTest : public testing::Test {
         }
       }
     }
-    // CompactRange() would flush what is in memory, and the point be reached in
-    // that flush, or in the end of this one. An ingestion may do so.
+    // CompactRange() would flush the memtable first, and the crash might happen
+    // in that flush. An ingestion may flush, too.
     if (job == Job::kCompaction || job == Job::kCollection ||
         (obsolete && (job == Job::kDeleteFiles || job == Job::kIngestion))) {
       EXPECT_OK(Flush());
@@ -671,7 +673,7 @@ class DBAddressMapCrashTest : public testing::Test {
           AddFamilies();
         }
         ASSERT_FALSE(HasFatalFailure());
-        // What was left behind spoils no later job.
+        // Remains of the crash do not disturb later jobs.
         WriteSome(20);
         ASSERT_OK(Flush());
         ASSERT_OK(Compact());
@@ -692,7 +694,7 @@ class DBAddressMapCrashTest : public testing::Test {
     }
   }
 
-  // A compaction without the map leaves nothing of it.
+  // After the map is turned off, a compaction removes all its traces.
   void CheckWayBack() {
     ASSERT_OK(Reopen(/*with_map=*/false));
     ASSERT_OK(Compact());
@@ -707,12 +709,13 @@ class DBAddressMapCrashTest : public testing::Test {
 
   const std::string dbname_;
   std::unique_ptr<Random> rnd_;
-  // Of each family.
+  // The expected data of each column family.
   std::vector<Model> models_;
-  // What a crash may leave instead: all families as they were before a job, or
-  // before writes without the WAL, that was not acknowledged.
+  // The data that a crash may leave instead: the state of all column families
+  // before an unacknowledged job, or before unflushed writes without a WAL.
   std::optional<std::vector<Model>> before_;
-  // Of a single family, for files that are deleted. Level 0: and in memory.
+  // The writes in each level, if files are deleted (there is one column
+  // family). Level 0 includes the memtable.
   std::map<int, std::vector<Write>> writes_by_level_;
   std::unique_ptr<Env> disk_;
   std::shared_ptr<FaultInjectionTestFS> fs_;
@@ -728,7 +731,7 @@ class DBAddressMapCrashTest : public testing::Test {
   uint64_t writes_ = 0;
 };
 
-TEST_F(DBAddressMapCrashTest, Flush) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInAFlush) {
   CrashAt(
       Job::kFlush,
       {"FlushJob::Start", "BlobFileBuilder::WriteBlobToFile:AddRecord",
@@ -741,7 +744,7 @@ TEST_F(DBAddressMapCrashTest, Flush) {
        "MapTransaction::Settle", "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
-TEST_F(DBAddressMapCrashTest, Compaction) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInACompaction) {
   CrashAt(Job::kCompaction,
           {"CompactionJob::Run():Start",
            "CompactionJob::FinishCompactionOutputFile1",
@@ -753,7 +756,7 @@ TEST_F(DBAddressMapCrashTest, Compaction) {
            "CompactionMapping::Settle", "DBStrata::BGWorkMapRemovals:Start"});
 }
 
-TEST_F(DBAddressMapCrashTest, Collection) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInABlobCollection) {
   CrashAt(Job::kCollection,
           {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
            "BlobGcStorage::Publish:BeforeSwap",
@@ -765,7 +768,7 @@ TEST_F(DBAddressMapCrashTest, Collection) {
            "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
 }
 
-TEST_F(DBAddressMapCrashTest, RangeDeletion) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInARangeSweep) {
   CrashAt(
       Job::kRangeDeletion,
       {"DBStrata::BGWorkRangeSweep:Start", "DBStrata::RunRangeSweep:Begin",
@@ -773,7 +776,7 @@ TEST_F(DBAddressMapCrashTest, RangeDeletion) {
        "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
 }
 
-TEST_F(DBAddressMapCrashTest, Recovery) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInARecovery) {
   CrashAt(
       Job::kRecovery,
       {"BlobFileBuilder::WriteBlobToFile:AppendFooter", "FlushMapping::Publish",
@@ -783,7 +786,7 @@ TEST_F(DBAddressMapCrashTest, Recovery) {
        "VersionSet::LogAndApply:WriteManifestDone", "FlushMapping::Settle"});
 }
 
-TEST_F(DBAddressMapCrashTest, DeleteFiles) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInADeletionOfFiles) {
   CrashAt(Job::kDeleteFiles, {"MappedFileRemoval::Prepared",
                               "VersionSet::LogAndApply:WriteManifest",
                               "VersionSet::ProcessManifestWrites:AddRecord",
@@ -792,7 +795,7 @@ TEST_F(DBAddressMapCrashTest, DeleteFiles) {
                               "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
-TEST_F(DBAddressMapCrashTest, Ingestion) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInAnIngestion) {
   CrashAt(Job::kIngestion, {"ExternalSstFileIngestionJob::Prepare:FileAdded",
                             "ExternalSstFileIngestionJob::AfterSyncDir",
                             "VersionSet::LogAndApply:WriteManifest",
@@ -801,7 +804,7 @@ TEST_F(DBAddressMapCrashTest, Ingestion) {
                             "DBImpl::AddFile:MutexUnlock"});
 }
 
-TEST_F(DBAddressMapCrashTest, AtomicFlush) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInAnAtomicFlush) {
   CrashAt(
       Job::kAtomicFlush,
       {"FlushMapping::Publish", "MapTransaction::Publish:Inserted",
@@ -813,7 +816,7 @@ TEST_F(DBAddressMapCrashTest, AtomicFlush) {
        "MapTransaction::Settle", "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
-TEST_F(DBAddressMapCrashTest, TurnOff) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashWhileTheMapIsTurnedOff) {
   CrashAt(Job::kTurnOff,
           {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
            "CompactionJob::Run:BeforeVerify", "CompactionMapping::Publish",
@@ -824,7 +827,7 @@ TEST_F(DBAddressMapCrashTest, TurnOff) {
            "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
-TEST_F(DBAddressMapCrashTest, DropFamily) {
+TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInADropOfAFamily) {
   CrashAt(Job::kDropFamily, {"VersionSet::LogAndApply:WriteManifest",
                              "VersionSet::ProcessManifestWrites:AddRecord",
                              "VersionSet::LogAndApply:WriteManifestDone",

@@ -1,8 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Address maps of several column families: what readers of one keep in the
-// others, and what many families cost.
+// Address maps of several column families: a reader of one family does not keep
+// values of others, and the cost of a release does not grow with the number of
+// families.
 
 #include <atomic>
 #include <memory>
@@ -26,7 +27,7 @@ class DBMapFamiliesTest : public DBTestBase {
     SyncPoint::GetInstance()->ClearAllCallBacks();
   }
 
-  // Family 0 is the default one, which has no map. The others have one.
+  // Family 0 is the default one, which has no map. The others have maps.
   void Open(int families_with_map) {
     options_ = CurrentOptions();
     options_.disable_auto_compactions = true;
@@ -140,7 +141,7 @@ class DBMapFamiliesTest : public DBTestBase {
   Options with_map_;
 };
 
-TEST_F(DBMapFamiliesTest, IteratorsHoldTheirFamilyOnly) {
+TEST_F(DBMapFamiliesTest, IteratorsKeepValuesOfTheirFamilyOnly) {
   Open(2);
   std::vector<std::unique_ptr<Iterator>> iters;
   for (int round = 0; round < 5; ++round) {
@@ -160,23 +161,24 @@ TEST_F(DBMapFamiliesTest, IteratorsHoldTheirFamilyOnly) {
   for (int round = 0; round < 5; ++round) {
     ExpectRound(iters[round].get(), round);
   }
-  // Each of them gives up what it alone has kept.
+  // Each iterator releases the values that it alone has kept.
   iters.erase(iters.begin(), iters.begin() + 4);
   WaitForJobs();
   EXPECT_EQ(Blobs(1)->map()->NumEntries(), kKeys);
   ExpectRound(iters[0].get(), 4);
 }
 
-// One sequence number for several families: each keeps what it needs, before
-// and after each iterator has its own bound.
-TEST_F(DBMapFamiliesTest, ReadersOfSeveralFamiliesHoldThem) {
+// Iterators of one NewIterators() call share a sequence number. Each family
+// keeps the values that they need, before and after each iterator has its own
+// implicit snapshot.
+TEST_F(DBMapFamiliesTest, IteratorsOfOneCallKeepValuesOfAllTheirFamilies) {
   Open(3);
   for (int family = 0; family < 4; ++family) {
     WriteRound(family, 0);
   }
   std::vector<Iterator*> result;
-  // After the sequence number was taken, before the first iterator has a bound
-  // of its own.
+  // Runs after the sequence number was taken and before the first iterator has
+  // its own implicit snapshot.
   int registered = 0;
   SyncPoint::GetInstance()->SetCallBack(
       "ImplicitSnapshotRegistry::PickShard:Core", [&](void*) {
@@ -201,7 +203,7 @@ TEST_F(DBMapFamiliesTest, ReadersOfSeveralFamiliesHoldThem) {
     WriteRound(family, 2);
     Compact(family);
     ExpectRound(iters[family - 1].get(), 0);
-    // Round 1 is hidden from all of them.
+    // No iterator sees round 1.
     EXPECT_EQ(Blobs(family)->map()->NumEntries(), 2 * kKeys) << family;
   }
   iters.clear();
@@ -211,9 +213,9 @@ TEST_F(DBMapFamiliesTest, ReadersOfSeveralFamiliesHoldThem) {
   }
 }
 
-// The release of a snapshot, of an iterator and of a SuperVersion looks at
-// families that have waited for it, and at no others.
-TEST_F(DBMapFamiliesTest, ReleasesLookAtFamiliesThatWait) {
+// The release of a snapshot, an iterator or a SuperVersion examines the column
+// families that have waited for it, and no others.
+TEST_F(DBMapFamiliesTest, ReleasesExamineOnlyFamiliesThatWait) {
   constexpr int kFamilies = 20;
   Open(kFamilies);
   for (int family = 1; family <= kFamilies; ++family) {
@@ -232,7 +234,7 @@ TEST_F(DBMapFamiliesTest, ReleasesLookAtFamiliesThatWait) {
   }
   EXPECT_EQ(looks, 0);
 
-  // What is overwritten while there is a snapshot waits in its family.
+  // Values that are overwritten while there is a snapshot wait in their family.
   const Snapshot* snapshot = db_->GetSnapshot();
   WriteRound(7, 1);
   WaitForJobs();
@@ -247,7 +249,7 @@ TEST_F(DBMapFamiliesTest, ReleasesLookAtFamiliesThatWait) {
   EXPECT_GT(looks, 0);
   EXPECT_LT(looks, 10);
 
-  // The same for an iterator.
+  // An iterator behaves in the same way.
   std::unique_ptr<Iterator> iter = NewIter(9);
   WriteRound(9, 1);
   WaitForJobs();
@@ -261,7 +263,7 @@ TEST_F(DBMapFamiliesTest, ReleasesLookAtFamiliesThatWait) {
   EXPECT_EQ(Blobs(9)->map()->NumEntries(), kKeys);
   EXPECT_LT(looks, 10);
 
-  // A range deletion.
+  // So does a range deletion.
   snapshot = db_->GetSnapshot();
   ASSERT_OK(db_->DeleteRange(WriteOptions(), Handle(11), "a", "z"));
   ASSERT_OK(db_->Flush(FlushOptions(), Handle(11)));
@@ -274,7 +276,8 @@ TEST_F(DBMapFamiliesTest, ReleasesLookAtFamiliesThatWait) {
   EXPECT_LT(looks, 10);
 }
 
-// What a compaction has taken out of the files waits for the old Versions.
+// Names that a compaction has removed from the files leave the map when the old
+// Versions are released.
 TEST_F(DBMapFamiliesTest, ReleasedVersionsMakeRemovalsPossible) {
   Open(2);
   WriteRound(1, 0);
@@ -288,7 +291,8 @@ TEST_F(DBMapFamiliesTest, ReleasedVersionsMakeRemovalsPossible) {
   EXPECT_EQ(Blobs(1)->NumBlockedRemovals(), 0u);
 }
 
-// The registry of an iterator's bound is part of its column family.
+// An iterator can be used after its column family is dropped: it also keeps the
+// registry of its implicit snapshot.
 TEST_F(DBMapFamiliesTest, IteratorsOutliveTheirFamily) {
   Open(2);
   WriteRound(1, 0);
@@ -332,7 +336,7 @@ TEST_F(DBMapFamiliesTest, SavesMapsUnlessToldNotTo) {
   }
 }
 
-// The DB mutex is free while images are written.
+// The DB mutex is not held while images are written.
 TEST_F(DBMapFamiliesTest, MutexIsFreeWhileMapsAreSaved) {
   Open(1);
   WriteRound(1, 0);

@@ -34,7 +34,8 @@ class RangeDeletionSweepTest : public DBTestBase {
     Close();  // before fault_env_ goes
   }
 
-  // No compaction and no collection of garbage: what is freed was so by sweeps.
+  // There is no compaction and no garbage collection, so only sweeps free
+  // values.
   Options SweepOptions() {
     Options options = CurrentOptions();
     options.enable_blob_files = true;
@@ -82,7 +83,7 @@ class RangeDeletionSweepTest : public DBTestBase {
   }
 
   void Wait() {
-    // Removals that a reader held back, first.
+    // Waits first for removals that a reader has delayed.
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
     ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
   }
@@ -123,7 +124,7 @@ class RangeDeletionSweepTest : public DBTestBase {
     ASSERT_OK(blobs()->map()->TEST_Check());
   }
 
-  // Also after all that was deleted is gone from the tree.
+  // Also verifies after all deleted entries have left the tree.
   void VerifyAndCompact() {
     Verify();
     const Options options = last_options_;
@@ -139,7 +140,7 @@ class RangeDeletionSweepTest : public DBTestBase {
     ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
   }
 
-  // When the next sweep has taken its deletions and its Version.
+  // Runs fn once, when the next sweep has taken its deletions and its Version.
   void OnceInSweep(const std::function<void()>& fn) {
     was_in_sweep_ = false;
     SyncPoint::GetInstance()->SetCallBack("DBStrata::RunRangeSweep:Begin",
@@ -151,7 +152,7 @@ class RangeDeletionSweepTest : public DBTestBase {
     SyncPoint::GetInstance()->EnableProcessing();
   }
 
-  // A sweep by hand, of the Version of now.
+  // Runs a sweep of the current Version in the calling thread.
   Status Sweep(uint64_t max_steps,
                std::vector<CommittedRangeDeletion>* deletions,
                uint64_t* entries, uint64_t* removed,
@@ -184,7 +185,7 @@ class RangeDeletionSweepTest : public DBTestBase {
   std::unique_ptr<Env> fault_env_;
 };
 
-TEST_F(RangeDeletionSweepTest, FreesWithoutCompaction) {
+TEST_F(RangeDeletionSweepTest, SweepFreesWithoutACompaction) {
   for (const bool bypass : {true, false}) {
     Options options = SweepOptions();
     options.enable_lsm_bypass = bypass;
@@ -197,7 +198,7 @@ TEST_F(RangeDeletionSweepTest, FreesWithoutCompaction) {
     ASSERT_EQ(100u, Freed());
     ASSERT_LT(NumBlobFiles(), files);
     Verify();
-    // Over each other, and over what is gone already.
+    // These deletions overlap each other and ranges that were deleted before.
     DeleteKeys(50, 150);
     DeleteKeys(40, 60);
     DeleteKeysAndFlush(140, 220);
@@ -214,8 +215,9 @@ TEST_F(RangeDeletionSweepTest, FreesWithoutCompaction) {
   }
 }
 
-// What is newer than the deletion stays, wherever it is; what was in the same
-// memtable is gone by the flush itself.
+// Values that are newer than the deletion stay in the map, in whatever file
+// they are. Covered values of the deletion's own memtable are removed by the
+// flush.
 TEST_F(RangeDeletionSweepTest, NewerValuesStay) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
@@ -226,7 +228,8 @@ TEST_F(RangeDeletionSweepTest, NewerValuesStay) {
   Wait();
   ASSERT_EQ(210u, Entries());
   Verify();
-  // Written after the flush of the deletion, before its sweep.
+  // These values are written after the flush of the deletion and before its
+  // sweep.
   OnceInSweep([&] { FillAndFlush(3, 20, 40); });
   DeleteKeysAndFlush(0, 60);
   ASSERT_TRUE(was_in_sweep_);
@@ -256,8 +259,8 @@ TEST_F(RangeDeletionSweepTest, WaitsForSnapshots) {
   ASSERT_EQ("NOT_FOUND", Get(Key(70), second));
   ASSERT_EQ(ValueOf(120, 1), Get(Key(120), second));
   Verify();
-  // The older one no longer waits, and frees the versioned ones as well. What
-  // was overwritten for this snapshot is gone without it.
+  // The older deletion no longer waits, and its sweep frees versioned values as
+  // well. Values that were kept only for this snapshot are removed, too.
   db_->ReleaseSnapshot(first);
   Wait();
   ASSERT_EQ(1u, Pending());
@@ -293,7 +296,7 @@ TEST_F(RangeDeletionSweepTest, WaitsForIterators) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, Merges) {
+TEST_F(RangeDeletionSweepTest, OperandsBesideADeletionKeepTheirBases) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   for (int key = 0; key < kKeys; key += 3) {
@@ -323,9 +326,8 @@ TEST_F(RangeDeletionSweepTest, Merges) {
   VerifyAndCompact();
 }
 
-// A deletion without a key of the column family under it, and ranges that end
-// and begin anywhere.
-TEST_F(RangeDeletionSweepTest, ManyRanges) {
+// Ranges are swept wherever they begin and end. A deletion may cover no key.
+TEST_F(RangeDeletionSweepTest, AllRangesOfAFlushAreSwept) {
   DestroyAndReopen(SweepOptions());
   DeleteKeysAndFlush(0, kKeys);
   FillAndFlush(0);
@@ -342,10 +344,10 @@ TEST_F(RangeDeletionSweepTest, ManyRanges) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, Run) {
+TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
-  // Keeps the one in the background away.
+  // The snapshot prevents a sweep in the background.
   const Snapshot* const snapshot = db_->GetSnapshot();
   DeleteKeys(0, 300);
   const SequenceNumber seq = db_->GetLatestSequenceNumber();
@@ -357,7 +359,7 @@ TEST_F(RangeDeletionSweepTest, Run) {
   ASSERT_EQ(10u, entries);
   ASSERT_EQ(10u, removed);
 
-  // A range is a step, and so is each key.
+  // Each range and each key is a step.
   deletions = {{Key(0), Key(20), seq, seq}, {Key(30), Key(300), seq, seq}};
   ASSERT_OK(Sweep(52, &deletions, &entries, &removed));
   ASSERT_EQ(50u, entries);
@@ -373,7 +375,7 @@ TEST_F(RangeDeletionSweepTest, Run) {
   ASSERT_GE(rounds, 5);
   ASSERT_EQ(10u, Entries());
 
-  // An older one hides nothing that no sweep has seen.
+  // Keys under an older deletion are read, unless it had a sweep of its own.
   ASSERT_OK(Flush());
   deletions = {{Key(0), Key(300), seq + 1, seq}};
   ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
@@ -389,7 +391,7 @@ TEST_F(RangeDeletionSweepTest, Run) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, Stops) {
+TEST_F(RangeDeletionSweepTest, RunStopsWhenTheCheckFails) {
   DestroyAndReopen(SweepOptions());
   constexpr int kMany = 5000;
   for (int key = 0; key < kMany; ++key) {
@@ -403,12 +405,12 @@ TEST_F(RangeDeletionSweepTest, Stops) {
   ASSERT_TRUE(
       Sweep(4096, &deletions, &entries, &removed, Status::ShutdownInProgress())
           .IsShutdownInProgress());
-  // It was asked at the 1024th step, two of which were the ranges.
+  // The check was called at the 1024th step; two of the steps were ranges.
   ASSERT_EQ(1u, deletions.size());
   ASSERT_EQ(1021u, entries);
   ASSERT_EQ(1021u, removed);
   ASSERT_EQ(Key(30 + 1021 - 10), deletions[0].start);
-  // Ranges without a key count, too.
+  // Ranges without a key count as steps, too.
   deletions.clear();
   for (int key = 0; key < 2000; ++key) {
     deletions.push_back(
@@ -420,9 +422,9 @@ TEST_F(RangeDeletionSweepTest, Stops) {
   ASSERT_EQ(2000u - 1023, deletions.size());
 }
 
-// One deletion over another that waited with it, or that a sweep has not come
-// to the end of.
-TEST_F(RangeDeletionSweepTest, OverEachOther) {
+// A deletion frees its whole range although it covers another deletion that
+// waited with it, or whose sweep has not finished.
+TEST_F(RangeDeletionSweepTest, OverlappingDeletionsFreeAllCoveredValues) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   const Snapshot* snapshot = db_->GetSnapshot();
@@ -437,7 +439,7 @@ TEST_F(RangeDeletionSweepTest, OverEachOther) {
   snapshot = db_->GetSnapshot();
   DeleteKeysAndFlush(50, 200);
   {
-    // As if it had been stopped.
+    // Sweeps a part of the range, as if the sweep had been stopped.
     std::vector<CommittedRangeDeletion> taken =
         blobs()->range_deletions()->Take(kMaxSequenceNumber);
     ASSERT_EQ(1u, taken.size());
@@ -455,8 +457,8 @@ TEST_F(RangeDeletionSweepTest, OverEachOther) {
   VerifyAndCompact();
 }
 
-// What cannot be read does not keep the other ranges from being swept.
-TEST_F(RangeDeletionSweepTest, DamagedFile) {
+// A range that cannot be read does not keep other ranges from being swept.
+TEST_F(RangeDeletionSweepTest, DamagedRangeDoesNotStopOtherRanges) {
   Options options = SweepOptions();
   BlockBasedTableOptions table_options;
   table_options.no_block_cache = true;
@@ -467,7 +469,7 @@ TEST_F(RangeDeletionSweepTest, DamagedFile) {
   std::vector<LiveFileMetaData> files;
   db_->GetLiveFilesMetaData(&files);
   ASSERT_EQ(1u, files.size());
-  // Its first data block.
+  // Damages the first data block.
   ASSERT_OK(test::CorruptFile(env_, files[0].db_path + files[0].name, 10, 20));
   DeleteKeys(0, 10);
   DeleteKeys(100, 200);
@@ -477,8 +479,9 @@ TEST_F(RangeDeletionSweepTest, DamagedFile) {
   ASSERT_EQ(1u, Pending());
 }
 
-// The DB is closed before the sweep, or while it runs: the next open frees.
-TEST_F(RangeDeletionSweepTest, Close) {
+// If the DB is closed before the sweep or while it runs, the next open frees
+// the values.
+TEST_F(RangeDeletionSweepTest, NextOpenFreesIfClosedBeforeASweepEnds) {
   for (const bool running : {false, true}) {
     Options options = SweepOptions();
     DestroyAndReopen(options);
@@ -516,8 +519,8 @@ TEST_F(RangeDeletionSweepTest, Close) {
   }
 }
 
-// A sweep that waits for a thread when the DB is closed.
-TEST_F(RangeDeletionSweepTest, CloseBeforeItBegins) {
+// A sweep that waits for a thread is canceled when the DB is closed.
+TEST_F(RangeDeletionSweepTest, CloseCancelsAScheduledSweep) {
   Options options = SweepOptions();
   DestroyAndReopen(options);
   FillAndFlush(0);
@@ -536,7 +539,7 @@ TEST_F(RangeDeletionSweepTest, CloseBeforeItBegins) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, RecoveredFromTheWal) {
+TEST_F(RangeDeletionSweepTest, DeletionsFromTheWalAreSwept) {
   Options options = SweepOptions();
   options.avoid_flush_during_shutdown = true;
   DestroyAndReopen(options);
@@ -557,8 +560,9 @@ TEST_F(RangeDeletionSweepTest, RecoveredFromTheWal) {
   VerifyAndCompact();
 }
 
-// A file that cannot be read delays it; nothing else comes to harm.
-TEST_F(RangeDeletionSweepTest, ReadError) {
+// A read error delays the sweep and does no other harm. The next open frees the
+// values.
+TEST_F(RangeDeletionSweepTest, ReadErrorDelaysTheSweep) {
   fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   fault_env_ = NewCompositeEnv(fault_fs_);
   Options options = SweepOptions();
@@ -585,7 +589,7 @@ TEST_F(RangeDeletionSweepTest, ReadError) {
   StopSyncPoints();
   ASSERT_EQ(1u, Pending());
   ASSERT_EQ(300u, Entries());
-  // It is not tried again at once.
+  // The sweep is not repeated at once.
   FillAndFlush(1, 0, 10);
   Wait();
   ASSERT_EQ(1u, Pending());
@@ -595,8 +599,9 @@ TEST_F(RangeDeletionSweepTest, ReadError) {
   VerifyAndCompact();
 }
 
-// Compactions that take the same entries, and the deletion itself, away.
-TEST_F(RangeDeletionSweepTest, BesideCompactions) {
+// While the sweep runs, a compaction removes the same entries and the deletion
+// itself.
+TEST_F(RangeDeletionSweepTest, SweepBesideACompactionRemovesByName) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   FillAndFlush(1, 100, 200);
@@ -607,7 +612,7 @@ TEST_F(RangeDeletionSweepTest, BesideCompactions) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, ColumnFamilies) {
+TEST_F(RangeDeletionSweepTest, FamilyIsDroppedDuringItsSweep) {
   const Options options = SweepOptions();
   DestroyAndReopen(options);
   CreateAndReopenWithCF({"other", "third"}, options);
@@ -615,7 +620,7 @@ TEST_F(RangeDeletionSweepTest, ColumnFamilies) {
     Fill(0, 0, kKeys, cf);
     ASSERT_OK(Flush(cf));
   }
-  // One is dropped while its sweep runs.
+  // One column family is dropped while its sweep runs.
   OnceInSweep([&] { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   DeleteKeys(0, 200, 1);
   const Status s = Flush(1);
@@ -631,7 +636,7 @@ TEST_F(RangeDeletionSweepTest, ColumnFamilies) {
   Verify();
 }
 
-TEST_F(RangeDeletionSweepTest, AtomicFlush) {
+TEST_F(RangeDeletionSweepTest, DeletionsOfAnAtomicFlushAreSwept) {
   Options options = SweepOptions();
   options.atomic_flush = true;
   DestroyAndReopen(options);
@@ -650,8 +655,8 @@ TEST_F(RangeDeletionSweepTest, AtomicFlush) {
   Verify();
 }
 
-// A deletion whose flush failed frees nothing.
-TEST_F(RangeDeletionSweepTest, FailedFlush) {
+// A deletion whose flush has failed frees nothing.
+TEST_F(RangeDeletionSweepTest, DeletionOfAFailedFlushFreesNothing) {
   fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   fault_env_ = NewCompositeEnv(fault_fs_);
   Options options = SweepOptions();
@@ -678,9 +683,9 @@ TEST_F(RangeDeletionSweepTest, FailedFlush) {
   VerifyAndCompact();
 }
 
-// Who does not want to know of range deletions finds what was not freed yet,
-// and no error.
-TEST_F(RangeDeletionSweepTest, IgnoredDeletions) {
+// Reads with ignore_range_deletions find the values that are not freed yet, and
+// return no error.
+TEST_F(RangeDeletionSweepTest, ReadsThatIgnoreDeletionsSeeNoError) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   const Snapshot* const snapshot = db_->GetSnapshot();
@@ -711,8 +716,9 @@ TEST_F(RangeDeletionSweepTest, IgnoredDeletions) {
   Verify();
 }
 
-// Where numbers do not tell what is visible, compactions free.
-TEST_F(RangeDeletionSweepTest, UnorderedWrites) {
+// With unordered writes sequence numbers do not tell what is visible, so only
+// compactions free values.
+TEST_F(RangeDeletionSweepTest, UnorderedWritesAreNotSwept) {
   Options options = SweepOptions();
   options.unordered_write = true;
   options.allow_concurrent_memtable_write = true;
@@ -724,8 +730,9 @@ TEST_F(RangeDeletionSweepTest, UnorderedWrites) {
   Verify();
 }
 
-// Paused work goes on later; the calls that wait for all work end.
-TEST_F(RangeDeletionSweepTest, Paused) {
+// A sweep that is due while background work is paused runs later, and calls
+// that wait for background work return.
+TEST_F(RangeDeletionSweepTest, PausedSweepContinuesLater) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   const Snapshot* const snapshot = db_->GetSnapshot();
@@ -737,7 +744,8 @@ TEST_F(RangeDeletionSweepTest, Paused) {
   ASSERT_OK(db_->ContinueBackgroundWork());
   Wait();
   ASSERT_EQ(100u, Entries());
-  // While files must stay the values go, and the files when they may.
+  // While file deletions are disabled, values are removed from the map and
+  // files stay.
   ASSERT_OK(db_->DisableFileDeletions());
   DeleteKeysAndFlush(200, kKeys);
   ASSERT_EQ(0u, Entries());
@@ -745,7 +753,7 @@ TEST_F(RangeDeletionSweepTest, Paused) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, BesideWritersAndReaders) {
+TEST_F(RangeDeletionSweepTest, ReadsAreRightBesideSweepsAndWrites) {
   Options options = SweepOptions();
   options.disable_auto_compactions = false;
   options.write_buffer_size = 16 << 10;
@@ -758,7 +766,7 @@ TEST_F(RangeDeletionSweepTest, BesideWritersAndReaders) {
     while (!stop) {
       std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
       for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
-        // Nobody else writes to the last hundred.
+        // Other threads do not write to the last hundred keys.
         ASSERT_FALSE(iter->value().empty());
       }
       ASSERT_OK(iter->status());
