@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Merges and collections of delta files on real databases: when they run, what
-// they leave, and that no reader sees anything of it.
+// Tests merges and collections of delta files in real databases: when they run,
+// what they leave, and that readers always get the same answers.
 
 #include <algorithm>
 #include <atomic>
@@ -40,7 +40,7 @@ using delta_test::ModelDBTest;
 
 namespace {
 
-// Removes operands that begin with an x.
+// Removes operands that begin with "x".
 class XFilter : public CompactionFilter {
  public:
   Decision FilterV2(int, const Slice&, ValueType type, const Slice& value,
@@ -57,13 +57,13 @@ class XFilter : public CompactionFilter {
 class DBDeltaJobsTest : public ModelDBTest {
  protected:
   DBDeltaJobsTest() : ModelDBTest("db_delta_jobs_test") {}
-  // Of the StringAppendOperator, which combines operands.
+  // Matches StringAppendOperator, which combines operands.
   std::string Appended(const std::string& value,
                        const std::string& operand) const override {
     return value + (value.empty() ? "" : ",") + operand;
   }
 
-  // No job runs by itself.
+  // Returns options with which no job runs unless the test asks for it.
   Options DeltaOptions() {
     Options options = CurrentOptions();
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
@@ -73,7 +73,7 @@ class DBDeltaJobsTest : public ModelDBTest {
     options.disable_auto_compactions = true;
     options.compression = kNoCompression;
     options.statistics = CreateDBStatistics();
-    // Tests resume by themselves.
+    // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     return options;
   }
@@ -91,8 +91,8 @@ class DBDeltaJobsTest : public ModelDBTest {
     EXPECT_NE(values.find(name), values.end()) << name;
     return ModelDBTest::Stat(name);
   }
-  // Files on disk, once those that are obsolete are gone, are those of the
-  // Version.
+  // Checks that the files on disk are those of the Version, after obsolete ones
+  // have been deleted.
   void CheckFiles() { EXPECT_EQ(Stat("files"), NumFilesOnDisk()); }
   bool JobsAreIdle() {
     InstrumentedMutexLock lock(dbfull()->mutex());
@@ -105,7 +105,7 @@ class DBDeltaJobsTest : public ModelDBTest {
   }
 };
 
-TEST_F(DBDeltaJobsTest, MergesByItself) {
+TEST_F(DBDeltaJobsTest, FourFlushedFilesAreMerged) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
@@ -119,7 +119,7 @@ TEST_F(DBDeltaJobsTest, MergesByItself) {
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_EQ(0, Stat("flushed-files"));
   EXPECT_EQ(1, Stat("merged-files"));
-  // Those of a key were combined.
+  // The merge has combined the operands of each key.
   EXPECT_EQ(10, Stat("operands"));
   EXPECT_EQ(1, Ticker(DELTA_MERGES));
   EXPECT_EQ(40, Ticker(DELTA_GC_OPERANDS_READ));
@@ -134,7 +134,7 @@ TEST_F(DBDeltaJobsTest, MergesByItself) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, CollectsByItself) {
+TEST_F(DBDeltaJobsTest, MergedFilesAreCollectedIntoBuckets) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
@@ -158,8 +158,8 @@ TEST_F(DBDeltaJobsTest, CollectsByItself) {
   Check();
 }
 
-// By the job that has written it, not by the first one to read it.
-TEST_F(DBDeltaJobsTest, FilesAreOpenFromTheBeginning) {
+// The job that writes a file also opens it, so its first reader need not.
+TEST_F(DBDeltaJobsTest, FilesAreOpenWhenTheyAreCommitted) {
   const auto check = [&](const char* which, size_t num_expected) {
     EXPECT_EQ(
         num_expected,
@@ -172,7 +172,7 @@ TEST_F(DBDeltaJobsTest, FilesAreOpenFromTheBeginning) {
   FlushOperands(0, 50, /*size=*/30);
   DoPut(KeyOf(3), "put");
   FlushOperands(0, 50, /*size=*/30);
-  // The second one has an anchor.
+  // The second flush has also written an anchor file.
   check("flushed ", 3);
   ASSERT_OK(SetAutoJobs(true));
   FlushOperands(0, 50, /*size=*/30);
@@ -186,15 +186,15 @@ TEST_F(DBDeltaJobsTest, FilesAreOpenFromTheBeginning) {
   EXPECT_GT(Stat("buckets"), 1);
   check("sorted ", Stat("files"));
   Check();
-  // Those of a flush at recovery as well. What was there is opened when it is
-  // read.
+  // A flush at recovery opens its file as well. Older files are opened when
+  // they are first read.
   DoMerge(KeyOf(60), "in the WAL");
   Reopen(options);
   EXPECT_EQ(1, HandMadeDeltas(db_.get()).CountOpened([](const auto&) {}));
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, NotWithoutAutoCompactions) {
+TEST_F(DBDeltaJobsTest, NoJobRunsWithoutAutoCompactions) {
   DestroyAndReopen(DeltaOptions());
   for (int i = 0; i < 8; ++i) {
     FlushOperands(0, 10);
@@ -207,7 +207,7 @@ TEST_F(DBDeltaJobsTest, NotWithoutAutoCompactions) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, CompactRange) {
+TEST_F(DBDeltaJobsTest, CompactRangeCollectsEverything) {
   Options options = DeltaOptions();
   DestroyAndReopen(options);
   FlushOperands(0, 150, /*size=*/100);
@@ -216,7 +216,7 @@ TEST_F(DBDeltaJobsTest, CompactRange) {
   DoDelete(KeyOf(4));
   DoDeleteRange(KeyOf(10), KeyOf(20));
   DoMerge(KeyOf(11), "again");
-  // Of a part of the keys: only SST files.
+  // A compaction of a part of the keys only compacts SST files.
   const std::string begin = KeyOf(0);
   const Slice begin_slice = begin;
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), &begin_slice, nullptr));
@@ -229,7 +229,7 @@ TEST_F(DBDeltaJobsTest, CompactRange) {
   EXPECT_EQ(150 - 2 - 9, Stat("operands"));
   CheckFiles();
   Check();
-  // Nothing to do.
+  // A second call finds nothing to do.
   const uint64_t merges = Ticker(DELTA_MERGES);
   const uint64_t buckets = Ticker(DELTA_BUCKETS_COLLECTED);
   ASSERT_OK(CompactAll());
@@ -240,7 +240,7 @@ TEST_F(DBDeltaJobsTest, CompactRange) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, Snapshots) {
+TEST_F(DBDeltaJobsTest, AnchorsStayWhileASnapshotNeedsThem) {
   Options options = DeltaOptions();
   DestroyAndReopen(options);
   FlushOperands(0, 50);
@@ -252,7 +252,7 @@ TEST_F(DBDeltaJobsTest, Snapshots) {
   FlushOperands(0, 50);
   ASSERT_OK(CompactAll());
   Check();
-  // What the first one sees under the value and the range.
+  // The first snapshot sees entries below the value and the range deletion.
   EXPECT_GT(Stat("anchors"), 0);
   CheckFiles();
   ReleaseSnapshots();
@@ -261,8 +261,8 @@ TEST_F(DBDeltaJobsTest, Snapshots) {
   Check();
 }
 
-// An iterator has the files of its time, whatever becomes of them.
-TEST_F(DBDeltaJobsTest, OpenIterators) {
+// An iterator keeps the files of its Version while jobs replace them.
+TEST_F(DBDeltaJobsTest, OpenIteratorsKeepTheirFiles) {
   DestroyAndReopen(DeltaOptions());
   FlushOperands(0, 100, /*size=*/100);
   FlushOperands(0, 100);
@@ -278,7 +278,7 @@ TEST_F(DBDeltaJobsTest, OpenIterators) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, Random) {
+TEST_F(DBDeltaJobsTest, RandomJobsChangeNoValue) {
   for (uint32_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
     Random rnd(301 + seed);
@@ -317,9 +317,9 @@ TEST_F(DBDeltaJobsTest, Random) {
   }
 }
 
-// Writers, flushes and readers beside the jobs: their edits meet in the
-// MANIFEST.
-TEST_F(DBDeltaJobsTest, Concurrency) {
+// Writers, flushes and readers run beside jobs, whose edits share the MANIFEST
+// with those of flushes.
+TEST_F(DBDeltaJobsTest, JobsRunBesideWritersAndReaders) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = false;
   options.max_background_jobs = 8;
@@ -329,7 +329,7 @@ TEST_F(DBDeltaJobsTest, Concurrency) {
   constexpr int kRounds = 40;
   std::atomic<int> running{kThreads};
   std::vector<std::thread> threads;
-  // Each has keys of its own, to which it appends numbers.
+  // Each thread appends numbers to its own keys.
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int round = 0; round < kRounds; ++round) {
@@ -352,7 +352,8 @@ TEST_F(DBDeltaJobsTest, Concurrency) {
   });
   threads.emplace_back([&] {
     while (running > 0) {
-      // All keys of a thread have the same value, but for one step.
+      // Every read succeeds while jobs replace files. The values are compared
+      // at the end.
       const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
       size_t keys = 0;
       for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
@@ -385,7 +386,7 @@ TEST_F(DBDeltaJobsTest, Concurrency) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, Filter) {
+TEST_F(DBDeltaJobsTest, FilterRemovesOperands) {
   const XFilter filter;
   Options options = DeltaOptions();
   options.compaction_filter = &filter;
@@ -402,8 +403,8 @@ TEST_F(DBDeltaJobsTest, Filter) {
   CheckFiles();
 }
 
-// A job that fails leaves all as it was, and can be repeated.
-TEST_F(DBDeltaJobsTest, Failures) {
+// A job that fails changes nothing, and can be repeated.
+TEST_F(DBDeltaJobsTest, FailedJobChangesNothing) {
   for (const char* point :
        {"DeltaMergeJob::Run:Merged", "DBStrata::RunDeltaMerge:BeforeEdit",
         "DBStrata::RunDeltaCollection:BeforeEdit"}) {
@@ -432,8 +433,9 @@ TEST_F(DBDeltaJobsTest, Failures) {
   }
 }
 
-// One that runs by itself waits before it tries again, and holds nobody up.
-TEST_F(DBDeltaJobsTest, FailureInTheBackground) {
+// A background job that fails is tried again after a while, and no writer waits
+// for it.
+TEST_F(DBDeltaJobsTest, FailedBackgroundJobIsTriedAgainLater) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
@@ -452,7 +454,7 @@ TEST_F(DBDeltaJobsTest, FailureInTheBackground) {
   DisableCallBacks();
   ASSERT_OK(CompactAll());
   EXPECT_EQ(0, Stat("flushed-files"));
-  // It has succeeded: nothing waits any more.
+  // After a success, the next job runs without a delay.
   for (int i = 0; i < 4; ++i) {
     FlushOperands(0, 10);
   }
@@ -461,7 +463,7 @@ TEST_F(DBDeltaJobsTest, FailureInTheBackground) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, FailedFileWrites) {
+TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedFileWrites) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
@@ -498,8 +500,9 @@ TEST_F(DBDeltaJobsTest, FailedFileWrites) {
   last_options_.env = env_;
 }
 
-// Nobody knows whether the MANIFEST has the edit of a job.
-TEST_F(DBDeltaJobsTest, FailedManifestWrites) {
+// After a failed write the MANIFEST may or may not have the edit of the job.
+// Either way nothing is lost, and the next job succeeds.
+TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedManifestWrites) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
@@ -544,7 +547,7 @@ TEST_F(DBDeltaJobsTest, FailedManifestWrites) {
   last_options_.env = env_;
 }
 
-TEST_F(DBDeltaJobsTest, Cancel) {
+TEST_F(DBDeltaJobsTest, CanceledJobChangesNothing) {
   for (const char* point : {"DBStrata::RunDeltaMerge:BeforeEdit",
                             "DBStrata::RunDeltaCollection:BeforeEdit"}) {
     SCOPED_TRACE(point);
@@ -563,7 +566,7 @@ TEST_F(DBDeltaJobsTest, Cancel) {
     CheckFiles();
     Check();
 
-    // Also of all that there are.
+    // DisableManualCompaction() cancels all manual jobs.
     std::thread disabling;
     EnableCallBack(point, [&](void*) {
       disabling = std::thread([this] { dbfull()->DisableManualCompaction(); });
@@ -582,7 +585,7 @@ TEST_F(DBDeltaJobsTest, Cancel) {
   }
 }
 
-TEST_F(DBDeltaJobsTest, Pause) {
+TEST_F(DBDeltaJobsTest, NoJobStartsDuringAPause) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
@@ -603,8 +606,8 @@ TEST_F(DBDeltaJobsTest, Pause) {
   Check();
 }
 
-// A pause waits for the job that runs.
-TEST_F(DBDeltaJobsTest, PauseWaits) {
+// PauseBackgroundWork() waits for the job that is running.
+TEST_F(DBDeltaJobsTest, PauseWaitsForARunningJob) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
@@ -622,7 +625,7 @@ TEST_F(DBDeltaJobsTest, PauseWaits) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, Close) {
+TEST_F(DBDeltaJobsTest, CloseEndsARunningJob) {
   for (const bool is_merge : {true, false}) {
     SCOPED_TRACE(is_merge);
     Options options = DeltaOptions();
@@ -632,7 +635,7 @@ TEST_F(DBDeltaJobsTest, Close) {
       FlushOperands(0, 100, /*size=*/100);
     }
     if (!is_merge) {
-      // They are merged, and no more.
+      // The flushed files are merged, and the collection is given up.
       EnableCallBack("DBStrata::RunDeltaCollection:BeforeEdit", [](void* arg) {
         *static_cast<Status*>(arg) = Status::Incomplete("test");
       });
@@ -640,7 +643,7 @@ TEST_F(DBDeltaJobsTest, Close) {
       DisableCallBacks();
       ASSERT_EQ(1, Stat("merged-files"));
     }
-    // The job goes on once the DB is being closed.
+    // The job continues when the DB is being closed.
     const char* const begin = is_merge ? "DBStrata::RunDeltaMerge:Begin"
                                        : "DBStrata::RunDeltaCollection:Begin";
     SyncPoint::GetInstance()->LoadDependency(
@@ -660,7 +663,7 @@ TEST_F(DBDeltaJobsTest, Close) {
   }
 }
 
-TEST_F(DBDeltaJobsTest, DroppedColumnFamily) {
+TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
   for (const char* point : {"DBStrata::RunDeltaMerge:BeforeEdit",
                             "DBStrata::RunDeltaCollection:BeforeEdit"}) {
     SCOPED_TRACE(point);
@@ -682,7 +685,7 @@ TEST_F(DBDeltaJobsTest, DroppedColumnFamily) {
         db_->CompactRange(CompactRangeOptions(), handle, nullptr, nullptr)
             .IsColumnFamilyDropped());
     DisableCallBacks();
-    // It can be read as long as there is a handle.
+    // The family can be read as long as there is a handle.
     std::string value;
     ASSERT_OK(db_->Get(ReadOptions(), handle, KeyOf(1), &value));
     EXPECT_EQ("value,value", value);
@@ -695,8 +698,8 @@ TEST_F(DBDeltaJobsTest, DroppedColumnFamily) {
   }
 }
 
-// What comes while a merge runs is not in it.
-TEST_F(DBDeltaJobsTest, FlushBesideAMerge) {
+// A merge does not include files that are flushed while it runs.
+TEST_F(DBDeltaJobsTest, MergeLeavesOutLaterFlushes) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
@@ -721,9 +724,9 @@ TEST_F(DBDeltaJobsTest, FlushBesideAMerge) {
   Check();
 }
 
-// With as many buckets as there may be, some are put together, and operands are
-// merged into values.
-TEST_F(DBDeltaJobsTest, FewBuckets) {
+// If there are as many buckets as allowed, some are joined, and operands are
+// folded into values.
+TEST_F(DBDeltaJobsTest, BucketsOverTheLimitAreJoinedAndFolded) {
   Options options = DeltaOptions();
   options.delta_max_buckets = 4;
   DestroyAndReopen(options);
@@ -744,8 +747,9 @@ TEST_F(DBDeltaJobsTest, FewBuckets) {
   Check();
 }
 
-// Next to nothing is not merged into large values, as long as there is room.
-TEST_F(DBDeltaJobsTest, SmallOperandsOfLargeValues) {
+// While the buckets have room, operands that are small compared with their
+// values are not folded.
+TEST_F(DBDeltaJobsTest, SmallOperandsOfLargeValuesAreNotFolded) {
   for (const uint64_t cache_size : {uint64_t{0}, uint64_t{1} << 20}) {
     Options options = DeltaOptions();
     options.delta_max_buckets = 4;
@@ -767,7 +771,7 @@ TEST_F(DBDeltaJobsTest, SmallOperandsOfLargeValues) {
     uint64_t written = 0;
     for (uint32_t i = 0; i < 15; ++i) {
       FlushOperands(0, 150, /*size=*/20);
-      // Some have more.
+      // A few keys have more operand bytes.
       FlushOperands(i * 10, i * 10 + 10, /*size=*/200);
       written += 160;
       DoSnapshot();

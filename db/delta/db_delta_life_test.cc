@@ -1,9 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What becomes of delta files beside reads and writes: who lists, copies,
-// checks and deletes files must know them. They are made by hand, see
-// HandMadeDeltas.
+// Delta files are listed, copied, checked, deleted and repaired like other
+// files of a DB. The tests make them by hand, see HandMadeDeltas.
 
 #include <algorithm>
 #include <functional>
@@ -86,11 +85,12 @@ class DBDeltaLifeTest : public DBTestBase {
     return epoch;
   }
 
-  // Nothing but a SuperVersion keeps what is not current.
+  // Installs a new SuperVersion, since only the old one keeps files that are
+  // not in the current Version.
   void RenewSuperVersion() {
     ASSERT_OK(Put("renew", "value"));
     ASSERT_OK(Flush());
-    // It also purges obsolete files.
+    // The background work also purges obsolete files.
     ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   }
 
@@ -111,7 +111,7 @@ class DBDeltaLifeTest : public DBTestBase {
     }
     return names;
   }
-  // Of delta files in a directory.
+  // Returns the names of delta files in a directory.
   std::set<std::string> NamesIn(const std::string& directory) {
     std::vector<std::string> children;
     EXPECT_OK(env_->GetChildren(directory, &children));
@@ -139,7 +139,7 @@ class DBDeltaLifeTest : public DBTestBase {
     ASSERT_OK(WriteStringToFile(env_, contents, file));
   }
 
-  // Errors that `ldb verify_delta_store` would report.
+  // Returns the errors that `ldb verify_delta_store` would report.
   std::vector<std::string> Verify() {
     HandMadeDeltas deltas = Deltas();
     ColumnFamilyData* const cfd = deltas.cfd();
@@ -163,7 +163,7 @@ class DBDeltaLifeTest : public DBTestBase {
   Options options_;
 };
 
-TEST_F(DBDeltaLifeTest, Metadata) {
+TEST_F(DBDeltaLifeTest, MetadataDescribesDeltaFiles) {
   MakeStore();
   ExpectStore();
   ColumnFamilyMetaData family;
@@ -205,7 +205,7 @@ TEST_F(DBDeltaLifeTest, Metadata) {
   EXPECT_TRUE(kinds.count(
       {DeltaMetaData::Kind::kAnchors, DeltaMetaData::Tier::kFlushed}));
 
-  // Filled anew, not added to.
+  // The list is replaced, not appended to.
   db_->GetColumnFamilyMetaData(&family);
   EXPECT_EQ(files.size(), family.delta_files.size());
   db_->GetColumnFamilyMetaData(db_->DefaultColumnFamily(),
@@ -213,7 +213,7 @@ TEST_F(DBDeltaLifeTest, Metadata) {
   EXPECT_TRUE(family.delta_files.empty());
 }
 
-TEST_F(DBDeltaLifeTest, LiveFiles) {
+TEST_F(DBDeltaLifeTest, LiveFilesIncludeDeltaFiles) {
   MakeStore();
   std::vector<std::string> names;
   uint64_t manifest_size = 0;
@@ -253,7 +253,7 @@ TEST_F(DBDeltaLifeTest, LiveFiles) {
   }
 }
 
-TEST_F(DBDeltaLifeTest, Checkpoint) {
+TEST_F(DBDeltaLifeTest, CheckpointOpensWithTheSameStore) {
   MakeStore();
   const std::string text = Deltas().Text();
   const std::string directory = dbname_ + "_checkpoint";
@@ -266,7 +266,7 @@ TEST_F(DBDeltaLifeTest, Checkpoint) {
   }
   const std::set<std::string> names = Names();
   EXPECT_EQ(names, NamesIn(directory));
-  // It does not need the source.
+  // The checkpoint does not need the source.
   Close();
   ASSERT_OK(DestroyDB(dbname_, options_));
   const std::string source = std::exchange(dbname_, directory);
@@ -281,13 +281,14 @@ TEST_F(DBDeltaLifeTest, Checkpoint) {
   dbname_ = source;
 }
 
-// Also what a job had not given a name yet when the database came to an end.
-TEST_F(DBDeltaLifeTest, DestroyOnOtherPath) {
+// DestroyDB() and open delete files on other paths, also those that a job had
+// not named yet when the DB was closed.
+TEST_F(DBDeltaLifeTest, UnnamedFilesOnOtherPathsAreDeleted) {
   const std::string other = dbname_ + "_other";
   ASSERT_OK(DestroyDir(env_, other));
   options_.cf_paths.emplace_back(other, 0);
   DestroyAndReopen(options_);
-  // It is not kept by an open either, whether or not there are delta files.
+  // An open deletes such a file whether or not there are delta files.
   const std::string forgotten = TempFileName(other, Deltas().NewNumber());
   Close();
   ASSERT_OK(WriteStringToFile(env_, "operands", forgotten));
@@ -310,7 +311,7 @@ TEST_F(DBDeltaLifeTest, DestroyOnOtherPath) {
   options_.cf_paths.clear();
 }
 
-TEST_F(DBDeltaLifeTest, Backup) {
+TEST_F(DBDeltaLifeTest, BackupRestoresTheStore) {
   MakeStore();
   const std::string text = Deltas().Text();
   for (bool share : {true, false}) {
@@ -326,7 +327,7 @@ TEST_F(DBDeltaLifeTest, Backup) {
     for (BackupID id : {1, 2}) {
       ASSERT_OK(engine->VerifyBackup(id, /*verify_with_checksum=*/true));
     }
-    // Named by session, and there once, if they are shared.
+    // Shared files have the session in their names, and each is there once.
     std::vector<std::string> shared;
     env_->GetChildren(directory + "/shared_checksum", &shared)
         .PermitUncheckedError();
@@ -341,7 +342,7 @@ TEST_F(DBDeltaLifeTest, Backup) {
     EXPECT_EQ(share ? 0u : Names().size(),
               NamesIn(directory + "/private/2").size());
 
-    // Over what is there, too.
+    // A restore may also write over an existing DB.
     const std::string restored = dbname_ + "_restored";
     ASSERT_OK(DestroyDir(env_, restored));
     for (RestoreOptions::Mode mode :
@@ -349,10 +350,10 @@ TEST_F(DBDeltaLifeTest, Backup) {
           RestoreOptions::Mode::kVerifyChecksum,
           RestoreOptions::Mode::kKeepLatestDbSessionIdFiles}) {
       if (!share && mode == RestoreOptions::Mode::kKeepLatestDbSessionIdFiles) {
-        continue;  // needs names by session
+        continue;  // requires names with a session
       }
       if (mode == RestoreOptions::Mode::kVerifyChecksum) {
-        // One that is damaged, and one that does not belong.
+        // One file is damaged, and one is not part of the backup.
         const std::string file = restored + "/" + *Names().begin();
         ChangeByte(file, 20);
         ASSERT_OK(WriteStringToFile(env_, "x", DeltaFileName(restored, 9999)));
@@ -375,8 +376,8 @@ TEST_F(DBDeltaLifeTest, Backup) {
   }
 }
 
-// Files that a restore finds are kept, not copied.
-TEST_F(DBDeltaLifeTest, IncrementalRestore) {
+// A restore keeps files that are already there, and does not copy them.
+TEST_F(DBDeltaLifeTest, RestoreKeepsFilesThatAreThere) {
   MakeStore();
   const std::string directory = dbname_ + "_backup";
   ASSERT_OK(DestroyDir(env_, directory));
@@ -392,7 +393,7 @@ TEST_F(DBDeltaLifeTest, IncrementalRestore) {
   for (RestoreOptions::Mode mode :
        {RestoreOptions::Mode::kVerifyChecksum,
         RestoreOptions::Mode::kKeepLatestDbSessionIdFiles}) {
-    // A second name: a file that is written anew has only one.
+    // The file gets a second link. A rewritten file would have only one.
     const std::string link = restored + "_link";
     env_->DeleteFile(link).PermitUncheckedError();
     ASSERT_OK(env_->LinkFile(restored + "/" + name, link));
@@ -410,7 +411,7 @@ TEST_F(DBDeltaLifeTest, IncrementalRestore) {
   ASSERT_OK(DestroyDir(env_, directory));
 }
 
-TEST_F(DBDeltaLifeTest, Export) {
+TEST_F(DBDeltaLifeTest, ExportRefusesDeltaFiles) {
   const std::string directory = dbname_ + "_export";
   ASSERT_OK(DestroyDir(env_, directory));
   Checkpoint* checkpoint_ptr = nullptr;
@@ -430,7 +431,8 @@ TEST_F(DBDeltaLifeTest, Export) {
   EXPECT_TRUE(env_->FileExists(directory).IsNotFound());
   EXPECT_TRUE(env_->FileExists(directory + ".tmp").IsNotFound());
 
-  // Without them it may have the option.
+  // A family without delta files can be exported and imported with the option
+  // on.
   DestroyAndReopen(options_);
   checkpoint_ptr = nullptr;
   ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint_ptr));
@@ -464,7 +466,7 @@ TEST_F(DBDeltaLifeTest, DestroyDBLeavesNothing) {
   edit.AddFile(deltas.WriteOperands(on_other_path, {{"b", 11, "1"}}));
   ASSERT_OK(deltas.Log(std::move(edit)));
 
-  // What is asked for tells of the path.
+  // Properties and live-file lists name the path of each file.
   std::map<std::string, std::string> paths;
   ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kPathStats, &paths));
   EXPECT_EQ("1", paths["path0.delta-files"]);
@@ -493,7 +495,7 @@ TEST_F(DBDeltaLifeTest, DestroyDBLeavesNothing) {
   }
 }
 
-TEST_F(DBDeltaLifeTest, ObsoleteFiles) {
+TEST_F(DBDeltaLifeTest, ObsoleteFilesStayWhileTheyAreUsed) {
   HandMadeDeltas deltas = Deltas();
   const std::string first = deltas.NameOf(deltas.Flush({{"a", 10, "1"}}));
   const std::string second = deltas.NameOf(deltas.Flush({{"a", 20, "2"}}));
@@ -502,7 +504,7 @@ TEST_F(DBDeltaLifeTest, ObsoleteFiles) {
   ASSERT_OK(db_->DisableFileDeletions());
   deltas.Merge(2, {{"a", 20, "12"}});
   RenewSuperVersion();
-  EXPECT_EQ(3u, NamesIn(dbname_).size());  // the iterator has the Version
+  EXPECT_EQ(3u, NamesIn(dbname_).size());  // the iterator's Version has them
   ASSERT_OK(db_->EnableFileDeletions());
   EXPECT_EQ(3u, NamesIn(dbname_).size());
 
@@ -517,7 +519,7 @@ TEST_F(DBDeltaLifeTest, ObsoleteFiles) {
   EXPECT_EQ((Values{{20, "12"}}), deltas.Read("a"));
 }
 
-TEST_F(DBDeltaLifeTest, SstFileManager) {
+TEST_F(DBDeltaLifeTest, SstFileManagerTracksDeltaFiles) {
   std::shared_ptr<SstFileManager> manager(NewSstFileManager(env_));
   options_.sst_file_manager = manager;
   DestroyAndReopen(options_);
@@ -542,8 +544,8 @@ TEST_F(DBDeltaLifeTest, SstFileManager) {
   EXPECT_EQ(expected(), total());
   EXPECT_LE(total(), manager->GetTotalSize());
 
-  // A crash has left one that is in no MANIFEST: it is deleted by the manager,
-  // which has to know it for that.
+  // A crash has left a file that no MANIFEST names. The manager deletes it, for
+  // which it must have been told of the file.
   const uint64_t live = expected();
   Close();
   EXPECT_EQ(0u, total());
@@ -559,18 +561,19 @@ TEST_F(DBDeltaLifeTest, SstFileManager) {
   EXPECT_EQ(0u, total());
 }
 
-TEST_F(DBDeltaLifeTest, VerifyChecksum) {
+TEST_F(DBDeltaLifeTest, ChecksumsFindDamagedDeltaFiles) {
   MakeStore();
   EXPECT_OK(db_->VerifyChecksum());
   EXPECT_OK(db_->VerifyFileChecksums(ReadOptions()));
   EXPECT_EQ(std::vector<std::string>(), Verify());
-  // Even of what is in memory.
+  // The checks read the files even if their blocks are in memory.
   ExpectStore();
   for (const DeltaFileDescription& file : Files()) {
     const std::string name = DeltaFileName(dbname_, file.number);
     std::string before;
     ASSERT_OK(ReadFileToString(env_, name, &before));
-    // In the first block, and in the index, filter or properties.
+    // One offset is in the first block, the other one in the index, filter or
+    // properties.
     for (size_t offset : {size_t{1}, static_cast<size_t>(file.size) / 2}) {
       ChangeByte(name, offset);
       IsCorruptionOf(db_->VerifyFileChecksums(ReadOptions()), name);
@@ -588,8 +591,8 @@ TEST_F(DBDeltaLifeTest, VerifyChecksum) {
   EXPECT_OK(db_->VerifyFileChecksums(ReadOptions()));
 }
 
-// A damaged file costs its own operands: the job that cannot read it is tried
-// again, and the DB goes on writing.
+// A damaged file only affects its own operands: the job that cannot read it is
+// tried again, and the DB accepts writes.
 TEST_F(DBDeltaLifeTest, DamagedFileIsNoBackgroundError) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_OK(db_->Merge(WriteOptions(), "damaged", std::to_string(i)));
@@ -622,7 +625,7 @@ TEST_F(DBDeltaLifeTest, DamagedFileIsNoBackgroundError) {
   IsCorruptionOf(db_->Get(ReadOptions(), "damaged", &value), name);
 }
 
-TEST_F(DBDeltaLifeTest, FileMissingAtOpen) {
+TEST_F(DBDeltaLifeTest, OpenFailsIfADeltaFileIsMissing) {
   MakeStore();
   const std::string text = Deltas().Text();
   const std::vector<DeltaFileDescription> files = Files();
@@ -642,7 +645,7 @@ TEST_F(DBDeltaLifeTest, FileMissingAtOpen) {
       Options read_only = options_;
       std::unique_ptr<DB> db;
       IsCorruptionOf(DB::OpenForReadOnly(read_only, dbname_, &db), name);
-      // As with SST files.
+      // As for SST files, paranoid_checks decides.
       Options lax = options_;
       lax.paranoid_checks = false;
       ASSERT_OK(TryReopen(lax));
@@ -657,8 +660,9 @@ TEST_F(DBDeltaLifeTest, FileMissingAtOpen) {
   ExpectStore();
 }
 
-// Many files are checked by several threads.
-TEST_F(DBDeltaLifeTest, FilesMissingAtOpen) {
+// Several threads check many files; the missing file with the smallest number
+// is reported.
+TEST_F(DBDeltaLifeTest, OpenReportsTheOldestMissingFile) {
   HandMadeDeltas deltas = Deltas();
   std::vector<std::string> names;
   for (SequenceNumber seq = 10; seq < 110; ++seq) {
@@ -669,14 +673,14 @@ TEST_F(DBDeltaLifeTest, FilesMissingAtOpen) {
   Reopen(options_);
   EXPECT_EQ(100u, Files().size());
   Close();
-  // The one with the smaller number is told.
+  // The missing file with the smallest number is reported.
   for (size_t i : {80, 50, 0}) {
     ASSERT_OK(env_->DeleteFile(names[i]));
     IsCorruptionOf(TryReopen(options_), names[i]);
   }
 }
 
-TEST_F(DBDeltaLifeTest, Property) {
+TEST_F(DBDeltaLifeTest, PropertyCountsFilesAndEntries) {
   std::map<std::string, std::string> values;
   ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kDeltaStore, &values));
   EXPECT_EQ("0", values["files"]);
@@ -718,11 +722,11 @@ TEST_F(DBDeltaLifeTest, Property) {
   EXPECT_FALSE(db_->GetMapProperty(DB::Properties::kDeltaStore, &values));
 }
 
-// It would not see operands.
-TEST_F(DBDeltaLifeTest, CompactedDB) {
+// A CompactedDB would not see operands, so it refuses delta files.
+TEST_F(DBDeltaLifeTest, CompactedDBRefusesDeltaFiles) {
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Flush());
-  // The WAL of the flushed memtable has to be deleted.
+  // The WAL of the flushed memtable must have been deleted.
   ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   Options compacted = options_;
   compacted.max_open_files = -1;
@@ -738,14 +742,14 @@ TEST_F(DBDeltaLifeTest, CompactedDB) {
   EXPECT_EQ(1u, HandMadeDeltas(db.get()).State()->GetTotals().num_files);
 }
 
-//======== DeltaVerifier
+// ---- DeltaVerifier.
 
-TEST_F(DBDeltaLifeTest, VerifierFindsOperandsTwice) {
+TEST_F(DBDeltaLifeTest, VerifierFindsDuplicateOperands) {
   HandMadeDeltas deltas = Deltas();
   deltas.Flush({{"a", 10, "1"}, {"b", 10, "1"}});
   deltas.Flush({{"a", 20, "2"}, {"b", 20, "2"}});
   EXPECT_EQ(std::vector<std::string>(), Verify());
-  // A merge of the two that did not take them away.
+  // This is like a merge of the two files that has not removed them.
   deltas.Flush({{"b", 20, "12"}});
   const std::vector<std::string> errors = Verify();
   ASSERT_EQ(1u, errors.size());
@@ -767,7 +771,8 @@ TEST_F(DBDeltaLifeTest, VerifierChecksBuckets) {
     edit.AddReplaceBuckets(std::move(all));
     return deltas.Log(std::move(edit));
   };
-  // The file has what is up to `floor`, but the first bucket's floor is below.
+  // The file contains everything up to `floor`, but the first bucket's floor is
+  // lower.
   ASSERT_OK(
       log(deltas.WriteOperands(
               deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
@@ -779,7 +784,7 @@ TEST_F(DBDeltaLifeTest, VerifierChecksBuckets) {
       << errors[0];
   EXPECT_NE(std::string::npos, errors[1].find("0x61")) << errors[1];
 
-  // It was written for others, and has a key of none.
+  // The file was written for another bucket, and has a key outside of it.
   ASSERT_OK(log(deltas.WriteOperands(
                     deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
                     {{"a", 10, "1"}, {"m", 10, "1"}}, {{"k", floor}}, "x"),
@@ -794,7 +799,7 @@ TEST_F(DBDeltaLifeTest, VerifierChecksBuckets) {
       << errors[2];
 }
 
-// The MANIFEST says something else than the file.
+// The verifier finds each difference between the MANIFEST and a file.
 TEST_F(DBDeltaLifeTest, VerifierComparesDescriptions) {
   HandMadeDeltas deltas = Deltas();
   const uint64_t epoch = deltas.NewNumber();
@@ -838,11 +843,11 @@ TEST_F(DBDeltaLifeTest, VerifierComparesDescriptions) {
   }
 }
 
-//======== Repair
+// ---- Repair.
 
 class DBDeltaRepairTest : public DBDeltaLifeTest {
  protected:
-  // Of a repair before.
+  // An earlier repair may have left the directory.
   DBDeltaRepairTest() { EXPECT_OK(DestroyDir(env_, dbname_ + "/lost")); }
 
   void LoseManifest() {
@@ -857,7 +862,8 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
       EXPECT_EQ(std::vector<std::string>(), Verify());
     }
   }
-  // The repair changes nothing; `number` is that of a file that it names.
+  // Checks that the repair changes nothing and fails with a message about
+  // `file`.
   void ExpectRefused(const DeltaFileDescription& file) {
     const Status s = RepairDB(dbname_, options_);
     ASSERT_NOK(s);
@@ -870,7 +876,7 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
   }
 };
 
-TEST_F(DBDeltaRepairTest, Store) {
+TEST_F(DBDeltaRepairTest, RepairRebuildsTheStore) {
   MakeStore();
   const SequenceNumber last = db_->GetLatestSequenceNumber();
   LoseManifest();
@@ -878,32 +884,35 @@ TEST_F(DBDeltaRepairTest, Store) {
   ExpectStore();
   EXPECT_GE(db_->GetLatestSequenceNumber(), last);
   EXPECT_EQ("value", Get("renew"));
-  // What follows has larger epochs.
+  // Later flushes have larger epochs.
   Deltas().Flush({{"a", 40, "4"}});
   EXPECT_EQ((Values{{40, "4"}, {30, "3"}, {20, "2"}}), Deltas().Read("a"));
   Reopen(options_);
   EXPECT_EQ((Values{{40, "4"}, {30, "3"}, {20, "2"}}), Deltas().Read("a"));
 }
 
-// Files that nobody needs any more are on disk, and one that nobody needed yet.
-TEST_F(DBDeltaRepairTest, ObsoleteAndUncommittedFiles) {
+// Obsolete files and files of an uncommitted job are on disk during the repair.
+// They do not change what readers see.
+TEST_F(DBDeltaRepairTest, RepairMovesUnusedFilesToLost) {
   ASSERT_OK(db_->DisableFileDeletions());
   MakeStore();
   HandMadeDeltas deltas = Deltas();
   const uint64_t floor = LastMergedEpoch();
-  // A collection whose edit is missing. It left no operand that counts.
+  // The edit of this collection is missing. The collection has left no operand
+  // out.
   deltas.WriteOperands(deltas.BuilderOptions(Kind::kOperands, Tier::kSorted),
                        {{"m", 21, "2"}, {"m", 11, "1"}}, {{"k", floor}});
   EXPECT_LT(Names().size(), NamesIn(dbname_).size());
   LoseManifest();
   RepairAndReopen();
   ExpectStore();
-  // They are not lost.
+  // The repair has moved them to the "lost" directory.
   EXPECT_LT(1u, NamesIn(dbname_ + "/lost").size());
 }
 
-// Anchors of files that cannot stay what they are hide as before.
-TEST_F(DBDeltaRepairTest, Anchors) {
+// Anchors hide the same operands if a repair has to write them into other
+// files.
+TEST_F(DBDeltaRepairTest, AnchorsHideTheSameAfterARepair) {
   HandMadeDeltas deltas = Deltas();
   deltas.Flush({{"a", 10, "1"}, {"b", 11, "1"}, {"c", 12, "1"}});
   deltas.Merge(1, {{"a", 10, "1"}, {"b", 11, "1"}, {"c", 12, "1"}});
@@ -912,7 +921,7 @@ TEST_F(DBDeltaRepairTest, Anchors) {
                  {{"", floor}}, std::nullopt);
   deltas.Flush({{"a", 20, "2"}});
   deltas.FlushAnchors({{"a", 25}}, {{"b", "c", 26}});
-  // Two of them in one merged file.
+  // One merged file has both operands and both anchors.
   deltas.Merge(2, {{"a", 20, "2"}}, {{"a", 25}, {"b", 26}});
   deltas.Flush({{"a", 30, "3"}});
   const auto expect = [&] {
@@ -925,14 +934,15 @@ TEST_F(DBDeltaRepairTest, Anchors) {
   LoseManifest();
   RepairAndReopen();
   expect();
-  // Once more, now with the copy.
+  // The next repair finds the rewritten files.
   LoseManifest();
   RepairAndReopen();
   expect();
 }
 
-// A fold has left values, but not the files without the operands.
-TEST_F(DBDeltaRepairTest, MissingAnchors) {
+// A fold has written values, but the delta files without the folded operands
+// are missing. The repair adds anchors for these values.
+TEST_F(DBDeltaRepairTest, RepairAddsAnchorsForValuesOfAFold) {
   for (const char* key : {"a", "b", "c", "d", "e"}) {
     ASSERT_OK(Put(key, "old"));
   }
@@ -942,8 +952,9 @@ TEST_F(DBDeltaRepairTest, MissingAnchors) {
   ASSERT_OK(Flush());
   const SequenceNumber last = db_->GetLatestSequenceNumber();
   HandMadeDeltas deltas = Deltas();
-  // "a": of the very sequence number that the value has; "b": above it, too;
-  // "d": nothing hides it; "e": there is an anchor.
+  // "a" has an operand with the very sequence number of the value, and "b" also
+  // has one above the value. Nothing hides the operand of "d", and "e" has an
+  // anchor.
   deltas.Flush({{"a", last - 2, "2"},
                 {"a", 3, "1"},
                 {"b", last + 1, "3"},
@@ -974,7 +985,7 @@ TEST_F(DBDeltaRepairTest, MissingAnchors) {
       num_anchors += file.num_entries;
     }
   }
-  EXPECT_EQ(4, num_anchors);  // of "a", "b", "c", and that of "e"
+  EXPECT_EQ(4, num_anchors);  // of "a", "b" and "c", and the old one of "e"
   CompactRangeOptions all;
   all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   for (int round = 0; round < 2; ++round) {
@@ -985,8 +996,8 @@ TEST_F(DBDeltaRepairTest, MissingAnchors) {
   }
 }
 
-// Several tables and files, with some keys in common.
-TEST_F(DBDeltaRepairTest, MissingAnchorsOfManyTables) {
+// The repair adds the anchors if several tables and files share some keys.
+TEST_F(DBDeltaRepairTest, RepairAddsAnchorsAcrossTables) {
   Random rnd(301);
   const auto key_of = [](uint32_t i) {
     return "key" + std::to_string(1000 + i);
@@ -1003,13 +1014,14 @@ TEST_F(DBDeltaRepairTest, MissingAnchorsOfManyTables) {
     }
     ASSERT_OK(Flush());
   }
-  // In the values, or newer ones. A range anchor hides all of some keys.
+  // Each operand is part of a value or newer. A range anchor hides all operands
+  // of some keys.
   const SequenceNumber last = db_->GetLatestSequenceNumber();
   const std::string begin = key_of(0);
   const std::string end = key_of(100);
   HandMadeDeltas deltas = Deltas();
   std::set<std::string> without_anchor;
-  // The first operand of a key is one of these or a newer one.
+  // The first operand of a key may be part of its value; the others are newer.
   std::set<std::string> with_operands;
   for (int i = 0; i < 4; ++i) {
     std::vector<Operand> operands;
@@ -1057,10 +1069,11 @@ TEST_F(DBDeltaRepairTest, MissingAnchorsOfManyTables) {
   }
 }
 
-// Operands that a flush has merged into a value, as a fold might have done it,
-// whose WAL another column family still needs. There are delta files, but with
-// nothing of the key.
-TEST_F(DBDeltaRepairTest, WalOfMergedOperands) {
+// A repair applies operands once that a flush has merged into a value, as a
+// fold would, although the WAL with the operands still exists because another
+// column family needs it. There are delta files, but none has anything of the
+// key.
+TEST_F(DBDeltaRepairTest, RepairAppliesMergedOperandsOfAWalOnce) {
   CreateAndReopenWithCF({"other"}, options_);
   ASSERT_OK(Put(1, "a", "v"));
   ASSERT_OK(Flush(1));
@@ -1094,10 +1107,10 @@ TEST_F(DBDeltaRepairTest, WalOfMergedOperands) {
   EXPECT_EQ("base,1", Get("k"));
 }
 
-// It hides nothing.
-TEST_F(DBDeltaRepairTest, TableThatIsGivenUp) {
+// Entries of a table that the repair gives up hide no operands.
+TEST_F(DBDeltaRepairTest, TableThatIsGivenUpHidesNothing) {
   Random rnd(301);
-  // A block for each.
+  // Each value fills a block.
   ASSERT_OK(Put("a", rnd.RandomString(10000)));
   ASSERT_OK(Put("b", rnd.RandomString(10000)));
   ASSERT_OK(Flush());
@@ -1116,8 +1129,9 @@ TEST_F(DBDeltaRepairTest, TableThatIsGivenUp) {
   }
 }
 
-// Several families; one has nothing but delta files, one is given up.
-TEST_F(DBDeltaRepairTest, Families) {
+// A repair keeps a family that only has delta files, and moves the files of a
+// family that it is not told of to the "lost" directory.
+TEST_F(DBDeltaRepairTest, RepairKeepsFamiliesThatItIsToldOf) {
   CreateAndReopenWithCF({"one", "two"}, options_);
   HandMadeDeltas(db_.get(), handles_[1]).Flush({{"a", 10, "1"}});
   HandMadeDeltas(db_.get(), handles_[2]).Flush({{"a", 20, "2"}});
@@ -1133,7 +1147,7 @@ TEST_F(DBDeltaRepairTest, Families) {
   EXPECT_EQ("none", Deltas().Text());
 }
 
-TEST_F(DBDeltaRepairTest, DamagedFile) {
+TEST_F(DBDeltaRepairTest, RepairRefusesADamagedFile) {
   MakeStore();
   const std::vector<DeltaFileDescription> files = Files();
   LoseManifest();
@@ -1153,8 +1167,8 @@ TEST_F(DBDeltaRepairTest, DamagedFile) {
   ExpectStore();
 }
 
-// Buckets of which no file tells.
-TEST_F(DBDeltaRepairTest, MissingFile) {
+// The repair refuses a store if no file describes some of the buckets.
+TEST_F(DBDeltaRepairTest, RepairRefusesMissingBuckets) {
   MakeStore();
   const uint64_t floor = LastMergedEpoch();
   HandMadeDeltas deltas = Deltas();
@@ -1172,9 +1186,10 @@ TEST_F(DBDeltaRepairTest, MissingFile) {
   ExpectStore();
 }
 
-// What is in a WAL goes to delta files, too: in SST files it would be below.
-TEST_F(DBDeltaRepairTest, Wal) {
-  // As if this had been flushed, but the WAL was still there.
+// A repair writes operands of a WAL to delta files, as in SST files they would
+// be taken for older ones.
+TEST_F(DBDeltaRepairTest, RepairWritesOperandsOfAWalToDeltaFiles) {
+  // The first operand is flushed, but its WAL still exists.
   ASSERT_OK(Merge("flushed", "1"));
   const SequenceNumber flushed = db_->GetLatestSequenceNumber();
   HandMadeDeltas deltas = Deltas();
@@ -1189,7 +1204,8 @@ TEST_F(DBDeltaRepairTest, Wal) {
   HandMadeDeltas now = Deltas();
   EXPECT_EQ((Values{{last - 1, "2"}, {flushed, "1"}}), now.Read("flushed"));
   EXPECT_EQ((Values{{last, "1"}}), now.Read("new"));
-  // A repair's flush merges nothing. The base hides what is older.
+  // The flush of a repair does not merge operands into the base. The base hides
+  // older operands.
   EXPECT_EQ((Values{{last - 2, "1"}}), now.Read("hidden"));
   EXPECT_GE(db_->GetLatestSequenceNumber(), last);
   Reopen(options_);
@@ -1198,10 +1214,10 @@ TEST_F(DBDeltaRepairTest, Wal) {
   EXPECT_EQ("1", Get("new"));
 }
 
-// The block cache has no room for filter and index of what the WAL has. (With a
-// value there would be an SST file, too, and those are given up then, as in
-// RocksDB.)
-TEST_F(DBDeltaRepairTest, WalWithoutRoomInTheBlockCache) {
+// The block cache has no room for the filter and index of the file that the
+// repair writes for the WAL. (With a value in the WAL there would be an SST
+// file as well; the repair would give that up, as in RocksDB.)
+TEST_F(DBDeltaRepairTest, RepairOfAWalNeedsNoRoomInTheBlockCache) {
   ASSERT_OK(Merge("k", "1"));
   LoseManifest();
   Options options = options_;
@@ -1215,9 +1231,10 @@ TEST_F(DBDeltaRepairTest, WalWithoutRoomInTheBlockCache) {
   EXPECT_EQ(std::vector<std::string>(), Verify());
 }
 
-// All operands of a column family have become values, and there is no delta
-// file any more.
-TEST_F(DBDeltaRepairTest, WalWithoutDeltaFiles) {
+// All operands of a column family have become values, so there are no delta
+// files, while the WAL with the operands still exists. The repair applies them
+// once.
+TEST_F(DBDeltaRepairTest, RepairWithoutDeltaFilesAppliesOperandsOnce) {
   CreateAndReopenWithCF({"other"}, options_);
   ASSERT_OK(Put(1, "a", "v"));
   ASSERT_OK(Flush(1));
@@ -1240,7 +1257,7 @@ TEST_F(DBDeltaRepairTest, WalWithoutDeltaFiles) {
   }
 }
 
-TEST_F(DBDeltaRepairTest, WithoutDeltas) {
+TEST_F(DBDeltaRepairTest, RepairWorksWithoutDeltaFiles) {
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Merge("m", "1"));
   LoseManifest();

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Delta edits on their way through a DB's MANIFEST, and what becomes of the
-// files. They are made up here: nobody looks into them.
+// Tests how delta edits pass through a DB's MANIFEST, and when their files are
+// deleted. The files are made up, and their contents are never read.
 
 #include <memory>
 #include <string>
@@ -23,7 +23,7 @@ class DBDeltaManifestTest : public DBTestBase {
  protected:
   DBDeltaManifestTest()
       : DBTestBase("db_delta_manifest_test", /*env_do_fsync=*/false) {
-    // The files are not real ones: no job must read them.
+    // The files are not real, so no job may read them.
     options_.disable_auto_compactions = true;
   }
 
@@ -38,7 +38,7 @@ class DBDeltaManifestTest : public DBTestBase {
   }
   bool Exists(uint64_t number) { return env_->FileExists(NameOf(number)).ok(); }
 
-  // Also makes the file.
+  // Makes a description and writes a file for it.
   DeltaFileDescription NewFile(DeltaTier tier, uint64_t epoch = 0) {
     DeltaFileDescription file =
         MakeDeltaFile(NewNumber(), DeltaKind::kOperands, tier, epoch);
@@ -59,7 +59,7 @@ class DBDeltaManifestTest : public DBTestBase {
         /*dir_contains_current_file=*/nullptr);
   }
 
-  // A flush of its own, which leaves an operand file.
+  // Commits a flush that leaves one file of operands, and returns its number.
   uint64_t LogFlush(ColumnFamilyHandle* handle = nullptr) {
     const DeltaFileDescription file = NewFile(DeltaTier::kFlushed, NewNumber());
     DeltaEdit edit;
@@ -68,14 +68,15 @@ class DBDeltaManifestTest : public DBTestBase {
     return file.number;
   }
 
-  // Takes all flushed files away.
+  // Commits a merge that removes all flushed files and leaves none.
   Status LogMergeToNothing(uint32_t num_files) {
     DeltaEdit edit;
     edit.SetMergeRecent({NewNumber(), num_files});
     return Log(std::move(edit));
   }
 
-  // Nothing but a SuperVersion keeps what is not current.
+  // Installs a new SuperVersion, since only the old one keeps files that are
+  // not in the current Version.
   void RenewSuperVersion() {
     ASSERT_OK(Put("key", "value"));
     ASSERT_OK(Flush());
@@ -97,7 +98,7 @@ class DBDeltaManifestTest : public DBTestBase {
   Options options_ = CurrentOptions();
 };
 
-TEST_F(DBDeltaManifestTest, Reopen) {
+TEST_F(DBDeltaManifestTest, ReopeningKeepsTheState) {
   ASSERT_EQ("none", Text());
   const uint64_t first = LogFlush();
   const uint64_t second = LogFlush();
@@ -105,19 +106,21 @@ TEST_F(DBDeltaManifestTest, Reopen) {
   ASSERT_NE("none", before);
   const SequenceNumber largest = State()->LargestSequence();
   for (int i = 0; i < 3; ++i) {
-    // The first time from edits, then from a snapshot.
+    // The first reopening reads edits, the later ones a snapshot of the state.
     Reopen(options_);
     ASSERT_EQ(before, Text());
     ASSERT_GE(db_->GetLatestSequenceNumber(), largest);
     ASSERT_TRUE(Exists(first));
     ASSERT_TRUE(Exists(second));
   }
-  // Operands of the files must not have the sequence numbers of new writes.
+  // New writes must not reuse the sequence numbers of operands in delta files.
   ASSERT_OK(Put("k", "v"));
   ASSERT_GT(db_->GetLatestSequenceNumber(), largest);
 }
 
-TEST_F(DBDeltaManifestTest, SnapshotInPieces) {
+// A state that is too large for one record of the MANIFEST survives a
+// reopening.
+TEST_F(DBDeltaManifestTest, LargeStateSurvivesAReopening) {
   constexpr size_t kCount = 20000;
   LogFlush();
   DeltaEdit edit;
@@ -139,7 +142,7 @@ TEST_F(DBDeltaManifestTest, SnapshotInPieces) {
   }
 }
 
-TEST_F(DBDeltaManifestTest, ObsoleteFiles) {
+TEST_F(DBDeltaManifestTest, ObsoleteFileStaysWhileAnIteratorUsesIt) {
   const uint64_t number = LogFlush();
   RenewSuperVersion();
   ASSERT_TRUE(Exists(number));
@@ -147,7 +150,7 @@ TEST_F(DBDeltaManifestTest, ObsoleteFiles) {
   ASSERT_OK(LogMergeToNothing(1));
   ASSERT_EQ(nullptr, State());
   RenewSuperVersion();
-  // The iterator has the Version that has the file.
+  // The iterator's Version still has the file.
   ASSERT_TRUE(Exists(number));
   iterator.reset();
   ASSERT_FALSE(Exists(number));
@@ -155,16 +158,16 @@ TEST_F(DBDeltaManifestTest, ObsoleteFiles) {
   ASSERT_EQ("none", Text());
 }
 
-TEST_F(DBDeltaManifestTest, FilesOfNoVersion) {
+TEST_F(DBDeltaManifestTest, OpenDeletesFilesOfNoVersion) {
   const uint64_t live = LogFlush();
-  // As a crash leaves it.
+  // A crash leaves such a file.
   const uint64_t orphan = NewFile(DeltaTier::kFlushed, NewNumber()).number;
   Reopen(options_);
   ASSERT_TRUE(Exists(live));
   ASSERT_FALSE(Exists(orphan));
 }
 
-TEST_F(DBDeltaManifestTest, DropColumnFamily) {
+TEST_F(DBDeltaManifestTest, DroppedFamilyLosesItsFiles) {
   CreateColumnFamilies({"other"}, options_);
   ReopenWithColumnFamilies({"default", "other"}, options_);
   const uint64_t kept = LogFlush();
@@ -179,15 +182,15 @@ TEST_F(DBDeltaManifestTest, DropColumnFamily) {
   ASSERT_FALSE(Exists(dropped));
 }
 
-TEST_F(DBDeltaManifestTest, Refused) {
+TEST_F(DBDeltaManifestTest, RefusedEditChangesNothing) {
   const uint64_t number = LogFlush();
   const std::string before = Text();
-  // Too many files.
+  // The merge names more files than there are.
   ASSERT_TRUE(LogMergeToNothing(2).IsCorruption());
   ASSERT_EQ(before, Text());
   RenewSuperVersion();
   ASSERT_TRUE(Exists(number));
-  // Others are not held up by it.
+  // Later edits succeed.
   LogFlush();
   const std::string after = Text();
   ASSERT_NE(before, after);
@@ -195,7 +198,7 @@ TEST_F(DBDeltaManifestTest, Refused) {
   ASSERT_EQ(after, Text());
 }
 
-TEST_F(DBDeltaManifestTest, SecondaryRefuses) {
+TEST_F(DBDeltaManifestTest, SecondaryRefusesDeltaFiles) {
   LogFlush();
   Close();
   options_.max_open_files = -1;
@@ -205,9 +208,8 @@ TEST_F(DBDeltaManifestTest, SecondaryRefuses) {
   ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
 }
 
-// Best-efforts recovery goes back to the last state of which all files are
-// there.
-TEST_F(DBDeltaManifestTest, MissingFile) {
+// Best-efforts recovery goes back to the last state whose files all exist.
+TEST_F(DBDeltaManifestTest, BestEffortsRecoveryDropsStatesWithMissingFiles) {
   const uint64_t first = LogFlush();
   Reopen(options_);
   const std::string before = Text();
@@ -230,7 +232,7 @@ TEST_F(DBDeltaManifestTest, MissingFile) {
   }
 }
 
-TEST_F(DBDeltaManifestTest, ChecksumList) {
+TEST_F(DBDeltaManifestTest, ChecksumListIncludesDeltaFiles) {
   DeltaFileDescription file = NewFile(DeltaTier::kFlushed, NewNumber());
   file.file_checksum = "sum";
   file.file_checksum_func_name = "function";
