@@ -1,8 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// WALs whose end is in a mapped file (wal_mmap_buffer_size): what is written is
-// there after the process has ended, and whoever looks at WALs finds all.
+// WALs whose last bytes are in a mapped file (wal_mmap_buffer_size) keep all
+// writes after the process has ended, and every reader of WALs finds all
+// writes.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -61,8 +62,8 @@ Options ChildOptions() {
 
 constexpr int kChildThreads = 3;
 
-// Writes until it is killed, and says on standard output which writes have
-// returned: thread and number.
+// Writes until the process is killed. Reports each write that has returned on
+// standard output, as its thread and number.
 int RunChild(const std::string& dbname, const std::string& round) {
   std::unique_ptr<DB> db;
   Status s = DB::Open(ChildOptions(), dbname, &db);
@@ -114,7 +115,7 @@ class DBWalBufferTest : public DBTestBase {
     Options options = CurrentOptions();
     options.wal_mmap_buffer_size = 64 << 10;
     options.statistics = CreateDBStatistics();
-    // So that a DB that is opened has its WAL still.
+    // Recovery must not flush, so that a DB that is opened still has its WAL.
     options.avoid_flush_during_recovery = true;
     options.avoid_flush_during_shutdown = true;
     return options;
@@ -122,17 +123,18 @@ class DBWalBufferTest : public DBTestBase {
 
   std::string Copy() const { return dbname_ + "_copy"; }
 
-  // A flush that has returned may still have its WAL to delete, in the
-  // background: the files in dbname_ are not listed before that is done.
+  // Waits until the WALs of flushes that have returned are deleted. They are
+  // deleted in the background, and the files in dbname_ must not be listed
+  // before.
   void WaitForDeletions() {
     if (db_ != nullptr) {
-      // The DB may be in a state of error: then nothing is deleted.
+      // With a background error nothing is deleted.
       dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
       dbfull()->TEST_WaitForPurge().PermitUncheckedError();
     }
   }
 
-  // What the process would leave if it were killed now.
+  // Copies the files that the process would leave if it were killed now.
   // REQUIRES: no thread writes.
   void CopyFiles() {
     WaitForDeletions();
@@ -155,7 +157,8 @@ class DBWalBufferTest : public DBTestBase {
     return s.ok() ? value : s.ToString();
   }
 
-  // The copy has keys [0, count), with i as value, and no more.
+  // Checks that the DB has the keys [0, count), with i as the value of key i,
+  // and not the key `count`.
   void CheckKeys(DB* db, int count) {
     for (int i = 0; i < count; ++i) {
       ASSERT_EQ(std::to_string(i), GetOf(db, KeyOf(i)));
@@ -164,7 +167,7 @@ class DBWalBufferTest : public DBTestBase {
   }
   void CheckCopy(const Options& options, int count) {
     std::unique_ptr<DB> db;
-    // First so that it is not changed, as often as it is looked at.
+    // The first two opens are read-only, and must not change the files.
     const bool has_buffer = HasBuffer(Copy());
     for (int i = 0; i < 2; ++i) {
       ASSERT_OK(DB::OpenForReadOnly(options, Copy(), &db));
@@ -183,7 +186,8 @@ class DBWalBufferTest : public DBTestBase {
     }
   }
 
-  // A new DB that has keys [0, 10), open.
+  // Creates a DB in Copy() on `fault_env` that has keys [0, 10), and leaves it
+  // open.
   void MakeCopyWithFaults(Env* fault_env, std::unique_ptr<DB>* db) {
     Options options = BufferOptions();
     options.env = fault_env;
@@ -222,7 +226,8 @@ class DBWalBufferTest : public DBTestBase {
     return env_->FileExists(WalBufferFileName(dir)).ok();
   }
 
-  // Does an edit of the current MANIFEST say that there may be a buffer?
+  // Returns true if an edit of the current MANIFEST says that there may be a
+  // buffer.
   bool HasMark(const std::string& dir) {
     std::string current;
     EXPECT_OK(ReadFileToString(env_, CurrentFileName(dir), &current));
@@ -257,7 +262,7 @@ class DBWalBufferTest : public DBTestBase {
   }
 };
 
-TEST_F(DBWalBufferTest, Options) {
+TEST_F(DBWalBufferTest, OptionIsCheckedAndRoundedUpToPages) {
   DBOptions options;
   ASSERT_OK(ValidateWalBuffer(options));
   options.wal_mmap_buffer_size = WalBufferFormat::kMinSize;
@@ -282,7 +287,7 @@ TEST_F(DBWalBufferTest, Options) {
   Options db_options = BufferOptions();
   db_options.manual_wal_flush = true;
   ASSERT_TRUE(TryReopen(db_options).IsInvalidArgument());
-  // Not a number of pages.
+  // 5000 bytes are rounded up to whole pages.
   db_options = BufferOptions();
   db_options.wal_mmap_buffer_size = 5000;
   Reopen(db_options);
@@ -291,7 +296,7 @@ TEST_F(DBWalBufferTest, Options) {
   ASSERT_EQ(8192, size);
 }
 
-TEST_F(DBWalBufferTest, Encryption) {
+TEST_F(DBWalBufferTest, EncryptedFilesAreRefused) {
   std::shared_ptr<EncryptionProvider> provider;
   ASSERT_OK(EncryptionProvider::CreateFromString(ConfigOptions(), "CTR://test",
                                                  &provider));
@@ -306,17 +311,18 @@ TEST_F(DBWalBufferTest, Encryption) {
   ASSERT_FALSE(HasBuffer(Copy()));
 }
 
-TEST_F(DBWalBufferTest, Killed) {
+TEST_F(DBWalBufferTest, NoWriteIsLostIfTheProcessIsKilled) {
   const Options options = BufferOptions();
   Options without = options;
   without.wal_mmap_buffer_size = 0;
   Reopen(options);
   ASSERT_TRUE(HasBuffer(dbname_));
-  // Without these a DB that is opened read-only might have no WAL at all.
+  // Without these writes a DB that is opened read-only might have no WAL at
+  // all.
   ASSERT_OK(Put(KeyOf(0), "old"));
   ASSERT_OK(Flush());
   PutKeys(0, 1);
-  // The beginning is in the file.
+  // The first bytes of the WAL are in its file.
   const uint64_t first = SizeOfWals();
   ASSERT_LT(0, first);
   PutKeys(1, 100);
@@ -328,30 +334,31 @@ TEST_F(DBWalBufferTest, Killed) {
     ASSERT_FALSE(HasBuffer(Copy()));
     CheckCopy(opened_with, 100);
   }
-  // Much more than the buffer has room for.
+  // These writes need much more space than the buffer has.
   PutKeys(100, 5000);
   ASSERT_LT(first, SizeOfWals());
   ASSERT_LT(0, options.statistics->getTickerCount(WAL_BUFFER_WRITES));
   CopyFiles();
   CheckCopy(options, 5000);
-  // With the end of another WAL.
+  // The buffer has the end of another WAL.
   ASSERT_OK(Flush());
   PutKeys(5000, 5010);
   CopyFiles();
   CheckCopy(options, 5010);
-  // When it is closed nothing is left.
+  // A clean close deletes the buffer.
   Reopen(without);
   ASSERT_FALSE(HasBuffer(dbname_));
   CheckKeys(db_.get(), 5010);
 }
 
-// What was not synced may be lost, but not what is older than something that is
-// there.
-TEST_F(DBWalBufferTest, PowerLost) {
+// A loss of power may lose writes that were not synced, but no write that is
+// older than one that survives.
+TEST_F(DBWalBufferTest, PowerLossKeepsAPrefixWithAllSyncedWrites) {
   for (const int num_synced : {0, 5, 10, 15}) {
     const Options options = BufferOptions();
     DestroyAndReopen(options);
-    // What files have when power is lost: of WALs that were not synced nothing.
+    // Maps each WAL to its size after a loss of power: its size when it was
+    // synced, or 0.
     std::map<std::string, uint64_t> durable;
     const auto put = [&](int begin, int end) {
       for (int i = begin; i < end; ++i) {
@@ -391,7 +398,7 @@ TEST_F(DBWalBufferTest, PowerLost) {
   }
 }
 
-TEST_F(DBWalBufferTest, FailedRecovery) {
+TEST_F(DBWalBufferTest, FailedRecoveryKeepsTheBuffer) {
   Options options = BufferOptions();
   Reopen(options);
   PutKeys(0, 10);
@@ -414,7 +421,7 @@ TEST_F(DBWalBufferTest, FailedRecovery) {
     CheckCopy(options, 10);
     SyncPoint::GetInstance()->DisableProcessing();
 
-    // Of a newer version.
+    // A buffer of a newer version is not supported.
     CopyFiles();
     std::string buffer;
     ASSERT_OK(ReadFileToString(env_, WalBufferFileName(Copy()), &buffer));
@@ -425,15 +432,15 @@ TEST_F(DBWalBufferTest, FailedRecovery) {
     ASSERT_TRUE(DB::Open(options, Copy(), &db).IsNotSupported());
     ASSERT_TRUE(HasBuffer(Copy()));
 
-    // There is nothing to be had of it.
+    // Nothing can be recovered from this buffer.
     ASSERT_OK(WriteStringToFile(env_, std::string(5000, 'x'),
                                 WalBufferFileName(Copy())));
     ASSERT_EQ(paranoid_checks, DB::Open(options, Copy(), &db).IsCorruption());
   }
 }
 
-// It reads no WALs, but leaves them to who opens the DB next.
-TEST_F(DBWalBufferTest, BestEffortsRecovery) {
+// Best-efforts recovery reads no WALs, but leaves them to the next open.
+TEST_F(DBWalBufferTest, BestEffortsRecoveryLeavesWalsToTheNextOpen) {
   const Options options = BufferOptions();
   Options best_efforts = options;
   best_efforts.best_efforts_recovery = true;
@@ -447,14 +454,15 @@ TEST_F(DBWalBufferTest, BestEffortsRecovery) {
   CheckCopy(options, 10);
 }
 
-TEST_F(DBWalBufferTest, KilledAgain) {
+TEST_F(DBWalBufferTest, NoWriteIsLostIfTheProcessIsKilledTwice) {
   const Options options = BufferOptions();
   Reopen(options);
   PutKeys(0, 10);
   CopyFiles();
   std::unique_ptr<DB> db;
   ASSERT_OK(DB::Open(options, Copy(), &db));
-  // The WAL it was recovered from is there still, and the buffer is of another.
+  // The WAL that the DB was recovered from still exists, and the buffer belongs
+  // to another WAL.
   ASSERT_OK(db->Put(WriteOptions(), KeyOf(10), "10"));
   Close();
   ASSERT_OK(DestroyDB(dbname_, options));
@@ -470,7 +478,7 @@ TEST_F(DBWalBufferTest, KilledAgain) {
   CheckKeys(db_.get(), 11);
 }
 
-TEST_F(DBWalBufferTest, ColumnFamilies) {
+TEST_F(DBWalBufferTest, NoWriteOfAnyFamilyIsLostIfTheProcessIsKilled) {
   const Options options = BufferOptions();
   CreateAndReopenWithCF({"one"}, options);
   ASSERT_OK(Put(0, "a", "1"));
@@ -496,7 +504,7 @@ TEST_F(DBWalBufferTest, ColumnFamilies) {
   ASSERT_OK(db->Close());
 }
 
-TEST_F(DBWalBufferTest, WhoLooksAtWals) {
+TEST_F(DBWalBufferTest, ReadersOfWalsFindAllWrites) {
   const Options options = BufferOptions();
   Reopen(options);
   PutKeys(0, 10);
@@ -520,7 +528,8 @@ TEST_F(DBWalBufferTest, WhoLooksAtWals) {
   }
   ASSERT_OK(iter->status());
   ASSERT_EQ(30, found);
-  // It says that there is more, as it does of WALs that go on elsewhere.
+  // The iterator says that there is more, as at the end of a WAL that is
+  // continued elsewhere.
   PutKeys(30, 40);
   iter->Next();
   ASSERT_FALSE(iter->Valid());
@@ -529,7 +538,8 @@ TEST_F(DBWalBufferTest, WhoLooksAtWals) {
   ASSERT_TRUE(iter->Valid());
   ASSERT_EQ(31, iter->GetBatch().sequence);
 
-  // Files that are copied by hand.
+  // After LockWAL(), FlushWAL(), SyncWAL() and a sync write, the files of the
+  // WALs are complete without the buffer.
   PutKeys(40, 50);
   ASSERT_OK(db_->LockWAL());
   CopyFiles();
@@ -557,7 +567,7 @@ TEST_F(DBWalBufferTest, WhoLooksAtWals) {
   CheckCopy(options, 71);
 }
 
-TEST_F(DBWalBufferTest, CheckpointAndBackup) {
+TEST_F(DBWalBufferTest, CheckpointAndBackupHaveAllWrites) {
   const Options options = BufferOptions();
   Reopen(options);
   PutKeys(0, 10);
@@ -567,7 +577,7 @@ TEST_F(DBWalBufferTest, CheckpointAndBackup) {
     ASSERT_OK(Checkpoint::Create(db_.get(), &created));
     checkpoint.reset(created);
   }
-  // Never flushed for it.
+  // The checkpoint does not flush memtables.
   ASSERT_OK(checkpoint->CreateCheckpoint(Copy(), UINT64_MAX));
   ASSERT_FALSE(HasBuffer(Copy()));
   CheckCopy(options, 10);
@@ -583,11 +593,11 @@ TEST_F(DBWalBufferTest, CheckpointAndBackup) {
         BackupEngine::Open(env_, BackupEngineOptions(backup_dir), &opened));
     engine.reset(opened);
     ASSERT_OK(engine->CreateNewBackup(db_.get()));
-    // In a directory with the buffer of another DB.
+    // The backup is restored into a directory with the buffer of another DB.
     CopyFiles();
     ASSERT_OK(engine->RestoreDBFromLatestBackup(Copy(), Copy()));
     CheckCopy(options, 20);
-    // With WALs that go on from those of the backup.
+    // The backup is restored beside WALs that continue those of the backup.
     PutKeys(20, 30);
     CopyFiles();
     RestoreOptions restore;
@@ -598,8 +608,9 @@ TEST_F(DBWalBufferTest, CheckpointAndBackup) {
   ASSERT_OK(DestroyDir(env_, backup_dir));
 }
 
-// A DB that is read-only has the end of its WAL in memory only.
-TEST_F(DBWalBufferTest, ReadOnlyFiles) {
+// A read-only DB has the end of its WAL in memory only, so it cannot list its
+// WAL files.
+TEST_F(DBWalBufferTest, ReadOnlyDbWithABufferRefusesToListWals) {
   const Options options = BufferOptions();
   Reopen(options);
   PutKeys(0, 10);
@@ -621,9 +632,9 @@ TEST_F(DBWalBufferTest, ReadOnlyFiles) {
   ASSERT_OK(db->GetSortedWalFiles(files));
 }
 
-// What is no buffer of these WALs does not stay until there are some like those
-// that it was for.
-TEST_F(DBWalBufferTest, Stale) {
+// A buffer that belongs to none of the WALs is deleted. Otherwise it could be
+// applied to later WALs that look like those it was for.
+TEST_F(DBWalBufferTest, StaleBufferIsDeleted) {
   Options options = BufferOptions();
   Reopen(options);
   PutKeys(0, 10);
@@ -642,8 +653,9 @@ TEST_F(DBWalBufferTest, Stale) {
   ASSERT_OK(db->Close());
 }
 
-// A DB that could not write the end of its WAL says so, and keeps it.
-TEST_F(DBWalBufferTest, FailedClose) {
+// If the end of a WAL cannot be written at the close, Close() fails and the
+// buffer stays.
+TEST_F(DBWalBufferTest, FailedCloseKeepsBufferAndMark) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
@@ -661,7 +673,7 @@ TEST_F(DBWalBufferTest, FailedClose) {
 
 // The MANIFEST has the mark while there is a buffer, so that RocksDB refuses
 // the DB instead of losing the end of its WAL.
-TEST_F(DBWalBufferTest, Mark) {
+TEST_F(DBWalBufferTest, ManifestHasTheMarkWhileThereIsABuffer) {
   for (const bool reuse_manifest : {false, true}) {
     SCOPED_TRACE(reuse_manifest);
     Options options = BufferOptions();
@@ -670,11 +682,11 @@ TEST_F(DBWalBufferTest, Mark) {
     without.wal_mmap_buffer_size = 0;
     DestroyAndReopen(without);
     ASSERT_FALSE(HasMark(dbname_));
-    // Before the first write.
+    // The mark is written at the open, before the first write.
     Reopen(options);
     ASSERT_TRUE(HasMark(dbname_));
     PutKeys(0, 10);
-    // Each MANIFEST has it.
+    // Each new MANIFEST has the mark.
     const uint64_t manifest = dbfull()->TEST_Current_Manifest_FileNo();
     ASSERT_OK(db_->SetDBOptions({{"max_manifest_file_size", "1"},
                                  {"max_manifest_space_amp_pct", "0"}}));
@@ -694,14 +706,14 @@ TEST_F(DBWalBufferTest, Mark) {
     CheckCopy(options, 40);
     ASSERT_FALSE(HasMark(Copy()));
     ASSERT_EQ(NumManifests(Copy()), 1);
-    // It is closed.
+    // The DB is closed.
     Close();
     ASSERT_FALSE(HasMark(dbname_));
     ASSERT_EQ(NumManifests(dbname_), 1);
     Reopen(without);
     ASSERT_FALSE(HasMark(dbname_));
     CheckKeys(db_.get(), 40);
-    // An open for reading only accepts the mark and keeps it.
+    // A read-only open accepts the mark and keeps it.
     Reopen(options);
     CopyFiles();
     std::unique_ptr<DB> db;
@@ -713,7 +725,7 @@ TEST_F(DBWalBufferTest, Mark) {
 
 // If the creation of a new MANIFEST fails at the close, the old MANIFEST keeps
 // the mark, and the next open finds all writes.
-TEST_F(DBWalBufferTest, MarkAndFailedClose) {
+TEST_F(DBWalBufferTest, FailedNewManifestAtCloseKeepsTheMark) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
@@ -738,7 +750,7 @@ TEST_F(DBWalBufferTest, MarkAndFailedClose) {
   ASSERT_FALSE(HasMark(Copy()));
 }
 
-TEST_F(DBWalBufferTest, Repair) {
+TEST_F(DBWalBufferTest, RepairAppliesTheBufferOrSetsItAside) {
   const Options options = BufferOptions();
   Reopen(options);
   PutKeys(0, 10);
@@ -748,7 +760,7 @@ TEST_F(DBWalBufferTest, Repair) {
   ASSERT_OK(RepairDB(Copy(), options));
   ASSERT_FALSE(HasBuffer(Copy()));
   CheckCopy(options, 20);
-  // What is damaged is set aside.
+  // A damaged buffer is set aside.
   CopyFiles();
   ASSERT_OK(WriteStringToFile(env_, std::string(5000, 'x'),
                               WalBufferFileName(Copy())));
@@ -757,11 +769,11 @@ TEST_F(DBWalBufferTest, Repair) {
   ASSERT_OK(RepairDB(Copy(), options));
   ASSERT_FALSE(HasBuffer(Copy()));
   ASSERT_TRUE(HasBuffer(Copy() + "/lost"));
-  // The first one after the flush is in the file of the WAL.
+  // The first write after the flush is in the file of the WAL.
   CheckCopy(options, 11);
 }
 
-TEST_F(DBWalBufferTest, Destroy) {
+TEST_F(DBWalBufferTest, DestroyDBDeletesTheBuffer) {
   for (const bool has_wal_dir : {false, true}) {
     Options options = BufferOptions();
     options.create_if_missing = true;
@@ -786,8 +798,8 @@ TEST_F(DBWalBufferTest, Destroy) {
   }
 }
 
-// An error of the device loses nothing of what was written before.
-TEST_F(DBWalBufferTest, FailedWrite) {
+// An error of the device loses no write that has returned.
+TEST_F(DBWalBufferTest, DeviceErrorLosesNoReturnedWrite) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
@@ -800,7 +812,7 @@ TEST_F(DBWalBufferTest, FailedWrite) {
     IOStatus error = IOStatus::IOError("the device is gone");
     error.SetRetryable(is_retryable);
     fault_fs->SetFilesystemActive(false, error);
-    // They need no device.
+    // These writes go to the buffer and need no device.
     PutKeys(100, 110);
     WriteOptions sync;
     sync.sync = true;
@@ -821,7 +833,7 @@ TEST_F(DBWalBufferTest, FailedWrite) {
   Destroy(last_options_);
 }
 
-TEST_F(DBWalBufferTest, Transactions) {
+TEST_F(DBWalBufferTest, PreparedTransactionIsRecovered) {
   Options options = BufferOptions();
   options.create_if_missing = true;
   Close();
@@ -852,8 +864,8 @@ TEST_F(DBWalBufferTest, Transactions) {
   db.reset();
 }
 
-// A process that is killed while it writes.
-TEST_F(DBWalBufferTest, KilledProcess) {
+// A process that is killed while it writes loses no write that has returned.
+TEST_F(DBWalBufferTest, KilledWriterLosesNoReturnedWrite) {
   Random rnd(static_cast<uint32_t>(env_->NowMicros()));
   Close();
   ASSERT_OK(DestroyDB(dbname_, ChildOptions()));

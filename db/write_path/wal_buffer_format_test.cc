@@ -25,7 +25,7 @@ class WalBufferFormatTest : public testing::Test {
   Status Parse(const std::string& file) {
     return WalBufferFormat::Parse("WALBUFFER", file, &contents_, &is_torn_);
   }
-  // What a process that ended now leaves.
+  // Returns the bytes that a process would leave in the buffer if it ended now.
   std::string Left() {
     EXPECT_OK(Parse(File()));
     EXPECT_FALSE(is_torn_ || contents_.is_torn);
@@ -37,7 +37,7 @@ class WalBufferFormatTest : public testing::Test {
   bool is_torn_ = false;
 };
 
-TEST_F(WalBufferFormatTest, Contents) {
+TEST_F(WalBufferFormatTest, ParseReturnsTheAppendedBytes) {
   ASSERT_EQ("", Left());
   WalBufferFormat format(memory(), kSize);
   ASSERT_EQ("", Left());
@@ -78,7 +78,7 @@ TEST_F(WalBufferFormatTest, Contents) {
   ASSERT_EQ(100, contents_.offset);
   ASSERT_EQ(6, contents_.previous_size);
   ASSERT_EQ(crc32c::Value("before", 6), contents_.previous_crc);
-  // Not more than the buffer might have had.
+  // previous_size is limited to the size of the buffer.
   const std::string end(kSize, 'e');
   format.Start(10, 2 * kSize, "before" + end);
   format.Append("y");
@@ -87,8 +87,8 @@ TEST_F(WalBufferFormatTest, Contents) {
   ASSERT_EQ(crc32c::Value(end.data(), end.size()), contents_.previous_crc);
 }
 
-// The layout of docs/formats.md, byte by byte.
-TEST_F(WalBufferFormatTest, Layout) {
+// The header has the layout of docs/formats.md, byte by byte.
+TEST_F(WalBufferFormatTest, HeaderHasTheDocumentedLayout) {
   WalBufferFormat format(memory(), kSize);
   format.Start(3, 100);
   format.Append("abc");
@@ -112,7 +112,7 @@ TEST_F(WalBufferFormatTest, Layout) {
   ASSERT_EQ("dec", std::string(memory() + WalBufferFormat::kHeaderSize, 3));
 }
 
-TEST_F(WalBufferFormatTest, CutShort) {
+TEST_F(WalBufferFormatTest, ShortFileIsEmptyOrCorrupt) {
   WalBufferFormat format(memory(), kSize);
   format.Start(7, 1000);
   format.Append("bytes");
@@ -129,7 +129,7 @@ TEST_F(WalBufferFormatTest, CutShort) {
   ASSERT_NE(std::string::npos, s.ToString().find("offset 48"));
 }
 
-TEST_F(WalBufferFormatTest, Foreign) {
+TEST_F(WalBufferFormatTest, ForeignFileAndNewerVersionAreRefused) {
   WalBufferFormat format(memory(), kSize);
   std::string file = File();
   file[3] ^= 1;
@@ -144,8 +144,8 @@ TEST_F(WalBufferFormatTest, Foreign) {
   ASSERT_NE(std::string::npos, s.ToString().find("version 2"));
 }
 
-// No byte that counts can change unseen.
-TEST_F(WalBufferFormatTest, Damage) {
+// A change of any bit is noticed, except in bytes that are not used.
+TEST_F(WalBufferFormatTest, DamageIsNoticed) {
   WalBufferFormat format(memory(), kSize);
   format.Start(7, 1000);
   format.Append("before");
@@ -172,8 +172,9 @@ TEST_F(WalBufferFormatTest, Damage) {
   }
 }
 
-// Of another header, as after a loss of power.
-TEST_F(WalBufferFormatTest, OldPages) {
+// After a loss of power the file may have pages of different headers, which is
+// noticed.
+TEST_F(WalBufferFormatTest, PagesOfDifferentHeadersAreNoticed) {
   WalBufferFormat format(memory(), kSize);
   format.Start(7, 1000);
   format.Append("bytes");
@@ -191,7 +192,7 @@ TEST_F(WalBufferFormatTest, OldPages) {
   ASSERT_EQ("", contents_.bytes);
 }
 
-TEST_F(WalBufferFormatTest, Fuzz) {
+TEST_F(WalBufferFormatTest, ParseAcceptsRandomBytes) {
   Random rnd(301);
   for (int i = 0; i < 20000; ++i) {
     std::string file = rnd.RandomBinaryString(rnd.Uniform(200));

@@ -28,8 +28,9 @@ TEST(VersionEditWalBufferTest, EncodedAsDocumented) {
       << decoded.DebugJSON(0);
 }
 
-// RocksDB ignores tags with this bit, and refuses others that it does not know.
-TEST(VersionEditWalBufferTest, NotIgnorable) {
+// RocksDB ignores unknown tags with this bit, and refuses all other unknown
+// tags.
+TEST(VersionEditWalBufferTest, TagIsNotIgnorable) {
   EXPECT_EQ(kWalBuffer & kTagSafeIgnoreMask, 0u);
   std::string encoded;
   PutVarint32(&encoded, (1 << 12) | 255);
@@ -37,7 +38,7 @@ TEST(VersionEditWalBufferTest, NotIgnorable) {
   EXPECT_TRUE(VersionEdit().DecodeFrom(encoded).IsCorruption());
 }
 
-TEST(VersionEditWalBufferTest, Damaged) {
+TEST(VersionEditWalBufferTest, DamagedMarkIsRefused) {
   const auto decode = [](const Slice& value, bool whole) {
     std::string encoded;
     PutVarint32(&encoded, kWalBuffer);

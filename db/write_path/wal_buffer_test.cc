@@ -33,7 +33,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Counts appends to files, and lets them fail.
+// Counts appends to files, and can make them fail.
 class AppendingFS final : public FileSystemWrapper {
  public:
   explicit AppendingFS(const std::shared_ptr<FileSystem>& target)
@@ -52,9 +52,9 @@ class AppendingFS final : public FileSystemWrapper {
 
   std::atomic<int> appends{0};
   std::atomic<int> flushes{0};
-  // Of appends with a checksum.
+  // Number of appends with a checksum.
   std::atomic<int> verified{0};
-  // Appends fail, and write that many bytes before.
+  // If `fails` is set, an append writes `written_by_failures` bytes and fails.
   std::atomic<bool> fails{false};
   size_t written_by_failures = 0;
 
@@ -140,7 +140,8 @@ class WalBufferTest : public testing::Test {
                              /*info_log=*/nullptr);
   }
 
-  // What is missing in files if the process ended now: of one WAL.
+  // Returns the bytes that files would lack if the process ended now. They
+  // belong to the WAL `number`.
   std::string Missing(uint64_t number) {
     WalBufferRecovery::Missing missing;
     EXPECT_OK(Recovery().Find(WALRecoveryMode::kAbsoluteConsistency, &missing));
@@ -157,10 +158,10 @@ class WalBufferTest : public testing::Test {
   std::unique_ptr<WalBuffer> buffer_;
 };
 
-TEST_F(WalBufferTest, KeepsAndWritesOut) {
+TEST_F(WalBufferTest, AppendsStayInTheBufferUntilWriteOut) {
   auto wal = NewWal(5);
   ASSERT_EQ("", Missing(5));
-  // The beginning of a WAL is in its file.
+  // The first bytes of a WAL go to its file.
   ASSERT_OK(Append(wal.get(), "01"));
   ASSERT_EQ(1, fs_->appends);
   ASSERT_EQ(1, fs_->flushes);
@@ -193,7 +194,7 @@ TEST_F(WalBufferTest, KeepsAndWritesOut) {
                   .IsNotFound());
 }
 
-TEST_F(WalBufferTest, WhatNeedsTheFile) {
+TEST_F(WalBufferTest, SyncAndCloseWriteTheBufferOut) {
   const std::vector<std::function<IOStatus(FSWritableFile*)>> calls = {
       [](FSWritableFile* wal) { return wal->Sync(IOOptions(), nullptr); },
       [](FSWritableFile* wal) { return wal->Fsync(IOOptions(), nullptr); },
@@ -214,7 +215,7 @@ TEST_F(WalBufferTest, WhatNeedsTheFile) {
   }
 }
 
-TEST_F(WalBufferTest, Truncate) {
+TEST_F(WalBufferTest, TruncateWritesTheBufferOutFirst) {
   auto wal = NewWal(5);
   ASSERT_OK(Append(wal.get(), "ab"));
   ASSERT_OK(Append(wal.get(), "cdef"));
@@ -229,7 +230,7 @@ TEST_F(WalBufferTest, Truncate) {
   ASSERT_OK(wal->Close(IOOptions(), nullptr));
 }
 
-TEST_F(WalBufferTest, Full) {
+TEST_F(WalBufferTest, FullBufferIsWrittenOut) {
   auto wal = NewWal(5);
   std::string all;
   Random rnd(301);
@@ -240,7 +241,7 @@ TEST_F(WalBufferTest, Full) {
     ASSERT_EQ(all, Recovered(5));
   }
   ASSERT_GE(all.size() / (kRoom - 200) + 1, fs_->appends);
-  // As much as there is room for, and more than there ever is.
+  // These appends fill the buffer exactly, or are larger than it.
   ASSERT_OK(buffer_->WriteOut(IOOptions()));
   for (const size_t size :
        {kRoom, size_t{1}, kRoom + 1, size_t{1}, 3 * kRoom, kRoom, kRoom}) {
@@ -254,9 +255,9 @@ TEST_F(WalBufferTest, Full) {
   ASSERT_EQ(all, FileOf(5));
 }
 
-// All of a WAL is in its file before there is anything of the next one, of
-// which the beginning is in its own.
-TEST_F(WalBufferTest, NextWal) {
+// All bytes of a WAL are in its file before the next WAL gets any, and the
+// first bytes of the next WAL are in its own file.
+TEST_F(WalBufferTest, AppendToTheNextWalWritesTheBufferOut) {
   auto first = NewWal(5);
   auto second = NewWal(6);
   ASSERT_OK(Append(first.get(), "a"));
@@ -277,8 +278,8 @@ TEST_F(WalBufferTest, NextWal) {
   ASSERT_EQ("de", FileOf(6));
 }
 
-// The header of a WAL may be written long before the WAL before has ended.
-TEST_F(WalBufferTest, NextWalIsMadeEarly) {
+// The header of a WAL may be written long before the previous WAL ends.
+TEST_F(WalBufferTest, HeaderOfTheNextWalMayComeEarly) {
   auto first = NewWal(5);
   auto second = NewWal(6);
   ASSERT_OK(Append(first.get(), "a"));
@@ -297,8 +298,8 @@ TEST_F(WalBufferTest, NextWalIsMadeEarly) {
   ASSERT_EQ("headercd", FileOf(6));
 }
 
-// At whatever point a process ends.
-TEST_F(WalBufferTest, Ends) {
+// No byte is lost at whatever point the process ends.
+TEST_F(WalBufferTest, NoByteIsLostWheneverTheProcessEnds) {
   auto wal = NewWal(5);
   std::string all;
   int seen = 0;
@@ -324,8 +325,8 @@ TEST_F(WalBufferTest, Ends) {
   ASSERT_OK(wal->Close(IOOptions(), nullptr));
 }
 
-// A write that failed, or wrote a part, loses nothing and writes nothing twice.
-TEST_F(WalBufferTest, FailedWrite) {
+// A write that failed, or was partial, loses nothing and writes nothing twice.
+TEST_F(WalBufferTest, FailedWriteLosesAndRepeatsNothing) {
   for (const size_t written : {0, 2, 6}) {
     SCOPED_TRACE(written);
     const uint64_t number = 10 + written;
@@ -349,9 +350,10 @@ TEST_F(WalBufferTest, FailedWrite) {
   }
 }
 
-// A real one, after which the file does not know its size, and has room that it
-// gives back when it is closed.
-TEST_F(WalBufferTest, DiskFull) {
+// This is a real error of the operating system. After it the file object does
+// not know the size of its file, which has preallocated space until it is
+// closed.
+TEST_F(WalBufferTest, FullDiskLosesAndRepeatsNothing) {
   struct rlimit unlimited;
   ASSERT_EQ(0, getrlimit(RLIMIT_FSIZE, &unlimited));
   const auto old_handler = signal(SIGXFSZ, SIG_IGN);
@@ -377,8 +379,8 @@ TEST_F(WalBufferTest, DiskFull) {
   ASSERT_EQ("0123abcdefgh", FileOf(5));
 }
 
-// What of a WAL could not be written does not keep newer ones from going on.
-TEST_F(WalBufferTest, FailedWriteThenNextWal) {
+// A WAL that could not be written does not keep newer WALs from being written.
+TEST_F(WalBufferTest, FailedWriteDoesNotStopTheNextWal) {
   for (const bool is_deleted : {false, true}) {
     auto first = NewWal(5);
     ASSERT_OK(Append(first.get(), "ab"));
@@ -393,7 +395,8 @@ TEST_F(WalBufferTest, FailedWriteThenNextWal) {
     ASSERT_TRUE(first->Close(IOOptions(), nullptr).IsIOError());
     fs_->fails = false;
     first.reset();
-    // What has failed by itself may have written anything.
+    // The failed append to this WAL may have written anything, so later appends
+    // bypass the buffer.
     ASSERT_OK(Append(second.get(), "new"));
     ASSERT_EQ("new", FileOf(6));
     ASSERT_OK(second->Close(IOOptions(), nullptr));
@@ -405,13 +408,13 @@ TEST_F(WalBufferTest, FailedWriteThenNextWal) {
       ASSERT_OK(fs_->DeleteFile(WalName(5), IOOptions(), nullptr));
       ASSERT_OK(buffer_->WriteOut(IOOptions()));
     } else {
-      // The buffer stays where whoever opens the DB next finds it.
+      // The buffer stays where the next open of the DB finds it.
       buffer_->Remove();
       ASSERT_EQ("abcdef", Recovered(5));
       ASSERT_OK(buffer_->WriteOut(IOOptions()));
       ASSERT_EQ("abcdef", FileOf(5));
     }
-    // From now on it is as ever.
+    // From here on the buffer takes appends again.
     ASSERT_OK(Append(second.get(), "ij"));
     ASSERT_EQ("ghij", FileOf(7));
     ASSERT_OK(Append(second.get(), "kl"));
@@ -422,7 +425,7 @@ TEST_F(WalBufferTest, FailedWriteThenNextWal) {
   }
 }
 
-TEST_F(WalBufferTest, Checksums) {
+TEST_F(WalBufferTest, BufferedBytesAreWrittenWithAChecksum) {
   auto wal = NewWal(5);
   DataVerificationInfo info;
   char checksum[4];
@@ -441,7 +444,7 @@ TEST_F(WalBufferTest, Checksums) {
   ASSERT_EQ("plainabcdef", FileOf(5));
 }
 
-TEST_F(WalBufferTest, SyncsBesideAppends) {
+TEST_F(WalBufferTest, SyncsBesideAppendsLoseNothing) {
   auto wal = NewWal(5);
   std::atomic<bool> is_done{false};
   std::thread syncing([&] {
@@ -462,8 +465,9 @@ TEST_F(WalBufferTest, SyncsBesideAppends) {
   ASSERT_EQ(all, FileOf(5));
 }
 
-// What is not mapped as it is in the file is refused, and leaves nothing.
-TEST_F(WalBufferTest, FileSystems) {
+// A file system is refused, and no file is left there, if a mapped file does
+// not show the bytes of the file.
+TEST_F(WalBufferTest, FileSystemsWithoutPlainMappingsAreRefused) {
   std::shared_ptr<EncryptionProvider> provider;
   ASSERT_OK(EncryptionProvider::CreateFromString(ConfigOptions(), "CTR://test",
                                                  &provider));
@@ -485,11 +489,11 @@ TEST_F(WalBufferTest, FileSystems) {
   }
 }
 
-//======== Recovery
+// Recovery.
 
 class WalBufferRecoveryTest : public WalBufferTest {
  protected:
-  // "0123" are in the file, "abcdef" in the buffer.
+  // Writes "0123" to the file and "abcdef" to the buffer.
   void Prepare() {
     wal_ = NewWal(5);
     ASSERT_OK(Append(wal_.get(), "0123"));
@@ -498,7 +502,7 @@ class WalBufferRecoveryTest : public WalBufferTest {
     buffer_file_ = Read(WalBufferFileName(dir_));
   }
   ~WalBufferRecoveryTest() override {
-    // What was done to the files is no business of the file.
+    // The destructor of the WAL runs no callbacks of the test.
     SyncPoint::GetInstance()->DisableProcessing();
     wal_.reset();
   }
@@ -511,9 +515,9 @@ class WalBufferRecoveryTest : public WalBufferTest {
   std::string buffer_file_;
 };
 
-TEST_F(WalBufferRecoveryTest, Appends) {
+TEST_F(WalBufferRecoveryTest, AppendsTheMissingBytes) {
   Prepare();
-  // Also what another process could not finish.
+  // An earlier recovery may have written a part of the bytes before it ended.
   for (const char* in_file :
        {"0123", "0123a", "0123abcde", "0123abcdef", "0123abcdefgh"}) {
     Write(WalName(5), in_file);
@@ -524,12 +528,12 @@ TEST_F(WalBufferRecoveryTest, Appends) {
         FileOf(5));
     ASSERT_TRUE(fs_->FileExists(WalBufferFileName(dir_), IOOptions(), nullptr)
                     .IsNotFound());
-    // There is none any more.
+    // The buffer does not exist any more.
     ASSERT_OK(Recover(WALRecoveryMode::kAbsoluteConsistency));
   }
 }
 
-TEST_F(WalBufferRecoveryTest, FailsAndIsRepeated) {
+TEST_F(WalBufferRecoveryTest, FailedRecoveryCanBeRepeated) {
   Prepare();
   SyncPoint::GetInstance()->SetCallBack(
       "WalBufferRecovery::Write:Opened", [](void* arg) {
@@ -544,23 +548,24 @@ TEST_F(WalBufferRecoveryTest, FailsAndIsRepeated) {
   ASSERT_EQ("0123abcdef", FileOf(5));
 }
 
-TEST_F(WalBufferRecoveryTest, NoWal) {
+TEST_F(WalBufferRecoveryTest, BufferOfADeletedWalIsIgnored) {
   Prepare();
   ASSERT_OK(fs_->DeleteFile(WalName(5), IOOptions(), nullptr));
   ASSERT_OK(Recover(WALRecoveryMode::kAbsoluteConsistency));
   ASSERT_TRUE(fs_->FileExists(WalName(5), IOOptions(), nullptr).IsNotFound());
 }
 
-// When power is lost files may have any of what was not synced.
-TEST_F(WalBufferRecoveryTest, LossOfPower) {
+// After a loss of power, files may lack any bytes that were not synced. The
+// buffer is not applied to such a WAL.
+TEST_F(WalBufferRecoveryTest, BufferIsNotAppliedToDamagedFiles) {
   Prepare();
   std::string damaged = buffer_file_;
   damaged[WalBufferFormat::kHeaderSize] = 'x';
   const std::pair<std::string, std::string> cases[] = {
-      {"012", buffer_file_},    // the end of the WAL
-      {"0x23", buffer_file_},   // a page before that
-      {"0123x", buffer_file_},  // a page of what had been written already
-      {"0123", damaged}};       // a page of the buffer
+      {"012", buffer_file_},    // the end of the WAL is lost
+      {"0x23", buffer_file_},   // a page before the end is lost
+      {"0123x", buffer_file_},  // a page that was written out is lost
+      {"0123", damaged}};       // a page of the buffer is lost
   for (const auto& [wal, buffer] : cases) {
     SCOPED_TRACE(wal);
     for (const WALRecoveryMode mode :
@@ -583,8 +588,8 @@ TEST_F(WalBufferRecoveryTest, LossOfPower) {
   }
 }
 
-// What was synced is there, whatever the buffer has become.
-TEST_F(WalBufferRecoveryTest, LossOfPowerAfterSync) {
+// Bytes that were synced are there, whatever has become of the buffer.
+TEST_F(WalBufferRecoveryTest, DamagedBufferDoesNoHarmAfterASync) {
   Prepare();
   ASSERT_OK(wal_->Sync(IOOptions(), nullptr));
   std::string damaged = buffer_file_;
@@ -599,7 +604,7 @@ TEST_F(WalBufferRecoveryTest, LossOfPowerAfterSync) {
   }
 }
 
-TEST_F(WalBufferRecoveryTest, Foreign) {
+TEST_F(WalBufferRecoveryTest, ForeignBufferIsRefusedAndSetAsideByRepair) {
   Prepare();
   Write(WalBufferFileName(dir_), std::string(5000, 'x'));
   for (const WALRecoveryMode mode : {WALRecoveryMode::kAbsoluteConsistency,
@@ -614,7 +619,7 @@ TEST_F(WalBufferRecoveryTest, Foreign) {
   };
   ASSERT_OK(Recovery().RecoverForRepair(add));
   ASSERT_EQ(std::vector<std::string>{WalBufferFileName(dir_)}, set_aside);
-  // One that it can use is no such case.
+  // A usable buffer is not set aside.
   Write(WalBufferFileName(dir_), buffer_file_);
   ASSERT_OK(Recovery().RecoverForRepair(add));
   ASSERT_EQ(1, set_aside.size());
@@ -624,12 +629,12 @@ TEST_F(WalBufferRecoveryTest, Foreign) {
   ASSERT_FALSE(Recovery().IsAmong({"WALBUFFER2", "000001.log", ""}));
 }
 
-// A WAL that is read with its end.
-TEST_F(WalBufferRecoveryTest, Reads) {
+// A WAL is read together with the bytes that its file lacks.
+TEST_F(WalBufferRecoveryTest, ReadsContinueWithTheMissingBytes) {
   Prepare();
   WalBufferRecovery::Missing missing;
   ASSERT_OK(Recovery().Find(WALRecoveryMode::kAbsoluteConsistency, &missing));
-  // What comes later is not seen.
+  // Bytes that are appended later are not read.
   ASSERT_OK(Append(wal_.get(), "later"));
   ASSERT_OK(wal_->Sync(IOOptions(), nullptr));
   const std::string all = "0123abcdef";
@@ -646,7 +651,7 @@ TEST_F(WalBufferRecoveryTest, Reads) {
       do {
         ASSERT_OK(file->Read(piece, IOOptions(), &result, scratch, nullptr));
         read.append(result.data(), result.size());
-        // Less is the end.
+        // A shorter piece is the last one.
       } while (result.size() == piece);
       ASSERT_EQ(all.substr(std::min(skipped, all.size())), read);
     }

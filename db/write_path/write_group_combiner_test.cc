@@ -1,9 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Leaders that write more than one group (max_write_groups_per_leader): who
-// leads whom, and that writes, their errors and their order are those of
-// RocksDB.
+// Leaders that write more than one group (max_write_groups_per_leader): which
+// writers lead, and which are led. Writes, their errors and their order are
+// those of RocksDB.
 
 #include "db/write_path/write_group_combiner.h"
 
@@ -38,7 +38,7 @@ struct FakeWriter {
   WriteGroupCombiner<FakeWriter> leadership;
 };
 
-TEST(WriteGroupCombinerTest, Keep) {
+TEST(WriteGroupCombinerTest, KeepsAtMostTheMaximumOfGroups) {
   const auto lead = [](bool* handed_back) {
     EXPECT_FALSE(*handed_back);
     *handed_back = true;
@@ -54,23 +54,24 @@ TEST(WriteGroupCombinerTest, Keep) {
   bool handed_back = false;
   ASSERT_TRUE(two.leadership.Lead(&handed_back).IsAborted());
   ASSERT_TRUE(handed_back);
-  // Not offered: a member of the group leaves it for the leader.
+  // Without Offer() no group is kept, since a member that leaves the group on
+  // behalf of the leader does not offer.
   ASSERT_FALSE(one.leadership.Keep(&two));
   ASSERT_EQ(one.leadership.TakeNext(), nullptr);
   one.leadership.Offer();
   ASSERT_TRUE(one.leadership.Keep(&two));
   ASSERT_EQ(one.leadership.TakeNext(), &two);
   ASSERT_EQ(one.leadership.TakeNext(), nullptr);
-  // One was left, that of the second.
+  // The leader may write two groups, and that of the second writer is the last.
   two.leadership.Offer();
   ASSERT_FALSE(two.leadership.Keep(&three));
   ASSERT_EQ(two.leadership.TakeNext(), nullptr);
-  // Its own thread begins anew.
+  // After a hand-back the writer's own thread has all of its groups left.
   two.leadership.OnHandBack();
   ASSERT_TRUE(two.leadership.Keep(&three));
 }
 
-TEST(WriteGroupCombinerTest, NotIfItCannotBeLed) {
+TEST(WriteGroupCombinerTest, KeepsNoWriterThatCannotBeLed) {
   const auto lead = [](bool*) { return Status::OK(); };
   FakeWriter one, two;
   one.leadership.SetLead(&lead, 64);
@@ -79,7 +80,7 @@ TEST(WriteGroupCombinerTest, NotIfItCannotBeLed) {
   ASSERT_FALSE(one.leadership.Keep(&two));
 }
 
-TEST(WriteGroupCombinerTest, ByDefaultNone) {
+TEST(WriteGroupCombinerTest, KeepsNoWriterByDefault) {
   const auto lead = [](bool*) { return Status::OK(); };
   FakeWriter one, two;
   two.leadership.SetLead(&lead, 1);
@@ -87,7 +88,7 @@ TEST(WriteGroupCombinerTest, ByDefaultNone) {
   ASSERT_FALSE(one.leadership.Keep(&two));
 }
 
-TEST(WriteGroupCombinerTest, Validate) {
+TEST(WriteGroupCombinerTest, ValidationChecksRangeAndConflicts) {
   DBOptions options;
   ASSERT_EQ(options.max_write_groups_per_leader, 1);
   ASSERT_OK(ValidateWriteLeadership(options));
@@ -132,8 +133,8 @@ class DBWriteLeadershipTest : public DBTestBase {
     return TestGetTickerCount(last_options_, WRITE_GROUPS_KEPT);
   }
 
-  // Runs each in a thread of its own. The first is alone in its group, and
-  // leaves it when all others wait, in their order. Needs sync points.
+  // Runs each write in its own thread. The first write is alone in its group,
+  // which ends when all others wait, in their order. Needs sync points.
   void RunInOrder(const std::vector<std::function<void()>>& writes) {
     std::atomic<size_t> num_waiting{0};
     std::atomic<bool> first_has_group{false};
@@ -172,7 +173,7 @@ class DBWriteLeadershipTest : public DBTestBase {
   }
 };
 
-// Those that say when threads go on.
+// The tests of this fixture determine the order of threads.
 class DBWriteLeadershipOrderTest : public DBWriteLeadershipTest {
  protected:
   void SetUp() override {
@@ -188,7 +189,7 @@ TEST_F(DBWriteLeadershipOrderTest, LeadsNextGroup) {
     std::vector<std::function<void()>> writes;
     writes.emplace_back([&] { ASSERT_OK(Put("a", "1")); });
     writes.emplace_back([&] { ASSERT_OK(Put("b", "2")); });
-    // Of the same group.
+    // This write joins the group of the write before.
     writes.emplace_back([&] { ASSERT_OK(Put("c", "3")); });
     RunInOrder(writes);
     ASSERT_EQ(Kept(), max_groups == 1 ? 0 : 1);
@@ -199,8 +200,8 @@ TEST_F(DBWriteLeadershipOrderTest, LeadsNextGroup) {
   }
 }
 
-// No two of those that wait can be in one group.
-TEST_F(DBWriteLeadershipOrderTest, NumberOfGroups) {
+// No two of the waiting writes can be in one group.
+TEST_F(DBWriteLeadershipOrderTest, LeaderWritesAtMostTheMaximumOfGroups) {
   constexpr int kGroups = 5;
   for (const uint32_t max_groups : {1, 2, 3, 4, 5, 64}) {
     DestroyAndReopen(MakeOptions(max_groups));
@@ -223,7 +224,7 @@ TEST_F(DBWriteLeadershipOrderTest, NumberOfGroups) {
   }
 }
 
-TEST_F(DBWriteLeadershipOrderTest, NotWhoWaitsForMore) {
+TEST_F(DBWriteLeadershipOrderTest, SyncAndRateLimitedWritesAreNotLed) {
   Options options = MakeOptions(64);
   DestroyAndReopen(options);
   std::vector<std::function<void()>> writes;
@@ -255,8 +256,8 @@ TEST_F(DBWriteLeadershipOrderTest, NotWhoWaitsForMore) {
   ASSERT_EQ(Get("a") + Get("b") + Get("c") + Get("d"), "1234");
 }
 
-// Who must not wait does not do it for others.
-TEST_F(DBWriteLeadershipOrderTest, NoSlowdown) {
+// A no_slowdown writer must not block, so it never leads for others.
+TEST_F(DBWriteLeadershipOrderTest, NoSlowdownWriterIsLedButDoesNotLead) {
   DestroyAndReopen(MakeOptions(64));
   WriteOptions no_slowdown;
   no_slowdown.no_slowdown = true;
@@ -269,8 +270,8 @@ TEST_F(DBWriteLeadershipOrderTest, NoSlowdown) {
   ASSERT_EQ(Get("a") + Get("b") + Get("c") + Get("d"), "1234");
 }
 
-// A flush waits in the queue, too; it cannot be led.
-TEST_F(DBWriteLeadershipTest, FlushBetweenWrites) {
+// A flush waits in the queue of writers, too, and cannot be led.
+TEST_F(DBWriteLeadershipTest, NoWriteIsLostBesideFlushes) {
   DestroyAndReopen(MakeOptions(64));
   std::atomic<int> writers{0};
   std::atomic<bool> stop{false};
@@ -313,7 +314,7 @@ class FailingCallback : public WriteCallback {
   std::thread::id thread_;
 };
 
-TEST_F(DBWriteLeadershipOrderTest, Callbacks) {
+TEST_F(DBWriteLeadershipOrderTest, CallbackRunsInTheLeaderIfItAllowsBatching) {
   for (const bool batching : {false, true}) {
     for (const bool fails : {false, true}) {
       DestroyAndReopen(MakeOptions(64));
@@ -343,10 +344,10 @@ TEST_F(DBWriteLeadershipOrderTest, Callbacks) {
   }
 }
 
-// What fails in a group that is led fails for its writers only.
-TEST_F(DBWriteLeadershipOrderTest, ErrorOfLedGroup) {
+// An error in a group that is led fails its writers only.
+TEST_F(DBWriteLeadershipOrderTest, ErrorOfALedGroupFailsItsWritersOnly) {
   const auto fault_env = std::make_unique<FaultInjectionTestEnv>(env_);
-  // Before the Env, also if an assertion fails.
+  // The DB is closed before the Env is destroyed, also if an assertion fails.
   const Defer close([this] { Close(); });
   Options options = MakeOptions(64);
   options.env = fault_env.get();
@@ -368,8 +369,9 @@ TEST_F(DBWriteLeadershipOrderTest, ErrorOfLedGroup) {
   ASSERT_OK(Put("d", "4"));
 }
 
-// Blobs are written by whom leads; batches point to them.
-TEST_F(DBWriteLeadershipOrderTest, BlobDirectWrite) {
+// The leader writes the blobs of the groups that it leads, and the batches
+// refer to them.
+TEST_F(DBWriteLeadershipOrderTest, LeaderWritesBlobsOfLedGroups) {
   Options options = MakeOptions(64);
   options.enable_blob_files = true;
   options.enable_blob_direct_write = true;
@@ -390,7 +392,7 @@ TEST_F(DBWriteLeadershipOrderTest, BlobDirectWrite) {
       ASSERT_OK(db_->Write(write_options, &batch));
     });
   }
-  // Of the same group as the second one.
+  // This write joins the group of the second write.
   writes.emplace_back([this, &value] {
     WriteOptions write_options;
     write_options.disableWAL = true;
@@ -411,8 +413,8 @@ TEST_F(DBWriteLeadershipOrderTest, BlobDirectWrite) {
   }
 }
 
-// The WAL of a Prepare() whose group another thread has led has to stay.
-TEST_F(DBWriteLeadershipOrderTest, Prepare) {
+// The WAL of a Prepare() stays if another thread has led the Prepare()'s group.
+TEST_F(DBWriteLeadershipOrderTest, WalOfALedPrepareStays) {
   Options options = MakeOptions(64);
   options.create_if_missing = true;
   Close();
@@ -427,7 +429,7 @@ TEST_F(DBWriteLeadershipOrderTest, Prepare) {
   };
   open();
   for (const bool leads : {false, true}) {
-    // In a WAL that is not the first.
+    // The WAL of the transaction is not the first one.
     ASSERT_OK(txn_db->Put(WriteOptions(), "x", "1"));
     ASSERT_OK(txn_db->Flush(FlushOptions()));
     std::unique_ptr<Transaction> txn(txn_db->BeginTransaction(WriteOptions()));
@@ -451,7 +453,7 @@ TEST_F(DBWriteLeadershipOrderTest, Prepare) {
     ASSERT_EQ(TestGetTickerCount(options, WRITE_GROUPS_KEPT), kept + 1);
     const uint64_t log = txn->GetLogNumber();
     ASSERT_NE(log, 0);
-    // Nothing else needs that WAL.
+    // No other data needs that WAL.
     ASSERT_OK(txn_db->Flush(FlushOptions()));
     ASSERT_OK(txn_db->Put(WriteOptions(), "x", "2"));
     ASSERT_OK(txn_db->Flush(FlushOptions()));
@@ -478,10 +480,10 @@ TEST_F(DBWriteLeadershipOrderTest, Prepare) {
   ASSERT_OK(DestroyDB(name, options));
 }
 
-// A WriteBufferManager that stops writes: all come through in the end.
-TEST_F(DBWriteLeadershipTest, WriteBufferManagerStalls) {
+// All writes succeed in the end if a WriteBufferManager stops writes.
+TEST_F(DBWriteLeadershipTest, WritesEndIfAWriteBufferManagerStallsThem) {
   Options options = MakeOptions(64);
-  // Others do not stop them.
+  // No other limit stops writes.
   options.max_write_buffer_number = 100;
   options.arena_block_size = 32 << 10;
   options.level0_slowdown_writes_trigger = 1000;
@@ -519,8 +521,8 @@ TEST_F(DBWriteLeadershipTest, WriteBufferManagerStalls) {
   }
 }
 
-// While writes are delayed each one waits in its own thread.
-TEST_F(DBWriteLeadershipOrderTest, NotWhileDelayed) {
+// While writes are delayed, each writer waits in its own thread.
+TEST_F(DBWriteLeadershipOrderTest, DelayedWritersAreNotLed) {
   DestroyAndReopen(MakeOptions(64));
   std::unique_ptr<WriteControllerToken> token =
       dbfull()->TEST_write_controler().GetDelayToken(1 << 30);
@@ -533,9 +535,9 @@ TEST_F(DBWriteLeadershipOrderTest, NotWhileDelayed) {
   ASSERT_EQ(Kept(), 1);
 }
 
-// A leader that has switched a memtable frees what it had, and tells listeners:
-// not while others wait for it.
-TEST_F(DBWriteLeadershipOrderTest, NotWithSomethingToFree) {
+// A leader that has switched a memtable has memory to free and listeners to
+// notify. It does not lead, because another writer would wait for that.
+TEST_F(DBWriteLeadershipOrderTest, LeaderThatSwitchedAMemtableDoesNotLead) {
   Options options = MakeOptions(64);
   options.write_buffer_size = 64 << 10;
   DestroyAndReopen(options);
@@ -548,24 +550,25 @@ TEST_F(DBWriteLeadershipOrderTest, NotWithSomethingToFree) {
   ASSERT_EQ(Kept(), 1);
 }
 
-TEST_F(DBWriteLeadershipOrderTest, NotBeyondTotalWalSize) {
+TEST_F(DBWriteLeadershipOrderTest, WriterThatSwitchesTheWalIsNotLed) {
   Options options = MakeOptions(64);
   options.max_total_wal_size = 1000;
   DestroyAndReopen(options);
   CreateAndReopenWithCF({"other"}, options);
   RunInOrder({[&] { ASSERT_OK(Put("a", std::string(2000, 'x'))); },
               [&] { ASSERT_OK(Put("b", "2")); }});
-  // The second one switches the WAL.
+  // The second write switches the WAL.
   ASSERT_EQ(Kept(), 0);
 }
 
-// What begins between the offer and the next group is that one's own affair.
-TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatWouldWait) {
+// If a delay or a stop begins between the offer and the next group, the leader
+// hands that group back.
+TEST_F(DBWriteLeadershipOrderTest, HandsBackAGroupThatWouldWait) {
   for (const char* when : {"WriteThread::LeadKeptGroups:Lead",
                            "DBStrata::PreprocessLedWrite:BeforeRest"}) {
     DestroyAndReopen(MakeOptions(64));
     std::unique_ptr<WriteControllerToken> token;
-    // One that is delayed waits, one that must not fails.
+    // A delayed write waits in its own thread, and a no_slowdown write fails.
     SyncPoint::GetInstance()->SetCallBack(when, [&](void*) {
       token = dbfull()->TEST_write_controler().GetDelayToken(/*rate=*/1);
     });
@@ -588,14 +591,14 @@ TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatWouldWait) {
     token.reset();
     ASSERT_EQ(Get("a") + Get("b") + Get("c") + Get("d"), "1234");
     ASSERT_EQ(Get("e"), "NOT_FOUND");
-    // Who was handed the leadership may lead others.
+    // Groups are combined again after the hand-backs.
     RunInOrder(
         {[&] { ASSERT_OK(Put("a", "1")); }, [&] { ASSERT_OK(Put("b", "2")); }});
     ASSERT_GE(Kept(), 1);
   }
 }
 
-TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatSwitchesMemtables) {
+TEST_F(DBWriteLeadershipOrderTest, HandsBackAGroupThatSwitchesMemtables) {
   Options options = MakeOptions(64);
   options.write_buffer_manager = std::make_shared<WriteBufferManager>(64 << 20);
   DestroyAndReopen(options);
@@ -612,9 +615,10 @@ TEST_F(DBWriteLeadershipOrderTest, HandsBackWhatSwitchesMemtables) {
   ASSERT_EQ(Get("a") + Get("b"), "12");
 }
 
-// Each writer of a group that is led has its own options, and learns of errors,
-// as if several threads had inserted it.
-TEST_F(DBWriteLeadershipOrderTest, InsertionOfLedGroup) {
+// For each writer of a group that is led, its own options apply and errors are
+// reported, as if several threads had inserted the group.
+TEST_F(DBWriteLeadershipOrderTest,
+       OptionsAndErrorsOfALedGroupAreEachWritersOwn) {
   const auto put_nowhere = [this](bool ignore) {
     WriteOptions options;
     options.ignore_missing_column_families = ignore;
@@ -636,7 +640,7 @@ TEST_F(DBWriteLeadershipOrderTest, InsertionOfLedGroup) {
     ASSERT_EQ(last, leader);
     ASSERT_EQ(Get("a"), "1");
     if (leader_ignores) {
-      // Nothing of the group is visible, and nobody was told otherwise.
+      // No write of the group is visible, and each writer got an error.
       ASSERT_TRUE(other.IsInvalidArgument()) << other.ToString();
       ASSERT_NOK(leader);
       ASSERT_EQ(dbfull()->GetLatestSequenceNumber(), 1);
@@ -650,9 +654,10 @@ TEST_F(DBWriteLeadershipOrderTest, InsertionOfLedGroup) {
   }
 }
 
-// Writes of all kinds at the same time: nothing is lost, nobody waits for ever,
-// each thread sees what it wrote, and a recovery has the same.
-TEST_F(DBWriteLeadershipTest, ManyThreads) {
+// If writes of all kinds run at the same time, no write is lost, no thread
+// waits forever, each thread reads what it wrote, and a recovery finds the
+// same.
+TEST_F(DBWriteLeadershipTest, NoWriteOfManyThreadsIsLost) {
   for (const bool concurrent : {false, true}) {
     Options options = MakeOptions(8);
     options.allow_concurrent_memtable_write = concurrent;
@@ -703,7 +708,7 @@ TEST_F(DBWriteLeadershipTest, ManyThreads) {
   }
 }
 
-TEST_F(DBWriteLeadershipTest, Transactions) {
+TEST_F(DBWriteLeadershipTest, TransactionsOfManyThreadsKeepTheirOrder) {
   uint64_t kept = 0;
   for (const TxnDBWritePolicy policy : {WRITE_COMMITTED, WRITE_PREPARED}) {
     for (const bool two_write_queues : {false, true}) {
@@ -771,7 +776,7 @@ TEST_F(DBWriteLeadershipTest, Transactions) {
   ASSERT_GT(kept, 0);
 }
 
-TEST_F(DBWriteLeadershipTest, OptionsFile) {
+TEST_F(DBWriteLeadershipTest, OptionStringHasTheValueIfItIsNotTheDefault) {
   DBOptions options, read;
   ConfigOptions config;
   std::string text;
@@ -783,7 +788,7 @@ TEST_F(DBWriteLeadershipTest, OptionsFile) {
   ASSERT_EQ(read.max_write_groups_per_leader, 17);
 }
 
-TEST_F(DBWriteLeadershipTest, Refused) {
+TEST_F(DBWriteLeadershipTest, PipelinedAndUnorderedWritesAreRefused) {
   for (const bool pipelined : {false, true}) {
     Options options = MakeOptions(64);
     options.enable_pipelined_write = pipelined;
