@@ -1361,7 +1361,7 @@ TEST_P(DBMergedValueModelTest, RandomHistoryMatchesTheModel) {
           if (end < begin) {
             std::swap(begin, end);
           }
-          if (begin < end && !variant.row_cache) {  // it refuses this
+          if (begin < end && !variant.row_cache) {  // row caches refuse this
             ASSERT_OK(db_->DeleteRange(WriteOptions(), begin, end));
             model.erase(model.lower_bound(begin), model.lower_bound(end));
           }

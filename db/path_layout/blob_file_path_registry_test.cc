@@ -48,9 +48,9 @@ TEST_F(BlobFilePathRegistryTest, FileIsKnownUntilItsLastUserIsGone) {
   ASSERT_EQ(registry_.size(), 0);
 }
 
-// Readers ask while others come and go; a file with a user must never seem
-// unknown.
-TEST_F(BlobFilePathRegistryTest, Concurrent) {
+// Lookups run while other files are registered and unregistered; a registered
+// file must never seem unknown.
+TEST_F(BlobFilePathRegistryTest, RegisteredFilesAreAlwaysKnown) {
   constexpr uint64_t kFiles = 64;
   constexpr int kRounds = 2000;
   for (uint64_t file = 1; file <= kFiles; ++file) {

@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The path id of a blob file in the MANIFEST and in memory, without a DB.
+// Tests of the path id of a blob file in the MANIFEST and in memory, without a
+// DB.
 
 #include <cstdint>
 #include <string>
@@ -29,7 +30,8 @@ BlobFileAddition AdditionOn(uint32_t path_id) {
                           path_id);
 }
 
-// What RocksDB 11.8.1 writes for AdditionOn(0), up to its custom fields.
+// Returns the bytes that RocksDB 11.8.1 writes for AdditionOn(0), up to its
+// custom fields.
 std::string StockFields() {
   std::string bytes;
   PutVarint64(&bytes, 300);
@@ -67,7 +69,7 @@ TEST_F(BlobFilePathTest, RocksDBRefusesOtherPaths) {
   ASSERT_EQ(encoded, WithPathField(Slice("\x03", 1)));
 }
 
-TEST_F(BlobFilePathTest, RoundTrip) {
+TEST_F(BlobFilePathTest, PathIdIsDecoded) {
   for (uint32_t path_id = 0; path_id <= 3; ++path_id) {
     std::string encoded;
     AdditionOn(path_id).EncodeTo(&encoded);
@@ -82,7 +84,7 @@ TEST_F(BlobFilePathTest, RoundTrip) {
   ASSERT_NE(AdditionOn(0), AdditionOn(1));
 }
 
-TEST_F(BlobFilePathTest, RoundTripInVersionEdit) {
+TEST_F(BlobFilePathTest, PathIdIsDecodedFromAVersionEdit) {
   VersionEdit edit;
   for (uint32_t path_id = 0; path_id <= 3; ++path_id) {
     edit.AddBlobFile(BlobFileAddition(10 + path_id, 1, 1, "", "", path_id));

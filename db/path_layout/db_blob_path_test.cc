@@ -1,9 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Blob files on several paths: everything that names, finds, opens, tracks or
-// deletes a blob file must do so where the file lies. Where compaction puts
-// blobs is tested elsewhere.
+// Tests of blob files on several paths: everything that names, finds, opens,
+// tracks or deletes a blob file must use the path on which the file lies.
+// path_compaction_test.cc tests where compaction writes blobs.
 
 #include <algorithm>
 #include <atomic>
@@ -31,8 +31,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Checks in every callback that the blob files it is told about exist, or, for
-// deletions, remembers them.
+// Checks in every callback that the blob files it names exist. Deleted files
+// are only recorded.
 class FileListener : public EventListener {
  public:
   explicit FileListener(Env* env) : env_(env) {}
@@ -94,7 +94,7 @@ class DBBlobPathTest : public DBTestBase {
     return path_id == 0 ? dbname_ : dbname_ + "_path" + std::to_string(path_id);
   }
 
-  // Blobs of level i on path ids[i]; SST files by RocksDB's own rule.
+  // Blobs of level i are on path ids[i]; SST files follow RocksDB's own rule.
   Options BlobOptions(std::vector<uint32_t> ids) {
     Options options = GetDefaultOptions();
     options.create_if_missing = true;
@@ -131,7 +131,7 @@ class DBBlobPathTest : public DBTestBase {
   std::set<uint64_t> BlobsOn(uint32_t path_id) {
     return FilesOn(PathDir(path_id), kBlobFile);
   }
-  // Number of blob files of each path.
+  // Returns the number of blob files on each path.
   std::vector<size_t> BlobCounts() {
     std::vector<size_t> counts;
     for (uint32_t path_id = 0; path_id < kNumPaths; ++path_id) {
@@ -159,7 +159,7 @@ class DBBlobPathTest : public DBTestBase {
     }
   }
 
-  // All ways to read give what PutRange() wrote.
+  // Checks that Get(), MultiGet() and iterators return what PutRange() wrote.
   void VerifyReads(DB* db) { VerifyReads(db, expected_); }
   void VerifyReads(DB* db, const std::map<std::string, std::string>& expected) {
     std::vector<Slice> keys;
@@ -195,7 +195,7 @@ class DBBlobPathTest : public DBTestBase {
   }
   void VerifyReads() { VerifyReads(db_.get()); }
 
-  // One flush to each path, ten keys each.
+  // Flushes ten keys to each path.
   void FillAllPaths(Options options) {
     for (uint32_t path_id = 0; path_id < kNumPaths; ++path_id) {
       options.level_blob_path_ids = {path_id};
@@ -262,7 +262,8 @@ TEST_F(DBBlobPathTest, FlushWritesToThePathOfLevelZero) {
   Reopen(BlobOptions({1, 0}));
   VerifyReads();
 
-  // Without the option, on path 0; what lies elsewhere stays readable.
+  // Without the option, new files are on path 0, and files on other paths stay
+  // readable.
   Reopen(BlobOptions({}));
   PutRange(20, 30, "c");
   ASSERT_OK(Flush());
@@ -298,7 +299,7 @@ TEST_F(DBBlobPathTest, ReadsWithBlobCacheAndFewOpenFiles) {
   VerifyReads();
 }
 
-TEST_F(DBBlobPathTest, CompressedBlobs) {
+TEST_F(DBBlobPathTest, ReadsCompressedBlobsOfAnotherPath) {
   if (!ZSTD_Supported()) {
     return;
   }
@@ -311,7 +312,7 @@ TEST_F(DBBlobPathTest, CompressedBlobs) {
   VerifyReads();
 }
 
-TEST_F(DBBlobPathTest, ReadOnlyAndSecondary) {
+TEST_F(DBBlobPathTest, ReadOnlyAndSecondaryInstancesReadEveryPath) {
   const Options options = BlobOptions({1});
   FillAllPaths(options);
 
@@ -335,9 +336,9 @@ TEST_F(DBBlobPathTest, ReadOnlyAndSecondary) {
   VerifyReads();
 }
 
-// All files are on one level, so that a database without blob files would be
-// opened by CompactedDBImpl, which reads no values of blob files.
-TEST_F(DBBlobPathTest, ReadOnlyAndFullyCompacted) {
+// All files are on one level. Without blob files, the database would be opened
+// by CompactedDBImpl, which reads no values of blob files.
+TEST_F(DBBlobPathTest, ReadOnlyInstanceReadsAFullyCompactedDatabase) {
   Options options = BlobOptions({1});
   options.max_open_files = -1;
   FillAllPaths(options);
@@ -575,7 +576,7 @@ TEST_F(DBBlobPathTest, BestEffortsRecoveryLooksOnTheRealPath) {
   ASSERT_OK(Flush());
   ASSERT_OK(db_->Put(no_wal, Key(1), Value(1, "second")));
   ASSERT_OK(Flush());
-  // The MANIFEST has both states; the older one is complete.
+  // The MANIFEST has both states, and only the older one will be complete.
   options.best_efforts_recovery = true;
   Close();
   const std::set<uint64_t> blobs = BlobsOn(1);
@@ -587,7 +588,7 @@ TEST_F(DBBlobPathTest, BestEffortsRecoveryLooksOnTheRealPath) {
   ASSERT_EQ(Registry().PathId(*blobs.begin()), 1);
   ASSERT_EQ(Registry().size(), 1);
 
-  // Nothing is missing any more.
+  // All files exist again.
   ASSERT_OK(db_->Put(no_wal, Key(2), Value(2, "third")));
   ASSERT_OK(Flush());
   Reopen(options);
@@ -677,8 +678,8 @@ TEST_F(DBBlobPathTest, VerifyFileChecksumsReadsTheRealFile) {
   ASSERT_TRUE(db_->VerifyFileChecksums(ReadOptions()).IsCorruption());
 }
 
-// Readers open files while flushes and compactions add and delete them.
-TEST_F(DBBlobPathTest, ConcurrentReadsFlushesAndCompactions) {
+// Readers open files while flushes and compactions add and delete files.
+TEST_F(DBBlobPathTest, ReadsFindTheirFilesDuringFlushesAndCompactions) {
   Options options = BlobOptions({1});
   options.max_open_files = 10;
   options.enable_blob_garbage_collection = true;
@@ -738,7 +739,7 @@ TEST_F(DBBlobPathTest, DirectWriteIsReadableBeforeAndAfterFlush) {
   VerifyReads();
   ASSERT_EQ(Registry().size(), 1);
 
-  // Closing flushes.
+  // Close() flushes the memtable.
   WriteOptions sync;
   sync.sync = true;
   expected_[Key(20)] = Value(20, "sync");
@@ -774,7 +775,7 @@ TEST_F(DBBlobPathTest, DirectWriteFollowsSetOptions) {
   ASSERT_EQ(Registry().size(), 4);
 }
 
-TEST_F(DBBlobPathTest, DirectWriteWideColumns) {
+TEST_F(DBBlobPathTest, DirectWriteOfWideColumnsIsReadable) {
   const Options options = DirectWriteOptions({2});
   Reopen(options);
   const std::string big(200, 'b');
@@ -795,8 +796,9 @@ TEST_F(DBBlobPathTest, DirectWriteWideColumns) {
   }
 }
 
-// A memtable of an old SuperVersion refers to a file that was flushed, replaced
-// and dropped from the Version since: only the write path still knows it.
+// An iterator with an old SuperVersion can read a file of its memtable that was
+// flushed, replaced and dropped from the Version meanwhile. Only the write path
+// still knows the path of that file.
 TEST_F(DBBlobPathTest, DirectWriteFileOutlivesItsVersion) {
   Options options = DirectWriteOptions({2});
   Reopen(options);
@@ -836,15 +838,15 @@ TEST_F(DBBlobPathTest, DirectWriteSurvivesAFailedFlush) {
   ASSERT_NOK(Flush());
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
-  // The Version that the edit would have made is gone, the file is not.
+  // The Version of the failed edit does not exist, but the file still does.
   ASSERT_EQ(BlobCounts(), (Counts{0, 0, 1, 0}));
   ASSERT_EQ(Registry().size(), 1);
   VerifyReads();
 }
 
-// RocksDB writes direct blobs below the DB's own directory even if the first
-// path is another one, and then does not find them.
-TEST_F(DBBlobPathTest, DirectWriteFirstPathElsewhere) {
+// RocksDB writes direct blobs to the DB's own directory even if the first path
+// is another one, and then does not find them. Here they are on the first path.
+TEST_F(DBBlobPathTest, DirectWriteUsesTheFirstPath) {
   Options options = DirectWriteOptions({});
   options.cf_paths.erase(options.cf_paths.begin());
   Reopen(options);

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// A path is taken out of cf_paths: what an open says, and what it asks for
-// works.
+// Tests of an open after a path was removed from cf_paths: the error says what
+// to do, and doing it works.
 
 #include "db/path_layout/path_check.h"
 
@@ -76,7 +76,7 @@ class PathCheckTest : public DBTestBase {
   std::string second_;
 };
 
-TEST_F(PathCheckTest, DeltaFilesOnAPathThatIsGone) {
+TEST_F(PathCheckTest, DeltaFilesOnARemovedPathCanBeDrained) {
   DestroyAndReopen(PathOptions(2, 1, /*deltas=*/true));
   for (int i = 0; i < kKeys; ++i) {
     ASSERT_OK(Put(Key(i), "base"));
@@ -84,10 +84,10 @@ TEST_F(PathCheckTest, DeltaFilesOnAPathThatIsGone) {
   ASSERT_OK(Flush());
   MergeAll("x");
   MergeAll("y");
-  CompactAll();  // buckets take the operands in
+  CompactAll();  // the operands are collected into buckets
   ASSERT_GT(NumFilesOnSecond(kDeltaFile), 0);
 
-  // The layout without the path: SST files leave it.
+  // The layout no longer uses the path, so SST files leave it.
   Reopen(PathOptions(2, 0, /*deltas=*/true));
   CheckAll("base,x,y");
   CompactAll();
@@ -101,7 +101,7 @@ TEST_F(PathCheckTest, DeltaFilesOnAPathThatIsGone) {
     EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
   }
 
-  // What the message asks for.
+  // Follow the instructions of the message.
   Reopen(PathOptions(2, 0, /*deltas=*/false));
   CheckAll("base,x,y");
   CompactAll();
@@ -113,8 +113,8 @@ TEST_F(PathCheckTest, DeltaFilesOnAPathThatIsGone) {
   CheckAll("base,x,y,w");
 }
 
-// The other way: the files are moved to the path that is the last one then.
-TEST_F(PathCheckTest, FilesAreMoved) {
+// As an alternative, the files can be moved to the last remaining path.
+TEST_F(PathCheckTest, FilesOfARemovedPathCanBeMoved) {
   DestroyAndReopen(PathOptions(2, 1, /*deltas=*/true));
   MergeAll("x");
   MergeAll("y");

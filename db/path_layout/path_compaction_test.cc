@@ -1,9 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// level_sst_path_ids and level_blob_path_ids as compaction keeps them: on real
-// databases with up to four paths, every check compares what the metadata says
-// with the files on disk and with the blob references inside the SST files.
+// Tests that compaction keeps level_sst_path_ids and level_blob_path_ids, on
+// real databases with up to four paths. Every check compares the metadata with
+// the files on disk and with the blob references inside the SST files.
 
 #include <algorithm>
 #include <atomic>
@@ -34,8 +34,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Counts finished compactions by reason, and how many input files were moved
-// without rewriting.
+// Counts finished compactions by reason, and the input files that were moved
+// without being rewritten.
 class CompactionCounter : public EventListener {
  public:
   void OnCompactionCompleted(DB*, const CompactionJobInfo& info) override {
@@ -149,7 +149,7 @@ class PathCompactionTest : public DBTestBase {
                : ids[std::min(static_cast<size_t>(level), ids.size() - 1)];
   }
 
-  // The numbers of the blob files that an SST file refers to.
+  // Collects the numbers of the blob files that an SST file refers to.
   void BlobFilesOf(const FileMetaData& file, std::set<uint64_t>* numbers) {
     Options options = last_options_;
     SstFileReader reader(options);
@@ -176,8 +176,9 @@ class PathCompactionTest : public DBTestBase {
     ASSERT_OK(iter->status());
   }
 
-  // Every live file is where the metadata says and nowhere else, no other file
-  // is there, and masks cover what SST files refer to.
+  // Checks that every live file is on the path that the metadata says and on no
+  // other, that there are no other files, and that the masks cover all blob
+  // references of the SST files.
   void CheckFiles() {
     std::map<std::string, int> on_disk;  // name -> path
     for (size_t path = 0; path < last_options_.db_paths.size(); ++path) {
@@ -222,8 +223,8 @@ class PathCompactionTest : public DBTestBase {
     ASSERT_EQ(live, on_disk);
   }
 
-  // As CheckFiles(), and every SST file and every value it refers to is on the
-  // path that the lists ask for.
+  // Like CheckFiles(). Also checks that every SST file and every value it
+  // refers to is on the path that the lists specify.
   void CheckInPlace(const Ids& sst_ids, const Ids& blob_ids) {
     ASSERT_NO_FATAL_FAILURE(CheckFiles());
     VersionStorageInfo* storage = Storage();
@@ -251,7 +252,8 @@ class PathCompactionTest : public DBTestBase {
                  last_options_.level_blob_path_ids);
   }
 
-  // And its inputs are gone: they are deleted after it was reported as done.
+  // Also waits for the deletion of the inputs, which happens after the
+  // compaction is reported as done.
   void CompactLevel(int level) {
     ASSERT_OK(dbfull()->TEST_CompactRange(level, nullptr, nullptr));
     ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
@@ -277,7 +279,7 @@ class PathCompactionTest : public DBTestBase {
     last_options_.level_blob_path_ids = blob_ids;
   }
 
-  // With the layout as SetLayout() left it.
+  // Reopens with the layout that SetLayout() has set.
   void ReopenAsIs() {
     const Options options = last_options_;
     Reopen(options);
@@ -288,8 +290,8 @@ class PathCompactionTest : public DBTestBase {
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
   }
 
-  // Fills levels 0, 1 and 2 (level style): three generations of 60 keys, of
-  // which each replaces a third of the one before.
+  // Fills levels 0, 1 and 2 (level style) with three generations of 60 keys.
+  // Each generation replaces a third of the previous one.
   void FillThreeLevels(Model* model) {
     ASSERT_NO_FATAL_FAILURE(Write(model, 0, 60, "a"));
     ASSERT_OK(Flush());
@@ -306,12 +308,12 @@ class PathCompactionTest : public DBTestBase {
 
  protected:
   std::shared_ptr<CompactionCounter> counter_;
-  // RocksDB keeps every blob file without a footer, lest it be one that blob
-  // direct write has just started. A failed job leaves such files.
+  // RocksDB keeps every blob file without a footer, because blob direct write
+  // may have just started it. A failed job leaves such files.
   bool allow_stray_blob_files_ = false;
 };
 
-TEST_F(PathCompactionTest, Vertical) {
+TEST_F(PathCompactionTest, VerticalLayoutRelocatesNothing) {
   DestroyAndReopen(PathOptions({0}, {1}));
   Model model;
   ASSERT_NO_FATAL_FAILURE(FillThreeLevels(&model));
@@ -321,12 +323,12 @@ TEST_F(PathCompactionTest, Vertical) {
   ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
   ASSERT_NO_FATAL_FAILURE(CheckInPlace());
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
-  // All values lie on one path whatever the level.
+  // All values are on one path at every level.
   ASSERT_EQ(NumRelocated(), 0);
   ASSERT_EQ(counter_->Of(CompactionReason::kMisplacedFiles), 0);
 }
 
-TEST_F(PathCompactionTest, HorizontalMovesExactlyWhatCrosses) {
+TEST_F(PathCompactionTest, HorizontalLayoutRelocatesOnlyCrossingValues) {
   DestroyAndReopen(PathOptions({0, 1}, {0, 1}));
   Model model;
   ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, "a"));
@@ -338,7 +340,7 @@ TEST_F(PathCompactionTest, HorizontalMovesExactlyWhatCrosses) {
   std::set<uint64_t> first;
   ASSERT_NO_FATAL_FAILURE(BlobFilesOf(*Storage()->LevelFiles(1)[0], &first));
 
-  // Ten more values cross; the ones that are there stay, in the same files.
+  // Ten more values cross the boundary; the others stay in the same files.
   for (int i = 0; i < 20; i += 2) {
     ASSERT_NO_FATAL_FAILURE(Write(&model, i, i + 1, "b"));
   }
@@ -353,7 +355,8 @@ TEST_F(PathCompactionTest, HorizontalMovesExactlyWhatCrosses) {
   }
   ASSERT_EQ(second.size(), first.size() + 1);
 
-  // No boundary between levels 1 and 2: even the file itself moves as it is.
+  // There is no boundary between levels 1 and 2, so the SST file itself is
+  // moved.
   const uint64_t number = Storage()->LevelFiles(1)[0]->fd.GetNumber();
   ASSERT_NO_FATAL_FAILURE(CompactLevel(1));
   ASSERT_EQ(Storage()->LevelFiles(2)[0]->fd.GetNumber(), number);
@@ -365,13 +368,13 @@ TEST_F(PathCompactionTest, HorizontalMovesExactlyWhatCrosses) {
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
-TEST_F(PathCompactionTest, SelectiveInlinesBelowStartingLevel) {
+TEST_F(PathCompactionTest, SelectiveLayoutInlinesBelowTheStartingLevel) {
   Options options = PathOptions({0, 1}, {0, 0, 2});
   options.blob_file_starting_level = 2;
   DestroyAndReopen(options);
   Model model;
   ASSERT_NO_FATAL_FAILURE(FillThreeLevels(&model));
-  // The file of level 2 was moved there; now it is written.
+  // The file of level 2 was only moved there; rewrite it now.
   ASSERT_NO_FATAL_FAILURE(CompactLevel(1));
   ASSERT_NO_FATAL_FAILURE(CompactLevel(0));
   ASSERT_NO_FATAL_FAILURE(Write(&model, 120, 160, "d"));
@@ -388,8 +391,8 @@ TEST_F(PathCompactionTest, SelectiveInlinesBelowStartingLevel) {
   ASSERT_NO_FATAL_FAILURE(BlobFilesOf(*Storage()->LevelFiles(2)[0], &numbers));
   ASSERT_FALSE(numbers.empty());
 
-  // A value that has to leave its path goes back into the SST file where its
-  // level has no blob files.
+  // A value that has to leave its path is put into the SST file if its level
+  // has no blob files.
   options.blob_file_starting_level = 4;
   options.level_blob_path_ids = {0};
   Reopen(options);
@@ -410,11 +413,11 @@ TEST_F(PathCompactionTest, TrivialMoveOnlyWithinABoundary) {
   const uint64_t flushed = number(0);
   ASSERT_NO_FATAL_FAILURE(CompactLevel(0));
   ASSERT_EQ(number(1), flushed);
-  ASSERT_NO_FATAL_FAILURE(CompactLevel(1));  // SST boundary
+  ASSERT_NO_FATAL_FAILURE(CompactLevel(1));  // crosses an SST boundary
   ASSERT_NE(number(2), flushed);
   ASSERT_EQ(NumRelocated(), 0);
   const uint64_t crossed = number(2);
-  ASSERT_NO_FATAL_FAILURE(CompactLevel(2));  // blob boundary
+  ASSERT_NO_FATAL_FAILURE(CompactLevel(2));  // crosses a blob boundary
   ASSERT_NE(number(3), crossed);
   ASSERT_EQ(NumRelocated(), 20);
   const uint64_t relocated = number(3);
@@ -423,7 +426,8 @@ TEST_F(PathCompactionTest, TrivialMoveOnlyWithinABoundary) {
   ASSERT_NO_FATAL_FAILURE(CheckInPlace());
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 
-  // A file that refers to no blobs crosses a blob boundary as it is.
+  // A file that refers to no blobs is moved across a blob boundary without
+  // being rewritten.
   Model small;
   ASSERT_NO_FATAL_FAILURE(Write(&small, 1000, 1010, "s", 20));
   ASSERT_OK(Flush());
@@ -435,7 +439,7 @@ TEST_F(PathCompactionTest, TrivialMoveOnlyWithinABoundary) {
   ASSERT_NO_FATAL_FAILURE(CheckInPlace());
 }
 
-TEST_F(PathCompactionTest, ScoreBasedTrivialMovesAskThePredicate) {
+TEST_F(PathCompactionTest, ScoreBasedTrivialMovesKeepTheLayout) {
   for (const bool boundary : {false, true}) {
     SCOPED_TRACE(boundary);
     Options options =
@@ -446,7 +450,8 @@ TEST_F(PathCompactionTest, ScoreBasedTrivialMovesAskThePredicate) {
     options.target_file_size_base = 1 << 10;
     DestroyAndReopen(options);
     Model model;
-    // Disjoint files, in the order in which all of them could just move.
+    // The files are disjoint, so all of them could be moved without being
+    // rewritten.
     for (int i = 0; i < 12; ++i) {
       ASSERT_NO_FATAL_FAILURE(Write(&model, i * 10, i * 10 + 10, "a"));
       ASSERT_OK(Flush());
@@ -459,7 +464,7 @@ TEST_F(PathCompactionTest, ScoreBasedTrivialMovesAskThePredicate) {
   }
 }
 
-TEST_F(PathCompactionTest, ChangedLayoutIsFollowedByItself) {
+TEST_F(PathCompactionTest, CompactionFollowsAChangedLayoutByItself) {
   for (const bool reopen : {false, true}) {
     SCOPED_TRACE(reopen);
     Options options = PathOptions({0}, {0});
@@ -482,7 +487,8 @@ TEST_F(PathCompactionTest, ChangedLayoutIsFollowedByItself) {
       ASSERT_EQ(FilesPerLevel(), "1,1,1");
       ASSERT_NO_FATAL_FAILURE(CheckReads(model));
     }
-    // Nothing is left to do, however often somebody asks.
+    // When all files are in place, setting the same layout again starts no
+    // compaction.
     const int done = counter_->Of(CompactionReason::kMisplacedFiles);
     ASSERT_GT(done, 0);
     ASSERT_LE(done, 3 * static_cast<int>(layouts.size()));
@@ -499,8 +505,8 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   DestroyAndReopen(options);
   Model model;
   ASSERT_NO_FATAL_FAILURE(FillThreeLevels(&model));
-  // Two files on the bottommost level, apart from each other, that nothing
-  // above overlaps.
+  // Write two files on the bottommost level whose keys are far apart and do not
+  // overlap with files above.
   for (int from : {1000, 2000}) {
     ASSERT_NO_FATAL_FAILURE(Write(&model, from, from + 20, "d"));
     ASSERT_OK(Flush());
@@ -519,7 +525,8 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   ASSERT_NO_FATAL_FAILURE(CheckFiles());
   ASSERT_EQ(Storage()->MisplacedFiles().size(), 5);
 
-  // Nothing, if the bottommost level is to be left alone.
+  // With kSkip no file moves, because the range only has files of the
+  // bottommost level.
   CompactRangeOptions range_options;
   range_options.bottommost_level_compaction = BottommostLevelCompaction::kSkip;
   const std::string far_begin = Key(1000);
@@ -529,7 +536,7 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   ASSERT_OK(db_->CompactRange(range_options, &far_begin_slice, &far_end_slice));
   ASSERT_EQ(Storage()->MisplacedFiles().size(), 5);
 
-  // One of the bottommost files only.
+  // Only one file of the bottommost level is in this range.
   const std::string begin = Key(1005);
   const std::string end = Key(1006);
   const Slice begin_slice = begin;
@@ -538,7 +545,7 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
   ASSERT_EQ(Storage()->MisplacedFiles().size(), 4);
 
-  // An explicit path is obeyed; what has no path is refused.
+  // An explicit path id takes precedence, and an id without a path is refused.
   range_options.target_path_id = 4;
   ASSERT_TRUE(
       db_->CompactRange(range_options, nullptr, nullptr).IsInvalidArgument());
@@ -560,7 +567,7 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   ASSERT_EQ(NumRelocated(), relocated);
   ASSERT_EQ(Storage()->LevelFiles(2)[0]->fd.GetNumber(), number);
 
-  // Without any layout values go home to path 0.
+  // Without a layout, values move to path 0.
   ASSERT_NO_FATAL_FAILURE(SetLayout({}, {}));
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
   ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
@@ -571,7 +578,7 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
-TEST_F(PathCompactionTest, CompactFilesPicksByLevel) {
+TEST_F(PathCompactionTest, CompactFilesPicksThePathByLevel) {
   DestroyAndReopen(PathOptions({0, 1, 2}, {0, 3}));
   Model model;
   ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, "a"));
@@ -593,7 +600,7 @@ TEST_F(PathCompactionTest, CompactFilesPicksByLevel) {
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
-TEST_F(PathCompactionTest, Universal) {
+TEST_F(PathCompactionTest, UniversalCompactionKeepsTheLayout) {
   for (const bool trivial_moves : {false, true}) {
     SCOPED_TRACE(trivial_moves);
     Options options = PathOptions({0, 1, 1, 1, 2}, {0, 0, 0, 0, 3});
@@ -611,7 +618,7 @@ TEST_F(PathCompactionTest, Universal) {
     ASSERT_NO_FATAL_FAILURE(CheckInPlace());
     ASSERT_EQ(counter_->Of(CompactionReason::kMisplacedFiles), 0);
     ASSERT_GT(Storage()->LevelFiles(4).size(), 0);
-    // Disjoint files, which might just move.
+    // The files are disjoint, so they could be moved without being rewritten.
     for (int i = 0; i < 7; ++i) {
       ASSERT_NO_FATAL_FAILURE(
           Write(&model, 1000 + i * 10, 1000 + i * 10 + 10, "b"));
@@ -630,7 +637,7 @@ TEST_F(PathCompactionTest, Universal) {
     const int done = counter_->Of(CompactionReason::kMisplacedFiles);
     ASSERT_GT(done, 0);
 
-    // Newer data still hides older data when all is merged.
+    // Newer data still hides older data after everything is merged.
     ASSERT_NO_FATAL_FAILURE(Write(&model, 30, 60, "c"));
     ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
     ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
@@ -638,7 +645,8 @@ TEST_F(PathCompactionTest, Universal) {
     ASSERT_NO_FATAL_FAILURE(CheckReads(model));
     ASSERT_EQ(counter_->Of(CompactionReason::kMisplacedFiles), done);
 
-    // Without layouts the values come home, and that is the end of it.
+    // Without a layout, all values move to path 0, and no further compaction
+    // starts.
     ASSERT_NO_FATAL_FAILURE(SetLayout({}, {}));
     ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
     ASSERT_NO_FATAL_FAILURE(CheckInPlace());
@@ -707,7 +715,7 @@ TEST_F(PathCompactionTest, ProximalLevelHasItsOwnPaths) {
     ASSERT_NO_FATAL_FAILURE(CheckInPlace());
     ASSERT_NO_FATAL_FAILURE(CheckReads(model));
     ASSERT_EQ(counter_->Of(CompactionReason::kMisplacedFiles), 0);
-    // Garbage is what nobody refers to: the replaced values at most.
+    // Only replaced values are garbage, so 40 live values are left.
     uint64_t blobs = 0;
     uint64_t garbage = 0;
     for (const auto& meta : Storage()->GetBlobFiles()) {
@@ -716,7 +724,7 @@ TEST_F(PathCompactionTest, ProximalLevelHasItsOwnPaths) {
     }
     ASSERT_EQ(blobs - garbage, 40);
 
-    // The hot half cools down: its values follow it to the last level.
+    // The hot keys become cold, and their values follow them to the last level.
     hot_after = db_->GetLatestSequenceNumber();
     const uint64_t relocated = NumRelocated();
     ASSERT_OK(db_->CompactRange(range_options, nullptr, nullptr));
@@ -726,7 +734,8 @@ TEST_F(PathCompactionTest, ProximalLevelHasItsOwnPaths) {
     ASSERT_NO_FATAL_FAILURE(CheckReads(model));
     ASSERT_EQ(NumRelocated() - relocated, split_blobs ? 20 : 0);
 
-    // A changed layout ends in place on both levels, and ends.
+    // After a change of the layout, all files of both levels move to their
+    // paths, and then compaction stops.
     hot_after = kMaxSequenceNumber - 1;
     ASSERT_NO_FATAL_FAILURE(SetLayout({1, 1, 1, 2, 0}, {1, 1, 1, 2, 0}));
     ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
@@ -739,7 +748,7 @@ TEST_F(PathCompactionTest, ProximalLevelHasItsOwnPaths) {
   }
 }
 
-TEST_F(PathCompactionTest, ReFitLevelRewritesWhatCannotMove) {
+TEST_F(PathCompactionTest, ReFitLevelRewritesFilesThatCannotMove) {
   for (const bool forbidden : {false, true}) {
     SCOPED_TRACE(forbidden);
     Options options = forbidden ? PathOptions({0, 0, 1, 2}, {0, 0, 3, 1})
@@ -760,7 +769,7 @@ TEST_F(PathCompactionTest, ReFitLevelRewritesWhatCannotMove) {
     ASSERT_EQ(Storage()->LevelFiles(3)[0]->fd.GetNumber() != number, forbidden);
     ASSERT_NO_FATAL_FAILURE(CheckInPlace());
     ASSERT_NO_FATAL_FAILURE(CheckReads(model));
-    // And up again, to L0.
+    // Move the file up again, to level 0.
     range_options.target_level = 0;
     ASSERT_OK(db_->CompactRange(range_options, nullptr, nullptr));
     ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
@@ -803,7 +812,8 @@ TEST_F(PathCompactionTest, MoveDownAtOpenStopsAtABoundary) {
 
   options.level_compaction_dynamic_level_bytes = true;
   options.disable_auto_compactions = false;
-  // Look at what open did before compaction goes on.
+  // Keep compactions from running, to see only the moves that were made at
+  // open.
   env_->SetBackgroundThreads(1, Env::LOW);
   test::SleepingBackgroundTask sleeping;
   env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
@@ -823,7 +833,7 @@ TEST_F(PathCompactionTest, MoveDownAtOpenStopsAtABoundary) {
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
-TEST_F(PathCompactionTest, OldReadersSeeOldValues) {
+TEST_F(PathCompactionTest, RelocationKeepsOldReadersRight) {
   DestroyAndReopen(PathOptions({0}, {0}));
   Model model;
   ASSERT_NO_FATAL_FAILURE(FillThreeLevels(&model));
@@ -863,7 +873,7 @@ TEST_F(PathCompactionTest, OldReadersSeeOldValues) {
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
-TEST_F(PathCompactionTest, EntitiesMergesAndFilters) {
+TEST_F(PathCompactionTest, RelocatesEntitiesMergesAndFilteredValues) {
   for (const bool gc : {false, true}) {
     SCOPED_TRACE(gc);
     Options options = PathOptions({0, 1}, {0, 2});
@@ -903,7 +913,8 @@ TEST_F(PathCompactionTest, EntitiesMergesAndFilters) {
     ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
     ASSERT_NO_FATAL_FAILURE(CheckInPlace());
     ASSERT_NO_FATAL_FAILURE(check());
-    // 10 plain values and 2 columns; merged values are written anew.
+    // 10 plain values and 2 columns are relocated; merged values are written as
+    // new values.
     ASSERT_EQ(NumRelocated(), 12);
 
     ASSERT_NO_FATAL_FAILURE(SetLayout({3}, {3}));
@@ -911,7 +922,7 @@ TEST_F(PathCompactionTest, EntitiesMergesAndFilters) {
     ASSERT_NO_FATAL_FAILURE(CheckInPlace());
     ASSERT_NO_FATAL_FAILURE(check());
 
-    // Without blob files all values come back into the SST files.
+    // Without blob files, all values return to the SST files.
     ASSERT_OK(db_->SetOptions({{"enable_blob_files", "false"}}));
     ASSERT_NO_FATAL_FAILURE(SetLayout({3}, {1}));
     ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
@@ -921,7 +932,7 @@ TEST_F(PathCompactionTest, EntitiesMergesAndFilters) {
   }
 }
 
-TEST_F(PathCompactionTest, FailedRelocationLeavesTheDatabaseRight) {
+TEST_F(PathCompactionTest, FailedRelocationKeepsTheData) {
   allow_stray_blob_files_ = true;
   for (const char* point :
        {"BlobFileBuilder::OpenBlobFileIfNeeded:NewWritableFile",
@@ -954,7 +965,7 @@ TEST_F(PathCompactionTest, FailedRelocationLeavesTheDatabaseRight) {
   }
 }
 
-TEST_F(PathCompactionTest, LayoutChangesUnderLoad) {
+TEST_F(PathCompactionTest, LayoutChangesUnderLoadEndInPlace) {
   Options options = PathOptions({0, 1}, {2, 3});
   options.level0_file_num_compaction_trigger = 2;
   options.max_bytes_for_level_base = 8 << 10;

@@ -1,9 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// A power failure right after each kind of job, on a database whose families
-// have several paths: what was acknowledged must be there afterwards. Every
-// test also proves that it would notice a missing fsync of a directory.
+// Tests of a power failure right after each kind of job, on a database whose
+// families have several paths: all acknowledged data must survive. Every test
+// also shows that it detects a missing fsync of a directory.
 
 #include <atomic>
 #include <functional>
@@ -29,17 +29,19 @@ class PathDurabilityTest : public PathTestBase {
   };
 
   struct Scenario {
-    // Of all families; also those after the crash unless `reopen_with` is set.
+    // The options of all families, also after the crash unless `reopen_with` is
+    // set.
     std::vector<Options> options;
     std::vector<Options> reopen_with;
-    // Before the syncs are switched off.
+    // Runs before the syncs are switched off.
     std::function<void()> prepare = [] {};
     std::function<void()> job;
-    // Does the job depend on OutputDirectories (or on RocksDB's sync alone)?
+    // True if the job depends on OutputDirectories, false if RocksDB's own sync
+    // is enough.
     bool needs_own_sync = true;
   };
 
-  // OK iff all data is there after the crash.
+  // Returns OK iff all data is readable after the crash.
   Status Run(const Scenario& scenario, Mode mode) {
     DestroyAll();
     OpenNew(scenario.options);
@@ -86,7 +88,7 @@ class PathDurabilityTest : public PathTestBase {
   }
 };
 
-TEST_F(PathDurabilityTest, Flush) {
+TEST_F(PathDurabilityTest, FlushSurvivesPowerLoss) {
   const std::vector<std::pair<Ids, Ids>> layouts = {
       {{0}, {1}}, {{1}, {0}}, {{1}, {2}}, {{2}, {2}}, {{1}, {}}, {{}, {1}}};
   for (const auto& layout : layouts) {
@@ -102,7 +104,7 @@ TEST_F(PathDurabilityTest, Flush) {
   }
 }
 
-TEST_F(PathDurabilityTest, AtomicFlush) {
+TEST_F(PathDurabilityTest, AtomicFlushSurvivesPowerLoss) {
   Scenario scenario;
   scenario.options = {PathOptions("a", 2, {0}, {1}),
                       PathOptions("b", 3, {1}, {2}),
@@ -119,11 +121,11 @@ TEST_F(PathDurabilityTest, AtomicFlush) {
   Check(scenario);
 }
 
-// Level 0 and level 1 share no path: the compaction moves keys and values.
-TEST_F(PathDurabilityTest, SubcompactedCompaction) {
+// Level 0 and level 1 share no path, so the compaction moves keys and values.
+TEST_F(PathDurabilityTest, SubcompactionsSurvivePowerLoss) {
   Options options = PathOptions("a", 4, {0, 2}, {1, 3});
   options.max_subcompactions = 4;
-  // Keys alone are small.
+  // The SST files have only keys and are small.
   options.target_file_size_base = 1 << 10;
   options.max_compaction_bytes = 1 << 30;
   Scenario scenario;
@@ -149,7 +151,7 @@ TEST_F(PathDurabilityTest, SubcompactedCompaction) {
   EXPECT_GT(subcompactions, 1);
 }
 
-TEST_F(PathDurabilityTest, CompactFilesToLastLevel) {
+TEST_F(PathDurabilityTest, CompactFilesSurvivesPowerLoss) {
   Scenario scenario;
   scenario.options = {PathOptions("a", 3, {0, 1, 1, 2}, {0, 1, 1, 2})};
   scenario.prepare = [&] {
@@ -170,7 +172,7 @@ TEST_F(PathDurabilityTest, CompactFilesToLastLevel) {
   Check(scenario);
 }
 
-TEST_F(PathDurabilityTest, RecoveryFlush) {
+TEST_F(PathDurabilityTest, RecoveryFlushSurvivesPowerLoss) {
   Scenario scenario;
   scenario.options = {PathOptions("a", 2, {0}, {1}),
                       PathOptions("b", 3, {2}, {1})};
@@ -179,7 +181,7 @@ TEST_F(PathDurabilityTest, RecoveryFlush) {
     PutRange(1, 0, 20, 1, /*wal=*/true);
   };
   scenario.job = [&] {
-    // The first crash leaves the WAL alone; opening flushes it and deletes it.
+    // The first crash keeps the WAL. Opening flushes the WAL and deletes it.
     Crash();
     ASSERT_OK(Open(scenario.options, /*create_families=*/false));
     EXPECT_EQ(SstPathIds(0, scenario.options[0], 0),
@@ -190,7 +192,7 @@ TEST_F(PathDurabilityTest, RecoveryFlush) {
   Check(scenario);
 }
 
-TEST_F(PathDurabilityTest, DirectWrite) {
+TEST_F(PathDurabilityTest, DirectWriteSurvivesPowerLoss) {
   Options options = PathOptions("a", 3, {0}, {1});
   options.enable_blob_direct_write = true;
   options.allow_concurrent_memtable_write = false;
@@ -203,9 +205,9 @@ TEST_F(PathDurabilityTest, DirectWrite) {
   Check(scenario);
 }
 
-// The manager opened its file where the old layout wanted it; the flush must
-// sync that directory, not only the new one.
-TEST_F(PathDurabilityTest, DirectWriteAcrossSetOptions) {
+// The direct-write manager opened its file in the directory of the old layout.
+// The flush must sync that directory and not only the new one.
+TEST_F(PathDurabilityTest, DirectWriteAcrossSetOptionsSurvivesPowerLoss) {
   Options options = PathOptions("a", 4, {0}, {1});
   options.enable_blob_direct_write = true;
   options.allow_concurrent_memtable_write = false;
@@ -226,7 +228,7 @@ TEST_F(PathDurabilityTest, DirectWriteAcrossSetOptions) {
   Check(scenario);
 }
 
-TEST_F(PathDurabilityTest, SetOptionsBetweenJobs) {
+TEST_F(PathDurabilityTest, SetOptionsBetweenJobsSurvivesPowerLoss) {
   Options options = PathOptions("a", 4, {0}, {1});
   Options changed = options;
   changed.level_sst_path_ids = {2, 3};
@@ -249,7 +251,7 @@ TEST_F(PathDurabilityTest, SetOptionsBetweenJobs) {
 
 class PathIngestionDurabilityTest : public PathDurabilityTest {
  public:
-  // Writes an external file into `directory`, which is made durable.
+  // Writes an external file into `directory`, which is synced.
   std::string ExternalFile(const Options& options, const std::string& directory,
                            int begin, int end) {
     const std::string path =
@@ -267,7 +269,7 @@ class PathIngestionDurabilityTest : public PathDurabilityTest {
   }
 };
 
-TEST_F(PathIngestionDurabilityTest, Ingest) {
+TEST_F(PathIngestionDurabilityTest, IngestionSurvivesPowerLoss) {
   const Options options = PathOptions("a", 3, {1, 2}, {0});
   for (const bool move : {false, true}) {
     for (const bool same_device : {false, true}) {
@@ -295,7 +297,7 @@ TEST_F(PathIngestionDurabilityTest, Ingest) {
   }
 }
 
-TEST_F(PathIngestionDurabilityTest, Import) {
+TEST_F(PathIngestionDurabilityTest, ImportSurvivesPowerLoss) {
   Options source = PathOptions("a", 2, {0, 1}, {});
   source.enable_blob_files = false;
   Options target = PathOptions("b", 4, {3, 2, 1, 0}, {});
@@ -305,7 +307,7 @@ TEST_F(PathIngestionDurabilityTest, Import) {
          {Mode::kAsIs, Mode::kOwnSyncOff, Mode::kAllSyncsOff}) {
       Scenario scenario;
       scenario.options = {source};
-      // The base directory of what is opened after the crash.
+      // Both families are opened after the crash.
       scenario.reopen_with = {source, target};
       ExportImportFilesMetaData* exported = nullptr;
       const std::string export_dir = PathOf("exports", 0) + "/cf";
@@ -347,9 +349,9 @@ TEST_F(PathIngestionDurabilityTest, Import) {
   }
 }
 
-// Without a layout the directory fsyncs are RocksDB's: as many, and of the
-// same directories. The numbers are what stock RocksDB 11.8.1 does.
-TEST_F(PathDurabilityTest, SyncsOfStock) {
+// Without a layout the directory fsyncs are RocksDB's: their number and their
+// directories are the same as in stock RocksDB 11.8.1.
+TEST_F(PathDurabilityTest, DirectorySyncsWithoutLayoutAreThoseOfRocksDB) {
   for (const bool atomic_flush : {false, true}) {
     DestroyAll();
     Options a = PathOptions("a", 2, {}, {});
@@ -408,7 +410,8 @@ TEST_F(PathDurabilityTest, SyncsOfStock) {
                                       IngestExternalFileOptions()));
     EXPECT_EQ(fs_->TakeSyncCounts(),
               (std::map<std::string, int>{{dbname_, 1}}));
-    // That is not where the file is; the crash below shall not meet it.
+    // The file is in another directory. Sync that one, so that the file
+    // survives the crash below.
     std::unique_ptr<FSDirectory> path;
     ASSERT_OK(fs_->NewDirectory(PathOf("a", 0), IOOptions(), &path, nullptr));
     ASSERT_OK(path->Fsync(IOOptions(), nullptr));
@@ -417,7 +420,7 @@ TEST_F(PathDurabilityTest, SyncsOfStock) {
     Crash();
     counts();
     ASSERT_OK(Open({a, b}, /*create_families=*/false));
-    // One recovery flush.
+    // There is one recovery flush.
     EXPECT_EQ(counts(), path0);
     ASSERT_OK(VerifyData());
   }

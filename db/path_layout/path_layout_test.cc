@@ -35,13 +35,13 @@ class PathLayoutTest : public testing::Test {
   MutableCFOptions options_;
 };
 
-TEST_F(PathLayoutTest, WithoutLayout) {
+TEST_F(PathLayoutTest, WithoutLayoutBlobsBelongToPathZero) {
   ASSERT_FALSE(PathLayout::IsSet(options_));
   ASSERT_EQ(PathLayout::SstPathIdOr(options_, 3, 2), 2);
   ASSERT_EQ(PathLayout::BlobPathId(options_, 3), 0);
   ASSERT_EQ(PathLayout::ManualPathId(options_, 3, 0), 0);
   ASSERT_EQ(PathLayout::ManualPathId(options_, 3, 2), 2);
-  // Files lie well anywhere, blobs on path 0 only.
+  // Without a layout no SST file is misplaced, and blobs belong to path 0.
   for (uint32_t path_id = 0; path_id < 4; ++path_id) {
     ASSERT_TRUE(PathLayout::CanMove(
         options_, MakeFile(path_id, kInvalidBlobFileNumber, 0), 5));
@@ -65,7 +65,7 @@ TEST_F(PathLayoutTest, LastEntryServesDeeperLevels) {
   }
 }
 
-TEST_F(PathLayoutTest, BlobPathMask) {
+TEST_F(PathLayoutTest, BlobPathMaskHasThePathsOfTheBlobs) {
   ASSERT_EQ(PathLayout::BlobPathMask(MakeFile(0, kInvalidBlobFileNumber, 0)),
             0);
   ASSERT_EQ(PathLayout::BlobPathMask(MakeFile(0, kInvalidBlobFileNumber, 6)),
@@ -83,7 +83,7 @@ TEST_F(PathLayoutTest, BlobPathMask) {
   ASSERT_EQ(file.blob_refs.path_mask, 0);
 }
 
-TEST_F(PathLayoutTest, CanMove) {
+TEST_F(PathLayoutTest, MovesOnlyToLevelsOfItsPaths) {
   options_.level_sst_path_ids = {0, 1};
   options_.level_blob_path_ids = {0, 0, 2};
   const FileMetaData plain = MakeFile(1, kInvalidBlobFileNumber, 0);
@@ -106,7 +106,7 @@ TEST_F(PathLayoutTest, CanMove) {
   }
 }
 
-TEST_F(PathLayoutTest, Validate) {
+TEST_F(PathLayoutTest, ValidateNamesTheBadPathId) {
   ASSERT_OK(PathLayout::Validate({}, {}, 1));
   ASSERT_OK(PathLayout::Validate({0, 1, 2, 3}, {3}, 4));
   Status s = PathLayout::Validate({0, 1, 2}, {}, 2);
@@ -120,7 +120,7 @@ TEST_F(PathLayoutTest, Validate) {
   ASSERT_TRUE(PathLayout::Validate({4}, {}, 8).IsInvalidArgument());
 }
 
-TEST_F(PathLayoutTest, MaskInManifest) {
+TEST_F(PathLayoutTest, MaskIsStoredInTheManifest) {
   for (uint8_t mask = 2; mask < 16; ++mask) {
     VersionEdit edit;
     ASSERT_OK(edit.DecodeFrom(Encode(MakeFile(1, 7, mask))));
@@ -135,7 +135,7 @@ TEST_F(PathLayoutTest, MaskInManifest) {
     ASSERT_NE(edit.DebugJSON(1).find("\"BlobPathMask\": " + text + ","),
               std::string::npos);
   }
-  // Path 0 alone takes no byte, however it is said.
+  // The mask of path 0 alone takes no byte, whether it is 0 or 1.
   const std::string stock = Encode(MakeFile(1, 7, 0));
   ASSERT_EQ(Encode(MakeFile(1, 7, 1)), stock);
   std::string tag;
@@ -166,14 +166,14 @@ TEST_F(PathLayoutTest, MaskInManifest) {
   PutLengthPrefixedSlice(&tag, "\x04\x04");
   two_bytes.insert(at, tag);
   ASSERT_TRUE(edit.DecodeFrom(two_bytes).IsCorruption());
-  // A reader that does not know the field may skip it: what it must not skip
-  // is a blob file on another path, and that has its own field.
+  // A reader that does not know the field may skip it: it must only refuse blob
+  // files on other paths, and these have a field of their own.
   ASSERT_EQ(NewFileCustomTag::kBlobPathMask &
                 NewFileCustomTag::kCustomTagNonSafeIgnoreMask,
             0);
 }
 
-TEST_F(PathLayoutTest, Directory) {
+TEST_F(PathLayoutTest, PathIdsBeyondTheListMeanTheLastPath) {
   const std::vector<DbPath> paths = {{"/fast", 0}, {"/slow", 0}};
   ASSERT_EQ(PathLayout::Directory(paths, 0), "/fast");
   ASSERT_EQ(PathLayout::Directory(paths, 1), "/slow");

@@ -1,8 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Where flush, recovery, ingestion and import put files of column families
-// with several paths, and what else must find them there.
+// Tests of the paths to which flush, recovery, ingestion and import write files
+// of column families with several paths, and of the functions that must find
+// the files there.
 
 #include <algorithm>
 #include <mutex>
@@ -21,7 +22,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Every file that an event names must exist.
+// Checks that every file that an event names exists.
 class ExistingFiles : public EventListener {
  public:
   explicit ExistingFiles(Env* env) : env_(env) {}
@@ -74,7 +75,7 @@ class PathPlacementTest : public PathTestBase {
   using BlobIds = std::set<uint32_t>;
 };
 
-TEST_F(PathPlacementTest, FlushOfSeveralFamilies) {
+TEST_F(PathPlacementTest, FlushPlacesFilesOfSeveralFamilies) {
   const std::vector<Options> options = {
       PathOptions("a", 2, {0}, {1}),           // vertical
       PathOptions("b", 2, {0, 1}, {0, 1}),     // horizontal
@@ -115,8 +116,8 @@ TEST_F(PathPlacementTest, FlushOfSeveralFamilies) {
   }
 }
 
-// What a failed flush has written is purged, on its paths.
-TEST_F(PathPlacementTest, FailedFlush) {
+// The files of a failed flush are deleted from their paths.
+TEST_F(PathPlacementTest, FailedFlushIsPurgedOnItsPaths) {
   Options options = PathOptions("a", 3, {1}, {2});
   OpenNew({options});
   PutRange(0, 0, 20, 0, /*wal=*/true);
@@ -134,8 +135,8 @@ TEST_F(PathPlacementTest, FailedFlush) {
   ASSERT_OK(VerifyData());
 }
 
-// BuildTable() fails after both files were created: both are deleted at once.
-TEST_F(PathPlacementTest, FailedBuild) {
+// If BuildTable() fails after both files were created, it deletes both at once.
+TEST_F(PathPlacementTest, FailedBuildDeletesBothFiles) {
   Options options = PathOptions("a", 3, {1}, {2});
   OpenNew({options});
   PutRange(0, 0, 20);
@@ -161,7 +162,7 @@ TEST_F(PathPlacementTest, FailedBuild) {
   }
 }
 
-TEST_F(PathPlacementTest, RecoveryFlush) {
+TEST_F(PathPlacementTest, RecoveryFlushPlacesFilesOfSeveralFamilies) {
   const std::vector<Options> options = {PathOptions("a", 3, {2}, {1}),
                                         PathOptions("b", 2, {0}, {1}),
                                         PathOptions("c", 2, {}, {})};
@@ -181,8 +182,9 @@ TEST_F(PathPlacementTest, RecoveryFlush) {
   ASSERT_OK(VerifyData());
 }
 
-// A manual compaction to level 1 may move a flushed file as it is iff its
-// values may stay; that is what the mask of the flush decides.
+// The blob path mask of a flushed file survives a reopen. The mask decides
+// whether a manual compaction to level 1 may move the file without rewriting
+// it, which is only allowed if its values may stay on their path.
 TEST_F(PathPlacementTest, MaskOfFlushSurvivesReopen) {
   Options options = PathOptions("a", 3, {0}, {1, 2});
   OpenNew({options});
@@ -196,7 +198,7 @@ TEST_F(PathPlacementTest, MaskOfFlushSurvivesReopen) {
   ASSERT_OK(VerifyData());
 }
 
-TEST_F(PathPlacementTest, Ingestion) {
+TEST_F(PathPlacementTest, IngestedFilesReachThePathOfTheirLevel) {
   Options options = PathOptions("a", 3, {1, 1, 1, 2}, {0});
   options.level_compaction_dynamic_level_bytes = false;
   for (const bool last_level : {false, true}) {
@@ -220,7 +222,7 @@ TEST_F(PathPlacementTest, Ingestion) {
         ingestion.move_files = move;
         ingestion.fail_if_not_bottommost_level = last_level;
         if (!same_device) {
-          // A link is impossible and a copy not allowed.
+          // A link is impossible here, and a copy is not allowed.
           ingestion.failed_move_fall_back_to_copy = false;
           Status s = db_->IngestExternalFile(Handle(0), {file}, ingestion);
           EXPECT_EQ(s.ok(), !move) << s.ToString();
@@ -230,13 +232,14 @@ TEST_F(PathPlacementTest, Ingestion) {
           ASSERT_OK(db_->IngestExternalFile(Handle(0), {file}, ingestion));
         }
         EXPECT_EQ(device_env_->FileExists(file).ok(), !move);
-        // It went to the last level, where there is room, in any case.
+        // The file goes to the last level in all cases, because nothing
+        // overlaps there.
         EXPECT_EQ(SstPathIds(0, options, 3), SstIds{path_id});
         ASSERT_OK(VerifyData());
         ASSERT_OK(Open({options}, /*create_families=*/false));
         ASSERT_OK(VerifyData());
         if (!last_level) {
-          // Misplaced; compaction brings it home.
+          // The file is misplaced, and compaction moves it.
           CompactRangeOptions compact;
           compact.bottommost_level_compaction =
               BottommostLevelCompaction::kForce;
@@ -249,8 +252,8 @@ TEST_F(PathPlacementTest, Ingestion) {
   }
 }
 
-// Ingestion under a layout on a family whose ids the DB's own paths lack.
-TEST_F(PathPlacementTest, IngestionIntoSeveralFamilies) {
+// A family may have path ids that are beyond the DB's own list of paths.
+TEST_F(PathPlacementTest, IngestionUsesThePathsOfEachFamily) {
   const std::vector<Options> options = {PathOptions("a", 1, {}, {}),
                                         PathOptions("b", 4, {3}, {0}),
                                         PathOptions("c", 3, {2}, {0})};
@@ -275,7 +278,7 @@ TEST_F(PathPlacementTest, IngestionIntoSeveralFamilies) {
   ASSERT_OK(VerifyData());
 }
 
-TEST_F(PathPlacementTest, ExportAndImport) {
+TEST_F(PathPlacementTest, ImportedFilesAreOnThePathsOfTheirLevels) {
   Options source = PathOptions("a", 3, {0, 1, 2}, {});
   source.enable_blob_files = false;
   Options target = PathOptions("b", 4, {3, 2, 1, 0}, {});
@@ -291,7 +294,7 @@ TEST_F(PathPlacementTest, ExportAndImport) {
     EXPECT_EQ(SstPathIds(0, source, 0), SstIds{0});
     EXPECT_EQ(SstPathIds(0, source, 1), SstIds{1});
 
-    // Its files are on two devices, and no link is possible from either.
+    // The files are on two devices, from which no link is possible.
     ASSERT_OK(device_env_->CreateDirIfMissing(PathOf("exports", 0)));
     const std::string export_dir = PathOf("exports", 0) + "/cf";
     Checkpoint* checkpoint = nullptr;
@@ -341,7 +344,7 @@ TEST_F(PathPlacementTest, ObsoleteFilesAreDeletedWhereTheyLie) {
   ASSERT_FALSE(listener->Deleted().empty());
 }
 
-TEST_F(PathPlacementTest, SstFileManager) {
+TEST_F(PathPlacementTest, SstFileManagerTracksEveryPath) {
   Options options = PathOptions("a", 4, {1, 2}, {3, 0});
   options.sst_file_manager.reset(NewSstFileManager(device_env_.get()));
   const auto on_disk = [&] {
@@ -376,7 +379,7 @@ TEST_F(PathPlacementTest, SstFileManager) {
   Close();
 }
 
-TEST_F(PathPlacementTest, LiveFilesAndDestroy) {
+TEST_F(PathPlacementTest, LiveFilesChecksumsAndDestroyFindEveryPath) {
   const std::vector<Options> options = {PathOptions("a", 3, {1, 2}, {0}),
                                         PathOptions("b", 4, {3}, {2})};
   OpenNew(options);
@@ -405,7 +408,7 @@ TEST_F(PathPlacementTest, LiveFilesAndDestroy) {
                                                 PathOf("b", 3)}));
   ASSERT_OK(db_->VerifyChecksum());
 
-  // A damaged table on another path is found there.
+  // VerifyChecksum() finds a damaged table on another path.
   for (const LiveFileStorageInfo& file : files) {
     if (file.file_type == kTableFile && file.directory == PathOf("b", 3)) {
       ASSERT_OK(test::CorruptFile(env_,
@@ -430,7 +433,7 @@ TEST_F(PathPlacementTest, LiveFilesAndDestroy) {
   }
 }
 
-TEST_F(PathPlacementTest, OpenWithFewerPaths) {
+TEST_F(PathPlacementTest, OpenWithFewerPathsNamesTheMissingFile) {
   for (const bool blob : {false, true}) {
     DestroyAll();
     Options options = PathOptions("a", 3, {blob ? 0u : 2u}, {blob ? 2u : 0u});
@@ -457,7 +460,8 @@ TEST_F(PathPlacementTest, OpenWithFewerPaths) {
             << s.ToString() << " lacks " << part;
       }
     }
-    // Moved to the last path that is left, the file is found, as ever.
+    // After it was moved to the last remaining path, the file is found, as in
+    // RocksDB.
     const auto name = [&](uint32_t path_id) {
       return blob ? BlobFileName(PathOf("a", path_id), number)
                   : MakeTableFileName(PathOf("a", path_id), number);
@@ -475,7 +479,7 @@ TEST_F(PathPlacementTest, OpenWithFewerPaths) {
   }
 }
 
-TEST_F(PathPlacementTest, BestEffortsRecovery) {
+TEST_F(PathPlacementTest, BestEffortsRecoveryFindsEveryPath) {
   Options options = PathOptions("a", 3, {0, 1}, {2});
   options.best_efforts_recovery = true;
   OpenNew({options});
@@ -522,10 +526,11 @@ class PathRefusalTest : public PathPlacementTest {
   }
 };
 
-TEST_F(PathRefusalTest, Layout) {
+TEST_F(PathRefusalTest, LayoutRefusesCheckpointAndBackup) {
   Options plain = PathOptions("a", 0, {}, {});
   Options layout = PathOptions("b", 2, {0}, {1});
-  // With no file elsewhere, too: the OPTIONS file of the copy would name them.
+  // They are refused even if no file is on another path, because the OPTIONS
+  // file of the copy would name the paths.
   OpenNew({plain, layout});
   ExpectRefusal(Checkpoint(), "cf1");
   ExpectRefusal(Backup(), "cf1");
@@ -534,7 +539,7 @@ TEST_F(PathRefusalTest, Layout) {
   ExpectRefusal(Backup(), "cf1");
 }
 
-TEST_F(PathRefusalTest, PathsWithoutLayout) {
+TEST_F(PathRefusalTest, PathsWithoutLayoutRefuseCheckpointAndBackup) {
   Options plain = PathOptions("a", 0, {}, {});
   Options paths = PathOptions("b", 2, {}, {});
   OpenNew({plain, paths});
@@ -544,14 +549,14 @@ TEST_F(PathRefusalTest, PathsWithoutLayout) {
   ExpectRefusal(Backup(), "cf1");
 }
 
-TEST_F(PathRefusalTest, NoneWithoutLayoutOrPaths) {
+TEST_F(PathRefusalTest, CheckpointAndBackupWorkWithoutLayoutOrPaths) {
   OpenNew({PathOptions("a", 0, {}, {})});
   PutRange(0, 0, 20);
   ASSERT_OK(Checkpoint());
   ASSERT_OK(Backup());
   std::vector<LiveFileStorageInfo> files;
 
-  // A layout on the only path there is.
+  // This layout names the only path.
   ASSERT_OK(db_->SetOptions(
       Handle(0), {{"level_sst_path_ids", "0"}, {"level_blob_path_ids", "0"}}));
   Close();
@@ -560,15 +565,15 @@ TEST_F(PathRefusalTest, NoneWithoutLayoutOrPaths) {
   ASSERT_OK(Checkpoint());
   ASSERT_OK(Backup());
 
-  // A layout that names the first of two paths, which is the directory of the
-  // database: until it is taken away.
+  // This layout names the first of two paths, which is the directory of the
+  // database. Checkpoints are refused until the layout is removed.
   Options two = PathOptions("a", 0, {0}, {0});
   two.cf_paths = {DbPath(dbname_, 0), DbPath(PathOf("a", 1), 0)};
   ASSERT_OK(DestroyDir(env_, PathOf("checkpoint", 0)));
   ASSERT_OK(Open({two}, /*create_families=*/false));
   ExpectRefusal(Checkpoint(), "default");
   ExpectRefusal(Backup(), "default");
-  // Others may ask for the live files.
+  // GetLiveFilesStorageInfo() is still allowed for other purposes.
   ASSERT_OK(
       db_->GetLiveFilesStorageInfo(LiveFilesStorageInfoOptions(), &files));
   ASSERT_OK(db_->SetOptions(

@@ -23,7 +23,7 @@ class PathStatsTest : public DBTestBase {
     EXPECT_OK(DestroyDir(env_, dbname_ + "_1"));
   }
 
-  // SST files on path 0, blob files on path 1.
+  // SST files are on path 0, blob files on path 1.
   Options VerticalOptions() {
     Options options = CurrentOptions();
     options.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "_1", 1 << 30}};
@@ -56,7 +56,7 @@ class PathStatsTest : public DBTestBase {
   }
 };
 
-TEST_F(PathStatsTest, FilesAndGarbage) {
+TEST_F(PathStatsTest, CountsFilesAndGarbageOfEachPath) {
   DestroyAndReopen(VerticalOptions());
   for (int i = 0; i < 10; ++i) {
     ASSERT_OK(Put(Key(i), std::string(1000, 'v')));
@@ -102,7 +102,7 @@ TEST_F(PathStatsTest, ReadsAreCountedOnceWhereTheyHappen) {
     ASSERT_OK(Put(Key(i), std::string(1000, 'v')));
   }
   ASSERT_OK(Flush());
-  // The first read opens the blob file.
+  // The first read also opens the blob file.
   ASSERT_EQ(Get(Key(0)).size(), 1000);
 
   const uint64_t sst_reads = Value("path0.sst-reads");
@@ -114,31 +114,31 @@ TEST_F(PathStatsTest, ReadsAreCountedOnceWhereTheyHappen) {
   for (int i = 1; i < 4; ++i) {
     ASSERT_EQ(Get(Key(i)).size(), 1000);
   }
-  // One data block and one blob each.
+  // Each Get() reads one data block and one blob.
   ASSERT_EQ(Value("path0.sst-reads"), sst_reads + 3);
   ASSERT_GT(Value("path0.sst-read-bytes"), sst_bytes);
   ASSERT_EQ(Value("path1.blob-reads"), blob_reads + 3);
   ASSERT_GE(Value("path1.blob-read-bytes"), blob_bytes + 3 * 1000);
 
-  // A batch of blob reads (MultiRead).
+  // MultiGet() reads several blobs at once (MultiRead).
   const std::vector<std::string> keys = {Key(5), Key(6), Key(7)};
   const std::vector<std::string> values = MultiGet(keys);
   ASSERT_EQ(values[2].size(), 1000);
   ASSERT_EQ(Value("path1.blob-reads"), blob_reads + 6);
 
-  // Nothing was read from the other halves.
+  // Path 0 has no blob files, and path 1 has no SST files.
   ASSERT_EQ(Value("path0.blob-reads"), 0);
   ASSERT_EQ(Value("path1.sst-reads"), 0);
   ASSERT_EQ(Value("path1.sst-read-bytes"), 0);
 
-  // The counts begin anew when the DB is opened.
+  // The counts start at 0 when the DB is opened.
   Reopen(options);
   ASSERT_LT(Value("path1.blob-reads"), blob_reads);
 }
 
-// Counts agree with the statistics, which the same reads feed, with
-// asynchronous reads of an iterator among them.
-TEST_F(PathStatsTest, SumsToStatistics) {
+// The counts agree with the statistics of the same reads, which include
+// asynchronous reads of an iterator.
+TEST_F(PathStatsTest, CountsAgreeWithStatistics) {
   Options options = VerticalOptions();
   options.enable_blob_files = false;
   options.level_sst_path_ids = {0, 1};
@@ -202,8 +202,8 @@ TEST_F(PathStatsTest, OnePathIsNotCounted) {
   ASSERT_EQ(text.find("sst-reads"), std::string::npos);
 }
 
-// Each column family has its own.
-TEST_F(PathStatsTest, ColumnFamilies) {
+// Each column family has counts of its own.
+TEST_F(PathStatsTest, ColumnFamiliesAreCountedSeparately) {
   const Options options = VerticalOptions();
   DestroyAndReopen(options);
   CreateColumnFamilies({"one"}, options);
@@ -234,7 +234,7 @@ TEST_F(PathStatsTest, ReaderOutlivesOwner) {
   ASSERT_EQ(stats->Get(PathReadStats::FileKind::kBlob, 3).reads, 1);
   ASSERT_EQ(stats->Get(PathReadStats::FileKind::kBlob, 3).bytes, 5);
   ASSERT_EQ(stats->Get(PathReadStats::FileKind::kSst, 3).reads, 0);
-  // Behind the end.
+  // A read past the end is not counted.
   ASSERT_OK(reader->Read(IOOptions(), 10, 5, &result, scratch));
   ASSERT_EQ(stats->Get(PathReadStats::FileKind::kBlob, 3).reads, 1);
   stats.reset();
@@ -245,7 +245,7 @@ TEST_F(PathStatsTest, ReaderOutlivesOwner) {
   ASSERT_OK(env_->DeleteFile(dbname_ + "/file"));
 }
 
-TEST(PathReadStatsTest, Threads) {
+TEST(PathReadStatsTest, ConcurrentCountsAreExact) {
   PathReadStats stats;
   std::vector<std::thread> threads;
   for (uint32_t path = 0; path < PathReadStats::kMaxPaths; ++path) {

@@ -46,7 +46,7 @@ class PathSyncTest : public PathTestBase {
   }
 };
 
-TEST_F(PathSyncTest, Set) {
+TEST_F(PathSyncTest, ContainsThePathsThatWereAdded) {
   OutputDirectories outputs;
   EXPECT_TRUE(outputs.empty());
   outputs.Add(3);
@@ -63,7 +63,7 @@ TEST_F(PathSyncTest, Set) {
   EXPECT_TRUE(outputs.empty());
 }
 
-TEST_F(PathSyncTest, Edit) {
+TEST_F(PathSyncTest, AddsTheOutputsOfAnEdit) {
   VersionEdit edit;
   AddTable(&edit, 5, 1);
   AddTable(&edit, 6, 1);
@@ -77,7 +77,7 @@ TEST_F(PathSyncTest, Edit) {
   EXPECT_TRUE(outputs.Contains(3));
 }
 
-TEST_F(PathSyncTest, EachDirectoryOnce) {
+TEST_F(PathSyncTest, SyncsEachDirectoryOnce) {
   Options options = PathOptions("a", 4, {0}, {0});
   // Path 3 is path 1 under another id.
   options.cf_paths[3].path = options.cf_paths[1].path;
@@ -94,7 +94,7 @@ TEST_F(PathSyncTest, EachDirectoryOnce) {
   std::map<std::string, int> expected{{PathOf("a", 0), 1}, {PathOf("a", 1), 1}};
   EXPECT_EQ(fs_->TakeSyncCounts(), expected);
 
-  // What was synced is skipped, across families as well.
+  // Directories that were synced before are skipped, across families as well.
   autovector<std::string> synced{PathOf("a", 1)};
   ASSERT_OK(outputs.Sync(*Family(0), IOOptions(), &synced));
   expected = {{PathOf("a", 0), 1}};
@@ -110,7 +110,7 @@ TEST_F(PathSyncTest, EachDirectoryOnce) {
   EXPECT_TRUE(fs_->TakeSyncCounts().empty());
 }
 
-TEST_F(PathSyncTest, Error) {
+TEST_F(PathSyncTest, SyncReturnsErrors) {
   OpenNew({PathOptions("a", 2, {0}, {1})});
   OutputDirectories outputs;
   outputs.Add(1);
@@ -120,7 +120,7 @@ TEST_F(PathSyncTest, Error) {
   EXPECT_OK(outputs.Sync(*Family(0)));
 }
 
-TEST_F(PathSyncTest, FlushedMask) {
+TEST_F(PathSyncTest, FlushedMaskHasThePathsOfAllReferences) {
   // A family that already has a blob file on path 2.
   Options options = PathOptions("a", 4, {0}, {2});
   OpenNew({options});
@@ -132,7 +132,7 @@ TEST_F(PathSyncTest, FlushedMask) {
 
   FileMetaData file;
   EXPECT_EQ(FlushedBlobPathMask(file, {}, {}, *before), 0);
-  // Not set without references, whatever the edit adds.
+  // Without references the mask is 0, whatever the edit adds.
   EXPECT_EQ(FlushedBlobPathMask(file, {BlobFile(100, 1)}, {}, *before), 0);
 
   file.oldest_blob_file_number = 100;
@@ -142,7 +142,7 @@ TEST_F(PathSyncTest, FlushedMask) {
                                 {BlobFile(102, 3)}, *before),
             1 | 2 | 8);
 
-  // A reference to the earlier file.
+  // The SST file refers to the earlier blob file.
   file.oldest_blob_file_number = earlier;
   EXPECT_EQ(FlushedBlobPathMask(file, {}, {}, *before), 4);
   EXPECT_EQ(FlushedBlobPathMask(file, {BlobFile(100, 1)}, {}, *before), 2 | 4);

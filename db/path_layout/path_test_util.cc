@@ -170,7 +170,7 @@ PathTestBase::~PathTestBase() {
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
   DestroyAll();
-  // The base class stores the options of a Reopen(), whose env is owned by this
+  // The base class keeps the options of a Reopen(), whose env is owned by this
   // class.
   last_options_ = Options();
   last_options_.env = env_;

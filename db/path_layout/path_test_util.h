@@ -71,7 +71,8 @@ class DeviceFS : public FaultInjectionTestFS {
   std::map<std::string, std::set<std::string>> unsynced_links_;
 };
 
-// A test of column families with layouts. The paths of a family are devices.
+// A test of column families with layouts. Each path of a family is a device of
+// its own.
 class PathTestBase : public DBTestBase {
  public:
   using Ids = std::vector<uint32_t>;
@@ -97,7 +98,8 @@ class PathTestBase : public DBTestBase {
   // Deletes the database and all its paths.
   void DestroyAll();
 
-  // Writes without WAL unless `wal`, then synced. Key numbers [begin, end).
+  // Writes the keys with the numbers [begin, end). The WAL is used, and synced,
+  // only if `wal` is true.
   void PutRange(int family, int begin, int end, int version = 0,
                 bool wal = false);
   static std::string KeyOf(int number);

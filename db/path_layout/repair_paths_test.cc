@@ -30,7 +30,7 @@ class RepairPathsTest : public PathTestBase {
     return RepairDB(dbname_, DBOptions(options[0]), families);
   }
 
-  // BlobReferenceInfo::path_mask of all SST files of `family`.
+  // Returns BlobReferenceInfo::path_mask of all SST files of `family`.
   std::multiset<uint32_t> BlobPathMasks(int family) {
     const VersionStorageInfo& files =
         *static_cast<ColumnFamilyHandleImpl*>(Handle(family))
@@ -46,7 +46,7 @@ class RepairPathsTest : public PathTestBase {
     return masks;
   }
 
-  // The only blob file of `directory`.
+  // Returns the only blob file of `directory`.
   std::string BlobFileIn(const std::string& directory) {
     std::vector<std::string> children;
     EXPECT_OK(env_->GetChildren(directory, &children));
@@ -63,7 +63,7 @@ class RepairPathsTest : public PathTestBase {
     return found;
   }
 
-  // No way to open the database may take it for an empty or a complete one.
+  // Checks that no open mode accepts the database as empty or complete.
   void ExpectRefused(const std::vector<Options>& options) {
     for (bool create_if_missing : {false, true}) {
       for (bool best_efforts_recovery : {false, true}) {
@@ -88,7 +88,7 @@ class RepairPathsTest : public PathTestBase {
     }
   }
 
-  // A new database with twenty flushed keys in each of its two families.
+  // Opens a new database with twenty flushed keys in each of its two families.
   void OpenFilled(const Options& a, const Options& b) {
     OpenNew({a, b});
     for (int family = 0; family < 2; ++family) {
@@ -107,9 +107,9 @@ class RepairPathsTest : public PathTestBase {
   }
 };
 
-// Three families on more paths than a path id can count: SSTs on several
-// levels, blobs, and a WAL.
-TEST_F(RepairPathsTest, SeveralFamilies) {
+// Repair recovers three families that together have more paths than a path id
+// can count, with SST files on several levels, blob files and a WAL.
+TEST_F(RepairPathsTest, RecoversSeveralFamilies) {
   const std::vector<Options> options = {PathOptions("a", 2, {0}, {1}),
                                         PathOptions("b", 4, {3, 2}, {1, 0}),
                                         PathOptions("c", 3, {2}, {0})};
@@ -122,7 +122,7 @@ TEST_F(RepairPathsTest, SeveralFamilies) {
     PutRange(family, 10, 30, family + 10);
     ASSERT_OK(FlushFamily(family));
   }
-  // The flush of the others must not outdate this.
+  // The flushes of the other families must not make these entries obsolete.
   PutRange(1, 25, 40, 99, /*wal=*/true);
   Crash();
   LoseManifest();
@@ -134,12 +134,12 @@ TEST_F(RepairPathsTest, SeveralFamilies) {
   EXPECT_EQ(BlobPathIds(1, options[1]), (std::set<uint32_t>{0, 1}));
   EXPECT_EQ(BlobPathIds(2, options[2]), std::set<uint32_t>{0});
   EXPECT_EQ(BlobPathMasks(0), (std::multiset<uint32_t>{2, 2}));
-  // The compacted one has its blobs on path 0, the flushed one on path 1. What
-  // comes from the WAL has none.
+  // The compacted file has its blobs on path 0, the flushed one on path 1. The
+  // file from the WAL has no blobs.
   EXPECT_EQ(BlobPathMasks(1), (std::multiset<uint32_t>{0, 0, 2}));
   EXPECT_EQ(BlobPathMasks(2), (std::multiset<uint32_t>{0, 0}));
 
-  // Repair puts all files on level 0; compaction brings everything home.
+  // Repair puts all files on level 0; compaction moves everything to its path.
   for (int family = 0; family < 3; ++family) {
     CompactRangeOptions compact;
     compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
@@ -151,8 +151,8 @@ TEST_F(RepairPathsTest, SeveralFamilies) {
   ASSERT_OK(VerifyData());
 }
 
-// Blob files of a database without a layout are kept, too.
-TEST_F(RepairPathsTest, BlobFilesWithoutLayout) {
+// Repair keeps blob files of a database without a layout, too.
+TEST_F(RepairPathsTest, KeepsBlobFilesWithoutLayout) {
   const Options options = PathOptions("a", 0, {}, {});
   LoadAndLoseManifest(options);
   ASSERT_OK(Repair({options}));
@@ -160,8 +160,9 @@ TEST_F(RepairPathsTest, BlobFilesWithoutLayout) {
   ASSERT_OK(VerifyData());
 }
 
-// An unfinished blob file is not used, and kept from the next open.
-TEST_F(RepairPathsTest, UnfinishedBlobFile) {
+// An unfinished blob file is not used, and is moved to "lost", so that the next
+// open does not delete it.
+TEST_F(RepairPathsTest, MovesUnfinishedBlobFilesAway) {
   const Options options = PathOptions("a", 2, {0}, {1});
   LoadAndLoseManifest(options);
   ASSERT_OK(WriteStringToFile(env_, "short", BlobFileName(PathOf("a", 1), 900),
@@ -181,9 +182,9 @@ TEST_F(RepairPathsTest, UnfinishedBlobFile) {
   }
 }
 
-// Options without the directories that the OPTIONS file names: a repair would
-// find nothing, and the next open would delete everything.
-TEST_F(RepairPathsTest, FewerPathsThanTheOptionsFile) {
+// Options without the directories that the OPTIONS file names are refused:
+// repair would find nothing, and the next open would delete everything.
+TEST_F(RepairPathsTest, RefusesFewerPathsThanTheOptionsFileHas) {
   const Options options = PathOptions("a", 2, {1}, {1});
   LoadAndLoseManifest(options);
   Options without = options;
@@ -200,17 +201,17 @@ TEST_F(RepairPathsTest, FewerPathsThanTheOptionsFile) {
   ASSERT_OK(VerifyData());
 }
 
-// A file in a directory that its family does not have: an error that names it,
-// and the database is as before.
-TEST_F(RepairPathsTest, FileOfAnotherPath) {
+// If a file is in a directory that its family does not have, the error names
+// the family and the directory, and the database is unchanged.
+TEST_F(RepairPathsTest, RefusesFilesOnPathsOfOtherFamilies) {
   const Options a = PathOptions("a", 2, {1}, {0});
   const Options b = PathOptions("b", 2, {1}, {0});
   OpenFilled(a, b);
   PutRange(1, 20, 40, 5, /*wal=*/true);
   Crash();
 
-  // Each path of "b" is searched as a path of the default family alone: once
-  // that of its SST files, once that of its blob files.
+  // Each path of "b" is passed as a path of the default family alone: first
+  // that of its SST files, then that of its blob files.
   for (uint32_t path_id : {1, 0}) {
     Options wrong_a = a;
     wrong_a.cf_paths.push_back(b.cf_paths[path_id]);
@@ -233,9 +234,9 @@ TEST_F(RepairPathsTest, FileOfAnotherPath) {
   ASSERT_OK(VerifyData());
 }
 
-// Without a layout nothing is missed in a path that does not exist; the path of
-// a layout may be a device that is not mounted.
-TEST_F(RepairPathsTest, MissingPath) {
+// Without a layout, a path that does not exist is ignored. A missing path of a
+// layout is an error, because it may be a device that is not mounted.
+TEST_F(RepairPathsTest, RefusesMissingPathsOfALayout) {
   const Options a = PathOptions("a", 0, {}, {});
   Options b = PathOptions("b", 2, {}, {});
   OpenFilled(a, b);
@@ -261,16 +262,16 @@ TEST_F(RepairPathsTest, MissingPath) {
   ASSERT_OK(VerifyData());
 }
 
-// A repair fails when it has made a MANIFEST of its own and used up the WAL:
-// the database refuses to open, and nothing is lost for the next try.
-TEST_F(RepairPathsTest, UnreadableBlobFile) {
+// If a repair fails after it has written a MANIFEST and used up the WAL, the
+// database refuses to open, and the next repair recovers all data.
+TEST_F(RepairPathsTest, UnreadableBlobFileFailsRepairWithoutLoss) {
   const Options a = PathOptions("a", 2, {0}, {0});
   const Options b = PathOptions("b", 2, {1}, {1});
   OpenFilled(a, b);
   PutRange(1, 20, 40, 5, /*wal=*/true);
   Crash();
 
-  // A directory fails to be read.
+  // Replace the file by a directory, which cannot be read.
   const std::string broken = BlobFileIn(PathOf("b", 1));
   ASSERT_OK(env_->RenameFile(broken, PathOf("b", 1) + "/away"));
   ASSERT_OK(env_->CreateDir(broken));
@@ -288,15 +289,15 @@ TEST_F(RepairPathsTest, UnreadableBlobFile) {
   ASSERT_OK(VerifyData());
 }
 
-// The same if power fails before the repair is through, when nobody can say
-// anymore that it did not succeed.
-TEST_F(RepairPathsTest, CrashDuringRepair) {
+// If power fails during a repair, the database refuses to open, and the next
+// repair recovers all data.
+TEST_F(RepairPathsTest, CrashDuringRepairLosesNothing) {
   const Options a = PathOptions("a", 2, {0}, {0});
   const Options b = PathOptions("b", 2, {1}, {1});
   OpenFilled(a, b);
   Close();
-  // Before anything is done, with the MANIFEST of an empty database, and with
-  // that of "cf1".
+  // The crash comes before the first change, with the MANIFEST of an empty
+  // database, or with that of "cf1".
   for (int point = 1; point <= 3; ++point) {
     int passed = 0;
     SyncPoint::GetInstance()->SetCallBack("RepairGuard::Hold:End",
@@ -318,8 +319,8 @@ TEST_F(RepairPathsTest, CrashDuringRepair) {
   ASSERT_OK(VerifyData());
 }
 
-// A blob file that was never finished, but that a table refers to.
-TEST_F(RepairPathsTest, TruncatedBlobFile) {
+// Repair fails if an SST file refers to an unfinished blob file.
+TEST_F(RepairPathsTest, TruncatedLiveBlobFileFailsRepair) {
   const Options options = PathOptions("a", 2, {0}, {1});
   OpenNew({options});
   PutRange(0, 0, 20);
@@ -335,7 +336,8 @@ TEST_F(RepairPathsTest, TruncatedBlobFile) {
   EXPECT_NOK(Repair({options}));
   ExpectRefused({options});
 
-  // The way out: whoever has moved it away gets a database without its values.
+  // If the user removes the file, repair succeeds, without the values of the
+  // file.
   ASSERT_OK(env_->DeleteFile(whole));
   ASSERT_OK(Repair({options}));
   ASSERT_OK(Open({options}, /*create_families=*/false));
@@ -349,8 +351,8 @@ TEST_F(RepairPathsTest, TruncatedBlobFile) {
   ASSERT_OK(VerifyData());
 }
 
-// Nobody needs this unreadable file.
-TEST_F(RepairPathsTest, UnreadableGarbage) {
+// An unreadable blob file without references does not fail the repair.
+TEST_F(RepairPathsTest, UnreadableGarbageDoesNotFailRepair) {
   const Options options = PathOptions("a", 2, {0}, {1});
   LoadAndLoseManifest(options);
   ASSERT_OK(env_->CreateDir(BlobFileName(PathOf("a", 1), 900)));
