@@ -47,7 +47,7 @@ class DeltaIngestionTest : public delta_test::DeltaStoreTestBase {
   };
   using Range = std::pair<std::string, std::string>;
 
-  // Of an SST file with these.
+  // Writes the anchors of an SST file with these entries and range deletions.
   Status WriteAnchors(const std::vector<Entry>& entries,
                       const std::vector<Range>& ranges,
                       IngestedDeltaAnchors* anchors) {
@@ -96,8 +96,8 @@ class DeltaIngestionTest : public delta_test::DeltaStoreTestBase {
   const InternalKeyComparator icmp_;
 };
 
-TEST_F(DeltaIngestionTest, CheckRange) {
-  EXPECT_FALSE(IsOverOperands("a", "z"));  // there is nothing at all
+TEST_F(DeltaIngestionTest, CheckFindsOperandsInTheRangeOfAFile) {
+  EXPECT_FALSE(IsOverOperands("a", "z"));  // there are no delta files
   Flush({Operand("d", 1),
          Operand("m", 2),
          {Event::Type::kAnchor, "x", "", 3},
@@ -107,10 +107,10 @@ TEST_F(DeltaIngestionTest, CheckRange) {
   EXPECT_TRUE(IsOverOperands("a", "d"));
   EXPECT_TRUE(IsOverOperands("f", "h"));  // between the keys of a file
   EXPECT_FALSE(IsOverOperands("a", "c"));
-  // Anchors are no operands.
+  // Anchors do not count as operands.
   EXPECT_FALSE(IsOverOperands("n", "z"));
 
-  // One of three buckets has none.
+  // One of the three buckets has no operands.
   Merge(1);
   Collect(0, 1, 1, {"", "e", "k"});
   EXPECT_TRUE(IsOverOperands("a", "d"));
@@ -118,7 +118,7 @@ TEST_F(DeltaIngestionTest, CheckRange) {
   EXPECT_TRUE(IsOverOperands("f", "k"));
 }
 
-TEST_F(DeltaIngestionTest, Refusals) {
+TEST_F(DeltaIngestionTest, FileThatCannotLieOverOperandsIsRefused) {
   Flush({Operand("d", 1), Operand("f", 2)});
   DeltaIngestion::Source source;
   source.name = "/some/file.sst";
@@ -140,7 +140,7 @@ TEST_F(DeltaIngestionTest, Refusals) {
           why}) {
       EXPECT_NE(std::string::npos, s.ToString().find(part)) << s.ToString();
     }
-    // Elsewhere it may come in.
+    // The file may be ingested where there are no operands.
     source.smallest = "g";
     EXPECT_OK(DeltaIngestion::Check(version_.get(), source, &over_operands));
     EXPECT_FALSE(over_operands);
@@ -161,7 +161,7 @@ TEST_F(DeltaIngestionTest, Refusals) {
   EXPECT_NE(std::string::npos, s.ToString().find("atomic_replace_range"));
 }
 
-TEST_F(DeltaIngestionTest, AnchorsHideOperands) {
+TEST_F(DeltaIngestionTest, AnchorsHideOlderOperands) {
   Flush({Operand("b", 1), Operand("c", 2), Operand("e", 3), Operand("g", 4)});
   IngestedDeltaAnchors anchors;
   ASSERT_OK(WriteAnchors({{"b"}, {"d", kTypeDeletion}, {"g", kTypeMerge}},
@@ -171,7 +171,8 @@ TEST_F(DeltaIngestionTest, AnchorsHideOperands) {
   EXPECT_TRUE(anchors.file.has_global_seq);
   EXPECT_EQ(2u, anchors.file.num_entries);
   EXPECT_EQ(1u, anchors.file.num_range_anchors);
-  // Operands that come after it was written, and before its turn.
+  // These operands are flushed after the anchors were written, and before they
+  // are committed.
   Flush({Operand("b", 5), Operand("d", 6)});
   DeltaFileBuilder::AssignGlobalSeq(/*seq=*/7, /*epoch=*/++last_number_,
                                     &anchors.file);
@@ -189,19 +190,19 @@ TEST_F(DeltaIngestionTest, AnchorsHideOperands) {
   EXPECT_EQ((Values{{8, "b@8"}}), MustRead("b", 8));
 }
 
-TEST_F(DeltaIngestionTest, NothingToWrite) {
+TEST_F(DeltaIngestionTest, FileWithoutBasesHasNoAnchors) {
   IngestedDeltaAnchors anchors;
   ASSERT_OK(WriteAnchors({{"a", kTypeMerge}}, {}, &anchors));
   EXPECT_EQ(0u, anchors.file.number);
   EXPECT_EQ(0u, NumFiles());
 }
 
-TEST_F(DeltaIngestionTest, Delete) {
+TEST_F(DeltaIngestionTest, DeleteRemovesTheFileAndItsSize) {
   auto* const manager = NewSstFileManager(env_.get());
   options_.sst_file_manager.reset(manager);
   ResetStore();
   IngestedDeltaAnchors anchors;
-  // There is none.
+  // There is no file yet.
   DeltaIngestion::Delete(env_->GetFileSystem().get(), manager,
                          /*info_log=*/nullptr, &anchors);
   ASSERT_OK(WriteAnchors({{"a"}}, {}, &anchors));
@@ -213,7 +214,7 @@ TEST_F(DeltaIngestionTest, Delete) {
   EXPECT_EQ(0u, anchors.file.number);
   EXPECT_EQ(0u, NumFiles());
   EXPECT_EQ(0u, manager->GetTotalSize());
-  // Somebody else was faster.
+  // The file is already gone.
   anchors = copy;
   DeltaIngestion::Delete(env_->GetFileSystem().get(),
                          /*sst_file_manager=*/nullptr, /*info_log=*/nullptr,
@@ -221,7 +222,7 @@ TEST_F(DeltaIngestionTest, Delete) {
   EXPECT_EQ(0u, anchors.file.number);
 }
 
-TEST_F(DeltaIngestionTest, Failures) {
+TEST_F(DeltaIngestionTest, FailedWriteLeavesNoFile) {
   const auto fail_io = [](void* arg) {
     *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
   };
@@ -244,7 +245,7 @@ TEST_F(DeltaIngestionTest, Failures) {
     EXPECT_EQ(0u, anchors.file.number);
     EXPECT_EQ(0u, NumFiles());
   }
-  // Of what cannot be read nothing is written.
+  // A damaged input leaves no file.
   VectorIterator damaged({"short"}, {"value"});
   IngestedDeltaAnchors anchors;
   EXPECT_TRUE(DeltaIngestion::WriteAnchors(*store_->tables(), AnchorOptions(),

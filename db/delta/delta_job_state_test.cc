@@ -11,7 +11,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-TEST(DeltaJobStateTest, Overlap) {
+TEST(DeltaJobStateTest, RangesThatTouchDoNotOverlap) {
   using KeyRange = DeltaJobState::KeyRange;
   const auto overlap = [](const KeyRange& a, const KeyRange& b) {
     const Comparator* const ucmp = BytewiseComparator();
@@ -36,7 +36,7 @@ TEST(DeltaJobStateTest, Overlap) {
   EXPECT_TRUE(overlap({"d", "e"}, middle));
 }
 
-TEST(DeltaJobStateTest, Jobs) {
+TEST(DeltaJobStateTest, CountsRunningJobs) {
   DeltaJobState jobs;
   EXPECT_TRUE(jobs.IsIdle());
   EXPECT_TRUE(jobs.is_collection_due());
@@ -78,7 +78,7 @@ TEST(DeltaJobStateTest, WaitsAfterFailures) {
   EXPECT_TRUE(jobs.MayRun(0));
 }
 
-TEST(DeltaJobStateTest, FoldsAfterSuccesses) {
+TEST(DeltaJobStateTest, SkipsFoldsAfterOneWasGivenUp) {
   DeltaJobState jobs;
   jobs.OnFoldGivenUp();
   for (uint32_t i = 0; i < DeltaJobState::kFoldsToSkip; ++i) {
@@ -88,10 +88,11 @@ TEST(DeltaJobStateTest, FoldsAfterSuccesses) {
   EXPECT_TRUE(jobs.MayFold());
 }
 
-TEST(DeltaJobStateTest, Leftovers) {
+TEST(DeltaJobStateTest, LeftoversWaitForSnapshotsOrAfterFailures) {
   DeltaJobState jobs;
   EXPECT_FALSE(jobs.HasWaiting(100));
-  // Neither for a snapshot, nor of failures: there is something to come.
+  // This leftover is neither for snapshots nor of a failure, so it does not
+  // wait.
   jobs.AddLeftover(1, {});
   EXPECT_FALSE(jobs.HasWaiting(0));
   EXPECT_FALSE(jobs.HasReleased(100));
@@ -113,7 +114,7 @@ TEST(DeltaJobStateTest, Leftovers) {
   EXPECT_FALSE(jobs.HasWaiting(0));
 }
 
-TEST(DeltaJobStateTest, FoldBytes) {
+TEST(DeltaJobStateTest, FoldBytesFollowTheLastFold) {
   DeltaJobState jobs;
   const uint64_t first = jobs.fold_bytes();
   jobs.OnFolded(/*keys=*/1, 25, /*max_bytes=*/100, /*full=*/false);
@@ -130,7 +131,7 @@ TEST(DeltaJobStateTest, FoldBytes) {
   EXPECT_EQ(DeltaJobState::kMaxFoldBytes, jobs.fold_bytes());
 }
 
-TEST(DeltaJobStateTest, MinFoldBytes) {
+TEST(DeltaJobStateTest, MinFoldBytesIsAFractionOfTheLastValues) {
   DeltaJobState jobs;
   EXPECT_EQ(0, jobs.min_fold_bytes());
   jobs.OnFolded(/*keys=*/10, 32000, /*max_bytes=*/100000, /*full=*/false);

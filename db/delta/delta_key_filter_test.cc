@@ -64,7 +64,7 @@ class DeltaKeyFilterTest : public delta_test::DeltaFileTestBase {
                           ReadOptions());
   }
 
-  // What the filter of the file says of a key that is in its range.
+  // Returns the answer of the file's filter for a key in the range of the file.
   bool FilterSays(const DeltaFileDescription& file, const std::string& key) {
     return MustOpen(file)->MayHaveKey(ReadOptions(), key);
   }
@@ -72,19 +72,19 @@ class DeltaKeyFilterTest : public delta_test::DeltaFileTestBase {
   std::unique_ptr<DeltaStore> store_;
 };
 
-TEST_F(DeltaKeyFilterTest, Nothing) {
+TEST_F(DeltaKeyFilterTest, WithoutFilesNoKeyHasOperands) {
   DeltaKeyFilter membership = Membership(nullptr);
   EXPECT_FALSE(membership.MayHoldOperand("a"));
   EXPECT_FALSE(membership.OverlapsRange("a", "z"));
 }
 
-TEST_F(DeltaKeyFilterTest, RecentFiles) {
+TEST_F(DeltaKeyFilterTest, FindsKeysOfRecentFiles) {
   VersionPtr version;
   const DeltaFileDescription first = WriteKeys({"b", "d", "f"});
   const DeltaFileDescription second = WriteKeys({"k", "m"});
   AddFile(first, &version);
   AddFile(second, &version);
-  // No operands in there.
+  // This file has no operands.
   AddFile(WriteAnchors({{"h", 9}}, {{"p", "q", 9}}), &version);
 
   DeltaKeyFilter membership = Membership(version);
@@ -105,7 +105,7 @@ TEST_F(DeltaKeyFilterTest, RecentFiles) {
   EXPECT_FALSE(membership.OverlapsRange("n", "z"));
 }
 
-TEST_F(DeltaKeyFilterTest, FilterLeavesMostKeysOut) {
+TEST_F(DeltaKeyFilterTest, FilterExcludesMostAbsentKeys) {
   std::vector<std::string> keys;
   for (int i = 1000; i < 2000; ++i) {
     keys.push_back("key" + std::to_string(i));
@@ -121,8 +121,9 @@ TEST_F(DeltaKeyFilterTest, FilterLeavesMostKeysOut) {
   EXPECT_LT(wrong, 100);
 }
 
-TEST_F(DeltaKeyFilterTest, Buckets) {
-  // A merged file, of which the bucket below "m" has taken in its part.
+TEST_F(DeltaKeyFilterTest, AsksOnlyFilesThatTheBucketSees) {
+  // The buckets below "m" and from "p" on have taken in their parts of the
+  // merged file; the bucket between them has not.
   VersionPtr version;
   AddFile(WriteKeys({"a", "z"}), &version);  // epoch 7
   const DeltaFileDescription merged =
@@ -146,7 +147,8 @@ TEST_F(DeltaKeyFilterTest, Buckets) {
   edit.AddReplaceBuckets(std::move(replace));
   Apply(edit, &version);
 
-  // In order, backward, and at random: the cursor must not matter.
+  // The order of the keys does not matter: they are ascending, descending and
+  // random.
   for (const std::vector<std::string>& keys :
        {std::vector<std::string>{"a", "b", "c", "d", "n", "p", "q"},
         std::vector<std::string>{"q", "p", "n", "d", "c", "b", "a"},
@@ -157,7 +159,7 @@ TEST_F(DeltaKeyFilterTest, Buckets) {
       if (key == "a" || key == "d" || key == "n") {
         expected = true;
       } else if (key == "b" || key == "c") {
-        // The bucket does not see the merged file any more.
+        // The bucket no longer sees the merged file.
         expected = FilterSays(extent, key);
       }
       EXPECT_EQ(expected, membership.MayHoldOperand(key)) << key;
@@ -168,7 +170,7 @@ TEST_F(DeltaKeyFilterTest, Buckets) {
   }
 }
 
-TEST_F(DeltaKeyFilterTest, EarlierFiles) {
+TEST_F(DeltaKeyFilterTest, FindsKeysOfEarlierFiles) {
   VersionPtr version;
   AddFile(WriteKeys({"a"}), &version);
   const std::vector<std::shared_ptr<DeltaFileReader>> earlier = {
@@ -188,7 +190,7 @@ TEST_F(DeltaKeyFilterTest, EarlierFiles) {
   }
 }
 
-TEST_F(DeltaKeyFilterTest, FileThatCannotBeOpened) {
+TEST_F(DeltaKeyFilterTest, UnreadableFileMayHoldEachKeyInItsRange) {
   VersionPtr version;
   const DeltaFileDescription file = WriteKeys({"b", "d"});
   ASSERT_OK(env_->DeleteFile(FileName(file)));
@@ -207,7 +209,7 @@ TEST_F(DeltaKeyFilterTest, FileThatCannotBeOpened) {
   EXPECT_FALSE(membership.MayHoldOperand("e"));
 }
 
-TEST_F(DeltaKeyFilterTest, StoreOpensReaders) {
+TEST_F(DeltaKeyFilterTest, StoreOpensReadersOnlyWithIO) {
   VersionPtr version;
   AddFile(WriteKeys({"b"}), &version);
   const DeltaFileMeta& file = *version->RecentFiles(Kind::kOperands).front();

@@ -28,7 +28,7 @@ using Type = Event::Type;
 
 namespace {
 
-// Drops the operands of some keys.
+// Drops the operands of keys that begin with "drop".
 class DropFilter : public CompactionFilter {
  public:
   Decision FilterV2(int, const Slice& key, ValueType, const Slice&,
@@ -64,7 +64,7 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
     return {Type::kRangeAnchor, start, end, seq};
   }
 
-  // All flushed files.
+  // Returns a job that merges all flushed files.
   std::unique_ptr<DeltaMergeJob> NewJob(
       const std::vector<SequenceNumber>& snapshots = {}) {
     DeltaMergeJob::Context context;
@@ -93,7 +93,7 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
                                            std::move(inputs));
   }
 
-  // Runs it and applies its edit. The merged files.
+  // Merges all flushed files, applies the edit and returns the merged files.
   std::vector<DeltaFileDescription> MergeFlushed(
       const std::vector<SequenceNumber>& snapshots = {}) {
     const auto job = NewJob(snapshots);
@@ -106,7 +106,7 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
     return job->files();
   }
 
-  // As readers merge it, from the oldest on.
+  // Joins the values as a reader merges them, the oldest first.
   static std::string Join(const Values& values) {
     std::string joined;
     for (auto value = values.rbegin(); value != values.rend(); ++value) {
@@ -118,7 +118,7 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
     return Join(MustRead(key, seq));
   }
 
-  // "operands anchors" of the files.
+  // Returns the operands and anchors of the files, separated by spaces.
   std::string Contents(const std::vector<DeltaFileDescription>& files) {
     std::string text;
     for (const DeltaFileDescription& file : files) {
@@ -169,7 +169,7 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
   bool verify_contents_ = false;
 };
 
-TEST_F(DeltaMergeJobTest, Files) {
+TEST_F(DeltaMergeJobTest, MergesIntoOneFileOfEachKind) {
   verify_contents_ = true;
   Flush({Operand("a", 1), Operand("b", 2)});
   Flush({Operand("a", 3), Anchor("b", 4), Range("c", "e", 5)});
@@ -194,7 +194,7 @@ TEST_F(DeltaMergeJobTest, Files) {
   EXPECT_EQ("b@6", ReadAll("b", kMaxSequenceNumber));
 }
 
-TEST_F(DeltaMergeJobTest, OneKind) {
+TEST_F(DeltaMergeJobTest, EntriesOfOneKindLeaveOneFile) {
   Flush({Operand("a", 1)});
   Flush({Operand("b", 2)});
   EXPECT_EQ("a@1 b@2", Contents(MergeFlushed()));
@@ -207,7 +207,7 @@ TEST_F(DeltaMergeJobTest, OneKind) {
   EXPECT_EQ("", ReadAll("a", kMaxSequenceNumber));
 }
 
-TEST_F(DeltaMergeJobTest, OperandsThatAreHidden) {
+TEST_F(DeltaMergeJobTest, DropsHiddenOperands) {
   verify_contents_ = true;
   Flush({Operand("a", 1), Operand("b", 2)});
   Flush({Anchor("a", 3), Anchor("b", 4)});
@@ -217,8 +217,9 @@ TEST_F(DeltaMergeJobTest, OperandsThatAreHidden) {
   EXPECT_EQ(0, Properties(files[0]).operands_number);
 }
 
-// Nothing is left, but a repair must know that these flushes are over.
-TEST_F(DeltaMergeJobTest, NothingIsLeft) {
+// If no entry is left, the job writes a file that shows a repair which flushes
+// were merged.
+TEST_F(DeltaMergeJobTest, MergeWithoutResultLeavesAFile) {
   verify_contents_ = true;
   const DropFilter filter;
   filter_ = &filter;
@@ -236,14 +237,14 @@ TEST_F(DeltaMergeJobTest, NothingIsLeft) {
   EXPECT_EQ(0, Properties(job->files()[0]).operands_number);
   EXPECT_EQ(0, job->files()[0].largest_seq);
   EXPECT_EQ("", ReadAll("drop1", kMaxSequenceNumber));
-  // It hides nothing.
+  // The file hides no operands.
   filter_ = nullptr;
   Flush({Operand("drop1", 3), Operand("drop2", 4)});
   EXPECT_EQ("drop1@3", ReadAll("drop1", kMaxSequenceNumber));
   EXPECT_EQ("drop2@4", ReadAll("drop2", kMaxSequenceNumber));
 }
 
-TEST_F(DeltaMergeJobTest, Snapshots) {
+TEST_F(DeltaMergeJobTest, SnapshotsSeeTheSameAfterAMerge) {
   Flush({Operand("a", 1), Operand("a", 2)});
   Flush({Anchor("a", 4), Operand("a", 5), Operand("a", 6)});
   Flush({Operand("a", 8), Anchor("a", 9)});
@@ -254,9 +255,9 @@ TEST_F(DeltaMergeJobTest, Snapshots) {
   EXPECT_EQ("", ReadAll("a", kMaxSequenceNumber));
 }
 
-// Whatever flushes and merges have left: a reader at a snapshot, or later, sees
-// the same.
-TEST_F(DeltaMergeJobTest, Random) {
+// Readers at snapshots, and later readers, see the same after merges of random
+// flushes.
+TEST_F(DeltaMergeJobTest, ReadersSeeTheSameAfterRandomMerges) {
   const std::vector<std::string> keys = {"a", "ab", "b", "c", "d", "e", "f"};
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -285,7 +286,7 @@ TEST_F(DeltaMergeJobTest, Random) {
         Flush(events);
       }
       if (snapshots.empty() || snapshots.back() < last_seq_) {
-        snapshots.push_back(last_seq_);  // what is published
+        snapshots.push_back(last_seq_);  // the newest published one
       }
       MergeFlushed(snapshots);
       std::vector<SequenceNumber> read_seqs = snapshots;
@@ -300,12 +301,12 @@ TEST_F(DeltaMergeJobTest, Random) {
   }
 }
 
-TEST_F(DeltaMergeJobTest, Failures) {
+TEST_F(DeltaMergeJobTest, FailedJobLeavesNoFiles) {
   Flush({Operand("a", 1), Operand("b", 2)});
   Flush({Operand("a", 3), Anchor("b", 4)});
   const size_t num_files = NumFiles();
 
-  // While it runs.
+  // The job fails while it runs.
   check_ = Status::ShutdownInProgress();
   auto job = NewJob();
   EXPECT_TRUE(job->Run().IsShutdownInProgress());
@@ -313,7 +314,7 @@ TEST_F(DeltaMergeJobTest, Failures) {
   EXPECT_EQ(num_files, NumFiles());
   check_ = Status::OK();
 
-  // Once it has merged all, and of each file.
+  // The job fails after all entries were merged, and at the end of each file.
   SyncPoint::GetInstance()->SetCallBack(
       "DeltaMergeJob::Run:Merged",
       [](void* arg) { *static_cast<Status*>(arg) = Status::Aborted("test"); });
@@ -344,7 +345,7 @@ TEST_F(DeltaMergeJobTest, Failures) {
   }
   SyncPoint::GetInstance()->DisableProcessing();
 
-  // Afterwards.
+  // A successful job is abandoned.
   job = NewJob();
   ASSERT_OK(job->Run());
   EXPECT_EQ(2, job->files().size());
@@ -355,12 +356,12 @@ TEST_F(DeltaMergeJobTest, Failures) {
   EXPECT_EQ(num_files, NumFiles());
   EXPECT_TRUE(job->files().empty());
 
-  // It can be repeated.
+  // The merge can be repeated.
   EXPECT_EQ("a@1,a@3 anchor b@4", Contents(MergeFlushed()));
 }
 
-// A file that was not written as it should have been is not taken for it.
-TEST_F(DeltaMergeJobTest, OutputIsOpened) {
+// The job fails if an output cannot be opened.
+TEST_F(DeltaMergeJobTest, OutputThatCannotBeOpenedFailsTheJob) {
   Flush({Operand("a", 1)});
   Flush({Operand("a", 2)});
   const size_t num_files = NumFiles();
@@ -374,7 +375,7 @@ TEST_F(DeltaMergeJobTest, OutputIsOpened) {
   EXPECT_EQ(num_files, NumFiles());
 }
 
-TEST_F(DeltaMergeJobTest, MissingInput) {
+TEST_F(DeltaMergeJobTest, MissingInputFailsTheJob) {
   Flush({Operand("a", 1)});
   Flush({Operand("a", 2)});
   ASSERT_OK(env_->DeleteFile(

@@ -32,7 +32,7 @@ using Type = Event::Type;
 
 namespace {
 
-// Keeps the smaller of two.
+// Keeps the smaller of two operands.
 class MinOperator : public AssociativeMergeOperator {
  public:
   bool Merge(const Slice&, const Slice* existing, const Slice& value,
@@ -79,7 +79,7 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
     bool operator==(const Operand&) const = default;
   };
 
-  // What a pass has given out.
+  // Records the entries that a pass passes on.
   class Recorder : public DeltaMergePass::Sink {
    public:
     Status AddOperand(const ParsedInternalKey& key, const Slice& internal_key,
@@ -126,7 +126,7 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
       return status;
     }
 
-    // The newest one up to read_seq.
+    // Returns the newest anchor of the key up to read_seq.
     SequenceNumber AnchorOf(const std::string& key,
                             SequenceNumber read_seq) const {
       SequenceNumber newest = 0;
@@ -163,7 +163,8 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
     return context;
   }
 
-  // Two files of each kind, as far as there is something for them.
+  // Writes each half of the events to a file of operands and a file of anchors;
+  // a file without entries is not written.
   void WriteFiles(const Events& events, DeltaMergePass::Input* input) {
     input->operands.clear();
     input->anchors.clear();
@@ -180,8 +181,9 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
     }
   }
 
-  // The operands of a key as a reader sees them, from the oldest on, joined.
-  // One more operand, of sequence number 1, lies where no pass sees it.
+  // Joins the operands of a key that a reader sees, the oldest first.
+  // has_older: another operand, with sequence number 1, is in a file that the
+  // pass does not read.
   template <typename Operands, typename KeyOf, typename ValueOf>
   static std::string Join(const Operands& operands, const std::string& key,
                           SequenceNumber anchor, SequenceNumber read_seq,
@@ -232,8 +234,8 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
            snapshots.begin();
   }
 
-  // Does the result mean the same to every reader, and is nothing in it that
-  // is of no use?
+  // Checks that each reader sees the same in the result, and that the result
+  // has no superfluous entry.
   static void CheckResult(const Events& events,
                           const std::vector<SequenceNumber>& snapshots,
                           bool has_all_older, bool combines,
@@ -261,7 +263,8 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
       if (combines) {
         ASSERT_EQ(1, n) << operand.value;
       }
-      // The number is that of the newest one, whose value comes last.
+      // The sequence number is that of the newest operand, whose value comes
+      // last.
       const std::string last = operand.key + "@" + std::to_string(operand.seq);
       ASSERT_GE(operand.value.size(), last.size());
       ASSERT_EQ(last, operand.value.substr(operand.value.size() - last.size()));
@@ -277,7 +280,8 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
         ASSERT_TRUE(hides) << anchor.Value();
       }
     }
-    // In a stripe, one for each key and, older, one of a range.
+    // In a stripe a key has at most one point anchor, and at most one range
+    // anchor, which is older.
     for (const std::string& key : keys) {
       std::map<size_t, SequenceNumber> of_ranges;
       for (const Event& range : result.ranges) {
@@ -299,7 +303,8 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
     }
   }
 
-  // All histories of that many events of these types, with all snapshots.
+  // Checks all histories of `length` events of these types, with all sets of
+  // snapshots.
   void CheckAllHistories(const std::vector<Event>& types, size_t length,
                          const std::vector<std::string>& keys) {
     std::vector<size_t> history(length);
@@ -315,7 +320,7 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
         std::vector<SequenceNumber> snapshots;
         for (size_t i = 0; i < length; ++i) {
           if ((set >> i) & 1) {
-            // At an event, or between two.
+            // The snapshot is at an event or between two events.
             snapshots.push_back(10 * (i + 1) + (set % 3 == 0 ? 5 : 0));
           }
         }
@@ -369,7 +374,7 @@ class DeltaMergePassTest : public delta_test::DeltaStoreTestBase {
   std::unique_ptr<ImmutableOptions> ioptions_;
 };
 
-TEST_F(DeltaMergePassTest, AllHistoriesOfOneKey) {
+TEST_F(DeltaMergePassTest, ReadersSeeTheSameInAllHistoriesOfOneKey) {
   CheckAllHistories({{Type::kOperand, "a", "", 0}, {Type::kAnchor, "a", "", 0}},
                     /*length=*/6, {"a"});
   CheckAllHistories({{Type::kOperand, "a", "", 0},
@@ -378,7 +383,7 @@ TEST_F(DeltaMergePassTest, AllHistoriesOfOneKey) {
                     /*length=*/4, {"a", "aa", "b"});
 }
 
-TEST_F(DeltaMergePassTest, AllHistoriesOfTwoKeys) {
+TEST_F(DeltaMergePassTest, ReadersSeeTheSameInAllHistoriesOfTwoKeys) {
   CheckAllHistories({{Type::kOperand, "a", "", 0},
                      {Type::kOperand, "b", "", 0},
                      {Type::kAnchor, "b", "", 0},
@@ -387,7 +392,7 @@ TEST_F(DeltaMergePassTest, AllHistoriesOfTwoKeys) {
                     /*length=*/4, {"a", "aa", "b", "bb", "c"});
 }
 
-TEST_F(DeltaMergePassTest, RandomHistories) {
+TEST_F(DeltaMergePassTest, ReadersSeeTheSameInRandomHistories) {
   std::vector<std::string> keys;
   for (char c = 'a'; c < 'k'; ++c) {
     keys.emplace_back(1, c);
@@ -426,7 +431,7 @@ TEST_F(DeltaMergePassTest, RandomHistories) {
       ASSERT_OK(DeltaMergePass(Context(snapshots)).Run(input, &at_once));
       CheckResult(events, snapshots, has_all_older,
                   mode == JoinOperator::Mode::kJoin, keys, at_once);
-      // The same in pieces.
+      // Several passes over parts of the range give the same result.
       DeltaMergePass pass(Context(snapshots));
       std::vector<std::string> bounds{"c", "d", "dd", "h"};
       Recorder in_pieces;
@@ -463,7 +468,7 @@ TEST_F(DeltaMergePassTest, RandomHistories) {
   }
 }
 
-TEST_F(DeltaMergePassTest, NoMergeOperator) {
+TEST_F(DeltaMergePassTest, KeepsOperandsWithoutAMergeOperator) {
   DeltaMergePass::Input input;
   WriteFiles(SomeOperands("a", 10), &input);
   Recorder result;
@@ -471,7 +476,7 @@ TEST_F(DeltaMergePassTest, NoMergeOperator) {
   ASSERT_EQ(10u, result.operands.size());
 }
 
-TEST_F(DeltaMergePassTest, SingleOperand) {
+TEST_F(DeltaMergePassTest, CombinesASingleOperandOnlyIfAllowed) {
   DeltaMergePass::Input input;
   WriteFiles(SomeOperands("a", 1), &input);
   for (const bool allow : {false, true}) {
@@ -486,8 +491,8 @@ TEST_F(DeltaMergePassTest, SingleOperand) {
   }
 }
 
-// Many operands of one key are combined some at a time.
-TEST_F(DeltaMergePassTest, ManyOperands) {
+// Many operands of one key are combined in batches of limited size.
+TEST_F(DeltaMergePassTest, CombinesManyOperandsInBatches) {
   constexpr size_t kNum = 20000;
   constexpr size_t kBatch = 4096;
   const Events events = SomeOperands("k", kNum);
@@ -509,7 +514,7 @@ TEST_F(DeltaMergePassTest, ManyOperands) {
     ASSERT_EQ(kNum,
               pass.stats().operands_combined + pass.stats().operands_kept);
     if (mode == JoinOperator::Mode::kJoin) {
-      // What they make is not small, but larger than an operand.
+      // The results are as large as a batch, so they are not combined again.
       ASSERT_LT(result.operands.size(), kNum / 10);
       ASSERT_GT(result.operands.size(), 10u);
     } else {
@@ -517,7 +522,7 @@ TEST_F(DeltaMergePassTest, ManyOperands) {
     }
   }
 
-  // What they make stays small: one is left.
+  // The results stay small, so a single operand is left.
   SetOperator(std::make_shared<MinOperator>());
   DeltaMergePass::Context context = Context();
   context.max_batch_bytes = kBatch;
@@ -527,8 +532,8 @@ TEST_F(DeltaMergePassTest, ManyOperands) {
   ASSERT_EQ((Operand{"k", kNum, "k@1"}), result.operands.front());
 }
 
-// Of a large file only what is in the range is read.
-TEST_F(DeltaMergePassTest, ReadsARange) {
+// Only the range of the pass is read from a large file.
+TEST_F(DeltaMergePassTest, ReadsOnlyItsRange) {
   Events events;
   SequenceNumber seq = 0;
   for (int i = 100000; i < 150000; ++i) {
@@ -550,7 +555,7 @@ TEST_F(DeltaMergePassTest, ReadsARange) {
     EXPECT_EQ(num_expected, result.operands.size());
     return get_iostats_context()->bytes_read - before;
   };
-  // Opens the files, and knows how much there is.
+  // The first pass opens the files and shows how many bytes there are.
   const uint64_t all = read("", "", 50000);
   ASSERT_GT(all, 1000000);
   constexpr uint64_t kSome = 50000;
@@ -560,11 +565,11 @@ TEST_F(DeltaMergePassTest, ReadsARange) {
   EXPECT_LT(read("k120000", "k120001", 1), kSome);
 }
 
-// Many files together have not more memory than one.
-TEST_F(DeltaMergePassTest, SharesReadahead) {
+// The files of a pass share the memory of readahead_size.
+TEST_F(DeltaMergePassTest, FilesShareTheReadahead) {
   constexpr size_t kReadahead = size_t{512} << 10;
   options_.statistics = CreateDBStatistics();
-  // Else the operating system is told to read ahead.
+  // Without direct reads the operating system would read ahead.
   options_.use_direct_reads = true;
   ResetStore();
   DeltaMergePass::Input input;
@@ -597,15 +602,15 @@ TEST_F(DeltaMergePassTest, SharesReadahead) {
   const uint64_t expected = size / (kReadahead / kNumFiles);
   ASSERT_GE(reads(kReadahead), expected);
   ASSERT_LE(reads(kReadahead), 2 * expected);
-  // But not less than makes sense.
+  // The share of a file is at least kMinReadahead.
   ASSERT_LE(reads(DeltaMergePass::kMinReadahead),
             2 * size / DeltaMergePass::kMinReadahead);
-  // Each has as much as it wants, if there is enough.
+  // With enough memory a file is read at once.
   ASSERT_LE(reads(2 * size), 2 * kNumFiles);
 }
 
-TEST_F(DeltaMergePassTest, LargeOperands) {
-  // Larger than a batch, between small ones.
+TEST_F(DeltaMergePassTest, CombinesOperandsBesideLargeOnes) {
+  // Some operands are larger than a batch and lie between small ones.
   std::vector<Operand> operands;
   const auto builder = NewBuilder(Kind::kOperands);
   for (SequenceNumber seq = 30; seq > 0; --seq) {
@@ -641,7 +646,7 @@ TEST_F(DeltaMergePassTest, LargeOperands) {
   }
 }
 
-TEST_F(DeltaMergePassTest, Filter) {
+TEST_F(DeltaMergePassTest, FilterIsNotAskedAboutHiddenOrHeldOperands) {
   const Events events = {
       {Type::kOperand, "a", "", 10}, {Type::kOperand, "a", "", 20},
       {Type::kOperand, "b", "", 30}, {Type::kAnchor, "b", "", 40},
@@ -669,14 +674,14 @@ TEST_F(DeltaMergePassTest, Filter) {
     ASSERT_OK(pass.Run(input, &result));
     ASSERT_EQ((std::vector<Operand>{{"a", 20, "a@20"}, {"c", 60, "changed"}}),
               result.operands);
-    // It is not asked about what is hidden.
+    // The filter is not asked about hidden operands.
     ASSERT_EQ((std::vector<std::string>{"a@20", "a@10", "b@50", "c@60"}),
               filter.asked_);
     ASSERT_EQ(2u, pass.stats().operands_filtered);
     ASSERT_TRUE(pass.stats().filter_changed);
   }
-  // Nor about what somebody holds a snapshot of. Others that are listed for
-  // readers to come do not matter.
+  // The filter is not asked about operands that a user's snapshot sees. Other
+  // snapshots, which are listed for future readers, do not matter.
   filter.asked_.clear();
   context.snapshots = {20, 55};
   context.latest_listed_snapshot = 20;
@@ -689,7 +694,7 @@ TEST_F(DeltaMergePassTest, Filter) {
               result.operands);
     ASSERT_EQ((std::vector<std::string>{"b@50", "c@60"}), filter.asked_);
   }
-  // What it keeps is no change.
+  // An operand that the filter keeps is no change.
   const TestFilter keep([](const std::string&, const std::string&, std::string*,
                            std::string*) { return Decision::kKeep; });
   context.filter = &keep;
@@ -702,7 +707,7 @@ TEST_F(DeltaMergePassTest, Filter) {
   }
 }
 
-TEST_F(DeltaMergePassTest, FilterSkips) {
+TEST_F(DeltaMergePassTest, FilterMaySkipKeys) {
   Events events;
   SequenceNumber seq = 0;
   for (char c = 'a'; c < 'i'; ++c) {
@@ -720,7 +725,7 @@ TEST_F(DeltaMergePassTest, FilterSkips) {
       return Decision::kRemoveAndSkipUntil;
     }
     if (key == "g") {
-      *skip_until = key;  // nothing
+      *skip_until = key;  // skips nothing
       return Decision::kRemoveAndSkipUntil;
     }
     return Decision::kKeep;
@@ -739,11 +744,11 @@ TEST_F(DeltaMergePassTest, FilterSkips) {
     Recorder result;
     ASSERT_OK(pass.Run(input, &result));
     ASSERT_EQ("aaffgghh", keys_of(result));
-    // There may be older operands.
+    // The anchor is kept, as there may be older operands in other files.
     ASSERT_EQ(1u, result.anchors.size());
     ASSERT_TRUE(pass.stats().filter_changed);
   }
-  // Beyond the range of one Run().
+  // The skipped keys extend beyond the range of one Run().
   input.has_all_older = true;
   {
     DeltaMergePass pass(context);
@@ -756,7 +761,7 @@ TEST_F(DeltaMergePassTest, FilterSkips) {
     input.end = "e";
     const uint64_t operands_read = pass.stats().operands_read;
     ASSERT_OK(pass.Run(input, &result));
-    // It had something there, and dropped it.
+    // The second range has operands, all of which are dropped.
     ASSERT_LT(operands_read, pass.stats().operands_read);
     input.begin = "e";
     input.has_end = false;
@@ -764,8 +769,8 @@ TEST_F(DeltaMergePassTest, FilterSkips) {
     ASSERT_EQ("aaffgghh", keys_of(result));
     ASSERT_TRUE(result.anchors.empty());
   }
-  // Snapshots do not keep what is skipped, as in a compaction; only the
-  // operand that is asked about must be above them.
+  // As in a compaction, operands are skipped even if snapshots see them. Only
+  // the operand about which the filter is asked must be above the snapshots.
   input = DeltaMergePass::Input();
   WriteFiles(events, &input);
   context.snapshots = {2};
@@ -782,8 +787,9 @@ TEST_F(DeltaMergePassTest, FilterSkips) {
   }
 }
 
-// An anchor may have come twice; one of sequence number 0 says nothing.
-TEST_F(DeltaMergePassTest, RedundantAnchors) {
+// A second copy of an anchor is dropped, and so is an anchor with sequence
+// number 0, which hides nothing.
+TEST_F(DeltaMergePassTest, DropsRedundantAnchors) {
   DeltaMergePass::Input input;
   WriteFiles({{Type::kOperand, "a", "", 10}, {Type::kOperand, "b", "", 11}},
              &input);
@@ -802,8 +808,8 @@ TEST_F(DeltaMergePassTest, RedundantAnchors) {
   }
 }
 
-// Anchors of keys without operands are not read one by one.
-TEST_F(DeltaMergePassTest, ManyAnchors) {
+// A pass seeks over the anchors of keys that have no operands.
+TEST_F(DeltaMergePassTest, SkipsAnchorsOfKeysWithoutOperands) {
   std::vector<delta_test::Anchor> anchors;
   for (int i = 0; i < 5000; ++i) {
     anchors.push_back({"k" + std::to_string(10000 + i), 100});
@@ -823,14 +829,14 @@ TEST_F(DeltaMergePassTest, ManyAnchors) {
   ASSERT_EQ(4u, result.operands.size());
   ASSERT_EQ(2u, result.anchors.size());
   ASSERT_LT(pass.stats().anchors_read, 100u);
-  // Without operands they are not read at all.
+  // Without operands no anchor is read.
   input.operands.clear();
   const uint64_t anchors_read = pass.stats().anchors_read;
   ASSERT_OK(pass.Run(input, &result));
   ASSERT_EQ(anchors_read, pass.stats().anchors_read);
 }
 
-TEST_F(DeltaMergePassTest, SameOperandTwice) {
+TEST_F(DeltaMergePassTest, DuplicateOperandIsCorruption) {
   const Events events = {{Type::kOperand, "a", "", 10}};
   DeltaMergePass::Input input;
   for (int i = 0; i < 2; ++i) {
@@ -843,7 +849,7 @@ TEST_F(DeltaMergePassTest, SameOperandTwice) {
   ASSERT_NE(std::string::npos, s.ToString().find(".delta")) << s.ToString();
 }
 
-TEST_F(DeltaMergePassTest, DamagedFiles) {
+TEST_F(DeltaMergePassTest, DamagedOrMissingFileFailsThePass) {
   Events events = SomeOperands("a", 500);
   for (SequenceNumber seq = 1; seq < 500; ++seq) {
     events.push_back(
@@ -877,7 +883,7 @@ TEST_F(DeltaMergePassTest, DamagedFiles) {
   }
 }
 
-TEST_F(DeltaMergePassTest, SinkFails) {
+TEST_F(DeltaMergePassTest, FailureOfTheSinkEndsThePass) {
   DeltaMergePass::Input input;
   WriteFiles({{Type::kOperand, "a", "", 10},
               {Type::kAnchor, "c", "", 20},
@@ -897,7 +903,7 @@ TEST_F(DeltaMergePassTest, SinkFails) {
   }
 }
 
-TEST_F(DeltaMergePassTest, Cancel) {
+TEST_F(DeltaMergePassTest, CheckAndShutdownEndThePass) {
   const Events events = SomeOperands("a", 3000);
   DeltaMergePass::Input input;
   WriteFiles(events, &input);

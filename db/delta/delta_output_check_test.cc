@@ -23,7 +23,7 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
     options_.statistics = CreateDBStatistics();
     Reopen();
     description_ = WriteOperands({{"a", 9, "x"}, {"b", 4, "y"}});
-    // As jobs read.
+    // Jobs read without filling the cache.
     read_options_.fill_cache = false;
   }
 
@@ -34,7 +34,7 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
                             TableReaderCaller::kCompaction, written,
                             &description_, reader);
   }
-  // One that keeps to its size.
+  // Sets a block cache that does not exceed its capacity.
   void SetCache(size_t capacity) {
     BlockBasedTableOptions table_options = table_options_;
     LRUCacheOptions cache_options;
@@ -45,7 +45,7 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
     options_.table_factory.reset(NewBlockBasedTableFactory(table_options));
     Reopen();
   }
-  // What the file was told, if it were these.
+  // Returns the validator of a file to which these operands were written.
   std::unique_ptr<OutputValidator> Written(
       const std::vector<Operand>& operands) const {
     auto validator = std::make_unique<OutputValidator>(
@@ -60,7 +60,7 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
   uint64_t NumOpens() const {
     return options_.statistics->getTickerCount(NO_FILE_OPENS);
   }
-  // As a reader does.
+  // Returns the reader of the file as a read of a DB does.
   DeltaFileReader* Get(const DeltaFileMeta& meta) {
     DeltaFileReader* reader = nullptr;
     EXPECT_OK(meta.GetReader(
@@ -79,7 +79,7 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
   ReadOptions read_options_;
 };
 
-TEST_F(DeltaOutputCheckTest, HandsReaderOn) {
+TEST_F(DeltaOutputCheckTest, FirstMetaGetsTheOpenReader) {
   ASSERT_OK(Check(FileName(description_)));
   ASSERT_EQ(1u, NumOpens());
   const DeltaFileDescription copy = description_;
@@ -90,10 +90,10 @@ TEST_F(DeltaOutputCheckTest, HandsReaderOn) {
   ASSERT_EQ(meta->OpenedReader(), reader);
   ASSERT_EQ(1u, NumOpens());
   ASSERT_EQ((Values{{9, "x"}}), MustCollect(*reader, "a"));
-  // Neither the reader nor the meta keeps it.
+  // Neither the reader nor the meta keeps the shared state of the description.
   ASSERT_EQ(nullptr, reader->description().opened);
   ASSERT_EQ(nullptr, meta->description().opened);
-  // It goes to one.
+  // Only one meta gets the reader.
   const auto other = DeltaFileMeta::Create(description_, nullptr);
   ASSERT_EQ(nullptr, other->OpenedReader());
   ASSERT_NE(reader, Get(*other));
@@ -117,21 +117,21 @@ TEST_F(DeltaOutputCheckTest, ReaderIsClosedWithTheLastCopy) {
   ASSERT_TRUE(reader.expired());
 }
 
-TEST_F(DeltaOutputCheckTest, FileWithoutItsName) {
+TEST_F(DeltaOutputCheckTest, FileWithATemporaryNameIsOpenedLater) {
   const std::string name = FileName(description_);
   const std::string temporary = name + ".tmp";
   ASSERT_OK(env_->RenameFile(name, temporary));
   ASSERT_OK(Check(temporary));
   const DeltaFileDescription copy = description_;
   ASSERT_EQ(nullptr, copy.opened->reader);
-  // Not yet.
+  // The file does not have its final name yet.
   OpenDeltaOutput(*tables_, read_options_, description_);
   ASSERT_EQ(nullptr, copy.opened->reader);
   ASSERT_OK(env_->RenameFile(temporary, name));
   OpenDeltaOutput(*tables_, read_options_, description_);
   ASSERT_NE(nullptr, copy.opened->reader);
   ASSERT_EQ(name, copy.opened->reader->file_name());
-  // Nothing to do.
+  // The file is already open.
   const uint64_t num_opens = NumOpens();
   OpenDeltaOutput(*tables_, read_options_, description_);
   ASSERT_EQ(num_opens, NumOpens());
@@ -140,7 +140,7 @@ TEST_F(DeltaOutputCheckTest, FileWithoutItsName) {
   ASSERT_EQ(num_opens, NumOpens());
 }
 
-TEST_F(DeltaOutputCheckTest, Contents) {
+TEST_F(DeltaOutputCheckTest, ContentsMustMatchTheWrittenEntries) {
   const std::string name = FileName(description_);
   ASSERT_OK(Check(name, Written({{"a", 9, "x"}, {"b", 4, "y"}}).get()));
   description_.opened.reset();
@@ -156,8 +156,8 @@ TEST_F(DeltaOutputCheckTest, Contents) {
   }
 }
 
-// Jobs do not fail for that.
-TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoom) {
+// A job does not fail because the block cache has no room.
+TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoomIsNoError) {
   SetCache(1);
   std::unique_ptr<DeltaFileReader> opened;
   ASSERT_TRUE(Open(description_, &opened).IsMemoryLimit());
@@ -167,11 +167,13 @@ TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoom) {
     std::shared_ptr<DeltaFileReader> reader;
     ASSERT_OK(Check(FileName(description_),
                     Written({{"a", 9, "x"}, {"b", 4, "y"}}).get(), &reader));
-    // Whoever needs it sees what is wrong,
+    // The description gets no reader, so the first read of the file reports the
+    // error.
     ASSERT_EQ(nullptr, description_.opened->reader);
     OpenDeltaOutput(*tables_, read_options_, description_);
     ASSERT_EQ(nullptr, description_.opened->reader);
-    // but for those who have to know what it has now.
+    // A caller that reads the file at once gets a reader with a filter of its
+    // own.
     ASSERT_NE(nullptr, reader);
     ASSERT_FALSE(reader->LacksFilter());
     ASSERT_TRUE(reader->MayHaveKey(ReadOptions(), "a"));
@@ -179,15 +181,17 @@ TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoom) {
   }
 }
 
-// The filter takes most of the room.
-TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoomForTheFilter) {
+// The description gets no reader if the block cache has room for the index but
+// not for the filter, which is larger.
+TEST_F(DeltaOutputCheckTest, ReaderWithoutItsFilterIsNotPassedOn) {
   std::vector<Operand> operands;
   for (int i = 0; i < 5000; ++i) {
     operands.push_back({"key" + std::to_string(10000 + i), 7, ""});
   }
   description_ = WriteOperands(operands);
   const std::string name = FileName(description_);
-  // Less than the index, more than it, and more than both.
+  // The capacity is less than the index needs, then enough for the index, then
+  // enough for both.
   size_t num_partial = 0;
   for (size_t capacity = 100;; capacity *= 2) {
     SetCache(capacity);
@@ -221,7 +225,7 @@ TEST_F(DeltaOutputCheckTest, BlockCacheWithoutRoomForTheFilter) {
   ASSERT_GT(num_partial, 0u);
 }
 
-TEST_F(DeltaOutputCheckTest, ReaderIsClosedForAllCopies) {
+TEST_F(DeltaOutputCheckTest, CloseDeltaOutputClosesTheReaderOfAllCopies) {
   ASSERT_OK(Check(FileName(description_)));
   const std::weak_ptr<DeltaFileReader> reader = description_.opened->reader;
   const DeltaFileDescription copy = description_;
@@ -231,7 +235,7 @@ TEST_F(DeltaOutputCheckTest, ReaderIsClosedForAllCopies) {
   ASSERT_EQ(nullptr, DeltaFileMeta::Create(copy, nullptr)->OpenedReader());
 }
 
-TEST_F(DeltaOutputCheckTest, MustOpen) {
+TEST_F(DeltaOutputCheckTest, FileThatCannotBeOpenedIsAnError) {
   const std::string name = FileName(description_);
   ASSERT_OK(WriteStringToFile(env_.get(), "short", name));
   ASSERT_TRUE(Check(name).IsCorruption());

@@ -25,7 +25,8 @@ class DeltaTableFactoryTest : public delta_test::DeltaFileTestBase {
                 ->GetOptions<BlockBasedTableOptions>();
   }
 
-  // Of a column family with these options.
+  // Returns the table options of delta files in a column family with these
+  // table options.
   const BlockBasedTableOptions& TableOptions(
       const BlockBasedTableOptions& of_family) {
     options_.table_factory.reset(NewBlockBasedTableFactory(of_family));
@@ -33,7 +34,7 @@ class DeltaTableFactoryTest : public delta_test::DeltaFileTestBase {
     return TableOptions();
   }
 
-  // Whatever the options, a file has what was written to it.
+  // Checks that a file that is written with these options can be read.
   void WriteAndRead() {
     const DeltaFileDescription description =
         WriteOperands({{"a", 5, "1"}, {"a", 3, "2"}, {"b", 4, "3"}});
@@ -48,7 +49,7 @@ class DeltaTableFactoryTest : public delta_test::DeltaFileTestBase {
   std::shared_ptr<const DeltaTableSettings> settings_;
 };
 
-TEST_F(DeltaTableFactoryTest, Shape) {
+TEST_F(DeltaTableFactoryTest, UsesSmallBlocksAndPinsFilterAndIndex) {
   const BlockBasedTableOptions& options = TableOptions();
   ASSERT_EQ(4096, options.block_size);
   ASSERT_EQ(BlockBasedTableOptions::kBinarySearch, options.index_type);
@@ -68,8 +69,9 @@ TEST_F(DeltaTableFactoryTest, Shape) {
   ASSERT_EQ(nullptr, settings_->options.prefix_extractor);
 }
 
-// What would make another file of it does not come from the column family.
-TEST_F(DeltaTableFactoryTest, UnusualFamily) {
+// Options of the column family that would change the structure of a file are
+// not used.
+TEST_F(DeltaTableFactoryTest, StructureDoesNotDependOnTheFamily) {
   options_.prefix_extractor.reset(NewFixedPrefixTransform(1));
   options_.compression_opts.parallel_threads = 4;
   options_.sample_for_compression = 1;
@@ -109,7 +111,7 @@ TEST_F(DeltaTableFactoryTest, UnusualFamily) {
   WriteAndRead();
 }
 
-TEST_F(DeltaTableFactoryTest, NoFilterPolicy) {
+TEST_F(DeltaTableFactoryTest, FileHasAFilterWithoutAFilterPolicy) {
   BlockBasedTableOptions of_family;
   of_family.filter_policy.reset();
   ASSERT_NE(nullptr, TableOptions(of_family).filter_policy);
@@ -122,7 +124,7 @@ TEST_F(DeltaTableFactoryTest, NoFilterPolicy) {
   ASSERT_LT(positives, 100);
 }
 
-TEST_F(DeltaTableFactoryTest, NoBlockCache) {
+TEST_F(DeltaTableFactoryTest, NoBlockCacheIsRespected) {
   BlockBasedTableOptions of_family;
   of_family.no_block_cache = true;
   const BlockBasedTableOptions& options = TableOptions(of_family);
@@ -132,7 +134,7 @@ TEST_F(DeltaTableFactoryTest, NoBlockCache) {
   WriteAndRead();
 }
 
-TEST_F(DeltaTableFactoryTest, OtherTableFormat) {
+TEST_F(DeltaTableFactoryTest, FamilyOfAnotherFormatHasItsOwnCache) {
   PlainTableOptions plain;
   options_.table_factory.reset(NewPlainTableFactory(plain));
   options_.prefix_extractor.reset(NewFixedPrefixTransform(1));
@@ -143,19 +145,20 @@ TEST_F(DeltaTableFactoryTest, OtherTableFormat) {
   ASSERT_EQ(DeltaTableFactory::kOwnCacheSize, cache->GetCapacity());
   ASSERT_NE(nullptr, options.filter_policy);
   WriteAndRead();
-  // One for all that this column family has.
+  // All delta files of the column family share the cache.
   tables_->Update(MutableCFOptions(options_));
   ASSERT_EQ(cache.get(), TableOptions().block_cache.get());
 }
 
-// Blocks are counted where the column family's are.
-TEST_F(DeltaTableFactoryTest, MetadataIsInBlockCache) {
+// Filter and index of an open file are pinned in the block cache of the column
+// family.
+TEST_F(DeltaTableFactoryTest, FilterAndIndexArePinnedInTheBlockCache) {
   const std::shared_ptr<Cache> cache = TableOptions().block_cache;
   const DeltaFileDescription description = WriteOperands({{"a", 5, "1"}});
   const size_t usage = cache->GetPinnedUsage();
   auto reader = MustOpen(description);
   ASSERT_GT(cache->GetPinnedUsage(), usage);
-  // They are still there when the cache wants to be empty.
+  // Pinned blocks stay when unused ones are erased.
   cache->EraseUnRefEntries();
   ReadOptions memory_only;
   memory_only.read_tier = kBlockCacheTier;
@@ -169,8 +172,8 @@ TEST_F(DeltaTableFactoryTest, MetadataIsInBlockCache) {
   ASSERT_EQ(usage, cache->GetPinnedUsage());
 }
 
-// As a flush into level 0.
-TEST_F(DeltaTableFactoryTest, Compression) {
+// Delta files are compressed like a flush into level 0.
+TEST_F(DeltaTableFactoryTest, CompressesLikeLevel0) {
   const std::vector<CompressionType> supported = GetSupportedCompressions();
   for (const CompressionType type : supported) {
     options_.compression = type;
@@ -185,7 +188,7 @@ TEST_F(DeltaTableFactoryTest, Compression) {
   WriteAndRead();
 }
 
-TEST_F(DeltaTableFactoryTest, Update) {
+TEST_F(DeltaTableFactoryTest, UpdateChangesNewFilesOnly) {
   const DeltaFileDescription old_description =
       WriteOperands({{"a", 5, "1"}, {"b", 4, "2"}});
   const auto old_reader = MustOpen(old_description);
@@ -193,7 +196,7 @@ TEST_F(DeltaTableFactoryTest, Update) {
   const auto old_builder = NewBuilder(Kind::kOperands);
   ASSERT_OK(Add({"x", 9, "9"}, old_builder.get()));
 
-  // All that SetOptions() could change, and more.
+  // These are all options that SetOptions() could change, and more.
   BlockBasedTableOptions of_family;
   of_family.block_cache = NewLRUCache(size_t{1} << 20);
   of_family.checksum = kxxHash64;
@@ -208,7 +211,7 @@ TEST_F(DeltaTableFactoryTest, Update) {
   ASSERT_EQ(kxxHash64, TableOptions().checksum);
   ASSERT_EQ(old_settings->family.get(), tables_->settings()->family.get());
 
-  // Whoever has begun goes on, and old files are read.
+  // A builder that has begun can finish its file, and old files can be read.
   DeltaFileDescription description;
   ASSERT_OK(old_builder->Finish(&description));
   ASSERT_EQ((delta_test::Values{{9, "9"}}),
@@ -225,7 +228,8 @@ TEST_F(DeltaTableFactoryTest, Update) {
   WriteAndRead();
 }
 
-// Nothing of the column family is needed but what a DB keeps for its lifetime.
+// A reader needs only parts of the column family that a DB keeps for its
+// lifetime.
 TEST_F(DeltaTableFactoryTest, ReaderOutlivesFamily) {
   const DeltaFileDescription description =
       WriteOperands({{"a", 5, "1"}, {"b", 4, "2"}});

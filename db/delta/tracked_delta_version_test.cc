@@ -42,12 +42,12 @@ class TrackedDeltaVersionTest : public testing::Test {
   int asked_ = 0;
 };
 
-TEST_F(TrackedDeltaVersionTest, Empty) {
+TEST_F(TrackedDeltaVersionTest, EmptyStateHasAllFiles) {
   EXPECT_TRUE(tracked_.AllFilesAreThere());
   EXPECT_EQ(tracked_.Current(), nullptr);
 }
 
-TEST_F(TrackedDeltaVersionTest, MissingFiles) {
+TEST_F(TrackedDeltaVersionTest, NoticesAMissingFile) {
   ASSERT_OK(Apply(Flush(10)));
   EXPECT_EQ(asked_, 1);
   EXPECT_TRUE(tracked_.AllFilesAreThere());
@@ -60,14 +60,14 @@ TEST_F(TrackedDeltaVersionTest, MissingFiles) {
     EXPECT_FALSE(tracked_.AllFilesAreThere());
     ASSERT_OK(Apply(Flush(12)));
     EXPECT_FALSE(tracked_.AllFilesAreThere());
-    // Of the state before it is none.
+    // The state before the edit has all its files.
     tracked_ = before;
     EXPECT_TRUE(tracked_.AllFilesAreThere());
   }
 }
 
-// One that has gone meanwhile need not be there.
-TEST_F(TrackedDeltaVersionTest, MissingFileThatIsGone) {
+// A file that a later edit removes need not exist.
+TEST_F(TrackedDeltaVersionTest, RemovedFileMayBeMissing) {
   gone_ = {11};
   ASSERT_OK(Apply(Flush(11)));
   EXPECT_FALSE(tracked_.AllFilesAreThere());
@@ -80,19 +80,19 @@ TEST_F(TrackedDeltaVersionTest, MissingFileThatIsGone) {
   EXPECT_TRUE(tracked_.AllFilesAreThere());
 }
 
-TEST_F(TrackedDeltaVersionTest, FailureToTell) {
+TEST_F(TrackedDeltaVersionTest, ErrorOfTheCheckFailsTheEdit) {
   gone_ = {11};
   answer_ = Status::IOError("injected");
   EXPECT_TRUE(Apply(Flush(11)).IsIOError());
 }
 
-TEST_F(TrackedDeltaVersionTest, NotTracked) {
+TEST_F(TrackedDeltaVersionTest, WithoutACheckAllFilesAreThere) {
   ASSERT_OK(tracked_.Apply(Flush(11), BytewiseComparator(), MakeFile,
                            /*verify=*/nullptr));
   EXPECT_TRUE(tracked_.AllFilesAreThere());
 }
 
-TEST_F(TrackedDeltaVersionTest, PartOfASnapshot) {
+TEST_F(TrackedDeltaVersionTest, IncompleteSnapshotLacksFiles) {
   DeltaEdit edit;
   DeltaEdit::SnapshotPiece piece;
   piece.index = 0;
