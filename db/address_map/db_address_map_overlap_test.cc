@@ -1,9 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Databases with enable_blob_address_map: jobs that build on the edit of a
-// compaction before the names that it has removed leave the map, and readers
-// meanwhile. The rules are in docs/architecture.md, "Jobs and readers of the
+// Databases with enable_blob_address_map: jobs that depend on the edit of a
+// compaction before the names that it has removed leave the map, and concurrent
+// readers. The rules are in docs/architecture.md, "Jobs and readers of the
 // map".
 
 #include <atomic>
@@ -31,7 +31,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Values that are merged become short, so inline, or stay long.
+// Merged values become short, and therefore inline, or stay long.
 class Merger : public AssociativeMergeOperator {
  public:
   explicit Merger(bool shortens) : shortens_(shortens) {}
@@ -66,7 +66,7 @@ class Remover : public CompactionFilter {
 
 }  // namespace
 
-// Without a filter policy, and with one.
+// The parameter says whether there is a filter policy.
 class DBAddressMapOverlapTest : public DBTestBase,
                                 public testing::WithParamInterface<bool> {
  protected:
@@ -123,13 +123,13 @@ class DBAddressMapOverlapTest : public DBTestBase,
   Status CompactInto(int from, int to) {
     return db_->CompactFiles(CompactionOptions(), FilesOf(from), to);
   }
-  // All keys that were written go to the bottommost level.
+  // Flushes the memtable and compacts its keys into the bottommost level.
   void FlushToBottom() {
     ASSERT_OK(Flush());
     ASSERT_OK(CompactInto(0, kBottom));
   }
 
-  // What runs at a sync point the first time that it is reached.
+  // Runs fn when the sync point is reached for the first time.
   static void At(const std::string& point, const std::function<void()>& fn) {
     auto fired = std::make_shared<std::atomic<bool>>(false);
     SyncPoint::GetInstance()->SetCallBack(point, [fired, fn](void*) {
@@ -140,10 +140,10 @@ class DBAddressMapOverlapTest : public DBTestBase,
     SyncPoint::GetInstance()->EnableProcessing();
   }
 
-  // Runs `second` beside `first`, a compaction that has committed its edit and
-  // has not yet taken what it removes out of the map. Comes back to `first`
-  // when `second` is over or waits for it. `check` is called then and when both
-  // are over.
+  // Runs `second` beside `first`, a compaction that has committed its edit but
+  // has not yet removed its names from the map. `first` continues when `second`
+  // has ended or waits for it. `check` is called at that time and after both
+  // have ended.
   void Overtake(const std::function<void()>& first,
                 const std::function<void()>& second,
                 const std::function<void(bool second_is_over)>& check) {
@@ -184,10 +184,10 @@ class DBAddressMapOverlapTest : public DBTestBase,
 
 INSTANTIATE_TEST_CASE_P(Filters, DBAddressMapOverlapTest, testing::Bool());
 
-// The first compaction merges operands with direct values into short ones. The
-// second sets the sequence numbers of these to zero: if the direct values were
-// still found by their keys, they would be read.
-TEST_P(DBAddressMapOverlapTest, ShortMergeResults) {
+// The first compaction merges operands and direct values into short values. The
+// second one sets the sequence numbers of these to zero, so a direct value that
+// was still found by its key would be read instead.
+TEST_P(DBAddressMapOverlapTest, ShortMergeResultIsNotReplacedByItsBase) {
   Options options = MapOptions();
   options.merge_operator = std::make_shared<Merger>(/*shortens=*/true);
   Reopen(options);
@@ -207,9 +207,9 @@ TEST_P(DBAddressMapOverlapTest, ShortMergeResults) {
   EXPECT_FALSE(IsDirect("k"));
 }
 
-// While a compaction waits, no other one may find its input among the files
-// that are marked for one.
-TEST_P(DBAddressMapOverlapTest, InputsOfAWaitingCompaction) {
+// While a compaction waits, its input files are not among the files that are
+// marked for compaction, so no other compaction picks them.
+TEST_P(DBAddressMapOverlapTest, InputsOfAWaitingCompactionAreNotMarked) {
   Options options = MapOptions();
   options.merge_operator = std::make_shared<Merger>(/*shortens=*/true);
   Reopen(options);
@@ -221,9 +221,10 @@ TEST_P(DBAddressMapOverlapTest, InputsOfAWaitingCompaction) {
   const Snapshot* snapshot = db_->GetSnapshot();
   ASSERT_OK(Put("s", "2"));
   ASSERT_OK(Flush());
-  // A file is marked if all that it has is older than the oldest snapshot.
+  // A file is marked if all its entries are older than the oldest snapshot.
   ASSERT_OK(Put("later", "1"));
-  // Marked files, and how many of these are in a compaction.
+  // Returns the number of marked files, and how many of these are being
+  // compacted.
   const auto count_marked = [&] {
     InstrumentedMutexLock lock(dbfull()->mutex());
     const auto& marked =
@@ -250,9 +251,10 @@ TEST_P(DBAddressMapOverlapTest, InputsOfAWaitingCompaction) {
   CheckValue("s", "2");
 }
 
-// The results are long. The second compaction makes them direct, after which an
-// iterator from before the first one must still find the bases by their names.
-TEST_P(DBAddressMapOverlapTest, LongMergeResultsAndOldIterator) {
+// The merge results are long and become direct in the second compaction. An
+// iterator from before the first compaction must still find the bases by their
+// names.
+TEST_P(DBAddressMapOverlapTest, OldIteratorReadsTheBaseOfALongMergeResult) {
   Options options = MapOptions();
   options.merge_operator = std::make_shared<Merger>(/*shortens=*/false);
   Reopen(options);
@@ -281,10 +283,10 @@ TEST_P(DBAddressMapOverlapTest, LongMergeResultsAndOldIterator) {
   CheckValue("k", Long("base") + "1");
 }
 
-// A filter removes the only entry of the key that the files of the bottommost
-// level have. A tombstone above it has nothing to stand over any more, and the
-// second compaction drops it: the value must not come back.
-TEST_P(DBAddressMapOverlapTest, FilteredBelowATombstone) {
+// A filter removes the only entry of the key in the bottommost level. A
+// tombstone above it then covers nothing, and the second compaction drops it.
+// The value must not become visible again.
+TEST_P(DBAddressMapOverlapTest, FilteredValueStaysGoneWithoutItsTombstone) {
   Remover filter;
   Options options = MapOptions();
   options.compaction_filter = &filter;
@@ -295,8 +297,8 @@ TEST_P(DBAddressMapOverlapTest, FilteredBelowATombstone) {
   ASSERT_OK(Delete("k"));
   ASSERT_OK(Flush());
   ASSERT_TRUE(IsDirect("k"));
-  // The snapshot is what keeps the value in the map. What its release allows
-  // stays undone during the test.
+  // The snapshot keeps the value in the map. The removal that its release
+  // allows is blocked during the test.
   std::atomic<bool> may_remove{false};
   SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkMapRemovals:Start",
                                         [&](void*) {
@@ -316,8 +318,9 @@ TEST_P(DBAddressMapOverlapTest, FilteredBelowATombstone) {
   CheckValue("k", "NOT_FOUND");
 }
 
-// The same with a deletion of files in the place of the second compaction.
-TEST_P(DBAddressMapOverlapTest, FilteredBelowADeletedTombstone) {
+// The value must not become visible either if the file with the tombstone is
+// deleted instead of being compacted.
+TEST_P(DBAddressMapOverlapTest, FilteredValueStaysGoneWithoutItsTombstoneFile) {
   Remover filter;
   Options options = MapOptions();
   options.compaction_filter = &filter;
@@ -341,8 +344,9 @@ TEST_P(DBAddressMapOverlapTest, FilteredBelowADeletedTombstone) {
   db_->ReleaseSnapshot(snapshot);
 }
 
-// A file that no other one overlaps is ingested with the sequence number zero.
-TEST_P(DBAddressMapOverlapTest, FilteredAndIngested) {
+// The ingested file overlaps no other file, so its entries have the sequence
+// number zero. They must not be hidden by the filtered value.
+TEST_P(DBAddressMapOverlapTest, IngestedValueIsReadAboveAFilteredOne) {
   Remover filter;
   Options options = MapOptions();
   options.compaction_filter = &filter;
@@ -370,11 +374,11 @@ TEST_P(DBAddressMapOverlapTest, FilteredAndIngested) {
   CheckValue("k", "new");
 }
 
-// While readers may be on a Version from before a fold of merge operands, a
-// compaction leaves hidden names in the map for them. But with its edit what
-// hides them may disappear, or get the sequence number zero: then they must not
-// be found by the keys alone any more.
-TEST_P(DBAddressMapOverlapTest, HiddenBesideAFold) {
+// Readers may use a Version from before a fold of merge operands, so a
+// compaction leaves hidden names in the map for them. The entries that hide
+// these names may be dropped by the compaction's edit, or get the sequence
+// number zero. So the names must no longer be found by the key alone.
+TEST_P(DBAddressMapOverlapTest, HiddenValueStaysGoneBesideAFold) {
   enum class Hider { kTombstone, kRangeDeletion, kInlineValue };
   for (const Hider hider :
        {Hider::kTombstone, Hider::kRangeDeletion, Hider::kInlineValue}) {
@@ -400,7 +404,7 @@ TEST_P(DBAddressMapOverlapTest, HiddenBesideAFold) {
     }
     ASSERT_OK(Flush());
     ASSERT_TRUE(IsDirect("k"));
-    // What the release of the snapshot allows stays undone meanwhile.
+    // The removals that the release of the snapshot allows are blocked.
     std::atomic<bool> may_remove{false};
     const auto wait = [&](void*) {
       while (!may_remove) {
@@ -436,9 +440,9 @@ TEST_P(DBAddressMapOverlapTest, HiddenBesideAFold) {
   }
 }
 
-// A reader with a snapshot may rely on its SuperVersion, be it current or not,
-// but not while a fold is under way. It must come to an end nonetheless.
-TEST_P(DBAddressMapOverlapTest, SnapshotBesideAFold) {
+// While a fold is running, a reader with a snapshot must not rely on its
+// SuperVersion, even if it is current. It must end nevertheless.
+TEST_P(DBAddressMapOverlapTest, SnapshotReadEndsBesideAFold) {
   Reopen(MapOptions());
   ASSERT_OK(Put("a", Long("a")));
   ASSERT_OK(Flush());
@@ -459,7 +463,7 @@ TEST_P(DBAddressMapOverlapTest, SnapshotBesideAFold) {
   dbfull()->TEST_UnlockMutex();
   EXPECT_TRUE(Blobs()->IsBeforeFold(version));
   EXPECT_FALSE(Blobs()->IsBeforeFold(version + 1));
-  // A second fold that comes to nothing.
+  // The second fold is not committed.
   dbfull()->TEST_LockMutex();
   Blobs()->BeginFold();
   EXPECT_TRUE(Blobs()->IsBeforeFold(version + 1));
@@ -469,10 +473,10 @@ TEST_P(DBAddressMapOverlapTest, SnapshotBesideAFold) {
   db_->ReleaseSnapshot(snapshot);
 }
 
-// The names that a compaction has removed cannot be read: they stay in the map.
-// What is read is right, as no job builds on that compaction before the next
-// open.
-TEST_P(DBAddressMapOverlapTest, RemovalsThatCannotBeRead) {
+// If the names that a compaction has removed cannot be read, they stay in the
+// map. Reads are right nevertheless, because all jobs that depend on the
+// compaction fail until the next open.
+TEST_P(DBAddressMapOverlapTest, LostRemovalsFailLaterJobsAndNoReads) {
   for (const bool paranoid : {true, false}) {
     Options options = MapOptions();
     options.merge_operator = std::make_shared<Merger>(/*shortens=*/true);
@@ -510,9 +514,10 @@ TEST_P(DBAddressMapOverlapTest, RemovalsThatCannotBeRead) {
   }
 }
 
-// A deletion of files fails, and so does what takes it back: the map lacks
-// values that the files call direct. No point read may take them for absent.
-TEST_P(DBAddressMapOverlapTest, DeletionOfFilesThatCannotBeUndone) {
+// A deletion of files fails, and so does its undo, so the map lacks values that
+// the files call direct. Point reads fail until the next open and do not report
+// these values as absent.
+TEST_P(DBAddressMapOverlapTest, FailedUndoOfAFileDeletionFailsPointReads) {
   Options options = MapOptions();
   Reopen(options);
   ASSERT_OK(Put("k", Long("k")));
@@ -541,10 +546,10 @@ TEST_P(DBAddressMapOverlapTest, DeletionOfFilesThatCannotBeUndone) {
   CheckValue("k", Long("k"));
 }
 
-// A point read finds an entry that it uses as it is, under a direct value that
-// a flush has inserted since the read looked for one: the values of the older
-// file lie under a range deletion of the same file.
-TEST_P(DBAddressMapOverlapTest, CoveredEntryUnderANewDirectValue) {
+// A read finds an entry that is covered by a range deletion in the same file.
+// If a flush has inserted a direct value above that entry since the read looked
+// for one, the read must return the direct value.
+TEST_P(DBAddressMapOverlapTest, CoveredEntryDoesNotHideANewDirectValue) {
   for (const bool multi_get : {false, true}) {
     DestroyAndReopen(MapOptions());
     ASSERT_OK(Put("k", Long("old")));

@@ -2,9 +2,9 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Databases with enable_blob_address_map: flushes that are undone, and jobs,
-// reads and drops of blob files that meet each other at each of their steps.
-// All of it without a filter policy and with one, as bypass filters exist only
-// with one.
+// reads and drops of blob files that overtake each other at each of their
+// steps. All tests run with and without a filter policy, because bypass filters
+// exist only with one.
 
 #include <algorithm>
 #include <atomic>
@@ -39,19 +39,19 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Nothing takes that long. It is there so that a test which has failed ends.
+// Longer than any wait takes. It ends a test that has failed.
 constexpr std::chrono::seconds kPatience{60};
 
 const std::string kNotFound = "NOT_FOUND";
 
-// The DB goes on after it, once it is told to.
+// After this error the DB continues once Resume() is called.
 IOStatus Retryable() {
   IOStatus s = IOStatus::IOError("injected");
   s.SetRetryable(true);
   return s;
 }
 
-// A job that has failed waits for a second before the next one.
+// Shortens the second that RocksDB waits after a failed job.
 class ImpatientClock : public SystemClockWrapper {
  public:
   using SystemClockWrapper::SystemClockWrapper;
@@ -61,14 +61,14 @@ class ImpatientClock : public SystemClockWrapper {
   }
 };
 
-// For what a callback does to the DB: its thread may be in the middle of a
-// read, and a thread has one SuperVersion at a time.
+// Runs fn, which uses the DB, on another thread: the thread of the callback may
+// be in the middle of a read, and a thread has only one SuperVersion at a time.
 void OnAnotherThread(const std::function<void()>& fn) {
   std::thread thread(fn);
   thread.join();
 }
 
-// Callbacks at sync points, until the end of the block.
+// Callbacks at sync points that are removed at the end of the block.
 class Callbacks {
  public:
   using Fn = std::function<void(void*)>;
@@ -83,8 +83,8 @@ class Callbacks {
     SyncPoint::GetInstance()->EnableProcessing();
   }
 
-  // The first time only: what fn does may come to the point, too. The result
-  // becomes true when the point is reached.
+  // Calls fn only the first time, because fn itself may reach the point. The
+  // result becomes true when the point is reached.
   std::shared_ptr<std::atomic<bool>> Once(const std::string& point,
                                           const Fn& fn) {
     auto reached = std::make_shared<std::atomic<bool>>(false);
@@ -121,10 +121,10 @@ class Counter {
   size_t count_ = 0;
 };
 
-// Threads wait here until they are let through, one by one.
+// Threads wait in Pass() until they are let through one by one.
 class Turnstile {
  public:
-  // Returns the number of the thread: 0 is the first that came.
+  // Returns the number of the thread: 0 is the first one that arrived.
   size_t Pass() {
     std::unique_lock<std::mutex> lock(mutex_);
     const size_t number = arrived_++;
@@ -145,7 +145,7 @@ class Turnstile {
     changed_.notify_all();
   }
 
-  // Nobody waits any more.
+  // Lets all threads through, now and later.
   void Open() {
     std::lock_guard<std::mutex> lock(mutex_);
     open_ = true;
@@ -164,8 +164,8 @@ enum class Fate { kOk, kTableFails, kManifestFails };
 
 thread_local Fate this_flush = Fate::kOk;
 
-// Holds flush jobs at their beginning. Each meets its fate, by the order in
-// which they began; those beyond the list succeed.
+// Holds flush jobs at their beginning. Each job has the fate of its position in
+// the order of their beginnings; jobs beyond the list succeed.
 class FlushControl {
  public:
   FlushControl(FaultInjectionTestFS* fs, const std::vector<Fate>& fates) {
@@ -179,7 +179,7 @@ class FlushControl {
         *static_cast<Status*>(status) = Retryable();
       }
     });
-    // Only the write of this thread fails: all others are held.
+    // Only the write of this thread fails: all other threads are held.
     callbacks_.Always("VersionSet::LogAndApply:WriteManifest", [fs](void*) {
       if (this_flush == Fate::kManifestFails) {
         fs->SetFilesystemActive(false, Retryable());
@@ -204,9 +204,9 @@ class FlushControl {
   }
 
   Turnstile& turnstile() { return turnstile_; }
-  // Requests that wait for the job of their column family.
+  // Requests that wait for the running job of their column family.
   Counter& parked() { return parked_; }
-  // Jobs that are over and settled.
+  // Jobs that have ended and are settled.
   Counter& left() { return left_; }
 
  private:
@@ -216,7 +216,7 @@ class FlushControl {
   Callbacks callbacks_;
 };
 
-// Does to each value what its key says.
+// The key determines what happens to its value.
 class KeyFilter : public CompactionFilter {
  public:
   const char* Name() const override { return "KeyFilter"; }
@@ -235,7 +235,7 @@ class KeyFilter : public CompactionFilter {
     }
     if (key.starts_with("change")) {
       if (value->starts_with("changed")) {
-        return Decision::kKeep;  // is met again by a later compaction
+        return Decision::kKeep;  // a later compaction filters the value again
       }
       *new_value = "changed " + value->ToString();
       return Decision::kChangeValue;
@@ -254,7 +254,7 @@ class KeyFilter : public CompactionFilter {
   mutable std::atomic<int> operands{0};
 };
 
-// What a compaction, or a removal of files, does to a key.
+// How a compaction, or a deletion of files, changes a key.
 enum class Change {
   kRename,
   kTombstone,
@@ -273,14 +273,14 @@ constexpr Change kChanges[] = {
     Change::kFilterShortens, Change::kSwitchOff,     Change::kDeleteFiles,
 };
 
-// How a flush fails after it has told the map.
+// How a flush fails after it has published its values.
 enum class Failure {
   kManifest,
   kAfterInsertion,
-  kManifestAcknowledgement,  // the edit is on disk, and nobody knows
+  kManifestAcknowledgement,  // the edit is on disk, but reported as failed
 };
 
-// What there is of a key when a read of it begins.
+// The state of a key when a read of it begins.
 enum class Origin { kAbsent, kInMemtable, kVersioned, kDeleted, kOperand };
 
 }  // namespace
@@ -291,9 +291,9 @@ class DBAddressMapRaceTest : public DBTestBase,
   struct Expected {
     std::string name;
     std::string key;
-    std::set<std::string> during;  // what a read may find
+    std::set<std::string> during;  // results that a read may have
     std::string after;
-    uint64_t entries = 0;  // of the map in the end, with that of another key
+    uint64_t entries = 0;  // entries of the map in the end, including the one of key "a"
   };
 
   using ReadKey =
@@ -305,7 +305,7 @@ class DBAddressMapRaceTest : public DBTestBase,
         fault_env_(std::make_unique<CompositeEnvWrapper>(
             env_, fs_,
             std::make_shared<ImpatientClock>(SystemClock::Default()))) {
-    // Flushes are held, and others must go on.
+    // Some flushes are held while others must continue.
     env_->SetBackgroundThreads(6, Env::HIGH);
   }
 
@@ -313,7 +313,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
     ReleaseHeld();
-    Close();  // before its Env goes
+    Close();  // before its Env is destroyed
   }
 
   Options MapOptions() {
@@ -332,7 +332,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     options.max_write_buffer_number = 8;
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
     options.statistics = CreateDBStatistics();
-    // A test says itself when the DB recovers from an error.
+    // The tests call Resume() themselves.
     options.max_bgerror_resume_count = 0;
     return options;
   }
@@ -347,7 +347,7 @@ class DBAddressMapRaceTest : public DBTestBase,
         ->address_map_store();
   }
 
-  // 0 if there is no direct entry.
+  // Returns 0 if there is no direct entry.
   SequenceNumber DirectSeqOf(const std::string& key) {
     SequenceNumber seq = 0;
     return Blobs()->map()->DirectSeq(Blobs()->HashOf(key), &seq) ? seq : 0;
@@ -362,7 +362,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     return last_options_.statistics->getTickerCount(ticker);
   }
 
-  // Those of the current Version.
+  // Returns the blob files of the current Version.
   std::vector<BlobMetaData> BlobFiles(int cf = 0) {
     ColumnFamilyMetaData metadata;
     db_->GetColumnFamilyMetaData(Handle(cf), &metadata);
@@ -375,8 +375,8 @@ class DBAddressMapRaceTest : public DBTestBase,
 
   // ---- Jobs.
 
-  // A removal may make another one possible. A flush is over for those that
-  // wait for it before it has settled.
+  // Waits several times, because one removal may make another one possible.
+  // Flush() returns before the flush is settled.
   void WaitForRemovals() {
     for (int i = 0; i < 3; ++i) {
       ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
@@ -395,7 +395,8 @@ class DBAddressMapRaceTest : public DBTestBase,
     WaitForRemovals();
   }
 
-  // Has done what waits for an occasion: drops after an error, for example.
+  // Gives the DB an occasion to do pending work, for example drops after an
+  // error.
   void Settle() {
     for (int i = 0; i < 2; ++i) {
       db_->ReleaseSnapshot(db_->GetSnapshot());
@@ -424,15 +425,16 @@ class DBAddressMapRaceTest : public DBTestBase,
 
   // ---- Errors.
 
-  // The disk takes nothing more, until Repair().
+  // All writes fail until Repair() is called.
   void Break() { fs_->SetFilesystemActive(false, Retryable()); }
   void Repair() {
-    // What has failed cleans up first.
+    // Waits until the failed jobs have cleaned up.
     dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
     fs_->SetFilesystemActive(true);
   }
 
-  // inserted: what the map has after the flush has told it.
+  // inserted: set to the number of map entries after the flush has published
+  // its values.
   void FailFlush(Failure failure, Callbacks* callbacks, uint64_t* inserted) {
     callbacks->Once("MapTransaction::Publish:Inserted",
                     [this, failure, inserted](void*) {
@@ -451,7 +453,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     }
   }
 
-  // A recovery may fail, too.
+  // Calls Resume() repeatedly, because a recovery may fail, too.
   void ResumeUntilHealthy() {
     Status s;
     for (int i = 0; i < 10; ++i) {
@@ -472,7 +474,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     return options;
   }
 
-  // Without memtables, after a write with NoWal().
+  // Reads without memtables, after a write with NoWal().
   std::string GetPersisted(const std::string& key, int cf = 0) {
     ReadOptions options;
     options.read_tier = kPersistedTier;
@@ -489,7 +491,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     return iter->status().ok() ? kNotFound : iter->status().ToString();
   }
 
-  // The keys that an iterator finds, with their values.
+  // Returns the keys and values that an iterator finds.
   static std::string Scan(Iterator* iter) {
     std::string result;
     for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
@@ -508,7 +510,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     return values[1];
   }
 
-  // All ways to read the key give one of these.
+  // Checks that all ways to read the key give one of the allowed results.
   void ExpectReads(const std::string& key, const Snapshot* snapshot,
                    const std::set<std::string>& allowed) {
     ReadOptions options;
@@ -525,7 +527,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     return "value " + std::to_string(i) + std::string(100, 'x');
   }
 
-  // ---- Changes of the files, with another key "a" that they leave alone.
+  // ---- Changes of the files. They leave another key, "a", unchanged.
 
   static Expected ExpectedOf(Change change) {
     switch (change) {
@@ -625,7 +627,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     ExpectEntries(expected.entries);
   }
 
-  // Each change while a read stands at each of the points.
+  // Makes each change while a read has stopped at each of the points.
   void RaceReads(const std::vector<std::string>& points, bool at_snapshot,
                  const ReadKey& read_key) {
     std::map<std::string, int> counts;
@@ -667,7 +669,7 @@ class DBAddressMapRaceTest : public DBTestBase,
 
   // ---- A key "k" beside a key "x".
 
-  // Returns what a read of k gives.
+  // Returns the result of a read of k.
   std::string Start(Origin origin) {
     DestroyAndReopen(MapOptions());
     EXPECT_OK(Put("x", Value(0)));
@@ -703,10 +705,11 @@ class DBAddressMapRaceTest : public DBTestBase,
     return result;
   }
 
-  // Writes and flushes k. switch_first: in a memtable that was not there.
+  // Writes and flushes k. switch_first: the memtable is switched before, so k
+  // is in a new one.
   void InsertDirect(Origin origin, bool switch_first) {
     if (origin == Origin::kVersioned) {
-      Compact();  // over a versioned entry it would be versioned, too
+      Compact();  // a value over a versioned entry would be versioned
     }
     if (switch_first) {
       ASSERT_OK(Put("x", Value(3)));
@@ -724,11 +727,11 @@ class DBAddressMapRaceTest : public DBTestBase,
   std::vector<const Snapshot*> held_;
 };
 
-// ---- Flushes that fail after the map was told.
+// ---- Flushes that fail after they have published their values.
 
-// The map is as it was before the flush, for readers of every kind, until the
-// memtable is flushed again.
-TEST_P(DBAddressMapRaceTest, FlushUndone) {
+// After a failed flush the map is as it was before the flush, for all kinds of
+// readers, until the memtable is flushed again.
+TEST_P(DBAddressMapRaceTest, UndoneFlushRestoresTheMap) {
   enum Reader { kNobody, kSnapshot, kIterator };
   for (const Failure failure : {Failure::kManifest, Failure::kAfterInsertion,
                                 Failure::kManifestAcknowledgement}) {
@@ -799,9 +802,9 @@ TEST_P(DBAddressMapRaceTest, FlushUndone) {
   }
 }
 
-// Of two families one fails, or both when they are to be committed. What the
-// other one has told its map is undone.
-TEST_P(DBAddressMapRaceTest, AtomicFlushUndone) {
+// If the flush of one of two families fails, or the commit of both, the values
+// that any of them has published are removed from its map.
+TEST_P(DBAddressMapRaceTest, UndoneAtomicFlushRestoresBothMaps) {
   constexpr int kManifestFails = 2;
   for (int failure = 0; failure <= kManifestFails; ++failure) {
     SCOPED_TRACE(failure);
@@ -861,15 +864,17 @@ TEST_P(DBAddressMapRaceTest, AtomicFlushUndone) {
   }
 }
 
-// Two flushes of one family, the second of which has to wait, beside those of
-// another family with a map and of one without. They are let go on in several
-// orders, and fail in several ways.
-TEST_P(DBAddressMapRaceTest, FlushesInEveryOrder) {
+// Two flushes of one column family, the second of which has to wait, run beside
+// flushes of another family with a map and of one without. They continue in
+// several orders and fail in several ways. In the end each family has its
+// newest values, and its map has no others.
+TEST_P(DBAddressMapRaceTest, FlushesInEveryOrderKeepTheNewestValues) {
   constexpr Fate kOk = Fate::kOk;
   constexpr Fate kTable = Fate::kTableFails;
   constexpr Fate kManifest = Fate::kManifestFails;
-  // Of the three families' first flushes, and of the one that starts next: the
-  // second flush of the first family, or the first one of the recovery.
+  // The fates of the first flush of each family, and of the next one that
+  // starts: the second flush of the first family, or the first flush of the
+  // recovery.
   const std::vector<std::vector<Fate>> all_fates = {
       {kOk, kOk, kOk, kOk},          {kTable, kOk, kOk, kOk},
       {kManifest, kOk, kOk, kOk},    {kOk, kOk, kOk, kTable},
@@ -885,7 +890,7 @@ TEST_P(DBAddressMapRaceTest, FlushesInEveryOrder) {
       if (all_fates[f][0] != kOk && all_fates[f][3] != kOk &&
           orders[o].back() != 0) {
         // The first of several flushes of the recovery would fail. RocksDB may
-        // then forget the others, and the next Resume() waits for them.
+        // then forget the others, and the next Resume() would wait for them.
         continue;
       }
       SCOPED_TRACE("fates " + std::to_string(f) + ", order " +
@@ -924,8 +929,8 @@ TEST_P(DBAddressMapRaceTest, FlushesInEveryOrder) {
           control.turnstile().Let(flush);
           EXPECT_TRUE(control.left().WaitFor(i + 1));
           if (flush == 0 && is_healthy) {
-            // RocksDB forgets a flush that was scheduled but has not begun when
-            // an error strikes, and Resume() would wait for it.
+            // When an error occurs, RocksDB forgets a flush that was scheduled
+            // but has not begun, and Resume() would wait for it.
             EXPECT_TRUE(control.turnstile().WaitForArrivals(4));
           }
         }
@@ -953,12 +958,13 @@ TEST_P(DBAddressMapRaceTest, FlushesInEveryOrder) {
   }
 }
 
-// The same with groups of two families: the second group waits for the first.
-TEST_P(DBAddressMapRaceTest, AtomicFlushesInOrder) {
+// Atomic flushes of two families run one after the other: the second group
+// waits for the first. In the end both families have their newest values.
+TEST_P(DBAddressMapRaceTest, AtomicFlushesKeepTheNewestValues) {
   constexpr Fate kOk = Fate::kOk;
   constexpr Fate kTable = Fate::kTableFails;
   constexpr Fate kManifest = Fate::kManifestFails;
-  // A group's edit is written after its last job.
+  // The edit of a group is written after its last job.
   const std::vector<std::vector<Fate>> all_fates = {
       {kOk, kOk, kOk, kOk},          {kTable, kOk, kOk, kOk},
       {kOk, kTable, kOk, kOk},       {kOk, kManifest, kOk, kOk},
@@ -1010,9 +1016,9 @@ TEST_P(DBAddressMapRaceTest, AtomicFlushesInOrder) {
   }
 }
 
-// ---- Reads that a compaction overtakes.
+// ---- Reads during which a compaction runs.
 
-TEST_P(DBAddressMapRaceTest, GetMeetsACompaction) {
+TEST_P(DBAddressMapRaceTest, GetIsRightBesideACompaction) {
   RaceReads({"MapPointRead::Start", "DBImpl::GetImpl:AfterAcquireSv",
              "DBImpl::GetImpl:PostMemTableGet:0", "MapPointRead::TakeNamed",
              "MapPointRead::TakeDirect", "MapPointRead::ConfirmAbsence",
@@ -1026,7 +1032,7 @@ TEST_P(DBAddressMapRaceTest, GetMeetsACompaction) {
             });
 }
 
-TEST_P(DBAddressMapRaceTest, GetAtSnapshotMeetsACompaction) {
+TEST_P(DBAddressMapRaceTest, GetAtSnapshotIsRightBesideACompaction) {
   RaceReads({"MapPointRead::Start", "DBImpl::GetImpl:PostMemTableGet:0",
              "MapPointRead::TakeNamed", "MapPointRead::TakeDirect",
              "MapPointRead::ConfirmAbsence"},
@@ -1039,7 +1045,7 @@ TEST_P(DBAddressMapRaceTest, GetAtSnapshotMeetsACompaction) {
             });
 }
 
-TEST_P(DBAddressMapRaceTest, MultiGetMeetsACompaction) {
+TEST_P(DBAddressMapRaceTest, MultiGetIsRightBesideACompaction) {
   RaceReads({"MapPointRead::Start", "DBImpl::MultiCFSnapshot:AfterGetSeqNum1",
              "MapPointRead::TakeNamed", "MapPointRead::TakeDirect",
              "MapPointRead::ConfirmAbsence", "MapPointRead::Pinned"},
@@ -1053,9 +1059,10 @@ TEST_P(DBAddressMapRaceTest, MultiGetMeetsACompaction) {
             });
 }
 
-// Before its bound is listed, and before it has read a sequence number. What it
-// finds does not change afterwards.
-TEST_P(DBAddressMapRaceTest, NewIteratorMeetsACompaction) {
+// A compaction runs before the iterator has an implicit snapshot, or before it
+// has read a sequence number. The results of the iterator do not change
+// afterwards.
+TEST_P(DBAddressMapRaceTest, NewIteratorIsRightBesideACompaction) {
   for (const bool at_snapshot : {false, true}) {
     RaceReads(
         {"ImplicitSnapshotRegistry::PickShard:Core", "DBImpl::NewIterator:1"},
@@ -1071,11 +1078,12 @@ TEST_P(DBAddressMapRaceTest, NewIteratorMeetsACompaction) {
   }
 }
 
-// ---- The mirror: reads in the middle of a job.
+// ---- Reads in the middle of a job.
 
-// A snapshot and an iterator that are taken there see the same afterwards, but
-// for what filters and removals of files take from everybody.
-TEST_P(DBAddressMapRaceTest, ReadsInACompaction) {
+// A snapshot and an iterator that are taken at any step of a compaction give
+// the same results afterwards. Filters and deletions of files are exceptions:
+// they remove values from all readers.
+TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfACompaction) {
   const std::vector<std::string> points = {
       "CompactionJob::Run:BeforeVerify",
       "CompactionMapping::Publish",
@@ -1135,8 +1143,9 @@ TEST_P(DBAddressMapRaceTest, ReadsInACompaction) {
   }
 }
 
-// With writes and snapshots in the middle, which the job does not know of.
-TEST_P(DBAddressMapRaceTest, ReadsInAFlush) {
+// Reads are right at each step of a flush, also at snapshots that are taken
+// during the flush, below a write that is made during the flush.
+TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfAFlush) {
   struct Mutation {
     const char* name;
     std::string after;
@@ -1223,9 +1232,10 @@ TEST_P(DBAddressMapRaceTest, ReadsInAFlush) {
 
 // ---- Entries that appear during a read.
 
-// No direct entry when the read begins, and one before it ends: the read starts
-// again, unless it has a snapshot, for which the entry is too new.
-TEST_P(DBAddressMapRaceTest, DirectEntryAppearsDuringARead) {
+// A key has no direct entry when a read begins, and one before it ends. The
+// read starts again, unless it has a snapshot, which does not see the new
+// entry.
+TEST_P(DBAddressMapRaceTest, ReadIsRightWhenADirectEntryAppears) {
   struct Reader {
     const char* name;
     std::vector<std::string> points;
@@ -1287,7 +1297,8 @@ TEST_P(DBAddressMapRaceTest, DirectEntryAppearsDuringARead) {
               EXPECT_EQ(Ticker(BLOB_MAP_READ_RESTART), 0u);
             } else if (switch_first &&
                        point == "DBImpl::GetImpl:AfterAcquireSv") {
-              // k is visible, and in nothing that the read has at hand.
+              // k is visible, but in none of the memtables and files of the
+              // read.
               EXPECT_EQ(got, Value(2));
               EXPECT_GT(Ticker(BLOB_MAP_READ_RESTART), 0u);
             }
@@ -1309,9 +1320,9 @@ TEST_P(DBAddressMapRaceTest, DirectEntryAppearsDuringARead) {
   }
 }
 
-// A batch in the loop for a single column family is of one moment, also if it
-// has more keys than are looked up at once, and starts again several times.
-TEST_P(DBAddressMapRaceTest, MultiGetOfOneFamilyRestarts) {
+// A batch of one column family is read at one moment, even if it has more keys
+// than are looked up at once, and after several restarts.
+TEST_P(DBAddressMapRaceTest, MultiGetOfOneFamilyReadsAtOneMoment) {
   constexpr int kKeys = 40;
   enum Way { kPlain, kAtSnapshot, kSorted, kEntities, kSoftLimit };
   for (const Way way : {kPlain, kAtSnapshot, kSorted, kEntities, kSoftLimit}) {
@@ -1405,9 +1416,9 @@ TEST_P(DBAddressMapRaceTest, MultiGetOfOneFamilyRestarts) {
 
 // ---- Drops of blob files.
 
-// A file leaves the Version while a read has pinned it and not opened it yet:
-// it stays on disk for the read, and goes with the next job.
-TEST_P(DBAddressMapRaceTest, FileIsDroppedUnderARead) {
+// If a file leaves the Version after a read has pinned it and before the read
+// opens it, the file stays on disk for the read, and the next job deletes it.
+TEST_P(DBAddressMapRaceTest, DroppedFileStaysForAReadThatPinnedIt) {
   using Keys = std::vector<std::string>;
   struct Case {
     const char* name;
@@ -1501,9 +1512,10 @@ TEST_P(DBAddressMapRaceTest, FileIsDroppedUnderARead) {
   }
 }
 
-// Files are dropped between a flush's insertions and its commit. The old value
-// is superseded, and the last one of its file, but may come back.
-TEST_P(DBAddressMapRaceTest, DropMeetsAnUncommittedFlush) {
+// Files are dropped between the insertions of a flush and its commit. The old
+// value, the last one of its file, is superseded. The file must stay, because
+// the value is current again if the flush fails.
+TEST_P(DBAddressMapRaceTest, UncommittedFlushKeepsTheSupersededFile) {
   for (const bool fail : {false, true}) {
     SCOPED_TRACE(fail);
     const Options options = MapOptions();
@@ -1520,7 +1532,7 @@ TEST_P(DBAddressMapRaceTest, DropMeetsAnUncommittedFlush) {
           callbacks.Once("MapTransaction::Publish:Inserted", [&](void*) {
             OnAnotherThread([&] {
               {
-                // When it goes the file must be looked at again.
+                // The release of the pin causes another check of the file.
                 const AddressMapStore::FilePin pin(Blobs(),
                                                    file.blob_file_number);
                 EXPECT_TRUE(pin.pinned());
@@ -1561,10 +1573,10 @@ TEST_P(DBAddressMapRaceTest, DropMeetsAnUncommittedFlush) {
   }
 }
 
-// A removal that has waited for a snapshot, and the compaction that renames the
-// key's other entry, make the same file empty: it is dropped once, and the file
-// of the renamed entry is not.
-TEST_P(DBAddressMapRaceTest, DropMeetsARename) {
+// A removal that has waited for a snapshot and a compaction that renames the
+// other entry of the key empty the same file. That file is dropped once, and
+// the file of the renamed entry is not dropped.
+TEST_P(DBAddressMapRaceTest, RenameDropsTheOtherFileOnce) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(1)));
@@ -1581,7 +1593,7 @@ TEST_P(DBAddressMapRaceTest, DropMeetsARename) {
     Callbacks callbacks;
     const auto reached =
         callbacks.Once("DBStrata::BGWorkMapRemovals:Start", [&](void*) {
-          // Without a wait for removals: this is one.
+          // Must not wait for removals, as this is one.
           OnAnotherThread([&] { ForceCompaction(); });
         });
     db_->ReleaseSnapshot(snapshot);
@@ -1603,8 +1615,8 @@ TEST_P(DBAddressMapRaceTest, DropMeetsARename) {
   }
 }
 
-// The edit that drops a file fails: the file stays, and is offered again.
-TEST_P(DBAddressMapRaceTest, FailedDropIsOfferedAgain) {
+// If the edit that drops a file fails, the file stays and is dropped later.
+TEST_P(DBAddressMapRaceTest, FailedDropIsTriedAgain) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(1)));
@@ -1618,7 +1630,7 @@ TEST_P(DBAddressMapRaceTest, FailedDropIsOfferedAgain) {
     // The DB mutex is held here.
     const auto reached = callbacks.Once(
         "DBStrata::DropEmptyBlobFiles:BeforeEdit", [this](void*) { Break(); });
-    // It is committed, but reports what has happened after that.
+    // The flush is committed, but returns the later error.
     Flush().PermitUncheckedError();
     EXPECT_NOK(dbfull()->TEST_WaitForBackgroundWork());
     EXPECT_TRUE(reached->load());
@@ -1643,9 +1655,9 @@ TEST_P(DBAddressMapRaceTest, FailedDropIsOfferedAgain) {
 
 // ---- Filters.
 
-// An iterator reads on what a filter has taken away; all others see it gone at
-// once.
-TEST_P(DBAddressMapRaceTest, FilterAndOldIterator) {
+// An old iterator still reads values that a filter has removed, and all other
+// reads do not find them any more.
+TEST_P(DBAddressMapRaceTest, OldIteratorReadsFilteredValues) {
   Options options = MapOptions();
   options.min_blob_size = 20;
   options.compaction_filter = &filter_;
@@ -1698,9 +1710,10 @@ TEST_P(DBAddressMapRaceTest, FilterAndOldIterator) {
   ExpectEntries(4);
 }
 
-// Between a compaction and its changes to the map, readers may take the values
-// of before. But they must not be kept for later ones.
-TEST_P(DBAddressMapRaceTest, FilterAndMergedValues) {
+// Between the edit of a compaction and its changes to the map, readers may use
+// the old values. Results that are merged with these must not be cached for
+// later reads.
+TEST_P(DBAddressMapRaceTest, FilteredBasesAreNotCachedAsMergedValues) {
   Options options = MapOptions();
   options.min_blob_size = 20;
   options.compaction_filter = &filter_;
@@ -1726,7 +1739,7 @@ TEST_P(DBAddressMapRaceTest, FilterAndMergedValues) {
                                           }
                                         });
   SyncPoint::GetInstance()->EnableProcessing();
-  // Of what was flushed alone.
+  // Compacts only the flushed file.
   ASSERT_OK(dbfull()->TEST_CompactRange(/*level=*/0, nullptr, nullptr));
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();

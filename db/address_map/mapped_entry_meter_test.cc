@@ -36,8 +36,9 @@ constexpr uint64_t kFirstNewBirth = 1000000;
 
 using Decision = CompactionFilter::Decision;
 
-// One input entry of a compaction. A mapped one has type kTypeBlobIndex; a
-// kTypeRangeDeletion is the sentinel at the start of a range tombstone.
+// One input entry of a compaction. A mapped entry has type kTypeBlobIndex. An
+// entry of type kTypeRangeDeletion is the sentinel at the start of a range
+// tombstone.
 struct Entry {
   std::string user_key;
   SequenceNumber seq = 0;
@@ -51,14 +52,14 @@ struct Tombstone {
   SequenceNumber seq = 0;
 };
 
-// All input of a compaction, sorted, and what the compaction knows.
+// The input of a compaction, sorted, and its parameters.
 struct Job {
   std::vector<Entry> entries;
   std::vector<Tombstone> tombstones;
   std::vector<SequenceNumber> snapshots;
   bool bottommost = false;
-  // The snapshots are transactions', which forbid to drop a SingleDelete above
-  // them with its value.
+  // The snapshots belong to transactions, so a SingleDelete above them must not
+  // be dropped with its value.
   bool keep_single_deletes = false;
 
   void Sort() {
@@ -77,7 +78,8 @@ struct Job {
                      });
   }
 
-  // The same for entries that the same snapshots see.
+  // Returns the number of the snapshot stripe: equal for entries that the same
+  // snapshots see.
   size_t Stripe(SequenceNumber seq) const {
     return static_cast<size_t>(
         std::lower_bound(snapshots.begin(), snapshots.end(), seq) -
@@ -91,9 +93,9 @@ struct Job {
                        });
   }
 
-  // Would a reader at a snapshot, or at the tip, that looks for the entry's
-  // key get as far as the entry? Says nothing about CompactionIterator: this
-  // is how Get works.
+  // Returns true if a reader at a snapshot or at the newest sequence number
+  // that looks up the entry's key reaches the entry. This follows the rules of
+  // Get() and is independent of CompactionIterator.
   bool SomebodyReads(const Entry& wanted) const {
     std::vector<SequenceNumber> readers = snapshots;
     readers.push_back(kMaxSequenceNumber);
@@ -151,7 +153,8 @@ class TestMap {
     record.direct = direct;
     EXPECT_OK(map.InsertBatch(slot_, &record, 1));
   }
-  // Most names of the job; the oldest of a key is sometimes direct.
+  // Inserts most names of the job. The oldest name of a key is sometimes
+  // direct.
   void InsertSome(const Job& job, Random* rnd) {
     std::set<std::string> has_direct;
     for (auto e = job.entries.rbegin(); e != job.entries.rend(); ++e) {
@@ -179,15 +182,15 @@ class TestMap {
   uint32_t slot_ = 0;
 };
 
-// What happened to the mapped entries of a job, by name. The truth that the
-// flow is compared with.
+// What happened to the mapped entries of a job, by name. The meter is compared
+// with this.
 struct Fates {
   std::set<Id> inputs;
   std::set<Id> kept;
   std::set<Id> hidden;
 };
 
-// Before the commit only what nobody reads may be gone.
+// Checks that only entries without a reader were removed before the commit.
 void CheckRemovals(const Job& job, const Fates& fates, const TestMap& map,
                    const std::set<Id>& before) {
   const std::set<Id> now = map.All();
@@ -215,16 +218,17 @@ void CheckSettled(const Fates& fates, const TestMap& map,
   ASSERT_OK(map.map.TEST_Check());
 }
 
-// ---- A compaction written plainly, with the lookahead of CompactionIterator.
+// ---- A simple model of a compaction, with the lookahead of
+// CompactionIterator.
 
 class ModelCompaction {
  public:
   struct Choices {
-    bool hold_outputs = false;  // until the input reaches another user key
+    bool hold_outputs = false;  // hold outputs until the input reaches another user key
     bool must_merge = false;    // full merges fail, operands stay
     uint32_t filter_one_in = 0;
-    uint32_t separate_one_in = 0;  // of inline values and merge results
-    uint32_t inline_one_in = 0;    // of mapped values
+    uint32_t separate_one_in = 0;  // for inline values and merge results
+    uint32_t inline_one_in = 0;  // for mapped values
     uint32_t dead_base_one_in = 0;
   };
 
@@ -295,7 +299,7 @@ class ModelCompaction {
     }
     held_.clear();
   }
-  // A plain value, perhaps written to a new blob file.
+  // Outputs an inline value, which may be written to a new blob file.
   void OutputValue(Entry e) {
     e.type = kTypeValue;
     if (OneIn(choices_.separate_one_in)) {
@@ -344,12 +348,12 @@ class ModelCompaction {
     }
   }
 
-  // True if it has dealt with the entry.
+  // Returns true if the entry is done.
   bool Filter(Entry* e) {
     if (!OneIn(choices_.filter_one_in)) {
       return false;
     }
-    if (rnd_->OneIn(2)) {  // another value
+    if (rnd_->OneIn(2)) {  // the filter changes the value
       OutputValue(*e);
       Advance();
     } else {
@@ -375,7 +379,7 @@ class ModelCompaction {
       Output(e);
     } else if (Here().type == kTypeSingleDeletion ||
                Here().type == kTypeDeletion) {
-      // The next one decides.
+      // The next entry decides.
     } else if (!job_.keep_single_deletes || SeenByEarliest(e.seq) ||
                Here().type == kTypeMerge) {
       AdvanceHidden();
@@ -434,7 +438,7 @@ class ModelCompaction {
         continue;
       }
       if (operands.empty()) {
-        has_key_ = false;  // the base is looked at as if it came first
+        has_key_ = false;  // the base is processed as the first entry of its key
         return;
       }
       if (choices_.must_merge ||
@@ -472,7 +476,8 @@ class ModelCompaction {
   Fates fates_;
 };
 
-// Deletes and SingleDeletes of one key break the latters' contract.
+// Deletes and SingleDeletes of one key would break the contract of
+// SingleDelete.
 bool HasSingleDeletes(const std::string& user_key) {
   return user_key[0] % 2 == 0;
 }
@@ -521,7 +526,7 @@ Job RandomJob(Random* rnd, bool births) {
 
 class MappedEntryMeterTest : public testing::Test {};
 
-TEST_F(MappedEntryMeterTest, Model) {
+TEST_F(MappedEntryMeterTest, ModelCompactionRemovesTheRightNames) {
   Random rnd(301);
   uint64_t hidden = 0;
   uint64_t deferred = 0;
@@ -531,7 +536,7 @@ TEST_F(MappedEntryMeterTest, Model) {
     Job job = RandomJob(&rnd, /*births=*/false);
     const bool twice = rnd.OneIn(10);
     if (twice) {
-      // The same file twice, as a repair may find it.
+      // The job has the same file twice, as a repair may find it.
       const std::vector<Entry> copy = job.entries;
       job.entries.insert(job.entries.end(), copy.begin(), copy.end());
       job.Sort();
@@ -558,7 +563,7 @@ TEST_F(MappedEntryMeterTest, Model) {
     Fates fates = compaction.fates();
     CheckRemovals(job, fates, map, before);
 
-    // The flow's own account.
+    // Checks the meter's own counts.
     const std::set<Id> now = map.All();
     uint64_t all_deferred = 0;
     uint64_t all_kept = 0;
@@ -597,9 +602,8 @@ namespace {
 
 // ---- The real CompactionIterator.
 
-// What a real job has around CompactionIterator. Mapped entries have a birth
-// of their own each, by which an output is recognised even if its sequence
-// number was set to zero.
+// The input iterator of a real job. Each mapped entry has its own birth, which
+// identifies an output even if its sequence number was set to zero.
 class InputIterator : public VectorIterator {
  public:
   InputIterator(const Job& job, MappedEntryMeter* flow)
@@ -613,12 +617,13 @@ class InputIterator : public VectorIterator {
     VectorIterator::Next();
     Meter();
   }
-  // The flow must see every entry: the caller counts, and so does not seek.
+  // The meter must see every entry. The job counts its input entries, so it
+  // does not seek.
   void Seek(const Slice&) override { FAIL(); }
   bool IsDeleteRangeSentinelKey() const override {
     return ExtractValueType(key()) == kTypeRangeDeletion;
   }
-  // Of positions: also those of unmapped entries.
+  // All user keys that the iterator was at, also those of unmapped entries.
   const std::vector<std::string>& seen_user_keys() const { return seen_; }
 
  private:
@@ -712,7 +717,7 @@ class JoinOperands : public MergeOperator {
   const bool must_merge_;
 };
 
-// Decides by key.
+// Decides by the key.
 class KeyFilter : public CompactionFilter {
  public:
   using Decide =
@@ -746,7 +751,7 @@ class KeyFilter : public CompactionFilter {
   mutable std::vector<std::string> asked_;
 };
 
-// Leaves every mapped entry as it is.
+// Leaves all mapped entries unchanged.
 class KeepingPlacement : public CompactionValueMapper {
  public:
   explicit KeepingPlacement(MappedEntryMeter* flow)
@@ -774,7 +779,7 @@ class KeepingPlacement : public CompactionValueMapper {
 struct RealOptions {
   bool must_merge = false;
   KeyFilter::Decide decide;  // no filter if empty
-  // Of the last operand that the filter must not see.
+  // Operands up to this sequence number are hidden from the filter.
   SequenceNumber latest_snapshot = 0;
   const SnapshotChecker* snapshot_checker = nullptr;
 };
@@ -782,8 +787,8 @@ struct RealOptions {
 struct RealResult {
   std::vector<std::string> outputs;  // user_key@seq:type
   std::vector<std::string> asked;
-  // How many other user keys the input had reached when a mapped entry was
-  // output, at most.
+  // The maximum number of other user keys that the input had reached when a
+  // mapped entry was output.
   size_t max_lag = 0;
   Fates fates;
 };
@@ -808,7 +813,7 @@ const char* TypeName(ValueType type) {
 }
 
 // Runs the job as CompactionJob does: each output is metered before the next
-// is asked for.
+// one is requested.
 void RunReal(const Job& job, const RealOptions& options, MappedEntryMeter* flow,
              RealResult* result) {
   const Comparator* const ucmp = BytewiseComparator();
@@ -894,9 +899,10 @@ void RunReal(const Job& job, const RealOptions& options, MappedEntryMeter* flow,
   result->asked = filter.asked();
 }
 
-// The base of a merge would have to be read from a blob file, which there is
-// none of, unless a range tombstone covers it. So such operands become puts.
-// So do those of keys with SingleDeletes, which breaks their contract.
+// Changes operands over mapped bases into puts, unless a range tombstone covers
+// the base. The base of such a merge would be read from a blob file, and there
+// is none. Operands of keys with SingleDeletes become puts, too, as they would
+// break the contract of SingleDelete.
 void AvoidImpossibleMerges(Job* job) {
   for (size_t i = 0; i < job->entries.size(); ++i) {
     if (job->entries[i].type == kTypeMerge &&
@@ -920,9 +926,9 @@ void AvoidImpossibleMerges(Job* job) {
 
 }  // namespace
 
-// The claim of the header, and every removal, with the code that runs in the
-// product.
-TEST_F(MappedEntryMeterTest, RealCompactionIterator) {
+// The real CompactionIterator outputs mapped entries as early as the header of
+// the meter claims, and the names that leave the map are the right ones.
+TEST_F(MappedEntryMeterTest, RealCompactionRemovesTheRightNames) {
   Random rnd(302);
   uint64_t kept = 0;
   uint64_t removed = 0;
@@ -973,7 +979,8 @@ TEST_F(MappedEntryMeterTest, RealCompactionIterator) {
     CheckRemovals(job, result.fates, map, before);
     early += before.size() - map.All().size();
     if (filtered.empty()) {
-      // All but the bases that merges consumed, each by an output of its own.
+      // Only the bases that merges have consumed are deferred. Each merge has
+      // its own output.
       size_t merges = 0;
       for (const Entry& e : job.entries) {
         merges += e.type == kTypeMerge ? 1 : 0;
@@ -995,8 +1002,8 @@ TEST_F(MappedEntryMeterTest, RealCompactionIterator) {
 
 namespace {
 
-// One way out of CompactionIterator each, with versions of the user key "k"
-// and a neighbour before and after it.
+// One exit of CompactionIterator, with versions of the user key "k" and a
+// neighbour before and after it.
 struct Exit {
   std::string name;
   std::vector<std::pair<SequenceNumber, ValueType>> versions;
@@ -1090,7 +1097,8 @@ std::vector<Exit> Exits() {
       exits.push_back(e);
     }
   }
-  // A range tombstone saves the fetch of the base, not its consumption.
+  // The range tombstone saves reading the base. The base is consumed
+  // nevertheless.
   e = {"base consumed by operands",
        {{9, kTypeMerge}, {8, kTypeMerge}, {6, M}, {5, M}},
        {},
@@ -1120,7 +1128,7 @@ std::vector<Exit> Exits() {
 
 }  // namespace
 
-TEST_F(MappedEntryMeterTest, EveryExit) {
+TEST_F(MappedEntryMeterTest, EachExitOfCompactionIteratorIsClassified) {
   for (const Exit& exit : Exits()) {
     SCOPED_TRACE(exit.name);
     Job job;
@@ -1179,9 +1187,9 @@ TEST_F(MappedEntryMeterTest, EveryExit) {
   }
 }
 
-// Entries that a snapshot checker does not know to be committed are output as
-// they are.
-TEST_F(MappedEntryMeterTest, UncommittedEntries) {
+// Entries that are not committed according to the snapshot checker are output
+// unchanged.
+TEST_F(MappedEntryMeterTest, UncommittedEntriesAreKept) {
   class NothingIsCommitted : public SnapshotChecker {
    public:
     SnapshotCheckerResult CheckInSnapshot(SequenceNumber seq,
@@ -1214,7 +1222,7 @@ TEST_F(MappedEntryMeterTest, UncommittedEntries) {
 
 namespace {
 
-// A filter that wants all from b to e (exclusive) to be skipped.
+// The job of a filter that skips all keys from b to e (exclusive).
 Job SkipJob(bool bottommost) {
   Job job;
   job.bottommost = bottommost;
@@ -1238,7 +1246,7 @@ Job SkipJob(bool bottommost) {
 
 }  // namespace
 
-TEST_F(MappedEntryMeterTest, RemovedRange) {
+TEST_F(MappedEntryMeterTest, RemovedRangeKeepsEntriesOfSnapshots) {
   for (const bool bottommost : {false, true}) {
     const Job job = SkipJob(bottommost);
     TestMap map;
@@ -1262,8 +1270,9 @@ TEST_F(MappedEntryMeterTest, RemovedRange) {
     if (HasFatalFailure()) {
       return;
     }
-    // Tombstones stay where something may lie below; what the snapshot sees
-    // stays; nothing comes to light.
+    // Tombstones replace the removed entries where older entries may lie below,
+    // the entries that the snapshot sees stay, and no older entry becomes
+    // visible.
     std::vector<std::string> expected{"a@9:map",  "b@9:del", "b@4:map",
                                       "c@9:del",  "c@3:map", "d@7:del",
                                       "dd@9:del", "e@9:map", "f@9:map"};
@@ -1271,7 +1280,8 @@ TEST_F(MappedEntryMeterTest, RemovedRange) {
       expected = {"a@9:map", "b@9:del", "b@0:map", "c@9:del",
                   "c@0:map", "e@9:map", "f@9:map"};
       for (std::string& output : result.outputs) {
-        // Whether mapped entries are zeroed is not decided here.
+        // The test does not depend on whether sequence numbers of mapped
+        // entries are set to zero.
         const bool zeroed = output == "b@4:map" || output == "c@3:map";
         output = zeroed ? output.replace(2, 1, "0") : output;
       }
@@ -1309,7 +1319,7 @@ TEST_F(MappedEntryMeterTest, RemovedRangeIsHalfOpenAndEnds) {
   ASSERT_FALSE(flow.InRemovedRange("e"));
 }
 
-TEST_F(MappedEntryMeterTest, Batches) {
+TEST_F(MappedEntryMeterTest, NamesAreRemovedInBatchesDuringTheJob) {
   TestMap map;
   DeferredRemovals removals;
   MappedEntryMeter flow(&map.map, kSeed, BytewiseComparator(), kFirstNewBirth,
@@ -1331,7 +1341,8 @@ TEST_F(MappedEntryMeterTest, Batches) {
     flow.In(key_of(i), 6, 0);
     flow.HideCurrent();
     flow.In(key_of(i), 5, 0);  // neither output nor hidden
-    // Hidden names go during the job, at most a batch and two keys late.
+    // Hidden names are removed during the job, at most a batch and two keys
+    // late.
     ASSERT_GE(map.map.NumEntries() + i + 1, uint64_t{3} * kKeys);
     ASSERT_LE(map.map.NumEntries() + i, uint64_t{3} * kKeys + 258);
     ASSERT_LE(removals.Count(), static_cast<uint64_t>(i));
@@ -1346,9 +1357,9 @@ TEST_F(MappedEntryMeterTest, Batches) {
   ASSERT_EQ(uint64_t{3} * kKeys, flow.counts().inputs);
 }
 
-// One name in several entries: one output keeps it, and it is hidden only if
-// every entry is.
-TEST_F(MappedEntryMeterTest, SameNameTwice) {
+// A name that several entries have is kept if one of them is output, and is
+// hidden only if all of them are hidden.
+TEST_F(MappedEntryMeterTest, RepeatedNameIsHiddenOnlyIfAllItsEntriesAre) {
   for (int kept = 0; kept <= 2; ++kept) {
     for (int hidden = 0; hidden + kept <= 2; ++hidden) {
       TestMap map;
@@ -1363,7 +1374,7 @@ TEST_F(MappedEntryMeterTest, SameNameTwice) {
         } else if (copy < kept + hidden) {
           flow.HideCurrent();
         }
-        flow.In("a", 7, 6);  // another name, between them
+        flow.In("a", 7, 6);  // another name between the two
         ASSERT_OK(flow.Out("a", 7, 6));
       }
       flow.Finish();
@@ -1375,7 +1386,7 @@ TEST_F(MappedEntryMeterTest, SameNameTwice) {
 }
 
 // With defer_all hidden names stay in the map, but none is found by the key
-// alone once the flow is finished.
+// alone once the meter is finished.
 TEST_F(MappedEntryMeterTest, HiddenDirectNamesAreDemoted) {
   TestMap map;
   DeferredRemovals removals;
@@ -1394,7 +1405,7 @@ TEST_F(MappedEntryMeterTest, HiddenDirectNamesAreDemoted) {
   map.Insert(name_of("kept", 5), /*direct=*/true);
   flow.In("kept", 5, 0);
   ASSERT_OK(flow.Out("kept", 5, 0));
-  // A filter has dropped it.
+  // A filter has dropped this entry.
   map.Insert(name_of("other", 5), /*direct=*/true);
   flow.In("other", 5, 0);
   flow.Finish();
@@ -1415,8 +1426,9 @@ TEST_F(MappedEntryMeterTest, HiddenDirectNamesAreDemoted) {
   ASSERT_OK(map.map.TEST_Check());
 }
 
-// A compaction that fails and is dropped leaves all that is not hidden.
-TEST_F(MappedEntryMeterTest, UnfinishedFlowRemovesNothing) {
+// If a compaction fails before it finishes the meter, all names that are not
+// hidden stay in the map.
+TEST_F(MappedEntryMeterTest, UnfinishedMeterRemovesNothing) {
   TestMap map;
   DeferredRemovals removals;
   {
@@ -1452,7 +1464,7 @@ TEST_F(MappedEntryMeterTest, UnknownOutputFailsTheCompaction) {
   ASSERT_OK(flow.Out("b", 7, 5));
 }
 
-TEST_F(MappedEntryMeterTest, CorruptIndex) {
+TEST_F(MappedEntryMeterTest, MalformedBlobIndexIsCorruption) {
   TestMap map;
   DeferredRemovals removals;
   MappedEntryMeter flow(&map.map, kSeed, BytewiseComparator(), kFirstNewBirth,
@@ -1463,7 +1475,7 @@ TEST_F(MappedEntryMeterTest, CorruptIndex) {
       flow.Meter(ikey, Slice("\x10\x80", 2), true, &is_mapped).IsCorruption());
   ASSERT_TRUE(
       flow.Meter(ikey, Slice("\x10\x80", 2), false, &is_mapped).IsCorruption());
-  // Not of this kind: for others to judge. An inline value may look alike.
+  // Values that are not mapped are ignored, even if they look similar.
   ASSERT_OK(flow.Meter(ikey, Slice("\x01\x80", 2), true, &is_mapped));
   ASSERT_FALSE(is_mapped);
   ASSERT_OK(flow.Meter(ParsedInternalKey("a", 7, kTypeValue),
@@ -1474,8 +1486,8 @@ TEST_F(MappedEntryMeterTest, CorruptIndex) {
   ASSERT_EQ(1u, flow.counts().inputs);
 }
 
-// A job over its cap.
-TEST_F(MappedEntryMeterTest, RemovalsFromAFile) {
+// Deferred names beyond the memory cap are applied from the spill file.
+TEST_F(MappedEntryMeterTest, RemovalsFromASpillFileAreApplied) {
   Random rnd(303);
   int spills = 0;
   const std::string path =
@@ -1513,8 +1525,9 @@ TEST_F(MappedEntryMeterTest, RemovalsFromAFile) {
   ASSERT_GT(spills, 100);
 }
 
-// Subcompactions share the map and the removals; readers look on.
-TEST_F(MappedEntryMeterTest, Concurrent) {
+// Subcompactions share the map and the removals. A concurrent reader finds all
+// names that are kept or deferred.
+TEST_F(MappedEntryMeterTest, SubcompactionsShareTheMapAndTheRemovals) {
   constexpr int kThreads = 3;
   constexpr int kKeys = 4000;
   TestMap map;
@@ -1540,7 +1553,7 @@ TEST_F(MappedEntryMeterTest, Concurrent) {
     while (!done.load()) {
       const int t = static_cast<int>(rnd.Uniform(kThreads));
       const int i = static_cast<int>(rnd.Uniform(kKeys));
-      // Neither what is kept nor what waits for the commit may be missing.
+      // Kept and deferred names stay in the map.
       ASSERT_TRUE(map.map.FindByName(name_of(t, i, 7), true).found);
       ASSERT_TRUE(map.map.FindByName(name_of(t, i, 5), true).found);
     }
