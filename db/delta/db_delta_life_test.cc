@@ -53,8 +53,8 @@ class DBDeltaLifeTest : public DBTestBase {
 
   HandMadeDeltas Deltas() { return HandMadeDeltas(db_.get()); }
 
-  // Files of all kinds and tiers, with some operands that are hidden and some
-  // that are not.
+  // Makes files of all kinds and tiers. Some operands are hidden, others are
+  // not.
   void MakeStore() {
     HandMadeDeltas deltas = Deltas();
     deltas.Flush({{"a", 10, "1"}, {"m", 11, "1"}});

@@ -1,8 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Point reads of which the device reads delta files while they look for the
-// value: what they find and count is what they would without.
+// Tests point reads that read delta files asynchronously while they search for
+// the value. Results and counters are the same as without asynchronous reads.
 
 #include <atomic>
 #include <cstdint>
@@ -22,7 +22,7 @@
 #include "test_util/sync_point.h"
 #include "util/random.h"
 
-// io_uring is the application's choice.
+// RocksDB uses io_uring only if the application defines this function.
 extern "C" bool RocksDbIOUringEnable() { return true; }
 
 namespace ROCKSDB_NAMESPACE {
@@ -41,7 +41,8 @@ class DBDeltaOverlappedReadTest : public DeltaReadAheadTestBase {
     EXPECT_EQ(0, fs_->handles);
   }
 
-  // What `read` asks of files with these endings.
+  // Returns the requests that `read` makes to files with these endings while
+  // the block cache is empty.
   std::string EventsOf(const std::vector<std::string>& endings,
                        const std::function<void()>& read) {
     EmptyCache();
@@ -53,7 +54,8 @@ class DBDeltaOverlappedReadTest : public DeltaReadAheadTestBase {
   const std::shared_ptr<DeferredReadFileSystem> fs_;
 };
 
-TEST_F(DBDeltaOverlappedReadTest, BesideTheValue) {
+// A Get begins to read the delta files before it reads the value.
+TEST_F(DBDeltaOverlappedReadTest, DeltaFilesAreReadBesideTheValue) {
   DestroyAndReopen(DeltaOptions());
   Load(3);
   const std::vector<std::string> endings = {".delta", ".sst"};
@@ -62,7 +64,7 @@ TEST_F(DBDeltaOverlappedReadTest, BesideTheValue) {
       "begin.delta begin.delta read.sst end.delta end.delta",
       EventsOf(endings, [this] { ASSERT_EQ(ValueOf(0), Get(KeyOf(0))); }));
   ASSERT_EQ(before + 1, ParallelReads());
-  // As much as is not in memory.
+  // Nothing is read if the blocks are in memory.
   fs_->events.clear();
   ASSERT_EQ(ValueOf(0), Get(KeyOf(0)));
   ASSERT_EQ("", fs_->EventsOf(endings));
@@ -70,7 +72,8 @@ TEST_F(DBDeltaOverlappedReadTest, BesideTheValue) {
   ASSERT_EQ("", EventsOf(endings,
                          [this] { ASSERT_EQ("NOT_FOUND", Get("nothing")); }));
 
-  // Of a batch, all before anything else.
+  // A MultiGet begins the reads for all of its keys before it reads anything
+  // else.
   const std::vector<std::string> keys = {KeyOf(0), KeyOf(1), "nothing",
                                          KeyOf(2)};
   ASSERT_EQ(
@@ -83,7 +86,7 @@ TEST_F(DBDeltaOverlappedReadTest, BesideTheValue) {
       }));
 }
 
-TEST_F(DBDeltaOverlappedReadTest, BesideBlobs) {
+TEST_F(DBDeltaOverlappedReadTest, DeltaFilesAreReadBesideBlobs) {
   for (const bool has_map : {false, true}) {
     SCOPED_TRACE(has_map);
     Options options = DeltaOptions();
@@ -101,14 +104,14 @@ TEST_F(DBDeltaOverlappedReadTest, BesideBlobs) {
   }
 }
 
-// Nothing is begun for operands that a value hides, as far as that can be told.
-TEST_F(DBDeltaOverlappedReadTest, Hidden) {
+// No read is begun for operands that are known to be hidden by a newer value.
+TEST_F(DBDeltaOverlappedReadTest, NoReadBeginsForHiddenOperands) {
   DestroyAndReopen(DeltaOptions());
   Load(2);
   const Snapshot* const snapshot = db_->GetSnapshot();
   ASSERT_OK(Put(KeyOf(0), "new"));
   ASSERT_OK(Flush());
-  // Also if nobody has opened the file that says so, but for that.
+  // This also holds if the file with the anchor has to be opened first.
   fs_->events.clear();
   ASSERT_EQ("new", Get(KeyOf(0)));
   ASSERT_EQ(std::string::npos, fs_->EventsOf({".delta"}).find("begin"));
@@ -117,13 +120,14 @@ TEST_F(DBDeltaOverlappedReadTest, Hidden) {
   ASSERT_EQ(
       "begin.delta begin.delta end.delta end.delta",
       EventsOf({".delta"}, [this] { ASSERT_EQ(ValueOf(1), Get(KeyOf(1))); }));
-  // The file has no anchor that this one sees.
+  // The anchor is not visible at the snapshot.
   ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
             EventsOf({".delta"},
                      [&] { ASSERT_EQ(ValueOf(0), Get(KeyOf(0), snapshot)); }));
   db_->ReleaseSnapshot(snapshot);
 
-  // A newer file, but neither that nor the value is what is found first.
+  // With a newer operand, two reads begin: of its file, and of the file with
+  // the anchor that hides the older operands.
   ASSERT_OK(Merge(KeyOf(0), "z"));
   ASSERT_OK(Flush());
   Get(KeyOf(0));
@@ -131,16 +135,17 @@ TEST_F(DBDeltaOverlappedReadTest, Hidden) {
       "begin.delta begin.delta end.delta end.delta",
       EventsOf({".delta"}, [this] { ASSERT_EQ("new,z", Get(KeyOf(0))); }));
 
-  // By what a memtable has.
+  // A range deletion in the memtable hides all operands.
   ASSERT_OK(
       db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "z"));
   ASSERT_EQ("", EventsOf({".delta"},
                          [this] { ASSERT_EQ("NOT_FOUND", Get(KeyOf(0))); }));
 }
 
-// An error of a read that is only there to be faster is an error of the Get, or
-// tests that inject it are told that nothing depends on it.
-TEST_F(DBDeltaOverlappedReadTest, FailedOpen) {
+// If a read fails that was begun early, the Get fails, or
+// FaultInjectionIgnoreError tells tests with injected faults that the result
+// does not depend on that read.
+TEST_F(DBDeltaOverlappedReadTest, FailedEarlyReadFailsTheGetOrIsIgnored) {
   bool is_ignored = false;
   SyncPoint::GetInstance()->SetCallBack("FaultInjectionIgnoreError",
                                         [&](void*) { is_ignored = true; });
@@ -148,7 +153,7 @@ TEST_F(DBDeltaOverlappedReadTest, FailedOpen) {
   for (const bool hides : {true, false}) {
     for (int failures = 1; failures < 20; ++failures) {
       SCOPED_TRACE(failures);
-      // The anchors are in a file that nobody has opened.
+      // The anchors are in a file that no reader has opened.
       DestroyAndReopen(DeltaOptions());
       Load(2);
       ASSERT_OK(Put(KeyOf(hides ? 0 : 1), "new"));
@@ -176,8 +181,9 @@ TEST_F(DBDeltaOverlappedReadTest, FailedOpen) {
   SyncPoint::GetInstance()->ClearAllCallBacks();
 }
 
-// What turns out to be in vain is waited for: its memory is freed.
-TEST_F(DBDeltaOverlappedReadTest, InVain) {
+// A Get that fails waits for the reads that it has begun, so that their memory
+// can be freed.
+TEST_F(DBDeltaOverlappedReadTest, FailedGetWaitsForItsBegunReads) {
   DestroyAndReopen(DeltaOptions());
   Load(1);
   EmptyCache();
@@ -198,7 +204,9 @@ TEST_F(DBDeltaOverlappedReadTest, InVain) {
   ASSERT_EQ(ValueOf(0), Get(KeyOf(0)));
 }
 
-TEST_F(DBDeltaOverlappedReadTest, Troubles) {
+// Get and MultiGet return the right values if asynchronous reads are refused or
+// fail, and an error if the data is corrupt.
+TEST_F(DBDeltaOverlappedReadTest, ReadsSucceedWithoutAsynchronousOnes) {
   for (const Trouble trouble :
        {Trouble::kNotSupported, Trouble::kRefused, Trouble::kAtOnce,
         Trouble::kFailed, Trouble::kShort, Trouble::kOwnMemory,
@@ -217,7 +225,8 @@ TEST_F(DBDeltaOverlappedReadTest, Troubles) {
       EmptyCache();
       ASSERT_EQ(ValueOf(2), Get(KeyOf(2)));
     }
-    // Who does not do it is not asked for long.
+    // A file system that does not read asynchronously is not asked any more
+    // after some attempts.
     const bool is_asked =
         trouble == Trouble::kFailed || trouble == Trouble::kShort ||
         trouble == Trouble::kOwnMemory || trouble == Trouble::kPollFails;
@@ -225,8 +234,9 @@ TEST_F(DBDeltaOverlappedReadTest, Troubles) {
                           ASSERT_EQ(ValueOf(1), Get(KeyOf(1)));
                         }).find("begin") != std::string::npos);
   }
-  // As if any read were damaged: once, the table reader reads again
-  // (verify_and_reconstruct_read), or says so.
+  // Corrupt data has the same effect as for any other read: the table reader
+  // may read once more (verify_and_reconstruct_read), and returns an error if
+  // the data is still corrupt.
   fs_->trouble = Trouble::kNone;
   DestroyAndReopen(DeltaOptions());
   Load(1);
@@ -241,7 +251,7 @@ TEST_F(DBDeltaOverlappedReadTest, Troubles) {
   ASSERT_EQ(ValueOf(0), Get(KeyOf(0)));
 }
 
-TEST_F(DBDeltaOverlappedReadTest, ReadOptions) {
+TEST_F(DBDeltaOverlappedReadTest, ReadOptionsApplyToBegunReads) {
   DestroyAndReopen(DeltaOptions());
   Load(1);
   const auto events = [this](const ReadOptions& read_options) {
@@ -261,7 +271,7 @@ TEST_F(DBDeltaOverlappedReadTest, ReadOptions) {
   read_options.fill_cache = false;
   ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
             events(read_options));
-  // Nothing is in the cache.
+  // Nothing was added to the block cache.
   ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
             events(read_options));
   read_options.rate_limiter_priority = Env::IO_USER;
@@ -271,7 +281,7 @@ TEST_F(DBDeltaOverlappedReadTest, ReadOptions) {
   ASSERT_EQ("", events(read_options));
 }
 
-TEST_F(DBDeltaOverlappedReadTest, Counts) {
+TEST_F(DBDeltaOverlappedReadTest, CountersAreTheSameWithBegunReads) {
   for (const bool has_map : {false, true}) {
     std::string counts[2];
     uint64_t bytes[2] = {0, 0};
@@ -281,7 +291,7 @@ TEST_F(DBDeltaOverlappedReadTest, Counts) {
       options.enable_blob_files = has_map;
       options.min_blob_size = 0;
       options.enable_blob_address_map = has_map;
-      // It would move what is read.
+      // Garbage collection would move the values that are read.
       options.blob_gc_space_amp_limit = 0;
       DestroyAndReopen(options);
       Load(100);
@@ -298,8 +308,9 @@ TEST_F(DBDeltaOverlappedReadTest, Counts) {
       }
       get_perf_context()->EnablePerLevelPerfContext();
       const uint64_t before = ParallelReads();
-      // Some with anchors. The value of 3 is newer than all of its operands: an
-      // anchor is needlessly looked for only if reads are begun early.
+      // Some of these keys have anchors. Key 3 is left out: its value is newer
+      // than all of its operands, so its anchor is looked up needlessly, but
+      // only if reads begin early.
       for (const int i : {0, 1, 50, 98}) {
         counts[is_overlapped] += Counts([&] { Get(KeyOf(i)); });
         bytes[is_overlapped] += bytes_of_blocks_;
@@ -312,9 +323,9 @@ TEST_F(DBDeltaOverlappedReadTest, Counts) {
   }
 }
 
-// With io_uring itself, where there is one, and many threads; merges and
-// collections of delta files in between.
-TEST_F(DBDeltaOverlappedReadTest, RealFiles) {
+// With io_uring, if there is one, concurrent readers get right values while
+// delta files are merged and collected.
+TEST_F(DBDeltaOverlappedReadTest, ConcurrentReadsOfRealFilesAreRight) {
   if (!CheckFSFeatureSupport(FileSystem::Default().get(),
                              FSSupportedOps::kAsyncIO)) {
     ROCKSDB_GTEST_SKIP("No io_uring here");
@@ -337,7 +348,8 @@ TEST_F(DBDeltaOverlappedReadTest, RealFiles) {
     ASSERT_OK(opened);
     constexpr int kNumKeys = 2000;
     constexpr int kNumWriters = 2;
-    // Each writer has its keys, and each operand is the number of the next one.
+    // Each writer has its own keys, and each operand is the number of its
+    // round.
     for (int i = 0; i < kNumKeys; ++i) {
       ASSERT_OK(Put(KeyOf(i), "0"));
     }

@@ -1,9 +1,10 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Reads of databases with delta files that are made by hand, amid values,
-// tombstones and operands in memtables and SST files. Whatever a column family
-// has beside, each way to read gives what the history of writes says.
+// Tests reads of databases with handmade delta files, and with values,
+// tombstones and operands in memtables and SST files. Whatever other features
+// the column family uses, each kind of read returns what the history of writes
+// implies.
 
 #include <algorithm>
 #include <map>
@@ -49,7 +50,7 @@ namespace {
 using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
-// Joins operands, and is content with the two newest ones of a key.
+// Joins operands. ShouldMerge() accepts the two newest operands of a key.
 class TwoOperandsOperator final : public MergeOperator {
  public:
   bool FullMergeV2(const MergeOperationInput& in,
@@ -76,15 +77,15 @@ struct DeltaEntry {
   enum class Type { kOperand, kAnchor, kRangeAnchor };
 
   Type type = Type::kOperand;
-  std::string key;  // of a range: its start
+  std::string key;  // kRangeAnchor: the start
   std::string end;
   SequenceNumber seq = 0;
   std::string value;
 };
 using DeltaEntries = std::vector<DeltaEntry>;
 
-// Makes delta files for a DB and puts them into its MANIFEST, as flushes and
-// jobs do it.
+// Makes delta files for a DB and adds them to its MANIFEST, as flushes and jobs
+// do.
 class DeltaWriter {
  public:
   // REQUIRES: the column family separates deltas, or has delta files.
@@ -98,7 +99,7 @@ class DeltaWriter {
     return cfd_->current()->storage_info()->delta();
   }
 
-  // Nothing if there are no entries of that kind.
+  // Returns nothing if there are no entries of this kind.
   std::optional<DeltaFileDescription> WriteFile(Kind kind, Tier tier,
                                                 uint64_t first_epoch,
                                                 uint64_t last_epoch,
@@ -149,7 +150,8 @@ class DeltaWriter {
     context.Clean();
   }
 
-  // REQUIRES: memtables have nothing that is older than the entries.
+  // Commits a flush of the entries.
+  // REQUIRES: memtables have nothing older than the entries.
   void Flush(const DeltaEntries& entries) {
     const uint64_t epoch = NewNumber();
     DeltaEdit edit;
@@ -176,7 +178,7 @@ class DeltaWriter {
     Log(std::move(edit));
   }
 
-  // All flushed files become one of each kind.
+  // Merges all flushed files into one of each kind.
   void MergeFlushed() {
     const auto state = State();
     DeltaEdit::MergeRecent merge;
@@ -208,8 +210,9 @@ class DeltaWriter {
     Log(std::move(edit));
   }
 
-  // A range of buckets takes in all merged files and is divided anew, at some
-  // of the keys, which are sorted.
+  // A random range of buckets takes in all merged files and is divided again at
+  // some of the keys.
+  // REQUIRES: keys are sorted.
   void Collect(const std::vector<std::string>& keys, Random* rnd) {
     const auto state = State();
     if (state == nullptr) {
@@ -311,7 +314,7 @@ class DeltaWriter {
     std::set<std::tuple<std::string, uint64_t, std::string>> found;
     DeltaEntries result;
     for (const DeltaEntry& entry : entries) {
-      // What was in files of several buckets comes more than once.
+      // An entry that was in files of several buckets occurs more than once.
       if (entry.type == type &&
           found.emplace(entry.key, entry.seq, entry.end).second) {
         result.push_back(entry);
@@ -332,7 +335,8 @@ class DeltaWriter {
            (!upper.has_value() || entry.key < *upper);
   }
 
-  // What a bucket sees up to the floor, and entries of other keys.
+  // Returns the entries that the bucket sees up to `floor`, perhaps together
+  // with entries of keys outside the bucket.
   DeltaEntries EntriesOf(const DeltaVersion& version,
                          const DeltaBucketState& bucket, uint64_t floor) {
     DeltaEntries entries;
@@ -406,22 +410,22 @@ class DBDeltaReadTest
     SequenceNumber seq;
   };
 
-  // Of a key.
+  // The expected state of a key.
   struct State {
     std::string value;
     bool is_entity = false;
-    std::string column;  // the other one of an entity
+    std::string column;  // the second column of an entity
   };
   using States = std::map<std::string, State>;
 
-  // An iterator that stays open, and what it has.
+  // An open iterator and its expected contents.
   struct Held {
     std::unique_ptr<Iterator> iter;
-    const Snapshot* snapshot = nullptr;  // its own one
+    const Snapshot* snapshot = nullptr;  // owned; may be nullptr
     States states;
   };
 
-  // Uses up a sequence number.
+  // Writes to this key only use up a sequence number.
   static constexpr const char* kFiller = "~";
   static constexpr const char* kColumn = "column";
   static constexpr int kMaxOperands = 50;
@@ -434,7 +438,7 @@ class DBDeltaReadTest
   bool HasMap() const { return std::get<0>(GetParam()); }
   bool HasMergedValues() const { return std::get<1>(GetParam()); }
   bool HasRowCache() const { return std::get<2>(GetParam()); }
-  // DeleteRange() refuses it beside a row cache.
+  // DeleteRange() is refused if there is a row cache.
   bool MayDeleteRanges() const { return !HasRowCache(); }
 
   Options TestOptions(bool separates = true) {
@@ -465,7 +469,7 @@ class DBDeltaReadTest
   SequenceNumber LastSequence() { return db_->GetLatestSequenceNumber(); }
 
   void TakeSnapshot() { snapshots_.push_back(db_->GetSnapshot()); }
-  // Also those of iterators that are held.
+  // Also releases the iterators that are held and their snapshots.
   void ReleaseSnapshots() {
     for (Held& held : held_) {
       held.iter.reset();
@@ -488,8 +492,8 @@ class DBDeltaReadTest
 
   // ---- Writes.
 
-  // Operands for a delta file, and anchors of all that is a base, are collected
-  // until FlushAll().
+  // Operands for delta files, and anchors for all bases, are collected in
+  // entries_ until FlushAll().
   void DoWrite(WriteType type, const std::string& key,
                const std::string& end = "") {
     Write write{type, key, end, "v" + std::to_string(writes_.size()), 0};
@@ -554,7 +558,7 @@ class DBDeltaReadTest
     entries_.clear();
   }
 
-  // ---- What must be read.
+  // ---- Expected contents.
 
   States StatesAt(SequenceNumber seq) const {
     States states;
@@ -696,7 +700,7 @@ class DBDeltaReadTest
     ASSERT_EQ(state.is_entity ? 2u : 1u, iter.columns().size());
   }
 
-  // The filler, which comes last, is not looked at.
+  // The filler key, which comes last, is not checked.
   static void CheckForward(Iterator* iter, const States& states) {
     auto expected = states.begin();
     for (iter->SeekToFirst(); iter->Valid() && iter->key() != kFiller;
@@ -722,7 +726,7 @@ class DBDeltaReadTest
     ASSERT_TRUE(expected == states.rend()) << expected->first;
   }
 
-  // Seeks and turns.
+  // Checks seeks and changes of direction.
   void CheckSeeks(Iterator* iter, const States& states, Random* rnd) {
     const std::set<std::string> names = Keys();
     const std::vector<std::string> all(names.begin(), names.end());
@@ -774,7 +778,7 @@ class DBDeltaReadTest
     }
   }
 
-  // From one key to another one, which turns at both ends.
+  // Checks iterators with random bounds, which turn at both ends.
   void CheckBounds(ReadOptions read_options, const States& states,
                    Random* rnd) {
     const std::set<std::string> names = Keys();
@@ -814,6 +818,7 @@ class DBDeltaReadTest
     }
   }
 
+  // Keeps an iterator open for CheckHeld().
   // REQUIRES: no operand waits for FlushAll().
   void HoldIterator(Random* rnd) {
     Held held;
@@ -833,7 +838,7 @@ class DBDeltaReadTest
     held_.push_back(std::move(held));
   }
 
-  // The same.
+  // REQUIRES: no operand waits for FlushAll().
   void CheckHeld(Random* rnd) {
     for (Held& held : held_) {
       SCOPED_TRACE("an iterator that was held");
@@ -859,9 +864,10 @@ class DBDeltaReadTest
     });
   }
 
-  // At the tip and at all snapshots.
+  // Checks all kinds of reads at the tip and at all snapshots.
   void CheckAll(Random* rnd, bool tailing = false) {
-    // The histories of others do not depend on these.
+    // Has its own generator, so that draws from it do not change the history,
+    // which depends on *rnd.
     Random own_rnd(static_cast<uint32_t>(LastSequence()) + 1);
     std::vector<const Snapshot*> views = snapshots_;
     views.push_back(nullptr);
@@ -877,7 +883,7 @@ class DBDeltaReadTest
       read_options.snapshot = view;
       read_options.async_io = rnd->OneIn(2);
       read_options.fill_cache = !rnd->OneIn(4);
-      // There are none.
+      // The option may be set, as there are no range deletions.
       read_options.ignore_range_deletions =
           !HasRangeDeletions() && own_rnd.OneIn(2);
       CheckPointReads(read_options, states);
@@ -914,7 +920,7 @@ class DBDeltaReadTest
     }
   }
 
-  // A single delete is right only for a key that has been put once.
+  // A single deletion is allowed only for a key that has been put exactly once.
   bool MaySingleDelete(const std::string& key) const {
     bool is_put = false;
     bool is_clean = true;
@@ -943,11 +949,12 @@ INSTANTIATE_TEST_CASE_P(DBDeltaReadTest, DBDeltaReadTest,
                         testing::Combine(testing::Bool(), testing::Bool(),
                                          testing::Bool()));
 
-// Each sequence of four writes, one key each. Operands of the first step that
-// are merged into the DB are in SST files, as the store is empty by then.
-TEST_P(DBDeltaReadTest, AllSequences) {
-  // These four have each pair of what the parameters may be, and all single
-  // ones together with range deletions, as far as these are allowed.
+// Each sequence of four writes is read correctly; each sequence has its own
+// key. The first step runs without separation, so its operands are in SST
+// files.
+TEST_P(DBDeltaReadTest, AllShortSequencesAreReadCorrectly) {
+  // The four combinations that are tested include each pair of parameter
+  // values, and each feature that allows range deletions together with these.
   if ((HasMap() + HasMergedValues() + HasRowCache()) % 2 != 0) {
     return;
   }
@@ -983,7 +990,7 @@ TEST_P(DBDeltaReadTest, AllSequences) {
     if (step == 0) {
       Reopen(TestOptions());
     }
-    if (step + 1 < kNumSteps) {  // else it would be the tip
+    if (step + 1 < kNumSteps) {  // the last one would be the tip
       TakeSnapshot();
     }
   }
@@ -1003,7 +1010,7 @@ TEST_P(DBDeltaReadTest, AllSequences) {
     Writer().Collect(bounds, &rnd);
     CheckAll(&rnd);
   }
-  // Nothing needs what was there before the tip.
+  // Entries below the tip are not needed any more.
   ReleaseSnapshots();
   CompactAll();
   CheckAll(&rnd);
@@ -1011,10 +1018,10 @@ TEST_P(DBDeltaReadTest, AllSequences) {
   CheckAll(&rnd);
 }
 
-TEST_P(DBDeltaReadTest, RandomHistories) {
+TEST_P(DBDeltaReadTest, RandomHistoriesAreReadCorrectly) {
   const std::vector<std::string> keys = {"a0", "a1", "a2", "b0", "b1",
                                          "c0", "c1", "c2", "d0"};
-  // Other ones with other parameters.
+  // Each combination of parameters has other seeds.
   const uint32_t first_seed =
       1 + 3 * (HasMap() + 2 * HasMergedValues() + 4 * HasRowCache());
   for (uint32_t seed = first_seed; seed < first_seed + 3; ++seed) {
@@ -1036,8 +1043,8 @@ TEST_P(DBDeltaReadTest, RandomHistories) {
       if (held_.size() < 4 && held_rnd.OneIn(2)) {
         HoldIterator(&held_rnd);
       }
-      // A flush that has operands of its own, and a file made by hand, would
-      // have them in the wrong order.
+      // In a phase, operands are either all written by hand or all by flushes:
+      // if both were mixed, their order would be wrong.
       const bool by_hand = phase >= 2 && !rnd.OneIn(3);
       for (int i = 1 + rnd.Uniform(15); i > 0; --i) {
         const std::string& key =
@@ -1065,7 +1072,8 @@ TEST_P(DBDeltaReadTest, RandomHistories) {
       if (by_hand || rnd.OneIn(2)) {
         FlushAll();
       } else if (phase >= 2) {
-        // What is left in the memtable gets its anchors with the next flush.
+        // Entries are read from the memtable as well. Their anchors are written
+        // with the flush that follows.
         CheckAll(&rnd, !has_ranges);
         FlushAll();
       }
@@ -1099,8 +1107,9 @@ TEST_P(DBDeltaReadTest, RandomHistories) {
   }
 }
 
-// A key of which the store alone knows.
-TEST_P(DBDeltaReadTest, OperandsAlone) {
+// A key that only delta files have is read correctly, and reads that may not do
+// I/O return Incomplete.
+TEST_P(DBDeltaReadTest, OperandsAloneAreRead) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kStoreMerge, "k");
   DoWrite(WriteType::kStoreMerge, "k");
@@ -1111,7 +1120,7 @@ TEST_P(DBDeltaReadTest, OperandsAlone) {
   Random rnd(1);
   CheckAll(&rnd, /*tailing=*/true);
   Reopen(TestOptions());
-  // Its files are closed.
+  // The delta files are not open yet.
   std::string value;
   bool value_found = true;
   ASSERT_TRUE(db_->KeyMayExist(ReadOptions(), db_->DefaultColumnFamily(), "k",
@@ -1134,7 +1143,7 @@ TEST_P(DBDeltaReadTest, OperandsAlone) {
   ASSERT_EQ("v0,v1,v2", value);
 }
 
-TEST_P(DBDeltaReadTest, ReadOnly) {
+TEST_P(DBDeltaReadTest, ReadOnlyDBReadsDeltaFiles) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kPut, "a");
   DoWrite(WriteType::kStoreMerge, "a");
@@ -1153,8 +1162,9 @@ TEST_P(DBDeltaReadTest, ReadOnly) {
   CheckBackward(iter.get(), states);
 }
 
-// The merge ends, or is made, amid the operands of the store.
-TEST_P(DBDeltaReadTest, ContinueCallback) {
+// continue_cb ends GetMergeOperands() in the middle of the operands of delta
+// files.
+TEST_P(DBDeltaReadTest, ContinueCallbackEndsTheMerge) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kPut, "k");
   DoWrite(WriteType::kStoreMerge, "k");
@@ -1178,8 +1188,8 @@ TEST_P(DBDeltaReadTest, ContinueCallback) {
   }
 }
 
-// An operator that does not want all operands: nothing below is looked for.
-TEST_P(DBDeltaReadTest, ShouldMerge) {
+// If ShouldMerge() is content with some operands, older ones are not merged.
+TEST_P(DBDeltaReadTest, ShouldMergeEndsTheSearch) {
   Options options = TestOptions();
   options.merge_operator = std::make_shared<TwoOperandsOperator>();
   DestroyAndReopen(options);
@@ -1212,8 +1222,8 @@ TEST_P(DBDeltaReadTest, ShouldMerge) {
   }
 }
 
-// Operands of the store count as others do.
-TEST_P(DBDeltaReadTest, OperandThreshold) {
+// Operands of delta files count for merge_operand_count_threshold like others.
+TEST_P(DBDeltaReadTest, OperandsOfTheStoreCountForTheThreshold) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kPut, "k");
   for (int i = 0; i < 3; ++i) {
@@ -1239,8 +1249,8 @@ TEST_P(DBDeltaReadTest, OperandThreshold) {
   }
 }
 
-// What is in delta files is persisted, what is in memtables may not be.
-TEST_P(DBDeltaReadTest, PersistedTier) {
+// kPersistedTier reads delta files, but not memtables that have no WAL.
+TEST_P(DBDeltaReadTest, PersistedTierReadsDeltaFiles) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kPut, "a");
   DoWrite(WriteType::kStoreMerge, "a");
@@ -1268,8 +1278,8 @@ TEST_P(DBDeltaReadTest, PersistedTier) {
   ASSERT_EQ("lost", Get("b"));
 }
 
-// Operands that were given out outlive the read and the files, if they are long
-// enough not to be copied.
+// Long operands are not copied. They stay valid after the read, and after their
+// files have been replaced.
 TEST_P(DBDeltaReadTest, LongOperandsArePinned) {
   DestroyAndReopen(TestOptions());
   DeltaEntries entries;
@@ -1296,7 +1306,7 @@ TEST_P(DBDeltaReadTest, LongOperandsArePinned) {
   }
 }
 
-TEST_P(DBDeltaReadTest, MergedValueCache) {
+TEST_P(DBDeltaReadTest, MergedValueCacheHoldsOperandsOfTheStore) {
   if (!HasMergedValues()) {
     return;
   }
@@ -1312,17 +1322,18 @@ TEST_P(DBDeltaReadTest, MergedValueCache) {
   ASSERT_EQ(1, count(MERGED_VALUE_CACHE_ADD));
   ASSERT_EQ("v0,v1,v2", Get("k"));
   ASSERT_EQ(1, count(MERGED_VALUE_CACHE_HIT));
-  // An entry of the store's newest operand is the base of what comes later.
+  // An entry with the newest operand of the store is the base of later
+  // operands.
   ASSERT_OK(Merge("k", "x"));
   ASSERT_EQ("v0,v1,v2,x", Get("k"));
   ASSERT_EQ(2, count(MERGED_VALUE_CACHE_HIT));
-  // What is flushed is newer.
+  // The flushed value is newer than the entry.
   ASSERT_OK(Put("k", "y"));
   ASSERT_OK(Flush());
   ASSERT_EQ("y", Get("k"));
 }
 
-TEST_P(DBDeltaReadTest, CountsOperandsOnce) {
+TEST_P(DBDeltaReadTest, OperandsAreCountedOnce) {
   DestroyAndReopen(TestOptions());
   for (int i = 0; i < 5; ++i) {
     DoWrite(WriteType::kStoreMerge, "k");
@@ -1335,7 +1346,7 @@ TEST_P(DBDeltaReadTest, CountsOperandsOnce) {
   SetPerfLevel(PerfLevel::kDisable);
 }
 
-TEST_P(DBDeltaReadTest, PrefixSeek) {
+TEST_P(DBDeltaReadTest, PrefixSeeksFindOperands) {
   Options options = TestOptions();
   options.prefix_extractor.reset(NewFixedPrefixTransform(2));
   DestroyAndReopen(options);
@@ -1366,7 +1377,7 @@ TEST_P(DBDeltaReadTest, PrefixSeek) {
   }
 }
 
-TEST_P(DBDeltaReadTest, PinnedData) {
+TEST_P(DBDeltaReadTest, KeysOfOperandsArePinned) {
   Options options = TestOptions();
   BlockBasedTableOptions table_options;
   table_options.use_delta_encoding = false;
@@ -1402,8 +1413,8 @@ TEST_P(DBDeltaReadTest, PinnedData) {
   }
 }
 
-// A tailing iterator sees what comes, in the store, too.
-TEST_P(DBDeltaReadTest, Tailing) {
+// A tailing iterator sees later writes, also those in delta files.
+TEST_P(DBDeltaReadTest, TailingIteratorSeesLaterOperands) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kPut, "b");
   FlushAll();
@@ -1415,8 +1426,8 @@ TEST_P(DBDeltaReadTest, Tailing) {
   DoWrite(WriteType::kStoreMerge, "b");
   FlushAll();
   CheckForward(iter.get(), StatesAt(LastSequence()));
-  // The SuperVersion changes while it stands on a key. What comes next it may
-  // have read already.
+  // The SuperVersion changes while the iterator is on a key. The iterator may
+  // have read the next key already.
   iter->SeekToFirst();
   ASSERT_TRUE(iter->Valid());
   ASSERT_EQ("a", iter->key());
@@ -1424,7 +1435,7 @@ TEST_P(DBDeltaReadTest, Tailing) {
   DoWrite(WriteType::kStoreMerge, "c");
   FlushAll();
 #ifndef NDEBUG
-  // The value of "b" goes from the address map as soon as it may.
+  // The value of "b" leaves the address map as soon as possible.
   SyncPoint::GetInstance()->SetCallBack(
       "MapTailingIterator::Next:Return", [this](void*) {
         ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
@@ -1446,7 +1457,7 @@ TEST_P(DBDeltaReadTest, Tailing) {
 #endif  // !NDEBUG
   ASSERT_TRUE(has_c);
   CheckForward(iter.get(), StatesAt(LastSequence()));
-  // Bounds.
+  // Upper bounds are respected.
   const Slice upper("c");
   read_options.iterate_upper_bound = &upper;
   const std::unique_ptr<Iterator> bounded(db_->NewIterator(read_options));
@@ -1461,8 +1472,9 @@ TEST_P(DBDeltaReadTest, Tailing) {
   ASSERT_EQ("v1", bounded->value());
 }
 
-// The check of a transaction sees an operand in the store as a write.
-TEST_P(DBDeltaReadTest, LatestSequence) {
+// GetLatestSequenceForKey(), which transactions use for their checks, finds
+// operands in delta files.
+TEST_P(DBDeltaReadTest, LatestSequenceIncludesOperands) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kPut, "base");
   DoWrite(WriteType::kPut, "both");
@@ -1498,9 +1510,9 @@ TEST_P(DBDeltaReadTest, LatestSequence) {
   dbfull()->ReturnAndCleanupSuperVersion(cfd, sv);
 }
 
-TEST_P(DBDeltaReadTest, TransactionConflict) {
+TEST_P(DBDeltaReadTest, TransactionConflictsWithAnOperand) {
   Options options = TestOptions();
-  // The check must not be content with memtables.
+  // Flushed memtables are not kept, so the check must search files.
   options.max_write_buffer_size_to_maintain = 1;
   DestroyAndReopen(options);
   Close();
@@ -1543,7 +1555,7 @@ TEST_P(DBDeltaReadTest, TransactionConflict) {
   ASSERT_EQ("mine,more", value);
   ASSERT_OK(txn->Rollback());
 
-  // Operands of a batch on those of the store.
+  // A transaction merges its operands with those of the store.
   const std::unique_ptr<Transaction> later(
       txn_db->BeginTransaction(WriteOptions(), TransactionOptions()));
   ASSERT_OK(later->Merge("k", "mine"));
@@ -1554,8 +1566,9 @@ TEST_P(DBDeltaReadTest, TransactionConflict) {
   ASSERT_EQ("base,operand,mine", value);
 }
 
-// Bases that the row cache has, then operands; and the other way round.
-TEST_P(DBDeltaReadTest, RowCache) {
+// The row cache hides no operands, whether it has the base before operands come
+// or bases come above operands.
+TEST_P(DBDeltaReadTest, RowCacheHidesNoOperands) {
   if (!HasRowCache()) {
     return;
   }
@@ -1578,8 +1591,9 @@ TEST_P(DBDeltaReadTest, RowCache) {
   CheckAll(&rnd);
 }
 
-// A read that finds a file damaged says which.
-TEST_P(DBDeltaReadTest, DamagedFile) {
+// A read of a damaged delta file returns Corruption with the name of a delta
+// file.
+TEST_P(DBDeltaReadTest, DamagedFileIsNamedInTheError) {
   DestroyAndReopen(TestOptions());
   DoWrite(WriteType::kStoreMerge, "k");
   FlushAll();
@@ -1601,7 +1615,7 @@ TEST_P(DBDeltaReadTest, DamagedFile) {
   iter->SeekToFirst();
   ASSERT_FALSE(iter->Valid());
   ASSERT_TRUE(iter->status().IsCorruption()) << iter->status().ToString();
-  // Others can be read.
+  // Other keys can be read.
   ASSERT_OK(
       db_->Get(ReadOptions(), db_->DefaultColumnFamily(), kFiller, &value));
 }

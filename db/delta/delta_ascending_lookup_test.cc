@@ -45,7 +45,7 @@ class DeltaAscendingLookupTest : public delta_test::DeltaFileTestBase {
     }
     return newest;
   }
-  // "": there is none.
+  // Returns "" if there is no such key.
   std::string NextAfter(const std::string& key) const {
     std::string next;
     for (const auto& [entry_key, entry_seq] : entries_) {
@@ -66,7 +66,7 @@ class DeltaAscendingLookupTest : public delta_test::DeltaFileTestBase {
         std::move(readers));
   }
 
-  // keys: in order.
+  // keys: sorted.
   void Check(const std::vector<std::pair<std::string, SequenceNumber>>& keys) {
     const auto lookup = NewLookup();
     for (const auto& [key, seq] : keys) {
@@ -88,7 +88,7 @@ class DeltaAscendingLookupTest : public delta_test::DeltaFileTestBase {
   std::vector<std::pair<std::string, SequenceNumber>> entries_;
 };
 
-TEST_F(DeltaAscendingLookupTest, WithoutFiles) {
+TEST_F(DeltaAscendingLookupTest, WithoutFilesNothingIsFound) {
   const auto lookup = NewLookup();
   EXPECT_TRUE(lookup->IsAtEnd());
   Slice next;
@@ -98,7 +98,7 @@ TEST_F(DeltaAscendingLookupTest, WithoutFiles) {
   EXPECT_EQ(0, newest);
 }
 
-TEST_F(DeltaAscendingLookupTest, NewestUpToASequenceNumber) {
+TEST_F(DeltaAscendingLookupTest, FindsTheNewestUpToASequenceNumber) {
   AddFile({{"b", 9, "1"}, {"b", 5, "1"}, {"d", 7, "1"}});
   AddFile({{"b", 6, "1"}, {"c", 3, "1"}});
   for (const SequenceNumber seq : {0, 4, 5, 6, 8, 9, 10}) {
@@ -119,8 +119,8 @@ TEST_F(DeltaAscendingLookupTest, NewestUpToASequenceNumber) {
   EXPECT_FALSE(lookup->GetNextKey(&next));
 }
 
-// Ranges are not asked for.
-TEST_F(DeltaAscendingLookupTest, Anchors) {
+// The lookup finds point anchors and ignores range anchors.
+TEST_F(DeltaAscendingLookupTest, FindsPointAnchorsOnly) {
   readers_.push_back(
       MustOpen(WriteAnchors({{"b", 9}, {"b", 5}}, {{"a", "z", 7}})));
   readers_.push_back(MustOpen(WriteAnchors({}, {{"a", "z", 8}})));
@@ -129,8 +129,9 @@ TEST_F(DeltaAscendingLookupTest, Anchors) {
   Check({{"b", 8}, {"z", 8}});
 }
 
-// Of files and keys that are sparse and dense, in each other's ranges and not.
-TEST_F(DeltaAscendingLookupTest, Random) {
+// The answers are right for sparse and dense files and keys, whether or not
+// their ranges overlap.
+TEST_F(DeltaAscendingLookupTest, FindsTheNewestInRandomFiles) {
   Random rnd(301);
   for (int round = 0; round < 60; ++round) {
     readers_.clear();
@@ -168,7 +169,7 @@ TEST_F(DeltaAscendingLookupTest, Random) {
   }
 }
 
-// However many keys are asked for, a block is read once.
+// A block is read once, however many keys are looked up.
 TEST_F(DeltaAscendingLookupTest, ReadsEachBlockOnce) {
   std::vector<Operand> even;
   std::vector<Operand> odd;
@@ -191,7 +192,7 @@ TEST_F(DeltaAscendingLookupTest, ReadsEachBlockOnce) {
     ASSERT_EQ(5, newest);
   }
   EXPECT_GE(num_blocks, get_perf_context()->block_read_count);
-  // And those without keys are passed over.
+  // Blocks without a key that is looked up are not read.
   const auto sparse = NewLookup();
   get_perf_context()->Reset();
   for (uint32_t i = 0; i < 4000; i += 1000) {
@@ -203,7 +204,7 @@ TEST_F(DeltaAscendingLookupTest, ReadsEachBlockOnce) {
   SetPerfLevel(PerfLevel::kDisable);
 }
 
-TEST_F(DeltaAscendingLookupTest, DamagedBlock) {
+TEST_F(DeltaAscendingLookupTest, DamagedBlockIsReported) {
   std::vector<Operand> operands;
   for (uint32_t i = 0; i < 1000; ++i) {
     operands.push_back({Key(i), 5, std::string(100, 'x')});

@@ -20,11 +20,11 @@ class DeltaBucketIntakeTest : public delta_test::DeltaStoreTestBase {
 
   static std::string Key(int i) {
     std::string key = std::to_string(10000 + i);
-    // A few of them make a block.
+    // Keys are long, so that a few of them fill a block.
     return key + std::string(500, 'k');
   }
 
-  // An operand for each key, and a merge.
+  // Flushes an operand for each key and merges the flushed file.
   void FlushAndMerge(int first, int last) {
     Events events;
     for (int i = first; i < last; ++i) {
@@ -54,14 +54,14 @@ class DeltaBucketIntakeTest : public delta_test::DeltaStoreTestBase {
   }
 };
 
-TEST_F(DeltaBucketIntakeTest, WithoutBuckets) {
+TEST_F(DeltaBucketIntakeTest, NothingIsEstimatedWithoutBuckets) {
   FlushAndMerge(0, 10);
   const auto slices = Estimate(nullptr);
   EXPECT_TRUE(slices->files().empty());
   EXPECT_EQ(0, NumOpen());
 }
 
-TEST_F(DeltaBucketIntakeTest, Estimate) {
+TEST_F(DeltaBucketIntakeTest, SizesAreEstimatedPerBucketAndFloor) {
   FlushAndMerge(0, 1000);
   Collect(0, 1, 1, {"", Key(200), Key(400), Key(800)});
   EXPECT_TRUE(Estimate(nullptr)->files().empty());
@@ -70,7 +70,8 @@ TEST_F(DeltaBucketIntakeTest, Estimate) {
   FlushAndMerge(400, 600);
   const auto slices = Estimate(nullptr);
   ASSERT_EQ(2, slices->files().size());
-  // By blocks, each key takes about half a KiB, twice as its value has it.
+  // Sizes are estimated by blocks. A key has about half a KiB and counts twice,
+  // as its operand contains it.
   const uint64_t key = 2 * Key(0).size() + 5;
   const auto expect = [&](size_t bucket, uint64_t floor, uint64_t keys) {
     const auto size = static_cast<double>(slices->SizeOf(bucket, floor));
@@ -82,7 +83,7 @@ TEST_F(DeltaBucketIntakeTest, Estimate) {
   expect(1, 0, 200);
   expect(2, 0, 600);
   expect(3, 0, 200);
-  // The newest first.
+  // Files are in descending order of their epochs.
   const uint64_t newest = slices->files()[0].last_epoch;
   const uint64_t oldest = slices->files()[1].last_epoch;
   ASSERT_LT(oldest, newest);
@@ -92,7 +93,7 @@ TEST_F(DeltaBucketIntakeTest, Estimate) {
   EXPECT_EQ(0, slices->SizeOf(2, newest));
   EXPECT_GT(slices->ApproximateMemoryUsage(), 80);
 
-  // What is known is taken over: no file is read.
+  // Known sizes are taken over, so no file is read.
   ResetReaders();
   const auto again = Estimate(slices.get());
   EXPECT_EQ(0, NumOpen());
@@ -100,7 +101,8 @@ TEST_F(DeltaBucketIntakeTest, Estimate) {
     EXPECT_EQ(slices->SizeOf(bucket, 0), again->SizeOf(bucket, 0));
   }
 
-  // Other buckets: some of the old bounds are gone, and one is new.
+  // Some of the old bounds are gone, and one is new. The sizes between the
+  // other bounds are kept.
   Collect(1, 4, 0, {Key(200), Key(500), Key(800)});
   const auto other = Estimate(slices.get());
   EXPECT_GT(NumOpen(), 0);
@@ -111,7 +113,7 @@ TEST_F(DeltaBucketIntakeTest, Estimate) {
   EXPECT_NEAR(static_cast<double>(other->SizeOf(1, 0)),
               static_cast<double>(400 * key), static_cast<double>(20 * key));
 
-  // Another file.
+  // A new file is added to the known ones.
   FlushAndMerge(0, 100);
   const auto more = Estimate(other.get());
   ASSERT_EQ(3, more->files().size());
@@ -119,7 +121,7 @@ TEST_F(DeltaBucketIntakeTest, Estimate) {
   EXPECT_EQ(more->SizeOf(1, 0), other->SizeOf(1, 0));
 }
 
-TEST_F(DeltaBucketIntakeTest, Anchors) {
+TEST_F(DeltaBucketIntakeTest, AnchorsCountAsTheirKeys) {
   FlushAndMerge(0, 10);
   Collect(0, 1, 1, {"", Key(5)});
   Events events;
@@ -137,7 +139,7 @@ TEST_F(DeltaBucketIntakeTest, Anchors) {
   EXPECT_EQ(5 * Key(0).size(), slices->SizeOf(1, 0));
 }
 
-TEST_F(DeltaBucketIntakeTest, RangesAlone) {
+TEST_F(DeltaBucketIntakeTest, RangesAloneAreCounted) {
   FlushAndMerge(0, 10);
   Collect(0, 1, 1, {"", Key(5)});
   Event event;
@@ -148,12 +150,12 @@ TEST_F(DeltaBucketIntakeTest, RangesAlone) {
   Flush({event});
   Merge(1);
   const auto slices = Estimate(nullptr);
-  // Somewhere.
+  // The bytes of the file count for one of the buckets, or for both.
   EXPECT_EQ(slices->files()[0].offsets.back(),
             slices->SizeOf(0, 0) + slices->SizeOf(1, 0));
 }
 
-TEST_F(DeltaBucketIntakeTest, MissingFile) {
+TEST_F(DeltaBucketIntakeTest, MissingFileIsAnError) {
   FlushAndMerge(0, 10);
   Collect(0, 1, 1, {"", Key(5)});
   FlushAndMerge(0, 10);

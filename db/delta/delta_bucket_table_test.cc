@@ -41,7 +41,7 @@ class DeltaBucketTableTest : public testing::Test {
     state.floor = rnd->Uniform(5);
     if (!rnd->OneIn(3)) {
       state.extent_number = 1 + rnd->Uniform(100);
-      // Some have a file, but nothing in it.
+      // Some buckets name a file that has nothing in them.
       state.extent_bytes = rnd->OneIn(4) ? 0 : 1 + rnd->Uniform(1 << 20);
     }
     if (rnd->OneIn(5)) {
@@ -50,7 +50,7 @@ class DeltaBucketTableTest : public testing::Test {
     return state;
   }
 
-  // `count` buckets from key number 0 on, `step` apart.
+  // Makes `count` buckets whose bounds are `step` numbers apart.
   static std::vector<DeltaBucket> MakeBuckets(size_t count, uint64_t step,
                                               Random* rnd) {
     std::vector<DeltaBucket> buckets(count);
@@ -91,7 +91,7 @@ class DeltaBucketTableTest : public testing::Test {
   }
 };
 
-TEST_F(DeltaBucketTableTest, Empty) {
+TEST_F(DeltaBucketTableTest, EmptyTableHasNoBuckets) {
   DeltaBucketTable table;
   ASSERT_TRUE(table.empty());
   ASSERT_EQ(table.Begin(), table.End());
@@ -106,7 +106,7 @@ TEST_F(DeltaBucketTableTest, Empty) {
   ASSERT_TRUE(table.empty());
 }
 
-TEST_F(DeltaBucketTableTest, Find) {
+TEST_F(DeltaBucketTableTest, FindReturnsTheBucketOfAKey) {
   Random rnd(301);
   for (size_t count : {1u, 2u, 63u, 64u, 256u, 257u, 5000u}) {
     const auto buckets = MakeBuckets(count, 2, &rnd);
@@ -126,15 +126,16 @@ TEST_F(DeltaBucketTableTest, Find) {
       ASSERT_EQ(table.End(), table.FindBound(Key(2 * i + 1), ucmp_));
     }
     ASSERT_EQ(table.End(), p);
-    // The first bucket has none, whatever its keys.
+    // The first bucket has no bound but the empty one, whatever its keys are.
     ASSERT_EQ(table.End(), table.FindBound("a", ucmp_));
     const Position last = table.Find("z", ucmp_);
     ASSERT_EQ(table.End(), table.Next(last));
   }
 }
 
-// An empty key is the largest one here: the first bucket must not be compared.
-TEST_F(DeltaBucketTableTest, ReverseComparator) {
+// With a reverse comparator the empty key is the largest one, so the bound of
+// the first bucket must not be compared.
+TEST_F(DeltaBucketTableTest, FindWorksWithAReverseComparator) {
   ucmp_ = ReverseBytewiseComparator();
   std::vector<DeltaBucket> buckets(1000);
   for (size_t i = 1; i < buckets.size(); ++i) {
@@ -151,16 +152,17 @@ TEST_F(DeltaBucketTableTest, ReverseComparator) {
   }
 }
 
-// Splits, merges and replacements anywhere, of any size; copies stay as they
-// were.
-TEST_F(DeltaBucketTableTest, RandomChanges) {
+// Splits, merges and replacements of any size at any position leave the right
+// buckets, and copies of the table stay unchanged.
+TEST_F(DeltaBucketTableTest, RandomChangesMatchAModel) {
   for (int seed = 0; seed < 20; ++seed) {
     Random rnd(400 + seed);
     DeltaBucketTable table;
     Model model;
     std::vector<std::pair<DeltaBucketTable, Model>> copies;
     for (int i = 0; i < 300; ++i) {
-      // An own range of the model: from one bound to another.
+      // The change concerns a range of buckets of the model, from `begin` to
+      // `end`.
       auto begin = model.begin();
       auto end = model.end();
       if (!model.empty()) {
@@ -219,7 +221,7 @@ TEST_F(DeltaBucketTableTest, RandomChanges) {
         copies.emplace_back(table, model);
       }
       if (rnd.OneIn(20) && !copies.empty()) {
-        // Continue from what was before.
+        // Later changes start from an earlier copy.
         const size_t which = rnd.Uniform(static_cast<int>(copies.size()));
         table = copies[which].first;
         model = copies[which].second;
@@ -231,13 +233,14 @@ TEST_F(DeltaBucketTableTest, RandomChanges) {
   }
 }
 
-// As many buckets as there may be: a change touches next to nothing.
-TEST_F(DeltaBucketTableTest, ManyBuckets) {
+// With as many buckets as allowed, a change copies a few chunks and shares all
+// others.
+TEST_F(DeltaBucketTableTest, ChangeOfManyBucketsSharesMostChunks) {
   constexpr size_t kCount = 32768;
   Random rnd(301);
   auto buckets = MakeBuckets(kCount, 4, &rnd);
   DeltaBucketTable table;
-  // In pieces, as a MANIFEST has them.
+  // The buckets come in pieces, as from a MANIFEST.
   for (size_t i = 0; i < kCount; i += 1000) {
     table.Append(
         {buckets.begin() + i, buckets.begin() + std::min(kCount, i + 1000)});
@@ -248,7 +251,7 @@ TEST_F(DeltaBucketTableTest, ManyBuckets) {
   const size_t chunks = table.TEST_NumChunks();
   ASSERT_GE(chunks, kCount / DeltaBucketTable::kMaxChunk);
   ASSERT_LE(chunks, kCount / DeltaBucketTable::kMinChunk);
-  // Keys have 13 bytes.
+  // Each bound has 13 bytes.
   ASSERT_LT(table.ApproximateMemoryUsage(), kCount * 100);
 
   for (int i = 0; i < 2000; ++i) {
@@ -270,7 +273,7 @@ TEST_F(DeltaBucketTableTest, ManyBuckets) {
       ASSERT_EQ(bucket.state, changed.State(p));
       p = changed.Next(p);
     }
-    // The same for two that become one.
+    // The same holds if two buckets are joined.
     changed = table;
     const Position last = changed.Next(first);
     if (last != changed.End()) {
@@ -286,9 +289,9 @@ TEST_F(DeltaBucketTableTest, ManyBuckets) {
   CheckAgainst(model, table);
 }
 
-// What nobody else can see is changed in place; what is frozen, or shared, is
-// not.
-TEST_F(DeltaBucketTableTest, InPlace) {
+// A chunk that no other table shares is changed in place; a frozen or shared
+// chunk is copied.
+TEST_F(DeltaBucketTableTest, OnlyUnsharedChunksChangeInPlace) {
   Random rnd(301);
   DeltaBucketTable table;
   table.Append(MakeBuckets(100, 2, &rnd));
@@ -316,7 +319,7 @@ TEST_F(DeltaBucketTableTest, InPlace) {
   table.Freeze();
   change(&table, 13);
   ASSERT_NE(own, key_address(table));
-  // A frozen chunk stays so, even if no other table has it any more.
+  // A frozen chunk stays frozen even if no other table shares it any more.
   DeltaBucketTable copy = table;
   copy.Freeze();
   const void* const frozen = key_address(copy);
@@ -326,7 +329,7 @@ TEST_F(DeltaBucketTableTest, InPlace) {
   ASSERT_OK(copy.Check(ucmp_));
 }
 
-TEST_F(DeltaBucketTableTest, NextAndPrev) {
+TEST_F(DeltaBucketTableTest, NextAndPrevFindTheNearestBucket) {
   DeltaBucketTable table;
   ASSERT_TRUE(table.NextBelow(table.Begin(), 7) == table.End());
   ASSERT_TRUE(table.NextWithExtent(table.Begin()) == table.End());
@@ -334,7 +337,7 @@ TEST_F(DeltaBucketTableTest, NextAndPrev) {
   Random rnd(303);
   for (const size_t count : {size_t{1}, size_t{2}, DeltaBucketTable::kMaxChunk,
                              5 * DeltaBucketTable::kMaxChunk + 1}) {
-    // The rarer they are, the more chunks have none of them.
+    // The rarer such buckets are, the more chunks have none of them.
     for (const int rarity : {1, 3, 300, 3000}) {
       std::vector<DeltaBucket> buckets(count);
       for (size_t i = 0; i < count; ++i) {
