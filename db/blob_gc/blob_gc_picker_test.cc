@@ -100,7 +100,7 @@ TEST_F(BlobGcPickerTest, BeginsBelowTheLimit) {
 
 // All jobs that may run at a time have room for their copies, and no job copies
 // more than its share.
-TEST_F(BlobGcPickerTest, RoomForSeveralJobs) {
+TEST_F(BlobGcPickerTest, LeavesRoomForTheCopiesOfAllJobs) {
   options_.space_amp_limit = 1.25;
   for (uint64_t number = 1; number <= 99; ++number) {
     Add(number, 1000, 1000);

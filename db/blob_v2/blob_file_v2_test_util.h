@@ -109,10 +109,13 @@ class FileMaker {
   const Status& status() const { return status_; }
   const Records& records() const { return records_; }
   const RecordIndexBuilder& builder() const { return builder_; }
-  // REQUIRES (for the functions below): Finish() was called.
+  // REQUIRES: Finish() was called.
   const std::string& bytes() const { return bytes_; }
+  // REQUIRES: Finish() was called.
   const BlobFileLayoutV2& layout() const { return layout_; }
+  // REQUIRES: Finish() was called.
   uint64_t index_offset() const { return layout_.index_offset; }
+  // REQUIRES: Finish() was called.
   uint64_t index_size() const { return layout_.footer.index_size; }
 
  private:

@@ -314,7 +314,7 @@ TEST_F(DBMergedValueTest, OldSuperVersionDoesNotUseNewerValues) {
 // A cached value that includes entries newer than the reader's SuperVersion is
 // not used. It would be correct for the key, but not consistent with other keys
 // of a MultiGet.
-TEST_F(DBMergedValueTest, NothingNewerThanTheSuperVersion) {
+TEST_F(DBMergedValueTest, UsesNothingNewerThanTheSuperVersion) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   ColumnFamilyData* const cfd =

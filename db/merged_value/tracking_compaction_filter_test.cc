@@ -113,8 +113,8 @@ TEST_F(TrackingCompactionFilterTest, RecordsDecisionsThatChangeOrRemove) {
   }
 }
 
-// The wrapped filter's default implementations, which call older functions, are
-// kept.
+// The wrapper keeps the wrapped filter's default implementations, which call
+// older functions.
 TEST_F(TrackingCompactionFilterTest, ForwardsOlderCalls) {
   using Decision = CompactionFilter::Decision;
   using Type = CompactionFilter::ValueType;

@@ -113,7 +113,7 @@ TEST_F(PathCheckTest, DeltaFilesOnARemovedPathCanBeDrained) {
   CheckAll("base,x,y,w");
 }
 
-// As an alternative, the files can be moved to the last remaining path.
+// An open also works if the files were moved to the last remaining path.
 TEST_F(PathCheckTest, FilesOfARemovedPathCanBeMoved) {
   DestroyAndReopen(PathOptions(2, 1, /*deltas=*/true));
   MergeAll("x");

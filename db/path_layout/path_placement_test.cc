@@ -252,7 +252,8 @@ TEST_F(PathPlacementTest, IngestedFilesReachThePathOfTheirLevel) {
   }
 }
 
-// A family may have path ids that are beyond the DB's own list of paths.
+// Files are ingested to the paths of each family, even if the path ids are
+// beyond the DB's own list of paths.
 TEST_F(PathPlacementTest, IngestionUsesThePathsOfEachFamily) {
   const std::vector<Options> options = {PathOptions("a", 1, {}, {}),
                                         PathOptions("b", 4, {3}, {0}),
