@@ -803,7 +803,8 @@ TEST_F(AddressMapCheckpointTest, WrongContentsWithValidChecksumsAreCorruption) {
 
   // The valid images show that the others fail for their own reasons.
   ASSERT_OK(LoadContents(image({e1}).Build()));
-  ASSERT_OK(LoadContents(image({e1, e1}).Build()));  // the hash is a delta, so these are two keys
+  // Hashes are deltas, so these are two keys.
+  ASSERT_OK(LoadContents(image({e1, e1}).Build()));
   {
     // One key has versions in two blocks.
     Image i = image({e1, EntryBytes(3, 0, 0, 4, 1, 30, 100)});

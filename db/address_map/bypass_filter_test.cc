@@ -1,8 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Bypass filters: the filter of an SST file excludes keys whose values the
-// address map finds by the key alone, and may match all other keys of the file.
+// Bypass filters: the filter of an SST file has the keys of its non-direct
+// entries and no others, so it says "no" for keys whose values the address map
+// finds by the key alone.
 //
 // The checks read the contents of a table from the table itself, so they do not
 // depend on the decisions of flushes and compactions.
@@ -52,7 +53,7 @@ enum class FilterKeys { kWhole, kWholeAndPrefixes, kPrefixes };
 // filter.
 enum class Build {
   kPlain,
-  kDictionary,  // all blocks are buffered and replayed
+  kDictionary,       // all blocks are buffered and replayed
   kShortDictionary,  // some are replayed, others are not buffered
   kThreads,
   kDictionaryAndThreads,

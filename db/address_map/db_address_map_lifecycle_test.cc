@@ -1,10 +1,10 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Databases with enable_blob_address_map through what happens to them beside
-// reads and writes: repair, recovery of what is left, dropped column families,
-// transactions, import, copies, other ways to compact, caches. With a Bloom
-// filter, so that bypass filters are built and used.
+// Databases with enable_blob_address_map in events beside reads and writes:
+// repair, recovery after losses, dropped column families, transactions, import,
+// copies, other kinds of compactions, and caches. They have a Bloom filter, so
+// that bypass filters are built and used.
 
 #include <algorithm>
 #include <atomic>
@@ -50,7 +50,7 @@ bool Mentions(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Does to each value what its key says.
+// The key determines what happens to its value.
 class ActingFilter : public CompactionFilter {
  public:
   const char* Name() const override { return "ActingFilter"; }
@@ -109,7 +109,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
 
   ColumnFamilyHandle* Family() { return db_->DefaultColumnFamily(); }
 
-  // Of a database with transactions, too.
+  // Also accepts a database with transactions.
   static DBImpl* ImplOf(DB* db) {
     return static_cast_with_check<DBImpl>(db->GetRootDB());
   }
@@ -122,7 +122,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     return DataOf(family)->address_map_store();
   }
 
-  // True if the newest value of the key is in the map in direct mode.
+  // Returns true if the newest value of the key is in the map in direct mode.
   static bool IsDirect(ColumnFamilyHandle* family, const std::string& key) {
     AddressMapStore* const blobs = BlobsOf(family);
     SequenceNumber seq = 0;
@@ -130,8 +130,8 @@ class DBAddressMapLifecycleTest : public DBTestBase {
   }
   bool IsDirect(const std::string& key) { return IsDirect(Family(), key); }
 
-  // A removal may make another one possible. A flush is over for those that
-  // wait for it before it has settled.
+  // Waits several times, because one removal may make another one possible.
+  // Flush() returns before the flush is settled.
   static void WaitForRemovals(DB* db) {
     DBImpl* const impl = ImplOf(db);
     for (int i = 0; i < 3; ++i) {
@@ -154,7 +154,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     return last_options_.statistics->getTickerCount(ticker);
   }
 
-  // ---- What is in it.
+  // ---- Contents.
 
   static std::string Value(int i) {
     return "value " + std::to_string(i) + std::string(100, 'x');
@@ -173,7 +173,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     return s.IsNotFound() ? "NOT_FOUND" : s.ToString();
   }
 
-  // The keys that an iterator finds, with their values.
+  // Returns the keys and values that an iterator finds.
   static std::string Scan(Iterator* iter, bool reverse = false) {
     std::string result;
     for (reverse ? iter->SeekToLast() : iter->SeekToFirst(); iter->Valid();
@@ -195,7 +195,8 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     return result;
   }
 
-  // The family has this and nothing else, whoever asks.
+  // Checks with all kinds of reads that the column family has exactly the data
+  // of the model.
   static void CheckData(DB* db, ColumnFamilyHandle* family,
                         const Model& model) {
     for (const auto& [key, value] : model) {
@@ -209,7 +210,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
   }
   void CheckData(const Model& model) { CheckData(db_.get(), Family(), model); }
 
-  // The map is sound and has so many entries.
+  // Checks that the map is consistent and has the given number of entries.
   static void CheckMap(ColumnFamilyHandle* family, uint64_t entries) {
     const AddressMapStore* const blobs = BlobsOf(family);
     ASSERT_NE(blobs, nullptr);
@@ -241,13 +242,15 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     return metadata.blob_files.size();
   }
 
-  // The directory has so many blob files, and the MANIFEST names them all.
+  // Checks that the directory has the given number of blob files, and that the
+  // MANIFEST names all of them.
   void CheckBlobFiles(size_t count) {
     EXPECT_EQ(LiveBlobFiles(db_.get(), Family()), count);
     EXPECT_EQ(FilesIn(dbname_, kBlobFile).size(), count);
   }
 
-  // An empty place that is gone after the test.
+  // Returns a directory that does not exist, and that is deleted after the
+  // test.
   std::string OtherDir(const std::string& name) {
     const std::string dir = dbname_ + "_" + name;
     other_dirs_.insert(dir);
@@ -261,8 +264,8 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     ASSERT_OK(WriteStringToFile(env_, contents, to, /*should_sync=*/true));
   }
 
-  // The directory as a crash would leave it now that loses nothing: the
-  // database is open.
+  // Copies the files that a crash would leave at this moment if no data were
+  // lost. The database is open.
   void CopyDB(const std::string& to) {
     WaitForRemovals();
     ASSERT_OK(env_->CreateDirIfMissing(to));
@@ -283,14 +286,14 @@ class DBAddressMapLifecycleTest : public DBTestBase {
       ASSERT_OK(env_->DeleteFile(dir + "/" + name));
     }
   }
-  // So that the next open builds the map from the files.
+  // Deletes the images, so that the next open builds the map from the files.
   void DeleteImages() { DeleteFilesIn(dbname_, kTempFile); }
   void LoseManifest() {
     DeleteFilesIn(dbname_, kDescriptorFile);
     DeleteImages();
   }
 
-  // Of ordinary values, as SstFileWriter makes it.
+  // Writes a table of ordinary values with SstFileWriter.
   std::string WriteTable(const std::string& name, const Model& rows) {
     const std::string dir = dbname_ + "_external";
     other_dirs_.insert(dir);
@@ -317,7 +320,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     return raw;
   }
 
-  // Until conflicts must be looked for in the files. With
+  // Makes writes until conflicts must be searched for in the files. With
   // max_write_buffer_size_to_maintain = 1, the second write trims the history.
   void ForgetHistory() {
     MemTableList* const imm = DataOf(Family())->imm();
@@ -333,7 +336,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
 
 // ---- Repair.
 
-TEST_F(DBAddressMapLifecycleTest, RepairOfTwoFamilies) {
+TEST_F(DBAddressMapLifecycleTest, RepairRestoresTheMapsOfBothFamilies) {
   const Options options = MapOptions();
   const std::vector<std::string> names = {kDefaultColumnFamilyName, "other"};
   DestroyAndReopen(options);
@@ -349,7 +352,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfTwoFamilies) {
       put(Key(i), i);
     }
     ASSERT_OK(Flush(cf));
-    // Older values and tombstones are in other files, or compacted away.
+    // Older values and tombstones are in other files, or were compacted away.
     for (int i = 0; i < 10; ++i) {
       put(Key(i), 1000 + i);
     }
@@ -366,7 +369,8 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfTwoFamilies) {
     ASSERT_OK(Flush(cf));
   }
   for (int cf : {0, 1}) {
-    // These are in the WAL only, which repair turns into ordinary SST files.
+    // These values are only in the WAL, and repair writes them to ordinary SST
+    // files.
     for (const std::string& key : {Key(25), std::string("wal")}) {
       models[cf][key] = Value(5000 + cf);
       ASSERT_OK(Put(cf, key, Value(5000 + cf)));
@@ -380,17 +384,17 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfTwoFamilies) {
   for (int cf : {0, 1}) {
     SCOPED_TRACE(names[cf]);
     CheckData(db_.get(), handles_[cf], models[cf]);
-    // All that has its newest value in a blob file.
+    // The map has all keys whose newest value is in a blob file.
     CheckMap(handles_[cf], models[cf].size() - 2);
   }
-  // The database goes on, and finds homes for the values of the WAL.
+  // The repaired database can be used, and the values of the WAL enter the map.
   for (int cf : {0, 1}) {
     SCOPED_TRACE(names[cf]);
     models[cf][Key(0)] = Value(7000);
     ASSERT_OK(Put(cf, Key(0), Value(7000)));
     ASSERT_OK(Flush(cf));
-    // Twice: the result of a merge becomes direct the second time, as its base
-    // was direct.
+    // The result of a merge becomes direct only in the second compaction,
+    // because its base was direct.
     CompactAll(db_.get(), handles_[cf]);
     CompactAll(db_.get(), handles_[cf]);
     CheckData(db_.get(), handles_[cf], models[cf]);
@@ -416,9 +420,9 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfTwoFamilies) {
   }
 }
 
-// Files of two databases, which have drawn different hash seeds: the record
-// indexes of one of them are useless, and its records are read instead.
-TEST_F(DBAddressMapLifecycleTest, RepairOfFilesWithAnotherSeed) {
+// The files are of two databases with different hash seeds. The record indexes
+// of one of them cannot be used, so its records are read instead.
+TEST_F(DBAddressMapLifecycleTest, RepairReadsFilesWithAnotherHashSeed) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   Model model;
@@ -433,7 +437,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfFilesWithAnotherSeed) {
   {
     std::unique_ptr<DB> db;
     ASSERT_OK(DB::Open(options, other, &db));
-    // The files of one database share no sequence numbers.
+    // Files of one database have no sequence numbers in common.
     for (int i = 0; i < 50; ++i) {
       ASSERT_OK(db->Put(WriteOptions(), "z", "x"));
       ASSERT_OK(db->Delete(WriteOptions(), "z"));
@@ -460,11 +464,11 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfFilesWithAnotherSeed) {
   ASSERT_OK(RepairDB(dbname_, options));
 
   Reopen(options);
-  // The first file's, under which all keys are in the map.
+  // The seed is that of the first file, and all keys are in the map under it.
   EXPECT_EQ(BlobsOf(Family())->hash_seed(), seed);
   CheckData(model);
   CheckMap(40);
-  // Values of either seed give way to new ones.
+  // Values with either seed are overwritten by new ones.
   for (int i = 0; i < 20; i += 2) {
     for (const char* prefix : {"a", "b"}) {
       model[prefix + Key(i)] = Value(500 + i);
@@ -486,7 +490,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfFilesWithAnotherSeed) {
     CheckData(model);
     CheckMap(40);
   }
-  // The last values of a file: it goes.
+  // The last values of a file are overwritten, and the file is deleted.
   for (int i = 1; i < 20; i += 2) {
     model["b" + Key(i)] = Value(600 + i);
     ASSERT_OK(Put("b" + Key(i), Value(600 + i)));
@@ -498,10 +502,10 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfFilesWithAnotherSeed) {
   CheckBlobFiles(3);
 }
 
-// A blob file whose end is missing, though there are keys of its values: either
-// the repair or the next open says so, and nothing is deleted. What the repair
-// cannot use is in its folder for that.
-TEST_F(DBAddressMapLifecycleTest, RepairOfATruncatedBlobFile) {
+// The end of a blob file is missing, and there are keys of its values. Either
+// the repair or the next open reports this, and no file is deleted. Files that
+// the repair cannot use are in its folder "lost".
+TEST_F(DBAddressMapLifecycleTest, RepairReportsATruncatedBlobFile) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   Model model;
@@ -547,9 +551,9 @@ TEST_F(DBAddressMapLifecycleTest, RepairOfATruncatedBlobFile) {
   CheckBlobFiles(2);
 }
 
-// ---- Column families that go, wholly or in part.
+// ---- Column families that are dropped or clipped.
 
-TEST_F(DBAddressMapLifecycleTest, DropFamilyWithReaders) {
+TEST_F(DBAddressMapLifecycleTest, DroppedFamilyKeepsItsFilesForReaders) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   CreateAndReopenWithCF({"other"}, options);
@@ -572,14 +576,14 @@ TEST_F(DBAddressMapLifecycleTest, DropFamilyWithReaders) {
   std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions(), handles_[1]));
 
   ASSERT_OK(db_->DropColumnFamily(handles_[1]));
-  // A handle and an iterator are left. A search for files that nobody needs
-  // must not find theirs.
+  // A handle and an iterator are left. A search for obsolete files must not
+  // find their files.
   dbfull()->TEST_DeleteObsoleteFiles();
   EXPECT_EQ(FilesIn(dbname_, kBlobFile).size(), 3);
   CheckData(db_.get(), handles_[1], model);
   EXPECT_EQ(Scan(iter.get()), Text(model));
 
-  // A crash now: the next open has the files to delete.
+  // After a crash at this moment the next open must delete the files.
   const std::string copy = OtherDir("crash");
   CopyDB(copy);
 
@@ -590,7 +594,8 @@ TEST_F(DBAddressMapLifecycleTest, DropFamilyWithReaders) {
   EXPECT_EQ(Scan(iter.get()), Text(model));
   EXPECT_EQ(Scan(iter.get(), /*reverse=*/true), Text(model, true));
   iter.reset();
-  // The last reader does not look for files, in RocksDB either.
+  // As in RocksDB, the end of the last reader does not search for obsolete
+  // files.
   dbfull()->TEST_DeleteObsoleteFiles();
   WaitForRemovals();
   CheckBlobFiles(1);
@@ -607,9 +612,9 @@ TEST_F(DBAddressMapLifecycleTest, DropFamilyWithReaders) {
   CheckMap(db->DefaultColumnFamily(), 1);
 }
 
-// The same where no other family has a map, so that after the crash nobody in
-// the DB knows of them.
-TEST_F(DBAddressMapLifecycleTest, DropTheOnlyFamilyWithAMap) {
+// The files of a dropped column family are deleted even if no other family has
+// a map, so that after the crash no family of the DB knows of these files.
+TEST_F(DBAddressMapLifecycleTest, DropOfTheOnlyFamilyWithAMapDeletesItsFiles) {
   const Options options = MapOptions();
   Options plain = options;
   plain.enable_blob_address_map = false;
@@ -638,14 +643,15 @@ TEST_F(DBAddressMapLifecycleTest, DropTheOnlyFamilyWithAMap) {
   EXPECT_EQ(BlobsOf(db->DefaultColumnFamily()), nullptr);
 }
 
-TEST_F(DBAddressMapLifecycleTest, ClipColumnFamily) {
+TEST_F(DBAddressMapLifecycleTest, ClippedFamilyKeepsTheValuesOfItsRange) {
   for (const bool with_iterator : {false, true}) {
     SCOPED_TRACE(with_iterator);
     Options options = MapOptions();
     options.num_levels = 4;
     DestroyAndReopen(options);
     Model model;
-    // Files of three keys, at the bottom; begin and end lie within one each.
+    // Each file has three keys and is at the bottom. Begin and end of the
+    // clipped range each lie within a file.
     for (int i = 0; i < 21; ++i) {
       model[Key(i)] = Value(i);
       ASSERT_OK(Put(Key(i), Value(i)));
@@ -655,7 +661,7 @@ TEST_F(DBAddressMapLifecycleTest, ClipColumnFamily) {
     }
     MoveFilesToLevel(2);
     ASSERT_EQ(FilesPerLevel(), "0,0,7");
-    // One above them, over all of the range.
+    // One file above them covers the whole range.
     for (int i : {1, 10, 19}) {
       model[Key(i)] = Value(100 + i);
       ASSERT_OK(Put(Key(i), Value(100 + i)));
@@ -679,7 +685,8 @@ TEST_F(DBAddressMapLifecycleTest, ClipColumnFamily) {
     WaitForRemovals();
     CheckData(model);
     CheckMap(6);
-    // Those of 6 to 8, 9 to 11, 12 to 14, and of the one above.
+    // The blob files of keys 6 to 8, 9 to 11 and 12 to 14, and of the file
+    // above.
     CheckBlobFiles(4);
     Reopen(options);
     CheckData(model);
@@ -689,7 +696,7 @@ TEST_F(DBAddressMapLifecycleTest, ClipColumnFamily) {
 
 // ---- Transactions.
 
-TEST_F(DBAddressMapLifecycleTest, OptimisticTransactions) {
+TEST_F(DBAddressMapLifecycleTest, OptimisticTransactionsDetectConflicts) {
   for (const bool history : {true, false}) {
     SCOPED_TRACE(history ? "with history" : "without");
     Options options = MapOptions();
@@ -705,7 +712,7 @@ TEST_F(DBAddressMapLifecycleTest, OptimisticTransactions) {
     std::string value;
     std::unique_ptr<Transaction> txn(txn_db->BeginTransaction(WriteOptions()));
 
-    // Nobody else writes what it has read.
+    // No other writer changes the keys that the transaction has read.
     ASSERT_OK(txn->GetForUpdate(ReadOptions(), "k", &value));
     EXPECT_EQ(value, Value(1));
     ASSERT_OK(txn->Put("k", Value(2)));
@@ -717,8 +724,8 @@ TEST_F(DBAddressMapLifecycleTest, OptimisticTransactions) {
     EXPECT_EQ(Get("k"), Value(2));
     ASSERT_OK(db_->Flush(FlushOptions()));
 
-    // Somebody does, and it is flushed, so that the map has it before the
-    // commit.
+    // Another writer changes the key, and the value is flushed, so that it is
+    // in the map before the commit.
     txn.reset(txn_db->BeginTransaction(WriteOptions()));
     ASSERT_OK(txn->GetForUpdate(ReadOptions(), "k", &value));
     EXPECT_EQ(value, Value(2));
@@ -733,7 +740,7 @@ TEST_F(DBAddressMapLifecycleTest, OptimisticTransactions) {
     EXPECT_EQ(Get("k"), Value(3));
     EXPECT_EQ(Get("m"), Value(1));
 
-    // The same by a tombstone.
+    // Another writer deletes the key.
     txn.reset(txn_db->BeginTransaction(WriteOptions()));
     ASSERT_OK(txn->GetForUpdate(ReadOptions(), "l", &value));
     EXPECT_EQ(value, Value(1));
@@ -747,7 +754,7 @@ TEST_F(DBAddressMapLifecycleTest, OptimisticTransactions) {
     EXPECT_TRUE(history ? s.IsBusy() : s.IsTryAgain()) << s.ToString();
     EXPECT_EQ(Get("l"), "NOT_FOUND");
 
-    // It reads at its snapshot what others have overwritten since.
+    // At its snapshot the transaction reads values that were overwritten since.
     OptimisticTransactionOptions at_snapshot;
     at_snapshot.set_snapshot = true;
     txn.reset(txn_db->BeginTransaction(WriteOptions(), at_snapshot));
@@ -779,8 +786,8 @@ TEST_F(DBAddressMapLifecycleTest, OptimisticTransactions) {
   }
 }
 
-// Conflicts that only the files know of.
-TEST_F(DBAddressMapLifecycleTest, ConflictsBelowTheMemtables) {
+// Conflicts are detected when only the files have the conflicting entry.
+TEST_F(DBAddressMapLifecycleTest, ConflictsAreDetectedInFiles) {
   Options options = MapOptions();
   options.max_write_buffer_size_to_maintain = 1;
   Destroy(options);
@@ -798,7 +805,7 @@ TEST_F(DBAddressMapLifecycleTest, ConflictsBelowTheMemtables) {
       const std::string key = "k" + std::to_string(++round);
       ASSERT_OK(db_->Put(WriteOptions(), key, "a"));
       ASSERT_OK(db_->Flush(FlushOptions()));
-      if (round == 1) {  // later ones may be unlucky with a Bloom filter
+      if (round == 1) {  // for later keys a Bloom filter may match wrongly
         EXPECT_TRUE(IsDirect(key));
       }
       const std::unique_ptr<Transaction> txn(
@@ -840,7 +847,7 @@ TEST_F(DBAddressMapLifecycleTest, ConflictsBelowTheMemtables) {
       }
       s = txn->Put(key, "c");
       EXPECT_EQ(s.IsBusy(), conflict != Conflict::kNone) << s.ToString();
-      // A key that was never there.
+      // This key never existed.
       s = txn->GetForUpdate(ReadOptions(), "absent", &value);
       EXPECT_TRUE(s.IsNotFound()) << s.ToString();
       ASSERT_OK(txn->Rollback());
@@ -849,7 +856,8 @@ TEST_F(DBAddressMapLifecycleTest, ConflictsBelowTheMemtables) {
   }
   ASSERT_OK(db_->Flush(FlushOptions()));
   CompactAll();
-  // Two of each kind, but for those that were deleted; and the others.
+  // The map has two keys of each kind except for deleted ones, and the other
+  // keys.
   size_t others = 0;
   std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
   for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
@@ -861,9 +869,10 @@ TEST_F(DBAddressMapLifecycleTest, ConflictsBelowTheMemtables) {
   CheckMap(6 + others);
 }
 
-// Two-phase commit under each way to write, with flushes of what is not
-// committed, and crashes while a transaction is prepared.
-TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
+// Two-phase commit works with each write policy, with flushes of uncommitted
+// data, and with crashes while a transaction is prepared.
+TEST_F(DBAddressMapLifecycleTest,
+       PreparedTransactionsSurviveFlushesAndCrashes) {
   struct Mode {
     const char* name;
     TxnDBWritePolicy policy;
@@ -885,7 +894,8 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
     TransactionDBOptions txn_db_options;
     txn_db_options.write_policy = mode.policy;
     TransactionOptions txn_options;
-    // Write-unprepared: each write goes to the database before the next one.
+    // With write-unprepared, each write goes to the database before the next
+    // one.
     txn_options.write_batch_flush_threshold = 1;
     const bool committed = mode.policy == WRITE_COMMITTED;
     Destroy(options);
@@ -896,7 +906,7 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
     ASSERT_OK(db_->Put(WriteOptions(), "k", Value(1)));
     ASSERT_OK(db_->Put(WriteOptions(), "l", Value(1)));
     ASSERT_OK(db_->Flush(FlushOptions()));
-    // Where sequence numbers do not tell what is visible, nothing is direct.
+    // If sequence numbers do not determine what is visible, no value is direct.
     EXPECT_EQ(IsDirect("k"), committed);
 
     std::unique_ptr<Transaction> txn(
@@ -948,7 +958,7 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
     }
     db_->ReleaseSnapshot(snapshot);
 
-    // What is rolled back was flushed.
+    // Data that is rolled back was flushed before.
     txn.reset(txn_db->BeginTransaction(WriteOptions(), txn_options));
     ASSERT_OK(txn->SetName("two"));
     ASSERT_OK(txn->Put("k", Value(3)));
@@ -968,8 +978,8 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
     EXPECT_EQ(IsDirect("l"), committed);
     Close();
 
-    // The crashes. One transaction is committed afterwards, the other one is
-    // not.
+    // Opens the copies of the crashes. In one of them the transaction is
+    // committed, in the other one it is rolled back.
     for (const bool commit : {true, false}) {
       SCOPED_TRACE(commit ? "unflushed" : "flushed");
       std::unique_ptr<DB> db;
@@ -1001,17 +1011,18 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactions) {
 }
 
 // With write-prepared and write-unprepared transactions a tailing iterator
-// reads at the moment it was made, as in RocksDB: its NewIterator() does not
-// look at ReadOptions::tailing. So it is with a map and without one.
-TEST_F(DBAddressMapLifecycleTest, TailingIteratorsOfPreparedTransactions) {
+// reads at the moment when it was made, because their NewIterator() ignores
+// ReadOptions::tailing. RocksDB without a map behaves in the same way.
+TEST_F(DBAddressMapLifecycleTest,
+       TailingIteratorsOfWritePreparedDoNotFollowWrites) {
   for (const bool with_map : {false, true}) {
     for (const TxnDBWritePolicy policy :
          {WRITE_COMMITTED, WRITE_PREPARED, WRITE_UNPREPARED}) {
       SCOPED_TRACE(testing::Message() << with_map << ' ' << policy);
       Options options = MapOptions();
       options.enable_blob_address_map = with_map;
-      // Without a map a tailing iterator cannot read blob files that are newer
-      // than itself: "Invalid blob file number", as in RocksDB.
+      // As in RocksDB, a tailing iterator without a map cannot read blob files
+      // that are newer than the iterator: "Invalid blob file number".
       options.enable_blob_files = with_map;
       TransactionDBOptions txn_db_options;
       txn_db_options.write_policy = policy;
@@ -1042,10 +1053,10 @@ TEST_F(DBAddressMapLifecycleTest, TailingIteratorsOfPreparedTransactions) {
   }
 }
 
-// A write-unprepared transaction that is prepared, and not committed yet, reads
-// its own operands twice, as in RocksDB: they are in the database by then, and
-// still in the transaction's batch. So it is with a map and without one.
-TEST_F(DBAddressMapLifecycleTest, OwnOperandsOfPreparedTransactions) {
+// A write-unprepared transaction that is prepared and not yet committed reads
+// its own operands twice: they are already in the database and still in the
+// transaction's batch. RocksDB without a map behaves in the same way.
+TEST_F(DBAddressMapLifecycleTest, WriteUnpreparedReadsItsOwnOperandsTwice) {
   for (const bool with_map : {false, true}) {
     for (const TxnDBWritePolicy policy :
          {WRITE_COMMITTED, WRITE_PREPARED, WRITE_UNPREPARED}) {
@@ -1090,8 +1101,8 @@ TEST_F(DBAddressMapLifecycleTest, OwnOperandsOfPreparedTransactions) {
   }
 }
 
-// The write queues without transactions.
-TEST_F(DBAddressMapLifecycleTest, WriteQueues) {
+// The data is right with each kind of write queue, without transactions.
+TEST_F(DBAddressMapLifecycleTest, DataIsTheSameWithAllWriteQueues) {
   for (const bool two_write_queues : {false, true}) {
     for (const bool unordered_write : {false, true}) {
       SCOPED_TRACE(std::string(two_write_queues ? "two queues" : "one queue") +
@@ -1139,10 +1150,10 @@ TEST_F(DBAddressMapLifecycleTest, WriteQueues) {
   }
 }
 
-// A batch that becomes a memtable of its own, at the end of a transaction: it
-// is flushed before it is published, and must not take the place of what
-// readers see until then.
-TEST_F(DBAddressMapLifecycleTest, CommitBypassesTheMemtable) {
+// At the commit of a transaction its batch becomes a memtable of its own, which
+// is flushed before its entries are published. Until then readers must see the
+// old values.
+TEST_F(DBAddressMapLifecycleTest, CommitPastTheMemtableIsNotVisibleEarly) {
   for (const bool two_write_queues : {false, true}) {
     for (const bool with_snapshot : {false, true}) {
       SCOPED_TRACE(std::string(two_write_queues ? "two queues" : "one queue") +
@@ -1204,8 +1215,9 @@ TEST_F(DBAddressMapLifecycleTest, CommitBypassesTheMemtable) {
   }
 }
 
-// The same as a call of its own.
-TEST_F(DBAddressMapLifecycleTest, IngestWriteBatchWithIndex) {
+// IngestWriteBatchWithIndex() makes a batch a memtable of its own. Its entries
+// overwrite mapped values.
+TEST_F(DBAddressMapLifecycleTest, IngestedBatchOverwritesMappedValues) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   Model model = {{"k", Value(1)}, {"l", Value(1)}, {"n", "a"}};
@@ -1248,8 +1260,9 @@ TEST_F(DBAddressMapLifecycleTest, IngestWriteBatchWithIndex) {
   CheckMap(3);
 }
 
-// A batch over direct values, old ones at a snapshot, and versioned ones.
-TEST_F(DBAddressMapLifecycleTest, BatchWithIndexOverMappedValues) {
+// A batch with an index is read over direct values, over old values at a
+// snapshot, and over versioned values.
+TEST_F(DBAddressMapLifecycleTest, BatchWithIndexIsReadOverMappedValues) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   Model now;
@@ -1264,7 +1277,7 @@ TEST_F(DBAddressMapLifecycleTest, BatchWithIndexOverMappedValues) {
   ASSERT_OK(batch.Delete(Key(2)));
   ASSERT_OK(batch.Merge(Key(3), "m"));
   ASSERT_OK(batch.Put("new", "n"));
-  // What a reader sees of a model through the batch.
+  // Returns the model as a reader sees it through the batch.
   const auto through = [](Model model) {
     model[Key(1)] = Value(11);
     model.erase(Key(2));
@@ -1341,11 +1354,11 @@ TEST_F(DBAddressMapLifecycleTest, BatchWithIndexOverMappedValues) {
   CheckMap(through(now).size());
 }
 
-// ---- Recovery of what is left.
+// ---- Recovery after losses.
 
-// A file is lost, and best_efforts_recovery goes back to the moment before the
-// database had it. Whatever the map's image says.
-TEST_F(DBAddressMapLifecycleTest, BestEffortsRecovery) {
+// If a file is lost, best_efforts_recovery goes back to the state before the
+// database had that file, whatever the image of the map contains.
+TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryGoesBackBeforeALoss) {
   enum class Loss {
     kNewestTable,
     kNewestBlobFile,
@@ -1360,16 +1373,16 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecovery) {
     SCOPED_TRACE(static_cast<int>(loss));
     Options options = MapOptions();
     DestroyAndReopen(options);
-    // What the database has after so many flushes.
+    // The contents of the database after each flush.
     std::vector<Model> history(1);
-    uint64_t manifest_size = 0;  // before the last flush
+    uint64_t manifest_size = 0;  // size before the last flush
     for (int round = 0; round < 3; ++round) {
       WaitForRemovals();
       ASSERT_OK(env_->GetFileSize(
           dbname_ + "/" + FilesIn(dbname_, kDescriptorFile).back(),
           &manifest_size));
       Model model = history.back();
-      // Four of these are in the flush before, whose file stays.
+      // Four of these keys are also in the previous flush, so its file stays.
       for (int i = 6 * round; i < 6 * round + 10; ++i) {
         model[Key(i)] = Value(100 * round + i);
         ASSERT_OK(Put(Key(i), Value(100 * round + i)));
@@ -1390,8 +1403,8 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecovery) {
     ASSERT_EQ(blob_files.size(), 3);
     CheckData(history[3]);
     if (loss == Loss::kCompactedTable) {
-      // The inputs, and what the compaction has taken out of the map, are still
-      // there.
+      // The input files and the values that the compaction has removed from the
+      // map still exist.
       ASSERT_OK(db_->DisableFileDeletions());
       ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
       WaitForRemovals();
@@ -1447,7 +1460,7 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecovery) {
       CheckMap(model.size());
     }
 
-    // From there it goes on as any other database.
+    // Afterwards the database can be used as any other.
     options.best_efforts_recovery = false;
     for (int i = 0; i < 20; i += 3) {
       model[Key(i)] = Value(1000 + i);
@@ -1467,9 +1480,10 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecovery) {
   }
 }
 
-// A file that a later flush has emptied is gone from the disk. Nobody misses it
-// unless that flush is lost: then the moment before it is, too.
-TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryAfterADrop) {
+// A blob file that a later flush has emptied is deleted from the disk. Recovery
+// does not need it unless that flush is lost; then it goes back to the state
+// before the deleted file, too.
+TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryNeedsNoDroppedFile) {
   for (const bool lost : {false, true}) {
     SCOPED_TRACE(lost);
     Options options = MapOptions();
@@ -1508,9 +1522,9 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryAfterADrop) {
   }
 }
 
-// ---- Other lookups of a value that the map finds by its key.
+// ---- Other lookups of direct values.
 
-TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
+TEST_F(DBAddressMapLifecycleTest, OtherLookupsFindDirectValues) {
   Options options = MapOptions();
   options.blob_cache = NewLRUCache(1 << 20);
   DestroyAndReopen(options);
@@ -1518,7 +1532,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
   ASSERT_OK(Flush());
   ASSERT_TRUE(IsDirect("k"));
 
-  // KeyMayExist reads nothing: it has the value only if it is cached.
+  // KeyMayExist() makes no reads, so it returns the value only if it is cached.
   std::string value;
   bool found = true;
   EXPECT_TRUE(db_->KeyMayExist(ReadOptions(), "k", &value, &found));
@@ -1564,7 +1578,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
   EXPECT_EQ(entity(nullptr), Value(1));
   EXPECT_EQ(operands(nullptr), Strings{Value(1)});
 
-  // At a snapshot, when there is another one.
+  // Reads at a snapshot when there is a newer value.
   const Snapshot* const first = db_->GetSnapshot();
   ASSERT_OK(Put("k", Value(2)));
   ASSERT_OK(Flush());
@@ -1579,7 +1593,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
   EXPECT_EQ(operands(first), Strings{Value(1)});
   EXPECT_EQ(operands(nullptr), Strings{Value(2)});
 
-  // Under operands.
+  // The values are below operands.
   const Snapshot* const second = db_->GetSnapshot();
   for (const char* operand : {"a", "b"}) {
     ASSERT_OK(Merge("k", operand));
@@ -1590,7 +1604,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
   EXPECT_EQ(operands(second), Strings{Value(2)});
   EXPECT_EQ(operands(first), Strings{Value(1)});
 
-  // Too few slots: only the number is told.
+  // With too few slots, only the number of operands is returned.
   GetMergeOperandsOptions few;
   few.expected_max_number_of_operands = 2;
   std::vector<PinnableSlice> slices(3);
@@ -1600,8 +1614,8 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
                   .IsIncomplete());
   EXPECT_EQ(n, 3);
 
-  // A callback ends the search, or does not. It is asked for operands, newest
-  // first, and not for the base.
+  // A callback decides whether the search ends. It is called for operands,
+  // newest first, and not for the base.
   for (const bool go_on : {false, true}) {
     Strings seen;
     GetMergeOperandsOptions counting;
@@ -1620,7 +1634,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
     }
   }
 
-  slices.clear();  // they may hold a Version
+  slices.clear();  // the slices may hold a Version
   db_->ReleaseSnapshot(first);
   db_->ReleaseSnapshot(second);
   CompactAll();
@@ -1635,9 +1649,9 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsOfDirectValues) {
   CheckMap(0);
 }
 
-// A flush replaces the base while the operands are being collected, one by one
-// for the callback, which must not be asked twice.
-TEST_F(DBAddressMapLifecycleTest, OperandsRaceWithAFlush) {
+// A flush replaces the base while the operands are collected one by one. The
+// callback is called only once for each operand.
+TEST_F(DBAddressMapLifecycleTest, OperandsAreCollectedOnceBesideAFlush) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", Value(1)));
   ASSERT_OK(Flush());
@@ -1678,7 +1692,7 @@ TEST_F(DBAddressMapLifecycleTest, OperandsRaceWithAFlush) {
 
 // ---- The row cache.
 
-TEST_F(DBAddressMapLifecycleTest, RowCacheOfTwoFamilies) {
+TEST_F(DBAddressMapLifecycleTest, RowCacheKeepsFamiliesApart) {
   Options options = MapOptions();
   options.row_cache = NewLRUCache(1 << 20);
   DestroyAndReopen(options);
@@ -1693,7 +1707,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheOfTwoFamilies) {
     }
   }
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 2);
-  // A new value, and a tombstone, of one do nothing to the other.
+  // A new value or a tombstone in one family does not affect the other one.
   ASSERT_OK(Put(0, "k", Value(10)));
   ASSERT_OK(Flush(0));
   EXPECT_EQ(Get(0, "k"), Value(10));
@@ -1709,8 +1723,9 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheOfTwoFamilies) {
   CheckMap(handles_[1], 1);
 }
 
-// A filter gives a value of the same key and sequence number.
-TEST_F(DBAddressMapLifecycleTest, RowCacheAndCompactionFilter) {
+// A compaction filter changes a value without changing its key and sequence
+// number. The cache does not serve the old value.
+TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotServeFilteredValues) {
   ActingFilter filter;
   Options options = MapOptions();
   options.row_cache = NewLRUCache(1 << 20);
@@ -1740,16 +1755,17 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheAndCompactionFilter) {
   Close();
 }
 
-// DeleteRange() is refused where there is a row cache. But a database that has
-// range tombstones may get one.
-TEST_F(DBAddressMapLifecycleTest, RowCacheAndDeleteRange) {
+// DeleteRange() is refused if there is a row cache. But a row cache can be
+// added to a database with range tombstones.
+TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotServeRangeDeletedValues) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   for (const char* key : {"a", "b", "c"}) {
     ASSERT_OK(Put(key, Value(1)));
   }
   ASSERT_OK(Flush());
-  // Of a file, not of a flush: the values stay until a compaction.
+  // The range tombstone is in an ingested file and not in a flush, so the
+  // values stay in the map until a compaction.
   const std::string file = dbname_ + "/deletes.sst";
   SstFileWriter writer(EnvOptions(), options);
   ASSERT_OK(writer.Open(file));
@@ -1760,7 +1776,8 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheAndDeleteRange) {
   Reopen(options);
   const Status s = db_->DeleteRange(WriteOptions(), Family(), "c", "d");
   EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
-  // The cache may have what a tombstone hides: the map still has it, too.
+  // The cache may have a value that a tombstone hides, because the map still
+  // has it, too.
   ReadOptions undeleted;
   undeleted.ignore_range_deletions = true;
   std::string value;
@@ -1793,7 +1810,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheAndDeleteRange) {
   CheckMap(2);
 }
 
-TEST_F(DBAddressMapLifecycleTest, RowCacheAndIngestion) {
+TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotHideIngestedValues) {
   Options options = MapOptions();
   options.row_cache = NewLRUCache(1 << 20);
   DestroyAndReopen(options);
@@ -1826,9 +1843,9 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheAndIngestion) {
   CheckMap(2);
 }
 
-// The cache lives longer than the map: what it has is never taken for a value
-// of the next one, whose keys have the same sequence numbers.
-TEST_F(DBAddressMapLifecycleTest, RowCacheOutlivesTheMap) {
+// The cache lives longer than the map. Its values are not used for the next
+// map, whose keys have the same sequence numbers.
+TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotServeValuesOfAnotherMap) {
   Options options = MapOptions();
   options.row_cache = NewLRUCache(1 << 20);
   uint64_t hits = 0;
@@ -1845,7 +1862,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheOutlivesTheMap) {
       Reopen(options);
     }
   }
-  // Two databases at the same time.
+  // Two databases use the cache at the same time.
   const std::string other = OtherDir("other");
   {
     std::unique_ptr<DB> db;
@@ -1862,13 +1879,13 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheOutlivesTheMap) {
   CheckMap(1);
 }
 
-TEST_F(DBAddressMapLifecycleTest, RowCacheAndItsReaders) {
+TEST_F(DBAddressMapLifecycleTest, RowCacheRespectsFillCacheAndPins) {
   Options options = MapOptions();
   options.row_cache = NewLRUCache(1 << 20);
   DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(1)));
   ASSERT_OK(Flush());
-  // Who does not want to fill it does not.
+  // Reads without fill_cache do not fill the cache.
   ReadOptions no_fill;
   no_fill.fill_cache = false;
   std::string value;
@@ -1878,7 +1895,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheAndItsReaders) {
   }
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 0);
   EXPECT_EQ(Get("k"), Value(1));
-  // A value that is pinned there stays when its key goes.
+  // A pinned value stays when its key is deleted.
   PinnableSlice pinned;
   ASSERT_OK(db_->Get(ReadOptions(), Family(), "k", &pinned));
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 1);
@@ -1892,9 +1909,9 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheAndItsReaders) {
   CheckBlobFiles(0);
 }
 
-// ---- Files from elsewhere.
+// ---- Files from other places.
 
-TEST_F(DBAddressMapLifecycleTest, Import) {
+TEST_F(DBAddressMapLifecycleTest, ImportedValuesEnterTheMapInACompaction) {
   const Options options = MapOptions();
   Options plain = CurrentOptions();
   plain.disable_auto_compactions = true;
@@ -1922,14 +1939,15 @@ TEST_F(DBAddressMapLifecycleTest, Import) {
   const std::unique_ptr<ExportImportFilesMetaData> metadata(raw_metadata);
   ASSERT_EQ(metadata->files.size(), 2);
 
-  // Their values are in the files, not in the map, until a compaction.
+  // The imported values are in the SST files and not in the map until a
+  // compaction.
   ColumnFamilyHandle* imported = nullptr;
   ASSERT_OK(db_->CreateColumnFamilyWithImport(
       options, "imported", ImportColumnFamilyOptions(), *metadata, &imported));
   handles_.push_back(imported);
   CheckData(db_.get(), imported, model);
   CheckMap(imported, 0);
-  // Newer ones are in the map, above those.
+  // Newer values are in the map, above the imported ones.
   model[Key(0)] = Value(200);
   ASSERT_OK(db_->Put(WriteOptions(), imported, Key(0), Value(200)));
   model.erase(Key(1));
@@ -1946,7 +1964,8 @@ TEST_F(DBAddressMapLifecycleTest, Import) {
     EXPECT_TRUE(IsDirect(imported, entry.first)) << entry.first;
   }
 
-  // Its own files go nowhere: the values would stay behind.
+  // Its own files cannot be exported, because their values would not be
+  // exported.
   raw_metadata = nullptr;
   Status s = checkpoint->ExportColumnFamily(imported, OtherDir("refused"),
                                             &raw_metadata);
@@ -1985,8 +2004,9 @@ TEST_F(DBAddressMapLifecycleTest, Import) {
   CheckMap(handles_[2], model.size());
 }
 
-// A file is ingested over a direct value at each step of a flush of other keys.
-TEST_F(DBAddressMapLifecycleTest, IngestionDuringAFlush) {
+// A file that overwrites a direct value is ingested at each step of a flush of
+// other keys. Reads find the ingested value.
+TEST_F(DBAddressMapLifecycleTest, IngestedValueIsReadDuringAFlush) {
   for (const char* point :
        {"FlushMapping::Publish", "MapTransaction::Publish:Inserted",
         "FlushMapping::Settle"}) {
@@ -2014,7 +2034,7 @@ TEST_F(DBAddressMapLifecycleTest, IngestionDuringAFlush) {
     EXPECT_TRUE(done);
     Model model = {{"a", Value(1)}, {"k", Value(2)}};
     CheckData(model);
-    // The next value is above the ingested one.
+    // The next value of k is above the ingested one.
     model["k"] = Value(3);
     ASSERT_OK(Put("k", Value(3)));
     ASSERT_OK(Flush());
@@ -2032,7 +2052,7 @@ TEST_F(DBAddressMapLifecycleTest, IngestionDuringAFlush) {
 
 // ---- Memory.
 
-TEST_F(DBAddressMapLifecycleTest, MemoryIsCharged) {
+TEST_F(DBAddressMapLifecycleTest, MemoryIsChargedToTheBlockCache) {
   constexpr int kKeys = 20000;
   constexpr uint64_t kStep = 256 << 10;
   constexpr CacheEntryRole kRole = CacheEntryRole::kBlobAddressMap;
@@ -2059,8 +2079,8 @@ TEST_F(DBAddressMapLifecycleTest, MemoryIsCharged) {
           CacheEntryRoleOptions::Decision::kDisabled;
     }
     options.table_factory.reset(NewBlockBasedTableFactory(table_options));
-    // They would look at the cache, too, and the property keeps what it has
-    // seen for a while.
+    // These jobs would examine the cache, too, and the property would return
+    // their results for a while.
     options.stats_dump_period_sec = 0;
     options.stats_persist_period_sec = 0;
     DestroyAndReopen(options);
@@ -2086,7 +2106,7 @@ TEST_F(DBAddressMapLifecycleTest, MemoryIsCharged) {
               std::to_string(expected));
     Close();
     EXPECT_EQ(charge(), 0);
-    // An open that only loads the map pays, too.
+    // The memory is charged, too, when an open loads the map.
     Reopen(options);
     CheckMap(kKeys);
     EXPECT_EQ(charge() > 0, charged);
@@ -2097,7 +2117,7 @@ TEST_F(DBAddressMapLifecycleTest, MemoryIsCharged) {
 
 // ---- Checksums and copies.
 
-TEST_F(DBAddressMapLifecycleTest, FileChecksums) {
+TEST_F(DBAddressMapLifecycleTest, FileChecksumsCoverWholeBlobFiles) {
   Options options = MapOptions();
   options.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
   DestroyAndReopen(options);
@@ -2115,7 +2135,7 @@ TEST_F(DBAddressMapLifecycleTest, FileChecksums) {
   ASSERT_OK(db_->GetLiveFilesChecksumInfo(list.get()));
   EXPECT_EQ(list->size(), 4);
 
-  // The checksum is of the whole file: a record, its index, the footer.
+  // The checksum covers the whole file: records, record index and footer.
   const std::string name = FilesIn(dbname_, kBlobFile)[0];
   const std::string path = dbname_ + "/" + name;
   std::string whole;
@@ -2134,7 +2154,7 @@ TEST_F(DBAddressMapLifecycleTest, FileChecksums) {
   ASSERT_OK(WriteStringToFile(env_, whole, path, /*should_sync=*/true));
   ASSERT_OK(db_->VerifyFileChecksums(ReadOptions()));
 
-  // A file that was dropped is not asked for, be it in an old Version or not.
+  // A dropped file is not verified, even if an old Version has it.
   std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
   const std::string before = Scan(iter.get());
   for (int i = 0; i < 20; ++i) {
@@ -2154,7 +2174,7 @@ TEST_F(DBAddressMapLifecycleTest, FileChecksums) {
   CheckBlobFiles(1);
 }
 
-TEST_F(DBAddressMapLifecycleTest, IncrementalBackup) {
+TEST_F(DBAddressMapLifecycleTest, IncrementalBackupSharesBlobFiles) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   const std::string backup_dir = OtherDir("backup");
@@ -2180,7 +2200,7 @@ TEST_F(DBAddressMapLifecycleTest, IncrementalBackup) {
   };
   ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
   EXPECT_EQ(shared_blob_files(), 2);
-  // One of the two files is emptied and goes, the other one stays.
+  // One of the two files is emptied and deleted, and the other one stays.
   models[1] = models[0];
   for (int i = 0; i < 10; ++i) {
     models[1][Key(i)] = Value(100 + i);
@@ -2203,7 +2223,7 @@ TEST_F(DBAddressMapLifecycleTest, IncrementalBackup) {
   };
   check(1);
   check(2);
-  // The first one goes, with what is only its own.
+  // The first backup is deleted with the files that only it has.
   ASSERT_OK(engine->PurgeOldBackups(1));
   EXPECT_EQ(shared_blob_files(), 2);
   check(2);
@@ -2211,9 +2231,9 @@ TEST_F(DBAddressMapLifecycleTest, IncrementalBackup) {
   CheckMap(20);
 }
 
-// Who copies a database has a list of files that must be there until it is
-// done, though their values are overwritten meanwhile.
-TEST_F(DBAddressMapLifecycleTest, LiveFilesAcrossADrop) {
+// The files in a list of live files stay on disk while file deletions are
+// disabled, even if their values are overwritten meanwhile.
+TEST_F(DBAddressMapLifecycleTest, LiveFilesStayWhileDeletionsAreDisabled) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   Model then;
@@ -2231,8 +2251,8 @@ TEST_F(DBAddressMapLifecycleTest, LiveFilesAcrossADrop) {
     now[Key(i)] = Value(100 + i);
     ASSERT_OK(Put(Key(i), Value(100 + i)));
   }
-  // Another list, of the moment when the flush is committed and has not yet
-  // dropped anything.
+  // Makes another list when the flush is committed and has not dropped any file
+  // yet.
   std::vector<std::string> during;
   uint64_t manifest_size_then = 0;
   SyncPoint::GetInstance()->SetCallBack("FlushMapping::Settle", [&](void*) {
@@ -2273,7 +2293,7 @@ TEST_F(DBAddressMapLifecycleTest, LiveFilesAcrossADrop) {
     CheckMap(db->DefaultColumnFamily(), 10);
   }
 
-  // The last of those who have asked for it counts.
+  // File deletions are enabled by the last of the calls.
   ASSERT_OK(db_->EnableFileDeletions());
   WaitForRemovals();
   EXPECT_EQ(FilesIn(dbname_, kBlobFile).size(), 2);
@@ -2287,9 +2307,9 @@ TEST_F(DBAddressMapLifecycleTest, LiveFilesAcrossADrop) {
   CheckMap(10);
 }
 
-// ---- Compactions that nobody has asked CompactRange() for.
+// ---- Compactions without CompactRange().
 
-TEST_F(DBAddressMapLifecycleTest, CompactFiles) {
+TEST_F(DBAddressMapLifecycleTest, CompactFilesRenamesAndRemovesValues) {
   for (const bool newest_too : {true, false}) {
     SCOPED_TRACE(newest_too ? "all" : "the older ones");
     const Options options = MapOptions();
@@ -2345,9 +2365,9 @@ TEST_F(DBAddressMapLifecycleTest, CompactFiles) {
   }
 }
 
-// A file is rewritten because of its age, in level 0, with a filter. The clock
-// is a mock.
-TEST_F(DBAddressMapLifecycleTest, PeriodicCompaction) {
+// A file in level 0 is rewritten because of its age, and its values are
+// filtered. The clock is a mock.
+TEST_F(DBAddressMapLifecycleTest, PeriodicCompactionFiltersMappedValues) {
   ActingFilter filter;
   env_->SetMockSleep();
   Options options = MapOptions();
@@ -2408,8 +2428,9 @@ TEST_F(DBAddressMapLifecycleTest, PeriodicCompaction) {
   Close();
 }
 
-// SST files move down as they are; later their blob file goes.
-TEST_F(DBAddressMapLifecycleTest, TrivialMoveThenDrop) {
+// The blob file of SST files that have moved to another level unchanged is
+// dropped when it has become empty.
+TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
   for (const bool with_iterator : {false, true}) {
     SCOPED_TRACE(with_iterator);
     Options options = MapOptions();
@@ -2477,9 +2498,9 @@ TEST_F(DBAddressMapLifecycleTest, TrivialMoveThenDrop) {
   }
 }
 
-// Flushes then run among the compactions, and what follows them must, too:
-// Close() waits for it.
-TEST_F(DBAddressMapLifecycleTest, NoThreadsForFlushes) {
+// Without threads for flushes, flushes run on the threads of compactions, and
+// so must the jobs that follow them. Close() waits for these jobs.
+TEST_F(DBAddressMapLifecycleTest, MapWorksWithoutThreadsForFlushes) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   const int threads = env_->GetBackgroundThreads(Env::Priority::HIGH);

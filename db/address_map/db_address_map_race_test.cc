@@ -293,7 +293,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     std::string key;
     std::set<std::string> during;  // results that a read may have
     std::string after;
-    uint64_t entries = 0;  // entries of the map in the end, including the one of key "a"
+    uint64_t entries = 0;  // entries of the map in the end, with that of "a"
   };
 
   using ReadKey =

@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Databases with enable_blob_address_map, through the public interface.
+// Databases with enable_blob_address_map, used through the public interface.
 
 #include <atomic>
 #include <map>
@@ -61,7 +61,7 @@ class DBAddressMapTest : public DBTestBase {
         ->mapped_stats();
   }
 
-  // True if the newest entry of the key is in the map in direct mode.
+  // Returns true if the newest entry of the key is in the map in direct mode.
   bool IsDirect(const std::string& key) {
     SequenceNumber seq = 0;
     return Blobs()->map()->DirectSeq(Blobs()->HashOf(key), &seq);
@@ -73,7 +73,7 @@ class DBAddressMapTest : public DBTestBase {
     return metadata.blob_files.size();
   }
 
-  // What AddressMapVerifier reports.
+  // Returns the lines that AddressMapVerifier reports.
   std::vector<std::string> Verify(bool read_values, uint64_t num_values) {
     ColumnFamilyData* const cfd =
         static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
@@ -93,7 +93,8 @@ class DBAddressMapTest : public DBTestBase {
     return lines;
   }
 
-  // Rewrites all files, then waits for what the map removes in the background.
+  // Rewrites all files and waits until the map has removed entries in the
+  // background.
   void Compact() {
     CompactRangeOptions options;
     options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
@@ -101,8 +102,8 @@ class DBAddressMapTest : public DBTestBase {
     WaitForRemovals();
   }
   void WaitForRemovals() {
-    // A removal may make another one possible. A flush is over for those that
-    // wait for it before it has settled.
+    // Waits several times, because one removal may make another one possible.
+    // Flush() returns before the flush is settled.
     for (int i = 0; i < 3; ++i) {
       ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
       ASSERT_OK(dbfull()->TEST_WaitForPurge());
@@ -113,7 +114,7 @@ class DBAddressMapTest : public DBTestBase {
     return last_options_.statistics->getTickerCount(ticker);
   }
 
-  // The keys that an iterator finds, with their values.
+  // Returns the keys and values that an iterator finds.
   static std::string Scan(Iterator* iter, bool reverse = false) {
     std::string result;
     for (reverse ? iter->SeekToLast() : iter->SeekToFirst(); iter->Valid();
@@ -131,8 +132,9 @@ class DBAddressMapTest : public DBTestBase {
   }
 };
 
-// One version, flushed: found through the map alone, no SST file is asked.
-TEST_F(DBAddressMapTest, DirectRead) {
+// A flushed value with one version is found through the map alone, without
+// opening an SST file.
+TEST_F(DBAddressMapTest, DirectReadOpensNoTable) {
   DestroyAndReopen(MapOptions());
   for (int i = 0; i < 100; ++i) {
     ASSERT_OK(Put(Key(i), Value(i)));
@@ -164,7 +166,7 @@ TEST_F(DBAddressMapTest, DirectRead) {
   SyncPoint::GetInstance()->ClearAllCallBacks();
 }
 
-TEST_F(DBAddressMapTest, OverwriteDeletesOldFile) {
+TEST_F(DBAddressMapTest, OverwriteDeletesTheOldFile) {
   DestroyAndReopen(MapOptions());
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 50; ++i) {
@@ -180,7 +182,7 @@ TEST_F(DBAddressMapTest, OverwriteDeletesOldFile) {
   }
 }
 
-TEST_F(DBAddressMapTest, Snapshot) {
+TEST_F(DBAddressMapTest, SnapshotReadsOverwrittenAndDeletedValues) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", Value(1)));
   ASSERT_OK(Flush());
@@ -200,7 +202,7 @@ TEST_F(DBAddressMapTest, Snapshot) {
   EXPECT_EQ(Blobs()->map()->NumEntries(), 0);
 }
 
-TEST_F(DBAddressMapTest, Deletes) {
+TEST_F(DBAddressMapTest, DeletedValuesLeaveTheMap) {
   DestroyAndReopen(MapOptions());
   for (int i = 0; i < 10; ++i) {
     ASSERT_OK(Put(Key(i), Value(i)));
@@ -227,7 +229,7 @@ TEST_F(DBAddressMapTest, Deletes) {
   }
 }
 
-TEST_F(DBAddressMapTest, Merge) {
+TEST_F(DBAddressMapTest, OperandsMergeWithMappedBases) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", "a"));
   ASSERT_OK(Flush());
@@ -245,9 +247,9 @@ TEST_F(DBAddressMapTest, Merge) {
   EXPECT_EQ(Blobs()->map()->NumEntries(), 1);
 }
 
-// What was versioned because of a snapshot becomes direct in a compaction
-// after the snapshot's release.
-TEST_F(DBAddressMapTest, Rename) {
+// A value that is versioned because of a snapshot becomes direct in a
+// compaction after the release of the snapshot.
+TEST_F(DBAddressMapTest, VersionedValueBecomesDirectInACompaction) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", Value(1)));
   const Snapshot* const snapshot = db_->GetSnapshot();
@@ -264,7 +266,7 @@ TEST_F(DBAddressMapTest, Rename) {
   EXPECT_EQ(Get("k"), Value(2));
 }
 
-TEST_F(DBAddressMapTest, Reopen) {
+TEST_F(DBAddressMapTest, ReopenFindsAllValues) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   std::map<std::string, std::string> expected;
@@ -295,8 +297,9 @@ TEST_F(DBAddressMapTest, Reopen) {
   }
 }
 
-// Turned off, the map serves old values until a compaction has converted them.
-TEST_F(DBAddressMapTest, SwitchOff) {
+// When the option is turned off, the map serves old values until a compaction
+// has converted them.
+TEST_F(DBAddressMapTest, CompactionConvertsValuesOnceTheMapIsOff) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   for (int i = 0; i < 20; ++i) {
@@ -320,9 +323,8 @@ TEST_F(DBAddressMapTest, SwitchOff) {
   }
 }
 
-// A flush whose MANIFEST write fails leaves the map as it was; the memtable is
-// flushed again when the DB has recovered.
-TEST_F(DBAddressMapTest, FailedFlush) {
+// A flush that fails leaves the map as it was. The next open replays the WAL.
+TEST_F(DBAddressMapTest, FailedFlushLeavesTheMapUnchanged) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(1)));
@@ -342,9 +344,9 @@ TEST_F(DBAddressMapTest, FailedFlush) {
   EXPECT_EQ(Get("k"), Value(2));
 }
 
-// ---- Lookups of many keys.
+// ---- Lookups of several keys.
 
-TEST_F(DBAddressMapTest, MultiGet) {
+TEST_F(DBAddressMapTest, MultiGetFindsEntriesOfAllKinds) {
   DestroyAndReopen(MapOptions());
   std::vector<std::string> keys;
   std::vector<std::string> expected;
@@ -385,7 +387,7 @@ TEST_F(DBAddressMapTest, MultiGet) {
   expected.push_back("NOT_FOUND");
   std::vector<std::string> then = before;
   then.push_back("NOT_FOUND");
-  // As from a slow device: files are read at the same time.
+  // The reads seem slow, so several files are read in parallel.
   SyncPoint::GetInstance()->SetCallBack(
       "BlobReadPool::RunAll:Micros", [](void* micros) {
         *static_cast<uint64_t*>(micros) = BlobReadPool::kCachedMicros + 1;
@@ -411,9 +413,9 @@ TEST_F(DBAddressMapTest, MultiGet) {
   SyncPoint::GetInstance()->ClearAllCallBacks();
 }
 
-// A batch of which one key has to start again is of one moment, over two column
-// families.
-TEST_F(DBAddressMapTest, MultiGetRestarts) {
+// If one key of a batch over two column families has to start again, all
+// results are still of one moment.
+TEST_F(DBAddressMapTest, MultiGetOfTwoFamiliesReadsAtOneMoment) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   CreateAndReopenWithCF({"other"}, options);
@@ -426,8 +428,8 @@ TEST_F(DBAddressMapTest, MultiGetRestarts) {
   SyncPoint::GetInstance()->SetCallBack(
       "DBImpl::MultiCFSnapshot:AfterGetSeqNum1", [&](void*) {
         if (attempts++ < 5) {
-          // The SuperVersions of the attempt are outdated now, and what they
-          // have is overwritten.
+          // The SuperVersions of the attempt are outdated now, and their values
+          // are overwritten.
           for (int cf : {0, 1}) {
             for (const char* key : {"k", "l"}) {
               ASSERT_OK(Put(cf, key, Value(10 + attempts)));
@@ -454,11 +456,11 @@ TEST_F(DBAddressMapTest, MultiGetRestarts) {
   EXPECT_GT(Ticker(BLOB_MAP_READ_RESTART), 0);
 }
 
-// ---- Point lookups against jobs.
+// ---- Point lookups beside jobs.
 
-// A flush, and the removal of what it has overwritten, between any two steps of
-// a lookup.
-TEST_F(DBAddressMapTest, GetRacesWithFlush) {
+// Get() is right if a flush, and the removal of the values that it has
+// overwritten, happen between any two of its steps.
+TEST_F(DBAddressMapTest, GetIsRightBesideAFlush) {
   for (const char* point :
        {"MapPointRead::Start", "DBImpl::GetImpl:AfterAcquireSv",
         "DBImpl::GetImpl:3", "DBImpl::GetImpl:PostMemTableGet:0",
@@ -494,7 +496,8 @@ TEST_F(DBAddressMapTest, GetRacesWithFlush) {
   }
 }
 
-// An operand in the memtable over a direct base, which meanwhile is replaced.
+// If the direct base of an operand in the memtable is replaced during a read,
+// the operand is never merged with the new base.
 TEST_F(DBAddressMapTest, OldOperandsNeverMeetANewBase) {
   for (const char* point :
        {"DBImpl::GetImpl:AfterAcquireSv", "DBImpl::GetImpl:PostMemTableGet:0",
@@ -520,9 +523,10 @@ TEST_F(DBAddressMapTest, OldOperandsNeverMeetANewBase) {
   }
 }
 
-// Deleted in the memtable, below an operand: no file is asked, and the status
-// of the memtable must not come through.
-TEST_F(DBAddressMapTest, OperandOverRangeTombstoneOverDirect) {
+// A range tombstone in the memtable covers the direct value below an operand.
+// No file is read, and the status of the memtable lookup must not become the
+// result.
+TEST_F(DBAddressMapTest, OperandOverARangeTombstoneHasNoBase) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", "a"));
   ASSERT_OK(Flush());
@@ -537,7 +541,7 @@ TEST_F(DBAddressMapTest, OperandOverRangeTombstoneOverDirect) {
   EXPECT_EQ(Get("k"), "b");
 }
 
-TEST_F(DBAddressMapTest, PersistedTier) {
+TEST_F(DBAddressMapTest, PersistedTierReadsOnlyFlushedValues) {
   DestroyAndReopen(MapOptions());
   ReadOptions persisted;
   persisted.read_tier = kPersistedTier;
@@ -552,7 +556,7 @@ TEST_F(DBAddressMapTest, PersistedTier) {
   ASSERT_OK(db_->Put(no_wal, "k", Value(2)));
   ASSERT_OK(db_->Get(persisted, "k", &value));
   EXPECT_EQ(value, Value(1));
-  // A flush that commits while the lookup is on its way.
+  // A flush commits during the lookup.
   std::atomic<bool> done{false};
   SyncPoint::GetInstance()->SetCallBack("DBImpl::GetImpl:AfterAcquireSv",
                                         [&](void*) {
@@ -568,7 +572,7 @@ TEST_F(DBAddressMapTest, PersistedTier) {
   EXPECT_TRUE(value == Value(1) || value == Value(2)) << value;
 }
 
-TEST_F(DBAddressMapTest, OtherLookups) {
+TEST_F(DBAddressMapTest, OtherLookupsFindMappedValues) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", "a"));
   ASSERT_OK(Flush());
@@ -601,7 +605,7 @@ TEST_F(DBAddressMapTest, OtherLookups) {
 
 // ---- Iterators.
 
-TEST_F(DBAddressMapTest, Iterators) {
+TEST_F(DBAddressMapTest, IteratorsKeepTheirViewBesideJobs) {
   for (const size_t prefetch :
        {size_t{0}, size_t{3}, ReadOptions::kAutoBlobPrefetchCount}) {
     SCOPED_TRACE(prefetch);
@@ -617,7 +621,7 @@ TEST_F(DBAddressMapTest, Iterators) {
     }
     ASSERT_OK(Flush());
     std::unique_ptr<Iterator> old(db_->NewIterator(read_options));
-    // Everything under the iterator changes.
+    // All entries that the iterator sees are overwritten or deleted.
     for (int i = 0; i < 200; ++i) {
       ASSERT_OK(i % 3 == 0 ? Delete(Key(i)) : Put(Key(i), Value(1000 + i)));
     }
@@ -631,7 +635,7 @@ TEST_F(DBAddressMapTest, Iterators) {
     std::unique_ptr<Iterator> fresh(db_->NewIterator(read_options));
     EXPECT_EQ(Scan(old.get()), Scan(fresh.get()));
     EXPECT_EQ(Scan(old.get(), true), Scan(fresh.get(), true));
-    // To and fro.
+    // Moves forward and backward.
     fresh->Seek(Key(50));
     for (int i = 0; i < 30; ++i) {
       const std::string key = fresh->key().ToString();
@@ -650,7 +654,7 @@ TEST_F(DBAddressMapTest, Iterators) {
     if (prefetch > 0) {
       EXPECT_GT(Ticker(BLOB_MAP_PREFETCH_READ), 0);
     }
-    // No bound is left, so nothing keeps old versions.
+    // There is no implicit snapshot any more, so no old version is kept.
     ASSERT_OK(Put(Key(0), Value(1)));
     ASSERT_OK(Flush());
     Compact();
@@ -659,7 +663,7 @@ TEST_F(DBAddressMapTest, Iterators) {
   }
 }
 
-TEST_F(DBAddressMapTest, RefreshInPlace) {
+TEST_F(DBAddressMapTest, RefreshShowsWritesOfTheSameSuperVersion) {
   DestroyAndReopen(MapOptions());
   for (int i = 0; i < 50; ++i) {
     ASSERT_OK(Put(Key(i), Value(i)));
@@ -671,7 +675,7 @@ TEST_F(DBAddressMapTest, RefreshInPlace) {
   for (int i = 0; i < 50; ++i) {
     ASSERT_OK(Put(Key(i), Value(100 + i)));
   }
-  ASSERT_OK(iter->Refresh());  // the SuperVersion is the same
+  ASSERT_OK(iter->Refresh());  // the SuperVersion has not changed
   iter->SeekToFirst();
   for (int i = 0; i < 50; ++i, iter->Next()) {
     ASSERT_TRUE(iter->Valid());
@@ -679,7 +683,7 @@ TEST_F(DBAddressMapTest, RefreshInPlace) {
   }
 }
 
-TEST_F(DBAddressMapTest, IteratorWithMerges) {
+TEST_F(DBAddressMapTest, IteratorsMergeOperandsWithMappedBases) {
   DestroyAndReopen(MapOptions());
   std::string forward;
   std::string backward;
@@ -725,7 +729,7 @@ TEST_F(DBAddressMapTest, IteratorWithMerges) {
   }
 }
 
-TEST_F(DBAddressMapTest, TailingIterator) {
+TEST_F(DBAddressMapTest, TailingIteratorContinuesBesideJobs) {
   DestroyAndReopen(MapOptions());
   ReadOptions tailing;
   tailing.tailing = true;
@@ -737,7 +741,7 @@ TEST_F(DBAddressMapTest, TailingIterator) {
     iter->Seek(Key(0));
     ASSERT_OK(Flush());
     WaitForRemovals();
-    // It stands on what it had.
+    // The iterator keeps its value.
     ASSERT_TRUE(iter->Valid());
     EXPECT_EQ(iter->value(), Value(round * 100));
     for (int i = 1; i < 20; ++i) {
@@ -754,8 +758,9 @@ TEST_F(DBAddressMapTest, TailingIterator) {
   }
 }
 
-// The reads ahead of an iterator end with it, also those that nobody began.
-TEST_F(DBAddressMapTest, IteratorGoesBeforeItsReads) {
+// Reads ahead of an iterator end with it, including those that no thread has
+// begun.
+TEST_F(DBAddressMapTest, IteratorMayEndBeforeItsReads) {
   DestroyAndReopen(MapOptions());
   for (int i = 0; i < 300; ++i) {
     ASSERT_OK(Put(Key(i), Value(i)));
@@ -772,8 +777,8 @@ TEST_F(DBAddressMapTest, IteratorGoesBeforeItsReads) {
   Close();
 }
 
-// What a damaged file says must not be taken for an address in memory.
-TEST_F(DBAddressMapTest, StrangeBlobIndex) {
+// The contents of a damaged file are not used as an address in memory.
+TEST_F(DBAddressMapTest, InvalidBlobIndexIsCorruption) {
   for (const bool with_map : {false, true}) {
     Options options = MapOptions();
     options.enable_blob_address_map = with_map;
@@ -798,7 +803,7 @@ TEST_F(DBAddressMapTest, StrangeBlobIndex) {
 
 // ---- Row cache.
 
-TEST_F(DBAddressMapTest, RowCache) {
+TEST_F(DBAddressMapTest, RowCacheHasTheNewestDirectValue) {
   Options options = MapOptions();
   options.row_cache = NewLRUCache(1 << 20);
   DestroyAndReopen(options);
@@ -809,7 +814,7 @@ TEST_F(DBAddressMapTest, RowCache) {
   EXPECT_EQ(Get("k"), Value(1));
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 1);
   const Snapshot* const snapshot = db_->GetSnapshot();
-  // A flush updates it in place.
+  // A flush updates the cached value in place.
   ASSERT_OK(Put("k", Value(2)));
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), Value(2));
@@ -820,7 +825,7 @@ TEST_F(DBAddressMapTest, RowCache) {
   EXPECT_EQ(MultiGet({"k"}), std::vector<std::string>{Value(2)});
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 4);
   db_->ReleaseSnapshot(snapshot);
-  // An operand over what is cached.
+  // An operand is merged with a cached value.
   ASSERT_OK(db_->Merge(WriteOptions(), "k", "m"));
   EXPECT_EQ(Get("k"), Value(2) + ",m");
   EXPECT_EQ(MultiGet({"k"}), std::vector<std::string>{Value(2) + ",m"});
@@ -835,9 +840,9 @@ TEST_F(DBAddressMapTest, RowCache) {
 
 // ---- Transactions.
 
-TEST_F(DBAddressMapTest, ConflictsWithDirectValues) {
+TEST_F(DBAddressMapTest, TransactionsConflictWithDirectValues) {
   Options options = MapOptions();
-  // No history in memtables, so that files are asked.
+  // Memtables keep no history, so files are read.
   options.max_write_buffer_size_to_maintain = 0;
   Destroy(options);
   Close();
@@ -863,7 +868,7 @@ TEST_F(DBAddressMapTest, ConflictsWithDirectValues) {
   }
 }
 
-TEST_F(DBAddressMapTest, WritePrepared) {
+TEST_F(DBAddressMapTest, WritePreparedReadsOnlyCommittedValues) {
   Options options = MapOptions();
   Destroy(options);
   Close();
@@ -879,7 +884,7 @@ TEST_F(DBAddressMapTest, WritePrepared) {
   ASSERT_OK(txn->SetName("one"));
   ASSERT_OK(txn->Put("k", Value(2)));
   ASSERT_OK(txn->Prepare());
-  ASSERT_OK(db->Flush(FlushOptions()));  // with what is not committed
+  ASSERT_OK(db->Flush(FlushOptions()));  // including uncommitted data
   ASSERT_OK(db->Get(ReadOptions(), "k", &value));
   EXPECT_EQ(value, Value(1));
   ASSERT_OK(txn->Commit());
@@ -905,9 +910,9 @@ TEST_F(DBAddressMapTest, WritePrepared) {
   EXPECT_EQ(value, Value(2));
 }
 
-// After a crash the value below a prepared one is still there: the transaction
-// may be rolled back.
-TEST_F(DBAddressMapTest, PreparedOverCommittedAfterCrash) {
+// After a crash the value below a prepared one still exists, because the
+// transaction may be rolled back.
+TEST_F(DBAddressMapTest, ValueBelowAPreparedOneSurvivesACrash) {
   for (const TxnDBWritePolicy policy : {WRITE_PREPARED, WRITE_UNPREPARED}) {
     for (const bool commit : {false, true}) {
       Options options = MapOptions();
@@ -949,13 +954,13 @@ TEST_F(DBAddressMapTest, PreparedOverCommittedAfterCrash) {
       check(1);
       ASSERT_FALSE(HasFatalFailure());
 
-      // The next open has no image.
+      // The next open has no image of the map.
       for (int round = 0; round < 2; ++round) {
-        // What a crash would leave.
+        // Copies the files that a crash would leave.
         const std::string next = dbname_ + "_" + std::to_string(round);
         ASSERT_OK(env_->CreateDirIfMissing(next));
         ASSERT_OK(db->DisableFileDeletions());
-        // The flush's deletions have begun before that.
+        // The deletions of the flush began before that.
         DBImpl* const live = static_cast<DBImpl*>(db->GetRootDB());
         ASSERT_OK(live->TEST_WaitForBackgroundWork());
         ASSERT_OK(live->TEST_WaitForPurge());
@@ -1003,9 +1008,9 @@ TEST_F(DBAddressMapTest, PreparedOverCommittedAfterCrash) {
   }
 }
 
-// Where sequence numbers do not tell what a reader sees, direct values are
-// refused, and a compaction makes versioned ones of them.
-TEST_F(DBAddressMapTest, DirectValuesWithAnyOrder) {
+// If sequence numbers do not determine what a reader sees, direct values are
+// refused, and a compaction makes them versioned.
+TEST_F(DBAddressMapTest, DirectValuesNeedOrderedSequenceNumbers) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   for (int i = 0; i < 10; ++i) {
@@ -1035,7 +1040,7 @@ TEST_F(DBAddressMapTest, DirectValuesWithAnyOrder) {
     EXPECT_EQ(Get(Key(i)), Value(i));
   }
   Close();
-  unordered.enable_lsm_bypass = true;  // is of no effect there
+  unordered.enable_lsm_bypass = true;  // has no effect with unordered writes
   Reopen(unordered);
   EXPECT_FALSE(IsDirect(Key(3)));
   ASSERT_OK(Put(Key(3), Value(33)));
@@ -1049,10 +1054,10 @@ TEST_F(DBAddressMapTest, DirectValuesWithAnyOrder) {
   EXPECT_EQ(Blobs()->map()->NumEntries(), 10);
 }
 
-// With unordered_write a number is published before its entry can be read. An
-// iterator that began in between yields the entry below it, whose value must be
-// there.
-TEST_F(DBAddressMapTest, IteratorWithUnorderedWrite) {
+// With unordered_write a sequence number is published before its entry can be
+// read. An iterator that is made in between yields the entry below, whose value
+// must still exist.
+TEST_F(DBAddressMapTest, IteratorSkipsNoKeyBesideAnUnorderedWrite) {
   Options options = MapOptions();
   options.unordered_write = true;
   DestroyAndReopen(options);
@@ -1091,9 +1096,10 @@ TEST_F(DBAddressMapTest, IteratorWithUnorderedWrite) {
   EXPECT_EQ(Get("k"), Value(2));
 }
 
-// A filter of tables lets a reader see what those it does not see hide. Of that
-// the values may be gone.
-TEST_F(DBAddressMapTest, TableFilter) {
+// With a table filter a reader sees entries that are hidden by entries of the
+// tables that it skips. Their values may have been freed, so the iterator skips
+// them.
+TEST_F(DBAddressMapTest, TableFilterDoesNotShowFreedValues) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", Value(1)));
   ASSERT_OK(Put("l", Value(1)));
@@ -1102,7 +1108,7 @@ TEST_F(DBAddressMapTest, TableFilter) {
   ASSERT_OK(Flush());
   WaitForRemovals();
   ReadOptions read_options;
-  // The second table has one entry.
+  // The second table has only one entry and is skipped.
   read_options.table_filter = [](const TableProperties& properties) {
     return properties.num_entries > 1;
   };
@@ -1111,7 +1117,7 @@ TEST_F(DBAddressMapTest, TableFilter) {
   EXPECT_EQ(Scan(iter.get(), /*reverse=*/true), "l=" + Value(1) + ";");
 }
 
-// The end of one scan after another starts nothing in the background.
+// The ends of scans start no background jobs.
 TEST_F(DBAddressMapTest, ScansStartNoJobs) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", Value(1)));
@@ -1136,8 +1142,9 @@ TEST_F(DBAddressMapTest, ScansStartNoJobs) {
   EXPECT_LE(jobs, 2);
 }
 
-// What a compaction keeps for an iterator goes when the iterator does.
-TEST_F(DBAddressMapTest, CompactionBesideAnIterator) {
+// Values that a compaction keeps for an iterator are removed when the iterator
+// ends.
+TEST_F(DBAddressMapTest, ValuesKeptForAnIteratorGoWithIt) {
   Options options = MapOptions();
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
@@ -1148,7 +1155,8 @@ TEST_F(DBAddressMapTest, CompactionBesideAnIterator) {
   ASSERT_OK(Flush());
   Compact();
   EXPECT_GT(Summary().lsm_ceiling, 0);
-  ASSERT_OK(Put("m", Value(3)));  // as with a snapshot, the last entry waits
+  // A newer entry: files are marked only if it is not the last one.
+  ASSERT_OK(Put("m", Value(3)));
   iter->SeekToFirst();
   ASSERT_TRUE(iter->Valid());
   EXPECT_EQ(iter->value(), Value(1));
@@ -1161,7 +1169,8 @@ TEST_F(DBAddressMapTest, CompactionBesideAnIterator) {
   EXPECT_EQ(Get("k"), Value(2));
 }
 
-// A Version without a SuperVersion is no commit on its way.
+// A Version that was appended without a SuperVersion is not a commit that a
+// read must wait for.
 TEST_F(DBAddressMapTest, NoRestartsAfterFailedSetOptions) {
   Options options = MapOptions();
   DestroyAndReopen(options);
@@ -1178,7 +1187,7 @@ TEST_F(DBAddressMapTest, NoRestartsAfterFailedSetOptions) {
 
 // ---- Compactions.
 
-// Does to each value what its key says.
+// The key determines what happens to its value.
 class ActingFilter : public CompactionFilter {
  public:
   const char* Name() const override { return "ActingFilter"; }
@@ -1197,7 +1206,7 @@ class ActingFilter : public CompactionFilter {
     }
     if (key.starts_with("change")) {
       if (value->starts_with("changed")) {
-        return Decision::kKeep;  // is met again by a later compaction
+        return Decision::kKeep;  // a later compaction filters the value again
       }
       *new_value = "changed " + value->ToString();
       return Decision::kChangeValue;
@@ -1216,7 +1225,7 @@ class ActingFilter : public CompactionFilter {
   mutable std::atomic<int> operands{0};
 };
 
-TEST_F(DBAddressMapTest, CompactionFilter) {
+TEST_F(DBAddressMapTest, CompactionFilterActsOnMappedValues) {
   Options options = MapOptions();
   options.min_blob_size = 20;
   ActingFilter filter;
@@ -1240,7 +1249,7 @@ TEST_F(DBAddressMapTest, CompactionFilter) {
   CompactRangeOptions force;
   force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   ASSERT_OK(db_->CompactRange(force, nullptr, nullptr));
-  // The iterator's Version still has what the filter has removed.
+  // The iterator's Version still has the values that the filter has removed.
   EXPECT_EQ(Scan(old.get()), before);
   const std::string after = "change1=changed " + Value(1) +
                             ";keep1=" + Value(1) + ";operand1=" + Value(1) +
@@ -1248,8 +1257,8 @@ TEST_F(DBAddressMapTest, CompactionFilter) {
   for (int step = 0; step < 2; ++step) {
     std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
     if (step == 0) {
-      // It is not there for the old iterator's sake: its bound is a snapshot to
-      // a job, and filters ignore snapshots.
+      // The old iterator does not keep the value for others: jobs respect its
+      // implicit snapshot like a snapshot, and filters ignore snapshots.
       EXPECT_EQ(Scan(iter.get()).find("remove"), std::string::npos);
     }
     EXPECT_EQ(Get("remove1"), "NOT_FOUND");
@@ -1266,14 +1275,15 @@ TEST_F(DBAddressMapTest, CompactionFilter) {
   EXPECT_EQ(Get("short1"), "s");
 }
 
-// A result that stays inline, over a base that the map still finds by its key:
-// between the installation of the compaction and its settling the base must not
-// come back.
-TEST_F(DBAddressMapTest, ShortMergeResult) {
+// A merge result stays inline, and its base is still found by the key. Reads
+// between the installation of the compaction and its settlement must not return
+// the base.
+TEST_F(DBAddressMapTest, InlineMergeResultIsNotReplacedByItsBase) {
   for (const bool range_deleted : {false, true}) {
     Options options = MapOptions();
     options.min_blob_size = 50;
-    options.merge_operator = MergeOperators::CreatePutOperator();  // the last
+    // The result of a merge is the last operand.
+    options.merge_operator = MergeOperators::CreatePutOperator();
     DestroyAndReopen(options);
     ASSERT_OK(Put("k", Value(1)));
     ASSERT_OK(Flush());
@@ -1297,8 +1307,8 @@ TEST_F(DBAddressMapTest, ShortMergeResult) {
   }
 }
 
-// The last snapshot is gone: the files are compacted to make use of it, but not
-// for ever.
+// After the release of the last snapshot the files are compacted to benefit
+// from it, but not endlessly.
 TEST_F(DBAddressMapTest, NoEndlessCompactions) {
   Options options = MapOptions();
   options.disable_auto_compactions = false;
@@ -1321,8 +1331,7 @@ TEST_F(DBAddressMapTest, NoEndlessCompactions) {
   iter.reset();
   ASSERT_OK(dbfull()->WaitForCompact(WaitForCompactOptions()));
   WaitForRemovals();
-  // What makes the marks new finds nothing that another compaction would
-  // change.
+  // Marking the files again finds no file that another compaction would change.
   const uint64_t before = Ticker(COMPACT_READ_BYTES);
   for (int i = 0; i < 5; ++i) {
     db_->ReleaseSnapshot(db_->GetSnapshot());
@@ -1335,8 +1344,9 @@ TEST_F(DBAddressMapTest, NoEndlessCompactions) {
   EXPECT_EQ(Get("k"), "c");
 }
 
-// Ordinary blob files from before move into the map.
-TEST_F(DBAddressMapTest, SwitchOn) {
+// A compaction moves values from ordinary blob files of earlier times into the
+// map.
+TEST_F(DBAddressMapTest, CompactionMovesOrdinaryBlobsIntoTheMap) {
   Options options = MapOptions();
   options.enable_blob_address_map = false;
   DestroyAndReopen(options);
@@ -1361,7 +1371,7 @@ TEST_F(DBAddressMapTest, SwitchOn) {
 
 // ---- Files.
 
-TEST_F(DBAddressMapTest, DeleteFilesInRange) {
+TEST_F(DBAddressMapTest, DeletionOfFilesRemovesTheirValues) {
   Options options = MapOptions();
   options.num_levels = 4;
   for (const bool fail : {false, true}) {
@@ -1404,8 +1414,8 @@ TEST_F(DBAddressMapTest, DeleteFilesInRange) {
   }
 }
 
-// A file that hides values below it stays.
-TEST_F(DBAddressMapTest, DeleteFilesInRangeKeepsWhatHides) {
+// A file with a tombstone over values in other files is not deleted.
+TEST_F(DBAddressMapTest, DeletionOfFilesKeepsTombstonesInUse) {
   Options options = MapOptions();
   options.num_levels = 4;
   DestroyAndReopen(options);
@@ -1427,7 +1437,7 @@ TEST_F(DBAddressMapTest, DeleteFilesInRangeKeepsWhatHides) {
   EXPECT_EQ(Scan(iter.get()), "z=" + Value(1) + ";");
 }
 
-TEST_F(DBAddressMapTest, CheckpointAndBackup) {
+TEST_F(DBAddressMapTest, CheckpointAndBackupOpenWithTheSameValues) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   for (int i = 0; i < 30; ++i) {
@@ -1485,8 +1495,9 @@ TEST_F(DBAddressMapTest, CheckpointAndBackup) {
   }
 }
 
-// A clean close saves the map, once; what does not match is not used.
-TEST_F(DBAddressMapTest, Image) {
+// A clean close saves the map in an image, which the next open loads and
+// deletes. An image that does not match the MANIFEST is not used.
+TEST_F(DBAddressMapTest, CleanCloseSavesTheMap) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   for (int i = 0; i < 30; ++i) {
@@ -1506,7 +1517,7 @@ TEST_F(DBAddressMapTest, Image) {
     EXPECT_EQ(name.find(".dbtmp"), std::string::npos) << name;
   }
   EXPECT_EQ(Get(Key(7)), Value(7));
-  // A read-only open uses it, too, and leaves it.
+  // A read-only open loads the image, too, and does not delete it.
   Close();
   ASSERT_OK(ReadOnlyReopen(options));
   EXPECT_EQ(loaded, 2);
@@ -1514,7 +1525,8 @@ TEST_F(DBAddressMapTest, Image) {
   Close();
   Reopen(options);
   EXPECT_EQ(loaded, 3);
-  // An error: nobody knows what the MANIFEST has.
+  // After an error the contents of the MANIFEST are unknown, so no image is
+  // saved.
   ASSERT_OK(Put("k", Value(1)));
   SyncPoint::GetInstance()->SetCallBack(
       "FlushJob::WriteLevel0Table:s", [](void* status) {
@@ -1529,9 +1541,9 @@ TEST_F(DBAddressMapTest, Image) {
   SyncPoint::GetInstance()->ClearAllCallBacks();
 }
 
-// A compaction into a level whose values lie elsewhere takes them along.
-// Readers of the old files find them as before, also if it fails.
-TEST_F(DBAddressMapTest, ValuesChangeTiers) {
+// A compaction into a level whose values lie on another path moves the values.
+// Readers of the old files find them, even if the compaction fails.
+TEST_F(DBAddressMapTest, CompactionMovesValuesToAnotherTier) {
   for (const bool versioned : {false, true}) {
     Options options = MapOptions();
     options.num_levels = 3;
@@ -1569,7 +1581,7 @@ TEST_F(DBAddressMapTest, ValuesChangeTiers) {
     EXPECT_EQ(paths(), std::set<std::string>{"fast"});
     EXPECT_EQ(IsDirect(Key(3)), !versioned);
 
-    // It fails: nothing has changed.
+    // The compaction fails, and nothing has changed.
     env_->manifest_write_error_.store(true, std::memory_order_release);
     CompactRangeOptions force;
     force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
@@ -1580,7 +1592,7 @@ TEST_F(DBAddressMapTest, ValuesChangeTiers) {
     Reopen(options);
     check(ReadOptions(), 0);
 
-    // An iterator reads on under the old names.
+    // An old iterator reads the values under their old names.
     std::unique_ptr<Iterator> old_iter(db_->NewIterator(ReadOptions()));
     old_iter->SeekToFirst();
     ASSERT_TRUE(old_iter->Valid());
@@ -1604,7 +1616,8 @@ TEST_F(DBAddressMapTest, ValuesChangeTiers) {
     EXPECT_OK(Blobs()->map()->TEST_Check());
     EXPECT_EQ(IsDirect(Key(3)), !versioned);
 
-    // New values are on the fast path, those that stay where they are stay.
+    // New values are written to the fast path, and values that are not
+    // rewritten stay.
     const Snapshot* const snapshot = db_->GetSnapshot();
     for (int i = 0; i < 20; i += 2) {
       ASSERT_OK(Put(Key(i), Value(i + 100)));
@@ -1630,9 +1643,10 @@ TEST_F(DBAddressMapTest, ValuesChangeTiers) {
   }
 }
 
-// The numbers of images are those of no live file, or nobody would delete them,
-// and none that was not given out: the next open would go on behind it.
-TEST_F(DBAddressMapTest, ImagesOfManyFamilies) {
+// The file numbers of images belong to no live file, so that obsolete images
+// are deleted. They were allocated, so that the next open does not continue
+// behind unused numbers.
+TEST_F(DBAddressMapTest, ImagesHaveUnusedFileNumbers) {
   constexpr int kFamilies = 30;
   Options options = MapOptions();
   options.blob_file_size = 1000;
@@ -1682,7 +1696,7 @@ TEST_F(DBAddressMapTest, ImagesOfManyFamilies) {
   }
 }
 
-TEST_F(DBAddressMapTest, LostValue) {
+TEST_F(DBAddressMapTest, LostValueFailsTheOpenOrItsReads) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   ASSERT_OK(Put("a", Value(1)));
@@ -1692,7 +1706,7 @@ TEST_F(DBAddressMapTest, LostValue) {
   ColumnFamilyMetaData metadata;
   db_->GetColumnFamilyMetaData(&metadata);
   ASSERT_EQ(metadata.blob_files.size(), 2);
-  // The record of b, in another file's place.
+  // Another file's contents replace the file with the record of b.
   const std::string first =
       dbname_ + "/" + metadata.blob_files[0].blob_file_name;
   const std::string second =
@@ -1701,7 +1715,7 @@ TEST_F(DBAddressMapTest, LostValue) {
   std::string contents;
   ASSERT_OK(ReadFileToString(env_, first, &contents));
   ASSERT_OK(WriteStringToFile(env_, contents, second, /*should_sync=*/true));
-  // No image hides what the files have.
+  // Deletes the images, so that the open reads the files.
   std::vector<std::string> names;
   ASSERT_OK(env_->GetChildren(dbname_, &names));
   for (const std::string& name : names) {
@@ -1725,7 +1739,7 @@ TEST_F(DBAddressMapTest, LostValue) {
       << lines[0];
 }
 
-TEST_F(DBAddressMapTest, DamagedValue) {
+TEST_F(DBAddressMapTest, VerifierFindsADamagedValue) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   for (int i = 0; i < 10; ++i) {
@@ -1757,7 +1771,7 @@ TEST_F(DBAddressMapTest, DamagedValue) {
   EXPECT_EQ(Get(Key(5)), Value(5));
 }
 
-TEST_F(DBAddressMapTest, Refused) {
+TEST_F(DBAddressMapTest, IncompatibleOptionsAreRefused) {
   const auto refused = [this](const std::function<void(Options*)>& change) {
     Options options = MapOptions();
     change(&options);
@@ -1782,7 +1796,7 @@ TEST_F(DBAddressMapTest, Refused) {
   refused([](Options* o) {
     o->comparator = test::BytewiseComparatorWithU64TsWrapper();
   });
-  // With values in the map some of them are refused also without the option.
+  // If the map has values, some options are refused even without the option.
   Options options = MapOptions();
   DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(1)));
@@ -1806,7 +1820,7 @@ TEST_F(DBAddressMapTest, Refused) {
           .IsNotSupported());
 }
 
-TEST_F(DBAddressMapTest, Properties) {
+TEST_F(DBAddressMapTest, PropertiesCountEntriesAndGarbage) {
   Options options = MapOptions();
   options.enable_blob_address_map = false;
   DestroyAndReopen(options);
@@ -1833,7 +1847,7 @@ TEST_F(DBAddressMapTest, Properties) {
   EXPECT_EQ(values["entries"], "10");
   EXPECT_EQ(values["files"], "1");
   EXPECT_EQ(Ticker(BLOB_MAP_DIRECT_WRITTEN), 10);
-  // Garbage is what the map does not name.
+  // Records that the map does not name are garbage.
   EXPECT_TRUE(
       db_->GetIntProperty(DB::Properties::kLiveBlobFileGarbageSize, &number));
   EXPECT_EQ(number, 0);
@@ -1867,9 +1881,10 @@ TEST_F(DBAddressMapTest, Properties) {
   EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 1);
 }
 
-// ---- Files of level 0 that wait for more of their size are nothing that
-// compactions are behind with: writes would stop for ever, as none comes.
-TEST_F(DBAddressMapTest, Level0ThatWaitsIsNoDebt) {
+// Files of level 0 that wait for more files of their size do not count as
+// compaction debt. Otherwise writes would stop forever, because no compaction
+// is due.
+TEST_F(DBAddressMapTest, WaitingLevel0FilesAreNoCompactionDebt) {
   Options options = MapOptions();
   options.disable_auto_compactions = false;
   options.level0_file_num_compaction_trigger = 4;
@@ -1895,7 +1910,7 @@ TEST_F(DBAddressMapTest, Level0ThatWaitsIsNoDebt) {
   EXPECT_EQ(value, 0);
   ASSERT_TRUE(db_->GetIntProperty(DB::Properties::kIsWriteStopped, &value));
   EXPECT_EQ(value, 0);
-  // When there is something to do, it is done.
+  // A merge that is due is done.
   for (int i = 0; i < 3; ++i) {
     fill(8);
   }
@@ -1903,9 +1918,9 @@ TEST_F(DBAddressMapTest, Level0ThatWaitsIsNoDebt) {
   EXPECT_EQ(NumTableFilesAtLevel(0), 4);
 }
 
-// ---- All at once: readers and writers against a model, while flushes and
-// compactions run, under several options.
-TEST_F(DBAddressMapTest, ModelUnderLoad) {
+// While flushes and compactions run under several options, readers never see a
+// version of a key that is older than the one before they began.
+TEST_F(DBAddressMapTest, ReadsUnderLoadAreNeverOutdated) {
   constexpr int kKeys = 200;
   for (int variant = 0; variant < 4; ++variant) {
     SCOPED_TRACE(variant);
@@ -1924,8 +1939,9 @@ TEST_F(DBAddressMapTest, ModelUnderLoad) {
       options.row_cache = NewLRUCache(64 << 10);
     }
     DestroyAndReopen(options);
-    // Each key has its version in its value; versions of a key go up. A reader
-    // never sees one older than what was there before it began.
+    // Each value contains the version of its key, and the versions of a key
+    // increase. A reader never sees a version older than the one that existed
+    // before the read began.
     std::vector<std::atomic<int>> written(kKeys);
     for (auto& w : written) {
       w = -1;

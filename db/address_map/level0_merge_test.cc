@@ -23,7 +23,7 @@ namespace ROCKSDB_NAMESPACE {
 class Level0MergeTest : public testing::Test {
  public:
   Level0MergeTest() {
-    options_.max_compaction_bytes = 1 << 30;  // 0 by default, until a DB is opened
+    options_.max_compaction_bytes = 1 << 30;  // 0 until a DB is opened
   }
 
  protected:

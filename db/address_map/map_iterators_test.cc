@@ -1,8 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Iterators of column families with an address map, against a model: the map of
-// keys to values that the database was when the iterator was made.
+// Iterators of column families with an address map. They are compared with a
+// model: the map of keys to values that the database was when the iterator was
+// made.
 
 #include "db/address_map/map_iterators.h"
 
@@ -44,7 +45,7 @@
 #include "util/random.h"
 #include "utilities/merge_operators.h"
 
-// The file system asks before it reads asynchronously.
+// The file system calls this before it reads asynchronously.
 std::atomic<bool> g_io_uring{true};
 extern "C" bool RocksDbIOUringEnable() { return g_io_uring; }
 
@@ -53,7 +54,7 @@ namespace ROCKSDB_NAMESPACE {
 using Model = std::map<std::string, std::string>;
 
 constexpr size_t kAuto = ReadOptions::kAutoBlobPrefetchCount;
-// What ReadOptions says that it is at present.
+// The present limit according to the comment in ReadOptions.
 constexpr uint64_t kAutoWindow = 64;
 
 constexpr size_t kPrefixSize = 3;
@@ -72,10 +73,10 @@ std::string RandomKey(Random* rnd) {
   return KeyOf(prefix, static_cast<int>(rnd->Uniform(kKeysOfPrefix)));
 }
 
-// What Iterator does, over a model that does not change.
+// A model of Iterator over data that does not change.
 class ModelIterator {
  public:
-  // lower, upper: empty if there is no such bound. in_prefix: as
+  // lower, upper: empty if there is no such bound. in_prefix: like
   // ReadOptions::prefix_same_as_start.
   ModelIterator(std::shared_ptr<const Model> model, const std::string& lower,
                 const std::string& upper, bool in_prefix)
@@ -165,7 +166,7 @@ class ModelIterator {
   std::string prefix_;
 };
 
-// Writes entries of all kinds to a column family, and to a model of it.
+// Writes entries of all kinds to a column family and to its model.
 class RandomWriter {
  public:
   RandomWriter(DB* db, ColumnFamilyHandle* family, uint32_t seed,
@@ -231,7 +232,7 @@ class RandomWriter {
   }
 
  private:
-  // No two are alike.
+  // Returns a value that differs from all others.
   std::string NewValue(int size) {
     ++counter_;
     return std::to_string(counter_) + ":" +
@@ -256,7 +257,7 @@ class RandomWriter {
     model_[key] = value;
   }
 
-  // These keys are put once between two deletions, as SingleDelete() asks for,
+  // These keys are put once between two deletions, as SingleDelete() requires,
   // and no range deletion covers them.
   void WriteSingle() {
     char buffer[32];
@@ -292,19 +293,19 @@ class RandomWriter {
   Model model_;
 };
 
-// An iterator and what it is to do.
+// An iterator and its expected results.
 struct Cursor {
-  // The iterator's options point to these.
+  // The iterator's options refer to these.
   std::string lower;
   std::string upper;
   Slice lower_slice;
   Slice upper_slice;
   ReadOptions read_options;
 
-  // The prefix of all targets, or negative.
+  // The prefix of all targets, or negative for any prefix.
   int only_prefix = -1;
   std::unique_ptr<ModelIterator> expected;
-  // Slices that are pinned, and what is in them.
+  // Pinned slices and their contents.
   std::vector<std::pair<Slice, std::string>> pinned;
   std::unique_ptr<Iterator> iter;
 
@@ -331,7 +332,7 @@ class MapIteratorsTest : public DBTestBase {
     return options;
   }
 
-  // Many files of all kinds, and many blocks.
+  // Makes many files of all kinds and many blocks.
   Options SmallFiles(bool filters = true) {
     Options options = MapOptions();
     options.num_levels = 4;
@@ -339,7 +340,7 @@ class MapIteratorsTest : public DBTestBase {
     options.blob_file_size = 32 << 10;
     BlockBasedTableOptions table;
     table.block_size = 256;
-    // As pinned keys need it.
+    // Pinned keys require this.
     table.use_delta_encoding = false;
     if (filters) {
       table.filter_policy.reset(NewBloomFilterPolicy(10));
@@ -371,7 +372,7 @@ class MapIteratorsTest : public DBTestBase {
     ASSERT_OK(db_->CompactRange(options, family, nullptr, nullptr));
   }
 
-  // Changes where the entries are, and not what they are.
+  // Moves entries to other files without changing the data.
   void RunJob(Random* rnd, ColumnFamilyHandle* family) {
     const uint32_t job = rnd->Uniform(6);
     if (job < 4) {
@@ -411,7 +412,7 @@ class MapIteratorsTest : public DBTestBase {
     ASSERT_EQ(iter.key(), expected.key());
     if (cursor->read_options.allow_unprepared_value) {
       if (rnd_.OneIn(3)) {
-        return;  // nobody asks for this value
+        return;  // this value is not requested
       }
       ASSERT_TRUE(cursor->iter->PrepareValue()) << iter.status().ToString();
     }
@@ -436,7 +437,7 @@ class MapIteratorsTest : public DBTestBase {
     }
   }
 
-  // What was pinned is as it was.
+  // Checks that the pinned data has not changed.
   void CheckPinned(Cursor* cursor) {
     for (const auto& [slice, contents] : cursor->pinned) {
       ASSERT_EQ(slice, contents);
@@ -485,7 +486,7 @@ class MapIteratorsTest : public DBTestBase {
     Compare(cursor);
   }
 
-  // disturb: what happens to the database meanwhile.
+  // disturb: changes the database between the moves.
   void Walk(Cursor* cursor, int moves, bool forward_only,
             const std::function<void()>& disturb) {
     for (int move = 0; move < moves; ++move) {
@@ -496,7 +497,7 @@ class MapIteratorsTest : public DBTestBase {
       if (!cursor->expected->Valid() || kind < 3) {
         Position(cursor, forward_only);
       } else if (kind < 8 || forward_only) {
-        // Long enough for values to be read ahead.
+        // There are enough steps for values to be read ahead.
         for (uint32_t n = rnd_.Uniform(12); cursor->expected->Valid(); --n) {
           cursor->iter->Next();
           cursor->expected->Next();
@@ -544,7 +545,7 @@ class MapIteratorsTest : public DBTestBase {
     return result;
   }
 
-  // The entries of the ranges, with a bar after each range.
+  // Returns the entries of the ranges, with a bar after each range.
   std::string ScanRanges(const ReadOptions& read_options,
                          const MultiScanArgs& args) {
     std::string result;
@@ -580,13 +581,13 @@ class MapIteratorsTest : public DBTestBase {
   size_t num_pinned_ = 0;
 };
 
-// ---- Every kind of iterator.
+// ---- All kinds of iterators.
 
 struct Variant {
   enum class At {
     kNow,
     kSnapshot,
-    // One that is released as soon as there is an iterator.
+    // A snapshot that is released as soon as the iterator exists.
     kReleasedSnapshot,
   };
 
@@ -600,7 +601,7 @@ struct Variant {
   bool has_merges = true;
   bool has_blob_cache = false;
 
-  // The values that a scan needs soon are read before.
+  // Returns true if the values that a scan needs soon are read ahead.
   bool ReadsAhead() const {
     return read_options.blob_prefetch_count > 0 && !read_options.pin_data &&
            !read_options.allow_unprepared_value && !read_options.tailing;
@@ -687,7 +688,7 @@ const std::vector<Variant>& Variants() {
       v.read_options.auto_refresh_iterator_with_snapshot = true;
     }
     add("AsyncIO").read_options.async_io = true;
-    // Where nothing was deleted that way, ignoring it changes nothing.
+    // Without range deletions, ignoring them changes nothing.
     {
       Variant& v = add("IgnoreRangeDeletions");
       v.read_options.ignore_range_deletions = true;
@@ -699,9 +700,10 @@ const std::vector<Variant>& Variants() {
       v.read_options.allow_unprepared_value = true;
       v.has_range_deletions = false;
     }
-    // ForwardIterator does not know range deletions. After a job it goes on in
-    // the new files: if that happens between two operands of a merge, DBIter
-    // misses one or has one twice. So with merges there are no such jobs.
+    // ForwardIterator does not support range deletions. After a job it
+    // continues in the new files; if that happens between two operands of a
+    // merge, DBIter misses an operand or uses one twice. So with merges there
+    // are no such jobs.
     {
       Variant& v = add("Tailing");
       v.read_options.tailing = true;
@@ -720,7 +722,8 @@ const std::vector<Variant>& Variants() {
       v.has_range_deletions = false;
       v.has_merges = false;
     }
-    // Nor does it come back to a file whose filter said no to one prefix.
+    // ForwardIterator does not return to a file whose filter has excluded one
+    // prefix.
     {
       Variant& v = add("TailingPrefix");
       v.read_options.tailing = true;
@@ -754,7 +757,7 @@ class MapIteratorsModelTest : public MapIteratorsTest,
       return;
     }
     if (variant.read_options.prefix_same_as_start) {
-      // A bound is one of the prefix, and so is what is looked for.
+      // The bounds and all targets have one prefix.
       cursor->only_prefix = static_cast<int>(rnd_.Uniform(kNumPrefixes));
       const int i = static_cast<int>(rnd_.Uniform(10));
       cursor->lower = KeyOf(cursor->only_prefix, i);
@@ -819,7 +822,7 @@ TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
       std::unique_ptr<ManagedSnapshot> snapshot;
       std::shared_ptr<const Model> model;
     };
-    // Cursors go first: they may have the snapshots.
+    // Cursors are destroyed first, because they may use the snapshots.
     std::vector<Held> snapshots;
     std::deque<std::unique_ptr<Cursor>> cursors;
 
@@ -827,7 +830,8 @@ TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
       SCOPED_TRACE("round " + std::to_string(round));
       writer.WriteMany(40);
       if (round == 0) {
-        // Before any reader: these are direct.
+        // These values are flushed before there is a reader, so they are
+        // direct.
         ASSERT_OK(Flush());
       } else if (rnd_.OneIn(2)) {
         RunJob(&rnd_, family);
@@ -839,7 +843,7 @@ TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
       }
       ASSERT_FALSE(HasFatalFailure());
 
-      // A new one.
+      // Makes a new cursor.
       cursors.push_back(std::make_unique<Cursor>());
       Cursor* const newest = cursors.back().get();
       newest->read_options = variant.read_options;
@@ -874,7 +878,7 @@ TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
 
       for (const std::unique_ptr<Cursor>& cursor : cursors) {
         if (tailing) {
-          // It shows what there is now, from the next seek on.
+          // A tailing iterator shows the current data from the next seek on.
           cursor->Expect(writer.Copy());
         } else if (rnd_.OneIn(4)) {
           CheckPinned(cursor.get());
@@ -909,7 +913,8 @@ TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
     WaitForRemovals();
     ASSERT_FALSE(HasFatalFailure());
 
-    // The data was what it is meant to be, and was read as it is meant to be.
+    // The data had all kinds of values, and they were read in the expected
+    // ways.
     EXPECT_GT(Ticker(BLOB_MAP_DIRECT_WRITTEN), 0);
     EXPECT_GT(Ticker(BLOB_MAP_VERSIONED_WRITTEN), 0);
     EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ) > 0, variant.ReadsAhead());
@@ -930,9 +935,9 @@ TEST_P(MapIteratorsModelTest, AgreesWithTheModel) {
 
 // ---- Several column families.
 
-// One with a map and one without: their iterators are of one moment, and so is
-// one over both.
-TEST_F(MapIteratorsTest, FamiliesWithAndWithoutMap) {
+// Iterators of one call over a family with a map and one without are of one
+// moment, and so is a coalescing iterator over both.
+TEST_F(MapIteratorsTest, FamiliesWithAndWithoutMapMatchTheModel) {
   for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
     for (const bool unprepared : {false, true}) {
       SCOPED_TRACE("prefetch " + std::to_string(prefetch) +
@@ -997,10 +1002,10 @@ TEST_F(MapIteratorsTest, FamiliesWithAndWithoutMap) {
   }
 }
 
-// Both families are overwritten and flushed after the SuperVersion of the one
-// was taken and before that of the other. Jobs of the family without a map must
-// keep what the iterator sees, too.
-TEST_F(MapIteratorsTest, FamiliesOfOneMoment) {
+// Both families are overwritten and flushed after the SuperVersion of one was
+// taken and before that of the other. Jobs of the family without a map must
+// also keep the data that the iterators see.
+TEST_F(MapIteratorsTest, IteratorsOfTwoFamiliesAreOfOneMoment) {
   for (const bool mapped_first : {false, true}) {
     SCOPED_TRACE(mapped_first);
     const Options mapped = MapOptions();
@@ -1063,11 +1068,11 @@ TEST_F(MapIteratorsTest, FamiliesOfOneMoment) {
 
 // ---- Scans of several ranges.
 
-TEST_F(MapIteratorsTest, MultiScan) {
+TEST_F(MapIteratorsTest, MultiScanMatchesTheModel) {
   for (const size_t prefetch : {size_t{0}, size_t{1}, size_t{7}, kAuto}) {
     SCOPED_TRACE(prefetch);
     Options options = SmallFiles();
-    // MultiScanSkipsVersions is about these seeks.
+    // MultiScanFindsKeysWithManyVersions tests these seeks.
     options.max_sequential_skip_in_iterations = 1000;
     DestroyAndReopen(options);
     RandomWriter writer(db_.get(), db_->DefaultColumnFamily(), 31,
@@ -1095,7 +1100,7 @@ TEST_F(MapIteratorsTest, MultiScan) {
         }
         ASSERT_EQ(ScanRanges(read_options, args), expected);
       }
-      // The second without an end: there is an iterator for each of them.
+      // The second range has no end, so there is an iterator for each range.
       const std::vector<std::string> limits = {KeyOf(2, 3), KeyOf(4, 5),
                                                RandomKey(&rnd_)};
       MultiScanArgs args(BytewiseComparator());
@@ -1109,7 +1114,7 @@ TEST_F(MapIteratorsTest, MultiScan) {
   }
 }
 
-TEST_F(MapIteratorsTest, MultiScanBackwards) {
+TEST_F(MapIteratorsTest, BackwardMultiScanReadsNothingAhead) {
   DestroyAndReopen(SmallFiles());
   PutAndFlush(300);
   CompactAll(db_->DefaultColumnFamily());
@@ -1130,9 +1135,10 @@ TEST_F(MapIteratorsTest, MultiScanBackwards) {
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
 }
 
-// DBIter seeks when it has to skip many versions of a key. The position may be
-// far ahead by then, and a file that was prepared for a range does not go back.
-TEST_F(MapIteratorsTest, MultiScanSkipsVersions) {
+// DBIter seeks when it has to skip many versions of a key. By then the position
+// of the scan may be far ahead, and a file that was prepared for a range does
+// not go back. The scan must find all keys nevertheless.
+TEST_F(MapIteratorsTest, MultiScanFindsKeysWithManyVersions) {
   constexpr int kKeys = 60;
   for (const size_t prefetch : {size_t{0}, size_t{7}, kAuto}) {
     SCOPED_TRACE(prefetch);
@@ -1173,8 +1179,8 @@ TEST_F(MapIteratorsTest, MultiScanSkipsVersions) {
 
 constexpr char kMarker[] = "here is the value that cannot be read";
 
-// Reads that return the marker fail while it is armed. Asynchronous reads, if
-// there are any, are done when somebody asks for their end.
+// Reads that return the marker fail while the file system is armed.
+// Asynchronous reads, if enabled, are executed when the caller waits for them.
 class FailingFileSystem : public FileSystemWrapper {
  public:
   explicit FailingFileSystem(const std::shared_ptr<FileSystem>& base)
@@ -1202,8 +1208,8 @@ class FailingFileSystem : public FileSystemWrapper {
 
   enum class Trouble {
     kNone,
-    kRefused,  // by ReadAsync(), every other time
-    kFailed,   // the request's status
+    kRefused,  // ReadAsync() refuses every other read
+    kFailed,   // the status of the request is an error
     kShort,
     kCorrupt,  // a flipped bit
   };
@@ -1211,7 +1217,7 @@ class FailingFileSystem : public FileSystemWrapper {
   std::atomic<bool> armed{false};
   std::atomic<int> failures{0};
   std::atomic<bool> async{false};
-  std::atomic<Trouble> trouble{Trouble::kNone};  // of asynchronous reads
+  std::atomic<Trouble> trouble{Trouble::kNone};  // affects asynchronous reads
   std::atomic<int> asked{0};
   std::atomic<int> begun{0};
   std::atomic<int> ended{0};
@@ -1339,7 +1345,7 @@ IOStatus FailingFileSystem::NewRandomAccessFile(
   return s;
 }
 
-// With asynchronous reads, and without.
+// The parameter says whether reads are asynchronous.
 class MapIteratorErrorsTest : public MapIteratorsTest,
                               public testing::WithParamInterface<bool> {
  public:
@@ -1348,7 +1354,7 @@ class MapIteratorErrorsTest : public MapIteratorsTest,
         failing_env_(NewCompositeEnv(fs_)) {
     fs_->async = GetParam();
   }
-  // The DB goes before its Env.
+  // Closes the DB before its Env is destroyed.
   ~MapIteratorErrorsTest() override { Close(); }
 
  protected:
@@ -1359,8 +1365,8 @@ class MapIteratorErrorsTest : public MapIteratorsTest,
     return i == kBad ? kMarker + Value(i) : Value(i);
   }
 
-  // What a scan from key i finds until it ends; "E" at the end stands for the
-  // injected error.
+  // Returns the entries that a scan from key i finds. "E" at the end stands for
+  // the injected error.
   static std::string ScanFrom(Iterator* iter, int i) {
     std::string result;
     for (iter->Seek(Key(i)); iter->Valid(); iter->Next()) {
@@ -1376,9 +1382,9 @@ class MapIteratorErrorsTest : public MapIteratorsTest,
   const std::unique_ptr<Env> failing_env_;
 };
 
-// An error of a read ahead comes when the scan has come to the value: what lies
-// before it and behind it is good, also if it was read together with it.
-TEST_P(MapIteratorErrorsTest, ErrorComesAtItsKey) {
+// An error of a read ahead is returned when the scan reaches the value. Values
+// before and after it are returned, even if they were read together with it.
+TEST_P(MapIteratorErrorsTest, ErrorIsReturnedAtItsKey) {
   for (const bool one_file : {true, false}) {
     for (const bool merged : {false, true}) {
       for (const size_t prefetch : {size_t{0}, size_t{1}, size_t{7}, kAuto}) {
@@ -1422,11 +1428,11 @@ TEST_P(MapIteratorErrorsTest, ErrorComesAtItsKey) {
         const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
         EXPECT_EQ(ScanFrom(iter.get(), 0), range(0, kBad) + "E");
         EXPECT_GT(fs_->failures.load(), 0);
-        // The iterator is good for more.
+        // The iterator can still be used.
         EXPECT_EQ(ScanFrom(iter.get(), kBad + 1), range(kBad + 1, kKeys));
         EXPECT_EQ(ScanFrom(iter.get(), kBad), "E");
         EXPECT_EQ(ScanFrom(iter.get(), kBad - 1), range(kBad - 1, kBad) + "E");
-        // Backwards.
+        // Scans backwards.
         int i = kKeys - 1;
         for (iter->SeekToLast(); iter->Valid(); iter->Prev(), --i) {
           ASSERT_EQ(
@@ -1443,8 +1449,8 @@ TEST_P(MapIteratorErrorsTest, ErrorComesAtItsKey) {
         EXPECT_OK(iter->status());
         EXPECT_EQ(i, -1);
 
-        // One that turns back before the value never hears of the error, though
-        // the read was made.
+        // A scan that turns back before the value does not return the error,
+        // although the read was made.
         iter->Seek(Key(0));
         for (i = 0; i < kBad - 1; ++i, iter->Next()) {
           ASSERT_TRUE(iter->Valid());
@@ -1455,7 +1461,7 @@ TEST_P(MapIteratorErrorsTest, ErrorComesAtItsKey) {
         EXPECT_EQ(iter->value(), ValueOf(kBad - 2));
         EXPECT_OK(iter->status());
 
-        // The error passes.
+        // After the error is gone, the scan succeeds.
         fs_->armed = false;
         EXPECT_EQ(ScanFrom(iter.get(), 0), range(0, kKeys));
       }
@@ -1463,8 +1469,8 @@ TEST_P(MapIteratorErrorsTest, ErrorComesAtItsKey) {
   }
 }
 
-// A value that is not wanted does not fail.
-TEST_P(MapIteratorErrorsTest, UnpreparedValues) {
+// The read of a value that is not requested cannot fail.
+TEST_P(MapIteratorErrorsTest, UnpreparedValueDoesNotFail) {
   Options options = MapOptions();
   options.env = failing_env_.get();
   DestroyAndReopen(options);
@@ -1501,7 +1507,8 @@ TEST_P(MapIteratorErrorsTest, UnpreparedValues) {
 
 INSTANTIATE_TEST_CASE_P(Async, MapIteratorErrorsTest, testing::Bool());
 
-// Nobody reads a value himself while it waits for a thread of the pool.
+// Scans wait until a thread of the pool has begun the reads, and do not make
+// them themselves.
 class MapIteratorAsyncTest : public MapIteratorErrorsTest {
  public:
   MapIteratorAsyncTest() {
@@ -1521,8 +1528,9 @@ class MapIteratorAsyncTest : public MapIteratorErrorsTest {
 
 INSTANTIATE_TEST_CASE_P(Async, MapIteratorAsyncTest, testing::Values(true));
 
-// Values that are read asynchronously are right, whatever becomes of the reads.
-TEST_P(MapIteratorAsyncTest, Trouble) {
+// Values that are read asynchronously are right even if the reads are refused,
+// fail, are short or return damaged data.
+TEST_P(MapIteratorAsyncTest, FailedAsyncReadsAreRepeated) {
   using Trouble = FailingFileSystem::Trouble;
   for (const Trouble trouble :
        {Trouble::kNone, Trouble::kRefused, Trouble::kFailed, Trouble::kShort,
@@ -1553,12 +1561,12 @@ TEST_P(MapIteratorAsyncTest, Trouble) {
           expected += Key(i) + "=" + Value(i) + ";";
         }
         EXPECT_EQ(Scan(iter.get()), expected);
-        if (!one_file) {  // else most are neighbours
-          // One that is refused has the others done in the other way.
+        if (!one_file) {  // otherwise most values are neighbours
+          // After a refused read the others are made synchronously.
           EXPECT_GE(fs_->begun.load(),
                     trouble == Trouble::kRefused ? 1 : (kKeys - 2) / 3);
         }
-        // One that leaves in the midst.
+        // This scan stops in the middle.
         iter->SeekToFirst();
         for (int i = 0; i < kKeys / 2; ++i) {
           ASSERT_TRUE(iter->Valid());
@@ -1574,9 +1582,9 @@ TEST_P(MapIteratorAsyncTest, Trouble) {
   }
 }
 
-// So are those of a batch.
-TEST_P(MapIteratorAsyncTest, MultiGet) {
-  // Here it is the reader himself.
+// Values of a MultiGet() that are read asynchronously are right, too.
+TEST_P(MapIteratorAsyncTest, MultiGetRepeatsFailedAsyncReads) {
+  // Here the reader makes the reads itself.
   SyncPoint::GetInstance()->DisableProcessing();
   using Trouble = FailingFileSystem::Trouble;
   for (const Trouble trouble :
@@ -1623,7 +1631,7 @@ TEST_P(MapIteratorAsyncTest, MultiGet) {
         }
         EXPECT_TRUE(statuses[kKeys].IsNotFound());
       }
-      if (!one_file) {  // else RocksDB reads them all together
+      if (!one_file) {  // otherwise RocksDB reads all of them together
         EXPECT_GE(fs_->begun.load(), trouble == Trouble::kRefused ? 1 : kKeys);
       }
       EXPECT_EQ(fs_->begun, fs_->ended);
@@ -1643,8 +1651,8 @@ TEST_P(MapIteratorAsyncTest, MultiGet) {
   }
 }
 
-// What is in the blob cache is not read, and counts as a hit, once.
-TEST_P(MapIteratorAsyncTest, BlobCache) {
+// Values in the blob cache are not read, and each counts as one hit.
+TEST_P(MapIteratorAsyncTest, CachedValuesAreNotRead) {
   Options options = MapOptions();
   options.env = failing_env_.get();
   options.blob_cache = NewLRUCache(8 << 20);
@@ -1669,9 +1677,9 @@ TEST_P(MapIteratorAsyncTest, BlobCache) {
   EXPECT_EQ(Ticker(BLOB_DB_CACHE_HIT), kKeys);
 }
 
-// An iterator may go from thread to thread, and end on another one than it was
-// made on, with reads under way.
-TEST_P(MapIteratorAsyncTest, ManyThreads) {
+// An iterator may be used by one thread after another, and end on another
+// thread than it was made on, while reads are running.
+TEST_P(MapIteratorAsyncTest, IteratorMayMoveBetweenThreads) {
   Options options = MapOptions();
   options.env = failing_env_.get();
   options.blob_file_size = 1;
@@ -1691,17 +1699,17 @@ TEST_P(MapIteratorAsyncTest, ManyThreads) {
   EXPECT_EQ(fs_->begun, fs_->ended);
 }
 
-// ---- What is read ahead.
+// ---- Reading ahead.
 
-// As the option says: a scan begins with its third value, with two reads at a
-// time, and doubles their number up to the limit.
-TEST_F(MapIteratorsTest, WindowDoubles) {
+// As the option's comment says, reading ahead begins at the third value of a
+// scan, with two reads at a time, and doubles their number up to the limit.
+TEST_F(MapIteratorsTest, WindowDoublesUpToItsLimit) {
   constexpr int kKeys = 300;
   struct Case {
     size_t prefetch;
     uint64_t limit;
-    // How many reads were under way or not yet used, after each time that some
-    // were begun.
+    // The number of reads that were running or unused after each start of new
+    // reads.
     std::vector<uint64_t> windows;
   };
   const std::vector<Case> cases = {
@@ -1747,9 +1755,9 @@ TEST_F(MapIteratorsTest, WindowDoubles) {
   }
 }
 
-// Where scans mostly come to the same number of values, one begins with so many
-// reads, and ends there.
-TEST_F(MapIteratorsTest, BeginsAsOthersEnded) {
+// If most scans end after the same number of values, a scan begins with that
+// number of reads and stops there.
+TEST_F(MapIteratorsTest, WindowBeginsWithTheUsualScanLength) {
   constexpr int kKeys = 300;
   DestroyAndReopen(MapOptions());
   PutAndFlush(kKeys);
@@ -1780,12 +1788,12 @@ TEST_F(MapIteratorsTest, BeginsAsOthersEnded) {
   for (int i = 0; i < 20; ++i) {
     read_and_wasted(i, 50, false);
   }
-  // 48 to 51 values are one bucket of ScanLengthHistogram.
+  // Lengths 48 to 51 are in one bucket of ScanLengthHistogram.
   EXPECT_EQ(read_and_wasted(20, 50, false), Reads(51, 1));
   EXPECT_EQ(read_and_wasted(20, 50, true), Reads(20 * 51, 20));
-  // Those that go on come to no harm.
+  // Longer scans are not harmed.
   EXPECT_EQ(read_and_wasted(0, kKeys, false), Reads(kKeys, 0));
-  // With a limit there are no guesses.
+  // With an explicit limit the usual scan length is not used.
   ReadOptions limited;
   limited.blob_prefetch_count = 64;
   std::unique_ptr<Iterator> iter(db_->NewIterator(limited));
@@ -1793,14 +1801,14 @@ TEST_F(MapIteratorsTest, BeginsAsOthersEnded) {
   scan(iter.get(), 0, 2);
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), read);
   iter.reset();
-  // Seeks for one value each: after some of them nothing is read ahead.
+  // After enough seeks for one value each, nothing is read ahead.
   for (int i = 0; i < 200; ++i) {
     read_and_wasted(i, 1, false);
   }
   EXPECT_EQ(read_and_wasted(0, 1, true), Reads(0, 0));
 }
 
-TEST_F(MapIteratorsTest, NothingIsReadAhead) {
+TEST_F(MapIteratorsTest, NothingIsReadAheadIfNotUseful) {
   DestroyAndReopen(MapOptions());
   PutAndFlush(100);
   const auto scan = [&](const ReadOptions& read_options) {
@@ -1826,7 +1834,7 @@ TEST_F(MapIteratorsTest, NothingIsReadAhead) {
   ReadOptions tailing;
   tailing.tailing = true;
   scan(tailing);
-  // Backwards, and scans of two values.
+  // Backward scans and scans of two values read nothing ahead.
   const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
   int n = 100;
   for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
@@ -1843,8 +1851,8 @@ TEST_F(MapIteratorsTest, NothingIsReadAhead) {
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
 }
 
-// At most 4 MB.
-TEST_F(MapIteratorsTest, WindowOfLargeValues) {
+// At most 4 MiB of values are read ahead.
+TEST_F(MapIteratorsTest, WindowHasAtMost4MiB) {
   constexpr int kKeys = 20;
   constexpr size_t kSize = 1 << 20;
   Options options = MapOptions();
@@ -1872,8 +1880,8 @@ TEST_F(MapIteratorsTest, WindowOfLargeValues) {
   EXPECT_EQ(most, (4 << 20) / kSize);
 }
 
-// What was read and is not used any more is counted, once.
-TEST_F(MapIteratorsTest, WastedReads) {
+// Each value that was read ahead and is not used is counted once.
+TEST_F(MapIteratorsTest, WastedReadsAreCountedOnce) {
   constexpr int kSteps = 20;
   for (const char* how :
        {"seek", "seek back", "seek for prev", "first", "last", "prev",
@@ -1890,7 +1898,7 @@ TEST_F(MapIteratorsTest, WastedReads) {
     }
     ASSERT_TRUE(iter->Valid());
     EXPECT_EQ(iter->value(), Value(kSteps));
-    // All but the first two of the values that it has been at.
+    // All values that the scan has reached, except for the first two.
     constexpr uint64_t kUsed = kSteps - 1;
     const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
     ASSERT_GT(begun, kUsed);
@@ -1929,8 +1937,9 @@ TEST_F(MapIteratorsTest, WastedReads) {
   }
 }
 
-// No value is read behind the end of the scan, if the options say where it is.
-TEST_F(MapIteratorsTest, ReadsEndWithTheRange) {
+// No value behind the end of the scan is read if the options say where the end
+// is.
+TEST_F(MapIteratorsTest, ReadAheadEndsWithTheRange) {
   Options options = MapOptions();
   options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
   for (const bool by_prefix : {false, true}) {
@@ -1957,7 +1966,7 @@ TEST_F(MapIteratorsTest, ReadsEndWithTheRange) {
     for (int first = 0; first < 10; ++first) {
       SCOPED_TRACE(first);
       if (by_prefix && first == 8) {
-        continue;  // see ShortPrefix
+        continue;  // see ShortPrefixNeedsNoReadAhead
       }
       int i = first;
       for (iter->Seek(KeyOf(5, first)); iter->Valid(); iter->Next(), ++i) {
@@ -1966,7 +1975,7 @@ TEST_F(MapIteratorsTest, ReadsEndWithTheRange) {
       }
       ASSERT_OK(iter->status());
       EXPECT_EQ(i, 10);
-      // All but the first two.
+      // The first two values are not read ahead.
       begun += static_cast<uint64_t>(std::max(0, 10 - first - 2));
       EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), begun);
       EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
@@ -1976,8 +1985,8 @@ TEST_F(MapIteratorsTest, ReadsEndWithTheRange) {
   }
 }
 
-// A prefix with two values: when reading ahead begins, the scan is over.
-TEST_F(MapIteratorsTest, ShortPrefix) {
+// A scan of a prefix with two values is over when reading ahead would begin.
+TEST_F(MapIteratorsTest, ShortPrefixNeedsNoReadAhead) {
   Options options = MapOptions();
   options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
   DestroyAndReopen(options);
@@ -2001,9 +2010,9 @@ TEST_F(MapIteratorsTest, ShortPrefix) {
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
 }
 
-// A seek is not answered by what was read ahead for another upper bound, or of
-// the files that have another prefix.
-TEST_F(MapIteratorsTest, SeeksIntoAnotherRange) {
+// A seek does not use values that were read ahead up to another upper bound, or
+// from files that were chosen for another prefix.
+TEST_F(MapIteratorsTest, SeekIntoAnotherRangeUsesNoEarlierReads) {
   DestroyAndReopen(MapOptions());
   PutAndFlush(100);
   ASSERT_FALSE(HasFatalFailure());
@@ -2017,7 +2026,7 @@ TEST_F(MapIteratorsTest, SeeksIntoAnotherRange) {
     ASSERT_TRUE(iter->Valid());
     iter->Next();
   }
-  // All that there is up to the bound.
+  // All values up to the bound have been read.
   ASSERT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 8);
   end = Key(50);
   upper = end;
@@ -2064,7 +2073,7 @@ TEST_F(MapIteratorsTest, SeeksIntoAnotherRange) {
 }
 
 // Values that the scan does not see are not read ahead.
-TEST_F(MapIteratorsTest, HiddenValuesAreNotRead) {
+TEST_F(MapIteratorsTest, HiddenValuesAreNotReadAhead) {
   constexpr int kKeys = 200;
   DestroyAndReopen(MapOptions());
   PutAndFlush(kKeys);
@@ -2073,7 +2082,7 @@ TEST_F(MapIteratorsTest, HiddenValuesAreNotRead) {
     before += Key(i) + "=" + Value(i) + ";";
   }
   ManagedSnapshot snapshot(db_.get());
-  // Hidden by the memtable: overwritten, deleted, deleted by a range.
+  // The memtable overwrites some values, deletes others, and covers a range.
   std::string after;
   ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(100), Key(120)));
   uint64_t visible_in_files = 0;
@@ -2095,7 +2104,7 @@ TEST_F(MapIteratorsTest, HiddenValuesAreNotRead) {
   EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files - 3);
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
 
-  // Too new: at the snapshot the first versions are read, and nothing else.
+  // At the snapshot only the first versions are read; the others are too new.
   ASSERT_OK(Flush());
   const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
   ReadOptions read_options;
@@ -2108,8 +2117,8 @@ TEST_F(MapIteratorsTest, HiddenValuesAreNotRead) {
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
 }
 
-// The base of a merge is read ahead as well, and used.
-TEST_F(MapIteratorsTest, MergedValuesAreReadAhead) {
+// The base of a merge is read ahead, too, and the read is used.
+TEST_F(MapIteratorsTest, BasesOfMergesAreReadAhead) {
   constexpr int kKeys = 200;
   DestroyAndReopen(MapOptions());
   PutAndFlush(kKeys);
@@ -2135,9 +2144,9 @@ TEST_F(MapIteratorsTest, MergedValuesAreReadAhead) {
   }
 }
 
-// What iterators give one another for a mapped value begins with a byte of its
-// own. Values in the tree and operands may begin with it as well.
-TEST_F(MapIteratorsTest, ValuesOfAnyFirstByte) {
+// The internal representation of a mapped value begins with a special byte.
+// Inline values and operands may begin with the same byte.
+TEST_F(MapIteratorsTest, ValuesMayBeginWithAnyByte) {
   constexpr int kBytes = 256;
   DestroyAndReopen(MapOptions());
   std::vector<std::string> values;
@@ -2179,13 +2188,14 @@ TEST_F(MapIteratorsTest, ValuesOfAnyFirstByte) {
 
 // ---- Caches.
 
-TEST_F(MapIteratorsTest, BlobCache) {
+TEST_F(MapIteratorsTest, BlobCacheIsFilledAndReadByScans) {
   constexpr int kKeys = 50;
   for (const size_t prefetch : {size_t{0}, kAuto}) {
     SCOPED_TRACE(prefetch);
     Options options = MapOptions();
     options.blob_cache = NewLRUCache(8 << 20);
-    // One that keeps what it is given, also where tests get a tiny one.
+    // This block cache keeps its contents, even if the default one of the tests
+    // is tiny.
     BlockBasedTableOptions table;
     table.block_cache = NewLRUCache(8 << 20);
     options.table_factory.reset(NewBlockBasedTableFactory(table));
@@ -2224,9 +2234,10 @@ TEST_F(MapIteratorsTest, BlobCache) {
 
 // ---- Range deletions that are ignored.
 
-// A reader may see what was deleted, as it was, or not; its value may be gone.
-// All else it sees as others do.
-TEST_F(MapIteratorsTest, IgnoredRangeDeletions) {
+// A reader that ignores range deletions may or may not see the deleted keys,
+// with their old values, because the values may have been freed. It sees all
+// other keys as other readers do.
+TEST_F(MapIteratorsTest, IgnoredRangeDeletionsHideNoOtherValue) {
   constexpr int kKeys = 60;
   DestroyAndReopen(MapOptions());
   PutAndFlush(kKeys);
@@ -2260,7 +2271,7 @@ TEST_F(MapIteratorsTest, IgnoredRangeDeletions) {
         }
       }
       if (step == 0) {
-        // Nobody has removed anything yet.
+        // No value has been removed yet.
         EXPECT_EQ(found.size(), kKeys);
       } else if (step == 5) {
         EXPECT_EQ(found.size(), model.size());
@@ -2302,8 +2313,8 @@ TEST_F(MapIteratorsTest, IgnoredRangeDeletions) {
   }
 }
 
-// The queue copies values while DBIter has others pinned for a merge: a copy
-// must not need what is released afterwards.
+// The prefetch queue copies values while DBIter has pinned others for a merge.
+// A copy must not refer to data that is released later.
 TEST_F(MapIteratorsTest, CopyOutlivesPinnedData) {
   DestroyAndReopen(MapOptions());
   PutAndFlush(2);
@@ -2339,9 +2350,9 @@ TEST_F(MapIteratorsTest, CopyOutlivesPinnedData) {
   }
 }
 
-// Outside of the prefix that was sought, files whose filters do not have it
-// stay out: what an iterator finds there may be hidden by one of them, and its
-// value gone.
+// Outside the prefix of the seek, the iterator excludes files whose filters do
+// not have that prefix. So it may find entries that are hidden by an excluded
+// file, and whose values were freed.
 class MapIteratorPrefixTest : public MapIteratorsTest {
  public:
   static constexpr int kKeys = 4;
@@ -2353,7 +2364,8 @@ class MapIteratorPrefixTest : public MapIteratorsTest {
     return KeyOf(prefix, i) + std::string(100, 'o');
   }
 
-  // Files, from the newest to the oldest: prefix c; prefix a; a to d.
+  // Writes three files. From newest to oldest they have: prefix c; prefix a;
+  // prefixes a to d.
   void Write(const std::function<void(int)>& hide) {
     Options options = MapOptions();
     options.prefix_extractor.reset(NewFixedPrefixTransform(3));
@@ -2377,7 +2389,7 @@ class MapIteratorPrefixTest : public MapIteratorsTest {
     WaitForRemovals();
   }
 
-  // Its value may be any that the key had.
+  // Checks that the value is one that the key has had.
   void Look(Iterator* iter) {
     ASSERT_TRUE(iter->Valid()) << iter->status().ToString();
     ASSERT_TRUE(iter->PrepareValue()) << iter->status().ToString();
@@ -2390,7 +2402,7 @@ class MapIteratorPrefixTest : public MapIteratorsTest {
   std::map<std::string, std::string> model_;
 };
 
-TEST_F(MapIteratorPrefixTest, HiddenOutside) {
+TEST_F(MapIteratorPrefixTest, HiddenKeysOutsideThePrefixCauseNoError) {
   for (const bool overwrite : {true, false}) {
     SCOPED_TRACE(overwrite);
     Write([&](int i) {
@@ -2423,18 +2435,18 @@ TEST_F(MapIteratorPrefixTest, HiddenOutside) {
            {"aaa", "aaa3", "aaa5", "bbb", "bbb5", "ccc", "a"}) {
         SCOPED_TRACE(from);
         if (read_options.tailing && strlen(from) < kPrefixSize) {
-          continue;  // ForwardIterator wants a prefix
+          continue;  // ForwardIterator requires a prefix
         }
         see_all(from);
         ASSERT_FALSE(HasFatalFailure());
       }
-      // Inside, all is as it should be.
+      // Inside the prefix the results are exact.
       for (const char prefix : {'a', 'b', 'c', 'd'}) {
         std::string seen;
         std::string expected;
         if (read_options.tailing) {
-          // ForwardIterator does not come back to a file whose filter said no
-          // to one prefix.
+          // ForwardIterator does not return to a file whose filter has excluded
+          // one prefix.
           iter.reset(db_->NewIterator(read_options));
         }
         for (iter->Seek(KeyOf(prefix, 0));
@@ -2460,7 +2472,7 @@ TEST_F(MapIteratorPrefixTest, HiddenOutside) {
           ASSERT_FALSE(HasFatalFailure());
         }
         ASSERT_OK(iter->status());
-        // To and fro.
+        // Moves forward and backward.
         iter->Seek(from);
         for (int step = 0; step < 40 && iter->Valid(); ++step) {
           Look(iter.get());
@@ -2490,8 +2502,8 @@ TEST_F(MapIteratorPrefixTest, HiddenOutside) {
   }
 }
 
-// It goes between the look that finds it and the read.
-TEST_F(MapIteratorPrefixTest, FreedBeforeItIsRead) {
+// The value is freed between the lookup that finds it and the read.
+TEST_F(MapIteratorPrefixTest, FoundValueIsReadAfterItIsFreed) {
   for (const bool backward : {false, true}) {
     for (int kind = 0; kind < 4; ++kind) {
       SCOPED_TRACE(kind);
@@ -2513,7 +2525,7 @@ TEST_F(MapIteratorPrefixTest, FreedBeforeItIsRead) {
         continue;
       }
       const std::string key = KeyOf('c', backward ? kKeys - 1 : 0);
-      // A tailing one keeps the entries before it, too.
+      // A tailing iterator also keeps the entries before it.
       int to_pass = read_options.tailing ? kKeys : 0;
       bool released = false;
       const auto release = [&](void* /*arg*/) {
@@ -2531,7 +2543,8 @@ TEST_F(MapIteratorPrefixTest, FreedBeforeItIsRead) {
       };
       const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
       if (!read_options.allow_unprepared_value) {
-        // Other iterators read at once: between their two looks.
+        // Other iterators read at once, so the value is freed between their two
+        // lookups.
         SyncPoint::GetInstance()->SetCallBack("MapValueIterator::Kept",
                                               release);
         SyncPoint::GetInstance()->EnableProcessing();
