@@ -419,7 +419,7 @@ std::vector<History> ShortHistories() {
   return all;
 }
 
-// What happens between two writes.
+// The events between two writes.
 enum class Action { kNone, kFlush, kCompactTree, kMerge, kCollect, kReopen };
 struct Gap {
   bool snapshot;  // taken before the action

@@ -140,7 +140,7 @@ class DBDeltaFoldTest : public DBTestBase,
     DoDelete("e");
     ASSERT_OK(Flush());
   }
-  // Writes two operands above each of these bases but one, all flushed.
+  // Writes two operands of each of these keys but "f", all flushed.
   void WriteOperands() {
     for (const char* key : {"a", "b", "c", "d", "e"}) {
       DoMerge(key, "1");
@@ -307,7 +307,7 @@ class DBDeltaFoldTest : public DBTestBase,
     Reopen(options);
   }
 
-  // Checks that reads, writes and jobs go on correctly.
+  // Checks that later reads, writes and jobs are correct.
   void GoOn() {
     DisableCallBacks();
     Check();
@@ -893,8 +893,8 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   GoOn();
 }
 
-// A filter that runs while there are operands is held until the values are
-// complete, so the fold is not given up.
+// A filter that runs while a value has operands is held until the value is
+// complete.
 TEST_P(DBDeltaFoldTest, FilterIsHeldWhileThereAreOperands) {
   std::atomic<bool> filters{false};
   const SwitchedFilter filter(&filters, /*skips=*/false);

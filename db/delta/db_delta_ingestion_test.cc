@@ -577,7 +577,7 @@ TEST_P(DBDeltaIngestionTest, OperandsWrittenBeforeTheCommitAreHidden) {
   EXPECT_EQ(num_deltas, CheckFiles());
   Check();
 
-  // Of two handles for a family, the later one takes effect last.
+  // The later of two handles for a family takes effect last.
   std::vector<std::unique_ptr<FileIngestionHandle>> handles;
   handles.push_back(prepare({PutOf("a", "first"), PutOf("b", "first")}));
   handles.push_back(prepare({DeleteOf("b"), PutOf("c", "second")}));

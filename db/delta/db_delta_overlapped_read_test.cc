@@ -323,8 +323,8 @@ TEST_F(DBDeltaOverlappedReadTest, CountersAreTheSameWithBegunReads) {
   }
 }
 
-// With io_uring, if there is one, concurrent readers get right values while
-// delta files are merged and collected.
+// With io_uring, where it is available, concurrent readers get right values
+// while delta files are merged and collected.
 TEST_F(DBDeltaOverlappedReadTest, ConcurrentReadsOfRealFilesAreRight) {
   if (!CheckFSFeatureSupport(FileSystem::Default().get(),
                              FSSupportedOps::kAsyncIO)) {
