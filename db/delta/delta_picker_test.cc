@@ -45,7 +45,7 @@ class DeltaPickerTest : public testing::Test {
 
   uint64_t NewNumber() { return ++last_number_; }
 
-  // Its epoch.
+  // Adds a flushed file and returns its epoch.
   uint64_t Flush(DeltaKind kind = DeltaKind::kOperands, uint64_t size = 1000) {
     const uint64_t epoch = NewNumber();
     DeltaFileDescription file =
@@ -58,7 +58,7 @@ class DeltaPickerTest : public testing::Test {
     return epoch;
   }
 
-  // All flushed files. Its last epoch.
+  // Merges all flushed files into one and returns its last epoch.
   uint64_t Merge(uint64_t raw_bytes = 100) {
     DeltaFileDescription file =
         MakeDeltaFile(NewNumber(), DeltaKind::kOperands, DeltaTier::kMerged,
@@ -78,8 +78,10 @@ class DeltaPickerTest : public testing::Test {
     return Merge(raw_bytes);
   }
 
-  // Puts these in the place of [begin, end), or of all buckets, in a file of
-  // their own. anchors_seq: not 0: each names a file of anchors up to it.
+  // Replaces the buckets of the range, by default all, with these buckets and a
+  // new file.
+  // anchors_seq: if not 0, each bucket also names a new file of anchors up to
+  // this sequence number.
   void Collect(const std::vector<Bucket>& buckets, uint64_t floor,
                DeltaEdit::KeyRange range = {}, SequenceNumber anchors_seq = 0) {
     DeltaFileDescription file =
@@ -114,7 +116,7 @@ class DeltaPickerTest : public testing::Test {
     Apply(edit);
   }
 
-  // What each bucket has in the newest merged file.
+  // Sets the bytes that each bucket has in the newest merged file.
   void SetSlices(const std::vector<uint64_t>& sizes) {
     ASSERT_EQ(version_->Buckets().size(), sizes.size());
     DeltaBucketIntake::File file;
@@ -132,7 +134,7 @@ class DeltaPickerTest : public testing::Test {
   DeltaPicker::Collection PickCollection() {
     return DeltaPicker::PickCollection(options_, *version_, slices_, running_);
   }
-  // "begin-end", and letters for what is to be done; "none".
+  // Returns "begin-end", followed by words for what is to be done, or "none".
   static std::string Text(const DeltaPicker::Collection& collection) {
     if (!collection.found) {
       return "none";
@@ -154,7 +156,7 @@ class DeltaPickerTest : public testing::Test {
   std::vector<uint64_t> flushed_;
 };
 
-TEST_F(DeltaPickerTest, MergesSeveralOfAKind) {
+TEST_F(DeltaPickerTest, MergesAfterFourFilesOfAKind) {
   for (int i = 0; i < 3; ++i) {
     Flush();
     Flush(DeltaKind::kAnchors);
@@ -170,12 +172,13 @@ TEST_F(DeltaPickerTest, MergesSeveralOfAKind) {
   EXPECT_TRUE(PickMerge().inputs.empty());
 }
 
-TEST_F(DeltaPickerTest, LeavesWhatIsAboveARunningFlush) {
+TEST_F(DeltaPickerTest, MergeLeavesFilesAboveARunningFlush) {
   std::vector<uint64_t> epochs;
   for (int i = 0; i < 5; ++i) {
     epochs.push_back(Flush());
   }
-  // As an ingestion may commit a higher one before the flush does.
+  // Files may be above a running flush, as an ingestion may commit a higher
+  // epoch before the flush is committed.
   options_.oldest_running_flush = epochs[4] - 1;
   EXPECT_EQ(4, PickMerge().inputs.size());
   EXPECT_EQ(epochs[3], PickMerge().last_epoch);
@@ -191,9 +194,9 @@ TEST_F(DeltaPickerTest, LeavesWhatIsAboveARunningFlush) {
   EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
 }
 
-TEST_F(DeltaPickerTest, MergesWhatIsMuchOfAll) {
+TEST_F(DeltaPickerTest, MergesFilesThatAreALargeShare) {
   Flush(DeltaKind::kOperands, DeltaPicker::kMinMerged);
-  EXPECT_TRUE(PickMerge().inputs.empty());  // alone it is as good as merged
+  EXPECT_TRUE(PickMerge().inputs.empty());  // one file needs no merge
   Flush();
   EXPECT_EQ(2, PickMerge().inputs.size());
   Merge();
@@ -202,7 +205,7 @@ TEST_F(DeltaPickerTest, MergesWhatIsMuchOfAll) {
   EXPECT_TRUE(PickMerge().inputs.empty());
 }
 
-TEST_F(DeltaPickerTest, FirstPartition) {
+TEST_F(DeltaPickerTest, FirstPartitionIsDueAfterFourMergedFiles) {
   for (int i = 0; i < 3; ++i) {
     FlushAndMerge();
     EXPECT_TRUE(DeltaPicker::MayCollect(*version_));
@@ -219,7 +222,7 @@ TEST_F(DeltaPickerTest, FirstPartition) {
   EXPECT_EQ("none", Pick());
 }
 
-TEST_F(DeltaPickerTest, FirstPartitionOfMuch) {
+TEST_F(DeltaPickerTest, FirstPartitionIsDueAtAShareOfTheCapacity) {
   const uint64_t enough = kBucket * options_.max_buckets / 20;
   FlushAndMerge(enough - 1);
   EXPECT_EQ("none", Pick());
@@ -227,7 +230,7 @@ TEST_F(DeltaPickerTest, FirstPartitionOfMuch) {
   EXPECT_EQ("-", Pick());
 }
 
-TEST_F(DeltaPickerTest, FirstPartitionIsForced) {
+TEST_F(DeltaPickerTest, ForcedFilesMakeTheFirstPartitionDue) {
   FlushAndMerge();
   options_.force_below = last_number_ + 1;
   EXPECT_EQ("-", Pick());
@@ -235,7 +238,7 @@ TEST_F(DeltaPickerTest, FirstPartitionIsForced) {
   EXPECT_EQ("none", Pick());
 }
 
-TEST_F(DeltaPickerTest, VictimsAreFull) {
+TEST_F(DeltaPickerTest, CollectsBucketsWithLargeSlices) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 350}, {"b", 200}, {"c", 0}, {"d", 0}, {"e", 350}}, floor);
   const uint64_t last = FlushAndMerge();
@@ -246,7 +249,7 @@ TEST_F(DeltaPickerTest, VictimsAreFull) {
   EXPECT_EQ(1, first.num_buckets);
   EXPECT_EQ(62, first.bytes);
   EXPECT_EQ(0, first.plan.max_new_buckets);
-  // The one with most of what is new.
+  // The run of buckets that takes in the most bytes is picked.
   SetSlices({175, 99, 61, 62, 174});
   EXPECT_EQ("-b", Pick());
   SetSlices({175, 99, 61, 62, 176});
@@ -255,24 +258,24 @@ TEST_F(DeltaPickerTest, VictimsAreFull) {
   EXPECT_EQ("-c", Pick());
 }
 
-TEST_F(DeltaPickerTest, RunsHaveSmallGaps) {
+TEST_F(DeltaPickerTest, CollectsSmallGapsBetweenBuckets) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 350}, {"b", 200}, {"c", 350}, {"d", 350}, {"e", 350}}, floor);
   FlushAndMerge();
-  // Nothing to take in costs nothing.
+  // A bucket with nothing to take in costs nothing.
   SetSlices({200, 0, 200, 0, 0});
   EXPECT_EQ("-d", Pick());
   EXPECT_EQ(1100, PickCollection().bytes);
   SetSlices({200, 1, 200, 0, 0});
   EXPECT_EQ("-d", Pick());
-  // More than half of what comes before.
+  // The gap costs more than half of the bucket before it.
   SetSlices({200, 76, 201, 0, 0});
   EXPECT_EQ("c-d", Pick());
   SetSlices({200, 0, 0, 0, 200});
   EXPECT_EQ("-", Pick());
 }
 
-TEST_F(DeltaPickerTest, RunsAreNotTooLong) {
+TEST_F(DeltaPickerTest, CollectionsAreLimitedInSize) {
   const uint64_t size = DeltaPicker::kMaxCollected / 4;
   options_.bucket_size = size;
   const uint64_t floor = FlushAndMerge();
@@ -285,12 +288,12 @@ TEST_F(DeltaPickerTest, RunsAreNotTooLong) {
   FlushAndMerge();
   SetSlices({size / 2, size / 2, size / 2, size / 2, size / 2});
   EXPECT_EQ("-e", Pick());
-  // One is always possible.
+  // One bucket may always be collected, whatever its size.
   SetSlices({0, 0, 10 * size, size, 0});
   EXPECT_EQ("c-d", Pick());
 }
 
-TEST_F(DeltaPickerTest, LeavesWhatOthersCollect) {
+TEST_F(DeltaPickerTest, LeavesBucketsOfRunningCollections) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 400}, {"b", 400}, {"c", 400}, {"d", 400}}, floor);
   FlushAndMerge();
@@ -303,13 +306,14 @@ TEST_F(DeltaPickerTest, LeavesWhatOthersCollect) {
   running.range = {"c", std::nullopt};
   running_.push_back(running);
   EXPECT_EQ("-b", Pick());
-  // It has replaced them since.
+  // A running collection has replaced its buckets since, so the version does
+  // not have them.
   running.range = {"x", std::nullopt};
   running_.push_back(running);
   EXPECT_EQ("none", Pick());
 }
 
-TEST_F(DeltaPickerTest, TheOldestEpochMustGo) {
+TEST_F(DeltaPickerTest, CollectsAllBucketsAfterTwelveMergedFiles) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 500}, {"b", 500}, {"c", 500}}, floor);
   std::vector<uint64_t> epochs;
@@ -322,7 +326,8 @@ TEST_F(DeltaPickerTest, TheOldestEpochMustGo) {
   EXPECT_EQ("-", Pick());
   EXPECT_EQ(510, PickCollection().bytes);
   EXPECT_EQ(epochs.back(), PickCollection().plan.floor);
-  // One that has it is no victim any more, but in a gap that is not large.
+  // A bucket that has taken in the oldest file is collected only in a small
+  // gap.
   Collect({{"b", 510}}, epochs[0], {"b", "c"});
   SetSlices({0, 10, 0});
   EXPECT_EQ("-", Pick());
@@ -331,7 +336,7 @@ TEST_F(DeltaPickerTest, TheOldestEpochMustGo) {
   EXPECT_EQ("c-", Pick());
 }
 
-TEST_F(DeltaPickerTest, ForcedCollections) {
+TEST_F(DeltaPickerTest, ForcedFilesAreTakenInByAllBuckets) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 500}, {"b", 500}}, floor);
   const uint64_t last = FlushAndMerge();
@@ -348,14 +353,14 @@ TEST_F(DeltaPickerTest, ForcedCollections) {
   EXPECT_EQ("none", Pick());
 }
 
-TEST_F(DeltaPickerTest, RoomForSplits) {
+TEST_F(DeltaPickerTest, LimitsTheNumberOfNewBuckets) {
   options_.max_buckets = 10;
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 700}, {"b", 700}, {"c", 700}}, floor);
   FlushAndMerge();
   SetSlices({100, 900, 0});
   EXPECT_EQ("b-c", Pick());
-  EXPECT_EQ(3, PickCollection().plan.max_new_buckets);  // 1600 by 800, and one
+  EXPECT_EQ(3, PickCollection().plan.max_new_buckets);  // 1600 / 800, and one
   DeltaJobState::Collection running;
   running.range = {"c", std::nullopt};
   running.more_buckets = 4;
@@ -364,7 +369,7 @@ TEST_F(DeltaPickerTest, RoomForSplits) {
   EXPECT_EQ(3, PickCollection().plan.max_new_buckets);
 }
 
-TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
+TEST_F(DeltaPickerTest, FoldsWithoutRoomForMoreBuckets) {
   options_.max_buckets = 4;
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 700}, {"b", 700}, {"c", 700}, {"d", 700}}, floor);
@@ -377,12 +382,12 @@ TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
   EXPECT_EQ(0, PickCollection().plan.min_fold_bytes);
   options_.min_fold_bytes = 33;
   EXPECT_EQ(33, PickCollection().plan.min_fold_bytes);
-  // A drain leaves nothing.
+  // A drain folds all keys.
   options_.drain = true;
   EXPECT_TRUE(PickCollection().plan.fold);
   EXPECT_EQ(0, PickCollection().plan.min_fold_bytes);
   options_.drain = false;
-  // No more than a fold has memory for, but of one bucket in any case.
+  // A fold takes at most max_folded bytes, but at least one bucket.
   options_.max_folded = 2199;
   EXPECT_EQ("b-c fold", Pick());
   options_.max_folded = 2200;
@@ -393,8 +398,9 @@ TEST_F(DeltaPickerTest, FoldsWithoutRoom) {
   EXPECT_EQ("-c", Pick());
 }
 
-// The operands of one key cannot be split.
-TEST_F(DeltaPickerTest, FoldsWhatCouldNotBeSplit) {
+// A bucket that is larger than bucket_size could not be split, because the
+// operands of one key stay together.
+TEST_F(DeltaPickerTest, FoldsBucketsThatCouldNotBeSplit) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 1000}, {"b", 1001}, {"c", 700}}, floor);
   FlushAndMerge();
@@ -410,8 +416,8 @@ TEST_F(DeltaPickerTest, FoldsWhatCouldNotBeSplit) {
   EXPECT_EQ(std::string::npos, Pick().find("fold"));
 }
 
-// Keys that a compaction filter waits for.
-TEST_F(DeltaPickerTest, Wishes) {
+// A compaction filter waits for the wished keys, so their buckets are folded.
+TEST_F(DeltaPickerTest, WishesFoldTheBucketsOfTheirKeys) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 100}, {"b", 100}, {"c", 700}, {"d", 0}}, floor);
   SetSlices({0, 0, 0, 0});
@@ -420,7 +426,7 @@ TEST_F(DeltaPickerTest, Wishes) {
   EXPECT_EQ("none", Pick());
   DeltaFoldWishes wishes;
   wishes.Add("bx", BytewiseComparator());
-  wishes.Add("dx", BytewiseComparator());  // nothing is there
+  wishes.Add("dx", BytewiseComparator());  // the bucket is empty
   const auto set_wishes = [&] {
     options_.wishes = std::make_shared<DeltaFoldWishes>(wishes);
     options_.wishes_below = NewNumber();
@@ -438,7 +444,7 @@ TEST_F(DeltaPickerTest, Wishes) {
   EXPECT_EQ("none", Pick());
   options_.can_fold = true;
 
-  // Flushed files may have operands of these keys: first they are merged.
+  // Flushed files may have operands of these keys, so they are merged first.
   Flush();
   EXPECT_TRUE(DeltaPicker::CanFulfil(options_, *version_));
   EXPECT_TRUE(PickMerge().inputs.empty());
@@ -450,7 +456,7 @@ TEST_F(DeltaPickerTest, Wishes) {
   SetSlices({0, 0, 0, 0});
   EXPECT_EQ("b-c fold", Pick());
 
-  // What is to be folded for other reasons is, too.
+  // Keys that are to be folded for other reasons are folded as well.
   Collect({{"", 100}, {"b", 1001}, {"c", 700}, {"d", 0}}, floor);
   SetSlices({0, 1000, 0, 0});
   EXPECT_EQ("b-c fold", Pick());
@@ -465,8 +471,8 @@ TEST_F(DeltaPickerTest, Wishes) {
   EXPECT_EQ(nullptr, PickCollection().plan.wishes);
 }
 
-// There is a first partition for their sake.
-TEST_F(DeltaPickerTest, WishesWithoutBuckets) {
+// Without buckets, wishes make the first partition due.
+TEST_F(DeltaPickerTest, WishesMakeTheFirstPartitionDue) {
   FlushAndMerge();
   options_.can_fold = true;
   EXPECT_EQ("none", Pick());
@@ -477,12 +483,12 @@ TEST_F(DeltaPickerTest, WishesWithoutBuckets) {
   EXPECT_EQ("- fold", Pick());
   EXPECT_EQ(UINT64_MAX, PickCollection().plan.min_fold_bytes);
   EXPECT_EQ(options_.wishes, PickCollection().plan.wishes);
-  // Too much for one fold.
+  // The operands are too large for one fold.
   options_.max_folded = 99;
   EXPECT_EQ("-", Pick());
 }
 
-TEST_F(DeltaPickerTest, MergesNeighbours) {
+TEST_F(DeltaPickerTest, JoinsNeighboursIfThereAreTooManyBuckets) {
   options_.max_buckets = 6;
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 300}, {"b", 300}, {"c", 200}, {"d", 700}}, floor);
@@ -493,14 +499,14 @@ TEST_F(DeltaPickerTest, MergesNeighbours) {
   EXPECT_EQ(last, merge.plan.floor);
   EXPECT_EQ(1, merge.fewer_buckets);
   EXPECT_EQ(500, merge.bytes);
-  // While that runs there will be room enough.
+  // A running join will make enough room.
   DeltaJobState::Collection running;
   running.range = {"b", "d"};
   running.fewer_buckets = 1;
   running_.push_back(running);
   EXPECT_EQ("d-", Pick());
   running_.clear();
-  // They must fit into one.
+  // The joined buckets must fit into one.
   SetSlices({501, 0, 301, 0});
   EXPECT_EQ("-d", Pick());
   options_.max_buckets = 7;
@@ -508,7 +514,7 @@ TEST_F(DeltaPickerTest, MergesNeighbours) {
   EXPECT_EQ("d-", Pick());
 }
 
-TEST_F(DeltaPickerTest, MergesManyNeighbours) {
+TEST_F(DeltaPickerTest, JoinsSmallBucketsBesideTheNeighbours) {
   options_.max_buckets = 7;
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 20}, {"b", 30}, {"c", 0}, {"d", 0}, {"e", 350}, {"f", 700}},
@@ -524,7 +530,7 @@ TEST_F(DeltaPickerTest, MergesManyNeighbours) {
   EXPECT_EQ("-e merge", Text(merge));
   EXPECT_EQ(3, merge.fewer_buckets);
   EXPECT_EQ(51, merge.bytes);
-  // Not beyond what runs.
+  // The join does not extend beyond a running collection.
   DeltaJobState::Collection running;
   running.range = {"b", "c"};
   running_.push_back(running);
@@ -548,7 +554,7 @@ TEST_F(DeltaPickerTest, RewritesSparseFiles) {
   EXPECT_EQ("none", Pick());
 }
 
-TEST_F(DeltaPickerTest, RewritesWhatASnapshotHadKept) {
+TEST_F(DeltaPickerTest, RewritesBucketsWhoseSnapshotIsGone) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 400}, {"b", 400}}, floor);
   Collect({{"b", 300}}, floor, {"b", std::nullopt}, /*anchors_seq=*/50);
@@ -559,9 +565,9 @@ TEST_F(DeltaPickerTest, RewritesWhatASnapshotHadKept) {
   EXPECT_EQ("b- rewrite", Pick());
 }
 
-// Files that say of buckets that nothing is left are not worth a job, unless
-// that is so of all.
-TEST_F(DeltaPickerTest, BucketsWithoutOperands) {
+// A file that records that buckets have no operands is not worth a job, unless
+// no bucket has operands.
+TEST_F(DeltaPickerTest, BucketsWithoutOperandsAreRewrittenOnlyTogether) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 400}, {"b", 400}, {"c", 400}}, floor);
   Collect({{"b", 0}, {"c", 0}}, floor, {"b", std::nullopt}, /*anchors_seq=*/1);
@@ -579,13 +585,14 @@ TEST_F(DeltaPickerTest, BucketsWithoutOperands) {
   EXPECT_EQ("- rewrite", Pick());
 }
 
-TEST_F(DeltaPickerTest, Drain) {
+TEST_F(DeltaPickerTest, DrainFoldsAllBuckets) {
   options_.drain = true;
   options_.can_fold = true;
   options_.earliest_snapshot = 100;
   Flush();
   EXPECT_EQ(1, PickMerge().inputs.size());
-  // The first partition: much is divided before.
+  // The first partition folds if it is small enough; otherwise it only makes
+  // buckets.
   Merge(/*raw_bytes=*/500);
   EXPECT_EQ("- fold", Pick());
   options_.max_collected = 499;
@@ -598,36 +605,37 @@ TEST_F(DeltaPickerTest, Drain) {
                              .last_epoch;
   Collect({{"", 400}, {"b", 400}, {"c", 400}, {"d", 0}}, floor);
   EXPECT_EQ("-c fold", Pick());
-  // One at a time.
+  // Only one fold may run at a time.
   options_.can_fold = false;
   EXPECT_EQ("none", Pick());
   options_.can_fold = true;
-  // Nothing came of it.
+  // A fold has left the operands of the file.
   const uint64_t file = version_->SortedFiles().front().file->number();
   DeltaJobState::Leftover leftover;
   options_.leftovers[file] = leftover;
   EXPECT_EQ("none", Pick());
   EXPECT_TRUE(options_.DrainsAll());
-  // All that is new is needed, also where there may be nothing.
+  // All new operands are taken in, also by buckets that may have none.
   FlushAndMerge();
   SetSlices({0, 1, 0, 0});
   EXPECT_EQ("b-c fold", Pick());
   SetSlices({0, 0, 0, 0});
   EXPECT_EQ("-", Pick());
 
-  // A snapshot keeps something: there is no hurry.
+  // Operands are left because of a snapshot, so the drain cannot finish, and
+  // the normal thresholds apply.
   leftover.is_for_snapshots = true;
   leftover.earliest_snapshot = 100;
   options_.leftovers[file] = leftover;
   EXPECT_FALSE(options_.DrainsAll());
   EXPECT_EQ("none", Pick());
   SetSlices({0, 1, 0, 1});
-  EXPECT_EQ("d- fold", Pick());  // but where nothing is kept
+  EXPECT_EQ("d- fold", Pick());  // has no leftover
   SetSlices({0, 200, 0, 0});
   EXPECT_EQ("b-c fold", Pick());
   Flush();
   EXPECT_TRUE(PickMerge().inputs.empty());
-  // It was released.
+  // The snapshot is gone.
   options_.earliest_snapshot = 101;
   EXPECT_TRUE(options_.DrainsAll());
   EXPECT_EQ(1, PickMerge().inputs.size());
@@ -640,7 +648,7 @@ TEST_F(DeltaPickerTest, Drain) {
   EXPECT_EQ("none", Pick());
 }
 
-TEST_F(DeltaPickerTest, Debt) {
+TEST_F(DeltaPickerTest, DebtSlowsWritesButNeverStopsThem) {
   MutableCFOptions options;
   options.soft_pending_compaction_bytes_limit = 10000;
   options.hard_pending_compaction_bytes_limit = 20000;

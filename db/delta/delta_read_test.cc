@@ -28,8 +28,8 @@ using delta_test::Values;
 
 class DeltaReadTest : public delta_test::DeltaStoreTestBase {
  protected:
-  // Reads with bounds that fall, as the entries of SST files do.
-  // ahead: the bound of a ReadAhead() before the first of them.
+  // Reads with descending bounds, like those of the entries in SST files.
+  // ahead: the bound of a ReadAhead() before the first read.
   void CheckBounds(const std::string& key, SequenceNumber read_seq,
                    const std::vector<SequenceNumber>& bounds,
                    std::optional<SequenceNumber> ahead = std::nullopt) {
@@ -58,10 +58,10 @@ class DeltaReadTest : public delta_test::DeltaStoreTestBase {
   }
 };
 
-// Up to four events of one key, each an operand, an anchor or a range anchor,
-// in every distribution among a sorted file, a merged one and two flushed ones,
-// with several divisions into buckets. Everything is read at every sequence
-// number that makes a difference.
+// Checks up to four events of one key, each of them an operand, an anchor or a
+// range anchor, in every distribution among a sorted file, a merged file and
+// two flushed files, with several divisions into buckets. The key is read at
+// every sequence number that makes a difference.
 class DeltaReadExhaustiveTest : public DeltaReadTest {
  protected:
   enum Place { kSorted, kMerged, kFlushed, kFlushedLater, kNumPlaces };
@@ -70,15 +70,16 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
     kOneBucket,
     kOwnBucket,    // all floors are below the merged file
     kTakenIn,      // the key's bucket has taken the merged file in
-    kTakenAround,  // all others have
+    kTakenAround,  // all other buckets have
     kNumLayouts,
   };
 
   static constexpr uint64_t kMergedFirst = 5;
   static constexpr uint64_t kMergedLast = 8;
 
-  // So that files are not there for the key alone, and ranges of files and
-  // filters of blocks are not what decides.
+  // Returns operands of the keys beside "k". With them no file exists for "k"
+  // alone, so that neither the key range of a file nor the filter of a block
+  // decides the result.
   static Events Others(SequenceNumber seq) {
     Events events;
     for (const std::string key : {"j", "l"}) {
@@ -90,7 +91,8 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
     return events;
   }
 
-  // A file of the same contents is written once.
+  // Adds a file with these events to the edit and returns its number, 0 if
+  // there are none. Files with the same contents are written once.
   uint64_t FileOf(Kind kind, Tier tier, uint64_t first_epoch,
                   uint64_t last_epoch, const Events& events, DeltaEdit* edit) {
     std::string contents;
@@ -110,8 +112,8 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
       found = files_.emplace(key, *file).first;
     }
     const uint64_t number = found->second.number;
-    // What a bucket has taken in may have nothing of this kind: then its file
-    // is that of the others.
+    // The merged file may have nothing of this kind. Then the sorted file of
+    // the bucket that has taken it in is that of the other buckets.
     if (std::none_of(edit->files().begin(), edit->files().end(),
                      [number](const DeltaFileDescription& file) {
                        return file.number == number;
@@ -147,7 +149,7 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
         own = add(Tier::kSorted, 0, 0, events);
         own.floor = kMergedLast;
       } else if (layout == kTakenAround) {
-        // What they took in is of no interest here.
+        // The entries that the other buckets have taken in do not matter here.
         around.floor = kMergedLast;
       }
       if (layout == kOneBucket) {
@@ -183,7 +185,7 @@ class DeltaReadExhaustiveTest : public DeltaReadTest {
       files_;
 };
 
-TEST_F(DeltaReadExhaustiveTest, AllStores) {
+TEST_F(DeltaReadExhaustiveTest, AllStoresAreReadExactly) {
   for (size_t num_events = 1; num_events <= 4; ++num_events) {
     size_t num_kinds = 1;
     size_t num_distributions = 1;
@@ -206,7 +208,7 @@ TEST_F(DeltaReadExhaustiveTest, AllStores) {
         events_.push_back(event);
       }
       for (size_t d = 0; d < num_distributions; ++d) {
-        // Newer ones are in newer files.
+        // Newer events are in newer files.
         std::vector<size_t> place_of;
         left = d;
         for (size_t i = 0; i < num_events; ++i, left /= kNumPlaces) {
@@ -247,7 +249,7 @@ TEST_F(DeltaReadExhaustiveTest, AllStores) {
   }
 }
 
-TEST_F(DeltaReadTest, RandomHistories) {
+TEST_F(DeltaReadTest, RandomHistoriesAreReadExactly) {
   std::vector<std::string> keys;
   for (int i = 0; i < 20; ++i) {
     keys.push_back("key" + std::to_string(100 + i));
@@ -271,7 +273,7 @@ TEST_F(DeltaReadTest, RandomHistories) {
         bounds.push_back(0);
         CheckBounds(key, read_seq, bounds);
       }
-      // No key of the store.
+      // The store does not have these keys.
       ASSERT_EQ(Values(), MustRead("key", last_seq_));
       ASSERT_EQ(Values(), MustRead("key100x", last_seq_));
     }
@@ -283,7 +285,7 @@ TEST_F(DeltaReadTest, RandomHistories) {
   }
 }
 
-// With a file system that reads asynchronously.
+// Uses a file system that reads asynchronously.
 class DeltaReadAheadTest : public DeltaReadTest {
  protected:
   DeltaReadAheadTest()
@@ -306,8 +308,8 @@ class DeltaReadAheadTest : public DeltaReadTest {
     tables_.reset();
   }
 
-  // All files are open, and nothing of them is in memory but what keeps them
-  // open.
+  // Opens all files with an empty block cache, so that only the blocks of open
+  // files are in memory.
   void EmptyCache() {
     const std::vector<DeltaEdit> edits = version_->SplitForSnapshot();
     ResetTableOptions();
@@ -336,8 +338,8 @@ class DeltaReadAheadTest : public DeltaReadTest {
   const std::unique_ptr<Env> deferred_env_;
 };
 
-TEST_F(DeltaReadAheadTest, RandomHistoriesAreReadAsWithout) {
-  // Without a cache, each read has something to read from a file.
+TEST_F(DeltaReadAheadTest, ReadAheadDoesNotChangeTheResult) {
+  // Without a block cache each read has to read from a file.
   table_options_.no_block_cache = true;
   ResetTableOptions();
   Reopen();
@@ -407,8 +409,8 @@ TEST_F(DeltaReadAheadTest, BlocksInMemoryAreNotReadAgain) {
   ASSERT_EQ(0, read("k", read_options));
 }
 
-// An entry that is newer than all operands: the reads that were begun are ended
-// by the destructor.
+// The base is newer than all operands, so the reads that were begun are not
+// needed. The destructor ends them.
 TEST_F(DeltaReadAheadTest, ReadsThatAreNotNeededEndWithTheObject) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   EmptyCache();
@@ -427,7 +429,7 @@ TEST_F(DeltaReadAheadTest, ReadsThatAreNotNeededEndWithTheObject) {
   ASSERT_EQ(0, fs_->under_way);
 }
 
-TEST_F(DeltaReadAheadTest, ErrorIsReportedByTheNextThatNeedsTheFile) {
+TEST_F(DeltaReadAheadTest, ErrorIsReportedOnlyIfTheFileIsNeeded) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   Flush({{Event::Type::kOperand, "k", "", 20}});
   ASSERT_OK(env_->DeleteFile(
@@ -474,7 +476,7 @@ TEST_F(DeltaReadAheadTest, OperandsOutOfOrderAreCorruption) {
   }
 }
 
-TEST_F(DeltaReadTest, MergeContextHasIt) {
+TEST_F(DeltaReadTest, MergeContextRefersToTheRead) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   MergeContext merge_context;
   const LookupKey key("k", 20);
@@ -486,8 +488,8 @@ TEST_F(DeltaReadTest, MergeContextHasIt) {
   ASSERT_EQ(nullptr, merge_context.delta_read);
 }
 
-// Values live as long as what their pins were delegated to.
-TEST_F(DeltaReadTest, PinsAreDelegated) {
+// Values live as long as the object to which their pins were delegated.
+TEST_F(DeltaReadTest, DelegatedPinsKeepTheValues) {
   for (const bool has_cache : {true, false}) {
     table_options_.no_block_cache = !has_cache;
     ResetTableOptions();
@@ -516,9 +518,9 @@ TEST_F(DeltaReadTest, PinsAreDelegated) {
   }
 }
 
-// A file is not touched before it is needed, and anchors are not looked for if
-// no filter says that there may be operands.
-TEST_F(DeltaReadTest, Laziness) {
+// A file is not opened before it is needed. Anchors are not looked up if no
+// filter reports operands of the key.
+TEST_F(DeltaReadTest, FilesAreOpenedOnlyWhenNeeded) {
   Flush({{Event::Type::kOperand, "a", "", 10},
          {Event::Type::kOperand, "b", "", 11},
          {Event::Type::kOperand, "z", "", 12}});
@@ -529,11 +531,12 @@ TEST_F(DeltaReadTest, Laziness) {
   const auto is_open = [this](Kind kind, size_t i) {
     return version_->RecentFiles(kind)[i]->OpenedReader() != nullptr;
   };
-  // Out of all ranges.
+  // The key is outside the ranges of all files.
   ASSERT_EQ(Values(), MustRead("0", 100));
   ASSERT_FALSE(is_open(Kind::kOperands, 0));
   {
-    // An entry that is newer than the second file, then one that is not.
+    // The first bound is not below the newest operand of any file, the second
+    // one is below that of the newer file.
     const LookupKey key("a", 100);
     const ReadOptions read_options;
     DeltaRead read(*version_, *store_, read_options, key,
@@ -551,13 +554,13 @@ TEST_F(DeltaReadTest, Laziness) {
     ASSERT_FALSE(is_open(Kind::kOperands, 1));
   }
 
-  // No operands.
+  // The key has no operands.
   ResetReaders();
   ASSERT_EQ(Values(), MustRead("c", 100));
   ASSERT_TRUE(is_open(Kind::kOperands, 0));
   ASSERT_TRUE(is_open(Kind::kOperands, 1));
   ASSERT_FALSE(is_open(Kind::kAnchors, 0));
-  // Too old for what there is.
+  // The reader is older than all operands of the key.
   ResetReaders();
   ASSERT_EQ(Values(), MustRead("a", 9));
   ASSERT_FALSE(is_open(Kind::kOperands, 0));
@@ -566,17 +569,17 @@ TEST_F(DeltaReadTest, Laziness) {
   ASSERT_TRUE(is_open(Kind::kAnchors, 0));
 }
 
-TEST_F(DeltaReadTest, NoIO) {
+TEST_F(DeltaReadTest, ReadWithoutIONeedsOpenFilesAndCachedBlocks) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   Flush({{Event::Type::kAnchor, "k", "", 15}});
   Flush({{Event::Type::kOperand, "k", "", 20}});
   ReadOptions memory_only;
   memory_only.read_tier = kBlockCacheTier;
   Values values;
-  // Files are closed.
+  // The files are closed.
   ASSERT_TRUE(Read("k", 100, &values, memory_only).IsIncomplete());
   ASSERT_OK(Read("a", 100, &values, memory_only));
-  // They are open, their blocks are not in memory.
+  // The files are open, but their blocks are not in memory.
   for (const auto kind : {Kind::kOperands, Kind::kAnchors}) {
     for (const auto& file : version_->RecentFiles(kind)) {
       DeltaFileReader* reader = nullptr;
@@ -589,7 +592,7 @@ TEST_F(DeltaReadTest, NoIO) {
   ASSERT_EQ((Values{{20, "k@20"}}), values);
 }
 
-TEST_F(DeltaReadTest, MissingFiles) {
+TEST_F(DeltaReadTest, MissingFileFailsOnlyReadsThatNeedIt) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   Flush({{Event::Type::kAnchor, "k", "", 15}});
   Flush({{Event::Type::kOperand, "k", "", 20}});
@@ -599,7 +602,7 @@ TEST_F(DeltaReadTest, MissingFiles) {
         FileName(version_->RecentFiles(kind)[i]->description())));
   };
   remove(Kind::kOperands, 1);
-  // The anchor hides it.
+  // The anchor hides the operand of the missing file.
   ASSERT_OK(Read("k", 100, &values));
   ASSERT_EQ((Values{{20, "k@20"}}), values);
   ASSERT_NOK(Read("k", 12, &values));
@@ -608,8 +611,8 @@ TEST_F(DeltaReadTest, MissingFiles) {
   ASSERT_NOK(Read("k", 100, &values));
 }
 
-// The newer file has the older operand, which no flush leaves.
-TEST_F(DeltaReadTest, OutOfOrder) {
+// The newer file has the older operand, which flushes never cause.
+TEST_F(DeltaReadTest, OlderOperandInANewerFileIsCorruption) {
   Flush({{Event::Type::kOperand, "k", "", 20},
          {Event::Type::kOperand, "z", "", 50}});
   Flush({{Event::Type::kOperand, "k", "", 10},
@@ -621,7 +624,7 @@ TEST_F(DeltaReadTest, OutOfOrder) {
   ASSERT_EQ((Values{{10, "k@10"}}), values);
 }
 
-TEST_F(DeltaReadTest, FindSortedFile) {
+TEST_F(DeltaReadTest, FindSortedDeltaFileFindsByNumber) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   Merge(1);
   ASSERT_EQ(nullptr, FindSortedDeltaFile(*version_, 1));

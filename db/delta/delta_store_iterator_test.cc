@@ -40,7 +40,7 @@ class DeltaStoreIteratorTest : public delta_test::DeltaStoreTestBase {
     return ExtractUserKey(entry.internal_key).ToString();
   }
 
-  // Of all keys, in order.
+  // Returns the entries of all keys that a reader at read_seq sees, in order.
   Entries ExpectedEntries(SequenceNumber read_seq) const {
     std::set<std::string> keys;
     for (const Event& event : events_) {
@@ -67,7 +67,8 @@ class DeltaStoreIteratorTest : public delta_test::DeltaStoreTestBase {
   static Entry Current(const InternalIterator& iter) {
     return {iter.key().ToString(), iter.value().ToString()};
   }
-  // Is the iterator at this entry, or at none if that is the end?
+  // Checks that the iterator is at entry i, or not valid if there is no such
+  // entry.
   static void CheckAt(const InternalIterator& iter, const Entries& entries,
                       size_t i) {
     ASSERT_OK(iter.status());
@@ -86,7 +87,7 @@ class DeltaStoreIteratorTest : public delta_test::DeltaStoreTestBase {
     EXPECT_OK(iter->status());
     return entries;
   }
-  // In the order of keys, too.
+  // Iterates backward, and returns the entries in ascending order.
   static Entries Backward(InternalIterator* iter) {
     Entries entries;
     for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
@@ -102,7 +103,7 @@ class DeltaStoreIteratorTest : public delta_test::DeltaStoreTestBase {
     ASSERT_TRUE(expected == Backward(iter)) << read_seq;
   }
 
-  // Seeks, each followed by some steps forth and back.
+  // Checks random seeks, each followed by some steps in both directions.
   void CheckSeeks(InternalIterator* iter, SequenceNumber read_seq,
                   const std::vector<std::string>& keys, int num, Random* rnd) {
     const Entries expected = ExpectedEntries(read_seq);
@@ -132,7 +133,8 @@ class DeltaStoreIteratorTest : public delta_test::DeltaStoreTestBase {
         iter->Seek(target);
       } else {
         iter->SeekForPrev(target);
-        // It may be there itself. SIZE_MAX is the end on that side.
+        // The target itself may be an entry. SIZE_MAX is the end before the
+        // first entry.
         if (i == expected.size() || expected[i].internal_key != target) {
           --i;
         }
@@ -165,7 +167,7 @@ class DeltaStoreIteratorTest : public delta_test::DeltaStoreTestBase {
   const InternalKeyComparator icmp_{BytewiseComparator()};
 };
 
-TEST_F(DeltaStoreIteratorTest, EverySequenceNumber) {
+TEST_F(DeltaStoreIteratorTest, ReturnsVisibleOperandsAtEverySequenceNumber) {
   const std::vector<std::string> keys = SomeKeys(8);
   for (uint32_t seed = 1; seed <= 15; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -178,7 +180,7 @@ TEST_F(DeltaStoreIteratorTest, EverySequenceNumber) {
       const auto iter = NewIter(read_seq);
       CheckBothWays(iter.get(), read_seq);
       CheckSeeks(iter.get(), read_seq, keys, /*num=*/10, &rnd);
-      // What point reads find is the same.
+      // Point reads find the same entries.
       Entries entries;
       for (const std::string& key : keys) {
         for (const auto& [seq, value] : MustRead(key, read_seq)) {
@@ -193,7 +195,7 @@ TEST_F(DeltaStoreIteratorTest, EverySequenceNumber) {
   }
 }
 
-TEST_F(DeltaStoreIteratorTest, RandomHistories) {
+TEST_F(DeltaStoreIteratorTest, ReturnsVisibleOperandsOfRandomHistories) {
   const std::vector<std::string> keys = SomeKeys(60);
   for (uint32_t seed = 101; seed <= 120; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -216,8 +218,8 @@ TEST_F(DeltaStoreIteratorTest, RandomHistories) {
   }
 }
 
-// As Iterator::Refresh() does it.
-TEST_F(DeltaStoreIteratorTest, OtherSequenceNumber) {
+// Iterator::Refresh() changes the sequence number in this way.
+TEST_F(DeltaStoreIteratorTest, SequenceNumberCanBeChanged) {
   const std::vector<std::string> keys = SomeKeys(8);
   Random rnd(7);
   for (int step = 0; step < 40; ++step) {
@@ -236,8 +238,8 @@ TEST_F(DeltaStoreIteratorTest, OtherSequenceNumber) {
   }
 }
 
-// The key at which the iterator stands when the sequence number changes.
-TEST_F(DeltaStoreIteratorTest, AnchorOfTheSameKey) {
+// A new sequence number also applies to the key at which the iterator stands.
+TEST_F(DeltaStoreIteratorTest, AnchorsAreFoundAgainForANewSequenceNumber) {
   Flush({{Event::Type::kOperand, "k", "", 10}});
   Flush({{Event::Type::kAnchor, "k", "", 20}});
   const auto iter = NewIter(15);
@@ -253,8 +255,9 @@ TEST_F(DeltaStoreIteratorTest, AnchorOfTheSameKey) {
   }
 }
 
-// More than are passed one by one, on either side of those that are visible.
-TEST_F(DeltaStoreIteratorTest, ManyInvisible) {
+// On either side of the visible operands there are more invisible ones than the
+// iterator steps over one by one.
+TEST_F(DeltaStoreIteratorTest, SkipsManyInvisibleOperands) {
   constexpr SequenceNumber kNum = 100;
   for (const bool is_range : {false, true}) {
     ResetHistory();
@@ -283,7 +286,7 @@ TEST_F(DeltaStoreIteratorTest, ManyInvisible) {
   }
 }
 
-TEST_F(DeltaStoreIteratorTest, Bounds) {
+TEST_F(DeltaStoreIteratorTest, ReturnsAllEntriesWithinBounds) {
   const std::vector<std::string> keys = SomeKeys(30);
   Random rnd(9);
   for (int step = 0; step < 60; ++step) {
@@ -306,7 +309,7 @@ TEST_F(DeltaStoreIteratorTest, Bounds) {
         expected.push_back(entry);
       }
     }
-    // What lies outside may be returned, or not.
+    // Entries outside the bounds may be returned or left out.
     Entries found;
     for (iter->Seek(Encode(lower, kMaxSequenceNumber, kValueTypeForSeek));
          iter->Valid() && UserKey(Current(*iter)) < upper; iter->Next()) {
@@ -327,8 +330,8 @@ TEST_F(DeltaStoreIteratorTest, Bounds) {
   }
 }
 
-// Values that are pinned stay when the iterator goes to other blocks and files.
-TEST_F(DeltaStoreIteratorTest, PinnedData) {
+// Pinned values stay when the iterator moves to other blocks and files.
+TEST_F(DeltaStoreIteratorTest, PinnedValuesStay) {
   const std::vector<std::string> keys = SomeKeys(50);
   Random rnd(10);
   for (int step = 0; step < 60; ++step) {
@@ -358,13 +361,13 @@ TEST_F(DeltaStoreIteratorTest, PinnedData) {
     ASSERT_EQ(expected[i].value, values[values.size() - 1 - i]);
   }
   pins.ReleasePinnedData();
-  // With data still pinned.
+  // The iterator is destroyed while data is pinned.
   pins.StartPinning();
   iter->SeekToFirst();
   ASSERT_TRUE(iter->Valid());
 }
 
-TEST_F(DeltaStoreIteratorTest, NoIO) {
+TEST_F(DeltaStoreIteratorTest, IterationWithoutIOIsIncomplete) {
   Flush({{Event::Type::kOperand, "a", "", 10},
          {Event::Type::kOperand, "b", "", 11}});
   Flush({{Event::Type::kAnchor, "b", "", 20}});
@@ -379,11 +382,12 @@ TEST_F(DeltaStoreIteratorTest, NoIO) {
     ASSERT_FALSE(iter->Valid());
     ASSERT_TRUE(iter->status().IsIncomplete());
   }
-  // The file and its block are there now. No anchor file has the key.
+  // The file of operands and its block are in memory now. The anchor file does
+  // not have key "a".
   ASSERT_EQ((Values{{10, "a@10"}}), MustRead("a", 100));
   iter->SeekToFirst();
   ASSERT_TRUE(iter->Valid());
-  // The anchors are not.
+  // The anchor file is not in memory.
   iter->Next();
   ASSERT_FALSE(iter->Valid());
   ASSERT_TRUE(iter->status().IsIncomplete());
@@ -395,7 +399,7 @@ TEST_F(DeltaStoreIteratorTest, NoIO) {
   ASSERT_OK(iter->status());
 }
 
-TEST_F(DeltaStoreIteratorTest, MissingFile) {
+TEST_F(DeltaStoreIteratorTest, MissingFileFailsOnlySeeksThatNeedIt) {
   Flush({{Event::Type::kOperand, "a", "", 10}});
   Flush({{Event::Type::kOperand, "b", "", 20}});
   ASSERT_OK(env_->DeleteFile(
@@ -404,14 +408,14 @@ TEST_F(DeltaStoreIteratorTest, MissingFile) {
   iter->SeekToFirst();
   ASSERT_FALSE(iter->Valid());
   ASSERT_NOK(iter->status());
-  // It is not needed for what lies behind its range.
+  // A seek beyond the range of the file does not need it.
   iter->Seek(Encode("c", kMaxSequenceNumber, kValueTypeForSeek));
   ASSERT_FALSE(iter->Valid());
   ASSERT_OK(iter->status());
 }
 
-// Thousands of buckets, most of which see nothing.
-TEST_F(DeltaStoreIteratorTest, SparseBuckets) {
+// There are thousands of buckets, most of which see no operand.
+TEST_F(DeltaStoreIteratorTest, IteratesOverSparseBuckets) {
   constexpr int kNumBuckets = 3000;
   const std::vector<std::string> keys = SomeKeys(kNumBuckets);
   Random rnd(11);
@@ -430,7 +434,7 @@ TEST_F(DeltaStoreIteratorTest, SparseBuckets) {
   bounds.insert(bounds.begin(), "");
   Collect(0, 1, 1, bounds);
   Merge(1);
-  // Some have taken the merged file in.
+  // Some buckets have taken in the merged file.
   for (size_t i = 0; i + 100 < kNumBuckets; i += 300) {
     std::vector<std::string> same(bounds.begin() + i, bounds.begin() + i + 100);
     Collect(i, i + 100, 1, same);
@@ -442,7 +446,7 @@ TEST_F(DeltaStoreIteratorTest, SparseBuckets) {
   }
 }
 
-TEST_F(DeltaStoreIteratorTest, AnchorsAlone) {
+TEST_F(DeltaStoreIteratorTest, StoreWithoutOperandsHasNoEntries) {
   Flush({{Event::Type::kAnchor, "a", "", 10},
          {Event::Type::kRangeAnchor, "a", "z", 11}});
   const auto iter = NewIter(100);

@@ -34,7 +34,7 @@ struct BoundLess {
   }
 };
 
-// The state as docs/formats.md tells it, without a thought for speed.
+// A simple model of the state, as described in docs/formats.md.
 struct Model {
   using Buckets = std::map<std::string, DeltaBucketState, BoundLess>;
 
@@ -56,7 +56,7 @@ struct Model {
     }
   }
 
-  // The buckets of a range of lower bounds.
+  // Returns the buckets of a range of lower bounds.
   std::pair<Buckets::iterator, Buckets::iterator> Range(
       const DeltaEdit::KeyRange& range) {
     return {buckets.lower_bound(range.begin),
@@ -64,7 +64,7 @@ struct Model {
                                   : buckets.end()};
   }
 
-  // The edit is legal.
+  // REQUIRES: the edit is legal.
   void Apply(const DeltaEdit& edit) {
     AddFiles(edit, DeltaTier::kFlushed);
     AddFiles(edit, DeltaTier::kSorted);
@@ -142,7 +142,7 @@ struct Model {
   }
 
   bool Overlaps(const std::string* begin, const std::string* end) const {
-    // Does the bucket from `it` on have keys of [*low, *high]?
+    // Returns true if the bucket at `it` has keys in [*low, *high].
     const auto meets = [this](Buckets::const_iterator it,
                               const std::string* low, const std::string* high) {
       const auto next = std::next(it);
@@ -180,7 +180,7 @@ struct Model {
   Buckets buckets;
 };
 
-// Makes legal edits, one after the other.
+// Makes a sequence of legal edits.
 class History {
  public:
   History(uint32_t seed, const Comparator* ucmp) : rnd_(seed), model_(ucmp) {}
@@ -197,14 +197,14 @@ class History {
     DeltaEdit edit;
     while (edit.Empty()) {
       if (rnd_.OneIn(4)) {
-        // A flush begins; until it is done no merge goes beyond it.
+        // A flush begins. Until it ends no merge goes beyond its epoch.
         running_.push_back(next_number_++);
       }
       if (rnd_.OneIn(25)) {
         Drain(&edit);
         continue;
       }
-      // What comes later in an edit sees what was before.
+      // Later operations of an edit see the earlier ones.
       Model before = model_;
       if (rnd_.OneIn(2)) {
         Flush(&edit);
@@ -257,7 +257,8 @@ class History {
     model_.AddFiles(*edit, DeltaTier::kFlushed);
   }
 
-  // Up to a random epoch below all running flushes, or to just there.
+  // Merges up to a random epoch below all running flushes, or up to the last
+  // such epoch.
   void Merge(DeltaEdit* edit, bool drop_all = false) {
     const uint64_t limit =
         running_.empty() ? next_number_
@@ -293,7 +294,8 @@ class History {
     model_.AddFiles(*edit, DeltaTier::kMerged);
   }
 
-  // Some buckets that follow each other. REQUIRES: there are buckets
+  // Returns a random range of adjacent buckets.
+  // REQUIRES: there are buckets.
   DeltaEdit::KeyRange RandomRange() {
     auto begin = model_.buckets.begin();
     std::advance(begin, rnd_.Uniform(static_cast<int>(model_.buckets.size())));
@@ -310,7 +312,7 @@ class History {
     return range;
   }
 
-  // Legal floors above `old`, and that itself.
+  // Returns `old` and all legal floors above it.
   std::vector<uint64_t> Floors(uint64_t old) const {
     std::vector<uint64_t> floors = {old};
     for (const auto& [number, file] : model_.files) {
@@ -365,7 +367,7 @@ class History {
       return from[rnd_.Uniform(static_cast<int>(from.size()))];
     };
     for (auto bound = bounds.begin(); bound != bounds.end(); ++bound) {
-      // What the bucket has in common with old ones.
+      // The new floor must not be below that of an old bucket with common keys.
       const auto next = std::next(bound);
       uint64_t old = 0;
       for (auto it = begin; it != end; ++it) {
@@ -425,7 +427,7 @@ class History {
     edit->AddRaiseFloors(std::move(raise));
   }
 
-  // Takes everything away that no running flush keeps.
+  // Removes everything that no running flush keeps.
   void Drain(DeltaEdit* edit) {
     Model before = model_;
     Merge(edit, /*drop_all=*/true);
@@ -449,7 +451,7 @@ class History {
   Model model_;
   uint64_t next_number_ = 1;
   std::vector<uint64_t> running_;
-  // Of the edit that is being made.
+  // The sorted files of the edit that is being made.
   std::set<uint64_t> new_sorted_;
 };
 
@@ -459,7 +461,7 @@ class DeltaVersionTest : public testing::Test {
  protected:
   ~DeltaVersionTest() override { EXPECT_TRUE(live_.empty()); }
 
-  // Files with the same number may be there several times, in several states.
+  // A file may be made several times, for several states.
   DeltaVersion::FileMaker Maker() {
     return [this](const File& file) {
       ++num_made_;
@@ -554,7 +556,7 @@ class DeltaVersionTest : public testing::Test {
               state->OverlapsRange(nullptr, nullptr));
   }
 
-  // Through its bytes, as a MANIFEST would have it.
+  // Encodes and decodes the edit, as if it was in a MANIFEST.
   static DeltaEdit Copy(const DeltaEdit& edit) {
     std::string encoded;
     edit.EncodeTo(&encoded);
@@ -581,8 +583,9 @@ class DeltaVersionTest : public testing::Test {
     return loaded;
   }
 
-  // A state with something of everything: merged [10, 20] #30, #31; flushed 40
-  // #41; buckets up to "g", "g" to "p", "p" on; sorted #50, #51.
+  // Returns a state with merged files #30 and #31 of the epochs [10, 20], a
+  // flushed file #41 of epoch 40, sorted files #50 and #51, and buckets that
+  // begin at "", "g" and "p".
   VersionPtr SomeState() {
     VersionPtr state;
     DeltaEdit edit;
@@ -631,7 +634,7 @@ class DeltaVersionTest : public testing::Test {
   size_t num_made_ = 0;
 };
 
-TEST_F(DeltaVersionTest, RandomHistories) {
+TEST_F(DeltaVersionTest, RandomHistoriesMatchTheModel) {
   constexpr size_t kEdits = 60;
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -639,7 +642,7 @@ TEST_F(DeltaVersionTest, RandomHistories) {
     History history(seed, ucmp_);
     Random rnd(seed);
 
-    // One by one, against the model.
+    // The edits are applied one by one and compared with the model.
     std::vector<DeltaEdit> edits;
     std::vector<VersionPtr> states(1);
     std::vector<std::string> texts(1, Text(nullptr));
@@ -650,7 +653,7 @@ TEST_F(DeltaVersionTest, RandomHistories) {
       Status s = Apply(Copy(edits.back()), &state);
       ASSERT_OK(s) << edits.back().DebugString();
       ASSERT_NO_FATAL_FAILURE(CheckAgainst(history.model(), state, &history));
-      // What was there and is not, or came and is not, never is again.
+      // A file that is gone never comes back.
       std::set<uint64_t> alive;
       if (state != nullptr) {
         state->ForEachFile([&](const DeltaVersion::FilePtr& file) {
@@ -669,7 +672,7 @@ TEST_F(DeltaVersionTest, RandomHistories) {
       texts.push_back(Text(state));
     }
 
-    // In groups.
+    // The edits are applied in groups.
     VersionPtr state;
     for (size_t i = 0; i < kEdits;) {
       DeltaVersionBuilder builder(state);
@@ -680,7 +683,7 @@ TEST_F(DeltaVersionTest, RandomHistories) {
       ASSERT_EQ(texts[i], Text(state));
     }
 
-    // From a snapshot anywhere, and on.
+    // A state is loaded from a snapshot, and the following edits are applied.
     for (int round = 0; round < 5; ++round) {
       size_t i = rnd.Uniform(kEdits + 1);
       const size_t max_size = rnd.OneIn(2) ? 64 << 10 : 200 + rnd.Uniform(2000);
@@ -698,7 +701,7 @@ TEST_F(DeltaVersionTest, RandomHistories) {
       ASSERT_EQ(texts[kEdits], Text(state));
     }
 
-    // Undone and done again, as VersionBuilder does with copies.
+    // Edits are undone and applied again, as VersionBuilder does with copies.
     DeltaVersionBuilder builder;
     for (size_t i = 0; i < kEdits; ++i) {
       DeltaVersionBuilder undo = builder;
@@ -723,16 +726,16 @@ TEST_F(DeltaVersionTest, RandomHistories) {
     ASSERT_OK(builder.Finish(&state));
     ASSERT_EQ(texts[kEdits], Text(state));
 
-    // Nothing of this has changed what was given out before.
+    // The states that were returned before are unchanged.
     for (size_t i = 0; i <= kEdits; ++i) {
       ASSERT_EQ(texts[i], Text(states[i]));
     }
   }
 }
 
-// An edit to a state with as many buckets as there may be costs next to
-// nothing, alone and in a row.
-TEST_F(DeltaVersionTest, ManyBuckets) {
+// With the maximum number of buckets, an edit of one bucket copies only one
+// chunk of the bucket table. Many such edits can be applied in a row.
+TEST_F(DeltaVersionTest, EditOfOneBucketCopiesOneChunk) {
   constexpr size_t kCount = 32768;
   const auto key = [](size_t i) {
     char buffer[16];
@@ -751,7 +754,7 @@ TEST_F(DeltaVersionTest, ManyBuckets) {
   ASSERT_EQ(kCount, state->Buckets().size());
   ASSERT_EQ(kCount, state->SortedFiles()[0].num_buckets);
 
-  // Pieces of about 64 KiB.
+  // The pieces have about 64 KiB each.
   const auto pieces = state->SplitForSnapshot();
   ASSERT_GT(pieces.size(), 10u);
   VersionPtr loaded = Load(state, 64 << 10);
@@ -781,7 +784,7 @@ TEST_F(DeltaVersionTest, ManyBuckets) {
             one->Buckets().TEST_SharedChunks(state->Buckets()));
 }
 
-TEST_F(DeltaVersionTest, Empty) {
+TEST_F(DeltaVersionTest, StateWithoutFilesIsDroppedOnRequest) {
   VersionPtr state;
   DeltaEdit drop;
   drop.SetDropUnusedBuckets();
@@ -790,13 +793,14 @@ TEST_F(DeltaVersionTest, Empty) {
   VersionPtr result;
   ASSERT_OK(DeltaVersionBuilder().Finish(&result));
   ASSERT_EQ(nullptr, result);
-  // Not valid in any state.
+  // An empty edit is not valid in any state.
   ASSERT_TRUE(Apply(DeltaEdit(), &state).IsCorruption());
 
   state = SomeState();
   ASSERT_OK(Apply(drop, &state));
   ASSERT_NE(nullptr, state);
-  // The last files go, and with them buckets only if that is said.
+  // The last files are removed. The buckets are dropped only by an edit that
+  // says so.
   DeltaEdit edit;
   edit.SetMergeRecent({40, 1});
   ASSERT_OK(Apply(edit, &state));
@@ -810,8 +814,8 @@ TEST_F(DeltaVersionTest, Empty) {
   ASSERT_EQ(nullptr, state);
 }
 
-// Files die when they count for nothing, and only then.
-TEST_F(DeltaVersionTest, Liveness) {
+// A file is removed when no bucket needs it, and not before.
+TEST_F(DeltaVersionTest, FileLivesUntilNoBucketNeedsIt) {
   VersionPtr state = SomeState();
   ASSERT_EQ(2u, state->SortedFiles().size());
   ASSERT_EQ(3u, state->Buckets().size());
@@ -825,12 +829,13 @@ TEST_F(DeltaVersionTest, Liveness) {
   ASSERT_EQ(nullptr, state->GetFile(30));
   ASSERT_EQ(nullptr, state->GetFile(31));
   ASSERT_NE(nullptr, state->GetFile(41));
-  // Raised to where they are: nothing happens, though the file is gone.
+  // Floors may be raised to their current epoch, even if its merged file is
+  // gone.
   edit = DeltaEdit();
   edit.AddRaiseFloors({{"", {}}, 20});
   ASSERT_OK(Apply(edit, &state));
 
-  // Two jobs that do not know of each other take a file's last buckets.
+  // Two jobs that do not know of each other replace the last buckets of a file.
   edit = DeltaEdit();
   edit.AddReplaceBuckets(
       {{"g", "p"}, {{"g", {20, 50, 50, 51}}, {"k", {20, 50, 50, 0}}}});
@@ -846,18 +851,18 @@ TEST_F(DeltaVersionTest, Liveness) {
   ASSERT_EQ(nullptr, state->GetFile(50));
   ASSERT_NE(nullptr, state->GetFile(51));
 
-  // A file that is given up in one range of an edit and taken in another one.
+  // An edit removes a file from one range and adds it to another one.
   edit = DeltaEdit();
   edit.AddReplaceBuckets({{"g", "k"}, {{"g", {20, 0, 0, 0}}}});
   edit.AddReplaceBuckets({{"p", {}}, {{"p", {20, 0, 0, 51}}}});
   ASSERT_OK(Apply(edit, &state));
   ASSERT_NE(nullptr, state->GetFile(51));
-  // No other state has them any more.
+  // No other state has the files any more.
   state.reset();
   ASSERT_TRUE(live_.empty());
 }
 
-TEST_F(DeltaVersionTest, Refused) {
+TEST_F(DeltaVersionTest, ContradictoryEditsAreRefused) {
   const VersionPtr state = SomeState();
   const auto with_file = [](const File& file) {
     DeltaEdit edit;
@@ -873,7 +878,7 @@ TEST_F(DeltaVersionTest, Refused) {
                          first, last);
   };
 
-  // Files
+  // The following edits add invalid files.
   for (uint64_t number : {30u, 31u, 41u, 50u, 51u}) {
     Refuse(state, with_file(flushed(number, 100)), "is there already");
   }
@@ -906,7 +911,7 @@ TEST_F(DeltaVersionTest, Refused) {
   edit.SetMergeRecent({45, 1});
   Refuse(state, edit, "epochs of the merged files differ");
 
-  // Ranges of buckets
+  // The following edits replace invalid ranges of buckets.
   const auto replace = [](std::string begin, std::optional<std::string> end,
                           std::vector<DeltaBucket> buckets) {
     DeltaEdit e;
@@ -927,13 +932,13 @@ TEST_F(DeltaVersionTest, Refused) {
   Refuse(state, replace("g", "p", {{"g", at20}, {"h", at20}, {"h", at20}}),
          "out of order");
 
-  // Files of buckets
+  // The following edits name invalid files of buckets.
   Refuse(state, replace("g", "p", {{"g", {20, 52, 0, 0}}}), "is not there");
   Refuse(state, replace("g", "p", {{"g", {20, 41, 0, 0}}}), "is not there");
   Refuse(state, replace("g", "p", {{"g", {20, 51, 0, 0}}}), "another kind");
   Refuse(state, replace("g", "p", {{"g", {20, 0, 0, 50}}}), "another kind");
 
-  // Floors
+  // The following edits have invalid floors.
   Refuse(state, replace("g", "p", {{"g", at0}}), "falls");
   Refuse(state, replace("g", "p", {{"g", at20}, {"h", at0}}), "falls");
   Refuse(state, replace("", {}, {{"", at0}}), "falls");
@@ -949,7 +954,7 @@ TEST_F(DeltaVersionTest, Refused) {
     edit.AddRaiseFloors({{"g", "p"}, epoch});
     Refuse(state, edit, "falls");
   }
-  // A flushed file is none.
+  // A floor must not be the epoch of a flushed file.
   Refuse(state, replace("g", "p", {{"g", {40, 0, 0, 0}}}),
          "no merged file ends");
   for (const auto& range : std::vector<DeltaEdit::KeyRange>{
@@ -962,13 +967,13 @@ TEST_F(DeltaVersionTest, Refused) {
   edit.AddRaiseFloors({{"p", "g"}, 20});
   Refuse(state, edit, "empty range");
 
-  // No buckets yet.
+  // There are no buckets yet.
   Refuse(nullptr, edit, "no buckets");
   Refuse(nullptr, replace("a", {}, {{"a", at0}}), "do not cover all keys");
   Refuse(nullptr, replace("", "z", {{"", at0}}), "do not cover all keys");
   Refuse(nullptr, replace("", {}, {{"", at20}}), "no merged file ends");
 
-  // Snapshots
+  // The following edits have invalid snapshot pieces.
   edit = DeltaEdit();
   edit.SetSnapshotPiece({0, true, {}});
   Refuse(state, edit, "out of order");
@@ -990,8 +995,8 @@ TEST_F(DeltaVersionTest, Refused) {
   ASSERT_EQ(live_.size(), state->GetTotals().num_files);
 }
 
-// A snapshot is checked when it is whole.
-TEST_F(DeltaVersionTest, BadSnapshots) {
+// A snapshot is checked after its last piece.
+TEST_F(DeltaVersionTest, InvalidSnapshotsAreRefused) {
   const auto piece = [](std::vector<File> files,
                         std::vector<DeltaBucket> buckets) {
     DeltaEdit edit;
@@ -1036,8 +1041,9 @@ TEST_F(DeltaVersionTest, BadSnapshots) {
          "not above");
 }
 
-// What would come too late to be seen is not taken in.
-TEST_F(DeltaVersionTest, LateArrival) {
+// A flushed file is refused if its epoch is not above all merged epochs and
+// floors, because buckets would not see it.
+TEST_F(DeltaVersionTest, FlushedFileThatComesTooLateIsRefused) {
   const VersionPtr state = SomeState();
   const auto flush = [](uint64_t epoch) {
     DeltaEdit edit;
@@ -1048,7 +1054,7 @@ TEST_F(DeltaVersionTest, LateArrival) {
   for (uint64_t epoch : {1u, 10u, 19u, 20u}) {
     Refuse(state, flush(epoch), "is over");
   }
-  // Among flushed files it is not too late.
+  // Files may be added below other flushed files.
   VersionPtr next = state;
   ASSERT_OK(Apply(flush(30), &next));
   ASSERT_OK(Apply(flush(21), &next));
@@ -1057,7 +1063,7 @@ TEST_F(DeltaVersionTest, LateArrival) {
             Numbers(next->RecentFilesAbove(DeltaKind::kAnchors, 0)));
   ASSERT_EQ((std::vector<uint64_t>{1050, 1030, 1021}),
             Numbers(next->VisibleFiles(DeltaKind::kAnchors, "h")));
-  // After the merged files are gone, floors say the same.
+  // After the merged files are gone, floors have the same effect.
   DeltaEdit edit;
   edit.AddRaiseFloors({{"", "g"}, 20});
   edit.AddRaiseFloors({{"p", {}}, 20});
@@ -1068,8 +1074,9 @@ TEST_F(DeltaVersionTest, LateArrival) {
   ASSERT_OK(Apply(flush(21), &next));
 }
 
-// After an error a builder gives nothing any more.
-TEST_F(DeltaVersionTest, BuilderAfterError) {
+// After an error a builder returns no state and refuses all edits. Its copies
+// are not affected.
+TEST_F(DeltaVersionTest, BuilderRefusesAllEditsAfterAnError) {
   const VersionPtr state = SomeState();
   const std::string text = Text(state);
   DeltaVersionBuilder builder(state);
@@ -1091,7 +1098,7 @@ TEST_F(DeltaVersionTest, BuilderAfterError) {
   ASSERT_EQ(text, Text(state));
 }
 
-TEST_F(DeltaVersionTest, UserDefinedTimestamps) {
+TEST_F(DeltaVersionTest, ComparatorWithTimestampsIsRefused) {
   ucmp_ = test::BytewiseComparatorWithU64TsWrapper();
   VersionPtr state;
   DeltaEdit edit;
