@@ -871,8 +871,7 @@ TEST_F(DBAddressMapLifecycleTest, ConflictsAreDetectedInFiles) {
 
 // Two-phase commit works with each write policy, with flushes of uncommitted
 // data, and with crashes while a transaction is prepared.
-TEST_F(DBAddressMapLifecycleTest,
-       PreparedTransactionsSurviveFlushesAndCrashes) {
+TEST_F(DBAddressMapLifecycleTest, PreparedTransactionsSurviveCrashes) {
   struct Mode {
     const char* name;
     TxnDBWritePolicy policy;
@@ -1013,8 +1012,7 @@ TEST_F(DBAddressMapLifecycleTest,
 // With write-prepared and write-unprepared transactions a tailing iterator
 // reads at the moment when it was made, because their NewIterator() ignores
 // ReadOptions::tailing. RocksDB without a map behaves in the same way.
-TEST_F(DBAddressMapLifecycleTest,
-       TailingIteratorsOfWritePreparedDoNotFollowWrites) {
+TEST_F(DBAddressMapLifecycleTest, WritePreparedTailingIteratorsDoNotFollow) {
   for (const bool with_map : {false, true}) {
     for (const TxnDBWritePolicy policy :
          {WRITE_COMMITTED, WRITE_PREPARED, WRITE_UNPREPARED}) {

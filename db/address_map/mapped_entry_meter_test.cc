@@ -224,9 +224,8 @@ void CheckSettled(const Fates& fates, const TestMap& map,
 class ModelCompaction {
  public:
   struct Choices {
-    bool hold_outputs =
-        false;  // hold outputs until the input reaches another user key
-    bool must_merge = false;  // full merges fail, operands stay
+    bool hold_outputs = false;  // until the input reaches another user key
+    bool must_merge = false;    // full merges fail, operands stay
     uint32_t filter_one_in = 0;
     uint32_t separate_one_in = 0;  // for inline values and merge results
     uint32_t inline_one_in = 0;    // for mapped values
@@ -439,8 +438,7 @@ class ModelCompaction {
         continue;
       }
       if (operands.empty()) {
-        has_key_ =
-            false;  // the base is processed as the first entry of its key
+        has_key_ = false;  // process the base as the first entry of its key
         return;
       }
       if (choices_.must_merge ||
