@@ -412,7 +412,8 @@ TEST_F(DeltaCacheReadTest, HitRespectsTheAnchor) {
 }
 
 // A merged file may have operands of epochs on both sides of the entry's epoch.
-// They are read from the file, and the list gives the others.
+// All of them are read from the file; the list gives only operands of older
+// files.
 TEST_F(DeltaCacheReadTest, OperandsOfAMergedFileAcrossTheEpochCountOnce) {
   Flush({OperandOf("k", 10)});
   Merge(1);

@@ -297,7 +297,7 @@ TEST_F(DeltaFileLivenessTest, AnchorsWithoutOperandsReplaceBuckets) {
   SortedAnchors(30, 20, {{"", 10}, {"d", 10}});
   Expect({20}, ":0:20 d:0:20");
   EXPECT_EQ((Numbers{30}), NumbersOf(lineage_.anchors_to_copy));
-  // Nothing is left from "d" on, although the floor is the same.
+  // No operands are left from "d" on, although the floor is the same.
   SortedAnchors(40, 0, {{"d", 10}});
   Expect({20}, ":0:20 d:0:-40");
   EXPECT_EQ((Numbers{30}), NumbersOf(lineage_.anchors_to_copy));
@@ -313,7 +313,7 @@ TEST_F(DeltaFileLivenessTest, FileWithAGlobalSequenceNumberIsRefused) {
 }
 
 // The buckets are found after each of many random jobs, while files that the
-// jobs made obsolete are deleted at once, later or never.
+// jobs made obsolete are deleted at once or later.
 TEST_F(DeltaFileLivenessTest, FindsTheBucketsAfterRandomJobs) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     Random rnd(seed);

@@ -327,7 +327,7 @@ TEST_F(DeltaFlushTest, CountsAsRunningUntilItsEnd) {
   EXPECT_EQ(kEpoch, store_->OldestRunningFlush());
   flush.reset();
   EXPECT_EQ(UINT64_MAX, store_->OldestRunningFlush());
-  // A flush that ends before Start() leaves no file.
+  // A flush that is given up before Start() leaves no file.
   flush = NewFlush();
   VersionEdit edit;
   flush->AddTo(&edit);

@@ -142,7 +142,7 @@ TEST_F(DeltaFoldQueueTest, ChooseLargestTakesTheLargestKeysFirst) {
   ASSERT_EQ(160u, queue_.BytesLeft());
   queue_.ChooseLargest(160, 100);
   ASSERT_EQ("c", Chosen());
-  // Of two keys of the same size the first one is chosen.
+  // The first of several keys of the same size is chosen.
   queue_.ChooseLargest(159, 100);
   ASSERT_EQ("bc", Chosen());
   queue_.ChooseLargest(129, 100);

@@ -469,7 +469,7 @@ TEST_F(DeltaFolderTest, FoldsRandomHistories) {
   }
 }
 
-// ======== When the fold is committed
+//======== When the fold is committed
 
 TEST_F(DeltaFolderTest, FilesAboveReturnsNewAnchorFilesAboveTheFloor) {
   Flush({AnchorOf("a", 30)});

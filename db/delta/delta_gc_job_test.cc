@@ -653,8 +653,8 @@ TEST_F(DeltaGcJobTest, SplitsALargeBucketAsFarAsAllowed) {
     if (max_new_buckets < 3) {
       ASSERT_EQ(max_new_buckets + 1, parts);
     } else {
-      // The operands of one key exceed a bucket, so each key has at most one
-      // bucket.
+      // The 40 operands of a key fill a bucket, so there is at most one bucket
+      // for each key.
       ASSERT_LE(parts, std::min<size_t>(max_new_buckets + 1, last - first));
       ASSERT_GE(parts, 3u);
     }

@@ -514,7 +514,8 @@ TEST_F(DeltaMergePassTest, CombinesManyOperandsInBatches) {
     ASSERT_EQ(kNum,
               pass.stats().operands_combined + pass.stats().operands_kept);
     if (mode == JoinOperator::Mode::kJoin) {
-      // The results are as large as a batch, so they are not combined again.
+      // A result that exceeds half of a batch is not combined any further, so
+      // several results are left.
       ASSERT_LT(result.operands.size(), kNum / 10);
       ASSERT_GT(result.operands.size(), 10u);
     } else {

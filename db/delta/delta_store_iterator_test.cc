@@ -330,8 +330,8 @@ TEST_F(DeltaStoreIteratorTest, ReturnsAllEntriesWithinBounds) {
   }
 }
 
-// Pinned values stay when the iterator moves to other blocks and files.
-TEST_F(DeltaStoreIteratorTest, PinnedValuesStay) {
+// Pinned values stay valid when the iterator moves to other blocks and files.
+TEST_F(DeltaStoreIteratorTest, PinnedValuesStayValid) {
   const std::vector<std::string> keys = SomeKeys(50);
   Random rnd(10);
   for (int step = 0; step < 60; ++step) {

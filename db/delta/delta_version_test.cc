@@ -556,7 +556,7 @@ class DeltaVersionTest : public testing::Test {
               state->OverlapsRange(nullptr, nullptr));
   }
 
-  // Encodes and decodes the edit, as if it was in a MANIFEST.
+  // Encodes and decodes the edit, as a MANIFEST does.
   static DeltaEdit Copy(const DeltaEdit& edit) {
     std::string encoded;
     edit.EncodeTo(&encoded);
@@ -857,7 +857,7 @@ TEST_F(DeltaVersionTest, FileLivesUntilNoBucketNeedsIt) {
   edit.AddReplaceBuckets({{"p", {}}, {{"p", {20, 0, 0, 51}}}});
   ASSERT_OK(Apply(edit, &state));
   ASSERT_NE(nullptr, state->GetFile(51));
-  // No other state has the files any more.
+  // No other state holds the files.
   state.reset();
   ASSERT_TRUE(live_.empty());
 }
