@@ -49,8 +49,8 @@ Status Parse(const std::string& text, ColumnFamilyOptions* options,
   return GetColumnFamilyOptionsFromString(config, base, text, options);
 }
 
-// Upper and lower case are the same to it, so the map would not know a key
-// again.
+// The comparator takes upper and lower case as equal, so the map could not
+// recognize a key by its bytes.
 class CaselessComparator : public Comparator {
  public:
   const char* Name() const override { return "CaselessComparator"; }
@@ -79,7 +79,8 @@ const Comparator* Caseless() {
   return &comparator;
 }
 
-// What cannot be combined with the map, and what the user is told.
+// A change of options that cannot be combined with the map, and the parts of
+// the error message.
 struct Refusal {
   std::string name;
   std::function<void(Options*)> change;
@@ -144,17 +145,17 @@ std::vector<Refusal> Refusals() {
 
 }  // namespace
 
-// ---- text ----
+// Text.
 
 // RocksDB could not load the OPTIONS file of a database without the map if it
 // named the options.
-TEST(AddressMapOptionsTextTest, NothingAtDefault) {
+TEST(AddressMapOptionsTextTest, DefaultsAreNotWritten) {
   const std::string text = Serialize(ColumnFamilyOptions());
   EXPECT_FALSE(Mentions(text, "address_map")) << text;
   EXPECT_FALSE(Mentions(text, "lsm_bypass")) << text;
 }
 
-TEST(AddressMapOptionsTextTest, RoundTripByString) {
+TEST(AddressMapOptionsTextTest, StringRoundTripKeepsTheOptions) {
   for (const bool map : {false, true}) {
     for (const bool bypass : {false, true}) {
       ColumnFamilyOptions options;
@@ -174,7 +175,7 @@ TEST(AddressMapOptionsTextTest, RoundTripByString) {
   }
 }
 
-TEST(AddressMapOptionsTextTest, RoundTripByMap) {
+TEST(AddressMapOptionsTextTest, OptionsAreReadFromNamesAndValues) {
   ColumnFamilyOptions options;
   ASSERT_OK(GetColumnFamilyOptionsFromMap(
       ConfigOptions(), ColumnFamilyOptions(),
@@ -182,13 +183,13 @@ TEST(AddressMapOptionsTextTest, RoundTripByMap) {
       &options));
   EXPECT_TRUE(options.enable_blob_address_map);
   EXPECT_FALSE(options.enable_lsm_bypass);
-  // What the map does not mention stays as in the base.
+  // Options that are not in the list stay as in the base.
   ColumnFamilyOptions same;
   ASSERT_OK(GetColumnFamilyOptionsFromMap(
       ConfigOptions(), options, {{"write_buffer_size", "65536"}}, &same));
   EXPECT_TRUE(same.enable_blob_address_map);
   EXPECT_FALSE(same.enable_lsm_bypass);
-  // And back to the default.
+  // The options are set back to their defaults.
   ColumnFamilyOptions off;
   ASSERT_OK(GetColumnFamilyOptionsFromMap(
       ConfigOptions(), options,
@@ -204,7 +205,7 @@ TEST(AddressMapOptionsTextTest, RoundTripByMap) {
   EXPECT_TRUE(off.enable_lsm_bypass);
 }
 
-TEST(AddressMapOptionsTextTest, Errors) {
+TEST(AddressMapOptionsTextTest, ErrorsNameTheOption) {
   for (const char* name : {"enable_blob_address_map", "enable_lsm_bypass"}) {
     ColumnFamilyOptions options;
     const Status s = Parse(std::string(name) + "=perhaps", &options);
@@ -213,7 +214,7 @@ TEST(AddressMapOptionsTextTest, Errors) {
   }
 }
 
-TEST(AddressMapOptionsTextTest, Comparison) {
+TEST(AddressMapOptionsTextTest, DifferencesAreFoundAndNamed) {
   ColumnFamilyOptions one;
   one.enable_blob_address_map = true;
   ColumnFamilyOptions other = one;
@@ -242,9 +243,9 @@ TEST(AddressMapOptionsTextTest, CopiesKeepTheOptions) {
   EXPECT_FALSE(back.enable_lsm_bypass);
 }
 
-// ---- validation without a DB ----
+// Validation without a DB.
 
-TEST(AddressMapOptionsValidationTest, NothingIsAskedWithoutTheMap) {
+TEST(AddressMapOptionsValidationTest, NothingIsRefusedWithoutTheMap) {
   for (const Refusal& refusal : Refusals()) {
     Options options;
     options.enable_blob_files = true;
@@ -253,8 +254,9 @@ TEST(AddressMapOptionsValidationTest, NothingIsAskedWithoutTheMap) {
   }
 }
 
-// What concerns values that are in a map already.
-TEST(AddressMapOptionsValidationTest, OptionsOfMappedValues) {
+// Some options are refused also without the map, for a column family that has
+// values in it already.
+TEST(AddressMapOptionsValidationTest, OldMappedValuesRefuseSomeOptions) {
   size_t refused = 0;
   for (const Refusal& refusal : Refusals()) {
     Options options;
@@ -272,7 +274,7 @@ TEST(AddressMapOptionsValidationTest, OptionsOfMappedValues) {
   EXPECT_EQ(refused, 3);
 }
 
-TEST(AddressMapOptionsValidationTest, SecondaryNamesTheFamily) {
+TEST(AddressMapOptionsValidationTest, RefusalOfASecondaryNamesTheFamily) {
   ColumnFamilyOptions mapped;
   mapped.enable_blob_address_map = true;
   ASSERT_OK(ValidateAddressMapOptionsOfSecondary(
@@ -285,8 +287,8 @@ TEST(AddressMapOptionsValidationTest, SecondaryNamesTheFamily) {
 }
 
 #ifndef NDEBUG
-// The switch for runs of tests that know nothing of the map.
-TEST(AddressMapOptionsValidationTest, ForcedForTests) {
+// Variables of the environment turn the map on for tests that do not use it.
+TEST(AddressMapOptionsValidationTest, EnvironmentForcesTheMap) {
   const char* const kMap = "STRATA_FORCE_ADDRESS_MAP";
   const char* const kBlobFiles = "STRATA_FORCE_BLOB_FILES";
   std::map<std::string, std::optional<std::string>> before;
@@ -308,15 +310,15 @@ TEST(AddressMapOptionsValidationTest, ForcedForTests) {
   EXPECT_TRUE(options.enable_blob_files);
   EXPECT_EQ(options.min_blob_size, 5);
 
-  // The map wins.
+  // The variable of the map has priority.
   options = ColumnFamilyOptions();
   ASSERT_EQ(setenv(kMap, "7", /*overwrite=*/1), 0);
   ForceAddressMapForTests(DBOptions(), &options);
   EXPECT_TRUE(options.enable_blob_address_map);
   EXPECT_TRUE(options.enable_blob_files);
   EXPECT_EQ(options.min_blob_size, 7);
-  // Blob files of the test's own are left alone, and so is what the map does
-  // not go with.
+  // The options of a test are left alone if they have blob files already, or
+  // cannot be combined with the map.
   ColumnFamilyOptions with_blobs;
   with_blobs.enable_blob_files = true;
   ForceAddressMapForTests(DBOptions(), &with_blobs);
@@ -336,7 +338,7 @@ TEST(AddressMapOptionsValidationTest, ForcedForTests) {
 }
 #endif  // !NDEBUG
 
-// ---- a DB ----
+// A DB.
 
 class AddressMapOptionsTest : public DBTestBase {
  public:
@@ -356,7 +358,7 @@ class AddressMapOptionsTest : public DBTestBase {
     options.enable_blob_files = true;
     options.min_blob_size = 0;
     options.disable_auto_compactions = true;
-    // Some combinations are refused by others before the map is asked.
+    // Otherwise other checks refuse some combinations before those of the map.
     options.allow_concurrent_memtable_write = false;
     options.max_open_files = -1;
     return options;
@@ -389,7 +391,7 @@ class AddressMapOptionsTest : public DBTestBase {
     }
   }
 
-  // What a tool without any knowledge of the DB gets.
+  // Loads the options as a tool does that knows only the directory of the DB.
   void Load(DBOptions* db_options, std::vector<ColumnFamilyDescriptor>* cfs) {
     ConfigOptions config;
     config.env = env_;
@@ -418,7 +420,7 @@ class AddressMapOptionsTest : public DBTestBase {
   }
 };
 
-TEST_F(AddressMapOptionsTest, OptionsFile) {
+TEST_F(AddressMapOptionsTest, OptionsFileHasTheOptionsOnlyIfSet) {
   DestroyAndReopen(PlainOptions());
   EXPECT_FALSE(Mentions(OptionsFile(), "address_map"));
   EXPECT_FALSE(Mentions(OptionsFile(), "lsm_bypass"));
@@ -455,7 +457,7 @@ TEST_F(AddressMapOptionsTest, OptionsFile) {
   EXPECT_TRUE(Mentions(s.ToString(), "enable_blob_address_map"))
       << s.ToString();
 
-  // What was loaded opens the database, with its map.
+  // The loaded options open the database, with its map.
   Close();
   std::vector<ColumnFamilyHandle*> handles;
   std::unique_ptr<DB> db;
@@ -472,7 +474,7 @@ TEST_F(AddressMapOptionsTest, OptionsFile) {
   ASSERT_OK(db->Close());
   db.reset();
 
-  // The way back: nothing in the file, so that RocksDB can load it.
+  // Without the map the file names none of the options, so RocksDB can load it.
   Reopen(PlainOptions());
   EXPECT_FALSE(Mentions(OptionsFile(), "address_map"));
   EXPECT_FALSE(Mentions(OptionsFile(), "lsm_bypass"));
@@ -480,7 +482,7 @@ TEST_F(AddressMapOptionsTest, OptionsFile) {
   CheckMap(1);
 }
 
-TEST_F(AddressMapOptionsTest, SetOptionsRefuses) {
+TEST_F(AddressMapOptionsTest, SetOptionsRefusesConflicts) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Flush());
@@ -509,7 +511,7 @@ TEST_F(AddressMapOptionsTest, SetOptionsRefuses) {
     Status s = db_->SetOptions({{change.name, change.value}});
     EXPECT_EQ(s.code(), change.code) << change.name << ": " << s.ToString();
     EXPECT_TRUE(Mentions(s.ToString(), change.part)) << s.ToString();
-    // One bad option of two: neither is applied.
+    // If one of two options is bad, neither is applied.
     s = db_->SetOptions(
         {{"min_blob_size", "1000"}, {change.name, change.value}});
     EXPECT_EQ(s.code(), change.code) << change.name << ": " << s.ToString();
@@ -521,7 +523,7 @@ TEST_F(AddressMapOptionsTest, SetOptionsRefuses) {
     EXPECT_EQ(now.experimental_mempurge_threshold, 0.0) << change.name;
     EXPECT_EQ(now.min_blob_size, 0) << change.name;
   }
-  // Nothing is wrong with the others, and the database still flushes.
+  // Other options can be set, and the database still flushes.
   ASSERT_OK(db_->SetOptions({{"min_blob_size", "10"}}));
   ASSERT_OK(Put("small", "v"));
   ASSERT_OK(Put("large", std::string(20, 'v')));
@@ -530,7 +532,7 @@ TEST_F(AddressMapOptionsTest, SetOptionsRefuses) {
   EXPECT_EQ(Get("small"), "v");
   EXPECT_EQ(Get("large"), std::string(20, 'v'));
 
-  // A family without the map may do as it likes.
+  // A family without the map accepts the option.
   ColumnFamilyHandle* plain = nullptr;
   ASSERT_OK(db_->CreateColumnFamily(PlainOptions(), "plain", &plain));
   handles_.push_back(plain);
@@ -540,7 +542,7 @@ TEST_F(AddressMapOptionsTest, SetOptionsRefuses) {
 }
 
 // An open that is refused says why, and changes nothing.
-TEST_F(AddressMapOptionsTest, OpenRefuses) {
+TEST_F(AddressMapOptionsTest, OpenRefusesConflicts) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Flush());
@@ -563,8 +565,8 @@ TEST_F(AddressMapOptionsTest, OpenRefuses) {
   CheckMap(2);
 }
 
-// Without the option, too, while there are values in a map: they would be lost,
-// or come back.
+// The open is also refused without the map while there are values in it,
+// because values would be lost or come back.
 TEST_F(AddressMapOptionsTest, OpenRefusesForOldValues) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("k", "v"));
@@ -595,13 +597,13 @@ TEST_F(AddressMapOptionsTest, OpenRefusesForOldValues) {
     EXPECT_TRUE(Mentions(s.ToString(), "enable_blob_address_map"))
         << s.ToString();
   }
-  // Once the values have left it, nobody minds.
+  // The open succeeds once the values have left the map.
   Reopen(PlainOptions());
   CheckMap(1);
   CompactRangeOptions force;
   force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   ASSERT_OK(db_->CompactRange(force, nullptr, nullptr));
-  // The values' files go in the background.
+  // The files of the values are deleted in the background.
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
@@ -614,7 +616,7 @@ TEST_F(AddressMapOptionsTest, OpenRefusesForOldValues) {
   EXPECT_EQ(Get("k"), "v");
 }
 
-TEST_F(AddressMapOptionsTest, CreateColumnFamilyRefuses) {
+TEST_F(AddressMapOptionsTest, CreateColumnFamilyRefusesConflicts) {
   DestroyAndReopen(PlainOptions());
   for (const Refusal& refusal : Refusals()) {
     Options options = MapOptions();
@@ -644,7 +646,7 @@ TEST_F(AddressMapOptionsTest, CreateColumnFamilyRefuses) {
   Close();
   EXPECT_EQ(Families(), (std::vector<std::string>{"default", "mapped"}));
 
-  // The DB's own options count as well.
+  // The options of the DB are checked as well.
   Options behind = PlainOptions();
   behind.allow_ingest_behind = true;
   DestroyAndReopen(behind);
@@ -662,7 +664,7 @@ TEST_F(AddressMapOptionsTest, SecondaryAndFollowerRefuse) {
   std::unique_ptr<DB> db;
   for (const bool follower : {false, true}) {
     SCOPED_TRACE(follower ? "follower" : "secondary");
-    // By the option, which names the family.
+    // The option is refused, and the error names the family.
     Options options = MapOptions();
     Status s = follower
                    ? DB::OpenAsFollower(options, SecondaryDir(), dbname_, &db)
@@ -673,14 +675,15 @@ TEST_F(AddressMapOptionsTest, SecondaryAndFollowerRefuse) {
       EXPECT_TRUE(Mentions(s.ToString(), part)) << s.ToString();
     }
     EXPECT_TRUE(db == nullptr);
-    // By what the MANIFEST says, if the option is off. A follower cannot work
+    // If the option is off, the MANIFEST is refused. A follower cannot work
     // with the Env of these tests.
     options = PlainOptions();
     options.env = Env::Default();
     s = follower ? DB::OpenAsFollower(options, SecondaryDir(), dbname_, &db)
                  : DB::OpenAsSecondary(options, dbname_, SecondaryDir(), &db);
     EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
-    // A follower of RocksDB has no blob files at all.
+    // A follower of RocksDB supports no blob files at all, so its error is
+    // another one.
     for (const char* part :
          {"enable_blob_address_map", "secondary and follower instances"}) {
       EXPECT_TRUE(follower || Mentions(s.ToString(), part)) << s.ToString();
@@ -691,9 +694,10 @@ TEST_F(AddressMapOptionsTest, SecondaryAndFollowerRefuse) {
   EXPECT_EQ(Get("k"), "v");
 }
 
-// The primary turns the map on while a secondary is there: the next files
-// cannot be read without it, and that must not look like an empty database.
-TEST_F(AddressMapOptionsTest, SecondaryOfAPrimaryThatTurnsItOn) {
+// The primary turns the map on while a secondary exists. The secondary cannot
+// read the next files without the map, and must not show an empty database
+// instead.
+TEST_F(AddressMapOptionsTest, SecondaryRefusesFilesOfALaterMap) {
   DestroyAndReopen(PlainOptions());
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Flush());
@@ -717,7 +721,7 @@ TEST_F(AddressMapOptionsTest, SecondaryOfAPrimaryThatTurnsItOn) {
   EXPECT_EQ(Get("l"), "w");
 }
 
-TEST_F(AddressMapOptionsTest, LogLines) {
+TEST_F(AddressMapOptionsTest, LogHasTheOptionsOnlyIfSet) {
   DestroyAndReopen(PlainOptions());
   EXPECT_FALSE(Mentions(Log(), "Options.enable_blob_address_map"));
   EXPECT_FALSE(Mentions(Log(), "Options.enable_lsm_bypass"));
@@ -729,7 +733,7 @@ TEST_F(AddressMapOptionsTest, LogLines) {
   Reopen(options);
   EXPECT_TRUE(Mentions(Log(), "Options.enable_blob_address_map: true"));
   EXPECT_TRUE(Mentions(Log(), "Options.enable_lsm_bypass: false"));
-  // Why an open was refused is not in the old LOG, but what a recovery did is.
+  // The LOG says how the map was recovered.
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Flush());
   Reopen(options);

@@ -39,11 +39,11 @@ ColumnFamilyOptions WithDeltas() {
 
 }  // namespace
 
-TEST(DeltaOptionsTest, NotMentionedAtDefault) {
+TEST(DeltaOptionsTest, DefaultsAreNotWritten) {
   EXPECT_EQ(Serialize(ColumnFamilyOptions()).find("delta_"), std::string::npos);
 }
 
-TEST(DeltaOptionsTest, ReadAgain) {
+TEST(DeltaOptionsTest, StringRoundTripKeepsTheOptions) {
   ColumnFamilyOptions options = WithDeltas();
   options.delta_bucket_size = 12345;
   options.delta_max_buckets = 678;
@@ -86,7 +86,7 @@ TEST(DeltaOptionsTest, RemovedOptionIsReadAndNotWritten) {
   EXPECT_EQ(Serialize(read), Serialize(WithDeltas()));
 }
 
-TEST(DeltaOptionsTest, KeptByConversions) {
+TEST(DeltaOptionsTest, ConversionsKeepTheOptions) {
   ColumnFamilyOptions options = WithDeltas();
   options.delta_bucket_size = 12345;
   options.delta_max_buckets = 678;
@@ -106,7 +106,7 @@ TEST(DeltaOptionsTest, KeptByConversions) {
   EXPECT_EQ(built.delta_cache_size, UINT64_MAX);
 }
 
-TEST(DeltaOptionsTest, CacheSize) {
+TEST(DeltaOptionsTest, DefaultCacheSizeDependsOnTheBlockCache) {
   ColumnFamilyOptions options = WithDeltas();
   const auto size = [&] {
     return DeltaCacheSize(ImmutableCFOptions(options),
@@ -138,8 +138,8 @@ TEST(DeltaOptionsTest, CacheSize) {
   }
 }
 
-TEST(DeltaOptionsTest, Ranges) {
-  // Of a column family without delta separation, too.
+TEST(DeltaOptionsTest, ValuesOutOfRangeAreRefused) {
+  // The ranges are checked without delta separation, too.
   using Set = std::function<void(ColumnFamilyOptions*)>;
   const auto is_valid = [](const Set& set) {
     ColumnFamilyOptions options;
@@ -179,7 +179,7 @@ TEST(DeltaOptionsTest, Ranges) {
   }
 }
 
-TEST(DeltaOptionsTest, Validate) {
+TEST(DeltaOptionsTest, ConflictingOptionsAreRefused) {
   EXPECT_OK(ValidateDeltaOptions(DBOptions(), WithDeltas()));
   ColumnFamilyOptions no_operator = WithDeltas();
   no_operator.merge_operator = nullptr;
@@ -189,7 +189,8 @@ TEST(DeltaOptionsTest, Validate) {
   struct Case {
     const char* what;
     std::function<void(DBOptions*, ColumnFamilyOptions*)> set;
-    // Also once there are delta files, whatever the option says.
+    // True if the option is also refused while there are delta files and delta
+    // separation is off.
     bool of_files;
   };
   const std::vector<Case> cases = {
@@ -221,7 +222,7 @@ TEST(DeltaOptionsTest, Validate) {
     const Status s = ValidateDeltaOptions(db_options, options);
     EXPECT_TRUE(s.IsNotSupported()) << c.what;
     EXPECT_NE(s.ToString().find("enable_delta_separation"), std::string::npos);
-    // Without it anything goes.
+    // Without delta separation every option is accepted.
     options.enable_delta_separation = false;
     EXPECT_OK(ValidateDeltaOptions(db_options, options));
     EXPECT_EQ(c.of_files,
@@ -231,7 +232,7 @@ TEST(DeltaOptionsTest, Validate) {
   EXPECT_OK(ValidateOptionsOfDeltas(DBOptions(), ColumnFamilyOptions()));
 }
 
-TEST(DeltaOptionsTest, RefusedForWholeDBs) {
+TEST(DeltaOptionsTest, SecondariesAndTransactionsAreRefused) {
   const std::vector<ColumnFamilyDescriptor> without = {
       {"default", ColumnFamilyOptions()}};
   const std::vector<ColumnFamilyDescriptor> with = {
@@ -247,7 +248,7 @@ TEST(DeltaOptionsTest, RefusedForWholeDBs) {
 }
 
 #ifndef NDEBUG
-TEST(DeltaOptionsTest, ForcedForTests) {
+TEST(DeltaOptionsTest, EnvironmentForcesDeltaSeparation) {
   const char* const kVariable = "STRATA_FORCE_DELTA_SEPARATION";
   const char* const value = std::getenv(kVariable);
   const std::optional<std::string> before =
@@ -259,7 +260,7 @@ TEST(DeltaOptionsTest, ForcedForTests) {
   ForceDeltaSeparationForTests(DBOptions(), &options);
   EXPECT_FALSE(options.enable_delta_separation);
   ASSERT_EQ(setenv(kVariable, "0", /*overwrite=*/1), 0);
-  // What it does not go with is left alone.
+  // Options that cannot be combined with delta separation are left alone.
   ColumnFamilyOptions no_operator;
   ForceDeltaSeparationForTests(DBOptions(), &no_operator);
   EXPECT_FALSE(no_operator.enable_delta_separation);

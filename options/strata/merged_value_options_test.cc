@@ -35,12 +35,12 @@ ColumnFamilyOptions WithCache() {
 
 }  // namespace
 
-TEST(MergedValueOptionsTest, NotMentionedAtDefault) {
+TEST(MergedValueOptionsTest, DefaultsAreNotWritten) {
   EXPECT_EQ(Serialize(ColumnFamilyOptions()).find("merged_value"),
             std::string::npos);
 }
 
-TEST(MergedValueOptionsTest, ReadAgain) {
+TEST(MergedValueOptionsTest, StringRoundTripKeepsTheOptions) {
   ColumnFamilyOptions options = WithCache();
   options.merged_value_cache_size = uint64_t{5} << 30;
   const std::string text = Serialize(options);
@@ -61,7 +61,7 @@ TEST(MergedValueOptionsTest, ReadAgain) {
                   .IsInvalidArgument());
 }
 
-TEST(MergedValueOptionsTest, Size) {
+TEST(MergedValueOptionsTest, DefaultCacheSizeDependsOnTheBlockCache) {
   ColumnFamilyOptions options = WithCache();
   const auto size = [&] {
     return MergedValueCacheSize(MutableCFOptions(options));
@@ -83,8 +83,8 @@ TEST(MergedValueOptionsTest, Size) {
   EXPECT_EQ(size(), 12345);
 }
 
-TEST(MergedValueOptionsTest, Validate) {
-  // Without the cache anything goes.
+TEST(MergedValueOptionsTest, ConflictingOptionsAreRefused) {
+  // Without the cache every option is accepted.
   ColumnFamilyOptions off;
   off.inplace_update_support = true;
   EXPECT_OK(ValidateMergedValueOptions(DBOptions(), off));
@@ -113,7 +113,7 @@ TEST(MergedValueOptionsTest, Validate) {
 }
 
 #ifndef NDEBUG
-TEST(MergedValueOptionsTest, ForcedForTests) {
+TEST(MergedValueOptionsTest, EnvironmentForcesTheCache) {
   const char* const kVariable = "STRATA_FORCE_MERGED_VALUES";
   const char* const value = std::getenv(kVariable);
   const std::optional<std::string> before =
@@ -125,7 +125,7 @@ TEST(MergedValueOptionsTest, ForcedForTests) {
   ForceMergedValueCacheForTests(DBOptions(), &options);
   EXPECT_FALSE(options.enable_merged_value_cache);
   ASSERT_EQ(setenv(kVariable, "5000000", /*overwrite=*/1), 0);
-  // What the cache does not go with is left alone.
+  // Options that cannot be combined with the cache are left alone.
   ColumnFamilyOptions no_operator;
   ForceMergedValueCacheForTests(DBOptions(), &no_operator);
   EXPECT_FALSE(no_operator.enable_merged_value_cache);

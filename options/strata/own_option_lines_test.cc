@@ -17,7 +17,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-TEST(OwnOptionLinesTest, HideAndReveal) {
+TEST(OwnOptionLinesTest, HidesAndRevealsOwnOptionsOnly) {
   const std::string section =
       "max_open_files=-1\n  wal_mmap_buffer_size=65536\n  "
       "enable_merged_value_cache=true\n  wal_dir=\n  ";
@@ -44,7 +44,7 @@ class OwnOptionLinesDBTest : public testing::Test {
   }
   ~OwnOptionLinesDBTest() override { EXPECT_OK(DestroyDB(dbname_, options_)); }
 
-  // The text of the latest OPTIONS file.
+  // Returns the text of the latest OPTIONS file.
   std::string File() {
     std::string name;
     std::string text;
@@ -57,9 +57,9 @@ class OwnOptionLinesDBTest : public testing::Test {
   Options options_;
 };
 
-// RocksDB has none of the names that its parser would see, and what Strata
-// loads is what was set.
-TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoneOfThem) {
+// The parser of RocksDB sees none of the options that RocksDB does not have,
+// and Strata loads the values that were set.
+TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
   options_.enable_pipelined_write = false;
   options_.max_write_groups_per_leader = 7;
   options_.wal_mmap_buffer_size = 1 << 20;
@@ -123,7 +123,8 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoneOfThem) {
       CheckOptionsCompatibility(ConfigOptions(), dbname_, loaded, families));
 }
 
-// A file from before, in which they are no comments.
+// A file of an older version, in which these options are not comments, is
+// loaded.
 TEST_F(OwnOptionLinesDBTest, PlainLinesAreLoadedToo) {
   options_.enable_merged_value_cache = true;
   options_.max_write_groups_per_leader = 7;

@@ -46,9 +46,9 @@ Status Parse(const std::string& text, ColumnFamilyOptions* options,
 
 }  // namespace
 
-// ---- text ----
+// Text.
 
-TEST(PathOptionsTextTest, NothingAtDefault) {
+TEST(PathOptionsTextTest, DefaultsAreNotWritten) {
   ColumnFamilyOptions options;
   options.cf_paths = {{"/a", 1}, {"/b", 2}};
   const std::string text = Serialize(options);
@@ -56,7 +56,7 @@ TEST(PathOptionsTextTest, NothingAtDefault) {
       << "RocksDB could not load this: " << text;
 }
 
-TEST(PathOptionsTextTest, RoundTrip) {
+TEST(PathOptionsTextTest, StringRoundTripKeepsTheOptions) {
   ColumnFamilyOptions options;
   options.cf_paths = {{"/fast", 1 << 20}, {"/a;b={c},d:e#f \\g", kNoLimit}};
   options.level_sst_path_ids = {0, 1};
@@ -76,7 +76,7 @@ TEST(PathOptionsTextTest, RoundTrip) {
       RocksDBOptionsParser::VerifyCFOptions(ConfigOptions(), options, parsed));
 }
 
-TEST(PathOptionsTextTest, EitherLayoutBringsThePathsAlong) {
+TEST(PathOptionsTextTest, PathsAreWrittenWithEitherLayout) {
   ColumnFamilyOptions options;
   options.cf_paths = {{"/a", 1}, {"/b", 2}};
   options.level_blob_path_ids = {0, 1};
@@ -85,13 +85,14 @@ TEST(PathOptionsTextTest, EitherLayoutBringsThePathsAlong) {
   EXPECT_TRUE(Mentions(text, "cf_paths=/a:1,/b:2;")) << text;
   EXPECT_FALSE(Mentions(text, "level_sst_path_ids")) << text;
 
-  // A single path is left to whoever loads the file.
+  // A single path is not written, since the program that loads the file knows
+  // it.
   options.cf_paths.resize(1);
   options.level_blob_path_ids = {0};
   EXPECT_FALSE(Mentions(Serialize(options), "cf_paths"));
 }
 
-TEST(PathOptionsTextTest, Forms) {
+TEST(PathOptionsTextTest, ListsAreReadInAllForms) {
   ColumnFamilyOptions options;
   ASSERT_OK(
       Parse("level_sst_path_ids=0:1:2;level_blob_path_ids={0,1};"
@@ -103,7 +104,7 @@ TEST(PathOptionsTextTest, Forms) {
   EXPECT_EQ(options.cf_paths[0].target_size, kNoLimit);
   EXPECT_EQ(options.cf_paths[1].target_size, 2ull << 30);
 
-  // What the text does not mention stays as in the base.
+  // Options that are not in the text stay as in the base.
   ColumnFamilyOptions same;
   ASSERT_OK(Parse("write_buffer_size=65536", &same, options));
   EXPECT_EQ(same.level_sst_path_ids, options.level_sst_path_ids);
@@ -116,7 +117,7 @@ TEST(PathOptionsTextTest, Forms) {
   EXPECT_TRUE(cleared.level_blob_path_ids.empty());
 }
 
-TEST(PathOptionsTextTest, Errors) {
+TEST(PathOptionsTextTest, ErrorsNameTheOption) {
   for (const char* name :
        {"level_sst_path_ids", "level_blob_path_ids", "cf_paths"}) {
     ColumnFamilyOptions options;
@@ -126,7 +127,7 @@ TEST(PathOptionsTextTest, Errors) {
   }
 }
 
-TEST(PathOptionsTextTest, Comparison) {
+TEST(PathOptionsTextTest, ComparisonChecksLayoutsButNotDirectories) {
   ColumnFamilyOptions one;
   one.cf_paths = {{"/a", 1}, {"/b", 2}};
   one.level_sst_path_ids = {0, 1};
@@ -158,16 +159,16 @@ TEST(PathOptionsTextTest, CopiesKeepTheLayout) {
   EXPECT_EQ(back.level_blob_path_ids, options.level_blob_path_ids);
 }
 
-// ---- validation without a DB ----
+// Validation without a DB.
 
-TEST(PathOptionsValidationTest, Refusals) {
+TEST(PathOptionsValidationTest, InvalidLayoutsAreRefused) {
   DBOptions db_options;
   ColumnFamilyOptions cf_options;
   cf_options.cf_paths.resize(5);
   const auto error = [&]() {
     return ValidatePathOptions(db_options, cf_options);
   };
-  // Without a layout nothing is asked.
+  // Without a layout every option is accepted.
   cf_options.compaction_style = kCompactionStyleFIFO;
   db_options.compaction_service = std::make_shared<NoCompactionService>();
   ASSERT_OK(error());
@@ -220,7 +221,7 @@ TEST(PathOptionsValidationTest, DbPathsStandInForCfPaths) {
   EXPECT_TRUE(ValidatePathOptions(db_options, cf_options).IsInvalidArgument());
 }
 
-TEST(PathOptionsValidationTest, OverrideCfPaths) {
+TEST(PathOptionsValidationTest, OverrideCfPathsChangesFamiliesWithALayout) {
   ColumnFamilyOptions plain;
   plain.cf_paths = {{"/old0", 1}, {"/old1", 2}};
   ColumnFamilyOptions tiered = plain;
@@ -237,7 +238,7 @@ TEST(PathOptionsValidationTest, OverrideCfPaths) {
   EXPECT_EQ(cfs[1].options.cf_paths[1].path, "/new1");
 }
 
-// ---- a DB ----
+// A DB.
 
 class PathOptionsTest : public DBTestBase {
  public:
@@ -265,7 +266,8 @@ class PathOptionsTest : public DBTestBase {
     return options;
   }
 
-  // What a tool without any knowledge of the DB gets.
+  // Returns the options that a tool loads that knows only the directory of the
+  // DB.
   ColumnFamilyOptions LoadedOptions(const std::string& cf_name) {
     DBOptions db_options;
     std::vector<ColumnFamilyDescriptor> cf_descs;
@@ -310,7 +312,7 @@ class PathOptionsTest : public DBTestBase {
   }
 };
 
-TEST_F(PathOptionsTest, OpenRefuses) {
+TEST_F(PathOptionsTest, OpenRefusesInvalidLayouts) {
   Options options = WithPaths(2);
   options.level_sst_path_ids = {0, 2};
   Status s = TryReopen(options);
@@ -327,7 +329,7 @@ TEST_F(PathOptionsTest, OpenRefuses) {
   ASSERT_OK(TryReopen(options));
 }
 
-TEST_F(PathOptionsTest, CreateColumnFamilyRefuses) {
+TEST_F(PathOptionsTest, CreateColumnFamilyRefusesInvalidLayouts) {
   DestroyAndReopen(WithPaths(1));
   ColumnFamilyOptions cf_options(WithPaths(2));
   cf_options.level_blob_path_ids = {2};
@@ -357,7 +359,7 @@ TEST_F(PathOptionsTest, SetOptionsChecksAppliesAndPersists) {
   EXPECT_TRUE(
       db_->SetOptions({{"cf_paths", "/elsewhere"}}).IsInvalidArgument());
 
-  // One bad option of two: neither is applied.
+  // If one of two options is bad, neither is applied.
   s = db_->SetOptions(
       {{"level_sst_path_ids", "0:1"}, {"level_blob_path_ids", "4"}});
   EXPECT_TRUE(s.IsInvalidArgument());
@@ -374,7 +376,7 @@ TEST_F(PathOptionsTest, SetOptionsChecksAppliesAndPersists) {
   EXPECT_EQ(loaded.cf_paths[1].path, Dir(1));
   EXPECT_TRUE(Mentions(Log(), "level_sst_path_ids: 1:0"));
 
-  // Away with it: the file is what RocksDB writes and reads.
+  // Without a layout the file is one that RocksDB writes and reads.
   ASSERT_OK(db_->SetOptions(
       {{"level_sst_path_ids", ""}, {"level_blob_path_ids", "{}"}}));
   EXPECT_TRUE(db_->GetOptions().level_sst_path_ids.empty());
@@ -418,7 +420,7 @@ TEST_F(PathOptionsTest, LoadedOptionsOpenTheDb) {
   check(/*read_only=*/true);
   check(/*read_only=*/false);
 
-  // The DB moves: one directory is elsewhere now.
+  // The DB moves: one of its directories gets another name.
   ASSERT_OK(env_->RenameFile(Dir(1), Dir(2)));
   ASSERT_OK(
       OverrideCfPaths({{Dir(0), kNoLimit}, {Dir(2), kNoLimit}}, &cf_descs));
@@ -447,13 +449,13 @@ TEST_F(PathOptionsTest, ReadOnlyAndSecondaryRefuseBadIds) {
   ASSERT_OK(db->Get(ReadOptions(), "key", &value));
   db.reset();
   Close();
-  // Not -1: that asks for CompactedDBImpl, which cannot read blobs.
+  // With -1 the open would choose CompactedDBImpl, which cannot read blobs.
   options.max_open_files = 100;
   ASSERT_OK(DB::OpenForReadOnly(options, dbname_, &db));
   ASSERT_OK(db->Get(ReadOptions(), "key", &value));
   db.reset();
 
-  // Somebody forgot the paths.
+  // The user has forgotten the paths.
   options.cf_paths.clear();
   for (const Status& s :
        {DB::OpenForReadOnly(options, dbname_, &db),
@@ -468,11 +470,11 @@ TEST_F(PathOptionsTest, ReadOnlyAndSecondaryRefuseBadIds) {
   EXPECT_OK(DestroyDir(env_, dbname_ + "_secondary"));
 }
 
-TEST_F(PathOptionsTest, DynamicLevelBytes) {
+TEST_F(PathOptionsTest, SstLayoutKeepsDynamicLevelBytes) {
   Options options = WithPaths(3);
   options.level_compaction_dynamic_level_bytes = true;
   options.num_levels = 7;
-  // RocksDB's rule without an SST layout.
+  // Without an SST layout the rule of RocksDB applies.
   options.level_blob_path_ids = {1};
   DestroyAndReopen(options);
   EXPECT_FALSE(db_->GetOptions().level_compaction_dynamic_level_bytes);
@@ -486,7 +488,7 @@ TEST_F(PathOptionsTest, DynamicLevelBytes) {
   EXPECT_TRUE(Mentions(Log(), "into level 6 (path 2)"));
   EXPECT_TRUE(Mentions(Log(), "of levels: 1 (path 1), 2 (path 1)\n"));
 
-  // Nothing to say where skipped levels and base level agree.
+  // There is no warning if skipped levels and base level are on one path.
   options.level_sst_path_ids = {0, 1};
   Reopen(options);
   EXPECT_TRUE(db_->GetOptions().level_compaction_dynamic_level_bytes);
@@ -498,7 +500,7 @@ TEST_F(PathOptionsTest, DynamicLevelBytes) {
   EXPECT_FALSE(Mentions(Log(), "leaves the levels between them empty"));
 }
 
-TEST_F(PathOptionsTest, LogIsStockWithoutALayout) {
+TEST_F(PathOptionsTest, LogNamesPathsOnlyWithALayout) {
   DestroyAndReopen(WithPaths(2));
   EXPECT_FALSE(Mentions(Log(), "_path_ids"));
   EXPECT_FALSE(Mentions(Log(), "cf_paths:"));

@@ -77,7 +77,7 @@ std::string ValueOf(const std::string& word) {
                    colon == std::string::npos ? "" : word.substr(colon + 1));
 }
 
-// The reverse of ValueOf(), even if generated values are parts of `value`.
+// Reverses ValueOf(), even if generated values are parts of `value`.
 std::string ShowValue(const std::string& value) {
   std::string shown;
   for (size_t i = 0; i < value.size();) {
@@ -272,7 +272,7 @@ struct HistoryRunner::NamedIterator {
   std::string to;
   Slice lower;
   Slice upper;
-  // The contents that it must show: those when it was created.
+  // The contents that it must show, which are those at its creation.
   Contents contents;
   size_t position = 0;
   // Its correct position in `contents`; undefined after an error.
@@ -1111,9 +1111,9 @@ void HistoryRunner::DoIngest(Context& c) {
   Commit(c, s, std::move(write), /*is_durable=*/false);
 }
 
-// It depends on the files which older versions reappear, and which keys stay.
-// So the model takes the contents from the DB, and checks that each value is
-// one that the key had before.
+// Which older versions reappear, and which keys stay, depends on the files. So
+// the model takes the contents from the DB, and checks that each value is one
+// that the key had before.
 void HistoryRunner::DoDeleteFilesInRange(Context& c) {
   if (c.args.size() != 2) {
     Usage(c);
@@ -1773,7 +1773,7 @@ void HistoryRunner::DoUnfail(Context& /*c*/) { fault_fs_->ClearRules(); }
 
 void HistoryRunner::DoResume(Context& c) { Report(c, db_->Resume()); }
 
-// --- what lies where ---------------------------------------------------------
+// --- files and statistics ----------------------------------------------------
 
 std::string HistoryRunner::FileName(char kind, uint64_t number) {
   size_t& name = file_names_[{kind, number}];

@@ -21,8 +21,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Options with which a script runs once more. The results of reads must not
-// depend on them; the files of the DB do.
+// Options with which a script runs again. The results of reads must not depend
+// on them, whereas the files of the DB do.
 struct HistoryVariant {
   std::string name;
   // Override the options of the script, in "open" and in "setoptions".
@@ -67,7 +67,7 @@ class HistoryRunner {
   // Runs the whole script and adds one element to *outputs per block. Returns
   // an error only for a mistake in the script (the message names the line);
   // errors of the DB are part of the output. After the last block all contents
-  // are verified, and once more after a reopen.
+  // are verified, and again after a reopen.
   Status Run(std::vector<Outputs>* outputs);
 
   // Returns the results that contradict the model, each as "name:line: ...".

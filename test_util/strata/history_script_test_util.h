@@ -59,7 +59,7 @@ class HistoryScript {
   const std::vector<std::string>& variants() const { return variants_; }
   int variants_line() const { return variants_line_; }
 
-  // "name:line: "
+  // Returns "name:line: ".
   std::string Where(int line) const;
 
   // Returns the text of the script with `outputs`, one per block, as expected

@@ -26,7 +26,7 @@ struct OverlapStressOptions {
   bool compaction_filter = false;
   bool merges = true;
   bool range_deletions = true;
-  // Random sleeps at sync points. No effect in release builds.
+  // Threads sleep at random sync points. This has no effect in release builds.
   bool pauses = true;
 
   uint32_t writers = 2;  // Threads, each with a range of keys of its own.
@@ -35,7 +35,7 @@ struct OverlapStressOptions {
   // The run stops after this many findings.
   size_t max_findings = 10;
 
-  // "map=1 bypass=1 ...", for messages.
+  // Returns "map=1 bypass=1 ...", for messages.
   std::string Describe() const;
   // Returns the arguments of the stress program that repeat the run.
   std::string Arguments() const;
@@ -52,7 +52,8 @@ struct OverlapStressResult {
   uint64_t views = 0;   // Reads of old snapshots and iterators, by view.
   uint64_t jobs = 0;    // Jobs that the stress test requested.
   uint64_t pauses = 0;  // Sleeps at sync points.
-  // From the DB's statistics; they show whether the tested events happened.
+  // These counts of the DB's statistics show whether the tested events
+  // happened.
   uint64_t restarts = 0;  // Reads that asked the map again.
   uint64_t renamed = 0;   // Values that became direct.
   uint64_t swept = 0;     // Values that a range deletion removed from the map.
