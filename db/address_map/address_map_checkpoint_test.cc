@@ -831,10 +831,10 @@ TEST_F(AddressMapCheckpointTest, WrongContentsWithValidChecksumsAreCorruption) {
   check_bad(image({EntryBytes(2, 5, 1, 3, 1, 30, 100)}));
   check_bad(image({EntryBytes(0, 5, 1, 3, 2, 30, 100)}));
   check_bad(image({EntryBytes(0, 5, 1, 3, ~uint32_t{0}, 30, 100)}));
-  // The sequence number is too large, with and without an overflow of the sum.
+  // The sequence number is too large, without and with an overflow of the sum.
   check_bad(image({EntryBytes(0, 5, 1, kMaxSequenceNumber - 999, 1, 30, 100)}));
   check_bad(image({EntryBytes(0, 5, 1, ~uint64_t{0} - 999, 1, 30, 100)}));
-  // The hash leaves the part, with and without an overflow of the sum.
+  // The hash leaves the part, without and with an overflow of the sum.
   check_bad(image({EntryBytes(0, uint64_t{1} << 54, 1, 3, 1, 30, 100)}));
   check_bad(image({e1, EntryBytes(0, ~uint64_t{0}, 1, 3, 1, 30, 100)}));
   // Entries are not in order of sequence number, low word or birth; a name

@@ -647,7 +647,8 @@ INSTANTIATE_TEST_CASE_P(
                                      Build::kDictionaryAndThreads)),
     EveryName);
 
-// These kinds of filters do not depend on how the table is built.
+// How a table is built does not depend on the kind of filter, so one way to
+// build it suffices here.
 INSTANTIATE_TEST_CASE_P(
     OtherFilters, BypassFilterEveryTest,
     testing::Combine(testing::Values(Layout::kFull, Layout::kPartitioned,

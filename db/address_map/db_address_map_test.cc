@@ -1155,7 +1155,8 @@ TEST_F(DBAddressMapTest, ValuesKeptForAnIteratorGoWithIt) {
   ASSERT_OK(Flush());
   Compact();
   EXPECT_GT(Summary().lsm_ceiling, 0);
-  // A newer entry: files are marked only if it is not the last one.
+  // As with a snapshot, files are marked for compaction only if a newer entry
+  // exists.
   ASSERT_OK(Put("m", Value(3)));
   iter->SeekToFirst();
   ASSERT_TRUE(iter->Valid());
@@ -1169,8 +1170,8 @@ TEST_F(DBAddressMapTest, ValuesKeptForAnIteratorGoWithIt) {
   EXPECT_EQ(Get("k"), Value(2));
 }
 
-// A Version that was appended without a SuperVersion is not a commit that a
-// read must wait for.
+// A Version that SetOptions() has appended without a SuperVersion does not make
+// reads start again.
 TEST_F(DBAddressMapTest, NoRestartsAfterFailedSetOptions) {
   Options options = MapOptions();
   DestroyAndReopen(options);
@@ -1496,7 +1497,7 @@ TEST_F(DBAddressMapTest, CheckpointAndBackupOpenWithTheSameValues) {
 }
 
 // A clean close saves the map in an image, which the next open loads and
-// deletes. An image that does not match the MANIFEST is not used.
+// deletes. After an error no image is saved.
 TEST_F(DBAddressMapTest, CleanCloseSavesTheMap) {
   Options options = MapOptions();
   DestroyAndReopen(options);
@@ -1643,9 +1644,9 @@ TEST_F(DBAddressMapTest, CompactionMovesValuesToAnotherTier) {
   }
 }
 
-// The file numbers of images belong to no live file, so that obsolete images
-// are deleted. They were allocated, so that the next open does not continue
-// behind unused numbers.
+// The file numbers of images were allocated, so that the next open does not
+// skip numbers, and they belong to no live file, so that obsolete images are
+// deleted.
 TEST_F(DBAddressMapTest, ImagesHaveUnusedFileNumbers) {
   constexpr int kFamilies = 30;
   Options options = MapOptions();

@@ -2,7 +2,7 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Iterators of column families with an address map. They are compared with a
-// model: the map of keys to values that the database was when the iterator was
+// model that has the contents of the database at the time when the iterator was
 // made.
 
 #include "db/address_map/map_iterators.h"

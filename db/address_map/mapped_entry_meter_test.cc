@@ -218,8 +218,7 @@ void CheckSettled(const Fates& fates, const TestMap& map,
   ASSERT_OK(map.map.TEST_Check());
 }
 
-// ---- A simple model of a compaction, with the lookahead of
-// CompactionIterator.
+// ---- A model of a compaction, with the lookahead of CompactionIterator.
 
 class ModelCompaction {
  public:

@@ -296,7 +296,7 @@ TEST_F(RangeDeletionSweepTest, WaitsForIterators) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, OperandsBesideADeletionKeepTheirBases) {
+TEST_F(RangeDeletionSweepTest, MergesAcrossADeletionGiveTheRightValues) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   for (int key = 0; key < kKeys; key += 3) {
@@ -375,7 +375,8 @@ TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
   ASSERT_GE(rounds, 5);
   ASSERT_EQ(10u, Entries());
 
-  // Keys under an older deletion are read, unless it had a sweep of its own.
+  // Entries that an older deletion hides are read, unless that deletion had a
+  // sweep of its own.
   ASSERT_OK(Flush());
   deletions = {{Key(0), Key(300), seq + 1, seq}};
   ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
@@ -718,7 +719,7 @@ TEST_F(RangeDeletionSweepTest, ReadsThatIgnoreDeletionsSeeNoError) {
 
 // With unordered writes sequence numbers do not tell what is visible, so only
 // compactions free values.
-TEST_F(RangeDeletionSweepTest, UnorderedWritesAreNotSwept) {
+TEST_F(RangeDeletionSweepTest, NothingIsSweptWithUnorderedWrites) {
   Options options = SweepOptions();
   options.unordered_write = true;
   options.allow_concurrent_memtable_write = true;
