@@ -400,8 +400,9 @@ TEST_F(DeltaCacheReadTest, OnlyCompleteReadsFillTheCache) {
   ASSERT_EQ(1, Hits());
 }
 
-// The anchor of the entry hides the older operand, in place of the files.
-TEST_F(DeltaCacheReadTest, HitRespectsTheAnchor) {
+// A read is complete when an anchor hides all files that are left. It fills the
+// cache without reading these files.
+TEST_F(DeltaCacheReadTest, ReadThatEndsAtAnAnchorFillsTheCache) {
   Flush({OperandOf("k", 10)});
   Flush({AnchorOf("k", 20), OperandOf("k", 21)});
   Flush({OperandOf("l", 30)});
