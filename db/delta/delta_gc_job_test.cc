@@ -1291,8 +1291,8 @@ TEST_F(DeltaGcJobTest, FailedWriteLeavesNoFiles) {
       ASSERT_TRUE(s.IsNoSpace()) << point << " " << at << " " << s.ToString();
       ASSERT_TRUE(io_status_.IsNoSpace()) << point << " " << at;
       ASSERT_TRUE(edit.Empty());
-      // At NewWritableFile the file was created before the test made the call
-      // fail, so it is left.
+      // At NewWritableFile the file exists although the test makes the call
+      // fail. This case is not checked here.
       if (std::string(point).find("NewWritableFile") == std::string::npos) {
         ASSERT_EQ(before, FilesOnDisk()) << point << " " << at;
       }
