@@ -315,7 +315,8 @@ class KeyHistory {
         last = &version;
       }
     }
-    // Only if no other version has the same value.
+    // The version was certainly filtered only if no other version has the same
+    // value.
     if (num_matches == 1 && is_filtered) {
       last->was_filtered = true;
     }
@@ -1594,7 +1595,7 @@ class Stress {
   std::array<std::vector<std::vector<std::unique_ptr<KeyHistory>>>,
              kNumFamilies>
       histories_;
-  std::vector<uint64_t> steps_;  // Of each writer, which alone changes its own.
+  std::vector<uint64_t> steps_;  // Last step of each writer, set by it alone.
   // Held shared by writers during a write, exclusively while a view of all keys
   // is created.
   std::shared_mutex views_mutex_;

@@ -60,7 +60,7 @@ class LdbDeltaCommandTest : public testing::Test {
     return HandMadeDeltas(db_.get(), handles_[family]);
   }
 
-  // The exit code; what the command prints is in output_.
+  // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::vector<std::string>& args) {
     std::vector<const char*> argv = {"./ldb"};
     for (const std::string& arg : args) {
@@ -96,7 +96,7 @@ class LdbDeltaCommandTest : public testing::Test {
   std::string output_;
 };
 
-TEST_F(LdbDeltaCommandTest, Verify) {
+TEST_F(LdbDeltaCommandTest, VerifyFindsDamagedAndMissingFiles) {
   Open();
   const DeltaFileDescription operands =
       Deltas(0).Flush({{"a", 10, "1"}, {"b", 11, "1"}});
@@ -116,7 +116,7 @@ TEST_F(LdbDeltaCommandTest, Verify) {
   EXPECT_NE(0, RunOnDb({"verify_delta_store", "k1"}));
   EXPECT_TRUE(Printed("takes no parameters")) << output_;
 
-  // Damaged, and its checksum is wrong.
+  // The file is damaged, so its checksum is wrong.
   ASSERT_OK(test::CorruptFile(env_, NameOf(anchors), 5, 1));
   EXPECT_NE(0, RunOnDb({"verify_delta_store"}));
   EXPECT_TRUE(Printed("2 errors in delta files")) << output_;
@@ -125,14 +125,14 @@ TEST_F(LdbDeltaCommandTest, Verify) {
       << output_;
   EXPECT_TRUE(Printed(NameOf(anchors))) << output_;
 
-  // Missing: the database opens nevertheless.
+  // The file is missing, and the DB opens nevertheless.
   ASSERT_OK(env_->DeleteFile(NameOf(others)));
   EXPECT_NE(0, RunOnDb({"verify_delta_store"}));
   EXPECT_TRUE(Printed(NameOf(others))) << output_;
   EXPECT_NE(0, RunOnDb({"checkconsistency"}));
 }
 
-TEST_F(LdbDeltaCommandTest, VerifyWithoutDeltas) {
+TEST_F(LdbDeltaCommandTest, VerifySucceedsWithoutDeltas) {
   Open();
   Close();
   ASSERT_EQ(0, RunOnDb({"verify_delta_store"})) << output_;
@@ -140,7 +140,7 @@ TEST_F(LdbDeltaCommandTest, VerifyWithoutDeltas) {
   EXPECT_FALSE(Printed("delta files")) << output_;
 }
 
-TEST_F(LdbDeltaCommandTest, Dump) {
+TEST_F(LdbDeltaCommandTest, DumpShowsFilesOfEveryKind) {
   Open();
   const DeltaFileDescription operands =
       Deltas(0).Flush({{"a", 12, "two"}, {"a", 10, "one"}, {"b", 11, "x"}});
@@ -150,7 +150,7 @@ TEST_F(LdbDeltaCommandTest, Dump) {
   const DeltaFileDescription sorted = deltas.WriteOperands(
       deltas.BuilderOptions(Kind::kOperands, Tier::kSorted), {{"k", 10, "1"}},
       {{"f", 7}, {"m", 8}}, "t");
-  // It is of no Version: the DB deletes it when it is closed.
+  // The file is in no Version, so the DB deletes it when it is closed.
   std::string contents;
   ASSERT_OK(ReadFileToString(env_, NameOf(sorted), &contents));
   Close();
@@ -180,7 +180,7 @@ TEST_F(LdbDeltaCommandTest, Dump) {
       Printed("bucket from 'f' floor 7\n  bucket from 'm' floor 8\n"
               "  to 't'\n"))
       << output_;
-  // The general command knows the type by the name.
+  // The general command recognizes the type by the name.
   ASSERT_EQ(0, Run({"dump", "--path=" + NameOf(operands)})) << output_;
   EXPECT_TRUE(Printed("two")) << output_;
 
@@ -196,7 +196,7 @@ TEST_F(LdbDeltaCommandTest, Dump) {
   EXPECT_TRUE(Printed(NameOf(operands))) << output_;
 }
 
-TEST_F(LdbDeltaCommandTest, DumpWithComparator) {
+TEST_F(LdbDeltaCommandTest, DumpUsesTheComparator) {
   options_.comparator = ReverseBytewiseComparator();
   Open();
   const DeltaFileDescription anchors = Deltas(0).FlushAnchors(
@@ -206,7 +206,7 @@ TEST_F(LdbDeltaCommandTest, DumpWithComparator) {
   EXPECT_TRUE(Printed("'b' @ 11\n'a' @ 10\n['d', 'c') @ 12\n")) << output_;
 }
 
-TEST_F(LdbDeltaCommandTest, Lists) {
+TEST_F(LdbDeltaCommandTest, ListsOfLiveFilesHaveDeltaFiles) {
   Open();
   const DeltaFileDescription file = Deltas(0).Flush({{"a", 12, "two"}});
   Close();

@@ -75,7 +75,7 @@ class LdbMapCommandTest : public testing::Test {
     }
   }
 
-  // The exit code; what the command prints is in output_.
+  // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::vector<std::string>& args) {
     std::vector<std::string> all = {"./ldb", "--db=" + dbname_};
     all.insert(all.end(), args.begin(), args.end());
@@ -119,7 +119,7 @@ class LdbMapCommandTest : public testing::Test {
   std::string output_;
 };
 
-TEST_F(LdbMapCommandTest, Verify) {
+TEST_F(LdbMapCommandTest, VerifyFindsDamagedAndMissingValues) {
   Fill();
   for (const std::string option : {"--threads=3", "--keys_only"}) {
     ASSERT_EQ(0, Run({"--try_load_options", "verify_address_map", option}))
@@ -134,25 +134,26 @@ TEST_F(LdbMapCommandTest, Verify) {
   EXPECT_NE(0, Run({"--try_load_options", "verify_address_map", "k1"}));
   EXPECT_TRUE(Printed("takes no parameters")) << output_;
 
-  // A value that cannot be read.
+  // One value cannot be read.
   const std::vector<std::string> blob_files = Files(kBlobFile);
   ASSERT_EQ(blob_files.size(), 2);
   ASSERT_OK(test::CorruptFile(env_, blob_files[0], 150, 4));
   EXPECT_NE(0, Run({"--try_load_options", "verify_address_map"}));
   EXPECT_TRUE(Printed("1 values are lost or damaged")) << output_;
   EXPECT_TRUE(Printed(blob_files[0])) << output_;
-  // Its address is there.
+  // The address of the value is in the map, so the check of keys alone
+  // succeeds.
   EXPECT_EQ(0, Run({"--try_load_options", "verify_address_map", "--keys_only"}))
       << output_;
 
-  // A file that is gone, although an image of the map knows its values.
+  // A file is missing, although a checkpoint of the map has its values.
   ASSERT_EQ(Files(kTempFile).size(), 2);
   ASSERT_OK(env_->DeleteFile(blob_files[1]));
   EXPECT_NE(0,
             Run({"--try_load_options", "verify_address_map", "--keys_only"}));
 }
 
-TEST_F(LdbMapCommandTest, Empty) {
+TEST_F(LdbMapCommandTest, CommandsAcceptAnEmptyDb) {
   Open();
   Close();
   EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
@@ -174,7 +175,7 @@ TEST_F(LdbMapCommandTest, OtherCommandsKeepTheMap) {
   Close();
 }
 
-TEST_F(LdbMapCommandTest, CollectGarbage) {
+TEST_F(LdbMapCommandTest, CollectBlobGarbageRewritesFilesAboveTheLimit) {
   options_.blob_gc_space_amp_limit = 0;
   options_.blob_file_size = 4 << 10;  // no file is a small one
   Fill();
@@ -194,7 +195,7 @@ TEST_F(LdbMapCommandTest, CollectGarbage) {
   Close();
   const auto before = Files(kBlobFile);
   ASSERT_EQ(3u, before.size());
-  // Of the default family nothing is garbage.
+  // The default family has no garbage.
   EXPECT_EQ(0, Run({"collect_blob_garbage"})) << output_;
   EXPECT_EQ(before, Files(kBlobFile));
   EXPECT_EQ(0, Run({"--column_family=two", "collect_blob_garbage",
@@ -215,7 +216,7 @@ TEST_F(LdbMapCommandTest, CollectGarbage) {
   Close();
 }
 
-TEST_F(LdbMapCommandTest, Disable) {
+TEST_F(LdbMapCommandTest, DisableMovesAllValuesOutOfTheMap) {
   options_.enable_lsm_bypass = false;
   Fill();
   EXPECT_NE(0, Run({"--try_load_options=false", "disable_address_map"}));
@@ -226,7 +227,7 @@ TEST_F(LdbMapCommandTest, Disable) {
   EXPECT_TRUE(Printed("[default] compacted")) << output_;
   EXPECT_TRUE(Printed("[two] compacted")) << output_;
   EXPECT_TRUE(Printed("OK: no value is in an address map")) << output_;
-  // Nothing of the map is left in the OPTIONS file.
+  // The OPTIONS file names no option of the map.
   std::string file;
   std::string text;
   ASSERT_OK(GetLatestOptionsFileName(dbname_, env_, &file));
@@ -242,13 +243,13 @@ TEST_F(LdbMapCommandTest, Disable) {
     EXPECT_EQ(nullptr, static_cast_with_check<ColumnFamilyHandleImpl>(handle)
                            ->cfd()
                            ->address_map_store());
-    // They are in ordinary blob files now.
+    // The values are in ordinary blob files.
     ColumnFamilyMetaData metadata;
     db_->GetColumnFamilyMetaData(handle, &metadata);
     EXPECT_EQ(metadata.blob_files.size(), 1);
   }
   Close();
-  // Again: nothing is left to do.
+  // The second run has nothing to do.
   EXPECT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
 }
 

@@ -24,8 +24,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// An application's own: ldb cannot make it. Neither is it what StringAppend
-// makes.
+// An operator of an application, which ldb cannot create. Its results differ
+// from those of StringAppend.
 class OwnOperator : public AssociativeMergeOperator {
  public:
   const char* Name() const override { return "application.Own"; }
@@ -76,8 +76,8 @@ class LdbMergeOperatorsTest : public testing::Test {
 
   static std::string Key(int i) { return "k" + std::to_string(100 + i); }
 
-  // Values, merges over values, and merges alone, in several files and in the
-  // WAL.
+  // Writes values, merges over values, and merges alone, to several files and
+  // to the WAL.
   void Fill() {
     Open();
     for (int round = 0; round < 4; ++round) {
@@ -166,7 +166,7 @@ class LdbMergeOperatorsTest : public testing::Test {
   std::string output_;
 };
 
-TEST_F(LdbMergeOperatorsTest, CommandsThatWriteRefuse) {
+TEST_F(LdbMergeOperatorsTest, CommandsThatWriteRefuseAnUnknownOperator) {
   options_.enable_blob_files = true;
   options_.enable_blob_address_map = true;
   Fill();
@@ -188,21 +188,21 @@ TEST_F(LdbMergeOperatorsTest, CommandsThatWriteRefuse) {
   Check();
 }
 
-TEST_F(LdbMergeOperatorsTest, WayBackWithoutTheOperator) {
+TEST_F(LdbMergeOperatorsTest, DisableAddressMapNeedsNoOperator) {
   options_.enable_blob_files = true;
   options_.enable_blob_address_map = true;
   Fill();
   ASSERT_EQ(0, Run({"disable_address_map"})) << output_;
   EXPECT_TRUE(Printed("OK: no value is in an address map")) << output_;
   options_.enable_blob_address_map = false;
-  // The name is still there.
+  // The name of the operator is still in the DB.
   ExpectRefused({"compact"});
   Check();
   ASSERT_EQ(0, Run({"disable_address_map"})) << output_;
   Check();
 }
 
-TEST_F(LdbMergeOperatorsTest, WayBackWithDeltas) {
+TEST_F(LdbMergeOperatorsTest, DisableAddressMapNeedsNoOperatorForDeltas) {
   options_.enable_blob_files = true;
   options_.enable_blob_address_map = true;
   options_.enable_delta_separation = true;
@@ -215,7 +215,7 @@ TEST_F(LdbMergeOperatorsTest, WayBackWithDeltas) {
   Check();
 }
 
-TEST_F(LdbMergeOperatorsTest, ReadsSayWhichOperator) {
+TEST_F(LdbMergeOperatorsTest, ReadsNameTheMissingOperator) {
   for (bool own : {false, true}) {
     options_.enable_delta_separation = own;
     options_.enable_merged_value_cache = own;
@@ -233,7 +233,7 @@ TEST_F(LdbMergeOperatorsTest, ReadsSayWhichOperator) {
       ASSERT_OK(DestroyDir(env_, dbname_));
       continue;
     }
-    // As an application that inspects.
+    // An application opens the DB to inspect it.
     Options loaded;
     std::vector<ColumnFamilyDescriptor> families;
     ASSERT_OK(LoadLatestOptions(ConfigOptions(), dbname_, &loaded, &families));
@@ -259,7 +259,7 @@ TEST_F(LdbMergeOperatorsTest, ReadsSayWhichOperator) {
   }
 }
 
-TEST_F(LdbMergeOperatorsTest, OperatorOfTheProgram) {
+TEST_F(LdbMergeOperatorsTest, OperatorOfTheProgramIsUsed) {
   Fill();
   Options program;
   program.merge_operator = std::make_shared<OwnOperator>();
@@ -268,15 +268,15 @@ TEST_F(LdbMergeOperatorsTest, OperatorOfTheProgram) {
       << output_;
   ASSERT_EQ(0, Run({"get", Key(1)}, program)) << output_;
   Check();
-  // Another one does not serve.
+  // Another operator is not accepted.
   program.merge_operator = MergeOperators::CreateUInt64AddOperator();
   EXPECT_NE(0, Run({"compact"}, program));
   EXPECT_NE(0, Run({"compact", "--try_load_options=false"}, program));
   Check();
 }
 
-// One that ldb knows is used, whatever the flags say.
-TEST_F(LdbMergeOperatorsTest, OperatorOfTheRegistry) {
+// An operator that ldb knows is used, whatever the flags say.
+TEST_F(LdbMergeOperatorsTest, OperatorOfTheRegistryIsUsed) {
   options_.merge_operator = MergeOperators::CreateStringAppendOperator('|');
   Open();
   for (const char* operand : {"a", "b", "c"}) {
@@ -294,8 +294,9 @@ TEST_F(LdbMergeOperatorsTest, OperatorOfTheRegistry) {
   }
 }
 
-// A database without an operator stays one; ldb's stand-in is for reads alone.
-TEST_F(LdbMergeOperatorsTest, NoOperator) {
+// A DB without an operator stays without one, because the stand-in of ldb is
+// for reads only.
+TEST_F(LdbMergeOperatorsTest, DbWithoutAnOperatorStaysWithoutOne) {
   options_.merge_operator = nullptr;
   Open();
   ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
@@ -309,7 +310,7 @@ TEST_F(LdbMergeOperatorsTest, NoOperator) {
   ASSERT_EQ(0, Run({"get", "l"})) << output_;
 }
 
-TEST_F(LdbMergeOperatorsTest, RepairTakesTheOwnOptions) {
+TEST_F(LdbMergeOperatorsTest, RepairLoadsOptionsOfStrata) {
   options_.enable_blob_files = true;
   options_.cf_paths = {{dbname_, 1 << 30}, {second_, 1 << 30}};
   options_.level_sst_path_ids = {1};
@@ -327,12 +328,11 @@ TEST_F(LdbMergeOperatorsTest, RepairTakesTheOwnOptions) {
   }
 }
 
-TEST_F(LdbMergeOperatorsTest, RepairWithoutOptionsFile) {
+TEST_F(LdbMergeOperatorsTest, RepairWithoutTheOptionsFileIsRefused) {
   options_.cf_paths = {{dbname_, 1 << 30}, {second_, 1 << 30}};
   options_.level_sst_path_ids = {1};
   Fill();
-  // Without the loaded options: the OPTIONS file is still there to compare
-  // with.
+  // The options are not loaded, but the OPTIONS file is there to compare with.
   EXPECT_NE(0, Run({"repair", "--try_load_options=false"}));
   EXPECT_TRUE(Printed(second_)) << output_;
   std::vector<std::string> children;

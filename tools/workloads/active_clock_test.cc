@@ -22,8 +22,9 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// All in one case: what is followed cannot be left again.
-TEST(ActiveClockTest, LeavesStopsOut) {
+// All checks are in one test, because a file that is followed is followed until
+// the process ends.
+TEST(ActiveClockTest, StopsAreTakenOffTheTime) {
   Env* const env = Env::Default();
   const std::string path = test::PerThreadDBPath("active_clock_test");
   ASSERT_TRUE(ActiveClock::Follow(path + ".missing").IsIOError());
@@ -48,7 +49,8 @@ TEST(ActiveClockTest, LeavesStopsOut) {
   EXPECT_GE(mine, before);
   EXPECT_LE(mine, std::chrono::steady_clock::now());
 
-  // Of a machine that was started a minute ago, too.
+  // The stop is shorter than the uptime of a machine that was started a minute
+  // ago.
   constexpr uint64_t kStop = 10ull * 1000 * 1000 * 1000;
   std::unique_ptr<Env> wrapped(ActiveClock::Wrap(env));
   SystemClock* const clock = ActiveClock::MeasuringClock(env);
@@ -59,7 +61,7 @@ TEST(ActiveClockTest, LeavesStopsOut) {
   const uint64_t env_micros = ActiveClock::NowMicros(env);
   write(kStop, 8);
   EXPECT_EQ(ActiveClock::StoppedNanos(), kStop);
-  // As if ten seconds less had passed since.
+  // The clocks show ten seconds less.
   EXPECT_LT(ActiveClock::now(), mine);
   EXPECT_GT(ActiveClock::now(), mine - std::chrono::nanoseconds(kStop));
   EXPECT_LT(wrapped->NowNanos(), nanos);
@@ -68,18 +70,18 @@ TEST(ActiveClockTest, LeavesStopsOut) {
   EXPECT_LT(clock->NowMicros(), micros);
   EXPECT_LT(micros - clock->NowMicros(), kStop / 1000);
   EXPECT_LT(ActiveClock::NowMicros(env), env_micros);
-  // Threads wait for this one.
+  // Threads wait for times of this clock, so it does not go back.
   EXPECT_GE(wrapped->NowMicros(), deadline_micros);
 
-  // With stops in the midst of reading the clock, the time and the stops that
-  // are taken off belong together.
+  // While stops are written in the middle of readings, each time and the stops
+  // that are taken off it belong together.
   std::atomic<bool> stop{false};
   std::thread stopper([&] {
     const auto began = std::chrono::steady_clock::now();
     for (int i = 0; i < 300; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
-      // Half of all time, told late as a bench never does, so never more than
-      // what has passed.
+      // The stops are half of the elapsed time. They are told late, unlike
+      // those of a bench, so they never exceed the time that has passed.
       const auto passed = std::chrono::steady_clock::now() - began;
       write(kStop + static_cast<uint64_t>(
                         std::chrono::nanoseconds(passed).count() / 2),
@@ -94,9 +96,10 @@ TEST(ActiveClockTest, LeavesStopsOut) {
     const uint64_t stopped = ActiveClock::StoppedNanos();
     const auto now = ActiveClock::now();
     if (ActiveClock::StoppedNanos() != stopped) {
-      continue;  // nobody knows which of the two `now` has
+      continue;  // it is unknown which of the two `now` has
     }
-    // This thread was not stopped, so it sees time go back by what is written.
+    // This thread was not stopped, so its time goes back by the stops that are
+    // written.
     EXPECT_GE(now + std::chrono::nanoseconds(stopped - last_stopped), last);
     last = now;
     last_stopped = stopped;

@@ -25,22 +25,24 @@ constexpr int kDraws = 500000;
 constexpr uint64_t kTenBillion = 10000000000;
 constexpr double kExponents[] = {0.5, 0.8, 0.99, 1.0, 1.2};
 
-// A right generator exceeds this with a probability of 1e-6: 4.753 is that
-// quantile of the normal distribution. A seed that passes passes always, so a
-// failure means that the distribution is wrong.
+// A correct generator exceeds this with a probability of 1e-6: 4.753 is that
+// quantile of the normal distribution. The seeds are fixed, so a test that has
+// passed always passes, and a failure means that the distribution is wrong.
 constexpr double kQuantile = 4.753;
 
-// The same quantile of the chi-square distribution, by the approximation of
-// Wilson and Hilferty. Its error, below 1 % from 3 degrees on, is no matter
-// here: a wrong distribution exceeds the limit by factors.
+// Returns the same quantile of the chi-square distribution, by the
+// approximation of Wilson and Hilferty. Its error is below 1 % for 3 degrees or
+// more, which does not matter here, because a wrong distribution exceeds the
+// limit by factors.
 double ChiSquareLimit(size_t degrees) {
   const double d = static_cast<double>(degrees);
   const double root = 1 - 2 / (9 * d) + kQuantile * std::sqrt(2 / (9 * d));
   return d * root * root * root;
 }
 
-// How far the counts are from the probabilities, as a share of the limit: up
-// to 1 is right. Bins are joined until each expects 10 draws or more.
+// Returns the distance of the counts from the probabilities, as a share of the
+// limit: up to 1 is correct. Bins are joined until each expects 10 draws or
+// more.
 double Misfit(const std::vector<uint64_t>& counts,
               const std::vector<double>& probabilities) {
   EXPECT_EQ(counts.size(), probabilities.size());
@@ -75,8 +77,9 @@ double Misfit(const std::vector<uint64_t>& counts,
   return chi_square / ChiSquareLimit(bins - 1);
 }
 
-// The sum of k^-q for k in [first, last]: the first terms added up, the rest by
-// the Euler-Maclaurin formula, whose next term is below 1e-12 from k = 100 on.
+// Returns the sum of k^-q for k in [first, last]. The first terms are added up;
+// the rest is computed by the Euler-Maclaurin formula, whose next term is below
+// 1e-12 for k of 100 or more.
 double ZetaSum(uint64_t first, uint64_t last, double q) {
   double sum = 0;
   uint64_t k = first;
@@ -90,7 +93,7 @@ double ZetaSum(uint64_t first, uint64_t last, double q) {
   const double b = static_cast<double>(last);
   const auto f = [q](double x) { return std::pow(x, -q); };
   const auto slope = [q](double x) { return -q * std::pow(x, -q - 1); };
-  // (b^(1-q) - a^(1-q)) / (1-q), also next to q = 1.
+  // This is (b^(1-q) - a^(1-q)) / (1-q), also next to q = 1.
   const double log_ratio = std::log(b / a);
   const double t = (1 - q) * log_ratio;
   const double integral =
@@ -98,7 +101,8 @@ double ZetaSum(uint64_t first, uint64_t last, double q) {
   return sum + integral + (f(a) + f(b)) / 2 + (slope(b) - slope(a)) / 12;
 }
 
-// Bins of ranks: each of the first 32 alone, then widths that grow by half.
+// Returns the limits of bins of ranks: each of the first 32 ranks has its own
+// bin, and the widths of the others grow by half.
 std::vector<uint64_t> BinLimits(uint64_t items) {
   std::vector<uint64_t> limits;
   for (uint64_t limit = 1; limit < items;
@@ -149,7 +153,7 @@ double ZipfianMisfit(uint64_t items, double exponent, double right_exponent) {
   return Misfit(counts, ZipfianProbabilities(limits, right_exponent));
 }
 
-// Whether a share seen in n draws is right for a probability.
+// Checks that the share seen in n draws fits a probability.
 void ExpectShare(uint64_t seen, double n, double probability) {
   const double deviation = std::sqrt(n * probability * (1 - probability));
   EXPECT_NEAR(static_cast<double>(seen), n * probability,
@@ -170,7 +174,7 @@ std::map<uint64_t, uint64_t> CountRecords(KeyChooser* chooser, uint64_t records,
 
 }  // namespace
 
-// The reference values of SplitMix64 with the seed 1234567.
+// These are the reference values of SplitMix64 with the seed 1234567.
 TEST(MixTest, IsSplitMix64) {
   constexpr uint64_t kGamma = 0x9e3779b97f4a7c15;
   EXPECT_EQ(Mix64(1234567), 6457827717110365317u);
@@ -178,7 +182,7 @@ TEST(MixTest, IsSplitMix64) {
   EXPECT_EQ(Mix64(1234567 + 2 * kGamma), 9817491932198370423u);
 }
 
-TEST(MixTest, Inverse) {
+TEST(MixTest, UnmixIsTheInverse) {
   Random64 rnd(kSeed);
   for (int i = 0; i < 100000; ++i) {
     const uint64_t x =
@@ -188,7 +192,7 @@ TEST(MixTest, Inverse) {
   }
 }
 
-TEST(FnvHashTest, KnownValues) {
+TEST(FnvHashTest, HashesHaveKnownValues) {
   EXPECT_EQ(FnvHash64(0), 0xa8c7f832281a39c5);
   EXPECT_EQ(FnvHash64(1), 0x89cd31291d2aefa4);
   EXPECT_EQ(FnvHash64(123456789), 0xdf604ac5d726ce19);
@@ -205,7 +209,7 @@ TEST(ZipfianTest, ZetaSumIsRight) {
   }
 }
 
-TEST(ZipfianTest, Validate) {
+TEST(ZipfianTest, InvalidExponentsAreRefused) {
   for (double exponent : {1e-9, 0.99, 1.0, 100.0}) {
     EXPECT_OK(ZipfianGenerator::Validate(exponent));
   }
@@ -215,7 +219,7 @@ TEST(ZipfianTest, Validate) {
   }
 }
 
-TEST(ZipfianTest, OneItem) {
+TEST(ZipfianTest, OneItemIsAlwaysDrawn) {
   Random64 rnd(kSeed);
   for (double exponent : kExponents) {
     const ZipfianGenerator zipfian(1, exponent);
@@ -225,7 +229,7 @@ TEST(ZipfianTest, OneItem) {
   }
 }
 
-TEST(ZipfianTest, Distribution) {
+TEST(ZipfianTest, DrawsHaveTheDistribution) {
   for (double exponent : kExponents) {
     for (uint64_t items : {uint64_t{2}, uint64_t{10}, uint64_t{1000},
                            uint64_t{1000000}, kTenBillion}) {
@@ -235,7 +239,7 @@ TEST(ZipfianTest, Distribution) {
   }
 }
 
-// The test above would see an error of 2 % in the exponent.
+// The test above would notice an error of 2 % in the exponent.
 TEST(ZipfianTest, WrongDistributionIsNoticed) {
   for (double exponent : kExponents) {
     for (uint64_t items : {uint64_t{1000}, uint64_t{1000000}, kTenBillion}) {
@@ -245,7 +249,7 @@ TEST(ZipfianTest, WrongDistributionIsNoticed) {
   }
 }
 
-TEST(ZipfianTest, UnusualExponents) {
+TEST(ZipfianTest, UnusualExponentsHaveTheDistribution) {
   for (double exponent : {1e-6, 0.01, 1 - 1e-12, 1 + 1e-12, 2.0, 5.0, 40.0}) {
     for (uint64_t items : {uint64_t{2}, uint64_t{1000}, uint64_t{1000000}}) {
       EXPECT_LT(ZipfianMisfit(items, exponent, exponent), 1)
@@ -254,7 +258,7 @@ TEST(ZipfianTest, UnusualExponents) {
   }
 }
 
-TEST(ZipfianTest, HottestOfTenBillion) {
+TEST(ZipfianTest, HottestOfTenBillionHasItsShare) {
   for (double exponent : kExponents) {
     Random64 rnd(kSeed + 1);
     const ZipfianGenerator zipfian(kTenBillion, exponent);
@@ -267,7 +271,7 @@ TEST(ZipfianTest, HottestOfTenBillion) {
 }
 
 // A generator with changed items draws what a new one does.
-TEST(ZipfianTest, SetItems) {
+TEST(ZipfianTest, ChangedItemsAreDrawnAsByANewGenerator) {
   ZipfianGenerator changed(7, 0.99);
   for (uint64_t items : {1000, 1001, 5, 5, 1000000}) {
     changed.SetItems(items);
@@ -281,14 +285,15 @@ TEST(ZipfianTest, SetItems) {
   }
 }
 
-TEST(ZipfianTest, FewDrawsPerRank) {
+TEST(ZipfianTest, RanksNeedFewDraws) {
   for (double exponent : kExponents) {
     Random64 rnd(kSeed);
     const ZipfianGenerator zipfian(1000000, exponent);
     for (int i = 0; i < kDraws; ++i) {
       zipfian.Next(&rnd);
     }
-    // Where a second generator with the same seed meets the first one.
+    // A second generator with the same seed needs as many draws to meet the
+    // first one.
     const uint64_t next = rnd.Next();
     Random64 counter(kSeed);
     int draws = 0;
@@ -301,7 +306,7 @@ TEST(ZipfianTest, FewDrawsPerRank) {
   }
 }
 
-TEST(UniformTest, Distribution) {
+TEST(UniformTest, DrawsHaveTheDistribution) {
   UniformGenerator uniform;
   constexpr uint64_t kRecords = 1000;
   const auto counts = CountRecords(&uniform, kRecords, kDraws);
@@ -312,7 +317,7 @@ TEST(UniformTest, Distribution) {
   EXPECT_LT(Misfit(seen, std::vector<double>(kRecords, 1.0 / kRecords)), 1);
 }
 
-TEST(UniformTest, Growing) {
+TEST(UniformTest, NewRecordsAreDrawn) {
   UniformGenerator uniform;
   Random64 rnd(kSeed);
   uint64_t highest = 0;
@@ -324,7 +329,7 @@ TEST(UniformTest, Growing) {
   EXPECT_GT(highest, 9000u);
 }
 
-TEST(LatestTest, Distribution) {
+TEST(LatestTest, DrawsHaveTheDistribution) {
   for (double exponent : kExponents) {
     Random64 rnd(kSeed);
     LatestGenerator latest(1000, exponent);
@@ -336,7 +341,7 @@ TEST(LatestTest, Distribution) {
 }
 
 // The newest record is the hottest at all times.
-TEST(LatestTest, Growing) {
+TEST(LatestTest, NewestRecordIsTheHottest) {
   Random64 rnd(kSeed);
   LatestGenerator latest(1, 0.99);
   double newest_expected = 0;
@@ -364,8 +369,8 @@ TEST(ScrambledZipfianTest, IsYcsbsFormula) {
   }
 }
 
-// Every record has the share of all of its ranks.
-TEST(ScrambledZipfianTest, Distribution) {
+// Every record has the share of all of its ranks together.
+TEST(ScrambledZipfianTest, RecordsHaveTheSharesOfTheirRanks) {
   constexpr uint64_t kRecords = 1000;
   for (uint64_t zipf_items : {uint64_t{0}, uint64_t{100}, uint64_t{1000000}}) {
     const uint64_t ranks = zipf_items == 0 ? kRecords : zipf_items;
@@ -388,9 +393,9 @@ TEST(ScrambledZipfianTest, Distribution) {
   }
 }
 
-// The hottest record with as many ranks as records, and with YCSB's 10^10, with
-// which no other rank adds much to it.
-TEST(ScrambledZipfianTest, HottestShare) {
+// The share of the hottest record is right with as many ranks as records, and
+// with YCSB's 10^10 ranks, where no other rank adds much to it.
+TEST(ScrambledZipfianTest, HottestRecordHasItsShare) {
   constexpr uint64_t kRecords = 1000000;
   const uint64_t hottest = FnvHash64(0) % kRecords;
   double share = 0;
@@ -438,7 +443,8 @@ TEST(ScrambledZipfianTest, GrowthMovesRanksOnlyToNewRecords) {
       }
     }
   }
-  // 100 doubled three times: the modulus of a fresh generator again.
+  // The modulus has doubled from 100 to 800, which is that of a fresh
+  // generator.
   std::vector<uint64_t> seen(900);
   for (uint64_t rank = 0; rank < kRanks; ++rank) {
     const uint64_t place = places[rank];
@@ -451,7 +457,7 @@ TEST(ScrambledZipfianTest, GrowthMovesRanksOnlyToNewRecords) {
 }
 
 // A jump in the number of records ends where single steps end.
-TEST(ScrambledZipfianTest, GrowthInOneStep) {
+TEST(ScrambledZipfianTest, GrowthInOneStepEqualsSingleSteps) {
   for (uint64_t records : {100, 101, 199, 200, 201, 777, 1600}) {
     ScrambledZipfian jumps(100, 0.99, 0);
     ScrambledZipfian steps(100, 0.99, 0);
@@ -464,7 +470,7 @@ TEST(ScrambledZipfianTest, GrowthInOneStep) {
   }
 }
 
-TEST(ScrambledZipfianTest, FewerRecordsThanBefore) {
+TEST(ScrambledZipfianTest, FewerRecordsThanBeforeAreInRange) {
   ScrambledZipfian scrambled(1000, 0.99, 0);
   Random64 rnd(kSeed);
   for (uint64_t records : {1000, 10, 1, 3}) {
@@ -474,7 +480,7 @@ TEST(ScrambledZipfianTest, FewerRecordsThanBefore) {
   }
 }
 
-TEST(KeyChooserTest, Factory) {
+TEST(KeyChooserTest, FactoryMakesTheDistributions) {
   WorkloadOptions options;
   options.records = 1000;
   options.zipfian_const = 1.2;
@@ -496,7 +502,7 @@ TEST(KeyChooserTest, Factory) {
   same(&zipfian, Distribution::kZipfian);
 }
 
-TEST(InsertCounterTest, Order) {
+TEST(InsertCounterTest, VisibleEndsAtTheFirstGap) {
   InsertCounter counter(5);
   EXPECT_EQ(counter.Visible(), 5u);
   for (uint64_t i = 5; i < 11; ++i) {
@@ -517,8 +523,8 @@ TEST(InsertCounterTest, Order) {
   EXPECT_EQ(counter.Start(), 11u);
 }
 
-// All orders in which five can be done.
-TEST(InsertCounterTest, AllOrders) {
+// Visible() is right in all orders in which five inserts can be done.
+TEST(InsertCounterTest, VisibleIsRightInAllOrders) {
   std::vector<uint64_t> order{0, 1, 2, 3, 4};
   do {
     InsertCounter counter(0);
@@ -535,9 +541,9 @@ TEST(InsertCounterTest, AllOrders) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// Readers find what writers wrote, without other synchronisation: a race would
-// be one for ThreadSanitizer as well.
-TEST(InsertCounterTest, Threads) {
+// Readers find what writers wrote, without other synchronization.
+// ThreadSanitizer would report a race, too.
+TEST(InsertCounterTest, ReadersFindVisibleRecords) {
   constexpr uint64_t kFirst = 100;
   constexpr uint64_t kEnd = 200000;
   constexpr int kWriters = 4;
@@ -552,7 +558,7 @@ TEST(InsertCounterTest, Threads) {
   for (int i = 0; i < kWriters; ++i) {
     threads.emplace_back([&, i]() {
       Random64 rnd(static_cast<uint64_t>(i));
-      // Holds some back, so that others overtake them.
+      // Some numbers are held back, so that others overtake them.
       std::vector<uint64_t> held;
       for (;;) {
         const uint64_t number = counter.Start();
@@ -602,7 +608,7 @@ TEST(InsertCounterTest, Threads) {
 
 namespace {
 
-// The probabilities of sizes min, min + 1, ..., max and above.
+// Returns the probabilities of sizes min, min + 1, ..., max and above.
 std::vector<double> SizeProbabilities(double mean, double stddev, uint32_t min,
                                       uint32_t max) {
   const auto below = [&](double size) {
@@ -641,7 +647,7 @@ void ExpectSizes(double mean, double stddev, uint32_t min, uint32_t max,
 
 }  // namespace
 
-TEST(NormalSizeTest, Distribution) {
+TEST(NormalSizeTest, SizesHaveTheDistribution) {
   for (const auto& [mean, stddev, min] :
        {std::tuple<double, double, uint32_t>{10.45, 1.4, 8},
         {46.8, 11.6, 8},
@@ -657,7 +663,7 @@ TEST(NormalSizeTest, Distribution) {
   }
 }
 
-TEST(NormalSizeTest, NoDeviation) {
+TEST(NormalSizeTest, WithoutDeviationSizesAreTheMean) {
   Random64 rnd(kSeed);
   for (double mean : {0.0, 7.4, 7.6, 24.0, 4e9}) {
     const NormalSize sizes(mean, 0, 0);
@@ -685,7 +691,7 @@ TEST(NormalSizeTest, AtIsRepeatableAndIndependent) {
   EXPECT_NEAR(of_squares / kDraws, 0, kQuantile * 2 / std::sqrt(kDraws));
 }
 
-TEST(DiscreteChooserTest, Distribution) {
+TEST(DiscreteChooserTest, ChoicesHaveTheirShares) {
   const std::vector<std::pair<char, uint32_t>> shares{
       {'a', 500000}, {'b', 0}, {'c', 489900}, {'d', 10000}, {'e', 100}};
   const DiscreteChooser<char> chooser(shares);
@@ -706,7 +712,7 @@ TEST(DiscreteChooserTest, Distribution) {
   EXPECT_LT(Misfit(seen, probabilities), 1);
 }
 
-TEST(DiscreteChooserTest, Certainty) {
+TEST(DiscreteChooserTest, CertainChoiceIsAlwaysMade) {
   const DiscreteChooser<std::string> chooser(
       {{"never", 0}, {"always", kPartsPerMillion}, {"nor this", 0}});
   Random64 rnd(kSeed);

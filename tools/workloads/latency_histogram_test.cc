@@ -22,7 +22,7 @@ namespace {
 
 using Snapshot = LatencyHistogram::Snapshot;
 
-// Percents in thousandths, to compute ranks without rounding.
+// Percentages in thousandths, so that ranks are computed without rounding.
 constexpr uint64_t kMilliPercents[] = {1,     1000,  10000, 25000, 50000, 75000,
                                        90000, 99000, 99900, 99990, 99999};
 
@@ -38,7 +38,7 @@ void ExpectNear(uint64_t exact, uint64_t reported) {
   EXPECT_LE(error * 128, exact) << "exact " << exact << " got " << reported;
 }
 
-// Compares with the sorted samples, all below the limit.
+// Compares the snapshot with the samples, all of which are below the limit.
 void ExpectMatches(std::vector<uint64_t> values, const Snapshot& snapshot) {
   ASSERT_FALSE(values.empty());
   std::sort(values.begin(), values.end());
@@ -84,7 +84,7 @@ void AddAll(const std::vector<uint64_t>& values, LatencyHistogram* histogram) {
 
 }  // namespace
 
-TEST(LatencyHistogramTest, Empty) {
+TEST(LatencyHistogramTest, EmptyHistogramHasZeros) {
   LatencyHistogram histogram;
   const auto snapshot = histogram.TakeSnapshot();
   EXPECT_EQ(0u, snapshot->count());
@@ -97,8 +97,9 @@ TEST(LatencyHistogramTest, Empty) {
   EXPECT_EQ(0u, snapshot->Percentile(100));
 }
 
-// Every value around each power of two and each bucket's edge.
-TEST(LatencyHistogramTest, SingleValues) {
+// Every value around each power of two and each bucket's edge is reported with
+// a small error.
+TEST(LatencyHistogramTest, SingleValuesHaveASmallError) {
   std::vector<uint64_t> values;
   for (uint64_t v = 0; v < 5000; ++v) {
     values.push_back(v);
@@ -110,7 +111,8 @@ TEST(LatencyHistogramTest, SingleValues) {
       values.insert(values.end(), {edge - 1, edge, edge + 1});
     }
   }
-  // Another value above and one below, so that the extremes do not help.
+  // A value above and a value below are added, so that the extremes do not
+  // help.
   for (const uint64_t v : values) {
     LatencyHistogram histogram;
     histogram.Add(0);
@@ -124,7 +126,7 @@ TEST(LatencyHistogramTest, SingleValues) {
   }
 }
 
-TEST(LatencyHistogramTest, Distributions) {
+TEST(LatencyHistogramTest, PercentilesMatchTheSamples) {
   std::mt19937_64 random(301);
   std::uniform_real_distribution<double> small(0, 300);
   std::uniform_real_distribution<double> uniform(1000, 5e6);
@@ -137,7 +139,7 @@ TEST(LatencyHistogramTest, Distributions) {
       [&] { return exponential(random); },
       [&] { return lognormal(random); },
       [&] { return std::exp2(exponent(random)); },
-      // Two modes: hits in the cache, and misses.
+      // The two modes are hits in the cache, and misses.
       [&] { return random() % 10 == 0 ? 8e6 + uniform(random) : 700.0; },
       [&] { return 123456789.0; },
   };
@@ -151,7 +153,7 @@ TEST(LatencyHistogramTest, Distributions) {
   }
 }
 
-// 99.9 % of 1000 values are 999 of them, whatever 99.9 is as a double.
+// 99.9 % of 1000 values are 999 of them, whatever double 99.9 is.
 TEST(LatencyHistogramTest, RankIsNotRoundedUp) {
   LatencyHistogram histogram;
   for (int i = 0; i < 999; ++i) {
@@ -189,7 +191,7 @@ TEST(LatencyHistogramTest, ClampsButKeepsMax) {
   EXPECT_EQ(UINT64_MAX, huge->Percentile(50));
 }
 
-TEST(LatencyHistogramTest, Merge) {
+TEST(LatencyHistogramTest, MergedHistogramsHaveAllValues) {
   std::mt19937_64 random(17);
   std::lognormal_distribution<double> lognormal(8, 2);
   std::vector<uint64_t> all;
@@ -207,7 +209,7 @@ TEST(LatencyHistogramTest, Merge) {
   ExpectMatches(all, *added);
 }
 
-TEST(LatencyHistogramTest, Subtract) {
+TEST(LatencyHistogramTest, DifferenceHasTheNewValuesOnly) {
   std::mt19937_64 random(18);
   std::uniform_real_distribution<double> middle(2000, 50000);
   LatencyHistogram histogram;
@@ -245,22 +247,23 @@ TEST(LatencyHistogramTest, Subtract) {
   ExpectNear(3000, last->min());
   EXPECT_EQ(777777777u, last->max());
 
-  // Nothing new.
+  // No value is new.
   auto none = histogram.TakeSnapshot();
   none->Subtract(*histogram.TakeSnapshot());
   EXPECT_EQ(0u, none->count());
   EXPECT_EQ(0u, none->sum());
   EXPECT_EQ(0u, none->max());
 
-  // All is new.
+  // All values are new.
   auto everything = histogram.TakeSnapshot();
   everything->Subtract(Snapshot());
   EXPECT_EQ(histogram.TakeSnapshot()->min(), everything->min());
   EXPECT_EQ(777777777u, everything->max());
 }
 
-// Snapshots while a thread writes: nothing gets lost, nothing goes back.
-TEST(LatencyHistogramTest, ConcurrentSnapshots) {
+// Snapshots that are taken while a thread writes lose no value, and never go
+// back.
+TEST(LatencyHistogramTest, ConcurrentSnapshotsLoseNothing) {
   constexpr uint64_t kValues = 2000000;
   LatencyHistogram histogram;
   std::atomic<bool> done{false};

@@ -60,7 +60,7 @@ TEST_F(ProcessStatsTest, ParsesIo) {
   EXPECT_EQ(3u, stats.syscr);
   EXPECT_EQ(4u, stats.syscw);
   EXPECT_EQ(4096u, stats.read_bytes);
-  // Not the number of cancelled_write_bytes, which ends alike.
+  // This is not the number of cancelled_write_bytes, whose name ends alike.
   EXPECT_EQ(8192u, stats.write_bytes);
   EXPECT_EQ(7u, stats.cancelled_write_bytes);
   EXPECT_FALSE(stats.rss_bytes);
@@ -82,7 +82,7 @@ TEST_F(ProcessStatsTest, ParsesStatus) {
   EXPECT_FALSE(stats.rss_bytes);
 }
 
-TEST_F(ProcessStatsTest, Differences) {
+TEST_F(ProcessStatsTest, SinceReturnsDifferences) {
   ProcessStats earlier;
   earlier.rchar = 10;
   earlier.write_bytes = 100;
@@ -105,7 +105,7 @@ TEST_F(ProcessStatsTest, Differences) {
 }
 
 #ifdef OS_LINUX
-TEST_F(ProcessStatsTest, DeviceWriteBytes) {
+TEST_F(ProcessStatsTest, DeviceWriteBytesExcludeCancelledOnes) {
   ProcessStats stats;
   EXPECT_FALSE(stats.device_write_bytes().has_value());
   stats.write_bytes = 100;
@@ -116,7 +116,7 @@ TEST_F(ProcessStatsTest, DeviceWriteBytes) {
   EXPECT_EQ(0u, stats.device_write_bytes());
 }
 
-TEST_F(ProcessStatsTest, SeesWhatTheProcessDoes) {
+TEST_F(ProcessStatsTest, NowCountsReadsWritesAndCpuTime) {
   const ProcessStats before = ProcessStats::Now();
   ASSERT_TRUE(before.wchar);
   ASSERT_TRUE(before.cancelled_write_bytes);
@@ -124,7 +124,8 @@ TEST_F(ProcessStatsTest, SeesWhatTheProcessDoes) {
   MakeFile("file", 3000000);
   std::string content;
   ASSERT_OK(ReadFileToString(env_, Path("file"), &content));
-  // Wait for CPU time, not for time, as the machine may be busy.
+  // The loop waits for CPU time instead of elapsed time, as the machine may be
+  // busy.
   volatile uint64_t sink = 0;
   ProcessStats now;
   do {
@@ -147,7 +148,7 @@ TEST_F(ProcessStatsTest, SeesWhatTheProcessDoes) {
 TEST_F(ProcessStatsTest, ResetsPeakMemory) {
   constexpr size_t kSize = size_t{64} << 20;
   const uint64_t before = *ProcessStats::Now().rss_bytes;
-  // Not from the allocator, which may keep what is freed.
+  // The memory does not come from the allocator, which may keep what is freed.
   void* const memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(MAP_FAILED, memory);
@@ -187,7 +188,7 @@ TEST_F(ProcessStatsTest, SortsFilesByKind) {
   EXPECT_EQ(165u, size.other_bytes);
   EXPECT_EQ(321u + 54000 + 87 + 165, size.total_bytes());
 
-  // Measuring again starts from nothing.
+  // A second measurement starts from zero.
   ASSERT_OK(size.Measure(fs_.get(), {Path("cold")}));
   EXPECT_EQ(300u, size.sst_bytes);
   EXPECT_EQ(0u, size.wal_bytes);
@@ -196,7 +197,7 @@ TEST_F(ProcessStatsTest, SortsFilesByKind) {
 
 namespace {
 
-// Lists files of which some cannot be measured any more.
+// Lists files some of which cannot be measured any more.
 class ForgetfulFileSystem : public FileSystemWrapper {
  public:
   explicit ForgetfulFileSystem(const std::shared_ptr<FileSystem>& target)
@@ -240,7 +241,7 @@ TEST_F(ProcessStatsTest, ToleratesVanishingFiles) {
   fs.vague_ = true;
   ASSERT_OK(size.Measure(&fs, {dir_}));
   EXPECT_EQ(60u, size.total_bytes());
-  // Another error is told, and does not hide the other files.
+  // Another error is returned, and does not hide the other files.
   fs.broken_ = true;
   const Status s = size.Measure(&fs, {dir_});
   EXPECT_TRUE(s.IsIOError()) << s.ToString();
@@ -273,7 +274,7 @@ TEST_F(ProcessStatsTest, MeasuresWhileFilesComeAndGo) {
   churn.join();
 }
 
-TEST_F(ProcessStatsTest, DirectoriesOfDB) {
+TEST_F(ProcessStatsTest, DirectoriesOfDBAreListedOnce) {
   Options options;
   options.create_if_missing = true;
   std::unique_ptr<DB> db;
@@ -284,7 +285,7 @@ TEST_F(ProcessStatsTest, DirectoriesOfDB) {
   ASSERT_OK(db->Close());
   db.reset();
 
-  // One directory by several names, and one of several uses.
+  // One directory has several names, and another one several uses.
   ASSERT_OK(env_->CreateDirIfMissing(Path("db")));
   options.wal_dir = Path("wal");
   options.db_paths = {{Path("db"), 1 << 20},
