@@ -32,7 +32,7 @@ std::string KeyOf(const KeyCodec& codec, uint64_t record) {
   return key;
 }
 
-// Numbers of all magnitudes, with the lowest and highest.
+// Returns numbers of all magnitudes, with the lowest and the highest one.
 std::vector<uint64_t> SomeNumbers() {
   std::vector<uint64_t> numbers{kMaxNumber};
   for (uint64_t n = 0; n < 1000; ++n) {
@@ -81,7 +81,8 @@ std::vector<std::string> Parse(Slice value) {
   return fields;
 }
 
-// Compressed size through RocksDB's own code, as a share of the size.
+// Returns the size of the data compressed by RocksDB's own code, as a share of
+// its size.
 double CompressedShare(CompressionType type, const std::string& data) {
   auto compressor = GetBuiltinV2CompressionManager()->GetCompressor(
       CompressionOptions(), type);
@@ -97,7 +98,7 @@ double CompressedShare(CompressionType type, const std::string& data) {
 
 }  // namespace
 
-TEST(KeyCodecTest, Validate) {
+TEST(KeyCodecTest, KeySizesBelow8AreRefused) {
   for (int size : {8, 23, 24, 1000000}) {
     EXPECT_OK(KeyCodec::Validate(size));
   }
@@ -108,7 +109,7 @@ TEST(KeyCodecTest, Validate) {
   }
 }
 
-TEST(KeyCodecTest, Format) {
+TEST(KeyCodecTest, KeysHaveTheFormat) {
   // Mix64(0) is 16294208416658607535, 0xe220a8397b1dcdaf.
   EXPECT_EQ(KeyOf(KeyCodec(24), 0), "user16294208416658607535");
   EXPECT_EQ(KeyOf(KeyCodec(27), 0), "user16294208416658607535000");
@@ -121,7 +122,7 @@ TEST(KeyCodecTest, Format) {
             "user18446744073709551615");
 }
 
-TEST(KeyCodecTest, RoundTrip) {
+TEST(KeyCodecTest, KeysRoundTrip) {
   for (int size : kKeySizes) {
     const KeyCodec codec(size);
     for (uint64_t n : SomeNumbers()) {
@@ -135,7 +136,7 @@ TEST(KeyCodecTest, RoundTrip) {
   }
 }
 
-TEST(KeyCodecTest, VariableSizes) {
+TEST(KeyCodecTest, KeysOfVariableSizesRoundTrip) {
   const KeyCodec codec(NormalSize(10.45, 1.4, 8));
   std::map<size_t, int> sizes;
   double sum = 0;
@@ -148,7 +149,7 @@ TEST(KeyCodecTest, VariableSizes) {
     uint64_t record = ~n;
     ASSERT_OK(codec.Decode(key, &record));
     ASSERT_EQ(record, n);
-    // No other size is a key.
+    // Keys of other sizes are refused.
     ExpectNoKey(codec, key + "0");
     ExpectNoKey(codec, Slice(key.data(), key.size() - 1));
   }
@@ -156,11 +157,11 @@ TEST(KeyCodecTest, VariableSizes) {
   EXPECT_GT(sizes[8], kKeys / 20);
   EXPECT_GT(sizes[10], sizes[8]);
   EXPECT_GT(sizes[13], 0);
-  // 10.45 and what cutting at 8 adds to it.
+  // The mean of 10.45 grows a little because sizes are cut at 8.
   EXPECT_NEAR(sum / kKeys, 10.48, 0.02);
 }
 
-TEST(KeyCodecTest, VariableSizesAbove24) {
+TEST(KeyCodecTest, KeysOfVariableSizesAround24RoundTrip) {
   const KeyCodec codec(NormalSize(26, 4, 8));
   for (uint64_t n : SomeNumbers()) {
     uint64_t record = ~n;
@@ -169,7 +170,7 @@ TEST(KeyCodecTest, VariableSizesAbove24) {
   }
 }
 
-TEST(KeyCodecTest, ForeignKeys) {
+TEST(KeyCodecTest, ForeignKeysAreRefused) {
   for (int size : kKeySizes) {
     const KeyCodec codec(size);
     const std::string key = KeyOf(codec, 12345);
@@ -217,9 +218,9 @@ TEST(KeyCodecTest, KeysAreInOrderOfMixedNumbers) {
   check(KeyCodec(NormalSize(24, 5, 8)));
 }
 
-// Consecutive numbers: no two equal, spread evenly over the key space, and
-// neighbours as far apart as independent numbers are.
-TEST(KeyCodecTest, Scatter) {
+// Keys of consecutive numbers are distinct and evenly spread over the key
+// space, and neighbours are as far apart as keys of independent numbers.
+TEST(KeyCodecTest, ConsecutiveNumbersAreScattered) {
   constexpr int kParts = 256;
   constexpr int kKeys = 256 * 400;
   for (uint64_t first : {uint64_t{0}, uint64_t{1} << 40}) {
@@ -239,8 +240,9 @@ TEST(KeyCodecTest, Scatter) {
     for (int count : parts) {
       chi_square += (count - 400.0) * (count - 400.0) / 400;
     }
-    // 255 degrees: mean 255, standard deviation 22.6. Regular steps through
-    // the key space would be far below, clusters far above.
+    // With 255 degrees of freedom the mean is 255 and the standard deviation
+    // 22.6. Regular steps through the key space would be far below, clusters
+    // far above.
     EXPECT_GT(chi_square, 255 - 4 * 22.6);
     EXPECT_LT(chi_square, 255 + 5 * 22.6);
     // The number of ascents of a random order has a variance of n / 12.
@@ -248,7 +250,7 @@ TEST(KeyCodecTest, Scatter) {
   }
 }
 
-TEST(FieldCodecTest, Validate) {
+TEST(FieldCodecTest, FieldLengthsBelow8AreRefused) {
   EXPECT_OK(FieldCodec::Validate(8));
   EXPECT_OK(FieldCodec::Validate(std::numeric_limits<uint32_t>::max()));
   for (uint32_t length : {0, 7}) {
@@ -258,7 +260,7 @@ TEST(FieldCodecTest, Validate) {
   }
 }
 
-TEST(FieldCodecTest, RoundTrip) {
+TEST(FieldCodecTest, FieldsOfAllLengthsAreIntact) {
   Random64 rnd(kSeed);
   std::vector<uint32_t> lengths{100, 1000, 4096, 100000};
   for (uint32_t length = 8; length < 40; ++length) {
@@ -283,7 +285,7 @@ TEST(FieldCodecTest, RoundTrip) {
   }
 }
 
-TEST(FieldCodecTest, DependsOnEverything) {
+TEST(FieldCodecTest, ContentsDependOnEverything) {
   const FieldCodec codec(1.0);
   std::set<std::string> bodies;
   for (uint64_t record : {0, 1, 2}) {
@@ -308,8 +310,8 @@ TEST(FieldCodecTest, DependsOnEverything) {
             Contents(codec, 1, 2, 3 | (uint64_t{1} << 47), 50));
 }
 
-// Also for the shortest field, which has nothing but version and checksum, and
-// for any record, field and version.
+// This includes the shortest field, which has nothing but version and checksum,
+// and any record, field and version.
 TEST(FieldCodecTest, EveryBitFlipIsFound) {
   Random64 rnd(kSeed);
   for (double ratio : {0.0, 0.3, 1.0}) {
@@ -335,7 +337,7 @@ TEST(FieldCodecTest, EveryBitFlipIsFound) {
   }
 }
 
-TEST(FieldCodecTest, OtherDamage) {
+TEST(FieldCodecTest, OtherDamageIsFound) {
   Random64 rnd(kSeed);
   for (double ratio : {0.3, 1.0}) {
     const FieldCodec codec(ratio);
@@ -348,7 +350,7 @@ TEST(FieldCodecTest, OtherDamage) {
     }
     EXPECT_TRUE(codec.Check(7, 3, right + right[0]).IsCorruption());
     EXPECT_TRUE(codec.Check(7, 3, std::string(200, '\0')).IsCorruption());
-    // The end of another version, as of a torn write.
+    // A torn write leaves the end of another version.
     const std::string other = Contents(codec, 7, 3, rnd.Next(), 200);
     for (size_t cut = 1; cut < 200; ++cut) {
       const std::string torn = right.substr(0, cut) + other.substr(cut);
@@ -364,9 +366,10 @@ TEST(FieldCodecTest, OtherDamage) {
   }
 }
 
-// The shortest fields of other records are taken for right with a probability
-// of 2^-16 each: 15.3 of these million, and below 40 but for one in 10^6 seeds.
-TEST(FieldCodecTest, ChecksumAlone) {
+// The shortest field of another record is accepted with a probability of 2^-16.
+// Of this million fields 15.3 are accepted on average, and 40 or more for one
+// seed in 10^6.
+TEST(FieldCodecTest, ChecksumAloneTellsRecordsApart) {
   const FieldCodec codec(1.0);
   Random64 rnd(kSeed);
   const std::string contents = Contents(codec, 1, 0, rnd.Next(), 8);
@@ -377,10 +380,10 @@ TEST(FieldCodecTest, ChecksumAlone) {
   EXPECT_LT(taken, 40);
 }
 
-// A compressor gets to about the ratio. LZ4 and Zstandard need less than 10
+// A compressor reaches about the ratio. LZ4 and Zstandard need less than 10
 // bytes for each repetition. Snappy needs 3 bytes for every 64 repeated ones,
 // and overlooks the start of a repetition that follows long random bytes.
-TEST(FieldCodecTest, Compressibility) {
+TEST(FieldCodecTest, FieldsCompressToTheRatio) {
   struct Compressor {
     CompressionType type;
     bool supported;
@@ -413,7 +416,7 @@ TEST(FieldCodecTest, Compressibility) {
   }
 }
 
-// Each byte of an incompressible field is as good as random.
+// The bytes of an incompressible field are distributed like random ones.
 TEST(FieldCodecTest, BytesAreUniform) {
   std::string data;
   const FieldCodec codec(1.0);
@@ -444,7 +447,7 @@ class RecordCodecTest : public testing::Test {
     return value;
   }
 
-  // Fields of the sizes of the up2x workload.
+  // Returns a value with field sizes of the up2x workload.
   std::string MakeVariableValue(uint32_t fields) {
     const NormalSize lengths(46.8, 11.6, 8);
     std::string value;
@@ -459,7 +462,7 @@ class RecordCodecTest : public testing::Test {
   Random64 rnd_{kSeed};
 };
 
-TEST_F(RecordCodecTest, Format) {
+TEST_F(RecordCodecTest, ValuesHaveTheFormat) {
   for (uint32_t length : {8, 100, 127, 128, 1000, 20000}) {
     const std::string value = MakeValue(length);
     const auto fields = Parse(value);
@@ -472,7 +475,7 @@ TEST_F(RecordCodecTest, Format) {
   }
 }
 
-TEST_F(RecordCodecTest, DeltaFormat) {
+TEST_F(RecordCodecTest, DeltasHaveTheFormat) {
   std::string delta = "replaced";
   for (uint32_t field : {0, 3, 127, 128, 300}) {
     for (uint32_t length : {8, 100, 300}) {
@@ -494,7 +497,7 @@ TEST_F(RecordCodecTest, DeltaFormat) {
   EXPECT_EQ(delta, both);
 }
 
-TEST_F(RecordCodecTest, CheckValue) {
+TEST_F(RecordCodecTest, CheckValueAcceptsValues) {
   for (uint32_t length : {8, 100, 1000}) {
     EXPECT_OK(codec_.CheckValue(kRecord, kFields, MakeValue(length)));
   }
@@ -514,7 +517,7 @@ TEST_F(RecordCodecTest, VersionsDiffer) {
   EXPECT_EQ(value1, value2);
 }
 
-// Including those of the lengths.
+// This includes the bits of the lengths.
 TEST_F(RecordCodecTest, EveryBitFlipIsFound) {
   for (uint32_t length : {8, 17, 100, 130}) {
     std::string value = MakeValue(length);
@@ -531,11 +534,11 @@ TEST_F(RecordCodecTest, EveryBitFlipIsFound) {
   }
 }
 
-TEST_F(RecordCodecTest, SwappedRecordsAndFields) {
+TEST_F(RecordCodecTest, SwappedRecordsAndFieldsAreFound) {
   const std::string value = MakeValue(100);
   ExpectCorruption(codec_.CheckValue(kRecord + 1, kFields, value),
                    {"record 4712", "field 0", "offset 1 of 505"});
-  // Fields 1 and 2 in each other's place.
+  // Fields 1 and 2 have changed places.
   const std::string swapped = value.substr(0, 101) + value.substr(202, 101) +
                               value.substr(101, 101) + value.substr(303);
   ASSERT_EQ(swapped.size(), value.size());
@@ -577,7 +580,7 @@ TEST_F(RecordCodecTest, EveryTruncationIsFound) {
   }
 }
 
-TEST_F(RecordCodecTest, PartialValues) {
+TEST_F(RecordCodecTest, PartialValuesMayHaveEmptyFields) {
   std::string value;
   codec_.AppendField(kRecord, 0, 1, 20, &value);
   PutVarint32(&value, 0u);
@@ -598,7 +601,7 @@ TEST_F(RecordCodecTest, PartialValues) {
   }
 }
 
-TEST_F(RecordCodecTest, UpdateField) {
+TEST_F(RecordCodecTest, UpdateFieldReplacesOneField) {
   for (uint32_t field = 0; field < kFields; ++field) {
     for (uint32_t length : {100, 8, 99, 130, 1000}) {
       std::string value = MakeValue(100);
@@ -613,7 +616,7 @@ TEST_F(RecordCodecTest, UpdateField) {
   }
 }
 
-TEST_F(RecordCodecTest, UpdateFieldOfBadValue) {
+TEST_F(RecordCodecTest, UpdateFieldRefusesBadValues) {
   const std::string value = MakeValue(100);
   const auto fails = [&](uint32_t field, const std::string& bad,
                          const std::vector<std::string>& parts) {
@@ -624,19 +627,19 @@ TEST_F(RecordCodecTest, UpdateFieldOfBadValue) {
   };
   fails(kFields, value, {"record 4711", "no field 5", "only 5"});
   fails(0, "", {"record 4711", "no field 0"});
-  // Also if what is corrupt follows the field.
+  // The value is refused also if the corruption is behind the field.
   fails(0, value + "\x80", {"field 5", "ends early"});
   fails(0, value.substr(0, 500), {"field 4", "bytes left"});
 }
 
-TEST_F(RecordCodecTest, CompressibleValues) {
+TEST_F(RecordCodecTest, CompressibleValuesAreIntact) {
   const RecordCodec codec(0.5);
   std::string value;
   codec.MakeValue(kRecord, &rnd_, kFields, 100, &value);
   EXPECT_OK(codec.CheckValue(kRecord, kFields, value));
   EXPECT_OK(codec.UpdateField(kRecord, 2, 99, 100, &value));
   EXPECT_OK(codec.CheckValue(kRecord, kFields, value));
-  // A reader with another ratio takes it for damaged.
+  // A reader with another ratio takes the value for damaged.
   EXPECT_TRUE(codec_.CheckValue(kRecord, kFields, value).IsCorruption());
 }
 

@@ -36,8 +36,8 @@ namespace bench {
 
 namespace {
 
-// A value of a JSON text, read as RFC 8259 says and not one bit more freely:
-// no byte before or after it, no duplicate keys.
+// A value of a JSON text, parsed strictly by RFC 8259: no byte is allowed
+// before or after it, and no duplicate keys.
 class Json {
  public:
   enum class Type { kNull, kBool, kNumber, kString, kArray, kObject };
@@ -53,7 +53,7 @@ class Json {
     EXPECT_EQ(Type::kNumber, type_);
     return number_;
   }
-  // Of an integer, which a double may not hold.
+  // Returns an integer, which a double may not hold.
   uint64_t integer() const {
     EXPECT_EQ(Type::kNumber, type_);
     EXPECT_EQ(std::string::npos, string_.find_first_not_of("0123456789"));
@@ -194,7 +194,7 @@ class Json {
         } else if (code == 0xfffd) {
           *result += "\xef\xbf\xbd";
         } else {
-          return false;  // the writer has no need of others
+          return false;  // the writer needs no others
         }
         *pos += 4;
       } else {
@@ -322,7 +322,7 @@ TEST(JsonObjectTest, EscapesText) {
   JsonObject object;
   object.AddText("plain", "PERF\n\"x\" \\ \t,");
   object.AddText(valid, valid);
-  // Each broken byte becomes U+FFFD, what is whole around it stays.
+  // Each broken byte becomes U+FFFD, and whole characters around it stay.
   object.AddText("broken", "a\xffz\xc3(\xe2\x82!\xc0\xaf");
   object.AddText("surrogate", "\xed\xa0\x80");
   object.AddText("too long", "\xf0\x80\x80\x80\xf4\x90\x80\x80");
@@ -372,7 +372,7 @@ TEST(JsonObjectTest, NumbersRoundTrip) {
   }
 }
 
-TEST(JsonObjectTest, IntegersNullsAndNesting) {
+TEST(JsonObjectTest, WritesIntegersNullsAndNestedObjects) {
   JsonObject inner;
   EXPECT_EQ("{}", inner.ToString());
   inner.AddInteger("max", UINT64_MAX);
@@ -395,7 +395,8 @@ TEST(OpRecorderTest, CountsAndTimesByKind) {
   EXPECT_EQ(nullptr, recorder.name(0));
   EXPECT_EQ(nullptr, recorder.histogram(31));
 
-  // The machine may be busy: compare with times around the calls.
+  // The machine may be busy, so the latencies are compared with times around
+  // the calls.
   using Clock = std::chrono::steady_clock;
   const auto nanos = [](Clock::duration d) {
     return static_cast<uint64_t>(
@@ -404,10 +405,10 @@ TEST(OpRecorderTest, CountsAndTimesByKind) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const auto before_read = Clock::now();
   recorder.Start();
-  recorder.Finish(0, "read");  // without the sleep
+  recorder.Finish(0, "read");  // excludes the sleep
   const auto after_read = Clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  recorder.Finish(31, "multi", 10);  // back to back: with it
+  recorder.Finish(31, "multi", 10);  // without Start(): includes the sleep
   const auto between = Clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const auto before_last = Clock::now();
@@ -496,7 +497,8 @@ class BenchmarkReportTest : public testing::Test {
     return objects;
   }
 
-  // Without the header, which must be the first line and no other.
+  // Returns the rows without the header, which must be the first line and no
+  // other.
   Rows ReadCsv() {
     Rows rows;
     const std::string text = Read(csv_file_);
@@ -529,14 +531,14 @@ class BenchmarkReportTest : public testing::Test {
   std::unique_ptr<DB> db_;
 };
 
-TEST_F(BenchmarkReportTest, InactiveDoesNothing) {
+TEST_F(BenchmarkReportTest, InactiveReportDoesNothing) {
   OpenDB();
 #ifdef OS_LINUX
   const size_t threads = NumThreads();
 #endif
   BenchmarkReport nothing("", "", 1);
   ASSERT_OK(nothing.Open());
-  // Nor does one that was not opened.
+  // A report that was not opened does nothing, either.
   BenchmarkReport closed(json_file_, csv_file_, 1);
   for (BenchmarkReport* report : {&nothing, &closed}) {
     EXPECT_FALSE(report->active());
@@ -552,7 +554,7 @@ TEST_F(BenchmarkReportTest, InactiveDoesNothing) {
   EXPECT_TRUE(env_->FileExists(csv_file_).IsNotFound());
 }
 
-TEST_F(BenchmarkReportTest, AllFields) {
+TEST_F(BenchmarkReportTest, ReportHasAllFields) {
   constexpr int kKeys = 3000;
   constexpr size_t kValueSize = 1000;
   constexpr uint64_t kPayload = kKeys * (kValueSize + 9);
@@ -560,7 +562,7 @@ TEST_F(BenchmarkReportTest, AllFields) {
   options_.enable_blob_files = true;
   options_.min_blob_size = 5000;
   OpenDB();
-  Put(0, 1000, kValueSize);  // before the benchmark: must not count
+  Put(0, 1000, kValueSize);  // before the benchmark, so not counted
   ASSERT_OK(db_->Flush(FlushOptions()));
 
   BenchmarkReport report(json_file_, csv_file_);
@@ -591,7 +593,7 @@ TEST_F(BenchmarkReportTest, AllFields) {
       db_->GetIntProperty(DB::Properties::kTotalBlobFileSize, &blob_bytes));
   ASSERT_GT(blob_bytes, 10 * kValueSize);
   flushed += blob_bytes;
-  // The first file is from before the benchmark.
+  // The first file was written before the benchmark.
   ASSERT_EQ(3u, files.size());
   flushed -= std::min_element(files.begin(), files.end(),
                               [](const auto& a, const auto& b) {
@@ -609,10 +611,10 @@ TEST_F(BenchmarkReportTest, AllFields) {
   for (int i = 0; i < 50; ++i) {
     report.recorder(i % 2)->Start();
     ASSERT_OK(db_->Get(ReadOptions(), "key100007", &value));
-    // A kind of ours, and one of db_bench's of the same name.
+    // The report has a kind of this name, and so has db_bench.
     report.recorder(i % 2)->Finish(i % 2 == 0 ? 0 : 16, "read");
   }
-  Put(0, 10, 100);  // something for the WAL
+  Put(0, 10, 100);  // so that the WAL has data
   DirectorySize size;
   ASSERT_OK(
       size.Measure(env_->GetFileSystem().get(), {dir_ + "/db", dir_ + "/wal"}));
@@ -723,7 +725,7 @@ TEST_F(BenchmarkReportTest, AllFields) {
   EXPECT_GE(json["wal_bytes_written"].integer(), user_bytes);
   EXPECT_LE(json["wal_bytes_written"].integer(), user_bytes * 3 / 2);
   EXPECT_EQ(0u, json["stall_micros"].integer());
-  // The DB tells them to about a KB.
+  // The DB reports these numbers to about a KB.
   EXPECT_NEAR(static_cast<double>(flushed),
               static_cast<double>(json["lsm_bytes_flushed"].integer()), 8192);
   EXPECT_NEAR(static_cast<double>(compacted),
@@ -757,11 +759,11 @@ TEST_F(BenchmarkReportTest, AllFields) {
 #endif
 }
 
-TEST_F(BenchmarkReportTest, Untimed) {
+TEST_F(BenchmarkReportTest, UntimedBenchmarkIsReported) {
   OpenDB();
   BenchmarkReport report(json_file_, "");
   ASSERT_OK(report.Open());
-  ASSERT_OK(report.EndUntimed(db_.get()));  // nothing without a Begin
+  ASSERT_OK(report.EndUntimed(db_.get()));  // does nothing without Begin()
   report.SetOpenSeconds(1.25);
   report.Begin("waitforcompaction", db_.get(), 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -774,7 +776,8 @@ TEST_F(BenchmarkReportTest, Untimed) {
   EXPECT_TRUE(lines[0]["logical_bytes"].IsNull());
 }
 
-// What was known of the data holds until the next benchmark that may change it.
+// The known size of the data stays valid until the next benchmark that may
+// change it.
 TEST_F(BenchmarkReportTest, UntimedKeepsLogicalBytes) {
   OpenDB();
   BenchmarkReport report(json_file_, "");
@@ -797,17 +800,18 @@ TEST_F(BenchmarkReportTest, UntimedKeepsLogicalBytes) {
   EXPECT_TRUE(lines[4]["logical_bytes"].IsNull());
 }
 
-TEST_F(BenchmarkReportTest, UnknownIsNull) {
+TEST_F(BenchmarkReportTest, UnknownNumbersAreNull) {
   BenchmarkReport report(json_file_, csv_file_);
   ASSERT_OK(report.Open());
-  // No DB at all.
+  // There is no DB at all.
   report.Begin("crc32c", nullptr, 0);
   ASSERT_OK(report.End(nullptr, 0, 0, 0, 0, ""));
-  // A DB that wrote nothing.
+  // The DB has written nothing.
   OpenDB();
   report.Begin("readrandom", db_.get(), 1);
   ASSERT_OK(report.End(db_.get(), 0, 1, 0, 0, ""));
-  // Without the DB at its end: the directories are known.
+  // The DB is closed at the end of the benchmark, but its directories are
+  // known.
   report.Begin("close", db_.get(), 1);
   CloseDB();
   ASSERT_OK(report.End(nullptr, 0, 1, 0, 10, ""));
@@ -852,14 +856,15 @@ TEST_F(BenchmarkReportTest, UnknownIsNull) {
   EXPECT_EQ("0", rows[1][kSstBytes]);
 }
 
-// The counters of a DB begin anew when it is opened.
-TEST_F(BenchmarkReportTest, ReopenedDB) {
+// The counters of a DB start at 0 when it is opened, and the report has the
+// writes of the benchmark alone.
+TEST_F(BenchmarkReportTest, ReopenedDBCountsFromZero) {
   BenchmarkReport report(json_file_, "");
   ASSERT_OK(report.Open());
   OpenDB();
   Put(0, 100, 1000);
   ASSERT_OK(db_->Flush(FlushOptions()));
-  // Fewer writes than before it, then more.
+  // The benchmark writes less than was written before it, then more.
   for (const int keys : {30, 1000}) {
     report.Begin("fill", db_.get(), 1);
     CloseDB();
@@ -868,19 +873,19 @@ TEST_F(BenchmarkReportTest, ReopenedDB) {
     ASSERT_OK(db_->Flush(FlushOptions()));
     ASSERT_OK(report.End(db_.get(), keys, 1, 0, 0, ""));
   }
-  // Begun without a DB.
+  // The benchmark begins without a DB.
   CloseDB();
   report.Begin("fill", nullptr, 1);
   OpenDB();
   Put(0, 40, 1000);
   ASSERT_OK(report.End(db_.get(), 40, 1, 0, 0, ""));
-  // Its counters set to 0.
+  // The counters are set to 0 during the benchmark.
   report.Begin("fill", db_.get(), 1);
   ASSERT_OK(db_->ResetStats());
   Put(0, 50, 1000);
   ASSERT_OK(report.End(db_.get(), 50, 1, 0, 0, ""));
-  // The DB was there, but not told. What of its counts is the benchmark's is
-  // not known.
+  // The DB is open, but Begin() does not get it. The part of its counts that
+  // belongs to the benchmark is not known.
   report.Begin("fill", nullptr, 1);
   ASSERT_OK(report.End(db_.get(), 50, 1, 0, 0, ""));
 
@@ -902,7 +907,7 @@ TEST_F(BenchmarkReportTest, ReopenedDB) {
   EXPECT_TRUE(lines[4]["write_amplification"].IsNull());
 }
 
-TEST_F(BenchmarkReportTest, SeveralBenchmarks) {
+TEST_F(BenchmarkReportTest, EachEndedBenchmarkIsReportedOnce) {
   OpenDB();
   for (int run = 0; run < 2; ++run) {
     BenchmarkReport report(json_file_, csv_file_);
@@ -910,7 +915,7 @@ TEST_F(BenchmarkReportTest, SeveralBenchmarks) {
     report.Begin("first", db_.get(), 1);
     Put(0, 100, 100, report.recorder(0));
     ASSERT_OK(report.End(db_.get(), 100, 1, 0, 0, ""));
-    // Nothing to end.
+    // There is no benchmark to end.
     EXPECT_EQ(nullptr, report.recorder(0));
     ASSERT_OK(report.End(db_.get(), 100, 1, 0, 0, ""));
 
@@ -920,7 +925,7 @@ TEST_F(BenchmarkReportTest, SeveralBenchmarks) {
     EXPECT_EQ(nullptr, report.recorder(0));
     ASSERT_OK(report.End(db_.get(), 10, 1, 0, 0, ""));
 
-    // Begin abandons, too, and so does the end of the report.
+    // Begin() abandons a benchmark, too, and so does the end of the report.
     report.Begin("forgotten", db_.get(), 1);
     report.Begin("a,\"b\"", db_.get(), 1);
     Put(0, 50, 100, report.recorder(0));
@@ -945,8 +950,8 @@ TEST_F(BenchmarkReportTest, SeveralBenchmarks) {
   EXPECT_EQ("", csv[5]);
 }
 
-// Threads record while rows are written.
-TEST_F(BenchmarkReportTest, TimeSeries) {
+// Rows are written while threads record operations.
+TEST_F(BenchmarkReportTest, RowsShowTheProgressOfThreads) {
   constexpr int kThreads = 3;
   constexpr int kInterval = 20;
   OpenDB();
@@ -976,7 +981,7 @@ TEST_F(BenchmarkReportTest, TimeSeries) {
   for (auto& thread : threads) {
     thread.join();
   }
-  // An interval without any operation.
+  // The loop waits for an interval without any operation.
   for (int i = 0; i < 1000; ++i) {
     const Rows so_far = ReadCsv();
     if (!so_far.empty() && so_far.back()[kP50].empty()) {
@@ -1021,7 +1026,8 @@ TEST_F(BenchmarkReportTest, TimeSeries) {
     EXPECT_GE(seconds, last_seconds);
     EXPECT_LE(seconds, elapsed + 0.01);
     if (i + 1 < rows.size()) {
-      // Each at or after a deadline of its own, however late the one before.
+      // Each row has a deadline of its own and is written at or after it,
+      // however late the row before was.
       const long slot = std::lround(seconds * 1000) / kInterval;
       EXPECT_GT(slot, last_slot);
       last_slot = slot;
@@ -1053,9 +1059,9 @@ TEST_F(BenchmarkReportTest, TimeSeries) {
   EXPECT_GT(Number(rows.back()[kCpuSeconds]), 0);
 }
 
-// Many rows against recorders that get new kinds, without a DB: fit for a
-// thread sanitizer that knows nothing of the library.
-TEST_F(BenchmarkReportTest, ConcurrentRecorders) {
+// Many rows are written while recorders get new kinds. There is no DB, so
+// ThreadSanitizer can run this without an instrumented library.
+TEST_F(BenchmarkReportTest, ConcurrentRecordersLoseNoOperation) {
   constexpr int kThreads = 4;
   constexpr int kOpsOfThread = 100000;
   BenchmarkReport report(json_file_, csv_file_, 1);
@@ -1110,7 +1116,7 @@ TEST_F(BenchmarkReportTest, ConcurrentRecorders) {
 
 namespace {
 
-// Listing a directory takes a while.
+// A file system that lists a directory slowly.
 class SlowFileSystem : public FileSystemWrapper {
  public:
   SlowFileSystem(const std::shared_ptr<FileSystem>& target,
@@ -1135,7 +1141,7 @@ class SlowFileSystem : public FileSystemWrapper {
 TEST_F(BenchmarkReportTest, DeadlinesAreFixed) {
   constexpr int kInterval = 60;
   constexpr int kDeadlines = 9;
-  // Two directories: half an interval for each row.
+  // There are two directories, so each row takes half an interval.
   const auto slow_fs = std::make_shared<SlowFileSystem>(
       env_->GetFileSystem(), std::chrono::milliseconds(kInterval / 4));
   const std::unique_ptr<Env> slow_env = NewCompositeEnv(slow_fs);
@@ -1143,7 +1149,7 @@ TEST_F(BenchmarkReportTest, DeadlinesAreFixed) {
   OpenDB();
   BenchmarkReport report("", csv_file_, kInterval);
   ASSERT_OK(report.Open());
-  // A busy machine may miss deadlines, but not each time.
+  // A busy machine may miss deadlines, but not in each attempt.
   int best = 0;
   for (int attempt = 0; attempt < 20 && best < kDeadlines; ++attempt) {
     const std::string name = "slow" + std::to_string(attempt);
@@ -1166,7 +1172,7 @@ TEST_F(BenchmarkReportTest, DeadlinesAreFixed) {
 }
 
 // A DB may be closed, destroyed and opened while rows are written.
-TEST_F(BenchmarkReportTest, SamplesWithoutTheDB) {
+TEST_F(BenchmarkReportTest, RowsAreWrittenWhileTheDBIsReopened) {
   OpenDB();
   BenchmarkReport report("", csv_file_, 1);
   ASSERT_OK(report.Open());
@@ -1186,7 +1192,7 @@ TEST_F(BenchmarkReportTest, SamplesWithoutTheDB) {
   EXPECT_GT(Number(rows.back()[kDbBytes]), 0);
 }
 
-TEST_F(BenchmarkReportTest, OpenErrors) {
+TEST_F(BenchmarkReportTest, OpenErrorsNameTheFile) {
   const std::string absent = dir_ + "/absent/file";
   for (const bool is_json : {true, false}) {
     BenchmarkReport report(is_json ? absent : json_file_,
@@ -1201,7 +1207,7 @@ TEST_F(BenchmarkReportTest, OpenErrors) {
 }
 
 #ifdef OS_LINUX
-TEST_F(BenchmarkReportTest, WriteErrors) {
+TEST_F(BenchmarkReportTest, WriteErrorsAreReturned) {
   // The header does not fit.
   BenchmarkReport csv("", "/dev/full");
   Status s = csv.Open();
@@ -1218,9 +1224,8 @@ TEST_F(BenchmarkReportTest, WriteErrors) {
   }
 }
 
-// Also the rows' errors are told in the end, and the next benchmark is not
-// hit by them.
-TEST_F(BenchmarkReportTest, WriteErrorsOfRows) {
+// Errors of rows are returned at the end, and do not affect the next benchmark.
+TEST_F(BenchmarkReportTest, WriteErrorsOfRowsAreReturnedAtTheEnd) {
   BenchmarkReport report("", csv_file_, 1);
   ASSERT_OK(report.Open());
   struct rlimit old_limit;

@@ -17,8 +17,8 @@ namespace bench {
 
 namespace {
 
-// What db_bench's ThreadState, Stats, SharedState and Duration have that
-// WorkloadThread uses.
+// These have the members of db_bench's ThreadState, Stats, SharedState and
+// Duration that WorkloadThread uses.
 struct FakeStats {
   OpRecorder* recorder = nullptr;
   int resets = 0;
@@ -74,8 +74,8 @@ TestThread Make(FakeThread* thread, int64_t ops, int max_seconds = 0,
                     /*db=*/nullptr, recorder, ReadOptions(), WriteOptions());
 }
 
-// db_bench gives the thread of number i the seed --seed + 1 + i, counted on
-// over the benchmarks of a process.
+// db_bench gives the thread of number i the seed --seed + 1 + i, and goes on
+// counting over the benchmarks of a process.
 TEST(WorkloadThreadTest, NeighbouringSeedsShareNoStream) {
   FakeShared shared;
   std::set<uint64_t> seeds;
@@ -125,13 +125,14 @@ TEST(WorkloadThreadTest, EndsWhenAnotherThreadFails) {
   ASSERT_EQ("put error: IO error: disk", shared.text);
 }
 
-TEST(WorkloadThreadTest, Records) {
+TEST(WorkloadThreadTest, OperationsAreRecordedOnce) {
   FakeShared shared;
   FakeThread thread(2, 1, &shared);
   OpRecorder recorder;
   thread.stats.SetRecorder(&recorder);
   TestThread host = Make(&thread, 100, 0, &recorder);
-  // The workload's thread records; db_bench's Stats would do it again.
+  // The thread of the workload records the operations, so the Stats of db_bench
+  // must not.
   ASSERT_EQ(nullptr, thread.stats.recorder);
   ASSERT_EQ(2, host.thread());
   ASSERT_EQ(4, host.threads());

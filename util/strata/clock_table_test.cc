@@ -22,7 +22,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Its payload is a text.
+// An entry whose payload is a text.
 struct TextEntry : public ClockTable::Entry {
   uint64_t version = 0;
   size_t text_size = 0;
@@ -61,7 +61,7 @@ class ClockTableTest : public testing::Test {
     memcpy(entry->text_data(), text.data(), text.size());
     return table_->Insert(entry);
   }
-  // "none" if there is none.
+  // Returns "none" if there is no entry.
   std::string Find(const std::string& key, bool mark = true) {
     auto* const entry = static_cast<TextEntry*>(table_->Find(key));
     if (entry == nullptr) {
@@ -95,7 +95,7 @@ TEST_F(ClockTableTest, FindsByWholeKey) {
   ASSERT_EQ(4, NumEntries());
 }
 
-TEST_F(ClockTableTest, TheBetterOneStays) {
+TEST_F(ClockTableTest, NewerEntryReplacesAnOlderOne) {
   Reset(kCapacity);
   ASSERT_TRUE(Insert("a", "2", 2));
   ASSERT_FALSE(Insert("a", "1", 1));
@@ -124,7 +124,7 @@ TEST_F(ClockTableTest, GrowsAndCounts) {
   ASSERT_EQ("none", Find(KeyOf(kNum)));
 }
 
-TEST_F(ClockTableTest, WhoIsUsedStays) {
+TEST_F(ClockTableTest, UsedEntriesStay) {
   Reset(size_t{1} << 20);
   for (uint64_t i = 0; i < 1000; ++i) {
     ASSERT_TRUE(Insert(KeyOf(i), std::string(100, 'x')));
@@ -132,7 +132,7 @@ TEST_F(ClockTableTest, WhoIsUsedStays) {
   for (uint64_t i = 1000; i < 50000; ++i) {
     ASSERT_TRUE(Insert(KeyOf(i), std::string(100, 'x')));
     ASSERT_NE("none", Find(KeyOf(i % 100)));
-    // These are looked at, but not used.
+    // These entries are found, but not marked as used.
     Find(KeyOf(100 + i % 100), /*mark=*/false);
   }
   const ClockTable::Stats stats = table_->GetStats();
@@ -145,17 +145,17 @@ TEST_F(ClockTableTest, WhoIsUsedStays) {
   }
 }
 
-TEST_F(ClockTableTest, TooLarge) {
+TEST_F(ClockTableTest, TooLargeEntriesAreRefused) {
   Reset(size_t{1} << 20);
   ASSERT_TRUE(Insert("a", std::string(1900, 'x')));
   ASSERT_FALSE(Insert("b", std::string(2048, 'x')));
   ASSERT_FALSE(Insert(std::string(2048, 'c'), ""));
-  // The old one has not gone.
+  // The old entry is still there.
   ASSERT_FALSE(Insert("a", std::string(2048, 'y'), 2));
   ASSERT_EQ(std::string(1900, 'x'), Find("a"));
 }
 
-TEST_F(ClockTableTest, Capacity) {
+TEST_F(ClockTableTest, LowerCapacityEvictsEntries) {
   auto room = std::make_shared<Room>(size_t{100} << 20);
   Reset(kCapacity, room);
   for (uint64_t i = 0; i < 20000; ++i) {
@@ -179,7 +179,7 @@ TEST_F(ClockTableTest, Capacity) {
   ASSERT_EQ("x", Find("a"));
 }
 
-TEST_F(ClockTableTest, WhatIsHeldOutlivesTheTable) {
+TEST_F(ClockTableTest, HeldEntryOutlivesTheTable) {
   Reset(kCapacity);
   ASSERT_TRUE(Insert("a", "text"));
   auto* const entry = static_cast<TextEntry*>(table_->Find("a"));
@@ -193,7 +193,7 @@ TEST_F(ClockTableTest, WhatIsHeldOutlivesTheTable) {
   entry->Unref();
 }
 
-TEST_F(ClockTableTest, NoRoom) {
+TEST_F(ClockTableTest, FullCacheMakesTheTableEvict) {
   auto room = std::make_shared<Room>(size_t{2} << 20);
   Reset(kCapacity, room);
   uint64_t kept = 0;
@@ -201,11 +201,11 @@ TEST_F(ClockTableTest, NoRoom) {
     kept += Insert(KeyOf(i), std::string(100, 'x'));
     ASSERT_LE(table_->GetStats().bytes, room->room);
   }
-  // It goes on with what it has got.
+  // The table continues with the memory that it has.
   ASSERT_GT(kept, 90000);
   ASSERT_GE(table_->GetStats().bytes, size_t{3} << 19);
   ASSERT_LE(room->charged, room->room);
-  // And does not ask each time.
+  // It does not ask for memory at each insertion.
   ASSERT_LT(room->updates, 500);
 
   room->room = size_t{4} << 20;
@@ -218,7 +218,7 @@ TEST_F(ClockTableTest, NoRoom) {
   ASSERT_EQ(0, room->charged);
 }
 
-TEST_F(ClockTableTest, NoRoomAtAll) {
+TEST_F(ClockTableTest, NothingIsInsertedWithoutRoom) {
   auto room = std::make_shared<Room>(0);
   Reset(kCapacity, room);
   for (uint64_t i = 0; i < 5000; ++i) {
@@ -228,7 +228,7 @@ TEST_F(ClockTableTest, NoRoomAtAll) {
   ASSERT_EQ(0, table_->GetStats().bytes);
 }
 
-TEST_F(ClockTableTest, Threads) {
+TEST_F(ClockTableTest, ThreadsFindTextsOfTheirKeys) {
   auto room = std::make_shared<Room>(size_t{3} << 19);
   Reset(size_t{2} << 20, room);
   std::atomic<bool> is_over{false};

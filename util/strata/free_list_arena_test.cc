@@ -21,7 +21,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr size_t kMaxKept = size_t{64} << 10;
-// Of those that are kept.
+// The largest size that is kept.
 constexpr size_t kMaxSize = size_t{64} << 10;
 
 }  // namespace
@@ -43,7 +43,7 @@ class FreeListArenaTest : public testing::Test {
   FreeListArena memory_{kMaxKept};
 };
 
-TEST_F(FreeListArenaTest, RoundUp) {
+TEST_F(FreeListArenaTest, RoundUpWastesLittle) {
   size_t last = 0;
   std::set<size_t> sizes;
   for (size_t size = 1; size <= 3 * kMaxSize; ++size) {
@@ -63,7 +63,7 @@ TEST_F(FreeListArenaTest, RoundUp) {
 }
 
 // Each rounded size has pieces of its own.
-TEST_F(FreeListArenaTest, AllSizes) {
+TEST_F(FreeListArenaTest, EachRoundedSizeHasItsOwnPieces) {
   size_t next = 0;
   for (size_t size = 1; size <= kMaxSize; size = next) {
     const size_t rounded = FreeListArena::RoundUp(size);
@@ -91,7 +91,7 @@ TEST_F(FreeListArenaTest, AllSizes) {
   }
 }
 
-TEST_F(FreeListArenaTest, KeepsNoMoreThanThat) {
+TEST_F(FreeListArenaTest, KeepsNoMoreThanTheLimit) {
   std::vector<char*> all(1000);
   for (char*& memory : all) {
     memory = Allocate(1000);
@@ -101,7 +101,8 @@ TEST_F(FreeListArenaTest, KeepsNoMoreThanThat) {
   }
   const size_t rounded = FreeListArena::RoundUp(1000);
   ASSERT_EQ(memory_.kept(), kMaxKept / rounded * rounded);
-  // What is newer drives out what is not asked for any more, by and by.
+  // Pieces of a size that is in use gradually replace those of a size that is
+  // not requested any more.
   constexpr size_t kOthers = 20;
   std::vector<char*> others(7 * 64);
   for (char*& memory : others) {
@@ -120,7 +121,7 @@ TEST_F(FreeListArenaTest, KeepsNoMoreThanThat) {
   for (char* const memory : again) {
     Free(memory, 2000);
   }
-  // Too large, at all or for what may be kept.
+  // These pieces are too large for any arena, or for the limit of this one.
   kept = memory_.kept();
   Free(Allocate(kMaxSize + 1), kMaxSize + 1);
   ASSERT_EQ(memory_.kept(), kept);
@@ -134,7 +135,7 @@ TEST_F(FreeListArenaTest, KeepsNoMoreThanThat) {
   ASSERT_EQ(none.kept(), 0);
 }
 
-TEST_F(FreeListArenaTest, OfTheProcess) {
+TEST_F(FreeListArenaTest, ProcessHasOneArena) {
   FreeListArena* const process = FreeListArena::Process();
   ASSERT_EQ(process, FreeListArena::Process());
   process->Free(process->Allocate(333), 333);
@@ -145,8 +146,8 @@ TEST_F(FreeListArenaTest, OfTheProcess) {
 #endif
 }
 
-// Nobody gets what somebody else has.
-TEST_F(FreeListArenaTest, Threads) {
+// No thread gets memory that another thread has.
+TEST_F(FreeListArenaTest, ThreadsNeverShareAPiece) {
   constexpr int kNumThreads = 4;
   std::vector<std::thread> threads;
   for (int t = 0; t < kNumThreads; ++t) {

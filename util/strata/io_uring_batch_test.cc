@@ -49,7 +49,7 @@ class IOUringBatchTest : public testing::Test {
     return CheckFSFeatureSupport(fs_.get(), FSSupportedOps::kAsyncIO);
   }
 
-  // False: there is no room.
+  // Begins a read. Returns false if there is no room.
   bool Begin(uint64_t offset) {
     auto read = std::make_unique<Read>();
     read->request.offset = offset;
@@ -96,11 +96,11 @@ class IOUringBatchTest : public testing::Test {
   std::string data_;
   std::unique_ptr<FSRandomAccessFile> file_;
   std::vector<std::unique_ptr<Read>> reads_;
-  // By batches.
+  // Number of reads of each submission of a batch.
   std::vector<int> submitted_;
 };
 
-TEST_F(IOUringBatchTest, Together) {
+TEST_F(IOUringBatchTest, ReadsOfABatchAreSubmittedTogether) {
   if (!IsSupported()) {
     ROCKSDB_GTEST_SKIP("No io_uring here");
     return;
@@ -121,7 +121,7 @@ TEST_F(IOUringBatchTest, Together) {
     ASSERT_EQ((std::vector<int>{10}), submitted_);
     EndAll();
     submitted_.clear();
-    // Alone again.
+    // Reads outside of a batch are submitted alone.
     ASSERT_TRUE(Begin(3));
     ASSERT_TRUE(Begin(5));
     ASSERT_TRUE(submitted_.empty());
@@ -129,8 +129,8 @@ TEST_F(IOUringBatchTest, Together) {
   }
 }
 
-// More than the ring has room for.
-TEST_F(IOUringBatchTest, Full) {
+// There are more reads than the ring has room for.
+TEST_F(IOUringBatchTest, FullRingIsSubmittedEarly) {
   if (!IsSupported()) {
     ROCKSDB_GTEST_SKIP("No io_uring here");
     return;
@@ -148,8 +148,8 @@ TEST_F(IOUringBatchTest, Full) {
   EndAll();
 }
 
-// Somebody waits for a read before the batch ends, or gives it up.
-TEST_F(IOUringBatchTest, EndsTooEarly) {
+// A caller waits for a read before the batch ends, or aborts it.
+TEST_F(IOUringBatchTest, WaitingOrAbortingSubmitsTheBatch) {
   if (!IsSupported()) {
     ROCKSDB_GTEST_SKIP("No io_uring here");
     return;

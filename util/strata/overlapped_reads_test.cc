@@ -53,7 +53,7 @@ class OverlappedReadsTest : public testing::Test {
     return result.ToString();
   }
 
-  // And forgets them.
+  // Returns the events, and forgets them.
   std::string Events() {
     std::string events = fs_.EventsOf({""});
     fs_.events.clear();
@@ -66,7 +66,7 @@ class OverlappedReadsTest : public testing::Test {
   std::unique_ptr<OverlappedReadFile> file_;
 };
 
-TEST_F(OverlappedReadsTest, Taken) {
+TEST_F(OverlappedReadsTest, BegunReadsAreTakenOnce) {
   OverlappedReads reads(&fs_);
   ASSERT_TRUE(reads.empty());
   ASSERT_TRUE(reads.Begin(*file_, 1000, 500, IOOptions()));
@@ -75,23 +75,23 @@ TEST_F(OverlappedReadsTest, Taken) {
   ASSERT_EQ("begin begin", Events());
   {
     OverlappedReads::Scope scope(&reads);
-    // The later one, and a part of the earlier one.
+    // The later read is taken first, and then a part of the earlier one.
     ASSERT_EQ(data_.substr(3000, 10), Read(3000, 10));
     ASSERT_EQ("end", Events());
     ASSERT_EQ(data_.substr(1100, 400), Read(1100, 400));
     ASSERT_EQ("end", Events());
     ASSERT_TRUE(reads.empty());
-    // Each once.
+    // Each read is taken once.
     ASSERT_EQ(data_.substr(3000, 10), Read(3000, 10));
     ASSERT_EQ("read", Events());
   }
 }
 
-TEST_F(OverlappedReadsTest, NotTheSame) {
+TEST_F(OverlappedReadsTest, OtherReadsAreNotTaken) {
   std::optional<OverlappedReads> reads(&fs_);
   ASSERT_TRUE(reads->Begin(*file_, 1000, 500, IOOptions()));
   Events();
-  // Not lent.
+  // Without a scope the read is not taken.
   ASSERT_EQ(data_.substr(1000, 500), Read(1000, 500));
   {
     OverlappedReads::Scope scope(&*reads);
@@ -103,7 +103,7 @@ TEST_F(OverlappedReadsTest, NotTheSame) {
       OverlappedReads::Scope none(nullptr);
       ASSERT_EQ(data_.substr(1000, 500), Read(1000, 500));
     }
-    // Another thread, and another file.
+    // Another thread and another file do not take it.
     std::thread other(
         [&] { ASSERT_EQ(data_.substr(1000, 500), Read(1000, 500)); });
     other.join();
@@ -115,13 +115,13 @@ TEST_F(OverlappedReadsTest, NotTheSame) {
         "read read read read read read read "
         "read",
         Events());
-    // Waits for what nobody asked for.
+    // The destructor waits for a read that was not taken.
     reads.reset();
     ASSERT_EQ("end", Events());
   }
 }
 
-TEST_F(OverlappedReadsTest, Troubles) {
+TEST_F(OverlappedReadsTest, FailedReadsAreRepeated) {
   for (const Trouble trouble :
        {Trouble::kNone, Trouble::kRefused, Trouble::kAtOnce, Trouble::kFailed,
         Trouble::kShort, Trouble::kOwnMemory, Trouble::kPollFails}) {
@@ -149,13 +149,13 @@ TEST_F(OverlappedReadsTest, Troubles) {
     reads.reset();
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
-    // To tests that inject errors: they need not expect this one.
+    // Tests that inject errors are told to ignore this one.
     ASSERT_EQ(has_read, says_so);
     ASSERT_EQ(0, fs_.under_way);
     ASSERT_EQ(0, fs_.handles);
     Events();
   }
-  // What is damaged is the reader's business.
+  // Damaged data is taken, and the reader has to notice it.
   fs_.trouble = Trouble::kCorrupt;
   OverlappedReads reads(&fs_);
   ASSERT_TRUE(reads.Begin(*file_, 5, 100, IOOptions()));
@@ -163,8 +163,8 @@ TEST_F(OverlappedReadsTest, Troubles) {
   ASSERT_NE(data_.substr(5, 100), Read(5, 100));
 }
 
-// Aligned reads, of which RandomAccessFileReader asks for the same pages.
-TEST_F(OverlappedReadsTest, DirectIO) {
+// Direct reads are aligned, and RandomAccessFileReader asks for the same pages.
+TEST_F(OverlappedReadsTest, DirectReadsAreTakenByPages) {
   FileOptions options;
   options.use_direct_reads = true;
   std::unique_ptr<FSRandomAccessFile> file;
@@ -193,7 +193,7 @@ TEST_F(OverlappedReadsTest, DirectIO) {
   ASSERT_EQ(data_.substr(2 * page, page), read(2 * page, page));
   ASSERT_EQ("end end", Events());
 
-  // The end of the file.
+  // These reads go beyond the end of the file.
   const uint64_t last = data_.size() - data_.size() % page;
   ASSERT_LT(last, data_.size());
   ASSERT_TRUE(reads.Begin(*file_, last + 3, 10, IOOptions()));
@@ -204,7 +204,7 @@ TEST_F(OverlappedReadsTest, DirectIO) {
   ASSERT_EQ("end end", Events());
 }
 
-TEST_F(OverlappedReadsTest, Long) {
+TEST_F(OverlappedReadsTest, LongReadsAreNotBegun) {
   OverlappedReads reads(&fs_);
   ASSERT_FALSE(
       reads.Begin(*file_, 0, OverlappedReads::kMaxReadSize + 1, IOOptions()));

@@ -35,7 +35,7 @@ void ExpectBadPaths(const std::string& text, const std::string& message) {
 
 }  // namespace
 
-TEST(PathListTest, Paths) {
+TEST(PathListTest, PathsAreParsed) {
   ExpectPaths("", {});
   ExpectPaths(" \t", {});
   ExpectPaths("/a", {{"/a", kNoLimit}});
@@ -46,7 +46,7 @@ TEST(PathListTest, Paths) {
   ExpectPaths("/a:0", {{"/a", 0}});
 }
 
-TEST(PathListTest, Bytes) {
+TEST(PathListTest, SizesMayHaveUnits) {
   ExpectPaths("/a:1k,/b:2M,/c:3g,/d:4T", {{"/a", 1ull << 10},
                                           {"/b", 2ull << 20},
                                           {"/c", 3ull << 30},
@@ -60,7 +60,7 @@ TEST(PathListTest, Bytes) {
   }
 }
 
-TEST(PathListTest, EncodedPaths) {
+TEST(PathListTest, EncodedPathsAreDecoded) {
   ExpectPaths("/a%2cb%3A1:7", {{"/a,b:1", 7}});
   ExpectPaths("%25", {{"%", kNoLimit}});
   for (const char* text :
@@ -69,7 +69,7 @@ TEST(PathListTest, EncodedPaths) {
   }
 }
 
-TEST(PathListTest, AnyPathSurvives) {
+TEST(PathListTest, AnyPathRoundTrips) {
   std::string bytes = "/";
   for (int c = 1; c < 256; ++c) {
     bytes.push_back(static_cast<char>(c));
@@ -78,13 +78,14 @@ TEST(PathListTest, AnyPathSurvives) {
       {bytes, 0}, {"/plain-1_2.x", kNoLimit}, {" lead and trail ", 12345}};
   const std::string text = PathListToString(paths);
   ExpectPaths(text, paths);
-  // Nothing that an OPTIONS file or an option string gives a meaning to.
+  // The text has no character with a meaning in an OPTIONS file or an option
+  // string.
   EXPECT_EQ(text.find_first_of("=;{}#\\\"' \t\r\n"), std::string::npos) << text;
   EXPECT_NE(text.find(",/plain-1_2.x,"), std::string::npos) << text;
   EXPECT_EQ(PathListToString({}), "");
 }
 
-TEST(PathListTest, Ids) {
+TEST(PathListTest, PathIdsRoundTrip) {
   std::vector<uint32_t> ids{9};
   ASSERT_OK(ParsePathIds("0,1", &ids));
   EXPECT_EQ(ids, (std::vector<uint32_t>{0, 1}));
@@ -104,7 +105,7 @@ TEST(PathListTest, Ids) {
   }
 }
 
-TEST(PathListTest, Flags) {
+TEST(PathListTest, FlagsSetOptionsOrChangeNothing) {
   ColumnFamilyOptions options;
   options.level_blob_path_ids = {3};
   ASSERT_OK(ApplyPathFlags("/a:1g,/b", "0,1", "", &options));

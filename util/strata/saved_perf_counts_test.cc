@@ -33,7 +33,7 @@ class SavedPerfCountsTest : public testing::Test {
   }
 };
 
-TEST_F(SavedPerfCountsTest, RestoreUndoesWhatWasCountedSince) {
+TEST_F(SavedPerfCountsTest, RestoreUndoesLaterCounts) {
   for (const bool has_levels : {false, true}) {
     if (has_levels) {
       get_perf_context()->EnablePerLevelPerfContext();

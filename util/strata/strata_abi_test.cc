@@ -23,15 +23,15 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// What to do when one of these tests fails.
+// Says what to do if one of these tests fails.
 constexpr char kAdvice[] =
     "The C++ interface has changed. If a release has had this "
     "STRATA_ABI_VERSION (rocksdb/strata_abi.h), raise it by one, so that "
     "programs that were compiled before are refused. In any case write the new "
     "numbers here.";
 
-// Where a virtual function is in the table of its class, counted from 0, in the
-// ABI that GCC and Clang have in common (Itanium C++ ABI).
+// Returns the position of a virtual function in the table of its class, counted
+// from 0, in the ABI that GCC and Clang have in common (Itanium C++ ABI).
 template <class Member>
 size_t SlotOf(Member function) {
   uintptr_t words[2];
@@ -42,9 +42,9 @@ size_t SlotOf(Member function) {
 
 }  // namespace
 
-// Strata's virtual functions come after all of RocksDB's, which have the places
-// that they have in RocksDB 11.8.1.
-TEST(StrataAbiTest, VirtualFunctions) {
+// Strata's virtual functions come after all of RocksDB's, which have the
+// positions that they have in RocksDB 11.8.1.
+TEST(StrataAbiTest, VirtualFunctionsKeepTheirPositions) {
   EXPECT_EQ(SlotOf(&DB::TryCatchUpWithPrimary), 174);
   using Collect =
       Status (DB::*)(const CollectBlobGarbageOptions&, ColumnFamilyHandle*);
@@ -58,7 +58,7 @@ TEST(StrataAbiTest, VirtualFunctions) {
       << kAdvice;
 }
 
-TEST(StrataAbiTest, Enumerators) {
+TEST(StrataAbiTest, EnumeratorsKeepTheirNumbers) {
   EXPECT_EQ(TICKER_ENUM_MAX, 300) << kAdvice;
   EXPECT_EQ(HISTOGRAM_ENUM_MAX, 80) << kAdvice;
   EXPECT_EQ(kNumCacheEntryRoles, 17) << kAdvice;
@@ -67,11 +67,11 @@ TEST(StrataAbiTest, Enumerators) {
   EXPECT_EQ(static_cast<int>(kWalBufferFile), 13) << kAdvice;
 }
 
-// The sizes are those of one platform. A change that shows there shows on all.
+// The sizes are those of one platform, since a change shows on all platforms.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBCXX__) && \
     !defined(_GLIBCXX_DEBUG) && !defined(NPERF_CONTEXT) &&               \
     !defined(ROCKSDB_ASSERT_STATUS_CHECKED)
-TEST(StrataAbiTest, Sizes) {
+TEST(StrataAbiTest, StructsKeepTheirSizes) {
   static_assert(STRATA_ABI_VERSION == 1, "The sizes are those of version 1");
   EXPECT_EQ(sizeof(DBOptions), 776) << kAdvice;
   EXPECT_EQ(sizeof(AdvancedColumnFamilyOptions), 784) << kAdvice;

@@ -28,7 +28,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// The model: what a record and an operand mean.
+// The model gives records and operands their meaning.
 using Fields = std::vector<std::string>;
 using Updates = std::map<uint32_t, std::string>;
 
@@ -57,7 +57,7 @@ std::string Encode(const Updates& updates) {
   return operand;
 }
 
-// Decoders of their own, byte by byte, to compare the cursors with.
+// These decoders work byte by byte, and the cursors are compared with them.
 
 std::optional<uint32_t> DecodeVarint(const std::string& bytes,
                                      size_t* position) {
@@ -113,8 +113,8 @@ std::optional<Updates> DecodeUpdates(const std::string& operand) {
   return updates;
 }
 
-// Bytes on the heap with nothing around them, so that a read beyond them shows
-// under a sanitizer.
+// Bytes on the heap with nothing around them, so that a sanitizer reports a
+// read beyond them.
 class ExactCopy {
  public:
   explicit ExactCopy(const std::string& bytes)
@@ -129,7 +129,8 @@ class ExactCopy {
   std::unique_ptr<char[]> data_;
 };
 
-// What a cursor reads of `bytes`, and whether it found all of it sound.
+// These functions return what a cursor reads of `bytes`, and whether it found
+// all of it sound.
 
 std::pair<Fields, bool> ReadFields(const std::string& bytes) {
   const ExactCopy copy(bytes);
@@ -162,7 +163,7 @@ std::pair<Updates, bool> ReadUpdates(const std::string& bytes) {
 }
 
 std::string RandomBytes(Random* random) {
-  // Lengths of one to three bytes.
+  // The encoded lengths have one to three bytes.
   const int max_size = random->OneIn(200)  ? 20000
                        : random->OneIn(20) ? 300
                                            : 20;
@@ -191,7 +192,8 @@ Updates RandomUpdates(Random* random) {
   return updates;
 }
 
-// Bytes that often are a value or an operand, and about as often are not.
+// Returns bytes that are often a value or an operand, and about as often are
+// not.
 std::string RandomCandidate(Random* random) {
   std::string bytes(random->Uniform(14), '\0');
   for (char& byte : bytes) {
@@ -209,7 +211,7 @@ std::string RandomCandidate(Random* random) {
   return bytes;
 }
 
-// Keeps the lines logged.
+// Keeps the logged lines.
 class LineLogger : public Logger {
  public:
   using Logger::Logv;
@@ -222,7 +224,7 @@ class LineLogger : public Logger {
   std::vector<std::string> lines;
 };
 
-// A FieldUpdateOperator that counts.
+// A FieldUpdateOperator that counts its merges.
 class CountingOperator : public FieldUpdateOperator {
  public:
   bool FullMergeV2(const MergeOperationInput& merge_in,
@@ -251,7 +253,7 @@ class FieldUpdateTest : public testing::Test {
   FieldUpdateTest() : random_(test::RandomSeed()) {}
 
  protected:
-  // The merged value, or nothing if the merge fails.
+  // Returns the merged value, or nothing if the merge fails.
   std::optional<std::string> FullMerge(
       const std::optional<std::string>& base,
       const std::vector<std::string>& operands) {
@@ -276,7 +278,8 @@ class FieldUpdateTest : public testing::Test {
     return merged ? std::optional(new_value) : std::nullopt;
   }
 
-  // The same for operands. Two of them are merged by PartialMerge(), too.
+  // Returns the merged operand, or nothing if the merge fails. Two operands are
+  // merged by PartialMerge(), too.
   std::optional<std::string> PartialMerge(
       const std::vector<std::string>& operands) {
     const std::deque<Slice> operand_list(operands.begin(), operands.end());
@@ -304,7 +307,7 @@ class FieldUpdateTest : public testing::Test {
       MergeOperator::OpFailureScope::kDefault;
 };
 
-TEST_F(FieldUpdateTest, Formats) {
+TEST_F(FieldUpdateTest, EncodingsHaveTheFormat) {
   const std::string value = Encode(Fields{"ab", "", std::string(130, 'x')});
   ASSERT_EQ(value, std::string("\x02"
                                "ab"
@@ -327,7 +330,7 @@ TEST_F(FieldUpdateTest, Formats) {
   ASSERT_EQ(no_value.count(), 0);
 }
 
-TEST_F(FieldUpdateTest, RoundTrip) {
+TEST_F(FieldUpdateTest, CursorsReadWhatWasEncoded) {
   for (int i = 0; i < 1000; ++i) {
     const Fields fields = RandomFields(&random_);
     ASSERT_EQ(ReadFields(Encode(fields)), std::make_pair(fields, true));
@@ -336,7 +339,7 @@ TEST_F(FieldUpdateTest, RoundTrip) {
   }
 }
 
-TEST_F(FieldUpdateTest, Truncated) {
+TEST_F(FieldUpdateTest, TruncationIsNoticed) {
   const std::string sizes[] = {"", "a",  std::string(200, 'b'),
                                "", "cd", std::string(20000, 'e')};
   std::string value;
@@ -372,9 +375,9 @@ TEST_F(FieldUpdateTest, Truncated) {
   }
 }
 
-// Cursors and merges take what the decoders of this test take, and nothing
+// Cursors and merges accept what the decoders of this test accept, and nothing
 // else.
-TEST_F(FieldUpdateTest, RandomBytes) {
+TEST_F(FieldUpdateTest, CursorsAndMergesAgreeWithTheModel) {
   int values = 0;
   int operands = 0;
   int merges = 0;
@@ -418,35 +421,36 @@ TEST_F(FieldUpdateTest, RandomBytes) {
     const std::optional<std::string> full = FullMerge(value, operand_list);
     ASSERT_EQ(full.has_value(), all_ok && fields.has_value());
     if (full) {
-      // Not Encode(merged): fields that stay keep lengths that were written in
-      // more bytes than they need.
+      // This may differ from Encode(merged), since fields that stay keep
+      // lengths that were written in more bytes than they need.
       ASSERT_EQ(DecodeFields(*full), merged);
       ++merges;
     }
   }
-  // The candidates are worth the name.
+  // Many candidates are valid, and not all of them.
   ASSERT_GT(values, kRounds / 20);
   ASSERT_LT(values, kRounds);
   ASSERT_GT(operands, kRounds / 20);
   ASSERT_GT(merges, kRounds / 200);
 }
 
-TEST_F(FieldUpdateTest, FullMerge) {
+TEST_F(FieldUpdateTest, FullMergeReplacesAndExtendsFields) {
   const Fields abc{"a", "b", "c"};
   struct {
     std::optional<Fields> base;
     std::vector<Updates> operands;
     Fields expected;
   } const cases[] = {
-      // Replaced: the first, middle, last, all; by other sizes.
+      // Fields are replaced: the first, the middle, the last, all; by other
+      // sizes.
       {abc, {{{0, "xyz"}}}, {"xyz", "b", "c"}},
       {abc, {{{1, ""}}}, {"a", "", "c"}},
       {abc, {{{2, "xyz"}}}, {"a", "b", "xyz"}},
       {abc, {{{0, "x"}, {1, "y"}, {2, "z"}}}, {"x", "y", "z"}},
-      // The newest wins, per field.
+      // The newest update of each field wins.
       {abc, {{{0, "1"}, {1, "1"}}, {{1, "2"}}}, {"1", "2", "c"}},
       {abc, {{{1, "1"}}, {{1, ""}}}, {"a", "", "c"}},
-      // Extended, with and without fields that are skipped.
+      // The value is extended, with and without fields that are skipped.
       {abc, {{{3, "d"}}}, {"a", "b", "c", "d"}},
       {abc, {{{5, "f"}}}, {"a", "b", "c", "", "", "f"}},
       {abc, {{{4, "e"}}, {{3, "d"}}}, {"a", "b", "c", "d", "e"}},
@@ -454,10 +458,10 @@ TEST_F(FieldUpdateTest, FullMerge) {
       {abc,
        {{{4, "e"}}, {{0, "x"}, {1, "y"}, {2, "z"}}},
        {"x", "y", "z", "", "e"}},
-      // Operands that change nothing.
+      // Operands change nothing.
       {abc, {{}}, {"a", "b", "c"}},
       {abc, {{}, {{0, "x"}}, {}}, {"x", "b", "c"}},
-      // No base, and an empty one.
+      // There is no base, or an empty one.
       {std::nullopt, {{}}, {}},
       {std::nullopt, {{{0, "x"}}}, {"x"}},
       {std::nullopt, {{{2, "z"}}, {{1, "y"}}}, {"", "y", "z"}},
@@ -475,7 +479,7 @@ TEST_F(FieldUpdateTest, FullMerge) {
   }
 }
 
-TEST_F(FieldUpdateTest, PartialMerge) {
+TEST_F(FieldUpdateTest, PartialMergeKeepsTheNewestUpdates) {
   ASSERT_EQ(PartialMerge({Encode(Updates{{0, "a"}, {7, "b"}}),
                           Encode(Updates{{3, "c"}, {7, ""}})}),
             Encode(Updates{{0, "a"}, {3, "c"}, {7, ""}}));
@@ -484,8 +488,8 @@ TEST_F(FieldUpdateTest, PartialMerge) {
             Encode(Updates{{65535, "a"}}));
 }
 
-TEST_F(FieldUpdateTest, LimitOfFields) {
-  // The highest field.
+TEST_F(FieldUpdateTest, FieldsBeyondTheLimitAreRefused) {
+  // The highest field is accepted.
   const std::string highest = Encode(Updates{{65535, "x"}});
   Fields most(65536);
   most[65535] = "x";
@@ -496,7 +500,7 @@ TEST_F(FieldUpdateTest, LimitOfFields) {
               fields[0] = "y";
               return fields;
             }()));
-  // One more.
+  // A higher field is refused.
   const std::string beyond("\x80\x80\x04\x01x", 5);
   ASSERT_EQ(ReadUpdates(beyond), std::make_pair(Updates(), false));
   ASSERT_EQ(FullMerge(std::nullopt, {beyond}), std::nullopt);
@@ -508,13 +512,13 @@ TEST_F(FieldUpdateTest, LimitOfFields) {
   ASSERT_EQ(FullMerge(Encode(too_many), {""}), std::nullopt);
 }
 
-TEST_F(FieldUpdateTest, Corrupt) {
+TEST_F(FieldUpdateTest, CorruptOperandsAndBasesFailTheMerge) {
   const std::string good = Encode(Updates{{0, "x"}, {1, "y"}});
   const std::string base = Encode(Fields{"a", "b"});
   const std::string bad_operands[] = {
       std::string("\x00", 1),                          // no length
       std::string("\x00\x02x", 3),                     // not all bytes
-      std::string("\x01\x00\x00\x00", 4),              // fields fall
+      std::string("\x01\x00\x00\x00", 4),              // fields descend
       std::string("\x01\x00\x01\x00", 4),              // a field twice
       std::string("\x80\x80\x80\x80\x80\x00\x00", 7),  // no varint32
       good + std::string("\x02", 1),
@@ -523,7 +527,7 @@ TEST_F(FieldUpdateTest, Corrupt) {
   logger_ = &logger;
   for (const std::string& bad : bad_operands) {
     for (int at = 0; at < 3; ++at) {
-      // Also below operands that cover all there is.
+      // The operand is checked also below operands that cover all fields.
       std::vector<std::string> operands(3, good);
       operands[at] = bad;
       failure_scope_ = MergeOperator::OpFailureScope::kDefault;
@@ -550,14 +554,14 @@ TEST_F(FieldUpdateTest, Corrupt) {
       ASSERT_NE(logger.lines[0].find("base value"), std::string::npos);
     }
   }
-  // Without a logger.
+  // The merge fails without a logger, too.
   logger_ = nullptr;
   ASSERT_EQ(FullMerge(base, {bad_operands[0]}), std::nullopt);
   ASSERT_EQ(FullMerge("\x02z", {good}), std::nullopt);
 }
 
-// However a history is cut into merges, the bytes are the same.
-TEST_F(FieldUpdateTest, Associative) {
+// The bytes are the same however a history is divided into merges.
+TEST_F(FieldUpdateTest, MergesAreAssociative) {
   for (int round = 0; round < 400; ++round) {
     std::optional<std::string> base;
     Fields fields;
@@ -579,7 +583,8 @@ TEST_F(FieldUpdateTest, Associative) {
     ASSERT_EQ(FullMerge(base, operands), expected);
     ASSERT_EQ(PartialMerge(operands), Encode(all));
 
-    // Neighbours become one until one is left, in random order and number.
+    // Random numbers of neighbours are merged in random order, until one
+    // operand is left.
     std::vector<std::string> rest = operands;
     while (rest.size() > 1) {
       const size_t begin = random_.Uniform(static_cast<int>(rest.size() - 1));
@@ -619,13 +624,13 @@ class FieldUpdateRegistryTest : public testing::Test {
   const ConfigOptions config_;
 };
 
-TEST_F(FieldUpdateRegistryTest, OnlyOnce) {
+TEST_F(FieldUpdateRegistryTest, OperatorIsRegisteredOnce) {
   ObjectLibrary library("test");
   ASSERT_EQ(RegisterFieldUpdateOperator(library), 1);
   ASSERT_EQ(RegisterFieldUpdateOperator(library), 0);
   ASSERT_EQ(library.GetFactoryCount(MergeOperator::Type()), 1);
 
-  // After the built-in operators, too.
+  // The operator is not registered again after the built-in operators.
   std::shared_ptr<MergeOperator> other;
   ASSERT_OK(MergeOperator::CreateFromString(config_, "put", &other));
   ASSERT_EQ(RegisterFieldUpdateOperator(*ObjectLibrary::Default()), 0);
@@ -634,7 +639,7 @@ TEST_F(FieldUpdateRegistryTest, OnlyOnce) {
   ASSERT_EQ(std::count(names.begin(), names.end(), "FieldUpdateOperator"), 1);
 }
 
-TEST_F(FieldUpdateRegistryTest, ByName) {
+TEST_F(FieldUpdateRegistryTest, OperatorIsCreatedByName) {
   for (const std::string name :
        {"fieldupdate", "FieldUpdateOperator", "id=fieldupdate"}) {
     SCOPED_TRACE(name);
@@ -652,7 +657,7 @@ TEST_F(FieldUpdateRegistryTest, ByName) {
   }
 }
 
-TEST_F(FieldUpdateRegistryTest, OptionString) {
+TEST_F(FieldUpdateRegistryTest, OptionStringKeepsTheOperator) {
   ColumnFamilyOptions options;
   ASSERT_OK(GetColumnFamilyOptionsFromString(
       config_, ColumnFamilyOptions(), "merge_operator=fieldupdate", &options));
@@ -737,7 +742,7 @@ class FieldUpdateDBTest : public FieldUpdateTest {
 
   static std::string Key(int number) { return "key" + std::to_string(number); }
 
-  // Every kind of read sees the model.
+  // Checks that every kind of read sees the model.
   void Check(const Snapshot* snapshot, const Model& model, int num_keys) {
     ReadOptions read_options;
     read_options.snapshot = snapshot;
@@ -806,7 +811,7 @@ INSTANTIATE_TEST_CASE_P(Settings, FieldUpdateHistoryTest,
                                         Setting::kSuccessiveMerges,
                                         Setting::kUniversal));
 
-TEST_P(FieldUpdateHistoryTest, Random) {
+TEST_P(FieldUpdateHistoryTest, RandomHistoriesMatchTheModel) {
   constexpr int kNumKeys = 12;
   constexpr int kNumSteps = 2500;
   options_.write_buffer_size = 64 << 10;
@@ -884,7 +889,7 @@ TEST_P(FieldUpdateHistoryTest, Random) {
   ASSERT_GT(counting_->partial_merges, 0);
 }
 
-TEST_F(FieldUpdateDBTest, MissingBase) {
+TEST_F(FieldUpdateDBTest, MergesWithoutABaseMakeARecord) {
   Open();
   ASSERT_OK(Merge("new", {{1, "b"}}));
   ASSERT_EQ(Get("new"), Encode(Fields{"", "b"}));
@@ -900,7 +905,7 @@ TEST_F(FieldUpdateDBTest, MissingBase) {
   ASSERT_EQ(Get("deleted"), Encode(Fields{"", "b"}));
 }
 
-TEST_F(FieldUpdateDBTest, GetMergeOperands) {
+TEST_F(FieldUpdateDBTest, GetMergeOperandsReturnsMergedOperands) {
   Open();
   const std::string base = Encode(Fields{"a", "b"});
   ASSERT_OK(db_->Put(WriteOptions(), "key", base));
@@ -923,7 +928,7 @@ TEST_F(FieldUpdateDBTest, GetMergeOperands) {
             std::vector<std::string>({Encode(Fields{"", "1", "2"})}));
 }
 
-TEST_F(FieldUpdateDBTest, ManyOperands) {
+TEST_F(FieldUpdateDBTest, ManyOperandsNeedOneMerge) {
   constexpr int kNumOperands = 50000;
   options_.statistics = CreateDBStatistics();
   Open();
@@ -941,7 +946,7 @@ TEST_F(FieldUpdateDBTest, ManyOperands) {
     ASSERT_OK(db_->Merge(write_options, "hot", Encode(updates)));
   }
   ASSERT_EQ(Get("hot"), Encode(fields));
-  // In one merge.
+  // The read needs one merge.
   ASSERT_EQ(counting_->full_merges, 1);
   HistogramData operands;
   options_.statistics->histogramData(READ_NUM_MERGE_OPERANDS, &operands);
@@ -955,7 +960,7 @@ TEST_F(FieldUpdateDBTest, ManyOperands) {
   ASSERT_EQ(Get("hot"), Encode(fields));
 }
 
-TEST_F(FieldUpdateDBTest, WideColumns) {
+TEST_F(FieldUpdateDBTest, MergesChangeTheDefaultColumn) {
   Open();
   const std::string base = Encode(Fields{"a", "b"});
   const WideColumns with_record{{kDefaultWideColumnName, base},
@@ -991,7 +996,7 @@ TEST_F(FieldUpdateDBTest, WideColumns) {
   }
 }
 
-TEST_F(FieldUpdateDBTest, CorruptData) {
+TEST_F(FieldUpdateDBTest, CorruptKeysFailAndCanBeRepaired) {
   Open();
   const std::string good = Encode(Fields{"a", "b"});
   const std::string bad_operand("\x00\x05x", 3);
@@ -1031,7 +1036,7 @@ TEST_F(FieldUpdateDBTest, CorruptData) {
       ASSERT_FALSE(iterator->Valid());
       ASSERT_TRUE(iterator->status().IsCorruption());
     }
-    // The operands are all there, for a repair by hand.
+    // All operands can be read, for a repair by hand.
     ASSERT_EQ(GetMergeOperands("bad operand"),
               std::vector<std::string>(
                   {good, bad_operand, Encode(Updates{{0, "x"}, {1, "y"}})}));
@@ -1049,7 +1054,7 @@ TEST_F(FieldUpdateDBTest, CorruptData) {
   }
 }
 
-TEST_F(FieldUpdateDBTest, OptionsFile) {
+TEST_F(FieldUpdateDBTest, OptionsFileKeepsTheOperator) {
   options_.merge_operator = nullptr;
   ASSERT_OK(MergeOperator::CreateFromString(ConfigOptions(), "fieldupdate",
                                             &options_.merge_operator));
