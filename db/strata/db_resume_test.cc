@@ -303,7 +303,7 @@ TEST_F(DBResumeTest, RecoveryFlushEndsTheStallOfAWriter) {
 // enters the write thread only if there are two write queues, and then ends the
 // stall of a writer. With one queue the recovery flushes outside of the write
 // thread, and the writer succeeds when the flush has ended the stall.
-TEST_F(DBResumeTest, RecoveryOfAFlushEndsTheStallOfAWriter) {
+TEST_F(DBResumeTest, RecoveryFromAFailedFlushEndsTheStallOfAWriter) {
   for (const bool atomic_flush : {false, true}) {
     for (const bool two_write_queues : {false, true}) {
       SCOPED_TRACE(std::to_string(atomic_flush) +

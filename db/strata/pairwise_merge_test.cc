@@ -112,7 +112,7 @@ TEST_F(PairwiseMergeTest, FullMergeCopiesEachByteAFewTimes) {
     ASSERT_TRUE(result == base + expected_);
     ASSERT_EQ(kCount, appender_.merges);
     // kCount is less than 2^15, so each byte is copied in 15 rounds of merges,
-    // and once more when the result is merged with the base.
+    // and again when the result is merged with the base.
     ASSERT_LE(appender_.bytes, base.size() + 17 * expected_.size());
   }
 }

@@ -128,7 +128,7 @@ TEST_F(SpanningKeyTest, RangeDeletionHidesOnlyOlderEntries) {
 
 // A DB that is opened read-only with all keys in one level may look up a key in
 // a single file, but not if a key is in two files.
-TEST_F(SpanningKeyTest, ReadOnlyDbFindsAKeyInTheSecondFile) {
+TEST_F(SpanningKeyTest, ReadOnlyDbFindsTheNewestEntryOfAKeyInTwoFiles) {
   Options options = SmallFiles();
   options.merge_operator = nullptr;
   options.max_open_files = -1;

@@ -617,8 +617,7 @@ TEST_F(DBWriteLeadershipOrderTest, HandsBackAGroupThatSwitchesMemtables) {
 
 // For each writer of a group that is led, its own options apply and errors are
 // reported, as if several threads had inserted the group.
-TEST_F(DBWriteLeadershipOrderTest,
-       OptionsAndErrorsOfALedGroupAreEachWritersOwn) {
+TEST_F(DBWriteLeadershipOrderTest, LedGroupKeepsOptionsAndErrorsOfEachWriter) {
   const auto put_nowhere = [this](bool ignore) {
     WriteOptions options;
     options.ignore_missing_column_families = ignore;

@@ -26,7 +26,8 @@ struct OverlapStressOptions {
   bool compaction_filter = false;
   bool merges = true;
   bool range_deletions = true;
-  // Threads sleep at random sync points. This has no effect in release builds.
+  // Threads sleep randomly at sync points. This has no effect in release
+  // builds.
   bool pauses = true;
 
   uint32_t writers = 2;  // Threads, each with a range of keys of its own.

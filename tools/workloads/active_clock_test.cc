@@ -80,7 +80,7 @@ TEST(ActiveClockTest, StopsAreTakenOffTheTime) {
     const auto began = std::chrono::steady_clock::now();
     for (int i = 0; i < 300; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
-      // The stops are half of the elapsed time. They are told late, unlike
+      // The stops are half of the elapsed time. They are reported late, unlike
       // those of a bench, so they never exceed the time that has passed.
       const auto passed = std::chrono::steady_clock::now() - began;
       write(kStop + static_cast<uint64_t>(

@@ -310,8 +310,8 @@ TEST(FieldCodecTest, ContentsDependOnEverything) {
             Contents(codec, 1, 2, 3 | (uint64_t{1} << 47), 50));
 }
 
-// This includes the shortest field, which has nothing but version and checksum,
-// and any record, field and version.
+// Every bit flip is found for any record, field and version, and also in the
+// shortest field, which has nothing but version and checksum.
 TEST(FieldCodecTest, EveryBitFlipIsFound) {
   Random64 rnd(kSeed);
   for (double ratio : {0.0, 0.3, 1.0}) {
@@ -517,7 +517,7 @@ TEST_F(RecordCodecTest, VersionsDiffer) {
   EXPECT_EQ(value1, value2);
 }
 
-// This includes the bits of the lengths.
+// Bit flips in the lengths are found, too.
 TEST_F(RecordCodecTest, EveryBitFlipIsFound) {
   for (uint32_t length : {8, 17, 100, 130}) {
     std::string value = MakeValue(length);

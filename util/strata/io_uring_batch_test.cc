@@ -179,8 +179,9 @@ TEST_F(IOUringBatchTest, WaitingOrAbortingSubmitsTheBatch) {
   }
 }
 
-// Each has a ring of its own.
-TEST_F(IOUringBatchTest, TwoFileSystems) {
+// Each file system has a ring of its own, and a batch collects the reads of the
+// first ring only.
+TEST_F(IOUringBatchTest, BatchCollectsReadsOfOneRing) {
   if (!IsSupported()) {
     ROCKSDB_GTEST_SKIP("No io_uring here");
     return;

@@ -149,7 +149,7 @@ TEST_F(OverlappedReadsTest, FailedReadsAreRepeated) {
     reads.reset();
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
-    // Tests that inject errors are told to ignore this one.
+    // The sync point tells tests that inject errors to ignore this one.
     ASSERT_EQ(has_read, says_so);
     ASSERT_EQ(0, fs_.under_way);
     ASSERT_EQ(0, fs_.handles);
