@@ -235,6 +235,40 @@ class DBResumeTest : public DBTestBase {
     ASSERT_OK(db_->Flush(FlushOptions()));
   }
 
+  // Leaves a DB whose background work is stopped because its device is full,
+  // with the key "stopped" in a memtable.
+  void StopByAFullDevice(bool atomic_flush) {
+    OpenOnTwoDevices(/*with_layout=*/true);
+    options_.level_sst_path_ids = {1, 0};
+    options_.atomic_flush = atomic_flush;
+    // The DB must not recover before the test calls Resume().
+    options_.max_bgerror_resume_count = 0;
+    DestroyAndReopen(options_);
+    ASSERT_OK(Put("stopped", "value"));
+    fs_->full = true;
+    ASSERT_NOK(db_->Flush(FlushOptions()));
+    ASSERT_NOK(dbfull()->TEST_GetBGError());
+  }
+
+  // Calls Resume() and fails if it does not return. Then the test cannot go on.
+  void ResumeWithin(int seconds) {
+    std::atomic<bool> returned{false};
+    Status resumed;
+    port::Thread resume([&] {
+      resumed = db_->Resume();
+      returned = true;
+    });
+    for (int i = 0; i < seconds * 100 && !returned; ++i) {
+      Env::Default()->SleepForMicroseconds(10000);
+    }
+    EXPECT_TRUE(returned);
+    if (!returned) {
+      CancelAllBackgroundWork(db_.get(), /*wait=*/false);
+    }
+    resume.join();
+    EXPECT_OK(resumed);
+  }
+
   std::string second_;
   std::shared_ptr<FullDeviceFS> fs_;
   std::unique_ptr<Env> device_env_;
@@ -334,6 +368,65 @@ TEST_F(DBResumeTest, RecoveryFromAFailedFlushEndsTheStallOfAWriter) {
       CheckAfterStall(/*has_c=*/written.ok());
     }
   }
+}
+
+// Flushes that were requested while background work was stopped do not hold a
+// recovery up. In RocksDB, Resume() waits forever for its own flush, which is
+// not queued because the column family has a request already, and a background
+// thread refuses that request; with atomic_flush, threads refuse the requests
+// one a second.
+TEST_F(DBResumeTest, ResumeIsNotHeldUpByQueuedFlushes) {
+  for (const bool atomic_flush : {false, true}) {
+    SCOPED_TRACE(atomic_flush);
+    StopByAFullDevice(atomic_flush);
+    FlushOptions flush_options;
+    flush_options.wait = false;
+    flush_options.allow_write_stall = true;
+    for (int i = 0; i < 30; ++i) {
+      db_->Flush(flush_options).PermitUncheckedError();
+    }
+    fs_->full = false;
+    const uint64_t begin = Env::Default()->NowMicros();
+    ResumeWithin(/*seconds=*/20);
+    // Thirty requests that are refused take 30 s.
+    EXPECT_LT(Env::Default()->NowMicros() - begin, 20u * 1000000);
+    EXPECT_EQ(Get("stopped"), "value");
+    ASSERT_OK(Put("after", "value"));
+    ASSERT_OK(db_->Flush(FlushOptions()));
+  }
+}
+
+// A flush is requested between the beginning of the recovery and its own
+// request: the queued request becomes the recovery's.
+TEST_F(DBResumeTest, FlushRequestedDuringARecoveryIsPartOfIt) {
+  StopByAFullDevice(/*atomic_flush=*/false);
+  std::atomic<bool> requested{false};
+  std::atomic<bool> raised{false};
+  // No thread refuses the request before the recovery finds it in the queue.
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::BackgroundCallFlush:start",
+                                        [&](void*) { Await(&raised); });
+  SyncPoint::GetInstance()->SetCallBack("DBStrata::RaiseQueuedFlush:Raised",
+                                        [&](void*) { raised = true; });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::FlushAllColumnFamilies:BeforeFlushMemTable", [&](void*) {
+        if (!requested.exchange(true)) {
+          port::Thread other([&] {
+            FlushOptions flush_options;
+            flush_options.wait = false;
+            flush_options.allow_write_stall = true;
+            db_->Flush(flush_options).PermitUncheckedError();
+          });
+          other.join();
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  fs_->full = false;
+  ResumeWithin(/*seconds=*/20);
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_TRUE(requested);
+  EXPECT_TRUE(raised);
+  EXPECT_EQ(Get("stopped"), "value");
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -1,9 +1,10 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What DBImpl does when a background error was cleared.
+// What DBImpl does while it recovers from a background error, and afterwards.
 
 #include <algorithm>
+#include <cassert>
 
 #include "db/column_family.h"
 #include "db/path_layout/misplaced_files.h"
@@ -12,6 +13,43 @@
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+void DBStrata::DropQueuedFlushes() {
+  db_->mutex_.AssertHeld();
+  while (!db_->flush_queue_.empty()) {
+    const DBImpl::FlushRequest request = db_->PopFirstFromFlushQueue();
+    for (const auto& [cfd, memtable_id] :
+         request.cfd_to_max_mem_id_to_persist) {
+      cfd->UnrefAndTryDelete();
+    }
+  }
+  db_->unscheduled_flushes_ = 0;
+}
+
+void DBStrata::RaiseQueuedFlush(const DBImpl::FlushRequest& request) {
+  db_->mutex_.AssertHeld();
+  assert(!request.atomic_flush);
+  if (request.flush_reason != FlushReason::kErrorRecovery &&
+      request.flush_reason != FlushReason::kErrorRecoveryRetryFlush) {
+    return;
+  }
+  const auto& [cfd, memtable_id] =
+      *request.cfd_to_max_mem_id_to_persist.begin();
+  for (DBImpl::FlushRequest& queued : db_->flush_queue_) {
+    if (queued.atomic_flush ||
+        queued.cfd_to_max_mem_id_to_persist.begin()->first != cfd) {
+      continue;
+    }
+    queued.flush_reason = request.flush_reason;
+    uint64_t& queued_id = queued.cfd_to_max_mem_id_to_persist.begin()->second;
+    queued_id = std::max(queued_id, memtable_id);
+    // The request may have lost its turn, see ScheduleAfterRecovery().
+    db_->unscheduled_flushes_ = std::max(
+        db_->unscheduled_flushes_, static_cast<int>(db_->flush_queue_.size()));
+    TEST_SYNC_POINT("DBStrata::RaiseQueuedFlush:Raised");
+    return;
+  }
+}
 
 void DBStrata::ScheduleAfterRecovery() {
   db_->mutex_.AssertHeld();
