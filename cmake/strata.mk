@@ -21,7 +21,6 @@ STRATA_LIB = \
   db/address_map/level0_merge.cc \
   db/address_map/map_iterators.cc \
   db/address_map/map_memory_reservation.cc \
-  db/address_map/map_multi_get.cc \
   db/address_map/map_point_read.cc \
   db/address_map/map_prefetch_iterator.cc \
   db/address_map/map_tailing_iterator.cc \
@@ -53,13 +52,13 @@ STRATA_LIB = \
   db/blob_gc/blob_relocation.cc \
   db/blob_gc/blob_run_merger.cc \
   db/blob_gc/unmapped_blob_gc.cc \
+  db/blob_v2/blob_batch_read.cc \
   db/blob_v2/blob_format_v2.cc \
   db/blob_v2/blob_read_group.cc \
   db/blob_v2/blob_record_index.cc \
   db/blob_v2/blob_record_reader.cc \
   db/blob_v2/blob_record_walker.cc \
   db/blob_v2/read_ahead_budget.cc \
-  db/column_family_strata.cc \
   db/compaction/compaction_iterator_strata.cc \
   db/delta/delta_ascending_lookup.cc \
   db/delta/delta_async_reads.cc \
@@ -90,7 +89,6 @@ STRATA_LIB = \
   db/delta/delta_live_files.cc \
   db/delta/delta_merge_job.cc \
   db/delta/delta_merge_pass.cc \
-  db/delta/delta_multi_get.cc \
   db/delta/delta_output_check.cc \
   db/delta/delta_picker.cc \
   db/delta/delta_read.cc \
@@ -108,7 +106,6 @@ STRATA_LIB = \
   db/merge_helper_strata.cc \
   db/merged_value/merged_value_cache.cc \
   db/merged_value/merged_value_flush.cc \
-  db/merged_value/merged_value_multi_get.cc \
   db/merged_value/merged_value_read.cc \
   db/merged_value/merged_value_stats.cc \
   db/merged_value/tracking_compaction_filter.cc \
@@ -122,6 +119,7 @@ STRATA_LIB = \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
   db/path_layout/repair_paths.cc \
+  db/strata/column_family_strata.cc \
   db/strata/db_strata.cc \
   db/strata/db_strata_address_map.cc \
   db/strata/db_strata_blob_checksums.cc \
@@ -140,6 +138,8 @@ STRATA_LIB = \
   db/strata/family_implicit_snapshots.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
+  db/strata/point_read.cc \
+  db/strata/point_read_batch.cc \
   db/table_cache_strata.cc \
   db/version_edit_handler_strata.cc \
   db/version_edit_strata.cc \
@@ -292,6 +292,7 @@ STRATA_TEST_MAIN = \
   db/strata/implicit_snapshot_registry_test.cc \
   db/strata/overlap_stress_test.cc \
   db/strata/pairwise_merge_test.cc \
+  db/strata/point_read_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/spanning_key_test.cc \
   db/write_path/db_wal_buffer_test.cc \

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "db/merge_helper.h"
-#include "db/merged_value/merged_value_read.h"
+#include "db/strata/point_read.h"
 #include "db/wide/wide_column_serialization.h"
 #include "rocksdb/wide_columns.h"
 
@@ -17,8 +17,8 @@ Status MergeHelper::TimedFullMergeImpl(
     const std::vector<Slice>& operands, Logger* logger, Statistics* statistics,
     SystemClock* clock, bool update_num_ops_stats,
     MergeOperator::OpFailureScope* op_failure_scope, std::string* result_value,
-    PinnableWideColumns* result_entity, MergedValueRead* merged_read) {
-  if (merged_read == nullptr) {
+    PinnableWideColumns* result_entity, PointRead* point_read) {
+  if (point_read == nullptr || !point_read->WantsMerged()) {
     return TimedFullMergeImpl(merge_operator, key, std::move(existing_value),
                               operands, logger, statistics, clock,
                               update_num_ops_stats, op_failure_scope,
@@ -34,7 +34,7 @@ Status MergeHelper::TimedFullMergeImpl(
     return s;
   }
   if (type == kTypeValue) {
-    merged_read->Fill(result);
+    point_read->OnMerged(result);
     if (result_value != nullptr) {
       *result_value = std::move(result);
     } else {

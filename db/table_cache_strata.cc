@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-#include "db/address_map/map_point_read.h"
+#include "db/strata/point_read.h"
 #include "db/table_cache.h"
 #include "table/get_context.h"
 
@@ -12,8 +12,8 @@ namespace ROCKSDB_NAMESPACE {
 // for the range deletion, but can skip its point entries.
 bool TableCache::SkipsPoints(const FileMetaData& file,
                              const GetContext* get_context) {
-  return get_context->map_read() != nullptr &&
-         get_context->map_read()->SkipsPoints(
+  return get_context->point_read() != nullptr &&
+         get_context->point_read()->SkipsPoints(
              file.blob_refs.mapped.PointCeiling(file.fd.largest_seqno));
 }
 

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "db/address_map/map_point_read.h"
 #include "db/column_family.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_read.h"
 #include "db/delta/delta_store_iterator.h"
 #include "db/delta/delta_version.h"
 #include "db/log_writer.h"
+#include "db/strata/point_read.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "memory/arena.h"
@@ -28,70 +28,29 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-bool Version::EndMapSearch(MapPointRead* map_read, GetContext* get_context,
-                           Status* status) const {
-  if (!map_read->stopped()) {
-    if (map_read->floor() == 0) {
-      if (map_read->ConfirmAbsence()) {
-        return false;
-      }
-    } else {
-      // Operands, if there are any, are in get_context.
-      *status = Status::OK();
-      if (map_read->TakeDirect() == MapPointRead::Action::kReplaced) {
-        bool matched = false;
-        get_context->SaveReplacement(&matched, status);
-      }
-    }
+bool Version::FinishPointRead(const ReadOptions& read_options,
+                              PointRead* point_read, GetContext* get_context,
+                              bool resolve_blob, const bool& is_blob_index,
+                              PinnableSlice* value,
+                              PinnableWideColumns* columns, Status* status,
+                              bool* key_exists) {
+  if (!point_read->AfterFilesOfMap(get_context, status)) {
+    return point_read->AfterFilesOfDeltas(get_context, status);
   }
-  if (map_read->stopped()) {
-    *status = map_read->StoppedStatus();
-    return true;
-  }
-  if (!status->ok()) {
-    return true;
-  }
-  switch (get_context->State()) {
-    case GetContext::kFound:
-      break;
-    case GetContext::kDeleted:
-      *status = Status::NotFound();
-      break;
-    case GetContext::kMergeOperatorFailed:
-      *status = Status::Corruption(Status::SubCode::kMergeOperatorFailed);
-      break;
-    case GetContext::kUnexpectedBlobIndex:
-      *status = Status::NotSupported("Encounter unexpected blob index.");
-      break;
-    default:
-      *status =
-          Status::Corruption("corrupted key for ", map_read->key().user_key);
-  }
-  return true;
-}
-
-bool Version::FinishMapRead(const ReadOptions& read_options,
-                            MapPointRead* map_read, GetContext* get_context,
-                            bool resolve_blob, const bool& is_blob_index,
-                            PinnableSlice* value, PinnableWideColumns* columns,
-                            Status* status, bool* key_exists) {
-  if (!EndMapSearch(map_read, get_context, status)) {
-    return false;
-  }
-  if (status->IsNotFound() && key_exists != nullptr && map_read->stopped()) {
+  const MapPointRead& map = *point_read->map();
+  if (status->IsNotFound() && key_exists != nullptr && map.stopped()) {
     *key_exists = false;
   }
   if (status->ok() && resolve_blob && is_blob_index &&
       (value != nullptr || columns != nullptr)) {
-    const Slice blob_index = map_read->value();
     PinnableSlice result;
-    *status = GetBlob(read_options, map_read->record_name(), blob_index,
-                      /*prefetch_buffer=*/nullptr, &result,
-                      /*bytes_read=*/nullptr);
+    *status = GetBlob(
+        read_options, map.record_name(), /*blob_index_slice=*/map.value(),
+        /*prefetch_buffer=*/nullptr, &result, /*bytes_read=*/nullptr);
     if (status->IsIncomplete()) {
       get_context->MarkKeyMayExist();
     } else if (status->ok()) {
-      map_read->FillRowCache(result);
+      map.FillRowCache(result);
       if (value != nullptr) {
         *value = std::move(result);
       } else {
@@ -105,8 +64,8 @@ bool Version::FinishMapRead(const ReadOptions& read_options,
 void Version::SkipDirectKeys(const FdWithKeyRange& file,
                              MultiGetRange* range) const {
   for (auto iter = range->begin(); iter != range->end(); ++iter) {
-    MapPointRead* const map_read = iter->merge_context.map_read;
-    if (map_read != nullptr && map_read->Skips(file)) {
+    PointRead* const point_read = iter->merge_context.point_read;
+    if (point_read != nullptr && point_read->Skips(file)) {
       range->SkipKey(iter);
     }
   }
@@ -116,15 +75,16 @@ Status Version::FinishMapReads(
     const ReadOptions& read_options, bool before_files, MultiGetRange* range,
     std::unordered_map<uint64_t, BlobReadContexts>* blob_ctxs) const {
   for (auto iter = range->begin(); iter != range->end(); ++iter) {
-    MapPointRead* const map_read = iter->merge_context.map_read;
-    assert(map_read != nullptr);
+    PointRead* const point_read = iter->merge_context.point_read;
+    assert(point_read != nullptr && point_read->map() != nullptr);
+    const MapPointRead& map = *point_read->map();
     if (before_files &&
-        (map_read->floor() == 0 ||
-         map_read->floor() < storage_info_.mapped_stats().lsm_ceiling)) {
+        (map.floor() == 0 ||
+         map.floor() < storage_info_.mapped_stats().lsm_ceiling)) {
       continue;
     }
     Status* const status = iter->s;
-    if (!EndMapSearch(map_read, iter->get_context, status)) {
+    if (!point_read->AfterFilesOfMap(iter->get_context, status)) {
       continue;
     }
     range->MarkKeyDone(iter);
@@ -133,7 +93,7 @@ Status Version::FinishMapReads(
     }
     if (iter->is_blob_index) {
       BlobIndex blob_index;
-      *status = blob_index.DecodeFrom(map_read->value());
+      *status = blob_index.DecodeFrom(map.value());
       if (status->ok()) {
         (*blob_ctxs)[blob_index.file_number()].emplace_back(blob_index, &*iter);
       }
@@ -151,21 +111,11 @@ Status Version::FinishMapReads(
   return Status::OK();
 }
 
-bool Version::FinishDeltaRead(GetContext* get_context, Status* status) {
-  Status s;
-  if (get_context->DrainDeltas(/*above=*/0, &s)) {
-    return false;
-  }
-  // Every failure is reported in the status.
-  assert(!s.ok() || get_context->State() == GetContext::kFound);
-  *status = s;
-  return true;
-}
-
 Status Version::FinishDeltaReads(const ReadOptions& read_options,
                                  MultiGetRange* range) {
   for (auto iter = range->begin(); iter != range->end(); ++iter) {
-    if (!FinishDeltaRead(iter->get_context, iter->s)) {
+    if (!iter->merge_context.point_read->AfterFilesOfDeltas(iter->get_context,
+                                                            iter->s)) {
       continue;
     }
     // MultiGet() reports the counters of the remaining keys.
@@ -189,7 +139,7 @@ Status Version::NewestDelta(const ReadOptions& read_options,
   Status s;
   if (storage_info_.delta() != nullptr) {
     DeltaRead read(*storage_info_.delta(), *cfd_->delta_store(), read_options,
-                   key, /*merge_context=*/nullptr, merged_values_.number());
+                   key, merged_values_.number());
     DeltaRead::Operand newest;
     if (read.Next(/*above=*/0, &newest, &s)) {
       *seq = newest.seq;

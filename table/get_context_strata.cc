@@ -1,6 +1,14 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
+// The part of GetContext for lookups that have a PointRead. Each entry of an
+// SST file takes these steps, of which RocksDB has only the last:
+//
+//   1. The address map may have a newer value, which takes the entry's place,
+//      or the search ends here.
+//   2. The operands of delta files that are newer are saved.
+//   3. SaveEntry() saves the entry.
+
 #include <algorithm>
 #include <cassert>
 #include <memory>
@@ -9,18 +17,72 @@
 #include "db/blob/blob_fetcher.h"
 #include "db/dbformat.h"
 #include "db/delta/delta_read.h"
+#include "db/read_callback.h"
+#include "db/strata/point_read.h"
+#include "rocksdb/comparator.h"
 #include "table/get_context.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-bool GetContext::DrainDeltas(const ParsedInternalKey& entry, const Slice& value,
-                             Status* read_status) {
-  blob_ahead_.reset();
-  if (entry.type == kTypeBlobIndex && delta_read_->IsReadAhead()) {
+bool GetContext::SaveForPointRead(const ParsedInternalKey& entry,
+                                  const Slice& value, bool* matched,
+                                  Status* read_status, Cleanable* value_pinner,
+                                  const SameFileBlobReader* same_file_reader) {
+  assert(matched);
+  if (!point_read_->NeedsSequence() ||
+      !ucmp_->EqualWithoutTimestamp(entry.user_key, user_key_)) {
+    return SaveEntry(entry, value, matched, read_status, value_pinner,
+                     same_file_reader);
+  }
+  *matched = true;
+  if (!CheckCallback(entry.sequence)) {
+    return true;
+  }
+  switch (point_read_->OnFileEntry(entry, value)) {
+    case MapPointRead::Action::kAsIs:
+      break;
+    case MapPointRead::Action::kReplaced:
+      return SaveReplacement(matched, read_status);
+    case MapPointRead::Action::kStop:
+      return false;
+  }
+  if (!SaveDeltasAbove(entry, value, read_status)) {
+    return false;
+  }
+  // A second question may have another answer: the snapshot may be released.
+  is_visible_ = true;
+  const bool goes_on = SaveEntry(entry, value, matched, read_status,
+                                 value_pinner, same_file_reader);
+  is_visible_ = false;
+  return goes_on;
+}
+
+// Saves what the address map has found, after the operands of delta files that
+// are newer. Returns as SaveValue() does.
+// REQUIRES: the last action of the MapPointRead was kReplaced.
+bool GetContext::SaveReplacement(bool* matched, Status* read_status) {
+  MapPointRead* const map = point_read_->map();
+  record_name_ = &map->record_name();
+  return SaveDeltasAbove(map->key(), map->value(), read_status) &&
+         SaveEntry(map->key(), map->value(), matched, read_status,
+                   map->value_pinner(), /*same_file_reader=*/nullptr);
+}
+
+// Saves the operands of delta files that are newer than the entry, which is
+// saved next. If they are being read, the entry's blob is read meanwhile.
+// Returns false if the search is over.
+bool GetContext::SaveDeltasAbove(const ParsedInternalKey& entry,
+                                 const Slice& value, Status* read_status) {
+  DeltaRead* const deltas = point_read_->deltas();
+  if (deltas == nullptr) {
+    return true;
+  }
+  point_read_->DropBlobAhead();
+  if (entry.type == kTypeBlobIndex && deltas->IsReadAhead()) {
     ReadBlobAhead(entry, value);
   }
-  return DrainDeltas(entry.sequence, read_status);
+  return SaveDeltas(entry.sequence, read_status);
 }
 
 void GetContext::ReadBlobAhead(const ParsedInternalKey& entry,
@@ -39,7 +101,7 @@ void GetContext::ReadBlobAhead(const ParsedInternalKey& entry,
       /*prefetch_buffer=*/nullptr, blob.get(), /*bytes_read=*/nullptr);
   if (s.ok()) {
     TEST_SYNC_POINT("GetContext::ReadBlobAhead:Done");
-    blob_ahead_ = std::move(blob);
+    point_read_->KeepBlobAhead(std::move(blob));
   } else {
     // The value is read again when it is needed, and the error is handled
     // there.
@@ -48,29 +110,19 @@ void GetContext::ReadBlobAhead(const ParsedInternalKey& entry,
   }
 }
 
-bool GetContext::TakeBlobAhead(PinnableSlice* blob) {
-  if (blob_ahead_ == nullptr) {
-    return false;
-  }
-  *blob = std::move(*blob_ahead_);
-  blob_ahead_.reset();
-  return true;
-}
-
-bool GetContext::DrainDeltas(SequenceNumber above, Status* read_status) {
+// Saves the operands of delta files that are above both `above` and the range
+// deletion that covers the key. Returns as SaveValue() does.
+// REQUIRES: there are delta files.
+bool GetContext::SaveDeltas(SequenceNumber above, Status* read_status) {
+  DeltaRead* const deltas = point_read_->deltas();
+  assert(deltas != nullptr);
   if (max_covering_tombstone_seq_ != nullptr) {
     above = std::max(above, *max_covering_tombstone_seq_);
   }
-  // An operand is saved as if it came from a file. SaveValue() must not pass it
-  // to the map, and must not call this function again.
-  MapPointRead* const map_read = std::exchange(map_read_, nullptr);
-  DeltaRead* const delta_read = std::exchange(delta_read_, nullptr);
-  assert(delta_read != nullptr);
   const bool is_only_seq =
       do_merge_ && pinnable_val_ == nullptr && columns_ == nullptr;
-  bool goes_on = true;
   DeltaRead::Operand operand;
-  while (goes_on && delta_read->Next(above, &operand, read_status)) {
+  while (deltas->Next(above, &operand, read_status)) {
     if (is_only_seq) {
       // Only the newest sequence number is requested, not the value.
       if (seq_ != nullptr &&
@@ -78,25 +130,37 @@ bool GetContext::DrainDeltas(SequenceNumber above, Status* read_status) {
         *seq_ = operand.seq;
       }
       state_ = kFound;
-      goes_on = false;
-    } else {
-      bool matched = false;
-      goes_on =
-          SaveValue(ParsedInternalKey(user_key_, operand.seq, kTypeMerge),
-                    operand.value, &matched, read_status, delta_read->pins());
+      return false;
+    }
+    // An operand is saved as if it came from an SST file.
+    bool matched = false;
+    if (!SaveEntry(ParsedInternalKey(user_key_, operand.seq, kTypeMerge),
+                   operand.value, &matched, read_status, deltas->pins(),
+                   /*same_file_reader=*/nullptr)) {
+      return false;
     }
   }
-  if (goes_on && !read_status->ok()) {
-    if (read_status->IsIncomplete()) {
-      MarkKeyMayExist();
-    } else {
-      state_ = kCorrupt;
-    }
-    goes_on = false;
+  if (read_status->ok()) {
+    return true;
   }
-  map_read_ = map_read;
-  delta_read_ = delta_read;
-  return goes_on;
+  if (read_status->IsIncomplete()) {
+    MarkKeyMayExist();
+  } else {
+    state_ = kCorrupt;
+  }
+  return false;
+}
+
+bool GetContext::PointReadNeedsSequence() const {
+  return point_read_->NeedsSequence();
+}
+
+// The entries that follow come from the row cache, without their sequence
+// numbers.
+void GetContext::OnReplay() {
+  if (point_read_ != nullptr) {
+    point_read_->OnReplay();
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

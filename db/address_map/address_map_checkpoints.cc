@@ -140,7 +140,7 @@ bool AddressMapCheckpoints::Load(ColumnFamilyData* cfd, int num_threads) {
   const AddressMapCheckpoint::Identity expected =
       IdentityOf(cfd->GetID(), image.header.identity.hash_seed);
   if (cfd->address_map_store() == nullptr) {
-    cfd->CreateAddressMapStore();
+    cfd->strata()->CreateAddressMapStore();
   }
   const uint64_t began = cfd->ioptions().clock->NowMicros();
   AddressMapStore* const blobs = cfd->address_map_store();
@@ -159,7 +159,7 @@ bool AddressMapCheckpoints::Load(ColumnFamilyData* cfd, int num_threads) {
   }
   ROCKS_LOG_WARN(logger_, "[%s] Image of the address map not used: %s",
                  cfd->GetName().c_str(), s.ToString().c_str());
-  cfd->CreateAddressMapStore();
+  cfd->strata()->CreateAddressMapStore();
   return false;
 }
 

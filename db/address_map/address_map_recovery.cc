@@ -69,7 +69,7 @@ Status AddressMapRecovery::Recover(ColumnFamilyData* cfd,
     return Status::OK();
   }
   if (cfd->address_map_store() == nullptr) {
-    cfd->CreateAddressMapStore();
+    cfd->strata()->CreateAddressMapStore();
   }
   const uint64_t began = cfd->ioptions().clock->NowMicros();
   AddressMapRecovery recovery(cfd, options, stats);

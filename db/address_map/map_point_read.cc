@@ -11,7 +11,6 @@
 #include "db/address_map/mapped_blob_index.h"
 #include "db/address_map/mapped_record_name.h"
 #include "db/column_family.h"
-#include "db/merge_context.h"
 #include "db/read_callback.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
@@ -67,7 +66,6 @@ bool MapPointRead::HasVisibleDirectAbove(SequenceNumber seq) const {
 
 void MapPointRead::Attach(const SuperVersion* super_version,
                           SequenceNumber sequence, ReadCallback* callback,
-                          MergeContext* merge_context,
                           const SequenceNumber* max_covering_tombstone_seq) {
   super_version_ = super_version;
   sequence_ = sequence;
@@ -77,18 +75,15 @@ void MapPointRead::Attach(const SuperVersion* super_version,
   // not protected.
   protected_ = callback == nullptr && (is_bounded_ || bound_.registered() ||
                                        read_options_.snapshot != nullptr);
-  merge_context->map_read = this;
   if (has_direct_ && IsVisible(direct_seq_)) {
     floor_ = direct_seq_ + 1;
   }
 }
 
-void MapPointRead::FindNewest(SequenceNumber* newest,
-                              const SequenceNumber* max_covering_tombstone_seq,
-                              MergeContext* merge_context) {
+void MapPointRead::FindNewest(
+    SequenceNumber* newest, const SequenceNumber* max_covering_tombstone_seq) {
   newest_ = newest;
   max_covering_tombstone_seq_ = max_covering_tombstone_seq;
-  merge_context->map_read = this;
 }
 
 bool MapPointRead::Skips(const FdWithKeyRange& file) {
@@ -103,9 +98,7 @@ MapPointRead::Action MapPointRead::OnEntry(const ParsedInternalKey& entry,
     *newest_ = std::max(entry.sequence, *max_covering_tombstone_seq_);
     return Stop(Status::OK());
   }
-  if (replaced_) {
-    return Action::kAsIs;  // the replacement itself
-  }
+  assert(!replaced_);
   if (UNLIKELY(stopped_)) {
     return Action::kStop;  // stopped before the search began
   }

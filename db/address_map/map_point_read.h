@@ -19,7 +19,6 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 class AddressMapStore;
-class MergeContext;
 class ReadCallback;
 struct FdWithKeyRange;
 struct SuperVersion;
@@ -104,8 +103,7 @@ class MapPointRead {
   // or that of a range deletion above it, in *newest. The caller must look up
   // the sequence number in the map itself.
   void FindNewest(SequenceNumber* newest,
-                  const SequenceNumber* max_covering_tombstone_seq,
-                  MergeContext* merge_context);
+                  const SequenceNumber* max_covering_tombstone_seq);
 
   const MapKeyHash& hash() const { return hash_; }
 
@@ -123,7 +121,7 @@ class MapPointRead {
   // sequence: sequence number to read at, that of the LookupKey.
   // callback: may be nullptr.
   void Attach(const SuperVersion* super_version, SequenceNumber sequence,
-              ReadCallback* callback, MergeContext* merge_context,
+              ReadCallback* callback,
               const SequenceNumber* max_covering_tombstone_seq);
 
   // D + 1 if D is visible, else 0. Entries with smaller sequence numbers are
@@ -157,7 +155,8 @@ class MapPointRead {
     return NeedsRestart() ? Status::TryAgain() : status_;
   }
 
-  // True if an entry was replaced in this attempt (Action::kReplaced).
+  // True if an entry was replaced in this attempt (Action::kReplaced): the
+  // search is over.
   bool replaced() const { return replaced_; }
   // The key of the entry that takes the place of the one found. Its type tells
   // what value() is.

@@ -279,7 +279,7 @@ class DeltaCacheReadTest : public delta_test::DeltaStoreTestBase {
     Values values;
     const LookupKey lookup_key(key, read_seq);
     DeltaRead read(*past.version, *store_, read_options, lookup_key,
-                   /*merge_context=*/nullptr, /*generation=*/0);
+                   /*generation=*/0);
     DeltaRead::Operand operand;
     Status s;
     while (read.Next(/*above=*/0, &operand, &s)) {
@@ -381,8 +381,7 @@ TEST_F(DeltaCacheReadTest, OnlyCompleteReadsFillTheCache) {
   {
     const LookupKey key("k", 100);
     read_options = ReadOptions();
-    DeltaRead read(*version_, *store_, read_options, key,
-                   /*merge_context=*/nullptr, /*generation=*/0);
+    DeltaRead read(*version_, *store_, read_options, key, /*generation=*/0);
     DeltaRead::Operand operand;
     Status s;
     ASSERT_TRUE(read.Next(/*above=*/15, &operand, &s));

@@ -11,6 +11,7 @@
 #include "db/dbformat.h"
 #include "db/delta/delta_file_properties.h"
 #include "db/merge_context.h"
+#include "db/strata/point_read.h"
 #include "file/file_util.h"
 #include "file/filename.h"
 #include "file/random_access_file_reader.h"
@@ -230,8 +231,9 @@ Status DeltaFileReader::CollectOperands(const ReadOptions& read_options,
   }
   const size_t old_size = operands->size();
   const ImmutableOptions& ioptions = settings_->ioptions();
+  PointRead point_read(operands);
   MergeContext merge_context;
-  merge_context.delta_operands = operands;
+  merge_context.point_read = &point_read;
   GetContext get_context(
       settings_->ucmp(), /*merge_operator=*/nullptr, ioptions.logger,
       ioptions.stats, GetContext::kNotFound, key.user_key(), /*value=*/nullptr,

@@ -142,8 +142,7 @@ CompactionFilter::Decision DeltaHoldingFilter::Held(const Slice& key,
 
 bool DeltaHoldingFilter::HasOperands(const Slice& key) const {
   const LookupKey lookup_key(key, kMaxSequenceNumber);
-  DeltaRead read(version_, store_, read_options_, lookup_key,
-                 /*merge_context=*/nullptr);
+  DeltaRead read(version_, store_, read_options_, lookup_key);
   DeltaRead::Operand operand;
   Status s;
   // On an error there may be operands. Readers of the operands report the

@@ -12,7 +12,6 @@
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_store.h"
 #include "db/lookup_key.h"
-#include "db/merge_context.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
 #include "test_util/sync_point.h"
@@ -183,27 +182,16 @@ SequenceNumber DeltaKeyView::LargestSequence() const {
 
 DeltaRead::DeltaRead(const DeltaVersion& version, const DeltaStore& store,
                      const ReadOptions& read_options, const LookupKey& key,
-                     MergeContext* merge_context,
                      std::optional<uint64_t> generation)
     : version_(version),
       store_(store),
       read_options_(read_options),
       key_(key),
-      merge_context_(merge_context),
       cache_(generation.has_value() ? store.cache() : nullptr) {
   cache_view_.generation = generation.value_or(0);
-  if (merge_context_ != nullptr) {
-    assert(merge_context_->delta_read == nullptr);
-    merge_context_->delta_read = this;
-  }
 }
 
-DeltaRead::~DeltaRead() {
-  ahead_status_.PermitUncheckedError();
-  if (merge_context_ != nullptr) {
-    merge_context_->delta_read = nullptr;
-  }
-}
+DeltaRead::~DeltaRead() { ahead_status_.PermitUncheckedError(); }
 
 void DeltaRead::ReadAhead(SequenceNumber above) {
   assert(!view_.has_value());

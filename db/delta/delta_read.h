@@ -24,7 +24,6 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaStore;
 class LookupKey;
-class MergeContext;
 struct ReadOptions;
 
 // Returns the sorted file with that number, or nullptr if there is none. Takes
@@ -122,8 +121,7 @@ class DeltaKeyView {
 // Next() would if the base is older than all operands, which is the usual case:
 // a base that was flushed after an operand has left an anchor above it.
 //
-// A point lookup has a DeltaRead in its MergeContext, where GetContext finds
-// it.
+// A point lookup has a DeltaRead in its PointRead, where GetContext finds it.
 //
 // Not thread-safe.
 class DeltaRead {
@@ -131,14 +129,12 @@ class DeltaRead {
   using Operand = DeltaOperands::Operand;
 
   // key: user key with the sequence number r.
-  // merge_context: refers to this object while it lives; may be nullptr.
   // generation: generation of the merged values of the Version. Without it the
   // delta cache is not used.
   // REQUIRES: all arguments outlive this object, and a Version that has
   // `version` is pinned.
   DeltaRead(const DeltaVersion& version, const DeltaStore& store,
             const ReadOptions& read_options, const LookupKey& key,
-            MergeContext* merge_context,
             std::optional<uint64_t> generation = std::nullopt);
   ~DeltaRead();
   DeltaRead(const DeltaRead&) = delete;
@@ -209,7 +205,6 @@ class DeltaRead {
   const DeltaStore& store_;
   const ReadOptions& read_options_;
   const LookupKey& key_;
-  MergeContext* const merge_context_;
   DeltaCache* cache_;  // nullptr if not used
 
   // Set by ReadAhead() or the first Next().

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "db/delta/delta_store_test_util.h"
-#include "db/merge_context.h"
 #include "env/composite_env_wrapper.h"
 #include "port/stack_trace.h"
 #include "test_util/strata/deferred_read_test_util.h"
@@ -36,8 +35,7 @@ class DeltaReadTest : public delta_test::DeltaStoreTestBase {
     const Values expected = Expected(key, read_seq);
     const LookupKey lookup_key(key, read_seq);
     const ReadOptions read_options;
-    DeltaRead read(*version_, *store_, read_options, lookup_key,
-                   /*merge_context=*/nullptr);
+    DeltaRead read(*version_, *store_, read_options, lookup_key);
     if (ahead.has_value()) {
       read.ReadAhead(*ahead);
     }
@@ -380,8 +378,7 @@ TEST_F(DeltaReadAheadTest, BlocksInMemoryAreNotReadAgain) {
                            const ReadOptions& read_options = ReadOptions()) {
     const size_t before = NumBegun();
     const LookupKey lookup_key(key, 100);
-    DeltaRead delta_read(*version_, *store_, read_options, lookup_key,
-                         /*merge_context=*/nullptr);
+    DeltaRead delta_read(*version_, *store_, read_options, lookup_key);
     delta_read.ReadAhead(/*above=*/0);
     const size_t begun = NumBegun() - before;
     EXPECT_EQ(begun > 0, delta_read.IsReadAhead());
@@ -417,7 +414,7 @@ TEST_F(DeltaReadAheadTest, ReadsThatAreNotNeededEndWithTheObject) {
   const LookupKey key("k", 100);
   const ReadOptions read_options;
   {
-    DeltaRead read(*version_, *store_, read_options, key, nullptr);
+    DeltaRead read(*version_, *store_, read_options, key);
     read.ReadAhead(0);
     ASSERT_EQ(1, fs_->under_way);
     DeltaRead::Operand operand;
@@ -439,7 +436,7 @@ TEST_F(DeltaReadAheadTest, ErrorIsReportedOnlyIfTheFileIsNeeded) {
   DeltaRead::Operand operand;
   Status s;
   {
-    DeltaRead read(*version_, *store_, read_options, key, nullptr);
+    DeltaRead read(*version_, *store_, read_options, key);
     read.ReadAhead(0);
     ASSERT_TRUE(read.Next(0, &operand, &s));
     ASSERT_EQ(20, operand.seq);
@@ -448,7 +445,7 @@ TEST_F(DeltaReadAheadTest, ErrorIsReportedOnlyIfTheFileIsNeeded) {
         << s.ToString();
   }
   // A read that does not need the file does not report it.
-  DeltaRead read(*version_, *store_, read_options, key, nullptr);
+  DeltaRead read(*version_, *store_, read_options, key);
   read.ReadAhead(0);
   ASSERT_TRUE(read.Next(15, &operand, &s));
   ASSERT_FALSE(read.Next(15, &operand, &s));
@@ -464,7 +461,7 @@ TEST_F(DeltaReadAheadTest, OperandsOutOfOrderAreCorruption) {
   for (const bool is_cached : {false, true}) {
     const LookupKey key("k", 100);
     const ReadOptions read_options;
-    DeltaRead read(*version_, *store_, read_options, key, nullptr);
+    DeltaRead read(*version_, *store_, read_options, key);
     read.ReadAhead(0);
     ASSERT_EQ(!is_cached, read.IsReadAhead());
     DeltaRead::Operand operand;
@@ -474,18 +471,6 @@ TEST_F(DeltaReadAheadTest, OperandsOutOfOrderAreCorruption) {
     ASSERT_FALSE(read.Next(0, &operand, &s));
     ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   }
-}
-
-TEST_F(DeltaReadTest, MergeContextRefersToTheRead) {
-  Flush({{Event::Type::kOperand, "k", "", 10}});
-  MergeContext merge_context;
-  const LookupKey key("k", 20);
-  const ReadOptions read_options;
-  {
-    DeltaRead read(*version_, *store_, read_options, key, &merge_context);
-    ASSERT_EQ(&read, merge_context.delta_read);
-  }
-  ASSERT_EQ(nullptr, merge_context.delta_read);
 }
 
 // Values live as long as the object to which their pins were delegated.
@@ -502,8 +487,7 @@ TEST_F(DeltaReadTest, DelegatedPinsKeepTheValues) {
     {
       const LookupKey key("k", last_seq_);
       const ReadOptions read_options;
-      DeltaRead read(*version_, *store_, read_options, key,
-                     /*merge_context=*/nullptr);
+      DeltaRead read(*version_, *store_, read_options, key);
       DeltaRead::Operand operand;
       Status s;
       while (read.Next(/*above=*/0, &operand, &s)) {
@@ -539,8 +523,7 @@ TEST_F(DeltaReadTest, FilesAreOpenedOnlyWhenNeeded) {
     // one is below that of the newer file.
     const LookupKey key("a", 100);
     const ReadOptions read_options;
-    DeltaRead read(*version_, *store_, read_options, key,
-                   /*merge_context=*/nullptr);
+    DeltaRead read(*version_, *store_, read_options, key);
     DeltaRead::Operand operand;
     Status s;
     ASSERT_FALSE(read.Next(21, &operand, &s));

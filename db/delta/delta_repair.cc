@@ -451,7 +451,7 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
   wal_flush->filter = std::make_unique<KnownOperandFilter>(family, memtable);
   wal_flush->input = wal_flush->filter.get();
   if (cfd->delta_store() == nullptr) {
-    cfd->CreateDeltaStore();
+    cfd->strata()->CreateDeltaStore();
   }
   DeltaFlush::Job job;
   job.store = cfd->delta_store();
@@ -638,7 +638,7 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
                                  const NewFileNumber& new_number,
                                  DeltaFileDescription* description) {
   if (cfd->delta_store() == nullptr) {
-    cfd->CreateDeltaStore();
+    cfd->strata()->CreateDeltaStore();
   }
   const InternalKeyComparator& icmp = family->options.internal_comparator;
   ReadOptions read_options;

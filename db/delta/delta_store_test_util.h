@@ -364,8 +364,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
               const ReadOptions& read_options = ReadOptions()) {
     values->clear();
     const LookupKey lookup_key(key, read_seq);
-    DeltaRead read(*version_, *store_, read_options, lookup_key,
-                   /*merge_context=*/nullptr);
+    DeltaRead read(*version_, *store_, read_options, lookup_key);
     DeltaRead::Operand operand;
     Status s;
     while (read.Next(/*above=*/0, &operand, &s)) {

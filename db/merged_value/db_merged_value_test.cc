@@ -327,9 +327,9 @@ TEST_F(DBMergedValueTest, UsesNothingNewerThanTheSuperVersion) {
   const SequenceNumber sequence = db_->GetLatestSequenceNumber();
   for (const bool is_old : {true, false}) {
     MergeContext merge_context;
-    MergedValueRead read;
-    read.Attach(cfd, is_old ? old : current, "k", sequence,
-                /*has_snapshot=*/false, /*fills=*/true, &merge_context);
+    MergedValueRead read(cfd, is_old ? old : current, "k", sequence,
+                         /*has_snapshot=*/false, /*fills=*/true,
+                         &merge_context);
     Status s;
     std::string value;
     EXPECT_EQ(read.Finish(/*covering=*/0, &s, &value, /*columns=*/nullptr),

@@ -40,35 +40,20 @@ bool MergedValueRead::Allows(const ReadOptions& read_options,
          !read_options.merge_operand_count_threshold.has_value();
 }
 
-void MergedValueRead::Attach(const ColumnFamilyData* cfd,
-                             const SuperVersion* super_version,
-                             const Slice& user_key, SequenceNumber sequence,
-                             bool has_snapshot, bool fills,
-                             MergeContext* merge_context) {
-  Detach();
-  cfd_ = cfd;
-  super_version_ = super_version;
-  merge_context_ = merge_context;
-  user_key_ = user_key;
-  sequence_ = sequence;
-  has_snapshot_ = has_snapshot;
-  fills_ =
-      fills &&
-      (cfd->address_map_store() == nullptr ||
-       cfd->address_map_store()->unsettled_jobs()->IsSettled(&settled_as_of_));
-  was_asked_ = is_other_ = was_used_ = false;
-  newest_ = oldest_ = 0;
-  operands_ = 0;
-  merge_context->merged_read = this;
-}
-
-void MergedValueRead::Detach() {
-  if (merge_context_ != nullptr) {
-    merge_context_->merged_read = nullptr;
-    merge_context_ = nullptr;
-    ref_.Reset();
-  }
-}
+MergedValueRead::MergedValueRead(const ColumnFamilyData* cfd,
+                                 const SuperVersion* super_version,
+                                 const Slice& user_key, SequenceNumber sequence,
+                                 bool has_snapshot, bool fills,
+                                 MergeContext* merge_context)
+    : cfd_(cfd),
+      super_version_(super_version),
+      merge_context_(merge_context),
+      user_key_(user_key),
+      sequence_(sequence),
+      has_snapshot_(has_snapshot),
+      fills_(fills && (cfd->address_map_store() == nullptr ||
+                       cfd->address_map_store()->unsettled_jobs()->IsSettled(
+                           &settled_as_of_))) {}
 
 void MergedValueRead::Ask() {
   was_asked_ = true;

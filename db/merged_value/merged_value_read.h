@@ -26,10 +26,10 @@ struct SuperVersion;
 // One point lookup in a column family with a MergedValueCache. It decides where
 // the search for merge operands may stop, and fills the cache with the result.
 //
-// MergeContext has a pointer to it. The memtables pass it each entry of the key
-// that is visible to the reader, newest first. The cache is asked at the first
-// entry that is an operand, or, if there is none, after the memtables. Files
-// pass it their operands. The merge at the end passes it the result.
+// PointRead has one. The memtables pass it each entry of the key that is
+// visible to the reader, newest first. The cache is asked at the first entry
+// that is an operand, or, if there is none, after the memtables. Files pass it
+// their operands. The merge at the end passes it the result.
 //
 // Invariants:
 // 1. It fills the cache only if the newest entry that is visible to the reader
@@ -50,21 +50,18 @@ class MergedValueRead {
   static bool Allows(const ReadOptions& read_options,
                      const ReadCallback* callback);
 
-  MergedValueRead() = default;
-  ~MergedValueRead() { Detach(); }
-  MergedValueRead(const MergedValueRead&) = delete;
-  MergedValueRead& operator=(const MergedValueRead&) = delete;
-
-  // Begins a lookup. The merge context has a pointer to this until Detach().
   // sequence: the reader's sequence number.
   // has_snapshot: `sequence` was known before the SuperVersion was taken, so
   //     that has all entries up to `sequence`.
   // fills: ReadOptions::fill_cache.
+  // merge_context: of the lookup.
   // REQUIRES: the column family has a cache; all arguments outlive this.
-  void Attach(const ColumnFamilyData* cfd, const SuperVersion* super_version,
-              const Slice& user_key, SequenceNumber sequence, bool has_snapshot,
-              bool fills, MergeContext* merge_context);
-  void Detach();
+  MergedValueRead(const ColumnFamilyData* cfd,
+                  const SuperVersion* super_version, const Slice& user_key,
+                  SequenceNumber sequence, bool has_snapshot, bool fills,
+                  MergeContext* merge_context);
+  MergedValueRead(const MergedValueRead&) = delete;
+  MergedValueRead& operator=(const MergedValueRead&) = delete;
 
   // ---- Memtables.
 
@@ -117,14 +114,14 @@ class MergedValueRead {
   void Ask();
   void OnUse();
 
-  const ColumnFamilyData* cfd_ = nullptr;
-  const SuperVersion* super_version_ = nullptr;
-  MergeContext* merge_context_ = nullptr;
-  Slice user_key_;
-  SequenceNumber sequence_ = 0;
-  bool has_snapshot_ = false;
-  bool fills_ = false;
+  const ColumnFamilyData* const cfd_;
+  const SuperVersion* const super_version_;
+  MergeContext* const merge_context_;
+  const Slice user_key_;
+  const SequenceNumber sequence_;
+  const bool has_snapshot_;
   uint64_t settled_as_of_ = 0;
+  const bool fills_;
 
   bool was_asked_ = false;
   // The newest entry is not an operand, or its sequence number is unknown.

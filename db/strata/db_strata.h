@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -31,8 +32,8 @@ class DeltaFlush;
 class DeltaFoldCommit;
 class DeltaGcJob;
 class DeltaValueFolder;
-class MapPointRead;
 class MappedFileRemoval;
+class PointRead;
 struct DeltaFoldJob;
 
 // Everything that Strata adds to a DBImpl: the wiring of address maps, blob
@@ -116,16 +117,14 @@ class DBStrata {
   // Version has had. Held.
   std::unordered_set<uint64_t> ObsoleteBlobFiles(const JobContext& state) const;
 
-  // ---- Address maps: reads. Not held.
+  // ---- Reads. Not held.
 
-  static bool HasMap(const ColumnFamilyHandle* column_family) {
-    return static_cast<const ColumnFamilyHandleImpl*>(column_family)
-               ->cfd()
-               ->address_map_store() != nullptr;
-  }
-  // GetImpl() of a column family with a map.
-  Status GetWithMap(const ReadOptions& read_options, const Slice& key,
-                    DBImpl::GetImplOptions& get_impl_options);
+  // Makes the PointRead of a GetImpl(), before its first attempt.
+  static void MakePointRead(const ReadOptions& read_options, const Slice& key,
+                            const DBImpl::GetImplOptions& options,
+                            std::optional<PointRead>* point_read);
+  // Undoes what an attempt of GetImpl() has put into its results.
+  static void ResetResults(DBImpl::GetImplOptions* options);
   // Finds the newest sequence number of a key in the files and in the map.
   Status GetLatestMappedSequence(SuperVersion* sv, const LookupKey& key,
                                  const ReadOptions& read_options,
@@ -294,6 +293,16 @@ class DBStrata {
   bool HasBackgroundWork() const {
     return bg_blob_gc_scheduled_ > 0 || bg_delta_jobs_scheduled_ > 0;
   }
+  // Removes the flush requests that were queued before a recovery: background
+  // threads would refuse them one by one, a second for each. The recovery
+  // flushes, or requests the flush of, all immutable memtables. Held.
+  // REQUIRES: a recovery is under way.
+  void DropQueuedFlushes();
+  // A flush was requested of a column family that has a request in the queue.
+  // If a recovery waits for it, the queued request becomes one of the recovery:
+  // a background thread would refuse any other, and the recovery would wait
+  // forever. Held.
+  void RaiseQueuedFlush(const DBImpl::FlushRequest& request);
   // Schedules the flushes, compactions and other background jobs that were not
   // scheduled, or were given up, because of a background error. Held.
   // REQUIRES: the background error was cleared.

@@ -13,7 +13,6 @@
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/flush_mapping.h"
 #include "db/address_map/map_iterators.h"
-#include "db/address_map/map_point_read.h"
 #include "db/address_map/mapped_file_removal.h"
 #include "db/arena_wrapped_db_iter.h"
 #include "db/db_impl/compacted_db_impl.h"
@@ -23,6 +22,7 @@
 #include "db/merge_context.h"
 #include "db/pinned_iterators_manager.h"
 #include "db/strata/db_strata.h"
+#include "db/strata/point_read.h"
 #include "db/version_edit.h"
 #include "logging/logging.h"
 #include "monitoring/iostats_context_imp.h"
@@ -257,10 +257,20 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
   return s;
 }
 
-namespace {
+void DBStrata::MakePointRead(const ReadOptions& read_options, const Slice& key,
+                             const DBImpl::GetImplOptions& options,
+                             std::optional<PointRead>* point_read) {
+  point_read->emplace(
+      static_cast_with_check<ColumnFamilyHandleImpl>(options.column_family)
+          ->cfd(),
+      key, read_options, /*registers=*/true);
+  if (options.get_merge_operands_options != nullptr &&
+      options.get_merge_operands_options->continue_cb != nullptr) {
+    (*point_read)->BoundFromTheStart();  // the callback counts operands
+  }
+}
 
-// Undoes what a point read has put into its results.
-void ResetResults(DBImpl::GetImplOptions* options) {
+void DBStrata::ResetResults(DBImpl::GetImplOptions* options) {
   if (options->value != nullptr) {
     options->value->Reset();
   }
@@ -278,29 +288,6 @@ void ResetResults(DBImpl::GetImplOptions* options) {
   }
 }
 
-}  // namespace
-
-Status DBStrata::GetWithMap(const ReadOptions& read_options, const Slice& key,
-                            DBImpl::GetImplOptions& get_impl_options) {
-  auto* const cfd = static_cast_with_check<ColumnFamilyHandleImpl>(
-                        get_impl_options.column_family)
-                        ->cfd();
-  MapPointRead map_read(cfd, key, read_options,
-                        cfd->address_map_store()->read_bounds());
-  if (get_impl_options.get_merge_operands_options != nullptr &&
-      get_impl_options.get_merge_operands_options->continue_cb != nullptr) {
-    map_read.BoundFromTheStart();  // the callback counts operands
-  }
-  get_impl_options.map_read = &map_read;
-  Status s = db_->DBImpl::GetImpl(read_options, key, get_impl_options);
-  while (map_read.NeedsRestart()) {
-    ResetResults(&get_impl_options);
-    s = db_->DBImpl::GetImpl(read_options, key, get_impl_options);
-  }
-  get_impl_options.map_read = nullptr;
-  return s;
-}
-
 Status DBStrata::GetLatestMappedSequence(
     SuperVersion* sv, const LookupKey& key, const ReadOptions& read_options,
     SequenceNumber max_covering_tombstone_seq, SequenceNumber* seq,
@@ -309,10 +296,9 @@ Status DBStrata::GetLatestMappedSequence(
     return sv->cfd->address_map_store()->read_refusal();
   }
   SequenceNumber newest = 0;
-  MapPointRead read(sv->cfd, key.user_key(), read_options,
-                    /*bounds=*/nullptr);
+  PointRead read(sv->cfd, key.user_key(), read_options, /*registers=*/false);
   MergeContext merge_context;
-  read.FindNewest(&newest, &max_covering_tombstone_seq, &merge_context);
+  read.FindNewest(&newest, &merge_context, &max_covering_tombstone_seq);
   Status s;
   PinnedIteratorsManager pinned_iters_mgr;
   sv->current->Get(read_options, key, /*value=*/nullptr, /*columns=*/nullptr,
@@ -335,7 +321,8 @@ Status DBStrata::GetLatestMappedSequence(
   // in the map now was overwritten by a write that the transaction, which holds
   // the key's lock or checks it at its commit, sees in the memtables.
   SequenceNumber direct = 0;
-  if (sv->cfd->address_map_store()->map()->DirectSeq(read.hash(), &direct)) {
+  if (sv->cfd->address_map_store()->map()->DirectSeq(read.map()->hash(),
+                                                     &direct)) {
     newest = std::max(newest, direct);
   }
   *found = newest > 0;

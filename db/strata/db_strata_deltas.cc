@@ -43,7 +43,7 @@ Status DBStrata::RecoverDeltaStore(ColumnFamilyData* cfd) {
       return s;
     }
     if (cfd->delta_store() == nullptr) {
-      cfd->CreateDeltaStore();
+      cfd->strata()->CreateDeltaStore();
     }
     if (!cfd->ioptions().enable_delta_separation) {
       const DeltaVersion::Totals totals =
