@@ -221,6 +221,7 @@ STRATA_TEST_MAIN = \
   db/blob_gc/blob_run_merger_test.cc \
   db/blob_gc/db_blob_gc_test.cc \
   db/blob_gc/unmapped_blob_gc_test.cc \
+  db/blob_v2/blob_direct_write_flush_test.cc \
   db/blob_v2/blob_format_v2_test.cc \
   db/blob_v2/blob_read_group_test.cc \
   db/blob_v2/blob_record_index_test.cc \
