@@ -140,6 +140,7 @@ STRATA_LIB = \
   db/strata/implicit_snapshot_registry.cc \
   db/strata/point_read.cc \
   db/strata/point_read_batch.cc \
+  db/strata/range_conversion.cc \
   db/table_cache_strata.cc \
   db/version_edit_handler_strata.cc \
   db/version_edit_strata.cc \
@@ -294,6 +295,7 @@ STRATA_TEST_MAIN = \
   db/strata/overlap_stress_test.cc \
   db/strata/pairwise_merge_test.cc \
   db/strata/point_read_test.cc \
+  db/strata/range_conversion_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/spanning_key_test.cc \
   db/write_path/db_wal_buffer_test.cc \
