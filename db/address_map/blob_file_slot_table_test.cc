@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 
@@ -229,14 +230,13 @@ TEST_F(BlobFileSlotTableTest, ConcurrentChangesLoseNoCount) {
 // A file that a reader has pinned and then found still in use is not collected.
 // `in_use` stands for the map's entry and its version counter.
 TEST_F(BlobFileSlotTableTest, PinnedFileIsNeverCollected) {
-  std::atomic<bool> stop{false};
   std::atomic<uint32_t> in_use{files_.Add(1, 0, kNoCompression, State::kLive)};
   std::atomic<uint64_t> pinned{0};
   files_.AddLive(in_use, 1);
-  std::vector<std::thread> readers;
+  StoppableThreads readers;
   for (int t = 0; t < 3; ++t) {
-    readers.emplace_back([&] {
-      while (!stop.load()) {
+    readers.Start([&] {
+      while (!readers.stopped()) {
         const uint32_t s = in_use.load(std::memory_order_acquire);
         const uint64_t number = files_.Number(s);
         ASSERT_TRUE(files_.Pin(s));
@@ -265,10 +265,7 @@ TEST_F(BlobFileSlotTableTest, PinnedFileIsNeverCollected) {
       ASSERT_TRUE(files_.Free(f.slot));
     }
   }
-  stop.store(true);
-  for (auto& t : readers) {
-    t.join();
-  }
+  readers.Stop();
   ASSERT_GE(pinned.load(), 100u);
 }
 

@@ -25,6 +25,7 @@
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -159,9 +160,8 @@ class DBAddressMapOverlapTest : public DBTestBase,
         second();
         is_over = true;
       });
-      while (!waits && !is_over) {
-        env_->SleepForMicroseconds(1000);
-      }
+      EXPECT_TRUE(WaitUntil([&] { return waits || is_over; }))
+          << "the second job neither ends nor waits";
       EXPECT_TRUE(waits) << "the second job did not wait for the first";
       check(is_over);
     });
@@ -558,9 +558,9 @@ TEST_P(DBAddressMapOverlapTest, CoveredEntryDoesNotHideANewDirectValue) {
         db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "z"));
     ASSERT_OK(Flush());
     db_->ReleaseSnapshot(snapshot);
-    while (Blobs()->range_deletions()->Count() > 0 || IsDirect("k")) {
-      env_->SleepForMicroseconds(1000);
-    }
+    ASSERT_TRUE(WaitUntil([&] {
+      return Blobs()->range_deletions()->Count() == 0 && !IsDirect("k");
+    })) << "the deleted value is not swept";
     ASSERT_OK(Put("k", Long("new")));
     At("MapPointRead::Start:LookedUp", [&] {
       std::thread([&] { EXPECT_OK(Flush()); }).join();

@@ -102,6 +102,9 @@ TEST(MappedBlobIndexTest, ShortStringsDecodeStrictly) {
                       static_cast<char>(last)};
         s.resize(length);
         CheckStrict(s);
+        if (length < 3) {
+          break;  // there is no third byte
+        }
       }
     }
   }

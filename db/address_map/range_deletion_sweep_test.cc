@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "db/db_test_util.h"
 #include "db/version_set.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_env.h"
 #include "utilities/fault_injection_fs.h"
@@ -500,16 +500,14 @@ TEST_F(RangeDeletionSweepTest, NextOpenFreesIfClosedBeforeASweepEnds) {
                 : "DBStrata::BGWorkRangeSweep:Start",
         [&](void*) {
           reached = true;
-          while (!closing) {
-            env_->SleepForMicroseconds(100);
-          }
+          EXPECT_TRUE(WaitUntil([&] { return closing.load(); }))
+              << "the DB is not closed";
         });
     SyncPoint::GetInstance()->EnableProcessing();
     DeleteKeys(0, 5000);
     ASSERT_OK(Flush());
-    while (!reached) {
-      env_->SleepForMicroseconds(100);
-    }
+    EXPECT_TRUE(WaitUntil([&] { return reached.load(); }))
+        << "no sweep is scheduled";
     Close();
     StopSyncPoints();
     Reopen(options);
@@ -740,7 +738,9 @@ TEST_F(RangeDeletionSweepTest, PausedSweepContinuesLater) {
   DeleteKeysAndFlush(0, 200);
   ASSERT_OK(db_->PauseBackgroundWork());
   db_->ReleaseSnapshot(snapshot);
-  env_->SleepForMicroseconds(100000);
+  // The release would have scheduled the sweep, and Wait() would wait for it.
+  Wait();
+  ASSERT_EQ(1u, Pending());
   ASSERT_EQ(300u, Entries());
   ASSERT_OK(db_->ContinueBackgroundWork());
   Wait();
@@ -762,9 +762,9 @@ TEST_F(RangeDeletionSweepTest, ReadsAreRightBesideSweepsAndWrites) {
   options.blob_gc_space_amp_limit = 1.1;
   DestroyAndReopen(options);
   Fill(0);
-  std::atomic<bool> stop{false};
-  std::thread reader([&] {
-    while (!stop) {
+  StoppableThreads reader;
+  reader.Start([&] {
+    while (!reader.stopped()) {
       std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
       for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
         // Other threads do not write to the last hundred keys.
@@ -794,8 +794,7 @@ TEST_F(RangeDeletionSweepTest, ReadsAreRightBesideSweepsAndWrites) {
       db_->ReleaseSnapshot(snapshot);
     }
   }
-  stop = true;
-  reader.join();
+  reader.Stop();
   ASSERT_OK(Flush());
   Wait();
   ASSERT_GT(Freed(), 0u);

@@ -1,0 +1,75 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Threads of tests, and waits that end even if the test has failed.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Longer than any wait of a test takes. It ends a test that has failed.
+constexpr std::chrono::seconds kTestPatience{60};
+
+// Waits until the condition is true. Returns false if it does not become true
+// within kTestPatience.
+inline bool WaitUntil(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+// Runs fn, which uses the DB, on another thread: the thread of the caller, a
+// callback at a sync point, may be in the middle of a read, and a thread has
+// only one SuperVersion at a time.
+inline void OnAnotherThread(const std::function<void()>& fn) {
+  std::thread thread(fn);
+  thread.join();
+}
+
+// Threads that run until they are told to stop, at the latest at the end of the
+// block: a failed ASSERT leaves neither a running thread nor a joinable one.
+class StoppableThreads {
+ public:
+  StoppableThreads() = default;
+  ~StoppableThreads() { Stop(); }
+  StoppableThreads(const StoppableThreads&) = delete;
+  StoppableThreads& operator=(const StoppableThreads&) = delete;
+
+  void Start(std::function<void()> fn) { threads_.emplace_back(std::move(fn)); }
+
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+  // Thread-safe.
+  void RequestStop() { stopped_.store(true, std::memory_order_release); }
+
+  void Join() {
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+    threads_.clear();
+  }
+
+  void Stop() {
+    RequestStop();
+    Join();
+  }
+
+ private:
+  std::atomic<bool> stopped_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
