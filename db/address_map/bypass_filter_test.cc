@@ -37,6 +37,7 @@
 #include "table/block_based/block_based_table_factory.h"
 #include "table/block_based/block_based_table_reader.h"
 #include "table/internal_iterator.h"
+#include "test_util/strata/address_map_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/coding.h"
 #include "util/compression.h"
@@ -248,12 +249,7 @@ class BypassFilterTest : public DBTestBase {
 
   // Waits for all background work. Flush() returns before the job has counted
   // its output.
-  void WaitForJobs() {
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    }
-  }
+  void WaitForJobs() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 
   // Returns nullptr unless the DB has exactly one SST file.
   const FileMetaData* OnlyFile(int* file_level = nullptr) {

@@ -12,6 +12,7 @@
 #include "port/stack_trace.h"
 #include "rocksdb/perf_context.h"
 #include "rocksdb/perf_level.h"
+#include "test_util/strata/address_map_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -62,12 +63,7 @@ class DBAddressMapCostTest : public DBTestBase {
     ASSERT_OK(FlushFamily(family));
   }
 
-  void WaitForRemovals() {
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    }
-  }
+  void WaitForRemovals() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 };
 
 // Files of direct values and range deletions have no filter. Reads use their

@@ -30,6 +30,7 @@
 #include "rocksdb/sst_partitioner.h"
 #include "rocksdb/system_clock.h"
 #include "rocksdb/table.h"
+#include "test_util/strata/address_map_test_util.h"
 #include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "util/cast_util.h"
@@ -302,13 +303,10 @@ class DBAddressMapCrashTest : public testing::Test {
     return s;
   }
 
-  // Waits several times, because one removal may make another one possible.
+  // After a crash there is an error.
   void WaitForRemovals() {
-    DBImpl* const impl = static_cast_with_check<DBImpl>(db_.get());
-    for (int i = 0; i < 3; ++i) {
-      impl->TEST_WaitForBackgroundWork().PermitUncheckedError();
-      impl->TEST_WaitForPurge().PermitUncheckedError();
-    }
+    const Status s = WaitForMapJobs(db_.get());
+    EXPECT_FALSE(s.IsTimedOut()) << s.ToString();
   }
 
   ColumnFamilyData* Data(size_t family) const {

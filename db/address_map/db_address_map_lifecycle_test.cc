@@ -25,7 +25,6 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/advanced_cache.h"
-#include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/file_checksum.h"
 #include "rocksdb/filter_policy.h"
@@ -38,6 +37,8 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/utilities/write_batch_with_index.h"
 #include "rocksdb/wide_columns.h"
+#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/cast_util.h"
 #include "utilities/merge_operators.h"
@@ -49,27 +50,6 @@ namespace {
 bool Mentions(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-// The key determines what happens to its value.
-class ActingFilter : public CompactionFilter {
- public:
-  const char* Name() const override { return "ActingFilter"; }
-  Decision FilterV2(int /*level*/, const Slice& key, ValueType type,
-                    const Slice& value, std::string* new_value,
-                    std::string* /*skip_until*/) const override {
-    if (type == ValueType::kMergeOperand) {
-      return Decision::kKeep;
-    }
-    if (key.starts_with("remove")) {
-      return Decision::kRemove;
-    }
-    if (key.starts_with("change") && !value.starts_with("changed")) {
-      *new_value = "changed " + value.ToString();
-      return Decision::kChangeValue;
-    }
-    return Decision::kKeep;
-  }
-};
 
 }  // namespace
 
@@ -130,15 +110,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
   }
   bool IsDirect(const std::string& key) { return IsDirect(Family(), key); }
 
-  // Waits several times, because one removal may make another one possible.
-  // Flush() returns before the flush is settled.
-  static void WaitForRemovals(DB* db) {
-    DBImpl* const impl = ImplOf(db);
-    for (int i = 0; i < 3; ++i) {
-      EXPECT_OK(impl->TEST_WaitForBackgroundWork());
-      EXPECT_OK(impl->TEST_WaitForPurge());
-    }
-  }
+  static void WaitForRemovals(DB* db) { EXPECT_OK(WaitForMapJobs(db)); }
   void WaitForRemovals() { WaitForRemovals(db_.get()); }
 
   // Rewrites all files.
@@ -1658,9 +1630,11 @@ TEST_F(DBAddressMapLifecycleTest, OperandsAreCollectedOnceBesideAFlush) {
   std::atomic<bool> done{false};
   SyncPoint::GetInstance()->SetCallBack("MapPointRead::TakeDirect", [&](void*) {
     if (!done.exchange(true)) {
-      EXPECT_OK(Put("k", Value(2)));
-      EXPECT_OK(Flush());
-      WaitForRemovals();
+      OnAnotherThread([&] {
+        EXPECT_OK(Put("k", Value(2)));
+        EXPECT_OK(Flush());
+        WaitForRemovals();
+      });
     }
   });
   SyncPoint::GetInstance()->EnableProcessing();

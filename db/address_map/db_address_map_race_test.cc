@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -16,7 +15,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,12 +23,13 @@
 #include "db/db_test_util.h"
 #include "env/composite_env_wrapper.h"
 #include "port/stack_trace.h"
-#include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/io_status.h"
 #include "rocksdb/system_clock.h"
 #include "rocksdb/wide_columns.h"
+#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_fs.h"
 #include "utilities/merge_operators.h"
@@ -38,9 +37,6 @@
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
-
-// Longer than any wait takes. It ends a test that has failed.
-constexpr std::chrono::seconds kPatience{60};
 
 const std::string kNotFound = "NOT_FOUND";
 
@@ -60,13 +56,6 @@ class ImpatientClock : public SystemClockWrapper {
     SystemClockWrapper::SleepForMicroseconds(std::min(micros, 1000));
   }
 };
-
-// Runs fn, which uses the DB, on another thread: the thread of the callback may
-// be in the middle of a read, and a thread has only one SuperVersion at a time.
-void OnAnotherThread(const std::function<void()>& fn) {
-  std::thread thread(fn);
-  thread.join();
-}
 
 // Callbacks at sync points that are removed at the end of the block.
 class Callbacks {
@@ -112,7 +101,7 @@ class Counter {
 
   bool WaitFor(size_t n) {
     std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return count_ >= n; });
+    return changed_.wait_for(lock, kTestPatience, [&] { return count_ >= n; });
   }
 
  private:
@@ -129,14 +118,15 @@ class Turnstile {
     std::unique_lock<std::mutex> lock(mutex_);
     const size_t number = arrived_++;
     changed_.notify_all();
-    changed_.wait_for(lock, kPatience,
+    changed_.wait_for(lock, kTestPatience,
                       [&] { return open_ || let_.count(number) > 0; });
     return number;
   }
 
   bool WaitForArrivals(size_t n) {
     std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return arrived_ >= n; });
+    return changed_.wait_for(lock, kTestPatience,
+                             [&] { return arrived_ >= n; });
   }
 
   void Let(size_t number) {
@@ -214,44 +204,6 @@ class FlushControl {
   Counter parked_;
   Counter left_;
   Callbacks callbacks_;
-};
-
-// The key determines what happens to its value.
-class KeyFilter : public CompactionFilter {
- public:
-  const char* Name() const override { return "KeyFilter"; }
-  Decision FilterV3(int /*level*/, const Slice& key, ValueType type,
-                    const Slice* value, const WideColumns* /*columns*/,
-                    std::string* new_value,
-                    std::vector<std::pair<std::string, std::string>>*
-                    /*new_columns*/,
-                    std::string* skip_until) const override {
-    if (type == ValueType::kMergeOperand) {
-      ++operands;
-      return key.starts_with("operand") ? Decision::kRemove : Decision::kKeep;
-    }
-    if (key.starts_with("remove")) {
-      return Decision::kRemove;
-    }
-    if (key.starts_with("change")) {
-      if (value->starts_with("changed")) {
-        return Decision::kKeep;  // a later compaction filters the value again
-      }
-      *new_value = "changed " + value->ToString();
-      return Decision::kChangeValue;
-    }
-    if (key.starts_with("short")) {
-      *new_value = "s";
-      return Decision::kChangeValue;
-    }
-    if (key.starts_with("skip1")) {
-      *skip_until = "skip5";
-      return Decision::kRemoveAndSkipUntil;
-    }
-    return Decision::kKeep;
-  }
-
-  mutable std::atomic<int> operands{0};
 };
 
 // How a compaction, or a deletion of files, changes a key.
@@ -375,14 +327,7 @@ class DBAddressMapRaceTest : public DBTestBase,
 
   // ---- Jobs.
 
-  // Waits several times, because one removal may make another one possible.
-  // Flush() returns before the flush is settled.
-  void WaitForRemovals() {
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    }
-  }
+  void WaitForRemovals() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 
   void ForceCompaction() {
     CompactRangeOptions options;
@@ -723,7 +668,7 @@ class DBAddressMapRaceTest : public DBTestBase,
  protected:
   const std::shared_ptr<FaultInjectionTestFS> fs_;
   const std::unique_ptr<Env> fault_env_;
-  KeyFilter filter_;
+  ActingFilter filter_;
   std::vector<const Snapshot*> held_;
 };
 
@@ -1136,6 +1081,83 @@ TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfACompaction) {
       db_->ReleaseSnapshot(before);
       CheckAfter(change);
       ASSERT_FALSE(HasFatalFailure());
+    }
+  }
+  for (const std::string& point : points) {
+    EXPECT_GT(counts[point], 0) << point;
+  }
+}
+
+// While a compaction changes a key, the key is written or deleted, and flushed.
+// The flush does not wait for the compaction, and no step of the compaction
+// hides or frees the newer entry.
+TEST_P(DBAddressMapRaceTest, FlushOverTheKeyAtEachStepOfACompaction) {
+  // A flush would wait for a compaction that is writing the MANIFEST.
+  const std::vector<std::string> points = {"MapTransaction::Publish:Inserted",
+                                           "CompactionMapping::Settle",
+                                           "MapTransaction::Settle"};
+  std::map<std::string, int> counts;
+  for (const Change change : kChanges) {
+    if (change == Change::kDeleteFiles) {
+      continue;  // it is no compaction
+    }
+    const Expected expected = ExpectedOf(change);
+    for (const std::string& point : points) {
+      for (const bool deleted : {false, true}) {
+        SCOPED_TRACE(expected.name + " at " + point +
+                     (deleted ? ", deleted" : ""));
+        Prepare(change);
+        ASSERT_FALSE(HasFatalFailure());
+        const std::string newest = deleted ? kNotFound : Value(50);
+        // What filters make of the newest value.
+        std::string after = newest;
+        uint64_t entries = deleted || change == Change::kFilterRemoves ||
+                                   change == Change::kFilterShortens
+                               ? 1
+                               : 2;
+        if (change == Change::kSwitchOff) {
+          entries = 0;
+        } else if (deleted) {
+          // No filter sees it.
+        } else if (change == Change::kFilterChanges) {
+          after = "changed " + newest;
+        } else if (change == Change::kFilterRemoves) {
+          after = kNotFound;
+        } else if (change == Change::kFilterShortens) {
+          after = "s";
+        }
+        const Snapshot* const before = db_->GetSnapshot();
+        const auto write = [&] {
+          ASSERT_OK(deleted ? Delete(expected.key) : Put(expected.key, newest));
+          ASSERT_OK(Flush());
+          ExpectReads(expected.key, nullptr, {newest});
+          ExpectReads(expected.key, before, expected.during);
+          EXPECT_EQ(Get("a"), Value(7));
+        };
+        bool met = false;
+        {
+          Callbacks callbacks;
+          const auto reached =
+              callbacks.Once(point, [&](void*) { OnAnotherThread(write); });
+          Apply(change);
+          WaitForRemovals();
+          met = reached->load();
+        }
+        counts[point] += met ? 1 : 0;
+        if (!met) {
+          write();
+        }
+        // A later step of the compaction may have filtered the newest value.
+        ExpectReads(expected.key, nullptr, {newest, after});
+        ExpectReads(expected.key, before, expected.during);
+        db_->ReleaseSnapshot(before);
+        Compact();
+        Settle();
+        ExpectReads(expected.key, nullptr, {after});
+        EXPECT_EQ(Get("a"), Value(7));
+        ExpectEntries(entries);
+        ASSERT_FALSE(HasFatalFailure());
+      }
     }
   }
   for (const std::string& point : points) {

@@ -17,7 +17,6 @@
 #include "db/db_impl/db_impl.h"
 #include "db/db_test_util.h"
 #include "port/stack_trace.h"
-#include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/perf_context.h"
 #include "rocksdb/perf_level.h"
@@ -25,7 +24,10 @@
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/optimistic_transaction_db.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
+#include "util/defer.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -101,14 +103,7 @@ class DBAddressMapTest : public DBTestBase {
     ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
     WaitForRemovals();
   }
-  void WaitForRemovals() {
-    // Waits several times, because one removal may make another one possible.
-    // Flush() returns before the flush is settled.
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    }
-  }
+  void WaitForRemovals() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 
   uint64_t Ticker(Tickers ticker) {
     return last_options_.statistics->getTickerCount(ticker);
@@ -323,8 +318,10 @@ TEST_F(DBAddressMapTest, CompactionConvertsValuesOnceTheMapIsOff) {
   }
 }
 
-// A flush that fails leaves the map as it was. The next open replays the WAL.
-TEST_F(DBAddressMapTest, FailedFlushLeavesTheMapUnchanged) {
+// A flush that fails before it has published its values does not change the
+// map. The next open replays the WAL. (A flush that has published some is the
+// subject of DBAddressMapRaceTest.UndoneFlushRestoresTheMap.)
+TEST_F(DBAddressMapTest, FailedFlushPublishesNothing) {
   Options options = MapOptions();
   DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(1)));
@@ -334,10 +331,14 @@ TEST_F(DBAddressMapTest, FailedFlushLeavesTheMapUnchanged) {
       "FlushJob::WriteLevel0Table:s", [](void* status) {
         *static_cast<Status*>(status) = Status::IOError("injected");
       });
+  std::atomic<bool> published{false};
+  SyncPoint::GetInstance()->SetCallBack("MapTransaction::Publish:Inserted",
+                                        [&](void*) { published = true; });
   SyncPoint::GetInstance()->EnableProcessing();
   EXPECT_NOK(Flush());
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_FALSE(published);
   EXPECT_EQ(Get("k"), Value(2));
   EXPECT_EQ(Blobs()->map()->NumEntries(), 1);
   Reopen(options);
@@ -392,7 +393,7 @@ TEST_F(DBAddressMapTest, MultiGetFindsEntriesOfAllKinds) {
       "BlobReadPool::RunAll:Micros", [](void* micros) {
         *static_cast<uint64_t*>(micros) = BlobReadPool::kCachedMicros + 1;
       });
-  for (int step = 0; step < 4; ++step) {
+  for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(MultiGet(keys), expected) << step;
     EXPECT_EQ(MultiGet(keys, snapshot), then) << step;
     SyncPoint::GetInstance()->EnableProcessing();
@@ -403,13 +404,14 @@ TEST_F(DBAddressMapTest, MultiGetFindsEntriesOfAllKinds) {
       ASSERT_OK(Flush());
     } else if (step == 1) {
       Compact();
-    } else if (step == 2) {
-      db_->ReleaseSnapshot(snapshot);
-      Compact();
-      EXPECT_EQ(MultiGet(keys), expected);
-      break;
     }
   }
+  db_->ReleaseSnapshot(snapshot);
+  Compact();
+  EXPECT_EQ(MultiGet(keys), expected);
+  SyncPoint::GetInstance()->EnableProcessing();
+  EXPECT_EQ(MultiGet(keys), expected);
+  SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
 }
 
@@ -430,12 +432,14 @@ TEST_F(DBAddressMapTest, MultiGetOfTwoFamiliesReadsAtOneMoment) {
         if (attempts++ < 5) {
           // The SuperVersions of the attempt are outdated now, and their values
           // are overwritten.
-          for (int cf : {0, 1}) {
-            for (const char* key : {"k", "l"}) {
-              ASSERT_OK(Put(cf, key, Value(10 + attempts)));
+          OnAnotherThread([&] {
+            for (int cf : {0, 1}) {
+              for (const char* key : {"k", "l"}) {
+                ASSERT_OK(Put(cf, key, Value(10 + attempts)));
+              }
+              ASSERT_OK(Flush(cf));
             }
-            ASSERT_OK(Flush(cf));
-          }
+          });
         }
       });
   SyncPoint::GetInstance()->EnableProcessing();
@@ -477,9 +481,11 @@ TEST_F(DBAddressMapTest, GetIsRightBesideAFlush) {
       std::atomic<bool> done{false};
       SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
         if (!done.exchange(true)) {
-          ASSERT_OK(deleted ? Delete("k") : Put("k", Value(2)));
-          ASSERT_OK(Flush());
-          WaitForRemovals();
+          OnAnotherThread([&] {
+            ASSERT_OK(deleted ? Delete("k") : Put("k", Value(2)));
+            ASSERT_OK(Flush());
+            WaitForRemovals();
+          });
         }
       });
       SyncPoint::GetInstance()->EnableProcessing();
@@ -510,16 +516,20 @@ TEST_F(DBAddressMapTest, OldOperandsNeverMeetANewBase) {
     std::atomic<bool> done{false};
     SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
       if (!done.exchange(true)) {
-        ASSERT_OK(Put("k", "new"));
-        ASSERT_OK(Flush());
-        WaitForRemovals();
+        OnAnotherThread([&] {
+          ASSERT_OK(Put("k", "new"));
+          ASSERT_OK(Flush());
+          WaitForRemovals();
+        });
       }
     });
     SyncPoint::GetInstance()->EnableProcessing();
     const std::string got = Get("k");
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_TRUE(done);
     EXPECT_TRUE(got == "a,b" || got == "new") << got;
+    EXPECT_EQ(Get("k"), "new");
   }
 }
 
@@ -561,46 +571,20 @@ TEST_F(DBAddressMapTest, PersistedTierReadsOnlyFlushedValues) {
   SyncPoint::GetInstance()->SetCallBack("DBImpl::GetImpl:AfterAcquireSv",
                                         [&](void*) {
                                           if (!done.exchange(true)) {
-                                            ASSERT_OK(Flush());
-                                            WaitForRemovals();
+                                            OnAnotherThread([&] {
+                                              ASSERT_OK(Flush());
+                                              WaitForRemovals();
+                                            });
                                           }
                                         });
   SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_OK(db_->Get(persisted, "k", &value));
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_TRUE(done);
   EXPECT_TRUE(value == Value(1) || value == Value(2)) << value;
-}
-
-TEST_F(DBAddressMapTest, OtherLookupsFindMappedValues) {
-  DestroyAndReopen(MapOptions());
-  ASSERT_OK(Put("k", "a"));
-  ASSERT_OK(Flush());
-  for (const char* operand : {"b", "c"}) {
-    ASSERT_OK(db_->Merge(WriteOptions(), "k", operand));
-    ASSERT_OK(Flush());
-  }
-  GetMergeOperandsOptions operands_options;
-  operands_options.expected_max_number_of_operands = 5;
-  std::vector<PinnableSlice> operands(5);
-  int n = 0;
-  ASSERT_OK(db_->GetMergeOperands(ReadOptions(), db_->DefaultColumnFamily(),
-                                  "k", operands.data(), &operands_options, &n));
-  ASSERT_EQ(n, 3);
-  EXPECT_EQ(operands[0], "a");
-  EXPECT_EQ(operands[1], "b");
-  EXPECT_EQ(operands[2], "c");
-
-  PinnableWideColumns columns;
-  ASSERT_OK(
-      db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), "k", &columns));
-  ASSERT_EQ(columns.columns().size(), 1);
-  EXPECT_EQ(columns.columns()[0].value(), "a,b,c");
-
-  std::string value;
-  bool found = false;
-  EXPECT_TRUE(db_->KeyMayExist(ReadOptions(), "k", &value, &found));
-  EXPECT_FALSE(db_->KeyMayExist(ReadOptions(), "absent", &value));
+  ASSERT_OK(db_->Get(persisted, "k", &value));
+  EXPECT_EQ(value, Value(2));
 }
 
 // ---- Iterators.
@@ -790,9 +774,12 @@ TEST_F(DBAddressMapTest, InvalidBlobIndexIsCorruption) {
           std::string(1, type) + std::string(30, '\x01')));
       ASSERT_OK(db_->Write(WriteOptions(), &batch));
     }
-    for (int step = 0; step < 2; ++step) {
+    for (const size_t prefetch :
+         {size_t{0}, ReadOptions::kAutoBlobPrefetchCount}) {
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = prefetch;
       for (const char type : {0x12, 0x13, 0x14}) {
-        std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+        std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
         iter->Seek(std::string(1, 'a' + type));
         EXPECT_FALSE(iter->Valid());
         EXPECT_TRUE(iter->status().IsCorruption()) << iter->status().ToString();
@@ -983,11 +970,7 @@ TEST_F(DBAddressMapTest, ValueBelowAPreparedOneSurvivesACrash) {
         path = next;
         open();
         ASSERT_FALSE(HasFatalFailure());
-        DBImpl* const impl = static_cast<DBImpl*>(db->GetRootDB());
-        for (int i = 0; i < 3; ++i) {
-          ASSERT_OK(impl->TEST_WaitForBackgroundWork());
-          ASSERT_OK(impl->TEST_WaitForPurge());
-        }
+        ASSERT_OK(WaitForMapJobs(db.get()));
         check(1);
         ASSERT_FALSE(HasFatalFailure());
       }
@@ -1187,44 +1170,6 @@ TEST_F(DBAddressMapTest, NoRestartsAfterFailedSetOptions) {
 }
 
 // ---- Compactions.
-
-// The key determines what happens to its value.
-class ActingFilter : public CompactionFilter {
- public:
-  const char* Name() const override { return "ActingFilter"; }
-  Decision FilterV3(int /*level*/, const Slice& key, ValueType type,
-                    const Slice* value, const WideColumns* /*columns*/,
-                    std::string* new_value,
-                    std::vector<std::pair<std::string, std::string>>*
-                    /*new_columns*/,
-                    std::string* skip_until) const override {
-    if (type == ValueType::kMergeOperand) {
-      ++operands;
-      return key.starts_with("operand") ? Decision::kRemove : Decision::kKeep;
-    }
-    if (key.starts_with("remove")) {
-      return Decision::kRemove;
-    }
-    if (key.starts_with("change")) {
-      if (value->starts_with("changed")) {
-        return Decision::kKeep;  // a later compaction filters the value again
-      }
-      *new_value = "changed " + value->ToString();
-      return Decision::kChangeValue;
-    }
-    if (key.starts_with("short")) {
-      *new_value = "s";
-      return Decision::kChangeValue;
-    }
-    if (key.starts_with("skip1")) {
-      *skip_until = "skip5";
-      return Decision::kRemoveAndSkipUntil;
-    }
-    return Decision::kKeep;
-  }
-
-  mutable std::atomic<int> operands{0};
-};
 
 TEST_F(DBAddressMapTest, CompactionFilterActsOnMappedValues) {
   Options options = MapOptions();
@@ -1538,6 +1483,52 @@ TEST_F(DBAddressMapTest, CleanCloseSavesTheMap) {
   Reopen(options);
   EXPECT_EQ(loaded, 3);
   EXPECT_EQ(Get("k"), Value(1));
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+}
+
+// The image of an earlier state of the database is not loaded.
+TEST_F(DBAddressMapTest, ImageOfAnEarlierStateIsNotUsed) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  Close();
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(dbname_, &names));
+  std::string image_path;
+  for (const std::string& name : names) {
+    if (name.find(".dbtmp") != std::string::npos) {
+      EXPECT_TRUE(image_path.empty()) << name;
+      image_path = dbname_ + "/" + name;
+    }
+  }
+  ASSERT_FALSE(image_path.empty());
+  std::string image;
+  ASSERT_OK(ReadFileToString(env_, image_path, &image));
+  std::atomic<int> loaded{0};
+  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Loaded",
+                                        [&](void*) { ++loaded; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  // The image matches. The next close saves no other one.
+  options.save_blob_address_map = false;
+  Reopen(options);
+  EXPECT_EQ(loaded, 1);
+  EXPECT_TRUE(env_->FileExists(image_path).IsNotFound());
+  ASSERT_OK(Put(Key(7), Value(100)));
+  ASSERT_OK(Flush());
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, image, image_path));
+  options.save_blob_address_map = true;
+  for (int expected_loads : {1, 2}) {
+    Reopen(options);
+    EXPECT_EQ(loaded, expected_loads);
+    for (int i = 0; i < 30; ++i) {
+      EXPECT_EQ(Get(Key(i)), Value(i == 7 ? 100 : i));
+    }
+  }
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
 }
@@ -1947,7 +1938,8 @@ TEST_F(DBAddressMapTest, ReadsUnderLoadAreNeverOutdated) {
     for (auto& w : written) {
       w = -1;
     }
-    std::atomic<bool> stop{false};
+    // The readers end when the last writer has ended, also if it has failed.
+    std::atomic<int> num_writers{2};
     const auto version_of = [](const Slice& value) {
       return std::stoi(value.ToString());
     };
@@ -1958,6 +1950,7 @@ TEST_F(DBAddressMapTest, ReadsUnderLoadAreNeverOutdated) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 2; ++t) {
       threads.emplace_back([&, t] {
+        const Defer end([&] { --num_writers; });
         Random rnd(100 + t);
         for (int n = 0; n < 6000; ++n) {
           const int key = static_cast<int>(rnd.Uniform(kKeys / 2)) * 2 + t;
@@ -1968,13 +1961,12 @@ TEST_F(DBAddressMapTest, ReadsUnderLoadAreNeverOutdated) {
             ASSERT_OK(db_->Flush(FlushOptions()));
           }
         }
-        stop = true;
       });
     }
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&, t] {
         Random rnd(200 + t);
-        while (!stop) {
+        while (num_writers > 0) {
           if (t == 0) {
             const int key = static_cast<int>(rnd.Uniform(kKeys));
             const int before = written[key];

@@ -13,6 +13,7 @@
 #include "db/address_map/address_map_store.h"
 #include "db/db_test_util.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/address_map_test_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -105,12 +106,7 @@ class DBMapFamiliesTest : public DBTestBase {
     WaitForJobs();
   }
 
-  void WaitForJobs() {
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    }
-  }
+  void WaitForJobs() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 
   uint64_t NumEntries(int family) {
     TablePropertiesCollection all;

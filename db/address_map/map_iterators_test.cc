@@ -40,6 +40,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
+#include "test_util/strata/address_map_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/compression.h"
 #include "util/random.h"
@@ -359,12 +360,7 @@ class MapIteratorsTest : public DBTestBase {
     return last_options_.statistics->getTickerCount(ticker);
   }
 
-  void WaitForRemovals() {
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    }
-  }
+  void WaitForRemovals() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 
   void CompactAll(ColumnFamilyHandle* family) {
     CompactRangeOptions options;
