@@ -53,7 +53,9 @@ int main(int, char** argv) {
   }
   std::printf("rocksdb %s strata %s codecs", rocksdb::GetRocksVersionAsString(true).c_str(),
               strata->second.c_str());
-  for (auto codec : rocksdb::GetSupportedCompressions()) std::printf(" %d", static_cast<int>(codec));
+  for (auto codec : rocksdb::GetSupportedCompressions()) {
+    std::printf(" %d", static_cast<int>(codec));
+  }
   std::printf("\n");
   return 0;
 }
@@ -173,7 +175,8 @@ int main(int, char** argv) {
   if (s.ok()) s = db.Get(ReadOptions(), "key", &value);
   Full full;
   const Customizable* object = &full;
-  const bool typed = dynamic_cast<const MergeOperator*>(object) == &full && typeid(*object) == typeid(Full);
+  const bool typed =
+      dynamic_cast<const MergeOperator*>(object) == &full && typeid(*object) == typeid(Full);
   if (!s.ok() || value != "ab" || counter.merges != 2 || listener->flushes != 1 || !typed) {
     std::fprintf(stderr, "%s %s %d %d\n", s.ToString().c_str(), value.c_str(), counter.merges,
                  listener->flushes);
@@ -240,7 +243,8 @@ CC = os.environ.get('CC', 'cc')
 
 def sh(*command, fails=False, **more):
     """Runs a command that must succeed, or fail. Returns what it printed."""
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         **more)
     if (run.returncode != 0) != fails:
         raise AssertionError(f'{" ".join(command)}: exit {run.returncode}\n{run.stdout}')
     return run.stdout
@@ -271,8 +275,9 @@ class Install(unittest.TestCase):
         values = cache(BUILD)
         build = os.path.join(cls.top, 'build')
         sh('cmake', '-G', 'Ninja', f'-DSTRATA_TREE={values["CMAKE_HOME_DIRECTORY"]}',
-           '-C', os.path.join(ROOT, 'cmake', 'strata_options.cmake'), '-S', values['CMAKE_HOME_DIRECTORY'],
-           '-B', build, f'-DCMAKE_BUILD_TYPE={values["CMAKE_BUILD_TYPE"]}',
+           '-C', os.path.join(ROOT, 'cmake', 'strata_options.cmake'),
+           '-S', values['CMAKE_HOME_DIRECTORY'], '-B', build,
+           f'-DCMAKE_BUILD_TYPE={values["CMAKE_BUILD_TYPE"]}',
            f'-DCMAKE_INSTALL_PREFIX={cls.prefix}', '-DCMAKE_INSTALL_LIBDIR=lib', '-DWITH_TESTS=OFF',
            # They are installed from BUILD: see test_tools().
            '-DWITH_CORE_TOOLS=OFF', '-DWITH_TOOLS=OFF')
@@ -289,7 +294,8 @@ class Install(unittest.TestCase):
         cls.has_static = os.path.exists(static)
         if cls.has_static:
             os.symlink(static, os.path.join(build, 'librocksdb.a'))
-        else:  # upstream's install wants it; an empty archive keeps its place, nothing here links it
+        else:
+            # Upstream's install wants it. An empty archive keeps its place, nothing here links it.
             sh('ar', 'crs', os.path.join(build, 'librocksdb.a'))
         sh('cmake', '--install', build)
         cls.lib = os.path.join(cls.prefix, 'lib')
@@ -330,17 +336,20 @@ class Install(unittest.TestCase):
         for folder, _, names in os.walk(os.path.join(self.prefix, 'include')):
             for name in names:
                 path = os.path.join(folder, name)
-                self.assertFalse(os.path.islink(path), f'{path}: a link into the tree was installed')
+                self.assertFalse(os.path.islink(path),
+                                 f'{path}: a link into the tree was installed')
 
     def test_find_package(self):
         self.write('cmake/consumer.cc', PROGRAM)
         d = os.path.dirname(self.write('cmake/CMakeLists.txt', CMAKELISTS))
-        sh('cmake', '-G', 'Ninja', '-S', d, '-B', os.path.join(d, 'out'), f'-DCMAKE_PREFIX_PATH={self.prefix}')
+        sh('cmake', '-G', 'Ninja', '-S', d, '-B', os.path.join(d, 'out'),
+           f'-DCMAKE_PREFIX_PATH={self.prefix}')
         sh('ninja', '-C', os.path.join(d, 'out'))
         self.run_consumer(os.path.join(d, 'out', 'consumer'), 'cmake')
 
     def test_pkg_config(self):
-        self.assertEqual(sh('pkg-config', '--modversion', 'rocksdb', env=self.pkg).strip(), '11.8.1')
+        version = sh('pkg-config', '--modversion', 'rocksdb', env=self.pkg)
+        self.assertEqual(version.strip(), '11.8.1')
         self.assertIn(f'-I{self.prefix}/include', self.flags)
         self.assertIn('-std=c++20', self.flags)
         self.run_consumer(self.build_and_run('pkgconfig', PROGRAM), 'pkgconfig-again')
@@ -379,34 +388,41 @@ class Install(unittest.TestCase):
         db = os.path.join(self.top, 'db-tools')
         ldb, sst_dump = (os.path.join(prefix, 'bin', tool) for tool in ('ldb', 'sst_dump'))
         libraries = sh('ldd', ldb)
-        self.assertIn(os.path.join(os.path.realpath(prefix), ''),
-                      os.path.realpath(re.search(r'librocksdb\.so\.11 => (\S+)', libraries).group(1)))
+        library = re.search(r'librocksdb\.so\.11 => (\S+)', libraries).group(1)
+        self.assertIn(os.path.join(os.path.realpath(prefix), ''), os.path.realpath(library))
         sh(ldb, f'--db={db}', '--create_if_missing', 'put', 'key', 'value')
         sh(ldb, f'--db={db}', 'compact')
         self.assertEqual(sh(ldb, f'--db={db}', 'get', 'key').strip(), 'value')
-        self.assertIn("'key' seq:0, type:1 => value", sh(sst_dump, f'--file={db}', '--command=scan'))
+        self.assertIn("'key' seq:0, type:1 => value",
+                      sh(sst_dump, f'--file={db}', '--command=scan'))
         self.assertIn('disable_address_map', sh(ldb, '--help'))
 
     # --- C++ programs that were compiled for another library, and other libraries ---
 
     def test_every_tagged_function_refuses(self):
-        """util/strata/foreign_headers_shared.cc has what rocksdb/strata_abi.h has tagged, no more and no less."""
+        """util/strata/foreign_headers_shared.cc has what rocksdb/strata_abi.h has tagged, no more
+        and no less."""
         names = symbols(self.library, '--defined-only')
         tagged = {re.sub(r'B\d+strata\d+', '', s) for s in names if re.search(r'B\d+strata\d+', s)}
-        refused = {s.split('@')[0] for s in names if s.endswith('@COMPILED_WITH_OTHER_HEADERS') and s[0] == '_'}
+        refused = {s.split('@')[0] for s in names
+                   if s.endswith('@COMPILED_WITH_OTHER_HEADERS') and s[0] == '_'}
         self.assertIn('_ZN7rocksdb9DBOptionsC1Ev', tagged)
         self.assertEqual(tagged, refused)
 
     def test_objects_of_other_headers_do_not_link(self):
-        source = self.write('foreign-object/main.cc', FOREIGN_HEADER + 'int main() { rocksdb::DBOptions options; }\n')
+        source = self.write('foreign-object/main.cc',
+                            FOREIGN_HEADER + 'int main() { rocksdb::DBOptions options; }\n')
         out = sh(CXX, source, '-o', source[:-3], *self.flags, fails=True)
         self.assertRegex(out, r'undefined (reference|symbol).*rocksdb::DBOptions::DBOptions\(\)')
 
     def test_programs_of_other_headers_are_refused(self):
         other = os.path.join(self.top, 'foreign-program')
-        library = self.write('foreign-program/library.cc', FOREIGN_HEADER + 'rocksdb::DBOptions::DBOptions() {}\n')
-        sh(CXX, '-shared', '-fPIC', '-Wl,-soname,librocksdb.so.11', library, '-o', f'{other}/librocksdb.so.11')
-        source = self.write('foreign-program/main.cc', FOREIGN_HEADER + 'int main() { rocksdb::DBOptions options; }\n')
+        library = self.write('foreign-program/library.cc',
+                             FOREIGN_HEADER + 'rocksdb::DBOptions::DBOptions() {}\n')
+        sh(CXX, '-shared', '-fPIC', '-Wl,-soname,librocksdb.so.11', library,
+           '-o', f'{other}/librocksdb.so.11')
+        source = self.write('foreign-program/main.cc',
+                            FOREIGN_HEADER + 'int main() { rocksdb::DBOptions options; }\n')
         for binding in ('lazy', 'now'):
             sh(CXX, source, '-o', f'{other}/main', f'{other}/librocksdb.so.11', f'-Wl,-z,{binding}')
             sh(f'{other}/main', env=self.with_libraries(other))
@@ -415,7 +431,8 @@ class Install(unittest.TestCase):
             self.assertIn('DBOptions::DBOptions()', out)
 
     def test_other_libraries_are_refused(self):
-        """A library with all that the program needs but Strata's own symbols is refused at the start."""
+        """A library with all that the program needs but Strata's own symbols is refused at the
+        start."""
         program = self.build_and_run('native', PROGRAM)
         guard = [s for s in symbols(program, '-u') if 'strata_cxx_abi' in s]
         self.assertEqual(guard, ['this_program_needs_librocksdb_of_strata_cxx_abi_1'])
@@ -423,11 +440,14 @@ class Install(unittest.TestCase):
         needed = {s for s in symbols(program, '-u') if s in ours and 'strata' not in s}
         self.assertTrue(needed)
         source = self.write('other-library/library.s', '.data\n' + ''.join(
-            f'.globl {s}\n.type {s}, %object\n.size {s}, 8\n{s}: .quad 0\n' for s in sorted(needed)) +
+            f'.globl {s}\n.type {s}, %object\n.size {s}, 8\n{s}: .quad 0\n'
+            for s in sorted(needed)) +
             '.section .note.GNU-stack,"",%progbits\n')
         other = os.path.dirname(source)
-        sh(CXX, '-shared', '-Wl,-soname,librocksdb.so.11', source, '-o', f'{other}/librocksdb.so.11')
-        out = sh(program, os.path.join(self.top, 'db-other'), env=self.with_libraries(other), fails=True)
+        sh(CXX, '-shared', '-Wl,-soname,librocksdb.so.11', source,
+           '-o', f'{other}/librocksdb.so.11')
+        out = sh(program, os.path.join(self.top, 'db-other'), env=self.with_libraries(other),
+                 fails=True)
         self.assertIn(f'undefined symbol: {guard[0]}', out)
 
 

@@ -32,9 +32,9 @@ import sys
 LIBRARY = ('cache db env file logging memory memtable monitoring options port table '
            'trace_replay util utilities').split()
 OTHER = 'test_util tools db_stress_tool include'.split()
-# kind -> the variable of upstream's src.mk that it extends. Not so the tests: upstream's Makefile has
-# a rule for each test by name, and we add no rules there. Tests are built by CMake. Nor what is only in
-# the shared library: that Makefile makes both libraries of the same sources.
+# kind -> the variable of upstream's src.mk that it extends. Not so the tests: upstream's Makefile
+# has a rule for each test by name, and we add no rules there. Tests are built by CMake. Nor what is
+# only in the shared library: that Makefile makes both libraries of the same sources.
 KINDS = {'LIB': 'LIB_SOURCES', 'SHARED': None, 'TEST_LIB': 'TEST_LIB_SOURCES', 'TEST_MAIN': None,
          'BENCH_LIB': 'BENCH_LIB_SOURCES', 'BENCH': 'BENCH_LIB_SOURCES',
          'STRESS': 'STRESS_LIB_SOURCES'}
@@ -149,7 +149,8 @@ def main(argv):
     for p in sorted(was - now):
         print(f'{LIST}: - {p}')
     if argv[0] == '--check':
-        print(f'overlay_sources: {LIST} is out of date; run "make source" and commit it', file=sys.stderr)
+        print(f'overlay_sources: {LIST} is out of date; run "make source" and commit it',
+              file=sys.stderr)
         return 1
     with open(path + '.tmp', 'w', encoding='utf-8') as f:
         f.write(new)

@@ -38,8 +38,8 @@ class Temporary(unittest.TestCase):
 
 class ProductionCode(unittest.TestCase):
     def test_uses_no_rtti(self):
-        """Release builds have type information for applications. The library works without it, as builds
-        with USE_RTTI=OFF need: so neither our files nor our patches use it."""
+        """Release builds have type information for applications. The library works without it, as
+        builds with USE_RTTI=OFF need: so neither our files nor our patches use it."""
         root = os.path.dirname(HERE)
         rtti = re.compile(r'\b(dynamic_cast|dynamic_pointer_cast)\b|\btypeid\b')
         found = []
@@ -53,7 +53,8 @@ class ProductionCode(unittest.TestCase):
             for name in names:
                 if name.endswith(('.h.patch', '.cc.patch')) and not name.endswith('_test.cc.patch'):
                     with open(os.path.join(folder, name), encoding='utf-8') as f:
-                        found += [f'{name}: {line.strip()}' for line in f if line[0] == '+' and rtti.search(line)]
+                        found += [f'{name}: {line.strip()}' for line in f
+                                  if line[0] == '+' and rtti.search(line)]
         self.assertEqual(found, [])
 
 
@@ -80,8 +81,8 @@ class OverlaySources(Temporary):
                 overlay_sources.kind_of(path)
 
     def test_find(self):
-        for path in ('db/b.cc', 'db/a.cc', 'db/a_test.cc', 'db/a.h', 'db/.hidden.cc', 'fuzz/a_fuzzer.cc',
-                     'build/src/db/c.cc', 'docs/d.cc'):
+        for path in ('db/b.cc', 'db/a.cc', 'db/a_test.cc', 'db/a.h', 'db/.hidden.cc',
+                     'fuzz/a_fuzzer.cc', 'build/src/db/c.cc', 'docs/d.cc'):
             self.write(path)
         found = overlay_sources.find(self.dir)
         self.assertEqual(found['LIB'], ['db/a.cc', 'db/b.cc'])
@@ -97,8 +98,8 @@ class OverlaySources(Temporary):
 
         def run(mode):
             shutil.copytree(HERE, os.path.join(self.dir, 'scripts'), dirs_exist_ok=True)
-            return subprocess.run([sys.executable, os.path.join(self.dir, 'scripts', 'overlay_sources.py'), mode],
-                                  capture_output=True, text=True)
+            script = os.path.join(self.dir, 'scripts', 'overlay_sources.py')
+            return subprocess.run([sys.executable, script, mode], capture_output=True, text=True)
         self.assertEqual(run('--write').returncode, 0)
         self.assertEqual(run('--check').returncode, 0)
         self.write('db/b.cc')
@@ -115,9 +116,11 @@ class OverlaySources(Temporary):
         found = {kind: [] for kind in overlay_sources.KINDS}
         found['LIB'] = ['db/a.cc', 'db/b.cc']
         self.write('list.mk', overlay_sources.render(found))
-        self.write('Makefile', 'LIB_SOURCES = x.cc \\\n\ninclude list.mk\nall:\n\t@echo "[$(strip $(LIB_SOURCES))]"\n')
+        self.write('Makefile', 'LIB_SOURCES = x.cc \\\n\ninclude list.mk\nall:\n'
+                   '\t@echo "[$(strip $(LIB_SOURCES))]"\n')
         out = subprocess.run(['make', '-s', '-C', self.dir], capture_output=True, text=True,
-                             env={k: v for k, v in os.environ.items() if k not in ('MAKEFLAGS', 'MAKELEVEL')})
+                             env={k: v for k, v in os.environ.items()
+                                  if k not in ('MAKEFLAGS', 'MAKELEVEL')})
         self.assertIn('[x.cc db/a.cc db/b.cc]', out.stdout)
 
 
@@ -126,7 +129,8 @@ class RunTests(Temporary):
         return [self.write(f'bin/{name}', '#!/bin/sh\n' + body, 0o755)]
 
     def suite(self, tests, retries=0):
-        """Runs {name: (shell text, numbers, retry)} as a suite; returns ({entry: result}, what was printed)."""
+        """Runs {name: (shell text, numbers, retry)} as a suite; returns ({entry: result}, what was
+        printed)."""
         suite = run_tests.Suite(self.dir)
         for name, (body, numbers, retry) in tests.items():
             suite.add(name, self.binary(name, body), numbers, retry)
@@ -157,9 +161,10 @@ END
         results, out = self.suite({
             'good': (self.XML % '', {}, False),
             'bad': (self.XML % '<failure message="x"/>' +
-                    'echo "[ RUN      ] S.B"; echo the reason; echo "[  FAILED  ] S.B (0 ms)"; exit 1', {}, False),
-            'crash': ('echo "[ RUN      ] S.A"; echo "[       OK ] S.A (0 ms)"; echo "[ RUN      ] S.B"; kill -SEGV $$',
-                      {}, False),
+                    'echo "[ RUN      ] S.B"; echo the reason; echo "[  FAILED  ] S.B (0 ms)"; '
+                    'exit 1', {}, False),
+            'crash': ('echo "[ RUN      ] S.A"; echo "[       OK ] S.A (0 ms)"; '
+                      'echo "[ RUN      ] S.B"; kill -SEGV $$', {}, False),
             'slow': ('echo "[ RUN      ] S.Slow"; sleep 60', {'timeout': 1}, False),
             'plain': ('true', {}, False),
             'plainbad': ('exit 3', {}, False),
@@ -168,7 +173,8 @@ END
         })
         self.assertEqual({e: (r['passed'], r['failed']) for e, r in results.items()}, {
             'good': (2, []), 'bad': (1, ['S.B']), 'crash': (1, ['S.B']), 'slow': (0, ['S.Slow']),
-            'plain': (1, []), 'plainbad': (0, ['(exit)']), 'leaky': (2, ['(exit)']), 'python': (7, [])})
+            'plain': (1, []), 'plainbad': (0, ['(exit)']), 'leaky': (2, ['(exit)']),
+            'python': (7, [])})
         self.assertTrue(results['slow']['timeout'])
         self.assertIn('SIGSEGV', results['crash']['note'])
         self.assertIn('the reason', out)
@@ -179,22 +185,24 @@ END
 
     def test_rows_of_binaries(self):
         def result(binary, **changes):
-            return {'binary': binary, 'timeout': False, 'seconds': 2, 'passed': 3, 'failed': [], **changes}
+            return {'binary': binary, 'timeout': False, 'seconds': 2, 'passed': 3, 'failed': [],
+                    **changes}
         rows = run_tests.binary_rows({
             'a.1of2': result('a'), 'a.2of2': result('a'),
             'b.1of2': result('b'), 'b.2of2': result('b', failed=['(no result)'], passed=0),
             'c': result('c', flaky=['S.A']), 'd': result('d', timeout=True, failed=['S.B'])})
         self.assertEqual({n: (r['result'], r['seconds'], r['passed']) for n, r in rows.items()},
-                         {'a': ('passed', 4, 6), 'b': ('failed', 4, 3), 'c': ('flaky', 2, 3), 'd': ('timeout', 2, 3)})
+                         {'a': ('passed', 4, 6), 'b': ('failed', 4, 3), 'c': ('flaky', 2, 3),
+                          'd': ('timeout', 2, 3)})
         # An entry that was not reached, because the run was stopped.
         suite = run_tests.Suite(self.dir)
         suite.add('e', self.binary('e', 'true'), {}, False)
         self.assertEqual(run_tests.binary_rows(suite.results())['e']['result'], 'failed')
 
     def test_private_directories_and_shards(self):
-        results, _ = self.suite({'t': ('test "$TEST_TMPDIR" = "$PWD" && test -z "$(ls)" && touch x && '
-                                       'test "$GTEST_TOTAL_SHARDS" = 3 && test -n "$GTEST_SHARD_INDEX"',
-                                       {'shards': 3}, False)})
+        body = ('test "$TEST_TMPDIR" = "$PWD" && test -z "$(ls)" && touch x && '
+                'test "$GTEST_TOTAL_SHARDS" = 3 && test -n "$GTEST_SHARD_INDEX"')
+        results, _ = self.suite({'t': (body, {'shards': 3}, False)})
         self.assertEqual(sorted(results), ['t.1of3', 't.2of3', 't.3of3'])
         self.assertEqual([r['failed'] for r in results.values()], [[]] * 3)
 
@@ -210,8 +218,10 @@ END
         command = self.binary('t', f'touch {began}; sleep 4; touch {marker}')
         code = (f'import sys; sys.path.insert(0, {HERE!r}); import run_tests; '
                 'run_tests.stop_on_sigterm(); '
-                f'suite = run_tests.Suite({self.dir!r}); suite.add("t", {command!r}, {{}}, False); suite.run(1, 0)')
-        child = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                f'suite = run_tests.Suite({self.dir!r}); '
+                f'suite.add("t", {command!r}, {{}}, False); suite.run(1, 0)')
+        child = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
         while not os.path.exists(began):
             self.assertIsNone(child.poll())
             time.sleep(0.05)
@@ -254,10 +264,12 @@ END
 
     def test_retry(self):
         flag = os.path.join(self.dir, 'flag')
-        once = f'if [ -e {flag}.$0 ]; then exit 0; fi; mkdir -p $(dirname {flag}.$0); touch {flag}.$0; exit 1'
-        results, out = self.suite({'flaky': (once, {}, True), 'ours': (once, {}, False), 'bad': ('exit 1', {}, True)},
-                                  retries=1)
-        self.assertEqual({e: bool(r['failed']) for e, r in results.items()}, {'flaky': False, 'ours': True, 'bad': True})
+        once = (f'if [ -e {flag}.$0 ]; then exit 0; fi; mkdir -p $(dirname {flag}.$0); '
+                f'touch {flag}.$0; exit 1')
+        results, out = self.suite({'flaky': (once, {}, True), 'ours': (once, {}, False),
+                                   'bad': ('exit 1', {}, True)}, retries=1)
+        self.assertEqual({e: bool(r['failed']) for e, r in results.items()},
+                         {'flaky': False, 'ours': True, 'bad': True})
         self.assertEqual(results['flaky']['flaky'], ['(exit)'])
         self.assertIn('running again', out)
         with contextlib.redirect_stdout(io.StringIO()) as text:
@@ -311,14 +323,15 @@ if not vertical:
     put(0, '3.blob', int(os.environ.get('LEVEL0', data // 50)))
 put(int(os.environ.get('BLOB_PATH', blob)), '2.blob', data)
 if 'readrandom' in flags['benchmarks']:
-    print('readrandom   :  1.0 micros/op 1 ops/sec; (%s of 100 found)' % os.environ.get('FOUND', '100'))
+    found = os.environ.get('FOUND', '100')
+    print('readrandom   :  1.0 micros/op 1 ops/sec; (%s of 100 found)' % found)
 '''
 
     def run_demo(self, **env):
         fake = self.write('db_bench', f'#!{sys.executable}\n{self.FAKE}', 0o755)
-        run = subprocess.run([sys.executable, os.path.join(HERE, 'demo.py'), fake, '--num', '1000', '--dir',
-                              os.path.join(self.dir, 'demo')], capture_output=True, text=True,
-                             env={**os.environ, **env})
+        run = subprocess.run([sys.executable, os.path.join(HERE, 'demo.py'), fake, '--num', '1000',
+                              '--dir', os.path.join(self.dir, 'demo')],
+                             capture_output=True, text=True, env={**os.environ, **env})
         return run.returncode, run.stdout + run.stderr
 
     def test_pass(self):
@@ -344,15 +357,17 @@ if 'readrandom' in flags['benchmarks']:
 
     def test_db_bench_fails(self):
         fake = self.write('db_bench', '#!/bin/sh\necho no such flag; exit 1\n', 0o755)
-        run = subprocess.run([sys.executable, os.path.join(HERE, 'demo.py'), fake, '--num', '1000', '--dir',
-                              os.path.join(self.dir, 'demo')], capture_output=True, text=True)
+        run = subprocess.run([sys.executable, os.path.join(HERE, 'demo.py'), fake, '--num', '1000',
+                              '--dir', os.path.join(self.dir, 'demo')],
+                             capture_output=True, text=True)
         self.assertEqual(run.returncode, 1)
         self.assertIn('no such flag', run.stdout)
 
     def test_sizes_keep_their_proportions(self):
         for num in (60000, 500000):
             f = demo.flags(num, demo.LAYOUTS[1], {'db': 'd', 0: 'a', 1: 'b'}, 2)
-            self.assertLess(f['write_buffer_size'] * f['level0_file_num_compaction_trigger'], num * 1000 * 0.07)
+            self.assertLess(f['write_buffer_size'] * f['level0_file_num_compaction_trigger'],
+                            num * 1000 * 0.07)
             self.assertLessEqual(f['target_file_size_base'], f['max_bytes_for_level_base'])
 
 
@@ -363,7 +378,8 @@ class Shell(Temporary):
                 self.assertTrue(os.stat(os.path.join(HERE, name)).st_mode & stat.S_IXUSR, name)
 
     def deps(self, tools, **env):
-        """install-deps.sh with only `tools` (name -> script) beside a few of the system's on PATH."""
+        """install-deps.sh with only `tools` (name -> script) beside a few of the system's on
+        PATH."""
         d = os.path.join(self.dir, 'path')
         shutil.rmtree(d, ignore_errors=True)
         for name in ('sh', 'sed', 'echo', 'printf', 'id', 'env', 'cat'):
@@ -375,8 +391,8 @@ class Shell(Temporary):
             if os.path.lexists(os.path.join(d, name)):
                 os.unlink(os.path.join(d, name))
             self.write(os.path.join('path', name), '#!/bin/sh\n' + body, 0o755)
-        run = subprocess.run([os.path.join(HERE, 'install-deps.sh')], capture_output=True, text=True,
-                             env={'PATH': d, 'HOME': self.dir, **env})
+        run = subprocess.run([os.path.join(HERE, 'install-deps.sh')], capture_output=True,
+                             text=True, env={'PATH': d, 'HOME': self.dir, **env})
         return run.returncode, run.stdout + run.stderr
 
     def test_as_root(self):

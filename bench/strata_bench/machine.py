@@ -20,8 +20,8 @@ MAX_LOAD_PER_CPU = 0.75  # 1-minute load average; looked at before the first run
 SAMPLE_SECONDS = 2.0
 SHORT_SAMPLE_SECONDS = 0.5  # between the phases of an experiment, of which there are many
 # The share of all CPUs that others, other virtual machines among them, may take while something is
-# measured. Contenders that take turns (fio and recoveries do not) suffer from it alike, so it may be
-# large.
+# measured. Contenders that take turns (fio and recoveries do not) suffer from it alike, so it may
+# be large.
 # Kernel threads work for us, too, so it is not 0.
 MAX_FOREIGN_CPU = 0.25
 

@@ -16,7 +16,8 @@ KNOWN = '''benchmarks db use_existing_db seed threads num reads writes duration 
 value_size report_json timeseries_csv timeseries_interval_ms use_direct_reads disable_wal
 use_direct_io_for_flush_and_compaction compression_type compression_ratio ycsb_records
 ycsb_field_count ycsb_field_length ycsb_zipfian_const rmw_read_ratio marker speed ycsb_mix
-wal_bytes_per_sync stopped_nanos_file ops_between_duration_checks row_cache_size delta_max_buckets'''.split()
+wal_bytes_per_sync stopped_nanos_file ops_between_duration_checks row_cache_size
+delta_max_buckets'''.split()
 UNTIMED = {'flush', 'compact', 'waitforcompaction', 'stats', 'verify'}
 
 

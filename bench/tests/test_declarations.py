@@ -297,9 +297,9 @@ contender = "base"
         experiment = self.experiment(text.replace('["base"]', '["base", "twin"]'))
         experiment.resolve(self.contenders())
         self.assertEqual(experiment.template_owner('twin'), 'base')
-        for contenders, loader, words in (('["base", "fast"]', 'base', 'fast has other flags'),
-                                          ('["base"]', 'nobody', "no contender 'nobody'")):
-            wrong = self.experiment(text.replace('["base"]', contenders)
+        for names, loader, words in (('["base", "fast"]', 'base', 'fast has other flags'),
+                                     ('["base"]', 'nobody', "no contender 'nobody'")):
+            wrong = self.experiment(text.replace('["base"]', names)
                                     .replace('contender = "base"', f'contender = "{loader}"'))
             with self.assertRaisesRegex(ExperimentError, words):
                 wrong.resolve(self.contenders())

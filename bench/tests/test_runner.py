@@ -358,7 +358,8 @@ contender = "twin"
     def test_templates_are_loaded_before_the_first_pair(self) -> None:
         with self.commands() as started:
             self.run_it(pairs=2)
-        self.assertEqual([command[1] for command in started], ['--benchmarks=ycsbload,flush,waitforcompaction'] * 4
+        self.assertEqual([command[1] for command in started],
+                         ['--benchmarks=ycsbload,flush,waitforcompaction'] * 4
                          + ['--benchmarks=ycsbc,waitforcompaction'] * 8)
 
     def test_idle_before_each_phase(self) -> None:

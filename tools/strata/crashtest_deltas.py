@@ -2,9 +2,9 @@
 #  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Delta separation in db_crashtest.py.
 
-Whether a DB may have delta files is chosen once. Each run of db_stress may then have the option on or off:
-what there is stays readable. The merged-value cache, blob files, the address map and paths are chosen
-elsewhere, so that all combinations come; some DBs have everything.
+Whether a DB may have delta files is chosen once. Each run of db_stress may then have the option on
+or off: what there is stays readable. The merged-value cache, blob files, the address map and paths
+are chosen elsewhere, so that all combinations come; some DBs have everything.
 """
 
 import random
@@ -28,8 +28,8 @@ def _conflicts(params):
 
 
 def choose(params, given=()):
-    """Once per crash test, when the other presets have been chosen. given: the names of what the command
-    line has settled."""
+    """Once per crash test, when the other presets have been chosen. given: the names of what the
+    command line has settled."""
     if callable(params.get("delta_separation")):
         params["delta_separation"] = params["delta_separation"]()
     if params.get("delta_separation"):
@@ -65,8 +65,8 @@ def finalize(params):
     if params.get("use_merge", 0) == 0 or random.randrange(6) == 0:
         return
     params["enable_delta_separation"] = 1
-    # The first partition comes with a twentieth of what all buckets are meant for, or after 16 flushes;
-    # few buckets are not split but folded.
+    # The first partition comes with a twentieth of what all buckets are meant for, or after 16
+    # flushes; few buckets are not split but folded.
     size, number = random.choice(
         [(4096, 4), (4096, 16), (4096, 64), (4096, 1024), (16384, 16), (65536, 64), (262144, 32768)]
     )

@@ -2,8 +2,8 @@
 #  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """The blob address map in db_crashtest.py.
 
-Whether a DB may have one is chosen once. Each run of db_stress may then have it on or off, so that values
-move into the map and out of it again.
+Whether a DB may have one is chosen once. Each run of db_stress may then have it on or off, so that
+values move into the map and out of it again.
 
 With --blob_gc_stress=1 it has one, and its blob files are collected all the time.
 """
@@ -57,9 +57,11 @@ def _conflicts(params):
 
 
 def choose(params, blob_params, blobs_allowed, given=()):
-    """Once per crash test, when the other presets have been chosen. given: the names of what the command
-    line has settled."""
-    gc_stress = params.get("blob_gc_stress") and ("address_map" not in given or params["address_map"])
+    """Once per crash test, when the other presets have been chosen. given: the names of what the
+    command line has settled."""
+    gc_stress = params.get("blob_gc_stress") and (
+        "address_map" not in given or params["address_map"]
+    )
     if gc_stress:
         params["address_map"] = 1
     if not params.get("address_map"):
@@ -72,7 +74,9 @@ def choose(params, blob_params, blobs_allowed, given=()):
         return
     if gc_stress:
         for name, value in _GC_STRESS.items():
-            if name not in given and not (params.get("test_multi_ops_txns") and name in _OF_MULTI_OPS):
+            if name not in given and not (
+                params.get("test_multi_ops_txns") and name in _OF_MULTI_OPS
+            ):
                 params[name] = value
     for name, value in blob_params.items():
         params.setdefault(name, value)
@@ -89,7 +93,8 @@ def choose(params, blob_params, blobs_allowed, given=()):
 
 
 def finalize(params):
-    """Once per run of db_stress, last: replaces address_map and blob_gc_stress by the flags of db_stress."""
+    """Once per run of db_stress, last: replaces address_map and blob_gc_stress by the flags of
+    db_stress."""
     allowed = params.pop("address_map", 0)
     versioned = params.pop("address_map_versioned", 0)
     gc_stress = params.pop("blob_gc_stress", 0)
@@ -100,8 +105,8 @@ def finalize(params):
         if "txn_write_policy" in params:
             params["txn_write_policy"] = 0
     if gc_stress and (params.get("verification_only") or random.choice([0, 1])):
-        # Only without faults is each file that is left over a failure (--verify_no_leaked_files). What
-        # the faults are otherwise has been made to fit the rest already.
+        # Only without faults is each file that is left over a failure (--verify_no_leaked_files).
+        # What the faults are otherwise has been made to fit the rest already.
         params.update(dict.fromkeys(_FAULTS, 0))
     if random.randrange(16 if gc_stress else 4) == 0:
         return

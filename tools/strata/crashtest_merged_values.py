@@ -23,8 +23,8 @@ def _conflicts(params):
 
 
 def finalize(params):
-    """Once per run of db_stress, after what decides about transactions: replaces merged_value_cache by
-    the flags of db_stress."""
+    """Once per run of db_stress, after what decides about transactions: replaces merged_value_cache
+    by the flags of db_stress."""
     if not params.pop("merged_value_cache", 0) or _conflicts(params) or random.randrange(4) == 0:
         return
     params["enable_merged_value_cache"] = 1

@@ -25,8 +25,8 @@ def remove_extra_paths(db):
 
 
 def choose(params, blob_params, blobs_allowed):
-    """Once per crash test, when the other presets have been chosen: the directories, and the number of
-    column families unless a preset needs a certain one."""
+    """Once per crash test, when the other presets have been chosen: the directories, and the number
+    of column families unless a preset needs a certain one."""
     if not params.get("per_level_paths"):
         return
     if "column_families" not in params:
