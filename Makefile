@@ -21,14 +21,16 @@ tree  := $(PYTHON) upstream/tree.py
 ninja  = ninja -C build/$(1) -j $(JOBS)
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
-  db_stress ldb sst_dump address_map_bench check check-upstream check-on-disk demo install clean distclean format pristine
+  db_stress ldb sst_dump address_map_bench check check-style check-upstream \
+  check-on-disk style-tools demo install clean distclean format pristine
 
 help:
 	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
 	@echo
 	@echo '  demo            build db_bench, and show keys and values on the devices they are told to'
 	@echo '                  (DEMO_NUM=keys, default 500000: 500 MB at a time; KEEP=1 keeps the data)'
-	@echo '  check           build and run the tests (TESTS="name ..." for some of them)'
+	@echo '  check           build and run the tests, and check-style (TESTS="name ..." for some of them)'
+	@echo '  check-style     check the format of our C++ files, and our Python files with ruff'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
 	@echo '                  (SHARD=i/n for a part, FRESH=1 anew, TESTS="name ..." for some of them;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
@@ -49,6 +51,7 @@ help:
 	@echo '  source          make or refresh build/src: upstream, patches/ and our own files'
 	@echo '  patches         write the edits made in build/src back to patches/'
 	@echo '  format          clang-format our own C++ files that changed (ALL=1: all of them)'
+	@echo '  style-tools     install clang-format and ruff in build/style-venv, for format and check-style'
 	@echo '  deps            install missing Debian packages (every build does; STRATA_DEPS=0: do not)'
 	@echo '  clean           remove the objects; build/src and its edits stay'
 	@echo '  distclean       remove build/, unless build/src holds edits that are not in patches/'
@@ -106,6 +109,10 @@ install: build/release/build.ninja
 check: build/debug/build.ninja
 	@scripts/run_tests.py check $(TESTS) --jobs $(JOBS)
 
+# It is part of "make check", too: run_tests.py starts the same script.
+check-style: source
+	@$(PYTHON) scripts/check_style.py
+
 ifeq ($(SIDE),stock)
 check-upstream: build/stock-debug/build.ninja
 else
@@ -125,11 +132,15 @@ demo: db_bench
 
 # --- housekeeping ------------------------------------------------------------
 
+style-tools:
+	@PYTHON='$(PYTHON)' scripts/install-style-tools.sh
+
 format: source
 	@scripts/format.sh $(if $(ALL),--all)
 
 clean:
-	rm -rf build/release build/debug build/stock build/stock-debug build/demo build/check
+	rm -rf build/release build/debug build/stock build/stock-debug \
+	  build/demo build/check
 
 distclean:
 	@if [ -d build/src ] && ! $(tree) status; then \

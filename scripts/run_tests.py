@@ -24,7 +24,8 @@ ctest gets one entry per binary (upstream registers every test case by itself, t
 or one per shard of a long binary. Each entry runs with a TEST_TMPDIR and a working directory of
 its own below the build folder, on disk because some tests need O_DIRECT, and removed afterwards.
 Some of upstream's tests depend on timing, so a binary of upstream's that fails is run once more
-alone; if it passes then, that is said, and it counts as passed. The last line printed is
+alone; if it passes then, that is said, and it counts as passed. What a script of ours skips, in
+lines that begin with "skipped: ", is repeated at the end. The last line printed is
 "N passed, N failed", in test cases.
 """
 import argparse
@@ -86,6 +87,12 @@ def summarise(xml, log, code):
             failed.append(started[-1])
         return ok, failed, 'it did not reach its end'
     return (0, ['(exit)'], '') if code else (1, [], '')
+
+
+def skipped_checks(log):
+    """What the log of a script of ours says that it left out."""
+    with open(log, encoding='utf-8', errors='replace') as f:
+        return re.findall(r'^skipped: (.+)$', f.read(), re.M)
 
 
 def excerpt(log, failed):
@@ -164,7 +171,8 @@ def run_one(spec_path):
         failed, note = ['(no case)'], f'no case matches {spec["env"]["GTEST_FILTER"]}'
     result = {'entry': spec['entry'], 'binary': spec['binary'], 'code': code,
               'timeout': timed_out, 'seconds': round(time.time() - start, 1),
-              'passed': passed, 'failed': failed, 'note': note}
+              'passed': passed, 'failed': failed, 'note': note,
+              'skipped': [] if os.path.exists(xml) else skipped_checks(log)}
     with open(base + '.result', 'w', encoding='utf-8') as f:
         json.dump(result, f)
     if failed:
@@ -222,6 +230,7 @@ def own_scripts(build):
     """Test scripts of ours: [(name, command)]."""
     scripts = [('overlay_sources_check', [sys.executable, os.path.join(HERE, 'overlay_sources.py'),
                                           '--check']),
+               ('check_style', [sys.executable, os.path.join(HERE, 'check_style.py')]),
                ('scripts_test', [sys.executable, os.path.join(HERE, 'scripts_test.py')]),
                ('db_bench_test', [sys.executable, os.path.join(HERE, 'db_bench_test.py'),
                                   os.path.join(build, 'db_bench')]),
@@ -348,6 +357,8 @@ def finish(results):
             print(f"FAILED  {r['entry']}: {' '.join(r['failed'])}{note}")
         elif r.get('flaky'):
             print(f"FLAKY   {r['entry']}: failed at first, passed alone: {' '.join(r['flaky'])}")
+        for what in r.get('skipped', []):
+            print(f"SKIPPED {r['entry']}: {what}")
     bad = sum(1 for r in results if r['failed'])
     print(f'{len(results)} test programs and shards, {bad} of them failed')
     print(f'{passed} passed, {failed} failed')

@@ -14,9 +14,11 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import check_style  # noqa: E402
 import demo  # noqa: E402
 import overlay_sources  # noqa: E402
 import run_tests  # noqa: E402
@@ -183,6 +185,13 @@ END
             self.assertEqual(run_tests.finish(list(results.values())), 1)
         self.assertEqual(text.getvalue().strip().split('\n')[-1], '14 passed, 5 failed')
 
+    def test_what_is_skipped_is_repeated(self):
+        results, _ = self.suite({'t': ('echo "skipped: ruff: not installed"', {}, False)})
+        self.assertEqual(results['t']['failed'], [])
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            self.assertEqual(run_tests.finish(list(results.values())), 0)
+        self.assertIn('SKIPPED t: ruff: not installed\n', text.getvalue())
+
     def test_rows_of_binaries(self):
         def result(binary, **changes):
             return {'binary': binary, 'timeout': False, 'seconds': 2, 'passed': 3, 'failed': [],
@@ -304,6 +313,81 @@ END
         self.assertGreater(len(upstream), 200)
         for values in numbers.values():
             self.assertLessEqual(set(values), {'shards', 'timeout', 'weight', 'alone'})
+
+
+class CheckStyle(Temporary):
+    def tool(self, name, version, body='exit 0'):
+        """A stand-in for clang-format or ruff in build/style-venv."""
+        return self.write(f'build/style-venv/bin/{name}', '#!/bin/sh\n'
+                          f'if [ "$1" = --version ]; then echo "{name} version {version} (x)"; '
+                          f'exit 0; fi\n{body}\n', 0o755)
+
+    def check(self):
+        """Returns (exit code, what was printed). Only the stand-ins are on PATH."""
+        self.write('build/src/.clang-format')
+        git = shutil.which('git')
+        os.makedirs(os.path.join(self.dir, 'path'), exist_ok=True)
+        if git and not os.path.lexists(os.path.join(self.dir, 'path', 'git')):
+            os.symlink(git, os.path.join(self.dir, 'path', 'git'))
+        with contextlib.redirect_stdout(io.StringIO()) as out, \
+                mock.patch.dict(os.environ, {'PATH': os.path.join(self.dir, 'path')}), \
+                mock.patch.object(sys, 'executable', os.path.join(self.dir, 'no-python')):
+            code = check_style.main([], self.dir)
+        return code, out.getvalue()
+
+    def test_missing_tools_are_skipped(self):
+        self.write('db/a.cc', '// A\n')
+        code, out = self.check()
+        self.assertEqual(code, 0, out)
+        skipped = re.findall('^skipped: (.*?): not installed, .*"make style-tools"', out, re.M)
+        self.assertEqual(skipped, ['clang-format', 'ruff'])
+
+    def test_other_versions_are_skipped(self):
+        self.tool('clang-format', '3.9.1', 'exit 1')
+        self.tool('ruff', '0.0.9', 'exit 1')
+        code, out = self.check()
+        self.assertEqual(code, 0, out)
+        self.assertIn('skipped: clang-format: version 3.9.1 is installed, '
+                      f'{check_style.wanted_version("clang-format")} is needed', out)
+        self.assertIn('skipped: ruff: version 0.0.9 is installed', out)
+
+    def test_complaints_are_failures(self):
+        self.write('db/a.cc', 'int  a;\n')
+        self.write('scripts/a.py', 'import os\n')
+        self.tool('clang-format', check_style.wanted_version('clang-format') + '.9.9',
+                  'echo "$@" >&2; echo "db/a.cc:1:4: error: code should be clang-formatted" >&2; '
+                  'exit 1')
+        self.tool('ruff', check_style.wanted_version('ruff') + '.99', 'echo "$@: F401"; exit 1')
+        code, out = self.check()
+        self.assertEqual(code, 1, out)
+        self.assertIn('db/a.cc:1: not formatted; "make format" does it\n', out)
+        self.assertRegex(out, r'(?m)^check .* scripts/a\.py: F401$')
+        self.assertNotIn('skipped', out)
+
+    def test_a_tool_that_fails_without_a_reason_is_a_failure(self):
+        self.write('db/a.cc', 'int a;\n')
+        self.tool('clang-format', check_style.wanted_version('clang-format') + '.0.0',
+                  'echo "no such style" >&2; exit 2')
+        code, out = self.check()
+        self.assertEqual(code, 1, out)
+        self.assertIn('no such style', out)
+
+    def test_columns(self):
+        self.write('db/a.cc', '/' * 80 + '\n' + '/' * 81 + '\n#include "' + 'a' * 80 + '"\n'
+                   '// https://' + 'a' * 80 + '\n')
+        self.write('scripts/a.py', '#' * 100 + '\n' + '#' * 101 + '\n')
+        self.write('build/b.cc', '/' * 90)
+        code, out = self.check()
+        self.assertEqual(code, 1, out)
+        self.assertEqual(re.findall(r'^(\S+): \d+ columns', out, re.M),
+                         ['db/a.cc:2', 'scripts/a.py:2'])
+
+    def test_our_files(self):
+        root = os.path.dirname(HERE)
+        files = check_style.our_files(root)
+        for path in ('scripts/check_style.py', 'bench/run', 'cmake/strata.mk'):
+            self.assertIn(path, files)
+        self.assertFalse([f for f in files if f.startswith('build/')])
 
 
 class Demo(Temporary):
@@ -433,6 +517,19 @@ class Shell(Temporary):
 
     def test_switched_off(self):
         self.assertEqual(self.deps({}, STRATA_DEPS='0'), (0, ''))
+
+    def test_format_refuses_another_clang_format(self):
+        self.write('scripts/requirements-style.txt', 'clang-format==14.0.6\n')
+        shutil.copy2(os.path.join(HERE, 'format.sh'), os.path.join(self.dir, 'scripts'))
+        for name in ('sh', 'sed', 'grep', 'dirname', 'echo'):
+            path = shutil.which(name)
+            os.makedirs(os.path.join(self.dir, 'path'), exist_ok=True)
+            os.symlink(path, os.path.join(self.dir, 'path', name))
+        self.write('path/clang-format', '#!/bin/sh\necho "clang-format version 19.1.4"\n', 0o755)
+        run = subprocess.run([os.path.join(self.dir, 'scripts', 'format.sh')], text=True,
+                             capture_output=True, env={'PATH': os.path.join(self.dir, 'path')})
+        self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertIn('clang-format 14 is not installed', run.stderr)
 
 
 if __name__ == '__main__':
