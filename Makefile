@@ -21,7 +21,7 @@ tree  := $(PYTHON) upstream/tree.py
 ninja  = ninja -C build/$(1) -j $(JOBS)
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
-  db_stress ldb sst_dump address_map_bench check check-style check-upstream \
+  db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan check-upstream \
   check-on-disk style-tools demo install clean distclean format pristine
 
 help:
@@ -31,6 +31,9 @@ help:
 	@echo '                  (DEMO_NUM=keys, default 500000: 500 MB at a time; KEEP=1 keeps the data)'
 	@echo '  check           build and run the tests, and check-style (TESTS="name ..." for some of them)'
 	@echo '  check-style     check the format of our C++ files, and our Python files with ruff'
+	@echo '  check-asan      our C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer, built'
+	@echo '                  in build/asan (TESTS="name ..." for some of them)'
+	@echo '  check-tsan      the same with ThreadSanitizer, built in build/tsan'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
 	@echo '                  (SHARD=i/n for a part, FRESH=1 anew, TESTS="name ..." for some of them;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
@@ -81,7 +84,7 @@ check-patches: deps
 
 # --- builds ------------------------------------------------------------------
 
-build/release/build.ninja build/debug/build.ninja: source
+build/release/build.ninja build/debug/build.ninja build/asan/build.ninja build/tsan/build.ninja: source
 	@scripts/configure.sh $(notdir $(@D))
 build/stock/build.ninja build/stock-debug/build.ninja: pristine
 	@scripts/configure.sh $(notdir $(@D))
@@ -113,6 +116,12 @@ check: build/debug/build.ninja
 check-style: source
 	@$(PYTHON) scripts/check_style.py
 
+check-asan: build/asan/build.ninja
+	@scripts/run_tests.py check $(TESTS) --build asan --jobs $(JOBS)
+
+check-tsan: build/tsan/build.ninja
+	@scripts/run_tests.py check $(TESTS) --build tsan --jobs $(JOBS)
+
 ifeq ($(SIDE),stock)
 check-upstream: build/stock-debug/build.ninja
 else
@@ -139,7 +148,7 @@ format: source
 	@scripts/format.sh $(if $(ALL),--all)
 
 clean:
-	rm -rf build/release build/debug build/stock build/stock-debug \
+	rm -rf build/release build/debug build/asan build/tsan build/stock build/stock-debug \
 	  build/demo build/check
 
 distclean:

@@ -5,6 +5,8 @@
 # Usage: configure.sh FOLDER [cmake arguments]
 # Configures build/FOLDER, which is one of
 #   release debug          Strata, from build/src
+#   asan tsan              the same as debug with AddressSanitizer and UndefinedBehaviorSanitizer,
+#                          or with ThreadSanitizer
 #   stock stock-debug      unpatched upstream, from build/pristine, with the same flags
 # It does so only if the folder is new or the arguments or options changed; what changes
 # in the tree itself is the business of the build (CMake watches its own files).
@@ -15,6 +17,7 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
 case $name in
   release)     tree=$root/build/src      type=Release ;;
   debug)       tree=$root/build/src      type=Debug ;;
+  asan|tsan)   tree=$root/build/src      type=Debug ;;
   stock)       tree=$root/build/pristine type=Release ;;
   stock-debug) tree=$root/build/pristine type=Debug ;;
   *) echo "configure.sh: unknown build folder '$name'" >&2; exit 2 ;;
@@ -23,7 +26,17 @@ esac
 # of the debug information what a stack trace needs; optimised as far as that costs no time.
 [ "$type" != Debug ] || [ -z "${FAST_DEBUG:-}" ] ||
   set -- "$@" "-DCMAKE_CXX_FLAGS_DEBUG=-g1 -O1" -DSTRATA_UNITY=12
-# FAST_RELEASE: the same for a machine that builds the library once, to try it.
+# Sanitizers. Their code is optimised a little, because the tests take several times as long
+# without. Warnings are not errors, because GCC gives false ones about instrumented code.
+case $name in
+  asan) set -- "$@" -DWITH_ASAN=ON -DWITH_UBSAN=ON ;;
+  tsan) set -- "$@" -DWITH_TSAN=ON ;;
+esac
+case $name in
+  asan|tsan) set -- "$@" -DFAIL_ON_WARNINGS=OFF -DSTRATA_WERROR=OFF \
+    "-DCMAKE_CXX_FLAGS_DEBUG=-g1 -O1 -fno-omit-frame-pointer" ;;
+esac
+# FAST_RELEASE: the same as FAST_DEBUG for a machine that builds the library once, to try it.
 [ "$type" != Release ] || [ -z "${FAST_RELEASE:-}" ] || set -- "$@" -DSTRATA_UNITY=12
 # PORTABLE=0: for this machine's CPU, as RocksDB's own builds are if nothing else is asked for.
 [ "$type" != Release ] || [ -z "${PORTABLE:-}" ] || set -- "$@" "-DPORTABLE=$PORTABLE"
@@ -33,7 +46,8 @@ esac
 dir=$root/build/$name
 options=$root/cmake/strata_options.cmake
 stamp=$dir/strata-configured
-want="$root $type $(command -v c++) $(command -v mold || true) ${CC:-} ${CXX:-} $* $(cksum < "$options")"
+want="$root $type $(command -v c++) $(command -v mold || true) ${CC:-} ${CXX:-} $*"
+want="$want $(cksum < "$options")"
 if [ -f "$dir/build.ninja" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; then
   exit 0
 fi

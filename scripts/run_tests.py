@@ -3,8 +3,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Builds and runs test binaries through ctest.
 
-Usage: run_tests.py check [NAME...]         our tests and the listed upstream binaries
-                                            (or just NAMEs)
+Usage: run_tests.py check [--build debug|asan|tsan] [NAME...]
+                                            our tests and the listed upstream binaries
+                                            (or just NAMEs). With asan or tsan: our test
+                                            binaries (or just NAMEs), built with the sanitizers
+                                            of scripts/configure.sh
        run_tests.py upstream [--side strata|stock|map|blob|merged|deltas] [--shard I/N]
                              [--fresh] [NAME...]
                                             all of upstream's binaries; results in
@@ -47,6 +50,16 @@ LIST = os.path.join(HERE, 'check-upstream-tests.txt')
 DEFAULT_TIMEOUT = 900
 LOW_DISK = 30 << 30     # with less free than this, "upstream" deletes binaries once they have run
 CHUNK = 40              # binaries that "upstream" builds before it runs them
+# Build folder -> what its sanitizers are told, and by what their tests take longer. A sanitizer
+# reads the last of several values, so what the user's environment says comes last.
+SANITIZERS = {
+    # UBSan only prints what it finds, if it is not told to stop there.
+    'asan': ({'ASAN_OPTIONS': 'detect_stack_use_after_return=1',
+              'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1'}, 4),
+    # TSan reports all that it finds, and makes the program exit with 66. db_wal_buffer_test forks
+    # while other threads run.
+    'tsan': ({'TSAN_OPTIONS': 'second_deadlock_stack=1:die_after_fork=0'}, 10),
+}
 
 sys.path.insert(0, HERE)
 import overlay_sources  # noqa: E402
@@ -95,8 +108,25 @@ def skipped_checks(log):
         return re.findall(r'^skipped: (.+)$', f.read(), re.M)
 
 
+def sanitizer_reports(lines):
+    """The reports of sanitizers among the lines of a log: a list of lists of lines."""
+    reports, ubsan, inside = [], False, False
+    for line in lines:
+        begins = re.search(r'(ERROR|WARNING): \w+Sanitizer: |: runtime error: ', line)
+        # A report of UBSan is a line and a stack. The others end with a summary.
+        if begins and (not inside or ubsan):
+            reports.append([line])
+            ubsan, inside = ': runtime error: ' in line, True
+        elif inside and ubsan and not line.startswith('    #'):
+            inside = False
+        elif inside:
+            reports[-1].append(line)
+            inside = ubsan or not line.startswith('SUMMARY: ')
+    return reports
+
+
 def excerpt(log, failed):
-    """What the log says about the failing cases, and its end."""
+    """What the log says about the failing cases, the first reports of sanitizers, and its end."""
     with open(log, encoding='utf-8', errors='replace') as f:
         lines = f.read().split('\n')
     out, keep = [], False
@@ -110,6 +140,11 @@ def excerpt(log, failed):
     tail = lines[-60:]
     if len(out) > 600:
         out = out[:300] + ['...'] + out[-300:]
+    reports = sanitizer_reports(lines)
+    for report in reports[:5]:
+        out += ['--- a report of a sanitizer ---'] + report[:80]
+    if len(reports) > 5:
+        out.append(f'--- {len(reports) - 5} more reports are in the log ---')
     return '\n'.join(out + ['--- the last lines ---'] + tail if out else lines[-200:])
 
 
@@ -167,6 +202,11 @@ def run_one(spec_path):
         note = f'killed by {signal.Signals(-code).name}'
     if code and not failed:
         failed = ['(exit)']
+    if failed == ['(exit)']:
+        with open(log, encoding='utf-8', errors='replace') as f:
+            reports = sanitizer_reports(f.read().split('\n'))
+        if reports:
+            note = f'{len(reports)} reports of a sanitizer, the first: {reports[0][-1].strip()}'
     if not passed and not failed and 'GTEST_FILTER' in spec['env']:
         failed, note = ['(no case)'], f'no case matches {spec["env"]["GTEST_FILTER"]}'
     result = {'entry': spec['entry'], 'binary': spec['binary'], 'code': code,
@@ -367,8 +407,36 @@ def finish(results):
 
 # --- check ----------------------------------------------------------------------------------------
 
+def set_sanitizers_up(build):
+    """Sets the environment for the tests of a build folder with sanitizers. Returns the words that
+    each test is started with."""
+    options, factor = SANITIZERS[os.path.basename(build)]
+    for variable, value in options.items():
+        tool = variable.split('_')[0].lower()
+        # RocksDB has suppressions for liburing. Ours would be in scripts/suppressions/<tool>.txt.
+        texts = []
+        for path in (os.path.join(ROOT, 'build', 'src', 'tools', f'{tool}_suppressions.txt'),
+                     os.path.join(HERE, 'suppressions', f'{tool}.txt')):
+            if os.path.exists(path):
+                with open(path, encoding='utf-8') as f:
+                    texts.append(f.read())
+        if texts:
+            path = os.path.join(build, f'{tool}-suppressions.txt')
+            with open(path, 'w', encoding='utf-8') as f:
+                f.write('\n'.join(texts))
+            value += f':suppressions="{path}"'
+        os.environ[variable] = ':'.join(v for v in (value, os.environ.get(variable)) if v)
+    os.environ.setdefault('STRATA_TIMEOUT_FACTOR', str(factor))
+    # GCC 12's TSan does not start where the kernel randomises more than 28 bits of addresses.
+    words = ['setarch', '-R']
+    if 'TSAN_OPTIONS' in options and shutil.which('setarch') and \
+            subprocess.run([*words, 'true'], stderr=subprocess.DEVNULL).returncode == 0:
+        return words
+    return []
+
+
 def check(args):
-    build = os.path.join(ROOT, 'build', 'debug')
+    build = os.path.join(ROOT, 'build', args.build)
     listed, numbers = read_list()
     unknown = sorted(set(listed) - set(upstream_tests()))
     if unknown:
@@ -383,6 +451,11 @@ def check(args):
         listed = [n for n in upstream_tests() if n in args.names]
         ours = [n for n in ours if n in args.names]
         scripts = [(n, c) for n, c in scripts if n in args.names]
+    if args.build in SANITIZERS:
+        # The scripts test builds of their own, or code that is not C++.
+        scripts = []
+        if not args.names:
+            listed = []
     if args.command == 'list':
         print('\n'.join([n for n, _ in scripts] + ours + listed))
         return 0
@@ -394,14 +467,15 @@ def check(args):
     if targets and ninja(build, targets, args.jobs):
         print('the build failed', file=sys.stderr)
         return 1
+    launcher = set_sanitizers_up(build) if args.build in SANITIZERS else []
     suite = Suite(build)
     for name, command in scripts:
         suite.add(name, command, {'weight': 60, 'timeout': 1800}, False)
     for name in ours:
-        suite.add(name, [os.path.join(build, name)],
+        suite.add(name, [*launcher, os.path.join(build, name)],
                   {'weight': 30, 'timeout': 1800, **numbers.get(name, {})}, False)
     for name in listed:
-        suite.add(name, [os.path.join(build, name)], numbers.get(name, {}), True)
+        suite.add(name, [*launcher, os.path.join(build, name)], numbers.get(name, {}), True)
     return finish(list(suite.run(args.jobs, args.retries).values()))
 
 
@@ -558,13 +632,14 @@ def main(argv):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('command', choices=['check', 'upstream', 'list'])
     parser.add_argument('names', nargs='*')
+    parser.add_argument('--build', choices=['debug', *SANITIZERS], default='debug')
     parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged', 'deltas'],
                         default='strata')
     parser.add_argument('--shard')
     parser.add_argument('--fresh', action='store_true')
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--retries', type=int, default=1)
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     sys.stdout.reconfigure(line_buffering=True)
     stop_on_sigterm()
     return upstream(args) if args.command == 'upstream' else check(args)

@@ -185,6 +185,44 @@ END
             self.assertEqual(run_tests.finish(list(results.values())), 1)
         self.assertEqual(text.getvalue().strip().split('\n')[-1], '14 passed, 5 failed')
 
+    TSAN_REPORT = """WARNING: ThreadSanitizer: data race (pid=1)
+  Write of size 4 at 0x1 by thread T1:
+    #0 Set() a.cc:3
+
+SUMMARY: ThreadSanitizer: data race a.cc:3 in Set()"""
+
+    def test_reports_of_sanitizers(self):
+        ubsan = 'a.cc:5:1: runtime error: signed integer overflow'
+        stack = '    #0 0x1 in main a.cc:5'
+        text = f'before\n{self.TSAN_REPORT}\nbetween\n{ubsan}\n{stack}\nafter\n{ubsan}\n{ubsan}'
+        self.assertEqual(run_tests.sanitizer_reports(text.split('\n')),
+                         [self.TSAN_REPORT.split('\n'), [ubsan, stack], [ubsan], [ubsan]])
+        # ThreadSanitizer reports, lets the cases pass, and makes the exit code bad.
+        body = self.XML % '' + f"cat <<'END'\n{self.TSAN_REPORT}\nEND\nseq 1000; exit 66"
+        results, out = self.suite({'race': (body, {}, False)})
+        self.assertEqual(results['race']['failed'], ['(exit)'])
+        self.assertIn('1 reports of a sanitizer, the first: SUMMARY: ThreadSanitizer: data race',
+                      results['race']['note'])
+        self.assertIn('#0 Set() a.cc:3', out)
+
+    def test_environment_of_sanitizers(self):
+        build = os.path.join(self.dir, 'tsan')
+        self.write('tsan/x')
+        self.write('build/src/tools/tsan_suppressions.txt', 'race:theirs')
+        self.write('scripts/suppressions/tsan.txt', 'race:ours')
+        with mock.patch.dict(os.environ, {'TSAN_OPTIONS': 'verbosity=1'}), \
+                mock.patch.object(run_tests, 'ROOT', self.dir), \
+                mock.patch.object(run_tests, 'HERE', os.path.join(self.dir, 'scripts')):
+            os.environ.pop('STRATA_TIMEOUT_FACTOR', None)
+            words = run_tests.set_sanitizers_up(build)
+            self.assertIn(words, ([], ['setarch', '-R']))
+            options = os.environ['TSAN_OPTIONS']
+            self.assertEqual(os.environ['STRATA_TIMEOUT_FACTOR'], '10')
+        path = os.path.join(build, 'tsan-suppressions.txt')
+        self.assertTrue(options.endswith(f':suppressions="{path}":verbosity=1'), options)
+        with open(path, encoding='utf-8') as f:
+            self.assertEqual(f.read(), 'race:theirs\nrace:ours')
+
     def test_what_is_skipped_is_repeated(self):
         results, _ = self.suite({'t': ('echo "skipped: ruff: not installed"', {}, False)})
         self.assertEqual(results['t']['failed'], [])
