@@ -22,7 +22,7 @@ ninja  = ninja -C build/$(1) -j $(JOBS)
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
   db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan check-upstream \
-  check-on-disk style-tools demo install clean distclean format pristine
+  check-on-disk fuzz find-clang style-tools demo install clean distclean format pristine
 
 help:
 	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
@@ -34,6 +34,8 @@ help:
 	@echo '  check-asan      our C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer, built'
 	@echo '                  in build/asan (TESTS="name ..." for some of them)'
 	@echo '  check-tsan      the same with ThreadSanitizer, built in build/tsan'
+	@echo '  fuzz            build the fuzzers of fuzz/strata with clang, and run each for a minute'
+	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them)'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
 	@echo '                  (SHARD=i/n for a part, FRESH=1 anew, TESTS="name ..." for some of them;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
@@ -122,6 +124,14 @@ check-asan: build/asan/build.ninja
 check-tsan: build/tsan/build.ninja
 	@scripts/run_tests.py check $(TESTS) --build tsan --jobs $(JOBS)
 
+# Before the tree is made, so that a missing clang is said at once.
+find-clang:
+	@$(PYTHON) scripts/fuzz.py --find-clang
+
+fuzz: find-clang source
+	@$(PYTHON) scripts/fuzz.py $(FUZZERS) --jobs $(JOBS) \
+	  $(if $(FUZZ_SECONDS),--seconds $(FUZZ_SECONDS))
+
 ifeq ($(SIDE),stock)
 check-upstream: build/stock-debug/build.ninja
 else
@@ -148,7 +158,7 @@ format: source
 	@scripts/format.sh $(if $(ALL),--all)
 
 clean:
-	rm -rf build/release build/debug build/asan build/tsan build/stock build/stock-debug \
+	rm -rf build/release build/debug build/asan build/tsan build/fuzz build/stock build/stock-debug \
 	  build/demo build/check
 
 distclean:

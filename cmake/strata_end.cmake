@@ -107,3 +107,19 @@ add_executable(address_map_bench${ARTIFACT_SUFFIX} EXCLUDE_FROM_ALL
   microbench/strata/address_map_bench.cc)
 target_compile_options(address_map_bench${ARTIFACT_SUFFIX} PRIVATE ${STRATA_COMPILE_OPTIONS})
 target_link_libraries(address_map_bench${ARTIFACT_SUFFIX} ${ROCKSDB_LIB} ${GFLAGS_LIB})
+
+# Fuzzers ("make fuzz"). clang's libFuzzer has the main() of each. The library is compiled with
+# -fsanitize=fuzzer-no-link (scripts/configure.sh), so that the fuzzer sees which code an input
+# reaches.
+if(STRATA_FUZZ)
+  add_custom_target(strata_fuzzers)
+  file(GLOB fuzzers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/strata/*_fuzzer.cc")
+  foreach(fuzzer IN LISTS fuzzers)
+    get_filename_component(name "${fuzzer}" NAME_WE)
+    add_executable(${name} EXCLUDE_FROM_ALL "${fuzzer}")
+    target_compile_options(${name} PRIVATE ${STRATA_COMPILE_OPTIONS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_libraries(${name} ${ROCKSDB_LIB})
+    add_dependencies(strata_fuzzers ${name})
+  endforeach()
+endif()

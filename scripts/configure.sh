@@ -7,6 +7,8 @@
 #   release debug          Strata, from build/src
 #   asan tsan              the same as debug with AddressSanitizer and UndefinedBehaviorSanitizer,
 #                          or with ThreadSanitizer
+#   fuzz                   the fuzzers of fuzz/strata, with AddressSanitizer. They need clang, which
+#                          scripts/fuzz.py looks for and names in the cmake arguments
 #   stock stock-debug      unpatched upstream, from build/pristine, with the same flags
 # It does so only if the folder is new or the arguments or options changed; what changes
 # in the tree itself is the business of the build (CMake watches its own files).
@@ -17,7 +19,7 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
 case $name in
   release)     tree=$root/build/src      type=Release ;;
   debug)       tree=$root/build/src      type=Debug ;;
-  asan|tsan)   tree=$root/build/src      type=Debug ;;
+  asan|tsan|fuzz) tree=$root/build/src   type=Debug ;;
   stock)       tree=$root/build/pristine type=Release ;;
   stock-debug) tree=$root/build/pristine type=Debug ;;
   *) echo "configure.sh: unknown build folder '$name'" >&2; exit 2 ;;
@@ -27,13 +29,18 @@ esac
 [ "$type" != Debug ] || [ -z "${FAST_DEBUG:-}" ] ||
   set -- "$@" "-DCMAKE_CXX_FLAGS_DEBUG=-g1 -O1" -DSTRATA_UNITY=12
 # Sanitizers. Their code is optimised a little, because the tests take several times as long
-# without. Warnings are not errors, because GCC gives false ones about instrumented code.
+# without. Warnings are not errors, because GCC gives false ones about instrumented code, and clang
+# (for fuzz) has warnings that the other builds do not have.
 case $name in
   asan) set -- "$@" -DWITH_ASAN=ON -DWITH_UBSAN=ON ;;
   tsan) set -- "$@" -DWITH_TSAN=ON ;;
+  # In place of the flags in strata_options.cmake, which are for GCC.
+  fuzz) sanitize='-fsanitize=address,fuzzer-no-link'
+        set -- "$@" -DSTRATA_FUZZ=ON "-DCMAKE_C_FLAGS=-fmacro-prefix-map=$tree/= $sanitize" \
+          "-DCMAKE_CXX_FLAGS=-fmacro-prefix-map=$tree/= $sanitize" ;;
 esac
 case $name in
-  asan|tsan) set -- "$@" -DFAIL_ON_WARNINGS=OFF -DSTRATA_WERROR=OFF \
+  asan|tsan|fuzz) set -- "$@" -DFAIL_ON_WARNINGS=OFF -DSTRATA_WERROR=OFF \
     "-DCMAKE_CXX_FLAGS_DEBUG=-g1 -O1 -fno-omit-frame-pointer" ;;
 esac
 # FAST_RELEASE: the same as FAST_DEBUG for a machine that builds the library once, to try it.

@@ -20,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import check_style  # noqa: E402
 import demo  # noqa: E402
+import fuzz  # noqa: E402
 import overlay_sources  # noqa: E402
 import run_tests  # noqa: E402
 
@@ -426,6 +427,62 @@ class CheckStyle(Temporary):
         for path in ('scripts/check_style.py', 'bench/run', 'cmake/strata.mk'):
             self.assertIn(path, files)
         self.assertFalse([f for f in files if f.startswith('build/')])
+
+
+class Fuzz(Temporary):
+    def test_without_clang(self):
+        clang = self.write('path/clang++', '#!/bin/sh\nexit 1\n', 0o755)  # it has no libFuzzer
+        self.write('path/clang', '#!/bin/sh\n', 0o755)
+        for path in (os.path.dirname(clang), self.dir):
+            with mock.patch.dict(os.environ, {'PATH': path}), \
+                    contextlib.redirect_stderr(io.StringIO()) as err:
+                os.environ.pop('CLANGXX', None)
+                self.assertEqual(fuzz.main([]), 1)
+            self.assertRegex(err.getvalue(), r'\Amake fuzz needs clang .*apt-get install .*\n\Z')
+
+    def test_with_clang(self):
+        clang = self.write('path/clang++-16', '#!/bin/sh\nexit 0\n', 0o755)
+        self.write('path/clang-16', '#!/bin/sh\n', 0o755)
+        with mock.patch.dict(os.environ, {'PATH': os.path.dirname(clang)}):
+            os.environ.pop('CLANGXX', None)
+            self.assertEqual(fuzz.find_clang(), (clang.replace('++', ''), clang))
+
+    def test_names(self):
+        root = os.path.dirname(HERE)
+        everything = fuzz.fuzzers(root, [])
+        self.assertIn('delta_edit_fuzzer', everything)
+        self.assertEqual(fuzz.fuzzers(root, ['delta_edit']), ['delta_edit_fuzzer'])
+        with self.assertRaises(SystemExit):
+            fuzz.fuzzers(root, ['delta_edits'])
+
+    def run_fuzzer(self, body):
+        binary = self.write('build/fuzz/a_fuzzer', '#!/bin/sh\n' + body, 0o755)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            good = fuzz.run_fuzzer(self.dir, binary, 7)
+        return good, out.getvalue()
+
+    def test_nothing_found(self):
+        body = ('for a; do last=$a; done; touch "$last/input"; echo "$@" > args; '
+                'echo "stat::number_of_executed_units: 123"')
+        good, out = self.run_fuzzer(body)
+        self.assertTrue(good)
+        self.assertIn('nothing found in 123 runs, 1 inputs in build/fuzz-corpus/a_fuzzer', out)
+        self.write('testdata/fuzz/a_fuzzer/x')
+        self.run_fuzzer(body)
+        with open(os.path.join(self.dir, 'build/fuzz-findings/a_fuzzer/args'),
+                  encoding='utf-8') as f:
+            args = f.read().split()
+        self.assertIn('-max_total_time=7', args)
+        # libFuzzer adds what it learns to the first folder, which is not the one in testdata/.
+        self.assertEqual(args[-2:], [os.path.join(self.dir, 'build/fuzz-corpus/a_fuzzer'),
+                                     os.path.join(self.dir, 'testdata/fuzz/a_fuzzer')])
+
+    def test_a_finding(self):
+        good, out = self.run_fuzzer('echo the reason; echo "Test unit written to /x/crash-1"; '
+                                    'exit 77')
+        self.assertFalse(good)
+        self.assertIn('the reason', out)
+        self.assertIn('the input is /x/crash-1', out)
 
 
 class Demo(Temporary):
