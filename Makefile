@@ -37,7 +37,7 @@ help:
 	@echo '  fuzz            build the fuzzers of fuzz/strata with clang, and run each for a minute'
 	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them)'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
-	@echo '                  (SHARD=i/n for a part, FRESH=1 anew, TESTS="name ..." for some of them;'
+	@echo '                  (SHARD=i/n for a part, FRESH=1 to start over, TESTS="name ..." for some;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
 	@echo '                  SIDE=blob with blob files everywhere, SIDE=merged with a merged-value cache,'
 	@echo '                  SIDE=deltas with delta separation)'
@@ -62,7 +62,8 @@ help:
 	@echo '  distclean       remove build/, unless build/src holds edits that are not in patches/'
 	@echo
 	@echo '  JOBS=$(JOBS) jobs at a time; STRATA_UPSTREAM=dir takes RocksDB 11.8.1 from a directory;'
-	@echo '  FAST_DEBUG=1 makes debug builds that are quick to build once, but not to change or debug'
+	@echo '  FAST_DEBUG=1 builds debug, asan, tsan and fuzz in less time: several source files are'
+	@echo '  compiled as one, with less debug information. A build after a change takes longer then'
 
 deps:
 	@scripts/install-deps.sh

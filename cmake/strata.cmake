@@ -7,7 +7,7 @@
 #
 # Which file belongs to what is decided by scripts/overlay_sources.py (its head has the
 # rules); the result, strata.mk, is read here. In a tree that is linked to the project, a
-# file that comes or goes makes the next build write the list anew.
+# file that comes or goes makes the next build write the list again.
 
 # strata_read_list(KIND OUT): the paths under "STRATA_<KIND> = \" in strata.mk.
 function(strata_read_list kind out)

@@ -7,7 +7,7 @@ Usage: install_test.py BUILD_FOLDER  (its targets rocksdb-shared, ldb, sst_dump 
 
 Consumers in C++ and C, through find_package(RocksDB) and through pkg-config, are compiled,
 linked with the shared library and run; with the static one, too, if BUILD_FOLDER has it. What
-was compiled with other C++ headers must be refused. The package is configured anew for a
+was compiled with other C++ headers must be refused. The package is configured again for a
 temporary prefix, in a folder of its own, with the library of BUILD_FOLDER: nothing is
 recompiled.
 """

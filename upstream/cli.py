@@ -36,7 +36,7 @@ def parse_arguments(argv):
     commands = parser.add_subparsers(dest='command', required=True)
     for name, text in (
             ('source', 'make or sync build/src'),
-            ('patches', 'the same, and write patches/ anew from the tree'),
+            ('patches', 'the same, and write patches/ again from the tree'),
             ('pristine', 'make or refresh build/pristine, the unmodified upstream'),
             ('check', 'prove in a fresh tree that what would be committed is sound'),
             ('status', 'say what a sync would do; exit status 1 if anything')):
