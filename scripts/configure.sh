@@ -61,6 +61,9 @@ fi
 # Start from an empty cache: values there would win over changed options, and a clone that
 # was moved has another place's paths in it. Objects are kept; ninja compares command lines.
 rm -f "$dir/CMakeCache.txt"
+# CMake keeps what it knows of the compiler elsewhere, and starts over without these options if
+# another clang is named.
+[ "$name" != fuzz ] || rm -rf "$dir"/CMakeFiles/[0-9]*
 mkdir -p "$dir"
 rm -f "$stamp"
 echo "configuring build/$name ($type)"
