@@ -405,10 +405,21 @@ TEST_F(DeltaCacheReadTest, ReadThatEndsAtAnAnchorFillsTheCache) {
   Flush({OperandOf("k", 10)});
   Flush({AnchorOf("k", 20), OperandOf("k", 21)});
   Flush({OperandOf("l", 30)});
+  // A reader that opened the oldest file would fail.
+  const auto& files = version_->RecentFiles(Kind::kOperands);
+  ASSERT_OK(env_->DeleteFile(FileName(files.back()->description())));
   ASSERT_EQ((Values{{21, "k@21"}}), Reads("k", 100));
   ASSERT_EQ(1, Adds());
   ASSERT_EQ((Values{{21, "k@21"}}), Reads("k", 100));
   ASSERT_EQ(1, Hits());
+  // The entry has the anchor as well.
+  View view;
+  view.read_seq = 100;
+  view.horizon = files.front()->description().last_epoch;
+  const Ref ref = store_->cache()->Lookup("k", view);
+  ASSERT_TRUE(ref.found());
+  ASSERT_EQ(20, ref.anchor());
+  ASSERT_EQ(1, ref.size());
 }
 
 // A merged file may have operands of epochs on both sides of the entry's epoch.

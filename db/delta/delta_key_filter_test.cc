@@ -209,7 +209,10 @@ TEST_F(DeltaKeyFilterTest, UnreadableFileMayHoldEachKeyInItsRange) {
   EXPECT_FALSE(membership.MayHoldOperand("e"));
 }
 
-TEST_F(DeltaKeyFilterTest, StoreOpensReadersOnlyWithIO) {
+// The following test is of the store, and needs the same files.
+using DeltaStoreReaderTest = DeltaKeyFilterTest;
+
+TEST_F(DeltaStoreReaderTest, ReadersAreOpenedOnlyWithIO) {
   VersionPtr version;
   AddFile(WriteKeys({"b"}), &version);
   const DeltaFileMeta& file = *version->RecentFiles(Kind::kOperands).front();
@@ -223,17 +226,6 @@ TEST_F(DeltaKeyFilterTest, StoreOpensReadersOnlyWithIO) {
   DeltaFileReader* again = nullptr;
   ASSERT_OK(store_->GetReader(no_io, file, &again));
   EXPECT_EQ(reader, again);
-}
-
-TEST_F(DeltaKeyFilterTest, StoreKnowsRunningFlushes) {
-  EXPECT_EQ(store_->OldestRunningFlush(), UINT64_MAX);
-  store_->OnFlushBegin(9);
-  store_->OnFlushBegin(12);
-  EXPECT_EQ(store_->OldestRunningFlush(), 9);
-  store_->OnFlushEnd(9);
-  EXPECT_EQ(store_->OldestRunningFlush(), 12);
-  store_->OnFlushEnd(12);
-  EXPECT_EQ(store_->OldestRunningFlush(), UINT64_MAX);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -367,10 +367,13 @@ TEST_F(DeltaMergeJobTest, OutputThatCannotBeOpenedFailsTheJob) {
   const size_t num_files = NumFiles();
   auto job = NewJob();
   SyncPoint::GetInstance()->SetCallBack("DeltaMergeJob::Verify", [&](void*) {
-    ASSERT_OK(env_->DeleteFile(DeltaFileName(dir_, last_number_)));
+    ASSERT_OK(WriteStringToFile(env_.get(), "short",
+                                DeltaFileName(dir_, last_number_)));
+    EXPECT_EQ(num_files + 1, NumFiles());
   });
   SyncPoint::GetInstance()->EnableProcessing();
-  EXPECT_NOK(job->Run());
+  const Status s = job->Run();
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
   job.reset();
   EXPECT_EQ(num_files, NumFiles());
 }
