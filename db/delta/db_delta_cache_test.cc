@@ -223,6 +223,11 @@ TEST_F(DBDeltaCacheTest, EntriesBelowTheFloorAreNotUsed) {
   ASSERT_OK(CompactAll());
   CheckMiss(kKey);
   CheckHit(kKey);
+  // The same holds if the newer files have only other keys of the bucket.
+  FlushOperands(1, 10, /*size=*/10);
+  ASSERT_OK(CompactAll());
+  CheckMiss(kKey);
+  CheckHit(kKey);
   // A read has raised the epoch before the next collection.
   const uint64_t buckets = Stat("buckets");
   FlushOperands(1, 150, /*size=*/200);
@@ -272,10 +277,11 @@ TEST_F(DBDeltaCacheTest, HiddenOperandsStayHiddenWithoutTheirAnchor) {
       ASSERT_EQ(0, Stat("anchors"));
       CheckKey(kKey);
       FlushOne(kKey, "2");
-      CheckKey(kKey);
-      CheckKey(kKey);
+      // The floor of the bucket is above the epoch of the entry.
+      CheckMiss(kKey);
+      CheckHit(kKey);
       ASSERT_OK(CompactAll());
-      CheckKey(kKey);
+      CheckHit(kKey);
       Check();
     }
   }
@@ -360,9 +366,11 @@ TEST_F(DBDeltaCacheTest, FoldBelowRecentFilesKeepsReadsCorrect) {
   folds_below_ = true;
   ASSERT_OK(CompactAll());
   ASSERT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
-  CheckKey(kKey);
+  // The entry is older than the fold and of another extent.
+  CheckMiss(kKey);
+  // The new entry is of the same extent as this reader.
   FlushOne(kKey, "3");
-  CheckKey(kKey);
+  CheckHit(kKey, /*adds=*/1);
   CheckHit(kKey);
   Check();
 }
@@ -385,8 +393,14 @@ TEST_F(DBDeltaCacheTest, EntriesAreNotUsedAfterTheStoreWasEmpty) {
     CheckKey(kKey);
     FlushOne(kOther, "x");
     FlushOne(kKey, "2");
-    CheckKey(kKey);
-    CheckKey(kKey);
+    if (folds) {
+      CheckMiss(kKey);
+    } else {
+      // The lookup finds the entry, but there is no file that its list could
+      // replace.
+      CheckHit(kKey, /*adds=*/1);
+    }
+    CheckHit(kKey);
     CompactRangeOptions options;
     options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
     ASSERT_OK(CompactAll(options));
@@ -474,7 +488,11 @@ TEST_F(DBDeltaCacheTest, RangeDeletionsHideCachedOperands) {
   ASSERT_OK(Flush());
   Check();
   FlushOperands(15, 30, /*size=*/20);
+  // The entry is used, and the anchor hides its list.
+  CheckHit(KeyOf(15), /*adds=*/1);
+  CheckHit(KeyOf(25), /*adds=*/1);
   Check();
+  CheckHit(KeyOf(15));
   DoDeleteRange(KeyOf(12), KeyOf(18));
   FlushOperands(14, 16, /*size=*/20);
   Check();
@@ -504,8 +522,10 @@ TEST_F(DBDeltaCacheTest, IngestionHidesCachedOperands) {
   state_.erase(KeyOf(7));
   Check();
   FlushOne(kKey, "2");
-  Check();
+  // The entry is of an older generation.
+  CheckMiss(kKey);
   CheckHit(kKey);
+  Check();
   ASSERT_OK(CompactAll());
   Check();
 }
@@ -549,7 +569,9 @@ TEST_F(DBDeltaCacheTest, FileDeletionHidesCachedOperands) {
   delete_file(1);
   SyncPoint::GetInstance()->ClearCallBack("DeltaFileDeletion::Write:Synced");
   state_[KeyOf(1)] = "2";
-  CheckKey(KeyOf(1));
+  // The entry is of an older generation.
+  CheckMiss(KeyOf(1));
+  CheckHit(KeyOf(1));
   Check();
   ASSERT_OK(CompactAll());
   Check();

@@ -1278,7 +1278,13 @@ class DeletingListener : public EventListener {
     if (is_completed[cf].exchange(true)) {
       return;
     }
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!is_completed[1 - cf]) {
+      if (std::chrono::steady_clock::now() > end) {
+        ADD_FAILURE() << "The other flush is not completed";
+        return;
+      }
       std::this_thread::yield();
     }
     EXPECT_OK(DeleteFilesInRange(db, handles[1 - cf], nullptr, nullptr));

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/snapshot.h"
 #include "test_util/sync_point.h"
+#include "util/defer.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
 #include "utilities/merge_operators.h"
@@ -327,22 +329,36 @@ TEST_F(DBDeltaJobsTest, JobsRunBesideWritersAndReaders) {
   constexpr int kThreads = 3;
   constexpr uint32_t kKeys = 50;
   constexpr int kRounds = 40;
+  // Each key has these values one after the other. No two are the same.
+  std::vector<std::string> history;
+  std::unordered_map<std::string, int> round_of;
+  const auto is_put = [](int round) { return round % 13 == 12; };
+  const auto put_of = [](int round) { return "put" + std::to_string(round); };
+  for (int round = 0; round < kRounds; ++round) {
+    history.push_back(is_put(round) ? put_of(round)
+                      : round == 0
+                          ? std::to_string(round)
+                          : history.back() + "," + std::to_string(round));
+    round_of[history.back()] = round;
+  }
+  ASSERT_EQ(kRounds, round_of.size());
   std::atomic<int> running{kThreads};
   std::vector<std::thread> threads;
   // Each thread appends numbers to its own keys.
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
+      // The other threads also end if this one fails.
+      const Defer end([&running] { --running; });
       for (int round = 0; round < kRounds; ++round) {
         for (uint32_t i = 0; i < kKeys; ++i) {
           const std::string key =
               KeyOf(i * kThreads + static_cast<uint32_t>(t));
-          ASSERT_OK(round % 13 == 12 ? db_->Put(WriteOptions(), key, "put")
-                                     : db_->Merge(WriteOptions(), key,
-                                                  std::to_string(round)));
+          ASSERT_OK(is_put(round) ? db_->Put(WriteOptions(), key, put_of(round))
+                                  : db_->Merge(WriteOptions(), key,
+                                               std::to_string(round)));
         }
         ASSERT_OK(db_->Flush(FlushOptions()));
       }
-      --running;
     });
   }
   threads.emplace_back([&] {
@@ -351,31 +367,40 @@ TEST_F(DBDeltaJobsTest, JobsRunBesideWritersAndReaders) {
     }
   });
   threads.emplace_back([&] {
-    while (running > 0) {
-      // Every read succeeds while jobs replace files. The values are compared
-      // at the end.
+    // Returns the round after which a key has the value; -1 if it never has.
+    const auto find_round = [&round_of](const std::string& value) {
+      const auto found = round_of.find(value);
+      return found == round_of.end() ? -1 : found->second;
+    };
+    bool is_last = false;
+    while (!is_last) {
+      is_last = running == 0;
+      // Every read finds a value of its key while jobs replace files. A Get
+      // finds no older value than the iterator, which is older than the Get.
       const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
       size_t keys = 0;
       for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
         ++keys;
+        const std::string of_iter = iter->value().ToString();
+        const int round = find_round(of_iter);
+        ASSERT_GE(round, is_last ? kRounds - 1 : 0)
+            << iter->key().ToString() << " " << of_iter;
         std::string value;
         ASSERT_OK(db_->Get(ReadOptions(), iter->key(), &value));
+        ASSERT_GE(find_round(value), round)
+            << iter->key().ToString() << " " << value;
       }
       ASSERT_OK(iter->status());
-      ASSERT_LE(keys, kKeys * kThreads);
+      if (is_last) {
+        ASSERT_EQ(kKeys * kThreads, keys);
+      }
     }
   });
   for (std::thread& thread : threads) {
     thread.join();
   }
-  std::string value;
-  for (int round = 0; round < kRounds; ++round) {
-    value = round % 13 == 12
-                ? "put"
-                : value + (value.empty() ? "" : ",") + std::to_string(round);
-  }
   for (uint32_t i = 0; i < kKeys * kThreads; ++i) {
-    state_[KeyOf(i)] = value;
+    state_[KeyOf(i)] = history.back();
   }
   Check();
   ASSERT_OK(CompactAll());
@@ -586,22 +611,21 @@ TEST_F(DBDeltaJobsTest, CanceledJobChangesNothing) {
 }
 
 TEST_F(DBDeltaJobsTest, NoJobStartsDuringAPause) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
-  DestroyAndReopen(options);
-  for (int i = 0; i < 3; ++i) {
+  DestroyAndReopen(DeltaOptions());
+  for (int i = 0; i < 4; ++i) {
     FlushOperands(0, 10);
   }
   std::atomic<int> jobs{0};
   EnableCallBack("DBStrata::StartDeltaJob", [&](void*) { ++jobs; });
   ASSERT_OK(dbfull()->PauseBackgroundWork());
+  // A merge is due. Without the pause this call would start it before it
+  // returns, as ContinueBackgroundWork() does.
   ASSERT_OK(SetAutoJobs(true));
   EXPECT_EQ(0, jobs);
+  EXPECT_EQ(4, Stat("flushed-files"));
   ASSERT_OK(dbfull()->ContinueBackgroundWork());
-  EXPECT_EQ(0, jobs);
-  FlushOperands(0, 10);
-  ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_GT(jobs, 0);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_EQ(0, Stat("flushed-files"));
   Check();
 }

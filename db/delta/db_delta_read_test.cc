@@ -956,6 +956,7 @@ TEST_P(DBDeltaReadTest, AllShortSequencesAreReadCorrectly) {
   // The four combinations that are tested include each pair of parameter
   // values, and each feature that allows range deletions together with these.
   if ((HasMap() + HasMergedValues() + HasRowCache()) % 2 != 0) {
+    ROCKSDB_GTEST_SKIP("Not one of the four combinations");
     return;
   }
   std::vector<WriteType> types = {WriteType::kPut, WriteType::kEntity,
@@ -1308,6 +1309,7 @@ TEST_P(DBDeltaReadTest, LongOperandsArePinned) {
 
 TEST_P(DBDeltaReadTest, MergedValueCacheHoldsOperandsOfTheStore) {
   if (!HasMergedValues()) {
+    ROCKSDB_GTEST_SKIP("There is no merged-value cache");
     return;
   }
   DestroyAndReopen(TestOptions());
@@ -1570,6 +1572,7 @@ TEST_P(DBDeltaReadTest, TransactionConflictsWithAnOperand) {
 // or bases come above operands.
 TEST_P(DBDeltaReadTest, RowCacheHidesNoOperands) {
   if (!HasRowCache()) {
+    ROCKSDB_GTEST_SKIP("There is no row cache");
     return;
   }
   DestroyAndReopen(TestOptions());
