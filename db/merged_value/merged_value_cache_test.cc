@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "rocksdb/slice.h"
 #include "test_util/strata/cache_reservation_test_util.h"
 #include "test_util/testharness.h"
+#include "util/defer.h"
 #include "util/random.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -811,8 +813,16 @@ TEST_F(MergedValueCacheTest, ConcurrentReadersSeeNoOutdatedValue) {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> hits{0};
   std::vector<std::thread> threads;
+  const Defer end_readers([&] {
+    stop = true;
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  });
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
+      // A reader returns early if it has found an error.
+      const Defer end_test([&] { stop = true; });
       Random rnd(1000 + static_cast<uint32_t>(t));
       while (!stop) {
         const int i = static_cast<int>(rnd.Skewed(7)) % kKeys;
@@ -833,7 +843,14 @@ TEST_F(MergedValueCacheTest, ConcurrentReadersSeeNoOutdatedValue) {
   }
   Random rnd(77);
   uint64_t carried = 0;
-  for (int round = 0; round < 3000; ++round) {
+  // The readers may begin late. If they do, there are more rounds, so that hits
+  // and flushes overlap.
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (int round = 0;
+       !stop && (round < 3000 || hits <= 100 || carried <= 100) &&
+       std::chrono::steady_clock::now() < deadline;
+       ++round) {
     const SequenceNumber now = ++last;
     // Every other flush carries values over.
     MergedValueCache::Flush flush(&cache, /*holds_oldest=*/round % 2 == 0);
@@ -860,6 +877,7 @@ TEST_F(MergedValueCacheTest, ConcurrentReadersSeeNoOutdatedValue) {
   for (std::thread& thread : threads) {
     thread.join();
   }
+  threads.clear();
   EXPECT_GT(hits, 100);
   EXPECT_GT(carried, 100);
   EXPECT_EQ(cache.GetStats().carried, carried);

@@ -146,7 +146,7 @@ TEST_F(TrackingCompactionFilterTest, ForwardsOlderCalls) {
   }
 }
 
-TEST(ChangeNotingFilterWrapTest, WrapTakesOverTheOwnership) {
+TEST_F(TrackingCompactionFilterTest, WrapTakesOverTheOwnership) {
   std::atomic<bool> has_changed{false};
   const CompactionFilter* filter = nullptr;
   std::unique_ptr<CompactionFilter> owned;
