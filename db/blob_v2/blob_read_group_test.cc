@@ -4,6 +4,7 @@
 #include "db/blob_v2/blob_read_group.h"
 
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <thread>
 #include <vector>
@@ -111,19 +112,23 @@ TEST_F(BlobReadPoolTest, RunAllStaysOnThisThreadWhileReadsAreFast) {
 TEST_F(BlobReadPoolTest, RunAllUsesOtherThreadsAfterASlowRead) {
   std::atomic<size_t> running{0};
   std::vector<std::atomic<int>> calls(8);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
   BlobReadPool::RunAll(&clock_, calls.size(), [&](size_t i) {
     ++calls[i];
     if (i == 0) {
       clock_.SleepForMicroseconds(BlobReadPool::kCachedMicros + 1);
       return;
     }
-    // All other calls wait for each other, so the test hangs unless they run at
-    // the same time.
+    // All other calls wait for each other, so they must run at the same time.
     ++running;
-    while (running < calls.size() - 1) {
+    while (running < calls.size() - 1 &&
+           std::chrono::steady_clock::now() < deadline) {
       std::this_thread::yield();
     }
   });
+  EXPECT_LT(std::chrono::steady_clock::now(), deadline)
+      << "The calls did not run at the same time";
   for (const auto& n : calls) {
     EXPECT_EQ(n, 1);
   }
@@ -133,9 +138,10 @@ TEST_F(BlobReadPoolTest, ConcurrentRunAllsMakeEachCallOnce) {
   constexpr size_t kThreads = 8;
   constexpr size_t kRounds = 200;
   std::vector<std::thread> threads;
-  std::atomic<uint64_t> sum{0};
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> expected{0};
   for (size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&sum, t] {
+    threads.emplace_back([&, t] {
       for (size_t round = 0; round < kRounds; ++round) {
         const size_t n = (t + round) % 40;
         std::vector<size_t> done(n);
@@ -144,20 +150,21 @@ TEST_F(BlobReadPoolTest, ConcurrentRunAllsMakeEachCallOnce) {
             SystemClock::Default()->SleepForMicroseconds(30);
           }
           done[i] += i + 1;
+          ++calls;
         });
+        expected += n;
         // A call that ran after the end of RunAll() would write to freed
         // memory.
         for (size_t i = 0; i < n; ++i) {
-          ASSERT_EQ(done[i], i + 1);
+          EXPECT_EQ(done[i], i + 1);
         }
-        sum += n;
       }
     });
   }
   for (std::thread& thread : threads) {
     thread.join();
   }
-  EXPECT_GT(sum, 0);
+  EXPECT_EQ(calls, expected);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -305,11 +305,10 @@ TEST_F(DBBlobDamageTest, DamagedRecordKeepsOnlyItsOwnFile) {
     ASSERT_OK(Flush());
     ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
   }
-  for (int i = 0; i < 50 && (env_->FileExists(files_[0]).ok() ||
-                             env_->FileExists(files_[2]).ok());
-       ++i) {
-    env_->SleepForMicroseconds(100000);
-  }
+  // Jobs delete files before they end, or pass them to the purge.
+  WaitForCompactOptions wait;
+  wait.wait_for_purge = true;
+  ASSERT_OK(db_->WaitForCompact(wait));
   EXPECT_TRUE(env_->FileExists(files_[0]).IsNotFound());
   EXPECT_TRUE(env_->FileExists(files_[2]).IsNotFound());
   EXPECT_OK(env_->FileExists(files_[1]));
@@ -385,8 +384,7 @@ TEST_F(DBBlobDamageTest, PathIdsBeyondTheListMeanTheLastPath) {
     collect.space_amp_limit = 1.0;
     ASSERT_OK(db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily()));
     ASSERT_OK(db_->VerifyChecksum());
-    std::map<std::string, std::string> stats;
-    ASSERT_TRUE(db_->GetMapProperty("rocksdb.path-stats", &stats));
+    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
     std::vector<LiveFileStorageInfo> live;
     ASSERT_OK(
         db_->GetLiveFilesStorageInfo(LiveFilesStorageInfoOptions(), &live));
@@ -399,6 +397,14 @@ TEST_F(DBBlobDamageTest, PathIdsBeyondTheListMeanTheLastPath) {
     for (const SstFileMetaData& file : metadata.levels[0].files) {
       tables.push_back(file.name);
     }
+    // The statistics count all files on the only path.
+    std::map<std::string, std::string> stats;
+    ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kPathStats, &stats));
+    EXPECT_EQ(stats["path0.directory"], dbname_);
+    EXPECT_EQ(stats["path0.sst-files"], std::to_string(tables.size()));
+    EXPECT_EQ(stats["path0.blob-files"],
+              std::to_string(metadata.blob_files.size()));
+    EXPECT_EQ(stats.count("path1.directory"), 0);
     EXPECT_TRUE(db_->CompactFiles(CompactionOptions(), tables,
                                   /*output_level=*/1,
                                   /*output_path_id=*/7)
