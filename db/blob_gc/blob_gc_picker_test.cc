@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <vector>
 
+#include "port/stack_trace.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
@@ -164,7 +166,6 @@ TEST_F(BlobGcPickerTest, PicksFilesOfOnePathAndKind) {
   files_.back() = File();
   files_.back().number = 100;
   files_.back().size = files_.back().live_size = 10000000;
-  options_.max_copied = 1000;
   options_.space_amp_limit = 1.0001;
   job = Pick();
   EXPECT_EQ(std::vector<uint64_t>({1}), job.files);
