@@ -126,6 +126,7 @@ STRATA_LIB = \
   db/strata/db_strata_blob_gc.cc \
   db/strata/db_strata_delta_checksums.cc \
   db/strata/db_strata_delta_deletion.cc \
+  db/strata/db_strata_delta_drain.cc \
   db/strata/db_strata_delta_fold.cc \
   db/strata/db_strata_delta_ingestion.cc \
   db/strata/db_strata_delta_jobs.cc \

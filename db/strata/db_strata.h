@@ -43,9 +43,10 @@ struct DeltaFoldJob;
 //
 // The parts are in files of their own: db_strata_address_map.cc,
 // db_strata_blob_gc.cc, db_strata_range_deletions.cc, db_strata_deltas.cc,
-// db_strata_delta_jobs.cc, db_strata_delta_fold.cc,
+// db_strata_delta_jobs.cc, db_strata_delta_drain.cc, db_strata_delta_fold.cc,
 // db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
-// db_strata_checksums.cc, db_strata_wal_buffer.cc, db_strata_resume.cc and
+// db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
+// db_strata_wal_buffer.cc, db_strata_resume.cc and
 // db_strata_write_groups.cc.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
@@ -405,12 +406,20 @@ class DBStrata {
                        ColumnFamilyHandle* column_family);
   Status RunManualDeltaJob(DeltaJobTask* task, bool* done);  // not held
   bool MarkManualDeltaJob(DeltaJobTask* task, bool* done);   // held
-  // A column family without delta separation whose operands go back. Held.
+  // Returns true if the column family has a delta store and does not separate
+  // deltas: what is in delta files becomes values.
+  static bool DrainsDeltas(const ColumnFamilyData& cfd);
+  // Notes what a job of the drain has left. Held.
   void FinishDrainJob(ColumnFamilyData* cfd, SequenceNumber earliest_snapshot,
                       const DeltaGcJob& job, const DeltaValueFolder* folder);
-  Status RollManifestAfterDrain(JobContext* job_context);  // released
+  // Makes a MANIFEST that does not name delta files, if no column family has
+  // any: RocksDB opens the DB after it was closed. Released.
+  Status RollManifestAfterDrain(JobContext* job_context);
+  // The part of CompactRange() before its compaction. So values that come of
+  // operands go down with the others, and a compaction filter decides about
+  // values that have all their operands. Not held.
   Status DrainDeltas(const CompactRangeOptions& options,
-                     ColumnFamilyHandle* column_family);  // not held
+                     ColumnFamilyHandle* column_family);
 
   // Makes the current state the beginning of a new MANIFEST. Released.
   Status RollManifest(Env::IOActivity activity);

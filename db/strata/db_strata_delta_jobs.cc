@@ -76,13 +76,6 @@ void Record(Statistics* statistics, const DeltaMergePass::Stats& stats,
 // By CompactRange(), before it leaves the rest of the drain to others.
 constexpr int kMaxFoldsGivenUp = 10;
 
-// The column family does not separate deltas any more: what is in delta files
-// is to become values, until there are none.
-bool DrainsDeltas(const ColumnFamilyData& cfd) {
-  return cfd.delta_store() != nullptr &&
-         !cfd.ioptions().enable_delta_separation;
-}
-
 // Each fold makes a file of level 0. Compactions have to keep up. (With fewer
 // than their trigger they have nothing to do.)
 bool Level0IsFull(ColumnFamilyData& cfd) {
@@ -864,116 +857,6 @@ Status DBStrata::RunDeltaCollection(DeltaJobTask* task,
   }
   FinishDeltaJob(*task, s, tried_to_commit);
   return s;
-}
-
-// What a job of the drain has left.
-void DBStrata::FinishDrainJob(ColumnFamilyData* cfd,
-                              SequenceNumber earliest_snapshot,
-                              const DeltaGcJob& job,
-                              const DeltaValueFolder* folder) {
-  db_->mutex_.AssertHeld();
-  DeltaJobState& jobs = cfd->delta_store()->jobs();
-  const auto& now = cfd->current()->storage_info()->delta();
-  jobs.DropLeftovers([&](uint64_t number) {
-    return now == nullptr || FindSortedDeltaFile(*now, number) == nullptr;
-  });
-  if (folder != nullptr) {
-    const DeltaValueFolder::Stats& stats = folder->stats();
-    if (!stats.full && !stats.read_failed) {
-      DeltaJobState::Leftover leftover;
-      leftover.is_for_snapshots = stats.keys_left_for_snapshots > 0;
-      // As DeltaPicker compares it.
-      leftover.earliest_snapshot = earliest_snapshot;
-      leftover.has_failed = stats.merges_failed > 0;
-      for (const DeltaFileDescription& file : job.files()) {
-        if (file.kind == DeltaFileDescription::Kind::kOperands) {
-          jobs.AddLeftover(file.number, leftover);
-          drains_wait_for_snapshots_ |= leftover.is_for_snapshots;
-        }
-      }
-    }
-  }
-  if (now == nullptr) {
-    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
-                   "[%s] Drain of delta files: there are none any more",
-                   cfd->GetName().c_str());
-  } else {
-    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
-                   "[%s] Drain of delta files: %" PRIu64 " files, %" PRIu64
-                   " bytes are left%s",
-                   cfd->GetName().c_str(), now->GetTotals().num_files,
-                   now->GetTotals().bytes,
-                   jobs.HasWaiting(EarliestReader(*cfd))
-                       ? "; some wait for snapshots to be released, or cannot "
-                         "be merged"
-                       : "");
-  }
-}
-
-// A MANIFEST that does not name delta files, so that RocksDB without this
-// feature opens the DB once it is closed.
-Status DBStrata::RollManifestAfterDrain(JobContext* job_context) {
-  db_->mutex_.AssertHeld();
-  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
-    if (!cfd->IsDropped() &&
-        cfd->current()->storage_info()->delta() != nullptr) {
-      return Status::OK();
-    }
-  }
-  const Status s = RollManifest(Env::IOActivity::kCompaction);
-  if (s.ok()) {
-    job_context->superversion_contexts.emplace_back(
-        /*create_superversion=*/true);
-    db_->InstallSuperVersionAndScheduleWork(
-        db_->versions_->GetColumnFamilySet()->GetDefault(),
-        &job_context->superversion_contexts.back());
-  }
-  return s;
-}
-
-void DBStrata::OnSnapshotReleasedForDrain() {
-  db_->mutex_.AssertHeld();
-  if (drains_wait_for_snapshots_) {
-    drains_wait_for_snapshots_ = false;
-    for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
-      if (!DrainsDeltas(*cfd) ||
-          cfd->current()->storage_info()->delta() == nullptr) {
-        continue;
-      }
-      DeltaJobState& jobs = cfd->delta_store()->jobs();
-      const SequenceNumber earliest = EarliestReader(*cfd);
-      if (jobs.HasReleased(earliest)) {
-        jobs.SetCollectionDue();
-        SetDeltaJobsDue();
-      }
-      drains_wait_for_snapshots_ |= jobs.HasWaitingForSnapshots(earliest);
-    }
-  }
-  ScheduleDeltaJobs();
-}
-
-// Before its compaction: values that come of operands go down with the others,
-// and a compaction filter decides about values that have all their operands.
-Status DBStrata::DrainDeltas(const CompactRangeOptions& options,
-                             ColumnFamilyHandle* column_family) {
-  ColumnFamilyData* const cfd =
-      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
-  const bool is_filtered =
-      cfd->delta_store() != nullptr && MayFilterChangeValues(cfd->ioptions());
-  if (!DrainsDeltas(*cfd) && !is_filtered) {
-    return Status::OK();
-  }
-  FlushOptions flush_options;
-  flush_options.allow_write_stall = options.allow_write_stall;
-  Status s = db_->Flush(flush_options, column_family);
-  if (s.ok() && is_filtered) {
-    InstrumentedMutexLock lock(&db_->mutex_);
-    DeltaFoldWishes all;
-    all.AddAll();
-    cfd->delta_store()->AddFoldWishes(
-        all, db_->versions_->current_next_file_number());
-  }
-  return s.ok() ? CompactDeltas(options, column_family) : s;
 }
 
 Status DBStrata::CompactDeltas(const CompactRangeOptions& options,

@@ -62,7 +62,8 @@ class RangeConversion {
   // Makes *newest the newer one of the two; it is empty before the first.
   static void AddTimestamp(const UserComparatorWrapper& ucmp,
                            const Slice& timestamp, std::string* newest);
-  // Replaces the timestamp of the user key.
+  // Replaces the timestamp of the user key. Both keys of a range tombstone have
+  // to have the timestamp: readers take that of the end.
   static void SetTimestamp(const Slice& timestamp, IterKey* user_key);
 };
 

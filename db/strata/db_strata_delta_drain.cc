@@ -1,0 +1,137 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// The drain of a column family that has delta files and does not separate
+// deltas any more: collections make values of all operands, until no delta file
+// is left. db_strata_delta_jobs.cc runs the collections.
+
+#include <cinttypes>
+
+#include "db/column_family.h"
+#include "db/delta/delta_fold_wishes.h"
+#include "db/delta/delta_folder.h"
+#include "db/delta/delta_gc_job.h"
+#include "db/delta/delta_job_state.h"
+#include "db/delta/delta_read.h"
+#include "db/delta/delta_store.h"
+#include "db/delta/delta_version.h"
+#include "db/job_context.h"
+#include "db/strata/db_strata.h"
+#include "db/version_set.h"
+#include "logging/logging.h"
+#include "options/strata/merged_value_options.h"
+#include "util/cast_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+bool DBStrata::DrainsDeltas(const ColumnFamilyData& cfd) {
+  return cfd.delta_store() != nullptr &&
+         !cfd.ioptions().enable_delta_separation;
+}
+
+void DBStrata::FinishDrainJob(ColumnFamilyData* cfd,
+                              SequenceNumber earliest_snapshot,
+                              const DeltaGcJob& job,
+                              const DeltaValueFolder* folder) {
+  db_->mutex_.AssertHeld();
+  DeltaJobState& jobs = cfd->delta_store()->jobs();
+  const auto& now = cfd->current()->storage_info()->delta();
+  jobs.DropLeftovers([&](uint64_t number) {
+    return now == nullptr || FindSortedDeltaFile(*now, number) == nullptr;
+  });
+  if (folder != nullptr) {
+    const DeltaValueFolder::Stats& stats = folder->stats();
+    if (!stats.full && !stats.read_failed) {
+      DeltaJobState::Leftover leftover;
+      leftover.is_for_snapshots = stats.keys_left_for_snapshots > 0;
+      // As DeltaPicker compares it.
+      leftover.earliest_snapshot = earliest_snapshot;
+      leftover.has_failed = stats.merges_failed > 0;
+      for (const DeltaFileDescription& file : job.files()) {
+        if (file.kind == DeltaFileDescription::Kind::kOperands) {
+          jobs.AddLeftover(file.number, leftover);
+          drains_wait_for_snapshots_ |= leftover.is_for_snapshots;
+        }
+      }
+    }
+  }
+  if (now == nullptr) {
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
+                   "[%s] Drain of delta files: there are none any more",
+                   cfd->GetName().c_str());
+  } else {
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
+                   "[%s] Drain of delta files: %" PRIu64 " files, %" PRIu64
+                   " bytes are left%s",
+                   cfd->GetName().c_str(), now->GetTotals().num_files,
+                   now->GetTotals().bytes,
+                   jobs.HasWaiting(EarliestReader(*cfd))
+                       ? "; some wait for snapshots to be released, or cannot "
+                         "be merged"
+                       : "");
+  }
+}
+
+Status DBStrata::RollManifestAfterDrain(JobContext* job_context) {
+  db_->mutex_.AssertHeld();
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+    if (!cfd->IsDropped() &&
+        cfd->current()->storage_info()->delta() != nullptr) {
+      return Status::OK();
+    }
+  }
+  const Status s = RollManifest(Env::IOActivity::kCompaction);
+  if (s.ok()) {
+    job_context->superversion_contexts.emplace_back(
+        /*create_superversion=*/true);
+    db_->InstallSuperVersionAndScheduleWork(
+        db_->versions_->GetColumnFamilySet()->GetDefault(),
+        &job_context->superversion_contexts.back());
+  }
+  return s;
+}
+
+void DBStrata::OnSnapshotReleasedForDrain() {
+  db_->mutex_.AssertHeld();
+  if (drains_wait_for_snapshots_) {
+    drains_wait_for_snapshots_ = false;
+    for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+      if (!DrainsDeltas(*cfd) ||
+          cfd->current()->storage_info()->delta() == nullptr) {
+        continue;
+      }
+      DeltaJobState& jobs = cfd->delta_store()->jobs();
+      const SequenceNumber earliest = EarliestReader(*cfd);
+      if (jobs.HasReleased(earliest)) {
+        jobs.SetCollectionDue();
+        SetDeltaJobsDue();
+      }
+      drains_wait_for_snapshots_ |= jobs.HasWaitingForSnapshots(earliest);
+    }
+  }
+  ScheduleDeltaJobs();
+}
+
+Status DBStrata::DrainDeltas(const CompactRangeOptions& options,
+                             ColumnFamilyHandle* column_family) {
+  ColumnFamilyData* const cfd =
+      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
+  const bool is_filtered =
+      cfd->delta_store() != nullptr && MayFilterChangeValues(cfd->ioptions());
+  if (!DrainsDeltas(*cfd) && !is_filtered) {
+    return Status::OK();
+  }
+  FlushOptions flush_options;
+  flush_options.allow_write_stall = options.allow_write_stall;
+  Status s = db_->Flush(flush_options, column_family);
+  if (s.ok() && is_filtered) {
+    InstrumentedMutexLock lock(&db_->mutex_);
+    DeltaFoldWishes all;
+    all.AddAll();
+    cfd->delta_store()->AddFoldWishes(
+        all, db_->versions_->current_next_file_number());
+  }
+  return s.ok() ? CompactDeltas(options, column_family) : s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
