@@ -322,6 +322,10 @@ class DBDeltaFoldTest : public DBTestBase,
     options.env = env;
     DestroyAndReopen(options);
     WriteFoldable();
+    // Tests watch which files are deleted, and in which order.
+    WaitForCompactOptions wait_options;
+    wait_options.wait_for_purge = true;
+    EXPECT_OK(db_->WaitForCompact(wait_options));
     return options;
   }
   // Checks that readers still find the same values when sequence numbers have

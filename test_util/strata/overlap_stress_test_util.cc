@@ -1255,10 +1255,11 @@ class Stress {
                 : "");
   }
 
-  // Checks what the iterator shows of keys from `from` to `to` - 1.
-  void Walk(const std::string& what, Iterator* iterator, size_t family,
-            size_t writer, const std::vector<KeyHistory::Version>& expected,
-            size_t from, size_t to, bool is_forward) {
+  // Checks what the iterator shows of keys from `from` to `to` - 1. Returns the
+  // index of the key that is wrong, or `to`.
+  size_t Walk(const std::string& what, Iterator* iterator, size_t family,
+              size_t writer, const std::vector<KeyHistory::Version>& expected,
+              size_t from, size_t to, bool is_forward) {
     std::map<std::string, Value> found;
     const std::string first = KeyName(writer, from);
     const std::string last = KeyName(writer, to - 1);
@@ -1279,7 +1280,7 @@ class Stress {
       Report("ERROR " + what + " of " + Name(family, writer, from) + " to " +
              Name(family, writer, to - 1) + ": " +
              iterator->status().ToString());
-      return;
+      return to;
     }
     for (size_t i = from; i < to; ++i) {
       const auto it = found.find(KeyName(writer, i));
@@ -1288,9 +1289,10 @@ class Stress {
         Report("WRONG " + what + " at " + Name(family, writer, i) + ": found " +
                KeyHistory::Describe(value) + " instead of " +
                Expected(expected[i]));
-        return;
+        return i;
       }
     }
+    return to;
   }
 
   void Take(const std::string& what, Iterator* iterator,
@@ -1378,9 +1380,46 @@ class Stress {
       expected.push_back(histories_[family][state->writer][i]->Latest());
     }
     const size_t from = PickIndex(&dice);
-    Walk("tailing iterator", iterator.get(), family, state->writer, expected,
-         from, std::min<size_t>(options_.keys, from + 1 + dice.Below(10)),
-         true);
+    const size_t to =
+        std::min<size_t>(options_.keys, from + 1 + dice.Below(10));
+    const size_t wrong = Walk("tailing iterator", iterator.get(), family,
+                              state->writer, expected, from, to, true);
+    if (wrong < to) {
+      ReportTailing(iterator.get(), family, state->writer, from, wrong);
+    }
+  }
+
+  // Adds what other reads show of the key that a tailing iterator shows wrong,
+  // when the iterator has begun at the key `from`.
+  void ReportTailing(Iterator* iterator, size_t family, size_t writer,
+                     size_t from, size_t wrong) {
+    const std::string key = KeyName(writer, wrong);
+    const auto shown = [&key](Iterator* iter) {
+      std::string number;
+      iter->GetProperty("rocksdb.iterator.super-version-number", &number)
+          .PermitUncheckedError();
+      iter->Seek(key);
+      return (iter->Valid() && iter->key() == key
+                  ? KeyHistory::Describe(
+                        std::make_shared<std::string>(iter->value().ToString()))
+                  : "nothing") +
+             ", SuperVersion " + number;
+    };
+    std::string value;
+    const Status s = db_->Get(ReadOptions(), families_[family], key, &value);
+    std::string text = "The iterator began at " + Name(family, writer, from) +
+                       ". Get(): " + s.ToString() + " " + value.substr(0, 40);
+    text += "; the same iterator after a Seek(): " + shown(iterator);
+    for (const bool tailing : {true, false}) {
+      ReadOptions read_options;
+      read_options.tailing = tailing;
+      const std::unique_ptr<Iterator> other(
+          db_->NewIterator(read_options, families_[family]));
+      text += std::string(tailing ? "; a new tailing iterator: "
+                                  : "; a new iterator: ") +
+              shown(other.get());
+    }
+    Report(text);
   }
 
   // Creates and checks views of all keys.

@@ -615,6 +615,11 @@ TEST_F(BenchmarkReportTest, ReportHasAllFields) {
     report.recorder(i % 2)->Finish(i % 2 == 0 ? 0 : 16, "read");
   }
   Put(0, 10, 100);  // so that the WAL has data
+  // The report measures the directory as well: no obsolete file may be deleted
+  // between the two.
+  WaitForCompactOptions wait_options;
+  wait_options.wait_for_purge = true;
+  ASSERT_OK(db_->WaitForCompact(wait_options));
   DirectorySize size;
   ASSERT_OK(
       size.Measure(env_->GetFileSystem().get(), {dir_ + "/db", dir_ + "/wal"}));
