@@ -1492,8 +1492,8 @@ TEST_F(DBBlobGcTest, MergesSmallFiles) {
     Wait();
     ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
     Wait();
-    // Of 200 flushed files, each tier of flushed files and of copies keeps
-    // fewer than 16.
+    // Each tier, of flushed files and of copies, keeps fewer than 16 of the 200
+    // flushed files.
     ASSERT_LT(BlobFilesOfVersion().size(), 60u);
     // Each value was copied once or twice.
     ASSERT_LE(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN),
