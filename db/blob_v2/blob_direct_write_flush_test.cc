@@ -483,8 +483,8 @@ class BlobDirectWriteSealTest : public BlobDirectWriteFlushTest,
 INSTANTIATE_TEST_CASE_P(AllModes, BlobDirectWriteSealTest, ::testing::Bool());
 
 // No later flush may commit the memtable, because none can register the file.
-// If the memtable were not given back, whoever waits for a flush would wait for
-// ever.
+// If the memtable were not given back, a thread that waits for its flush would
+// wait forever.
 TEST_P(BlobDirectWriteSealTest, MemTableOutlivesAFlushThatCannotSeal) {
   Options options = DirectWriteOptions();
   options.env = unsealable_env_.get();

@@ -52,7 +52,7 @@ struct SuperVersion;
 //                     map may put a newer value in its place; it then saves the
 //                     operands of delta files that are newer than the entry,
 //                     and then the entry.
-//   AfterFiles()      If no file had the last entry that counts, the map has
+//   AfterFilesOf...() If no file had the last entry that counts, the map has
 //                     it, or the map confirms that there is none. The remaining
 //                     operands of delta files are saved.
 //   OnMerged()        The result of the merge is put into the merged-value
@@ -184,16 +184,13 @@ class PointRead {
   bool stopped() const { return map_.has_value() && map_->stopped(); }
   Status StoppedStatus() const { return map_->StoppedStatus(); }
 
-  // Called after a search in the files that found no final entry.
+  // The two parts of the end of a search in the files that found no final
+  // entry: that of the map, and that of delta files.
   // get_context: has the operands that were found.
-  // Returns false if RocksDB's end of a lookup follows, for a key without a
-  // base value. Else *status and get_context have the result; it may be a
-  // BlobIndex, see map()->value().
-  bool AfterFiles(GetContext* get_context, Status* status) {
-    return AfterFilesOfMap(get_context, status) ||
-           AfterFilesOfDeltas(get_context, status);
-  }
-  // The two parts of it: of the map and of delta files.
+  // Each returns true if the search is over: *status and get_context have the
+  // result; after the first part it may be a BlobIndex, see map()->value(). If
+  // both return false, RocksDB's end of a lookup follows, for a key without a
+  // base value.
   // REQUIRES: the second is called if the first has returned false.
   bool AfterFilesOfMap(GetContext* get_context, Status* status);
   bool AfterFilesOfDeltas(GetContext* get_context, Status* status);
