@@ -205,6 +205,7 @@ STRATA_TEST_MAIN = \
   db/address_map/level0_merge_test.cc \
   db/address_map/map_iterators_test.cc \
   db/address_map/map_memory_reservation_test.cc \
+  db/address_map/map_tailing_iterator_test.cc \
   db/address_map/map_work_queue_test.cc \
   db/address_map/mapped_blob_index_test.cc \
   db/address_map/mapped_entry_meter_test.cc \

@@ -41,11 +41,19 @@ void MapTailingIterator::Seek(const Slice& target) {
 }
 
 void MapTailingIterator::Next() {
-  const Slice user_key = ExtractUserKey(child()->key());
+  const Slice internal_key = child()->key();
+  const SequenceNumber sequence = GetInternalKeySeqno(internal_key);
+  const Slice user_key = ExtractUserKey(internal_key);
   current_.assign(user_key.data(), user_key.size());
   child()->Next();
   bool follows =
       cfd_->GetSuperVersionNumber() != super_version_number_ && Valid();
+  // The entry that was left may have another type in a new file, and then
+  // follows the position that it had. DBIter does not expect it again.
+  while (follows && IsAtEntry(current_, sequence)) {
+    child()->Next();
+    follows = Valid();
+  }
   if (follows && IsAtKey(current_)) {
     follows = GetInternalKeySeqno(child()->key()) > bound_.sequence();
     while (follows && IsAtKey(current_)) {
@@ -54,10 +62,21 @@ void MapTailingIterator::Next() {
     }
   }
   if (follows) {
-    current_.assign(child()->key().data(), child()->key().size());
-    Seek(current_);
+    // The child is at the newest entry of another key. Its internal key is not
+    // sought, because the entry precedes it in a new file if its type became
+    // one with a larger number.
+    target_.Set(ExtractUserKey(child()->key()), kMaxSequenceNumber,
+                kValueTypeForSeek);
+    Seek(target_.Encode());
   }
   TEST_SYNC_POINT("MapTailingIterator::Next:Return");
+}
+
+bool MapTailingIterator::IsAtEntry(const Slice& user_key,
+                                   SequenceNumber sequence) const {
+  return GetInternalKeySeqno(child()->key()) == sequence &&
+         cfd_->user_comparator()->Equal(ExtractUserKey(child()->key()),
+                                        user_key);
 }
 
 bool MapTailingIterator::IsAtKey(const Slice& user_key) const {

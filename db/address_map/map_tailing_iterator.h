@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "db/dbformat.h"
 #include "db/strata/implicit_snapshot_registry.h"
 #include "util/strata/pass_through_iterator.h"
 
@@ -41,6 +42,13 @@ class ColumnFamilyData;
 // the key. Neither does RocksDB's iterator: after the flush the two are one
 // entry, which precedes its position.
 //
+// A new file may have an entry under another internal key: a flush writes the
+// value of a kTypeValue entry to a blob file and makes it a kTypeBlobIndex
+// entry, which precedes the kTypeValue entry of the same sequence number, and a
+// compaction filter may do the reverse. So a position in one SuperVersion is
+// found again in another by its user key, and an entry by its sequence number,
+// never by the internal key.
+//
 // Cost: While an iterator does not move, new values of keys that have a direct
 // entry are stored as versioned ones, as with a snapshot. The iterator also
 // keeps its SuperVersion, as RocksDB's does.
@@ -62,6 +70,10 @@ class MapTailingIterator final : public PassThroughIterator {
   // the bound was taken for that SuperVersion.
   template <typename SeekChild>
   void Follow(const SeekChild& seek);
+  // True if the child is at the entry of this key (with its timestamp) and
+  // sequence number.
+  // REQUIRES: Valid()
+  bool IsAtEntry(const Slice& user_key, SequenceNumber sequence) const;
   // REQUIRES: Valid()
   bool IsAtKey(const Slice& user_key) const;
 
@@ -71,6 +83,7 @@ class MapTailingIterator final : public PassThroughIterator {
   // The SuperVersion that the bound was taken for.
   uint64_t super_version_number_ = 0;
   std::string current_;
+  InternalKey target_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

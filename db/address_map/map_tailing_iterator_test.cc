@@ -1,0 +1,172 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// A tailing iterator of a column family with an address map that meets a new
+// SuperVersion shows each key once, with its newest value. A flush or a
+// compaction may change the type of an entry, and with it the internal key.
+
+#include "db/address_map/map_tailing_iterator.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "db/db_test_util.h"
+#include "db/forward_iterator.h"
+#include "port/stack_trace.h"
+#include "test_util/strata/address_map_test_util.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// The parameter is enable_lsm_bypass.
+class MapTailingIteratorTest : public DBTestBase,
+                               public testing::WithParamInterface<bool> {
+ public:
+  MapTailingIteratorTest()
+      : DBTestBase("map_tailing_iterator_test", /*env_do_fsync=*/false) {}
+
+  Options MapOptions() const {
+    Options options = CurrentOptions();
+    options.create_if_missing = true;
+    options.disable_auto_compactions = true;
+    options.enable_blob_files = true;
+    options.min_blob_size = kMinBlobSize;
+    options.enable_blob_address_map = true;
+    options.enable_lsm_bypass = GetParam();
+    return options;
+  }
+
+  // Returns a value that a flush writes to a blob file.
+  static std::string Large(const std::string& text) {
+    return text + std::string(kMinBlobSize, '.');
+  }
+
+  std::unique_ptr<Iterator> NewTailingIterator() {
+    ReadOptions read_options;
+    read_options.tailing = true;
+    return std::unique_ptr<Iterator>(db_->NewIterator(read_options));
+  }
+
+  // Appends the entry at which the iterator is.
+  static void Append(const Iterator& iter, std::string* seen) {
+    const std::string value = iter.value().ToString();
+    *seen += iter.key().ToString() + "=" +
+             value.substr(0, value.find_first_of('.')) + " ";
+  }
+
+  // Returns what a tailing iterator shows from the key `from` on if `job` runs
+  // as soon as ForwardIterator has made a step to the key `step_to`.
+  std::string ReadWhile(const std::string& from, const std::string& step_to,
+                        const std::function<void()>& job) {
+    const std::unique_ptr<Iterator> iter = NewTailingIterator();
+    bool has_run = false;
+    SyncPoint::GetInstance()->SetCallBack(
+        "ForwardIterator::Next:Return", [&](void* arg) {
+          auto* const child = static_cast<ForwardIterator*>(arg);
+          if (!has_run && child->Valid() && child->user_key() == step_to) {
+            has_run = true;
+            job();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    std::string seen;
+    for (iter->Seek(from); iter->Valid(); iter->Next()) {
+      Append(*iter, &seen);
+    }
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_OK(iter->status());
+    EXPECT_TRUE(has_run);
+    return seen;
+  }
+
+  Status Compact() {
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    return db_->CompactRange(compact, nullptr, nullptr);
+  }
+
+ protected:
+  static constexpr size_t kMinBlobSize = 100;
+};
+
+// The flush runs when ForwardIterator has made the step to the entry of "b" in
+// the memtable, before the read bound is renewed.
+TEST_P(MapTailingIteratorTest, FlushAfterAStepHidesNoNewestValue) {
+  DestroyAndReopen(MapOptions());
+  for (const char* key : {"a", "b", "c"}) {
+    ASSERT_OK(Put(key, Large("old")));
+  }
+  ASSERT_OK(Flush());
+  for (const char* key : {"a", "b", "c"}) {
+    ASSERT_OK(Put(key, Large("new")));
+  }
+  EXPECT_EQ(ReadWhile("a", /*step_to=*/"b", [&] { ASSERT_OK(Flush()); }),
+            "a=new b=new c=new ");
+}
+
+// A value that is written after the step, to the key to which it led, is shown.
+// The flush drops the value that was there before.
+TEST_P(MapTailingIteratorTest, FlushAfterAStepShowsALaterWrite) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("a", Large("a1")));
+  ASSERT_OK(Put("b", Large("b1")));
+  EXPECT_EQ(ReadWhile("a", /*step_to=*/"b",
+                      [&] {
+                        ASSERT_OK(Put("b", Large("b2")));
+                        ASSERT_OK(Flush());
+                      }),
+            "a=a1 b=b2 ");
+}
+
+// A key that is deleted after the step is not shown, and the next one is.
+TEST_P(MapTailingIteratorTest, FlushAfterAStepShowsNoDeletedKey) {
+  DestroyAndReopen(MapOptions());
+  for (const char* key : {"a", "b", "c"}) {
+    ASSERT_OK(Put(key, Large("v")));
+  }
+  EXPECT_EQ(ReadWhile("a", /*step_to=*/"b",
+                      [&] {
+                        ASSERT_OK(Delete("b"));
+                        ASSERT_OK(Flush());
+                      }),
+            "a=v c=v ");
+}
+
+// The compaction filter replaces a wide-column entity by a plain value. The
+// sequence number of both is 0, and DBIter expects that the entry after one
+// with this number is of another key.
+TEST_P(MapTailingIteratorTest, EntityThatBecomesAValueIsShownOnce) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  for (const char* key : {"a", "short", "z"}) {
+    ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), key,
+                             {{kDefaultWideColumnName, "v"}, {"column", "c"}}));
+  }
+  ASSERT_OK(Compact());
+  ActingFilter filter;
+  options.compaction_filter = &filter;
+  Reopen(options);
+  const std::unique_ptr<Iterator> iter = NewTailingIterator();
+  std::string seen;
+  for (iter->Seek("a"); iter->Valid(); iter->Next()) {
+    Append(*iter, &seen);
+    if (iter->key() == "short" && iter->value() == "v") {
+      ASSERT_OK(Compact());
+    }
+  }
+  ASSERT_OK(iter->status());
+  ASSERT_EQ(Get("short"), "s");
+  EXPECT_EQ(seen, "a=v short=v z=v ");
+}
+
+INSTANTIATE_TEST_CASE_P(Bypass, MapTailingIteratorTest, testing::Bool());
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
