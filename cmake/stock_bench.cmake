@@ -4,7 +4,8 @@
 # For the build of unpatched RocksDB, into which configure.sh injects it
 # (CMAKE_PROJECT_rocksdb_INCLUDE): adds the target db_bench_workloads, which is Strata's
 # db_bench on RocksDB's own library. So both sides of a measurement run the same benchmarks.
-# Of the library nothing changes, and the tree is not touched.
+# Nothing in the library changes, and the tree is not touched. With FAST_RELEASE it is compiled
+# like Strata's, several source files at once, so that the two can be compared.
 #
 # STRATA_ROOT is the project's root, with the patched tree in build/src.
 
@@ -23,6 +24,10 @@ function(strata_add_stock_bench)
   target_include_directories(db_bench_workloads PRIVATE "${STRATA_ROOT}")
   target_compile_definitions(db_bench_workloads PRIVATE STRATA_STOCK_LIBRARY)
   target_link_libraries(db_bench_workloads ${ROCKSDB_LIB} ${THIRDPARTY_LIBS})
+  if(STRATA_UNITY)
+    set_target_properties(${ROCKSDB_SHARED_LIB} PROPERTIES
+      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STRATA_UNITY})
+  endif()
 endfunction()
 
 cmake_language(DEFER CALL strata_add_stock_bench)
