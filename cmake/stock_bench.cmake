@@ -17,8 +17,8 @@ function(strata_add_stock_bench)
     tools/db_bench.cc
     tools/tool_hooks.cc
     "${STRATA_ROOT}/build/src/tools/db_bench_tool.cc"
-    "${STRATA_ROOT}/tools/db_bench_workloads.cc"
-    "${STRATA_ROOT}/utilities/merge_operators/field_update.cc"
+    "${STRATA_ROOT}/tools/strata/db_bench_workloads.cc"
+    "${STRATA_ROOT}/utilities/strata/field_update.cc"
     ${workloads})
   # After the tree's own folders, so that RocksDB's headers are those of its library.
   target_include_directories(db_bench_workloads PRIVATE "${STRATA_ROOT}")

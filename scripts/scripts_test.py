@@ -61,6 +61,18 @@ class ProductionCode(unittest.TestCase):
         self.assertEqual(found, [])
 
 
+class StockBench(unittest.TestCase):
+    def test_its_sources_exist(self):
+        """No other build reads this file, so a source that has moved would go unnoticed."""
+        root = os.path.dirname(HERE)
+        with open(os.path.join(root, 'cmake', 'stock_bench.cmake'), encoding='utf-8') as f:
+            names = re.findall(r'\$\{STRATA_ROOT\}/([^"*]+\.cc)"', f.read())
+        ours = [name for name in names if not name.startswith('build/src/')]
+        self.assertGreater(len(ours), 1)
+        self.assertEqual([name for name in ours if not os.path.exists(os.path.join(root, name))],
+                         [])
+
+
 class OverlaySources(Temporary):
     def test_kinds(self):
         for path, kind in {
