@@ -310,6 +310,7 @@ STRATA_TEST_MAIN = \
   options/strata/merged_value_options_test.cc \
   options/strata/own_option_lines_test.cc \
   options/strata/path_options_test.cc \
+  options/strata/strata_option_table_test.cc \
   tools/strata/ldb_delta_command_test.cc \
   tools/strata/ldb_map_command_test.cc \
   tools/strata/ldb_merge_operators_test.cc \
@@ -350,9 +351,8 @@ STRATA_BENCH = \
 STRATA_STRESS = \
   db_stress_tool/strata/db_stress_blob_gc.cc \
   db_stress_tool/strata/db_stress_leak_check.cc \
-  db_stress_tool/strata/db_stress_map_flags.cc \
+  db_stress_tool/strata/db_stress_option_flags.cc \
   db_stress_tool/strata/db_stress_path_flags.cc \
-  db_stress_tool/strata/db_stress_write_flags.cc \
 
 LIB_SOURCES += $(STRATA_LIB)
 TEST_LIB_SOURCES += $(STRATA_TEST_LIB)

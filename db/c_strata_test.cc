@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "options/strata/option_values_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/c.h"
+#include "rocksdb/options.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -33,6 +35,19 @@ class CStrataTest : public testing::Test {
     const std::string result = path == nullptr ? "(null)" : path;
     rocksdb_free(path);
     return result;
+  }
+
+  // Sets an option to another value than its default, and back.
+  template <typename CType, typename T>
+  void CheckOption(const char* name, void (*set)(rocksdb_options_t*, CType),
+                   CType (*get)(const rocksdb_options_t*),
+                   const T& default_value) {
+    EXPECT_EQ(get(options_), static_cast<CType>(default_value)) << name;
+    const auto other = static_cast<CType>(OtherOptionValue(default_value));
+    set(options_, other);
+    EXPECT_EQ(get(options_), other) << name;
+    set(options_, static_cast<CType>(default_value));
+    EXPECT_EQ(get(options_), static_cast<CType>(default_value)) << name;
   }
 
   rocksdb_options_t* options_;
@@ -62,65 +77,41 @@ TEST_F(CStrataTest, Layout) {
   EXPECT_EQ(rocksdb_options_get_level_blob_path_ids(options_, ids, 4), 1);
 }
 
-TEST_F(CStrataTest, AddressMap) {
-  EXPECT_EQ(rocksdb_options_get_enable_blob_address_map(options_), 0);
-  EXPECT_EQ(rocksdb_options_get_enable_lsm_bypass(options_), 1);
-  rocksdb_options_set_enable_blob_address_map(options_, 1);
-  rocksdb_options_set_enable_lsm_bypass(options_, 0);
-  EXPECT_EQ(rocksdb_options_get_enable_blob_address_map(options_), 1);
-  EXPECT_EQ(rocksdb_options_get_enable_lsm_bypass(options_), 0);
-  rocksdb_options_set_enable_blob_address_map(options_, 0);
-  rocksdb_options_set_enable_lsm_bypass(options_, 1);
-  EXPECT_EQ(rocksdb_options_get_enable_blob_address_map(options_), 0);
-  EXPECT_EQ(rocksdb_options_get_enable_lsm_bypass(options_), 1);
+// Goes through the table of options, so that no option can be without its
+// functions.
+TEST_F(CStrataTest, EachOptionHasASetterAndAGetter) {
+  const Options defaults;
+#define STRATA_CHECK(kind, name, ...) STRATA_CHECK_##kind(name)
+#define STRATA_CHECK_VALUE(name)                                             \
+  CheckOption(#name, rocksdb_options_set_##name, rocksdb_options_get_##name, \
+              defaults.name);
+#define STRATA_CHECK_bool STRATA_CHECK_VALUE
+#define STRATA_CHECK_uint32 STRATA_CHECK_VALUE
+#define STRATA_CHECK_uint64 STRATA_CHECK_VALUE
+#define STRATA_CHECK_size STRATA_CHECK_VALUE
+#define STRATA_CHECK_double STRATA_CHECK_VALUE
+// The test Layout is for these.
+#define STRATA_CHECK_path_ids(name)
+  STRATA_IMMUTABLE_CF_OPTIONS(STRATA_CHECK)
+  STRATA_MUTABLE_CF_OPTIONS(STRATA_CHECK)
+  STRATA_IMMUTABLE_DB_OPTIONS(STRATA_CHECK)
+#undef STRATA_CHECK
+#undef STRATA_CHECK_VALUE
+#undef STRATA_CHECK_bool
+#undef STRATA_CHECK_uint32
+#undef STRATA_CHECK_uint64
+#undef STRATA_CHECK_size
+#undef STRATA_CHECK_double
+#undef STRATA_CHECK_path_ids
+}
 
-  EXPECT_EQ(rocksdb_options_get_save_blob_address_map(options_), 1);
-  rocksdb_options_set_save_blob_address_map(options_, 0);
-  EXPECT_EQ(rocksdb_options_get_save_blob_address_map(options_), 0);
-  EXPECT_EQ(rocksdb_options_get_blob_gc_space_amp_limit(options_), 1.2);
-  rocksdb_options_set_blob_gc_space_amp_limit(options_, 1.5);
-  EXPECT_EQ(rocksdb_options_get_blob_gc_space_amp_limit(options_), 1.5);
-  EXPECT_FALSE(rocksdb_options_get_enable_merged_value_cache(options_));
-  rocksdb_options_set_enable_merged_value_cache(options_, 1);
-  EXPECT_TRUE(rocksdb_options_get_enable_merged_value_cache(options_));
-  rocksdb_options_set_enable_merged_value_cache(options_, 0);
-  EXPECT_EQ(rocksdb_options_get_merged_value_cache_size(options_), 0);
-  rocksdb_options_set_merged_value_cache_size(options_, 1 << 20);
-  EXPECT_EQ(rocksdb_options_get_merged_value_cache_size(options_), 1 << 20);
-
+TEST_F(CStrataTest, BlobPrefetchCount) {
   rocksdb_readoptions_t* const read_options = rocksdb_readoptions_create();
   EXPECT_EQ(rocksdb_readoptions_get_blob_prefetch_count(read_options),
             SIZE_MAX);
   rocksdb_readoptions_set_blob_prefetch_count(read_options, 7);
   EXPECT_EQ(rocksdb_readoptions_get_blob_prefetch_count(read_options), 7);
   rocksdb_readoptions_destroy(read_options);
-}
-
-TEST_F(CStrataTest, DeltaSeparation) {
-  EXPECT_EQ(rocksdb_options_get_enable_delta_separation(options_), 0);
-  rocksdb_options_set_enable_delta_separation(options_, 1);
-  EXPECT_EQ(rocksdb_options_get_enable_delta_separation(options_), 1);
-  rocksdb_options_set_enable_delta_separation(options_, 0);
-  EXPECT_EQ(rocksdb_options_get_enable_delta_separation(options_), 0);
-  EXPECT_EQ(rocksdb_options_get_delta_bucket_size(options_), 256 << 10);
-  rocksdb_options_set_delta_bucket_size(options_, 12345);
-  EXPECT_EQ(rocksdb_options_get_delta_bucket_size(options_), 12345);
-  EXPECT_EQ(rocksdb_options_get_delta_max_buckets(options_), 32768);
-  rocksdb_options_set_delta_max_buckets(options_, 678);
-  EXPECT_EQ(rocksdb_options_get_delta_max_buckets(options_), 678);
-  EXPECT_EQ(rocksdb_options_get_delta_bucket_split_ratio(options_), 0.8);
-  rocksdb_options_set_delta_bucket_split_ratio(options_, 0.5);
-  EXPECT_EQ(rocksdb_options_get_delta_bucket_split_ratio(options_), 0.5);
-  EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), UINT64_MAX);
-  rocksdb_options_set_delta_cache_size(options_, 0);
-  EXPECT_EQ(rocksdb_options_get_delta_cache_size(options_), 0);
-
-  EXPECT_EQ(rocksdb_options_get_max_write_groups_per_leader(options_), 1);
-  rocksdb_options_set_max_write_groups_per_leader(options_, 64);
-  EXPECT_EQ(rocksdb_options_get_max_write_groups_per_leader(options_), 64);
-  EXPECT_EQ(rocksdb_options_get_wal_mmap_buffer_size(options_), 0);
-  rocksdb_options_set_wal_mmap_buffer_size(options_, 65536);
-  EXPECT_EQ(rocksdb_options_get_wal_mmap_buffer_size(options_), 65536);
 }
 
 TEST_F(CStrataTest, CollectBlobGarbage) {

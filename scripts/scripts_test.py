@@ -2,9 +2,11 @@
 # Copyright (c) The Strata Authors
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Tests of the scripts beside this file."""
+import argparse
 import contextlib
 import io
 import os
+import random
 import re
 import shutil
 import signal
@@ -17,6 +19,7 @@ import unittest
 from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 import check_style  # noqa: E402
 import demo  # noqa: E402
@@ -71,6 +74,48 @@ class StockBench(unittest.TestCase):
         self.assertGreater(len(ours), 1)
         self.assertEqual([name for name in ours if not os.path.exists(os.path.join(root, name))],
                          [])
+
+
+class CrashTests(unittest.TestCase):
+    def options(self):
+        """The names in the table of our options."""
+        path = os.path.join(ROOT, 'options', 'strata', 'strata_option_table.h')
+        with open(path, encoding='utf-8') as f:
+            text = re.sub(r'^//.*$', '', f.read(), flags=re.M)
+        kinds = 'bool|uint32|uint64|size|double|path_ids'
+        names = re.findall(rf'ROW\((?:{kinds}), (\w+),', text)
+        # A row of an unknown kind has a comma after its first word, too.
+        self.assertEqual(len(names), len(re.findall(r'ROW\(\w+,', text)))
+        return names
+
+    def chosen(self, crashtest, options):
+        """Option -> the values that it got in many crash tests, None for the default."""
+        values = {name: set() for name in options}
+        args = argparse.Namespace(test_best_efforts_recovery=False, test_tiered_storage=False)
+        # What may be on is chosen once for a DB, and some of it when the module is loaded.
+        forced = {'address_map': 1, 'merged_value_cache': 1, 'delta_separation': 1,
+                  'per_level_paths': 2}
+        for seed in range(300):
+            random.seed(seed)
+            params = {'db': '/no/directory', **crashtest.DEFAULT_PARAMS, **forced}
+            crashtest.choose(params, {}, args)
+            params['use_merge'] = 1
+            params = {k: v() if callable(v) else v for k, v in params.items()}
+            crashtest.finalize(params, False)
+            for name in options:
+                values[name].add(params.get(name))
+        return values
+
+    def test_each_option_is_chosen(self):
+        """A new option would otherwise keep its default in all crash tests."""
+        sys.path.insert(0, os.path.join(ROOT, 'tools'))
+        self.addCleanup(sys.path.pop, 0)
+        self.addCleanup(random.setstate, random.getstate())
+        from strata import crashtest
+        values = self.chosen(crashtest, self.options())
+        always_the_same = {name for name, found in values.items() if len(found) < 2}
+        self.assertEqual(always_the_same, set(crashtest.NOT_CHOSEN))
+        self.assertTrue(all(crashtest.NOT_CHOSEN.values()), 'an option without a reason')
 
 
 class OverlaySources(Temporary):

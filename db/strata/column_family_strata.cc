@@ -18,12 +18,16 @@
 #include "options/strata/delta_options.h"
 #include "options/strata/merged_value_options.h"
 #include "options/strata/path_options.h"
+#include "options/strata/strata_cf_options.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 Status ColumnFamilyStrata::ValidateOptions(
     const DBOptions& db_options, const ColumnFamilyOptions& cf_options) {
-  Status s = ValidatePathOptions(db_options, cf_options);
+  Status s = ValidateStrataRanges(cf_options);
+  if (s.ok()) {
+    s = ValidatePathOptions(db_options, cf_options);
+  }
   if (s.ok()) {
     s = ValidateAddressMapOptions(db_options, cf_options);
   }

@@ -5,8 +5,22 @@
 
 #include "db/address_map/flush_mapping.h"
 #include "db/delta/delta_flush.h"
+#include "db/write_path/wal_buffer_options.h"
+#include "db/write_path/write_group_combiner.h"
+#include "options/strata/strata_cf_options.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+Status DBStrata::ValidateOptions(const DBOptions& db_options) {
+  Status s = ValidateStrataRanges(db_options);
+  if (s.ok()) {
+    s = ValidateWriteLeadership(db_options);
+  }
+  if (s.ok()) {
+    s = ValidateWalBuffer(db_options);
+  }
+  return s;
+}
 
 DBStrata::DBStrata(DBImpl* db) : db_(db) {}
 

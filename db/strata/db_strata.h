@@ -57,6 +57,10 @@ struct DeltaFoldJob;
 //   any        The mutex may be held or not.
 class DBStrata {
  public:
+  // Validates the DB options that Strata adds, and their combinations with
+  // others. Any.
+  static Status ValidateOptions(const DBOptions& db_options);
+
   // REQUIRES: db outlives this object, which is a member of it.
   explicit DBStrata(DBImpl* db);
   ~DBStrata();

@@ -3,22 +3,16 @@
 
 #include "db/write_path/wal_buffer_options.h"
 
-#include <string>
-
 #include "db/write_path/wal_buffer_format.h"
+#include "options/strata/strata_option_table.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 Status ValidateWalBuffer(const DBOptions& db_options) {
-  const size_t size = db_options.wal_mmap_buffer_size;
-  if (size == 0) {
+  static_assert(WalBufferFormat::kMinSize == option_bounds::kMinWalBufferSize);
+  static_assert(WalBufferFormat::kMaxSize == option_bounds::kMaxWalBufferSize);
+  if (db_options.wal_mmap_buffer_size == 0) {
     return Status::OK();
-  }
-  if (size < WalBufferFormat::kMinSize || size > WalBufferFormat::kMaxSize) {
-    return Status::InvalidArgument("wal_mmap_buffer_size must be 0, or from " +
-                                   std::to_string(WalBufferFormat::kMinSize) +
-                                   " to " +
-                                   std::to_string(WalBufferFormat::kMaxSize));
   }
   if (db_options.recycle_log_file_num > 0) {
     return Status::InvalidArgument(

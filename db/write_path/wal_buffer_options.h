@@ -9,8 +9,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Returns InvalidArgument if the value of wal_mmap_buffer_size is invalid or
-// incompatible with other options.
+// Returns InvalidArgument if wal_mmap_buffer_size is incompatible with other
+// options.
 Status ValidateWalBuffer(const DBOptions& db_options);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -5,8 +5,6 @@
 
 #include "db/write_path/write_group_combiner.h"
 
-#include <string>
-
 #include "db/db_impl/db_impl.h"
 #include "db/write_batch_internal.h"
 #include "db/write_callback.h"
@@ -59,15 +57,6 @@ bool WriteThread::MayBeLed(const Writer& w) {
 }
 
 Status ValidateWriteLeadership(const DBOptions& db_options) {
-  if (db_options.max_write_groups_per_leader == 0) {
-    return Status::InvalidArgument(
-        "max_write_groups_per_leader must be at least 1");
-  }
-  if (db_options.max_write_groups_per_leader > kMaxWriteGroupsPerLeader) {
-    return Status::InvalidArgument(
-        "max_write_groups_per_leader must be at most " +
-        std::to_string(kMaxWriteGroupsPerLeader));
-  }
   if (db_options.max_write_groups_per_leader > 1 &&
       (db_options.enable_pipelined_write || db_options.unordered_write)) {
     return Status::InvalidArgument(

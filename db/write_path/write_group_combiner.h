@@ -119,12 +119,8 @@ class WriteGroupCombiner {
   bool was_led_ = false;
 };
 
-// A larger maximum increases the latency of the slowest writes and improves
-// nothing.
-inline constexpr uint32_t kMaxWriteGroupsPerLeader = 1024;
-
-// Returns InvalidArgument if max_write_groups_per_leader is invalid or
-// incompatible with other options.
+// Returns InvalidArgument if max_write_groups_per_leader is incompatible with
+// other options.
 Status ValidateWriteLeadership(const DBOptions& db_options);
 
 }  // namespace ROCKSDB_NAMESPACE

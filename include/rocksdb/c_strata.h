@@ -7,7 +7,7 @@
 #pragma once
 
 /* Per-level paths: see level_sst_path_ids and level_blob_path_ids in
-   rocksdb/advanced_options.h. The setters copy `ids`; num_ids == 0 removes the
+   rocksdb/strata_options.h. The setters copy `ids`; num_ids == 0 removes the
    layout. */
 
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_level_sst_path_ids(
@@ -31,7 +31,7 @@ extern ROCKSDB_LIBRARY_API char* rocksdb_options_get_cf_path(
     const rocksdb_options_t* opt, size_t i, uint64_t* target_size);
 
 /* The blob address map: see enable_blob_address_map and enable_lsm_bypass in
-   rocksdb/advanced_options.h. */
+   rocksdb/strata_options.h. */
 
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_blob_address_map(
     rocksdb_options_t* opt, unsigned char value);
@@ -82,7 +82,7 @@ extern ROCKSDB_LIBRARY_API uint64_t
 rocksdb_options_get_delta_cache_size(const rocksdb_options_t* opt);
 
 /* How many write groups in a row one thread may write: see
-   max_write_groups_per_leader in rocksdb/options.h. */
+   max_write_groups_per_leader in rocksdb/strata_options.h. */
 
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_max_write_groups_per_leader(
     rocksdb_options_t* opt, uint32_t value);
@@ -90,7 +90,7 @@ extern ROCKSDB_LIBRARY_API uint32_t
 rocksdb_options_get_max_write_groups_per_leader(const rocksdb_options_t* opt);
 
 /* The size of the mapped file that takes in what is written to WALs, in bytes:
-   see wal_mmap_buffer_size in rocksdb/options.h. */
+   see wal_mmap_buffer_size in rocksdb/strata_options.h. */
 
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_wal_mmap_buffer_size(
     rocksdb_options_t* opt, size_t value);

@@ -6,23 +6,13 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "logging/logging.h"
-#include "options/cf_options.h"
 #include "options/strata/distinct_bytes.h"
-#include "options/strata/omitted_at_default.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/table.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
-
-double DefaultSpaceAmpLimit() {
-  static const double limit = ColumnFamilyOptions().blob_gc_space_amp_limit;
-  return limit;
-}
-
-constexpr double kMinSpaceAmpLimit = 1.01;
 
 Status RefusedWithMap(const char* other, const std::string& why) {
   return Status::NotSupported(
@@ -56,13 +46,6 @@ Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
 
 Status ValidateAddressMapOptions(const DBOptions& db_options,
                                  const ColumnFamilyOptions& cf_options) {
-  // Checked even without a map, because SetOptions() calls this, too.
-  const double limit = cf_options.blob_gc_space_amp_limit;
-  if (limit != 0 && !(limit >= kMinSpaceAmpLimit && limit <= 1000)) {
-    return Status::InvalidArgument(
-        "blob_gc_space_amp_limit must be 0 (no garbage collection) or from "
-        "1.01 to 1000");
-  }
   if (!cf_options.enable_blob_address_map) {
     return Status::OK();
   }
@@ -142,24 +125,5 @@ void ForceAddressMapForTests(const DBOptions& db_options,
   }
 }
 #endif  // !NDEBUG
-
-void DumpAddressMapOptions(Logger* log, const ColumnFamilyOptions& options) {
-  if (options.enable_blob_address_map) {
-    ROCKS_LOG_HEADER(log, "                Options.enable_blob_address_map: %s",
-                     "true");
-    ROCKS_LOG_HEADER(log, "                      Options.enable_lsm_bypass: %s",
-                     options.enable_lsm_bypass ? "true" : "false");
-  }
-}
-
-void DumpBlobGcOptions(Logger* log, const MutableCFOptions& options) {
-  if (!options.save_blob_address_map) {
-    ROCKS_LOG_INFO(log, "                    save_blob_address_map: false");
-  }
-  if (options.blob_gc_space_amp_limit != DefaultSpaceAmpLimit()) {
-    ROCKS_LOG_INFO(log, "                  blob_gc_space_amp_limit: %s",
-                   ShortestDouble(options.blob_gc_space_amp_limit).c_str());
-  }
-}
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,24 +3,17 @@
 
 #pragma once
 
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
-#include "rocksdb/utilities/options_type.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class Logger;
-struct MutableCFOptions;
-
 // Returns an error if a DB cannot have a column family with these options; the
-// message names the option and the reason. Without the map only the ranges of
-// its options are checked.
+// message names the option and the reason. Returns OK without the map.
 Status ValidateAddressMapOptions(const DBOptions& db_options,
                                  const ColumnFamilyOptions& cf_options);
 
@@ -45,12 +38,5 @@ Status ValidateAddressMapOptionsOfSecondary(
 void ForceAddressMapForTests(const DBOptions& db_options,
                              ColumnFamilyOptions* cf_options);
 #endif  // !NDEBUG
-
-// Writes the options of the map to the LOG, if it is enabled.
-void DumpAddressMapOptions(Logger* log, const ColumnFamilyOptions& options);
-
-// Writes the options of blob garbage collection to the LOG, unless they have
-// their defaults.
-void DumpBlobGcOptions(Logger* log, const MutableCFOptions& options);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -4,16 +4,14 @@
 #include "options/strata/delta_options.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 
-#include "logging/logging.h"
 #include "options/cf_options.h"
 #include "options/strata/distinct_bytes.h"
-#include "options/strata/omitted_at_default.h"
+#include "options/strata/strata_cf_options.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/table.h"
@@ -21,18 +19,6 @@
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
-
-constexpr uint32_t kDefaultMaxBuckets = 32768;
-constexpr double kDefaultSplitRatio = 0.8;
-
-// Size of a block of a delta file, which is the smallest unit that is read.
-constexpr uint64_t kMinDeltaBucketSize = uint64_t{4} << 10;
-constexpr uint64_t kMaxBucketSize = uint64_t{1} << 30;
-// Two buckets are reserved for a split.
-constexpr uint32_t kMinMaxBuckets = 4;
-// All buckets are kept in memory, and written in one snapshot of the MANIFEST.
-constexpr uint32_t kMaxMaxBuckets = uint32_t{1} << 20;
-constexpr double kMinSplitRatio = 0.1;
 
 // The default of delta_cache_size means a share of the block cache.
 constexpr uint64_t kDefaultCacheSize = UINT64_MAX;
@@ -62,26 +48,6 @@ const char* const kTransactions =
     "write-prepared or write-unprepared transactions";
 const char* const kWhyNotTransactions =
     "sequence numbers do not tell which operands belong to a value";
-
-Status ValidateRanges(const ColumnFamilyOptions& options) {
-  if (options.delta_bucket_size < kMinDeltaBucketSize ||
-      options.delta_bucket_size > kMaxBucketSize) {
-    return Status::InvalidArgument(
-        "delta_bucket_size must be from 4096 (4 KiB) to 1073741824 (1 GiB)");
-  }
-  if (options.delta_max_buckets < kMinMaxBuckets ||
-      options.delta_max_buckets > kMaxMaxBuckets) {
-    return Status::InvalidArgument(
-        "delta_max_buckets must be from 4 to 1048576");
-  }
-  // The condition is written so that NaN is rejected, too.
-  if (!(options.delta_bucket_split_ratio >= kMinSplitRatio &&
-        options.delta_bucket_split_ratio <= 1)) {
-    return Status::InvalidArgument(
-        "delta_bucket_split_ratio must be from 0.1 to 1");
-  }
-  return Status::OK();
-}
 
 }  // namespace
 
@@ -118,10 +84,8 @@ Status ValidateOptionsOfDeltas(const DBOptions& db_options,
 
 Status ValidateDeltaOptions(const DBOptions& db_options,
                             const ColumnFamilyOptions& cf_options) {
-  // Checked even if they have no effect, because SetOptions() calls this, too.
-  Status s = ValidateRanges(cf_options);
-  if (!s.ok() || !cf_options.enable_delta_separation) {
-    return s;
+  if (!cf_options.enable_delta_separation) {
+    return Status::OK();
   }
   if (cf_options.merge_operator == nullptr) {
     return Status::InvalidArgument(
@@ -134,7 +98,7 @@ Status ValidateDeltaOptions(const DBOptions& db_options,
         "a value would change under its sequence number, which "
         "determines the operands that belong to it");
   }
-  s = ValidateOptionsOfDeltas(db_options, cf_options);
+  const Status s = ValidateOptionsOfDeltas(db_options, cf_options);
   if (!s.ok()) {
     return s;
   }
@@ -202,43 +166,11 @@ void ForceDeltaSeparationForTests(const DBOptions& db_options,
   if (size > 0) {
     forced.delta_bucket_size = size;
   }
-  if (ValidateDeltaOptions(db_options, forced).ok()) {
+  if (ValidateStrataRanges(forced).ok() &&
+      ValidateDeltaOptions(db_options, forced).ok()) {
     *cf_options = forced;
   }
 }
 #endif  // !NDEBUG
-
-void DumpDeltaOptions(Logger* log, const ColumnFamilyOptions& options) {
-  if (options.enable_delta_separation) {
-    ROCKS_LOG_HEADER(log, "                Options.enable_delta_separation: %s",
-                     "true");
-    ROCKS_LOG_HEADER(
-        log, "                      Options.delta_bucket_size: %" PRIu64,
-        options.delta_bucket_size);
-    ROCKS_LOG_HEADER(
-        log, "                      Options.delta_max_buckets: %" PRIu32,
-        options.delta_max_buckets);
-    ROCKS_LOG_HEADER(log, "               Options.delta_bucket_split_ratio: %s",
-                     ShortestDouble(options.delta_bucket_split_ratio).c_str());
-    ROCKS_LOG_HEADER(
-        log, "                       Options.delta_cache_size: %" PRIu64,
-        options.delta_cache_size);
-  }
-}
-
-void DumpDeltaBucketOptions(Logger* log, const MutableCFOptions& options) {
-  if (options.delta_max_buckets != kDefaultMaxBuckets) {
-    ROCKS_LOG_INFO(log, "                        delta_max_buckets: %" PRIu32,
-                   options.delta_max_buckets);
-  }
-  if (options.delta_bucket_split_ratio != kDefaultSplitRatio) {
-    ROCKS_LOG_INFO(log, "                 delta_bucket_split_ratio: %s",
-                   ShortestDouble(options.delta_bucket_split_ratio).c_str());
-  }
-  if (options.delta_cache_size != kDefaultCacheSize) {
-    ROCKS_LOG_INFO(log, "                         delta_cache_size: %" PRIu64,
-                   options.delta_cache_size);
-  }
-}
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -5,24 +5,20 @@
 
 #include <cstddef>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
-#include "rocksdb/utilities/options_type.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class Logger;
 struct ImmutableCFOptions;
 struct MutableCFOptions;
 
 // Returns an error if a DB cannot have a column family with these options; the
-// message names the option and the reason. Without delta separation only the
-// ranges of its other options are checked.
+// message names the option and the reason. Returns OK without delta separation.
 Status ValidateDeltaOptions(const DBOptions& db_options,
                             const ColumnFamilyOptions& cf_options);
 
@@ -58,12 +54,5 @@ size_t DeltaCacheSize(const ImmutableCFOptions& ioptions,
 void ForceDeltaSeparationForTests(const DBOptions& db_options,
                                   ColumnFamilyOptions* cf_options);
 #endif  // !NDEBUG
-
-// Writes the options of delta separation to the LOG, if it is enabled.
-void DumpDeltaOptions(Logger* log, const ColumnFamilyOptions& options);
-
-// Writes the mutable options of delta separation to the LOG, unless they have
-// their defaults.
-void DumpDeltaBucketOptions(Logger* log, const MutableCFOptions& options);
 
 }  // namespace ROCKSDB_NAMESPACE

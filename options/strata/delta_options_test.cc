@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -135,47 +134,6 @@ TEST(DeltaOptionsTest, DefaultCacheSizeDependsOnTheBlockCache) {
       options.enable_merged_value_cache = is_beside_values;
       EXPECT_EQ(size(), set);
     }
-  }
-}
-
-TEST(DeltaOptionsTest, ValuesOutOfRangeAreRefused) {
-  // The ranges are checked without delta separation, too.
-  using Set = std::function<void(ColumnFamilyOptions*)>;
-  const auto is_valid = [](const Set& set) {
-    ColumnFamilyOptions options;
-    set(&options);
-    const Status s = ValidateDeltaOptions(DBOptions(), options);
-    EXPECT_TRUE(s.ok() || s.IsInvalidArgument());
-    return s.ok();
-  };
-  for (const auto& [size, valid] :
-       std::vector<std::pair<uint64_t, bool>>{{0, false},
-                                              {4095, false},
-                                              {4096, true},
-                                              {1 << 30, true},
-                                              {(1 << 30) + 1, false}}) {
-    EXPECT_EQ(valid, is_valid([&](auto* o) { o->delta_bucket_size = size; }))
-        << size;
-  }
-  for (const auto& [max, valid] :
-       std::vector<std::pair<uint32_t, bool>>{{0, false},
-                                              {3, false},
-                                              {4, true},
-                                              {1 << 20, true},
-                                              {(1 << 20) + 1, false}}) {
-    EXPECT_EQ(valid, is_valid([&](auto* o) { o->delta_max_buckets = max; }))
-        << max;
-  }
-  for (const auto& [ratio, valid] : std::vector<std::pair<double, bool>>{
-           {0, false},
-           {0.09, false},
-           {0.1, true},
-           {1, true},
-           {1.01, false},
-           {std::numeric_limits<double>::quiet_NaN(), false}}) {
-    EXPECT_EQ(valid,
-              is_valid([&](auto* o) { o->delta_bucket_split_ratio = ratio; }))
-        << ratio;
   }
 }
 

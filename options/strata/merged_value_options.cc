@@ -4,14 +4,11 @@
 #include "options/strata/merged_value_options.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstddef>
 #include <cstdlib>
 
-#include "logging/logging.h"
 #include "options/cf_options.h"
 #include "options/strata/distinct_bytes.h"
-#include "options/strata/omitted_at_default.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/comparator.h"
@@ -131,23 +128,6 @@ size_t MergedValueCacheSize(const MutableCFOptions& options) {
              : std::max(
                    table->block_cache->GetCapacity() / kMergedShareOfBlockCache,
                    kMinDefaultSize);
-}
-
-void DumpMergedValueOptions(Logger* log, const ColumnFamilyOptions& options) {
-  if (options.enable_merged_value_cache) {
-    ROCKS_LOG_HEADER(log, "              Options.enable_merged_value_cache: %s",
-                     "true");
-    ROCKS_LOG_HEADER(
-        log, "                Options.merged_value_cache_size: %" PRIu64,
-        options.merged_value_cache_size);
-  }
-}
-
-void DumpMergedValueSize(Logger* log, const MutableCFOptions& options) {
-  if (options.merged_value_cache_size > 0) {
-    ROCKS_LOG_INFO(log, "                  merged_value_cache_size: %" PRIu64,
-                   options.merged_value_cache_size);
-  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

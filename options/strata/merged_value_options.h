@@ -3,19 +3,15 @@
 
 #pragma once
 
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
-#include "rocksdb/utilities/options_type.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class Logger;
 struct ImmutableCFOptions;
 struct MutableCFOptions;
 
@@ -49,11 +45,5 @@ size_t MergedValueCacheSize(const MutableCFOptions& options);
 void ForceMergedValueCacheForTests(const DBOptions& db_options,
                                    ColumnFamilyOptions* cf_options);
 #endif  // !NDEBUG
-
-// Writes the options of the cache to the LOG, if it is enabled.
-void DumpMergedValueOptions(Logger* log, const ColumnFamilyOptions& options);
-
-// Writes the size of the cache to the LOG, unless it has its default.
-void DumpMergedValueSize(Logger* log, const MutableCFOptions& options);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -160,19 +160,7 @@ Status ValidatePathOptionsOfFollower(
   return Status::OK();
 }
 
-void DumpPathOptions(Logger* log, const MutableCFOptions& options) {
-  ForEachLayout(options, [log](const char* name, const PathIds& ids) {
-    ROCKS_LOG_INFO(log, "%41s: %s", name, PathIdsToString(ids).c_str());
-  });
-}
-
-void DumpPathOptions(Logger* log, const ColumnFamilyOptions& options) {
-  ForEachLayout(options, [log](const char* name, const PathIds& ids) {
-    ROCKS_LOG_HEADER(
-        log, "%*sOptions.%s: %s",
-        std::max(0, 39 - static_cast<int>(std::string(name).size())), "", name,
-        PathIdsToString(ids).c_str());
-  });
+void DumpPathsOfLayout(Logger* log, const ColumnFamilyOptions& options) {
   if (HasLayout(options)) {
     ROCKS_LOG_HEADER(log, "%31sOptions.cf_paths: %s", "",
                      PathListToString(options.cf_paths).c_str());

@@ -57,9 +57,9 @@ Status ValidatePathOptions(
 Status ValidatePathOptionsOfFollower(
     const std::vector<ColumnFamilyDescriptor>& column_families);
 
-// Writes a line to the LOG for each layout option that is set.
-void DumpPathOptions(Logger* log, const MutableCFOptions& options);
-void DumpPathOptions(Logger* log, const ColumnFamilyOptions& options);
+// Writes cf_paths to LOG if there is a layout, in which they are named by
+// number.
+void DumpPathsOfLayout(Logger* log, const ColumnFamilyOptions& options);
 
 // Writes to the LOG which levels between 0 and base_level have another path
 // than the base level. level_compaction_dynamic_level_bytes leaves those levels

@@ -8,6 +8,7 @@
 
 #include "options/strata/strata_option_table.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
 #include "rocksdb/strata_options.h"
 #include "rocksdb/utilities/options_type.h"
 
@@ -37,7 +38,8 @@ struct StrataImmutableCFOptions {
   // Sets these options in *options.
   void CopyTo(StrataColumnFamilyOptions* options) const;
 
-#define STRATA_MEMBER(name) decltype(StrataColumnFamilyOptions::name) name;
+#define STRATA_MEMBER(kind, name, ...) \
+  decltype(StrataColumnFamilyOptions::name) name;
   STRATA_IMMUTABLE_CF_OPTIONS(STRATA_MEMBER)
 #undef STRATA_MEMBER
 };
@@ -55,7 +57,8 @@ struct StrataMutableCFOptions {
   // Sets these options in *options.
   void CopyTo(StrataColumnFamilyOptions* options) const;
 
-#define STRATA_MEMBER(name) decltype(StrataColumnFamilyOptions::name) name{};
+#define STRATA_MEMBER(kind, name, ...) \
+  decltype(StrataColumnFamilyOptions::name) name{};
   STRATA_MUTABLE_CF_OPTIONS(STRATA_MEMBER)
 #undef STRATA_MEMBER
 };
@@ -72,10 +75,16 @@ struct StrataImmutableDBOptions {
   // Writes these options to LOG.
   void DumpStrata(Logger* log) const;
 
-#define STRATA_MEMBER(name) decltype(StrataDBOptions::name) name;
+#define STRATA_MEMBER(kind, name, ...) decltype(StrataDBOptions::name) name;
   STRATA_IMMUTABLE_DB_OPTIONS(STRATA_MEMBER)
 #undef STRATA_MEMBER
 };
+
+// Returns InvalidArgument if an option is out of its range; the message has the
+// option and the range. Options of features that are off are checked, too: what
+// SetOptions() accepts must be valid when the DB is reopened with the feature.
+Status ValidateStrataRanges(const StrataColumnFamilyOptions& options);
+Status ValidateStrataRanges(const StrataDBOptions& options);
 
 // Writes the options of the features that are on to LOG.
 void DumpStrataOptions(Logger* log, const ColumnFamilyOptions& options);

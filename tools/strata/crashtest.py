@@ -19,6 +19,10 @@ DEFAULT_PARAMS = {
     **writes.DEFAULT_PARAMS,
 }
 
+# Option of the table -> why crash tests leave it at its default. All others need several values:
+# scripts/scripts_test.py compares this file with options/strata/strata_option_table.h.
+NOT_CHOSEN = {}
+
 
 def choose(params, blob_params, args):
     """Once per crash test, when upstream's presets have been chosen."""

@@ -13,6 +13,7 @@
 #include "utilities/strata/field_update.h"
 // The options do not exist if the workloads are built with unpatched RocksDB.
 #ifndef STRATA_STOCK_LIBRARY
+#include "tools/strata/option_flags.h"
 #include "util/strata/path_list.h"
 #endif
 
@@ -134,56 +135,9 @@ DEFINE_string(level_blob_path_ids, "",
               "Which of --cf_paths the blob files written for each level go "
               "to, e.g. 0,1; the last entry is for all deeper levels");
 
-DEFINE_bool(enable_blob_address_map, false,
-            "Keep the addresses of values in blob files in a map in memory");
-
-DEFINE_bool(enable_lsm_bypass, true,
-            "With --enable_blob_address_map: filters hold only what the map "
-            "cannot answer");
-
-DEFINE_bool(enable_merged_value_cache, false,
-            "Cache the values that reads compute from merge operands");
-
-DEFINE_uint64(merged_value_cache_size, 0,
-              "With --enable_merged_value_cache: its size in bytes; 0: a share "
-              "of the block cache");
-
-DEFINE_bool(enable_delta_separation, false,
-            "Keep merge operands in delta files instead of the LSM-tree; needs "
-            "a merge operator");
-
-DEFINE_uint64(delta_bucket_size, 262144,
-              "With --enable_delta_separation: target size of a bucket, in "
-              "bytes of operands");
-
-DEFINE_uint32(delta_max_buckets, 32768,
-              "With --enable_delta_separation: maximum number of buckets");
-
-DEFINE_double(delta_bucket_split_ratio, 0.8,
-              "With --enable_delta_separation: a bucket that is fuller than "
-              "this share of its size after garbage collection is split");
-
-DEFINE_uint64(delta_cache_size, UINT64_MAX,
-              "With --enable_delta_separation: bytes of the cache of operands "
-              "that reads have found in delta files; 0: none; the default is a "
-              "share of the block cache");
-
-DEFINE_uint32(max_write_groups_per_leader, 1,
-              "Maximum number of consecutive write groups of one thread. More "
-              "than 1 disables --enable_pipelined_write if that is not given");
-
-DEFINE_uint64(wal_mmap_buffer_size, 0,
-              "Size in bytes of the memory-mapped file that buffers writes to "
-              "WALs; 0: none");
-
-DEFINE_bool(
-    save_blob_address_map, true,
-    "With --enable_blob_address_map: save the map when the DB is closed");
-
-DEFINE_double(
-    blob_gc_space_amp_limit, 1.2,
-    "With --enable_blob_address_map: collect garbage before the size of blob "
-    "files exceeds that of live values by this factor; 0: never");
+#define STRATA_FLAG_HELP(help, bench_help) help bench_help
+STRATA_DEFINE_OPTION_FLAGS
+#undef STRATA_FLAG_HELP
 
 DEFINE_int64(blob_prefetch_count, -1,
              "With --enable_blob_address_map: number of values that a scan "
@@ -347,26 +301,13 @@ Status ApplyBenchFlags(Options* options) {
     // The DBs would delete each other's files.
     return Status::InvalidArgument("--cf_paths cannot serve several DBs");
   }
-  options->enable_blob_address_map = FLAGS_enable_blob_address_map;
-  options->enable_lsm_bypass = FLAGS_enable_lsm_bypass;
-  options->save_blob_address_map = FLAGS_save_blob_address_map;
-  options->blob_gc_space_amp_limit = FLAGS_blob_gc_space_amp_limit;
-  options->enable_merged_value_cache = FLAGS_enable_merged_value_cache;
-  options->merged_value_cache_size = FLAGS_merged_value_cache_size;
-  options->enable_delta_separation = FLAGS_enable_delta_separation;
-  options->delta_bucket_size = FLAGS_delta_bucket_size;
-  options->delta_max_buckets = FLAGS_delta_max_buckets;
-  options->delta_bucket_split_ratio = FLAGS_delta_bucket_split_ratio;
-  options->delta_cache_size = FLAGS_delta_cache_size;
-  options->max_write_groups_per_leader = FLAGS_max_write_groups_per_leader;
+  STRATA_APPLY_OPTION_FLAGS
   if (FLAGS_max_write_groups_per_leader > 1 && FLAGS_options_file.empty() &&
       IsDefault("enable_pipelined_write")) {
     // It is on by db_bench's own default, but the two options exclude each
     // other.
     options->enable_pipelined_write = false;
   }
-  options->wal_mmap_buffer_size =
-      static_cast<size_t>(FLAGS_wal_mmap_buffer_size);
   return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
                         FLAGS_level_blob_path_ids, options);
 #else

@@ -14,17 +14,15 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The flags --enable_blob_address_map, --enable_lsm_bypass,
-// --save_blob_address_map, --blob_gc_space_amp_limit, --max_background_jobs and
-// --blob_prefetch_count of db_stress, and those of the merged-value cache and
-// of delta separation.
+// The flags of db_stress that have the names of Strata's options (but see
+// db_stress_path_flags.h), and --max_background_jobs.
 
-void ApplyStressMapFlags(Options* options);
-void ApplyStressMapFlags(ReadOptions* options);
+void ApplyStressOptionFlags(Options* options);
+void ApplyStressOptionFlags(ReadOptions* options);
 
 // Adapts the options that SetOptions() tries to each enabled feature: removes
 // values that it would refuse, and adds values of the feature's own options.
-void AdaptOptionsToMap(
+void AdaptOptionsToFeatures(
     std::unordered_map<std::string, std::vector<std::string>>* options_table);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,63 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Macros for the flags of the options in strata_option_table.h, which db_bench
+// and db_stress have. The options of the kind path_ids are left out: their
+// flags are beside those of the paths (ApplyPathFlags()).
+//
+// A program has these flags once, in one file. That file defines
+// STRATA_FLAG_HELP(help, bench_help), the text of a flag, and has
+//
+//   STRATA_DEFINE_OPTION_FLAGS
+//
+// outside of all namespaces. STRATA_APPLY_OPTION_FLAGS is a list of statements
+// that set the options in *options, an Options.
+
+#pragma once
+
+#include "options/strata/strata_option_table.h"
+#include "rocksdb/options.h"
+#include "util/gflags_compat.h"
+
+#define STRATA_DEFINE_OPTION_FLAGS                   \
+  STRATA_IMMUTABLE_CF_OPTIONS(STRATA_DEFINE_CF_FLAG) \
+  STRATA_MUTABLE_CF_OPTIONS(STRATA_DEFINE_CF_FLAG)   \
+  STRATA_IMMUTABLE_DB_OPTIONS(STRATA_DEFINE_DB_FLAG)
+
+#define STRATA_APPLY_OPTION_FLAGS                \
+  STRATA_IMMUTABLE_CF_OPTIONS(STRATA_APPLY_FLAG) \
+  STRATA_MUTABLE_CF_OPTIONS(STRATA_APPLY_FLAG)   \
+  STRATA_IMMUTABLE_DB_OPTIONS(STRATA_APPLY_FLAG)
+
+// ---- The macros below are details of those above.
+
+// A flag has the default of the option.
+#define STRATA_DEFINE_CF_FLAG(kind, name, feature, range, help, bench_help) \
+  STRATA_DEFINE_FLAG_##kind(                                                \
+      name, ROCKSDB_NAMESPACE::StrataColumnFamilyOptions().name,            \
+      STRATA_FLAG_HELP(help, bench_help))
+#define STRATA_DEFINE_DB_FLAG(kind, name, feature, range, help, bench_help)  \
+  STRATA_DEFINE_FLAG_##kind(name, ROCKSDB_NAMESPACE::StrataDBOptions().name, \
+                            STRATA_FLAG_HELP(help, bench_help))
+
+#define STRATA_DEFINE_FLAG_bool(name, value, help) \
+  DEFINE_bool(name, value, help);
+#define STRATA_DEFINE_FLAG_uint32(name, value, help) \
+  DEFINE_uint32(name, value, help);
+#define STRATA_DEFINE_FLAG_uint64(name, value, help) \
+  DEFINE_uint64(name, value, help);
+// gflags has no flags of the type size_t.
+#define STRATA_DEFINE_FLAG_size(name, value, help) \
+  DEFINE_uint64(name, value, help);
+#define STRATA_DEFINE_FLAG_double(name, value, help) \
+  DEFINE_double(name, value, help);
+#define STRATA_DEFINE_FLAG_path_ids(name, value, help)
+
+#define STRATA_APPLY_FLAG(kind, name, ...) STRATA_APPLY_FLAG_##kind(name)
+#define STRATA_APPLY_FLAG_bool(name) options->name = FLAGS_##name;
+#define STRATA_APPLY_FLAG_uint32(name) options->name = FLAGS_##name;
+#define STRATA_APPLY_FLAG_uint64(name) options->name = FLAGS_##name;
+#define STRATA_APPLY_FLAG_size(name) \
+  options->name = static_cast<size_t>(FLAGS_##name);
+#define STRATA_APPLY_FLAG_double(name) options->name = FLAGS_##name;
+#define STRATA_APPLY_FLAG_path_ids(name)
