@@ -221,9 +221,10 @@ struct StrataColumnFamilyOptions {
   // Files that are still read, or kept by DisableFileDeletions(), are deleted
   // later.
   //
-  // Cost: the lower the limit, the more is copied. Under uniform overwrites
-  // each value is written about 6 times at 1.1, 3.2 times at 1.2, 1.7 times
-  // at 1.5.
+  // Cost: the lower the limit, the more is copied. Under uniform overwrites the
+  // process writes 6.05 bytes for each byte that is put at 1.1, 3.87 at 1.2 and
+  // 2.10 at 1.5, the WAL among them (the experiment gc-uniform, see
+  // bench/results/gc-uniform/table.md).
   //
   // 0: no jobs; only files without a live value are deleted, and the
   // application can call DB::CollectBlobGarbage(). Otherwise from 1.01 to 1000,
@@ -274,10 +275,12 @@ struct StrataColumnFamilyOptions {
 
   // With enable_merged_value_cache: the number of bytes that values and their
   // keys may take up. The table that finds them comes on top from the first
-  // value on: 1/40 of the size at open, but 96 KiB at least and 24 MiB at most.
-  // All is charged to the block cache of the table factory, unless its
-  // cache_usage_options say otherwise of CacheEntryRole::kMergedValueCache; if
-  // that cache is full and has a strict_capacity_limit, fewer values are kept.
+  // value on: 24 bytes for each KiB of the size at open, which is rounded down
+  // to a power of two for this (so 1/43 to 1/85 of the size), but 96 KiB at
+  // least and 24 MiB at most. All is charged to the block cache of the table
+  // factory, unless its cache_usage_options say otherwise of
+  // CacheEntryRole::kMergedValueCache; if that cache is full and has a
+  // strict_capacity_limit, fewer values are kept.
   // A value may take up all of the size; a larger one is not kept, and LOG has
   // a warning. Values of more than an eighth of a shard (the size is divided
   // into a shard for each 512 KiB, at most 64) have half of the size together.
