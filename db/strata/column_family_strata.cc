@@ -62,6 +62,7 @@ void ColumnFamilyStrata::CreateFeatures() {
   }
   if (ioptions.enable_merged_value_cache) {
     merged_values_ = MergedValueCache::Create(options);
+    needs_point_read_ = true;
     merged_value_cache_size_ = options.merged_value_cache_size;
   }
   if (ioptions.enable_delta_separation) {
@@ -74,6 +75,7 @@ void ColumnFamilyStrata::CreateAddressMapStore() {
       cfd_->GetID(), cfd_->ioptions(),
       *cfd_->GetLatestMutableCFOptions().table_factory,
       cfd_->blob_file_cache());
+  needs_point_read_ = true;
   if (cfd_->current() != nullptr) {
     address_map_store_->OnVersionAppended(*cfd_->current());
   }
@@ -91,6 +93,7 @@ void ColumnFamilyStrata::CreateDeltaStore() {
   family.path_read_stats = cfd_->table_cache()->path_read_stats();
   delta_store_ = std::make_unique<DeltaStore>(
       std::move(family), cfd_->GetLatestMutableCFOptions());
+  needs_point_read_ = true;
 }
 
 uint64_t ColumnFamilyStrata::AddDebt(uint64_t compaction_bytes,
@@ -118,7 +121,7 @@ void ColumnFamilyStrata::UpdateOptions(const MutableCFOptions& options) {
   }
 }
 
-void ColumnFamilyStrata::OnDestroyed(VersionSet* versions) {
+void ColumnFamilyStrata::ReleaseDropped(VersionSet* versions) {
   if (address_map_store_ != nullptr) {
     address_map_store_->ReleaseAll(versions);
   }

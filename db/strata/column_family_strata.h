@@ -62,22 +62,32 @@ class ColumnFamilyStrata {
   // nullptr without enable_delta_separation, unless there were delta files when
   // the DB was opened.
   DeltaStore* delta_store() const { return delta_store_.get(); }
+  // True if there is one of the three. The answer is a member of its own, so
+  // that a lookup in a column family without features costs a single load.
+  bool needs_point_read() const { return needs_point_read_; }
 
-  // Returns the number of bytes that write stalls are computed with.
-  // compaction_bytes: what compactions are behind.
+  // Returns the number that RocksDB's write slowdowns compare with
+  // soft_pending_compaction_bytes_limit: the bytes that compactions still have
+  // to rewrite, increased if garbage collections of blob files or jobs of delta
+  // files are behind.
+  // compaction_bytes: the first part, RocksDB's
+  //     VersionStorageInfo::estimated_compaction_needed_bytes().
   // version: of the column family's current Version.
   uint64_t AddDebt(uint64_t compaction_bytes, const VersionStorageInfo& version,
                    const MutableCFOptions& options) const;
   // To be called after SetOptions().
   void UpdateOptions(const MutableCFOptions& options);
-  // To be called before a column family that was dropped is destroyed.
-  void OnDestroyed(VersionSet* versions);
+  // Hands the blob files that the address map keeps over to `versions` for
+  // deletion. To be called before a column family that was dropped is
+  // destroyed.
+  void ReleaseDropped(VersionSet* versions);
 
  private:
   ColumnFamilyData* const cfd_;
   std::unique_ptr<AddressMapStore> address_map_store_;
   std::unique_ptr<MergedValueCache> merged_values_;
   std::unique_ptr<DeltaStore> delta_store_;
+  bool needs_point_read_ = false;
   // The option that merged_values_ was made or resized with.
   uint64_t merged_value_cache_size_ = 0;
 };

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "db/address_map/address_map_store.h"
-#include "db/column_family.h"
 #include "db/delta/delta_operands.h"
 #include "db/version_set.h"
 #include "rocksdb/options.h"
@@ -15,11 +14,6 @@
 #include "table/get_context.h"
 
 namespace ROCKSDB_NAMESPACE {
-
-bool PointRead::IsNeeded(const ColumnFamilyData& cfd) {
-  return cfd.address_map_store() != nullptr || cfd.merged_values() != nullptr ||
-         cfd.delta_store() != nullptr;
-}
 
 PointRead::PointRead(ColumnFamilyData* cfd, const Slice& user_key,
                      const ReadOptions& read_options, bool registers)

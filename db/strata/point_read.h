@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "db/address_map/map_point_read.h"
+#include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/delta/delta_read.h"
 #include "db/merge_context.h"
@@ -21,7 +22,6 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class ColumnFamilyData;
 class DeltaOperands;
 class DeltaVersion;
 class GetContext;
@@ -69,7 +69,9 @@ struct SuperVersion;
 class PointRead {
  public:
   // Returns true if lookups in the column family need an object of this class.
-  static bool IsNeeded(const ColumnFamilyData& cfd);
+  static bool IsNeeded(const ColumnFamilyData& cfd) {
+    return cfd.needs_point_read();
+  }
 
   // registers: from the fourth attempt on, the read registers a fixed sequence
   //     number with the column family's map (see MapPointRead). False if the
