@@ -5,7 +5,6 @@
 // same column family runs, and after a failure.
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -24,14 +23,12 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/metadata.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
-
-// Every wait of these tests ends after this time. A test fails then.
-constexpr std::chrono::seconds kPatience{60};
 
 // A place in the code at which the first thread that comes has to wait.
 class Gate {
@@ -43,12 +40,13 @@ class Gate {
     }
     has_arrival_ = true;
     changed_.notify_all();
-    changed_.wait_for(lock, kPatience, [this] { return is_open_; });
+    changed_.wait_for(lock, kTestPatience, [this] { return is_open_; });
   }
 
   bool WaitForArrival() {
     std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [this] { return has_arrival_; });
+    return changed_.wait_for(lock, kTestPatience,
+                             [this] { return has_arrival_; });
   }
 
   void Open() {
@@ -75,7 +73,7 @@ class EventCount {
 
   bool WaitFor(int count) {
     std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, kPatience,
+    return changed_.wait_for(lock, kTestPatience,
                              [this, count] { return count_ >= count; });
   }
 
@@ -233,6 +231,45 @@ class BlobDirectWriteFlushTest : public DBTestBase {
     return db_->Flush(flush_options);
   }
 
+  // Flushes a memtable with "older" and then one with "younger". The gate holds
+  // the first flush until the second one has ended.
+  // place: see BeginSchedule().
+  // older_fails: sets fails_once_ for the rest of the first flush.
+  void FlushYoungerFirst(const char* place, bool older_fails) {
+    BeginSchedule(place);
+    ASSERT_OK(Put("older", older_value_));
+    ASSERT_OK(StartFlush());
+    ASSERT_TRUE(gate_.WaitForArrival());
+    ASSERT_OK(Put("younger", younger_value_));
+    ASSERT_OK(StartFlush());
+    ASSERT_TRUE(finished_.WaitFor(1));
+    fails_once_ = older_fails;
+    gate_.Open();
+    ASSERT_TRUE(finished_.WaitFor(2));
+    EndSchedule();
+  }
+
+  // Makes the older of two flushes fail at a sync point, whose argument is a
+  // StatusType, after the younger one has ended. Expects that Resume() flushes
+  // both.
+  template <typename StatusType>
+  void CheckFailureOfOlderFlush(const char* sync_point) {
+    const Options options = DirectWriteOptions();
+    DestroyAndReopen(options);
+    SyncPoint::GetInstance()->SetCallBack(sync_point, [this](void* arg) {
+      if (fails_once_.exchange(false)) {
+        *static_cast<StatusType*>(arg) = RetryableError();
+      }
+    });
+    ASSERT_NO_FATAL_FAILURE(FlushYoungerFirst("FlushJob::WriteLevel0Table",
+                                              /*older_fails=*/true));
+    ASSERT_FALSE(fails_once_);
+
+    ASSERT_OK(db_->Resume());
+    CheckFlushed(options,
+                 {{"older", older_value_}, {"younger", younger_value_}}, 2);
+  }
+
   // Compares the DB with `values`, now and after it is opened again. Its blob
   // files must be `num_blob_files` ones that the MANIFEST has.
   void CheckFlushed(const Options& options,
@@ -339,17 +376,8 @@ TEST_F(BlobDirectWriteFlushTest, FlushThatAsksLateCommitsItsOwnBlobFiles) {
   const auto listener = std::make_shared<CommitListener>(&gate_);
   options.listeners.push_back(listener);
   DestroyAndReopen(options);
-  BeginSchedule(/*place=*/nullptr);
-
-  ASSERT_OK(Put("older", older_value_));
-  ASSERT_OK(StartFlush());
-  ASSERT_TRUE(gate_.WaitForArrival());
-  ASSERT_OK(Put("younger", younger_value_));
-  ASSERT_OK(StartFlush());
-  ASSERT_TRUE(finished_.WaitFor(1));
-  gate_.Open();
-  ASSERT_TRUE(finished_.WaitFor(2));
-  EndSchedule();
+  ASSERT_NO_FATAL_FAILURE(
+      FlushYoungerFirst(/*place=*/nullptr, /*older_fails=*/false));
 
   const std::vector<CommitListener::Commit> commits = listener->commits();
   ASSERT_EQ(commits.size(), 2U);
@@ -366,60 +394,13 @@ TEST_F(BlobDirectWriteFlushTest, FlushThatAsksLateCommitsItsOwnBlobFiles) {
 // The older flush fails after the younger one has ended. Both memtables must be
 // flushed again, so the manager must still have the blob files of both.
 TEST_F(BlobDirectWriteFlushTest, BlobFilesOutliveAFailedOlderFlush) {
-  const Options options = DirectWriteOptions();
-  DestroyAndReopen(options);
-  SyncPoint::GetInstance()->SetCallBack(
-      "FlushJob::Run:PostBuildTable", [this](void* arg) {
-        if (fails_once_.exchange(false)) {
-          *static_cast<Status*>(arg) = RetryableError();
-        }
-      });
-  BeginSchedule("FlushJob::WriteLevel0Table");
-
-  ASSERT_OK(Put("older", older_value_));
-  ASSERT_OK(StartFlush());
-  ASSERT_TRUE(gate_.WaitForArrival());
-  ASSERT_OK(Put("younger", younger_value_));
-  ASSERT_OK(StartFlush());
-  ASSERT_TRUE(finished_.WaitFor(1));
-  fails_once_ = true;
-  gate_.Open();
-  ASSERT_TRUE(finished_.WaitFor(2));
-  EndSchedule();
-  ASSERT_FALSE(fails_once_);
-
-  ASSERT_OK(db_->Resume());
-  CheckFlushed(options, {{"older", older_value_}, {"younger", younger_value_}},
-               2);
+  CheckFailureOfOlderFlush<Status>("FlushJob::Run:PostBuildTable");
 }
 
 // As above, but the older flush fails to write the MANIFEST, for both.
 TEST_F(BlobDirectWriteFlushTest, BlobFilesOutliveAFailedCommit) {
-  const Options options = DirectWriteOptions();
-  DestroyAndReopen(options);
-  SyncPoint::GetInstance()->SetCallBack(
-      "VersionSet::ProcessManifestWrites:AfterSyncManifest", [this](void* arg) {
-        if (fails_once_.exchange(false)) {
-          *static_cast<IOStatus*>(arg) = RetryableError();
-        }
-      });
-  BeginSchedule("FlushJob::WriteLevel0Table");
-
-  ASSERT_OK(Put("older", older_value_));
-  ASSERT_OK(StartFlush());
-  ASSERT_TRUE(gate_.WaitForArrival());
-  ASSERT_OK(Put("younger", younger_value_));
-  ASSERT_OK(StartFlush());
-  ASSERT_TRUE(finished_.WaitFor(1));
-  fails_once_ = true;
-  gate_.Open();
-  ASSERT_TRUE(finished_.WaitFor(2));
-  EndSchedule();
-  ASSERT_FALSE(fails_once_);
-
-  ASSERT_OK(db_->Resume());
-  CheckFlushed(options, {{"older", older_value_}, {"younger", younger_value_}},
-               2);
+  CheckFailureOfOlderFlush<IOStatus>(
+      "VersionSet::ProcessManifestWrites:AfterSyncManifest");
 }
 
 TEST_F(BlobDirectWriteFlushTest, GenerationsAreNamedByMemTable) {

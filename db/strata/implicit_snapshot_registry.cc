@@ -123,6 +123,7 @@ bool ImplicitSnapshotRegistry::NotifyWhenNoneBelow(SequenceNumber limit) {
 }
 
 void ImplicitSnapshotRegistry::NotifyIfClear() {
+  TEST_SYNC_POINT("ImplicitSnapshotRegistry::NotifyIfClear:BeforeLock");
   {
     MutexLock lock(&notify_mutex_);
     const SequenceNumber limit = notify_limit_.load(std::memory_order_relaxed);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <set>
 #include <thread>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
@@ -35,10 +35,6 @@ class ImplicitSnapshotRegistryTest : public testing::Test {
                           Sequences snapshots = {}) {
     registry.MergeInto(&snapshots);
     return snapshots;
-  }
-
-  static void Sleep(int micros) {
-    std::this_thread::sleep_for(std::chrono::microseconds(micros));
   }
 };
 
@@ -115,12 +111,19 @@ TEST_F(ImplicitSnapshotRegistryTest,
   ImplicitSnapshotRegistry registry;
   for (const bool renew : {false, true}) {
     std::atomic<bool> reading{false};
-    std::atomic<bool> done{false};
-    std::thread reader([&] {
+    std::atomic<bool> asking{false};
+    std::atomic<bool> answered{false};
+    StoppableThreads reader;
+    reader.Start([&] {
       ReadBound bound;
       auto read = [&]() -> SequenceNumber {
         reading = true;
-        Sleep(20000);
+        EXPECT_TRUE(WaitUntil([&] { return asking.load(); }));
+        // The job has many chances to go on, which it must not take.
+        for (int i = 0; i < 1000; ++i) {
+          std::this_thread::yield();
+        }
+        EXPECT_FALSE(answered);
         return 10;
       };
       if (renew) {
@@ -129,16 +132,14 @@ TEST_F(ImplicitSnapshotRegistryTest,
       } else {
         bound = registry.Register(read);
       }
-      while (!done) {
-        Sleep(100);
-      }
+      EXPECT_TRUE(WaitUntil([&] { return reader.stopped(); }));
     });
-    while (!reading) {
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(Sequences({10}), Merged(registry));
-    done = true;
-    reader.join();
+    EXPECT_TRUE(WaitUntil([&] { return reading.load(); }));
+    asking = true;
+    const Sequences seen = Merged(registry);
+    answered = true;
+    EXPECT_EQ(Sequences({10}), seen);
+    reader.Stop();
   }
 }
 
@@ -351,20 +352,21 @@ TEST_F(ImplicitSnapshotRegistryTest, TheCallbackMayUseTheRegistry) {
 TEST_F(ImplicitSnapshotRegistryTest, ReleaseDuringARequestIsNotLost) {
   for (const bool before_search : {true, false}) {
     std::atomic<int> calls{0};
+    std::atomic<bool> saw_limit{false};
     ImplicitSnapshotRegistry registry([&] { ++calls; });
     ReadBound bound = registry.RegisterAt(5);
     std::thread releaser;
+    SyncPoint::GetInstance()->SetCallBack(
+        "ImplicitSnapshotRegistry::NotifyIfClear:BeforeLock",
+        [&](void*) { saw_limit = true; });
     SyncPoint::GetInstance()->SetCallBack(
         before_search
             ? "ImplicitSnapshotRegistry::NotifyWhenNoneBelow:BeforeSearch"
             : "ImplicitSnapshotRegistry::NotifyWhenNoneBelow:AfterSearch",
         [&](void*) {
           releaser = std::thread([&] { bound.Release(); });
-          while (registry.HasAny()) {
-            std::this_thread::yield();
-          }
-          // The releasing thread has time to look at the limit.
-          Sleep(20000);
+          EXPECT_TRUE(WaitUntil([&] { return saw_limit.load(); }));
+          EXPECT_FALSE(registry.HasAny());
         });
     SyncPoint::GetInstance()->EnableProcessing();
     const bool promised = registry.NotifyWhenNoneBelow(10);
@@ -419,11 +421,11 @@ TEST_F(ImplicitSnapshotRegistryTest, NoNotificationIsLost) {
         // A higher limit must not hide the lower one.
         registry.NotifyWhenNoneBelow(limit + 1000000);
       }
-      int waits = 0;
-      while (calls.load() == calls_before && ++waits < 500000) {
-        waits < 1000 ? std::this_thread::yield() : Sleep(20);
+      // The answer mostly comes at once.
+      for (int i = 0; i < 1000 && calls.load() == calls_before; ++i) {
+        std::this_thread::yield();
       }
-      if (calls.load() == calls_before) {
+      if (!WaitUntil([&] { return calls.load() != calls_before; })) {
         ADD_FAILURE() << "no answer for " << limit;
         break;
       }

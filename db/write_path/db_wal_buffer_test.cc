@@ -863,7 +863,9 @@ TEST_F(DBWalBufferTest, PreparedTransactionIsRecovered) {
 
 // A process that is killed while it writes loses no write that has returned.
 TEST_F(DBWalBufferTest, KilledWriterLosesNoReturnedWrite) {
-  Random rnd(static_cast<uint32_t>(env_->NowMicros()));
+  const auto seed = static_cast<uint32_t>(env_->NowMicros());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random rnd(seed);
   Close();
   ASSERT_OK(DestroyDB(dbname_, ChildOptions()));
   for (int round = 0; round < 8; ++round) {

@@ -5,11 +5,15 @@
 // writers lead, and which are led. Writes, their errors and their order are
 // those of RocksDB.
 
+#include "db/write_path/write_group_combiner.h"
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,12 +23,12 @@
 #include "db/db_test_util.h"
 #include "db/write_batch_internal.h"
 #include "db/write_callback.h"
-#include "db/write_path/write_group_combiner.h"
 #include "db/write_thread.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/rate_limiter.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/write_buffer_manager.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/defer.h"
 #include "util/random.h"
@@ -139,24 +143,16 @@ class DBWriteLeadershipTest : public DBTestBase {
         "WriteThread::ExitAsBatchGroupLeader:Start", [&](void*) {
           if (groups.fetch_add(1) == 0) {
             first_has_group = true;
-            while (num_waiting < writes.size() - 1) {
-              std::this_thread::yield();
-            }
+            EXPECT_TRUE(
+                WaitUntil([&] { return num_waiting >= writes.size() - 1; }));
           }
         });
     SyncPoint::GetInstance()->EnableProcessing();
     std::vector<port::Thread> threads;
     for (size_t i = 0; i < writes.size(); ++i) {
       threads.emplace_back(writes[i]);
-      if (i == 0) {
-        while (!first_has_group) {
-          std::this_thread::yield();
-        }
-      } else {
-        while (num_waiting < i) {
-          std::this_thread::yield();
-        }
-      }
+      EXPECT_TRUE(WaitUntil(
+          [&] { return i == 0 ? first_has_group.load() : num_waiting >= i; }));
     }
     for (auto& thread : threads) {
       thread.join();
@@ -267,11 +263,10 @@ TEST_F(DBWriteLeadershipOrderTest, NoSlowdownWriterIsLedButDoesNotLead) {
 TEST_F(DBWriteLeadershipTest, NoWriteIsLostBesideFlushes) {
   DestroyAndReopen(MakeOptions(64));
   std::atomic<int> writers{0};
-  std::atomic<bool> stop{false};
-  std::vector<port::Thread> threads;
+  StoppableThreads threads;
   for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; !stop || i < 2000; ++i) {
+    threads.Start([&, t] {
+      for (int i = 0; !threads.stopped() || i < 2000; ++i) {
         ASSERT_OK(Put("key" + std::to_string(t) + "." + std::to_string(i % 500),
                       std::to_string(i)));
         ++writers;
@@ -281,11 +276,8 @@ TEST_F(DBWriteLeadershipTest, NoWriteIsLostBesideFlushes) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_OK(Flush());
   }
-  stop = true;
-  for (auto& thread : threads) {
-    thread.join();
-  }
-  ASSERT_GT(Kept(), 0);
+  ASSERT_TRUE(WaitUntil([this] { return Kept() > 0; }));
+  threads.Stop();
   ASSERT_EQ(dbfull()->GetLatestSequenceNumber(),
             static_cast<SequenceNumber>(writers));
 }
@@ -485,29 +477,34 @@ TEST_F(DBWriteLeadershipTest, WritesEndIfAWriteBufferManagerStallsThem) {
       2 << 20, /*cache=*/nullptr, /*allow_stall=*/true);
   DestroyAndReopen(options);
   constexpr int kThreads = 4;
-  constexpr int kWrites = 2000;
-  std::vector<port::Thread> threads;
+  constexpr int kMinWrites = 2000;
+  // The number of writes of each thread.
+  std::array<int, kThreads> num_writes{};
+  StoppableThreads threads;
   for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
+    threads.Start([&, t] {
       const std::string value(4000, 'a' + t);
-      for (int i = 0; i < kWrites; ++i) {
+      for (int& i = num_writes[t]; i < kMinWrites || !threads.stopped(); ++i) {
         ASSERT_OK(Put(std::to_string(t) + "." + std::to_string(i), value));
       }
     });
   }
-  for (auto& thread : threads) {
-    thread.join();
-  }
-  std::map<std::string, std::string> stalls;
-  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kDBWriteStallStats, &stalls));
-  ASSERT_NE(stalls[WriteStallStatsMapKeys::CauseConditionCount(
-                WriteStallCause::kWriteBufferManagerLimit,
-                WriteStallCondition::kStopped)],
-            "0");
-  ASSERT_GT(Kept(), 0);
-  ASSERT_EQ(dbfull()->GetLatestSequenceNumber(), kThreads * kWrites);
+  // The threads write until writes were stopped and a group was led.
+  const std::string num_stops = WriteStallStatsMapKeys::CauseConditionCount(
+      WriteStallCause::kWriteBufferManagerLimit, WriteStallCondition::kStopped);
+  ASSERT_TRUE(WaitUntil([&] {
+    std::map<std::string, std::string> stalls;
+    EXPECT_TRUE(
+        db_->GetMapProperty(DB::Properties::kDBWriteStallStats, &stalls));
+    const auto stops = stalls.find(num_stops);
+    return stops != stalls.end() && stops->second != "0" && Kept() > 0;
+  }));
+  threads.Stop();
+  ASSERT_EQ(dbfull()->GetLatestSequenceNumber(),
+            static_cast<SequenceNumber>(
+                std::accumulate(num_writes.begin(), num_writes.end(), 0)));
   for (int t = 0; t < kThreads; ++t) {
-    for (int i = 0; i < kWrites; ++i) {
+    for (int i = 0; i < num_writes[t]; ++i) {
       ASSERT_EQ(Get(std::to_string(t) + "." + std::to_string(i)),
                 std::string(4000, 'a' + t));
     }
@@ -656,13 +653,16 @@ TEST_F(DBWriteLeadershipTest, NoWriteOfManyThreadsIsLost) {
     options.write_buffer_size = 256 << 10;
     DestroyAndReopen(options);
     constexpr int kThreads = 6;
-    constexpr int kWrites = 3000;
-    std::vector<port::Thread> threads;
+    constexpr int kMinWrites = 3000;
+    // The number of writes of each thread.
+    std::array<int, kThreads> num_writes{};
+    StoppableThreads threads;
     for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
+      threads.Start([&, t] {
         Random rnd(301 + t);
         const std::string prefix = "t" + std::to_string(t) + ".";
-        for (int i = 0; i < kWrites; ++i) {
+        for (int& i = num_writes[t]; i < kMinWrites || !threads.stopped();
+             ++i) {
           WriteOptions write_options;
           write_options.sync = rnd.OneIn(50);
           write_options.no_slowdown = rnd.OneIn(20);
@@ -684,16 +684,19 @@ TEST_F(DBWriteLeadershipTest, NoWriteOfManyThreadsIsLost) {
         }
       });
     }
-    for (auto& thread : threads) {
-      thread.join();
+    ASSERT_TRUE(WaitUntil([this] { return Kept() > 0; }));
+    threads.Stop();
+    std::array<int, kThreads> num_merges{};
+    SequenceNumber num_entries = 0;
+    for (int t = 0; t < kThreads; ++t) {
+      num_merges[t] = (num_writes[t] + 2) / 3;
+      num_entries += num_writes[t] + num_merges[t];
     }
-    ASSERT_GT(Kept(), 0);
-    ASSERT_EQ(dbfull()->GetLatestSequenceNumber(),
-              kThreads * (kWrites + kWrites / 3));
+    ASSERT_EQ(dbfull()->GetLatestSequenceNumber(), num_entries);
     for (int round = 0; round < 2; ++round) {
       for (int t = 0; t < kThreads; ++t) {
         ASSERT_EQ(Get("counter" + std::to_string(t)).size(),
-                  2 * (kWrites / 3) - 1);
+                  2 * num_merges[t] - 1);
       }
       Reopen(options);
     }
@@ -701,7 +704,6 @@ TEST_F(DBWriteLeadershipTest, NoWriteOfManyThreadsIsLost) {
 }
 
 TEST_F(DBWriteLeadershipTest, TransactionsOfManyThreadsKeepTheirOrder) {
-  uint64_t kept = 0;
   for (const TxnDBWritePolicy policy : {WRITE_COMMITTED, WRITE_PREPARED}) {
     for (const bool two_write_queues : {false, true}) {
       Options options = MakeOptions(64);
@@ -717,9 +719,9 @@ TEST_F(DBWriteLeadershipTest, TransactionsOfManyThreadsKeepTheirOrder) {
       ASSERT_OK(TransactionDB::Open(options, txn_options, name, &txn_db));
       constexpr int kThreads = 4;
       constexpr int kTransactions = 300;
-      std::vector<port::Thread> threads;
+      StoppableThreads threads;
       for (int t = 0; t < kThreads; ++t) {
-        threads.emplace_back([&, t] {
+        threads.Start([&, t] {
           for (int i = 0; i < kTransactions; ++i) {
             const std::string key =
                 std::to_string(t) + "." + std::to_string(i % 100);
@@ -740,13 +742,19 @@ TEST_F(DBWriteLeadershipTest, TransactionsOfManyThreadsKeepTheirOrder) {
               ASSERT_EQ(value, std::to_string(i));
             }
           }
+          while (!threads.stopped()) {
+            ASSERT_OK(
+                txn_db->Put(WriteOptions(), "last" + std::to_string(t), "x"));
+          }
         });
       }
-      for (auto& thread : threads) {
-        thread.join();
+      if (policy == WRITE_COMMITTED && !two_write_queues) {
+        EXPECT_TRUE(WaitUntil([this, &options] {
+          return TestGetTickerCount(options, WRITE_GROUPS_KEPT) > 0;
+        }));
       }
+      threads.Stop();
       delete txn_db;
-      kept += TestGetTickerCount(options, WRITE_GROUPS_KEPT);
       ASSERT_OK(TransactionDB::Open(options, txn_options, name, &txn_db));
       for (int t = 0; t < kThreads; ++t) {
         for (int k = 0; k < 100; ++k) {
@@ -765,7 +773,6 @@ TEST_F(DBWriteLeadershipTest, TransactionsOfManyThreadsKeepTheirOrder) {
       ASSERT_OK(DestroyDB(name, options));
     }
   }
-  ASSERT_GT(kept, 0);
 }
 
 TEST_F(DBWriteLeadershipTest, OptionStringHasTheValueIfItIsNotTheDefault) {
