@@ -80,7 +80,8 @@ void AdaptOptionsToFeatures(OptionsTable* options_table) {
     options_table->emplace(
         "merged_value_cache_size",
         std::vector<std::string>{std::to_string(FLAGS_merged_value_cache_size),
-                                 "0", "100000", "4000000"});
+                                 "0", "100000", "4000000",
+                                 std::to_string(UINT64_MAX)});
     // Refused together with it.
     options_table->erase("experimental_mempurge_threshold");
   }

@@ -6,6 +6,13 @@
 // ColumnFamilyOptions and ReadOptions.
 //
 // With every option here at its default, the library is RocksDB.
+//
+// The library can choose the value of merged_value_cache_size, delta_cache_size
+// and ReadOptions::blob_prefetch_count. One number asks each of them for that:
+// the largest one of the type (UINT64_MAX, kAutoBlobPrefetchCount). 0 turns off
+// what delta_cache_size and blob_prefetch_count are about. For
+// merged_value_cache_size, which enable_merged_value_cache turns off, 0 is the
+// default and asks for the library's choice, too.
 
 #pragma once
 
@@ -285,9 +292,11 @@ struct StrataColumnFamilyOptions {
   // a warning. Values of more than an eighth of a shard (the size is divided
   // into a shard for each 512 KiB, at most 64) have half of the size together.
   //
-  // Default: 0, which stands for a sixteenth of the block cache's capacity when
-  // the column family is opened, and 1 MiB at least; 8 MiB without a block
-  // cache.
+  // UINT64_MAX and 0 have the same meaning: a sixteenth of the block cache's
+  // capacity when the column family is opened or the option is set, and 1 MiB
+  // at least; 8 MiB without a block cache.
+  //
+  // Default: 0
   //
   // Dynamically changeable through the SetOptions() API
   uint64_t merged_value_cache_size = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 #include "options/cf_options.h"
@@ -118,8 +119,11 @@ bool MayFilterChangeValues(const ImmutableCFOptions& options) {
 }
 
 size_t MergedValueCacheSize(const MutableCFOptions& options) {
-  if (options.merged_value_cache_size > 0) {
-    return static_cast<size_t>(options.merged_value_cache_size);
+  // UINT64_MAX means the library's choice in the other options that have one, 0
+  // in this option alone, whose default it is.
+  const uint64_t size = options.merged_value_cache_size;
+  if (size != 0 && size != UINT64_MAX) {
+    return static_cast<size_t>(size);
   }
   const auto* const table =
       options.table_factory->GetOptions<BlockBasedTableOptions>();

@@ -3,6 +3,7 @@
 
 #include "options/strata/merged_value_options.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -66,19 +67,22 @@ TEST(MergedValueOptionsTest, DefaultCacheSizeDependsOnTheBlockCache) {
   const auto size = [&] {
     return MergedValueCacheSize(MutableCFOptions(options));
   };
-  BlockBasedTableOptions table;
-  table.block_cache = NewLRUCache(size_t{64} << 20);
-  options.table_factory.reset(NewBlockBasedTableFactory(table));
-  EXPECT_EQ(size(), size_t{4} << 20);
-  table.block_cache = NewLRUCache(size_t{1} << 20);
-  options.table_factory.reset(NewBlockBasedTableFactory(table));
-  EXPECT_EQ(size(), size_t{1} << 20);
-  table.block_cache = nullptr;
-  table.no_block_cache = true;
-  options.table_factory.reset(NewBlockBasedTableFactory(table));
-  EXPECT_EQ(size(), size_t{8} << 20);
-  options.table_factory.reset(NewPlainTableFactory());
-  EXPECT_EQ(size(), size_t{8} << 20);
+  for (const uint64_t automatic : {uint64_t{0}, UINT64_MAX}) {
+    options.merged_value_cache_size = automatic;
+    BlockBasedTableOptions table;
+    table.block_cache = NewLRUCache(size_t{64} << 20);
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    EXPECT_EQ(size(), size_t{4} << 20);
+    table.block_cache = NewLRUCache(size_t{1} << 20);
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    EXPECT_EQ(size(), size_t{1} << 20);
+    table.block_cache = nullptr;
+    table.no_block_cache = true;
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    EXPECT_EQ(size(), size_t{8} << 20);
+    options.table_factory.reset(NewPlainTableFactory());
+    EXPECT_EQ(size(), size_t{8} << 20);
+  }
   options.merged_value_cache_size = 12345;
   EXPECT_EQ(size(), 12345);
 }

@@ -28,5 +28,6 @@ def finalize(params):
     if not params.pop("merged_value_cache", 0) or _conflicts(params) or random.randrange(4) == 0:
         return
     params["enable_merged_value_cache"] = 1
-    params["merged_value_cache_size"] = random.choice([0, 0, 100000, 8 << 20])
+    # 0 and the largest number stand for a share of the block cache.
+    params["merged_value_cache_size"] = random.choice([0, (1 << 64) - 1, 100000, 8 << 20])
     params["experimental_mempurge_threshold"] = 0
