@@ -142,10 +142,12 @@ STRATA_LIB = \
   db/strata/point_read.cc \
   db/strata/point_read_batch.cc \
   db/strata/range_conversion.cc \
+  db/strata/version_set_strata.cc \
+  db/strata/version_storage_strata.cc \
+  db/strata/version_strata.cc \
   db/table_cache_strata.cc \
   db/version_edit_handler_strata.cc \
   db/version_edit_strata.cc \
-  db/version_set_strata.cc \
   db/write_path/wal_buffer.cc \
   db/write_path/wal_buffer_format.cc \
   db/write_path/wal_buffer_options.cc \

@@ -52,7 +52,7 @@ struct LessByName {
 
 bool AddressMapRecovery::HasMapped(ColumnFamilyData& cfd) {
   const VersionStorageInfo& files = *cfd.current()->storage_info();
-  bool has_mapped = files.mapped_stats().num_mapped > 0;
+  bool has_mapped = files.strata().mapped_stats().num_mapped > 0;
   for (const auto& meta : files.GetBlobFiles()) {
     has_mapped |= meta->IsMapped();
   }
@@ -119,7 +119,8 @@ void AddressMapRecovery::LogProgress(uint64_t done, uint64_t total,
 }
 
 Status AddressMapRecovery::Run() {
-  blobs_->map()->Expect(version_->storage_info()->mapped_stats().num_mapped);
+  blobs_->map()->Expect(
+      version_->storage_info()->strata()->mapped_stats().num_mapped);
   Status s = OpenBlobFiles();
   if (s.ok()) {
     s = JoinSstFiles();

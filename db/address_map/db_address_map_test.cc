@@ -60,6 +60,7 @@ class DBAddressMapTest : public DBTestBase {
         ->cfd()
         ->current()
         ->storage_info()
+        ->strata()
         ->mapped_stats();
   }
 

@@ -45,7 +45,7 @@ struct MutableCFOptions;
 //
 // Invariant: an entry (list, a, E, generation, bucket) may be used by a reader
 // at r of V iff
-//  1. The generation is that of V (Version::merged_values()). Ingestion,
+//  1. The generation is that of V (VersionStrata::merged_values()). Ingestion,
 //     deletion of files, and filters that changed something begin a new
 //     generation, so the following rules only concern flushes, merges and
 //     collections.

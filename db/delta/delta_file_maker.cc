@@ -35,7 +35,7 @@ DeltaVersion::FileMaker MakeDeltaFiles(VersionSet* version_set,
                        const DeltaFileDescription& /*file*/,
                        std::shared_ptr<DeltaFileReader> reader) mutable {
         obsolete.reader = std::move(reader);
-        version_set->AddObsoleteDeltaFile(std::move(obsolete));
+        version_set->strata()->AddObsoleteDeltaFile(std::move(obsolete));
       };
     }
     return DeltaFileMeta::Create(file, std::move(on_release));

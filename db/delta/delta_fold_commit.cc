@@ -43,8 +43,9 @@ Status DeltaFoldCommit::Recheck() const {
   // Numbers of files that are removed by edits that will be committed before
   // that of the fold.
   std::unordered_set<uint64_t> leaving;
-  bool has_changes = context_.cfd->current()->merged_values().number() !=
-                     folder_->generation();
+  bool has_changes =
+      context_.cfd->current()->strata()->merged_values().number() !=
+      folder_->generation();
   context_.versions->ForEachQueuedEdit(
       context_.cfd, [&](const VersionEdit& edit) {
         if (edit.ChangesMergedValues()) {

@@ -155,7 +155,7 @@ DeltaValueFolder::DeltaValueFolder(const Context& context, Version* version)
       ucmp_(context.ioptions->user_comparator),
       version_(version),
       deltas_(version->storage_info()->delta()),
-      generation_(version->merged_values().number()),
+      generation_(version->strata()->merged_values().number()),
       read_options_(FoldReadOptions(context.io_priority)),
       anchors_(context.store, ucmp_, read_options_,
                DeltaAnchorLookup::FilesAbove(*deltas_, context.floor)),

@@ -67,8 +67,8 @@ void MergedValueRead::Ask() {
   }
   Statistics* const statistics = cfd_->ioptions().stats;
   switch (cfd_->merged_values()->Lookup(
-      user_key_, sequence, super_version_->current->merged_values().number(),
-      &ref_)) {
+      user_key_, sequence,
+      super_version_->current->strata()->merged_values().number(), &ref_)) {
     case MergedValueCache::Result::kHit:
       break;  // counted when it is used
     case MergedValueCache::Result::kMiss:
@@ -145,7 +145,7 @@ void MergedValueRead::Fill(const Slice& result) {
   }
   assert(operands_ == merge_context_->GetNumOperands());
   const MergedValueGeneration& generation =
-      super_version_->current->merged_values();
+      super_version_->current->strata()->merged_values();
   if (generation.as_of() > sequence_) {
     return;  // entries that an edit has added may be invisible to the reader
   }

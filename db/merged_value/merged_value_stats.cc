@@ -30,7 +30,7 @@ bool InternalStats::HandleMergedValuesMap(
   (*values)["large-entries"] = std::to_string(stats.large);
   (*values)["too-large"] = std::to_string(stats.too_large);
   (*values)["generation"] =
-      std::to_string(cfd_->current()->merged_values().number());
+      std::to_string(cfd_->current()->strata()->merged_values().number());
   return true;
 }
 

@@ -145,8 +145,9 @@ Status MisplacedFiles::CompactRange(DBImpl* db, ColumnFamilyData* cfd,
 
 void MisplacedFiles::FindAfterFailure(ColumnFamilyData* cfd) {
   if (cfd->ioptions().cf_paths.size() > 1) {
-    cfd->current()->storage_info()->ComputeMisplacedFiles(
-        cfd->GetLatestMutableCFOptions());
+    VersionStorageInfo* const files = cfd->current()->storage_info();
+    files->strata()->FindMisplacedFiles(*files,
+                                        cfd->GetLatestMutableCFOptions());
   }
 }
 

@@ -244,7 +244,7 @@ class PathCompactionTest : public DBTestBase {
         }
       }
     }
-    ASSERT_TRUE(storage->MisplacedFiles().empty());
+    ASSERT_TRUE(storage->strata()->MisplacedFiles().empty());
   }
 
   void CheckInPlace() {
@@ -523,7 +523,7 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
   ASSERT_EQ(counter_->Of(CompactionReason::kMisplacedFiles), 0);
   ASSERT_NO_FATAL_FAILURE(CheckFiles());
-  ASSERT_EQ(Storage()->MisplacedFiles().size(), 5);
+  ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 5);
 
   // With kSkip no file moves, because the range only has files of the
   // bottommost level.
@@ -534,7 +534,7 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   const Slice far_begin_slice = far_begin;
   const Slice far_end_slice = far_end;
   ASSERT_OK(db_->CompactRange(range_options, &far_begin_slice, &far_end_slice));
-  ASSERT_EQ(Storage()->MisplacedFiles().size(), 5);
+  ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 5);
 
   // Only one file of the bottommost level is in this range.
   const std::string begin = Key(1005);
@@ -543,7 +543,7 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   const Slice end_slice = end;
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), &begin_slice, &end_slice));
   ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
-  ASSERT_EQ(Storage()->MisplacedFiles().size(), 4);
+  ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 4);
 
   // An explicit path id takes precedence, and an id without a path is refused.
   range_options.target_path_id = 4;

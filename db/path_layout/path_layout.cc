@@ -138,7 +138,7 @@ std::string PathLayout::BlobFileName(const std::vector<DbPath>& cf_paths,
   return ROCKSDB_NAMESPACE::BlobFileName(Directory(cf_paths, path_id), number);
 }
 
-// The functions of Compaction and VersionStorageInfo that apply PathLayout.
+// The functions of Compaction that apply PathLayout.
 
 uint32_t Compaction::OutputPathId(int level) const {
   // output_path_id_ already is that of the output level: it was determined by
@@ -169,22 +169,6 @@ bool Compaction::InputsCanMove() const {
 
 uint32_t Compaction::OutputBlobPathId(int level) const {
   return PathLayout::BlobPathId(mutable_cf_options_, level);
-}
-
-void VersionStorageInfo::ComputeMisplacedFiles(
-    const MutableCFOptions& mutable_cf_options) {
-  misplaced_files_.clear();
-  if (!PathLayout::IsInUse(mutable_cf_options, *this)) {
-    return;
-  }
-  for (int level = 0; level < num_non_empty_levels_; ++level) {
-    for (FileMetaData* file : files_[level]) {
-      if (!file->being_compacted &&
-          PathLayout::IsMisplaced(mutable_cf_options, *file, level)) {
-        misplaced_files_.emplace_back(level, file);
-      }
-    }
-  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

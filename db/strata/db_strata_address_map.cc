@@ -226,7 +226,8 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
       return s;
     }
     if (MapIsAnyOrder() && !db_->read_only_ &&
-        cfd->current()->storage_info()->mapped_stats().num_direct > 0) {
+        cfd->current()->storage_info()->strata()->mapped_stats().num_direct >
+            0) {
       return Status::NotSupported(
           "Column family " + cfd->GetName() +
           " has values in direct mode (enable_lsm_bypass), which cannot be "
@@ -312,7 +313,7 @@ Status DBStrata::GetLatestMappedSequence(
   }
   // It stopped before delta files were asked.
   SequenceNumber delta = 0;
-  s = sv->current->NewestDelta(read_options, key, &delta);
+  s = sv->current->strata()->NewestDelta(read_options, key, &delta);
   if (!s.ok()) {
     return s;
   }

@@ -74,7 +74,7 @@ Status DBStrata::CreateWalBuffer() {
       db_->immutable_db_options_.wal_mmap_buffer_size, OpeningOptions(),
       db_->stats_, db_->immutable_db_options_.info_log.get(), &wal_buffer_);
   // The open makes a new MANIFEST, or MarkWalBuffer() adds the mark.
-  db_->versions_->SetWalBufferMark(s.ok());
+  db_->versions_->strata()->SetWalBufferMark(s.ok());
   return s;
 }
 
@@ -97,7 +97,7 @@ Status DBStrata::RollManifest(Env::IOActivity activity) {
 Status DBStrata::MarkWalBuffer() {
   db_->mutex_.AssertHeld();
   const bool has_buffer = wal_buffer_ != nullptr;
-  if (db_->versions_->HasWalBufferMark() == has_buffer) {
+  if (db_->versions_->strata()->HasWalBufferMark() == has_buffer) {
     return Status::OK();
   }
   // The MANIFEST was not made by this open (reuse_manifest_on_open).
@@ -110,7 +110,7 @@ Status DBStrata::MarkWalBuffer() {
         WriteOptions(Env::IOActivity::kDBOpen), &edit, &db_->mutex_,
         db_->directories_.GetDbDir());
     if (s.ok()) {
-      db_->versions_->NoteWalBufferMark();
+      db_->versions_->strata()->NoteWalBufferMark();
     }
   } else {
     s = RollManifest(Env::IOActivity::kDBOpen);
@@ -121,12 +121,12 @@ Status DBStrata::MarkWalBuffer() {
 void DBStrata::RemoveWalBuffer() {
   db_->mutex_.AssertHeld();
   if (!wal_buffer_->Remove() || !db_->opened_successfully_ ||
-      !db_->versions_->HasWalBufferMark()) {
+      !db_->versions_->strata()->HasWalBufferMark()) {
     return;
   }
   TEST_SYNC_POINT("DBStrata::RemoveWalBuffer:Removed");
   const uint64_t old_manifest = db_->versions_->manifest_file_number();
-  db_->versions_->SetWalBufferMark(false);
+  db_->versions_->strata()->SetWalBufferMark(false);
   const Status s = RollManifest(Env::IOActivity::kUnknown);
   if (!s.ok()) {
     ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,

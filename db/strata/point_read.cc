@@ -77,7 +77,7 @@ void PointRead::FileSearch::Begin(const Version& version,
     point_read_ = merge_context->point_read = own_.get();
   }
   deltas_.emplace(delta, *version.cfd()->delta_store(), read_options, key,
-                  version.merged_values().number());
+                  version.strata().merged_values().number());
   point_read_->BeginDeltas(&*deltas_);
   if (wants_value) {
     deltas_->ReadAhead(covering);

@@ -140,7 +140,7 @@ void PointReadBatch::FileSearch::Begin(const Version& version,
     read.point_read = iter->merge_context.point_read;
     assert(read.point_read != nullptr);
     read.deltas.emplace(delta, *version.cfd()->delta_store(), read_options,
-                        *iter->lkey, version.merged_values().number());
+                        *iter->lkey, version.strata().merged_values().number());
     read.point_read->BeginDeltas(&*read.deltas);
     read.deltas->ReadAhead(iter->max_covering_tombstone_seq);
   }

@@ -192,7 +192,7 @@ uint64_t DisableAddressMapCommand::NumMapped() {
         static_cast_with_check<ColumnFamilyHandleImpl>(handle)->cfd();
     SuperVersion* const sv = cfd->GetReferencedSuperVersion(db);
     const VersionStorageInfo& files = *sv->current->storage_info();
-    result += files.mapped_stats().num_mapped;
+    result += files.strata().mapped_stats().num_mapped;
     for (const auto& meta : files.GetBlobFiles()) {
       result += meta->IsMapped() ? 1 : 0;
     }

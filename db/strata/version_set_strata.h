@@ -1,0 +1,97 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "db/delta/delta_file_meta.h"
+#include "rocksdb/io_status.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/types.h"
+#include "util/autovector.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class ColumnFamilyData;
+class VersionSet;
+struct WriteOptions;
+
+namespace log {
+class Writer;
+}  // namespace log
+
+// What Strata adds to a VersionSet, which has one as a member: delta files in
+// the MANIFEST and on their way to deletion, and the mark of the WAL buffer.
+//
+// Invariant: a delta file that a Version has had, and that none has any more,
+// is in the list of obsolete files, or was taken from it to be deleted.
+//
+// All functions: REQUIRES: DB mutex held.
+class VersionSetStrata {
+ public:
+  // REQUIRES: versions outlives this object, which is a member of it.
+  explicit VersionSetStrata(VersionSet* versions) : versions_(versions) {}
+  VersionSetStrata(const VersionSetStrata&) = delete;
+  VersionSetStrata& operator=(const VersionSetStrata&) = delete;
+
+  // ---- Delta files.
+
+  // Adds a file that the last Version which had it has given up.
+  void AddObsoleteDeltaFile(ObsoleteDeltaFile file) {
+    obsolete_delta_files_.push_back(std::move(file));
+  }
+  // Moves the files that may be deleted to *files. Files with numbers from
+  // min_pending_output on, and those in `quarantined`, stay in the list.
+  void GetObsoleteDeltaFiles(std::vector<ObsoleteDeltaFile>* files,
+                             uint64_t min_pending_output,
+                             const autovector<uint64_t>& quarantined);
+  // Keeps the files on disk: a MANIFEST that is tried next may need them.
+  void ForgetObsoleteDeltaFiles() { obsolete_delta_files_.clear(); }
+  // Appends the numbers of the files of all Versions. A number may be appended
+  // several times.
+  void AddLiveDeltaFiles(std::vector<uint64_t>* files) const;
+  // Removes from *files what a Version has.
+  void RemoveLiveDeltaFiles(std::vector<ObsoleteDeltaFile>* files) const;
+  // Writes the delta files of a column family as edits: its part of
+  // VersionSet::WriteCurrentStateToManifest().
+  // REQUIRES: the column family's current Version has delta files.
+  // last_sequence: that of the other edits of the snapshot; it must never
+  //     decrease.
+  static IOStatus WriteDeltaSnapshot(const WriteOptions& write_options,
+                                     ColumnFamilyData* cfd,
+                                     SequenceNumber last_sequence,
+                                     log::Writer* log);
+
+  // ---- The WAL buffer, see DBStrata::MarkWalBuffer().
+
+  // Makes each MANIFEST that is created from now on begin with
+  // VersionEdit::MarkWalBuffer(), or not.
+  // REQUIRES: no MANIFEST is being created.
+  void SetWalBufferMark(bool mark) { wal_buffer_mark_ = mark; }
+  bool wal_buffer_mark() const { return wal_buffer_mark_; }
+  // Writes the mark.
+  static IOStatus WriteWalBufferMark(const WriteOptions& write_options,
+                                     log::Writer* log);
+  // To be called when a new MANIFEST has become the current one.
+  void OnNewManifest() { manifest_has_wal_buffer_mark_ = wal_buffer_mark_; }
+  // To be called when the current MANIFEST was found to have the mark, or has
+  // got it.
+  void NoteWalBufferMark() { manifest_has_wal_buffer_mark_ = true; }
+  // True if the current MANIFEST has the mark.
+  bool HasWalBufferMark() const { return manifest_has_wal_buffer_mark_; }
+
+ private:
+  // Calls fn(delta version) for each Version that has one.
+  template <typename Fn>
+  void ForEachDeltaVersion(Fn fn) const;
+
+  VersionSet* const versions_;
+  std::vector<ObsoleteDeltaFile> obsolete_delta_files_;
+  bool wal_buffer_mark_ = false;
+  bool manifest_has_wal_buffer_mark_ = false;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

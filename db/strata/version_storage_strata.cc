@@ -1,0 +1,44 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/strata/version_storage_strata.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "db/address_map/level0_merge.h"
+#include "db/path_layout/path_layout.h"
+#include "db/version_set.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+int VersionStorageStrata::ScoreLevel0(const VersionStorageInfo& files,
+                                      const MutableCFOptions& options,
+                                      int num_sorted_runs) {
+  const int base_level = files.base_level();
+  if (base_level <= 0) {
+    return num_sorted_runs;
+  }
+  const std::vector<FileMetaData*>& level0 = files.LevelFiles(0);
+  const uint64_t base_size = files.NumLevelBytes(base_level);
+  level0_waits_ = !Level0Merge::IsDue(level0, base_size, options);
+  return Level0Merge::SortedRuns(level0, num_sorted_runs, base_size, options);
+}
+
+void VersionStorageStrata::FindMisplacedFiles(const VersionStorageInfo& files,
+                                              const MutableCFOptions& options) {
+  misplaced_files_.clear();
+  if (!PathLayout::IsInUse(options, files)) {
+    return;
+  }
+  for (int level = 0; level < files.num_levels(); ++level) {
+    for (FileMetaData* const file : files.LevelFiles(level)) {
+      if (!file->being_compacted &&
+          PathLayout::IsMisplaced(options, *file, level)) {
+        misplaced_files_.emplace_back(level, file);
+      }
+    }
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,73 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "db/address_map/version_mapped_stats.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "util/autovector.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DeltaVersion;
+class VersionStorageInfo;
+struct FileMetaData;
+struct ImmutableOptions;
+struct MutableCFOptions;
+
+// What Strata adds to a VersionStorageInfo, which has one as a member: what is
+// known of the files of one Version.
+//
+// Thread-safety: what belongs to the files is set before the Version is
+// appended, and may be read by all threads afterwards. What is computed for
+// compactions is guarded by the DB mutex.
+class VersionStorageStrata {
+ public:
+  using LevelFiles = autovector<std::pair<int, FileMetaData*>>;
+
+  VersionStorageStrata() = default;
+  VersionStorageStrata(const VersionStorageStrata&) = delete;
+  VersionStorageStrata& operator=(const VersionStorageStrata&) = delete;
+
+  // ---- The files.
+
+  // Called by VersionBuilder::SaveTo().
+  void SetDelta(std::shared_ptr<const DeltaVersion> delta) {
+    delta_ = std::move(delta);
+  }
+  // The delta files and their buckets; nullptr if there are none.
+  const std::shared_ptr<const DeltaVersion>& delta() const { return delta_; }
+  // Called by VersionStorageInfo::PrepareForVersionAppend().
+  void SetMappedStats(const VersionMappedStats& stats) {
+    mapped_stats_ = stats;
+  }
+  const VersionMappedStats& mapped_stats() const { return mapped_stats_; }
+
+  // ---- The state of compactions. REQUIRES: DB mutex held.
+
+  // Returns the number of sorted runs in level 0 that count for its score, and
+  // decides whether level 0 waits.
+  // REQUIRES: the column family has an address map and level compaction style.
+  int ScoreLevel0(const VersionStorageInfo& files,
+                  const MutableCFOptions& options, int num_sorted_runs);
+  // True if the number of files in level 0 is no debt, see
+  // Level0Merge::IsDue().
+  bool level0_waits() const { return level0_waits_; }
+  // Finds the files that lie, or whose values lie, on another path than the
+  // layout in force specifies.
+  void FindMisplacedFiles(const VersionStorageInfo& files,
+                          const MutableCFOptions& options);
+  // The result of the last FindMisplacedFiles(): levels and files.
+  const LevelFiles& MisplacedFiles() const { return misplaced_files_; }
+
+ private:
+  VersionMappedStats mapped_stats_;
+  std::shared_ptr<const DeltaVersion> delta_;
+  LevelFiles misplaced_files_;
+  bool level0_waits_ = false;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
