@@ -17,12 +17,18 @@ STRATA_LIB = \
   db/address_map/compaction_mapping.cc \
   db/address_map/deferred_removals.cc \
   db/address_map/direct_mode_check.cc \
+  db/address_map/far_names.cc \
   db/address_map/flush_mapping.cc \
   db/address_map/level0_merge.cc \
+  db/address_map/map_entries.cc \
+  db/address_map/map_invariant_check.cc \
   db/address_map/map_iterators.cc \
+  db/address_map/map_memory_account.cc \
   db/address_map/map_memory_reservation.cc \
   db/address_map/map_point_read.cc \
   db/address_map/map_prefetch_iterator.cc \
+  db/address_map/map_table.cc \
+  db/address_map/map_tables.cc \
   db/address_map/map_tailing_iterator.cc \
   db/address_map/map_transaction.cc \
   db/address_map/map_value_iterator.cc \
@@ -204,9 +210,13 @@ STRATA_TEST_MAIN = \
   db/address_map/db_address_map_test.cc \
   db/address_map/db_map_families_test.cc \
   db/address_map/deferred_removals_test.cc \
+  db/address_map/far_names_test.cc \
   db/address_map/level0_merge_test.cc \
+  db/address_map/map_entries_test.cc \
   db/address_map/map_iterators_test.cc \
+  db/address_map/map_memory_account_test.cc \
   db/address_map/map_memory_reservation_test.cc \
+  db/address_map/map_tables_test.cc \
   db/address_map/map_tailing_iterator_test.cc \
   db/address_map/map_work_queue_test.cc \
   db/address_map/mapped_blob_index_test.cc \

@@ -52,7 +52,8 @@ uint32_t OverflowCells::Allocate(size_t* new_bytes) {
 // of its shard is already odd. The mutex orders this before the stores of the
 // next owner. A reader of the old entry that observes these stores therefore
 // observes the changed counter as well, provided that the next owner puts a
-// release fence between the mutex and its stores (see AddressMap::Place()).
+// release fence between the mutex and its stores (see
+// MapEntries::PlaceInCell()).
 void OverflowCells::Free(uint32_t index) {
   std::lock_guard<std::mutex> lock(mutex_);
   assert(num_used_ > 0);
