@@ -313,7 +313,7 @@ void DeltaBucketTable::ReplaceRange(Position first, Position last,
   if (last.index == 0 && last.chunk > first.chunk) {
     last = {last.chunk - 1, size_of(last.chunk - 1)};
   }
-  size_t total =
+  const size_t total =
       first.index + buckets.size() + size_of(last.chunk) - last.index;
 
   if (first.chunk == last.chunk && total <= kMaxChunk &&
@@ -324,6 +324,13 @@ void DeltaBucketTable::ReplaceRange(Position first, Position last,
     return;
   }
 
+  RebuildChunks(first, last, buckets, total);
+}
+
+void DeltaBucketTable::RebuildChunks(Position first, Position last,
+                                     const std::vector<DeltaBucket>& buckets,
+                                     size_t total) {
+  const auto size_of = [this](size_t c) { return chunks_[c].chunk->size(); };
   // Too few buckets are joined with a neighboring chunk.
   size_t begin = first.chunk;
   size_t end = last.chunk + 1;

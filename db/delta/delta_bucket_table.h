@@ -209,6 +209,11 @@ class DeltaBucketTable {
   // Returns the chunk for modification, after replacing it by a copy if it is
   // shared. If its keys change, its Entry must be rebuilt.
   Chunk* Mutable(size_t chunk);
+  // Replaces the chunks of [first, last) by new ones, which have `buckets` in
+  // place of that range.
+  // total: number of buckets of the new chunks, before small ones are joined.
+  void RebuildChunks(Position first, Position last,
+                     const std::vector<DeltaBucket>& buckets, size_t total);
   // Calls fn(chunk, first, last) for each chunk that has buckets of [first,
   // last), until it returns false.
   template <typename Fn>

@@ -380,6 +380,30 @@ void AppendRange(JSONWriter* writer, const DeltaEdit::KeyRange& range,
   }
 }
 
+void AppendBucket(JSONWriter* writer, const DeltaBucket& bucket, bool hex) {
+  AppendKey(writer, "LowerBound", bucket.lower_bound, hex);
+  *writer << "Floor" << bucket.state.floor << "Extent"
+          << bucket.state.extent_number << "ExtentBytes"
+          << bucket.state.extent_bytes << "Anchors"
+          << bucket.state.anchors_number;
+}
+
+void AppendFile(JSONWriter* writer, const DeltaFileDescription& file,
+                bool hex) {
+  *writer << "FileNumber" << file.number << "PathId" << file.path_id
+          << "FileSize" << file.size << "Kind" << static_cast<int>(file.kind)
+          << "Tier" << static_cast<int>(file.tier) << "FirstEpoch"
+          << file.first_epoch << "LastEpoch" << file.last_epoch;
+  AppendKey(writer, "SmallestKey", file.smallest, hex);
+  AppendKey(writer, "LargestKey", file.largest, hex);
+  *writer << "SmallestSeq" << file.smallest_seq << "LargestSeq"
+          << file.largest_seq << "NumEntries" << file.num_entries
+          << "NumRangeAnchors" << file.num_range_anchors << "RawBytes"
+          << file.raw_bytes << "HasGlobalSeq" << file.has_global_seq;
+  AppendKey(writer, "FileChecksum", file.file_checksum, /*hex=*/true);
+  *writer << "FileChecksumFuncName" << file.file_checksum_func_name;
+}
+
 }  // namespace
 
 SequenceNumber DeltaEdit::LargestSequence() const {
@@ -477,6 +501,7 @@ void DeltaEdit::EncodeTo(std::string* dst) const {
   }
 }
 
+// The function is long because it is a table of the fields by their tags.
 Status DeltaEdit::DecodeFrom(Slice src) {
   uint32_t version = 0;
   if (!GetVarint32(&src, &version)) {
@@ -596,15 +621,6 @@ std::string DeltaEdit::DebugString(bool hex) const {
 }
 
 void DeltaEdit::AppendTo(JSONWriter* writer, bool hex) const {
-  // JSONWriter does not support arrays in objects of arrays, so each bucket has
-  // the number of its replacement.
-  const auto append_bucket = [&](const DeltaBucket& bucket) {
-    AppendKey(writer, "LowerBound", bucket.lower_bound, hex);
-    *writer << "Floor" << bucket.state.floor << "Extent"
-            << bucket.state.extent_number << "ExtentBytes"
-            << bucket.state.extent_bytes << "Anchors"
-            << bucket.state.anchors_number;
-  };
   if (snapshot_piece_.has_value()) {
     *writer << "SnapshotPiece" << snapshot_piece_->index << "IsLastPiece"
             << snapshot_piece_->is_last;
@@ -612,7 +628,7 @@ void DeltaEdit::AppendTo(JSONWriter* writer, bool hex) const {
     writer->StartArray();
     for (const DeltaBucket& bucket : snapshot_piece_->buckets) {
       writer->StartArrayedObject();
-      append_bucket(bucket);
+      AppendBucket(writer, bucket, hex);
       writer->EndArrayedObject();
     }
     writer->EndArray();
@@ -622,19 +638,7 @@ void DeltaEdit::AppendTo(JSONWriter* writer, bool hex) const {
     writer->StartArray();
     for (const DeltaFileDescription& file : files_) {
       writer->StartArrayedObject();
-      *writer << "FileNumber" << file.number << "PathId" << file.path_id
-              << "FileSize" << file.size << "Kind"
-              << static_cast<int>(file.kind) << "Tier"
-              << static_cast<int>(file.tier) << "FirstEpoch" << file.first_epoch
-              << "LastEpoch" << file.last_epoch;
-      AppendKey(writer, "SmallestKey", file.smallest, hex);
-      AppendKey(writer, "LargestKey", file.largest, hex);
-      *writer << "SmallestSeq" << file.smallest_seq << "LargestSeq"
-              << file.largest_seq << "NumEntries" << file.num_entries
-              << "NumRangeAnchors" << file.num_range_anchors << "RawBytes"
-              << file.raw_bytes << "HasGlobalSeq" << file.has_global_seq;
-      AppendKey(writer, "FileChecksum", file.file_checksum, /*hex=*/true);
-      *writer << "FileChecksumFuncName" << file.file_checksum_func_name;
+      AppendFile(writer, file, hex);
       writer->EndArrayedObject();
     }
     writer->EndArray();
@@ -652,13 +656,15 @@ void DeltaEdit::AppendTo(JSONWriter* writer, bool hex) const {
       writer->EndArrayedObject();
     }
     writer->EndArray();
+    // JSONWriter does not support arrays in objects of arrays, so each bucket
+    // has the number of its replacement.
     *writer << "NewBuckets";
     writer->StartArray();
     for (size_t i = 0; i < replace_buckets_.size(); ++i) {
       for (const DeltaBucket& bucket : replace_buckets_[i].buckets) {
         writer->StartArrayedObject();
         *writer << "ReplacedRange" << i;
-        append_bucket(bucket);
+        AppendBucket(writer, bucket, hex);
         writer->EndArrayedObject();
       }
     }

@@ -129,6 +129,17 @@ Status DeltaFileProbe::Open(const DeltaTableFactory& tables,
   return DeltaFileReader::Open(tables, read_options, description, reader);
 }
 
+// The sequence numbers of the entries that were read so far.
+struct DeltaFileProbe::SeqRange {
+  SequenceNumber smallest = kMaxSequenceNumber;
+  SequenceNumber largest = 0;
+
+  void Add(SequenceNumber seq) {
+    smallest = std::min(smallest, seq);
+    largest = std::max(largest, seq);
+  }
+};
+
 Status DeltaFileProbe::Scan(const DeltaTableFactory& tables,
                             const Visitor& visit) {
   std::unique_ptr<DeltaFileReader> reader;
@@ -137,40 +148,47 @@ Status DeltaFileProbe::Scan(const DeltaTableFactory& tables,
     return s;
   }
   const auto settings = tables.settings();
-  const Comparator* const ucmp = settings->ucmp();
+  SeqRange seqs;
+  s = ScanPoints(*settings, *reader, visit, &seqs);
+  if (!s.ok()) {
+    return s;
+  }
+  ScanRanges(*settings->ucmp(), *reader, visit, &seqs);
+  description.smallest_seq = seqs.smallest;
+  description.largest_seq = seqs.largest;
+  return s;
+}
+
+Status DeltaFileProbe::ScanPoints(const DeltaTableSettings& settings,
+                                  const DeltaFileReader& reader,
+                                  const Visitor& visit, SeqRange* seqs) {
+  const Comparator* const ucmp = settings.ucmp();
   const auto& buckets = properties.buckets;
   bucket_bytes.assign(buckets.size(), 0);
   size_t bucket = 0;
   uint64_t num_entries = 0;
-  SequenceNumber smallest_seq = kMaxSequenceNumber;
-  SequenceNumber largest_seq = 0;
-  const auto note_seq = [&](SequenceNumber seq) {
-    smallest_seq = std::min(smallest_seq, seq);
-    largest_seq = std::max(largest_seq, seq);
-  };
-
   ReadOptions read_options;
   read_options.fill_cache = false;
   read_options.total_order_seek = true;
   const std::unique_ptr<InternalIterator> iter(
-      reader->NewIterator(read_options, TableReaderCaller::kRepair,
-                          /*arena=*/nullptr, kFoundFileReadahead));
+      reader.NewIterator(read_options, TableReaderCaller::kRepair,
+                         /*arena=*/nullptr, kFoundFileReadahead));
   const ValueType type =
       description.kind == Kind::kOperands ? kTypeMerge : kTypeDeletion;
   std::string last_key;
   for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
     const Slice key = iter->key();
     ParsedInternalKey parsed;
-    s = ParseInternalKey(key, &parsed, /*log_err_key=*/false);
+    const Status s = ParseInternalKey(key, &parsed, /*log_err_key=*/false);
     if (!s.ok() || parsed.type != type ||
-        (num_entries > 0 && settings->icmp().Compare(last_key, key) >= 0)) {
+        (num_entries > 0 && settings.icmp().Compare(last_key, key) >= 0)) {
       return Status::Corruption(Name(), "has an entry that does not belong");
     }
     if (num_entries++ == 0) {
       description.smallest = parsed.user_key.ToString();
     }
     last_key.assign(key.data(), key.size());
-    note_seq(parsed.sequence);
+    seqs->Add(parsed.sequence);
     while (bucket + 1 < buckets.size() &&
            ucmp->Compare(parsed.user_key, buckets[bucket + 1].lower_bound) >=
                0) {
@@ -186,40 +204,41 @@ Status DeltaFileProbe::Scan(const DeltaTableFactory& tables,
       visit(parsed.user_key, parsed.sequence, iter->value(), nullptr);
     }
   }
-  s = WithFileName(iter->status(), Name());
+  Status s = WithFileName(iter->status(), Name());
   if (s.ok() && num_entries != description.num_entries) {
     s = Status::Corruption(Name(),
                            "has another number of entries than it says");
   }
-  if (!s.ok()) {
-    return s;
-  }
-  if (num_entries > 0) {
+  if (s.ok() && num_entries > 0) {
     description.largest = ExtractUserKey(last_key).ToString();
   }
-  bool is_first = num_entries == 0;
+  return s;
+}
+
+void DeltaFileProbe::ScanRanges(const Comparator& ucmp,
+                                const DeltaFileReader& reader,
+                                const Visitor& visit, SeqRange* seqs) {
   const std::unique_ptr<FragmentedRangeTombstoneIterator> ranges =
-      reader->NewRangeAnchorIterator(kMaxSequenceNumber);
-  if (ranges != nullptr) {
-    for (ranges->SeekToFirst(); ranges->Valid(); ranges->Next()) {
-      const Slice start = ranges->start_key();
-      const Slice end = ranges->end_key();
-      if (is_first || ucmp->Compare(start, description.smallest) < 0) {
-        description.smallest = start.ToString();
-      }
-      if (is_first || ucmp->Compare(end, description.largest) > 0) {
-        description.largest = end.ToString();
-      }
-      is_first = false;
-      note_seq(ranges->seq());
-      if (visit) {
-        visit(start, ranges->seq(), Slice(), &end);
-      }
+      reader.NewRangeAnchorIterator(kMaxSequenceNumber);
+  if (ranges == nullptr) {
+    return;
+  }
+  bool is_first = description.num_entries == 0;
+  for (ranges->SeekToFirst(); ranges->Valid(); ranges->Next()) {
+    const Slice start = ranges->start_key();
+    const Slice end = ranges->end_key();
+    if (is_first || ucmp.Compare(start, description.smallest) < 0) {
+      description.smallest = start.ToString();
+    }
+    if (is_first || ucmp.Compare(end, description.largest) > 0) {
+      description.largest = end.ToString();
+    }
+    is_first = false;
+    seqs->Add(ranges->seq());
+    if (visit) {
+      visit(start, ranges->seq(), Slice(), &end);
     }
   }
-  description.smallest_seq = smallest_seq;
-  description.largest_seq = largest_seq;
-  return s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -69,6 +69,17 @@ struct DeltaFileProbe {
               std::unique_ptr<DeltaFileReader>* reader) const;
 
   std::string Name() const;
+
+ private:
+  struct SeqRange;
+
+  // Parts of Scan().
+  Status ScanPoints(const DeltaTableSettings& settings,
+                    const DeltaFileReader& reader, const Visitor& visit,
+                    SeqRange* seqs);
+  // REQUIRES: ScanPoints() has succeeded.
+  void ScanRanges(const Comparator& ucmp, const DeltaFileReader& reader,
+                  const Visitor& visit, SeqRange* seqs);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

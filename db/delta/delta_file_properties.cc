@@ -33,6 +33,50 @@ bool GetByte(Slice* input, uint8_t* byte) {
   return true;
 }
 
+// Decodes as many buckets as *buckets has. Returns nullptr, or a description of
+// the damage.
+const char* TakeBuckets(Slice* input,
+                        std::vector<DeltaFileProperties::Bucket>* buckets) {
+  for (DeltaFileProperties::Bucket& bucket : *buckets) {
+    Slice lower_bound;
+    if (!GetLengthPrefixedSlice(input, &lower_bound) ||
+        !GetVarint64(input, &bucket.floor_epoch)) {
+      return "too short";
+    }
+    bucket.lower_bound = lower_bound.ToString();
+  }
+  for (size_t i = 1; i < buckets->size(); ++i) {
+    if ((*buckets)[i].lower_bound == (*buckets)[i - 1].lower_bound) {
+      return "two buckets with one lower bound";
+    }
+  }
+  return nullptr;
+}
+
+// Decodes the end of the last bucket. Returns nullptr, or a description of the
+// damage.
+const char* TakeEnd(const DeltaFileProperties::Bucket& last, Slice* input,
+                    std::optional<std::string>* end) {
+  uint8_t has_end = 0;
+  if (!GetByte(input, &has_end)) {
+    return "too short";
+  }
+  if (has_end > 1) {
+    return "bad flag of the end";
+  }
+  if (has_end == 1) {
+    Slice key;
+    if (!GetLengthPrefixedSlice(input, &key)) {
+      return "too short";
+    }
+    if (key == Slice(last.lower_bound)) {
+      return "an empty bucket";
+    }
+    *end = key.ToString();
+  }
+  return nullptr;
+}
+
 class Collector : public InternalTblPropColl {
  public:
   explicit Collector(const DeltaFileProperties* properties)
@@ -132,37 +176,12 @@ Status DeltaFileProperties::DecodeFrom(Slice input) {
     return CorruptProperty("more buckets than bytes");
   }
   buckets.resize(num_buckets);
-  for (Bucket& bucket : buckets) {
-    Slice lower_bound;
-    if (!GetLengthPrefixedSlice(&input, &lower_bound) ||
-        !GetVarint64(&input, &bucket.floor_epoch)) {
-      return CorruptProperty("too short");
-    }
-    bucket.lower_bound = lower_bound.ToString();
+  const char* damage = TakeBuckets(&input, &buckets);
+  if (damage == nullptr && !buckets.empty()) {
+    damage = TakeEnd(buckets.back(), &input, &end);
   }
-  for (size_t i = 1; i < buckets.size(); ++i) {
-    if (buckets[i].lower_bound == buckets[i - 1].lower_bound) {
-      return CorruptProperty("two buckets with one lower bound");
-    }
-  }
-  if (!buckets.empty()) {
-    uint8_t has_end = 0;
-    if (!GetByte(&input, &has_end)) {
-      return CorruptProperty("too short");
-    }
-    if (has_end > 1) {
-      return CorruptProperty("bad flag of the end");
-    }
-    if (has_end == 1) {
-      Slice key;
-      if (!GetLengthPrefixedSlice(&input, &key)) {
-        return CorruptProperty("too short");
-      }
-      if (key == Slice(buckets.back().lower_bound)) {
-        return CorruptProperty("an empty bucket");
-      }
-      end = key.ToString();
-    }
+  if (damage != nullptr) {
+    return CorruptProperty(damage);
   }
   if (HasOperandsNumber() && !GetVarint64(&input, &operands_number)) {
     return CorruptProperty("too short");

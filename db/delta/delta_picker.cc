@@ -450,6 +450,12 @@ class DeltaPicker::CollectionPicker {
   }
 
   Collection PickVictims() {
+    const Run best = FindBestRun();
+    return best.empty() ? Collection() : CollectionOf(best);
+  }
+
+  // Returns the best run of victims; an empty one if there are no victims.
+  Run FindBestRun() const {
     Run best;
     Run run;
     // Cost of the buckets after the run that are not victims.
@@ -498,9 +504,10 @@ class DeltaPicker::CollectionPicker {
       gap = 0;
     }
     finish_run();
-    if (best.empty()) {
-      return Collection();
-    }
+    return best;
+  }
+
+  Collection CollectionOf(const Run& best) const {
     Collection result = Of(best.first, best.last);
     result.plan.fold = best.fold;
     result.plan.min_fold_bytes =

@@ -87,6 +87,30 @@ struct DeltaRepair::Family {
   const Comparator* ucmp() const {
     return options.internal_comparator.user_comparator();
   }
+  // Adds an anchor for the newest entry of a key in an SST file if the entry
+  // hides operands that no anchor hides.
+  Status AddAnchorIfMissing(const ParsedInternalKey& entry,
+                            DeltaAscendingLookup* operand_lookup,
+                            DeltaAscendingLookup* anchor_lookup) {
+    SequenceNumber operand = 0;
+    SequenceNumber anchor = 0;
+    Status s =
+        operand_lookup->FindNewest(entry.user_key, entry.sequence, &operand);
+    if (s.ok() && operand != 0) {
+      // No snapshot is left, so an anchor newer than the table's entry is
+      // sufficient.
+      s = anchor_lookup->FindNewest(entry.user_key, kMaxSequenceNumber,
+                                    &anchor);
+      anchor = std::max(anchor, NewestRangeAnchor(entry.user_key));
+    }
+    if (s.ok() && operand > anchor) {
+      missing_anchors.push_back(
+          InternalKey(entry.user_key, entry.sequence, kTypeDeletion)
+              .Encode()
+              .ToString());
+    }
+    return s;
+  }
   bool HasOperands() const { return !lineage.operands.empty(); }
   bool KeepsFiles() const { return HasOperands() || !flushed.empty(); }
 
@@ -560,24 +584,9 @@ Status DeltaRepair::FindMissingAnchors(const ColumnFamilyData& cfd,
         !(has_last_key && parsed.user_key == Slice(last_key))) {
       last_key.assign(parsed.user_key.data(), parsed.user_key.size());
       has_last_key = true;
-      SequenceNumber operand = 0;
-      SequenceNumber anchor = 0;
-      Status s =
-          operands.FindNewest(parsed.user_key, parsed.sequence, &operand);
-      if (s.ok() && operand != 0) {
-        // No snapshot is left, so an anchor newer than the table's entry is
-        // sufficient.
-        s = anchors.FindNewest(parsed.user_key, kMaxSequenceNumber, &anchor);
-        anchor = std::max(anchor, family->NewestRangeAnchor(parsed.user_key));
-      }
+      Status s = family->AddAnchorIfMissing(parsed, &operands, &anchors);
       if (!s.ok()) {
         return s;
-      }
-      if (operand > anchor) {
-        family->missing_anchors.push_back(
-            InternalKey(parsed.user_key, parsed.sequence, kTypeDeletion)
-                .Encode()
-                .ToString());
       }
     }
     points->Next();
@@ -634,30 +643,31 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
   return Status::OK();
 }
 
-Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
-                                 const NewFileNumber& new_number,
-                                 DeltaFileDescription* description) {
-  if (cfd->delta_store() == nullptr) {
-    cfd->strata()->CreateDeltaStore();
-  }
-  const InternalKeyComparator& icmp = family->options.internal_comparator;
-  ReadOptions read_options;
-  read_options.fill_cache = false;
-  read_options.total_order_seek = true;
-  struct RangeAnchor {
+// Anchors to write to a new file.
+struct DeltaRepair::AnchorInput {
+  struct Range {
     std::string start;
     std::string end;
     SequenceNumber seq;
   };
-  std::vector<RangeAnchor> ranges;
-  std::vector<std::unique_ptr<DeltaFileReader>> readers;
+  std::vector<std::unique_ptr<DeltaFileReader>> readers;  // outlive `points`
+  std::unique_ptr<InternalIterator> points;
+  std::vector<Range> ranges;  // by start; of equal ones the newest first
+};
+
+Status DeltaRepair::OpenAnchors(const Family& family,
+                                AnchorInput* input) const {
+  const InternalKeyComparator& icmp = family.options.internal_comparator;
+  ReadOptions read_options;
+  read_options.fill_cache = false;
+  read_options.total_order_seek = true;
   std::vector<InternalIterator*> iters;  // owned by the merging iterator
   Status s;
-  for (const DeltaFileProbe* file : family->lineage.anchors_to_copy) {
+  for (const DeltaFileProbe* file : family.lineage.anchors_to_copy) {
     std::unique_ptr<DeltaFileReader> reader;
-    s = file->Open(*file->NewTables(family->options, family->mutable_options,
-                                    file_options_),
-                   &reader);
+    s = file->Open(
+        *file->NewTables(family.options, family.mutable_options, file_options_),
+        &reader);
     if (!s.ok()) {
       break;
     }
@@ -666,17 +676,62 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
     const auto of_file = reader->NewRangeAnchorIterator(kMaxSequenceNumber);
     if (of_file != nullptr) {
       for (of_file->SeekToFirst(); of_file->Valid(); of_file->Next()) {
-        ranges.push_back({of_file->start_key().ToString(),
-                          of_file->end_key().ToString(), of_file->seq()});
+        input->ranges.push_back({of_file->start_key().ToString(),
+                                 of_file->end_key().ToString(),
+                                 of_file->seq()});
       }
     }
-    readers.push_back(std::move(reader));
+    input->readers.push_back(std::move(reader));
   }
-  std::vector<std::string> no_values(family->missing_anchors.size());
+  std::vector<std::string> no_values(family.missing_anchors.size());
   iters.push_back(
-      new VectorIterator(family->missing_anchors, std::move(no_values), &icmp));
-  const std::unique_ptr<InternalIterator> points(
+      new VectorIterator(family.missing_anchors, std::move(no_values), &icmp));
+  input->points.reset(
       NewMergingIterator(&icmp, iters.data(), static_cast<int>(iters.size())));
+  std::sort(input->ranges.begin(), input->ranges.end(),
+            [&icmp](const AnchorInput::Range& a, const AnchorInput::Range& b) {
+              const int order =
+                  icmp.user_comparator()->Compare(a.start, b.start);
+              return order != 0 ? order < 0 : a.seq > b.seq;
+            });
+  return s;
+}
+
+Status DeltaRepair::CopyAnchors(const AnchorInput& input,
+                                DeltaFileBuilder* builder) {
+  // No snapshot is left, so the newest anchor of each key is sufficient.
+  std::string last_key;
+  bool has_last_key = false;
+  InternalIterator* const points = input.points.get();
+  Status s;
+  for (points->SeekToFirst(); s.ok() && points->Valid(); points->Next()) {
+    const Slice user_key = ExtractUserKey(points->key());
+    if (has_last_key && user_key == Slice(last_key)) {
+      continue;
+    }
+    last_key = user_key.ToString();
+    has_last_key = true;
+    s = builder->AddAnchor(user_key, GetInternalKeySeqno(points->key()));
+  }
+  if (s.ok()) {
+    s = points->status();
+  }
+  for (const AnchorInput::Range& range : input.ranges) {
+    if (s.ok()) {
+      s = builder->AddRangeAnchor(range.start, range.end, range.seq);
+    }
+  }
+  return s;
+}
+
+Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
+                                 const NewFileNumber& new_number,
+                                 DeltaFileDescription* description) {
+  if (cfd->delta_store() == nullptr) {
+    cfd->strata()->CreateDeltaStore();
+  }
+  AnchorInput input;
+  Status s = OpenAnchors(*family, &input);
   DeltaFileBuilder::Options options;
   std::unique_ptr<DeltaFileBuilder> builder;
   if (s.ok()) {
@@ -692,35 +747,8 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
     s = DeltaFileBuilder::Create(*cfd->delta_store()->tables(), options,
                                  &builder);
   }
-  if (!s.ok()) {
-    return s;
-  }
-
-  // No snapshot is left, so the newest anchor of each key is sufficient.
-  std::string last_key;
-  bool has_last_key = false;
-  for (points->SeekToFirst(); s.ok() && points->Valid(); points->Next()) {
-    const Slice user_key = ExtractUserKey(points->key());
-    if (has_last_key && user_key == Slice(last_key)) {
-      continue;
-    }
-    last_key = user_key.ToString();
-    has_last_key = true;
-    s = builder->AddAnchor(user_key, GetInternalKeySeqno(points->key()));
-  }
   if (s.ok()) {
-    s = points->status();
-  }
-  std::sort(ranges.begin(), ranges.end(),
-            [&icmp](const RangeAnchor& a, const RangeAnchor& b) {
-              const int order =
-                  icmp.user_comparator()->Compare(a.start, b.start);
-              return order != 0 ? order < 0 : a.seq > b.seq;
-            });
-  for (const RangeAnchor& range : ranges) {
-    if (s.ok()) {
-      s = builder->AddRangeAnchor(range.start, range.end, range.seq);
-    }
+    s = CopyAnchors(input, builder.get());
   }
   if (s.ok()) {
     s = builder->Finish(description);

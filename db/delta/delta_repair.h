@@ -123,6 +123,7 @@ class DeltaRepair {
 
  private:
   struct Family;
+  struct AnchorInput;
   class KnownOperandFilter;
 
   Status ReadFiles(const OptionsOf& options_of);
@@ -132,6 +133,10 @@ class DeltaRepair {
   static Status FindMissingAnchors(const ColumnFamilyData& cfd,
                                    const FileMetaData& table,
                                    RepairPaths* paths, Family* family);
+  // Opens the anchors of anchors_to_copy and the missing anchors.
+  Status OpenAnchors(const Family& family, AnchorInput* input) const;
+  static Status CopyAnchors(const AnchorInput& input,
+                            DeltaFileBuilder* builder);
   // Writes the anchors of anchors_to_copy and the missing anchors to a new
   // file.
   Status WriteAnchors(Family* family, ColumnFamilyData* cfd,

@@ -212,11 +212,8 @@ class Verifier {
     std::string first_;
   };
 
-  void CheckEntries(const DeltaFileDescription& file,
-                    const DeltaFileReader& reader,
-                    const DeltaFileProperties& properties) {
-    const ValueType type =
-        file.kind == Kind::kOperands ? kTypeMerge : kTypeDeletion;
+  // What the entries of a file are, and what is wrong with them.
+  struct Contents {
     Wrong order;
     Wrong entry;
     Wrong seq;
@@ -226,16 +223,49 @@ class Verifier {
     uint64_t raw_bytes = 0;
     SequenceNumber smallest_seq = kMaxSequenceNumber;
     SequenceNumber largest_seq = 0;
-    std::string first_key;
-    std::string last_key;  // internal key
-    const auto note_seq = [&](SequenceNumber s, const Slice& key) {
+    // User keys, as in the description of the file.
+    std::string smallest;
+    std::string largest;
+    bool has_ranges = false;
+
+    void NoteSeq(const DeltaFileDescription& file, SequenceNumber s,
+                 const Slice& key) {
       smallest_seq = std::min(smallest_seq, s);
       largest_seq = std::max(largest_seq, s);
       if (s < file.smallest_seq || s > file.largest_seq) {
         seq.Note("a sequence number that the MANIFEST excludes", key);
       }
-    };
+    }
+    void Report(Verifier* verifier, const DeltaFileDescription& file) const {
+      order.Report(verifier, file);
+      entry.Report(verifier, file);
+      seq.Report(verifier, file);
+      filter.Report(verifier, file);
+      range.Report(verifier, file);
+    }
+  };
 
+  void CheckEntries(const DeltaFileDescription& file,
+                    const DeltaFileReader& reader,
+                    const DeltaFileProperties& properties) {
+    Contents contents;
+    const Status s = ReadPoints(file, reader, properties, &contents);
+    if (!s.ok()) {
+      Error(file, s.ToString());
+      return;
+    }
+    ReadRanges(file, reader, &contents);
+    contents.Report(this, file);
+    CompareContents(file, contents);
+  }
+
+  Status ReadPoints(const DeltaFileDescription& file,
+                    const DeltaFileReader& reader,
+                    const DeltaFileProperties& properties,
+                    Contents* contents) const {
+    const ValueType type =
+        file.kind == Kind::kOperands ? kTypeMerge : kTypeDeletion;
+    std::string last_key;  // internal key
     const std::unique_ptr<InternalIterator> iter(reader.NewIterator(
         read_options_, TableReaderCaller::kUserVerifyChecksum,
         /*arena=*/nullptr, kVerifyReadahead));
@@ -243,88 +273,94 @@ class Verifier {
       const Slice key = iter->key();
       ParsedInternalKey parsed;
       if (!ParseInternalKey(key, &parsed, /*log_err_key=*/false).ok()) {
-        entry.Note("an entry without an internal key", key);
+        contents->entry.Note("an entry without an internal key", key);
         continue;
       }
+      const bool is_first = contents->num_entries == 0;
       const bool is_new =
-          num_entries == 0 ||
-          !ucmp()->Equal(ExtractUserKey(last_key), parsed.user_key);
-      if (num_entries == 0) {
-        first_key = parsed.user_key.ToString();
+          is_first || !ucmp()->Equal(ExtractUserKey(last_key), parsed.user_key);
+      if (is_first) {
+        contents->smallest = parsed.user_key.ToString();
       } else if (settings_->icmp().Compare(last_key, key) >= 0) {
-        order.Note("entries out of order", parsed.user_key);
+        contents->order.Note("entries out of order", parsed.user_key);
       }
       if (parsed.type != type) {
-        entry.Note("an entry of another kind", parsed.user_key);
+        contents->entry.Note("an entry of another kind", parsed.user_key);
       }
-      note_seq(parsed.sequence, parsed.user_key);
+      contents->NoteSeq(file, parsed.sequence, parsed.user_key);
       if (is_new && !reader.MayHaveKey(read_options_, parsed.user_key)) {
-        filter.Note("a key that its filter does not have", parsed.user_key);
+        contents->filter.Note("a key that its filter does not have",
+                              parsed.user_key);
       }
       // The key of an anchor that hides nothing is arbitrary: see DeltaGcJob.
       if (is_new && parsed.sequence > 0 &&
           !IsInRange(properties, parsed.user_key)) {
-        range.Note("a key outside of its buckets", parsed.user_key);
+        contents->range.Note("a key outside of its buckets", parsed.user_key);
       }
       last_key.assign(key.data(), key.size());
-      ++num_entries;
-      raw_bytes += parsed.user_key.size() + iter->value().size();
+      ++contents->num_entries;
+      contents->raw_bytes += parsed.user_key.size() + iter->value().size();
     }
-    if (!iter->status().ok()) {
-      Error(file, iter->status().ToString());
-      return;
+    if (contents->num_entries > 0) {
+      contents->largest = ExtractUserKey(last_key).ToString();
     }
+    return iter->status();
+  }
 
-    std::string smallest = first_key;
-    std::string largest =
-        num_entries == 0 ? "" : ExtractUserKey(last_key).ToString();
-    bool is_first = num_entries == 0;
+  // REQUIRES: ReadPoints() has read the point entries.
+  void ReadRanges(const DeltaFileDescription& file,
+                  const DeltaFileReader& reader, Contents* contents) const {
     const std::unique_ptr<FragmentedRangeTombstoneIterator> ranges =
         reader.NewRangeAnchorIterator(kMaxSequenceNumber);
-    if (ranges != nullptr) {
-      for (ranges->SeekToFirst(); ranges->Valid(); ranges->Next()) {
-        const Slice start = ranges->start_key();
-        const Slice end = ranges->end_key();
-        if (ucmp()->Compare(start, end) >= 0) {
-          order.Note("an empty range", start);
-        }
-        if (is_first || ucmp()->Compare(start, smallest) < 0) {
-          smallest = start.ToString();
-        }
-        if (is_first || ucmp()->Compare(end, largest) > 0) {
-          largest = end.ToString();
-        }
-        is_first = false;
-        note_seq(ranges->seq(), start);
-      }
+    if (ranges == nullptr) {
+      return;
     }
-    order.Report(this, file);
-    entry.Report(this, file);
-    seq.Report(this, file);
-    filter.Report(this, file);
-    range.Report(this, file);
-    if (num_entries != file.num_entries) {
-      Error(file, "has " + std::to_string(num_entries) +
+    contents->has_ranges = true;
+    bool is_first = contents->num_entries == 0;
+    for (ranges->SeekToFirst(); ranges->Valid(); ranges->Next()) {
+      const Slice start = ranges->start_key();
+      const Slice end = ranges->end_key();
+      if (ucmp()->Compare(start, end) >= 0) {
+        contents->order.Note("an empty range", start);
+      }
+      if (is_first || ucmp()->Compare(start, contents->smallest) < 0) {
+        contents->smallest = start.ToString();
+      }
+      if (is_first || ucmp()->Compare(end, contents->largest) > 0) {
+        contents->largest = end.ToString();
+      }
+      is_first = false;
+      contents->NoteSeq(file, ranges->seq(), start);
+    }
+  }
+
+  // Compares the entries with the description of the file in the MANIFEST.
+  void CompareContents(const DeltaFileDescription& file,
+                       const Contents& contents) {
+    if (contents.num_entries != file.num_entries) {
+      Error(file, "has " + std::to_string(contents.num_entries) +
                       " point entries instead of " +
                       std::to_string(file.num_entries));
     }
     // Overlapping ranges are read in other fragments than they were written.
-    if (ranges == nullptr && raw_bytes != file.raw_bytes) {
-      Error(file, "has " + std::to_string(raw_bytes) +
+    if (!contents.has_ranges && contents.raw_bytes != file.raw_bytes) {
+      Error(file, "has " + std::to_string(contents.raw_bytes) +
                       " bytes of keys and operands instead of " +
                       std::to_string(file.raw_bytes));
     }
-    if (smallest != file.smallest || largest != file.largest) {
-      Error(file, "its keys go from " + Hex(smallest) + " to " + Hex(largest) +
-                      " instead of from " + Hex(file.smallest) + " to " +
-                      Hex(file.largest));
+    if (contents.smallest != file.smallest ||
+        contents.largest != file.largest) {
+      Error(file, "its keys go from " + Hex(contents.smallest) + " to " +
+                      Hex(contents.largest) + " instead of from " +
+                      Hex(file.smallest) + " to " + Hex(file.largest));
     }
-    if (smallest_seq != file.smallest_seq || largest_seq != file.largest_seq) {
+    if (contents.smallest_seq != file.smallest_seq ||
+        contents.largest_seq != file.largest_seq) {
       Error(file, "its sequence numbers go from " +
-                      std::to_string(smallest_seq) + " to " +
-                      std::to_string(largest_seq) + " instead of from " +
-                      std::to_string(file.smallest_seq) + " to " +
-                      std::to_string(file.largest_seq));
+                      std::to_string(contents.smallest_seq) + " to " +
+                      std::to_string(contents.largest_seq) +
+                      " instead of from " + std::to_string(file.smallest_seq) +
+                      " to " + std::to_string(file.largest_seq));
     }
   }
 
@@ -399,7 +435,8 @@ class Verifier {
     size_t rank = 0;
   };
 
-  void CheckKeys() {
+  // Opens the files with operands.
+  std::vector<Source> OpenSources() const {
     std::vector<Source> sources;
     for (size_t i = 0; i < files_.size(); ++i) {
       // Recent files come first, the newest one at the front.
@@ -413,6 +450,11 @@ class Verifier {
           read_options_, TableReaderCaller::kUserVerifyChecksum,
           /*arena=*/nullptr, kVerifyReadahead));
     }
+    return sources;
+  }
+
+  void CheckKeys() {
+    std::vector<Source> sources = OpenSources();
     const InternalKeyComparator& icmp = settings_->icmp();
     const auto is_later = [&icmp](const Source* a, const Source* b) {
       const int order = icmp.Compare(a->iter->key(), b->iter->key());

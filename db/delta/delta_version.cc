@@ -209,10 +209,22 @@ Status DeltaVersion::CheckConsistency() const {
     return s;
   }
 
-  // 1. Epochs
-  const uint64_t min_floor = buckets_.MinFloor();
-  const uint64_t max_floor = buckets_.MaxFloor();
   std::vector<std::pair<uint64_t, uint64_t>> merged;
+  s = CheckEpochs(&merged);
+  std::vector<uint32_t> num_buckets(sorted_.size());
+  if (s.ok()) {
+    s = CheckBuckets(merged, &num_buckets);
+  }
+  if (s.ok()) {
+    s = CheckSortedFiles(num_buckets);
+  }
+  return s.ok() ? CheckTotals() : s;
+}
+
+Status DeltaVersion::CheckEpochs(
+    std::vector<std::pair<uint64_t, uint64_t>>* merged_epochs) const {
+  std::vector<std::pair<uint64_t, uint64_t>>& merged = *merged_epochs;
+  const uint64_t min_floor = buckets_.MinFloor();
   uint64_t min_flushed = UINT64_MAX;
   for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
     const std::vector<FilePtr>& files = RecentFiles(kind);
@@ -227,7 +239,7 @@ Status DeltaVersion::CheckConsistency() const {
       } else {
         min_flushed = std::min(min_flushed, file.first_epoch);
       }
-      // 3. Liveness
+      // Invariant 3.
       if (!buckets_.empty() && file.last_epoch <= min_floor) {
         return CorruptVersion(FileText(file.number) + " is below all floors");
       }
@@ -241,18 +253,21 @@ Status DeltaVersion::CheckConsistency() const {
     }
   }
   const uint64_t max_merged = merged.empty() ? 0 : merged.back().second;
-  if (min_flushed <= std::max(max_merged, max_floor)) {
+  if (min_flushed <= std::max(max_merged, buckets_.MaxFloor())) {
     return CorruptVersion("a flushed file of epoch " +
                           std::to_string(min_flushed) +
                           " is not above merged files and floors");
   }
+  return Status::OK();
+}
 
-  // 2. Floors
+Status DeltaVersion::CheckBuckets(
+    const std::vector<std::pair<uint64_t, uint64_t>>& merged,
+    std::vector<uint32_t>* num_buckets) const {
+  const uint64_t min_floor = buckets_.MinFloor();
   if (!merged.empty() && merged.front().first <= min_floor) {
     return CorruptVersion("a floor is inside the epochs of a merged file");
   }
-  std::vector<uint64_t> numbers;
-  std::vector<uint32_t> num_buckets(sorted_.size());
   for (auto p = buckets_.Begin(); p != buckets_.End(); p = buckets_.Next(p)) {
     const DeltaBucketState& bucket = buckets_.State(p);
     if (bucket.floor != min_floor &&
@@ -274,11 +289,14 @@ Status DeltaVersion::CheckConsistency() const {
         return CorruptVersion("a bucket names " + FileText(number) +
                               ", which is not there");
       }
-      ++num_buckets[sorted - sorted_.begin()];
+      ++(*num_buckets)[sorted - sorted_.begin()];
     }
   }
+  return Status::OK();
+}
 
-  // 3. Liveness, and counters
+Status DeltaVersion::CheckSortedFiles(
+    const std::vector<uint32_t>& num_buckets) const {
   for (size_t i = 0; i < sorted_.size(); ++i) {
     const DeltaFileDescription& file = sorted_[i].file->description();
     if (file.tier != Tier::kSorted ||
@@ -293,7 +311,12 @@ Status DeltaVersion::CheckConsistency() const {
                             FileText(file.number));
     }
   }
+  return Status::OK();
+}
+
+Status DeltaVersion::CheckTotals() const {
   Totals totals;
+  std::vector<uint64_t> numbers;
   ForEachFile([&](const FilePtr& file) {
     numbers.push_back(file->number());
     Count(file->description(), /*add=*/true, &totals);

@@ -183,6 +183,15 @@ class DeltaVersion {
   bool IsMergedEpoch(uint64_t epoch) const;
   uint64_t MaxMergedEpoch() const;
 
+  // Check parts of the invariants, in this order.
+  // merged: receives the epoch ranges of merged files, in order.
+  Status CheckEpochs(std::vector<std::pair<uint64_t, uint64_t>>* merged) const;
+  // num_buckets: receives the number of buckets that name each sorted file.
+  Status CheckBuckets(const std::vector<std::pair<uint64_t, uint64_t>>& merged,
+                      std::vector<uint32_t>* num_buckets) const;
+  Status CheckSortedFiles(const std::vector<uint32_t>& num_buckets) const;
+  Status CheckTotals() const;
+
   std::vector<FilePtr> recent_operands_;
   std::vector<FilePtr> recent_anchors_;
   std::vector<SortedFile> sorted_;

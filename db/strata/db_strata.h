@@ -388,6 +388,12 @@ class DBStrata {
   // installation of a SuperVersion. status: of the commit. Released.
   void EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
                     const Status& status, SuperVersionContext* sv_context);
+  // Calls TryEnterDeltaFold() until it succeeds or fails, up to a limit of
+  // time. Released.
+  Status EnterDeltaFold(ColumnFamilyData* cfd, const DeltaFoldJob& job);
+  std::unique_ptr<DeltaFoldCommit> NewDeltaFoldCommit(
+      ColumnFamilyData* cfd, int job_id, DeltaValueFolder* folder,
+      const DeltaFoldJob& job);                     // held
   Status TryEnterDeltaFold(ColumnFamilyData* cfd);  // released
   void LeaveDeltaFold(ColumnFamilyData* cfd);       // held
 

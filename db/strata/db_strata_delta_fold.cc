@@ -64,36 +64,31 @@ void DBStrata::LeaveDeltaFold(ColumnFamilyData* cfd) {
   db_->MaybeScheduleFlushOrCompaction();
 }
 
-Status DBStrata::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
-                                DeltaValueFolder* folder,
-                                const DeltaFoldJob& job, VersionEdit* edit,
-                                std::unique_ptr<DeltaFoldCommit>* fold) {
+Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
+                                const DeltaFoldJob& job) {
   db_->mutex_.AssertHeld();
-  assert(*fold == nullptr);
-  if (folder->values()->empty()) {
-    return Status::OK();
-  }
   // Not in the gate: it waits for flushes, which must not wait for it.
   SystemClock* const clock = db_->immutable_db_options_.clock;
   uint64_t max_wait = kMaxWaitMicros;
   TEST_SYNC_POINT_CALLBACK("DBStrata::BeginDeltaFold:MaxWait", &max_wait);
   const uint64_t until = clock->NowMicros() + max_wait;
-  Status s;
   for (;;) {
-    s = job.check();
+    Status s = job.check();
     if (s.ok()) {
       s = TryEnterDeltaFold(cfd);
     }
     if (!s.IsTryAgain() || clock->NowMicros() >= until) {
-      break;
+      return s;
     }
     TEST_SYNC_POINT("DBStrata::BeginDeltaFold:Waits");
     db_->bg_cv_.TimedWait(clock->NowMicros() + kMaxSleepMicros);
   }
-  if (!s.ok()) {
-    return s;
-  }
+}
 
+std::unique_ptr<DeltaFoldCommit> DBStrata::NewDeltaFoldCommit(
+    ColumnFamilyData* cfd, int job_id, DeltaValueFolder* folder,
+    const DeltaFoldJob& job) {
+  db_->mutex_.AssertHeld();
   const uint32_t path_id =
       PathLayout::SstPathIdOr(cfd->GetLatestMutableCFOptions(), 0, 0);
   DeltaFoldCommit::Context context;
@@ -114,7 +109,24 @@ Status DBStrata::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
   // Flushes wait for it.
   context.io_priority = Env::IO_USER;
   context.job = job;
-  auto commit = std::make_unique<DeltaFoldCommit>(std::move(context), folder);
+  return std::make_unique<DeltaFoldCommit>(std::move(context), folder);
+}
+
+Status DBStrata::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
+                                DeltaValueFolder* folder,
+                                const DeltaFoldJob& job, VersionEdit* edit,
+                                std::unique_ptr<DeltaFoldCommit>* fold) {
+  db_->mutex_.AssertHeld();
+  assert(*fold == nullptr);
+  if (folder->values()->empty()) {
+    return Status::OK();
+  }
+  Status s = EnterDeltaFold(cfd, job);
+  if (!s.ok()) {
+    return s;
+  }
+  std::unique_ptr<DeltaFoldCommit> commit =
+      NewDeltaFoldCommit(cfd, job_id, folder, job);
 
   // As InitSnapshotContext() has them. Readers of maps have their bounds before
   // they take the SuperVersion, so it may be one that has the values.
