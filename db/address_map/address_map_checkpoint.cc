@@ -715,6 +715,53 @@ Status InsertSpread(const std::vector<LoadedEntry>& entries, AddressMap* map) {
   return Status::OK();
 }
 
+// Inserts the entries of all sections, several sections in parallel.
+// num_entries: in all sections.
+Status LoadSections(const Source& source, const std::vector<Section>& sections,
+                    const std::vector<FileRecord>& files,
+                    const std::vector<uint32_t>& slots, uint64_t num_entries,
+                    int num_threads, AddressMap* map) {
+  std::atomic<size_t> next_section{1};
+  std::mutex mutex;
+  Status first_failure;
+  const auto load_sections = [&] {
+    BlockReader reader(&source);
+    std::vector<LoadedEntry> entries;
+    for (;;) {
+      const size_t n = next_section.fetch_add(1, std::memory_order_relaxed);
+      if (n >= sections.size()) {
+        return;
+      }
+      Status load =
+          ReadEntries(source, sections[n], files, slots, &reader, &entries);
+      if (load.ok()) {
+        load = InsertSpread(entries, map);
+      }
+      if (!load.ok()) {
+        next_section.store(sections.size(), std::memory_order_relaxed);
+        std::lock_guard<std::mutex> lock(mutex);
+        if (first_failure.ok()) {
+          first_failure = load;
+        }
+        return;
+      }
+    }
+  };
+  // A thread is started only if it gets at least this many entries.
+  constexpr uint64_t kMinEntriesPerThread = 1 << 14;
+  const uint64_t useful = std::min<uint64_t>(num_entries / kMinEntriesPerThread,
+                                             AddressMap::kNumParts);
+  std::vector<port::Thread> threads;
+  for (int i = 1; i < num_threads && threads.size() + 1 < useful; ++i) {
+    threads.emplace_back(load_sections);
+  }
+  load_sections();
+  for (port::Thread& t : threads) {
+    t.join();
+  }
+  return first_failure;
+}
+
 // Assigns slots to the files, or finds their slots if the table already has
 // files.
 Status AttachFiles(const Source& source, const std::vector<FileRecord>& files,
@@ -898,46 +945,10 @@ Status AddressMapCheckpoint::Load(const Io& io, const std::string& path,
     return s;
   }
 
-  std::atomic<size_t> next_section{1};
-  std::mutex mutex;
-  Status first_failure;
-  const auto load_sections = [&] {
-    BlockReader reader(&source);
-    std::vector<LoadedEntry> entries;
-    for (;;) {
-      const size_t n = next_section.fetch_add(1, std::memory_order_relaxed);
-      if (n >= sections.size()) {
-        return;
-      }
-      Status load =
-          ReadEntries(source, sections[n], files, slots, &reader, &entries);
-      if (load.ok()) {
-        load = InsertSpread(entries, map);
-      }
-      if (!load.ok()) {
-        next_section.store(sections.size(), std::memory_order_relaxed);
-        std::lock_guard<std::mutex> lock(mutex);
-        if (first_failure.ok()) {
-          first_failure = load;
-        }
-        return;
-      }
-    }
-  };
-  // A thread is started only if it gets at least this many entries.
-  constexpr uint64_t kMinEntriesPerThread = 1 << 14;
-  const uint64_t useful = std::min<uint64_t>(
-      header.num_entries / kMinEntriesPerThread, AddressMap::kNumParts);
-  std::vector<port::Thread> threads;
-  for (int i = 1; i < num_threads && threads.size() + 1 < useful; ++i) {
-    threads.emplace_back(load_sections);
-  }
-  load_sections();
-  for (port::Thread& t : threads) {
-    t.join();
-  }
-  if (!first_failure.ok()) {
-    return first_failure;
+  s = LoadSections(source, sections, files, slots, header.num_entries,
+                   num_threads, map);
+  if (!s.ok()) {
+    return s;
   }
   for (size_t i = 0; i < files.size(); ++i) {
     if (map->files()->LiveCount(slots[i]) != files[i].live_count ||

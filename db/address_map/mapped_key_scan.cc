@@ -83,7 +83,6 @@ std::vector<std::string> MappedKeyScan::Boundaries(size_t n) const {
 
 Status MappedKeyScan::ScanRange(const std::string* begin,
                                 const std::string* end, Visitor* visitor) {
-  const Comparator* const ucmp = cfd_->user_comparator();
   ReadOptions read_options(activity_);
   read_options.total_order_seek = true;
   read_options.fill_cache = false;
@@ -107,7 +106,13 @@ Status MappedKeyScan::ScanRange(const std::string* begin,
     iter->Seek(
         InternalKey(*begin, kMaxSequenceNumber, kValueTypeForSeek).Encode());
   }
+  Status s = VisitEntries(iter.get(), end, visitor);
+  return s.ok() ? visitor->FinishRange() : s;
+}
 
+Status MappedKeyScan::VisitEntries(InternalIterator* iter,
+                                   const std::string* end, Visitor* visitor) {
+  const Comparator* const ucmp = cfd_->user_comparator();
   std::string decided;  // the user key whose newest value was found
   bool has_decided = false;
   uint64_t entries = 0;
@@ -147,9 +152,6 @@ Status MappedKeyScan::ScanRange(const std::string* begin,
   }
   if (s.ok()) {
     s = iter->status();
-  }
-  if (s.ok()) {
-    s = visitor->FinishRange();
   }
   entries_.fetch_add(entries, std::memory_order_relaxed);
   return s;

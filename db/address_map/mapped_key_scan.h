@@ -15,6 +15,7 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/options.h"
 #include "rocksdb/status.h"
+#include "table/internal_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -67,6 +68,10 @@ class MappedKeyScan {
   std::vector<std::string> Boundaries(size_t n) const;
   Status ScanRange(const std::string* begin, const std::string* end,
                    Visitor* visitor);
+  // Visits the entries from the iterator's position to `end`, which may be
+  // nullptr.
+  Status VisitEntries(InternalIterator* iter, const std::string* end,
+                      Visitor* visitor);
 
   ColumnFamilyData* const cfd_;
   Version* const version_;

@@ -227,6 +227,58 @@ Status BlobGcJob::OpenNext(Input* input) {
   return s;
 }
 
+Status BlobGcJob::StartInputs(std::vector<Input*>* started) {
+  for (const auto& input : inputs_) {
+    bool valid = false;
+    Status s = context_.check();
+    if (s.ok()) {
+      s = Next(input.get(), &valid);
+    }
+    if (!s.ok()) {
+      return s;
+    }
+    if (valid) {
+      started->push_back(input.get());
+    }
+  }
+  return Status::OK();
+}
+
+Status BlobGcJob::Copy(Input* input, BlobFileBuilder* builder,
+                       std::string* index, uint64_t* copied) {
+  BlobLiveRecords* const records = input->records.get();
+  Slice value;
+  Status s = Convert(input, &value);
+  if (!s.ok()) {
+    NoteUnreadable(*input);
+    return s;
+  }
+  sink_->SetNext(
+      records->is_direct(), records->name().birth,
+      input->decompressor == nullptr && input->compression == compression_,
+      records->blob_crc());
+  index->clear();
+  s = builder->Add(records->key(), value, index, records->name().seq,
+                   /*value_changed=*/false);
+  if (!s.ok()) {
+    return s;
+  }
+  // An empty index means that the recompressed value is too large. It stays in
+  // the old file.
+  if (index->empty()) {
+    ++stats_.values_left;
+    failed_files_.insert(input->files[input->next - 1].number);
+    return s;
+  }
+  *copied += records->key().size() + value.size();
+  sources_.push_back(records->address());
+  if (context_.cfd->ioptions().blob_cache != nullptr) {
+    key_sizes_.push_back(static_cast<uint32_t>(records->key().size()));
+  }
+  ++stats_.values_copied;
+  return s;
+}
+
 Status BlobGcJob::Merge() {
   const ImmutableOptions& ioptions = context_.cfd->ioptions();
   const Comparator* const comparator = ioptions.user_comparator;
@@ -250,22 +302,9 @@ Status BlobGcJob::Merge() {
                       : a->records->name().seq < b->records->name().seq;
   };
   std::vector<Input*> heap;
-  Status s;
-  bool valid = false;
-  for (const auto& input : inputs_) {
-    s = context_.check();
-    if (s.ok()) {
-      s = Next(input.get(), &valid);
-    }
-    if (!s.ok()) {
-      break;
-    }
-    if (valid) {
-      heap.push_back(input.get());
-    }
-  }
+  Status s = StartInputs(&heap);
   std::make_heap(heap.begin(), heap.end(), after);
-  const bool has_blob_cache = ioptions.blob_cache != nullptr;
+  bool valid = false;
   uint64_t copied = 0;
   std::string index;
   while (s.ok() && !heap.empty()) {
@@ -283,33 +322,7 @@ Status BlobGcJob::Merge() {
     }
     std::pop_heap(heap.begin(), heap.end(), after);
     Input* const input = heap.back();
-    BlobLiveRecords* const records = input->records.get();
-    Slice value;
-    s = Convert(input, &value);
-    if (!s.ok()) {
-      NoteUnreadable(*input);
-    } else {
-      sink_->SetNext(
-          records->is_direct(), records->name().birth,
-          input->decompressor == nullptr && input->compression == compression_,
-          records->blob_crc());
-      index.clear();
-      s = builder.Add(records->key(), value, &index, records->name().seq,
-                      /*value_changed=*/false);
-    }
-    // An empty index means that the recompressed value is too large. It stays
-    // in the old file.
-    if (s.ok() && !index.empty()) {
-      copied += records->key().size() + value.size();
-      sources_.push_back(records->address());
-      if (has_blob_cache) {
-        key_sizes_.push_back(static_cast<uint32_t>(records->key().size()));
-      }
-      ++stats_.values_copied;
-    } else if (s.ok()) {
-      ++stats_.values_left;
-      failed_files_.insert(input->files[input->next - 1].number);
-    }
+    s = Copy(input, &builder, &index, &copied);
     if (s.ok()) {
       s = Next(input, &valid);
     }

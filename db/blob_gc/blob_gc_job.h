@@ -25,6 +25,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class BlobFileBuilder;
 class BlobFileCompletionCallback;
 class ColumnFamilyData;
 class Decompressor;
@@ -146,6 +147,15 @@ class BlobGcJob {
   // Moves to the next live record of the run. Sets *valid to false if there is
   // none.
   Status Next(Input* input, bool* valid);
+  // Moves the inputs to their first live records. Appends the inputs that have
+  // one to *started.
+  Status StartInputs(std::vector<Input*>* started);
+  // Adds the input's current record to the output, or leaves it in its file if
+  // the value has become too large.
+  // index: working memory.
+  // copied: receives the bytes that were added.
+  Status Copy(Input* input, BlobFileBuilder* builder, std::string* index,
+              uint64_t* copied);
   Status Merge();
   // Records an error of the file that the input is at.
   void NoteUnreadable(const Input& input);

@@ -259,6 +259,47 @@ Status RecordIndexReader::FetchBlock(Slice* block) {
   return Status::OK();
 }
 
+namespace {
+
+// Decodes a record, except its birth. Returns nullptr, or a description of the
+// damage.
+// index_offset: end of the records of the file.
+// seq: sequence number of the record before, replaced by that of this one.
+// offset: start of the record, replaced by its end.
+const char* TakeRecord(Slice* rest, uint64_t index_offset, SequenceNumber* seq,
+                       uint64_t* offset, AddressMap::Record* record) {
+  if (rest->size() < Format::kHashSize) {
+    return "entry too short";
+  }
+  record->name.key.hi = DecodeFixed64(rest->data());
+  record->name.key.lo = DecodeFixed32(rest->data() + sizeof(uint64_t));
+  rest->remove_prefix(Format::kHashSize);
+  uint64_t seq_change = 0;
+  uint64_t size_and_mode = 0;
+  if (!GetVarint64(rest, &seq_change) || !GetVarint64(rest, &size_and_mode)) {
+    return "entry too short";
+  }
+  // The sum cannot wrap around into the valid range, which ends at 2^56.
+  *seq += static_cast<uint64_t>(zigzagToI64(seq_change));
+  if (*seq > kMaxSequenceNumber) {
+    return "impossible sequence number";
+  }
+  const uint64_t size = size_and_mode >> 1;
+  if (size < BlobRecordV2::kHeaderSize || size > kMaxBlobRecordSize ||
+      *offset > kMaxBlobRecordOffset || *offset > index_offset ||
+      size > index_offset - *offset) {
+    return "record outside of the records of the file";
+  }
+  record->name.seq = *seq;
+  record->offset = static_cast<uint32_t>(*offset);
+  record->size = static_cast<uint32_t>(size);
+  record->direct = (size_and_mode & 1) != 0;
+  *offset += size;
+  return nullptr;
+}
+
+}  // namespace
+
 // Appends the records of the block to *records. Returns nullptr, or a
 // description of the damage if the block is damaged. Some records may have been
 // appended in that case.
@@ -295,36 +336,13 @@ const char* RecordIndexReader::DecodeBlock(
   const size_t begin = records->size();
   SequenceNumber seq = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    if (rest.size() < Format::kHashSize) {
-      return "entry too short";
-    }
     AddressMap::Record record;
-    record.name.key.hi = DecodeFixed64(rest.data());
-    record.name.key.lo = DecodeFixed32(rest.data() + sizeof(uint64_t));
-    rest.remove_prefix(Format::kHashSize);
-    uint64_t seq_change = 0;
-    uint64_t size_and_mode = 0;
-    if (!GetVarint64(&rest, &seq_change) ||
-        !GetVarint64(&rest, &size_and_mode)) {
-      return "entry too short";
+    const char* const damage =
+        TakeRecord(&rest, index_offset_, &seq, &offset, &record);
+    if (damage != nullptr) {
+      return damage;
     }
-    // The sum cannot wrap around into the valid range, which ends at 2^56.
-    seq += static_cast<uint64_t>(zigzagToI64(seq_change));
-    if (seq > kMaxSequenceNumber) {
-      return "impossible sequence number";
-    }
-    const uint64_t size = size_and_mode >> 1;
-    if (size < BlobRecordV2::kHeaderSize || size > kMaxBlobRecordSize ||
-        offset > kMaxBlobRecordOffset || offset > index_offset_ ||
-        size > index_offset_ - offset) {
-      return "record outside of the records of the file";
-    }
-    record.name.seq = seq;
-    record.offset = static_cast<uint32_t>(offset);
-    record.size = static_cast<uint32_t>(size);
-    record.direct = (size_and_mode & 1) != 0;
     records->push_back(record);
-    offset += size;
   }
 
   uint64_t birth = 0;

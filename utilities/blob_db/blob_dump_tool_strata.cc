@@ -36,18 +36,7 @@ Status Uncompress(CompressionType compression, const Slice& data,
   return s;
 }
 
-}  // namespace
-
-Status BlobDumpTool::RunV2(uint64_t file_size, DisplayType show_key,
-                           DisplayType show_blob,
-                           DisplayType show_uncompressed_blob,
-                           bool show_summary) {
-  BlobFileLayoutV2 layout;
-  Status s =
-      BlobFileLayoutV2::Read(reader_.get(), IOOptions(), file_size, &layout);
-  if (!s.ok()) {
-    return s;
-  }
+void PrintLayout(const BlobFileLayoutV2& layout) {
   std::string compression;
   if (!GetStringFromCompressionType(&compression, layout.header.compression)
            .ok()) {
@@ -66,12 +55,77 @@ Status BlobDumpTool::RunV2(uint64_t file_size, DisplayType show_key,
   fprintf(stdout, "  Index offset     : %" PRIu64 "\n", layout.index_offset);
   fprintf(stdout, "  Index size       : %" PRIu64 "\n",
           layout.footer.index_size);
+}
 
-  uint64_t total_records = 0;
-  uint64_t total_direct = 0;
-  uint64_t total_key_size = 0;
-  uint64_t total_blob_size = 0;
-  uint64_t total_raw_size = 0;
+// size: of the record, as the record index has it.
+Status DecodeRecord(const Slice& data, uint32_t size, BlobRecordV2* record,
+                    Slice* key, Slice* blob) {
+  Status s =
+      record->DecodeHeaderFrom(Slice(data.data(), BlobRecordV2::kHeaderSize));
+  if (s.ok() && record->record_size() != size) {
+    s = Status::Corruption("The record index has a different size");
+  }
+  if (s.ok()) {
+    *key = Slice(data.data() + BlobRecordV2::kHeaderSize, record->key_size);
+    *blob = Slice(key->data() + record->key_size, record->value_size);
+    s = record->CheckBlob(*key, *blob);
+  }
+  return s;
+}
+
+void PrintRecordHeader(uint64_t offset, const BlobRecordV2& record) {
+  fprintf(stdout, "Record at offset 0x%" PRIx64 " (%" PRIu64 "):\n", offset,
+          offset);
+  fprintf(stdout, "  key size   : %" PRIu32 "\n", record.key_size);
+  fprintf(stdout, "  value size : %" PRIu32 "\n", record.value_size);
+  fprintf(stdout, "  sequence   : %" PRIu64 "\n", record.seq);
+  fprintf(stdout, "  birth      : %" PRIu64 "\n", record.birth);
+  fprintf(stdout, "  mode       : %s\n",
+          record.direct ? "direct" : "versioned");
+}
+
+// The totals of the records of a file.
+struct RecordTotals {
+  uint64_t records = 0;
+  uint64_t direct = 0;
+  uint64_t key_size = 0;
+  uint64_t blob_size = 0;
+  uint64_t raw_size = 0;
+
+  void Add(const BlobRecordV2& record, size_t raw) {
+    ++records;
+    direct += record.direct ? 1 : 0;
+    key_size += record.key_size;
+    blob_size += record.value_size;
+    raw_size += raw;
+  }
+  void Print(bool is_compressed) const {
+    fprintf(stdout, "Summary:\n");
+    fprintf(stdout, "  total records: %" PRIu64 "\n", records);
+    fprintf(stdout, "  written as direct: %" PRIu64 "\n", direct);
+    fprintf(stdout, "  total key size: %" PRIu64 "\n", key_size);
+    fprintf(stdout, "  total blob size: %" PRIu64 "\n", blob_size);
+    if (is_compressed) {
+      fprintf(stdout, "  total raw blob size: %" PRIu64 "\n", raw_size);
+    }
+  }
+};
+
+}  // namespace
+
+Status BlobDumpTool::RunV2(uint64_t file_size, DisplayType show_key,
+                           DisplayType show_blob,
+                           DisplayType show_uncompressed_blob,
+                           bool show_summary) {
+  BlobFileLayoutV2 layout;
+  Status s =
+      BlobFileLayoutV2::Read(reader_.get(), IOOptions(), file_size, &layout);
+  if (!s.ok()) {
+    return s;
+  }
+  PrintLayout(layout);
+
+  RecordTotals totals;
   RecordIndexReader index(reader_.get(), IOOptions(), layout);
   std::vector<AddressMap::Record> records;
   do {
@@ -83,19 +137,10 @@ Status BlobDumpTool::RunV2(uint64_t file_size, DisplayType show_key,
       Slice data;
       s = Read(offset, records[i].size, &data);
       BlobRecordV2 record;
-      if (s.ok()) {
-        s = record.DecodeHeaderFrom(
-            Slice(data.data(), BlobRecordV2::kHeaderSize));
-      }
-      if (s.ok() && record.record_size() != records[i].size) {
-        s = Status::Corruption("The record index has a different size");
-      }
       Slice key;
       Slice blob;
       if (s.ok()) {
-        key = Slice(data.data() + BlobRecordV2::kHeaderSize, record.key_size);
-        blob = Slice(key.data() + record.key_size, record.value_size);
-        s = record.CheckBlob(key, blob);
+        s = DecodeRecord(data, records[i].size, &record, &key, &blob);
       }
       std::string raw;
       if (s.ok() && layout.header.compression != kNoCompression &&
@@ -106,22 +151,11 @@ Status BlobDumpTool::RunV2(uint64_t file_size, DisplayType show_key,
         fprintf(stdout, "Bad record at offset %" PRIu64 "\n", offset);
         break;
       }
-      ++total_records;
-      total_direct += record.direct ? 1 : 0;
-      total_key_size += record.key_size;
-      total_blob_size += record.value_size;
-      total_raw_size += raw.size();
+      totals.Add(record, raw.size());
       if (show_key == DisplayType::kNone) {
         continue;
       }
-      fprintf(stdout, "Record at offset 0x%" PRIx64 " (%" PRIu64 "):\n", offset,
-              offset);
-      fprintf(stdout, "  key size   : %" PRIu32 "\n", record.key_size);
-      fprintf(stdout, "  value size : %" PRIu32 "\n", record.value_size);
-      fprintf(stdout, "  sequence   : %" PRIu64 "\n", record.seq);
-      fprintf(stdout, "  birth      : %" PRIu64 "\n", record.birth);
-      fprintf(stdout, "  mode       : %s\n",
-              record.direct ? "direct" : "versioned");
+      PrintRecordHeader(offset, record);
       fprintf(stdout, "  key        : ");
       DumpSlice(key, show_key);
       if (show_blob != DisplayType::kNone) {
@@ -142,14 +176,7 @@ Status BlobDumpTool::RunV2(uint64_t file_size, DisplayType show_key,
             index.NumRestoredBlocks(), index.FirstDamage().ToString().c_str());
   }
   if (show_summary) {
-    fprintf(stdout, "Summary:\n");
-    fprintf(stdout, "  total records: %" PRIu64 "\n", total_records);
-    fprintf(stdout, "  written as direct: %" PRIu64 "\n", total_direct);
-    fprintf(stdout, "  total key size: %" PRIu64 "\n", total_key_size);
-    fprintf(stdout, "  total blob size: %" PRIu64 "\n", total_blob_size);
-    if (layout.header.compression != kNoCompression) {
-      fprintf(stdout, "  total raw blob size: %" PRIu64 "\n", total_raw_size);
-    }
+    totals.Print(layout.header.compression != kNoCompression);
   }
   return s;
 }
