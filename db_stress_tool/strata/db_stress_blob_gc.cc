@@ -106,6 +106,82 @@ int RandomMicros(Random* rand) {
   return 1 << std::min(rand->Uniform(21), rand->Uniform(21));
 }
 
+CollectBlobGarbageOptions RandomOptions(Random* rand) {
+  CollectBlobGarbageOptions options;
+  if (!rand->OneIn(3)) {
+    options.space_amp_limit += rand->Uniform(101) / 100.0;
+  }
+  if (rand->OneIn(3)) {
+    options.max_sorted_runs = 1 + rand->Uniform(4);
+  }
+  return options;
+}
+
+// Decides at random whether a call is cancelled: before it begins, after a
+// random time, or not at all.
+class RandomCanceler {
+ public:
+  explicit RandomCanceler(Random* rand) {
+    if (rand->OneIn(8)) {
+      canceled_ = true;
+      has_flag_ = true;
+    } else if (rand->OneIn(3)) {
+      has_flag_ = true;
+      thread_ = port::Thread([this, micros = RandomMicros(rand)] {
+        SystemClock::Default()->SleepForMicroseconds(micros);
+        canceled_ = true;
+      });
+    }
+  }
+  ~RandomCanceler() { Join(); }
+  RandomCanceler(const RandomCanceler&) = delete;
+  RandomCanceler& operator=(const RandomCanceler&) = delete;
+
+  // Returns nullptr if the call is not cancelled.
+  std::atomic<bool>* flag() { return has_flag_ ? &canceled_ : nullptr; }
+  bool canceled() const { return canceled_; }
+  // Waits until the flag no longer changes.
+  void Join() {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+
+ private:
+  std::atomic<bool> canceled_{false};
+  bool has_flag_ = false;
+  port::Thread thread_;
+};
+
+// Collects the garbage of the column family, as part of a forced compaction of
+// it if `compact`.
+Status CollectGarbage(DB* db, ColumnFamilyHandle* column_family, bool compact,
+                      const CollectBlobGarbageOptions& options) {
+  if (!compact) {
+    return db->CollectBlobGarbage(options, column_family);
+  }
+  CompactRangeOptions compact_options;
+  compact_options.blob_garbage_collection_policy =
+      BlobGarbageCollectionPolicy::kForce;
+  compact_options.canceled = options.canceled;
+  return db->CompactRange(compact_options, column_family, nullptr, nullptr);
+}
+
+// Returns true if CollectGarbage() may have this result.
+bool IsExpected(const Status& s, DB* db, ColumnFamilyHandle* column_family,
+                bool compact, bool canceled) {
+  return s.ok() ||
+         (s.IsNotSupported() &&
+          !db->GetOptions(column_family).enable_blob_address_map) ||
+         (s.IsManualCompactionPaused() &&
+          (canceled || FLAGS_disable_manual_compaction_one_in > 0)) ||
+         (s.IsCompactionAborted() &&
+          FLAGS_abort_and_resume_compactions_one_in > 0) ||
+         (compact && StressTest::IsTolerableCompactionFailure(s)) ||
+         (s.IsColumnFamilyDropped() && FLAGS_clear_column_family_one_in > 0) ||
+         StressTest::IsErrorInjectedAndRetryable(s);
+}
+
 }  // namespace
 
 void AddStressBlobGcListener(
@@ -121,25 +197,9 @@ void StressTest::MaybeCollectBlobGarbage(ThreadState* thread, int64_t rand_key,
   if (!thread->rand.OneInOpt(FLAGS_collect_blob_garbage_one_in)) {
     return;
   }
-  CollectBlobGarbageOptions options;
-  if (!thread->rand.OneIn(3)) {
-    options.space_amp_limit += thread->rand.Uniform(101) / 100.0;
-  }
-  if (thread->rand.OneIn(3)) {
-    options.max_sorted_runs = 1 + thread->rand.Uniform(4);
-  }
-  std::atomic<bool> canceled{false};
-  port::Thread canceler;
-  if (thread->rand.OneIn(8)) {
-    canceled = true;
-    options.canceled = &canceled;
-  } else if (thread->rand.OneIn(3)) {
-    options.canceled = &canceled;
-    canceler = port::Thread([&canceled, micros = RandomMicros(&thread->rand)] {
-      SystemClock::Default()->SleepForMicroseconds(micros);
-      canceled = true;
-    });
-  }
+  CollectBlobGarbageOptions options = RandomOptions(&thread->rand);
+  RandomCanceler canceler(&thread->rand);
+  options.canceled = canceler.flag();
 
   // The contents at a snapshot must not change. They are not compared with the
   // flags that are incompatible with snapshots.
@@ -168,39 +228,15 @@ void StressTest::MaybeCollectBlobGarbage(ThreadState* thread, int64_t rand_key,
     hash_before = hash();
   }
 
-  // Collects the garbage of the whole column family, as a forced compaction of
-  // it does.
   const bool compact = thread->rand.OneIn(4);
-  Status s;
-  if (compact) {
-    CompactRangeOptions compact_options;
-    compact_options.blob_garbage_collection_policy =
-        BlobGarbageCollectionPolicy::kForce;
-    compact_options.canceled = options.canceled;
-    s = db_->CompactRange(compact_options, column_family, nullptr, nullptr);
-  } else {
-    s = db_->CollectBlobGarbage(options, column_family);
-  }
-  if (canceler.joinable()) {
-    canceler.join();
-  }
+  const Status s = CollectGarbage(db_, column_family, compact, options);
+  canceler.Join();
   MaybeVerifyCpuCorruption(thread, "collectblobgarbage", s);
-  const bool allowed =
-      s.ok() ||
-      (s.IsNotSupported() &&
-       !db_->GetOptions(column_family).enable_blob_address_map) ||
-      (s.IsManualCompactionPaused() &&
-       (canceled || FLAGS_disable_manual_compaction_one_in > 0)) ||
-      (s.IsCompactionAborted() &&
-       FLAGS_abort_and_resume_compactions_one_in > 0) ||
-      (compact && IsTolerableCompactionFailure(s)) ||
-      (s.IsColumnFamilyDropped() && FLAGS_clear_column_family_one_in > 0) ||
-      IsErrorInjectedAndRetryable(s);
-  if (!allowed) {
+  if (!IsExpected(s, db_, column_family, compact, canceler.canceled())) {
     fprintf(stderr, "%s with space_amp_limit %g, max_sorted_runs %u%s: %s\n",
             compact ? "CompactRange()" : "CollectBlobGarbage()",
             options.space_amp_limit, options.max_sorted_runs,
-            canceled ? ", cancelled" : "", s.ToString().c_str());
+            canceler.canceled() ? ", cancelled" : "", s.ToString().c_str());
     thread->shared->SetVerificationFailure();
   }
 

@@ -297,6 +297,40 @@ JsonObject LatencyJson(const LatencyHistogram::Snapshot& latencies) {
   return json;
 }
 
+JsonObject ProcessJson(const ProcessStats& process) {
+  JsonObject json;
+  json.AddNumber("cpu_user_seconds", process.cpu_user_seconds);
+  json.AddNumber("cpu_system_seconds", process.cpu_system_seconds);
+  json.AddInteger("rchar", process.rchar);
+  json.AddInteger("wchar", process.wchar);
+  json.AddInteger("syscr", process.syscr);
+  json.AddInteger("syscw", process.syscw);
+  json.AddInteger("read_bytes", process.read_bytes);
+  json.AddInteger("write_bytes", process.write_bytes);
+  json.AddInteger("cancelled_write_bytes", process.cancelled_write_bytes);
+  json.AddInteger("peak_rss_bytes", process.peak_rss_bytes);
+  json.AddInteger("rss_bytes", process.rss_bytes);
+  return json;
+}
+
+// size: nullopt: unknown; the members have no values then.
+JsonObject DirectoryJson(const std::optional<DirectorySize>& size) {
+  const auto known = [&size](uint64_t value) -> std::optional<uint64_t> {
+    if (!size) {
+      return std::nullopt;
+    }
+    return value;
+  };
+  const DirectorySize bytes = size.value_or(DirectorySize());
+  JsonObject json;
+  json.AddInteger("total_bytes", known(bytes.total_bytes()));
+  json.AddInteger("sst_bytes", known(bytes.sst_bytes));
+  json.AddInteger("blob_bytes", known(bytes.blob_bytes));
+  json.AddInteger("wal_bytes", known(bytes.wal_bytes));
+  json.AddInteger("other_bytes", known(bytes.other_bytes));
+  return json;
+}
+
 // Returns the latencies of all threads together, with a member for each name of
 // an operation.
 JsonObject LatenciesJson(const Recorders& recorders) {
@@ -724,36 +758,10 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
   json.AddNumber("open_seconds", open_seconds_);
   json.AddObject("latency_us", LatenciesJson(run->recorders));
 
-  JsonObject process_json;
-  process_json.AddNumber("cpu_user_seconds", process.cpu_user_seconds);
-  process_json.AddNumber("cpu_system_seconds", process.cpu_system_seconds);
-  process_json.AddInteger("rchar", process.rchar);
-  process_json.AddInteger("wchar", process.wchar);
-  process_json.AddInteger("syscr", process.syscr);
-  process_json.AddInteger("syscw", process.syscw);
-  process_json.AddInteger("read_bytes", process.read_bytes);
-  process_json.AddInteger("write_bytes", process.write_bytes);
-  process_json.AddInteger("cancelled_write_bytes",
-                          process.cancelled_write_bytes);
-  process_json.AddInteger("peak_rss_bytes", process.peak_rss_bytes);
-  process_json.AddInteger("rss_bytes", process.rss_bytes);
-  json.AddObject("process", process_json);
-
-  const auto db_bytes = [&size](uint64_t value) -> std::optional<uint64_t> {
-    if (!size) {
-      return std::nullopt;
-    }
-    return value;
-  };
-  const DirectorySize known = size.value_or(DirectorySize());
-  const std::optional<uint64_t> total = db_bytes(known.total_bytes());
-  JsonObject db_json;
-  db_json.AddInteger("total_bytes", total);
-  db_json.AddInteger("sst_bytes", db_bytes(known.sst_bytes));
-  db_json.AddInteger("blob_bytes", db_bytes(known.blob_bytes));
-  db_json.AddInteger("wal_bytes", db_bytes(known.wal_bytes));
-  db_json.AddInteger("other_bytes", db_bytes(known.other_bytes));
-  json.AddObject("db", db_json);
+  json.AddObject("process", ProcessJson(process));
+  const std::optional<uint64_t> total =
+      size ? std::optional<uint64_t>(size->total_bytes()) : std::nullopt;
+  json.AddObject("db", DirectoryJson(size));
 
   json.AddInteger("user_bytes_written", counters.user_bytes);
   json.AddInteger("user_keys_written", counters.user_keys);

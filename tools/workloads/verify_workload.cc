@@ -128,6 +128,57 @@ class VerifyWorkload : public Workload {
     return Status::OK();
   }
 
+  // Checks all records in the bounds of read_options, in one direction.
+  // count: receives their number.
+  Status CheckDirection(WorkloadHost* host, const ReadOptions& read_options,
+                        bool backward, uint64_t* count) {
+    std::unique_ptr<Iterator> iter(
+        host->db()->NewIterator(read_options, host->column_family()));
+    std::string previous;
+    uint64_t loaded = 0;
+    if (backward) {
+      iter->SeekToLast();
+    } else {
+      iter->SeekToFirst();
+    }
+    while (iter->Valid()) {
+      host->Begin();
+      uint64_t record = 0;
+      if (!shape_->RecordOf(iter->key(), &record)) {
+        return Status::Corruption("a key that no record has",
+                                  iter->key().ToString(/*hex=*/true));
+      }
+      Status s = shape_->Check(record, iter->value(), options_.allow_missing);
+      if (!s.ok()) {
+        return s;
+      }
+      if (*count > 0 && (iter->key().compare(previous) > 0) == backward) {
+        return Status::Corruption("keys out of order at record",
+                                  std::to_string(record));
+      }
+      previous.assign(iter->key().data(), iter->key().size());
+      ++*count;
+      loaded += record < options_.records ? 1 : 0;
+      const uint64_t bytes = iter->key().size() + iter->value().size();
+      if (!backward) {
+        bytes_.fetch_add(bytes, std::memory_order_relaxed);
+      }
+      host->End(Op::kScan, bytes);
+      if (host->Failed()) {
+        return Status::OK();
+      }
+      if (backward) {
+        iter->Prev();
+      } else {
+        iter->Next();
+      }
+    }
+    if (iter->status().ok() && !backward) {
+      scanned_loaded_.fetch_add(loaded, std::memory_order_relaxed);
+    }
+    return iter->status();
+  }
+
   // Each thread scans its part of the key space, forward and backward.
   Status CheckByIterator(WorkloadHost* host) {
     const uint64_t threads = static_cast<uint64_t>(host->threads());
@@ -151,54 +202,11 @@ class VerifyWorkload : public Workload {
       read_options.iterate_upper_bound = &upper;
     }
     uint64_t counts[2] = {0, 0};
-    for (int backward = 0; backward < 2; ++backward) {
-      std::unique_ptr<Iterator> iter(
-          host->db()->NewIterator(read_options, host->column_family()));
-      std::string previous;
-      uint64_t loaded = 0;
-      if (backward) {
-        iter->SeekToLast();
-      } else {
-        iter->SeekToFirst();
-      }
-      while (iter->Valid()) {
-        host->Begin();
-        uint64_t record = 0;
-        if (!shape_->RecordOf(iter->key(), &record)) {
-          return Status::Corruption("a key that no record has",
-                                    iter->key().ToString(/*hex=*/true));
-        }
-        Status s = shape_->Check(record, iter->value(), options_.allow_missing);
-        if (!s.ok()) {
-          return s;
-        }
-        if (counts[backward] > 0 &&
-            (iter->key().compare(previous) > 0) == (backward == 1)) {
-          return Status::Corruption("keys out of order at record",
-                                    std::to_string(record));
-        }
-        previous.assign(iter->key().data(), iter->key().size());
-        ++counts[backward];
-        loaded += record < options_.records ? 1 : 0;
-        const uint64_t bytes = iter->key().size() + iter->value().size();
-        if (!backward) {
-          bytes_.fetch_add(bytes, std::memory_order_relaxed);
-        }
-        host->End(Op::kScan, bytes);
-        if (host->Failed()) {
-          return Status::OK();
-        }
-        if (backward) {
-          iter->Prev();
-        } else {
-          iter->Next();
-        }
-      }
-      if (!iter->status().ok()) {
-        return iter->status();
-      }
-      if (!backward) {
-        scanned_loaded_.fetch_add(loaded, std::memory_order_relaxed);
+    for (const bool backward : {false, true}) {
+      Status s =
+          CheckDirection(host, read_options, backward, &counts[backward]);
+      if (!s.ok() || host->Failed()) {
+        return s;
       }
     }
     if (counts[0] != counts[1]) {
