@@ -44,14 +44,17 @@ STRATA_LIB = \
   db/address_map/overflow_cells.cc \
   db/address_map/range_deletion_queue.cc \
   db/address_map/range_deletion_sweep.cc \
+  db/address_map/retired_removals.cc \
   db/address_map/scan_length_histogram.cc \
   db/address_map/spill_file.cc \
+  db/address_map/spill_file_numbers.cc \
   db/address_map/unsettled_map_jobs.cc \
   db/address_map/version_mapped_stats.cc \
   db/arena_wrapped_db_iter_strata.cc \
   db/blob/blob_source_strata.cc \
   db/blob_gc/blob_gc_job.cc \
   db/blob_gc/blob_gc_picker.cc \
+  db/blob_gc/blob_gc_state.cc \
   db/blob_gc/blob_gc_storage.cc \
   db/blob_gc/blob_key_bounds.cc \
   db/blob_gc/blob_live_records.cc \
@@ -211,6 +214,7 @@ STRATA_TEST_MAIN = \
   db/address_map/db_map_families_test.cc \
   db/address_map/deferred_removals_test.cc \
   db/address_map/far_names_test.cc \
+  db/address_map/folded_versions_test.cc \
   db/address_map/level0_merge_test.cc \
   db/address_map/map_entries_test.cc \
   db/address_map/map_iterators_test.cc \
@@ -225,11 +229,14 @@ STRATA_TEST_MAIN = \
   db/address_map/prefix_coverage_test.cc \
   db/address_map/range_deletion_queue_test.cc \
   db/address_map/range_deletion_sweep_test.cc \
+  db/address_map/retired_removals_test.cc \
   db/address_map/scan_length_histogram_test.cc \
+  db/address_map/spill_file_numbers_test.cc \
   db/address_map/spill_file_test.cc \
   db/address_map/unsettled_map_jobs_test.cc \
   db/blob_gc/blob_gc_job_test.cc \
   db/blob_gc/blob_gc_picker_test.cc \
+  db/blob_gc/blob_gc_state_test.cc \
   db/blob_gc/blob_gc_storage_test.cc \
   db/blob_gc/blob_live_records_test.cc \
   db/blob_gc/blob_relocation_test.cc \

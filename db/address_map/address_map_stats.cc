@@ -69,7 +69,7 @@ bool InternalStats::HandleAddressMapMap(
   put("damaged-files", blobs->NumDamagedFiles());
   put("blocked-removals", blobs->NumBlockedRemovals());
   put("pending-range-deletions", blobs->range_deletions().Count());
-  put("retired-removals", blobs->NumRetired());
+  put("retired-removals", blobs->retired_removals().NumNames());
   return true;
 }
 

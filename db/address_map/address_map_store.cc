@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <iterator>
 #include <random>
 #include <utility>
 
@@ -19,8 +18,6 @@
 #include "db/path_layout/path_layout.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
-#include "file/filename.h"
-#include "logging/logging.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -50,7 +47,8 @@ AddressMapStore::AddressMapStore(uint32_t column_family_id,
       blocked_charge_(
           MapMemoryReservation::Create(&table_factory, ioptions.logger)),
       blocked_removals_(&map_, blocked_charge_.get()),
-      range_deletions_(ioptions.user_comparator) {}
+      range_deletions_(ioptions.user_comparator),
+      gc_(ioptions.clock, ioptions.logger) {}
 
 AddressMapStore::~AddressMapStore() { assert(pending_.empty()); }
 
@@ -161,14 +159,6 @@ uint64_t AddressMapStore::GarbageBytes(const BlobFileMetaData& meta) const {
   return meta.GetTotalBlobBytes() - std::min(used, meta.GetTotalBlobBytes());
 }
 
-uint64_t AddressMapStore::NumRetired() const {
-  uint64_t result = 0;
-  for (const Retired& retired : retired_) {
-    result += retired.removals->Count();
-  }
-  return result;
-}
-
 uint32_t AddressMapStore::AddLiveFile(uint64_t number, uint32_t path_id,
                                       CompressionType compression,
                                       uint64_t size) {
@@ -181,16 +171,8 @@ void AddressMapStore::KeepDamagedFile(uint64_t number) {
   const uint32_t slot = files_.Find(number);
   [[maybe_unused]] const bool pinned = files_.PinForJob(slot);
   assert(pinned);
-  damaged_[number].is_kept = true;
+  gc_.Keep(number);
   SetInexact();
-}
-
-void AddressMapStore::OnGcDamaged(uint64_t number) {
-  Damaged& damaged = damaged_[number];
-  damaged.pause = damaged.pause == 0
-                      ? kGcRetryMicros
-                      : std::min(2 * damaged.pause, kMaxGcRetryMicros);
-  damaged.retry_at = ioptions_.clock->NowMicros() + damaged.pause;
 }
 
 void AddressMapStore::SetWorkQueue(MapWorkQueue* queue,
@@ -244,18 +226,8 @@ void AddressMapStore::Retire(std::unique_ptr<DeferredRemovals>&& removals,
     SetInexact();
   }
   if (removals->Count() > 0) {
-    const size_t memory = removals->MemoryUsage();
-    retired_memory_.fetch_add(memory, std::memory_order_relaxed);
-    retired_.push_back(Retired{version_number, memory, std::move(removals)});
+    retired_removals_.Add(std::move(removals), version_number);
     SignalWork();
-  }
-}
-
-void AddressMapStore::LimitRetired(DeferredRemovals* removals) const {
-  if (retired_memory_.load(std::memory_order_relaxed) +
-          removals->MemoryUsage() >
-      kMaxRetiredMemory) {
-    removals->MoveToFile();
   }
 }
 
@@ -274,55 +246,18 @@ Status AddressMapStore::read_refusal() const {
   return read_refusal_;
 }
 
-bool AddressMapStore::HasRetired(uint64_t oldest_version) const {
-  return std::any_of(retired_.begin(), retired_.end(), [&](const Retired& r) {
-    return r.version_number <= oldest_version;
-  });
-}
-
-std::vector<std::unique_ptr<DeferredRemovals>> AddressMapStore::TakeRetired(
-    uint64_t oldest_version) {
-  std::vector<std::unique_ptr<DeferredRemovals>> result;
-  uint64_t names = 0;
-  for (auto it = retired_.begin(); it != retired_.end() && names < kSlice;) {
-    if (it->version_number <= oldest_version) {
-      names += it->removals->Count();
-      retired_memory_.fetch_sub(it->memory, std::memory_order_relaxed);
-      result.push_back(std::move(it->removals));
-      it = retired_.erase(it);
-    } else {
-      ++it;
-    }
-  }
-  return result;
-}
-
 DeferredRemovals::NewSpillFile AddressMapStore::SpillFiles(
     Version* version, const std::string& dbname) {
   return [this, dbname,
           versions = version->version_set()](std::unique_ptr<SpillFile>* file) {
-    const uint64_t number = versions->NewFileNumber();
-    {
-      // Registers the number before the file exists: otherwise a scan for
-      // obsolete files would delete the file.
-      std::lock_guard<std::mutex> lock(spill_mutex_);
-      spill_files_.insert(number);
-    }
-    return SpillFile::Create(
-        ioptions_.fs.get(), FileOptions(), TempFileName(dbname, number),
-        [this, number] {
-          std::lock_guard<std::mutex> lock(spill_mutex_);
-          spill_files_.erase(number);
-        },
-        file);
+    return spill_files_.Create(ioptions_.fs.get(), dbname,
+                               versions->NewFileNumber(), file);
   };
 }
 
 std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
     const VersionStorageInfo& version, bool also_failed) const {
   std::vector<BlobGcPicker::File> files;
-  const uint64_t now =
-      gc_retry_at_.empty() || also_failed ? 0 : ioptions_.clock->NowMicros();
   for (const auto& meta : version.GetBlobFiles()) {
     if (!meta->IsMapped()) {
       continue;
@@ -345,21 +280,10 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
                                              static_cast<double>(live) /
                                              static_cast<double>(records)));
     // A file without live values needs no job.
-    file.is_busy = live == 0 || collecting_.count(file.number) > 0;
-    const auto damaged = damaged_.find(file.number);
-    if (damaged != damaged_.end() &&
-        (damaged->second.is_kept ||
-         (live > 0 && !also_failed &&
-          damaged->second.retry_at > ioptions_.clock->NowMicros()))) {
-      file.live_size = file.size;
-      file.is_busy = true;
-    }
-    if (now > 0 && !file.is_busy) {
-      const auto failed = gc_retry_at_.find(file.number);
-      file.is_busy = failed != gc_retry_at_.end() && failed->second > now;
-    }
+    file.is_busy = live == 0;
   }
-  if (!collecting_.empty()) {
+  gc_.MarkBusy(&files, also_failed);
+  if (gc_.HasJobs()) {
     for (const BlobFileSlotTable::Info& info : files_.GetAll()) {
       if (info.state == BlobFileSlotTable::State::kCopies) {
         BlobGcPicker::File& file = files.emplace_back();
@@ -378,46 +302,11 @@ uint64_t AddressMapStore::AddGcDebt(uint64_t compaction_needed_bytes,
                                     const MutableCFOptions& options) const {
   const double limit = options.blob_gc_space_amp_limit;
   const uint64_t soft = options.soft_pending_compaction_bytes_limit;
-  const uint64_t hard = options.hard_pending_compaction_bytes_limit;
-  if (!enabled() || !ready_ || !gc_allowed_ || limit == 0 || soft == 0) {
+  if (!enabled() || !ready_ || !gc_.allowed() || limit == 0 || soft == 0) {
     return compaction_needed_bytes;
   }
-  const BlobGcPicker::Space space =
-      BlobGcPicker::SpaceOf(FilesForGc(version), copying_);
-  const double on_disk = static_cast<double>(
-      space.on_disk - std::min(space.on_disk, merge_space_));
-  const double allowed = limit * static_cast<double>(space.live);
-  const double excess = std::min(
-      on_disk - static_cast<double>(copying_) - kLeastStallFactor * allowed,
-      on_disk - kStallFactor * allowed);
-  // Files without live values are dropped, not collected.
-  if (excess <= 0 || space.live == 0) {
-    return compaction_needed_bytes;
-  }
-  uint64_t debt = soft + static_cast<uint64_t>(excess);
-  if (hard > 0) {
-    debt = std::min(debt, hard - 1);
-  }
-  ROCKS_LOG_INFO(ioptions_.logger,
-                 "Slowing down writes: blob files are %.3f times as large as "
-                 "their live data, the limit is %.3f",
-                 space.Amplification(), limit);
-  return std::max(compaction_needed_bytes, debt);
-}
-
-void AddressMapStore::OnGcFailed(const std::set<uint64_t>& files) {
-  const uint64_t now = ioptions_.clock->NowMicros();
-  for (auto it = gc_retry_at_.begin(); it != gc_retry_at_.end();) {
-    it = it->second <= now ? gc_retry_at_.erase(it) : std::next(it);
-  }
-  for (const uint64_t number : files) {
-    gc_retry_at_[number] = now + kGcRetryMicros;
-  }
-}
-
-void AddressMapStore::OnGcSucceeded() {
-  max_gc_copies_ =
-      std::min(kMaxGcCopies, std::max(max_gc_copies_, uint64_t{1} << 20) * 2);
+  return gc_.AddDebt(compaction_needed_bytes, FilesForGc(version), limit, soft,
+                     options.hard_pending_compaction_bytes_limit);
 }
 
 uint32_t AddressMapStore::PathIdOf(uint64_t file_number) const {
@@ -504,8 +393,7 @@ void AddressMapStore::CollectObsoleteFiles(VersionSet* versions,
       keep->insert(file.number);
     }
   }
-  std::lock_guard<std::mutex> lock(spill_mutex_);
-  keep->insert(spill_files_.begin(), spill_files_.end());
+  spill_files_.AddTo(keep);
 }
 
 void AddressMapStore::ReleaseAll(VersionSet* versions) {
@@ -521,7 +409,7 @@ bool AddressMapStore::Keeps(uint64_t number) const {
 }
 
 void AddressMapStore::Forget(const BlobFileSlotTable::Info& file) {
-  damaged_.erase(file.number);
+  gc_.Forget(file.number);
   blob_file_cache_->Evict(file.number);
   blob_file_cache_->paths().Unregister(file.number);
 }

@@ -3,11 +3,9 @@
 
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -18,14 +16,18 @@
 #include "db/address_map/blob_file_slot_table.h"
 #include "db/address_map/blocked_removals.h"
 #include "db/address_map/deferred_removals.h"
+#include "db/address_map/folded_versions.h"
 #include "db/address_map/map_memory_reservation.h"
 #include "db/address_map/mapped_blob_index.h"
 #include "db/address_map/mapped_blob_writer.h"
 #include "db/address_map/mapped_row_cache.h"
 #include "db/address_map/range_deletion_queue.h"
+#include "db/address_map/retired_removals.h"
 #include "db/address_map/scan_length_histogram.h"
+#include "db/address_map/spill_file_numbers.h"
 #include "db/address_map/unsettled_map_jobs.h"
 #include "db/blob_gc/blob_gc_picker.h"
+#include "db/blob_gc/blob_gc_state.h"
 #include "db/dbformat.h"
 #include "db/strata/implicit_snapshot_registry.h"
 #include "options/cf_options.h"
@@ -136,8 +138,6 @@ class AddressMapStore {
   uint64_t GarbageCount(const BlobFileMetaData& meta) const;
   uint64_t GarbageBytes(const BlobFileMetaData& meta) const;
   uint64_t NumBlockedRemovals() const { return blocked_removals_.Count(); }
-  // REQUIRES: DB mutex held.
-  uint64_t NumRetired() const;
 
   // Keeps a blob file from being deleted.
   class FilePin {
@@ -228,19 +228,9 @@ class AddressMapStore {
   // REQUIRES: DB mutex held.
   void Retire(std::unique_ptr<DeferredRemovals>&& removals,
               uint64_t version_number);
-  // Returns true if TakeRetired(oldest_version) would return a list.
-  // REQUIRES: DB mutex held.
-  bool HasRetired(uint64_t oldest_version) const;
-  // Returns lists of names that are to be removed from the map at once: all
-  // that no longer wait for a Version, or the first of them up to and including
-  // the one that brings the total to kSlice names.
-  // oldest_version: number of the oldest Version that exists.
-  // REQUIRES: DB mutex held.
-  std::vector<std::unique_ptr<DeferredRemovals>> TakeRetired(
-      uint64_t oldest_version);
-  // Moves a list that is about to be retired to its spill file if the waiting
-  // lists take much memory. Thread-safe; best called without the DB mutex.
-  void LimitRetired(DeferredRemovals* removals) const;
+  // The names that are scheduled for removal.
+  RetiredRemovals* retired_removals() { return &retired_removals_; }
+  const RetiredRemovals& retired_removals() const { return retired_removals_; }
   // False if the map may have entries that no reader and no job will find.
   // Such a map must not be saved.
   bool IsExact() const { return exact_.load(std::memory_order_relaxed); }
@@ -269,7 +259,7 @@ class AddressMapStore {
   // Called when a Version, possibly the oldest one, was deleted.
   // REQUIRES: DB mutex held.
   void OnVersionDeleted() {
-    if (!retired_.empty()) {
+    if (!retired_removals_.empty()) {
       SignalWork();
     }
   }
@@ -280,35 +270,9 @@ class AddressMapStore {
   UnsettledMapJobs* unsettled_jobs() { return &unsettled_jobs_; }
   const UnsettledMapJobs& unsettled_jobs() const { return unsettled_jobs_; }
 
-  // Announces a fold that is about to commit values over entries with which
-  // readers of older Versions merge operands, at whatever sequence number they
-  // read. The folded value does not hide those entries from such readers. While
-  // there may be such readers, a compaction that finds an entry hidden by a
-  // folded value must leave its removal from the map to DeferredRemovals, and
-  // must not make the folded value direct, which would have the same effect as
-  // an immediate removal.
-  //   BeginFold() -> the edit -> EndFold()
-  // REQUIRES: DB mutex held.
-  void BeginFold() {
-    ++num_folds_;
-    UpdateFoldedVersion();
-  }
-  // Ends what BeginFold() began.
-  // first_version: number of a Version such that it and all later ones have the
-  // folded values; 0 if no Version has them.
-  // REQUIRES: DB mutex held.
-  void EndFold(uint64_t first_version) {
-    --num_folds_;
-    first_folded_version_ = std::max(first_folded_version_, first_version);
-    UpdateFoldedVersion();
-  }
-  // Returns true if the Version with this number is, or may be, older than a
-  // fold that is or will be committed. Lock-free. The answer for a Version may
-  // change from false to true at any time, but not after a compaction has built
-  // on the fold.
-  bool IsBeforeFold(uint64_t version_number) const {
-    return version_number < folded_version_.load(std::memory_order_acquire);
-  }
+  // The Versions that are older than a fold of values of the column family.
+  FoldedVersions* folded_versions() { return &folded_versions_; }
+  const FoldedVersions& folded_versions() const { return folded_versions_; }
 
   // Returns a function that creates temporary files of the column family in the
   // DB's directory.
@@ -316,7 +280,7 @@ class AddressMapStore {
   DeferredRemovals::NewSpillFile SpillFiles(Version* version,
                                             const std::string& dbname);
 
-  // ---- Garbage collection.
+  // ---- Garbage collection. BlobGcState says what the short functions do.
 
   // Returns the files of the current Version, and the files of copies that jobs
   // are about to add, as input of the picker. Files of a job that failed
@@ -324,69 +288,42 @@ class AddressMapStore {
   // REQUIRES: DB mutex held.
   std::vector<BlobGcPicker::File> FilesForGc(const VersionStorageInfo& version,
                                              bool also_failed = false) const;
-  // Set to false while garbage collection jobs must not run. Writes are not
-  // slowed down for them then.
-  // REQUIRES: DB mutex held.
-  void SetGcAllowed(bool allowed) { gc_allowed_ = allowed; }
   // Returns the number of bytes that write slowdowns are computed from:
-  // compaction_needed_bytes, or more if the space amplification, including the
-  // copies that jobs are writing, exceeds kStallFactor times the limit. The
-  // result then exceeds soft_pending_compaction_bytes_limit (if that is set) by
-  // the excess space, so writes are slowed down the more the larger the excess,
-  // but are never stopped.
-  // Copies alone cause no slowdown, which matters if all values fit into a few
-  // files: without the copies, the space amplification must exceed
-  // kLeastStallFactor times the limit.
+  // compaction_needed_bytes, or more if the map is in use and there is too much
+  // garbage (BlobGcState::AddDebt()).
   // REQUIRES: DB mutex held.
   uint64_t AddGcDebt(uint64_t compaction_needed_bytes,
                      const VersionStorageInfo& version,
                      const MutableCFOptions& options) const;
-  static constexpr double kStallFactor = 1.01;
-  static constexpr double kLeastStallFactor = 0.98;
-  // Accounts for copies of `bytes` bytes that a job is writing, from
-  // BeginCopies() until the job has published them and calls EndCopies().
   // REQUIRES: DB mutex held.
-  void BeginCopies(uint64_t bytes) { copying_ += bytes; }
+  void SetGcAllowed(bool allowed) { gc_.SetAllowed(allowed); }
   // REQUIRES: DB mutex held.
-  void EndCopies(uint64_t bytes) { copying_ -= bytes; }
-  // Marks the file as being collected by a job that has picked it, or by a
-  // merge for several jobs. The picker ignores the file until each BeginGc() is
-  // matched by an EndGc().
+  void BeginCopies(uint64_t bytes) { gc_.BeginCopies(bytes); }
   // REQUIRES: DB mutex held.
-  void BeginGc(uint64_t number) { collecting_.insert(number); }
+  void EndCopies(uint64_t bytes) { gc_.EndCopies(bytes); }
   // REQUIRES: DB mutex held.
-  void EndGc(uint64_t number) { collecting_.erase(collecting_.find(number)); }
-  // Returns the maximum number of bytes that a job may copy. The limit is
-  // halved when a job runs out of disk space.
+  void BeginGc(uint64_t number) { gc_.Begin(number); }
   // REQUIRES: DB mutex held.
-  uint64_t max_gc_copies() const { return max_gc_copies_; }
-  // copied: bytes that the job had copied.
+  void EndGc(uint64_t number) { gc_.End(number); }
   // REQUIRES: DB mutex held.
-  void OnGcOutOfSpace(uint64_t copied) {
-    max_gc_copies_ =
-        std::max(uint64_t{1}, std::min(max_gc_copies_, copied) / 2);
-  }
-  // Excludes `bytes` bytes of copied files, which a merge of sorted runs keeps
-  // on disk until it ends, from what AddGcDebt() counts.
+  uint64_t max_gc_copies() const { return gc_.max_copies(); }
   // REQUIRES: DB mutex held.
-  void AddMergeSpace(uint64_t bytes) { merge_space_ += bytes; }
+  void OnGcOutOfSpace(uint64_t copied) { gc_.OnOutOfSpace(copied); }
   // REQUIRES: DB mutex held.
-  void SubMergeSpace(uint64_t bytes) { merge_space_ -= bytes; }
+  void AddMergeSpace(uint64_t bytes) { gc_.AddMergeSpace(bytes); }
   // REQUIRES: DB mutex held.
-  bool HasGcJobs() const { return !collecting_.empty(); }
-  // Called when a job could not read the file. Automatic jobs then skip the
-  // file, for longer after each failure, and its garbage, which they cannot
-  // collect, does not count toward the space amplification limit.
+  void SubMergeSpace(uint64_t bytes) { gc_.SubMergeSpace(bytes); }
   // REQUIRES: DB mutex held.
-  void OnGcDamaged(uint64_t number);
+  bool HasGcJobs() const { return gc_.HasJobs(); }
+  // REQUIRES: DB mutex held.
+  void OnGcDamaged(uint64_t number) { gc_.OnDamaged(number); }
   // Returns the number of files that recovery or a job found damaged.
   // REQUIRES: DB mutex held.
-  size_t NumDamagedFiles() const { return damaged_.size(); }
+  size_t NumDamagedFiles() const { return gc_.NumDamaged(); }
   // REQUIRES: DB mutex held.
-  void OnGcSucceeded();
-  // Makes automatic jobs skip these files for a while.
+  void OnGcSucceeded() { gc_.OnSucceeded(); }
   // REQUIRES: DB mutex held.
-  void OnGcFailed(const std::set<uint64_t>& files);
+  void OnGcFailed(const std::set<uint64_t>& files) { gc_.OnFailed(files); }
 
   // ---- Files.
 
@@ -428,10 +365,6 @@ class AddressMapStore {
   bool Keeps(uint64_t number) const;
 
  private:
-  void UpdateFoldedVersion() {
-    folded_version_.store(num_folds_ > 0 ? UINT64_MAX : first_folded_version_,
-                          std::memory_order_release);
-  }
   // Returns kLostSlot if no slot is left.
   uint32_t AddBuildingFile(const MappedBlobFile& file);
   void Forget(const BlobFileSlotTable::Info& file);
@@ -452,11 +385,10 @@ class AddressMapStore {
 
   RangeDeletionQueue range_deletions_;
 
-  std::mutex spill_mutex_;
-  std::set<uint64_t> spill_files_;
+  SpillFileNumbers spill_files_;  // outlives retired_removals_
+  RetiredRemovals retired_removals_;
+  FoldedVersions folded_versions_;
 
-  static constexpr size_t kMaxRetiredMemory = size_t{64} << 20;
-  std::atomic<size_t> retired_memory_{0};
   std::atomic<bool> exact_{true};
   std::atomic<uint64_t> appended_version_{0};
   UnsettledMapJobs unsettled_jobs_;
@@ -466,39 +398,10 @@ class AddressMapStore {
   mutable std::mutex read_refusal_mutex_;
   Status read_refusal_;
 
-  // The members from here on are protected by the DB mutex, except
-  // folded_version_, which is also read without it.
-  struct Retired {
-    uint64_t version_number;
-    size_t memory;
-    std::unique_ptr<DeferredRemovals> removals;
-  };
-  std::vector<Retired> retired_;
+  // The members from here on are protected by the DB mutex.
   std::vector<MapCommitObserver*> pending_;
   std::set<uint64_t> dropping_;
-  std::multiset<uint64_t> collecting_;
-  static constexpr uint64_t kMaxGcCopies = uint64_t{1} << 30;
-  uint64_t max_gc_copies_ = kMaxGcCopies;
-  uint64_t copying_ = 0;
-  uint64_t merge_space_ = 0;
-  bool gc_allowed_ = true;
-  // Number of folds that are about to commit.
-  int num_folds_ = 0;
-  uint64_t first_folded_version_ = 0;
-  // All Versions with this number or a larger one have the values of all folds.
-  std::atomic<uint64_t> folded_version_{0};
-  // Files of failed jobs, by number, with the time in microseconds from which
-  // on jobs may collect them again.
-  static constexpr uint64_t kGcRetryMicros = 600 * 1000 * 1000;
-  std::map<uint64_t, uint64_t> gc_retry_at_;
-  // Damaged files, by number. The pause doubles with each job that fails.
-  static constexpr uint64_t kMaxGcRetryMicros = uint64_t{86400} * 1000 * 1000;
-  struct Damaged {
-    bool is_kept = false;   // KeepDamagedFile()
-    uint64_t pause = 0;     // microseconds
-    uint64_t retry_at = 0;  // time in microseconds
-  };
-  std::map<uint64_t, Damaged> damaged_;
+  BlobGcState gc_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -68,8 +68,8 @@ std::unique_ptr<CompactionMapping> CompactionMapping::Begin(
   }
   // An entry that a fold has written above another one does not hide it from
   // readers of a Version from before the fold, regardless of sequence numbers.
-  any_order |=
-      blobs->IsBeforeFold(cfd->dummy_versions()->Next()->GetVersionNumber());
+  any_order |= blobs->folded_versions().IsBefore(
+      cfd->dummy_versions()->Next()->GetVersionNumber());
   return std::unique_ptr<CompactionMapping>(new CompactionMapping(
       compaction, earliest_reader, any_order, first_new_file_number, dbname));
 }
@@ -179,7 +179,7 @@ Status CompactionMapping::Settle() {
   }
   unsettled_.reset();
   publication_.Settle();
-  blobs_->LimitRetired(removals_.get());
+  blobs_->retired_removals()->Limit(removals_.get());
   return s;
 }
 

@@ -418,7 +418,7 @@ TEST_P(DBAddressMapOverlapTest, HiddenValueStaysGoneBesideAFold) {
     SyncPoint::GetInstance()->EnableProcessing();
     db_->ReleaseSnapshot(snapshot);
     dbfull()->TEST_LockMutex();
-    Blobs()->BeginFold();
+    Blobs()->folded_versions()->Begin();
     dbfull()->TEST_UnlockMutex();
     bool was_reached = false;
     At("CompactionMapping::Settle", [&] {
@@ -429,7 +429,7 @@ TEST_P(DBAddressMapOverlapTest, HiddenValueStaysGoneBesideAFold) {
     ASSERT_OK(CompactInto(0, kBottom));
     EXPECT_TRUE(was_reached);
     dbfull()->TEST_LockMutex();
-    Blobs()->EndFold(/*first_version=*/0);
+    Blobs()->folded_versions()->End(/*first_version=*/0);
     dbfull()->TEST_UnlockMutex();
     CheckValue("k", expected);
     may_remove = true;
@@ -448,28 +448,28 @@ TEST_P(DBAddressMapOverlapTest, SnapshotReadEndsBesideAFold) {
   ASSERT_OK(Flush());
   const Snapshot* snapshot = db_->GetSnapshot();
   dbfull()->TEST_LockMutex();
-  Blobs()->BeginFold();
+  Blobs()->folded_versions()->Begin();
   const uint64_t version =
       static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
           ->cfd()
           ->current()
           ->GetVersionNumber();
-  EXPECT_TRUE(Blobs()->IsBeforeFold(version));
+  EXPECT_TRUE(Blobs()->folded_versions()->IsBefore(version));
   dbfull()->TEST_UnlockMutex();
   EXPECT_EQ(Get("k", snapshot), "NOT_FOUND");
   EXPECT_EQ(Get("a", snapshot), Long("a"));
   dbfull()->TEST_LockMutex();
-  Blobs()->EndFold(version + 1);
+  Blobs()->folded_versions()->End(version + 1);
   dbfull()->TEST_UnlockMutex();
-  EXPECT_TRUE(Blobs()->IsBeforeFold(version));
-  EXPECT_FALSE(Blobs()->IsBeforeFold(version + 1));
+  EXPECT_TRUE(Blobs()->folded_versions()->IsBefore(version));
+  EXPECT_FALSE(Blobs()->folded_versions()->IsBefore(version + 1));
   // The second fold is not committed.
   dbfull()->TEST_LockMutex();
-  Blobs()->BeginFold();
-  EXPECT_TRUE(Blobs()->IsBeforeFold(version + 1));
-  Blobs()->EndFold(/*first_version=*/0);
+  Blobs()->folded_versions()->Begin();
+  EXPECT_TRUE(Blobs()->folded_versions()->IsBefore(version + 1));
+  Blobs()->folded_versions()->End(/*first_version=*/0);
   dbfull()->TEST_UnlockMutex();
-  EXPECT_FALSE(Blobs()->IsBeforeFold(version + 1));
+  EXPECT_FALSE(Blobs()->folded_versions()->IsBefore(version + 1));
   db_->ReleaseSnapshot(snapshot);
 }
 

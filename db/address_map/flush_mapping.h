@@ -65,7 +65,7 @@ class FlushMapping : public MappedBlobSink {
   // also by a reader that would then apply the operands to it a second time.
   // The birth of all values is the number of their blob file, since a repeated
   // fold may produce another value. The values below them stay in the map for
-  // those readers; compactions remove them, see AddressMapStore::BeginFold().
+  // those readers; compactions remove them, see FoldedVersions.
   // REQUIRES: DB mutex held; base is the current Version and outlives the
   // returned object; no flush runs until Settle() has returned.
   static std::unique_ptr<FlushMapping> BeginFold(ColumnFamilyData* cfd,

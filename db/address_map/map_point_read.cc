@@ -242,8 +242,8 @@ bool MapPointRead::IsVisible(SequenceNumber seq) const {
 }
 
 bool MapPointRead::IsProtected() const {
-  return protected_ &&
-         !blobs_->IsBeforeFold(super_version_->current->GetVersionNumber());
+  return protected_ && !blobs_->folded_versions()->IsBefore(
+                           super_version_->current->GetVersionNumber());
 }
 
 bool MapPointRead::IsCurrent() const {

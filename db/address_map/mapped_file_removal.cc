@@ -190,7 +190,7 @@ Status MappedFileRemoval::Prepare() {
   if (s.ok()) {
     unsettled_.emplace(blobs_->unsettled_jobs());
     s = names_->Demote(blobs_->map());
-    blobs_->LimitRetired(names_.get());
+    blobs_->retired_removals()->Limit(names_.get());
   }
   TEST_SYNC_POINT("MappedFileRemoval::Prepared");
   TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Prepare:Status", &s);

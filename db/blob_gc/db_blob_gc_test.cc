@@ -1109,7 +1109,7 @@ TEST_F(DBBlobGcTest, SlowsDownWritesFarAboveTheLimit) {
     // SuperVersion.
     ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
   }
-  ASSERT_GT(Amplification(), 1.1 * AddressMapStore::kStallFactor);
+  ASSERT_GT(Amplification(), 1.1 * BlobGcState::kStallFactor);
   PutKey(5, 7);
   ASSERT_OK(Flush());
   ASSERT_GT(property(DB::Properties::kActualDelayedWriteRate), 0u);

@@ -86,7 +86,7 @@ Status DeltaFoldCommit::Begin(std::vector<SequenceNumber> snapshots) {
   meta_.epoch_number = cfd->NewEpochNumber();
   meta_.temperature = options_.default_write_temperature;
   if (cfd->address_map_store() != nullptr) {
-    cfd->address_map_store()->BeginFold();
+    cfd->address_map_store()->folded_versions()->Begin();
     mapping_ = FlushMapping::BeginFold(cfd, version_, meta_.fd.GetNumber());
   }
   return s;
@@ -292,7 +292,7 @@ void DeltaFoldCommit::Close(const Status& status) {
     }
   }
   if (cfd->address_map_store() != nullptr) {
-    cfd->address_map_store()->EndFold(
+    cfd->address_map_store()->folded_versions()->End(
         committed_ && has_file() ? cfd->current()->GetVersionNumber() : 0);
   }
   if (committed_ && has_file()) {

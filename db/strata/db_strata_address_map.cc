@@ -481,7 +481,7 @@ void DBStrata::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
   // a bound must be asked for.
   SequenceNumber wait = kMaxSequenceNumber;
   bool due = (also_for_drops && blobs->HasDroppableFiles()) ||
-             blobs->HasRetired(OldestVersionNumber(cfd));
+             blobs->retired_removals()->Has(OldestVersionNumber(cfd));
   const SequenceNumber blocked_until = blobs->BlockedUntil();
   if (blocked_until > earliest) {
     wait = blocked_until;
@@ -529,7 +529,8 @@ void DBStrata::BackgroundMapRemovals() {
       cfd->Ref();
       AddressMapStore* const blobs = cfd->address_map_store();
       const SequenceNumber earliest = EarliestReader(*cfd);
-      const auto retired = blobs->TakeRetired(OldestVersionNumber(cfd));
+      const auto retired = blobs->retired_removals()->Take(
+          OldestVersionNumber(cfd), AddressMapStore::kSlice);
       db_->mutex_.Unlock();
       blobs->ApplyBlockedRemovals(earliest);
       for (const auto& removals : retired) {
@@ -673,9 +674,10 @@ void DBStrata::FinishMapRemovals() {
     if (blobs == nullptr || cfd->IsDropped()) {
       continue;
     }
-    while (blobs->HasRetired(UINT64_MAX) ||
+    while (blobs->retired_removals()->Has(UINT64_MAX) ||
            blobs->BlockedUntil() != kMaxSequenceNumber) {
-      const auto retired = blobs->TakeRetired(UINT64_MAX);
+      const auto retired =
+          blobs->retired_removals()->Take(UINT64_MAX, AddressMapStore::kSlice);
       db_->mutex_.Unlock();
       blobs->ApplyBlockedRemovals(kMaxSequenceNumber);
       for (const auto& removals : retired) {

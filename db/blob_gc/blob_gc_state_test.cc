@@ -1,0 +1,137 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/blob_gc/blob_gc_state.h"
+
+#include <vector>
+
+#include "port/stack_trace.h"
+#include "test_util/mock_time_env.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class BlobGcStateTest : public testing::Test {
+ protected:
+  BlobGcStateTest() { clock_.SetCurrentTime(1600000000); }
+
+  // Returns the file as the picker gets it. Half of it is garbage.
+  BlobGcPicker::File Marked(uint64_t number, bool also_failed = false) const {
+    std::vector<BlobGcPicker::File> files(1);
+    files[0].number = number;
+    files[0].size = 1000;
+    files[0].live_size = 500;
+    state_.MarkBusy(&files, also_failed);
+    return files[0];
+  }
+  bool IsBusy(uint64_t number, bool also_failed = false) const {
+    return Marked(number, also_failed).is_busy;
+  }
+  void Wait(uint64_t minutes) {
+    clock_.SetCurrentTime(clock_.NowSeconds() + minutes * 60);
+  }
+
+  // Returns the debt of files of this size in total, half of which is garbage.
+  uint64_t DebtOf(uint64_t size, double limit, uint64_t hard_limit = 0) const {
+    std::vector<BlobGcPicker::File> files(1);
+    files[0].size = size;
+    files[0].live_size = size / 2;
+    return state_.AddDebt(/*compaction_needed_bytes=*/10, files, limit,
+                          /*soft_limit=*/1000, hard_limit);
+  }
+
+  MockSystemClock clock_{SystemClock::Default()};
+  BlobGcState state_{&clock_, /*logger=*/nullptr};
+};
+
+TEST_F(BlobGcStateTest, FileIsBusyUntilTheLastJobEnds) {
+  ASSERT_FALSE(IsBusy(7));
+  state_.Begin(7);
+  state_.Begin(7);
+  ASSERT_TRUE(IsBusy(7));
+  ASSERT_FALSE(IsBusy(8));
+  state_.End(7);
+  ASSERT_TRUE(IsBusy(7));
+  ASSERT_TRUE(state_.HasJobs());
+  state_.End(7);
+  ASSERT_FALSE(IsBusy(7));
+  ASSERT_FALSE(state_.HasJobs());
+}
+
+TEST_F(BlobGcStateTest, FileOfAFailedJobIsBusyForAWhile) {
+  state_.OnFailed({7});
+  ASSERT_TRUE(IsBusy(7));
+  ASSERT_FALSE(IsBusy(7, /*also_failed=*/true));
+  ASSERT_FALSE(IsBusy(8));
+  ASSERT_EQ(500u, Marked(7).live_size);
+  Wait(11);
+  ASSERT_FALSE(IsBusy(7));
+}
+
+TEST_F(BlobGcStateTest, PauseOfADamagedFileDoubles) {
+  state_.OnDamaged(7);
+  ASSERT_TRUE(IsBusy(7));
+  ASSERT_EQ(1000u, Marked(7).live_size);
+  ASSERT_FALSE(IsBusy(7, /*also_failed=*/true));
+  Wait(11);
+  ASSERT_FALSE(IsBusy(7));
+  state_.OnDamaged(7);
+  Wait(11);
+  ASSERT_TRUE(IsBusy(7));
+  Wait(10);
+  ASSERT_FALSE(IsBusy(7));
+  ASSERT_EQ(1u, state_.NumDamaged());
+  state_.Forget(7);
+  ASSERT_EQ(0u, state_.NumDamaged());
+}
+
+TEST_F(BlobGcStateTest, KeptFileIsAlwaysBusy) {
+  state_.Keep(7);
+  Wait(100000);
+  ASSERT_TRUE(IsBusy(7, /*also_failed=*/true));
+  ASSERT_EQ(1000u, Marked(7).live_size);
+}
+
+TEST_F(BlobGcStateTest, LimitOfCopiesFollowsTheSpace) {
+  const uint64_t most = state_.max_copies();
+  state_.OnOutOfSpace(/*copied=*/100 << 20);
+  ASSERT_EQ(50u << 20, state_.max_copies());
+  state_.OnOutOfSpace(/*copied=*/0);
+  ASSERT_EQ(1u, state_.max_copies());
+  state_.OnSucceeded();
+  ASSERT_EQ(2u << 20, state_.max_copies());
+  for (int i = 0; i < 20; ++i) {
+    state_.OnSucceeded();
+  }
+  ASSERT_EQ(most, state_.max_copies());
+}
+
+TEST_F(BlobGcStateTest, DebtIsTheExcessOverTheLimit) {
+  constexpr uint64_t kSize = 1000000;
+  ASSERT_EQ(10u, DebtOf(kSize, /*limit=*/2.0));
+  // 1,000,000 - 1.01 * 1.5 * 500,000
+  ASSERT_EQ(1000u + 242500, DebtOf(kSize, /*limit=*/1.5));
+  ASSERT_EQ(4999u, DebtOf(kSize, /*limit=*/1.5, /*hard_limit=*/5000));
+  ASSERT_EQ(10u, DebtOf(0, /*limit=*/1.5));
+}
+
+TEST_F(BlobGcStateTest, CopiesCountButAreNoReasonAlone) {
+  constexpr uint64_t kSize = 1000000;
+  state_.BeginCopies(100000);
+  ASSERT_EQ(1000u + 20000, DebtOf(kSize, /*limit=*/2.0));
+  ASSERT_EQ(10u, DebtOf(kSize, /*limit=*/2.1));
+  state_.EndCopies(100000);
+  ASSERT_EQ(10u, DebtOf(kSize, /*limit=*/2.0));
+  state_.AddMergeSpace(300000);
+  ASSERT_EQ(10u, DebtOf(kSize, /*limit=*/1.5));
+  state_.SubMergeSpace(300000);
+  ASSERT_LT(1000u, DebtOf(kSize, /*limit=*/1.5));
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
