@@ -43,6 +43,7 @@ void MapTailingIterator::Seek(const Slice& target) {
 void MapTailingIterator::Next() {
   const Slice internal_key = child()->key();
   const SequenceNumber sequence = GetInternalKeySeqno(internal_key);
+  const bool was_operand = ExtractValueType(internal_key) == kTypeMerge;
   const Slice user_key = ExtractUserKey(internal_key);
   current_.assign(user_key.data(), user_key.size());
   child()->Next();
@@ -55,7 +56,11 @@ void MapTailingIterator::Next() {
     follows = Valid();
   }
   if (follows && IsAtKey(current_)) {
-    follows = GetInternalKeySeqno(child()->key()) > bound_.sequence();
+    // DBIter needs the older operands and the base. The child has not taken
+    // another SuperVersion, so those that are newer than the bound are in a
+    // memtable.
+    follows =
+        !was_operand && GetInternalKeySeqno(child()->key()) > bound_.sequence();
     while (follows && IsAtKey(current_)) {
       child()->Next();
       follows = Valid();

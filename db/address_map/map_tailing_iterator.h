@@ -36,11 +36,9 @@ class ColumnFamilyData;
 // However, DBIter may be in the middle of a key whose operands it is merging.
 // It has passed the hiding entry then, and the entry that it reaches next can
 // be dead. So the bound is kept while the iterator stays at the key: all
-// entries of the key that are not newer than the bound are kept, whatever
-// SuperVersion the child reads. The iterator does not return newer entries that
-// appear later, e.g. if operand and base were in a memtable when DBIter reached
-// the key. Neither does RocksDB's iterator: after the flush the two are one
-// entry, which precedes its position.
+// entries of the key that are not newer than the bound are kept. Newer ones
+// are in memtables, as ForwardIterator keeps to its SuperVersion among operands
+// (ForwardIterator::StayAmongOperands()), and need no address.
 //
 // A new file may have an entry under another internal key: a flush writes the
 // value of a kTypeValue entry to a blob file and makes it a kTypeBlobIndex

@@ -16,6 +16,7 @@
 #include "port/stack_trace.h"
 #include "test_util/strata/address_map_test_util.h"
 #include "test_util/sync_point.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -132,6 +133,44 @@ TEST_P(MapTailingIteratorTest, FlushAfterAStepShowsNoDeletedKey) {
                         ASSERT_OK(Flush());
                       }),
             "a=v c=v ");
+}
+
+// All entries of "b" are newer than the read bound, which is of the time when
+// the iterator took its SuperVersion. The flush merges them into one entry when
+// DBIter has read the newest operand.
+TEST_P(MapTailingIteratorTest, FlushAmongNewOperandsHidesNoBase) {
+  Options options = MapOptions();
+  options.merge_operator = MergeOperators::CreateStringAppendOperator();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", Large("v")));
+  const std::unique_ptr<Iterator> iter = NewTailingIterator();
+  iter->Seek("a");
+  ASSERT_OK(iter->status());
+  ASSERT_OK(Put("b", Large("base")));
+  ASSERT_OK(Merge("b", "1"));
+  ASSERT_OK(Merge("b", "2"));
+  int steps_to_b = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "ForwardIterator::Next:Return", [&](void* arg) {
+        auto* const child = static_cast<ForwardIterator*>(arg);
+        if (child->Valid() && child->user_key() == "b" && ++steps_to_b == 2) {
+          ASSERT_OK(Flush());
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  iter->Seek("a");
+  ASSERT_TRUE(iter->Valid());
+  iter->Next();
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  ASSERT_GE(steps_to_b, 2);
+  ASSERT_OK(iter->status());
+  ASSERT_TRUE(iter->Valid());
+  EXPECT_EQ(iter->key(), "b");
+  EXPECT_EQ(iter->value(), Large("base") + ",1,2");
+  iter->Next();
+  EXPECT_FALSE(iter->Valid());
+  EXPECT_OK(iter->status());
 }
 
 // The compaction filter replaces a wide-column entity by a plain value. The
