@@ -32,7 +32,9 @@ class Compaction;
 // family.
 //
 //   DBStrata::WaitForSettledMap() -> one Part for each subcompaction ->
-//   Publish() -> the edit -> Settle() -> Retire()
+//   Publish() -> the edit -> Close() -> Settle() -> Retire()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Kinds of changes:
 // 1. Renames (versioned to direct) happen when the entry is output. They need

@@ -26,7 +26,10 @@ class Version;
 
 // Applies the changes of one flush to the address map of its column family.
 //
-//   NameOf(), OnEntry() for its output -> Publish() -> the edit -> Settle()
+//   Begin() -> NameOf(), OnEntry() for its output -> Publish() -> the edit ->
+//   Close() -> Settle()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Invariants:
 // 1. A value is named (key, seq, 0), so that a memtable that is flushed again

@@ -23,6 +23,8 @@ class AddressMapStore;
 //   Publish() -> (the edit is written, perhaps by another thread) -> Close() ->
 //   Settle()
 //
+// docs/architecture.md, section 11, describes these steps for all jobs.
+//
 // Invariants:
 // 1. The map names the records before any Version contains the SST files that
 //    refer to them.

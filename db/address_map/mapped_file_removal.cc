@@ -4,6 +4,7 @@
 #include "db/address_map/mapped_file_removal.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 #include <vector>
 
@@ -167,7 +168,7 @@ Status MappedFileRemoval::Scan(
   return s;
 }
 
-Status MappedFileRemoval::Prepare() {
+Status MappedFileRemoval::Publish() {
   std::vector<MapName> batch;
   const auto hand_over = [&] {
     names_->Add(batch.data(), batch.size());
@@ -197,14 +198,14 @@ Status MappedFileRemoval::Prepare() {
   return s;
 }
 
-void MappedFileRemoval::Finish(bool committed) {
-  if (committed) {
-    blobs_->Retire(std::move(names_), cfd_->current()->GetVersionNumber());
-    unsettled_.reset();
-  }
+void MappedFileRemoval::Retire() {
+  assert(committed_);
+  blobs_->Retire(std::move(names_), cfd_->current()->GetVersionNumber());
+  unsettled_.reset();
 }
 
-Status MappedFileRemoval::Undo() {
+Status MappedFileRemoval::Settle() {
+  assert(!committed_);
   Status s = Scan([&](const MapName& name, bool direct) {
     // An entry that is versioned in the file, and was direct in the map because
     // of a rename, is in the file's filter and may stay versioned.

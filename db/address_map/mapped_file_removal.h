@@ -25,14 +25,17 @@ struct FileMetaData;
 // Deletes whole SST files of a column family with an address map
 // (DeleteFilesInRanges), and removes the names of their values from the map.
 //
-//   Begin() -> Prepare() -> the edit -> Finish() -> if the edit failed, Undo()
+//   Begin() -> Publish() -> the edit -> Close() -> Retire(), or Settle() if the
+//   edit failed
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Invariants:
 // 1. A file is deleted only if no older version of its keys with a mapped value
 //    remains. Such a value may be dead and its address removed, because the
 //    file hides it. DeleteFilesInRanges does not guarantee that a given file is
 //    deleted.
-// 2. From Prepare() on, no reader finds the values by the key alone. If this
+// 2. From Publish() on, no reader finds the values by the key alone. If this
 //    were done after the edit, a value that a tombstone in the same files hides
 //    would reappear for a moment. Readers of old Versions find the values by
 //    name until the last of these Versions is deleted.
@@ -50,18 +53,26 @@ class MappedFileRemoval {
 
   // Reads the keys of the files and demotes the names of their values.
   // REQUIRES: DB mutex not held.
-  Status Prepare();
+  Status Publish();
 
+  // Called when the outcome of the edit is known, or if there is none, because
+  // Publish() or another part of the job has failed.
   // committed: true if the edit was committed.
-  // REQUIRES: DB mutex held; if committed, a SuperVersion that includes the
-  // edit was installed.
-  void Finish(bool committed);
+  // REQUIRES: DB mutex held.
+  void Close(bool committed) { committed_ = committed; }
+  // REQUIRES: Close() was called.
+  bool committed() const { return committed_; }
 
-  // Undoes Prepare() after the edit failed. After an error, some values cannot
+  // Undoes Publish() after the edit failed. After an error, some values cannot
   // be found by their keys until the database is reopened, so all point reads
   // of the column family fail until then (AddressMapStore::RefuseReads()).
-  // REQUIRES: DB mutex not held.
-  Status Undo();
+  // REQUIRES: Close() was called; !committed(); DB mutex not held.
+  Status Settle();
+
+  // Passes the names that are to be removed later to AddressMapStore.
+  // REQUIRES: Close() was called; committed(); a SuperVersion that includes the
+  // edit was installed; DB mutex held.
+  void Retire();
 
  private:
   // Calls fn for each mapped entry of the files.
@@ -76,8 +87,9 @@ class MappedFileRemoval {
   Version* const version_;
   const std::set<FileMetaData*> files_;
   std::unique_ptr<DeferredRemovals> names_;
-  // Set from Prepare() until the end.
+  // Set from Publish() until Settle() or Retire().
   std::optional<UnsettledMapJobs::Job> unsettled_;
+  bool committed_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

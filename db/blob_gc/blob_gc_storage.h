@@ -22,8 +22,10 @@ class VersionStorageInfo;
 // Applies the changes of one garbage collection to the files and the address
 // map of its column family.
 //
-//   (the values are copied) -> Publish() -> (the edit is written) -> Close() ->
-//   Settle()
+//   (the values are copied) -> Publish() -> AddDrops(edit) -> (the edit is
+//   written) -> Close() -> Settle()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Invariants:
 // 1. The old files are pinned until the outcome of the edit is known. If the

@@ -159,7 +159,13 @@ DeltaFileDeletion::DeltaFileDeletion(DeltaStore* store, Cover cover,
   store_->OnFlushBegin(epoch_);
 }
 
-DeltaFileDeletion::~DeltaFileDeletion() {
+DeltaFileDeletion::~DeltaFileDeletion() { Close(); }
+
+void DeltaFileDeletion::Close() {
+  if (is_closed_) {
+    return;
+  }
+  is_closed_ = true;
   store_->OnFlushEnd(epoch_);
   if (on_end_) {
     on_end_();
@@ -183,7 +189,7 @@ Status DeltaFileDeletion::AddAnchors(DeltaFileBuilder* builder) const {
   return s;
 }
 
-Status DeltaFileDeletion::Write(const Output& output) {
+Status DeltaFileDeletion::Publish(const Output& output) {
   assert(file_.number == 0);
   const DeltaTableFactory& tables = *store_->tables();
   DeltaFileBuilder::Options options;

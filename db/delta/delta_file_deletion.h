@@ -60,7 +60,9 @@ class DeltaClipBounds {
 // operands; so the operands are deleted as well: anchors for the ranges, in the
 // same edit, hide them.
 //
-//   Begin() -> Write() -> AddTo(edit) -> the edit
+//   Begin() -> Publish() -> AddTo(edit) -> the edit -> Close()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Invariants:
 // * The anchors' sequence number is that of the newest operand in delta files
@@ -74,8 +76,8 @@ class DeltaClipBounds {
 //   file by its epoch could combine these operands with older ones. (A flush of
 //   the same thread, which calls OnFlushBegin() of a listener, cannot be waited
 //   for.)
-// * Between Begin() and the destructor the epoch counts as that of a running
-//   flush, so that the file is not added too late (see DeltaStore).
+// * Between Begin() and Close() the epoch counts as that of a running flush, so
+//   that the file is not added too late (see DeltaStore).
 //
 // Not thread-safe.
 class DeltaFileDeletion {
@@ -107,7 +109,7 @@ class DeltaFileDeletion {
   // Begins the deletion. Returns nullptr if there are no operands in the
   // ranges.
   // version: may be nullptr.
-  // on_end: called by the destructor.
+  // on_end: called by Close().
   // REQUIRES: DB mutex held; new_file_number allocates file numbers of the DB;
   // !store->IsFlushedByOthers().
   static std::unique_ptr<DeltaFileDeletion> Begin(
@@ -124,12 +126,17 @@ class DeltaFileDeletion {
   // Writes the file. On success it is complete, synced with its directory, and
   // can be opened. On failure there is no file.
   // REQUIRES: DB mutex not held
-  Status Write(const Output& output);
+  Status Publish(const Output& output);
 
   // Adds the file to the edit, which owns it from then on: if the edit fails,
   // the next full scan finds the file.
-  // REQUIRES: Write() was successful.
+  // REQUIRES: Publish() was successful.
   void AddTo(VersionEdit* edit) const;
+
+  // Ends the deletion: its file is in the Version, or will never be. The
+  // destructor calls it if the caller has not.
+  // REQUIRES: DB mutex held
+  void Close();
 
   const DeltaFileDescription& file() const { return file_; }
 
@@ -147,6 +154,7 @@ class DeltaFileDeletion {
   const uint64_t number_;
   const std::function<void()> on_end_;
   DeltaFileDescription file_;
+  bool is_closed_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -69,7 +69,7 @@ class DeltaFileDeletionTest : public delta_test::DeltaStoreTestBase {
     if (deletion == nullptr) {
       return;
     }
-    ASSERT_OK(deletion->Write(Output()));
+    ASSERT_OK(deletion->Publish(Output()));
     *seq = deletion->file().largest_seq;
     VersionEdit edit;
     deletion->AddTo(&edit);
@@ -199,22 +199,24 @@ TEST_F(DeltaFileDeletionTest, HidesOperandsThatAreInFiles) {
   EXPECT_EQ(0u, seq);
 }
 
-// The deletion counts as a running flush until it is destroyed, whether or not
-// a flush that began before it has ended.
+// The deletion counts as a running flush until it is closed, whether or not a
+// flush that began before it has ended. It is closed once.
 TEST_F(DeltaFileDeletionTest, DeletionCountsAsARunningFlush) {
   Flush({Operand("a", 1)});
   const uint64_t flush_epoch = ++last_number_;
   store_->OnFlushBegin(flush_epoch);
   auto deletion = Begin({{OptSlice(), OptSlice()}}, true);
   ASSERT_NE(nullptr, deletion);
-  ASSERT_OK(deletion->Write(Output()));
+  ASSERT_OK(deletion->Publish(Output()));
   EXPECT_EQ(flush_epoch, store_->OldestRunningFlush());
   store_->OnFlushEnd(flush_epoch);
   // Merges must not take in files of this epoch or of later ones.
   EXPECT_EQ(flush_epoch + 1, store_->OldestRunningFlush());
   EXPECT_EQ(deletion->file().first_epoch, store_->OldestRunningFlush());
-  deletion.reset();
+  deletion->Close();
   EXPECT_EQ(UINT64_MAX, store_->OldestRunningFlush());
+  EXPECT_EQ(1, num_ended_);
+  deletion.reset();
   EXPECT_EQ(1, num_ended_);
 }
 
@@ -236,7 +238,7 @@ TEST_F(DeltaFileDeletionTest, FailedWriteLeavesNoFile) {
     SyncPoint::GetInstance()->EnableProcessing();
     auto deletion = Begin({{OptSlice(), OptSlice()}}, true);
     ASSERT_NE(nullptr, deletion);
-    const Status s = deletion->Write(Output());
+    const Status s = deletion->Publish(Output());
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
     EXPECT_TRUE(s.IsIOError()) << s.ToString();

@@ -79,9 +79,9 @@ DeltaFlush::DeltaFlush(Job job) : job_(std::move(job)) {
   job_.store->OnFlushBegin(job_.epoch);
 }
 
-DeltaFlush::~DeltaFlush() { End(); }
+DeltaFlush::~DeltaFlush() { Close(); }
 
-void DeltaFlush::End() { job_.store->OnFlushEnd(job_.epoch); }
+void DeltaFlush::Close() { job_.store->OnFlushEnd(job_.epoch); }
 
 void DeltaFlush::Start(Output output) {
   assert(membership_ == nullptr && files_.empty());
@@ -220,7 +220,7 @@ Status DeltaFlush::GetBuilder(File* file, DeltaFileBuilder** builder) {
   return s;
 }
 
-Status DeltaFlush::Finish() {
+Status DeltaFlush::Publish() {
   assert(membership_ != nullptr);
   Status s = FinishKey();
   membership_.reset();

@@ -41,8 +41,11 @@ struct FileDescriptor;
 // of its key, an anchor goes to another delta file. The same applies to range
 // deletions. A file that receives no entry is not created.
 //
-//   Begin() -> Start() -> Add()... -> AddRange()... -> Finish() -> AddTo(edit)
-//                                                   -> Abandon()
+//   Begin() -> Start() -> Add()... -> AddRange()... -> Publish() ->
+//   AddTo(edit) -> the edit -> Close()
+//   After a failure before the edit: Abandon() -> Close()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Invariants:
 // * Exact anchors. Each base of the output that is newer than an operand of its
@@ -62,7 +65,7 @@ struct FileDescriptor;
 // * The flush does not depend on whether the edit is committed: files that it
 //   does not name in the end are found by the next full scan, as SST files are.
 //
-// The flush counts as running in the DeltaStore from Begin() to End() or the
+// The flush counts as running in the DeltaStore from Begin() to Close() or the
 // destructor. Used by the flush's thread only.
 class DeltaFlush {
  public:
@@ -104,7 +107,7 @@ class DeltaFlush {
   // FlushMapping).
   // base: the current Version.
   // sst_file: the SST file of the flush.
-  // REQUIRES: DB mutex held; base outlives Finish() and Abandon().
+  // REQUIRES: DB mutex held; base outlives Publish() and Abandon().
   static std::unique_ptr<DeltaFlush> Begin(ColumnFamilyData* cfd,
                                            const Version& base,
                                            const FileDescriptor& sst_file,
@@ -127,7 +130,7 @@ class DeltaFlush {
   // Ends the flush: its files are in the Version, or will never be. The
   // destructor calls it, too.
   // REQUIRES: DB mutex held
-  void End();
+  void Close();
 
   const DeltaStore* store() const { return job_.store; }
 
@@ -149,13 +152,13 @@ class DeltaFlush {
   // Completes the files. On success they are synced (but their directory is
   // not) and can be read.
   // REQUIRES: DB mutex not held
-  Status Finish();
+  Status Publish();
   // Deletes the files.
   // REQUIRES: the files are not in an edit; DB mutex not held
   void Abandon();
 
   // Adds the files to the edit.
-  // REQUIRES: called once; Finish() was successful, or no entry was added.
+  // REQUIRES: called once; Publish() was successful, or no entry was added.
   void AddTo(VersionEdit* edit) const;
 
   bool HasFiles() const { return !files_.empty(); }
@@ -207,7 +210,7 @@ class DeltaFlush {
 
   const Job job_;
   Output output_;
-  // Exists from Start() to Finish() or Abandon().
+  // Exists from Start() to Publish() or Abandon().
   std::unique_ptr<DeltaKeyFilter> membership_;
   File operands_{Kind::kOperands};
   File anchors_{Kind::kAnchors};

@@ -113,7 +113,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
         return s;
       }
     }
-    return flush->Finish();
+    return flush->Publish();
   }
 
   // Returns the entries in the files of the edit, with "@" before a sequence

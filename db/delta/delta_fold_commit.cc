@@ -100,7 +100,12 @@ Status DeltaFoldCommit::Write() {
     s = Build();
     TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Built", &s);
   }
-  if (s.ok() && has_file()) {
+  return s;
+}
+
+Status DeltaFoldCommit::Publish() {
+  Status s;
+  if (has_file()) {
     s = Sync();
     TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Synced", &s);
   }

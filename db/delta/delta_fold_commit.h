@@ -49,7 +49,11 @@ struct DeltaFoldJob {
 // Adds the values of a fold to level 0, in the same edit that removes the
 // operands from their buckets.
 //
-//   Begin() -> Write() -> AddTo(edit) -> (the edit) -> Close() -> Settle()
+//   Begin() -> Write() -> Publish() -> Recheck() -> AddTo(edit) -> the edit ->
+//   Close() -> Settle()
+//   After a failure before the edit: Close() -> Settle()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // An entry (key, s, value) in a new file of level 0 is correct if, and only if,
 // no SST file has a newer entry of the key and no reader finds an older operand
@@ -126,16 +130,21 @@ class DeltaFoldCommit {
   // REQUIRES: DB mutex held
   Status Begin(std::vector<SequenceNumber> snapshots);
 
-  // Writes the values that are still valid, then publishes the job's files.
-  // Returns TryAgain if the fold is given up.
+  // Writes the values that are still valid. Returns TryAgain if the fold is
+  // given up.
   // REQUIRES: DB mutex not held; Begin() was successful.
   Status Write();
+
+  // Makes the values durable, publishes the job's files, and then inserts the
+  // values into the address map, if there is one.
+  // REQUIRES: DB mutex not held; Write() was successful.
+  Status Publish();
 
   // Returns TryAgain if the conditions checked by Begin() no longer hold.
   Status Recheck() const;
 
   // Adds the SST file and its blob files to the edit.
-  // REQUIRES: DB mutex held; Write() was successful.
+  // REQUIRES: DB mutex held; Publish() was successful.
   void AddTo(VersionEdit* edit);
 
   // To be called when the edit was committed or has failed, or if there is

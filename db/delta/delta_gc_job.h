@@ -31,7 +31,11 @@ class FSDirectory;
 // files have for them, writes those that are still needed into new sorted
 // files, splits buckets that have grown too large, and joins small ones.
 //
-//   Run() -> Publish() -> AddTo(edit), or Abandon()
+//   Run() -> Publish() -> AddTo(edit) -> the edit
+//   After a failure before the edit: Abandon()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs. If the
+// job folds, DeltaFoldCommit calls Publish() and, after a failure, Abandon().
 //
 // For each bucket:
 // * The job takes in the merged files above the bucket's floor up to the new

@@ -158,6 +158,12 @@ Status DeltaMergeJob::Finish(Output* output) {
   return s;
 }
 
+Status DeltaMergeJob::Publish(FSDirectory* directory) {
+  return directory->FsyncWithDirOptions(
+      IOOptions(), /*dbg=*/nullptr,
+      DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
+}
+
 void DeltaMergeJob::AddTo(DeltaEdit* edit) const {
   assert(!files_.empty());
   for (const DeltaFileDescription& file : files_) {

@@ -22,10 +22,15 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class FSDirectory;
+
 // Merges all flushed files up to an epoch into at most two merged files, one of
 // operands and one of anchors, which cover all epochs of the inputs.
 //
-//   Run() -> AddTo(edit), or Abandon()
+//   Run() -> Publish() -> AddTo(edit) -> the edit
+//   After a failure before the edit: Abandon()
+//
+// docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Of the anchors of a key, the newest one is kept, as older operands of the key
 // may be in other files, and those that snapshots need.
@@ -66,6 +71,11 @@ class DeltaMergeJob {
   // is not) and can be opened. On failure no files are left.
   // REQUIRES: called once.
   Status Run();
+
+  // Makes the names of the files durable.
+  // directory: the directory of all files.
+  // REQUIRES: Run() was successful.
+  Status Publish(FSDirectory* directory);
 
   // Adds the files, and the removal of the inputs, to the edit.
   // REQUIRES: Run() was successful.

@@ -94,13 +94,13 @@ class DBStrata {
                    SuperVersionContext* sv_context);
   void SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
                         SuperVersionContext* sv_context);
+  // committed: the edit of DeleteFilesInRanges() was committed. Released.
+  void SettleFileRemoval(MappedFileRemoval* removal, bool committed);
   // Waits until all jobs are settled that have changed, or are about to change,
   // what the map finds by keys alone (UnsettledMapJobs). To be called before a
   // job that builds on their edits. Returns an error if one of them could not
   // be settled. Released.
   Status WaitForSettledMap(ColumnFamilyData* cfd);
-  // Ends a removal of files by DeleteFilesInRanges(). Released.
-  void FinishMappedRemoval(MappedFileRemoval* removal, bool committed);
   // Has removals from address maps, and sweeps of range deletions, that have
   // become possible done in the background. Costs the same for any number of
   // column families if none of them has to be examined. Held.
@@ -197,9 +197,9 @@ class DBStrata {
   // The same for one column family; also called when one is created. Held.
   Status RecoverDeltaStore(ColumnFamilyData* cfd);
   bool has_delta_stores() const { return has_delta_stores_; }  // held
-  // Ends the flush's part after its commit and before its listeners are called,
-  // so that jobs that wait for it can go on. Held.
-  void EndDeltaFlush(const FlushJob& job);
+  // Closes the flush's delta files after its commit and before its listeners
+  // are called, so that jobs that wait for it can go on. Held.
+  void CloseDeltaFlush(const FlushJob& job);
   // Begins the delta files of a memtable that is flushed while the DB is
   // opened. The result lives until the edits of all of them are committed, or
   // the DB is closed. Held.
@@ -215,8 +215,8 @@ class DBStrata {
   std::unique_ptr<DeltaFileDeletion> BeginDeltaFileDeletion(
       ColumnFamilyData* cfd, const autovector<UserKeyRangeOpt>& ranges,
       bool include_end);
-  Status WriteDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
-                                DeltaFileDeletion* deletion);  // not held
+  Status PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
+                                  DeltaFileDeletion* deletion);  // not held
   // Ingestions: before writes are stopped (not held), and after (released).
   Status WriteMissingDeltaAnchors(
       const std::vector<ExternalSstFileIngestionJob*>& jobs, bool all);

@@ -565,12 +565,14 @@ void DBStrata::BackgroundMapRemovals() {
   db_->bg_cv_.SignalAll();
 }
 
-void DBStrata::FinishMappedRemoval(MappedFileRemoval* removal, bool committed) {
+void DBStrata::SettleFileRemoval(MappedFileRemoval* removal, bool committed) {
   db_->mutex_.AssertHeld();
-  removal->Finish(committed);
-  if (!committed) {
+  removal->Close(committed);
+  if (removal->committed()) {
+    removal->Retire();
+  } else {
     db_->mutex_.Unlock();
-    const Status s = removal->Undo();
+    const Status s = removal->Settle();
     db_->mutex_.Lock();
     if (!db_->versions_->io_status().ok()) {
       db_->error_handler_.SetBGError(db_->versions_->io_status(),

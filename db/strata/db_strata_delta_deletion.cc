@@ -55,8 +55,8 @@ std::unique_ptr<DeltaFileDeletion> DBStrata::BeginDeltaFileDeletion(
   return deletion;
 }
 
-Status DBStrata::WriteDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
-                                        DeltaFileDeletion* deletion) {
+Status DBStrata::PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
+                                          DeltaFileDeletion* deletion) {
   DeltaFileDeletion::Output output;
   output.db_id = db_->db_id_;
   output.job_id = job_id;
@@ -69,7 +69,7 @@ Status DBStrata::WriteDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
     output.file_options = db_->file_options_for_compaction_;
     output.directory = db_->GetDataDir(cfd, output.path_id);
   }
-  return deletion->Write(output);
+  return deletion->Publish(output);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -141,6 +141,9 @@ Status DBStrata::BeginDeltaFold(ColumnFamilyData* cfd, int job_id,
     db_->mutex_.Unlock();
     TEST_SYNC_POINT("DBStrata::BeginDeltaFold:Entered");
     s = commit->Write();
+    if (s.ok()) {
+      s = commit->Publish();
+    }
     db_->mutex_.Lock();
   }
   if (s.ok()) {

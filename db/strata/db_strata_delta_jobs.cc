@@ -274,14 +274,6 @@ class DBStrata::DeltaJobRun {
   }
   void DropFilter() { own_filter_.reset(); }
 
-  // Files that were created under their names are durable afterwards.
-  // REQUIRES: OutputOptions() was called. Mutex not held.
-  Status SyncDirectory() {
-    return directory_->FsyncWithDirOptions(
-        IOOptions(), nullptr,
-        DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
-  }
-
  private:
   ReadOptions MakeReadOptions() const {
     ReadOptions read_options(Env::IOActivity::kCompaction);
@@ -567,7 +559,7 @@ Status DBStrata::RunDeltaMerge(DeltaJobTask* task, JobContext* job_context) {
     s = job->Run();
   }
   if (s.ok()) {
-    s = run->SyncDirectory();
+    s = job->Publish(run->directory());
   }
   run->DropFilter();
   TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaMerge:BeforeEdit", &s);

@@ -61,10 +61,10 @@ Status DBStrata::RecoverDeltaStore(ColumnFamilyData* cfd) {
   return Status::OK();
 }
 
-void DBStrata::EndDeltaFlush(const FlushJob& job) {
+void DBStrata::CloseDeltaFlush(const FlushJob& job) {
   db_->mutex_.AssertHeld();
   if (job.delta_flush() != nullptr) {
-    job.delta_flush()->End();
+    job.delta_flush()->Close();
     db_->bg_cv_.SignalAll();
   }
 }
