@@ -128,6 +128,7 @@ STRATA_LIB = \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
   db/path_layout/repair_paths.cc \
+  db/strata/background_job_scheduler.cc \
   db/strata/column_family_strata.cc \
   db/strata/db_strata.cc \
   db/strata/db_strata_address_map.cc \
@@ -307,6 +308,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_sync_test.cc \
   db/path_layout/repair_paths_test.cc \
   db/strata/atomic_flush_install_test.cc \
+  db/strata/background_job_scheduler_test.cc \
   db/strata/db_resume_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
   db/strata/flush_order_gate_test.cc \

@@ -1,0 +1,574 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/strata/background_job_scheduler.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/job_context.h"
+#include "port/stack_trace.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+using Kind = BackgroundJob::Kind;
+using Readiness = BackgroundJob::Readiness;
+
+static const std::vector<Kind> kAllKinds = {Kind::kBlobGc, Kind::kRangeSweep,
+                                            Kind::kMapRemovals, Kind::kDelta};
+
+// Returns a pointer that stands for family i. The scheduler never dereferences
+// it.
+static ColumnFamilyData* FamilyAt(size_t i) {
+  return reinterpret_cast<ColumnFamilyData*>((i + 1) << 8);
+}
+
+static std::string IndexOf(ColumnFamilyData* cfd) {
+  return std::to_string((reinterpret_cast<uintptr_t>(cfd) >> 8) - 1);
+}
+
+// A clock that stands at 0 and reports sleeps. A wait with a time limit ends at
+// once, since the limit is in the past.
+class FakeClock : public SystemClockWrapper {
+ public:
+  explicit FakeClock(std::function<void(uint64_t)> on_sleep)
+      : SystemClockWrapper(SystemClock::Default()),
+        on_sleep_(std::move(on_sleep)) {}
+  const char* Name() const override { return "FakeClock"; }
+  uint64_t NowMicros() override { return 0; }
+  void SleepForMicroseconds(int micros) override {
+    on_sleep_(static_cast<uint64_t>(micros));
+  }
+
+ private:
+  const std::function<void(uint64_t)> on_sleep_;
+};
+
+// Stands for the DB and for a pool whose thread runs when the test calls
+// RunThread().
+class BackgroundJobSchedulerTest : public testing::Test,
+                                   public BackgroundJobScheduler::Host {
+ protected:
+  // A job that writes its steps to the log of the test.
+  class Job : public BackgroundJob {
+   public:
+    Job(BackgroundJobSchedulerTest* test, Kind kind, ColumnFamilyData* cfd)
+        : BackgroundJob(kind, cfd), test_(test) {}
+    // Makes a manual job.
+    Job(BackgroundJobSchedulerTest* test, Kind kind, ColumnFamilyData* cfd,
+        const std::atomic<bool>* canceled)
+        : BackgroundJob(kind, cfd, /*is_manual=*/true, canceled), test_(test) {}
+    ~Job() override { test_->Log("gone"); }
+
+    Status Run(JobContext* job_context) override {
+      test_->mutex_.AssertHeld();
+      test_->Log("run " + std::to_string(job_context->job_id));
+      // Another thread may have the mutex meanwhile.
+      test_->mutex_.Unlock();
+      test_->mutex_.Lock();
+      if (leaves_file) {
+        job_context->manifest_delete_files.emplace_back("file");
+      }
+      Status s = on_run ? on_run() : Status::OK();
+      return s;
+    }
+    void GiveBack(bool has_run) override {
+      test_->mutex_.AssertHeld();
+      test_->Log(has_run ? "give back" : "give back unused");
+    }
+    void AfterRun() override {
+      test_->mutex_.AssertHeld();
+      test_->Log("after run, " +
+                 std::to_string(test_->scheduler_.NumJobs(kind())));
+    }
+    void AfterPurge() override { test_->Log("after purge"); }
+    void OnEnd(const Status& s) override {
+      test_->mutex_.AssertHeld();
+      test_->Log("end" + std::string(s.ok() ? "" : " failed") + ", " +
+                 std::to_string(test_->scheduler_.NumJobs(kind())));
+    }
+    Readiness Prepare() override {
+      test_->mutex_.AssertHeld();
+      test_->Log("prepare");
+      return readiness;
+    }
+    bool OnManualEnd(const Status& s) override {
+      test_->mutex_.AssertHeld();
+      test_->Log("manual end" + std::string(s.ok() ? "" : " failed") + ", " +
+                 std::to_string(test_->scheduler_.NumJobs(kind())));
+      return waits;
+    }
+
+    // Called by Run() with the mutex held.
+    std::function<Status()> on_run;
+    bool leaves_file = false;
+    Readiness readiness = Readiness::kReady;
+    bool waits = false;
+
+   private:
+    BackgroundJobSchedulerTest* const test_;
+  };
+
+  // BackgroundJobScheduler::Host
+  InstrumentedMutex* mutex() override { return &mutex_; }
+  InstrumentedCondVar* cv() override { return &cv_; }
+  SystemClock* clock() override { return &clock_; }
+  bool IsOpen() const override { return is_open_; }
+  bool IsWorkPaused() const override {
+    if (pauses_ > 0) {
+      --pauses_;
+      return true;
+    }
+    return work_paused_;
+  }
+  bool AreCompactionsPaused() const override { return compactions_paused_; }
+  bool RefusesNewJobs() const override { return refuses_new_jobs_; }
+  Status StoppingError() const override {
+    return stopped_ ? Status::IOError("stopped") : Status::OK();
+  }
+  bool IsShuttingDown() const override { return shutting_down_; }
+  bool AreManualJobsPaused() const override { return manual_paused_; }
+  bool AreCompactionsAborted() const override { return aborted_; }
+  bool IsDropped(ColumnFamilyData* cfd) const override {
+    return dropped_ == cfd;
+  }
+  void Ref(ColumnFamilyData* cfd) override {
+    mutex_.AssertHeld();
+    ++refs_[cfd];
+    Log("ref " + IndexOf(cfd));
+  }
+  void Unref(ColumnFamilyData* cfd) override {
+    mutex_.AssertHeld();
+    --refs_[cfd];
+    Log("unref " + IndexOf(cfd));
+  }
+  int NewJobId() override { return ++last_job_id_; }
+  void StartThread(Env::Priority pool, void (*work)(void*), void* job,
+                   void (*unschedule)(void*)) override {
+    mutex_.AssertHeld();
+    queue_.push_back({pool, work, job, unschedule});
+  }
+  void PurgeObsoleteFiles(JobContext* job_context) override {
+    Log("purge " + std::to_string(job_context->manifest_delete_files.size()));
+  }
+
+  struct Queued {
+    Env::Priority pool;
+    void (*work)(void*);
+    void* job;
+    void (*unschedule)(void*);
+  };
+
+  std::unique_ptr<Job> NewJob(Kind kind, size_t family = 0) {
+    return std::make_unique<Job>(
+        this, kind, kind == Kind::kMapRemovals ? nullptr : FamilyAt(family));
+  }
+  Job* Schedule(std::unique_ptr<Job> job,
+                Env::Priority pool = Env::Priority::LOW) {
+    Job* const result = job.get();
+    InstrumentedMutexLock lock(&mutex_);
+    EXPECT_TRUE(scheduler_.MayStart(job->kind()));
+    scheduler_.Schedule(std::move(job), pool);
+    return result;
+  }
+  bool MayStart(Kind kind) {
+    InstrumentedMutexLock lock(&mutex_);
+    return scheduler_.MayStart(kind);
+  }
+  int NumJobs(Kind kind) {
+    InstrumentedMutexLock lock(&mutex_);
+    return scheduler_.NumJobs(kind);
+  }
+  bool HasJobs() {
+    InstrumentedMutexLock lock(&mutex_);
+    return scheduler_.HasJobs();
+  }
+  // Has a thread of a pool run the first job.
+  void RunThread() {
+    ASSERT_FALSE(queue_.empty());
+    const Queued first = queue_.front();
+    queue_.pop_front();
+    first.work(first.job);
+  }
+  // Closes the DB: Env::UnSchedule() is called, and the pool runs the rest.
+  void Close() {
+    {
+      InstrumentedMutexLock lock(&mutex_);
+      shutting_down_ = true;
+      std::deque<Queued> left;
+      for (const Queued& queued : queue_) {
+        if (queued.unschedule != nullptr) {
+          queued.unschedule(queued.job);
+        } else {
+          left.push_back(queued);
+        }
+      }
+      queue_ = left;
+    }
+    while (!queue_.empty()) {
+      RunThread();
+    }
+  }
+
+  void Log(const std::string& what) { log_ += what + "; "; }
+  std::string TakeLog() { return std::exchange(log_, ""); }
+
+  InstrumentedMutex mutex_;
+  InstrumentedCondVar cv_{&mutex_};
+  FakeClock clock_{[this](uint64_t micros) {
+    // A thread that backs off lets others have the mutex.
+    InstrumentedMutexLock lock(&mutex_);
+    Log("sleep " + std::to_string(micros));
+  }};
+  bool is_open_ = true;
+  mutable int pauses_ = 0;  // answers of IsWorkPaused() that are true
+  bool work_paused_ = false;
+  bool compactions_paused_ = false;
+  bool refuses_new_jobs_ = false;
+  bool stopped_ = false;
+  bool shutting_down_ = false;
+  bool manual_paused_ = false;
+  bool aborted_ = false;
+  ColumnFamilyData* dropped_ = nullptr;
+  std::map<ColumnFamilyData*, int> refs_;
+  std::deque<Queued> queue_;
+  int last_job_id_ = 0;
+  std::string log_;
+  BackgroundJobScheduler scheduler_{this};
+};
+
+TEST_F(BackgroundJobSchedulerTest, StepsOfEachKind) {
+  Schedule(NewJob(Kind::kBlobGc, 1));
+  ASSERT_EQ("ref 1; ", TakeLog());
+  RunThread();
+  EXPECT_EQ(
+      "run 1; give back; unref 1; after run, 1; after purge; end, 0; gone; ",
+      TakeLog());
+
+  // The column family stays until the end.
+  Schedule(NewJob(Kind::kRangeSweep, 1));
+  RunThread();
+  EXPECT_EQ(
+      "ref 1; run 2; after run, 1; after purge; give back; unref 1; end, 0; "
+      "gone; ",
+      TakeLog());
+
+  // The next job may be scheduled before the end.
+  Schedule(NewJob(Kind::kMapRemovals), Env::Priority::HIGH);
+  ASSERT_EQ(Env::Priority::HIGH, queue_.front().pool);
+  RunThread();
+  EXPECT_EQ("run 3; give back; after run, 0; after purge; end, 0; gone; ",
+            TakeLog());
+
+  Schedule(NewJob(Kind::kDelta, 1));
+  RunThread();
+  EXPECT_EQ(
+      "ref 1; run 4; give back; unref 1; after run, 1; after purge; end, 0; "
+      "gone; ",
+      TakeLog());
+}
+
+TEST_F(BackgroundJobSchedulerTest, FilesAreDeletedWithoutTheMutex) {
+  auto job = NewJob(Kind::kDelta);
+  job->leaves_file = true;
+  Schedule(std::move(job));
+  RunThread();
+  EXPECT_EQ(
+      "ref 0; run 1; give back; unref 0; after run, 1; purge 1; after purge; "
+      "end, 0; gone; ",
+      TakeLog());
+}
+
+TEST_F(BackgroundJobSchedulerTest, CountsAreThoseOfAKind) {
+  EXPECT_FALSE(HasJobs());
+  Schedule(NewJob(Kind::kBlobGc));
+  Schedule(NewJob(Kind::kBlobGc, 1));
+  Schedule(NewJob(Kind::kDelta));
+  EXPECT_EQ(2, NumJobs(Kind::kBlobGc));
+  EXPECT_EQ(0, NumJobs(Kind::kRangeSweep));
+  EXPECT_EQ(1, NumJobs(Kind::kDelta));
+  RunThread();
+  EXPECT_EQ(1, NumJobs(Kind::kBlobGc));
+  EXPECT_TRUE(HasJobs());
+  RunThread();
+  RunThread();
+  EXPECT_FALSE(HasJobs());
+  // The owner counts map removals itself.
+  Schedule(NewJob(Kind::kMapRemovals));
+  EXPECT_EQ(1, NumJobs(Kind::kMapRemovals));
+  EXPECT_FALSE(HasJobs());
+  RunThread();
+  EXPECT_EQ(0, NumJobs(Kind::kMapRemovals));
+}
+
+// A manual job takes no thread from those of the background.
+TEST_F(BackgroundJobSchedulerTest, ManualJobsAreOutsideOfTheLimitOfThreads) {
+  Schedule(NewJob(Kind::kBlobGc));
+  Job job(this, Kind::kBlobGc, FamilyAt(0), /*canceled=*/nullptr);
+  job.on_run = [&] {
+    EXPECT_EQ(2, scheduler_.NumJobs(Kind::kBlobGc));
+    EXPECT_EQ(1, scheduler_.NumInBackground(Kind::kBlobGc));
+    return Status::OK();
+  };
+  ASSERT_OK(scheduler_.RunManual(&job));
+  EXPECT_EQ(1, NumJobs(Kind::kBlobGc));
+  RunThread();
+}
+
+TEST_F(BackgroundJobSchedulerTest, JobsStartOnlyIfBackgroundWorkMayRun) {
+  const std::vector<bool*> all = {&work_paused_, &stopped_, &shutting_down_};
+  for (const Kind kind : kAllKinds) {
+    ASSERT_TRUE(MayStart(kind));
+    is_open_ = false;
+    EXPECT_FALSE(MayStart(kind));
+    is_open_ = true;
+    for (bool* const state : all) {
+      *state = true;
+      EXPECT_FALSE(MayStart(kind));
+      *state = false;
+    }
+    // Removals need no thread of compactions.
+    for (bool* const state : {&compactions_paused_, &refuses_new_jobs_}) {
+      *state = true;
+      EXPECT_EQ(kind == Kind::kMapRemovals, MayStart(kind));
+      *state = false;
+    }
+    aborted_ = true;
+    EXPECT_EQ(kind != Kind::kDelta, MayStart(kind));
+    aborted_ = false;
+  }
+}
+
+TEST_F(BackgroundJobSchedulerTest, JobsHaveToStop) {
+  for (const Kind kind : kAllKinds) {
+    const auto background = NewJob(kind);
+    std::atomic<bool> canceled{false};
+    const Job manual(this, kind, FamilyAt(0), &canceled);
+    ASSERT_OK(scheduler_.CheckToStop(*background));
+    ASSERT_OK(scheduler_.CheckToStop(manual));
+
+    manual_paused_ = true;
+    EXPECT_OK(scheduler_.CheckToStop(*background));
+    EXPECT_EQ(Status::SubCode::kManualCompactionPaused,
+              scheduler_.CheckToStop(manual).subcode());
+    manual_paused_ = false;
+    canceled = true;
+    EXPECT_OK(scheduler_.CheckToStop(*background));
+    EXPECT_EQ(Status::SubCode::kManualCompactionPaused,
+              scheduler_.CheckToStop(manual).subcode());
+    canceled = false;
+
+    aborted_ = true;
+    EXPECT_EQ(kind == Kind::kDelta,
+              scheduler_.CheckToStop(*background).IsIncomplete());
+    EXPECT_EQ(Status::SubCode::kCompactionAborted,
+              scheduler_.CheckToStop(manual).subcode());
+    dropped_ = FamilyAt(0);
+    // One without a column family goes on.
+    EXPECT_EQ(kind != Kind::kMapRemovals,
+              scheduler_.CheckToStop(*background).IsColumnFamilyDropped());
+    EXPECT_TRUE(scheduler_.CheckToStop(manual).IsColumnFamilyDropped());
+    shutting_down_ = true;
+    EXPECT_TRUE(scheduler_.CheckToStop(*background).IsShutdownInProgress());
+    EXPECT_TRUE(scheduler_.CheckToStop(manual).IsShutdownInProgress());
+    aborted_ = shutting_down_ = false;
+    dropped_ = nullptr;
+
+    // A running job goes on after a background error. None begins.
+    stopped_ = true;
+    EXPECT_OK(scheduler_.CheckToStop(*background));
+    {
+      InstrumentedMutexLock lock(&mutex_);
+      EXPECT_TRUE(scheduler_.CheckToStart(*background).IsIOError());
+    }
+    stopped_ = false;
+  }
+}
+
+TEST_F(BackgroundJobSchedulerTest, OnlyBlobGcBacksOffAfterAFailure) {
+  for (const Kind kind : kAllKinds) {
+    auto job = NewJob(kind);
+    job->on_run = [] { return Status::IOError("failed"); };
+    Schedule(std::move(job));
+    RunThread();
+    const std::string log = TakeLog();
+    EXPECT_NE(std::string::npos, log.find("end failed, 0")) << log;
+    const size_t sleep = log.find("sleep 1000000");
+    if (kind == Kind::kBlobGc) {
+      // The job has given its files back, and counts.
+      EXPECT_LT(log.find("unref 0"), sleep) << log;
+      EXPECT_LT(sleep, log.find("after run, 1")) << log;
+    } else {
+      EXPECT_EQ(std::string::npos, sleep) << log;
+    }
+  }
+  // Nothing was wrong.
+  for (const Status& s :
+       {Status::ShutdownInProgress(), Status::ColumnFamilyDropped()}) {
+    auto job = NewJob(Kind::kBlobGc);
+    job->on_run = [&] { return s; };
+    Schedule(std::move(job));
+    RunThread();
+    EXPECT_EQ(std::string::npos, TakeLog().find("sleep"));
+  }
+}
+
+TEST_F(BackgroundJobSchedulerTest, DroppedFamilyIsReleased) {
+  for (const Kind kind : {Kind::kBlobGc, Kind::kRangeSweep, Kind::kDelta}) {
+    auto owned = NewJob(kind, 3);
+    Job* const job = owned.get();
+    job->on_run = [&] { return scheduler_.CheckToStart(*job); };
+    Schedule(std::move(owned));
+    ASSERT_EQ(1, refs_[FamilyAt(3)]);
+    dropped_ = FamilyAt(3);
+    RunThread();
+    EXPECT_EQ(0, refs_[FamilyAt(3)]);
+    EXPECT_NE(std::string::npos, TakeLog().find("end failed, 0"));
+    EXPECT_EQ(0, NumJobs(kind));
+    dropped_ = nullptr;
+  }
+}
+
+TEST_F(BackgroundJobSchedulerTest, CloseGivesWaitingJobsBack) {
+  Schedule(NewJob(Kind::kBlobGc, 0));
+  Schedule(NewJob(Kind::kRangeSweep, 1));
+  Schedule(NewJob(Kind::kMapRemovals));
+  Schedule(NewJob(Kind::kDelta, 2));
+  TakeLog();
+  Close();
+  // Map removals run nevertheless.
+  EXPECT_EQ(
+      "give back unused; unref 0; gone; give back unused; unref 1; gone; "
+      "give back unused; unref 2; gone; "
+      "run 1; give back; after run, 0; after purge; end, 0; gone; ",
+      TakeLog());
+  for (const Kind kind : kAllKinds) {
+    EXPECT_EQ(0, NumJobs(kind));
+  }
+  for (const auto& [cfd, refs] : refs_) {
+    EXPECT_EQ(0, refs);
+  }
+}
+
+TEST_F(BackgroundJobSchedulerTest, JobsScheduleTheNextOne) {
+  auto first = NewJob(Kind::kBlobGc);
+  first->on_run = [this] {
+    scheduler_.Schedule(NewJob(Kind::kDelta, 1));
+    return Status::OK();
+  };
+  Schedule(std::move(first));
+  RunThread();
+  ASSERT_EQ(1u, queue_.size());
+  EXPECT_EQ(1, NumJobs(Kind::kDelta));
+  RunThread();
+  EXPECT_FALSE(HasJobs());
+}
+
+TEST_F(BackgroundJobSchedulerTest, StepsOfAManualJob) {
+  Job job(this, Kind::kBlobGc, FamilyAt(0), /*canceled=*/nullptr);
+  job.leaves_file = true;
+  ASSERT_OK(scheduler_.RunManual(&job));
+  EXPECT_EQ("prepare; run 1; manual end, 0; purge 1; ", TakeLog());
+  job.waits = true;
+  job.on_run = [] { return Status::IOError("failed"); };
+  ASSERT_TRUE(scheduler_.RunManual(&job).IsIOError());
+  EXPECT_EQ("prepare; run 2; manual end failed, 0; purge 1; ", TakeLog());
+  for (const Readiness readiness :
+       {Readiness::kOthersFirst, Readiness::kNothingToDo}) {
+    job.readiness = readiness;
+    ASSERT_OK(scheduler_.RunManual(&job));
+    EXPECT_EQ("prepare; ", TakeLog());
+  }
+  EXPECT_EQ(0, NumJobs(Kind::kBlobGc));
+}
+
+TEST_F(BackgroundJobSchedulerTest, ManualJobIsCanceled) {
+  std::atomic<bool> canceled{false};
+  for (const Kind kind : {Kind::kBlobGc, Kind::kDelta}) {
+    Job job(this, kind, FamilyAt(0), &canceled);
+    job.on_run = [&] {
+      canceled = true;  // while it runs
+      return scheduler_.CheckToStop(job);
+    };
+    EXPECT_TRUE(scheduler_.RunManual(&job).IsIncomplete());
+    EXPECT_NE(std::string::npos, TakeLog().find("manual end failed, 0"));
+    // Before it runs.
+    EXPECT_TRUE(scheduler_.RunManual(&job).IsIncomplete());
+    EXPECT_EQ("", TakeLog());
+    canceled = false;
+    shutting_down_ = true;
+    EXPECT_TRUE(scheduler_.RunManual(&job).IsShutdownInProgress());
+    EXPECT_EQ("", TakeLog());
+    shutting_down_ = false;
+  }
+}
+
+TEST_F(BackgroundJobSchedulerTest, ManualJobWaitsForTheEndOfAPause) {
+  Job blobs(this, Kind::kBlobGc, FamilyAt(0), /*canceled=*/nullptr);
+  pauses_ = 3;
+  ASSERT_OK(scheduler_.RunManual(&blobs));
+  EXPECT_EQ("prepare; run 1; manual end, 0; ", TakeLog());
+
+  // The caller asks for this one again.
+  Job deltas(this, Kind::kDelta, FamilyAt(0), /*canceled=*/nullptr);
+  pauses_ = 2;
+  ASSERT_OK(scheduler_.RunManual(&deltas));
+  ASSERT_OK(scheduler_.RunManual(&deltas));
+  EXPECT_EQ("", TakeLog());
+  ASSERT_OK(scheduler_.RunManual(&deltas));
+  EXPECT_EQ("prepare; run 4; manual end, 0; ", TakeLog());
+
+  // A pause does not keep a job from being canceled.
+  std::atomic<bool> canceled{true};
+  Job job(this, Kind::kBlobGc, FamilyAt(0), &canceled);
+  pauses_ = 1;
+  EXPECT_TRUE(scheduler_.RunManual(&job).IsIncomplete());
+  EXPECT_EQ(1, std::exchange(pauses_, 0));
+  EXPECT_EQ("", TakeLog());
+}
+
+// A manual job of delta files asks for a background error before it looks for
+// work; a collection of blob files asks when it runs.
+TEST_F(BackgroundJobSchedulerTest, ManualJobAsksForTheBackgroundError) {
+  stopped_ = true;
+  Job deltas(this, Kind::kDelta, FamilyAt(0), /*canceled=*/nullptr);
+  EXPECT_TRUE(scheduler_.RunManual(&deltas).IsIOError());
+  EXPECT_EQ("", TakeLog());
+  Job blobs(this, Kind::kBlobGc, FamilyAt(0), /*canceled=*/nullptr);
+  blobs.on_run = [&] { return scheduler_.CheckToStart(blobs); };
+  EXPECT_TRUE(scheduler_.RunManual(&blobs).IsIOError());
+  EXPECT_EQ("prepare; run 2; manual end failed, 0; ", TakeLog());
+}
+
+TEST_F(BackgroundJobSchedulerTest, ManualCallsKeepTheFamily) {
+  InstrumentedMutexLock lock(&mutex_);
+  EXPECT_FALSE(scheduler_.HasManualCalls());
+  scheduler_.BeginManualCall(FamilyAt(0));
+  scheduler_.BeginManualCall(FamilyAt(1));
+  EXPECT_EQ(1, refs_[FamilyAt(0)]);
+  EXPECT_TRUE(scheduler_.HasManualCalls());
+  scheduler_.EndManualCall(FamilyAt(0));
+  EXPECT_EQ(0, refs_[FamilyAt(0)]);
+  EXPECT_TRUE(scheduler_.HasManualCalls());
+  scheduler_.EndManualCall(FamilyAt(1));
+  EXPECT_FALSE(scheduler_.HasManualCalls());
+  // A call is no job.
+  EXPECT_FALSE(scheduler_.HasJobs());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
