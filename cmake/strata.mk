@@ -128,10 +128,17 @@ STRATA_LIB = \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
   db/path_layout/repair_paths.cc \
+  db/strata/background_blob_gc.cc \
+  db/strata/background_delta_collection.cc \
+  db/strata/background_delta_job.cc \
+  db/strata/background_delta_merge.cc \
   db/strata/background_job_scheduler.cc \
+  db/strata/background_map_removals.cc \
+  db/strata/background_range_sweep.cc \
   db/strata/column_family_strata.cc \
   db/strata/db_strata.cc \
   db/strata/db_strata_address_map.cc \
+  db/strata/db_strata_background_jobs.cc \
   db/strata/db_strata_blob_checksums.cc \
   db/strata/db_strata_blob_gc.cc \
   db/strata/db_strata_delta_checksums.cc \
@@ -146,9 +153,11 @@ STRATA_LIB = \
   db/strata/db_strata_resume.cc \
   db/strata/db_strata_wal_buffer.cc \
   db/strata/db_strata_write_groups.cc \
+  db/strata/delta_job_run.cc \
   db/strata/family_implicit_snapshots.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
+  db/strata/manual_delta_job.cc \
   db/strata/point_read.cc \
   db/strata/point_read_batch.cc \
   db/strata/range_conversion.cc \

@@ -23,7 +23,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The running jobs of a delta store, and the state that they share. The jobs
-// are described in db_strata_delta_jobs.cc.
+// are DBStrata::BackgroundDeltaMerge and BackgroundDeltaCollection.
 //
 // Invariants:
 // * At most one merge runs: two would take the same files.

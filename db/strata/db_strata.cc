@@ -26,14 +26,6 @@ DBStrata::DBStrata(DBImpl* db) : db_(db) {}
 
 DBStrata::~DBStrata() = default;
 
-bool DBStrata::MayStartJobs() const {
-  return db_->opened_successfully_ && !db_->read_only_ &&
-         db_->bg_work_paused_ == 0 && db_->bg_compaction_paused_ == 0 &&
-         !db_->reject_new_background_jobs_ &&
-         !db_->shutting_down_.load(std::memory_order_acquire) &&
-         !db_->error_handler_.IsBGWorkStopped();
-}
-
 void DBStrata::EndRecoveryDeltas() { recovery_delta_flushes_.clear(); }
 
 //======== DBImpl

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,6 +15,7 @@
 #include "db/address_map/address_map_checkpoint.h"
 #include "db/address_map/map_work_queue.h"
 #include "db/db_impl/db_impl.h"
+#include "db/strata/background_job_scheduler.h"
 #include "db/strata/family_implicit_snapshots.h"
 #include "db/strata/flush_order_gate.h"
 #include "db/strata/implicit_snapshot_registry.h"
@@ -46,8 +46,9 @@ struct DeltaFoldJob;
 // db_strata_delta_jobs.cc, db_strata_delta_drain.cc, db_strata_delta_fold.cc,
 // db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
-// db_strata_wal_buffer.cc, db_strata_resume.cc and
-// db_strata_write_groups.cc.
+// db_strata_wal_buffer.cc, db_strata_resume.cc, db_strata_flush_order.cc,
+// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
+// jobs are classes of their own: background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -187,8 +188,9 @@ class DBStrata {
   void SetBlobGcDue() { blob_gc_due_ = true; }
   // Starts jobs where they are due. Held.
   void ScheduleBlobGc();
-  // True while calls of CollectBlobGarbage() wait or run. Held.
-  bool HasManualBlobGc() const { return manual_blob_gc_calls_ > 0; }
+  // True while calls of CollectBlobGarbage(), or of CompactRange() for delta
+  // files, wait or run. Held.
+  bool HasManualBlobGc() const { return scheduler_.HasManualCalls(); }
 
   // ---- Delta files: opening, flushes, other jobs that add or delete files.
 
@@ -295,9 +297,7 @@ class DBStrata {
 
   // True while jobs of Strata's run or wait for a thread: whatever waits for
   // DBImpl's flushes and compactions waits for these, too. Held.
-  bool HasBackgroundWork() const {
-    return bg_blob_gc_scheduled_ > 0 || bg_delta_jobs_scheduled_ > 0;
-  }
+  bool HasBackgroundWork() const { return scheduler_.HasJobs(); }
   // Removes the flush requests that were queued before a recovery: background
   // threads would refuse them one by one, a second for each. The recovery
   // flushes, or requests the flush of, all immutable memtables. Held.
@@ -317,18 +317,23 @@ class DBStrata {
   WriteStallRelease* write_stall_release() { return &write_stall_release_; }
 
  private:
-  struct BlobGcTask;
   struct BlobRunMerge;
-  struct RangeSweepTask;
-  struct DeltaJobTask;
   class DeltaJobRun;
   class FlushOrderHost;
+  class BackgroundJobHost;
+
+  // The jobs of the scheduler.
+  class BackgroundBlobGc;
+  class BackgroundRangeSweep;
+  class BackgroundMapRemovals;
+  class BackgroundDeltaJob;
+  class BackgroundDeltaMerge;
+  class BackgroundDeltaCollection;
+  class ManualDeltaJob;
 
   std::unique_ptr<FlushOrderGate::Host> NewFlushOrderHost();
+  std::unique_ptr<BackgroundJobScheduler::Host> NewBackgroundJobHost();
 
-  // Returns true if jobs may start that run beside compactions: the DB is open
-  // for writing and its background work is neither paused nor stopped. Held.
-  bool MayStartJobs() const;
   // Returns a sequence number below which no reader of the column family is, or
   // will be. Held.
   SequenceNumber EarliestReader(const ColumnFamilyData& cfd);
@@ -348,19 +353,13 @@ class DBStrata {
   bool WaitsForBounds(const ColumnFamilyData& cfd, SequenceNumber limit);
   // also_for_drops: looks for blob files without live values, too. Held.
   void FindMapWork(ColumnFamilyData* cfd, bool also_for_drops);
-  static void BGWorkMapRemovals(void* strata);
-  void BackgroundMapRemovals();
+  // Returns the number of the oldest Version that lives. Held.
+  static uint64_t OldestVersionNumber(ColumnFamilyData* cfd);
   void MarkAfterBounds();  // not held
 
   void ScheduleBlobGc(ColumnFamilyData* cfd);  // held
-  static void BGWorkBlobGc(void* task);
-  static void UnscheduleBlobGc(void* task);
-  void BackgroundBlobGc(BlobGcTask* task);                      // not held
-  Status RunBlobGc(BlobGcTask* task, JobContext* job_context);  // released
-  Status CheckBlobGc(const BlobGcTask& task) const;             // any
-  // pick: is called with the mutex held, and sets task->job. Not held.
-  Status RunManualBlobGc(BlobGcTask* task, const std::function<void()>& pick);
-  Status ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
+  // Reads which keys are in the files. job: says when to stop. Not held.
+  Status ReadBlobRuns(const BackgroundJob& job, ColumnFamilyData* cfd,
                       std::set<uint64_t>* numbers,
                       std::unique_ptr<BlobRunMerger>* runs);
   Status MergeBlobRuns(const CollectBlobGarbageOptions& options,
@@ -368,12 +367,6 @@ class DBStrata {
                        std::set<uint64_t>* unreadable, Status* first_damage);
 
   void ScheduleRangeSweeps();  // held
-  static void BGWorkRangeSweep(void* task);
-  static void UnscheduleRangeSweep(void* task);
-  void BackgroundRangeSweep(const RangeSweepTask& task);  // not held
-  void RunRangeSweep(ColumnFamilyData* cfd,
-                     JobContext* job_context);        // released
-  void FinishRangeSweep(const RangeSweepTask& task);  // held
 
   // Writes what the folder has and adds it to the job's edit. Waits for flushes
   // and ingestions, up to a limit. TryAgain, or a failure, gives the fold up,
@@ -397,25 +390,12 @@ class DBStrata {
   Status TryEnterDeltaFold(ColumnFamilyData* cfd);  // released
   void LeaveDeltaFold(ColumnFamilyData* cfd);       // held
 
-  void ScheduleDeltaJobs(ColumnFamilyData* cfd);             // held
-  void StartDeltaJob(ColumnFamilyData* cfd, bool is_merge);  // held
-  void GiveUpDeltaJob(const DeltaJobTask& task);             // held
-  static void BGWorkDeltaJob(void* task);
-  static void UnscheduleDeltaJob(void* task);
-  void BackgroundDeltaJob(DeltaJobTask* task);  // not held
-  // Released.
-  Status RunDeltaJob(DeltaJobTask* task, JobContext* job_context);
-  Status RunDeltaMerge(DeltaJobTask* task, JobContext* job_context);
-  Status RunDeltaCollection(DeltaJobTask* task, JobContext* job_context);
-  Status CommitDeltaJob(ColumnFamilyData* cfd, VersionEdit* edit);
-  void FinishDeltaJob(const DeltaJobTask& task, const Status& s,
-                      bool tried_to_commit);             // held
-  Status CheckDeltaJob(const DeltaJobTask& task) const;  // any
+  void ScheduleDeltaJobs(ColumnFamilyData* cfd);  // held
+  void StartDeltaJob(std::unique_ptr<BackgroundDeltaJob> job,
+                     bool is_merge);  // held
   // CompactRange() of all keys. Not held.
   Status CompactDeltas(const CompactRangeOptions& options,
                        ColumnFamilyHandle* column_family);
-  Status RunManualDeltaJob(DeltaJobTask* task, bool* done);  // not held
-  bool MarkManualDeltaJob(DeltaJobTask* task, bool* done);   // held
   // Returns true if the column family has a delta store and does not separate
   // deltas: what is in delta files becomes values.
   static bool DrainsDeltas(const ColumnFamilyData& cfd);
@@ -444,23 +424,20 @@ class DBStrata {
 
   // Guarded by the mutex.
   std::vector<std::unique_ptr<FlushMapping>> recovery_mappings_;
-  bool map_removals_scheduled_ = false;
-  int bg_blob_gc_scheduled_ = 0;    // with those of CollectBlobGarbage()
-  int running_manual_blob_gc_ = 0;  // those of CollectBlobGarbage()
-  int manual_blob_gc_calls_ = 0;    // run one after another
   bool blob_gc_due_ = true;
   bool blob_gc_allowed_ = true;
-  bool range_sweep_scheduled_ = false;  // counts in bg_blob_gc_scheduled_
   std::vector<std::unique_ptr<DeltaFlush>> recovery_delta_flushes_;
   bool has_delta_stores_ = false;
   int num_running_delta_folds_ = 0;
   int num_delta_fold_blocks_ = 0;
-  int bg_delta_jobs_scheduled_ = 0;  // with those of CompactRange()
   bool delta_jobs_due_ = true;
   bool drains_wait_for_snapshots_ = false;
 
   std::unique_ptr<FlushOrderGate::Host> flush_order_host_ = NewFlushOrderHost();
   FlushOrderGate flush_order_gate_{flush_order_host_.get()};
+  std::unique_ptr<BackgroundJobScheduler::Host> background_job_host_ =
+      NewBackgroundJobHost();
+  BackgroundJobScheduler scheduler_{background_job_host_.get()};
   WriteStallRelease write_stall_release_;
 
   // Outlives the files of DBImpl::logs_.

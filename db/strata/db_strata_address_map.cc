@@ -4,6 +4,7 @@
 // What DBImpl does for column families with an address map.
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <unordered_set>
 #include <vector>
@@ -21,11 +22,11 @@
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
 #include "db/pinned_iterators_manager.h"
+#include "db/strata/background_map_removals.h"
 #include "db/strata/db_strata.h"
 #include "db/strata/point_read.h"
 #include "db/version_edit.h"
 #include "logging/logging.h"
-#include "monitoring/iostats_context_imp.h"
 #include "monitoring/statistics_impl.h"
 #include "options/options_helper.h"
 #include "options/strata/address_map_options.h"
@@ -33,13 +34,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-namespace {
-
-uint64_t OldestVersionNumber(ColumnFamilyData* cfd) {
+uint64_t DBStrata::OldestVersionNumber(ColumnFamilyData* cfd) {
   return cfd->dummy_versions()->Next()->GetVersionNumber();
 }
-
-}  // namespace
 
 SequenceNumber DBStrata::EarliestSnapshot() {
   db_->mutex_.AssertHeld();
@@ -438,10 +435,7 @@ void DBStrata::ScheduleMapRemovals(ColumnFamilyData* cfd) {
 
 void DBStrata::ScheduleMapRemovals() {
   db_->mutex_.AssertHeld();
-  if (!db_->opened_successfully_ || db_->read_only_ ||
-      db_->bg_work_paused_ > 0 ||
-      db_->shutting_down_.load(std::memory_order_acquire) ||
-      db_->error_handler_.IsBGWorkStopped()) {
+  if (!scheduler_.MayStart(BackgroundJob::Kind::kMapRemovals)) {
     return;
   }
   const SequenceNumber earliest = EarliestSnapshot();
@@ -455,17 +449,15 @@ void DBStrata::ScheduleMapRemovals() {
     }
   }
   ScheduleRangeSweeps();
-  if (!map_removals_scheduled_ &&
+  if (scheduler_.NumJobs(BackgroundJob::Kind::kMapRemovals) == 0 &&
       (map_work_.HasRemovalsDue() || map_work_.HasMarkingDue())) {
-    map_removals_scheduled_ = true;
-    ++db_->bg_purge_scheduled_;
     // Like flushes: Close() waits for it, so it must not queue for threads
     // that there are none of.
     const Env::Priority pool =
         db_->env_->GetBackgroundThreads(Env::Priority::HIGH) == 0
             ? Env::Priority::LOW
             : Env::Priority::HIGH;
-    db_->env_->Schedule(&DBStrata::BGWorkMapRemovals, this, pool, nullptr);
+    scheduler_.Schedule(std::make_unique<BackgroundMapRemovals>(this), pool);
   }
 }
 
@@ -506,63 +498,6 @@ void DBStrata::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
   if (wait != kMaxSequenceNumber) {
     map_work_.WaitForSnapshots(cfd->GetID(), wait);
   }
-}
-
-void DBStrata::BGWorkMapRemovals(void* strata) {
-  IOSTATS_SET_THREAD_POOL_ID(Env::Priority::HIGH);
-  TEST_SYNC_POINT("DBStrata::BGWorkMapRemovals:Start");
-  static_cast<DBStrata*>(strata)->BackgroundMapRemovals();
-}
-
-void DBStrata::BackgroundMapRemovals() {
-  JobContext job_context(db_->next_job_id_.fetch_add(1),
-                         /*_create_superversion=*/true);
-  {
-    InstrumentedMutexLock lock(&db_->mutex_);
-    const std::set<uint32_t> due = map_work_.TakeRemovalsDue();
-    for (const uint32_t id : due) {
-      ColumnFamilyData* const cfd =
-          db_->versions_->GetColumnFamilySet()->GetColumnFamily(id);
-      if (cfd == nullptr) {
-        continue;  // dropped
-      }
-      cfd->Ref();
-      AddressMapStore* const blobs = cfd->address_map_store();
-      const SequenceNumber earliest = EarliestReader(*cfd);
-      const auto retired = blobs->retired_removals()->Take(
-          OldestVersionNumber(cfd), AddressMapStore::kSlice);
-      db_->mutex_.Unlock();
-      blobs->ApplyBlockedRemovals(earliest);
-      for (const auto& removals : retired) {
-        removals->Remove(blobs->map());
-        if (!removals->complete()) {
-          blobs->SetInexact();
-        }
-      }
-      db_->mutex_.Lock();
-      DropEmptyBlobFiles(cfd, Env::IOActivity::kUnknown,
-                         job_context.superversion_contexts.data());
-      // For what has become possible meanwhile. A drop that has failed waits
-      // for another occasion.
-      FindMapWork(cfd, /*also_for_drops=*/false);
-      cfd->UnrefAndTryDelete();
-    }
-    db_->FindObsoleteFiles(&job_context, /*force=*/false);
-    SetBlobGcDue();
-    ScheduleBlobGc();
-    map_removals_scheduled_ = false;
-    ScheduleMapRemovals();
-  }
-  if (job_context.HaveSomethingToDelete()) {
-    db_->PurgeObsoleteFiles(job_context);
-  }
-  job_context.Clean();
-  MarkAfterBounds();
-
-  InstrumentedMutexLock lock(&db_->mutex_);
-  --db_->bg_purge_scheduled_;
-  // The DB may be gone once the mutex is released after this.
-  db_->bg_cv_.SignalAll();
 }
 
 void DBStrata::SettleFileRemoval(MappedFileRemoval* removal, bool committed) {

@@ -2,14 +2,11 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Garbage collection of the blob files of column families with an address map:
-// when jobs run, and their way from the copies to the MANIFEST. What a job
-// does is in db/blob_gc/blob_gc_*.
+// when jobs run, and the jobs of CollectBlobGarbage(). BackgroundBlobGc says
+// what a job does.
 
 #include <algorithm>
-#include <cinttypes>
-#include <functional>
 #include <limits>
-#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -19,48 +16,19 @@
 #include "db/address_map/address_map_store.h"
 #include "db/blob_gc/blob_gc_job.h"
 #include "db/blob_gc/blob_gc_picker.h"
-#include "db/blob_gc/blob_gc_storage.h"
 #include "db/blob_gc/blob_key_bounds.h"
 #include "db/blob_gc/blob_run_merger.h"
 #include "db/blob_gc/unmapped_blob_gc.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
-#include "db/job_context.h"
+#include "db/strata/background_blob_gc.h"
 #include "db/strata/db_strata.h"
-#include "db/version_edit.h"
 #include "db/version_set.h"
 #include "file/random_access_file_reader.h"
 #include "logging/logging.h"
-#include "monitoring/iostats_context_imp.h"
-#include "monitoring/statistics_impl.h"
-#include "monitoring/thread_status_util.h"
-#include "rocksdb/listener.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
-
-// A job, from when its files were picked.
-struct DBStrata::BlobGcTask {
-  DBStrata* strata = nullptr;
-  ColumnFamilyData* cfd = nullptr;  // referenced
-  BlobGcPicker::Job job;
-  std::unique_ptr<BlobGcStorage> storage;
-  // Space amplification is above the limit.
-  bool is_urgent = false;
-  // Of CollectBlobGarbage().
-  bool is_manual = false;
-  const std::atomic<bool>* canceled = nullptr;
-  // To BlobGcJob::Context.
-  std::vector<std::vector<uint64_t>> runs;
-  std::vector<bool> goes_on;
-  uint64_t max_copied = 0;
-  // To CollectBlobGarbage() and its merges: files that this call has found to
-  // be unreadable.
-  std::set<uint64_t>* unreadable = nullptr;
-  // Of the job, if it succeeded.
-  std::vector<BlobFileAddition> additions;
-  bool reached_limit = false;
-};
 
 namespace {
 
@@ -68,16 +36,8 @@ namespace {
 constexpr size_t kMaxMergedRuns = 64;
 // Where the limit leaves less for garbage, merges take this share nevertheless.
 constexpr double kMinMergeSlack = 0.1;
-// Of the buffers of all jobs.
-constexpr size_t kMaxReadMemory = size_t{64} << 20;
 // How long a merge waits for jobs that run already.
 constexpr uint64_t kMaxWaitForJobsMicros = 10 * 1000 * 1000;
-
-// Beside those, compactions and flushes have their own.
-int MaxJobs(int max_background_jobs, bool above_limit) {
-  return std::max(1, above_limit ? max_background_jobs - max_background_jobs / 4
-                                 : max_background_jobs / 2);
-}
 
 }  // namespace
 
@@ -87,7 +47,7 @@ void DBStrata::AddBlobGcThreads() {
   const int max_jobs = db_->mutable_db_options_.max_background_jobs;
   db_->env_->IncBackgroundThreadsIfNeeded(
       db_->GetBGJobLimits().max_compactions +
-          MaxJobs(max_jobs, /*above_limit=*/true) + 1,
+          BackgroundBlobGc::MaxJobs(max_jobs, /*above_limit=*/true) + 1,
       Env::Priority::LOW);
 }
 
@@ -107,7 +67,7 @@ void DBStrata::ScheduleBlobGc() {
     return;
   }
   ScheduleRangeSweeps();
-  if (!allowed || !MayStartJobs()) {
+  if (!allowed || !scheduler_.MayStart(BackgroundJob::Kind::kBlobGc)) {
     return;
   }
   blob_gc_due_ = false;
@@ -132,313 +92,32 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     options.space_amp_limit = limit;
     options.flush_size = cf_options.write_buffer_size;
     options.max_copied = blobs->max_gc_copies();
-    options.max_jobs = MaxJobs(db_->mutable_db_options_.max_background_jobs,
-                               /*above_limit=*/false);
+    const int max_background_jobs =
+        db_->mutable_db_options_.max_background_jobs;
+    options.max_jobs = BackgroundBlobGc::MaxJobs(max_background_jobs,
+                                                 /*above_limit=*/false);
     options.next_file_number = db_->versions_->current_next_file_number();
     options.file_size = cf_options.blob_file_size;
     const bool above_limit =
         BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
-    if (bg_blob_gc_scheduled_ - running_manual_blob_gc_ -
-            (range_sweep_scheduled_ ? 1 : 0) >=
-        MaxJobs(db_->mutable_db_options_.max_background_jobs, above_limit)) {
+    if (scheduler_.NumInBackground(BackgroundJob::Kind::kBlobGc) >=
+        BackgroundBlobGc::MaxJobs(max_background_jobs, above_limit)) {
       // The end of a job sets blob_gc_due_.
       return;
     }
-    auto task = std::make_unique<BlobGcTask>();
-    task->job = BlobGcPicker::Pick(options, files);
-    if (task->job.files.empty()) {
-      task->job = BlobGcPicker::PickSmall(options, files);
+    BackgroundBlobGc::Plan plan;
+    plan.is_urgent = above_limit;
+    plan.job = BlobGcPicker::Pick(options, files);
+    if (plan.job.files.empty()) {
+      plan.job = BlobGcPicker::PickSmall(options, files);
     }
-    if (task->job.files.empty()) {
+    if (plan.job.files.empty()) {
       return;
     }
-    task->strata = this;
-    task->cfd = cfd;
-    cfd->Ref();
-    task->storage = std::make_unique<BlobGcStorage>(blobs, task->job.files);
-    task->is_urgent = above_limit;
-    ++bg_blob_gc_scheduled_;
-    TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &task->job);
-    db_->env_->Schedule(&DBStrata::BGWorkBlobGc, task.release(),
-                        Env::Priority::LOW,
-                        db_->GetTaskTag(DBImpl::TaskType::kDefault),
-                        &DBStrata::UnscheduleBlobGc);
+    TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &plan.job);
+    scheduler_.Schedule(
+        std::make_unique<BackgroundBlobGc>(this, cfd, std::move(plan)));
   }
-}
-
-void DBStrata::UnscheduleBlobGc(void* arg) {
-  // The DB is being closed: mutex_ is held.
-  const std::unique_ptr<BlobGcTask> task(static_cast<BlobGcTask*>(arg));
-  task->storage.reset();
-  task->cfd->UnrefAndTryDelete();
-  --task->strata->bg_blob_gc_scheduled_;
-}
-
-void DBStrata::BGWorkBlobGc(void* arg) {
-  IOSTATS_SET_THREAD_POOL_ID(Env::Priority::LOW);
-  TEST_SYNC_POINT("DBStrata::BGWorkBlobGc:Start");
-  const std::unique_ptr<BlobGcTask> task(static_cast<BlobGcTask*>(arg));
-  task->strata->BackgroundBlobGc(task.get());
-}
-
-Status DBStrata::CheckBlobGc(const BlobGcTask& task) const {
-  if (db_->shutting_down_.load(std::memory_order_acquire)) {
-    return Status::ShutdownInProgress();
-  }
-  if (task.cfd->IsDropped()) {
-    return Status::ColumnFamilyDropped();
-  }
-  if (task.is_manual &&
-      (db_->manual_compaction_paused_.load(std::memory_order_acquire) > 0 ||
-       (task.canceled != nullptr &&
-        task.canceled->load(std::memory_order_acquire)))) {
-    return Status::Incomplete(Status::SubCode::kManualCompactionPaused);
-  }
-  if (task.is_manual &&
-      db_->compaction_aborted_.load(std::memory_order_acquire) > 0) {
-    return Status::Incomplete(Status::SubCode::kCompactionAborted);
-  }
-  return Status::OK();
-}
-
-void DBStrata::BackgroundBlobGc(BlobGcTask* task) {
-  JobContext job_context(db_->next_job_id_.fetch_add(1),
-                         /*_create_superversion=*/true);
-  Status s;
-  {
-    InstrumentedMutexLock lock(&db_->mutex_);
-    s = RunBlobGc(task, &job_context);
-    task->cfd->UnrefAndTryDelete();
-    if (!s.ok() && !s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
-      // As after a compaction that failed: what was wrong may go away.
-      db_->bg_cv_.SignalAll();
-      db_->mutex_.Unlock();
-      db_->immutable_db_options_.clock->SleepForMicroseconds(1000000);
-      db_->mutex_.Lock();
-    }
-    db_->MaybeScheduleFlushOrCompaction();
-  }
-  if (job_context.HaveSomethingToDelete()) {
-    db_->PurgeObsoleteFiles(job_context);
-  }
-  job_context.Clean();
-
-  InstrumentedMutexLock lock(&db_->mutex_);
-  --bg_blob_gc_scheduled_;
-  if (s.ok()) {
-    // There is room for another one. After a failure it waits for another
-    // occasion: who waits for all jobs would wait for ever.
-    SetBlobGcDue();
-    ScheduleBlobGc();
-  }
-  // The DB may be gone once the mutex is released after this.
-  db_->bg_cv_.SignalAll();
-}
-
-Status DBStrata::RunBlobGc(BlobGcTask* task, JobContext* job_context) {
-  db_->mutex_.AssertHeld();
-  ColumnFamilyData* const cfd = task->cfd;
-  AddressMapStore* const blobs = cfd->address_map_store();
-  SuperVersionContext* const sv_context =
-      job_context->superversion_contexts.data();
-  Status s = CheckBlobGc(*task);
-  if (s.ok() && db_->error_handler_.IsBGWorkStopped()) {
-    s = db_->error_handler_.GetBGError();
-  }
-  if (!s.ok() || task->storage->files().empty()) {
-    task->storage.reset();
-    return s;
-  }
-
-  ThreadStatusUtil::SetColumnFamily(cfd);
-  ThreadStatusUtil::SetThreadOperation(ThreadStatus::OP_BLOB_GC);
-  auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
-      db_->CaptureCurrentFileNumberInPendingOutputs());
-  BlobGcJob::Context context;
-  context.cfd = cfd;
-  context.versions = db_->versions_.get();
-  context.db_options = &db_->immutable_db_options_;
-  context.dbname = db_->dbname_;
-  context.mutable_cf_options = cfd->GetLatestMutableCFOptions();
-  context.read_file_options = db_->fs_->OptimizeForCompactionTableRead(
-      db_->file_options_for_compaction_, db_->immutable_db_options_);
-  context.write_file_options = db_->file_options_for_compaction_;
-  context.db_id = db_->db_id_;
-  context.db_session_id = db_->db_session_id_;
-  context.job_id = job_context->job_id;
-  context.io_tracer = db_->io_tracer_;
-  context.blob_callback = &db_->blob_callback_;
-  context.io_priority = task->is_urgent ? Env::IO_MID : Env::IO_LOW;
-  context.check = [this, task] { return CheckBlobGc(*task); };
-  context.runs = task->runs;
-  context.goes_on = task->goes_on;
-  context.max_copied = task->max_copied;
-  context.max_read_memory =
-      kMaxReadMemory /
-      static_cast<size_t>(MaxJobs(db_->mutable_db_options_.max_background_jobs,
-                                  /*above_limit=*/true));
-  BlobGcJob job(context, task->storage->files(), task->job.path_id);
-  const uint64_t copying =
-      task->max_copied == 0 ? task->job.live_size
-                            : std::min(task->max_copied, task->job.live_size);
-  blobs->BeginCopies(copying);
-  db_->mutex_.Unlock();
-
-  const uint64_t started = db_->immutable_db_options_.clock->NowMicros();
-  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
-                 "[%s] [JOB %d] Collecting garbage of %zu blob files: %" PRIu64
-                 " bytes, %" PRIu64 " of them live%s%s",
-                 cfd->GetName().c_str(), job_context->job_id,
-                 task->storage->files().size(), task->job.size,
-                 task->job.live_size,
-                 task->is_urgent ? "; above the limit" : "",
-                 task->runs.empty() ? "" : "; merging sorted runs");
-  BlobGarbageCollectionInfo info;
-  info.cf_id = cfd->GetID();
-  info.cf_name = cfd->GetName();
-  info.thread_id = db_->env_->GetThreadID();
-  info.job_id = job_context->job_id;
-  info.is_manual = task->is_manual;
-  info.input_bytes = task->job.size;
-  for (const BlobGcStorage::File& file : task->storage->files()) {
-    info.input_files.push_back(file.number);
-  }
-  for (const auto& listener : db_->immutable_db_options_.listeners) {
-    listener->OnBlobGarbageCollectionBegin(db_, info);
-  }
-  s = job.Run();
-  std::vector<BlobFileAddition> additions = job.additions();
-  if (s.ok() && !additions.empty()) {
-    TEST_SYNC_POINT_CALLBACK("DBStrata::RunBlobGc:Copied", &s);
-    // The id may stand for the last path: GetDataDir() takes any.
-    s = db_->GetDataDir(cfd, task->job.path_id)
-            ->FsyncWithDirOptions(
-                IOOptions(), nullptr,
-                DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
-    if (s.ok() && cfd->ioptions().blob_cache != nullptr) {
-      task->storage->MoveCached(cfd->blob_source(), job.TakeKeySizes());
-    }
-    if (s.ok()) {
-      s = task->storage->Publish(job.TakeOutputs(), job.TakeSources());
-    }
-  }
-
-  db_->mutex_.Lock();
-  blobs->EndCopies(copying);
-  if (s.ok()) {
-    s = CheckBlobGc(*task);
-  }
-  bool wrote_manifest = false;
-  size_t num_dropped = 0;
-  if (s.ok() && !additions.empty()) {
-    TEST_SYNC_POINT("DBStrata::RunBlobGc:BeforeEdit");
-    VersionEdit edit;
-    edit.SetColumnFamily(cfd->GetID());
-    for (BlobFileAddition& addition : additions) {
-      addition.SetCollected();
-      edit.AddBlobFile(addition);
-    }
-    const std::vector<uint64_t> drops =
-        task->storage->AddDrops(*cfd->current()->storage_info(), &edit);
-    const ReadOptions read_options(Env::IOActivity::kCompaction);
-    const WriteOptions write_options(Env::IOActivity::kCompaction);
-    wrote_manifest = true;
-    s = db_->versions_->LogAndApply(cfd, read_options, write_options, &edit,
-                                    &db_->mutex_, db_->directories_.GetDbDir());
-    blobs->FinishDrops(drops);
-    if (s.ok()) {
-      num_dropped = drops.size();
-      RecordTick(db_->stats_, BLOB_MAP_FILES_DROPPED, num_dropped);
-    }
-  }
-  task->storage->Close();
-  if (task->storage->committed()) {
-    db_->InstallSuperVersionAndScheduleWork(cfd, sv_context);
-  }
-  db_->mutex_.Unlock();
-  TEST_SYNC_POINT("DBStrata::RunBlobGc:AfterEdit");
-  task->storage->Settle();
-  const bool committed = additions.empty() || task->storage->committed();
-  if (committed && s.ok()) {
-    RecordTick(db_->stats_, BLOB_MAP_GC_FILES, job.stats().files_read);
-    RecordTick(db_->stats_, BLOB_MAP_GC_VALUES, task->storage->num_moved());
-  } else if (!s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
-    RecordTick(db_->stats_, BLOB_MAP_GC_FAILED);
-  }
-  RecordTick(db_->stats_, BLOB_MAP_GC_BYTES_READ, job.stats().bytes_read);
-  RecordTick(db_->stats_, BLOB_MAP_GC_BYTES_WRITTEN, job.stats().bytes_written);
-  ROCKS_LOG_INFO(
-      db_->immutable_db_options_.info_log,
-      "[%s] [JOB %d] Collected garbage of %" PRIu64 " blob files: read %" PRIu64
-      " bytes, wrote %" PRIu64 " (%zu files), %" PRIu64 " of %" PRIu64
-      " values moved, %zu files dropped, %" PRIu64 " ms: %s",
-      cfd->GetName().c_str(), job_context->job_id, job.stats().files_read,
-      job.stats().bytes_read, job.stats().bytes_written, additions.size(),
-      task->storage->num_moved(), job.stats().values_copied, num_dropped,
-      (db_->immutable_db_options_.clock->NowMicros() - started) / 1000,
-      s.ToString().c_str());
-  info.status = s;
-  info.values_moved = task->storage->num_moved();
-  if (committed) {
-    info.output_bytes = job.stats().bytes_written;
-    for (const BlobFileAddition& addition : additions) {
-      info.output_files.push_back(addition.GetBlobFileNumber());
-    }
-  }
-  for (const auto& listener : db_->immutable_db_options_.listeners) {
-    listener->OnBlobGarbageCollectionCompleted(db_, info);
-  }
-
-  db_->mutex_.Lock();
-  db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
-  task->storage.reset();
-  if (s.ok()) {
-    task->additions = std::move(additions);
-    task->reached_limit = job.reached_limit();
-    blobs->OnGcSucceeded();
-    blobs->OnGcFailed(job.failed_files());
-  } else if (s.IsShutdownInProgress() || s.IsColumnFamilyDropped() ||
-             s.IsIncomplete()) {
-    // Nothing was wrong.
-  } else if (wrote_manifest) {
-    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
-  } else if (s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) {
-    // Less at a time may still find room, and makes more.
-    blobs->OnGcOutOfSpace(task->max_copied > 0
-                              ? std::min(task->max_copied, task->job.live_size)
-                              : task->job.live_size);
-  } else if (job.unreadable_file() != 0) {
-    // What is damaged costs what is in it: reads of it fail, and its file
-    // stays. It says nothing about the rest, so it is no background error.
-    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
-                    "[%s] [JOB %d] Blob file #%" PRIu64
-                    " cannot be collected and is left as it is, as a value in "
-                    "it or its record index cannot be read: %s. `ldb "
-                    "verify_address_map` lists the keys",
-                    cfd->GetName().c_str(), job_context->job_id,
-                    job.unreadable_file(), s.ToString().c_str());
-    blobs->OnGcFailed(job.failed_files());
-    blobs->OnGcDamaged(job.unreadable_file());
-    if (task->unreadable != nullptr) {
-      task->unreadable->insert(job.unreadable_file());
-    }
-    // The other files of the job are as they were.
-    SetBlobGcDue();
-  } else {
-    // Who asks for a job hears of it; the files are to blame if they could not
-    // be read.
-    blobs->OnGcFailed(
-        job.failed_files().empty() && !task->is_manual
-            ? std::set<uint64_t>(task->job.files.begin(), task->job.files.end())
-            : job.failed_files());
-    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
-  }
-  DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
-  // What follows is not of the job: it may close a WAL.
-  ThreadStatusUtil::ResetThreadStatus();
-  db_->FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
-                                          !s.IsColumnFamilyDropped());
-  return s;
 }
 
 Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
@@ -463,9 +142,7 @@ Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
   {
     InstrumentedMutexLock lock(&db_->mutex_);
     first_new_number = db_->versions_->current_next_file_number();
-    // The DB is not closed, and the column family not deleted, before the end.
-    ++manual_blob_gc_calls_;
-    cfd->Ref();
+    scheduler_.BeginManualCall(cfd);
   }
   // Each file once: what could not be copied would be picked again.
   std::set<uint64_t> done_files;
@@ -478,13 +155,8 @@ Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
     s = MergeBlobRuns(options, cfd, &done_files, &unreadable, &first_damage);
   }
   for (bool done = false; s.ok() && !done;) {
-    BlobGcTask task;
-    task.cfd = cfd;
-    task.canceled = options.canceled;
-    task.unreadable = &unreadable;
     std::vector<uint64_t> picked;
-    const size_t num_unreadable = unreadable.size();
-    s = RunManualBlobGc(&task, [&] {
+    const auto pick = [&](BackgroundBlobGc::Plan* plan) {
       std::vector<BlobGcPicker::File> files = blobs->FilesForGc(
           *cfd->current()->storage_info(), /*also_failed=*/true);
       for (BlobGcPicker::File& file : files) {
@@ -499,10 +171,13 @@ Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
                    cfd->GetLatestMutableCFOptions().blob_file_size);
       picker_options.next_file_number =
           db_->versions_->current_next_file_number();
-      task.job = BlobGcPicker::Pick(picker_options, files);
-      done = task.job.files.empty();
-      picked = task.job.files;
-    });
+      plan->job = BlobGcPicker::Pick(picker_options, files);
+      done = plan->job.files.empty();
+      picked = plan->job.files;
+    };
+    BackgroundBlobGc job(this, cfd, options.canceled, &unreadable, pick);
+    const size_t num_unreadable = unreadable.size();
+    s = scheduler_.RunManual(&job);
     if (unreadable.size() > num_unreadable) {
       first_damage = first_damage.ok() ? s : first_damage;
       s = Status::OK();  // the next job is without the file
@@ -514,13 +189,8 @@ Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
   std::set<uint64_t> merged_files;
   std::set<uint64_t> outputs;
   for (bool done = false; s.ok() && !done;) {
-    BlobGcTask task;
-    task.cfd = cfd;
-    task.canceled = options.canceled;
-    task.unreadable = &unreadable;
     std::vector<uint64_t> picked;
-    const size_t num_unreadable = unreadable.size();
-    s = RunManualBlobGc(&task, [&] {
+    const auto pick = [&](BackgroundBlobGc::Plan* plan) {
       std::vector<BlobGcPicker::File> files = blobs->FilesForGc(
           *cfd->current()->storage_info(), /*also_failed=*/true);
       for (BlobGcPicker::File& file : files) {
@@ -536,69 +206,29 @@ Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
           std::min(blobs->max_gc_copies(), file_size);
       picker_options.file_size = file_size;
       picker_options.merge_all_small = true;
-      task.job = BlobGcPicker::PickSmall(picker_options, files);
-      done = task.job.files.empty();
-      picked = task.job.files;
-    });
+      plan->job = BlobGcPicker::PickSmall(picker_options, files);
+      done = plan->job.files.empty();
+      picked = plan->job.files;
+    };
+    BackgroundBlobGc job(this, cfd, options.canceled, &unreadable, pick);
+    const size_t num_unreadable = unreadable.size();
+    s = scheduler_.RunManual(&job);
     if (unreadable.size() > num_unreadable) {
       first_damage = first_damage.ok() ? s : first_damage;
       s = Status::OK();
       continue;
     }
     merged_files.insert(picked.begin(), picked.end());
-    for (const BlobFileAddition& addition : task.additions) {
+    for (const BlobFileAddition& addition : job.additions()) {
       outputs.insert(addition.GetBlobFileNumber());
     }
   }
   InstrumentedMutexLock lock(&db_->mutex_);
-  cfd->UnrefAndTryDelete();
-  --manual_blob_gc_calls_;
-  db_->bg_cv_.SignalAll();
+  scheduler_.EndManualCall(cfd);
   return s.ok() ? first_damage : s;
 }
 
-Status DBStrata::RunManualBlobGc(BlobGcTask* task,
-                                 const std::function<void()>& pick) {
-  task->strata = this;
-  task->is_manual = true;
-  ColumnFamilyData* const cfd = task->cfd;
-  JobContext job_context(db_->next_job_id_.fetch_add(1),
-                         /*_create_superversion=*/true);
-  Status s;
-  {
-    InstrumentedMutexLock lock(&db_->mutex_);
-    s = CheckBlobGc(*task);
-    while (s.ok() &&
-           (db_->bg_work_paused_ > 0 || db_->bg_compaction_paused_ > 0)) {
-      db_->bg_cv_.TimedWait(db_->immutable_db_options_.clock->NowMicros() +
-                            100000);
-      s = CheckBlobGc(*task);
-    }
-    if (s.ok()) {
-      pick();
-    }
-    if (s.ok() && !task->job.files.empty()) {
-      task->storage = std::make_unique<BlobGcStorage>(cfd->address_map_store(),
-                                                      task->job.files);
-      ++bg_blob_gc_scheduled_;
-      ++running_manual_blob_gc_;
-      s = RunBlobGc(task, &job_context);
-      --running_manual_blob_gc_;
-      --bg_blob_gc_scheduled_;
-      // For what could not be scheduled meanwhile.
-      SetBlobGcDue();
-      ScheduleBlobGc();
-      db_->bg_cv_.SignalAll();
-    }
-  }
-  if (job_context.HaveSomethingToDelete()) {
-    db_->PurgeObsoleteFiles(job_context);
-  }
-  job_context.Clean();
-  return s;
-}
-
-Status DBStrata::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
+Status DBStrata::ReadBlobRuns(const BackgroundJob& job, ColumnFamilyData* cfd,
                               std::set<uint64_t>* numbers,
                               std::unique_ptr<BlobRunMerger>* runs) {
   const ImmutableOptions& ioptions = cfd->ioptions();
@@ -610,12 +240,11 @@ Status DBStrata::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
     // some are: that is not worth waiting for.
     const uint64_t until =
         db_->immutable_db_options_.clock->NowMicros() + kMaxWaitForJobsMicros;
-    Status s = CheckBlobGc(check);
+    Status s = scheduler_.CheckToStop(job);
     while (s.ok() && blobs->HasGcJobs() &&
            db_->immutable_db_options_.clock->NowMicros() < until) {
-      db_->bg_cv_.TimedWait(db_->immutable_db_options_.clock->NowMicros() +
-                            100000);
-      s = CheckBlobGc(check);
+      scheduler_.WaitForOthers();
+      s = scheduler_.CheckToStop(job);
     }
     if (!s.ok()) {
       return s;
@@ -631,7 +260,7 @@ Status DBStrata::ReadBlobRuns(const BlobGcTask& check, ColumnFamilyData* cfd,
   std::vector<BlobRunMerger::File> files;
   for (const BlobGcPicker::File& candidate : candidates) {
     TEST_SYNC_POINT("DBStrata::ReadBlobRuns:File");
-    Status s = CheckBlobGc(check);
+    Status s = scheduler_.CheckToStop(job);
     if (!s.ok()) {
       return s;
     }
@@ -687,8 +316,9 @@ struct DBStrata::BlobRunMerge {
   std::set<uint64_t> marked;
   const std::set<uint64_t>* unreadable = nullptr;
 
-  // REQUIRES of the following: DB mutex held.
-  void Pick(BlobGcTask* task) {
+  // Takes what the next piece copies.
+  // REQUIRES: DB mutex held.
+  void Pick(BackgroundBlobGc::Plan* plan) {
     AddressMapStore* const blobs = cfd->address_map_store();
     std::map<uint64_t, BlobGcPicker::File> files;
     for (const BlobGcPicker::File& file :
@@ -699,8 +329,8 @@ struct DBStrata::BlobRunMerge {
         files.emplace(file.number, file);
       }
     }
-    task->job.path_id = merge.path_id;
-    task->max_copied =
+    plan->job.path_id = merge.path_id;
+    plan->max_copied =
         std::max(uint64_t{1}, std::min(max_piece, blobs->max_gc_copies()));
     std::set<uint64_t> now;
     for (const std::vector<uint64_t>& run : merge.runs) {
@@ -712,26 +342,28 @@ struct DBStrata::BlobRunMerge {
         if (file == files.end()) {
           continue;  // it is empty, or another job has it
         }
-        if (live_size >= task->max_copied) {
+        if (live_size >= plan->max_copied) {
           goes_on = true;
           break;
         }
         live_size += file->second.live_size;
-        task->job.size += file->second.size;
+        plan->job.size += file->second.size;
         taken.push_back(number);
       }
       if (taken.empty()) {
         continue;
       }
-      task->job.live_size += live_size;
-      task->job.files.insert(task->job.files.end(), taken.begin(), taken.end());
+      plan->job.live_size += live_size;
+      plan->job.files.insert(plan->job.files.end(), taken.begin(), taken.end());
       now.insert(taken.begin(), taken.end());
-      task->runs.push_back(std::move(taken));
-      task->goes_on.push_back(goes_on);
+      plan->runs.push_back(std::move(taken));
+      plan->goes_on.push_back(goes_on);
     }
     Mark(std::move(now));
   }
 
+  // Keeps other jobs from these files, and no longer from those before.
+  // REQUIRES: DB mutex held.
   void Mark(std::set<uint64_t>&& now) {
     AddressMapStore* const blobs = cfd->address_map_store();
     for (const uint64_t number : now) {
@@ -749,10 +381,9 @@ Status DBStrata::MergeBlobRuns(const CollectBlobGarbageOptions& options,
                                std::set<uint64_t>* unreadable,
                                Status* first_damage) {
   AddressMapStore* const blobs = cfd->address_map_store();
-  BlobGcTask check;
-  check.cfd = cfd;
-  check.is_manual = true;
-  check.canceled = options.canceled;
+  // Stands for the jobs of this call, and is not run.
+  const BackgroundBlobGc check(this, cfd, options.canceled,
+                               /*unreadable=*/nullptr, /*pick=*/nullptr);
   std::unique_ptr<BlobRunMerger> runs;
   Status s = ReadBlobRuns(check, cfd, files, &runs);
   while (s.ok()) {
@@ -793,14 +424,13 @@ Status DBStrata::MergeBlobRuns(const CollectBlobGarbageOptions& options,
     for (bool again = true; s.ok() && again;) {
       merge.max_piece = std::max(blob_file_size,
                                  std::min(max_open_bytes, 16 * blob_file_size));
-      BlobGcTask task;
-      task.cfd = cfd;
-      task.canceled = options.canceled;
-      task.unreadable = unreadable;
+      BackgroundBlobGc job(
+          this, cfd, options.canceled, unreadable,
+          [&](BackgroundBlobGc::Plan* plan) { merge.Pick(plan); });
       const size_t num_unreadable = unreadable->size();
-      s = RunManualBlobGc(&task, [&] { merge.Pick(&task); });
+      s = scheduler_.RunManual(&job);
       TEST_SYNC_POINT("DBStrata::MergeBlobRuns:Piece");
-      again = task.reached_limit;
+      again = job.reached_limit();
       if (unreadable->size() > num_unreadable) {
         *first_damage = first_damage->ok() ? s : *first_damage;
         s = Status::OK();  // the piece again, without the file
@@ -808,11 +438,11 @@ Status DBStrata::MergeBlobRuns(const CollectBlobGarbageOptions& options,
         continue;
       }
       if ((s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) &&
-          task.max_copied > blob_file_size) {
+          job.plan().max_copied > blob_file_size) {
         s = Status::OK();  // the next one takes less
         again = true;
       }
-      for (const BlobFileAddition& addition : task.additions) {
+      for (const BlobFileAddition& addition : job.additions()) {
         files->insert(addition.GetBlobFileNumber());
         merge.outputs.push_back(addition.GetBlobFileNumber());
         merge.output_bytes += addition.GetTotalBlobBytes();

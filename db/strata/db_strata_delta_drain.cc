@@ -3,7 +3,7 @@
 
 // The drain of a column family that has delta files and does not separate
 // deltas any more: collections make values of all operands, until no delta file
-// is left. db_strata_delta_jobs.cc runs the collections.
+// is left. BackgroundDeltaCollection runs the collections.
 
 #include <cinttypes>
 

@@ -1,0 +1,122 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "db/blob/blob_file_addition.h"
+#include "db/blob_gc/blob_gc_job.h"
+#include "db/blob_gc/blob_gc_picker.h"
+#include "db/blob_gc/blob_gc_storage.h"
+#include "db/strata/background_job.h"
+#include "db/strata/db_strata.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Collects the garbage of some blob files of a column family with an address
+// map: BlobGcJob copies their live values, BlobGcStorage swaps the addresses,
+// and this class leads the copies to the MANIFEST.
+//
+// Invariants:
+// 1. The files are pinned by storage_ from when they were picked until the end
+//    of Run(), or until GiveBack() if there is none.
+// 2. A damaged file costs what is in it only: it is reported and left as it is,
+//    and is no background error.
+//
+// The class is a part of DBStrata, and reaches DBImpl as DBStrata does: the job
+// writes to the MANIFEST, installs a SuperVersion, protects its outputs from
+// deletion and calls listeners.
+class DBStrata::BackgroundBlobGc : public BackgroundJob {
+ public:
+  // What is collected, and how.
+  struct Plan {
+    BlobGcPicker::Job job;
+    // Space amplification is above the limit.
+    bool is_urgent = false;
+    // See BlobGcJob::Context.
+    std::vector<std::vector<uint64_t>> runs;
+    std::vector<bool> goes_on;
+    uint64_t max_copied = 0;
+  };
+
+  // Returns how many jobs there may be in the background, beside compactions
+  // and flushes, which have their own threads.
+  static int MaxJobs(int max_background_jobs, bool above_limit);
+
+  // Makes a job of the background.
+  // REQUIRES: DB mutex held; the files of the plan are not busy.
+  BackgroundBlobGc(DBStrata* strata, ColumnFamilyData* cfd, Plan plan);
+  // Makes a job of CollectBlobGarbage().
+  // canceled: see BackgroundJob.
+  // unreadable: the job adds the file that it has found to be unreadable; may
+  // be nullptr.
+  // pick: called once with the DB mutex held; leaves the plan without files if
+  // there is nothing to do.
+  BackgroundBlobGc(DBStrata* strata, ColumnFamilyData* cfd,
+                   const std::atomic<bool>* canceled,
+                   std::set<uint64_t>* unreadable,
+                   std::function<void(Plan* plan)> pick);
+
+  Status Run(JobContext* job_context) override;
+  void GiveBack(bool has_run) override;
+  void AfterRun() override;
+  void OnEnd(const Status& s) override;
+  Readiness Prepare() override;
+  bool OnManualEnd(const Status& s) override;
+
+  const Plan& plan() const { return plan_; }
+  // Returns the new files, if the job succeeded.
+  const std::vector<BlobFileAddition>& additions() const { return additions_; }
+  // Returns true if the job succeeded and has ended at Plan::max_copied.
+  bool reached_limit() const { return reached_limit_; }
+
+ private:
+  BlobGcJob::Context MakeContext(int job_id);
+  // Calls listeners. REQUIRES: DB mutex not held.
+  void ReportBegin(int job_id);
+  // Copies the values and publishes the copies. REQUIRES: DB mutex not held.
+  Status Copy();
+  // Writes the edit if s is OK, and closes the storage in any case. Sets
+  // *wrote_manifest to true before it writes. REQUIRES: DB mutex held; it is
+  // released meanwhile.
+  Status Commit(Status s, SuperVersionContext* sv_context,
+                bool* wrote_manifest);
+  Status WriteEdit();
+  // Counts, logs and calls listeners. REQUIRES: DB mutex not held.
+  void ReportEnd(const Status& s, int job_id);
+  void Count(const Status& s, bool committed);
+  void Log(const Status& s, int job_id);
+  // Tells the store and the error handler what has become of the job.
+  // REQUIRES: DB mutex held.
+  void NoteResult(const Status& s, bool wrote_manifest, int job_id);
+  void NoteFailure(const Status& s, int job_id);
+
+  DBStrata* const strata_;
+  DBImpl* const db_;
+  AddressMapStore* const blobs_;
+  const std::function<void(Plan* plan)> pick_;
+  std::set<uint64_t>* const unreadable_ = nullptr;
+  Plan plan_;
+  std::unique_ptr<BlobGcStorage> storage_;
+
+  // Set by Run().
+  std::optional<BlobGcJob> job_;
+  BlobGarbageCollectionInfo info_;
+  uint64_t started_ = 0;
+  size_t num_dropped_ = 0;
+
+  std::vector<BlobFileAddition> additions_;
+  bool reached_limit_ = false;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

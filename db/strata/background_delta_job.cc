@@ -1,0 +1,199 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/strata/background_delta_job.h"
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <utility>
+
+#include "db/column_family.h"
+#include "db/delta/delta_fold_wishes.h"
+#include "db/delta/delta_job_state.h"
+#include "db/delta/delta_store.h"
+#include "db/job_context.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
+#include "logging/logging.h"
+#include "monitoring/statistics_impl.h"
+#include "monitoring/thread_status_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// CompactRange() leaves the rest of a drain to other jobs when so many folds in
+// succession were given up.
+constexpr int kMaxFoldsGivenUp = 10;
+
+}  // namespace
+
+int DBStrata::BackgroundDeltaJob::MaxJobs(int max_background_jobs) {
+  return std::max(2, max_background_jobs / 2);
+}
+
+bool DBStrata::BackgroundDeltaJob::Level0IsFull(ColumnFamilyData* cfd) {
+  const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
+  return !options.disable_auto_compactions &&
+         cfd->ioptions().compaction_style != kCompactionStyleNone &&
+         options.level0_slowdown_writes_trigger >= 0 &&
+         cfd->current()->storage_info()->NumLevelFiles(0) >=
+             std::max(options.level0_slowdown_writes_trigger,
+                      options.level0_file_num_compaction_trigger);
+}
+
+DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
+    DBStrata* strata, ColumnFamilyData* cfd) {
+  strata->db_->mutex_.AssertHeld();
+  const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
+  DeltaPicker::Options options;
+  options.bucket_size = cfd->ioptions().delta_bucket_size;
+  options.max_buckets = cf_options.delta_max_buckets;
+  options.split_ratio = cf_options.delta_bucket_split_ratio;
+  options.oldest_running_flush = cfd->delta_store()->OldestRunningFlush();
+  options.earliest_snapshot = strata->EarliestReader(*cfd);
+  const DeltaJobState& jobs = cfd->delta_store()->jobs();
+  options.can_fold = jobs.MayFold();
+  options.max_folded = jobs.fold_bytes();
+  options.min_fold_bytes = jobs.min_fold_bytes();
+  options.wishes = jobs.wishes();
+  options.wishes_below = jobs.wishes_below();
+  if (options.wishes != nullptr) {
+    // Wishes wait for level 0 only.
+    options.can_fold = !jobs.IsFolding() && !Level0IsFull(cfd);
+  }
+  if (DrainsDeltas(*cfd)) {
+    options.drain = true;
+    options.wishes.reset();  // everything is folded
+    // A drain has nothing else to do until a fold succeeds.
+    options.can_fold = !jobs.IsFolding();
+    options.leftovers = jobs.leftovers();
+    options.max_collected = options.max_folded;
+  }
+  return options;
+}
+
+DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
+    DBStrata* strata, ColumnFamilyData* cfd, const Request& request) {
+  DeltaPicker::Options options = PickerOptions(strata, cfd);
+  options.force_below = request.force_below;
+  options.can_fold &= request.folds_given_up < kMaxFoldsGivenUp;
+  return options;
+}
+
+DBStrata::BackgroundDeltaJob::BackgroundDeltaJob(DBStrata* strata,
+                                                 ColumnFamilyData* cfd,
+                                                 Request* request)
+    : BackgroundJob(Kind::kDelta, cfd, /*is_manual=*/request != nullptr,
+                    request != nullptr ? request->canceled : nullptr),
+      strata_(strata),
+      db_(strata->db_),
+      request_(request != nullptr ? request : &background_request_) {}
+
+DeltaJobState& DBStrata::BackgroundDeltaJob::jobs() const {
+  return cfd()->delta_store()->jobs();
+}
+
+Status DBStrata::BackgroundDeltaJob::Run(JobContext* job_context) {
+  db_->mutex_.AssertHeld();
+  Status s = strata_->scheduler_.CheckToStart(*this);
+  const bool is_off =
+      !is_manual() &&
+      cfd()->GetLatestMutableCFOptions().disable_auto_compactions;
+  if (!s.ok() || is_off) {
+    GiveUp();
+    return s;
+  }
+  ThreadStatusUtil::SetColumnFamily(cfd());
+  ThreadStatusUtil::SetThreadOperation(ThreadStatus::OP_DELTA_GC);
+  auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
+      db_->CaptureCurrentFileNumberInPendingOutputs());
+  s = RunMarked(job_context);
+  db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
+  // The job ends here. FindObsoleteFiles() may close a WAL.
+  ThreadStatusUtil::ResetThreadStatus();
+  db_->FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
+                                          !s.IsColumnFamilyDropped() &&
+                                          !s.IsIncomplete());
+  return s;
+}
+
+void DBStrata::BackgroundDeltaJob::GiveBack(bool has_run) {
+  if (!has_run) {
+    GiveUp();
+  }
+}
+
+void DBStrata::BackgroundDeltaJob::OnEnd(const Status& /*s*/) {
+  // There is room for another job. A job that has failed does not start again
+  // at once (DeltaJobState::MayRun()): a thread that waits for the end of all
+  // jobs would otherwise wait forever.
+  strata_->SetDeltaJobsDue();
+  db_->MaybeScheduleFlushOrCompaction();
+}
+
+void DBStrata::BackgroundDeltaJob::MakeEdit(DeltaEdit delta_edit,
+                                            bool filter_changed,
+                                            VersionEdit* edit) const {
+  edit->SetColumnFamily(cfd()->GetID());
+  edit->SetDeltaEdit(std::move(delta_edit));
+  if (filter_changed) {
+    edit->ChangeMergedValues();
+  }
+}
+
+Status DBStrata::BackgroundDeltaJob::Commit(VersionEdit* edit) {
+  db_->mutex_.AssertHeld();
+  tried_to_commit_ = true;
+  const ReadOptions read_options(Env::IOActivity::kCompaction);
+  const WriteOptions write_options(Env::IOActivity::kCompaction);
+  return db_->versions_->LogAndApply(cfd(), read_options, write_options, edit,
+                                     &db_->mutex_,
+                                     db_->directories_.GetDbDir());
+}
+
+void DBStrata::BackgroundDeltaJob::Count(const DeltaMergePass::Stats& stats,
+                                         uint64_t bytes_read,
+                                         uint64_t bytes_written) const {
+  RecordTick(db_->stats_, DELTA_GC_OPERANDS_READ, stats.operands_read);
+  RecordTick(db_->stats_, DELTA_GC_OPERANDS_DROPPED,
+             stats.operands_hidden + stats.operands_filtered +
+                 stats.operands_combined);
+  RecordTick(db_->stats_, DELTA_GC_BYTES_READ, bytes_read);
+  RecordTick(db_->stats_, DELTA_GC_BYTES_WRITTEN, bytes_written);
+}
+
+void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
+  db_->mutex_.AssertHeld();
+  if (s.ok()) {
+    jobs().OnSuccess();
+    return;
+  }
+  if (s.IsShutdownInProgress() || s.IsColumnFamilyDropped() ||
+      s.IsIncomplete()) {
+    return;  // nothing was wrong
+  }
+  RecordTick(db_->stats_, DELTA_GC_FAILED);
+  jobs().OnFailure(db_->immutable_db_options_.clock->NowMicros());
+  if (tried_to_commit_) {
+    // If it was not the MANIFEST, the edit did not go with the Version, and
+    // nothing has changed.
+    if (!db_->versions_->io_status().ok()) {
+      db_->error_handler_.SetBGError(db_->versions_->io_status(),
+                                     BackgroundErrorReason::kManifestWrite);
+    }
+  } else if (s.IsCorruption()) {
+    // A damaged file costs its own operands only. The job is tried again later,
+    // and the DB accepts writes.
+    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
+                    "[%s] A job of delta files has failed: %s",
+                    cfd()->GetName().c_str(), s.ToString().c_str());
+  } else if (!s.IsNoSpace() && s.subcode() != Status::kSpaceLimit) {
+    // A lack of space is no background error: flushes report it when it
+    // matters, and merges free space.
+    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,115 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "db/delta/delta_edit.h"
+#include "db/delta/delta_merge_pass.h"
+#include "db/delta/delta_picker.h"
+#include "db/strata/background_job.h"
+#include "db/strata/db_strata.h"
+#include "db/strata/delta_job_run.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DeltaJobState;
+class VersionEdit;
+
+// What merges of delta files and collections of buckets have in common: how
+// they begin and end, how an edit is committed, and what a failure means.
+//
+// Invariants:
+// 1. A job is marked in the DeltaJobState of its column family from before it
+//    is made: as a merge, or as one that looks for a collection. RunMarked(),
+//    or GiveUp() if that is not called, removes the mark.
+// 2. A failed job does not start again at once (DeltaJobState::MayRun()).
+//    A damaged file costs its own operands only, and is no background error.
+//
+// The class is a part of DBStrata, and reaches DBImpl as DBStrata does: a job
+// pins a Version, takes the list of snapshots, protects its outputs from
+// deletion, writes to the MANIFEST and installs a SuperVersion.
+class DBStrata::BackgroundDeltaJob : public BackgroundJob {
+ public:
+  // What CompactRange() asks of its jobs, and what they tell the next one.
+  struct Request {
+    const std::atomic<bool>* canceled = nullptr;
+    // See DeltaPicker::Options.
+    uint64_t force_below = 0;
+    // The number of folds that were given up, one after the other.
+    int folds_given_up = 0;
+  };
+
+  // Returns how many jobs there may be, beside compactions and flushes, for all
+  // column families together. One of them is left for merges, of which readers
+  // gain most.
+  static int MaxJobs(int max_background_jobs);
+  // Each fold makes a file of level 0, and compactions have to keep up. Returns
+  // true if they do not. (With fewer files than their trigger they have nothing
+  // to do.)
+  // REQUIRES: DB mutex held.
+  static bool Level0IsFull(ColumnFamilyData* cfd);
+  // Returns the options of a job in the background.
+  // REQUIRES: DB mutex held; the column family has a delta store.
+  static DeltaPicker::Options PickerOptions(DBStrata* strata,
+                                            ColumnFamilyData* cfd);
+  // REQUIRES: DB mutex held; the column family has a delta store.
+  static DeltaPicker::Options PickerOptions(DBStrata* strata,
+                                            ColumnFamilyData* cfd,
+                                            const Request& request);
+
+  Status Run(JobContext* job_context) final;
+  void GiveBack(bool has_run) final;
+  void OnEnd(const Status& s) final;
+
+  // Returns true if there was something to do.
+  bool found() const { return found_; }
+
+ protected:
+  // request: of a manual job, and outlives it; nullptr for one of the
+  // background.
+  BackgroundDeltaJob(DBStrata* strata, ColumnFamilyData* cfd, Request* request);
+
+  // Removes the mark of a job that has not begun.
+  // REQUIRES: DB mutex held.
+  virtual void GiveUp() = 0;
+  // Does the job.
+  // REQUIRES: DB mutex held; it may be released and taken again.
+  virtual Status RunMarked(JobContext* job_context) = 0;
+
+  // Steps of RunMarked().
+
+  DeltaJobState& jobs() const;
+  DeltaPicker::Options PickerOptions() const {
+    return PickerOptions(strata_, cfd(), *request_);
+  }
+  // Makes the edit of the job.
+  void MakeEdit(DeltaEdit delta_edit, bool filter_changed,
+                VersionEdit* edit) const;
+  // REQUIRES: DB mutex held; it is released meanwhile.
+  Status Commit(VersionEdit* edit);
+  // Counts what the job has read and written.
+  void Count(const DeltaMergePass::Stats& stats, uint64_t bytes_read,
+             uint64_t bytes_written) const;
+  // Tells the job state and the error handler what has become of the job.
+  // REQUIRES: DB mutex held.
+  void NoteResult(const Status& s);
+
+  DBStrata* const strata_;
+  DBImpl* const db_;
+  Request* const request_;
+  // Exists during RunMarked().
+  std::optional<DeltaJobRun> run_;
+  bool found_ = false;
+  // Commit() was called.
+  bool tried_to_commit_ = false;
+
+ private:
+  Request background_request_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

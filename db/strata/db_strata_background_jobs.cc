@@ -1,0 +1,73 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What the BackgroundJobScheduler needs of DBImpl.
+
+#include <memory>
+
+#include "db/column_family.h"
+#include "db/job_context.h"
+#include "db/strata/background_job_scheduler.h"
+#include "db/strata/db_strata.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBStrata::BackgroundJobHost : public BackgroundJobScheduler::Host {
+ public:
+  explicit BackgroundJobHost(DBImpl* db) : db_(db) {}
+
+  InstrumentedMutex* mutex() override { return &db_->mutex_; }
+  InstrumentedCondVar* cv() override { return &db_->bg_cv_; }
+  SystemClock* clock() override { return db_->immutable_db_options_.clock; }
+
+  bool IsOpen() const override {
+    return db_->opened_successfully_ && !db_->read_only_;
+  }
+  bool IsWorkPaused() const override { return db_->bg_work_paused_ > 0; }
+  bool AreCompactionsPaused() const override {
+    return db_->bg_compaction_paused_ > 0;
+  }
+  bool RefusesNewJobs() const override {
+    return db_->reject_new_background_jobs_;
+  }
+  Status StoppingError() const override {
+    return db_->error_handler_.IsBGWorkStopped()
+               ? db_->error_handler_.GetBGError()
+               : Status::OK();
+  }
+  bool IsShuttingDown() const override {
+    return db_->shutting_down_.load(std::memory_order_acquire);
+  }
+  bool AreManualJobsPaused() const override {
+    return db_->manual_compaction_paused_.load(std::memory_order_acquire) > 0;
+  }
+  bool AreCompactionsAborted() const override {
+    return db_->compaction_aborted_.load(std::memory_order_acquire) > 0;
+  }
+  bool IsDropped(ColumnFamilyData* cfd) const override {
+    return cfd->IsDropped();
+  }
+  void Ref(ColumnFamilyData* cfd) override { cfd->Ref(); }
+  void Unref(ColumnFamilyData* cfd) override { cfd->UnrefAndTryDelete(); }
+  int NewJobId() override { return db_->next_job_id_.fetch_add(1); }
+  void StartThread(Env::Priority pool, void (*work)(void*), void* job,
+                   void (*unschedule)(void*)) override {
+    // Without a function that gives the job back, the pool must run it.
+    void* const tag = unschedule == nullptr
+                          ? nullptr
+                          : db_->GetTaskTag(DBImpl::TaskType::kDefault);
+    db_->env_->Schedule(work, job, pool, tag, unschedule);
+  }
+  void PurgeObsoleteFiles(JobContext* job_context) override {
+    db_->PurgeObsoleteFiles(*job_context);
+  }
+
+ private:
+  DBImpl* const db_;
+};
+
+std::unique_ptr<BackgroundJobScheduler::Host> DBStrata::NewBackgroundJobHost() {
+  return std::make_unique<BackgroundJobHost>(db_);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

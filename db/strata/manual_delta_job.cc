@@ -1,0 +1,67 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/strata/manual_delta_job.h"
+
+#include "db/column_family.h"
+#include "db/delta/delta_fold_wishes.h"
+#include "db/delta/delta_job_state.h"
+#include "db/delta/delta_picker.h"
+#include "db/delta/delta_store.h"
+#include "db/job_context.h"
+#include "db/strata/background_delta_collection.h"
+#include "db/strata/background_delta_merge.h"
+#include "db/version_set.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
+  DBImpl* const db = strata_->db_;
+  db->mutex_.AssertHeld();
+  DeltaStore* const store = cfd()->delta_store();
+  DeltaJobState& jobs = store->jobs();
+  const auto& version = cfd()->current()->storage_info()->delta();
+  if (version == nullptr) {
+    is_done_ = true;
+    return Readiness::kNothingToDo;
+  }
+  store->AddFoldWishes(store->holds()->Take(),
+                       db->versions_->current_next_file_number());
+  const DeltaPicker::Options options =
+      BackgroundDeltaJob::PickerOptions(strata_, cfd(), *request_);
+  is_merge_ = DeltaPicker::HasForcedMerge(options, *version);
+  if (is_merge_) {
+    // Files are not merged while a flush runs that began before they came.
+    if (jobs.is_merging() ||
+        DeltaPicker::PickMerge(options, *version).inputs.empty()) {
+      return Readiness::kOthersFirst;
+    }
+    jobs.BeginMerge();
+    job_ = std::make_unique<BackgroundDeltaMerge>(strata_, cfd(), request_);
+  } else {
+    if (jobs.is_picking() ||
+        ((DrainsDeltas(*cfd()) || jobs.wishes() != nullptr) &&
+         BackgroundDeltaJob::Level0IsFull(cfd()))) {
+      return Readiness::kOthersFirst;
+    }
+    jobs.BeginPick();
+    job_ =
+        std::make_unique<BackgroundDeltaCollection>(strata_, cfd(), request_);
+  }
+  return Readiness::kReady;
+}
+
+Status DBStrata::ManualDeltaJob::Run(JobContext* job_context) {
+  return job_->Run(job_context);
+}
+
+bool DBStrata::ManualDeltaJob::OnManualEnd(const Status& s) {
+  is_done_ = s.ok() && !is_merge_ && !job_->found() &&
+             cfd()->delta_store()->jobs().IsIdle();
+  // Jobs that could not be scheduled beside this one may be due.
+  strata_->SetDeltaJobsDue();
+  strata_->ScheduleDeltaJobs();
+  return s.ok() && !job_->found() && !is_done_;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
