@@ -37,33 +37,43 @@ void ForEachLayout(
   }
 }
 
+// The functions of PathIdsTypeInfo(). They have names because GCC 12 warns of
+// uninitialized memory when an optimised build copies a std::function of a
+// lambda without captures.
+
+Status ParsePathIdsOption(const ConfigOptions&, const std::string& name,
+                          const std::string& value, void* addr) {
+  const Status s = ParsePathIds(OptionTypeInfo::StripOuterBraces(value),
+                                static_cast<PathIds*>(addr));
+  return s.ok() ? s : Status::InvalidArgument(name, s.getState());
+}
+
+Status SerializePathIdsOption(const ConfigOptions&, const std::string&,
+                              const void* addr, std::string* value) {
+  *value = PathIdsToString(*static_cast<const PathIds*>(addr));
+  return Status::OK();
+}
+
+bool EqualPathIdsOptions(const ConfigOptions&, const std::string& name,
+                         const void* addr1, const void* addr2,
+                         std::string* mismatch) {
+  const bool equal = *static_cast<const PathIds*>(addr1) ==
+                     *static_cast<const PathIds*>(addr2);
+  if (!equal) {
+    *mismatch = name;
+  }
+  return equal;
+}
+
 }  // namespace
 
 OptionTypeInfo PathIdsTypeInfo(size_t offset) {
   OptionTypeInfo info(static_cast<int>(offset), OptionType::kVector,
                       OptionVerificationType::kNormal,
                       OptionTypeFlags::kMutable);
-  info.SetParseFunc([](const ConfigOptions&, const std::string& name,
-                       const std::string& value, void* addr) {
-    const Status s = ParsePathIds(OptionTypeInfo::StripOuterBraces(value),
-                                  static_cast<PathIds*>(addr));
-    return s.ok() ? s : Status::InvalidArgument(name, s.getState());
-  });
-  info.SetSerializeFunc([](const ConfigOptions&, const std::string&,
-                           const void* addr, std::string* value) {
-    *value = PathIdsToString(*static_cast<const PathIds*>(addr));
-    return Status::OK();
-  });
-  info.SetEqualsFunc([](const ConfigOptions&, const std::string& name,
-                        const void* addr1, const void* addr2,
-                        std::string* mismatch) {
-    const bool equal = *static_cast<const PathIds*>(addr1) ==
-                       *static_cast<const PathIds*>(addr2);
-    if (!equal) {
-      *mismatch = name;
-    }
-    return equal;
-  });
+  info.SetParseFunc(ParsePathIdsOption);
+  info.SetSerializeFunc(SerializePathIdsOption);
+  info.SetEqualsFunc(EqualPathIdsOptions);
   return info;
 }
 
