@@ -44,8 +44,8 @@ void DBStrata::BackgroundMapRemovals::RunFor(ColumnFamilyData* cfd,
   DBImpl* const db = strata_->db_;
   AddressMapStore* const blobs = cfd->address_map_store();
   const SequenceNumber earliest = strata_->EarliestReader(*cfd);
-  const auto retired = blobs->retired_removals()->Take(
-      OldestVersionNumber(cfd), AddressMapStore::kSlice);
+  const auto retired = blobs->retired_removals()->Take(OldestVersionNumber(cfd),
+                                                       AddressMapStore::kSlice);
   db->mutex_.Unlock();
   blobs->ApplyBlockedRemovals(earliest);
   for (const auto& removals : retired) {
