@@ -650,6 +650,7 @@ struct DeltaRepair::AnchorInput {
     std::string end;
     SequenceNumber seq;
   };
+  ReadOptions read_options;                               // outlive `points`
   std::vector<std::unique_ptr<DeltaFileReader>> readers;  // outlive `points`
   std::unique_ptr<InternalIterator> points;
   std::vector<Range> ranges;  // by start; of equal ones the newest first
@@ -658,9 +659,8 @@ struct DeltaRepair::AnchorInput {
 Status DeltaRepair::OpenAnchors(const Family& family,
                                 AnchorInput* input) const {
   const InternalKeyComparator& icmp = family.options.internal_comparator;
-  ReadOptions read_options;
-  read_options.fill_cache = false;
-  read_options.total_order_seek = true;
+  input->read_options.fill_cache = false;
+  input->read_options.total_order_seek = true;
   std::vector<InternalIterator*> iters;  // owned by the merging iterator
   Status s;
   for (const DeltaFileProbe* file : family.lineage.anchors_to_copy) {
@@ -672,7 +672,7 @@ Status DeltaRepair::OpenAnchors(const Family& family,
       break;
     }
     iters.push_back(
-        reader->NewIterator(read_options, TableReaderCaller::kRepair));
+        reader->NewIterator(input->read_options, TableReaderCaller::kRepair));
     const auto of_file = reader->NewRangeAnchorIterator(kMaxSequenceNumber);
     if (of_file != nullptr) {
       for (of_file->SeekToFirst(); of_file->Valid(); of_file->Next()) {
