@@ -157,6 +157,7 @@ STRATA_LIB = \
   db/strata/family_implicit_snapshots.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
+  db/strata/manual_blob_gc.cc \
   db/strata/manual_delta_job.cc \
   db/strata/point_read.cc \
   db/strata/point_read_batch.cc \

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -26,7 +25,6 @@
 namespace ROCKSDB_NAMESPACE {
 
 class AddressMapCheckpoints;
-class BlobRunMerger;
 class DeltaFileDeletion;
 class DeltaFlush;
 class DeltaFoldCommit;
@@ -317,7 +315,6 @@ class DBStrata {
   WriteStallRelease* write_stall_release() { return &write_stall_release_; }
 
  private:
-  struct BlobRunMerge;
   class DeltaJobRun;
   class FlushOrderHost;
   class BackgroundJobHost;
@@ -330,6 +327,8 @@ class DBStrata {
   class BackgroundDeltaMerge;
   class BackgroundDeltaCollection;
   class ManualDeltaJob;
+
+  class ManualBlobGc;
 
   std::unique_ptr<FlushOrderGate::Host> NewFlushOrderHost();
   std::unique_ptr<BackgroundJobScheduler::Host> NewBackgroundJobHost();
@@ -358,15 +357,7 @@ class DBStrata {
   void MarkAfterBounds();  // not held
 
   void ScheduleBlobGc(ColumnFamilyData* cfd);  // held
-  // Reads which keys are in the files. job: says when to stop. Not held.
-  Status ReadBlobRuns(const BackgroundJob& job, ColumnFamilyData* cfd,
-                      std::set<uint64_t>* numbers,
-                      std::unique_ptr<BlobRunMerger>* runs);
-  Status MergeBlobRuns(const CollectBlobGarbageOptions& options,
-                       ColumnFamilyData* cfd, std::set<uint64_t>* files,
-                       std::set<uint64_t>* unreadable, Status* first_damage);
-
-  void ScheduleRangeSweeps();  // held
+  void ScheduleRangeSweeps();                  // held
 
   // Writes what the folder has and adds it to the job's edit. Waits for flushes
   // and ingestions, up to a limit. TryAgain, or a failure, gives the fold up,
