@@ -27,7 +27,8 @@ namespace ROCKSDB_NAMESPACE {
 struct MapShardView {
   MapBucket* base = nullptr;
   uint32_t num_buckets = 0;
-  uint32_t shard_bits = 0;  // of the table: it has 1 << shard_bits shards
+  // The table that the shard belongs to has 1 << shard_bits shards.
+  uint32_t shard_bits = 0;
 
   // Returns the position of a direct or near entry within the shard, not yet
   // scaled to its bucket count.
