@@ -215,6 +215,7 @@ STRATA_TEST_MAIN = \
   db/address_map/address_map_test.cc \
   db/address_map/blob_file_slot_table_test.cc \
   db/address_map/blocked_removals_test.cc \
+  db/address_map/bound_blob_index_test.cc \
   db/address_map/bypass_filter_test.cc \
   db/address_map/db_address_map_cost_test.cc \
   db/address_map/db_address_map_crash_test.cc \

@@ -9,6 +9,7 @@
 #include "db/address_map/map_prefetch_iterator.h"
 #include "db/address_map/map_tailing_iterator.h"
 #include "db/address_map/map_value_iterator.h"
+#include "db/address_map/mapped_value_reader.h"
 #include "db/column_family.h"
 #include "memory/arena.h"
 #include "rocksdb/options.h"
@@ -23,16 +24,16 @@ InternalIterator* MapIterators::Wrap(ColumnFamilyData* cfd,
   if (cfd->address_map_store() == nullptr) {
     return child;
   }
-  InternalIterator* result =
+  MapValueIterator* const values =
       new (arena->AllocateAligned(sizeof(MapValueIterator)))
           MapValueIterator(cfd, read_options, prefix_extractor, child,
                            /*in_arena=*/true);
-  if (MapPrefetchIterator::IsWanted(read_options)) {
-    result = new (arena->AllocateAligned(sizeof(MapPrefetchIterator)))
-        MapPrefetchIterator(cfd, read_options, sequence, prefix_extractor,
-                            result);
+  if (!MapPrefetchIterator::IsWanted(read_options)) {
+    return values;
   }
-  return result;
+  return new (arena->AllocateAligned(sizeof(MapPrefetchIterator)))
+      MapPrefetchIterator(cfd, read_options, sequence, prefix_extractor,
+                          values);
 }
 
 InternalIterator* MapIterators::WrapTailing(
@@ -49,22 +50,14 @@ InternalIterator* MapIterators::WrapTailing(
       /*in_arena=*/false);
 }
 
-bool MapIterators::IsMappedValue(const Slice& value) {
-  return MapValueIterator::IsBound(value) ||
-         MapPrefetchIterator::IsPrefetched(value);
-}
-
-Status MapIterators::Fetch(const Slice& user_key, const Slice& value,
-                           PinnableSlice* result) {
-  Slice bound = value;
-  if (MapPrefetchIterator::IsPrefetched(value)) {
-    Status s;
-    if (MapPrefetchIterator::Take(value, result, &s)) {
-      return s;
-    }
-    bound = MapPrefetchIterator::BoundValue(value);
+Status MapIterators::Fetch(InternalIterator* iter, const Slice& user_key,
+                           const Slice& value, PinnableSlice* result) {
+  MappedValueReader* const reader = iter->mapped_value_reader();
+  if (reader == nullptr) {
+    return Status::Corruption("Bound blob index in the value of key " +
+                              user_key.ToString(/*hex=*/true));
   }
-  return MapValueIterator::Fetch(user_key, bound, result);
+  return reader->FetchMappedValue(user_key, value, result);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

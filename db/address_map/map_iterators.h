@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "db/address_map/bound_blob_index.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "rocksdb/types.h"
@@ -52,14 +53,17 @@ class MapIterators {
   // Returns true if the value of a kTypeBlobIndex entry was produced by these
   // iterators.
   // REQUIRES: the value comes from an iterator of a column family with a map.
-  static bool IsMappedValue(const Slice& value);
+  static bool IsMappedValue(const Slice& value) {
+    return BoundBlobIndex::IsBound(value);
+  }
 
   // Reads the user's value that `value` refers to. Returns Corruption if it
   // does not exist.
+  // iter: the iterator that returned the value.
   // REQUIRES: IsMappedValue(value); the iterator has not moved, or the value is
   // pinned.
-  static Status Fetch(const Slice& user_key, const Slice& value,
-                      PinnableSlice* result);
+  static Status Fetch(InternalIterator* iter, const Slice& user_key,
+                      const Slice& value, PinnableSlice* result);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

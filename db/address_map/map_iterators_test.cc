@@ -2332,18 +2332,162 @@ TEST_F(MapIteratorsTest, CopyOutlivesPinnedData) {
     ASSERT_TRUE(iter->Valid());
     pinned_iters_mgr.StartPinning();
     const std::string key = iter->user_key().ToString();
-    std::string copy = iter->value().ToString();
-    ASSERT_TRUE(MapValueIterator::IsBound(copy));
-    EXPECT_EQ(MapValueIterator::TakeKept(&copy).found, is_kept);
+    const std::string copy = iter->value().ToString();
+    ASSERT_TRUE(BoundBlobIndex::IsBound(copy));
+    EXPECT_EQ(static_cast<MapValueIterator*>(iter.get())->TakeKept().found,
+              is_kept);
     iter->Next();
     ASSERT_TRUE(iter->Valid());
     ASSERT_NE(iter->user_key(), key);
     pinned_iters_mgr.ReleasePinnedData();
     PinnableSlice value;
-    ASSERT_OK(MapIterators::Fetch(key, copy, &value));
+    ASSERT_OK(MapIterators::Fetch(iter.get(), key, copy, &value));
     EXPECT_EQ(value, Get(key));
     iter->SetPinnedItersMgr(nullptr);
   }
+}
+
+// A caller may have the pinned data released while the iterator stays where it
+// is, and ask for the value once more.
+TEST_F(MapIteratorsTest, ValueIsValidAfterItsPinnedCopyIsReleased) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(2);
+  ColumnFamilyData* const cfd =
+      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+  for (const bool is_kept : {false, true}) {
+    for (const bool pin_again : {false, true}) {
+      SCOPED_TRACE(2 * is_kept + pin_again);
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = 0;
+      read_options.ignore_range_deletions = is_kept;
+      Arena arena;
+      PinnedIteratorsManager pinned_iters_mgr;
+      ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
+          cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
+          dbfull()->NewInternalIterator(read_options, &arena,
+                                        kMaxSequenceNumber),
+          &arena));
+      iter->SetPinnedItersMgr(&pinned_iters_mgr);
+      iter->SeekToFirst();
+      ASSERT_TRUE(iter->Valid());
+      pinned_iters_mgr.StartPinning();
+      const std::string copy = iter->value().ToString();
+      ASSERT_TRUE(iter->IsValuePinned());
+      pinned_iters_mgr.ReleasePinnedData();
+      if (pin_again) {
+        pinned_iters_mgr.StartPinning();
+      }
+      EXPECT_EQ(iter->value(), copy);
+      EXPECT_EQ(iter->IsValuePinned(), pin_again);
+      PinnableSlice value;
+      ASSERT_OK(MapIterators::Fetch(iter.get(), iter->user_key(), iter->value(),
+                                    &value));
+      EXPECT_EQ(value, Get(iter->user_key().ToString()));
+      iter->Next();  // leaves a kept entry to its pinned value, if it has one
+      iter->SetPinnedItersMgr(nullptr);
+    }
+  }
+}
+
+// An entry that is kept for a pinned value is found by its name when the
+// iterator has left it, and when it stands on another kept entry.
+TEST_F(MapIteratorsTest, KeptEntriesAreFoundByNameWhileTheyArePinned) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(3);
+  ColumnFamilyData* const cfd =
+      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+  ReadOptions read_options;
+  read_options.blob_prefetch_count = 0;
+  read_options.ignore_range_deletions = true;
+  Arena arena;
+  PinnedIteratorsManager pinned_iters_mgr;
+  std::map<std::string, std::string> model;
+  std::vector<std::pair<std::string, Slice>> pinned;
+  {
+    ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
+        cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
+        dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
+        &arena));
+    iter->SetPinnedItersMgr(&pinned_iters_mgr);
+    pinned_iters_mgr.StartPinning();
+    for (int pass = 0; pass < 2; ++pass) {  // one entry is pinned twice
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        const std::string key = iter->user_key().ToString();
+        model[key] = Get(key);
+        pinned.emplace_back(key, iter->value());
+        ASSERT_TRUE(iter->IsValuePinned());
+      }
+    }
+    ASSERT_EQ(model.size(), 3u);
+    // Now the map has no entry of these keys, but the files are kept.
+    for (const auto& [key, value] : model) {
+      ASSERT_OK(Delete(key));
+    }
+    ASSERT_OK(Flush());
+    WaitForRemovals();
+    for (const auto& [key, value] : model) {
+      ASSERT_FALSE(
+          Blobs()->map()->FindDirect(Blobs()->HashOf(key), false).found);
+    }
+    iter->SeekToFirst();
+    for (const auto& [key, bound] : pinned) {
+      PinnableSlice value;
+      ASSERT_OK(MapIterators::Fetch(iter.get(), key, bound, &value));
+      EXPECT_EQ(value, model[key]);
+    }
+    // Once released, an entry is not found any more.
+    const std::string copy = pinned.front().second.ToString();
+    iter->SeekToLast();
+    pinned_iters_mgr.ReleasePinnedData();
+    PinnableSlice value;
+    EXPECT_TRUE(
+        MapIterators::Fetch(iter.get(), pinned.front().first, copy, &value)
+            .IsCorruption());
+    pinned_iters_mgr.StartPinning();
+    iter->SeekToFirst();
+    iter->SetPinnedItersMgr(nullptr);
+  }
+  // Pinned data may be released after the iterator.
+  pinned_iters_mgr.ReleasePinnedData();
+}
+
+// A prefetched value is handed out once. Asked for again, it is read.
+TEST_F(MapIteratorsTest, PrefetchedValueIsReadAgainIfAskedTwice) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(20);
+  ColumnFamilyData* const cfd =
+      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+  ReadOptions read_options;
+  read_options.blob_prefetch_count = 8;
+  Arena arena;
+  ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
+      cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
+      dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
+      &arena));
+  int count = 0;
+  std::string previous_key;
+  std::string previous;
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++count) {
+    const std::string key = iter->user_key().ToString();
+    const std::string expected = Get(key);
+    for (int i = 0; i < 2; ++i) {
+      PinnableSlice value;
+      ASSERT_OK(MapIterators::Fetch(iter.get(), key, iter->value(), &value));
+      EXPECT_EQ(value, expected);
+    }
+    // A value of another key is never taken for it.
+    if (count > 0) {
+      PinnableSlice value;
+      ASSERT_OK(
+          MapIterators::Fetch(iter.get(), previous_key, previous, &value));
+      EXPECT_EQ(value, Get(previous_key));
+    }
+    previous_key = key;
+    previous = iter->value().ToString();
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(count, 20);
+  EXPECT_GT(Ticker(BLOB_MAP_PREFETCH_READ), 0u);
 }
 
 // Outside the prefix of the seek, the iterator excludes files whose filters do

@@ -40,6 +40,10 @@ struct MapName {
   MapKeyHash key;
   SequenceNumber seq = 0;
   uint64_t birth = 0;
+
+  bool operator==(const MapName& o) const {
+    return key == o.key && seq == o.seq && birth == o.birth;
+  }
 };
 
 struct MapNameLess {

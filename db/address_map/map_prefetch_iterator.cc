@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/bound_blob_index.h"
 #include "db/address_map/map_value_iterator.h"
 #include "db/address_map/mapped_record_name.h"
 #include "db/blob/blob_index.h"
@@ -30,8 +31,9 @@ MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
                                          const ReadOptions& read_options,
                                          SequenceNumber sequence,
                                          const SliceTransform* prefix_extractor,
-                                         InternalIterator* child)
+                                         MapValueIterator* child)
     : PassThroughIterator(child, /*in_arena=*/true),
+      values_(child),
       cfd_(cfd),
       blobs_(cfd->address_map_store()),
       read_options_(read_options),
@@ -51,23 +53,27 @@ MapPrefetchIterator::~MapPrefetchIterator() {
   DropQueue();
 }
 
-MapPrefetchIterator::Slot* MapPrefetchIterator::SlotOf(const Slice& value) {
-  assert(IsPrefetched(value));
-  Slot* slot = nullptr;
-  memcpy(&slot, value.data() + 1, sizeof(slot));
-  return slot;
-}
-
-bool MapPrefetchIterator::Take(const Slice& value, PinnableSlice* result,
-                               Status* status) {
-  Slot* const slot = SlotOf(value);
-  if (slot->taken) {
+bool MapPrefetchIterator::IsPrefetched(const Slice& user_key,
+                                       const Slice& value) const {
+  if (queue_.empty()) {
     return false;
   }
-  slot->taken = true;
-  slot->group->RunAndWait();
-  *status = slot->group->Take(slot->item, result);
-  return true;
+  const Slot& front = queue_.front();
+  // A bound index and the user key are the whole name of a value.
+  return front.group != nullptr && !front.taken && value == front.value &&
+         user_key == ExtractUserKey(front.key);
+}
+
+Status MapPrefetchIterator::FetchMappedValue(const Slice& user_key,
+                                             const Slice& value,
+                                             PinnableSlice* result) {
+  if (!IsPrefetched(user_key, value)) {
+    return values_->FetchMappedValue(user_key, value, result);
+  }
+  Slot& front = queue_.front();
+  front.taken = true;
+  front.group->RunAndWait();
+  return front.group->Take(front.item, result);
 }
 
 void MapPrefetchIterator::DropQueue() {
@@ -407,12 +413,12 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   slot.key.assign(key.data(), key.size());
   // Values of other types may begin with the same byte.
   const bool is_bound = ExtractValueType(slot.key) == kTypeBlobIndex &&
-                        MapValueIterator::IsBound(slot.value);
+                        BoundBlobIndex::IsBound(slot.value);
   AddressMap::Lookup found;
   if (is_bound) {
     // Takes over the entry's lookup: the child moves on, and data that it pins
     // may be released before the queue.
-    found = MapValueIterator::TakeKept(&slot.value);
+    found = values_->TakeKept();
   }
   slot.write_unix_time = child()->write_unix_time();
   slot.bound_check = child()->UpperBoundCheckResult();
@@ -422,7 +428,7 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
     return false;
   }
   BlobIndex index;
-  if (!MapValueIterator::Decode(slot.value, &index).ok()) {
+  if (!BoundBlobIndex::Decode(slot.value, &index).ok()) {
     return false;
   }
   if (!found.found) {
@@ -447,10 +453,6 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   item->size = ordinary.size();
   item->compression = ordinary.compression();
   item->pin = std::move(found.pin);
-  Slot* const self = &slot;
-  std::string prefetched(1, kPrefetched);
-  prefetched.append(reinterpret_cast<const char*>(&self), sizeof(self));
-  slot.value.insert(0, prefetched);
   return true;
 }
 

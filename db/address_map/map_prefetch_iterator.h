@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "db/address_map/mapped_value_reader.h"
 #include "db/blob_v2/blob_read_group.h"
 #include "db/blob_v2/read_ahead_budget.h"
 #include "db/dbformat.h"
@@ -23,6 +24,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 class AddressMapStore;
+class MapValueIterator;
 class PinnableSlice;
 class ScanLengthHistogram;
 class SliceTransform;
@@ -37,11 +39,8 @@ class SliceTransform;
 // family's scans is known (ScanLengthHistogram), the child is moved ahead from
 // the start, but not beyond that length. This iterator is positioned at the
 // front of the queue. A value in the queue whose read was started is
-// *prefetched*, and encoded as
-//
-//    +------+-------------------+------------------------------------+
-//    | 0x13 | address of a Slot | the bound index (MapValueIterator) |
-//    +------+-------------------+------------------------------------+
+// *prefetched*. DBIter asks for it by the bound index that this iterator
+// returned as the entry's value, as it asks for any other value.
 //
 // Invariants:
 // 1. If the queue is empty, this iterator is at the child's position. Otherwise
@@ -54,31 +53,24 @@ class SliceTransform;
 //
 // Backward moves, seeks beyond the queue and pinned data
 // (ReadOptions::pin_data) do not use the queue.
-class MapPrefetchIterator final : public PassThroughIterator {
+class MapPrefetchIterator final : public PassThroughIterator,
+                                  public MappedValueReader {
  public:
   // Returns false if the iterator would only pass calls through to the child.
   static bool IsWanted(const ReadOptions& read_options);
 
-  // REQUIRES: those of MapIterators::Wrap(); the child returns bound indices
-  // (MapValueIterator).
+  // REQUIRES: those of MapIterators::Wrap().
   MapPrefetchIterator(ColumnFamilyData* cfd, const ReadOptions& read_options,
                       SequenceNumber sequence,
                       const SliceTransform* prefix_extractor,
-                      InternalIterator* child);
+                      MapValueIterator* child);
   ~MapPrefetchIterator() override;
 
-  static bool IsPrefetched(const Slice& value) {
-    return value.size() > kPrefix && value[0] == kPrefetched;
-  }
-  // Waits for the read and moves its outcome to *result and *status. Returns
-  // false if the outcome was taken before.
-  // REQUIRES: IsPrefetched(value); the iterator has not moved.
-  static bool Take(const Slice& value, PinnableSlice* result, Status* status);
-  // Returns the bound index in a prefetched value.
-  // REQUIRES: IsPrefetched(value); the iterator has not moved.
-  static Slice BoundValue(const Slice& value) {
-    return Slice(value.data() + kPrefix, value.size() - kPrefix);
-  }
+  MappedValueReader* mapped_value_reader() override { return this; }
+  // Waits for the read if the value is prefetched. A prefetched value is
+  // handed out once, and is read if it is asked for again.
+  Status FetchMappedValue(const Slice& user_key, const Slice& value,
+                          PinnableSlice* result) override;
 
   bool Valid() const override { return !queue_.empty() || child()->Valid(); }
   void SeekToFirst() override;
@@ -116,8 +108,6 @@ class MapPrefetchIterator final : public PassThroughIterator {
     bool taken = false;
   };
 
-  static constexpr char kPrefetched = 0x13;
-  static constexpr size_t kPrefix = 1 + sizeof(Slot*);
   // Number of steps before the queue is started, so that short scans do not
   // read values that they do not need.
   static constexpr size_t kPlainSteps = 2;
@@ -134,7 +124,9 @@ class MapPrefetchIterator final : public PassThroughIterator {
   // adds.
   static constexpr size_t kMaxUnreadBytes = 256 << 10;
 
-  static Slot* SlotOf(const Slice& value);
+  // Returns true if `value` is the value of the entry at the front of the
+  // queue, whose read was started and whose outcome was not taken yet.
+  bool IsPrefetched(const Slice& user_key, const Slice& value) const;
 
   // Ends the current scan and resets the state of the iterator.
   void Restart();
@@ -176,6 +168,7 @@ class MapPrefetchIterator final : public PassThroughIterator {
   bool IsInRange(const Slice& user_key) const;
   bool IsWantedEntry(const ParsedInternalKey& key);
 
+  MapValueIterator* const values_;  // the child
   ColumnFamilyData* const cfd_;
   const AddressMapStore* const blobs_;
   const ReadOptions& read_options_;

@@ -26,6 +26,25 @@ constexpr char kUndecodable[] = {0x7f};
 
 }  // namespace
 
+// A pinned bound index, and the lookup of its entry if the entry is kept.
+struct MapValueIterator::PinnedBound {
+  explicit PinnedBound(std::shared_ptr<Pinned> all) : pinned(std::move(all)) {
+    ++pinned->bounds;
+    kept = pinned->kept.end();
+  }
+  ~PinnedBound() {
+    assert(pinned->bounds > 0);
+    --pinned->bounds;
+    if (kept != pinned->kept.end()) {
+      pinned->kept.erase(kept);
+    }
+  }
+
+  const std::shared_ptr<Pinned> pinned;
+  decltype(Pinned::kept)::iterator kept;
+  char bytes[BoundBlobIndex::kMaxSize];
+};
+
 MapValueIterator::MapValueIterator(ColumnFamilyData* cfd,
                                    const ReadOptions& read_options,
                                    const SliceTransform* prefix_extractor,
@@ -34,9 +53,7 @@ MapValueIterator::MapValueIterator(ColumnFamilyData* cfd,
       cfd_(cfd),
       read_options_(read_options),
       suspects_(SuspectsOf(read_options, prefix_extractor)),
-      scope_(prefix_extractor) {
-  source_.iter = this;
-}
+      scope_(prefix_extractor) {}
 
 MapValueIterator::Suspects MapValueIterator::SuspectsOf(
     const ReadOptions& read_options, const SliceTransform* prefix_extractor) {
@@ -52,50 +69,49 @@ MapValueIterator::Suspects MapValueIterator::SuspectsOf(
   return read_options.tailing ? Suspects::kAll : Suspects::kOutsidePrefix;
 }
 
-MapValueIterator::Source* MapValueIterator::SourceOf(const Slice& value) {
-  assert(IsBound(value));
-  Source* source = nullptr;
-  memcpy(&source, value.data() + 1, sizeof(source));
-  return source;
+void MapValueIterator::LeaveKept() {
+  assert(kept_.found);
+  if (IsBoundValid() && bound_is_pinned_ && pinned_bound_ != nullptr) {
+    const MapName name = kept_.entry.name;
+    pinned_bound_->kept = pinned_->kept.emplace(name, std::move(kept_));
+  }
+  kept_ = AddressMap::Lookup();
 }
 
-Status MapValueIterator::Decode(const Slice& value, BlobIndex* blob_index) {
-  assert(IsBound(value));
-  Slice index = value;
-  index.remove_prefix(kBoundPrefix);
-  const Status s = blob_index->DecodeFrom(index);
-  blob_index->BindSequence(DecodeFixed64(value.data() + kSequenceOffset));
-  return s;
+const AddressMap::Lookup* MapValueIterator::FindKept(
+    const Slice& user_key, const BlobIndex& index) const {
+  if (!kept_.found && (pinned_ == nullptr || pinned_->kept.empty())) {
+    return nullptr;
+  }
+  const MapName name{cfd_->address_map_store()->HashOf(user_key),
+                     index.sequence(), index.mapped().birth};
+  if (kept_.found && kept_.entry.name == name) {
+    return &kept_;
+  }
+  if (pinned_ != nullptr) {
+    const auto it = pinned_->kept.find(name);
+    if (it != pinned_->kept.end()) {
+      return &it->second;
+    }
+  }
+  return nullptr;
 }
 
-AddressMap::Lookup MapValueIterator::TakeKept(std::string* value) {
-  Source* const source = SourceOf(*value);
-  Source* const lasting = &source->iter->source_;
-  memcpy(value->data() + 1, &lasting, sizeof(lasting));
-  return std::exchange(source->kept, AddressMap::Lookup());
-}
-
-Status MapValueIterator::Fetch(const Slice& user_key, const Slice& value,
-                               PinnableSlice* result) {
+Status MapValueIterator::FetchMappedValue(const Slice& user_key,
+                                          const Slice& value,
+                                          PinnableSlice* result) {
   BlobIndex blob_index;
-  Status s = Decode(value, &blob_index);
+  Status s = BoundBlobIndex::Decode(value, &blob_index);
   if (!s.ok()) {
     return s;
   }
-  const Source& source = *SourceOf(value);
-  const MapValueIterator& iter = *source.iter;
-  const AddressMapStore& blobs = *iter.cfd_->address_map_store();
-  // The value of an entry that is not kept may be requested after the iterator
-  // has moved, so `kept` may belong to another entry.
-  const MapName& kept = source.kept.entry.name;
-  s = source.kept.found && kept.key == blobs.HashOf(user_key) &&
-              kept.seq == blob_index.sequence() &&
-              kept.birth == blob_index.mapped().birth
-          ? blobs.FetchFound(iter.cfd_->blob_source(), iter.read_options_,
-                             user_key, blob_index.sequence(),
-                             blob_index.mapped(), source.kept, result,
-                             /*bytes_read=*/nullptr)
-          : blobs.Fetch(iter.cfd_->blob_source(), iter.read_options_, user_key,
+  const AddressMapStore& blobs = *cfd_->address_map_store();
+  const AddressMap::Lookup* const kept = FindKept(user_key, blob_index);
+  s = kept != nullptr
+          ? blobs.FetchFound(cfd_->blob_source(), read_options_, user_key,
+                             blob_index.sequence(), blob_index.mapped(), *kept,
+                             result, /*bytes_read=*/nullptr)
+          : blobs.Fetch(cfd_->blob_source(), read_options_, user_key,
                         blob_index.sequence(), blob_index.mapped(), result,
                         /*bytes_read=*/nullptr);
   if (s.IsNotFound()) {
@@ -184,8 +200,23 @@ bool MapValueIterator::PinningEnabled() const {
   return pinned_iters_mgr_ != nullptr && pinned_iters_mgr_->PinningEnabled();
 }
 
+char* MapValueIterator::NewBuffer() const {
+  bound_is_pinned_ = PinningEnabled();
+  if (!bound_is_pinned_) {
+    return buffer_;
+  }
+  if (pinned_ == nullptr) {
+    pinned_ = std::make_shared<Pinned>();
+  }
+  pinned_bound_ = new PinnedBound(pinned_);
+  pinned_iters_mgr_->PinPtr(pinned_bound_, [](void* bound) {
+    delete static_cast<PinnedBound*>(bound);
+  });
+  return pinned_bound_->bytes;
+}
+
 Slice MapValueIterator::Replacement() const {
-  if (!bound_.empty() && (bound_is_pinned_ || !PinningEnabled())) {
+  if (IsBoundValid()) {
     return bound_;
   }
   if (ExtractValueType(child()->key()) != kTypeBlobIndex) {
@@ -193,20 +224,15 @@ Slice MapValueIterator::Replacement() const {
   }
   const Slice value = child()->value();
   if (MappedBlobIndex::IsMapped(value)) {
-    if (PinningEnabled()) {
-      PinnedBound* const copy = new PinnedBound;
-      copy->source = std::exchange(source_, Source{this});
-      bound_ = Slice(copy->bytes, Bind(value, &copy->source, copy->bytes));
-      bound_is_pinned_ = true;
-      pinned_iters_mgr_->PinPtr(
-          copy, [](void* bound) { delete static_cast<PinnedBound*>(bound); });
-    } else {
-      bound_ = Slice(buffer_, Bind(value, &source_, buffer_));
-      bound_is_pinned_ = false;
-    }
-  } else if (!value.empty() && static_cast<unsigned char>(value[0]) >= kBound) {
+    char* const bytes = NewBuffer();
+    bound_ =
+        Slice(bytes, BoundBlobIndex::Encode(GetInternalKeySeqno(child()->key()),
+                                            value, bytes));
+  } else if (!value.empty() &&
+             static_cast<unsigned char>(value[0]) >= BoundBlobIndex::kType) {
     bound_ = Slice(kUndecodable, sizeof(kUndecodable));
     bound_is_pinned_ = true;
+    pinned_bound_ = nullptr;
   }
   return bound_;
 }
@@ -242,13 +268,13 @@ bool MapValueIterator::OnDead() {
     return false;
   }
   const AddressMapStore* const blobs = cfd_->address_map_store();
-  source_.kept = blobs->map()->FindByName(
+  kept_ = blobs->map()->FindByName(
       MapName{blobs->HashOf(key.user_key), key.sequence, index.birth},
       /*pin=*/true);
-  if (source_.kept.found) {
+  if (kept_.found) {
     TEST_SYNC_POINT("MapValueIterator::Kept");
   }
-  return !source_.kept.found;
+  return !kept_.found;
 }
 
 void MapValueIterator::SkipDead(bool forward) {
@@ -262,16 +288,6 @@ void MapValueIterator::SkipDead(bool forward) {
       child()->Prev();
     }
   }
-}
-
-size_t MapValueIterator::Bind(const Slice& value, Source* source,
-                              char* buffer) const {
-  buffer[0] = kBound;
-  memcpy(buffer + 1, &source, sizeof(source));
-  EncodeFixed64(buffer + kSequenceOffset, GetInternalKeySeqno(child()->key()));
-  const size_t size = std::min(value.size(), kMaxBound - kBoundPrefix);
-  memcpy(buffer + kBoundPrefix, value.data(), size);
-  return kBoundPrefix + size;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

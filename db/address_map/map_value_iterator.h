@@ -4,10 +4,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include "db/address_map/address_map.h"
+#include "db/address_map/bound_blob_index.h"
+#include "db/address_map/map_name.h"
+#include "db/address_map/mapped_value_reader.h"
 #include "db/address_map/prefix_coverage.h"
 #include "port/likely.h"
 #include "rocksdb/options.h"
@@ -23,18 +27,10 @@ class PinnableSlice;
 class PinnedIteratorsManager;
 class SliceTransform;
 
-// Returns values that contain the whole names of their records to DBIter. A
-// mapped index does not contain the sequence number, and DBIter does not keep
-// it with the value. So the value of a mapped entry is replaced by a *bound*
-// index:
-//
-//    +------+------------------------+-------------+-------------------+
-//    | 0x12 | address of a Source: 8 | sequence: 8 | the mapped index  |
-//    +------+------------------------+-------------+-------------------+
-//
-// which exists in memory only. Fetch() reads the value through the column
-// family rather than through the Version that DBIter knows, which may no longer
-// exist because a tailing iterator moves on to newer Versions.
+// Replaces each mapped index by a bound one (BoundBlobIndex), which DBIter can
+// hand back to have the value read. FetchMappedValue() reads the value through
+// the column family rather than through the Version that DBIter knows, which
+// may no longer exist because a tailing iterator moves on to newer Versions.
 //
 // Invariants:
 // 1. A value for which IsValuePinned() is true stays valid for as long as
@@ -55,7 +51,8 @@ class SliceTransform;
 // that will drop them had already done so. Their other entries are *kept*: the
 // result of the map lookup is stored, and the files of the values are pinned,
 // as long as the iterator is at the entry or the value is pinned.
-class MapValueIterator final : public PassThroughIterator {
+class MapValueIterator final : public PassThroughIterator,
+                               public MappedValueReader {
  public:
   // Called by MapIterators::Wrap().
   // prefix_extractor: that of the SuperVersion; may be nullptr.
@@ -64,24 +61,18 @@ class MapValueIterator final : public PassThroughIterator {
                    const SliceTransform* prefix_extractor,
                    InternalIterator* child, bool in_arena);
 
-  static bool IsBound(const Slice& value) {
-    return value.size() > kBoundPrefix && value[0] == kBound;
+  // Returns the result of the current entry's lookup if the entry is kept, and
+  // a result that is not found otherwise. The entry is not kept afterwards.
+  // REQUIRES: Valid().
+  AddressMap::Lookup TakeKept() {
+    return std::exchange(kept_, AddressMap::Lookup());
   }
-  // Decodes a bound index, including its sequence number.
-  // REQUIRES: IsBound(value).
-  static Status Decode(const Slice& value, BlobIndex* blob_index);
-  // Makes a copy of a value independent of the iterator's position. If the
-  // entry is kept, moves the result of its lookup out and returns it; otherwise
-  // returns a result that is not found. The copy is valid as long as the
-  // iterator exists, even if the value was pinned and is unpinned later, but it
-  // then refers to an entry that is not kept.
-  // REQUIRES: IsBound(*value); the iterator is still at the entry.
-  static AddressMap::Lookup TakeKept(std::string* value);
-  // Reads the value. Returns Corruption if it does not exist.
-  // REQUIRES: IsBound(value); the iterator exists; if the entry is kept, the
-  // iterator is still at the entry, or the value is pinned.
-  static Status Fetch(const Slice& user_key, const Slice& value,
-                      PinnableSlice* result);
+
+  MappedValueReader* mapped_value_reader() override { return this; }
+  // A value that is neither of the current entry nor pinned is read, too,
+  // unless it belongs to an entry that would have to be kept.
+  Status FetchMappedValue(const Slice& user_key, const Slice& value,
+                          PinnableSlice* result) override;
 
   bool Valid() const override { return !failed_ && child()->Valid(); }
   void SeekToFirst() override;
@@ -96,21 +87,13 @@ class MapValueIterator final : public PassThroughIterator {
   void SetPinnedItersMgr(PinnedIteratorsManager* pinned_iters_mgr) override;
 
  private:
-  static constexpr char kBound = 0x12;
-  struct Source {
-    const MapValueIterator* iter = nullptr;
-    AddressMap::Lookup kept;  // found if the entry is kept
-  };
-  static constexpr size_t kSequenceOffset = 1 + sizeof(Source*);
-  static constexpr size_t kBoundPrefix = kSequenceOffset + sizeof(uint64_t);
-  // The prefix, the type, a birth and one more byte: a longer index is corrupt,
-  // and must not become a valid one by truncation.
-  static constexpr size_t kMaxBound = kBoundPrefix + 1 + 10 + 1;
-
-  // A pinned bound index and the Source that it refers to.
-  struct PinnedBound {
-    Source source;
-    char bytes[kMaxBound];
+  struct PinnedBound;
+  // The values that PinnedIteratorsManager pins. It may release them after this
+  // iterator is destroyed, so they share the ownership of this object.
+  struct Pinned {
+    size_t bounds = 0;  // number of PinnedBounds
+    // The results of the lookups of kept entries that the iterator has left.
+    std::multimap<MapName, AddressMap::Lookup, MapNameLess> kept;
   };
 
   // The entries that may lack their values in the map.
@@ -118,18 +101,31 @@ class MapValueIterator final : public PassThroughIterator {
 
   static Suspects SuspectsOf(const ReadOptions& read_options,
                              const SliceTransform* prefix_extractor);
-  static Source* SourceOf(const Slice& value);
 
   void Moved() {
+    if (UNLIKELY(kept_.found)) {
+      LeaveKept();
+    }
     bound_ = Slice();
     failed_ = false;
-    if (UNLIKELY(source_.kept.found)) {
-      source_.kept = AddressMap::Lookup();
+  }
+  // Ends the keeping of the current entry, or leaves it to the pinned value.
+  // REQUIRES: kept_.found.
+  void LeaveKept();
+  // Returns true if bound_ can be returned as the current entry's value.
+  bool IsBoundValid() const {
+    if (bound_.empty() || !bound_is_pinned_) {
+      return !bound_.empty() && !PinningEnabled();
     }
+    // PinnedIteratorsManager releases all pinned values together.
+    return pinned_bound_ == nullptr || pinned_->bounds > 0;
   }
   // Called before a step of the child.
   // REQUIRES: the child is valid.
   void BeforeStep(bool forward);
+  // Returns memory of BoundBlobIndex::kMaxSize bytes for bound_, and pins it if
+  // pinning is enabled.
+  char* NewBuffer() const;
   // Returns the value that replaces the child's value, or an empty slice if the
   // child's value is used unchanged.
   Slice Replacement() const;
@@ -139,18 +135,25 @@ class MapValueIterator final : public PassThroughIterator {
   // suspect that is not dead.
   bool OnDead();
   void SkipDead(bool forward);
-  size_t Bind(const Slice& value, Source* source, char* buffer) const;
+  // Returns the result of the lookup of a kept entry, or nullptr if no such
+  // entry is kept.
+  const AddressMap::Lookup* FindKept(const Slice& user_key,
+                                     const BlobIndex& index) const;
 
   ColumnFamilyData* const cfd_;
   const ReadOptions read_options_;
   const Suspects suspects_;
-  PrefixCoverage scope_;   // only used if suspects_ is kOutsidePrefix
-  mutable Source source_;  // for the current entry
+  PrefixCoverage scope_;     // only used if suspects_ is kOutsidePrefix
+  AddressMap::Lookup kept_;  // found if the current entry is kept
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
   // The value of the current entry if it was requested and replaced.
   mutable Slice bound_;
   mutable bool bound_is_pinned_ = false;
-  mutable char buffer_[kMaxBound];
+  // If bound_is_pinned_: the owner of bound_, or nullptr if that is static. The
+  // owner exists as long as IsBoundValid() is true.
+  mutable PinnedBound* pinned_bound_ = nullptr;
+  mutable std::shared_ptr<Pinned> pinned_;  // set if a value was pinned
+  mutable char buffer_[BoundBlobIndex::kMaxSize];
   // True if the child's value could not be prepared.
   bool failed_ = false;
 };

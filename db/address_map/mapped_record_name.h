@@ -14,9 +14,10 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The name of a record in a blob file of format version 2 as one string: the
-// user key, the sequence number and the birth. It is passed in place of the
-// user key from a reader through all layers to BlobFileReader, which compares
-// the whole name with the record that it has read.
+// user key, the sequence number and the birth. The name is the key of such a
+// record, as the user key is the key of a record of version 1. So it is what
+// BlobSource and BlobFileReader take as the key of the record to read; they
+// compare it with the record (BlobRecordReader), and nothing else uses it.
 class MappedRecordName {
  public:
   static void Encode(const Slice& user_key, SequenceNumber seq, uint64_t birth,
