@@ -66,7 +66,7 @@ bool InternalStats::HandleAddressMapMap(
   put("live-bytes", live_bytes);
   put("lost-values",
       blobs->file_table().LiveCount(BlobFileSlotTable::kLostSlot));
-  put("damaged-files", blobs->NumDamagedFiles());
+  put("damaged-files", blobs->gc()->NumDamaged());
   put("blocked-removals", blobs->NumBlockedRemovals());
   put("pending-range-deletions", blobs->range_deletions().Count());
   put("retired-removals", blobs->retired_removals().NumNames());

@@ -280,7 +280,7 @@ class AddressMapStore {
   DeferredRemovals::NewSpillFile SpillFiles(Version* version,
                                             const std::string& dbname);
 
-  // ---- Garbage collection. BlobGcState says what the short functions do.
+  // ---- Garbage collection.
 
   // Returns the files of the current Version, and the files of copies that jobs
   // are about to add, as input of the picker. Files of a job that failed
@@ -295,35 +295,10 @@ class AddressMapStore {
   uint64_t AddGcDebt(uint64_t compaction_needed_bytes,
                      const VersionStorageInfo& version,
                      const MutableCFOptions& options) const;
-  // REQUIRES: DB mutex held.
-  void SetGcAllowed(bool allowed) { gc_.SetAllowed(allowed); }
-  // REQUIRES: DB mutex held.
-  void BeginCopies(uint64_t bytes) { gc_.BeginCopies(bytes); }
-  // REQUIRES: DB mutex held.
-  void EndCopies(uint64_t bytes) { gc_.EndCopies(bytes); }
-  // REQUIRES: DB mutex held.
-  void BeginGc(uint64_t number) { gc_.Begin(number); }
-  // REQUIRES: DB mutex held.
-  void EndGc(uint64_t number) { gc_.End(number); }
-  // REQUIRES: DB mutex held.
-  uint64_t max_gc_copies() const { return gc_.max_copies(); }
-  // REQUIRES: DB mutex held.
-  void OnGcOutOfSpace(uint64_t copied) { gc_.OnOutOfSpace(copied); }
-  // REQUIRES: DB mutex held.
-  void AddMergeSpace(uint64_t bytes) { gc_.AddMergeSpace(bytes); }
-  // REQUIRES: DB mutex held.
-  void SubMergeSpace(uint64_t bytes) { gc_.SubMergeSpace(bytes); }
-  // REQUIRES: DB mutex held.
-  bool HasGcJobs() const { return gc_.HasJobs(); }
-  // REQUIRES: DB mutex held.
-  void OnGcDamaged(uint64_t number) { gc_.OnDamaged(number); }
-  // Returns the number of files that recovery or a job found damaged.
-  // REQUIRES: DB mutex held.
-  size_t NumDamagedFiles() const { return gc_.NumDamaged(); }
-  // REQUIRES: DB mutex held.
-  void OnGcSucceeded() { gc_.OnSucceeded(); }
-  // REQUIRES: DB mutex held.
-  void OnGcFailed(const std::set<uint64_t>& files) { gc_.OnFailed(files); }
+  // Returns what the garbage collection jobs have in common.
+  // REQUIRES: DB mutex held while the result is used.
+  BlobGcState* gc() { return &gc_; }
+  const BlobGcState* gc() const { return &gc_; }
 
   // ---- Files.
 

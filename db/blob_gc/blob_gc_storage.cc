@@ -34,7 +34,7 @@ BlobGcStorage::BlobGcStorage(AddressMapStore* blobs,
         info.state == BlobFileSlotTable::State::kLive &&
         blobs_->files()->PinForJob(slot)) {
       files_.push_back(File{number, slot});
-      blobs_->BeginGc(number);
+      blobs_->gc()->Begin(number);
     }
   }
   blobs_->AddPending(this);
@@ -45,7 +45,7 @@ BlobGcStorage::~BlobGcStorage() {
   Close();
   for (const File& file : files_) {
     blobs_->files()->UnpinForJob(file.slot);
-    blobs_->EndGc(file.number);
+    blobs_->gc()->End(file.number);
   }
 }
 

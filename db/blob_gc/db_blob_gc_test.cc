@@ -537,7 +537,7 @@ TEST_F(DBBlobGcTest, FailedCopyLeavesNoFileAndNoSpaceShrinksJobs) {
   ASSERT_TRUE(Collect().IsNoSpace());
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
-    limit = blobs()->max_gc_copies();
+    limit = blobs()->gc()->max_copies();
   }
   ASSERT_LT(limit, options.blob_file_size);
   PutKey(1, 3);
@@ -546,7 +546,7 @@ TEST_F(DBBlobGcTest, FailedCopyLeavesNoFileAndNoSpaceShrinksJobs) {
   SyncPoint::GetInstance()->DisableProcessing();
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
-    ASSERT_GT(blobs()->max_gc_copies(), limit);
+    ASSERT_GT(blobs()->gc()->max_copies(), limit);
   }
   VerifyAlsoReopened(options);
   Destroy(options);

@@ -113,14 +113,14 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   const uint64_t copying =
       plan_.max_copied == 0 ? plan_.job.live_size
                             : std::min(plan_.max_copied, plan_.job.live_size);
-  blobs_->BeginCopies(copying);
+  blobs_->gc()->BeginCopies(copying);
   db_->mutex_.Unlock();
 
   ReportBegin(job_id);
   s = Copy();
 
   db_->mutex_.Lock();
-  blobs_->EndCopies(copying);
+  blobs_->gc()->EndCopies(copying);
   bool wrote_manifest = false;
   s = Commit(s, sv_context, &wrote_manifest);
   db_->mutex_.Unlock();
@@ -301,8 +301,8 @@ void DBStrata::BackgroundBlobGc::NoteResult(const Status& s,
   if (s.ok()) {
     additions_ = job_->additions();
     reached_limit_ = job_->reached_limit();
-    blobs_->OnGcSucceeded();
-    blobs_->OnGcFailed(job_->failed_files());
+    blobs_->gc()->OnSucceeded();
+    blobs_->gc()->OnFailed(job_->failed_files());
   } else if (s.IsShutdownInProgress() || s.IsColumnFamilyDropped() ||
              s.IsIncomplete()) {
     // Nothing was wrong.
@@ -316,9 +316,9 @@ void DBStrata::BackgroundBlobGc::NoteResult(const Status& s,
 void DBStrata::BackgroundBlobGc::NoteFailure(const Status& s, int job_id) {
   if (s.IsNoSpace() || s.subcode() == Status::kSpaceLimit) {
     // A smaller job may still find room, and frees some.
-    blobs_->OnGcOutOfSpace(plan_.max_copied > 0
-                               ? std::min(plan_.max_copied, plan_.job.live_size)
-                               : plan_.job.live_size);
+    blobs_->gc()->OnOutOfSpace(
+        plan_.max_copied > 0 ? std::min(plan_.max_copied, plan_.job.live_size)
+                             : plan_.job.live_size);
   } else if (job_->unreadable_file() != 0) {
     // A damaged file costs what is in it: reads of it fail, and the file stays.
     // The other files are not in doubt, so this is no background error.
@@ -329,8 +329,8 @@ void DBStrata::BackgroundBlobGc::NoteFailure(const Status& s, int job_id) {
                     "verify_address_map` lists the keys",
                     cfd()->GetName().c_str(), job_id, job_->unreadable_file(),
                     s.ToString().c_str());
-    blobs_->OnGcFailed(job_->failed_files());
-    blobs_->OnGcDamaged(job_->unreadable_file());
+    blobs_->gc()->OnFailed(job_->failed_files());
+    blobs_->gc()->OnDamaged(job_->unreadable_file());
     if (unreadable_ != nullptr) {
       unreadable_->insert(job_->unreadable_file());
     }
@@ -339,7 +339,7 @@ void DBStrata::BackgroundBlobGc::NoteFailure(const Status& s, int job_id) {
   } else {
     // The caller of a manual job gets the error. Files are kept from later jobs
     // if they could not be read, or if there is no caller.
-    blobs_->OnGcFailed(
+    blobs_->gc()->OnFailed(
         job_->failed_files().empty() && !is_manual()
             ? std::set<uint64_t>(plan_.job.files.begin(), plan_.job.files.end())
             : job_->failed_files());

@@ -38,7 +38,7 @@ void DBStrata::ScheduleBlobGc() {
     blob_gc_allowed_ = allowed;
     for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       if (cfd->address_map_store() != nullptr) {
-        cfd->address_map_store()->SetGcAllowed(allowed);
+        cfd->address_map_store()->gc()->SetAllowed(allowed);
       }
     }
   }
@@ -70,7 +70,7 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     BlobGcPicker::Options options;
     options.space_amp_limit = limit;
     options.flush_size = cf_options.write_buffer_size;
-    options.max_copied = blobs->max_gc_copies();
+    options.max_copied = blobs->gc()->max_copies();
     const int max_background_jobs =
         db_->mutable_db_options_.max_background_jobs;
     options.max_jobs = BackgroundBlobGc::MaxJobs(max_background_jobs,

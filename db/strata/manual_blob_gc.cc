@@ -106,7 +106,7 @@ void DBStrata::ManualBlobGc::RunMerge::Pick(Plan* plan) {
                std::min(max_open_bytes_, kMaxFilesOfPiece * blob_file_size_));
   plan->job.path_id = merge_.path_id;
   plan->max_copied =
-      std::max(uint64_t{1}, std::min(max_piece, blobs->max_gc_copies()));
+      std::max(uint64_t{1}, std::min(max_piece, blobs->gc()->max_copies()));
   std::set<uint64_t> now;
   for (const std::vector<uint64_t>& run : merge_.runs) {
     if (PickFrom(run, files, plan)) {
@@ -148,10 +148,10 @@ bool DBStrata::ManualBlobGc::RunMerge::PickFrom(
 void DBStrata::ManualBlobGc::RunMerge::Mark(std::set<uint64_t>&& now) {
   AddressMapStore* const blobs = cfd_->address_map_store();
   for (const uint64_t number : now) {
-    blobs->BeginGc(number);
+    blobs->gc()->Begin(number);
   }
   for (const uint64_t number : marked_) {
-    blobs->EndGc(number);
+    blobs->gc()->End(number);
   }
   marked_ = std::move(now);
 }
@@ -249,7 +249,7 @@ Status DBStrata::ManualBlobGc::CollectGarbage() {
     BlobGcPicker::Options picker_options;
     picker_options.space_amp_limit = options_.space_amp_limit;
     picker_options.min_copied = picker_options.max_copied =
-        std::min(blobs_->max_gc_copies(),
+        std::min(blobs_->gc()->max_copies(),
                  cfd_->GetLatestMutableCFOptions().blob_file_size);
     picker_options.next_file_number =
         db_->versions_->current_next_file_number();
@@ -263,7 +263,7 @@ Status DBStrata::ManualBlobGc::MergeSmallFiles() {
     const uint64_t file_size = cfd_->GetLatestMutableCFOptions().blob_file_size;
     BlobGcPicker::Options picker_options;
     picker_options.min_copied = picker_options.max_copied =
-        std::min(blobs_->max_gc_copies(), file_size);
+        std::min(blobs_->gc()->max_copies(), file_size);
     picker_options.file_size = file_size;
     picker_options.merge_all_small = true;
     return BlobGcPicker::PickSmall(picker_options, files);
@@ -290,7 +290,7 @@ Status DBStrata::ManualBlobGc::MergeRuns() {
     {
       InstrumentedMutexLock lock(&db_->mutex_);
       merge.Mark({});
-      blobs_->SubMergeSpace(merge.max_open_bytes());
+      blobs_->gc()->SubMergeSpace(merge.max_open_bytes());
     }
     merge.AddTo(runs.get());
   }
@@ -307,7 +307,7 @@ Status DBStrata::ManualBlobGc::WaitForJobs(const BackgroundJob& job) {
   SystemClock* const clock = db_->immutable_db_options_.clock;
   const uint64_t until = clock->NowMicros() + kMaxWaitForJobsMicros;
   Status s = strata_->scheduler_.CheckToStop(job);
-  while (s.ok() && blobs_->HasGcJobs() && clock->NowMicros() < until) {
+  while (s.ok() && blobs_->gc()->HasJobs() && clock->NowMicros() < until) {
     strata_->scheduler_.WaitForOthers();
     s = strata_->scheduler_.CheckToStop(job);
   }
@@ -404,7 +404,7 @@ bool DBStrata::ManualBlobGc::PickMerge(BlobRunMerger* runs, RunMerge* merge) {
   if (!merge->has_inputs()) {
     return false;
   }
-  blobs_->AddMergeSpace(limits.max_open_bytes);
+  blobs_->gc()->AddMergeSpace(limits.max_open_bytes);
   return true;
 }
 
