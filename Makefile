@@ -87,7 +87,8 @@ check-patches: deps
 
 # --- builds ------------------------------------------------------------------
 
-build/release/build.ninja build/debug/build.ninja build/asan/build.ninja build/tsan/build.ninja: source
+build/release/build.ninja build/demo-tools/build.ninja build/debug/build.ninja \
+build/asan/build.ninja build/tsan/build.ninja: source
 	@scripts/configure.sh $(notdir $(@D))
 build/stock/build.ninja build/stock-debug/build.ninja: pristine
 	@scripts/configure.sh $(notdir $(@D))
@@ -146,8 +147,10 @@ check-on-disk: stock release
 	  build/on-disk/equal
 	@$(PYTHON) scripts/on_disk/way_back.py build/stock build/release build/on-disk/back
 
-demo: db_bench
-	@$(PYTHON) scripts/demo.py build/release/db_bench $(if $(DEMO_NUM),--num $(DEMO_NUM)) \
+demo: build/demo-tools/build.ninja
+	@echo 'compiling db_bench, for the first time in some minutes; [done/all] counts the steps'
+	$(call ninja,demo-tools) db_bench
+	@$(PYTHON) scripts/demo.py build/demo-tools/db_bench $(if $(DEMO_NUM),--num $(DEMO_NUM)) \
 	  $(if $(DEMO_DIR),--dir $(DEMO_DIR)) $(if $(KEEP),--keep)
 
 # --- housekeeping ------------------------------------------------------------
@@ -159,7 +162,7 @@ format: source
 	@scripts/format.sh $(if $(ALL),--all)
 
 clean:
-	rm -rf build/release build/debug build/asan build/tsan build/fuzz build/stock build/stock-debug \
+	rm -rf build/release build/demo-tools build/debug build/asan build/tsan build/fuzz build/stock build/stock-debug \
 	  build/demo build/check
 
 distclean:

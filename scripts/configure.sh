@@ -5,6 +5,7 @@
 # Usage: configure.sh FOLDER [cmake arguments]
 # Configures build/FOLDER, which is one of
 #   release debug          Strata, from build/src
+#   demo-tools             db_bench as "make demo" needs it, in the least time
 #   asan tsan              the same as debug with AddressSanitizer and UndefinedBehaviorSanitizer,
 #                          or with ThreadSanitizer
 #   fuzz                   the fuzzers of fuzz/strata, with AddressSanitizer. They need clang, which
@@ -17,7 +18,7 @@ name=$1
 shift
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 case $name in
-  release)     tree=$root/build/src      type=Release ;;
+  release|demo-tools) tree=$root/build/src type=Release ;;
   debug)       tree=$root/build/src      type=Debug ;;
   asan|tsan|fuzz) tree=$root/build/src   type=Debug ;;
   stock)       tree=$root/build/pristine type=Release ;;
@@ -44,7 +45,11 @@ case $name in
     "-DCMAKE_CXX_FLAGS_DEBUG=-g1 -O1 -fno-omit-frame-pointer" ;;
 esac
 # FAST_RELEASE: the same as FAST_DEBUG for a machine that builds the library once, to try it.
-[ "$type" != Release ] || [ -z "${FAST_RELEASE:-}" ] || set -- "$@" -DSTRATA_UNITY=12
+[ "$type" != Release ] || [ "$name" = demo-tools ] || [ -z "${FAST_RELEASE:-}" ] ||
+  set -- "$@" -DSTRATA_UNITY=12
+# The demo shows where bytes are, not speed, and the first build is what a newcomer waits for.
+[ "$name" != demo-tools ] ||
+  set -- "$@" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DSTRATA_UNITY=16
 # PORTABLE=0: for this machine's CPU, as RocksDB's own builds are if nothing else is asked for.
 [ "$type" != Release ] || [ -z "${PORTABLE:-}" ] || set -- "$@" "-DPORTABLE=$PORTABLE"
 # Strata's db_bench on unpatched RocksDB, for measurements.
