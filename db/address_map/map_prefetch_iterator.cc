@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
@@ -53,27 +52,28 @@ MapPrefetchIterator::~MapPrefetchIterator() {
   DropQueue();
 }
 
-bool MapPrefetchIterator::IsPrefetched(const Slice& user_key,
-                                       const Slice& value) const {
-  if (queue_.empty()) {
-    return false;
-  }
-  const Slot& front = queue_.front();
+bool MapPrefetchIterator::IsFront(const Slice& user_key,
+                                  const Slice& value) const {
   // A bound index and the user key are the whole name of a value.
-  return front.group != nullptr && !front.taken && value == front.value &&
-         user_key == ExtractUserKey(front.key);
+  return !queue_.empty() && value == queue_.front().value &&
+         user_key == ExtractUserKey(queue_.front().key);
 }
 
 Status MapPrefetchIterator::FetchMappedValue(const Slice& user_key,
                                              const Slice& value,
                                              PinnableSlice* result) {
-  if (!IsPrefetched(user_key, value)) {
-    return values_->FetchMappedValue(user_key, value, result);
+  if (IsFront(user_key, value)) {
+    Slot& front = queue_.front();
+    if (front.group != nullptr && !front.taken) {
+      front.taken = true;
+      front.group->RunAndWait();
+      return front.group->Take(front.item, result);
+    }
+    if (front.kept.found) {
+      return values_->FetchKept(user_key, value, front.kept, result);
+    }
   }
-  Slot& front = queue_.front();
-  front.taken = true;
-  front.group->RunAndWait();
-  return front.group->Take(front.item, result);
+  return values_->FetchMappedValue(user_key, value, result);
 }
 
 void MapPrefetchIterator::DropQueue() {
@@ -425,6 +425,7 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   ParsedInternalKey parsed;
   if (!ParseInternalKey(slot.key, &parsed, /*log_err_key=*/false).ok() ||
       !IsWantedEntry(parsed) || !is_bound) {
+    slot.kept = std::move(found);
     return false;
   }
   BlobIndex index;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "db/address_map/address_map.h"
 #include "db/address_map/mapped_value_reader.h"
 #include "db/blob_v2/blob_read_group.h"
 #include "db/blob_v2/read_ahead_budget.h"
@@ -101,6 +102,9 @@ class MapPrefetchIterator final : public PassThroughIterator,
     std::string value;
     uint64_t write_unix_time = 0;
     IterBoundCheck bound_check = IterBoundCheck::kUnknown;
+    // Found if the child kept the entry and no read was started: DBIter may ask
+    // for a value that the guess left out.
+    AddressMap::Lookup kept;
     // Set for a prefetched value only.
     std::shared_ptr<BlobReadGroup> group;
     size_t item = 0;
@@ -125,8 +129,8 @@ class MapPrefetchIterator final : public PassThroughIterator,
   static constexpr size_t kMaxUnreadBytes = 256 << 10;
 
   // Returns true if `value` is the value of the entry at the front of the
-  // queue, whose read was started and whose outcome was not taken yet.
-  bool IsPrefetched(const Slice& user_key, const Slice& value) const;
+  // queue.
+  bool IsFront(const Slice& user_key, const Slice& value) const;
 
   // Ends the current scan and resets the state of the iterator.
   void Restart();

@@ -3,9 +3,8 @@
 
 #include "db/address_map/map_value_iterator.h"
 
-#include <algorithm>
 #include <cassert>
-#include <cstring>
+#include <string>
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
@@ -15,7 +14,6 @@
 #include "db/dbformat.h"
 #include "db/pinned_iterators_manager.h"
 #include "test_util/sync_point.h"
-#include "util/coding.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -23,6 +21,13 @@ namespace {
 
 // A blob index that every decoder rejects as unknown.
 constexpr char kUndecodable[] = {0x7f};
+
+Status NoAddress(const Slice& user_key, const BlobIndex& index) {
+  return Status::Corruption(
+      "No address for the value of key " + user_key.ToString(/*hex=*/true) +
+      " at sequence number " + std::to_string(index.sequence()) + ", birth " +
+      std::to_string(index.mapped().birth));
+}
 
 }  // namespace
 
@@ -105,22 +110,29 @@ Status MapValueIterator::FetchMappedValue(const Slice& user_key,
   if (!s.ok()) {
     return s;
   }
-  const AddressMapStore& blobs = *cfd_->address_map_store();
   const AddressMap::Lookup* const kept = FindKept(user_key, blob_index);
-  s = kept != nullptr
-          ? blobs.FetchFound(cfd_->blob_source(), read_options_, user_key,
-                             blob_index.sequence(), blob_index.mapped(), *kept,
-                             result, /*bytes_read=*/nullptr)
-          : blobs.Fetch(cfd_->blob_source(), read_options_, user_key,
-                        blob_index.sequence(), blob_index.mapped(), result,
-                        /*bytes_read=*/nullptr);
-  if (s.IsNotFound()) {
-    return Status::Corruption(
-        "No address for the value of key " + user_key.ToString(/*hex=*/true) +
-        " at sequence number " + std::to_string(blob_index.sequence()) +
-        ", birth " + std::to_string(blob_index.mapped().birth));
+  if (kept != nullptr) {
+    return FetchKept(user_key, value, *kept, result);
   }
-  return s;
+  s = cfd_->address_map_store()->Fetch(
+      cfd_->blob_source(), read_options_, user_key, blob_index.sequence(),
+      blob_index.mapped(), result, /*bytes_read=*/nullptr);
+  return s.IsNotFound() ? NoAddress(user_key, blob_index) : s;
+}
+
+Status MapValueIterator::FetchKept(const Slice& user_key, const Slice& value,
+                                   const AddressMap::Lookup& kept,
+                                   PinnableSlice* result) const {
+  assert(kept.found);
+  BlobIndex blob_index;
+  Status s = BoundBlobIndex::Decode(value, &blob_index);
+  if (!s.ok()) {
+    return s;
+  }
+  s = cfd_->address_map_store()->FetchFound(
+      cfd_->blob_source(), read_options_, user_key, blob_index.sequence(),
+      blob_index.mapped(), kept, result, /*bytes_read=*/nullptr);
+  return s.IsNotFound() ? NoAddress(user_key, blob_index) : s;
 }
 
 void MapValueIterator::SeekToFirst() {

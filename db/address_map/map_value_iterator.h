@@ -69,10 +69,15 @@ class MapValueIterator final : public PassThroughIterator,
   }
 
   MappedValueReader* mapped_value_reader() override { return this; }
-  // A value that is neither of the current entry nor pinned is read, too,
-  // unless it belongs to an entry that would have to be kept.
+  // A value that is neither of the current entry nor pinned can be read, too,
+  // unless its entry would have to be kept.
   Status FetchMappedValue(const Slice& user_key, const Slice& value,
                           PinnableSlice* result) override;
+  // Reads the value of an entry that was kept.
+  // kept: what TakeKept() returned at that entry.
+  // REQUIRES: kept.found; value is the bound index of the entry.
+  Status FetchKept(const Slice& user_key, const Slice& value,
+                   const AddressMap::Lookup& kept, PinnableSlice* result) const;
 
   bool Valid() const override { return !failed_ && child()->Valid(); }
   void SeekToFirst() override;

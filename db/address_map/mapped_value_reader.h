@@ -22,7 +22,8 @@ class MappedValueReader {
   // Reads the user's value. Returns Corruption if it does not exist.
   // user_key: the user key of the value's entry.
   // value: the bound index that the iterator returned for that entry.
-  // REQUIRES: the iterator is still at the entry, or the value is pinned.
+  // REQUIRES: the iterator is still at the entry, or the value is pinned, or
+  // the implementation says that it needs neither.
   virtual Status FetchMappedValue(const Slice& user_key, const Slice& value,
                                   PinnableSlice* result) = 0;
 };
