@@ -33,6 +33,7 @@
 #include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
 #include "test_util/strata/history_model_test_util.h"
+#include "test_util/strata/history_options_test_util.h"
 #include "test_util/strata/history_runner_test_util.h"
 #include "test_util/strata/history_script_test_util.h"
 #include "test_util/sync_point.h"

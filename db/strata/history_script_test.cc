@@ -8,9 +8,9 @@
 
 #include "port/stack_trace.h"
 #include "rocksdb/env.h"
+#include "test_util/strata/history_check_test_util.h"
 #include "test_util/strata/history_fault_fs_test_util.h"
 #include "test_util/strata/history_model_test_util.h"
-#include "test_util/strata/history_runner_test_util.h"
 #include "test_util/strata/history_script_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"

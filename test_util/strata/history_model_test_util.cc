@@ -59,6 +59,46 @@ HistoryModel::Contents HistoryModel::At(const std::string& cf,
   return contents;
 }
 
+HistoryModel::Columns HistoryModel::FromWideColumns(const WideColumns& wide) {
+  Columns columns;
+  for (const WideColumn& column : wide) {
+    columns[column.name().ToString()] = column.value().ToString();
+  }
+  return columns;
+}
+
+std::string HistoryModel::DefaultColumn(const Columns& columns) {
+  const auto it = columns.find("");
+  return it == columns.end() ? "" : it->second;
+}
+
+void HistoryModel::Clip(const std::string& from, const std::string& to,
+                        Contents* contents) {
+  contents->erase(contents->begin(), contents->lower_bound(from));
+  contents->erase(contents->lower_bound(to), contents->end());
+}
+
+void HistoryModel::Blur(const std::string& cf, const std::string& from,
+                        const std::string& to) {
+  blurred_.push_back({cf, from, to, Position()});
+}
+
+bool HistoryModel::IsBlurred(const std::string& cf, const std::string& key,
+                             size_t position) const {
+  return std::any_of(blurred_.begin(), blurred_.end(),
+                     [&](const BlurredRange& range) {
+                       return range.cf == cf && position < range.position &&
+                              range.from <= key && key <= range.to;
+                     });
+}
+
+void HistoryModel::RemoveBlurred(const std::string& cf, size_t position,
+                                 Contents* contents) const {
+  std::erase_if(*contents, [&](const auto& entry) {
+    return IsBlurred(cf, entry.first, position);
+  });
+}
+
 std::set<std::string> HistoryModel::Keys(const std::string& cf) const {
   std::set<std::string> keys;
   for (const Write& write : writes_) {
@@ -83,6 +123,7 @@ HistoryModel::AllContents HistoryModel::Replay(
 }
 
 bool HistoryModel::Recover(const AllContents& found, bool is_crash) {
+  blurred_.clear();
   const size_t least = is_crash ? durable_ : writes_.size();
   for (size_t n = writes_.size() + 1; n-- > least;) {
     for (const bool with_failed : {false, true}) {

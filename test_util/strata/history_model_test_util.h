@@ -7,9 +7,11 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/wide_columns.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -57,6 +59,25 @@ class HistoryModel {
   Contents At(const std::string& cf, size_t position) const;
   Contents Now(const std::string& cf) const { return At(cf, Position()); }
 
+  // Returns the columns of a value that the DB has returned.
+  static Columns FromWideColumns(const WideColumns& wide);
+  // Returns the value that Get() and Iterator::value() must return.
+  static std::string DefaultColumn(const Columns& columns);
+  // Removes the keys that are not from `from` to `to`, which is exclusive.
+  static void Clip(const std::string& from, const std::string& to,
+                   Contents* contents);
+
+  // Marks a range of keys, `to` included, at this position: the contents at
+  // earlier positions are unknown, which they are after DeleteFilesInRange().
+  void Blur(const std::string& cf, const std::string& from,
+            const std::string& to);
+  // Returns true if the value of the key at this position is unknown.
+  bool IsBlurred(const std::string& cf, const std::string& key,
+                 size_t position) const;
+  // Removes the keys whose values at this position are unknown.
+  void RemoveBlurred(const std::string& cf, size_t position,
+                     Contents* contents) const;
+
   // Returns all keys that were ever written, except by range deletions.
   std::set<std::string> Keys(const std::string& cf) const;
 
@@ -67,16 +88,25 @@ class HistoryModel {
   // the contents after the first n writes. After a crash, n is at least the
   // number of durable writes and at most that of all; without a crash
   // (`is_crash` false) it is that of all. Writes that failed may be included.
-  // Returns true, and sets the model to this history, if they are correct.
+  // Returns true, and sets the model to this history, if they are correct. No
+  // key is blurred afterwards.
   bool Recover(const AllContents& found, bool is_crash);
 
  private:
+  struct BlurredRange {
+    std::string cf;
+    std::string from;
+    std::string to;  // inclusive
+    size_t position;
+  };
+
   static void Apply(const Op& op, Contents* contents);
   AllContents Replay(const std::vector<Write>& writes) const;
 
   std::vector<Write> writes_;
   AllContents families_;  // the existing families, with empty contents
   size_t durable_ = 0;
+  std::vector<BlurredRange> blurred_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

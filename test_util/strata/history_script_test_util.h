@@ -39,7 +39,7 @@ struct HistoryBlock {
 // A block is a list of commands, one per line, a line "----", and the expected
 // output up to the next empty line. Output that contains empty lines is
 // enclosed by two pairs of lines "----". A block whose commands print nothing
-// has the output "ok". The commands are defined by HistoryRunner; see
+// has the output "ok". HistoryInterpreter defines the commands; see
 // docs/history-scripts.md.
 //
 // A line "variants: none" or "variants: name..." before the first block

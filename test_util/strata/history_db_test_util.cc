@@ -1,0 +1,179 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "test_util/strata/history_db_test_util.h"
+
+#include <cassert>
+#include <utility>
+
+#include "db/db_impl/db_impl.h"
+#include "file/file_util.h"
+#include "util/cast_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+HistoryDb::HistoryDb(std::string root, const HistoryOptionList* overrides)
+    : root_(std::move(root)),
+      overrides_(overrides),
+      crash_fs_(std::make_shared<FaultInjectionTestFS>(FileSystem::Default())),
+      fault_fs_(std::make_shared<HistoryFaultFS>(crash_fs_, root_)),
+      env_(NewCompositeEnv(fault_fs_)),
+      names_(root_) {}
+
+HistoryDb::~HistoryDb() {
+  fault_fs_->ClearRules();
+  Close();
+  DestroyDir(Env::Default(), root_).PermitUncheckedError();
+}
+
+Status HistoryDb::CreateRoot() {
+  return Env::Default()->CreateDirIfMissing(root_);
+}
+
+Status HistoryDb::Describe(Options* options,
+                           std::vector<ColumnFamilyDescriptor>* descriptors) {
+  for (auto& [name, family] : families_) {
+    Options family_options;
+    const Status s =
+        HistoryOptions::Make(family.options, overrides_, root_, env_.get(),
+                             &family_options, &family.paths);
+    if (!s.ok()) {
+      return s;
+    }
+    if (name == kDefaultColumnFamilyName) {
+      *options = family_options;
+    }
+    descriptors->emplace_back(name, family_options);
+  }
+  return Status::OK();
+}
+
+Status HistoryDb::Open() {
+  assert(db_ == nullptr);
+  Options options;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  Status s = Describe(&options, &descriptors);
+  if (!s.ok()) {
+    return s;
+  }
+  std::vector<ColumnFamilyHandle*> handles;
+  s = DB::Open(options, DbPath(), descriptors, &handles, &db_);
+  if (s.ok()) {
+    for (ColumnFamilyHandle* handle : handles) {
+      families_[handle->GetName()].handle = handle;
+    }
+  }
+  return s;
+}
+
+void HistoryDb::Close() {
+  if (db_ == nullptr) {
+    return;
+  }
+  iterators_.clear();
+  for (const auto& snapshot : snapshots_) {
+    db_->ReleaseSnapshot(snapshot.second.snapshot);
+  }
+  snapshots_.clear();
+  for (auto& family : families_) {
+    if (family.second.handle != nullptr) {
+      db_->DestroyColumnFamilyHandle(family.second.handle)
+          .PermitUncheckedError();
+      family.second.handle = nullptr;
+    }
+  }
+  db_->Close().PermitUncheckedError();
+  db_.reset();
+}
+
+Status HistoryDb::Destroy() {
+  Close();
+  Options options;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  Status s = Describe(&options, &descriptors);
+  if (s.ok()) {
+    s = DestroyDB(DbPath(), options, descriptors);
+  }
+  if (s.ok()) {
+    families_.clear();
+    model_ = HistoryModel();
+  }
+  return s;
+}
+
+Status HistoryDb::Crash() {
+  crash_fs_->SetFilesystemActive(false);
+  Close();
+  fault_fs_->ClearRules();
+  crash_fs_->SetFilesystemActive(true);
+  IOStatus s = fault_fs_->DropUnsynced();
+  if (s.ok()) {
+    s = crash_fs_->DeleteFilesCreatedAfterLastDirSync(IOOptions(), nullptr);
+  }
+  crash_fs_->ResetState();
+  return s;
+}
+
+Status HistoryDb::CreateFamily(const std::string& name,
+                               const HistoryOptionList& own) {
+  Family family;
+  family.options = own;
+  Options options;
+  Status s = HistoryOptions::Make(own, overrides_, root_, env_.get(), &options,
+                                  &family.paths);
+  if (s.ok()) {
+    s = db_->CreateColumnFamily(options, name, &family.handle);
+  }
+  if (s.ok()) {
+    families_[name] = family;
+  }
+  return s;
+}
+
+Status HistoryDb::DropFamily(const std::string& name) {
+  const auto it = families_.find(name);
+  assert(it != families_.end());
+  const Status s = db_->DropColumnFamily(it->second.handle);
+  if (s.ok()) {
+    db_->DestroyColumnFamilyHandle(it->second.handle).PermitUncheckedError();
+    families_.erase(it);
+  }
+  return s;
+}
+
+Status HistoryDb::ReadAll(const std::string& cf,
+                          const ReadOptions& read_options,
+                          HistoryModel::Contents* contents) {
+  std::unique_ptr<Iterator> it(
+      db_->NewIterator(read_options, families_.at(cf).handle));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    (*contents)[it->key().ToString()] =
+        HistoryModel::FromWideColumns(it->columns());
+  }
+  return it->status();
+}
+
+Status HistoryDb::ReadAllFamilies(HistoryModel::AllContents* all) {
+  for (const auto& family : families_) {
+    const Status s =
+        ReadAll(family.first, ReadOptions(), &(*all)[family.first]);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return Status::OK();
+}
+
+std::string HistoryDb::NewFilePath() {
+  return root_ + "/ingest" + std::to_string(num_new_files_++) + ".sst";
+}
+
+void HistoryDb::WaitForCleanup() {
+  if (db_ != nullptr) {
+    DBImpl* const impl = static_cast_with_check<DBImpl>(db_->GetRootDB());
+    impl->TEST_WaitForBackgroundWork().PermitUncheckedError();
+    impl->TEST_WaitForPurge().PermitUncheckedError();
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE

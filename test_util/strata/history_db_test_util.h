@@ -1,0 +1,125 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "test_util/strata/history_fault_fs_test_util.h"
+#include "test_util/strata/history_iterator_test_util.h"
+#include "test_util/strata/history_model_test_util.h"
+#include "test_util/strata/history_names_test_util.h"
+#include "test_util/strata/history_options_test_util.h"
+#include "utilities/fault_injection_fs.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// The DB on which the steps of a history work, in a directory of its own, below
+// which operations can fail and unsynced data can be lost; its column families,
+// snapshots and open iterators; and the model of its contents. Callers that
+// change the contents of the DB change the model, too, unless a function below
+// says that it does this.
+//
+// Not thread-safe.
+class HistoryDb {
+ public:
+  struct Family {
+    HistoryOptionList options;
+    // nullptr while the DB is closed.
+    ColumnFamilyHandle* handle = nullptr;
+    // The directories of the SST files.
+    std::vector<std::string> paths;
+  };
+
+  // The state of the DB that a read sees, and its position in the model.
+  struct View {
+    const Snapshot* snapshot = nullptr;
+    size_t position = 0;
+  };
+
+  // root: a directory that CreateRoot() creates and the destructor removes.
+  // overrides: options that replace those of the steps; nullptr if there are
+  // none.
+  // REQUIRES: *overrides outlives this.
+  HistoryDb(std::string root, const HistoryOptionList* overrides);
+  ~HistoryDb();
+  HistoryDb(const HistoryDb&) = delete;
+  HistoryDb& operator=(const HistoryDb&) = delete;
+
+  Status CreateRoot();
+
+  // Opens the DB with all families.
+  // REQUIRES: !is_open()
+  Status Open();
+  // Closes the DB, if it is open, and all that belongs to it.
+  void Close();
+  // Closes and removes the DB. If that succeeds, the model and the families
+  // are forgotten.
+  Status Destroy();
+  // Closes the DB, forgets what was not synced, and all rules of faults().
+  Status Crash();
+  // REQUIRES: is_open(), and there is no such family
+  Status CreateFamily(const std::string& name, const HistoryOptionList& own);
+  // REQUIRES: is_open(), and there is such a family, not the default one
+  Status DropFamily(const std::string& name);
+
+  // Reads the contents of the whole family, by an iterator.
+  // REQUIRES: is_open()
+  Status ReadAll(const std::string& cf, const ReadOptions& read_options,
+                 HistoryModel::Contents* contents);
+  // REQUIRES: is_open()
+  Status ReadAllFamilies(HistoryModel::AllContents* all);
+
+  // Waits until jobs have deleted their files, which they do shortly after
+  // threads that wait for them have been notified.
+  void WaitForCleanup();
+
+  // Returns the path of a new file outside of the DB's directories.
+  std::string NewFilePath();
+
+  bool is_open() const { return db_ != nullptr; }
+  DB* db() { return db_.get(); }
+  const std::string& root() const { return root_; }
+  const HistoryOptionList* overrides() const { return overrides_; }
+  HistoryFaultFS& faults() { return *fault_fs_; }
+  HistoryModel& model() { return model_; }
+  HistoryNames& names() { return names_; }
+
+  // By name. The families stay when the DB is closed, the others do not.
+  std::map<std::string, Family>& families() { return families_; }
+  std::map<std::string, View>& snapshots() { return snapshots_; }
+  std::map<std::string, std::unique_ptr<HistoryIterator>>& iterators() {
+    return iterators_;
+  }
+
+ private:
+  // Returns the options of all families. *options: those of the default one.
+  Status Describe(Options* options,
+                  std::vector<ColumnFamilyDescriptor>* descriptors);
+  std::string DbPath() const { return root_ + "/db"; }
+
+  const std::string root_;
+  const HistoryOptionList* const overrides_;
+  // Forgets directory entries that were not synced.
+  const std::shared_ptr<FaultInjectionTestFS> crash_fs_;
+  const std::shared_ptr<HistoryFaultFS> fault_fs_;
+  const std::unique_ptr<Env> env_;
+
+  std::unique_ptr<DB> db_;
+  std::map<std::string, Family> families_;
+  std::map<std::string, View> snapshots_;
+  std::map<std::string, std::unique_ptr<HistoryIterator>> iterators_;
+  HistoryModel model_;
+  HistoryNames names_;
+  size_t num_new_files_ = 0;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,96 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "test_util/strata/history_iterator_test_util.h"
+
+#include <iterator>
+#include <utility>
+
+#include "test_util/strata/history_text_test_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+HistoryIterator::HistoryIterator(DB* db, ColumnFamilyHandle* handle,
+                                 const ReadOptions& read_options,
+                                 HistoryModel::Contents contents,
+                                 const HistoryWords& bounds)
+    : from_(bounds.empty() ? "" : bounds[0]),
+      to_(bounds.empty() ? "" : bounds[1]),
+      lower_(from_),
+      upper_(to_),
+      contents_(std::move(contents)) {
+  ReadOptions bounded = read_options;
+  if (!bounds.empty()) {
+    bounded.iterate_lower_bound = &lower_;
+    bounded.iterate_upper_bound = &upper_;
+    HistoryModel::Clip(from_, to_, &contents_);
+  }
+  iterator_.reset(db->NewIterator(bounded, handle));
+  expected_ = contents_.end();
+}
+
+void HistoryIterator::Seek(const std::string& key) {
+  iterator_->Seek(key);
+  expected_ = contents_.lower_bound(key);
+  is_known_ = true;
+}
+
+void HistoryIterator::SeekForPrev(const std::string& key) {
+  iterator_->SeekForPrev(key);
+  expected_ = contents_.upper_bound(key);
+  expected_ =
+      expected_ == contents_.begin() ? contents_.end() : std::prev(expected_);
+  is_known_ = true;
+}
+
+void HistoryIterator::SeekToFirst() {
+  iterator_->SeekToFirst();
+  expected_ = contents_.begin();
+  is_known_ = true;
+}
+
+void HistoryIterator::SeekToLast() {
+  iterator_->SeekToLast();
+  expected_ = contents_.empty() ? contents_.end() : std::prev(contents_.end());
+  is_known_ = true;
+}
+
+void HistoryIterator::Next() {
+  iterator_->Next();
+  if (is_known_ && expected_ != contents_.end()) {
+    ++expected_;
+  }
+}
+
+void HistoryIterator::Prev() {
+  iterator_->Prev();
+  if (is_known_ && expected_ != contents_.end()) {
+    expected_ =
+        expected_ == contents_.begin() ? contents_.end() : std::prev(expected_);
+  }
+}
+
+Status HistoryIterator::status() {
+  const Status s = iterator_->Valid() ? Status::OK() : iterator_->status();
+  is_known_ = is_known_ && s.ok();
+  return s;
+}
+
+std::string HistoryIterator::Show() const {
+  return Valid() ? Key() + "=" + HistoryText::ShowColumns(Columns()) : ".";
+}
+
+std::string HistoryIterator::Correction() const {
+  if (!is_known_) {
+    return "";
+  }
+  if (expected_ == contents_.end()) {
+    return Valid() ? "the end" : "";
+  }
+  if (Valid() && expected_->first == Key() && expected_->second == Columns()) {
+    return "";
+  }
+  return expected_->first + "=" + HistoryText::ShowColumns(expected_->second);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

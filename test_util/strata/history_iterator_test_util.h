@@ -1,0 +1,75 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rocksdb/db.h"
+#include "rocksdb/iterator.h"
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/slice.h"
+#include "test_util/strata/history_model_test_util.h"
+#include "test_util/strata/history_words_test_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// An iterator of the DB that stays open while other steps run, and the position
+// where it must be in the contents at its creation.
+//
+// Not thread-safe.
+class HistoryIterator {
+ public:
+  // contents: what the DB contains at this moment.
+  // bounds: none, or the lower bound and the exclusive upper one.
+  // REQUIRES: db and handle outlive this.
+  HistoryIterator(DB* db, ColumnFamilyHandle* handle,
+                  const ReadOptions& read_options,
+                  HistoryModel::Contents contents, const HistoryWords& bounds);
+  HistoryIterator(const HistoryIterator&) = delete;
+  HistoryIterator& operator=(const HistoryIterator&) = delete;
+
+  void Seek(const std::string& key);
+  void SeekForPrev(const std::string& key);
+  void SeekToFirst();
+  void SeekToLast();
+  // REQUIRES: Valid()
+  void Next();
+  // REQUIRES: Valid()
+  void Prev();
+
+  bool Valid() const { return iterator_->Valid(); }
+
+  // If this fails, the correct position is unknown until the next seek.
+  Status status();
+
+  // Returns "KEY=VALUE", or "." if the iterator is at an end.
+  // REQUIRES: status().ok()
+  std::string Show() const;
+
+  // Returns where the iterator must be, or an empty text if it is there.
+  // REQUIRES: status().ok()
+  std::string Correction() const;
+
+ private:
+  // The key and the value, which are those of the DB's iterator.
+  // REQUIRES: Valid()
+  std::string Key() const { return iterator_->key().ToString(); }
+  HistoryModel::Columns Columns() const {
+    return HistoryModel::FromWideColumns(iterator_->columns());
+  }
+
+  const std::string from_;
+  const std::string to_;
+  const Slice lower_;
+  const Slice upper_;
+  HistoryModel::Contents contents_;
+  std::unique_ptr<Iterator> iterator_;
+  // The correct position in contents_, if it is known.
+  HistoryModel::Contents::const_iterator expected_;
+  bool is_known_ = false;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,224 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "test_util/strata/history_read_steps_test_util.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "rocksdb/wide_columns.h"
+#include "test_util/strata/history_text_test_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Columns = HistoryModel::Columns;
+using Contents = HistoryModel::Contents;
+using View = HistoryDb::View;
+
+constexpr char kNotFound[] = "(not found)";
+
+void TakeSnapshot(HistoryCall& c) {
+  auto& snapshots = c.state().snapshots();
+  if (c.args().size() != 1 || snapshots.count(c.args()[0]) != 0) {
+    c.Usage();
+    return;
+  }
+  snapshots[c.args()[0]] = {c.db()->GetSnapshot(), c.model().Position()};
+}
+
+void ReleaseSnapshot(HistoryCall& c) {
+  auto& snapshots = c.state().snapshots();
+  const auto it =
+      c.args().size() == 1 ? snapshots.find(c.args()[0]) : snapshots.end();
+  if (it == snapshots.end()) {
+    c.Usage();
+    return;
+  }
+  c.db()->ReleaseSnapshot(it->second.snapshot);
+  snapshots.erase(it);
+}
+
+ReadOptions OptionsOf(const View& view) {
+  ReadOptions read_options;
+  read_options.snapshot = view.snapshot;
+  return read_options;
+}
+
+// Prints the answer to a read of a key. Returns false if it is an error.
+bool PrintAnswer(HistoryCall& c, const Status& s, const std::string& shown) {
+  if (s.IsNotFound()) {
+    c.out().append(kNotFound).append("\n");
+    return true;
+  }
+  if (c.Report(s)) {
+    c.out().append(shown).append("\n");
+  }
+  return s.ok();
+}
+
+// Compares the answer to a read of a key, which is no error, with the contents.
+// columns: what was found, unless the key was not found.
+// what: stands ahead of the contradiction.
+void CheckAnswer(HistoryCall& c, const View& view, const Contents& contents,
+                 const std::string& key, bool is_found, const Columns& columns,
+                 const std::string& what) {
+  const auto it = contents.find(key);
+  const bool is_right =
+      it == contents.end() ? !is_found : is_found && it->second == columns;
+  if (!is_right && !c.model().IsBlurred(c.cf(), key, view.position)) {
+    c.Disagree(what + "must be: " +
+               (it == contents.end() ? kNotFound
+                                     : HistoryText::ShowColumns(it->second)));
+  }
+}
+
+// Returns the contents with the default columns alone.
+Contents DefaultColumnsOf(Contents contents) {
+  for (auto& entry : contents) {
+    entry.second = {{"", HistoryModel::DefaultColumn(entry.second)}};
+  }
+  return contents;
+}
+
+void Get(HistoryCall& c) {
+  View view;
+  if (!c.TakeView(&view)) {
+    return;
+  }
+  if (c.args().size() != 1) {
+    c.Usage();
+    return;
+  }
+  const std::string& key = c.args()[0];
+  std::string value;
+  const Status s = c.db()->Get(OptionsOf(view), c.handle(), key, &value);
+  if (PrintAnswer(c, s, HistoryText::ShowValue(value))) {
+    CheckAnswer(c, view, DefaultColumnsOf(c.model().At(c.cf(), view.position)),
+                key, s.ok(), {{"", value}}, "get " + key + ": " + c.out());
+  }
+}
+
+void GetEntity(HistoryCall& c) {
+  View view;
+  if (!c.TakeView(&view)) {
+    return;
+  }
+  if (c.args().size() != 1) {
+    c.Usage();
+    return;
+  }
+  const std::string& key = c.args()[0];
+  PinnableWideColumns wide;
+  const Status s = c.db()->GetEntity(OptionsOf(view), c.handle(), key, &wide);
+  const Columns columns = HistoryModel::FromWideColumns(wide.columns());
+  if (PrintAnswer(c, s, HistoryText::ShowColumns(columns))) {
+    CheckAnswer(c, view, c.model().At(c.cf(), view.position), key, s.ok(),
+                columns, "getentity " + key + ": " + c.out());
+  }
+}
+
+void MultiGet(HistoryCall& c) {
+  View view;
+  if (!c.TakeView(&view)) {
+    return;
+  }
+  if (c.args().empty()) {
+    c.Usage();
+    return;
+  }
+  const std::vector<Slice> keys(c.args().begin(), c.args().end());
+  std::vector<PinnableSlice> values(keys.size());
+  std::vector<Status> statuses(keys.size());
+  c.db()->MultiGet(OptionsOf(view), c.handle(), keys.size(), keys.data(),
+                   values.data(), statuses.data());
+  const Contents contents =
+      DefaultColumnsOf(c.model().At(c.cf(), view.position));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string& key = c.args()[i];
+    const std::string value = values[i].ToString();
+    c.out().append(key).append("=");
+    if (PrintAnswer(c, statuses[i], HistoryText::ShowValue(value))) {
+      CheckAnswer(c, view, contents, key, statuses[i].ok(), {{"", value}},
+                  "multiget, key " + key + " ");
+    }
+  }
+}
+
+// Reads what the iterator shows into *found, and prints it.
+void WalkAll(HistoryCall& c, bool reverse, Iterator* it, Contents* found) {
+  std::string shown;
+  std::string previous;
+  reverse ? it->SeekToLast() : it->SeekToFirst();
+  for (; it->Valid(); reverse ? it->Prev() : it->Next()) {
+    const std::string key = it->key().ToString();
+    const Columns columns = HistoryModel::FromWideColumns(it->columns());
+    if (!found->empty() && (reverse ? key >= previous : key <= previous)) {
+      c.Disagree("scan: " + key + " after " + previous);
+    }
+    if (it->value() != HistoryModel::DefaultColumn(columns)) {
+      c.Disagree("scan: value and default column of " + key + " differ");
+    }
+    shown.append(key)
+        .append("=")
+        .append(HistoryText::ShowColumns(columns))
+        .append("\n");
+    (*found)[key] = columns;
+    previous = key;
+  }
+  c.out().append(shown.empty() && it->status().ok() ? "(empty)\n" : shown);
+}
+
+void ScanRange(HistoryCall& c) {
+  View view;
+  if (!c.TakeView(&view)) {
+    return;
+  }
+  const bool reverse = HistoryArguments::TakeWord(&c.args(), "reverse");
+  const HistoryWords& bounds = c.args();
+  if (!bounds.empty() && bounds.size() != 2) {
+    c.Usage();
+    return;
+  }
+  ReadOptions read_options = OptionsOf(view);
+  Slice lower;
+  Slice upper;
+  Contents expected = c.model().At(c.cf(), view.position);
+  if (!bounds.empty()) {
+    lower = bounds[0];
+    upper = bounds[1];
+    read_options.iterate_lower_bound = &lower;
+    read_options.iterate_upper_bound = &upper;
+    HistoryModel::Clip(bounds[0], bounds[1], &expected);
+  }
+  std::unique_ptr<Iterator> it(c.db()->NewIterator(read_options, c.handle()));
+  Contents found;
+  WalkAll(c, reverse, it.get(), &found);
+  if (!c.Report(it->status())) {
+    return;
+  }
+  c.model().RemoveBlurred(c.cf(), view.position, &expected);
+  c.model().RemoveBlurred(c.cf(), view.position, &found);
+  if (found != expected) {
+    c.Disagree("scan must be:\n" +
+               HistoryText::ShowContents(expected, reverse));
+  }
+}
+
+}  // namespace
+
+const std::vector<HistoryStep>& HistoryReadSteps() {
+  static const std::vector<HistoryStep> kSteps = {
+      {"snapshot", TakeSnapshot, false, true, "snapshot NAME"},
+      {"release", ReleaseSnapshot, false, true, "release NAME"},
+      {"get", Get, false, true, "get KEY [@SNAPSHOT]"},
+      {"getentity", GetEntity, false, true, "getentity KEY [@SNAPSHOT]"},
+      {"multiget", MultiGet, false, true, "multiget KEY... [@SNAPSHOT]"},
+      {"scan", ScanRange, false, true, "scan [@SNAPSHOT] [FROM TO] [reverse]"},
+  };
+  return kSteps;
+}
+
+}  // namespace ROCKSDB_NAMESPACE

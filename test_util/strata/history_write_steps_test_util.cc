@@ -1,0 +1,345 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "test_util/strata/history_write_steps_test_util.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "rocksdb/convenience.h"
+#include "rocksdb/wide_columns.h"
+#include "rocksdb/write_batch.h"
+#include "test_util/strata/history_text_test_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Op = HistoryModel::Op;
+using OpKind = HistoryModel::OpKind;
+
+// A write as a step has it. The model does not distinguish all of them.
+struct ParsedWrite {
+  Op op;
+  bool is_single_delete = false;
+  bool is_entity = false;
+};
+
+// Parses the words behind "entity KEY".
+bool ParseColumns(const HistoryWords& words, HistoryModel::Columns* columns) {
+  for (size_t i = 2; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    if (equals == std::string::npos) {
+      return false;
+    }
+    const std::string column = words[i].substr(0, equals);
+    (*columns)[column == HistoryText::kDefaultColumn ? "" : column] =
+        HistoryText::ValueOf(words[i].substr(equals + 1));
+  }
+  return true;
+}
+
+// Parses one write, "put KEY VALUE" and so on; returns false if it is none.
+bool ParseWrite(HistoryCall& c, HistoryWords words, ParsedWrite* write) {
+  Op& op = write->op;
+  op.cf = c.cf();
+  HistoryArguments::TakeFamily(&words, &op.cf);
+  if (c.state().families().count(op.cf) == 0 || words.size() < 2) {
+    return false;
+  }
+  const std::string& what = words[0];
+  op.key = words[1];
+  if ((what == "put" || what == "merge") && words.size() == 3) {
+    op.kind = what == "put" ? OpKind::kPut : OpKind::kMerge;
+    op.columns[""] = HistoryText::ValueOf(words[2]);
+  } else if ((what == "del" || what == "singledel") && words.size() == 2) {
+    op.kind = OpKind::kDelete;
+    write->is_single_delete = what == "singledel";
+  } else if (what == "delrange" && words.size() == 3) {
+    op.kind = OpKind::kDeleteRange;
+    op.end = words[2];
+  } else if (what == "entity" && words.size() > 2) {
+    op.kind = OpKind::kPut;
+    write->is_entity = true;
+    return ParseColumns(words, &op.columns);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+WideColumns ToWideColumns(const HistoryModel::Columns& columns) {
+  WideColumns wide;
+  for (const auto& column : columns) {
+    wide.emplace_back(column.first, column.second);
+  }
+  return wide;
+}
+
+// Appends a write to the model that the DB has answered with `s`.
+void AppendToModel(HistoryCall& c, const Status& s, HistoryModel::Write write,
+                   bool is_durable) {
+  const bool has_failed = !c.Report(s);
+  write.has_failed = has_failed;
+  c.model().Append(std::move(write));
+  if (is_durable && !has_failed) {
+    c.model().MarkDurable();
+  }
+}
+
+// Calls the function of the DB for this write.
+Status WriteAlone(HistoryCall& c, const WriteOptions& options,
+                  const ParsedWrite& write) {
+  DB* const db = c.db();
+  const Op& op = write.op;
+  ColumnFamilyHandle* const handle = c.state().families().at(op.cf).handle;
+  switch (op.kind) {
+    case OpKind::kPut:
+      return write.is_entity
+                 ? db->PutEntity(options, handle, op.key,
+                                 ToWideColumns(op.columns))
+                 : db->Put(options, handle, op.key, op.columns.at(""));
+    case OpKind::kMerge:
+      return db->Merge(options, handle, op.key, op.columns.at(""));
+    case OpKind::kDelete:
+      return write.is_single_delete ? db->SingleDelete(options, handle, op.key)
+                                    : db->Delete(options, handle, op.key);
+    case OpKind::kDeleteRange:
+      return db->DeleteRange(options, handle, op.key, op.end);
+  }
+  return Status::NotSupported();
+}
+
+Status AddToBatch(HistoryCall& c, const ParsedWrite& write, WriteBatch* batch) {
+  const Op& op = write.op;
+  ColumnFamilyHandle* const handle = c.state().families().at(op.cf).handle;
+  switch (op.kind) {
+    case OpKind::kPut:
+      return write.is_entity
+                 ? batch->PutEntity(handle, op.key, ToWideColumns(op.columns))
+                 : batch->Put(handle, op.key, op.columns.at(""));
+    case OpKind::kMerge:
+      return batch->Merge(handle, op.key, op.columns.at(""));
+    case OpKind::kDelete:
+      return write.is_single_delete ? batch->SingleDelete(handle, op.key)
+                                    : batch->Delete(handle, op.key);
+    case OpKind::kDeleteRange:
+      return batch->DeleteRange(handle, op.key, op.end);
+  }
+  return Status::NotSupported();
+}
+
+// words: one write, or several with ";" between them. A single write uses its
+// own function of the DB.
+void RunWrite(HistoryCall& c, HistoryWords words) {
+  WriteOptions write_options;
+  write_options.sync = HistoryArguments::TakeWord(&words, "sync");
+  const auto parts = HistoryArguments::SplitAtSemicolons(words);
+  const bool is_lone = parts.size() == 1;
+  WriteBatch batch;
+  HistoryModel::Write model_write;
+  Status s;
+  for (const HistoryWords& part : parts) {
+    ParsedWrite write;
+    if (!ParseWrite(c, part, &write)) {
+      c.Usage();
+      return;
+    }
+    s = is_lone ? WriteAlone(c, write_options, write)
+                : AddToBatch(c, write, &batch);
+    model_write.ops.push_back(std::move(write.op));
+    if (!s.ok()) {
+      break;
+    }
+  }
+  if (s.ok() && !is_lone) {
+    s = c.db()->Write(write_options, &batch);
+  }
+  AppendToModel(c, s, std::move(model_write), write_options.sync);
+}
+
+void Write(HistoryCall& c) {
+  HistoryWords words = c.args();
+  words.insert(words.begin(), c.step().name);
+  RunWrite(c, std::move(words));
+}
+
+void Batch(HistoryCall& c) { RunWrite(c, c.args()); }
+
+void Fill(HistoryCall& c) {
+  const HistoryWords& args = c.args();
+  uint64_t first = 0;
+  uint64_t last = 0;
+  if (args.size() != 4 || !HistoryArguments::ParseNumber(args[1], &first) ||
+      !HistoryArguments::ParseNumber(args[2], &last) || first > last) {
+    c.Usage();
+    return;
+  }
+  const size_t width = args[2].size();
+  for (uint64_t i = first; i <= last; ++i) {
+    std::string number = std::to_string(i);
+    number.insert(0, width - number.size(), '0');
+    const std::string key = args[0] + number;
+    // If a generated value has no tag, the key becomes the tag.
+    std::string value = args[3];
+    if (value[0] == '@' && value.find(':') == std::string::npos) {
+      value.append(":").append(key);
+    }
+    RunWrite(c, {"put", key, value});
+  }
+}
+
+void SyncWal(HistoryCall& c) {
+  if (c.Report(c.db()->SyncWAL())) {
+    c.model().MarkDurable();
+  }
+}
+
+Status AddToFile(const Op& op, SstFileWriter* writer) {
+  switch (op.kind) {
+    case OpKind::kPut:
+      if (op.columns.size() == 1 && op.columns.begin()->first.empty()) {
+        return writer->Put(op.key, op.columns.at(""));
+      }
+      return writer->PutEntity(op.key, ToWideColumns(op.columns));
+    case OpKind::kMerge:
+      return writer->Merge(op.key, op.columns.at(""));
+    case OpKind::kDelete:
+      return writer->Delete(op.key);
+    case OpKind::kDeleteRange:
+      return writer->DeleteRange(op.key, op.end);
+  }
+  return Status::NotSupported();
+}
+
+// Orders the operations as a file has them. All its entries have one sequence
+// number, and a range tombstone does not cover entries with its own sequence
+// number, so the model must apply it first.
+void SortAsInFile(std::vector<Op>* ops) {
+  std::stable_sort(ops->begin(), ops->end(), [](const Op& a, const Op& b) {
+    const bool a_first = a.kind == OpKind::kDeleteRange;
+    const bool b_first = b.kind == OpKind::kDeleteRange;
+    return a_first != b_first ? a_first : a.key < b.key;
+  });
+}
+
+void Ingest(HistoryCall& c) {
+  IngestExternalFileOptions ingest_options;
+  ingest_options.move_files = HistoryArguments::TakeWord(&c.args(), "move");
+  HistoryModel::Write model_write;
+  model_write.is_durable = true;
+  for (const HistoryWords& part :
+       HistoryArguments::SplitAtSemicolons(c.args())) {
+    ParsedWrite write;
+    if (!ParseWrite(c, part, &write) || write.is_single_delete ||
+        write.op.cf != c.cf()) {
+      c.Usage();
+      return;
+    }
+    model_write.ops.push_back(std::move(write.op));
+  }
+  SortAsInFile(&model_write.ops);
+  const std::string path = c.state().NewFilePath();
+  SstFileWriter writer(EnvOptions(), c.db()->GetOptions(c.handle()),
+                       c.handle());
+  Status s = writer.Open(path);
+  for (const Op& op : model_write.ops) {
+    if (!s.ok()) {
+      break;
+    }
+    s = AddToFile(op, &writer);
+  }
+  if (s.ok()) {
+    s = writer.Finish();
+  }
+  if (s.ok()) {
+    s = c.db()->IngestExternalFile(c.handle(), {path}, ingest_options);
+  }
+  AppendToModel(c, s, std::move(model_write), /*is_durable=*/false);
+}
+
+// Returns true if the key had the value at any position of the model.
+bool EverHad(const HistoryModel& model, const std::string& cf,
+             const std::string& key, const HistoryModel::Columns& value) {
+  for (size_t i = 0; i <= model.Position(); ++i) {
+    const HistoryModel::Contents then = model.At(cf, i);
+    const auto it = then.find(key);
+    if (it != then.end() && it->second == value) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The files determine which older versions reappear and which keys stay. So
+// the model takes the contents from the DB, and checks that each value is one
+// that the key had before.
+void DeleteRangeOfFiles(HistoryCall& c) {
+  if (c.args().size() != 2) {
+    c.Usage();
+    return;
+  }
+  const std::string& from = c.args()[0];
+  const std::string& to = c.args()[1];
+  const Slice begin(from);
+  const Slice end(to);
+  HistoryModel::Contents found;
+  if (!c.Report(DeleteFilesInRange(c.db(), c.handle(), &begin, &end)) ||
+      !c.Report(c.state().ReadAll(c.cf(), ReadOptions(), &found))) {
+    return;
+  }
+  HistoryModel::Write write;
+  write.is_durable = true;
+  const auto add = [&](OpKind kind, const std::string& key) {
+    write.ops.emplace_back();
+    write.ops.back().kind = kind;
+    write.ops.back().cf = c.cf();
+    write.ops.back().key = key;
+  };
+  const auto is_within = [&](const std::string& key) {
+    return from <= key && key <= to;
+  };
+  for (const auto& entry : c.model().Now(c.cf())) {
+    if (is_within(entry.first) && found.count(entry.first) == 0) {
+      add(OpKind::kDelete, entry.first);
+    }
+  }
+  for (const auto& [key, columns] : found) {
+    if (!is_within(key)) {
+      continue;
+    }
+    if (!EverHad(c.model(), c.cf(), key, columns)) {
+      c.Disagree(key + " never had the value " +
+                 HistoryText::ShowColumns(columns));
+    }
+    add(OpKind::kPut, key);
+    write.ops.back().columns = columns;
+  }
+  c.model().Append(std::move(write));
+  c.model().Blur(c.cf(), from, to);
+}
+
+}  // namespace
+
+const std::vector<HistoryStep>& HistoryWriteSteps() {
+  static const std::vector<HistoryStep> kSteps = {
+      {"put", Write, false, true, "put KEY VALUE [sync]"},
+      {"merge", Write, false, true, "merge KEY OPERAND [sync]"},
+      {"del", Write, false, true, "del KEY [sync]"},
+      {"singledel", Write, false, true, "singledel KEY [sync]"},
+      {"delrange", Write, false, true, "delrange FROM TO [sync]"},
+      {"entity", Write, false, true, "entity KEY COLUMN=VALUE... [sync]"},
+      {"batch", Batch, false, true, "batch WRITE ; WRITE... [sync]"},
+      {"fill", Fill, false, true, "fill PREFIX FIRST LAST VALUE"},
+      {"syncwal", SyncWal, false, true, "syncwal"},
+      {"ingest", Ingest, false, true, "ingest [move] WRITE ; WRITE..."},
+      {"deletefilesinrange", DeleteRangeOfFiles, false, true,
+       "deletefilesinrange FROM TO"},
+  };
+  return kSteps;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
