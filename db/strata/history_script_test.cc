@@ -10,6 +10,7 @@
 #include "rocksdb/env.h"
 #include "test_util/strata/history_check_test_util.h"
 #include "test_util/strata/history_fault_fs_test_util.h"
+#include "test_util/strata/history_interpreter_test_util.h"
 #include "test_util/strata/history_model_test_util.h"
 #include "test_util/strata/history_script_test_util.h"
 #include "test_util/testharness.h"
@@ -365,6 +366,41 @@ TEST_F(HistoryRunnerTest, DeleteFilesInRangeBlursSnapshots) {
                   "----\n"
                   "(empty)\n"),
             "");
+}
+
+// Steps from a program.
+
+TEST(HistoryInterpreterTest, ProgramRunsStepsAndSeesTheModel) {
+  HistoryInterpreter interpreter(Root(), /*overrides=*/nullptr);
+  ASSERT_OK(interpreter.Start());
+  const auto run = [&](const HistoryWords& words) {
+    HistoryInterpreter::Output output;
+    interpreter.Run(words, "p: ", &output);
+    return output.text;
+  };
+  ASSERT_EQ(run({"open", "blobs=0"}), "");
+  ASSERT_EQ(run({"put", "a", "1"}), "");
+  ASSERT_EQ(run({"flush"}), "");
+  ASSERT_EQ(run({"merge", "a", "2"}), "");
+  ASSERT_EQ(run({"get", "a"}), "1,2\n");
+  const HistoryModel::Contents expected = {{"a", {{"", "1,2"}}}};
+  ASSERT_EQ(interpreter.db().model().Now(kDefaultColumnFamilyName), expected);
+  interpreter.Finish("p: ");
+  ASSERT_OK(interpreter.findings().mistake());
+  ASSERT_TRUE(interpreter.findings().disagreements().empty());
+  ASSERT_EQ(run({"pat", "a", "1"}), "");
+  ASSERT_EQ(std::string(interpreter.findings().mistake().getState()),
+            "p: unknown command \"pat\"");
+}
+
+TEST(HistoryInterpreterTest, TableDescribesEachStep) {
+  ASSERT_FALSE(HistoryInterpreter::Steps().empty());
+  for (const auto& [name, step] : HistoryInterpreter::Steps()) {
+    ASSERT_EQ(name, step.name);
+    ASSERT_NE(step.run, nullptr);
+    // The usage is the name, and the arguments if there are any.
+    ASSERT_EQ((std::string(step.usage) + " ").find(name + " "), 0);
+  }
 }
 
 // The model.
