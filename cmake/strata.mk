@@ -225,7 +225,23 @@ STRATA_TEST_LIB = \
   test_util/strata/history_verifier_test_util.cc \
   test_util/strata/history_words_test_util.cc \
   test_util/strata/history_write_steps_test_util.cc \
+  test_util/strata/overlap_db_test_util.cc \
+  test_util/strata/overlap_findings_test_util.cc \
+  test_util/strata/overlap_jobs_test_util.cc \
+  test_util/strata/overlap_key_history_test_util.cc \
+  test_util/strata/overlap_lookup_test_util.cc \
+  test_util/strata/overlap_pauses_test_util.cc \
+  test_util/strata/overlap_point_reads_test_util.cc \
+  test_util/strata/overlap_state_test_util.cc \
+  test_util/strata/overlap_stress_options_test_util.cc \
   test_util/strata/overlap_stress_test_util.cc \
+  test_util/strata/overlap_tailing_reads_test_util.cc \
+  test_util/strata/overlap_values_test_util.cc \
+  test_util/strata/overlap_view_test_util.cc \
+  test_util/strata/overlap_views_test_util.cc \
+  test_util/strata/overlap_walk_test_util.cc \
+  test_util/strata/overlap_write_test_util.cc \
+  test_util/strata/overlap_writer_test_util.cc \
 
 STRATA_TEST_MAIN = \
   db/address_map/address_map_checkpoint_fuzz_test.cc \
