@@ -150,7 +150,7 @@ bool AddressMapCheckpoints::Load(ColumnFamilyData* cfd, int num_threads) {
                                               num_threads, blobs->map());
   if (s.ok()) {
     blobs->AdoptLoadedFiles();
-    TEST_SYNC_POINT("AddressMapCheckpoints::Loaded");
+    TEST_SYNC_POINT("AddressMapCheckpoints::Load:Loaded");
     ROCKS_LOG_INFO(
         logger_, "[%s] Address map loaded: %" PRIu64 " values, %" PRIu64 " ms",
         cfd->GetName().c_str(), blobs->map()->NumEntries(),

@@ -743,35 +743,38 @@ TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInAFlush) {
 }
 
 TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInACompaction) {
-  CrashAt(Job::kCompaction,
-          {"CompactionJob::Run():Start",
-           "CompactionJob::FinishCompactionOutputFile1",
-           "CompactionJob::Run:BeforeVerify", "CompactionMapping::Publish",
-           "MapTransaction::Publish:Inserted",
-           "VersionSet::LogAndApply:WriteManifest",
-           "VersionSet::ProcessManifestWrites:AddRecord",
-           "VersionSet::LogAndApply:WriteManifestDone",
-           "CompactionMapping::Settle", "DBStrata::BGWorkMapRemovals:Start"});
+  CrashAt(
+      Job::kCompaction,
+      {"CompactionJob::Run():Start",
+       "CompactionJob::FinishCompactionOutputFile1",
+       "CompactionJob::Run:BeforeVerify", "CompactionMapping::Publish",
+       "MapTransaction::Publish:Inserted",
+       "VersionSet::LogAndApply:WriteManifest",
+       "VersionSet::ProcessManifestWrites:AddRecord",
+       "VersionSet::LogAndApply:WriteManifestDone", "CompactionMapping::Settle",
+       "BackgroundJobScheduler::Work:MapRemovals"});
 }
 
 TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInABlobCollection) {
-  CrashAt(Job::kCollection,
-          {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
-           "BlobGcStorage::Publish:BeforeSwap",
-           "BlobGcStorage::Publish:Swapped", "DBStrata::RunBlobGc:BeforeEdit",
-           "VersionSet::LogAndApply:WriteManifest",
-           "VersionSet::ProcessManifestWrites:AddRecord",
-           "VersionSet::LogAndApply:WriteManifestDone", "BlobGcStorage::Settle",
-           "DBStrata::RunBlobGc:AfterEdit",
-           "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
+  CrashAt(
+      Job::kCollection,
+      {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
+       "BlobGcStorage::Publish:BeforeSwap", "BlobGcStorage::Publish:Swapped",
+       "DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit",
+       "VersionSet::LogAndApply:WriteManifest",
+       "VersionSet::ProcessManifestWrites:AddRecord",
+       "VersionSet::LogAndApply:WriteManifestDone", "BlobGcStorage::Settle",
+       "DBStrata::BackgroundBlobGc::Run:AfterEdit",
+       "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
 }
 
 TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInARangeSweep) {
-  CrashAt(
-      Job::kRangeDeletion,
-      {"DBStrata::BGWorkRangeSweep:Start", "DBStrata::RunRangeSweep:Begin",
-       "DBStrata::RunRangeSweep:End", "DBStrata::DropEmptyBlobFiles:BeforeEdit",
-       "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
+  CrashAt(Job::kRangeDeletion,
+          {"BackgroundJobScheduler::Work:RangeSweep",
+           "DBStrata::BackgroundRangeSweep::Sweep:Begin",
+           "DBStrata::BackgroundRangeSweep::Sweep:End",
+           "DBStrata::DropEmptyBlobFiles:BeforeEdit",
+           "DBImpl::DeleteObsoleteFileImpl:AfterDeletion"});
 }
 
 TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInARecovery) {
@@ -785,11 +788,11 @@ TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInARecovery) {
 }
 
 TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInADeletionOfFiles) {
-  CrashAt(Job::kDeleteFiles, {"MappedFileRemoval::Prepared",
+  CrashAt(Job::kDeleteFiles, {"MappedFileRemoval::Publish:Demoted",
                               "VersionSet::LogAndApply:WriteManifest",
                               "VersionSet::ProcessManifestWrites:AddRecord",
                               "VersionSet::LogAndApply:WriteManifestDone",
-                              "DBStrata::BGWorkMapRemovals:Start",
+                              "BackgroundJobScheduler::Work:MapRemovals",
                               "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
@@ -815,14 +818,15 @@ TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInAnAtomicFlush) {
 }
 
 TEST_F(DBAddressMapCrashTest, WritesSurviveACrashWhileTheMapIsTurnedOff) {
-  CrashAt(Job::kTurnOff,
-          {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
-           "CompactionJob::Run:BeforeVerify", "CompactionMapping::Publish",
-           "VersionSet::LogAndApply:WriteManifest",
-           "VersionSet::ProcessManifestWrites:AddRecord",
-           "VersionSet::LogAndApply:WriteManifestDone",
-           "CompactionMapping::Settle", "DBStrata::BGWorkMapRemovals:Start",
-           "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
+  CrashAt(
+      Job::kTurnOff,
+      {"BlobFileBuilder::WriteBlobToFile:AppendFooter",
+       "CompactionJob::Run:BeforeVerify", "CompactionMapping::Publish",
+       "VersionSet::LogAndApply:WriteManifest",
+       "VersionSet::ProcessManifestWrites:AddRecord",
+       "VersionSet::LogAndApply:WriteManifestDone", "CompactionMapping::Settle",
+       "BackgroundJobScheduler::Work:MapRemovals",
+       "DBStrata::DropEmptyBlobFiles:BeforeEdit"});
 }
 
 TEST_F(DBAddressMapCrashTest, WritesSurviveACrashInADropOfAFamily) {

@@ -300,12 +300,12 @@ TEST_P(DBAddressMapOverlapTest, FilteredValueStaysGoneWithoutItsTombstone) {
   // The snapshot keeps the value in the map. The removal that its release
   // allows is blocked during the test.
   std::atomic<bool> may_remove{false};
-  SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkMapRemovals:Start",
-                                        [&](void*) {
-                                          while (!may_remove) {
-                                            env_->SleepForMicroseconds(1000);
-                                          }
-                                        });
+  SyncPoint::GetInstance()->SetCallBack(
+      "BackgroundJobScheduler::Work:MapRemovals", [&](void*) {
+        while (!may_remove) {
+          env_->SleepForMicroseconds(1000);
+        }
+      });
   filter.Remove("k");
   Overtake([&] { EXPECT_OK(CompactInto(kBottom, kBottom)); },
            [&] {
@@ -411,10 +411,10 @@ TEST_P(DBAddressMapOverlapTest, HiddenValueStaysGoneBesideAFold) {
         env_->SleepForMicroseconds(1000);
       }
     };
-    SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkMapRemovals:Start",
-                                          wait);
-    SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkRangeSweep:Start",
-                                          wait);
+    SyncPoint::GetInstance()->SetCallBack(
+        "BackgroundJobScheduler::Work:MapRemovals", wait);
+    SyncPoint::GetInstance()->SetCallBack(
+        "BackgroundJobScheduler::Work:RangeSweep", wait);
     SyncPoint::GetInstance()->EnableProcessing();
     db_->ReleaseSnapshot(snapshot);
     dbfull()->TEST_LockMutex();
@@ -523,11 +523,11 @@ TEST_P(DBAddressMapOverlapTest, FailedUndoOfAFileDeletionFailsPointReads) {
   ASSERT_OK(Put("k", Long("k")));
   ASSERT_NO_FATAL_FAILURE(FlushToBottom());
   SyncPoint::GetInstance()->SetCallBack(
-      "MappedFileRemoval::Undo", [](void* arg) {
+      "MappedFileRemoval::Settle:Status", [](void* arg) {
         *static_cast<Status*>(arg) = Status::IOError("injected");
       });
   SyncPoint::GetInstance()->SetCallBack(
-      "MappedFileRemoval::Prepare:Status", [](void* arg) {
+      "MappedFileRemoval::Publish:Status", [](void* arg) {
         *static_cast<Status*>(arg) = Status::IOError("injected before");
       });
   SyncPoint::GetInstance()->EnableProcessing();

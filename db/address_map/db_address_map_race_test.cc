@@ -183,7 +183,7 @@ class FlushControl {
     });
     callbacks_.Always("FlushOrderGate::Park:Parked",
                       [this](void*) { parked_.Add(); });
-    callbacks_.Always("FlushOrderGate::Leave:Unparked", [this](void*) {
+    callbacks_.Always("FlushOrderGate::Unpark:End", [this](void*) {
       this_flush = Fate::kOk;
       left_.Add();
     });
@@ -967,7 +967,7 @@ TEST_P(DBAddressMapRaceTest, GetIsRightBesideACompaction) {
   RaceReads({"MapPointRead::Start", "DBImpl::GetImpl:AfterAcquireSv",
              "DBImpl::GetImpl:PostMemTableGet:0", "MapPointRead::TakeNamed",
              "MapPointRead::TakeDirect", "MapPointRead::ConfirmAbsence",
-             "MapPointRead::Pinned"},
+             "MapPointRead::Replace:Pinned"},
             /*at_snapshot=*/false,
             [this](const std::string& key, const Snapshot* snapshot) {
               const std::string result = Get(key, snapshot);
@@ -993,7 +993,7 @@ TEST_P(DBAddressMapRaceTest, GetAtSnapshotIsRightBesideACompaction) {
 TEST_P(DBAddressMapRaceTest, MultiGetIsRightBesideACompaction) {
   RaceReads({"MapPointRead::Start", "DBImpl::MultiCFSnapshot:AfterGetSeqNum1",
              "MapPointRead::TakeNamed", "MapPointRead::TakeDirect",
-             "MapPointRead::ConfirmAbsence", "MapPointRead::Pinned"},
+             "MapPointRead::ConfirmAbsence", "MapPointRead::Replace:Pinned"},
             /*at_snapshot=*/false,
             [this](const std::string& key, const Snapshot* snapshot) {
               const std::vector<std::string> values =
@@ -1033,12 +1033,12 @@ TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfACompaction) {
       "CompactionJob::Run:BeforeVerify",
       "CompactionMapping::Publish",
       "MapTransaction::Publish:Inserted",
-      "MappedFileRemoval::Prepared",
+      "MappedFileRemoval::Publish:Demoted",
       "VersionSet::LogAndApply:WriteManifest",
       "VersionSet::LogAndApply:WriteManifestDone",
       "CompactionMapping::Settle",
       "MapTransaction::Settle",
-      "DBStrata::BGWorkMapRemovals:Start"};
+      "BackgroundJobScheduler::Work:MapRemovals"};
   std::map<std::string, int> counts;
   for (const Change change : kChanges) {
     const Expected expected = ExpectedOf(change);
@@ -1268,14 +1268,14 @@ TEST_P(DBAddressMapRaceTest, ReadIsRightWhenADirectEntryAppears) {
        {"MapPointRead::Start", "DBImpl::GetImpl:AfterAcquireSv",
         "DBImpl::GetImpl:3", "DBImpl::GetImpl:PostMemTableGet:0",
         "MapPointRead::TakeNamed", "MapPointRead::ConfirmAbsence",
-        "MapPointRead::Pinned"},
+        "MapPointRead::Replace:Pinned"},
        [this](const std::string& key, const Snapshot* snapshot) {
          return Get(key, snapshot);
        }},
       {"MultiGet",
        {"MapPointRead::Start", "DBImpl::MultiCFSnapshot:AfterGetSeqNum1",
         "MapPointRead::TakeNamed", "MapPointRead::ConfirmAbsence",
-        "MapPointRead::Pinned"},
+        "MapPointRead::Replace:Pinned"},
        [this](const std::string& key, const Snapshot* snapshot) {
          return MultiGet(std::vector<std::string>{key}, snapshot)[0];
        }}};
@@ -1500,7 +1500,7 @@ TEST_P(DBAddressMapRaceTest, DroppedFileStaysForAReadThatPinnedIt) {
       Keys got;
       {
         Callbacks callbacks;
-        callbacks.Always("MapPointRead::Pinned", [&](void*) {
+        callbacks.Always("MapPointRead::Replace:Pinned", [&](void*) {
           if (++pins != c.num_keys) {
             return;
           }
@@ -1614,7 +1614,7 @@ TEST_P(DBAddressMapRaceTest, RenameDropsTheOtherFileOnce) {
   {
     Callbacks callbacks;
     const auto reached =
-        callbacks.Once("DBStrata::BGWorkMapRemovals:Start", [&](void*) {
+        callbacks.Once("BackgroundJobScheduler::Work:MapRemovals", [&](void*) {
           // Must not wait for removals, as this is one.
           OnAnotherThread([&] { ForceCompaction(); });
         });

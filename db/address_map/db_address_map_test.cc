@@ -1108,8 +1108,8 @@ TEST_F(DBAddressMapTest, ScansStartNoJobs) {
   ASSERT_OK(Flush());
   Compact();
   std::atomic<int> jobs{0};
-  SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkMapRemovals:Start",
-                                        [&](void*) { ++jobs; });
+  SyncPoint::GetInstance()->SetCallBack(
+      "BackgroundJobScheduler::Work:MapRemovals", [&](void*) { ++jobs; });
   SyncPoint::GetInstance()->EnableProcessing();
   for (int i = 0; i < 50; ++i) {
     std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
@@ -1452,7 +1452,7 @@ TEST_F(DBAddressMapTest, CleanCloseSavesTheMap) {
   }
   ASSERT_OK(Flush());
   std::atomic<int> loaded{0};
-  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Loaded",
+  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Load:Loaded",
                                         [&](void*) { ++loaded; });
   SyncPoint::GetInstance()->EnableProcessing();
   Reopen(options);
@@ -1510,7 +1510,7 @@ TEST_F(DBAddressMapTest, ImageOfAnEarlierStateIsNotUsed) {
   std::string image;
   ASSERT_OK(ReadFileToString(env_, image_path, &image));
   std::atomic<int> loaded{0};
-  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Loaded",
+  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Load:Loaded",
                                         [&](void*) { ++loaded; });
   SyncPoint::GetInstance()->EnableProcessing();
   // The image matches. The next close saves no other one.

@@ -311,7 +311,7 @@ TEST_F(DBMapFamiliesTest, SavesMapsUnlessToldNotTo) {
     WriteRound(family, 0);
   }
   std::atomic<int> loaded{0};
-  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Loaded",
+  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Load:Loaded",
                                         [&](void*) { ++loaded; });
   SyncPoint::GetInstance()->EnableProcessing();
   Reopen();

@@ -2763,7 +2763,7 @@ TEST_F(MapIteratorPrefixTest, FoundValueIsReadAfterItIsFreed) {
       if (!read_options.allow_unprepared_value) {
         // Other iterators read at once, so the value is freed between their two
         // lookups.
-        SyncPoint::GetInstance()->SetCallBack("MapValueIterator::Kept",
+        SyncPoint::GetInstance()->SetCallBack("MapValueIterator::OnDead:Kept",
                                               release);
         SyncPoint::GetInstance()->EnableProcessing();
       }

@@ -210,7 +210,7 @@ MapPointRead::Action MapPointRead::Replace(AddressMap::Lookup&& found) {
   blobs_->ToBlobIndex(found, user_key_.size(), &blob_index_);
   key_ = ParsedInternalKey(user_key_, name.seq, kTypeBlobIndex);
   pin_ = std::move(found.pin);
-  TEST_SYNC_POINT("MapPointRead::Pinned");
+  TEST_SYNC_POINT("MapPointRead::Replace:Pinned");
   return Action::kReplaced;
 }
 

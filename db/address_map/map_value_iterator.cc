@@ -284,7 +284,7 @@ bool MapValueIterator::OnDead() {
       MapName{blobs->HashOf(key.user_key), key.sequence, index.birth},
       /*pin=*/true);
   if (kept_.found) {
-    TEST_SYNC_POINT("MapValueIterator::Kept");
+    TEST_SYNC_POINT("MapValueIterator::OnDead:Kept");
   }
   return !kept_.found;
 }

@@ -193,8 +193,8 @@ Status MappedFileRemoval::Publish() {
     s = names_->Demote(blobs_->map());
     blobs_->retired_removals()->Limit(names_.get());
   }
-  TEST_SYNC_POINT("MappedFileRemoval::Prepared");
-  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Prepare:Status", &s);
+  TEST_SYNC_POINT("MappedFileRemoval::Publish:Demoted");
+  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Publish:Status", &s);
   return s;
 }
 
@@ -213,7 +213,7 @@ Status MappedFileRemoval::Settle() {
       blobs_->map()->Rename(name);
     }
   });
-  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Undo", &s);
+  TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Settle:Status", &s);
   if (!s.ok()) {
     s = Status::CopyAppendMessage(
         s, ": ",

@@ -167,7 +167,7 @@ bool RangeDeletionSweep::Step() {
     return false;
   }
   if (--steps_left_ % kKeysPerCheck == 0) {
-    TEST_SYNC_POINT("RangeDeletionSweep::Run:Check");
+    TEST_SYNC_POINT("RangeDeletionSweep::Step:Check");
     stopped_ = check_();
     must_stop_ = !stopped_.ok();
   }

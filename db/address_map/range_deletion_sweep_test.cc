@@ -143,12 +143,12 @@ class RangeDeletionSweepTest : public DBTestBase {
   // Runs fn once, when the next sweep has taken its deletions and its Version.
   void OnceInSweep(const std::function<void()>& fn) {
     was_in_sweep_ = false;
-    SyncPoint::GetInstance()->SetCallBack("DBStrata::RunRangeSweep:Begin",
-                                          [this, fn](void*) {
-                                            if (!was_in_sweep_.exchange(true)) {
-                                              fn();
-                                            }
-                                          });
+    SyncPoint::GetInstance()->SetCallBack(
+        "DBStrata::BackgroundRangeSweep::Sweep:Begin", [this, fn](void*) {
+          if (!was_in_sweep_.exchange(true)) {
+            fn();
+          }
+        });
     SyncPoint::GetInstance()->EnableProcessing();
   }
 
@@ -496,8 +496,8 @@ TEST_F(RangeDeletionSweepTest, NextOpenFreesIfClosedBeforeASweepEnds) {
     SyncPoint::GetInstance()->SetCallBack("DBImpl::~DBImpl:WaitJob",
                                           [&](void*) { closing = true; });
     SyncPoint::GetInstance()->SetCallBack(
-        running ? "RangeDeletionSweep::Run:Check"
-                : "DBStrata::BGWorkRangeSweep:Start",
+        running ? "RangeDeletionSweep::Step:Check"
+                : "BackgroundJobScheduler::Work:RangeSweep",
         [&](void*) {
           reached = true;
           EXPECT_TRUE(WaitUntil([&] { return closing.load(); }))
@@ -572,14 +572,14 @@ TEST_F(RangeDeletionSweepTest, ReadErrorDelaysTheSweep) {
   DestroyAndReopen(options);
   FillAndFlush(0);
   SyncPoint::GetInstance()->SetCallBack(
-      "DBStrata::RunRangeSweep:Begin", [&](void*) {
+      "DBStrata::BackgroundRangeSweep::Sweep:Begin", [&](void*) {
         fault_fs_->SetThreadLocalErrorContext(
             FaultInjectionIOType::kRead, /*seed=*/1, /*one_in=*/1,
             /*retryable=*/true, /*has_data_loss=*/false);
         fault_fs_->EnableThreadLocalErrorInjection(FaultInjectionIOType::kRead);
       });
   SyncPoint::GetInstance()->SetCallBack(
-      "DBStrata::RunRangeSweep:End", [&](void*) {
+      "DBStrata::BackgroundRangeSweep::Sweep:End", [&](void*) {
         fault_fs_->DisableThreadLocalErrorInjection(
             FaultInjectionIOType::kRead);
       });

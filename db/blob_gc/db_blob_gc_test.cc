@@ -420,8 +420,9 @@ TEST_F(DBBlobGcTest, CopiesValuesThatOnlySnapshotsSee) {
 TEST_F(DBBlobGcTest, ChangesDuringTheJobAreKept) {
   const Options options = GcOptions(0);
   for (const char* const point :
-       {"DBStrata::RunBlobGc:Copied", "BlobGcStorage::Publish:Swapped",
-        "DBStrata::RunBlobGc:AfterEdit"}) {
+       {"DBStrata::BackgroundBlobGc::Copy:Copied",
+        "BlobGcStorage::Publish:Swapped",
+        "DBStrata::BackgroundBlobGc::Run:AfterEdit"}) {
     SCOPED_TRACE(point);
     DestroyAndReopen(options);
     model_.clear();
@@ -487,8 +488,9 @@ TEST_F(DBBlobGcTest, FailedManifestWriteChangesNothing) {
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
-  SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:BeforeEdit",
-                                        [&](void*) { FailWrites(); });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit",
+      [&](void*) { FailWrites(); });
   SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_NOK(Collect());
   SyncPoint::GetInstance()->DisableProcessing();
@@ -746,8 +748,9 @@ TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
 
   std::atomic<bool> canceled{false};
   int jobs = 0;
-  SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:Copied",
-                                        [&](void*) { canceled = ++jobs == 3; });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBStrata::BackgroundBlobGc::Copy:Copied",
+      [&](void*) { canceled = ++jobs == 3; });
   SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_TRUE(Sort(1, &canceled).IsManualCompactionPaused());
   ASSERT_EQ(3, jobs);
@@ -755,12 +758,12 @@ TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
   Verify();
 
   jobs = 0;
-  SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:BeforeEdit",
-                                        [&](void*) {
-                                          if (++jobs == 3) {
-                                            FailWrites();
-                                          }
-                                        });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit", [&](void*) {
+        if (++jobs == 3) {
+          FailWrites();
+        }
+      });
   ASSERT_NOK(Sort());
   SyncPoint::GetInstance()->ClearAllCallBacks();
   fault_fs_->SetFilesystemActive(true);
@@ -770,7 +773,7 @@ TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
   // A flush and another job run between the pieces of a merge.
   jobs = 0;
   SyncPoint::GetInstance()->SetCallBack(
-      "DBStrata::RunBlobGc:AfterEdit", [&](void*) {
+      "DBStrata::BackgroundBlobGc::Run:AfterEdit", [&](void*) {
         if (++jobs == 2) {
           for (int key = 0; key < kKeys; key += 2) {
             PutKey(key, 1);
@@ -843,8 +846,10 @@ TEST_F(DBBlobGcTest, CloseDisableAndAbortEndASort) {
   };
   for (size_t way = 0; way < 3; ++way) {
     for (const char* const point :
-         {"DBStrata::ReadBlobRuns:File", "DBStrata::RunBlobGc:Copied",
-          "DBStrata::RunBlobGc:AfterEdit", "DBStrata::MergeBlobRuns:Piece"}) {
+         {"DBStrata::ManualBlobGc::ReadRuns:File",
+          "DBStrata::BackgroundBlobGc::Copy:Copied",
+          "DBStrata::BackgroundBlobGc::Run:AfterEdit",
+          "DBStrata::ManualBlobGc::RunPieces:Piece"}) {
       SCOPED_TRACE(std::to_string(way) + point);
       DestroyAndReopen(options);
       model_.clear();
@@ -1006,8 +1011,9 @@ TEST_F(DBBlobGcTest, CachedValuesStayCachedWhenMoved) {
       const size_t count = options.blob_cache->GetOccupancyCount();
       ASSERT_EQ(size_t{kKeys / 2}, count);
       if (fails) {
-        SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:BeforeEdit",
-                                              [&](void*) { FailWrites(); });
+        SyncPoint::GetInstance()->SetCallBack(
+            "DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit",
+            [&](void*) { FailWrites(); });
         SyncPoint::GetInstance()->EnableProcessing();
         ASSERT_NOK(Collect());
         SyncPoint::GetInstance()->DisableProcessing();
@@ -1092,7 +1098,7 @@ TEST_F(DBBlobGcTest, SlowsDownWritesFarAboveTheLimit) {
     return value;
   };
   std::atomic<bool> blocked{true};
-  SyncPoint::GetInstance()->SetCallBack("DBStrata::BGWorkBlobGc:Start",
+  SyncPoint::GetInstance()->SetCallBack("BackgroundJobScheduler::Work:BlobGc",
                                         [&](void*) {
                                           while (blocked) {
                                             env_->SleepForMicroseconds(100);
@@ -1181,13 +1187,13 @@ TEST_F(DBBlobGcTest, CloseWithWaitingOrRunningJobs) {
     std::atomic<bool> copied{false};
     std::atomic<bool> closing{false};
     if (running) {
-      SyncPoint::GetInstance()->SetCallBack("DBStrata::RunBlobGc:Copied",
-                                            [&](void*) {
-                                              copied = true;
-                                              while (!closing) {
-                                                env_->SleepForMicroseconds(100);
-                                              }
-                                            });
+      SyncPoint::GetInstance()->SetCallBack(
+          "DBStrata::BackgroundBlobGc::Copy:Copied", [&](void*) {
+            copied = true;
+            while (!closing) {
+              env_->SleepForMicroseconds(100);
+            }
+          });
       SyncPoint::GetInstance()->SetCallBack("DBImpl::~DBImpl:WaitJob",
                                             [&](void*) { closing = true; });
       SyncPoint::GetInstance()->EnableProcessing();

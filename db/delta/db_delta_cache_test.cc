@@ -68,20 +68,22 @@ class DBDeltaCacheTest : public ModelDBTest {
     ReleaseSnapshots();
     DestroyAndReopen(options);
     state_.clear();
-    EnableCallBack("DBStrata::RunDeltaCollection:Picked", [this](void* arg) {
-      auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
-      pick->plan.fold = pick->plan.fold || folds_all_;
-      if (folds_below_.exchange(false)) {
-        pick->plan.fold = true;
-        pick->plan.floor = 0;
-      }
-    });
     EnableCallBack(
-        "DBStrata::RunDeltaCollection:BeforeEdit", [this](void* arg) {
-          if (refuses_collections_) {
-            *static_cast<Status*>(arg) = Status::Incomplete("by the test");
+        "DBStrata::BackgroundDeltaCollection::Begin:Picked", [this](void* arg) {
+          auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
+          pick->plan.fold = pick->plan.fold || folds_all_;
+          if (folds_below_.exchange(false)) {
+            pick->plan.fold = true;
+            pick->plan.floor = 0;
           }
         });
+    EnableCallBack("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+                   [this](void* arg) {
+                     if (refuses_collections_) {
+                       *static_cast<Status*>(arg) =
+                           Status::Incomplete("by the test");
+                     }
+                   });
   }
   void Start() { Start(DeltaOptions()); }
 
@@ -139,9 +141,9 @@ class DBDeltaCacheTest : public ModelDBTest {
 
   // Limits the bytes of values that a fold produces.
   static void FoldSome(uint64_t max_bytes) {
-    EnableCallBack("DeltaValueFolder::MaxBytes", [max_bytes](void* arg) {
-      *static_cast<uint64_t*>(arg) = max_bytes;
-    });
+    EnableCallBack(
+        "DBStrata::BackgroundDeltaCollection::MakeFolder:MaxBytes",
+        [max_bytes](void* arg) { *static_cast<uint64_t*>(arg) = max_bytes; });
   }
 
   static constexpr char kKey[] = "key1000";
@@ -557,7 +559,7 @@ TEST_F(DBDeltaCacheTest, FileDeletionHidesCachedOperands) {
   Check();
   // A flush is committed while the anchor is being written. The anchor has a
   // lower epoch and hides nothing of the flush.
-  SyncPoint::GetInstance()->SetCallBack("DeltaFileDeletion::Write:Synced",
+  SyncPoint::GetInstance()->SetCallBack("DeltaFileDeletion::Publish:Synced",
                                         [&](void*) {
                                           ASSERT_OK(Merge(KeyOf(1), "2"));
                                           ASSERT_OK(Flush());
@@ -567,7 +569,7 @@ TEST_F(DBDeltaCacheTest, FileDeletionHidesCachedOperands) {
                                           ASSERT_EQ("base,1,2", Get(KeyOf(1)));
                                         });
   delete_file(1);
-  SyncPoint::GetInstance()->ClearCallBack("DeltaFileDeletion::Write:Synced");
+  SyncPoint::GetInstance()->ClearCallBack("DeltaFileDeletion::Publish:Synced");
   state_[KeyOf(1)] = "2";
   // The entry is of an older generation.
   CheckMiss(KeyOf(1));

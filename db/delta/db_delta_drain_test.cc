@@ -320,7 +320,8 @@ TEST_P(DBDeltaDrainTest, DrainBeginsANewManifestFromWithinAGroup) {
     second = std::thread(log_an_edit);
     wait_for(2);
   };
-  delta_test::EnableCallBack("DBStrata::RunDeltaCollection:AfterEdit", begin);
+  delta_test::EnableCallBack(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit", begin);
   ASSERT_OK(CompactAll());
   ASSERT_TRUE(first.joinable());
   first.join();
@@ -370,8 +371,9 @@ TEST_P(DBDeltaDrainTest, ReopenedDrainGoesOn) {
       break;
     }
     std::atomic<bool> canceled{false};
-    for (const char* const point : {"DBStrata::RunDeltaMerge:AfterEdit",
-                                    "DBStrata::RunDeltaCollection:AfterEdit"}) {
+    for (const char* const point :
+         {"DBStrata::BackgroundDeltaMerge::RunMarked:AfterEdit",
+          "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit"}) {
       delta_test::EnableCallBack(point, [&](void*) { canceled = true; });
     }
     CompactRangeOptions compact;
@@ -464,7 +466,7 @@ TEST_P(DBDeltaDrainTest, FoldsOverTheMemoryLimitTakeSeveralJobs) {
   WriteAll();
   std::atomic<int> num_folds{0};
   SyncPoint::GetInstance()->SetCallBack(
-      "DeltaValueFolder::MaxBytes",
+      "DBStrata::BackgroundDeltaCollection::MakeFolder:MaxBytes",
       [](void* arg) { *static_cast<uint64_t*>(arg) = 2000; });
   SyncPoint::GetInstance()->SetCallBack("DBStrata::BeginDeltaFold:Entered",
                                         [&](void*) { ++num_folds; });

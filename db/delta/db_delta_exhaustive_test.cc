@@ -767,13 +767,14 @@ class DBDeltaExhaustiveTest : public DBTestBase,
   // before its edit.
   void MergeAll() {
     SyncPoint* const sync_point = SyncPoint::GetInstance();
-    sync_point->SetCallBack("DBStrata::RunDeltaCollection:BeforeEdit",
-                            [](void* arg) {
-                              Status* const s = static_cast<Status*>(arg);
-                              if (s->ok()) {
-                                *s = Status::Incomplete("given up by the test");
-                              }
-                            });
+    sync_point->SetCallBack(
+        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+        [](void* arg) {
+          Status* const s = static_cast<Status*>(arg);
+          if (s->ok()) {
+            *s = Status::Incomplete("given up by the test");
+          }
+        });
     sync_point->EnableProcessing();
     for (ColumnFamilyHandle* handle : Handles()) {
       const Status s =

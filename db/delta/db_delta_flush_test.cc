@@ -449,7 +449,7 @@ TEST_F(DBDeltaFlushTest, FlushAfterAFailedOneWritesEverything) {
       {{"DeltaFileBuilder::Open:NewWritableFile", fail_io},
        {"DeltaFileBuilder::FinishFile:BeforeSync", fail_io},
        {"DeltaFileBuilder::FinishFile:AfterClose", fail_io},
-       {"DeltaFlush::Finish", fail},
+       {"DeltaFlush::Publish:BeforeFiles", fail},
        {"FlushJob::WriteLevel0Table:s", fail},
        {"FlushJob::Run:PostBuildTable", fail}};
   for (const auto& [point, inject] : points) {
@@ -625,7 +625,7 @@ TEST_F(DBDeltaFlushTest, DroppedFamilyLeavesNoDeltaFiles) {
 TEST_F(DBDeltaFlushTest, FamilyDroppedDuringItsFlushLeavesNoDeltaFiles) {
   CreateAndReopenWithCF({"one"}, DeltaOptions());
   ASSERT_OK(Merge(1, "a", "1"));
-  EnableCallBack("DeltaFlush::Finish",
+  EnableCallBack("DeltaFlush::Publish:BeforeFiles",
                  [&](void*) { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   Flush(1).PermitUncheckedError();
   DisableCallBacks();

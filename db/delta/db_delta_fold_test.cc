@@ -197,7 +197,7 @@ class DBDeltaFoldTest : public DBTestBase,
   // Makes each collection fold, unless no_more_folds_ is set.
   void ForceFolds() {
     SyncPoint::GetInstance()->SetCallBack(
-        "DBStrata::RunDeltaCollection:Picked", [this](void* arg) {
+        "DBStrata::BackgroundDeltaCollection::Begin:Picked", [this](void* arg) {
           auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
           pick->plan.fold = !no_more_folds_;
           ++num_picked_;
@@ -503,7 +503,7 @@ TEST_P(DBDeltaFoldTest, ValuesOverwrittenBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
     DoPut("a", "over");
     DoPut("c", Long("over"));
     DoDelete("d");
@@ -521,7 +521,7 @@ TEST_P(DBDeltaFoldTest, ValuesRangeDeletedBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
     ASSERT_OK(
         db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "e"));
     for (const char* key : {"b", "c", "d"}) {
@@ -543,7 +543,7 @@ TEST_P(DBDeltaFoldTest, FoldWhoseValuesAreAllOverwrittenSucceeds) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
     for (const char* key : {"a", "b", "c", "d", "e"}) {
       DoPut(key, "over");
     }
@@ -567,7 +567,7 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpForASnapshotBelowAnAnchor) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     snapshot = db_->GetSnapshot();
     DoPut("c", Long("over"));
     ASSERT_OK(Flush());
@@ -614,7 +614,7 @@ TEST_P(DBDeltaFoldTest, FoldWaitsForARunningFlush) {
   std::promise<void> flushing;
   std::promise<void> waits;
   std::thread flusher;
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     DoPut("c", Long("over"));
     At("BuildTable:BeforeFinishBuildTable", [&] {
       flushing.set_value();
@@ -623,7 +623,7 @@ TEST_P(DBDeltaFoldTest, FoldWaitsForARunningFlush) {
     flusher = std::thread([this] { ASSERT_OK(Flush()); });
     flushing.get_future().wait();
   });
-  At("DBStrata::BeginDeltaFold:Waits", [&] { waits.set_value(); });
+  At("DBStrata::EnterDeltaFold:Waits", [&] { waits.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
   EXPECT_EQ(10, NumFolded());
@@ -636,12 +636,12 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpIfAFlushTakesTooLong) {
   WriteFoldable();
   ForceFolds();
   SyncPoint::GetInstance()->SetCallBack(
-      "DBStrata::BeginDeltaFold:MaxWait",
+      "DBStrata::EnterDeltaFold:MaxWait",
       [](void* arg) { *static_cast<uint64_t*>(arg) = 0; });
   std::promise<void> flushing;
   std::promise<void> given_up;
   std::thread flusher;
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     no_more_folds_ = true;
     DoMerge("c", "3");
     DoPut("f", Long("over"));
@@ -652,7 +652,8 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpIfAFlushTakesTooLong) {
     flusher = std::thread([this] { ASSERT_OK(Flush()); });
     flushing.get_future().wait();
   });
-  At("DBStrata::RunDeltaCollection:AfterEdit", [&] { given_up.set_value(); });
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit",
+     [&] { given_up.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
   EXPECT_EQ(0, NumFolded());
@@ -692,7 +693,7 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderIngestedOnesAreLeftOut) {
   WriteFoldable();
   WriteExternal({"b", "c"});
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
     no_more_folds_ = true;
     Ingest();
   });
@@ -714,7 +715,7 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderAnIngestedRangeDeletionAreLeftOut) {
   ASSERT_OK(writer.DeleteRange("b", "d"));
   ASSERT_OK(writer.Finish());
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
     no_more_folds_ = true;
     Ingest();
     expected_.erase("b");
@@ -736,7 +737,7 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpForASnapshotBelowAnIngestion) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     no_more_folds_ = true;
     snapshot = db_->GetSnapshot();
     Ingest();
@@ -779,8 +780,8 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForTheIngestion) {
   std::promise<void> waits;
   std::atomic<int> num_edits{0};
   std::thread ingester;
-  At("DBStrata::BeginDeltaFold:Waits", [&] { waits.set_value(); });
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::EnterDeltaFold:Waits", [&] { waits.set_value(); });
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     no_more_folds_ = true;
     // This sync point is passed without the mutex. The first edit only reserves
     // file numbers for the ingestion, which is not counted as running yet.
@@ -882,7 +883,7 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpAfterAFilterChangedItsBases) {
     WriteOperands();
     Check();
     ForceFolds();
-    At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+    At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
       filters = true;
       compaction.Finish();
       filters = false;
@@ -923,7 +924,7 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   };
   At("DBStrata::BeginDeltaFold:BeforeEdit", let_go);
   At("DBStrata::EndDeltaFold:BeforeSettle", let_go);
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     filters = true;
     At("VersionSet::LogAndApply:WriteManifest", [&] {
       filters = false;
@@ -952,7 +953,7 @@ TEST_P(DBDeltaFoldTest, FilterIsHeldWhileThereAreOperands) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     filters = true;
     CompactAllFiles();
     filters = false;
@@ -981,7 +982,7 @@ TEST_P(DBDeltaFoldTest, FiltersOfOtherFilesDoNotStopAFold) {
   ASSERT_OK(Flush());
   ForceFolds();
   int num_filtered = 0;
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     no_more_folds_ = true;
     filters = true;
     std::vector<LiveFileMetaData> files;
@@ -1114,7 +1115,7 @@ TEST_P(DBDeltaFoldTest, FoldThatAFilterEmptiesBeginsAGeneration) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:Begin", [&] {
+  At("DBStrata::BackgroundDeltaCollection::Write:Begin", [&] {
     // These reads fill the merged-value cache.
     Check();
     EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0);
@@ -1144,7 +1145,7 @@ TEST_P(DBDeltaFoldTest, ReaderWithALaterVersionSeesFoldedValues) {
   std::promise<void> registered;
   std::promise<void> go_on;
   std::thread reader;
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [&] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
     no_more_folds_ = true;
     At("DBStrata::RegisterReadBound:Registered", [&] {
       registered.set_value();
@@ -1248,7 +1249,7 @@ TEST_P(DBDeltaFoldTest, FileDeletionBesideAFlushBringsNothingBack) {
   begun.get_future().wait();
   SyncPoint::GetInstance()->SetCallBack(
       "DBStrata::BeginDeltaFileDeletion:Waits", let_go);
-  At("DeltaFileDeletion::Write:Synced", [&] {
+  At("DeltaFileDeletion::Publish:Synced", [&] {
     let_go(nullptr);
     flusher.join();
     // The flush may have triggered a merge of delta files.
@@ -1269,7 +1270,7 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpAfterItsFilesAreDeleted) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::RunDeltaCollection:BeforeEdit", [this] {
+  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
     no_more_folds_ = true;
     ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
                                  nullptr));
@@ -1325,9 +1326,10 @@ TEST_P(DBDeltaFoldTest, KeyWhoseMergeFailsIsLeftAlone) {
 // A fold that fails at any step loses nothing, and the next fold succeeds.
 TEST_P(DBDeltaFoldTest, FoldSucceedsAfterAFailureAtAnyStep) {
   for (const char* step :
-       {"DBStrata::RunDeltaCollection:BeforeEdit",
+       {"DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
         "DeltaFoldCommit::Write:Validated", "DeltaFoldCommit::Write:Built",
-        "DeltaFoldCommit::Write:Synced", "DeltaFoldCommit::Write:Published"}) {
+        "DeltaFoldCommit::Publish:Synced",
+        "DeltaFoldCommit::Publish:Published"}) {
     for (const bool try_again : {false, true}) {
       SCOPED_TRACE(std::string(step) + (try_again ? ", try again" : ""));
       no_more_folds_ = false;
@@ -1372,13 +1374,13 @@ TEST_P(DBDeltaFoldTest, CrashAtAnyStepLosesNothing) {
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
   const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
   for (const char* step :
-       {"DBStrata::RunDeltaCollection:BeforeEdit",
+       {"DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
         "DBStrata::BeginDeltaFold:Entered", "DeltaFoldCommit::Write:Built",
-        "DeltaFoldCommit::Write:Synced",
+        "DeltaFoldCommit::Publish:Synced",
         "VersionSet::LogAndApply:WriteManifest",
         "VersionSet::LogAndApply:WriteManifestDone",
         "DBStrata::EndDeltaFold:BeforeSettle",
-        "DBStrata::RunDeltaCollection:AfterEdit"}) {
+        "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit"}) {
     SCOPED_TRACE(step);
     expected_.clear();
     all_keys_.clear();
@@ -1417,16 +1419,17 @@ TEST_P(DBDeltaFoldTest, RepairAfterACrashFindsEachOperandOnce) {
     const char* point;
     int call;
   };
-  for (const Step& step : {Step{"DBStrata::RunDeltaCollection:BeforeEdit", 1},
-                           Step{"DeltaFoldCommit::Write:Built", 1},
-                           Step{"DeltaFoldCommit::Write:Synced", 1},
-                           Step{"DeltaFileBuilder::Publish:BeforeRename", 1},
-                           Step{"DeltaFileBuilder::Publish:BeforeRename", 2},
-                           Step{"DeltaFoldCommit::Write:Published", 1},
-                           Step{"DBStrata::BeginDeltaFold:BeforeEdit", 1},
-                           Step{"VersionSet::LogAndApply:WriteManifest", 1},
-                           Step{"VersionSet::LogAndApply:WriteManifestDone", 1},
-                           Step{"DBStrata::EndDeltaFold:BeforeSettle", 1}}) {
+  for (const Step& step :
+       {Step{"DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", 1},
+        Step{"DeltaFoldCommit::Write:Built", 1},
+        Step{"DeltaFoldCommit::Publish:Synced", 1},
+        Step{"DeltaFileBuilder::Publish:BeforeRename", 1},
+        Step{"DeltaFileBuilder::Publish:BeforeRename", 2},
+        Step{"DeltaFoldCommit::Publish:Published", 1},
+        Step{"DBStrata::BeginDeltaFold:BeforeEdit", 1},
+        Step{"VersionSet::LogAndApply:WriteManifest", 1},
+        Step{"VersionSet::LogAndApply:WriteManifestDone", 1},
+        Step{"DBStrata::EndDeltaFold:BeforeSettle", 1}}) {
     // Some operands stay in delta files, or none. Files that were not synced
     // exist after the crash, or do not.
     for (const bool some_stay : {false, true}) {
@@ -1551,7 +1554,7 @@ TEST_P(DBDeltaFoldTest, WithdrawsDeltaFilesBeforeTheirValues) {
     ForceFolds();
     name_fs->denies_renames = denies_renames;
     SyncPoint::GetInstance()->SetCallBack(
-        "DeltaFoldCommit::Write:Published", [&](void* arg) {
+        "DeltaFoldCommit::Publish:Published", [&](void* arg) {
           Status* const s = static_cast<Status*>(arg);
           EXPECT_EQ(denies_renames, s->IsIOError()) << s->ToString();
           *s = Status::IOError("Injected");
@@ -1608,7 +1611,7 @@ TEST_P(DBDeltaFoldTest, ValuesStayWithDeltaFilesThatStay) {
     ForceFolds();
     std::atomic<int> num_failures{0};
     SyncPoint::GetInstance()->SetCallBack(
-        "DeltaFoldCommit::Write:Published", [&](void* arg) {
+        "DeltaFoldCommit::Publish:Published", [&](void* arg) {
           if (num_failures.fetch_add(1) == 0) {
             no_more_folds_ = true;
             name_fs->keeps_delta_files = true;
@@ -1646,7 +1649,7 @@ TEST_P(DBDeltaFoldTest, NextOpenDeletesWhatHasStayed) {
   const Options options = OpenFoldable(name_env.get());
   ForceFolds();
   SyncPoint::GetInstance()->SetCallBack(
-      "DeltaFoldCommit::Write:Published", [&](void* arg) {
+      "DeltaFoldCommit::Publish:Published", [&](void* arg) {
         name_fs->keeps_delta_files = true;
         *static_cast<Status*>(arg) = Status::IOError("Injected");
       });

@@ -1125,7 +1125,7 @@ TEST_P(DBDeltaFileDeletionTest, EntriesOfARunningFlushStay) {
   Write(MergeOf("b", "2"));
   Write(PutOf("c", "3"));
   Write(MergeOf("m", "4"));
-  EnableCallBack("DeltaFlush::Finish", [&](void*) {
+  EnableCallBack("DeltaFlush::Publish:BeforeFiles", [&](void*) {
     ASSERT_OK(DeleteFiles({{"a", "d"}}, /*include_end=*/true));
   });
   ASSERT_OK(Flush());
@@ -1167,11 +1167,11 @@ TEST_P(DBDeltaFileDeletionTest, FailedDeletionChangesNothing) {
   for (const std::string point : {"DeltaFileBuilder::Open:NewWritableFile",
                                   "DeltaFileBuilder::FinishFile:BeforeSync",
                                   "DeltaFileBuilder::FinishFile:AfterClose",
-                                  "DeltaFileDeletion::Write:Synced"}) {
+                                  "DeltaFileDeletion::Publish:Synced"}) {
     SCOPED_TRACE(point);
     MakeFiles();
     EnableCallBack(point, [&](void* arg) {
-      if (point == "DeltaFileDeletion::Write:Synced") {
+      if (point == "DeltaFileDeletion::Publish:Synced") {
         *static_cast<Status*>(arg) = Status::IOError("injected");
       } else {
         *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
@@ -1239,7 +1239,7 @@ TEST_P(DBDeltaFileDeletionTest, SecondDeletionIsWokenWithoutAPurge) {
         }
       });
   std::atomic<bool> is_first_write{true};
-  EnableCallBack("DeltaFileDeletion::Write:Synced", [&](void*) {
+  EnableCallBack("DeltaFileDeletion::Publish:Synced", [&](void*) {
     if (is_first_write.exchange(false)) {
       written.set_value();
       waits.get_future().wait();

@@ -431,8 +431,9 @@ TEST_F(DBDeltaJobsTest, FilterRemovesOperands) {
 // A job that fails changes nothing, and can be repeated.
 TEST_F(DBDeltaJobsTest, FailedJobChangesNothing) {
   for (const char* point :
-       {"DeltaMergeJob::Run:Merged", "DBStrata::RunDeltaMerge:BeforeEdit",
-        "DBStrata::RunDeltaCollection:BeforeEdit"}) {
+       {"DeltaMergeJob::Run:Merged",
+        "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
+        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
     SCOPED_TRACE(point);
     Options options = DeltaOptions();
     DestroyAndReopen(options);
@@ -465,10 +466,11 @@ TEST_F(DBDeltaJobsTest, FailedBackgroundJobIsTriedAgainLater) {
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
   std::atomic<int> failures{0};
-  EnableCallBack("DBStrata::RunDeltaMerge:BeforeEdit", [&](void* arg) {
-    ++failures;
-    *static_cast<Status*>(arg) = Status::NoSpace("injected");
-  });
+  EnableCallBack("DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
+                 [&](void* arg) {
+                   ++failures;
+                   *static_cast<Status*>(arg) = Status::NoSpace("injected");
+                 });
   for (int i = 0; i < 6; ++i) {
     FlushOperands(0, 10);
   }
@@ -495,10 +497,11 @@ TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedFileWrites) {
   Options options = DeltaOptions();
   options.env = fault_env.get();
   for (const char* point :
-       {"DBStrata::RunDeltaMerge:Begin", "DeltaMergeJob::Verify",
-        "DBStrata::RunDeltaMerge:BeforeEdit",
-        "DBStrata::RunDeltaCollection:Begin",
-        "DBStrata::RunDeltaCollection:BeforeEdit"}) {
+       {"DBStrata::BackgroundDeltaMerge::Write:Begin",
+        "DeltaMergeJob::Finish:Verify",
+        "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
+        "DBStrata::BackgroundDeltaCollection::Write:Begin",
+        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
     SCOPED_TRACE(point);
     DestroyAndReopen(options);
     state_.clear();
@@ -546,12 +549,14 @@ TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedManifestWrites) {
         s.SetRetryable(true);
         fault_fs->SetFilesystemActive(false, s);
       };
-      EnableCallBack(is_merge ? "DBStrata::RunDeltaMerge:BeforeEdit"
-                              : "DBStrata::RunDeltaCollection:BeforeEdit",
-                     [&](void*) {
-                       SyncPoint::GetInstance()->SetCallBack(
-                           "VersionSet::LogAndApply:WriteManifest", fail);
-                     });
+      EnableCallBack(
+          is_merge
+              ? "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit"
+              : "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+          [&](void*) {
+            SyncPoint::GetInstance()->SetCallBack(
+                "VersionSet::LogAndApply:WriteManifest", fail);
+          });
       ASSERT_NOK(CompactAll());
       DisableCallBacks();
       EXPECT_GT(dbfull()->TEST_GetFilesToQuarantine().size(), 0);
@@ -573,8 +578,9 @@ TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedManifestWrites) {
 }
 
 TEST_F(DBDeltaJobsTest, CanceledJobChangesNothing) {
-  for (const char* point : {"DBStrata::RunDeltaMerge:BeforeEdit",
-                            "DBStrata::RunDeltaCollection:BeforeEdit"}) {
+  for (const char* point :
+       {"DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
+        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
     SCOPED_TRACE(point);
     DestroyAndReopen(DeltaOptions());
     state_.clear();
@@ -636,7 +642,8 @@ TEST_F(DBDeltaJobsTest, PauseWaitsForARunningJob) {
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
   SyncPoint::GetInstance()->LoadDependency(
-      {{"DBStrata::RunDeltaMerge:Begin", "DBDeltaJobsTest::PauseWaits"}});
+      {{"DBStrata::BackgroundDeltaMerge::Write:Begin",
+        "DBDeltaJobsTest::PauseWaits"}});
   SyncPoint::GetInstance()->EnableProcessing();
   for (int i = 0; i < 4; ++i) {
     FlushOperands(0, 10);
@@ -660,18 +667,21 @@ TEST_F(DBDeltaJobsTest, CloseEndsARunningJob) {
     }
     if (!is_merge) {
       // The flushed files are merged, and the collection is given up.
-      EnableCallBack("DBStrata::RunDeltaCollection:BeforeEdit", [](void* arg) {
-        *static_cast<Status*>(arg) = Status::Incomplete("test");
-      });
+      EnableCallBack(
+          "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+          [](void* arg) {
+            *static_cast<Status*>(arg) = Status::Incomplete("test");
+          });
       ASSERT_TRUE(CompactAll().IsIncomplete());
       DisableCallBacks();
       ASSERT_EQ(1, Stat("merged-files"));
     }
     // The job continues when the DB is being closed.
-    const char* const begin = is_merge ? "DBStrata::RunDeltaMerge:Begin"
-                                       : "DBStrata::RunDeltaCollection:Begin";
+    const char* const begin =
+        is_merge ? "DBStrata::BackgroundDeltaMerge::Write:Begin"
+                 : "DBStrata::BackgroundDeltaCollection::Write:Begin";
     SyncPoint::GetInstance()->LoadDependency(
-        {{"DBStrata::BGWorkDeltaJob:Start", "DBDeltaJobsTest::Close"},
+        {{"BackgroundJobScheduler::Work:Delta", "DBDeltaJobsTest::Close"},
          {"DBImpl::~DBImpl:WaitJob", begin}});
     SyncPoint::GetInstance()->EnableProcessing();
     ASSERT_OK(SetAutoJobs(true));
@@ -688,8 +698,9 @@ TEST_F(DBDeltaJobsTest, CloseEndsARunningJob) {
 }
 
 TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
-  for (const char* point : {"DBStrata::RunDeltaMerge:BeforeEdit",
-                            "DBStrata::RunDeltaCollection:BeforeEdit"}) {
+  for (const char* point :
+       {"DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
+        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
     SCOPED_TRACE(point);
     Options options = DeltaOptions();
     DestroyAndReopen(options);
@@ -731,7 +742,7 @@ TEST_F(DBDeltaJobsTest, MergeLeavesOutLaterFlushes) {
     FlushOperands(0, 10);
   }
   std::atomic<bool> is_first{true};
-  EnableCallBack("DBStrata::RunDeltaMerge:Begin", [&](void*) {
+  EnableCallBack("DBStrata::BackgroundDeltaMerge::Write:Begin", [&](void*) {
     if (is_first.exchange(false)) {
       std::thread([this] { FlushOperands(0, 10); }).join();
     }
@@ -755,9 +766,10 @@ TEST_F(DBDeltaJobsTest, BucketsOverTheLimitAreJoinedAndFolded) {
   options.delta_max_buckets = 4;
   DestroyAndReopen(options);
   std::atomic<int> folds{0};
-  EnableCallBack("DBStrata::RunDeltaCollection:Begin", [&](void* arg) {
-    folds += static_cast<DeltaGcJob::Plan*>(arg)->fold ? 1 : 0;
-  });
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::Write:Begin",
+                 [&](void* arg) {
+                   folds += static_cast<DeltaGcJob::Plan*>(arg)->fold ? 1 : 0;
+                 });
   for (int i = 0; i < 10; ++i) {
     FlushOperands(0, 150, /*size=*/100);
     ASSERT_OK(CompactAll());
@@ -786,12 +798,13 @@ TEST_F(DBDeltaJobsTest, SmallOperandsOfLargeValuesAreNotFolded) {
     ASSERT_OK(Flush());
     std::atomic<int> folds_of_all{0};
     std::atomic<int> folds{0};
-    EnableCallBack("DBStrata::RunDeltaCollection:Begin", [&](void* arg) {
-      const auto* const plan = static_cast<DeltaGcJob::Plan*>(arg);
-      if (plan->fold) {
-        ++(plan->min_fold_bytes == 0 ? folds_of_all : folds);
-      }
-    });
+    EnableCallBack(
+        "DBStrata::BackgroundDeltaCollection::Write:Begin", [&](void* arg) {
+          const auto* const plan = static_cast<DeltaGcJob::Plan*>(arg);
+          if (plan->fold) {
+            ++(plan->min_fold_bytes == 0 ? folds_of_all : folds);
+          }
+        });
     uint64_t written = 0;
     for (uint32_t i = 0; i < 15; ++i) {
       FlushOperands(0, 150, /*size=*/20);

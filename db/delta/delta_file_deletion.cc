@@ -228,7 +228,7 @@ Status DeltaFileDeletion::Publish(const Output& output) {
         IOOptions(), /*dbg=*/nullptr,
         DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
   }
-  TEST_SYNC_POINT_CALLBACK("DeltaFileDeletion::Write:Synced", &s);
+  TEST_SYNC_POINT_CALLBACK("DeltaFileDeletion::Publish:Synced", &s);
   if (s.ok()) {
     file_ = std::move(file);
   } else {

@@ -226,10 +226,10 @@ TEST_F(DeltaFileDeletionTest, FailedWriteLeavesNoFile) {
   for (const std::string point : {"DeltaFileBuilder::Open:NewWritableFile",
                                   "DeltaFileBuilder::FinishFile:BeforeSync",
                                   "DeltaFileBuilder::FinishFile:AfterClose",
-                                  "DeltaFileDeletion::Write:Synced"}) {
+                                  "DeltaFileDeletion::Publish:Synced"}) {
     SCOPED_TRACE(point);
     SyncPoint::GetInstance()->SetCallBack(point, [&](void* arg) {
-      if (point == "DeltaFileDeletion::Write:Synced") {
+      if (point == "DeltaFileDeletion::Publish:Synced") {
         *static_cast<Status*>(arg) = Status::IOError("injected");
       } else {
         *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");

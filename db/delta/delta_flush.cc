@@ -224,7 +224,7 @@ Status DeltaFlush::Publish() {
   assert(membership_ != nullptr);
   Status s = FinishKey();
   membership_.reset();
-  TEST_SYNC_POINT_CALLBACK("DeltaFlush::Finish", &s);
+  TEST_SYNC_POINT_CALLBACK("DeltaFlush::Publish:BeforeFiles", &s);
   for (File* file : {&operands_, &anchors_}) {
     if (s.ok()) {
       s = FinishFile(file);
@@ -253,7 +253,7 @@ Status DeltaFlush::FinishFile(File* file) {
   Status s = file->builder->Finish(&description);
   std::shared_ptr<DeltaFileReader> reader;
   if (s.ok()) {
-    TEST_SYNC_POINT("DeltaFlush::Verify");
+    TEST_SYNC_POINT("DeltaFlush::FinishFile:Verify");
     s = CheckDeltaOutput(file->builder->file_name(), tables(),
                          output_.read_options, TableReaderCaller::kFlush,
                          file->validator.get(), &description, &reader);

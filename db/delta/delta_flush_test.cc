@@ -382,14 +382,15 @@ TEST_F(DeltaFlushTest, VerifyContentsNoticesADamagedFile) {
   EXPECT_EQ("op a@9=x op b@4=y anchor b@8 ", Flush(entries));
   // A byte of the first block is changed.
   uint64_t number = 0;
-  SyncPoint::GetInstance()->SetCallBack("DeltaFlush::Verify", [&](void*) {
-    const std::string name = DeltaFileName(dir_, last_number_);
-    std::string contents;
-    ASSERT_OK(ReadFileToString(env_.get(), name, &contents));
-    contents[2] ^= 1;
-    ASSERT_OK(WriteStringToFile(env_.get(), contents, name));
-    number = last_number_;
-  });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaFlush::FinishFile:Verify", [&](void*) {
+        const std::string name = DeltaFileName(dir_, last_number_);
+        std::string contents;
+        ASSERT_OK(ReadFileToString(env_.get(), name, &contents));
+        contents[2] ^= 1;
+        ASSERT_OK(WriteStringToFile(env_.get(), contents, name));
+        number = last_number_;
+      });
   SyncPoint::GetInstance()->EnableProcessing();
   const std::vector<Entry> operands = {entries[0]};
   auto flush = NewFlush();
@@ -405,10 +406,11 @@ TEST_F(DeltaFlushTest, VerifyContentsNoticesADamagedFile) {
 
 TEST_F(DeltaFlushTest, FileThatCannotBeOpenedFailsTheFlush) {
   // This is checked even without paranoid_file_checks.
-  SyncPoint::GetInstance()->SetCallBack("DeltaFlush::Verify", [&](void*) {
-    ASSERT_OK(WriteStringToFile(env_.get(), "short",
-                                DeltaFileName(dir_, last_number_)));
-  });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaFlush::FinishFile:Verify", [&](void*) {
+        ASSERT_OK(WriteStringToFile(env_.get(), "short",
+                                    DeltaFileName(dir_, last_number_)));
+      });
   SyncPoint::GetInstance()->EnableProcessing();
   const auto flush = NewFlush();
   const Status s = Feed({{"a", 9, kTypeMerge, "x"}}, {}, flush.get());

@@ -107,11 +107,11 @@ Status DeltaFoldCommit::Publish() {
   Status s;
   if (has_file()) {
     s = Sync();
-    TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Synced", &s);
+    TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Publish:Synced", &s);
   }
   if (s.ok()) {
     s = context_.job.publish();
-    TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Published", &s);
+    TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Publish:Published", &s);
   }
   if (s.ok() && has_file() && mapping_ != nullptr) {
     s = mapping_->Publish();

@@ -583,7 +583,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
       return Status::OK();
     }
     Status s = file->builder->SetBuckets(buckets, end);
-    TEST_SYNC_POINT_CALLBACK("DeltaGcJob::FinishFile", &s);
+    TEST_SYNC_POINT_CALLBACK("DeltaGcJob::Writer::FinishFile", &s);
     DeltaFileDescription description;
     if (s.ok()) {
       s = file->builder->Finish(&description);

@@ -146,7 +146,7 @@ Status DeltaMergeJob::Finish(Output* output) {
   DeltaFileDescription description;
   Status s = Note(output->builder->Finish(&description), *output);
   if (s.ok()) {
-    TEST_SYNC_POINT("DeltaMergeJob::Verify");
+    TEST_SYNC_POINT("DeltaMergeJob::Finish:Verify");
     s = CheckDeltaOutput(
         output->builder->file_name(), context_.pass.store->tables(),
         context_.pass.read_options, TableReaderCaller::kCompaction,

@@ -366,11 +366,12 @@ TEST_F(DeltaMergeJobTest, OutputThatCannotBeOpenedFailsTheJob) {
   Flush({Operand("a", 2)});
   const size_t num_files = NumFiles();
   auto job = NewJob();
-  SyncPoint::GetInstance()->SetCallBack("DeltaMergeJob::Verify", [&](void*) {
-    ASSERT_OK(WriteStringToFile(env_.get(), "short",
-                                DeltaFileName(dir_, last_number_)));
-    EXPECT_EQ(num_files + 1, NumFiles());
-  });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DeltaMergeJob::Finish:Verify", [&](void*) {
+        ASSERT_OK(WriteStringToFile(env_.get(), "short",
+                                    DeltaFileName(dir_, last_number_)));
+        EXPECT_EQ(num_files + 1, NumFiles());
+      });
   SyncPoint::GetInstance()->EnableProcessing();
   const Status s = job->Run();
   EXPECT_TRUE(s.IsCorruption()) << s.ToString();

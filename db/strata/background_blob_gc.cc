@@ -125,7 +125,7 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   s = Commit(s, sv_context, &wrote_manifest);
   db_->mutex_.Unlock();
 
-  TEST_SYNC_POINT("DBStrata::RunBlobGc:AfterEdit");
+  TEST_SYNC_POINT("DBStrata::BackgroundBlobGc::Run:AfterEdit");
   storage_->Settle();
   ReportEnd(s, job_id);
 
@@ -196,7 +196,7 @@ Status DBStrata::BackgroundBlobGc::Copy() {
   if (!s.ok() || job_->additions().empty()) {
     return s;
   }
-  TEST_SYNC_POINT_CALLBACK("DBStrata::RunBlobGc:Copied", &s);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundBlobGc::Copy:Copied", &s);
   // The id may stand for the last path: GetDataDir() takes any.
   s = db_->GetDataDir(cfd(), plan_.job.path_id)
           ->FsyncWithDirOptions(
@@ -230,7 +230,7 @@ Status DBStrata::BackgroundBlobGc::Commit(Status s,
 }
 
 Status DBStrata::BackgroundBlobGc::WriteEdit() {
-  TEST_SYNC_POINT("DBStrata::RunBlobGc:BeforeEdit");
+  TEST_SYNC_POINT("DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit");
   VersionEdit edit;
   edit.SetColumnFamily(cfd()->GetID());
   for (BlobFileAddition addition : job_->additions()) {

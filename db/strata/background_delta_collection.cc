@@ -41,13 +41,14 @@ Status DBStrata::BackgroundDeltaCollection::RunMarked(JobContext* job_context) {
   db_->mutex_.Unlock();
 
   s = Write(std::move(context));
-  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaCollection:BeforeEdit", &s);
+  TEST_SYNC_POINT_CALLBACK(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", &s);
 
   db_->mutex_.Lock();
   s = CommitCollection(s, job_context);
   db_->mutex_.Unlock();
 
-  TEST_SYNC_POINT("DBStrata::RunDeltaCollection:AfterEdit");
+  TEST_SYNC_POINT("DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit");
   Report(s);
 
   db_->mutex_.Lock();
@@ -60,7 +61,7 @@ Status DBStrata::BackgroundDeltaCollection::Pick() {
   was_alone_at_pick_ = running.empty();
   std::shared_ptr<const DeltaBucketIntake> slices = jobs().slices();
   db_->mutex_.Unlock();
-  TEST_SYNC_POINT("DBStrata::RunDeltaCollection:Pick");
+  TEST_SYNC_POINT("DBStrata::BackgroundDeltaCollection::Pick:Begin");
   Status s =
       DeltaBucketIntake::Estimate(*run_->deltas(), *run_->store(),
                                   run_->read_options(), slices.get(), &slices);
@@ -92,7 +93,8 @@ Status DBStrata::BackgroundDeltaCollection::EndWithoutPick(const Status& s) {
 
 void DBStrata::BackgroundDeltaCollection::Begin() {
   found_ = true;
-  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaCollection:Picked", &pick_);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundDeltaCollection::Begin:Picked",
+                           &pick_);
   DeltaJobState::Collection collection;
   collection.range = {pick_.plan.begin, pick_.plan.end};
   collection.more_buckets = pick_.plan.max_new_buckets;
@@ -134,7 +136,9 @@ void DBStrata::BackgroundDeltaCollection::MakeFolder(
   context.shutting_down = &db_->shutting_down_;
   context.io_priority = run_->read_options().rate_limiter_priority;
   context.max_bytes = DeltaValueFolder::MaxBytes(run_->moptions());
-  TEST_SYNC_POINT_CALLBACK("DeltaValueFolder::MaxBytes", &context.max_bytes);
+  TEST_SYNC_POINT_CALLBACK(
+      "DBStrata::BackgroundDeltaCollection::MakeFolder:MaxBytes",
+      &context.max_bytes);
   folder_ = std::make_unique<DeltaValueFolder>(context, run_->version());
 }
 
@@ -149,7 +153,8 @@ Status DBStrata::BackgroundDeltaCollection::Write(DeltaGcJob::Context context) {
                  pick_.plan.fold ? "; folding" : "",
                  pick_.plan.merge_neighbours ? "; putting them together" : "",
                  pick_.plan.rewrite_all ? "; rewriting all" : "");
-  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaCollection:Begin", &pick_.plan);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundDeltaCollection::Write:Begin",
+                           &pick_.plan);
   if (s.ok()) {
     s = job_->Run(pick_.plan);
   }

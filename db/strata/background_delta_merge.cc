@@ -40,13 +40,14 @@ Status DBStrata::BackgroundDeltaMerge::RunMarked(JobContext* job_context) {
   db_->mutex_.Unlock();
 
   Status s = Write(std::move(context));
-  TEST_SYNC_POINT_CALLBACK("DBStrata::RunDeltaMerge:BeforeEdit", &s);
+  TEST_SYNC_POINT_CALLBACK(
+      "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit", &s);
 
   db_->mutex_.Lock();
   s = CommitMerge(s, job_context);
   db_->mutex_.Unlock();
 
-  TEST_SYNC_POINT("DBStrata::RunDeltaMerge:AfterEdit");
+  TEST_SYNC_POINT("DBStrata::BackgroundDeltaMerge::RunMarked:AfterEdit");
   Report(s);
 
   db_->mutex_.Lock();
@@ -65,7 +66,7 @@ Status DBStrata::BackgroundDeltaMerge::Write(DeltaMergeJob::Context context) {
                  " bytes, up to epoch %" PRIu64,
                  run_->cf_name(), run_->job_id(), num_inputs_, pick_.bytes,
                  pick_.last_epoch);
-  TEST_SYNC_POINT("DBStrata::RunDeltaMerge:Begin");
+  TEST_SYNC_POINT("DBStrata::BackgroundDeltaMerge::Write:Begin");
   if (s.ok()) {
     s = job_->Run();
   }

@@ -24,7 +24,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
     Kind kind) {
   static constexpr std::array<Traits, BackgroundJob::kNumKinds> kTraits{{
       // kBlobGc
-      {.start_point = "DBStrata::BGWorkBlobGc:Start",
+      {.start_point = "BackgroundJobScheduler::Work:BlobGc",
        .io_stats_pool = Env::Priority::LOW,
        .waits_for_compactions = true,
        .is_aborted = false,
@@ -35,7 +35,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .manual_waits_out_pauses = true,
        .manual_checks_errors_first = false},
       // kRangeSweep
-      {.start_point = "DBStrata::BGWorkRangeSweep:Start",
+      {.start_point = "BackgroundJobScheduler::Work:RangeSweep",
        .io_stats_pool = Env::Priority::LOW,
        .waits_for_compactions = true,
        .is_aborted = false,
@@ -46,7 +46,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .manual_waits_out_pauses = false,
        .manual_checks_errors_first = false},
       // kMapRemovals
-      {.start_point = "DBStrata::BGWorkMapRemovals:Start",
+      {.start_point = "BackgroundJobScheduler::Work:MapRemovals",
        .io_stats_pool = Env::Priority::HIGH,
        .waits_for_compactions = false,
        .is_aborted = false,
@@ -57,7 +57,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .manual_waits_out_pauses = false,
        .manual_checks_errors_first = false},
       // kDelta
-      {.start_point = "DBStrata::BGWorkDeltaJob:Start",
+      {.start_point = "BackgroundJobScheduler::Work:Delta",
        .io_stats_pool = Env::Priority::LOW,
        .waits_for_compactions = true,
        .is_aborted = true,

@@ -53,7 +53,7 @@ void DBStrata::BackgroundRangeSweep::Sweep(JobContext* job_context) {
   version->Ref();
   db->mutex_.Unlock();
 
-  TEST_SYNC_POINT("DBStrata::RunRangeSweep:Begin");
+  TEST_SYNC_POINT("DBStrata::BackgroundRangeSweep::Sweep:Begin");
   SystemClock* const clock = db->immutable_db_options_.clock;
   const uint64_t started = clock->NowMicros();
   RangeDeletionSweep sweep(
@@ -62,7 +62,7 @@ void DBStrata::BackgroundRangeSweep::Sweep(JobContext* job_context) {
                                               db->immutable_db_options_),
       [this] { return strata_->scheduler_.CheckToStop(*this); });
   const Status s = sweep.Run(kMaxSweepSteps, &deletions);
-  TEST_SYNC_POINT("DBStrata::RunRangeSweep:End");
+  TEST_SYNC_POINT("DBStrata::BackgroundRangeSweep::Sweep:End");
   const uint64_t now = clock->NowMicros();
   const bool failed =
       !s.ok() && !s.IsShutdownInProgress() && !s.IsColumnFamilyDropped();

@@ -70,7 +70,7 @@ Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
   // Not in the gate: it waits for flushes, which must not wait for it.
   SystemClock* const clock = db_->immutable_db_options_.clock;
   uint64_t max_wait = kMaxWaitMicros;
-  TEST_SYNC_POINT_CALLBACK("DBStrata::BeginDeltaFold:MaxWait", &max_wait);
+  TEST_SYNC_POINT_CALLBACK("DBStrata::EnterDeltaFold:MaxWait", &max_wait);
   const uint64_t until = clock->NowMicros() + max_wait;
   for (;;) {
     Status s = job.check();
@@ -80,7 +80,7 @@ Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
     if (!s.IsTryAgain() || clock->NowMicros() >= until) {
       return s;
     }
-    TEST_SYNC_POINT("DBStrata::BeginDeltaFold:Waits");
+    TEST_SYNC_POINT("DBStrata::EnterDeltaFold:Waits");
     db_->bg_cv_.TimedWait(clock->NowMicros() + kMaxSleepMicros);
   }
 }

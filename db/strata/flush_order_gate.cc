@@ -106,7 +106,7 @@ void FlushOrderGate::Unpark() {
     }
   }
   assert(!busy_.empty() || Idle());
-  TEST_SYNC_POINT("FlushOrderGate::Leave:Unparked");
+  TEST_SYNC_POINT("FlushOrderGate::Unpark:End");
 }
 
 }  // namespace ROCKSDB_NAMESPACE

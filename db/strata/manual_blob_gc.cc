@@ -324,7 +324,7 @@ Status DBStrata::ManualBlobGc::ReadRuns(const BackgroundJob& job,
   }
   std::vector<BlobRunMerger::File> files;
   for (const BlobGcPicker::File& candidate : candidates) {
-    TEST_SYNC_POINT("DBStrata::ReadBlobRuns:File");
+    TEST_SYNC_POINT("DBStrata::ManualBlobGc::ReadRuns:File");
     Status s = strata_->scheduler_.CheckToStop(job);
     bool found = false;
     BlobRunMerger::File file;
@@ -415,7 +415,7 @@ Status DBStrata::ManualBlobGc::RunPieces(RunMerge* merge) {
                          [merge](Plan* plan) { merge->Pick(plan); });
     bool is_damaged = false;
     s = RunJob(&job, &is_damaged);
-    TEST_SYNC_POINT("DBStrata::MergeBlobRuns:Piece");
+    TEST_SYNC_POINT("DBStrata::ManualBlobGc::RunPieces:Piece");
     if (is_damaged) {
       continue;  // the piece again, without the file
     }

@@ -339,7 +339,7 @@ IOStatus WalBuffer::WriteOutLocked(const IOOptions& options,
   rest.remove_prefix(written);
   if (s.ok()) {
     owner_->written_ = format_.offset() + written;
-    TEST_SYNC_POINT("WalBuffer::WriteOut:Before");
+    TEST_SYNC_POINT("WalBuffer::WriteOutLocked:Before");
     s = owner_->Write(rest, options, owner_->has_checksum_, dbg);
   }
   has_failed_ = !s.ok();
@@ -351,7 +351,7 @@ IOStatus WalBuffer::WriteOutLocked(const IOOptions& options,
                     s.ToString().c_str());
     return s;
   }
-  TEST_SYNC_POINT("WalBuffer::WriteOut:Written");
+  TEST_SYNC_POINT("WalBuffer::WriteOutLocked:Written");
   RecordTick(statistics_, WAL_BUFFER_WRITES);
   format_.Advance();
   return s;

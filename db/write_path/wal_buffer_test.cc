@@ -307,8 +307,8 @@ TEST_F(WalBufferTest, NoByteIsLostWheneverTheProcessEnds) {
     ++seen;
     ASSERT_EQ(all, Recovered(5));
   };
-  for (const char* point :
-       {"WalBuffer::WriteOut:Before", "WalBuffer::WriteOut:Written"}) {
+  for (const char* point : {"WalBuffer::WriteOutLocked:Before",
+                            "WalBuffer::WriteOutLocked:Written"}) {
     SyncPoint::GetInstance()->SetCallBack(point, check);
   }
   SyncPoint::GetInstance()->EnableProcessing();

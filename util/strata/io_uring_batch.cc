@@ -36,7 +36,7 @@ IOUringBatch::~IOUringBatch() {
 void IOUringBatch::SubmitAll() {
   while (ring_ != nullptr && io_uring_sq_ready(ring_) > 0) {
     int result = io_uring_submit(ring_);
-    TEST_SYNC_POINT_CALLBACK("IOUringBatch::Submitted", &result);
+    TEST_SYNC_POINT_CALLBACK("IOUringBatch::SubmitAll:Submitted", &result);
     if (result == -EINTR || result == -EAGAIN || result == -EBUSY) {
       // The error is temporary, for example because the kernel has no memory.
       std::this_thread::yield();

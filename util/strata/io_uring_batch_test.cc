@@ -35,7 +35,7 @@ class IOUringBatchTest : public testing::Test {
         WriteStringToFile(fs_.get(), data_, fname_, /*should_sync=*/false));
     EXPECT_OK(fs_->NewRandomAccessFile(fname_, FileOptions(), &file_, nullptr));
     SyncPoint::GetInstance()->SetCallBack(
-        "IOUringBatch::Submitted",
+        "IOUringBatch::SubmitAll:Submitted",
         [this](void* arg) { submitted_.push_back(*static_cast<int*>(arg)); });
     SyncPoint::GetInstance()->EnableProcessing();
   }
