@@ -29,7 +29,6 @@ constexpr Pause kPauses[] = {
     // Jobs
     {"CompactionMapping::Publish", 150, 60},
     {"CompactionMapping::Settle", 300, 500},
-    {"DeferredRemovals::Demote", 100, 100},
     {"MapTransaction::Publish:Inserted", 250, 60},
     {"MapTransaction::Settle", 150, 60},
     {"FlushMapping::Publish", 100, 30},
