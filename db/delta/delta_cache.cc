@@ -122,23 +122,26 @@ std::unique_ptr<DeltaCache> DeltaCache::Create(
 DeltaCache::DeltaCache(size_t capacity,
                        std::shared_ptr<CacheReservationManager> reservation,
                        Statistics* statistics)
-    : table_(capacity, kMaxShare, &DeltaCache::Keeps, std::move(reservation)),
+    : table_(this, capacity, ClockTable::kMaxShards,
+             ClockTable::LargeEntries::kRefused, std::move(reservation)),
       statistics_(statistics) {}
 
-bool DeltaCache::Keeps(const ClockTable::Entry& old_entry,
-                       const ClockTable::Entry& new_entry) {
-  const auto& a = static_cast<const Entry&>(old_entry);
-  const auto& b = static_cast<const Entry&>(new_entry);
+bool DeltaCache::Admits(ClockTable::Entry* old, ClockTable::Entry* entry) {
+  if (old == nullptr) {
+    return true;
+  }
+  const auto& a = static_cast<const Entry&>(*old);
+  const auto& b = static_cast<const Entry&>(*entry);
   if (a.generation != b.generation) {
-    return a.generation > b.generation;
+    return a.generation < b.generation;
   }
   const uint64_t a_epoch = a.epoch.load(std::memory_order_relaxed);
   const uint64_t b_epoch = b.epoch.load(std::memory_order_relaxed);
   if (a_epoch != b_epoch) {
-    return a_epoch > b_epoch;
+    return a_epoch < b_epoch;
   }
   // Of two equivalent entries the old one is kept, as it may be in use.
-  return a.bucket.load(std::memory_order_relaxed) >=
+  return a.bucket.load(std::memory_order_relaxed) <
          b.bucket.load(std::memory_order_relaxed);
 }
 
@@ -183,10 +186,11 @@ void DeltaCache::Insert(const Slice& user_key, const View& view,
   for (size_t i = 0; i < count; ++i) {
     payload += operands[i].value.size();
   }
-  if (!table_.Fits<Entry>(user_key, payload)) {
+  Entry* const entry =
+      table_.New<Entry>(user_key, table_.HashOf(user_key), payload);
+  if (entry == nullptr) {
     return;
   }
-  Entry* const entry = table_.New<Entry>(user_key, payload);
   entry->generation = view.generation;
   entry->anchor = anchor;
   entry->newest_seq = std::max(anchor, operands[0].seq);

@@ -96,7 +96,7 @@ struct MutableCFOptions;
 // Source: "KDSep" (its KD cache keeps deltas by key; an update drops them).
 //
 // Thread-safe.
-class DeltaCache {
+class DeltaCache : private ClockTable::Policy {
  private:
   struct Entry;
   struct Item;
@@ -195,13 +195,8 @@ class DeltaCache {
   ClockTable::Stats GetStats() const { return table_.GetStats(); }
 
  private:
-  // An entry that needs more than 1 / kMaxShare of the capacity is not
-  // inserted.
-  static constexpr size_t kMaxShare = 512;
-
   static void RaiseTo(std::atomic<uint64_t>* number, uint64_t to);
-  static bool Keeps(const ClockTable::Entry& old_entry,
-                    const ClockTable::Entry& new_entry);
+  bool Admits(ClockTable::Entry* old, ClockTable::Entry* entry) override;
   bool MayUse(const Entry& entry, uint64_t epoch, const View& view) const;
 
   ClockTable table_;

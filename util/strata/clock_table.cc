@@ -6,26 +6,47 @@
 #include <utility>
 
 #include "util/hash.h"
-#include "util/mutexlock.h"
+#include "util/math.h"
 #include "util/random.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-ClockTable::ClockTable(size_t capacity, size_t max_share, Keeps keeps,
+namespace {
+
+// Returns the seed of the hashes. It is random, so that the keys that share a
+// shard or a chain cannot be predicted; debug builds use a constant for tests.
+uint64_t NewSeed(const void* table) {
+#ifdef NDEBUG
+  return Random64(reinterpret_cast<uintptr_t>(table)).Next();
+#else
+  (void)table;
+  return 301;
+#endif
+}
+
+}  // namespace
+
+ClockTable::ClockTable(Policy* policy, size_t capacity, size_t num_shards,
+                       LargeEntries large_entries,
                        std::shared_ptr<CacheReservationManager> reservation)
-    : seed_(Random64(reinterpret_cast<uintptr_t>(this)).Next()),
-      max_share_(max_share),
-      keeps_(keeps),
+    : policy_(policy),
+      seed_(NewSeed(this)),
+      num_shards_(num_shards),
+      shard_shift_(32 - FloorLog2(num_shards)),
+      has_large_(large_entries == LargeEntries::kShareMemory),
       capacity_(capacity),
-      reservation_(std::move(reservation)) {}
+      shards_(new Shard[num_shards]),
+      reservation_(std::move(reservation)) {
+  assert(num_shards <= kMaxShards && (num_shards & (num_shards - 1)) == 0);
+}
 
 ClockTable::~ClockTable() {
-  for (Shard& shard : shards_) {
-    for (size_t i = 0; i < shard.num_heads; ++i) {
-      for (Entry* entry = shard.heads[i]; entry != nullptr;) {
-        Entry* const next = entry->next;
+  for (size_t i = 0; i < num_shards_; ++i) {
+    for (const List* list : {&shards_[i].small, &shards_[i].large}) {
+      for (Entry* entry = list->oldest; entry != nullptr;) {
+        Entry* const newer = entry->newer;
         entry->Unref();
-        entry = next;
+        entry = newer;
       }
     }
   }
@@ -38,24 +59,24 @@ uint64_t ClockTable::HashOf(const Slice& user_key) const {
   return Hash64(user_key.data(), user_key.size(), seed_);
 }
 
-ClockTable::Entry** ClockTable::Link(const Shard& shard, const Slice& user_key,
-                                     uint64_t hash) {
-  Entry** link = ChainOf(shard, hash);
-  while (*link != nullptr &&
-         ((*link)->hash != hash || (*link)->key() != user_key)) {
-    link = &(*link)->next;
+ClockTable::Entry* ClockTable::Find(const Shard& shard, const Slice& user_key,
+                                    uint64_t hash) {
+  shard.mutex.AssertHeld();
+  if (shard.num_heads == 0) {
+    return nullptr;
   }
-  return link;
+  Entry* entry = *ChainOf(shard, hash);
+  while (entry != nullptr &&
+         (entry->hash != hash || entry->key() != user_key)) {
+    entry = entry->next;
+  }
+  return entry;
 }
 
 ClockTable::Entry* ClockTable::Find(const Slice& user_key) {
   const uint64_t hash = HashOf(user_key);
-  Shard* const shard = ShardOf(hash);
-  MutexLock lock(&shard->mutex);
-  if (shard->entries == 0) {
-    return nullptr;
-  }
-  Entry* const entry = *Link(*shard, user_key, hash);
+  const LockedShard shard(this, ShardOf(hash));
+  Entry* const entry = shard.Find(user_key, hash);
   if (entry != nullptr) {
     entry->refs.fetch_add(1, std::memory_order_relaxed);
   }
@@ -63,112 +84,179 @@ ClockTable::Entry* ClockTable::Find(const Slice& user_key) {
 }
 
 bool ClockTable::Insert(Entry* entry) {
-  if (room_.load(std::memory_order_relaxed) != kAnyRoom &&
-      inserts_to_question_.fetch_sub(1, std::memory_order_relaxed) <= 1) {
-    room_.store(kAnyRoom, std::memory_order_relaxed);
-  }
-  Shard* const shard = ShardOf(entry->hash);
+  Shard* const shard = &shards_[ShardOf(entry->hash)];
+  const size_t size = entry->size();
   {
     MutexLock lock(&shard->mutex);
-    if (shard->entries > 0) {
-      Entry** const link = Link(*shard, entry->key(), entry->hash);
-      if (*link != nullptr) {
-        if (keeps_(**link, *entry)) {
-          entry->Unref();
-          return false;
-        }
-        Remove(shard, link);
-      }
-    }
-    const size_t limit = Limit() / kNumShards;
-    if (entry->size > limit) {
+    Entry* const old = Find(*shard, entry->key(), entry->hash);
+    // The limit may have been lowered since New().
+    if (!policy_->Admits(old, entry) ||
+        size > (has_large_ ? Limit() : ShardLimit())) {
       entry->Unref();
       return false;
     }
-    EvictDownTo(shard, limit - entry->size);
-    Grow(shard);
-    // Added at the end of the chain, so that the hand visits older entries
-    // first.
-    *Link(*shard, entry->key(), entry->hash) = entry;
-    ++shard->entries;
-    shard->bytes += entry->size;
-    bytes_.fetch_add(entry->size, std::memory_order_relaxed);
+    entry->is_large = has_large_ && size > SmallSize();
+    // The caller's reference is held until the entry is charged.
     entry->refs.fetch_add(1, std::memory_order_relaxed);
+    if (old == nullptr && !entry->is_large) {
+      // Evicts before the new entry is added, so that it is not evicted itself.
+      const size_t limit = ShardLimit();
+      EvictDownTo(shard, limit - std::min(limit, size));
+    }
+    Add(shard, entry, old);
+    if (!entry->is_large) {
+      EvictDownTo(shard, ShardLimit());  // changes if the old entry was large
+    }
+  }
+  if (entry->is_large) {
+    MakeRoomForLarge(entry, size);
   }
   const bool is_charged = Charge();
   if (!is_charged) {
     MutexLock lock(&shard->mutex);
     // Another thread may have removed the entry.
-    if (shard->entries > 0) {
-      Entry** const link = Link(*shard, entry->key(), entry->hash);
-      if (*link == entry) {
-        Remove(shard, link);
-      }
+    if (Find(*shard, entry->key(), entry->hash) == entry) {
+      Remove(shard, entry);
     }
   }
   entry->Unref();
   return is_charged;
 }
 
-void ClockTable::Remove(Shard* shard, Entry** link) {
+void ClockTable::Add(Shard* shard, Entry* entry, Entry* old) {
   shard->mutex.AssertHeld();
-  Entry* const entry = *link;
+  Grow(shard);
+  Entry** const chain = ChainOf(*shard, entry->hash);
+  entry->next = *chain;
+  *chain = entry;
+  List* const list = shard->ListOf(*entry);
+  // The new entry is inserted between these two.
+  const bool is_beside = old != nullptr && old->is_large == entry->is_large;
+  entry->older = is_beside ? old : list->newest;
+  entry->newer = is_beside ? old->newer : nullptr;
+  (entry->older != nullptr ? entry->older->newer : list->oldest) = entry;
+  (entry->newer != nullptr ? entry->newer->older : list->newest) = entry;
+  const size_t size = entry->size();
+  ++list->num_entries;
+  list->bytes += size;
+  bytes_.fetch_add(size, std::memory_order_relaxed);
+  if (entry->is_large) {
+    large_bytes_.fetch_add(size, std::memory_order_relaxed);
+  }
+  policy_->OnAdd(*entry);
+  if (old != nullptr) {
+    if ((old->uses.load(std::memory_order_relaxed) & Entry::kUsed) != 0) {
+      MarkUsed(entry);
+    }
+    Remove(shard, old);
+  }
+}
+
+void ClockTable::Remove(Shard* shard, Entry* entry) {
+  shard->mutex.AssertHeld();
+  policy_->OnRemove(*entry);
+  Entry** link = ChainOf(*shard, entry->hash);
+  while (*link != entry) {
+    link = &(*link)->next;
+  }
   *link = entry->next;
-  --shard->entries;
-  shard->bytes -= entry->size;
-  bytes_.fetch_sub(entry->size, std::memory_order_relaxed);
+  List* const list = shard->ListOf(*entry);
+  (entry->older != nullptr ? entry->older->newer : list->oldest) = entry->newer;
+  (entry->newer != nullptr ? entry->newer->older : list->newest) = entry->older;
+  if (list->hand == entry) {
+    list->hand = entry->newer;
+  }
+  const size_t size = entry->size();
+  --list->num_entries;
+  list->bytes -= size;
+  bytes_.fetch_sub(size, std::memory_order_relaxed);
+  if (entry->is_large) {
+    large_bytes_.fetch_sub(size, std::memory_order_relaxed);
+  }
   entry->Unref();
+}
+
+bool ClockTable::EvictOne(Shard* shard, List* list, const Entry* keep,
+                          size_t max_steps) {
+  shard->mutex.AssertHeld();
+  for (; max_steps > 0 && list->num_entries > 0; --max_steps) {
+    Entry* const entry = list->hand != nullptr ? list->hand : list->oldest;
+    list->hand = entry->newer;
+    if (entry != keep &&
+        (entry->uses.fetch_and(static_cast<uint8_t>(~Entry::kUsed),
+                               std::memory_order_relaxed) &
+         Entry::kUsed) == 0) {
+      Remove(shard, entry);
+      ++shard->evicted;
+      return true;
+    }
+  }
+  return false;
 }
 
 void ClockTable::EvictDownTo(Shard* shard, size_t bytes) {
   shard->mutex.AssertHeld();
-  while (shard->bytes > bytes) {
-    Entry** link = &shard->heads[shard->hand];
-    while (*link != nullptr && shard->bytes > bytes) {
-      if ((*link)->was_used.exchange(false, std::memory_order_relaxed)) {
-        link = &(*link)->next;
-      } else {
-        Remove(shard, link);
-        ++shard->evicted;
-      }
-    }
-    // The hand moves on even if the chain has more entries: the entries that
-    // were spared have a whole turn of the hand to be used again.
-    shard->hand = (shard->hand + 1) & (shard->num_heads - 1);
+  while (shard->small.bytes > bytes) {
+    EvictOne(shard, &shard->small, /*keep=*/nullptr, /*max_steps=*/SIZE_MAX);
   }
-  if (shard->entries == 0) {
+  if (shard->num_entries() == 0) {
     shard->heads.reset();
     shard->num_heads = 0;
-    shard->hand = 0;
   }
 }
 
 void ClockTable::Grow(Shard* shard) {
   shard->mutex.AssertHeld();
-  if (shard->entries < shard->num_heads) {
+  if (shard->num_entries() < shard->num_heads) {
     return;
   }
-  const size_t old_num = shard->num_heads;
-  const std::unique_ptr<Entry*[]> old_heads = std::move(shard->heads);
-  shard->num_heads = std::max(kMinHeads, 2 * old_num);
+  shard->num_heads = std::max(kMinHeads, 2 * shard->num_heads);
   shard->heads = std::make_unique<Entry*[]>(shard->num_heads);
-  for (size_t i = 0; i < old_num; ++i) {
-    for (Entry* entry = old_heads[i]; entry != nullptr;) {
-      Entry* const next = entry->next;
-      entry->next = nullptr;
-      *Link(*shard, entry->key(), entry->hash) = entry;
-      entry = next;
+  for (const List* list : {&shard->small, &shard->large}) {
+    for (Entry* entry = list->oldest; entry != nullptr; entry = entry->newer) {
+      Entry** const chain = ChainOf(*shard, entry->hash);
+      entry->next = *chain;
+      *chain = entry;
     }
+  }
+}
+
+void ClockTable::MakeRoomForLarge(const Entry* keep, size_t size) {
+  const size_t most = std::max(Limit() / 2, size);
+  // Goes from shard to shard as the hand of a single list would. After two
+  // rounds every large entry has been evicted, or used meanwhile.
+  for (size_t i = 0; i < 2 * num_shards_ &&
+                     large_bytes_.load(std::memory_order_relaxed) > most;
+       ++i) {
+    Shard* const shard =
+        &shards_[next_large_shard_.fetch_add(1, std::memory_order_relaxed) %
+                 num_shards_];
+    MutexLock lock(&shard->mutex);
+    for (size_t steps = shard->large.num_entries;
+         steps > 0 && large_bytes_.load(std::memory_order_relaxed) > most;
+         --steps) {
+      EvictOne(shard, &shard->large, keep, /*max_steps=*/1);
+    }
+  }
+  for (size_t i = 0; i < num_shards_; ++i) {
+    MutexLock lock(&shards_[i].mutex);
+    EvictDownTo(&shards_[i], ShardLimit());
   }
 }
 
 void ClockTable::SetCapacity(size_t capacity) {
   capacity_.store(capacity, std::memory_order_relaxed);
-  for (Shard& shard : shards_) {
-    MutexLock lock(&shard.mutex);
-    EvictDownTo(&shard, Limit() / kNumShards);
-  }
+  MakeRoomForLarge(/*keep=*/nullptr, /*size=*/0);
   Charge();
+}
+
+bool ClockTable::ChargeOther(size_t bytes) {
+  other_bytes_.store(bytes, std::memory_order_relaxed);
+  if (Charge()) {
+    return true;
+  }
+  other_bytes_.store(0, std::memory_order_relaxed);
+  return false;
 }
 
 bool ClockTable::Charge() {
@@ -176,7 +264,8 @@ bool ClockTable::Charge() {
     return true;
   }
   const auto wanted = [this] {
-    const size_t bytes = bytes_.load(std::memory_order_relaxed);
+    const size_t bytes = bytes_.load(std::memory_order_relaxed) +
+                         other_bytes_.load(std::memory_order_relaxed);
     return (bytes + kChargeStep - 1) / kChargeStep * kChargeStep;
   };
   // Up to one step more than needed may stay charged: a full table grows and
@@ -200,7 +289,8 @@ bool ClockTable::Charge() {
   if (!reservation_->UpdateCacheReservation(total).ok()) {
     reservation_->UpdateCacheReservation(charged).PermitUncheckedError();
     inserts_to_question_.store(kInsertsPerQuestion, std::memory_order_relaxed);
-    room_.store(charged, std::memory_order_relaxed);
+    const size_t other = other_bytes_.load(std::memory_order_relaxed);
+    room_.store(charged - std::min(charged, other), std::memory_order_relaxed);
     return false;
   }
   if (total < charged) {
@@ -214,11 +304,13 @@ bool ClockTable::Charge() {
 
 ClockTable::Stats ClockTable::GetStats() const {
   Stats stats;
-  for (const Shard& shard : shards_) {
+  for (size_t i = 0; i < num_shards_; ++i) {
+    const Shard& shard = shards_[i];
     MutexLock lock(&shard.mutex);
-    stats.entries += shard.entries;
-    stats.bytes += shard.bytes;
+    stats.entries += shard.num_entries();
+    stats.bytes += shard.small.bytes + shard.large.bytes;
     stats.evicted += shard.evicted;
+    stats.large += shard.large.num_entries;
   }
   stats.charged = charged_.load(std::memory_order_relaxed);
   return stats;
