@@ -3,11 +3,9 @@
 
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "port/port.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/types.h"
+#include "util/strata/clock_table.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -59,25 +58,18 @@ struct MutableCFOptions;
 // sequence number of the flush, and raises the f of their entries to that. See
 // Flush.
 //
-// A value is large if it exceeds an eighth of the limit of a shard. Large
-// values are not subject to the limit of their shard, which one of them could
-// exceed. All large values together may use half of the capacity, or a single
-// larger one all of it; the shards divide the rest. A value that is larger than
-// the capacity is counted (NoteRefused()) and not cached.
+// Large values share memory (see ClockTable). A value that is larger than the
+// capacity is counted (NoteRefused()) and not cached.
 //
 // Memory: the entries, and the table of stripes, which is allocated with the
 // first entry, are charged to the block cache. A flush that began before the
-// stripes were allocated raises the number for all stripes instead. The entries
-// are limited by the capacity, or by less if the block cache has no room: then
-// new values replace others within the bytes that are charged, and the block
-// cache is asked again from time to time. New entries reuse the memory of old
-// ones (FreeListArena).
+// stripes were allocated raises the number for all stripes instead.
 //
-// Sources: the design follows "KDSep" (whose cache of deltas holds operands;
-// this one holds values), the eviction "SIEVE is Simpler than LRU" (NSDI 2024).
+// Source: the design follows "KDSep" (whose cache of deltas holds operands;
+// this one holds values).
 //
 // Thread-safe.
-class MergedValueCache {
+class MergedValueCache : private ClockTable::Policy {
  private:
   struct Entry;
 
@@ -125,13 +117,9 @@ class MergedValueCache {
     kStale,  // there is an entry, but this reader cannot use it
   };
 
-  struct Stats {
-    uint64_t entries = 0;
-    uint64_t bytes = 0;    // of the entries, with the table's overhead
-    uint64_t charged = 0;  // bytes charged to the block cache, with the stripes
-    uint64_t evicted = 0;
+  // The charged bytes include those of the stripes.
+  struct Stats : public ClockTable::Stats {
     uint64_t carried = 0;    // values carried over by flushes
-    uint64_t large = 0;      // entries with a large value
     uint64_t too_large = 0;  // values not cached because of their size
   };
 
@@ -200,7 +188,6 @@ class MergedValueCache {
   // is to be charged.
   MergedValueCache(size_t capacity,
                    std::shared_ptr<CacheReservationManager> reservation);
-  ~MergedValueCache();
   MergedValueCache(const MergedValueCache&) = delete;
   MergedValueCache& operator=(const MergedValueCache&) = delete;
 
@@ -222,13 +209,13 @@ class MergedValueCache {
   bool NoteRefused(const Slice& user_key, const Slice& value);
 
   // Evicts entries until the cache fits the new capacity (bytes).
-  void SetCapacity(size_t capacity);
-  size_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
+  void SetCapacity(size_t capacity) { table_.SetCapacity(capacity); }
+  size_t capacity() const { return table_.capacity(); }
 
   Stats GetStats() const;
   bool TEST_HasStripes() const { return stripes() != nullptr; }
   size_t TEST_StripeOf(const Slice& user_key) const {
-    return StripeOf(HashOf(user_key));
+    return StripeOf(table_.HashOf(user_key));
   }
 
  private:
@@ -236,22 +223,14 @@ class MergedValueCache {
   // smaller shards a few values would fill one, and evict each other while
   // other shards have room.
   static constexpr size_t kBytesPerShard = size_t{512} << 10;
-  static constexpr size_t kMaxShards = 64;
   // The initial capacity is divided by this to get the number of stripes.
   static constexpr size_t kBytesPerStripe = 1024;
   static constexpr size_t kMinStripes = size_t{1} << 12;
   static constexpr size_t kMaxStripes = size_t{1} << 20;
-  // A value is large if it exceeds the limit of a shard divided by this.
-  static constexpr size_t kLargeShare = 8;
   // Maximum number of flushes that carry over a value that is not read.
   static constexpr uint8_t kMaxUnreadCarries = 64;
   // Flush::Finish() releases the shard's mutex after this many stripes.
   static constexpr size_t kStripesAtOnce = 256;
-  // The block cache is charged in multiples of this many bytes.
-  static constexpr size_t kChargeStep = size_t{256} << 10;
-  // Number of inserts after which a block cache that had no room is asked
-  // again.
-  static constexpr uint32_t kInsertsPerQuestion = 1024;
 
   struct Stripe {
     std::atomic<SequenceNumber> flushed{0};
@@ -260,38 +239,11 @@ class MergedValueCache {
     std::atomic<uint32_t> entries{0};
   };
 
-  // The eviction order of SIEVE. New entries are inserted at the newest end.
-  // The hand moves from the oldest entry to the newest one, and then starts
-  // over. It evicts an entry unless that was used since the hand last passed
-  // it; used entries stay in place. So entries that are read once leave before
-  // they displace entries that are read often.
-  struct List {
-    Entry* newest = nullptr;
-    Entry* oldest = nullptr;
-    Entry* hand = nullptr;  // nullptr: at `oldest`
-    size_t num_entries = 0;
-    size_t bytes = 0;
-  };
-
-  // A contiguous range of stripes.
-  struct alignas(CACHE_LINE_SIZE) Shard {
-    mutable port::Mutex mutex;
-    // Hash chains: chains_per_stripe of them for each stripe, a power of two
-    // that grows with the number of entries.
-    std::vector<Entry*> chains;
-    size_t chains_per_stripe = 0;
-    // Each entry is in one of these two lists.
-    List small;
-    List large;
-    uint64_t evicted = 0;
-  };
-
-  uint64_t HashOf(const Slice& user_key) const;
-  size_t StripeOf(uint64_t hash) const { return hash & (num_stripes_ - 1); }
-  Shard* ShardOfStripe(size_t stripe) {
-    return &shards_[stripe / stripes_per_shard_];
+  // Each shard of the table has a contiguous range of stripes.
+  size_t StripeOf(uint64_t hash) const {
+    return table_.ShardOf(hash) * stripes_per_shard_ +
+           (hash & (stripes_per_shard_ - 1));
   }
-  Shard* ShardOf(uint64_t hash) { return ShardOfStripe(StripeOf(hash)); }
   // nullptr if there has never been an entry.
   Stripe* stripes() const { return stripes_.load(std::memory_order_acquire); }
   // Allocates the stripes. Returns false if the block cache has no room for
@@ -301,90 +253,27 @@ class MergedValueCache {
   // complete: the larger one of the stripe's number and that for all stripes.
   // REQUIRES: the stripes are allocated.
   SequenceNumber FlushedOf(uint64_t hash) const;
-  // Maximum bytes of all entries.
-  size_t Limit() const {
-    return std::min(capacity(), room_.load(std::memory_order_relaxed));
-  }
+  // Takes the caller's reference: it is given to the table, or dropped. Returns
+  // false if the entry was not kept.
+  bool Insert(Entry* entry);
 
-  // Maximum bytes of small entries in each shard.
-  size_t ShardLimit() const {
-    const size_t limit = Limit();
-    const size_t large = large_bytes_.load(std::memory_order_relaxed);
-    return (limit - std::min(limit, large)) / num_shards_;
-  }
-  bool IsLarge(size_t size) const {
-    return size > Limit() / num_shards_ / kLargeShare;
-  }
+  bool Admits(ClockTable::Entry* old, ClockTable::Entry* entry) override;
+  void OnAdd(const ClockTable::Entry& entry) override;
+  void OnRemove(const ClockTable::Entry& entry) override;
 
-  // Returns false if an entry of this size cannot be cached.
-  bool IsWorthIt(const Slice& user_key, const Slice& value);
-  // Takes the caller's reference: it is given to the table, or dropped.
-  // was_carried: the entry was made from the cached one of its key, and is
-  // dropped if that has been removed meanwhile. Returns false if the entry was
-  // not kept.
-  bool Insert(Entry* entry, bool was_carried);
-
-  // REQUIRES: the shard's mutex is held.
-  Entry** ChainOf(Shard* shard, uint64_t hash);
-  // REQUIRES: the shard's mutex is held.
-  void GrowChains(Shard* shard);
-  // REQUIRES: the shard's mutex is held.
-  Entry* Find(Shard* shard, uint64_t hash, const Slice& user_key);
-  // Adds the entry in the place of `old`, which is removed, or as the newest
-  // one if `old` is nullptr.
-  // REQUIRES: the shard's mutex is held.
-  void Add(Shard* shard, Entry* entry, Entry* old);
-  // REQUIRES: the shard's mutex is held.
-  void Remove(Shard* shard, Entry* entry);
-  // Evicts small entries until at most `bytes` bytes of them are left.
-  // REQUIRES: the shard's mutex is held.
-  void EvictDownTo(Shard* shard, size_t bytes);
-  // Evicts the next entry of the list, other than `keep`, that was not used
-  // since the hand last passed it. Returns false if there is none among the
-  // next max_steps entries.
-  // REQUIRES: the shard's mutex is held.
-  bool EvictOne(Shard* shard, List* list, const Entry* keep, size_t max_steps);
-
-  // Evicts large entries other than `keep` until all large entries together are
-  // within their limit; size: bytes of `keep`, which may exceed that limit.
-  // Then evicts small entries, whose limit depends on the bytes of the large
-  // ones.
-  // REQUIRES: no shard's mutex is held.
-  void MakeRoomForLarge(const Entry* keep, size_t size);
-
-  // Charges the block cache for the stripes and the bytes of all shards, in
-  // steps of kChargeStep. Returns false if it has no room.
-  // REQUIRES: the stripes are allocated, or about to be.
-  bool Charge();
-
-  const uint64_t seed_;
+  ClockTable table_;
   const size_t num_stripes_;
-  std::atomic<size_t> capacity_;
+  const size_t stripes_per_shard_;
   port::Mutex stripes_mutex_;  // held while the stripes are allocated
   std::unique_ptr<Stripe[]> owned_stripes_;
   std::atomic<Stripe*> stripes_{nullptr};
   // Largest sequence number of flushed range deletions, and of flushes that
   // began before the stripes were allocated.
   std::atomic<SequenceNumber> flushed_for_all_{0};
-  const size_t num_shards_;
-  const size_t stripes_per_shard_;
-  const std::unique_ptr<Shard[]> shards_;
-  std::atomic<size_t> bytes_{0};
-  std::atomic<size_t> large_bytes_{0};  // part of bytes_
   std::atomic<uint64_t> too_large_{0};
-  std::atomic<size_t> next_large_shard_{0};
   // Number of flushes that have begun.
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> carried_{0};
-
-  const std::shared_ptr<CacheReservationManager> reservation_;
-  port::Mutex charge_mutex_;
-  std::atomic<size_t> charged_{0};
-  // Bytes of entries for which the block cache had room when it last refused
-  // more.
-  static constexpr size_t kAnyRoom = std::numeric_limits<size_t>::max();
-  std::atomic<size_t> room_{kAnyRoom};
-  std::atomic<uint32_t> inserts_to_question_{0};
 };
 
 }  // namespace ROCKSDB_NAMESPACE

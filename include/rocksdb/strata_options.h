@@ -281,11 +281,11 @@ struct StrataColumnFamilyOptions {
   bool enable_merged_value_cache = false;
 
   // With enable_merged_value_cache: the number of bytes that values and their
-  // keys may take up. The table that finds them comes on top from the first
-  // value on: 24 bytes for each KiB of the size at open, which is rounded down
-  // to a power of two for this (so 1/43 to 1/85 of the size), but 96 KiB at
-  // least and 24 MiB at most. All is charged to the block cache of the table
-  // factory, unless its cache_usage_options say otherwise of
+  // keys may take up. A table that says which of them are outdated comes on top
+  // from the first value on: 16 bytes for each KiB of the size at open, which
+  // is rounded down to a power of two for this (so 1/64 to 1/128 of the size),
+  // but 64 KiB at least and 16 MiB at most. All is charged to the block cache
+  // of the table factory, unless its cache_usage_options say otherwise of
   // CacheEntryRole::kMergedValueCache; if that cache is full and has a
   // strict_capacity_limit, fewer values are kept.
   // A value may take up all of the size; a larger one is not kept, and LOG has
