@@ -187,12 +187,12 @@ STRATA_LIB = \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
   tools/strata/ldb_path_flags.cc \
-  util/strata/clock_table.cc \
   util/strata/free_list_arena.cc \
   util/strata/io_uring_batch.cc \
   util/strata/overlapped_reads.cc \
   util/strata/path_list.cc \
   util/strata/saved_perf_counts.cc \
+  util/strata/sieve_table.cc \
   util/strata/strata_abi.cc \
   utilities/blob_db/blob_dump_tool_strata.cc \
   utilities/strata/field_update.cc \
@@ -387,12 +387,12 @@ STRATA_TEST_MAIN = \
   tools/workloads/record_test.cc \
   tools/workloads/report_test.cc \
   tools/workloads/workload_thread_test.cc \
-  util/strata/clock_table_test.cc \
   util/strata/free_list_arena_test.cc \
   util/strata/io_uring_batch_test.cc \
   util/strata/overlapped_reads_test.cc \
   util/strata/path_list_test.cc \
   util/strata/saved_perf_counts_test.cc \
+  util/strata/sieve_table_test.cc \
   util/strata/strata_abi_test.cc \
   utilities/strata/field_update_test.cc \
 

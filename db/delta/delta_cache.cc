@@ -24,7 +24,7 @@ struct DeltaCache::Item {
 };
 
 // The payload: an Item for each operand, then their values.
-struct DeltaCache::Entry : public ClockTable::Entry {
+struct DeltaCache::Entry : public SieveTable::Entry {
   uint64_t generation = 0;
   SequenceNumber anchor = 0;
   // Newest sequence number of the list and the anchor.
@@ -122,11 +122,11 @@ std::unique_ptr<DeltaCache> DeltaCache::Create(
 DeltaCache::DeltaCache(size_t capacity,
                        std::shared_ptr<CacheReservationManager> reservation,
                        Statistics* statistics)
-    : table_(this, capacity, ClockTable::kMaxShards,
-             ClockTable::LargeEntries::kRefused, std::move(reservation)),
+    : table_(this, capacity, SieveTable::kMaxShards,
+             SieveTable::LargeEntries::kRefused, std::move(reservation)),
       statistics_(statistics) {}
 
-bool DeltaCache::Admits(ClockTable::Entry* old, ClockTable::Entry* entry) {
+bool DeltaCache::Admits(SieveTable::Entry* old, SieveTable::Entry* entry) {
   if (old == nullptr) {
     return true;
   }
@@ -164,7 +164,7 @@ DeltaCache::Ref DeltaCache::Lookup(const Slice& user_key, const View& view) {
     // use.
     ref.epoch_ = ref.entry_->epoch.load(std::memory_order_relaxed);
     if (MayUse(*ref.entry_, ref.epoch_, view)) {
-      ClockTable::MarkUsed(ref.entry_);
+      SieveTable::MarkUsed(ref.entry_);
     } else {
       ref.Reset();
     }

@@ -14,7 +14,7 @@
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/types.h"
-#include "util/strata/clock_table.h"
+#include "util/strata/sieve_table.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -96,7 +96,7 @@ struct MutableCFOptions;
 // Source: "KDSep" (its KD cache keeps deltas by key; an update drops them).
 //
 // Thread-safe.
-class DeltaCache : private ClockTable::Policy {
+class DeltaCache : private SieveTable::Policy {
  private:
   struct Entry;
   struct Item;
@@ -192,14 +192,14 @@ class DeltaCache : private ClockTable::Policy {
   // Sets the capacity in bytes and evicts entries beyond it.
   void SetCapacity(size_t capacity) { table_.SetCapacity(capacity); }
   size_t capacity() const { return table_.capacity(); }
-  ClockTable::Stats GetStats() const { return table_.GetStats(); }
+  SieveTable::Stats GetStats() const { return table_.GetStats(); }
 
  private:
   static void RaiseTo(std::atomic<uint64_t>* number, uint64_t to);
-  bool Admits(ClockTable::Entry* old, ClockTable::Entry* entry) override;
+  bool Admits(SieveTable::Entry* old, SieveTable::Entry* entry) override;
   bool MayUse(const Entry& entry, uint64_t epoch, const View& view) const;
 
-  ClockTable table_;
+  SieveTable table_;
   Statistics* const statistics_;
   std::atomic<uint64_t> fold_epoch_{0};
 };

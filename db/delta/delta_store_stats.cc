@@ -109,8 +109,8 @@ void PutStats(const DeltaVersion& delta,
 void PutCacheStats(const DeltaStore* store,
                    std::map<std::string, std::string>* values) {
   const DeltaCache* const cache = store != nullptr ? store->cache() : nullptr;
-  const ClockTable::Stats stats =
-      cache != nullptr ? cache->GetStats() : ClockTable::Stats();
+  const SieveTable::Stats stats =
+      cache != nullptr ? cache->GetStats() : SieveTable::Stats();
   (*values)["cache-capacity"] =
       std::to_string(cache != nullptr ? cache->capacity() : 0);
   (*values)["cache-entries"] = std::to_string(stats.entries);

@@ -36,7 +36,7 @@ void RaiseTo(std::atomic<SequenceNumber>* number, SequenceNumber to) {
 }  // namespace
 
 // The payload is the value.
-struct MergedValueCache::Entry : public ClockTable::Entry {
+struct MergedValueCache::Entry : public SieveTable::Entry {
   // Bit of `uses`: the entry was read since a flush carried it over.
   static constexpr uint8_t kRead = 2;
   // Number of consecutive times that the entry was carried over unread.
@@ -103,8 +103,8 @@ std::unique_ptr<MergedValueCache> MergedValueCache::Create(
 MergedValueCache::MergedValueCache(
     size_t capacity, std::shared_ptr<CacheReservationManager> reservation)
     : table_(this, capacity,
-             PartsOf(capacity, kBytesPerShard, 1, ClockTable::kMaxShards),
-             ClockTable::LargeEntries::kShareMemory, std::move(reservation)),
+             PartsOf(capacity, kBytesPerShard, 1, SieveTable::kMaxShards),
+             SieveTable::LargeEntries::kShareMemory, std::move(reservation)),
       num_stripes_(
           PartsOf(capacity, kBytesPerStripe, kMinStripes, kMaxStripes)),
       stripes_per_shard_(num_stripes_ / table_.num_shards()) {
@@ -144,7 +144,7 @@ MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
     return Result::kMiss;
   }
   const SequenceNumber flushed = FlushedOf(hash);
-  ClockTable::LockedShard shard(&table_, table_.ShardOf(hash));
+  SieveTable::LockedShard shard(&table_, table_.ShardOf(hash));
   auto* const entry = static_cast<Entry*>(shard.Find(user_key, hash));
   if (entry == nullptr) {
     return Result::kMiss;
@@ -157,7 +157,7 @@ MergedValueCache::Result MergedValueCache::Lookup(const Slice& user_key,
   if (entry->generation != generation || entry->seq > read_seq) {
     return Result::kStale;
   }
-  ClockTable::MarkUsed(entry, Entry::kRead);
+  SieveTable::MarkUsed(entry, Entry::kRead);
   entry->refs.fetch_add(1, std::memory_order_relaxed);
   *ref = Ref(entry);
   return Result::kHit;
@@ -194,8 +194,8 @@ bool MergedValueCache::Insert(Entry* entry) {
   return table_.Insert(entry);
 }
 
-bool MergedValueCache::Admits(ClockTable::Entry* old_entry,
-                              ClockTable::Entry* new_entry) {
+bool MergedValueCache::Admits(SieveTable::Entry* old_entry,
+                              SieveTable::Entry* new_entry) {
   auto* const old = static_cast<Entry*>(old_entry);
   auto* const entry = static_cast<Entry*>(new_entry);
   const bool was_carried = entry->first_flush != 0;
@@ -215,18 +215,18 @@ bool MergedValueCache::Admits(ClockTable::Entry* old_entry,
     if (old != nullptr) {
       // A value that replaces an outdated one belongs to a key that is read
       // repeatedly.
-      ClockTable::MarkUsed(entry, Entry::kRead);
+      SieveTable::MarkUsed(entry, Entry::kRead);
     }
   }
   return true;
 }
 
-void MergedValueCache::OnAdd(const ClockTable::Entry& entry) {
+void MergedValueCache::OnAdd(const SieveTable::Entry& entry) {
   stripes()[StripeOf(entry.hash)].entries.fetch_add(1,
                                                     std::memory_order_relaxed);
 }
 
-void MergedValueCache::OnRemove(const ClockTable::Entry& entry) {
+void MergedValueCache::OnRemove(const SieveTable::Entry& entry) {
   stripes()[StripeOf(entry.hash)].entries.fetch_sub(1,
                                                     std::memory_order_relaxed);
 }
@@ -249,7 +249,7 @@ MergedValueCache::Flush::Flush(MergedValueCache* cache, bool holds_oldest)
   // number_, so the entry has a larger first_flush. All other entries were
   // inserted before, so OnKey() finds them.
   for (size_t i = 0; i < cache->table_.num_shards(); ++i) {
-    const ClockTable::LockedShard shard(&cache->table_, i);
+    const SieveTable::LockedShard shard(&cache->table_, i);
   }
 }
 
@@ -275,7 +275,7 @@ bool MergedValueCache::Flush::OnKey(const Slice& user_key,
     return false;
   }
   const SequenceNumber flushed = cache_->FlushedOf(hash);
-  const ClockTable::LockedShard shard(&cache_->table_,
+  const SieveTable::LockedShard shard(&cache_->table_,
                                       cache_->table_.ShardOf(hash));
   auto* const entry = static_cast<Entry*>(shard.Find(user_key, hash));
   if (entry == nullptr || entry->first_flush > number_ ||
@@ -340,7 +340,7 @@ void MergedValueCache::Flush::Finish(bool has_shown_all) {
   // For each stripe, the frontiers of the entries are raised first, and then
   // the number that readers compare them with.
   for (size_t i = 0; i < cache_->num_stripes_;) {
-    const ClockTable::LockedShard shard(&cache_->table_,
+    const SieveTable::LockedShard shard(&cache_->table_,
                                         i / cache_->stripes_per_shard_);
     for (const size_t end = i + kStripesAtOnce; i < end; ++i) {
       if (seqs_[i] == 0) {
@@ -352,7 +352,7 @@ void MergedValueCache::Flush::Finish(bool has_shown_all) {
             std::max(stripe->flushed.load(std::memory_order_relaxed), for_all);
         shard.ForEach(
             i, cache_->stripes_per_shard_ - 1,
-            [this, flushed](ClockTable::Entry* found) {
+            [this, flushed](SieveTable::Entry* found) {
               auto* const entry = static_cast<Entry*>(found);
               if (entry->first_flush <= number_ && entry->IsGoodFor(flushed)) {
                 RaiseTo(&entry->frontier, largest_);

@@ -13,7 +13,7 @@
 #include "port/port.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/types.h"
-#include "util/strata/clock_table.h"
+#include "util/strata/sieve_table.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -58,7 +58,7 @@ struct MutableCFOptions;
 // sequence number of the flush, and raises the f of their entries to that. See
 // Flush.
 //
-// Large values share memory (see ClockTable). A value that is larger than the
+// Large values share memory (see SieveTable). A value that is larger than the
 // capacity is counted (NoteRefused()) and not cached.
 //
 // Memory: the entries, and the table of stripes, which is allocated with the
@@ -69,7 +69,7 @@ struct MutableCFOptions;
 // this one holds values).
 //
 // Thread-safe.
-class MergedValueCache : private ClockTable::Policy {
+class MergedValueCache : private SieveTable::Policy {
  private:
   struct Entry;
 
@@ -118,7 +118,7 @@ class MergedValueCache : private ClockTable::Policy {
   };
 
   // The charged bytes include those of the stripes.
-  struct Stats : public ClockTable::Stats {
+  struct Stats : public SieveTable::Stats {
     uint64_t carried = 0;    // values carried over by flushes
     uint64_t too_large = 0;  // values not cached because of their size
   };
@@ -257,11 +257,11 @@ class MergedValueCache : private ClockTable::Policy {
   // false if the entry was not kept.
   bool Insert(Entry* entry);
 
-  bool Admits(ClockTable::Entry* old, ClockTable::Entry* entry) override;
-  void OnAdd(const ClockTable::Entry& entry) override;
-  void OnRemove(const ClockTable::Entry& entry) override;
+  bool Admits(SieveTable::Entry* old, SieveTable::Entry* entry) override;
+  void OnAdd(const SieveTable::Entry& entry) override;
+  void OnRemove(const SieveTable::Entry& entry) override;
 
-  ClockTable table_;
+  SieveTable table_;
   const size_t num_stripes_;
   const size_t stripes_per_shard_;
   port::Mutex stripes_mutex_;  // held while the stripes are allocated

@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-#include "util/strata/clock_table.h"
+#include "util/strata/sieve_table.h"
 
 #include <utility>
 
@@ -26,7 +26,7 @@ uint64_t NewSeed(const void* table) {
 
 }  // namespace
 
-ClockTable::ClockTable(Policy* policy, size_t capacity, size_t num_shards,
+SieveTable::SieveTable(Policy* policy, size_t capacity, size_t num_shards,
                        LargeEntries large_entries,
                        std::shared_ptr<CacheReservationManager> reservation)
     : policy_(policy),
@@ -40,7 +40,7 @@ ClockTable::ClockTable(Policy* policy, size_t capacity, size_t num_shards,
   assert(num_shards <= kMaxShards && (num_shards & (num_shards - 1)) == 0);
 }
 
-ClockTable::~ClockTable() {
+SieveTable::~SieveTable() {
   for (size_t i = 0; i < num_shards_; ++i) {
     for (const List* list : {&shards_[i].small, &shards_[i].large}) {
       for (Entry* entry = list->oldest; entry != nullptr;) {
@@ -55,11 +55,11 @@ ClockTable::~ClockTable() {
   }
 }
 
-uint64_t ClockTable::HashOf(const Slice& user_key) const {
+uint64_t SieveTable::HashOf(const Slice& user_key) const {
   return Hash64(user_key.data(), user_key.size(), seed_);
 }
 
-ClockTable::Entry* ClockTable::Find(const Shard& shard, const Slice& user_key,
+SieveTable::Entry* SieveTable::Find(const Shard& shard, const Slice& user_key,
                                     uint64_t hash) {
   shard.mutex.AssertHeld();
   if (shard.num_heads == 0) {
@@ -73,7 +73,7 @@ ClockTable::Entry* ClockTable::Find(const Shard& shard, const Slice& user_key,
   return entry;
 }
 
-ClockTable::Entry* ClockTable::Find(const Slice& user_key) {
+SieveTable::Entry* SieveTable::Find(const Slice& user_key) {
   const uint64_t hash = HashOf(user_key);
   const LockedShard shard(this, ShardOf(hash));
   Entry* const entry = shard.Find(user_key, hash);
@@ -83,7 +83,7 @@ ClockTable::Entry* ClockTable::Find(const Slice& user_key) {
   return entry;
 }
 
-bool ClockTable::Insert(Entry* entry) {
+bool SieveTable::Insert(Entry* entry) {
   Shard* const shard = &shards_[ShardOf(entry->hash)];
   const size_t size = entry->size();
   {
@@ -123,7 +123,7 @@ bool ClockTable::Insert(Entry* entry) {
   return is_charged;
 }
 
-void ClockTable::Add(Shard* shard, Entry* entry, Entry* old) {
+void SieveTable::Add(Shard* shard, Entry* entry, Entry* old) {
   shard->mutex.AssertHeld();
   Grow(shard);
   Entry** const chain = ChainOf(*shard, entry->hash);
@@ -152,7 +152,7 @@ void ClockTable::Add(Shard* shard, Entry* entry, Entry* old) {
   }
 }
 
-void ClockTable::Remove(Shard* shard, Entry* entry) {
+void SieveTable::Remove(Shard* shard, Entry* entry) {
   shard->mutex.AssertHeld();
   policy_->OnRemove(*entry);
   Entry** link = ChainOf(*shard, entry->hash);
@@ -176,7 +176,7 @@ void ClockTable::Remove(Shard* shard, Entry* entry) {
   entry->Unref();
 }
 
-bool ClockTable::EvictOne(Shard* shard, List* list, const Entry* keep,
+bool SieveTable::EvictOne(Shard* shard, List* list, const Entry* keep,
                           size_t max_steps) {
   shard->mutex.AssertHeld();
   for (; max_steps > 0 && list->num_entries > 0; --max_steps) {
@@ -194,7 +194,7 @@ bool ClockTable::EvictOne(Shard* shard, List* list, const Entry* keep,
   return false;
 }
 
-void ClockTable::EvictDownTo(Shard* shard, size_t bytes) {
+void SieveTable::EvictDownTo(Shard* shard, size_t bytes) {
   shard->mutex.AssertHeld();
   while (shard->small.bytes > bytes) {
     EvictOne(shard, &shard->small, /*keep=*/nullptr, /*max_steps=*/SIZE_MAX);
@@ -205,7 +205,7 @@ void ClockTable::EvictDownTo(Shard* shard, size_t bytes) {
   }
 }
 
-void ClockTable::Grow(Shard* shard) {
+void SieveTable::Grow(Shard* shard) {
   shard->mutex.AssertHeld();
   if (shard->num_entries() < shard->num_heads) {
     return;
@@ -221,7 +221,7 @@ void ClockTable::Grow(Shard* shard) {
   }
 }
 
-void ClockTable::MakeRoomForLarge(const Entry* keep, size_t size) {
+void SieveTable::MakeRoomForLarge(const Entry* keep, size_t size) {
   const size_t most = std::max(Limit() / 2, size);
   // Goes from shard to shard as the hand of a single list would. After two
   // rounds every large entry has been evicted, or used meanwhile.
@@ -244,13 +244,13 @@ void ClockTable::MakeRoomForLarge(const Entry* keep, size_t size) {
   }
 }
 
-void ClockTable::SetCapacity(size_t capacity) {
+void SieveTable::SetCapacity(size_t capacity) {
   capacity_.store(capacity, std::memory_order_relaxed);
   MakeRoomForLarge(/*keep=*/nullptr, /*size=*/0);
   Charge();
 }
 
-bool ClockTable::ChargeOther(size_t bytes) {
+bool SieveTable::ChargeOther(size_t bytes) {
   other_bytes_.store(bytes, std::memory_order_relaxed);
   if (Charge()) {
     return true;
@@ -259,7 +259,7 @@ bool ClockTable::ChargeOther(size_t bytes) {
   return false;
 }
 
-bool ClockTable::Charge() {
+bool SieveTable::Charge() {
   if (reservation_ == nullptr) {
     return true;
   }
@@ -302,7 +302,7 @@ bool ClockTable::Charge() {
   return true;
 }
 
-ClockTable::Stats ClockTable::GetStats() const {
+SieveTable::Stats SieveTable::GetStats() const {
   Stats stats;
   for (size_t i = 0; i < num_shards_; ++i) {
     const Shard& shard = shards_[i];

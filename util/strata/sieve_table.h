@@ -52,7 +52,7 @@ namespace ROCKSDB_NAMESPACE {
 // Source: "SIEVE is Simpler than LRU" (NSDI 2024).
 //
 // Thread-safe.
-class ClockTable {
+class SieveTable {
  private:
   struct Shard;
 
@@ -124,7 +124,7 @@ class ClockTable {
   class LockedShard {
    public:
     // REQUIRES: index < table->num_shards()
-    LockedShard(ClockTable* table, size_t index)
+    LockedShard(SieveTable* table, size_t index)
         : table_(table),
           shard_(&table->shards_[index]),
           lock_(&shard_->mutex) {}
@@ -133,7 +133,7 @@ class ClockTable {
     // is none.
     // REQUIRES: `hash` is that of the key, and belongs to this shard.
     Entry* Find(const Slice& user_key, uint64_t hash) const {
-      return ClockTable::Find(*shard_, user_key, hash);
+      return SieveTable::Find(*shard_, user_key, hash);
     }
     // Removes the entry and drops the table's reference.
     // REQUIRES: Find() returned the entry.
@@ -156,7 +156,7 @@ class ClockTable {
     }
 
    private:
-    ClockTable* const table_;
+    SieveTable* const table_;
     Shard* const shard_;
     const MutexLock lock_;
   };
@@ -167,12 +167,12 @@ class ClockTable {
   // capacity: bytes.
   // num_shards: a power of two, at most kMaxShards.
   // reservation: charges the block cache; nullptr if no cache is to be charged.
-  ClockTable(Policy* policy, size_t capacity, size_t num_shards,
+  SieveTable(Policy* policy, size_t capacity, size_t num_shards,
              LargeEntries large_entries,
              std::shared_ptr<CacheReservationManager> reservation);
-  ~ClockTable();
-  ClockTable(const ClockTable&) = delete;
-  ClockTable& operator=(const ClockTable&) = delete;
+  ~SieveTable();
+  SieveTable(const SieveTable&) = delete;
+  SieveTable& operator=(const SieveTable&) = delete;
 
   uint64_t HashOf(const Slice& user_key) const;
   size_t num_shards() const { return num_shards_; }

@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-#include "util/strata/clock_table.h"
+#include "util/strata/sieve_table.h"
 
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // An entry whose payload is a text.
-struct TextEntry : public ClockTable::Entry {
+struct TextEntry : public SieveTable::Entry {
   uint64_t version = 0;
   size_t text_size = 0;
 
@@ -35,17 +35,17 @@ struct TextEntry : public ClockTable::Entry {
 };
 
 // Admits newer versions, and counts what it is told of.
-class KeepsNewer : public ClockTable::Policy {
+class KeepsNewer : public SieveTable::Policy {
  public:
-  bool Admits(ClockTable::Entry* old, ClockTable::Entry* entry) override {
+  bool Admits(SieveTable::Entry* old, SieveTable::Entry* entry) override {
     return old == nullptr || static_cast<TextEntry*>(old)->version <
                                  static_cast<TextEntry*>(entry)->version;
   }
-  void OnAdd(const ClockTable::Entry& entry) override {
+  void OnAdd(const SieveTable::Entry& entry) override {
     bytes += entry.size();
     ++entries;
   }
-  void OnRemove(const ClockTable::Entry& entry) override {
+  void OnRemove(const SieveTable::Entry& entry) override {
     bytes -= entry.size();
     --entries;
   }
@@ -60,22 +60,22 @@ std::string KeyOf(uint64_t i) { return "key" + std::to_string(i); }
 
 }  // namespace
 
-class ClockTableTest : public testing::Test {
+class SieveTableTest : public testing::Test {
  protected:
   void Reset(size_t capacity, std::shared_ptr<Room> room = nullptr,
-             size_t num_shards = ClockTable::kMaxShards,
-             ClockTable::LargeEntries large_entries =
-                 ClockTable::LargeEntries::kRefused) {
+             size_t num_shards = SieveTable::kMaxShards,
+             SieveTable::LargeEntries large_entries =
+                 SieveTable::LargeEntries::kRefused) {
     table_.reset();
     policy_.entries = 0;
     policy_.bytes = 0;
-    table_ = std::make_unique<ClockTable>(&policy_, capacity, num_shards,
+    table_ = std::make_unique<SieveTable>(&policy_, capacity, num_shards,
                                           large_entries, room);
   }
   // Makes a table whose large entries share memory.
   void ResetForLarge(size_t capacity, size_t num_shards = 16) {
     Reset(capacity, nullptr, num_shards,
-          ClockTable::LargeEntries::kShareMemory);
+          SieveTable::LargeEntries::kShareMemory);
   }
 
   bool Insert(const std::string& key, const std::string& text,
@@ -98,7 +98,7 @@ class ClockTableTest : public testing::Test {
     }
     EXPECT_EQ(key, entry->key());
     if (mark) {
-      ClockTable::MarkUsed(entry);
+      SieveTable::MarkUsed(entry);
     }
     const std::string text = entry->text().ToString();
     entry->Unref();
@@ -117,10 +117,10 @@ class ClockTableTest : public testing::Test {
   }
 
   KeepsNewer policy_;
-  std::unique_ptr<ClockTable> table_;
+  std::unique_ptr<SieveTable> table_;
 };
 
-TEST_F(ClockTableTest, FindsByWholeKey) {
+TEST_F(SieveTableTest, FindsByWholeKey) {
   Reset(kCapacity);
   ASSERT_EQ("none", Find("a"));
   ASSERT_TRUE(Insert("a", "text of a"));
@@ -135,7 +135,7 @@ TEST_F(ClockTableTest, FindsByWholeKey) {
   ASSERT_EQ(4, NumEntries());
 }
 
-TEST_F(ClockTableTest, NewerEntryReplacesAnOlderOne) {
+TEST_F(SieveTableTest, NewerEntryReplacesAnOlderOne) {
   Reset(kCapacity);
   ASSERT_TRUE(Insert("a", "2", 2));
   ASSERT_FALSE(Insert("a", "1", 1));
@@ -147,13 +147,13 @@ TEST_F(ClockTableTest, NewerEntryReplacesAnOlderOne) {
   ASSERT_EQ(1, NumEntries());
 }
 
-TEST_F(ClockTableTest, GrowsAndCounts) {
+TEST_F(SieveTableTest, GrowsAndCounts) {
   Reset(kCapacity);
   const uint64_t kNum = 20000;
   for (uint64_t i = 0; i < kNum; ++i) {
     ASSERT_TRUE(Insert(KeyOf(i), std::to_string(i)));
   }
-  const ClockTable::Stats stats = table_->GetStats();
+  const SieveTable::Stats stats = table_->GetStats();
   ASSERT_EQ(kNum, stats.entries);
   ASSERT_EQ(0, stats.evicted);
   ASSERT_GE(stats.bytes, kNum * sizeof(TextEntry));
@@ -164,7 +164,7 @@ TEST_F(ClockTableTest, GrowsAndCounts) {
   ASSERT_EQ("none", Find(KeyOf(kNum)));
 }
 
-TEST_F(ClockTableTest, UsedEntriesStay) {
+TEST_F(SieveTableTest, UsedEntriesStay) {
   Reset(size_t{1} << 20);
   for (uint64_t i = 0; i < 1000; ++i) {
     ASSERT_TRUE(Insert(KeyOf(i), std::string(100, 'x')));
@@ -175,7 +175,7 @@ TEST_F(ClockTableTest, UsedEntriesStay) {
     // These entries are found, but not marked as used.
     Find(KeyOf(100 + i % 100), /*mark=*/false);
   }
-  const ClockTable::Stats stats = table_->GetStats();
+  const SieveTable::Stats stats = table_->GetStats();
   ASSERT_LE(stats.bytes, size_t{1} << 20);
   ASSERT_GE(stats.bytes, size_t{800} << 10);
   ASSERT_EQ(50000 - stats.entries, stats.evicted);
@@ -187,7 +187,7 @@ TEST_F(ClockTableTest, UsedEntriesStay) {
 
 // Entries that are used once do not displace those that are used again, even if
 // some time passes between their uses.
-TEST_F(ClockTableTest, EntriesUsedOnceLeaveFirst) {
+TEST_F(SieveTableTest, EntriesUsedOnceLeaveFirst) {
   Reset(kCapacity);
   const std::string text(1000, 'x');
   const uint64_t kOften = kCapacity / 2 / 1100;
@@ -206,7 +206,7 @@ TEST_F(ClockTableTest, EntriesUsedOnceLeaveFirst) {
 }
 
 // An entry that replaces a used one is not evicted first.
-TEST_F(ClockTableTest, NewEntryCountsAsUsedIfTheOldOneDoes) {
+TEST_F(SieveTableTest, NewEntryCountsAsUsedIfTheOldOneDoes) {
   Reset(size_t{1} << 20, nullptr, /*num_shards=*/1);
   ASSERT_TRUE(Insert("used", "1", 1));
   ASSERT_TRUE(Insert("unused", "1", 1));
@@ -219,26 +219,26 @@ TEST_F(ClockTableTest, NewEntryCountsAsUsedIfTheOldOneDoes) {
 }
 
 // The bits of `uses` that belong to the table's user survive the hand.
-TEST_F(ClockTableTest, HandClearsOnlyItsOwnBit) {
+TEST_F(SieveTableTest, HandClearsOnlyItsOwnBit) {
   Reset(size_t{1} << 20, nullptr, /*num_shards=*/1);
   ASSERT_TRUE(Insert("a", "text"));
-  ClockTable::Entry* const entry = table_->Find("a");
+  SieveTable::Entry* const entry = table_->Find("a");
   ASSERT_EQ(0, entry->uses.load());
-  ClockTable::MarkUsed(entry, 4);
-  ASSERT_EQ(ClockTable::Entry::kUsed | 4, entry->uses.load());
+  SieveTable::MarkUsed(entry, 4);
+  ASSERT_EQ(SieveTable::Entry::kUsed | 4, entry->uses.load());
   PassTheHand();
   ASSERT_EQ("text", Find("a", /*mark=*/false));
   ASSERT_EQ(4, entry->uses.load());
   entry->Unref();
 }
 
-TEST_F(ClockTableTest, PolicyKnowsEachEntry) {
+TEST_F(SieveTableTest, PolicyKnowsEachEntry) {
   const auto room = std::make_shared<Room>(size_t{1} << 20);
   Reset(kCapacity, room, /*num_shards=*/8,
-        ClockTable::LargeEntries::kShareMemory);
+        SieveTable::LargeEntries::kShareMemory);
   Random rnd(11);
   const auto check = [this] {
-    const ClockTable::Stats stats = table_->GetStats();
+    const SieveTable::Stats stats = table_->GetStats();
     ASSERT_EQ(stats.entries, policy_.entries);
     ASSERT_EQ(stats.bytes, policy_.bytes);
   };
@@ -258,7 +258,7 @@ TEST_F(ClockTableTest, PolicyKnowsEachEntry) {
 }
 
 // A large entry may take the whole capacity; others are evicted for it.
-TEST_F(ClockTableTest, LargeEntriesShareMemory) {
+TEST_F(SieveTableTest, LargeEntriesShareMemory) {
   ResetForLarge(kCapacity);
   const std::string small(1000, 's');
   const auto fill = [&] {
@@ -296,7 +296,7 @@ TEST_F(ClockTableTest, LargeEntriesShareMemory) {
 }
 
 // The hand of large entries spares those that are used.
-TEST_F(ClockTableTest, UsedLargeEntriesStay) {
+TEST_F(SieveTableTest, UsedLargeEntriesStay) {
   ResetForLarge(kCapacity, /*num_shards=*/1);
   const std::string text(kCapacity / 7, 'l');
   ASSERT_TRUE(Insert("unused", text));
@@ -313,7 +313,7 @@ TEST_F(ClockTableTest, UsedLargeEntriesStay) {
 
 // The entries of a shard can be visited by bits of their hashes, however many
 // chains the shard has.
-TEST_F(ClockTableTest, LockedShardVisitsEntriesByHash) {
+TEST_F(SieveTableTest, LockedShardVisitsEntriesByHash) {
   constexpr uint64_t kMask = 63;
   for (const uint64_t num : {0, 1, 10, 100, 10000}) {
     SCOPED_TRACE(num);
@@ -326,11 +326,11 @@ TEST_F(ClockTableTest, LockedShardVisitsEntriesByHash) {
       expected[{table_->ShardOf(hash), hash & kMask}].insert(KeyOf(i));
     }
     for (size_t index = 0; index < table_->num_shards(); ++index) {
-      const ClockTable::LockedShard shard(table_.get(), index);
+      const SieveTable::LockedShard shard(table_.get(), index);
       for (uint64_t bits = 0; bits <= kMask; ++bits) {
         std::set<std::string> found;
         // Other bits than those of the mask do not count.
-        shard.ForEach(bits + 64 * bits, kMask, [&](ClockTable::Entry* entry) {
+        shard.ForEach(bits + 64 * bits, kMask, [&](SieveTable::Entry* entry) {
           ASSERT_TRUE(found.insert(entry->key().ToString()).second);
         });
         ASSERT_EQ((expected[{index, bits}]), found);
@@ -339,15 +339,15 @@ TEST_F(ClockTableTest, LockedShardVisitsEntriesByHash) {
   }
 }
 
-TEST_F(ClockTableTest, LockedShardFindsAndRemoves) {
+TEST_F(SieveTableTest, LockedShardFindsAndRemoves) {
   for (const size_t num_shards : {1, 2, 64}) {
     Reset(kCapacity, nullptr, num_shards);
     ASSERT_TRUE(Insert("a", "text of a"));
     ASSERT_TRUE(Insert("b", "text of b"));
     const uint64_t hash = table_->HashOf("a");
     {
-      ClockTable::LockedShard shard(table_.get(), table_->ShardOf(hash));
-      ClockTable::Entry* const entry = shard.Find("a", hash);
+      SieveTable::LockedShard shard(table_.get(), table_->ShardOf(hash));
+      SieveTable::Entry* const entry = shard.Find("a", hash);
       ASSERT_NE(nullptr, entry);
       ASSERT_EQ(1, entry->refs.load());
       shard.Remove(entry);
@@ -360,7 +360,7 @@ TEST_F(ClockTableTest, LockedShardFindsAndRemoves) {
   }
 }
 
-TEST_F(ClockTableTest, ChargesOtherMemoryOfTheUser) {
+TEST_F(SieveTableTest, ChargesOtherMemoryOfTheUser) {
   const auto room = std::make_shared<Room>(size_t{1} << 20);
   Reset(kCapacity, room);
   ASSERT_FALSE(table_->ChargeOther(size_t{2} << 20));
@@ -388,7 +388,7 @@ TEST_F(ClockTableTest, ChargesOtherMemoryOfTheUser) {
   ASSERT_EQ(0, room->charged);
 }
 
-TEST_F(ClockTableTest, TooLargeEntriesAreRefused) {
+TEST_F(SieveTableTest, TooLargeEntriesAreRefused) {
   Reset(size_t{1} << 20);
   ASSERT_TRUE(Insert("a", std::string(1900, 'x')));
   ASSERT_FALSE(Insert("b", std::string(2048, 'x')));
@@ -400,7 +400,7 @@ TEST_F(ClockTableTest, TooLargeEntriesAreRefused) {
   ASSERT_EQ(std::string(1900, 'x'), Find("a"));
 }
 
-TEST_F(ClockTableTest, LowerCapacityEvictsEntries) {
+TEST_F(SieveTableTest, LowerCapacityEvictsEntries) {
   auto room = std::make_shared<Room>(size_t{100} << 20);
   Reset(kCapacity, room);
   for (uint64_t i = 0; i < 20000; ++i) {
@@ -424,7 +424,7 @@ TEST_F(ClockTableTest, LowerCapacityEvictsEntries) {
   ASSERT_EQ("x", Find("a"));
 }
 
-TEST_F(ClockTableTest, HeldEntryOutlivesTheTable) {
+TEST_F(SieveTableTest, HeldEntryOutlivesTheTable) {
   Reset(kCapacity);
   ASSERT_TRUE(Insert("a", "text"));
   auto* const entry = static_cast<TextEntry*>(table_->Find("a"));
@@ -438,7 +438,7 @@ TEST_F(ClockTableTest, HeldEntryOutlivesTheTable) {
   entry->Unref();
 }
 
-TEST_F(ClockTableTest, FullCacheMakesTheTableEvict) {
+TEST_F(SieveTableTest, FullCacheMakesTheTableEvict) {
   auto room = std::make_shared<Room>(size_t{2} << 20);
   Reset(kCapacity, room);
   uint64_t kept = 0;
@@ -463,7 +463,7 @@ TEST_F(ClockTableTest, FullCacheMakesTheTableEvict) {
   ASSERT_EQ(0, room->charged);
 }
 
-TEST_F(ClockTableTest, NothingIsInsertedWithoutRoom) {
+TEST_F(SieveTableTest, NothingIsInsertedWithoutRoom) {
   auto room = std::make_shared<Room>(0);
   Reset(kCapacity, room);
   for (uint64_t i = 0; i < 5000; ++i) {
@@ -482,7 +482,7 @@ TEST_F(ClockTableTest, NothingIsInsertedWithoutRoom) {
   ASSERT_GE(room->charged, table_->GetStats().bytes);
 }
 
-TEST_F(ClockTableTest, ThreadsFindTextsOfTheirKeys) {
+TEST_F(SieveTableTest, ThreadsFindTextsOfTheirKeys) {
   auto room = std::make_shared<Room>(size_t{3} << 19);
   Reset(size_t{2} << 20, room);
   std::atomic<bool> is_over{false};
