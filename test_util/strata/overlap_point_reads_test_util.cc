@@ -4,6 +4,7 @@
 #include "test_util/strata/overlap_point_reads_test_util.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <set>
 #include <utility>
@@ -90,10 +91,19 @@ void OverlapPointReads::Check(const std::string& what,
   }
   if (is_right && answers.size() > 1 && !HaveCommonStep(all)) {
     std::string text = "WRONG " + what + ": the answers are not of one moment:";
-    for (const Answer& answer : answers) {
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const Answer& answer = answers[i];
       text += " " +
               OverlapState::Name(answer.family, answer.writer, answer.index) +
-              "=" + OverlapValues::Describe(answer.found);
+              "=" + OverlapValues::Describe(answer.found) + " in steps";
+      for (const OverlapKeyHistory::Interval& interval : all[i]) {
+        text += " [" + std::to_string(interval.first) + ", " +
+                (interval.second == std::numeric_limits<uint64_t>::max()
+                     ? "now"
+                     : std::to_string(interval.second)) +
+                ")";
+      }
+      text += ";";
     }
     state_.findings().Report(text);
   }
