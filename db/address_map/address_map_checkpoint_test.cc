@@ -18,6 +18,7 @@
 #include "file/file_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/rate_limiter.h"
+#include "test_util/strata/map_memory_charge_test_util.h"
 #include "test_util/testharness.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
@@ -1230,13 +1231,6 @@ TEST_F(AddressMapCheckpointTest, ReadErrorFailsTheLoad) {
 }
 
 TEST_F(AddressMapCheckpointTest, LoadFailsAtTheMemoryLimit) {
-  class Limit : public MapMemoryCharge {
-   public:
-    Status SetCharged(size_t total) override {
-      return total > limit ? Status::MemoryLimit() : Status::OK();
-    }
-    size_t limit = ~size_t{0};
-  };
   Pair pair;
   const uint32_t slot = pair.AddFile(7);
   Random64 rnd(5);
@@ -1244,15 +1238,15 @@ TEST_F(AddressMapCheckpointTest, LoadFailsAtTheMemoryLimit) {
     pair.Insert(slot, MapName{RandomKey(&rnd), i, 0}, 0, 64, true);
   }
   ASSERT_OK(Write(pair));
-  Limit limit;
+  TestMapCharge charge;
   for (size_t bytes : {size_t{0}, size_t{1} << 20}) {
-    limit.limit = bytes;
-    Pair loaded(50000, &limit);
+    charge.limit = bytes;
+    Pair loaded(50000, &charge);
     Status s = Load(&loaded, 4);
     ASSERT_TRUE(s.IsMemoryLimit()) << s.ToString();
   }
-  limit.limit = ~size_t{0};
-  Pair loaded(50000, &limit);
+  charge.limit = ~size_t{0};
+  Pair loaded(50000, &charge);
   ASSERT_OK(Load(&loaded, 4));
   ASSERT_TRUE(Dump(loaded) == Dump(pair));
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "test_util/strata/map_memory_charge_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
@@ -188,20 +189,6 @@ class Model {
   std::map<MapKeyHash, PerKey> keys_;
 };
 
-class TestCharge : public MapMemoryCharge {
- public:
-  Status SetCharged(size_t total) override {
-    EXPECT_EQ(0u, total % (256 << 10));
-    if (total > limit) {
-      return Status::MemoryLimit("Test");
-    }
-    charged = total;
-    return Status::OK();
-  }
-  std::atomic<size_t> charged{0};
-  size_t limit = ~size_t{0};
-};
-
 // Compares the results of all queries.
 void Compare(AddressMap* map, Model* model, BlobFileSlotTable* files) {
   ASSERT_OK(map->TEST_Check());
@@ -290,7 +277,7 @@ class AddressMapTest : public testing::Test {
                   const std::function<MapKeyHash(uint64_t)>& hash, int steps) {
     Random rnd(seed);
     BlobFileSlotTable files;
-    TestCharge charge;
+    TestMapCharge charge;
     AddressMap::Options options;
     options.charge = &charge;
     {
@@ -616,7 +603,7 @@ TEST_F(AddressMapTest, ManyVersionsOfOneKeyAreAllFound) {
 
 TEST_F(AddressMapTest, HiddenEntriesAreRemovedByTheirKey) {
   BlobFileSlotTable files;
-  TestCharge charge;
+  TestMapCharge charge;
   AddressMap::Options options;
   options.charge = &charge;
   AddressMap map(options, &files);
@@ -655,7 +642,7 @@ TEST_F(AddressMapTest, HiddenEntriesAreRemovedByTheirKey) {
 
 TEST_F(AddressMapTest, MemoryLimitLeavesAnUndoablePrefix) {
   BlobFileSlotTable files;
-  TestCharge charge;
+  TestMapCharge charge;
   charge.limit = 2 << 20;
   AddressMap::Options options;
   options.charge = &charge;
@@ -685,7 +672,7 @@ TEST_F(AddressMapTest, EntryTakesAtMost36Bytes) {
   const char* const env = std::getenv("ADDRESS_MAP_TEST_ENTRIES");
   const uint64_t n = env != nullptr ? std::strtoull(env, nullptr, 10) : 1000000;
   BlobFileSlotTable files;
-  TestCharge charge;
+  TestMapCharge charge;
   AddressMap::Options options;
   options.charge = &charge;
   AddressMap map(options, &files);
@@ -723,7 +710,7 @@ TEST_F(AddressMapTest, SmallMapsTakeMemoryByTheirEntries) {
        {uint64_t{0}, uint64_t{1000}, uint64_t{30000}, uint64_t{1000000}}) {
     SCOPED_TRACE(expected);
     BlobFileSlotTable files;
-    TestCharge charge;
+    TestMapCharge charge;
     AddressMap::Options options;
     options.charge = &charge;
     options.expected_entries = expected;
@@ -766,7 +753,7 @@ TEST_F(AddressMapTest, SmallMapsTakeMemoryByTheirEntries) {
 // not moved.
 TEST_F(AddressMapTest, MapEmptiedInMidGrowthKeepsOnlyFixedMemory) {
   BlobFileSlotTable files;
-  TestCharge charge;
+  TestMapCharge charge;
   AddressMap::Options options;
   options.charge = &charge;
   AddressMap map(options, &files);
@@ -809,7 +796,7 @@ TEST_F(AddressMapTest, MapEmptiedInMidGrowthKeepsOnlyFixedMemory) {
 TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
   constexpr uint64_t kEntries = 400000;
   BlobFileSlotTable files;
-  TestCharge charge;
+  TestMapCharge charge;
   AddressMap::Options options;
   options.charge = &charge;
   AddressMap map(options, &files);

@@ -7,24 +7,11 @@
 #include <set>
 
 #include "db/address_map/blob_file_slot_table.h"
+#include "test_util/strata/map_memory_charge_test_util.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
 namespace ROCKSDB_NAMESPACE {
-
-namespace {
-
-class TestCharge : public MapMemoryCharge {
- public:
-  Status SetCharged(size_t total) override {
-    EXPECT_EQ(0u, total % (256 << 10));
-    charged = total;
-    return Status::OK();
-  }
-  size_t charged = 0;
-};
-
-}  // namespace
 
 class BlockedRemovalsTest : public testing::Test {
  protected:
@@ -100,7 +87,7 @@ TEST_F(BlockedRemovalsTest, RemovalWaitsUntilNewReadersSeeTheHidingEntry) {
 }
 
 TEST_F(BlockedRemovalsTest, MemoryIsBoundedByTheWaitingRemovals) {
-  TestCharge charge;
+  TestMapCharge charge;
   {
     BlockedRemovals blocked(&map_, &charge);
     constexpr uint64_t kKeys = 20000;

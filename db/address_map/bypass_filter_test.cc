@@ -23,7 +23,6 @@
 #include "db/address_map/mapped_table_property.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "db/table_cache.h"
 #include "db/version_set.h"
 #include "file/filename.h"
@@ -37,12 +36,11 @@
 #include "table/block_based/block_based_table_factory.h"
 #include "table/block_based/block_based_table_reader.h"
 #include "table/internal_iterator.h"
-#include "test_util/strata/address_map_test_util.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "util/coding.h"
 #include "util/compression.h"
 #include "util/random.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -168,10 +166,9 @@ class OpenTable {
   TableReader* table_ = nullptr;
 };
 
-class BypassFilterTest : public DBTestBase {
+class BypassFilterTest : public AddressMapDBTestBase {
  public:
-  BypassFilterTest()
-      : DBTestBase("bypass_filter_test", /*env_do_fsync=*/false) {}
+  BypassFilterTest() : AddressMapDBTestBase("bypass_filter_test") {}
 
   static constexpr int kPrefixes = 100;
   static constexpr int kPerPrefix = 12;
@@ -179,14 +176,7 @@ class BypassFilterTest : public DBTestBase {
   static constexpr size_t kMinBlobSize = 50;
 
   Options MapOptions(const FilterKind& kind) {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = kMinBlobSize;
-    options.enable_blob_address_map = true;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.statistics = CreateDBStatistics();
+    Options options = AddressMapDBTestBase::MapOptions(kMinBlobSize);
     options.compression = kNoCompression;
     if (kind.HasPrefixes()) {
       options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
@@ -231,25 +221,6 @@ class BypassFilterTest : public DBTestBase {
     snapshot_.reset();
     DestroyAndReopen(options);
   }
-
-  ColumnFamilyData* Cfd() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
-  }
-
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
-  }
-
-  void Compact() {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-  }
-
-  // Waits for all background work. Flush() returns before the job has counted
-  // its output.
-  void WaitForJobs() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 
   // Returns nullptr unless the DB has exactly one SST file.
   const FileMetaData* OnlyFile(int* file_level = nullptr) {
@@ -399,7 +370,7 @@ class BypassFilterTest : public DBTestBase {
   // Checks the answers of the filter and the properties of the table.
   void CheckFilter(const FilterKind& kind, const FileMetaData& file,
                    const TableContents& contents) {
-    const OpenTable table(Cfd(), file);
+    const OpenTable table(Family(), file);
     const auto properties = table.Properties();
     MappedTableProperty mapped;
     ASSERT_TRUE(mapped.ReadFrom(properties->user_collected_properties));
@@ -668,14 +639,12 @@ TEST_P(BypassFilterEveryTest, AnswersForEveryEntry) {
   SetBuild(build, &options);
   OpenFresh(options);
   std::atomic<int> threads_started{0};
-  SyncPoint::GetInstance()->SetCallBack(
+  EnableCallBack(
       "BlockBasedTableBuilder::MaybeStartParallelCompression:Started",
       [&](void*) { ++threads_started; });
-  SyncPoint::GetInstance()->EnableProcessing();
   Fill();
   ASSERT_OK(Flush());
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_FALSE(HasFatalFailure());
   if (build == Build::kThreads) {
     // With partitions that follow those of the index, one thread builds the
@@ -687,7 +656,7 @@ TEST_P(BypassFilterEveryTest, AnswersForEveryEntry) {
   ASSERT_NE(file, nullptr);
   TableContents contents;
   {
-    const OpenTable table(Cfd(), *file);
+    const OpenTable table(Family(), *file);
     table.Read(&contents);
     const auto properties = table.Properties();
     EXPECT_EQ(properties->compression_options.find("max_dict_bytes=4096;") !=
@@ -728,7 +697,7 @@ TEST_P(BypassFilterEveryTest, AnswersForEveryEntry) {
   const std::vector<FileMetaData*> files = GetLevelFileMetadatas(0);
   ASSERT_EQ(files.size(), 2);
   TableContents newer;
-  OpenTable(Cfd(), *files[0]).Read(&newer);
+  OpenTable(Family(), *files[0]).Read(&newer);
   ASSERT_EQ(newer.keys.size(), contents.keys.size());
   size_t direct_again = 0;
   for (const auto& [key, info] : contents.keys) {
@@ -802,7 +771,7 @@ TEST_P(BypassFilterLayoutTest, FileOfDirectEntriesNeedsNoFilter) {
     const FileMetaData& file = *files[0];
     EXPECT_EQ(file.blob_refs.mapped.PointCeiling(file.fd.largest_seqno), 0);
     {
-      const OpenTable table(Cfd(), file);
+      const OpenTable table(Family(), file);
       TableContents contents;
       table.Read(&contents);
       EXPECT_EQ(contents.direct, latest_.size());
@@ -823,9 +792,7 @@ TEST_P(BypassFilterLayoutTest, FileOfDirectEntriesNeedsNoFilter) {
 
     // No lookup opens a table.
     std::atomic<int> tables{0};
-    SyncPoint::GetInstance()->SetCallBack("TableCache::FindTable:0",
-                                          [&](void*) { ++tables; });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("TableCache::FindTable:0", [&](void*) { ++tables; });
     std::vector<std::string> keys;
     std::vector<std::string> expected;
     for (const auto& [key, value] : latest_) {
@@ -835,8 +802,7 @@ TEST_P(BypassFilterLayoutTest, FileOfDirectEntriesNeedsNoFilter) {
       expected.push_back(value);
     }
     EXPECT_EQ(MultiGet(keys), expected);
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_EQ(tables, 0);
 
     if (kind.HasPrefixes()) {
@@ -856,14 +822,14 @@ TEST_P(BypassFilterLayoutTest, OptimizeFiltersForHitsKeepsBypassFilters) {
   OpenFresh(options);
   Fill();
   ASSERT_OK(Flush());
-  Compact();
+  ASSERT_OK(ForceCompaction());
   ASSERT_FALSE(HasFatalFailure());
   int level = 0;
   const FileMetaData* file = OnlyFile(&level);
   ASSERT_NE(file, nullptr);
   EXPECT_GT(level, 0);
   TableContents contents;
-  OpenTable(Cfd(), *file).Read(&contents);
+  OpenTable(Family(), *file).Read(&contents);
   EXPECT_GT(contents.NumDirectOnly(), 500);
   EXPECT_GT(contents.versioned, 30);
   CheckFilter(kind, *file, contents);
@@ -895,10 +861,10 @@ TEST_P(BypassFilterLayoutTest, OptimizeFiltersForHitsKeepsBypassFilters) {
   ASSERT_OK(Put("k1", LargeValue("k1", 1)));
   ASSERT_OK(Put("k2", "small"));
   ASSERT_OK(Flush());
-  Compact();
+  ASSERT_OK(ForceCompaction());
   file = OnlyFile();
   ASSERT_NE(file, nullptr);
-  EXPECT_EQ(OpenTable(Cfd(), *file).Properties()->filter_size, 0);
+  EXPECT_EQ(OpenTable(Family(), *file).Properties()->filter_size, 0);
 }
 
 // A filter is used as it was written, whatever the current options are.
@@ -924,7 +890,7 @@ TEST_P(BypassFilterLayoutTest, FilterIsUsedAsItWasWritten) {
     ASSERT_NE(file, nullptr);
     TableContents contents;
     {
-      const OpenTable table(Cfd(), *file);
+      const OpenTable table(Family(), *file);
       table.Read(&contents);
       for (const auto& [key, info] : contents.keys) {
         // Either the filter has no whole keys, or the current options do not
@@ -953,12 +919,12 @@ TEST_F(BypassFilterTest, WithoutBypassTheFilterHasAllKeys) {
   const FileMetaData* file = OnlyFile();
   ASSERT_NE(file, nullptr);
   TableContents contents;
-  OpenTable(Cfd(), *file).Read(&contents);
+  OpenTable(Family(), *file).Read(&contents);
   EXPECT_EQ(contents.direct, 0);
   EXPECT_GT(contents.versioned, 500);
   EXPECT_EQ(contents.NumDirectOnly(), 0);
   {
-    const OpenTable table(Cfd(), *file);
+    const OpenTable table(Family(), *file);
     EXPECT_EQ(table.Properties()->user_collected_properties.at(
                   BlockBasedTablePropertyNames::kWholeKeyFiltering),
               kPropTrue);
@@ -991,7 +957,7 @@ TEST_F(BypassFilterTest, FileFromBeforeTheMapHasAllKeysInItsFilter) {
   ASSERT_NE(file, nullptr);
   TableContents contents;
   {
-    const OpenTable table(Cfd(), *file);
+    const OpenTable table(Family(), *file);
     table.Read(&contents);
     MappedTableProperty mapped;
     EXPECT_FALSE(
@@ -1016,7 +982,7 @@ TEST_F(BypassFilterTest, FileFromBeforeTheMapHasAllKeysInItsFilter) {
   const std::vector<FileMetaData*> files = GetLevelFileMetadatas(0);
   ASSERT_EQ(files.size(), 2);
   TableContents newer;
-  OpenTable(Cfd(), *files[0]).Read(&newer);
+  OpenTable(Family(), *files[0]).Read(&newer);
   ASSERT_EQ(newer.keys.size(), 2 * contents.keys.size());
   size_t new_direct = 0;
   for (const auto& [key, info] : contents.keys) {

@@ -7,27 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "db/address_map/address_map_store.h"
-#include "db/db_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/perf_context.h"
 #include "rocksdb/perf_level.h"
-#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/address_map_db_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBAddressMapCostTest : public DBTestBase {
+class DBAddressMapCostTest : public AddressMapDBTestBase {
  public:
-  DBAddressMapCostTest()
-      : DBTestBase("db_address_map_cost_test", /*env_do_fsync=*/false) {}
+  DBAddressMapCostTest() : AddressMapDBTestBase("db_address_map_cost_test") {}
 
   // with_map: the default column family has a map, too.
   void Open(int families, bool with_map) {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 50;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
+    Options options = MapOptions(/*min_blob_size=*/50);
     options.enable_blob_address_map = with_map;
     DestroyAndReopen(options);
     options.enable_blob_address_map = true;
@@ -37,7 +30,7 @@ class DBAddressMapCostTest : public DBTestBase {
     }
     CreateColumnFamilies(names, options);
     // Waits until the files of the creation are removed.
-    WaitForRemovals();
+    WaitForJobs();
   }
 
   void TearDown() override {
@@ -45,12 +38,7 @@ class DBAddressMapCostTest : public DBTestBase {
       ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
     }
     handles_.clear();
-  }
-
-  AddressMapStore* Blobs(int family) {
-    return static_cast<ColumnFamilyHandleImpl*>(handles_[family])
-        ->cfd()
-        ->address_map_store();
+    AddressMapDBTestBase::TearDown();
   }
 
   // Flush(0) would flush the default column family.
@@ -62,8 +50,6 @@ class DBAddressMapCostTest : public DBTestBase {
     ASSERT_OK(Put(family, key, std::to_string(i) + std::string(100, 'x')));
     ASSERT_OK(FlushFamily(family));
   }
-
-  void WaitForRemovals() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 };
 
 // Files of direct values and range deletions have no filter. Reads use their
@@ -88,7 +74,7 @@ TEST_F(DBAddressMapCostTest, ReadsPastRangeDeletionsNeedNoBlocks) {
   ASSERT_OK(db_->DeleteRange(WriteOptions(), handles_[0], late,
                              late + std::string(1, char{0})));
   PutAndFlush(0, "y", 0);
-  WaitForRemovals();
+  WaitForJobs();
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   std::vector<std::string> keys;
   std::vector<Slice> slices;

@@ -31,6 +31,8 @@
 #include "rocksdb/system_clock.h"
 #include "rocksdb/table.h"
 #include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/impatient_clock_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "util/cast_util.h"
@@ -93,16 +95,6 @@ struct Table {
   bool has_last;  // false if a range tombstone ends at `last`
 };
 
-// Shortens the second that RocksDB waits after a failed compaction.
-class ImpatientClock : public SystemClockWrapper {
- public:
-  using SystemClockWrapper::SystemClockWrapper;
-  const char* Name() const override { return "ImpatientClock"; }
-  void SleepForMicroseconds(int micros) override {
-    SystemClockWrapper::SleepForMicroseconds(std::min(micros, 1000));
-  }
-};
-
 std::string Key(int i) {
   const std::string digits = std::to_string(i);
   return "k" + std::string(3 - digits.size(), '0') + digits;
@@ -116,8 +108,7 @@ class DBAddressMapCrashTest : public testing::Test {
       : dbname_(test::PerThreadDBPath("db_address_map_crash_test")) {}
 
   ~DBAddressMapCrashTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     Close();
   }
 
@@ -637,8 +628,7 @@ class DBAddressMapCrashTest : public testing::Test {
       WaitForRemovals();
     }
     Close();
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     LoseWhatIsNotSynced();
     return crashed;
   }

@@ -15,12 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "db/address_map/address_map_store.h"
 #include "db/blob_v2/blob_format_v2.h"
-#include "db/column_family.h"
 #include "db/compaction/compaction.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "file/file_util.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
@@ -37,9 +34,9 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/utilities/write_batch_with_index.h"
 #include "rocksdb/wide_columns.h"
-#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
-#include "test_util/sync_point.h"
 #include "util/cast_util.h"
 #include "utilities/merge_operators.h"
 
@@ -53,16 +50,14 @@ bool Mentions(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-class DBAddressMapLifecycleTest : public DBTestBase {
+class DBAddressMapLifecycleTest : public AddressMapDBTestBase {
  public:
-  using Model = std::map<std::string, std::string>;
+  using Model = Contents;
 
   DBAddressMapLifecycleTest()
-      : DBTestBase("db_address_map_lifecycle_test", /*env_do_fsync=*/false) {}
+      : AddressMapDBTestBase("db_address_map_lifecycle_test") {}
 
   ~DBAddressMapLifecycleTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
     Close();
     for (const std::string& dir : other_dirs_) {
       EXPECT_OK(DestroyDir(env_, dir));
@@ -71,14 +66,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
 
  protected:
   Options MapOptions() {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 0;
-    options.enable_blob_address_map = true;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.statistics = CreateDBStatistics();
+    Options options = AddressMapDBTestBase::MapOptions();
     BlockBasedTableOptions table_options;
     table_options.filter_policy.reset(NewBloomFilterPolicy(10));
     options.table_factory.reset(NewBlockBasedTableFactory(table_options));
@@ -87,50 +75,12 @@ class DBAddressMapLifecycleTest : public DBTestBase {
 
   // ---- The database.
 
-  ColumnFamilyHandle* Family() { return db_->DefaultColumnFamily(); }
-
   // Also accepts a database with transactions.
   static DBImpl* ImplOf(DB* db) {
     return static_cast_with_check<DBImpl>(db->GetRootDB());
   }
 
-  static ColumnFamilyData* DataOf(ColumnFamilyHandle* family) {
-    return static_cast_with_check<ColumnFamilyHandleImpl>(family)->cfd();
-  }
-
-  static AddressMapStore* BlobsOf(ColumnFamilyHandle* family) {
-    return DataOf(family)->address_map_store();
-  }
-
-  // Returns true if the newest value of the key is in the map in direct mode.
-  static bool IsDirect(ColumnFamilyHandle* family, const std::string& key) {
-    AddressMapStore* const blobs = BlobsOf(family);
-    SequenceNumber seq = 0;
-    return blobs->map()->DirectSeq(blobs->HashOf(key), &seq);
-  }
-  bool IsDirect(const std::string& key) { return IsDirect(Family(), key); }
-
-  static void WaitForRemovals(DB* db) { EXPECT_OK(WaitForMapJobs(db)); }
-  void WaitForRemovals() { WaitForRemovals(db_.get()); }
-
-  // Rewrites all files.
-  static void CompactAll(DB* db, ColumnFamilyHandle* family) {
-    CompactRangeOptions force;
-    force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    EXPECT_OK(db->CompactRange(force, family, nullptr, nullptr));
-    WaitForRemovals(db);
-  }
-  void CompactAll() { CompactAll(db_.get(), Family()); }
-
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
-  }
-
   // ---- Contents.
-
-  static std::string Value(int i) {
-    return "value " + std::to_string(i) + std::string(100, 'x');
-  }
 
   static std::string GetFrom(DB* db, ColumnFamilyHandle* family,
                              const std::string& key,
@@ -143,19 +93,6 @@ class DBAddressMapLifecycleTest : public DBTestBase {
       return value;
     }
     return s.IsNotFound() ? "NOT_FOUND" : s.ToString();
-  }
-
-  // Returns the keys and values that an iterator finds.
-  static std::string Scan(Iterator* iter, bool reverse = false) {
-    std::string result;
-    for (reverse ? iter->SeekToLast() : iter->SeekToFirst(); iter->Valid();
-         reverse ? iter->Prev() : iter->Next()) {
-      result += iter->key().ToString() + "=" + iter->value().ToString() + ";";
-    }
-    if (!iter->status().ok()) {
-      result += iter->status().ToString();
-    }
-    return result;
   }
 
   static std::string Text(const Model& model, bool reverse = false) {
@@ -180,44 +117,14 @@ class DBAddressMapLifecycleTest : public DBTestBase {
     EXPECT_EQ(Scan(iter.get()), Text(model));
     EXPECT_EQ(Scan(iter.get(), /*reverse=*/true), Text(model, true));
   }
-  void CheckData(const Model& model) { CheckData(db_.get(), Family(), model); }
-
-  // Checks that the map is consistent and has the given number of entries.
-  static void CheckMap(ColumnFamilyHandle* family, uint64_t entries) {
-    const AddressMapStore* const blobs = BlobsOf(family);
-    ASSERT_NE(blobs, nullptr);
-    EXPECT_OK(blobs->map()->TEST_Check());
-    EXPECT_EQ(blobs->map()->NumEntries(), entries);
-  }
-  void CheckMap(uint64_t entries) { CheckMap(Family(), entries); }
+  void CheckData(const Model& model) { CheckData(db_.get(), Handle(), model); }
 
   // ---- Files.
-
-  std::vector<std::string> FilesIn(const std::string& dir, FileType wanted) {
-    std::vector<std::string> names;
-    EXPECT_OK(env_->GetChildren(dir, &names));
-    std::vector<std::string> found;
-    for (const std::string& name : names) {
-      uint64_t number = 0;
-      FileType type = kInfoLogFile;
-      if (ParseFileName(name, &number, &type) && type == wanted) {
-        found.push_back(name);
-      }
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
-  static size_t LiveBlobFiles(DB* db, ColumnFamilyHandle* family) {
-    ColumnFamilyMetaData metadata;
-    db->GetColumnFamilyMetaData(family, &metadata);
-    return metadata.blob_files.size();
-  }
 
   // Checks that the directory has the given number of blob files, and that the
   // MANIFEST names all of them.
   void CheckBlobFiles(size_t count) {
-    EXPECT_EQ(LiveBlobFiles(db_.get(), Family()), count);
+    EXPECT_EQ(BlobFiles().size(), count);
     EXPECT_EQ(FilesIn(dbname_, kBlobFile).size(), count);
   }
 
@@ -239,7 +146,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
   // Copies the files that a crash would leave at this moment if no data were
   // lost. The database is open.
   void CopyDB(const std::string& to) {
-    WaitForRemovals();
+    WaitForJobs();
     ASSERT_OK(env_->CreateDirIfMissing(to));
     std::vector<std::string> names;
     ASSERT_OK(env_->GetChildren(dbname_, &names));
@@ -295,7 +202,7 @@ class DBAddressMapLifecycleTest : public DBTestBase {
   // Makes writes until conflicts must be searched for in the files. With
   // max_write_buffer_size_to_maintain = 1, the second write trims the history.
   void ForgetHistory() {
-    MemTableList* const imm = DataOf(Family())->imm();
+    MemTableList* const imm = Family()->imm();
     for (int i = 0; i < 10 && imm->HasHistory(); ++i) {
       ASSERT_OK(db_->Put(WriteOptions(), "history" + std::to_string(i), "x"));
     }
@@ -334,7 +241,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairRestoresTheMapsOfBothFamilies) {
     }
     ASSERT_OK(Flush(cf));
     if (cf == 1) {
-      CompactAll(db_.get(), handles_[1]);
+      Compact(db_.get(), handles_[1]);
     }
     model[Key(20)] += ",m";
     ASSERT_OK(Merge(cf, Key(20), "m"));
@@ -367,8 +274,8 @@ TEST_F(DBAddressMapLifecycleTest, RepairRestoresTheMapsOfBothFamilies) {
     ASSERT_OK(Flush(cf));
     // The result of a merge becomes direct only in the second compaction,
     // because its base was direct.
-    CompactAll(db_.get(), handles_[cf]);
-    CompactAll(db_.get(), handles_[cf]);
+    Compact(db_.get(), handles_[cf]);
+    Compact(db_.get(), handles_[cf]);
     CheckData(db_.get(), handles_[cf], models[cf]);
     CheckMap(handles_[cf], models[cf].size());
     for (const auto& entry : models[cf]) {
@@ -376,8 +283,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairRestoresTheMapsOfBothFamilies) {
     }
   }
   EXPECT_EQ(FilesIn(dbname_, kBlobFile).size(),
-            LiveBlobFiles(db_.get(), handles_[0]) +
-                LiveBlobFiles(db_.get(), handles_[1]));
+            BlobFiles(0).size() + BlobFiles(1).size());
   for (const bool image : {true, false}) {
     SCOPED_TRACE(image);
     Close();
@@ -403,7 +309,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairReadsFilesWithAnotherHashSeed) {
     ASSERT_OK(Put("a" + Key(i), Value(i)));
   }
   ASSERT_OK(Flush());
-  const uint64_t seed = BlobsOf(Family())->hash_seed();
+  const uint64_t seed = BlobsOf(Handle())->hash_seed();
 
   const std::string other = OtherDir("other_seed");
   {
@@ -437,7 +343,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairReadsFilesWithAnotherHashSeed) {
 
   Reopen(options);
   // The seed is that of the first file, and all keys are in the map under it.
-  EXPECT_EQ(BlobsOf(Family())->hash_seed(), seed);
+  EXPECT_EQ(BlobsOf(Handle())->hash_seed(), seed);
   CheckData(model);
   CheckMap(40);
   // Values with either seed are overwritten by new ones.
@@ -448,7 +354,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairReadsFilesWithAnotherHashSeed) {
     }
   }
   ASSERT_OK(Flush());
-  CompactAll();
+  Compact();
   CheckData(model);
   CheckMap(40);
   CheckBlobFiles(3);
@@ -468,7 +374,7 @@ TEST_F(DBAddressMapLifecycleTest, RepairReadsFilesWithAnotherHashSeed) {
     ASSERT_OK(Put("b" + Key(i), Value(600 + i)));
   }
   ASSERT_OK(Flush());
-  CompactAll();
+  Compact();
   CheckData(model);
   CheckMap(40);
   CheckBlobFiles(3);
@@ -543,7 +449,7 @@ TEST_F(DBAddressMapLifecycleTest, DroppedFamilyKeepsItsFilesForReaders) {
     ASSERT_OK(Put(1, Key(i), Value(100 + i)));
   }
   ASSERT_OK(Flush(1));
-  WaitForRemovals();
+  WaitForJobs();
   CheckMap(handles_[1], 20);
   std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions(), handles_[1]));
 
@@ -569,7 +475,7 @@ TEST_F(DBAddressMapLifecycleTest, DroppedFamilyKeepsItsFilesForReaders) {
   // As in RocksDB, the end of the last reader does not search for obsolete
   // files.
   dbfull()->TEST_DeleteObsoleteFiles();
-  WaitForRemovals();
+  WaitForJobs();
   CheckBlobFiles(1);
   EXPECT_EQ(FilesIn(dbname_, kTableFile).size(), 1);
   CheckData(own);
@@ -577,7 +483,7 @@ TEST_F(DBAddressMapLifecycleTest, DroppedFamilyKeepsItsFilesForReaders) {
 
   std::unique_ptr<DB> db;
   ASSERT_OK(DB::Open(options, copy, &db));
-  WaitForRemovals(db.get());
+  WaitForJobs(db.get());
   EXPECT_EQ(FilesIn(copy, kBlobFile).size(), 1);
   EXPECT_EQ(FilesIn(copy, kTableFile).size(), 1);
   CheckData(db.get(), db->DefaultColumnFamily(), own);
@@ -605,11 +511,11 @@ TEST_F(DBAddressMapLifecycleTest, DropOfTheOnlyFamilyWithAMapDeletesItsFiles) {
   CopyDB(copy);
   EXPECT_EQ(FilesIn(copy, kBlobFile).size(), 2);
   ASSERT_OK(db_->DestroyColumnFamilyHandle(mapped));
-  WaitForRemovals();
+  WaitForJobs();
   CheckBlobFiles(1);
   std::unique_ptr<DB> db;
   ASSERT_OK(DB::Open(plain, copy, &db));
-  WaitForRemovals(db.get());
+  WaitForJobs(db.get());
   EXPECT_EQ(FilesIn(copy, kBlobFile).size(), 1);
   EXPECT_EQ(GetFrom(db.get(), db->DefaultColumnFamily(), "k"), Value(1));
   EXPECT_EQ(BlobsOf(db->DefaultColumnFamily()), nullptr);
@@ -639,12 +545,12 @@ TEST_F(DBAddressMapLifecycleTest, ClippedFamilyKeepsTheValuesOfItsRange) {
       ASSERT_OK(Put(Key(i), Value(100 + i)));
     }
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     CheckMap(21);
     std::unique_ptr<Iterator> old(
         with_iterator ? db_->NewIterator(ReadOptions()) : nullptr);
     const std::string before = Text(model);
-    ASSERT_OK(db_->ClipColumnFamily(Family(), Key(7), Key(13)));
+    ASSERT_OK(db_->ClipColumnFamily(Handle(), Key(7), Key(13)));
     model.erase(model.begin(), model.lower_bound(Key(7)));
     model.erase(model.lower_bound(Key(13)), model.end());
     ASSERT_EQ(model.size(), 6);
@@ -652,9 +558,9 @@ TEST_F(DBAddressMapLifecycleTest, ClippedFamilyKeepsTheValuesOfItsRange) {
     if (with_iterator) {
       EXPECT_EQ(Scan(old.get()), before);
       old.reset();
-      CompactAll();
+      Compact();
     }
-    WaitForRemovals();
+    WaitForJobs();
     CheckData(model);
     CheckMap(6);
     // The blob files of keys 6 to 8, 9 to 11 and 12 to 14, and of the file
@@ -751,7 +657,7 @@ TEST_F(DBAddressMapLifecycleTest, OptimisticTransactionsDetectConflicts) {
     }
     iter.reset();
     ASSERT_OK(db_->Flush(FlushOptions()));
-    CompactAll();
+    Compact();
     CheckData(model);
     CheckMap(model.size());
     Close();
@@ -807,7 +713,7 @@ TEST_F(DBAddressMapLifecycleTest, ConflictsAreDetectedInFiles) {
       ASSERT_OK(db_->Put(WriteOptions(), "other", "x"));
       ASSERT_OK(db_->Flush(FlushOptions()));
       if (compacted) {
-        CompactAll();
+        Compact();
       }
       ForgetHistory();
       std::string value;
@@ -827,7 +733,7 @@ TEST_F(DBAddressMapLifecycleTest, ConflictsAreDetectedInFiles) {
     }
   }
   ASSERT_OK(db_->Flush(FlushOptions()));
-  CompactAll();
+  Compact();
   // The map has two keys of each kind except for deleted ones, and the other
   // keys.
   size_t others = 0;
@@ -924,7 +830,7 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactionsSurviveCrashes) {
       if (step == 0) {
         ASSERT_OK(db_->Flush(FlushOptions()));
       } else if (step == 1) {
-        CompactAll();
+        Compact();
       }
     }
     db_->ReleaseSnapshot(snapshot);
@@ -942,7 +848,7 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactionsSurviveCrashes) {
     CheckData(model);
     txn.reset();
     ASSERT_OK(db_->Flush(FlushOptions()));
-    CompactAll();
+    Compact();
     CheckData(model);
     CheckMap(4);
     EXPECT_EQ(IsDirect("k"), committed);
@@ -974,7 +880,7 @@ TEST_F(DBAddressMapLifecycleTest, PreparedTransactionsSurviveCrashes) {
       again.reset();
       CheckData(db.get(), family, expected);
       ASSERT_OK(db->Flush(FlushOptions()));
-      CompactAll(db.get(), family);
+      Compact(db.get(), family);
       CheckData(db.get(), family, expected);
       CheckMap(family, expected.size());
     }
@@ -1112,7 +1018,7 @@ TEST_F(DBAddressMapLifecycleTest, DataIsTheSameWithAllWriteQueues) {
       Reopen(options);
       CheckData(model);
       ASSERT_OK(Flush());
-      CompactAll();
+      Compact();
       CheckData(model);
       CheckMap(model.size());
       CheckBlobFiles(1);
@@ -1150,22 +1056,17 @@ TEST_F(DBAddressMapLifecycleTest, CommitPastTheMemtableIsNotVisibleEarly) {
       ASSERT_OK(txn->Delete("l"));
       ASSERT_OK(txn->Put("m", Value(2)));
       ASSERT_OK(txn->Prepare());
-      std::atomic<bool> done{false};
-      SyncPoint::GetInstance()->SetCallBack(
+      const auto done = EnableCallBackOnce(
           "DBImpl::WriteImpl:AfterWBWIIngestBeforeSetLastSequence:pause",
           [&](void*) {
-            if (!done.exchange(true)) {
-              EXPECT_OK(ImplOf(db_.get())->TEST_WaitForFlushMemTable());
-              EXPECT_EQ(Get("k"), Value(1));
-              EXPECT_EQ(Get("l"), Value(1));
-              EXPECT_EQ(Get("m"), "NOT_FOUND");
-            }
+            EXPECT_OK(ImplOf(db_.get())->TEST_WaitForFlushMemTable());
+            EXPECT_EQ(Get("k"), Value(1));
+            EXPECT_EQ(Get("l"), Value(1));
+            EXPECT_EQ(Get("m"), "NOT_FOUND");
           });
-      SyncPoint::GetInstance()->EnableProcessing();
       ASSERT_OK(txn->Commit());
-      SyncPoint::GetInstance()->DisableProcessing();
-      SyncPoint::GetInstance()->ClearAllCallBacks();
-      EXPECT_TRUE(done);
+      DisableCallBacks();
+      EXPECT_TRUE(*done);
       txn.reset();
       const Model model = {{"k", Value(2)}, {"m", Value(2)}};
       CheckData(model);
@@ -1176,7 +1077,7 @@ TEST_F(DBAddressMapLifecycleTest, CommitPastTheMemtableIsNotVisibleEarly) {
         db_->ReleaseSnapshot(snapshot);
       }
       ASSERT_OK(db_->Flush(FlushOptions()));
-      CompactAll();
+      Compact();
       CheckData(model);
       CheckMap(2);
       EXPECT_TRUE(IsDirect("k"));
@@ -1215,16 +1116,16 @@ TEST_F(DBAddressMapLifecycleTest, IngestedBatchOverwritesMappedValues) {
     EXPECT_EQ(Get("n", snapshot), "a");
     if (step == 0) {
       ASSERT_OK(Flush());
-      WaitForRemovals();
+      WaitForJobs();
     } else if (step == 1) {
-      CompactAll();
+      Compact();
     }
   }
   db_->ReleaseSnapshot(snapshot);
-  CompactAll();
+  Compact();
   CheckData(model);
   CheckMap(3);
-  CheckBlobFiles(LiveBlobFiles(db_.get(), Family()));
+  CheckBlobFiles(BlobFiles().size());
   Reopen(options);
   CheckData(model);
   CheckMap(3);
@@ -1269,7 +1170,7 @@ TEST_F(DBAddressMapLifecycleTest, BatchWithIndexIsReadOverMappedValues) {
     const std::vector<Slice> keys(names.begin(), names.end());
     std::vector<PinnableSlice> values(keys.size());
     std::vector<Status> statuses(keys.size());
-    batch.MultiGetFromBatchAndDB(db_.get(), read_options, Family(), keys.size(),
+    batch.MultiGetFromBatchAndDB(db_.get(), read_options, Handle(), keys.size(),
                                  keys.data(), values.data(), statuses.data(),
                                  /*sorted_input=*/true);
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -1289,7 +1190,7 @@ TEST_F(DBAddressMapLifecycleTest, BatchWithIndexIsReadOverMappedValues) {
       }
     }
     const std::unique_ptr<Iterator> iter(
-        batch.NewIteratorWithBase(Family(), db_->NewIterator(read_options)));
+        batch.NewIteratorWithBase(Handle(), db_->NewIterator(read_options)));
     EXPECT_EQ(Scan(iter.get()), Text(model));
     EXPECT_EQ(Scan(iter.get(), /*reverse=*/true), Text(model, true));
     iter->Seek(Key(2));
@@ -1312,14 +1213,14 @@ TEST_F(DBAddressMapLifecycleTest, BatchWithIndexIsReadOverMappedValues) {
     if (step == 0) {
       ASSERT_OK(Flush());
     } else if (step == 1) {
-      CompactAll();
+      Compact();
     }
   }
   db_->ReleaseSnapshot(snapshot);
   ASSERT_OK(db_->Write(WriteOptions(), batch.GetWriteBatch()));
   CheckData(through(now));
   ASSERT_OK(Flush());
-  CompactAll();
+  Compact();
   CheckData(through(now));
   CheckMap(through(now).size());
 }
@@ -1347,7 +1248,7 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryGoesBackBeforeALoss) {
     std::vector<Model> history(1);
     uint64_t manifest_size = 0;  // size before the last flush
     for (int round = 0; round < 3; ++round) {
-      WaitForRemovals();
+      WaitForJobs();
       ASSERT_OK(env_->GetFileSize(
           dbname_ + "/" + FilesIn(dbname_, kDescriptorFile).back(),
           &manifest_size));
@@ -1366,7 +1267,7 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryGoesBackBeforeALoss) {
       ASSERT_OK(Flush());
       history.push_back(model);
     }
-    WaitForRemovals();
+    WaitForJobs();
     std::vector<std::string> tables = FilesIn(dbname_, kTableFile);
     const std::vector<std::string> blob_files = FilesIn(dbname_, kBlobFile);
     ASSERT_EQ(tables.size(), 3);
@@ -1377,7 +1278,7 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryGoesBackBeforeALoss) {
       // map still exist.
       ASSERT_OK(db_->DisableFileDeletions());
       ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
-      WaitForRemovals();
+      WaitForJobs();
       CheckData(history[3]);
       tables = FilesIn(dbname_, kTableFile);
       ASSERT_EQ(tables.size(), 4);
@@ -1437,13 +1338,13 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryGoesBackBeforeALoss) {
       ASSERT_OK(Put(Key(i), Value(1000 + i)));
     }
     ASSERT_OK(Flush());
-    CompactAll();
+    Compact();
     CheckData(model);
     {
       SCOPED_TRACE("compacted");
       CheckMap(model.size());
     }
-    CheckBlobFiles(LiveBlobFiles(db_.get(), Family()));
+    CheckBlobFiles(BlobFiles().size());
     Reopen(options);
     CheckData(model);
     CheckMap(model.size());
@@ -1475,7 +1376,7 @@ TEST_F(DBAddressMapLifecycleTest, BestEffortsRecoveryNeedsNoDroppedFile) {
       ASSERT_OK(Put("b" + Key(i), Value(100 + i)));
     }
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     CheckBlobFiles(2);
     CheckMap(20);
     const std::vector<std::string> tables = FilesIn(dbname_, kTableFile);
@@ -1517,7 +1418,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsFindDirectValues) {
     ReadOptions read_options;
     read_options.snapshot = snapshot;
     PinnableWideColumns columns;
-    const Status s = db_->GetEntity(read_options, Family(), "k", &columns);
+    const Status s = db_->GetEntity(read_options, Handle(), "k", &columns);
     if (!s.ok()) {
       return s.IsNotFound() ? std::string("NOT_FOUND") : s.ToString();
     }
@@ -1534,7 +1435,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsFindDirectValues) {
     int n = 0;
     std::vector<std::string> result;
     const Status s = db_->GetMergeOperands(
-        read_options, Family(), "k", slices.data(), &operands_options, &n);
+        read_options, Handle(), "k", slices.data(), &operands_options, &n);
     if (!s.ok()) {
       return std::vector<std::string>{s.IsNotFound() ? "NOT_FOUND"
                                                      : s.ToString()};
@@ -1579,7 +1480,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsFindDirectValues) {
   few.expected_max_number_of_operands = 2;
   std::vector<PinnableSlice> slices(3);
   int n = 0;
-  EXPECT_TRUE(db_->GetMergeOperands(ReadOptions(), Family(), "k", slices.data(),
+  EXPECT_TRUE(db_->GetMergeOperands(ReadOptions(), Handle(), "k", slices.data(),
                                     &few, &n)
                   .IsIncomplete());
   EXPECT_EQ(n, 3);
@@ -1594,7 +1495,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsFindDirectValues) {
       seen.push_back(operand.ToString());
       return go_on;
     };
-    ASSERT_OK(db_->GetMergeOperands(ReadOptions(), Family(), "k", slices.data(),
+    ASSERT_OK(db_->GetMergeOperands(ReadOptions(), Handle(), "k", slices.data(),
                                     &counting, &n));
     EXPECT_EQ(seen, go_on ? (Strings{"b", "a"}) : Strings{"b"});
     ASSERT_EQ(n, go_on ? 3 : 1);
@@ -1607,7 +1508,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsFindDirectValues) {
   slices.clear();  // the slices may hold a Version
   db_->ReleaseSnapshot(first);
   db_->ReleaseSnapshot(second);
-  CompactAll();
+  Compact();
   EXPECT_EQ(entity(nullptr), Value(2) + ",a,b");
   EXPECT_EQ(operands(nullptr), Strings{Value(2) + ",a,b"});
   CheckMap(1);
@@ -1615,7 +1516,7 @@ TEST_F(DBAddressMapLifecycleTest, OtherLookupsFindDirectValues) {
   ASSERT_OK(Flush());
   EXPECT_EQ(entity(nullptr), "NOT_FOUND");
   EXPECT_EQ(operands(nullptr), Strings{"NOT_FOUND"});
-  CompactAll();
+  Compact();
   CheckMap(0);
 }
 
@@ -1627,17 +1528,13 @@ TEST_F(DBAddressMapLifecycleTest, OperandsAreCollectedOnceBesideAFlush) {
   ASSERT_OK(Flush());
   ASSERT_OK(Merge("k", "a"));
   ASSERT_OK(Flush());
-  std::atomic<bool> done{false};
-  SyncPoint::GetInstance()->SetCallBack("MapPointRead::TakeDirect", [&](void*) {
-    if (!done.exchange(true)) {
-      OnAnotherThread([&] {
-        EXPECT_OK(Put("k", Value(2)));
-        EXPECT_OK(Flush());
-        WaitForRemovals();
-      });
-    }
+  const auto done = EnableCallBackOnce("MapPointRead::TakeDirect", [&](void*) {
+    OnAnotherThread([&] {
+      EXPECT_OK(Put("k", Value(2)));
+      EXPECT_OK(Flush());
+      WaitForJobs();
+    });
   });
-  SyncPoint::GetInstance()->EnableProcessing();
   int calls = 0;
   GetMergeOperandsOptions counting;
   counting.expected_max_number_of_operands = 3;
@@ -1647,18 +1544,17 @@ TEST_F(DBAddressMapLifecycleTest, OperandsAreCollectedOnceBesideAFlush) {
   };
   std::vector<PinnableSlice> slices(3);
   int n = 0;
-  ASSERT_OK(db_->GetMergeOperands(ReadOptions(), Family(), "k", slices.data(),
+  ASSERT_OK(db_->GetMergeOperands(ReadOptions(), Handle(), "k", slices.data(),
                                   &counting, &n));
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
-  EXPECT_TRUE(done);
+  DisableCallBacks();
+  EXPECT_TRUE(*done);
   EXPECT_EQ(calls, 1);
   ASSERT_EQ(n, 2);
   EXPECT_EQ(slices[0], Value(1));
   EXPECT_EQ(slices[1], "a");
   slices.clear();
   EXPECT_EQ(Get("k"), Value(2));
-  CompactAll();
+  Compact();
   CheckMap(1);
 }
 
@@ -1690,7 +1586,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheKeepsFamiliesApart) {
   EXPECT_EQ(Get(0, "k"), "NOT_FOUND");
   EXPECT_EQ(Get(1, "k"), Value(1));
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 5);
-  CompactAll(db_.get(), handles_[0]);
+  Compact(db_.get(), handles_[0]);
   CheckMap(handles_[0], 0);
   CheckMap(handles_[1], 1);
 }
@@ -1713,7 +1609,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotServeFilteredValues) {
     }
   }
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 3);
-  CompactAll();
+  Compact();
   EXPECT_EQ(Get("remove"), "NOT_FOUND");
   EXPECT_EQ(Get("keep"), Value(1));
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 4);
@@ -1721,7 +1617,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotServeFilteredValues) {
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 4);
   EXPECT_EQ(Get("change"), "changed " + Value(1));
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 5);
-  CompactAll();
+  Compact();
   EXPECT_EQ(Get("change"), "changed " + Value(1));
   CheckMap(2);
   Close();
@@ -1746,7 +1642,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotServeRangeDeletedValues) {
   ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
   options.row_cache = NewLRUCache(1 << 20);
   Reopen(options);
-  const Status s = db_->DeleteRange(WriteOptions(), Family(), "c", "d");
+  const Status s = db_->DeleteRange(WriteOptions(), Handle(), "c", "d");
   EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
   // The cache may have a value that a tombstone hides, because the map still
   // has it, too.
@@ -1768,7 +1664,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotServeRangeDeletedValues) {
                 (std::vector<std::string>{"NOT_FOUND", "NOT_FOUND", Value(1)}));
     }
     if (step == 0) {
-      CompactAll();
+      Compact();
     } else if (step == 1) {
       Reopen(options);
     }
@@ -1806,7 +1702,7 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheDoesNotHideIngestedValues) {
     }
     CheckData(model);
     if (step == 0) {
-      CompactAll();
+      Compact();
       CheckMap(2);
     } else if (step == 1) {
       Reopen(options);
@@ -1869,11 +1765,11 @@ TEST_F(DBAddressMapLifecycleTest, RowCacheRespectsFillCacheAndPins) {
   EXPECT_EQ(Get("k"), Value(1));
   // A pinned value stays when its key is deleted.
   PinnableSlice pinned;
-  ASSERT_OK(db_->Get(ReadOptions(), Family(), "k", &pinned));
+  ASSERT_OK(db_->Get(ReadOptions(), Handle(), "k", &pinned));
   EXPECT_EQ(Ticker(ROW_CACHE_HIT), 1);
   ASSERT_OK(Delete("k"));
   ASSERT_OK(Flush());
-  WaitForRemovals();
+  WaitForJobs();
   EXPECT_EQ(Get("k"), "NOT_FOUND");
   EXPECT_EQ(pinned, Value(1));
   pinned.Reset();
@@ -1929,7 +1825,7 @@ TEST_F(DBAddressMapLifecycleTest, ImportedValuesEnterTheMapInACompaction) {
   ASSERT_OK(db_->Flush(FlushOptions(), imported));
   CheckData(db_.get(), imported, model);
   CheckMap(imported, 2);
-  CompactAll(db_.get(), imported);
+  Compact(db_.get(), imported);
   CheckData(db_.get(), imported, model);
   CheckMap(imported, model.size());
   for (const auto& entry : model) {
@@ -1990,20 +1886,15 @@ TEST_F(DBAddressMapLifecycleTest, IngestedValueIsReadDuringAFlush) {
     ASSERT_TRUE(IsDirect("k"));
     const std::string file = WriteTable("during_flush", {{"k", Value(2)}});
     ASSERT_OK(Put("a", Value(1)));
-    std::atomic<bool> done{false};
-    SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
-      if (!done.exchange(true)) {
-        EXPECT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
-        EXPECT_EQ(Get("k"), Value(2));
-        EXPECT_EQ(Get("a"), Value(1));
-      }
+    const auto done = EnableCallBackOnce(point, [&](void*) {
+      EXPECT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+      EXPECT_EQ(Get("k"), Value(2));
+      EXPECT_EQ(Get("a"), Value(1));
     });
-    SyncPoint::GetInstance()->EnableProcessing();
     ASSERT_OK(Flush());
-    WaitForRemovals();
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    EXPECT_TRUE(done);
+    WaitForJobs();
+    DisableCallBacks();
+    EXPECT_TRUE(*done);
     Model model = {{"a", Value(1)}, {"k", Value(2)}};
     CheckData(model);
     // The next value of k is above the ingested one.
@@ -2011,7 +1902,7 @@ TEST_F(DBAddressMapLifecycleTest, IngestedValueIsReadDuringAFlush) {
     ASSERT_OK(Put("k", Value(3)));
     ASSERT_OK(Flush());
     CheckData(model);
-    CompactAll();
+    Compact();
     CheckData(model);
     CheckMap(2);
     EXPECT_TRUE(IsDirect("a"));
@@ -2062,7 +1953,7 @@ TEST_F(DBAddressMapLifecycleTest, MemoryIsChargedToTheBlockCache) {
     }
     ASSERT_OK(db_->Write(WriteOptions(), &batch));
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     CheckMap(kKeys);
     uint64_t memory = 0;
     ASSERT_TRUE(
@@ -2137,7 +2028,7 @@ TEST_F(DBAddressMapLifecycleTest, FileChecksumsCoverWholeBlobFiles) {
   ASSERT_OK(db_->VerifyFileChecksums(ReadOptions()));
   EXPECT_EQ(Scan(iter.get()), before);
   iter.reset();
-  CompactAll();
+  Compact();
   ASSERT_OK(db_->VerifyFileChecksums(ReadOptions()));
   Reopen(options);
   ASSERT_OK(db_->VerifyFileChecksums(ReadOptions()));
@@ -2179,7 +2070,7 @@ TEST_F(DBAddressMapLifecycleTest, IncrementalBackupSharesBlobFiles) {
     ASSERT_OK(Put(Key(i), Value(100 + i)));
   }
   ASSERT_OK(Flush());
-  WaitForRemovals();
+  WaitForJobs();
   CheckBlobFiles(2);
   ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
   EXPECT_EQ(shared_blob_files(), 3);
@@ -2227,15 +2118,13 @@ TEST_F(DBAddressMapLifecycleTest, LiveFilesStayWhileDeletionsAreDisabled) {
   // yet.
   std::vector<std::string> during;
   uint64_t manifest_size_then = 0;
-  SyncPoint::GetInstance()->SetCallBack("FlushMapping::Settle", [&](void*) {
+  EnableCallBack("FlushMapping::Settle", [&](void*) {
     EXPECT_OK(db_->GetLiveFiles(during, &manifest_size_then,
                                 /*flush_memtable=*/false));
   });
-  SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_OK(Flush());
-  WaitForRemovals();
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  WaitForJobs();
+  DisableCallBacks();
   const auto blob_files = std::count_if(
       during.begin(), during.end(),
       [](const std::string& name) { return Slice(name).ends_with(".blob"); });
@@ -2244,7 +2133,7 @@ TEST_F(DBAddressMapLifecycleTest, LiveFilesStayWhileDeletionsAreDisabled) {
     EXPECT_OK(env_->FileExists(dbname_ + file)) << file;
   }
   CheckData(now);
-  EXPECT_EQ(LiveBlobFiles(db_.get(), Family()), 1);
+  EXPECT_EQ(BlobFiles().size(), 1);
   EXPECT_EQ(FilesIn(dbname_, kBlobFile).size(), 2);
 
   const std::string copy = OtherDir("copy");
@@ -2267,10 +2156,10 @@ TEST_F(DBAddressMapLifecycleTest, LiveFilesStayWhileDeletionsAreDisabled) {
 
   // File deletions are enabled by the last of the calls.
   ASSERT_OK(db_->EnableFileDeletions());
-  WaitForRemovals();
+  WaitForJobs();
   EXPECT_EQ(FilesIn(dbname_, kBlobFile).size(), 2);
   ASSERT_OK(db_->EnableFileDeletions());
-  WaitForRemovals();
+  WaitForJobs();
   CheckBlobFiles(1);
   CheckData(now);
   CheckMap(10);
@@ -2304,7 +2193,7 @@ TEST_F(DBAddressMapLifecycleTest, CompactFilesRenamesAndRemovesValues) {
       ASSERT_OK(Delete(Key(i)));
     }
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     CheckData(model);
     ColumnFamilyMetaData metadata;
     db_->GetColumnFamilyMetaData(&metadata);
@@ -2317,13 +2206,13 @@ TEST_F(DBAddressMapLifecycleTest, CompactFilesRenamesAndRemovesValues) {
       inputs.erase(inputs.begin());
     }
     ASSERT_OK(db_->CompactFiles(CompactionOptions(), inputs, 2));
-    WaitForRemovals();
+    WaitForJobs();
     EXPECT_EQ(FilesPerLevel(), newest_too ? "0,0,1" : "1,0,1");
     CheckData(model);
     if (newest_too) {
       EXPECT_EQ(Ticker(BLOB_MAP_RENAMED), 4);
     } else {
-      CompactAll();
+      Compact();
       CheckData(model);
     }
     CheckMap(8);
@@ -2349,7 +2238,7 @@ TEST_F(DBAddressMapLifecycleTest, PeriodicCompactionFiltersMappedValues) {
   options.max_open_files = -1;
   DestroyAndReopen(options);
   std::atomic<int> periodic{0};
-  SyncPoint::GetInstance()->SetCallBack(
+  EnableCallBack(
       "LevelCompactionPicker::PickCompaction:Return", [&](void* arg) {
         const auto* const compaction = static_cast<Compaction*>(arg);
         periodic +=
@@ -2358,7 +2247,6 @@ TEST_F(DBAddressMapLifecycleTest, PeriodicCompactionFiltersMappedValues) {
                 ? 1
                 : 0;
       });
-  SyncPoint::GetInstance()->EnableProcessing();
   Model model;
   for (int i = 0; i < 10; ++i) {
     for (const char* prefix : {"change", "keep", "remove"}) {
@@ -2382,16 +2270,15 @@ TEST_F(DBAddressMapLifecycleTest, PeriodicCompactionFiltersMappedValues) {
   ASSERT_OK(Put("a", "new"));
   ASSERT_OK(Flush());
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  WaitForRemovals();
+  WaitForJobs();
   EXPECT_GE(periodic, 1);
   for (int i = 0; i < 10; ++i) {
     model["change" + Key(i)] = "changed " + Value(i);
     model.erase("remove" + Key(i));
   }
   CheckData(model);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
-  CompactAll();
+  DisableCallBacks();
+  Compact();
   CheckData(model);
   CheckMap(31);
   Reopen(options);
@@ -2409,9 +2296,8 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
     options.num_levels = 4;
     DestroyAndReopen(options);
     std::atomic<int> moves{0};
-    SyncPoint::GetInstance()->SetCallBack(
-        "DBImpl::BackgroundCompaction:TrivialMove", [&](void*) { ++moves; });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("DBImpl::BackgroundCompaction:TrivialMove",
+                   [&](void*) { ++moves; });
     Model model;
     for (int i = 0; i < 20; ++i) {
       model[Key(i)] = Value(i);
@@ -2420,8 +2306,7 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
     ASSERT_OK(Flush());
     const std::vector<std::string> tables = FilesIn(dbname_, kTableFile);
     MoveFilesToLevel(3);
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_EQ(moves, 3);
     ASSERT_EQ(FilesPerLevel(), "0,0,0,1");
     EXPECT_EQ(FilesIn(dbname_, kTableFile), tables);
@@ -2438,13 +2323,13 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
       ASSERT_OK(Put(Key(i), Value(100 + i)));
     }
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     CheckData(model);
     if (with_iterator) {
       CheckBlobFiles(2);
       EXPECT_EQ(Scan(iter.get()), before);
       iter.reset();
-      CompactAll();
+      Compact();
     } else {
       EXPECT_EQ(FilesPerLevel(), "1,0,0,1");
     }
@@ -2463,7 +2348,7 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
       CheckMap(20);
     }
     MoveFilesToLevel(3);
-    WaitForRemovals();
+    WaitForJobs();
     CheckData(model);
     CheckMap(20);
     CheckBlobFiles(1);
@@ -2486,7 +2371,7 @@ TEST_F(DBAddressMapLifecycleTest, MapWorksWithoutThreadsForFlushes) {
     std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
     ASSERT_OK(Flush());
   }
-  CompactAll();
+  Compact();
   CheckData(model);
   CheckMap(20);
   CheckBlobFiles(1);

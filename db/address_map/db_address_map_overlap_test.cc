@@ -18,13 +18,14 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 
@@ -68,28 +69,21 @@ class Remover : public CompactionFilter {
 }  // namespace
 
 // The parameter says whether there is a filter policy.
-class DBAddressMapOverlapTest : public DBTestBase,
+class DBAddressMapOverlapTest : public AddressMapDBTestBase,
                                 public testing::WithParamInterface<bool> {
  protected:
   static constexpr int kBottom = 3;
 
   DBAddressMapOverlapTest()
-      : DBTestBase("db_address_map_overlap_test", /*env_do_fsync=*/false) {}
-  ~DBAddressMapOverlapTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
+      : AddressMapDBTestBase("db_address_map_overlap_test") {}
 
   Options MapOptions() {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 32;
-    options.enable_blob_address_map = true;
-    options.disable_auto_compactions = true;
+    Options options = AddressMapDBTestBase::MapOptions(/*min_blob_size=*/32);
+    // Garbage is collected as by default.
+    options.blob_gc_space_amp_limit = Options().blob_gc_space_amp_limit;
     options.num_levels = kBottom + 1;
     options.max_background_jobs = 4;
     options.max_bgerror_resume_count = 0;
-    options.statistics = CreateDBStatistics();
     BlockBasedTableOptions table_options;
     if (GetParam()) {
       table_options.filter_policy.reset(NewBloomFilterPolicy(10));
@@ -100,16 +94,6 @@ class DBAddressMapOverlapTest : public DBTestBase,
 
   static std::string Long(const std::string& text) {
     return text + std::string(40, '.');
-  }
-
-  AddressMapStore* Blobs() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd()
-        ->address_map_store();
-  }
-  bool IsDirect(const std::string& key) {
-    SequenceNumber seq = 0;
-    return Blobs()->map()->DirectSeq(Blobs()->HashOf(key), &seq);
   }
 
   std::vector<std::string> FilesOf(int level) {
@@ -130,17 +114,6 @@ class DBAddressMapOverlapTest : public DBTestBase,
     ASSERT_OK(CompactInto(0, kBottom));
   }
 
-  // Runs fn when the sync point is reached for the first time.
-  static void At(const std::string& point, const std::function<void()>& fn) {
-    auto fired = std::make_shared<std::atomic<bool>>(false);
-    SyncPoint::GetInstance()->SetCallBack(point, [fired, fn](void*) {
-      if (!fired->exchange(true)) {
-        fn();
-      }
-    });
-    SyncPoint::GetInstance()->EnableProcessing();
-  }
-
   // Runs `second` beside `first`, a compaction that has committed its edit but
   // has not yet removed its names from the map. `first` continues when `second`
   // has ended or waits for it. `check` is called at that time and after both
@@ -154,7 +127,7 @@ class DBAddressMapOverlapTest : public DBTestBase,
     std::thread thread;
     SyncPoint::GetInstance()->SetCallBack("DBStrata::WaitForSettledMap:Waits",
                                           [&](void*) { waits = true; });
-    At("CompactionMapping::Settle", [&] {
+    EnableCallBackOnce("CompactionMapping::Settle", [&](void*) {
       was_reached = true;
       thread = std::thread([&] {
         second();
@@ -421,7 +394,7 @@ TEST_P(DBAddressMapOverlapTest, HiddenValueStaysGoneBesideAFold) {
     Blobs()->folded_versions()->Begin();
     dbfull()->TEST_UnlockMutex();
     bool was_reached = false;
-    At("CompactionMapping::Settle", [&] {
+    EnableCallBackOnce("CompactionMapping::Settle", [&](void*) {
       was_reached = true;
       CheckValue("k", expected);
       CheckValue("a", Long("a"));
@@ -487,11 +460,9 @@ TEST_P(DBAddressMapOverlapTest, LostRemovalsFailLaterJobsAndNoReads) {
     ASSERT_NO_FATAL_FAILURE(FlushToBottom());
     ASSERT_OK(Merge("k", "1"));
     ASSERT_OK(Flush());
-    SyncPoint::GetInstance()->SetCallBack(
-        "DeferredRemovals::ForEach", [](void* arg) {
-          *static_cast<Status*>(arg) = Status::IOError("injected");
-        });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("DeferredRemovals::ForEach", [](void* arg) {
+      *static_cast<Status*>(arg) = Status::IOError("injected");
+    });
     CompactInto(0, kBottom).PermitUncheckedError();
     ASSERT_TRUE(IsDirect("k"));
     CheckValue("k", "merged");
@@ -562,7 +533,7 @@ TEST_P(DBAddressMapOverlapTest, CoveredEntryDoesNotHideANewDirectValue) {
       return Blobs()->range_deletions()->Count() == 0 && !IsDirect("k");
     })) << "the deleted value is not swept";
     ASSERT_OK(Put("k", Long("new")));
-    At("MapPointRead::Start:LookedUp", [&] {
+    EnableCallBackOnce("MapPointRead::Start:LookedUp", [&](void*) {
       std::thread([&] { EXPECT_OK(Flush()); }).join();
       EXPECT_TRUE(IsDirect("k"));
     });

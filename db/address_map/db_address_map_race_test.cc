@@ -20,7 +20,6 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "env/composite_env_wrapper.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
@@ -28,34 +27,18 @@
 #include "rocksdb/io_status.h"
 #include "rocksdb/system_clock.h"
 #include "rocksdb/wide_columns.h"
-#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/impatient_clock_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
-#include "test_util/sync_point.h"
 #include "utilities/fault_injection_fs.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
 const std::string kNotFound = "NOT_FOUND";
-
-// After this error the DB continues once Resume() is called.
-IOStatus Retryable() {
-  IOStatus s = IOStatus::IOError("injected");
-  s.SetRetryable(true);
-  return s;
-}
-
-// Shortens the second that RocksDB waits after a failed job.
-class ImpatientClock : public SystemClockWrapper {
- public:
-  using SystemClockWrapper::SystemClockWrapper;
-  const char* Name() const override { return "ImpatientClock"; }
-  void SleepForMicroseconds(int micros) override {
-    SystemClockWrapper::SleepForMicroseconds(std::min(micros, 1000));
-  }
-};
 
 // Callbacks at sync points that are removed at the end of the block.
 class Callbacks {
@@ -68,46 +51,17 @@ class Callbacks {
   Callbacks& operator=(const Callbacks&) = delete;
 
   void Always(const std::string& point, const Fn& fn) {
-    SyncPoint::GetInstance()->SetCallBack(point, fn);
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack(point, fn);
   }
 
   // Calls fn only the first time, because fn itself may reach the point. The
   // result becomes true when the point is reached.
   std::shared_ptr<std::atomic<bool>> Once(const std::string& point,
                                           const Fn& fn) {
-    auto reached = std::make_shared<std::atomic<bool>>(false);
-    Always(point, [reached, fn](void* arg) {
-      if (!reached->exchange(true)) {
-        fn(arg);
-      }
-    });
-    return reached;
+    return EnableCallBackOnce(point, fn);
   }
 
-  void Clear() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
-};
-
-class Counter {
- public:
-  void Add() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    ++count_;
-    changed_.notify_all();
-  }
-
-  bool WaitFor(size_t n) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, kTestPatience, [&] { return count_ >= n; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t count_ = 0;
+  void Clear() { DisableCallBacks(); }
 };
 
 // Threads wait in Pass() until they are let through one by one.
@@ -166,13 +120,13 @@ class FlushControl {
         });
     callbacks_.Always("FlushJob::WriteLevel0Table:s", [](void* status) {
       if (this_flush == Fate::kTableFails) {
-        *static_cast<Status*>(status) = Retryable();
+        *static_cast<Status*>(status) = RetryableError();
       }
     });
     // Only the write of this thread fails: all other threads are held.
     callbacks_.Always("VersionSet::LogAndApply:WriteManifest", [fs](void*) {
       if (this_flush == Fate::kManifestFails) {
-        fs->SetFilesystemActive(false, Retryable());
+        fs->SetFilesystemActive(false, RetryableError());
       }
     });
     callbacks_.Always("VersionSet::LogAndApply:WriteManifestDone", [fs](void*) {
@@ -195,14 +149,14 @@ class FlushControl {
 
   Turnstile& turnstile() { return turnstile_; }
   // Requests that wait for the running job of their column family.
-  Counter& parked() { return parked_; }
+  EventCount& parked() { return parked_; }
   // Jobs that have ended and are settled.
-  Counter& left() { return left_; }
+  EventCount& left() { return left_; }
 
  private:
   Turnstile turnstile_;
-  Counter parked_;
-  Counter left_;
+  EventCount parked_;
+  EventCount left_;
   Callbacks callbacks_;
 };
 
@@ -237,7 +191,7 @@ enum class Origin { kAbsent, kInMemtable, kVersioned, kDeleted, kOperand };
 
 }  // namespace
 
-class DBAddressMapRaceTest : public DBTestBase,
+class DBAddressMapRaceTest : public AddressMapDBTestBase,
                              public testing::WithParamInterface<bool> {
  public:
   struct Expected {
@@ -252,7 +206,7 @@ class DBAddressMapRaceTest : public DBTestBase,
       std::function<std::string(const std::string& key, const Snapshot*)>;
 
   DBAddressMapRaceTest()
-      : DBTestBase("db_address_map_race_test", /*env_do_fsync=*/false),
+      : AddressMapDBTestBase("db_address_map_race_test"),
         fs_(std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem())),
         fault_env_(std::make_unique<CompositeEnvWrapper>(
             env_, fs_,
@@ -262,8 +216,6 @@ class DBAddressMapRaceTest : public DBTestBase,
   }
 
   ~DBAddressMapRaceTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
     ReleaseHeld();
     Close();  // before its Env is destroyed
   }
@@ -273,30 +225,14 @@ class DBAddressMapRaceTest : public DBTestBase,
     if (GetParam()) {
       overrides.filter_policy.reset(NewBloomFilterPolicy(10));
     }
-    Options options = CurrentOptions(overrides);
+    Options options =
+        AddressMapDBTestBase::MapOptions(/*min_blob_size=*/0, overrides);
     options.env = fault_env_.get();
-    options.enable_blob_files = true;
-    options.min_blob_size = 0;
-    options.enable_blob_address_map = true;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
     options.max_background_flushes = 4;
     options.max_write_buffer_number = 8;
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.statistics = CreateDBStatistics();
     // The tests call Resume() themselves.
     options.max_bgerror_resume_count = 0;
     return options;
-  }
-
-  ColumnFamilyHandle* Handle(int cf) {
-    return handles_.empty() ? db_->DefaultColumnFamily() : handles_[cf];
-  }
-
-  AddressMapStore* Blobs(int cf = 0) {
-    return static_cast<ColumnFamilyHandleImpl*>(Handle(cf))
-        ->cfd()
-        ->address_map_store();
   }
 
   // Returns 0 if there is no direct entry.
@@ -305,47 +241,18 @@ class DBAddressMapRaceTest : public DBTestBase,
     return Blobs()->map()->DirectSeq(Blobs()->HashOf(key), &seq) ? seq : 0;
   }
 
-  void ExpectEntries(uint64_t n, int cf = 0) {
-    EXPECT_OK(Blobs(cf)->map()->TEST_Check());
-    EXPECT_EQ(Blobs(cf)->map()->NumEntries(), n);
-  }
-
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
-  }
-
-  // Returns the blob files of the current Version.
-  std::vector<BlobMetaData> BlobFiles(int cf = 0) {
-    ColumnFamilyMetaData metadata;
-    db_->GetColumnFamilyMetaData(Handle(cf), &metadata);
-    return metadata.blob_files;
-  }
-
   bool OnDisk(const BlobMetaData& file) {
     return env_->FileExists(dbname_ + "/" + file.blob_file_name).ok();
   }
 
   // ---- Jobs.
 
-  void WaitForRemovals() { ASSERT_OK(WaitForMapJobs(db_.get())); }
-
-  void ForceCompaction() {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-  }
-
-  void Compact() {
-    ForceCompaction();
-    WaitForRemovals();
-  }
-
   // Gives the DB an occasion to do pending work, for example drops after an
   // error.
   void Settle() {
     for (int i = 0; i < 2; ++i) {
       db_->ReleaseSnapshot(db_->GetSnapshot());
-      WaitForRemovals();
+      WaitForJobs();
     }
   }
 
@@ -371,7 +278,7 @@ class DBAddressMapRaceTest : public DBTestBase,
   // ---- Errors.
 
   // All writes fail until Repair() is called.
-  void Break() { fs_->SetFilesystemActive(false, Retryable()); }
+  void Break() { fs_->SetFilesystemActive(false, RetryableError()); }
   void Repair() {
     // Waits until the failed jobs have cleaned up.
     dbfull()->TEST_WaitForBackgroundWork().PermitUncheckedError();
@@ -392,9 +299,10 @@ class DBAddressMapRaceTest : public DBTestBase,
       callbacks->Once("VersionSet::LogAndApply:WriteManifest",
                       [this](void*) { Break(); });
     } else if (failure == Failure::kManifestAcknowledgement) {
-      callbacks->Once(
-          "VersionSet::ProcessManifestWrites:AfterSyncManifest",
-          [](void* status) { *static_cast<IOStatus*>(status) = Retryable(); });
+      callbacks->Once("VersionSet::ProcessManifestWrites:AfterSyncManifest",
+                      [](void* status) {
+                        *static_cast<IOStatus*>(status) = RetryableError();
+                      });
     }
   }
 
@@ -436,18 +344,6 @@ class DBAddressMapRaceTest : public DBTestBase,
     return iter->status().ok() ? kNotFound : iter->status().ToString();
   }
 
-  // Returns the keys and values that an iterator finds.
-  static std::string Scan(Iterator* iter) {
-    std::string result;
-    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
-      result += iter->key().ToString() + "=" + iter->value().ToString() + ";";
-    }
-    if (!iter->status().ok()) {
-      result += iter->status().ToString();
-    }
-    return result;
-  }
-
   std::string MultiGetOne(const std::string& key, const Snapshot* snapshot) {
     const std::vector<std::string> values =
         MultiGet(std::vector<std::string>{"a", key, "z"}, snapshot);
@@ -466,10 +362,6 @@ class DBAddressMapRaceTest : public DBTestBase,
     for (const std::string& got : all) {
       EXPECT_EQ(allowed.count(got), 1u) << got;
     }
-  }
-
-  static std::string Value(int i) {
-    return "value " + std::to_string(i) + std::string(100, 'x');
   }
 
   // ---- Changes of the files. They leave another key, "a", unchanged.
@@ -548,13 +440,13 @@ class DBAddressMapRaceTest : public DBTestBase,
       default:
         break;
     }
-    WaitForRemovals();
+    WaitForJobs();
   }
 
   void Apply(Change change) {
     ReleaseHeld();
     if (change != Change::kDeleteFiles) {
-      ForceCompaction();
+      ASSERT_OK(ForceCompaction());
       return;
     }
     const Slice begin("b");
@@ -569,7 +461,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     Settle();
     ExpectReads(expected.key, nullptr, {expected.after});
     EXPECT_EQ(Get("a"), Value(7));
-    ExpectEntries(expected.entries);
+    CheckMap(expected.entries);
   }
 
   // Makes each change while a read has stopped at each of the points.
@@ -591,7 +483,7 @@ class DBAddressMapRaceTest : public DBTestBase,
           const auto reached = callbacks.Once(point, [&](void*) {
             OnAnotherThread([&] {
               Apply(change);
-              WaitForRemovals();
+              WaitForJobs();
             });
           });
           got = read_key(expected.key, snapshot);
@@ -646,7 +538,7 @@ class DBAddressMapRaceTest : public DBTestBase,
         result = "b";
         break;
     }
-    WaitForRemovals();
+    WaitForJobs();
     return result;
   }
 
@@ -662,7 +554,7 @@ class DBAddressMapRaceTest : public DBTestBase,
     }
     ASSERT_OK(Put("k", Value(2)));
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
   }
 
  protected:
@@ -688,7 +580,7 @@ TEST_P(DBAddressMapRaceTest, UndoneFlushRestoresTheMap) {
       ASSERT_OK(Put("k", Value(1)));
       ASSERT_OK(Put("l", Value(1)));
       ASSERT_OK(Flush());
-      WaitForRemovals();
+      WaitForJobs();
       const SequenceNumber old_seq = DirectSeqOf("k");
       EXPECT_GT(old_seq, 0u);
       const Snapshot* const snapshot =
@@ -723,15 +615,15 @@ TEST_P(DBAddressMapRaceTest, UndoneFlushRestoresTheMap) {
       ExpectReads("k", nullptr, {Value(2)});
       ExpectReads("l", nullptr, {kNotFound});
       EXPECT_EQ(DirectSeqOf("k"), old_seq);
-      ExpectEntries(2);
+      CheckMap(2);
       EXPECT_EQ(BlobFiles().size(), 1u);
 
       ASSERT_OK(db_->Resume());
-      WaitForRemovals();
+      WaitForJobs();
       EXPECT_EQ(GetPersisted("k"), Value(2));
       EXPECT_EQ(GetPersisted("l"), kNotFound);
       check_reader();
-      ExpectEntries(reader == kNobody ? 1 : 3);
+      CheckMap(reader == kNobody ? 1 : 3);
 
       db_->ReleaseSnapshot(snapshot);
       iter.reset();
@@ -739,7 +631,7 @@ TEST_P(DBAddressMapRaceTest, UndoneFlushRestoresTheMap) {
       for (int round = 0; round < 3; ++round) {
         ExpectReads("k", nullptr, {Value(2)});
         ExpectReads("l", nullptr, {kNotFound});
-        ExpectEntries(1);
+        CheckMap(1);
         EXPECT_EQ(BlobFiles().size(), 1u);
         Reopen(options);
       }
@@ -762,7 +654,7 @@ TEST_P(DBAddressMapRaceTest, UndoneAtomicFlushRestoresBothMaps) {
       ASSERT_OK(Put(cf, "l", Value(1)));
     }
     ASSERT_OK(Flush(std::vector<int>{0, 1}));
-    WaitForRemovals();
+    WaitForJobs();
     for (const int cf : {0, 1}) {
       ASSERT_OK(Put(cf, "k", Value(2), NoWal()));
       ASSERT_OK(db_->Delete(NoWal(), Handle(cf), "l"));
@@ -773,7 +665,7 @@ TEST_P(DBAddressMapRaceTest, UndoneAtomicFlushRestoresBothMaps) {
       Callbacks callbacks;
       callbacks.Always("FlushJob::WriteLevel0Table:s", [&](void* status) {
         if (jobs++ == failure) {
-          *static_cast<Status*>(status) = Retryable();
+          *static_cast<Status*>(status) = RetryableError();
         }
       });
       callbacks.Always("MapTransaction::Publish:Inserted",
@@ -792,7 +684,7 @@ TEST_P(DBAddressMapRaceTest, UndoneAtomicFlushRestoresBothMaps) {
       EXPECT_EQ(GetPersisted("l", cf), Value(1));
       EXPECT_EQ(Get(cf, "k"), Value(2));
       EXPECT_EQ(Get(cf, "l"), kNotFound);
-      ExpectEntries(2, cf);
+      CheckMap(2, cf);
       EXPECT_EQ(BlobFiles(cf).size(), 1u);
     }
     ASSERT_OK(db_->Resume());
@@ -801,7 +693,7 @@ TEST_P(DBAddressMapRaceTest, UndoneAtomicFlushRestoresBothMaps) {
       for (const int cf : {0, 1}) {
         EXPECT_EQ(Get(cf, "k"), Value(2));
         EXPECT_EQ(Get(cf, "l"), kNotFound);
-        ExpectEntries(1, cf);
+        CheckMap(1, cf);
         EXPECT_EQ(BlobFiles(cf).size(), 1u);
       }
       ReopenWithColumnFamilies({kDefaultColumnFamilyName, "other"}, options);
@@ -853,7 +745,7 @@ TEST_P(DBAddressMapRaceTest, FlushesInEveryOrderKeepTheNewestValues) {
         ASSERT_OK(Put(cf, "l", Value(1)));
         ASSERT_OK(Flush(cf));
       }
-      WaitForRemovals();
+      WaitForJobs();
       {
         FlushControl control(fs_.get(), all_fates[f]);
         for (const int cf : {0, 1, 2}) {
@@ -893,8 +785,8 @@ TEST_P(DBAddressMapRaceTest, FlushesInEveryOrderKeepTheNewestValues) {
           EXPECT_EQ(Get(cf, "l"), kNotFound) << cf;
         }
         EXPECT_EQ(Get(0, "m"), Value(3));
-        ExpectEntries(2, 0);
-        ExpectEntries(1, 1);
+        CheckMap(2, 0);
+        CheckMap(1, 1);
         EXPECT_EQ(BlobFiles(0).size(), 1u);
         EXPECT_EQ(BlobFiles(1).size(), 1u);
         ReopenWithColumnFamilies(families, all_options);
@@ -927,7 +819,7 @@ TEST_P(DBAddressMapRaceTest, AtomicFlushesKeepTheNewestValues) {
       ASSERT_OK(Put(cf, "l", Value(1)));
     }
     ASSERT_OK(Flush(std::vector<int>{0, 1}));
-    WaitForRemovals();
+    WaitForJobs();
     {
       FlushControl control(fs_.get(), all_fates[f]);
       for (const int cf : {0, 1}) {
@@ -953,7 +845,7 @@ TEST_P(DBAddressMapRaceTest, AtomicFlushesKeepTheNewestValues) {
       for (const int cf : {0, 1}) {
         EXPECT_EQ(Get(cf, "k"), Value(3)) << cf;
         EXPECT_EQ(Get(cf, "l"), kNotFound) << cf;
-        ExpectEntries(1, cf);
+        CheckMap(1, cf);
         EXPECT_EQ(BlobFiles(cf).size(), 1u) << cf;
       }
       ReopenWithColumnFamilies({kDefaultColumnFamilyName, "other"}, options);
@@ -1065,7 +957,7 @@ TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfACompaction) {
           });
         });
         Apply(change);
-        WaitForRemovals();
+        WaitForJobs();
         met = reached->load();
       }
       counts[point] += met ? 1 : 0;
@@ -1140,7 +1032,7 @@ TEST_P(DBAddressMapRaceTest, FlushOverTheKeyAtEachStepOfACompaction) {
           const auto reached =
               callbacks.Once(point, [&](void*) { OnAnotherThread(write); });
           Apply(change);
-          WaitForRemovals();
+          WaitForJobs();
           met = reached->load();
         }
         counts[point] += met ? 1 : 0;
@@ -1155,7 +1047,7 @@ TEST_P(DBAddressMapRaceTest, FlushOverTheKeyAtEachStepOfACompaction) {
         Settle();
         ExpectReads(expected.key, nullptr, {after});
         EXPECT_EQ(Get("a"), Value(7));
-        ExpectEntries(entries);
+        CheckMap(entries);
         ASSERT_FALSE(HasFatalFailure());
       }
     }
@@ -1196,7 +1088,7 @@ TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfAFlush) {
         DestroyAndReopen(MapOptions());
         ASSERT_OK(Put("k", Value(1)));
         ASSERT_OK(Flush());
-        WaitForRemovals();
+        WaitForJobs();
         const Snapshot* const old = with_old ? db_->GetSnapshot() : nullptr;
         ASSERT_OK(mutation.apply());
         const Snapshot* first = nullptr;
@@ -1219,7 +1111,7 @@ TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfAFlush) {
             });
           });
           ASSERT_OK(Flush());
-          WaitForRemovals();
+          WaitForJobs();
           EXPECT_TRUE(reached->load());
         }
         const auto check = [&] {
@@ -1234,7 +1126,7 @@ TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfAFlush) {
         check();
         ASSERT_OK(Put("k", Value(9)));
         ASSERT_OK(Flush());
-        WaitForRemovals();
+        WaitForJobs();
         check();
         Compact();
         check();
@@ -1246,7 +1138,7 @@ TEST_P(DBAddressMapRaceTest, ReadsAreRightAtEachStepOfAFlush) {
         Compact();
         Settle();
         ExpectReads("k", nullptr, {Value(9)});
-        ExpectEntries(1);
+        CheckMap(1);
       }
     }
   }
@@ -1332,7 +1224,7 @@ TEST_P(DBAddressMapRaceTest, ReadIsRightWhenADirectEntryAppears) {
           Compact();
           Settle();
           ExpectReads("k", nullptr, {Value(2)});
-          ExpectEntries(2);
+          CheckMap(2);
         }
       }
     }
@@ -1360,7 +1252,7 @@ TEST_P(DBAddressMapRaceTest, MultiGetOfOneFamilyReadsAtOneMoment) {
         ASSERT_OK(Put(name, Value(version)));
       }
       ASSERT_OK(Flush());
-      WaitForRemovals();
+      WaitForJobs();
     };
     write_all(1);
     ReadOptions read_options;
@@ -1432,7 +1324,7 @@ TEST_P(DBAddressMapRaceTest, MultiGetOfOneFamilyReadsAtOneMoment) {
     for (const std::string& name : names) {
       EXPECT_EQ(Get(name), Value(last));
     }
-    ExpectEntries(kKeys);
+    CheckMap(kKeys);
   }
 }
 
@@ -1493,7 +1385,7 @@ TEST_P(DBAddressMapRaceTest, DroppedFileStaysForAReadThatPinnedIt) {
           ASSERT_OK(Flush());
         }
       }
-      WaitForRemovals();
+      WaitForJobs();
       const std::vector<BlobMetaData> files = BlobFiles();
       ASSERT_EQ(files.size(), c.one_file ? size_t{1} : c.num_keys);
       std::atomic<size_t> pins{0};
@@ -1522,14 +1414,14 @@ TEST_P(DBAddressMapRaceTest, DroppedFileStaysForAReadThatPinnedIt) {
       EXPECT_GE(pins.load(), c.num_keys);
       ASSERT_OK(Put("other", Value(7)));
       ASSERT_OK(Flush());
-      WaitForRemovals();
+      WaitForJobs();
       for (const BlobMetaData& file : files) {
         EXPECT_FALSE(OnDisk(file));
       }
       for (const std::string& key : keys) {
         EXPECT_EQ(Get(key), Value(100));
       }
-      ExpectEntries(c.num_keys + 1);
+      CheckMap(c.num_keys + 1);
     }
   }
 }
@@ -1544,7 +1436,7 @@ TEST_P(DBAddressMapRaceTest, UncommittedFlushKeepsTheSupersededFile) {
     DestroyAndReopen(options);
     ASSERT_OK(Put("k", Value(1)));
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     ASSERT_EQ(BlobFiles().size(), 1u);
     const BlobMetaData file = BlobFiles()[0];
     ASSERT_OK(Put("k", Value(2), NoWal()));
@@ -1578,7 +1470,7 @@ TEST_P(DBAddressMapRaceTest, UncommittedFlushKeepsTheSupersededFile) {
     }
     if (fail) {
       EXPECT_EQ(GetPersisted("k"), Value(1));
-      ExpectEntries(1);
+      CheckMap(1);
       EXPECT_TRUE(OnDisk(file));
       EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 0u);
       ASSERT_OK(db_->Resume());
@@ -1588,7 +1480,7 @@ TEST_P(DBAddressMapRaceTest, UncommittedFlushKeepsTheSupersededFile) {
     EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 1u);
     for (int round = 0; round < 2; ++round) {
       ExpectReads("k", nullptr, {Value(2)});
-      ExpectEntries(1);
+      CheckMap(1);
       EXPECT_EQ(BlobFiles().size(), 1u);
       Reopen(options);
     }
@@ -1606,8 +1498,8 @@ TEST_P(DBAddressMapRaceTest, RenameDropsTheOtherFileOnce) {
   const Snapshot* const snapshot = db_->GetSnapshot();
   ASSERT_OK(Put("k", Value(2)));
   ASSERT_OK(Flush());
-  WaitForRemovals();
-  ExpectEntries(2);
+  WaitForJobs();
+  CheckMap(2);
   const std::vector<BlobMetaData> files = BlobFiles();
   ASSERT_EQ(files.size(), 2u);
   const SequenceNumber old_seq = DirectSeqOf("k");
@@ -1616,10 +1508,10 @@ TEST_P(DBAddressMapRaceTest, RenameDropsTheOtherFileOnce) {
     const auto reached =
         callbacks.Once("BackgroundJobScheduler::Work:MapRemovals", [&](void*) {
           // Must not wait for removals, as this is one.
-          OnAnotherThread([&] { ForceCompaction(); });
+          OnAnotherThread([&] { ASSERT_OK(ForceCompaction()); });
         });
     db_->ReleaseSnapshot(snapshot);
-    WaitForRemovals();
+    WaitForJobs();
     EXPECT_TRUE(reached->load());
   }
   Settle();
@@ -1631,7 +1523,7 @@ TEST_P(DBAddressMapRaceTest, RenameDropsTheOtherFileOnce) {
             1);
   for (int round = 0; round < 2; ++round) {
     ExpectReads("k", nullptr, {Value(2)});
-    ExpectEntries(1);
+    CheckMap(1);
     EXPECT_EQ(BlobFiles().size(), 1u);
     Reopen(options);
   }
@@ -1643,7 +1535,7 @@ TEST_P(DBAddressMapRaceTest, FailedDropIsTriedAgain) {
   DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(1)));
   ASSERT_OK(Flush());
-  WaitForRemovals();
+  WaitForJobs();
   ASSERT_EQ(BlobFiles().size(), 1u);
   const BlobMetaData file = BlobFiles()[0];
   ASSERT_OK(Put("k", Value(2)));
@@ -1662,14 +1554,14 @@ TEST_P(DBAddressMapRaceTest, FailedDropIsTriedAgain) {
   EXPECT_TRUE(OnDisk(file));
   EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 0u);
   ExpectReads("k", nullptr, {Value(2)});
-  ExpectEntries(1);
+  CheckMap(1);
   ASSERT_OK(db_->Resume());
   Settle();
   EXPECT_FALSE(OnDisk(file));
   EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 1u);
   for (int round = 0; round < 2; ++round) {
     ExpectReads("k", nullptr, {Value(2)});
-    ExpectEntries(1);
+    CheckMap(1);
     EXPECT_EQ(BlobFiles().size(), 1u);
     Reopen(options);
   }
@@ -1695,13 +1587,13 @@ TEST_P(DBAddressMapRaceTest, OldIteratorReadsFilteredValues) {
   ASSERT_OK(Flush());
   ASSERT_OK(db_->Merge(WriteOptions(), "operand1", "m"));
   ASSERT_OK(Flush());
-  WaitForRemovals();
+  WaitForJobs();
   const std::string after = "change1=changed " + Value(1) +
                             ";keep1=" + Value(1) + ";operand1=" + Value(1) +
                             ";short1=s;skip5=" + Value(1) + ";";
   std::unique_ptr<Iterator> old(db_->NewIterator(ReadOptions()));
   EXPECT_EQ(Scan(old.get()), before);
-  ForceCompaction();
+  ASSERT_OK(ForceCompaction());
   for (int step = 0; step < 4; ++step) {
     SCOPED_TRACE(step);
     {
@@ -1724,12 +1616,12 @@ TEST_P(DBAddressMapRaceTest, OldIteratorReadsFilteredValues) {
       Compact();
       Settle();
     } else if (step == 2) {
-      ExpectEntries(4);
+      CheckMap(4);
       Reopen(options);
     }
   }
   EXPECT_GT(filter_.operands.load(), 0);
-  ExpectEntries(4);
+  CheckMap(4);
 }
 
 // Between the edit of a compaction and its changes to the map, readers may use
@@ -1746,7 +1638,7 @@ TEST_P(DBAddressMapRaceTest, FilteredBasesAreNotCachedAsMergedValues) {
     ASSERT_OK(Put(key, Value(1)));
   }
   ASSERT_OK(Flush());
-  WaitForRemovals();
+  WaitForJobs();
   for (const std::string& key : keys) {
     EXPECT_GT(DirectSeqOf(key), 0u);
     ASSERT_OK(db_->Merge(WriteOptions(), key, "m"));
@@ -1754,17 +1646,14 @@ TEST_P(DBAddressMapRaceTest, FilteredBasesAreNotCachedAsMergedValues) {
   const std::vector<std::string> after = {"changed " + Value(1) + ",m", "m",
                                           "s,m"};
   std::vector<std::string> between;
-  SyncPoint::GetInstance()->SetCallBack("CompactionMapping::Settle",
-                                        [&](void*) {
-                                          for (const std::string& key : keys) {
-                                            between.push_back(Get(key));
-                                          }
-                                        });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("CompactionMapping::Settle", [&](void*) {
+    for (const std::string& key : keys) {
+      between.push_back(Get(key));
+    }
+  });
   // Compacts only the flushed file.
   ASSERT_OK(dbfull()->TEST_CompactRange(/*level=*/0, nullptr, nullptr));
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_EQ(between.size(), keys.size());
   for (int round = 0; round < 2; ++round) {
     for (size_t i = 0; i < keys.size(); ++i) {

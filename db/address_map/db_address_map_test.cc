@@ -15,7 +15,6 @@
 #include "db/address_map/address_map_verifier.h"
 #include "db/blob_v2/blob_read_group.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/perf_context.h"
@@ -24,7 +23,8 @@
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/optimistic_transaction_db.h"
 #include "rocksdb/utilities/transaction_db.h"
-#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/defer.h"
@@ -32,60 +32,23 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBAddressMapTest : public DBTestBase {
+class DBAddressMapTest : public AddressMapDBTestBase {
  public:
-  DBAddressMapTest()
-      : DBTestBase("db_address_map_test", /*env_do_fsync=*/false) {}
-
-  Options MapOptions() {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 0;
-    options.enable_blob_address_map = true;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.statistics = CreateDBStatistics();
-    return options;
-  }
-
-  AddressMapStore* Blobs() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd()
-        ->address_map_store();
-  }
+  DBAddressMapTest() : AddressMapDBTestBase("db_address_map_test") {}
 
   const VersionMappedStats& Summary() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd()
-        ->current()
-        ->storage_info()
-        ->strata()
-        ->mapped_stats();
-  }
-
-  // Returns true if the newest entry of the key is in the map in direct mode.
-  bool IsDirect(const std::string& key) {
-    SequenceNumber seq = 0;
-    return Blobs()->map()->DirectSeq(Blobs()->HashOf(key), &seq);
-  }
-
-  size_t NumBlobFiles() {
-    ColumnFamilyMetaData metadata;
-    db_->GetColumnFamilyMetaData(&metadata);
-    return metadata.blob_files.size();
+    return Family()->current()->storage_info()->strata()->mapped_stats();
   }
 
   // Returns the lines that AddressMapVerifier reports.
   std::vector<std::string> Verify(bool read_values, uint64_t num_values) {
-    ColumnFamilyData* const cfd =
-        static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+    ColumnFamilyData* const cfd = Family();
     AddressMapVerifier::Options verifier_options;
     verifier_options.num_threads = 3;
     verifier_options.read_values = read_values;
     AddressMapVerifier::Result result;
     std::vector<std::string> lines;
-    WaitForRemovals();
+    WaitForJobs();
     SuperVersion* const sv = cfd->GetReferencedSuperVersion(dbfull());
     EXPECT_OK(AddressMapVerifier::Verify(
         cfd, sv->current, verifier_options,
@@ -94,37 +57,6 @@ class DBAddressMapTest : public DBTestBase {
     EXPECT_EQ(result.values, num_values);
     EXPECT_EQ(result.errors, lines.size());
     return lines;
-  }
-
-  // Rewrites all files and waits until the map has removed entries in the
-  // background.
-  void Compact() {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-    WaitForRemovals();
-  }
-  void WaitForRemovals() { ASSERT_OK(WaitForMapJobs(db_.get())); }
-
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
-  }
-
-  // Returns the keys and values that an iterator finds.
-  static std::string Scan(Iterator* iter, bool reverse = false) {
-    std::string result;
-    for (reverse ? iter->SeekToLast() : iter->SeekToFirst(); iter->Valid();
-         reverse ? iter->Prev() : iter->Next()) {
-      result += iter->key().ToString() + "=" + iter->value().ToString() + ";";
-    }
-    if (!iter->status().ok()) {
-      result += iter->status().ToString();
-    }
-    return result;
-  }
-
-  static std::string Value(int i) {
-    return "value " + std::to_string(i) + std::string(100, 'x');
   }
 };
 
@@ -141,9 +73,8 @@ TEST_F(DBAddressMapTest, DirectReadOpensNoTable) {
   EXPECT_EQ(Summary().num_mapped, 100);
   SetPerfLevel(kEnableCount);
   get_perf_context()->Reset();
-  SyncPoint::GetInstance()->SetCallBack(
-      "TableCache::FindTable:0", [](void*) { FAIL() << "a table was opened"; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("TableCache::FindTable:0",
+                 [](void*) { FAIL() << "a table was opened"; });
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(IsDirect(Key(i)));
     EXPECT_EQ(Get(Key(i)), Value(i));
@@ -158,8 +89,7 @@ TEST_F(DBAddressMapTest, DirectReadOpensNoTable) {
   EXPECT_EQ(perf.blob_map_bypass_count, 100);
   EXPECT_EQ(Ticker(BLOB_MAP_BYPASS), 100);
   SetPerfLevel(kDisable);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
 }
 
 TEST_F(DBAddressMapTest, OverwriteDeletesTheOldFile) {
@@ -169,9 +99,9 @@ TEST_F(DBAddressMapTest, OverwriteDeletesTheOldFile) {
       ASSERT_OK(Put(Key(i), Value(round * 100 + i)));
     }
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     EXPECT_EQ(Blobs()->map()->NumEntries(), 50);
-    EXPECT_EQ(NumBlobFiles(), 1);
+    EXPECT_EQ(BlobFiles().size(), 1);
   }
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(Get(Key(i)), Value(200 + i));
@@ -333,12 +263,10 @@ TEST_F(DBAddressMapTest, FailedFlushPublishesNothing) {
         *static_cast<Status*>(status) = Status::IOError("injected");
       });
   std::atomic<bool> published{false};
-  SyncPoint::GetInstance()->SetCallBack("MapTransaction::Publish:Inserted",
-                                        [&](void*) { published = true; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("MapTransaction::Publish:Inserted",
+                 [&](void*) { published = true; });
   EXPECT_NOK(Flush());
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_FALSE(published);
   EXPECT_EQ(Get("k"), Value(2));
   EXPECT_EQ(Blobs()->map()->NumEntries(), 1);
@@ -412,8 +340,7 @@ TEST_F(DBAddressMapTest, MultiGetFindsEntriesOfAllKinds) {
   EXPECT_EQ(MultiGet(keys), expected);
   SyncPoint::GetInstance()->EnableProcessing();
   EXPECT_EQ(MultiGet(keys), expected);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
 }
 
 // If one key of a batch over two column families has to start again, all
@@ -428,22 +355,20 @@ TEST_F(DBAddressMapTest, MultiGetOfTwoFamiliesReadsAtOneMoment) {
     ASSERT_OK(Flush(cf));
   }
   std::atomic<int> attempts{0};
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::MultiCFSnapshot:AfterGetSeqNum1", [&](void*) {
-        if (attempts++ < 5) {
-          // The SuperVersions of the attempt are outdated now, and their values
-          // are overwritten.
-          OnAnotherThread([&] {
-            for (int cf : {0, 1}) {
-              for (const char* key : {"k", "l"}) {
-                ASSERT_OK(Put(cf, key, Value(10 + attempts)));
-              }
-              ASSERT_OK(Flush(cf));
-            }
-          });
+  EnableCallBack("DBImpl::MultiCFSnapshot:AfterGetSeqNum1", [&](void*) {
+    if (attempts++ < 5) {
+      // The SuperVersions of the attempt are outdated now, and their values
+      // are overwritten.
+      OnAnotherThread([&] {
+        for (int cf : {0, 1}) {
+          for (const char* key : {"k", "l"}) {
+            ASSERT_OK(Put(cf, key, Value(10 + attempts)));
+          }
+          ASSERT_OK(Flush(cf));
         }
       });
-  SyncPoint::GetInstance()->EnableProcessing();
+    }
+  });
   std::vector<PinnableSlice> values(5);
   std::vector<Status> statuses(5);
   std::vector<Slice> keys = {"k", "l", "m", "k", "l"};
@@ -451,8 +376,7 @@ TEST_F(DBAddressMapTest, MultiGetOfTwoFamiliesReadsAtOneMoment) {
       handles_[0], handles_[0], handles_[0], handles_[1], handles_[1]};
   db_->MultiGet(ReadOptions(), 5, families.data(), keys.data(), values.data(),
                 statuses.data());
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_TRUE(statuses[2].IsNotFound());
   for (int i : {0, 1, 3, 4}) {
     ASSERT_OK(statuses[i]);
@@ -479,24 +403,19 @@ TEST_F(DBAddressMapTest, GetIsRightBesideAFlush) {
       DestroyAndReopen(options);
       ASSERT_OK(Put("k", Value(1)));
       ASSERT_OK(Flush());
-      std::atomic<bool> done{false};
-      SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
-        if (!done.exchange(true)) {
-          OnAnotherThread([&] {
-            ASSERT_OK(deleted ? Delete("k") : Put("k", Value(2)));
-            ASSERT_OK(Flush());
-            WaitForRemovals();
-          });
-        }
+      const auto done = EnableCallBackOnce(point, [&](void*) {
+        OnAnotherThread([&] {
+          ASSERT_OK(deleted ? Delete("k") : Put("k", Value(2)));
+          ASSERT_OK(Flush());
+          WaitForJobs();
+        });
       });
-      SyncPoint::GetInstance()->EnableProcessing();
       const std::string got = Get("k");
       const std::string absent = Get("absent");
-      SyncPoint::GetInstance()->DisableProcessing();
-      SyncPoint::GetInstance()->ClearAllCallBacks();
+      DisableCallBacks();
       EXPECT_TRUE(got == Value(1) || got == (deleted ? "NOT_FOUND" : Value(2)))
           << got;
-      EXPECT_TRUE(done);
+      EXPECT_TRUE(*done);
       EXPECT_EQ(absent, "NOT_FOUND");
       EXPECT_EQ(Get("k"), deleted ? "NOT_FOUND" : Value(2));
     }
@@ -514,21 +433,16 @@ TEST_F(DBAddressMapTest, OldOperandsNeverMeetANewBase) {
     ASSERT_OK(Put("k", "a"));
     ASSERT_OK(Flush());
     ASSERT_OK(db_->Merge(WriteOptions(), "k", "b"));
-    std::atomic<bool> done{false};
-    SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
-      if (!done.exchange(true)) {
-        OnAnotherThread([&] {
-          ASSERT_OK(Put("k", "new"));
-          ASSERT_OK(Flush());
-          WaitForRemovals();
-        });
-      }
+    const auto done = EnableCallBackOnce(point, [&](void*) {
+      OnAnotherThread([&] {
+        ASSERT_OK(Put("k", "new"));
+        ASSERT_OK(Flush());
+        WaitForJobs();
+      });
     });
-    SyncPoint::GetInstance()->EnableProcessing();
     const std::string got = Get("k");
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    EXPECT_TRUE(done);
+    DisableCallBacks();
+    EXPECT_TRUE(*done);
     EXPECT_TRUE(got == "a,b" || got == "new") << got;
     EXPECT_EQ(Get("k"), "new");
   }
@@ -568,21 +482,16 @@ TEST_F(DBAddressMapTest, PersistedTierReadsOnlyFlushedValues) {
   ASSERT_OK(db_->Get(persisted, "k", &value));
   EXPECT_EQ(value, Value(1));
   // A flush commits during the lookup.
-  std::atomic<bool> done{false};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::GetImpl:AfterAcquireSv",
-                                        [&](void*) {
-                                          if (!done.exchange(true)) {
-                                            OnAnotherThread([&] {
-                                              ASSERT_OK(Flush());
-                                              WaitForRemovals();
-                                            });
-                                          }
-                                        });
-  SyncPoint::GetInstance()->EnableProcessing();
+  const auto done =
+      EnableCallBackOnce("DBImpl::GetImpl:AfterAcquireSv", [&](void*) {
+        OnAnotherThread([&] {
+          ASSERT_OK(Flush());
+          WaitForJobs();
+        });
+      });
   ASSERT_OK(db_->Get(persisted, "k", &value));
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
-  EXPECT_TRUE(done);
+  DisableCallBacks();
+  EXPECT_TRUE(*done);
   EXPECT_TRUE(value == Value(1) || value == Value(2)) << value;
   ASSERT_OK(db_->Get(persisted, "k", &value));
   EXPECT_EQ(value, Value(2));
@@ -725,7 +634,7 @@ TEST_F(DBAddressMapTest, TailingIteratorContinuesBesideJobs) {
     }
     iter->Seek(Key(0));
     ASSERT_OK(Flush());
-    WaitForRemovals();
+    WaitForJobs();
     // The iterator keeps its value.
     ASSERT_TRUE(iter->Valid());
     EXPECT_EQ(iter->value(), Value(round * 100));
@@ -878,9 +787,7 @@ TEST_F(DBAddressMapTest, WritePreparedReadsOnlyCommittedValues) {
   ASSERT_OK(txn->Commit());
   ASSERT_OK(db->Get(ReadOptions(), "k", &value));
   EXPECT_EQ(value, Value(2));
-  CompactRangeOptions force;
-  force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(db->CompactRange(force, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction(db.get()));
   ASSERT_OK(db->Get(ReadOptions(), "k", &value));
   EXPECT_EQ(value, Value(2));
   txn.reset();
@@ -893,7 +800,7 @@ TEST_F(DBAddressMapTest, WritePreparedReadsOnlyCommittedValues) {
   ASSERT_OK(db->Get(ReadOptions(), "k", &value));
   EXPECT_EQ(value, Value(2));
   ASSERT_OK(db->Flush(FlushOptions()));
-  ASSERT_OK(db->CompactRange(force, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction(db.get()));
   ASSERT_OK(db->Get(ReadOptions(), "k", &value));
   EXPECT_EQ(value, Value(2));
 }
@@ -980,10 +887,8 @@ TEST_F(DBAddressMapTest, ValueBelowAPreparedOneSurvivesACrash) {
       ASSERT_OK(commit ? txn->Commit() : txn->Rollback());
       check(commit ? 2 : 1);
       ASSERT_FALSE(HasFatalFailure());
-      CompactRangeOptions force;
-      force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
       ASSERT_OK(db->Flush(FlushOptions()));
-      ASSERT_OK(db->CompactRange(force, nullptr, nullptr));
+      ASSERT_OK(ForceCompaction(db.get()));
       check(commit ? 2 : 1);
       txn.reset();
       db.reset();
@@ -1050,19 +955,14 @@ TEST_F(DBAddressMapTest, IteratorSkipsNoKeyBesideAnUnorderedWrite) {
   }
   ASSERT_OK(Flush());
   std::unique_ptr<Iterator> iter;
-  std::atomic<bool> done{false};
-  SyncPoint::GetInstance()->SetCallBack(
+  const auto done = EnableCallBackOnce(
       "DBImpl::WriteImpl:BeforeUnorderedWriteMemtable", [&](void*) {
-        if (!done.exchange(true)) {
-          iter.reset(db_->NewIterator(ReadOptions()));
-          iter->SeekToFirst();
-        }
+        iter.reset(db_->NewIterator(ReadOptions()));
+        iter->SeekToFirst();
       });
-  SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_OK(Put("k", Value(2)));
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
-  ASSERT_TRUE(done);
+  DisableCallBacks();
+  ASSERT_TRUE(*done);
   ASSERT_OK(Flush());
   Compact();
   ASSERT_TRUE(iter->Valid());
@@ -1090,7 +990,7 @@ TEST_F(DBAddressMapTest, TableFilterDoesNotShowFreedValues) {
   ASSERT_OK(Flush());
   ASSERT_OK(Put("k", Value(2)));
   ASSERT_OK(Flush());
-  WaitForRemovals();
+  WaitForJobs();
   ReadOptions read_options;
   // The second table has only one entry and is skipped.
   read_options.table_filter = [](const TableProperties& properties) {
@@ -1108,9 +1008,7 @@ TEST_F(DBAddressMapTest, ScansStartNoJobs) {
   ASSERT_OK(Flush());
   Compact();
   std::atomic<int> jobs{0};
-  SyncPoint::GetInstance()->SetCallBack(
-      "BackgroundJobScheduler::Work:MapRemovals", [&](void*) { ++jobs; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DBStrata::BGWorkMapRemovals:Start", [&](void*) { ++jobs; });
   for (int i = 0; i < 50; ++i) {
     std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
     iter->SeekToFirst();
@@ -1119,10 +1017,9 @@ TEST_F(DBAddressMapTest, ScansStartNoJobs) {
       db_->ReleaseSnapshot(db_->GetSnapshot());
     }
     iter.reset();
-    WaitForRemovals();
+    WaitForJobs();
   }
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_LE(jobs, 2);
 }
 
@@ -1146,9 +1043,9 @@ TEST_F(DBAddressMapTest, ValuesKeptForAnIteratorGoWithIt) {
   ASSERT_TRUE(iter->Valid());
   EXPECT_EQ(iter->value(), Value(1));
   iter.reset();
-  WaitForRemovals();
+  WaitForJobs();
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  WaitForRemovals();
+  WaitForJobs();
   EXPECT_EQ(Blobs()->map()->NumEntries(), 1);
   EXPECT_EQ(Summary().lsm_ceiling, 0);
   EXPECT_EQ(Get("k"), Value(2));
@@ -1193,9 +1090,7 @@ TEST_F(DBAddressMapTest, CompactionFilterActsOnMappedValues) {
     before += key + "=" + Value(1) + (key == "operand1" ? ",m" : "") + ";";
   }
   EXPECT_EQ(Scan(old.get()), before);
-  CompactRangeOptions force;
-  force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(db_->CompactRange(force, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction());
   // The iterator's Version still has the values that the filter has removed.
   EXPECT_EQ(Scan(old.get()), before);
   const std::string after = "change1=changed " + Value(1) +
@@ -1242,12 +1137,9 @@ TEST_F(DBAddressMapTest, InlineMergeResultIsNotReplacedByItsBase) {
     ASSERT_OK(db_->Merge(WriteOptions(), "k", "short"));
     ASSERT_OK(Flush());
     std::string got;
-    SyncPoint::GetInstance()->SetCallBack("CompactionMapping::Settle",
-                                          [&](void*) { got = Get("k"); });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("CompactionMapping::Settle", [&](void*) { got = Get("k"); });
     Compact();
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_EQ(got, "short");
     EXPECT_EQ(Get("k"), "short");
     EXPECT_EQ(Blobs()->map()->NumEntries(), 0);
@@ -1274,10 +1166,10 @@ TEST_F(DBAddressMapTest, NoEndlessCompactions) {
   db_->ReleaseSnapshot(second);
   std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  WaitForRemovals();
+  WaitForJobs();
   iter.reset();
   ASSERT_OK(dbfull()->WaitForCompact(WaitForCompactOptions()));
-  WaitForRemovals();
+  WaitForJobs();
   // Marking the files again finds no file that another compaction would change.
   const uint64_t before = Ticker(COMPACT_READ_BYTES);
   for (int i = 0; i < 5; ++i) {
@@ -1285,7 +1177,7 @@ TEST_F(DBAddressMapTest, NoEndlessCompactions) {
     iter.reset(db_->NewIterator(ReadOptions()));
     iter.reset();
     ASSERT_OK(dbfull()->WaitForCompact(WaitForCompactOptions()));
-    WaitForRemovals();
+    WaitForJobs();
   }
   EXPECT_EQ(Ticker(COMPACT_READ_BYTES), before);
   EXPECT_EQ(Get("k"), "c");
@@ -1343,7 +1235,7 @@ TEST_F(DBAddressMapTest, DeletionOfFilesRemovesTheirValues) {
     EXPECT_EQ(Scan(old.get()), before);
     old.reset();
     if (!fail) {
-      WaitForRemovals();
+      WaitForJobs();
     }
     for (const bool reopened : {false, true}) {
       SCOPED_TRACE(std::string(fail ? "failed" : "committed") +
@@ -1373,7 +1265,7 @@ TEST_F(DBAddressMapTest, DeletionOfFilesKeepsTombstonesInUse) {
   ASSERT_OK(Delete("k"));
   ASSERT_OK(Flush());
   MoveFilesToLevel(2);
-  WaitForRemovals();
+  WaitForJobs();
   const Slice begin("a");
   const Slice end("l");
   ASSERT_OK(ROCKSDB_NAMESPACE::DeleteFilesInRange(
@@ -1452,9 +1344,7 @@ TEST_F(DBAddressMapTest, CleanCloseSavesTheMap) {
   }
   ASSERT_OK(Flush());
   std::atomic<int> loaded{0};
-  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Load:Loaded",
-                                        [&](void*) { ++loaded; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("AddressMapCheckpoints::Loaded", [&](void*) { ++loaded; });
   Reopen(options);
   EXPECT_EQ(loaded, 1);
   EXPECT_EQ(Blobs()->map()->NumEntries(), 30);
@@ -1484,8 +1374,7 @@ TEST_F(DBAddressMapTest, CleanCloseSavesTheMap) {
   Reopen(options);
   EXPECT_EQ(loaded, 3);
   EXPECT_EQ(Get("k"), Value(1));
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
 }
 
 // The image of an earlier state of the database is not loaded.
@@ -1510,9 +1399,7 @@ TEST_F(DBAddressMapTest, ImageOfAnEarlierStateIsNotUsed) {
   std::string image;
   ASSERT_OK(ReadFileToString(env_, image_path, &image));
   std::atomic<int> loaded{0};
-  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Load:Loaded",
-                                        [&](void*) { ++loaded; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("AddressMapCheckpoints::Loaded", [&](void*) { ++loaded; });
   // The image matches. The next close saves no other one.
   options.save_blob_address_map = false;
   Reopen(options);
@@ -1530,8 +1417,7 @@ TEST_F(DBAddressMapTest, ImageOfAnEarlierStateIsNotUsed) {
       EXPECT_EQ(Get(Key(i)), Value(i == 7 ? 100 : i));
     }
   }
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
 }
 
 // A compaction into a level whose values lie on another path moves the values.
@@ -1576,9 +1462,7 @@ TEST_F(DBAddressMapTest, CompactionMovesValuesToAnotherTier) {
 
     // The compaction fails, and nothing has changed.
     env_->manifest_write_error_.store(true, std::memory_order_release);
-    CompactRangeOptions force;
-    force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    EXPECT_NOK(db_->CompactRange(force, nullptr, nullptr));
+    EXPECT_NOK(ForceCompaction());
     env_->manifest_write_error_.store(false, std::memory_order_release);
     check(ReadOptions(), 0);
     EXPECT_EQ(Blobs()->map()->NumEntries(), 20);
@@ -1589,7 +1473,7 @@ TEST_F(DBAddressMapTest, CompactionMovesValuesToAnotherTier) {
     std::unique_ptr<Iterator> old_iter(db_->NewIterator(ReadOptions()));
     old_iter->SeekToFirst();
     ASSERT_TRUE(old_iter->Valid());
-    ASSERT_OK(db_->CompactRange(force, nullptr, nullptr));
+    ASSERT_OK(ForceCompaction());
     check(ReadOptions(), 0);
     int n = 0;
     for (; old_iter->Valid(); old_iter->Next(), ++n) {
@@ -1603,7 +1487,7 @@ TEST_F(DBAddressMapTest, CompactionMovesValuesToAnotherTier) {
     }
     EXPECT_EQ(n, 0);
     old_iter.reset();
-    WaitForRemovals();
+    WaitForJobs();
     EXPECT_EQ(paths(), std::set<std::string>{"slow"});
     EXPECT_EQ(Blobs()->map()->NumEntries(), 20);
     EXPECT_OK(Blobs()->map()->TEST_Check());
@@ -1617,8 +1501,8 @@ TEST_F(DBAddressMapTest, CompactionMovesValuesToAnotherTier) {
     }
     ASSERT_OK(Flush());
     EXPECT_EQ(paths(), (std::set<std::string>{"fast", "slow"}));
-    ASSERT_OK(db_->CompactRange(force, nullptr, nullptr));
-    WaitForRemovals();
+    ASSERT_OK(ForceCompaction());
+    WaitForJobs();
     EXPECT_EQ(paths(), std::set<std::string>{"slow"});
     ReadOptions at_snapshot;
     at_snapshot.snapshot = snapshot;
@@ -1828,7 +1712,7 @@ TEST_F(DBAddressMapTest, PropertiesCountEntriesAndGarbage) {
     ASSERT_OK(Put(Key(i), Value(i)));
   }
   ASSERT_OK(Flush());
-  WaitForRemovals();  // a flush settles after Flush() has returned
+  WaitForJobs();  // a flush settles after Flush() has returned
   EXPECT_TRUE(
       db_->GetIntProperty(DB::Properties::kBlobAddressMapEntries, &number));
   EXPECT_EQ(number, 10);
@@ -1846,7 +1730,7 @@ TEST_F(DBAddressMapTest, PropertiesCountEntriesAndGarbage) {
   EXPECT_EQ(number, 0);
   ASSERT_OK(Delete(Key(3)));
   ASSERT_OK(Flush());
-  WaitForRemovals();  // a flush settles after Flush() has returned
+  WaitForJobs();  // a flush settles after Flush() has returned
   EXPECT_TRUE(
       db_->GetIntProperty(DB::Properties::kLiveBlobFileGarbageSize, &number));
   EXPECT_GT(number, Value(3).size());
@@ -1870,7 +1754,7 @@ TEST_F(DBAddressMapTest, PropertiesCountEntriesAndGarbage) {
     ASSERT_OK(Put(Key(i), Value(i)));
   }
   ASSERT_OK(Flush());
-  WaitForRemovals();  // a flush settles after Flush() has returned
+  WaitForJobs();  // a flush settles after Flush() has returned
   EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 1);
 }
 

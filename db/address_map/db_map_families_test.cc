@@ -11,33 +11,23 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
-#include "db/db_test_util.h"
 #include "port/stack_trace.h"
-#include "test_util/strata/address_map_test_util.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBMapFamiliesTest : public DBTestBase {
+class DBMapFamiliesTest : public AddressMapDBTestBase {
  public:
-  DBMapFamiliesTest()
-      : DBTestBase("db_map_families_test", /*env_do_fsync=*/false) {}
-
-  ~DBMapFamiliesTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
+  DBMapFamiliesTest() : AddressMapDBTestBase("db_map_families_test") {}
 
   // Family 0 is the default one, which has no map. The others have maps.
   void Open(int families_with_map) {
     options_ = CurrentOptions();
     options_.disable_auto_compactions = true;
     DestroyAndReopen(options_);
-    with_map_ = options_;
-    with_map_.enable_blob_files = true;
-    with_map_.enable_blob_address_map = true;
-    with_map_.min_blob_size = 50;
-    with_map_.blob_gc_space_amp_limit = 0;
+    with_map_ = MapOptions(/*min_blob_size=*/50);
     std::vector<std::string> names;
     for (int i = 1; i <= families_with_map; ++i) {
       names.push_back("family" + std::to_string(i));
@@ -75,15 +65,7 @@ class DBMapFamiliesTest : public DBTestBase {
     if (db_ != nullptr) {
       CloseFamilies();
     }
-  }
-
-  ColumnFamilyHandle* Handle(int family) {
-    return family == 0 ? db_->DefaultColumnFamily() : handles_[family];
-  }
-  AddressMapStore* Blobs(int family) {
-    return static_cast<ColumnFamilyHandleImpl*>(Handle(family))
-        ->cfd()
-        ->address_map_store();
+    AddressMapDBTestBase::TearDown();
   }
 
   static constexpr int kKeys = 40;
@@ -98,15 +80,6 @@ class DBMapFamiliesTest : public DBTestBase {
     }
     ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
   }
-
-  void Compact(int family) {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(options, Handle(family), nullptr, nullptr));
-    WaitForJobs();
-  }
-
-  void WaitForJobs() { ASSERT_OK(WaitForMapJobs(db_.get())); }
 
   uint64_t NumEntries(int family) {
     TablePropertiesCollection all;
@@ -176,16 +149,14 @@ TEST_F(DBMapFamiliesTest, IteratorsOfOneCallKeepValuesOfAllTheirFamilies) {
   // Runs after the sequence number was taken and before the first iterator has
   // its own implicit snapshot.
   int registered = 0;
-  SyncPoint::GetInstance()->SetCallBack(
-      "ImplicitSnapshotRegistry::PickShard:Core", [&](void*) {
-        if (++registered == 2) {
-          for (int family = 1; family < 4; ++family) {
-            WriteRound(family, 1);
-            Compact(family);
-          }
-        }
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("ImplicitSnapshotRegistry::PickShard:Core", [&](void*) {
+    if (++registered == 2) {
+      for (int family = 1; family < 4; ++family) {
+        WriteRound(family, 1);
+        Compact(family);
+      }
+    }
+  });
   ASSERT_OK(db_->NewIterators(ReadOptions(), {Handle(1), Handle(2), Handle(3)},
                               &result));
   SyncPoint::GetInstance()->DisableProcessing();
@@ -219,9 +190,7 @@ TEST_F(DBMapFamiliesTest, ReleasesExamineOnlyFamiliesThatWait) {
   }
   WaitForJobs();
   std::atomic<int> looks{0};
-  SyncPoint::GetInstance()->SetCallBack("DBStrata::FindMapWork",
-                                        [&](void*) { ++looks; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DBStrata::FindMapWork", [&](void*) { ++looks; });
   for (int i = 0; i < 10; ++i) {
     db_->ReleaseSnapshot(db_->GetSnapshot());
     NewIter(3).reset();
@@ -311,9 +280,7 @@ TEST_F(DBMapFamiliesTest, SavesMapsUnlessToldNotTo) {
     WriteRound(family, 0);
   }
   std::atomic<int> loaded{0};
-  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Load:Loaded",
-                                        [&](void*) { ++loaded; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("AddressMapCheckpoints::Loaded", [&](void*) { ++loaded; });
   Reopen();
   EXPECT_EQ(loaded, 3);
   loaded = 0;
@@ -337,16 +304,14 @@ TEST_F(DBMapFamiliesTest, MutexIsFreeWhileMapsAreSaved) {
   Open(1);
   WriteRound(1, 0);
   int calls = 0;
-  SyncPoint::GetInstance()->SetCallBack("AddressMapCheckpoints::Save:Begin",
-                                        [&](void*) {
-                                          ++calls;
-                                          port::Thread other([&] {
-                                            dbfull()->TEST_LockMutex();
-                                            dbfull()->TEST_UnlockMutex();
-                                          });
-                                          other.join();
-                                        });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("AddressMapCheckpoints::Save:Begin", [&](void*) {
+    ++calls;
+    port::Thread other([&] {
+      dbfull()->TEST_LockMutex();
+      dbfull()->TEST_UnlockMutex();
+    });
+    other.join();
+  });
   CloseFamilies();
   EXPECT_EQ(calls, 1);
 }

@@ -4,26 +4,12 @@
 #include "db/address_map/map_memory_account.h"
 
 #include "port/stack_trace.h"
+#include "test_util/strata/map_memory_charge_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
-
-class TestCharge : public MapMemoryCharge {
- public:
-  Status SetCharged(size_t total) override {
-    ++calls;
-    if (total > limit) {
-      return Status::MemoryLimit("Test");
-    }
-    charged = total;
-    return Status::OK();
-  }
-  size_t charged = 0;
-  size_t limit = ~size_t{0};
-  int calls = 0;
-};
 
 constexpr size_t kStep = MapMemoryAccount::kStep;
 
@@ -32,7 +18,7 @@ constexpr size_t kStep = MapMemoryAccount::kStep;
 class MapMemoryAccountTest : public testing::Test {};
 
 TEST_F(MapMemoryAccountTest, ChargesWholeStepsUntilItIsDestroyed) {
-  TestCharge charge;
+  TestMapCharge charge;
   {
     MapMemoryAccount account(&charge);
     ASSERT_OK(account.Add(1));
@@ -50,7 +36,7 @@ TEST_F(MapMemoryAccountTest, ChargesWholeStepsUntilItIsDestroyed) {
 }
 
 TEST_F(MapMemoryAccountTest, RefusedMemoryIsNotUsedUnlessForced) {
-  TestCharge charge;
+  TestMapCharge charge;
   charge.limit = kStep;
   MapMemoryAccount account(&charge);
   ASSERT_OK(account.Add(100));

@@ -6,21 +6,10 @@
 #include <cstdint>
 
 #include "port/stack_trace.h"
+#include "test_util/strata/map_memory_charge_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
-
-namespace {
-
-class LimitedCharge : public MapMemoryCharge {
- public:
-  Status SetCharged(size_t total) override {
-    return total > limit ? Status::MemoryLimit("Test") : Status::OK();
-  }
-  size_t limit = ~size_t{0};
-};
-
-}  // namespace
 
 class MapTablesTest : public testing::Test {
  protected:
@@ -126,7 +115,7 @@ TEST_F(MapTablesTest, SparseShardGivesMemoryBack) {
 }
 
 TEST_F(MapTablesTest, RefusedMemoryLeavesTheTablesAsTheyAre) {
-  LimitedCharge charge;
+  TestMapCharge charge;
   charge.limit = 0;
   MapMemoryAccount memory(&charge);
   MapTables tables(&memory, /*expected_entries=*/0);

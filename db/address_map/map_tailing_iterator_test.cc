@@ -11,29 +11,23 @@
 #include <memory>
 #include <string>
 
-#include "db/db_test_util.h"
 #include "db/forward_iterator.h"
 #include "port/stack_trace.h"
-#include "test_util/strata/address_map_test_util.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 // The parameter is enable_lsm_bypass.
-class MapTailingIteratorTest : public DBTestBase,
+class MapTailingIteratorTest : public AddressMapDBTestBase,
                                public testing::WithParamInterface<bool> {
  public:
   MapTailingIteratorTest()
-      : DBTestBase("map_tailing_iterator_test", /*env_do_fsync=*/false) {}
+      : AddressMapDBTestBase("map_tailing_iterator_test") {}
 
   Options MapOptions() const {
-    Options options = CurrentOptions();
-    options.create_if_missing = true;
-    options.disable_auto_compactions = true;
-    options.enable_blob_files = true;
-    options.min_blob_size = kMinBlobSize;
-    options.enable_blob_address_map = true;
+    Options options = AddressMapDBTestBase::MapOptions(kMinBlobSize);
     options.enable_lsm_bypass = GetParam();
     return options;
   }
@@ -62,30 +56,21 @@ class MapTailingIteratorTest : public DBTestBase,
                         const std::function<void()>& job) {
     const std::unique_ptr<Iterator> iter = NewTailingIterator();
     bool has_run = false;
-    SyncPoint::GetInstance()->SetCallBack(
-        "ForwardIterator::Next:Return", [&](void* arg) {
-          auto* const child = static_cast<ForwardIterator*>(arg);
-          if (!has_run && child->Valid() && child->user_key() == step_to) {
-            has_run = true;
-            job();
-          }
-        });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("ForwardIterator::Next:Return", [&](void* arg) {
+      auto* const child = static_cast<ForwardIterator*>(arg);
+      if (!has_run && child->Valid() && child->user_key() == step_to) {
+        has_run = true;
+        job();
+      }
+    });
     std::string seen;
     for (iter->Seek(from); iter->Valid(); iter->Next()) {
       Append(*iter, &seen);
     }
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_OK(iter->status());
     EXPECT_TRUE(has_run);
     return seen;
-  }
-
-  Status Compact() {
-    CompactRangeOptions compact;
-    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    return db_->CompactRange(compact, nullptr, nullptr);
   }
 
  protected:
@@ -150,19 +135,16 @@ TEST_P(MapTailingIteratorTest, FlushAmongNewOperandsHidesNoBase) {
   ASSERT_OK(Merge("b", "1"));
   ASSERT_OK(Merge("b", "2"));
   int steps_to_b = 0;
-  SyncPoint::GetInstance()->SetCallBack(
-      "ForwardIterator::Next:Return", [&](void* arg) {
-        auto* const child = static_cast<ForwardIterator*>(arg);
-        if (child->Valid() && child->user_key() == "b" && ++steps_to_b == 2) {
-          ASSERT_OK(Flush());
-        }
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("ForwardIterator::Next:Return", [&](void* arg) {
+    auto* const child = static_cast<ForwardIterator*>(arg);
+    if (child->Valid() && child->user_key() == "b" && ++steps_to_b == 2) {
+      ASSERT_OK(Flush());
+    }
+  });
   iter->Seek("a");
   ASSERT_TRUE(iter->Valid());
   iter->Next();
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_GE(steps_to_b, 2);
   ASSERT_OK(iter->status());
   ASSERT_TRUE(iter->Valid());
@@ -183,7 +165,7 @@ TEST_P(MapTailingIteratorTest, EntityThatBecomesAValueIsShownOnce) {
     ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), key,
                              {{kDefaultWideColumnName, "v"}, {"column", "c"}}));
   }
-  ASSERT_OK(Compact());
+  ASSERT_OK(ForceCompaction());
   ActingFilter filter;
   options.compaction_filter = &filter;
   Reopen(options);
@@ -192,7 +174,7 @@ TEST_P(MapTailingIteratorTest, EntityThatBecomesAValueIsShownOnce) {
   for (iter->Seek("a"); iter->Valid(); iter->Next()) {
     Append(*iter, &seen);
     if (iter->key() == "short" && iter->value() == "v") {
-      ASSERT_OK(Compact());
+      ASSERT_OK(ForceCompaction());
     }
   }
   ASSERT_OK(iter->status());

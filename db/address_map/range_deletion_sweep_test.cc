@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
-#include "db/column_family.h"
-#include "db/db_test_util.h"
 #include "db/version_set.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_env.h"
@@ -23,29 +24,21 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class RangeDeletionSweepTest : public DBTestBase {
+class RangeDeletionSweepTest : public AddressMapDBTestBase {
  protected:
   static constexpr int kKeys = 300;
 
   RangeDeletionSweepTest()
-      : DBTestBase("range_deletion_sweep_test", /*env_do_fsync=*/false) {}
+      : AddressMapDBTestBase("range_deletion_sweep_test") {}
   ~RangeDeletionSweepTest() override {
-    StopSyncPoints();
     Close();  // before fault_env_ goes
   }
 
   // There is no compaction and no garbage collection, so only sweeps free
   // values.
   Options SweepOptions() {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 100;
+    Options options = MapOptions(/*min_blob_size=*/100);
     options.blob_file_size = 4 << 10;
-    options.enable_blob_address_map = true;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
-    options.statistics = CreateDBStatistics();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
     return options;
   }
 
@@ -88,40 +81,24 @@ class RangeDeletionSweepTest : public DBTestBase {
     ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
   }
 
-  ColumnFamilyHandle* Handle(int cf) {
-    return cf == 0 ? db_->DefaultColumnFamily() : handles_[cf];
-  }
-  ColumnFamilyData* cfd(int cf = 0) {
-    return static_cast<ColumnFamilyHandleImpl*>(Handle(cf))->cfd();
-  }
-  AddressMapStore* blobs(int cf = 0) { return cfd(cf)->address_map_store(); }
-  uint64_t Entries(int cf = 0) { return blobs(cf)->map()->NumEntries(); }
-  size_t Pending(int cf = 0) { return blobs(cf)->range_deletions()->Count(); }
+  uint64_t Entries(int cf = 0) { return Blobs(cf)->map()->NumEntries(); }
+  size_t Pending(int cf = 0) { return Blobs(cf)->range_deletions()->Count(); }
   size_t NumBlobFiles() {
     InstrumentedMutexLock lock(dbfull()->mutex());
-    return cfd()->current()->storage_info()->GetBlobFiles().size();
+    return Family()->current()->storage_info()->GetBlobFiles().size();
   }
-  uint64_t Freed() {
-    return last_options_.statistics->getTickerCount(BLOB_MAP_RANGE_DELETED);
-  }
+  uint64_t Freed() { return Ticker(BLOB_MAP_RANGE_DELETED); }
 
   void Verify() {
     std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-    auto expected = model_.begin();
-    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++expected) {
-      ASSERT_TRUE(expected != model_.end());
-      ASSERT_EQ(expected->first, iter->key());
-      ASSERT_EQ(expected->second, iter->value());
-    }
-    ASSERT_OK(iter->status());
-    ASSERT_TRUE(expected == model_.end());
+    ASSERT_NO_FATAL_FAILURE(CheckForward(iter.get(), model_));
     iter.reset();
     for (int key = 0; key < kKeys; ++key) {
       const auto found = model_.find(Key(key));
       ASSERT_EQ(found == model_.end() ? "NOT_FOUND" : found->second,
                 Get(Key(key)));
     }
-    ASSERT_OK(blobs()->map()->TEST_Check());
+    ASSERT_OK(Blobs()->map()->TEST_Check());
   }
 
   // Also verifies after all deleted entries have left the tree.
@@ -130,26 +107,14 @@ class RangeDeletionSweepTest : public DBTestBase {
     const Options options = last_options_;
     Reopen(options);
     Verify();
-    Compact();
+    ASSERT_OK(ForceCompaction());
     Verify();
-  }
-
-  void Compact() {
-    CompactRangeOptions compact;
-    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
   }
 
   // Runs fn once, when the next sweep has taken its deletions and its Version.
   void OnceInSweep(const std::function<void()>& fn) {
-    was_in_sweep_ = false;
-    SyncPoint::GetInstance()->SetCallBack(
-        "DBStrata::BackgroundRangeSweep::Sweep:Begin", [this, fn](void*) {
-          if (!was_in_sweep_.exchange(true)) {
-            fn();
-          }
-        });
-    SyncPoint::GetInstance()->EnableProcessing();
+    was_in_sweep_ = EnableCallBackOnce("DBStrata::RunRangeSweep:Begin",
+                                       [fn](void*) { fn(); });
   }
 
   // Runs a sweep of the current Version in the calling thread.
@@ -160,10 +125,10 @@ class RangeDeletionSweepTest : public DBTestBase {
     Version* version;
     {
       InstrumentedMutexLock lock(dbfull()->mutex());
-      version = cfd()->current();
+      version = Family()->current();
       version->Ref();
     }
-    RangeDeletionSweep sweep(cfd(), version, FileOptions(),
+    RangeDeletionSweep sweep(Family(), version, FileOptions(),
                              [check] { return check; });
     const Status s = sweep.Run(max_steps, deletions);
     *entries = sweep.entries_read();
@@ -173,14 +138,8 @@ class RangeDeletionSweepTest : public DBTestBase {
     return s;
   }
 
-  void StopSyncPoints() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    SyncPoint::GetInstance()->LoadDependency({});
-  }
-
   std::map<std::string, std::string> model_;
-  std::atomic<bool> was_in_sweep_{false};
+  std::shared_ptr<std::atomic<bool>> was_in_sweep_;
   std::shared_ptr<FaultInjectionTestFS> fault_fs_;
   std::unique_ptr<Env> fault_env_;
 };
@@ -232,7 +191,7 @@ TEST_F(RangeDeletionSweepTest, NewerValuesStay) {
   // sweep.
   OnceInSweep([&] { FillAndFlush(3, 20, 40); });
   DeleteKeysAndFlush(0, 60);
-  ASSERT_TRUE(was_in_sweep_);
+  ASSERT_TRUE(*was_in_sweep_);
   for (int key = 20; key < 40; ++key) {
     model_[Key(key)] = ValueOf(key, 3);
   }
@@ -442,13 +401,13 @@ TEST_F(RangeDeletionSweepTest, OverlappingDeletionsFreeAllCoveredValues) {
   {
     // Sweeps a part of the range, as if the sweep had been stopped.
     std::vector<CommittedRangeDeletion> taken =
-        blobs()->range_deletions()->Take(kMaxSequenceNumber);
+        Blobs()->range_deletions()->Take(kMaxSequenceNumber);
     ASSERT_EQ(1u, taken.size());
     uint64_t entries = 0;
     uint64_t removed = 0;
     ASSERT_OK(Sweep(60, &taken, &entries, &removed));
     ASSERT_EQ(1u, taken.size());
-    blobs()->range_deletions()->PutBack(std::move(taken), /*not_before=*/0);
+    Blobs()->range_deletions()->PutBack(std::move(taken), /*not_before=*/0);
   }
   ASSERT_EQ(241u, Entries());
   DeleteKeysAndFlush(0, kKeys);
@@ -509,7 +468,7 @@ TEST_F(RangeDeletionSweepTest, NextOpenFreesIfClosedBeforeASweepEnds) {
     EXPECT_TRUE(WaitUntil([&] { return reached.load(); }))
         << "no sweep is scheduled";
     Close();
-    StopSyncPoints();
+    DisableCallBacks();
     Reopen(options);
     ASSERT_EQ(0u, Entries());
     Wait();
@@ -585,7 +544,7 @@ TEST_F(RangeDeletionSweepTest, ReadErrorDelaysTheSweep) {
       });
   SyncPoint::GetInstance()->EnableProcessing();
   DeleteKeysAndFlush(0, 250);
-  StopSyncPoints();
+  DisableCallBacks();
   ASSERT_EQ(1u, Pending());
   ASSERT_EQ(300u, Entries());
   // The sweep is not repeated at once.
@@ -604,9 +563,9 @@ TEST_F(RangeDeletionSweepTest, SweepBesideACompactionRemovesByName) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
   FillAndFlush(1, 100, 200);
-  OnceInSweep([&] { Compact(); });
+  OnceInSweep([&] { ASSERT_OK(ForceCompaction()); });
   DeleteKeysAndFlush(50, 150);
-  ASSERT_TRUE(was_in_sweep_);
+  ASSERT_TRUE(*was_in_sweep_);
   ASSERT_EQ(200u, Entries());
   VerifyAndCompact();
 }
@@ -625,8 +584,8 @@ TEST_F(RangeDeletionSweepTest, FamilyIsDroppedDuringItsSweep) {
   const Status s = Flush(1);
   ASSERT_TRUE(s.ok() || s.IsColumnFamilyDropped()) << s.ToString();
   Wait();
-  ASSERT_TRUE(was_in_sweep_);
-  StopSyncPoints();
+  ASSERT_TRUE(*was_in_sweep_);
+  DisableCallBacks();
   DeleteKeys(0, 200, 2);
   ASSERT_OK(Flush(2));
   Wait();
@@ -664,14 +623,11 @@ TEST_F(RangeDeletionSweepTest, DeletionOfAFailedFlushFreesNothing) {
   DestroyAndReopen(options);
   FillAndFlush(0);
   DeleteKeys(0, 200);
-  SyncPoint::GetInstance()->SetCallBack("FlushMapping::Publish", [&](void*) {
-    IOStatus error = IOStatus::IOError("no write today");
-    error.SetRetryable(true);
-    fault_fs_->SetFilesystemActive(false, error);
+  EnableCallBack("FlushMapping::Publish", [&](void*) {
+    fault_fs_->SetFilesystemActive(false, RetryableError());
   });
-  SyncPoint::GetInstance()->EnableProcessing();
   ASSERT_NOK(Flush());
-  StopSyncPoints();
+  DisableCallBacks();
   ASSERT_EQ(0u, Pending());
   ASSERT_EQ(300u, Entries());
   fault_fs_->SetFilesystemActive(true);

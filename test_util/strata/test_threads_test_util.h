@@ -7,7 +7,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,6 +42,29 @@ inline void OnAnotherThread(const std::function<void()>& fn) {
   std::thread thread(fn);
   thread.join();
 }
+
+// Counts events of other threads.
+class EventCount {
+ public:
+  void Add() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++count_;
+    changed_.notify_all();
+  }
+
+  // Waits until there were `count` events. Returns false if there are fewer
+  // within kTestPatience.
+  bool WaitFor(size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, kTestPatience,
+                             [this, count] { return count_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t count_ = 0;
+};
 
 // Threads that run until they are told to stop, at the latest at the end of the
 // block: a failed ASSERT leaves neither a running thread nor a joinable one.
