@@ -22,7 +22,6 @@
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/blob_v2/blob_record_index.h"
 #include "db/column_family.h"
-#include "db/db_test_util.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
@@ -30,7 +29,7 @@
 #include "rocksdb/cache.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
-#include "rocksdb/statistics.h"
+#include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/testharness.h"
 #include "util/compression.h"
 #include "util/random.h"
@@ -213,10 +212,10 @@ uint64_t RecordBytes(const std::vector<Record>& records) {
 
 }  // namespace
 
-class BlobGcJobTest : public DBTestBase {
+class BlobGcJobTest : public AddressMapDBTestBase {
  protected:
   BlobGcJobTest()
-      : DBTestBase("blob_gc_job_test", /*env_do_fsync=*/false),
+      : AddressMapDBTestBase("blob_gc_job_test"),
         fs_(std::make_shared<FaultyFS>(env_->GetFileSystem())),
         faulty_env_(NewCompositeEnv(fs_)),
         rnd_(301) {}
@@ -227,15 +226,9 @@ class BlobGcJobTest : public DBTestBase {
 
   // No compaction or garbage collection starts by itself.
   Options MapOptions() {
-    Options options = CurrentOptions();
+    Options options = AddressMapDBTestBase::MapOptions(/*min_blob_size=*/100);
     options.env = faulty_env_.get();
-    options.enable_blob_files = true;
-    options.min_blob_size = 100;
     options.blob_file_size = 4 << 20;
-    options.enable_blob_address_map = true;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
-    options.statistics = CreateDBStatistics();
     return options;
   }
   void Open(const Options& options) {
@@ -243,12 +236,6 @@ class BlobGcJobTest : public DBTestBase {
     DestroyAndReopen(options);
     values_.clear();
   }
-
-  ColumnFamilyData* cfd() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
-  }
-  AddressMapStore* blobs() { return cfd()->address_map_store(); }
 
   // ---- Input.
 
@@ -287,19 +274,6 @@ class BlobGcJobTest : public DBTestBase {
   }
 
   std::string PathOf(uint64_t number) { return BlobFileName(dbname_, number); }
-  std::set<uint64_t> BlobFilesOnDisk() {
-    std::set<uint64_t> numbers;
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dbname_, &children));
-    for (const std::string& child : children) {
-      uint64_t number = 0;
-      FileType type;
-      if (ParseFileName(child, &number, &type) && type == kBlobFile) {
-        numbers.insert(number);
-      }
-    }
-    return numbers;
-  }
 
   void ReadBlobFile(uint64_t number, BlobFile* file) {
     std::string content;
@@ -329,7 +303,7 @@ class BlobGcJobTest : public DBTestBase {
       record.seq = header.seq;
       record.birth = header.birth;
       record.direct = header.direct;
-      record.address.slot = blobs()->file_table().Find(number);
+      record.address.slot = Blobs()->file_table().Find(number);
       record.address.offset = static_cast<uint32_t>(offset);
       record.address.size = static_cast<uint32_t>(header.record_size());
       file->records.push_back(record);
@@ -361,7 +335,7 @@ class BlobGcJobTest : public DBTestBase {
       std::reverse(numbers.begin(), numbers.end());
     }
     InstrumentedMutexLock lock(dbfull()->mutex());
-    storage_ = std::make_unique<BlobGcStorage>(blobs(), numbers);
+    storage_ = std::make_unique<BlobGcStorage>(Blobs(), numbers);
     ASSERT_EQ(numbers.size(), storage_->files().size());
   }
   void Unpin() {
@@ -373,13 +347,13 @@ class BlobGcJobTest : public DBTestBase {
 
   BlobGcJob::Context NewContext() {
     BlobGcJob::Context context;
-    context.cfd = cfd();
+    context.cfd = Family();
     context.versions = dbfull()->GetVersionSet();
     context.db_options = &dbfull()->immutable_db_options();
     context.dbname = dbname_;
     {
       InstrumentedMutexLock lock(dbfull()->mutex());
-      context.mutable_cf_options = cfd()->GetLatestMutableCFOptions();
+      context.mutable_cf_options = Family()->GetLatestMutableCFOptions();
     }
     EXPECT_OK(db_->GetDbIdentity(context.db_id));
     EXPECT_OK(db_->GetDbSessionId(context.db_session_id));
@@ -388,7 +362,7 @@ class BlobGcJobTest : public DBTestBase {
   }
   // Runs a job on the pinned files.
   Result RunJob(const BlobGcJob::Context& context) {
-    files_before_ = BlobFilesOnDisk();
+    files_before_ = FilesOnDisk(kBlobFile);
     Result result;
     BlobGcJob job(context, storage_->files(), /*path_id=*/0);
     result.status = job.Run();
@@ -410,8 +384,8 @@ class BlobGcJobTest : public DBTestBase {
       BlobFile file;
       ReadBlobFile(input.number, &file);
       for (Record& record : file.records) {
-        const AddressMap::Lookup found = blobs()->map()->FindByName(
-            MapName{blobs()->HashOf(record.key), record.seq, record.birth},
+        const AddressMap::Lookup found = Blobs()->map()->FindByName(
+            MapName{Blobs()->HashOf(record.key), record.seq, record.birth},
             /*pin=*/false);
         if (found.found && found.entry.address == record.address) {
           record.direct = found.entry.mode != MapMode::kVersioned;
@@ -419,7 +393,7 @@ class BlobGcJobTest : public DBTestBase {
         }
       }
     }
-    const Comparator* const comparator = cfd()->user_comparator();
+    const Comparator* const comparator = Family()->user_comparator();
     std::sort(live.begin(), live.end(), [&](const Record& a, const Record& b) {
       const int order = comparator->Compare(a.key, b.key);
       return order != 0 ? order < 0 : a.seq > b.seq;
@@ -433,7 +407,7 @@ class BlobGcJobTest : public DBTestBase {
                     CompressionType compression = kNoCompression) {
     ASSERT_OK(result.status);
     ASSERT_EQ(expected.size(), result.sources.size());
-    const bool has_blob_cache = cfd()->ioptions().blob_cache != nullptr;
+    const bool has_blob_cache = Family()->ioptions().blob_cache != nullptr;
     ASSERT_EQ(has_blob_cache ? expected.size() : 0, result.key_sizes.size());
     ASSERT_EQ(expected.size(), result.stats.values_copied);
     ASSERT_EQ(0u, result.stats.values_left);
@@ -457,8 +431,8 @@ class BlobGcJobTest : public DBTestBase {
       }
       ASSERT_TRUE(on_disk.insert(output.number).second);
       ASSERT_FALSE(file.records.empty());
-      ASSERT_EQ(blobs()->hash_seed(), file.header.hash_seed);
-      ASSERT_EQ(cfd()->GetID(), file.header.column_family_id);
+      ASSERT_EQ(Blobs()->hash_seed(), file.header.hash_seed);
+      ASSERT_EQ(Family()->GetID(), file.header.column_family_id);
       ASSERT_EQ(compression, file.header.compression);
       ASSERT_EQ(compression, output.compression);
       ASSERT_EQ(0u, output.path_id);
@@ -490,7 +464,7 @@ class BlobGcJobTest : public DBTestBase {
         if (has_blob_cache) {
           ASSERT_EQ(old.key.size(), result.key_sizes[i]) << i;
         }
-        ASSERT_TRUE(blobs()->HashOf(copy.key) == listed[n].name.key) << i;
+        ASSERT_TRUE(Blobs()->HashOf(copy.key) == listed[n].name.key) << i;
         ASSERT_EQ(copy.seq, listed[n].name.seq) << i;
         ASSERT_EQ(copy.birth, listed[n].name.birth) << i;
         ASSERT_EQ(copy.direct, listed[n].direct) << i;
@@ -501,10 +475,10 @@ class BlobGcJobTest : public DBTestBase {
     ASSERT_EQ(expected.size(), i);
     ASSERT_EQ(bytes_written, result.stats.bytes_written);
     // No other file was written.
-    ASSERT_EQ(on_disk, BlobFilesOnDisk());
+    ASSERT_EQ(on_disk, FilesOnDisk(kBlobFile));
   }
   void CheckNothingWritten(const Result& result) {
-    ASSERT_EQ(files_before_, BlobFilesOnDisk());
+    ASSERT_EQ(files_before_, FilesOnDisk(kBlobFile));
     ASSERT_TRUE(result.additions.empty());
     ASSERT_TRUE(result.outputs.empty());
     ASSERT_TRUE(result.sources.empty());
@@ -540,7 +514,7 @@ TEST_F(BlobGcJobTest, CopiesInKeyOrder) {
     FlushValues(file, kValues, kFiles - 1);
   }
   FlushValues(kValues, kValues + 10);
-  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
   ASSERT_EQ(size_t{kFiles}, files.size());
   for (const bool backwards : {false, true}) {
     Pin(files, backwards);
@@ -566,7 +540,7 @@ TEST_F(BlobGcJobTest, CopiesInTheOrderOfTheComparator) {
   for (int file = 0; file < 3; ++file) {
     FlushValues(file, 60, 3);
   }
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   ASSERT_EQ(60u, live.size());
   ASSERT_EQ(KeyOf(59), live.front().key);
@@ -592,7 +566,7 @@ TEST_F(BlobGcJobTest, CopiesVersionsNewestFirst) {
     FlushAndWait();
   }
   for (const bool backwards : {false, true}) {
-    Pin(BlobFilesOnDisk(), backwards);
+    Pin(FilesOnDisk(kBlobFile), backwards);
     const std::vector<Record> live = LiveRecords();
     ASSERT_EQ(size_t{kKeys * 6}, live.size());
     for (size_t i = 1; i < live.size(); ++i) {
@@ -603,7 +577,7 @@ TEST_F(BlobGcJobTest, CopiesVersionsNewestFirst) {
     CheckOutputs(RunJob(NewContext()), live);
     Unpin();
     // Delete the outputs: they must not be inputs of the next job.
-    for (const uint64_t number : BlobFilesOnDisk()) {
+    for (const uint64_t number : FilesOnDisk(kBlobFile)) {
       if (files_before_.count(number) == 0) {
         ASSERT_OK(env_->DeleteFile(PathOf(number)));
       }
@@ -619,7 +593,7 @@ TEST_F(BlobGcJobTest, CopiesOnlyLiveRecordsOfItsFiles) {
   FlushValues(0, 90, 3);
   FlushValues(1, 90, 3);
   FlushValues(2, 90, 3);
-  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
   // Every other value of the first two files becomes garbage.
   for (int i = 0; i < 90; i += 6) {
     PutRandom(i);
@@ -639,7 +613,7 @@ TEST_F(BlobGcJobTest, CopiesOnlyLiveRecordsOfItsFiles) {
     uint64_t begin = kMaxBlobRecordOffset;
     uint64_t end = 0;
     for (const Record& record : live) {
-      if (blobs()->file_table().Number(record.address.slot) == number) {
+      if (Blobs()->file_table().Number(record.address.slot) == number) {
         begin = std::min<uint64_t>(begin, record.address.offset);
         end = std::max(end,
                        uint64_t{record.address.offset} + record.address.size);
@@ -662,10 +636,10 @@ TEST_F(BlobGcJobTest, CopiesOnlyLiveRecordsOfItsFiles) {
 TEST_F(BlobGcJobTest, WritesNothingWithoutLiveRecords) {
   Open(MapOptions());
   FlushValues(0, 20);
-  const uint64_t dead = *BlobFilesOnDisk().begin();
+  const uint64_t dead = *FilesOnDisk(kBlobFile).begin();
   Pin({dead});  // otherwise it would be dropped
   FlushValues(0, 20);
-  ASSERT_EQ(2u, BlobFilesOnDisk().size());
+  ASSERT_EQ(2u, FilesOnDisk(kBlobFile).size());
   ASSERT_TRUE(LiveRecords().empty());
   Result result = RunJob(NewContext());
   ASSERT_OK(result.status);
@@ -676,11 +650,11 @@ TEST_F(BlobGcJobTest, WritesNothingWithoutLiveRecords) {
   ASSERT_EQ(0u, result.stats.values_left);
 
   // A file without live values together with one that has some.
-  const std::set<uint64_t> both = BlobFilesOnDisk();
+  const std::set<uint64_t> both = FilesOnDisk(kBlobFile);
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
     auto storage = std::make_unique<BlobGcStorage>(
-        blobs(), std::vector<uint64_t>(both.begin(), both.end()));
+        Blobs(), std::vector<uint64_t>(both.begin(), both.end()));
     storage_.swap(storage);
   }
   const std::vector<Record> live = LiveRecords();
@@ -708,18 +682,18 @@ TEST_F(BlobGcJobTest, CopiesModesFromTheMap) {
     Open(options);
     FlushValues(0, 30, 2);
     FlushValues(1, 30, 2);
-    Pin(BlobFilesOnDisk());
+    Pin(FilesOnDisk(kBlobFile));
     for (const Record& record : LiveRecords()) {
       ASSERT_EQ(bypass, record.direct);
     }
     for (int i = 0; i < 30; i += 3) {
       const Record record = LiveRecords()[static_cast<size_t>(i)];
-      const MapName name{blobs()->HashOf(record.key), record.seq, record.birth};
+      const MapName name{Blobs()->HashOf(record.key), record.seq, record.birth};
       if (bypass) {
-        ASSERT_TRUE(blobs()->map()->Demote(name));
+        ASSERT_TRUE(Blobs()->map()->Demote(name));
       } else {
         ASSERT_EQ(AddressMap::RenameResult::kRenamed,
-                  blobs()->map()->Rename(name));
+                  Blobs()->map()->Rename(name));
       }
     }
     const std::vector<Record> live = LiveRecords();
@@ -751,12 +725,12 @@ TEST_F(BlobGcJobTest, KeepsBirths) {
     }
     FlushAndWait();
   }
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   ASSERT_EQ(30u, live.size());
   for (size_t i = 0; i < live.size(); ++i) {
     ASSERT_EQ(
-        i % 3 == 0 ? blobs()->file_table().Number(live[i].address.slot) : 0u,
+        i % 3 == 0 ? Blobs()->file_table().Number(live[i].address.slot) : 0u,
         live[i].birth);
   }
   CheckOutputs(RunJob(NewContext()), live);
@@ -771,7 +745,7 @@ TEST_F(BlobGcJobTest, JobOfRunsEndsAtItsLimits) {
   FlushValues(50, 100, 2);
   FlushValues(51, 100, 2);
   FlushValues(100, 120);
-  const std::set<uint64_t> numbers = BlobFilesOnDisk();
+  const std::set<uint64_t> numbers = FilesOnDisk(kBlobFile);
   const std::vector<uint64_t> files(numbers.begin(), numbers.end());
   ASSERT_EQ(5u, files.size());
   Pin(numbers);
@@ -837,7 +811,7 @@ TEST_F(BlobGcJobTest, OutputsAreCutAtTheFileSize) {
   Open(options);
   FlushValues(0, 100, 2);
   FlushValues(1, 100, 2);
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   ASSERT_EQ(100u, live.size());
   BlobGcJob::Context context = NewContext();
@@ -876,7 +850,7 @@ TEST_F(BlobGcJobTest, CopiesValuesBelowMinBlobSize) {
     PutValue(i, rnd_.RandomString(100 + i));
   }
   FlushAndWait();
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   ASSERT_EQ(20u, live.size());
   BlobGcJob::Context context = NewContext();
@@ -888,18 +862,18 @@ TEST_F(BlobGcJobTest, OutputsWithoutAnEditAreDeletedAtOpen) {
   const Options options = MapOptions();
   Open(options);
   FlushValues(0, 40);
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   BlobGcJob::Context context = NewContext();
   context.mutable_cf_options.blob_file_size = 10000;
   CheckOutputs(RunJob(context), LiveRecords());
-  ASSERT_GT(BlobFilesOnDisk().size(), 3u);
+  ASSERT_GT(FilesOnDisk(kBlobFile).size(), 3u);
   Unpin();
   CheckValues();
   // This is the state after a crash before the job's edit: the next open
   // deletes the outputs.
   Reopen(options);
   ASSERT_OK(dbfull()->TEST_WaitForPurge());
-  ASSERT_EQ(files_before_, BlobFilesOnDisk());
+  ASSERT_EQ(files_before_, FilesOnDisk(kBlobFile));
   CheckValues();
 }
 
@@ -916,7 +890,7 @@ TEST_F(BlobGcJobTest, CopiesHaveTheCurrentCompression) {
                       rnd_.RandomString(20));
     }
     FlushAndWait();
-    Pin(BlobFilesOnDisk());
+    Pin(FilesOnDisk(kBlobFile));
     const std::vector<Record> live = LiveRecords();
     ASSERT_EQ(size_t{kValues}, live.size());
     for (const CompressionType to : CompressionTypes()) {
@@ -968,7 +942,7 @@ TEST_F(BlobGcJobTest, MergesFilesOfSeveralCompressions) {
     }
     FlushAndWait();
   }
-  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
   ASSERT_EQ(types.size(), files.size());
   Pin(files);
   const std::vector<Record> live = LiveRecords();
@@ -994,7 +968,7 @@ TEST_F(BlobGcJobTest, ValueIsOnlyUncompressedToChangeItsCompression) {
   options.blob_compression_type = kSnappyCompression;
   Open(options);
   FlushValues(0, 20);
-  const uint64_t number = *BlobFilesOnDisk().begin();
+  const uint64_t number = *FilesOnDisk(kBlobFile).begin();
   Pin({number});
   BlobFile file;
   ReadBlobFile(number, &file);
@@ -1047,7 +1021,7 @@ TEST_F(BlobGcJobTest, CheckStopsTheJob) {
   constexpr int kValues = 60;
   FlushValues(0, kValues, 2);
   FlushValues(1, kValues, 2);
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   BlobGcJob::Context context = NewContext();
   context.mutable_cf_options.blob_file_size = 5000;
@@ -1071,7 +1045,7 @@ TEST_F(BlobGcJobTest, CheckStopsTheJob) {
       if (++asked < stop_at) {
         return Status::OK();
       }
-      outputs = BlobFilesOnDisk().size() - files_before_.size();
+      outputs = FilesOnDisk(kBlobFile).size() - files_before_.size();
       return Status::Incomplete(Status::SubCode::kManualCompactionPaused);
     };
     result = RunJob(context);
@@ -1098,7 +1072,7 @@ TEST_F(BlobGcJobTest, FailedReadLeavesNoOutputs) {
   Open(MapOptions());
   FlushValues(0, 60, 2);
   FlushValues(1, 60, 2);
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   BlobGcJob::Context context = NewContext();
   context.mutable_cf_options.blob_file_size = 8000;
@@ -1131,7 +1105,7 @@ TEST_F(BlobGcJobTest, RunsShareTheReadMemory) {
   for (int file = 0; file < kFiles; ++file) {
     FlushValues(file, kValues, kFiles);
   }
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   const uint64_t file_size = RecordBytes(live) / kFiles;
   BlobGcJob::Context context = NewContext();
@@ -1157,7 +1131,7 @@ TEST_F(BlobGcJobTest, FailedWriteLeavesNoOutputs) {
   Open(MapOptions());
   FlushValues(0, 40, 2);
   FlushValues(1, 40, 2);
-  Pin(BlobFilesOnDisk());
+  Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   BlobGcJob::Context context = NewContext();
   context.mutable_cf_options.blob_file_size = 8000;
@@ -1185,10 +1159,10 @@ TEST_F(BlobGcJobTest, FailedWriteLeavesNoOutputs) {
 TEST_F(BlobGcJobTest, LiveDamagedRecordFailsTheJob) {
   Open(MapOptions());
   FlushValues(0, 40);
-  const uint64_t number = *BlobFilesOnDisk().begin();
+  const uint64_t number = *FilesOnDisk(kBlobFile).begin();
   FlushValues(100, 110);
   // Every fourth value is garbage.
-  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
   FlushValues(1, 40, 4);
   Pin(files);
   const std::vector<Record> live = LiveRecords();
@@ -1222,7 +1196,7 @@ TEST_F(BlobGcJobTest, JobSurvivesADamagedIndexOnly) {
   Open(MapOptions());
   FlushValues(0, 40, 2);
   FlushValues(1, 40, 2);
-  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
   Pin(files);
   const std::vector<Record> live = LiveRecords();
   ASSERT_EQ(40u, live.size());
@@ -1257,7 +1231,7 @@ TEST_F(BlobGcJobTest, JobSurvivesADamagedIndexOnly) {
     ASSERT_NE(std::string::npos, result.status.ToString().find(path));
     ASSERT_TRUE(result.additions.empty());
     ASSERT_TRUE(result.outputs.empty());
-    ASSERT_EQ(files, BlobFilesOnDisk());
+    ASSERT_EQ(files, FilesOnDisk(kBlobFile));
     if (HasFatalFailure()) {
       return;
     }

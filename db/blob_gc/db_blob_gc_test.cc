@@ -19,12 +19,14 @@
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
-#include "db/db_test_util.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/utilities/stackable_db.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/defer.h"
 #include "util/random.h"
@@ -34,27 +36,22 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBBlobGcTest : public DBTestBase {
+class DBBlobGcTest : public AddressMapDBTestBase {
  protected:
   static constexpr int kKeys = 400;
   static constexpr size_t kValueSize = 1000;
 
-  DBBlobGcTest() : DBTestBase("db_blob_gc_test", /*env_do_fsync=*/false) {}
+  DBBlobGcTest() : AddressMapDBTestBase("db_blob_gc_test") {}
   ~DBBlobGcTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
     Close();  // while fault_env_ exists
   }
 
   Options GcOptions(double limit) {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 100;
+    Options options = MapOptions(/*min_blob_size=*/100);
+    options.disable_auto_compactions = false;
     options.blob_file_size = 64 << 10;
     options.write_buffer_size = 40 << 10;
-    options.enable_blob_address_map = true;
     options.blob_gc_space_amp_limit = limit;
-    options.statistics = CreateDBStatistics();
     options.max_background_jobs = 4;
     return options;
   }
@@ -69,11 +66,7 @@ class DBBlobGcTest : public DBTestBase {
     options.max_bgerror_resume_count = 0;
     return options;
   }
-  void FailWrites() {
-    IOStatus error = IOStatus::IOError("no write today");
-    error.SetRetryable(true);
-    fault_fs_->SetFilesystemActive(false, error);
-  }
+  void FailWrites() { fault_fs_->SetFilesystemActive(false, RetryableError()); }
 
   std::string ValueOf(int key, int round) {
     Random rnd(key * 1000 + round + 1);
@@ -119,36 +112,18 @@ class DBBlobGcTest : public DBTestBase {
     EXPECT_TRUE(condition()) << "It did not happen within a minute";
   }
 
-  AddressMapStore* blobs() { return cfd()->address_map_store(); }
-  ColumnFamilyData* cfd() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
-  }
-
   double Amplification() {
     InstrumentedMutexLock lock(dbfull()->mutex());
     return BlobGcPicker::SpaceOf(
-               blobs()->FilesForGc(*cfd()->current()->storage_info()), 0)
+               Blobs()->FilesForGc(*Family()->current()->storage_info()), 0)
         .Amplification();
   }
 
-  std::set<uint64_t> BlobFilesOnDisk() {
-    std::set<uint64_t> numbers;
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dbname_, &children));
-    for (const std::string& child : children) {
-      uint64_t number = 0;
-      FileType type;
-      if (ParseFileName(child, &number, &type) && type == kBlobFile) {
-        numbers.insert(number);
-      }
-    }
-    return numbers;
-  }
   std::set<uint64_t> BlobFilesOfVersion() {
     InstrumentedMutexLock lock(dbfull()->mutex());
     std::set<uint64_t> numbers;
-    for (const auto& meta : cfd()->current()->storage_info()->GetBlobFiles()) {
+    for (const auto& meta :
+         Family()->current()->storage_info()->GetBlobFiles()) {
       numbers.insert(meta->GetBlobFileNumber());
     }
     return numbers;
@@ -163,14 +138,7 @@ class DBBlobGcTest : public DBTestBase {
                 Get(Key(key)));
     }
     std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-    auto expected = model_.begin();
-    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++expected) {
-      ASSERT_TRUE(expected != model_.end());
-      ASSERT_EQ(expected->first, iter->key());
-      ASSERT_EQ(expected->second, iter->value());
-    }
-    ASSERT_OK(iter->status());
-    ASSERT_TRUE(expected == model_.end());
+    ASSERT_NO_FATAL_FAILURE(CheckForward(iter.get(), model_));
     iter.reset();
     // Wait for the removals that a snapshot has blocked, and for the deletion
     // of the files that become obsolete by them.
@@ -179,13 +147,13 @@ class DBBlobGcTest : public DBTestBase {
       ASSERT_OK(dbfull()->TEST_WaitForPurge());
     }
     Wait();
-    ASSERT_OK(blobs()->map()->TEST_Check());
+    ASSERT_OK(Blobs()->map()->TEST_Check());
     // A file that the iterator pinned is deleted by the next search for
     // obsolete files.
     ASSERT_OK(db_->DisableFileDeletions());
     ASSERT_OK(db_->EnableFileDeletions());
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    ASSERT_EQ(BlobFilesOfVersion(), BlobFilesOnDisk());
+    ASSERT_EQ(BlobFilesOfVersion(), FilesOnDisk(kBlobFile));
   }
 
   void VerifyAlsoReopened(const Options& options) {
@@ -229,10 +197,10 @@ class DBBlobGcTest : public DBTestBase {
     uint64_t end = 0;
     for (const auto& entry : model_) {
       const auto found =
-          blobs()->map()->FindDirect(blobs()->HashOf(entry.first), false);
+          Blobs()->map()->FindDirect(Blobs()->HashOf(entry.first), false);
       EXPECT_TRUE(found.found) << entry.first;
       const MapAddress& address = found.entry.address;
-      const uint64_t number = blobs()->file_table().Number(address.slot);
+      const uint64_t number = Blobs()->file_table().Number(address.slot);
       if (number != file || address.offset != end) {
         ++pieces;
       }
@@ -240,10 +208,6 @@ class DBBlobGcTest : public DBTestBase {
       end = uint64_t{address.offset} + address.size;
     }
     return pieces;
-  }
-
-  uint64_t Ticker(const Options& options, Tickers ticker) {
-    return options.statistics->getTickerCount(ticker);
   }
 
   std::map<std::string, std::string> model_;
@@ -268,11 +232,11 @@ TEST_F(DBBlobGcTest, KeepsTheSpaceLimit) {
         }
       }
     }
-    ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 0u);
-    ASSERT_GT(Ticker(options, BLOB_MAP_GC_VALUES), 0u);
-    ASSERT_GT(Ticker(options, BLOB_MAP_GC_BYTES_READ), 0u);
-    ASSERT_GT(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN), 0u);
-    ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FAILED));
+    ASSERT_GT(Ticker(BLOB_MAP_GC_FILES), 0u);
+    ASSERT_GT(Ticker(BLOB_MAP_GC_VALUES), 0u);
+    ASSERT_GT(Ticker(BLOB_MAP_GC_BYTES_READ), 0u);
+    ASSERT_GT(Ticker(BLOB_MAP_GC_BYTES_WRITTEN), 0u);
+    ASSERT_EQ(0u, Ticker(BLOB_MAP_GC_FAILED));
     VerifyAlsoReopened(options);
   }
 }
@@ -283,13 +247,13 @@ TEST_F(DBBlobGcTest, IsOffAtZeroAndCanBeTurnedOnLive) {
   Load();
   MakeGarbage();
   ASSERT_GT(Amplification(), 1.4);
-  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FILES));
+  ASSERT_EQ(0u, Ticker(BLOB_MAP_GC_FILES));
   // The option can be changed while the DB is open.
   ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.5"}}));
   Wait();
   ASSERT_LE(Amplification(), 1.45);
   ASSERT_GT(Amplification(), 1.05);
-  ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 0u);
+  ASSERT_GT(Ticker(BLOB_MAP_GC_FILES), 0u);
   ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.05"}}));
   Wait();
   ASSERT_LE(Amplification(), 1.05);
@@ -306,7 +270,7 @@ TEST_F(DBBlobGcTest, CollectBlobGarbageReachesTheLimit) {
   ASSERT_OK(Collect());
   Load();
   ASSERT_OK(Collect());
-  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_FILES));
+  ASSERT_EQ(0u, Ticker(BLOB_MAP_GC_FILES));
   MakeGarbage();
   ASSERT_TRUE(Collect(0.9).IsInvalidArgument());
   ASSERT_OK(Collect(1.3));
@@ -315,9 +279,9 @@ TEST_F(DBBlobGcTest, CollectBlobGarbageReachesTheLimit) {
   ASSERT_OK(Collect());
   ASSERT_EQ(1.0, Amplification());
   // A second call finds nothing to do.
-  const uint64_t files = Ticker(options, BLOB_MAP_GC_FILES);
+  const uint64_t files = Ticker(BLOB_MAP_GC_FILES);
   ASSERT_OK(Collect());
-  ASSERT_EQ(files, Ticker(options, BLOB_MAP_GC_FILES));
+  ASSERT_EQ(files, Ticker(BLOB_MAP_GC_FILES));
   VerifyAlsoReopened(options);
 
   std::atomic<bool> canceled{true};
@@ -338,10 +302,8 @@ TEST_F(DBBlobGcTest, CollectBlobGarbageReachesTheLimit) {
   static thread_local bool is_collector = false;
   std::atomic<int> waits{0};
   std::atomic<bool> is_done{false};
-  SyncPoint::GetInstance()->SetCallBack(
-      "InstrumentedCondVar::TimedWaitInternal",
-      [&](void*) { waits += is_collector ? 1 : 0; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("InstrumentedCondVar::TimedWaitInternal",
+                 [&](void*) { waits += is_collector ? 1 : 0; });
   std::thread collector([&] {
     is_collector = true;
     EXPECT_OK(Collect());
@@ -353,8 +315,7 @@ TEST_F(DBBlobGcTest, CollectBlobGarbageReachesTheLimit) {
   EXPECT_GT(Amplification(), 1.1);
   EXPECT_OK(db_->ContinueBackgroundWork());
   collector.join();
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_EQ(1.0, Amplification());
 
   MakeGarbage(4, 5);
@@ -432,7 +393,7 @@ TEST_F(DBBlobGcTest, ChangesDuringTheJobAreKept) {
     db_->ReleaseSnapshot(snapshot);
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
     int round = 10;
-    SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
+    EnableCallBack(point, [&](void*) {
       if (round > 12) {
         return;
       }
@@ -450,10 +411,8 @@ TEST_F(DBBlobGcTest, ChangesDuringTheJobAreKept) {
         ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
       }
     });
-    SyncPoint::GetInstance()->EnableProcessing();
     ASSERT_OK(Collect());
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     ASSERT_GT(round, 10);
     Verify();
     ASSERT_OK(Collect());
@@ -471,13 +430,12 @@ TEST_F(DBBlobGcTest, JobWritesOneEdit) {
   Load();
   MakeGarbage();
   std::atomic<int> edits{0};
-  SyncPoint::GetInstance()->SetCallBack("VersionSet::LogAndApply:WriteManifest",
-                                        [&](void*) { ++edits; });
-  SyncPoint::GetInstance()->EnableProcessing();
-  const uint64_t dropped = Ticker(options, BLOB_MAP_FILES_DROPPED);
+  EnableCallBack("VersionSet::LogAndApply:WriteManifest",
+                 [&](void*) { ++edits; });
+  const uint64_t dropped = Ticker(BLOB_MAP_FILES_DROPPED);
   ASSERT_OK(Collect());
   ASSERT_EQ(1, edits);
-  ASSERT_GT(Ticker(options, BLOB_MAP_FILES_DROPPED), dropped);
+  ASSERT_GT(Ticker(BLOB_MAP_FILES_DROPPED), dropped);
   SyncPoint::GetInstance()->DisableProcessing();
   ASSERT_EQ(1.0, Amplification());
   VerifyAlsoReopened(options);
@@ -488,10 +446,8 @@ TEST_F(DBBlobGcTest, FailedManifestWriteChangesNothing) {
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit",
-      [&](void*) { FailWrites(); });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DBStrata::RunBlobGc:BeforeEdit",
+                 [&](void*) { FailWrites(); });
   ASSERT_NOK(Collect());
   SyncPoint::GetInstance()->DisableProcessing();
   fault_fs_->SetFilesystemActive(true);
@@ -499,7 +455,7 @@ TEST_F(DBBlobGcTest, FailedManifestWriteChangesNothing) {
   for (const auto& expected : model_) {
     ASSERT_EQ(expected.second, Get(expected.first));
   }
-  ASSERT_EQ(1u, Ticker(options, BLOB_MAP_GC_FAILED));
+  ASSERT_EQ(1u, Ticker(BLOB_MAP_GC_FAILED));
   ASSERT_OK(dbfull()->Resume());
   VerifyAlsoReopened(options);
   ASSERT_OK(Collect());
@@ -513,33 +469,28 @@ TEST_F(DBBlobGcTest, FailedCopyLeavesNoFileAndNoSpaceShrinksJobs) {
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
-  const std::set<uint64_t> files = BlobFilesOnDisk();
-  SyncPoint::GetInstance()->SetCallBack(
-      "BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
-        *static_cast<Status*>(arg) = Status::IOError("no copy");
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
+  EnableCallBack("BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+    *static_cast<Status*>(arg) = Status::IOError("no copy");
+  });
   ASSERT_TRUE(Collect().IsIOError());
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
-  ASSERT_EQ(files, BlobFilesOnDisk());
+  DisableCallBacks();
+  ASSERT_EQ(files, FilesOnDisk(kBlobFile));
   Reopen(options);
   Verify();
 
   // After an error for lack of space the limit of the next job is smaller, and
   // it grows again with success.
   uint64_t limit = 0;
-  SyncPoint::GetInstance()->SetCallBack(
-      "BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
-        if (limit == 0) {
-          *static_cast<Status*>(arg) = Status::NoSpace("no room");
-        }
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+    if (limit == 0) {
+      *static_cast<Status*>(arg) = Status::NoSpace("no room");
+    }
+  });
   ASSERT_TRUE(Collect().IsNoSpace());
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
-    limit = blobs()->gc()->max_copies();
+    limit = Blobs()->max_gc_copies();
   }
   ASSERT_LT(limit, options.blob_file_size);
   PutKey(1, 3);
@@ -548,7 +499,7 @@ TEST_F(DBBlobGcTest, FailedCopyLeavesNoFileAndNoSpaceShrinksJobs) {
   SyncPoint::GetInstance()->DisableProcessing();
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
-    ASSERT_GT(blobs()->gc()->max_copies(), limit);
+    ASSERT_GT(Blobs()->max_gc_copies(), limit);
   }
   VerifyAlsoReopened(options);
   Destroy(options);
@@ -561,7 +512,7 @@ TEST_F(DBBlobGcTest, DamagedRecordIsNotCopied) {
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
-  const uint64_t number = *BlobFilesOnDisk().begin();
+  const uint64_t number = *FilesOnDisk(kBlobFile).begin();
   const std::string path = BlobFileName(dbname_, number);
   Close();
   std::string content;
@@ -574,8 +525,8 @@ TEST_F(DBBlobGcTest, DamagedRecordIsNotCopied) {
   const Status s = Collect();
   ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   ASSERT_NE(std::string::npos, s.ToString().find(path)) << s.ToString();
-  ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
-  ASSERT_GT(Ticker(options, BLOB_MAP_GC_FILES), 3u);
+  ASSERT_EQ(1u, FilesOnDisk(kBlobFile).count(number));
+  ASSERT_GT(Ticker(BLOB_MAP_GC_FILES), 3u);
 
   // Without paranoid checks the DB stays writable, and the job does not try the
   // file again.
@@ -585,15 +536,15 @@ TEST_F(DBBlobGcTest, DamagedRecordIsNotCopied) {
   careless.blob_gc_space_amp_limit = 1.01;
   Reopen(careless);
   Wait();
-  ASSERT_EQ(1u, Ticker(careless, BLOB_MAP_GC_FAILED));
+  ASSERT_EQ(1u, Ticker(BLOB_MAP_GC_FAILED));
   PutKey(0, 5);
   ASSERT_OK(Flush());
   Wait();
   PutKey(0, 6);
   ASSERT_OK(Flush());
   Wait();
-  ASSERT_EQ(1u, Ticker(careless, BLOB_MAP_GC_FAILED));
-  ASSERT_EQ(1u, BlobFilesOnDisk().count(number));
+  ASSERT_EQ(1u, Ticker(BLOB_MAP_GC_FAILED));
+  ASSERT_EQ(1u, FilesOnDisk(kBlobFile).count(number));
 }
 
 TEST_F(DBBlobGcTest, CopiesAreInKeyOrder) {
@@ -602,7 +553,7 @@ TEST_F(DBBlobGcTest, CopiesAreInKeyOrder) {
   DestroyAndReopen(options);
   LoadApart(8);
   MakeGarbage(1, 5);
-  const std::set<uint64_t> before = BlobFilesOnDisk();
+  const std::set<uint64_t> before = FilesOnDisk(kBlobFile);
   ASSERT_OK(Collect());
   ASSERT_EQ(1.0, Amplification());
   // All old values are in one new file, in key order.
@@ -613,10 +564,10 @@ TEST_F(DBBlobGcTest, CopiesAreInKeyOrder) {
       continue;
     }
     const auto found =
-        blobs()->map()->FindDirect(blobs()->HashOf(Key(key)), /*pin=*/false);
+        Blobs()->map()->FindDirect(Blobs()->HashOf(Key(key)), /*pin=*/false);
     ASSERT_TRUE(found.found);
     const uint64_t file =
-        blobs()->file_table().Number(found.entry.address.slot);
+        Blobs()->file_table().Number(found.entry.address.slot);
     ASSERT_EQ(0u, before.count(file));
     ASSERT_TRUE(number == 0 || number == file);
     number = file;
@@ -638,7 +589,7 @@ TEST_F(DBBlobGcTest, SortReachesTheNumberOfRuns) {
     ASSERT_EQ(kKeys, Pieces());
     // Only as many values are copied as are needed for six runs.
     ASSERT_OK(Sort(6));
-    const uint64_t few = Ticker(options, BLOB_MAP_GC_VALUES);
+    const uint64_t few = Ticker(BLOB_MAP_GC_VALUES);
     ASSERT_GT(few, 0u);
     ASSERT_LT(few, kKeys * 3u / 4);
     ASSERT_OK(Sort());
@@ -646,12 +597,12 @@ TEST_F(DBBlobGcTest, SortReachesTheNumberOfRuns) {
     ASSERT_LE(pieces, static_cast<int>(BlobFilesOfVersion().size()));
     ASSERT_LT(pieces, 20);
     // A second call copies nothing.
-    const uint64_t moved = Ticker(options, BLOB_MAP_GC_VALUES);
+    const uint64_t moved = Ticker(BLOB_MAP_GC_VALUES);
     ASSERT_OK(Sort());
-    ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+    ASSERT_EQ(moved, Ticker(BLOB_MAP_GC_VALUES));
     VerifyAlsoReopened(options);
     ASSERT_OK(Sort());
-    ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+    ASSERT_EQ(moved, Ticker(BLOB_MAP_GC_VALUES));
 
     // New values are merged with the sorted ones, and so are runs with garbage.
     MakeGarbage(1, 7);
@@ -682,7 +633,7 @@ TEST_F(DBBlobGcTest, CompactRangeSortsOnlyWithForceAndTheWholeRange) {
   const Slice from(begin);
   ASSERT_OK(db_->CompactRange(compact, &from, nullptr));
   ASSERT_OK(db_->CompactRange(compact, nullptr, &from));
-  ASSERT_EQ(0u, Ticker(options, BLOB_MAP_GC_VALUES));
+  ASSERT_EQ(0u, Ticker(BLOB_MAP_GC_VALUES));
   ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
   ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
   ASSERT_EQ(1.0, Amplification());
@@ -715,9 +666,9 @@ TEST_F(DBBlobGcTest, SortsOlderVersionsBehindNewerOnes) {
   std::unique_ptr<Iterator> iter(db_->NewIterator(held));
   iter->SeekToFirst();
   ASSERT_OK(Sort());
-  const uint64_t moved = Ticker(options, BLOB_MAP_GC_VALUES);
+  const uint64_t moved = Ticker(BLOB_MAP_GC_VALUES);
   ASSERT_OK(Sort());
-  ASSERT_EQ(moved, Ticker(options, BLOB_MAP_GC_VALUES));
+  ASSERT_EQ(moved, Ticker(BLOB_MAP_GC_VALUES));
   for (size_t i = 0; i < snapshots.size(); ++i) {
     for (const auto& expected : models[i]) {
       ASSERT_EQ(expected.second, Get(expected.first, snapshots[i]));
@@ -748,10 +699,8 @@ TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
 
   std::atomic<bool> canceled{false};
   int jobs = 0;
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBStrata::BackgroundBlobGc::Copy:Copied",
-      [&](void*) { canceled = ++jobs == 3; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DBStrata::RunBlobGc:Copied",
+                 [&](void*) { canceled = ++jobs == 3; });
   ASSERT_TRUE(Sort(1, &canceled).IsManualCompactionPaused());
   ASSERT_EQ(3, jobs);
   SyncPoint::GetInstance()->ClearAllCallBacks();
@@ -784,8 +733,7 @@ TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
       });
   ASSERT_OK(Sort());
   ASSERT_GT(jobs, 2);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   Verify();
   ASSERT_OK(Sort());
   ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
@@ -800,13 +748,13 @@ TEST_F(DBBlobGcTest, SortLeavesOutADamagedFile) {
   DestroyAndReopen(options);
   LoadApart(4);
   // Make the first record of one file garbage.
-  const std::set<uint64_t> files = BlobFilesOnDisk();
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
   const uint64_t damaged = *files.begin();
   for (int key = 0; key < kKeys; ++key) {
     const auto found =
-        blobs()->map()->FindDirect(blobs()->HashOf(Key(key)), false);
+        Blobs()->map()->FindDirect(Blobs()->HashOf(Key(key)), false);
     ASSERT_TRUE(found.found);
-    if (blobs()->file_table().Number(found.entry.address.slot) == damaged &&
+    if (Blobs()->file_table().Number(found.entry.address.slot) == damaged &&
         found.entry.address.offset == BlobHeaderV2::kSize) {
       PutKey(key, 1);
     }
@@ -857,13 +805,12 @@ TEST_F(DBBlobGcTest, CloseDisableAndAbortEndASort) {
       std::atomic<bool> reached{false};
       std::atomic<bool> went_on{false};
       std::atomic<bool> is_done{false};
-      SyncPoint::GetInstance()->SetCallBack(point, [&](void*) {
+      EnableCallBack(point, [&](void*) {
         if (!reached.exchange(true)) {
           WaitFor(is_flag_set);
           went_on = true;
         }
       });
-      SyncPoint::GetInstance()->EnableProcessing();
       Status s;
       std::thread sorter([&] {
         s = Sort();
@@ -878,8 +825,7 @@ TEST_F(DBBlobGcTest, CloseDisableAndAbortEndASort) {
         EXPECT_FALSE(dbfull()->strata()->HasManualBlobGc());
       }
       sorter.join();
-      SyncPoint::GetInstance()->DisableProcessing();
-      SyncPoint::GetInstance()->ClearAllCallBacks();
+      DisableCallBacks();
       EXPECT_TRUE(way == 2 ? s.IsCompactionAborted()
                            : s.IsManualCompactionPaused() ||
                                  (way == 0 && s.IsShutdownInProgress()))
@@ -963,12 +909,12 @@ TEST_F(DBBlobGcTest, CopiesHaveTheCurrentCompression) {
     }
     ASSERT_OK(Flush());
     Wait();
-    const uint64_t newest = *BlobFilesOnDisk().rbegin();
+    const uint64_t newest = *FilesOnDisk(kBlobFile).rbegin();
     ASSERT_OK(Collect());
     ASSERT_EQ(1.0, Amplification());
     // The copies have the current compression type.
     int copies = 0;
-    for (const BlobFileSlotTable::Info& file : blobs()->file_table().GetAll()) {
+    for (const BlobFileSlotTable::Info& file : Blobs()->file_table().GetAll()) {
       if (file.number > newest) {
         ASSERT_EQ(type, file.compression);
         ++copies;
@@ -1011,13 +957,10 @@ TEST_F(DBBlobGcTest, CachedValuesStayCachedWhenMoved) {
       const size_t count = options.blob_cache->GetOccupancyCount();
       ASSERT_EQ(size_t{kKeys / 2}, count);
       if (fails) {
-        SyncPoint::GetInstance()->SetCallBack(
-            "DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit",
-            [&](void*) { FailWrites(); });
-        SyncPoint::GetInstance()->EnableProcessing();
+        EnableCallBack("DBStrata::RunBlobGc:BeforeEdit",
+                       [&](void*) { FailWrites(); });
         ASSERT_NOK(Collect());
-        SyncPoint::GetInstance()->DisableProcessing();
-        SyncPoint::GetInstance()->ClearAllCallBacks();
+        DisableCallBacks();
         fault_fs_->SetFilesystemActive(true);
         ASSERT_OK(db_->Resume());
         ASSERT_GT(Amplification(), 1.4);
@@ -1030,12 +973,12 @@ TEST_F(DBBlobGcTest, CachedValuesStayCachedWhenMoved) {
       ASSERT_NEAR(static_cast<double>(usage),
                   static_cast<double>(options.blob_cache->GetUsage()),
                   static_cast<double>(usage) / 50);
-      const uint64_t misses = Ticker(options, BLOB_DB_CACHE_MISS);
+      const uint64_t misses = Ticker(BLOB_DB_CACHE_MISS);
       read(0);
       read(1);
-      ASSERT_EQ(misses, Ticker(options, BLOB_DB_CACHE_MISS));
+      ASSERT_EQ(misses, Ticker(BLOB_DB_CACHE_MISS));
       read(2);
-      ASSERT_EQ(misses + kKeys / 4, Ticker(options, BLOB_DB_CACHE_MISS));
+      ASSERT_EQ(misses + kKeys / 4, Ticker(BLOB_DB_CACHE_MISS));
       Verify();
     }
   }
@@ -1050,10 +993,10 @@ TEST_F(DBBlobGcTest, CopiesStayOnTheirPath) {
   Load();
   MakeGarbage();
   ASSERT_OK(Collect());
-  for (const BlobFileSlotTable::Info& file : blobs()->file_table().GetAll()) {
+  for (const BlobFileSlotTable::Info& file : Blobs()->file_table().GetAll()) {
     ASSERT_EQ(1u, file.path_id);
   }
-  ASSERT_TRUE(BlobFilesOnDisk().empty());
+  ASSERT_TRUE(FilesOnDisk(kBlobFile).empty());
   for (int i = 0; i < 2; ++i) {
     for (const auto& expected : model_) {
       ASSERT_EQ(expected.second, Get(expected.first));
@@ -1098,13 +1041,11 @@ TEST_F(DBBlobGcTest, SlowsDownWritesFarAboveTheLimit) {
     return value;
   };
   std::atomic<bool> blocked{true};
-  SyncPoint::GetInstance()->SetCallBack("BackgroundJobScheduler::Work:BlobGc",
-                                        [&](void*) {
-                                          while (blocked) {
-                                            env_->SleepForMicroseconds(100);
-                                          }
-                                        });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DBStrata::BGWorkBlobGc:Start", [&](void*) {
+    while (blocked) {
+      env_->SleepForMicroseconds(100);
+    }
+  });
   ASSERT_EQ(0u, property(DB::Properties::kActualDelayedWriteRate));
   for (int round = 1; round <= 3; ++round) {
     for (int key = 0; key < 40; ++key) {
@@ -1212,8 +1153,7 @@ TEST_F(DBBlobGcTest, CloseWithWaitingOrRunningJobs) {
       sleeping.WakeUp();
       sleeping.WaitUntilDone();
     }
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     Reopen(options);
     Verify();
   }
@@ -1229,10 +1169,8 @@ TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJob) {
     }
     ASSERT_OK(Flush(1));
   }
-  SyncPoint::GetInstance()->SetCallBack(
-      "BlobGcStorage::Publish:Swapped",
-      [&](void*) { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("BlobGcStorage::Publish:Swapped",
+                 [&](void*) { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   const Status s =
       db_->CollectBlobGarbage(CollectBlobGarbageOptions(), handles_[1]);
   ASSERT_TRUE(s.IsColumnFamilyDropped()) << s.ToString();
@@ -1243,10 +1181,10 @@ TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJob) {
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
   handles_.pop_back();
   // A background thread may hold the column family a little longer.
-  for (int i = 0; i < 1000 && !BlobFilesOnDisk().empty(); ++i) {
+  for (int i = 0; i < 1000 && !FilesOnDisk(kBlobFile).empty(); ++i) {
     env_->SleepForMicroseconds(10000);
   }
-  ASSERT_TRUE(BlobFilesOnDisk().empty());
+  ASSERT_TRUE(FilesOnDisk(kBlobFile).empty());
 }
 
 // After the deletion of all keys all blob files are dropped, without a
@@ -1301,7 +1239,7 @@ TEST_F(DBBlobGcTest, ValuesOfAClosedIteratorAreGarbageAtOnce) {
       Wait();
       // The map has the version that the iterator sees and the newest one; the
       // versions in between have no reader.
-      ASSERT_EQ(2u * kKeys, blobs()->map()->NumEntries());
+      ASSERT_EQ(2u * kKeys, Blobs()->map()->NumEntries());
     }
     int found = 0;
     for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
@@ -1312,16 +1250,16 @@ TEST_F(DBBlobGcTest, ValuesOfAClosedIteratorAreGarbageAtOnce) {
     iter.reset();
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
     Wait();
-    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+    ASSERT_EQ(1u * kKeys, Blobs()->map()->NumEntries());
     if (collects) {
       ASSERT_LE(Amplification(), 1.2);
     } else {
       ASSERT_OK(Collect());
       ASSERT_EQ(1.0, Amplification());
     }
-    ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+    ASSERT_EQ(0u, Blobs()->NumBlockedRemovals());
     VerifyAlsoReopened(options);
-    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+    ASSERT_EQ(1u * kKeys, Blobs()->map()->NumEntries());
   }
 }
 
@@ -1391,12 +1329,12 @@ TEST_F(DBBlobGcTest, VersionsLiveAsLongAsTheirReaders) {
     ASSERT_OK(Flush());
     check(Reader{nullptr, now});
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
-    ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+    ASSERT_EQ(0u, Blobs()->NumBlockedRemovals());
     // The map has at most the base of each key's operands.
-    ASSERT_LE(blobs()->map()->NumEntries(), now.size());
+    ASSERT_LE(Blobs()->map()->NumEntries(), now.size());
     Reopen(options);
     check(Reader{nullptr, now});
-    ASSERT_LE(blobs()->map()->NumEntries(), now.size());
+    ASSERT_LE(Blobs()->map()->NumEntries(), now.size());
   }
 }
 
@@ -1414,10 +1352,10 @@ TEST_F(DBBlobGcTest, KeepsTheLimitOverInlineValues) {
   Reopen(options);
   for (int round = 1; round <= 5; ++round) {
     MakeGarbage(round, /*step=*/1);
-    ASSERT_EQ(1u * kKeys, blobs()->map()->NumEntries());
+    ASSERT_EQ(1u * kKeys, Blobs()->map()->NumEntries());
     ASSERT_LE(Amplification(), 1.2);
   }
-  ASSERT_EQ(0u, blobs()->NumBlockedRemovals());
+  ASSERT_EQ(0u, Blobs()->NumBlockedRemovals());
   VerifyAlsoReopened(options);
 }
 
@@ -1445,7 +1383,7 @@ TEST_F(DBBlobGcTest, CollectsFilesFromBeforeTheMap) {
         uint64_t total = 0;
         uint64_t garbage = 0;
         for (const auto& meta :
-             cfd()->current()->storage_info()->GetBlobFiles()) {
+             Family()->current()->storage_info()->GetBlobFiles()) {
           if (!meta->IsMapped()) {
             total += meta->GetTotalBlobBytes();
             garbage += meta->GetGarbageBlobBytes();
@@ -1502,7 +1440,7 @@ TEST_F(DBBlobGcTest, MergesSmallFiles) {
     // flushed files.
     ASSERT_LT(BlobFilesOfVersion().size(), 60u);
     // Each value was copied once or twice.
-    ASSERT_LE(Ticker(options, BLOB_MAP_GC_BYTES_WRITTEN),
+    ASSERT_LE(Ticker(BLOB_MAP_GC_BYTES_WRITTEN),
               2 * kKeys * (kValueSize + 100));
     ASSERT_LE(Amplification(), 1.2);
     ASSERT_OK(Collect());

@@ -16,13 +16,14 @@
 #include <vector>
 
 #include "db/blob/blob_file_partition_manager.h"
-#include "db/column_family.h"
-#include "db/db_test_util.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/metadata.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/strata_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 
@@ -61,33 +62,6 @@ class Gate {
   bool has_arrival_ = false;
   bool is_open_ = false;
 };
-
-// Counts events of other threads.
-class EventCount {
- public:
-  void Add() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    ++count_;
-    changed_.notify_all();
-  }
-
-  bool WaitFor(int count) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, kTestPatience,
-                             [this, count] { return count_ >= count; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int count_ = 0;
-};
-
-IOStatus RetryableError() {
-  IOStatus s = IOStatus::IOError("injected");
-  s.SetRetryable(true);
-  return s;
-}
 
 bool IsBlobFile(const std::string& path) {
   uint64_t number = 0;
@@ -175,18 +149,19 @@ class CommitListener : public EventListener {
 
 }  // namespace
 
-class BlobDirectWriteFlushTest : public DBTestBase {
+class BlobDirectWriteFlushTest : public StrataDBTestBase {
  public:
   BlobDirectWriteFlushTest()
-      : DBTestBase("blob_direct_write_flush_test", /*env_do_fsync=*/false),
+      : StrataDBTestBase("blob_direct_write_flush_test"),
         file_system_(
             std::make_shared<UnsealableFileSystem>(env_->GetFileSystem())),
         unsealable_env_(NewCompositeEnv(file_system_)) {}
 
-  ~BlobDirectWriteFlushTest() override {
+  ~BlobDirectWriteFlushTest() override { Close(); }
+
+  void TearDown() override {
     gate_.Open();
-    EndSchedule();
-    Close();
+    StrataDBTestBase::TearDown();
   }
 
  protected:
@@ -218,11 +193,6 @@ class BlobDirectWriteFlushTest : public DBTestBase {
     sync_point->EnableProcessing();
   }
 
-  void EndSchedule() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
-
   // Makes an immutable memtable of what was written and queues its flush.
   Status StartFlush() {
     FlushOptions flush_options;
@@ -246,7 +216,7 @@ class BlobDirectWriteFlushTest : public DBTestBase {
     fails_once_ = older_fails;
     gate_.Open();
     ASSERT_TRUE(finished_.WaitFor(2));
-    EndSchedule();
+    DisableCallBacks();
   }
 
   // Makes the older of two flushes fail at a sync point, whose argument is a
@@ -291,23 +261,11 @@ class BlobDirectWriteFlushTest : public DBTestBase {
         EXPECT_EQ(Get(key), value) << key;
       }
     }
-    std::vector<std::string> names;
-    ASSERT_OK(env_->GetChildren(dbname_, &names));
-    size_t num_on_disk = 0;
-    for (const std::string& name : names) {
-      num_on_disk += IsBlobFile(name) ? 1 : 0;
-    }
-    EXPECT_EQ(num_on_disk, num_blob_files);
+    EXPECT_EQ(FilesOnDisk(kBlobFile).size(), num_blob_files);
   }
 
   BlobFilePartitionManager* Manager() {
     return Family()->blob_partition_manager();
-  }
-
-  ColumnFamilyData* Family() {
-    return static_cast_with_check<ColumnFamilyHandleImpl>(
-               db_->DefaultColumnFamily())
-        ->cfd();
   }
 
   const std::string older_value_ = std::string(1000, 'o');
@@ -358,7 +316,7 @@ TEST_P(BlobDirectWriteConcurrentFlushTest, YoungerFlushCommitsItsOwnBlobFiles) {
                         : finished_.WaitFor(1));
   gate_.Open();
   ASSERT_TRUE(finished_.WaitFor(2));
-  EndSchedule();
+  DisableCallBacks();
 
   CheckFlushed(options,
                {{"older", older_value},
@@ -478,7 +436,7 @@ TEST_P(BlobDirectWriteSealTest, MemTableOutlivesAFlushThatCannotSeal) {
   ASSERT_OK(StartFlush());
   ASSERT_TRUE(finished_.WaitFor(1));
   file_system_->fails = false;
-  EndSchedule();
+  DisableCallBacks();
 
   uint64_t is_pending = 0;
   ASSERT_TRUE(

@@ -11,7 +11,7 @@
 #include "db/blob_v2/blob_file_v2_test_util.h"
 #include "db/dbformat.h"
 #include "port/stack_trace.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
@@ -283,15 +283,12 @@ TEST_F(BlobFormatV2Test, ManifestFieldIsDecodedAndDamageIsDetected) {
 
 // The bytes are the example of docs/formats.md.
 TEST_F(BlobFormatV2Test, ManifestExampleOfTheDocsIsCorrect) {
-  SyncPoint::GetInstance()->SetCallBack(
-      "BlobFileAddition::EncodeTo::CustomFields", [](void* arg) {
-        PutBlobIndexSizeField(static_cast<std::string*>(arg), 37);
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("BlobFileAddition::EncodeTo::CustomFields", [](void* arg) {
+    PutBlobIndexSizeField(static_cast<std::string*>(arg), 37);
+  });
   std::string encoded;
   BlobFileAddition(12, 2, 81, "", "").EncodeTo(&encoded);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_EQ(Slice(encoded).ToString(/*hex=*/true), "0C02510000C101012500");
 
   // RocksDB does not know the field and must refuse to open the database.

@@ -15,34 +15,26 @@
 
 #include "db/address_map/address_map_checkpoints.h"
 #include "db/column_family.h"
-#include "db/db_test_util.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/listener.h"
+#include "test_util/strata/address_map_db_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBBlobDamageTest : public DBTestBase {
+class DBBlobDamageTest : public AddressMapDBTestBase {
  protected:
   static constexpr int kFiles = 3;
   static constexpr int kKeysOfFile = 40;
 
-  DBBlobDamageTest()
-      : DBTestBase("db_blob_damage_test", /*env_do_fsync=*/false) {}
+  DBBlobDamageTest() : AddressMapDBTestBase("db_blob_damage_test") {}
   ~DBBlobDamageTest() override {
     AddressMapCheckpoints::UseInThisProcess(true);
   }
 
   Options MapOptions() {
-    Options options = CurrentOptions();
-    options.enable_blob_files = true;
-    options.min_blob_size = 32;
-    options.enable_blob_address_map = true;
-    options.blob_gc_space_amp_limit = 0;
-    options.disable_auto_compactions = true;
-    options.statistics = CreateDBStatistics();
-    return options;
+    return AddressMapDBTestBase::MapOptions(/*min_blob_size=*/32);
   }
 
   static std::string KeyOf(int file, int i) {
