@@ -29,41 +29,22 @@
 #include "db/version_set.h"
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
-#include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
+#include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-using delta_test::EnableCallBack;
 using delta_test::ModelDBTest;
 
 class DBDeltaCacheTest : public ModelDBTest {
  protected:
   DBDeltaCacheTest() : ModelDBTest("db_delta_cache_test") {}
-  // Matches StringAppendOperator, which combines operands.
-  std::string Appended(const std::string& value,
-                       const std::string& operand) const override {
-    return value + (value.empty() ? "" : ",") + operand;
-  }
-
-  // Returns options with which no job runs unless the test asks for it.
-  Options DeltaOptions() {
-    Options options = CurrentOptions();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.enable_delta_separation = true;
-    options.delta_bucket_size = 4096;
-    options.delta_max_buckets = 64;
-    options.disable_auto_compactions = true;
-    options.compression = kNoCompression;
-    options.statistics = CreateDBStatistics();
-    return options;
-  }
   void Start(const Options& options) {
     ReleaseSnapshots();
     DestroyAndReopen(options);
@@ -87,9 +68,6 @@ class DBDeltaCacheTest : public ModelDBTest {
   }
   void Start() { Start(DeltaOptions()); }
 
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
-  }
   uint64_t Hits() { return Ticker(DELTA_CACHE_HIT); }
   uint64_t Misses() { return Ticker(DELTA_CACHE_MISS); }
   uint64_t Adds() { return Ticker(DELTA_CACHE_ADD); }
@@ -270,9 +248,7 @@ TEST_F(DBDeltaCacheTest, HiddenOperandsStayHiddenWithoutTheirAnchor) {
       FlushOperands(50, 100, /*size=*/10);
       if (to_bottom) {
         // The base's sequence number becomes zero, or the tombstone is dropped.
-        CompactRangeOptions options;
-        options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-        ASSERT_OK(CompactAll(options));
+        ASSERT_OK(ForceCompaction());
       } else {
         ASSERT_OK(CompactAll());
       }
@@ -302,9 +278,7 @@ TEST_F(DBDeltaCacheTest, EntriesAreNotUsedAfterAFold) {
   ASSERT_GT(Ticker(DELTA_OPERANDS_FOLDED), 0);
   CheckKey(kKey);
   // The value's sequence number becomes zero.
-  CompactRangeOptions options;
-  options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(CompactAll(options));
+  ASSERT_OK(ForceCompaction());
   CheckKey(kKey);
   const uint64_t hits = Hits();
   FlushOne(kKey, "3");
@@ -337,10 +311,7 @@ TEST_F(DBDeltaCacheTest, FoldOfSomeKeysKeepsReadsCorrect) {
       Fold();
       Check();
       // The values' sequence numbers become zero.
-      CompactRangeOptions compact_options;
-      compact_options.bottommost_level_compaction =
-          BottommostLevelCompaction::kForce;
-      ASSERT_OK(CompactAll(compact_options));
+      ASSERT_OK(ForceCompaction());
       Check();
       // A collection without a fold writes these operands into new extents.
       FlushOperands(100, 120, /*size=*/10);
@@ -403,9 +374,7 @@ TEST_F(DBDeltaCacheTest, EntriesAreNotUsedAfterTheStoreWasEmpty) {
       CheckHit(kKey, /*adds=*/1);
     }
     CheckHit(kKey);
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(CompactAll(options));
+    ASSERT_OK(ForceCompaction());
     CheckKey(kKey);
     Check();
   }
@@ -882,16 +851,6 @@ TEST_F(DBDeltaCacheTest, CacheFitsIntoAStrictBlockCache) {
 
 // A compaction filter that removes operands makes cached operands unusable.
 TEST_F(DBDeltaCacheTest, EntriesAreNotUsedAfterAFilterRemovedOperands) {
-  class XFilter : public CompactionFilter {
-   public:
-    Decision FilterV2(int, const Slice&, ValueType type, const Slice& value,
-                      std::string*, std::string*) const override {
-      return type == ValueType::kMergeOperand && value.starts_with("x")
-                 ? Decision::kRemove
-                 : Decision::kKeep;
-    }
-    const char* Name() const override { return "XFilter"; }
-  };
   XFilter filter;
   Options options = DeltaOptions();
   options.compaction_filter = &filter;
@@ -1041,10 +1000,7 @@ TEST_P(DBDeltaCacheOldVersionsTest, OldAndCurrentVersionsReadTheirValues) {
         }
         // The values' sequence numbers become zero.
         if (rnd.OneIn(2)) {
-          CompactRangeOptions compact_options;
-          compact_options.bottommost_level_compaction =
-              BottommostLevelCompaction::kForce;
-          ASSERT_OK(CompactAll(compact_options));
+          ASSERT_OK(ForceCompaction());
         }
         if (rnd.OneIn(3)) {
           DoSnapshot();

@@ -17,7 +17,6 @@
 
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
-#include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_picker.h"
 #include "db/log_reader.h"
 #include "db/version_edit.h"
@@ -25,6 +24,8 @@
 #include "file/sequence_file_reader.h"
 #include "port/stack_trace.h"
 #include "rocksdb/merge_operator.h"
+#include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
@@ -32,7 +33,6 @@
 namespace ROCKSDB_NAMESPACE {
 
 using delta_test::AppendOperator;
-using delta_test::DisableCallBacks;
 using delta_test::ModelDBTest;
 using delta_test::SetValues;
 using Values = delta_test::ValuePlace;
@@ -42,16 +42,16 @@ class DBDeltaDrainTest : public ModelDBTest,
  protected:
   DBDeltaDrainTest() : ModelDBTest("db_delta_drain_test") {}
 
-  // Returns options with which no job runs unless the test asks for it.
-  Options DeltaOptions(bool separate = true) {
-    Options options = CurrentOptions();
+  // Matches AppendOperator.
+  std::string Appended(const std::string& value,
+                       const std::string& operand) const override {
+    return value + "," + operand;
+  }
+
+  Options DeltaOptions(bool separate = true) const {
+    Options options = ModelDBTest::DeltaOptions();
     options.merge_operator = std::make_shared<AppendOperator>();
     options.enable_delta_separation = separate;
-    options.delta_bucket_size = 4096;
-    options.delta_max_buckets = 64;
-    options.disable_auto_compactions = true;
-    options.compression = kNoCompression;
-    options.statistics = CreateDBStatistics();
     options.num_levels = 4;
     options.max_bgerror_resume_count = 0;
     SetValues(GetParam(), &options);
@@ -147,10 +147,6 @@ class DBDeltaDrainTest : public ModelDBTest,
     EXPECT_EQ(nullptr, Family()->delta_store());
     EXPECT_EQ(0, NumDeltaEdits());
     Check();
-  }
-
-  size_t NumOperands(const std::string& key) {
-    return delta_test::HandMadeDeltas(db_.get()).Read(key).size();
   }
 };
 
@@ -307,21 +303,19 @@ TEST_P(DBDeltaDrainTest, DrainBeginsANewManifestFromWithinAGroup) {
     }
     // The first edit is written when two more wait behind it. All three writers
     // pass the sync point.
-    delta_test::EnableCallBack("VersionSet::LogAndApply:BeforeWriterWaiting",
-                               [&](void*) { ++num_waiting; });
-    delta_test::EnableCallBack("VersionSet::LogAndApply:WriteManifest",
-                               [&](void*) {
-                                 if (!writes.exchange(true)) {
-                                   wait_for(3);
-                                 }
-                               });
+    EnableCallBack("VersionSet::LogAndApply:BeforeWriterWaiting",
+                   [&](void*) { ++num_waiting; });
+    EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
+      if (!writes.exchange(true)) {
+        wait_for(3);
+      }
+    });
     first = std::thread(log_an_edit);
     wait_until([&] { return writes.load(); });
     second = std::thread(log_an_edit);
     wait_for(2);
   };
-  delta_test::EnableCallBack(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit", begin);
+  EnableCallBack("DBStrata::RunDeltaCollection:AfterEdit", begin);
   ASSERT_OK(CompactAll());
   ASSERT_TRUE(first.joinable());
   first.join();
@@ -371,10 +365,9 @@ TEST_P(DBDeltaDrainTest, ReopenedDrainGoesOn) {
       break;
     }
     std::atomic<bool> canceled{false};
-    for (const char* const point :
-         {"DBStrata::BackgroundDeltaMerge::RunMarked:AfterEdit",
-          "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit"}) {
-      delta_test::EnableCallBack(point, [&](void*) { canceled = true; });
+    for (const char* const point : {"DBStrata::RunDeltaMerge:AfterEdit",
+                                    "DBStrata::RunDeltaCollection:AfterEdit"}) {
+      EnableCallBack(point, [&](void*) { canceled = true; });
     }
     CompactRangeOptions compact;
     compact.canceled = &canceled;
@@ -598,9 +591,8 @@ TEST_P(DBDeltaDrainTest, DrainGoesOnAfterReadErrors) {
   options = PlainOptions(/*auto_jobs=*/false);
   options.env = env.get();
   Reopen(options);
-  SyncPoint::GetInstance()->SetCallBack(
-      "DeltaValueFolder::Fold", [&](void*) { fs->SetFilesystemActive(false); });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DeltaValueFolder::Fold",
+                 [&](void*) { fs->SetFilesystemActive(false); });
   EXPECT_NOK(CompactAll());
   DisableCallBacks();
   fs->SetFilesystemActive(true);

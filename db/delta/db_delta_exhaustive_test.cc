@@ -26,7 +26,6 @@
 #include <utility>
 #include <vector>
 
-#include "db/db_test_util.h"
 #include "db/delta/delta_verifier_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/snapshot.h"
@@ -36,6 +35,7 @@
 #include "test_util/strata/history_options_test_util.h"
 #include "test_util/strata/history_runner_test_util.h"
 #include "test_util/strata/history_script_test_util.h"
+#include "test_util/strata/strata_db_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 #include "utilities/merge_operators.h"
@@ -693,13 +693,15 @@ class RandomScript {
 }  // namespace
 
 // The parameter is an index into OptionSets().
-class DBDeltaExhaustiveTest : public DBTestBase,
+class DBDeltaExhaustiveTest : public StrataDBTestBase,
                               public testing::WithParamInterface<size_t> {
  protected:
-  DBDeltaExhaustiveTest()
-      : DBTestBase("db_delta_exhaustive_test", /*env_do_fsync=*/false) {}
+  DBDeltaExhaustiveTest() : StrataDBTestBase("db_delta_exhaustive_test") {}
 
-  void TearDown() override { ReleaseAll(); }
+  void TearDown() override {
+    StrataDBTestBase::TearDown();
+    ReleaseAll();
+  }
 
   const OptionSet& Set() const { return OptionSets()[GetParam()]; }
 
@@ -742,13 +744,10 @@ class DBDeltaExhaustiveTest : public DBTestBase,
       Reopen(TestOptions());
     }
   }
-  ColumnFamilyHandle* Handle(size_t family) {
-    return num_families_ > 1 ? handles_[family] : db_->DefaultColumnFamily();
-  }
   std::vector<ColumnFamilyHandle*> Handles() {
     std::vector<ColumnFamilyHandle*> handles;
     for (size_t family = 0; family < num_families_; ++family) {
-      handles.push_back(Handle(family));
+      handles.push_back(Handle(static_cast<int>(family)));
     }
     return handles;
   }
@@ -757,10 +756,8 @@ class DBDeltaExhaustiveTest : public DBTestBase,
   // Compacts the whole range: delta files are merged and taken into buckets
   // until there is nothing left to do.
   void CollectAll() {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
     for (ColumnFamilyHandle* handle : Handles()) {
-      ASSERT_OK(db_->CompactRange(options, handle, nullptr, nullptr));
+      ASSERT_OK(ForceCompaction(db_.get(), handle));
     }
   }
   // Merges delta files. No bucket takes them in, as each collection is given up
@@ -1030,8 +1027,9 @@ class DBDeltaExhaustiveTest : public DBTestBase,
     }
     for (const HeldIterator& held : iterators_) {
       for (const bool backward : {false, true}) {
-        Complain(CheckIterator(held.iter.get(),
-                               contents_[held.family][held.position], backward),
+        Complain(ROCKSDB_NAMESPACE::CheckIterator(
+                     held.iter.get(), contents_[held.family][held.position],
+                     backward),
                  held.family, "iterator " + held.name);
       }
       Log("first " + held.name);

@@ -12,14 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "db/db_test_util.h"
-#include "db/delta/db_delta_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/utilities/db_ttl.h"
 #include "test_util/mock_time_env.h"
-#include "utilities/merge_operators.h"
+#include "test_util/strata/delta_db_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -57,19 +55,13 @@ CompactionFilter::Decision RemoveX(const Slice&, const Slice& value,
 
 }  // namespace
 
-class DBDeltaFilterTest : public DBTestBase {
+class DBDeltaFilterTest : public DeltaDBTestBase {
  protected:
-  DBDeltaFilterTest()
-      : DBTestBase("db_delta_filter_test", /*env_do_fsync=*/false) {}
+  DBDeltaFilterTest() : DeltaDBTestBase("db_delta_filter_test") {}
 
   Options FilterOptions(const CompactionFilter* filter) {
-    Options options = CurrentOptions();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.enable_delta_separation = true;
+    Options options = DeltaOptions();
     options.compaction_filter = filter;
-    options.statistics = CreateDBStatistics();
-    // No job runs unless the test asks for it.
-    options.disable_auto_compactions = true;
     return options;
   }
 
@@ -138,7 +130,7 @@ TEST_F(DBDeltaFilterTest, ValueIsHeldForItsOperands) {
       // The key that the filter waits for is folded; the others are not.
       RunJobs();
       ASSERT_EQ((Map{{"b", "x,1,2"}, {"d", "y,1"}}), All());
-      const HandMadeDeltas deltas(db_.get());
+      const HandMadeDeltas deltas = Deltas();
       ASSERT_TRUE(deltas.Read("b").empty());
       ASSERT_EQ(1u, deltas.Read("d").size());
       CompactFiles();
@@ -162,19 +154,17 @@ TEST_F(DBDeltaFilterTest, CompactRangeRemovesValuesWithTheirOperands) {
   ASSERT_OK(Merge("c", "1"));
   ASSERT_OK(Flush());
   ASSERT_OK(Merge("a", "2"));
-  CompactRangeOptions compact;
-  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction());
   ASSERT_EQ((Map{{"c", "y,1"}}), All());
-  ASSERT_EQ("none", HandMadeDeltas(db_.get()).Text());
+  ASSERT_EQ("none", Deltas().Text());
   ASSERT_EQ(0, NumTableFilesAtLevel(0));
 
   // Without a filter CompactRange() folds nothing.
   options.compaction_filter = nullptr;
   Reopen(options);
   ASSERT_OK(Merge("c", "2"));
-  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
-  ASSERT_EQ(1u, HandMadeDeltas(db_.get()).Read("c").size());
+  ASSERT_OK(ForceCompaction());
+  ASSERT_EQ(1u, Deltas().Read("c").size());
 }
 
 // A changed value is computed from the value with all its operands.
@@ -242,15 +232,13 @@ TEST_F(DBDeltaFilterTest, SnapshotHoldsTheValueWithItsOperands) {
   CompactFiles();
   ASSERT_EQ("x,1,2", Get("a"));
   ASSERT_EQ("x,1", Get("a", snapshot));
-  CompactRangeOptions compact;
-  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction());
   ASSERT_EQ("x,1,2", Get("a"));
   ASSERT_EQ("x,1", Get("a", snapshot));
   db_->ReleaseSnapshot(snapshot);
-  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction());
   ASSERT_EQ((Map{}), All());
-  ASSERT_EQ("none", HandMadeDeltas(db_.get()).Text());
+  ASSERT_EQ("none", Deltas().Text());
 }
 
 // Operands that an anchor hides do not hold a newer value.

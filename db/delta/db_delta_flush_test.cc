@@ -4,7 +4,6 @@
 // Tests the contents of the delta files that flushes write, read through the
 // Version. Other tests cover how reads merge them.
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -16,8 +15,6 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
-#include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
@@ -28,9 +25,11 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/snapshot.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_fs.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -51,24 +50,14 @@ class FlushListener : public EventListener {
 
 }  // namespace
 
-class DBDeltaFlushTest : public DBTestBase {
+class DBDeltaFlushTest : public DeltaDBTestBase {
  protected:
   using Kind = DeltaFileDescription::Kind;
 
-  DBDeltaFlushTest()
-      : DBTestBase("db_delta_flush_test", /*env_do_fsync=*/false) {}
-  ~DBDeltaFlushTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->LoadDependency({});
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
+  DBDeltaFlushTest() : DeltaDBTestBase("db_delta_flush_test") {}
 
-  Options DeltaOptions() {
-    Options options = CurrentOptions();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.enable_delta_separation = true;
-    options.disable_auto_compactions = true;
-    options.statistics = CreateDBStatistics();
+  Options DeltaOptions() const {
+    Options options = DeltaDBTestBase::DeltaOptions();
     // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     return options;
@@ -76,16 +65,6 @@ class DBDeltaFlushTest : public DBTestBase {
   static Options Without(Options options) {
     options.enable_delta_separation = false;
     return options;
-  }
-
-  ColumnFamilyHandle* Handle(int cf) {
-    return handles_.empty() ? db_->DefaultColumnFamily() : handles_[cf];
-  }
-  ColumnFamilyData* Family(int cf = 0) {
-    return static_cast<ColumnFamilyHandleImpl*>(Handle(cf))->cfd();
-  }
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
   }
 
   // Returns the contents of the recent delta files: the operands and anchors of
@@ -153,22 +132,10 @@ class DBDeltaFlushTest : public DBTestBase {
     EXPECT_EQ(num_entries, entries);
   }
 
-  std::vector<std::string> FilesWith(const std::string& extension) {
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dbname_, &children));
-    std::erase_if(children, [&](const std::string& name) {
-      return name.size() < extension.size() ||
-             name.compare(name.size() - extension.size(), extension.size(),
-                          extension) != 0;
-    });
-    return children;
-  }
   // Counts files after obsolete ones have been deleted.
-  size_t NumFiles(const std::string& extension) {
-    EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
-    dbfull()->TEST_DeleteObsoleteFiles();
-    EXPECT_OK(dbfull()->TEST_WaitForPurge());
-    return FilesWith(extension).size();
+  size_t NumFiles(FileType type) {
+    DeleteObsoleteFiles();
+    return FilesOnDisk(type).size();
   }
 
   void CheckSequence(SequenceNumber seq) {
@@ -190,16 +157,6 @@ class DBDeltaFlushTest : public DBTestBase {
     ASSERT_OK(Put("a", "2"));
     Fill();  // @15 to @26
     ASSERT_OK(Merge("a", "3"));
-  }
-
-  static void EnableCallBack(const std::string& point,
-                             std::function<void(void*)> fn) {
-    SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
-    SyncPoint::GetInstance()->EnableProcessing();
-  }
-  static void DisableCallBacks() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
   }
 };
 
@@ -231,7 +188,7 @@ TEST_F(DBDeltaFlushTest, FlushWritesOperandsAndTheirAnchors) {
   EXPECT_EQ(3, Ticker(DELTA_OPERANDS_FLUSHED));
   EXPECT_EQ(2, Ticker(DELTA_ANCHORS_FLUSHED));
   EXPECT_GT(Ticker(DELTA_FLUSH_BYTES), 0);
-  EXPECT_EQ(4, NumFiles(".delta"));
+  EXPECT_EQ(4, NumFiles(kDeltaFile));
 }
 
 TEST_F(DBDeltaFlushTest, SnapshotsKeepOperandsApart) {
@@ -291,7 +248,7 @@ TEST_F(DBDeltaFlushTest, FlushOfOperandsAloneWritesNoSst) {
   EXPECT_EQ(3, listener->flushes.load());
   EXPECT_EQ(3, listener->without_sst.load());
   // The WAL of the operands is gone, so only the delta files have them.
-  EXPECT_EQ(1, NumFiles(".log"));
+  EXPECT_EQ(1, NumFiles(kWalFile));
   EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3", Store());
   EXPECT_EQ(30, Ticker(MEMTABLE_PAYLOAD_BYTES_AT_FLUSH));
   EXPECT_EQ(0, Ticker(MEMTABLE_GARBAGE_BYTES_AT_FLUSH));
@@ -303,7 +260,7 @@ TEST_F(DBDeltaFlushTest, FlushOfOperandsAloneWritesNoSst) {
     // Sequence numbers of operands in delta files are not used again.
     CheckSequence(3);
   }
-  EXPECT_EQ(3, NumFiles(".delta"));
+  EXPECT_EQ(3, NumFiles(kDeltaFile));
   ASSERT_OK(Put("a", "4"));
   ASSERT_OK(Flush());
   EXPECT_EQ("op a@1=1 | op a@2=2 | op a@3=3 | anchor a@4", Store());
@@ -336,7 +293,7 @@ TEST_F(DBDeltaFlushTest, RecoveryFlushesOperands) {
     Reopen(options);
     EXPECT_EQ("op a@1=1 | op b@5=5 range a-c@4 | anchor a@6", Store());
     CheckSequence(6);
-    EXPECT_EQ(4, NumFiles(".delta"));
+    EXPECT_EQ(4, NumFiles(kDeltaFile));
   }
 }
 
@@ -387,7 +344,7 @@ TEST_F(DBDeltaFlushTest, WithoutTheOptionOnlyStoredKeysGoToTheStore) {
   ASSERT_OK(Merge("a", "1"));
   ASSERT_OK(Flush());
   EXPECT_EQ("", Store());
-  EXPECT_TRUE(FilesWith(".delta").empty());
+  EXPECT_TRUE(FilesOnDisk(kDeltaFile).empty());
   EXPECT_EQ(1, NumTableFilesAtLevel(0));
   EXPECT_EQ(0, Ticker(DELTA_OPERANDS_FLUSHED));
 
@@ -429,22 +386,19 @@ TEST_F(DBDeltaFlushTest, NoFilesWithoutOperands) {
     ASSERT_OK(Flush());
   }
   EXPECT_EQ("", Store());
-  EXPECT_TRUE(FilesWith(".delta").empty());
+  EXPECT_TRUE(FilesOnDisk(kDeltaFile).empty());
   EXPECT_EQ(3, NumTableFilesAtLevel(0));
 }
 
 // A flush that fails after any of its steps leaves nothing in the store, and
 // the next one flushes everything.
 TEST_F(DBDeltaFlushTest, FlushAfterAFailedOneWritesEverything) {
-  const auto injected = [] {
-    IOStatus s = IOStatus::IOError("injected");
-    s.SetRetryable(true);
-    return s;
-  };
   const auto fail_io = [&](void* arg) {
-    *static_cast<IOStatus*>(arg) = injected();
+    *static_cast<IOStatus*>(arg) = RetryableError();
   };
-  const auto fail = [&](void* arg) { *static_cast<Status*>(arg) = injected(); };
+  const auto fail = [&](void* arg) {
+    *static_cast<Status*>(arg) = RetryableError();
+  };
   const std::vector<std::pair<std::string, std::function<void(void*)>>> points =
       {{"DeltaFileBuilder::Open:NewWritableFile", fail_io},
        {"DeltaFileBuilder::FinishFile:BeforeSync", fail_io},
@@ -480,7 +434,7 @@ TEST_F(DBDeltaFlushTest, FlushAfterAFailedOneWritesEverything) {
       EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
       CheckSsts(1);
       // The files of the failed flush have been deleted.
-      EXPECT_EQ(3, NumFiles(".delta"));
+      EXPECT_EQ(3, NumFiles(kDeltaFile));
       {
         InstrumentedMutexLock lock(dbfull()->mutex());
         EXPECT_EQ(UINT64_MAX, Family()->delta_store()->OldestRunningFlush());
@@ -504,9 +458,7 @@ TEST_F(DBDeltaFlushTest, FilesOfAFailedManifestWriteAreDeletedLater) {
   ASSERT_OK(Put("a", "2"));
   ASSERT_OK(Merge("b", "3"));
   EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
-    IOStatus s = IOStatus::IOError("injected");
-    s.SetRetryable(true);
-    fault_fs->SetFilesystemActive(false, s);
+    fault_fs->SetFilesystemActive(false, RetryableError());
   });
   ASSERT_NOK(Flush());
   // The MANIFEST may or may not have the edit, so the SST file and the delta
@@ -519,9 +471,8 @@ TEST_F(DBDeltaFlushTest, FilesOfAFailedManifestWriteAreDeletedLater) {
   EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
   // They are deleted when it is known that no edit names them. Otherwise
   // RepairDB() would find them.
-  EXPECT_EQ(3, NumFiles(".delta"));
-  Close();
-  delta_test::DeleteManifests(env_, dbname_);
+  EXPECT_EQ(3, NumFiles(kDeltaFile));
+  LoseManifest();
   ASSERT_OK(RepairDB(dbname_, options));
   Reopen(options);
   EXPECT_EQ("2", Get("a"));
@@ -550,9 +501,7 @@ TEST_F(DBDeltaFlushTest, AtomicFlushWritesAllFamiliesOrNone) {
   std::atomic<int> calls{0};
   EnableCallBack("DeltaFileBuilder::FinishFile:BeforeSync", [&](void* arg) {
     if (++calls == 2) {
-      IOStatus s = IOStatus::IOError("injected");
-      s.SetRetryable(true);
-      *static_cast<IOStatus*>(arg) = s;
+      *static_cast<IOStatus*>(arg) = RetryableError();
     }
   });
   ASSERT_NOK(Flush({0, 1}));
@@ -612,13 +561,13 @@ TEST_F(DBDeltaFlushTest, DroppedFamilyLeavesNoDeltaFiles) {
   ASSERT_OK(Flush(1));
   ASSERT_OK(Put(1, "a", "4"));
   ASSERT_OK(Flush(1));
-  EXPECT_EQ(3, NumFiles(".delta"));
+  EXPECT_EQ(3, NumFiles(kDeltaFile));
   ASSERT_OK(db_->DropColumnFamily(handles_[1]));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
   handles_.pop_back();
-  EXPECT_EQ(1, NumFiles(".delta"));
+  EXPECT_EQ(1, NumFiles(kDeltaFile));
   ReopenWithColumnFamilies({"default"}, DeltaOptions());
-  EXPECT_EQ(1, NumFiles(".delta"));
+  EXPECT_EQ(1, NumFiles(kDeltaFile));
   EXPECT_NE("", Store(0));
 }
 
@@ -631,7 +580,7 @@ TEST_F(DBDeltaFlushTest, FamilyDroppedDuringItsFlushLeavesNoDeltaFiles) {
   DisableCallBacks();
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
   handles_.pop_back();
-  EXPECT_EQ(0, NumFiles(".delta"));
+  EXPECT_EQ(0, NumFiles(kDeltaFile));
 }
 
 TEST_F(DBDeltaFlushTest, NewManifestsKeepTheDeltaFiles) {
@@ -769,10 +718,8 @@ TEST_F(DBDeltaFlushTest, DamagedWalBeforeFlushedDeltasIsCorruption) {
   ASSERT_OK(Put(0, "a", std::string(1000, 'x')));
   ASSERT_OK(Merge(1, "a", "1"));
   ASSERT_OK(Flush(1));
-  ASSERT_GE(NumFiles(".log"), 2u);
-  const std::vector<std::string> wals = FilesWith(".log");
-  const std::string oldest =
-      dbname_ + "/" + *std::min_element(wals.begin(), wals.end());
+  ASSERT_GE(NumFiles(kWalFile), 2u);
+  const std::string oldest = dbname_ + "/" + FilesIn(dbname_, kWalFile).front();
   Close();
   ASSERT_OK(test::CorruptFile(env_, oldest, /*offset=*/100,
                               /*bytes_to_corrupt=*/20,

@@ -4,16 +4,13 @@
 // Tests folds of merge operands into values in real databases: the answers of
 // readers, events during a fold, and failures.
 
-#include <algorithm>
 #include <atomic>
-#include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
@@ -21,7 +18,6 @@
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
-#include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_name_fs_test_util.h"
 #include "db/delta/delta_picker.h"
 #include "file/filename.h"
@@ -31,6 +27,8 @@
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
+#include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_fs.h"
 #include "utilities/merge_operators.h"
@@ -38,23 +36,17 @@
 namespace ROCKSDB_NAMESPACE {
 
 using delta_test::AppendOperator;
-using delta_test::DisableCallBacks;
 using delta_test::SetValues;
 using Values = delta_test::ValuePlace;
 
-class DBDeltaFoldTest : public DBTestBase,
+class DBDeltaFoldTest : public DeltaDBTestBase,
                         public testing::WithParamInterface<Values> {
  protected:
-  DBDeltaFoldTest()
-      : DBTestBase("db_delta_fold_test", /*env_do_fsync=*/false) {}
-  ~DBDeltaFoldTest() override { DisableCallBacks(); }
+  DBDeltaFoldTest() : DeltaDBTestBase("db_delta_fold_test") {}
 
-  Options DeltaOptions() {
-    Options options = CurrentOptions();
+  Options DeltaOptions() const {
+    Options options = DeltaDBTestBase::DeltaOptions();
     options.merge_operator = std::make_shared<AppendOperator>();
-    options.enable_delta_separation = true;
-    options.disable_auto_compactions = true;
-    options.statistics = CreateDBStatistics();
     // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     options.num_levels = 4;
@@ -106,22 +98,7 @@ class DBDeltaFoldTest : public DBTestBase,
       EXPECT_EQ(found == expected.end() ? "" : found->second, values[i]);
     }
     const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
-    CheckIterator(expected, iter.get());
-  }
-  static void CheckIterator(const std::map<std::string, std::string>& expected,
-                            Iterator* iter) {
-    std::map<std::string, std::string> forward;
-    for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
-      forward[iter->key().ToString()] = iter->value().ToString();
-    }
-    EXPECT_OK(iter->status());
-    EXPECT_EQ(expected, forward);
-    std::map<std::string, std::string> backward;
-    for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
-      backward[iter->key().ToString()] = iter->value().ToString();
-    }
-    EXPECT_OK(iter->status());
-    EXPECT_EQ(expected, backward);
+    CheckIterator(iter.get(), expected);
   }
   void Check() { CheckAll(expected_); }
 
@@ -168,7 +145,7 @@ class DBDeltaFoldTest : public DBTestBase,
    public:
     explicit PausedCompaction(DBDeltaFoldTest* test) {
       std::promise<void> began;
-      At("CompactFilesImpl:0", [this, &began] {
+      EnableCallBackOnce("CompactFilesImpl:0", [this, &began](void*) {
         began.set_value();
         go_on_.get_future().wait();
       });
@@ -196,47 +173,26 @@ class DBDeltaFoldTest : public DBTestBase,
 
   // Makes each collection fold, unless no_more_folds_ is set.
   void ForceFolds() {
-    SyncPoint::GetInstance()->SetCallBack(
-        "DBStrata::BackgroundDeltaCollection::Begin:Picked", [this](void* arg) {
-          auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
-          pick->plan.fold = !no_more_folds_;
-          ++num_picked_;
-        });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("DBStrata::RunDeltaCollection:Picked", [this](void* arg) {
+      auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
+      pick->plan.fold = !no_more_folds_;
+      ++num_picked_;
+    });
   }
   // Counts the folds whose values were compared with newer files before their
   // commit.
   void CountValidated() {
-    SyncPoint::GetInstance()->SetCallBack(
-        "DeltaFoldCommit::Write:Validated", [this](void* arg) {
-          EXPECT_OK(*static_cast<Status*>(arg));
-          ++num_validated_;
-        });
-    SyncPoint::GetInstance()->EnableProcessing();
-  }
-  // Calls fn() when the sync point is reached for the first time.
-  static void At(const std::string& point, std::function<void()> fn) {
-    auto fired = std::make_shared<std::atomic<bool>>(false);
-    SyncPoint::GetInstance()->SetCallBack(point,
-                                          [fired, fn = std::move(fn)](void*) {
-                                            if (!fired->exchange(true)) {
-                                              fn();
-                                            }
-                                          });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("DeltaFoldCommit::Write:Validated", [this](void* arg) {
+      EXPECT_OK(*static_cast<Status*>(arg));
+      ++num_validated_;
+    });
   }
   Status Collect(int cf = -1) {
     return db_->CompactRange(CompactRangeOptions(),
                              cf < 0 ? db_->DefaultColumnFamily() : handles_[cf],
                              nullptr, nullptr);
   }
-  uint64_t NumFolded() {
-    return last_options_.statistics->getTickerCount(DELTA_OPERANDS_FOLDED);
-  }
-  // Returns the number of operands that the store has of the key.
-  size_t NumOperands(const std::string& key) {
-    return delta_test::HandMadeDeltas(db_.get()).Read(key).size();
-  }
+  uint64_t NumFolded() { return Ticker(DELTA_OPERANDS_FOLDED); }
   void CheckNoOperands() {
     for (const std::string& key : all_keys_) {
       EXPECT_EQ(0, NumOperands(key)) << key;
@@ -246,33 +202,22 @@ class DBDeltaFoldTest : public DBTestBase,
   // Checks that there are delta files and that all are open, so that their
   // first readers need not open them.
   void CheckFilesAreOpen() {
-    EXPECT_GT(delta_test::HandMadeDeltas(db_.get()).CountOpened(
-                  [](const DeltaFileMeta& file) {
-                    ADD_FAILURE() << file.description().ToString();
-                  }),
+    EXPECT_GT(Deltas().CountOpened([](const DeltaFileMeta& file) {
+      ADD_FAILURE() << file.description().ToString();
+    }),
               0);
   }
 
   // Checks that there is an SST file on disk for each live one, and no other.
   void CheckFiles() {
-    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-    dbfull()->TEST_DeleteObsoleteFiles();
-    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+    DeleteObsoleteFiles();
     EXPECT_EQ(0, NumUnknownTables());
   }
   // Returns the number of SST files on disk that are in no Version.
   size_t NumUnknownTables() {
     std::vector<LiveFileMetaData> live;
     db_->GetLiveFilesMetaData(&live);
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dbname_, &children));
-    const auto num_sst =
-        std::count_if(children.begin(), children.end(), [](const auto& name) {
-          uint64_t number = 0;
-          FileType type = kTempFile;
-          return ParseFileName(name, &number, &type) && type == kTableFile;
-        });
-    return static_cast<size_t>(num_sst) - live.size();
+    return FilesOnDisk(kTableFile).size() - live.size();
   }
 
   // Checks that the address map has an entry for each value in the blob files,
@@ -284,8 +229,7 @@ class DBDeltaFoldTest : public DBTestBase,
       ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
       ASSERT_OK(dbfull()->TEST_WaitForPurge());
     }
-    ColumnFamilyData* const cfd =
-        static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+    ColumnFamilyData* const cfd = Family();
     ASSERT_OK(cfd->address_map_store()->map()->TEST_Check());
     AddressMapVerifier::Result result;
     SuperVersion* const sv = cfd->GetReferencedSuperVersion(dbfull());
@@ -309,10 +253,6 @@ class DBDeltaFoldTest : public DBTestBase,
         db_->CompactFiles(CompactionOptions(), names, /*output_level=*/3));
   }
 
-  void LoseManifest() {
-    Close();
-    delta_test::DeleteManifests(env_, dbname_);
-  }
   // Opens a new DB with operands that are ready to be folded.
   Options OpenFoldable(Env* env) {
     expected_.clear();
@@ -332,10 +272,8 @@ class DBDeltaFoldTest : public DBTestBase,
   // become zero and no longer tell which entries are older.
   void CheckAndCompact() {
     Check();
-    CompactRangeOptions all;
-    all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
     for (int i = 0; i < 2; ++i) {
-      ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
+      ASSERT_OK(ForceCompaction());
       Check();
     }
   }
@@ -396,10 +334,8 @@ TEST_P(DBDeltaFoldTest, OperandsBecomeValues) {
   Check();
   CheckNoOperands();
   // Compactions process folded values as any others.
-  CompactRangeOptions options;
-  options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction());
+  ASSERT_OK(ForceCompaction());
   Check();
   GoOn();
 }
@@ -476,23 +412,21 @@ TEST_P(DBDeltaFoldTest, OldIteratorsKeepOperandsAndBases) {
   ForceFolds();
   ASSERT_OK(Collect());
   EXPECT_EQ(10, NumFolded());
-  CheckIterator(before, iter.get());
-  CompactRangeOptions options;
-  options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-  CheckIterator(before, iter.get());
+  CheckIterator(iter.get(), before);
+  ASSERT_OK(ForceCompaction());
+  CheckIterator(iter.get(), before);
   CheckAll(before, snapshot);
-  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-  CheckIterator(before, iter.get());
+  ASSERT_OK(ForceCompaction());
+  CheckIterator(iter.get(), before);
   DoPut("c", Long("overwritten"));
   DoPut("d", Long("overwritten"));
   ASSERT_OK(Flush());
-  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-  CheckIterator(before, iter.get());
+  ASSERT_OK(ForceCompaction());
+  CheckIterator(iter.get(), before);
   CheckAll(before, snapshot);
   iter.reset();
   db_->ReleaseSnapshot(snapshot);
-  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction());
   Check();
   GoOn();
 }
@@ -503,7 +437,7 @@ TEST_P(DBDeltaFoldTest, ValuesOverwrittenBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
     DoPut("a", "over");
     DoPut("c", Long("over"));
     DoDelete("d");
@@ -521,7 +455,7 @@ TEST_P(DBDeltaFoldTest, ValuesRangeDeletedBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
     ASSERT_OK(
         db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "e"));
     for (const char* key : {"b", "c", "d"}) {
@@ -543,7 +477,7 @@ TEST_P(DBDeltaFoldTest, FoldWhoseValuesAreAllOverwrittenSucceeds) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
     for (const char* key : {"a", "b", "c", "d", "e"}) {
       DoPut(key, "over");
     }
@@ -567,7 +501,7 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpForASnapshotBelowAnAnchor) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     snapshot = db_->GetSnapshot();
     DoPut("c", Long("over"));
     ASSERT_OK(Flush());
@@ -590,8 +524,9 @@ TEST_P(DBDeltaFoldTest, FlushDuringTheCommitIsParked) {
   WriteFoldable();
   ForceFolds();
   std::promise<void> parked;
-  At("FlushOrderGate::Park:Parked", [&] { parked.set_value(); });
-  At("DBStrata::BeginDeltaFold:Entered", [&] {
+  EnableCallBackOnce("FlushOrderGate::Park:Parked",
+                     [&](void*) { parked.set_value(); });
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:Entered", [&](void*) {
     DoPut("a", "over");
     DoPut("c", Long("over"));
     DoMerge("d", "over");
@@ -614,16 +549,17 @@ TEST_P(DBDeltaFoldTest, FoldWaitsForARunningFlush) {
   std::promise<void> flushing;
   std::promise<void> waits;
   std::thread flusher;
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     DoPut("c", Long("over"));
-    At("BuildTable:BeforeFinishBuildTable", [&] {
+    EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
       flushing.set_value();
       waits.get_future().wait();
     });
     flusher = std::thread([this] { ASSERT_OK(Flush()); });
     flushing.get_future().wait();
   });
-  At("DBStrata::EnterDeltaFold:Waits", [&] { waits.set_value(); });
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:Waits",
+                     [&](void*) { waits.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
   EXPECT_EQ(10, NumFolded());
@@ -641,19 +577,19 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpIfAFlushTakesTooLong) {
   std::promise<void> flushing;
   std::promise<void> given_up;
   std::thread flusher;
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     no_more_folds_ = true;
     DoMerge("c", "3");
     DoPut("f", Long("over"));
-    At("BuildTable:BeforeFinishBuildTable", [&] {
+    EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
       flushing.set_value();
       given_up.get_future().wait();
     });
     flusher = std::thread([this] { ASSERT_OK(Flush()); });
     flushing.get_future().wait();
   });
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit",
-     [&] { given_up.set_value(); });
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:AfterEdit",
+                     [&](void*) { given_up.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
   EXPECT_EQ(0, NumFolded());
@@ -693,7 +629,7 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderIngestedOnesAreLeftOut) {
   WriteFoldable();
   WriteExternal({"b", "c"});
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
     no_more_folds_ = true;
     Ingest();
   });
@@ -715,7 +651,7 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderAnIngestedRangeDeletionAreLeftOut) {
   ASSERT_OK(writer.DeleteRange("b", "d"));
   ASSERT_OK(writer.Finish());
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
     no_more_folds_ = true;
     Ingest();
     expected_.erase("b");
@@ -737,7 +673,7 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpForASnapshotBelowAnIngestion) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     no_more_folds_ = true;
     snapshot = db_->GetSnapshot();
     Ingest();
@@ -758,8 +694,9 @@ TEST_P(DBDeltaFoldIngestionTest, IngestionWaitsForTheFold) {
   ForceFolds();
   std::promise<void> waits;
   std::thread ingester;
-  At("DBStrata::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
-  At("DBStrata::BeginDeltaFold:Entered", [&] {
+  EnableCallBackOnce("DBStrata::WaitForDeltaFolds:Waits",
+                     [&](void*) { waits.set_value(); });
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:Entered", [&](void*) {
     ingester = std::thread([this] { Ingest(); });
     waits.get_future().wait();
   });
@@ -780,8 +717,9 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForTheIngestion) {
   std::promise<void> waits;
   std::atomic<int> num_edits{0};
   std::thread ingester;
-  At("DBStrata::EnterDeltaFold:Waits", [&] { waits.set_value(); });
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:Waits",
+                     [&](void*) { waits.set_value(); });
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     no_more_folds_ = true;
     // This sync point is passed without the mutex. The first edit only reserves
     // file numbers for the ingestion, which is not counted as running yet.
@@ -883,7 +821,7 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpAfterAFilterChangedItsBases) {
     WriteOperands();
     Check();
     ForceFolds();
-    At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+    EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
       filters = true;
       compaction.Finish();
       filters = false;
@@ -917,16 +855,16 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   std::promise<void> writes;
   std::promise<void> go_on;
   std::atomic<bool> goes_on{false};
-  const auto let_go = [&] {
+  const auto let_go = [&](void*) {
     if (!goes_on.exchange(true)) {
       go_on.set_value();
     }
   };
-  At("DBStrata::BeginDeltaFold:BeforeEdit", let_go);
-  At("DBStrata::EndDeltaFold:BeforeSettle", let_go);
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:BeforeEdit", let_go);
+  EnableCallBackOnce("DBStrata::EndDeltaFold:BeforeSettle", let_go);
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     filters = true;
-    At("VersionSet::LogAndApply:WriteManifest", [&] {
+    EnableCallBackOnce("VersionSet::LogAndApply:WriteManifest", [&](void*) {
       filters = false;
       expected_["c"] = ",1," + Long("2");
       expected_["d"] = "changed,1," + Long("2");
@@ -953,7 +891,7 @@ TEST_P(DBDeltaFoldTest, FilterIsHeldWhileThereAreOperands) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     filters = true;
     CompactAllFiles();
     filters = false;
@@ -982,7 +920,7 @@ TEST_P(DBDeltaFoldTest, FiltersOfOtherFilesDoNotStopAFold) {
   ASSERT_OK(Flush());
   ForceFolds();
   int num_filtered = 0;
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     no_more_folds_ = true;
     filters = true;
     std::vector<LiveFileMetaData> files;
@@ -1032,11 +970,12 @@ TEST_P(DBDeltaFoldTest, TailingIteratorAppliesEachOperandOnce) {
     ReadOptions read_options;
     read_options.tailing = true;
     const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
-    At("DBIter::MergeValuesNewToOld:PushedFirstOperand", [&] {
-      std::thread([this] { ASSERT_OK(Collect()); }).join();
-      DoPut("c", "new");
-      ASSERT_OK(Flush());
-    });
+    EnableCallBackOnce("DBIter::MergeValuesNewToOld:PushedFirstOperand",
+                       [&](void*) {
+                         std::thread([this] { ASSERT_OK(Collect()); }).join();
+                         DoPut("c", "new");
+                         ASSERT_OK(Flush());
+                       });
     for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
       found[iter->key().ToString()] = iter->value().ToString();
     }
@@ -1061,7 +1000,7 @@ TEST_P(DBDeltaFoldTest, ReaderTakesItsSequenceNumberWithItsVersions) {
     ASSERT_OK(Merge(cf, "k", "1"));
     ASSERT_OK(Flush(cf));
   }
-  At("DBImpl::MultiCFSnapshot::LastTry", [this] {
+  EnableCallBackOnce("DBImpl::MultiCFSnapshot::LastTry", [this](void*) {
     ASSERT_OK(Merge(0, "k", "2"));
     ASSERT_OK(Flush(0));
     ASSERT_OK(Collect(0));
@@ -1115,7 +1054,7 @@ TEST_P(DBDeltaFoldTest, FoldThatAFilterEmptiesBeginsAGeneration) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::Write:Begin", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:Begin", [&](void*) {
     // These reads fill the merged-value cache.
     Check();
     EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0);
@@ -1145,15 +1084,15 @@ TEST_P(DBDeltaFoldTest, ReaderWithALaterVersionSeesFoldedValues) {
   std::promise<void> registered;
   std::promise<void> go_on;
   std::thread reader;
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
     no_more_folds_ = true;
-    At("DBStrata::RegisterReadBound:Registered", [&] {
+    EnableCallBackOnce("DBStrata::RegisterReadBound:Registered", [&](void*) {
       registered.set_value();
       go_on.get_future().wait();
     });
     reader = std::thread([&] {
       const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-      CheckIterator(before, iter.get());
+      CheckIterator(iter.get(), before);
     });
     registered.get_future().wait();
     DoPut("b", "new");
@@ -1240,7 +1179,7 @@ TEST_P(DBDeltaFoldTest, FileDeletionBesideAFlushBringsNothingBack) {
       go_on.set_value();
     }
   };
-  At("FlushJob::WriteLevel0Table", [&] {
+  EnableCallBackOnce("FlushJob::WriteLevel0Table", [&](void*) {
     begun.set_value();
     go_on.get_future().wait();
   });
@@ -1249,7 +1188,7 @@ TEST_P(DBDeltaFoldTest, FileDeletionBesideAFlushBringsNothingBack) {
   begun.get_future().wait();
   SyncPoint::GetInstance()->SetCallBack(
       "DBStrata::BeginDeltaFileDeletion:Waits", let_go);
-  At("DeltaFileDeletion::Publish:Synced", [&] {
+  EnableCallBackOnce("DeltaFileDeletion::Write:Synced", [&](void*) {
     let_go(nullptr);
     flusher.join();
     // The flush may have triggered a merge of delta files.
@@ -1270,7 +1209,7 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpAfterItsFilesAreDeleted) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  At("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [this] {
+  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
     no_more_folds_ = true;
     ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
                                  nullptr));
@@ -1288,8 +1227,9 @@ TEST_P(DBDeltaFoldIngestionTest, FileDeletionWaitsForTheFold) {
   ForceFolds();
   std::promise<void> waits;
   std::thread deleter;
-  At("DBStrata::WaitForDeltaFolds:Waits", [&] { waits.set_value(); });
-  At("DBStrata::BeginDeltaFold:Entered", [&] {
+  EnableCallBackOnce("DBStrata::WaitForDeltaFolds:Waits",
+                     [&](void*) { waits.set_value(); });
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:Entered", [&](void*) {
     deleter = std::thread([this] {
       ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
                                    nullptr, nullptr));
@@ -1391,8 +1331,10 @@ TEST_P(DBDeltaFoldTest, CrashAtAnyStepLosesNothing) {
     ForceFolds();
     // The crash must come after the fold has begun, as merges write the
     // MANIFEST as well.
-    At("DeltaValueFolder::Fold",
-       [&] { At(step, [&] { fault_fs->SetFilesystemActive(false); }); });
+    EnableCallBackOnce("DeltaValueFolder::Fold", [&](void*) {
+      EnableCallBackOnce(step,
+                         [&](void*) { fault_fs->SetFilesystemActive(false); });
+    });
     Collect().PermitUncheckedError();
     DisableCallBacks();
     EXPECT_FALSE(fault_fs->IsFilesystemActive());
@@ -1468,7 +1410,7 @@ TEST_P(DBDeltaFoldTest, RepairAfterACrashFindsEachOperandOnce) {
         CheckFiles();
         ForceFolds();
         const auto calls = std::make_shared<std::atomic<int>>(0);
-        At("DeltaValueFolder::Fold", [&, calls] {
+        EnableCallBackOnce("DeltaValueFolder::Fold", [&, calls](void*) {
           SyncPoint::GetInstance()->SetCallBack(step.point, [&, calls](void*) {
             if (calls->fetch_add(1) + 1 == step.call) {
               fault_fs->SetFilesystemActive(false);
@@ -1752,8 +1694,9 @@ TEST_P(DBDeltaFoldTest, AtomicFlushWaitsForTheFold) {
   ASSERT_OK(Flush({0, 1}));
   ForceFolds();
   std::promise<void> parked;
-  At("FlushOrderGate::Park:Parked", [&] { parked.set_value(); });
-  At("DBStrata::BeginDeltaFold:Entered", [&] {
+  EnableCallBackOnce("FlushOrderGate::Park:Parked",
+                     [&](void*) { parked.set_value(); });
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:Entered", [&](void*) {
     ASSERT_OK(Put(0, "k", "over"));
     ASSERT_OK(Put(1, "k", Long("over")));
     FlushOptions flush_options;
@@ -1782,8 +1725,9 @@ TEST_P(DBDeltaFoldTest, FoldInADroppedFamilyIsGivenUp) {
   ASSERT_OK(Merge(1, "k", "1"));
   ASSERT_OK(Flush(1));
   ForceFolds();
-  At("DBStrata::BeginDeltaFold:Entered",
-     [this] { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:Entered", [this](void*) {
+    ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+  });
   EXPECT_TRUE(Collect(1).IsColumnFamilyDropped());
   EXPECT_EQ(0, NumFolded());
   // The handle can still read the family.
@@ -1808,17 +1752,13 @@ TEST_P(DBDeltaFoldTest, OldIteratorFindsMappedValuesAfterAFold) {
   ASSERT_OK(Collect());
   EXPECT_EQ(10, NumFolded());
   for (int i = 0; i < 2; ++i) {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
-    CheckIterator(before, iter.get());
+    ASSERT_OK(ForceCompaction());
+    CheckIterator(iter.get(), before);
     Check();
   }
   // The values that were kept for the iterator are now dropped.
   iter.reset();
-  CompactRangeOptions options;
-  options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-  ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
+  ASSERT_OK(ForceCompaction());
   Check();
   CheckAddressMap();
   GoOn();

@@ -22,7 +22,6 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_verifier.h"
 #include "db/delta/delta_version.h"
@@ -34,10 +33,12 @@
 #include "rocksdb/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
+#include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -105,11 +106,10 @@ void ApplyFile(const Changes& changes, Values* values) {
 }  // namespace
 
 // The parameter says whether there is a cache of merged values.
-class DBDeltaIngestionTest : public DBTestBase,
+class DBDeltaIngestionTest : public DeltaDBTestBase,
                              public testing::WithParamInterface<bool> {
  protected:
-  DBDeltaIngestionTest()
-      : DBTestBase("db_delta_ingestion_test", /*env_do_fsync=*/false) {
+  DBDeltaIngestionTest() : DeltaDBTestBase("db_delta_ingestion_test") {
     external_dir_ = dbname_ + "_external";
     EXPECT_OK(DestroyDir(env_, external_dir_));
     EXPECT_OK(env_->CreateDir(external_dir_));
@@ -118,22 +118,15 @@ class DBDeltaIngestionTest : public DBTestBase,
     }
   }
   ~DBDeltaIngestionTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->LoadDependency({});
-    SyncPoint::GetInstance()->ClearAllCallBacks();
     ReleaseSnapshots();
     EXPECT_OK(DestroyDir(env_, external_dir_));
   }
 
-  Options DeltaOptions() {
-    Options options = CurrentOptions();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.enable_delta_separation = true;
+  Options DeltaOptions() const {
+    Options options = DeltaDBTestBase::DeltaOptions();
     options.enable_merged_value_cache = GetParam();
     options.delta_cache_size = size_t{1} << 20;
-    options.disable_auto_compactions = true;
     options.num_levels = 4;
-    options.statistics = CreateDBStatistics();
     // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     return options;
@@ -149,11 +142,6 @@ class DBDeltaIngestionTest : public DBTestBase,
     // Reopen() resets last_options_ before it reads its argument.
     const Options options = last_options_;
     Reopen(options);
-  }
-
-  ColumnFamilyData* Family() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
   }
 
   // ---- Writes to the DB and to the model.
@@ -265,22 +253,7 @@ class DBDeltaIngestionTest : public DBTestBase,
   }
 
   void CheckIterator(Iterator* iter, const Values& values) {
-    auto expected = values.begin();
-    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++expected) {
-      ASSERT_TRUE(expected != values.end()) << iter->key().ToString();
-      EXPECT_EQ(expected->first, iter->key().ToString());
-      EXPECT_EQ(expected->second, iter->value().ToString());
-    }
-    ASSERT_OK(iter->status());
-    EXPECT_TRUE(expected == values.end());
-    auto backward = values.rbegin();
-    for (iter->SeekToLast(); iter->Valid(); iter->Prev(), ++backward) {
-      ASSERT_TRUE(backward != values.rend()) << iter->key().ToString();
-      EXPECT_EQ(backward->first, iter->key().ToString());
-      EXPECT_EQ(backward->second, iter->value().ToString());
-    }
-    ASSERT_OK(iter->status());
-    EXPECT_TRUE(backward == values.rend());
+    ASSERT_NO_FATAL_FAILURE(DeltaDBTestBase::CheckIterator(iter, values));
     for (const std::string& key : keys_) {
       const auto next = values.lower_bound(key);
       iter->Seek(key);
@@ -359,20 +332,11 @@ class DBDeltaIngestionTest : public DBTestBase,
   // Checks that all SST and delta files on disk belong to the DB. Returns the
   // number of delta files.
   size_t CheckFiles() {
-    EXPECT_OK(dbfull()->TEST_WaitForBackgroundWork());
-    dbfull()->TEST_DeleteObsoleteFiles();
-    EXPECT_OK(dbfull()->TEST_WaitForPurge());
-    size_t num_ssts = 0;
-    size_t num_deltas = 0;
-    std::vector<std::string> names;
-    EXPECT_OK(env_->GetChildren(dbname_, &names));
-    for (const std::string& name : names) {
-      num_ssts += Slice(name).ends_with(".sst");
-      num_deltas += Slice(name).ends_with(".delta");
-    }
+    DeleteObsoleteFiles();
+    const size_t num_deltas = FilesOnDisk(kDeltaFile).size();
     ColumnFamilyMetaData metadata;
     db_->GetColumnFamilyMetaData(&metadata);
-    EXPECT_EQ(metadata.file_count, num_ssts);
+    EXPECT_EQ(metadata.file_count, FilesOnDisk(kTableFile).size());
     EXPECT_EQ(metadata.delta_files.size(), num_deltas);
     {
       InstrumentedMutexLock lock(dbfull()->mutex());
@@ -385,16 +349,6 @@ class DBDeltaIngestionTest : public DBTestBase,
     for (const std::string& part : parts) {
       EXPECT_NE(std::string::npos, s.ToString().find(part)) << s.ToString();
     }
-  }
-
-  static void EnableCallBack(const std::string& point,
-                             std::function<void(void*)> fn) {
-    SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
-    SyncPoint::GetInstance()->EnableProcessing();
-  }
-  static void DisableCallBacks() {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
   }
 
   std::string external_dir_;
@@ -815,9 +769,7 @@ TEST_P(DBDeltaIngestionTest, FailedManifestWriteChangesNothing) {
   WriteAndFlush({PutOf("a", "v"), MergeOf("b", "1")});
   const std::vector<Changes> files = {{PutOf("a", "new"), DeleteOf("b")}};
   EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
-    IOStatus s = IOStatus::IOError("injected");
-    s.SetRetryable(true);
-    fault_fs->SetFilesystemActive(false, s);
+    fault_fs->SetFilesystemActive(false, RetryableError());
   });
   // The failure must not hit PrepareFileIngestion(), which writes to the
   // MANIFEST as well.
@@ -1200,9 +1152,7 @@ TEST_P(DBDeltaFileDeletionTest, FailedManifestWriteChangesNothing) {
     options.env = fault_env.get();
     MakeFiles(options);
     EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
-      IOStatus s = IOStatus::IOError("injected");
-      s.SetRetryable(true);
-      fault_fs->SetFilesystemActive(false, s);
+      fault_fs->SetFilesystemActive(false, RetryableError());
     });
     ASSERT_NOK(DeleteFiles({{"b", "d"}}, /*include_end=*/true));
     DisableCallBacks();

@@ -19,69 +19,32 @@
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
-#include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_gc_job.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
 #include "db/version_set.h"
 #include "port/stack_trace.h"
-#include "rocksdb/compaction_filter.h"
 #include "rocksdb/snapshot.h"
+#include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/defer.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-using delta_test::DisableCallBacks;
-using delta_test::EnableCallBack;
-using delta_test::HandMadeDeltas;
 using delta_test::ModelDBTest;
-
-namespace {
-
-// Removes operands that begin with "x".
-class XFilter : public CompactionFilter {
- public:
-  Decision FilterV2(int, const Slice&, ValueType type, const Slice& value,
-                    std::string*, std::string*) const override {
-    return type == ValueType::kMergeOperand && value.starts_with("x")
-               ? Decision::kRemove
-               : Decision::kKeep;
-  }
-  const char* Name() const override { return "XFilter"; }
-};
-
-}  // namespace
 
 class DBDeltaJobsTest : public ModelDBTest {
  protected:
   DBDeltaJobsTest() : ModelDBTest("db_delta_jobs_test") {}
-  // Matches StringAppendOperator, which combines operands.
-  std::string Appended(const std::string& value,
-                       const std::string& operand) const override {
-    return value + (value.empty() ? "" : ",") + operand;
-  }
-
-  // Returns options with which no job runs unless the test asks for it.
-  Options DeltaOptions() {
-    Options options = CurrentOptions();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.enable_delta_separation = true;
-    options.delta_bucket_size = 4096;
-    options.delta_max_buckets = 64;
-    options.disable_auto_compactions = true;
-    options.compression = kNoCompression;
-    options.statistics = CreateDBStatistics();
+  Options DeltaOptions() const {
+    Options options = ModelDBTest::DeltaOptions();
     // Tests call Resume() on their own.
     options.max_bgerror_resume_count = 0;
     return options;
-  }
-
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
   }
 
   void FlushOperands(uint32_t first, uint32_t last, size_t size = 10) {
@@ -163,11 +126,10 @@ TEST_F(DBDeltaJobsTest, MergedFilesAreCollectedIntoBuckets) {
 // The job that writes a file also opens it, so its first reader need not.
 TEST_F(DBDeltaJobsTest, FilesAreOpenWhenTheyAreCommitted) {
   const auto check = [&](const char* which, size_t num_expected) {
-    EXPECT_EQ(
-        num_expected,
-        HandMadeDeltas(db_.get()).CountOpened([&](const DeltaFileMeta& file) {
-          ADD_FAILURE() << which << file.description().ToString();
-        }));
+    EXPECT_EQ(num_expected,
+              Deltas().CountOpened([&](const DeltaFileMeta& file) {
+                ADD_FAILURE() << which << file.description().ToString();
+              }));
   };
   const Options options = DeltaOptions();
   DestroyAndReopen(options);
@@ -192,7 +154,7 @@ TEST_F(DBDeltaJobsTest, FilesAreOpenWhenTheyAreCommitted) {
   // they are first read.
   DoMerge(KeyOf(60), "in the WAL");
   Reopen(options);
-  EXPECT_EQ(1, HandMadeDeltas(db_.get()).CountOpened([](const auto&) {}));
+  EXPECT_EQ(1, Deltas().CountOpened([](const auto&) {}));
   Check();
 }
 
@@ -508,9 +470,7 @@ TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedFileWrites) {
     FlushOperands(0, 100, /*size=*/100);
     FlushOperands(0, 100);
     EnableCallBack(point, [&](void*) {
-      IOStatus s = IOStatus::IOError("injected");
-      s.SetRetryable(true);
-      fault_fs->SetFilesystemActive(false, s);
+      fault_fs->SetFilesystemActive(false, RetryableError());
     });
     ASSERT_NOK(CompactAll());
     DisableCallBacks();
@@ -545,9 +505,7 @@ TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedManifestWrites) {
       FlushOperands(0, 100, /*size=*/100);
       FlushOperands(0, 100);
       const auto fail = [&](void*) {
-        IOStatus s = IOStatus::IOError("injected");
-        s.SetRetryable(true);
-        fault_fs->SetFilesystemActive(false, s);
+        fault_fs->SetFilesystemActive(false, RetryableError());
       };
       EnableCallBack(
           is_merge

@@ -14,8 +14,6 @@
 #include <vector>
 
 #include "db/db_impl/compacted_db_impl.h"
-#include "db/db_test_util.h"
-#include "db/delta/db_delta_test_util.h"
 #include "db/delta/delta_verifier.h"
 #include "file/filename.h"
 #include "file/sst_file_manager_impl.h"
@@ -25,9 +23,9 @@
 #include "rocksdb/sst_file_manager.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
+#include "test_util/strata/delta_db_test_util.h"
 #include "test_util/testutil.h"
 #include "util/random.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -35,23 +33,18 @@ using delta_test::HandMadeDeltas;
 using delta_test::Operand;
 using delta_test::Values;
 
-class DBDeltaLifeTest : public DBTestBase {
+class DBDeltaLifeTest : public DeltaDBTestBase {
  protected:
   using Kind = DeltaFileDescription::Kind;
   using Tier = DeltaFileDescription::Tier;
 
-  DBDeltaLifeTest() : DBTestBase("db_delta_life_test", /*env_do_fsync=*/false) {
-    options_ = CurrentOptions();
+  DBDeltaLifeTest() : DeltaDBTestBase("db_delta_life_test") {
+    options_ = DeltaOptions();
     options_.create_if_missing = true;
     options_.create_missing_column_families = true;
-    options_.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options_.enable_delta_separation = true;
-    options_.disable_auto_compactions = true;
     options_.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
     DestroyAndReopen(options_);
   }
-
-  HandMadeDeltas Deltas() { return HandMadeDeltas(db_.get()); }
 
   // Makes files of all kinds and tiers. Some operands are hidden, others are
   // not.
@@ -113,17 +106,8 @@ class DBDeltaLifeTest : public DBTestBase {
   }
   // Returns the names of delta files in a directory.
   std::set<std::string> NamesIn(const std::string& directory) {
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(directory, &children));
-    std::set<std::string> names;
-    for (const std::string& child : children) {
-      uint64_t number = 0;
-      FileType type = kTempFile;
-      if (ParseFileName(child, &number, &type) && type == kDeltaFile) {
-        names.insert(child);
-      }
-    }
-    return names;
+    const std::vector<std::string> names = FilesIn(directory, kDeltaFile);
+    return {names.begin(), names.end()};
   }
 
   static void IsCorruptionOf(const Status& s, const std::string& file) {
@@ -850,10 +834,6 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
   // An earlier repair may have left the directory.
   DBDeltaRepairTest() { EXPECT_OK(DestroyDir(env_, dbname_ + "/lost")); }
 
-  void LoseManifest() {
-    Close();
-    delta_test::DeleteManifests(env_, dbname_);
-  }
   void RepairAndReopen() {
     ASSERT_OK(RepairDB(dbname_, options_));
     Reopen(options_);

@@ -9,26 +9,21 @@
 #include <utility>
 #include <vector>
 
-#include "db/db_test_util.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_edit_test_util.h"
 #include "db/delta/delta_version.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/strata_db_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBDeltaManifestTest : public DBTestBase {
+class DBDeltaManifestTest : public StrataDBTestBase {
  protected:
-  DBDeltaManifestTest()
-      : DBTestBase("db_delta_manifest_test", /*env_do_fsync=*/false) {
+  DBDeltaManifestTest() : StrataDBTestBase("db_delta_manifest_test") {
     // The files are not real, so no job may read them.
     options_.disable_auto_compactions = true;
-  }
-
-  static ColumnFamilyData* FamilyOf(ColumnFamilyHandle* handle) {
-    return static_cast<ColumnFamilyHandleImpl*>(handle)->cfd();
   }
 
   uint64_t NewNumber() { return dbfull()->GetVersionSet()->NewFileNumber(); }

@@ -3,23 +3,18 @@
 
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "db/delta/delta_version.h"
 #include "db/version_set.h"
 #include "rocksdb/merge_operator.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/delta_db_test_util.h"
 #include "util/random.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -58,40 +53,31 @@ inline void SetValues(ValuePlace values, Options* options) {
   }
 }
 
-inline void EnableCallBack(const std::string& point,
-                           std::function<void(void*)> fn) {
-  SyncPoint::GetInstance()->SetCallBack(point, std::move(fn));
-  SyncPoint::GetInstance()->EnableProcessing();
-}
-inline void DisableCallBacks() {
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
-  SyncPoint::GetInstance()->LoadDependency({});
-}
-
 // A DB and its expected contents, now and at snapshots. All keys have names of
 // KeyOf().
-class ModelDBTest : public DBTestBase {
+class ModelDBTest : public DeltaDBTestBase {
  protected:
-  using State = std::map<std::string, std::string>;
+  using State = Contents;
 
-  explicit ModelDBTest(const std::string& name)
-      : DBTestBase(name, /*env_do_fsync=*/false) {}
-  ~ModelDBTest() override {
-    DisableCallBacks();
-    ReleaseSnapshots();
+  explicit ModelDBTest(const std::string& name) : DeltaDBTestBase(name) {}
+  ~ModelDBTest() override { ReleaseSnapshots(); }
+
+  // The buckets are small, so that there are several.
+  Options DeltaOptions() const {
+    Options options = DeltaDBTestBase::DeltaOptions();
+    options.delta_bucket_size = 4096;
+    options.delta_max_buckets = 64;
+    options.compression = kNoCompression;
+    return options;
   }
 
-  // Returns the result of the merge operator for a value and an operand.
+  // Returns the result of the merge operator for a value and an operand; that
+  // of StringAppendOperator unless a test has another one.
   virtual std::string Appended(const std::string& value,
                                const std::string& operand) const {
-    return value + "," + operand;
+    return value + (value.empty() ? "" : ",") + operand;
   }
 
-  ColumnFamilyData* Family() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
-  }
   static std::string KeyOf(uint32_t i) {
     return "key" + std::to_string(1000 + i);
   }
@@ -191,26 +177,6 @@ class ModelDBTest : public DBTestBase {
     const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
     CheckIterator(iter.get(), state);
   }
-  static void CheckIterator(Iterator* iter, const State& state) {
-    iter->SeekToFirst();
-    for (const auto& [key, value] : state) {
-      ASSERT_TRUE(iter->Valid());
-      ASSERT_EQ(key, iter->key().ToString());
-      ASSERT_EQ(value, iter->value().ToString()) << key;
-      iter->Next();
-    }
-    ASSERT_FALSE(iter->Valid());
-    ASSERT_OK(iter->status());
-    iter->SeekToLast();
-    for (auto entry = state.rbegin(); entry != state.rend(); ++entry) {
-      ASSERT_TRUE(iter->Valid());
-      ASSERT_EQ(entry->first, iter->key().ToString());
-      ASSERT_EQ(entry->second, iter->value().ToString()) << entry->first;
-      iter->Prev();
-    }
-    ASSERT_FALSE(iter->Valid());
-    ASSERT_OK(iter->status());
-  }
   void CheckVersion() {
     InstrumentedMutexLock lock(dbfull()->mutex());
     const auto& version = Family()->current()->storage_info()->delta();
@@ -219,23 +185,12 @@ class ModelDBTest : public DBTestBase {
     }
   }
 
-  // Returns a number of the property; 0 without a delta store.
-  uint64_t Stat(const std::string& name) {
-    std::map<std::string, std::string> values;
-    db_->GetMapProperty(DB::Properties::kDeltaStore, &values);
-    const auto found = values.find(name);
-    return found == values.end() ? 0 : std::stoull(found->second);
-  }
   // Counts delta files on disk after obsolete ones have been deleted.
   uint64_t NumFilesOnDisk() {
     EXPECT_OK(dbfull()->TEST_WaitForCompact());
     dbfull()->TEST_DeleteObsoleteFiles();
     EXPECT_OK(dbfull()->TEST_WaitForPurge());
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dbname_, &children));
-    return std::count_if(
-        children.begin(), children.end(),
-        [](const std::string& name) { return name.ends_with(".delta"); });
+    return FilesOnDisk(kDeltaFile).size();
   }
 
   static constexpr uint32_t kNumKeys = 150;

@@ -19,7 +19,7 @@
 #include "port/stack_trace.h"
 #include "rocksdb/snapshot.h"
 #include "test_util/strata/deferred_read_test_util.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "util/random.h"
 
 // RocksDB uses io_uring only if the application defines this function.
@@ -148,9 +148,8 @@ TEST_F(DBDeltaOverlappedReadTest, NoReadBeginsForHiddenOperands) {
 TEST_F(DBDeltaOverlappedReadTest, FailedEarlyReadFailsTheGetOrIsIgnored) {
   bool is_ignored = false;
   bool was_ignored = false;
-  SyncPoint::GetInstance()->SetCallBack("FaultInjectionIgnoreError",
-                                        [&](void*) { is_ignored = true; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("FaultInjectionIgnoreError",
+                 [&](void*) { is_ignored = true; });
   for (const bool hides : {true, false}) {
     // Ends when no further read fails.
     for (int failures = 1;; ++failures) {
@@ -186,8 +185,7 @@ TEST_F(DBDeltaOverlappedReadTest, FailedEarlyReadFailsTheGetOrIsIgnored) {
     }
   }
   ASSERT_TRUE(was_ignored);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
 }
 
 // A Get that fails waits for the reads that it has begun, so that their memory
@@ -196,15 +194,12 @@ TEST_F(DBDeltaOverlappedReadTest, FailedGetWaitsForItsBegunReads) {
   DestroyAndReopen(DeltaOptions());
   Load(1);
   EmptyCache();
-  SyncPoint::GetInstance()->SetCallBack(
-      "OverlappedReads::Begin:Begun",
-      [this](void*) { fs_->trouble = Trouble::kReadFails; });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("OverlappedReads::Begin:Begun",
+                 [this](void*) { fs_->trouble = Trouble::kReadFails; });
   fs_->events.clear();
   std::string value;
   const Status s = db_->Get(ReadOptions(), KeyOf(0), &value);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_TRUE(s.IsIOError()) << s.ToString();
   ASSERT_EQ("begin.delta begin.delta read.sst end.delta end.delta",
             fs_->EventsOf({".delta", ".sst"}));

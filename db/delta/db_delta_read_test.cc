@@ -18,7 +18,6 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_reader.h"
@@ -38,10 +37,10 @@
 #include "rocksdb/snapshot.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/wide_columns.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "util/cast_util.h"
 #include "util/random.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -389,7 +388,7 @@ class DeltaWriter {
 
 // The parameters: address map, merged-value cache, row cache.
 class DBDeltaReadTest
-    : public DBTestBase,
+    : public DeltaDBTestBase,
       public testing::WithParamInterface<std::tuple<bool, bool, bool>> {
  protected:
   enum class WriteType {
@@ -430,10 +429,12 @@ class DBDeltaReadTest
   static constexpr const char* kColumn = "column";
   static constexpr int kMaxOperands = 50;
 
-  DBDeltaReadTest()
-      : DBTestBase("db_delta_read_test", /*env_do_fsync=*/false) {}
+  DBDeltaReadTest() : DeltaDBTestBase("db_delta_read_test") {}
 
-  void TearDown() override { ReleaseSnapshots(); }
+  void TearDown() override {
+    DeltaDBTestBase::TearDown();
+    ReleaseSnapshots();
+  }
 
   bool HasMap() const { return std::get<0>(GetParam()); }
   bool HasMergedValues() const { return std::get<1>(GetParam()); }
@@ -442,11 +443,8 @@ class DBDeltaReadTest
   bool MayDeleteRanges() const { return !HasRowCache(); }
 
   Options TestOptions(bool separates = true) {
-    Options options = CurrentOptions();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.disable_auto_compactions = true;
+    Options options = DeltaOptions();
     options.num_levels = 4;
-    options.statistics = CreateDBStatistics();
     options.enable_delta_separation = separates;
     if (HasMap()) {
       options.enable_blob_files = true;
@@ -482,12 +480,6 @@ class DBDeltaReadTest
       db_->ReleaseSnapshot(snapshot);
     }
     snapshots_.clear();
-  }
-
-  void CompactAll() {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
   }
 
   // ---- Writes.
@@ -1000,7 +992,7 @@ TEST_P(DBDeltaReadTest, AllShortSequencesAreReadCorrectly) {
   if (HasFailure()) {
     return;
   }
-  CompactAll();
+  ASSERT_OK(ForceCompaction());
   CheckAll(&rnd);
   std::vector<std::string> bounds;
   for (int i = 0; i < num_keys; i += 100) {
@@ -1013,7 +1005,7 @@ TEST_P(DBDeltaReadTest, AllShortSequencesAreReadCorrectly) {
   }
   // Entries below the tip are not needed any more.
   ReleaseSnapshots();
-  CompactAll();
+  ASSERT_OK(ForceCompaction());
   CheckAll(&rnd);
   Reopen(TestOptions());
   CheckAll(&rnd);
@@ -1080,7 +1072,11 @@ TEST_P(DBDeltaReadTest, RandomHistoriesAreReadCorrectly) {
       }
       switch (rnd.Uniform(6)) {
         case 0:
-          Writer().State() == nullptr ? CompactAll() : Writer().MergeFlushed();
+          if (Writer().State() == nullptr) {
+            ASSERT_OK(ForceCompaction());
+          } else {
+            Writer().MergeFlushed();
+          }
           break;
         case 1:
           if (Writer().State() != nullptr) {
@@ -1088,7 +1084,7 @@ TEST_P(DBDeltaReadTest, RandomHistoriesAreReadCorrectly) {
           }
           break;
         case 2:
-          CompactAll();
+          ASSERT_OK(ForceCompaction());
           break;
         case 3:
           if (phase >= 2) {
@@ -1438,12 +1434,10 @@ TEST_P(DBDeltaReadTest, TailingIteratorSeesLaterOperands) {
   FlushAll();
 #ifndef NDEBUG
   // The value of "b" leaves the address map as soon as possible.
-  SyncPoint::GetInstance()->SetCallBack(
-      "MapTailingIterator::Next:Return", [this](void*) {
-        ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-        ASSERT_OK(dbfull()->TEST_WaitForPurge());
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("MapTailingIterator::Next:Return", [this](void*) {
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+  });
 #endif  // !NDEBUG
   bool has_c = false;
   for (iter->Next(); iter->Valid(); iter->Next()) {
@@ -1454,8 +1448,7 @@ TEST_P(DBDeltaReadTest, TailingIteratorSeesLaterOperands) {
   }
   ASSERT_OK(iter->status());
 #ifndef NDEBUG
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
 #endif  // !NDEBUG
   ASSERT_TRUE(has_c);
   CheckForward(iter.get(), StatesAt(LastSequence()));

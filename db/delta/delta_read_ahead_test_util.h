@@ -10,38 +10,32 @@
 #include <string>
 #include <vector>
 
-#include "db/db_test_util.h"
 #include "env/composite_env_wrapper.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/iostats_context.h"
 #include "rocksdb/perf_context.h"
-#include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
-#include "utilities/merge_operators.h"
+#include "test_util/strata/delta_db_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 // Base of tests whose point reads read delta files while they look for the
 // value. The DB is on a file system of the test.
-class DeltaReadAheadTestBase : public DBTestBase {
+class DeltaReadAheadTestBase : public DeltaDBTestBase {
  protected:
   DeltaReadAheadTestBase(const std::string& path,
                          const std::shared_ptr<FileSystem>& fs)
-      : DBTestBase(path, /*env_do_fsync=*/false),
+      : DeltaDBTestBase(path),
         wrapped_env_(std::make_unique<CompositeEnvWrapper>(env_, fs)) {}
   ~DeltaReadAheadTestBase() override { Close(); }
 
   Options DeltaOptions() {
-    Options options = CurrentOptions();
+    Options options = DeltaDBTestBase::DeltaOptions();
     options.env = wrapped_env_.get();
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    options.enable_delta_separation = true;
     // The cache would have what was read once.
     options.delta_cache_size = 0;
-    options.disable_auto_compactions = true;
     options.compression = kNoCompression;
-    options.statistics = CreateDBStatistics();
     cache_ = NewLRUCache(size_t{8} << 20, /*num_shard_bits=*/0);
     BlockBasedTableOptions table_options;
     table_options.block_cache = cache_;
@@ -92,9 +86,7 @@ class DeltaReadAheadTestBase : public DBTestBase {
   // in use.
   void EmptyCache() { cache_->EraseUnRefEntries(); }
 
-  uint64_t ParallelReads() {
-    return last_options_.statistics->getTickerCount(DELTA_PARALLEL_READS);
-  }
+  uint64_t ParallelReads() const { return Ticker(DELTA_PARALLEL_READS); }
 
   // Returns all counts of the thread and of the DB that `read` changes, except
   // for times and for the memory of blocks. The latter depends on the
