@@ -13,7 +13,7 @@
 #include "db/delta/delta_store_test_util.h"
 #include "db/version_edit.h"
 #include "port/stack_trace.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "util/random.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -30,14 +30,6 @@ class DeltaFileDeletionTest : public delta_test::DeltaStoreTestBase {
   DeltaFileDeletionTest() {
     EXPECT_OK(env_->GetFileSystem()->NewDirectory(dir_, IOOptions(),
                                                   &directory_, nullptr));
-  }
-  ~DeltaFileDeletionTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
-
-  static Event Operand(const std::string& key, SequenceNumber seq) {
-    return {Event::Type::kOperand, key, "", seq};
   }
 
   static Cover CoverOf(const Ranges& ranges, bool include_end,
@@ -78,16 +70,6 @@ class DeltaFileDeletionTest : public delta_test::DeltaStoreTestBase {
     ASSERT_EQ(*seq, edit.GetLastSequence());
     Apply(*edit.GetDeltaEdit());
     ASSERT_OK(version_->CheckConsistency());
-  }
-
-  size_t NumFiles() {
-    std::vector<std::string> names;
-    EXPECT_OK(env_->GetChildren(dir_, &names));
-    size_t num = 0;
-    for (const std::string& name : names) {
-      num += name != "." && name != "..";
-    }
-    return num;
   }
 
   std::unique_ptr<FSDirectory> directory_;
@@ -136,11 +118,13 @@ TEST_F(DeltaFileDeletionTest, BoundsIncludeAllOperandsButNoAnchors) {
   Flush({{Event::Type::kRangeAnchor, "a", "z", 1}});
   EXPECT_FALSE(DeltaOperandBounds::Of(version_.get()).has_operands);
   EXPECT_EQ(nullptr, Begin({{OptSlice(), OptSlice()}}, true));
-  Flush({Operand("k", 2), Operand("m", 4)});
-  Flush({Operand("f", 5), Operand("l", 6), {Event::Type::kAnchor, "q", "", 9}});
+  Flush({OperandOf("k", 2), OperandOf("m", 4)});
+  Flush({OperandOf("f", 5),
+         OperandOf("l", 6),
+         {Event::Type::kAnchor, "q", "", 9}});
   Merge(2);
   Collect(0, 1, 1, {"", "l"});
-  Flush({Operand("h", 7)});
+  Flush({OperandOf("h", 7)});
   const DeltaOperandBounds bounds = DeltaOperandBounds::Of(version_.get());
   EXPECT_TRUE(bounds.has_operands);
   EXPECT_EQ("f", bounds.smallest);
@@ -171,7 +155,8 @@ TEST_F(DeltaFileDeletionTest, BoundsIncludeAllOperandsButNoAnchors) {
 }
 
 TEST_F(DeltaFileDeletionTest, HidesOperandsThatAreInFiles) {
-  Flush({Operand("a", 1), Operand("c", 2), Operand("e", 3), Operand("g", 4)});
+  Flush({OperandOf("a", 1), OperandOf("c", 2), OperandOf("e", 3),
+         OperandOf("g", 4)});
   SequenceNumber seq = 0;
   Delete({{"b", "e"}}, /*include_end=*/false, &seq);
   ASSERT_EQ(4u, seq);
@@ -184,7 +169,7 @@ TEST_F(DeltaFileDeletionTest, HidesOperandsThatAreInFiles) {
   EXPECT_EQ(Values(), MustRead("g", 9));
   // Operands that were in memtables have larger sequence numbers, so they are
   // not hidden when they are flushed.
-  Flush({Operand("c", 5)});
+  Flush({OperandOf("c", 5)});
   EXPECT_EQ((Values{{5, "c@5"}}), MustRead("c", 9));
   // The anchors hide all operands, and yet have a smaller sequence number than
   // the newest anchor: it is that of the newest operand.
@@ -202,7 +187,7 @@ TEST_F(DeltaFileDeletionTest, HidesOperandsThatAreInFiles) {
 // The deletion counts as a running flush until it is closed, whether or not a
 // flush that began before it has ended. It is closed once.
 TEST_F(DeltaFileDeletionTest, DeletionCountsAsARunningFlush) {
-  Flush({Operand("a", 1)});
+  Flush({OperandOf("a", 1)});
   const uint64_t flush_epoch = ++last_number_;
   store_->OnFlushBegin(flush_epoch);
   auto deletion = Begin({{OptSlice(), OptSlice()}}, true);
@@ -221,26 +206,24 @@ TEST_F(DeltaFileDeletionTest, DeletionCountsAsARunningFlush) {
 }
 
 TEST_F(DeltaFileDeletionTest, FailedWriteLeavesNoFile) {
-  Flush({Operand("a", 1)});
+  Flush({OperandOf("a", 1)});
   const size_t num_files = NumFiles();
   for (const std::string point : {"DeltaFileBuilder::Open:NewWritableFile",
                                   "DeltaFileBuilder::FinishFile:BeforeSync",
                                   "DeltaFileBuilder::FinishFile:AfterClose",
                                   "DeltaFileDeletion::Publish:Synced"}) {
     SCOPED_TRACE(point);
-    SyncPoint::GetInstance()->SetCallBack(point, [&](void* arg) {
-      if (point == "DeltaFileDeletion::Publish:Synced") {
+    EnableCallBack(point, [&](void* arg) {
+      if (point == "DeltaFileDeletion::Write:Synced") {
         *static_cast<Status*>(arg) = Status::IOError("injected");
       } else {
         *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
       }
     });
-    SyncPoint::GetInstance()->EnableProcessing();
     auto deletion = Begin({{OptSlice(), OptSlice()}}, true);
     ASSERT_NE(nullptr, deletion);
     const Status s = deletion->Publish(Output());
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_TRUE(s.IsIOError()) << s.ToString();
     EXPECT_EQ(0u, deletion->file().number);
     EXPECT_EQ(num_files, NumFiles());

@@ -27,7 +27,7 @@
 #include "table/format.h"
 #include "table/meta_blocks.h"
 #include "table/table_builder.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 #include "util/vector_iterator.h"
@@ -78,15 +78,6 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
 
   bool Exists(const DeltaFileDescription& description) {
     return env_->FileExists(FileName(description)).ok();
-  }
-  size_t NumFiles() {
-    std::vector<std::string> names;
-    EXPECT_OK(env_->GetChildren(dir_, &names));
-    size_t num = 0;
-    for (const std::string& name : names) {
-      num += name != "." && name != "..";
-    }
-    return num;
   }
 
   std::string Contents(const DeltaFileDescription& description) {
@@ -1390,12 +1381,11 @@ TEST_F(DeltaFileTest, FailedWriteLeavesNoFile) {
   for (const char* const where : {"DeltaFileBuilder::Open:NewWritableFile",
                                   "DeltaFileBuilder::FinishFile:BeforeSync",
                                   "DeltaFileBuilder::FinishFile:AfterClose"}) {
-    SyncPoint::GetInstance()->SetCallBack(where, [](void* arg) {
+    EnableCallBack(where, [](void* arg) {
       IOStatus* const io_s = static_cast<IOStatus*>(arg);
       *io_s = IOStatus::IOError("no write today");
       io_s->SetRetryable(true);
     });
-    SyncPoint::GetInstance()->EnableProcessing();
     const auto builder = NewBuilder(Kind::kOperands);
     const Status added = Add({"a", 5, "1"}, builder.get());
     DeltaFileDescription description;
@@ -1406,17 +1396,14 @@ TEST_F(DeltaFileTest, FailedWriteLeavesNoFile) {
     ASSERT_TRUE(builder->io_status().GetRetryable());
     ASSERT_EQ(0, description.number);
     ASSERT_TRUE(env_->FileExists(builder->file_name()).IsNotFound());
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
   }
 }
 
 TEST_F(DeltaFileTest, FailureOfPublishIsKept) {
-  SyncPoint::GetInstance()->SetCallBack(
-      "DeltaFileBuilder::Publish:BeforeRename", [](void* arg) {
-        *static_cast<IOStatus*>(arg) = IOStatus::IOError("no name today");
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DeltaFileBuilder::Publish:BeforeRename", [](void* arg) {
+    *static_cast<IOStatus*>(arg) = IOStatus::IOError("no name today");
+  });
   DeltaFileBuilder::Options options = BuilderOptions(Kind::kOperands);
   options.publish_later = true;
   const auto builder = NewBuilder(options);
@@ -1425,8 +1412,7 @@ TEST_F(DeltaFileTest, FailureOfPublishIsKept) {
   ASSERT_OK(builder->Finish(&description));
   ASSERT_TRUE(builder->Publish().IsIOError());
   ASSERT_TRUE(builder->io_status().IsIOError());
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_TRUE(builder->Publish().IsIOError());
   ASSERT_FALSE(Exists(description));
   builder->Abandon();

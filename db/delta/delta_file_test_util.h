@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/table.h"
 #include "table/unique_id_impl.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 #include "util/vector_iterator.h"
 
@@ -63,6 +65,9 @@ class DeltaFileTestBase : public testing::Test {
     Reopen();
   }
 
+  // Callbacks use members of the fixture.
+  void TearDown() override { DisableCallBacks(); }
+
   // Gives the next Reopen() a block cache of its own.
   void ResetTableOptions() {
     BlockBasedTableOptions table_options = table_options_;
@@ -70,12 +75,15 @@ class DeltaFileTestBase : public testing::Test {
     options_.table_factory.reset(NewBlockBasedTableFactory(table_options));
   }
 
-  void Reopen() {
+  DeltaTableFamily TableFamily() const {
     DeltaTableFamily family{ImmutableOptions(options_)};
     family.id = 3;
     family.name = "family";
     family.db_session_id = EncodeSessionId(1234, 5678);
-    tables_ = std::make_unique<DeltaTableFactory>(std::move(family),
+    return family;
+  }
+  void Reopen() {
+    tables_ = std::make_unique<DeltaTableFactory>(TableFamily(),
                                                   MutableCFOptions(options_));
   }
 
@@ -174,6 +182,14 @@ class DeltaFileTestBase : public testing::Test {
 
   std::string FileName(const DeltaFileDescription& description) const {
     return DeltaFileName(dir_, description.number);
+  }
+  // Returns the number of files in the directory.
+  size_t NumFiles() {
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(dir_, &names));
+    return std::count_if(
+        names.begin(), names.end(),
+        [](const std::string& name) { return name != "." && name != ".."; });
   }
 
   const std::unique_ptr<Env> env_;

@@ -3,7 +3,6 @@
 
 #include "db/delta/delta_flush.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,7 +19,7 @@
 #include "db/version_edit.h"
 #include "port/stack_trace.h"
 #include "rocksdb/statistics.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/sync_point_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -38,16 +37,8 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
   DeltaFlushTest() {
     options_.statistics = CreateDBStatistics();
     Reopen();
-    DeltaTableFamily family{ImmutableOptions(options_)};
-    family.id = 3;
-    family.name = "family";
-    family.db_session_id = EncodeSessionId(1234, 5678);
-    store_ = std::make_unique<DeltaStore>(std::move(family),
-                                          MutableCFOptions(options_));
-  }
-  ~DeltaFlushTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    store_ =
+        std::make_unique<DeltaStore>(TableFamily(), MutableCFOptions(options_));
   }
 
   // Adds a file with operands of these keys to the store.
@@ -161,15 +152,6 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     flush->AddTo(&edit);
     EXPECT_EQ(flush->HasFiles(), edit.GetDeltaEdit() != nullptr);
     return Text(edit);
-  }
-
-  size_t NumFiles() {
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dir_, &children));
-    return std::count_if(children.begin(), children.end(),
-                         [](const std::string& name) {
-                           return name.find(".delta") != std::string::npos;
-                         });
   }
 
   uint64_t Ticker(Tickers ticker) {
@@ -348,16 +330,14 @@ TEST_F(DeltaFlushTest, FailedFlushLeavesNoFile) {
     for (int file = 1; file <= 2; ++file) {
       SCOPED_TRACE(point + " " + std::to_string(file));
       int calls = 0;
-      SyncPoint::GetInstance()->SetCallBack(point, [&](void* arg) {
+      EnableCallBack(point, [&](void* arg) {
         if (++calls == file) {
           *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
         }
       });
-      SyncPoint::GetInstance()->EnableProcessing();
       const auto flush = NewFlush();
       const Status s = Feed(entries, {}, flush.get());
-      SyncPoint::GetInstance()->DisableProcessing();
-      SyncPoint::GetInstance()->ClearAllCallBacks();
+      DisableCallBacks();
       EXPECT_TRUE(s.IsIOError()) << s.ToString();
       EXPECT_EQ(file, calls);
       flush->Abandon();
@@ -382,16 +362,14 @@ TEST_F(DeltaFlushTest, VerifyContentsNoticesADamagedFile) {
   EXPECT_EQ("op a@9=x op b@4=y anchor b@8 ", Flush(entries));
   // A byte of the first block is changed.
   uint64_t number = 0;
-  SyncPoint::GetInstance()->SetCallBack(
-      "DeltaFlush::FinishFile:Verify", [&](void*) {
-        const std::string name = DeltaFileName(dir_, last_number_);
-        std::string contents;
-        ASSERT_OK(ReadFileToString(env_.get(), name, &contents));
-        contents[2] ^= 1;
-        ASSERT_OK(WriteStringToFile(env_.get(), contents, name));
-        number = last_number_;
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DeltaFlush::Verify", [&](void*) {
+    const std::string name = DeltaFileName(dir_, last_number_);
+    std::string contents;
+    ASSERT_OK(ReadFileToString(env_.get(), name, &contents));
+    contents[2] ^= 1;
+    ASSERT_OK(WriteStringToFile(env_.get(), contents, name));
+    number = last_number_;
+  });
   const std::vector<Entry> operands = {entries[0]};
   auto flush = NewFlush();
   Status s = Feed(operands, {}, flush.get());
@@ -406,12 +384,10 @@ TEST_F(DeltaFlushTest, VerifyContentsNoticesADamagedFile) {
 
 TEST_F(DeltaFlushTest, FileThatCannotBeOpenedFailsTheFlush) {
   // This is checked even without paranoid_file_checks.
-  SyncPoint::GetInstance()->SetCallBack(
-      "DeltaFlush::FinishFile:Verify", [&](void*) {
-        ASSERT_OK(WriteStringToFile(env_.get(), "short",
-                                    DeltaFileName(dir_, last_number_)));
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DeltaFlush::Verify", [&](void*) {
+    ASSERT_OK(WriteStringToFile(env_.get(), "short",
+                                DeltaFileName(dir_, last_number_)));
+  });
   const auto flush = NewFlush();
   const Status s = Feed({{"a", 9, kTypeMerge, "x"}}, {}, flush.get());
   EXPECT_TRUE(s.IsCorruption()) << s.ToString();

@@ -185,14 +185,6 @@ class DeltaFolderTest : public delta_test::DeltaStoreTestBase {
   }
   std::string Folded() { return Text(*folder_->values()); }
 
-  static Event AnchorOf(const std::string& key, SequenceNumber seq) {
-    return {Event::Type::kAnchor, key, "", seq};
-  }
-  static Event RangeAnchorOf(const std::string& key, const std::string& end,
-                             SequenceNumber seq) {
-    return {Event::Type::kRangeAnchor, key, end, seq};
-  }
-
   const std::shared_ptr<AppendOperator> merge_operator_;
   TestFetcher fetcher_;
   DeltaValueFolder::Context context_;

@@ -76,10 +76,6 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     // About 40 operands of 20 bytes fit into a bucket.
     bucket_size_ = 1000;
   }
-  ~DeltaGcJobTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
 
   void SetOperator(std::shared_ptr<MergeOperator> merge_operator) {
     options_.merge_operator = std::move(merge_operator);

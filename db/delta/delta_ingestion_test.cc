@@ -14,7 +14,7 @@
 #include "file/sst_file_manager_impl.h"
 #include "port/stack_trace.h"
 #include "rocksdb/sst_file_manager.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "util/vector_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -25,14 +25,6 @@ using delta_test::Values;
 class DeltaIngestionTest : public delta_test::DeltaStoreTestBase {
  protected:
   DeltaIngestionTest() : icmp_(BytewiseComparator()) {}
-  ~DeltaIngestionTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
-
-  static Event Operand(const std::string& key, SequenceNumber seq) {
-    return {Event::Type::kOperand, key, "", seq};
-  }
 
   DeltaFileBuilder::Options AnchorOptions() {
     DeltaFileBuilder::Options options = BuilderOptions(Kind::kAnchors);
@@ -73,16 +65,6 @@ class DeltaIngestionTest : public delta_test::DeltaStoreTestBase {
         ranges.empty() ? nullptr : &range_iter, anchors);
   }
 
-  size_t NumFiles() {
-    std::vector<std::string> names;
-    EXPECT_OK(env_->GetChildren(dir_, &names));
-    size_t num = 0;
-    for (const std::string& name : names) {
-      num += name != "." && name != "..";
-    }
-    return num;
-  }
-
   bool IsOverOperands(const Slice& smallest, const Slice& largest) {
     DeltaIngestion::Source source;
     source.name = "file";
@@ -98,8 +80,8 @@ class DeltaIngestionTest : public delta_test::DeltaStoreTestBase {
 
 TEST_F(DeltaIngestionTest, CheckFindsOperandsInTheRangeOfAFile) {
   EXPECT_FALSE(IsOverOperands("a", "z"));  // there are no delta files
-  Flush({Operand("d", 1),
-         Operand("m", 2),
+  Flush({OperandOf("d", 1),
+         OperandOf("m", 2),
          {Event::Type::kAnchor, "x", "", 3},
          {Event::Type::kRangeAnchor, "v", "w", 4}});
   EXPECT_TRUE(IsOverOperands("a", "z"));
@@ -119,7 +101,7 @@ TEST_F(DeltaIngestionTest, CheckFindsOperandsInTheRangeOfAFile) {
 }
 
 TEST_F(DeltaIngestionTest, FileThatCannotLieOverOperandsIsRefused) {
-  Flush({Operand("d", 1), Operand("f", 2)});
+  Flush({OperandOf("d", 1), OperandOf("f", 2)});
   DeltaIngestion::Source source;
   source.name = "/some/file.sst";
   const auto check = [&](const std::function<void()>& change,
@@ -162,7 +144,8 @@ TEST_F(DeltaIngestionTest, FileThatCannotLieOverOperandsIsRefused) {
 }
 
 TEST_F(DeltaIngestionTest, AnchorsHideOlderOperands) {
-  Flush({Operand("b", 1), Operand("c", 2), Operand("e", 3), Operand("g", 4)});
+  Flush({OperandOf("b", 1), OperandOf("c", 2), OperandOf("e", 3),
+         OperandOf("g", 4)});
   IngestedDeltaAnchors anchors;
   ASSERT_OK(WriteAnchors({{"b"}, {"d", kTypeDeletion}, {"g", kTypeMerge}},
                          {{"e", "f"}}, &anchors));
@@ -173,7 +156,7 @@ TEST_F(DeltaIngestionTest, AnchorsHideOlderOperands) {
   EXPECT_EQ(1u, anchors.file.num_range_anchors);
   // These operands are flushed after the anchors were written, and before they
   // are committed.
-  Flush({Operand("b", 5), Operand("d", 6)});
+  Flush({OperandOf("b", 5), OperandOf("d", 6)});
   DeltaFileBuilder::AssignGlobalSeq(/*seq=*/7, /*epoch=*/++last_number_,
                                     &anchors.file);
   DeltaEdit edit;
@@ -186,7 +169,7 @@ TEST_F(DeltaIngestionTest, AnchorsHideOlderOperands) {
   EXPECT_EQ(Values(), MustRead("e", 7));
   EXPECT_EQ((Values{{3, "e@3"}}), MustRead("e", 6));
   EXPECT_EQ((Values{{4, "g@4"}}), MustRead("g", 7));
-  Flush({Operand("b", 8)});
+  Flush({OperandOf("b", 8)});
   EXPECT_EQ((Values{{8, "b@8"}}), MustRead("b", 8));
 }
 
@@ -235,12 +218,10 @@ TEST_F(DeltaIngestionTest, FailedWriteLeavesNoFile) {
         }}};
   for (const auto& [point, inject] : points) {
     SCOPED_TRACE(point);
-    SyncPoint::GetInstance()->SetCallBack(point, inject);
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack(point, inject);
     IngestedDeltaAnchors anchors;
     const Status s = WriteAnchors({{"a"}}, {{"b", "c"}}, &anchors);
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_NE(std::string::npos, s.ToString().find("injected")) << s.ToString();
     EXPECT_EQ(0u, anchors.file.number);
     EXPECT_EQ(0u, NumFiles());

@@ -25,12 +25,8 @@ class DeltaKeyFilterTest : public delta_test::DeltaFileTestBase {
   DeltaKeyFilterTest() {
     options_.statistics = CreateDBStatistics();
     Reopen();
-    DeltaTableFamily family{ImmutableOptions(options_)};
-    family.id = 3;
-    family.name = "family";
-    family.db_session_id = EncodeSessionId(1234, 5678);
-    store_ = std::make_unique<DeltaStore>(std::move(family),
-                                          MutableCFOptions(options_));
+    store_ =
+        std::make_unique<DeltaStore>(TableFamily(), MutableCFOptions(options_));
   }
 
   void Apply(const DeltaEdit& edit, VersionPtr* version) {

@@ -3,7 +3,6 @@
 
 #include "db/delta/delta_merge_job.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +14,7 @@
 #include "db/delta/delta_merge_pass_test_util.h"
 #include "db/delta/delta_store_test_util.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 
@@ -47,21 +47,6 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
         std::make_shared<JoinOperator>(JoinOperator::Mode::kJoin);
     ioptions_ = std::make_unique<ImmutableOptions>(options_);
     ResetHistory();
-  }
-  ~DeltaMergeJobTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
-
-  static Event Operand(const std::string& key, SequenceNumber seq) {
-    return {Type::kOperand, key, "", seq};
-  }
-  static Event Anchor(const std::string& key, SequenceNumber seq) {
-    return {Type::kAnchor, key, "", seq};
-  }
-  static Event Range(const std::string& start, const std::string& end,
-                     SequenceNumber seq) {
-    return {Type::kRangeAnchor, start, end, seq};
   }
 
   // Returns a job that merges all flushed files.
@@ -153,15 +138,6 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
     return properties;
   }
 
-  size_t NumFiles() {
-    std::vector<std::string> children;
-    EXPECT_OK(env_->GetChildren(dir_, &children));
-    return std::count_if(children.begin(), children.end(),
-                         [](const std::string& name) {
-                           return name.find(".delta") != std::string::npos;
-                         });
-  }
-
   std::unique_ptr<ImmutableOptions> ioptions_;
   MutableCFOptions moptions_;
   const CompactionFilter* filter_ = nullptr;
@@ -171,9 +147,9 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
 
 TEST_F(DeltaMergeJobTest, MergesIntoOneFileOfEachKind) {
   verify_contents_ = true;
-  Flush({Operand("a", 1), Operand("b", 2)});
-  Flush({Operand("a", 3), Anchor("b", 4), Range("c", "e", 5)});
-  Flush({Operand("b", 6)});
+  Flush({OperandOf("a", 1), OperandOf("b", 2)});
+  Flush({OperandOf("a", 3), AnchorOf("b", 4), RangeAnchorOf("c", "e", 5)});
+  Flush({OperandOf("b", 6)});
   const uint64_t first =
       version_->RecentFiles(Kind::kOperands).back()->description().first_epoch;
   const uint64_t last =
@@ -195,11 +171,11 @@ TEST_F(DeltaMergeJobTest, MergesIntoOneFileOfEachKind) {
 }
 
 TEST_F(DeltaMergeJobTest, EntriesOfOneKindLeaveOneFile) {
-  Flush({Operand("a", 1)});
-  Flush({Operand("b", 2)});
+  Flush({OperandOf("a", 1)});
+  Flush({OperandOf("b", 2)});
   EXPECT_EQ("a@1 b@2", Contents(MergeFlushed()));
-  Flush({Anchor("a", 3)});
-  Flush({Anchor("a", 4), Anchor("b", 5)});
+  Flush({AnchorOf("a", 3)});
+  Flush({AnchorOf("a", 4), AnchorOf("b", 5)});
   const std::vector<DeltaFileDescription> files = MergeFlushed();
   EXPECT_EQ("anchor a@4 anchor b@5", Contents(files));
   ASSERT_EQ(1, files.size());
@@ -209,8 +185,8 @@ TEST_F(DeltaMergeJobTest, EntriesOfOneKindLeaveOneFile) {
 
 TEST_F(DeltaMergeJobTest, DropsHiddenOperands) {
   verify_contents_ = true;
-  Flush({Operand("a", 1), Operand("b", 2)});
-  Flush({Anchor("a", 3), Anchor("b", 4)});
+  Flush({OperandOf("a", 1), OperandOf("b", 2)});
+  Flush({AnchorOf("a", 3), AnchorOf("b", 4)});
   const std::vector<DeltaFileDescription> files = MergeFlushed();
   ASSERT_EQ(1, files.size());
   EXPECT_EQ("anchor a@3 anchor b@4", Contents(files));
@@ -223,8 +199,8 @@ TEST_F(DeltaMergeJobTest, MergeWithoutResultLeavesAFile) {
   verify_contents_ = true;
   const DropFilter filter;
   filter_ = &filter;
-  Flush({Operand("drop1", 1)});
-  Flush({Operand("drop2", 2)});
+  Flush({OperandOf("drop1", 1)});
+  Flush({OperandOf("drop2", 2)});
   const auto job = NewJob();
   ASSERT_OK(job->Run());
   EXPECT_TRUE(job->stats().filter_changed);
@@ -239,15 +215,15 @@ TEST_F(DeltaMergeJobTest, MergeWithoutResultLeavesAFile) {
   EXPECT_EQ("", ReadAll("drop1", kMaxSequenceNumber));
   // The file hides no operands.
   filter_ = nullptr;
-  Flush({Operand("drop1", 3), Operand("drop2", 4)});
+  Flush({OperandOf("drop1", 3), OperandOf("drop2", 4)});
   EXPECT_EQ("drop1@3", ReadAll("drop1", kMaxSequenceNumber));
   EXPECT_EQ("drop2@4", ReadAll("drop2", kMaxSequenceNumber));
 }
 
 TEST_F(DeltaMergeJobTest, SnapshotsSeeTheSameAfterAMerge) {
-  Flush({Operand("a", 1), Operand("a", 2)});
-  Flush({Anchor("a", 4), Operand("a", 5), Operand("a", 6)});
-  Flush({Operand("a", 8), Anchor("a", 9)});
+  Flush({OperandOf("a", 1), OperandOf("a", 2)});
+  Flush({AnchorOf("a", 4), OperandOf("a", 5), OperandOf("a", 6)});
+  Flush({OperandOf("a", 8), AnchorOf("a", 9)});
   MergeFlushed({3, 5, 9});
   EXPECT_EQ("a@1,a@2", ReadAll("a", 3));
   EXPECT_EQ("a@5", ReadAll("a", 5));
@@ -302,8 +278,8 @@ TEST_F(DeltaMergeJobTest, ReadersSeeTheSameAfterRandomMerges) {
 }
 
 TEST_F(DeltaMergeJobTest, FailedJobLeavesNoFiles) {
-  Flush({Operand("a", 1), Operand("b", 2)});
-  Flush({Operand("a", 3), Anchor("b", 4)});
+  Flush({OperandOf("a", 1), OperandOf("b", 2)});
+  Flush({OperandOf("a", 3), AnchorOf("b", 4)});
   const size_t num_files = NumFiles();
 
   // The job fails while it runs.
@@ -315,10 +291,9 @@ TEST_F(DeltaMergeJobTest, FailedJobLeavesNoFiles) {
   check_ = Status::OK();
 
   // The job fails after all entries were merged, and at the end of each file.
-  SyncPoint::GetInstance()->SetCallBack(
-      "DeltaMergeJob::Run:Merged",
-      [](void* arg) { *static_cast<Status*>(arg) = Status::Aborted("test"); });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DeltaMergeJob::Run:Merged", [](void* arg) {
+    *static_cast<Status*>(arg) = Status::Aborted("test");
+  });
   job = NewJob();
   EXPECT_TRUE(job->Run().IsAborted());
   EXPECT_TRUE(job->files().empty());
@@ -362,17 +337,15 @@ TEST_F(DeltaMergeJobTest, FailedJobLeavesNoFiles) {
 
 // The job fails if an output cannot be opened.
 TEST_F(DeltaMergeJobTest, OutputThatCannotBeOpenedFailsTheJob) {
-  Flush({Operand("a", 1)});
-  Flush({Operand("a", 2)});
+  Flush({OperandOf("a", 1)});
+  Flush({OperandOf("a", 2)});
   const size_t num_files = NumFiles();
   auto job = NewJob();
-  SyncPoint::GetInstance()->SetCallBack(
-      "DeltaMergeJob::Finish:Verify", [&](void*) {
-        ASSERT_OK(WriteStringToFile(env_.get(), "short",
-                                    DeltaFileName(dir_, last_number_)));
-        EXPECT_EQ(num_files + 1, NumFiles());
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DeltaMergeJob::Verify", [&](void*) {
+    ASSERT_OK(WriteStringToFile(env_.get(), "short",
+                                DeltaFileName(dir_, last_number_)));
+    EXPECT_EQ(num_files + 1, NumFiles());
+  });
   const Status s = job->Run();
   EXPECT_TRUE(s.IsCorruption()) << s.ToString();
   job.reset();
@@ -380,8 +353,8 @@ TEST_F(DeltaMergeJobTest, OutputThatCannotBeOpenedFailsTheJob) {
 }
 
 TEST_F(DeltaMergeJobTest, MissingInputFailsTheJob) {
-  Flush({Operand("a", 1)});
-  Flush({Operand("a", 2)});
+  Flush({OperandOf("a", 1)});
+  Flush({OperandOf("a", 2)});
   ASSERT_OK(env_->DeleteFile(
       FileName(version_->RecentFiles(Kind::kOperands).front()->description())));
   auto job = NewJob();

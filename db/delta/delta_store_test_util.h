@@ -76,6 +76,7 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
   bool reads_async_ = false;
 
   void TearDown() override {
+    DeltaFileTestBase::TearDown();
     // These are destroyed before the store.
     version_.reset();
     metas_.clear();
@@ -85,11 +86,8 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
   void ResetStore() {
     version_.reset();
     metas_.clear();
-    DeltaTableFamily family{ImmutableOptions(options_)};
+    DeltaTableFamily family = TableFamily();
     family.file_options = FileOptions(options_);
-    family.id = 3;
-    family.name = "family";
-    family.db_session_id = EncodeSessionId(1234, 5678);
     store_ = std::make_unique<DeltaStore>(std::move(family),
                                           MutableCFOptions(options_));
     // MockEnv claims to read asynchronously, but does not.
@@ -119,6 +117,17 @@ class DeltaStoreTestBase : public DeltaFileTestBase {
   }
 
   const Comparator* ucmp() const { return options_.comparator; }
+
+  static Event OperandOf(const std::string& key, SequenceNumber seq) {
+    return {Event::Type::kOperand, key, "", seq};
+  }
+  static Event AnchorOf(const std::string& key, SequenceNumber seq) {
+    return {Event::Type::kAnchor, key, "", seq};
+  }
+  static Event RangeAnchorOf(const std::string& start, const std::string& end,
+                             SequenceNumber seq) {
+    return {Event::Type::kRangeAnchor, start, end, seq};
+  }
 
   // Writes a file with the events of that kind. Returns nullopt if there are
   // none.
