@@ -16,7 +16,6 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "db/merge_context.h"
 #include "db/merged_value/merged_value_cache.h"
 #include "db/merged_value/merged_value_read.h"
@@ -32,6 +31,9 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/utilities/write_batch_with_index.h"
 #include "rocksdb/wide_columns.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/strata_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
@@ -39,12 +41,11 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class DBMergedValueTest : public DBTestBase {
+class DBMergedValueTest : public StrataDBTestBase {
  public:
-  using Model = std::map<std::string, std::string>;
+  using Model = Contents;
 
-  DBMergedValueTest()
-      : DBTestBase("db_merged_value_test", /*env_do_fsync=*/false) {}
+  DBMergedValueTest() : StrataDBTestBase("db_merged_value_test") {}
 
   Options CacheOptions() {
     Options options = CurrentOptions();
@@ -57,14 +58,7 @@ class DBMergedValueTest : public DBTestBase {
     return options;
   }
 
-  MergedValueCache* Cache() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd()
-        ->merged_values();
-  }
-  uint64_t Ticker(Tickers ticker) {
-    return last_options_.statistics->getTickerCount(ticker);
-  }
+  MergedValueCache* Cache() { return Family()->merged_values(); }
   uint64_t Hits() { return Ticker(MERGED_VALUE_CACHE_HIT); }
   uint64_t Added() { return Ticker(MERGED_VALUE_CACHE_ADD); }
 
@@ -72,11 +66,6 @@ class DBMergedValueTest : public DBTestBase {
     for (const std::string& operand : all) {
       ASSERT_OK(Merge(key, operand));
     }
-  }
-  void CompactAll() {
-    CompactRangeOptions options;
-    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    ASSERT_OK(db_->CompactRange(options, nullptr, nullptr));
   }
   std::string FileOf(const Model& contents) {
     const std::string name = dbname_ + "/ingested" + std::to_string(++files_);
@@ -190,7 +179,7 @@ TEST_F(DBMergedValueTest, ValueOfOperandsInFilesIsCached) {
   EXPECT_EQ(Added(), 1);
   EXPECT_EQ(Get("k"), "a,b,c,d");
   EXPECT_EQ(Hits(), 1);
-  CompactAll();
+  ASSERT_OK(ForceCompaction());
   EXPECT_EQ(Get("k"), "a,b,c,d");
   EXPECT_EQ(Hits(), 2);
   ASSERT_OK(Merge("k", "e"));
@@ -248,7 +237,7 @@ TEST_F(DBMergedValueTest, RangeDeletionsHideCachedValues) {
   ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), "NOT_FOUND");
-  CompactAll();
+  ASSERT_OK(ForceCompaction());
   EXPECT_EQ(Get("k"), "NOT_FOUND");
 }
 
@@ -260,25 +249,22 @@ TEST_F(DBMergedValueTest, OutdatedInsertionIsNotUsed) {
     MergeMany("k", {"a", "b"});
     ASSERT_OK(Flush());
     std::atomic<bool> in_time{true};
-    SyncPoint::GetInstance()->SetCallBack("MergedValueRead::Fill",
-                                          [&](void* /*arg*/) {
-                                            if (in_time.exchange(false)) {
-                                              std::thread([&] {
-                                                ASSERT_OK(Merge("k", "c"));
-                                                ASSERT_OK(Flush());
-                                                if (compact) {
-                                                  CompactAll();
-                                                }
-                                              }).join();
-                                            }
-                                          });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("MergedValueRead::Fill", [&](void* /*arg*/) {
+      if (in_time.exchange(false)) {
+        std::thread([&] {
+          ASSERT_OK(Merge("k", "c"));
+          ASSERT_OK(Flush());
+          if (compact) {
+            ASSERT_OK(ForceCompaction());
+          }
+        }).join();
+      }
+    });
     EXPECT_EQ(Get("k"), "a,b");
     EXPECT_FALSE(in_time);
     EXPECT_EQ(Get("k"), "a,b,c");
     EXPECT_EQ(Get("k"), "a,b,c");
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
   }
 }
 
@@ -289,25 +275,22 @@ TEST_F(DBMergedValueTest, OldSuperVersionDoesNotUseNewerValues) {
   DestroyAndReopen(CacheOptions());
   MergeMany("k", {"a", "b"});
   std::atomic<bool> is_first{true};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::GetImpl:AfterAcquireSv",
-                                        [&](void* /*arg*/) {
-                                          if (is_first.exchange(false)) {
-                                            // The reader holds its
-                                            // SuperVersion.
-                                            std::thread([&] {
-                                              ASSERT_OK(Flush());
-                                              CompactAll();
-                                              ASSERT_OK(Merge("k", "c"));
-                                              EXPECT_EQ(Get("k"), "a,b,c");
-                                              ASSERT_OK(Merge("k", "d"));
-                                              EXPECT_EQ(Get("k"), "a,b,c,d");
-                                            }).join();
-                                          }
-                                        });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DBImpl::GetImpl:AfterAcquireSv", [&](void* /*arg*/) {
+    if (is_first.exchange(false)) {
+      // The reader holds its
+      // SuperVersion.
+      std::thread([&] {
+        ASSERT_OK(Flush());
+        ASSERT_OK(ForceCompaction());
+        ASSERT_OK(Merge("k", "c"));
+        EXPECT_EQ(Get("k"), "a,b,c");
+        ASSERT_OK(Merge("k", "d"));
+        EXPECT_EQ(Get("k"), "a,b,c,d");
+      }).join();
+    }
+  });
   EXPECT_EQ(Get("k"), "a,b");
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_EQ(Get("k"), "a,b,c,d");
 }
 
@@ -411,8 +394,7 @@ TEST_F(DBMergedValueTest, ValueBelowAnUnpublishedIngestionIsNotCached) {
   ingestion.join();
   first.join();
   second.join();
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_TRUE(was_read);
   EXPECT_EQ(Added(), 0);
   EXPECT_EQ(Get("k"), "ingested");
@@ -574,7 +556,7 @@ TEST_F(DBMergedValueTest, CompactionFilterInvalidatesCachedValues) {
     if (in_base) {
       ASSERT_OK(dbfull()->TEST_CompactRange(1, nullptr, nullptr));
     } else {
-      CompactAll();
+      ASSERT_OK(ForceCompaction());
     }
     const std::string after = in_base ? "good,b" : "a";
     EXPECT_EQ(Get("k"), after);
@@ -830,7 +812,7 @@ TEST_F(DBMergedValueTest, RemoteCompactionKeepsCachedValues) {
   ASSERT_OK(Merge("k", "c"));
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), "a,b,c");
-  CompactAll();
+  ASSERT_OK(ForceCompaction());
   EXPECT_OK(worker->status);
   EXPECT_GT(worker->compactions, 0);
   EXPECT_EQ(Get("k"), "a,b,c");
@@ -992,7 +974,7 @@ TEST_F(DBMergedValueTest, FlushesCarryValuesOver) {
   DestroyAndReopen(CacheOptions());
   ASSERT_OK(Put("k", "v"));
   ASSERT_OK(Put("other", "w"));
-  CompactAll();
+  ASSERT_OK(ForceCompaction());
   ASSERT_OK(Merge("k", "a"));
   ASSERT_OK(Merge("other", "a"));
   EXPECT_EQ(Get("k"), "v,a");
@@ -1113,13 +1095,12 @@ TEST_F(DBMergedValueTest, ReadsAreCorrectIfAYoungerMemtableIsFlushedFirst) {
     SyncPoint::GetInstance()->LoadDependency(
         {{"MergedValueFlush::Finish", "YoungerMemtableFlushedFirst:Release"}});
     std::atomic<int> started{0};
-    SyncPoint::GetInstance()->SetCallBack(
-        "FlushJob::WriteLevel0Table:num_memtables", [&](void* /*arg*/) {
-          if (++started == 1) {
-            TEST_SYNC_POINT("YoungerMemtableFlushedFirst:Release");
-          }
-        });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("FlushJob::WriteLevel0Table:num_memtables",
+                   [&](void* /*arg*/) {
+                     if (++started == 1) {
+                       TEST_SYNC_POINT("YoungerMemtableFlushedFirst:Release");
+                     }
+                   });
     FlushOptions flush_options;
     flush_options.wait = false;
     ASSERT_OK(db_->Flush(flush_options));
@@ -1132,8 +1113,7 @@ TEST_F(DBMergedValueTest, ReadsAreCorrectIfAYoungerMemtableIsFlushedFirst) {
     ASSERT_OK(Merge("other", "x"));
     ASSERT_OK(db_->Flush(flush_options));
     ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_EQ(started, 2);
     EXPECT_EQ(Get("k"), in_younger ? "v,a,b,c" : "v,a,b");
     EXPECT_EQ(Get("k"), in_younger ? "v,a,b,c" : "v,a,b");
@@ -1195,18 +1175,13 @@ TEST_F(DBMergedValueTest, ReadsAreCorrectAfterAFailedFlush) {
   MergeMany("k", {"a"});
   EXPECT_EQ(Get("k"), "a");
   ASSERT_OK(Merge("k", "b"));
-  SyncPoint::GetInstance()->SetCallBack(
-      "VersionSet::LogAndApply:WriteManifest", [&](void* /*arg*/) {
-        IOStatus error = IOStatus::IOError("injected");
-        error.SetRetryable(true);
-        fault_fs->SetFilesystemActive(false, error);
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void* /*arg*/) {
+    fault_fs->SetFilesystemActive(false, RetryableError());
+  });
   FlushOptions flush_options;
   flush_options.wait = true;
   EXPECT_NOK(db_->Flush(flush_options));
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_EQ(Get("k"), "a,b");
   fault_fs->SetFilesystemActive(true);
   ASSERT_OK(dbfull()->Resume());
@@ -1390,7 +1365,7 @@ TEST_P(DBMergedValueModelTest, RandomHistoryMatchesTheModel) {
         }
         case 7:
           if (rnd_.OneIn(2)) {
-            CompactAll();
+            ASSERT_OK(ForceCompaction());
           } else {
             ASSERT_OK(Flush());
             MoveFilesToLevel(1 + static_cast<int>(rnd_.Uniform(2)));

@@ -8,13 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
-#include "db/db_test_util.h"
 #include "db/merged_value/merged_value_flush_iterator.h"
 #include "port/stack_trace.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/wide_columns.h"
+#include "test_util/strata/strata_db_test_util.h"
 #include "util/vector_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -60,10 +59,9 @@ struct TestEntry {
 
 }  // namespace
 
-class MergedValueFlushTest : public DBTestBase {
+class MergedValueFlushTest : public StrataDBTestBase {
  public:
-  MergedValueFlushTest()
-      : DBTestBase("merged_value_flush_test", /*env_do_fsync=*/false) {
+  MergedValueFlushTest() : StrataDBTestBase("merged_value_flush_test") {
     Options options = CurrentOptions();
     options.merge_operator = std::make_shared<ListOperator>();
     options.enable_merged_value_cache = true;
@@ -71,11 +69,7 @@ class MergedValueFlushTest : public DBTestBase {
     DestroyAndReopen(options);
   }
 
-  ColumnFamilyData* cfd() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
-  }
-  MergedValueCache* cache() { return cfd()->merged_values(); }
+  MergedValueCache* cache() { return Family()->merged_values(); }
 
   // rounds: number of passes of the iterator from its beginning to its end.
   void FlushAll(const std::vector<TestEntry>& entries, bool is_oldest = true,
@@ -87,12 +81,13 @@ class MergedValueFlushTest : public DBTestBase {
           InternalKey(entry.key, entry.seq, entry.type).Encode().ToString());
       values.push_back(entry.value);
     }
-    MergedValueFlush flush(*cfd(), is_oldest);
+    MergedValueFlush flush(*Family(), is_oldest);
     Arena arena;
     ScopedArenaPtr<InternalIterator> iter(MergedValueFlushIterator::Wrap(
         &flush,
-        new (arena.AllocateAligned(sizeof(VectorIterator))) VectorIterator(
-            std::move(keys), std::move(values), &cfd()->internal_comparator()),
+        new (arena.AllocateAligned(sizeof(VectorIterator)))
+            VectorIterator(std::move(keys), std::move(values),
+                           &Family()->internal_comparator()),
         &arena));
     // A flush positions the iterator once before it reads.
     iter->SeekToFirst();
@@ -166,7 +161,7 @@ TEST_F(MergedValueFlushTest, KeysPassedOnlyInPartAreNotCarriedOver) {
     for (const char* key : {"a", "b", "c"}) {
       cache()->Insert(key, base, base, 0, "v");
     }
-    MergedValueFlush flush(*cfd(), /*mems_are_oldest=*/true);
+    MergedValueFlush flush(*Family(), /*mems_are_oldest=*/true);
     Arena arena;
     std::vector<std::string> keys;
     for (const auto& [key, seq] :
@@ -179,7 +174,7 @@ TEST_F(MergedValueFlushTest, KeysPassedOnlyInPartAreNotCarriedOver) {
         &flush,
         new (arena.AllocateAligned(sizeof(VectorIterator)))
             VectorIterator(keys, std::vector<std::string>(keys.size(), "1"),
-                           &cfd()->internal_comparator()),
+                           &Family()->internal_comparator()),
         &arena));
     iter->SeekToFirst();
     iter->Next();

@@ -13,6 +13,7 @@
 #include "db/db_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/metadata.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/merge_operators.h"
 
@@ -72,23 +73,21 @@ TEST_F(AtomicFlushInstallTest, OperandsAreSeenOnce) {
                                         });
   std::vector<std::string> seen;
   bool has_read = false;
-  SyncPoint::GetInstance()->SetCallBack(
-      "VersionSet::LogAndApply:WakeUpAndDone", [&](void* arg) {
-        auto* const db_mutex = static_cast<InstrumentedMutex*>(arg);
-        db_mutex->Unlock();
-        std::thread([&] {
-          for (ColumnFamilyHandle* family : handles_) {
-            std::string value;
-            const Status s = db_->Get(ReadOptions(), family, "k", &value);
-            seen.push_back(s.ok() ? value : s.ToString());
-          }
-        }).join();
-        db_mutex->Lock();
-        std::lock_guard<std::mutex> lock(mutex);
-        has_read = true;
-        changed.notify_all();
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("VersionSet::LogAndApply:WakeUpAndDone", [&](void* arg) {
+    auto* const db_mutex = static_cast<InstrumentedMutex*>(arg);
+    db_mutex->Unlock();
+    std::thread([&] {
+      for (ColumnFamilyHandle* family : handles_) {
+        std::string value;
+        const Status s = db_->Get(ReadOptions(), family, "k", &value);
+        seen.push_back(s.ok() ? value : s.ToString());
+      }
+    }).join();
+    db_mutex->Lock();
+    std::lock_guard<std::mutex> lock(mutex);
+    has_read = true;
+    changed.notify_all();
+  });
 
   Status first;
   Status leader;
@@ -108,8 +107,7 @@ TEST_F(AtomicFlushInstallTest, OperandsAreSeenOnce) {
     std::unique_lock<std::mutex> lock(mutex);
     changed.wait(lock, [&] { return has_read; });
   }
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   ASSERT_OK(first);
   ASSERT_OK(leader);
   ASSERT_OK(flush);

@@ -13,6 +13,8 @@
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/file_system.h"
+#include "test_util/strata/retryable_error_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -34,9 +36,7 @@ class FullDeviceFS : public FileSystemWrapper {
     if (full && name.compare(0, directory_.size(), directory_) == 0) {
       ++refused;
       if (retryable) {
-        IOStatus s = IOStatus::IOError("injected");
-        s.SetRetryable(true);
-        return s;
+        return RetryableError();
       }
       return IOStatus::NoSpace("No space left on device");
     }
@@ -61,9 +61,7 @@ class FullDeviceFS : public FileSystemWrapper {
     IOStatus Append(const Slice& data, const IOOptions& options,
                     IODebugContext* dbg) override {
       if (fs_->manifest_fails) {
-        IOStatus s = IOStatus::IOError("injected");
-        s.SetRetryable(true);
-        return s;
+        return RetryableError();
       }
       return target()->Append(data, options, dbg);
     }
@@ -224,8 +222,7 @@ class DBResumeTest : public DBTestBase {
     for (int i = 0; i < 1000 && !dbfull()->TEST_GetBGError().ok(); ++i) {
       Env::Default()->SleepForMicroseconds(10000);
     }
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     ASSERT_OK(dbfull()->TEST_GetBGError());
     ASSERT_OK(Put("d", "value"));
     EXPECT_EQ(Get("c"), has_c ? "value" : "NOT_FOUND");
@@ -422,8 +419,7 @@ TEST_F(DBResumeTest, FlushRequestedDuringARecoveryIsPartOfIt) {
   SyncPoint::GetInstance()->EnableProcessing();
   fs_->full = false;
   ResumeWithin(/*seconds=*/20);
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_TRUE(requested);
   EXPECT_TRUE(raised);
   EXPECT_EQ(Get("stopped"), "value");

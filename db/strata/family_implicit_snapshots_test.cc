@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "port/stack_trace.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -17,19 +17,15 @@ using Blocker = FamilyImplicitSnapshots::Blocker;
 
 class FamilyImplicitSnapshotsTest : public testing::Test {
  protected:
-  ~FamilyImplicitSnapshotsTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
+  ~FamilyImplicitSnapshotsTest() override { DisableCallBacks(); }
 
   // Moves the reader from the shared registry to the family's own one at the
   // sync point.
   void MoveAt(const char* sync_point, ReadBound* bound) {
-    SyncPoint::GetInstance()->SetCallBack(sync_point, [this, bound](void*) {
+    EnableCallBack(sync_point, [this, bound](void*) {
       ReadBound own = own_.RegisterAt(bound->sequence());
       *bound = std::move(own);
     });
-    SyncPoint::GetInstance()->EnableProcessing();
   }
 
   int shared_calls_ = 0;

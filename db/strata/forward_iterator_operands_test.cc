@@ -8,18 +8,18 @@
 #include <memory>
 #include <string>
 
-#include "db/db_test_util.h"
 #include "port/stack_trace.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/strata_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class ForwardIteratorOperandsTest : public DBTestBase,
+class ForwardIteratorOperandsTest : public StrataDBTestBase,
                                     public testing::WithParamInterface<bool> {
  public:
   ForwardIteratorOperandsTest()
-      : DBTestBase("forward_iterator_operands_test", /*env_do_fsync=*/false) {}
+      : StrataDBTestBase("forward_iterator_operands_test") {}
 
   void Open() {
     Options options = CurrentOptions();
@@ -36,31 +36,22 @@ class ForwardIteratorOperandsTest : public DBTestBase,
     read_options.async_io = GetParam();
     std::unique_ptr<Iterator> iterator(db_->NewIterator(read_options));
     bool has_run = false;
-    SyncPoint::GetInstance()->SetCallBack("ForwardIterator::Next:Return",
-                                          [&](void*) {
-                                            if (!has_run) {
-                                              has_run = true;
-                                              job();
-                                            }
-                                          });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("ForwardIterator::Next:Return", [&](void*) {
+      if (!has_run) {
+        has_run = true;
+        job();
+      }
+    });
     iterator->Seek("k");
     std::string seen;
     for (; iterator->Valid(); iterator->Next()) {
       seen +=
           iterator->key().ToString() + "=" + iterator->value().ToString() + " ";
     }
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_OK(iterator->status());
     EXPECT_TRUE(has_run);
     return seen;
-  }
-
-  Status Compact() {
-    CompactRangeOptions compact;
-    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
-    return db_->CompactRange(compact, nullptr, nullptr);
   }
 };
 
@@ -85,7 +76,8 @@ TEST_P(ForwardIteratorOperandsTest, ValueIsRightIfACompactionMergesAll) {
   ASSERT_OK(Flush());
   ASSERT_OK(Merge("k", "b"));
   ASSERT_OK(Flush());
-  EXPECT_EQ(ReadWhile([&] { ASSERT_OK(Compact()); }), "k=base,a,b z=1 ");
+  EXPECT_EQ(ReadWhile([&] { ASSERT_OK(ForceCompaction()); }),
+            "k=base,a,b z=1 ");
 }
 
 // The flush merges the operands into one operand, which has the internal key of

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "test_util/testharness.h"
@@ -25,10 +26,7 @@ using Sequences = std::vector<SequenceNumber>;
 class ImplicitSnapshotRegistryTest : public testing::Test {
  protected:
 #ifndef NDEBUG
-  ~ImplicitSnapshotRegistryTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
+  ~ImplicitSnapshotRegistryTest() override { DisableCallBacks(); }
 #endif  // NDEBUG
 
   static Sequences Merged(const ImplicitSnapshotRegistry& registry,
@@ -371,8 +369,7 @@ TEST_F(ImplicitSnapshotRegistryTest, ReleaseDuringARequestIsNotLost) {
     SyncPoint::GetInstance()->EnableProcessing();
     const bool promised = registry.NotifyWhenNoneBelow(10);
     releaser.join();
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_EQ(!before_search, promised);
     EXPECT_EQ(before_search ? 0 : 1, calls);
   }
@@ -446,10 +443,9 @@ TEST_F(ImplicitSnapshotRegistryTest, RandomOperationsMatchAModel) {
     Random rnd(seed);
 #ifndef NDEBUG
     // All shards get bounds, also on machines with few cores.
-    SyncPoint::GetInstance()->SetCallBack(
-        "ImplicitSnapshotRegistry::PickShard:Core",
-        [&](void* core) { *static_cast<size_t*>(core) = rnd.Uniform(8); });
-    SyncPoint::GetInstance()->EnableProcessing();
+    EnableCallBack("ImplicitSnapshotRegistry::PickShard:Core", [&](void* core) {
+      *static_cast<size_t*>(core) = rnd.Uniform(8);
+    });
 #endif  // NDEBUG
 
     int calls = 0;

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "db/column_family.h"
-#include "db/db_test_util.h"
 #include "db/delta/delta_operands.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
@@ -22,17 +21,18 @@
 #include "db/strata/point_read_batch.h"
 #include "db/version_set.h"
 #include "port/stack_trace.h"
-#include "test_util/sync_point.h"
+#include "test_util/strata/strata_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 // Parameters: an address map, delta files, a merged-value cache.
 class PointReadTest
-    : public DBTestBase,
+    : public StrataDBTestBase,
       public testing::WithParamInterface<std::tuple<bool, bool, bool>> {
  public:
-  PointReadTest() : DBTestBase("point_read_test", /*env_do_fsync=*/false) {}
+  PointReadTest() : StrataDBTestBase("point_read_test") {}
 
   bool HasMap() const { return std::get<0>(GetParam()); }
   bool HasDeltas() const { return std::get<1>(GetParam()); }
@@ -52,11 +52,6 @@ class PointReadTest
       options.merged_value_cache_size = 1 << 20;
     }
     return options;
-  }
-
-  ColumnFamilyData* Family() {
-    return static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())
-        ->cfd();
   }
 
   // A base value, two operands in files, and, if asked for, one in the
@@ -168,7 +163,7 @@ TEST_P(PointReadTest, RestartedGetCountsOnce) {
   WriteHistory("k", /*in_memtable=*/false);
   ASSERT_OK(last_options_.statistics->Reset());
   int restarts = 0;
-  SyncPoint::GetInstance()->SetCallBack("MapPointRead::TakeDirect", [&](void*) {
+  EnableCallBack("MapPointRead::TakeDirect", [&](void*) {
     if (++restarts <= 5) {
       std::thread([&] {
         ASSERT_OK(Put("k", "new" + std::to_string(restarts)));
@@ -177,10 +172,8 @@ TEST_P(PointReadTest, RestartedGetCountsOnce) {
       }).join();
     }
   });
-  SyncPoint::GetInstance()->EnableProcessing();
   const std::string got = Get("k");
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
+  DisableCallBacks();
   EXPECT_TRUE(got == "base,a,b" || got.substr(0, 3) == "new") << got;
   EXPECT_GT(TestGetTickerCount(last_options_, BLOB_MAP_READ_RESTART), 0);
   EXPECT_EQ(TestGetTickerCount(last_options_, NUMBER_KEYS_READ), 1);

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "db/db_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/filter_policy.h"
@@ -20,20 +19,17 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/checkpoint.h"
+#include "test_util/strata/strata_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "test_util/testutil.h"
 #include "util/coding.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class RangeConversionTest : public DBTestBase {
+class RangeConversionTest : public StrataDBTestBase {
  public:
-  RangeConversionTest()
-      : DBTestBase("range_conversion_test", /*env_do_fsync=*/false) {}
-  ~RangeConversionTest() override {
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-  }
+  RangeConversionTest() : StrataDBTestBase("range_conversion_test") {}
 
  protected:
   Options ConvertingOptions() {
@@ -41,13 +37,11 @@ class RangeConversionTest : public DBTestBase {
     options.min_tombstones_for_range_conversion = 2;
     options.disable_auto_compactions = true;
     options.statistics = CreateDBStatistics();
-    last_statistics_ = options.statistics;
     return options;
   }
 
   uint64_t NumConverted() const {
-    return last_statistics_->getTickerCount(
-        READ_PATH_RANGE_TOMBSTONES_INSERTED);
+    return Ticker(READ_PATH_RANGE_TOMBSTONES_INSERTED);
   }
 
   // Passes all keys.
@@ -150,17 +144,13 @@ TEST_F(RangeConversionTest,
   }
   ASSERT_OK(Flush());
 
-  std::atomic<bool> is_ingested{false};
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::NewIterator:1",
-                                        [&](void* /*arg*/) {
-                                          if (!is_ingested.exchange(true)) {
-                                            Ingest(options, "b", "vb");  // 8
-                                          }
-                                        });
-  SyncPoint::GetInstance()->EnableProcessing();
+  const auto is_ingested =
+      EnableCallBackOnce("DBImpl::NewIterator:1", [&](void*) {
+        Ingest(options, "b", "vb");  // 8
+      });
   Scan();  // at 8
   SyncPoint::GetInstance()->DisableProcessing();
-  ASSERT_TRUE(is_ingested);
+  ASSERT_TRUE(*is_ingested);
   ASSERT_EQ(db_->GetLatestSequenceNumber(), 8);
   ASSERT_EQ(Get("b"), "vb");
   ASSERT_EQ(NumConverted(), 0);
@@ -284,12 +274,11 @@ TEST_F(RangeConversionTest, UnorderedWritesAreNotHidden) {
   ASSERT_OK(Put("d", "vd"));  // 3
 
   std::atomic<bool> is_scanned{false};
-  SyncPoint::GetInstance()->SetCallBack(
-      "DBImpl::WriteImpl:BeforeUnorderedWriteMemtable", [&](void* /*arg*/) {
-        Scan();  // at 5
-        is_scanned = true;
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
+  EnableCallBack("DBImpl::WriteImpl:BeforeUnorderedWriteMemtable",
+                 [&](void* /*arg*/) {
+                   Scan();  // at 5
+                   is_scanned = true;
+                 });
   WriteBatch batch;
   ASSERT_OK(batch.Put("b", "vb"));  // 4
   ASSERT_OK(batch.Put("y", "vy"));  // 5

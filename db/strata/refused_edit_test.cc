@@ -14,6 +14,7 @@
 #include "db/version_set.h"
 #include "port/port.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -93,8 +94,7 @@ class RefusedEditTest : public DBTestBase {
     for (port::Thread& thread : threads) {
       thread.join();
     }
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    DisableCallBacks();
     EXPECT_EQ(edits.size() + 1, num_queued.load());
     return results;
   }
