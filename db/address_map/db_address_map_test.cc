@@ -1008,7 +1008,8 @@ TEST_F(DBAddressMapTest, ScansStartNoJobs) {
   ASSERT_OK(Flush());
   Compact();
   std::atomic<int> jobs{0};
-  EnableCallBack("DBStrata::BGWorkMapRemovals:Start", [&](void*) { ++jobs; });
+  EnableCallBack("BackgroundJobScheduler::Work:MapRemovals",
+                 [&](void*) { ++jobs; });
   for (int i = 0; i < 50; ++i) {
     std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
     iter->SeekToFirst();
@@ -1344,7 +1345,8 @@ TEST_F(DBAddressMapTest, CleanCloseSavesTheMap) {
   }
   ASSERT_OK(Flush());
   std::atomic<int> loaded{0};
-  EnableCallBack("AddressMapCheckpoints::Loaded", [&](void*) { ++loaded; });
+  EnableCallBack("AddressMapCheckpoints::Load:Loaded",
+                 [&](void*) { ++loaded; });
   Reopen(options);
   EXPECT_EQ(loaded, 1);
   EXPECT_EQ(Blobs()->map()->NumEntries(), 30);
@@ -1399,7 +1401,8 @@ TEST_F(DBAddressMapTest, ImageOfAnEarlierStateIsNotUsed) {
   std::string image;
   ASSERT_OK(ReadFileToString(env_, image_path, &image));
   std::atomic<int> loaded{0};
-  EnableCallBack("AddressMapCheckpoints::Loaded", [&](void*) { ++loaded; });
+  EnableCallBack("AddressMapCheckpoints::Load:Loaded",
+                 [&](void*) { ++loaded; });
   // The image matches. The next close saves no other one.
   options.save_blob_address_map = false;
   Reopen(options);

@@ -280,7 +280,8 @@ TEST_F(DBMapFamiliesTest, SavesMapsUnlessToldNotTo) {
     WriteRound(family, 0);
   }
   std::atomic<int> loaded{0};
-  EnableCallBack("AddressMapCheckpoints::Loaded", [&](void*) { ++loaded; });
+  EnableCallBack("AddressMapCheckpoints::Load:Loaded",
+                 [&](void*) { ++loaded; });
   Reopen();
   EXPECT_EQ(loaded, 3);
   loaded = 0;

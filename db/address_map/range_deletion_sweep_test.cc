@@ -113,8 +113,8 @@ class RangeDeletionSweepTest : public AddressMapDBTestBase {
 
   // Runs fn once, when the next sweep has taken its deletions and its Version.
   void OnceInSweep(const std::function<void()>& fn) {
-    was_in_sweep_ = EnableCallBackOnce("DBStrata::RunRangeSweep:Begin",
-                                       [fn](void*) { fn(); });
+    was_in_sweep_ = EnableCallBackOnce(
+        "DBStrata::BackgroundRangeSweep::Sweep:Begin", [fn](void*) { fn(); });
   }
 
   // Runs a sweep of the current Version in the calling thread.

@@ -446,7 +446,7 @@ TEST_F(DBBlobGcTest, FailedManifestWriteChangesNothing) {
   DestroyAndReopen(options);
   Load();
   MakeGarbage();
-  EnableCallBack("DBStrata::RunBlobGc:BeforeEdit",
+  EnableCallBack("DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit",
                  [&](void*) { FailWrites(); });
   ASSERT_NOK(Collect());
   SyncPoint::GetInstance()->DisableProcessing();
@@ -699,7 +699,7 @@ TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
 
   std::atomic<bool> canceled{false};
   int jobs = 0;
-  EnableCallBack("DBStrata::RunBlobGc:Copied",
+  EnableCallBack("DBStrata::BackgroundBlobGc::Copy:Copied",
                  [&](void*) { canceled = ++jobs == 3; });
   ASSERT_TRUE(Sort(1, &canceled).IsManualCompactionPaused());
   ASSERT_EQ(3, jobs);
@@ -957,7 +957,7 @@ TEST_F(DBBlobGcTest, CachedValuesStayCachedWhenMoved) {
       const size_t count = options.blob_cache->GetOccupancyCount();
       ASSERT_EQ(size_t{kKeys / 2}, count);
       if (fails) {
-        EnableCallBack("DBStrata::RunBlobGc:BeforeEdit",
+        EnableCallBack("DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit",
                        [&](void*) { FailWrites(); });
         ASSERT_NOK(Collect());
         DisableCallBacks();
@@ -1041,7 +1041,7 @@ TEST_F(DBBlobGcTest, SlowsDownWritesFarAboveTheLimit) {
     return value;
   };
   std::atomic<bool> blocked{true};
-  EnableCallBack("DBStrata::BGWorkBlobGc:Start", [&](void*) {
+  EnableCallBack("BackgroundJobScheduler::Work:BlobGc", [&](void*) {
     while (blocked) {
       env_->SleepForMicroseconds(100);
     }

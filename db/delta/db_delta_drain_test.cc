@@ -315,7 +315,8 @@ TEST_P(DBDeltaDrainTest, DrainBeginsANewManifestFromWithinAGroup) {
     second = std::thread(log_an_edit);
     wait_for(2);
   };
-  EnableCallBack("DBStrata::RunDeltaCollection:AfterEdit", begin);
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit",
+                 begin);
   ASSERT_OK(CompactAll());
   ASSERT_TRUE(first.joinable());
   first.join();
@@ -365,8 +366,9 @@ TEST_P(DBDeltaDrainTest, ReopenedDrainGoesOn) {
       break;
     }
     std::atomic<bool> canceled{false};
-    for (const char* const point : {"DBStrata::RunDeltaMerge:AfterEdit",
-                                    "DBStrata::RunDeltaCollection:AfterEdit"}) {
+    for (const char* const point :
+         {"DBStrata::BackgroundDeltaMerge::RunMarked:AfterEdit",
+          "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit"}) {
       EnableCallBack(point, [&](void*) { canceled = true; });
     }
     CompactRangeOptions compact;

@@ -173,11 +173,12 @@ class DBDeltaFoldTest : public DeltaDBTestBase,
 
   // Makes each collection fold, unless no_more_folds_ is set.
   void ForceFolds() {
-    EnableCallBack("DBStrata::RunDeltaCollection:Picked", [this](void* arg) {
-      auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
-      pick->plan.fold = !no_more_folds_;
-      ++num_picked_;
-    });
+    EnableCallBack(
+        "DBStrata::BackgroundDeltaCollection::Begin:Picked", [this](void* arg) {
+          auto* const pick = static_cast<DeltaPicker::Collection*>(arg);
+          pick->plan.fold = !no_more_folds_;
+          ++num_picked_;
+        });
   }
   // Counts the folds whose values were compared with newer files before their
   // commit.
@@ -437,12 +438,14 @@ TEST_P(DBDeltaFoldTest, ValuesOverwrittenBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
-    DoPut("a", "over");
-    DoPut("c", Long("over"));
-    DoDelete("d");
-    ASSERT_OK(Flush());
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+      [this](void*) {
+        DoPut("a", "over");
+        DoPut("c", Long("over"));
+        DoDelete("d");
+        ASSERT_OK(Flush());
+      });
   CountValidated();
   ASSERT_OK(Collect());
   EXPECT_EQ(10, NumFolded());
@@ -455,14 +458,16 @@ TEST_P(DBDeltaFoldTest, ValuesRangeDeletedBeforeTheGateAreLeftOut) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
-    ASSERT_OK(
-        db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "e"));
-    for (const char* key : {"b", "c", "d"}) {
-      expected_.erase(key);
-    }
-    ASSERT_OK(Flush());
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+      [this](void*) {
+        ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                                   "b", "e"));
+        for (const char* key : {"b", "c", "d"}) {
+          expected_.erase(key);
+        }
+        ASSERT_OK(Flush());
+      });
   CountValidated();
   ASSERT_OK(Collect());
   // The fold was not given up, and nothing was left for a second one.
@@ -477,12 +482,14 @@ TEST_P(DBDeltaFoldTest, FoldWhoseValuesAreAllOverwrittenSucceeds) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
-    for (const char* key : {"a", "b", "c", "d", "e"}) {
-      DoPut(key, "over");
-    }
-    ASSERT_OK(Flush());
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+      [this](void*) {
+        for (const char* key : {"a", "b", "c", "d", "e"}) {
+          DoPut(key, "over");
+        }
+        ASSERT_OK(Flush());
+      });
   CountValidated();
   ASSERT_OK(Collect());
   EXPECT_EQ(10, NumFolded());
@@ -501,12 +508,13 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpForASnapshotBelowAnAnchor) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    snapshot = db_->GetSnapshot();
-    DoPut("c", Long("over"));
-    ASSERT_OK(Flush());
-    no_more_folds_ = true;
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        snapshot = db_->GetSnapshot();
+        DoPut("c", Long("over"));
+        ASSERT_OK(Flush());
+        no_more_folds_ = true;
+      });
   ASSERT_OK(Collect());
   ASSERT_NE(nullptr, snapshot);
   EXPECT_EQ(0, NumFolded());
@@ -549,16 +557,17 @@ TEST_P(DBDeltaFoldTest, FoldWaitsForARunningFlush) {
   std::promise<void> flushing;
   std::promise<void> waits;
   std::thread flusher;
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    DoPut("c", Long("over"));
-    EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
-      flushing.set_value();
-      waits.get_future().wait();
-    });
-    flusher = std::thread([this] { ASSERT_OK(Flush()); });
-    flushing.get_future().wait();
-  });
-  EnableCallBackOnce("DBStrata::BeginDeltaFold:Waits",
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        DoPut("c", Long("over"));
+        EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
+          flushing.set_value();
+          waits.get_future().wait();
+        });
+        flusher = std::thread([this] { ASSERT_OK(Flush()); });
+        flushing.get_future().wait();
+      });
+  EnableCallBackOnce("DBStrata::EnterDeltaFold:Waits",
                      [&](void*) { waits.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
@@ -577,18 +586,19 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpIfAFlushTakesTooLong) {
   std::promise<void> flushing;
   std::promise<void> given_up;
   std::thread flusher;
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    no_more_folds_ = true;
-    DoMerge("c", "3");
-    DoPut("f", Long("over"));
-    EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
-      flushing.set_value();
-      given_up.get_future().wait();
-    });
-    flusher = std::thread([this] { ASSERT_OK(Flush()); });
-    flushing.get_future().wait();
-  });
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:AfterEdit",
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        no_more_folds_ = true;
+        DoMerge("c", "3");
+        DoPut("f", Long("over"));
+        EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
+          flushing.set_value();
+          given_up.get_future().wait();
+        });
+        flusher = std::thread([this] { ASSERT_OK(Flush()); });
+        flushing.get_future().wait();
+      });
+  EnableCallBackOnce("DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit",
                      [&](void*) { given_up.set_value(); });
   ASSERT_OK(Collect());
   flusher.join();
@@ -629,10 +639,12 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderIngestedOnesAreLeftOut) {
   WriteFoldable();
   WriteExternal({"b", "c"});
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
-    no_more_folds_ = true;
-    Ingest();
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+      [this](void*) {
+        no_more_folds_ = true;
+        Ingest();
+      });
   ASSERT_OK(Collect());
   // The anchors of the ingestion show which values are hidden.
   EXPECT_EQ(10, NumFolded());
@@ -651,12 +663,14 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderAnIngestedRangeDeletionAreLeftOut) {
   ASSERT_OK(writer.DeleteRange("b", "d"));
   ASSERT_OK(writer.Finish());
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
-    no_more_folds_ = true;
-    Ingest();
-    expected_.erase("b");
-    expected_.erase("c");
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+      [this](void*) {
+        no_more_folds_ = true;
+        Ingest();
+        expected_.erase("b");
+        expected_.erase("c");
+      });
   ASSERT_OK(Collect());
   EXPECT_EQ(10, NumFolded());
   CheckNoOperands();
@@ -673,11 +687,12 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpForASnapshotBelowAnIngestion) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    no_more_folds_ = true;
-    snapshot = db_->GetSnapshot();
-    Ingest();
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        no_more_folds_ = true;
+        snapshot = db_->GetSnapshot();
+        Ingest();
+      });
   ASSERT_OK(Collect());
   ASSERT_NE(nullptr, snapshot);
   EXPECT_EQ(0, NumFolded());
@@ -717,22 +732,24 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForTheIngestion) {
   std::promise<void> waits;
   std::atomic<int> num_edits{0};
   std::thread ingester;
-  EnableCallBackOnce("DBStrata::BeginDeltaFold:Waits",
+  EnableCallBackOnce("DBStrata::EnterDeltaFold:Waits",
                      [&](void*) { waits.set_value(); });
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    no_more_folds_ = true;
-    // This sync point is passed without the mutex. The first edit only reserves
-    // file numbers for the ingestion, which is not counted as running yet.
-    SyncPoint::GetInstance()->SetCallBack(
-        "VersionSet::LogAndApply:WriteManifest", [&](void*) {
-          if (++num_edits == 2) {
-            running.set_value();
-            waits.get_future().wait();
-          }
-        });
-    ingester = std::thread([this] { Ingest(); });
-    running.get_future().wait();
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        no_more_folds_ = true;
+        // This sync point is passed without the mutex. The first edit only
+        // reserves file numbers for the ingestion, which is not counted as
+        // running yet.
+        SyncPoint::GetInstance()->SetCallBack(
+            "VersionSet::LogAndApply:WriteManifest", [&](void*) {
+              if (++num_edits == 2) {
+                running.set_value();
+                waits.get_future().wait();
+              }
+            });
+        ingester = std::thread([this] { Ingest(); });
+        running.get_future().wait();
+      });
   ASSERT_OK(Collect());
   ingester.join();
   // The ingestion begins a new generation, but no file that the fold has read
@@ -821,15 +838,17 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpAfterAFilterChangedItsBases) {
     WriteOperands();
     Check();
     ForceFolds();
-    EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-      filters = true;
-      compaction.Finish();
-      filters = false;
-      expected_["c"] = ",1," + Long("2");
-      expected_["d"] = "changed,1," + Long("2");
-      EXPECT_EQ(0, NumFolded());
-      Check();
-    });
+    EnableCallBackOnce(
+        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+        [&](void*) {
+          filters = true;
+          compaction.Finish();
+          filters = false;
+          expected_["c"] = ",1," + Long("2");
+          expected_["d"] = "changed,1," + Long("2");
+          EXPECT_EQ(0, NumFolded());
+          Check();
+        });
     ASSERT_OK(Collect());
     EXPECT_EQ("changed,1," + Long("2"), expected_["d"]);
     EXPECT_GT(num_picked_, 1);
@@ -862,18 +881,19 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   };
   EnableCallBackOnce("DBStrata::BeginDeltaFold:BeforeEdit", let_go);
   EnableCallBackOnce("DBStrata::EndDeltaFold:BeforeSettle", let_go);
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    filters = true;
-    EnableCallBackOnce("VersionSet::LogAndApply:WriteManifest", [&](void*) {
-      filters = false;
-      expected_["c"] = ",1," + Long("2");
-      expected_["d"] = "changed,1," + Long("2");
-      writes.set_value();
-      go_on.get_future().wait();
-    });
-    compaction.GoOn();
-    writes.get_future().wait();
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        filters = true;
+        EnableCallBackOnce("VersionSet::LogAndApply:WriteManifest", [&](void*) {
+          filters = false;
+          expected_["c"] = ",1," + Long("2");
+          expected_["d"] = "changed,1," + Long("2");
+          writes.set_value();
+          go_on.get_future().wait();
+        });
+        compaction.GoOn();
+        writes.get_future().wait();
+      });
   ASSERT_OK(Collect());
   compaction.Finish();
   EXPECT_EQ("changed,1," + Long("2"), expected_["d"]);
@@ -891,12 +911,13 @@ TEST_P(DBDeltaFoldTest, FilterIsHeldWhileThereAreOperands) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    filters = true;
-    CompactAllFiles();
-    filters = false;
-    Check();
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        filters = true;
+        CompactAllFiles();
+        filters = false;
+        Check();
+      });
   ASSERT_OK(Collect());
   // The filter has decided about "c" and "d", but neither has changed.
   EXPECT_GE(filter.num_decisions(), 2);
@@ -920,20 +941,21 @@ TEST_P(DBDeltaFoldTest, FiltersOfOtherFilesDoNotStopAFold) {
   ASSERT_OK(Flush());
   ForceFolds();
   int num_filtered = 0;
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    no_more_folds_ = true;
-    filters = true;
-    std::vector<LiveFileMetaData> files;
-    db_->GetLiveFilesMetaData(&files);
-    for (const LiveFileMetaData& file : files) {
-      if (file.smallestkey == "x") {
-        ++num_filtered;
-        ASSERT_OK(db_->CompactFiles(CompactionOptions(), {file.name},
-                                    /*output_level=*/3));
-      }
-    }
-    filters = false;
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        no_more_folds_ = true;
+        filters = true;
+        std::vector<LiveFileMetaData> files;
+        db_->GetLiveFilesMetaData(&files);
+        for (const LiveFileMetaData& file : files) {
+          if (file.smallestkey == "x") {
+            ++num_filtered;
+            ASSERT_OK(db_->CompactFiles(CompactionOptions(), {file.name},
+                                        /*output_level=*/3));
+          }
+        }
+        filters = false;
+      });
   CompactRangeOptions without_rewriting;
   without_rewriting.bottommost_level_compaction =
       BottommostLevelCompaction::kSkip;
@@ -1054,12 +1076,14 @@ TEST_P(DBDeltaFoldTest, FoldThatAFilterEmptiesBeginsAGeneration) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:Begin", [&](void*) {
-    // These reads fill the merged-value cache.
-    Check();
-    EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0);
-    filters = true;
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::Write:Begin", [&](void*) {
+        // These reads fill the merged-value cache.
+        Check();
+        EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT),
+                  0);
+        filters = true;
+      });
   ASSERT_OK(Collect());
   EXPECT_GT(num_picked_, 0);
   CheckNoOperands();
@@ -1084,22 +1108,24 @@ TEST_P(DBDeltaFoldTest, ReaderWithALaterVersionSeesFoldedValues) {
   std::promise<void> registered;
   std::promise<void> go_on;
   std::thread reader;
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [&](void*) {
-    no_more_folds_ = true;
-    EnableCallBackOnce("DBStrata::RegisterReadBound:Registered", [&](void*) {
-      registered.set_value();
-      go_on.get_future().wait();
-    });
-    reader = std::thread([&] {
-      const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-      CheckIterator(iter.get(), before);
-    });
-    registered.get_future().wait();
-    DoPut("b", "new");
-    DoPut("c", Long("new"));
-    DoDelete("d");
-    ASSERT_OK(Flush());
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        no_more_folds_ = true;
+        EnableCallBackOnce("DBStrata::RegisterReadBound:Registered",
+                           [&](void*) {
+                             registered.set_value();
+                             go_on.get_future().wait();
+                           });
+        reader = std::thread([&] {
+          const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+          CheckIterator(iter.get(), before);
+        });
+        registered.get_future().wait();
+        DoPut("b", "new");
+        DoPut("c", Long("new"));
+        DoDelete("d");
+        ASSERT_OK(Flush());
+      });
   ASSERT_OK(Collect());
   go_on.set_value();
   reader.join();
@@ -1188,7 +1214,7 @@ TEST_P(DBDeltaFoldTest, FileDeletionBesideAFlushBringsNothingBack) {
   begun.get_future().wait();
   SyncPoint::GetInstance()->SetCallBack(
       "DBStrata::BeginDeltaFileDeletion:Waits", let_go);
-  EnableCallBackOnce("DeltaFileDeletion::Write:Synced", [&](void*) {
+  EnableCallBackOnce("DeltaFileDeletion::Publish:Synced", [&](void*) {
     let_go(nullptr);
     flusher.join();
     // The flush may have triggered a merge of delta files.
@@ -1209,12 +1235,14 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpAfterItsFilesAreDeleted) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce("DBStrata::RunDeltaCollection:BeforeEdit", [this](void*) {
-    no_more_folds_ = true;
-    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
-                                 nullptr));
-    expected_.clear();
-  });
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+      [this](void*) {
+        no_more_folds_ = true;
+        ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
+                                     nullptr, nullptr));
+        expected_.clear();
+      });
   ASSERT_OK(Collect());
   EXPECT_EQ(0, NumFolded());
   Check();

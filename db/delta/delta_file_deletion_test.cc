@@ -214,7 +214,7 @@ TEST_F(DeltaFileDeletionTest, FailedWriteLeavesNoFile) {
                                   "DeltaFileDeletion::Publish:Synced"}) {
     SCOPED_TRACE(point);
     EnableCallBack(point, [&](void* arg) {
-      if (point == "DeltaFileDeletion::Write:Synced") {
+      if (point == "DeltaFileDeletion::Publish:Synced") {
         *static_cast<Status*>(arg) = Status::IOError("injected");
       } else {
         *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");

@@ -362,7 +362,7 @@ TEST_F(DeltaFlushTest, VerifyContentsNoticesADamagedFile) {
   EXPECT_EQ("op a@9=x op b@4=y anchor b@8 ", Flush(entries));
   // A byte of the first block is changed.
   uint64_t number = 0;
-  EnableCallBack("DeltaFlush::Verify", [&](void*) {
+  EnableCallBack("DeltaFlush::FinishFile:Verify", [&](void*) {
     const std::string name = DeltaFileName(dir_, last_number_);
     std::string contents;
     ASSERT_OK(ReadFileToString(env_.get(), name, &contents));
@@ -384,7 +384,7 @@ TEST_F(DeltaFlushTest, VerifyContentsNoticesADamagedFile) {
 
 TEST_F(DeltaFlushTest, FileThatCannotBeOpenedFailsTheFlush) {
   // This is checked even without paranoid_file_checks.
-  EnableCallBack("DeltaFlush::Verify", [&](void*) {
+  EnableCallBack("DeltaFlush::FinishFile:Verify", [&](void*) {
     ASSERT_OK(WriteStringToFile(env_.get(), "short",
                                 DeltaFileName(dir_, last_number_)));
   });

@@ -341,7 +341,7 @@ TEST_F(DeltaMergeJobTest, OutputThatCannotBeOpenedFailsTheJob) {
   Flush({OperandOf("a", 2)});
   const size_t num_files = NumFiles();
   auto job = NewJob();
-  EnableCallBack("DeltaMergeJob::Verify", [&](void*) {
+  EnableCallBack("DeltaMergeJob::Finish:Verify", [&](void*) {
     ASSERT_OK(WriteStringToFile(env_.get(), "short",
                                 DeltaFileName(dir_, last_number_)));
     EXPECT_EQ(num_files + 1, NumFiles());
