@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/map_point_read.h"
 #include "db/db_impl/db_impl.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
@@ -541,6 +542,64 @@ TEST_P(DBAddressMapOverlapTest, CoveredEntryDoesNotHideANewDirectValue) {
               Long("new"));
     SyncPoint::GetInstance()->ClearAllCallBacks();
     CheckValue("k", Long("new"));
+  }
+}
+
+// From the fourth attempt on, a MultiGet reads at a fixed sequence number.
+// Range deletions in SST files that are newer must not hide keys from it:
+// together with the other keys, the answers would be of no moment.
+TEST_P(DBAddressMapOverlapTest, FixedSequenceHidesLaterRangeDeletions) {
+  DestroyAndReopen(MapOptions());
+  CreateAndReopenWithCF({"second"}, MapOptions());
+  const auto flush_all = [&] {
+    // Not the thread that reads.
+    std::thread([&] {
+      EXPECT_OK(db_->Flush(FlushOptions(), handles_));
+    }).join();
+  };
+  for (const size_t family_of_b : {0, 1}) {
+    SCOPED_TRACE(family_of_b);
+    ColumnFamilyHandle* const other = handles_[family_of_b];
+    ASSERT_OK(Put(0, "a", Long("old")));
+    ASSERT_OK(db_->Put(WriteOptions(), other, "b", Long("b")));
+    ASSERT_OK(db_->Put(WriteOptions(), other, "c", "short"));
+    flush_all();
+    int restarts = 0;
+    SyncPoint::GetInstance()->SetCallBack(
+        "MapPointRead::ConfirmAbsence", [&](void*) {
+          if (restarts < MapPointRead::kMaxPlainAttempts) {
+            ++restarts;
+            EXPECT_OK(Put(0, "x", "new SuperVersion"));
+            flush_all();
+          }
+        });
+    bool is_fixed = false;
+    EnableCallBack("MapPointRead::Start", [&](void*) {
+      if (restarts == MapPointRead::kMaxPlainAttempts && !is_fixed) {
+        is_fixed = true;
+        EXPECT_OK(Put(0, "a", Long("new")));
+        EXPECT_OK(db_->DeleteRange(WriteOptions(), other, "b", "d"));
+        flush_all();
+      }
+    });
+    std::vector<ColumnFamilyHandle*> families{handles_[0], handles_[0], other,
+                                              other};
+    const std::vector<Slice> keys{"a", "absent", "b", "c"};
+    std::vector<PinnableSlice> values(keys.size());
+    std::vector<Status> statuses(keys.size());
+    db_->MultiGet(ReadOptions(), keys.size(), families.data(), keys.data(),
+                  values.data(), statuses.data());
+    DisableCallBacks();
+    EXPECT_TRUE(is_fixed);
+    EXPECT_EQ(values[0], Long("old"));
+    EXPECT_TRUE(statuses[1].IsNotFound());
+    EXPECT_OK(statuses[2]);
+    EXPECT_EQ(values[2], Long("b"));
+    EXPECT_OK(statuses[3]);
+    EXPECT_EQ(values[3], "short");
+    CheckValue("a", Long("new"));
+    std::string value;
+    EXPECT_TRUE(db_->Get(ReadOptions(), other, "b", &value).IsNotFound());
   }
 }
 

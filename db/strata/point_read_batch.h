@@ -67,6 +67,8 @@ class PointReadBatch {
   }
 
   // The caller's ReadOptions, with a snapshot added from the fourth attempt on.
+  // The sequence number is taken, and the keys are looked up, with these: the
+  // range deletions of SST files are read by the options' snapshot.
   const ReadOptions& snapshot_options() const { return snapshot_.options(); }
 
   // Calls PointRead::Attach() for the n keys of one column family that start at
