@@ -490,7 +490,7 @@ TEST_F(DBBlobGcTest, FailedCopyLeavesNoFileAndNoSpaceShrinksJobs) {
   ASSERT_TRUE(Collect().IsNoSpace());
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
-    limit = Blobs()->max_gc_copies();
+    limit = Blobs()->gc()->max_copies();
   }
   ASSERT_LT(limit, options.blob_file_size);
   PutKey(1, 3);
@@ -499,7 +499,7 @@ TEST_F(DBBlobGcTest, FailedCopyLeavesNoFileAndNoSpaceShrinksJobs) {
   SyncPoint::GetInstance()->DisableProcessing();
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
-    ASSERT_GT(Blobs()->max_gc_copies(), limit);
+    ASSERT_GT(Blobs()->gc()->max_copies(), limit);
   }
   VerifyAlsoReopened(options);
   Destroy(options);
