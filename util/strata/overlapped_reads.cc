@@ -7,22 +7,18 @@
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "test_util/sync_point.h"
 #include "util/aligned_buffer.h"
-#include "util/strata/free_list_arena.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 struct OverlappedReads::Read {
   const OverlappedReadFile* file = nullptr;
   FSReadRequest request;
-  // Allocated by FreeListArena. Several buffers are in use at once, and blocks
-  // are allocated in between. So malloc would leave holes of the buffers' size
-  // between blocks, and take new memory for the next buffers.
-  char* buffer = nullptr;
-  size_t buffer_size = 0;
+  std::unique_ptr<char[]> buffer;
   bool has_ended = false;
   // Empty if the read failed.
   Slice result;
@@ -44,19 +40,16 @@ struct OverlappedReads::Read {
 
   // Allocates the buffer for the result.
   void MakeBuffer(size_t alignment) {
-    buffer_size = request.len + alignment - 1;
-    buffer = FreeListArena::Process()->Allocate(buffer_size);
-    const auto address = reinterpret_cast<uintptr_t>(buffer);
-    request.scratch = buffer + (Roundup(address, alignment) - address);
+    // Its bytes are not initialized, because the read writes them.
+    buffer.reset(new char[request.len + alignment - 1]);
+    const auto address = reinterpret_cast<uintptr_t>(buffer.get());
+    request.scratch = buffer.get() + (Roundup(address, alignment) - address);
   }
 
   ~Read() {
     assert(has_ended || io_handle == nullptr);
     if (io_handle != nullptr && delete_io_handle != nullptr) {
       delete_io_handle(io_handle);
-    }
-    if (buffer != nullptr) {
-      FreeListArena::Process()->Free(buffer, buffer_size);
     }
     request.status.PermitUncheckedError();
   }

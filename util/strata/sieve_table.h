@@ -15,11 +15,11 @@
 #include <type_traits>
 
 #include "cache/cache_reservation_manager.h"
+#include "port/malloc.h"
 #include "port/port.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "util/mutexlock.h"
-#include "util/strata/free_list_arena.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -46,8 +46,7 @@ namespace ROCKSDB_NAMESPACE {
 // The memory of the table is charged to the block cache in steps. The limit is
 // the capacity, or less if the block cache has no room: then new entries
 // replace others within the bytes that are charged, and the block cache is
-// asked again from time to time. New entries reuse the memory of old ones
-// (FreeListArena).
+// asked again from time to time.
 //
 // Source: "SIEVE is Simpler than LRU" (NSDI 2024).
 //
@@ -82,14 +81,20 @@ class SieveTable {
     Slice key() const {
       return Slice(reinterpret_cast<const char*>(this) + key_offset, key_size);
     }
-    // Returns the bytes that the entry needs, with the table's overhead.
-    size_t size() const { return SizeOf(key_offset + key_size); }
+    // Returns the bytes that the entry needs, with the overhead of the table
+    // and of malloc.
+    size_t size() const {
+#ifdef ROCKSDB_MALLOC_USABLE_SIZE
+      return WithOverhead(malloc_usable_size(const_cast<Entry*>(this)));
+#else
+      return WithOverhead(key_offset + key_size);
+#endif
+    }
     void Unref() {
       const uint32_t before = refs.fetch_sub(1, std::memory_order_acq_rel);
       assert(before > 0);
       if (before == 1) {
-        FreeListArena::Process()->Free(reinterpret_cast<char*>(this),
-                                       key_offset + key_size);
+        delete[] reinterpret_cast<char*>(this);
       }
     }
   };
@@ -187,7 +192,7 @@ class SieveTable {
   template <typename E>
   bool Fits(const Slice& user_key, size_t payload) const {
     return user_key.size() <= std::numeric_limits<uint32_t>::max() &&
-           SizeOf(sizeof(E) + payload + user_key.size()) <=
+           WithOverhead(sizeof(E) + payload + user_key.size()) <=
                (has_large_ ? Limit() : SmallSize());
   }
   // Returns a new entry, to which the caller has the only reference, or nullptr
@@ -203,8 +208,7 @@ class SieveTable {
     if (!Fits<E>(user_key, payload)) {
       return nullptr;
     }
-    char* const memory = FreeListArena::Process()->Allocate(
-        sizeof(E) + payload + user_key.size());
+    char* const memory = new char[sizeof(E) + payload + user_key.size()];
     E* const entry = new (memory) E();
     entry->key_size = static_cast<uint32_t>(user_key.size());
     entry->key_offset = sizeof(E) + payload;
@@ -282,9 +286,10 @@ class SieveTable {
   };
 
   // memory: bytes of the entry's block of memory.
-  static size_t SizeOf(size_t memory) {
-    // The second term is the entry's share of the chain heads: at most two.
-    return FreeListArena::RoundUp(memory) + 2 * sizeof(Entry*);
+  static size_t WithOverhead(size_t memory) {
+    // malloc keeps a size before each block. The last term is the entry's share
+    // of the chain heads: at most two.
+    return memory + sizeof(size_t) + 2 * sizeof(Entry*);
   }
   // Maximum bytes of all entries.
   size_t Limit() const {
