@@ -15,7 +15,6 @@
 #include <type_traits>
 
 #include "cache/cache_reservation_manager.h"
-#include "port/malloc.h"
 #include "port/port.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
@@ -83,13 +82,7 @@ class SieveTable {
     }
     // Returns the bytes that the entry needs, with the overhead of the table
     // and of malloc.
-    size_t size() const {
-#ifdef ROCKSDB_MALLOC_USABLE_SIZE
-      return WithOverhead(malloc_usable_size(const_cast<Entry*>(this)));
-#else
-      return WithOverhead(key_offset + key_size);
-#endif
-    }
+    size_t size() const { return SizeOf(key_offset + key_size); }
     void Unref() {
       const uint32_t before = refs.fetch_sub(1, std::memory_order_acq_rel);
       assert(before > 0);
@@ -192,7 +185,7 @@ class SieveTable {
   template <typename E>
   bool Fits(const Slice& user_key, size_t payload) const {
     return user_key.size() <= std::numeric_limits<uint32_t>::max() &&
-           WithOverhead(sizeof(E) + payload + user_key.size()) <=
+           SizeOf(sizeof(E) + payload + user_key.size()) <=
                (has_large_ ? Limit() : SmallSize());
   }
   // Returns a new entry, to which the caller has the only reference, or nullptr
@@ -286,10 +279,12 @@ class SieveTable {
   };
 
   // memory: bytes of the entry's block of memory.
-  static size_t WithOverhead(size_t memory) {
-    // malloc keeps a size before each block. The last term is the entry's share
-    // of the chain heads: at most two.
-    return memory + sizeof(size_t) + 2 * sizeof(Entry*);
+  static size_t SizeOf(size_t memory) {
+    // malloc keeps a size with each block, and rounds up. The last term is the
+    // entry's share of the chain heads: at most two.
+    constexpr size_t kStep = 2 * sizeof(size_t);
+    return (memory + sizeof(size_t) + kStep - 1) / kStep * kStep +
+           2 * sizeof(Entry*);
   }
   // Maximum bytes of all entries.
   size_t Limit() const {
