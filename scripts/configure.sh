@@ -49,7 +49,7 @@ esac
   set -- "$@" -DSTRATA_UNITY=12
 # The demo shows where bytes are, not speed, and the first build is what a newcomer waits for.
 [ "$name" != demo-tools ] ||
-  set -- "$@" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DSTRATA_UNITY=16
+  set -- "$@" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DSTRATA_UNITY=12
 # PORTABLE=0: for this machine's CPU, as RocksDB's own builds are if nothing else is asked for.
 [ "$type" != Release ] || [ -z "${PORTABLE:-}" ] || set -- "$@" "-DPORTABLE=$PORTABLE"
 # Strata's db_bench on unpatched RocksDB, for measurements.
