@@ -522,6 +522,18 @@ class MapIteratorsTest : public DBTestBase {
     return "value " + std::to_string(i) + std::string(100, 'x');
   }
 
+  // Returns an iterator as DBIter has it, for a reader of everything.
+  // REQUIRES: read_options and the arena outlive it.
+  InternalIterator* NewMapIterator(const ReadOptions& read_options,
+                                   Arena* arena) {
+    ColumnFamilyData* const cfd =
+        static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
+    return MapIterators::Wrap(
+        cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
+        dbfull()->NewInternalIterator(read_options, arena, kMaxSequenceNumber),
+        arena);
+  }
+
   void PutAndFlush(int n) {
     for (int i = 0; i < n; ++i) {
       ASSERT_OK(Put(Key(i), Value(i)));
@@ -2314,18 +2326,13 @@ TEST_F(MapIteratorsTest, IgnoredRangeDeletionsHideNoOtherValue) {
 TEST_F(MapIteratorsTest, CopyOutlivesPinnedData) {
   DestroyAndReopen(MapOptions());
   PutAndFlush(2);
-  ColumnFamilyData* const cfd =
-      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
   for (const bool is_kept : {false, true}) {
     SCOPED_TRACE(is_kept);
     ReadOptions read_options;
     read_options.blob_prefetch_count = 0;
     read_options.ignore_range_deletions = is_kept;
     Arena arena;
-    ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
-        cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
-        dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
-        &arena));
+    ScopedArenaPtr<InternalIterator> iter(NewMapIterator(read_options, &arena));
     PinnedIteratorsManager pinned_iters_mgr;
     iter->SetPinnedItersMgr(&pinned_iters_mgr);
     iter->SeekToFirst();
@@ -2352,8 +2359,6 @@ TEST_F(MapIteratorsTest, CopyOutlivesPinnedData) {
 TEST_F(MapIteratorsTest, ValueIsValidAfterItsPinnedCopyIsReleased) {
   DestroyAndReopen(MapOptions());
   PutAndFlush(2);
-  ColumnFamilyData* const cfd =
-      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
   for (const bool is_kept : {false, true}) {
     for (const bool pin_again : {false, true}) {
       SCOPED_TRACE(2 * is_kept + pin_again);
@@ -2362,11 +2367,8 @@ TEST_F(MapIteratorsTest, ValueIsValidAfterItsPinnedCopyIsReleased) {
       read_options.ignore_range_deletions = is_kept;
       Arena arena;
       PinnedIteratorsManager pinned_iters_mgr;
-      ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
-          cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
-          dbfull()->NewInternalIterator(read_options, &arena,
-                                        kMaxSequenceNumber),
-          &arena));
+      ScopedArenaPtr<InternalIterator> iter(
+          NewMapIterator(read_options, &arena));
       iter->SetPinnedItersMgr(&pinned_iters_mgr);
       iter->SeekToFirst();
       ASSERT_TRUE(iter->Valid());
@@ -2394,8 +2396,6 @@ TEST_F(MapIteratorsTest, ValueIsValidAfterItsPinnedCopyIsReleased) {
 TEST_F(MapIteratorsTest, KeptEntriesAreFoundByNameWhileTheyArePinned) {
   DestroyAndReopen(MapOptions());
   PutAndFlush(3);
-  ColumnFamilyData* const cfd =
-      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
   ReadOptions read_options;
   read_options.blob_prefetch_count = 0;
   read_options.ignore_range_deletions = true;
@@ -2404,10 +2404,7 @@ TEST_F(MapIteratorsTest, KeptEntriesAreFoundByNameWhileTheyArePinned) {
   std::map<std::string, std::string> model;
   std::vector<std::pair<std::string, Slice>> pinned;
   {
-    ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
-        cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
-        dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
-        &arena));
+    ScopedArenaPtr<InternalIterator> iter(NewMapIterator(read_options, &arena));
     iter->SetPinnedItersMgr(&pinned_iters_mgr);
     pinned_iters_mgr.StartPinning();
     for (int pass = 0; pass < 2; ++pass) {  // one entry is pinned twice
@@ -2468,16 +2465,11 @@ TEST_F(MapIteratorsTest, EntriesThatAreNotReadAheadAreKept) {
     snapshots.push_back(db_->GetSnapshot());
     ASSERT_OK(Flush());
   }
-  ColumnFamilyData* const cfd =
-      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
   ReadOptions read_options;
   read_options.blob_prefetch_count = 64;
   read_options.ignore_range_deletions = true;
   Arena arena;
-  ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
-      cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
-      dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
-      &arena));
+  ScopedArenaPtr<InternalIterator> iter(NewMapIterator(read_options, &arena));
   iter->SeekToFirst();
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(iter->Valid());
@@ -2529,15 +2521,10 @@ TEST_F(MapIteratorsTest, BoundIndexOfAnotherIteratorIsCorruption) {
 TEST_F(MapIteratorsTest, PrefetchedValueIsReadAgainIfAskedTwice) {
   DestroyAndReopen(MapOptions());
   PutAndFlush(20);
-  ColumnFamilyData* const cfd =
-      static_cast<ColumnFamilyHandleImpl*>(db_->DefaultColumnFamily())->cfd();
   ReadOptions read_options;
   read_options.blob_prefetch_count = 8;
   Arena arena;
-  ScopedArenaPtr<InternalIterator> iter(MapIterators::Wrap(
-      cfd, read_options, kMaxSequenceNumber, /*prefix_extractor=*/nullptr,
-      dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber),
-      &arena));
+  ScopedArenaPtr<InternalIterator> iter(NewMapIterator(read_options, &arena));
   int count = 0;
   std::string previous_key;
   std::string previous;
