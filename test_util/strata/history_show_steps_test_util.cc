@@ -201,11 +201,30 @@ void PathStats(HistoryCall& c) {
   }
 }
 
+// Returns false if the DB has no such property, or the property no such field.
+// REQUIRES: there are one or two arguments
+bool GetProperty(HistoryCall& c, std::string* value) {
+  const HistoryWords& args = c.args();
+  if (args.size() == 1) {
+    return c.db()->GetProperty(c.handle(), args[0], value);
+  }
+  std::map<std::string, std::string> fields;
+  if (!c.db()->GetMapProperty(c.handle(), args[0], &fields)) {
+    return false;
+  }
+  const auto field = fields.find(args[1]);
+  if (field == fields.end()) {
+    return false;
+  }
+  *value = field->second;
+  return true;
+}
+
 void Property(HistoryCall& c) {
   std::string value;
-  if (c.args().size() != 1) {
+  if (c.args().empty() || c.args().size() > 2) {
     c.Usage();
-  } else if (c.db()->GetProperty(c.handle(), c.args()[0], &value)) {
+  } else if (GetProperty(c, &value)) {
     c.out() = c.state().names().Mask(value);
     if (c.out().empty() || c.out().back() != '\n') {
       c.out().push_back('\n');
@@ -224,7 +243,7 @@ const std::vector<HistoryStep>& HistoryShowSteps() {
       {"deltas", Deltas, true, true, "deltas"},
       {"ls", Ls, true, false, "ls"},
       {"pathstats", PathStats, true, true, "pathstats"},
-      {"property", Property, true, true, "property NAME"},
+      {"property", Property, true, true, "property NAME [FIELD]"},
   };
   return kSteps;
 }
