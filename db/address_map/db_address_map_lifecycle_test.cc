@@ -977,55 +977,6 @@ TEST_F(DBAddressMapLifecycleTest, WriteUnpreparedReadsItsOwnOperandsTwice) {
   }
 }
 
-// The data is right with each kind of write queue, without transactions.
-TEST_F(DBAddressMapLifecycleTest, DataIsTheSameWithAllWriteQueues) {
-  for (const bool two_write_queues : {false, true}) {
-    for (const bool unordered_write : {false, true}) {
-      SCOPED_TRACE(std::string(two_write_queues ? "two queues" : "one queue") +
-                   (unordered_write ? ", unordered" : ""));
-      Options options = MapOptions();
-      options.two_write_queues = two_write_queues;
-      options.unordered_write = unordered_write;
-      DestroyAndReopen(options);
-      Model model;
-      Model then;
-      const Snapshot* snapshot = nullptr;
-      for (int round = 0; round < 4; ++round) {
-        for (int i = 0; i < 20; ++i) {
-          if ((i + round) % 5 == 0) {
-            model.erase(Key(i));
-            ASSERT_OK(Delete(Key(i)));
-          } else {
-            model[Key(i)] = Value(100 * round + i);
-            ASSERT_OK(Put(Key(i), Value(100 * round + i)));
-          }
-        }
-        if (round == 1) {
-          snapshot = db_->GetSnapshot();
-          then = model;
-        }
-        if (round < 3) {
-          ASSERT_OK(Flush());
-        }
-        CheckData(model);
-      }
-      for (int i = 0; i < 20; ++i) {
-        const auto found = then.find(Key(i));
-        EXPECT_EQ(Get(Key(i), snapshot),
-                  found == then.end() ? "NOT_FOUND" : found->second);
-      }
-      db_->ReleaseSnapshot(snapshot);
-      Reopen(options);
-      CheckData(model);
-      ASSERT_OK(Flush());
-      Compact();
-      CheckData(model);
-      CheckMap(model.size());
-      CheckBlobFiles(1);
-    }
-  }
-}
-
 // At the commit of a transaction its batch becomes a memtable of its own, which
 // is flushed before its entries are published. Until then readers must see the
 // old values.

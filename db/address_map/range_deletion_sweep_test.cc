@@ -199,110 +199,6 @@ TEST_F(RangeDeletionSweepTest, NewerValuesStay) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, WaitsForSnapshots) {
-  DestroyAndReopen(SweepOptions());
-  FillAndFlush(0);
-  const Snapshot* const first = db_->GetSnapshot();
-  FillAndFlush(1);  // versioned
-  ASSERT_EQ(600u, Entries());
-  DeleteKeysAndFlush(0, 100);
-  const Snapshot* const second = db_->GetSnapshot();
-  DeleteKeysAndFlush(50, 150);
-  ASSERT_EQ(600u, Entries());
-  ASSERT_EQ(2u, Pending());
-  std::map<std::string, std::string> properties;
-  ASSERT_TRUE(
-      db_->GetMapProperty(DB::Properties::kBlobAddressMap, &properties));
-  ASSERT_EQ("2", properties["pending-range-deletions"]);
-  ASSERT_EQ(ValueOf(70, 0), Get(Key(70), first));
-  ASSERT_EQ("NOT_FOUND", Get(Key(70), second));
-  ASSERT_EQ(ValueOf(120, 1), Get(Key(120), second));
-  Verify();
-  // The older deletion no longer waits, and its sweep frees versioned values as
-  // well. Values that were kept only for this snapshot are removed, too.
-  db_->ReleaseSnapshot(first);
-  Wait();
-  ASSERT_EQ(1u, Pending());
-  ASSERT_EQ(200u, Entries());
-  ASSERT_EQ(ValueOf(120, 1), Get(Key(120), second));
-  ASSERT_EQ("NOT_FOUND", Get(Key(70), second));
-  db_->ReleaseSnapshot(second);
-  Wait();
-  ASSERT_EQ(0u, Pending());
-  ASSERT_EQ(150u, Entries());
-  ASSERT_GE(Freed(), 150u);
-  VerifyAndCompact();
-}
-
-TEST_F(RangeDeletionSweepTest, WaitsForIterators) {
-  DestroyAndReopen(SweepOptions());
-  FillAndFlush(0);
-  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-  iter->SeekToFirst();
-  ASSERT_TRUE(iter->Valid());
-  DeleteKeysAndFlush(0, kKeys);
-  ASSERT_EQ(300u, Entries());
-  int key = 0;
-  for (; iter->Valid(); iter->Next(), ++key) {
-    ASSERT_EQ(ValueOf(key, 0), iter->value());
-  }
-  ASSERT_OK(iter->status());
-  ASSERT_EQ(kKeys, key);
-  iter.reset();
-  Wait();
-  ASSERT_EQ(0u, Entries());
-  ASSERT_EQ(0u, NumBlobFiles());
-  VerifyAndCompact();
-}
-
-TEST_F(RangeDeletionSweepTest, MergesAcrossADeletionGiveTheRightValues) {
-  DestroyAndReopen(SweepOptions());
-  FillAndFlush(0);
-  for (int key = 0; key < kKeys; key += 3) {
-    ASSERT_OK(Merge(Key(key), "old"));
-  }
-  ASSERT_OK(Flush());
-  DeleteKeys(0, 150);
-  for (int key = 0; key < kKeys; key += 2) {
-    ASSERT_OK(Merge(Key(key), "new"));
-  }
-  ASSERT_OK(Flush());
-  Wait();
-  for (int key = 0; key < kKeys; ++key) {
-    std::string value = key < 150 ? "" : ValueOf(key, 0);
-    for (const auto& [step, operand] :
-         {std::pair<int, const char*>{3, ",old"}, {2, ",new"}}) {
-      if (key % step == 0 && (step == 2 || key >= 150)) {
-        value += operand;
-      }
-    }
-    if (value.empty()) {
-      continue;
-    }
-    model_[Key(key)] = key < 150 ? value.substr(1) : value;
-  }
-  ASSERT_EQ(150u, Entries());
-  VerifyAndCompact();
-}
-
-// Ranges are swept wherever they begin and end. A deletion may cover no key.
-TEST_F(RangeDeletionSweepTest, AllRangesOfAFlushAreSwept) {
-  DestroyAndReopen(SweepOptions());
-  DeleteKeysAndFlush(0, kKeys);
-  FillAndFlush(0);
-  DeleteKeys(kKeys, 2 * kKeys);
-  for (int key = 0; key < kKeys; key += 7) {
-    DeleteKeys(key, key + 3);
-  }
-  ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(5) + "a", Key(6) + "a"));
-  model_.erase(Key(6));
-  ASSERT_OK(Flush());
-  Wait();
-  ASSERT_EQ(model_.size(), Entries());
-  ASSERT_LT(Entries(), 175u);
-  VerifyAndCompact();
-}
-
 TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
   DestroyAndReopen(SweepOptions());
   FillAndFlush(0);
@@ -497,27 +393,6 @@ TEST_F(RangeDeletionSweepTest, CloseCancelsAScheduledSweep) {
   VerifyAndCompact();
 }
 
-TEST_F(RangeDeletionSweepTest, DeletionsFromTheWalAreSwept) {
-  Options options = SweepOptions();
-  options.avoid_flush_during_shutdown = true;
-  DestroyAndReopen(options);
-  FillAndFlush(0);
-  DeleteKeys(0, 250);
-  Fill(1, 100, 120);
-  Reopen(options);
-  Wait();
-  ASSERT_EQ(70u, Entries());
-  ASSERT_EQ(0u, Pending());
-  Verify();
-  options.avoid_flush_during_recovery = true;
-  DeleteKeys(110, 260);
-  Reopen(options);
-  ASSERT_OK(Flush());
-  Wait();
-  ASSERT_EQ(50u, Entries());
-  VerifyAndCompact();
-}
-
 // A read error delays the sweep and does no other harm. The next open frees the
 // values.
 TEST_F(RangeDeletionSweepTest, ReadErrorDelaysTheSweep) {
@@ -594,25 +469,6 @@ TEST_F(RangeDeletionSweepTest, FamilyIsDroppedDuringItsSweep) {
   Verify();
 }
 
-TEST_F(RangeDeletionSweepTest, DeletionsOfAnAtomicFlushAreSwept) {
-  Options options = SweepOptions();
-  options.atomic_flush = true;
-  DestroyAndReopen(options);
-  CreateAndReopenWithCF({"other"}, options);
-  for (const int cf : {0, 1}) {
-    Fill(0, 0, kKeys, cf);
-  }
-  ASSERT_OK(db_->Flush(FlushOptions(), {handles_[0], handles_[1]}));
-  for (const int cf : {0, 1}) {
-    DeleteKeys(0, 200, cf);
-  }
-  ASSERT_OK(db_->Flush(FlushOptions(), {handles_[0], handles_[1]}));
-  Wait();
-  ASSERT_EQ(100u, Entries(0));
-  ASSERT_EQ(100u, Entries(1));
-  Verify();
-}
-
 // A deletion whose flush has failed frees nothing.
 TEST_F(RangeDeletionSweepTest, DeletionOfAFailedFlushFreesNothing) {
   fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
@@ -668,20 +524,6 @@ TEST_F(RangeDeletionSweepTest, ReadsThatIgnoreDeletionsSeeNoError) {
   db_->ReleaseSnapshot(snapshot);
   Wait();
   ASSERT_EQ(100, count());
-  Verify();
-}
-
-// With unordered writes sequence numbers do not tell what is visible, so only
-// compactions free values.
-TEST_F(RangeDeletionSweepTest, NothingIsSweptWithUnorderedWrites) {
-  Options options = SweepOptions();
-  options.unordered_write = true;
-  options.allow_concurrent_memtable_write = true;
-  DestroyAndReopen(options);
-  FillAndFlush(0);
-  DeleteKeysAndFlush(0, 200);
-  ASSERT_EQ(0u, Pending());
-  ASSERT_EQ(300u, Entries());
   Verify();
 }
 
