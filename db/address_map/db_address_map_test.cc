@@ -16,7 +16,6 @@
 #include "db/blob_v2/blob_read_group.h"
 #include "db/db_impl/db_impl.h"
 #include "port/stack_trace.h"
-#include "rocksdb/convenience.h"
 #include "rocksdb/perf_context.h"
 #include "rocksdb/perf_level.h"
 #include "rocksdb/utilities/backup_engine.h"
@@ -92,87 +91,6 @@ TEST_F(DBAddressMapTest, DirectReadOpensNoTable) {
   DisableCallBacks();
 }
 
-TEST_F(DBAddressMapTest, OverwriteDeletesTheOldFile) {
-  DestroyAndReopen(MapOptions());
-  for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 50; ++i) {
-      ASSERT_OK(Put(Key(i), Value(round * 100 + i)));
-    }
-    ASSERT_OK(Flush());
-    WaitForJobs();
-    EXPECT_EQ(Blobs()->map()->NumEntries(), 50);
-    EXPECT_EQ(BlobFiles().size(), 1);
-  }
-  for (int i = 0; i < 50; ++i) {
-    EXPECT_EQ(Get(Key(i)), Value(200 + i));
-  }
-}
-
-TEST_F(DBAddressMapTest, SnapshotReadsOverwrittenAndDeletedValues) {
-  DestroyAndReopen(MapOptions());
-  ASSERT_OK(Put("k", Value(1)));
-  ASSERT_OK(Flush());
-  const Snapshot* const snapshot = db_->GetSnapshot();
-  ASSERT_OK(Put("k", Value(2)));
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), Value(2));
-  EXPECT_EQ(Get("k", snapshot), Value(1));
-  ASSERT_OK(Delete("k"));
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-  EXPECT_EQ(Get("k", snapshot), Value(1));
-  db_->ReleaseSnapshot(snapshot);
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-  Compact();
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-  EXPECT_EQ(Blobs()->map()->NumEntries(), 0);
-}
-
-TEST_F(DBAddressMapTest, DeletedValuesLeaveTheMap) {
-  DestroyAndReopen(MapOptions());
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_OK(Put(Key(i), Value(i)));
-  }
-  ASSERT_OK(Flush());
-  ASSERT_OK(Delete(Key(1)));
-  ASSERT_OK(SingleDelete(Key(2)));
-  ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), Key(5),
-                             Key(8)));
-  for (int step = 0; step < 4; ++step) {
-    for (int i = 0; i < 10; ++i) {
-      const bool gone = i == 1 || i == 2 || (i >= 5 && i < 8);
-      EXPECT_EQ(Get(Key(i)), gone ? "NOT_FOUND" : Value(i)) << step << " " << i;
-    }
-    if (step == 0) {
-      ASSERT_OK(Flush());
-    } else if (step == 1) {
-      Compact();
-      EXPECT_EQ(Blobs()->map()->NumEntries(), 5);
-    } else if (step == 2) {
-      Reopen(MapOptions());
-      EXPECT_EQ(Blobs()->map()->NumEntries(), 5);
-    }
-  }
-}
-
-TEST_F(DBAddressMapTest, OperandsMergeWithMappedBases) {
-  DestroyAndReopen(MapOptions());
-  ASSERT_OK(Put("k", "a"));
-  ASSERT_OK(Flush());
-  ASSERT_OK(db_->Merge(WriteOptions(), "k", "b"));
-  EXPECT_EQ(Get("k"), "a,b");
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "a,b");
-  ASSERT_OK(db_->Merge(WriteOptions(), "k", "c"));
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "a,b,c");
-  Reopen(MapOptions());
-  EXPECT_EQ(Get("k"), "a,b,c");
-  Compact();
-  EXPECT_EQ(Get("k"), "a,b,c");
-  EXPECT_EQ(Blobs()->map()->NumEntries(), 1);
-}
-
 // A value that is versioned because of a snapshot becomes direct in a
 // compaction after the release of the snapshot.
 TEST_F(DBAddressMapTest, VersionedValueBecomesDirectInACompaction) {
@@ -220,32 +138,6 @@ TEST_F(DBAddressMapTest, ReopenFindsAllValues) {
       EXPECT_EQ(Get(Key(i)),
                 found == expected.end() ? "NOT_FOUND" : found->second);
     }
-  }
-}
-
-// When the option is turned off, the map serves old values until a compaction
-// has converted them.
-TEST_F(DBAddressMapTest, CompactionConvertsValuesOnceTheMapIsOff) {
-  Options options = MapOptions();
-  DestroyAndReopen(options);
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_OK(Put(Key(i), Value(i)));
-  }
-  ASSERT_OK(Flush());
-  options.enable_blob_address_map = false;
-  Reopen(options);
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(Get(Key(i)), Value(i));
-  }
-  ASSERT_OK(Put(Key(3), Value(33)));
-  ASSERT_OK(Flush());
-  Compact();
-  EXPECT_EQ(Summary().num_mapped, 0);
-  EXPECT_EQ(Blobs()->map()->NumEntries(), 0);
-  Reopen(options);
-  EXPECT_EQ(Blobs(), nullptr);
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(Get(Key(i)), Value(i == 3 ? 33 : i));
   }
 }
 
@@ -446,24 +338,6 @@ TEST_F(DBAddressMapTest, OldOperandsNeverMeetANewBase) {
     EXPECT_TRUE(got == "a,b" || got == "new") << got;
     EXPECT_EQ(Get("k"), "new");
   }
-}
-
-// A range tombstone in the memtable covers the direct value below an operand.
-// No file is read, and the status of the memtable lookup must not become the
-// result.
-TEST_F(DBAddressMapTest, OperandOverARangeTombstoneHasNoBase) {
-  DestroyAndReopen(MapOptions());
-  ASSERT_OK(Put("k", "a"));
-  ASSERT_OK(Flush());
-  ASSERT_OK(
-      db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "z"));
-  ASSERT_OK(db_->Merge(WriteOptions(), "k", "b"));
-  EXPECT_EQ(Get("k"), "b");
-  EXPECT_EQ(MultiGet({"k"}), std::vector<std::string>{"b"});
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "b");
-  Compact();
-  EXPECT_EQ(Get("k"), "b");
 }
 
 TEST_F(DBAddressMapTest, PersistedTierReadsOnlyFlushedValues) {
@@ -1184,98 +1058,7 @@ TEST_F(DBAddressMapTest, NoEndlessCompactions) {
   EXPECT_EQ(Get("k"), "c");
 }
 
-// A compaction moves values from ordinary blob files of earlier times into the
-// map.
-TEST_F(DBAddressMapTest, CompactionMovesOrdinaryBlobsIntoTheMap) {
-  Options options = MapOptions();
-  options.enable_blob_address_map = false;
-  DestroyAndReopen(options);
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_OK(Put(Key(i), Value(i)));
-  }
-  ASSERT_OK(Flush());
-  Reopen(MapOptions());
-  EXPECT_EQ(Blobs()->map()->NumEntries(), 0);
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(Get(Key(i)), Value(i));
-  }
-  ASSERT_OK(Put(Key(3), Value(33)));
-  ASSERT_OK(Flush());
-  Compact();
-  EXPECT_EQ(Blobs()->map()->NumEntries(), 20);
-  EXPECT_EQ(Summary().num_mapped, 20);
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(Get(Key(i)), Value(i == 3 ? 33 : i));
-  }
-}
-
 // ---- Files.
-
-TEST_F(DBAddressMapTest, DeletionOfFilesRemovesTheirValues) {
-  Options options = MapOptions();
-  options.num_levels = 4;
-  for (const bool fail : {false, true}) {
-    DestroyAndReopen(options);
-    for (int i = 0; i < 9; ++i) {
-      ASSERT_OK(Put(Key(i), Value(i)));
-      ASSERT_OK(Flush());
-    }
-    MoveFilesToLevel(3);
-    std::unique_ptr<Iterator> old(db_->NewIterator(ReadOptions()));
-    const std::string before = Scan(old.get());
-    env_->manifest_write_error_ = fail;
-    const std::string from = Key(2);
-    const std::string to = Key(5);
-    const Slice begin = from;
-    const Slice end = to;
-    EXPECT_EQ(ROCKSDB_NAMESPACE::DeleteFilesInRange(
-                  db_.get(), db_->DefaultColumnFamily(), &begin, &end)
-                  .ok(),
-              !fail);
-    env_->manifest_write_error_ = false;
-    EXPECT_EQ(Scan(old.get()), before);
-    old.reset();
-    if (!fail) {
-      WaitForJobs();
-    }
-    for (const bool reopened : {false, true}) {
-      SCOPED_TRACE(std::string(fail ? "failed" : "committed") +
-                   (reopened ? ", reopened" : ""));
-      if (reopened) {
-        Reopen(options);
-      }
-      for (int i = 0; i < 9; ++i) {
-        EXPECT_EQ(Get(Key(i)),
-                  !fail && i >= 2 && i <= 5 ? "NOT_FOUND" : Value(i))
-            << i;
-      }
-      EXPECT_EQ(Blobs()->map()->NumEntries(), fail ? 9 : 5);
-    }
-  }
-}
-
-// A file with a tombstone over values in other files is not deleted.
-TEST_F(DBAddressMapTest, DeletionOfFilesKeepsTombstonesInUse) {
-  Options options = MapOptions();
-  options.num_levels = 4;
-  DestroyAndReopen(options);
-  ASSERT_OK(Put("k", Value(1)));
-  ASSERT_OK(Put("z", Value(1)));
-  ASSERT_OK(Flush());
-  MoveFilesToLevel(3);
-  ASSERT_OK(Delete("k"));
-  ASSERT_OK(Flush());
-  MoveFilesToLevel(2);
-  WaitForJobs();
-  const Slice begin("a");
-  const Slice end("l");
-  ASSERT_OK(ROCKSDB_NAMESPACE::DeleteFilesInRange(
-      db_.get(), db_->DefaultColumnFamily(), &begin, &end));
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-  EXPECT_EQ(Get("z"), Value(1));
-  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-  EXPECT_EQ(Scan(iter.get()), "z=" + Value(1) + ";");
-}
 
 TEST_F(DBAddressMapTest, CheckpointAndBackupOpenWithTheSameValues) {
   Options options = MapOptions();

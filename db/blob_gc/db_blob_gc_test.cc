@@ -1187,21 +1187,6 @@ TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJob) {
   ASSERT_TRUE(FilesOnDisk(kBlobFile).empty());
 }
 
-// After the deletion of all keys all blob files are dropped, without a
-// compaction or a manual call.
-TEST_F(DBBlobGcTest, DeletedValuesFreeAllFiles) {
-  const Options options = GcOptions(1.2);
-  DestroyAndReopen(options);
-  Load();
-  for (int key = 0; key < kKeys; ++key) {
-    DeleteKey(key);
-  }
-  ASSERT_OK(Flush());
-  Wait();
-  ASSERT_TRUE(BlobFilesOfVersion().empty());
-  Verify();
-}
-
 // If one value in fifty is never overwritten and the others are overwritten
 // often, the old values do not hold up the space of their files.
 TEST_F(DBBlobGcTest, FewOldValuesHoldNoFiles) {
