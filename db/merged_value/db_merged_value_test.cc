@@ -23,7 +23,6 @@
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/compaction_filter.h"
-#include "rocksdb/convenience.h"
 #include "rocksdb/env.h"
 #include "rocksdb/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
@@ -197,50 +196,6 @@ TEST_F(DBMergedValueTest, ValueOfOperandsInFilesIsCached) {
   EXPECT_EQ(Get("none"), "NOT_FOUND");
 }
 
-// The value that a reader of an old snapshot inserts must not hide newer
-// operands that this reader does not see.
-TEST_F(DBMergedValueTest, SnapshotReadsDoNotHideNewerOperands) {
-  for (const bool flushed : {false, true}) {
-    DestroyAndReopen(CacheOptions());
-    MergeMany("k", {"a", "b"});
-    const Snapshot* const snapshot = db_->GetSnapshot();
-    ASSERT_OK(Merge("k", "c"));
-    if (flushed) {
-      ASSERT_OK(Flush());
-      ASSERT_OK(Put("other", "v"));
-      ASSERT_OK(Flush());
-    }
-    EXPECT_EQ(Get("k", snapshot), "a,b");
-    EXPECT_EQ(Added(), 1);
-    EXPECT_EQ(Get("k"), "a,b,c");
-    EXPECT_EQ(Get("k", snapshot), "a,b");
-    EXPECT_EQ(Get("k"), "a,b,c");
-    db_->ReleaseSnapshot(snapshot);
-  }
-}
-
-TEST_F(DBMergedValueTest, RangeDeletionsHideCachedValues) {
-  DestroyAndReopen(CacheOptions());
-  MergeMany("k", {"a", "b"});
-  EXPECT_EQ(Get("k"), "a,b");
-  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-  ASSERT_OK(Merge("k", "c"));
-  EXPECT_EQ(Get("k"), "c");
-  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-  ASSERT_OK(Merge("k", "d"));
-  EXPECT_EQ(Get("k"), "d");
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "d");
-  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-  ASSERT_OK(ForceCompaction());
-  EXPECT_EQ(Get("k"), "NOT_FOUND");
-}
-
 // A reader whose value became outdated by a flush before it was inserted does
 // not make later reads wrong.
 TEST_F(DBMergedValueTest, OutdatedInsertionIsNotUsed) {
@@ -402,27 +357,6 @@ TEST_F(DBMergedValueTest, ValueBelowAnUnpublishedIngestionIsNotCached) {
   EXPECT_EQ(Get("k"), "ingested,c");
 }
 
-// Reads are correct although the write thread reads at a sequence number that
-// is not visible to other readers yet.
-TEST_F(DBMergedValueTest, ReadsAreCorrectWithMaxSuccessiveMerges) {
-  Options options = CacheOptions();
-  options.max_successive_merges = 3;
-  DestroyAndReopen(options);
-  std::string expected;
-  for (int i = 0; i < 50; ++i) {
-    const std::string operand = std::to_string(i);
-    ASSERT_OK(Merge("k", operand));
-    expected += (i == 0 ? "" : ",") + operand;
-    if (i % 7 == 3) {
-      EXPECT_EQ(Get("k"), expected);
-    }
-    if (i % 20 == 19) {
-      ASSERT_OK(Flush());
-    }
-    EXPECT_EQ(Get("k"), expected);
-  }
-}
-
 namespace {
 
 // Adds a column for each operand.
@@ -464,51 +398,6 @@ TEST_F(DBMergedValueTest, ValuesWithColumnsAreNotCached) {
     }
   }
   EXPECT_EQ(Added(), 0);
-}
-
-TEST_F(DBMergedValueTest, IngestedFilesHideCachedValues) {
-  DestroyAndReopen(CacheOptions());
-  MergeMany("k", {"a", "b"});
-  EXPECT_EQ(Get("k"), "a,b");
-  const Snapshot* const snapshot = db_->GetSnapshot();
-  Ingest({{"k", "ingested"}});
-  EXPECT_EQ(Get("k"), "ingested");
-  // This reader does not see the ingested file and fills the cache.
-  EXPECT_EQ(Get("k", snapshot), "a,b");
-  EXPECT_EQ(Get("k"), "ingested");
-  ASSERT_OK(Merge("k", "c"));
-  EXPECT_EQ(Get("k"), "ingested,c");
-  EXPECT_EQ(Get("k"), "ingested,c");
-  EXPECT_EQ(Get("k", snapshot), "a,b");
-  db_->ReleaseSnapshot(snapshot);
-  // The next file has other keys.
-  Ingest({{"m", "v"}});
-  EXPECT_EQ(Get("k"), "ingested,c");
-  EXPECT_EQ(Get("m"), "v");
-}
-
-TEST_F(DBMergedValueTest, DeletedFilesInvalidateCachedValues) {
-  for (const bool map : {false, true}) {
-    SCOPED_TRACE(map);
-    Options options = CacheOptions();
-    options.enable_blob_files = map;
-    options.enable_blob_address_map = map;
-    DestroyAndReopen(options);
-    MergeMany("k", {"a"});
-    ASSERT_OK(Flush());
-    MoveFilesToLevel(2);
-    MergeMany("j", {"x"});
-    MergeMany("k", {"b"});
-    MergeMany("l", {"y"});
-    ASSERT_OK(Flush());
-    MoveFilesToLevel(1);
-    EXPECT_EQ(Get("k"), "a,b");
-    const Slice begin("a");
-    const Slice end("z");
-    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin,
-                                 &end));
-    EXPECT_EQ(Get("k"), "NOT_FOUND");
-  }
 }
 
 namespace {
@@ -1049,34 +938,6 @@ TEST_F(DBMergedValueTest, OnlyOperandsAreCarriedOver) {
   EXPECT_EQ(Cache()->GetStats().carried, 0);
 }
 
-// Readers of older snapshots still read their own values after a flush has
-// carried a newer value over.
-TEST_F(DBMergedValueTest, CarriedOverValuesDoNotReachOldSnapshots) {
-  DestroyAndReopen(CacheOptions());
-  ASSERT_OK(Put("k", "v"));
-  ASSERT_OK(Flush());
-  ASSERT_OK(Merge("k", "a"));
-  EXPECT_EQ(Get("k"), "v,a");
-  const Snapshot* const before = db_->GetSnapshot();
-  ASSERT_OK(Merge("k", "b"));
-  const Snapshot* const between = db_->GetSnapshot();
-  ASSERT_OK(Merge("k", "c"));
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Cache()->GetStats().carried, 1);
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(Get("k", before), "v,a");
-    EXPECT_EQ(Get("k", between), "v,a,b");
-    EXPECT_EQ(Get("k"), "v,a,b,c");
-  }
-  // The next flush does not start from the values of the older snapshots.
-  ASSERT_OK(Merge("k", "d"));
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "v,a,b,c,d");
-  EXPECT_EQ(Get("k", between), "v,a,b");
-  db_->ReleaseSnapshot(before);
-  db_->ReleaseSnapshot(between);
-}
-
 // If a younger memtable is flushed before an older one, the flush does not have
 // all unflushed entries of its keys, and reads are still correct.
 TEST_F(DBMergedValueTest, ReadsAreCorrectIfAYoungerMemtableIsFlushedFirst) {
@@ -1141,56 +1002,6 @@ TEST_F(DBMergedValueTest, CarriesOverFromSeveralMemtables) {
   EXPECT_EQ(Cache()->GetStats().carried, 1);
   EXPECT_EQ(Get("k"), "v,a,b,c,d,e");
   EXPECT_EQ(Added(), 1);
-}
-
-TEST_F(DBMergedValueTest, ReadsAreCorrectAfterAnAtomicFlush) {
-  Options options = CacheOptions();
-  options.atomic_flush = true;
-  CreateAndReopenWithCF({"other"}, options);
-  for (int cf = 0; cf < 2; ++cf) {
-    ASSERT_OK(Merge(cf, "k", "a"));
-    EXPECT_EQ(Get(cf, "k"), "a");
-  }
-  for (int cf = 0; cf < 2; ++cf) {
-    ASSERT_OK(Merge(cf, "k", "b"));
-    ASSERT_OK(db_->DeleteRange(WriteOptions(), handles_[cf], "x", "y"));
-  }
-  ASSERT_OK(dbfull()->Flush(FlushOptions(), handles_));
-  for (int cf = 0; cf < 2; ++cf) {
-    EXPECT_EQ(Get(cf, "k"), "a,b");
-    EXPECT_EQ(Get(cf, "k"), "a,b");
-  }
-}
-
-// A flush that fails after it has updated the cache, and is repeated later,
-// leaves reads correct.
-TEST_F(DBMergedValueTest, ReadsAreCorrectAfterAFailedFlush) {
-  const auto fault_fs =
-      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
-  const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
-  Options options = CacheOptions();
-  options.env = fault_env.get();
-  options.max_bgerror_resume_count = 0;
-  DestroyAndReopen(options);
-  MergeMany("k", {"a"});
-  EXPECT_EQ(Get("k"), "a");
-  ASSERT_OK(Merge("k", "b"));
-  EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void* /*arg*/) {
-    fault_fs->SetFilesystemActive(false, RetryableError());
-  });
-  FlushOptions flush_options;
-  flush_options.wait = true;
-  EXPECT_NOK(db_->Flush(flush_options));
-  DisableCallBacks();
-  EXPECT_EQ(Get("k"), "a,b");
-  fault_fs->SetFilesystemActive(true);
-  ASSERT_OK(dbfull()->Resume());
-  EXPECT_EQ(Get("k"), "a,b");
-  ASSERT_OK(Merge("k", "c"));
-  EXPECT_EQ(Get("k"), "a,b,c");
-  ASSERT_OK(Flush());
-  EXPECT_EQ(Get("k"), "a,b,c");
-  Close();
 }
 
 // ---- Random histories against a model.
