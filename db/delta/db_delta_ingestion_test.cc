@@ -837,23 +837,6 @@ TEST_P(DBDeltaIngestionTest, CrashBeforeTheEditChangesNothing) {
   }
 }
 
-// With the option off, ingestion respects delta files as long as there are any.
-TEST_P(DBDeltaIngestionTest, WithoutTheOptionIngestionStillHidesOperands) {
-  Start();
-  WriteAndFlush({PutOf("a", "v"), PutOf("c", "v")});
-  WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
-  last_options_.enable_delta_separation = false;
-  Restart();
-  Ingest({{PutOf("a", "new"), DeleteOf("b")}});
-  EXPECT_TRUE(TryIngest({{MergeOf("c", "3")}}).IsNotSupported());
-  Check();
-  WriteAndFlush({MergeOf("a", "4"), MergeOf("b", "5")});
-  CompactToBottom();
-  Check();
-  Restart();
-  Check();
-}
-
 TEST_P(DBDeltaIngestionTest, ImportedOperandsAreOlderThanNewOnes) {
   Start();
   Checkpoint* checkpoint_ptr = nullptr;

@@ -158,19 +158,6 @@ TEST_F(DBDeltaJobsTest, FilesAreOpenWhenTheyAreCommitted) {
   Check();
 }
 
-TEST_F(DBDeltaJobsTest, NoJobRunsWithoutAutoCompactions) {
-  DestroyAndReopen(DeltaOptions());
-  for (int i = 0; i < 8; ++i) {
-    FlushOperands(0, 10);
-  }
-  ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  EXPECT_EQ(8, Stat("flushed-files"));
-  ASSERT_OK(SetAutoJobs(true));
-  ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  EXPECT_EQ(0, Stat("flushed-files"));
-  Check();
-}
-
 TEST_F(DBDeltaJobsTest, CompactRangeCollectsEverything) {
   Options options = DeltaOptions();
   DestroyAndReopen(options);
@@ -222,23 +209,6 @@ TEST_F(DBDeltaJobsTest, AnchorsStayWhileASnapshotNeedsThem) {
   ReleaseSnapshots();
   ASSERT_OK(CompactAll());
   EXPECT_EQ(0, Stat("anchors"));
-  Check();
-}
-
-// An iterator keeps the files of its Version while jobs replace them.
-TEST_F(DBDeltaJobsTest, OpenIteratorsKeepTheirFiles) {
-  DestroyAndReopen(DeltaOptions());
-  FlushOperands(0, 100, /*size=*/100);
-  FlushOperands(0, 100);
-  const State before = state_;
-  const std::unique_ptr<Iterator> first(db_->NewIterator(ReadOptions()));
-  ASSERT_OK(CompactAll());
-  const std::unique_ptr<Iterator> second(db_->NewIterator(ReadOptions()));
-  CheckIterator(second.get(), before);
-  FlushOperands(0, 100);
-  ASSERT_OK(CompactAll());
-  CheckIterator(first.get(), before);
-  CheckIterator(second.get(), before);
   Check();
 }
 
