@@ -230,43 +230,6 @@ class DBBlobPathTest : public DBTestBase {
   std::map<std::string, std::string> expected_;
 };
 
-TEST_F(DBBlobPathTest, FlushWritesToThePathOfLevelZero) {
-  Reopen(BlobOptions({0, 1}));
-  PutRange(0, 10, "a");
-  ASSERT_OK(Flush());
-  ASSERT_EQ(BlobCounts(), (Counts{1, 0, 0, 0}));
-  VerifyReads();
-
-  Reopen(BlobOptions({1, 0}));
-  VerifyReads();
-  PutRange(10, 20, "b");
-  ASSERT_OK(Flush());
-  ASSERT_EQ(BlobCounts(), (Counts{1, 1, 0, 0}));
-  VerifyReads();
-  Reopen(BlobOptions({1, 0}));
-  VerifyReads();
-
-  // Without the option, new files are on path 0, and files on other paths stay
-  // readable.
-  Reopen(BlobOptions({}));
-  PutRange(20, 30, "c");
-  ASSERT_OK(Flush());
-  ASSERT_EQ(BlobCounts(), (Counts{2, 1, 0, 0}));
-  VerifyReads();
-}
-
-TEST_F(DBBlobPathTest, RecoveryFlushWritesToThePathOfLevelZero) {
-  Options options = BlobOptions({2});
-  options.avoid_flush_during_shutdown = true;
-  Reopen(options);
-  PutRange(0, 10, "a");
-  Reopen(options);
-  ASSERT_EQ(BlobCounts(), (Counts{0, 0, 1, 0}));
-  VerifyReads();
-  Reopen(options);
-  VerifyReads();
-}
-
 TEST_F(DBBlobPathTest, ReadsWithBlobCacheAndFewOpenFiles) {
   Options options = BlobOptions({});
   options.blob_cache = NewLRUCache(1 << 20);
@@ -751,27 +714,6 @@ TEST_F(DBBlobPathTest, DirectWriteFollowsSetOptions) {
   ASSERT_EQ(Registry().size(), 4);
 }
 
-TEST_F(DBBlobPathTest, DirectWriteOfWideColumnsIsReadable) {
-  const Options options = DirectWriteOptions({2});
-  Reopen(options);
-  const std::string big(200, 'b');
-  const WideColumns with_blob{{kDefaultWideColumnName, "small"}, {"big", big}};
-  ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), "wide",
-                           with_blob));
-  ASSERT_EQ(BlobCounts(), (Counts{0, 0, 1, 0}));
-  for (int round = 0; round < 3; ++round) {
-    PinnableWideColumns result;
-    ASSERT_OK(db_->GetEntity(ReadOptions(), db_->DefaultColumnFamily(), "wide",
-                             &result));
-    ASSERT_EQ(result.columns(), with_blob);
-    if (round == 0) {
-      ASSERT_OK(Flush());
-    } else {
-      Reopen(options);
-    }
-  }
-}
-
 // An iterator with an old SuperVersion can read a file of its memtable that was
 // flushed, replaced and dropped from the Version meanwhile. Only the write path
 // still knows the path of that file.
@@ -817,19 +759,6 @@ TEST_F(DBBlobPathTest, DirectWriteSurvivesAFailedFlush) {
   // The Version of the failed edit does not exist, but the file still does.
   ASSERT_EQ(BlobCounts(), (Counts{0, 0, 1, 0}));
   ASSERT_EQ(Registry().size(), 1);
-  VerifyReads();
-}
-
-// RocksDB writes direct blobs to the DB's own directory even if the first path
-// is another one, and then does not find them. Here they are on the first path.
-TEST_F(DBBlobPathTest, DirectWriteUsesTheFirstPath) {
-  Options options = DirectWriteOptions({});
-  options.cf_paths.erase(options.cf_paths.begin());
-  Reopen(options);
-  PutRange(0, 10, "a");
-  ASSERT_EQ(BlobCounts(), (Counts{0, 1, 0, 0}));
-  VerifyReads();
-  ASSERT_OK(Flush());
   VerifyReads();
 }
 

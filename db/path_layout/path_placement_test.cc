@@ -162,42 +162,6 @@ TEST_F(PathPlacementTest, FailedBuildDeletesBothFiles) {
   }
 }
 
-TEST_F(PathPlacementTest, RecoveryFlushPlacesFilesOfSeveralFamilies) {
-  const std::vector<Options> options = {PathOptions("a", 3, {2}, {1}),
-                                        PathOptions("b", 2, {0}, {1}),
-                                        PathOptions("c", 2, {}, {})};
-  OpenNew(options);
-  for (int family = 0; family < 3; ++family) {
-    PutRange(family, 0, 20, family, /*wal=*/true);
-  }
-  Crash();
-  ASSERT_OK(Open(options, /*create_families=*/false));
-  const std::vector<uint32_t> sst = {2, 0, 0};
-  const std::vector<uint32_t> blob = {1, 1, 0};
-  for (int family = 0; family < 3; ++family) {
-    CheckPlacement(family, options[family]);
-    EXPECT_EQ(SstPathIds(family, options[family], 0), SstIds{sst[family]});
-    EXPECT_EQ(BlobPathIds(family, options[family]), BlobIds{blob[family]});
-  }
-  ASSERT_OK(VerifyData());
-}
-
-// The blob path mask of a flushed file survives a reopen. The mask decides
-// whether a manual compaction to level 1 may move the file without rewriting
-// it, which is only allowed if its values may stay on their path.
-TEST_F(PathPlacementTest, MaskOfFlushSurvivesReopen) {
-  Options options = PathOptions("a", 3, {0}, {1, 2});
-  OpenNew({options});
-  PutRange(0, 0, 20);
-  ASSERT_OK(FlushFamily(0));
-  EXPECT_EQ(BlobPathIds(0, options), BlobIds{1});
-  ASSERT_OK(Open({options}, /*create_families=*/false));
-  CompactAll(0);
-  EXPECT_EQ(BlobPathIds(0, options), BlobIds{2});
-  CheckPlacement(0, options);
-  ASSERT_OK(VerifyData());
-}
-
 TEST_F(PathPlacementTest, IngestedFilesReachThePathOfTheirLevel) {
   Options options = PathOptions("a", 3, {1, 1, 1, 2}, {0});
   options.level_compaction_dynamic_level_bytes = false;
