@@ -26,7 +26,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // A run: rounds of some seconds, in which all threads work, and between which
-// the DB is at rest and is opened anew.
+// the DB has no jobs, and is opened again.
 //
 // Not thread-safe.
 class OverlapStress {
