@@ -204,6 +204,8 @@ STRATA_TEST_LIB = \
   db/path_layout/path_test_util.cc \
   test_util/strata/history_call_test_util.cc \
   test_util/strata/history_check_test_util.cc \
+  test_util/strata/history_copy_steps_test_util.cc \
+  test_util/strata/history_db_kind_test_util.cc \
   test_util/strata/history_db_test_util.cc \
   test_util/strata/history_fault_fs_test_util.cc \
   test_util/strata/history_fault_steps_test_util.cc \
@@ -215,15 +217,18 @@ STRATA_TEST_LIB = \
   test_util/strata/history_names_test_util.cc \
   test_util/strata/history_open_steps_test_util.cc \
   test_util/strata/history_options_test_util.cc \
+  test_util/strata/history_read_options_test_util.cc \
   test_util/strata/history_read_steps_test_util.cc \
   test_util/strata/history_runner_test_util.cc \
   test_util/strata/history_script_test_util.cc \
   test_util/strata/history_show_steps_test_util.cc \
   test_util/strata/history_text_test_util.cc \
+  test_util/strata/history_transaction_steps_test_util.cc \
   test_util/strata/history_variants_test_util.cc \
   test_util/strata/history_verifier_test_util.cc \
   test_util/strata/history_words_test_util.cc \
   test_util/strata/history_write_steps_test_util.cc \
+  test_util/strata/history_write_test_util.cc \
   test_util/strata/overlap_db_test_util.cc \
   test_util/strata/overlap_findings_test_util.cc \
   test_util/strata/overlap_jobs_test_util.cc \

@@ -12,6 +12,21 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+Status ReadFamily(DB* db, ColumnFamilyHandle* handle,
+                  const ReadOptions& read_options,
+                  HistoryModel::Contents* contents) {
+  std::unique_ptr<Iterator> it(db->NewIterator(read_options, handle));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    (*contents)[it->key().ToString()] =
+        HistoryModel::FromWideColumns(it->columns());
+  }
+  return it->status();
+}
+
+}  // namespace
+
 HistoryDb::HistoryDb(std::string root, const HistoryOptionList* overrides)
     : root_(std::move(root)),
       overrides_(overrides),
@@ -56,14 +71,37 @@ Status HistoryDb::Open() {
   if (!s.ok()) {
     return s;
   }
+  const std::string* const kind = HistoryOptions::Find(
+      families_.at(kDefaultColumnFamilyName).options, "db");
+  if (kind != nullptr && !HistoryDbKind::Parse(*kind, &kind_)) {
+    return Status::InvalidArgument("no such kind of DB: " + *kind);
+  }
   std::vector<ColumnFamilyHandle*> handles;
-  s = DB::Open(options, DbPath(), descriptors, &handles, &db_);
+  s = HistoryDbKind::Open(kind_, options, DbPath(), descriptors, &handles,
+                          &db_);
   if (s.ok()) {
     for (ColumnFamilyHandle* handle : handles) {
       families_[handle->GetName()].handle = handle;
     }
+    s = FindPreparedTransactions();
   }
   return s;
+}
+
+Status HistoryDb::FindPreparedTransactions() {
+  for (std::unique_ptr<Transaction>& prepared :
+       HistoryDbKind::Prepared(kind_, db_.get())) {
+    const auto it = transactions_.find(prepared->GetName());
+    if (it != transactions_.end()) {
+      it->second->Replace(std::move(prepared));
+      continue;
+    }
+    const Status s = prepared->Rollback();
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return Status::OK();
 }
 
 void HistoryDb::Close() {
@@ -71,6 +109,14 @@ void HistoryDb::Close() {
     return;
   }
   iterators_.clear();
+  for (auto it = transactions_.begin(); it != transactions_.end();) {
+    if (it->second->is_prepared()) {
+      it->second->Replace(nullptr);
+      ++it;
+    } else {
+      it = transactions_.erase(it);
+    }
+  }
   for (const auto& snapshot : snapshots_) {
     db_->ReleaseSnapshot(snapshot.second.snapshot);
   }
@@ -96,6 +142,7 @@ Status HistoryDb::Destroy() {
   }
   if (s.ok()) {
     families_.clear();
+    transactions_.clear();
     model_ = HistoryModel();
   }
   return s;
@@ -144,13 +191,7 @@ Status HistoryDb::DropFamily(const std::string& name) {
 Status HistoryDb::ReadAll(const std::string& cf,
                           const ReadOptions& read_options,
                           HistoryModel::Contents* contents) {
-  std::unique_ptr<Iterator> it(
-      db_->NewIterator(read_options, families_.at(cf).handle));
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    (*contents)[it->key().ToString()] =
-        HistoryModel::FromWideColumns(it->columns());
-  }
-  return it->status();
+  return ReadFamily(db_.get(), families_.at(cf).handle, read_options, contents);
 }
 
 Status HistoryDb::ReadAllFamilies(HistoryModel::AllContents* all) {
@@ -162,6 +203,38 @@ Status HistoryDb::ReadAllFamilies(HistoryModel::AllContents* all) {
     }
   }
   return Status::OK();
+}
+
+Status HistoryDb::ReadCopy(const std::string& path,
+                           HistoryModel::AllContents* all) {
+  Options options;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  Status s = Describe(&options, &descriptors);
+  if (!s.ok()) {
+    return s;
+  }
+  for (ColumnFamilyDescriptor& descriptor : descriptors) {
+    descriptor.options.cf_paths.clear();
+  }
+  options.db_paths.clear();
+  options.create_if_missing = false;
+  std::unique_ptr<DB> copy;
+  std::vector<ColumnFamilyHandle*> handles;
+  s = HistoryDbKind::Open(kind_, options, path, descriptors, &handles, &copy);
+  for (ColumnFamilyHandle* handle : handles) {
+    if (s.ok()) {
+      s = ReadFamily(copy.get(), handle, ReadOptions(),
+                     &(*all)[handle->GetName()]);
+    }
+  }
+  for (ColumnFamilyHandle* handle : handles) {
+    copy->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  if (copy != nullptr) {
+    const Status closed = copy->Close();
+    s = s.ok() ? closed : s;
+  }
+  return s;
 }
 
 std::string HistoryDb::NewFilePath() {

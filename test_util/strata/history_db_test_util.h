@@ -13,11 +13,13 @@
 #include "rocksdb/env.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "test_util/strata/history_db_kind_test_util.h"
 #include "test_util/strata/history_fault_fs_test_util.h"
 #include "test_util/strata/history_iterator_test_util.h"
 #include "test_util/strata/history_model_test_util.h"
 #include "test_util/strata/history_names_test_util.h"
 #include "test_util/strata/history_options_test_util.h"
+#include "test_util/strata/history_transaction_test_util.h"
 #include "utilities/fault_injection_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -56,10 +58,13 @@ class HistoryDb {
 
   Status CreateRoot();
 
-  // Opens the DB with all families.
+  // Opens the DB with all families, and finds the prepared transactions again.
+  // Those that a crash has rolled back have no Transaction then. A transaction
+  // whose commit or rollback was lost is rolled back.
   // REQUIRES: !is_open()
   Status Open();
-  // Closes the DB, if it is open, and all that belongs to it.
+  // Closes the DB, if it is open, and all that belongs to it, except for
+  // transactions that were prepared.
   void Close();
   // Closes and removes the DB. If that succeeds, the model and the families
   // are forgotten.
@@ -85,7 +90,12 @@ class HistoryDb {
   // Returns the path of a new file outside of the DB's directories.
   std::string NewFilePath();
 
+  // Opens a copy of the DB, which has all files in one directory, and reads it.
+  // REQUIRES: !families().empty()
+  Status ReadCopy(const std::string& path, HistoryModel::AllContents* all);
+
   bool is_open() const { return db_ != nullptr; }
+  HistoryDbKind::Kind kind() const { return kind_; }
   DB* db() { return db_.get(); }
   const std::string& root() const { return root_; }
   const HistoryOptionList* overrides() const { return overrides_; }
@@ -99,11 +109,16 @@ class HistoryDb {
   std::map<std::string, std::unique_ptr<HistoryIterator>>& iterators() {
     return iterators_;
   }
+  // Those that are neither committed nor rolled back.
+  std::map<std::string, std::unique_ptr<HistoryTransaction>>& transactions() {
+    return transactions_;
+  }
 
  private:
   // Returns the options of all families. *options: those of the default one.
   Status Describe(Options* options,
                   std::vector<ColumnFamilyDescriptor>* descriptors);
+  Status FindPreparedTransactions();
   std::string DbPath() const { return root_ + "/db"; }
 
   const std::string root_;
@@ -113,10 +128,12 @@ class HistoryDb {
   const std::shared_ptr<HistoryFaultFS> fault_fs_;
   const std::unique_ptr<Env> env_;
 
+  HistoryDbKind::Kind kind_ = HistoryDbKind::kPlain;
   std::unique_ptr<DB> db_;
   std::map<std::string, Family> families_;
   std::map<std::string, View> snapshots_;
   std::map<std::string, std::unique_ptr<HistoryIterator>> iterators_;
+  std::map<std::string, std::unique_ptr<HistoryTransaction>> transactions_;
   HistoryModel model_;
   HistoryNames names_;
   size_t num_new_files_ = 0;

@@ -6,12 +6,14 @@
 #include <cassert>
 #include <utility>
 
+#include "test_util/strata/history_copy_steps_test_util.h"
 #include "test_util/strata/history_fault_steps_test_util.h"
 #include "test_util/strata/history_iterator_steps_test_util.h"
 #include "test_util/strata/history_job_steps_test_util.h"
 #include "test_util/strata/history_open_steps_test_util.h"
 #include "test_util/strata/history_read_steps_test_util.h"
 #include "test_util/strata/history_show_steps_test_util.h"
+#include "test_util/strata/history_transaction_steps_test_util.h"
 #include "test_util/strata/history_verifier_test_util.h"
 #include "test_util/strata/history_write_steps_test_util.h"
 
@@ -37,7 +39,8 @@ const std::map<std::string, HistoryStep>& HistoryInterpreter::Steps() {
     for (const std::vector<HistoryStep>& group :
          {HistoryOpenSteps(), HistoryWriteSteps(), HistoryReadSteps(),
           HistoryIteratorSteps(), HistoryJobSteps(), HistoryFaultSteps(),
-          HistoryShowSteps(), verify}) {
+          HistoryShowSteps(), HistoryCopySteps(), HistoryTransactionSteps(),
+          verify}) {
       for (const HistoryStep& step : group) {
         const bool is_new = steps.emplace(step.name, step).second;
         assert(is_new);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "test_util/strata/history_iterator_test_util.h"
+#include "test_util/strata/history_read_options_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -17,7 +18,12 @@ namespace {
 
 void Create(HistoryCall& c) {
   HistoryDb::View view;
+  ReadOptions read_options;
   if (!c.TakeView(&view)) {
+    return;
+  }
+  if (!HistoryReadOptions::Take(&c.args(), &read_options)) {
+    c.Usage();
     return;
   }
   const HistoryWords& args = c.args();
@@ -26,10 +32,9 @@ void Create(HistoryCall& c) {
     c.Usage();
     return;
   }
-  ReadOptions read_options;
   read_options.snapshot = view.snapshot;
   iterators[args[0]] = std::make_unique<HistoryIterator>(
-      c.db(), c.handle(), read_options, c.model().At(c.cf(), view.position),
+      c.db(), c.handle(), read_options, &c.model(), view.position,
       HistoryWords(args.begin() + 1, args.end()));
 }
 
@@ -56,9 +61,10 @@ HistoryIterator* Find(HistoryCall& c, size_t min_args, size_t max_args) {
   return it->second.get();
 }
 
-// Prints where the iterator is, and checks it.
+// Prints where the iterator is, and checks it. Prints nothing if it may be at
+// several positions, as the choice can depend on the options of the DB.
 void Show(HistoryCall& c, HistoryIterator* iterator) {
-  if (!c.Report(iterator->status())) {
+  if (!c.Report(iterator->status()) || !iterator->is_known()) {
     return;
   }
   c.out().append(iterator->Show()).append("\n");
@@ -114,6 +120,16 @@ void Move(HistoryCall& c, void (HistoryIterator::*move)()) {
   }
 }
 
+void Refresh(HistoryCall& c) {
+  HistoryDb::View view;
+  if (!c.TakeView(&view)) {
+    return;
+  }
+  if (HistoryIterator* const iterator = Find(c, 1, 1)) {
+    c.Report(iterator->Refresh(view.snapshot, view.position));
+  }
+}
+
 void Next(HistoryCall& c) { Move(c, &HistoryIterator::Next); }
 
 void Prev(HistoryCall& c) { Move(c, &HistoryIterator::Prev); }
@@ -122,13 +138,15 @@ void Prev(HistoryCall& c) { Move(c, &HistoryIterator::Prev); }
 
 const std::vector<HistoryStep>& HistoryIteratorSteps() {
   static const std::vector<HistoryStep> kSteps = {
-      {"iter", Create, false, true, "iter NAME [@SNAPSHOT] [FROM TO]"},
+      {"iter", Create, false, true,
+       "iter NAME [@SNAPSHOT] [FROM TO] [+OPTION...]"},
       {"seek", Seek, false, true, "seek NAME KEY"},
       {"seekforprev", SeekForPrev, false, true, "seekforprev NAME KEY"},
       {"first", SeekToFirst, false, true, "first NAME"},
       {"last", SeekToLast, false, true, "last NAME"},
       {"next", Next, false, true, "next NAME [COUNT]"},
       {"prev", Prev, false, true, "prev NAME [COUNT]"},
+      {"refresh", Refresh, false, true, "refresh NAME [@SNAPSHOT]"},
       {"close-iter", End, false, true, "close-iter NAME"},
   };
   return kSteps;

@@ -12,30 +12,49 @@ namespace ROCKSDB_NAMESPACE {
 
 HistoryIterator::HistoryIterator(DB* db, ColumnFamilyHandle* handle,
                                  const ReadOptions& read_options,
-                                 HistoryModel::Contents contents,
+                                 const HistoryModel* model, size_t position,
                                  const HistoryWords& bounds)
-    : from_(bounds.empty() ? "" : bounds[0]),
+    : model_(*model),
+      cf_(handle->GetName()),
+      is_tailing_(read_options.tailing),
+      is_bounded_(!bounds.empty()),
+      from_(bounds.empty() ? "" : bounds[0]),
       to_(bounds.empty() ? "" : bounds[1]),
       lower_(from_),
-      upper_(to_),
-      contents_(std::move(contents)) {
+      upper_(to_) {
   ReadOptions bounded = read_options;
-  if (!bounds.empty()) {
+  if (is_bounded_) {
     bounded.iterate_lower_bound = &lower_;
     bounded.iterate_upper_bound = &upper_;
-    HistoryModel::Clip(from_, to_, &contents_);
   }
   iterator_.reset(db->NewIterator(bounded, handle));
+  Load(position);
+}
+
+void HistoryIterator::Load(size_t position) {
+  position_ = position;
+  contents_ = model_.At(cf_, position);
+  if (is_bounded_) {
+    HistoryModel::Clip(from_, to_, &contents_);
+  }
   expected_ = contents_.end();
+  is_known_ = false;
+}
+
+Status HistoryIterator::Refresh(const Snapshot* snapshot, size_t position) {
+  Load(position);
+  return iterator_->Refresh(snapshot);
 }
 
 void HistoryIterator::Seek(const std::string& key) {
+  LoadIfTailing();
   iterator_->Seek(key);
   expected_ = contents_.lower_bound(key);
   is_known_ = true;
 }
 
 void HistoryIterator::SeekForPrev(const std::string& key) {
+  LoadIfTailing();
   iterator_->SeekForPrev(key);
   expected_ = contents_.upper_bound(key);
   expected_ =
@@ -44,12 +63,14 @@ void HistoryIterator::SeekForPrev(const std::string& key) {
 }
 
 void HistoryIterator::SeekToFirst() {
+  LoadIfTailing();
   iterator_->SeekToFirst();
   expected_ = contents_.begin();
   is_known_ = true;
 }
 
 void HistoryIterator::SeekToLast() {
+  LoadIfTailing();
   iterator_->SeekToLast();
   expected_ = contents_.empty() ? contents_.end() : std::prev(contents_.end());
   is_known_ = true;
@@ -81,7 +102,7 @@ std::string HistoryIterator::Show() const {
 }
 
 std::string HistoryIterator::Correction() const {
-  if (!is_known_) {
+  if (!is_known()) {
     return "";
   }
   if (expected_ == contents_.end()) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -22,14 +23,18 @@ namespace ROCKSDB_NAMESPACE {
 // Not thread-safe.
 class HistoryIterator {
  public:
-  // contents: what the DB contains at this moment.
+  // position: the position in the model that read_options.snapshot shows.
   // bounds: none, or the lower bound and the exclusive upper one.
-  // REQUIRES: db and handle outlive this.
+  // REQUIRES: db, handle and model outlive this.
   HistoryIterator(DB* db, ColumnFamilyHandle* handle,
-                  const ReadOptions& read_options,
-                  HistoryModel::Contents contents, const HistoryWords& bounds);
+                  const ReadOptions& read_options, const HistoryModel* model,
+                  size_t position, const HistoryWords& bounds);
   HistoryIterator(const HistoryIterator&) = delete;
   HistoryIterator& operator=(const HistoryIterator&) = delete;
+
+  // Makes the DB's iterator show another state; nullptr stands for the newest.
+  // position: the position in the model that the snapshot shows.
+  Status Refresh(const Snapshot* snapshot, size_t position);
 
   void Seek(const std::string& key);
   void SeekForPrev(const std::string& key);
@@ -41,6 +46,11 @@ class HistoryIterator {
   void Prev();
 
   bool Valid() const { return iterator_->Valid(); }
+  // There is one position at which the iterator must be, see Correction(). A
+  // tailing iterator may or may not show what was written since its seek.
+  bool is_known() const {
+    return is_known_ && (!is_tailing_ || model_.Position() == position_);
+  }
 
   // If this fails, the correct position is unknown until the next seek.
   Status status();
@@ -49,7 +59,8 @@ class HistoryIterator {
   // REQUIRES: status().ok()
   std::string Show() const;
 
-  // Returns where the iterator must be, or an empty text if it is there.
+  // Returns where the iterator must be, or an empty text if it is there or if
+  // that is unknown.
   // REQUIRES: status().ok()
   std::string Correction() const;
 
@@ -61,11 +72,25 @@ class HistoryIterator {
     return HistoryModel::FromWideColumns(iterator_->columns());
   }
 
+  // Takes the contents at a position in the model.
+  void Load(size_t position);
+  // A seek of a tailing iterator shows the newest state.
+  void LoadIfTailing() {
+    if (is_tailing_) {
+      Load(model_.Position());
+    }
+  }
+
+  const HistoryModel& model_;
+  const std::string cf_;
+  const bool is_tailing_;
+  const bool is_bounded_;
   const std::string from_;
   const std::string to_;
   const Slice lower_;
   const Slice upper_;
-  HistoryModel::Contents contents_;
+  size_t position_ = 0;
+  HistoryModel::Contents contents_;  // those at position_ in the model
   std::unique_ptr<Iterator> iterator_;
   // The correct position in contents_, if it is known.
   HistoryModel::Contents::const_iterator expected_;

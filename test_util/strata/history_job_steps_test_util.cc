@@ -187,8 +187,9 @@ void CompactLevel(HistoryCall& c) {
     return;
   }
   if (c.args().size() == 1) {
-    c.Report(static_cast_with_check<DBImpl>(c.db())->TEST_CompactRange(
-        static_cast<int>(from), nullptr, nullptr, c.handle(), no_move));
+    c.Report(static_cast_with_check<DBImpl>(c.db()->GetRootDB())
+                 ->TEST_CompactRange(static_cast<int>(from), nullptr, nullptr,
+                                     c.handle(), no_move));
     return;
   }
   const std::vector<std::string> names = FilesOfLevels(c, from, to);
@@ -197,6 +198,27 @@ void CompactLevel(HistoryCall& c) {
     options.allow_trivial_move = !no_move;
     c.Report(
         c.db()->CompactFiles(options, c.handle(), names, static_cast<int>(to)));
+  }
+}
+
+// Collects the garbage in blob files. A family without a map has no such job.
+void Collect(HistoryCall& c) {
+  CollectBlobGarbageOptions options;
+  std::string value;
+  uint64_t number = 0;
+  if (HistoryArguments::TakeNamed(&c.args(), "runs", &value)) {
+    if (!HistoryArguments::ParseNumber(value, &number)) {
+      c.Usage();
+      return;
+    }
+    options.max_sorted_runs = static_cast<uint32_t>(number);
+  }
+  if (!c.args().empty()) {
+    c.Usage();
+    return;
+  }
+  if (c.db()->GetOptions(c.handle()).enable_blob_address_map) {
+    c.Report(c.db()->CollectBlobGarbage(options, c.handle()));
   }
 }
 
@@ -216,6 +238,7 @@ const std::vector<HistoryStep>& HistoryJobSteps() {
        "compactfiles FILE... to=LEVEL [path=ID] [move]"},
       {"compactlevel", CompactLevel, true, true,
        "compactlevel FROM [TO] [nomove]"},
+      {"collect", Collect, false, true, "collect [runs=N]"},
       {"wait", Wait, false, true, "wait"},
   };
   return kSteps;

@@ -9,8 +9,32 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+bool HistoryModel::ParseMergeKind(const std::string& merge_operator,
+                                  MergeKind* kind) {
+  static const std::map<std::string, MergeKind> kKinds = {
+      {"", MergeKind::kAppend},
+      {"stringappend", MergeKind::kAppend},
+      {"max", MergeKind::kMax},
+      {"put", MergeKind::kLast}};
+  const auto it = kKinds.find(merge_operator);
+  if (it == kKinds.end()) {
+    return false;
+  }
+  *kind = it->second;
+  return true;
+}
+
+void HistoryModel::CreateFamily(const std::string& cf,
+                                const std::string& merge_operator) {
+  families_[cf];
+  const bool is_known = ParseMergeKind(merge_operator, &merge_kinds_[cf]);
+  assert(is_known);
+  (void)is_known;
+}
+
 void HistoryModel::DropFamily(const std::string& cf) {
   families_.erase(cf);
+  merge_kinds_.erase(cf);
   for (Write& write : writes_) {
     write.ops.erase(std::remove_if(write.ops.begin(), write.ops.end(),
                                    [&cf](const Op& op) { return op.cf == cf; }),
@@ -18,7 +42,35 @@ void HistoryModel::DropFamily(const std::string& cf) {
   }
 }
 
-void HistoryModel::Apply(const Op& op, Contents* contents) {
+void HistoryModel::ApplyOperand(const std::string& cf,
+                                const std::string& operand,
+                                std::string* value) const {
+  const auto kind = merge_kinds_.find(cf);
+  assert(kind != merge_kinds_.end());
+  switch (kind->second) {
+    case MergeKind::kAppend:
+      value->append(",").append(operand);
+      break;
+    case MergeKind::kMax:
+      *value = std::max(*value, operand);
+      break;
+    case MergeKind::kLast:
+      *value = operand;
+      break;
+  }
+}
+
+std::string HistoryModel::Merged(
+    const std::string& cf, const std::vector<std::string>& operands) const {
+  assert(!operands.empty());
+  std::string value = operands[0];
+  for (size_t i = 1; i < operands.size(); ++i) {
+    ApplyOperand(cf, operands[i], &value);
+  }
+  return value;
+}
+
+void HistoryModel::Apply(const Op& op, Contents* contents) const {
   switch (op.kind) {
     case OpKind::kPut:
       (*contents)[op.key] = op.columns;
@@ -29,7 +81,7 @@ void HistoryModel::Apply(const Op& op, Contents* contents) {
       if (it == contents->end()) {
         (*contents)[op.key][""] = operand;
       } else {
-        it->second[""].append(",").append(operand);
+        ApplyOperand(op.cf, operand, &it->second[""]);
       }
       break;
     }
@@ -57,6 +109,15 @@ HistoryModel::Contents HistoryModel::At(const std::string& cf,
     }
   }
   return contents;
+}
+
+void HistoryModel::ApplyTo(const std::vector<Op>& ops, const std::string& cf,
+                           Contents* contents) const {
+  for (const Op& op : ops) {
+    if (op.cf == cf) {
+      Apply(op, contents);
+    }
+  }
 }
 
 HistoryModel::Columns HistoryModel::FromWideColumns(const WideColumns& wide) {

@@ -29,13 +29,20 @@ class HistoryModel {
 
   enum class OpKind { kPut, kMerge, kDelete, kDeleteRange };
 
+  // What a merge operator of RocksDB does with a value and an operand.
+  enum class MergeKind {
+    kAppend,  // "stringappend": they are joined with a comma
+    kMax,     // "max": the larger one stays
+    kLast,    // "put": the operand stays
+  };
+
   struct Op {
     OpKind kind = OpKind::kPut;
     std::string cf;
     std::string key;
     // kDeleteRange: the exclusive end.
     std::string end;
-    // kMerge: the operand, joined with a comma, in the default column.
+    // kMerge: the operand, in the default column.
     Columns columns;
   };
 
@@ -48,7 +55,10 @@ class HistoryModel {
     bool has_failed = false;
   };
 
-  void CreateFamily(const std::string& cf) { families_[cf]; }
+  // merge_operator: RocksDB's name of it; empty for "stringappend".
+  // REQUIRES: the operator is one of those of MergeKind
+  void CreateFamily(const std::string& cf,
+                    const std::string& merge_operator = "");
   void DropFamily(const std::string& cf);
 
   void Append(Write write) { writes_.push_back(std::move(write)); }
@@ -58,6 +68,20 @@ class HistoryModel {
 
   Contents At(const std::string& cf, size_t position) const;
   Contents Now(const std::string& cf) const { return At(cf, Position()); }
+
+  // Applies operations of one family to its contents. The operations of a
+  // transaction that is not committed are an example.
+  void ApplyTo(const std::vector<Op>& ops, const std::string& cf,
+               Contents* contents) const;
+
+  // Returns the value of these operands, the oldest first.
+  // REQUIRES: !operands.empty()
+  std::string Merged(const std::string& cf,
+                     const std::vector<std::string>& operands) const;
+
+  // Returns false if there is no MergeKind for RocksDB's name.
+  static bool ParseMergeKind(const std::string& merge_operator,
+                             MergeKind* kind);
 
   // Returns the columns of a value that the DB has returned.
   static Columns FromWideColumns(const WideColumns& wide);
@@ -83,6 +107,8 @@ class HistoryModel {
 
   // Marks all writes so far as durable: they survive a crash.
   void MarkDurable() { durable_ = writes_.size(); }
+  // Returns the number of writes, the first ones, that are durable.
+  size_t NumDurable() const { return durable_; }
 
   // Checks the contents `found` after recovery. They are correct if they are
   // the contents after the first n writes. After a crash, n is at least the
@@ -100,11 +126,14 @@ class HistoryModel {
     size_t position;
   };
 
-  static void Apply(const Op& op, Contents* contents);
+  void Apply(const Op& op, Contents* contents) const;
+  void ApplyOperand(const std::string& cf, const std::string& operand,
+                    std::string* value) const;
   AllContents Replay(const std::vector<Write>& writes) const;
 
   std::vector<Write> writes_;
   AllContents families_;  // the existing families, with empty contents
+  std::map<std::string, MergeKind> merge_kinds_;
   size_t durable_ = 0;
   std::vector<BlurredRange> blurred_;
 };

@@ -12,11 +12,30 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+// Tells the model the family's merge operator. Returns false and records a
+// mistake if the model does not know it.
+bool SetMergeOperator(HistoryCall& c, const std::string& cf,
+                      const HistoryOptionList& options) {
+  const std::string* const name =
+      HistoryOptions::Find(options, "merge_operator");
+  HistoryModel::MergeKind kind;
+  if (name != nullptr && !HistoryModel::ParseMergeKind(*name, &kind)) {
+    c.Mistake("the model has no merge operator \"" + *name + "\"");
+    return false;
+  }
+  c.model().CreateFamily(cf, name == nullptr ? "" : *name);
+  return true;
+}
+
 // Adds the arguments to the family's options, opens the DB, and checks what it
 // contains.
 void OpenWithArguments(HistoryCall& c, bool is_crash) {
   HistoryDb& state = c.state();
-  if (c.TakeOptions(c.args(), &c.family().options) && c.Report(state.Open())) {
+  if (!c.TakeOptions(c.args(), &c.family().options) ||
+      !SetMergeOperator(c, c.cf(), c.family().options)) {
+    return;
+  }
+  if (c.Report(state.Open())) {
     HistoryVerifier(&state, &c.findings()).CheckRecovered(is_crash);
   }
 }
@@ -27,7 +46,6 @@ void Open(HistoryCall& c) {
     return;
   }
   c.state().families()[c.cf()].options.clear();
-  c.model().CreateFamily(c.cf());
   OpenWithArguments(c, /*is_crash=*/false);
 }
 
@@ -87,8 +105,9 @@ void ChangeFamily(HistoryCall& c) {
     HistoryOptionList options;
     if (c.TakeOptions(HistoryWords(c.args().begin() + 2, c.args().end()),
                       &options) &&
-        c.Report(c.state().CreateFamily(name, options))) {
-      c.model().CreateFamily(name);
+        SetMergeOperator(c, name, options) &&
+        !c.Report(c.state().CreateFamily(name, options))) {
+      c.model().DropFamily(name);
     }
   } else if (action == "drop" && name != kDefaultColumnFamilyName && exists) {
     if (c.Report(c.state().DropFamily(name))) {

@@ -145,8 +145,9 @@ Status HistoryOptions::Make(const HistoryOptionList& own,
       options->cf_paths.emplace_back(path, UINT64_MAX);
     }
   }
-  std::erase_if(list,
-                [](const auto& option) { return option.first == "paths"; });
+  std::erase_if(list, [](const auto& option) {
+    return option.first == "paths" || option.first == "db";
+  });
   return SetHistoryOptions(list, env, options);
 }
 

@@ -37,7 +37,8 @@ class HistoryOptions {
 
   // Makes the options of a column family, and of the DB, whose directory is
   // "db" below `root`. The DB does nothing that steps do not request.
-  // own: as Add() makes it, and maybe with "paths".
+  // own: as Add() makes it, and maybe with "paths", and with "db", which has no
+  // effect here (see HistoryDbKind).
   // overrides: arguments of Add() that replace those of `own`; nullptr if there
   // are none.
   // *paths: set to the directories of the SST files.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "rocksdb/wide_columns.h"
+#include "test_util/strata/history_read_options_test_util.h"
 #include "test_util/strata/history_text_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -62,13 +63,14 @@ bool PrintAnswer(HistoryCall& c, const Status& s, const std::string& shown) {
 // Compares the answer to a read of a key, which is no error, with the contents.
 // columns: what was found, unless the key was not found.
 // what: stands ahead of the contradiction.
-void CheckAnswer(HistoryCall& c, const View& view, const Contents& contents,
-                 const std::string& key, bool is_found, const Columns& columns,
+void CheckAnswer(HistoryCall& c, const std::string& cf, const View& view,
+                 const Contents& contents, const std::string& key,
+                 bool is_found, const Columns& columns,
                  const std::string& what) {
   const auto it = contents.find(key);
   const bool is_right =
       it == contents.end() ? !is_found : is_found && it->second == columns;
-  if (!is_right && !c.model().IsBlurred(c.cf(), key, view.position)) {
+  if (!is_right && !c.model().IsBlurred(cf, key, view.position)) {
     c.Disagree(what + "must be: " +
                (it == contents.end() ? kNotFound
                                      : HistoryText::ShowColumns(it->second)));
@@ -96,8 +98,9 @@ void Get(HistoryCall& c) {
   std::string value;
   const Status s = c.db()->Get(OptionsOf(view), c.handle(), key, &value);
   if (PrintAnswer(c, s, HistoryText::ShowValue(value))) {
-    CheckAnswer(c, view, DefaultColumnsOf(c.model().At(c.cf(), view.position)),
-                key, s.ok(), {{"", value}}, "get " + key + ": " + c.out());
+    CheckAnswer(c, c.cf(), view,
+                DefaultColumnsOf(c.model().At(c.cf(), view.position)), key,
+                s.ok(), {{"", value}}, "get " + key + ": " + c.out());
   }
 }
 
@@ -115,8 +118,8 @@ void GetEntity(HistoryCall& c) {
   const Status s = c.db()->GetEntity(OptionsOf(view), c.handle(), key, &wide);
   const Columns columns = HistoryModel::FromWideColumns(wide.columns());
   if (PrintAnswer(c, s, HistoryText::ShowColumns(columns))) {
-    CheckAnswer(c, view, c.model().At(c.cf(), view.position), key, s.ok(),
-                columns, "getentity " + key + ": " + c.out());
+    CheckAnswer(c, c.cf(), view, c.model().At(c.cf(), view.position), key,
+                s.ok(), columns, "getentity " + key + ": " + c.out());
   }
 }
 
@@ -141,8 +144,45 @@ void MultiGet(HistoryCall& c) {
     const std::string value = values[i].ToString();
     c.out().append(key).append("=");
     if (PrintAnswer(c, statuses[i], HistoryText::ShowValue(value))) {
-      CheckAnswer(c, view, contents, key, statuses[i].ok(), {{"", value}},
-                  "multiget, key " + key + " ");
+      CheckAnswer(c, c.cf(), view, contents, key, statuses[i].ok(),
+                  {{"", value}}, "multiget, key " + key + " ");
+    }
+  }
+}
+
+// Reads the same keys in all families with one call.
+void MultiGetAll(HistoryCall& c) {
+  View view;
+  if (!c.TakeView(&view)) {
+    return;
+  }
+  if (c.args().empty()) {
+    c.Usage();
+    return;
+  }
+  std::vector<std::string> cfs;
+  std::vector<ColumnFamilyHandle*> handles;
+  std::vector<Slice> keys;
+  for (const auto& [cf, family] : c.state().families()) {
+    for (const std::string& key : c.args()) {
+      cfs.push_back(cf);
+      handles.push_back(family.handle);
+      keys.emplace_back(key);
+    }
+  }
+  std::vector<PinnableSlice> values(keys.size());
+  std::vector<Status> statuses(keys.size());
+  c.db()->MultiGet(OptionsOf(view), keys.size(), handles.data(), keys.data(),
+                   values.data(), statuses.data());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string key = keys[i].ToString();
+    const std::string value = values[i].ToString();
+    c.out().append(cfs[i]).append(" ").append(key).append("=");
+    if (PrintAnswer(c, statuses[i], HistoryText::ShowValue(value))) {
+      CheckAnswer(c, cfs[i], view,
+                  DefaultColumnsOf(c.model().At(cfs[i], view.position)), key,
+                  statuses[i].ok(), {{"", value}},
+                  "multigetall, " + cfs[i] + " " + key + " ");
     }
   }
 }
@@ -177,12 +217,15 @@ void ScanRange(HistoryCall& c) {
     return;
   }
   const bool reverse = HistoryArguments::TakeWord(&c.args(), "reverse");
+  ReadOptions read_options;
+  const bool has_valid_options =
+      HistoryReadOptions::Take(&c.args(), &read_options);
   const HistoryWords& bounds = c.args();
-  if (!bounds.empty() && bounds.size() != 2) {
+  if (!has_valid_options || (!bounds.empty() && bounds.size() != 2)) {
     c.Usage();
     return;
   }
-  ReadOptions read_options = OptionsOf(view);
+  read_options.snapshot = view.snapshot;
   Slice lower;
   Slice upper;
   Contents expected = c.model().At(c.cf(), view.position);
@@ -207,6 +250,46 @@ void ScanRange(HistoryCall& c) {
   }
 }
 
+// Reads all families with iterators that NewIterators() has made.
+void ScanAll(HistoryCall& c) {
+  View view;
+  if (!c.TakeView(&view)) {
+    return;
+  }
+  if (!c.args().empty()) {
+    c.Usage();
+    return;
+  }
+  std::vector<ColumnFamilyHandle*> handles;
+  for (const auto& family : c.state().families()) {
+    handles.push_back(family.second.handle);
+  }
+  std::vector<Iterator*> made;
+  if (!c.Report(c.db()->NewIterators(OptionsOf(view), handles, &made))) {
+    return;
+  }
+  const std::vector<std::unique_ptr<Iterator>> iterators(made.begin(),
+                                                         made.end());
+  size_t i = 0;
+  for (const auto& family : c.state().families()) {
+    const std::string& cf = family.first;
+    Iterator* const it = iterators[i++].get();
+    Contents found;
+    c.out().append(cf).append(":\n");
+    WalkAll(c, /*reverse=*/false, it, &found);
+    if (!c.Report(it->status())) {
+      continue;
+    }
+    Contents expected = c.model().At(cf, view.position);
+    c.model().RemoveBlurred(cf, view.position, &expected);
+    c.model().RemoveBlurred(cf, view.position, &found);
+    if (found != expected) {
+      c.Disagree("scanall, family " + cf + ", must be:\n" +
+                 HistoryText::ShowContents(expected));
+    }
+  }
+}
+
 }  // namespace
 
 const std::vector<HistoryStep>& HistoryReadSteps() {
@@ -216,7 +299,11 @@ const std::vector<HistoryStep>& HistoryReadSteps() {
       {"get", Get, false, true, "get KEY [@SNAPSHOT]"},
       {"getentity", GetEntity, false, true, "getentity KEY [@SNAPSHOT]"},
       {"multiget", MultiGet, false, true, "multiget KEY... [@SNAPSHOT]"},
-      {"scan", ScanRange, false, true, "scan [@SNAPSHOT] [FROM TO] [reverse]"},
+      {"multigetall", MultiGetAll, false, true,
+       "multigetall KEY... [@SNAPSHOT]"},
+      {"scanall", ScanAll, false, true, "scanall [@SNAPSHOT]"},
+      {"scan", ScanRange, false, true,
+       "scan [@SNAPSHOT] [FROM TO] [reverse] [+OPTION...]"},
   };
   return kSteps;
 }

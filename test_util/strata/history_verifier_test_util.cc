@@ -19,6 +19,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 void HistoryVerifier::CheckRecovered(bool is_crash) {
+  CheckRecoveredTransactions(is_crash);
   HistoryModel::AllContents found;
   const Status s = db_.ReadAllFamilies(&found);
   if (!s.ok()) {
@@ -39,6 +40,24 @@ void HistoryVerifier::CheckRecovered(bool is_crash) {
       what.append(HistoryText::ShowContents(db_.model().Now(family.first)));
     }
     findings_.Disagree(what);
+  }
+}
+
+// A prepared transaction survives, unless a crash came before it was synced.
+void HistoryVerifier::CheckRecoveredTransactions(bool is_crash) {
+  auto& transactions = db_.transactions();
+  for (auto it = transactions.begin(); it != transactions.end();) {
+    HistoryTransaction& transaction = *it->second;
+    if (transaction.transaction() != nullptr) {
+      // Opening a DB makes durable what it has found.
+      transaction.SetPrepared(0);
+      ++it;
+      continue;
+    }
+    if (!is_crash || transaction.prepared_at() < db_.model().NumDurable()) {
+      findings_.Disagree("the prepared transaction " + it->first + " is lost");
+    }
+    it = transactions.erase(it);
   }
 }
 
@@ -169,12 +188,13 @@ void HistoryVerifier::VerifyMergeOperands(const Subject& subject,
   const Status s =
       db_.db()->GetMergeOperands(subject.read_options, subject.handle, key,
                                  operands_.data(), &options, &num_operands);
-  std::string joined;
+  std::vector<std::string> operands;
   for (int i = 0; s.ok() && i < num_operands; ++i) {
-    joined.append(i == 0 ? "" : ",").append(operands_[i].ToString());
+    operands.push_back(operands_[i].ToString());
     operands_[i].Reset();
   }
-  CheckValue(subject, key, "merge operands of " + key, s, joined);
+  CheckValue(subject, key, "merge operands of " + key, s,
+             operands.empty() ? "" : db_.model().Merged(subject.cf, operands));
 }
 
 void HistoryVerifier::VerifyDeltas() {

@@ -52,6 +52,7 @@ class HistoryVerifier {
     std::string what;
   };
 
+  void CheckRecoveredTransactions(bool is_crash);
   void VerifyView(const std::string& cf, const HistoryDb::View& view,
                   const std::string& name);
   void VerifyScan(const Subject& subject);

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "rocksdb/convenience.h"
-#include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
 #include "test_util/strata/history_text_test_util.h"
+#include "test_util/strata/history_write_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -20,64 +20,6 @@ namespace {
 
 using Op = HistoryModel::Op;
 using OpKind = HistoryModel::OpKind;
-
-// A write as a step has it. The model does not distinguish all of them.
-struct ParsedWrite {
-  Op op;
-  bool is_single_delete = false;
-  bool is_entity = false;
-};
-
-// Parses the words behind "entity KEY".
-bool ParseColumns(const HistoryWords& words, HistoryModel::Columns* columns) {
-  for (size_t i = 2; i < words.size(); ++i) {
-    const size_t equals = words[i].find('=');
-    if (equals == std::string::npos) {
-      return false;
-    }
-    const std::string column = words[i].substr(0, equals);
-    (*columns)[column == HistoryText::kDefaultColumn ? "" : column] =
-        HistoryText::ValueOf(words[i].substr(equals + 1));
-  }
-  return true;
-}
-
-// Parses one write, "put KEY VALUE" and so on; returns false if it is none.
-bool ParseWrite(HistoryCall& c, HistoryWords words, ParsedWrite* write) {
-  Op& op = write->op;
-  op.cf = c.cf();
-  HistoryArguments::TakeFamily(&words, &op.cf);
-  if (c.state().families().count(op.cf) == 0 || words.size() < 2) {
-    return false;
-  }
-  const std::string& what = words[0];
-  op.key = words[1];
-  if ((what == "put" || what == "merge") && words.size() == 3) {
-    op.kind = what == "put" ? OpKind::kPut : OpKind::kMerge;
-    op.columns[""] = HistoryText::ValueOf(words[2]);
-  } else if ((what == "del" || what == "singledel") && words.size() == 2) {
-    op.kind = OpKind::kDelete;
-    write->is_single_delete = what == "singledel";
-  } else if (what == "delrange" && words.size() == 3) {
-    op.kind = OpKind::kDeleteRange;
-    op.end = words[2];
-  } else if (what == "entity" && words.size() > 2) {
-    op.kind = OpKind::kPut;
-    write->is_entity = true;
-    return ParseColumns(words, &op.columns);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-WideColumns ToWideColumns(const HistoryModel::Columns& columns) {
-  WideColumns wide;
-  for (const auto& column : columns) {
-    wide.emplace_back(column.first, column.second);
-  }
-  return wide;
-}
 
 // Appends a write to the model that the DB has answered with `s`.
 void AppendToModel(HistoryCall& c, const Status& s, HistoryModel::Write write,
@@ -92,7 +34,7 @@ void AppendToModel(HistoryCall& c, const Status& s, HistoryModel::Write write,
 
 // Calls the function of the DB for this write.
 Status WriteAlone(HistoryCall& c, const WriteOptions& options,
-                  const ParsedWrite& write) {
+                  const HistoryWrite& write) {
   DB* const db = c.db();
   const Op& op = write.op;
   ColumnFamilyHandle* const handle = c.state().families().at(op.cf).handle;
@@ -100,7 +42,7 @@ Status WriteAlone(HistoryCall& c, const WriteOptions& options,
     case OpKind::kPut:
       return write.is_entity
                  ? db->PutEntity(options, handle, op.key,
-                                 ToWideColumns(op.columns))
+                                 HistoryWrite::ToWideColumns(op.columns))
                  : db->Put(options, handle, op.key, op.columns.at(""));
     case OpKind::kMerge:
       return db->Merge(options, handle, op.key, op.columns.at(""));
@@ -113,13 +55,15 @@ Status WriteAlone(HistoryCall& c, const WriteOptions& options,
   return Status::NotSupported();
 }
 
-Status AddToBatch(HistoryCall& c, const ParsedWrite& write, WriteBatch* batch) {
+Status AddToBatch(HistoryCall& c, const HistoryWrite& write,
+                  WriteBatch* batch) {
   const Op& op = write.op;
   ColumnFamilyHandle* const handle = c.state().families().at(op.cf).handle;
   switch (op.kind) {
     case OpKind::kPut:
       return write.is_entity
-                 ? batch->PutEntity(handle, op.key, ToWideColumns(op.columns))
+                 ? batch->PutEntity(handle, op.key,
+                                    HistoryWrite::ToWideColumns(op.columns))
                  : batch->Put(handle, op.key, op.columns.at(""));
     case OpKind::kMerge:
       return batch->Merge(handle, op.key, op.columns.at(""));
@@ -143,8 +87,8 @@ void RunWrite(HistoryCall& c, HistoryWords words) {
   HistoryModel::Write model_write;
   Status s;
   for (const HistoryWords& part : parts) {
-    ParsedWrite write;
-    if (!ParseWrite(c, part, &write)) {
+    HistoryWrite write;
+    if (!HistoryWrite::Parse(c, part, &write)) {
       c.Usage();
       return;
     }
@@ -204,7 +148,7 @@ Status AddToFile(const Op& op, SstFileWriter* writer) {
       if (op.columns.size() == 1 && op.columns.begin()->first.empty()) {
         return writer->Put(op.key, op.columns.at(""));
       }
-      return writer->PutEntity(op.key, ToWideColumns(op.columns));
+      return writer->PutEntity(op.key, HistoryWrite::ToWideColumns(op.columns));
     case OpKind::kMerge:
       return writer->Merge(op.key, op.columns.at(""));
     case OpKind::kDelete:
@@ -233,8 +177,8 @@ void Ingest(HistoryCall& c) {
   model_write.is_durable = true;
   for (const HistoryWords& part :
        HistoryArguments::SplitAtSemicolons(c.args())) {
-    ParsedWrite write;
-    if (!ParseWrite(c, part, &write) || write.is_single_delete ||
+    HistoryWrite write;
+    if (!HistoryWrite::Parse(c, part, &write) || write.is_single_delete ||
         write.op.cf != c.cf()) {
       c.Usage();
       return;
