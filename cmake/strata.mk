@@ -229,6 +229,14 @@ STRATA_TEST_LIB = \
   test_util/strata/history_words_test_util.cc \
   test_util/strata/history_write_steps_test_util.cc \
   test_util/strata/history_write_test_util.cc \
+  test_util/strata/metamorphic_check_test_util.cc \
+  test_util/strata/metamorphic_generator_test_util.cc \
+  test_util/strata/metamorphic_hunt_test_util.cc \
+  test_util/strata/metamorphic_option_sets_test_util.cc \
+  test_util/strata/metamorphic_run_test_util.cc \
+  test_util/strata/metamorphic_script_test_util.cc \
+  test_util/strata/metamorphic_shrinker_test_util.cc \
+  test_util/strata/metamorphic_state_test_util.cc \
   test_util/strata/overlap_db_test_util.cc \
   test_util/strata/overlap_findings_test_util.cc \
   test_util/strata/overlap_jobs_test_util.cc \
@@ -364,6 +372,7 @@ STRATA_TEST_MAIN = \
   db/strata/forward_iterator_operands_test.cc \
   db/strata/history_script_test.cc \
   db/strata/implicit_snapshot_registry_test.cc \
+  db/strata/metamorphic_test.cc \
   db/strata/overlap_stress_test.cc \
   db/strata/pairwise_merge_test.cc \
   db/strata/point_read_test.cc \

@@ -454,7 +454,7 @@ std::string RunScript(const std::string& text, const std::string& root,
   Status s = HistoryScript::Parse("history", text, &script);
   std::string wrong;
   if (s.ok()) {
-    HistoryRunner runner(script, /*variant=*/nullptr, root);
+    HistoryRunner runner(script, HistoryVariant(), root);
     std::vector<HistoryRunner::Outputs> outputs;
     s = runner.Run(&outputs);
     for (const std::string& disagreement : runner.disagreements()) {

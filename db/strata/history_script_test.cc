@@ -371,7 +371,7 @@ TEST_F(HistoryRunnerTest, DeleteFilesInRangeBlursSnapshots) {
 // Steps from a program.
 
 TEST(HistoryInterpreterTest, ProgramRunsStepsAndSeesTheModel) {
-  HistoryInterpreter interpreter(Root(), /*overrides=*/nullptr);
+  HistoryInterpreter interpreter(Root(), /*overrides=*/{});
   ASSERT_OK(interpreter.Start());
   const auto run = [&](const HistoryWords& words) {
     HistoryInterpreter::Output output;

@@ -28,6 +28,9 @@ void HistoryCheck::Run() {
   for (const HistoryVariant* variant : variants) {
     RunVariant(*variant);
   }
+  if (!script_.overrides().empty()) {
+    RunVariant({"overrides", script_.overrides()});
+  }
 }
 
 std::vector<const HistoryVariant*> HistoryCheck::ChooseVariants() {
@@ -55,7 +58,7 @@ std::vector<const HistoryVariant*> HistoryCheck::ChooseVariants() {
 }
 
 bool HistoryCheck::RunOwn() {
-  HistoryRunner runner(script_, nullptr, root_);
+  HistoryRunner runner(script_, HistoryVariant(), root_);
   const Status s = runner.Run(&own_);
   complaints_.insert(complaints_.end(), runner.disagreements().begin(),
                      runner.disagreements().end());
@@ -83,7 +86,7 @@ void HistoryCheck::CompareWithExpected() {
 }
 
 void HistoryCheck::RunVariant(const HistoryVariant& variant) {
-  HistoryRunner runner(script_, &variant, root_);
+  HistoryRunner runner(script_, variant, root_);
   std::vector<HistoryRunner::Outputs> others;
   const Status s = runner.Run(&others);
   const std::string under = " (under \"" + variant.name + "\")";

@@ -27,9 +27,9 @@ Status ReadFamily(DB* db, ColumnFamilyHandle* handle,
 
 }  // namespace
 
-HistoryDb::HistoryDb(std::string root, const HistoryOptionList* overrides)
+HistoryDb::HistoryDb(std::string root, std::vector<HistoryOptionList> overrides)
     : root_(std::move(root)),
-      overrides_(overrides),
+      overrides_(std::move(overrides)),
       crash_fs_(std::make_shared<FaultInjectionTestFS>(FileSystem::Default())),
       fault_fs_(std::make_shared<HistoryFaultFS>(crash_fs_, root_)),
       env_(NewCompositeEnv(fault_fs_)),
@@ -50,7 +50,7 @@ Status HistoryDb::Describe(Options* options,
   for (auto& [name, family] : families_) {
     Options family_options;
     const Status s =
-        HistoryOptions::Make(family.options, overrides_, root_, env_.get(),
+        HistoryOptions::Make(family.options, overrides(), root_, env_.get(),
                              &family_options, &family.paths);
     if (!s.ok()) {
       return s;
@@ -65,6 +65,8 @@ Status HistoryDb::Describe(Options* options,
 
 Status HistoryDb::Open() {
   assert(db_ == nullptr);
+  num_opened_ += was_opened_ ? 1 : 0;
+  was_opened_ = true;
   Options options;
   std::vector<ColumnFamilyDescriptor> descriptors;
   Status s = Describe(&options, &descriptors);
@@ -166,7 +168,7 @@ Status HistoryDb::CreateFamily(const std::string& name,
   Family family;
   family.options = own;
   Options options;
-  Status s = HistoryOptions::Make(own, overrides_, root_, env_.get(), &options,
+  Status s = HistoryOptions::Make(own, overrides(), root_, env_.get(), &options,
                                   &family.paths);
   if (s.ok()) {
     s = db_->CreateColumnFamily(options, name, &family.handle);

@@ -48,10 +48,9 @@ class HistoryDb {
   };
 
   // root: a directory that CreateRoot() creates and the destructor removes.
-  // overrides: options that replace those of the steps; nullptr if there are
-  // none.
-  // REQUIRES: *overrides outlives this.
-  HistoryDb(std::string root, const HistoryOptionList* overrides);
+  // overrides: options that replace those of the steps, see HistoryVariant;
+  // empty if there are none.
+  HistoryDb(std::string root, std::vector<HistoryOptionList> overrides);
   ~HistoryDb();
   HistoryDb(const HistoryDb&) = delete;
   HistoryDb& operator=(const HistoryDb&) = delete;
@@ -98,7 +97,12 @@ class HistoryDb {
   HistoryDbKind::Kind kind() const { return kind_; }
   DB* db() { return db_.get(); }
   const std::string& root() const { return root_; }
-  const HistoryOptionList* overrides() const { return overrides_; }
+  // The options that replace those of the steps, since the DB was opened;
+  // nullptr if there are none.
+  const HistoryOptionList* overrides() const {
+    return overrides_.empty() ? nullptr
+                              : &overrides_[num_opened_ % overrides_.size()];
+  }
   HistoryFaultFS& faults() { return *fault_fs_; }
   HistoryModel& model() { return model_; }
   HistoryNames& names() { return names_; }
@@ -122,7 +126,10 @@ class HistoryDb {
   std::string DbPath() const { return root_ + "/db"; }
 
   const std::string root_;
-  const HistoryOptionList* const overrides_;
+  const std::vector<HistoryOptionList> overrides_;
+  // How often the DB was opened after the first time.
+  size_t num_opened_ = 0;
+  bool was_opened_ = false;
   // Forgets directory entries that were not synced.
   const std::shared_ptr<FaultInjectionTestFS> crash_fs_;
   const std::shared_ptr<HistoryFaultFS> fault_fs_;

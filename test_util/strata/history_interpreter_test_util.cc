@@ -52,8 +52,8 @@ const std::map<std::string, HistoryStep>& HistoryInterpreter::Steps() {
   return kSteps;
 }
 
-HistoryInterpreter::HistoryInterpreter(const std::string& root,
-                                       const HistoryOptionList* overrides)
+HistoryInterpreter::HistoryInterpreter(
+    const std::string& root, const std::vector<HistoryOptionList>& overrides)
     : db_(root, overrides) {}
 
 void HistoryInterpreter::Run(const HistoryWords& words,

@@ -37,11 +37,10 @@ class HistoryInterpreter {
   static const std::map<std::string, HistoryStep>& Steps();
 
   // root: a directory that Start() creates and the destructor removes.
-  // overrides: options that replace those of the steps; nullptr if there are
-  // none.
-  // REQUIRES: *overrides outlives this
+  // overrides: options that replace those of the steps, see HistoryVariant;
+  // empty if there are none.
   HistoryInterpreter(const std::string& root,
-                     const HistoryOptionList* overrides);
+                     const std::vector<HistoryOptionList>& overrides);
   HistoryInterpreter(const HistoryInterpreter&) = delete;
   HistoryInterpreter& operator=(const HistoryInterpreter&) = delete;
 

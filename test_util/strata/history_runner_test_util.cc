@@ -6,10 +6,9 @@
 namespace ROCKSDB_NAMESPACE {
 
 HistoryRunner::HistoryRunner(const HistoryScript& script,
-                             const HistoryVariant* variant,
+                             const HistoryVariant& variant,
                              const std::string& root)
-    : script_(script),
-      interpreter_(root, variant == nullptr ? nullptr : &variant->options) {}
+    : script_(script), interpreter_(root, variant.lists) {}
 
 Status HistoryRunner::Run(std::vector<Outputs>* outputs) {
   outputs->clear();

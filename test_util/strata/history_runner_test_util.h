@@ -25,10 +25,10 @@ class HistoryRunner {
   // The outputs of one block.
   using Outputs = std::vector<Output>;
 
-  // variant: nullptr for the script's own options.
+  // variant: replaces the script's options; without lists for its own options.
   // root: a directory that the runner creates and removes.
-  // REQUIRES: script and *variant outlive this.
-  HistoryRunner(const HistoryScript& script, const HistoryVariant* variant,
+  // REQUIRES: script outlives this.
+  HistoryRunner(const HistoryScript& script, const HistoryVariant& variant,
                 const std::string& root);
   HistoryRunner(const HistoryRunner&) = delete;
   HistoryRunner& operator=(const HistoryRunner&) = delete;

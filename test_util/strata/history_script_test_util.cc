@@ -12,6 +12,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr char kSeparator[] = "----";
+constexpr char kOverrides[] = "overrides:";
 constexpr char kVariants[] = "variants:";
 
 std::vector<std::string> Words(const std::string& line) {
@@ -43,6 +44,24 @@ std::vector<std::string> Lines(const std::string& text) {
 bool HasEmptyLine(const std::string& output) {
   return output.empty() || output[0] == '\n' ||
          output.find("\n\n") != std::string::npos;
+}
+
+// Parses "option=value... | option=value...".
+bool ParseOverrides(const std::vector<std::string>& words,
+                    std::vector<HistoryOptionList>* lists) {
+  lists->assign(1, {});
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (word == "|") {
+      lists->emplace_back();
+    } else if (equals == std::string::npos || equals == 0) {
+      return false;
+    } else {
+      HistoryOptions::Set(word.substr(0, equals), word.substr(equals + 1),
+                          &lists->back());
+    }
+  }
+  return !words.empty();
 }
 
 }  // namespace
@@ -81,6 +100,14 @@ Status HistoryScript::Parse(const std::string& name, const std::string& text,
           script->variants_ = std::move(words);
         } else if (words.size() > 1) {
           return error(i, "\"" + words[0] + "\" stands alone");
+        }
+      } else if (!words.empty() && words[0] == kOverrides) {
+        if (!script->blocks_.empty() || !block.commands.empty()) {
+          return error(i, "\"overrides:\" stands behind a command");
+        }
+        words.erase(words.begin());
+        if (!ParseOverrides(words, &script->overrides_)) {
+          return error(i, "\"overrides:\" needs option=value...");
         }
       } else if (!words.empty()) {
         HistoryCommand command;

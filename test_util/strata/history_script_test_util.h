@@ -8,6 +8,7 @@
 
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
+#include "test_util/strata/history_options_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -44,7 +45,9 @@ struct HistoryBlock {
 //
 // A line "variants: none" or "variants: name..." before the first block
 // specifies the option variants with which the script runs in addition to its
-// own options; the default is all.
+// own options; the default is all. A line "overrides: option=value..." adds one
+// variant with these options; behind a "|" stand those for the next time that
+// the DB is opened, and so on, see HistoryVariant.
 class HistoryScript {
  public:
   // `name` is used in error messages, which all start with "name:line: ".
@@ -58,6 +61,8 @@ class HistoryScript {
   // REQUIRES: !all_variants()
   const std::vector<std::string>& variants() const { return variants_; }
   int variants_line() const { return variants_line_; }
+  // Empty if there is no line "overrides:".
+  const std::vector<HistoryOptionList>& overrides() const { return overrides_; }
 
   // Returns "name:line: ".
   std::string Where(int line) const;
@@ -75,6 +80,7 @@ class HistoryScript {
   bool all_variants_ = true;
   std::vector<std::string> variants_;
   int variants_line_ = 0;
+  std::vector<HistoryOptionList> overrides_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

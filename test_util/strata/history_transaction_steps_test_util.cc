@@ -197,14 +197,16 @@ void Prepare(TransactionCall& t) {
   }
 }
 
-// A commit that fails leaves the transaction, as it does in the DB.
+// A transaction whose commit fails, because of a conflict, is rolled back.
 void Commit(TransactionCall& t) {
-  if (!t.c.Report(t.found->transaction()->Commit())) {
+  Transaction* const transaction = t.found->transaction();
+  if (t.c.Report(transaction->Commit())) {
+    HistoryModel::Write write;
+    write.ops = t.found->ops();
+    t.c.model().Append(std::move(write));
+  } else if (!t.c.Report(transaction->Rollback())) {
     return;
   }
-  HistoryModel::Write write;
-  write.ops = t.found->ops();
-  t.c.model().Append(std::move(write));
   t.c.state().transactions().erase(t.name);
 }
 

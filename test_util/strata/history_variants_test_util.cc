@@ -9,7 +9,12 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-using Variants = std::vector<HistoryVariant>;
+// A variant with one list of options.
+struct Variant {
+  std::string name;
+  HistoryOptionList options;
+};
+using Variants = std::vector<Variant>;
 
 // An index and filters that consist of partitions.
 constexpr char kPartitionedTable[] =
@@ -142,12 +147,14 @@ Variants IoVariants() {
 }  // namespace
 
 const std::vector<HistoryVariant>& HistoryVariants() {
-  static const Variants kVariants = [] {
-    Variants all;
+  static const std::vector<HistoryVariant> kVariants = [] {
+    std::vector<HistoryVariant> all;
     for (const Variants& some :
          {PlaceVariants(), TreeVariants(), MapVariants(), MergedValueVariants(),
           DeltaVariants(), IoVariants()}) {
-      all.insert(all.end(), some.begin(), some.end());
+      for (const Variant& variant : some) {
+        all.push_back({variant.name, {variant.options}});
+      }
     }
     return all;
   }();

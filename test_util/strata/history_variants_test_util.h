@@ -15,8 +15,10 @@ namespace ROCKSDB_NAMESPACE {
 // on them, whereas the files of the DB do.
 struct HistoryVariant {
   std::string name;
-  // Override the options of the history, in "open" and in "setoptions".
-  HistoryOptionList options;
+  // Override the options of the history, in "open" and in "setoptions": the
+  // first list when the DB is opened, the next one when it is opened again, and
+  // so on; the first one follows the last. Empty for the history's own options.
+  std::vector<HistoryOptionList> lists;
 };
 
 // Returns all variants. Thread-safe.

@@ -1,0 +1,423 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// One random history, with all options the same answers: see
+// MetamorphicGenerator and MetamorphicCheck. As a test this begins with a fresh
+// seed, which it prints, and runs for five minutes, or for
+// $STRATA_METAMORPHIC_SECONDS. With --seconds it is a program that runs for the
+// given time:
+//
+//   metamorphic_test --seconds=3600 [--seed=1] [--histories=N] [--steps=N]
+//     [--sets=N] [--shrink_seconds=N] [--db=DIR]
+//   metamorphic_test --replay=FILE     runs a history script
+//   metamorphic_test --print --seed=1  prints a history and its options
+//
+// The exit code is 1 if an answer was wrong or a process ended or hung.
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "port/stack_trace.h"
+#include "test_util/strata/history_check_test_util.h"
+#include "test_util/strata/metamorphic_check_test_util.h"
+#include "test_util/strata/metamorphic_generator_test_util.h"
+#include "test_util/strata/metamorphic_hunt_test_util.h"
+#include "test_util/strata/metamorphic_option_sets_test_util.h"
+#include "test_util/strata/metamorphic_run_test_util.h"
+#include "test_util/strata/metamorphic_script_test_util.h"
+#include "test_util/strata/metamorphic_shrinker_test_util.h"
+#include "test_util/strata/metamorphic_state_test_util.h"
+#include "test_util/sync_point.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Steps = std::vector<HistoryWords>;
+
+std::string Root() { return test::PerThreadDBPath("metamorphic_test"); }
+
+constexpr int kTimeoutSeconds = 120;
+
+MetamorphicOutcome RunSteps(const Steps& steps,
+                            const std::vector<HistoryOptionList>& lists) {
+  return MetamorphicRun::Run(steps, lists, Root(), kTimeoutSeconds);
+}
+
+void Print(const MetamorphicHuntResult& result) {
+  printf("%zu histories, %zu runs, %zu steps, %zu findings\n",
+         result.num_histories, result.num_runs, result.num_steps,
+         result.findings.size());
+  fflush(stdout);
+}
+
+}  // namespace
+
+// The generator.
+
+TEST(MetamorphicGeneratorTest, SeedDecidesTheHistory) {
+  const Steps steps = MetamorphicGenerator(7).Steps(0);
+  ASSERT_EQ(MetamorphicGenerator(7).Steps(0), steps);
+  ASSERT_NE(MetamorphicGenerator(8).Steps(0), steps);
+  ASSERT_EQ(MetamorphicGenerator(7).Steps(50).size(), 50);
+}
+
+// Every step of a history is valid, and all kinds of steps but those for
+// scripts occur.
+TEST(MetamorphicGeneratorTest, HistoriesAreValidAndHaveAllSteps) {
+  std::set<std::string> seen;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const Steps steps = MetamorphicGenerator(seed).Steps(200);
+    ASSERT_EQ(MetamorphicState::Valid(steps), steps) << "seed " << seed;
+    for (HistoryWords words : steps) {
+      std::string cf;
+      HistoryArguments::TakeFamily(&words, &cf);
+      seen.insert(words[0]);
+      if (words[0] == "txn") {
+        seen.insert("txn " + words[2]);
+      }
+    }
+  }
+  // Those that a history has no use for: faults, and what shows files.
+  const std::set<std::string> kWithout = {
+      "close",     "destroy",  "fail",        "unfail", "resume",
+      "files",     "blobs",    "deltas",      "ls",     "verify",
+      "pathstats", "property", "compactfiles"};
+  for (const auto& step : HistoryInterpreter::Steps()) {
+    ASSERT_EQ(seen.count(step.first) != 0 || step.first == "verify",
+              kWithout.count(step.first) == 0 || step.first == "verify")
+        << step.first;
+  }
+  for (const char* action :
+       {"begin", "put", "merge", "del", "entity", "get", "getforupdate",
+        "getentity", "scan", "savepoint", "rollbacktosavepoint", "prepare",
+        "commit", "rollback"}) {
+    ASSERT_EQ(seen.count(std::string("txn ") + action), 1) << action;
+  }
+}
+
+TEST(MetamorphicStateTest, StepsThatHaveLostWhatTheyNeedAreLeftOut) {
+  const Steps steps = {{"open"},
+                       {"release", "S"},
+                       {"snapshot", "S"},
+                       {"get", "a", "@S"},
+                       {"get", "a", "@T"},
+                       {"singledel", "s1"},
+                       {"put", "s1", "x"},
+                       {"put", "s1", "y"},
+                       {"merge", "s1", "y"},
+                       {"delrange", "s", "t"},
+                       {"singledel", "s1"},
+                       {"put", "s1", "z"},
+                       {"crash"},
+                       {"singledel", "s1"},
+                       {"get", "a", "@S"},
+                       {"next", "I"},
+                       {"iter", "I", "+tailing"},
+                       {"prev", "I"},
+                       {"next", "I"},
+                       {"txn", "T", "begin"},
+                       {"open"}};
+  const Steps valid = {
+      {"open"},           {"snapshot", "S"},         {"get", "a", "@S"},
+      {"put", "s1", "x"}, {"delrange", "s", "t"},    {"put", "s1", "z"},
+      {"crash"},          {"iter", "I", "+tailing"}, {"next", "I"}};
+  ASSERT_EQ(MetamorphicState::Valid(steps), valid);
+  ASSERT_EQ(MetamorphicState::NumComparable(valid), 6);
+  ASSERT_EQ(MetamorphicState::NumComparable({{"open"}, {"syncwal"}, {"crash"}}),
+            3);
+}
+
+TEST(MetamorphicOptionSetsTest, SeedDecidesTheSets) {
+  const auto names = [](uint64_t seed) {
+    std::string all;
+    for (const HistoryVariant& set :
+         MetamorphicOptionSets::Choose(seed, "plain", 20)) {
+      all.append(set.name).append(" ");
+      for (const HistoryOptionList& list : set.lists) {
+        for (const auto& option : list) {
+          all.append(option.first).append("=").append(option.second);
+        }
+      }
+    }
+    return all;
+  };
+  ASSERT_EQ(names(3), names(3));
+  ASSERT_NE(names(3), names(4));
+}
+
+// Each set opens a DB of each kind.
+TEST(MetamorphicOptionSetsTest, SetsAreAllowed) {
+  for (const char* kind : {"plain", "optimistic", "locking", "write-prepared",
+                           "write-unprepared"}) {
+    const Steps steps = {{"open", std::string("db=") + kind},
+                         {"put", "a", "@100"},
+                         {"flush"},
+                         {"reopen"},
+                         {"merge", "a", "b"},
+                         {"reopen"},
+                         {"get", "a"}};
+    for (const HistoryVariant& set :
+         MetamorphicOptionSets::Choose(5, kind, 12)) {
+      const MetamorphicOutcome outcome = RunSteps(steps, set.lists);
+      ASSERT_EQ(outcome.last_words, "");
+      ASSERT_EQ(outcome.outputs.size(), steps.size());
+      ASSERT_EQ(outcome.outputs.back().text, "@100,b\n")
+          << kind << " " << MetamorphicScript({}, steps, set, outcome.outputs);
+    }
+  }
+}
+
+// Runs and their ends.
+
+TEST(MetamorphicRunTest, OutputsAndEndsAreTold) {
+  const Steps steps = {{"open"}, {"put", "a", "1"}, {"flush"}, {"get", "a"}};
+  const MetamorphicOutcome finished = RunSteps(steps, {});
+  ASSERT_EQ(finished.end, MetamorphicOutcome::End::kFinished);
+  ASSERT_EQ(finished.outputs.size(), 4);
+  ASSERT_EQ(finished.outputs[3].text, "1\n");
+  ASSERT_TRUE(finished.disagreements.empty());
+  ASSERT_EQ(finished.mistake, "");
+
+  ASSERT_EQ(RunSteps({{"open"}, {"put", "a"}}, {}).mistake,
+            "step 1: usage: put KEY VALUE [sync]");
+
+  // The process inherits the callbacks.
+  SyncPoint::GetInstance()->SetCallBack("FlushJob::Start",
+                                        [](void*) { std::abort(); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  const MetamorphicOutcome died = RunSteps(steps, {});
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  ASSERT_EQ(died.end, MetamorphicOutcome::End::kDied);
+  ASSERT_EQ(died.outputs.size(), 2);
+  ASSERT_NE(died.last_words.find("signal 6"), std::string::npos)
+      << died.last_words;
+
+  SyncPoint::GetInstance()->SetCallBack("FlushJob::Start", [](void*) {
+    Env::Default()->SleepForMicroseconds(60 * 1000 * 1000);
+  });
+  const MetamorphicOutcome hung =
+      MetamorphicRun::Run(steps, {}, Root(), /*timeout_seconds=*/1);
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  SyncPoint::GetInstance()->DisableProcessing();
+  ASSERT_EQ(hung.end, MetamorphicOutcome::End::kHung);
+}
+
+// Shrinking.
+
+namespace {
+
+// A DB that answers a read wrongly if a merge, a flush and the read follow one
+// another in this order, with the option "bad".
+MetamorphicOutcome RunFake(const Steps& steps,
+                           const std::vector<HistoryOptionList>& lists) {
+  bool is_bad = false;
+  for (const HistoryOptionList& list : lists) {
+    is_bad |= HistoryOptions::Find(list, "bad") != nullptr;
+  }
+  MetamorphicOutcome outcome;
+  size_t progress = 0;
+  static const char* const kOrder[] = {"merge", "flush", "get"};
+  for (const HistoryWords& words : steps) {
+    outcome.outputs.emplace_back();
+    if (progress < 3 && words[0] == kOrder[progress]) {
+      ++progress;
+    }
+    if (is_bad && progress == 3) {
+      outcome.outputs.back().text = "wrong";
+    }
+  }
+  return outcome;
+}
+
+}  // namespace
+
+TEST(MetamorphicShrinkerTest, FewestStepsAndOptionsAreLeft) {
+  MetamorphicCheck check(RunFake);
+  Steps steps = MetamorphicGenerator(11).Steps(150);
+  steps.insert(steps.begin() + 20, {"merge", "k", "@5000:A1"});
+  steps.insert(steps.begin() + 90, {"flush"});
+  steps.insert(steps.begin() + 140, {"get", "k"});
+  const HistoryVariant set = {
+      "set", {{{"a", "1"}}, {{"b", "2"}, {"bad", "3"}, {"c", "4"}}}};
+  ASSERT_FALSE(check.RunOwn(steps).has_value());
+  const std::optional<MetamorphicFinding> finding = check.RunSet(steps, set);
+  ASSERT_TRUE(finding.has_value());
+  ASSERT_EQ(finding->kind, MetamorphicFinding::Kind::kWrong);
+
+  MetamorphicShrinker shrinker(
+      &check, [] { return true; }, /*num_tries=*/1);
+  bool is_repeatable = false;
+  const MetamorphicShrinker::Case small =
+      shrinker.Shrink({steps, *finding}, &is_repeatable);
+  ASSERT_TRUE(is_repeatable);
+  ASSERT_EQ(small.steps.size(), 4);
+  ASSERT_EQ(small.steps[0][0], "open");
+  ASSERT_EQ(small.steps[1][0], "merge");
+  ASSERT_EQ(small.steps[2], HistoryWords{"flush"});
+  ASSERT_EQ(small.steps[3][0], "get");
+  ASSERT_EQ(small.finding.set.lists.size(), 1);
+  ASSERT_EQ(small.finding.set.lists[0], (HistoryOptionList{{"bad", "3"}}));
+
+  // Without time the case stays as it is.
+  MetamorphicShrinker hasty(
+      &check, [] { return false; }, /*num_tries=*/1);
+  ASSERT_EQ(hasty.Shrink({steps, *finding}, &is_repeatable).steps, steps);
+  ASSERT_FALSE(is_repeatable);
+}
+
+// A DB with another merge operator than the history's is found to be wrong, and
+// the script that is made of it fails, too.
+TEST(MetamorphicShrinkerTest, LyingDbIsFound) {
+  MetamorphicCheck check(RunSteps);
+  const Steps steps = {
+      {"open"},  {"put", "b", "1"}, {"put", "a", "x"}, {"merge", "a", "y"},
+      {"flush"}, {"scan"},          {"get", "a"},      {"get", "b"}};
+  const HistoryVariant set = {
+      "lie", {{{"write_buffer_size", "100000"}, {"merge_operator", "max"}}}};
+  ASSERT_FALSE(check.RunOwn(steps).has_value());
+  const std::optional<MetamorphicFinding> finding = check.RunSet(steps, set);
+  ASSERT_TRUE(finding.has_value());
+  MetamorphicShrinker shrinker(
+      &check, [] { return true; }, /*num_tries=*/1);
+  bool is_repeatable = false;
+  const MetamorphicShrinker::Case small =
+      shrinker.Shrink({steps, *finding}, &is_repeatable);
+  // The history ends with a check of all contents.
+  ASSERT_EQ(small.steps,
+            (Steps{{"open"}, {"put", "a", "x"}, {"merge", "a", "y"}}));
+  ASSERT_EQ(small.finding.set.lists[0],
+            (HistoryOptionList{{"merge_operator", "max"}}));
+
+  ASSERT_FALSE(check.RunOwn(small.steps).has_value());
+  HistoryScript script;
+  ASSERT_OK(HistoryScript::Parse(
+      "t",
+      MetamorphicScript({"head"}, small.steps, small.finding.set,
+                        check.own_outputs()),
+      &script));
+  std::string rewritten;
+  const std::vector<std::string> complaints =
+      CheckHistoryScript(script, Root(), &rewritten);
+  ASSERT_EQ(rewritten, "");
+  ASSERT_FALSE(complaints.empty());
+  ASSERT_NE(complaints[0].find("(under \"overrides\")"), std::string::npos)
+      << complaints[0];
+}
+
+// The hunt.
+
+TEST(MetamorphicTest, AnswersDoNotDependOnOptions) {
+  MetamorphicHuntOptions options;
+  options.root = Root();
+  options.seed = std::random_device()() % 1000000000;
+  options.seconds = 300;
+  if (const char* seconds = std::getenv("STRATA_METAMORPHIC_SECONDS")) {
+    options.seconds = std::atof(seconds);
+  }
+  printf("seed %" PRIu64 "\n", options.seed);
+  fflush(stdout);
+  const MetamorphicHuntResult result = RunMetamorphicHunt(options);
+  Print(result);
+  for (const std::string& finding : result.findings) {
+    ADD_FAILURE() << finding;
+  }
+  ASSERT_GT(result.num_histories, 0);
+}
+
+namespace {
+
+// Returns the values of the flags of the form --name=value, or --name.
+std::map<std::string, std::string> ParseFlags(int argc, char** argv) {
+  std::map<std::string, std::string> flags;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strncmp(argv[i], "--", 2) == 0) {
+      const std::string flag = argv[i] + 2;
+      const size_t equals = flag.find('=');
+      flags[flag.substr(0, equals)] =
+          equals == std::string::npos ? "" : flag.substr(equals + 1);
+    }
+  }
+  return flags;
+}
+
+int Replay(const std::string& path) {
+  std::string text;
+  Status s = ReadFileToString(Env::Default(), path, &text);
+  HistoryScript script;
+  if (s.ok()) {
+    s = HistoryScript::Parse(path, text, &script);
+  }
+  if (!s.ok()) {
+    fprintf(stderr, "%s\n", s.ToString().c_str());
+    return 2;
+  }
+  std::string rewritten;
+  const std::vector<std::string> complaints =
+      CheckHistoryScript(script, Root(), &rewritten);
+  for (const std::string& complaint : complaints) {
+    printf("%s\n", complaint.c_str());
+  }
+  return complaints.empty() ? 0 : 1;
+}
+
+void PrintHistory(uint64_t seed, const MetamorphicHuntOptions& options) {
+  const Steps steps = MetamorphicGenerator(seed).Steps(options.num_steps);
+  MetamorphicState state;
+  state.Apply(steps[0]);
+  printf("%s", MetamorphicScript({}, steps, HistoryVariant(), {}).c_str());
+  for (const HistoryVariant& set :
+       MetamorphicOptionSets::Choose(seed, state.kind(), options.num_sets)) {
+    printf("\n%s", MetamorphicScript({set.name}, {}, set, {}).c_str());
+  }
+}
+
+int RunProgram(const std::map<std::string, std::string>& flags) {
+  const auto number = [&flags](const char* name, double otherwise) {
+    const auto it = flags.find(name);
+    return it == flags.end() ? otherwise : std::atof(it->second.c_str());
+  };
+  MetamorphicHuntOptions options;
+  const auto db = flags.find("db");
+  options.root = db == flags.end() ? Root() : db->second;
+  options.seed = static_cast<uint64_t>(number("seed", 1));
+  options.seconds = number("seconds", 1e9);
+  options.num_histories = static_cast<size_t>(number("histories", 0));
+  options.num_steps = static_cast<size_t>(number("steps", 0));
+  options.num_sets = static_cast<size_t>(
+      number("sets", static_cast<double>(options.num_sets)));
+  options.shrink_seconds = number("shrink_seconds", options.shrink_seconds);
+  if (flags.count("print") != 0) {
+    PrintHistory(options.seed, options);
+    return 0;
+  }
+  const MetamorphicHuntResult result = RunMetamorphicHunt(options);
+  Print(result);
+  return result.findings.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  const auto flags = ROCKSDB_NAMESPACE::ParseFlags(argc, argv);
+  if (flags.count("replay") > 0) {
+    return ROCKSDB_NAMESPACE::Replay(flags.at("replay"));
+  }
+  if (flags.count("seconds") > 0 || flags.count("histories") > 0 ||
+      flags.count("print") > 0) {
+    return ROCKSDB_NAMESPACE::RunProgram(flags);
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

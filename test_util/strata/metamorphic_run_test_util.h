@@ -1,0 +1,53 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "rocksdb/rocksdb_namespace.h"
+#include "test_util/strata/history_interpreter_test_util.h"
+#include "test_util/strata/history_options_test_util.h"
+#include "test_util/strata/history_words_test_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// What happened when a history ran.
+struct MetamorphicOutcome {
+  enum class End {
+    kFinished,
+    kDied,  // the process ended by itself, by a signal or an assertion
+    kHung,  // it did not end in time, and was stopped
+  };
+
+  End end = End::kFinished;
+  // One for each step that was finished.
+  std::vector<HistoryInterpreter::Output> outputs;
+  // The results that contradict the model.
+  std::vector<std::string> disagreements;
+  // The steps are wrong; empty if they are not.
+  std::string mistake;
+  // If the process did not finish: how it ended, and the last that it printed.
+  std::string last_words;
+};
+
+// Runs histories, each in a process of its own, so that one that aborts or
+// hangs is a result like others.
+//
+// Thread-safe: the class has no state.
+class MetamorphicRun {
+ public:
+  // lists: replace the options of the steps, see HistoryVariant; empty
+  // for the steps' own options.
+  // root: a directory that is made and removed; files beside it, whose names
+  // begin with it, too.
+  // timeout_seconds: a run that takes longer has hung.
+  // REQUIRES: the process has one thread, and each step is valid
+  static MetamorphicOutcome Run(const std::vector<HistoryWords>& steps,
+                                const std::vector<HistoryOptionList>& lists,
+                                const std::string& root, int timeout_seconds);
+};
+
+}  // namespace ROCKSDB_NAMESPACE
