@@ -22,6 +22,7 @@ ninja  = ninja -C build/$(1) -j $(JOBS)
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
   db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan check-upstream \
+  metamorphic \
   check-on-disk fuzz find-clang style-tools demo install clean distclean format pristine
 
 help:
@@ -36,6 +37,8 @@ help:
 	@echo '  check-tsan      the same with ThreadSanitizer, built in build/tsan'
 	@echo '  fuzz            build the fuzzers of fuzz/strata with clang, and run each for a minute'
 	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them)'
+	@echo '  metamorphic     random histories, which must have the same answers with all options, for'
+	@echo '                  HOURS=1 (SEED=n, default 1); see docs/history-scripts.md'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
 	@echo '                  (SHARD=i/n for a part, FRESH=1 to start over, TESTS="name ..." for some;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
@@ -125,6 +128,13 @@ check-asan: build/asan/build.ninja
 
 check-tsan: build/tsan/build.ninja
 	@scripts/run_tests.py check $(TESTS) --build tsan --jobs $(JOBS)
+
+HOURS ?= 1
+SEED  ?= 1
+metamorphic: build/debug/build.ninja
+	$(call ninja,debug) metamorphic_test
+	build/debug/metamorphic_test --seed=$(SEED) \
+	  --seconds=$$($(PYTHON) -c 'print(float("$(HOURS)") * 3600)')
 
 # Before the tree is made, so that a missing clang is said at once.
 find-clang:
