@@ -270,6 +270,11 @@ STRATA_TEST_MAIN = \
   db/address_map/db_address_map_race_test.cc \
   db/address_map/db_address_map_test.cc \
   db/address_map/db_map_families_test.cc \
+  db/address_map/db_map_iterator_errors_test.cc \
+  db/address_map/db_map_iterator_hidden_test.cc \
+  db/address_map/db_map_iterator_model_test.cc \
+  db/address_map/db_map_iterator_multi_scan_test.cc \
+  db/address_map/db_map_iterator_prefetch_test.cc \
   db/address_map/deferred_removals_test.cc \
   db/address_map/far_names_test.cc \
   db/address_map/folded_versions_test.cc \

@@ -1,0 +1,537 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Which values the iterators of a column family with an address map read ahead,
+// and when, and which they take from the blob cache.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "port/stack_trace.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/snapshot.h"
+#include "rocksdb/table.h"
+#include "test_util/strata/map_iterator_db_test_util.h"
+#include "test_util/strata/prefixed_keys_test_util.h"
+
+// The file system calls this before it reads asynchronously.
+extern "C" bool RocksDbIOUringEnable() { return true; }
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBMapIteratorPrefetchTest : public MapIteratorDBTestBase {
+ public:
+  DBMapIteratorPrefetchTest()
+      : MapIteratorDBTestBase("db_map_iterator_prefetch_test") {}
+
+ protected:
+  // The present limit according to the comment in ReadOptions.
+  static constexpr uint64_t kAutoWindow = 64;
+};
+
+// As the option's comment says, reading ahead begins at the third value of a
+// scan, with two reads at a time, and doubles their number up to the limit.
+TEST_F(DBMapIteratorPrefetchTest, WindowDoublesUpToItsLimit) {
+  constexpr int kKeys = 300;
+  struct Case {
+    size_t prefetch;
+    uint64_t limit;
+    // The number of reads that were running or unused after each start of new
+    // reads.
+    std::vector<uint64_t> windows;
+  };
+  const std::vector<Case> cases = {
+      {1, 1, {1, 1, 1, 1}},
+      {3, 3, {2, 3, 3, 3}},
+      {7, 7, {2, 4, 7, 7, 7}},
+      {kAuto, kAutoWindow, {2, 4, 8, 16, 32, 64, 64}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.prefetch);
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(kKeys);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = one.prefetch;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    std::vector<uint64_t> windows;
+    uint64_t before = 0;
+    int n = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+      ASSERT_EQ(iter->key(), Key(n));
+      ASSERT_EQ(iter->value(), Value(n));
+      const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+      if (n < 2) {
+        ASSERT_EQ(begun, 0);
+        continue;
+      }
+      const uint64_t left_behind = static_cast<uint64_t>(n - 2);
+      ASSERT_GT(begun, left_behind);
+      ASSERT_LE(begun - left_behind, one.limit);
+      if (begun != before) {
+        windows.push_back(begun - left_behind);
+      }
+      before = begun;
+    }
+    ASSERT_OK(iter->status());
+    EXPECT_EQ(n, kKeys);
+    ASSERT_GE(windows.size(), one.windows.size());
+    windows.resize(one.windows.size());
+    EXPECT_EQ(windows, one.windows);
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), kKeys - 2);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  }
+}
+
+// If most scans end after the same number of values, a scan begins with that
+// number of reads and stops there.
+TEST_F(DBMapIteratorPrefetchTest, WindowBeginsWithTheUsualScanLength) {
+  constexpr int kKeys = 300;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  const auto scan = [&](Iterator* iter, int from, int n) {
+    iter->Seek(Key(from));
+    for (int i = from; i < from + n; ++i) {
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(iter->key(), Key(i));
+      ASSERT_EQ(iter->value(), Value(i));
+      if (i + 1 < from + n) {
+        iter->Next();
+      }
+    }
+  };
+  const auto read_and_wasted = [&](int from, int n, bool same_iterator) {
+    const uint64_t read = Ticker(BLOB_MAP_PREFETCH_READ);
+    const uint64_t wasted = Ticker(BLOB_MAP_PREFETCH_WASTED);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    for (int i = 0; i < (same_iterator ? 20 : 1); ++i) {
+      scan(iter.get(), from, n);
+    }
+    iter.reset();
+    return std::make_pair(Ticker(BLOB_MAP_PREFETCH_READ) - read,
+                          Ticker(BLOB_MAP_PREFETCH_WASTED) - wasted);
+  };
+  using Reads = std::pair<uint64_t, uint64_t>;
+  EXPECT_EQ(read_and_wasted(0, 50, false), Reads(95, 47));
+  for (int i = 0; i < 20; ++i) {
+    read_and_wasted(i, 50, false);
+  }
+  // Lengths 48 to 51 are in one bucket of ScanLengthHistogram.
+  EXPECT_EQ(read_and_wasted(20, 50, false), Reads(51, 1));
+  EXPECT_EQ(read_and_wasted(20, 50, true), Reads(20 * 51, 20));
+  // Longer scans are not harmed.
+  EXPECT_EQ(read_and_wasted(0, kKeys, false), Reads(kKeys, 0));
+  // With an explicit limit the usual scan length is not used.
+  ReadOptions limited;
+  limited.blob_prefetch_count = 64;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(limited));
+  const uint64_t read = Ticker(BLOB_MAP_PREFETCH_READ);
+  scan(iter.get(), 0, 2);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), read);
+  iter.reset();
+  // After enough seeks for one value each, nothing is read ahead.
+  for (int i = 0; i < 200; ++i) {
+    read_and_wasted(i, 1, false);
+  }
+  EXPECT_EQ(read_and_wasted(0, 1, true), Reads(0, 0));
+}
+
+TEST_F(DBMapIteratorPrefetchTest, NothingIsReadAheadIfNotUseful) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(100);
+  const auto scan = [&](const ReadOptions& read_options) {
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    int n = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+      ASSERT_TRUE(iter->PrepareValue());
+      ASSERT_EQ(iter->value(), Value(n));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(n, 100);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+  };
+  ReadOptions off;
+  off.blob_prefetch_count = 0;
+  scan(off);
+  ReadOptions pinned;
+  pinned.pin_data = true;
+  scan(pinned);
+  ReadOptions unprepared;
+  unprepared.allow_unprepared_value = true;
+  scan(unprepared);
+  ReadOptions tailing;
+  tailing.tailing = true;
+  scan(tailing);
+  // Backward scans and scans of two values read nothing ahead.
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  int n = 100;
+  for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+    ASSERT_EQ(iter->value(), Value(--n));
+  }
+  EXPECT_EQ(n, 0);
+  for (int i = 0; i < 50; ++i) {
+    iter->Seek(Key(i));
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_EQ(iter->value(), Value(i + 1));
+  }
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// At most 4 MiB of values are read ahead.
+TEST_F(DBMapIteratorPrefetchTest, WindowHasAtMost4MiB) {
+  constexpr int kKeys = 20;
+  constexpr size_t kSize = 1 << 20;
+  Options options = MapOptions();
+  options.write_buffer_size = 100 << 20;
+  DestroyAndReopen(options);
+  WriteOptions no_wal;
+  no_wal.disableWAL = true;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(
+        Put(Key(i), std::string(kSize, static_cast<char>('a' + i)), no_wal));
+  }
+  ASSERT_OK(Flush());
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  uint64_t most = 0;
+  int n = 0;
+  for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->value(), std::string(kSize, static_cast<char>('a' + n)));
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    if (n >= 2) {
+      most = std::max(most, begun - static_cast<uint64_t>(n - 2));
+    }
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, kKeys);
+  EXPECT_EQ(most, (4 << 20) / kSize);
+}
+
+// Each value that was read ahead and is not used is counted once.
+TEST_F(DBMapIteratorPrefetchTest, WastedReadsAreCountedOnce) {
+  constexpr int kSteps = 20;
+  for (const char* how :
+       {"seek", "seek back", "seek for prev", "first", "last", "prev",
+        "refresh", "refresh with a new SuperVersion", "delete"}) {
+    SCOPED_TRACE(how);
+    const std::string what = how;
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(300);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    iter->SeekToFirst();
+    for (int i = 0; i < kSteps; ++i) {
+      ASSERT_TRUE(iter->Valid());
+      iter->Next();
+    }
+    ASSERT_TRUE(iter->Valid());
+    EXPECT_EQ(iter->value(), Value(kSteps));
+    // All values that the scan has reached, except for the first two.
+    constexpr uint64_t kUsed = kSteps - 1;
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    ASSERT_GT(begun, kUsed);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    if (what == "seek") {
+      iter->Seek(Key(200));
+      EXPECT_EQ(iter->value(), Value(200));
+    } else if (what == "seek back") {
+      iter->Seek(Key(kSteps - 5));
+      EXPECT_EQ(iter->value(), Value(kSteps - 5));
+    } else if (what == "seek for prev") {
+      iter->SeekForPrev(Key(kSteps + 1));
+      EXPECT_EQ(iter->value(), Value(kSteps + 1));
+    } else if (what == "first") {
+      iter->SeekToFirst();
+      EXPECT_EQ(iter->value(), Value(0));
+    } else if (what == "last") {
+      iter->SeekToLast();
+      EXPECT_EQ(iter->value(), Value(299));
+    } else if (what == "prev") {
+      iter->Prev();
+      EXPECT_EQ(iter->value(), Value(kSteps - 1));
+    } else if (what == "refresh") {
+      ASSERT_OK(iter->Refresh());
+    } else if (what == "refresh with a new SuperVersion") {
+      ASSERT_OK(Put("new", "value"));
+      ASSERT_OK(Flush());
+      ASSERT_OK(iter->Refresh());
+    } else {
+      iter.reset();
+    }
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), begun - kUsed);
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED),
+              Ticker(BLOB_MAP_PREFETCH_READ) - kUsed);
+  }
+}
+
+// No value behind the end of the scan is read if the options say where the end
+// is.
+TEST_F(DBMapIteratorPrefetchTest, ReadAheadEndsWithTheRange) {
+  Options options = MapOptions();
+  options.prefix_extractor.reset(
+      NewFixedPrefixTransform(PrefixedKeys::kPrefixSize));
+  for (const bool by_prefix : {false, true}) {
+    SCOPED_TRACE(by_prefix);
+    options.statistics = CreateDBStatistics();
+    DestroyAndReopen(options);
+    for (int prefix = 0; prefix < 20; ++prefix) {
+      for (int i = 0; i < 10; ++i) {
+        ASSERT_OK(Put(PrefixedKeys::Of(prefix, i), Value(100 * prefix + i)));
+      }
+    }
+    ASSERT_OK(Flush());
+    const std::string end = PrefixedKeys::Of(6, 0);
+    const Slice upper = end;
+    ReadOptions read_options;
+    if (by_prefix) {
+      read_options.prefix_same_as_start = true;
+    } else {
+      read_options.total_order_seek = true;
+      read_options.iterate_upper_bound = &upper;
+    }
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    uint64_t begun = 0;
+    for (int first = 0; first < 10; ++first) {
+      SCOPED_TRACE(first);
+      if (by_prefix && first == 8) {
+        continue;  // see ShortPrefixNeedsNoReadAhead
+      }
+      int i = first;
+      for (iter->Seek(PrefixedKeys::Of(5, first)); iter->Valid();
+           iter->Next(), ++i) {
+        ASSERT_EQ(iter->key(), PrefixedKeys::Of(5, i));
+        ASSERT_EQ(iter->value(), Value(500 + i));
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(i, 10);
+      // The first two values are not read ahead.
+      begun += static_cast<uint64_t>(std::max(0, 10 - first - 2));
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), begun);
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    }
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  }
+}
+
+// A scan of a prefix with two values is over when reading ahead would begin.
+TEST_F(DBMapIteratorPrefetchTest, ShortPrefixNeedsNoReadAhead) {
+  Options options = MapOptions();
+  options.prefix_extractor.reset(
+      NewFixedPrefixTransform(PrefixedKeys::kPrefixSize));
+  DestroyAndReopen(options);
+  for (int prefix = 0; prefix < 20; ++prefix) {
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_OK(Put(PrefixedKeys::Of(prefix, i), Value(100 * prefix + i)));
+    }
+  }
+  ASSERT_OK(Flush());
+  ReadOptions read_options;
+  read_options.prefix_same_as_start = true;
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+  for (int prefix = 0; prefix < 19; ++prefix) {
+    int i = 0;
+    for (iter->Seek(PrefixedKeys::Of(prefix, 0)); iter->Valid();
+         iter->Next(), ++i) {
+      ASSERT_EQ(iter->value(), Value(100 * prefix + i));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(i, 2);
+  }
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// A seek does not use values that were read ahead up to another upper bound, or
+// from files that were chosen for another prefix.
+TEST_F(DBMapIteratorPrefetchTest, SeekIntoAnotherRangeUsesNoEarlierReads) {
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(100);
+  ASSERT_FALSE(HasFatalFailure());
+  std::string end = Key(10);
+  Slice upper = end;
+  ReadOptions bounded;
+  bounded.iterate_upper_bound = &upper;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(bounded));
+  iter->Seek(Key(0));
+  for (int step = 0; step < 5; ++step) {
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+  }
+  // All values up to the bound have been read.
+  ASSERT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 8);
+  end = Key(50);
+  upper = end;
+  int n = 7;
+  for (iter->Seek(Key(n)); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), Key(n));
+    ASSERT_EQ(iter->value(), Value(n));
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, 50);
+  iter.reset();
+
+  Options options = MapOptions();
+  options.prefix_extractor.reset(
+      NewFixedPrefixTransform(PrefixedKeys::kPrefixSize));
+  BlockBasedTableOptions table;
+  table.filter_policy.reset(NewBloomFilterPolicy(10));
+  options.table_factory.reset(NewBlockBasedTableFactory(table));
+  DestroyAndReopen(options);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(Put(PrefixedKeys::Of(5, i), Value(i)));
+  }
+  for (int i = 1; i < 10; i += 2) {
+    ASSERT_OK(Put(PrefixedKeys::Of(6, i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 10; i += 2) {
+    ASSERT_OK(Put(PrefixedKeys::Of(6, i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  iter.reset(db_->NewIterator(ReadOptions()));
+  iter->Seek(PrefixedKeys::Of(5, 0));
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+  }
+  ASSERT_GT(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+  n = 0;
+  for (iter->Seek(PrefixedKeys::Of(6, 0)); iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), PrefixedKeys::Of(6, n));
+    ASSERT_EQ(iter->value(), Value(n));
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, 10);
+}
+
+// Values that the scan does not see are not read ahead.
+TEST_F(DBMapIteratorPrefetchTest, HiddenValuesAreNotReadAhead) {
+  constexpr int kKeys = 200;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  std::string before;
+  for (int i = 0; i < kKeys; ++i) {
+    before += Key(i) + "=" + Value(i) + ";";
+  }
+  ManagedSnapshot snapshot(db_.get());
+  // The memtable overwrites some values, deletes others, and covers a range.
+  std::string after;
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), Key(100), Key(120)));
+  uint64_t visible_in_files = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    if (i % 4 == 1) {
+      ASSERT_OK(Put(Key(i), Value(1000 + i)));
+      after += Key(i) + "=" + Value(1000 + i) + ";";
+    } else if (i % 4 == 3) {
+      ASSERT_OK(Delete(Key(i)));
+    } else if (i < 100 || i >= 120) {
+      after += Key(i) + "=" + Value(i) + ";";
+      ++visible_in_files;
+    }
+  }
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(Scan(iter.get()), after);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files);
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+
+  // At the snapshot only the first versions are read; the others are too new.
+  ASSERT_OK(Flush());
+  const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+  ReadOptions read_options;
+  read_options.snapshot = snapshot.snapshot();
+  iter.reset(db_->NewIterator(read_options));
+  EXPECT_EQ(Scan(iter.get()), before);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+}
+
+// The base of a merge is read ahead, too, and the read is used.
+TEST_F(DBMapIteratorPrefetchTest, BasesOfMergesAreReadAhead) {
+  constexpr int kKeys = 200;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  std::string expected;
+  for (int i = 0; i < kKeys; ++i) {
+    expected += Key(i) + "=" + Value(i);
+    if (i % 2 == 1) {
+      ASSERT_OK(Merge(Key(i), "one"));
+      ASSERT_OK(Merge(Key(i), "two"));
+      expected += ",one,two";
+    }
+    expected += ";";
+  }
+  for (int step = 0; step < 2; ++step) {
+    SCOPED_TRACE(step);
+    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
+    EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} / 2);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+    ASSERT_OK(Flush());
+  }
+}
+
+TEST_F(DBMapIteratorPrefetchTest, BlobCacheIsFilledAndReadByScans) {
+  constexpr int kKeys = 50;
+  for (const size_t prefetch : {size_t{0}, kAuto}) {
+    SCOPED_TRACE(prefetch);
+    Options options = MapOptions();
+    options.blob_cache = NewLRUCache(8 << 20);
+    // This block cache keeps its contents, even if the default one of the tests
+    // is tiny.
+    BlockBasedTableOptions table;
+    table.block_cache = NewLRUCache(8 << 20);
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    PutAndFlush(kKeys);
+    std::string expected;
+    for (int i = 0; i < kKeys; ++i) {
+      expected += Key(i) + "=" + Value(i) + ";";
+    }
+    ReadOptions no_io;
+    no_io.read_tier = kBlockCacheTier;
+    no_io.blob_prefetch_count = prefetch;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(no_io));
+    iter->SeekToFirst();
+    EXPECT_FALSE(iter->Valid());
+    EXPECT_TRUE(iter->status().IsIncomplete()) << iter->status().ToString();
+
+    ReadOptions no_fill;
+    no_fill.fill_cache = false;
+    no_fill.blob_prefetch_count = prefetch;
+    iter.reset(db_->NewIterator(no_fill));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), 0);
+
+    ReadOptions fill;
+    fill.blob_prefetch_count = prefetch;
+    iter.reset(db_->NewIterator(fill));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+
+    iter.reset(db_->NewIterator(no_io));
+    EXPECT_EQ(Scan(iter.get()), expected);
+    EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD), kKeys);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
