@@ -85,16 +85,26 @@ Contents DefaultColumnsOf(Contents contents) {
   return contents;
 }
 
-void Get(HistoryCall& c) {
-  View view;
-  if (!c.TakeView(&view)) {
-    return;
+// Takes the arguments of a read of one key, the snapshot and the key. Returns
+// false, and says what is expected, if they are others.
+bool TakeKey(HistoryCall& c, View* view, std::string* key) {
+  if (!c.TakeView(view)) {
+    return false;
   }
   if (c.args().size() != 1) {
     c.Usage();
+    return false;
+  }
+  *key = c.args()[0];
+  return true;
+}
+
+void Get(HistoryCall& c) {
+  View view;
+  std::string key;
+  if (!TakeKey(c, &view, &key)) {
     return;
   }
-  const std::string& key = c.args()[0];
   std::string value;
   const Status s = c.db()->Get(OptionsOf(view), c.handle(), key, &value);
   if (PrintAnswer(c, s, HistoryText::ShowValue(value))) {
@@ -106,14 +116,10 @@ void Get(HistoryCall& c) {
 
 void GetEntity(HistoryCall& c) {
   View view;
-  if (!c.TakeView(&view)) {
+  std::string key;
+  if (!TakeKey(c, &view, &key)) {
     return;
   }
-  if (c.args().size() != 1) {
-    c.Usage();
-    return;
-  }
-  const std::string& key = c.args()[0];
   PinnableWideColumns wide;
   const Status s = c.db()->GetEntity(OptionsOf(view), c.handle(), key, &wide);
   const Columns columns = HistoryModel::FromWideColumns(wide.columns());
