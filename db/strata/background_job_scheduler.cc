@@ -16,7 +16,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr uint64_t kBackOffMicros = 1000 * 1000;
-constexpr uint64_t kMaxWaitMicros = 100 * 1000;
+constexpr uint64_t kMaxWaitForOthersMicros = 100 * 1000;
 
 }  // namespace
 
@@ -124,7 +124,7 @@ bool BackgroundJobScheduler::HasJobs() const {
 
 void BackgroundJobScheduler::WaitForOthers() {
   host_->mutex()->AssertHeld();
-  host_->cv()->TimedWait(host_->clock()->NowMicros() + kMaxWaitMicros);
+  host_->cv()->TimedWait(host_->clock()->NowMicros() + kMaxWaitForOthersMicros);
 }
 
 void BackgroundJobScheduler::Schedule(std::unique_ptr<BackgroundJob> job,

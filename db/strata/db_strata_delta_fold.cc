@@ -27,9 +27,9 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// A fold that does not come to be in this time is given up: what it has read is
-// still right, but somebody may wait for the job.
-constexpr uint64_t kMaxWaitMicros = 10 * 1000 * 1000;
+// A fold that may not begin its commit within this time is given up: its data
+// is still right, but a caller may wait for the job.
+constexpr uint64_t kMaxFoldEntryWaitMicros = 10 * 1000 * 1000;
 constexpr uint64_t kMaxSleepMicros = 100 * 1000;
 
 }  // namespace
@@ -69,7 +69,7 @@ Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
   db_->mutex_.AssertHeld();
   // Not in the gate: it waits for flushes, which must not wait for it.
   SystemClock* const clock = db_->immutable_db_options_.clock;
-  uint64_t max_wait = kMaxWaitMicros;
+  uint64_t max_wait = kMaxFoldEntryWaitMicros;
   TEST_SYNC_POINT_CALLBACK("DBStrata::EnterDeltaFold:MaxWait", &max_wait);
   const uint64_t until = clock->NowMicros() + max_wait;
   for (;;) {
