@@ -263,9 +263,12 @@ STRATA_TEST_MAIN = \
   db/address_map/blocked_removals_test.cc \
   db/address_map/bound_blob_index_test.cc \
   db/address_map/bypass_filter_test.cc \
+  db/address_map/db_address_map_compaction_test.cc \
   db/address_map/db_address_map_copy_test.cc \
   db/address_map/db_address_map_cost_test.cc \
   db/address_map/db_address_map_crash_test.cc \
+  db/address_map/db_address_map_file_test.cc \
+  db/address_map/db_address_map_iterator_test.cc \
   db/address_map/db_address_map_lifecycle_test.cc \
   db/address_map/db_address_map_lookup_test.cc \
   db/address_map/db_address_map_overlap_test.cc \
@@ -273,6 +276,7 @@ STRATA_TEST_MAIN = \
   db/address_map/db_address_map_repair_test.cc \
   db/address_map/db_address_map_test.cc \
   db/address_map/db_address_map_transaction_test.cc \
+  db/address_map/db_address_map_write_policy_test.cc \
   db/address_map/db_map_families_test.cc \
   db/address_map/db_map_iterator_errors_test.cc \
   db/address_map/db_map_iterator_hidden_test.cc \

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/version_mapped_stats.h"
+#include "db/strata/version_storage_strata.h"
+#include "db/version_set.h"
 #include "rocksdb/metadata.h"
 #include "test_util/strata/address_map_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
@@ -59,6 +62,11 @@ class AddressMapDBTestBase : public StrataDBTestBase {
     EXPECT_EQ(blobs->map()->NumEntries(), entries);
   }
   void CheckMap(uint64_t entries, int cf = 0) { CheckMap(Handle(cf), entries); }
+
+  // Returns the statistics of the current Version's mapped entries.
+  const VersionMappedStats& MappedStats() {
+    return Family()->current()->storage_info()->strata()->mapped_stats();
+  }
 
   // Returns the blob files of the current Version.
   std::vector<BlobMetaData> BlobFiles(int cf = 0) {

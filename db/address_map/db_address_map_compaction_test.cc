@@ -1,0 +1,184 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Compactions of databases with enable_blob_address_map: their results, and
+// when one is due.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/db_impl/db_impl.h"
+#include "port/stack_trace.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBAddressMapCompactionTest : public AddressMapDBTestBase {
+ public:
+  DBAddressMapCompactionTest()
+      : AddressMapDBTestBase("db_address_map_compaction_test") {}
+};
+
+TEST_F(DBAddressMapCompactionTest, CompactionFilterActsOnMappedValues) {
+  Options options = MapOptions();
+  options.min_blob_size = 20;
+  ActingFilter filter;
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  const std::vector<std::string> keys = {"change1", "keep1",  "operand1",
+                                         "remove1", "short1", "skip1",
+                                         "skip3",   "skip5"};
+  for (const std::string& key : keys) {
+    ASSERT_OK(Put(key, Value(1)));
+  }
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->Merge(WriteOptions(), "operand1", "m"));
+  ASSERT_OK(Flush());
+  std::unique_ptr<Iterator> old(db_->NewIterator(ReadOptions()));
+  std::string before;
+  for (const std::string& key : keys) {
+    before += key + "=" + Value(1) + (key == "operand1" ? ",m" : "") + ";";
+  }
+  EXPECT_EQ(Scan(old.get()), before);
+  ASSERT_OK(ForceCompaction());
+  // The iterator's Version still has the values that the filter has removed.
+  EXPECT_EQ(Scan(old.get()), before);
+  const std::string after = "change1=changed " + Value(1) +
+                            ";keep1=" + Value(1) + ";operand1=" + Value(1) +
+                            ";short1=s;skip5=" + Value(1) + ";";
+  for (int step = 0; step < 2; ++step) {
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    if (step == 0) {
+      // The old iterator does not keep the value for others: jobs respect its
+      // implicit snapshot like a snapshot, and filters ignore snapshots.
+      EXPECT_EQ(Scan(iter.get()).find("remove"), std::string::npos);
+    }
+    EXPECT_EQ(Get("remove1"), "NOT_FOUND");
+    EXPECT_EQ(Get("skip3"), "NOT_FOUND");
+    EXPECT_EQ(Get("short1"), "s");
+    EXPECT_EQ(Get("change1"), "changed " + Value(1));
+    iter.reset();
+    old.reset();
+    Compact();
+  }
+  EXPECT_GT(filter.operands, 0);
+  Reopen(options);
+  EXPECT_EQ(Get("remove1"), "NOT_FOUND");
+  EXPECT_EQ(Get("short1"), "s");
+}
+
+// A merge result stays inline, and its base is still found by the key. Reads
+// between the installation of the compaction and its settlement must not return
+// the base.
+TEST_F(DBAddressMapCompactionTest, InlineMergeResultIsNotReplacedByItsBase) {
+  for (const bool range_deleted : {false, true}) {
+    Options options = MapOptions();
+    options.min_blob_size = 50;
+    // The result of a merge is the last operand.
+    options.merge_operator = MergeOperators::CreatePutOperator();
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", Value(1)));
+    ASSERT_OK(Flush());
+    ASSERT_TRUE(IsDirect("k"));
+    if (range_deleted) {
+      ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                                 "a", "z"));
+    }
+    ASSERT_OK(db_->Merge(WriteOptions(), "k", "short"));
+    ASSERT_OK(Flush());
+    std::string got;
+    EnableCallBack("CompactionMapping::Settle", [&](void*) { got = Get("k"); });
+    Compact();
+    DisableCallBacks();
+    EXPECT_EQ(got, "short");
+    EXPECT_EQ(Get("k"), "short");
+    EXPECT_EQ(Blobs()->map()->NumEntries(), 0);
+  }
+}
+
+// After the release of the last snapshot the files are compacted to benefit
+// from it, but not endlessly.
+TEST_F(DBAddressMapCompactionTest, NoEndlessCompactions) {
+  Options options = MapOptions();
+  options.disable_auto_compactions = false;
+  options.num_levels = 3;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", "a"));
+  const Snapshot* const first = db_->GetSnapshot();
+  ASSERT_OK(db_->Merge(WriteOptions(), "k", "b"));
+  ASSERT_OK(Put("l", "x"));
+  ASSERT_OK(Flush());
+  Compact();
+  const Snapshot* const second = db_->GetSnapshot();
+  ASSERT_OK(Put("k", "c"));
+  ASSERT_OK(Flush());
+  db_->ReleaseSnapshot(first);
+  db_->ReleaseSnapshot(second);
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  WaitForJobs();
+  iter.reset();
+  ASSERT_OK(dbfull()->WaitForCompact(WaitForCompactOptions()));
+  WaitForJobs();
+  // Marking the files again finds no file that another compaction would change.
+  const uint64_t before = Ticker(COMPACT_READ_BYTES);
+  for (int i = 0; i < 5; ++i) {
+    db_->ReleaseSnapshot(db_->GetSnapshot());
+    iter.reset(db_->NewIterator(ReadOptions()));
+    iter.reset();
+    ASSERT_OK(dbfull()->WaitForCompact(WaitForCompactOptions()));
+    WaitForJobs();
+  }
+  EXPECT_EQ(Ticker(COMPACT_READ_BYTES), before);
+  EXPECT_EQ(Get("k"), "c");
+}
+
+// Files of level 0 that wait for more files of their size do not count as
+// compaction debt. Otherwise writes would stop forever, because no compaction
+// is due.
+TEST_F(DBAddressMapCompactionTest, WaitingLevel0FilesAreNoCompactionDebt) {
+  Options options = MapOptions();
+  options.disable_auto_compactions = false;
+  options.level0_file_num_compaction_trigger = 4;
+  options.soft_pending_compaction_bytes_limit = 1;
+  options.hard_pending_compaction_bytes_limit = 1;
+  DestroyAndReopen(options);
+  const auto fill = [&](int num_keys) {
+    for (int i = 0; i < num_keys; ++i) {
+      ASSERT_OK(Put(Key(i), "value"));
+    }
+    ASSERT_OK(Flush());
+  };
+  fill(10000);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  for (const int num_keys : {2000, 400, 80, 8}) {
+    fill(num_keys);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  ASSERT_EQ(NumTableFilesAtLevel(0), 4);
+  uint64_t value = 0;
+  ASSERT_TRUE(db_->GetIntProperty(
+      DB::Properties::kEstimatePendingCompactionBytes, &value));
+  EXPECT_EQ(value, 0);
+  ASSERT_TRUE(db_->GetIntProperty(DB::Properties::kIsWriteStopped, &value));
+  EXPECT_EQ(value, 0);
+  // A merge that is due is done.
+  for (int i = 0; i < 3; ++i) {
+    fill(8);
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(NumTableFilesAtLevel(0), 4);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

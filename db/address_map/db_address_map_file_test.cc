@@ -1,0 +1,435 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Files of databases with enable_blob_address_map: copies, images of the map,
+// paths, and files that are lost or damaged.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/address_map_verifier.h"
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "file/file_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/utilities/backup_engine.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class DBAddressMapFileTest : public AddressMapDBTestBase {
+ public:
+  DBAddressMapFileTest() : AddressMapDBTestBase("db_address_map_file_test") {}
+
+ protected:
+  // Returns the lines that AddressMapVerifier reports.
+  std::vector<std::string> Verify(bool read_values, uint64_t num_values) {
+    ColumnFamilyData* const cfd = Family();
+    AddressMapVerifier::Options verifier_options;
+    verifier_options.num_threads = 3;
+    verifier_options.read_values = read_values;
+    AddressMapVerifier::Result result;
+    std::vector<std::string> lines;
+    WaitForJobs();
+    SuperVersion* const sv = cfd->GetReferencedSuperVersion(dbfull());
+    EXPECT_OK(AddressMapVerifier::Verify(
+        cfd, sv->current, verifier_options,
+        [&lines](const std::string& line) { lines.push_back(line); }, &result));
+    dbfull()->CleanupSuperVersion(sv);
+    EXPECT_EQ(result.values, num_values);
+    EXPECT_EQ(result.errors, lines.size());
+    return lines;
+  }
+};
+
+TEST_F(DBAddressMapFileTest, CheckpointAndBackupOpenWithTheSameValues) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+    if (i % 10 == 9) {
+      ASSERT_OK(Flush());
+    }
+  }
+  ASSERT_OK(Put(Key(0), Value(100)));
+  const std::string checkpoint_dir = dbname_ + "_checkpoint";
+  const std::string backup_dir = dbname_ + "_backup";
+  const std::string restored_dir = dbname_ + "_restored";
+  for (const std::string& dir : {checkpoint_dir, backup_dir, restored_dir}) {
+    ASSERT_OK(DestroyDir(env_, dir));
+  }
+  Checkpoint* raw = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &raw));
+  const std::unique_ptr<Checkpoint> checkpoint(raw);
+  ASSERT_OK(checkpoint->CreateCheckpoint(checkpoint_dir));
+  {
+    BackupEngine* engine = nullptr;
+    ASSERT_OK(
+        BackupEngine::Open(env_, BackupEngineOptions(backup_dir), &engine));
+    const std::unique_ptr<BackupEngine> owner(engine);
+    ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
+    ASSERT_OK(engine->VerifyBackup(1, /*verify_with_checksum=*/true));
+    ASSERT_OK(engine->RestoreDBFromLatestBackup(restored_dir, restored_dir));
+  }
+  ExportImportFilesMetaData* exported = nullptr;
+  EXPECT_TRUE(checkpoint
+                  ->ExportColumnFamily(db_->DefaultColumnFamily(),
+                                       dbname_ + "_export", &exported)
+                  .IsNotSupported());
+  for (const std::string& dir : {checkpoint_dir, restored_dir}) {
+    for (const bool read_only : {true, false}) {
+      std::unique_ptr<DB> db;
+      ASSERT_OK(read_only ? DB::OpenForReadOnly(options, dir, &db)
+                          : DB::Open(options, dir, &db));
+      std::string value;
+      for (int i = 0; i < 30; ++i) {
+        ASSERT_OK(db->Get(ReadOptions(), Key(i), &value));
+        EXPECT_EQ(value, Value(i == 0 ? 100 : i));
+      }
+      std::unique_ptr<Iterator> iter(db->NewIterator(ReadOptions()));
+      size_t n = 0;
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+        ++n;
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(n, 30);
+    }
+  }
+  for (const std::string& dir : {checkpoint_dir, backup_dir, restored_dir}) {
+    ASSERT_OK(DestroyDir(env_, dir));
+  }
+}
+
+// A clean close saves the map in an image, which the next open loads and
+// deletes. After an error no image is saved.
+TEST_F(DBAddressMapFileTest, CleanCloseSavesTheMap) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  std::atomic<int> loaded{0};
+  EnableCallBack("AddressMapCheckpoints::Load:Loaded",
+                 [&](void*) { ++loaded; });
+  Reopen(options);
+  EXPECT_EQ(loaded, 1);
+  EXPECT_EQ(Blobs()->map()->NumEntries(), 30);
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(dbname_, &names));
+  for (const std::string& name : names) {
+    EXPECT_EQ(name.find(".dbtmp"), std::string::npos) << name;
+  }
+  EXPECT_EQ(Get(Key(7)), Value(7));
+  // A read-only open loads the image, too, and does not delete it.
+  Close();
+  ASSERT_OK(ReadOnlyReopen(options));
+  EXPECT_EQ(loaded, 2);
+  EXPECT_EQ(Get(Key(7)), Value(7));
+  Close();
+  Reopen(options);
+  EXPECT_EQ(loaded, 3);
+  // After an error the contents of the MANIFEST are unknown, so no image is
+  // saved.
+  ASSERT_OK(Put("k", Value(1)));
+  SyncPoint::GetInstance()->SetCallBack(
+      "FlushJob::WriteLevel0Table:s", [](void* status) {
+        *static_cast<Status*>(status) = Status::IOError("injected");
+      });
+  EXPECT_NOK(Flush());
+  SyncPoint::GetInstance()->ClearCallBack("FlushJob::WriteLevel0Table:s");
+  Reopen(options);
+  EXPECT_EQ(loaded, 3);
+  EXPECT_EQ(Get("k"), Value(1));
+  DisableCallBacks();
+}
+
+// The image of an earlier state of the database is not loaded.
+TEST_F(DBAddressMapFileTest, ImageOfAnEarlierStateIsNotUsed) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  Close();
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(dbname_, &names));
+  std::string image_path;
+  for (const std::string& name : names) {
+    if (name.find(".dbtmp") != std::string::npos) {
+      EXPECT_TRUE(image_path.empty()) << name;
+      image_path = dbname_ + "/" + name;
+    }
+  }
+  ASSERT_FALSE(image_path.empty());
+  std::string image;
+  ASSERT_OK(ReadFileToString(env_, image_path, &image));
+  std::atomic<int> loaded{0};
+  EnableCallBack("AddressMapCheckpoints::Load:Loaded",
+                 [&](void*) { ++loaded; });
+  // The image matches. The next close saves no other one.
+  options.save_blob_address_map = false;
+  Reopen(options);
+  EXPECT_EQ(loaded, 1);
+  EXPECT_TRUE(env_->FileExists(image_path).IsNotFound());
+  ASSERT_OK(Put(Key(7), Value(100)));
+  ASSERT_OK(Flush());
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, image, image_path));
+  options.save_blob_address_map = true;
+  for (int expected_loads : {1, 2}) {
+    Reopen(options);
+    EXPECT_EQ(loaded, expected_loads);
+    for (int i = 0; i < 30; ++i) {
+      EXPECT_EQ(Get(Key(i)), Value(i == 7 ? 100 : i));
+    }
+  }
+  DisableCallBacks();
+}
+
+// A compaction into a level whose values lie on another path moves the values.
+// Readers of the old files find them, even if the compaction fails.
+TEST_F(DBAddressMapFileTest, CompactionMovesValuesToAnotherTier) {
+  for (const bool versioned : {false, true}) {
+    Options options = MapOptions();
+    options.num_levels = 3;
+    options.cf_paths = {{dbname_ + "/fast", 0}, {dbname_ + "/slow", 0}};
+    options.level_blob_path_ids = {0, 1};
+    options.enable_lsm_bypass = !versioned;
+    DestroyAndReopen(options);
+    const auto paths = [&] {
+      std::set<std::string> result;
+      ColumnFamilyMetaData metadata;
+      db_->GetColumnFamilyMetaData(&metadata);
+      for (const BlobMetaData& file : metadata.blob_files) {
+        result.insert(
+            file.blob_file_path.substr(file.blob_file_path.rfind('/') + 1));
+      }
+      return result;
+    };
+    const auto check = [&](ReadOptions read_options, int add) {
+      std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      int i = 0;
+      for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++i) {
+        EXPECT_EQ(iter->key(), Key(i));
+        EXPECT_EQ(iter->value(), Value(i + add));
+        std::string value;
+        ASSERT_OK(db_->Get(read_options, Key(i), &value));
+        EXPECT_EQ(value, Value(i + add));
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(i, 20);
+    };
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_OK(Put(Key(i), Value(i)));
+    }
+    ASSERT_OK(Flush());
+    EXPECT_EQ(paths(), std::set<std::string>{"fast"});
+    EXPECT_EQ(IsDirect(Key(3)), !versioned);
+
+    // The compaction fails, and nothing has changed.
+    env_->manifest_write_error_.store(true, std::memory_order_release);
+    EXPECT_NOK(ForceCompaction());
+    env_->manifest_write_error_.store(false, std::memory_order_release);
+    check(ReadOptions(), 0);
+    EXPECT_EQ(Blobs()->map()->NumEntries(), 20);
+    Reopen(options);
+    check(ReadOptions(), 0);
+
+    // An old iterator reads the values under their old names.
+    std::unique_ptr<Iterator> old_iter(db_->NewIterator(ReadOptions()));
+    old_iter->SeekToFirst();
+    ASSERT_TRUE(old_iter->Valid());
+    ASSERT_OK(ForceCompaction());
+    check(ReadOptions(), 0);
+    int n = 0;
+    for (; old_iter->Valid(); old_iter->Next(), ++n) {
+      EXPECT_EQ(old_iter->value(), Value(n));
+    }
+    ASSERT_OK(old_iter->status());
+    EXPECT_EQ(n, 20);
+    for (old_iter->SeekToLast(); old_iter->Valid(); old_iter->Prev()) {
+      --n;
+      EXPECT_EQ(old_iter->value(), Value(n));
+    }
+    EXPECT_EQ(n, 0);
+    old_iter.reset();
+    WaitForJobs();
+    EXPECT_EQ(paths(), std::set<std::string>{"slow"});
+    EXPECT_EQ(Blobs()->map()->NumEntries(), 20);
+    EXPECT_OK(Blobs()->map()->TEST_Check());
+    EXPECT_EQ(IsDirect(Key(3)), !versioned);
+
+    // New values are written to the fast path, and values that are not
+    // rewritten stay.
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    for (int i = 0; i < 20; i += 2) {
+      ASSERT_OK(Put(Key(i), Value(i + 100)));
+    }
+    ASSERT_OK(Flush());
+    EXPECT_EQ(paths(), (std::set<std::string>{"fast", "slow"}));
+    ASSERT_OK(ForceCompaction());
+    WaitForJobs();
+    EXPECT_EQ(paths(), std::set<std::string>{"slow"});
+    ReadOptions at_snapshot;
+    at_snapshot.snapshot = snapshot;
+    check(at_snapshot, 0);
+    db_->ReleaseSnapshot(snapshot);
+    Compact();
+    for (int round = 0; round < 2; ++round) {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(Get(Key(i)), Value(i % 2 == 0 ? i + 100 : i));
+      }
+      EXPECT_EQ(Blobs()->map()->NumEntries(), 20);
+      EXPECT_TRUE(Verify(/*read_values=*/true, 20).empty());
+      Reopen(options);
+    }
+  }
+}
+
+// The file numbers of images were allocated, so that the next open does not
+// skip numbers, and they belong to no live file, so that obsolete images are
+// deleted.
+TEST_F(DBAddressMapFileTest, ImagesHaveUnusedFileNumbers) {
+  constexpr int kFamilies = 30;
+  Options options = MapOptions();
+  options.blob_file_size = 1000;
+  DestroyAndReopen(options);
+  std::vector<std::string> names;
+  for (int i = 1; i < kFamilies; ++i) {
+    names.push_back("family" + std::to_string(i));
+  }
+  CreateAndReopenWithCF(names, options);
+  names.insert(names.begin(), kDefaultColumnFamilyName);
+  const auto check = [&] {
+    for (int cf = 0; cf < kFamilies; ++cf) {
+      for (int i = 0; i < 5; ++i) {
+        ASSERT_EQ(Get(cf, Key(i)), Value(100 * cf + i)) << cf;
+      }
+    }
+  };
+  const auto images = [&] {
+    std::vector<std::string> files;
+    EXPECT_OK(env_->GetChildren(dbname_, &files));
+    size_t n = 0;
+    for (const std::string& file : files) {
+      uint64_t number = 0;
+      FileType type;
+      if (ParseFileName(file, &number, &type) && type == kTempFile) {
+        EXPECT_LT(number, 10000) << file;
+        ++n;
+      }
+    }
+    return n;
+  };
+  for (int cf = 0; cf < kFamilies; ++cf) {
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_OK(Put(cf, Key(i), Value(100 * cf + i)));
+    }
+    ASSERT_OK(Flush(cf));
+  }
+  for (int round = 0; round < 3; ++round) {
+    Close();
+    EXPECT_EQ(images(), kFamilies);
+    ReopenWithColumnFamilies(names, options);
+    EXPECT_EQ(images(), 0);
+    check();
+    ASSERT_FALSE(HasFatalFailure());
+    ASSERT_OK(Put(round, "more", Value(round)));
+    ASSERT_OK(Flush(round));
+  }
+}
+
+TEST_F(DBAddressMapFileTest, LostValueFailsTheOpenOrItsReads) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", Value(1)));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("b", Value(2)));
+  ASSERT_OK(Flush());
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(&metadata);
+  ASSERT_EQ(metadata.blob_files.size(), 2);
+  // Another file's contents replace the file with the record of b.
+  const std::string first =
+      dbname_ + "/" + metadata.blob_files[0].blob_file_name;
+  const std::string second =
+      dbname_ + "/" + metadata.blob_files[1].blob_file_name;
+  Close();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, first, &contents));
+  ASSERT_OK(WriteStringToFile(env_, contents, second, /*should_sync=*/true));
+  // Deletes the images, so that the open reads the files.
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(dbname_, &names));
+  for (const std::string& name : names) {
+    if (name.find(".dbtmp") != std::string::npos) {
+      ASSERT_OK(env_->DeleteFile(dbname_ + "/" + name));
+    }
+  }
+  Status s = TryReopen(options);
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_NE(s.ToString().find(Slice("b").ToString(/*hex=*/true)),
+            std::string::npos)
+      << s.ToString();
+  options.paranoid_checks = false;
+  Reopen(options);
+  EXPECT_EQ(Get("a"), Value(1));
+  std::string value;
+  EXPECT_TRUE(db_->Get(ReadOptions(), "b", &value).IsCorruption());
+  const std::vector<std::string> lines = Verify(/*read_values=*/false, 2);
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_NE(lines[0].find(Slice("b").ToString(/*hex=*/true)), std::string::npos)
+      << lines[0];
+}
+
+TEST_F(DBAddressMapFileTest, VerifierFindsADamagedValue) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Verify(/*read_values=*/true, 10), std::vector<std::string>());
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(&metadata);
+  const std::string name = metadata.blob_files[0].blob_file_name;
+  Close();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, dbname_ + "/" + name, &contents));
+  const size_t at = contents.find(Value(6));
+  ASSERT_NE(at, std::string::npos);
+  contents[at + 5] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, contents, dbname_ + "/" + name,
+                              /*should_sync=*/true));
+  Reopen(options);
+  EXPECT_EQ(Verify(/*read_values=*/false, 10), std::vector<std::string>());
+  const std::vector<std::string> lines = Verify(/*read_values=*/true, 10);
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_NE(lines[0].find(Slice(Key(6)).ToString(/*hex=*/true)),
+            std::string::npos)
+      << lines[0];
+  EXPECT_NE(lines[0].find(name.substr(name.find_first_of("123456789"))),
+            std::string::npos)
+      << lines[0];
+  EXPECT_EQ(Get(Key(5)), Value(5));
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
