@@ -327,6 +327,9 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_exhaustive_test.cc \
   db/delta/db_delta_filter_test.cc \
   db/delta/db_delta_flush_test.cc \
+  db/delta/db_delta_fold_failure_test.cc \
+  db/delta/db_delta_fold_filter_test.cc \
+  db/delta/db_delta_fold_ingestion_test.cc \
   db/delta/db_delta_fold_test.cc \
   db/delta/db_delta_ingestion_test.cc \
   db/delta/db_delta_jobs_test.cc \
