@@ -15,6 +15,8 @@ DEFAULT_PARAMS = {
     "address_map": random.choice([0, 0, 0, 1, 1]),
     # 1: it does, and the garbage in its blob files is collected all the time.
     "blob_gc_stress": 0,
+    # 1: all values in the map are versioned, in all runs. Chosen with the map unless it is given.
+    "address_map_versioned": 0,
     "collect_blob_garbage_one_in": lambda: random.choice([0, 10000, 100000]),
 }
 
@@ -86,7 +88,8 @@ def choose(params, blob_params, blobs_allowed, given=()):
     params["inplace_update_support"] = 0
     # Transactions that are not write-committed, and unordered writes, want a DB without values in
     # direct mode.
-    params["address_map_versioned"] = random.choice([0, 0, 1])
+    if "address_map_versioned" not in given:
+        params["address_map_versioned"] = random.choice([0, 0, 1])
     # A secondary does not open a DB with a map, also when this run has it off.
     params["test_secondary"] = 0
     params["remote_compaction_worker_threads"] = 0
