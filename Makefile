@@ -22,8 +22,8 @@ ninja  = ninja -C build/$(1) -j $(JOBS)
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
   db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan check-upstream \
-  metamorphic \
-  check-on-disk fuzz find-clang style-tools demo install clean distclean format pristine
+  check-on-disk crash-test metamorphic fuzz find-clang style-tools demo install clean distclean \
+  format pristine
 
 help:
 	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
@@ -44,6 +44,9 @@ help:
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
 	@echo '                  SIDE=blob with blob files everywhere, SIDE=merged with a merged-value cache,'
 	@echo '                  SIDE=deltas with delta separation)'
+	@echo '  crash-test      crash tests in short rounds over all modes and features, with build/debug'
+	@echo '                  (HOURS=n, default 1; SEED=n, default 1: a run goes on where an earlier one'
+	@echo '                  with its seed ended); rounds and findings are in build/crash-test'
 	@echo '  check-on-disk   with make stock release: files equal those of RocksDB with all options off,'
 	@echo '                  and RocksDB opens what ldb disable_address_map leaves'
 	@echo '  check-patches   prove that patches/ is exactly what the tree says'
@@ -151,6 +154,10 @@ check-upstream: build/debug/build.ninja
 endif
 	@scripts/run_tests.py upstream $(TESTS) --jobs $(JOBS) --side $(SIDE) \
 	  $(if $(SHARD),--shard $(SHARD)) $(if $(FRESH),--fresh)
+
+crash-test: build/debug/build.ninja
+	$(call ninja,debug) db_stress overlap_stress_test
+	@$(PYTHON) scripts/crash_test.py $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED))
 
 check-on-disk: stock release
 	@$(PYTHON) scripts/on_disk/compare.py build/pristine build/stock build/src build/release \

@@ -5,6 +5,7 @@
 import argparse
 import contextlib
 import io
+import itertools
 import os
 import random
 import re
@@ -22,10 +23,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 import check_style  # noqa: E402
+import crash_test  # noqa: E402
 import demo  # noqa: E402
 import fuzz  # noqa: E402
 import overlay_sources  # noqa: E402
 import run_tests  # noqa: E402
+from crash import covering, output, plan, round_log  # noqa: E402
 
 
 class Temporary(unittest.TestCase):
@@ -116,6 +119,318 @@ class CrashTests(unittest.TestCase):
         always_the_same = {name for name, found in values.items() if len(found) < 2}
         self.assertEqual(always_the_same, set(crashtest.NOT_CHOSEN))
         self.assertTrue(all(crashtest.NOT_CHOSEN.values()), 'an option without a reason')
+
+
+class CrashTestOrder(unittest.TestCase):
+    FACTORS = {'a': [0, 1, 2], 'b': [0, 1, 2], 'c': [0, 1], 'd': [0, 1]}
+
+    def covering(self, excluded=(), seed=1):
+        return covering.Covering(self.FACTORS, excluded, random.Random(seed))
+
+    def test_all_pairs_come_up(self):
+        c = self.covering()
+        rows = list(c.covering_rows())
+        self.assertEqual(len(c.pairs()), 9 + 6 * 4 + 4)
+        self.assertEqual(set().union(*(c.pairs_of(row) for row in rows)), set(c.pairs()))
+        # 9 are needed for a and b alone, all combinations are 36.
+        self.assertLess(len(rows), 15)
+
+    def test_excluded_pairs(self):
+        excluded = [(('a', 1), ('b', 1)), (('a', 2), ('b', 0)), (('a', 2), ('b', 1)),
+                    (('b', 2), ('c', 1))]
+        c = self.covering(excluded)
+        pairs = c.pairs()
+        self.assertNotIn((('a', 1), ('b', 1)), pairs)
+        # a=2 leaves b=2 alone, and that excludes c=1.
+        self.assertNotIn((('a', 2), ('c', 1)), pairs)
+        self.assertIn((('a', 2), ('c', 0)), pairs)
+        rows = [*c.covering_rows(), *(c.random_row() for _ in range(100))]
+        self.assertTrue(all(c.is_allowed(row) and set(row) == set(self.FACTORS) for row in rows))
+        self.assertEqual(set().union(*(c.pairs_of(row) for row in rows)), set(pairs))
+        self.assertFalse(c.is_allowed({'b': 2, 'c': 1}))
+        self.assertIsNone(c.complete({'a': 2, 'c': 1}))
+
+    def test_the_seed_determines_the_order(self):
+        rows = [list(self.covering(seed=seed).covering_rows()) for seed in (1, 1, 2)]
+        self.assertEqual(rows[0], rows[1])
+        self.assertNotEqual(rows[0], rows[2])
+
+    def test_the_plan(self):
+        c = plan.make_covering(3)
+        number = len(list(c.covering_rows()))
+        rounds = plan.rounds(3)
+        rows = [next(rounds) for _ in range(number)]
+        self.assertEqual(set().union(*(c.pairs_of(row) for row in rows)), set(c.pairs()))
+        landmarks = [next(rounds) for _ in range(3 * len(plan.MODES))]
+        for mode in plan.MODES:
+            self.assertIn(c.complete({'mode': mode}), landmarks)
+            self.assertIn(plan.everything_on(c, mode), landmarks)
+        for row in [*rows, *landmarks]:
+            self.assertTrue(c.is_allowed(row))
+            self.assertEqual(
+                plan.parse_row(f'{plan.mode_text(row)} {plan.features_text(row)}'), row)
+
+    def test_rounds_as_text(self):
+        row = plan.parse_row('blackbox/plain values=bypass deltas faults=read')
+        self.assertEqual((row['kills'], row['values'], row['deltas'], row['paths'], row['faults']),
+                         ('blackbox', 'bypass', 'yes', 'no', 'read'))
+        self.assertEqual(plan.features_text(plan.parse_row('whitebox/txn off')), 'off')
+        for wrong in ('plain', 'blackbox/plane', 'blackbox/plain delta', 'blackbox/plain values=x',
+                      'blackbox/timestamps values=map', 'none/plain'):
+            with self.assertRaises(ValueError, msg=wrong):
+                plan.parse_row(wrong)
+
+
+class CrashTestCommand(Temporary):
+    SCRIPT = os.path.join(ROOT, 'build', 'src', 'tools', 'db_crashtest.py')
+
+    def flags(self, text, seed=5):
+        """The flags of the first db_stress that db_crashtest.py would start for a round."""
+        command = plan.crashtest_command(plan.parse_row(text), seed, 10, 5, sys.executable,
+                                         self.SCRIPT, '/no/db_stress')
+        code = ('import os, sys\n'
+                f'sys.argv, sys.dont_write_bytecode = {command[2:]!r}, True\n'
+                f'sys.path.insert(0, {os.path.dirname(self.SCRIPT)!r})\n'
+                'import db_crashtest\n'
+                'def execute(command, *args):\n'
+                '    sys.stderr.write(chr(0).join(command[1:]))\n'
+                '    sys.stderr.flush()\n'
+                '    os._exit(0)\n'
+                'db_crashtest.execute_cmd = execute\n'
+                'db_crashtest.main()\n')
+        run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True,
+                             env={**os.environ, 'TEST_TMPDIR': self.dir})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return dict(arg[2:].split('=', 1) for arg in run.stderr.split('\0'))
+
+    @unittest.skipUnless(os.path.exists(SCRIPT), 'needs build/src')
+    def test_features_reach_db_stress(self):
+        flags = self.flags('blackbox/plain values=blob merged_values paths wal_buffer write_groups '
+                           'faults=all')
+        self.assertEqual(flags['enable_blob_files'], '1')
+        self.assertEqual(len(flags['cf_paths'].split(',')), 1 + int(plan.crashtest_flags(
+            plan.parse_row('blackbox/plain values=blob merged_values paths wal_buffer write_groups '
+                           'faults=all'), 5)['per_level_paths']))
+        for name in ('wal_mmap_buffer_size', 'read_fault_one_in', 'write_fault_one_in',
+                     'metadata_read_fault_one_in'):
+            self.assertNotEqual(flags[name], '0', name)
+        self.assertNotEqual(flags['max_write_groups_per_leader'], '1')
+        self.assertNotIn('enable_blob_address_map', flags)
+        # Whether a run has what its database may have is left to chance.
+        runs = [self.flags('blackbox/txn values=bypass deltas', seed) for seed in range(1, 7)]
+        for name in ('enable_blob_address_map', 'enable_lsm_bypass', 'enable_delta_separation'):
+            self.assertIn('1', [flags.get(name) for flags in runs], name)
+
+    @unittest.skipUnless(os.path.exists(SCRIPT), 'needs build/src')
+    def test_off_is_off(self):
+        for seed in range(1, 4):
+            flags = self.flags('whitebox/simple off', seed)
+            self.assertEqual(flags['ops_per_thread'], str(100 * plan.WHITEBOX_OPS_PER_THREAD))
+            self.assertEqual((flags['enable_blob_files'], flags['wal_mmap_buffer_size'],
+                              flags['max_write_groups_per_leader'], flags['checkpoint_one_in'],
+                              flags['backup_one_in'], flags['write_fault_one_in']),
+                             ('0', '0', '1', '0', '0', '0'))
+            for name in ('enable_blob_address_map', 'enable_delta_separation', 'cf_paths',
+                         'enable_merged_value_cache'):
+                self.assertNotIn(name, flags)
+
+    @unittest.skipUnless(os.path.exists(SCRIPT), 'needs build/src')
+    def test_transactions_keep_their_policy(self):
+        for text in ('blackbox/txn_prepared values=map', 'whitebox/txn_unprepared values=map'):
+            flags = [self.flags(text, seed) for seed in range(1, 6)]
+            self.assertNotIn('0', {f['txn_write_policy'] for f in flags})
+            self.assertIn('1', [f.get('enable_blob_address_map') for f in flags])
+            self.assertNotIn('1', [f.get('enable_lsm_bypass') for f in flags])
+
+    def test_only_whitebox_limits_operations(self):
+        blackbox = plan.crashtest_command(plan.parse_row('blackbox/plain off'), 5, 10, 5, 'py',
+                                          'script', 'stress')
+        self.assertNotIn('ops_per_thread', ' '.join(blackbox))
+        self.assertIn('--initial_random_seed_override=5', blackbox)
+
+    def test_overlap(self):
+        command = plan.overlap_command(plan.parse_row('none/overlap values=map deltas'), 5, 10, 3,
+                                       'program', '/db')
+        self.assertEqual(command, ['program', '--seconds=10', '--slice=3', '--seed=5', '--db=/db',
+                                   '--map=1', '--bypass=0', '--delta=1', '--merged_values=0'])
+
+
+class CrashTestOutput(unittest.TestCase):
+    RUN = 'Running db_stress with pid=7: ./db_stress --threads=2\n\n\n'
+    TOTAL = ('Stress Test : 2.0 micros/op 9 ops/sec\n'
+             '            : Wrote 1.0 MB (2.0 MB/sec) (35% of 640 ops)\n')
+
+    def progress(self, *counts):
+        return ''.join(f'... finished {count} ops                    \r' for count in counts)
+
+    def test_blackbox(self):
+        # The first thread came to 1500 operations, the second one to 200.
+        steps = [*range(100, 1001, 100), 1500]
+        text = (f'{self.RUN}TERMINATED 7\n\nstdout:\n {self.progress(*steps, 100, 200)}\n'
+                f'{self.RUN}KILLED 7 (SIGTERM did not work)\n\nstdout:\n {self.progress(100)}\n'
+                'Running final time for verification\n'
+                f'{self.RUN}WARNING: db_stress ended before kill: exitcode=0\n\nstdout:\n\n')
+        self.assertEqual(output.of_crashtest(text, 0), output.Outcome(2, 1500 + 200 + 100))
+
+    def test_steps_are_those_of_db_stress(self):
+        steps, count = [], 0
+        while count < 700000:
+            count += output._step_before(count + 1)
+            steps.append(count)
+        self.assertEqual(steps[:12], [*range(100, 1001, 100), 1500, 2000])
+        self.assertEqual(output.operations_of_run(self.progress(*steps)), steps[-1])
+
+    def test_whitebox(self):
+        text = (f'{self.RUN}WARNING: db_stress ended before kill: exitcode=-15\n\n'
+                'check_mode=0, kill option=88889, exitcode=-15\n\nstdout:\n Crashing at a.cc:1\n'
+                f'{self.RUN}WARNING: db_stress ended before kill: exitcode=0\n\nstdout:\n '
+                f'{self.progress(100)}{self.TOTAL}')
+        self.assertEqual(output.of_crashtest(text, 0), output.Outcome(1, 640))
+
+    def test_problems(self):
+        failed = (f'{self.RUN}TERMINATED 7\n\nstdout:\n \nstderr:\n note\n'
+                  'Verification failed for column family 0 key 1\n')
+        for text, code, problem in (
+                (failed, 2, 'Verification failed for column family 0 key 1'),
+                (f'{self.RUN}stdout:\n \nstderr:\n db_stress: a.cc:3: f: Assertion `x\' failed.\n',
+                 2, "db_stress: a.cc:3: f: Assertion `x' failed."),
+                ('TEST FAILED. See kill option and exit code above!!!\n', 1, 'TEST FAILED'),
+                ('', 3, 'exit code 3'), ('', 0, 'no run of db_stress'),
+                (f'{self.RUN}TERMINATED 7\n', None, 'did not end'),
+                (f'{self.RUN}TERMINATED 7\nKilling the run for running too long\n', 0,
+                 'did not end'),
+                (f'Running final time for verification\n{self.RUN}TERMINATED 7\n', 0,
+                 'verification did not end')):
+            outcome = output.of_crashtest(text, code)
+            self.assertIn(problem, outcome.problem)
+            self.assertFalse(outcome.no_space)
+        full = output.of_crashtest(f'{self.RUN}=== Out-of-space diagnostics ===\n', 2)
+        self.assertTrue(full.no_space)
+
+    def test_overlap(self):
+        good = '--map=1: 10 writes, 20 point reads, 3 views, 2 jobs, 0 pauses: 0 findings\n'
+        self.assertEqual(output.of_overlap(good * 2, 0), output.Outcome(0, 66))
+        bad = good.replace('0 findings', '2 findings, the first after 1.0 s')
+        self.assertEqual(output.of_overlap(good + bad, 1).problem, bad.strip())
+        self.assertEqual(output.of_overlap(good + 'Received signal 11 (x)\n', -11).problem,
+                         'Received signal 11 (x)')
+        self.assertIn('did nothing', output.of_overlap('', 0).problem)
+        self.assertIn('did not end', output.of_overlap(good, None).problem)
+
+
+class CrashTestRounds(Temporary):
+    def setUp(self):
+        super().setUp()
+        self.log = round_log.RoundLog(os.path.join(self.dir, 'log.tsv'))
+
+    def add(self, number, mode, features, **values):
+        entry = {'seed': 4, 'round': number, 'commit': 'abc', 'mode': mode, 'features': features,
+                 'seconds': 1800, 'kills': 3, 'operations': 1000, 'result': 'ok', 'problem': ''}
+        self.log.add(**{**entry, **values})
+
+    def test_report(self):
+        self.add(0, 'blackbox/plain', 'off')
+        self.add(1, 'blackbox/plain', 'values=map deltas', result='finding', problem='a|b\nc')
+        self.add(2, 'none/overlap', 'deltas', kills=0)
+        self.add(3, 'blackbox/renamed', 'off', seed=5)
+        entries = self.log.entries()
+        text = round_log.report(entries)
+        for line in ('| blackbox/plain | 2 | 1.0 | 6 | 2,000 | 1 |',
+                     '| all | 4 | 2.0 | 9 | 4,000 | 1 |',
+                     '| deltas | 2 | 1.0 | 3 | 2,000 | 1 |',
+                     '| values=map | 1 | 0.5 | 3 | 1,000 | 1 |',
+                     '| off | 2 | 1.0 | 6 | 2,000 | 0 |',
+                     '| 4-1 | blackbox/plain | values=map deltas | a\\|b c |'):
+            self.assertIn(line, text.splitlines())
+        self.assertIn('Seeds: 4, 5. Commits: abc.', text)
+        covered, pairs = round_log.covered_pairs(entries)
+        self.assertEqual(pairs, len(plan.make_covering(0).pairs()))
+        row_pairs = len(plan.FACTORS) * (len(plan.FACTORS) - 1) // 2
+        self.assertGreater(covered, row_pairs)
+        self.assertLess(covered, 3 * row_pairs)
+        self.assertEqual([self.log.next_round(seed) for seed in (4, 5, 6)], [3, 4, 0])
+
+    def run_rounds(self, stress, number):
+        """Runs rounds with a shell script in place of db_stress. Returns (exit code, output)."""
+        self.write('bin/db_stress_tool/db_stress', '#!/bin/sh\n' + stress, 0o755)
+        self.write('bin/overlap_stress_test', '#!/bin/sh\nexit 1\n', 0o755)
+        with contextlib.redirect_stdout(io.StringIO()) as out, \
+                mock.patch.object(run_tests, 'stop_on_sigterm'):
+            code = crash_test.main(['--rounds', str(number), '--seconds', '1', '--interval', '1',
+                                    '--build', os.path.join(self.dir, 'bin'), '--dir', self.dir])
+        return code, out.getvalue()
+
+    @unittest.skipUnless(os.path.exists(CrashTestCommand.SCRIPT), 'needs build/src')
+    def test_a_finding_is_kept_and_the_run_goes_on(self):
+        """db_stress is a script that fails, so each round ends at once."""
+        rows = list(itertools.islice(plan.rounds(1), 3))
+        self.assertNotIn('overlap', [row['mode'] for row in rows])
+        code, out = self.run_rounds('echo "Verification failed for key 1" >&2; exit 1', len(rows))
+        self.assertEqual(code, 1, out)
+        entries = self.log.entries()
+        self.assertEqual([(e['round'], e['mode'], e['features']) for e in entries],
+                         [(i, plan.mode_text(r), plan.features_text(r))
+                          for i, r in enumerate(rows)])
+        for entry in entries:
+            self.assertEqual((entry['result'], entry['problem']),
+                             ('finding', 'Verification failed for key 1'))
+            folder = os.path.join(self.dir, 'rounds', f"{entry['seed']}-{entry['round']}")
+            with open(os.path.join(folder, 'repeat'), encoding='utf-8') as f:
+                line = f.read()
+            self.assertEqual(line.count('\n'), 1)
+            self.assertIn(f"--repeat '{entry['mode']} {entry['features']}'", line)
+            self.assertIn(line.strip(), out)
+        # The line repeats the round: the same flags, and the same finding.
+        folder = os.path.join(self.dir, 'rounds', '1-0')
+        with open(os.path.join(folder, 'repeat'), encoding='utf-8') as f:
+            run = subprocess.run(f.read(), shell=True, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn('Verification failed for key 1', run.stdout)
+        again = [d for d in os.listdir(os.path.join(self.dir, 'rounds')) if d.startswith('repeat-')]
+        self.assertEqual(len(again), 1)
+
+        def command(name):
+            path = os.path.join(self.dir, 'rounds', name, 'output')
+            with open(path, encoding='utf-8') as f:
+                line = re.search(r'^Running db_stress with pid=\d+: (.*)$', f.read(), re.M).group(1)
+            return line.replace(name, 'NAME')
+        self.assertEqual(command('1-0'), command(again[0]))
+
+    def test_what_a_command_started_is_ended(self):
+        for name, command, expected in (('ends', 'sleep 1000 & echo $! > pid', 0),
+                                        ('stays', 'exec sleep 1000', None)):
+            folder = os.path.join(self.dir, name)
+            os.makedirs(folder)
+            limit = 0.01 if expected is None else 600
+            self.assertEqual(crash_test.run(['sh', '-c', command], folder, limit)[0], expected)
+        with open(os.path.join(self.dir, 'ends', 'test', 'pid'), encoding='utf-8') as f:
+            pid = f.read().strip()
+
+        def state():
+            with contextlib.suppress(OSError), open(f'/proc/{pid}/stat', encoding='utf-8') as f:
+                return f.read().rpartition(') ')[2][:1]
+            return ''
+        while state() not in ('', 'Z'):  # gone, or not waited for by init yet
+            time.sleep(0.01)
+
+    def test_one_at_a_time(self):
+        lock = crash_test.Lock(self.dir)
+        with self.assertRaises(SystemExit):
+            crash_test.Lock(self.dir)
+        lock.file.close()
+        crash_test.Lock(self.dir).file.close()
+        stress = self.write('bin/db_stress', '#!/bin/sh\necho; sleep 100; exit\n', 0o755)
+        with subprocess.Popen([stress, f'--db={self.dir}/rounds/1-0/db'], stdout=subprocess.PIPE,
+                              start_new_session=True) as child:
+            self.addCleanup(child.stdout.close)
+            child.stdout.read(1)  # it runs
+            try:
+                self.assertEqual(crash_test.other_stress(self.dir), [child.pid])
+                self.assertEqual(crash_test.other_stress(self.dir + '/rounds/1-1'), [])
+                with self.assertRaises(SystemExit):
+                    crash_test.Lock(self.dir)
+            finally:
+                os.killpg(child.pid, signal.SIGKILL)
 
 
 class OverlaySources(Temporary):
