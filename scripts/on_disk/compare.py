@@ -20,20 +20,9 @@ import shutil
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from steps import build, run
+
 CHECKSUM_BYTES = 4
-
-
-def run(*command, **kwargs):
-    return subprocess.run(command, check=True, capture_output=True, text=True,
-                          **kwargs).stdout
-
-
-def build(source, build_dir, binary):
-    run("g++", "-std=c++20", "-O1", "-fno-rtti", "-Wall",
-        "-I", os.path.join(source, "include"),
-        os.path.join(HERE, "workload.cc"), "-o", binary, "-L", build_dir,
-        "-lrocksdb", "-Wl,-rpath," + os.path.abspath(build_dir))
 
 
 def variants(binary):
@@ -118,8 +107,8 @@ def main():
     os.makedirs(work)
     stock = os.path.join(work, "stock_workload")
     strata = os.path.join(work, "strata_workload")
-    build(stock_source, stock_build, stock)
-    build(strata_source, strata_build, strata)
+    build("workload.cc", stock_source, stock_build, stock)
+    build("workload.cc", strata_source, strata_build, strata)
     stock_ldb = os.path.join(stock_build, "tools", "ldb")
     failed = 0
     cases = variants(stock)

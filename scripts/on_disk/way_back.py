@@ -14,6 +14,8 @@ A database whose process was killed while it had a WAL buffer: RocksDB must refu
 it, and open it once Strata's ldb has opened and closed it, with every record that
 Strata's ldb finds.
 
+upgrade.py has the other features, and databases that RocksDB has made.
+
 The last line is "N passed, N failed"; a case is a set of options.
 """
 import os
@@ -22,6 +24,8 @@ import signal
 import subprocess
 import sys
 import time
+
+from steps import Problem, call, disable_address_map, report, require_loads
 
 CASES = {
     "bypass": [],
@@ -33,13 +37,7 @@ CASES = {
 RECORDS = 20000
 
 
-def call(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
-
-
 def run_case(stock_build, strata_build, directory, flags):
-    """What is wrong, or None."""
     merges = [f for f in flags if f.startswith("--merge_operator")]
     shape = [f for f in flags if f.startswith("--ycsb_field")] + merges
     common = ["--db=" + directory, f"--num={RECORDS}",
@@ -54,28 +52,20 @@ def run_case(stock_build, strata_build, directory, flags):
                    "--enable_blob_address_map=true", *common, *blobs, *mix,
                    *flags)
     if written.returncode != 0:
-        return "writing failed: " + written.stdout[-2000:]
+        raise Problem("writing failed: " + written.stdout[-2000:])
     verify = [os.path.join(stock_build, "db_bench_workloads"),
               "--benchmarks=verify", "--use_existing_db=true", *common, *blobs,
               *shape]
     refused = call(*verify)
     if refused.returncode == 0:
-        return "RocksDB opens a database with an address map"
-    ldb = [os.path.join("tools", "ldb"), "--db=" + directory,
-           "--try_load_options"]
-    converted = call(os.path.join(strata_build, ldb[0]), *ldb[1:],
-                     "disable_address_map", "--threads=2")
-    if converted.returncode != 0 or "OK" not in converted.stdout:
-        return "disable_address_map failed: " + converted.stdout[-2000:]
-    opened = call(os.path.join(stock_build, ldb[0]), *ldb[1:],
-                  "--ignore_unknown_options=false", "checkconsistency")
+        raise Problem("RocksDB opens a database with an address map")
+    disable_address_map(strata_build, directory)
     # ldb does not know the operator of db_bench.
-    if not merges and (opened.returncode != 0 or "OK" not in opened.stdout):
-        return "RocksDB cannot load what is left: " + opened.stdout[-2000:]
+    if not merges:
+        require_loads(stock_build, directory)
     verified = call(*verify)
     if verified.returncode != 0 or f"{RECORDS} records" not in verified.stdout:
-        return "RocksDB misses something: " + verified.stdout[-2000:]
-    return None
+        raise Problem("RocksDB misses something: " + verified.stdout[-2000:])
 
 
 def count(build, directory):
@@ -89,7 +79,6 @@ def count(build, directory):
 
 
 def run_killed_case(stock_build, strata_build, directory):
-    """What is wrong, or None."""
     writer = subprocess.Popen(
         [os.path.join(strata_build, "db_bench"), "--benchmarks=fillrandom",
          "--db=" + directory, "--num=100000000", "--threads=2",
@@ -97,22 +86,22 @@ def run_killed_case(stock_build, strata_build, directory):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     if writer.poll() is not None:
-        return "db_bench did not write"
+        raise Problem("db_bench did not write")
     writer.send_signal(signal.SIGKILL)
     writer.wait()
     if not os.path.exists(os.path.join(directory, "WALBUFFER")):
-        return "there is no WAL buffer"
+        raise Problem("there is no WAL buffer")
     if isinstance(count(stock_build, directory), int):
-        return "RocksDB opens a database with a WAL buffer"
+        raise Problem("RocksDB opens a database with a WAL buffer")
     written = call(os.path.join(strata_build, "tools", "ldb"),
                    "--db=" + directory, "put", "one", "more")
     if written.returncode != 0:
-        return "opening and closing it failed: " + written.stdout[-2000:]
+        raise Problem("opening and closing it failed: " +
+                      written.stdout[-2000:])
     ours = count(strata_build, directory)
     theirs = count(stock_build, directory)
     if not isinstance(ours, int) or ours < 1000 or ours != theirs:
-        return f"Strata finds {ours} records, RocksDB {theirs}"
-    return None
+        raise Problem(f"Strata finds {ours} records, RocksDB {theirs}")
 
 
 def main():
@@ -121,18 +110,15 @@ def main():
     stock_build, strata_build, work = sys.argv[1:]
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
-    failed = 0
+    cases = {}
     for name, flags in CASES.items():
-        problem = run_case(stock_build, strata_build,
-                           os.path.join(work, name), flags)
-        print(f"{name}: {problem or 'RocksDB reads it after the way back'}")
-        failed += problem is not None
-    problem = run_killed_case(stock_build, strata_build,
-                              os.path.join(work, "killed"))
-    print(f"killed: {problem or 'RocksDB reads it after an open and a close'}")
-    failed += problem is not None
-    print(f"{len(CASES) + 1 - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        cases[name] = (lambda name=name, flags=flags: run_case(
+            stock_build, strata_build, os.path.join(work, name), flags),
+            "RocksDB reads it after the way back")
+    cases["killed"] = (lambda: run_killed_case(
+        stock_build, strata_build, os.path.join(work, "killed")),
+        "RocksDB reads it after an open and a close")
+    return report(cases)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@
 //   workload DIR VARIANT     (VARIANT: one of kVariants)
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "numbers.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
@@ -24,13 +24,7 @@
 namespace {
 
 using namespace ROCKSDB_NAMESPACE;
-
-void Check(const Status& s, const char* what) {
-  if (!s.ok()) {
-    fprintf(stderr, "%s: %s\n", what, s.ToString().c_str());
-    exit(1);
-  }
-}
+using namespace ROCKSDB_NAMESPACE::on_disk;
 
 // Creation times go into tables and the MANIFEST: stand still.
 class StoppedClock : public SystemClockWrapper {
@@ -68,24 +62,6 @@ class Concatenate : public AssociativeMergeOperator {
     *result = (existing ? existing->ToString() : "") + value.ToString();
     return true;
   }
-};
-
-class Numbers {
- public:
-  uint32_t Below(uint32_t n) {
-    state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
-    return static_cast<uint32_t>(state_ >> 33) % n;
-  }
-  std::string Bytes(size_t n) {
-    std::string bytes;
-    while (bytes.size() < n) {
-      bytes.push_back(static_cast<char>(Below(256)));
-    }
-    return bytes;
-  }
-
- private:
-  uint64_t state_ = 42;
 };
 
 struct Variant {
@@ -138,12 +114,6 @@ Options MakeOptions(const Variant& variant, Env* env) {
   }
   options.table_factory.reset(NewBlockBasedTableFactory(table));
   return options;
-}
-
-std::string Key(uint32_t n) {
-  char key[24];
-  snprintf(key, sizeof(key), "key%08u", n);
-  return key;
 }
 
 void Run(const std::string& dir, const Variant& variant) {
