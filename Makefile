@@ -47,8 +47,8 @@ help:
 	@echo '  crash-test      crash tests in short rounds over all modes and features, with build/debug'
 	@echo '                  (HOURS=n, default 1; SEED=n, default 1: a run goes on where an earlier one'
 	@echo '                  with its seed ended); rounds and findings are in build/crash-test'
-	@echo '  check-on-disk   with make stock release: files equal those of RocksDB with all options off,'
-	@echo '                  and RocksDB opens what ldb disable_address_map leaves'
+	@echo '  check-on-disk   with make stock release: files equal those of RocksDB with all options off;'
+	@echo '                  databases go from RocksDB to Strata, with each feature, and back'
 	@echo '  check-patches   prove that patches/ is exactly what the tree says'
 	@echo
 	@echo '  release         the shared library and the tools, optimised, in build/release'
@@ -163,6 +163,8 @@ check-on-disk: stock release
 	@$(PYTHON) scripts/on_disk/compare.py build/pristine build/stock build/src build/release \
 	  build/on-disk/equal
 	@$(PYTHON) scripts/on_disk/way_back.py build/stock build/release build/on-disk/back
+	@$(PYTHON) scripts/on_disk/upgrade.py build/pristine build/stock build/src build/release \
+	  build/on-disk/upgrade
 
 demo: build/demo-tools/build.ninja
 	@echo 'compiling db_bench, for the first time in some minutes; [done/all] counts the steps'

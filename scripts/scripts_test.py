@@ -21,13 +21,15 @@ from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, 'on_disk')]
 import check_style  # noqa: E402
 import crash_test  # noqa: E402
 import demo  # noqa: E402
 import fuzz  # noqa: E402
 import overlay_sources  # noqa: E402
 import run_tests  # noqa: E402
+import steps  # noqa: E402
+import upgrade  # noqa: E402
 from crash import covering, output, plan, round_log  # noqa: E402
 
 
@@ -431,6 +433,79 @@ class CrashTestRounds(Temporary):
                     crash_test.Lock(self.dir)
             finally:
                 os.killpg(child.pid, signal.SIGKILL)
+
+
+class OnDisk(Temporary):
+    # Stands in for upgrade.cc with either library: what a database holds is in a file, and so is
+    # whether RocksDB would refuse it.
+    FAKE = '''
+import os, sys
+flags = dict(a[2:].split('=', 1) for a in sys.argv[2:])
+db, on = flags['db'], 'features' in flags
+mark = os.path.join(db, 'mark')
+def write(path, text):
+    with open(path, 'w') as f:
+        f.write(text)
+if sys.argv[1] == 'create':
+    os.makedirs(db)
+if sys.argv[1] in ('create', 'work'):
+    write(os.path.join(db, 'contents'), sys.argv[1])
+    write(flags['model'], sys.argv[1])
+if sys.argv[1] == 'work' and on:
+    write(mark, '')
+if sys.argv[1] == 'off' and os.environ.get('OFF') != 'nothing':
+    os.unlink(mark)
+if 'stock' in sys.argv[0] and os.path.exists(mark) and os.environ.get('REFUSE') != 'no':
+    sys.exit(os.environ.get('MESSAGE', 'open: Corruption: VersionEdit: unknown tag'))
+if sys.argv[1] == 'dump':
+    with open(os.path.join(db, 'contents')) as f:
+        text = f.read()
+    write(flags['out'], text + os.environ.get('LOST', ''))
+'''
+
+    def run_case(self, features, **env):
+        """Runs a case with scripts in place of all programs. Returns what is wrong, or None."""
+        work = tempfile.mkdtemp(dir=self.dir)
+        for side in ('stock', 'strata'):
+            self.write(os.path.join(work, f'{side}_upgrade'), f'#!{sys.executable}\n{self.FAKE}',
+                       0o755)
+            self.write(os.path.join(work, side, 'tools', 'ldb'), '#!/bin/sh\necho OK\n', 0o755)
+        builds = [os.path.join(work, side) for side in ('stock', 'strata')]
+        case = upgrade.Case(*builds, work, 'plain', upgrade.FEATURES[features])
+        with mock.patch.dict(os.environ, env):
+            try:
+                return case.run()
+            except steps.Problem as problem:
+                return str(problem)
+
+    def test_a_case(self):
+        self.assertIsNone(self.run_case('deltas'))
+
+    def test_problems(self):
+        for env, problem in (
+                ({'REFUSE': 'no'}, 'before the way back: stock opens the database'),
+                ({'MESSAGE': 'Segmentation fault'}, 'refuses the database with another message'),
+                ({'LOST': '?'}, 'created: stock finds other contents'),
+                ({'OFF': 'nothing'}, 'the way back: stock dump .* unknown tag')):
+            self.assertRegex(self.run_case('deltas', **env) or '', problem, env)
+        # The stand-in leaves a mark that these features must not leave.
+        self.assertRegex(self.run_case('merged_values') or '', 'without a way back: stock dump')
+
+    def test_refusals_are_documented(self):
+        refusals = [r for features in upgrade.FEATURES.values() for r in features.refusals]
+        for refusal in {upgrade.MISSING_PATH, *refusals}:
+            upgrade.require_documented(refusal)
+        with self.assertRaises(steps.Problem):
+            upgrade.require_documented(('no page says this', 'formats.md'))
+
+    def test_report(self):
+        def fail():
+            raise steps.Problem('a reason')
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(steps.report({'a': (fail, 'x'), 'b': (lambda: None, 'fine')}), 1)
+            self.assertEqual(steps.report({'b': (lambda: None, 'fine')}), 0)
+        self.assertEqual(out.getvalue().splitlines(), [
+            'a: a reason', 'b: fine', '1 passed, 1 failed', 'b: fine', '1 passed, 0 failed'])
 
 
 class OverlaySources(Temporary):
