@@ -1,0 +1,178 @@
+# Copyright (c) The Strata Authors
+# SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+"""The shared library of a build folder with one of its sources edited.
+
+The commands are those of the build folder, as ninja tells them; neither the folder nor the tree
+is written to. Only the object that holds the edited source is compiled again, which is the
+source's own, or that of the CMake unity file that includes it.
+"""
+import functools
+import json
+import os
+import re
+import shlex
+import subprocess
+
+OBJECTS = re.compile(r'CMakeFiles/(?:rocksdb-shared|strata_shared)\.dir/(.+)\.o')
+LIBRARY = re.compile(r'librocksdb[^/]*\.so\.[\d.]+')
+
+
+class BuildError(Exception):
+    """A build folder cannot be used, or an edited source does not compile."""
+
+
+class CompileError(BuildError):
+    """The compiler or the linker refused an edited source."""
+
+
+def run(command, cwd):
+    """Runs a command; raises CompileError with the end of what it printed."""
+    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors='replace')
+    if done.returncode:
+        raise CompileError('\n'.join(done.stdout.strip().split('\n')[-30:]))
+
+
+class Build:
+    """A build folder. Thread-safe once constructed."""
+
+    def __init__(self, root, folder, entries=None):
+        """`entries` are those of `ninja -t compdb -x`, which is asked if there are none."""
+        self.root = root
+        self.folder = os.path.abspath(folder)
+        if entries is None:
+            entries = self.ask_ninja()
+        self.compile_commands, links = {}, []
+        for entry in entries:
+            if OBJECTS.fullmatch(entry['output']) and ' -c ' in entry['command']:
+                self.compile_commands[entry['output']] = entry
+            elif LIBRARY.fullmatch(entry['output']) and ' -shared ' in entry['command']:
+                links.append(entry)
+        if len(links) != 1 or not self.compile_commands:
+            raise BuildError(f'{folder}: {len(links)} commands link librocksdb, '
+                             f'{len(self.compile_commands)} compile its objects')
+        self.library = links[0]['output']
+        self.link_words = self.words_of_link(links[0]['command'])
+        self.soname = next((w.split(',')[-1] for w in self.link_words
+                            if w.startswith('-Wl,-soname,')), self.library)
+
+    def ask_ninja(self):
+        done = subprocess.run(['ninja', '-C', self.folder, '-t', 'compdb', '-x'],
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise BuildError(f'{self.folder}: no build folder: {done.stderr.strip()}')
+        # Older versions of ninja say on the same stream which directory they entered.
+        return json.loads(done.stdout[done.stdout.index('['):])
+
+    @staticmethod
+    def words_of_link(command):
+        """The linker's words of a rule that CMake wraps in ": && ... && :"."""
+        for part in re.split(r'\s&&\s', command):
+            words = shlex.split(part)
+            if '-shared' in words:
+                return words
+        raise BuildError(f'no command links a shared library in: {command[:200]}')
+
+    def require_up_to_date(self):
+        """Raises BuildError if the library is older than what it is made of."""
+        done = subprocess.run(['ninja', '-C', self.folder, '-n', self.library],
+                              capture_output=True, text=True)
+        if 'no work to do' not in done.stdout:
+            raise BuildError(f'{self.folder}: the library is older than its sources. '
+                             '"make debug" builds it')
+
+    @functools.cached_property
+    def unities(self):
+        """{source, relative to the tree: the object of the unity file that includes it}."""
+        found = {}
+        for output, entry in self.compile_commands.items():
+            if '/Unity/' not in output:
+                continue
+            with open(os.path.join(self.folder, entry['file']), encoding='utf-8') as f:
+                for included in re.findall(r'^#include "([^"]+)"', f.read(), re.M):
+                    found[self.in_tree(included)] = output
+        return found
+
+    def in_tree(self, path):
+        """A path of a source as it is below build/src."""
+        return os.path.relpath(os.path.join(self.folder, path),
+                               os.path.join(self.root, 'build', 'src'))
+
+    def object_of(self, source):
+        """The object that holds a source, which is relative to the root. Raises BuildError."""
+        for output, entry in self.compile_commands.items():
+            if self.in_tree(entry['file']) == source:
+                return output
+        if source in self.unities:
+            return self.unities[source]
+        raise BuildError(f'{source} is in no object of {self.library}')
+
+    def compile(self, source, text, out):
+        """Compiles the object of `source` with `text` in its place, to a file in the folder `out`;
+        returns (the object that it replaces, its path). Raises BuildError."""
+        output = self.object_of(source)
+        entry = self.compile_commands[output]
+        edited = os.path.join(out, 'src', source)
+        self.write(edited, text)
+        compiled = edited
+        if output == self.unities.get(source):
+            compiled = os.path.join(out, 'src', os.path.basename(entry['file']))
+            with open(os.path.join(self.folder, entry['file']), encoding='utf-8') as f:
+                unity = re.sub(
+                    r'^#include "([^"]+)"',
+                    lambda m: f'#include "{edited}"' if self.in_tree(m.group(1)) == source
+                    else m.group(0), f.read(), flags=re.M)
+            self.write(compiled, unity)
+        made = os.path.join(out, 'edited.o')
+        run(self.compile_words(entry, source, compiled, made, out), self.folder)
+        return output, made
+
+    def compile_words(self, entry, source, compiled, made, out):
+        """The words that compile `compiled` to `made` as `entry` compiles its file."""
+        words, keep = [], iter(shlex.split(entry['command']))
+        for word in keep:
+            if word in ('-MD', '-MMD'):
+                continue
+            if word in ('-MT', '-MF', '-MQ'):
+                next(keep)
+            elif word in ('-o', '-c'):
+                next(keep)
+                words += [word, made if word == '-o' else compiled]
+            else:
+                words.append(word)
+        # Includes relative to the source's folder, and __FILE__, stay what they are in the tree.
+        folder = os.path.join(self.root, 'build', 'src', os.path.dirname(source))
+        return words + ['-iquote', folder, f'-fmacro-prefix-map={os.path.join(out, "src")}/=']
+
+    def link(self, replaced, made, out):
+        """Links the library into `out` with the object `made` in place of `replaced`."""
+        words = [made if w == replaced else w for w in self.link_words]
+        at = words.index('-o')
+        words[at + 1] = os.path.join(out, self.library)
+        if made not in words:
+            raise BuildError(f'{replaced} is not linked into {self.library}')
+        run(words, self.folder)
+        if self.soname != self.library:
+            os.symlink(self.library, os.path.join(out, self.soname))
+
+    def library_environment(self, program, out):
+        """The environment variables with which `program` loads the library in `out`. A program
+        with an RPATH looks there before it looks at LD_LIBRARY_PATH, one with a RUNPATH after it.
+        Raises BuildError if it does not load the library at all."""
+        wanted = os.path.realpath(os.path.join(out, self.soname))
+        folders = [out, *filter(None, [os.environ.get('LD_LIBRARY_PATH')])]
+        for env in ({'LD_LIBRARY_PATH': ':'.join(folders)},
+                    {'LD_PRELOAD': os.path.join(out, self.soname)}):
+            done = subprocess.run([program], stdin=subprocess.DEVNULL, capture_output=True,
+                                  text=True,
+                                  env={**os.environ, **env, 'LD_TRACE_LOADED_OBJECTS': '1'})
+            loaded = re.findall(r'(/\S*librocksdb\S*\.so\S*) \(0x', done.stdout)
+            if [os.path.realpath(path) for path in loaded] == [wanted]:
+                return env
+        raise BuildError(f'{program} loads another library: {" ".join(loaded) or "none"}')
+
+    @staticmethod
+    def write(path, text):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
