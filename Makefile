@@ -19,11 +19,13 @@ export CCACHE_NOHASHDIR := 1
 
 tree  := $(PYTHON) upstream/tree.py
 ninja  = ninja -C build/$(1) -j $(JOBS)
+# Quoted, because a name may have * in it.
+planted = $(foreach bug,$(BUGS),'$(bug)') $(if $(SAMPLE),--sample $(SAMPLE))
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
   db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan check-upstream \
-  check-on-disk crash-test metamorphic fuzz find-clang style-tools demo install clean distclean \
-  format pristine
+  check-on-disk crash-test metamorphic planted-bugs fuzz find-clang style-tools demo install clean \
+  distclean format pristine
 
 help:
 	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
@@ -49,6 +51,8 @@ help:
 	@echo '                  with its seed ended); rounds and findings are in build/crash-test'
 	@echo '  check-on-disk   with make stock release: files equal those of RocksDB with all options off;'
 	@echo '                  databases go from RocksDB to Strata, with each feature, and back'
+	@echo '  planted-bugs    compile the library with each wrong edit of testdata/planted_bugs, and show'
+	@echo '                  which test catches it (BUGS="name ..." for some, SAMPLE=n for n of each area)'
 	@echo '  check-patches   prove that patches/ is exactly what the tree says'
 	@echo
 	@echo '  release         the shared library and the tools, optimised, in build/release'
@@ -166,6 +170,11 @@ check-on-disk: stock release
 	@$(PYTHON) scripts/on_disk/upgrade.py build/pristine build/stock build/src build/release \
 	  build/on-disk/upgrade
 
+planted-bugs: build/debug/build.ninja
+	@programs=$$($(PYTHON) scripts/planted_bugs.py programs $(planted)) && \
+	  $(call ninja,debug) rocksdb-shared $$programs
+	@$(PYTHON) scripts/planted_bugs.py run $(planted) --jobs $(JOBS) $(if $(FRESH),--fresh)
+
 demo: build/demo-tools/build.ninja
 	@echo 'compiling db_bench, for the first time in some minutes; [done/all] counts the steps'
 	$(call ninja,demo-tools) db_bench
@@ -182,7 +191,7 @@ format: source
 
 clean:
 	rm -rf build/release build/demo-tools build/debug build/asan build/tsan build/fuzz build/stock build/stock-debug \
-	  build/demo build/check
+	  build/demo build/check build/planted
 
 distclean:
 	@if [ -d build/src ] && ! $(tree) status; then \

@@ -4,19 +4,21 @@
 """Shows which test catches each of the wrong edits in testdata/planted_bugs.
 
 Usage: planted_bugs.py check                    each patch is well-formed and fits its file
-       planted_bugs.py run [NAME...] [--jobs N] [--build build/debug] [--seconds-per-test N]
-                       [--fresh]                compiles the library with each edit and runs tests
+       planted_bugs.py run [NAME...] [--sample N] [--jobs N] [--build build/debug]
+                       [--seconds-per-test N] [--fresh]
+                                                compiles the library with each edit and runs tests
                                                 until one fails. Results are appended to
                                                 build/planted/results.tsv; what it has is not run
                                                 again until the patch or its source changes, or
                                                 with --fresh
-       planted_bugs.py programs [NAME...]       the test programs that "run" wants to be built
+       planted_bugs.py programs [NAME...] [--sample N]
+                                                the test programs that "run" wants to be built
        planted_bugs.py table                    writes the table in docs/planted-bugs.md
 
-NAME may have * in it. A program that takes longer than --seconds-per-test without the bug (300 if
-not given) is left out. "run" tries the programs that the patch names, then the others of the
-source's folder, then history_script_test, and metamorphic_test for the given seconds, if it is
-there. The exit code is 1 if a bug was not caught.
+NAME may have * in it. --sample N takes N bugs of each area, spread over the area. A program that
+takes longer than --seconds-per-test without the bug (300 if not given) is left out. "run" tries the
+programs that the patch names, then the others of the source's folder, then history_script_test, and
+metamorphic_test for the given seconds, if it is there. The exit code is 1 if a bug was not caught.
 """
 import argparse
 import concurrent.futures
@@ -206,8 +208,19 @@ class Run:
         return done
 
 
-def run(args):
+def chosen(args):
+    """The bugs that the arguments name."""
     bugs = patch.load(ROOT, args.names)
+    if not args.sample:
+        return bugs
+    areas = {}
+    for bug in bugs:
+        areas.setdefault(bug.area, []).append(bug)
+    return [bug for some in areas.values() for bug in some[::-(-len(some) // args.sample)]]
+
+
+def run(args):
+    bugs = chosen(args)
     this = Run(args)
     if args.fresh:
         # Only of the bugs that are run.
@@ -236,11 +249,11 @@ def run(args):
     return 0 if count['caught'] == len(bugs) else 1
 
 
-def wanted_programs(names):
+def wanted_programs(bugs):
     """The names of the programs that "run" wants, without those that are optional."""
     sources = overlay_sources.find(ROOT)['TEST_MAIN']
     own = {os.path.basename(p)[:-len('.cc')] for p in sources}
-    found = {program.name for bug in patch.load(ROOT, names)
+    found = {program.name for bug in bugs
              for program in programs_to_try(bug, sources)}
     return sorted(name for name in found if name in own or name not in programs.SEARCHES)
 
@@ -252,6 +265,7 @@ def main(argv):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('command', choices=['check', 'run', 'programs', 'table'])
     parser.add_argument('names', nargs='*')
+    parser.add_argument('--sample', type=int)
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--build', default=os.path.join('build', 'debug'))
     parser.add_argument('--seconds-per-test', type=int, default=300)
@@ -264,7 +278,7 @@ def main(argv):
         if args.command == 'run':
             return run(args)
         if args.command == 'programs':
-            print('\n'.join(wanted_programs(args.names)))
+            print('\n'.join(wanted_programs(chosen(args))))
             return 0
         results.write_table(os.path.join(ROOT, 'docs', 'planted-bugs.md'), patch.load(ROOT),
                             results.read(os.path.join(ROOT, 'build', 'planted', 'results.tsv')))

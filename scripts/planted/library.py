@@ -163,13 +163,17 @@ class Build:
         folders = [out, *filter(None, [os.environ.get('LD_LIBRARY_PATH')])]
         for env in ({'LD_LIBRARY_PATH': ':'.join(folders)},
                     {'LD_PRELOAD': os.path.join(out, self.soname)}):
-            done = subprocess.run([program], stdin=subprocess.DEVNULL, capture_output=True,
-                                  text=True,
-                                  env={**os.environ, **env, 'LD_TRACE_LOADED_OBJECTS': '1'})
-            loaded = re.findall(r'(/\S*librocksdb\S*\.so\S*) \(0x', done.stdout)
+            loaded = re.findall(r'(/\S*librocksdb\S*\.so\S*) \(0x',
+                                self.loaded_by(program, env))
             if [os.path.realpath(path) for path in loaded] == [wanted]:
                 return env
         raise BuildError(f'{program} loads another library: {" ".join(loaded) or "none"}')
+
+    @staticmethod
+    def loaded_by(program, env, switch='LD_TRACE_LOADED_OBJECTS'):
+        """What the dynamic linker says that it would load for `program`."""
+        return subprocess.run([program], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              env={**os.environ, **env, switch: '1'}).stdout
 
     @staticmethod
     def write(path, text):
