@@ -933,6 +933,8 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
         self.write(f'build/debug/{objects[0]}', 'good a\n')
         self.write(f'build/debug/{objects[1]}', 'good b\ngood c\n')
         self.write('build/debug/librocksdb.so.9.1', 'good a\ngood b\ngood c\n')
+        self.now = time.time()
+        self.built('build/debug/librocksdb.so.9.1')
 
     def program(self, name, body, word='bad'):
         self.write(f'build/debug/{name}', '#!/bin/sh\n' + self.PROGRAM % {
@@ -946,6 +948,11 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
                    f'--- a/db/{source}.cc\n+++ b/db/{source}.cc\n@@ -1,2 +1,2 @@\n'
                    f'-good {source}\n+{word} {source}\n end\n')
 
+    def built(self, path):
+        """Makes a file newer than all others."""
+        self.now += 10
+        os.utime(os.path.join(self.dir, path), (self.now, self.now))
+
     def run_bugs(self, *arguments, more_seconds=programs.MORE_SECONDS):
         """Returns (exit code, {name: Result}, what was printed, the programs that ran)."""
         ran = os.path.join(self.build, 'ran')
@@ -953,7 +960,6 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
             os.unlink(ran)
         with mock.patch.object(planted_bugs, 'ROOT', self.dir), \
                 mock.patch.object(library.Build, 'ask_ninja', lambda _: self.entries), \
-                mock.patch.object(library.Build, 'require_up_to_date', lambda _: None), \
                 mock.patch.object(run_tests, 'stop_on_sigterm'), \
                 mock.patch.object(programs, 'MORE_SECONDS', more_seconds), \
                 mock.patch.object(programs, 'SLOWER', 0), \
@@ -997,7 +1003,8 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
         self.assertEqual((code, ran), (0, []))
         self.assertIn('2 of 2 bugs have a result already', out)
         self.write('db/a.cc', 'first\ngood a\nend\n')
-        self.assertEqual(self.run_bugs('map-a', 'map-odd')[3], ['first_test'])
+        self.built('build/debug/librocksdb.so.9.1')
+        self.assertEqual(self.run_bugs('map-a', 'map-odd')[3], ['first_test', 'first_test'])
         self.assertEqual(self.run_bugs('map-a', '--fresh')[3], ['first_test'])
         self.assertEqual(len(self.run_bugs('map-a')[1]), 6)
 
@@ -1063,6 +1070,20 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
             os.path.join(self.dir, 'build', 'src', 'db'), '-fmacro-prefix-map=/o/src/='])
         with self.assertRaises(library.BuildError):
             library.Build(self.dir, self.build, self.entries[:2])
+
+    def test_an_old_library(self):
+        build = library.Build(self.dir, self.build, self.entries)
+        build.require_up_to_date()
+        for source in ('db/a.cc', 'db/c.cc'):
+            self.built(os.path.join('build/src', source))
+            with self.assertRaises(library.BuildError) as e:
+                build.require_up_to_date()
+            self.assertIn(source, str(e.exception))
+            self.built('build/debug/librocksdb.so.9.1')
+            build.require_up_to_date()
+        os.unlink(os.path.join(self.build, 'librocksdb.so.9.1'))
+        with self.assertRaises(library.BuildError):
+            build.require_up_to_date()
 
     def test_sample(self):
         for area in ('map', 'gc'):

@@ -74,11 +74,17 @@ class Build:
         raise BuildError(f'no command links a shared library in: {command[:200]}')
 
     def require_up_to_date(self):
-        """Raises BuildError if the library is older than what it is made of."""
-        done = subprocess.run(['ninja', '-C', self.folder, '-n', self.library],
-                              capture_output=True, text=True)
-        if 'no work to do' not in done.stdout:
-            raise BuildError(f'{self.folder}: the library is older than its sources. '
+        """Raises BuildError if the library is missing, or older than one of its sources. (ninja's
+        dry run does not tell: it ends with the check of the folders that CMake has listed.)"""
+        library = os.path.join(self.folder, self.library)
+        built = os.stat(library).st_mtime_ns if os.path.exists(library) else 0
+        sources = [os.path.join(self.folder, entry['file'])
+                   for entry in self.compile_commands.values()]
+        sources += [os.path.join(self.root, 'build', 'src', path) for path in self.unities]
+        newer = [path for path in sources
+                 if os.path.exists(path) and os.stat(path).st_mtime_ns > built]
+        if newer:
+            raise BuildError(f'{library} is missing, or older than {newer[0]}. '
                              '"make debug" builds it')
 
     @functools.cached_property
