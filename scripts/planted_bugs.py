@@ -11,6 +11,11 @@ Usage: planted_bugs.py check                    each patch is well-formed and fi
                                                 build/planted/results.tsv; what it has is not run
                                                 again until the patch or its source changes, or
                                                 with --fresh
+       planted_bugs.py add NAME [--what S] [--effect S] [--tests S]
+                                                makes a patch of the one edit in the working tree
+                                                that is not staged, and takes the edit back. A patch
+                                                that is there keeps its head, as far as it is not
+                                                given
        planted_bugs.py programs [NAME...] [--sample N]
                                                 the test programs that "run" wants to be built
        planted_bugs.py table                    writes the table in docs/planted-bugs.md
@@ -27,6 +32,7 @@ import os
 import re
 import resource
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -105,6 +111,45 @@ def check():
     number, found = problems(ROOT)
     print('\n'.join([*found, f'{number} planted bugs, {len(found)} complaints']))
     return 1 if found else 0
+
+
+# --- add ------------------------------------------------------------------------------------------
+
+def git(*words):
+    return subprocess.run(['git', '-C', ROOT, *words], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def head_of(name, args):
+    """The head of a new patch, from the arguments and the patch that it replaces."""
+    values = {}
+    path = os.path.join(ROOT, patch.FOLDER, name + '.patch')
+    if os.path.exists(path):
+        with open(path, encoding='utf-8') as f:
+            values, _ = patch.parse_head(name, f.read().split('\n'))
+    given = {'What': args.what, 'Effect': args.effect, 'Tests': args.tests}
+    values.update((key, text) for key, text in given.items() if text)
+    missing = [key for key in patch.HEAD if key not in values]
+    if missing:
+        raise patch.PatchError(f'{name}: give --{missing[0].lower()}')
+    return ''.join(f'# {key}: {values[key]}\n' for key in patch.HEAD)
+
+
+def add(args):
+    if len(args.names) != 1:
+        raise patch.PatchError('give one name, AREA-WORDS')
+    name = args.names[0]
+    edited = git('diff', '--name-only').split()
+    if len(edited) != 1:
+        raise patch.PatchError(f'{len(edited)} files have edits that are not staged, instead of 1')
+    with open(os.path.join(ROOT, edited[0]), encoding='utf-8') as f:
+        new = f.read()
+    text = patch.make(name, head_of(name, args), edited[0], git('show', f':{edited[0]}'), new)
+    os.makedirs(os.path.join(ROOT, patch.FOLDER), exist_ok=True)
+    with open(os.path.join(ROOT, patch.FOLDER, name + '.patch'), 'w', encoding='utf-8') as f:
+        f.write(text)
+    git('checkout', '--', edited[0])
+    return check()
 
 
 # --- run ------------------------------------------------------------------------------------------
@@ -263,13 +308,15 @@ def main(argv):
         print(__doc__)
         return 2
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument('command', choices=['check', 'run', 'programs', 'table'])
+    parser.add_argument('command', choices=['check', 'run', 'add', 'programs', 'table'])
     parser.add_argument('names', nargs='*')
     parser.add_argument('--sample', type=int)
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--build', default=os.path.join('build', 'debug'))
     parser.add_argument('--seconds-per-test', type=int, default=300)
     parser.add_argument('--fresh', action='store_true')
+    for key in patch.HEAD:
+        parser.add_argument(f'--{key.lower()}')
     args = parser.parse_intermixed_args(argv)
     run_tests.stop_on_sigterm()
     try:
@@ -277,6 +324,8 @@ def main(argv):
             return check()
         if args.command == 'run':
             return run(args)
+        if args.command == 'add':
+            return add(args)
         if args.command == 'programs':
             print('\n'.join(wanted_programs(chosen(args))))
             return 0

@@ -867,6 +867,41 @@ class PlantedPatches(Temporary):
         with self.assertRaises(patch.PatchError):
             patch.load(self.dir, ['map-a', 'gc-*'])
 
+    def test_make(self):
+        old = 'one\ntwo\nthree\n' * 2 + 'four\n'
+        new = 'one\ntwo\nthree\none\n2\nthree\nfour\n'
+        text = patch.make('map-x', self.HEAD, 'db/a.cc', old, new)
+        self.assertEqual(patch.parse('map-x', text).apply(old), new)
+        with self.assertRaises(patch.PatchError):
+            patch.make('map-x', self.HEAD, 'db/a.cc', old, old)
+
+    def test_add(self):
+        self.write('db/a.cc', self.FILE)
+        self.write('testdata/history/a.txt')
+        for words in (['init', '-q'], ['add', '-A']):
+            subprocess.run(['git', '-C', self.dir, *words], check=True)
+
+        def add(*arguments):
+            with mock.patch.object(planted_bugs, 'ROOT', self.dir), \
+                    mock.patch.object(run_tests, 'stop_on_sigterm'), \
+                    contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()) as err:
+                return planted_bugs.main(['add', *arguments]), err.getvalue()
+        self.assertIn('0 files have edits', add('map-x')[1])
+        self.write('db/a.cc', self.FILE.replace('three', '3'))
+        self.assertIn('give --what', add('map-x')[1])
+        # There is no such program, which "check" says.
+        self.assertEqual(add('map-x', '--what', 'A b.', '--effect', 'C d.', '--tests', 'no_test'),
+                         (1, ''))
+        bug, = patch.load(self.dir)
+        self.assertEqual((bug.what, bug.applied(self.dir)),
+                         ('A b.', self.FILE.replace('three', '3')))
+        self.write('db/a.cc', self.FILE.replace('three', 'tree'))
+        add('map-x', '--effect', 'E f.')
+        bug, = patch.load(self.dir)
+        self.assertEqual((bug.what, bug.effect, bug.applied(self.dir)),
+                         ('A b.', 'E f.', self.FILE.replace('three', 'tree')))
+
     def test_filters(self):
         cases, scripts = ['S.A', 'S.B', 'T.A'], ['map_crash']
         for pattern in ('S.A', 'S.*', '*.B', 'P/S.A/3', '*/T.A/*', 'S.A:T.A', 'S.*-S.B',

@@ -7,6 +7,7 @@ once in the file. The line numbers of a hunk are for readers and for other tools
 outlives changes elsewhere in the file, and is an error when the code that it changes has changed.
 """
 import dataclasses
+import difflib
 import fnmatch
 import os
 import re
@@ -35,6 +36,8 @@ AREAS = {
     'ldb': 'ldb commands',
 }
 HEAD = ('What', 'Effect', 'Tests')
+# Lines of context: one, or more where one does not tell the place.
+CONTEXT = range(1, 10)
 
 
 class PatchError(Exception):
@@ -189,3 +192,19 @@ def load(root, names=()):
             bugs.append(parse(name, f.read()))
     order = list(AREAS)
     return sorted(bugs, key=lambda bug: (order.index(bug.area), bug.name))
+
+
+def make(name, head, path, old, new):
+    """The text of a patch that changes `old` into `new`. `head` has the three lines of a patch's
+    head. Raises PatchError."""
+    error = PatchError(f'{name}: the edit changes nothing')
+    for context in CONTEXT:
+        diff = difflib.unified_diff(old.split('\n'), new.split('\n'), f'a/{path}', f'b/{path}',
+                                    n=context, lineterm='')
+        text = head + ''.join(line + '\n' for line in diff)
+        try:
+            if parse(name, text).apply(old) == new:
+                return text
+        except PatchError as e:
+            error = e
+    raise error
