@@ -188,6 +188,16 @@ HistoryWords MetamorphicGenerator::AtSnapshot(HistoryWords words) {
   return words;
 }
 
+void MetamorphicGenerator::AppendRange(HistoryWords* words) {
+  std::string from = Bound();
+  std::string to = Bound();
+  if (to < from) {
+    std::swap(from, to);
+  }
+  words->push_back(std::move(from));
+  words->push_back(std::move(to));
+}
+
 HistoryWords MetamorphicGenerator::Put() {
   HistoryWords words = {"put", Key(), Value()};
   if (dice_.OneIn(12)) {
@@ -213,7 +223,9 @@ HistoryWords MetamorphicGenerator::SingleWrite() {
 }
 
 HistoryWords MetamorphicGenerator::DeleteRange() {
-  return InFamily({"delrange", Bound(), Bound()});
+  HistoryWords words = {"delrange"};
+  AppendRange(&words);
+  return InFamily(std::move(words));
 }
 
 HistoryWords MetamorphicGenerator::Entity() {
@@ -241,13 +253,10 @@ HistoryWords MetamorphicGenerator::AnyWrite(bool with_merges,
       break;
     case 3:
       if (with_ranges && has_ranges_ && kind_ == "plain") {
-        std::string from = Bound();
-        std::string to = Bound();
-        if (to < from) {
-          std::swap(from, to);
-        }
-        if (from < to) {
-          return {"delrange", from, to};
+        HistoryWords words = {"delrange"};
+        AppendRange(&words);
+        if (words[1] < words[2]) {
+          return words;
         }
       }
       break;
@@ -373,13 +382,7 @@ HistoryWords MetamorphicGenerator::NewIterator() {
     words = WithReadOptions(AtSnapshot(std::move(words)));
   }
   if (dice_.OneIn(3)) {
-    std::string from = Bound();
-    std::string to = Bound();
-    if (to < from) {
-      std::swap(from, to);
-    }
-    words.push_back(from);
-    words.push_back(to);
+    AppendRange(&words);
   }
   return InFamily(std::move(words));
 }
@@ -422,8 +425,7 @@ HistoryWords MetamorphicGenerator::Flush() {
 HistoryWords MetamorphicGenerator::Compact() {
   HistoryWords words = {"compact"};
   if (dice_.OneIn(2)) {
-    words.push_back(Bound());
-    words.push_back(Bound());
+    AppendRange(&words);
   }
   static const char* const kBottommost[] = {
       "bottommost=force", "bottommost=optimized", "bottommost=skip"};
@@ -490,7 +492,9 @@ HistoryWords MetamorphicGenerator::SetOptions() {
 }
 
 HistoryWords MetamorphicGenerator::DeleteFiles() {
-  return InFamily({"deletefilesinrange", Bound(), Bound()});
+  HistoryWords words = {"deletefilesinrange"};
+  AppendRange(&words);
+  return InFamily(std::move(words));
 }
 
 HistoryWords MetamorphicGenerator::BeginTransaction() {

@@ -91,11 +91,13 @@ class MetamorphicGenerator {
   // with_merges: it may be a merge.
   // with_ranges: it may be a deletion of a range.
   HistoryWords AnyWrite(bool with_merges, bool with_ranges);
-  // Returns step, a number of keys.
+  // Returns the word `step`, some keys, and at times a snapshot.
   HistoryWords Keys(const std::string& step);
   std::string Key();
   // A key, or a text between two keys.
   std::string Bound();
+  // Appends two bounds, the smaller one first.
+  void AppendRange(HistoryWords* words);
   std::string Value();
   std::string Operand();
   // Returns `words` for a random family: with "cf=NAME" in front.

@@ -151,8 +151,8 @@ class RandomList {
       Set("write_buffer_size", {"", "", "", "66000"});
       Set("min_write_buffer_number_to_merge", {"", "", "2"});
       Set("max_write_buffer_number", {"", "4"});
+      Set("max_write_buffer_size_to_maintain", {"", "", "100000"});
     }
-    Set("max_write_buffer_size_to_maintain", {"", "", "100000"});
     Set("memtable_prefix_bloom_size_ratio", {"", "", "0.1"});
     Set("memtable_whole_key_filtering", {"", "true"});
     Set("max_successive_merges", {"", "", "2"});

@@ -110,7 +110,12 @@ bool MetamorphicState::AllowsIterator(const Step& step) const {
   }
   const auto it = iterators_.find(step.words[1]);
   if (name == "iter") {
-    return it == iterators_.end();
+    // Where the sequence number is no order of commits, a tailing iterator
+    // stays at the moment at which it was made.
+    HistoryWords words = step.words;
+    const bool is_tailing = HistoryArguments::TakeWord(&words, "+tailing");
+    return it == iterators_.end() &&
+           !(is_tailing && kind_.compare(0, 6, "write-") == 0);
   }
   if (it == iterators_.end()) {
     return false;
