@@ -54,8 +54,14 @@ if(STRATA_UNITY)
   set_target_properties(${ROCKSDB_SHARED_LIB} PROPERTIES
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STRATA_UNITY})
   strata_read_list(LIB own)
+  strata_read_list(TEST_LIB own_test)
+  list(APPEND own ${own_test})
   list(TRANSFORM own PREPEND "${PROJECT_SOURCE_DIR}/")
   set_property(SOURCE ${own} PROPERTY COMPILE_OPTIONS)
+  if(TARGET testutillib${ARTIFACT_SUFFIX})
+    set_target_properties(testutillib${ARTIFACT_SUFFIX} PROPERTIES
+      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STRATA_UNITY})
+  endif()
   # It names the commit, for which run_tests.py throws away no results.
   set_source_files_properties(${BUILD_VERSION_CC} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()

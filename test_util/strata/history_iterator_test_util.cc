@@ -42,8 +42,11 @@ void HistoryIterator::Load(size_t position) {
 }
 
 Status HistoryIterator::Refresh(const Snapshot* snapshot, size_t position) {
-  Load(position);
-  return iterator_->Refresh(snapshot);
+  const Status s = iterator_->Refresh(snapshot);
+  if (s.ok()) {
+    Load(position);
+  }
+  return s;
 }
 
 void HistoryIterator::Seek(const std::string& key) {

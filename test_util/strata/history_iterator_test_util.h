@@ -33,6 +33,7 @@ class HistoryIterator {
   HistoryIterator& operator=(const HistoryIterator&) = delete;
 
   // Makes the DB's iterator show another state; nullptr stands for the newest.
+  // If this fails, the iterator is as it was.
   // position: the position in the model that the snapshot shows.
   Status Refresh(const Snapshot* snapshot, size_t position);
 

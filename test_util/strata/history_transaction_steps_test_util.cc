@@ -178,7 +178,7 @@ void Scan(TransactionCall& t) {
   }
 }
 
-void SavePoint(TransactionCall& t) {
+void SetSavePoint(TransactionCall& t) {
   t.found->transaction()->SetSavePoint();
   t.found->SetSavePoint();
 }
@@ -228,7 +228,7 @@ void RunTransaction(HistoryCall& c) {
       {"getforupdate", Get},
       {"getentity", GetEntity},
       {"scan", Scan},
-      {"savepoint", SavePoint},
+      {"savepoint", SetSavePoint},
       {"rollbacktosavepoint", RollbackToSavePoint},
       {"prepare", Prepare},
       {"commit", Commit},

@@ -39,12 +39,11 @@ class RandomList {
   }
 
   // Options that stay the same in a sequence: RocksDB does not convert between
-  // styles of compaction.
+  // styles of compaction, or to fewer levels.
   HistoryOptionList Style() {
-    if (dice_.OneIn(4)) {
-      return {{"compaction_style", "kCompactionStyleUniversal"}};
-    }
-    return {};
+    Set("compaction_style", {"", "", "", "kCompactionStyleUniversal"});
+    Set("num_levels", {"", "", "4"});
+    return std::move(list_);
   }
 
  private:
@@ -124,7 +123,6 @@ class RandomList {
     Set("max_subcompactions", {"", "", "4"});
     Set("level_compaction_dynamic_level_bytes", {"", "", "true"});
     Set("compression", {"", "", "kLZ4Compression", "kZSTD"});
-    Set("num_levels", {"", "", "4"});
     Set("optimize_filters_for_hits", {"", "", "true"});
     Set("paranoid_file_checks", {"", "", "true"});
     Set("max_background_jobs", {"", "1", "8"});
@@ -187,7 +185,7 @@ bool Has(const HistoryOptionList& list, const char* name, const char* value) {
 }
 
 // The variants of history scripts that this kind of DB allows.
-std::vector<HistoryVariant> Variants(const std::string& kind) {
+std::vector<HistoryVariant> AllowedVariants(const std::string& kind) {
   std::vector<HistoryVariant> sets;
   for (const HistoryVariant& variant : HistoryVariants()) {
     HistoryOptionList list = variant.lists[0];
@@ -208,7 +206,7 @@ std::vector<HistoryVariant> Variants(const std::string& kind) {
 std::vector<HistoryVariant> MetamorphicOptionSets::Choose(
     uint64_t seed, const std::string& kind, size_t count) {
   OverlapDice dice(seed);
-  const std::vector<HistoryVariant> variants = Variants(kind);
+  const std::vector<HistoryVariant> variants = AllowedVariants(kind);
   std::vector<HistoryVariant> sets;
   for (size_t i = 0; i < count; ++i) {
     const std::string number = std::to_string(i);
