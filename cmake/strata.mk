@@ -207,12 +207,16 @@ STRATA_TEST_LIB = \
   test_util/strata/history_copy_steps_test_util.cc \
   test_util/strata/history_db_kind_test_util.cc \
   test_util/strata/history_db_test_util.cc \
+  test_util/strata/history_fault_files_test_util.cc \
   test_util/strata/history_fault_fs_test_util.cc \
   test_util/strata/history_fault_steps_test_util.cc \
+  test_util/strata/history_flips_test_util.cc \
+  test_util/strata/history_injector_test_util.cc \
   test_util/strata/history_interpreter_test_util.cc \
   test_util/strata/history_iterator_steps_test_util.cc \
   test_util/strata/history_iterator_test_util.cc \
   test_util/strata/history_job_steps_test_util.cc \
+  test_util/strata/history_leaks_test_util.cc \
   test_util/strata/history_model_test_util.cc \
   test_util/strata/history_names_test_util.cc \
   test_util/strata/history_open_steps_test_util.cc \
@@ -224,6 +228,7 @@ STRATA_TEST_LIB = \
   test_util/strata/history_show_steps_test_util.cc \
   test_util/strata/history_text_test_util.cc \
   test_util/strata/history_transaction_steps_test_util.cc \
+  test_util/strata/history_unsynced_test_util.cc \
   test_util/strata/history_variants_test_util.cc \
   test_util/strata/history_verifier_test_util.cc \
   test_util/strata/history_words_test_util.cc \
@@ -386,6 +391,7 @@ STRATA_TEST_MAIN = \
   db/strata/family_implicit_snapshots_test.cc \
   db/strata/flush_order_gate_test.cc \
   db/strata/forward_iterator_operands_test.cc \
+  db/strata/history_faults_test.cc \
   db/strata/history_script_test.cc \
   db/strata/implicit_snapshot_registry_test.cc \
   db/strata/metamorphic_test.cc \

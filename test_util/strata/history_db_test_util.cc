@@ -3,6 +3,7 @@
 
 #include "test_util/strata/history_db_test_util.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -33,10 +34,15 @@ HistoryDb::HistoryDb(std::string root, std::vector<HistoryOptionList> overrides)
       crash_fs_(std::make_shared<FaultInjectionTestFS>(FileSystem::Default())),
       fault_fs_(std::make_shared<HistoryFaultFS>(crash_fs_, root_)),
       env_(NewCompositeEnv(fault_fs_)),
-      names_(root_) {}
+      names_(root_) {
+  fault_fs_->injector().SetCrashCallback([fs = crash_fs_.get()]() {
+    fs->SetFilesystemActive(false, IOStatus::IOError("after the crash"));
+  });
+}
 
 HistoryDb::~HistoryDb() {
   fault_fs_->ClearRules();
+  fault_fs_->injector().Disarm();
   Close();
   DestroyDir(Env::Default(), root_).PermitUncheckedError();
 }
@@ -69,7 +75,10 @@ Status HistoryDb::Open() {
   was_opened_ = true;
   Options options;
   std::vector<ColumnFamilyDescriptor> descriptors;
-  Status s = Describe(&options, &descriptors);
+  Status s = SettleDoubtfulFamilies();
+  if (s.ok()) {
+    s = Describe(&options, &descriptors);
+  }
   if (!s.ok()) {
     return s;
   }
@@ -104,6 +113,46 @@ Status HistoryDb::FindPreparedTransactions() {
     }
   }
   return Status::OK();
+}
+
+Status HistoryDb::SettleDoubtfulFamilies() {
+  if (doubtful_families_.empty() && !doubts_all_families_) {
+    return Status::OK();
+  }
+  DBOptions options;
+  options.env = env_.get();
+  std::vector<std::string> existing;
+  const Status s = DB::ListColumnFamilies(options, DbPath(), &existing);
+  if (!s.ok()) {
+    return s;
+  }
+  if (doubts_all_families_) {
+    for (const auto& [name, family] : families_) {
+      if (name != kDefaultColumnFamilyName) {
+        doubtful_families_.emplace(name, family.options);
+      }
+    }
+    for (const std::string& name : existing) {
+      if (name != kDefaultColumnFamilyName &&
+          doubtful_families_.count(name) == 0) {
+        doubtful_families_[name] =
+            families_.at(kDefaultColumnFamilyName).options;
+        model_.DoubtFamily(name);
+      }
+    }
+  }
+  for (const auto& [name, own] : doubtful_families_) {
+    if (std::find(existing.begin(), existing.end(), name) == existing.end()) {
+      families_.erase(name);
+      model_.DropFamily(name);
+    } else if (families_.count(name) == 0) {
+      families_[name].options = own;
+      model_.CreateFamily(name, HistoryOptions::MergeOperator(own));
+    }
+  }
+  doubtful_families_.clear();
+  doubts_all_families_ = false;
+  return s;
 }
 
 void HistoryDb::Close() {
@@ -145,21 +194,25 @@ Status HistoryDb::Destroy() {
   if (s.ok()) {
     families_.clear();
     transactions_.clear();
+    doubtful_families_.clear();
+    doubts_all_families_ = false;
     model_ = HistoryModel();
+    is_after_crash_ = false;
   }
   return s;
 }
 
-Status HistoryDb::Crash() {
+Status HistoryDb::Crash(const HistoryCrash& how) {
   crash_fs_->SetFilesystemActive(false);
   Close();
   fault_fs_->ClearRules();
   crash_fs_->SetFilesystemActive(true);
-  IOStatus s = fault_fs_->DropUnsynced();
-  if (s.ok()) {
+  IOStatus s = fault_fs_->unsynced().Drop(how.survivors, how.seed);
+  if (s.ok() && !how.keeps_entries) {
     s = crash_fs_->DeleteFilesCreatedAfterLastDirSync(IOOptions(), nullptr);
   }
   crash_fs_->ResetState();
+  is_after_crash_ = true;
   return s;
 }
 
@@ -175,6 +228,9 @@ Status HistoryDb::CreateFamily(const std::string& name,
   }
   if (s.ok()) {
     families_[name] = family;
+  } else if (family.handle != nullptr) {
+    // The family was created, but the options could not be written.
+    db_->DestroyColumnFamilyHandle(family.handle).PermitUncheckedError();
   }
   return s;
 }

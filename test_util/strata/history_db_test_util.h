@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,9 +21,19 @@
 #include "test_util/strata/history_names_test_util.h"
 #include "test_util/strata/history_options_test_util.h"
 #include "test_util/strata/history_transaction_test_util.h"
+#include "test_util/strata/history_unsynced_test_util.h"
 #include "utilities/fault_injection_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+// What a loss of power leaves of the things that were not synced.
+struct HistoryCrash {
+  HistoryUnsynced::Survivors survivors = HistoryUnsynced::Survivors::kNone;
+  // New directory entries survive.
+  bool keeps_entries = false;
+  // For the choice of survivors.
+  uint32_t seed = 0;
+};
 
 // The DB on which the steps of a history work, in a directory of its own, below
 // which operations can fail and unsynced data can be lost; its column families,
@@ -57,7 +68,8 @@ class HistoryDb {
 
   Status CreateRoot();
 
-  // Opens the DB with all families, and finds the prepared transactions again.
+  // Opens the DB with all families, after doubts about them are settled, and
+  // finds the prepared transactions again.
   // Those that a crash has rolled back have no Transaction then. A transaction
   // whose commit or rollback was lost is rolled back.
   // REQUIRES: !is_open()
@@ -69,11 +81,22 @@ class HistoryDb {
   // are forgotten.
   Status Destroy();
   // Closes the DB, forgets what was not synced, and all rules of faults().
-  Status Crash();
+  Status Crash(const HistoryCrash& how = HistoryCrash());
   // REQUIRES: is_open(), and there is no such family
   Status CreateFamily(const std::string& name, const HistoryOptionList& own);
   // REQUIRES: is_open(), and there is such a family, not the default one
   Status DropFamily(const std::string& name);
+
+  // Notes that the creation or the drop of a family has failed, so that it is
+  // known after the next open only whether it exists.
+  // own: its options.
+  void DoubtFamily(const std::string& name, const HistoryOptionList& own) {
+    doubtful_families_[name] = own;
+  }
+
+  // Notes that the MANIFEST may have lost its end, so that any family may be
+  // gone, or a dropped one back. The contents of the latter are not compared.
+  void DoubtAllFamilies() { doubts_all_families_ = true; }
 
   // Reads the contents of the whole family, by an iterator.
   // REQUIRES: is_open()
@@ -95,6 +118,10 @@ class HistoryDb {
 
   bool is_open() const { return db_ != nullptr; }
   HistoryDbKind::Kind kind() const { return kind_; }
+  // Returns true from a crash until SetRecovered().
+  bool is_after_crash() const { return is_after_crash_; }
+  // Says that the model has the contents that the recovery has found.
+  void SetRecovered() { is_after_crash_ = false; }
   DB* db() { return db_.get(); }
   const std::string& root() const { return root_; }
   // The options that replace those of the steps, since the DB was opened;
@@ -119,6 +146,9 @@ class HistoryDb {
   }
 
  private:
+  // Reads in the MANIFEST which of the doubtful families exist, and adds them
+  // to the families and the model, or removes them from there.
+  Status SettleDoubtfulFamilies();
   // Returns the options of all families. *options: those of the default one.
   Status Describe(Options* options,
                   std::vector<ColumnFamilyDescriptor>* descriptors);
@@ -138,12 +168,15 @@ class HistoryDb {
   HistoryDbKind::Kind kind_ = HistoryDbKind::kPlain;
   std::unique_ptr<DB> db_;
   std::map<std::string, Family> families_;
+  std::map<std::string, HistoryOptionList> doubtful_families_;
+  bool doubts_all_families_ = false;
   std::map<std::string, View> snapshots_;
   std::map<std::string, std::unique_ptr<HistoryIterator>> iterators_;
   std::map<std::string, std::unique_ptr<HistoryTransaction>> transactions_;
   HistoryModel model_;
   HistoryNames names_;
   size_t num_new_files_ = 0;
+  bool is_after_crash_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

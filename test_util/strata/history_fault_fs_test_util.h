@@ -4,14 +4,17 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "port/port.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "test_util/strata/history_file_op_test_util.h"
+#include "test_util/strata/history_injector_test_util.h"
+#include "test_util/strata/history_unsynced_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -19,20 +22,13 @@ namespace ROCKSDB_NAMESPACE {
 // fail, deterministically, from a call that the script specifies, and it can
 // drop unsynced contents of files. (FaultInjectionTestFS drops contents by not
 // writing them before the sync. Readers of a file that is being written, which
-// blob direct write has, would therefore not see its contents.)
+// blob direct write has, would therefore not see its contents.) Its injector
+// makes the n-th operation fail, whatever the file is.
 //
 // Thread-safe.
 class HistoryFaultFS : public FileSystemWrapper {
  public:
-  enum class Op {
-    kRead,     // read of a file opened for random or sequential reads
-    kWrite,    // append
-    kSync,     // sync of a file's data
-    kDirSync,  // sync of a directory; the pattern is matched with its name
-    kCreate,   // creation of a file for writing
-    kDelete,
-    kRename,
-  };
+  using Op = HistoryFileOp;
 
   struct Rule {
     Op op = Op::kRead;
@@ -52,22 +48,20 @@ class HistoryFaultFS : public FileSystemWrapper {
   static const char* kClassName() { return "HistoryFaultFS"; }
   const char* Name() const override { return kClassName(); }
 
-  // Returns false if there is no operation of that name.
-  static bool ParseOp(const std::string& name, Op* op);
   static bool Matches(const std::string& pattern, const std::string& text);
 
   void AddRule(Rule rule);
   void ClearRules();
+  bool has_rules();
 
-  // Truncates every file to its synced size.
-  IOStatus DropUnsynced();
+  HistoryInjector& injector() { return injector_; }
+  HistoryUnsynced& unsynced() { return unsynced_; }
 
-  // Returns the status that the operation must return; called before it.
+  // Returns what the operation must do; called before it.
+  HistoryInjector::Decision Decide(Op op, const std::string& path);
+  // The same for operations that are done as a whole or fail: returns the
+  // status of the decision.
   IOStatus Check(Op op, const std::string& path);
-  // Records that a file was written up to offset `end`.
-  void Written(const std::string& path, uint64_t end);
-  // Records that a file was synced.
-  void Synced(const std::string& path);
 
   IOStatus NewSequentialFile(const std::string& path,
                              const FileOptions& options,
@@ -91,17 +85,22 @@ class HistoryFaultFS : public FileSystemWrapper {
                       IODebugContext* dbg) override;
   IOStatus RenameFile(const std::string& from, const std::string& to,
                       const IOOptions& options, IODebugContext* dbg) override;
+  IOStatus LinkFile(const std::string& from, const std::string& to,
+                    const IOOptions& options, IODebugContext* dbg) override;
+  IOStatus SyncFile(const std::string& path, const FileOptions& file_options,
+                    const IOOptions& io_options, bool use_fsync,
+                    IODebugContext* dbg) override;
 
  private:
+  // Returns the path below the root.
+  std::string Below(const std::string& path) const;
+  IOStatus CheckRules(Op op, const std::string& below);
+
   const std::string root_;
+  HistoryInjector injector_;
+  HistoryUnsynced unsynced_;
   port::Mutex mutex_;
-  // The members below are guarded by mutex_.
-  std::vector<Rule> rules_;  // skip and count are counted down
-  struct Extent {
-    uint64_t written = 0;
-    uint64_t synced = 0;
-  };
-  std::map<std::string, Extent> extents_;
+  std::vector<Rule> rules_;  // guarded by mutex_; skip and count go down
 };
 
 }  // namespace ROCKSDB_NAMESPACE

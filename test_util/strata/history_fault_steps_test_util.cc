@@ -23,7 +23,7 @@ void Fail(HistoryCall& c) {
     is_valid = is_valid && HistoryArguments::ParseNumber(value, &rule.count);
   }
   if (!is_valid || c.args().size() != 2 ||
-      !HistoryFaultFS::ParseOp(c.args()[0], &rule.op)) {
+      !ParseHistoryFileOp(c.args()[0], &rule.op)) {
     c.Usage();
     return;
   }
@@ -40,8 +40,8 @@ void Resume(HistoryCall& c) { c.Report(c.db()->Resume()); }
 const std::vector<HistoryStep>& HistoryFaultSteps() {
   static const std::vector<HistoryStep> kSteps = {
       {"fail", Fail, false, false,
-       "fail READ|WRITE|SYNC|DIRSYNC|CREATE|DELETE|RENAME PATTERN [skip=N] "
-       "[count=N] [retryable]"},
+       "fail OPEN|READ|WRITE|SYNC|DIRSYNC|CREATE|DELETE|RENAME|LINK PATTERN "
+       "[skip=N] [count=N] [retryable]"},
       {"unfail", Unfail, false, false, "unfail"},
       {"resume", Resume, false, true, "resume"},
   };

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,22 @@ class HistoryFindings {
     disagreements_.push_back(place_ + what);
   }
 
+  // Sets whether errors of the DB are allowed, which they are while operations
+  // on files fail at any time. Wrong answers are never allowed.
+  void AllowErrors(bool allow) { allows_errors_ = allow; }
+  bool allows_errors() const { return allows_errors_; }
+
+  // Records an error of the DB. It contradicts the model unless errors are
+  // allowed.
+  void Fail(const std::string& what) {
+    ++num_errors_;
+    if (!allows_errors_) {
+      Disagree(what);
+    }
+  }
+  // Returns the number of calls of Fail().
+  size_t num_errors() const { return num_errors_; }
+
   const Status& mistake() const { return mistake_; }
   const std::vector<std::string>& disagreements() const {
     return disagreements_;
@@ -48,6 +65,8 @@ class HistoryFindings {
   std::string place_;
   Status mistake_;
   std::vector<std::string> disagreements_;
+  bool allows_errors_ = false;
+  size_t num_errors_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -59,6 +59,8 @@ class HistoryInterpreter {
   void Finish(const std::string& place);
 
   const HistoryFindings& findings() const { return findings_; }
+  // For programs that add findings of their own, or allow errors.
+  HistoryFindings* mutable_findings() { return &findings_; }
   HistoryDb& db() { return db_; }
 
  private:

@@ -35,6 +35,7 @@ void HistoryModel::CreateFamily(const std::string& cf,
 void HistoryModel::DropFamily(const std::string& cf) {
   families_.erase(cf);
   merge_kinds_.erase(cf);
+  dropped_families_.insert(cf);
   for (Write& write : writes_) {
     write.ops.erase(std::remove_if(write.ops.begin(), write.ops.end(),
                                    [&cf](const Op& op) { return op.cf == cf; }),
@@ -144,8 +145,35 @@ void HistoryModel::Blur(const std::string& cf, const std::string& from,
   blurred_.push_back({cf, from, to, Position()});
 }
 
+void HistoryModel::Doubt(const std::string& cf, const std::string& from,
+                         const std::string& to) {
+  doubtful_.push_back({cf, from, to, Position()});
+}
+
+bool HistoryModel::IsDoubtful(const std::string& cf,
+                              const std::string& key) const {
+  if (doubtful_families_.count(cf) != 0) {
+    return true;
+  }
+  return std::any_of(
+      doubtful_.begin(), doubtful_.end(), [&](const BlurredRange& range) {
+        return range.cf == cf && range.from <= key && key <= range.to;
+      });
+}
+
+void HistoryModel::RemoveDoubtful(AllContents* all) const {
+  for (auto& [cf, contents] : *all) {
+    std::erase_if(contents, [&, &name = cf](const auto& entry) {
+      return IsDoubtful(name, entry.first);
+    });
+  }
+}
+
 bool HistoryModel::IsBlurred(const std::string& cf, const std::string& key,
                              size_t position) const {
+  if (IsDoubtful(cf, key)) {
+    return true;
+  }
   return std::any_of(blurred_.begin(), blurred_.end(),
                      [&](const BlurredRange& range) {
                        return range.cf == cf && position < range.position &&
@@ -183,23 +211,98 @@ HistoryModel::AllContents HistoryModel::Replay(
   return all;
 }
 
-bool HistoryModel::Recover(const AllContents& found, bool is_crash) {
-  blurred_.clear();
-  const size_t least = is_crash ? durable_ : writes_.size();
-  for (size_t n = writes_.size() + 1; n-- > least;) {
-    for (const bool with_failed : {false, true}) {
-      std::vector<Write> history;
-      for (size_t i = 0; i < writes_.size(); ++i) {
-        const bool survives = i < n || writes_[i].is_durable;
-        if (survives && (with_failed || !writes_[i].has_failed)) {
-          history.push_back(writes_[i]);
-          history.back().has_failed = false;
+namespace {
+
+// Adds the parts of a value to the set. The merge operator has put a comma
+// between them.
+void AddParts(const std::string& value, std::set<std::string>* parts) {
+  size_t begin = 0;
+  for (size_t comma = value.find(','); comma != std::string::npos;
+       comma = value.find(',', begin)) {
+    parts->insert(value.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  parts->insert(value.substr(begin));
+}
+
+}  // namespace
+
+bool HistoryModel::CouldHave(const std::string& cf, const std::string& key,
+                             const Columns& columns) const {
+  std::set<std::string> written;
+  for (const Write& write : writes_) {
+    for (const Op& op : write.ops) {
+      if (op.cf == cf && op.key == key) {
+        for (const auto& column : op.columns) {
+          AddParts(column.second, &written);
         }
       }
-      if (Replay(history) == found) {
+    }
+  }
+  std::set<std::string> found;
+  for (const auto& column : columns) {
+    AddParts(column.second, &found);
+  }
+  return IsDoubtful(cf, key) || dropped_families_.count(cf) != 0 ||
+         (!written.empty() && std::includes(written.begin(), written.end(),
+                                            found.begin(), found.end()));
+}
+
+std::vector<std::set<size_t>> HistoryModel::FailedSurvivors(size_t n) const {
+  std::vector<size_t> failed;
+  for (size_t i = 0; i < writes_.size(); ++i) {
+    if (writes_[i].has_failed && (i < n || writes_[i].is_durable)) {
+      failed.push_back(i);
+    }
+  }
+  std::vector<std::set<size_t>> sets;
+  if (failed.size() <= kMaxFailed) {
+    for (size_t bits = 0; bits < size_t{1} << failed.size(); ++bits) {
+      sets.emplace_back();
+      for (size_t i = 0; i < failed.size(); ++i) {
+        if ((bits >> i & 1) != 0) {
+          sets.back().insert(failed[i]);
+        }
+      }
+    }
+    return sets;
+  }
+  // A run of failed writes is most often what one error has caused. Its later
+  // writes were not tried.
+  sets.emplace_back();
+  for (size_t i = 0; i < kMaxFailed; ++i) {
+    sets.push_back(sets.back());
+    sets.back().insert(failed[i]);
+  }
+  sets.emplace_back(failed.begin(), failed.end());
+  return sets;
+}
+
+bool HistoryModel::Recover(const AllContents& found, bool is_crash,
+                           bool is_flushed) {
+  blurred_.clear();
+  AllContents compared = found;
+  RemoveDoubtful(&compared);
+  const size_t least = is_crash ? durable_ : writes_.size();
+  for (size_t n = writes_.size() + 1; n-- > least;) {
+    for (const std::set<size_t>& survivors : FailedSurvivors(n)) {
+      std::vector<Write> history;
+      size_t num_durable = 0;
+      for (size_t i = 0; i < writes_.size(); ++i) {
+        const bool survives = writes_[i].has_failed
+                                  ? survivors.count(i) != 0
+                                  : i < n || writes_[i].is_durable;
+        if (survives) {
+          history.push_back(writes_[i]);
+          history.back().has_failed = false;
+          num_durable += i < durable_ ? 1 : 0;
+        }
+      }
+      AllContents expected = Replay(history);
+      RemoveDoubtful(&expected);
+      if (expected == compared) {
         writes_ = std::move(history);
-        // Opening a DB flushes what recovery read from the WAL.
-        durable_ = writes_.size();
+        durable_ = is_crash || is_flushed ? writes_.size() : num_durable;
         return true;
       }
     }

@@ -95,6 +95,12 @@ class HistoryModel {
   // earlier positions are unknown, which they are after DeleteFilesInRange().
   void Blur(const std::string& cf, const std::string& from,
             const std::string& to);
+  // Marks a range of keys, `to` included: their values are unknown from now on,
+  // and at all earlier positions.
+  void Doubt(const std::string& cf, const std::string& from,
+             const std::string& to);
+  // The same for all keys of a family.
+  void DoubtFamily(const std::string& cf) { doubtful_families_.insert(cf); }
   // Returns true if the value of the key at this position is unknown.
   bool IsBlurred(const std::string& cf, const std::string& key,
                  size_t position) const;
@@ -105,6 +111,13 @@ class HistoryModel {
   // Returns all keys that were ever written, except by range deletions.
   std::set<std::string> Keys(const std::string& cf) const;
 
+  // Returns true if the columns consist of things that were written to the key,
+  // whether or not these writes have failed or survive: each value, and each
+  // operand in it. This holds for all contents that a DB without some of the
+  // writes has. It cannot be said of a family if one of its name was dropped.
+  bool CouldHave(const std::string& cf, const std::string& key,
+                 const Columns& columns) const;
+
   // Marks all writes so far as durable: they survive a crash.
   void MarkDurable() { durable_ = writes_.size(); }
   // Returns the number of writes, the first ones, that are durable.
@@ -113,12 +126,19 @@ class HistoryModel {
   // Checks the contents `found` after recovery. They are correct if they are
   // the contents after the first n writes. After a crash, n is at least the
   // number of durable writes and at most that of all; without a crash
-  // (`is_crash` false) it is that of all. Writes that failed may be included.
+  // (`is_crash` false) it is that of all. Any of the writes that failed may be
+  // included; if there are more than kMaxFailed of them, the first ones of
+  // these. Doubtful keys are not compared.
   // Returns true, and sets the model to this history, if they are correct. No
   // key is blurred afterwards.
-  bool Recover(const AllContents& found, bool is_crash);
+  // is_flushed: the recovery has flushed what it has read from the WAL, so all
+  // of it is durable. After a crash that is so in any case.
+  bool Recover(const AllContents& found, bool is_crash, bool is_flushed = true);
 
  private:
+  // Recover() tries all subsets of so many failed writes.
+  static constexpr size_t kMaxFailed = 4;
+
   struct BlurredRange {
     std::string cf;
     std::string from;
@@ -130,12 +150,20 @@ class HistoryModel {
   void ApplyOperand(const std::string& cf, const std::string& operand,
                     std::string* value) const;
   AllContents Replay(const std::vector<Write>& writes) const;
+  bool IsDoubtful(const std::string& cf, const std::string& key) const;
+  void RemoveDoubtful(AllContents* all) const;
+  // Returns the sets of failed writes that may have survived, among the first n
+  // writes and the durable ones: their positions.
+  std::vector<std::set<size_t>> FailedSurvivors(size_t n) const;
 
   std::vector<Write> writes_;
   AllContents families_;  // the existing families, with empty contents
   std::map<std::string, MergeKind> merge_kinds_;
   size_t durable_ = 0;
   std::vector<BlurredRange> blurred_;
+  std::vector<BlurredRange> doubtful_;  // position is not used
+  std::set<std::string> doubtful_families_;
+  std::set<std::string> dropped_families_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

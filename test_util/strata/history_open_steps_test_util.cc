@@ -12,18 +12,15 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Tells the model the family's merge operator. Returns false and records a
-// mistake if the model does not know it.
-bool SetMergeOperator(HistoryCall& c, const std::string& cf,
-                      const HistoryOptionList& options) {
-  const std::string* const name =
-      HistoryOptions::Find(options, "merge_operator");
+// Returns false and records a mistake if the model does not know the merge
+// operator.
+bool KnowsMergeOperator(HistoryCall& c, const HistoryOptionList& options) {
   HistoryModel::MergeKind kind;
-  if (name != nullptr && !HistoryModel::ParseMergeKind(*name, &kind)) {
-    c.Mistake("the model has no merge operator \"" + *name + "\"");
+  const std::string name = HistoryOptions::MergeOperator(options);
+  if (!HistoryModel::ParseMergeKind(name, &kind)) {
+    c.Mistake("the model has no merge operator \"" + name + "\"");
     return false;
   }
-  c.model().CreateFamily(cf, name == nullptr ? "" : *name);
   return true;
 }
 
@@ -32,9 +29,11 @@ bool SetMergeOperator(HistoryCall& c, const std::string& cf,
 void OpenWithArguments(HistoryCall& c, bool is_crash) {
   HistoryDb& state = c.state();
   if (!c.TakeOptions(c.args(), &c.family().options) ||
-      !SetMergeOperator(c, c.cf(), c.family().options)) {
+      !KnowsMergeOperator(c, c.family().options)) {
     return;
   }
+  c.model().CreateFamily(c.cf(),
+                         HistoryOptions::MergeOperator(c.family().options));
   if (c.Report(state.Open())) {
     HistoryVerifier(&state, &c.findings()).CheckRecovered(is_crash);
   }
@@ -103,15 +102,21 @@ void ChangeFamily(HistoryCall& c) {
   const bool exists = c.state().families().count(name) != 0;
   if (action == "create" && !exists) {
     HistoryOptionList options;
-    if (c.TakeOptions(HistoryWords(c.args().begin() + 2, c.args().end()),
-                      &options) &&
-        SetMergeOperator(c, name, options) &&
-        !c.Report(c.state().CreateFamily(name, options))) {
-      c.model().DropFamily(name);
+    if (!c.TakeOptions(HistoryWords(c.args().begin() + 2, c.args().end()),
+                       &options) ||
+        !KnowsMergeOperator(c, options)) {
+      return;
+    }
+    if (c.Report(c.state().CreateFamily(name, options))) {
+      c.model().CreateFamily(name, HistoryOptions::MergeOperator(options));
+    } else {
+      c.state().DoubtFamily(name, options);
     }
   } else if (action == "drop" && name != kDefaultColumnFamilyName && exists) {
     if (c.Report(c.state().DropFamily(name))) {
       c.model().DropFamily(name);
+    } else {
+      c.state().DoubtFamily(name, c.state().families().at(name).options);
     }
   } else {
     c.Usage();

@@ -123,6 +123,11 @@ const std::string* HistoryOptions::Find(const HistoryOptionList& options,
   return nullptr;
 }
 
+std::string HistoryOptions::MergeOperator(const HistoryOptionList& options) {
+  const std::string* const name = Find(options, "merge_operator");
+  return name == nullptr ? "" : *name;
+}
+
 Status HistoryOptions::Make(const HistoryOptionList& own,
                             const HistoryOptionList* overrides,
                             const std::string& root, Env* env, Options* options,

@@ -35,6 +35,9 @@ class HistoryOptions {
   static const std::string* Find(const HistoryOptionList& options,
                                  const std::string& name);
 
+  // Returns RocksDB's name of the merge operator; empty for the usual one.
+  static std::string MergeOperator(const HistoryOptionList& options);
+
   // Makes the options of a column family, and of the DB, whose directory is
   // "db" below `root`. The DB does nothing that steps do not request.
   // own: as Add() makes it, and maybe with "paths", and with "db", which has no

@@ -19,7 +19,8 @@
 namespace ROCKSDB_NAMESPACE {
 
 // Compares all contents of the DB of a history with its model, by all kinds of
-// reads, and checks that checksums, delta files and address maps are sound.
+// reads, and checks that checksums, delta files and address maps are sound. If
+// the findings allow errors, a read may fail, and only the reads are checked.
 //
 // Not thread-safe.
 class HistoryVerifier {
@@ -28,13 +29,19 @@ class HistoryVerifier {
   HistoryVerifier(HistoryDb* db, HistoryFindings* findings)
       : db_(*db), findings_(*findings), operands_(kMaxOperands) {}
 
-  // Checks the contents after the DB was opened, and sets the model to them.
-  // REQUIRES: the DB is open
+  // Checks the contents after the DB was opened, and sets the model to them. If
+  // the model has not been set since an earlier crash, is_crash does not
+  // matter. REQUIRES: the DB is open
   void CheckRecovered(bool is_crash);
 
   // Checks everything, also at the snapshots that steps have taken.
   // REQUIRES: the DB is open
   void VerifyAll();
+
+  // Checks only that each value consists of things that were written to its
+  // key. This is all that can be said of a DB that has lost what it had synced.
+  // REQUIRES: the DB is open
+  void VerifyValuesWereWritten();
 
  private:
   // A key has fewer merge operands.
@@ -68,6 +75,9 @@ class HistoryVerifier {
   // Compares the contents that were read, and removes blurred keys from them.
   void CheckContents(const Subject& subject, const std::string& read,
                      const Status& s, HistoryModel::Contents* found);
+  // Checks what a scan has found before it failed.
+  void CheckFirstContents(const Subject& subject, const std::string& read,
+                          const HistoryModel::Contents& found);
   void VerifyMaps();
   void VerifyDeltas();
 

@@ -233,6 +233,10 @@ void DeleteRangeOfFiles(HistoryCall& c) {
   HistoryModel::Contents found;
   if (!c.Report(DeleteFilesInRange(c.db(), c.handle(), &begin, &end)) ||
       !c.Report(c.state().ReadAll(c.cf(), ReadOptions(), &found))) {
+    if (c.findings().allows_errors()) {
+      // Any file may have been deleted.
+      c.model().Doubt(c.cf(), from, to);
+    }
     return;
   }
   HistoryModel::Write write;
