@@ -226,6 +226,11 @@ STRATA_TEST_LIB = \
   test_util/strata/history_runner_test_util.cc \
   test_util/strata/history_script_test_util.cc \
   test_util/strata/history_show_steps_test_util.cc \
+  test_util/strata/history_sweep_judge_test_util.cc \
+  test_util/strata/history_sweep_kind_test_util.cc \
+  test_util/strata/history_sweep_report_test_util.cc \
+  test_util/strata/history_sweep_run_test_util.cc \
+  test_util/strata/history_sweep_test_util.cc \
   test_util/strata/history_text_test_util.cc \
   test_util/strata/history_transaction_steps_test_util.cc \
   test_util/strata/history_unsynced_test_util.cc \
@@ -393,6 +398,7 @@ STRATA_TEST_MAIN = \
   db/strata/forward_iterator_operands_test.cc \
   db/strata/history_faults_test.cc \
   db/strata/history_script_test.cc \
+  db/strata/history_sweep_test.cc \
   db/strata/implicit_snapshot_registry_test.cc \
   db/strata/metamorphic_test.cc \
   db/strata/overlap_stress_test.cc \

@@ -42,22 +42,6 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::vector<std::string> ScriptFiles() {
-  std::vector<std::string> names;
-  std::vector<std::string> children;
-  const std::string directory = FindHistoryScripts();
-  if (!directory.empty() &&
-      Env::Default()->GetChildren(directory, &children).ok()) {
-    for (const std::string& child : children) {
-      if (child.size() > 4 && child.substr(child.size() - 4) == ".txt") {
-        names.push_back(child.substr(0, child.size() - 4));
-      }
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 }  // namespace
 
 // The scripts.
@@ -67,10 +51,8 @@ class HistoryScriptTest : public testing::Test,
 
 TEST_P(HistoryScriptTest, OutputIsAsExpected) {
   const std::string path = FindHistoryScripts() + "/" + GetParam() + ".txt";
-  std::string text;
-  ASSERT_OK(ReadFileToString(Env::Default(), path, &text));
   HistoryScript script;
-  ASSERT_OK(HistoryScript::Parse(path, text, &script));
+  ASSERT_OK(ReadHistoryScript(GetParam(), &script));
   std::string rewritten;
   const std::vector<std::string> complaints =
       CheckHistoryScript(script, Root(), &rewritten);
@@ -86,7 +68,7 @@ TEST_P(HistoryScriptTest, OutputIsAsExpected) {
 }
 
 INSTANTIATE_TEST_CASE_P(
-    Scripts, HistoryScriptTest, testing::ValuesIn(ScriptFiles()),
+    Scripts, HistoryScriptTest, testing::ValuesIn(HistoryScriptNames()),
     [](const testing::TestParamInfo<std::string>& param_info) {
       std::string name = param_info.param;
       std::replace_if(
@@ -96,7 +78,7 @@ INSTANTIATE_TEST_CASE_P(
     });
 
 TEST(HistoryScriptsTest, ScriptsAreFound) {
-  ASSERT_FALSE(ScriptFiles().empty())
+  ASSERT_FALSE(HistoryScriptNames().empty())
       << "no testdata/history above the test binary or the current directory; "
          "set STRATA_TESTDATA to the project's testdata directory";
 }

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <set>
@@ -156,6 +157,31 @@ std::string FindHistoryScripts() {
     }
   }
   return "";
+}
+
+std::vector<std::string> HistoryScriptNames() {
+  constexpr char kEnd[] = ".txt";
+  constexpr size_t kEndSize = sizeof(kEnd) - 1;
+  std::vector<std::string> names;
+  std::vector<std::string> children;
+  const std::string directory = FindHistoryScripts();
+  if (!directory.empty() &&
+      Env::Default()->GetChildren(directory, &children).ok()) {
+    for (const std::string& child : children) {
+      if (child.size() > kEndSize && child.ends_with(kEnd)) {
+        names.push_back(child.substr(0, child.size() - kEndSize));
+      }
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status ReadHistoryScript(const std::string& name, HistoryScript* script) {
+  const std::string path = FindHistoryScripts() + "/" + name + ".txt";
+  std::string text;
+  const Status s = ReadFileToString(Env::Default(), path, &text);
+  return s.ok() ? HistoryScript::Parse(path, text, script) : s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

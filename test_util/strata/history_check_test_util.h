@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
 #include "test_util/strata/history_runner_test_util.h"
 #include "test_util/strata/history_script_test_util.h"
 #include "test_util/strata/history_variants_test_util.h"
@@ -66,5 +67,11 @@ std::vector<std::string> CheckHistoryScript(const HistoryScript& script,
 // of the test binary, or of the current directory, that has it. Empty if there
 // is none.
 std::string FindHistoryScripts();
+
+// Returns the sorted names of the scripts in that directory, without ".txt".
+std::vector<std::string> HistoryScriptNames();
+
+// Reads a script by its name.
+Status ReadHistoryScript(const std::string& name, HistoryScript* script);
 
 }  // namespace ROCKSDB_NAMESPACE

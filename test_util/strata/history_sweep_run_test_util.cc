@@ -1,0 +1,166 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "test_util/strata/history_sweep_run_test_util.h"
+
+#include <utility>
+
+#include "test_util/strata/history_verifier_test_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Steps behind those of each script. The last one leaves something in the WAL.
+const std::vector<HistoryWords>& LastSteps() {
+  static const std::vector<HistoryWords> kSteps = {
+      {"reopen"}, {"verify"}, {"put", "~last", "@20"}};
+  return kSteps;
+}
+
+bool IsStep(HistoryWords words, const std::string& name) {
+  std::string cf;
+  HistoryArguments::TakeFamily(&words, &cf);
+  return !words.empty() && words[0] == name;
+}
+
+}  // namespace
+
+uint64_t HistorySweepTrace::NumPoints(const HistorySweepKind& kind) const {
+  if (kind.ending == HistorySweepKind::Ending::kFlip) {
+    return num_flips;
+  }
+  uint64_t points = 0;
+  for (const HistoryFileOp op : kind.ops) {
+    points += counts[static_cast<size_t>(op)];
+  }
+  return points;
+}
+
+HistorySweepRun::HistorySweepRun(const HistoryScript& script,
+                                 const HistoryVariant* variant,
+                                 const std::string& root)
+    : interpreter_(root, variant == nullptr ? nullptr : &variant->options) {
+  for (const HistoryBlock& block : script.blocks()) {
+    for (const HistoryCommand& command : block.commands) {
+      steps_.push_back({command.words, script.Where(command.line)});
+    }
+  }
+  num_script_steps_ = steps_.size();
+  for (const HistoryWords& words : LastSteps()) {
+    steps_.push_back({words, script.name() + ": after the last step: "});
+  }
+}
+
+bool HistorySweepRun::is_destroying() const {
+  return IsStep(steps_[last_step_].words, "destroy");
+}
+
+void HistorySweepRun::RunStep(size_t index) {
+  HistoryInterpreter::Output output;
+  interpreter_.Run(steps_[index].words, steps_[index].place, &output);
+  num_errors_ += output.text.find("error: ") != std::string::npos ? 1 : 0;
+  last_step_ = index;
+}
+
+HistorySweepTrace HistorySweepRun::RunWithoutFault() {
+  HistorySweepTrace trace;
+  HistoryInjector& injector = db().faults().injector();
+  HistoryFindings& findings = *interpreter_.mutable_findings();
+  // The steps must do the same as in a run with a fault, or the numbers of the
+  // operations differ.
+  findings.AllowErrors(true);
+  injector.Arm(HistoryInjector::Fault());
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (i == num_script_steps_) {
+      if (!db().is_open()) {
+        break;
+      }
+      db().faults().ClearRules();
+    }
+    RunStep(i);
+    trace.is_open.push_back(db().is_open());
+  }
+  db().Close();
+  for (size_t i = 0; i < kNumHistoryFileOps; ++i) {
+    trace.counts[i] = injector.count(static_cast<HistoryFileOp>(i));
+  }
+  trace.num_errors = num_errors_;
+  if (findings.num_errors() > 0) {
+    findings.Disagree("reads fail without a fault");
+  }
+  db().faults().ClearRules();
+  if (db().families().empty()) {
+    return trace;
+  }
+  std::vector<HistoryFlip> flips;
+  const Status listed = HistoryFlips::List(db(), &flips);
+  if (!listed.ok()) {
+    findings.Disagree("files: " + listed.ToString());
+  }
+  trace.ends_openable = db().Open().ok();
+  trace.num_flips = trace.ends_openable ? flips.size() : 0;
+  return trace;
+}
+
+HistorySweepRun::End HistorySweepRun::RunWithFault(
+    const HistorySweepTrace& trace, const HistorySweepPoint& point) {
+  const HistorySweepKind& kind = *point.kind;
+  HistoryFindings& findings = *interpreter_.mutable_findings();
+  HistoryInjector& injector = db().faults().injector();
+  const bool is_flip = kind.ending == HistorySweepKind::Ending::kFlip;
+  findings.AllowErrors(true);
+  HistoryInjector::Fault fault;
+  fault.ops = kind.ops;
+  fault.effect = kind.effect;
+  fault.n = is_flip ? 0 : point.n;
+  injector.Arm(std::move(fault));
+  for (size_t i = 0; i < trace.is_open.size(); ++i) {
+    if (i == num_script_steps_) {
+      db().faults().ClearRules();
+    }
+    RunStep(i);
+    if (kind.ending == HistorySweepKind::Ending::kCrash &&
+        injector.has_fired()) {
+      return End::kCrashed;
+    }
+    if (!Repeat(i, trace.is_open[i])) {
+      return injector.is_crashed() ? End::kCrashed : End::kRefused;
+    }
+  }
+  if (is_flip) {
+    db().Close();
+  }
+  return End::kDone;
+}
+
+bool HistorySweepRun::Repeat(size_t index, bool must_be_open) {
+  if (db().is_open() || db().families().empty()) {
+    return true;
+  }
+  // A rule of the script may make these fail for longer.
+  if (IsStep(steps_[index].words, "destroy")) {
+    RunStep(index);
+    if (!db().families().empty() && !db().faults().has_rules()) {
+      interpreter_.mutable_findings()->Disagree(
+          "the DB cannot be destroyed after the fault");
+    }
+    return true;
+  }
+  if (!must_be_open || db().faults().has_rules()) {
+    return true;
+  }
+  refusal_ = db().Open();
+  if (!refusal_.ok()) {
+    // The first attempt may have been the one with the fault.
+    refusal_ = db().Open();
+  }
+  if (!refusal_.ok()) {
+    return false;
+  }
+  HistoryVerifier(&db(), interpreter_.mutable_findings())
+      .CheckRecovered(/*is_crash=*/false);
+  return true;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
