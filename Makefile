@@ -24,8 +24,8 @@ planted = $(foreach bug,$(BUGS),'$(bug)') $(if $(SAMPLE),--sample $(SAMPLE))
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
   db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan check-upstream \
-  check-on-disk crash-test metamorphic planted-bugs fuzz find-clang style-tools demo install clean \
-  distclean format pristine
+  check-on-disk crash-test metamorphic planted-bugs fuzz find-clang style-tools demo \
+  install clean distclean format pristine sweep
 
 help:
 	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
@@ -41,6 +41,9 @@ help:
 	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them)'
 	@echo '  metamorphic     random histories, which must have the same answers with all options, for'
 	@echo '                  HOURS=1 (SEED=n, default 1); see docs/history-scripts.md'
+	@echo '  sweep           each history script with a fault at its n-th operation on files, for every n'
+	@echo '                  (docs/fault-sweeps.md; hours. SWEEP="script ..." for some of them,'
+	@echo '                  SWEEP_KIND=kind, SWEEP_VARIANT=variant, SWEEP_SEED=n)'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
 	@echo '                  (SHARD=i/n for a part, FRESH=1 to start over, TESTS="name ..." for some;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
@@ -150,6 +153,12 @@ find-clang:
 fuzz: find-clang source
 	@$(PYTHON) scripts/fuzz.py $(FUZZERS) --jobs $(JOBS) \
 	  $(if $(FUZZ_SECONDS),--seconds $(FUZZ_SECONDS))
+
+sweep: build/debug/build.ninja
+	$(call ninja,debug) history_sweep_test
+	@$(PYTHON) scripts/sweep.py build/debug/history_sweep_test $(SWEEP) --jobs $(JOBS) \
+	  $(if $(SWEEP_KIND),--kind $(SWEEP_KIND)) $(if $(SWEEP_VARIANT),--variant $(SWEEP_VARIANT)) \
+	  $(if $(SWEEP_SEED),--seed $(SWEEP_SEED))
 
 ifeq ($(SIDE),stock)
 check-upstream: build/stock-debug/build.ninja

@@ -33,6 +33,7 @@ import steps  # noqa: E402
 import upgrade  # noqa: E402
 from crash import covering, output, plan, round_log  # noqa: E402
 from planted import library, patch, programs, results  # noqa: E402
+import sweep  # noqa: E402
 
 
 class Temporary(unittest.TestCase):
@@ -1282,6 +1283,51 @@ class Fuzz(Temporary):
         self.assertFalse(good)
         self.assertIn('the reason', out)
         self.assertIn('the input is /x/crash-1', out)
+
+
+class Sweep(Temporary):
+    LINE = ('sweep: 1 scripts, 9 points: 2 went on with right answers, 1 with errors, 3 resumed, '
+            '1 reopened, 0 refused by name, 2 not reached; 1 findings; seed 1\n')
+    POINT = 'STRATA_SWEEP_SCRIPT=a STRATA_SWEEP_POINT=write:7 x'
+    # The first process crashes in write:7, the second one goes on behind it.
+    BINARY = f"""#!/bin/sh
+echo "[ RUN ] $STRATA_SWEEP $STRATA_SWEEP_SCRIPT $STRATA_SWEEP_VARIANT"
+if [ -z "$STRATA_SWEEP_AFTER" ]; then
+  printf '\\nThe process crashed in this point:\\n{POINT}\\n'
+  exit 134
+fi
+[ "$STRATA_SWEEP_AFTER" = write:7 ] || exit 3
+printf 'a.cc:1: Failure\\nrepeat with: this\\nat: that\\nwrong\\n\\n{LINE.strip()}\\n'
+exit 1
+"""
+
+    def test_totals_are_read(self):
+        totals = sweep.read_totals(f'x\n{self.LINE}y\n')
+        self.assertEqual(totals['points'], 9)
+        self.assertEqual(totals['with errors'], 1)
+        self.assertEqual(totals['findings'], 1)
+        self.assertEqual(sweep.read_totals('nothing'), {})
+
+    def test_crash_is_read(self):
+        text = f'x\nThe process crashed in this point:\n{self.POINT}\nstack\n'
+        self.assertEqual(sweep.read_crash(text), (self.POINT, 'write:7'))
+        self.assertEqual(sweep.read_crash('x'), (None, None))
+
+    def test_sweep_goes_on_behind_a_crash(self):
+        binary = self.write('history_sweep_test', self.BINARY, 0o755)
+        args = argparse.Namespace(seed=1, kind='')
+        totals, findings = sweep.sweep(binary, 'a', 'own', args, self.dir)
+        self.assertEqual(len(findings), 2)
+        self.assertIn(self.POINT, findings[0])
+        self.assertIn('wrong', findings[1])
+        self.assertEqual(totals['points'], 9)
+        self.assertEqual(totals['crashes'], 1)
+
+    def test_unknown_script_is_refused(self):
+        self.write('testdata/history/a.txt')
+        self.assertEqual(sweep.scripts(self.dir, []), ['a'])
+        with self.assertRaises(SystemExit):
+            sweep.scripts(self.dir, ['b'])
 
 
 class Demo(Temporary):
