@@ -5,7 +5,9 @@
 
 #include <utility>
 
+#include "db/db_impl/db_impl.h"
 #include "test_util/strata/history_verifier_test_util.h"
+#include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -81,10 +83,10 @@ HistorySweepTrace HistorySweepRun::RunWithoutFault() {
     RunStep(i);
     trace.is_open.push_back(db().is_open());
   }
-  db().Close();
   for (size_t i = 0; i < kNumHistoryFileOps; ++i) {
     trace.counts[i] = injector.count(static_cast<HistoryFileOp>(i));
   }
+  db().Close();
   trace.num_errors = num_errors_;
   if (findings.num_errors() > 0) {
     findings.Disagree("reads fail without a fault");
@@ -115,6 +117,8 @@ HistorySweepRun::End HistorySweepRun::RunWithFault(
   fault.effect = kind.effect;
   fault.n = is_flip ? 0 : point.n;
   injector.Arm(std::move(fault));
+  const bool revives =
+      kind.ending == HistorySweepKind::Ending::kGoesOn && point.n % 2 == 1;
   for (size_t i = 0; i < trace.is_open.size(); ++i) {
     if (i == num_script_steps_) {
       db().faults().ClearRules();
@@ -126,6 +130,11 @@ HistorySweepRun::End HistorySweepRun::RunWithFault(
     }
     if (!Repeat(i, trace.is_open[i])) {
       return injector.is_crashed() ? End::kCrashed : End::kRefused;
+    }
+    // A rule of the script may be what stops the DB.
+    if (revives && !has_resumed_ && injector.has_fired() &&
+        !db().faults().has_rules() && !Revive()) {
+      return End::kRefused;
     }
   }
   if (is_flip) {
@@ -150,6 +159,27 @@ bool HistorySweepRun::Repeat(size_t index, bool must_be_open) {
   if (!must_be_open || db().faults().has_rules()) {
     return true;
   }
+  return Open();
+}
+
+bool HistorySweepRun::Revive() {
+  if (!db().is_open()) {
+    return true;
+  }
+  DBImpl* const impl = static_cast_with_check<DBImpl>(db().db()->GetRootDB());
+  if (impl->TEST_GetBGError().ok()) {
+    return true;
+  }
+  has_resumed_ = true;
+  if (impl->Resume().ok()) {
+    return true;
+  }
+  db().Close();
+  return Open();
+}
+
+bool HistorySweepRun::Open() {
+  has_reopened_ = true;
   refusal_ = db().Open();
   if (!refusal_.ok()) {
     // The first attempt may have been the one with the fault.

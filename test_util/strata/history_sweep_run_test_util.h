@@ -39,7 +39,10 @@ struct HistorySweepTrace {
 // Runs the steps of a script, one of whose operations on files has a fault. The
 // outputs are not compared with the expected ones, as they may be errors;
 // answers are compared with the model. Where the script needs an open DB, and
-// an open has failed because of the fault, the DB is opened again.
+// an open has failed because of the fault, the DB is opened again. After a
+// fault with an odd number, a DB that has stopped is resumed, or reopened if it
+// cannot resume, so that the rest of the script works on it. Otherwise the rest
+// works on the DB that has stopped.
 //
 // At the end of the script the DB is reopened, read and written to, so that
 // these operations can have faults, too.
@@ -77,6 +80,9 @@ class HistorySweepRun {
   HistoryDb& db() { return interpreter_.db(); }
   // Returns the number of steps that have printed an error.
   size_t num_errors() const { return num_errors_; }
+  // Returns true if the DB has been resumed, or opened again.
+  bool has_resumed() const { return has_resumed_; }
+  bool has_reopened() const { return has_reopened_; }
   // Returns why the DB could not be opened again.
   const Status& refusal() const { return refusal_; }
   // Returns the index of the last step that has run.
@@ -94,12 +100,20 @@ class HistorySweepRun {
   // Repeats the open, or the destruction, that has failed. Returns false if it
   // fails again.
   bool Repeat(size_t index, bool must_be_open);
+  // Opens the DB, and checks what it contains. Returns false if it does not
+  // open.
+  bool Open();
+  // Resumes or reopens a DB that has stopped. Returns false if it does not
+  // open.
+  bool Revive();
 
   HistoryInterpreter interpreter_;
   std::vector<Step> steps_;
   size_t num_script_steps_ = 0;
   size_t num_errors_ = 0;
   size_t last_step_ = 0;
+  bool has_resumed_ = false;
+  bool has_reopened_ = false;
   Status refusal_;
 };
 
