@@ -42,8 +42,9 @@ help:
 	@echo '  metamorphic     random histories, which must have the same answers with all options, for'
 	@echo '                  HOURS=1 (SEED=n, default 1); see docs/history-scripts.md'
 	@echo '  sweep           each history script with a fault at its n-th operation on files, for every n'
-	@echo '                  (docs/fault-sweeps.md; hours. SWEEP="script ..." for some of them,'
-	@echo '                  SWEEP_KIND=kind, SWEEP_VARIANT=variant, SWEEP_SEED=n)'
+	@echo '                  (docs/fault-sweeps.md; many hours. SWEEP="script ..." for some scripts,'
+	@echo '                  SWEEP_KIND=kind, SWEEP_VARIANT=variant, SWEEP_POINTS=n for n points'
+	@echo '                  of each script and variant, chosen by SWEEP_SEED=n)'
 	@echo '  check-upstream  run all test binaries of upstream, results in build/upstream-tests-*.tsv'
 	@echo '                  (SHARD=i/n for a part, FRESH=1 to start over, TESTS="name ..." for some;'
 	@echo '                  SIDE=stock for unpatched upstream, SIDE=map with an address map everywhere,'
@@ -158,7 +159,7 @@ sweep: build/debug/build.ninja
 	$(call ninja,debug) history_sweep_test
 	@$(PYTHON) scripts/sweep.py build/debug/history_sweep_test $(SWEEP) --jobs $(JOBS) \
 	  $(if $(SWEEP_KIND),--kind $(SWEEP_KIND)) $(if $(SWEEP_VARIANT),--variant $(SWEEP_VARIANT)) \
-	  $(if $(SWEEP_SEED),--seed $(SWEEP_SEED))
+	  $(if $(SWEEP_SEED),--seed $(SWEEP_SEED)) $(if $(SWEEP_POINTS),--points $(SWEEP_POINTS))
 
 ifeq ($(SIDE),stock)
 check-upstream: build/stock-debug/build.ninja

@@ -224,10 +224,12 @@ STRATA_TEST_LIB = \
   test_util/strata/history_read_options_test_util.cc \
   test_util/strata/history_read_steps_test_util.cc \
   test_util/strata/history_runner_test_util.cc \
+  test_util/strata/history_saved_db_test_util.cc \
   test_util/strata/history_script_test_util.cc \
   test_util/strata/history_show_steps_test_util.cc \
   test_util/strata/history_sweep_judge_test_util.cc \
   test_util/strata/history_sweep_kind_test_util.cc \
+  test_util/strata/history_sweep_options_test_util.cc \
   test_util/strata/history_sweep_report_test_util.cc \
   test_util/strata/history_sweep_run_test_util.cc \
   test_util/strata/history_sweep_test_util.cc \
@@ -397,6 +399,7 @@ STRATA_TEST_MAIN = \
   db/strata/flush_order_gate_test.cc \
   db/strata/forward_iterator_operands_test.cc \
   db/strata/history_faults_test.cc \
+  db/strata/history_files_test.cc \
   db/strata/history_script_test.cc \
   db/strata/history_sweep_test.cc \
   db/strata/implicit_snapshot_registry_test.cc \

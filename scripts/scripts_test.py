@@ -1315,13 +1315,20 @@ exit 1
 
     def test_sweep_goes_on_behind_a_crash(self):
         binary = self.write('history_sweep_test', self.BINARY, 0o755)
-        args = argparse.Namespace(seed=1, kind='')
+        args = argparse.Namespace(points='all', seed=1, kind='')
         totals, findings = sweep.sweep(binary, 'a', 'own', args, self.dir)
         self.assertEqual(len(findings), 2)
         self.assertIn(self.POINT, findings[0])
         self.assertIn('wrong', findings[1])
         self.assertEqual(totals['points'], 9)
         self.assertEqual(totals['crashes'], 1)
+
+    def test_sweep_that_ends_early_is_a_finding(self):
+        binary = self.write('history_sweep_test', '#!/bin/sh\necho no totals\nexit 1\n', 0o755)
+        args = argparse.Namespace(points='all', seed=1, kind='')
+        totals, findings = sweep.sweep(binary, 'a', 'own', args, self.dir)
+        self.assertEqual(len(findings), 1)
+        self.assertIn('no totals', findings[0])
 
     def test_unknown_script_is_refused(self):
         self.write('testdata/history/a.txt')

@@ -3,7 +3,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Runs all points of the fault sweeps of history scripts (docs/fault-sweeps.md).
 
-Usage: sweep.py BINARY [--jobs N] [--seed N] [--kind KIND] [--variant NAME] [SCRIPT...]
+Usage: sweep.py BINARY [--jobs N] [--points N] [--seed N] [--kind KIND] [--variant NAME]
+                [SCRIPT...]
+
+With --points, so many points of each script and variant run, chosen by the seed.
 
 Each script and variant has a process of its own, so that a crash or a hang of one point ends
 only that process. It is a finding, and a new process goes on behind the point. Prints each
@@ -59,20 +62,22 @@ def run_once(binary, env, tmp):
 def sweep(binary, script, variant, args, tmp):
     """Runs all points of a script and variant: (totals, findings). Points ahead of a crash are in
     the findings alone, since the process has not printed their totals."""
-    env = {'STRATA_SWEEP': 'all', 'STRATA_SWEEP_SCRIPT': script, 'STRATA_SWEEP_VARIANT': variant,
-           'STRATA_SWEEP_SEED': str(args.seed), 'STRATA_SWEEP_KIND': args.kind,
-           'STRATA_SWEEP_POINT': '', 'STRATA_SWEEP_AFTER': ''}
+    env = {'STRATA_SWEEP': args.points, 'STRATA_SWEEP_SEED': str(args.seed),
+           'STRATA_SWEEP_SCRIPT': script, 'STRATA_SWEEP_VARIANT': variant,
+           'STRATA_SWEEP_KIND': args.kind, 'STRATA_SWEEP_POINT': '', 'STRATA_SWEEP_AFTER': ''}
     totals, findings = collections.Counter(), []
     while True:
         code, output = run_once(binary, env, tmp)
-        totals += read_totals(output)
+        counts = read_totals(output)
+        totals += counts
         findings += FINDING.findall(output)
         command, point = read_crash(output)
         if command:
             findings.append(f'the process crashed: {command}\n{output[-3000:]}')
             totals['crashes'] += 1
-        elif code not in (0, 1):
-            findings.append(f'{script}, {variant}: exit code {code}\n{output[-3000:]}')
+        elif not counts:
+            findings.append(f'{script}, {variant}: ended early, exit code {code}\n'
+                            f'{output[-3000:]}')
             totals['crashes'] += 1
         if not point or point == env['STRATA_SWEEP_AFTER']:
             return totals, findings
@@ -94,6 +99,7 @@ def main(argv):
     parser.add_argument('binary')
     parser.add_argument('names', nargs='*')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
+    parser.add_argument('--points', default='all')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--kind', default='')
     parser.add_argument('--variant', default='')

@@ -1,26 +1,19 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The parts of which fault sweeps are made.
+// The file system and the model of fault sweeps.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "port/stack_trace.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
-#include "test_util/strata/history_db_test_util.h"
 #include "test_util/strata/history_fault_fs_test_util.h"
-#include "test_util/strata/history_flips_test_util.h"
 #include "test_util/strata/history_injector_test_util.h"
-#include "test_util/strata/history_interpreter_test_util.h"
-#include "test_util/strata/history_leaks_test_util.h"
 #include "test_util/strata/history_model_test_util.h"
 #include "test_util/strata/history_unsynced_test_util.h"
 #include "test_util/testharness.h"
@@ -140,6 +133,21 @@ TEST_F(HistoryFaultFSTest, ShortWriteWritesTheFirstHalf) {
   ASSERT_OK(file->Append("ij", IOOptions(), nullptr));
   ASSERT_OK(file->Close(IOOptions(), nullptr));
   ASSERT_EQ(Contents(), "abcdefij");
+}
+
+TEST_F(HistoryFaultFSTest, LateOperationIsDoneAndFails) {
+  fs_->injector().Arm(
+      {{HistoryFileOp::kWrite}, HistoryInjector::Effect::kLate, 1});
+  auto file = NewFile();
+  ASSERT_NOK(file->Append("abcd", IOOptions(), nullptr));
+  ASSERT_OK(file->Close(IOOptions(), nullptr));
+  ASSERT_EQ(Contents(), "abcd");
+  fs_->injector().Arm(
+      {{HistoryFileOp::kRename}, HistoryInjector::Effect::kLate, 1});
+  const std::string other = root_ + "/g";
+  ASSERT_NOK(fs_->RenameFile(Path(), other, IOOptions(), nullptr));
+  ASSERT_OK(Env::Default()->FileExists(other));
+  ASSERT_OK(fs_->RenameFile(other, Path(), IOOptions(), nullptr));
 }
 
 TEST_F(HistoryFaultFSTest, SyncThatIsNotDoneKeepsNothing) {
@@ -280,93 +288,6 @@ TEST_F(HistoryModelFaultsTest, ValuesConsistOfWhatWasWritten) {
   ASSERT_FALSE(could_have("a", "1,4"));
   ASSERT_FALSE(could_have("a", ""));
   ASSERT_FALSE(could_have("b", "1"));
-}
-
-// Files of a DB.
-
-class HistoryFilesTest : public testing::Test {
- protected:
-  HistoryFilesTest() : interpreter_(Root(), /*overrides=*/nullptr) {
-    EXPECT_OK(interpreter_.Start());
-  }
-
-  std::string Run(const HistoryWords& words) {
-    HistoryInterpreter::Output output;
-    interpreter_.Run(words, "step: ", &output);
-    return output.text;
-  }
-  HistoryDb& Db() { return interpreter_.db(); }
-
-  HistoryInterpreter interpreter_;
-};
-
-TEST_F(HistoryFilesTest, UnknownFilesAreFound) {
-  ASSERT_EQ(Run({"open", "paths=2", "layout=vertical", "blobs=20"}), "");
-  ASSERT_EQ(Run({"put", "a", "@30"}), "");
-  ASSERT_EQ(Run({"flush"}), "");
-  ASSERT_EQ(Run({"put", "b", "@30"}), "");
-  std::vector<std::string> leaks;
-  ASSERT_OK(HistoryLeaks::Find(Db(), &leaks));
-  ASSERT_EQ(leaks, std::vector<std::string>());
-  const std::vector<std::string> unknown = {
-      "db/000001.log",   "db/900000.sst",      "db/900002.dbtmp",
-      "db/900003.delta", "db/MANIFEST-900004", "p1/900001.blob"};
-  for (const std::string& name : unknown) {
-    ASSERT_OK(WriteStringToFile(Env::Default(), "x", Db().root() + "/" + name));
-  }
-  ASSERT_OK(HistoryLeaks::Find(Db(), &leaks));
-  std::sort(leaks.begin(), leaks.end());
-  ASSERT_EQ(leaks, unknown);
-}
-
-TEST_F(HistoryFilesTest, BytesOfAllFilesAreListedAndChanged) {
-  ASSERT_EQ(Run({"open", "blobs=20"}), "");
-  ASSERT_EQ(Run({"put", "a", "@3000"}), "");
-  ASSERT_EQ(Run({"flush"}), "");
-  Db().Close();
-  std::vector<HistoryFlip> flips;
-  ASSERT_OK(HistoryFlips::List(Db(), &flips));
-  std::set<FileType> types;
-  uint64_t num_blob_bytes = 0;
-  for (const HistoryFlip& flip : flips) {
-    types.insert(flip.type);
-    num_blob_bytes += flip.type == kBlobFile ? 1 : 0;
-  }
-  for (const FileType type : {kTableFile, kBlobFile, kDescriptorFile,
-                              kCurrentFile, kOptionsFile, kIdentityFile}) {
-    ASSERT_EQ(types.count(type), 1) << type;
-  }
-  ASSERT_GT(num_blob_bytes, HistoryFlips::kMaxBytes / 2);
-  ASSERT_LE(num_blob_bytes, HistoryFlips::kMaxBytes);
-
-  std::string before;
-  ASSERT_OK(ReadFileToString(Env::Default(), flips[0].path, &before));
-  ASSERT_OK(HistoryFlips::Apply(flips[0]));
-  std::string after;
-  ASSERT_OK(ReadFileToString(Env::Default(), flips[0].path, &after));
-  before[0] = static_cast<char>(before[0] ^ 1);
-  ASSERT_EQ(after, before);
-}
-
-// A family whose creation has failed may exist or not: the MANIFEST decides.
-TEST_F(HistoryFilesTest, DoubtfulFamiliesAreSettledByTheManifest) {
-  ASSERT_EQ(Run({"open"}), "");
-  Run({"fail", "RENAME", "*.dbtmp"});
-  // The OPTIONS file is written after the edit of the MANIFEST.
-  ASSERT_NE(Run({"family", "create", "f"}), "");
-  ASSERT_EQ(Db().families().count("f"), 0);
-  Run({"unfail"});
-  ASSERT_EQ(Run({"reopen"}), "");
-  ASSERT_EQ(Db().families().count("f"), 1);
-  ASSERT_EQ(Run({"cf=f", "put", "a", "1"}), "");
-  ASSERT_EQ(Run({"cf=f", "get", "a"}), "1\n");
-
-  Run({"fail", "WRITE", "db/MANIFEST*"});
-  ASSERT_NE(Run({"family", "create", "g"}), "");
-  Run({"unfail"});
-  ASSERT_EQ(Run({"reopen"}), "");
-  ASSERT_EQ(Db().families().count("g"), 0);
-  ASSERT_TRUE(interpreter_.findings().disagreements().empty());
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -150,15 +150,19 @@ TEST(HistorySweepOfOneScriptTest, ScriptMustRunWithoutAFault) {
 
 TEST(HistorySweepOfOneScriptTest, SampleHasAsManyPointsAsAsked) {
   const HistoryScript script = Parse(kSmall);
-  HistorySweepOptions options;
-  options.num_points = 3;
-  HistorySweepTotals totals;
-  HistorySweep sweep(options, Root(), &totals, &sweeps->watch);
-  sweep.Run("t", script);
-  for (const std::string& finding : sweep.findings()) {
-    ADD_FAILURE() << finding;
+  for (const char* kind : {"", "flip"}) {
+    SCOPED_TRACE(kind);
+    HistorySweepOptions options;
+    options.num_points = 10;
+    options.kind = kind;
+    HistorySweepTotals totals;
+    HistorySweep sweep(options, Root(), &totals, &sweeps->watch);
+    sweep.Run("t", script);
+    for (const std::string& finding : sweep.findings()) {
+      ADD_FAILURE() << finding;
+    }
+    ASSERT_EQ(totals.points(), 10);
   }
-  ASSERT_EQ(totals.points(), 3);
 }
 
 TEST(HistorySweepPointTest, NamesOfKindsAreUnique) {

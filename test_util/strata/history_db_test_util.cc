@@ -216,6 +216,12 @@ Status HistoryDb::Crash(const HistoryCrash& how) {
   return s;
 }
 
+void HistoryDb::ForgetFileStates() {
+  assert(db_ == nullptr);
+  crash_fs_->ResetState();
+  fault_fs_->unsynced().Clear();
+}
+
 Status HistoryDb::CreateFamily(const std::string& name,
                                const HistoryOptionList& own) {
   Family family;

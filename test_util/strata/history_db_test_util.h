@@ -82,6 +82,9 @@ class HistoryDb {
   Status Destroy();
   // Closes the DB, forgets what was not synced, and all rules of faults().
   Status Crash(const HistoryCrash& how = HistoryCrash());
+  // Says that the files were changed by other means than this object.
+  // REQUIRES: !is_open()
+  void ForgetFileStates();
   // REQUIRES: is_open(), and there is no such family
   Status CreateFamily(const std::string& name, const HistoryOptionList& own);
   // REQUIRES: is_open(), and there is such a family, not the default one

@@ -154,12 +154,14 @@ class FaultyWritableFile : public FSWritableFileOwnerWrapper {
     if (decision.status.ok()) {
       return Written(write_all(data), begin + data.size());
     }
-    size_t half = decision.is_short ? data.size() / 2 : 0;
+    size_t done = decision.is_late    ? data.size()
+                  : decision.is_short ? data.size() / 2
+                                      : 0;
     if (use_direct_io()) {
-      half -= half % GetRequiredBufferAlignment();
+      done -= done % GetRequiredBufferAlignment();
     }
-    if (half > 0) {
-      Written(write_part(Slice(data.data(), half)), begin + half)
+    if (done > 0) {
+      Written(write_part(Slice(data.data(), done)), begin + done)
           .PermitUncheckedError();
     }
     return decision.status;

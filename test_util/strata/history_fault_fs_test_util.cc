@@ -193,14 +193,15 @@ IOStatus HistoryFaultFS::RenameFile(const std::string& from,
                                     const std::string& to,
                                     const IOOptions& options,
                                     IODebugContext* dbg) {
-  IOStatus s = Check(Op::kRename, from);
-  if (s.ok()) {
-    s = target()->RenameFile(from, to, options, dbg);
+  const HistoryInjector::Decision decision = Decide(Op::kRename, from);
+  if (!decision.status.ok() && !decision.is_late) {
+    return decision.status;
   }
+  const IOStatus s = target()->RenameFile(from, to, options, dbg);
   if (s.ok()) {
     unsynced_.Renamed(from, to);
   }
-  return s;
+  return decision.status.ok() ? s : decision.status;
 }
 
 IOStatus HistoryFaultFS::LinkFile(const std::string& from,

@@ -82,6 +82,7 @@ HistoryInjector::Decision HistoryInjector::OnOperation(
   }
   decision.status = MakeError(path);
   decision.is_short = fault_.effect == Effect::kShortWrite;
+  decision.is_late = fault_.effect == Effect::kLate;
   if (fault_.effect == Effect::kCrash) {
     is_crashed_ = true;
     if (on_crash_) {

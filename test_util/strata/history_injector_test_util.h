@@ -34,6 +34,7 @@ class HistoryInjector {
     kNoSpace,           // the same: no space is left
     kRetryableNoSpace,  // both
     kShortWrite,        // a write does its first half, and fails
+    kLate,              // a write or a rename is done, and fails nevertheless
     kNotDone,           // a sync succeeds, but nothing is done
     kCrash,             // fails, as do all later operations
   };
@@ -51,6 +52,8 @@ class HistoryInjector {
     IOStatus status;
     // The first half of the data must be written nevertheless.
     bool is_short = false;
+    // The whole operation must be done nevertheless.
+    bool is_late = false;
     // The operation must do nothing and return OK.
     bool is_not_done = false;
   };

@@ -15,7 +15,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// How a DB came out of a fault.
+// How a DB came out of a fault, the easiest way first.
 enum class HistorySweepOutcome {
   kNotReached,  // there was no fault, since there were fewer operations
   kWentOn,      // the DB takes writes, and all answers are right

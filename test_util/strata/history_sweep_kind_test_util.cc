@@ -76,6 +76,7 @@ const std::vector<HistorySweepKind>& HistorySweepKinds() {
         Failure("write", write, Effect::kError),
         Failure("write-retryable", write, Effect::kRetryable),
         Failure("short-write", write, Effect::kShortWrite),
+        Failure("late-write", write, Effect::kLate),
         Failure("no-space", space, Effect::kNoSpace),
         Failure("no-space-retryable", space, Effect::kRetryableNoSpace),
         Failure("sync", sync, Effect::kError),
@@ -87,6 +88,7 @@ const std::vector<HistorySweepKind>& HistorySweepKinds() {
         Failure("delete", {Op::kDelete}, Effect::kError),
         Failure("rename", {Op::kRename}, Effect::kError),
         Failure("rename-retryable", {Op::kRename}, Effect::kRetryable),
+        Failure("late-rename", {Op::kRename}, Effect::kLate),
         LostSync("lost-sync", Op::kSync),
         LostSync("lost-dirsync", Op::kDirSync),
     };

@@ -4,10 +4,10 @@
 #include "test_util/strata/history_sweep_test_util.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
-#include "test_util/strata/history_words_test_util.h"
+#include "test_util/strata/history_flips_test_util.h"
+#include "test_util/strata/history_saved_db_test_util.h"
 #include "util/hash.h"
 #include "util/random.h"
 
@@ -20,22 +20,12 @@ constexpr char kOwn[] = "own";
 // A point has few findings, and what follows from the first ones.
 constexpr size_t kMaxFindings = 5;
 
-std::string FromEnv(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-bool ParseSeed(const std::string& text, uint32_t* seed) {
-  uint64_t number = 0;
-  if (!HistoryArguments::ParseNumber(text, &number) || number > UINT32_MAX) {
-    return false;
-  }
-  *seed = static_cast<uint32_t>(number);
-  return true;
-}
-
 uint32_t SeedFor(const std::string& name, uint32_t seed) {
   return Hash(name.data(), name.size(), seed);
+}
+
+bool IsFlip(const HistorySweepKind& kind) {
+  return kind.ending == HistorySweepKind::Ending::kFlip;
 }
 
 // Returns the variants of a sweep, each of which has other kinds of files.
@@ -52,47 +42,6 @@ std::vector<const HistoryVariant*> SweepVariants() {
 }
 
 }  // namespace
-
-bool HistorySweepOptions::FromEnvironment(HistorySweepOptions* options,
-                                          std::string* error) {
-  const std::string which = FromEnv("STRATA_SWEEP");
-  uint64_t number = 0;
-  if (which == "all") {
-    options->all = true;
-  } else if (HistoryArguments::ParseNumber(which, &number)) {
-    options->num_points = static_cast<size_t>(number);
-  } else if (!which.empty()) {
-    *error = "STRATA_SWEEP is neither \"all\" nor a number of points";
-    return false;
-  }
-  const std::string seed = FromEnv("STRATA_SWEEP_SEED");
-  if (!seed.empty() && !ParseSeed(seed, &options->seed)) {
-    *error = "STRATA_SWEEP_SEED is no number of 32 bits";
-    return false;
-  }
-  options->script = FromEnv("STRATA_SWEEP_SCRIPT");
-  options->variant = FromEnv("STRATA_SWEEP_VARIANT");
-  options->kind = FromEnv("STRATA_SWEEP_KIND");
-  options->point = FromEnv("STRATA_SWEEP_POINT");
-  options->after = FromEnv("STRATA_SWEEP_AFTER");
-  HistorySweepPoint point;
-  if (!options->kind.empty() &&
-      !HistorySweepPoint::Parse(options->kind + ":1", &point)) {
-    *error = "STRATA_SWEEP_KIND is no kind of fault";
-    return false;
-  }
-  if (!options->point.empty() &&
-      !HistorySweepPoint::Parse(options->point, &point)) {
-    *error = "STRATA_SWEEP_POINT is not KIND:N";
-    return false;
-  }
-  if (!options->after.empty() &&
-      !HistorySweepPoint::Parse(options->after, &point)) {
-    *error = "STRATA_SWEEP_AFTER is not KIND:N";
-    return false;
-  }
-  return true;
-}
 
 HistorySweep::HistorySweep(const HistorySweepOptions& options, std::string root,
                            HistorySweepTotals* totals, HistorySweepWatch* watch)
@@ -149,8 +98,16 @@ void HistorySweep::RunVariant(const std::string& name,
   if (!MakeTrace(name, script, variant, &trace)) {
     return;
   }
+  Points flips;
   for (const HistorySweepPoint& point : ChoosePoints(name, trace)) {
-    RunPoint(name, script, variant, trace, point);
+    if (IsFlip(*point.kind)) {
+      flips.push_back(point);
+    } else {
+      RunPoint(name, script, variant, trace, point);
+    }
+  }
+  if (!flips.empty()) {
+    RunFlips(name, script, variant, trace, flips);
   }
 }
 
@@ -175,12 +132,36 @@ bool HistorySweep::MakeTrace(const std::string& name,
   return findings.disagreements().empty();
 }
 
-std::vector<HistorySweepPoint> HistorySweep::ChoosePoints(
+HistorySweep::Points HistorySweep::ChoosePoints(
     const std::string& name, const HistorySweepTrace& trace) const {
   HistorySweepPoint chosen;
   if (HistorySweepPoint::Parse(options_.point, &chosen)) {
     return {chosen};
   }
+  Points points;
+  if (options_.all) {
+    for (const HistorySweepKind& kind : HistorySweepKinds()) {
+      if (options_.kind.empty() || options_.kind == kind.name) {
+        for (uint64_t n = 1; n <= trace.NumPoints(kind); ++n) {
+          points.push_back({&kind, n});
+        }
+      }
+    }
+  } else {
+    points = ChooseAnyPoints(name, trace);
+  }
+  const auto after = std::find_if(points.begin(), points.end(),
+                                  [this](const HistorySweepPoint& point) {
+                                    return point.ToString() == options_.after;
+                                  });
+  if (after != points.end()) {
+    points.erase(points.begin(), after + 1);
+  }
+  return points;
+}
+
+HistorySweep::Points HistorySweep::ChooseAnyPoints(
+    const std::string& name, const HistorySweepTrace& trace) const {
   std::vector<const HistorySweepKind*> kinds;
   for (const HistorySweepKind& kind : HistorySweepKinds()) {
     if (trace.NumPoints(kind) > 0 &&
@@ -188,22 +169,7 @@ std::vector<HistorySweepPoint> HistorySweep::ChoosePoints(
       kinds.push_back(&kind);
     }
   }
-  std::vector<HistorySweepPoint> points;
-  if (options_.all) {
-    for (const HistorySweepKind* kind : kinds) {
-      for (uint64_t n = 1; n <= trace.NumPoints(*kind); ++n) {
-        points.push_back({kind, n});
-      }
-    }
-    const auto after = std::find_if(points.begin(), points.end(),
-                                    [this](const HistorySweepPoint& point) {
-                                      return point.ToString() == options_.after;
-                                    });
-    if (after != points.end()) {
-      points.erase(points.begin(), after + 1);
-    }
-    return points;
-  }
+  Points points;
   Random rnd(SeedFor(name, options_.seed + 1));
   for (size_t i = 0; i < options_.num_points && !kinds.empty(); ++i) {
     const HistorySweepKind* const kind =
@@ -211,6 +177,10 @@ std::vector<HistorySweepPoint> HistorySweep::ChoosePoints(
     const int num_points = static_cast<int>(trace.NumPoints(*kind));
     points.push_back({kind, uint64_t{rnd.Uniform(num_points)} + 1});
   }
+  // Flips run together, so they come last.
+  std::stable_partition(
+      points.begin(), points.end(),
+      [](const HistorySweepPoint& point) { return !IsFlip(*point.kind); });
   return points;
 }
 
@@ -227,9 +197,16 @@ void HistorySweep::RunPoint(const std::string& name,
     std::string at;
     const Status s = run.Start();
     if (s.ok()) {
-      outcome = RunAndJudge(&run, trace, point, &at);
+      const HistorySweepRun::End end = run.RunWithFault(trace, point);
+      at = run.db().faults().injector().fired_at();
+      outcome = Judge(&run, end, trace, point);
     } else {
       findings.Disagree(s.ToString());
+    }
+    if (run.has_reopened()) {
+      outcome = std::max(outcome, HistorySweepOutcome::kReopened);
+    } else if (run.has_resumed()) {
+      outcome = std::max(outcome, HistorySweepOutcome::kResumed);
     }
     totals_.AddPoint(at.empty() ? HistorySweepOutcome::kNotReached : outcome,
                      run.num_errors() > trace.num_errors);
@@ -238,32 +215,14 @@ void HistorySweep::RunPoint(const std::string& name,
   watch_.End();
 }
 
-HistorySweepOutcome HistorySweep::RunAndJudge(HistorySweepRun* run,
-                                              const HistorySweepTrace& trace,
-                                              const HistorySweepPoint& point,
-                                              std::string* at) const {
-  const HistorySweepRun::End end = run->RunWithFault(trace, point);
-  *at = run->db().faults().injector().fired_at();
+HistorySweepOutcome HistorySweep::Judge(HistorySweepRun* run,
+                                        HistorySweepRun::End end,
+                                        const HistorySweepTrace& trace,
+                                        const HistorySweepPoint& point) const {
   HistoryFindings& findings = *run->interpreter().mutable_findings();
   findings.SetPlace("after step " + std::to_string(run->last_step() + 1) +
                     ": ");
   HistorySweepJudge judge(&run->db(), &findings);
-  if (point.kind->ending == HistorySweepKind::Ending::kFlip) {
-    std::vector<HistoryFlip> flips;
-    Status s = HistoryFlips::List(run->db(), &flips);
-    if (s.ok() && point.n <= flips.size()) {
-      const HistoryFlip& flip = flips[static_cast<size_t>(point.n - 1)];
-      s = HistoryFlips::Apply(flip);
-      *at = flip.ToString(run->db().root());
-      if (s.ok()) {
-        return judge.JudgeAfterFlip(flip);
-      }
-    }
-    if (!s.ok()) {
-      findings.Disagree("flipping a bit: " + s.ToString());
-    }
-    return HistorySweepOutcome::kNotReached;
-  }
   switch (end) {
     case HistorySweepRun::End::kRefused:
       return judge.JudgeRefusal(run->refusal(), /*may_refuse=*/false);
@@ -274,9 +233,51 @@ HistorySweepOutcome HistorySweep::RunAndJudge(HistorySweepRun* run,
                                    !trace.is_open[run->last_step()]);
     }
     case HistorySweepRun::End::kDone:
-      return judge.JudgeAfterError(trace.ends_openable);
+      break;
   }
-  return HistorySweepOutcome::kNotReached;
+  return judge.JudgeAfterError(trace.ends_openable);
+}
+
+void HistorySweep::RunFlips(const std::string& name,
+                            const HistoryScript& script, Variant variant,
+                            const HistorySweepTrace& trace,
+                            const Points& points) {
+  const std::string first = Command(name, variant, points[0].ToString());
+  watch_.Begin(first);
+  HistorySweepRun run(script, variant, root_);
+  HistorySavedDb saved(&run.db());
+  std::vector<HistoryFlip> flips;
+  Status s = run.Start();
+  if (s.ok()) {
+    run.RunWithFault(trace, points[0]);
+    s = HistoryFlips::List(run.db(), &flips);
+  }
+  if (s.ok()) {
+    s = saved.Save();
+  }
+  AddFindings(run.interpreter().findings(), first, "no fault");
+  for (const HistorySweepPoint& point : points) {
+    const std::string command = Command(name, variant, point.ToString());
+    watch_.Begin(command);
+    HistoryFindings findings;
+    HistorySweepOutcome outcome = HistorySweepOutcome::kNotReached;
+    std::string at;
+    if (s.ok() && point.n <= flips.size()) {
+      const HistoryFlip& flip = flips[static_cast<size_t>(point.n - 1)];
+      at = flip.ToString(run.db().root());
+      s = HistoryFlips::Apply(flip);
+      if (s.ok()) {
+        outcome = HistorySweepJudge(&run.db(), &findings).JudgeAfterFlip(flip);
+        s = saved.Restore();
+      }
+    }
+    if (!s.ok()) {
+      findings.Disagree("flipping a bit: " + s.ToString());
+    }
+    totals_.AddPoint(outcome, findings.num_errors() > 0);
+    AddFindings(findings, command, at);
+  }
+  watch_.End();
 }
 
 void HistorySweep::AddFindings(const HistoryFindings& findings,

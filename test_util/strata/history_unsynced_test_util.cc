@@ -89,6 +89,11 @@ void HistoryUnsynced::Linked(const std::string& from, const std::string& to) {
   }
 }
 
+void HistoryUnsynced::Clear() {
+  MutexLock l(&mutex_);
+  extents_.clear();
+}
+
 IOStatus HistoryUnsynced::Drop(Survivors survivors, uint32_t seed) {
   MutexLock l(&mutex_);
   IOStatus s;

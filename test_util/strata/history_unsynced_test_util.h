@@ -44,6 +44,9 @@ class HistoryUnsynced {
   void Renamed(const std::string& from, const std::string& to);
   void Linked(const std::string& from, const std::string& to);
 
+  // Whatever the files have counts as synced.
+  void Clear();
+
   // Takes unsynced bytes of all files. Whatever is left counts as synced.
   // seed: for the choice of random blocks.
   IOStatus Drop(Survivors survivors, uint32_t seed);
