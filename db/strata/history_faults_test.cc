@@ -265,6 +265,16 @@ TEST_F(HistoryModelFaultsTest, DoubtfulKeysAreNotCompared) {
   ASSERT_FALSE(model_.Recover(Contents("bc"), /*is_crash=*/false));
 }
 
+TEST_F(HistoryModelFaultsTest, CrashMayTakeWritesThatAreNotDurable) {
+  Put("b", "b", false);
+  ASSERT_TRUE(model_.MayLoseWrites("f", "a", "b"));
+  ASSERT_TRUE(model_.MayLoseWrites("f", "b", "c"));
+  ASSERT_FALSE(model_.MayLoseWrites("f", "c", "d"));
+  ASSERT_FALSE(model_.MayLoseWrites("g", "a", "c"));
+  model_.MarkDurable();
+  ASSERT_FALSE(model_.MayLoseWrites("f", "a", "b"));
+}
+
 TEST_F(HistoryModelFaultsTest, UnflushedRecoveryMakesNothingDurable) {
   Put("a", "a", false);
   model_.MarkDurable();

@@ -248,6 +248,20 @@ bool HistoryModel::CouldHave(const std::string& cf, const std::string& key,
                                             found.begin(), found.end()));
 }
 
+bool HistoryModel::MayLoseWrites(const std::string& cf, const std::string& from,
+                                 const std::string& to) const {
+  for (size_t i = durable_; i < writes_.size(); ++i) {
+    for (const Op& op : writes_[i].ops) {
+      const std::string& last =
+          op.kind == OpKind::kDeleteRange ? op.end : op.key;
+      if (op.cf == cf && op.key <= to && from <= last) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::vector<std::set<size_t>> HistoryModel::FailedSurvivors(size_t n) const {
   std::vector<size_t> failed;
   for (size_t i = 0; i < writes_.size(); ++i) {

@@ -123,6 +123,11 @@ class HistoryModel {
   // Returns the number of writes, the first ones, that are durable.
   size_t NumDurable() const { return durable_; }
 
+  // Returns true if a crash may take a write to a key in the range, `to`
+  // included.
+  bool MayLoseWrites(const std::string& cf, const std::string& from,
+                     const std::string& to) const;
+
   // Checks the contents `found` after recovery. They are correct if they are
   // the contents after the first n writes. After a crash, n is at least the
   // number of durable writes and at most that of all; without a crash
