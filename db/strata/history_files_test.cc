@@ -28,7 +28,7 @@ std::string Root() { return test::PerThreadDBPath("history_files_test"); }
 
 class HistoryFilesTest : public testing::Test {
  protected:
-  HistoryFilesTest() : interpreter_(Root(), /*overrides=*/nullptr) {
+  HistoryFilesTest() : interpreter_(Root(), /*overrides=*/{}) {
     EXPECT_OK(interpreter_.Start());
   }
 

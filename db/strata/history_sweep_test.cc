@@ -188,7 +188,7 @@ class HistorySweepJudgeTest : public testing::Test {
  protected:
   using Outcome = HistorySweepOutcome;
 
-  HistorySweepJudgeTest() : interpreter_(Root(), /*overrides=*/nullptr) {
+  HistorySweepJudgeTest() : interpreter_(Root(), /*overrides=*/{}) {
     EXPECT_OK(interpreter_.Start());
     Run({"open"});
     Run({"put", "a", "1"});

@@ -42,7 +42,8 @@ uint64_t HistorySweepTrace::NumPoints(const HistorySweepKind& kind) const {
 HistorySweepRun::HistorySweepRun(const HistoryScript& script,
                                  const HistoryVariant* variant,
                                  const std::string& root)
-    : interpreter_(root, variant == nullptr ? nullptr : &variant->options) {
+    : interpreter_(root, variant == nullptr ? std::vector<HistoryOptionList>()
+                                             : variant->lists) {
   for (const HistoryBlock& block : script.blocks()) {
     for (const HistoryCommand& command : block.commands) {
       steps_.push_back({command.words, script.Where(command.line)});
