@@ -72,6 +72,7 @@ void MakeCheckpoint(HistoryCall& c) {
   const std::unique_ptr<Checkpoint> checkpoint(made);
   if (s.ok()) {
     s = checkpoint->CreateCheckpoint(path);
+    c.state().ForgetRenamedDirectory(path + ".tmp");
   }
   if (IsMade(c, s)) {
     CheckCopy(c, path);

@@ -115,6 +115,11 @@ class HistoryDb {
   // Returns the path of a new file outside of the DB's directories.
   std::string NewFilePath();
 
+  // A directory was renamed, whose files are therefore not lost in a crash.
+  void ForgetRenamedDirectory(const std::string& old_path) {
+    crash_fs_->SyncDir(old_path);
+  }
+
   // Opens a copy of the DB, which has all files in one directory, and reads it.
   // REQUIRES: !families().empty()
   Status ReadCopy(const std::string& path, HistoryModel::AllContents* all);

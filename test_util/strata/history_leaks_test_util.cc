@@ -37,10 +37,23 @@ std::set<std::string> HistoryLeaks::Directories(HistoryDb& db) {
 Status HistoryLeaks::Find(HistoryDb& db, std::vector<std::string>* names) {
   names->clear();
   db.WaitForCleanup();
+  // The files come first: GetLiveFilesStorageInfo() ends with a search of the
+  // DB for files to delete, which would remove most of the leaks.
+  std::vector<std::string> paths;
+  for (const std::string& directory : Directories(db)) {
+    std::vector<std::string> children;
+    const Status s = Env::Default()->GetChildren(directory, &children);
+    if (!s.ok()) {
+      return s;
+    }
+    for (const std::string& child : children) {
+      paths.push_back(std::string(directory).append("/").append(child));
+    }
+  }
   LiveFilesStorageInfoOptions options;
   options.wal_size_for_flush = UINT64_MAX;
   std::vector<LiveFileStorageInfo> live;
-  Status s = db.db()->GetLiveFilesStorageInfo(options, &live);
+  const Status s = db.db()->GetLiveFilesStorageInfo(options, &live);
   if (!s.ok()) {
     return s;
   }
@@ -50,24 +63,21 @@ Status HistoryLeaks::Find(HistoryDb& db, std::vector<std::string>* names) {
   }
   const uint64_t min_wal = static_cast_with_check<DBImpl>(db.db()->GetRootDB())
                                ->MinLogNumberToKeep();
-  for (const std::string& directory : Directories(db)) {
-    std::vector<std::string> children;
-    s = Env::Default()->GetChildren(directory, &children);
-    if (!s.ok()) {
-      return s;
+  for (const std::string& path : paths) {
+    uint64_t number = 0;
+    FileType type = kInfoLogFile;
+    if (!ParseFileName(path.substr(path.rfind('/') + 1), &number, &type)) {
+      continue;
     }
-    for (const std::string& child : children) {
-      uint64_t number = 0;
-      FileType type = kInfoLogFile;
-      const std::string path = directory + "/" + child;
-      if (!ParseFileName(child, &number, &type) || known.count(path) != 0) {
-        continue;
-      }
-      if (type == kTableFile || type == kBlobFile || type == kDeltaFile ||
-          type == kDescriptorFile || type == kTempFile ||
-          (type == kWalFile && number < min_wal)) {
-        names->push_back(path.substr(db.root().size() + 1));
-      }
+    // The DB counts all WALs that it finds as live.
+    const bool is_leak =
+        type == kWalFile ? number < min_wal
+                         : known.count(path) == 0 &&
+                               (type == kTableFile || type == kBlobFile ||
+                                type == kDeltaFile || type == kDescriptorFile ||
+                                type == kTempFile);
+    if (is_leak) {
+      names->push_back(path.substr(db.root().size() + 1));
     }
   }
   return s;

@@ -31,12 +31,9 @@ void HistoryVerifier::CheckRecovered(bool is_crash) {
     findings_.Fail("reading after recovery: " + s.ToString());
     return;
   }
-  const std::string* const no_flush =
-      HistoryOptions::Find(db_.families().at(kDefaultColumnFamilyName).options,
-                           "avoid_flush_during_recovery");
   const bool is_recovered = db_.model().Recover(
       found, is_crash || db_.is_after_crash(),
-      /*is_flushed=*/no_flush == nullptr || *no_flush != "true");
+      /*is_flushed=*/!db_.db()->GetDBOptions().avoid_flush_during_recovery);
   db_.SetRecovered();
   if (!is_recovered) {
     std::string what =

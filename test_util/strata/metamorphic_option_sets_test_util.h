@@ -10,6 +10,7 @@
 
 #include "rocksdb/rocksdb_namespace.h"
 #include "test_util/strata/history_variants_test_util.h"
+#include "test_util/strata/history_words_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -21,12 +22,11 @@ namespace ROCKSDB_NAMESPACE {
 // Thread-safe: the class has no state.
 class MetamorphicOptionSets {
  public:
-  // Returns this many sets, chosen by the seed. The same arguments give the
-  // same sets.
-  // kind: the kind of DB, such as "plain" (see HistoryDbKind).
-  static std::vector<HistoryVariant> Choose(uint64_t seed,
-                                            const std::string& kind,
-                                            size_t count);
+  // Returns up to this many sets for the history, chosen by the seed. The same
+  // arguments give the same sets.
+  // REQUIRES: the first step is "open"
+  static std::vector<HistoryVariant> Choose(
+      uint64_t seed, const std::vector<HistoryWords>& steps, size_t count);
 };
 
 }  // namespace ROCKSDB_NAMESPACE
