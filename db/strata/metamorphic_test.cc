@@ -140,7 +140,7 @@ TEST(MetamorphicOptionSetsTest, SeedDecidesTheSets) {
   const auto names = [](uint64_t seed) {
     std::string all;
     for (const HistoryVariant& set :
-         MetamorphicOptionSets::Choose(seed, "plain", 20)) {
+         MetamorphicOptionSets::Choose(seed, {{"open"}}, 20)) {
       all.append(set.name).append(" ");
       for (const HistoryOptionList& list : set.lists) {
         for (const auto& option : list) {
@@ -166,7 +166,7 @@ TEST(MetamorphicOptionSetsTest, SetsAreAllowed) {
                          {"reopen"},
                          {"get", "a"}};
     for (const HistoryVariant& set :
-         MetamorphicOptionSets::Choose(5, kind, 12)) {
+         MetamorphicOptionSets::Choose(5, steps, 12)) {
       const MetamorphicOutcome outcome = RunSteps(steps, set.lists);
       ASSERT_EQ(outcome.last_words, "");
       ASSERT_EQ(outcome.outputs.size(), steps.size());
@@ -371,11 +371,9 @@ int Replay(const std::string& path) {
 
 void PrintHistory(uint64_t seed, const MetamorphicHuntOptions& options) {
   const Steps steps = MetamorphicGenerator(seed).Steps(options.num_steps);
-  MetamorphicState state;
-  state.Apply(steps[0]);
   printf("%s", MetamorphicScript({}, steps, HistoryVariant(), {}).c_str());
   for (const HistoryVariant& set :
-       MetamorphicOptionSets::Choose(seed, state.kind(), options.num_sets)) {
+       MetamorphicOptionSets::Choose(seed, steps, options.num_sets)) {
     printf("\n%s", MetamorphicScript({set.name}, {}, set, {}).c_str());
   }
 }

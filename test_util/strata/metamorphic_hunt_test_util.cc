@@ -17,7 +17,6 @@
 #include "test_util/strata/metamorphic_run_test_util.h"
 #include "test_util/strata/metamorphic_script_test_util.h"
 #include "test_util/strata/metamorphic_shrinker_test_util.h"
-#include "test_util/strata/metamorphic_state_test_util.h"
 #include "test_util/testutil.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -93,10 +92,8 @@ class Hunt {
     ++result_.num_histories;
     const std::vector<HistoryWords> steps =
         MetamorphicGenerator(seed).Steps(options_.num_steps);
-    MetamorphicState state;
-    state.Apply(steps[0]);
     std::vector<HistoryVariant> sets =
-        MetamorphicOptionSets::Choose(seed, state.kind(), options_.num_sets);
+        MetamorphicOptionSets::Choose(seed, steps, options_.num_sets);
     if (!has_direct_io_) {
       RemoveDirectIo(&sets);
     }
