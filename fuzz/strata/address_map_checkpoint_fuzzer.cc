@@ -8,53 +8,25 @@
 // What loads must be a sound map, and must be the same after writing and
 // loading it again.
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "db/address_map/address_map_checkpoint.h"
 #include "env/mock_env.h"
+#include "fuzz/strata/fuzz_input.h"
+#include "fuzz/strata/fuzz_target.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 
 namespace ROCKSDB_NAMESPACE {
 namespace {
 
+using fuzz::FuzzInput;
+using fuzz::Require;
+
 const char kPath[] = "/fuzz/000001.dbtmp";
 const char kTempPath[] = "/fuzz/000002.dbtmp";
-
-void Require(bool condition) {
-  if (!condition) {
-    abort();
-  }
-}
-
-// Takes the input apart.
-class Input {
- public:
-  Input(const uint8_t* data, size_t size)
-      : rest_(reinterpret_cast<const char*>(data), size) {}
-
-  uint8_t Byte() {
-    return rest_.empty() ? 0 : static_cast<uint8_t>(Bytes(1)[0]);
-  }
-  uint32_t Number(uint32_t limit) {
-    const uint32_t high = Byte();
-    return (high << 8 | Byte()) % limit;
-  }
-  std::string Bytes(size_t n) {
-    n = std::min(n, rest_.size());
-    std::string bytes(rest_.data(), n);
-    rest_.remove_prefix(n);
-    return bytes;
-  }
-  bool empty() const { return rest_.empty(); }
-
- private:
-  Slice rest_;
-};
 
 class ImageBuilder {
  public:
@@ -100,17 +72,17 @@ class ImageBuilder {
   size_t section_begin_ = 68;
 };
 
-std::string Build(Input* in) {
-  const uint64_t num_entries = in->Number(1000);
+std::string Build(FuzzInput* in) {
+  const uint64_t num_entries = in->Below(1000);
   ImageBuilder image(num_entries);
   const uint64_t num_files = in->Byte();
-  image.AddBlock(in->Bytes(in->Number(1000)));
+  image.AddBlock(in->Bytes(in->Below(1000)));
   image.EndSection(0, false, num_files);
   while (!in->empty()) {
-    const uint32_t part = in->Number(AddressMap::kNumParts + 1);
-    const uint64_t count = in->Number(1000);
+    const uint32_t part = in->Below(AddressMap::kNumParts + 1);
+    const uint64_t count = in->Below(1000);
     for (int blocks = in->Byte() % 3; blocks >= 0; --blocks) {
-      image.AddBlock(in->Bytes(in->Number(3000)));
+      image.AddBlock(in->Bytes(in->Below(3000)));
     }
     image.EndSection(part, true, count);
   }
@@ -163,14 +135,13 @@ class Fuzzer {
   const AddressMapCheckpoint::Identity identity_;
 };
 
+void FuzzCheckpoint(FuzzInput* input) {
+  static auto* const fuzzer = new Fuzzer;
+  const bool raw = input->Byte() % 4 == 0;
+  fuzzer->Run(raw ? input->Rest() : Build(input));
+}
+
 }  // namespace
 }  // namespace ROCKSDB_NAMESPACE
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static ROCKSDB_NAMESPACE::Fuzzer* const fuzzer =
-      new ROCKSDB_NAMESPACE::Fuzzer;
-  ROCKSDB_NAMESPACE::Input input(data, size);
-  const bool raw = input.Byte() % 4 == 0;
-  fuzzer->Run(raw ? input.Bytes(size) : ROCKSDB_NAMESPACE::Build(&input));
-  return 0;
-}
+STRATA_FUZZ_TARGET(address_map_checkpoint, ROCKSDB_NAMESPACE::FuzzCheckpoint)

@@ -6,11 +6,14 @@
 //
 // Random bytes hardly ever get past a checksum, so most of the work is done on
 // input whose checksums were put right. blob_record_index_test includes this
-// file, so that it runs without libFuzzer, too.
+// file, to run it with larger files than those of a corpus, too.
+//
+// The promise: what is decoded is encoded to the same bytes. The records of a
+// damaged file are the right ones, or there is an error; and none if only the
+// index is damaged.
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -20,6 +23,8 @@
 #include "db/blob_v2/blob_record_index.h"
 #include "db/blob_v2/blob_record_walker.h"
 #include "db/dbformat.h"
+#include "fuzz/strata/fuzz_input.h"
+#include "fuzz/strata/fuzz_target.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 
@@ -31,43 +36,10 @@ using blob_v2_test::OpenBytes;
 using blob_v2_test::ReadAll;
 using blob_v2_test::Records;
 using blob_v2_test::SameRecords;
+using fuzz::FuzzInput;
+using fuzz::Require;
 
 constexpr uint64_t kFuzzSeed = 99;
-
-void Require(bool condition) {
-  if (!condition) {
-    abort();
-  }
-}
-
-// Takes numbers from the input; all are 0 once it is used up.
-class FuzzInput {
- public:
-  FuzzInput(const uint8_t* data, size_t size)
-      : rest_(reinterpret_cast<const char*>(data), size) {}
-
-  uint8_t Byte() {
-    if (rest_.empty()) {
-      return 0;
-    }
-    const uint8_t byte = static_cast<uint8_t>(rest_[0]);
-    rest_.remove_prefix(1);
-    return byte;
-  }
-  // Of any length, short ones often.
-  uint64_t Number() {
-    uint64_t number = 0;
-    for (int n = Byte() % 9; n > 0; --n) {
-      number = number << 8 | Byte();
-    }
-    return number;
-  }
-  bool empty() const { return rest_.empty(); }
-  std::string Rest() const { return rest_.ToString(); }
-
- private:
-  Slice rest_;
-};
 
 void PutMaskedCrc(char* data, size_t n, char* to) {
   EncodeFixed32(to, crc32c::Mask(crc32c::Value(data, n)));
@@ -265,24 +237,24 @@ void FuzzWalk(FuzzInput* input) {
   Require(offset == end);
 }
 
+void FuzzBlobRecordIndex(FuzzInput* input) {
+  switch (input->Byte() % 4) {
+    case 0:
+      FuzzParts(input->Rest());
+      break;
+    case 1:
+      FuzzIndex(input);
+      break;
+    case 2:
+      FuzzDamage(input);
+      break;
+    default:
+      FuzzWalk(input);
+      break;
+  }
+}
+
 }  // namespace
 }  // namespace ROCKSDB_NAMESPACE
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  ROCKSDB_NAMESPACE::FuzzInput input(data, size);
-  switch (input.Byte() % 4) {
-    case 0:
-      ROCKSDB_NAMESPACE::FuzzParts(input.Rest());
-      break;
-    case 1:
-      ROCKSDB_NAMESPACE::FuzzIndex(&input);
-      break;
-    case 2:
-      ROCKSDB_NAMESPACE::FuzzDamage(&input);
-      break;
-    default:
-      ROCKSDB_NAMESPACE::FuzzWalk(&input);
-      break;
-  }
-  return 0;
-}
+STRATA_FUZZ_TARGET(blob_record_index, ROCKSDB_NAMESPACE::FuzzBlobRecordIndex)

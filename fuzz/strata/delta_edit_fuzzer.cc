@@ -10,9 +10,7 @@
 // several that are mostly well-formed, with small numbers and short keys, so
 // that states become something.
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,43 +18,16 @@
 
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_version.h"
+#include "fuzz/strata/fuzz_input.h"
+#include "fuzz/strata/fuzz_target.h"
 #include "rocksdb/comparator.h"
 
 namespace ROCKSDB_NAMESPACE {
 namespace {
 
+using fuzz::FuzzInput;
+using fuzz::Require;
 using VersionPtr = std::shared_ptr<const DeltaVersion>;
-
-void Require(bool condition) {
-  if (!condition) {
-    abort();
-  }
-}
-
-// Takes the input apart.
-class Input {
- public:
-  Input(const uint8_t* data, size_t size)
-      : rest_(reinterpret_cast<const char*>(data), size) {}
-
-  uint8_t Byte() {
-    if (rest_.empty()) {
-      return 0;
-    }
-    const uint8_t byte = static_cast<uint8_t>(rest_[0]);
-    rest_.remove_prefix(1);
-    return byte;
-  }
-  std::string Key() {
-    const uint8_t byte = Byte();
-    return byte == 0 ? "" : std::string(1, static_cast<char>('a' + byte % 16));
-  }
-  bool empty() const { return rest_.empty(); }
-  std::string Rest() const { return rest_.ToString(); }
-
- private:
-  Slice rest_;
-};
 
 std::string Encode(const DeltaEdit& edit) {
   std::string encoded;
@@ -64,7 +35,7 @@ std::string Encode(const DeltaEdit& edit) {
   return encoded;
 }
 
-DeltaFileDescription MakeFile(Input* in) {
+DeltaFileDescription MakeFile(FuzzInput* in) {
   DeltaFileDescription file;
   const uint8_t shape = in->Byte();
   file.number = in->Byte();
@@ -83,7 +54,7 @@ DeltaFileDescription MakeFile(Input* in) {
   return file;
 }
 
-DeltaEdit::KeyRange MakeRange(Input* in) {
+DeltaEdit::KeyRange MakeRange(FuzzInput* in) {
   DeltaEdit::KeyRange range;
   range.begin = in->Key();
   std::string end = in->Key();
@@ -93,7 +64,7 @@ DeltaEdit::KeyRange MakeRange(Input* in) {
   return range;
 }
 
-std::vector<DeltaBucket> MakeBuckets(std::string begin, Input* in) {
+std::vector<DeltaBucket> MakeBuckets(std::string begin, FuzzInput* in) {
   std::vector<DeltaBucket> buckets;
   for (int n = in->Byte() % 8; n >= 0; --n) {
     DeltaBucket bucket;
@@ -108,7 +79,7 @@ std::vector<DeltaBucket> MakeBuckets(std::string begin, Input* in) {
   return buckets;
 }
 
-DeltaEdit MakeEdit(Input* in) {
+DeltaEdit MakeEdit(FuzzInput* in) {
   DeltaEdit edit;
   const uint8_t shape = in->Byte();
   for (int n = shape % 4; n > 0; --n) {
@@ -211,19 +182,19 @@ class Fuzzer {
   VersionPtr state_;
 };
 
+void FuzzDeltaEdits(FuzzInput* input) {
+  Fuzzer fuzzer;
+  const bool raw = input->Byte() % 4 == 0;
+  if (raw) {
+    fuzzer.RunBytes(input->Rest());
+    return;
+  }
+  while (!input->empty()) {
+    fuzzer.Run(MakeEdit(input));
+  }
+}
+
 }  // namespace
 }  // namespace ROCKSDB_NAMESPACE
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  ROCKSDB_NAMESPACE::Input input(data, size);
-  ROCKSDB_NAMESPACE::Fuzzer fuzzer;
-  const bool raw = input.Byte() % 4 == 0;
-  if (raw) {
-    fuzzer.RunBytes(input.Rest());
-    return 0;
-  }
-  while (!input.empty()) {
-    fuzzer.Run(ROCKSDB_NAMESPACE::MakeEdit(&input));
-  }
-  return 0;
-}
+STRATA_FUZZ_TARGET(delta_edit, ROCKSDB_NAMESPACE::FuzzDeltaEdits)
