@@ -86,7 +86,7 @@ endfunction()
 # to a source must be on it.
 function(strata_check_list home)
   set(globs "")
-  foreach(top cache db db_stress_tool env file logging memory memtable monitoring options port
+  foreach(top cache db db_stress_tool env file fuzz logging memory memtable monitoring options port
       table test_util tools trace_replay util utilities)
     list(APPEND globs "${PROJECT_SOURCE_DIR}/${top}/*.cc")
   endforeach()
@@ -99,7 +99,7 @@ function(strata_check_list home)
     endif()
   endif()
   set(listed "")
-  foreach(kind LIB SHARED TEST_LIB TEST_MAIN BENCH_LIB BENCH STRESS)
+  foreach(kind LIB SHARED TEST_LIB TEST_MAIN BENCH_LIB BENCH STRESS FUZZER)
     strata_read_list(${kind} paths)
     list(APPEND listed ${paths})
   endforeach()

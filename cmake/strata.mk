@@ -268,7 +268,6 @@ STRATA_TEST_LIB = \
   test_util/strata/overlap_writer_test_util.cc \
 
 STRATA_TEST_MAIN = \
-  db/address_map/address_map_checkpoint_fuzz_test.cc \
   db/address_map/address_map_checkpoint_test.cc \
   db/address_map/address_map_test.cc \
   db/address_map/blob_file_slot_table_test.cc \
@@ -353,7 +352,6 @@ STRATA_TEST_MAIN = \
   db/delta/delta_bucket_intake_test.cc \
   db/delta/delta_bucket_table_test.cc \
   db/delta/delta_cache_test.cc \
-  db/delta/delta_edit_fuzz_test.cc \
   db/delta/delta_edit_test.cc \
   db/delta/delta_file_deletion_test.cc \
   db/delta/delta_file_liveness_test.cc \
@@ -415,6 +413,7 @@ STRATA_TEST_MAIN = \
   db/write_path/wal_buffer_mark_test.cc \
   db/write_path/wal_buffer_test.cc \
   db/write_path/write_group_combiner_test.cc \
+  fuzz/strata/fuzz_corpus_test.cc \
   options/strata/address_map_options_test.cc \
   options/strata/delta_options_test.cc \
   options/strata/merged_value_options_test.cc \
@@ -462,6 +461,22 @@ STRATA_STRESS = \
   db_stress_tool/strata/db_stress_leak_check.cc \
   db_stress_tool/strata/db_stress_option_flags.cc \
   db_stress_tool/strata/db_stress_path_flags.cc \
+
+STRATA_FUZZER = \
+  fuzz/strata/address_map_checkpoint_fuzzer.cc \
+  fuzz/strata/blob_file_addition_fuzzer.cc \
+  fuzz/strata/blob_file_fuzzer.cc \
+  fuzz/strata/blob_record_index_fuzzer.cc \
+  fuzz/strata/delta_contents_fuzzer.cc \
+  fuzz/strata/delta_edit_fuzzer.cc \
+  fuzz/strata/delta_file_fuzzer.cc \
+  fuzz/strata/field_update_fuzzer.cc \
+  fuzz/strata/mapped_index_fuzzer.cc \
+  fuzz/strata/option_text_fuzzer.cc \
+  fuzz/strata/spill_file_fuzzer.cc \
+  fuzz/strata/table_property_fuzzer.cc \
+  fuzz/strata/version_edit_fuzzer.cc \
+  fuzz/strata/wal_buffer_fuzzer.cc \
 
 LIB_SOURCES += $(STRATA_LIB)
 TEST_LIB_SOURCES += $(STRATA_TEST_LIB)

@@ -117,10 +117,10 @@ target_link_libraries(address_map_bench${ARTIFACT_SUFFIX} ${ROCKSDB_LIB} ${GFLAG
 # Fuzzers ("make fuzz"). clang's libFuzzer has the main() of each. The library is compiled with
 # -fsanitize=fuzzer-no-link (scripts/configure.sh), so that the fuzzer sees which code an input
 # reaches.
+strata_read_list(FUZZER STRATA_FUZZERS)
 if(STRATA_FUZZ)
   add_custom_target(strata_fuzzers)
-  file(GLOB fuzzers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/strata/*_fuzzer.cc")
-  foreach(fuzzer IN LISTS fuzzers)
+  foreach(fuzzer IN LISTS STRATA_FUZZERS)
     get_filename_component(name "${fuzzer}" NAME_WE)
     add_executable(${name} EXCLUDE_FROM_ALL "${fuzzer}")
     target_compile_options(${name} PRIVATE ${STRATA_COMPILE_OPTIONS})
@@ -128,4 +128,14 @@ if(STRATA_FUZZ)
     target_link_libraries(${name} ${ROCKSDB_LIB})
     add_dependencies(strata_fuzzers ${name})
   endforeach()
+endif()
+
+# The test that runs all of them over their corpora, with any compiler: it has their sources, too.
+set(corpus_test fuzz_corpus_test${ARTIFACT_SUFFIX})
+if(TARGET ${corpus_test})
+  target_sources(${corpus_test} PRIVATE ${STRATA_FUZZERS})
+  target_compile_options(${corpus_test} PRIVATE ${STRATA_COMPILE_OPTIONS})
+  target_compile_definitions(${corpus_test} PRIVATE
+    STRATA_FUZZ_CORPUS_TEST
+    STRATA_FUZZ_CORPUS="${PROJECT_SOURCE_DIR}/fuzz/strata/corpus")
 endif()

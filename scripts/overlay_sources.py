@@ -22,7 +22,8 @@ What a file is follows from its place and its name:
   tools/workloads/*.cc                     BENCH_LIB  db_bench, and the tests in tools/workloads/
   tools/strata/db_bench_*.cc               BENCH      db_bench
   db_stress_tool/strata/*.cc               STRESS     db_stress
-  fuzz/, microbench/, examples/            (none)     built by their own targets
+  fuzz/strata/*_fuzzer.cc                  FUZZER     a fuzzer of that name, and fuzz_corpus_test
+  microbench/, examples/                   (none)     built by their own targets
 
 Any other .cc file in these directories is an error, not silently left out.
 """
@@ -31,13 +32,13 @@ import sys
 
 LIBRARY = ('cache db env file logging memory memtable monitoring options port table '
            'trace_replay util utilities').split()
-OTHER = 'test_util tools db_stress_tool include'.split()
+OTHER = 'test_util tools db_stress_tool fuzz include'.split()
 # kind -> the variable of upstream's src.mk that it extends. Not so the tests: upstream's Makefile
 # has a rule for each test by name, and we add no rules there. Tests are built by CMake. Nor what is
 # only in the shared library: that Makefile makes both libraries of the same sources.
 KINDS = {'LIB': 'LIB_SOURCES', 'SHARED': None, 'TEST_LIB': 'TEST_LIB_SOURCES', 'TEST_MAIN': None,
          'BENCH_LIB': 'BENCH_LIB_SOURCES', 'BENCH': 'BENCH_LIB_SOURCES',
-         'STRESS': 'STRESS_LIB_SOURCES'}
+         'STRESS': 'STRESS_LIB_SOURCES', 'FUZZER': None}
 LIST = 'cmake/strata.mk'
 
 
@@ -52,6 +53,8 @@ def kind_of(path):
         return 'TEST_MAIN'
     if name.endswith('_test_util.cc') or top == 'test_util':
         return 'TEST_LIB'
+    if top == 'fuzz' and name.endswith('_fuzzer.cc'):
+        return 'FUZZER'
     if name.endswith(('_bench.cc', '_fuzzer.cc')):
         raise Misplaced(f'{path}: micro-benchmarks live in microbench/, fuzzers in fuzz/')
     if top in LIBRARY:

@@ -525,11 +525,14 @@ class OverlaySources(Temporary):
             'tools/ldb_paths.cc': 'LIB',
             'tools/sst_dump_delta.cc': 'LIB',
             'db_stress_tool/layout.cc': 'STRESS',
+            'fuzz/strata/layout_fuzzer.cc': 'FUZZER',
+            'fuzz/strata/fuzz_corpus_test.cc': 'TEST_MAIN',
         }.items():
             self.assertEqual(overlay_sources.kind_of(path), kind, path)
 
     def test_no_rule_is_an_error(self):
-        for path in ('tools/thing.cc', 'include/rocksdb/x.cc', 'util/x_bench.cc', 'db/x_fuzzer.cc'):
+        for path in ('tools/thing.cc', 'include/rocksdb/x.cc', 'util/x_bench.cc', 'db/x_fuzzer.cc',
+                     'fuzz/strata/x.cc'):
             with self.assertRaises(overlay_sources.Misplaced, msg=path):
                 overlay_sources.kind_of(path)
 
@@ -540,6 +543,7 @@ class OverlaySources(Temporary):
         found = overlay_sources.find(self.dir)
         self.assertEqual(found['LIB'], ['db/a.cc', 'db/b.cc'])
         self.assertEqual(found['TEST_MAIN'], ['db/a_test.cc'])
+        self.assertEqual(found['FUZZER'], ['fuzz/a_fuzzer.cc'])
         self.assertEqual(overlay_sources.parse(overlay_sources.render(found)), found)
         self.write('util/a_test.cc')
         with self.assertRaises(overlay_sources.Misplaced):  # two binaries of one name
