@@ -38,7 +38,8 @@ help:
 	@echo '                  in build/asan (TESTS="name ..." for some of them)'
 	@echo '  check-tsan      the same with ThreadSanitizer, built in build/tsan'
 	@echo '  fuzz            build the fuzzers of fuzz/strata with clang, and run each for a minute'
-	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them)'
+	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them;'
+	@echo '                  FUZZ_MERGE=1 puts the best of what is found into fuzz/strata/corpus)'
 	@echo '  metamorphic     random histories, which must have the same answers with all options, for'
 	@echo '                  HOURS=1 (SEED=n, default 1); see docs/history-scripts.md'
 	@echo '  sweep           each history script with a fault at its n-th operation on files, for every n'
@@ -153,7 +154,7 @@ find-clang:
 
 fuzz: find-clang source
 	@$(PYTHON) scripts/fuzz.py $(FUZZERS) --jobs $(JOBS) \
-	  $(if $(FUZZ_SECONDS),--seconds $(FUZZ_SECONDS))
+	  $(if $(FUZZ_SECONDS),--seconds $(FUZZ_SECONDS)) $(if $(FUZZ_MERGE),--merge)
 
 sweep: build/debug/build.ninja
 	$(call ninja,debug) history_sweep_test

@@ -3,20 +3,28 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Builds the fuzzers of fuzz/strata with clang and runs each for a while.
 
-Usage: fuzz.py [--seconds N] [--jobs N] [NAME...]     all fuzzers, or NAMEs (delta_edit_fuzzer, or
-                                                      delta_edit)
-       fuzz.py --find-clang                           only says whether there is a clang for it
+Usage: fuzz.py [--seconds N] [--jobs N] [--merge] [NAME...]
+                                      all fuzzers, or NAMEs (delta_edit_fuzzer, or delta_edit)
+       fuzz.py --find-clang           only says whether there is a clang for it
 
-The build is in build/fuzz. A fuzzer starts from the inputs in testdata/fuzz/<fuzzer>/, if that
-folder exists, and from those that its earlier runs left in build/fuzz-corpus/<fuzzer>/. An input
-that it fails on goes to build/fuzz-findings/<fuzzer>/, and the log is beside it. The tests of
-"make check" run the same code with random input and without clang (for example
-db/delta/delta_edit_fuzz_test.cc).
+The build is in build/fuzz. A fuzzer starts from its corpus, the inputs in
+fuzz/strata/corpus/<target>/ (the target of delta_edit_fuzzer is delta_edit), and from those that
+its earlier runs left in build/fuzz-corpus/<fuzzer>/. An input that it fails on becomes a file in
+build/fuzz-findings/<fuzzer>/, with the log beside the folder. "make check" runs the same code over
+the corpora, and with random input, without clang (fuzz/strata/fuzz_corpus_test.cc).
+
+--merge puts the best of what was found into the corpora. Inputs that have been chosen this way
+before are chosen again or go; their names are those that libFuzzer gives, 40 hexadecimal digits.
+Inputs with other names stay: they were made by hand, or belong to a fix.
+
+The last line has the totals: executions, covered edges, inputs in build/fuzz-corpus/.
 
 Environment: CLANGXX names the compiler, if it is not clang++ or clang++-<number> on PATH.
 """
 import argparse
+import collections
 import glob
+import hashlib
 import os
 import re
 import shutil
@@ -29,6 +37,12 @@ ROOT = os.path.dirname(HERE)
 INSTALL = 'apt-get install -y clang libclang-rt-14-dev   (by the names of Debian 12)'
 # Longer for one input is a failure; so are more MB.
 INPUT_SECONDS, INPUT_MB = 60, 2048
+# Limits of a corpus in the repository, which fuzz_corpus_test.cc checks: inputs, bytes of each.
+CORPUS_INPUTS, CORPUS_BYTES = 30, 4095
+OWN_NAME = re.compile(r'[0-9a-f]{40}')
+
+# What one fuzzer did. findings: the files of inputs that it failed on in this run.
+Run = collections.namedtuple('Run', 'good executions edges inputs findings')
 
 
 def compilers():
@@ -74,13 +88,39 @@ def fuzzers(root, names):
     return wanted or found
 
 
+def target_of(fuzzer):
+    return fuzzer[:-len('_fuzzer')]
+
+
+def corpus_of(root, fuzzer):
+    """The corpus of a fuzzer in the repository."""
+    return os.path.join(root, 'fuzz', 'strata', 'corpus', target_of(fuzzer))
+
+
+def found_by(root, fuzzer):
+    """The folder with the inputs that the runs of a fuzzer left."""
+    return os.path.join(root, 'build', 'fuzz-corpus', fuzzer)
+
+
+def files_in(folder):
+    """The paths of the files in a folder, sorted; none if there is no such folder."""
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [p for p in (os.path.join(folder, name) for name in names) if os.path.isfile(p)]
+
+
+def number_in(pattern, text):
+    """The number that the last match of the pattern has; 0 if there is none."""
+    numbers = re.findall(pattern, text, re.M)
+    return int(numbers[-1]) if numbers else 0
+
+
 def run_fuzzer(root, binary, seconds):
-    """Runs one fuzzer. Prints one line about it, or the end of its log if it failed; returns
-    whether it found nothing."""
+    """Runs one fuzzer. Prints one line about it, or the end of its log and how to repeat the
+    failure. Returns the Run."""
     name = os.path.basename(binary)
-    corpus = os.path.join(root, 'build', 'fuzz-corpus', name)
+    corpus = found_by(root, name)
+    kept = corpus_of(root, name)
     findings = os.path.join(root, 'build', 'fuzz-findings', name)
-    kept = os.path.join(root, 'testdata', 'fuzz', name)
     log = findings + '.log'
     os.makedirs(corpus, exist_ok=True)
     os.makedirs(findings, exist_ok=True)
@@ -94,17 +134,90 @@ def run_fuzzer(root, binary, seconds):
                               stderr=subprocess.STDOUT, cwd=findings).returncode
     with open(log, encoding='utf-8', errors='replace') as f:
         text = f.read()
-    if code:
-        print('\n'.join(text.split('\n')[-60:]))
-        units = re.findall(r'Test unit written to (\S+)', text)
-        where = units[-1] if units else findings
-        print(f'{name}: FAILED (exit code {code}); the input is {where}, the whole output {log}.\n'
-              f'To run it again: {binary} {where}\n'
-              f'A fix comes with the input, as a file in testdata/fuzz/{name}/.')
-        return False
-    executed = re.search(r'^stat::number_of_executed_units: *(\d+)', text, re.M)
-    print(f'{name}: nothing found in {executed.group(1) if executed else "?"} runs, '
-          f'{len(os.listdir(corpus))} inputs in build/fuzz-corpus/{name}')
+    run = Run(good=not code,
+              executions=number_in(r'^stat::number_of_executed_units: *(\d+)', text),
+              edges=number_in(r'^#\d+\t.*\bcov: (\d+)', text),
+              inputs=len(files_in(corpus)),
+              findings=re.findall(r'Test unit written to (\S+)', text))
+    numbers = (f'{run.executions} runs, {run.edges} edges covered, {run.inputs} inputs in '
+               f'build/fuzz-corpus/{name}')
+    if run.good:
+        print(f'{name}: nothing found in {numbers}')
+        return run
+    print('\n'.join(text.split('\n')[-60:]))
+    print(f'{name}: FAILED (exit code {code}) in {numbers}; the whole output is {log}.')
+    for path in run.findings:
+        print(f'The input is {path}. To run it again: {binary} {path}')
+    if not run.findings:
+        print(f'There is no input of this failure in {findings}.')
+    print(f'A fix comes with the input, as a file in fuzz/strata/corpus/{target_of(name)}/.')
+    return run
+
+
+def read_control(text):
+    """{path: set of features} that a control file of libFuzzer's -merge has."""
+    lines = text.split('\n')
+    paths = lines[2:2 + int(lines[0])]
+    features = {}
+    for line in lines[2 + len(paths):]:
+        words = line.split()
+        if words and words[0] == 'FT':
+            features[paths[int(words[1])]] = set(map(int, words[2:]))
+    return features
+
+
+def choose(features, always, limit):
+    """At most `limit` of the paths that add the most features to those of `always`."""
+    covered = set().union(*(features.get(path, ()) for path in always))
+    left = {path: has for path, has in features.items() if path not in always}
+    chosen = []
+    while left and len(chosen) < limit:
+        # Of those that add as much, the shorter one; then by name, so that the choice is one.
+        best = min(left, key=lambda p: (-len(left[p] - covered), os.path.getsize(p), p))
+        if not left[best] - covered:
+            break
+        chosen.append(best)
+        covered |= left.pop(best)
+    return chosen
+
+
+def merge(root, binary):
+    """Chooses the corpus of a fuzzer among it and what its runs found. Returns whether that
+    succeeded."""
+    name = os.path.basename(binary)
+    kept = corpus_of(root, name)
+    os.makedirs(kept, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix='fuzz-') as scratch:
+        control, merged = os.path.join(scratch, 'control'), os.path.join(scratch, 'merged')
+        os.makedirs(merged)
+        run = subprocess.run(
+            [binary, '-merge=1', f'-merge_control_file={control}', f'-max_len={CORPUS_BYTES}',
+             f'-timeout={INPUT_SECONDS}', f'-rss_limit_mb={INPUT_MB}', merged, kept,
+             found_by(root, name)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=scratch)
+        if run.returncode or not os.path.exists(control):
+            print(run.stdout.decode(errors='replace')[-4000:])
+            print(f'{name}: the merge FAILED (exit code {run.returncode})')
+            return False
+        with open(control, encoding='utf-8', errors='surrogateescape') as f:
+            features = read_control(f.read())
+    features = {path: has for path, has in features.items()
+                if os.path.getsize(path) <= CORPUS_BYTES}
+    old = files_in(kept)
+    always = [path for path in old if not OWN_NAME.fullmatch(os.path.basename(path))]
+    contents = {}
+    for path in choose(features, always, max(CORPUS_INPUTS - len(always), 0)):
+        with open(path, 'rb') as f:
+            data = f.read()
+        contents[hashlib.sha1(data).hexdigest()] = data
+    for path in old:
+        if path not in always and os.path.basename(path) not in contents:
+            os.unlink(path)
+    for digest, data in contents.items():
+        with open(os.path.join(kept, digest), 'wb') as f:
+            f.write(data)
+    print(f'{name}: {len(always)} inputs kept and {len(contents)} chosen in '
+          f'fuzz/strata/corpus/{target_of(name)}')
     return True
 
 
@@ -113,6 +226,7 @@ def main(argv):
     parser.add_argument('names', nargs='*')
     parser.add_argument('--seconds', type=int, default=60)
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument('--merge', action='store_true')
     parser.add_argument('--find-clang', action='store_true')
     args = parser.parse_intermixed_args(argv)
     if args.seconds < 1:  # libFuzzer would take 0 for no limit
@@ -131,9 +245,13 @@ def main(argv):
         if subprocess.run(step).returncode:
             print('the build failed', file=sys.stderr)
             return 1
-    good = [run_fuzzer(ROOT, os.path.join(build, n), args.seconds) for n in names]
-    print(f'{good.count(True)} fuzzers found nothing, {good.count(False)} failed')
-    return 0 if all(good) else 1
+    runs = [run_fuzzer(ROOT, os.path.join(build, n), args.seconds) for n in names]
+    merged = [merge(ROOT, os.path.join(build, n)) for n in names] if args.merge else []
+    good = [run.good for run in runs]
+    print(f'{good.count(True)} fuzzers found nothing, {good.count(False)} failed; '
+          f'{sum(run.executions for run in runs)} runs, {sum(run.edges for run in runs)} edges '
+          f'covered, {sum(run.inputs for run in runs)} inputs')
+    return 0 if all(good) and all(merged) else 1
 
 
 if __name__ == '__main__':

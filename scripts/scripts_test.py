@@ -4,6 +4,7 @@
 """Tests of the scripts beside this file."""
 import argparse
 import contextlib
+import hashlib
 import io
 import itertools
 import os
@@ -1262,31 +1263,75 @@ class Fuzz(Temporary):
     def run_fuzzer(self, body):
         binary = self.write('build/fuzz/a_fuzzer', '#!/bin/sh\n' + body, 0o755)
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            good = fuzz.run_fuzzer(self.dir, binary, 7)
-        return good, out.getvalue()
+            run = fuzz.run_fuzzer(self.dir, binary, 7)
+        return run, out.getvalue()
 
     def test_nothing_found(self):
         body = ('for a; do last=$a; done; touch "$last/input"; echo "$@" > args; '
+                'printf "#8\\tNEW    cov: 40 ft: 50\\n#9\\tDONE   cov: 45 ft: 51 corp: 2/3b\\n"; '
                 'echo "stat::number_of_executed_units: 123"')
-        good, out = self.run_fuzzer(body)
-        self.assertTrue(good)
-        self.assertIn('nothing found in 123 runs, 1 inputs in build/fuzz-corpus/a_fuzzer', out)
-        self.write('testdata/fuzz/a_fuzzer/x')
+        run, out = self.run_fuzzer(body)
+        self.assertEqual(run, fuzz.Run(True, 123, 45, 1, []))
+        self.assertIn('nothing found in 123 runs, 45 edges covered, 1 inputs in '
+                      'build/fuzz-corpus/a_fuzzer', out)
+        self.write('fuzz/strata/corpus/a/x')
         self.run_fuzzer(body)
+        os.unlink(os.path.join(self.dir, 'fuzz/strata/corpus/a/input'))
         with open(os.path.join(self.dir, 'build/fuzz-findings/a_fuzzer/args'),
                   encoding='utf-8') as f:
             args = f.read().split()
         self.assertIn('-max_total_time=7', args)
-        # libFuzzer adds what it learns to the first folder, which is not the one in testdata/.
+        # libFuzzer adds what it learns to the first folder, which is not the one of the repository.
         self.assertEqual(args[-2:], [os.path.join(self.dir, 'build/fuzz-corpus/a_fuzzer'),
-                                     os.path.join(self.dir, 'testdata/fuzz/a_fuzzer')])
+                                     os.path.join(self.dir, 'fuzz/strata/corpus/a')])
 
     def test_a_finding(self):
-        good, out = self.run_fuzzer('echo the reason; echo "Test unit written to /x/crash-1"; '
-                                    'exit 77')
-        self.assertFalse(good)
+        run, out = self.run_fuzzer('echo the reason; echo "Test unit written to $PWD/crash-1"; '
+                                   'exit 77')
+        crash = os.path.join(self.dir, 'build/fuzz-findings/a_fuzzer/crash-1')
+        self.assertFalse(run.good)
+        self.assertEqual(run.findings, [crash])
         self.assertIn('the reason', out)
-        self.assertIn('the input is /x/crash-1', out)
+        self.assertIn(f'To run it again: {self.dir}/build/fuzz/a_fuzzer {crash}', out)
+        self.assertIn('as a file in fuzz/strata/corpus/a/', out)
+        run, out = self.run_fuzzer('exit 1')
+        self.assertEqual(run.findings, [])
+        self.assertIn('There is no input of this failure', out)
+
+    def test_choose(self):
+        paths = [self.write(name, text) for name, text in
+                 (('hand', 'h'), ('long', 'xyz'), ('short', 'x'), ('more', 'xy'), ('none', ''))]
+        hand, long, short, more, none = paths
+        features = {hand: {1, 2}, long: {2, 3}, short: {2, 3}, more: {3, 4, 5}, none: {1}}
+        self.assertEqual(fuzz.choose(features, [], 9), [more, hand])
+        self.assertEqual(fuzz.choose(features, [more], 9), [hand])
+        self.assertEqual(fuzz.choose(features, [more], 0), [])
+        del features[more]
+        self.assertEqual(fuzz.choose(features, [hand], 9), [short])
+        # An input that was not run has no features.
+        self.assertEqual(fuzz.choose(features, [more], 1), [hand])
+
+    def test_merge(self):
+        kept = [self.write('fuzz/strata/corpus/a/' + name, text)
+                for name, text in (('by-hand', 'h'), ('0' * 40, 'old'))]
+        found = [self.write('build/fuzz-corpus/a_fuzzer/' + name, text)
+                 for name, text in (('one', 'new'), ('two', 'x' * (fuzz.CORPUS_BYTES + 1)))]
+        files = kept + found
+        control = '\n'.join([str(len(files)), '0', *files, 'STARTED 0 1', 'FT 0 7', 'COV 0 1',
+                             'STARTED 1 3', 'FT 1 7 8', 'COV 1', 'STARTED 2 3', 'FT 2 8 9',
+                             'COV 2', 'STARTED 3 4096', 'FT 3 10 11', 'COV 3'])
+        binary = self.write('build/fuzz/a_fuzzer', '#!/bin/sh\nfor a; do case $a in '
+                            f'-merge_control_file=*) cp {self.write("control", control)} '
+                            '"${a#*=}";; esac; done\n', 0o755)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertTrue(fuzz.merge(self.dir, binary))
+        self.assertIn('1 inputs kept and 1 chosen', out.getvalue())
+        self.assertEqual(sorted(os.listdir(os.path.dirname(kept[0]))),
+                         sorted(['by-hand', hashlib.sha1(b'new').hexdigest()]))
+        self.write('build/fuzz/a_fuzzer', '#!/bin/sh\necho the reason; exit 3\n', 0o755)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertFalse(fuzz.merge(self.dir, binary))
+        self.assertIn('the reason', out.getvalue())
 
 
 class Sweep(Temporary):
