@@ -466,6 +466,7 @@ STRATA_FUZZER = \
   fuzz/strata/address_map_checkpoint_fuzzer.cc \
   fuzz/strata/blob_file_addition_fuzzer.cc \
   fuzz/strata/blob_file_fuzzer.cc \
+  fuzz/strata/blob_live_records_fuzzer.cc \
   fuzz/strata/blob_record_index_fuzzer.cc \
   fuzz/strata/delta_contents_fuzzer.cc \
   fuzz/strata/delta_edit_fuzzer.cc \

@@ -25,12 +25,12 @@
 #include "db/blob_v2/blob_format_v2.h"
 #include "env/mock_env.h"
 #include "file/filename.h"
+#include "fuzz/strata/blob_repair.h"
 #include "fuzz/strata/fuzz_input.h"
 #include "fuzz/strata/fuzz_target.h"
 #include "options/cf_options.h"
 #include "rocksdb/options.h"
 #include "util/autovector.h"
-#include "util/coding.h"
 
 namespace ROCKSDB_NAMESPACE {
 namespace {
@@ -69,31 +69,6 @@ struct Place {
   }
 };
 
-// Puts the checksums of header, records and footer right, where the records
-// were written.
-void Repair(const std::vector<Place>& places, std::string* file) {
-  fuzz::RepairChecksum(0, BlobHeaderV2::kSize - sizeof(uint32_t),
-                       BlobHeaderV2::kSize - sizeof(uint32_t), file);
-  for (const Place& place : places) {
-    const size_t at = static_cast<size_t>(place.record_offset);
-    fuzz::RepairChecksum(at, at + 24, at + 24, file);
-    const size_t key_at = at + BlobRecordV2::kHeaderSize;
-    if (key_at <= file->size()) {
-      const uint64_t size = uint64_t{DecodeFixed32(file->data() + at)} +
-                            DecodeFixed32(file->data() + at + 4);
-      if (size <= file->size() - key_at) {
-        fuzz::RepairChecksum(key_at, key_at + static_cast<size_t>(size),
-                             at + 28, file);
-      }
-    }
-  }
-  if (file->size() >= BlobFooterV2::kSize) {
-    fuzz::RepairChecksum(file->size() - BlobFooterV2::kSize,
-                         file->size() - sizeof(uint32_t),
-                         file->size() - sizeof(uint32_t), file);
-  }
-}
-
 class Fuzzer {
  public:
   Fuzzer() : env_(MockEnv::Create(Env::Default())) {
@@ -115,7 +90,11 @@ class Fuzzer {
     AddOtherPlaces(input, &places);
     fuzz::Damage(input, /*may_resize=*/true, &file_);
     if (repaired_) {
-      Repair({places.begin(), places.begin() + num_written}, &file_);
+      for (size_t i = 0; i < num_written; ++i) {
+        fuzz::RepairBlobRecord(static_cast<size_t>(places[i].record_offset),
+                               &file_);
+      }
+      fuzz::RepairBlobFileEnds(&file_);
     }
     const bool intact = file_ == maker.bytes();
     Require(WriteStringToFile(env_.get(), file_,

@@ -179,10 +179,8 @@ class Judge {
     const std::unique_ptr<InternalIterator> iter(
         reader_.NewIterator(read_options_, TableReaderCaller::kUserIterator));
     auto key = model_.points.begin();
-    Seqs::const_iterator seq;
-    if (key != model_.points.end()) {
-      seq = key->second.begin();
-    }
+    auto seq = key == model_.points.end() ? Seqs::const_iterator()
+                                          : key->second.begin();
     const ValueType type =
         model_.kind == Kind::kOperands ? kTypeMerge : kTypeDeletion;
     for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
