@@ -234,14 +234,10 @@ class Run:
             print(f'{result.result:7} {bug.name}: {text.get(result.result, "")}{note}', flush=True)
 
     def all(self, bugs, jobs):
-        """Runs bugs, `jobs` at a time; returns their results."""
-        done = []
-
+        """Runs bugs, `jobs` at a time."""
         def work(bug):
             if not self.runner.stopping.is_set():
-                result = self.one(bug)
-                self.report(bug, result)
-                done.append(result)
+                self.report(bug, self.one(bug))
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(work, bug) for bug in bugs]
             try:
@@ -250,7 +246,6 @@ class Run:
             except BaseException:
                 self.runner.stopping.set()
                 raise
-        return done
 
 
 def chosen(args):
