@@ -155,7 +155,11 @@ class Station {
           std::vector<std::string> families = {})
       : setup_(setup), options_(options) {
     if (families.empty()) {
-      Check(DB::ListColumnFamilies(options, setup.dir, &families), "list");
+      const Status s = DB::ListColumnFamilies(options, setup.dir, &families);
+      if (!s.ok()) {
+        // The open fails, too, and it is the open whose error counts.
+        families = {kDefaultColumnFamilyName};
+      }
     }
     std::vector<ColumnFamilyDescriptor> descriptors;
     for (const std::string& family : families) {
