@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
+#include <limits>
 
 #include "util/coding.h"
 #include "util/crc32c.h"
@@ -85,7 +86,17 @@ Status WalBufferFormat::Parse(const std::string& fname, const Slice& file,
       static_cast<uint32_t>(state >> 32) !=
       StateCrc(header_crc, crc32c::Value(bytes.data(), bytes.size()));
   contents->wal_number = DecodeFixed64(header + kWalNumberAt);
+  if (contents->wal_number == 0) {
+    return Status::Corruption(fname, "has the WAL number 0, at offset " +
+                                         std::to_string(kWalNumberAt));
+  }
   contents->offset = DecodeFixed64(header + kOffsetAt);
+  if (contents->offset > std::numeric_limits<uint64_t>::max() - size) {
+    return Status::Corruption(fname,
+                              "has an offset that no file has, at "
+                              "offset " +
+                                  std::to_string(kOffsetAt));
+  }
   contents->previous_size = DecodeFixed32(header + kPreviousSizeAt);
   contents->previous_crc =
       crc32c::Unmask(DecodeFixed32(header + kPreviousCrcAt));

@@ -3,6 +3,7 @@
 
 #include "db/write_path/wal_buffer_format.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,25 @@ class WalBufferFormatTest : public testing::Test {
   WalBufferFormat::Contents contents_;
   bool is_torn_ = false;
 };
+
+// The checksum of the header is right, but its fields are not.
+TEST_F(WalBufferFormatTest, ImpossibleFieldsAreCorruption) {
+  WalBufferFormat format(memory(), kSize);
+  format.Start(0, 1000);
+  format.Append("x");
+  Status s = Parse(File());
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  ASSERT_NE(s.ToString().find("WAL number 0, at offset 16"), std::string::npos)
+      << s.ToString();
+  format.Start(7, std::numeric_limits<uint64_t>::max() - 1);
+  format.Append("x");
+  ASSERT_OK(Parse(File()));
+  format.Append("y");
+  s = Parse(File());
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  ASSERT_NE(s.ToString().find("no file has, at offset 24"), std::string::npos)
+      << s.ToString();
+}
 
 TEST_F(WalBufferFormatTest, ParseReturnsTheAppendedBytes) {
   ASSERT_EQ("", Left());

@@ -43,6 +43,10 @@ class HistoryDbKind {
   static std::unique_ptr<Transaction> Begin(Kind kind, DB* db,
                                             bool set_snapshot);
 
+  // Returns true if the DB may be closed while there are prepared transactions.
+  // An assertion of RocksDB forbids it for some kinds.
+  static bool AllowsPreparedAtClose(Kind kind) { return kind == kLocking; }
+
   // Returns the transactions that were prepared before the DB was opened, and
   // neither committed nor rolled back.
   // REQUIRES: Open() made *db with this kind

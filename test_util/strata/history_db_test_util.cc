@@ -161,12 +161,16 @@ void HistoryDb::Close() {
   }
   iterators_.clear();
   for (auto it = transactions_.begin(); it != transactions_.end();) {
-    if (it->second->is_prepared()) {
+    if (it->second->is_prepared() &&
+        HistoryDbKind::AllowsPreparedAtClose(kind_)) {
       it->second->Replace(nullptr);
       ++it;
-    } else {
-      it = transactions_.erase(it);
+      continue;
     }
+    if (it->second->is_prepared()) {
+      it->second->transaction()->Rollback().PermitUncheckedError();
+    }
+    it = transactions_.erase(it);
   }
   for (const auto& snapshot : snapshots_) {
     db_->ReleaseSnapshot(snapshot.second.snapshot);

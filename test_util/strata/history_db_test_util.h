@@ -74,8 +74,8 @@ class HistoryDb {
   // whose commit or rollback was lost is rolled back.
   // REQUIRES: !is_open()
   Status Open();
-  // Closes the DB, if it is open, and all that belongs to it, except for
-  // transactions that were prepared.
+  // Closes the DB, if it is open, and all that belongs to it. Prepared
+  // transactions stay, or are rolled back if the kind of the DB forbids that.
   void Close();
   // Closes and removes the DB. If that succeeds, the model and the families
   // are forgotten.

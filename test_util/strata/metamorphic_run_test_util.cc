@@ -98,15 +98,16 @@ void RunSteps(const std::vector<HistoryWords>& steps,
 
 // Waits for the process. Returns how it ended; empty if that was exit code 0.
 std::string Await(pid_t child, int timeout_seconds, bool* has_hung) {
+  constexpr int kStackSeconds = 20;
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > deadline) {
       *has_hung = true;
-      // The handler prints the stack.
+      // The handler prints the stack, which takes a debugger some seconds.
       kill(child, SIGABRT);
-      std::this_thread::sleep_for(std::chrono::seconds(2));
+      std::this_thread::sleep_for(std::chrono::seconds(kStackSeconds));
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
       return "no end after " + std::to_string(timeout_seconds) + " s";

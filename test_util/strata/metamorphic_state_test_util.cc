@@ -44,7 +44,12 @@ bool MetamorphicState::Allows(const HistoryWords& words) const {
     return families_.empty();
   }
   if (name == "reopen" || name == "crash" || name == "destroy") {
-    return !families_.empty();
+    // Where the sequence number is no order of commits, an assertion of RocksDB
+    // forbids to close a DB that has prepared transactions.
+    const bool is_prepared =
+        std::any_of(transactions_.begin(), transactions_.end(),
+                    [](const auto& entry) { return entry.second.is_prepared; });
+    return !families_.empty() && !(is_prepared && IsWritePrepared());
   }
   if (!is_open_ || families_.count(step.cf) == 0) {
     return false;
@@ -114,8 +119,7 @@ bool MetamorphicState::AllowsIterator(const Step& step) const {
     // stays at the moment at which it was made.
     HistoryWords words = step.words;
     const bool is_tailing = HistoryArguments::TakeWord(&words, "+tailing");
-    return it == iterators_.end() &&
-           !(is_tailing && kind_.compare(0, 6, "write-") == 0);
+    return it == iterators_.end() && !(is_tailing && IsWritePrepared());
   }
   if (it == iterators_.end()) {
     return false;

@@ -79,6 +79,7 @@ class MetamorphicState {
   static Step Split(const HistoryWords& words);
   static bool IsSingle(const std::string& key) { return key[0] == 's'; }
 
+  bool IsWritePrepared() const { return kind_.compare(0, 6, "write-") == 0; }
   bool AllowsFamily(const Step& step) const;
   bool AllowsIterator(const Step& step) const;
   bool AllowsTransaction(const Step& step) const;
