@@ -16,6 +16,22 @@ function(strata_add_sources kind target)
 endfunction()
 
 strata_add_sources(TEST_LIB testutillib${ARTIFACT_SUFFIX})
+
+# Functions that stand in front of libc's, for the tests of seeded interleavings alone. The linker
+# would take them for every test from a library, because each test calls functions of these names.
+strata_read_list(INTERPOSED STRATA_INTERPOSED)
+if(STRATA_INTERPOSED)
+  add_library(strata_interposed OBJECT EXCLUDE_FROM_ALL ${STRATA_INTERPOSED})
+  target_compile_options(strata_interposed PRIVATE ${STRATA_COMPILE_OPTIONS})
+  foreach(test IN LISTS STRATA_TEST_MAIN)
+    get_filename_component(name "${test}" NAME_WE)
+    if(name MATCHES "^seeded_" AND TARGET ${name}${ARTIFACT_SUFFIX})
+      target_sources(${name}${ARTIFACT_SUFFIX} PRIVATE $<TARGET_OBJECTS:strata_interposed>)
+      target_link_libraries(${name}${ARTIFACT_SUFFIX} ${CMAKE_DL_LIBS})
+    endif()
+  endforeach()
+endif()
+
 strata_add_sources(BENCH db_bench${ARTIFACT_SUFFIX})
 
 # The workloads of db_bench: a library of its own, because their tests link it, too.

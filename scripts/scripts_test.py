@@ -520,6 +520,8 @@ class OverlaySources(Temporary):
             'db_stress_tool/layout_test.cc': 'TEST_MAIN',
             'test_util/history.cc': 'TEST_LIB',
             'db/history_test_util.cc': 'TEST_LIB',
+            'test_util/interposed_clock_test_util.cc': 'INTERPOSED',
+            'test_util/interposed_clock.cc': 'TEST_LIB',
             'util/headers_shared.cc': 'SHARED',
             'tools/db_bench_paths.cc': 'BENCH',
             'tools/workloads/host.cc': 'BENCH_LIB',
