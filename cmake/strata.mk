@@ -202,6 +202,7 @@ STRATA_SHARED = \
 
 STRATA_TEST_LIB = \
   db/path_layout/path_test_util.cc \
+  test_util/strata/forked_run_test_util.cc \
   test_util/strata/history_call_test_util.cc \
   test_util/strata/history_check_test_util.cc \
   test_util/strata/history_copy_steps_test_util.cc \
@@ -266,6 +267,10 @@ STRATA_TEST_LIB = \
   test_util/strata/overlap_walk_test_util.cc \
   test_util/strata/overlap_write_test_util.cc \
   test_util/strata/overlap_writer_test_util.cc \
+  test_util/strata/seeded_schedule_test_util.cc \
+  test_util/strata/seeded_threads_test_util.cc \
+  test_util/strata/seeded_trace_test_util.cc \
+  test_util/strata/seeded_workload_test_util.cc \
 
 STRATA_TEST_MAIN = \
   db/address_map/address_map_checkpoint_test.cc \
@@ -407,6 +412,8 @@ STRATA_TEST_MAIN = \
   db/strata/point_read_test.cc \
   db/strata/range_conversion_test.cc \
   db/strata/refused_edit_test.cc \
+  db/strata/seeded_db_test.cc \
+  db/strata/seeded_threads_test.cc \
   db/strata/spanning_key_test.cc \
   db/write_path/db_wal_buffer_test.cc \
   db/write_path/wal_buffer_format_test.cc \
@@ -437,6 +444,13 @@ STRATA_TEST_MAIN = \
   util/strata/sieve_table_test.cc \
   util/strata/strata_abi_test.cc \
   utilities/strata/field_update_test.cc \
+
+STRATA_INTERPOSED = \
+  test_util/strata/interposed_clock_test_util.cc \
+  test_util/strata/interposed_files_test_util.cc \
+  test_util/strata/interposed_process_test_util.cc \
+  test_util/strata/interposed_pthread_test_util.cc \
+  test_util/strata/interposed_syscall_test_util.cc \
 
 STRATA_BENCH_LIB = \
   tools/workloads/active_clock.cc \
