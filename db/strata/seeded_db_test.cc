@@ -44,8 +44,10 @@ std::string DbRoot() { return test::TmpDir() + "/seeded_threads"; }
 
 // Varies all that can be chosen.
 SeededThreads::Options OptionsOfSeed(uint64_t seed) {
-  SeededThreads::Options options =
-      OptionsOf(seed, seed % 2 == 0 ? Policy::kUniform : Policy::kPriorities);
+  SeededThreads::Options options;
+  options.schedule.seed = seed;
+  options.schedule.policy = seed % 2 == 0 ? SeededSchedule::Policy::kUniform
+                                          : SeededSchedule::Policy::kPriorities;
   options.schedule.switch_one_in = uint64_t{2} << (seed / 2 % 4 * 2);
   options.schedule.change_points = 1 + seed / 2 % 10;
   options.jump_one_in = seed / 16 % 2 * 1000;
@@ -129,7 +131,7 @@ TEST(SeededDbTest, SeedDeterminesTraceAndFiles) {
 // HistoryInterpreter, whose model checks each answer.
 TEST(SeededDbTest, SeedDeterminesAHistory) {
   const auto run_history = [](const std::string& root) {
-    HistoryInterpreter interpreter(root, /*overrides=*/nullptr);
+    HistoryInterpreter interpreter(root, /*overrides=*/{});
     std::string text = interpreter.Start().ok() ? "" : "no directory\n";
     const auto run = [&](const HistoryWords& words) {
       HistoryInterpreter::Output output;

@@ -60,9 +60,9 @@ class SeededThreads {
     uint64_t jump_one_in = 0;
     // The process aborts after so many steps.
     uint64_t max_steps = 20 * 1000 * 1000;
-    // The process aborts if, between two steps of thread 0, the clock jumps so
-    // far because no thread can run. Without this, a thread that wakes up
-    // periodically would hide a deadlock of others.
+    // The process aborts if thread 0 waits without a deadline and the clock
+    // jumps so far because no thread can run. Without this, a thread that wakes
+    // up periodically would hide a deadlock of others.
     uint64_t patience_nanos = uint64_t{3600} * 1000 * 1000 * 1000;
     // Called by each thread, thread 0 included, before all else that it does.
     std::function<void(size_t thread)> on_thread_start;
