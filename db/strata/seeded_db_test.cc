@@ -7,7 +7,7 @@
 //
 //   STRATA_SEEDED_MINUTES=60   run seeds for this time (SeededSearchTest)
 //   STRATA_SEEDED_FIRST=N      the first of these seeds
-//   STRATA_SEEDED_SEED=N       run this seed alone
+//   STRATA_SEEDED_SEED=N       run this seed alone, and keep its files
 //   STRATA_SEEDED_TRACE=FILE   write all its steps into the file
 //
 // A seed that fails is printed.
@@ -61,42 +61,66 @@ SeededThreads::Options OptionsOfSeed(uint64_t seed) {
   return options;
 }
 
-// A process of its own does it, so that the next runs begin with the same
-// memory.
-void RemoveRoot() {
-  const ForkedRun run =
-      RunForked([] { return DestroyDir(Env::Default(), DbRoot()).ToString(); });
-  EXPECT_EQ(run.result, "OK");
+// The histories. Each returns what was wrong, and maybe more.
+
+std::string RunWorkload(uint64_t seed) {
+  SeededWorkload::Options options;
+  options.seed = seed;
+  return SeededWorkload(options, DbRoot()).Run();
 }
 
-// Runs fn(root) in a process of its own, as thread 0 of SeededThreads. The
-// result is what it returns, and below that a line about the trace, and lines
-// about the files that it left.
-ForkedRun RunSeed(uint64_t seed,
-                  const std::function<std::string(const std::string&)>& fn) {
-  RemoveRoot();
-  const ForkedRun run = RunForked([&] {
-    // The threads of Env::Default() do not end.
-    auto* const threads = new SeededThreads(OptionsOfSeed(seed));
-    std::string result = fn(DbRoot());
-    char line[100];
-    std::snprintf(line, sizeof(line),
-                  "trace %016" PRIx64 " of %" PRIu64 " steps\n",
-                  threads->trace().hash(), threads->trace().steps());
-    result += line;
-    result += SeededWorkload::DescribeFiles(DbRoot());
-    return result;
-  });
-  RemoveRoot();
-  return run;
+// With HistoryInterpreter, whose model checks each answer.
+std::string RunSteps(uint64_t /*seed*/) {
+  HistoryInterpreter interpreter(DbRoot(), /*overrides=*/{});
+  std::string text = interpreter.Start().ok() ? "" : "no directory\n";
+  const auto run = [&](const HistoryWords& words) {
+    HistoryInterpreter::Output output;
+    interpreter.Run(words, "", &output);
+    text += output.text;
+  };
+  run({"open", "blobs=20", "enable_blob_address_map=true",
+       "blob_gc_space_amp_limit=1.01", "blob_file_size=512",
+       "enable_delta_separation=true", "disable_auto_compactions=false",
+       "level0_file_num_compaction_trigger=2"});
+  for (int i = 0; i < 12; ++i) {
+    const std::string n = std::to_string(i % 5);
+    run({"put", "a" + n, "@100:" + std::to_string(i)});
+    run({"merge", "b" + n, "m" + std::to_string(i)});
+    run({"flush"});
+  }
+  run({"verify"});
+  run({"close"});
+  for (const std::string& finding : interpreter.findings().disagreements()) {
+    text += finding + "\n";
+  }
+  // The interpreter removes them.
+  return text.empty() ? SeededWorkload::DescribeFiles(DbRoot()) : text;
 }
 
-ForkedRun RunWorkload(uint64_t seed) {
-  return RunSeed(seed, [seed](const std::string& root) {
-    SeededWorkload::Options options;
-    options.seed = seed;
-    return SeededWorkload(options, root).Run();
-  });
+// Runs a history of this seed as thread 0 of SeededThreads. The result is what
+// the history returns, below that a line about the trace, and lines about the
+// files that are left.
+std::string RunHistory(uint64_t seed, std::string (*history)(uint64_t)) {
+  // The threads of Env::Default() do not end, so this lives until the process
+  // ends.
+  auto* const threads = new SeededThreads(OptionsOfSeed(seed));
+  std::string result = history(seed);
+  char line[100];
+  std::snprintf(line, sizeof(line),
+                "trace %016" PRIx64 " of %" PRIu64 " steps\n",
+                threads->trace().hash(), threads->trace().steps());
+  return result + line + SeededWorkload::DescribeFiles(DbRoot());
+}
+
+void RemoveRoot() { ASSERT_OK(DestroyDir(Env::Default(), DbRoot())); }
+
+// name: of the history, see main().
+ForkedRun RunInChild(const std::string& name, uint64_t seed) {
+  RemoveRoot();
+  char number[30];
+  // The length has an influence on addresses.
+  std::snprintf(number, sizeof(number), "%020" PRIu64, seed);
+  return RunAgain({name, number});
 }
 
 std::string Failure(uint64_t seed, const ForkedRun& run) {
@@ -117,55 +141,24 @@ uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
 }  // namespace
 
 TEST(SeededDbTest, SeedDeterminesTraceAndFiles) {
-  std::set<std::string> results;
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
-    const ForkedRun first = RunWorkload(seed);
-    ASSERT_TRUE(IsRight(first)) << Failure(seed, first);
-    const ForkedRun second = RunWorkload(seed);
-    ASSERT_EQ(first.result, second.result) << seed;
-    results.insert(first.result);
+  for (const char* history : {"--workload", "--steps"}) {
+    std::set<std::string> results;
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      const ForkedRun first = RunInChild(history, seed);
+      ASSERT_TRUE(first.is_complete) << Failure(seed, first);
+      const ForkedRun second = RunInChild(history, seed);
+      ASSERT_EQ(first.result, second.result) << seed;
+      results.insert(first.result);
+    }
+    ASSERT_EQ(results.size(), 4);
   }
-  ASSERT_EQ(results.size(), 4);
-}
-
-// HistoryInterpreter, whose model checks each answer.
-TEST(SeededDbTest, SeedDeterminesAHistory) {
-  const auto run_history = [](const std::string& root) {
-    HistoryInterpreter interpreter(root, /*overrides=*/{});
-    std::string text = interpreter.Start().ok() ? "" : "no directory\n";
-    const auto run = [&](const HistoryWords& words) {
-      HistoryInterpreter::Output output;
-      interpreter.Run(words, "", &output);
-      text += output.text;
-    };
-    run({"open", "blobs=20", "enable_blob_address_map=true",
-         "blob_gc_space_amp_limit=1.01", "blob_file_size=512",
-         "enable_delta_separation=true", "disable_auto_compactions=false",
-         "level0_file_num_compaction_trigger=2"});
-    for (int i = 0; i < 12; ++i) {
-      const std::string n = std::to_string(i % 5);
-      run({"put", "a" + n, "@100:" + std::to_string(i)});
-      run({"merge", "b" + n, "m" + std::to_string(i)});
-      run({"flush"});
-    }
-    run({"verify"});
-    run({"close"});
-    for (const std::string& finding : interpreter.findings().disagreements()) {
-      text += finding + "\n";
-    }
-    text += SeededWorkload::DescribeFiles(root);
-    return text;
-  };
-  const ForkedRun first = RunSeed(1, run_history);
-  ASSERT_TRUE(first.is_complete) << Failure(1, first);
-  ASSERT_EQ(first.result, RunSeed(1, run_history).result);
-  ASSERT_NE(first.result, RunSeed(2, run_history).result);
+  RemoveRoot();
 }
 
 TEST(SeededSearchTest, SeedsAreRight) {
   const uint64_t single = NumberFrom("STRATA_SEEDED_SEED", UINT64_MAX);
   if (single != UINT64_MAX) {
-    const ForkedRun run = RunWorkload(single);
+    const ForkedRun run = RunInChild("--workload", single);
     std::printf("%s%s", run.output.c_str(), run.result.c_str());
     ASSERT_TRUE(IsRight(run)) << Failure(single, run);
     return;
@@ -179,19 +172,28 @@ TEST(SeededSearchTest, SeedsAreRight) {
   for (;
        minutes > 0 ? std::chrono::steady_clock::now() < end : seed < first + 32;
        ++seed) {
-    const ForkedRun run = RunWorkload(seed);
+    const ForkedRun run = RunInChild("--workload", seed);
     EXPECT_TRUE(IsRight(run)) << Failure(seed, run);
   }
+  RemoveRoot();
   std::printf("seeds %" PRIu64 " to %" PRIu64 "\n", first, seed - 1);
 }
 
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
+  using namespace ROCKSDB_NAMESPACE;
+  if (argc == 3) {
+    const std::string name = argv[1];
+    if (name == "--workload" || name == "--steps") {
+      PrintStackOnCrash();
+      ReturnToParent(RunHistory(std::strtoull(argv[2], nullptr, 10),
+                                name == "--steps" ? RunSteps : RunWorkload));
+    }
+  }
   ::testing::InitGoogleTest(&argc, argv);
   // Two programs at once would use the same directory.
-  const std::string path =
-      ROCKSDB_NAMESPACE::test::TmpDir() + "/seeded_threads.lock";
+  const std::string path = test::TmpDir() + "/seeded_threads.lock";
   const int lock = open(path.c_str(), O_CREAT | O_RDWR, 0644);
   if (lock < 0 || flock(lock, LOCK_EX) != 0) {
     std::perror(path.c_str());

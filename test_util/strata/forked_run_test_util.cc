@@ -5,10 +5,12 @@
 
 #include <execinfo.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -47,38 +49,34 @@ void PrintStack(int signal) {
   std::raise(signal);
 }
 
-[[noreturn]] void RunChild(const std::function<std::string()>& fn,
-                           unsigned timeout_seconds, int result, int output) {
+// The files of the child, as it sees them.
+constexpr int kResult = 3;
+
+// Sets up the files of the child.
+void EnterChild(int result, int output, unsigned timeout_seconds) {
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
-  // The first call loads a library, which a signal handler must not do.
-  void* frame = nullptr;
-  backtrace(&frame, 1);
-  for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {
-    std::signal(signal, PrintStack);
+  if (result != kResult) {
+    dup2(result, kResult);
   }
   alarm(timeout_seconds);
-  const std::string text = fn();
-  std::fflush(nullptr);
-  const ssize_t size = write(result, text.data(), text.size());
-  _exit(size == static_cast<ssize_t>(text.size()) ? 0 : 1);
 }
 
-}  // namespace
-
-ForkedRun RunForked(const std::function<std::string()>& fn,
-                    unsigned timeout_seconds) {
+// Runs `child` in a child process; it does not return.
+ForkedRun Run(const std::function<void()>& child, unsigned timeout_seconds) {
   const int result = NewFile();
   const int output = NewFile();
   // What is buffered would be written twice.
   std::fflush(nullptr);
-  const pid_t child = fork();
-  Require(child >= 0, "fork");
-  if (child == 0) {
-    RunChild(fn, timeout_seconds, result, output);
+  const pid_t pid = fork();
+  Require(pid >= 0, "fork");
+  if (pid == 0) {
+    EnterChild(result, output, timeout_seconds);
+    child();
+    std::abort();
   }
   int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
+  while (waitpid(pid, &status, 0) < 0) {
     Require(errno == EINTR, "waitpid");
   }
   ForkedRun run;
@@ -87,6 +85,76 @@ ForkedRun RunForked(const std::function<std::string()>& fn,
   run.result = TakeContents(result);
   run.output = TakeContents(output);
   return run;
+}
+
+// Returns the environment of RunAgain(). The size of it has an influence on the
+// addresses of the stack.
+std::vector<std::string> Environment() {
+  std::vector<std::string> variables = {"TZ=UTC"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    for (const char* name : {"TEST_TMPDIR=", "STRATA_", "LD_", "ASAN_OPTIONS=",
+                             "UBSAN_OPTIONS=", "TSAN_OPTIONS="}) {
+      if (text.starts_with(name)) {
+        variables.push_back(text);
+      }
+    }
+  }
+  std::sort(variables.begin(), variables.end());
+  return variables;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>* strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : *strings) {
+    pointers.push_back(string.data());
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+ForkedRun RunForked(const std::function<std::string()>& fn,
+                    unsigned timeout_seconds) {
+  return Run(
+      [&fn] {
+        PrintStackOnCrash();
+        ReturnToParent(fn());
+      },
+      timeout_seconds);
+}
+
+ForkedRun RunAgain(const std::vector<std::string>& args,
+                   unsigned timeout_seconds) {
+  return Run(
+      [&args] {
+        std::vector<std::string> words = {"program"};
+        words.insert(words.end(), args.begin(), args.end());
+        std::vector<std::string> variables = Environment();
+        close_range(kResult + 1, ~0U, 0);
+        // Containers may forbid it.
+        personality(ADDR_NO_RANDOMIZE);
+        execve("/proc/self/exe", Pointers(&words).data(),
+               Pointers(&variables).data());
+        Require(false, "execve");
+      },
+      timeout_seconds);
+}
+
+void PrintStackOnCrash() {
+  // The first call loads a library, which a signal handler must not do.
+  void* frame = nullptr;
+  backtrace(&frame, 1);
+  for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {
+    std::signal(signal, PrintStack);
+  }
+}
+
+void ReturnToParent(const std::string& result) {
+  std::fflush(nullptr);
+  const ssize_t size = write(kResult, result.data(), result.size());
+  _exit(size == static_cast<ssize_t>(result.size()) ? 0 : 1);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
 
@@ -24,9 +25,7 @@ struct ForkedRun {
 };
 
 // Runs fn in a child of this process. The child ends without destructors and
-// exit handlers, and with all its threads, when fn returns. It begins in the
-// state of the caller, so several runs begin in the same state, at the same
-// addresses, if the caller does nothing else in between that changes memory.
+// exit handlers, and with all its threads, when fn returns.
 //
 // timeout_seconds: the child is killed by SIGALRM after this time, which is the
 // symptom of a thread that waits for something that SeededThreads does not
@@ -34,5 +33,19 @@ struct ForkedRun {
 // REQUIRES: the process has no other thread
 ForkedRun RunForked(const std::function<std::string()>& fn,
                     unsigned timeout_seconds = 300);
+
+// The same for this program, started again with these arguments. It calls
+// ReturnToParent(). It begins in a state that does not depend on the caller:
+// at fixed addresses, if the system permits that, with no other open files, and
+// with only those environment variables that its libraries and tests know.
+ForkedRun RunAgain(const std::vector<std::string>& args,
+                   unsigned timeout_seconds = 300);
+
+// Makes a crash print its stack. A program that RunAgain() has started calls
+// this first.
+void PrintStackOnCrash();
+
+// Ends a program that RunAgain() has started, as at the end of RunForked().
+[[noreturn]] void ReturnToParent(const std::string& result);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,7 +58,7 @@ class SeededTrace {
   std::vector<Step> last_;  // a ring; the next step is at steps_ modulo size
   uint64_t steps_ = 0;
   uint64_t hash_ = 0;
-  std::FILE* file_ = nullptr;
+  int file_ = -1;
 };
 
 }  // namespace ROCKSDB_NAMESPACE
