@@ -56,8 +56,7 @@ SeededThreads::Options OptionsOfSeed(uint64_t seed) {
     Random::GetTLSInstance()->Reset(
         static_cast<uint32_t>(seed * 31 + thread + 1));
   };
-  const char* const path = std::getenv("STRATA_SEEDED_TRACE");
-  options.trace_path = path == nullptr ? "" : path;
+  options.trace_path = std::getenv("STRATA_SEEDED_TRACE");
   return options;
 }
 

@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -66,8 +65,8 @@ class SeededThreads {
     uint64_t patience_nanos = uint64_t{3600} * 1000 * 1000 * 1000;
     // Called by each thread, thread 0 included, before all else that it does.
     std::function<void(size_t thread)> on_thread_start;
-    // A file that gets the text of all steps; empty if there is none.
-    std::string trace_path;
+    // A file that gets the text of all steps; nullptr if there is none.
+    const char* trace_path = nullptr;
   };
 
   // The calling thread becomes thread 0 and has the baton.

@@ -21,18 +21,21 @@ namespace {
 // Enough to see how the threads of a deadlock got there.
 constexpr size_t kLastSteps = 60;
 
+// Four numbers of 20 digits, the operation, and some signs.
+constexpr size_t kMaxLine = 160;
+
 // Above the numbers of files that a test opens.
 constexpr int kFirstFile = 500;
 
 }  // namespace
 
-SeededTrace::SeededTrace(const std::string& path) : last_(kLastSteps) {
-  if (!path.empty()) {
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+SeededTrace::SeededTrace(const char* path) : last_(kLastSteps) {
+  if (path != nullptr) {
+    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     // The numbers of other files stay the same, because they are in the trace.
     file_ = fcntl(file, F_DUPFD, kFirstFile);
     if (file_ < 0) {
-      std::perror(path.c_str());
+      std::perror(path);
       std::abort();
     }
     close(file);
@@ -62,8 +65,8 @@ void SeededTrace::Add(uint64_t nanos, size_t thread, const char* op,
   if (file_ >= 0) {
     // A buffer would be lost when the process ends by a signal. The number is
     // that of the call: write() would be a step itself.
-    const std::string line = Describe(step);
-    syscall(SYS_write, file_, line.data(), line.size());
+    char line[kMaxLine];
+    syscall(SYS_write, file_, line, Describe(step, line, sizeof(line)));
   }
 }
 
@@ -77,17 +80,17 @@ std::string SeededTrace::LastSteps() const {
   std::string lines;
   const uint64_t first = steps_ > kLastSteps ? steps_ - kLastSteps : 0;
   for (uint64_t i = first; i < steps_; ++i) {
-    lines += Describe(last_[i % kLastSteps]);
+    char line[kMaxLine];
+    lines.append(line, Describe(last_[i % kLastSteps], line, sizeof(line)));
   }
   return lines;
 }
 
-std::string SeededTrace::Describe(const Step& step) {
-  char line[200];
-  std::snprintf(line, sizeof(line),
-                "%12" PRIu64 " T%" PRIu64 " %s #%" PRIu64 " %" PRIx64 "\n",
-                step.nanos, step.thread, step.op, step.object, step.detail);
-  return line;
+size_t SeededTrace::Describe(const Step& step, char* line, size_t size) {
+  const int length = std::snprintf(
+      line, size, "%12" PRIu64 " T%" PRIu64 " %s #%" PRIu64 " %" PRIx64 "\n",
+      step.nanos, step.thread, step.op, step.object, step.detail);
+  return static_cast<size_t>(length);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

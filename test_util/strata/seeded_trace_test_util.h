@@ -24,8 +24,9 @@ namespace ROCKSDB_NAMESPACE {
 // Not thread-safe.
 class SeededTrace {
  public:
-  // path: of a file that gets all steps; empty if there is none.
-  explicit SeededTrace(const std::string& path);
+  // path: of a file that gets all steps; nullptr if there is none. It has no
+  // influence on the steps: no memory is allocated for it.
+  explicit SeededTrace(const char* path);
   ~SeededTrace();
   SeededTrace(const SeededTrace&) = delete;
   SeededTrace& operator=(const SeededTrace&) = delete;
@@ -52,7 +53,8 @@ class SeededTrace {
     char op[64] = "";  // a long one is cut off
   };
 
-  static std::string Describe(const Step& step);
+  // Writes a line. Returns its length.
+  static size_t Describe(const Step& step, char* line, size_t size);
 
   std::unordered_map<const void*, size_t> numbers_;
   std::vector<Step> last_;  // a ring; the next step is at steps_ modulo size
