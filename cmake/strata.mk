@@ -267,6 +267,8 @@ STRATA_TEST_LIB = \
   test_util/strata/overlap_walk_test_util.cc \
   test_util/strata/overlap_write_test_util.cc \
   test_util/strata/overlap_writer_test_util.cc \
+  test_util/strata/seeded_locks_test_util.cc \
+  test_util/strata/seeded_run_test_util.cc \
   test_util/strata/seeded_schedule_test_util.cc \
   test_util/strata/seeded_threads_test_util.cc \
   test_util/strata/seeded_trace_test_util.cc \

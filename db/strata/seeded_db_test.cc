@@ -12,70 +12,48 @@
 //
 // A seed that fails is printed.
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <chrono>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <set>
 #include <string>
 
-#include "file/file_util.h"
-#include "rocksdb/env.h"
-#include "test_util/strata/forked_run_test_util.h"
 #include "test_util/strata/history_interpreter_test_util.h"
-#include "test_util/strata/seeded_schedule_test_util.h"
-#include "test_util/strata/seeded_threads_test_util.h"
+#include "test_util/strata/seeded_run_test_util.h"
 #include "test_util/strata/seeded_workload_test_util.h"
 #include "test_util/testharness.h"
-#include "util/random.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// The path is the same in each process, because paths have an influence on what
-// hash tables of paths do.
-std::string DbRoot() { return test::TmpDir() + "/seeded_threads"; }
+constexpr char kWorkload[] = "workload";
+constexpr char kSteps[] = "steps";
 
-// Varies all that can be chosen.
-SeededThreads::Options OptionsOfSeed(uint64_t seed) {
-  SeededThreads::Options options;
-  options.schedule.seed = seed;
-  options.schedule.policy = seed % 2 == 0 ? SeededSchedule::Policy::kUniform
-                                          : SeededSchedule::Policy::kPriorities;
-  options.schedule.switch_one_in = uint64_t{2} << (seed / 2 % 4 * 2);
-  options.schedule.change_points = 1 + seed / 2 % 10;
-  options.jump_one_in = seed / 16 % 2 * 1000;
-  options.on_thread_start = [seed](size_t thread) {
-    // It is seeded with the id of the thread, an address, otherwise.
-    Random::GetTLSInstance()->Reset(
-        static_cast<uint32_t>(seed * 31 + thread + 1));
-  };
-  options.trace_path = std::getenv("STRATA_SEEDED_TRACE");
-  return options;
-}
-
-// The histories. Each returns what was wrong, and maybe more.
-
-std::string RunWorkload(uint64_t seed) {
+SeededResult RunWorkload(uint64_t seed, const std::string& root) {
   SeededWorkload::Options options;
   options.seed = seed;
-  return SeededWorkload(options, DbRoot()).Run();
+  SeededResult result;
+  result.complaints = SeededWorkload(options, root).Run();
+  result.files = DescribeSeededFiles(root);
+  return result;
 }
 
 // With HistoryInterpreter, whose model checks each answer.
-std::string RunSteps(uint64_t /*seed*/) {
-  HistoryInterpreter interpreter(DbRoot(), /*overrides=*/{});
-  std::string text = interpreter.Start().ok() ? "" : "no directory\n";
+SeededResult RunSteps(uint64_t /*seed*/, const std::string& root) {
+  HistoryInterpreter interpreter(root, /*overrides=*/{});
+  SeededResult result;
+  if (!interpreter.Start().ok()) {
+    result.complaints = "no directory\n";
+    return result;
+  }
+  // None of the steps prints anything if it succeeds.
   const auto run = [&](const HistoryWords& words) {
     HistoryInterpreter::Output output;
     interpreter.Run(words, "", &output);
-    text += output.text;
+    result.complaints += output.text;
   };
   run({"open", "blobs=20", "enable_blob_address_map=true",
        "blob_gc_space_amp_limit=1.01", "blob_file_size=512",
@@ -90,46 +68,14 @@ std::string RunSteps(uint64_t /*seed*/) {
   run({"verify"});
   run({"close"});
   for (const std::string& finding : interpreter.findings().disagreements()) {
-    text += finding + "\n";
+    result.complaints += finding + "\n";
   }
+  result.complaints += interpreter.findings().mistake().ok()
+                           ? ""
+                           : interpreter.findings().mistake().ToString() + "\n";
   // The interpreter removes them.
-  return text.empty() ? SeededWorkload::DescribeFiles(DbRoot()) : text;
-}
-
-// Runs a history of this seed as thread 0 of SeededThreads. The result is what
-// the history returns, below that a line about the trace, and lines about the
-// files that are left.
-std::string RunHistory(uint64_t seed, std::string (*history)(uint64_t)) {
-  // The threads of Env::Default() do not end, so this lives until the process
-  // ends.
-  auto* const threads = new SeededThreads(OptionsOfSeed(seed));
-  std::string result = history(seed);
-  char line[100];
-  std::snprintf(line, sizeof(line),
-                "trace %016" PRIx64 " of %" PRIu64 " steps\n",
-                threads->trace().hash(), threads->trace().steps());
-  return result + line + SeededWorkload::DescribeFiles(DbRoot());
-}
-
-void RemoveRoot() { ASSERT_OK(DestroyDir(Env::Default(), DbRoot())); }
-
-// name: of the history, see main().
-ForkedRun RunInChild(const std::string& name, uint64_t seed) {
-  RemoveRoot();
-  char number[30];
-  // The length has an influence on addresses.
-  std::snprintf(number, sizeof(number), "%020" PRIu64, seed);
-  return RunAgain({name, number});
-}
-
-std::string Failure(uint64_t seed, const ForkedRun& run) {
-  return "STRATA_SEEDED_SEED=" + std::to_string(seed) + " failed, signal " +
-         std::to_string(run.signal) + "\n" + run.output + run.result;
-}
-
-// Nothing is ahead of the line about the trace.
-bool IsRight(const ForkedRun& run) {
-  return run.is_complete && run.result.starts_with("trace ");
+  result.files = DescribeSeededFiles(root);
+  return result;
 }
 
 uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
@@ -140,29 +86,29 @@ uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
 }  // namespace
 
 TEST(SeededDbTest, SeedDeterminesTraceAndFiles) {
-  for (const char* history : {"--workload", "--steps"}) {
-    std::set<std::string> results;
+  for (const char* history : {kWorkload, kSteps}) {
+    std::set<std::string> texts;
     for (uint64_t seed = 1; seed <= 4; ++seed) {
-      const ForkedRun first = RunInChild(history, seed);
-      ASSERT_TRUE(first.is_complete) << Failure(seed, first);
-      const ForkedRun second = RunInChild(history, seed);
-      ASSERT_EQ(first.result, second.result) << seed;
-      results.insert(first.result);
+      SCOPED_TRACE(std::string(history) + std::to_string(seed));
+      const SeededRun run = RunSeed(history, seed);
+      ASSERT_TRUE(run.is_right) << run.text;
+      ASSERT_EQ(run.text, RunSeed(history, seed).text);
+      texts.insert(run.text);
     }
-    ASSERT_EQ(results.size(), 4);
+    ASSERT_EQ(texts.size(), 4);
   }
-  RemoveRoot();
+  RemoveSeededFiles();
 }
 
 TEST(SeededSearchTest, SeedsAreRight) {
   const uint64_t single = NumberFrom("STRATA_SEEDED_SEED", UINT64_MAX);
   if (single != UINT64_MAX) {
-    const ForkedRun run = RunInChild("--workload", single);
-    std::printf("%s%s", run.output.c_str(), run.result.c_str());
-    ASSERT_TRUE(IsRight(run)) << Failure(single, run);
+    const SeededRun run = RunSeed(kWorkload, single);
+    std::printf("%s", run.text.c_str());
+    ASSERT_TRUE(run.is_right);
     return;
   }
-  // Without a time, enough for each combination of OptionsOfSeed() once.
+  // Without a time, enough for each combination of SeededOptions() once.
   const uint64_t minutes = NumberFrom("STRATA_SEEDED_MINUTES", 0);
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::minutes(minutes);
@@ -171,32 +117,23 @@ TEST(SeededSearchTest, SeedsAreRight) {
   for (;
        minutes > 0 ? std::chrono::steady_clock::now() < end : seed < first + 32;
        ++seed) {
-    const ForkedRun run = RunInChild("--workload", seed);
-    EXPECT_TRUE(IsRight(run)) << Failure(seed, run);
+    const SeededRun run = RunSeed(kWorkload, seed);
+    EXPECT_TRUE(run.is_right) << "STRATA_SEEDED_SEED=" << seed << " failed\n"
+                              << run.text;
   }
-  RemoveRoot();
+  RemoveSeededFiles();
   std::printf("seeds %" PRIu64 " to %" PRIu64 "\n", first, seed - 1);
 }
 
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
-  using namespace ROCKSDB_NAMESPACE;
-  if (argc == 3) {
-    const std::string name = argv[1];
-    if (name == "--workload" || name == "--steps") {
-      PrintStackOnCrash();
-      ReturnToParent(RunHistory(std::strtoull(argv[2], nullptr, 10),
-                                name == "--steps" ? RunSteps : RunWorkload));
-    }
-  }
-  ::testing::InitGoogleTest(&argc, argv);
-  // Two programs at once would use the same directory.
-  const std::string path = test::TmpDir() + "/seeded_threads.lock";
-  const int lock = open(path.c_str(), O_CREAT | O_RDWR, 0644);
-  if (lock < 0 || flock(lock, LOCK_EX) != 0) {
-    std::perror(path.c_str());
+  if (!ROCKSDB_NAMESPACE::StartSeededTest(
+          argc, argv,
+          {{ROCKSDB_NAMESPACE::kWorkload, ROCKSDB_NAMESPACE::RunWorkload},
+           {ROCKSDB_NAMESPACE::kSteps, ROCKSDB_NAMESPACE::RunSteps}})) {
     return 1;
   }
+  ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -334,7 +334,7 @@ TEST(SeededScheduleTest, PrioritiesChangeAtChangePointsOnly) {
       options.policy = Policy::kPriorities;
       options.change_points = change_points;
       options.expected_steps = 100;
-      options.max_run = 1000;
+      options.max_wait = 1000;
       SeededSchedule schedule(options);
       for (size_t i = 0; i < runnable.size(); ++i) {
         schedule.AddThread();
@@ -354,11 +354,11 @@ TEST(SeededScheduleTest, PrioritiesChangeAtChangePointsOnly) {
   }
 }
 
-TEST(SeededScheduleTest, YieldAndLongRunsLetOthersRun) {
+TEST(SeededScheduleTest, YieldAndLongWaitsLetOthersRun) {
   for (const Policy policy : {Policy::kUniform, Policy::kPriorities}) {
     SeededSchedule::Options options;
     options.policy = policy;
-    options.max_run = 10;
+    options.max_wait = 10;
     SeededSchedule schedule(options);
     schedule.AddThread();
     schedule.AddThread();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -21,11 +22,13 @@ SeededSchedule::SeededSchedule(const Options& options)
 
 void SeededSchedule::AddThread() {
   // Equal priorities are possible, but improbable; Next() has a rule for them.
-  priorities_.push_back(static_cast<int64_t>(1 + Below(uint64_t{1} << 62)));
+  priorities_.push_back(static_cast<int64_t>(Below(uint64_t{1} << 62)));
+  waits_.push_back(0);
 }
 
 void SeededSchedule::Yield(size_t thread) {
   yields_ = true;
+  waits_[thread] = 0;
   Demote(thread);
 }
 
@@ -37,7 +40,6 @@ size_t SeededSchedule::Next(const std::vector<size_t>& runnable,
                           ? NextUniform(runnable, running)
                           : NextByPriority(runnable, running);
   yields_ = false;
-  run_length_ = next == running ? run_length_ + 1 : 0;
   return next;
 }
 
@@ -62,14 +64,23 @@ size_t SeededSchedule::NextUniform(const std::vector<size_t>& runnable,
 
 size_t SeededSchedule::NextByPriority(const std::vector<size_t>& runnable,
                                       size_t running) {
-  if (change_points_.erase(steps_) != 0 || run_length_ >= options_.max_run) {
+  if (change_points_.erase(steps_) != 0) {
     Demote(running);
-    run_length_ = 0;
+  }
+  std::vector<uint64_t> waits(priorities_.size(), 0);
+  for (const size_t thread : runnable) {
+    waits[thread] = waits_[thread] + 1;
+    if (waits[thread] > options_.max_wait) {
+      Promote(thread);
+    }
   }
   // Of equal priorities, the first thread has the higher one.
-  return *std::max_element(
+  const size_t next = *std::max_element(
       runnable.begin(), runnable.end(),
       [this](size_t a, size_t b) { return priorities_[a] < priorities_[b]; });
+  waits[next] = 0;
+  waits_ = std::move(waits);
+  return next;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -28,9 +28,9 @@ namespace ROCKSDB_NAMESPACE {
 //   change points, the running thread gets a priority below all others. A bug
 //   that needs d orderings of steps is found with a probability of at least
 //   1 / (n * k^(d-1)) by d - 1 change points, with n threads and k steps.
-//   Unlike in the paper, a thread that yields or that ran for `max_run` steps
-//   goes behind all others, because a loop that waits for another thread would
-//   not end otherwise.
+//   Unlike in the paper, a thread that yields goes behind all others, and one
+//   that was runnable for `max_wait` steps of others goes ahead of them,
+//   because loops of threads that wait for another one would not end otherwise.
 //
 // Not thread-safe.
 class SeededSchedule {
@@ -47,9 +47,9 @@ class SeededSchedule {
     // which they are chosen.
     // REQUIRES: expected_steps > 0
     size_t change_points = 3;
-    uint64_t expected_steps = 20000;
-    // kPriorities.
-    uint64_t max_run = 5000;
+    uint64_t expected_steps = 50000;
+    // kPriorities. It is more than what a thread does between two waits.
+    uint64_t max_wait = 10000;
   };
 
   explicit SeededSchedule(const Options& options);
@@ -74,6 +74,7 @@ class SeededSchedule {
   size_t NextUniform(const std::vector<size_t>& runnable, size_t running);
   size_t NextByPriority(const std::vector<size_t>& runnable, size_t running);
   void Demote(size_t thread) { priorities_[thread] = --lowest_; }
+  void Promote(size_t thread) { priorities_[thread] = ++highest_; }
 
   const Options options_;
   std::mt19937_64 engine_;
@@ -81,11 +82,14 @@ class SeededSchedule {
   bool yields_ = false;  // the running thread yields
 
   // Of kPriorities. A higher number is a higher priority. Initial ones are
-  // positive, others are not.
+  // between these two.
   std::vector<int64_t> priorities_;
   int64_t lowest_ = 0;
+  int64_t highest_ = int64_t{1} << 62;
   std::multiset<uint64_t> change_points_;  // numbers of steps
-  uint64_t run_length_ = 0;  // steps of the running thread in a row
+  // The numbers of steps in a row for which the threads were runnable and did
+  // not run.
+  std::vector<uint64_t> waits_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -137,59 +137,33 @@ size_t SeededThreads::Rouse(const char* op, const void* object, size_t count) {
   return roused;
 }
 
-bool SeededThreads::CanLock(const LockState& state, LockMode mode) const {
-  if (mode.is_shared) {
-    return state.owner == SIZE_MAX;
-  }
-  return (state.owner == SIZE_MAX && state.readers == 0) ||
-         (mode.is_recursive && state.owner == running_);
-}
-
-void SeededThreads::TakeLock(LockState* state, LockMode mode) const {
-  if (mode.is_shared) {
-    ++state->readers;
-  } else {
-    state->owner = running_;
-    ++state->depth;
-  }
-}
-
 void SeededThreads::Lock(const void* lock, LockMode mode) {
   Step(mode.is_shared ? "lock shared" : "lock", lock, 0);
-  while (!CanLock(locks_[lock], mode)) {
+  while (!locks_.TryTake(lock, mode, running_)) {
     Block(kForLock, lock, kNever);
   }
-  TakeLock(&locks_[lock], mode);
 }
 
 bool SeededThreads::TryLock(const void* lock, LockMode mode) {
   Step("try to lock", lock, 0);
-  const auto it = locks_.find(lock);
-  if (it != locks_.end() && !CanLock(it->second, mode)) {
-    return false;
+  return locks_.TryTake(lock, mode, running_);
+}
+
+void SeededThreads::Release(const void* lock) {
+  switch (locks_.Release(lock, running_)) {
+    case SeededLocks::Released::kFree:
+      // The seed chooses which of them gets it, or a thread that comes later.
+      Rouse(kForLock, lock, kAll);
+      break;
+    case SeededLocks::Released::kStillHeld:
+      break;
+    case SeededLocks::Released::kNotHeld:
+      Abort("a thread releases a lock that it does not hold");
   }
-  TakeLock(&locks_[lock], mode);
-  return true;
 }
 
 void SeededThreads::Unlock(const void* lock) {
-  const auto it = locks_.find(lock);
-  if (it == locks_.end()) {
-    Abort("a lock is released that is not held");
-  }
-  LockState* const state = &it->second;
-  if (state->owner == SIZE_MAX) {
-    --state->readers;
-  } else if (state->owner != running_) {
-    Abort("a thread releases the lock of another thread");
-  } else if (--state->depth == 0) {
-    state->owner = SIZE_MAX;
-  }
-  if (state->owner == SIZE_MAX && state->readers == 0) {
-    locks_.erase(it);
-    // The seed chooses which of them gets it, or a thread that comes later.
-    Rouse(kForLock, lock, kAll);
-  }
+  Release(lock);
   Step("unlock", lock, 0);
 }
 
@@ -197,13 +171,7 @@ bool SeededThreads::Wait(const void* object, const void* lock,
                          uint64_t deadline) {
   trace_.Add(now_, running_, "waits", object, 0);
   if (lock != nullptr) {
-    const auto it = locks_.find(lock);
-    if (it == locks_.end() || it->second.owner != running_ ||
-        it->second.depth != 1) {
-      Abort("a thread waits without the lock");
-    }
-    locks_.erase(it);
-    Rouse(kForLock, lock, kAll);
+    Release(lock);
   }
   const bool is_woken = Block(kForWake, object, deadline);
   if (lock != nullptr) {
@@ -416,15 +384,7 @@ void SeededThreads::Abort(const char* reason) {
   for (size_t i = 0; i < threads_.size(); ++i) {
     PrintState(i);
   }
-  for (const auto& [lock, state] : locks_) {
-    if (state.owner != SIZE_MAX) {
-      std::fprintf(stderr, "T%zu holds the lock #%zu\n", state.owner,
-                   trace_.NumberOf(lock));
-    } else {
-      std::fprintf(stderr, "%zu threads share the lock #%zu\n", state.readers,
-                   trace_.NumberOf(lock));
-    }
-  }
+  std::fputs(locks_.Describe(&trace_).c_str(), stderr);
   std::abort();
 }
 

@@ -10,10 +10,10 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <unordered_map>
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
+#include "test_util/strata/seeded_locks_test_util.h"
 #include "test_util/strata/seeded_schedule_test_util.h"
 #include "test_util/strata/seeded_trace_test_util.h"
 
@@ -58,7 +58,7 @@ class SeededThreads {
     // threads are runnable, as if these were slow; 0: it never does.
     uint64_t jump_one_in = 0;
     // The process aborts after so many steps.
-    uint64_t max_steps = 20 * 1000 * 1000;
+    uint64_t max_steps = 3 * 1000 * 1000;
     // The process aborts if thread 0 waits without a deadline and the clock
     // jumps so far because no thread can run. Without this, a thread that wakes
     // up periodically would hide a deadlock of others.
@@ -99,10 +99,7 @@ class SeededThreads {
   const SeededTrace& trace() const { return trace_; }
 
   // Locks of all kinds.
-  struct LockMode {
-    bool is_shared = false;
-    bool is_recursive = false;
-  };
+  using LockMode = SeededLocks::Mode;
   void Lock(const void* lock, LockMode mode);
   bool TryLock(const void* lock, LockMode mode);
   // REQUIRES: the calling thread holds it
@@ -112,7 +109,7 @@ class SeededThreads {
   // moment and has it again at the end. Returns false if the deadline has
   // passed first. No other thread runs before the wait, so the caller can check
   // a condition ahead of it.
-  // lock: an exclusive lock, or nullptr.
+  // lock: an exclusive lock that the thread holds once, or nullptr.
   bool Wait(const void* object, const void* lock, uint64_t deadline = kNever);
   // Wakes up to `count` threads that wait. The seed chooses them. Returns their
   // number.
@@ -144,12 +141,6 @@ class SeededThreads {
     uint64_t since = 0;  // by the clock
     bool is_woken = false;
   };
-  struct LockState {
-    size_t owner = SIZE_MAX;
-    size_t depth = 0;    // of the owner
-    size_t readers = 0;  // holders in shared mode
-  };
-
   // Waits until Rouse() wakes it, or until the deadline. Returns false in the
   // second case.
   bool Block(const char* op, const void* object, uint64_t deadline);
@@ -163,8 +154,7 @@ class SeededThreads {
   uint64_t EarliestDeadline() const;
   void AwaitBaton(Thread* thread);
   void AwaitExit();
-  bool CanLock(const LockState& state, LockMode mode) const;
-  void TakeLock(LockState* state, LockMode mode) const;
+  void Release(const void* lock);
   void CheckLimits();
   void PrintState(size_t number);
   [[noreturn]] void Abort(const char* reason);
@@ -177,7 +167,7 @@ class SeededThreads {
   uint64_t idle_nanos_ = 0;  // see patience_nanos
   std::vector<std::unique_ptr<Thread>> threads_;
   size_t running_ = 0;
-  std::unordered_map<const void*, LockState> locks_;  // those that are held
+  SeededLocks locks_;
   int exiting_tid_ = 0;  // kernel's id of a thread that has ended; 0: none
   bool is_aborting_ = false;
 };

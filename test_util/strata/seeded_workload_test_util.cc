@@ -4,38 +4,56 @@
 #include "test_util/strata/seeded_workload_test_util.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <thread>
 #include <utility>
 
 #include "rocksdb/env.h"
 #include "rocksdb/slice.h"
 #include "test_util/strata/history_options_test_util.h"
-#include "util/hash.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// All kinds of jobs, and so small files that a short history has many jobs.
-HistoryOptionList WorkloadOptions() {
-  HistoryOptionList options = {{"enable_blob_address_map", "true"},
-                               {"blob_gc_space_amp_limit", "1.01"},
-                               {"blob_file_size", "1024"},
+// So small files that a short history has many jobs. Features vary with the
+// seed.
+HistoryOptionList WorkloadOptions(uint64_t seed) {
+  HistoryOptionList options = {{"blob_file_size", "1024"},
                                {"disable_auto_compactions", "false"},
                                {"level0_file_num_compaction_trigger", "2"},
                                {"target_file_size_base", "1024"},
                                {"max_bytes_for_level_base", "4096"},
-                               {"max_subcompactions", "2"},
-                               {"max_background_jobs", "4"},
-                               {"enable_delta_separation", "true"},
-                               {"delta_bucket_size", "4096"},
-                               {"delta_max_buckets", "4"},
-                               {"delta_bucket_split_ratio", "0.1"},
-                               {"enable_merged_value_cache", "true"},
-                               {"merged_value_cache_size", "2000000"}};
+                               {"max_background_jobs", "4"}};
+  std::mt19937_64 engine(seed);
+  const auto maybe = [&](uint64_t one_in, const char* name, const char* value) {
+    const bool is_chosen = engine() % one_in == 0;
+    if (is_chosen) {
+      HistoryOptions::Set(name, value, &options);
+    }
+    return is_chosen;
+  };
   HistoryOptions::Add("blobs", "50", &options);
+  if (!maybe(6, "enable_blob_garbage_collection", "true")) {
+    HistoryOptions::Set("enable_blob_address_map", "true", &options);
+    HistoryOptions::Set("blob_gc_space_amp_limit", "1.01", &options);
+    maybe(4, "enable_lsm_bypass", "false");
+  }
+  if (!maybe(6, "enable_delta_separation", "false")) {
+    HistoryOptions::Set("enable_delta_separation", "true", &options);
+    HistoryOptions::Set("delta_bucket_size", "4096", &options);
+    HistoryOptions::Set("delta_max_buckets", "4", &options);
+    HistoryOptions::Set("delta_bucket_split_ratio", "0.1", &options);
+  }
+  if (maybe(2, "enable_merged_value_cache", "true")) {
+    HistoryOptions::Set("merged_value_cache_size", "2000000", &options);
+  }
+  maybe(2, "max_subcompactions", "2");
+  maybe(4, "compaction_style", "kCompactionStyleUniversal");
+  // These two exclude each other.
+  if (!maybe(4, "enable_pipelined_write", "true")) {
+    maybe(2, "max_write_groups_per_leader", "4");
+  }
+  maybe(4, "wal_mmap_buffer_size", "65536");
   return options;
 }
 
@@ -205,8 +223,9 @@ SeededWorkload::~SeededWorkload() = default;
 Status SeededWorkload::Open() {
   ROCKSDB_NAMESPACE::Options options;
   std::vector<std::string> paths;
-  Status s = HistoryOptions::Make(WorkloadOptions(), /*overrides=*/nullptr,
-                                  root_, Env::Default(), &options, &paths);
+  Status s = HistoryOptions::Make(WorkloadOptions(options_.seed),
+                                  /*overrides=*/nullptr, root_, Env::Default(),
+                                  &options, &paths);
   if (s.ok()) {
     s = DB::Open(options, root_ + "/db", &db_);
   }
@@ -273,29 +292,6 @@ std::string SeededWorkload::Run() {
     db_.reset();
   }
   return complaints_;
-}
-
-std::string SeededWorkload::DescribeFiles(const std::string& root) {
-  std::vector<std::string> names;
-  Env::Default()->GetChildren(root, &names).PermitUncheckedError();
-  std::sort(names.begin(), names.end());
-  std::string lines;
-  for (const std::string& name : names) {
-    const std::string path = std::string(root).append("/").append(name);
-    bool is_directory = false;
-    Env::Default()->IsDirectory(path, &is_directory).PermitUncheckedError();
-    if (is_directory) {
-      lines += DescribeFiles(path);
-      continue;
-    }
-    std::string contents;
-    const Status s = ReadFileToString(Env::Default(), path, &contents);
-    char line[80];
-    std::snprintf(line, sizeof(line), " %zu %016" PRIx64 "\n", contents.size(),
-                  Hash64(contents.data(), contents.size()));
-    lines.append(path).append(s.ok() ? line : " " + s.ToString() + "\n");
-  }
-  return lines;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -43,10 +43,6 @@ class SeededWorkload {
   // if nothing was.
   std::string Run();
 
-  // Returns a line with the name, the size and the hash of the contents of each
-  // file below the directory, sorted.
-  static std::string DescribeFiles(const std::string& root);
-
  private:
   class Writer;
   using Contents = std::map<std::string, std::string>;
