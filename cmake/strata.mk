@@ -202,7 +202,6 @@ STRATA_SHARED = \
 
 STRATA_TEST_LIB = \
   db/path_layout/path_test_util.cc \
-  test_util/strata/forked_run_test_util.cc \
   test_util/strata/history_call_test_util.cc \
   test_util/strata/history_check_test_util.cc \
   test_util/strata/history_copy_steps_test_util.cc \
@@ -267,12 +266,6 @@ STRATA_TEST_LIB = \
   test_util/strata/overlap_walk_test_util.cc \
   test_util/strata/overlap_write_test_util.cc \
   test_util/strata/overlap_writer_test_util.cc \
-  test_util/strata/seeded_locks_test_util.cc \
-  test_util/strata/seeded_run_test_util.cc \
-  test_util/strata/seeded_schedule_test_util.cc \
-  test_util/strata/seeded_threads_test_util.cc \
-  test_util/strata/seeded_trace_test_util.cc \
-  test_util/strata/seeded_workload_test_util.cc \
 
 STRATA_TEST_MAIN = \
   db/address_map/address_map_checkpoint_test.cc \
@@ -447,12 +440,19 @@ STRATA_TEST_MAIN = \
   util/strata/strata_abi_test.cc \
   utilities/strata/field_update_test.cc \
 
-STRATA_INTERPOSED = \
+STRATA_SEEDED = \
   test_util/strata/interposed_clock_test_util.cc \
   test_util/strata/interposed_files_test_util.cc \
   test_util/strata/interposed_process_test_util.cc \
   test_util/strata/interposed_pthread_test_util.cc \
   test_util/strata/interposed_syscall_test_util.cc \
+  test_util/strata/seeded_fork_test_util.cc \
+  test_util/strata/seeded_locks_test_util.cc \
+  test_util/strata/seeded_run_test_util.cc \
+  test_util/strata/seeded_schedule_test_util.cc \
+  test_util/strata/seeded_threads_test_util.cc \
+  test_util/strata/seeded_trace_test_util.cc \
+  test_util/strata/seeded_workload_test_util.cc \
 
 STRATA_BENCH_LIB = \
   tools/workloads/active_clock.cc \

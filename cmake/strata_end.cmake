@@ -17,16 +17,17 @@ endfunction()
 
 strata_add_sources(TEST_LIB testutillib${ARTIFACT_SUFFIX})
 
-# Functions that stand in front of libc's, for the tests of seeded interleavings alone. The linker
-# would take them for every test from a library, because each test calls functions of these names.
-strata_read_list(INTERPOSED STRATA_INTERPOSED)
-if(STRATA_INTERPOSED)
-  add_library(strata_interposed OBJECT EXCLUDE_FROM_ALL ${STRATA_INTERPOSED})
-  target_compile_options(strata_interposed PRIVATE ${STRATA_COMPILE_OPTIONS})
+# Functions that stand in front of libc's, and what uses them, for the tests of seeded interleavings
+# alone. From a library, the linker would take the former for every test, because each test calls
+# functions of these names.
+strata_read_list(SEEDED STRATA_SEEDED)
+if(STRATA_SEEDED)
+  add_library(strata_seeded OBJECT EXCLUDE_FROM_ALL ${STRATA_SEEDED})
+  target_compile_options(strata_seeded PRIVATE ${STRATA_COMPILE_OPTIONS})
   foreach(test IN LISTS STRATA_TEST_MAIN)
     get_filename_component(name "${test}" NAME_WE)
     if(name MATCHES "^seeded_" AND TARGET ${name}${ARTIFACT_SUFFIX})
-      target_sources(${name}${ARTIFACT_SUFFIX} PRIVATE $<TARGET_OBJECTS:strata_interposed>)
+      target_sources(${name}${ARTIFACT_SUFFIX} PRIVATE $<TARGET_OBJECTS:strata_seeded>)
       target_link_libraries(${name}${ARTIFACT_SUFFIX} ${CMAKE_DL_LIBS})
     endif()
   endforeach()

@@ -14,8 +14,9 @@ which the overlay's links have become plain files builds the same thing.
 What a file is follows from its place and its name:
 
   *_test.cc anywhere                       TEST_MAIN  one GoogleTest binary of that name
-  interposed_*_test_util.cc anywhere       INTERPOSED the binaries seeded_*_test alone, in which
-                                                      they stand in front of libc's functions
+  interposed_*_test_util.cc and
+  seeded_*_test_util.cc anywhere           SEEDED     the test binaries seeded_*_test, in which some
+                                                      functions stand in front of libc's
   other *_test_util.cc, test_util/*.cc     TEST_LIB   the library that test binaries link
   *_shared.cc in a directory of LIB        SHARED     the shared librocksdb alone (CMake only)
   cache/ db/ env/ file/ logging/ memory/ memtable/ monitoring/ options/ port/ table/
@@ -39,7 +40,7 @@ OTHER = 'test_util tools db_stress_tool fuzz include'.split()
 # has a rule for each test by name, and we add no rules there. Tests are built by CMake. Nor what is
 # only in the shared library: that Makefile makes both libraries of the same sources.
 KINDS = {'LIB': 'LIB_SOURCES', 'SHARED': None, 'TEST_LIB': 'TEST_LIB_SOURCES', 'TEST_MAIN': None,
-         'INTERPOSED': None, 'BENCH_LIB': 'BENCH_LIB_SOURCES', 'BENCH': 'BENCH_LIB_SOURCES',
+         'SEEDED': None, 'BENCH_LIB': 'BENCH_LIB_SOURCES', 'BENCH': 'BENCH_LIB_SOURCES',
          'STRESS': 'STRESS_LIB_SOURCES', 'FUZZER': None}
 LIST = 'cmake/strata.mk'
 
@@ -53,8 +54,8 @@ def kind_of(path):
     top, name = path.split('/')[0], path.split('/')[-1]
     if name.endswith('_test.cc'):
         return 'TEST_MAIN'
-    if name.startswith('interposed_') and name.endswith('_test_util.cc'):
-        return 'INTERPOSED'
+    if name.startswith(('interposed_', 'seeded_')) and name.endswith('_test_util.cc'):
+        return 'SEEDED'
     if name.endswith('_test_util.cc') or top == 'test_util':
         return 'TEST_LIB'
     if top == 'fuzz' and name.endswith('_fuzzer.cc'):

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "test_util/strata/forked_run_test_util.h"
+#include "test_util/strata/seeded_fork_test_util.h"
 #include "test_util/strata/seeded_schedule_test_util.h"
 #include "test_util/strata/seeded_threads_test_util.h"
 #include "test_util/testharness.h"

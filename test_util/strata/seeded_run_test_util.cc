@@ -14,7 +14,7 @@
 
 #include "file/file_util.h"
 #include "rocksdb/env.h"
-#include "test_util/strata/forked_run_test_util.h"
+#include "test_util/strata/seeded_fork_test_util.h"
 #include "test_util/testharness.h"
 #include "util/hash.h"
 #include "util/random.h"

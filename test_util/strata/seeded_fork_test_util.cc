@@ -1,7 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-#include "test_util/strata/forked_run_test_util.h"
+#include "test_util/strata/seeded_fork_test_util.h"
 
 #include <execinfo.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ void Require(bool condition, const char* what) {
 
 // A file in memory.
 int NewFile() {
-  const int file = memfd_create("forked_run", 0);
+  const int file = memfd_create("seeded_fork", 0);
   Require(file >= 0, "memfd_create");
   return file;
 }
