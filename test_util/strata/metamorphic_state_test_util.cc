@@ -44,12 +44,15 @@ bool MetamorphicState::Allows(const HistoryWords& words) const {
     return families_.empty();
   }
   if (name == "reopen" || name == "crash" || name == "destroy") {
-    // Where the sequence number is no order of commits, an assertion of RocksDB
-    // forbids to close a DB that has prepared transactions.
+    // Where the sequence number is no order of commits, assertions of RocksDB
+    // forbid to close a DB that has prepared transactions, and to lose the WAL
+    // while there are transactions.
     const bool is_prepared =
         std::any_of(transactions_.begin(), transactions_.end(),
                     [](const auto& entry) { return entry.second.is_prepared; });
-    return !families_.empty() && !(is_prepared && IsWritePrepared());
+    const bool is_forbidden =
+        is_prepared || (name == "crash" && !transactions_.empty());
+    return !families_.empty() && !(is_forbidden && IsWritePrepared());
   }
   if (!is_open_ || families_.count(step.cf) == 0) {
     return false;
