@@ -43,7 +43,7 @@ HistorySweepRun::HistorySweepRun(const HistoryScript& script,
                                  const HistoryVariant* variant,
                                  const std::string& root)
     : interpreter_(root, variant == nullptr ? std::vector<HistoryOptionList>()
-                                             : variant->lists) {
+                                            : variant->lists) {
   for (const HistoryBlock& block : script.blocks()) {
     for (const HistoryCommand& command : block.commands) {
       steps_.push_back({command.words, script.Where(command.line)});
