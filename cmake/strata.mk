@@ -408,6 +408,7 @@ STRATA_TEST_MAIN = \
   db/strata/range_conversion_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/seeded_db_test.cc \
+  db/strata/seeded_schedule_test.cc \
   db/strata/seeded_threads_test.cc \
   db/strata/spanning_key_test.cc \
   db/write_path/db_wal_buffer_test.cc \

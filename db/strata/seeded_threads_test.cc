@@ -1,6 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <mutex>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -323,56 +325,61 @@ TEST_P(SeededThreadsTest, JoinWaitsForThreadLocalDestructors) {
   }
 }
 
-// The priorities. Each thread runs until a change point or its end.
-
-TEST(SeededScheduleTest, PrioritiesChangeAtChangePointsOnly) {
-  const std::vector<size_t> runnable = {0, 1, 2, 3};
-  for (const size_t change_points : {0, 1, 3}) {
-    for (uint64_t seed = 0; seed < 20; ++seed) {
-      SeededSchedule::Options options;
-      options.seed = seed;
-      options.policy = Policy::kPriorities;
-      options.change_points = change_points;
-      options.expected_steps = 100;
-      options.max_wait = 1000;
-      SeededSchedule schedule(options);
-      for (size_t i = 0; i < runnable.size(); ++i) {
-        schedule.AddThread();
-      }
-      size_t changes = 0;
-      size_t running = schedule.Next(runnable, 0);
-      for (int step = 0; step < 200; ++step) {
-        const size_t next = schedule.Next(runnable, running);
-        changes += next == running ? 0 : 1;
-        running = next;
-      }
-      ASSERT_LE(changes, change_points);
-      if (change_points == 1) {
-        ASSERT_EQ(changes, 1);
-      }
-    }
+// Readers share a lock, in some interleavings at the same time; a writer has it
+// alone.
+TEST_P(SeededThreadsTest, ReadersShareALock) {
+  size_t max_readers = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    RunSeeded(OptionsOf(seed, GetParam()), [&] {
+      std::shared_mutex mutex;
+      size_t readers = 0;
+      bool is_written = false;
+      const auto read = [&] {
+        std::shared_lock<std::shared_mutex> lock(mutex);
+        ASSERT_FALSE(is_written);
+        max_readers = std::max(max_readers, ++readers);
+        std::this_thread::yield();
+        --readers;
+      };
+      std::thread a(read);
+      std::thread b(read);
+      std::thread writer([&] {
+        std::lock_guard<std::shared_mutex> lock(mutex);
+        ASSERT_EQ(readers, 0);
+        is_written = true;
+        std::this_thread::yield();
+        ASSERT_EQ(readers, 0);
+        is_written = false;
+      });
+      a.join();
+      b.join();
+      writer.join();
+    });
   }
+  ASSERT_EQ(max_readers, 2);
 }
 
-TEST(SeededScheduleTest, YieldAndLongWaitsLetOthersRun) {
-  for (const Policy policy : {Policy::kUniform, Policy::kPriorities}) {
-    SeededSchedule::Options options;
-    options.policy = policy;
-    options.max_wait = 10;
-    SeededSchedule schedule(options);
-    schedule.AddThread();
-    schedule.AddThread();
-    std::set<size_t> ran;
-    for (int step = 0; step < 1000; ++step) {
-      ran.insert(schedule.Next({0, 1}, 0));
-    }
-    ASSERT_EQ(ran, (std::set<size_t>{0, 1}));
-    for (size_t running : {0, 1, 0, 1}) {
-      schedule.Yield(running);
-      ASSERT_EQ(schedule.Next({0, 1}, running), 1 - running);
-      schedule.Yield(running);
-      ASSERT_EQ(schedule.Next({running}, running), running);
-    }
+TEST_P(SeededThreadsTest, RecursiveLocksAreHeldUntilTheLastRelease) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RunSeeded(OptionsOf(seed, GetParam()), [] {
+      std::recursive_mutex mutex;
+      int holders = 0;
+      const auto hold = [&] {
+        std::lock_guard<std::recursive_mutex> lock(mutex);
+        ++holders;
+        {
+          std::lock_guard<std::recursive_mutex> inner(mutex);
+          std::this_thread::yield();
+        }
+        std::this_thread::yield();
+        ASSERT_EQ(holders, 1);
+        --holders;
+      };
+      std::thread a(hold);
+      std::thread b(hold);
+      a.join();
+      b.join();
+    });
   }
 }
 
