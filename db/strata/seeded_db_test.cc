@@ -35,6 +35,8 @@ constexpr char kSteps[] = "steps";
 SeededResult RunWorkload(uint64_t seed, const std::string& root) {
   SeededWorkload::Options options;
   options.seed = seed;
+  options.threads = 2 + seed / 3 % 3;
+  options.steps = 40 + seed / 5 % 4 * 40;
   SeededResult result;
   result.complaints = SeededWorkload(options, root).Run();
   result.files = DescribeSeededFiles(root);
