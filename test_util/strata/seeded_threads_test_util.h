@@ -42,8 +42,8 @@ namespace ROCKSDB_NAMESPACE {
 // What a thread does between two calls is one step: races of atomic variables
 // alone, without any call between them, are not explored.
 //
-// Not thread-safe in the usual sense: all functions but those that say
-// otherwise are called by the thread that has the baton.
+// Not thread-safe: all functions but those that say otherwise are called by the
+// thread that has the baton.
 class SeededThreads {
  public:
   static constexpr uint64_t kNever = UINT64_MAX;
@@ -141,6 +141,7 @@ class SeededThreads {
     uint64_t since = 0;  // by the clock
     bool is_woken = false;
   };
+
   // Waits until Rouse() wakes it, or until the deadline. Returns false in the
   // second case.
   bool Block(const char* op, const void* object, uint64_t deadline);
