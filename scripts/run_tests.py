@@ -386,6 +386,16 @@ def ninja(build, targets, jobs, keep_going=False):
     return subprocess.run(command, env=env).returncode
 
 
+def build_or_remove(build, names, jobs):
+    """Builds binaries. Afterwards each is there and up to date, or not there: one that does not
+    build must not be an old one."""
+    if not ninja(build, names, jobs, keep_going=True):
+        return
+    for name in names:
+        if ninja(build, [name], jobs) and os.path.exists(os.path.join(build, name)):
+            os.unlink(os.path.join(build, name))
+
+
 def finish(results):
     """Prints what failed and the summary line; returns the exit code."""
     passed = sum(r['passed'] for r in results)
@@ -574,10 +584,7 @@ def upstream(args):
     for at in range(0, len(todo), CHUNK):
         chunk = todo[at:at + CHUNK]
         print(f'\n== binaries {at + 1} to {at + len(chunk)} of {len(todo)} ==', flush=True)
-        for name in chunk:  # a binary that does not build must not be an old one
-            if ninja_dirty_binary(build, name):
-                os.unlink(os.path.join(build, name))
-        ninja(build, chunk, args.jobs, keep_going=True)
+        build_or_remove(build, chunk, args.jobs)
         suite = Suite(build)
         for name in chunk:
             if os.path.exists(os.path.join(build, name)):
@@ -604,14 +611,6 @@ def upstream(args):
     write_tsv(tsv, rows, total)
     print(f'\nresults: {os.path.relpath(tsv, ROOT)}')
     return finish([{'entry': n, 'note': rows[n]['result'], **rows[n]} for n in names if n in rows])
-
-
-def ninja_dirty_binary(build, name):
-    """Whether a binary is there but out of date (as far as ninja knows)."""
-    if not os.path.exists(os.path.join(build, name)):
-        return False
-    dry = subprocess.run(['ninja', '-C', build, '-n', name], capture_output=True, text=True)
-    return 'no work to do' not in dry.stdout
 
 
 def stop_on_sigterm():

@@ -587,6 +587,16 @@ class OverlaySources(Temporary):
 
 
 class RunTests(Temporary):
+    def test_binary_that_does_not_build_is_removed(self):
+        """An old binary would pass for the new one."""
+        self.write('bin/ninja', '#!/bin/sh\ncase "$*" in *bad*) exit 1;; esac\n', 0o755)
+        for name in ('good', 'bad'):
+            self.write('build/' + name)
+        path = os.path.join(self.dir, 'bin') + os.pathsep + os.environ['PATH']
+        with mock.patch.dict(os.environ, {'PATH': path}):
+            run_tests.build_or_remove(os.path.join(self.dir, 'build'), ['good', 'bad', 'new'], 1)
+        self.assertEqual(os.listdir(os.path.join(self.dir, 'build')), ['good'])
+
     def binary(self, name, body):
         return [self.write(f'bin/{name}', '#!/bin/sh\n' + body, 0o755)]
 
