@@ -172,7 +172,7 @@ def choose(features, always, limit):
     left = {path: has for path, has in features.items() if path not in always}
     chosen = []
     while left and len(chosen) < limit:
-        # Of those that add as much, the shorter one; then by name, so that the choice is one.
+        # The shortest of the files that add as much; then the first name, so that one is chosen.
         best = min(left, key=lambda p: (-len(left[p] - covered), os.path.getsize(p), p))
         if not left[best] - covered:
             break

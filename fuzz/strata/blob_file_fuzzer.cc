@@ -238,7 +238,7 @@ class Fuzzer {
   Options options_;
   std::unique_ptr<ImmutableOptions> ioptions_;
 
-  // Of the current input.
+  // The members below belong to the current input.
   ReadOptions read_options_;
   std::map<std::string, std::string> written_;  // value by name
   std::string file_;

@@ -9,7 +9,7 @@ order.
 """
 import itertools
 
-# Of so many rows made at random, the one with the most pairs that are not covered yet is taken.
+# So many rows are made at random, and the row with the most uncovered pairs is taken.
 CANDIDATES = 8
 
 

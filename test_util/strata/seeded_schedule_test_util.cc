@@ -74,7 +74,7 @@ size_t SeededSchedule::NextByPriority(const std::vector<size_t>& runnable,
       Promote(thread);
     }
   }
-  // Of equal priorities, the first thread has the higher one.
+  // If priorities are equal, the first thread has the higher one.
   const size_t next = *std::max_element(
       runnable.begin(), runnable.end(),
       [this](size_t a, size_t b) { return priorities_[a] < priorities_[b]; });

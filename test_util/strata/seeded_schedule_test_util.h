@@ -81,8 +81,8 @@ class SeededSchedule {
   uint64_t steps_ = 0;
   bool yields_ = false;  // the running thread yields
 
-  // Of kPriorities. A higher number is a higher priority. Initial ones are
-  // between these two.
+  // The priorities of threads, with kPriorities. A higher number is a higher
+  // priority. Initial ones are between lowest_ and highest_.
   std::vector<int64_t> priorities_;
   int64_t lowest_ = 0;
   int64_t highest_ = int64_t{1} << 62;
