@@ -31,7 +31,7 @@ bool IsMade(HistoryCall& c, const Status& s) {
     return false;
   }
   if (!c.Report(s)) {
-    c.Disagree(std::string(c.step().name) + ": " + s.ToString());
+    c.findings().Fail(std::string(c.step().name) + ": " + s.ToString());
   }
   return s.ok();
 }
@@ -41,7 +41,7 @@ void CheckCopy(HistoryCall& c, const std::string& path) {
   HistoryModel::AllContents found;
   const Status s = c.state().ReadCopy(path, &found);
   if (!c.Report(s)) {
-    c.Disagree("the copy: " + s.ToString());
+    c.findings().Fail("the copy: " + s.ToString());
     return;
   }
   for (const auto& [cf, contents] : found) {
@@ -57,8 +57,13 @@ void CheckCopy(HistoryCall& c, const std::string& path) {
 void RemoveDirectory(HistoryCall& c, const std::string& path) {
   const Status s = DestroyDir(c.db()->GetEnv(), path);
   if (!s.ok()) {
-    c.Disagree("removing the copy: " + s.ToString());
+    c.findings().Fail("removing the copy: " + s.ToString());
   }
+}
+
+// Removes what a copy that failed may have left.
+void RemoveLeftovers(HistoryCall& c, const std::string& path) {
+  DestroyDir(c.db()->GetEnv(), path).PermitUncheckedError();
 }
 
 void MakeCheckpoint(HistoryCall& c) {
@@ -67,6 +72,7 @@ void MakeCheckpoint(HistoryCall& c) {
     return;
   }
   const std::string path = c.state().root() + "/checkpoint";
+  RemoveLeftovers(c, path);
   Checkpoint* made = nullptr;
   Status s = Checkpoint::Create(c.db(), &made);
   const std::unique_ptr<Checkpoint> checkpoint(made);
@@ -99,9 +105,10 @@ void Backup(HistoryCall& c) {
     return;
   }
   const std::string path = c.state().root() + "/restored";
+  RemoveLeftovers(c, path);
   s = engine->RestoreDBFromLatestBackup(path, path);
   if (!c.Report(s)) {
-    c.Disagree("restoring the backup: " + s.ToString());
+    c.findings().Fail("restoring the backup: " + s.ToString());
     return;
   }
   CheckCopy(c, path);
