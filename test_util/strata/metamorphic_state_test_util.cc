@@ -160,8 +160,9 @@ bool MetamorphicState::AllowsTransaction(const Step& step) const {
   if (kind_ == "write-unprepared" && kNotUnprepared.count(action) != 0) {
     return false;
   }
+  // GetEntity() of a write-prepared DB sees what is prepared.
   if (action == "prepare") {
-    return kind_ != "optimistic";
+    return kind_ == "locking";
   }
   if (action == "rollbacktosavepoint") {
     return it->second.num_save_points > 0;
