@@ -2,9 +2,9 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // One random history, with all options the same answers: see
-// MetamorphicGenerator and MetamorphicCheck. As a test this runs the histories
-// of the first seeds, or for $STRATA_METAMORPHIC_SECONDS from a fresh seed,
-// which it prints. With --seconds it is a program that runs for the given time:
+// MetamorphicGenerator and MetamorphicCheck. As a test this runs histories
+// with fixed seeds, or for $STRATA_METAMORPHIC_SECONDS from a fresh seed, which
+// it prints. With --seconds it is a program that runs for the given time:
 //
 //   metamorphic_test --seconds=3600 [--seed=1] [--histories=N] [--steps=N]
 //     [--sets=N] [--shrink_seconds=N] [--db=DIR]

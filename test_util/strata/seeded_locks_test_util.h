@@ -42,7 +42,7 @@ class SeededLocks {
  private:
   struct State {
     size_t owner = SIZE_MAX;
-    size_t depth = 0;    // of the owner
+    size_t depth = 0;    // how often the owner has locked it
     size_t readers = 0;  // holders in shared mode
   };
 
