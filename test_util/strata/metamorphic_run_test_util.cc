@@ -96,23 +96,32 @@ void RunSteps(const std::vector<HistoryWords>& steps,
   _exit(0);
 }
 
+// Returns false if the process did not end in time.
+bool WaitFor(pid_t child, int seconds, int* status) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (waitpid(child, status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 // Waits for the process. Returns how it ended; empty if that was exit code 0.
 std::string Await(pid_t child, int timeout_seconds, bool* has_hung) {
   constexpr int kStackSeconds = 20;
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
   int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      *has_hung = true;
-      // The handler prints the stack, which takes a debugger some seconds.
-      kill(child, SIGABRT);
-      std::this_thread::sleep_for(std::chrono::seconds(kStackSeconds));
+  if (!WaitFor(child, timeout_seconds, &status)) {
+    *has_hung = true;
+    // The handler prints the stack, which takes a debugger some seconds.
+    kill(child, SIGABRT);
+    if (!WaitFor(child, kStackSeconds, &status)) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
-      return "no end after " + std::to_string(timeout_seconds) + " s";
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return "no end after " + std::to_string(timeout_seconds) + " s";
   }
   if (WIFSIGNALED(status)) {
     return "signal " + std::to_string(WTERMSIG(status));
@@ -171,6 +180,20 @@ bool ReadRecords(const std::string& path, MetamorphicOutcome* outcome) {
   return false;
 }
 
+// A child of a process with more threads has a copy of an Env whose background
+// threads do not exist: the first flush would wait forever.
+bool HasOneThread() {
+  // The runtime of ThreadSanitizer has a thread of its own.
+#if defined(__SANITIZE_THREAD__)
+  constexpr size_t kNumThreads = 2;
+#else
+  constexpr size_t kNumThreads = 1;
+#endif
+  std::vector<std::string> threads;
+  return Env::Default()->GetChildren("/proc/self/task", &threads).ok() &&
+         threads.size() <= kNumThreads;
+}
+
 void RemoveAll(const std::string& root) {
   DestroyDir(Env::Default(), root).PermitUncheckedError();
   unlink((root + ".log").c_str());
@@ -186,6 +209,10 @@ MetamorphicOutcome MetamorphicRun::Run(
   constexpr size_t kMaxLastWords = 4000;
   RemoveAll(root);
   MetamorphicOutcome outcome;
+  if (!HasOneThread()) {
+    outcome.mistake = "the process has more than one thread";
+    return outcome;
+  }
   fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {

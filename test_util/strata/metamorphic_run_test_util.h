@@ -44,7 +44,9 @@ class MetamorphicRun {
   // root: a directory that is made and removed; files beside it, whose names
   // begin with it, too.
   // timeout_seconds: a run that takes longer has hung.
-  // REQUIRES: the process has one thread, and each step is valid
+  // REQUIRES: each step is valid, and the process has one thread: no DB was
+  // open in it, as background threads outlive their DB. With more threads the
+  // outcome is a mistake.
   static MetamorphicOutcome Run(const std::vector<HistoryWords>& steps,
                                 const std::vector<HistoryOptionList>& lists,
                                 const std::string& root, int timeout_seconds);
