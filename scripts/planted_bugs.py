@@ -7,10 +7,10 @@ Usage: planted_bugs.py check                    each patch is well-formed and fi
        planted_bugs.py run [NAME...] [--sample N] [--jobs N] [--build build/debug]
                        [--seconds-per-test N] [--fresh]
                                                 compiles the library with each edit and runs tests
-                                                until one fails. Results are appended to
-                                                build/planted/results.tsv; what it has is not run
-                                                again until the patch or its source changes, or
-                                                with --fresh
+                                                until one fails. Results are written to
+                                                testdata/planted_bugs/results.tsv; what it has is
+                                                not run again until the patch or its source
+                                                changes, or with --fresh
        planted_bugs.py add NAME [--what S] [--effect S] [--tests S]
                                                 makes a patch of the one edit in the working tree
                                                 that is not staged, and takes the edit back. A patch
@@ -170,7 +170,7 @@ class Run:
         self.seconds = args.seconds_per_test
         self.build = library.Build(ROOT, os.path.join(ROOT, args.build))
         self.build.require_up_to_date()
-        self.results = os.path.join(self.work, 'results.tsv')
+        self.results = os.path.join(ROOT, results.FILE)
         self.sources = overlay_sources.find(ROOT)['TEST_MAIN']
         shutil.rmtree(os.path.join(self.work, 'tmp'), ignore_errors=True)
         os.makedirs(os.path.join(self.work, 'logs'), exist_ok=True)
@@ -227,7 +227,7 @@ class Run:
 
     def report(self, bug, result):
         with self.lock:
-            results.append(self.results, result)
+            results.keep(self.results, result)
             text = {'caught': f'{result.program} {result.case} {result.how} after '
                               f'{result.seconds} s', 'missed': f'{bug.what} {bug.effect}'}
             note = f' ({result.note})' if result.note else ''
@@ -262,17 +262,9 @@ def chosen(args):
 def run(args):
     bugs = chosen(args)
     this = Run(args)
-    if args.fresh:
-        # Only of the bugs that are run.
-        kept = [r for r in results.read(this.results).values()
-                if r.name not in {bug.name for bug in bugs}]
-        if os.path.exists(this.results):
-            os.unlink(this.results)
-        for result in kept:
-            results.append(this.results, result)
     before = results.read(this.results)
     todo = [bug for bug in bugs
-            if bug.name not in before or before[bug.name].result == 'error' or
+            if args.fresh or bug.name not in before or before[bug.name].result == 'error' or
             before[bug.name].digest != results.digest_of(bug, bug.applied(ROOT))]
     if len(todo) < len(bugs):
         print(f'{len(bugs) - len(todo)} of {len(bugs)} bugs have a result already')
@@ -325,7 +317,7 @@ def main(argv):
             print('\n'.join(wanted_programs(chosen(args))))
             return 0
         results.write_table(os.path.join(ROOT, 'docs', 'planted-bugs.md'), patch.load(ROOT),
-                            results.read(os.path.join(ROOT, 'build', 'planted', 'results.tsv')))
+                            results.read(os.path.join(ROOT, results.FILE)))
         return 0
     except (patch.PatchError, library.BuildError) as e:
         print(e, file=sys.stderr)

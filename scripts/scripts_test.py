@@ -1024,7 +1024,7 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
         if os.path.exists(ran):
             with open(ran, encoding='utf-8') as f:
                 words = f.read().split()
-        tsv = os.path.join(self.dir, 'build', 'planted', 'results.tsv')
+        tsv = os.path.join(self.dir, results.FILE)
         return code, results.read(tsv), out.getvalue(), words
 
     def test_caught_and_missed(self):
@@ -1050,7 +1050,7 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
         self.assertIn('6 planted bugs: 4 caught, 1 not caught, 1 with errors', out)
         # Nothing else is left, and the build folder is as it was.
         self.assertEqual(sorted(os.listdir(os.path.join(self.dir, 'build', 'planted'))),
-                         ['baselines.jsonl', 'logs', 'results.tsv', 'tmp'])
+                         ['baselines.jsonl', 'logs', 'tmp'])
         with open(os.path.join(self.build, 'librocksdb.so.9.1'), encoding='utf-8') as f:
             self.assertEqual(f.read(), 'good a\ngood b\ngood c\n')
 
@@ -1062,6 +1062,9 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
         self.assertEqual(self.run_bugs('map-a', 'map-odd')[3], ['first_test', 'first_test'])
         self.assertEqual(self.run_bugs('map-a', '--fresh')[3], ['first_test'])
         self.assertEqual(len(self.run_bugs('map-a')[1]), 6)
+        with open(os.path.join(self.dir, results.FILE), encoding='utf-8') as f:
+            names = [line.split('\t')[0] for line in f]
+        self.assertEqual(names, ['name', *sorted(rows)])
 
     def test_how_programs_end(self):
         self.program('abort_test', 'kill -ABRT $$')

@@ -1,12 +1,14 @@
 # Copyright (c) The Strata Authors
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-"""The results of planted bugs: the file that runs append to, and the table of the documentation."""
+"""The results of planted bugs: the file that runs write, and the table of the documentation."""
 import dataclasses
 import hashlib
 import os
 
-from .patch import AREAS
+from .patch import AREAS, FOLDER
 
+# Beside the patches: a run of all takes hours, so results outlive the build folder.
+FILE = os.path.join(FOLDER, 'results.tsv')
 FIELDS = ('name', 'digest', 'result', 'program', 'case', 'how', 'seconds', 'compile_seconds',
           'note')
 BEGIN = '<!-- The table. "scripts/planted_bugs.py table" writes it. -->'
@@ -49,13 +51,16 @@ def read(path):
     return results
 
 
-def append(path, result):
+def keep(path, result):
+    """Puts a result into the file in place of an earlier one of the same bug. The lines are in the
+    order of the names, so that two versions of the file can be compared and merged."""
+    known = read(path)
+    known[result.name] = result
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    new = not os.path.exists(path)
-    with open(path, 'a', encoding='utf-8') as f:
-        if new:
-            f.write('\t'.join(FIELDS) + '\n')
-        f.write(result.line() + '\n')
+    with open(path + '.tmp', 'w', encoding='utf-8') as f:
+        f.write('\t'.join(FIELDS) + '\n')
+        f.writelines(known[name].line() + '\n' for name in sorted(known))
+    os.replace(path + '.tmp', path)
 
 
 def cell(text):
