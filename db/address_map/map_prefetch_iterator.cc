@@ -55,7 +55,7 @@ MapPrefetchIterator::~MapPrefetchIterator() {
 bool MapPrefetchIterator::IsFront(const Slice& user_key,
                                   const Slice& value) const {
   // A bound index and the user key are the whole name of a value.
-  return !queue_.empty() && value == queue_.front().value &&
+  return !queue_.empty() && value == queue_.front().value() &&
          user_key == ExtractUserKey(queue_.front().key);
 }
 
@@ -80,6 +80,7 @@ void MapPrefetchIterator::DropQueue() {
   if (queue_.empty()) {
     return;
   }
+  PinFrontValue();
   uint64_t wasted = 0;
   for (Slot& slot : queue_) {
     if (slot.group != nullptr) {
@@ -277,7 +278,17 @@ void MapPrefetchIterator::PopFront() {
       RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED);
     }
   }
+  PinFrontValue();
   queue_.pop_front();
+}
+
+void MapPrefetchIterator::PinFrontValue() {
+  if (UNLIKELY(pinned_iters_mgr_ != nullptr &&
+               pinned_iters_mgr_->PinningEnabled())) {
+    pinned_iters_mgr_->PinPtr(
+        queue_.front().value_bytes.release(),
+        [](void* bytes) { delete[] static_cast<char*>(bytes); });
+  }
 }
 
 void MapPrefetchIterator::FillIfLow() {
@@ -378,7 +389,7 @@ void MapPrefetchIterator::Fill() {
       unread = 0;
     } else {
       ++unread;
-      unread_bytes += queue_.back().value.size();
+      unread_bytes += queue_.back().value_size;
     }
     child()->Next();
   }
@@ -409,11 +420,13 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   Slot& slot = queue_.back();
   const Slice key = child()->key();
   const Slice value = child()->value();
-  slot.value.assign(value.data(), value.size());
+  slot.value_size = value.size();
+  slot.value_bytes.reset(new char[value.size()]);
+  std::copy(value.data(), value.data() + value.size(), slot.value_bytes.get());
   slot.key.assign(key.data(), key.size());
   // Values of other types may begin with the same byte.
   const bool is_bound = ExtractValueType(slot.key) == kTypeBlobIndex &&
-                        BoundBlobIndex::IsBound(slot.value);
+                        BoundBlobIndex::IsBound(slot.value());
   AddressMap::Lookup found;
   if (is_bound) {
     // Takes over the entry's lookup: the child moves on, and data that it pins
@@ -429,7 +442,7 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
     return false;
   }
   BlobIndex index;
-  if (!BoundBlobIndex::Decode(slot.value, &index).ok()) {
+  if (!BoundBlobIndex::Decode(slot.value(), &index).ok()) {
     return false;
   }
   if (!found.found) {
@@ -487,7 +500,7 @@ Slice MapPrefetchIterator::key() const {
 }
 
 Slice MapPrefetchIterator::value() const {
-  return queue_.empty() ? child()->value() : Slice(queue_.front().value);
+  return queue_.empty() ? child()->value() : queue_.front().value();
 }
 
 uint64_t MapPrefetchIterator::write_unix_time() const {

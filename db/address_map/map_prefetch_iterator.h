@@ -51,6 +51,9 @@ class SliceTransform;
 //    class.
 // 3. The queue serves a seek only if the child would use the same files and
 //    have the same upper bound as when it filled the queue.
+// 4. While pinning is enabled, a value that was returned stays in memory when
+//    the iterator moves, as it does with block iterators: a merge operator may
+//    return the base value, and DBIter moves on before the user reads it.
 //
 // Backward moves, seeks beyond the queue and pinned data
 // (ReadOptions::pin_data) do not use the queue.
@@ -99,7 +102,9 @@ class MapPrefetchIterator final : public PassThroughIterator,
  private:
   struct Slot {
     std::string key;
-    std::string value;
+    // Not a string: its bytes stay where they are if they outlive the slot.
+    std::unique_ptr<char[]> value_bytes;
+    size_t value_size = 0;
     uint64_t write_unix_time = 0;
     IterBoundCheck bound_check = IterBoundCheck::kUnknown;
     // Found if the child kept the entry and no read was started: DBIter may ask
@@ -110,6 +115,8 @@ class MapPrefetchIterator final : public PassThroughIterator,
     size_t item = 0;
     uint64_t bytes = 0;
     bool taken = false;
+
+    Slice value() const { return Slice(value_bytes.get(), value_size); }
   };
 
   // Number of steps before the queue is started, so that short scans do not
@@ -158,6 +165,9 @@ class MapPrefetchIterator final : public PassThroughIterator,
   // REQUIRES: the queue is not empty.
   bool SeekInQueue(const Slice& target);
   void PopFront();
+  // Leaves the value of the front to the PinnedIteratorsManager (invariant 4).
+  // REQUIRES: the queue is not empty; the slot is about to be removed.
+  void PinFrontValue();
   void FillIfLow();
   // Stores the prefix of the scan if the scan ends with that prefix.
   // REQUIRES: the queue is empty; the child is positioned in the scan.
