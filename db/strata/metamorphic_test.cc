@@ -230,14 +230,22 @@ TEST(MetamorphicRunTest, ProcessWithThreadsIsRefused) {
 namespace {
 
 // A DB that answers a read wrongly if a merge, a flush and the read follow one
-// another in this order, with the option "bad".
+// another in this order, with the option "bad". Its open fails without the
+// option "needed", unless there are no options.
 MetamorphicOutcome RunFake(const Steps& steps,
                            const std::vector<HistoryOptionList>& lists) {
   bool is_bad = false;
+  bool is_open = lists.empty();
   for (const HistoryOptionList& list : lists) {
     is_bad |= HistoryOptions::Find(list, "bad") != nullptr;
+    is_open |= HistoryOptions::Find(list, "needed") != nullptr;
   }
   MetamorphicOutcome outcome;
+  if (!is_open) {
+    outcome.outputs.emplace_back();
+    outcome.outputs.back().text = "error: Invalid argument: no option needed\n";
+    return outcome;
+  }
   size_t progress = 0;
   static const char* const kOrder[] = {"merge", "flush", "get"};
   for (const HistoryWords& words : steps) {
@@ -261,7 +269,8 @@ TEST(MetamorphicShrinkerTest, FewestStepsAndOptionsAreLeft) {
   steps.insert(steps.begin() + 90, {"flush"});
   steps.insert(steps.begin() + 140, {"get", "k"});
   const HistoryVariant set = {
-      "set", {{{"a", "1"}}, {{"b", "2"}, {"bad", "3"}, {"c", "4"}}}};
+      "set",
+      {{{"a", "1"}}, {{"b", "2"}, {"bad", "3"}, {"c", "4"}, {"needed", "5"}}}};
   ASSERT_FALSE(check.RunOwn(steps).has_value());
   const std::optional<MetamorphicFinding> finding = check.RunSet(steps, set);
   ASSERT_TRUE(finding.has_value());
@@ -279,7 +288,8 @@ TEST(MetamorphicShrinkerTest, FewestStepsAndOptionsAreLeft) {
   ASSERT_EQ(small.steps[2], HistoryWords{"flush"});
   ASSERT_EQ(small.steps[3][0], "get");
   ASSERT_EQ(small.finding.set.lists.size(), 1);
-  ASSERT_EQ(small.finding.set.lists[0], (HistoryOptionList{{"bad", "3"}}));
+  ASSERT_EQ(small.finding.set.lists[0],
+            (HistoryOptionList{{"bad", "3"}, {"needed", "5"}}));
 
   // Without time the case stays as it is.
   MetamorphicShrinker hasty(

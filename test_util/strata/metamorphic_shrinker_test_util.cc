@@ -30,6 +30,21 @@ std::string Smaller(const std::string& word) {
   return word.substr(0, at) + "@60" + word.substr(colon);
 }
 
+// Options that do not fit together, or an open without one that the DB needs.
+bool IsRefusal(const MetamorphicFinding& finding) {
+  return finding.what.find("error: Invalid argument") != std::string::npos;
+}
+
+// Returns true if the finding can be what an earlier one has become with fewer
+// steps and options. A refusal is what every history becomes once an option is
+// left out that others need.
+bool IsLike(const MetamorphicFinding& finding,
+            const MetamorphicFinding& earlier) {
+  return finding.kind == earlier.kind &&
+         finding.set.lists.empty() == earlier.set.lists.empty() &&
+         (!IsRefusal(finding) || IsRefusal(earlier));
+}
+
 }  // namespace
 
 bool MetamorphicShrinker::Try(std::vector<HistoryWords> steps,
@@ -40,8 +55,7 @@ bool MetamorphicShrinker::Try(std::vector<HistoryWords> steps,
     if (!finding.has_value() && !set.lists.empty()) {
       finding = check_.RunSet(steps, set);
     }
-    if (finding.has_value() && finding->kind == best->finding.kind &&
-        finding->set.lists.empty() == best->finding.set.lists.empty()) {
+    if (finding.has_value() && IsLike(*finding, best->finding)) {
       best->steps = std::move(steps);
       best->finding = std::move(*finding);
       return true;
