@@ -167,7 +167,11 @@ void BackgroundJobScheduler::RunInBackground(
   Status s;
   {
     InstrumentedMutexLock lock(host_->mutex());
+    TEST_SYNC_POINT_CALLBACK(
+        "BackgroundJobScheduler::RunInBackground:BeforeRun", job.get());
     s = job->Run(&job_context);
+    TEST_SYNC_POINT_CALLBACK("BackgroundJobScheduler::RunInBackground:AfterRun",
+                             job.get());
     if (!traits.keeps_family_to_the_end) {
       Release(job.get(), /*has_run=*/true);
     }

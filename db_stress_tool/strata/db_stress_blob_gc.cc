@@ -17,6 +17,7 @@
 
 #include "db_stress_tool/db_stress_common.h"
 #include "db_stress_tool/db_stress_test_base.h"
+#include "db_stress_tool/strata/db_stress_job_faults.h"
 #include "port/port.h"
 #include "util/gflags_compat.h"
 #include "utilities/fault_injection_fs.h"
@@ -56,16 +57,7 @@ class StressBlobGcListener : public EventListener {
     Sleep();
     // A thread of the test has faults of its own.
     if (fs_ != nullptr && !info.is_manual) {
-      // The seed depends on the job's number. Otherwise all jobs would have
-      // their faults at the same places.
-      const uint32_t seed = static_cast<uint32_t>(FLAGS_seed) +
-                            static_cast<uint32_t>(info.job_id);
-      Inject(FaultInjectionIOType::kRead, seed, FLAGS_read_fault_one_in);
-      Inject(FaultInjectionIOType::kWrite, seed, FLAGS_write_fault_one_in);
-      Inject(FaultInjectionIOType::kMetadataRead, seed,
-             FLAGS_metadata_read_fault_one_in);
-      Inject(FaultInjectionIOType::kMetadataWrite, seed,
-             FLAGS_metadata_write_fault_one_in);
+      StressJobFaults::Begin(fs_.get(), StressJobFaults::Seed(info.job_id));
     }
   }
 
@@ -79,18 +71,11 @@ class StressBlobGcListener : public EventListener {
     }
     Sleep();
     if (fs_ != nullptr && !info.is_manual) {
-      fs_->DisableAllThreadLocalErrorInjection();
+      StressJobFaults::End(fs_.get());
     }
   }
 
  private:
-  void Inject(FaultInjectionIOType type, uint32_t seed, int one_in) {
-    fs_->SetThreadLocalErrorContext(
-        type, seed, one_in, FLAGS_inject_error_severity == 1 /* retryable */,
-        FLAGS_inject_error_severity == 2 /* has_data_loss */);
-    fs_->EnableThreadLocalErrorInjection(type);
-  }
-
   static void Sleep() {
     SystemClock::Default()->SleepForMicroseconds(
         static_cast<int>(Random::GetTLSInstance()->Uniform(5000)));
