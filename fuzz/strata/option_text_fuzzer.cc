@@ -104,6 +104,12 @@ void FuzzPaths(FuzzInput* input) {
     Require(SamePaths(paths, before));
   }
 
+  // A zero byte is refused wherever it is.
+  text.insert(text.size() / 2, 1, '\0');
+  paths = before;
+  Require(ParsePathList(text, &paths).IsInvalidArgument());
+  Require(SamePaths(paths, before));
+
   // Any path can be written.
   std::vector<DbPath> any;
   while (!input->empty()) {

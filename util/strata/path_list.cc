@@ -142,6 +142,11 @@ Status NameFlag(const char* flag, const Status& s) {
 }  // namespace
 
 Status ParsePathList(const std::string& text, std::vector<DbPath>* paths) {
+  // Refused before anything else, as a message with the text would end there.
+  if (text.find('\0') != std::string::npos) {
+    return Status::InvalidArgument(
+        "a list of paths has a zero byte, which no path can contain");
+  }
   std::vector<DbPath> result;
   for (const std::string& item : Split(text, ",")) {
     DbPath path;

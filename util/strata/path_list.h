@@ -23,7 +23,8 @@ namespace ROCKSDB_NAMESPACE {
 // of a DB without paths. In a path "%XX" stands for the byte XX, so any path
 // can be written, even one with a comma or colon.
 
-// Parses a list of paths. On failure *paths is unchanged.
+// Parses a list of paths. Returns InvalidArgument if the text is not a list, or
+// if it has a zero byte. On failure *paths is unchanged.
 Status ParsePathList(const std::string& text, std::vector<DbPath>* paths);
 
 // Returns the text form of paths. It has only bytes that have no special

@@ -69,6 +69,16 @@ TEST(PathListTest, EncodedPathsAreDecoded) {
   }
 }
 
+// The operating system would end the path at such a byte.
+TEST(PathListTest, ZeroBytesAreRefused) {
+  const std::string zero(1, '\0');
+  for (const std::string& text :
+       {zero, "/a" + zero + "b", "/a" + zero, zero + "/a", "/a:5" + zero,
+        "/a," + zero, "/a" + zero + "b:1g,/c"}) {
+    ExpectBadPaths(text, "zero byte");
+  }
+}
+
 TEST(PathListTest, AnyPathRoundTrips) {
   std::string bytes = "/";
   for (int c = 1; c < 256; ++c) {
