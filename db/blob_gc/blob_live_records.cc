@@ -26,11 +26,10 @@ BlobLiveRecords::BlobLiveRecords(const AddressMap* map, uint64_t hash_seed,
       hash_seed_(hash_seed),
       slot_(slot),
       file_(file),
-      options_(options) {
-  if (layout.header.hash_seed == hash_seed) {
-    index_ =
-        std::make_unique<RecordIndexReader>(file, options_.io_options, layout);
-  } else {
+      options_(options),
+      file_hash_seed_(layout.header.hash_seed),
+      index_(file, options_.io_options, layout) {
+  if (file_hash_seed_ != hash_seed) {
     walker_ = std::make_unique<BlobRecordWalker>(file, options_.io_options,
                                                  hash_seed, BlobHeaderV2::kSize,
                                                  layout.index_offset);
@@ -82,20 +81,34 @@ Status BlobLiveRecords::FetchLive() {
 
 Status BlobLiveRecords::NextFromIndex(
     std::vector<AddressMap::Record>* records) {
-  if (index_ != nullptr) {
-    return index_->Next(records);
-  }
-  records->clear();
-  while (!walker_->AtEnd() &&
-         records->size() < RecordIndexReader::kMaxRecords) {
-    AddressMap::Record record;
-    const Status s = walker_->Next(&record);
-    if (!s.ok()) {
-      return s;
+  Status s = index_.Next(records);
+  if (walker_ != nullptr) {
+    for (AddressMap::Record& record : *records) {
+      s = Rehash(&record);
+      if (!s.ok()) {
+        break;
+      }
     }
-    records->push_back(record);
   }
-  return Status::OK();
+  return s;
+}
+
+Status BlobLiveRecords::Rehash(AddressMap::Record* record) {
+  AddressMap::Record found;
+  const Status s = walker_->Next(&found);
+  if (!s.ok()) {
+    return s;
+  }
+  assert(found.offset == record->offset);
+  // The checksum of the key covers the value, too, which was not read. So the
+  // key can only be compared with its hash in the index.
+  if (found.size != record->size || found.name.seq != record->name.seq ||
+      found.name.birth != record->name.birth ||
+      !(MapKeyHash::Of(walker_->key(), file_hash_seed_) == record->name.key)) {
+    return Corrupt(record->offset, "record does not match the record index");
+  }
+  record->name.key = found.name.key;
+  return s;
 }
 
 Status BlobLiveRecords::FetchRecord() {
@@ -141,7 +154,7 @@ Status BlobLiveRecords::ParseRecord() {
   const Slice record(window_.data() + (current_.offset - window_offset_),
                      current_.size);
   const auto corrupt = [&](const Slice& what) {
-    return CorruptBlobFile(file_->file_name(), current_.offset, what);
+    return Corrupt(current_.offset, what);
   };
   if (record.size() < BlobRecordV2::kHeaderSize) {
     return corrupt("record is shorter than its header");
@@ -167,6 +180,10 @@ Status BlobLiveRecords::ParseRecord() {
     return corrupt("key does not match the record index");
   }
   return s;
+}
+
+Status BlobLiveRecords::Corrupt(uint64_t offset, const Slice& what) const {
+  return CorruptBlobFile(file_->file_name(), offset, what);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

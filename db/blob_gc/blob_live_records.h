@@ -29,8 +29,13 @@ class RandomAccessFileReader;
 // record may die afterwards, which AddressMap::SwapAddress() detects.
 //
 // A record is returned only if it is intact and has the name that the index
-// says. A file whose hashes were computed with another seed is read record by
-// record (BlobRecordWalker).
+// says.
+//
+// The map has no hashes that were computed with another seed. If those of the
+// index were, the keys of all records are read and hashed again
+// (BlobRecordWalker). Then a record with another name than the index says is
+// Corruption, also one that is garbage: which of them are live cannot be known,
+// and a live record must not be taken for garbage.
 //
 // Not thread-safe.
 class BlobLiveRecords {
@@ -89,7 +94,13 @@ class BlobLiveRecords {
   // Fills live_ from the index. If it returns OK and live_ is empty, the end
   // was reached.
   Status FetchLive();
+  // Replaces *records with the next records of the index, with the hashes of
+  // the map.
   Status NextFromIndex(std::vector<AddressMap::Record>* records);
+  // Replaces the hash of a record of an index with another seed.
+  // REQUIRES: walker_ is set, and is at the record.
+  Status Rehash(AddressMap::Record* record);
+  Status Corrupt(uint64_t offset, const Slice& what) const;
   // Makes the record at live_[position_] part of window_.
   Status FetchRecord();
   Status ParseRecord();
@@ -99,8 +110,9 @@ class BlobLiveRecords {
   const uint32_t slot_;
   const RandomAccessFileReader* const file_;
   const Options options_;
-  // Exactly one of the two is set.
-  std::unique_ptr<RecordIndexReader> index_;
+  const uint64_t file_hash_seed_;  // seed of the hashes in the index
+  RecordIndexReader index_;
+  // Only for an index with another seed than the map's.
   std::unique_ptr<BlobRecordWalker> walker_;
 
   std::vector<AddressMap::Record> records_;

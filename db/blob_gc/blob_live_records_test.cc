@@ -110,6 +110,34 @@ class BlobLiveRecordsTest : public testing::Test {
     }
   }
 
+  // Checks that reading fails at the place of the record.
+  void ExpectCorruptionAt(const MapAddress& address) {
+    std::vector<size_t> found;
+    const Status s = ReadAll(&found);
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    ASSERT_NE(std::string::npos,
+              s.ToString().find("000012.blob at offset " +
+                                std::to_string(address.offset)))
+        << s.ToString();
+  }
+
+  void CheckRecordInThePlaceOfAnother(uint64_t file_seed) {
+    Make(
+        200, [](size_t i) { return i != 120; }, file_seed);
+    // The record that is written over the other is garbage, then live.
+    for (const auto& [other, victim] :
+         {std::pair<size_t, size_t>{120, 20}, {140, 40}}) {
+      const MapAddress from = written_[other].address;
+      const MapAddress to = written_[victim].address;
+      ASSERT_EQ(from.size, to.size);
+      std::string bytes = maker_->bytes();
+      bytes.replace(to.offset, to.size,
+                    maker_->bytes().substr(from.offset, from.size));
+      Open(bytes);
+      ExpectCorruptionAt(to);
+    }
+  }
+
   BlobFileSlotTable files_;
   AddressMap map_;
   uint32_t slot_ = 0;
@@ -269,6 +297,43 @@ TEST_F(BlobLiveRecordsTest, DamagedLiveRecordIsReported) {
   // Damage in garbage is not noticed.
   std::string bytes = maker_->bytes();
   bytes[written_[victim + 1].address.offset + 20] ^= 1;
+  Open(bytes);
+  std::vector<size_t> found;
+  ASSERT_OK(ReadAll(&found));
+  ASSERT_EQ(expected_, found);
+}
+
+// A live record is not taken for garbage because another record, which is
+// intact, is in its place.
+TEST_F(BlobLiveRecordsTest, RecordInThePlaceOfAnotherIsReported) {
+  CheckRecordInThePlaceOfAnother(kSeed);
+}
+
+TEST_F(BlobLiveRecordsTest,
+       RecordInThePlaceOfAnotherIsReportedWithAnotherHashSeed) {
+  CheckRecordInThePlaceOfAnother(/*file_seed=*/99);
+}
+
+// The checksum of a key covers the value, too. So only the record index shows
+// that a key is damaged before the value is read.
+TEST_F(BlobLiveRecordsTest, DamageIsReportedWithAnotherHashSeed) {
+  Make(
+      200, [](size_t i) { return i % 2 == 0; }, /*file_seed=*/99);
+  const MapAddress address = written_[100].address;
+  for (uint32_t at = 0; at < address.size; ++at) {
+    std::string bytes = maker_->bytes();
+    bytes[address.offset + at] ^= 0x20;
+    Open(bytes);
+    ExpectCorruptionAt(address);
+  }
+}
+
+// A damaged index is restored from the records, also one with another seed.
+TEST_F(BlobLiveRecordsTest, DamagedIndexWithAnotherHashSeedIsRestored) {
+  Make(
+      3000, [](size_t i) { return i % 5 == 0; }, /*file_seed=*/99);
+  std::string bytes = maker_->bytes();
+  bytes[maker_->index_offset() + 5000] ^= 1;
   Open(bytes);
   std::vector<size_t> found;
   ASSERT_OK(ReadAll(&found));
