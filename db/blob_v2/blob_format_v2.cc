@@ -49,17 +49,11 @@ Status ReadPart(const RandomAccessFileReader* file, const IOOptions& options,
                 uint64_t offset, Part* part) {
   char scratch[Part::kSize];
   Slice encoded;
-  Status s =
+  const Status s =
       ReadBlobFile(file, options, offset, Part::kSize, scratch, &encoded);
-  if (s.ok()) {
-    s = part->DecodeFrom(encoded);
-    if (s.IsCorruption()) {
-      s = CorruptBlobFile(file->file_name(), offset, s.getState());
-    } else if (!s.ok()) {
-      s = Status::NotSupported("Blob file " + file->file_name(), s.getState());
-    }
-  }
-  return s;
+  return s.ok() ? NameBlobFile(part->DecodeFrom(encoded), file->file_name(),
+                               offset)
+                : s;
 }
 
 }  // namespace
@@ -232,6 +226,17 @@ Status CorruptBlobFile(const std::string& file_name, uint64_t offset,
                        const Slice& what) {
   return Status::Corruption(
       "Blob file " + file_name + " at offset " + std::to_string(offset), what);
+}
+
+Status NameBlobFile(const Status& s, const std::string& file_name,
+                    uint64_t offset) {
+  const Slice what = s.getState() != nullptr ? s.getState() : "damaged";
+  if (s.IsCorruption()) {
+    return CorruptBlobFile(file_name, offset, what);
+  }
+  return s.IsNotSupported()
+             ? Status::NotSupported("Blob file " + file_name, what)
+             : s;
 }
 
 Status ReadBlobFile(const RandomAccessFileReader* file,

@@ -145,6 +145,13 @@ Status DecodeBlobIndexSizeField(Slice value, uint64_t* index_size);
 Status CorruptBlobFile(const std::string& file_name, uint64_t offset,
                        const Slice& what);
 
+// Returns the status of decoding a part of a file, such as its header: with the
+// name of the file if it is NotSupported, and also with the offset of the part
+// if it is Corruption.
+// offset: bytes.
+Status NameBlobFile(const Status& s, const std::string& file_name,
+                    uint64_t offset);
+
 // Reads n bytes. Returns Corruption if there are fewer.
 // result: refers to scratch or to memory of the file.
 Status ReadBlobFile(const RandomAccessFileReader* file,

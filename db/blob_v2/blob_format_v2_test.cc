@@ -5,11 +5,15 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "db/blob/blob_file_addition.h"
+#include "db/blob/blob_file_reader.h"
 #include "db/blob_v2/blob_file_v2_test_util.h"
 #include "db/dbformat.h"
+#include "env/mock_env.h"
+#include "options/cf_options.h"
 #include "port/stack_trace.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
@@ -229,6 +233,69 @@ TEST_F(BlobFormatV2Test, LayoutIsReadAndErrorsNameTheFile) {
   ASSERT_TRUE(
       BlobFileLayoutV2::Read(&reader, IOOptions(), bytes.size(), &layout)
           .IsIOError());
+}
+
+TEST_F(BlobFormatV2Test, NamesTheFileOfAStatus) {
+  const auto name = [](const Status& s) {
+    return NameBlobFile(s, "dir/000012.blob", /*offset=*/345).ToString();
+  };
+  EXPECT_EQ("OK", name(Status::OK()));
+  EXPECT_EQ("Corruption: Blob file dir/000012.blob at offset 345: footer: why",
+            name(Status::Corruption("footer", "why")));
+  EXPECT_EQ("Corruption: Blob file dir/000012.blob at offset 345: damaged",
+            name(Status::Corruption()));
+  EXPECT_EQ("Not implemented: Blob file dir/000012.blob: header: why",
+            name(Status::NotSupported("header", "why")));
+  EXPECT_EQ("IO error: No space", name(Status::IOError("No space")));
+}
+
+// Readers of values say in which file and part of it the damage is, also if the
+// damage makes a file one of version 1.
+TEST_F(BlobFormatV2Test, ReadersNameDamagedHeadersAndFooters) {
+  FileMaker maker;
+  maker.Add("key", "value", 1, 0, true);
+  maker.Finish();
+  const std::unique_ptr<Env> env(MockEnv::Create(Env::Default()));
+  ASSERT_OK(env->CreateDirIfMissing("/dir"));
+  Options options;
+  options.env = env.get();
+  options.cf_paths.emplace_back("/dir", 0);
+  const ImmutableOptions ioptions(options);
+  const auto open = [&](const std::string& bytes, uint32_t column_family_id) {
+    EXPECT_OK(WriteStringToFile(env.get(), bytes, "/dir/000012.blob"));
+    std::unique_ptr<BlobFileReader> reader;
+    return BlobFileReader::Create(ioptions, ReadOptions(), FileOptions(),
+                                  column_family_id,
+                                  /*blob_file_read_hist=*/nullptr,
+                                  /*blob_file_number=*/12,
+                                  /*io_tracer=*/nullptr, &reader);
+  };
+  const auto expect_corruption_at = [](uint64_t offset, const Status& s) {
+    EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(std::string::npos,
+              s.ToString().find("/dir/000012.blob at offset " +
+                                std::to_string(offset) + ":"))
+        << s.ToString();
+  };
+  const std::string& bytes = maker.bytes();
+  ASSERT_OK(open(bytes, /*column_family_id=*/0));
+  expect_corruption_at(0, open(bytes, /*column_family_id=*/1));
+  for (size_t at = 0; at < BlobHeaderV2::kSize; ++at) {
+    std::string damaged = bytes;
+    damaged[at] ^= 1;
+    expect_corruption_at(0, open(damaged, 0));
+  }
+  const size_t footer = bytes.size() - BlobFooterV2::kSize;
+  for (size_t at = footer; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] ^= 1;
+    expect_corruption_at(footer, open(damaged, 0));
+  }
+  const Status later =
+      open(Changed(bytes.substr(0, 30), 22, "\x02", 26) + bytes.substr(30), 0);
+  EXPECT_TRUE(later.IsNotSupported()) << later.ToString();
+  EXPECT_NE(std::string::npos, later.ToString().find("/dir/000012.blob"))
+      << later.ToString();
 }
 
 TEST_F(BlobFormatV2Test, LayoutDoesNotTrustTheFooter) {

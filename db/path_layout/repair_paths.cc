@@ -31,8 +31,9 @@ namespace {
 
 // The properties of a blob file that the repair needs.
 struct BlobFileFacts {
-  // The file has a header and a footer. If not, the other members are not set.
-  bool complete = false;
+  // Says why the file has no valid header and footer. OK: it has both, and the
+  // other members are set.
+  Status damage;
   uint32_t column_family_id = 0;
   uint64_t blob_count = 0;
   uint64_t blob_bytes = 0;
@@ -46,14 +47,17 @@ Status ReadMappedFile(std::unique_ptr<FSRandomAccessFile>&& file,
   const RandomAccessFileReader reader(std::move(file), name);
   BlobFileLayoutV2 layout;
   const Status s = BlobFileLayoutV2::Read(&reader, IOOptions(), size, &layout);
+  if (s.IsCorruption()) {
+    facts->damage = s;
+    return Status::OK();
+  }
   if (s.ok()) {
-    facts->complete = true;
     facts->column_family_id = layout.header.column_family_id;
     facts->blob_count = layout.footer.blob_count;
     facts->blob_bytes = layout.index_offset - BlobHeaderV2::kSize;
     facts->index_bytes = layout.footer.index_size;
   }
-  return s.IsCorruption() ? Status::OK() : s;
+  return s;
 }
 
 Status ReadBlobFile(FileSystem* fs, const std::string& name,
@@ -61,7 +65,11 @@ Status ReadBlobFile(FileSystem* fs, const std::string& name,
   *facts = BlobFileFacts();
   uint64_t size = 0;
   IOStatus s = fs->GetFileSize(name, IOOptions(), &size, nullptr);
-  if (!s.ok() || size < BlobLogHeader::kSize + BlobLogFooter::kSize) {
+  if (s.ok() && size < BlobLogHeader::kSize + BlobLogFooter::kSize) {
+    facts->damage = CorruptBlobFile(name, size, "file too short");
+    return s;
+  }
+  if (!s.ok()) {
     return s;
   }
   std::unique_ptr<FSRandomAccessFile> file;
@@ -80,17 +88,17 @@ Status ReadBlobFile(FileSystem* fs, const std::string& name,
   }
   BlobLogHeader header;
   BlobLogFooter footer;
-  Status decoded = header.DecodeFrom(data);
-  if (decoded.ok()) {
-    s = file->Read(size - BlobLogFooter::kSize, BlobLogFooter::kSize,
-                   IOOptions(), &data, scratch, nullptr);
+  facts->damage = NameBlobFile(header.DecodeFrom(data), name, /*offset=*/0);
+  if (facts->damage.ok()) {
+    const uint64_t footer_offset = size - BlobLogFooter::kSize;
+    s = file->Read(footer_offset, BlobLogFooter::kSize, IOOptions(), &data,
+                   scratch, nullptr);
     if (!s.ok()) {
       return s;
     }
-    decoded = footer.DecodeFrom(data);
+    facts->damage = NameBlobFile(footer.DecodeFrom(data), name, footer_offset);
   }
-  if (decoded.ok()) {
-    facts->complete = true;
+  if (facts->damage.ok()) {
     facts->column_family_id = header.column_family_id;
     facts->blob_count = footer.blob_count;
     facts->blob_bytes = size - BlobLogHeader::kSize - BlobLogFooter::kSize;
@@ -265,7 +273,7 @@ Status RepairPaths::Check(
     if (!ReadBlobFile(fs, BlobFileName(blob_file.second, blob_file.first),
                       &facts)
              .ok() ||
-        !facts.complete) {
+        !facts.damage.ok()) {
       continue;
     }
     const auto family = families.find(facts.column_family_id);
@@ -376,8 +384,8 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
     // finished was in no MANIFEST.
     const bool needed =
         referenced.count(number) != 0 || (has_mapped && !s.ok());
-    if (s.ok() && !facts.complete) {
-      s = Status::Corruption("Header or footer missing");
+    if (s.ok()) {
+      s = facts.damage;
     }
     if (!s.ok()) {
       if (needed) {

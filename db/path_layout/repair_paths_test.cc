@@ -3,6 +3,7 @@
 
 #include "db/path_layout/repair_paths.h"
 
+#include "db/blob/blob_log_format.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_test_util.h"
 #include "db/version_set.h"
@@ -319,7 +320,8 @@ TEST_F(RepairPathsTest, CrashDuringRepairLosesNothing) {
   ASSERT_OK(VerifyData());
 }
 
-// Repair fails if an SST file refers to an unfinished blob file.
+// Repair fails if an SST file refers to an unfinished blob file, and says which
+// part of it is missing.
 TEST_F(RepairPathsTest, TruncatedLiveBlobFileFailsRepair) {
   const Options options = PathOptions("a", 2, {0}, {1});
   OpenNew({options});
@@ -331,9 +333,24 @@ TEST_F(RepairPathsTest, TruncatedLiveBlobFileFailsRepair) {
   ASSERT_OK(env_->RenameFile(whole, away));
   std::string contents;
   ASSERT_OK(ReadFileToString(env_, away, &contents));
+  const auto expect_corruption_at = [&](size_t offset) {
+    const Status s = Repair({options});
+    EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(s.ToString().find("Blob file " + whole + " at offset " +
+                                std::to_string(offset) + ":"),
+              std::string::npos)
+        << s.ToString();
+  };
+  std::string bad_header = contents;
+  bad_header[0] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, bad_header, whole, /*should_sync=*/false));
+  expect_corruption_at(0);
+  ASSERT_OK(WriteStringToFile(env_, contents.substr(0, 20), whole,
+                              /*should_sync=*/false));
+  expect_corruption_at(20);
   ASSERT_OK(WriteStringToFile(env_, contents.substr(0, contents.size() - 1),
                               whole, /*should_sync=*/false));
-  EXPECT_NOK(Repair({options}));
+  expect_corruption_at(contents.size() - 1 - BlobLogFooter::kSize);
   ExpectRefused({options});
 
   // If the user removes the file, repair succeeds, without the values of the
