@@ -349,12 +349,13 @@ void DeltaFileReader::MarkObsolete(uint32_t uncache_aggressiveness) {
 }
 
 Status DeltaFileReader::Named(const Status& s) const {
-  if (!s.IsCorruption()) {
+  if (!s.IsCorruption() && !s.IsNotSupported()) {
     return s;
   }
   const char* const message = s.getState();
   if (message == nullptr) {
-    return Corrupt("damaged");
+    return s.IsCorruption() ? Corrupt("damaged")
+                            : Status::NotSupported(file_name_);
   }
   return strstr(message, file_name_.c_str()) != nullptr
              ? s

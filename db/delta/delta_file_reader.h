@@ -144,7 +144,7 @@ class DeltaFileReader {
   // Passes the entries of the key to the context, like those of an SST file.
   Status Get(const ReadOptions& read_options, const LookupKey& key,
              GetContext* get_context) const;
-  // Returns s; if it is Corruption, with the name of the file.
+  // Returns s; if it is Corruption or NotSupported, with the name of the file.
   Status Named(const Status& s) const;
   Status Corrupt(const char* what) const;
 

@@ -18,6 +18,7 @@
 #include "db/range_tombstone_fragmenter.h"
 #include "file/random_access_file_reader.h"
 #include "file/writable_file_writer.h"
+#include "fuzz/strata/given_properties.h"
 #include "memory/arena.h"
 #include "port/port.h"
 #include "port/stack_trace.h"
@@ -89,6 +90,11 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
                    const std::string& contents) {
     ASSERT_OK(WriteStringToFile(env_.get(), contents, FileName(description)));
   }
+  // Replaces the file by a table with the entry and these properties, and sets
+  // the description's size.
+  void ReplaceByTable(const UserCollectedProperties& properties,
+                      const InternalKey& key, const std::string& value,
+                      DeltaFileDescription* description);
   BlockHandle PropertiesBlock(const DeltaFileDescription& description) {
     const ImmutableOptions ioptions(options_);
     std::unique_ptr<RandomAccessFileReader> file;
@@ -122,6 +128,10 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
   static void IsNamedCorruption(const Status& s,
                                 const DeltaFileDescription& description) {
     ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    IsNamed(s, description);
+  }
+  static void IsNamed(const Status& s,
+                      const DeltaFileDescription& description) {
     ASSERT_NE(
         std::string::npos,
         s.ToString().find(
@@ -1339,37 +1349,53 @@ TEST_F(DeltaFileTest, WrongDescriptionIsRefused) {
   ASSERT_EQ((Values{{5, "2"}}), MustCollect(*MustOpen(right), "a"));
 }
 
-TEST_F(DeltaFileTest, OtherFilesAreRefused) {
-  // The file is a table without the property of delta files.
-  const DeltaFileBuilder::Options builder_options =
-      BuilderOptions(Kind::kOperands);
-  DeltaFileDescription description = WriteOperands({{"a", 5, "1"}});
+void DeltaFileTest::ReplaceByTable(const UserCollectedProperties& properties,
+                                   const InternalKey& key,
+                                   const std::string& value,
+                                   DeltaFileDescription* description) {
   const auto settings = tables_->settings();
-  const std::string name = FileName(description);
+  const std::string name = FileName(*description);
   std::unique_ptr<FSWritableFile> file;
   ASSERT_OK(env_->GetFileSystem()->NewWritableFile(name, FileOptions(), &file,
                                                    nullptr));
   WritableFileWriter writer(std::move(file), name, FileOptions());
-  const InternalTblPropCollFactories none;
+  InternalTblPropCollFactories factories;
+  factories.push_back(
+      std::make_unique<fuzz::GivenPropertiesFactory>(properties));
   const ReadOptions read_options;
   const WriteOptions write_options;
   std::unique_ptr<TableBuilder> builder(
       settings->options.table_factory->NewTableBuilder(
           TableBuilderOptions(
               settings->ioptions(), settings->options, read_options,
-              write_options, settings->icmp(), &none, kNoCompression,
+              write_options, settings->icmp(), &factories, kNoCompression,
               CompressionOptions(), 0, "", 0, 0, false,
-              TableFileCreationReason::kMisc, 0, 0, builder_options.db_id,
-              settings->family->db_session_id, 0, description.number),
+              TableFileCreationReason::kMisc, 0, 0,
+              BuilderOptions(description->kind).db_id,
+              settings->family->db_session_id, 0, description->number),
           &writer));
-  builder->Add(InternalKey("a", 5, kTypeMerge).Encode(), "1");
+  builder->Add(key.Encode(), value);
   ASSERT_OK(builder->Finish());
   ASSERT_OK(writer.Close(IOOptions()));
-  description.size = builder->FileSize();
+  description->size = builder->FileSize();
+}
+
+TEST_F(DeltaFileTest, OtherFilesAreRefused) {
+  // The file is a table without the property of delta files.
+  DeltaFileDescription description = WriteOperands({{"a", 5, "1"}});
+  const InternalKey operand("a", 5, kTypeMerge);
+  ReplaceByTable({}, operand, "1", &description);
   std::unique_ptr<DeltaFileReader> reader;
   const Status s = Open(description, &reader);
   IsNamedCorruption(s, description);
   ASSERT_NE(std::string::npos, s.ToString().find("strata.delta"));
+
+  // The file is of a later version.
+  ReplaceByTable({{DeltaFileProperties::kPropertyName, "\x02"}}, operand, "1",
+                 &description);
+  const Status later = Open(description, &reader);
+  ASSERT_TRUE(later.IsNotSupported()) << later.ToString();
+  IsNamed(later, description);
 
   // The file is not a table.
   SetContents(description, std::string(description.size, 'x'));
