@@ -32,6 +32,7 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 using Kind = DeltaFileDescription::Kind;
+using Tier = DeltaFileDescription::Tier;
 
 // Returns how many bytes at the end of a file are read at once when it is
 // opened, if the filter is not unusually large: about the size of filter, index
@@ -170,6 +171,10 @@ Status DeltaFileReader::CheckProperties() const {
       user_properties.count(ExternalSstFilePropertyNames::kVersion) != 0;
   if (has_global_seq != description_.has_global_seq) {
     return Corrupt("a global sequence number that contradicts the MANIFEST");
+  }
+  if (has_global_seq && (properties.kind != Kind::kAnchors ||
+                         properties.tier != Tier::kFlushed)) {
+    return Corrupt("only flushed anchors have a global sequence number");
   }
   // With a global sequence number only the MANIFEST has the epochs.
   if (!has_global_seq && (properties.first_epoch != description_.first_epoch ||

@@ -27,9 +27,11 @@
 #include "rocksdb/sst_file_manager.h"
 #include "table/format.h"
 #include "table/meta_blocks.h"
+#include "table/sst_file_writer_collectors.h"
 #include "table/table_builder.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
+#include "util/coding.h"
 #include "util/random.h"
 #include "util/vector_iterator.h"
 
@@ -1400,6 +1402,42 @@ TEST_F(DeltaFileTest, OtherFilesAreRefused) {
   // The file is not a table.
   SetContents(description, std::string(description.size, 'x'));
   IsNamedCorruption(Open(description, &reader), description);
+}
+
+// Only flushed anchors have a global sequence number, whatever a file and its
+// description say.
+TEST_F(DeltaFileTest, OtherFilesWithAGlobalSequenceNumberAreRefused) {
+  const auto open = [&](Kind kind, Tier tier, DeltaFileDescription* file) {
+    *file = kind == Kind::kOperands ? WriteOperands({{"a", 0, ""}})
+                                    : WriteAnchors({{"a", 0}}, {});
+    DeltaFileProperties in_file;
+    in_file.kind = kind;
+    in_file.tier = tier;
+    UserCollectedProperties properties;
+    in_file.EncodeTo(&properties[DeltaFileProperties::kPropertyName]);
+    PutFixed32(&properties[ExternalSstFilePropertyNames::kVersion], 2);
+    PutFixed64(&properties[ExternalSstFilePropertyNames::kGlobalSeqno], 0);
+    const ValueType type = kind == Kind::kOperands ? kTypeMerge : kTypeDeletion;
+    ReplaceByTable(properties, InternalKey("a", 0, type), "", file);
+    file->tier = tier;
+    file->has_global_seq = true;
+    file->first_epoch = file->last_epoch = tier == Tier::kSorted ? 0 : 7;
+    file->smallest_seq = file->largest_seq = 40;
+    std::unique_ptr<DeltaFileReader> reader;
+    return Open(*file, &reader);
+  };
+  for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+    for (const Tier tier : {Tier::kFlushed, Tier::kMerged, Tier::kSorted}) {
+      SCOPED_TRACE(static_cast<int>(kind) * 10 + static_cast<int>(tier));
+      DeltaFileDescription file;
+      const Status s = open(kind, tier, &file);
+      if (kind == Kind::kAnchors && tier == Tier::kFlushed) {
+        ASSERT_OK(s);
+      } else {
+        IsNamedCorruption(s, file);
+      }
+    }
+  }
 }
 
 #ifndef NDEBUG

@@ -234,6 +234,8 @@ void CheckDescribed(const Table& table,
   Require(properties.tier == description.tier);
   Require(description.has_global_seq ==
           (table.properties.count(ExternalSstFilePropertyNames::kVersion) > 0));
+  Require(!description.has_global_seq || (properties.kind == Kind::kAnchors &&
+                                          properties.tier == Tier::kFlushed));
   Require(description.has_global_seq ||
           (properties.first_epoch == description.first_epoch &&
            properties.last_epoch == description.last_epoch));
@@ -250,25 +252,25 @@ void CheckDescribed(const Table& table,
 void CheckReads(const DeltaFileReader& reader, const Table& table,
                 const std::string& key, SequenceNumber read_seq) {
   const DeltaFileDescription& description = reader.description();
+  if (description.kind == Kind::kOperands) {
+    const auto seqs = table.Seqs(key, read_seq);
+    DeltaOperands operands;
+    Require(
+        reader.CollectOperands(ReadOptions(), key, read_seq, &operands).ok());
+    Require(operands.size() == seqs.size());
+    for (size_t i = 0; i < seqs.size(); ++i) {
+      Require(operands[i].seq == seqs[i]);
+      Require(operands[i].value ==
+              Slice(table.points.at({key, kMaxSeq - seqs[i]}).value));
+    }
+    return;
+  }
   // With a global sequence number there is one entry of each key, which has
   // this number, and 0 in the file.
   const bool is_global = description.has_global_seq;
   const bool is_visible = !is_global || description.largest_seq <= read_seq;
   const auto seqs = is_visible ? table.Seqs(key, is_global ? kMaxSeq : read_seq)
                                : std::vector<SequenceNumber>();
-  if (description.kind == Kind::kOperands) {
-    DeltaOperands operands;
-    Require(
-        reader.CollectOperands(ReadOptions(), key, read_seq, &operands).ok());
-    Require(operands.size() == seqs.size());
-    for (size_t i = 0; i < seqs.size(); ++i) {
-      Require(operands[i].seq ==
-              (is_global ? description.largest_seq : seqs[i]));
-      Require(operands[i].value ==
-              Slice(table.points.at({key, kMaxSeq - seqs[i]}).value));
-    }
-    return;
-  }
   SequenceNumber newest = 0;
   Require(reader.NewestAnchor(ReadOptions(), key, read_seq, &newest).ok());
   if (is_global) {
