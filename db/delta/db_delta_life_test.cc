@@ -920,6 +920,37 @@ TEST_F(DBDeltaRepairTest, AnchorsHideTheSameAfterARepair) {
   expect();
 }
 
+// Files that a job has read and files that it has written have the same range
+// anchors, in other pieces. A repair writes each range once.
+TEST_F(DBDeltaRepairTest, RepairWritesRangeAnchorsOnce) {
+  ASSERT_OK(db_->DisableFileDeletions());
+  const std::vector<Operand> operands = {
+      {"a", 10, "1"}, {"b", 11, "1"}, {"d", 12, "1"}, {"e", 13, "1"}};
+  HandMadeDeltas deltas = Deltas();
+  const uint64_t first_epoch = deltas.Flush(operands).first_epoch;
+  const uint64_t last_epoch =
+      deltas.FlushAnchors({}, {{"b", "e", 20}}).last_epoch;
+  deltas.Merge(2, operands);
+  deltas.WriteAnchors(deltas.BuilderOptions(Kind::kAnchors, Tier::kMerged,
+                                            first_epoch, last_epoch),
+                      {}, {{"b", "c", 20}, {"c", "e", 20}, {"d", "f", 15}});
+  LoseManifest();
+  RepairAndReopen();
+  HandMadeDeltas now = Deltas();
+  EXPECT_EQ((Values{{10, "1"}}), now.Read("a"));
+  for (const std::string key : {"b", "d", "e"}) {
+    EXPECT_EQ(Values(), now.Read(key)) << key;
+  }
+  uint64_t num_files = 0;
+  for (const DeltaFileDescription& file : Files()) {
+    if (file.kind == Kind::kAnchors) {
+      ++num_files;
+      EXPECT_EQ(4u, file.num_range_anchors);  // bc, cd, de, ef
+    }
+  }
+  EXPECT_EQ(1u, num_files);
+}
+
 // A fold has written values, but the delta files without the folded operands
 // are missing. The repair adds anchors for these values.
 TEST_F(DBDeltaRepairTest, RepairAddsAnchorsForValuesOfAFold) {

@@ -310,19 +310,25 @@ class DeltaWriter {
  private:
   static DeltaEntries Sorted(const DeltaEntries& entries,
                              DeltaEntry::Type type) {
-    std::set<std::tuple<std::string, uint64_t, std::string>> found;
     DeltaEntries result;
     for (const DeltaEntry& entry : entries) {
-      // An entry that was in files of several buckets occurs more than once.
-      if (entry.type == type &&
-          found.emplace(entry.key, entry.seq, entry.end).second) {
+      if (entry.type == type) {
         result.push_back(entry);
       }
     }
     std::sort(result.begin(), result.end(),
               [](const DeltaEntry& a, const DeltaEntry& b) {
-                return a.key != b.key ? a.key < b.key : a.seq > b.seq;
+                return a.key != b.key   ? a.key < b.key
+                       : a.seq != b.seq ? a.seq > b.seq
+                                        : a.end > b.end;
               });
+    // An entry that was in files of several buckets occurs more than once. Of a
+    // range, some of them may be a part.
+    result.erase(std::unique(result.begin(), result.end(),
+                             [](const DeltaEntry& a, const DeltaEntry& b) {
+                               return a.key == b.key && a.seq == b.seq;
+                             }),
+                 result.end());
     return result;
   }
 

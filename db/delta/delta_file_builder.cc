@@ -247,7 +247,7 @@ Status DeltaFileBuilder::AddRangeAnchor(const Slice& start, const Slice& end,
   }
   const InternalKey internal_start(start, seq, kTypeRangeDeletion);
   if (num_range_anchors_ != 0 &&
-      settings_->icmp().Compare(last_start_, internal_start.Encode()) > 0) {
+      settings_->icmp().Compare(last_start_, internal_start.Encode()) >= 0) {
     return Fail(Corrupt("ranges out of order"));
   }
   s = Open();

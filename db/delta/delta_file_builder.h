@@ -97,8 +97,8 @@ class DeltaFileBuilder {
   // REQUIRES: the kind is kAnchors.
   Status AddAnchor(const Slice& user_key, SequenceNumber seq);
   // Adds a range anchor, which hides the keys in [start, end). Ranges must come
-  // in the order of starts, those with the same start newest first; they may
-  // overlap.
+  // in the order of starts, those with the same start newest first and with
+  // different sequence numbers; they may overlap.
   // REQUIRES: the kind is kAnchors.
   Status AddRangeAnchor(const Slice& start, const Slice& end,
                         SequenceNumber seq);

@@ -408,6 +408,11 @@ TEST_F(DeltaFileTest, FindsTheNewestOfOverlappingRanges) {
                 return std::make_pair(a.start, b.seq) <
                        std::make_pair(b.start, a.seq);
               });
+    ranges.erase(std::unique(ranges.begin(), ranges.end(),
+                             [](const RangeAnchor& a, const RangeAnchor& b) {
+                               return a.start == b.start && a.seq == b.seq;
+                             }),
+                 ranges.end());
     const auto reader = MustOpen(WriteAnchors(anchors, ranges));
     ASSERT_EQ(ranges.size(), reader->description().num_range_anchors);
     for (size_t i = 0; i < 26; ++i) {
@@ -508,11 +513,19 @@ TEST_F(DeltaFileTest, UnsortedEntriesAreRefused) {
 
   builder = NewBuilder(Kind::kAnchors);
   ASSERT_OK(builder->AddRangeAnchor("b", "c", 5));
-  ASSERT_OK(builder->AddRangeAnchor("b", "d", 5));
-  ASSERT_OK(builder->AddRangeAnchor("b", "c", 4));
+  ASSERT_OK(builder->AddRangeAnchor("b", "d", 4));
   ASSERT_OK(builder->AddAnchor("a", 5));
   ASSERT_TRUE(builder->AddRangeAnchor("b", "c", 5).IsCorruption());
   ASSERT_TRUE(builder->Finish(&description).IsCorruption());
+
+  // Jobs fragment ranges, so none of them writes a range twice, or two ranges
+  // with one start and one sequence number.
+  for (const std::string end : {"c", "d"}) {
+    builder = NewBuilder(Kind::kAnchors);
+    ASSERT_OK(builder->AddRangeAnchor("b", "c", 5));
+    ASSERT_TRUE(builder->AddRangeAnchor("b", end, 5).IsCorruption());
+    ASSERT_TRUE(builder->Finish(&description).IsCorruption());
+  }
   ASSERT_EQ(0, NumFiles());
 }
 

@@ -645,15 +645,12 @@ Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,
 
 // Anchors to write to a new file.
 struct DeltaRepair::AnchorInput {
-  struct Range {
-    std::string start;
-    std::string end;
-    SequenceNumber seq;
-  };
   ReadOptions read_options;                               // outlive `points`
   std::vector<std::unique_ptr<DeltaFileReader>> readers;  // outlive `points`
   std::unique_ptr<InternalIterator> points;
-  std::vector<Range> ranges;  // by start; of equal ones the newest first
+  // Without overlaps: files that a job has read and files that it has written
+  // repeat the same ranges, perhaps in other pieces. nullptr: none.
+  std::unique_ptr<FragmentedRangeTombstoneList> ranges;
 };
 
 Status DeltaRepair::OpenAnchors(const Family& family,
@@ -662,6 +659,8 @@ Status DeltaRepair::OpenAnchors(const Family& family,
   input->read_options.fill_cache = false;
   input->read_options.total_order_seek = true;
   std::vector<InternalIterator*> iters;  // owned by the merging iterator
+  std::vector<std::string> range_keys;
+  std::vector<std::string> range_ends;
   Status s;
   for (const DeltaFileProbe* file : family.lineage.anchors_to_copy) {
     std::unique_ptr<DeltaFileReader> reader;
@@ -676,9 +675,11 @@ Status DeltaRepair::OpenAnchors(const Family& family,
     const auto of_file = reader->NewRangeAnchorIterator(kMaxSequenceNumber);
     if (of_file != nullptr) {
       for (of_file->SeekToFirst(); of_file->Valid(); of_file->Next()) {
-        input->ranges.push_back({of_file->start_key().ToString(),
-                                 of_file->end_key().ToString(),
-                                 of_file->seq()});
+        range_keys.push_back(InternalKey(of_file->start_key(), of_file->seq(),
+                                         kTypeRangeDeletion)
+                                 .Encode()
+                                 .ToString());
+        range_ends.push_back(of_file->end_key().ToString());
       }
     }
     input->readers.push_back(std::move(reader));
@@ -688,12 +689,13 @@ Status DeltaRepair::OpenAnchors(const Family& family,
       new VectorIterator(family.missing_anchors, std::move(no_values), &icmp));
   input->points.reset(
       NewMergingIterator(&icmp, iters.data(), static_cast<int>(iters.size())));
-  std::sort(input->ranges.begin(), input->ranges.end(),
-            [&icmp](const AnchorInput::Range& a, const AnchorInput::Range& b) {
-              const int order =
-                  icmp.user_comparator()->Compare(a.start, b.start);
-              return order != 0 ? order < 0 : a.seq > b.seq;
-            });
+  if (!range_keys.empty()) {
+    // No snapshot is left, so the newest anchor of each range is sufficient.
+    input->ranges = std::make_unique<FragmentedRangeTombstoneList>(
+        std::make_unique<VectorIterator>(std::move(range_keys),
+                                         std::move(range_ends), &icmp),
+        icmp, /*for_compaction=*/true, std::vector<SequenceNumber>());
+  }
   return s;
 }
 
@@ -716,9 +718,13 @@ Status DeltaRepair::CopyAnchors(const AnchorInput& input,
   if (s.ok()) {
     s = points->status();
   }
-  for (const AnchorInput::Range& range : input.ranges) {
+  if (input.ranges == nullptr) {
+    return s;
+  }
+  for (const auto& range : *input.ranges) {
     if (s.ok()) {
-      s = builder->AddRangeAnchor(range.start, range.end, range.seq);
+      s = builder->AddRangeAnchor(range.start_key, range.end_key,
+                                  *input.ranges->seq_iter(range.seq_start_idx));
     }
   }
   return s;
