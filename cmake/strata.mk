@@ -402,6 +402,7 @@ STRATA_TEST_MAIN = \
   db/strata/history_sweep_test.cc \
   db/strata/implicit_snapshot_registry_test.cc \
   db/strata/metamorphic_test.cc \
+  db/strata/needed_blob_file_test.cc \
   db/strata/overlap_stress_test.cc \
   db/strata/pairwise_merge_test.cc \
   db/strata/point_read_test.cc \
