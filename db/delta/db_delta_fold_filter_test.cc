@@ -181,18 +181,15 @@ TEST_P(DBDeltaFoldFilterTest, FoldIsGivenUpAfterAFilterChangedItsBases) {
     WriteOperands();
     Check();
     ForceFolds();
-    EnableCallBackOnce(
-        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-        [&](void*) {
-          filters = true;
-          compaction.Finish();
-          filters = false;
-          expected_["c"] = ",1," + Long("2");
-          expected_["d"] = "changed,1," + Long("2");
-          EXPECT_EQ(0, NumFolded());
-          Check();
-        });
-    ASSERT_OK(Collect());
+    ASSERT_OK(CollectBeside([&] {
+      filters = true;
+      compaction.Finish();
+      filters = false;
+      expected_["c"] = ",1," + Long("2");
+      expected_["d"] = "changed,1," + Long("2");
+      EXPECT_EQ(0, NumFolded());
+      Check();
+    }));
     EXPECT_EQ("changed,1," + Long("2"), expected_["d"]);
     EXPECT_GT(num_picked_, 1);
     Check();
@@ -224,20 +221,18 @@ TEST_P(DBDeltaFoldFilterTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   };
   EnableCallBackOnce("DBStrata::BeginDeltaFold:BeforeEdit", let_go);
   EnableCallBackOnce("DBStrata::EndDeltaFold:BeforeSettle", let_go);
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        filters = true;
-        EnableCallBackOnce("VersionSet::LogAndApply:WriteManifest", [&](void*) {
-          filters = false;
-          expected_["c"] = ",1," + Long("2");
-          expected_["d"] = "changed,1," + Long("2");
-          writes.set_value();
-          go_on.get_future().wait();
-        });
-        compaction.GoOn();
-        writes.get_future().wait();
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    filters = true;
+    EnableCallBackOnce("VersionSet::LogAndApply:WriteManifest", [&](void*) {
+      filters = false;
+      expected_["c"] = ",1," + Long("2");
+      expected_["d"] = "changed,1," + Long("2");
+      writes.set_value();
+      go_on.get_future().wait();
+    });
+    compaction.GoOn();
+    writes.get_future().wait();
+  }));
   compaction.Finish();
   EXPECT_EQ("changed,1," + Long("2"), expected_["d"]);
   EXPECT_GT(num_picked_, 1);
@@ -254,14 +249,12 @@ TEST_P(DBDeltaFoldFilterTest, FilterIsHeldWhileThereAreOperands) {
   DestroyAndReopen(options);
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        filters = true;
-        CompactAllFiles();
-        filters = false;
-        Check();
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    filters = true;
+    CompactAllFiles();
+    filters = false;
+    Check();
+  }));
   // The filter has decided about "c" and "d", but neither has changed.
   EXPECT_GE(filter.num_decisions(), 2);
   Check();

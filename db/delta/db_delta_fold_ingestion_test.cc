@@ -57,13 +57,10 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderIngestedOnesAreLeftOut) {
   WriteFoldable();
   WriteExternal({"b", "c"});
   ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-      [this](void*) {
-        no_more_folds_ = true;
-        Ingest();
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([this] {
+    no_more_folds_ = true;
+    Ingest();
+  }));
   // The anchors of the ingestion show which values are hidden.
   EXPECT_EQ(10, NumFolded());
   CheckNoOperands();
@@ -81,15 +78,12 @@ TEST_P(DBDeltaFoldIngestionTest, ValuesUnderAnIngestedRangeDeletionAreLeftOut) {
   ASSERT_OK(writer.DeleteRange("b", "d"));
   ASSERT_OK(writer.Finish());
   ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-      [this](void*) {
-        no_more_folds_ = true;
-        Ingest();
-        expected_.erase("b");
-        expected_.erase("c");
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([this] {
+    no_more_folds_ = true;
+    Ingest();
+    expected_.erase("b");
+    expected_.erase("c");
+  }));
   EXPECT_EQ(10, NumFolded());
   CheckNoOperands();
   CheckAndCompact();
@@ -105,13 +99,11 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpForASnapshotBelowAnIngestion) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        no_more_folds_ = true;
-        snapshot = db_->GetSnapshot();
-        Ingest();
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    no_more_folds_ = true;
+    snapshot = db_->GetSnapshot();
+    Ingest();
+  }));
   ASSERT_NE(nullptr, snapshot);
   EXPECT_EQ(0, NumFolded());
   Check();
@@ -152,23 +144,20 @@ TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForTheIngestion) {
   std::thread ingester;
   EnableCallBackOnce("DBStrata::EnterDeltaFold:Waits",
                      [&](void*) { waits.set_value(); });
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        no_more_folds_ = true;
-        // This sync point is passed without the mutex. The first edit only
-        // reserves file numbers for the ingestion, which is not counted as
-        // running yet.
-        SyncPoint::GetInstance()->SetCallBack(
-            "VersionSet::LogAndApply:WriteManifest", [&](void*) {
-              if (++num_edits == 2) {
-                running.set_value();
-                waits.get_future().wait();
-              }
-            });
-        ingester = std::thread([this] { Ingest(); });
-        running.get_future().wait();
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    no_more_folds_ = true;
+    // This sync point is passed without the mutex. The first edit only reserves
+    // file numbers for the ingestion, which is not counted as running yet.
+    SyncPoint::GetInstance()->SetCallBack(
+        "VersionSet::LogAndApply:WriteManifest", [&](void*) {
+          if (++num_edits == 2) {
+            running.set_value();
+            waits.get_future().wait();
+          }
+        });
+    ingester = std::thread([this] { Ingest(); });
+    running.get_future().wait();
+  }));
   ingester.join();
   // The ingestion begins a new generation, but no file that the fold has read
   // is gone.
@@ -180,15 +169,12 @@ TEST_P(DBDeltaFoldIngestionTest, FoldIsGivenUpAfterItsFilesAreDeleted) {
   DestroyAndReopen(DeltaOptions());
   WriteFoldable();
   ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-      [this](void*) {
-        no_more_folds_ = true;
-        ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
-                                     nullptr, nullptr));
-        expected_.clear();
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([this] {
+    no_more_folds_ = true;
+    ASSERT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), nullptr,
+                                 nullptr));
+    expected_.clear();
+  }));
   EXPECT_EQ(0, NumFolded());
   Check();
   CheckNoOperands();

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -34,13 +35,24 @@ class DBDeltaFoldTest : public DeltaFoldDBTestBase {
   DBDeltaFoldTest() : DeltaFoldDBTestBase("db_delta_fold_test") {}
 
  protected:
-  // Counts the folds whose values were compared with newer files before their
-  // commit.
-  void CountValidated() {
+  // Folds ten operands. Before the fold reaches the gate, `flush` flushes what
+  // hides some of its values. Checks that the commit leaves out these values:
+  // the fold was not given up, and nothing was left for a second one.
+  void CheckHiddenValuesAreLeftOut(const std::function<void()>& flush) {
+    DestroyAndReopen(DeltaOptions());
+    WriteFoldable();
+    ForceFolds();
+    // Values are compared with newer files before the commit.
     EnableCallBack("DeltaFoldCommit::Write:Validated", [this](void* arg) {
       EXPECT_OK(*static_cast<Status*>(arg));
       ++num_validated_;
     });
+    ASSERT_OK(CollectBeside(flush));
+    EXPECT_EQ(10, NumFolded());
+    EXPECT_EQ(1, num_validated_);
+    Check();
+    CheckNoOperands();
+    GoOn();
   }
 
   // Checks that there are delta files and that all are open, so that their
@@ -201,72 +213,33 @@ TEST_P(DBDeltaFoldTest, OldIteratorsKeepOperandsAndBases) {
   GoOn();
 }
 
-// If a flush before the gate overwrites folded keys, the commit leaves out
-// their values.
 TEST_P(DBDeltaFoldTest, ValuesOverwrittenBeforeTheGateAreLeftOut) {
-  DestroyAndReopen(DeltaOptions());
-  WriteFoldable();
-  ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-      [this](void*) {
-        DoPut("a", "over");
-        DoPut("c", Long("over"));
-        DoDelete("d");
-        ASSERT_OK(Flush());
-      });
-  CountValidated();
-  ASSERT_OK(Collect());
-  EXPECT_EQ(10, NumFolded());
-  EXPECT_EQ(1, num_validated_);
-  CheckNoOperands();
-  GoOn();
+  CheckHiddenValuesAreLeftOut([this] {
+    DoPut("a", "over");
+    DoPut("c", Long("over"));
+    DoDelete("d");
+    ASSERT_OK(Flush());
+  });
 }
 
 TEST_P(DBDeltaFoldTest, ValuesRangeDeletedBeforeTheGateAreLeftOut) {
-  DestroyAndReopen(DeltaOptions());
-  WriteFoldable();
-  ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-      [this](void*) {
-        ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
-                                   "b", "e"));
-        for (const char* key : {"b", "c", "d"}) {
-          expected_.erase(key);
-        }
-        ASSERT_OK(Flush());
-      });
-  CountValidated();
-  ASSERT_OK(Collect());
-  // The fold was not given up, and nothing was left for a second one.
-  EXPECT_EQ(10, NumFolded());
-  EXPECT_EQ(1, num_validated_);
-  Check();
-  CheckNoOperands();
-  GoOn();
+  CheckHiddenValuesAreLeftOut([this] {
+    ASSERT_OK(
+        db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "e"));
+    for (const char* key : {"b", "c", "d"}) {
+      expected_.erase(key);
+    }
+    ASSERT_OK(Flush());
+  });
 }
 
 TEST_P(DBDeltaFoldTest, FoldWhoseValuesAreAllOverwrittenSucceeds) {
-  DestroyAndReopen(DeltaOptions());
-  WriteFoldable();
-  ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-      [this](void*) {
-        for (const char* key : {"a", "b", "c", "d", "e"}) {
-          DoPut(key, "over");
-        }
-        ASSERT_OK(Flush());
-      });
-  CountValidated();
-  ASSERT_OK(Collect());
-  EXPECT_EQ(10, NumFolded());
-  EXPECT_EQ(1, num_validated_);
-  EXPECT_EQ("over", expected_["a"]);
-  Check();
-  CheckNoOperands();
-  GoOn();
+  CheckHiddenValuesAreLeftOut([this] {
+    for (const char* key : {"a", "b", "c", "d", "e"}) {
+      DoPut(key, "over");
+    }
+    ASSERT_OK(Flush());
+  });
 }
 
 // A snapshot sees operands that the fold has taken and not the value that hides
@@ -277,14 +250,12 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpForASnapshotBelowAnAnchor) {
   const auto before = expected_;
   const Snapshot* snapshot = nullptr;
   ForceFolds();
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        snapshot = db_->GetSnapshot();
-        DoPut("c", Long("over"));
-        ASSERT_OK(Flush());
-        no_more_folds_ = true;
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    snapshot = db_->GetSnapshot();
+    DoPut("c", Long("over"));
+    ASSERT_OK(Flush());
+    no_more_folds_ = true;
+  }));
   ASSERT_NE(nullptr, snapshot);
   EXPECT_EQ(0, NumFolded());
   Check();
@@ -326,19 +297,17 @@ TEST_P(DBDeltaFoldTest, FoldWaitsForARunningFlush) {
   std::promise<void> flushing;
   std::promise<void> waits;
   std::thread flusher;
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        DoPut("c", Long("over"));
-        EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
-          flushing.set_value();
-          waits.get_future().wait();
-        });
-        flusher = std::thread([this] { ASSERT_OK(Flush()); });
-        flushing.get_future().wait();
-      });
   EnableCallBackOnce("DBStrata::EnterDeltaFold:Waits",
                      [&](void*) { waits.set_value(); });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    DoPut("c", Long("over"));
+    EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
+      flushing.set_value();
+      waits.get_future().wait();
+    });
+    flusher = std::thread([this] { ASSERT_OK(Flush()); });
+    flushing.get_future().wait();
+  }));
   flusher.join();
   EXPECT_EQ(10, NumFolded());
   CheckNoOperands();
@@ -355,21 +324,19 @@ TEST_P(DBDeltaFoldTest, FoldIsGivenUpIfAFlushTakesTooLong) {
   std::promise<void> flushing;
   std::promise<void> given_up;
   std::thread flusher;
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        no_more_folds_ = true;
-        DoMerge("c", "3");
-        DoPut("f", Long("over"));
-        EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
-          flushing.set_value();
-          given_up.get_future().wait();
-        });
-        flusher = std::thread([this] { ASSERT_OK(Flush()); });
-        flushing.get_future().wait();
-      });
   EnableCallBackOnce("DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit",
                      [&](void*) { given_up.set_value(); });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    no_more_folds_ = true;
+    DoMerge("c", "3");
+    DoPut("f", Long("over"));
+    EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
+      flushing.set_value();
+      given_up.get_future().wait();
+    });
+    flusher = std::thread([this] { ASSERT_OK(Flush()); });
+    flushing.get_future().wait();
+  }));
   flusher.join();
   EXPECT_EQ(0, NumFolded());
   GoOn();
@@ -488,25 +455,22 @@ TEST_P(DBDeltaFoldTest, ReaderWithALaterVersionSeesFoldedValues) {
   std::promise<void> registered;
   std::promise<void> go_on;
   std::thread reader;
-  EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        no_more_folds_ = true;
-        EnableCallBackOnce("DBStrata::RegisterReadBound:Registered",
-                           [&](void*) {
-                             registered.set_value();
-                             go_on.get_future().wait();
-                           });
-        reader = std::thread([&] {
-          const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-          CheckIterator(iter.get(), before);
-        });
-        registered.get_future().wait();
-        DoPut("b", "new");
-        DoPut("c", Long("new"));
-        DoDelete("d");
-        ASSERT_OK(Flush());
-      });
-  ASSERT_OK(Collect());
+  ASSERT_OK(CollectBeside([&] {
+    no_more_folds_ = true;
+    EnableCallBackOnce("DBStrata::RegisterReadBound:Registered", [&](void*) {
+      registered.set_value();
+      go_on.get_future().wait();
+    });
+    reader = std::thread([&] {
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      CheckIterator(iter.get(), before);
+    });
+    registered.get_future().wait();
+    DoPut("b", "new");
+    DoPut("c", Long("new"));
+    DoDelete("d");
+    ASSERT_OK(Flush());
+  }));
   go_on.set_value();
   reader.join();
   Check();

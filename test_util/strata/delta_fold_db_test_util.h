@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -135,6 +136,17 @@ class DeltaFoldDBTestBase
     return db_->CompactRange(CompactRangeOptions(),
                              cf < 0 ? db_->DefaultColumnFamily() : handles_[cf],
                              nullptr, nullptr);
+  }
+  // Collects, and calls `event` once: when a fold has read its operands and
+  // bases, and has not begun to commit.
+  // REQUIRES: ForceFolds() was called.
+  Status CollectBeside(const std::function<void()>& event) {
+    const auto was_called = EnableCallBackOnce(
+        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+        [event](void*) { event(); });
+    const Status s = Collect();
+    EXPECT_TRUE(*was_called);
+    return s;
   }
   uint64_t NumFolded() { return Ticker(DELTA_OPERANDS_FOLDED); }
   void CheckNoOperands() {
