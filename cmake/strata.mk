@@ -69,6 +69,7 @@ STRATA_LIB = \
   db/blob_v2/blob_record_walker.cc \
   db/blob_v2/read_ahead_budget.cc \
   db/compaction/compaction_iterator_strata.cc \
+  db/db_iter_strata.cc \
   db/delta/delta_ascending_lookup.cc \
   db/delta/delta_async_reads.cc \
   db/delta/delta_bucket_intake.cc \
@@ -395,6 +396,7 @@ STRATA_TEST_MAIN = \
   db/strata/db_resume_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
   db/strata/flush_order_gate_test.cc \
+  db/strata/forward_iterator_blobs_test.cc \
   db/strata/forward_iterator_operands_test.cc \
   db/strata/history_faults_test.cc \
   db/strata/history_files_test.cc \

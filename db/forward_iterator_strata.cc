@@ -7,6 +7,7 @@
 // may be a different one or the same. The reader would apply them twice, or
 // never see the remaining operands.
 
+#include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/forward_iterator.h"
 
@@ -37,5 +38,7 @@ void ForwardIterator::LeaveOperands() {
                  /*seek_after_async_io=*/true);
   }
 }
+
+const Version* ForwardIterator::current_version() const { return sv_->current; }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -377,9 +377,6 @@ TEST_F(DBAddressMapTransactionTest, WritePreparedTailingIteratorsDoNotFollow) {
       SCOPED_TRACE(testing::Message() << with_map << ' ' << policy);
       Options options = MapOptions();
       options.enable_blob_address_map = with_map;
-      // As in RocksDB, a tailing iterator without a map cannot read blob files
-      // that are newer than the iterator: "Invalid blob file number".
-      options.enable_blob_files = with_map;
       TransactionDBOptions txn_db_options;
       txn_db_options.write_policy = policy;
       Destroy(options);

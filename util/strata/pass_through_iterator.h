@@ -74,6 +74,9 @@ class PassThroughIterator : public InternalIterator {
   void Prepare(const MultiScanArgs* scan_opts) override {
     child_->Prepare(scan_opts);
   }
+  const Version* current_version() const override {
+    return child_->current_version();
+  }
 
  protected:
   InternalIterator* child() const { return child_; }
