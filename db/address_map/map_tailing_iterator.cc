@@ -42,19 +42,12 @@ void MapTailingIterator::Seek(const Slice& target) {
 
 void MapTailingIterator::Next() {
   const Slice internal_key = child()->key();
-  const SequenceNumber sequence = GetInternalKeySeqno(internal_key);
   const bool was_operand = ExtractValueType(internal_key) == kTypeMerge;
   const Slice user_key = ExtractUserKey(internal_key);
   current_.assign(user_key.data(), user_key.size());
   child()->Next();
   bool follows =
       cfd_->GetSuperVersionNumber() != super_version_number_ && Valid();
-  // The entry that was left may have another type in a new file, and then
-  // follows the position that it had. DBIter does not expect it again.
-  while (follows && IsAtEntry(current_, sequence)) {
-    child()->Next();
-    follows = Valid();
-  }
   if (follows && IsAtKey(current_)) {
     // DBIter needs the older operands and the base. The child has not taken
     // another SuperVersion, so those that are newer than the bound are in a
@@ -75,13 +68,6 @@ void MapTailingIterator::Next() {
     Seek(target_.Encode());
   }
   TEST_SYNC_POINT("MapTailingIterator::Next:Return");
-}
-
-bool MapTailingIterator::IsAtEntry(const Slice& user_key,
-                                   SequenceNumber sequence) const {
-  return GetInternalKeySeqno(child()->key()) == sequence &&
-         cfd_->user_comparator()->Equal(ExtractUserKey(child()->key()),
-                                        user_key);
 }
 
 bool MapTailingIterator::IsAtKey(const Slice& user_key) const {

@@ -44,8 +44,8 @@ class ColumnFamilyData;
 // value of a kTypeValue entry to a blob file and makes it a kTypeBlobIndex
 // entry, which precedes the kTypeValue entry of the same sequence number, and a
 // compaction filter may do the reverse. So a position in one SuperVersion is
-// found again in another by its user key, and an entry by its sequence number,
-// never by the internal key.
+// found again in another by its user key, and an entry also by its sequence
+// number (ForwardIterator::IsAtEntry()), never by the internal key.
 //
 // Cost: While an iterator does not move, new values of keys that have a direct
 // entry are stored as versioned ones, as with a snapshot. The iterator also
@@ -68,10 +68,6 @@ class MapTailingIterator final : public PassThroughIterator {
   // the bound was taken for that SuperVersion.
   template <typename SeekChild>
   void Follow(const SeekChild& seek);
-  // True if the child is at the entry of this key (with its timestamp) and
-  // sequence number.
-  // REQUIRES: Valid()
-  bool IsAtEntry(const Slice& user_key, SequenceNumber sequence) const;
   // REQUIRES: Valid()
   bool IsAtKey(const Slice& user_key) const;
 
