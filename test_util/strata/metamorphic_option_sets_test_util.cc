@@ -3,7 +3,6 @@
 
 #include "test_util/strata/metamorphic_option_sets_test_util.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -203,22 +202,6 @@ std::vector<HistoryVariant> AllowedVariants(const std::string& kind) {
   return sets;
 }
 
-bool HasTailingIterator(const std::vector<HistoryWords>& steps) {
-  return std::any_of(steps.begin(), steps.end(), [](const auto& words) {
-    return std::find(words.begin(), words.end(), "+tailing") != words.end();
-  });
-}
-
-// RocksDB's tailing iterators read blob files through the Version of their
-// creation, which may be gone. An address map does not need it.
-bool MayReadBlobsWithoutMap(const HistoryVariant& set) {
-  return std::any_of(set.lists.begin(), set.lists.end(), [](const auto& list) {
-    return HistoryOptions::Find(list, "blobs") != nullptr &&
-           !Has(list, "blobs", "off") &&
-           !Has(list, "enable_blob_address_map", "true");
-  });
-}
-
 }  // namespace
 
 std::vector<HistoryVariant> MetamorphicOptionSets::Choose(
@@ -252,9 +235,6 @@ std::vector<HistoryVariant> MetamorphicOptionSets::Choose(
             {"random " + number, {random.Make(random.Style(), num_paths)}});
         break;
     }
-  }
-  if (HasTailingIterator(steps)) {
-    std::erase_if(sets, MayReadBlobsWithoutMap);
   }
   return sets;
 }

@@ -22,7 +22,7 @@ namespace ROCKSDB_NAMESPACE {
 // Thread-safe: the class has no state.
 class MetamorphicOptionSets {
  public:
-  // Returns up to this many sets for the history, chosen by the seed. The same
+  // Returns this many sets for the history, chosen by the seed. The same
   // arguments give the same sets.
   // REQUIRES: the first step is "open"
   static std::vector<HistoryVariant> Choose(

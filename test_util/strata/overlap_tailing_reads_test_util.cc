@@ -15,11 +15,8 @@
 namespace ROCKSDB_NAMESPACE {
 
 void OverlapTailingReads::Read(OverlapDice* dice) {
-  // RocksDB's tailing iterators support neither range deletions nor blob files
-  // without a map.
-  const OverlapStressOptions& options = state_.options();
-  if (options.range_deletions ||
-      (state_.db().options().enable_blob_files && !options.address_map)) {
+  // RocksDB's tailing iterators do not support range deletions.
+  if (state_.options().range_deletions) {
     return;
   }
   const size_t family = dice->Below(OverlapDb::kNumFamilies);
