@@ -267,6 +267,7 @@ STRATA_TEST_LIB = \
   test_util/strata/overlap_walk_test_util.cc \
   test_util/strata/overlap_write_test_util.cc \
   test_util/strata/overlap_writer_test_util.cc \
+  test_util/strata/test_flags_test_util.cc \
 
 STRATA_TEST_MAIN = \
   db/address_map/address_map_checkpoint_test.cc \

@@ -18,8 +18,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -35,6 +33,7 @@
 #include "test_util/strata/metamorphic_script_test_util.h"
 #include "test_util/strata/metamorphic_shrinker_test_util.h"
 #include "test_util/strata/metamorphic_state_test_util.h"
+#include "test_util/strata/test_flags_test_util.h"
 #include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 
@@ -61,6 +60,25 @@ void Print(const MetamorphicHuntResult& result) {
 }
 
 }  // namespace
+
+// The flags.
+
+TEST(TestFlagsTest, ValuesAreFound) {
+  std::string words[] = {"program", "--a=1.5", "--b",       "--c=x=y",
+                         "d=4",     "--e=2",   "--e=12345", "--f="};
+  std::vector<char*> argv;
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  const TestFlags flags(static_cast<int>(argv.size()), argv.data());
+  ASSERT_EQ(flags.Number("a", 0), 1.5);
+  ASSERT_TRUE(flags.Has("b"));
+  ASSERT_EQ(flags.Text("c", ""), "x=y");
+  ASSERT_FALSE(flags.Has("d"));
+  ASSERT_EQ(flags.Integer("d", 7), 7);
+  ASSERT_EQ(flags.Integer("e", 7), 12345);
+  ASSERT_EQ(flags.Text("f", "otherwise"), "");
+}
 
 // The generator.
 
@@ -367,20 +385,6 @@ TEST(MetamorphicTest, AnswersDoNotDependOnOptions) {
 
 namespace {
 
-// Returns the values of the flags of the form --name=value, or --name.
-std::map<std::string, std::string> ParseFlags(int argc, char** argv) {
-  std::map<std::string, std::string> flags;
-  for (int i = 1; i < argc; ++i) {
-    if (std::strncmp(argv[i], "--", 2) == 0) {
-      const std::string flag = argv[i] + 2;
-      const size_t equals = flag.find('=');
-      flags[flag.substr(0, equals)] =
-          equals == std::string::npos ? "" : flag.substr(equals + 1);
-    }
-  }
-  return flags;
-}
-
 int Replay(const std::string& path) {
   std::string text;
   Status s = ReadFileToString(Env::Default(), path, &text);
@@ -410,22 +414,17 @@ void PrintHistory(uint64_t seed, const MetamorphicHuntOptions& options) {
   }
 }
 
-int RunProgram(const std::map<std::string, std::string>& flags) {
-  const auto number = [&flags](const char* name, double otherwise) {
-    const auto it = flags.find(name);
-    return it == flags.end() ? otherwise : std::atof(it->second.c_str());
-  };
+int RunProgram(const TestFlags& flags) {
   MetamorphicHuntOptions options;
-  const auto db = flags.find("db");
-  options.root = db == flags.end() ? Root() : db->second;
-  options.seed = static_cast<uint64_t>(number("seed", 1));
-  options.seconds = number("seconds", 1e9);
-  options.num_histories = static_cast<size_t>(number("histories", 0));
-  options.num_steps = static_cast<size_t>(number("steps", 0));
-  options.num_sets = static_cast<size_t>(
-      number("sets", static_cast<double>(options.num_sets)));
-  options.shrink_seconds = number("shrink_seconds", options.shrink_seconds);
-  if (flags.count("print") != 0) {
+  options.root = flags.Text("db", Root());
+  options.seed = flags.Integer("seed", 1);
+  options.seconds = flags.Number("seconds", 1e9);
+  options.num_histories = flags.Integer("histories", 0);
+  options.num_steps = flags.Integer("steps", 0);
+  options.num_sets = flags.Integer("sets", options.num_sets);
+  options.shrink_seconds =
+      flags.Number("shrink_seconds", options.shrink_seconds);
+  if (flags.Has("print")) {
     PrintHistory(options.seed, options);
     return 0;
   }
@@ -440,12 +439,11 @@ int RunProgram(const std::map<std::string, std::string>& flags) {
 
 int main(int argc, char** argv) {
   ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
-  const auto flags = ROCKSDB_NAMESPACE::ParseFlags(argc, argv);
-  if (flags.count("replay") > 0) {
-    return ROCKSDB_NAMESPACE::Replay(flags.at("replay"));
+  const ROCKSDB_NAMESPACE::TestFlags flags(argc, argv);
+  if (flags.Has("replay")) {
+    return ROCKSDB_NAMESPACE::Replay(flags.Text("replay", ""));
   }
-  if (flags.count("seconds") > 0 || flags.count("histories") > 0 ||
-      flags.count("print") > 0) {
+  if (flags.Has("seconds") || flags.Has("histories") || flags.Has("print")) {
     return ROCKSDB_NAMESPACE::RunProgram(flags);
   }
   ::testing::InitGoogleTest(&argc, argv);
