@@ -21,41 +21,15 @@ HistoryCheck::HistoryCheck(const HistoryScript& script, std::string root)
     : script_(script), root_(std::move(root)) {}
 
 void HistoryCheck::Run() {
-  const std::vector<const HistoryVariant*> variants = ChooseVariants();
+  const std::vector<HistoryVariant> variants =
+      ChooseHistoryVariants(script_, root_, &complaints_);
   if (!RunOwn()) {
     return;
   }
   CompareWithExpected();
-  for (const HistoryVariant* variant : variants) {
-    RunVariant(*variant);
+  for (const HistoryVariant& variant : variants) {
+    RunVariant(variant);
   }
-  if (!script_.overrides().empty()) {
-    RunVariant({"overrides", script_.overrides()});
-  }
-}
-
-std::vector<const HistoryVariant*> HistoryCheck::ChooseVariants() {
-  // Not every file system supports direct I/O; tmpfs does not.
-  const bool has_direct_io = Env::Default()->CreateDirIfMissing(root_).ok() &&
-                             test::IsDirectIOSupported(Env::Default(), root_);
-  std::set<std::string> wanted;
-  if (!script_.all_variants()) {
-    wanted.insert(script_.variants().begin(), script_.variants().end());
-  }
-  std::vector<const HistoryVariant*> chosen;
-  for (const HistoryVariant& variant : HistoryVariants()) {
-    if (!script_.all_variants() && wanted.erase(variant.name) == 0) {
-      continue;
-    }
-    if (variant.name != "direct-io" || has_direct_io) {
-      chosen.push_back(&variant);
-    }
-  }
-  for (const std::string& name : wanted) {
-    complaints_.push_back(script_.Where(script_.variants_line()) +
-                          "no variant \"" + name + "\"");
-  }
-  return chosen;
 }
 
 bool HistoryCheck::RunOwn() {
@@ -114,6 +88,35 @@ void HistoryCheck::CompareWithOwn(
       }
     }
   }
+}
+
+std::vector<HistoryVariant> ChooseHistoryVariants(
+    const HistoryScript& script, const std::string& root,
+    std::vector<std::string>* complaints) {
+  // Not every file system supports direct I/O; tmpfs does not.
+  const bool has_direct_io = Env::Default()->CreateDirIfMissing(root).ok() &&
+                             test::IsDirectIOSupported(Env::Default(), root);
+  std::set<std::string> wanted;
+  if (!script.all_variants()) {
+    wanted.insert(script.variants().begin(), script.variants().end());
+  }
+  std::vector<HistoryVariant> chosen;
+  for (const HistoryVariant& variant : HistoryVariants()) {
+    if (!script.all_variants() && wanted.erase(variant.name) == 0) {
+      continue;
+    }
+    if (variant.name != "direct-io" || has_direct_io) {
+      chosen.push_back(variant);
+    }
+  }
+  for (const std::string& name : wanted) {
+    complaints->push_back(script.Where(script.variants_line()) +
+                          "no variant \"" + name + "\"");
+  }
+  if (!script.overrides().empty()) {
+    chosen.push_back({"overrides", script.overrides()});
+  }
+  return chosen;
 }
 
 std::vector<std::string> CheckHistoryScript(const HistoryScript& script,

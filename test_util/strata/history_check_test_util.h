@@ -38,8 +38,6 @@ class HistoryCheck {
   const std::string& rewritten() const { return rewritten_; }
 
  private:
-  // Returns the variants that the script has and that the file system supports.
-  std::vector<const HistoryVariant*> ChooseVariants();
   // Runs the script with its own options. Returns false if it has a mistake.
   bool RunOwn();
   void CompareWithExpected();
@@ -55,6 +53,14 @@ class HistoryCheck {
   std::vector<std::string> complaints_;
   std::string rewritten_;
 };
+
+// Returns the variants that the script has, and its line "overrides:" as one
+// more. A variant that the file system does not support is left out.
+// root: a directory that is created.
+// *complaints: gets a line for each variant that does not exist.
+std::vector<HistoryVariant> ChooseHistoryVariants(
+    const HistoryScript& script, const std::string& root,
+    std::vector<std::string>* complaints);
 
 // Returns the complaints of a HistoryCheck. *rewritten is set to its rewritten
 // text.

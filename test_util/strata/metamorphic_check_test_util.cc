@@ -28,11 +28,13 @@ std::optional<Finding> MetamorphicCheck::Judge(
   ++num_runs_;
   num_steps_ += outcome.outputs.size();
   if (!outcome.mistake.empty()) {
-    return Finding{Finding::Kind::kMistake, set, outcome.mistake};
+    return Finding{Finding::Kind::kMistake, set, outcome.mistake,
+                   outcome.schedule_seed};
   }
   // An answer that was wrong before the process died is the better hint.
   if (!outcome.disagreements.empty()) {
-    return Finding{Finding::Kind::kWrong, set, outcome.disagreements[0]};
+    return Finding{Finding::Kind::kWrong, set, outcome.disagreements[0],
+                   outcome.schedule_seed};
   }
   if (outcome.end != MetamorphicOutcome::End::kFinished) {
     return Finding{outcome.end == MetamorphicOutcome::End::kHung
@@ -40,7 +42,8 @@ std::optional<Finding> MetamorphicCheck::Judge(
                        : Finding::Kind::kDied,
                    set,
                    "after step " + std::to_string(outcome.outputs.size()) +
-                       ": " + outcome.last_words};
+                       ": " + outcome.last_words,
+                   outcome.schedule_seed};
   }
   return std::nullopt;
 }
@@ -70,7 +73,8 @@ std::optional<Finding> MetamorphicCheck::RunSet(
                      "step " + std::to_string(i) + ": " + TextOf(steps[i]) +
                          "\n" + outcome.outputs[i].text +
                          "but with the history's own options:\n" +
-                         own_outputs_[i].text};
+                         own_outputs_[i].text,
+                     outcome.schedule_seed};
     }
   }
   return std::nullopt;

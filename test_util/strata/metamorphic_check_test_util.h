@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct MetamorphicFinding {
   // The options; a set without lists stands for the history's own ones.
   HistoryVariant set;
   std::string what;
+  // MetamorphicOutcome::schedule_seed of the run.
+  uint64_t schedule_seed = 0;
 };
 
 // Runs a history with its own options and with others, and compares.

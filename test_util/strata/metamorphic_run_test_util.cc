@@ -55,7 +55,9 @@ void Record(const HistoryFindings& findings, size_t* num_recorded,
 // The history, in the process of its own.
 void RunSteps(const std::vector<HistoryWords>& steps,
               const std::vector<HistoryOptionList>& lists,
-              const std::string& root, Recorder* recorder) {
+              const std::string& root,
+              const std::function<void(HistoryInterpreter*)>& at_end,
+              Recorder* recorder) {
   HistoryInterpreter interpreter(root, lists);
   const Status s = interpreter.Start();
   if (!s.ok()) {
@@ -75,6 +77,7 @@ void RunSteps(const std::vector<HistoryWords>& steps,
   if (!interpreter.findings().mistake().ok()) {
     recorder->Add(kMistake, interpreter.findings().mistake().getState());
   }
+  at_end(&interpreter);
 }
 
 // REQUIRES: this is the child process
@@ -87,11 +90,8 @@ void RunSteps(const std::vector<HistoryWords>& steps,
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
   }
-  {
-    Recorder recorder(root + ".out");
-    RunSteps(steps, lists, root, &recorder);
-    recorder.Add(kFinished, "");
-  }
+  MetamorphicRun::RunHere(steps, lists, root, root + ".out",
+                          [](HistoryInterpreter*) {});
   // Not exit(): destructors of static objects belong to the parent.
   _exit(0);
 }
@@ -235,6 +235,21 @@ MetamorphicOutcome MetamorphicRun::Run(
   }
   RemoveAll(root);
   return outcome;
+}
+
+void MetamorphicRun::RunHere(
+    const std::vector<HistoryWords>& steps,
+    const std::vector<HistoryOptionList>& lists, const std::string& root,
+    const std::string& record,
+    const std::function<void(HistoryInterpreter*)>& at_end) {
+  Recorder recorder(record);
+  RunSteps(steps, lists, root, at_end, &recorder);
+  recorder.Add(kFinished, "");
+}
+
+bool MetamorphicRun::ReadRecord(const std::string& record,
+                                MetamorphicOutcome* outcome) {
+  return ReadRecords(record, outcome);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

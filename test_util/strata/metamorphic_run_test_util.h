@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct MetamorphicOutcome {
   std::string mistake;
   // If the process did not finish: how it ended, and the last that it printed.
   std::string last_words;
+  // The seed of the schedule of the threads; 0 if the system chose it.
+  uint64_t schedule_seed = 0;
 };
 
 // Runs histories, each in a process of its own, so that one that aborts or
@@ -50,6 +54,24 @@ class MetamorphicRun {
   static MetamorphicOutcome Run(const std::vector<HistoryWords>& steps,
                                 const std::vector<HistoryOptionList>& lists,
                                 const std::string& root, int timeout_seconds);
+
+  // Runs the history in this process, whose own process Run() or another caller
+  // has made. The process may abort at any step, so what is known by then is in
+  // a file.
+  // lists, root: as for Run().
+  // record: path of the file, which ReadRecord() reads.
+  // at_end: called when the history is over, before its files are removed.
+  // REQUIRES: each step is valid
+  static void RunHere(
+      const std::vector<HistoryWords>& steps,
+      const std::vector<HistoryOptionList>& lists, const std::string& root,
+      const std::string& record,
+      const std::function<void(HistoryInterpreter* interpreter)>& at_end);
+
+  // Adds what RunHere() has written to *outcome. Returns true if RunHere() came
+  // to its end.
+  static bool ReadRecord(const std::string& record,
+                         MetamorphicOutcome* outcome);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -39,4 +39,14 @@ std::string MetamorphicScript(
   return text.append("----\n").append(expected);
 }
 
+std::vector<HistoryWords> MetamorphicSteps(const HistoryScript& script) {
+  std::vector<HistoryWords> steps;
+  for (const HistoryBlock& block : script.blocks()) {
+    for (const HistoryCommand& command : block.commands) {
+      steps.push_back(command.words);
+    }
+  }
+  return steps;
+}
+
 }  // namespace ROCKSDB_NAMESPACE

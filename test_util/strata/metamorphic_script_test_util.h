@@ -8,6 +8,7 @@
 
 #include "rocksdb/rocksdb_namespace.h"
 #include "test_util/strata/history_interpreter_test_util.h"
+#include "test_util/strata/history_script_test_util.h"
 #include "test_util/strata/history_variants_test_util.h"
 #include "test_util/strata/history_words_test_util.h"
 
@@ -21,5 +22,8 @@ std::string MetamorphicScript(
     const std::vector<std::string>& head,
     const std::vector<HistoryWords>& steps, const HistoryVariant& set,
     const std::vector<HistoryInterpreter::Output>& outputs);
+
+// Returns the steps of all blocks of the script.
+std::vector<HistoryWords> MetamorphicSteps(const HistoryScript& script);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -51,6 +51,9 @@ bool MetamorphicShrinker::Try(std::vector<HistoryWords> steps,
                               const HistoryVariant& set, Case* best) {
   steps = MetamorphicState::Valid(steps);
   for (int i = 0; i < num_tries_ && may_go_on_(); ++i) {
+    if (begin_try_) {
+      begin_try_(*best, i);
+    }
     std::optional<MetamorphicFinding> finding = check_.RunOwn(steps);
     if (!finding.has_value() && !set.lists.empty()) {
       finding = check_.RunSet(steps, set);

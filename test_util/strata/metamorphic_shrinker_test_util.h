@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
@@ -27,17 +28,21 @@ class MetamorphicShrinker {
     std::vector<HistoryWords> steps;
     MetamorphicFinding finding;
   };
+  using BeginTry = std::function<void(const Case& best, int number)>;
 
   // check: runs histories.
   // may_go_on: asked before each run; false ends the search.
   // num_tries: a history is run up to this many times until it goes wrong, as
   // jobs in the background can change what happens.
+  // begin_try: called ahead of each of these runs, with the best case so far
+  // and the number of the try, from 0; nullptr if there is nothing to do.
   // REQUIRES: *check outlives this
   MetamorphicShrinker(MetamorphicCheck* check, std::function<bool()> may_go_on,
-                      int num_tries)
+                      int num_tries, BeginTry begin_try = nullptr)
       : check_(*check),
         may_go_on_(std::move(may_go_on)),
-        num_tries_(num_tries) {}
+        num_tries_(num_tries),
+        begin_try_(std::move(begin_try)) {}
   MetamorphicShrinker(const MetamorphicShrinker&) = delete;
   MetamorphicShrinker& operator=(const MetamorphicShrinker&) = delete;
 
@@ -57,6 +62,7 @@ class MetamorphicShrinker {
   MetamorphicCheck& check_;
   const std::function<bool()> may_go_on_;
   const int num_tries_;
+  const BeginTry begin_try_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE
