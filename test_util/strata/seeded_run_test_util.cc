@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -25,15 +26,13 @@ namespace {
 
 constexpr char kArgument[] = "--seeded_run";
 
-// The path is the same in each process, because paths have an influence on what
-// hash tables of paths do.
-std::string Root() { return test::TmpDir() + "/seeded_run"; }
-
-[[noreturn]] void RunHere(const SeededHistory& history, uint64_t seed) {
+[[noreturn]] void RunHere(const SeededHistory& history,
+                          const SeededThreads::Options& options,
+                          uint64_t seed) {
   PrintStackOnCrash();
   // It lives until the process ends, as its threads do.
-  auto* const threads = new SeededThreads(SeededOptions(seed));
-  const SeededResult result = history(seed, Root());
+  auto* const threads = new SeededThreads(options);
+  const SeededResult result = history(seed, SeededRoot());
   char line[100];
   std::snprintf(line, sizeof(line),
                 "trace %016" PRIx64 " of %" PRIu64 " steps\n",
@@ -60,10 +59,15 @@ SeededThreads::Options SeededOptions(uint64_t seed) {
   return options;
 }
 
-bool StartSeededTest(int argc, char** argv,
-                     const std::map<std::string, SeededHistory>& histories) {
+std::string SeededRoot() { return test::TmpDir() + "/seeded_run"; }
+
+bool StartSeededTest(
+    int argc, char** argv,
+    const std::map<std::string, SeededHistory>& histories,
+    const std::function<SeededThreads::Options(uint64_t)>& options) {
   if (argc == 4 && std::string(argv[1]) == kArgument) {
-    RunHere(histories.at(argv[2]), std::strtoull(argv[3], nullptr, 10));
+    const uint64_t seed = std::strtoull(argv[3], nullptr, 10);
+    RunHere(histories.at(argv[2]), options(seed), seed);
   }
   const std::string path = test::TmpDir() + "/seeded_run.lock";
   // The lock ends with the process.
@@ -75,16 +79,22 @@ bool StartSeededTest(int argc, char** argv,
   return true;
 }
 
-SeededRun RunSeed(const std::string& history, uint64_t seed) {
+SeededRun RunSeed(const std::string& history, uint64_t seed,
+                  unsigned timeout_seconds) {
   RemoveSeededFiles();
   char number[30];
   // The length has an influence on addresses.
   std::snprintf(number, sizeof(number), "%020" PRIu64, seed);
-  const ForkedRun run = RunAgain({kArgument, history, number});
+  const ForkedRun run = RunAgain({kArgument, history, number}, timeout_seconds);
   SeededRun result;
   // Nothing is ahead of the line about the trace.
   result.is_right = run.is_complete && run.result.starts_with("trace ");
   result.text = run.result + run.output;
+  result.has_hung =
+      run.signal == SIGALRM ||
+      run.output.find("SeededThreads: deadlock") != std::string::npos ||
+      run.output.find("SeededThreads: the run has too many steps") !=
+          std::string::npos;
   if (run.signal != 0) {
     result.text += "signal " + std::to_string(run.signal) + "\n";
   }
@@ -92,9 +102,10 @@ SeededRun RunSeed(const std::string& history, uint64_t seed) {
 }
 
 void RemoveSeededFiles() {
-  const Status s = DestroyDir(Env::Default(), Root());
+  const Status s = DestroyDir(Env::Default(), SeededRoot());
   if (!s.ok()) {
-    std::fprintf(stderr, "%s: %s\n", Root().c_str(), s.ToString().c_str());
+    std::fprintf(stderr, "%s: %s\n", SeededRoot().c_str(),
+                 s.ToString().c_str());
     std::abort();
   }
 }

@@ -31,6 +31,9 @@ using SeededHistory =
 struct SeededRun {
   // The history has ended and was right.
   bool is_right = false;
+  // The history has not ended by itself: there was a deadlock, it had more
+  // steps than SeededThreads::Options::max_steps, or it took too long.
+  bool has_hung = false;
   // All that is known: complaints, the number and the hash of the steps, the
   // files, what was printed, the reason of a crash. It depends on the history
   // and the seed alone.
@@ -40,16 +43,25 @@ struct SeededRun {
 // Returns options that vary with the seed in all that can be chosen.
 SeededThreads::Options SeededOptions(uint64_t seed);
 
+// Returns the directory of the histories. The path is the same in each process,
+// because paths have an influence on what hash tables of paths do.
+std::string SeededRoot();
+
 // If this process is one of RunSeed(), runs the history and does not return.
 // Otherwise, waits for the end of other programs that use the same root.
 // Returns false and prints a message if that is impossible.
 // histories: by name.
+// options: returns the options of the threads for a seed.
 bool StartSeededTest(int argc, char** argv,
-                     const std::map<std::string, SeededHistory>& histories);
+                     const std::map<std::string, SeededHistory>& histories,
+                     const std::function<SeededThreads::Options(uint64_t seed)>&
+                         options = SeededOptions);
 
 // Runs a history. Its files remain until the next run.
+// timeout_seconds: a run that takes longer in real time has hung.
 // REQUIRES: main() has called StartSeededTest() with a history of that name
-SeededRun RunSeed(const std::string& history, uint64_t seed);
+SeededRun RunSeed(const std::string& history, uint64_t seed,
+                  unsigned timeout_seconds = 300);
 
 void RemoveSeededFiles();
 
