@@ -41,7 +41,9 @@ help:
 	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them;'
 	@echo '                  FUZZ_MERGE=1 puts the best of what is found into fuzz/strata/corpus)'
 	@echo '  metamorphic     random histories, which must have the same answers with all options, for'
-	@echo '                  HOURS=1 (SEED=n, default 1); see docs/history-scripts.md'
+	@echo '                  HOURS=1 (SEED=n, default 1; SEEDED=1: with threads whose schedule a seed'
+	@echo '                  chooses, PCT=1 with priorities, SCHEDULES=n for each set of options);'
+	@echo '                  see docs/history-scripts.md'
 	@echo '  sweep           each history script with a fault at its n-th operation on files, for every n'
 	@echo '                  (docs/fault-sweeps.md; many hours. SWEEP="script ..." for some scripts,'
 	@echo '                  SWEEP_KIND=kind, SWEEP_VARIANT=variant, SWEEP_POINTS=n for n points'
@@ -143,9 +145,17 @@ check-tsan: build/tsan/build.ninja
 
 HOURS ?= 1
 SEED  ?= 1
+ifdef SEEDED
+metamorphic_test  = seeded_metamorphic_test
+metamorphic_flags = --history_seed=$(SEED) --schedule_seed=$(SEED) $(if $(PCT),--pct) \
+  $(if $(SCHEDULES),--schedules=$(SCHEDULES))
+else
+metamorphic_test  = metamorphic_test
+metamorphic_flags = --seed=$(SEED)
+endif
 metamorphic: build/debug/build.ninja
-	$(call ninja,debug) metamorphic_test
-	build/debug/metamorphic_test --seed=$(SEED) \
+	$(call ninja,debug) $(metamorphic_test)
+	build/debug/$(metamorphic_test) $(metamorphic_flags) \
 	  --seconds=$$($(PYTHON) -c 'print(float("$(HOURS)") * 3600)')
 
 # Before the tree is made, so that a missing clang is said at once.

@@ -413,6 +413,7 @@ STRATA_TEST_MAIN = \
   db/strata/range_conversion_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/seeded_db_test.cc \
+  db/strata/seeded_metamorphic_test.cc \
   db/strata/seeded_schedule_test.cc \
   db/strata/seeded_threads_test.cc \
   db/strata/spanning_key_test.cc \
@@ -454,6 +455,7 @@ STRATA_SEEDED = \
   test_util/strata/interposed_syscall_test_util.cc \
   test_util/strata/seeded_fork_test_util.cc \
   test_util/strata/seeded_locks_test_util.cc \
+  test_util/strata/seeded_metamorphic_test_util.cc \
   test_util/strata/seeded_run_test_util.cc \
   test_util/strata/seeded_schedule_test_util.cc \
   test_util/strata/seeded_threads_test_util.cc \

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "rocksdb/env.h"
+#include "test_util/strata/history_options_test_util.h"
 #include "test_util/strata/history_variants_test_util.h"
 #include "test_util/strata/metamorphic_generator_test_util.h"
 #include "test_util/strata/metamorphic_option_sets_test_util.h"
@@ -61,19 +62,39 @@ void RemoveDirectIo(std::vector<HistoryVariant>* sets) {
   }
 }
 
+// Adds options with which jobs run in the background, where a list does not say
+// otherwise: a schedule has nothing to choose between the steps of a history
+// that waits for each of its jobs.
+void AddBackgroundJobs(std::vector<HistoryVariant>* sets) {
+  const HistoryOptionList options = {
+      {"disable_auto_compactions", "false"},
+      {"level0_file_num_compaction_trigger", "2"},
+      {"max_background_jobs", "4"}};
+  for (HistoryVariant& set : *sets) {
+    for (HistoryOptionList& list : set.lists) {
+      for (const auto& [name, value] : options) {
+        if (HistoryOptions::Find(list, name) == nullptr) {
+          HistoryOptions::Set(name, value, &list);
+        }
+      }
+    }
+  }
+}
+
 class Hunt {
  public:
   explicit Hunt(const MetamorphicHuntOptions& options)
       : options_(options),
         check_([this](const std::vector<HistoryWords>& steps,
                       const std::vector<HistoryOptionList>& lists) {
-          return MetamorphicRun::Run(steps, lists, options_.root,
-                                     options_.timeout_seconds);
-        }) {}
+          return RunOnce(steps, lists);
+        }),
+        next_schedule_seed_(options.schedules.first_seed) {}
 
   MetamorphicHuntResult Run() {
     has_direct_io_ = Env::Default()->CreateDirIfMissing(options_.root).ok() &&
                      test::IsDirectIOSupported(Env::Default(), options_.root);
+    Env::Default()->DeleteDir(options_.root).PermitUncheckedError();
     const Stopwatch watch;
     for (uint64_t seed = options_.seed;
          watch.Seconds() < options_.seconds &&
@@ -88,6 +109,20 @@ class Hunt {
   }
 
  private:
+  bool has_schedules() const { return options_.schedules.run != nullptr; }
+
+  MetamorphicOutcome RunOnce(const std::vector<HistoryWords>& steps,
+                             const std::vector<HistoryOptionList>& lists) {
+    if (!has_schedules()) {
+      return MetamorphicRun::Run(steps, lists, options_.root,
+                                 options_.timeout_seconds);
+    }
+    MetamorphicOutcome outcome =
+        options_.schedules.run(steps, lists, schedule_seed_);
+    outcome.schedule_seed = schedule_seed_;
+    return outcome;
+  }
+
   void RunHistory(uint64_t seed) {
     ++result_.num_histories;
     const std::vector<HistoryWords> steps =
@@ -97,37 +132,111 @@ class Hunt {
     if (!has_direct_io_) {
       RemoveDirectIo(&sets);
     }
+    if (has_schedules()) {
+      AddBackgroundJobs(&sets);
+    }
+    schedule_seed_ = next_schedule_seed_;
     std::optional<MetamorphicFinding> finding = check_.RunOwn(steps);
+    std::optional<size_t> number;
     for (size_t i = 0; i < sets.size() && !finding.has_value(); ++i) {
-      finding = check_.RunSet(steps, sets[i]);
+      if (options_.only_set.value_or(i) == i) {
+        number = i;
+        finding = RunSet(steps, sets[i]);
+      }
+    }
+    if (!number.has_value()) {
+      next_schedule_seed_ += options_.schedules.seed_step;
     }
     if (finding.has_value()) {
-      Report(seed, {steps, std::move(*finding)});
+      const std::string flags = Flags(seed, number, finding->schedule_seed);
+      Report(seed, flags, {steps, std::move(*finding)});
     }
   }
 
-  void Report(uint64_t seed, MetamorphicShrinker::Case found) {
+  // Runs the steps with all schedules of the set.
+  std::optional<MetamorphicFinding> RunSet(
+      const std::vector<HistoryWords>& steps, const HistoryVariant& set) {
+    std::optional<MetamorphicFinding> finding;
+    const size_t num_runs = has_schedules() ? options_.schedules.per_set : 1;
+    for (size_t i = 0; i < num_runs && !finding.has_value(); ++i) {
+      schedule_seed_ = next_schedule_seed_;
+      next_schedule_seed_ += options_.schedules.seed_step;
+      finding = check_.RunSet(steps, set);
+    }
+    return finding;
+  }
+
+  // Returns the arguments of the program that repeat a run.
+  // set: the number of the set; std::nullopt for the history's own options.
+  std::string Flags(uint64_t seed, std::optional<size_t> set,
+                    uint64_t schedule_seed) const {
+    if (!has_schedules()) {
+      return "--seed=" + std::to_string(seed);
+    }
+    std::string flags = "--history_seed=" + std::to_string(seed) +
+                        " --schedule_seed=" + std::to_string(schedule_seed) +
+                        " --histories=1 --schedules=1";
+    if (!set.has_value()) {
+      flags += " --sets=0";
+    } else {
+      flags += " --sets=" + std::to_string(options_.num_sets) +
+               " --set=" + std::to_string(*set);
+    }
+    if (options_.num_steps != 0) {
+      flags += " --steps=" + std::to_string(options_.num_steps);
+    }
+    return flags;
+  }
+
+  // flags: Flags() of the run that went wrong.
+  void Report(uint64_t seed, const std::string& flags,
+              MetamorphicShrinker::Case found) {
     constexpr int kTries = 3;
     const Stopwatch watch;
     MetamorphicShrinker shrinker(
         &check_, [&] { return watch.Seconds() < options_.shrink_seconds; },
-        kTries);
+        kTries,
+        // The first try has the schedule that went wrong. A history without
+        // some steps may need another one.
+        [this](const MetamorphicShrinker::Case& best, int number) {
+          schedule_seed_ =
+              best.finding.schedule_seed +
+              static_cast<uint64_t>(number) * options_.schedules.seed_step;
+        });
     const std::string first = found.finding.what;
     bool is_repeatable = false;
     const MetamorphicShrinker::Case small =
         shrinker.Shrink(std::move(found), &is_repeatable);
     // For the expected output.
+    schedule_seed_ = small.finding.schedule_seed;
     check_.RunOwn(small.steps);
-    const std::string path =
-        options_.root + "-" + std::to_string(seed) + ".txt";
+    const std::string schedule_seed = std::to_string(schedule_seed_);
+    const std::string path = options_.root + "-" + std::to_string(seed) +
+                             (has_schedules() ? "-" + schedule_seed : "") +
+                             ".txt";
+    std::vector<std::string> head = {
+        std::string("Found by ")
+            .append(has_schedules() ? "seeded_metamorphic_test "
+                                    : "metamorphic_test ")
+            .append(flags)};
+    if (has_schedules()) {
+      head.push_back("It goes wrong with --schedule_seed=" + schedule_seed +
+                     ".");
+    }
     std::ofstream(path) << MetamorphicScript(
-        {"Found by metamorphic_test --seed=" + std::to_string(seed)},
-        small.steps, small.finding.set, check_.own_outputs());
+        head, small.steps, small.finding.set, check_.own_outputs());
     std::string text =
-        "seed " + std::to_string(seed) + ", " + small.finding.set.name + ": " +
-        Name(small.finding.kind) + (is_repeatable ? "" : " (not seen again)") +
-        "; " + std::to_string(small.steps.size()) + " steps in " + path + "\n" +
-        small.finding.what + "\n";
+        "seed " + std::to_string(seed) + ", " +
+        (has_schedules() ? "schedule seed " + schedule_seed + ", " : "") +
+        small.finding.set.name + ": " + Name(small.finding.kind) +
+        (is_repeatable ? "" : " (not seen again)") + "; " +
+        std::to_string(small.steps.size()) + " steps in " + path + "\n";
+    if (has_schedules()) {
+      text += "the whole history: " + options_.schedules.command + " " + flags +
+              "\nthe steps of the script: " + options_.schedules.command +
+              " --replay=" + path + " --schedule_seed=" + schedule_seed + "\n";
+    }
+    text.append(small.finding.what).append("\n");
     if (first != small.finding.what) {
       text.append("at first: ").append(first).append("\n");
     }
@@ -140,6 +249,10 @@ class Hunt {
   bool has_direct_io_ = false;
   MetamorphicCheck check_;
   MetamorphicHuntResult result_;
+  // The seed of the schedule of the next run, and of the run with a set that
+  // follows.
+  uint64_t schedule_seed_ = 0;
+  uint64_t next_schedule_seed_;
 };
 
 }  // namespace
