@@ -109,18 +109,26 @@ bool WaitFor(pid_t child, int seconds, int* status) {
   return true;
 }
 
+// Appends the stacks of the process to its log, if there is a debugger.
+void LogStacks(pid_t child, const std::string& log) {
+  const std::string command =
+      "gdb -p " + std::to_string(child) +
+      " -batch -ex 'thread apply all bt 30' </dev/null 2>/dev/null | "
+      "grep -E '^(Thread|#)' >>'" +
+      log + "'";
+  [[maybe_unused]] const int result = std::system(command.c_str());
+}
+
 // Waits for the process. Returns how it ended; empty if that was exit code 0.
-std::string Await(pid_t child, int timeout_seconds, bool* has_hung) {
-  constexpr int kStackSeconds = 20;
+// log: what the process prints.
+std::string Await(pid_t child, int timeout_seconds, const std::string& log,
+                  bool* has_hung) {
   int status = 0;
   if (!WaitFor(child, timeout_seconds, &status)) {
     *has_hung = true;
-    // The handler prints the stack, which takes a debugger some seconds.
-    kill(child, SIGABRT);
-    if (!WaitFor(child, kStackSeconds, &status)) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-    }
+    LogStacks(child, log);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
     return "no end after " + std::to_string(timeout_seconds) + " s";
   }
   if (WIFSIGNALED(status)) {
@@ -206,7 +214,7 @@ MetamorphicOutcome MetamorphicRun::Run(
     const std::vector<HistoryWords>& steps,
     const std::vector<HistoryOptionList>& lists, const std::string& root,
     int timeout_seconds) {
-  constexpr size_t kMaxLastWords = 4000;
+  constexpr size_t kMaxLastWords = 12000;
   RemoveAll(root);
   MetamorphicOutcome outcome;
   if (!HasOneThread()) {
@@ -223,7 +231,8 @@ MetamorphicOutcome MetamorphicRun::Run(
     return outcome;
   }
   bool has_hung = false;
-  const std::string how = Await(child, timeout_seconds, &has_hung);
+  const std::string how =
+      Await(child, timeout_seconds, root + ".log", &has_hung);
   const bool is_finished = ReadRecords(root + ".out", &outcome) && how.empty();
   if (!is_finished) {
     outcome.end = has_hung ? MetamorphicOutcome::End::kHung
