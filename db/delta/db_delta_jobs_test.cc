@@ -584,6 +584,47 @@ TEST_F(DBDeltaJobsTest, PauseWaitsForARunningJob) {
   Check();
 }
 
+// While a collection has all buckets, other calls of CompactRange() look once
+// for something to do, and then sleep until it ends. They do not wake each
+// other.
+TEST_F(DBDeltaJobsTest, CompactRangesSleepWhileACollectionRuns) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 100, /*size=*/100);
+  FlushOperands(0, 100);
+  std::atomic<int> picks{0};
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::Pick:Begin",
+                 [&](void*) { ++picks; });
+  std::atomic<bool> may_go_on{false};
+  const auto is_running =
+      EnableCallBackOnce("DBStrata::BackgroundDeltaCollection::Write:Begin",
+                         [&](void*) { may_go_on.wait(false); });
+  std::vector<std::thread> threads;
+  const auto start = [&] {
+    threads.emplace_back([this] { EXPECT_OK(CompactAll()); });
+  };
+  start();
+  while (!is_running->load()) {
+    std::this_thread::yield();
+  }
+  start();
+  start();
+  while (picks < 3) {
+    std::this_thread::yield();
+  }
+  Env::Default()->SleepForMicroseconds(300 * 1000);
+  EXPECT_EQ(3, picks);
+  may_go_on = true;
+  may_go_on.notify_all();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  DisableCallBacks();
+  EXPECT_TRUE(JobsAreIdle());
+  EXPECT_EQ(0, Stat("merged-files"));
+  CheckFiles();
+  Check();
+}
+
 TEST_F(DBDeltaJobsTest, CloseEndsARunningJob) {
   for (const bool is_merge : {true, false}) {
     SCOPED_TRACE(is_merge);

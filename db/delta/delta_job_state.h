@@ -58,6 +58,7 @@ class DeltaJobState {
   void EndMerge() {
     assert(is_merging_);
     is_merging_ = false;
+    ++num_ended_;
   }
 
   bool is_picking() const { return is_picking_; }
@@ -79,7 +80,14 @@ class DeltaJobState {
   Handle BeginCollection(Collection collection) {
     return collections_.insert(collections_.end(), std::move(collection));
   }
-  void EndCollection(Handle handle) { collections_.erase(handle); }
+  void EndCollection(Handle handle) {
+    collections_.erase(handle);
+    ++num_ended_;
+  }
+  // Returns the number of merges and collections that have ended. While it
+  // stays the same, and jobs run, a pick that has found nothing would find
+  // nothing again.
+  uint64_t num_ended() const { return num_ended_; }
   size_t num_collections() const { return collections_.size(); }
   // Returns the running collections.
   std::vector<Collection> Collections() const {
@@ -247,6 +255,7 @@ class DeltaJobState {
   // True at first, so that there is a pick after the DB is opened.
   bool is_collection_due_ = true;
   std::list<Collection> collections_;
+  uint64_t num_ended_ = 0;
   std::shared_ptr<const DeltaBucketIntake> slices_;
   uint32_t num_failures_ = 0;
   uint64_t retry_at_micros_ = 0;

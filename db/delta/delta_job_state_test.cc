@@ -53,14 +53,19 @@ TEST(DeltaJobStateTest, CountsRunningJobs) {
   jobs.EndPick();
   EXPECT_FALSE(jobs.MayFold());
   EXPECT_EQ(2, jobs.num_collections());
+  // The end of a pick alone gives later picks nothing to find.
+  EXPECT_EQ(0, jobs.num_ended());
   jobs.EndCollection(first);
+  EXPECT_EQ(1, jobs.num_ended());
   ASSERT_EQ(1, jobs.Collections().size());
   EXPECT_EQ("b", jobs.Collections().front().range.begin);
   jobs.BeginMerge();
   jobs.EndCollection(second);
   EXPECT_TRUE(jobs.MayFold());
   EXPECT_FALSE(jobs.IsIdle());
+  EXPECT_EQ(2, jobs.num_ended());
   jobs.EndMerge();
+  EXPECT_EQ(3, jobs.num_ended());
   EXPECT_TRUE(jobs.IsIdle());
 }
 

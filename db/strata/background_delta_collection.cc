@@ -102,10 +102,12 @@ void DBStrata::BackgroundDeltaCollection::Begin() {
   collection.is_folding = pick_.plan.fold;
   handle_ = jobs().BeginCollection(std::move(collection));
   jobs().EndPick();
-  // Another thread may find more buckets.
+  // Another thread may find more buckets, and a manual job may wait for the end
+  // of the pick.
   jobs().SetCollectionDue();
   strata_->SetDeltaJobsDue();
   strata_->ScheduleDeltaJobs();
+  db_->bg_cv_.SignalAll();
 }
 
 DeltaGcJob::Context DBStrata::BackgroundDeltaCollection::MakeContext() {

@@ -26,7 +26,7 @@ struct JobContext;
 // In a thread of the application (a manual job), in
 // BackgroundJobScheduler::RunManual():
 //
-//   Prepare() -> Run() -> OnManualEnd()
+//   Prepare() -> Run() -> OnManualEnd() -> MayFindMore() while it returns false
 //
 // Invariants:
 // 1. The column family is referenced from Schedule() until GiveBack() has
@@ -109,10 +109,19 @@ class BackgroundJob {
   virtual Readiness Prepare() { return Readiness::kReady; }
 
   // Schedules what could not be scheduled beside the job, which is no longer
-  // counted. Returns true if the caller is to wait for other jobs.
+  // counted. Returns true if the job found nothing to do because of other jobs:
+  // the caller then waits until MayFindMore() returns true.
   // s: result of Run().
   // REQUIRES: DB mutex held; it stays held.
   virtual bool OnManualEnd(const Status& /*s*/) { return false; }
+
+  // Returns true if another attempt may find something to do, because of what
+  // other jobs have done since Prepare(). It is called each time the waiting
+  // thread is woken, which happens at the end of any job, so it must return
+  // false if nothing of interest has changed: otherwise two jobs that find
+  // nothing would wake each other without end.
+  // REQUIRES: DB mutex held; it stays held.
+  virtual bool MayFindMore() const { return true; }
 
  private:
   friend class BackgroundJobScheduler;

@@ -249,9 +249,7 @@ Status BackgroundJobScheduler::RunManual(BackgroundJob* job) {
 
 Status BackgroundJobScheduler::RunManualLocked(BackgroundJob* job,
                                                JobContext* job_context) {
-  Status s = TraitsOf(job->kind()).manual_checks_errors_first
-                 ? CheckToStart(*job)
-                 : CheckToStop(*job);
+  Status s = CheckManual(*job);
   if (!s.ok() || !WaitForPause(*job, &s)) {
     return s;
   }
@@ -271,11 +269,25 @@ Status BackgroundJobScheduler::RunManualLocked(BackgroundJob* job,
   --counts->manual;
   --counts->all;
   const bool waits = job->OnManualEnd(s);
+  // Also if the job has found nothing: another one may wait for what this one
+  // has held while it looked.
   host_->cv()->SignalAll();
   if (waits) {
-    WaitForOthers();
+    WaitForMore(*job);
   }
   return s;
+}
+
+Status BackgroundJobScheduler::CheckManual(const BackgroundJob& job) const {
+  return TraitsOf(job.kind()).manual_checks_errors_first ? CheckToStart(job)
+                                                         : CheckToStop(job);
+}
+
+void BackgroundJobScheduler::WaitForMore(const BackgroundJob& job) {
+  // The job may be canceled without a signal, so the waits have a time limit.
+  while (!job.MayFindMore() && CheckManual(job).ok()) {
+    WaitForOthers();
+  }
 }
 
 bool BackgroundJobScheduler::WaitForPause(const BackgroundJob& job, Status* s) {

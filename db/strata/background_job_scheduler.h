@@ -131,7 +131,9 @@ class BackgroundJobScheduler {
 
   // Runs the job in this thread. Returns OK without running it if it has
   // nothing to do, or if other jobs have to end first, after a moment in which
-  // they may have ended.
+  // they may have ended. If the job has run and found nothing because of other
+  // jobs, this returns when BackgroundJob::MayFindMore() is true, or the job
+  // has to stop.
   // REQUIRES: DB mutex not held; job->is_manual(); BeginManualCall() was
   // called.
   Status RunManual(BackgroundJob* job);
@@ -187,6 +189,10 @@ class BackgroundJobScheduler {
   // Waits for the end of a pause. Returns false if the job has to be tried
   // again, or has to stop, in which case *s says why.
   bool WaitForPause(const BackgroundJob& job, Status* s);
+  // Returns why the manual job may not be prepared, or OK.
+  Status CheckManual(const BackgroundJob& job) const;
+  // Waits until the job, which has found nothing, may find more or has to stop.
+  void WaitForMore(const BackgroundJob& job);
   void Release(BackgroundJob* job, bool has_run);
   void BackOff();
   void Purge(JobContext* job_context);

@@ -3,6 +3,7 @@
 
 #include "db/strata/background_job_scheduler.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,21 +38,26 @@ static std::string IndexOf(ColumnFamilyData* cfd) {
   return std::to_string((reinterpret_cast<uintptr_t>(cfd) >> 8) - 1);
 }
 
-// A clock that stands at 0 and reports sleeps. A wait with a time limit ends at
-// once, since the limit is in the past.
+// A clock that stands still and reports sleeps. At 0, where it begins, a wait
+// with a time limit ends at once, since the limit is in the past.
 class FakeClock : public SystemClockWrapper {
  public:
   explicit FakeClock(std::function<void(uint64_t)> on_sleep)
       : SystemClockWrapper(SystemClock::Default()),
         on_sleep_(std::move(on_sleep)) {}
   const char* Name() const override { return "FakeClock"; }
-  uint64_t NowMicros() override { return 0; }
+  uint64_t NowMicros() override { return now_.load(); }
+  // Makes waits with a time limit end by a signal only.
+  void GoToFuture() { now_.store(target_->NowMicros() + kFuture); }
   void SleepForMicroseconds(int micros) override {
     on_sleep_(static_cast<uint64_t>(micros));
   }
 
  private:
+  static constexpr uint64_t kFuture = uint64_t{24} * 3600 * 1000 * 1000;
+
   const std::function<void(uint64_t)> on_sleep_;
+  std::atomic<uint64_t> now_{0};
 };
 
 // Stands for the DB and for a pool whose thread runs when the test calls
@@ -107,12 +114,23 @@ class BackgroundJobSchedulerTest : public testing::Test,
                  std::to_string(test_->scheduler_.NumJobs(kind())));
       return waits;
     }
+    bool MayFindMore() const override {
+      test_->mutex_.AssertHeld();
+      test_->Log("may find more");
+      if (num_finding_nothing == 0) {
+        return true;
+      }
+      --num_finding_nothing;
+      return false;
+    }
 
     // Called by Run() with the mutex held.
     std::function<Status()> on_run;
     bool leaves_file = false;
     Readiness readiness = Readiness::kReady;
     bool waits = false;
+    // The number of answers of MayFindMore() that are false.
+    mutable int num_finding_nothing = 0;
 
    private:
     BackgroundJobSchedulerTest* const test_;
@@ -241,7 +259,7 @@ class BackgroundJobSchedulerTest : public testing::Test,
   ColumnFamilyData* dropped_ = nullptr;
   std::map<ColumnFamilyData*, int> refs_;
   std::deque<Queued> queue_;
-  int last_job_id_ = 0;
+  std::atomic<int> last_job_id_{0};
   std::string log_;
   BackgroundJobScheduler scheduler_{this};
 };
@@ -479,9 +497,16 @@ TEST_F(BackgroundJobSchedulerTest, StepsOfAManualJob) {
   ASSERT_OK(scheduler_.RunManual(&job));
   EXPECT_EQ("prepare; run 1; manual end, 0; purge 1; ", TakeLog());
   job.waits = true;
+  job.num_finding_nothing = 2;
+  ASSERT_OK(scheduler_.RunManual(&job));
+  EXPECT_EQ(
+      "prepare; run 2; manual end, 0; may find more; may find more; "
+      "may find more; purge 1; ",
+      TakeLog());
+  job.waits = false;
   job.on_run = [] { return Status::IOError("failed"); };
   ASSERT_TRUE(scheduler_.RunManual(&job).IsIOError());
-  EXPECT_EQ("prepare; run 2; manual end failed, 0; purge 1; ", TakeLog());
+  EXPECT_EQ("prepare; run 3; manual end failed, 0; purge 1; ", TakeLog());
   for (const Readiness readiness :
        {Readiness::kOthersFirst, Readiness::kNothingToDo}) {
     job.readiness = readiness;
@@ -489,6 +514,154 @@ TEST_F(BackgroundJobSchedulerTest, StepsOfAManualJob) {
     EXPECT_EQ("prepare; ", TakeLog());
   }
   EXPECT_EQ(0, NumJobs(Kind::kBlobGc));
+}
+
+// Buckets that a job in the background has, and manual jobs that want them.
+class BackgroundJobSchedulerSeekerTest : public BackgroundJobSchedulerTest {
+ protected:
+  // Finds nothing before the buckets are free.
+  class Seeker : public BackgroundJob {
+   public:
+    explicit Seeker(BackgroundJobSchedulerSeekerTest* test)
+        : BackgroundJob(Kind::kDelta, FamilyAt(0), /*is_manual=*/true),
+          test_(test) {}
+
+    Readiness Prepare() override {
+      num_ended_ = test_->num_ended_;
+      return Readiness::kReady;
+    }
+    Status Run(JobContext* /*job_context*/) override {
+      ++num_turns;
+      test_->mutex_.Unlock();
+      test_->mutex_.Lock();
+      return Status::OK();
+    }
+    bool OnManualEnd(const Status& /*s*/) override {
+      is_done = test_->are_free_;
+      return !is_done;
+    }
+    bool MayFindMore() const override {
+      ++num_looks;
+      return test_->num_ended_ != num_ended_;
+    }
+
+    // Guarded by the mutex.
+    int num_turns = 0;
+    mutable int num_looks = 0;
+    bool is_done = false;
+
+   private:
+    BackgroundJobSchedulerSeekerTest* const test_;
+    int num_ended_ = 0;
+  };
+
+  // As CompactRange() does it.
+  void RunToTheEnd(Seeker* job) {
+    for (bool is_done = false; !is_done;) {
+      EXPECT_OK(scheduler_.RunManual(job));
+      InstrumentedMutexLock lock(&mutex_);
+      is_done = job->is_done;
+    }
+  }
+  // Waits until all jobs have looked at least n times whether there is more.
+  void WaitForLooks(const std::vector<Seeker*>& jobs, int n) {
+    for (bool have_looked = false; !have_looked; std::this_thread::yield()) {
+      InstrumentedMutexLock lock(&mutex_);
+      have_looked =
+          std::all_of(jobs.begin(), jobs.end(),
+                      [n](const Seeker* job) { return job->num_looks >= n; });
+    }
+  }
+  // Wakes all waiting threads.
+  void Signal() {
+    InstrumentedMutexLock lock(&mutex_);
+    cv_.SignalAll();
+  }
+
+  // Guarded by the mutex.
+  bool are_free_ = false;
+  int num_ended_ = 0;
+};
+
+// Jobs that find nothing do not make each other look again: each takes one turn
+// before, and one turn after, what they wait for has happened. As no wait ends
+// without a signal, the test hangs if one gets lost.
+TEST_F(BackgroundJobSchedulerSeekerTest, JobsThatFindNothingSleep) {
+  clock_.GoToFuture();
+  Seeker a(this);
+  Seeker b(this);
+  const std::vector<Seeker*> jobs = {&a, &b};
+  std::vector<std::thread> threads;
+  for (Seeker* const job : jobs) {
+    threads.emplace_back([this, job] { RunToTheEnd(job); });
+  }
+  WaitForLooks(jobs, 1);
+  // Other jobs end that have nothing to do with the buckets.
+  for (int looks = 2; looks <= 10; ++looks) {
+    const auto have_looked = [&] {
+      InstrumentedMutexLock lock(&mutex_);
+      return a.num_looks >= looks && b.num_looks >= looks;
+    };
+    while (!have_looked()) {
+      Signal();
+      std::this_thread::yield();
+    }
+  }
+  {
+    InstrumentedMutexLock lock(&mutex_);
+    EXPECT_EQ(1, a.num_turns);
+    EXPECT_EQ(1, b.num_turns);
+    are_free_ = true;
+    ++num_ended_;
+    cv_.SignalAll();
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (const Seeker* const job : jobs) {
+    EXPECT_TRUE(job->is_done);
+    EXPECT_EQ(2, job->num_turns);
+  }
+}
+
+// What happens while a job looks is not missed.
+TEST_F(BackgroundJobSchedulerSeekerTest, ChangeDuringATurnIsSeen) {
+  clock_.GoToFuture();
+  class EndsOther : public Seeker {
+   public:
+    explicit EndsOther(BackgroundJobSchedulerSeekerTest* test, int* num_ended)
+        : Seeker(test), count_(num_ended) {}
+    Status Run(JobContext* job_context) override {
+      *count_ = 1;
+      return Seeker::Run(job_context);
+    }
+
+   private:
+    int* const count_;
+  };
+  EndsOther job(this, &num_ended_);
+  ASSERT_OK(scheduler_.RunManual(&job));
+  EXPECT_EQ(1, job.num_turns);
+  EXPECT_EQ(1, job.num_looks);
+}
+
+// A job that waits for others ends if it has to stop, for which there is no
+// signal.
+TEST_F(BackgroundJobSchedulerSeekerTest, WaitingJobStops) {
+  for (const bool has_error : {false, true}) {
+    Seeker job(this);
+    std::thread thread([&] { EXPECT_OK(scheduler_.RunManual(&job)); });
+    WaitForLooks({&job}, 3);
+    {
+      InstrumentedMutexLock lock(&mutex_);
+      (has_error ? stopped_ : manual_paused_) = true;
+    }
+    thread.join();
+    EXPECT_EQ(1, job.num_turns);
+    EXPECT_NOK(scheduler_.RunManual(&job));
+    EXPECT_EQ(1, job.num_turns);
+    stopped_ = manual_paused_ = false;
+  }
 }
 
 TEST_F(BackgroundJobSchedulerTest, ManualJobIsCanceled) {

@@ -20,6 +20,7 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
   db->mutex_.AssertHeld();
   DeltaStore* const store = cfd()->delta_store();
   DeltaJobState& jobs = store->jobs();
+  num_ended_ = jobs.num_ended();
   const auto& version = cfd()->current()->storage_info()->delta();
   if (version == nullptr) {
     is_done_ = true;
@@ -62,6 +63,14 @@ bool DBStrata::ManualDeltaJob::OnManualEnd(const Status& s) {
   strata_->SetDeltaJobsDue();
   strata_->ScheduleDeltaJobs();
   return s.ok() && !job_->found() && !is_done_;
+}
+
+bool DBStrata::ManualDeltaJob::MayFindMore() const {
+  strata_->db_->mutex_.AssertHeld();
+  // When no job runs any more, the next pick that finds nothing is the last
+  // one of the call.
+  const DeltaJobState& jobs = cfd()->delta_store()->jobs();
+  return jobs.num_ended() != num_ended_ || jobs.IsIdle();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "db/strata/background_delta_job.h"
@@ -30,6 +31,7 @@ class DBStrata::ManualDeltaJob : public BackgroundJob {
   Readiness Prepare() override;
   Status Run(JobContext* job_context) override;
   bool OnManualEnd(const Status& s) override;
+  bool MayFindMore() const override;
 
   // Returns true if nothing is left to do for CompactRange().
   bool is_done() const { return is_done_; }
@@ -38,6 +40,8 @@ class DBStrata::ManualDeltaJob : public BackgroundJob {
   DBStrata* const strata_;
   BackgroundDeltaJob::Request* const request_;
   bool is_merge_ = false;
+  // DeltaJobState::num_ended() at Prepare().
+  uint64_t num_ended_ = 0;
   std::unique_ptr<BackgroundDeltaJob> job_;
   bool is_done_ = false;
 };
