@@ -113,6 +113,7 @@ STRATA_LIB = \
   db/delta/tracked_delta_version.cc \
   db/external_sst_file_ingestion_job_strata.cc \
   db/forward_iterator_strata.cc \
+  db/import_column_family_job_strata.cc \
   db/merge_helper_strata.cc \
   db/merged_value/merged_value_cache.cc \
   db/merged_value/merged_value_flush.cc \
@@ -150,6 +151,7 @@ STRATA_LIB = \
   db/strata/db_strata_delta_jobs.cc \
   db/strata/db_strata_deltas.cc \
   db/strata/db_strata_flush_order.cc \
+  db/strata/db_strata_quarantine.cc \
   db/strata/db_strata_range_deletions.cc \
   db/strata/db_strata_resume.cc \
   db/strata/db_strata_wal_buffer.cc \
@@ -411,6 +413,7 @@ STRATA_TEST_MAIN = \
   db/strata/overlap_stress_test.cc \
   db/strata/pairwise_merge_test.cc \
   db/strata/point_read_test.cc \
+  db/strata/quarantine_test.cc \
   db/strata/range_conversion_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/seeded_db_test.cc \

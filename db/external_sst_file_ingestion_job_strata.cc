@@ -1,12 +1,13 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// The part of ExternalSstFileIngestionJob that handles operands in delta files;
-// see DeltaIngestion.
+// The part of ExternalSstFileIngestionJob that handles operands in delta files
+// (see DeltaIngestion), and files that a failed ingestion leaves.
 
 #include <cassert>
 #include <memory>
 #include <set>
+#include <unordered_set>
 #include <vector>
 
 #include "db/column_family.h"
@@ -178,6 +179,22 @@ void ExternalSstFileIngestionJob::AddDeltaAnchors() {
   if (!all.empty()) {
     edit_.AddDeltaFiles(all);
   }
+}
+
+bool ExternalSstFileIngestionJob::LeaveFiles(
+    const std::unordered_set<uint64_t>& numbers) {
+  bool has_left = false;
+  for (IngestedFileInfo& file : files_to_ingest_) {
+    if (numbers.count(file.fd.GetNumber()) > 0) {
+      file.internal_file_path.clear();
+      has_left = true;
+    }
+    if (numbers.count(file.delta_anchors.file.number) > 0) {
+      file.delta_anchors = IngestedDeltaAnchors();
+      has_left = true;
+    }
+  }
+  return has_left;
 }
 
 void ExternalSstFileIngestionJob::DeleteDeltaAnchors(bool committed) {

@@ -793,6 +793,45 @@ TEST_P(DBDeltaIngestionTest, FailedManifestWriteChangesNothing) {
   last_options_.env = env_;
 }
 
+// The record of an ingestion was written, and the write has failed: the next
+// open needs the SST files and the anchors. After a recovery instead, nothing
+// has changed.
+TEST_P(DBDeltaIngestionTest, FailedManifestSyncKeepsFilesForTheNextOpen) {
+  for (const bool resumes : {false, true}) {
+    SCOPED_TRACE(resumes);
+    Start();
+    WriteAndFlush({PutOf("a", "v"), MergeOf("b", "1"), MergeOf("d", "2")});
+    const Changes changes = {PutOf("a", "new"), DeleteOf("b"),
+                             DeleteRangeOf("c", "e")};
+    std::unique_ptr<FileIngestionHandle> handle;
+    ASSERT_OK(db_->PrepareFileIngestion(db_->DefaultColumnFamily(),
+                                        {MakeFile(changes)},
+                                        IngestExternalFileOptions(), &handle));
+    EnableCallBack("VersionSet::ProcessManifestWrites:AfterSyncManifest",
+                   [](void* status) {
+                     *static_cast<IOStatus*>(status) = RetryableError();
+                   });
+    ASSERT_NOK(db_->CommitFileIngestionHandle(std::move(handle)));
+    DisableCallBacks();
+    dbfull()->TEST_DeleteObsoleteFiles();
+    Check();
+    if (resumes) {
+      ASSERT_OK(dbfull()->Resume());
+      EXPECT_EQ(1u, CheckFiles());
+      Ingest({changes});
+    } else {
+      Restart();
+      ApplyFile(changes, &now_);
+    }
+    Check();
+    EXPECT_EQ(2u, CheckFiles());
+    WriteAndFlush({MergeOf("a", "3"), MergeOf("b", "4"), MergeOf("d", "5")});
+    Check();
+    Restart();
+    Check();
+  }
+}
+
 // After a crash with the files written and the edit not committed, the next
 // open has deleted the files and the data is unchanged.
 TEST_P(DBDeltaIngestionTest, CrashBeforeTheEditChangesNothing) {

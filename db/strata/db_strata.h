@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ class DeltaFlush;
 class DeltaFoldCommit;
 class DeltaGcJob;
 class DeltaValueFolder;
+class ImportColumnFamilyJob;
 class MappedFileRemoval;
 class PointRead;
 struct DeltaFoldJob;
@@ -44,9 +46,10 @@ struct DeltaFoldJob;
 // db_strata_delta_jobs.cc, db_strata_delta_drain.cc, db_strata_delta_fold.cc,
 // db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
-// db_strata_wal_buffer.cc, db_strata_resume.cc, db_strata_flush_order.cc,
-// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
-// jobs are classes of their own: background_*.h.
+// db_strata_wal_buffer.cc, db_strata_resume.cc, db_strata_quarantine.cc,
+// db_strata_flush_order.cc, db_strata_background_jobs.cc and
+// db_strata_write_groups.cc. The background jobs are classes of their own:
+// background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -310,6 +313,19 @@ class DBStrata {
   // scheduled, or were given up, because of a background error. Held.
   // REQUIRES: the background error was cleared.
   void ScheduleAfterRecovery();
+  // Makes failed ingestions leave the files that a record of the MANIFEST may
+  // name although its write has failed: they are deleted as obsolete files when
+  // it is known that no record does. To be called before
+  // ExternalSstFileIngestionJob::Cleanup(). Not held.
+  // pending_output: of the ingestions; released if they leave files, so that
+  // these can be deleted.
+  void LeaveQuarantinedFiles(
+      std::vector<ExternalSstFileIngestionJob>* jobs,
+      std::unique_ptr<std::list<uint64_t>::iterator>* pending_output);
+  // Calls ImportColumnFamilyJob::Cleanup() with the failure, and leaves such
+  // files. To be called after the column family was dropped, or could not be:
+  // the drop writes a new MANIFEST. Not held.
+  void CleanUpFailedImport(ImportColumnFamilyJob* job, const Status& status);
   // The order of flushes of one column family.
   FlushOrderGate* flush_order_gate() { return &flush_order_gate_; }
   WriteStallRelease* write_stall_release() { return &write_stall_release_; }
@@ -402,6 +418,9 @@ class DBStrata {
   Status DrainDeltas(const CompactRangeOptions& options,
                      ColumnFamilyHandle* column_family);
 
+  // Returns the numbers of files that no job may delete, as it is not known
+  // whether the MANIFEST names them. Held.
+  std::unordered_set<uint64_t> QuarantinedFiles() const;
   // Makes the current state the beginning of a new MANIFEST. Released.
   Status RollManifest(Env::IOActivity activity);
   bool MayHaveMoreToDoThanWrite();
