@@ -28,6 +28,9 @@ namespace {
 // Reached when the records of a MANIFEST were synced.
 constexpr char kAfterSync[] =
     "VersionSet::ProcessManifestWrites:AfterSyncManifest";
+// Reached when CURRENT names a new MANIFEST.
+constexpr char kAfterSetCurrent[] =
+    "VersionSet::ProcessManifestWrites:AfterSetCurrentFile";
 
 void FailIo(void* status) {
   *static_cast<IOStatus*>(status) = RetryableError();
@@ -228,6 +231,49 @@ TEST_F(QuarantineTest, ImportedFilesStayForTheNextOpen) {
       EXPECT_EQ(num_files, FilesOnDisk(kTableFile).size());
       Restart();
     }
+    EXPECT_EQ("1", Get("a"));
+  }
+}
+
+// CURRENT names the MANIFEST of an edit that has failed after another one: the
+// next open finds it.
+TEST_F(QuarantineTest, FilesOfALaterFailureStay) {
+  Start();
+  ASSERT_OK(Put("a", "1"));
+  std::unique_ptr<FileIngestionHandle> handle =
+      PrepareIngestion(MakeFile({{"x", "2"}}));
+  EnableCallBack(kAfterSync, FailIo);
+  ASSERT_NOK(Flush());
+  DisableCallBacks();
+  EnableCallBack(kAfterSetCurrent, FailIo);
+  ASSERT_NOK(db_->CommitFileIngestionHandle(std::move(handle)));
+  DisableCallBacks();
+  DeleteObsoleteFiles();
+  Restart();
+  EXPECT_EQ("1", Get("a"));
+  EXPECT_EQ("2", Get("x"));
+}
+
+// SetOptions() makes a Version, but writes no MANIFEST.
+TEST_F(QuarantineTest, SetOptionsDoesNotEndIt) {
+  for (const bool resumes : {false, true}) {
+    SCOPED_TRACE(resumes);
+    Start();
+    ASSERT_OK(Put("a", "1"));
+    EnableCallBack(kAfterSync, FailIo);
+    ASSERT_NOK(Flush());
+    DisableCallBacks();
+    ASSERT_OK(db_->SetOptions({{"write_buffer_size", "1000000"}}));
+    EXPECT_FALSE(dbfull()->TEST_GetFilesToQuarantine().empty());
+    DeleteObsoleteFiles();
+    EXPECT_EQ(1, FilesOnDisk(kTableFile).size());
+    if (resumes) {
+      ASSERT_OK(dbfull()->Resume());
+      EXPECT_TRUE(dbfull()->TEST_GetFilesToQuarantine().empty());
+      EXPECT_EQ("1", Get("a"));
+      CheckFiles(1);
+    }
+    Restart();
     EXPECT_EQ("1", Get("a"));
   }
 }
