@@ -153,6 +153,7 @@ STRATA_LIB = \
   db/strata/db_strata_flush_order.cc \
   db/strata/db_strata_quarantine.cc \
   db/strata/db_strata_range_deletions.cc \
+  db/strata/db_strata_recovered_wals.cc \
   db/strata/db_strata_resume.cc \
   db/strata/db_strata_wal_buffer.cc \
   db/strata/db_strata_write_groups.cc \
@@ -415,6 +416,7 @@ STRATA_TEST_MAIN = \
   db/strata/point_read_test.cc \
   db/strata/quarantine_test.cc \
   db/strata/range_conversion_test.cc \
+  db/strata/recovered_wals_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/seeded_db_test.cc \
   db/strata/seeded_metamorphic_test.cc \

@@ -46,10 +46,10 @@ struct DeltaFoldJob;
 // db_strata_delta_jobs.cc, db_strata_delta_drain.cc, db_strata_delta_fold.cc,
 // db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
-// db_strata_wal_buffer.cc, db_strata_resume.cc, db_strata_quarantine.cc,
-// db_strata_flush_order.cc, db_strata_background_jobs.cc and
-// db_strata_write_groups.cc. The background jobs are classes of their own:
-// background_*.h.
+// db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
+// db_strata_quarantine.cc, db_strata_flush_order.cc,
+// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
+// jobs are classes of their own: background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -281,6 +281,16 @@ class DBStrata {
   void RemoveWalBuffer();
   Status WriteOutWalBuffer(const WriteOptions& write_options);  // not held
   WalBuffer* wal_buffer() const { return wal_buffer_.get(); }
+
+  // ---- Recovered WALs.
+
+  // Makes WALs durable that the open has read and that the next open needs, as
+  // their data is not flushed: DBImpl::logs_ does not have them, so no later
+  // SyncWAL() would. Held.
+  // wal_numbers: of the WALs, sorted.
+  // have_unflushed: memtables have data of them.
+  Status SyncRecoveredWals(const std::vector<uint64_t>& wal_numbers,
+                           bool have_unflushed);
 
   // ---- Combined write groups (WriteGroupCombiner).
 
