@@ -206,6 +206,7 @@ STRATA_SHARED = \
 
 STRATA_TEST_LIB = \
   db/path_layout/path_test_util.cc \
+  test_util/strata/exit_child_test_util.cc \
   test_util/strata/history_call_test_util.cc \
   test_util/strata/history_check_test_util.cc \
   test_util/strata/history_copy_steps_test_util.cc \

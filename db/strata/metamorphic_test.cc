@@ -13,8 +13,6 @@
 //
 // The exit code is 1 if an answer was wrong or a process ended or hung.
 
-#include <unistd.h>
-
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +22,7 @@
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "test_util/strata/exit_child_test_util.h"
 #include "test_util/strata/history_check_test_util.h"
 #include "test_util/strata/metamorphic_check_test_util.h"
 #include "test_util/strata/metamorphic_generator_test_util.h"
@@ -238,7 +237,7 @@ TEST(MetamorphicRunTest, ProcessWithThreadsIsRefused) {
         Env::Default()->Schedule([](void*) {}, nullptr, Env::Priority::LOW);
         const MetamorphicOutcome outcome = RunSteps({{"open"}}, {});
         fprintf(stderr, "%s\n", outcome.mistake.c_str());
-        _exit(outcome.outputs.empty() ? 0 : 1);
+        ExitChild(outcome.outputs.empty() ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "more than one thread");
 }
@@ -354,7 +353,7 @@ TEST(MetamorphicShrinkerTest, LyingDbIsFound) {
              CheckHistoryScript(script, Root(), &rewritten)) {
           fprintf(stderr, "%s\n", complaint.c_str());
         }
-        _exit(rewritten.empty() ? 0 : 1);
+        ExitChild(rewritten.empty() ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "under .overrides.");
 }

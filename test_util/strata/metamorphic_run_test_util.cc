@@ -17,6 +17,7 @@
 
 #include "file/file_util.h"
 #include "rocksdb/env.h"
+#include "test_util/strata/exit_child_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -92,8 +93,7 @@ void RunSteps(const std::vector<HistoryWords>& steps,
   }
   MetamorphicRun::RunHere(steps, lists, root, root + ".out",
                           [](HistoryInterpreter*) {});
-  // Not exit(): destructors of static objects belong to the parent.
-  _exit(0);
+  ExitChild(0);
 }
 
 // Returns false if the process did not end in time.

@@ -16,6 +16,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "test_util/strata/exit_child_test_util.h"
+
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
@@ -154,7 +156,7 @@ void PrintStackOnCrash() {
 void ReturnToParent(const std::string& result) {
   std::fflush(nullptr);
   const ssize_t size = write(kResult, result.data(), result.size());
-  _exit(size == static_cast<ssize_t>(result.size()) ? 0 : 1);
+  ExitChild(size == static_cast<ssize_t>(result.size()) ? 0 : 1);
 }
 
 }  // namespace ROCKSDB_NAMESPACE
