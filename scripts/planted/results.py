@@ -5,6 +5,8 @@ import dataclasses
 import hashlib
 import os
 
+from common import marked_text
+
 from .patch import AREAS, FOLDER
 
 # Beside the patches: a run of all takes hours, so results outlive the build folder.
@@ -99,11 +101,4 @@ def render(bugs, results):
 
 def write_table(path, bugs, results):
     """Replaces what stands between the two markers in the file `path`."""
-    with open(path, encoding='utf-8') as f:
-        text = f.read()
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f'{path}: "{BEGIN}" and "{END}" must be there once each')
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    with open(path + '.tmp', 'w', encoding='utf-8') as f:
-        f.write(f'{head}{BEGIN}\n\n{render(bugs, results)}\n{END}{tail}')
-    os.replace(path + '.tmp', path)
+    marked_text.replace(path, BEGIN, END, render(bugs, results))
