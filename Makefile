@@ -23,8 +23,8 @@ ninja  = ninja -C build/$(1) -j $(JOBS)
 planted = $(foreach bug,$(BUGS),'$(bug)') $(if $(SAMPLE),--sample $(SAMPLE))
 
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
-  db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan check-upstream \
-  check-on-disk crash-test metamorphic planted-bugs fuzz find-clang style-tools demo \
+  db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan coverage \
+  check-upstream check-on-disk crash-test metamorphic planted-bugs fuzz find-clang style-tools demo \
   install clean distclean format pristine sweep
 
 help:
@@ -37,6 +37,9 @@ help:
 	@echo '  check-asan      our C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer, built'
 	@echo '                  in build/asan (TESTS="name ..." for some of them)'
 	@echo '  check-tsan      the same with ThreadSanitizer, built in build/tsan'
+	@echo '  coverage        our C++ tests in build/coverage, with counts of what runs of our part of the'
+	@echo '                  library; the report is build/coverage/report.txt (docs/coverage.md;'
+	@echo '                  TESTS="name ..." for some of them)'
 	@echo '  fuzz            build the fuzzers of fuzz/strata with clang, and run each for a minute'
 	@echo '                  (FUZZ_SECONDS=n, default 60; FUZZERS="name ..." for some of them;'
 	@echo '                  FUZZ_MERGE=1 puts the best of what is found into fuzz/strata/corpus)'
@@ -79,8 +82,8 @@ help:
 	@echo '  distclean       remove build/, unless build/src holds edits that are not in patches/'
 	@echo
 	@echo '  JOBS=$(JOBS) jobs at a time; STRATA_UPSTREAM=dir takes RocksDB 11.8.1 from a directory;'
-	@echo '  FAST_DEBUG=1 builds debug, asan, tsan and fuzz in less time: several source files are'
-	@echo '  compiled as one, with less debug information. A build after a change takes longer then'
+	@echo '  FAST_DEBUG=1 builds debug, asan, tsan, coverage and fuzz in less time: several source files'
+	@echo '  are compiled as one, with less debug information. A build after a change takes longer then'
 
 deps:
 	@scripts/install-deps.sh
@@ -105,7 +108,7 @@ check-patches: deps
 # --- builds ------------------------------------------------------------------
 
 build/release/build.ninja build/demo-tools/build.ninja build/debug/build.ninja \
-build/asan/build.ninja build/tsan/build.ninja: source
+build/asan/build.ninja build/tsan/build.ninja build/coverage/build.ninja: source
 	@scripts/configure.sh $(notdir $(@D))
 build/stock/build.ninja build/stock-debug/build.ninja: pristine
 	@scripts/configure.sh $(notdir $(@D))
@@ -142,6 +145,9 @@ check-asan: build/asan/build.ninja
 
 check-tsan: build/tsan/build.ninja
 	@scripts/run_tests.py check $(TESTS) --build tsan --jobs $(JOBS)
+
+coverage: build/coverage/build.ninja
+	@$(PYTHON) scripts/coverage.py run $(TESTS) --jobs $(JOBS)
 
 HOURS ?= 1
 SEED  ?= 1
@@ -211,8 +217,8 @@ format: source
 	@scripts/format.sh $(if $(ALL),--all)
 
 clean:
-	rm -rf build/release build/demo-tools build/debug build/asan build/tsan build/fuzz build/stock build/stock-debug \
-	  build/demo build/check build/planted
+	rm -rf build/release build/demo-tools build/debug build/asan build/tsan build/coverage build/fuzz \
+	  build/stock build/stock-debug build/demo build/check build/planted
 
 distclean:
 	@if [ -d build/src ] && ! $(tree) status; then \

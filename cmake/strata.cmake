@@ -45,6 +45,29 @@ endfunction()
 # OFF in builds with sanitizers (scripts/configure.sh), in which compilers give false warnings.
 option(STRATA_WERROR "Treat warnings in Strata's own files as errors" ON)
 
+# ON in build/coverage ("make coverage").
+option(STRATA_COVERAGE "Count which code of Strata's own part of the library runs" OFF)
+
+# Compile options, besides those of strata_compile_options(), for the sources of which coverage is
+# counted. All other files are compiled as without coverage, so ccache has their objects.
+function(strata_coverage_options out)
+  set(options "")
+  if(STRATA_COVERAGE)
+    list(APPEND options --coverage -O1 -g1
+      # With it GCC counts atomically. -fprofile-update=atomic would say the same, but ccache 4.7
+      # does not store objects that are compiled with it.
+      -pthread
+      # Otherwise a function is inlined and simplified before its branches are counted.
+      -fno-early-inlining -fno-ssa-phiopt
+      # A test program that has an inline function, too, has a copy of it without counts, which the
+      # dynamic linker would choose for the library as well.
+      -fvisibility-inlines-hidden
+      # GCC gives false warnings about instrumented code.
+      -Wno-error)
+  endif()
+  set(${out} "${options}" PARENT_SCOPE)
+endfunction()
+
 # Compile options for Strata's own files. The prefix maps make __FILE__ in them what it is
 # in an upstream file, a path below the tree: they are compiled through links, which ccache
 # resolves to a relative path below the project's root.
@@ -116,7 +139,11 @@ endfunction()
 # On Windows the two are compiled with different definitions.
 function(strata_static_sources out)
   if(ROCKSDB_BUILD_SHARED AND NOT WIN32)
-    set(${out} "$<TARGET_OBJECTS:${ROCKSDB_SHARED_LIB}>" PARENT_SCOPE)
+    set(objects "$<TARGET_OBJECTS:${ROCKSDB_SHARED_LIB}>")
+    if(STRATA_COVERAGE)
+      list(APPEND objects $<TARGET_OBJECTS:strata_counted>)
+    endif()
+    set(${out} "${objects}" PARENT_SCOPE)
   else()
     set(${out} "${SOURCES};${BUILD_VERSION_CC}" PARENT_SCOPE)
   endif()
@@ -179,12 +206,28 @@ if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT ROCKSDB_BUILD_SHARED)
   list(FILTER STRATA_TEST_MAIN EXCLUDE REGEX "/seeded_[^/]*_test\\.cc$")
 endif()
 strata_compile_options(STRATA_COMPILE_OPTIONS)
+strata_coverage_options(STRATA_COVERAGE_OPTIONS)
 strata_libs_private(STRATA_LIBS_PRIVATE)
-list(APPEND SOURCES ${STRATA_LIB})
+if(STRATA_COVERAGE)
+  # Of an inline function that several objects have, the linker takes the first one, and RocksDB's
+  # objects have copies without counts. Objects of another target come before those of sources.
+  list(APPEND SOURCES $<TARGET_OBJECTS:strata_counted>)
+else()
+  list(APPEND SOURCES ${STRATA_LIB})
+endif()
 list(APPEND PLUGIN_TESTS ${STRATA_TEST_MAIN})
 if(STRATA_LIB OR STRATA_TEST_MAIN)
   set_source_files_properties(${STRATA_LIB} ${STRATA_TEST_MAIN}
     PROPERTIES COMPILE_OPTIONS "${STRATA_COMPILE_OPTIONS}")
+endif()
+if(STRATA_COVERAGE)
+  add_library(strata_counted OBJECT ${STRATA_LIB})
+  set_target_properties(strata_counted PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(strata_counted PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  # Options of the sources would come after those of the target.
+  set_property(SOURCE ${STRATA_LIB} PROPERTY COMPILE_OPTIONS)
+  target_compile_options(strata_counted PRIVATE
+    ${STRATA_COMPILE_OPTIONS} ${STRATA_COVERAGE_OPTIONS})
 endif()
 
 # GCC 12 reports overlaps in std::string's operator+ that are not there.

@@ -102,12 +102,22 @@ if(ROCKSDB_BUILD_SHARED AND UNIX AND NOT APPLE)
   set_target_properties(strata_shared PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(strata_shared PRIVATE STRATA_FOREIGN_HEADERS)
   # Link-time optimisation would lose the symbol versions, which are in asm statements.
-  target_compile_options(strata_shared PRIVATE ${STRATA_COMPILE_OPTIONS} -fno-lto)
+  target_compile_options(strata_shared PRIVATE
+    ${STRATA_COMPILE_OPTIONS} -fno-lto ${STRATA_COVERAGE_OPTIONS})
   target_include_directories(strata_shared PRIVATE "${PROJECT_SOURCE_DIR}/include")
   target_sources(${ROCKSDB_SHARED_LIB} PRIVATE $<TARGET_OBJECTS:strata_shared>)
   set(map "${PROJECT_SOURCE_DIR}/cmake/shared_symbols.map")
   target_link_options(${ROCKSDB_SHARED_LIB} PRIVATE "LINKER:--version-script=${map}")
   set_property(TARGET ${ROCKSDB_SHARED_LIB} APPEND PROPERTY LINK_DEPENDS "${map}")
+endif()
+
+# The counts of coverage belong to the library, which is linked with --coverage, and not to programs.
+# ExitChild() (test_util/strata/exit_child_test_util.h) calls the library's __gcov_dump().
+if(STRATA_COVERAGE)
+  target_link_options(${ROCKSDB_STATIC_LIB} INTERFACE --coverage)
+  if(ROCKSDB_BUILD_SHARED)
+    target_link_options(${ROCKSDB_SHARED_LIB} PRIVATE --coverage "LINKER:-u,__gcov_dump")
+  endif()
 endif()
 
 # The tools with which a database is inspected, and made one of RocksDB again. They find the

@@ -8,6 +8,7 @@
 #   demo-tools             db_bench as "make demo" needs it, in the least time
 #   asan tsan              the same as debug with AddressSanitizer and UndefinedBehaviorSanitizer,
 #                          or with ThreadSanitizer
+#   coverage               the same as debug with counts of what runs in Strata's part of the library
 #   fuzz                   the fuzzers of fuzz/strata, with AddressSanitizer. They need clang, which
 #                          scripts/fuzz.py looks for and names in the cmake arguments
 #   stock stock-debug      unpatched upstream, from build/pristine, with the same flags
@@ -19,7 +20,7 @@ shift
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 case $name in
   release|demo-tools) tree=$root/build/src type=Release ;;
-  debug)       tree=$root/build/src      type=Debug ;;
+  debug|coverage) tree=$root/build/src   type=Debug ;;
   asan|tsan|fuzz) tree=$root/build/src   type=Debug ;;
   stock)       tree=$root/build/pristine type=Release ;;
   stock-debug) tree=$root/build/pristine type=Debug ;;
@@ -44,6 +45,7 @@ case $name in
   asan|tsan|fuzz) set -- "$@" -DFAIL_ON_WARNINGS=OFF -DSTRATA_WERROR=OFF \
     "-DCMAKE_CXX_FLAGS_DEBUG=-g1 -O1 -fno-omit-frame-pointer" ;;
 esac
+[ "$name" != coverage ] || set -- "$@" -DSTRATA_COVERAGE=ON
 # FAST_RELEASE: the same as FAST_DEBUG for a machine that builds the library once, to try it.
 [ "$type" != Release ] || [ "$name" = demo-tools ] || [ -z "${FAST_RELEASE:-}" ] ||
   set -- "$@" -DSTRATA_UNITY=12

@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 """Builds and runs test binaries through ctest.
 
-Usage: run_tests.py check [--build debug|asan|tsan] [NAME...]
+Usage: run_tests.py check [--build debug|asan|tsan|coverage] [NAME...]
                                             our tests and the listed upstream binaries
-                                            (or just NAMEs). With asan or tsan: our test
-                                            binaries (or just NAMEs), built with the sanitizers
-                                            of scripts/configure.sh
+                                            (or just NAMEs). With asan, tsan or coverage: our
+                                            test binaries (or just NAMEs), built with what
+                                            scripts/configure.sh says
        run_tests.py upstream [--side strata|stock|map|blob|merged|deltas] [--shard I/N]
                              [--fresh] [NAME...]
                                             all of upstream's binaries; results in
@@ -60,6 +60,10 @@ SANITIZERS = {
     # while other threads run.
     'tsan': ({'TSAN_OPTIONS': 'second_deadlock_stack=1:die_after_fork=0'}, 10),
 }
+# Counting takes time, too, most of all for the processes that write their counts when they end.
+COVERAGE_FACTOR = 3
+# Build folders in which only our tests in C++ run, if nothing else is asked for.
+INSTRUMENTED = (*SANITIZERS, 'coverage')
 
 sys.path.insert(0, HERE)
 import overlay_sources  # noqa: E402
@@ -273,6 +277,7 @@ def own_scripts(build):
                ('check_style', [sys.executable, os.path.join(HERE, 'check_style.py')]),
                ('scripts_test', [sys.executable, os.path.join(HERE, 'scripts_test.py')]),
                ('planted_bugs_test', [sys.executable, os.path.join(HERE, 'planted_bugs_test.py')]),
+               ('coverage_test', [sys.executable, os.path.join(HERE, 'coverage_test.py')]),
                ('db_bench_test', [sys.executable, os.path.join(HERE, 'db_bench_test.py'),
                                   os.path.join(build, 'db_bench')]),
                ('bench_test', [sys.executable, '-m', 'unittest', 'discover',
@@ -462,7 +467,7 @@ def check(args):
         listed = [n for n in upstream_tests() if n in args.names]
         ours = [n for n in ours if n in args.names]
         scripts = [(n, c) for n, c in scripts if n in args.names]
-    if args.build in SANITIZERS:
+    if args.build in INSTRUMENTED:
         # The scripts test builds of their own, or code that is not C++.
         scripts = []
         if not args.names:
@@ -478,6 +483,8 @@ def check(args):
     if targets and ninja(build, targets, args.jobs):
         print('the build failed', file=sys.stderr)
         return 1
+    if args.build == 'coverage':
+        os.environ.setdefault('STRATA_TIMEOUT_FACTOR', str(COVERAGE_FACTOR))
     launcher = set_sanitizers_up(build) if args.build in SANITIZERS else []
     suite = Suite(build)
     for name, command in scripts:
@@ -632,7 +639,7 @@ def main(argv):
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('command', choices=['check', 'upstream', 'list'])
     parser.add_argument('names', nargs='*')
-    parser.add_argument('--build', choices=['debug', *SANITIZERS], default='debug')
+    parser.add_argument('--build', choices=['debug', *INSTRUMENTED], default='debug')
     parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged', 'deltas'],
                         default='strata')
     parser.add_argument('--shard')
