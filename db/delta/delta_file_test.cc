@@ -1420,9 +1420,12 @@ TEST_F(DeltaFileTest, OtherFilesAreRefused) {
 // Only flushed anchors have a global sequence number, whatever a file and its
 // description say.
 TEST_F(DeltaFileTest, OtherFilesWithAGlobalSequenceNumberAreRefused) {
-  const auto open = [&](Kind kind, Tier tier, DeltaFileDescription* file) {
-    *file = kind == Kind::kOperands ? WriteOperands({{"a", 0, ""}})
-                                    : WriteAnchors({{"a", 0}}, {});
+  const auto make = [&](Kind kind, Tier tier, DeltaFileDescription* file) {
+    if (kind == Kind::kOperands) {
+      *file = WriteOperands({{"a", 0, ""}});
+    } else {
+      *file = WriteAnchors({{"a", 0}}, {});
+    }
     DeltaFileProperties in_file;
     in_file.kind = kind;
     in_file.tier = tier;
@@ -1436,14 +1439,14 @@ TEST_F(DeltaFileTest, OtherFilesWithAGlobalSequenceNumberAreRefused) {
     file->has_global_seq = true;
     file->first_epoch = file->last_epoch = tier == Tier::kSorted ? 0 : 7;
     file->smallest_seq = file->largest_seq = 40;
-    std::unique_ptr<DeltaFileReader> reader;
-    return Open(*file, &reader);
   };
   for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
     for (const Tier tier : {Tier::kFlushed, Tier::kMerged, Tier::kSorted}) {
       SCOPED_TRACE(static_cast<int>(kind) * 10 + static_cast<int>(tier));
       DeltaFileDescription file;
-      const Status s = open(kind, tier, &file);
+      make(kind, tier, &file);
+      std::unique_ptr<DeltaFileReader> reader;
+      const Status s = Open(file, &reader);
       if (kind == Kind::kAnchors && tier == Tier::kFlushed) {
         ASSERT_OK(s);
       } else {

@@ -63,8 +63,9 @@ TEST_F(ManualCompactionScheduleTest, AfterCompaction) {
   OpenForCompactionBesideManual();
   ASSERT_OK(Put(0, "a", "1"));
   ASSERT_OK(Flush(0));
-  ASSERT_OK(
-      db_->CompactRange(CompactRangeOptions(), handles_[0], nullptr, nullptr));
+  CompactRangeOptions compact;
+  compact.exclusive_manual_compaction = true;
+  ASSERT_OK(db_->CompactRange(compact, handles_[0], nullptr, nullptr));
   CheckOtherFamilyIsCompacted();
 }
 
