@@ -424,6 +424,7 @@ STRATA_TEST_MAIN = \
   db/strata/seeded_schedule_test.cc \
   db/strata/seeded_threads_test.cc \
   db/strata/spanning_key_test.cc \
+  db/strata/transaction_validation_test.cc \
   db/write_path/db_wal_buffer_test.cc \
   db/write_path/wal_buffer_format_test.cc \
   db/write_path/wal_buffer_mark_test.cc \

@@ -9,6 +9,7 @@
 
 #include "db/db_impl/db_impl.h"
 #include "file/file_util.h"
+#include "rocksdb/convenience.h"
 #include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -299,6 +300,9 @@ Status HistoryDb::ReadCopy(const std::string& path,
     copy->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
   if (copy != nullptr) {
+    // A background job of a WritePrepared DB has a snapshot, and Close() refuses
+    // a DB with snapshots before it ends the jobs.
+    CancelAllBackgroundWork(copy.get(), /*wait=*/true);
     const Status closed = copy->Close();
     s = s.ok() ? closed : s;
   }
