@@ -333,6 +333,7 @@ TEST_F(RepairPathsTest, TruncatedLiveBlobFileFailsRepair) {
   ASSERT_OK(env_->RenameFile(whole, away));
   std::string contents;
   ASSERT_OK(ReadFileToString(env_, away, &contents));
+  // offset: that of the damaged part.
   const auto expect_corruption_at = [&](size_t offset) {
     const Status s = Repair({options});
     EXPECT_TRUE(s.IsCorruption()) << s.ToString();
@@ -347,10 +348,10 @@ TEST_F(RepairPathsTest, TruncatedLiveBlobFileFailsRepair) {
   expect_corruption_at(0);
   ASSERT_OK(WriteStringToFile(env_, contents.substr(0, 20), whole,
                               /*should_sync=*/false));
-  expect_corruption_at(20);
+  expect_corruption_at(0);
   ASSERT_OK(WriteStringToFile(env_, contents.substr(0, contents.size() - 1),
                               whole, /*should_sync=*/false));
-  expect_corruption_at(contents.size() - 1 - BlobLogFooter::kSize);
+  expect_corruption_at(contents.size() - BlobLogFooter::kSize);
   ExpectRefused({options});
 
   // If the user removes the file, repair succeeds, without the values of the

@@ -300,8 +300,8 @@ Status HistoryDb::ReadCopy(const std::string& path,
     copy->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
   if (copy != nullptr) {
-    // A background job of a WritePrepared DB has a snapshot, and Close() refuses
-    // a DB with snapshots before it ends the jobs.
+    // A background job of a WritePrepared DB has a snapshot, and Close()
+    // refuses a DB with snapshots before it ends the jobs.
     CancelAllBackgroundWork(copy.get(), /*wait=*/true);
     const Status closed = copy->Close();
     s = s.ok() ? closed : s;
