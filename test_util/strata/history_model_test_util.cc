@@ -248,6 +248,15 @@ bool HistoryModel::CouldHave(const std::string& cf, const std::string& key,
                                             found.begin(), found.end()));
 }
 
+bool HistoryModel::EverHadOperands(const std::string& cf,
+                                   const std::string& key) const {
+  return std::any_of(writes_.begin(), writes_.end(), [&](const Write& write) {
+    return std::any_of(write.ops.begin(), write.ops.end(), [&](const Op& op) {
+      return op.kind == OpKind::kMerge && op.cf == cf && op.key == key;
+    });
+  });
+}
+
 bool HistoryModel::MayLoseWrites(const std::string& cf, const std::string& from,
                                  const std::string& to) const {
   for (size_t i = durable_; i < writes_.size(); ++i) {

@@ -220,8 +220,8 @@ bool EverHad(const HistoryModel& model, const std::string& cf,
 
 // The files determine which older versions reappear and which keys stay. So
 // the model takes from the DB what has changed, and checks that each value is
-// one that the key had before. If jobs may have failed, the files can be such
-// that operands stay without those below them.
+// one that the key had before. Operands can stay without what is below them,
+// and then are merged to a value that the key never had.
 void DeleteRangeOfFiles(HistoryCall& c) {
   if (c.args().size() != 2) {
     c.Usage();
@@ -263,9 +263,10 @@ void DeleteRangeOfFiles(HistoryCall& c) {
         (entry != before.end() && entry->second == columns)) {
       continue;
     }
-    const bool is_right = c.findings().allows_errors()
-                              ? c.model().CouldHave(c.cf(), key, columns)
-                              : EverHad(c.model(), c.cf(), key, columns);
+    const bool is_right =
+        c.findings().allows_errors() || c.model().EverHadOperands(c.cf(), key)
+            ? c.model().CouldHave(c.cf(), key, columns)
+            : EverHad(c.model(), c.cf(), key, columns);
     if (!is_right) {
       c.Disagree(key + " never had the value " +
                  HistoryText::ShowColumns(columns));
