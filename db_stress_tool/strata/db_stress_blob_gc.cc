@@ -57,7 +57,7 @@ class StressBlobGcListener : public EventListener {
     Sleep();
     // A thread of the test has faults of its own.
     if (fs_ != nullptr && !info.is_manual) {
-      StressJobFaults::Begin(fs_.get(), StressJobFaults::Seed(info.job_id));
+      StressJobFaults::Begin(fs_.get(), info.job_id);
     }
   }
 

@@ -27,11 +27,19 @@ void Inject(FaultInjectionTestFS* fs, FaultInjectionIOType type, uint32_t seed,
 
 }  // namespace
 
+bool StressJobFaults::AreFor(int job_id) {
+  return Random(Seed(job_id)).Next() % 3 != 0;
+}
+
 uint32_t StressJobFaults::Seed(int job_id) {
   return static_cast<uint32_t>(FLAGS_seed) + static_cast<uint32_t>(job_id);
 }
 
-void StressJobFaults::Begin(FaultInjectionTestFS* fs, uint32_t seed) {
+void StressJobFaults::Begin(FaultInjectionTestFS* fs, int job_id) {
+  if (!AreFor(job_id)) {
+    return;
+  }
+  const uint32_t seed = Seed(job_id);
   Inject(fs, FaultInjectionIOType::kRead, seed, FLAGS_read_fault_one_in);
   Inject(fs, FaultInjectionIOType::kWrite, seed, FLAGS_write_fault_one_in);
   Inject(fs, FaultInjectionIOType::kMetadataRead, seed,
@@ -62,7 +70,7 @@ void StressJobFaults::InjectIntoScheduledJobs(
   points->SetCallBack("BackgroundJobScheduler::RunInBackground:BeforeRun",
                       [fs, has_events](void* job) {
                         if (!has_events(job)) {
-                          Begin(fs.get(), Seed(++num_jobs));
+                          Begin(fs.get(), ++num_jobs);
                         }
                       });
   points->SetCallBack("BackgroundJobScheduler::RunInBackground:AfterRun",

@@ -21,14 +21,19 @@ class StressJobFaults {
  public:
   StressJobFaults() = delete;
 
-  // Returns a seed for the faults of a job. It depends on the job's number:
-  // with one seed for all jobs, a job that does more than so many operations
-  // would fail each time that it is tried again, and writes that wait for it
-  // would wait until the end of the test.
+  // Returns true if the job is one of the two of three that get faults. A job
+  // that does thousands of operations would otherwise fail each time that it is
+  // tried again, and writes that wait for it would wait until the end of the
+  // test.
+  static bool AreFor(int job_id);
+
+  // Returns a seed for the faults of a job. It depends on the job's number, as
+  // the faults of all jobs would be at the same places otherwise.
   static uint32_t Seed(int job_id);
 
-  // Injects faults into the operations of this thread until End().
-  static void Begin(FaultInjectionTestFS* fs, uint32_t seed);
+  // Injects faults into the operations of this thread until End(), if the job
+  // gets any.
+  static void Begin(FaultInjectionTestFS* fs, int job_id);
   static void End(FaultInjectionTestFS* fs);
 
   // Injects faults into the background jobs that have no events: all of

@@ -91,9 +91,7 @@ _EXCLUDED = [
 # db_crashtest.py: the flag that injects a fault into one of so many operations -> the kind of
 # fault and the numbers to choose from.
 _FAULTS = {
-    # A compaction must have a chance to read some hundred blocks without a fault. Otherwise writes
-    # wait for it until the end of the round.
-    'read_fault_one_in': ('read', [128, 1000]),
+    'read_fault_one_in': ('read', [32, 1000]),
     'open_read_fault_one_in': ('read', [0, 32]),
     'write_fault_one_in': ('write', [128, 1000]),
     'open_write_fault_one_in': ('write', [0, 16]),
