@@ -371,6 +371,10 @@ void BlobReadGroup::Read() {
   source_->MultiGetBlobFromOneFile(read_options_, items_.front().file_number,
                                    /*file_size=*/0, requests,
                                    /*bytes_read=*/nullptr);
+  for (const Item& item : items_) {
+    // Read ahead: the value may not be asked for.
+    IGNORE_STATUS_IF_ERROR(item.status);
+  }
 }
 
 ThreadPool* BlobReadPool::Threads() {
