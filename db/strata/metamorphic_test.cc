@@ -19,6 +19,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "port/stack_trace.h"
@@ -313,6 +314,34 @@ TEST(MetamorphicShrinkerTest, FewestStepsAndOptionsAreLeft) {
       &check, [] { return false; }, /*num_tries=*/1);
   ASSERT_EQ(hasty.Shrink({steps, *finding}, &is_repeatable).steps, steps);
   ASSERT_FALSE(is_repeatable);
+}
+
+// After a transaction that could not be checked the answers may differ.
+TEST(MetamorphicCheckTest, UndecidedTransactionsEndTheComparison) {
+  const auto run = [](const std::string& commit, const std::string& get) {
+    return
+        [=](const Steps& steps, const std::vector<HistoryOptionList>& lists) {
+          MetamorphicOutcome outcome;
+          outcome.outputs.resize(steps.size());
+          if (!lists.empty()) {
+            outcome.outputs[1].text = commit;
+            outcome.outputs[2].text = get;
+          }
+          return outcome;
+        };
+  };
+  const Steps steps = {{"open"}, {"txn", "T", "commit"}, {"get", "a"}};
+  const HistoryVariant set = {"set", {{{"a", "1"}}}};
+  const std::string undecided =
+      "error: Operation failed. Try again.: Transaction could not check for "
+      "conflicts for operation at SequenceNumber 0";
+  for (const auto& [commit, is_found] :
+       {std::make_pair(undecided, false), std::make_pair(std::string(), true),
+        std::make_pair(std::string("error: Resource busy: "), true)}) {
+    MetamorphicCheck check(run(commit, "other"));
+    ASSERT_FALSE(check.RunOwn(steps).has_value());
+    ASSERT_EQ(check.RunSet(steps, set).has_value(), is_found) << commit;
+  }
 }
 
 // A DB with another merge operator than the history's is found to be wrong, and
