@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
@@ -20,6 +19,7 @@ sys.path.insert(0, HERE)
 import coverage  # noqa: E402
 import run_tests  # noqa: E402
 from gcov import counts, report, source  # noqa: E402
+from temporary_folder import Temporary  # noqa: E402
 
 INCLUDE = os.path.join(ROOT, 'build', 'src', 'include')
 
@@ -30,20 +30,6 @@ def compile_options():
         text = f.read()
     body = re.search(r'list\(APPEND options (--coverage.*?)\)\n', text, re.S).group(1)
     return re.sub(r'#.*', '', body).split()
-
-
-class Temporary(unittest.TestCase):
-    def setUp(self):
-        self.dir = os.path.realpath(tempfile.mkdtemp(prefix='coverage-'))
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
-    def write(self, path, text='', mode=0o644):
-        path = os.path.join(self.dir, path)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write(text)
-        os.chmod(path, mode)
-        return path
 
 
 def branch(count, fallthrough=False, throw=False):

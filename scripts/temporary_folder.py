@@ -10,7 +10,7 @@ import unittest
 
 class Temporary(unittest.TestCase):
     def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix='scripts-')
+        self.dir = os.path.realpath(tempfile.mkdtemp(prefix='scripts-'))
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def write(self, path, text='', mode=0o644):

@@ -83,6 +83,28 @@ class QuarantineTest : public StrataDBTestBase {
     return handle;
   }
 
+  // mode: "copy", "link" or "move".
+  static IngestExternalFileOptions IngestionOptions(const std::string& mode) {
+    IngestExternalFileOptions options;
+    options.link_files = mode == "link";
+    options.move_files = mode == "move";
+    return options;
+  }
+  // Ingests a file with new values of "a", which is "1", and "b", while the
+  // sync of the MANIFEST fails. file: receives the name of the external file.
+  void FailIngestion(const IngestExternalFileOptions& options,
+                     std::string* file) {
+    Start();
+    ASSERT_OK(Put("a", "1"));
+    ASSERT_OK(Flush());
+    *file = MakeFile({{"a", "2"}, {"b", "2"}});
+    std::unique_ptr<FileIngestionHandle> handle =
+        PrepareIngestion(*file, options);
+    EnableCallBack(kAfterSync, FailIo);
+    ASSERT_NOK(db_->CommitFileIngestionHandle(std::move(handle)));
+    DisableCallBacks();
+  }
+
   // Deletes the files that may be deleted.
   void DeleteObsoleteFiles() {
     // These return the background error.
@@ -106,18 +128,9 @@ class QuarantineTest : public StrataDBTestBase {
 TEST_F(QuarantineTest, IngestedFileStaysForTheNextOpen) {
   for (const std::string mode : {"copy", "link", "move"}) {
     SCOPED_TRACE(mode);
-    Start();
-    ASSERT_OK(Put("a", "1"));
-    ASSERT_OK(Flush());
-    const std::string file = MakeFile({{"a", "2"}, {"b", "2"}});
-    IngestExternalFileOptions options;
-    options.link_files = mode == "link";
-    options.move_files = mode == "move";
-    std::unique_ptr<FileIngestionHandle> handle =
-        PrepareIngestion(file, options);
-    EnableCallBack(kAfterSync, FailIo);
-    ASSERT_NOK(db_->CommitFileIngestionHandle(std::move(handle)));
-    DisableCallBacks();
+    const IngestExternalFileOptions options = IngestionOptions(mode);
+    std::string file;
+    FailIngestion(options, &file);
     EXPECT_FALSE(dbfull()->TEST_GetFilesToQuarantine().empty());
     DeleteObsoleteFiles();
     EXPECT_EQ("1", Get("a"));
@@ -134,18 +147,9 @@ TEST_F(QuarantineTest, IngestedFileStaysForTheNextOpen) {
 TEST_F(QuarantineTest, IngestedFileIsDeletedAfterARecovery) {
   for (const std::string mode : {"copy", "link", "move"}) {
     SCOPED_TRACE(mode);
-    Start();
-    ASSERT_OK(Put("a", "1"));
-    ASSERT_OK(Flush());
-    const std::string file = MakeFile({{"a", "2"}, {"b", "2"}});
-    IngestExternalFileOptions options;
-    options.link_files = mode == "link";
-    options.move_files = mode == "move";
-    std::unique_ptr<FileIngestionHandle> handle =
-        PrepareIngestion(file, options);
-    EnableCallBack(kAfterSync, FailIo);
-    ASSERT_NOK(db_->CommitFileIngestionHandle(std::move(handle)));
-    DisableCallBacks();
+    const IngestExternalFileOptions options = IngestionOptions(mode);
+    std::string file;
+    FailIngestion(options, &file);
     ASSERT_OK(dbfull()->Resume());
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
     // By the recovery: no other job has to come by.

@@ -115,6 +115,18 @@ MetamorphicHuntOptions HuntOptions(SeededMetamorphicRunner* runner) {
   return options;
 }
 
+// Returns options of a hunt for short histories that `run` only pretends to
+// run.
+template <typename Run>
+MetamorphicHuntOptions FakeHuntOptions(const Run& run) {
+  MetamorphicHuntOptions options;
+  options.root = Root();
+  options.num_steps = 30;
+  options.schedules.run = run;
+  options.schedules.command = "program";
+  return options;
+}
+
 void Print(const MetamorphicHuntResult& result) {
   std::printf("%zu histories, %zu runs, %zu steps, %zu findings\n",
               result.num_histories, result.num_runs, result.num_steps,
@@ -327,14 +339,10 @@ TEST(SeededHuntTest, FindingNamesItsSeeds) {
     }
     return outcome;
   };
-  MetamorphicHuntOptions options;
-  options.root = Root();
+  MetamorphicHuntOptions options = FakeHuntOptions(run);
   options.seed = 7;
   options.num_histories = 1;
-  options.num_steps = 30;
-  options.schedules.run = run;
   options.schedules.first_seed = 4;
-  options.schedules.command = "program";
   const MetamorphicHuntResult result = RunMetamorphicHunt(options);
   ASSERT_EQ(result.findings.size(), 1);
   const std::string& finding = result.findings[0];
@@ -381,14 +389,10 @@ TEST(SeededHuntTest, FindingOfOwnOptionsNamesItsSeeds) {
     }
     return outcome;
   };
-  MetamorphicHuntOptions options;
-  options.root = Root();
+  MetamorphicHuntOptions options = FakeHuntOptions(run);
   options.num_histories = 3;
-  options.num_steps = 30;
   options.num_sets = 0;
-  options.schedules.run = run;
   options.schedules.first_seed = 8;
-  options.schedules.command = "program";
   const MetamorphicHuntResult result = RunMetamorphicHunt(options);
   ASSERT_EQ(result.findings.size(), 1);
   ASSERT_NE(result.findings[0].find(
