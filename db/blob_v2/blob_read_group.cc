@@ -371,8 +371,8 @@ void BlobReadGroup::Read() {
   source_->MultiGetBlobFromOneFile(read_options_, items_.front().file_number,
                                    /*file_size=*/0, requests,
                                    /*bytes_read=*/nullptr);
-  for (const Item& item : items_) {
-    // Read ahead: the value may not be asked for.
+  for ([[maybe_unused]] const Item& item : items_) {
+    // The scan may end before it asks for the value that was read ahead.
     IGNORE_STATUS_IF_ERROR(item.status);
   }
 }

@@ -102,8 +102,8 @@ void DBStrata::BackgroundDeltaCollection::Begin() {
   collection.is_folding = pick_.plan.fold;
   handle_ = jobs().BeginCollection(std::move(collection));
   jobs().EndPick();
-  // Another thread may find more buckets, and a manual job may wait for the end
-  // of the pick.
+  // Another thread may find more buckets, and a manual job may wait until this
+  // pick has ended.
   jobs().SetCollectionDue();
   strata_->SetDeltaJobsDue();
   strata_->ScheduleDeltaJobs();

@@ -19,8 +19,8 @@ namespace ROCKSDB_NAMESPACE {
 // Meta: BlobFileMetaData, or what VersionBuilder has instead while it applies
 // edits.
 // oldest_linked: number of the oldest blob file that SST files refer to;
-// kInvalidBlobFileNumber: none. Older files have no live values, except those
-// of an address map, which SST files do not refer to.
+// kInvalidBlobFileNumber: none. An older file has no live values, unless it is
+// in an address map: SST files do not refer to the blob files in a map.
 template <typename Meta>
 bool IsNeededBlobFile(const Meta& meta, uint64_t oldest_linked) {
   const auto& shared = *meta.GetSharedMeta();

@@ -248,8 +248,8 @@ bool HistoryModel::CouldHave(const std::string& cf, const std::string& key,
                                             found.begin(), found.end()));
 }
 
-bool HistoryModel::EverHadOperands(const std::string& cf,
-                                   const std::string& key) const {
+bool HistoryModel::HasMerge(const std::string& cf,
+                            const std::string& key) const {
   return std::any_of(writes_.begin(), writes_.end(), [&](const Write& write) {
     return std::any_of(write.ops.begin(), write.ops.end(), [&](const Op& op) {
       return op.kind == OpKind::kMerge && op.cf == cf && op.key == key;

@@ -118,8 +118,8 @@ class HistoryModel {
   bool CouldHave(const std::string& cf, const std::string& key,
                  const Columns& columns) const;
 
-  // Returns true if an operand was ever written to the key.
-  bool EverHadOperands(const std::string& cf, const std::string& key) const;
+  // Returns true if one of the writes is a merge of the key.
+  bool HasMerge(const std::string& cf, const std::string& key) const;
 
   // Marks all writes so far as durable: they survive a crash.
   void MarkDurable() { durable_ = writes_.size(); }

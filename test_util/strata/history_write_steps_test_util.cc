@@ -264,7 +264,7 @@ void DeleteRangeOfFiles(HistoryCall& c) {
       continue;
     }
     const bool is_right =
-        c.findings().allows_errors() || c.model().EverHadOperands(c.cf(), key)
+        c.findings().allows_errors() || c.model().HasMerge(c.cf(), key)
             ? c.model().CouldHave(c.cf(), key, columns)
             : EverHad(c.model(), c.cf(), key, columns);
     if (!is_right) {
