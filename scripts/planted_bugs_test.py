@@ -251,6 +251,12 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
         with open(os.path.join(self.build, 'librocksdb.so.9.1'), encoding='utf-8') as f:
             self.assertEqual(f.read(), 'good a\ngood b\ngood c\n')
 
+        # Only what the patches name is run, and what that does not catch gets no result.
+        code, rows, out, ran = self.run_bugs('map-missed', 'map-a', '--quick', '--fresh')
+        self.assertEqual((code, ran), (1, ['first_test', 'first_test']))
+        self.assertEqual(rows['map-missed'].result, 'missed')
+        self.assertIn('2 planted bugs: 1 caught, 1 not caught', out)
+
         code, _, out, ran = self.run_bugs('map-a', 'map-odd')
         self.assertEqual((code, ran), (0, []))
         self.assertIn('2 of 2 bugs have a result already', out)
@@ -321,7 +327,7 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
             build.object_of('db/d.cc')
         words = build.compile_words(self.entries[0], 'db/a.cc', '/o/src/db/a.cc', '/o/e.o', '/o')
         self.assertEqual(words[1:], [
-            '-O1', '-o', '/o/e.o', '-c', '/o/src/db/a.cc', '-iquote',
+            '-O1', '-o', '/o/e.o', '-c', '/o/src/db/a.cc', '-O0', '-g0', '-iquote',
             os.path.join(self.dir, 'build', 'src', 'db'), '-fmacro-prefix-map=/o/src/='])
         with self.assertRaises(library.BuildError):
             library.Build(self.dir, self.build, self.entries[:2])

@@ -86,6 +86,20 @@ TEST_F(BlockedRemovalsTest, RemovalWaitsUntilNewReadersSeeTheHidingEntry) {
   ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 9, {}));
 }
 
+// The list of readers was made when new readers read at 6. A reader may have
+// begun at 8 since, before the hiding entry at 9 was published.
+TEST_F(BlockedRemovalsTest, ReaderThatBeganAfterTheListFindsItsVersion) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  Insert(1, 5);
+  Insert(1, 8);
+  Insert(1, 9);
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 9, {6}));
+  ASSERT_TRUE(Has(1, 5));
+  ASSERT_TRUE(Has(1, 8));
+  ASSERT_EQ(2u, blocked.Apply(9, 100));
+  ASSERT_TRUE(Has(1, 9));
+}
+
 TEST_F(BlockedRemovalsTest, MemoryIsBoundedByTheWaitingRemovals) {
   TestMapCharge charge;
   {

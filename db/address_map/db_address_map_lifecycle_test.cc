@@ -429,6 +429,33 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
   }
 }
 
+// After a failed write of the MANIFEST the engine does not know which edits the
+// MANIFEST has, so an image might be that of another state than the next open
+// recovers.
+TEST_F(DBAddressMapLifecycleTest, CloseAfterAnErrorWritesNoImage) {
+  const Options options = MapOptions();
+  DestroyAndReopen(options);
+  Contents model;
+  for (int i = 0; i < 20; ++i) {
+    model[Key(i)] = Value(i);
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  Close();
+  ASSERT_EQ(FilesIn(dbname_, kTempFile).size(), 1u);
+  Reopen(options);
+  model[Key(0)] = Value(100);
+  ASSERT_OK(Put(Key(0), Value(100)));
+  env_->manifest_write_error_.store(true);
+  ASSERT_NOK(Flush());
+  env_->manifest_write_error_.store(false);
+  Close();
+  EXPECT_EQ(FilesIn(dbname_, kTempFile).size(), 0u);
+  Reopen(options);
+  CheckData(model);
+  CheckMap(20);
+}
+
 // Without threads for flushes, flushes run on the threads of compactions, and
 // so must the jobs that follow them. Close() waits for these jobs.
 TEST_F(DBAddressMapLifecycleTest, MapWorksWithoutThreadsForFlushes) {

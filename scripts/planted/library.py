@@ -147,8 +147,10 @@ class Build:
             else:
                 words.append(word)
         # Includes relative to the source's folder, and __FILE__, stay what they are in the tree.
+        # Most of a bug's time is the compiler's, so it does not optimise.
         folder = os.path.join(self.root, 'build', 'src', os.path.dirname(source))
-        return words + ['-iquote', folder, f'-fmacro-prefix-map={os.path.join(out, "src")}/=']
+        return words + ['-O0', '-g0', '-iquote', folder,
+                        f'-fmacro-prefix-map={os.path.join(out, "src")}/=']
 
     def link(self, replaced, made, out):
         """Links the library into `out` with the object `made` in place of `replaced`."""
