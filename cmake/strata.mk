@@ -335,6 +335,7 @@ STRATA_TEST_MAIN = \
   db/blob_v2/blob_format_v2_test.cc \
   db/blob_v2/blob_read_group_test.cc \
   db/blob_v2/blob_record_index_test.cc \
+  db/blob_v2/blob_record_reader_test.cc \
   db/blob_v2/blob_record_walker_test.cc \
   db/blob_v2/db_blob_damage_test.cc \
   db/blob_v2/read_ahead_budget_test.cc \

@@ -124,15 +124,7 @@ AddressMapStore::FilePin::FilePin(AddressMapStore* blobs, uint64_t number)
   if (blobs == nullptr) {
     return;
   }
-  const uint32_t slot = blobs->files_.Find(number);
-  if (slot == BlobFileSlotTable::kLostSlot || !blobs->files_.PinForJob(slot)) {
-    return;
-  }
-  if (blobs->files_.Number(slot) != number) {
-    blobs->files_.UnpinForJob(slot);  // the slot was reused meanwhile
-    return;
-  }
-  slot_ = slot;
+  slot_ = blobs->files_.PinFileForJob(number);
 }
 
 AddressMapStore::FilePin::~FilePin() {
@@ -222,9 +214,8 @@ void AddressMapStore::OnVersionAppended(const Version& appended) {
 
 void AddressMapStore::Retire(std::unique_ptr<DeferredRemovals>&& removals,
                              uint64_t version_number) {
-  if (!removals->complete()) {
-    SetInexact();
-  }
+  // Whether names were dropped is asked when the others are removed.
+  assert(removals->complete() || removals->Count() > 0);
   if (removals->Count() > 0) {
     retired_removals_.Add(std::move(removals), version_number);
     SignalWork();

@@ -313,6 +313,17 @@ void BlobFileSlotTable::Unpin(uint32_t slot) {
 
 bool BlobFileSlotTable::PinForJob(uint32_t slot) {
   std::lock_guard<std::mutex> lock(mutex_);
+  return PinForJobLocked(slot);
+}
+
+uint32_t BlobFileSlotTable::PinFileForJob(uint64_t number) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = by_number_.find(number);
+  return it != by_number_.end() && PinForJobLocked(it->second) ? it->second
+                                                               : kLostSlot;
+}
+
+bool BlobFileSlotTable::PinForJobLocked(uint32_t slot) {
   Slot* const s = Get(slot);
   if (s == nullptr || slot == kLostSlot) {
     return false;

@@ -168,6 +168,9 @@ class BlobFileSlotTable {
   // Pins the slot's file for a job, which keeps it from being dropped and
   // collected. Returns false if the slot is free, handed over or abandoned.
   bool PinForJob(uint32_t slot);
+  // Pins the file in the same way if it is in the table. Returns its slot, or
+  // kLostSlot if the file was not pinned.
+  uint32_t PinFileForJob(uint64_t number);
   void UnpinForJob(uint32_t slot);
 
  private:
@@ -197,6 +200,8 @@ class BlobFileSlotTable {
   void Fill(uint32_t slot, const Slot& s, Info* info) const;
   bool Change(uint32_t slot, State from, State to);
   bool IsDroppable(const Slot& s) const;
+  // REQUIRES: mutex_ held.
+  bool PinForJobLocked(uint32_t slot);
   void SetMaybeDroppable();
 
   mutable std::mutex mutex_;

@@ -157,6 +157,23 @@ TEST_F(BlobFileSlotTableTest, PinsDelayCollection) {
   ASSERT_FALSE(files_.PinForJob(s));
 }
 
+TEST_F(BlobFileSlotTableTest, JobPinsAFileByItsNumber) {
+  const uint32_t first = files_.Add(1, 0, kNoCompression, State::kLive, 10);
+  ASSERT_EQ(first, files_.PinFileForJob(1));
+  ASSERT_TRUE(files_.GetDroppable().empty());
+  files_.UnpinForJob(first);
+  ASSERT_TRUE(files_.Drop(first));
+  ASSERT_EQ(1u, files_.CollectDead().size());
+  // It is handed over.
+  ASSERT_EQ(BlobFileSlotTable::kLostSlot, files_.PinFileForJob(1));
+  ASSERT_TRUE(files_.Free(first));
+  // Another file has the slot now.
+  ASSERT_EQ(first, files_.Add(2, 0, kNoCompression, State::kLive, 10));
+  ASSERT_EQ(BlobFileSlotTable::kLostSlot, files_.PinFileForJob(1));
+  ASSERT_EQ(first, files_.PinFileForJob(2));
+  files_.UnpinForJob(first);
+}
+
 TEST_F(BlobFileSlotTableTest, UnknownSlotNumbersAreRefused) {
   ASSERT_FALSE(files_.Pin(BlobFileSlotTable::kMaxSlots));
   ASSERT_FALSE(files_.Pin(~uint32_t{0}));

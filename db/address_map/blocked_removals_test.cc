@@ -133,6 +133,25 @@ TEST_F(BlockedRemovalsTest, MemoryIsBoundedByTheWaitingRemovals) {
   ASSERT_OK(map_.TEST_Check());
 }
 
+// An item is redundant only if an older item of its key removes the newest entry
+// that it stands for. Here, that entry is the one that the older item hides
+// others with.
+TEST_F(BlockedRemovalsTest, SortedListKeepsWhatNoOtherItemRemoves) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  constexpr uint64_t kKeys = (uint64_t{64} << 10) / 2 + 100;
+  for (uint64_t key = 0; key < kKeys; ++key) {
+    for (const SequenceNumber seq : {5, 10, 15}) {
+      Insert(key, seq);
+    }
+    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 10, {7, 10}));
+    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 15, {7, 12, 15}));
+  }
+  ASSERT_EQ(2 * kKeys, blocked.Count());
+  ASSERT_EQ(2 * kKeys, blocked.Apply(15, 2 * kKeys));
+  ASSERT_EQ(kKeys, map_.NumEntries());
+  ASSERT_EQ(0u, blocked.Count());
+}
+
 // At each step of a random history, the version that each reader sees is in the
 // map. In the end the map has the newest version of each key only.
 TEST_F(BlockedRemovalsTest, EachReaderFindsItsVersion) {

@@ -8,12 +8,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/deferred_removals.h"
+#include "db/address_map/spill_file.h"
 #include "db/compaction/compaction.h"
 #include "db/db_impl/db_impl.h"
 #include "file/filename.h"
@@ -25,6 +28,7 @@
 #include "rocksdb/write_batch.h"
 #include "test_util/strata/address_map_data_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/testutil.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -454,6 +458,83 @@ TEST_F(DBAddressMapLifecycleTest, CloseAfterAnErrorWritesNoImage) {
   Reopen(options);
   CheckData(model);
   CheckMap(20);
+}
+
+// An image would keep names that could not be removed, or lack values that
+// could not be named, over all later opens.
+TEST_F(DBAddressMapLifecycleTest, InexactMapWritesNoImage) {
+  const Options options = MapOptions();
+  DestroyAndReopen(options);
+  Contents model;
+  for (int i = 0; i < 20; ++i) {
+    model[Key(i)] = Value(i);
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  const std::map<std::string, std::function<void()>> causes = {
+      {"none", [] {}},
+      {"dropped names",
+       [&] {
+         auto removals = std::make_unique<DeferredRemovals>(
+             /*cap=*/1, [](std::unique_ptr<SpillFile>* /*file*/) {
+               return Status::NoSpace();
+             });
+         const MapName name{Blobs()->HashOf("other"), /*seq=*/1, /*birth=*/0};
+         while (removals->complete()) {
+           removals->Add(&name, 1);
+         }
+         Blobs()->Retire(std::move(removals),
+                         Family()->current()->GetVersionNumber());
+       }},
+      {"refused reads",
+       [&] { Blobs()->RefuseReads(Status::Corruption("test")); }}};
+  for (const auto& [name, make_inexact] : causes) {
+    SCOPED_TRACE(name);
+    Reopen(options);
+    CheckData(model);
+    CheckMap(20);
+    make_inexact();
+    WaitForJobs();
+    Close();
+    EXPECT_EQ(FilesIn(dbname_, kTempFile).size(), name == "none" ? 1u : 0u);
+  }
+}
+
+// The map has some of the values when the damage is found. It must not count
+// these twice when it is rebuilt from the blob files.
+TEST_F(DBAddressMapLifecycleTest, MapIsRebuiltIfItsImageIsDamagedAtTheEnd) {
+  const Options options = MapOptions();
+  DestroyAndReopen(options);
+  constexpr int kKeys = 20000;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), "v" + std::to_string(i)));
+  }
+  ASSERT_OK(Flush());
+  Close();
+  const std::vector<std::string> images = FilesIn(dbname_, kTempFile);
+  ASSERT_EQ(images.size(), 1u);
+  const std::string path = dbname_ + "/" + images[0];
+  uint64_t size = 0;
+  ASSERT_OK(env_->GetFileSize(path, &size));
+  ASSERT_GT(size, uint64_t{200} << 10);  // several blocks
+  ASSERT_OK(test::CorruptFile(env_, path, static_cast<int>(size) - 300, 1));
+  Reopen(options);
+  CheckMap(kKeys);
+  for (const BlobMetaData& file : BlobFiles()) {
+    EXPECT_EQ(file.garbage_blob_count, 0u);
+  }
+  for (int i = 0; i < kKeys; ++i) {
+    if (i % 2 == 0) {
+      ASSERT_OK(Put(Key(i), "w" + std::to_string(i)));
+    }
+  }
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  CheckMap(kKeys);
+  for (int i = 0; i < kKeys; i += 100) {
+    ASSERT_EQ(Get(Key(i)), "w" + std::to_string(i));
+    ASSERT_EQ(Get(Key(i + 1)), "v" + std::to_string(i + 1));
+  }
 }
 
 // Without threads for flushes, flushes run on the threads of compactions, and

@@ -85,6 +85,22 @@ TEST_F(DBAddressMapTest, VersionedValueBecomesDirectInACompaction) {
   EXPECT_EQ(Get("k"), Value(2));
 }
 
+// Both versions were in the same memtable, so neither was in the map when the
+// flush looked for what the newer one hides.
+TEST_F(DBAddressMapTest, VersionOfTheSameFlushLeavesTheMapAfterItsSnapshot) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", Value(1)));
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("k", Value(2)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  CheckMap(2);
+  db_->ReleaseSnapshot(snapshot);
+  WaitForJobs();
+  CheckMap(1);
+  EXPECT_EQ(Get("k"), Value(2));
+}
+
 TEST_F(DBAddressMapTest, ReopenFindsAllValues) {
   Options options = MapOptions();
   DestroyAndReopen(options);

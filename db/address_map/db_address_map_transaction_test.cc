@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "db/db_impl/db_impl.h"
+#include "file/filename.h"
 #include "port/stack_trace.h"
+#include "rocksdb/metadata.h"
 #include "rocksdb/utilities/optimistic_transaction_db.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
@@ -651,6 +653,45 @@ TEST_F(DBAddressMapTransactionTest, BatchWithIndexIsReadOverMappedValues) {
   Compact();
   CheckData(through(now));
   CheckMap(through(now).size());
+}
+
+// The newer version of the key belongs to a transaction that was prepared and
+// not committed, so the older version, which is lost, is the one to read.
+TEST_F(DBAddressMapTransactionTest, LostValueUnderAPreparedOneIsNotForgotten) {
+  Options options = MapOptions();
+  TransactionDBOptions txn_db_options;
+  txn_db_options.write_policy = WRITE_PREPARED;
+  Destroy(options);
+  TransactionDB* txn_db =
+      OpenTransactions(options, txn_db_options, dbname_, &db_);
+  ASSERT_OK(db_->Put(WriteOptions(), "k", Value(1)));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  const std::vector<BlobMetaData> files = BlobFiles();
+  ASSERT_EQ(files.size(), 1u);
+  std::unique_ptr<DB> copied;
+  std::unique_ptr<Transaction> txn(txn_db->BeginTransaction(WriteOptions()));
+  ASSERT_OK(txn->SetName("t"));
+  ASSERT_OK(txn->Put("k", Value(2)));
+  ASSERT_OK(txn->Prepare());
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_EQ(BlobFiles().size(), 2u);
+  ASSERT_EQ(Get("k"), Value(1));
+
+  const std::string copy = OtherDir("copy");
+  CopyDB(copy);
+  ASSERT_OK(txn->Rollback());
+  txn.reset();
+  ASSERT_OK(env_->DeleteFile(BlobFileName(copy, files[0].blob_file_number)));
+  options.paranoid_checks = false;
+  txn_db = OpenTransactions(options, txn_db_options, copy, &copied);
+  std::string value;
+  const Status s = copied->Get(ReadOptions(), "k", &value);
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+  txn.reset(txn_db->GetTransactionByName("t"));
+  ASSERT_NE(txn, nullptr);
+  ASSERT_OK(txn->Commit());
+  EXPECT_EQ(GetFrom(copied.get(), copied->DefaultColumnFamily(), "k"),
+            Value(2));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

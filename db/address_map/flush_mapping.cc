@@ -101,18 +101,24 @@ void FlushMapping::OnEntry(const ParsedInternalKey& key, const Slice& value) {
     last_key_.assign(key.user_key.data(), key.user_key.size());
     has_last_key_ = true;
   }
-  // A merge operand hides nothing. A direct entry supersedes older direct
-  // entries without further action, and there are no other older entries.
+  if (any_order_ || key.type == kTypeMerge) {
+    return;  // A merge operand hides nothing.
+  }
   const bool is_mapped =
       key.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value);
-  if (any_order_ || key.type == kTypeMerge ||
-      (is_mapped && MappedBlobIndex::IsDirect(value))) {
-    return;
+  const bool is_direct = is_mapped && MappedBlobIndex::IsDirect(value);
+  if (is_direct && last_.seq <= key.sequence) {
+    return;  // The last entry is not a newer one of this key.
   }
   const MapKeyHash hash = blobs_->HashOf(key.user_key);
   if (is_mapped && last_.seq > key.sequence && last_.key == hash) {
     // A snapshot keeps both entries. The map does not contain this one yet.
     hiding_.push_back(last_);
+  }
+  if (is_direct) {
+    // It supersedes older direct entries without further action, and there are
+    // no other older entries.
+    return;
   }
   last_ = Hiding{hash, key.sequence};
   if (blobs_->map()->MayHaveBelow(hash, key.sequence)) {

@@ -3,16 +3,61 @@
 
 #include "db/address_map/spill_file.h"
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "rocksdb/file_system.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Holds what is appended until Flush().
+class HoldingFile : public FSWritableFileOwnerWrapper {
+ public:
+  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+  using FSWritableFileOwnerWrapper::Append;
+
+  IOStatus Append(const Slice& data, const IOOptions& /*options*/,
+                  IODebugContext* /*dbg*/) override {
+    held_.append(data.data(), data.size());
+    return IOStatus::OK();
+  }
+  IOStatus Flush(const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus s = target()->Append(held_, options, dbg);
+    held_.clear();
+    return s.ok() ? target()->Flush(options, dbg) : s;
+  }
+
+ private:
+  std::string held_;
+};
+
+class HoldingFS : public FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+
+  const char* Name() const override { return "HoldingFS"; }
+
+  IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* file,
+                           IODebugContext* dbg) override {
+    const IOStatus s = target()->NewWritableFile(path, options, file, dbg);
+    if (s.ok()) {
+      *file = std::make_unique<HoldingFile>(std::move(*file));
+    }
+    return s;
+  }
+};
+
+}  // namespace
 
 class SpillFileTest : public testing::Test {
  protected:
@@ -69,6 +114,22 @@ TEST_F(SpillFileTest, BlocksAreReadAsTheyWereAppended) {
   file_.reset();
   ASSERT_TRUE(fs_->FileExists(path_, IOOptions(), nullptr).IsNotFound());
   ASSERT_EQ(1, deleted_);
+}
+
+// Some file systems write what was appended only when the file is flushed.
+TEST_F(SpillFileTest, BlocksAreFlushedBeforeTheyAreRead) {
+  HoldingFS fs(FileSystem::Default());
+  ASSERT_OK(SpillFile::Create(
+      &fs, FileOptions(), path_, [this] { ++deleted_; }, &file_));
+  std::vector<std::string> written;
+  for (const char* block : {"one", "two"}) {
+    written.emplace_back(block);
+    ASSERT_OK(file_->Append(block));
+    std::vector<std::string> read;
+    ASSERT_OK(Read(&read));
+    ASSERT_EQ(written, read);
+  }
+  file_.reset();
 }
 
 TEST_F(SpillFileTest, DamagedBlockIsCorruption) {

@@ -257,6 +257,7 @@ Status BlobGcJob::Copy(Input* input, BlobFileBuilder* builder,
       records->is_direct(), records->name().birth,
       input->decompressor == nullptr && input->compression == compression_,
       records->blob_crc());
+  TEST_SYNC_POINT_CALLBACK("BlobGcJob::Copy:Converted", &value);
   index->clear();
   s = builder->Add(records->key(), value, index, records->name().seq,
                    /*value_changed=*/false);

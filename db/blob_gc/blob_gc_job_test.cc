@@ -30,6 +30,7 @@
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 #include "util/compression.h"
 #include "util/random.h"
@@ -1010,6 +1011,36 @@ TEST_F(BlobGcJobTest, ValueIsOnlyUncompressedToChangeItsCompression) {
     CheckCorruption(result, PathOf(number) + " at offset " +
                                 std::to_string(victim.address.offset));
   }
+}
+
+// A value may be too large for a record once its compression was changed. It
+// stays in the old file. As such a value takes 4 GiB, the builder is given an
+// empty value, which it does not write either.
+TEST_F(BlobGcJobTest, ValueThatIsTooLargeStays) {
+  Open(MapOptions());
+  FlushValues(0, 20);
+  FlushValues(20, 40);
+  const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
+  Pin(files);
+  std::vector<Record> live = LiveRecords();
+  size_t copied = 0;
+  EnableCallBack("BlobGcJob::Copy:Converted", [&](void* value) {
+    if (copied++ == 7) {
+      *static_cast<Slice*>(value) = Slice();
+    }
+  });
+  const Result result = RunJob(NewContext());
+  DisableCallBacks();
+  ASSERT_OK(result.status);
+  ASSERT_EQ(live.size(), copied);
+  ASSERT_EQ(1u, result.stats.values_left);
+  ASSERT_EQ(live.size() - 1, result.stats.values_copied);
+  ASSERT_EQ(live.size() - 1, result.sources.size());
+  for (const MapAddress& source : result.sources) {
+    ASSERT_FALSE(source == live[7].address);
+  }
+  ASSERT_EQ(1u, result.failed_files.size());
+  ASSERT_EQ(1u, files.count(*result.failed_files.begin()));
 }
 
 // ---- Jobs that end early.

@@ -174,8 +174,9 @@ TEST_F(BlobGcPickerTest, PicksFilesOfOnePathAndKind) {
   files_.back().size = files_.back().live_size = 500000000;
   EXPECT_TRUE(Pick().files.empty());
   files_[0].size = 110000;
+  files_[1].size = 110000;  // on another path
   files_[2].size = 110000;
-  files_[6].size = 110000;
+  files_[6].size = 110000;  // of another kind
   job = Pick();
   EXPECT_EQ(std::vector<uint64_t>({1, 3}), job.files);
   EXPECT_EQ(220000u, job.size);

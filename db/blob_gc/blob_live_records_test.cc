@@ -309,6 +309,42 @@ TEST_F(BlobLiveRecordsTest, RecordInThePlaceOfAnotherIsReported) {
   CheckRecordInThePlaceOfAnother(kSeed);
 }
 
+// Only one part of the record's name is another one. The record is intact and
+// as long as the one that it replaces.
+TEST_F(BlobLiveRecordsTest, EachPartOfTheNameIsCompared) {
+  Make(200, [](size_t) { return true; });
+  const Written& victim = written_[50];
+  const auto encode = [&](const std::string& key, SequenceNumber seq,
+                          uint64_t birth) {
+    BlobRecordV2 record;
+    record.seq = seq;
+    record.birth = birth;
+    record.direct = true;
+    std::string encoded;
+    record.EncodeHeaderTo(key, victim.value, &encoded);
+    return encoded + key + victim.value;
+  };
+  std::string other_key = victim.key;
+  other_key.back() ^= 1;
+  const auto open = [&](const std::string& record) {
+    ASSERT_EQ(record.size(), victim.address.size);
+    std::string bytes = maker_->bytes();
+    bytes.replace(victim.address.offset, record.size(), record);
+    Open(bytes);
+  };
+  const SequenceNumber seq = victim.name.seq;
+  const uint64_t birth = victim.name.birth;
+  open(encode(victim.key, seq, birth));
+  std::vector<size_t> found;
+  ASSERT_OK(ReadAll(&found));
+  for (const std::string& record :
+       {encode(other_key, seq, birth), encode(victim.key, seq + 1, birth),
+        encode(victim.key, seq, birth + 1)}) {
+    open(record);
+    ExpectCorruptionAt(victim.address);
+  }
+}
+
 TEST_F(BlobLiveRecordsTest,
        RecordInThePlaceOfAnotherIsReportedWithAnotherHashSeed) {
   CheckRecordInThePlaceOfAnother(/*file_seed=*/99);

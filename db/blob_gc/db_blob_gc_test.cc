@@ -14,7 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "db/address_map/address_map_checkpoints.h"
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/blob_file_slot_table.h"
 #include "db/address_map/address_map_verifier.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_v2/blob_format_v2.h"
@@ -127,6 +129,17 @@ class DBBlobGcTest : public AddressMapDBTestBase {
       numbers.insert(meta->GetBlobFileNumber());
     }
     return numbers;
+  }
+
+  // Returns the bytes of live values in each blob file of the Version.
+  std::map<uint64_t, uint64_t> LiveBytesOfFiles() {
+    WaitForJobs();
+    std::map<uint64_t, uint64_t> result;
+    for (const uint64_t number : BlobFilesOfVersion()) {
+      const BlobFileSlotTable* const files = Blobs()->files();
+      result[number] = files->LiveBytes(files->Find(number));
+    }
+    return result;
   }
 
   // Checks all values with Get() and an iterator, the consistency of the map,
@@ -739,6 +752,32 @@ TEST_F(DBBlobGcTest, InterruptedSortKeepsAllValues) {
   ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
   VerifyAlsoReopened(options);
   Destroy(options);
+}
+
+// A sort that ends early leaves copied values in the old files, too. A map that
+// is rebuilt from the files must have the copies, or the old files would not
+// become empty.
+TEST_F(DBBlobGcTest, RebuiltMapHasTheCopiesOfAnUnfinishedSort) {
+  Options options = GcOptions(0);
+  // Small files divide each merge into many pieces.
+  options.blob_file_size = 8 << 10;
+  DestroyAndReopen(options);
+  LoadApart(8);
+  const std::set<uint64_t> old_files = BlobFilesOfVersion();
+  std::atomic<bool> canceled{false};
+  int jobs = 0;
+  EnableCallBack("DBStrata::BackgroundBlobGc::Copy:Copied",
+                 [&](void*) { canceled = ++jobs == 3; });
+  ASSERT_TRUE(Sort(1, &canceled).IsManualCompactionPaused());
+  DisableCallBacks();
+  const std::map<uint64_t, uint64_t> live = LiveBytesOfFiles();
+  ASSERT_GT(live.size(), old_files.size());
+
+  AddressMapCheckpoints::UseInThisProcess(false);
+  Reopen(options);
+  AddressMapCheckpoints::UseInThisProcess(true);
+  EXPECT_EQ(LiveBytesOfFiles(), live);
+  Verify();
 }
 
 // A file whose key range cannot be read because its first record, which is

@@ -466,6 +466,46 @@ TEST_F(BlobRecordIndexTest, DamageOfIndexAndRecordsIsCorruption) {
   ASSERT_TRUE(ReadFile(bad_index, other_seed, &found).IsCorruption());
 }
 
+// The records are intact and end where the index begins, but there are fewer or
+// more of them than the damaged block has listed.
+TEST_F(BlobRecordIndexTest, RestoredBlockEndsWhereItsRecordsDo) {
+  constexpr size_t kRecordHeader = BlobRecordV2::kHeaderSize;
+  FileMaker maker;
+  FileMaker longer;
+  FileMaker shorter;
+  for (int i = 0; i < 60; ++i) {
+    // The records of the second file are twice as long as those of the first
+    // one, and those of the third one are half as long.
+    constexpr size_t kSize = 200;
+    const std::string key = std::to_string(1000 + i);
+    maker.Add(key, std::string(kSize - kRecordHeader - 4, 'v'), 1, 0, true);
+    if (i % 2 == 0) {
+      longer.Add(key, std::string(2 * kSize - kRecordHeader - 4, 'v'), 1, 0,
+                 true);
+    }
+    for (const char* half : {"a", "b"}) {
+      shorter.Add(key + half, std::string(kSize / 2 - kRecordHeader - 5, 'v'),
+                  1, 0, true);
+    }
+  }
+  for (FileMaker* file : {&maker, &longer, &shorter}) {
+    file->Finish();
+    ASSERT_EQ(file->index_offset(), maker.index_offset());
+  }
+  const uint64_t index = maker.index_offset();
+  for (const FileMaker* other : {&longer, &shorter}) {
+    Records found;
+    const Status s =
+        ReadFile(other->bytes().substr(0, index) +
+                     Damaged(maker.bytes(), index).substr(index),
+                 maker.layout(), &found);
+    EXPECT_TRUE(s.IsCorruption());
+    EXPECT_TRUE(Contains(s, "block does not end where its records do"))
+        << s.ToString();
+    EXPECT_TRUE(found.empty());
+  }
+}
+
 // A block that is intact but belongs to another position or file is detected.
 TEST_F(BlobRecordIndexTest, MisplacedBlocksAreDetected) {
   FileMaker maker;

@@ -18,6 +18,7 @@
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "test_util/strata/address_map_db_test_util.h"
 
@@ -207,6 +208,70 @@ TEST_F(DBBlobDamageTest, OpensWithAnUnreadableBlobFileUnlessParanoid) {
   }
 }
 
+// A compaction that moves values out of the map cannot read a lost one. If it
+// dropped the value's entry, reads would return NotFound.
+TEST_F(DBBlobDamageTest, LostValueIsNotMovedOutOfTheMap) {
+  Options options = MapOptions();
+  Load(options, kKeysOfFile, 1000);
+  AddressMapCheckpoints::UseInThisProcess(false);
+  ASSERT_OK(env_->DeleteFile(files_[1]));
+  options.paranoid_checks = false;
+  options.enable_blob_address_map = false;
+  Reopen(options);
+  ASSERT_EQ(CountLost(), kKeysOfFile);
+  const Status s = ForceCompaction();
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_NE(s.ToString().find("is lost and cannot be moved out of the map"),
+            std::string::npos)
+      << s.ToString();
+  Reopen(options);
+  ASSERT_EQ(CountLost(), kKeysOfFile);
+}
+
+namespace {
+
+// Opens no blob file for reads while `fails` is set.
+class FailingBlobOpenFS : public FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+
+  const char* Name() const override { return "FailingBlobOpenFS"; }
+
+  IOStatus NewRandomAccessFile(const std::string& path,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* file,
+                               IODebugContext* dbg) override {
+    if (fails && Slice(path).ends_with(".blob")) {
+      return IOStatus::IOError("injected");
+    }
+    return target()->NewRandomAccessFile(path, options, file, dbg);
+  }
+
+  std::atomic<bool> fails{false};
+};
+
+}  // namespace
+
+// An I/O error may pass, so it must not make the values of a file count as
+// lost, also if an open may lose values.
+TEST_F(DBBlobDamageTest, OpenFailsAfterAnIOErrorEvenIfNotParanoid) {
+  const auto fs = std::make_shared<FailingBlobOpenFS>(FileSystem::Default());
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  Options options = MapOptions();
+  options.env = env.get();
+  options.paranoid_checks = false;
+  Load(options, kKeysOfFile, 1000);
+  AddressMapCheckpoints::UseInThisProcess(false);
+  fs->fails = true;
+  const Status s = TryReopen(options);
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  fs->fails = false;
+  Reopen(options);
+  EXPECT_EQ(CountLost(), 0);
+  EXPECT_EQ(MapProperty("damaged-files"), 0);
+  Destroy(options);
+}
+
 // If a block of the record index and a record that it lists are damaged, only
 // values of damaged blocks are lost.
 TEST_F(DBBlobDamageTest, DamagedIndexBlockLosesOnlyItsValues) {
@@ -227,12 +292,15 @@ TEST_F(DBBlobDamageTest, DamagedIndexBlockLosesOnlyItsValues) {
       (*s)[at] ^= 1;
     }
   });
-  ASSERT_TRUE(TryReopen(options).IsCorruption());
+  const Status s = TryReopen(options);
+  ASSERT_TRUE(s.IsCorruption());
+  EXPECT_NE(s.ToString().find(files_[1]), std::string::npos) << s.ToString();
   options.paranoid_checks = false;
   Reopen(options);
   const int lost = CountLost();
   EXPECT_GT(lost, 0);
   EXPECT_LT(lost, kKeys / 2);
+  EXPECT_EQ(MapProperty("damaged-files"), 1);
   EXPECT_EQ(MapProperty("lost-values"), lost);
   // The values of the first and the last block are not lost.
   EXPECT_EQ(Get(KeyOf(1, 0)), ValueOf(1, 0, 50));

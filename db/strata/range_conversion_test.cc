@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "db/strata/range_conversion.h"
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/memtablerep.h"
 #include "rocksdb/slice_transform.h"
@@ -24,6 +26,7 @@
 #include "test_util/sync_point.h"
 #include "test_util/testutil.h"
 #include "util/coding.h"
+#include "util/user_comparator_wrapper.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -287,6 +290,32 @@ TEST_F(RangeConversionTest, UnorderedWritesAreNotHidden) {
   ASSERT_TRUE(is_scanned);
   ASSERT_EQ(Get("b"), "vb");
   ASSERT_EQ(NumConverted(), 0);
+}
+
+// A prepared iterator has seen all keys of the scan range that was begun last,
+// and of no other.
+TEST_F(RangeConversionTest, IsInScanRangeComparesBothEndsWithTheLastRange) {
+  const UserComparatorWrapper ucmp(BytewiseComparator());
+  MultiScanArgs scans(BytewiseComparator());
+  scans.insert("b", "d");
+  scans.insert("m", "p");
+  const auto is_in = [&](size_t num_started, const Slice& first,
+                         const Slice& end) {
+    return RangeConversion::IsInScanRange(scans, num_started, ucmp, first, end);
+  };
+  EXPECT_FALSE(is_in(0, "b", "d"));
+  EXPECT_TRUE(is_in(1, "b", "d"));
+  EXPECT_FALSE(is_in(1, "a", "d"));
+  EXPECT_FALSE(is_in(1, "b", "da"));
+  EXPECT_FALSE(is_in(1, "m", "p"));
+  EXPECT_FALSE(is_in(1, "b", "p"));
+  EXPECT_TRUE(is_in(2, "n", "o"));
+  EXPECT_FALSE(is_in(2, "b", "d"));
+  EXPECT_FALSE(is_in(2, "b", "p"));
+
+  MultiScanArgs unbounded(BytewiseComparator());
+  unbounded.insert("b");
+  EXPECT_TRUE(RangeConversion::IsInScanRange(unbounded, 1, ucmp, "a", "z"));
 }
 
 // Prepare() leaves out the file of b, which is outside of the scan range.
