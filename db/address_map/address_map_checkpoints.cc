@@ -57,6 +57,9 @@ AddressMapCheckpoint::Identity AddressMapCheckpoints::IdentityOf(
 
 void AddressMapCheckpoints::Find(uint64_t manifest_number,
                                  uint64_t manifest_size) {
+  TEST_SYNC_POINT_CALLBACK("AddressMapCheckpoints::Find:Number",
+                           &manifest_number);
+  TEST_SYNC_POINT_CALLBACK("AddressMapCheckpoints::Find:Size", &manifest_size);
   if (!use_images) {
     return;
   }

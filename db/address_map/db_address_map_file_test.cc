@@ -154,6 +154,31 @@ TEST_F(DBAddressMapFileTest, CleanCloseSavesTheMap) {
   DisableCallBacks();
 }
 
+// A process that has the database open for writing may change the MANIFEST
+// between the time when another process recovers it and the time when that
+// process looks for images.
+TEST_F(DBAddressMapFileTest, ImageOfALaterStateIsNotUsed) {
+  const Options options = MapOptions();
+  DestroyAndReopen(options);
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  for (const char* field : {"None", "Number", "Size"}) {
+    SCOPED_TRACE(field);
+    std::atomic<int> loaded{0};
+    EnableCallBack("AddressMapCheckpoints::Load:Loaded",
+                   [&](void*) { ++loaded; });
+    EnableCallBack(std::string("AddressMapCheckpoints::Find:") + field,
+                   [](void* value) { --*static_cast<uint64_t*>(value); });
+    Reopen(options);
+    DisableCallBacks();
+    EXPECT_EQ(loaded, std::string(field) == "None" ? 1 : 0);
+    EXPECT_EQ(Blobs()->map()->NumEntries(), 30);
+    EXPECT_EQ(Get(Key(7)), Value(7));
+  }
+}
+
 // The image of an earlier state of the database is not loaded.
 TEST_F(DBAddressMapFileTest, ImageOfAnEarlierStateIsNotUsed) {
   Options options = MapOptions();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "test_util/sync_point.h"
+
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
@@ -200,6 +202,7 @@ void MapTables::Shrink(MapTable* table, MapShard* shard) {
 
 void MapTables::ResizeShard(MapTable* table, MapShard* shard,
                             uint32_t new_buckets) {
+  TEST_SYNC_POINT_CALLBACK("MapTables::ResizeShard:Begin", shard);
   const uint32_t old_buckets = shard->NumBuckets();
   std::vector<uint16_t> high;
   if (shard->high != nullptr) {
@@ -227,6 +230,7 @@ void MapTables::ResizeShard(MapTable* table, MapShard* shard,
   for (uint32_t n = 0; n < old_buckets; ++n) {
     shard->range[n].Clear();
   }
+  TEST_SYNC_POINT("MapTables::ResizeShard:Cleared");
   const MapShardView view{shard->range, new_buckets, table->shard_bits};
   for (uint32_t n = 0; n < old_buckets; ++n) {
     const uint16_t* const high_bits =

@@ -3,10 +3,13 @@
 
 #include "db/address_map/map_tables.h"
 
+#include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "port/stack_trace.h"
 #include "test_util/strata/map_memory_charge_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -112,6 +115,64 @@ TEST_F(MapTablesTest, SparseShardGivesMemoryBack) {
   tables.ShrinkIfSparse(table, shard);
   ASSERT_LT(shard->NumBuckets(), view.num_buckets);
   ASSERT_LT(memory.Used(), before);
+}
+
+// A reader that has the address of the old memory looks at it when a resize has
+// cleared it. It must notice that, and look at the copy.
+TEST_F(MapTablesTest, ReaderOfClearedMemoryReadsTheCopy) {
+  MapMemoryAccount memory(/*charge=*/nullptr);
+  MapTables tables(&memory, /*expected_entries=*/0);
+  ASSERT_OK(Add(&tables, KeyOf(0)));
+  const MapShard* const shard = tables.Current()->Of(KeyOf(0));
+  std::atomic<bool> has_address{false};
+  std::atomic<bool> is_cleared{false};
+  std::atomic<bool> has_read{false};
+  int looks = 0;
+  bool found = false;
+  std::thread reader;
+  const auto read = [&] {
+    tables.Read(
+        KeyOf(0),
+        [&](const MapShardView& view) {
+          has_address = true;
+          while (!is_cleared) {
+            std::this_thread::yield();
+          }
+          ++looks;
+          for (uint32_t n = 0; n < view.num_buckets; ++n) {
+            view.base[n].ForEach([&](uint32_t i) {
+              found |= view.base[n].Id(i) == MapBucket::IdWord(KeyOf(0));
+            });
+          }
+        },
+        [&] { found = false; });
+    has_read = true;
+  };
+  EnableCallBack("MapTables::ResizeShard:Begin", [&](void* resized) {
+    if (resized == shard && !has_address) {
+      reader = std::thread(read);
+      while (!has_address) {
+        std::this_thread::yield();
+      }
+    }
+  });
+  EnableCallBack("MapTables::ResizeShard:Cleared", [&](void*) {
+    is_cleared = has_address.load();
+    while (has_address && !has_read) {
+      std::this_thread::yield();
+    }
+  });
+  // Fill the shard until it is resized.
+  for (uint64_t i = 1; !has_read; ++i) {
+    ASSERT_LT(i, 1000000u);
+    if (tables.Current()->Of(KeyOf(i)) == shard) {
+      ASSERT_OK(Add(&tables, KeyOf(i)));
+    }
+  }
+  reader.join();
+  DisableCallBacks();
+  EXPECT_TRUE(found);
+  EXPECT_EQ(looks, 2);
 }
 
 TEST_F(MapTablesTest, RefusedMemoryLeavesTheTablesAsTheyAre) {

@@ -3,8 +3,9 @@
 """The shared library of a build folder with one of its sources edited.
 
 The commands are those of the build folder, as ninja tells them; neither the folder nor the tree
-is written to. Only the object that holds the edited source is compiled again, which is the
-source's own, or that of the CMake unity file that includes it.
+is written to. Only the edited source is compiled again. If a CMake unity file includes it, the unity
+file's object is linked, too, with all its symbols weak, so that those of the edited source replace
+them. (Position-independent code calls functions that are not inline by their symbols.)
 """
 import functools
 import json
@@ -35,6 +36,7 @@ def run(command, cwd):
 
 class Build:
     """A build folder. Thread-safe once constructed."""
+    OBJCOPY = 'objcopy'
 
     def __init__(self, root, folder, entries=None):
         """`entries` are those of `ninja -t compdb -x`, which is asked if there are none."""
@@ -114,24 +116,18 @@ class Build:
         raise BuildError(f'{source} is in no object of {self.library}')
 
     def compile(self, source, text, out):
-        """Compiles the object of `source` with `text` in its place, to a file in the folder `out`;
-        returns (the object that it replaces, its path). Raises BuildError."""
+        """Compiles `source` with `text` in its place, to files in the folder `out`; returns (the
+        object that they replace, their paths). Raises BuildError."""
         output = self.object_of(source)
-        entry = self.compile_commands[output]
         edited = os.path.join(out, 'src', source)
         self.write(edited, text)
-        compiled = edited
+        objects = [os.path.join(out, 'edited.o')]
+        run(self.compile_words(self.compile_commands[output], source, edited, objects[0], out),
+            self.folder)
         if output == self.unities.get(source):
-            compiled = os.path.join(out, 'src', os.path.basename(entry['file']))
-            with open(os.path.join(self.folder, entry['file']), encoding='utf-8') as f:
-                unity = re.sub(
-                    r'^#include "([^"]+)"',
-                    lambda m: f'#include "{edited}"' if self.in_tree(m.group(1)) == source
-                    else m.group(0), f.read(), flags=re.M)
-            self.write(compiled, unity)
-        made = os.path.join(out, 'edited.o')
-        run(self.compile_words(entry, source, compiled, made, out), self.folder)
-        return output, made
+            objects.append(os.path.join(out, 'rest.o'))
+            run([self.OBJCOPY, '--weaken', output, objects[1]], self.folder)
+        return output, objects
 
     def compile_words(self, entry, source, compiled, made, out):
         """The words that compile `compiled` to `made` as `entry` compiles its file."""
@@ -152,13 +148,13 @@ class Build:
         return words + ['-O0', '-g0', '-iquote', folder,
                         f'-fmacro-prefix-map={os.path.join(out, "src")}/=']
 
-    def link(self, replaced, made, out):
-        """Links the library into `out` with the object `made` in place of `replaced`."""
-        words = [made if w == replaced else w for w in self.link_words]
-        at = words.index('-o')
-        words[at + 1] = os.path.join(out, self.library)
-        if made not in words:
+    def link(self, replaced, objects, out):
+        """Links the library into `out` with the given objects in place of `replaced`."""
+        if replaced not in self.link_words:
             raise BuildError(f'{replaced} is not linked into {self.library}')
+        at = self.link_words.index(replaced)
+        words = self.link_words[:at] + objects + self.link_words[at + 1:]
+        words[words.index('-o') + 1] = os.path.join(out, self.library)
         run(words, self.folder)
         if self.soname != self.library:
             os.symlink(self.library, os.path.join(out, self.soname))
