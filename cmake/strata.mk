@@ -301,6 +301,7 @@ STRATA_TEST_MAIN = \
   db/address_map/db_map_iterator_multi_scan_test.cc \
   db/address_map/db_map_iterator_prefetch_test.cc \
   db/address_map/deferred_removals_test.cc \
+  db/address_map/direct_mode_check_test.cc \
   db/address_map/far_names_test.cc \
   db/address_map/folded_versions_test.cc \
   db/address_map/level0_merge_test.cc \

@@ -101,6 +101,83 @@ TEST_F(DBAddressMapCompactionTest, InlineMergeResultIsNotReplacedByItsBase) {
   }
 }
 
+// A compaction leaves a value versioned while a lower level has an inline value
+// of the key, which the key alone would have to hide.
+TEST_F(DBAddressMapCompactionTest, ValueStaysVersionedAboveALowerLevel) {
+  for (const int lower : {2, 3}) {
+    SCOPED_TRACE(lower);
+    DestroyAndReopen(MapOptions(/*min_blob_size=*/50));
+    ASSERT_OK(Put("k", "inline"));
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(lower);
+    for (const char* other : {"a", "z"}) {
+      ASSERT_OK(Put("k", Value(1)));
+      ASSERT_OK(Put(other, Value(2)));
+      ASSERT_OK(Flush());
+    }
+    EXPECT_FALSE(IsDirect("k"));
+    ASSERT_OK(dbfull()->TEST_CompactRange(/*level=*/0, nullptr, nullptr));
+    WaitForJobs();
+    EXPECT_EQ(FilesPerLevel(), lower == 2 ? "0,1,1" : "0,1,0,1");
+    EXPECT_FALSE(IsDirect("k"));
+    EXPECT_EQ(MappedStats().num_direct, 2u);
+    EXPECT_EQ(Get("k"), Value(1));
+    // The last compaction removes the inline value.
+    Compact();
+    EXPECT_TRUE(IsDirect("k"));
+    EXPECT_EQ(Get("k"), Value(1));
+  }
+}
+
+// The same holds for an older file of level 0 that is not an input.
+TEST_F(DBAddressMapCompactionTest, ValueStaysVersionedAboveAFileOfLevel0) {
+  Options options = MapOptions(/*min_blob_size=*/50);
+  options.compaction_style = kCompactionStyleUniversal;
+  options.num_levels = 1;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", "inline"));
+  ASSERT_OK(Flush());
+  const uint64_t oldest = Family()->current()->version_set()->LastSequence();
+  for (const char* other : {"a", "z"}) {
+    ASSERT_OK(Put("k", Value(1)));
+    ASSERT_OK(Put(other, Value(2)));
+    ASSERT_OK(Flush());
+  }
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(&metadata);
+  std::vector<std::string> inputs;
+  for (const SstFileMetaData& file : metadata.levels[0].files) {
+    if (file.smallest_seqno > oldest) {
+      inputs.push_back(file.name);
+    }
+  }
+  ASSERT_EQ(inputs.size(), 2u);
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(), inputs, /*output_level=*/0));
+  WaitForJobs();
+  EXPECT_EQ(FilesPerLevel(), "2");
+  EXPECT_FALSE(IsDirect("k"));
+  EXPECT_EQ(MappedStats().num_direct, 2u);
+  EXPECT_EQ(Get("k"), Value(1));
+}
+
+// With the bypass off, compactions make the entries of SST files versioned, so
+// that the files can be read without the map's help for keys.
+TEST_F(DBAddressMapCompactionTest, NoEntryStaysDirectWithoutTheBypass) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", Value(1)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  EXPECT_EQ(MappedStats().num_direct, 1u);
+  options.enable_lsm_bypass = false;
+  Reopen(options);
+  EXPECT_EQ(MappedStats().num_direct, 1u);
+  Compact();
+  EXPECT_EQ(MappedStats().num_direct, 0u);
+  EXPECT_EQ(MappedStats().num_mapped, 1u);
+  EXPECT_EQ(Get("k"), Value(1));
+}
+
 // After the release of the last snapshot the files are compacted to benefit
 // from it, but not endlessly.
 TEST_F(DBAddressMapCompactionTest, NoEndlessCompactions) {

@@ -539,6 +539,34 @@ TEST_F(DBAddressMapLifecycleTest, MapIsRebuiltIfItsImageIsDamagedBehindOtherBloc
   }
 }
 
+// The files that a recovery writes are in no Version until it ends, so a flush
+// does not find the older versions that an earlier flush has written.
+TEST_F(DBAddressMapLifecycleTest, OnlyTheFirstFlushOfARecoveryWritesDirect) {
+  Options options = MapOptions();
+  options.min_blob_size = 50;
+  options.avoid_flush_during_shutdown = true;
+  DestroyAndReopen(options);
+  Contents model;
+  model["k"] = "inline";
+  ASSERT_OK(Put("k", "inline"));
+  for (int i = 0; i < 1000; ++i) {
+    model[Key(i)] = Value(i);
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  model["k"] = Value(1);
+  ASSERT_OK(Put("k", Value(1)));
+  Close();
+  options.write_buffer_size = 64 << 10;
+  Reopen(options);
+  ASSERT_GT(NumTableFilesAtLevel(0), 1);
+  EXPECT_TRUE(IsDirect(Key(0)));
+  EXPECT_FALSE(IsDirect("k"));
+  CheckData(model);
+  Compact();
+  EXPECT_TRUE(IsDirect("k"));
+  CheckData(model);
+}
+
 // Without threads for flushes, flushes run on the threads of compactions, and
 // so must the jobs that follow them. Close() waits for these jobs.
 TEST_F(DBAddressMapLifecycleTest, MapWorksWithoutThreadsForFlushes) {

@@ -655,6 +655,29 @@ TEST_F(DBAddressMapTransactionTest, BatchWithIndexIsReadOverMappedValues) {
   CheckMap(through(now).size());
 }
 
+// Compactions without the bypass leave entries of the map direct. Transactions
+// whose order of commits is not that of sequence numbers need versioned ones.
+TEST_F(DBAddressMapTransactionTest, DirectEntriesOfAnImageAreDemoted) {
+  Options options = MapOptions();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", Value(1)));
+  ASSERT_OK(Flush());
+  options.enable_lsm_bypass = false;
+  Reopen(options);
+  Compact();
+  EXPECT_TRUE(IsDirect("k"));
+  Close();
+  TransactionDBOptions txn_db_options;
+  txn_db_options.write_policy = WRITE_PREPARED;
+  const auto is_loaded =
+      EnableCallBackOnce("AddressMapCheckpoints::Load:Loaded", [](void*) {});
+  OpenTransactions(options, txn_db_options, dbname_, &db_);
+  DisableCallBacks();
+  EXPECT_TRUE(*is_loaded);
+  EXPECT_FALSE(IsDirect("k"));
+  EXPECT_EQ(Get("k"), Value(1));
+}
+
 // The newer version of the key belongs to a transaction that was prepared and
 // not committed, so the older version, which is lost, is the one to read.
 TEST_F(DBAddressMapTransactionTest, LostValueUnderAPreparedOneIsNotForgotten) {
@@ -682,11 +705,14 @@ TEST_F(DBAddressMapTransactionTest, LostValueUnderAPreparedOneIsNotForgotten) {
   ASSERT_OK(txn->Rollback());
   txn.reset();
   ASSERT_OK(env_->DeleteFile(BlobFileName(copy, files[0].blob_file_number)));
+  Status s = TransactionDB::Open(options, txn_db_options, copy, &txn_db);
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   options.paranoid_checks = false;
   txn_db = OpenTransactions(options, txn_db_options, copy, &copied);
   std::string value;
-  const Status s = copied->Get(ReadOptions(), "k", &value);
-  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+  s = copied->Get(ReadOptions(), "k", &value);
+  EXPECT_TRUE(s.IsCorruption() && Mentions(s.ToString(), "is lost"))
+      << s.ToString();
   txn.reset(txn_db->GetTransactionByName("t"));
   ASSERT_NE(txn, nullptr);
   ASSERT_OK(txn->Commit());

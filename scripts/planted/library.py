@@ -4,8 +4,9 @@
 
 The commands are those of the build folder, as ninja tells them; neither the folder nor the tree
 is written to. Only the edited source is compiled again. If a CMake unity file includes it, the unity
-file's object is linked, too, with all its symbols weak, so that those of the edited source replace
-them. (Position-independent code calls functions that are not inline by their symbols.)
+file's object is linked, too, with the symbols that the edited source defines made weak, so that
+those of the edited source replace them. (Position-independent code calls functions that are not
+inline by their symbols.)
 """
 import functools
 import json
@@ -27,16 +28,17 @@ class CompileError(BuildError):
 
 
 def run(command, cwd):
-    """Runs a command; raises CompileError with the end of what it printed."""
+    """Runs a command and returns what it printed; raises CompileError with the end of that."""
     done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors='replace')
     if done.returncode:
         raise CompileError('\n'.join(done.stdout.strip().split('\n')[-30:]))
+    return done.stdout
 
 
 class Build:
     """A build folder. Thread-safe once constructed."""
-    OBJCOPY = 'objcopy'
+    NM, OBJCOPY = 'nm', 'objcopy'
 
     def __init__(self, root, folder, entries=None):
         """`entries` are those of `ninja -t compdb -x`, which is asked if there are none."""
@@ -125,8 +127,12 @@ class Build:
         run(self.compile_words(self.compile_commands[output], source, edited, objects[0], out),
             self.folder)
         if output == self.unities.get(source):
+            defined = run([self.NM, '--defined-only', '--extern-only', '--format=posix', objects[0]],
+                          self.folder)
+            names = os.path.join(out, 'names')
+            self.write(names, ''.join(line.split()[0] + '\n' for line in defined.splitlines()))
             objects.append(os.path.join(out, 'rest.o'))
-            run([self.OBJCOPY, '--weaken', output, objects[1]], self.folder)
+            run([self.OBJCOPY, f'--weaken-symbols={names}', output, objects[1]], self.folder)
         return output, objects
 
     def compile_words(self, entry, source, compiled, made, out):
