@@ -92,10 +92,11 @@ class DeltaFileTest : public delta_test::DeltaFileTestBase {
                    const std::string& contents) {
     ASSERT_OK(WriteStringToFile(env_.get(), contents, FileName(description)));
   }
-  // Replaces the file by a table with the entry and these properties, and sets
-  // the description's size.
+  // Replaces the file by a table with these keys, the values of which are all
+  // the same, and these properties, and sets the description's size.
   void ReplaceByTable(const UserCollectedProperties& properties,
-                      const InternalKey& key, const std::string& value,
+                      const std::vector<InternalKey>& keys,
+                      const std::string& value,
                       DeltaFileDescription* description);
   BlockHandle PropertiesBlock(const DeltaFileDescription& description) {
     const ImmutableOptions ioptions(options_);
@@ -1327,6 +1328,9 @@ TEST_F(DeltaFileTest, WrongDescriptionIsRefused) {
   ++wrong.size;
   refuses(wrong);
   wrong = right;
+  --wrong.size;
+  refuses(wrong);
+  wrong = right;
   wrong.kind = Kind::kAnchors;
   refuses(wrong);
   wrong = anchors;
@@ -1365,7 +1369,7 @@ TEST_F(DeltaFileTest, WrongDescriptionIsRefused) {
 }
 
 void DeltaFileTest::ReplaceByTable(const UserCollectedProperties& properties,
-                                   const InternalKey& key,
+                                   const std::vector<InternalKey>& keys,
                                    const std::string& value,
                                    DeltaFileDescription* description) {
   const auto settings = tables_->settings();
@@ -1389,7 +1393,9 @@ void DeltaFileTest::ReplaceByTable(const UserCollectedProperties& properties,
               BuilderOptions(description->kind).db_id,
               settings->family->db_session_id, 0, description->number),
           &writer));
-  builder->Add(key.Encode(), value);
+  for (const InternalKey& key : keys) {
+    builder->Add(key.Encode(), value);
+  }
   ASSERT_OK(builder->Finish());
   ASSERT_OK(writer.Close(IOOptions()));
   description->size = builder->FileSize();
@@ -1399,18 +1405,33 @@ TEST_F(DeltaFileTest, OtherFilesAreRefused) {
   // The file is a table without the property of delta files.
   DeltaFileDescription description = WriteOperands({{"a", 5, "1"}});
   const InternalKey operand("a", 5, kTypeMerge);
-  ReplaceByTable({}, operand, "1", &description);
+  ReplaceByTable({}, {operand}, "1", &description);
   std::unique_ptr<DeltaFileReader> reader;
   const Status s = Open(description, &reader);
   IsNamedCorruption(s, description);
   ASSERT_NE(std::string::npos, s.ToString().find("strata.delta"));
 
   // The file is of a later version.
-  ReplaceByTable({{DeltaFileProperties::kPropertyName, "\x02"}}, operand, "1",
+  ReplaceByTable({{DeltaFileProperties::kPropertyName, "\x02"}}, {operand}, "1",
                  &description);
   const Status later = Open(description, &reader);
   ASSERT_TRUE(later.IsNotSupported()) << later.ToString();
   IsNamed(later, description);
+
+  // The file has an entry of another type beside the number of operands that
+  // the MANIFEST says.
+  DeltaFileProperties in_file;
+  in_file.kind = Kind::kOperands;
+  in_file.tier = description.tier;
+  in_file.first_epoch = description.first_epoch;
+  in_file.last_epoch = description.last_epoch;
+  UserCollectedProperties properties;
+  in_file.EncodeTo(&properties[DeltaFileProperties::kPropertyName]);
+  ReplaceByTable(properties, {operand, InternalKey("b", 5, kTypeValue)}, "1",
+                 &description);
+  const Status more = Open(description, &reader);
+  IsNamedCorruption(more, description);
+  ASSERT_NE(std::string::npos, more.ToString().find("number of entries"));
 
   // The file is not a table.
   SetContents(description, std::string(description.size, 'x'));
@@ -1434,7 +1455,7 @@ TEST_F(DeltaFileTest, OtherFilesWithAGlobalSequenceNumberAreRefused) {
     PutFixed32(&properties[ExternalSstFilePropertyNames::kVersion], 2);
     PutFixed64(&properties[ExternalSstFilePropertyNames::kGlobalSeqno], 0);
     const ValueType type = kind == Kind::kOperands ? kTypeMerge : kTypeDeletion;
-    ReplaceByTable(properties, InternalKey("a", 0, type), "", file);
+    ReplaceByTable(properties, {InternalKey("a", 0, type)}, "", file);
     file->tier = tier;
     file->has_global_seq = true;
     file->first_epoch = file->last_epoch = tier == Tier::kSorted ? 0 : 7;

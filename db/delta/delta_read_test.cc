@@ -594,6 +594,20 @@ TEST_F(DeltaReadTest, MissingFileFailsOnlyReadsThatNeedIt) {
   ASSERT_NOK(Read("k", 100, &values));
 }
 
+// DeleteFilesInRanges() writes anchors with old sequence numbers to a new file.
+// So neither the first file that has an anchor of the key nor the first one
+// that cannot have a newer one ends the search.
+TEST_F(DeltaReadTest, NewestAnchorIsFoundBehindFilesWithOlderOnes) {
+  Flush({{Event::Type::kOperand, "k", "", 40},
+         {Event::Type::kOperand, "k", "", 70}});
+  Flush({{Event::Type::kAnchor, "k", "", 60}});
+  Flush({{Event::Type::kAnchor, "j", "", 3}, {Event::Type::kAnchor, "l", "", 4}});
+  Flush({{Event::Type::kAnchor, "k", "", 5}});
+  ASSERT_EQ((Values{{70, "k@70"}}), MustRead("k", 100));
+  ASSERT_EQ((Values{{40, "k@40"}}), MustRead("k", 50));
+  ASSERT_EQ(Values(), MustRead("k", 65));
+}
+
 // The newer file has the older operand, which flushes never cause.
 TEST_F(DeltaReadTest, OlderOperandInANewerFileIsCorruption) {
   Flush({{Event::Type::kOperand, "k", "", 20},
