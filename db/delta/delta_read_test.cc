@@ -601,7 +601,8 @@ TEST_F(DeltaReadTest, NewestAnchorIsFoundBehindFilesWithOlderOnes) {
   Flush({{Event::Type::kOperand, "k", "", 40},
          {Event::Type::kOperand, "k", "", 70}});
   Flush({{Event::Type::kAnchor, "k", "", 60}});
-  Flush({{Event::Type::kAnchor, "j", "", 3}, {Event::Type::kAnchor, "l", "", 4}});
+  Flush(
+      {{Event::Type::kAnchor, "j", "", 3}, {Event::Type::kAnchor, "l", "", 4}});
   Flush({{Event::Type::kAnchor, "k", "", 5}});
   ASSERT_EQ((Values{{70, "k@70"}}), MustRead("k", 100));
   ASSERT_EQ((Values{{40, "k@40"}}), MustRead("k", 50));
