@@ -309,6 +309,7 @@ STRATA_TEST_MAIN = \
   db/address_map/map_iterators_test.cc \
   db/address_map/map_memory_account_test.cc \
   db/address_map/map_memory_reservation_test.cc \
+  db/address_map/map_point_read_test.cc \
   db/address_map/map_tables_test.cc \
   db/address_map/map_tailing_iterator_test.cc \
   db/address_map/map_work_queue_test.cc \
