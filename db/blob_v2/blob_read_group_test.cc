@@ -5,14 +5,24 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/mapped_record_name.h"
+#include "db/blob/blob_index.h"
+#include "env/composite_env_wrapper.h"
 #include "options/cf_options.h"
 #include "port/stack_trace.h"
 #include "rocksdb/system_clock.h"
 #include "test_util/mock_time_env.h"
+#include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/deferred_read_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -92,6 +102,189 @@ TEST_F(BlobReadGroupTest, DividesByDistanceAndSize) {
   const Groups groups = Divide(std::move(items));
   ASSERT_EQ(groups.size(), 2);
   EXPECT_EQ(groups[0].size(), 32);
+}
+
+// A group of all values of a blob file, whose file system ends an asynchronous
+// read when it is waited for.
+class BlobReadGroupFileTest : public AddressMapDBTestBase {
+ protected:
+  using Begun = BlobReadGroup::Begun;
+  using Trouble = DeferredReadFileSystem::Trouble;
+
+  static constexpr size_t kItems = 3;
+
+  BlobReadGroupFileTest()
+      : AddressMapDBTestBase("blob_read_group_file_test"),
+        fs_(std::make_shared<DeferredReadFileSystem>(env_->GetFileSystem())),
+        deferring_env_(std::make_unique<CompositeEnvWrapper>(env_, fs_)) {
+    Options options = MapOptions();
+    options.env = deferring_env_.get();
+    DestroyAndReopen(options);
+    for (size_t i = 0; i < kItems; ++i) {
+      EXPECT_OK(Put(KeyOf(i), ValueOf(i)));
+    }
+    EXPECT_OK(Flush());
+    WaitForJobs();
+    // The file is open from now on.
+    EXPECT_EQ(Get(KeyOf(0)), ValueOf(0));
+  }
+  ~BlobReadGroupFileTest() override {
+    Close();
+    EXPECT_EQ(fs_->under_way, 0);
+    EXPECT_EQ(fs_->handles, 0);
+  }
+
+  static std::string KeyOf(size_t i) { return Key(static_cast<int>(i)); }
+  static std::string ValueOf(size_t i) { return Value(static_cast<int>(i)); }
+
+  std::vector<BlobReadGroup::Item> Items() {
+    std::vector<BlobReadGroup::Item> items(kItems);
+    for (size_t i = 0; i < kItems; ++i) {
+      const std::string key = KeyOf(i);
+      AddressMap::Lookup found =
+          Blobs()->map()->FindDirect(Blobs()->HashOf(key), /*pin=*/true);
+      EXPECT_TRUE(found.found);
+      std::string encoded;
+      Blobs()->ToBlobIndex(found, key.size(), &encoded);
+      BlobIndex index;
+      EXPECT_OK(index.DecodeFrom(encoded));
+      MappedRecordName::Encode(key, found.entry.name.seq,
+                               found.entry.name.birth, &items[i].record_name);
+      items[i].file_number = index.file_number();
+      items[i].offset = index.offset();
+      items[i].size = index.size();
+      items[i].compression = index.compression();
+      items[i].pin = std::move(found.pin);
+    }
+    return items;
+  }
+  std::shared_ptr<BlobReadGroup> GroupOf(
+      std::vector<BlobReadGroup::Item>&& items) {
+    std::vector<size_t> group_of;
+    std::vector<size_t> index_of;
+    auto groups = BlobReadGroup::Divide(
+        std::move(items), read_options_, Family()->ioptions(),
+        Family()->blob_source(), &group_of, &index_of);
+    EXPECT_EQ(groups.size(), 1u);
+    fs_->events.clear();
+    return groups[0];
+  }
+  // Ends the life of a group.
+  static void Drop(const std::shared_ptr<BlobReadGroup>& group) {
+    for (size_t i = 0; i < kItems; ++i) {
+      group->LetGo();
+    }
+  }
+  static void CheckValue(BlobReadGroup* group, size_t i) {
+    PinnableSlice value;
+    EXPECT_OK(group->Take(i, &value));
+    EXPECT_EQ(value.ToString(), ValueOf(i));
+  }
+  // Returns the requests to the blob file since the last call.
+  std::string Events() {
+    std::string events = fs_->EventsOf({".blob"});
+    fs_->events.clear();
+    return events;
+  }
+
+  const ReadOptions read_options_;
+  const std::shared_ptr<DeferredReadFileSystem> fs_;
+  const std::unique_ptr<Env> deferring_env_;
+};
+
+TEST_F(BlobReadGroupFileTest, OneAsynchronousReadGetsAllValues) {
+  const auto group = GroupOf(Items());
+  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+  EXPECT_EQ(Events(), "begin.blob");
+  EXPECT_EQ(group->BeginAsync(), Begun::kNo);
+  group->EndAsync();
+  EXPECT_GT(group->bytes(), group->Span());  // the header of the first record
+  for (size_t i = 0; i < kItems; ++i) {
+    CheckValue(group.get(), i);
+  }
+  EXPECT_EQ(Events(), "end.blob");
+  Drop(group);
+}
+
+// What an asynchronous read does not return whole is read again, and a read
+// that does not end is aborted before its buffer is freed.
+TEST_F(BlobReadGroupFileTest, ValuesOfAFailedReadAreReadAgain) {
+  struct Case {
+    Trouble trouble;
+    const char* events;
+  };
+  for (const Case& c : {Case{Trouble::kFailed, "begin.blob end.blob"},
+                        Case{Trouble::kShort, "begin.blob end.blob"},
+                        Case{Trouble::kOwnMemory, "begin.blob end.blob"},
+                        Case{Trouble::kPollFails, "begin.blob abort.blob"}}) {
+    SCOPED_TRACE(static_cast<int>(c.trouble));
+    const auto group = GroupOf(Items());
+    fs_->trouble = c.trouble;
+    ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+    group->EndAsync();
+    EXPECT_EQ(Events(), c.events);
+    EXPECT_EQ(fs_->under_way, 0);
+    EXPECT_EQ(group->bytes(), 0u);
+    for (size_t i = 0; i < kItems; ++i) {
+      CheckValue(group.get(), i);
+      EXPECT_EQ(Events(), "read.blob");
+    }
+    Drop(group);
+    fs_->trouble = Trouble::kNone;
+  }
+}
+
+// Results are freed neither while they are read nor while a value is taken, and
+// are read again after they were freed.
+TEST_F(BlobReadGroupFileTest, OnlyResultsThatAreNotInUseAreGivenBack) {
+  const auto group = GroupOf(Items());
+  EXPECT_FALSE(group->GiveBack());
+  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+  EXPECT_FALSE(group->GiveBack());
+  group->EndAsync();
+  EXPECT_GT(group->bytes(), 0u);
+  EXPECT_TRUE(group->GiveBack());
+  EXPECT_EQ(group->bytes(), 0u);
+  EXPECT_FALSE(group->TEST_HasBegun());
+  EXPECT_FALSE(group->GiveBack());
+  // The value is read again while it is taken.
+  fs_->trouble = Trouble::kShort;
+  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+  group->EndAsync();
+  const auto reached =
+      EnableCallBackOnce("BlobFileReader::GetBlob:ReadFromFile",
+                         [&](void*) { EXPECT_FALSE(group->GiveBack()); });
+  CheckValue(group.get(), 0);
+  EXPECT_TRUE(*reached);
+  EXPECT_TRUE(group->GiveBack());
+  // The other way to read the group.
+  for (size_t i = 1; i < kItems; ++i) {
+    CheckValue(group.get(), i);
+  }
+  EXPECT_TRUE(group->GiveBack());
+  Drop(group);
+  EXPECT_FALSE(group->GiveBack());
+}
+
+// A value whose compression type is not that of its file is refused, as by a
+// read of this value alone.
+TEST_F(BlobReadGroupFileTest, OtherCompressionTypeIsCorruption) {
+  for (const bool is_async : {false, true}) {
+    SCOPED_TRACE(is_async);
+    std::vector<BlobReadGroup::Item> items = Items();
+    items[1].compression = kZSTD;
+    const auto group = GroupOf(std::move(items));
+    if (is_async) {
+      ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+      group->EndAsync();
+    }
+    CheckValue(group.get(), 0);
+    PinnableSlice value;
+    const Status s = group->Take(1, &value);
+    EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+    CheckValue(group.get(), 2);
+    Drop(group);
+  }
 }
 
 class BlobReadPoolTest : public testing::Test {
