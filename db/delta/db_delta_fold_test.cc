@@ -25,6 +25,7 @@
 #include "rocksdb/wide_columns.h"
 #include "test_util/strata/delta_fold_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/merge_operators.h"
 
@@ -656,6 +657,50 @@ TEST_P(DBDeltaFoldTest, OldIteratorFindsMappedValuesAfterAFold) {
   ASSERT_OK(ForceCompaction());
   Check();
   CheckAddressMap();
+  GoOn();
+}
+
+// While a read at a snapshot is at its end, its operands are folded, and a
+// compaction keeps the map from finding the base by the key alone. The read has
+// passed over the file of the base, and must not take the base for absent.
+TEST_P(DBDeltaFoldTest, SnapshotReadFindsTheBaseAfterAFold) {
+  if (GetParam() != Values::kMap) {
+    ROCKSDB_GTEST_SKIP("No read passes over a file");
+    return;
+  }
+  DestroyAndReopen(DeltaOptions());
+  for (const bool multi_get : {false, true}) {
+    SCOPED_TRACE(multi_get);
+    const std::string key = multi_get ? "m" : "k";
+    all_keys_.push_back(key);
+    DoPut(key, Long("base"));
+    // Keeps the flush from merging.
+    const Snapshot* const first = db_->GetSnapshot();
+    DoMerge(key, "1");
+    const Snapshot* const second = db_->GetSnapshot();
+    const auto flushed = EnableCallBackOnce(
+        "MapPointRead::Start:LookedUp",
+        [&](void*) { OnAnotherThread([&] { EXPECT_OK(Flush()); }); });
+    const auto folded =
+        EnableCallBackOnce("MapPointRead::ConfirmAbsence", [&](void*) {
+          OnAnotherThread([&] {
+            EXPECT_EQ(1u, NumOperands(key));
+            db_->ReleaseSnapshot(first);
+            EXPECT_OK(Collect());
+            EXPECT_EQ(0u, NumOperands(key));
+            EXPECT_OK(ForceCompaction());
+          });
+        });
+    ForceFolds();
+    EXPECT_EQ(expected_[key],
+              multi_get ? MultiGet(std::vector<std::string>{key}, second)[0]
+                        : Get(key, second));
+    EXPECT_TRUE(*flushed);
+    EXPECT_TRUE(*folded);
+    DisableCallBacks();
+    db_->ReleaseSnapshot(second);
+    Check();
+  }
   GoOn();
 }
 
