@@ -11,9 +11,11 @@
 #include "db/address_map/address_map_store.h"
 #include "db/db_impl/db_impl.h"
 #include "port/stack_trace.h"
+#include "rocksdb/snapshot.h"
 #include "rocksdb/write_batch.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -292,6 +294,72 @@ TEST_F(DBAddressMapIteratorTest, ValuesKeptForAnIteratorGoWithIt) {
   EXPECT_EQ(Blobs()->map()->NumEntries(), 1);
   EXPECT_EQ(MappedStats().lsm_ceiling, 0);
   EXPECT_EQ(Get("k"), Value(2));
+}
+
+// When a snapshot is released, the values that only it has kept are removed
+// from the map, and those that an iterator sees are not.
+TEST_F(DBAddressMapIteratorTest, RemovalsSpareWhatAnIteratorSees) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", Value(1)));
+  ASSERT_OK(Put("l", Value(1)));
+  ASSERT_OK(Flush());
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("k", Value(2)));
+  ASSERT_OK(Flush());
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  ASSERT_OK(Put("l", Value(2)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  CheckMap(4);
+  db_->ReleaseSnapshot(snapshot);
+  WaitForJobs();
+  CheckMap(3);
+  EXPECT_EQ(Scan(iter.get()), "k=" + Value(2) + ";l=" + Value(1) + ";");
+}
+
+// An iterator begins while a job that removes values from the map asks for the
+// oldest reader. A write and its flush follow before the job removes anything.
+// The iterator keeps the value that was overwritten.
+TEST_F(DBAddressMapIteratorTest, IteratorThatBeginsDuringRemovalsIsRespected) {
+  Options options = MapOptions();
+  // The flush and the removals are jobs of the same pool.
+  options.max_background_flushes = 2;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", Value(1)));
+  ASSERT_OK(Put("l", Value(1)));
+  ASSERT_OK(Flush());
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("k", Value(2)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  CheckMap(3);
+  // The thread has the current SuperVersion then, and needs no mutex.
+  EXPECT_EQ(Get("k"), Value(2));
+  EventCount asked;
+  EventCount written;
+  EventCount removes;
+  EventCount flushed;
+  EnableCallBackOnce("DBStrata::EarliestReader:BetweenReads", [&](void*) {
+    asked.Add();
+    EXPECT_TRUE(written.WaitFor(1));
+  });
+  EnableCallBackOnce("DBStrata::BackgroundMapRemovals::RunFor:BeforeRemoval",
+                     [&](void*) {
+                       removes.Add();
+                       EXPECT_TRUE(flushed.WaitFor(1));
+                     });
+  db_->ReleaseSnapshot(snapshot);
+  EXPECT_TRUE(asked.WaitFor(1));
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  EXPECT_OK(Put("l", Value(2)));
+  written.Add();
+  EXPECT_TRUE(removes.WaitFor(1));
+  EXPECT_OK(Flush());
+  flushed.Add();
+  WaitForJobs();
+  DisableCallBacks();
+  EXPECT_EQ(Scan(iter.get()), "k=" + Value(2) + ";l=" + Value(1) + ";");
+  CheckMap(3);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -20,6 +20,8 @@
 #include "rocksdb/table.h"
 #include "test_util/strata/map_iterator_db_test_util.h"
 #include "test_util/strata/prefixed_keys_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 
 // The file system calls this before it reads asynchronously.
 extern "C" bool RocksDbIOUringEnable() { return true; }
@@ -410,6 +412,54 @@ TEST_F(DBMapIteratorPrefetchTest, SeekIntoAnotherRangeUsesNoEarlierReads) {
   }
   ASSERT_OK(iter->status());
   EXPECT_EQ(n, 10);
+}
+
+// The values that a scan reads ahead are moved to another blob file after the
+// scan has looked them up and before they are read. The file stays until they
+// are read.
+TEST_F(DBMapIteratorPrefetchTest, ReadAheadKeepsABlobFileThatIsCollected) {
+  constexpr int kKeys = 20;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  ASSERT_FALSE(HasFatalFailure());
+  const std::vector<BlobMetaData> files = BlobFiles();
+  ASSERT_EQ(files.size(), 1);
+  ASSERT_OK(Delete(Key(kKeys - 1)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  ReadOptions read_options;
+  read_options.blob_prefetch_count = 64;
+  std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+  iter->SeekToFirst();
+  int n = 0;
+  for (; n < 2; ++n) {
+    ASSERT_TRUE(iter->Valid());
+    EXPECT_EQ(iter->value(), Value(n));
+    iter->Next();
+  }
+  // Two values are read ahead. The next step begins a second read, which waits.
+  EventCount moved;
+  for (const char* point :
+       {"BlobReadGroup::Read", "BlobReadGroup::BeginAsync"}) {
+    EnableCallBack(point, [&](void*) { EXPECT_TRUE(moved.WaitFor(1)); });
+  }
+  iter->Next();
+  ++n;
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 5);
+  EXPECT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions()));
+  WaitForJobs();
+  ASSERT_EQ(BlobFiles().size(), 1);
+  EXPECT_NE(BlobFiles()[0].blob_file_number, files[0].blob_file_number);
+  EXPECT_EQ(FilesOnDisk(kBlobFile).count(files[0].blob_file_number), 1);
+  moved.Add();
+  for (; iter->Valid(); iter->Next(), ++n) {
+    EXPECT_EQ(iter->key(), Key(n));
+    EXPECT_EQ(iter->value(), Value(n));
+  }
+  EXPECT_OK(iter->status());
+  EXPECT_EQ(n, kKeys - 1);
+  iter.reset();
+  DisableCallBacks();
 }
 
 // Values that the scan does not see are not read ahead.

@@ -223,10 +223,6 @@ bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
     began_on_mapped_ = !queue_.empty() && queue_.front().group != nullptr;
   }
   if (!queue_.empty()) {
-    // The caller may have changed the upper bound.
-    for (Slot& slot : queue_) {
-      slot.bound_check = IterBoundCheck::kUnknown;
-    }
     FillIfLow();
     return true;
   }

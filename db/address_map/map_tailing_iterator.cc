@@ -25,6 +25,7 @@ void MapTailingIterator::Follow(const SeekChild& seek) {
     // The child will use this SuperVersion or a newer one.
     number = cfd_->GetSuperVersionNumber();
     seek();
+    TEST_SYNC_POINT("MapTailingIterator::Follow:Sought");
     if (number != super_version_number_) {
       bound_.Renew(last_sequence_);
       super_version_number_ = number;

@@ -182,6 +182,49 @@ TEST_P(MapTailingIteratorTest, EntityThatBecomesAValueIsShownOnce) {
   EXPECT_EQ(seen, "a=v short=v z=v ");
 }
 
+// The value is prepared after it was overwritten. It is newer than the iterator
+// itself, but not than the SuperVersion that the iterator took to find it.
+TEST_P(MapTailingIteratorTest, ValueStaysUntilItIsPrepared) {
+  DestroyAndReopen(MapOptions());
+  ReadOptions read_options;
+  read_options.tailing = true;
+  read_options.allow_unprepared_value = true;
+  const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+  for (int version = 1; version < 4; ++version) {
+    const std::string value = Large(std::to_string(version));
+    ASSERT_OK(Put("a", value));
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    iter->Seek("a");
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_OK(Put("a", Large("new")));
+    ASSERT_OK(Flush());
+    Compact();
+    ASSERT_TRUE(iter->PrepareValue()) << iter->status().ToString();
+    EXPECT_EQ(iter->value(), value);
+  }
+}
+
+// The value is overwritten, and removed from the map, when ForwardIterator has
+// found it and before the read bound is renewed.
+TEST_P(MapTailingIteratorTest, FlushAfterASeekHidesNoNewestValue) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("a", Large("old")));
+  ASSERT_OK(Flush());
+  const std::unique_ptr<Iterator> iter = NewTailingIterator();
+  const auto done =
+      EnableCallBackOnce("MapTailingIterator::Follow:Sought", [&](void*) {
+        ASSERT_OK(Put("a", Large("new")));
+        ASSERT_OK(Flush());
+        WaitForJobs();
+      });
+  iter->Seek("a");
+  DisableCallBacks();
+  EXPECT_TRUE(*done);
+  ASSERT_TRUE(iter->Valid()) << iter->status().ToString();
+  EXPECT_EQ(iter->value(), Large("new"));
+}
+
 INSTANTIATE_TEST_CASE_P(Bypass, MapTailingIteratorTest, testing::Bool());
 
 }  // namespace ROCKSDB_NAMESPACE

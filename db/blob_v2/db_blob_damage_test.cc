@@ -210,6 +210,36 @@ TEST_F(DBBlobDamageTest, OpensWithAnUnreadableBlobFileUnlessParanoid) {
 
 // A compaction that moves values out of the map cannot read a lost one. If it
 // dropped the value's entry, reads would return NotFound.
+// A scan shows the values before the lost ones, also if it reads ahead, and
+// does not read the lost ones.
+TEST_F(DBBlobDamageTest, ScanShowsTheValuesBeforeALostOne) {
+  Options options = MapOptions();
+  Load(options, kKeysOfFile, 1000);
+  AddressMapCheckpoints::UseInThisProcess(false);
+  ASSERT_OK(env_->DeleteFile(files_[1]));
+  options.paranoid_checks = false;
+  Reopen(options);
+  for (const size_t count : {size_t{0}, size_t{8}}) {
+    SCOPED_TRACE(count);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = count;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    int i = 0;
+    for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++i) {
+      ASSERT_EQ(iter->key(), KeyOf(0, i));
+      ASSERT_EQ(iter->value(), ValueOf(0, i, value_size_));
+    }
+    EXPECT_EQ(i, kKeysOfFile);
+    EXPECT_TRUE(iter->status().IsCorruption()) << iter->status().ToString();
+    EXPECT_NE(iter->status().ToString().find(
+                  Slice(KeyOf(1, 0)).ToString(/*hex=*/true)),
+              std::string::npos)
+        << iter->status().ToString();
+    // The first two values are not read ahead.
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), count == 0 ? 0 : kKeysOfFile - 2);
+  }
+}
+
 TEST_F(DBBlobDamageTest, LostValueIsNotMovedOutOfTheMap) {
   Options options = MapOptions();
   Load(options, kKeysOfFile, 1000);

@@ -10,6 +10,7 @@
 #include "db/column_family.h"
 #include "db/job_context.h"
 #include "db/version_set.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -47,6 +48,7 @@ void DBStrata::BackgroundMapRemovals::RunFor(ColumnFamilyData* cfd,
   const auto retired = blobs->retired_removals()->Take(OldestVersionNumber(cfd),
                                                        AddressMapStore::kSlice);
   db->mutex_.Unlock();
+  TEST_SYNC_POINT("DBStrata::BackgroundMapRemovals::RunFor:BeforeRemoval");
   blobs->ApplyBlockedRemovals(earliest);
   for (const auto& removals : retired) {
     removals->Remove(blobs->map());

@@ -50,6 +50,7 @@ SequenceNumber DBStrata::EarliestSnapshot() {
 SequenceNumber DBStrata::EarliestReader(const ColumnFamilyData& cfd) {
   // The registries want the others to be read before they are asked.
   const SequenceNumber earliest = EarliestSnapshot();
+  TEST_SYNC_POINT("DBStrata::EarliestReader:BetweenReads");
   return std::min(earliest, ReadBoundsOf(cfd).Min());
 }
 

@@ -60,6 +60,7 @@ void ImplicitSnapshotRegistry::ForEach(const Fn& fn) const {
          node = node->next) {
       fn(node->sequence);
     }
+    TEST_SYNC_POINT("ImplicitSnapshotRegistry::ForEach:SearchedShard");
   }
   for (size_t i = 0; i < shards_.Size(); ++i) {
     shards_.AccessAtCore(i)->mutex.Unlock();

@@ -259,6 +259,52 @@ TEST_F(ImplicitSnapshotRegistryTest, ABoundIsAlwaysListedExactlyOnce) {
   }
 }
 
+#ifndef NDEBUG
+// A reader registers in one shard before it releases its sequence number in
+// another. A job that has searched some of the shards meanwhile sees one of the
+// two.
+TEST_F(ImplicitSnapshotRegistryTest, ReaderThatMovesToAnotherShardIsSeen) {
+  constexpr size_t kFirst = 0;
+  constexpr size_t kLast = 7;
+  ImplicitSnapshotRegistry registry;
+  thread_local size_t core = kLast;
+  EnableCallBack("ImplicitSnapshotRegistry::PickShard:Core",
+                 [](void* arg) { *static_cast<size_t*>(arg) = core; });
+  for (int round = 0; round < 20; ++round) {
+    core = kLast;
+    ReadBound bound = registry.RegisterAt(10);
+    StoppableThreads reader;
+    std::atomic<bool> moves{false};
+    std::atomic<bool> moved{false};
+    // The reader begins when the job has searched the first shard.
+    int searched = 0;
+    EnableCallBack("ImplicitSnapshotRegistry::ForEach:SearchedShard",
+                   [&](void*) {
+                     if (++searched != 2) {
+                       return;
+                     }
+                     reader.Start([&] {
+                       core = kFirst;
+                       moves = true;
+                       ReadBound next = registry.RegisterAt(10);
+                       bound = std::move(next);
+                       moved = true;
+                     });
+                     EXPECT_TRUE(WaitUntil([&] { return moves.load(); }));
+                     // The reader has many chances to go on. It waits for the
+                     // end of the search.
+                     for (int i = 0; i < 1000 && !moved; ++i) {
+                       std::this_thread::yield();
+                     }
+                   });
+    EXPECT_EQ(10u, registry.Min());
+    EXPECT_GT(searched, 2);
+    reader.Stop();
+    EXPECT_EQ(Sequences({10}), Merged(registry));
+  }
+}
+#endif  // NDEBUG
+
 TEST_F(ImplicitSnapshotRegistryTest, NotifiesOnceWhenTheLastOneBelowIsGone) {
   int calls = 0;
   ImplicitSnapshotRegistry registry([&] { ++calls; });
