@@ -13,6 +13,9 @@
 #include "db/delta/delta_store_test_util.h"
 #include "db/pinned_iterators_manager.h"
 #include "port/stack_trace.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/table.h"
+#include "test_util/strata/overwriting_allocator_test_util.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
@@ -332,6 +335,16 @@ TEST_F(DeltaStoreIteratorTest, ReturnsAllEntriesWithinBounds) {
 
 // Pinned values stay valid when the iterator moves to other blocks and files.
 TEST_F(DeltaStoreIteratorTest, PinnedValuesStayValid) {
+  // The cache keeps no block that is not in use, and frees it at once.
+  const auto allocator = std::make_shared<OverwritingAllocator>();
+  BlockBasedTableOptions table_options;
+  table_options.block_size = 128;
+  table_options.block_cache = NewLRUCache(/*capacity=*/1, /*num_shard_bits=*/0,
+                                          /*strict_capacity_limit=*/false,
+                                          /*high_pri_pool_ratio=*/0, allocator);
+  options_.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  Reopen();
+  ResetHistory();
   const std::vector<std::string> keys = SomeKeys(50);
   Random rnd(10);
   for (int step = 0; step < 60; ++step) {
@@ -357,10 +370,12 @@ TEST_F(DeltaStoreIteratorTest, PinnedValuesStayValid) {
   }
   ASSERT_EQ(2 * expected.size(), values.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_EQ(expected[i].value, values[i]);
-    ASSERT_EQ(expected[i].value, values[values.size() - 1 - i]);
+    ASSERT_EQ(expected[i].value, values[i].ToString());
+    ASSERT_EQ(expected[i].value, values[values.size() - 1 - i].ToString());
   }
+  const size_t num_freed = allocator->NumFreed();
   pins.ReleasePinnedData();
+  EXPECT_LT(num_freed, allocator->NumFreed());
   // The iterator is destroyed while data is pinned.
   pins.StartPinning();
   iter->SeekToFirst();
