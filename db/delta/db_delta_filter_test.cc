@@ -255,6 +255,35 @@ TEST_F(DBDeltaFilterTest, HiddenOperandsDoNotHoldAValue) {
   ASSERT_EQ((Map{}), All());
 }
 
+// Operands that cannot be read may be read again later, so their value stays.
+TEST_F(DBDeltaFilterTest, UnreadableOperandsHoldTheValue) {
+  const ValueFilter filter(RemoveX);
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Put("b", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  Close();
+  const std::vector<std::string> names = FilesIn(dbname_, kDeltaFile);
+  ASSERT_EQ(1, names.size());
+  const std::string path = dbname_ + "/" + names[0];
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, path, &contents));
+  ASSERT_OK(test::CorruptFile(env_, path, /*offset=*/0, /*bytes_to_corrupt=*/8,
+                              /*verify_checksum=*/false));
+
+  // Each open has a block cache of its own.
+  Reopen(FilterOptions(&filter));
+  std::string value;
+  ASSERT_TRUE(db_->Get(ReadOptions(), "a", &value).IsCorruption());
+  CompactFiles();
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, contents, path));
+  Reopen(FilterOptions(&filter));
+  ASSERT_EQ((Map{{"a", "x,1"}}), All());
+}
+
 TEST_F(DBDeltaFilterTest, TtlRemovesValuesWithTheirOperands) {
   constexpr int kTtl = 100;
   const auto clock = std::make_shared<MockSystemClock>(env_->GetSystemClock());

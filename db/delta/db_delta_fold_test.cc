@@ -11,15 +11,19 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/address_map_verifier.h"
+#include "db/address_map/mapped_blob_index.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/dbformat.h"
 #include "db/delta/db_delta_model_test_util.h"
+#include "memory/arena.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/wide_columns.h"
@@ -121,6 +125,43 @@ TEST_P(DBDeltaFoldTest, OperandsBecomeValues) {
   ASSERT_OK(ForceCompaction());
   Check();
   GoOn();
+}
+
+// A repeated fold may give another result for the same operands, so the name of
+// a folded value in the address map includes the number of its blob file.
+TEST_P(DBDeltaFoldTest, FoldedValuesHaveBirths) {
+  const Options options = DeltaOptions();
+  if (!options.enable_blob_address_map) {
+    ROCKSDB_GTEST_SKIP("There is no address map");
+    return;
+  }
+  DestroyAndReopen(options);
+  WriteFoldable();
+  ForceFolds();
+  ASSERT_OK(Collect());
+  EXPECT_EQ(10, NumFolded());
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(&metadata);
+  std::set<uint64_t> blob_files;
+  for (const BlobMetaData& file : metadata.blob_files) {
+    blob_files.insert(file.blob_file_number);
+  }
+  Arena arena;
+  ReadOptions read_options;
+  const ScopedArenaPtr<InternalIterator> iter(
+      dbfull()->NewInternalIterator(read_options, &arena, kMaxSequenceNumber));
+  for (const char* key : {"a", "b", "c", "d", "e"}) {
+    SCOPED_TRACE(key);
+    iter->Seek(
+        InternalKey(key, kMaxSequenceNumber, kValueTypeForSeek).Encode());
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_EQ(key, ExtractUserKey(iter->key()).ToString());
+    ASSERT_EQ(kTypeBlobIndex, ExtractValueType(iter->key()));
+    MappedBlobIndex index;
+    ASSERT_OK(index.DecodeFrom(iter->value()));
+    EXPECT_EQ(MappedBlobIndex::Mode::kVersioned, index.mode);
+    EXPECT_EQ(1, blob_files.count(index.birth)) << index.birth;
+  }
 }
 
 TEST_P(DBDeltaFoldTest, FoldKeepsOtherColumns) {

@@ -489,6 +489,8 @@ TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedManifestWrites) {
       DisableCallBacks();
       EXPECT_GT(dbfull()->TEST_GetFilesToQuarantine().size(), 0);
       fault_fs->SetFilesystemActive(true);
+      // Nothing is written until the MANIFEST is known to be good.
+      EXPECT_NOK(Put(KeyOf(0), "refused"));
       if (!reopens) {
         ASSERT_OK(dbfull()->Resume());
         Check();
@@ -621,6 +623,38 @@ TEST_F(DBDeltaJobsTest, CompactRangesSleepWhileACollectionRuns) {
   DisableCallBacks();
   EXPECT_TRUE(JobsAreIdle());
   EXPECT_EQ(0, Stat("merged-files"));
+  CheckFiles();
+  Check();
+}
+
+// A collection that takes the last operands leaves the buckets to a collection
+// that runs beside it.
+TEST_F(DBDeltaJobsTest, BucketsOfAnotherCollectionAreNotDropped) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 100, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  EXPECT_GT(Stat("buckets"), 1);
+  DoDeleteRange(KeyOf(0), KeyOf(kNumKeys));
+  ASSERT_OK(Flush());
+  DeltaJobState& jobs = Family()->delta_store()->jobs();
+  DeltaJobState::Handle other;
+  const auto has_begun = EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        const InstrumentedMutexLock lock(dbfull()->mutex());
+        other = jobs.BeginCollection(DeltaJobState::Collection());
+      });
+  const auto has_ended = EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit", [&](void*) {
+        EXPECT_EQ(0, Stat("operands"));
+        EXPECT_GT(Stat("buckets"), 1);
+        const InstrumentedMutexLock lock(dbfull()->mutex());
+        jobs.EndCollection(other);
+      });
+  ASSERT_OK(CompactAll());
+  EXPECT_TRUE(*has_begun && *has_ended);
+  DisableCallBacks();
+  // The next collection was alone.
+  EXPECT_EQ(0, Stat("buckets"));
   CheckFiles();
   Check();
 }
