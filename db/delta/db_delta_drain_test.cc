@@ -606,6 +606,25 @@ TEST_P(DBDeltaDrainTest, DrainGoesOnAfterReadErrors) {
   Close();
 }
 
+// CompactRange() does not succeed if values that the drain needs cannot be
+// read.
+TEST_P(DBDeltaDrainTest, CompactRangeTellsOfUnreadableValues) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  const auto has_failed =
+      EnableCallBackOnce("DeltaValueFolder::MergeKey:Sought", [](void* arg) {
+        *static_cast<Status*>(arg) = Status::Corruption("injected");
+      });
+  EXPECT_TRUE(CompactAll().IsCorruption());
+  EXPECT_TRUE(*has_failed);
+  DisableCallBacks();
+  EXPECT_GT(Stat("files"), 0);
+  Check();
+  ASSERT_OK(CompactAll());
+  CheckPlain();
+}
+
 TEST_P(DBDeltaDrainTest, RandomDrainsKeepAllValues) {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);

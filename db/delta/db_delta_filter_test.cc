@@ -12,12 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "db/column_family.h"
+#include "db/db_impl/db_impl.h"
+#include "db/delta/delta_store.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/utilities/db_ttl.h"
 #include "test_util/mock_time_env.h"
 #include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -165,6 +169,34 @@ TEST_F(DBDeltaFilterTest, CompactRangeRemovesValuesWithTheirOperands) {
   ASSERT_OK(Merge("c", "2"));
   ASSERT_OK(ForceCompaction());
   ASSERT_EQ(1u, Deltas().Read("c").size());
+}
+
+// A key that the filter waits for is folded later if it cannot be folded now.
+TEST_F(DBDeltaFilterTest, FoldIsRepeatedIfTheValueCannotBeRead) {
+  const ValueFilter filter(RemoveX);
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  CompactFiles();
+  const auto has_failed =
+      EnableCallBackOnce("DeltaValueFolder::MergeKey:Sought", [](void* arg) {
+        *static_cast<Status*>(arg) = Status::Corruption("injected");
+      });
+  RunJobs();
+  EXPECT_TRUE(*has_failed);
+  DisableCallBacks();
+  ASSERT_EQ(1u, Deltas().Read("a").size());
+  {
+    // The next job need not wait.
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    Family()->delta_store()->jobs().OnSuccess();
+  }
+  RunJobs();
+  ASSERT_TRUE(Deltas().Read("a").empty());
+  CompactFiles();
+  ASSERT_EQ((Map{}), All());
 }
 
 // A changed value is computed from the value with all its operands.

@@ -337,6 +337,7 @@ Status DeltaValueFolder::MergeKey(const Slice& user_key,
                                   std::string* internal_key,
                                   std::string* value) {
   Status s = SeekLsm(user_key);
+  TEST_SYNC_POINT_CALLBACK("DeltaValueFolder::MergeKey:Sought", &s);
   if (!s.ok()) {
     lsm_is_broken_ = true;
     return s;

@@ -93,6 +93,14 @@ class FailingIterator : public VectorIterator {
   bool has_failed_ = false;
 };
 
+// Cannot be sought.
+class FailingSeekIterator : public VectorIterator {
+ public:
+  using VectorIterator::VectorIterator;
+  bool Valid() const override { return false; }
+  Status status() const override { return Status::IOError("Cannot be read"); }
+};
+
 // Counts seeks and steps.
 class CountingIterator : public VectorIterator {
  public:
@@ -328,6 +336,16 @@ TEST_F(DeltaFolderTest, FailedTreeIteratorEndsFolding) {
   // The entries of other keys cannot be read, either.
   EXPECT_FALSE(Fold("c", {{20, "x"}}));
   EXPECT_EQ("a@20=base,x", Folded());
+  EXPECT_TRUE(folder_->last_failure().IsIOError());
+}
+
+TEST_F(DeltaFolderTest, FailedSeekEndsFolding) {
+  AddLsm("a", 5, kTypeValue, "base");
+  MakeFolder<FailingSeekIterator>();
+  EXPECT_FALSE(Fold("a", {{20, "x"}}));
+  EXPECT_FALSE(Fold("b", {{20, "x"}}));
+  EXPECT_EQ("", Folded());
+  EXPECT_TRUE(folder_->stats().read_failed);
   EXPECT_TRUE(folder_->last_failure().IsIOError());
 }
 
