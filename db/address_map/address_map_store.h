@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -274,6 +275,25 @@ class AddressMapStore {
   FoldedVersions* folded_versions() { return &folded_versions_; }
   const FoldedVersions& folded_versions() const { return folded_versions_; }
 
+  // Called before a committed job demotes names whose values readers of older
+  // Versions may see: the job has merged or changed the values, and the new
+  // ones may not be direct.
+  // first_version: number of a Version that has the new values, as all later
+  // ones have.
+  // REQUIRES: DB mutex held.
+  void OnValuesReplaced(uint64_t first_version) {
+    replaced_version_.store(
+        std::max(first_version,
+                 replaced_version_.load(std::memory_order_relaxed)),
+        std::memory_order_release);
+  }
+  // Returns true if the Version with this number may have a file whose entry
+  // was direct when the file was written, but is demoted now although readers
+  // of the Version see it. Lock-free.
+  bool HasReplacedSince(uint64_t version_number) const {
+    return version_number < replaced_version_.load(std::memory_order_acquire);
+  }
+
   // Returns a function that creates temporary files of the column family in the
   // DB's directory.
   // version: any Version of the column family.
@@ -377,6 +397,7 @@ class AddressMapStore {
   std::vector<MapCommitObserver*> pending_;
   std::set<uint64_t> dropping_;
   BlobGcState gc_;
+  std::atomic<uint64_t> replaced_version_{0};
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -142,6 +142,10 @@ Status CompactionMapping::Publish() {
 
 void CompactionMapping::Close() {
   publication_.Close();
+  if (publication_.committed() && removals_->Count() > 0) {
+    blobs_->OnValuesReplaced(
+        compaction_->column_family_data()->current()->GetVersionNumber());
+  }
 #ifndef NDEBUG
   if (publication_.committed()) {
     for (const auto& part : parts_) {

@@ -242,8 +242,12 @@ bool MapPointRead::IsVisible(SequenceNumber seq) const {
 }
 
 bool MapPointRead::IsProtected() const {
-  return protected_ && !blobs_->folded_versions()->IsBefore(
-                           super_version_->current->GetVersionNumber());
+  if (!protected_) {
+    return false;
+  }
+  const uint64_t version = super_version_->current->GetVersionNumber();
+  return !blobs_->folded_versions()->IsBefore(version) &&
+         !blobs_->HasReplacedSince(version);
 }
 
 bool MapPointRead::IsCurrent() const {

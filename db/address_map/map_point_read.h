@@ -224,9 +224,12 @@ class MapPointRead {
   // that entry is direct, no newer direct entry has taken its place. (Entries
   // that compaction filters and DeleteFilesInRanges remove are an exception,
   // but reporting them as absent is correct.)
-  // This does not hold for a SuperVersion that is older than a fold, see
-  // IsProtected(): an entry that the folded value hides may have been demoted
-  // although operands in this SuperVersion still need it as their base.
+  // This does not hold for an older SuperVersion, see IsProtected(), if an
+  // entry that its readers see may have been demoted:
+  // * by a compaction that has merged or changed the value, because the new
+  //   value may not be direct;
+  // * under a folded value, although operands in the SuperVersion still need
+  //   the entry as their base.
   bool protected_ = false;
   ReadCallback* callback_ = nullptr;
   const SequenceNumber* max_covering_tombstone_seq_ = nullptr;

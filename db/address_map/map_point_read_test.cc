@@ -141,6 +141,43 @@ class MapPointReadTest : public AddressMapDBTestBase {
       DisableCallBacks();
     }
   }
+
+  // Reads the key at a snapshot. Calls `change`, on another thread, as
+  // CheckReadsBeside() does. When the read has found nothing, all files are
+  // compacted, which takes the value of the key from those that are direct.
+  void CheckSnapshotReadBeside(const std::string& key,
+                               const std::function<void()>& prepare,
+                               const std::function<void()>& change,
+                               const std::string& expected) {
+    for (const bool multi_get : {false, true}) {
+      SCOPED_TRACE(key + (multi_get ? ", MultiGet" : ", Get"));
+      prepare();
+      const Snapshot* const snapshot = db_->GetSnapshot();
+      const auto changed = EnableCallBackOnce(
+          "MapPointRead::Start:LookedUp",
+          [&](void*) { OnAnotherThread([&] { change(); }); });
+      const auto compacted =
+          EnableCallBackOnce("MapPointRead::ConfirmAbsence", [&](void*) {
+            OnAnotherThread([&] {
+              ASSERT_OK(Flush());
+              // A second compaction would make the new value direct.
+              ASSERT_OK(dbfull()->TEST_CompactRange(
+                  /*level=*/0, nullptr, nullptr, Handle(),
+                  /*disallow_trivial_move=*/true));
+              WaitForJobs();
+              EXPECT_FALSE(IsDirect(key));
+            });
+          });
+      EXPECT_EQ(multi_get ? MultiGet(std::vector<std::string>{key}, snapshot)[0]
+                          : Get(key, snapshot),
+                expected);
+      EXPECT_TRUE(*changed);
+      EXPECT_TRUE(*compacted);
+      DisableCallBacks();
+      EXPECT_EQ(Get(key, snapshot), expected);
+      db_->ReleaseSnapshot(snapshot);
+    }
+  }
 };
 
 // ---- The beginning of a search.
@@ -289,6 +326,62 @@ TEST_F(MapPointReadTest, FoldEndsTheProtectionOfOlderSuperVersions) {
   ASSERT_OK(Flush());
   WaitForJobs();
   EXPECT_TRUE(lookup->ConfirmAbsence());
+}
+
+// A compaction replaces the value that a reader with a snapshot needs by one
+// that is not direct. The reader has passed over the old file, which had only
+// direct entries, and must not take the value for absent.
+
+TEST_F(MapPointReadTest, SnapshotReadFindsAChangedValue) {
+  ActingFilter filter;
+  for (const bool shortens : {false, true}) {
+    const std::string key = shortens ? "short" : "change";
+    Options options = MapOptions(/*min_blob_size=*/20);
+    options.compaction_filter = &filter;
+    CheckSnapshotReadBeside(
+        key,
+        [&] {
+          DestroyAndReopen(options);
+          ASSERT_OK(Put(key, Value(1)));
+        },
+        [&] {
+          EXPECT_OK(Flush());
+          WaitForJobs();
+          EXPECT_TRUE(IsDirect(key));
+        },
+        shortens ? "s" : "changed " + Value(1));
+  }
+  Close();
+}
+
+TEST_F(MapPointReadTest, SnapshotReadFindsABaseThatIsMerged) {
+  std::unique_ptr<EventCount> has_begun;
+  std::unique_ptr<EventCount> may_go_on;
+  CheckSnapshotReadBeside(
+      "k",
+      [&] {
+        DestroyAndReopen(MapOptions());
+        ASSERT_OK(Put("k", Value(1)));
+        // The operand is in another memtable.
+        has_begun = std::make_unique<EventCount>();
+        may_go_on = std::make_unique<EventCount>();
+        EnableCallBackOnce("FlushJob::WriteLevel0Table:num_memtables",
+                           [&](void*) {
+                             has_begun->Add();
+                             EXPECT_TRUE(may_go_on->WaitFor(1));
+                           });
+        FlushOptions flush_options;
+        flush_options.wait = false;
+        ASSERT_OK(db_->Flush(flush_options));
+        ASSERT_TRUE(has_begun->WaitFor(1));
+        ASSERT_OK(db_->Merge(WriteOptions(), "k", "m"));
+      },
+      [&] {
+        may_go_on->Add();
+        WaitForJobs();
+        EXPECT_TRUE(IsDirect("k"));
+      },
+      Value(1) + ",m");
 }
 
 // ---- Entries that are used as they are.
