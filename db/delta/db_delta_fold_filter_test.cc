@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "db/delta/db_delta_model_test_util.h"
@@ -322,13 +324,71 @@ TEST_P(DBDeltaFoldFilterTest, FoldThatAFilterEmptiesBeginsAGeneration) {
                   0);
         filters = true;
       });
+  // No compaction has followed yet. Scans do not use the cache.
+  const auto committed = EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit", [&](void*) {
+        std::map<std::string, std::string> seen;
+        const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+        for (iter->SeekToFirst(); iter->Valid(); iter->Next()) {
+          seen[iter->key().ToString()] = iter->value().ToString();
+        }
+        EXPECT_OK(iter->status());
+        EXPECT_NE(seen, expected_);
+        CheckAll(seen);
+      });
   ASSERT_OK(Collect());
+  EXPECT_TRUE(*committed);
   EXPECT_GT(num_picked_, 0);
   CheckNoOperands();
   // The compaction after the fold has applied the filter to the entries below.
   CheckAll({});
   Restart();
   CheckAll({});
+}
+
+namespace {
+
+// Removes operands with the given text while *on is true.
+class OperandFilter : public CompactionFilter {
+ public:
+  OperandFilter(const std::atomic<bool>* on, std::string text)
+      : on_(on), text_(std::move(text)) {}
+  const char* Name() const override { return "OperandFilter"; }
+  Decision FilterV2(int /*level*/, const Slice& /*key*/, ValueType value_type,
+                    const Slice& value, std::string* /*new_value*/,
+                    std::string* /*skip_until*/) const override {
+    return *on_ && value_type == ValueType::kMergeOperand && value == text_
+               ? Decision::kRemove
+               : Decision::kKeep;
+  }
+
+ private:
+  const std::atomic<bool>* const on_;
+  const std::string text_;
+};
+
+}  // namespace
+
+// A job whose filter removes only operands in delta files begins a new
+// generation of merged values, too.
+TEST_P(DBDeltaFoldFilterTest, FilteredOperandsBeginAGeneration) {
+  std::atomic<bool> filters{false};
+  const OperandFilter filter(&filters, "1");
+  Options options = DeltaOptions();
+  options.enable_merged_value_cache = true;
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  WriteFoldable();
+  Check();
+  EXPECT_GT(Ticker(MERGED_VALUE_CACHE_HIT), 0);
+  filters = true;
+  ASSERT_OK(Collect());
+  for (const char* key : {"a", "b", "c", "d", "e"}) {
+    std::string& value = expected_[key];
+    value.erase(value.find(",1,"), 2);
+  }
+  Check();
+  Close();
 }
 
 // User-defined compaction filters may call the DB.

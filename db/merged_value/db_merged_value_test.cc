@@ -23,6 +23,7 @@
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/env.h"
 #include "rocksdb/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
@@ -652,6 +653,29 @@ TEST_F(DBMergedValueTest, FifoDeletionInvalidatesCachedValues) {
   EXPECT_EQ(Get("k"), "b");
 }
 
+// A base that DeleteFilesInRanges() has deleted is not in the value any more.
+TEST_F(DBMergedValueTest, DeletionOfFilesInvalidatesCachedValues) {
+  for (const bool with_map : {false, true}) {
+    SCOPED_TRACE(with_map);
+    Options options = CacheOptions();
+    options.enable_blob_files = with_map;
+    options.enable_blob_address_map = with_map;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", "base"));
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(1);
+    ASSERT_OK(Merge("k", "m"));
+    EXPECT_EQ(Get("k"), "base,m");
+    EXPECT_EQ(Get("k"), "base,m");
+    EXPECT_GT(Hits(), 0);
+    const RangePtr all(nullptr, nullptr);
+    ASSERT_OK(DeleteFilesInRanges(db_.get(), db_->DefaultColumnFamily(), &all,
+                                  /*n=*/1));
+    ASSERT_EQ(FilesPerLevel(), "");
+    EXPECT_EQ(Get("k"), "m");
+  }
+}
+
 namespace {
 
 // Runs compactions in this process as another process would.
@@ -765,6 +789,39 @@ TEST_F(DBMergedValueTest, ReadsWithoutFillCacheUseButDoNotFill) {
   EXPECT_EQ(Added(), 1);
   ASSERT_OK(db_->Get(read_options, "k", &value));
   EXPECT_EQ(value, "a,b");
+  EXPECT_EQ(Hits(), 1);
+}
+
+// Reads that ignore range deletions see other values than the rest, so they
+// neither fill nor use the cache.
+TEST_F(DBMergedValueTest, ReadsThatIgnoreRangeDeletionsDoNotUseTheCache) {
+  DestroyAndReopen(CacheOptions());
+  MergeMany("k", {"a", "b"});
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "z"));
+  ASSERT_OK(Flush());
+  ReadOptions ignoring;
+  ignoring.ignore_range_deletions = true;
+  const Slice key("k");
+  const auto read_ignoring = [&] {
+    std::string value;
+    EXPECT_OK(db_->Get(ignoring, key, &value));
+    PinnableSlice pinned;
+    Status status;
+    db_->MultiGet(ignoring, db_->DefaultColumnFamily(), 1, &key, &pinned,
+                  &status);
+    EXPECT_OK(status);
+    EXPECT_EQ(pinned, value);
+    return value;
+  };
+  EXPECT_EQ(read_ignoring(), "a,b");
+  EXPECT_EQ(Added(), 0);
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  MergeMany("k", {"c", "d"});
+  EXPECT_EQ(Get("k"), "c,d");
+  EXPECT_EQ(Added(), 1);
+  EXPECT_EQ(read_ignoring(), "a,b,c,d");
+  EXPECT_EQ(Get("k"), "c,d");
   EXPECT_EQ(Hits(), 1);
 }
 

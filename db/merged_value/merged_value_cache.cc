@@ -13,6 +13,7 @@
 #include "options/strata/merged_value_options.h"
 #include "port/likely.h"
 #include "rocksdb/table.h"
+#include "test_util/sync_point.h"
 #include "util/math.h"
 #include "util/mutexlock.h"
 
@@ -212,6 +213,7 @@ bool MergedValueCache::Admits(SieveTable::Entry* old_entry,
   }
   if (!was_carried) {
     entry->first_flush = flushes_.load(std::memory_order_relaxed) + 1;
+    TEST_SYNC_POINT("MergedValueCache::Admits:Numbered");
     if (old != nullptr) {
       // A value that replaces an outdated one belongs to a key that is read
       // repeatedly.

@@ -17,6 +17,8 @@
 #include "port/stack_trace.h"
 #include "rocksdb/slice.h"
 #include "test_util/strata/cache_reservation_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/testharness.h"
 #include "util/defer.h"
 #include "util/random.h"
@@ -603,6 +605,67 @@ TEST_F(MergedValueCacheTest, FlushExtendsFrontiersOfOtherKeysOfTheStripe) {
     }
   }
 }
+
+// A flush extends no frontier of a value that an earlier flush has made
+// outdated.
+TEST_F(MergedValueCacheTest, OutdatedFrontiersAreNotExtended) {
+  const std::string a = KeyOf(0);
+  std::string b;
+  for (int i = 1; b.empty(); ++i) {
+    if (cache_.TEST_StripeOf(KeyOf(i)) == cache_.TEST_StripeOf(a)) {
+      b = KeyOf(i);
+    }
+  }
+  for (const bool holds_oldest : {true, false}) {
+    SCOPED_TRACE(holds_oldest);
+    const SequenceNumber base = holds_oldest ? 1000 : 2000;
+    ASSERT_TRUE(cache_.Insert(a, base + 10, base + 10, 0, "v"));
+    {
+      MergedValueCache::Flush flush(&cache_, holds_oldest);
+      Ref known;
+      EXPECT_EQ(flush.OnKey(a, base + 20, &known), holds_oldest);
+      flush.Finish(/*has_shown_all=*/true);
+    }
+    MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+    Ref known;
+    EXPECT_FALSE(flush.OnKey(b, base + 30, &known));
+    flush.Finish(/*has_shown_all=*/true);
+    EXPECT_EQ(Look(a, base + 100), Result::kStale);
+  }
+}
+
+#ifndef NDEBUG
+// A flush that begins while a thread inserts a value waits for it, so that it
+// knows the value when it comes to its key.
+TEST_F(MergedValueCacheTest, FlushWaitsForInsertionsWhenItBegins) {
+  ASSERT_TRUE(cache_.Insert("makes the stripes", 1, 1, 0, "v"));
+  for (int round = 0; round < 20; ++round) {
+    const std::string key = KeyOf(round);
+    StoppableThreads flusher;
+    std::atomic<bool> begins{false};
+    std::atomic<bool> has_passed_key{false};
+    EnableCallBackOnce("MergedValueCache::Admits:Numbered", [&](void*) {
+      flusher.Start([&] {
+        begins = true;
+        MergedValueCache::Flush flush(&cache_, /*holds_oldest=*/true);
+        Ref known;
+        flush.OnKey(key, 30, &known);
+        has_passed_key = true;
+        flush.Finish(/*has_shown_all=*/true);
+      });
+      EXPECT_TRUE(WaitUntil([&] { return begins.load(); }));
+      // The flush has many chances to go on. It waits for the insertion.
+      for (int i = 0; i < 1000 && !has_passed_key; ++i) {
+        std::this_thread::yield();
+      }
+    });
+    ASSERT_TRUE(cache_.Insert(key, 10, 20, 0, "v"));
+    flusher.Stop();
+    DisableCallBacks();
+    EXPECT_EQ(Look(key, 100), Result::kStale);
+  }
+}
+#endif  // NDEBUG
 
 // A value that is inserted during a flush and does not include what the flush
 // writes is not used afterwards.
