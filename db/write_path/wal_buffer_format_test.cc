@@ -3,11 +3,17 @@
 
 #include "db/write_path/wal_buffer_format.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "test_util/strata/exit_child_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "util/coding.h"
@@ -19,6 +25,8 @@ namespace ROCKSDB_NAMESPACE {
 class WalBufferFormatTest : public testing::Test {
  protected:
   static constexpr size_t kSize = WalBufferFormat::kMinSize;
+  // The exit code of a child process that must not write to a page.
+  static constexpr int kFaultCode = 7;
 
   char* memory() { return reinterpret_cast<char*>(memory_.data()); }
   std::string File() { return std::string(memory(), kSize); }
@@ -105,6 +113,40 @@ TEST_F(WalBufferFormatTest, ParseReturnsTheAppendedBytes) {
   ASSERT_EQ("y", Left());
   ASSERT_EQ(kSize, contents_.previous_size);
   ASSERT_EQ(crc32c::Value(end.data(), end.size()), contents_.previous_crc);
+}
+
+// A process that ends in the middle of an append leaves the bytes before. Here
+// it ends because the bytes that it appends belong to a page that it may not
+// write.
+TEST_F(WalBufferFormatTest, IncompleteAppendIsNotRead) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const mapped = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, /*fd=*/-1, 0);
+  ASSERT_NE(MAP_FAILED, mapped);
+  char* const buffer = static_cast<char*>(mapped);
+  WalBufferFormat format(buffer, 2 * page);
+  format.Start(7, 1000);
+  const std::string first(page - WalBufferFormat::kHeaderSize, 'f');
+  format.Append(first);
+  const pid_t child = fork();
+  ASSERT_LE(0, child);
+  if (child == 0) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { ExitChild(kFaultCode); };
+    sigaction(SIGSEGV, &action, nullptr);
+    sigaction(SIGBUS, &action, nullptr);
+    mprotect(buffer + page, page, PROT_READ);
+    format.Append("second");
+    ExitChild(0);
+  }
+  int status = 0;
+  ASSERT_EQ(child, waitpid(child, &status, 0));
+  ASSERT_TRUE(WIFEXITED(status));
+  ASSERT_EQ(kFaultCode, WEXITSTATUS(status));
+  ASSERT_OK(Parse(std::string(buffer, 2 * page)));
+  EXPECT_FALSE(is_torn_ || contents_.is_torn);
+  EXPECT_EQ(first, contents_.bytes);
+  munmap(mapped, 2 * page);
 }
 
 // The header has the layout of docs/formats.md, byte by byte.

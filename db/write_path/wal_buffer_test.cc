@@ -50,6 +50,17 @@ class AppendingFS final : public FileSystemWrapper {
     return s;
   }
 
+  IOStatus ReopenWritableFile(const std::string& fname,
+                              const FileOptions& options,
+                              std::unique_ptr<FSWritableFile>* result,
+                              IODebugContext* dbg) override {
+    IOStatus s = target()->ReopenWritableFile(fname, options, result, dbg);
+    if (s.ok()) {
+      *result = std::make_unique<ReopenedFile>(std::move(*result), this);
+    }
+    return s;
+  }
+
   std::atomic<int> appends{0};
   std::atomic<int> flushes{0};
   // Number of appends with a checksum.
@@ -57,6 +68,8 @@ class AppendingFS final : public FileSystemWrapper {
   // If `fails` is set, an append writes `written_by_failures` bytes and fails.
   std::atomic<bool> fails{false};
   size_t written_by_failures = 0;
+  // Number of syncs of reopened files, after their last append.
+  std::atomic<int> reopened_syncs{0};
 
  private:
   class File final : public FSWritableFileOwnerWrapper {
@@ -85,6 +98,25 @@ class AppendingFS final : public FileSystemWrapper {
     IOStatus Flush(const IOOptions& options, IODebugContext* dbg) override {
       ++fs_->flushes;
       return target()->Flush(options, dbg);
+    }
+
+   private:
+    AppendingFS* const fs_;
+  };
+
+  class ReopenedFile final : public FSWritableFileOwnerWrapper {
+   public:
+    ReopenedFile(std::unique_ptr<FSWritableFile>&& target, AppendingFS* fs)
+        : FSWritableFileOwnerWrapper(std::move(target)), fs_(fs) {}
+    using FSWritableFileOwnerWrapper::Append;
+    IOStatus Append(const Slice& data, const IOOptions& options,
+                    IODebugContext* dbg) override {
+      fs_->reopened_syncs = 0;
+      return target()->Append(data, options, dbg);
+    }
+    IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+      ++fs_->reopened_syncs;
+      return target()->Sync(options, dbg);
     }
 
    private:
@@ -586,6 +618,31 @@ TEST_F(WalBufferRecoveryTest, BufferIsNotAppliedToDamagedFiles) {
       ASSERT_EQ(wal, FileOf(5));
     }
   }
+}
+
+// The WAL ends before the bytes that the buffer knows of.
+TEST_F(WalBufferRecoveryTest, BufferIsNotAppliedBehindAGap) {
+  Prepare();
+  ASSERT_OK(wal_->Sync(IOOptions(), nullptr));
+  ASSERT_OK(Append(wal_.get(), "ghi"));
+  buffer_file_ = Read(WalBufferFileName(dir_));
+  for (const std::string all = "0123abcdef"; size_t size : {0, 1, 4, 5, 9}) {
+    SCOPED_TRACE(size);
+    Write(WalName(5), all.substr(0, size));
+    Write(WalBufferFileName(dir_), buffer_file_);
+    ASSERT_TRUE(Recover(WALRecoveryMode::kAbsoluteConsistency).IsCorruption());
+    ASSERT_OK(Recover(WALRecoveryMode::kPointInTimeRecovery));
+    ASSERT_EQ(all.substr(0, size), FileOf(5));
+  }
+}
+
+// A buffer is deleted only after its bytes are durable in the WAL.
+TEST_F(WalBufferRecoveryTest, AppendedBytesAreSynced) {
+  Prepare();
+  fs_->reopened_syncs = 0;
+  ASSERT_OK(Recover(WALRecoveryMode::kPointInTimeRecovery));
+  ASSERT_EQ("0123abcdef", FileOf(5));
+  ASSERT_EQ(1, fs_->reopened_syncs);
 }
 
 // Bytes that were synced are there, whatever has become of the buffer.
