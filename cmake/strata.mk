@@ -401,6 +401,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/repair_paths_test.cc \
   db/strata/atomic_flush_install_test.cc \
   db/strata/background_job_scheduler_test.cc \
+  db/strata/db_durable_names_test.cc \
   db/strata/db_resume_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
   db/strata/flush_order_gate_test.cc \
