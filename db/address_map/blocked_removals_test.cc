@@ -133,9 +133,9 @@ TEST_F(BlockedRemovalsTest, MemoryIsBoundedByTheWaitingRemovals) {
   ASSERT_OK(map_.TEST_Check());
 }
 
-// An item is redundant only if an older item of its key removes the newest entry
-// that it stands for. Here, that entry is the one that the older item hides
-// others with.
+// An item is redundant only if an older item of its key removes the newest
+// entry that it stands for. Here, that entry is the one that the older item
+// hides others with.
 TEST_F(BlockedRemovalsTest, SortedListKeepsWhatNoOtherItemRemoves) {
   BlockedRemovals blocked(&map_, /*charge=*/nullptr);
   constexpr uint64_t kKeys = (uint64_t{64} << 10) / 2 + 100;

@@ -502,7 +502,8 @@ TEST_F(DBAddressMapLifecycleTest, InexactMapWritesNoImage) {
 
 // The map has some of the values when the damage is found. It must not count
 // these twice when it is rebuilt from the blob files.
-TEST_F(DBAddressMapLifecycleTest, MapIsRebuiltIfItsImageIsDamagedBehindOtherBlocks) {
+TEST_F(DBAddressMapLifecycleTest,
+       MapIsRebuiltIfItsImageIsDamagedBehindOtherBlocks) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
   constexpr int kKeys = 20000;

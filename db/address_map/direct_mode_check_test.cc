@@ -85,9 +85,8 @@ TEST_F(DirectModeCheckTest, FilesOfLevel0AreSearchedOneByOne) {
   Write(0, {"a", "c"});
   Write(0, {"e", "g"});
   Write(0, {"b", "d"});
-  EXPECT_EQ(
-      Unsafe({"", "a", "aa", "b", "c", "d", "dd", "e", "f", "g", "h"}),
-      Keys({"a", "aa", "b", "c", "d", "e", "f", "g"}));
+  EXPECT_EQ(Unsafe({"", "a", "aa", "b", "c", "d", "dd", "e", "f", "g", "h"}),
+            Keys({"a", "aa", "b", "c", "d", "e", "f", "g"}));
 }
 
 TEST_F(DirectModeCheckTest, AllFilesOfAllLevelsAreSearched) {
@@ -97,17 +96,17 @@ TEST_F(DirectModeCheckTest, AllFilesOfAllLevelsAreSearched) {
   Write(3, {"k", "l"});
   Write(2, {"i"});
   Write(0, {"a"});
-  const std::vector<std::string> keys = {"a", "b", "c", "d", "e", "f", "g",
-                                         "i", "j", "k", "l", "m"};
+  const std::vector<std::string> keys = {"a", "b", "c", "d", "e", "f",
+                                         "g", "i", "j", "k", "l", "m"};
   EXPECT_EQ(Unsafe(keys), Keys({"a", "c", "d", "e", "f", "i", "k", "l"}));
   EXPECT_EQ(Unsafe({"i", "l"}), Keys({"i", "l"}));
-  EXPECT_EQ(Unsafe(keys, [](int level, const FileMetaData&) {
-              return level != 3;
-            }),
-            Keys({"a", "i"}));
-  EXPECT_EQ(Unsafe(keys, [](int, const FileMetaData& file) {
-              return file.smallest.user_key() != Slice("e");
-            }),
+  EXPECT_EQ(
+      Unsafe(keys, [](int level, const FileMetaData&) { return level != 3; }),
+      Keys({"a", "i"}));
+  EXPECT_EQ(Unsafe(keys,
+                   [](int, const FileMetaData& file) {
+                     return file.smallest.user_key() != Slice("e");
+                   }),
             Keys({"a", "c", "d", "i", "k", "l"}));
 }
 

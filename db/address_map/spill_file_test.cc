@@ -22,8 +22,8 @@ namespace {
 // Holds what is appended until Flush().
 class HoldingFile : public FSWritableFileOwnerWrapper {
  public:
-  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
   using FSWritableFileOwnerWrapper::Append;
+  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
 
   IOStatus Append(const Slice& data, const IOOptions& /*options*/,
                   IODebugContext* /*dbg*/) override {

@@ -16,8 +16,8 @@
 
 #include "db/address_map/address_map_checkpoints.h"
 #include "db/address_map/address_map_store.h"
-#include "db/address_map/blob_file_slot_table.h"
 #include "db/address_map/address_map_verifier.h"
+#include "db/address_map/blob_file_slot_table.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"

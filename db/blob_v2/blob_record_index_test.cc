@@ -495,10 +495,9 @@ TEST_F(BlobRecordIndexTest, RestoredBlockEndsWhereItsRecordsDo) {
   const uint64_t index = maker.index_offset();
   for (const FileMaker* other : {&longer, &shorter}) {
     Records found;
-    const Status s =
-        ReadFile(other->bytes().substr(0, index) +
-                     Damaged(maker.bytes(), index).substr(index),
-                 maker.layout(), &found);
+    const Status s = ReadFile(other->bytes().substr(0, index) +
+                                  Damaged(maker.bytes(), index).substr(index),
+                              maker.layout(), &found);
     EXPECT_TRUE(s.IsCorruption());
     EXPECT_TRUE(Contains(s, "block does not end where its records do"))
         << s.ToString();

@@ -77,8 +77,7 @@ TEST_F(BlobRecordReaderTest, FooterTakesTheRecordIndexOffTheFile) {
       << s.ToString();
   encoded[10] ^= 1;
   file_size = 1000;
-  EXPECT_TRUE(
-      BlobRecordReader::ReadFooter(encoded, &file_size).IsCorruption());
+  EXPECT_TRUE(BlobRecordReader::ReadFooter(encoded, &file_size).IsCorruption());
 }
 
 TEST_F(BlobRecordReaderTest, KeySizeIsThatOfTheUserKey) {

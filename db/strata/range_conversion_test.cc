@@ -6,12 +6,13 @@
 // between them that the iterator does not see. The iterator must not write a
 // range tombstone from a on, as that would hide the live key from all readers.
 
+#include "db/strata/range_conversion.h"
+
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "db/strata/range_conversion.h"
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/comparator.h"

@@ -3,10 +3,10 @@
 """The shared library of a build folder with one of its sources edited.
 
 The commands are those of the build folder, as ninja tells them; neither the folder nor the tree
-is written to. Only the edited source is compiled again. If a CMake unity file includes it, the unity
-file's object is linked, too, with the symbols that the edited source defines made weak, so that
-those of the edited source replace them. (Position-independent code calls functions that are not
-inline by their symbols.)
+is written to. Only the edited source is compiled again. If a CMake unity file includes it, the
+unity file's object is linked, too, with the symbols that the edited source defines made weak, so
+that those of the edited source replace them. (Position-independent code calls functions that are
+not inline by their symbols.)
 """
 import functools
 import json
@@ -127,8 +127,8 @@ class Build:
         run(self.compile_words(self.compile_commands[output], source, edited, objects[0], out),
             self.folder)
         if output == self.unities.get(source):
-            defined = run([self.NM, '--defined-only', '--extern-only', '--format=posix', objects[0]],
-                          self.folder)
+            defined = run([self.NM, '--defined-only', '--extern-only', '--format=posix',
+                           objects[0]], self.folder)
             names = os.path.join(out, 'names')
             self.write(names, ''.join(line.split()[0] + '\n' for line in defined.splitlines()))
             objects.append(os.path.join(out, 'rest.o'))
