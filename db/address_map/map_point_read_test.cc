@@ -278,6 +278,8 @@ TEST_F(MapPointReadTest, AbsenceNeedsTheSuperVersionOfTheLastEdit) {
 // The same for an entry whose name is gone from the map.
 TEST_F(MapPointReadTest, NameIsOnlyLostIfTheSuperVersionIsThatOfTheLastEdit) {
   DestroyAndReopen(MapOptions());
+  // No job drops the blob file when "k" has left the map.
+  ASSERT_OK(Put("other", Value(1)));
   const SequenceNumber seq = InsertDirect(1);
   Lookup lookup(this);
   ASSERT_TRUE(Blobs()->map()->Remove(MapName{lookup->hash(), seq, 0}));
