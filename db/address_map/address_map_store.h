@@ -287,9 +287,9 @@ class AddressMapStore {
                  replaced_version_.load(std::memory_order_relaxed)),
         std::memory_order_release);
   }
-  // Returns true if the Version with this number may have a file whose entry
-  // was direct when the file was written, but is demoted now although readers
-  // of the Version see it. Lock-free.
+  // Returns true if the Version with this number may have a file with an entry
+  // that was direct when the file was written and is demoted now, although
+  // readers of the Version see the entry. Lock-free.
   bool HasReplacedSince(uint64_t version_number) const {
     return version_number < replaced_version_.load(std::memory_order_acquire);
   }
@@ -397,6 +397,7 @@ class AddressMapStore {
   std::vector<MapCommitObserver*> pending_;
   std::set<uint64_t> dropping_;
   BlobGcState gc_;
+  // The largest argument of OnValuesReplaced().
   std::atomic<uint64_t> replaced_version_{0};
 };
 

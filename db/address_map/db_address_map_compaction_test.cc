@@ -111,8 +111,8 @@ TEST_F(DBAddressMapCompactionTest, MergeResultIsNotReplacedByItsBase) {
   }
 }
 
-// A compaction leaves a value versioned while a lower level has an inline value
-// of the key, which the key alone would have to hide.
+// A compaction leaves a value versioned while the key has an inline value in a
+// lower level, which the key alone would have to hide.
 TEST_F(DBAddressMapCompactionTest, ValueStaysVersionedAboveALowerLevel) {
   for (const int lower : {2, 3}) {
     SCOPED_TRACE(lower);

@@ -176,7 +176,7 @@ TEST_F(BlobGcPickerTest, PicksFilesOfOnePathAndKind) {
   files_[0].size = 110000;
   files_[1].size = 110000;  // on another path
   files_[2].size = 110000;
-  files_[6].size = 110000;  // of another kind
+  files_[6].size = 110000;  // a survivor
   job = Pick();
   EXPECT_EQ(std::vector<uint64_t>({1, 3}), job.files);
   EXPECT_EQ(220000u, job.size);

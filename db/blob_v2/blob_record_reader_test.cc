@@ -86,8 +86,8 @@ TEST_F(BlobRecordReaderTest, KeySizeIsThatOfTheUserKey) {
   EXPECT_EQ(BlobRecordReader::KeySize("short"), 0u);
 }
 
-// Each part of the name is compared by itself: here, all other parts are those
-// of the record.
+// Each part of the name is compared by itself: here, the record has all other
+// parts.
 TEST_F(BlobRecordReaderTest, RecordMustHaveTheNameAndTheSize) {
   const std::string record = Encode("key", "value");
   const auto verify = [&](const std::string& name, uint64_t value_size = 5) {
