@@ -36,6 +36,18 @@ class DBAddressMapLifecycleTest : public AddressMapDataTestBase {
  public:
   DBAddressMapLifecycleTest()
       : AddressMapDataTestBase("db_address_map_lifecycle_test") {}
+
+ protected:
+  // Writes the values of n keys, flushes them and returns them.
+  Contents FlushValues(int n) {
+    Contents model;
+    for (int i = 0; i < n; ++i) {
+      model[Key(i)] = Value(i);
+      EXPECT_OK(Put(Key(i), Value(i)));
+    }
+    EXPECT_OK(Flush());
+    return model;
+  }
 };
 
 // ---- Column families that are dropped or clipped.
@@ -439,12 +451,7 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
 TEST_F(DBAddressMapLifecycleTest, CloseAfterAnErrorWritesNoImage) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
-  Contents model;
-  for (int i = 0; i < 20; ++i) {
-    model[Key(i)] = Value(i);
-    ASSERT_OK(Put(Key(i), Value(i)));
-  }
-  ASSERT_OK(Flush());
+  Contents model = FlushValues(20);
   Close();
   ASSERT_EQ(FilesIn(dbname_, kTempFile).size(), 1u);
   Reopen(options);
@@ -465,12 +472,7 @@ TEST_F(DBAddressMapLifecycleTest, CloseAfterAnErrorWritesNoImage) {
 TEST_F(DBAddressMapLifecycleTest, InexactMapWritesNoImage) {
   const Options options = MapOptions();
   DestroyAndReopen(options);
-  Contents model;
-  for (int i = 0; i < 20; ++i) {
-    model[Key(i)] = Value(i);
-    ASSERT_OK(Put(Key(i), Value(i)));
-  }
-  ASSERT_OK(Flush());
+  const Contents model = FlushValues(20);
   const std::map<std::string, std::function<void()>> causes = {
       {"none", [] {}},
       {"dropped names",
