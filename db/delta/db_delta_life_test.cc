@@ -398,32 +398,37 @@ TEST_F(DBDeltaLifeTest, RestoreKeepsFilesThatAreThere) {
 TEST_F(DBDeltaLifeTest, ExportRefusesDeltaFiles) {
   const std::string directory = dbname_ + "_export";
   ASSERT_OK(DestroyDir(env_, directory));
-  Checkpoint* checkpoint_ptr = nullptr;
-  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint_ptr));
-  const std::unique_ptr<Checkpoint> checkpoint(checkpoint_ptr);
   ExportImportFilesMetaData* metadata = nullptr;
   const auto try_export = [&] {
+    Checkpoint* checkpoint_ptr = nullptr;
+    EXPECT_OK(Checkpoint::Create(db_.get(), &checkpoint_ptr));
+    const std::unique_ptr<Checkpoint> checkpoint(checkpoint_ptr);
     return checkpoint->ExportColumnFamily(db_->DefaultColumnFamily(), directory,
                                           &metadata);
   };
-  MakeStore();
-  const Status s = try_export();
-  ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
-  EXPECT_NE(std::string::npos, s.ToString().find("4 delta files"));
-  EXPECT_NE(std::string::npos, s.ToString().find("enable_delta_separation"));
-  EXPECT_EQ(nullptr, metadata);
-  EXPECT_TRUE(env_->FileExists(directory).IsNotFound());
-  EXPECT_TRUE(env_->FileExists(directory + ".tmp").IsNotFound());
+  for (const bool one_file : {true, false}) {
+    DestroyAndReopen(options_);
+    if (one_file) {
+      Deltas().Flush({{"a", 10, "1"}});
+      RenewSuperVersion();
+    } else {
+      MakeStore();
+    }
+    const Status s = try_export();
+    ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_NE(std::string::npos,
+              s.ToString().find(one_file ? "1 delta files" : "4 delta files"));
+    EXPECT_NE(std::string::npos, s.ToString().find("enable_delta_separation"));
+    EXPECT_EQ(nullptr, metadata);
+    EXPECT_TRUE(env_->FileExists(directory).IsNotFound());
+    EXPECT_TRUE(env_->FileExists(directory + ".tmp").IsNotFound());
+  }
 
   // A family without delta files can be exported and imported with the option
   // on.
   DestroyAndReopen(options_);
-  checkpoint_ptr = nullptr;
-  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint_ptr));
-  const std::unique_ptr<Checkpoint> again(checkpoint_ptr);
   ASSERT_OK(Put("k", "v"));
-  ASSERT_OK(again->ExportColumnFamily(db_->DefaultColumnFamily(), directory,
-                                      &metadata));
+  ASSERT_OK(try_export());
   ColumnFamilyHandle* imported = nullptr;
   ASSERT_OK(db_->CreateColumnFamilyWithImport(
       options_, "imported", ImportColumnFamilyOptions(), *metadata, &imported));

@@ -58,6 +58,28 @@ class CompactionCounter : public EventListener {
   size_t trivially_moved_ = 0;
 };
 
+// Counts the blob files that were written, and those that were given up.
+class BlobFileCounter : public EventListener {
+ public:
+  void OnBlobFileCreated(const BlobFileCreationInfo& info) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++(info.status.ok() ? written_ : given_up_);
+  }
+  int NumWritten() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return written_;
+  }
+  int NumGivenUp() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return given_up_;
+  }
+
+ private:
+  std::mutex mutex_;
+  int written_ = 0;
+  int given_up_ = 0;
+};
+
 class RemoveKeysBelow : public CompactionFilter {
  public:
   explicit RemoveKeysBelow(std::string limit) : limit_(std::move(limit)) {}
@@ -424,6 +446,8 @@ TEST_F(PathCompactionTest, TrivialMoveOnlyWithinABoundary) {
   ASSERT_NO_FATAL_FAILURE(CompactLevel(3));
   ASSERT_EQ(number(4), relocated);
   ASSERT_NO_FATAL_FAILURE(CheckInPlace());
+  // No file was moved first and rewritten as a misplaced one later.
+  ASSERT_EQ(counter_->Of(CompactionReason::kMisplacedFiles), 0);
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 
   // A file that refers to no blobs is moved across a blob boundary without
@@ -536,9 +560,10 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   ASSERT_OK(db_->CompactRange(range_options, &far_begin_slice, &far_end_slice));
   ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 5);
 
-  // Only one file of the bottommost level is in this range.
-  const std::string begin = Key(1005);
-  const std::string end = Key(1006);
+  // Only one file of the bottommost level is in this range: it begins at the
+  // last key of the range.
+  const std::string begin = Key(995);
+  const std::string end = Key(1000);
   const Slice begin_slice = begin;
   const Slice end_slice = end;
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), &begin_slice, &end_slice));
@@ -575,6 +600,48 @@ TEST_F(PathCompactionTest, CompactRangeMovesAllOfItsRange) {
   for (const auto& meta : Storage()->GetBlobFiles()) {
     ASSERT_EQ(meta->GetPathId(), 0);
   }
+  ASSERT_NO_FATAL_FAILURE(CheckReads(model));
+}
+
+TEST_F(PathCompactionTest, CompactRangeMovesAdjacentFiles) {
+  Options options = PathOptions({0}, {0});
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  Model model;
+  for (int from : {0, 100, 200}) {
+    ASSERT_NO_FATAL_FAILURE(Write(&model, from, from + 20, "a"));
+    ASSERT_OK(Flush());
+    ASSERT_NO_FATAL_FAILURE(CompactLevel(0));
+  }
+  ASSERT_EQ(FilesPerLevel(), "0,3");
+  ASSERT_NO_FATAL_FAILURE(SetLayout({1}, {1}));
+  ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 3);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  ASSERT_NO_FATAL_FAILURE(CheckInPlace());
+  ASSERT_NO_FATAL_FAILURE(CheckReads(model));
+}
+
+TEST_F(PathCompactionTest, NoFileMovesIfOneIsOnAnotherPath) {
+  Options options = PathOptions({0}, {0});
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  Model model;
+  for (const uint32_t path_id : {0, 1}) {
+    ASSERT_NO_FATAL_FAILURE(SetLayout({path_id}, {0}));
+    const int from = static_cast<int>(path_id) * 100;
+    ASSERT_NO_FATAL_FAILURE(Write(&model, from, from + 20, "a"));
+    ASSERT_OK(Flush());
+    ASSERT_NO_FATAL_FAILURE(CompactLevel(0));
+  }
+  ASSERT_EQ(FilesPerLevel(), "0,2");
+  ASSERT_EQ(Storage()->LevelFiles(1)[0]->fd.GetPathId(), 0);
+  ASSERT_EQ(Storage()->LevelFiles(1)[1]->fd.GetPathId(), 1);
+  // Only the second of the two inputs is on a path that level 2 does not want.
+  ASSERT_NO_FATAL_FAILURE(SetLayout({0}, {0}));
+  ASSERT_NO_FATAL_FAILURE(CompactLevel(1));
+  ASSERT_EQ(Storage()->LevelFiles(1).size(), 0);
+  ASSERT_NO_FATAL_FAILURE(CheckInPlace());
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
@@ -746,6 +813,41 @@ TEST_F(PathCompactionTest, ProximalLevelHasItsOwnPaths) {
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
   }
+}
+
+TEST_F(PathCompactionTest, FailedCompactionGivesUpBlobFilesOfBothLevels) {
+  Options options = PathOptions({0}, {0, 0, 0, 0, 3});
+  options.compaction_style = kCompactionStyleUniversal;
+  options.preclude_last_level_data_seconds = 10000;
+  // Compaction moves small values from SST files to blob files.
+  options.min_blob_size = 1000;
+  const auto blob_files = std::make_shared<BlobFileCounter>();
+  options.listeners.push_back(blob_files);
+  DestroyAndReopen(options);
+  SequenceNumber hot_after = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "CompactionJob::PrepareTimes():preclude_last_level_min_seqno",
+      [&](void* arg) { *static_cast<SequenceNumber*>(arg) = hot_after; });
+  SyncPoint::GetInstance()->SetCallBack(
+      "CompactionJob::FinishCompactionOutputFile()::AfterFinish",
+      [](void* arg) {
+        *static_cast<Status*>(arg) = Status::IOError("injected");
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  Model model;
+  ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, "cold"));
+  ASSERT_OK(Flush());
+  hot_after = db_->GetLatestSequenceNumber();
+  ASSERT_NO_FATAL_FAILURE(Write(&model, 10, 30, "hot"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->SetOptions({{"min_blob_size", "100"}}));
+  ASSERT_TRUE(
+      db_->CompactRange(CompactRangeOptions(), nullptr, nullptr).IsIOError());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_EQ(blob_files->NumWritten(), 0);
+  EXPECT_EQ(blob_files->NumGivenUp(), 2);
+  ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
 TEST_F(PathCompactionTest, ReFitLevelRewritesFilesThatCannotMove) {

@@ -129,6 +129,7 @@ TEST_F(LdbDeltaCommandTest, VerifyFindsDamagedAndMissingFiles) {
   ASSERT_OK(env_->DeleteFile(NameOf(others)));
   EXPECT_NE(0, RunOnDb({"verify_delta_store"}));
   EXPECT_TRUE(Printed(NameOf(others))) << output_;
+  EXPECT_TRUE(Printed("4 errors in delta files")) << output_;
   EXPECT_NE(0, RunOnDb({"checkconsistency"}));
 }
 

@@ -3,10 +3,12 @@
 
 #include "tools/strata/ldb_map_command.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "db/address_map/address_map_checkpoints.h"
 #include "db/address_map/address_map_store.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
@@ -83,6 +85,8 @@ class LdbMapCommandTest : public testing::Test {
     for (const std::string& arg : all) {
       argv.push_back(arg.c_str());
     }
+    // In a process of its own, each command begins with this.
+    AddressMapCheckpoints::UseInThisProcess(true);
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     const int result =
@@ -151,6 +155,23 @@ TEST_F(LdbMapCommandTest, VerifyFindsDamagedAndMissingValues) {
   ASSERT_OK(env_->DeleteFile(blob_files[1]));
   EXPECT_NE(0,
             Run({"--try_load_options", "verify_address_map", "--keys_only"}));
+}
+
+TEST_F(LdbMapCommandTest, VerifyReadsTheRecordIndexes) {
+  Fill();
+  ASSERT_EQ(0, Run({"verify_address_map", "--keys_only"})) << output_;
+  // A block of the record index is damaged, and the header of a record from
+  // which it could be restored. The DB opens with the checkpoint of the map and
+  // needs neither.
+  const std::string blob_file = Files(kBlobFile)[0];
+  uint64_t size = 0;
+  ASSERT_OK(env_->GetFileSize(blob_file, &size));
+  ASSERT_OK(
+      test::CorruptFile(env_, blob_file, static_cast<int>(size) - 100, 4));
+  ASSERT_OK(test::CorruptFile(env_, blob_file, 40, 4));
+  ASSERT_EQ(0, Run({"get", "k7"})) << output_;
+  EXPECT_NE(0, Run({"verify_address_map", "--keys_only"}));
+  EXPECT_TRUE(Printed("are lost or damaged")) << output_;
 }
 
 TEST_F(LdbMapCommandTest, CommandsAcceptAnEmptyDb) {
@@ -251,6 +272,34 @@ TEST_F(LdbMapCommandTest, DisableMovesAllValuesOutOfTheMap) {
   Close();
   // The second run has nothing to do.
   EXPECT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
+}
+
+// The values go to blob files also if the OPTIONS file has no map any more.
+TEST_F(LdbMapCommandTest, DisableFinishesWhatOptionsBegan) {
+  Fill();
+  options_.enable_blob_address_map = false;
+  Open();
+  Close();
+  ASSERT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
+  Open();
+  Check();
+  for (ColumnFamilyHandle* handle : handles_) {
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(handle, &metadata);
+    EXPECT_EQ(metadata.blob_files.size(), 1) << metadata.name;
+  }
+}
+
+// RocksDB reads all of a MANIFEST, also edits that were undone later.
+TEST_F(LdbMapCommandTest, DisableWritesANewManifest) {
+  options_.reuse_manifest_on_open = true;
+  Fill();
+  const std::vector<std::string> before = Files(kDescriptorFile);
+  ASSERT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
+  const std::vector<std::string> after = Files(kDescriptorFile);
+  for (const std::string& name : before) {
+    EXPECT_EQ(std::count(after.begin(), after.end(), name), 0) << name;
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE
