@@ -146,6 +146,34 @@ TEST_F(DBAddressMapTransactionTest, OptimisticTransactionsDetectConflicts) {
   }
 }
 
+// Bypass filters hide direct entries of files from a conflict check, so the map
+// must be asked for them.
+TEST_F(DBAddressMapTransactionTest, LatestSequenceIsThatOfADirectEntry) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", "a"));
+  const SequenceNumber written = db_->GetLatestSequenceNumber();
+  ASSERT_OK(Flush());
+  ASSERT_TRUE(IsDirect("k"));
+  for (const std::string key : {"k", "absent"}) {
+    SuperVersion* const sv = dbfull()->GetAndRefSuperVersion(
+        static_cast_with_check<ColumnFamilyHandleImpl>(
+            db_->DefaultColumnFamily())
+            ->cfd());
+    SequenceNumber seq = kMaxSequenceNumber;
+    bool found = false;
+    bool is_blob = false;
+    const Status s = dbfull()->GetLatestSequenceForKey(
+        sv, key, /*cache_only=*/false, /*lower_bound_seq=*/0, &seq,
+        /*timestamp=*/nullptr, &found, &is_blob);
+    dbfull()->ReturnAndCleanupSuperVersion(sv->cfd, sv);
+    ASSERT_OK(s);
+    EXPECT_EQ(found, key == "k");
+    if (found) {
+      EXPECT_EQ(seq, written);
+    }
+  }
+}
+
 // Conflicts are detected when only the files have the conflicting entry.
 TEST_F(DBAddressMapTransactionTest, ConflictsAreDetectedInFiles) {
   Options options = MapOptions();
