@@ -29,6 +29,35 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+// A file system in which one attempt to open a delta file for reading fails.
+class FailingOpenFS : public FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+  const char* Name() const override { return "FailingOpenFS"; }
+
+  IOStatus NewRandomAccessFile(const std::string& name,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (ParseFileName(name.substr(name.rfind('/') + 1), &number, &type) &&
+        type == kDeltaFile && opened++ == fails) {
+      return IOStatus::IOError("Injected", name);
+    }
+    return FileSystemWrapper::NewRandomAccessFile(name, options, result, dbg);
+  }
+
+  // Number of attempts to open a delta file.
+  size_t opened = 0;
+  // Index of the attempt that fails.
+  size_t fails = 0;
+};
+
+}  // namespace
+
 using delta_test::HandMadeDeltas;
 using delta_test::Operand;
 using delta_test::Values;
@@ -1183,6 +1212,58 @@ TEST_F(DBDeltaRepairTest, RepairRefusesADamagedFile) {
   ExpectStore();
 }
 
+// A repair fails if it cannot open a delta file again that it has read before,
+// for example to find out which anchors are missing.
+TEST_F(DBDeltaRepairTest, RepairRefusesAFileThatCannotBeOpenedAgain) {
+  ASSERT_OK(Put("a", "0,1"));
+  ASSERT_OK(Put("b", "0"));
+  ASSERT_OK(Flush());
+  const SequenceNumber last = db_->GetLatestSequenceNumber();
+  // The operand of "a" is part of the value.
+  Deltas().Flush({{"a", last - 1, "1"}, {"b", last + 1, "1"}});
+  LoseManifest();
+  const auto fs = std::make_shared<FailingOpenFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  Options options = options_;
+  options.env = env.get();
+  do {
+    fs->opened = 0;
+    const Status s = RepairDB(dbname_, options);
+    ASSERT_EQ(fs->opened <= fs->fails, s.ok()) << fs->fails << s.ToString();
+  } while (fs->opened > fs->fails++);
+  // The file is opened to read its properties, its contents, and the operands
+  // that the table may hide.
+  EXPECT_LT(3u, fs->fails);
+  Reopen(options_);
+  EXPECT_EQ("0,1", Get("a"));
+  EXPECT_EQ("0,1", Get("b"));
+}
+
+// A repair does not choose between two files with the same number: one of them
+// may be stale.
+TEST_F(DBDeltaRepairTest, RepairRefusesAFileInTwoDirectories) {
+  const std::string other = dbname_ + "_other";
+  ASSERT_OK(DestroyDir(env_, other));
+  options_.cf_paths = {{dbname_, 0}, {other, 0}};
+  DestroyAndReopen(options_);
+  MakeStore();
+  const std::string name = DeltaFileName("", Files().front().number).substr(1);
+  LoseManifest();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, dbname_ + "/" + name, &contents));
+  ASSERT_OK(WriteStringToFile(env_, contents, other + "/" + name));
+  const Status s = RepairDB(dbname_, options_);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  for (const std::string& directory : {dbname_, other}) {
+    EXPECT_NE(std::string::npos, s.ToString().find(directory)) << s.ToString();
+  }
+  ASSERT_OK(env_->DeleteFile(other + "/" + name));
+  RepairAndReopen();
+  ExpectStore();
+  Destroy(options_);
+  options_.cf_paths.clear();
+}
+
 // The repair refuses a store if no file describes some of the buckets.
 TEST_F(DBDeltaRepairTest, RepairRefusesMissingBuckets) {
   MakeStore();
@@ -1271,6 +1352,48 @@ TEST_F(DBDeltaRepairTest, RepairWithoutDeltaFilesAppliesOperandsOnce) {
     EXPECT_EQ("base,1", Get("k"));
     ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
   }
+}
+
+// An operand became part of a value, whose sequence number is zeroed now, and
+// its delta file is gone. Its WAL still exists because another column family
+// needs it. Only the file of anchors, which is not deleted yet, tells the
+// repair that the operand is known.
+TEST_F(DBDeltaRepairTest, UnusedAnchorsTellWhichOperandsAreKnown) {
+  options_.avoid_flush_during_shutdown = true;
+  CreateAndReopenWithCF({"other"}, options_);
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put(1, "a", "flushed"));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(Put(1, "b", "not flushed"));
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  WriteOptions without_wal;
+  without_wal.disableWAL = true;
+  ASSERT_OK(db_->Put(without_wal, "k", "base,1"));
+  ASSERT_OK(Flush());
+  std::string anchors;
+  std::string contents;
+  for (const DeltaFileDescription& file : Files()) {
+    if (file.kind == Kind::kAnchors) {
+      anchors = DeltaFileName(dbname_, file.number);
+      ASSERT_OK(ReadFileToString(env_, anchors, &contents));
+    }
+  }
+  ASSERT_FALSE(contents.empty());
+  ASSERT_OK(ForceCompaction());
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  ASSERT_EQ("none", Deltas().Text());
+  ASSERT_EQ("base,1", Get("k"));
+  LoseManifest();
+  ASSERT_EQ(std::set<std::string>(), NamesIn(dbname_));
+  ASSERT_OK(WriteStringToFile(env_, contents, anchors));
+  ASSERT_OK(
+      RepairDB(dbname_, options_,
+               {{kDefaultColumnFamilyName, options_}, {"other", options_}}));
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  EXPECT_EQ("base,1", Get("k"));
+  EXPECT_EQ("not flushed", Get(1, "b"));
 }
 
 TEST_F(DBDeltaRepairTest, RepairWorksWithoutDeltaFiles) {

@@ -283,10 +283,13 @@ TEST_F(DeltaFileLivenessTest, GapBetweenBucketsIsRefused) {
   files_.clear();
   Sorted(20, {{"", 10}}, "d");
   ExpectRefused(20);
+  files_.clear();
+  Sorted(20, {{"", 10}, {"b", 10}}, "d");
+  ExpectRefused(20);
   Sorted(30, {{"f", 10}});
   ExpectRefused(30);
   Sorted(40, {{"d", 10}}, "f");
-  Expect({20, 30, 40}, ":0:20 d:0:40 f:0:30");
+  Expect({20, 30, 40}, ":0:20 b:0:20 d:0:40 f:0:30");
   Sorted(50, {});
   ExpectRefused(50);
 }

@@ -80,6 +80,26 @@ TEST_F(TrackedDeltaVersionTest, RemovedFileMayBeMissing) {
   EXPECT_TRUE(tracked_.AllFilesAreThere());
 }
 
+// Two files are missing, and a later edit removes the second of them. The first
+// one is still missing.
+TEST_F(TrackedDeltaVersionTest, RemovalOfOneMissingFileLeavesTheOther) {
+  const auto merge = [](uint64_t number, uint64_t epoch) {
+    DeltaEdit edit;
+    edit.AddFile(
+        MakeDeltaFile(number, DeltaKind::kOperands, DeltaTier::kMerged, epoch));
+    edit.SetMergeRecent({epoch, 1});
+    return edit;
+  };
+  gone_ = {12, 13};
+  ASSERT_OK(Apply(Flush(11)));
+  ASSERT_OK(Apply(merge(12, 11)));
+  ASSERT_OK(Apply(Flush(13)));
+  ASSERT_OK(Apply(merge(14, 13)));
+  ASSERT_NE(tracked_.Current()->GetFile(12), nullptr);
+  ASSERT_EQ(tracked_.Current()->GetFile(13), nullptr);
+  EXPECT_FALSE(tracked_.AllFilesAreThere());
+}
+
 TEST_F(TrackedDeltaVersionTest, ErrorOfTheCheckFailsTheEdit) {
   gone_ = {11};
   answer_ = Status::IOError("injected");

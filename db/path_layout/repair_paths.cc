@@ -500,13 +500,17 @@ Status RepairGuard::Finish(const Status& status, uint64_t manifest_number) {
   }
   if (!status.ok()) {
     // A failed step may have set CURRENT, and best_efforts_recovery does not
-    // read it. So the MANIFESTs are invalidated, too. The repair begins with
-    // MANIFEST 1; manifest_number is 0 if it did not write another one.
-    for (uint64_t number :
-         {uint64_t{1}, std::max<uint64_t>(1, manifest_number)}) {
-      const std::string manifest = DescriptorFileName(dbname_, number);
-      if (fs_->FileExists(manifest, IOOptions(), nullptr).ok()) {
-        Invalidate(manifest).PermitUncheckedError();
+    // read it. So the MANIFESTs are invalidated, too. All of them are of the
+    // repair, which has moved older ones away. The VersionSet does not know the
+    // number of one that it has written but could not make current.
+    std::vector<std::string> children;
+    fs_->GetChildren(dbname_, IOOptions(), &children, nullptr)
+        .PermitUncheckedError();
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      if (ParseFileName(child, &number, &type) && type == kDescriptorFile) {
+        Invalidate(dbname_ + "/" + child).PermitUncheckedError();
       }
     }
     Hold().PermitUncheckedError();

@@ -10,6 +10,7 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -320,6 +321,38 @@ TEST_F(RepairPathsTest, CrashDuringRepairLosesNothing) {
   ASSERT_OK(VerifyData());
 }
 
+// A step of a repair fails after it has set CURRENT. The database refuses to
+// open, because the step may have left a part of the database out, and the next
+// repair recovers all data.
+TEST_F(RepairPathsTest, ErrorAfterCurrentIsSetLosesNothing) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  LoadAndLoseManifest(options);
+  // CURRENT is set for a new and empty database, for the recovered one, and
+  // when the repair ends.
+  for (int point = 1; point <= 2; ++point) {
+    SCOPED_TRACE(point);
+    int count = 0;
+    SyncPoint::GetInstance()->SetCallBack(
+        "SetCurrentFile:AfterRename", [&](void* arg) {
+          if (++count == point) {
+            *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    EXPECT_TRUE(Repair({options}).IsIOError());
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_EQ(count, point);
+    std::string current;
+    ASSERT_OK(ReadFileToString(env_, CurrentFileName(dbname_), &current));
+    EXPECT_EQ(current.find("MANIFEST"), std::string::npos) << current;
+    ExpectRefused({options});
+  }
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
 // Repair fails if an SST file refers to an unfinished blob file, and says which
 // part of it is missing.
 TEST_F(RepairPathsTest, TruncatedLiveBlobFileFailsRepair) {
@@ -367,6 +400,38 @@ TEST_F(RepairPathsTest, TruncatedLiveBlobFileFailsRepair) {
   ASSERT_OK(Repair({options}));
   ASSERT_OK(Open({options}, /*create_families=*/false));
   ASSERT_OK(VerifyData());
+}
+
+// The values of an address map may be in any blob file, so the repair records
+// all paths that have blob files for each SST file. It fails if it cannot read
+// a blob file, as the map may need it.
+TEST_F(RepairPathsTest, MappedValuesMayBeInAnyBlobFile) {
+  Options options = PathOptions("a", 2, {0}, {1});
+  options.enable_blob_address_map = true;
+  options.merge_operator = MergeOperators::CreateStringAppendOperator();
+  LoadAndLoseManifest(options);
+  const std::string unreadable = BlobFileIn(PathOf("a", 1));
+  const std::string away = PathOf("a", 1) + "/away";
+  ASSERT_OK(env_->RenameFile(unreadable, away));
+  ASSERT_OK(env_->CreateDir(unreadable));
+  const Status s = Repair({options});
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find(unreadable), std::string::npos) << s.ToString();
+  ExpectRefused({options});
+
+  ASSERT_OK(env_->DeleteDir(unreadable));
+  ASSERT_OK(env_->RenameFile(away, unreadable));
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+  EXPECT_EQ(BlobPathMasks(0), std::multiset<uint32_t>{2});
+  // The record index of the file is known, too.
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+  ASSERT_EQ(metadata.blob_files.size(), 1u);
+  uint64_t size = 0;
+  ASSERT_OK(env_->GetFileSize(unreadable, &size));
+  EXPECT_EQ(metadata.blob_files[0].blob_file_size, size);
 }
 
 // An unreadable blob file without references does not fail the repair.

@@ -280,6 +280,66 @@ TEST_F(DBResumeTest, ResumeRestartsJobsAfterAFullDeviceOfCfPaths) {
   CompactAfterFullDevice(/*with_layout=*/false);
 }
 
+// A compaction of one column family fails while background work is stopped
+// because a flush of another one has failed. The recovery repeats only the
+// flush; the compaction is queued again although its column family has nothing
+// to flush.
+TEST_F(DBResumeTest, ResumeRestartsACompactionOfAnotherFamily) {
+  OpenOnTwoDevices(/*with_layout=*/true);
+  // The DB must not recover before the test calls Resume().
+  options_.max_bgerror_resume_count = 0;
+  // The flushes of Close() do not wait for a compaction.
+  options_.level0_slowdown_writes_trigger = 100;
+  options_.level0_stop_writes_trigger = 100;
+  DestroyAndReopen(options_);
+  CreateColumnFamilies({"other"}, options_);
+  options_.level_sst_path_ids = {1, 0};
+  CreateColumnFamilies({"flushed_to_second"}, options_);
+  // Without a WAL, a flush that may be repeated is no hard error.
+  WriteOptions write_options;
+  write_options.disableWAL = true;
+  std::atomic<bool> stopped{false};
+  std::atomic<bool> compacting{false};
+  EnableCallBackOnce("CompactionJob::Run():Start", [&](void*) {
+    compacting = true;
+    Await(&stopped);
+  });
+  for (const char* value : {"1", "2"}) {
+    ASSERT_OK(db_->Put(write_options, handles_[0], "k", value));
+    ASSERT_OK(db_->Flush(FlushOptions(), handles_[0]));
+  }
+  Await(&compacting);
+  fs_->retryable = true;
+  fs_->full = true;
+  ASSERT_OK(db_->Put(write_options, handles_[1], "k", "3"));
+  EXPECT_NOK(db_->Flush(FlushOptions(), handles_[1]));
+  fs_->refused = 0;
+  stopped = true;
+  std::string property;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(db_->GetProperty(handles_[0], "rocksdb.num-running-compactions",
+                                 &property));
+    if (property == "0") {
+      break;
+    }
+    env_->SleepForMicroseconds(10000);
+  }
+  ASSERT_EQ(property, "0");
+  ASSERT_GT(fs_->refused, 0);
+  EXPECT_EQ(NumTableFilesAtLevel(0, handles_[0], db_.get()), 2);
+
+  fs_->full = false;
+  ASSERT_OK(db_->Resume());
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  DisableCallBacks();
+  EXPECT_EQ(NumTableFilesAtLevel(0, handles_[0], db_.get()), 0);
+  std::string value;
+  ASSERT_OK(db_->Get(ReadOptions(), handles_[0], "k", &value));
+  EXPECT_EQ(value, "2");
+  ASSERT_OK(db_->Get(ReadOptions(), handles_[1], "k", &value));
+  EXPECT_EQ(value, "3");
+}
+
 // A compaction fails to write the MANIFEST, which is a hard error with an
 // automatic recovery. The recovery's flush enters the write thread, where a
 // writer has been stalled since before the error. The stall ends with

@@ -3,6 +3,7 @@
 
 #include "options/strata/delta_options.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "options/cf_options.h"
 #include "options/options_helper.h"
 #include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/table.h"
 #include "test_util/testharness.h"
@@ -35,6 +37,23 @@ ColumnFamilyOptions WithDeltas() {
   options.enable_delta_separation = true;
   return options;
 }
+
+// Keys have timestamps, and keys with different bytes are never equal.
+class DistinctTimestampsComparator : public Comparator {
+ public:
+  DistinctTimestampsComparator() : Comparator(sizeof(uint64_t)) {}
+
+  const char* Name() const override { return "DistinctTimestampsComparator"; }
+  int Compare(const Slice& a, const Slice& b) const override {
+    return test::BytewiseComparatorWithU64TsWrapper()->Compare(a, b);
+  }
+  void FindShortestSeparator(std::string* /*start*/,
+                             const Slice& /*limit*/) const override {}
+  void FindShortSuccessor(std::string* /*key*/) const override {}
+  bool CanKeysWithDifferentByteContentsBeEqual() const override {
+    return false;
+  }
+};
 
 }  // namespace
 
@@ -172,6 +191,15 @@ TEST(DeltaOptionsTest, ConflictingOptionsAreRefused) {
          cf->comparator = test::BytewiseComparatorWithU64TsWrapper();
        },
        false},
+      {"timestamps",
+       [](auto*, auto* cf) {
+         static const DistinctTimestampsComparator comparator;
+         cf->comparator = &comparator;
+       },
+       false},
+      {"different bytes",
+       [](auto*, auto* cf) { cf->comparator = test::Uint64Comparator(); },
+       false},
   };
   for (const Case& c : cases) {
     DBOptions db_options;
@@ -180,6 +208,9 @@ TEST(DeltaOptionsTest, ConflictingOptionsAreRefused) {
     const Status s = ValidateDeltaOptions(db_options, options);
     EXPECT_TRUE(s.IsNotSupported()) << c.what;
     EXPECT_NE(s.ToString().find("enable_delta_separation"), std::string::npos);
+    // The message names the option at fault, not another one that is refused
+    // for the same reason.
+    EXPECT_NE(s.ToString().find(c.what), std::string::npos) << s.ToString();
     // Without delta separation every option is accepted.
     options.enable_delta_separation = false;
     EXPECT_OK(ValidateDeltaOptions(db_options, options));

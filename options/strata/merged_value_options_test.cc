@@ -110,6 +110,9 @@ TEST(MergedValueOptionsTest, ConflictingOptionsAreRefused) {
   refused.comparator = test::BytewiseComparatorWithU64TsWrapper();
   EXPECT_TRUE(
       ValidateMergedValueOptions(DBOptions(), refused).IsNotSupported());
+  refused.comparator = test::Uint64Comparator();
+  EXPECT_TRUE(
+      ValidateMergedValueOptions(DBOptions(), refused).IsNotSupported());
   DBOptions db_options;
   db_options.unordered_write = true;
   EXPECT_TRUE(
