@@ -312,6 +312,7 @@ STRATA_TEST_MAIN = \
   db/address_map/map_point_read_test.cc \
   db/address_map/map_tables_test.cc \
   db/address_map/map_tailing_iterator_test.cc \
+  db/address_map/map_transaction_test.cc \
   db/address_map/map_work_queue_test.cc \
   db/address_map/mapped_blob_index_test.cc \
   db/address_map/mapped_entry_meter_test.cc \

@@ -106,6 +106,23 @@ TEST_F(BlobFileSlotTableTest, StatesFollowTheLifeOfAFile) {
   ASSERT_EQ(s, files_.Add(9, 0, kNoCompression));
 }
 
+// A search for droppable files does not find a pending file and forgets it, so
+// the commit must announce a file that became empty before.
+TEST_F(BlobFileSlotTableTest, CommitAnnouncesAFileEmptiedBefore) {
+  const uint32_t s = files_.Add(7, 0, kNoCompression);
+  ASSERT_TRUE(files_.Publish(s, 100));
+  files_.AddLive(s, 50);
+  files_.SubLive(s, 50);
+  ASSERT_TRUE(files_.GetDroppable().empty());
+  ASSERT_FALSE(files_.HasDroppable());
+  int announced = 0;
+  files_.SetOnDroppable([&announced] { ++announced; });
+  ASSERT_TRUE(files_.Commit(s));
+  ASSERT_EQ(1, announced);
+  ASSERT_TRUE(files_.HasDroppable());
+  ASSERT_EQ(1u, files_.GetDroppable().size());
+}
+
 TEST_F(BlobFileSlotTableTest, AbandonedSlotIsFreedOnceUnused) {
   const uint32_t a = files_.Add(1, 0, kNoCompression);
   ASSERT_TRUE(files_.Abandon(a));

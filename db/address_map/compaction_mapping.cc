@@ -100,7 +100,7 @@ void CompactionMapping::AddParts(size_t n) {
 }
 
 Status CompactionMapping::Publish() {
-  TEST_SYNC_POINT("CompactionMapping::Publish");
+  TEST_SYNC_POINT_CALLBACK("CompactionMapping::Publish", removals_.get());
   std::vector<MappedBlobFile> files;
   MappedEntryMeter::Counts counts;
   uint64_t renamed = 0;

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
@@ -19,11 +20,15 @@
 #include "db/address_map/spill_file.h"
 #include "db/compaction/compaction.h"
 #include "db/db_impl/db_impl.h"
+#include "db/dbformat.h"
+#include "db/version_edit.h"
+#include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
 #include "test_util/strata/address_map_data_test_util.h"
@@ -444,6 +449,134 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileIsDroppedAfterATrivialMove) {
     CheckBlobFiles(1);
   }
 }
+
+// ---- Deletions of files.
+
+// A file without live values stays on disk until the edit that drops it is
+// committed. Edits of other jobs that are committed before do not release it.
+TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileStaysUntilItsOwnEdit) {
+  const Options options = MapOptions();
+  DestroyAndReopen(options);
+  Contents model = FlushValues(3);
+  WaitForJobs();
+  ASSERT_EQ(BlobFiles().size(), 1u);
+  const uint64_t number = BlobFiles()[0].blob_file_number;
+  {
+    // Keeps the flush from dropping the file.
+    const AddressMapStore::FilePin pin(Blobs(), number);
+    ASSERT_TRUE(pin.pinned());
+    for (auto& [key, value] : model) {
+      value = Value(100);
+      ASSERT_OK(Put(key, value));
+    }
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    ASSERT_EQ(BlobFiles().size(), 2u);
+  }
+  const auto log = [this](VersionEdit* edit) {
+    return dbfull()->GetVersionSet()->LogAndApply(
+        Family(), ReadOptions(), WriteOptions(), edit, dbfull()->mutex(),
+        /*dir_contains_current_file=*/nullptr);
+  };
+  VersionEdit drop;
+  std::vector<uint64_t> dropped;
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    dropped = Blobs()->AddDrops(*Family()->current()->storage_info(), &drop);
+    VersionEdit other;
+    ASSERT_OK(log(&other));
+  }
+  ASSERT_EQ(dropped, std::vector<uint64_t>{number});
+  dbfull()->TEST_DeleteObsoleteFiles();
+  WaitForJobs();
+  EXPECT_EQ(FilesOnDisk(kBlobFile).count(number), 1u);
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    ASSERT_OK(log(&drop));
+    Blobs()->FinishDrops(dropped);
+  }
+  dbfull()->TEST_DeleteObsoleteFiles();
+  WaitForJobs();
+  EXPECT_EQ(FilesOnDisk(kBlobFile).count(number), 0u);
+  Reopen(options);
+  CheckData(model);
+  CheckMap(3);
+  CheckBlobFiles(1);
+}
+
+// Names that wait for readers may be in a spill file, which a scan for obsolete
+// files must keep.
+TEST_F(DBAddressMapLifecycleTest, ScanForObsoleteFilesKeepsSpillFiles) {
+  DestroyAndReopen(MapOptions());
+  FlushValues(1);
+  WaitForJobs();
+  const DeferredRemovals::NewSpillFile create =
+      Blobs()->SpillFiles(Family()->current(), dbname_);
+  std::unique_ptr<SpillFile> file;
+  ASSERT_OK(create(&file));
+  ASSERT_EQ(FilesIn(dbname_, kTempFile).size(), 1u);
+  dbfull()->TEST_DeleteObsoleteFiles();
+  EXPECT_EQ(FilesIn(dbname_, kTempFile).size(), 1u);
+  file.reset();
+  EXPECT_EQ(FilesIn(dbname_, kTempFile).size(), 0u);
+}
+
+// Two files of a level have versions of one key, and the map has only the newer
+// one. DeleteFilesInRange() must keep the newer version's file if the other one
+// has to stay, here because of a lower level.
+TEST_F(DBAddressMapLifecycleTest, FileStaysAboveOlderVersionsInTheNextFile) {
+  Options options = MapOptions();
+  options.num_levels = 4;
+  DestroyAndReopen(options);
+  Contents model;
+  const auto put = [&](const std::string& key, int value) {
+    model[key] = Value(value);
+    ASSERT_OK(Put(key, model[key]));
+  };
+  // This file reaches beyond the deleted range.
+  put("m", 1);
+  put("zz", 2);
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(3);
+  put("k", 3);
+  const SequenceNumber older = db_->GetLatestSequenceNumber();
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  put("a", 4);
+  put("k", 5);
+  put("y", 6);
+  ASSERT_OK(Flush());
+  EnableCallBack("CompactionOutputs::ShouldStopBefore::manual_decision",
+                 [older](void* arg) {
+                   const auto& decision =
+                       *static_cast<std::pair<bool*, const Slice>*>(arg);
+                   *decision.first =
+                       ExtractUserKey(decision.second) == "k" &&
+                       GetInternalKeySeqno(decision.second) == older;
+                 });
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(&metadata);
+  ASSERT_EQ(metadata.levels[0].files.size(), 1u);
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(),
+                              {metadata.levels[0].files[0].name}, 2));
+  DisableCallBacks();
+  ASSERT_EQ(FilesPerLevel(), "0,0,2,1");
+  db_->ReleaseSnapshot(snapshot);
+  WaitForJobs();
+  CheckMap(5);
+
+  const Slice begin("a");
+  const Slice end("z");
+  ASSERT_OK(
+      DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end));
+  EXPECT_EQ(FilesPerLevel(), "0,0,2,1");
+  CheckData(model);
+  CheckMap(5);
+  Reopen(options);
+  CheckData(model);
+  CheckMap(5);
+}
+
+// ---- Images of maps.
 
 // After a failed write of the MANIFEST the engine does not know which edits the
 // MANIFEST has, so an image might be that of another state than the next open

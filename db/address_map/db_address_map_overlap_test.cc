@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/deferred_removals.h"
 #include "db/address_map/map_point_read.h"
 #include "db/db_impl/db_impl.h"
 #include "port/stack_trace.h"
@@ -484,6 +485,49 @@ TEST_P(DBAddressMapOverlapTest, LostRemovalsFailLaterJobsAndNoReads) {
     CheckValue("k", "merged");
     CheckValue("a", Long("a"));
   }
+}
+
+// If a compaction could not store the names that it removes, their values would
+// stay in the map, so the compaction fails and changes nothing.
+TEST_P(DBAddressMapOverlapTest, CompactionThatLosesItsRemovalsFails) {
+  Remover filter;
+  filter.Remove("k");
+  Options options = MapOptions();
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", Long("a")));
+  ASSERT_OK(Put("k", Long("k")));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  const std::vector<std::string> inputs = FilesOf(0);
+  const std::vector<MapName> names(
+      1024, MapName{Blobs()->HashOf("other"), /*seq=*/1, /*birth=*/0});
+  const auto reached =
+      EnableCallBackOnce("CompactionMapping::Publish", [&](void* arg) {
+        auto* const removals = static_cast<DeferredRemovals*>(arg);
+        // No spill file can be created.
+        env_->non_writeable_rate_.store(100);
+        while (removals->complete()) {
+          removals->Add(names.data(), names.size());
+        }
+        env_->non_writeable_rate_.store(0);
+      });
+  const Status s = CompactInto(0, kBottom);
+  EXPECT_TRUE(reached->load());
+  DisableCallBacks();
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find("could not be stored"), std::string::npos)
+      << s.ToString();
+  EXPECT_EQ(FilesOf(0), inputs);
+  CheckValue("k", Long("k"));
+  CheckMap(2);
+
+  Reopen(options);
+  ASSERT_OK(CompactInto(0, kBottom));
+  WaitForJobs();
+  CheckValue("k", "NOT_FOUND");
+  CheckValue("a", Long("a"));
+  CheckMap(1);
 }
 
 // A deletion of files fails, and so does its undo, so the map lacks values that

@@ -628,6 +628,9 @@ TEST_P(DBAddressMapRaceTest, UndoneFlushRestoresTheMap) {
       db_->ReleaseSnapshot(snapshot);
       iter.reset();
       Settle();
+      // The file of the failed flush is gone, too.
+      dbfull()->TEST_DeleteObsoleteFiles();
+      EXPECT_EQ(FilesOnDisk(kBlobFile).size(), 1u);
       for (int round = 0; round < 3; ++round) {
         ExpectReads("k", nullptr, {Value(2)});
         ExpectReads("l", nullptr, {kNotFound});

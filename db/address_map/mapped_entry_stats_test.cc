@@ -260,6 +260,37 @@ TEST_F(MappedEntryStatsTest, CeilingOfAVersionIsTheLargestOfItsFiles) {
   EXPECT_EQ(summary.num_mapped, 2);
 }
 
+// An edit is refused if any of its SST files, in any level, has a mapped entry,
+// or if any of its blob files has a record index.
+TEST_F(MappedEntryStatsTest, EditsWithMappedEntriesAreRefused) {
+  FileMetaData plain = NewFile();
+  Add(&plain, "a", 30, kTypeValue);
+  const auto edit_with_plain_files = [&plain] {
+    VersionEdit edit;
+    edit.AddFile(/*level=*/0, plain);
+    edit.AddBlobFile(/*blob_file_number=*/8, /*total_blob_count=*/1,
+                     /*total_blob_bytes=*/100, "", "");
+    return edit;
+  };
+  EXPECT_OK(RefuseMapped(edit_with_plain_files()));
+  for (const std::string& value : {kDirectValue, kVersionedValue}) {
+    FileMetaData mapped = NewFile();
+    Add(&mapped, "a", 30, kTypeBlobIndex, value);
+    for (const int level : {0, 1, 6}) {
+      VersionEdit edit = edit_with_plain_files();
+      edit.AddFile(level, mapped);
+      EXPECT_TRUE(RefuseMapped(edit).IsNotSupported()) << level;
+    }
+  }
+  for (const uint64_t index_bytes : {1, 1000}) {
+    VersionEdit edit = edit_with_plain_files();
+    edit.AddBlobFile(BlobFileAddition(
+        /*blob_file_number=*/9, /*total_blob_count=*/1,
+        /*total_blob_bytes=*/100, "", "", /*path_id=*/0, index_bytes));
+    EXPECT_TRUE(RefuseMapped(edit).IsNotSupported()) << index_bytes;
+  }
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

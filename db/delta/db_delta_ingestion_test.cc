@@ -748,6 +748,8 @@ TEST_P(DBDeltaIngestionTest, FailedIngestionChangesNothing) {
       const Status s = TryIngest(files);
       DisableCallBacks();
       Expect(s, {"injected"});
+      // No scan for obsolete files is needed to delete the anchors.
+      EXPECT_EQ(1u, FilesOnDisk(kDeltaFile).size());
       EXPECT_EQ(1u, CheckFiles());
       Check();
       Ingest(files);
