@@ -5,11 +5,18 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/blob_file_slot_table.h"
 #include "db/address_map/mapped_key_scan.h"
+#include "db/blob_gc/blob_gc_job.h"
+#include "db/blob_v2/blob_format_v2.h"
+#include "db/blob_v2/blob_record_index.h"
 #include "db/column_family.h"
+#include "db/version_set.h"
+#include "file/random_access_file_reader.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -82,6 +89,18 @@ class Checker : public MappedKeyScan::Visitor {
   PinnableSlice value_;
 };
 
+Status CheckRecordIndex(const ImmutableOptions& ioptions,
+                        const FileOptions& file_options,
+                        const BlobFileMetaData& meta) {
+  const IOOptions io_options;
+  BlobFileLayoutV2 layout;
+  std::unique_ptr<RandomAccessFileReader> file;
+  const Status s = BlobGcJob::OpenFile(
+      ioptions, file_options, io_options, /*io_tracer=*/nullptr,
+      meta.GetBlobFileNumber(), meta.GetPathId(), &file, &layout);
+  return s.ok() ? RecordIndexReader::Verify(file.get(), io_options, layout) : s;
+}
+
 }  // namespace
 
 Status AddressMapVerifier::Verify(ColumnFamilyData* cfd, Version* version,
@@ -91,6 +110,28 @@ Status AddressMapVerifier::Verify(ColumnFamilyData* cfd, Version* version,
     return Status::OK();
   }
   std::mutex report_mutex;
+  std::vector<std::shared_ptr<BlobFileMetaData>> blob_files;
+  for (const auto& meta : version->storage_info()->GetBlobFiles()) {
+    if (meta->IsMapped()) {
+      blob_files.push_back(meta);
+    }
+  }
+  const Status indexes = MappedKeyScan::ForEach(
+      blob_files.size(), options.num_threads, [&](size_t i) {
+        const Status s = CheckRecordIndex(cfd->ioptions(), options.file_options,
+                                          *blob_files[i]);
+        if (!s.ok()) {
+          ++result->damaged_indexes;
+          std::lock_guard<std::mutex> lock(report_mutex);
+          report("[" + cfd->GetName() + "] record index of blob file #" +
+                 std::to_string(blob_files[i]->GetBlobFileNumber()) + ": " +
+                 s.ToString());
+        }
+        return Status::OK();
+      });
+  if (!indexes.ok()) {
+    return indexes;
+  }
   MappedKeyScan scan(cfd, version, options.file_options,
                      Env::IOActivity::kUnknown, options.num_threads);
   return scan.Run([&] {

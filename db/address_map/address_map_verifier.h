@@ -19,7 +19,9 @@ class Version;
 
 // Checks that every value that the SST files of a Version refer to through the
 // address map can be read, i.e. that a blob file has a record with the right
-// key, sequence number and birth and a correct checksum. Memtables are not
+// key, sequence number and birth and a correct checksum. Also reads the record
+// index of each blob file: a damaged one can often be restored from the
+// records, but not any more once a record is damaged as well. Memtables are not
 // checked. Implements `ldb verify_address_map`.
 class AddressMapVerifier {
  public:
@@ -34,11 +36,14 @@ class AddressMapVerifier {
     std::atomic<uint64_t> values{0};
     std::atomic<uint64_t> bytes{0};   // total size of the values read
     std::atomic<uint64_t> errors{0};  // number of lost or damaged values
+    // Number of blob files whose record index is missing or damaged.
+    std::atomic<uint64_t> damaged_indexes{0};
   };
 
-  // Called for each lost or damaged value, by one thread at a time.
+  // Called for each lost or damaged value and each damaged record index, by one
+  // thread at a time.
   // line: names the key, the sequence number and, if some file has the value,
-  // the file and the offset.
+  // the file and the offset; or the file of the record index.
   using Report = std::function<void(const std::string& line)>;
 
   // Returns an error only if the scan itself fails, for example because an SST

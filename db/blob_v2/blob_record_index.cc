@@ -405,6 +405,18 @@ Status RecordIndexReader::RestoreBlock(size_t block_size,
   return Status::OK();
 }
 
+Status RecordIndexReader::Verify(const RandomAccessFileReader* file,
+                                 const IOOptions& options,
+                                 const BlobFileLayoutV2& layout) {
+  RecordIndexReader reader(file, options, layout);
+  std::vector<AddressMap::Record> records;
+  Status s;
+  do {
+    s = reader.Next(&records);
+  } while (s.ok() && !records.empty());
+  return s.ok() ? reader.FirstDamage() : s;
+}
+
 Status RecordIndexReader::CheckEnd() const {
   if (next_record_ != index_offset_) {
     return Corrupt("record index does not cover all records");

@@ -165,6 +165,13 @@ class RecordIndexReader {
   // REQUIRES: the reader was created with a file; Next() was not called.
   void SkipLostBlocks() { skips_lost_ = true; }
 
+  // Reads all of the index of a file and returns the first damage, also if it
+  // could be restored from the records.
+  // REQUIRES: layout was read from the file by BlobFileLayoutV2::Read().
+  static Status Verify(const RandomAccessFileReader* file,
+                       const IOOptions& options,
+                       const BlobFileLayoutV2& layout);
+
   // Returns the number of restored blocks. For the log.
   uint64_t NumRestoredBlocks() const { return num_restored_; }
   // Returns the damage of the first restored block. For the log.

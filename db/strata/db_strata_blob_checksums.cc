@@ -4,7 +4,6 @@
 // The part of DB::VerifyChecksum() that is about blob files of address maps.
 
 #include <memory>
-#include <vector>
 
 #include "db/address_map/address_map_store.h"
 #include "db/blob_gc/blob_gc_job.h"
@@ -17,24 +16,6 @@
 #include "file/random_access_file_reader.h"
 
 namespace ROCKSDB_NAMESPACE {
-
-namespace {
-
-// Checks header, footer and index. What could be restored from the records is
-// damage, too.
-Status VerifyRecordIndex(const RandomAccessFileReader* file,
-                         const IOOptions& io_options,
-                         const BlobFileLayoutV2& layout) {
-  RecordIndexReader reader(file, io_options, layout);
-  std::vector<AddressMap::Record> records;
-  Status s;
-  do {
-    s = reader.Next(&records);
-  } while (s.ok() && !records.empty());
-  return s.ok() ? reader.FirstDamage() : s;
-}
-
-}  // namespace
 
 Status DBStrata::VerifyAddressMapBlobs(const ReadOptions& read_options,
                                        const SuperVersion& sv) {
@@ -56,7 +37,7 @@ Status DBStrata::VerifyAddressMapBlobs(const ReadOptions& read_options,
                             db_->io_tracer_, number, meta->GetPathId(), &reader,
                             &layout);
     if (s.ok()) {
-      s = VerifyRecordIndex(reader.get(), io_options, layout);
+      s = RecordIndexReader::Verify(reader.get(), io_options, layout);
     }
     if (s.ok()) {
       BlobLiveRecords::Options options;

@@ -84,6 +84,7 @@ void VerifyAddressMapCommand::DoCommand() {
   std::map<std::string, ColumnFamilyHandle*> handles = cf_handles_;
   handles.emplace(kDefaultColumnFamilyName, db_->DefaultColumnFamily());
   uint64_t errors = 0;
+  uint64_t damaged_indexes = 0;
   for (const auto& [name, handle] : handles) {
     ColumnFamilyData* const cfd =
         static_cast_with_check<ColumnFamilyHandleImpl>(handle)->cfd();
@@ -99,19 +100,21 @@ void VerifyAddressMapCommand::DoCommand() {
     db->CleanupSuperVersion(sv);
     fprintf(stdout,
             "[%s] %" PRIu64 " values, %" PRIu64 " bytes read, %" PRIu64
-            " lost or damaged\n",
+            " lost or damaged; %" PRIu64 " damaged record indexes\n",
             name.c_str(), result.values.load(), result.bytes.load(),
-            result.errors.load());
+            result.errors.load(), result.damaged_indexes.load());
     if (!s.ok()) {
       exec_state_ =
           LDBCommandExecuteResult::Failed("[" + name + "] " + s.ToString());
       return;
     }
     errors += result.errors.load();
+    damaged_indexes += result.damaged_indexes.load();
   }
-  if (errors > 0) {
+  if (errors > 0 || damaged_indexes > 0) {
     exec_state_ = LDBCommandExecuteResult::Failed(
-        std::to_string(errors) + " values are lost or damaged");
+        std::to_string(errors) + " values are lost or damaged; " +
+        std::to_string(damaged_indexes) + " record indexes are damaged");
     return;
   }
   fprintf(stdout, "OK\n");

@@ -160,18 +160,29 @@ TEST_F(LdbMapCommandTest, VerifyFindsDamagedAndMissingValues) {
 TEST_F(LdbMapCommandTest, VerifyReadsTheRecordIndexes) {
   Fill();
   ASSERT_EQ(0, Run({"verify_address_map", "--keys_only"})) << output_;
-  // A block of the record index is damaged, and the header of a record from
-  // which it could be restored. The DB opens with the checkpoint of the map and
-  // needs neither.
+  EXPECT_TRUE(Printed("0 lost or damaged; 0 damaged record indexes"))
+      << output_;
+  // A damaged block can be restored from the records. The DB opens with the
+  // checkpoint of the map and does not need it.
   const std::string blob_file = Files(kBlobFile)[0];
   uint64_t size = 0;
   ASSERT_OK(env_->GetFileSize(blob_file, &size));
   ASSERT_OK(
       test::CorruptFile(env_, blob_file, static_cast<int>(size) - 100, 4));
+  ASSERT_EQ(0, Run({"get", "k7"})) << output_;
+  EXPECT_NE(0, Run({"verify_address_map", "--keys_only"}));
+  EXPECT_TRUE(Printed("record index of blob file #")) << output_;
+  EXPECT_TRUE(Printed(blob_file)) << output_;
+  EXPECT_TRUE(
+      Printed("0 values are lost or damaged; 1 record indexes are damaged"))
+      << output_;
+  // It cannot be restored if a record's header is damaged, too. Then the values
+  // are lost as soon as the checkpoint is gone.
   ASSERT_OK(test::CorruptFile(env_, blob_file, 40, 4));
   ASSERT_EQ(0, Run({"get", "k7"})) << output_;
   EXPECT_NE(0, Run({"verify_address_map", "--keys_only"}));
-  EXPECT_TRUE(Printed("are lost or damaged")) << output_;
+  EXPECT_TRUE(Printed("20 values are lost or damaged; 1 record indexes"))
+      << output_;
 }
 
 TEST_F(LdbMapCommandTest, CommandsAcceptAnEmptyDb) {
