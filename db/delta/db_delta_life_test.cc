@@ -24,6 +24,7 @@
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testutil.h"
 #include "util/random.h"
 
@@ -1394,6 +1395,119 @@ TEST_F(DBDeltaRepairTest, UnusedAnchorsTellWhichOperandsAreKnown) {
   ReopenWithColumnFamilies({"default", "other"}, options_);
   EXPECT_EQ("base,1", Get("k"));
   EXPECT_EQ("not flushed", Get(1, "b"));
+}
+
+// Operands became part of a value, whose sequence number is zeroed now. Another
+// column family needs the WALs, which have the operands and the entry below
+// them. The repair writes that entry with its old sequence number, so it must
+// not hide what the operands have added.
+TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
+  enum class BaseKind { kPut, kEntity, kDelete, kSingleDelete, kRangeDelete };
+  for (const BaseKind base :
+       {BaseKind::kPut, BaseKind::kEntity, BaseKind::kDelete,
+        BaseKind::kSingleDelete, BaseKind::kRangeDelete}) {
+    // The memtable of the base and the operand is older than the operand's WAL.
+    for (const bool earlier_wal : {false, true}) {
+      for (const bool has_later_operand : {false, true}) {
+        SCOPED_TRACE(std::to_string(static_cast<int>(base)) +
+                     (earlier_wal ? ", earlier WAL" : "") +
+                     (has_later_operand ? ", later operand" : ""));
+        DestroyAndReopen(options_);
+        CreateAndReopenWithCF({"other", "third"}, options_);
+        ASSERT_OK(Put(1, "a", "flushed"));
+        ASSERT_OK(Flush(1));
+        ASSERT_OK(Put("k", "base"));
+        ASSERT_OK(Flush());
+        ASSERT_OK(Put(1, "b", "not flushed"));
+        if (base != BaseKind::kSingleDelete) {
+          ASSERT_OK(Merge("k", "0"));
+          ASSERT_OK(Flush());
+        }
+        switch (base) {
+          case BaseKind::kPut:
+            ASSERT_OK(Put("k", "base2"));
+            break;
+          case BaseKind::kEntity:
+            ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(),
+                                     "k", {{"", "base2"}, {"column", "c"}}));
+            break;
+          case BaseKind::kDelete:
+            ASSERT_OK(Delete("k"));
+            break;
+          case BaseKind::kSingleDelete:
+            ASSERT_OK(SingleDelete("k"));
+            break;
+          case BaseKind::kRangeDelete:
+            ASSERT_OK(db_->DeleteRange(WriteOptions(),
+                                       db_->DefaultColumnFamily(), "j", "l"));
+            break;
+        }
+        if (earlier_wal) {
+          ASSERT_OK(Put(2, "c", "flushed"));
+          ASSERT_OK(Flush(2));
+        }
+        ASSERT_OK(Merge("k", "1"));
+        ASSERT_OK(Flush());
+        if (has_later_operand) {
+          ASSERT_OK(Merge("k", "2"));
+          ASSERT_OK(Flush());
+        }
+        const std::string expected =
+            std::string(base <= BaseKind::kEntity ? "base2,1" : "1") +
+            (has_later_operand ? ",2" : "");
+        ASSERT_EQ(expected, Get("k"));
+        ASSERT_OK(dbfull()->TEST_CompactRange(0, nullptr, nullptr, nullptr,
+                                              /*disallow_trivial_move=*/true));
+        ASSERT_EQ(expected, Get("k"));
+        LoseManifest();
+        ASSERT_OK(RepairDB(dbname_, options_,
+                           {{kDefaultColumnFamilyName, options_},
+                            {"other", options_},
+                            {"third", options_}}));
+        ReopenWithColumnFamilies({"default", "other", "third"}, options_);
+        EXPECT_EQ(expected, Get("k"));
+        EXPECT_EQ("not flushed", Get(1, "b"));
+        EXPECT_EQ(std::vector<std::string>(), Verify());
+        CompactRangeOptions all;
+        all.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+        for (int round = 0; round < 2; ++round) {
+          ASSERT_OK(db_->CompactRange(all, nullptr, nullptr));
+          EXPECT_EQ(expected, Get("k"));
+        }
+        if (HasFailure()) {
+          return;
+        }
+        Close();
+        ASSERT_OK(DestroyDir(env_, dbname_ + "/lost"));
+      }
+    }
+  }
+}
+
+// A WAL that cannot be flushed now may be flushed by the next repair.
+TEST_F(DBDeltaRepairTest, RepairFailsIfAWalCannotBeFlushed) {
+  CreateAndReopenWithCF({"other"}, options_);
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("n", "v"));
+  ASSERT_OK(Merge("k", "2"));
+  LoseManifest();
+  const std::vector<ColumnFamilyDescriptor> families = {
+      {kDefaultColumnFamilyName, options_}, {"other", options_}};
+  EnableCallBackOnce("DeltaFlush::Publish:BeforeFiles", [](void* arg) {
+    *static_cast<Status*>(arg) = Status::IOError("injected");
+  });
+  const Status s = RepairDB(dbname_, options_, families);
+  DisableCallBacks();
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(std::string::npos, s.ToString().find("default: a WAL cannot be"))
+      << s.ToString();
+  ASSERT_OK(RepairDB(dbname_, options_, families));
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  EXPECT_EQ("base,1,2", Get("k"));
+  EXPECT_EQ("v", Get("n"));
 }
 
 TEST_F(DBDeltaRepairTest, RepairWorksWithoutDeltaFiles) {

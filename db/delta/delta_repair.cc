@@ -17,11 +17,15 @@
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
+#include "db/delta/known_operand_filter.h"
 #include "db/lookup_key.h"
+#include "db/memtable.h"
+#include "db/merge_helper.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/path_sync.h"
 #include "db/path_layout/repair_paths.h"
 #include "db/range_tombstone_fragmenter.h"
+#include "db/table_cache.h"
 #include "db/version_edit.h"
 #include "file/filename.h"
 #include "logging/logging.h"
@@ -79,6 +83,7 @@ struct DeltaRepair::Family {
   std::vector<std::unique_ptr<FragmentedRangeTombstoneIterator>> range_anchors;
   // Files written from WALs.
   std::vector<DeltaFileDescription> flushed;
+  std::vector<FileMetaData> restored;
   // Internal keys of anchors to write.
   std::vector<std::string> missing_anchors;
   size_t tables_without_anchors = 0;
@@ -235,96 +240,132 @@ struct DeltaRepair::Family {
   }
 };
 
-// Skips operands that delta files have already. Only moves forward, which is
-// all that a flush needs.
-class DeltaRepair::KnownOperandFilter : public InternalIterator {
+// What the files of a family, and the range deletions of the memtable that is
+// flushed, have of a key.
+class DeltaRepair::WalSource : public KnownOperandFilter::Source {
  public:
-  KnownOperandFilter(const Family* family, InternalIterator* input)
-      : family_(family), input_(input) {}
-
-  bool Valid() const override { return status_.ok() && input_->Valid(); }
-  void SeekToFirst() override {
-    Restart();
-    input_->SeekToFirst();
-    SkipKnown();
-  }
-  void Seek(const Slice& target) override {
-    Restart();
-    input_->Seek(target);
-    SkipKnown();
-  }
-  void Next() override {
-    assert(Valid());
-    input_->Next();
-    SkipKnown();
-  }
-  void SeekToLast() override { Refuse(); }
-  void SeekForPrev(const Slice& /*target*/) override { Refuse(); }
-  void Prev() override { Refuse(); }
-  Slice key() const override { return input_->key(); }
-  Slice value() const override { return input_->value(); }
-  bool PrepareValue() override { return input_->PrepareValue(); }
-  uint64_t write_unix_time() const override {
-    return input_->write_unix_time();
-  }
-  Status status() const override {
-    return status_.ok() ? input_->status() : status_;
-  }
-  void SetPinnedItersMgr(PinnedIteratorsManager* manager) override {
-    input_->SetPinnedItersMgr(manager);
-  }
-  bool IsKeyPinned() const override { return input_->IsKeyPinned(); }
-  bool IsValuePinned() const override { return input_->IsValuePinned(); }
-  Status GetProperty(std::string name, std::string* value) override {
-    return input_->GetProperty(std::move(name), value);
+  WalSource(
+      const Family* family, const ColumnFamilyData* cfd,
+      std::unique_ptr<FragmentedRangeTombstoneIterator> memtable_tombstones)
+      : family_(family),
+        cfd_(cfd),
+        memtable_tombstones_(std::move(memtable_tombstones)) {
+    read_options_.total_order_seek = true;
+    read_options_.fill_cache = false;
   }
 
- private:
-  void Restart() {
-    status_ = Status::OK();
-    has_key_ = false;
-  }
-  void Refuse() {
-    assert(false);
-    status_ = Status::NotSupported("Forward only");
+  Status NewestKnown(const Slice& user_key, SequenceNumber* seq) override {
+    return family_->NewestKnown(user_key, seq);
   }
 
-  void SkipKnown() {
-    for (; input_->Valid(); input_->Next()) {
-      ParsedInternalKey parsed;
-      // Invalid internal keys are left to the flush.
-      if (!ParseInternalKey(input_->key(), &parsed, /*log_err_key=*/false)
-               .ok() ||
-          parsed.type != kTypeMerge) {
-        return;
+  Status FindBase(const Slice& user_key, KnownOperandFilter::Base* base,
+                  bool* found) override {
+    *base = KnownOperandFilter::Base();
+    if (memtable_tombstones_ != nullptr) {
+      base->seq = memtable_tombstones_->MaxCoveringTombstoneSeqnum(user_key);
+    }
+    Status s;
+    for (const FileMetaData& table : family_->restored) {
+      if (s.ok() &&
+          family_->ucmp()->Compare(table.smallest.user_key(), user_key) <= 0 &&
+          family_->ucmp()->Compare(user_key, table.largest.user_key()) <= 0) {
+        s = FindInTable(table, user_key, base);
       }
-      if (!has_key_ || parsed.user_key != Slice(key_)) {
-        key_ = parsed.user_key.ToString();
-        has_key_ = true;
-        status_ = family_->NewestKnown(key_, &newest_known_);
-        if (!status_.ok()) {
-          return;
-        }
+    }
+    // An operand is in a table only if its family keeps no delta files.
+    *found = s.ok() && base->seq > 0 && base->type != kTypeMerge;
+    return s;
+  }
+
+  Status Merge(const Slice& user_key, const KnownOperandFilter::Base& base,
+               const std::vector<Slice>& operands, std::string* value,
+               ValueType* type) override {
+    const ImmutableOptions& options = cfd_->ioptions();
+    const auto merge = [&](auto... existing) {
+      Slice operand(nullptr, 0);
+      Status s = MergeHelper::TimedFullMerge(
+          options.merge_operator.get(), user_key, existing..., operands,
+          options.logger, options.stats, options.clock,
+          /*update_num_ops_stats=*/false, /*op_failure_scope=*/nullptr, value,
+          &operand, type);
+      if (s.ok() && operand.data() != nullptr) {
+        value->assign(operand.data(), operand.size());
       }
-      if (parsed.sequence > newest_known_) {
-        return;
-      }
+      return s;
+    };
+    value->clear();
+    switch (base.type) {
+      case kTypeValue:
+        return merge(MergeHelper::kPlainBaseValue, Slice(base.value));
+      case kTypeWideColumnEntity:
+        return merge(MergeHelper::kWideBaseValue, Slice(base.value));
+      case kTypeDeletion:
+      case kTypeSingleDeletion:
+        return merge(MergeHelper::kNoBaseValue);
+      default:
+        return Status::NotSupported(
+            "Merge operands of a WAL above an entry of type " +
+            std::to_string(base.type));
     }
   }
 
+ private:
+  // Updates *base if the table has a newer entry of the key.
+  Status FindInTable(const FileMetaData& table, const Slice& user_key,
+                     KnownOperandFilter::Base* base) {
+    std::unique_ptr<FragmentedRangeTombstoneIterator> tombstones;
+    Status s = cfd_->table_cache()->GetRangeTombstoneIterator(
+        read_options_, cfd_->internal_comparator(), table,
+        cfd_->GetLatestMutableCFOptions(), &tombstones);
+    if (!s.ok()) {
+      return s;
+    }
+    const SequenceNumber covered =
+        tombstones == nullptr
+            ? 0
+            : tombstones->MaxCoveringTombstoneSeqnum(user_key);
+    if (covered > base->seq) {
+      *base = KnownOperandFilter::Base();
+      base->seq = covered;
+    }
+    const std::unique_ptr<InternalIterator> iter(
+        cfd_->table_cache()->NewIterator(
+            read_options_, file_options_, cfd_->internal_comparator(), table,
+            /*range_del_agg=*/nullptr, cfd_->GetLatestMutableCFOptions(),
+            /*table_reader_ptr=*/nullptr, /*file_read_hist=*/nullptr,
+            TableReaderCaller::kRepair, /*arena=*/nullptr,
+            /*skip_filters=*/true, /*level=*/-1,
+            /*max_file_size_for_l0_meta_pin=*/0,
+            /*smallest_compaction_key=*/nullptr,
+            /*largest_compaction_key=*/nullptr,
+            /*allow_unprepared_value=*/false));
+    const LookupKey key(user_key, kMaxSequenceNumber);
+    iter->Seek(key.internal_key());
+    ParsedInternalKey parsed;
+    if (iter->Valid()) {
+      s = ParseInternalKey(iter->key(), &parsed, /*log_err_key=*/false);
+      if (s.ok() && family_->ucmp()->Equal(parsed.user_key, user_key) &&
+          parsed.sequence > base->seq) {
+        base->seq = parsed.sequence;
+        base->type = parsed.type;
+        base->value = iter->value().ToString();
+      }
+    }
+    return s.ok() ? iter->status() : s;
+  }
+
   const Family* const family_;
-  InternalIterator* const input_;
-  Status status_;
-  std::string key_;
-  bool has_key_ = false;
-  SequenceNumber newest_known_ = 0;
+  const ColumnFamilyData* const cfd_;
+  const std::unique_ptr<FragmentedRangeTombstoneIterator> memtable_tombstones_;
+  const FileOptions file_options_;
+  ReadOptions read_options_;
 };
 
 DeltaRepair::DeltaRepair(const ImmutableOptions& options,
                          const FileOptions& file_options)
     : options_(options), file_options_(file_options) {}
 
-DeltaRepair::~DeltaRepair() = default;
+DeltaRepair::~DeltaRepair() { status_.PermitUncheckedError(); }
 
 void DeltaRepair::FoundFile(uint64_t number, const std::string& directory) {
   found_[number].insert(directory);
@@ -448,11 +489,11 @@ DeltaRepair::Family* DeltaRepair::FamilyOf(const ColumnFamilyData& cfd) {
 
 Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
                                const FileDescriptor& sst_file,
-                               InternalIterator* memtable,
+                               MemTable* memtable, InternalIterator* input,
                                const NewFileNumber& new_number,
                                WalFlush* wal_flush) {
   *wal_flush = WalFlush();
-  wal_flush->input = memtable;
+  wal_flush->input = input;
   Family* family = FamilyOf(*cfd);
   if (family == nullptr && cfd->ioptions().enable_delta_separation) {
     // The column family has no operands in delta files any more, or never had
@@ -468,11 +509,20 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
   if (family == nullptr) {
     return Status::OK();
   }
-  Status s = family->OpenReaders(file_options_);
+  const Status s = family->OpenReaders(file_options_);
   if (!s.ok()) {
-    return s;
+    return SetStatus(*cfd, s);
   }
-  wal_flush->filter = std::make_unique<KnownOperandFilter>(family, memtable);
+  ReadOptions read_options;
+  read_options.total_order_seek = true;
+  wal_flush->filter = std::make_unique<KnownOperandFilter>(
+      std::make_unique<WalSource>(
+          family, cfd,
+          std::unique_ptr<FragmentedRangeTombstoneIterator>(
+              memtable->NewRangeTombstoneIterator(
+                  read_options, kMaxSequenceNumber,
+                  /*immutable_memtable=*/false))),
+      family->ucmp(), input);
   wal_flush->input = wal_flush->filter.get();
   if (cfd->delta_store() == nullptr) {
     cfd->strata()->CreateDeltaStore();
@@ -488,14 +538,40 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
   return s;
 }
 
-Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
-                                const WalFlush& wal_flush) {
-  if (wal_flush.flush == nullptr || !wal_flush.flush->HasFiles()) {
-    return Status::OK();
+const Status& DeltaRepair::SetStatus(const ColumnFamilyData& cfd,
+                                     const Status& s) {
+  if (!s.ok()) {
+    status_ = Status::CopyAppendMessage(
+        s, ": ",
+        "column family " + cfd.GetName() +
+            ": a WAL cannot be converted, LOG names it; if it cannot be "
+            "helped, move the WAL elsewhere to repair without what is in it");
   }
-  const DeltaFlush& flush = *wal_flush.flush;
+  return status_;
+}
+
+Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,
+                                const FileMetaData& table,
+                                const WalFlush& wal_flush,
+                                const Status& built) {
+  if (wal_flush.flush == nullptr) {
+    return built;
+  }
+  return SetStatus(
+      cfd, built.ok() ? KeepFiles(cfd, table, *wal_flush.flush) : built);
+}
+
+Status DeltaRepair::KeepFiles(const ColumnFamilyData& cfd,
+                              const FileMetaData& table,
+                              const DeltaFlush& flush) {
   assert(families_.count(cfd.GetID()) > 0);
   Family* const family = families_[cfd.GetID()].get();
+  if (table.fd.GetFileSize() > 0) {
+    family->restored.push_back(table);
+  }
+  if (!flush.HasFiles()) {
+    return Status::OK();
+  }
   family_names_.emplace(family->id, family->name);
   VersionEdit edit;
   flush.AddTo(&edit);

@@ -26,6 +26,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 class DeltaFileReader;
+class MemTable;
 class RepairPaths;
 class VersionEdit;
 struct FileDescriptor;
@@ -87,8 +88,8 @@ class DeltaRepair {
   // ---- The data of a column family in a WAL.
 
   struct WalFlush {
-    // The input of the table: the memtable's entries, without operands that are
-    // in delta files or hidden by their anchors.
+    // The input of the table: what KnownOperandFilter makes of the memtable's
+    // entries.
     InternalIterator* input = nullptr;
     // For TableBuilderOptions. nullptr: operands stay in the SST file.
     std::unique_ptr<DeltaFlush> flush;
@@ -96,13 +97,19 @@ class DeltaRepair {
     std::unique_ptr<InternalIterator> filter;  // owns `input`, if filtered
   };
   // Prepares the flush of a memtable that a WAL was read into.
-  // REQUIRES: WALs come in order; the memtable's iterator outlives the result.
+  // input: iterator over the memtable.
+  // REQUIRES: WALs come in order; memtable and input outlive the result.
   Status BeginFlush(ColumnFamilyData* cfd, const FileDescriptor& sst_file,
-                    InternalIterator* memtable, const NewFileNumber& new_number,
-                    WalFlush* wal_flush);
+                    MemTable* memtable, InternalIterator* input,
+                    const NewFileNumber& new_number, WalFlush* wal_flush);
   // To be called after the table was built: makes the delta files of the flush
   // durable, for AddFiles() to add them to the edit.
-  Status FinishFlush(const ColumnFamilyData& cfd, const WalFlush& wal_flush);
+  // built: the result of building the table; returned if it is not OK.
+  Status FinishFlush(const ColumnFamilyData& cfd, const FileMetaData& table,
+                     const WalFlush& wal_flush, const Status& built);
+  // Returns the error of a flush of a column family with delta files. The
+  // repair fails then, and keeps the WAL: the flush may succeed next time.
+  const Status& status() const { return status_; }
 
   // Finds entries of an SST file that need anchors. A failure is returned by
   // AddFiles().
@@ -124,10 +131,14 @@ class DeltaRepair {
  private:
   struct Family;
   struct AnchorInput;
-  class KnownOperandFilter;
+  class WalSource;
 
   Status ReadFiles(const OptionsOf& options_of);
   Status PrepareFamily(Family* family);
+  // Keeps an error of the flush of a WAL.
+  const Status& SetStatus(const ColumnFamilyData& cfd, const Status& s);
+  Status KeepFiles(const ColumnFamilyData& cfd, const FileMetaData& table,
+                   const DeltaFlush& flush);
   // Returns nullptr if the column family keeps no delta files.
   Family* FamilyOf(const ColumnFamilyData& cfd);
   static Status FindMissingAnchors(const ColumnFamilyData& cfd,
@@ -152,6 +163,7 @@ class DeltaRepair {
   uint64_t next_number_ = 1;
   SequenceNumber largest_seq_ = 0;
   std::vector<std::string> unused_;
+  Status status_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

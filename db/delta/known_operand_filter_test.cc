@@ -1,0 +1,188 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/delta/known_operand_filter.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rocksdb/comparator.h"
+#include "test_util/testharness.h"
+#include "util/vector_iterator.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class KnownOperandFilterTest : public testing::Test {
+ protected:
+  using Base = KnownOperandFilter::Base;
+
+  class Source : public KnownOperandFilter::Source {
+   public:
+    explicit Source(KnownOperandFilterTest* test) : test_(test) {}
+    Status NewestKnown(const Slice& user_key, SequenceNumber* seq) override {
+      *seq = test_->known_[user_key.ToString()];
+      return test_->known_status_;
+    }
+    Status FindBase(const Slice& user_key, Base* base, bool* found) override {
+      const auto it = test_->bases_.find(user_key.ToString());
+      *found = it != test_->bases_.end();
+      if (*found) {
+        *base = it->second;
+      }
+      return test_->base_status_;
+    }
+    Status Merge(const Slice& /*user_key*/, const Base& base,
+                 const std::vector<Slice>& operands, std::string* value,
+                 ValueType* type) override {
+      *value = base.type == kTypeValue ? base.value : "";
+      for (const Slice& operand : operands) {
+        *value += "+" + operand.ToString();
+      }
+      *type = kTypeValue;
+      return test_->merge_status_;
+    }
+
+   private:
+    KnownOperandFilterTest* const test_;
+  };
+
+  KnownOperandFilterTest() : icmp_(BytewiseComparator()) {}
+
+  // Adds an entry of the memtable. Its value is its sequence number.
+  void Add(const std::string& key, SequenceNumber seq, ValueType type) {
+    keys_.push_back(InternalKey(key, seq, type).Encode().ToString());
+    values_.push_back(std::to_string(seq));
+  }
+
+  void Open() {
+    input_ = std::make_unique<VectorIterator>(keys_, values_, &icmp_);
+    filter_ = std::make_unique<KnownOperandFilter>(
+        std::make_unique<Source>(this), BytewiseComparator(), input_.get());
+  }
+
+  // Returns "key@sequence:type=value" of each entry from the current one on.
+  std::string Rest() {
+    std::string result;
+    for (; filter_->Valid(); filter_->Next()) {
+      ParsedInternalKey parsed;
+      EXPECT_OK(
+          ParseInternalKey(filter_->key(), &parsed, /*log_err_key=*/true));
+      result += parsed.user_key.ToString() + "@" +
+                std::to_string(parsed.sequence) + ":" +
+                std::to_string(parsed.type) + "=" +
+                filter_->value().ToString() + " ";
+    }
+    return result;
+  }
+  std::string All() {
+    Open();
+    filter_->SeekToFirst();
+    const std::string result = Rest();
+    EXPECT_OK(filter_->status());
+    return result;
+  }
+
+  const InternalKeyComparator icmp_;
+  std::vector<std::string> keys_;
+  std::vector<std::string> values_;
+  std::map<std::string, SequenceNumber> known_;
+  std::map<std::string, Base> bases_;
+  Status known_status_;
+  Status base_status_;
+  Status merge_status_;
+  std::unique_ptr<VectorIterator> input_;
+  std::unique_ptr<KnownOperandFilter> filter_;
+};
+
+TEST_F(KnownOperandFilterTest, KnownOperandsWithoutABaseAreLeftOut) {
+  Add("a", 9, kTypeMerge);
+  Add("a", 8, kTypeMerge);
+  Add("a", 7, kTypeMerge);
+  Add("b", 3, kTypeMerge);
+  Add("c", 5, kTypeMerge);
+  known_["a"] = 8;
+  known_["c"] = 5;
+  EXPECT_EQ("a@9:2=9 b@3:2=3 ", All());
+}
+
+TEST_F(KnownOperandFilterTest, KnownOperandsAreMergedWithTheirBase) {
+  Add("a", 9, kTypeMerge);
+  Add("a", 8, kTypeMerge);
+  Add("a", 7, kTypeMerge);
+  Add("a", 6, kTypeValue);
+  Add("a", 5, kTypeMerge);
+  Add("b", 8, kTypeMerge);
+  Add("b", 7, kTypeDeletion);
+  known_["a"] = 8;
+  known_["b"] = 8;
+  EXPECT_EQ("a@9:2=9 a@8:1=6+7+8 a@6:1=6 b@8:1=+8 b@7:0=7 ", All());
+  // No operand above the base is known.
+  known_["a"] = 6;
+  EXPECT_EQ("a@9:2=9 a@8:2=8 a@7:2=7 a@6:1=6 b@8:1=+8 b@7:0=7 ", All());
+}
+
+TEST_F(KnownOperandFilterTest, BaseMayBeInAnEarlierWal) {
+  for (const char* key : {"a", "b", "c"}) {
+    Add(key, 9, kTypeMerge);
+    Add(key, 8, kTypeMerge);
+  }
+  known_["a"] = 9;
+  known_["b"] = 8;
+  bases_["a"] = {4, kTypeValue, "base"};
+  bases_["b"] = {3, kTypeDeletion, ""};
+  // No operand of "c" is known, so its base is not asked for.
+  bases_["c"] = {3, kTypeValue, "no"};
+  EXPECT_EQ("a@9:1=base+8+9 b@9:2=9 b@8:1=+8 c@9:2=9 c@8:2=8 ", All());
+}
+
+TEST_F(KnownOperandFilterTest, RangeDeletionAmongTheOperandsIsTheirBase) {
+  Add("a", 9, kTypeMerge);
+  Add("a", 7, kTypeMerge);
+  Add("a", 6, kTypeValue);
+  known_["a"] = 9;
+  bases_["a"] = {8, kTypeDeletion, ""};
+  EXPECT_EQ("a@9:1=+9 a@6:1=6 ", All());
+  bases_["a"] = {10, kTypeDeletion, ""};
+  EXPECT_EQ("a@6:1=6 ", All());
+}
+
+TEST_F(KnownOperandFilterTest, SeekStartsAgain) {
+  Add("a", 9, kTypeMerge);
+  Add("b", 8, kTypeMerge);
+  known_["a"] = known_["b"] = 9;
+  bases_["a"] = bases_["b"] = {4, kTypeValue, "base"};
+  Open();
+  filter_->SeekToFirst();
+  ASSERT_TRUE(filter_->Valid());
+  EXPECT_EQ("base+9", filter_->value());
+  filter_->Seek(
+      InternalKey("b", kMaxSequenceNumber, kValueTypeForSeek).Encode());
+  EXPECT_EQ("b@8:1=base+8 ", Rest());
+  filter_->SeekToFirst();
+  EXPECT_EQ("a@9:1=base+9 b@8:1=base+8 ", Rest());
+}
+
+TEST_F(KnownOperandFilterTest, ErrorsEndTheIteration) {
+  Add("a", 9, kTypeMerge);
+  known_["a"] = 9;
+  bases_["a"] = {4, kTypeValue, "base"};
+  for (Status* const status : {&known_status_, &base_status_, &merge_status_}) {
+    *status = Status::IOError("injected");
+    Open();
+    filter_->SeekToFirst();
+    EXPECT_FALSE(filter_->Valid());
+    EXPECT_TRUE(filter_->status().IsIOError());
+    *status = Status::OK();
+  }
+  EXPECT_EQ("a@9:1=base+9 ", All());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
