@@ -279,37 +279,61 @@ class DeltaRepair::WalSource : public KnownOperandFilter::Source {
 
   Status Merge(const Slice& user_key, const KnownOperandFilter::Base& base,
                const std::vector<Slice>& operands, std::string* value,
-               ValueType* type) override {
-    const ImmutableOptions& options = cfd_->ioptions();
-    const auto merge = [&](auto... existing) {
-      Slice operand(nullptr, 0);
-      Status s = MergeHelper::TimedFullMerge(
-          options.merge_operator.get(), user_key, existing..., operands,
-          options.logger, options.stats, options.clock,
-          /*update_num_ops_stats=*/false, /*op_failure_scope=*/nullptr, value,
-          &operand, type);
-      if (s.ok() && operand.data() != nullptr) {
-        value->assign(operand.data(), operand.size());
-      }
-      return s;
-    };
+               ValueType* type, bool* merged) override {
     value->clear();
-    switch (base.type) {
-      case kTypeValue:
-        return merge(MergeHelper::kPlainBaseValue, Slice(base.value));
-      case kTypeWideColumnEntity:
-        return merge(MergeHelper::kWideBaseValue, Slice(base.value));
-      case kTypeDeletion:
-      case kTypeSingleDeletion:
-        return merge(MergeHelper::kNoBaseValue);
-      default:
-        return Status::NotSupported(
-            "Merge operands of a WAL above an entry of type " +
-            std::to_string(base.type));
+    Status s;
+    if (cfd_->ioptions().merge_operator == nullptr) {
+      s = Status::InvalidArgument("There is no merge operator");
+    } else {
+      switch (base.type) {
+        case kTypeValue:
+          s = MergeWith(user_key, operands, value, type,
+                        MergeHelper::kPlainBaseValue, Slice(base.value));
+          break;
+        case kTypeWideColumnEntity:
+          s = MergeWith(user_key, operands, value, type,
+                        MergeHelper::kWideBaseValue, Slice(base.value));
+          break;
+        case kTypeDeletion:
+        case kTypeSingleDeletion:
+          s = MergeWith(user_key, operands, value, type,
+                        MergeHelper::kNoBaseValue);
+          break;
+        default:
+          s = Status::NotSupported("Entry of type " +
+                                   std::to_string(base.type));
+      }
     }
+    *merged = s.ok();
+    if (!s.ok()) {
+      ROCKS_LOG_WARN(cfd_->ioptions().logger,
+                     "[%s] Operands of a WAL above sequence number %" PRIu64
+                     " of key %s cannot be merged: %s",
+                     cfd_->GetName().c_str(), base.seq,
+                     user_key.ToString(/*hex=*/true).c_str(),
+                     s.ToString().c_str());
+    }
+    return Status::OK();
   }
 
  private:
+  template <typename... ExistingTs>
+  Status MergeWith(const Slice& user_key, const std::vector<Slice>& operands,
+                   std::string* value, ValueType* type,
+                   const ExistingTs&... existing) {
+    const ImmutableOptions& options = cfd_->ioptions();
+    Slice operand(nullptr, 0);
+    const Status s = MergeHelper::TimedFullMerge(
+        options.merge_operator.get(), user_key, existing..., operands,
+        options.logger, options.stats, options.clock,
+        /*update_num_ops_stats=*/false, /*op_failure_scope=*/nullptr, value,
+        &operand, type);
+    if (s.ok() && operand.data() != nullptr) {
+      value->assign(operand.data(), operand.size());
+    }
+    return s;
+  }
+
   // Updates *base if the table has a newer entry of the key.
   Status FindInTable(const FileMetaData& table, const Slice& user_key,
                      KnownOperandFilter::Base* base) {

@@ -44,29 +44,35 @@ void KnownOperandFilter::Settle() {
     if (!ParseInternalKey(input_->key(), &parsed, /*log_err_key=*/false).ok()) {
       return;
     }
+    const SequenceNumber seq = parsed.sequence;
+    const bool is_operand = parsed.type == kTypeMerge;
     if (!has_key_ || !ucmp_->Equal(parsed.user_key, key_)) {
-      status_ = BeginKey(parsed.user_key);
+      key_ = parsed.user_key.ToString();
+      has_key_ = true;
+      starts_with_operand_ = is_operand;
+      is_decided_ = false;
+    }
+    if (!is_operand) {
+      return;
+    }
+    if (!is_decided_) {
+      is_decided_ = true;
+      status_ = Decide(starts_with_operand_);
       if (!status_.ok()) {
         return;
       }
     }
-    if (GetInternalKeySeqno(input_->key()) > newest_known_ ||
-        ExtractValueType(input_->key()) != kTypeMerge) {
-      return;
-    }
-    if (GetInternalKeySeqno(input_->key()) == replaced_) {
-      at_merged_ = true;
+    at_merged_ = replaced_ != 0 && seq == replaced_;
+    if (at_merged_ || (replaced_ == 0 && seq > newest_known_)) {
       return;
     }
   }
 }
 
-Status KnownOperandFilter::BeginKey(const Slice& user_key) {
-  key_ = user_key.ToString();
-  has_key_ = true;
+Status KnownOperandFilter::Decide(bool is_top) {
   replaced_ = 0;
   Status s = source_->NewestKnown(key_, &newest_known_);
-  if (!s.ok() || newest_known_ == 0) {
+  if (!s.ok() || !is_top) {
     return s;
   }
   const std::string first = input_->key().ToString();
@@ -84,35 +90,32 @@ Status KnownOperandFilter::BeginKey(const Slice& user_key) {
       base.value = input_->value().ToString();
       break;
     }
-    if (parsed.sequence <= newest_known_) {
-      operands.emplace_back(parsed.sequence, input_->value().ToString());
-    }
+    operands.emplace_back(parsed.sequence, input_->value().ToString());
   }
   s = input_->status();
   input_->Seek(first);
-  return s.ok() && !operands.empty() ? MergeKnown(operands, base) : s;
+  return s.ok() ? MergeWithBase(operands, base) : s;
 }
 
-Status KnownOperandFilter::MergeKnown(
+Status KnownOperandFilter::MergeWithBase(
     const std::vector<std::pair<SequenceNumber, std::string>>& operands,
     const Base& base) {
   Base other;
   bool found = false;
   Status s = source_->FindBase(key_, &other, &found);
-  // The other one may be newer: a range deletion of this WAL.
+  // A range deletion of this WAL may be the newer one.
   const Base& newest = found && other.seq > base.seq ? other : base;
-  std::vector<Slice> above;
-  for (auto it = operands.rbegin(); it != operands.rend(); ++it) {
-    if (it->first > newest.seq) {
-      above.emplace_back(it->second);
-    }
-  }
-  if (!s.ok() || newest.seq == 0 || above.empty()) {
+  if (!s.ok() || newest.type == kTypeRangeDeletion) {
     return s;
   }
+  std::vector<Slice> above;
+  for (auto it = operands.rbegin(); it != operands.rend(); ++it) {
+    above.emplace_back(it->second);
+  }
   ValueType type = kTypeValue;
-  s = source_->Merge(key_, newest, above, &merged_, &type);
-  if (s.ok()) {
+  bool merged = false;
+  s = source_->Merge(key_, newest, above, &merged_, &type, &merged);
+  if (s.ok() && merged) {
     replaced_ = operands.front().first;
     merged_key_.clear();
     AppendInternalKey(&merged_key_, ParsedInternalKey(key_, replaced_, type));

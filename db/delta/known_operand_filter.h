@@ -22,23 +22,25 @@ namespace ROCKSDB_NAMESPACE {
 //
 // An operand is known if delta files have it or have an anchor that hides it.
 // Delta files and SST files together then have its effect, so the filter leaves
-// it out. This is wrong if WALs also have what the operand is based on: the
-// flush writes that base with its sequence number again, and it hides the value
-// that was made of both if a compaction has set that value's sequence number to
-// zero. So the known operands above a base are replaced by the value that is
-// made of all of them.
+// it out. Other operands become new ones of delta files.
 //
-// Invariant: The output has no known operand. If WALs have an entry of the key
-// that is no operand, the newest output up to the newest known operand is a
-// value that the known operands are in.
+// This is wrong if WALs also have what the operand is based on. The flush
+// writes that base with its sequence number again. There it hides the value
+// that was made of both if a compaction has set that value's sequence number to
+// zero, or if the new SST file counts as the newer one. So all operands above a
+// base are replaced by the value that is made of them.
+//
+// Invariant: The output has no known operand, and no operand above an entry
+// that is in WALs.
 //
 // Only moves forward, which is all that a flush needs. Not thread-safe.
 class KnownOperandFilter : public InternalIterator {
  public:
-  // The newest entry of a key that is no merge operand.
+  // The newest entry of a key that is no merge operand, or the newest range
+  // deletion that covers the key (kTypeRangeDeletion).
   struct Base {
     SequenceNumber seq = 0;
-    ValueType type = kTypeDeletion;
+    ValueType type = kTypeRangeDeletion;
     std::string value;
   };
 
@@ -52,11 +54,12 @@ class KnownOperandFilter : public InternalIterator {
     // Sets *found and *base to what earlier WALs, and the range deletions of
     // this one, have of the key.
     virtual Status FindBase(const Slice& user_key, Base* base, bool* found) = 0;
-    // Merges the operands with the base.
+    // Merges the operands with the base. Sets *merged to false if the merge
+    // operator cannot.
     // operands: the oldest one first.
     virtual Status Merge(const Slice& user_key, const Base& base,
                          const std::vector<Slice>& operands, std::string* value,
-                         ValueType* type) = 0;
+                         ValueType* type, bool* merged) = 0;
   };
 
   // ucmp: compares user keys.
@@ -104,13 +107,14 @@ class KnownOperandFilter : public InternalIterator {
   void Refuse();
   // Moves to the next entry of the output, which may be the current one.
   void Settle();
-  // Decides what becomes of the known operands of the key at which input_ is.
-  // Leaves input_ where it is.
-  Status BeginKey(const Slice& user_key);
-  // operands: the known operands above the newest other entry of the memtable,
-  // the newest one first.
+  // Decides what becomes of the operands of the key at which input_ is. Leaves
+  // input_ where it is.
+  // is_top: false if a newer entry of the key is no operand.
+  Status Decide(bool is_top);
+  // operands: those above the newest other entry of the memtable, the newest
+  // one first.
   // base: that entry; its sequence number is 0 if there is none.
-  Status MergeKnown(
+  Status MergeWithBase(
       const std::vector<std::pair<SequenceNumber, std::string>>& operands,
       const Base& base);
 
@@ -122,8 +126,10 @@ class KnownOperandFilter : public InternalIterator {
   // The key of the last entry.
   bool has_key_ = false;
   std::string key_;
+  bool starts_with_operand_ = false;
+  bool is_decided_ = false;
   SequenceNumber newest_known_ = 0;
-  // The known operand in whose place the merged value is output; 0: none.
+  // The operand in whose place the merged value is output; 0: none.
   SequenceNumber replaced_ = 0;
   bool at_merged_ = false;
   std::string merged_key_;

@@ -36,7 +36,8 @@ class KnownOperandFilterTest : public testing::Test {
     }
     Status Merge(const Slice& /*user_key*/, const Base& base,
                  const std::vector<Slice>& operands, std::string* value,
-                 ValueType* type) override {
+                 ValueType* type, bool* merged) override {
+      *merged = test_->can_merge_;
       *value = base.type == kTypeValue ? base.value : "";
       for (const Slice& operand : operands) {
         *value += "+" + operand.ToString();
@@ -93,6 +94,7 @@ class KnownOperandFilterTest : public testing::Test {
   Status known_status_;
   Status base_status_;
   Status merge_status_;
+  bool can_merge_ = true;
   std::unique_ptr<VectorIterator> input_;
   std::unique_ptr<KnownOperandFilter> filter_;
 };
@@ -108,20 +110,39 @@ TEST_F(KnownOperandFilterTest, KnownOperandsWithoutABaseAreLeftOut) {
   EXPECT_EQ("a@9:2=9 b@3:2=3 ", All());
 }
 
-TEST_F(KnownOperandFilterTest, KnownOperandsAreMergedWithTheirBase) {
+TEST_F(KnownOperandFilterTest, OperandsAreMergedWithTheirBase) {
   Add("a", 9, kTypeMerge);
   Add("a", 8, kTypeMerge);
-  Add("a", 7, kTypeMerge);
   Add("a", 6, kTypeValue);
   Add("a", 5, kTypeMerge);
   Add("b", 8, kTypeMerge);
   Add("b", 7, kTypeDeletion);
+  // Some operands are known, or all, or none.
+  for (const SequenceNumber known : {8, 9, 0}) {
+    known_["a"] = known_["b"] = known;
+    EXPECT_EQ("a@9:1=6+8+9 a@6:1=6 b@8:1=+8 b@7:0=7 ", All());
+  }
+}
+
+// The merge operator may be unknown to a tool.
+TEST_F(KnownOperandFilterTest, OperandsStayIfTheyCannotBeMerged) {
+  Add("a", 9, kTypeMerge);
+  Add("a", 8, kTypeMerge);
+  Add("a", 6, kTypeValue);
+  can_merge_ = false;
+  EXPECT_EQ("a@9:2=9 a@8:2=8 a@6:1=6 ", All());
   known_["a"] = 8;
-  known_["b"] = 8;
-  EXPECT_EQ("a@9:2=9 a@8:1=6+7+8 a@6:1=6 b@8:1=+8 b@7:0=7 ", All());
-  // No operand above the base is known.
-  known_["a"] = 6;
-  EXPECT_EQ("a@9:2=9 a@8:2=8 a@7:2=7 a@6:1=6 b@8:1=+8 b@7:0=7 ", All());
+  EXPECT_EQ("a@9:2=9 a@6:1=6 ", All());
+}
+
+TEST_F(KnownOperandFilterTest, OperandsBelowAnEntryAreNotMerged) {
+  Add("a", 9, kTypeValue);
+  Add("a", 8, kTypeMerge);
+  Add("a", 7, kTypeMerge);
+  Add("a", 6, kTypeValue);
+  EXPECT_EQ("a@9:1=9 a@8:2=8 a@7:2=7 a@6:1=6 ", All());
+  known_["a"] = 7;
+  EXPECT_EQ("a@9:1=9 a@8:2=8 a@6:1=6 ", All());
 }
 
 TEST_F(KnownOperandFilterTest, BaseMayBeInAnEarlierWal) {
@@ -130,23 +151,22 @@ TEST_F(KnownOperandFilterTest, BaseMayBeInAnEarlierWal) {
     Add(key, 8, kTypeMerge);
   }
   known_["a"] = 9;
-  known_["b"] = 8;
   bases_["a"] = {4, kTypeValue, "base"};
   bases_["b"] = {3, kTypeDeletion, ""};
-  // No operand of "c" is known, so its base is not asked for.
-  bases_["c"] = {3, kTypeValue, "no"};
-  EXPECT_EQ("a@9:1=base+8+9 b@9:2=9 b@8:1=+8 c@9:2=9 c@8:2=8 ", All());
+  EXPECT_EQ("a@9:1=base+8+9 b@9:1=+8+9 c@9:2=9 c@8:2=8 ", All());
 }
 
-TEST_F(KnownOperandFilterTest, RangeDeletionAmongTheOperandsIsTheirBase) {
+TEST_F(KnownOperandFilterTest, OperandsAboveARangeDeletionStay) {
   Add("a", 9, kTypeMerge);
-  Add("a", 7, kTypeMerge);
+  Add("a", 8, kTypeMerge);
   Add("a", 6, kTypeValue);
-  known_["a"] = 9;
-  bases_["a"] = {8, kTypeDeletion, ""};
-  EXPECT_EQ("a@9:1=+9 a@6:1=6 ", All());
-  bases_["a"] = {10, kTypeDeletion, ""};
-  EXPECT_EQ("a@6:1=6 ", All());
+  bases_["a"] = {7, kTypeRangeDeletion, ""};
+  EXPECT_EQ("a@9:2=9 a@8:2=8 a@6:1=6 ", All());
+  known_["a"] = 8;
+  EXPECT_EQ("a@9:2=9 a@6:1=6 ", All());
+  // It is older than the value.
+  bases_["a"] = {5, kTypeRangeDeletion, ""};
+  EXPECT_EQ("a@9:1=6+8+9 a@6:1=6 ", All());
 }
 
 TEST_F(KnownOperandFilterTest, SeekStartsAgain) {
