@@ -89,6 +89,7 @@ class Checker : public MappedKeyScan::Visitor {
   PinnableSlice value_;
 };
 
+// Returns the first damage of the blob file's record index.
 Status CheckRecordIndex(const ImmutableOptions& ioptions,
                         const FileOptions& file_options,
                         const BlobFileMetaData& meta) {

@@ -46,8 +46,8 @@ class MapTransactionTest : public AddressMapDBTestBase {
 };
 
 // If the values of one of several files cannot be inserted, Publish() returns
-// the error and tells the map no more files. Settle() then removes the values
-// of the files before.
+// the error and inserts nothing more. Settle() then removes the values that
+// Publish() has inserted.
 TEST_F(MapTransactionTest, FailedInsertionEndsThePublication) {
   DestroyAndReopen(MapOptions());
   ASSERT_OK(Put("a", Value(0)));

@@ -877,6 +877,15 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
       EXPECT_EQ(std::vector<std::string>(), Verify());
     }
   }
+  // families: names, the default one first.
+  void RepairAndReopenFamilies(const std::vector<std::string>& families) {
+    std::vector<ColumnFamilyDescriptor> descriptors;
+    for (const std::string& name : families) {
+      descriptors.emplace_back(name, options_);
+    }
+    ASSERT_OK(RepairDB(dbname_, options_, descriptors));
+    ReopenWithColumnFamilies(families, options_);
+  }
   // Checks that the repair changes nothing and fails with a message about
   // `file`.
   void ExpectRefused(const DeltaFileDescription& file) {
@@ -1454,11 +1463,8 @@ TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
                                               /*disallow_trivial_move=*/true));
         ASSERT_EQ(expected, Get("k"));
         LoseManifest();
-        ASSERT_OK(RepairDB(dbname_, options_,
-                           {{kDefaultColumnFamilyName, options_},
-                            {"other", options_},
-                            {"third", options_}}));
-        ReopenWithColumnFamilies({"default", "other", "third"}, options_);
+        ASSERT_NO_FATAL_FAILURE(
+            RepairAndReopenFamilies({"default", "other", "third"}));
         EXPECT_EQ(expected, Get("k"));
         EXPECT_EQ("not flushed", Get(1, "b"));
         if (!Files().empty()) {
@@ -1524,11 +1530,8 @@ TEST_F(DBDeltaRepairTest, RepairKeepsRandomHistories) {
       expected.push_back(Get(key));
     }
     LoseManifest();
-    ASSERT_OK(RepairDB(dbname_, options_,
-                       {{kDefaultColumnFamilyName, options_},
-                        {"other", options_},
-                        {"third", options_}}));
-    ReopenWithColumnFamilies({"default", "other", "third"}, options_);
+    ASSERT_NO_FATAL_FAILURE(
+        RepairAndReopenFamilies({"default", "other", "third"}));
     for (const bool compacted : {false, true}) {
       SCOPED_TRACE(compacted ? "compacted" : "repaired");
       for (size_t i = 0; i < expected.size(); ++i) {

@@ -81,7 +81,7 @@ struct DeltaRepair::Family {
   std::vector<const DeltaFileReader*> operands;
   std::vector<const DeltaFileReader*> anchors;
   std::vector<std::unique_ptr<FragmentedRangeTombstoneIterator>> range_anchors;
-  // Files written from WALs.
+  // Delta files and SST files written from WALs.
   std::vector<DeltaFileDescription> flushed;
   std::vector<FileMetaData> restored;
   // Internal keys of anchors to write.
