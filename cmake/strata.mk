@@ -111,6 +111,7 @@ STRATA_LIB = \
   db/delta/delta_verifier.cc \
   db/delta/delta_version.cc \
   db/delta/known_operand_filter.cc \
+  db/delta/repair_table_order.cc \
   db/delta/tracked_delta_version.cc \
   db/external_sst_file_ingestion_job_strata.cc \
   db/forward_iterator_strata.cc \
@@ -386,6 +387,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_table_factory_test.cc \
   db/delta/delta_version_test.cc \
   db/delta/known_operand_filter_test.cc \
+  db/delta/repair_table_order_test.cc \
   db/delta/tracked_delta_version_test.cc \
   db/merged_value/db_merged_value_test.cc \
   db/merged_value/merged_value_cache_test.cc \

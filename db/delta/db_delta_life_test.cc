@@ -1410,9 +1410,10 @@ TEST_F(DBDeltaRepairTest, UnusedAnchorsTellWhichOperandsAreKnown) {
 // them. The repair writes that entry with its old sequence number, so it must
 // not hide what the operands have added.
 TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
-  enum class BaseKind { kPut, kEntity, kDelete, kSingleDelete };
-  for (const BaseKind base : {BaseKind::kPut, BaseKind::kEntity,
-                              BaseKind::kDelete, BaseKind::kSingleDelete}) {
+  enum class BaseKind { kPut, kEntity, kDelete, kSingleDelete, kRangeDelete };
+  for (const BaseKind base :
+       {BaseKind::kPut, BaseKind::kEntity, BaseKind::kDelete,
+        BaseKind::kSingleDelete, BaseKind::kRangeDelete}) {
     // The memtable of the base and the operand is older than the operand's WAL.
     for (const bool earlier_wal : {false, true}) {
       for (const bool has_later_operand : {false, true}) {
@@ -1443,6 +1444,9 @@ TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
             break;
           case BaseKind::kSingleDelete:
             ASSERT_OK(SingleDelete("k"));
+            break;
+          case BaseKind::kRangeDelete:
+            ASSERT_OK(db_->DeleteRange(WriteOptions(), "j", "l"));
             break;
         }
         if (earlier_wal) {
@@ -1486,10 +1490,57 @@ TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
   }
 }
 
+// A table of a lower level may have the largest sequence number. A read that
+// ended there would become durable when operands are folded.
+TEST_F(DBDeltaRepairTest, RepairOrdersTablesByTheirEntries) {
+  options_.disable_auto_compactions = true;
+  for (const bool has_range_deletion : {false, true}) {
+    SCOPED_TRACE(has_range_deletion);
+    DestroyAndReopen(options_);
+    // Sequence numbers are not set to zero.
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    ASSERT_OK(Put("b", "old"));
+    if (has_range_deletion) {
+      ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "c"));
+    }
+    ASSERT_OK(Put("c", "value"));
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(2);
+    ASSERT_OK(Put("b", "new"));
+    ASSERT_OK(Flush());
+    MoveFilesToLevel(1);
+    ASSERT_OK(Put("c", "value2"));
+    ASSERT_OK(Flush());
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    std::vector<std::string> inputs;
+    for (const LiveFileMetaData& file : files) {
+      if (file.level != 1) {
+        inputs.push_back(file.relative_filename);
+      }
+    }
+    ASSERT_EQ(2u, inputs.size());
+    ASSERT_OK(db_->CompactFiles(CompactionOptions(), inputs, 2));
+    ASSERT_EQ("0,1,1", FilesPerLevel());
+    db_->ReleaseSnapshot(snapshot);
+    ASSERT_EQ("new", Get("b"));
+    LoseManifest();
+    RepairAndReopen();
+    ASSERT_EQ("2", FilesPerLevel());
+    EXPECT_EQ("new", Get("b"));
+    EXPECT_EQ("value2", Get("c"));
+    ASSERT_OK(Merge("b", "1"));
+    ASSERT_OK(Flush());
+    EXPECT_EQ("new,1", Get("b"));
+    Reopen(options_);
+    EXPECT_EQ("new,1", Get("b"));
+    ASSERT_OK(ForceCompaction());
+    EXPECT_EQ("new,1", Get("b"));
+  }
+}
+
 // Whatever WALs, SST files and delta files have of a key, a repair that finds
-// all of them changes no answer. There are no range deletions: a repair orders
-// SST files by their sequence numbers, and one that has a range deletion then
-// hides what a fold has written for a key above it.
+// all of them changes no answer.
 TEST_F(DBDeltaRepairTest, RepairKeepsRandomHistories) {
   Random rnd(static_cast<uint32_t>(test::RandomSeed()));
   for (int round = 0; round < 40; ++round) {
@@ -1510,8 +1561,11 @@ TEST_F(DBDeltaRepairTest, RepairKeepsRandomHistories) {
         ASSERT_OK(Put(key, value));
       } else if (step < 6) {
         ASSERT_OK(Merge(key, value));
-      } else if (step < 8) {
+      } else if (step == 6) {
         ASSERT_OK(Delete(key));
+      } else if (step == 7) {
+        ASSERT_OK(
+            db_->DeleteRange(WriteOptions(), key, rnd.OneIn(2) ? "c" : "d"));
       } else if (step < 11) {
         ASSERT_OK(Flush());
       } else if (step == 11) {

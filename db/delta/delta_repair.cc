@@ -18,6 +18,7 @@
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
 #include "db/delta/known_operand_filter.h"
+#include "db/delta/repair_table_order.h"
 #include "db/lookup_key.h"
 #include "db/memtable.h"
 #include "db/merge_helper.h"
@@ -296,6 +297,7 @@ class DeltaRepair::WalSource : public KnownOperandFilter::Source {
           break;
         case kTypeDeletion:
         case kTypeSingleDeletion:
+        case kTypeRangeDeletion:
           s = MergeWith(user_key, operands, value, type,
                         MergeHelper::kNoBaseValue);
           break;
@@ -692,6 +694,60 @@ Status DeltaRepair::FindMissingAnchors(const ColumnFamilyData& cfd,
     points->Next();
   }
   return points->status();
+}
+
+Status DeltaRepair::OrderTables(const ColumnFamilyData& cfd,
+                                const std::vector<FileMetaData*>& tables,
+                                RepairPaths* paths) {
+  if (FamilyOf(cfd) == nullptr && !cfd.ioptions().enable_delta_separation) {
+    return Status::OK();
+  }
+  ReadOptions read_options;
+  read_options.total_order_seek = true;
+  read_options.fill_cache = false;
+  std::vector<RepairTableOrder::Table> inputs;
+  for (const FileMetaData* table : tables) {
+    // A table without keys has no bounds.
+    const bool has_keys = table->smallest.size() > 0;
+    inputs.push_back(
+        {has_keys ? table->smallest.user_key().ToString() : "",
+         has_keys ? table->largest.user_key().ToString() : "",
+         [&, table](RepairTableOrder::Entries* entries) {
+           entries->points = paths->NewPointIterator(read_options, cfd, *table);
+           return paths->NewRangeDeletionIterator(read_options, cfd, *table,
+                                                  &entries->range_deletions);
+         }});
+  }
+  RepairTableOrder order(cfd.user_comparator(), std::move(inputs));
+  const Status s = order.Compute();
+  if (!s.ok()) {
+    return Status::CopyAppendMessage(
+        s, ": ", "tables of column family " + cfd.GetName());
+  }
+  std::vector<uint64_t> epoch_numbers;
+  for (const FileMetaData* table : tables) {
+    epoch_numbers.push_back(table->epoch_number);
+  }
+  size_t num_moved = 0;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    FileMetaData* const table = tables[order.order()[i]];
+    num_moved += table->epoch_number != epoch_numbers[i];
+    table->epoch_number = epoch_numbers[i];
+  }
+  if (order.num_contradictions() > 0) {
+    ROCKS_LOG_WARN(options_.logger,
+                   "Column family \"%s\": no order of %zu tables lets readers "
+                   "find the newest entry of each key first, as compactions "
+                   "have set sequence numbers to zero. Run CompactRange() when "
+                   "the database is open, see docs/operations.md",
+                   cfd.GetName().c_str(), tables.size());
+  }
+  ROCKS_LOG_INFO(options_.logger,
+                 "Column family \"%s\": %zu of %zu tables are not ordered by "
+                 "their largest sequence numbers, since older tables by these "
+                 "have newer entries",
+                 cfd.GetName().c_str(), num_moved, tables.size());
+  return s;
 }
 
 Status DeltaRepair::AddFiles(ColumnFamilyData* cfd,

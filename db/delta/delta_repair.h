@@ -120,6 +120,14 @@ class DeltaRepair {
 
   // ---- At the end.
 
+  // Gives the epoch numbers of the tables of a column family that separates
+  // deltas to the same tables in the order of RepairTableOrder.
+  // tables: all tables of the column family, on level 0; the first one is the
+  //     newest by its epoch number.
+  Status OrderTables(const ColumnFamilyData& cfd,
+                     const std::vector<FileMetaData*>& tables,
+                     RepairPaths* paths);
+
   // Adds the delta files and the buckets of the column family to `edit`. May
   // write a new file.
   Status AddFiles(ColumnFamilyData* cfd, const NewFileNumber& new_number,

@@ -103,14 +103,17 @@ Status KnownOperandFilter::MergeWithBase(
   Base other;
   bool found = false;
   Status s = source_->FindBase(key_, &other, &found);
-  // A range deletion of this WAL may be the newer one.
+  // A range deletion of this WAL may be the newer one. It may be between the
+  // operands.
   const Base& newest = found && other.seq > base.seq ? other : base;
-  if (!s.ok() || newest.type == kTypeRangeDeletion) {
+  if (!s.ok() || newest.seq == 0 || operands.front().first <= newest.seq) {
     return s;
   }
   std::vector<Slice> above;
   for (auto it = operands.rbegin(); it != operands.rend(); ++it) {
-    above.emplace_back(it->second);
+    if (it->first > newest.seq) {
+      above.emplace_back(it->second);
+    }
   }
   ValueType type = kTypeValue;
   bool merged = false;

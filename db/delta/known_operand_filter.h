@@ -28,9 +28,9 @@ namespace ROCKSDB_NAMESPACE {
 // writes that base with its sequence number again. There it hides the value
 // that was made of both if a compaction has set that value's sequence number to
 // zero, or if the new SST file counts as the newer one. So all operands above a
-// base are replaced by the value that is made of them. Operands right above a
-// range deletion stay operands, as in other flushes: another SST file that has
-// the range deletion could hide the value.
+// base are replaced by the value that is made of them. A range deletion is a
+// base like a deletion; RepairTableOrder ensures that no other SST file with
+// the range deletion hides the value.
 //
 // Invariant: The output has no known operand, and no operand above a base that
 // the merge operator can merge with it.

@@ -156,17 +156,29 @@ TEST_F(KnownOperandFilterTest, BaseMayBeInAnEarlierWal) {
   EXPECT_EQ("a@9:1=base+8+9 b@9:1=+8+9 c@9:2=9 c@8:2=8 ", All());
 }
 
-TEST_F(KnownOperandFilterTest, OperandsAboveARangeDeletionStay) {
+TEST_F(KnownOperandFilterTest, RangeDeletionsAreBases) {
   Add("a", 9, kTypeMerge);
   Add("a", 8, kTypeMerge);
   Add("a", 6, kTypeValue);
   bases_["a"] = {7, kTypeRangeDeletion, ""};
-  EXPECT_EQ("a@9:2=9 a@8:2=8 a@6:1=6 ", All());
-  known_["a"] = 8;
-  EXPECT_EQ("a@9:2=9 a@6:1=6 ", All());
+  for (const SequenceNumber known : {8, 9, 0}) {
+    known_["a"] = known;
+    EXPECT_EQ("a@9:1=+8+9 a@6:1=6 ", All());
+  }
   // It is older than the value.
   bases_["a"] = {5, kTypeRangeDeletion, ""};
   EXPECT_EQ("a@9:1=6+8+9 a@6:1=6 ", All());
+}
+
+TEST_F(KnownOperandFilterTest, RangeDeletionMayBeBetweenOperands) {
+  Add("a", 9, kTypeMerge);
+  Add("a", 6, kTypeMerge);
+  Add("a", 5, kTypeValue);
+  bases_["a"] = {7, kTypeRangeDeletion, ""};
+  EXPECT_EQ("a@9:1=+9 a@5:1=5 ", All());
+  // All operands are deleted. The flush drops them.
+  bases_["a"] = {10, kTypeRangeDeletion, ""};
+  EXPECT_EQ("a@9:2=9 a@6:2=6 a@5:1=5 ", All());
 }
 
 TEST_F(KnownOperandFilterTest, SeekStartsAgain) {

@@ -135,6 +135,14 @@ std::string BlobFileTitle(uint64_t number) {
   return "Blob file #" + std::to_string(number);
 }
 
+// Returns what the repair knew of the table when it first read it.
+FileMetaData AsRead(const FileMetaData& table) {
+  FileMetaData meta;
+  meta.fd = FileDescriptor(table.fd.GetNumber(), /*path_id=*/0,
+                           table.fd.GetFileSize());
+  return meta;
+}
+
 }  // namespace
 
 struct RepairPaths::Reader {
@@ -201,15 +209,11 @@ TableCache* RepairPaths::CacheOf(uint64_t number) {
 std::unique_ptr<InternalIterator> RepairPaths::NewPointIterator(
     const ReadOptions& read_options, const ColumnFamilyData& cfd,
     const FileMetaData& table) {
-  // The table is read as the repair has read it before, when only these members
-  // were known.
-  FileMetaData meta;
-  meta.fd = FileDescriptor(table.fd.GetNumber(), /*path_id=*/0,
-                           table.fd.GetFileSize());
   return std::unique_ptr<InternalIterator>(
       CacheOf(table.fd.GetNumber())
           ->NewIterator(
-              read_options, file_options_, cfd.internal_comparator(), meta,
+              read_options, file_options_, cfd.internal_comparator(),
+              AsRead(table),
               /*range_del_agg=*/nullptr, cfd.GetLatestMutableCFOptions(),
               /*table_reader_ptr=*/nullptr, /*file_read_hist=*/nullptr,
               TableReaderCaller::kRepair, /*arena=*/nullptr,
@@ -218,6 +222,16 @@ std::unique_ptr<InternalIterator> RepairPaths::NewPointIterator(
               /*smallest_compaction_key=*/nullptr,
               /*largest_compaction_key=*/nullptr,
               /*allow_unprepared_value=*/false));
+}
+
+Status RepairPaths::NewRangeDeletionIterator(
+    const ReadOptions& read_options, const ColumnFamilyData& cfd,
+    const FileMetaData& table,
+    std::unique_ptr<FragmentedRangeTombstoneIterator>* iter) {
+  return CacheOf(table.fd.GetNumber())
+      ->GetRangeTombstoneIterator(read_options, cfd.internal_comparator(),
+                                  AsRead(table),
+                                  cfd.GetLatestMutableCFOptions(), iter);
 }
 
 Status RepairPaths::Check(

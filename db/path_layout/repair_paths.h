@@ -26,6 +26,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 class Env;
+class FragmentedRangeTombstoneIterator;
 class TableCache;
 class VersionEdit;
 struct FileMetaData;
@@ -87,6 +88,14 @@ class RepairPaths {
   std::unique_ptr<InternalIterator> NewPointIterator(
       const ReadOptions& read_options, const ColumnFamilyData& cfd,
       const FileMetaData& table);
+
+  // Sets *iter to an iterator over the range deletions of the table; nullptr if
+  // it has none.
+  // REQUIRES: as for NewPointIterator().
+  Status NewRangeDeletionIterator(
+      const ReadOptions& read_options, const ColumnFamilyData& cfd,
+      const FileMetaData& table,
+      std::unique_ptr<FragmentedRangeTombstoneIterator>* iter);
 
   // Returns InvalidArgument if a file is not in a directory of its family. Only
   // reads, so that a repair with wrong paths ends before it has changed
