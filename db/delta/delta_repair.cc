@@ -241,8 +241,8 @@ struct DeltaRepair::Family {
   }
 };
 
-// What the files of a family, and the range deletions of the memtable that is
-// flushed, have of a key.
+// Tells what the files of a family, and the range deletions of the memtable
+// that is flushed, have of a key.
 class DeltaRepair::WalSource : public KnownOperandFilter::Source {
  public:
   WalSource(
@@ -737,15 +737,15 @@ Status DeltaRepair::OrderTables(const ColumnFamilyData& cfd,
   if (order.num_contradictions() > 0) {
     ROCKS_LOG_WARN(options_.logger,
                    "Column family \"%s\": no order of %zu tables lets readers "
-                   "find the newest entry of each key first, as compactions "
-                   "have set sequence numbers to zero. Run CompactRange() when "
-                   "the database is open, see docs/operations.md",
+                   "find the newest entry of each key first. Open the database "
+                   "with disable_auto_compactions and run CompactRange(), see "
+                   "docs/operations.md",
                    cfd.GetName().c_str(), tables.size());
   }
   ROCKS_LOG_INFO(options_.logger,
-                 "Column family \"%s\": %zu of %zu tables are not ordered by "
-                 "their largest sequence numbers, since older tables by these "
-                 "have newer entries",
+                 "Column family \"%s\": the entries of the tables move %zu of "
+                 "%zu tables away from the order of their largest sequence "
+                 "numbers",
                  cfd.GetName().c_str(), num_moved, tables.size());
   return s;
 }

@@ -192,7 +192,7 @@ class RepairTableOrder::Scan {
   // Sources by the user key of their current entries.
   BinaryHeap<Source*, AfterOther> heap_;
 
-  // Of the current key.
+  // The next members describe the current key and the tables that have it.
   std::string key_;
   std::vector<Source*> at_key_;
   std::vector<Newest> newest_;
