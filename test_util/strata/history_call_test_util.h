@@ -18,6 +18,16 @@ namespace ROCKSDB_NAMESPACE {
 
 class HistoryCall;
 
+// How the output of a step compares with that of the same step under other
+// options.
+enum class HistoryOutputKind {
+  kSame,        // the outputs must be equal
+  kStructural,  // the output depends on the options
+  // RocksDB may give another answer under other options, and later answers
+  // follow from it.
+  kUndecided,
+};
+
 // A kind of step. docs/history-scripts.md explains the steps.
 struct HistoryStep {
   const char* name;
@@ -62,6 +72,14 @@ class HistoryCall {
   // Lines that end with '\n'; empty if there is no output.
   std::string& out() { return out_; }
 
+  // Records that the output is HistoryOutputKind::kUndecided.
+  void SetUndecided() { is_undecided_ = true; }
+  HistoryOutputKind output_kind() const {
+    return is_undecided_         ? HistoryOutputKind::kUndecided
+           : step_.is_structural ? HistoryOutputKind::kStructural
+                                 : HistoryOutputKind::kSame;
+  }
+
   // Records that the arguments are wrong.
   void Usage() { Mistake(std::string("usage: ") + step_.usage); }
   void Mistake(const std::string& what) { findings_.Mistake(what); }
@@ -86,6 +104,7 @@ class HistoryCall {
   HistoryDb& state_;
   HistoryFindings& findings_;
   std::string out_;
+  bool is_undecided_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

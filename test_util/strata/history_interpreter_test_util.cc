@@ -82,7 +82,7 @@ void HistoryInterpreter::Run(const HistoryWords& words,
   } else {
     step.run(call);
   }
-  output->is_structural = step.is_structural;
+  output->kind = call.output_kind();
   output->text = std::move(call.out());
 }
 

@@ -26,9 +26,7 @@ namespace ROCKSDB_NAMESPACE {
 class HistoryInterpreter {
  public:
   struct Output {
-    // The output depends on the options and is therefore not compared between
-    // variants.
-    bool is_structural = false;
+    HistoryOutputKind kind = HistoryOutputKind::kSame;
     // Lines, each ending with '\n'; empty if there is no output.
     std::string text;
   };

@@ -257,9 +257,10 @@ bool HistoryModel::HasMerge(const std::string& cf,
   });
 }
 
-bool HistoryModel::MayLoseWrites(const std::string& cf, const std::string& from,
-                                 const std::string& to) const {
-  for (size_t i = durable_; i < writes_.size(); ++i) {
+bool HistoryModel::IsWrittenSince(size_t position, const std::string& cf,
+                                  const std::string& from,
+                                  const std::string& to) const {
+  for (size_t i = position; i < writes_.size(); ++i) {
     for (const Op& op : writes_[i].ops) {
       const std::string& last =
           op.kind == OpKind::kDeleteRange ? op.end : op.key;

@@ -121,6 +121,12 @@ class HistoryModel {
   // Returns true if one of the writes is a merge of the key.
   bool HasMerge(const std::string& cf, const std::string& key) const;
 
+  // Returns true if a write at or behind the position is to a key in the range,
+  // `to` included. A write that failed counts, and a range deletion that ends
+  // at `from`.
+  bool IsWrittenSince(size_t position, const std::string& cf,
+                      const std::string& from, const std::string& to) const;
+
   // Marks all writes so far as durable: they survive a crash.
   void MarkDurable() { durable_ = writes_.size(); }
   // Returns the number of writes, the first ones, that are durable.
@@ -129,7 +135,9 @@ class HistoryModel {
   // Returns true if a crash may take a write to a key in the range, `to`
   // included.
   bool MayLoseWrites(const std::string& cf, const std::string& from,
-                     const std::string& to) const;
+                     const std::string& to) const {
+    return IsWrittenSince(durable_, cf, from, to);
+  }
 
   // Checks the contents `found` after recovery. They are correct if they are
   // the contents after the first n writes. After a crash, n is at least the

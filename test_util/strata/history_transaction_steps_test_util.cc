@@ -73,6 +73,24 @@ Status WriteTo(const HistoryWrite& write, ColumnFamilyHandle* handle,
   return Status::NotSupported("a transaction has no range deletions");
 }
 
+// Notes that the result of a call that checks for conflicts is undecided, if it
+// is.
+void NoteCheck(TransactionCall& t, const std::string& cf,
+               const std::string& key, const Status& s) {
+  const HistoryModel& model = t.c.model();
+  // An optimistic transaction has failed because the memtables do not reach
+  // back to its snapshot. How far they reach depends on the options.
+  if (s.IsTryAgain() ||
+      // A deletion after the snapshot is a conflict, but RocksDB's compaction
+      // to the bottommost level drops it if it hides nothing from a snapshot.
+      (t.found->has_snapshot() &&
+       model.IsWrittenSince(t.found->position(), cf, key, key) &&
+       model.At(cf, t.found->position()).count(key) == 0 &&
+       model.Now(cf).count(key) == 0)) {
+    t.c.SetUndecided();
+  }
+}
+
 void Write(TransactionCall& t) {
   HistoryWrite write;
   if (!HistoryWrite::Parse(t.c, t.words, &write)) {
@@ -81,7 +99,9 @@ void Write(TransactionCall& t) {
   }
   ColumnFamilyHandle* const handle =
       t.c.state().families().at(write.op.cf).handle;
-  if (t.c.Report(WriteTo(write, handle, t.found->transaction()))) {
+  const Status s = WriteTo(write, handle, t.found->transaction());
+  NoteCheck(t, write.op.cf, write.op.key, s);
+  if (t.c.Report(s)) {
     t.found->Add(std::move(write.op));
   }
 }
@@ -134,11 +154,14 @@ void Get(TransactionCall& t) {
   }
   const std::string& key = t.words[1];
   std::string value;
-  const Status s = t.words[0] == "getforupdate"
-                       ? t.found->transaction()->GetForUpdate(
-                             OptionsOf(t), t.c.handle(), key, &value)
-                       : t.found->transaction()->Get(OptionsOf(t), t.c.handle(),
-                                                     key, &value);
+  Status s;
+  if (t.words[0] == "getforupdate") {
+    s = t.found->transaction()->GetForUpdate(OptionsOf(t), t.c.handle(), key,
+                                             &value);
+    NoteCheck(t, t.c.cf(), key, s);
+  } else {
+    s = t.found->transaction()->Get(OptionsOf(t), t.c.handle(), key, &value);
+  }
   Print(t, s, key, {{"", value}}, /*default_column_only=*/true);
 }
 
@@ -200,7 +223,11 @@ void Prepare(TransactionCall& t) {
 // A transaction whose commit fails, because of a conflict, is rolled back.
 void Commit(TransactionCall& t) {
   Transaction* const transaction = t.found->transaction();
-  if (t.c.Report(transaction->Commit())) {
+  const Status s = transaction->Commit();
+  if (s.IsTryAgain()) {
+    t.c.SetUndecided();
+  }
+  if (t.c.Report(s)) {
     HistoryModel::Write write;
     write.ops = t.found->ops();
     t.c.model().Append(std::move(write));

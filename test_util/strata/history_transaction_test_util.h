@@ -33,6 +33,10 @@ class HistoryTransaction {
 
   Transaction* transaction() const { return transaction_.get(); }
 
+  bool has_snapshot() const { return position_ != kNewest; }
+  // REQUIRES: has_snapshot()
+  size_t position() const { return position_; }
+
   // Adds an operation that the DB's transaction has accepted.
   void Add(HistoryModel::Op op) { ops_.push_back(std::move(op)); }
   void SetSavePoint() { save_points_.push_back(ops_.size()); }

@@ -21,14 +21,6 @@ std::string TextOf(const HistoryWords& words) {
   return text;
 }
 
-// Returns true if an optimistic transaction has failed because the memtables do
-// not reach back to its snapshot. How far they reach depends on options, so the
-// transaction may be committed with others, and later answers differ rightly.
-bool IsUndecided(const std::string& output) {
-  return output.find("Transaction could not check for conflicts") !=
-         std::string::npos;
-}
-
 }  // namespace
 
 std::optional<Finding> MetamorphicCheck::Judge(
@@ -75,11 +67,11 @@ std::optional<Finding> MetamorphicCheck::RunSet(
       std::min({MetamorphicState::NumComparable(steps), outcome.outputs.size(),
                 own_outputs_.size()});
   for (size_t i = 0; i < num_comparable; ++i) {
-    if (IsUndecided(own_outputs_[i].text) ||
-        IsUndecided(outcome.outputs[i].text)) {
+    if (own_outputs_[i].kind == HistoryOutputKind::kUndecided ||
+        outcome.outputs[i].kind == HistoryOutputKind::kUndecided) {
       break;
     }
-    if (!own_outputs_[i].is_structural &&
+    if (own_outputs_[i].kind == HistoryOutputKind::kSame &&
         outcome.outputs[i].text != own_outputs_[i].text) {
       return Finding{Finding::Kind::kWrong, set,
                      "step " + std::to_string(i) + ": " + TextOf(steps[i]) +

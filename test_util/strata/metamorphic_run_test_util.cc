@@ -27,9 +27,22 @@ namespace {
 // the text, a newline, and the text.
 constexpr char kOutput = 'o';
 constexpr char kStructuralOutput = 's';
+constexpr char kUndecidedOutput = 'u';
 constexpr char kDisagreement = 'd';
 constexpr char kMistake = 'm';
 constexpr char kFinished = 'f';
+
+char RecordKind(HistoryOutputKind kind) {
+  switch (kind) {
+    case HistoryOutputKind::kSame:
+      return kOutput;
+    case HistoryOutputKind::kStructural:
+      return kStructuralOutput;
+    case HistoryOutputKind::kUndecided:
+      return kUndecidedOutput;
+  }
+  return kMistake;
+}
 
 class Recorder {
  public:
@@ -69,8 +82,7 @@ void RunSteps(const std::vector<HistoryWords>& steps,
   for (size_t i = 0; i < steps.size(); ++i) {
     HistoryInterpreter::Output output;
     interpreter.Run(steps[i], "step " + std::to_string(i) + ": ", &output);
-    recorder->Add(output.is_structural ? kStructuralOutput : kOutput,
-                  output.text);
+    recorder->Add(RecordKind(output.kind), output.text);
     Record(interpreter.findings(), &num_recorded, recorder);
   }
   interpreter.Finish("at the end: ");
@@ -171,8 +183,12 @@ bool ReadRecords(const std::string& path, MetamorphicOutcome* outcome) {
     switch (kind) {
       case kOutput:
       case kStructuralOutput:
+      case kUndecidedOutput:
         outcome->outputs.emplace_back();
-        outcome->outputs.back().is_structural = kind == kStructuralOutput;
+        outcome->outputs.back().kind =
+            kind == kOutput             ? HistoryOutputKind::kSame
+            : kind == kStructuralOutput ? HistoryOutputKind::kStructural
+                                        : HistoryOutputKind::kUndecided;
         outcome->outputs.back().text = text;
         break;
       case kDisagreement:
