@@ -347,9 +347,11 @@ TEST(MetamorphicCheckTest, UndecidedOutputEndsTheComparison) {
 // that depend on it are not compared, and others are.
 TEST(MetamorphicRunTest, ConflictWithADeletionIsUndecided) {
   const auto kind_of = [](const Steps& before, const std::string& action) {
-    Steps steps = {{"open", "db=locking"},
-                   {"put", "kept", "1"},
-                   {"txn", "T", "begin", "snapshot"}};
+    // A memtable that is kept after its flush has the deletion, too.
+    Steps steps = {
+        {"open", "db=locking", "max_write_buffer_size_to_maintain=1"},
+        {"put", "kept", "1"},
+        {"txn", "T", "begin", "snapshot"}};
     steps.insert(steps.end(), before.begin(), before.end());
     steps.push_back({"txn", "T", action, "k"});
     if (action == "put") {
@@ -364,8 +366,11 @@ TEST(MetamorphicRunTest, ConflictWithADeletionIsUndecided) {
   };
   const std::string kBusy = "error: Resource busy";
   const Steps kDelete = {{"del", "k"}, {"flush"}};
-  const Steps kDropped = {
-      {"del", "k"}, {"flush"}, {"compact", "bottommost=force"}};
+  const Steps kDropped = {{"del", "k"},
+                          {"flush"},
+                          {"compact", "bottommost=force"},
+                          {"put", "kept", "2"},
+                          {"flush"}};
   for (const char* action : {"put", "getforupdate"}) {
     ASSERT_EQ(kind_of(kDelete, action),
               std::make_pair(HistoryOutputKind::kUndecided, kBusy));
