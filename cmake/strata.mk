@@ -296,6 +296,7 @@ STRATA_TEST_MAIN = \
   db/address_map/db_address_map_test.cc \
   db/address_map/db_address_map_transaction_test.cc \
   db/address_map/db_address_map_write_policy_test.cc \
+  db/address_map/db_address_map_zero_sequence_test.cc \
   db/address_map/db_map_families_test.cc \
   db/address_map/db_map_iterator_errors_test.cc \
   db/address_map/db_map_iterator_hidden_test.cc \

@@ -442,11 +442,11 @@ bool AddressMap::Remove(const MapName& name) {
   return true;
 }
 
-size_t AddressMap::RemoveHidden(const MapKeyHash& key, SequenceNumber above,
+size_t AddressMap::RemoveHidden(const MapKeyHash& key, SequenceNumber from,
                                 SequenceNumber below,
-                                SequenceNumber* newest_left) {
-  assert(above < below);
-  *newest_left = 0;
+                                SequenceNumber* left_below) {
+  assert(from <= below);
+  *left_below = 0;
   MapTable* table = nullptr;
   Lock lock;
   MapShard* const shard = tables_.LockShard(key, &table, &lock);
@@ -464,8 +464,8 @@ size_t AddressMap::RemoveHidden(const MapKeyHash& key, SequenceNumber above,
     if (e.seq >= below) {
       return false;
     }
-    if (e.seq <= above) {
-      *newest_left = std::max(*newest_left, e.seq);
+    if (e.seq < from) {
+      *left_below = std::max(*left_below, e.seq + 1);
       return false;
     }
     removed.push_back(e);

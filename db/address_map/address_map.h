@@ -184,15 +184,15 @@ class AddressMap {
   // is not in this file.
   bool RemoveIfIn(const MapName& name, uint32_t slot);
 
-  // Removes the entries of the key, in any mode, that are newer than `above`
-  // and older than `below`. Returns the number of removed entries.
-  // newest_left: receives the sequence number of the newest entry that is not
-  // newer than `above`, or 0 if there is none.
-  // REQUIRES: above < below; a committed non-merge entry of the key at `below`
+  // Removes the entries of the key, in any mode, whose sequence numbers are at
+  // least `from` and less than `below`. Returns the number of removed entries.
+  // left_below: receives the sequence number of the newest entry below `from`
+  // plus 1, or 0 if there is none. The sequence number of an entry can be 0.
+  // REQUIRES: from <= below; a committed non-merge entry of the key at `below`
   // hides the removed entries; no reader reads or will read at a sequence
-  // number from `above` + 1 to `below` - 1.
-  size_t RemoveHidden(const MapKeyHash& key, SequenceNumber above,
-                      SequenceNumber below, SequenceNumber* newest_left);
+  // number from `from` to `below` - 1.
+  size_t RemoveHidden(const MapKeyHash& key, SequenceNumber from,
+                      SequenceNumber below, SequenceNumber* left_below);
 
   // Changes the address of the entry, in any mode, if it is still `from`.
   // Returns true if it did so.

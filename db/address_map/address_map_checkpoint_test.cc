@@ -480,7 +480,7 @@ TEST_F(AddressMapCheckpointTest, RandomMapsSurviveARoundTrip) {
           break;
         case 2: {
           SequenceNumber left = 0;
-          pair.map.RemoveHidden(name.key, /*above=*/0, name.seq, &left);
+          pair.map.RemoveHidden(name.key, /*from=*/0, name.seq, &left);
           break;
         }
         default: {

@@ -139,16 +139,16 @@ class Model {
     return (!k.chain.empty() && k.chain.rbegin()->first.first < seq) ||
            (!k.versioned.empty() && k.versioned.begin()->first.first < seq);
   }
-  size_t RemoveHidden(const MapKeyHash& key, SequenceNumber above,
-                      SequenceNumber below, SequenceNumber* newest_left) {
+  size_t RemoveHidden(const MapKeyHash& key, SequenceNumber from,
+                      SequenceNumber below, SequenceNumber* left_below) {
     PerKey& k = keys_[key];
-    *newest_left = 0;
+    *left_below = 0;
     const auto is_hidden = [&](const auto& e) {
       const SequenceNumber seq = e.first.first;
-      if (seq <= above) {
-        *newest_left = std::max(*newest_left, seq);
+      if (seq < from) {
+        *left_below = std::max(*left_below, seq + 1);
       }
-      return seq > above && seq < below;
+      return seq >= from && seq < below;
     };
     return std::erase_if(k.chain, is_hidden) +
            std::erase_if(k.versioned, is_hidden);
@@ -399,15 +399,15 @@ class AddressMapTest : public testing::Test {
             const MapKeyHash key =
                 hash(rnd.Uniform(static_cast<int>(num_keys)));
             const SequenceNumber seq = 1 + rnd.Uniform(25);
-            const SequenceNumber above =
-                rnd.OneIn(2) ? 0 : rnd.Uniform(static_cast<int>(seq));
+            const SequenceNumber from =
+                rnd.OneIn(2) ? 0 : rnd.Uniform(static_cast<int>(seq + 1));
             if (model.HasBelow(key, seq)) {
               ASSERT_TRUE(map.MayHaveBelow(key, seq));
             }
             SequenceNumber want = 0;
             SequenceNumber got = 0;
-            ASSERT_EQ(model.RemoveHidden(key, above, seq, &want),
-                      map.RemoveHidden(key, above, seq, &got));
+            ASSERT_EQ(model.RemoveHidden(key, from, seq, &want),
+                      map.RemoveHidden(key, from, seq, &got));
             ASSERT_EQ(want, got);
             break;
           }
@@ -609,10 +609,10 @@ TEST_F(AddressMapTest, HiddenEntriesAreRemovedByTheirKey) {
   AddressMap map(options, &files);
   const uint32_t f = files.Add(11, 0, kNoCompression);
   // One key has more entries than lie together, and other keys share its place.
-  for (SequenceNumber s = 1; s <= 100; ++s) {
+  for (SequenceNumber s = 0; s <= 100; ++s) {
     for (uint64_t key = 1; key <= 3; ++key) {
       const auto r = RecordOf(KeyOf(key), s, 0, static_cast<uint32_t>(s), 100,
-                              /*direct=*/key == 2 && s == 1);
+                              /*direct=*/key == 2 && s == 0);
       ASSERT_OK(map.InsertBatch(f, &r, 1));
     }
   }
@@ -620,18 +620,20 @@ TEST_F(AddressMapTest, HiddenEntriesAreRemovedByTheirKey) {
   const size_t charged = map.MemoryUsage();
   SequenceNumber left = 1;
   // One reader is at 30, and none between 30 and 100.
-  ASSERT_EQ(69u, map.RemoveHidden(KeyOf(1), 30, 100, &left));
-  ASSERT_EQ(30u, left);
+  ASSERT_EQ(69u, map.RemoveHidden(KeyOf(1), 31, 100, &left));
+  ASSERT_EQ(31u, left);
   ASSERT_OK(map.TEST_Check());
   ASSERT_TRUE(map.FindByName(MapName{KeyOf(1), 100, 0}, false).found);
   ASSERT_TRUE(map.FindByName(MapName{KeyOf(1), 30, 0}, false).found);
   ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 31, 0}, false).found);
   ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 99, 0}, false).found);
   // The reader at 30 has ended.
-  ASSERT_EQ(30u, map.RemoveHidden(KeyOf(1), 0, 100, &left));
+  ASSERT_EQ(30u, map.RemoveHidden(KeyOf(1), 1, 100, &left));
+  ASSERT_EQ(1u, left);
+  ASSERT_EQ(1u, map.RemoveHidden(KeyOf(1), 0, 100, &left));
   ASSERT_EQ(0u, left);
-  ASSERT_EQ(99u, map.RemoveHidden(KeyOf(2), 0, 100, &left));
-  ASSERT_EQ(99u, map.RemoveHidden(KeyOf(3), 0, 100, &left));
+  ASSERT_EQ(100u, map.RemoveHidden(KeyOf(2), 0, 100, &left));
+  ASSERT_EQ(100u, map.RemoveHidden(KeyOf(3), 0, 100, &left));
   ASSERT_EQ(0u, map.RemoveHidden(KeyOf(3), 0, 100, &left));
   ASSERT_OK(map.TEST_Check());
   ASSERT_EQ(3u, map.NumEntries());

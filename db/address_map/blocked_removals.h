@@ -70,8 +70,9 @@ class BlockedRemovals {
   struct Item {
     MapKeyHash key;
     SequenceNumber seq;
-    // The sequence number of the newest hidden entry that remained in the map.
-    SequenceNumber left;
+    // The sequence number of the newest hidden entry that remained in the map,
+    // plus 1.
+    SequenceNumber left_below;
     // Order for a min-heap by sequence number.
     bool operator<(const Item& other) const { return seq > other.seq; }
   };

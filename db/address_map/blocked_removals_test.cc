@@ -58,6 +58,32 @@ TEST_F(BlockedRemovalsTest, VersionWithoutAReaderIsRemovedAtOnce) {
   ASSERT_EQ(kMaxSequenceNumber, blocked.BlockedUntil());
 }
 
+// Compactions and ingestions give values the sequence number zero.
+TEST_F(BlockedRemovalsTest, VersionZeroIsRemoved) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  for (uint64_t key = 1; key <= 4; ++key) {
+    Insert(key, 0, /*direct=*/key % 2 == 0);
+    Insert(key, 10);
+  }
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 10, {}));
+  ASSERT_FALSE(Has(1, 0));
+  ASSERT_TRUE(Has(1, 10));
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 10, {10}));
+  ASSERT_FALSE(Has(2, 0));
+  ASSERT_EQ(0u, blocked.Count());
+  // A reader at 5 needs it.
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(3), 10, {5, 10}));
+  ASSERT_TRUE(Has(3, 0));
+  // New readers may need it.
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(4), 10, {9}));
+  ASSERT_TRUE(Has(4, 0));
+  ASSERT_EQ(2u, blocked.Count());
+  ASSERT_EQ(2u, blocked.Apply(10, 100));
+  ASSERT_FALSE(Has(3, 0));
+  ASSERT_FALSE(Has(4, 0));
+  ASSERT_TRUE(Has(4, 10));
+}
+
 TEST_F(BlockedRemovalsTest, EachVersionWaitsForItsOwnReader) {
   BlockedRemovals blocked(&map_, /*charge=*/nullptr);
   Insert(1, 5);

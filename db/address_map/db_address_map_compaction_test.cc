@@ -12,6 +12,7 @@
 #include "db/address_map/address_map_store.h"
 #include "db/db_impl/db_impl.h"
 #include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/table.h"
 #include "test_util/strata/address_map_db_test_util.h"
@@ -24,7 +25,108 @@ class DBAddressMapCompactionTest : public AddressMapDBTestBase {
  public:
   DBAddressMapCompactionTest()
       : AddressMapDBTestBase("db_address_map_compaction_test") {}
+
+ protected:
+  std::vector<std::string> FilesOf(int level) {
+    ColumnFamilyMetaData meta;
+    db_->GetColumnFamilyMetaData(&meta);
+    std::vector<std::string> files;
+    for (const SstFileMetaData& file : meta.levels[level].files) {
+      files.push_back(file.db_path + file.name);
+    }
+    return files;
+  }
 };
+
+// A value that SingleDelete() has deleted is dead in the map. The compaction
+// that moves values out of the map leaves it out, as a tombstone in its place
+// would break the contract of SingleDelete().
+TEST_F(DBAddressMapCompactionTest, DeadValueGoesOutOfTheMapWithoutATombstone) {
+  // The dead values are between others, next to each other, and at the end.
+  constexpr int kNumKeys = 40;
+  const auto is_dead = [](int i) { return i % 7 == 0 || (i > 10 && i < 20); };
+  for (const bool merges : {false, true}) {
+    SCOPED_TRACE(merges);
+    Options options = MapOptions();
+    options.num_levels = 4;
+    options.max_bgerror_resume_count = 0;
+    DestroyAndReopen(options);
+    for (int i = 0; i < kNumKeys; ++i) {
+      ASSERT_OK(Put(Key(i), Value(i)));
+      if (merges && !is_dead(i)) {
+        ASSERT_OK(Merge(Key(i), "m"));
+      }
+    }
+    ASSERT_OK(Put(Key(kNumKeys), Value(kNumKeys)));
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(0), 3));
+    for (int i = 0; i <= kNumKeys; ++i) {
+      if (is_dead(i) || i == kNumKeys) {
+        ASSERT_OK(SingleDelete(Key(i)));
+      }
+    }
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    options.enable_blob_address_map = false;
+    Reopen(options);
+    const auto check = [&] {
+      for (int i = 0; i <= kNumKeys; ++i) {
+        EXPECT_EQ(Get(Key(i)), is_dead(i) || i == kNumKeys ? "NOT_FOUND"
+                               : merges                    ? Value(i) + ",m"
+                                                           : Value(i));
+      }
+    };
+    // Not with the file of the deletions.
+    ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(3), 3));
+    check();
+    ASSERT_OK(ForceCompaction());
+    check();
+    ASSERT_OK(Put(Key(0), "new"));
+    ASSERT_OK(Flush());
+    EXPECT_EQ(Get(Key(0)), "new");
+    Close();
+  }
+}
+
+// With an address map a compaction writes tombstones for the keys that a filter
+// skips, as older versions of them are dead in the map. SingleDelete() may meet
+// such a tombstone.
+TEST_F(DBAddressMapCompactionTest, SingleDeleteMayMeetASkippedValue) {
+  class Skipper : public CompactionFilter {
+   public:
+    Decision FilterV2(int, const Slice& key, ValueType, const Slice&,
+                      std::string*, std::string* skip_until) const override {
+      if (key != "k") {
+        return Decision::kKeep;
+      }
+      *skip_until = "l";
+      return Decision::kRemoveAndSkipUntil;
+    }
+    const char* Name() const override { return "Skipper"; }
+  };
+  const Skipper skipper;
+  Options options = MapOptions();
+  options.num_levels = 4;
+  options.max_bgerror_resume_count = 0;
+  options.compaction_filter = &skipper;
+  DestroyAndReopen(options);
+  // So that the tombstone is kept.
+  ASSERT_OK(Put("j", Value(1)));
+  ASSERT_OK(Put("m", Value(2)));
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(0), 3));
+  ASSERT_OK(Put("k", Value(3)));
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(0), 1));
+  ASSERT_OK(SingleDelete("k"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  ASSERT_OK(ForceCompaction());
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  EXPECT_EQ(Get("j"), Value(1));
+  ASSERT_OK(Put("b", Value(4)));
+  Close();
+}
 
 TEST_F(DBAddressMapCompactionTest, CompactionFilterActsOnMappedValues) {
   Options options = MapOptions();

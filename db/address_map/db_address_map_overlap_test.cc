@@ -349,6 +349,86 @@ TEST_P(DBAddressMapOverlapTest, IngestedValueIsReadAboveAFilteredOne) {
   CheckValue("k", "new");
 }
 
+// While the ingestion waits for the second family, a compaction of the first
+// one commits its edit.
+TEST_P(DBAddressMapOverlapTest, IngestionWaitsForAllFamilies) {
+  Remover filter;
+  Options options = MapOptions();
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"one"}, options);
+  filter.Remove("k");
+  std::vector<IngestExternalFileArg> args(2);
+  std::vector<std::string> compacted;
+  for (int cf = 0; cf < 2; ++cf) {
+    ASSERT_OK(Put(cf, "k", Long("old")));
+    ASSERT_OK(Flush(cf));
+    ColumnFamilyMetaData meta;
+    db_->GetColumnFamilyMetaData(Handle(cf), &meta);
+    const SstFileMetaData& flushed = meta.levels[0].files.at(0);
+    compacted.push_back(flushed.db_path + flushed.name);
+    ASSERT_TRUE(IsDirect(Handle(cf), "k"));
+    args[cf].column_family = Handle(cf);
+    args[cf].external_files = {dbname_ + "/" + std::to_string(cf) +
+                               "_ingested.sst"};
+    SstFileWriter writer(EnvOptions(), options);
+    ASSERT_OK(writer.Open(args[cf].external_files[0]));
+    ASSERT_OK(writer.Put("k", "new"));
+    ASSERT_OK(writer.Finish());
+  }
+  // The compaction of each family stops where it is about to publish its
+  // names, and where it is about to take away the old ones.
+  enum Step { kPublish, kSettle, kNumSteps };
+  std::atomic<bool> is_at[2][kNumSteps] = {};
+  std::atomic<bool> may_pass[2][kNumSteps] = {};
+  std::atomic<bool> ingestion_waits{false};
+  static thread_local int family = -1;
+  const auto stop = [&](Step step) {
+    return [&, step](void*) {
+      if (family >= 0) {
+        is_at[family][step] = true;
+        EXPECT_TRUE(WaitUntil([&] { return may_pass[family][step].load(); }));
+      }
+    };
+  };
+  EnableCallBack("CompactionMapping::Publish", stop(kPublish));
+  EnableCallBack("CompactionMapping::Settle", stop(kSettle));
+  EnableCallBack("DBStrata::WaitForSettledMap:Waits",
+                 [&](void*) { ingestion_waits = true; });
+  const auto compact = [&](int cf) {
+    family = cf;
+    EXPECT_OK(db_->CompactFiles(CompactionOptions(), Handle(cf),
+                                {compacted[cf]}, kBottom));
+    family = -1;
+  };
+  std::thread first([&] { compact(0); });
+  ASSERT_TRUE(WaitUntil([&] { return is_at[0][kPublish].load(); }));
+  may_pass[1][kPublish] = true;
+  std::thread second([&] { compact(1); });
+  ASSERT_TRUE(WaitUntil([&] { return is_at[1][kSettle].load(); }));
+  std::atomic<bool> is_ingested{false};
+  std::thread ingestion([&] {
+    EXPECT_OK(db_->IngestExternalFiles(args));
+    // Acknowledged, so it is read.
+    EXPECT_EQ(Get(0, "k"), "new");
+    EXPECT_EQ(Get(1, "k"), "new");
+    is_ingested = true;
+  });
+  ASSERT_TRUE(WaitUntil([&] { return ingestion_waits.load(); }));
+  may_pass[0][kPublish] = true;
+  ASSERT_TRUE(WaitUntil([&] { return is_at[0][kSettle].load(); }));
+  ingestion_waits = false;
+  may_pass[1][kSettle] = true;
+  second.join();
+  // Without the second wait the ingestion ends instead.
+  EXPECT_TRUE(WaitUntil([&] { return ingestion_waits || is_ingested; }));
+  may_pass[0][kSettle] = true;
+  first.join();
+  ingestion.join();
+  EXPECT_EQ(Get(0, "k"), "new");
+  EXPECT_EQ(Get(1, "k"), "new");
+}
+
 // Readers may use a Version from before a fold of merge operands, so a
 // compaction leaves hidden names in the map for them. The entries that hide
 // these names may be dropped by the compaction's edit, or get the sequence

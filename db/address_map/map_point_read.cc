@@ -59,9 +59,9 @@ bool MapPointRead::FindDirectSeq(SequenceNumber* seq) const {
   return found.found;
 }
 
-bool MapPointRead::HasVisibleDirectAbove(SequenceNumber seq) const {
+bool MapPointRead::HasVisibleDirectFrom(SequenceNumber seq) const {
   SequenceNumber direct = 0;
-  return FindDirectSeq(&direct) && direct > seq && IsVisible(direct);
+  return FindDirectSeq(&direct) && direct >= seq && IsVisible(direct);
 }
 
 void MapPointRead::Attach(const SuperVersion* super_version,
@@ -111,15 +111,15 @@ MapPointRead::Action MapPointRead::OnEntry(const ParsedInternalKey& entry,
     // A merge operand does not end the search.
     return entry.type == kTypeMerge && !is_covered
                ? Action::kAsIs
-               : EndAsIs(
-                     std::max(entry.sequence, *max_covering_tombstone_seq_));
+               : EndAsIs(is_covered ? *max_covering_tombstone_seq_
+                                    : entry.sequence + 1);
   }
   return TakeNamed(entry.sequence, value);
 }
 
-MapPointRead::Action MapPointRead::EndAsIs(SequenceNumber seq) {
+MapPointRead::Action MapPointRead::EndAsIs(SequenceNumber first_above) {
   TEST_SYNC_POINT("MapPointRead::EndAsIs");
-  return HasVisibleDirectAbove(seq) ? Restart() : Action::kAsIs;
+  return HasVisibleDirectFrom(first_above) ? Restart() : Action::kAsIs;
 }
 
 MapPointRead::Action MapPointRead::TakeDirect() {
@@ -150,7 +150,7 @@ MapPointRead::Action MapPointRead::TakeNamed(SequenceNumber seq,
   TEST_SYNC_POINT("MapPointRead::TakeNamed");
   AddressMap::Lookup found =
       blobs_->map()->FindByName(MapName{hash_, seq, index.birth}, /*pin=*/true);
-  if (durable_ ? HasVisibleDirectAbove(seq)
+  if (durable_ ? HasVisibleDirectFrom(seq + 1)
                : found.has_direct && found.direct_seq > seq &&
                      IsVisible(found.direct_seq)) {
     return Restart();
@@ -181,7 +181,7 @@ bool MapPointRead::ConfirmAbsence() {
     return false;
   }
   TEST_SYNC_POINT("MapPointRead::ConfirmAbsence");
-  if (HasVisibleDirectAbove(*max_covering_tombstone_seq_) ||
+  if (HasVisibleDirectFrom(*max_covering_tombstone_seq_) ||
       // Evaluated after the lookup in the map.
       (!IsProtected() && !IsCurrent())) {
     Restart();

@@ -47,7 +47,10 @@ struct SuperVersion;
 //    * a direct value: the direct entry must still be the one at D;
 //    * a value found by its name, or an entry that is used as it is (an inline
 //      value, a tombstone, an entry that a range deletion covers): there must
-//      be no visible direct entry above it;
+//      be no visible direct entry above it. An ingested file can have a value
+//      and a range deletion with one sequence number. The value is above the
+//      range deletion then, but an inline value and a direct entry with one
+//      sequence number are the same value;
 //    * absence: the map must have no visible direct entry, and then, unless
 //      the read is protected, the SuperVersion must still be current, because
 //      entries leave the map for good only after a SuperVersion that does not
@@ -180,13 +183,16 @@ class MapPointRead {
  private:
   void Start();
   bool FindDirectSeq(SequenceNumber* seq) const;
-  bool HasVisibleDirectAbove(SequenceNumber seq) const;
+  // Returns true if the newest direct entry is visible, and its sequence number
+  // is `seq` or a greater one.
+  bool HasVisibleDirectFrom(SequenceNumber seq) const;
   bool IsVisible(SequenceNumber seq) const;
   bool IsCurrent() const;
   bool IsProtected() const;
   // Ends the search with an entry that does not refer to the map.
-  // seq: sequence number of the entry or of the range deletion that covers it.
-  Action EndAsIs(SequenceNumber seq);
+  // first_above: the smallest sequence number of a direct entry that would take
+  // its place.
+  Action EndAsIs(SequenceNumber first_above);
   Action TakeNamed(SequenceNumber seq, const Slice& value);
   Action Replace(AddressMap::Lookup&& found);
   Action Stop(Status s);

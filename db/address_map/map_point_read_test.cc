@@ -451,6 +451,28 @@ TEST_F(MapPointReadTest, CoveredEntryStaysIfTheNewDirectOneIsCoveredToo) {
   }
 }
 
+// An ingested file can have a value and a range deletion with one sequence
+// number. The value is above the range deletion then.
+TEST_F(MapPointReadTest, DirectValueIsAboveARangeDeletionOfItsNumber) {
+  for (const bool is_absent : {false, true}) {
+    SCOPED_TRACE(is_absent);
+    DestroyAndReopen(MapOptions());
+    ASSERT_OK(Put("x", Value(1)));
+    const SequenceNumber old = db_->GetLatestSequenceNumber();
+    Lookup lookup(this);
+    lookup->Begin();
+    const SequenceNumber seq = InsertDirect(1);
+    lookup.TakeSuperVersion();
+    lookup.Attach(seq, /*covering=*/seq);
+    if (is_absent) {
+      EXPECT_FALSE(lookup->ConfirmAbsence());
+    } else {
+      EXPECT_EQ(lookup.OnEntry(kTypeValue, old), Action::kStop);
+    }
+    EXPECT_TRUE(lookup->NeedsRestart());
+  }
+}
+
 // During the read the value is flushed, a compaction filter shortens it, so
 // that it is not direct any more, and meanwhile a newer value is flushed.
 // Readers skip the file of the newer value, but not that of the short one.

@@ -23,7 +23,6 @@ bool CompactionIterator::KeepsSequence() const {
   // the job has created from others must stay above a direct value that it was
   // created from, because that value is demoted only after the edit.
   if ((ikey_.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value_)) ||
-      is_dead_ ||
       ((value_changed_ || ikey_.type == kTypeWideColumnEntity) &&
        mapping_->HasDirect(ikey_.user_key))) {
     return true;
@@ -104,13 +103,12 @@ void CompactionIterator::PlaceMapped() {
                              " is lost and cannot be moved out of the map");
     }
     if (s.IsNotFound()) {
-      // A newer entry or range deletion hides this entry. A tombstone has the
-      // same effect without the map.
-      s = Status::OK();
-      value_.clear();
-      ikey_.type = kTypeDeletion;
-      current_key_.UpdateInternalKey(ikey_.sequence, ikey_.type);
+      // A newer committed entry or range deletion hides this entry from all
+      // readers. A tombstone in its place would break the contract of a
+      // SingleDelete() that hides it.
       is_dead_ = true;
+      validity_info_.Invalidate();
+      return;
     } else if (s.ok()) {
       StoreFetched();
     }
@@ -118,6 +116,19 @@ void CompactionIterator::PlaceMapped() {
   if (!s.ok()) {
     status_ = s;
     validity_info_.Invalidate();
+  }
+}
+
+void CompactionIterator::SkipDead() {
+  while (UNLIKELY(is_dead_)) {
+    // The entry came from the input, not from the merge output.
+    assert(!merge_out_iter_.Valid());
+    if (!at_next_) {
+      AdvanceInputIter();
+    }
+    NextFromInput();
+    has_outputted_key_ |= Valid();
+    PrepareOutput();
   }
 }
 

@@ -26,6 +26,7 @@
 #include "rocksdb/merge_operator.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
@@ -351,6 +352,101 @@ TEST_P(DBDeltaDrainTest, EachReleasedSnapshotLetsTheDrainGoOn) {
   }
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   CheckPlain();
+}
+
+// An iterator delays the drain as a snapshot does, and so do the iterators of
+// NewIterators().
+TEST_P(DBDeltaDrainTest, ClosedIteratorLetsTheDrainGoOn) {
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared);
+    DestroyAndReopen(DeltaOptions());
+    DoPut(KeyOf(1), std::string(30, 'v'));
+    ASSERT_OK(Flush());
+    FlushOperands(1, 2);
+    Reopen(PlainOptions(/*auto_jobs=*/false));
+    std::vector<Iterator*> iterators(1);
+    if (shared) {
+      ASSERT_OK(db_->NewIterators(ReadOptions(), {Handle()}, &iterators));
+    } else {
+      iterators[0] = db_->NewIterator(ReadOptions());
+    }
+    FlushOperands(1, 2);
+    ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    // Without a map an iterator has its SuperVersion, and delays nothing.
+    const bool has_map =
+        GetParam() == Values::kMap || GetParam() == Values::kMapVersioned;
+    EXPECT_EQ(has_map, Stat("files") > 0);
+    Check();
+    delete iterators[0];
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    CheckPlain();
+    state_.clear();
+  }
+}
+
+// Universal compaction leaves files of unlike sizes in level 0 as they are,
+// also beyond the trigger for the slowdown of writes.
+TEST_P(DBDeltaDrainTest, DrainDoesNotWaitForACompactionThatDoesNotCome) {
+  for (const bool manual : {false, true}) {
+    SCOPED_TRACE(manual);
+    const auto with_universal = [](Options options) {
+      options.compaction_style = kCompactionStyleUniversal;
+      options.num_levels = 1;
+      options.disable_auto_compactions = false;
+      options.level0_file_num_compaction_trigger = 2;
+      options.level0_slowdown_writes_trigger = 4;
+      options.level0_stop_writes_trigger = 100;
+      options.compaction_options_universal.max_read_amp = 50;
+      options.compaction_options_universal.max_size_amplification_percent =
+          100000;
+      options.compression = kNoCompression;
+      return options;
+    };
+    DestroyAndReopen(with_universal(DeltaOptions()));
+    FlushOptions no_wait;
+    no_wait.allow_write_stall = true;
+    const auto flush = [&] {
+      ASSERT_OK(db_->Flush(no_wait));
+      ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    };
+    for (const uint32_t num_keys : {160, 80, 40, 20, 10}) {
+      for (uint32_t i = 0; i < num_keys; ++i) {
+        DoPut(KeyOf(i),
+              std::string(19, static_cast<char>('a' + i % 26)) + KeyOf(i));
+      }
+      flush();
+    }
+    DoMerge(KeyOf(1), "m");
+    flush();
+    ASSERT_GE(NumTableFilesAtLevel(0), 4);
+    ASSERT_GT(Stat("files"), 0);
+    Options options = with_universal(PlainOptions(/*auto_jobs=*/true));
+    options.disable_auto_compactions = manual;
+    Reopen(options);
+    if (manual) {
+      ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+      std::atomic<bool> is_canceled{false};
+      std::atomic<bool> is_over{false};
+      std::thread watch([&] {
+        EXPECT_TRUE(WaitUntil([&] { return is_over.load(); }));
+        is_canceled = true;
+      });
+      CompactRangeOptions compact;
+      compact.canceled = &is_canceled;
+      compact.allow_write_stall = true;
+      EXPECT_OK(db_->CompactRange(compact, nullptr, nullptr));
+      is_over = true;
+      watch.join();
+    } else {
+      EXPECT_TRUE(WaitUntil([&] { return Stat("files") == 0; }));
+    }
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    CheckDrained();
+    Check();
+    Close();
+    state_.clear();
+  }
 }
 
 TEST_P(DBDeltaDrainTest, ReopenedDrainGoesOn) {

@@ -33,14 +33,17 @@ int DBStrata::BackgroundDeltaJob::MaxJobs(int max_background_jobs) {
   return std::max(2, max_background_jobs / 2);
 }
 
-bool DBStrata::BackgroundDeltaJob::Level0IsFull(ColumnFamilyData* cfd) {
+bool DBStrata::BackgroundDeltaJob::MustWaitForCompactions(
+    ColumnFamilyData* cfd) {
   const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
   return !options.disable_auto_compactions &&
          cfd->ioptions().compaction_style != kCompactionStyleNone &&
          options.level0_slowdown_writes_trigger >= 0 &&
          cfd->current()->storage_info()->NumLevelFiles(0) >=
              std::max(options.level0_slowdown_writes_trigger,
-                      options.level0_file_num_compaction_trigger);
+                      options.level0_file_num_compaction_trigger) &&
+         (cfd->queued_for_compaction() ||
+          cfd->compaction_picker()->IsCompactionInProgress());
 }
 
 DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
@@ -61,7 +64,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.wishes_below = jobs.wishes_below();
   if (options.wishes != nullptr) {
     // Wishes wait for level 0 only.
-    options.can_fold = !jobs.IsFolding() && !Level0IsFull(cfd);
+    options.can_fold = !jobs.IsFolding() && !MustWaitForCompactions(cfd);
   }
   if (DrainsDeltas(*cfd)) {
     options.drain = true;

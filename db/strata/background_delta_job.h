@@ -49,10 +49,11 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // gain most.
   static int MaxJobs(int max_background_jobs);
   // Each fold makes a file of level 0, and compactions have to keep up. Returns
-  // true if they do not. (With fewer files than their trigger they have nothing
-  // to do.)
+  // true if they do not, and one of them runs or is about to. (With fewer files
+  // than their trigger they have nothing to do, and universal compaction leaves
+  // files of unlike sizes as they are.)
   // REQUIRES: DB mutex held.
-  static bool Level0IsFull(ColumnFamilyData* cfd);
+  static bool MustWaitForCompactions(ColumnFamilyData* cfd);
   // Returns the options of a job in the background.
   // REQUIRES: DB mutex held; the column family has a delta store.
   static DeltaPicker::Options PickerOptions(DBStrata* strata,

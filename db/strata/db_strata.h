@@ -103,6 +103,12 @@ class DBStrata {
   // job that builds on their edits. Returns an error if one of them could not
   // be settled. Released.
   Status WaitForSettledMap(ColumnFamilyData* cfd);
+  // Waits until no such job of any of the families is unsettled. To be called
+  // before a job that builds on the Versions that are current after the call.
+  // Released.
+  Status WaitForSettledMaps(const std::vector<ColumnFamilyData*>& families);
+  Status WaitForSettledMaps(
+      const std::vector<ExternalSstFileIngestionJob*>& jobs);
   // Has removals from address maps, and sweeps of range deletions, that have
   // become possible done in the background. Costs the same for any number of
   // column families if none of them has to be examined. Held.
@@ -234,7 +240,7 @@ class DBStrata {
   void SetDeltaOptionsChanged(ColumnFamilyData* cfd);  // held
   // Starts jobs where they are due. Held.
   void ScheduleDeltaJobs();
-  void OnSnapshotReleasedForDrain();  // held
+  void ResumeDrains();  // held
   // Waits until no fold is between its beginning and its end. Folds do not wait
   // for the caller. Released.
   void WaitForDeltaFolds();
@@ -416,6 +422,10 @@ class DBStrata {
   // Returns true if the column family has a delta store and does not separate
   // deltas: what is in delta files becomes values.
   static bool DrainsDeltas(const ColumnFamilyData& cfd);
+  // Returns true if the drain has left operands because of readers. The release
+  // of the earliest of them then calls ResumeDrains(). Makes a collection due
+  // if readers have gone. Held.
+  bool DrainWaitsForReaders(ColumnFamilyData* cfd);
   // Notes what a job of the drain has left. Held.
   void FinishDrainJob(ColumnFamilyData* cfd, SequenceNumber earliest_snapshot,
                       const DeltaGcJob& job, const DeltaValueFolder* folder);
@@ -451,7 +461,7 @@ class DBStrata {
   int num_running_delta_folds_ = 0;
   int num_delta_fold_blocks_ = 0;
   bool delta_jobs_due_ = true;
-  bool drains_wait_for_snapshots_ = false;
+  bool drains_wait_for_readers_ = false;
 
   std::unique_ptr<FlushOrderGate::Host> flush_order_host_ = NewFlushOrderHost();
   FlushOrderGate flush_order_gate_{flush_order_host_.get()};

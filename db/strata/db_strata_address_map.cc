@@ -17,6 +17,7 @@
 #include "db/address_map/mapped_file_removal.h"
 #include "db/arena_wrapped_db_iter.h"
 #include "db/db_impl/compacted_db_impl.h"
+#include "db/external_sst_file_ingestion_job.h"
 #include "db/flush_job.h"
 #include "db/job_context.h"
 #include "db/lookup_key.h"
@@ -416,16 +417,52 @@ Status DBStrata::WaitForSettledMap(ColumnFamilyData* cfd) {
   return jobs.failure();
 }
 
+Status DBStrata::WaitForSettledMaps(
+    const std::vector<ColumnFamilyData*>& families) {
+  db_->mutex_.AssertHeld();
+  // While the mutex was released to wait for one job, others may have committed
+  // edits, of this family or of another.
+  const auto is_unsettled = [](const ColumnFamilyData* cfd) {
+    const AddressMapStore* const blobs = cfd->address_map_store();
+    return blobs != nullptr && blobs->unsettled_jobs().HasAnyOfFirst(
+                                   blobs->unsettled_jobs().NumBegun());
+  };
+  bool waited = true;
+  while (waited) {
+    waited = false;
+    for (ColumnFamilyData* const cfd : families) {
+      waited |= is_unsettled(cfd);
+      const Status s = WaitForSettledMap(cfd);
+      if (!s.ok()) {
+        return s;
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status DBStrata::WaitForSettledMaps(
+    const std::vector<ExternalSstFileIngestionJob*>& jobs) {
+  std::vector<ColumnFamilyData*> families;
+  families.reserve(jobs.size());
+  for (const ExternalSstFileIngestionJob* const job : jobs) {
+    families.push_back(job->GetColumnFamilyData());
+  }
+  return WaitForSettledMaps(families);
+}
+
 void DBStrata::OnReadBoundsReleased(uint32_t column_family_id) {
   InstrumentedMutexLock lock(&db_->mutex_);
   map_work_.OnBoundsReleased(column_family_id);
   ScheduleMapRemovals();
+  ResumeDrains();
 }
 
 void DBStrata::OnSharedReadBoundsReleased() {
   InstrumentedMutexLock lock(&db_->mutex_);
   map_work_.OnSharedBoundsReleased();
   ScheduleMapRemovals();
+  ResumeDrains();
 }
 
 void DBStrata::ScheduleMapRemovals(ColumnFamilyData* cfd) {

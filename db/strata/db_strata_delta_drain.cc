@@ -50,11 +50,11 @@ void DBStrata::FinishDrainJob(ColumnFamilyData* cfd,
       for (const DeltaFileDescription& file : job.files()) {
         if (file.kind == DeltaFileDescription::Kind::kOperands) {
           jobs.AddLeftover(file.number, leftover);
-          drains_wait_for_snapshots_ |= leftover.is_for_snapshots;
         }
       }
     }
   }
+  drains_wait_for_readers_ |= DrainWaitsForReaders(cfd);
   if (now == nullptr) {
     ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] Drain of delta files: there are none any more",
@@ -91,22 +91,38 @@ Status DBStrata::RollManifestAfterDrain(JobContext* job_context) {
   return s;
 }
 
-void DBStrata::OnSnapshotReleasedForDrain() {
+bool DBStrata::DrainWaitsForReaders(ColumnFamilyData* cfd) {
   db_->mutex_.AssertHeld();
-  if (drains_wait_for_snapshots_) {
-    drains_wait_for_snapshots_ = false;
+  DeltaJobState& jobs = cfd->delta_store()->jobs();
+  for (;;) {
+    const SequenceNumber earliest = EarliestReader(*cfd);
+    if (jobs.HasReleased(earliest)) {
+      jobs.SetCollectionDue();
+      SetDeltaJobsDue();
+    }
+    if (!jobs.HasWaitingForSnapshots(earliest)) {
+      return false;
+    }
+    // No snapshot is released while the mutex is held. So if the earliest
+    // reader is none that notifies, and it is still there, it is a snapshot.
+    if (ReadBoundsOf(*cfd).NotifyWhenNoneBelow(earliest + 1) !=
+            FamilyImplicitSnapshots::Blocker::kNone ||
+        EarliestReader(*cfd) == earliest) {
+      return true;
+    }
+  }
+}
+
+void DBStrata::ResumeDrains() {
+  db_->mutex_.AssertHeld();
+  if (drains_wait_for_readers_) {
+    drains_wait_for_readers_ = false;
     for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       if (!DrainsDeltas(*cfd) ||
           cfd->current()->storage_info()->delta() == nullptr) {
         continue;
       }
-      DeltaJobState& jobs = cfd->delta_store()->jobs();
-      const SequenceNumber earliest = EarliestReader(*cfd);
-      if (jobs.HasReleased(earliest)) {
-        jobs.SetCollectionDue();
-        SetDeltaJobsDue();
-      }
-      drains_wait_for_snapshots_ |= jobs.HasWaitingForSnapshots(earliest);
+      drains_wait_for_readers_ |= DrainWaitsForReaders(cfd);
     }
   }
   ScheduleDeltaJobs();

@@ -87,8 +87,12 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
   }
   if (scheduler_.NumJobs(BackgroundJob::Kind::kDelta) < max_jobs - 1 &&
       jobs.is_collection_due() && !jobs.is_picking() &&
-      DeltaPicker::MayCollect(*version) &&
-      !(DrainsDeltas(*cfd) && BackgroundDeltaJob::Level0IsFull(cfd))) {
+      DeltaPicker::MayCollect(*version)) {
+    if (DrainsDeltas(*cfd) && BackgroundDeltaJob::MustWaitForCompactions(cfd)) {
+      // A compaction that finds nothing to do has no end that makes it due.
+      SetDeltaJobsDue();
+      return;
+    }
     jobs.BeginPick();
     StartDeltaJob(std::make_unique<BackgroundDeltaCollection>(this, cfd),
                   /*is_merge=*/false);

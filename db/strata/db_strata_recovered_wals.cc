@@ -19,8 +19,11 @@ namespace ROCKSDB_NAMESPACE {
 Status DBStrata::SyncRecoveredWals(const std::vector<uint64_t>& wal_numbers,
                                    bool have_unflushed) {
   db_->mutex_.AssertHeld();
-  // Prepared transactions stay in the WALs when memtables are flushed.
-  if (!have_unflushed && db_->recovered_transactions_.empty()) {
+  // With two-phase commit, prepared transactions stay in the WALs when memtables
+  // are flushed, and the next open reads the WALs also if there are none: it
+  // fails at a part that the power loss has taken, as the SST files have what
+  // comes after it.
+  if (!have_unflushed && !db_->allow_2pc()) {
     return Status::OK();
   }
   uint64_t min_number = db_->MinLogNumberToKeep();

@@ -42,7 +42,7 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
   } else {
     if (jobs.is_picking() ||
         ((DrainsDeltas(*cfd()) || jobs.wishes() != nullptr) &&
-         BackgroundDeltaJob::Level0IsFull(cfd()))) {
+         BackgroundDeltaJob::MustWaitForCompactions(cfd()))) {
       return Readiness::kOthersFirst;
     }
     jobs.BeginPick();

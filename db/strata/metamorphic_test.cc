@@ -430,7 +430,8 @@ TEST(MetamorphicShrinkerTest, LyingDbIsFound) {
 
 // The hunt.
 
-// Histories of fixed seeds, or fresh ones for $STRATA_METAMORPHIC_SECONDS.
+// Histories of fixed seeds, or, for $STRATA_METAMORPHIC_SECONDS, from
+// $STRATA_METAMORPHIC_SEED or a fresh seed on.
 TEST(MetamorphicTest, AnswersDoNotDependOnOptions) {
   MetamorphicHuntOptions options;
   options.root = Root();
@@ -438,7 +439,9 @@ TEST(MetamorphicTest, AnswersDoNotDependOnOptions) {
   options.num_histories = 11;
   options.seconds = 1e9;
   if (const char* seconds = std::getenv("STRATA_METAMORPHIC_SECONDS")) {
-    options.seed = std::random_device()() % 1000000000;
+    const char* const seed = std::getenv("STRATA_METAMORPHIC_SEED");
+    options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10)
+                                   : std::random_device()() % 1000000000;
     options.num_histories = 0;
     options.seconds = std::atof(seconds);
   }

@@ -15,6 +15,7 @@
 #include "test_util/strata/history_fault_fs_test_util.h"
 #include "test_util/strata/history_unsynced_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
+#include "util/random.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -151,6 +152,33 @@ TEST_F(RecoveredWalsTest, CommitIncludesAPreparedTransaction) {
   ASSERT_OK(db->Get(ReadOptions(), "a", &value));
   EXPECT_EQ("1", value);
   db.reset();
+}
+
+// With two-phase commit an open reads the WALs of earlier processes, although
+// their values were flushed, until the MANIFEST says that no transaction needs
+// them.
+TEST_F(RecoveredWalsTest, FlushedWalsAreSyncedWithTwoPhaseCommit) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Options options = WalOptions();
+    options.avoid_flush_during_recovery = false;
+    options.allow_2pc = true;  // as TransactionDB::Open() sets it
+    DestroyAndReopen(options);
+    Random rnd(static_cast<uint32_t>(seed));
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_OK(Put(Key(i), rnd.RandomString(500)));
+    }
+    Reopen(options);
+    WriteOptions sync;
+    sync.sync = true;
+    ASSERT_OK(Put("a", "1", sync));
+    Close();
+    ASSERT_OK(
+        fs_->unsynced().Drop(HistoryUnsynced::Survivors::kRandomBlocks, seed));
+    ASSERT_OK(TryReopen(options));
+    EXPECT_EQ("1", Get("a"));
+    EXPECT_NE("NOT_FOUND", Get(Key(39)));
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -34,6 +34,7 @@
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "test_util/strata/history_fault_fs_test_util.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 #include "util/random.h"
@@ -828,6 +829,35 @@ TEST_F(DBWalBufferTest, DeviceErrorLosesNoReturnedWrite) {
     CheckCopy(other, is_retryable ? 120 : 110);
   }
   Destroy(last_options_);
+}
+
+// The buffer has the end of an older WAL, whose file could not be written. The
+// first record of the next WAL tells the size of the older one, the buffer
+// included.
+TEST_F(DBWalBufferTest, ReadOnlyOpenReadsWalsBehindTheBuffer) {
+  const auto fault_fs =
+      std::make_shared<HistoryFaultFS>(env_->GetFileSystem(), dbname_);
+  const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
+  for (const bool verifies : {false, true}) {
+    SCOPED_TRACE(verifies);
+    Options options = BufferOptions();
+    options.track_and_verify_wals = verifies;
+    options.env = fault_env.get();
+    DestroyAndReopen(options);
+    PutKeys(0, 10);
+    HistoryFaultFS::Rule rule;
+    rule.op = HistoryFileOp::kWrite;
+    rule.pattern = LogFileName("", dbfull()->TEST_LogfileNumber()).substr(1);
+    fault_fs->AddRule(rule);
+    ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+    PutKeys(10, 20);
+    CopyFiles();
+    fault_fs->ClearRules();
+    options.env = env_;
+    CheckCopy(options, 20);
+  }
+  Destroy(last_options_);
+  Close();
 }
 
 TEST_F(DBWalBufferTest, PreparedTransactionIsRecovered) {

@@ -34,8 +34,10 @@ class HistoryTransaction {
   Transaction* transaction() const { return transaction_.get(); }
 
   bool has_snapshot() const { return position_ != kNewest; }
-  // REQUIRES: has_snapshot()
-  size_t position() const { return position_; }
+  // Returns the position of what the transaction reads.
+  size_t Position(const HistoryModel& model) const {
+    return has_snapshot() ? position_ : model.Position();
+  }
 
   // Adds an operation that the DB's transaction has accepted.
   void Add(HistoryModel::Op op) { ops_.push_back(std::move(op)); }
@@ -69,8 +71,7 @@ class HistoryTransaction {
   // Returns the contents of a family that the transaction sees.
   HistoryModel::Contents Contents(const HistoryModel& model,
                                   const std::string& cf) const {
-    HistoryModel::Contents contents =
-        position_ == kNewest ? model.Now(cf) : model.At(cf, position_);
+    HistoryModel::Contents contents = model.At(cf, Position(model));
     model.ApplyTo(ops_, cf, &contents);
     return contents;
   }
