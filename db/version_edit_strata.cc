@@ -111,6 +111,12 @@ void VersionEdit::NoteMergedValues(MergedValueGeneration* generation) const {
   for (const auto& [level, file] : new_files_) {
     largest = std::max(largest, file.fd.largest_seqno);
   }
+  // An anchor hides operands from readers at its sequence number and later.
+  if (const DeltaEdit* const deltas = GetDeltaEdit()) {
+    for (const DeltaFileDescription& file : deltas->files()) {
+      largest = std::max(largest, file.largest_seq);
+    }
+  }
   generation->OnChange(largest);
 }
 

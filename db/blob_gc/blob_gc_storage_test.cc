@@ -774,8 +774,8 @@ TEST_F(BlobGcStorageTest, OnlyTheAddressDecidesWhetherAnEntryMoves) {
         ASSERT_TRUE(f.map()->Remove(NameOf(removed)));
         ASSERT_TRUE(f.map()->Remove(NameOf(removed_versioned)));
         SequenceNumber left = 0;
-        ASSERT_EQ(1u, f.map()->RemoveHidden(NameOf(hidden).key, /*from=*/0,
-                                            104, &left));
+        ASSERT_EQ(1u, f.map()->RemoveHidden(NameOf(hidden).key, /*from=*/0, 104,
+                                            &left));
         ASSERT_TRUE(f.map()->SwapAddress(NameOf(moved),
                                          f.Find(moved).entry.address,
                                          MapAddress{f.Slot(12), 5000, 200}));
@@ -1250,8 +1250,8 @@ void ChangeSome(Family* f, Random* rnd, SequenceNumber* seq,
         break;
       case 3: {
         SequenceNumber left = 0;
-        f->map()->RemoveHidden(name.key, /*from=*/0,
-                               name.seq + rnd->Uniform(3), &left);
+        f->map()->RemoveHidden(name.key, /*from=*/0, name.seq + rnd->Uniform(3),
+                               &left);
         break;
       }
       case 4: {

@@ -676,6 +676,40 @@ TEST_F(DBMergedValueTest, DeletionOfFilesInvalidatesCachedValues) {
   }
 }
 
+// An anchor hides an operand from readers after the deletion of files, and an
+// older snapshot still sees it. What the snapshot reads is not for others.
+TEST_F(DBMergedValueTest, SnapshotBelowADeletionOfFilesFillsNothing) {
+  Options options = CacheOptions();
+  options.enable_delta_separation = true;
+  DestroyAndReopen(options);
+  // The cache has been in use.
+  ASSERT_OK(Merge("a", "1"));
+  EXPECT_EQ(Get("a"), "1");
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(2);
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  // The anchor gets the sequence number of the newest operand of any key.
+  ASSERT_OK(Merge("z", "2"));
+  ASSERT_OK(Flush());
+  const Slice from = "k";
+  const Slice to = "l";
+  ASSERT_OK(
+      DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &from, &to));
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  EXPECT_EQ(Get("k", snapshot), "1");
+  EXPECT_EQ(Get("k"), "NOT_FOUND");
+  EXPECT_EQ(MultiGet({"k"}).front(), "NOT_FOUND");
+  ASSERT_OK(Merge("k", "3"));
+  EXPECT_EQ(Get("k"), "3");
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("k"), "3");
+  db_->ReleaseSnapshot(snapshot);
+  EXPECT_EQ(Get("k"), "3");
+}
+
 namespace {
 
 // Runs compactions in this process as another process would.

@@ -19,10 +19,10 @@ namespace ROCKSDB_NAMESPACE {
 Status DBStrata::SyncRecoveredWals(const std::vector<uint64_t>& wal_numbers,
                                    bool have_unflushed) {
   db_->mutex_.AssertHeld();
-  // With two-phase commit, prepared transactions stay in the WALs when memtables
-  // are flushed, and the next open reads the WALs also if there are none: it
-  // fails at a part that the power loss has taken, as the SST files have what
-  // comes after it.
+  // With two-phase commit, prepared transactions stay in the WALs when
+  // memtables are flushed, and the next open reads the WALs also if there are
+  // none: it fails at a part that the power loss has taken, as the SST files
+  // have what comes after it.
   if (!have_unflushed && !db_->allow_2pc()) {
     return Status::OK();
   }
