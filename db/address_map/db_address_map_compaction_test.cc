@@ -25,17 +25,6 @@ class DBAddressMapCompactionTest : public AddressMapDBTestBase {
  public:
   DBAddressMapCompactionTest()
       : AddressMapDBTestBase("db_address_map_compaction_test") {}
-
- protected:
-  std::vector<std::string> FilesOf(int level) {
-    ColumnFamilyMetaData meta;
-    db_->GetColumnFamilyMetaData(&meta);
-    std::vector<std::string> files;
-    for (const SstFileMetaData& file : meta.levels[level].files) {
-      files.push_back(file.db_path + file.name);
-    }
-    return files;
-  }
 };
 
 // A value that SingleDelete() has deleted is dead in the map. The compaction
@@ -59,7 +48,7 @@ TEST_F(DBAddressMapCompactionTest, DeadValueGoesOutOfTheMapWithoutATombstone) {
     }
     ASSERT_OK(Put(Key(kNumKeys), Value(kNumKeys)));
     ASSERT_OK(Flush());
-    ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(0), 3));
+    ASSERT_OK(CompactInto(0, 3));
     for (int i = 0; i <= kNumKeys; ++i) {
       if (is_dead(i) || i == kNumKeys) {
         ASSERT_OK(SingleDelete(Key(i)));
@@ -77,7 +66,7 @@ TEST_F(DBAddressMapCompactionTest, DeadValueGoesOutOfTheMapWithoutATombstone) {
       }
     };
     // Not with the file of the deletions.
-    ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(3), 3));
+    ASSERT_OK(CompactInto(3, 3));
     check();
     ASSERT_OK(ForceCompaction());
     check();
@@ -114,10 +103,10 @@ TEST_F(DBAddressMapCompactionTest, SingleDeleteMayMeetASkippedValue) {
   ASSERT_OK(Put("j", Value(1)));
   ASSERT_OK(Put("m", Value(2)));
   ASSERT_OK(Flush());
-  ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(0), 3));
+  ASSERT_OK(CompactInto(0, 3));
   ASSERT_OK(Put("k", Value(3)));
   ASSERT_OK(Flush());
-  ASSERT_OK(db_->CompactFiles(CompactionOptions(), FilesOf(0), 1));
+  ASSERT_OK(CompactInto(0, 1));
   ASSERT_OK(SingleDelete("k"));
   ASSERT_OK(Flush());
   EXPECT_EQ(Get("k"), "NOT_FOUND");

@@ -98,18 +98,6 @@ class DBAddressMapOverlapTest : public AddressMapDBTestBase,
     return text + std::string(40, '.');
   }
 
-  std::vector<std::string> FilesOf(int level) {
-    ColumnFamilyMetaData meta;
-    db_->GetColumnFamilyMetaData(&meta);
-    std::vector<std::string> files;
-    for (const SstFileMetaData& file : meta.levels[level].files) {
-      files.push_back(file.db_path + file.name);
-    }
-    return files;
-  }
-  Status CompactInto(int from, int to) {
-    return db_->CompactFiles(CompactionOptions(), FilesOf(from), to);
-  }
   // Flushes the memtable and compacts its keys into the bottommost level.
   void FlushToBottom() {
     ASSERT_OK(Flush());

@@ -39,16 +39,6 @@ class DBAddressMapZeroSequenceTest : public AddressMapDBTestBase {
     return text + std::string(40, '.');
   }
 
-  Status CompactInto(int from, int to) {
-    ColumnFamilyMetaData meta;
-    db_->GetColumnFamilyMetaData(&meta);
-    std::vector<std::string> files;
-    for (const SstFileMetaData& file : meta.levels[from].files) {
-      files.push_back(file.db_path + file.name);
-    }
-    return db_->CompactFiles(CompactionOptions(), files, to);
-  }
-
   // Opens a DB with the values that were written before the DB had a map.
   // blobs: they are in ordinary blob files.
   // zero: they have the sequence number zero.

@@ -80,6 +80,21 @@ class AddressMapDBTestBase : public StrataDBTestBase {
   static void WaitForJobs(DB* db) { ASSERT_OK(WaitForMapJobs(db)); }
   void WaitForJobs() { WaitForJobs(db_.get()); }
 
+  // Returns the paths of the SST files of a level.
+  std::vector<std::string> FilesOf(int level) {
+    ColumnFamilyMetaData meta;
+    db_->GetColumnFamilyMetaData(&meta);
+    std::vector<std::string> files;
+    for (const SstFileMetaData& file : meta.levels[level].files) {
+      files.push_back(file.db_path + file.name);
+    }
+    return files;
+  }
+  // Compacts all files of a level into a level.
+  Status CompactInto(int from, int to) {
+    return db_->CompactFiles(CompactionOptions(), FilesOf(from), to);
+  }
+
   // Rewrites all files and waits until the map has removed entries.
   static void Compact(DB* db, ColumnFamilyHandle* handle) {
     ASSERT_OK(ForceCompaction(db, handle));
