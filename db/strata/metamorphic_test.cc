@@ -124,6 +124,24 @@ TEST(MetamorphicGeneratorTest, HistoriesAreValidAndHaveAllSteps) {
   }
 }
 
+// A prepared transaction survives a crash if it was synced.
+TEST(MetamorphicStateTest, DoubtfulTransactionIsNotUsed) {
+  for (const bool is_synced : {false, true}) {
+    Steps steps = {{"open", "db=locking"},
+                   {"txn", "T1", "begin"},
+                   {"txn", "T1", "prepare"},
+                   {"crash"},
+                   {"txn", "T2", "begin"}};
+    if (is_synced) {
+      steps.insert(steps.end() - 2, {"syncwal"});
+    }
+    Steps with_use = steps;
+    with_use.push_back({"txn", "T1", "rollback"});
+    with_use.push_back({"txn", "T1", "begin"});
+    ASSERT_EQ(MetamorphicState::Valid(with_use), is_synced ? with_use : steps);
+  }
+}
+
 TEST(MetamorphicStateTest, StepsThatHaveLostWhatTheyNeedAreLeftOut) {
   const Steps steps = {{"open"},
                        {"release", "S"},

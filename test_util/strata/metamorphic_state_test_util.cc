@@ -141,7 +141,7 @@ bool MetamorphicState::AllowsTransaction(const Step& step) const {
   if (action == "begin") {
     return it == transactions_.end();
   }
-  if (it == transactions_.end()) {
+  if (it == transactions_.end() || it->second.is_doubtful) {
     return false;
   }
   if (action == "commit" || action == "rollback") {
@@ -257,6 +257,9 @@ void MetamorphicState::Close(bool loses_writes) {
   std::erase_if(transactions_, [](const auto& transaction) {
     return !transaction.second.is_prepared;
   });
+  for (auto& transaction : transactions_) {
+    transaction.second.is_doubtful |= loses_writes;
+  }
 }
 
 void MetamorphicState::ApplyFamily(const Step& step) {

@@ -33,6 +33,8 @@ class MetamorphicState {
   struct Transaction {
     size_t num_save_points = 0;
     bool is_prepared = false;
+    // It is unknown whether the prepared transaction has survived.
+    bool is_doubtful = false;
   };
   struct Family {
     std::string merge_operator;
