@@ -120,7 +120,7 @@ void CompactionIterator::PlaceMapped() {
 }
 
 void CompactionIterator::SkipDead() {
-  while (UNLIKELY(is_dead_)) {
+  while (is_dead_) {
     // The entry came from the input, not from the merge output.
     assert(!merge_out_iter_.Valid());
     if (!at_next_) {

@@ -423,8 +423,8 @@ class DBStrata {
   // deltas: what is in delta files becomes values.
   static bool DrainsDeltas(const ColumnFamilyData& cfd);
   // Returns true if the drain has left operands because of readers. The release
-  // of the earliest of them then calls ResumeDrains(). Makes a collection due
-  // if readers have gone. Held.
+  // of the earliest of them then calls ResumeDrains(). The function also makes
+  // a collection due if readers have gone. Held.
   bool DrainWaitsForReaders(ColumnFamilyData* cfd);
   // Notes what a job of the drain has left. Held.
   void FinishDrainJob(ColumnFamilyData* cfd, SequenceNumber earliest_snapshot,
