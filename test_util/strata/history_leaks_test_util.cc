@@ -24,6 +24,13 @@ std::string PathOf(const LiveFileStorageInfo& info) {
   return path + "/" + info.relative_filename;
 }
 
+// Returns true if the file name belongs to a temporary OPTIONS file. RocksDB
+// never deletes a temporary OPTIONS file that a crash has left behind, because
+// another thread may be writing it, so such a file is not a leak of a job.
+bool IsTemporaryOptionsFile(const std::string& name, FileType type) {
+  return type == kTempFile && name.find(kOptionsFileNamePrefix) == 0;
+}
+
 }  // namespace
 
 std::set<std::string> HistoryLeaks::Directories(HistoryDb& db) {
@@ -66,7 +73,9 @@ Status HistoryLeaks::Find(HistoryDb& db, std::vector<std::string>* names) {
   for (const std::string& path : paths) {
     uint64_t number = 0;
     FileType type = kInfoLogFile;
-    if (!ParseFileName(path.substr(path.rfind('/') + 1), &number, &type)) {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (!ParseFileName(name, &number, &type) ||
+        IsTemporaryOptionsFile(name, type)) {
       continue;
     }
     // The DB counts all WALs that it finds as live.
