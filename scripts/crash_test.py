@@ -17,7 +17,9 @@ them exclude each other. A later run with the same seed goes on where the one be
 build/crash-test/log.tsv gets a line for each round. Operations are counted as far as db_stress had
 reported them when it was killed. A round that finds something keeps its databases and its output in
 build/crash-test/rounds/<seed>-<round>/, with a file "repeat" that has the command to run it again.
-The run goes on with the next round, and its exit code is 1 in the end.
+The run goes on with the next round, and its exit code is 1 in the end. If a round takes seven
+minutes longer than --seconds, gdb writes the stacks of its stress programs to
+build/crash-test/rounds/<seed>-<round>.stacks.
 
 --rounds N ends the run after N rounds, if the hours are not over before.
 
@@ -38,7 +40,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
-from crash import output, plan, round_log  # noqa: E402
+from crash import output, plan, round_log, stacks  # noqa: E402
 import run_tests  # noqa: E402
 
 STRESS_PROGRAMS = ('db_stress', 'overlap_stress_test')
@@ -46,6 +48,9 @@ STRESS_PROGRAMS = ('db_stress', 'overlap_stress_test')
 # for 15 minutes, then there is the last verification. Both have some seconds of their own.
 CRASHTEST_EXTRA_SECONDS = 900 + plan.VERIFY_SECONDS + 120
 OVERLAP_EXTRA_SECONDS = 300
+# Most rounds need less than this beyond --seconds. The stacks of one that needs more may show what
+# it waits for.
+STACKS_EXTRA_SECONDS = 420
 # Less than this is not enough for a round and its copies.
 FREE_BYTES = 4 << 30
 
@@ -86,10 +91,27 @@ class Lock:
                              f'{", ".join(map(str, running))}')
 
 
-def run(command, folder, limit):
+def wait(child, folder, limit, stacks_after):
+    """Waits for the child. Returns its exit code, or None if it has not ended after the limit, in
+    seconds. Writes the stacks of the stress programs in the folder to a file beside it after
+    stacks_after seconds."""
+    if stacks_after < limit:
+        try:
+            return child.wait(stacks_after)
+        except subprocess.TimeoutExpired:
+            stacks.write(other_stress(folder), f'{folder}.stacks')
+            limit -= stacks_after
+    try:
+        return child.wait(limit)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def run(command, folder, limit, stacks_after):
     """Runs a command in a folder, with a new TEST_TMPDIR in it and its output in the file "output".
     Returns (exit code, seconds); the code is None if it was killed after the limit, in seconds.
-    Nothing that it started is left when this returns."""
+    Writes FOLDER.stacks after stacks_after seconds. Nothing that the command started is left when
+    this returns."""
     tests = os.path.join(folder, 'test')
     os.makedirs(tests)
     env = {**os.environ, 'TEST_TMPDIR': tests, 'PYTHONDONTWRITEBYTECODE': '1'}
@@ -102,9 +124,7 @@ def run(command, folder, limit):
                                  stderr=subprocess.STDOUT, cwd=tests, env=env,
                                  start_new_session=True)
         try:
-            code = child.wait(limit)
-        except subprocess.TimeoutExpired:
-            code = None
+            code = wait(child, folder, limit, stacks_after)
         finally:
             try:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -154,7 +174,7 @@ class Runner:
             extra, outcome_of = CRASHTEST_EXTRA_SECONDS, output.of_crashtest
         keep = False
         try:
-            code, took = run(command, folder, seconds + extra)
+            code, took = run(command, folder, seconds + extra, seconds + STACKS_EXTRA_SECONDS)
             path = os.path.join(folder, 'output')
             with open(path, encoding='utf-8', errors='replace', newline='') as f:
                 outcome = outcome_of(f.read(), code)

@@ -31,7 +31,7 @@ import overlay_sources  # noqa: E402
 import run_tests  # noqa: E402
 import steps  # noqa: E402
 import upgrade  # noqa: E402
-from crash import covering, output, plan, round_log  # noqa: E402
+from crash import covering, output, plan, round_log, stacks  # noqa: E402
 import sweep  # noqa: E402
 from temporary_folder import Temporary  # noqa: E402
 
@@ -393,7 +393,9 @@ class CrashTestRounds(Temporary):
             folder = os.path.join(self.dir, name)
             os.makedirs(folder)
             limit = 0.01 if expected is None else 600
-            self.assertEqual(crash_test.run(['sh', '-c', command], folder, limit)[0], expected)
+            self.assertEqual(crash_test.run(['sh', '-c', command], folder, limit, 600)[0],
+                             expected)
+            self.assertFalse(os.path.exists(f'{folder}.stacks'))
         with open(os.path.join(self.dir, 'ends', 'test', 'pid'), encoding='utf-8') as f:
             pid = f.read().strip()
 
@@ -403,6 +405,24 @@ class CrashTestRounds(Temporary):
             return ''
         while state() not in ('', 'Z'):  # gone, or not waited for by init yet
             time.sleep(0.01)
+
+    def test_stacks_of_a_run_that_takes_long(self):
+        folder = os.path.join(self.dir, 'long')
+        os.makedirs(folder)
+        stress = self.write('bin/db_stress', '#!/bin/sh\nsleep 1000; exit\n', 0o755)
+        code, _ = crash_test.run([stress, f'--db={folder}/test/db'], folder, 1, 0.5)
+        self.assertIsNone(code)
+        with open(f'{folder}.stacks', encoding='utf-8') as f:
+            self.assertRegex(f.read(), r'^(process \d+\n|gdb is not installed\n)')
+
+    def test_stacks(self):
+        gdb = self.write('bin/a_gdb', '#!/bin/sh\necho stacks of $2; exit 1\n', 0o755)
+        path = os.path.join(self.dir, 'stacks')
+        for program, expected in ((gdb, 'process 1\nstacks of 1\nprocess 23\nstacks of 23\n'),
+                                  (gdb + '2', f'{gdb}2 is not installed\n')):
+            stacks.write([1, 23], path, program)
+            with open(path, encoding='utf-8') as f:
+                self.assertEqual(f.read(), expected)
 
     def test_one_at_a_time(self):
         lock = crash_test.Lock(self.dir)
