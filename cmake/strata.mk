@@ -52,14 +52,17 @@ STRATA_LIB = \
   db/address_map/version_mapped_stats.cc \
   db/arena_wrapped_db_iter_strata.cc \
   db/blob/blob_source_strata.cc \
+  db/blob_gc/blob_copy_writer.cc \
   db/blob_gc/blob_gc_job.cc \
   db/blob_gc/blob_gc_picker.cc \
   db/blob_gc/blob_gc_state.cc \
   db/blob_gc/blob_gc_storage.cc \
   db/blob_gc/blob_key_bounds.cc \
   db/blob_gc/blob_live_records.cc \
+  db/blob_gc/blob_range_sort_job.cc \
   db/blob_gc/blob_relocation.cc \
   db/blob_gc/blob_run_merger.cc \
+  db/blob_gc/mapped_blob_record.cc \
   db/blob_gc/unmapped_blob_gc.cc \
   db/blob_v2/blob_batch_read.cc \
   db/blob_v2/blob_format_v2.cc \
@@ -68,6 +71,7 @@ STRATA_LIB = \
   db/blob_v2/blob_record_reader.cc \
   db/blob_v2/blob_record_walker.cc \
   db/blob_v2/read_ahead_budget.cc \
+  db/blob_v2/read_ahead_gauge.cc \
   db/compaction/compaction_iterator_strata.cc \
   db/db_iter_strata.cc \
   db/delta/delta_ascending_lookup.cc \
@@ -132,6 +136,8 @@ STRATA_LIB = \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
   db/path_layout/repair_paths.cc \
+  db/scan_sort/scan_debts.cc \
+  db/scan_sort/scan_meter.cc \
   db/strata/background_blob_gc.cc \
   db/strata/background_delta_collection.cc \
   db/strata/background_delta_job.cc \
@@ -139,6 +145,7 @@ STRATA_LIB = \
   db/strata/background_job_scheduler.cc \
   db/strata/background_map_removals.cc \
   db/strata/background_range_sweep.cc \
+  db/strata/background_scan_sort.cc \
   db/strata/column_family_strata.cc \
   db/strata/db_strata.cc \
   db/strata/db_strata_address_map.cc \
@@ -333,6 +340,7 @@ STRATA_TEST_MAIN = \
   db/blob_gc/blob_gc_state_test.cc \
   db/blob_gc/blob_gc_storage_test.cc \
   db/blob_gc/blob_live_records_test.cc \
+  db/blob_gc/blob_range_sort_job_test.cc \
   db/blob_gc/blob_relocation_test.cc \
   db/blob_gc/blob_run_merger_test.cc \
   db/blob_gc/db_blob_gc_test.cc \
@@ -345,6 +353,7 @@ STRATA_TEST_MAIN = \
   db/blob_v2/blob_record_walker_test.cc \
   db/blob_v2/db_blob_damage_test.cc \
   db/blob_v2/read_ahead_budget_test.cc \
+  db/blob_v2/read_ahead_gauge_test.cc \
   db/c_strata_test.cc \
   db/delta/db_delta_cache_test.cc \
   db/delta/db_delta_drain_test.cc \
@@ -405,6 +414,8 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_stats_test.cc \
   db/path_layout/path_sync_test.cc \
   db/path_layout/repair_paths_test.cc \
+  db/scan_sort/db_scan_sort_test.cc \
+  db/scan_sort/scan_debts_test.cc \
   db/strata/atomic_flush_install_test.cc \
   db/strata/background_job_scheduler_test.cc \
   db/strata/db_durable_names_test.cc \

@@ -19,7 +19,8 @@ reported them when it was killed. A round that finds something keeps its databas
 build/crash-test/rounds/<seed>-<round>/, with a file "repeat" that has the command to run it again.
 The run goes on with the next round, and its exit code is 1 in the end. If a round takes seven
 minutes longer than --seconds, gdb writes the stacks of its stress programs to
-build/crash-test/rounds/<seed>-<round>.stacks.
+build/crash-test/rounds/<seed>-<round>.stacks, and their LOG files are copied to
+<seed>-<round>.logs.
 
 --rounds N ends the run after N rounds, if the hours are not over before.
 
@@ -28,6 +29,7 @@ until a process is killed, --build FOLDER (build/debug) with the programs, --dir
 (build/crash-test), which must be on a disk.
 """
 import argparse
+import contextlib
 import fcntl
 import itertools
 import os
@@ -91,15 +93,31 @@ class Lock:
                              f'{", ".join(map(str, running))}')
 
 
+def copy_logs(folder, target):
+    """Copies the LOG files below the folder: db_crashtest.py deletes the DB of a run that it has to
+    kill because it takes too long."""
+    def name_of(path):
+        return os.path.relpath(path, folder).replace(os.sep, '_')
+
+    os.makedirs(target, exist_ok=True)
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            if name == 'LOG' or name.startswith('LOG.old.'):
+                path = os.path.join(parent, name)
+                with contextlib.suppress(OSError):  # the DB may delete it
+                    shutil.copy(path, os.path.join(target, name_of(path)))
+
+
 def wait(child, folder, limit, stacks_after):
     """Waits for the child. Returns its exit code, or None if it has not ended after the limit, in
-    seconds. Writes the stacks of the stress programs in the folder to a file beside it after
-    stacks_after seconds."""
+    seconds. Writes the stacks of the stress programs in the folder to a file beside it, and copies
+    their LOG files, after stacks_after seconds."""
     if stacks_after < limit:
         try:
             return child.wait(stacks_after)
         except subprocess.TimeoutExpired:
             stacks.write(other_stress(folder), f'{folder}.stacks')
+            copy_logs(folder, f'{folder}.logs')
             limit -= stacks_after
     try:
         return child.wait(limit)
@@ -110,8 +128,8 @@ def wait(child, folder, limit, stacks_after):
 def run(command, folder, limit, stacks_after):
     """Runs a command in a folder, with a new TEST_TMPDIR in it and its output in the file "output".
     Returns (exit code, seconds); the code is None if it was killed after the limit, in seconds.
-    Writes FOLDER.stacks after stacks_after seconds. Nothing that the command started is left when
-    this returns."""
+    Writes FOLDER.stacks and FOLDER.logs after stacks_after seconds. Nothing that the command
+    started is left when this returns."""
     tests = os.path.join(folder, 'test')
     os.makedirs(tests)
     env = {**os.environ, 'TEST_TMPDIR': tests, 'PYTHONDONTWRITEBYTECODE': '1'}

@@ -409,11 +409,15 @@ class CrashTestRounds(Temporary):
     def test_stacks_of_a_run_that_takes_long(self):
         folder = os.path.join(self.dir, 'long')
         os.makedirs(folder)
-        stress = self.write('bin/db_stress', '#!/bin/sh\nsleep 1000; exit\n', 0o755)
+        script = ('#!/bin/sh\nmkdir db\necho x > db/LOG\necho y > db/LOG.old.1\n'
+                  'echo z > db/MANIFEST\nsleep 1000\nexit\n')
+        stress = self.write('bin/db_stress', script, 0o755)
         code, _ = crash_test.run([stress, f'--db={folder}/test/db'], folder, 1, 0.5)
         self.assertIsNone(code)
         with open(f'{folder}.stacks', encoding='utf-8') as f:
             self.assertRegex(f.read(), r'^(process \d+\n|gdb is not installed\n)')
+        self.assertEqual(sorted(os.listdir(f'{folder}.logs')),
+                         ['test_db_LOG', 'test_db_LOG.old.1'])
 
     def test_stacks(self):
         gdb = self.write('bin/a_gdb', '#!/bin/sh\necho stacks of $2; exit 1\n', 0o755)

@@ -12,6 +12,7 @@
 #include "db/address_map/address_map_store.h"
 #include "db/column_family.h"
 #include "db/internal_stats.h"
+#include "db/scan_sort/scan_debts.h"
 #include "db/version_set.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -70,6 +71,11 @@ bool InternalStats::HandleAddressMapMap(
   put("blocked-removals", blobs->NumBlockedRemovals());
   put("pending-range-deletions", blobs->range_deletions().Count());
   put("retired-removals", blobs->retired_removals().NumNames());
+  uint64_t scan_debt = 0;
+  size_t scan_ranges = 0;
+  blobs->scan_debts()->GetTotals(&scan_debt, &scan_ranges);
+  put("scan-debt", scan_debt);
+  put("scan-ranges", scan_ranges);
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include "db/blob/blob_source.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
+#include "db/scan_sort/scan_debts.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 
@@ -41,6 +42,7 @@ AddressMapStore::AddressMapStore(uint32_t column_family_id,
                      ? nullptr
                      : std::make_unique<MappedRowCache>(ioptions.row_cache,
                                                         ioptions.stats)),
+      scan_debts_(std::make_unique<ScanDebts>(ioptions.user_comparator)),
       hash_seed_(RandomSeed()),
       charge_(MapMemoryReservation::Create(&table_factory, ioptions.logger)),
       map_(AddressMap::Options{/*expected_entries=*/0, charge_.get()}, &files_),
@@ -274,7 +276,7 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
     file.is_busy = live == 0;
   }
   gc_.MarkBusy(&files, also_failed);
-  if (gc_.HasJobs()) {
+  if (gc_.HasJobs() || gc_.HasCopies() || gc_.is_sorting()) {
     for (const BlobFileSlotTable::Info& info : files_.GetAll()) {
       if (info.state == BlobFileSlotTable::State::kCopies) {
         BlobGcPicker::File& file = files.emplace_back();

@@ -29,6 +29,7 @@
 #include "db/address_map/unsettled_map_jobs.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_gc/blob_gc_state.h"
+#include "db/blob_v2/read_ahead_gauge.h"
 #include "db/dbformat.h"
 #include "db/strata/implicit_snapshot_registry.h"
 #include "options/cf_options.h"
@@ -44,6 +45,7 @@ class BlobSource;
 class ColumnFamilySet;
 class MapCommitObserver;
 class MapWorkQueue;
+class ScanDebts;
 class Version;
 class VersionEdit;
 class VersionSet;
@@ -82,6 +84,13 @@ class AddressMapStore {
 
   // Histogram of the lengths of this column family's scans.
   ScanLengthHistogram* scan_lengths() const { return &scan_lengths_; }
+
+  // Decides whether reads for this column family's scans are handed to other
+  // threads.
+  ReadAheadGauge* read_ahead_gauge() const { return &read_ahead_gauge_; }
+
+  // Accounts of the cost of scans of values that are not in key order.
+  ScanDebts* scan_debts() const { return scan_debts_.get(); }
 
   // Returns nullptr if DBOptions::row_cache is not set.
   const MappedRowCache* row_cache() const { return row_cache_.get(); }
@@ -369,6 +378,8 @@ class AddressMapStore {
   BlobFileCache* const blob_file_cache_;
   const std::unique_ptr<MappedRowCache> row_cache_;
   mutable ScanLengthHistogram scan_lengths_;
+  mutable ReadAheadGauge read_ahead_gauge_;
+  const std::unique_ptr<ScanDebts> scan_debts_;
   uint64_t hash_seed_;
   bool ready_ = false;
   BlobFileSlotTable files_;

@@ -203,7 +203,7 @@ TEST_F(DBAddressMapTest, MultiGetFindsEntriesOfAllKinds) {
   // The reads seem slow, so several files are read in parallel.
   SyncPoint::GetInstance()->SetCallBack(
       "BlobReadPool::RunAll:Micros", [](void* micros) {
-        *static_cast<uint64_t*>(micros) = BlobReadPool::kCachedMicros + 1;
+        *static_cast<uint64_t*>(micros) = ReadAheadGauge::kCachedMicros + 1;
       });
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(MultiGet(keys), expected) << step;

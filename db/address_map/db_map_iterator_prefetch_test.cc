@@ -31,7 +31,13 @@ namespace ROCKSDB_NAMESPACE {
 class DBMapIteratorPrefetchTest : public MapIteratorDBTestBase {
  public:
   DBMapIteratorPrefetchTest()
-      : MapIteratorDBTestBase("db_map_iterator_prefetch_test") {}
+      : MapIteratorDBTestBase("db_map_iterator_prefetch_test") {
+    // Reads are handed to other threads although they come from the page cache.
+    EnableCallBack("ReadAheadGauge::OnRead:Micros", [](void* micros) {
+      *static_cast<uint64_t*>(micros) = 1000000;
+    });
+  }
+  ~DBMapIteratorPrefetchTest() override { DisableCallBacks(); }
 
  protected:
   // The present limit according to the comment in ReadOptions.

@@ -16,6 +16,7 @@
 #include "db/pinned_iterators_manager.h"
 #include "monitoring/statistics_impl.h"
 #include "rocksdb/slice_transform.h"
+#include "rocksdb/system_clock.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -45,7 +46,8 @@ MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
       lengths_(read_options.blob_prefetch_count ==
                        ReadOptions::kAutoBlobPrefetchCount
                    ? blobs_->scan_lengths()
-                   : nullptr) {}
+                   : nullptr),
+      gauge_(lengths_ != nullptr ? blobs_->read_ahead_gauge() : nullptr) {}
 
 MapPrefetchIterator::~MapPrefetchIterator() {
   NoteLength();
@@ -66,7 +68,12 @@ Status MapPrefetchIterator::FetchMappedValue(const Slice& user_key,
     Slot& front = queue_.front();
     if (front.group != nullptr && !front.taken) {
       front.taken = true;
-      front.group->RunAndWait();
+      if (values_->meter()->is_on() && !front.was_cached) {
+        const BlobReadGroup::Item& item = front.group->items()[front.item];
+        values_->meter()->OnValue(user_key, item.file_number, item.offset,
+                                  item.size);
+      }
+      ReadFront();
       return front.group->Take(front.item, result);
     }
     if (front.kept.found) {
@@ -76,6 +83,42 @@ Status MapPrefetchIterator::FetchMappedValue(const Slice& user_key,
   return values_->FetchMappedValue(user_key, value, result);
 }
 
+void MapPrefetchIterator::ReadFront() {
+  BlobReadGroup* const group = queue_.front().group.get();
+  if (gauge_ == nullptr) {
+    group->RunAndWait();
+    return;
+  }
+  SystemClock* const clock = cfd_->ioptions().clock;
+  const uint64_t began = clock->NowMicros();
+  if (group->RunAndWait()) {
+    gauge_->OnRead(group->Span(), clock->NowMicros() - began);
+  }
+}
+
+void MapPrefetchIterator::Submit(
+    const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
+    const std::vector<Slot*>& slots) {
+  std::vector<std::shared_ptr<BlobReadGroup>> submitted;
+  for (const auto& group : groups) {
+    if (gauge_ == nullptr || gauge_->HandsOver()) {
+      submitted.push_back(group);
+    }
+  }
+  if (submitted.empty()) {
+    return;
+  }
+  size_t num_values = 0;
+  for (Slot* const slot : slots) {
+    slot->was_submitted = submitted.size() == groups.size() ||
+                          std::find(submitted.begin(), submitted.end(),
+                                    slot->group) != submitted.end();
+    num_values += slot->was_submitted ? 1 : 0;
+  }
+  RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_READ, num_values);
+  BlobReadPool::Submit(submitted, read_options_, cfd_->ioptions());
+}
+
 void MapPrefetchIterator::DropQueue() {
   if (queue_.empty()) {
     return;
@@ -83,9 +126,9 @@ void MapPrefetchIterator::DropQueue() {
   PinFrontValue();
   uint64_t wasted = 0;
   for (Slot& slot : queue_) {
+    wasted += IsWasted(slot) ? 1 : 0;
     if (slot.group != nullptr) {
       slot.group->LetGo();
-      wasted += slot.taken ? 0 : 1;
     }
   }
   RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED, wasted);
@@ -214,6 +257,7 @@ bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
   const bool goes_on = IsOnward(queue_.front().key, target);
   if (!goes_on) {
     NoteLength();
+    values_->meter()->EndScan();
   }
   while (!queue_.empty() && icmp.Compare(queue_.front().key, target) < 0) {
     PopFront();
@@ -267,12 +311,12 @@ void MapPrefetchIterator::PopFront() {
   if (front.group != nullptr) {
     --reads_;
     bytes_ -= front.bytes;
-    front.group->LetGo();
     if (front.taken) {
       ++steps_;
-    } else {
+    } else if (IsWasted(front)) {
       RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED);
     }
+    front.group->LetGo();
   }
   PinFrontValue();
   queue_.pop_front();
@@ -397,7 +441,6 @@ void MapPrefetchIterator::Fill() {
     return;
   }
   window_ = window;
-  RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_READ, items.size());
   std::vector<size_t> group_of;
   std::vector<size_t> index_of;
   const auto groups =
@@ -408,7 +451,7 @@ void MapPrefetchIterator::Fill() {
     slots[i]->item = index_of[i];
   }
   budget_->Hold(&in_budget_, groups);
-  BlobReadPool::Submit(groups, read_options_, cfd_->ioptions());
+  Submit(groups, slots);
 }
 
 bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
@@ -453,6 +496,8 @@ bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
   }
   MappedRecordName::Encode(parsed.user_key, parsed.sequence,
                            index.mapped().birth, &item->record_name);
+  slot.was_cached = values_->meter()->is_on() &&
+                    values_->IsCached(found, parsed.user_key.size());
   std::string address;
   blobs_->ToBlobIndex(found, parsed.user_key.size(), &address);
   BlobIndex ordinary;

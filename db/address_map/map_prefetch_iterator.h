@@ -27,6 +27,7 @@ class ColumnFamilyData;
 class AddressMapStore;
 class MapValueIterator;
 class PinnableSlice;
+class ReadAheadGauge;
 class ScanLengthHistogram;
 class SliceTransform;
 
@@ -42,6 +43,11 @@ class SliceTransform;
 // front of the queue. A value in the queue whose read was started is
 // *prefetched*. DBIter asks for it by the bound index that this iterator
 // returned as the entry's value, as it asks for any other value.
+//
+// While the values come from the page cache, the reads are not submitted
+// (ReadAheadGauge), unless the user set the limit. The scanning thread then
+// does them, with the values that are neighbors in a file in one read, when it
+// needs the first of them.
 //
 // Invariants:
 // 1. If the queue is empty, this iterator is at the child's position. Otherwise
@@ -115,6 +121,8 @@ class MapPrefetchIterator final : public PassThroughIterator,
     size_t item = 0;
     uint64_t bytes = 0;
     bool taken = false;
+    bool was_cached = false;     // in the blob cache
+    bool was_submitted = false;  // the read, to other threads
 
     Slice value() const { return Slice(value_bytes.get(), value_size); }
   };
@@ -141,6 +149,17 @@ class MapPrefetchIterator final : public PassThroughIterator,
 
   // Ends the current scan and resets the state of the iterator.
   void Restart();
+
+  // Returns true if the slot's value was read ahead and is not needed.
+  static bool IsWasted(const Slot& slot) {
+    return slot.was_submitted && !slot.taken;
+  }
+  // Submits those of the reads that are worth it.
+  // slots: those of the values that are read.
+  void Submit(const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
+              const std::vector<Slot*>& slots);
+  // Waits for the read of the front's value, or does it.
+  void ReadFront();
   // Adds the length of the scan that ends to the histogram.
   void NoteLength();
   // Starts a scan after a seek of the child.
@@ -189,7 +208,9 @@ class MapPrefetchIterator final : public PassThroughIterator,
   SequenceNumber sequence_;
   const SliceTransform* const prefix_extractor_;
   const size_t max_window_;
-  ScanLengthHistogram* const lengths_;  // nullptr if the user set the limit
+  // nullptr if the user set the limit.
+  ScanLengthHistogram* const lengths_;
+  ReadAheadGauge* const gauge_;
 
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
   ReadAheadBudget* const budget_ = ReadAheadBudget::OfProcess();

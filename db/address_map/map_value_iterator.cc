@@ -10,6 +10,8 @@
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/mapped_blob_index.h"
 #include "db/blob/blob_index.h"
+#include "db/blob/blob_source.h"
+#include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/pinned_iterators_manager.h"
@@ -58,7 +60,8 @@ MapValueIterator::MapValueIterator(ColumnFamilyData* cfd,
       cfd_(cfd),
       read_options_(read_options),
       suspects_(SuspectsOf(read_options, prefix_extractor)),
-      scope_(prefix_extractor) {}
+      scope_(prefix_extractor),
+      meter_(cfd->address_map_store()->scan_debts(), cfd->ioptions().stats) {}
 
 MapValueIterator::Suspects MapValueIterator::SuspectsOf(
     const ReadOptions& read_options, const SliceTransform* prefix_extractor) {
@@ -112,31 +115,57 @@ Status MapValueIterator::FetchMappedValue(const Slice& user_key,
   }
   const AddressMap::Lookup* const kept = FindKept(user_key, blob_index);
   if (kept != nullptr) {
-    return FetchKept(user_key, value, *kept, result);
+    return FetchFound(user_key, blob_index, *kept, result);
   }
-  s = cfd_->address_map_store()->Fetch(
-      cfd_->blob_source(), read_options_, user_key, blob_index.sequence(),
-      blob_index.mapped(), result, /*bytes_read=*/nullptr);
-  return s.IsNotFound() ? NoAddress(user_key, blob_index) : s;
+  const AddressMapStore* const blobs = cfd_->address_map_store();
+  const AddressMap::Lookup found = blobs->map()->FindByName(
+      MapName{blobs->HashOf(user_key), blob_index.sequence(),
+              blob_index.mapped().birth},
+      /*pin=*/true);
+  return found.found ? FetchFound(user_key, blob_index, found, result)
+                     : NoAddress(user_key, blob_index);
+}
+
+bool MapValueIterator::IsCached(const AddressMap::Lookup& found,
+                                size_t user_key_size) const {
+  if (cfd_->ioptions().blob_cache == nullptr) {
+    return false;
+  }
+  const MapAddress& address = found.entry.address;
+  return cfd_->blob_source()->IsInMemory(
+      cfd_->address_map_store()->file_table().Number(address.slot),
+      address.offset + BlobRecordV2::kHeaderSize + user_key_size);
 }
 
 Status MapValueIterator::FetchKept(const Slice& user_key, const Slice& value,
                                    const AddressMap::Lookup& kept,
-                                   PinnableSlice* result) const {
+                                   PinnableSlice* result) {
   assert(kept.found);
   BlobIndex blob_index;
-  Status s = BoundBlobIndex::Decode(value, &blob_index);
-  if (!s.ok()) {
-    return s;
+  const Status s = BoundBlobIndex::Decode(value, &blob_index);
+  return s.ok() ? FetchFound(user_key, blob_index, kept, result) : s;
+}
+
+Status MapValueIterator::FetchFound(const Slice& user_key,
+                                    const BlobIndex& blob_index,
+                                    const AddressMap::Lookup& found,
+                                    PinnableSlice* result) {
+  const AddressMapStore* const blobs = cfd_->address_map_store();
+  const MapAddress& address = found.entry.address;
+  if (meter_.is_on() && address.slot != BlobFileSlotTable::kLostSlot &&
+      !IsCached(found, user_key.size())) {
+    meter_.OnValue(user_key, blobs->file_table().Number(address.slot),
+                   address.offset, address.size);
   }
-  s = cfd_->address_map_store()->FetchFound(
+  const Status s = blobs->FetchFound(
       cfd_->blob_source(), read_options_, user_key, blob_index.sequence(),
-      blob_index.mapped(), kept, result, /*bytes_read=*/nullptr);
+      blob_index.mapped(), found, result, /*bytes_read=*/nullptr);
   return s.IsNotFound() ? NoAddress(user_key, blob_index) : s;
 }
 
 void MapValueIterator::SeekToFirst() {
   Moved();
+  meter_.EndScan();
   scope_.OnSeekToEnd(/*forward=*/true);
   child()->SeekToFirst();
   SkipDead(/*forward=*/true);
@@ -144,6 +173,7 @@ void MapValueIterator::SeekToFirst() {
 
 void MapValueIterator::SeekToLast() {
   Moved();
+  meter_.EndScan();
   scope_.OnSeekToEnd(/*forward=*/false);
   child()->SeekToLast();
   SkipDead(/*forward=*/false);
@@ -151,6 +181,10 @@ void MapValueIterator::SeekToLast() {
 
 void MapValueIterator::Seek(const Slice& target) {
   Moved();
+  // DBIter also seeks to skip versions of the key that it is at.
+  if (!child()->Valid() || child()->user_key() != ExtractUserKey(target)) {
+    meter_.EndScan();
+  }
   if (suspects_ == Suspects::kOutsidePrefix) {
     scope_.OnSeek(ExtractUserKey(target), /*forward=*/true);
   }
@@ -160,6 +194,7 @@ void MapValueIterator::Seek(const Slice& target) {
 
 void MapValueIterator::SeekForPrev(const Slice& target) {
   Moved();
+  meter_.EndScan();
   if (suspects_ == Suspects::kOutsidePrefix) {
     scope_.OnSeek(ExtractUserKey(target), /*forward=*/false);
   }

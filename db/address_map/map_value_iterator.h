@@ -13,6 +13,7 @@
 #include "db/address_map/map_name.h"
 #include "db/address_map/mapped_value_reader.h"
 #include "db/address_map/prefix_coverage.h"
+#include "db/scan_sort/scan_meter.h"
 #include "port/likely.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
@@ -77,7 +78,16 @@ class MapValueIterator final : public PassThroughIterator,
   // kept: what TakeKept() returned at that entry.
   // REQUIRES: kept.found; value is the bound index of the entry.
   Status FetchKept(const Slice& user_key, const Slice& value,
-                   const AddressMap::Lookup& kept, PinnableSlice* result) const;
+                   const AddressMap::Lookup& kept, PinnableSlice* result);
+
+  // Counts the places of the values that are read, apart from values in the
+  // blob cache. FetchMappedValue() and FetchKept() pass their values to it.
+  ScanMeter* meter() { return &meter_; }
+
+  // Returns true if the value of an entry is in the blob cache, not counting
+  // the secondary one. found: result of the entry's lookup. user_key_size:
+  // bytes.
+  bool IsCached(const AddressMap::Lookup& found, size_t user_key_size) const;
 
   bool Valid() const override { return !failed_ && child()->Valid(); }
   void SeekToFirst() override;
@@ -107,6 +117,10 @@ class MapValueIterator final : public PassThroughIterator,
   static Suspects SuspectsOf(const ReadOptions& read_options,
                              const SliceTransform* prefix_extractor);
 
+  // Reads the value at the address that was found for it.
+  // REQUIRES: found.found; the file is pinned unless the value is lost.
+  Status FetchFound(const Slice& user_key, const BlobIndex& blob_index,
+                    const AddressMap::Lookup& found, PinnableSlice* result);
   void Moved() {
     if (UNLIKELY(kept_.found)) {
       LeaveKept();
@@ -161,6 +175,7 @@ class MapValueIterator final : public PassThroughIterator,
   mutable char buffer_[BoundBlobIndex::kMaxSize];
   // True if the child's value could not be prepared.
   bool failed_ = false;
+  ScanMeter meter_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

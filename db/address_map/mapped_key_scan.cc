@@ -43,9 +43,9 @@ Status MappedKeyScan::Run(const NewVisitor& new_visitor) {
       Boundaries(static_cast<size_t>(num_threads_) * kRangesPerThread);
   return ForEach(boundaries.size() + 1, num_threads_, [&](size_t i) {
     const std::unique_ptr<Visitor> visitor = new_visitor();
-    const Status s = ScanRange(
-        i == 0 ? nullptr : &boundaries[i - 1],
-        i == boundaries.size() ? nullptr : &boundaries[i], visitor.get());
+    const Status s = RunRange(i == 0 ? nullptr : &boundaries[i - 1],
+                              i == boundaries.size() ? nullptr : &boundaries[i],
+                              visitor.get());
     if (!s.ok()) {
       failed_ = true;
     }
@@ -81,8 +81,8 @@ std::vector<std::string> MappedKeyScan::Boundaries(size_t n) const {
   return boundaries;
 }
 
-Status MappedKeyScan::ScanRange(const std::string* begin,
-                                const std::string* end, Visitor* visitor) {
+Status MappedKeyScan::RunRange(const std::string* begin, const std::string* end,
+                               Visitor* visitor) {
   ReadOptions read_options(activity_);
   read_options.total_order_seek = true;
   read_options.fill_cache = false;

@@ -54,6 +54,13 @@ class MappedKeyScan {
   // scan.
   Status Run(const NewVisitor& new_visitor);
 
+  // Visits the keys of one range with one visitor, on the calling thread. A
+  // status of the visitor that is not OK ends the scan.
+  // begin, end: user keys; nullptr if the range has no such bound. The end is
+  // not part of the range.
+  Status RunRange(const std::string* begin, const std::string* end,
+                  Visitor* visitor);
+
   // Number of SST entries read so far. Thread-safe.
   uint64_t NumEntries() const {
     return entries_.load(std::memory_order_relaxed);
@@ -66,8 +73,6 @@ class MappedKeyScan {
 
  private:
   std::vector<std::string> Boundaries(size_t n) const;
-  Status ScanRange(const std::string* begin, const std::string* end,
-                   Visitor* visitor);
   // Visits the entries from the iterator's position to `end`, which may be
   // nullptr.
   Status VisitEntries(InternalIterator* iter, const std::string* end,

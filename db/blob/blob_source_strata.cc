@@ -23,6 +23,21 @@ bool BlobSource::IsCached(uint64_t file_number, uint64_t offset) const {
   return true;
 }
 
+bool BlobSource::IsInMemory(uint64_t file_number, uint64_t offset) const {
+  if (!blob_cache_) {
+    return false;
+  }
+  const CacheKey cache_key = GetCacheKey(file_number, /*file_size=*/0, offset);
+  // Without a helper, the secondary cache is not asked.
+  Cache* const cache = blob_cache_.get();
+  Cache::Handle* const handle = cache->Lookup(cache_key.AsSlice());
+  if (handle == nullptr) {
+    return false;
+  }
+  cache->Release(handle);
+  return true;
+}
+
 bool BlobSource::MoveCached(uint64_t from_file, uint64_t from_offset,
                             uint64_t to_file, uint64_t to_offset) const {
   if (!blob_cache_) {

@@ -9,11 +9,10 @@
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
-#include "db/blob/blob_file_builder.h"
+#include "db/blob_gc/blob_copy_writer.h"
+#include "db/blob_gc/blob_live_records.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
-#include "db/version_set.h"
-#include "file/file_util.h"
 #include "rocksdb/comparator.h"
 #include "test_util/sync_point.h"
 #include "util/compression.h"
@@ -25,41 +24,6 @@ namespace {
 constexpr size_t kMinReadSize = size_t{64} << 10;
 
 }  // namespace
-
-// Makes the builder keep the names of the records.
-class BlobGcJob::Sink : public MappedBlobSink {
- public:
-  explicit Sink(uint64_t seed) : hash_seed_(seed) {}
-
-  uint64_t hash_seed() const override { return hash_seed_; }
-  MappedBlobIndex NameOf(const Slice& /*user_key*/, SequenceNumber /*seq*/,
-                         uint64_t /*file_number*/,
-                         bool /*value_changed*/) override {
-    return next_;
-  }
-  bool IsStoredForm() const override { return is_stored_form_; }
-  uint32_t StoredBlobCrc() const override { return blob_crc_; }
-  void OnFileClosed(MappedBlobFile&& file) override {
-    files_.push_back(std::move(file));
-  }
-
-  void SetNext(bool is_direct, uint64_t birth, bool is_stored_form,
-               uint32_t blob_crc) {
-    next_.mode = is_direct ? MappedBlobIndex::Mode::kDirect
-                           : MappedBlobIndex::Mode::kVersioned;
-    next_.birth = birth;
-    is_stored_form_ = is_stored_form;
-    blob_crc_ = blob_crc;
-  }
-  std::vector<MappedBlobFile>* files() { return &files_; }
-
- private:
-  const uint64_t hash_seed_;
-  MappedBlobIndex next_;
-  bool is_stored_form_ = false;
-  uint32_t blob_crc_ = 0;
-  std::vector<MappedBlobFile> files_;
-};
 
 struct BlobGcJob::Input {
   std::vector<BlobGcStorage::File> files;
@@ -75,16 +39,10 @@ struct BlobGcJob::Input {
 BlobGcJob::BlobGcJob(const Context& context,
                      const std::vector<BlobGcStorage::File>& files,
                      uint32_t path_id)
-    : context_([&] {
-        Context c = context;
-        // Separated values must stay separated, whatever their size.
-        c.mutable_cf_options.min_blob_size = 0;
-        return c;
-      }()),
+    : context_(context),
       files_(files),
       path_id_(path_id),
-      compression_(context.mutable_cf_options.blob_compression_type),
-      sink_(new Sink(context.cfd->address_map_store()->hash_seed())) {}
+      writer_(std::make_unique<BlobCopyWriter>(context_, path_id)) {}
 
 BlobGcJob::~BlobGcJob() = default;
 
@@ -98,11 +56,7 @@ Status BlobGcJob::Run() {
   }
   inputs_.clear();
   if (s.ok()) {
-    for (const MappedBlobFile& file : *sink_->files()) {
-      stats_.bytes_written += file.size;
-    }
-  } else {
-    DeleteOutputs();
+    stats_.bytes_written = writer_->BytesWritten();
   }
   return s;
 }
@@ -162,8 +116,20 @@ Status BlobGcJob::Next(Input* input, bool* valid) {
   }
 }
 
+const std::vector<BlobFileAddition>& BlobGcJob::additions() const {
+  return writer_->additions();
+}
+
 std::vector<MappedBlobFile> BlobGcJob::TakeOutputs() {
-  return std::move(*sink_->files());
+  return writer_->TakeOutputs();
+}
+
+std::vector<MapAddress> BlobGcJob::TakeSources() {
+  return writer_->TakeSources();
+}
+
+std::vector<uint32_t> BlobGcJob::TakeKeySizes() {
+  return writer_->TakeKeySizes();
 }
 
 Status BlobGcJob::OpenFile(const ImmutableOptions& ioptions,
@@ -214,13 +180,7 @@ Status BlobGcJob::OpenNext(Input* input) {
     return s;
   }
   input->compression = layout.header.compression;
-  input->decompressor.reset();
-  if (input->compression != kNoCompression &&
-      input->compression != compression_) {
-    input->decompressor =
-        GetBuiltinV2CompressionManager()->GetDecompressorOptimizeFor(
-            input->compression);
-  }
+  input->decompressor = writer_->DecompressorFor(input->compression);
   input->records = std::make_unique<BlobLiveRecords>(
       blobs->map(), blobs->hash_seed(), file.slot, input->reader.get(), layout,
       options);
@@ -244,57 +204,53 @@ Status BlobGcJob::StartInputs(std::vector<Input*>* started) {
   return Status::OK();
 }
 
-Status BlobGcJob::Copy(Input* input, BlobFileBuilder* builder,
-                       std::string* index, uint64_t* copied) {
-  BlobLiveRecords* const records = input->records.get();
-  Slice value;
-  Status s = Convert(input, &value);
-  if (!s.ok()) {
-    NoteUnreadable(*input);
-    return s;
+Status BlobGcJob::Copy(Input* input) {
+  const BlobLiveRecords& records = *input->records;
+  BlobCopyWriter::Value value;
+  value.key = records.key();
+  value.name = records.name();
+  value.is_direct = records.is_direct();
+  value.from = records.address();
+  value.stored = records.value();
+  value.blob_crc = records.blob_crc();
+  value.compression = input->compression;
+  value.decompressor = input->decompressor.get();
+  BlobCopyWriter::Outcome outcome;
+  const Status s = writer_->Add(value, &outcome);
+  switch (outcome) {
+    case BlobCopyWriter::Outcome::kAdded:
+      ++stats_.values_copied;
+      break;
+    case BlobCopyWriter::Outcome::kTooLarge:
+      ++stats_.values_left;
+      failed_files_.insert(input->files[input->next - 1].number);
+      break;
+    case BlobCopyWriter::Outcome::kDamaged:
+      NoteUnreadable(*input);
+      return CorruptBlobFile(input->reader->file_name(), value.from.offset,
+                             s.getState());
+    case BlobCopyWriter::Outcome::kFailed:
+      break;
   }
-  sink_->SetNext(
-      records->is_direct(), records->name().birth,
-      input->decompressor == nullptr && input->compression == compression_,
-      records->blob_crc());
-  TEST_SYNC_POINT_CALLBACK("BlobGcJob::Copy:Converted", &value);
-  index->clear();
-  s = builder->Add(records->key(), value, index, records->name().seq,
-                   /*value_changed=*/false);
-  if (!s.ok()) {
-    return s;
-  }
-  // An empty index means that the recompressed value is too large. It stays in
-  // the old file.
-  if (index->empty()) {
-    ++stats_.values_left;
-    failed_files_.insert(input->files[input->next - 1].number);
-    return s;
-  }
-  *copied += records->key().size() + value.size();
-  sources_.push_back(records->address());
-  if (context_.cfd->ioptions().blob_cache != nullptr) {
-    key_sizes_.push_back(static_cast<uint32_t>(records->key().size()));
-  }
-  ++stats_.values_copied;
   return s;
 }
 
-Status BlobGcJob::Merge() {
-  const ImmutableOptions& ioptions = context_.cfd->ioptions();
-  const Comparator* const comparator = ioptions.user_comparator;
-  const WriteOptions write_options(context_.io_priority,
-                                   Env::IOActivity::kCompaction);
-  BlobFileBuilder builder(
-      context_.versions, ioptions.fs.get(), &ioptions,
-      &context_.mutable_cf_options, &context_.write_file_options,
-      &write_options, context_.db_id, context_.db_session_id, context_.job_id,
-      context_.cfd->GetID(), context_.cfd->GetName(),
-      Env::WriteLifeTimeHint::WLTH_LONG, context_.io_tracer,
-      context_.blob_callback, BlobFileCreationReason::kGarbageCollection,
-      &paths_, &additions_, path_id_);
-  builder.SetMappedSink(sink_.get());
+Status BlobGcJob::EndPiece(const Slice& next_key) {
+  const Comparator* const comparator = context_.cfd->user_comparator();
+  bool is_beyond = false;
+  while (next_bound_ < context_.bounds.size() &&
+         comparator->Compare(next_key, context_.bounds[next_bound_]) >= 0) {
+    ++next_bound_;
+    is_beyond = true;
+  }
+  return is_beyond && !writer_->IsBetweenFiles() &&
+                 writer_->OpenFileBytes() >= context_.min_piece
+             ? writer_->Finish()
+             : Status::OK();
+}
 
+Status BlobGcJob::Merge() {
+  const Comparator* const comparator = context_.cfd->user_comparator();
   // Order for a min-heap (those of std:: are max-heaps). The newest version of
   // a key comes first, as in SST files.
   const auto after = [&](const Input* a, const Input* b) {
@@ -306,12 +262,11 @@ Status BlobGcJob::Merge() {
   Status s = StartInputs(&heap);
   std::make_heap(heap.begin(), heap.end(), after);
   bool valid = false;
-  uint64_t copied = 0;
-  std::string index;
   while (s.ok() && !heap.empty()) {
     // An output file that is open is filled first.
-    if (context_.max_copied != 0 && copied >= context_.max_copied &&
-        paths_.size() == additions_.size()) {
+    if (context_.max_copied != 0 &&
+        writer_->bytes_copied() >= context_.max_copied &&
+        writer_->IsBetweenFiles()) {
       reached_limit_ = true;
     }
     if (reached_limit_) {
@@ -323,7 +278,10 @@ Status BlobGcJob::Merge() {
     }
     std::pop_heap(heap.begin(), heap.end(), after);
     Input* const input = heap.back();
-    s = Copy(input, &builder, &index, &copied);
+    s = EndPiece(input->records->key());
+    if (s.ok()) {
+      s = Copy(input);
+    }
     if (s.ok()) {
       s = Next(input, &valid);
     }
@@ -335,10 +293,10 @@ Status BlobGcJob::Merge() {
   }
   TEST_SYNC_POINT_CALLBACK("BlobGcJob::Merge:BeforeFinish", &s);
   if (s.ok()) {
-    s = builder.Finish();
+    s = writer_->Finish();
   }
   if (!s.ok()) {
-    builder.Abandon(s);
+    writer_->Abandon(s);
   }
   return s;
 }
@@ -346,41 +304,6 @@ Status BlobGcJob::Merge() {
 void BlobGcJob::NoteUnreadable(const Input& input) {
   unreadable_file_ = input.files[input.next - 1].number;
   failed_files_.insert(unreadable_file_);
-}
-
-Status BlobGcJob::Convert(Input* input, Slice* value) {
-  *value = input->records->value();
-  if (input->decompressor == nullptr) {
-    return Status::OK();
-  }
-  Decompressor::Args args;
-  args.compression_type = input->compression;
-  args.compressed_data = *value;
-  Status s = input->decompressor->ExtractUncompressedSize(args);
-  if (s.ok()) {
-    uncompressed_.resize(args.uncompressed_size);
-    s = input->decompressor->DecompressBlock(args, uncompressed_.data());
-  }
-  if (!s.ok()) {
-    return CorruptBlobFile(input->reader->file_name(),
-                           input->records->address().offset, s.getState());
-  }
-  *value = uncompressed_;
-  return s;
-}
-
-void BlobGcJob::DeleteOutputs() {
-  for (const std::string& path : paths_) {
-    // If this fails, the file is deleted later as an unreferenced file.
-    DeleteDBFile(context_.db_options, path, context_.dbname,
-                 /*force_bg=*/false, /*force_fg=*/false)
-        .PermitUncheckedError();
-  }
-  paths_.clear();
-  additions_.clear();
-  sources_.clear();
-  key_sizes_.clear();
-  sink_->files()->clear();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,57 +12,31 @@
 #include "db/address_map/address_map.h"
 #include "db/address_map/mapped_blob_writer.h"
 #include "db/blob/blob_file_addition.h"
+#include "db/blob_gc/blob_copy_job.h"
 #include "db/blob_gc/blob_gc_storage.h"
-#include "db/blob_gc/blob_live_records.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "file/random_access_file_reader.h"
 #include "options/cf_options.h"
-#include "options/db_options.h"
 #include "rocksdb/options.h"
+#include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "trace_replay/io_tracer.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class BlobFileBuilder;
-class BlobFileCompletionCallback;
+class BlobCopyWriter;
 class ColumnFamilyData;
 class Decompressor;
-class VersionSet;
 
 // Copies the live values of some blob files to new files, in key order. The old
 // files form sorted runs of one or more files, which are merged.
 //
-// A value keeps its name and mode; only its address changes. Its bytes are
-// copied unchanged if the old file has the compression type that the column
-// family uses; otherwise the value is recompressed.
-//
 // Memory: For each run, a buffer of BlobLiveRecords::Options::read_size bytes,
 // or less if there are many runs (Context::max_read_memory), and the memory of
-// 1,024 index records. For each copied value, 12 bytes, or 16 if there is a
-// blob cache.
-//
-// Not thread-safe; runs without the DB mutex.
-class BlobGcJob {
+// 1,024 index records; and that of BlobCopyWriter.
+class BlobGcJob : public BlobCopyJob {
  public:
-  struct Context {
-    ColumnFamilyData* cfd = nullptr;
-    VersionSet* versions = nullptr;
-    const ImmutableDBOptions* db_options = nullptr;
-    std::string dbname;
-    // Options of the column family at the time when the job was created.
-    MutableCFOptions mutable_cf_options;
-    FileOptions read_file_options;
-    FileOptions write_file_options;
-    std::string db_id;
-    std::string db_session_id;
-    int job_id = 0;
-    std::shared_ptr<IOTracer> io_tracer;
-    BlobFileCompletionCallback* blob_callback = nullptr;
-    Env::IOPriority io_priority = Env::IO_LOW;
-    // Called often, must be cheap. If the status is not OK, the job ends with
-    // this status.
-    std::function<Status()> check;
+  struct Context : public BlobCopyContext {
     // Numbers of the files of each run, in key order, without overlap. A file
     // that is not listed is a run of its own.
     std::vector<std::vector<uint64_t>> runs;
@@ -74,18 +47,14 @@ class BlobGcJob {
     // Once the job has copied this many bytes, it ends as soon as an output
     // file is full; the other values stay where they are. 0 means no limit.
     uint64_t max_copied = 0;
+    // User keys, in order, before which an output file ends if it has at least
+    // min_piece bytes. The outputs of several jobs with the same bounds can
+    // then be sorted range by range.
+    std::vector<std::string> bounds;
+    uint64_t min_piece = 0;
     // Limit, in bytes, of the buffers of all runs together. A run has at least
     // 64 KB, and more for a longer record.
     size_t max_read_memory = size_t{64} << 20;
-  };
-
-  struct Stats {
-    uint64_t files_read = 0;
-    uint64_t bytes_read = 0;
-    uint64_t values_copied = 0;
-    // Values that were not copied because they are too large when recompressed.
-    uint64_t values_left = 0;
-    uint64_t bytes_written = 0;  // complete files
   };
 
   // path_id: the path of all files and of the outputs.
@@ -93,26 +62,21 @@ class BlobGcJob {
   // refers to outlive this object.
   BlobGcJob(const Context& context,
             const std::vector<BlobGcStorage::File>& files, uint32_t path_id);
-  ~BlobGcJob();
-  BlobGcJob(const BlobGcJob&) = delete;
-  BlobGcJob& operator=(const BlobGcJob&) = delete;
+  ~BlobGcJob() override;
 
-  // Writes and syncs the outputs, but does not sync their directory. After an
-  // error the outputs are deleted.
-  // REQUIRES: called once.
-  Status Run();
-
-  // The additions of the outputs to the MANIFEST. Empty if there were no live
-  // values.
-  const std::vector<BlobFileAddition>& additions() const { return additions_; }
-  // Return the arguments for BlobGcStorage::Publish().
-  std::vector<MappedBlobFile> TakeOutputs();
-  std::vector<MapAddress> TakeSources() { return std::move(sources_); }
-  // Returns the argument for BlobGcStorage::MoveCached(). Empty without a blob
-  // cache.
-  std::vector<uint32_t> TakeKeySizes() { return std::move(key_sizes_); }
-
-  const Stats& stats() const { return stats_; }
+  Status Run() override;
+  const std::vector<BlobFileAddition>& additions() const override;
+  std::vector<MappedBlobFile> TakeOutputs() override;
+  std::vector<MapAddress> TakeSources() override;
+  std::vector<uint32_t> TakeKeySizes() override;
+  const Stats& stats() const override { return stats_; }
+  // True if the job ended early because of Context::max_copied or
+  // Context::goes_on.
+  bool reached_limit() const override { return reached_limit_; }
+  const std::set<uint64_t>& failed_files() const override {
+    return failed_files_;
+  }
+  uint64_t unreadable_file() const override { return unreadable_file_; }
 
   // Opens a blob file in the way a job does, subject to the rate limit of
   // background I/O.
@@ -125,19 +89,7 @@ class BlobGcJob {
                          std::unique_ptr<RandomAccessFileReader>* reader,
                          BlobFileLayoutV2* layout);
 
-  // True if the job ended early because of Context::max_copied or
-  // Context::goes_on.
-  bool reached_limit() const { return reached_limit_; }
-  // Numbers of the files that could not be read or have values that were not
-  // copied (Stats::values_left).
-  const std::set<uint64_t>& failed_files() const { return failed_files_; }
-  // Number of the input file that made Run() fail because it could not be read
-  // or a value in it is damaged. 0 if Run() succeeded or failed for another
-  // reason.
-  uint64_t unreadable_file() const { return unreadable_file_; }
-
  private:
-  class Sink;
   struct Input;
 
   // Creates an Input for each run.
@@ -152,29 +104,19 @@ class BlobGcJob {
   Status StartInputs(std::vector<Input*>* started);
   // Adds the input's current record to the output, or leaves it in its file if
   // the value has become too large.
-  // index: working memory.
-  // copied: receives the bytes that were added.
-  Status Copy(Input* input, BlobFileBuilder* builder, std::string* index,
-              uint64_t* copied);
+  Status Copy(Input* input);
+  // Ends the output file if the next key is beyond a bound.
+  Status EndPiece(const Slice& next_key);
   Status Merge();
   // Records an error of the file that the input is at.
   void NoteUnreadable(const Input& input);
-  // Sets *value to the value of the input's current record in the form that is
-  // passed to the output.
-  Status Convert(Input* input, Slice* value);
-  void DeleteOutputs();
 
   const Context context_;
   const std::vector<BlobGcStorage::File> files_;
   const uint32_t path_id_;
-  const CompressionType compression_;
-  const std::unique_ptr<Sink> sink_;
+  const std::unique_ptr<BlobCopyWriter> writer_;
   std::vector<std::unique_ptr<Input>> inputs_;
-  std::vector<std::string> paths_;
-  std::vector<BlobFileAddition> additions_;
-  std::vector<MapAddress> sources_;
-  std::vector<uint32_t> key_sizes_;
-  std::string uncompressed_;
+  size_t next_bound_ = 0;  // index in Context::bounds
   Stats stats_;
   bool reached_limit_ = false;
   std::set<uint64_t> failed_files_;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/blob_gc/blob_live_records.h"
 #include "db/blob_v2/blob_file_v2_test_util.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/blob_v2/blob_record_index.h"
@@ -843,6 +844,51 @@ TEST_F(BlobGcJobTest, OutputsAreCutAtTheFileSize) {
   }
 }
 
+TEST_F(BlobGcJobTest, OutputsEndAtBounds) {
+  Open(MapOptions());
+  FlushValues(0, 100, 2);
+  FlushValues(1, 100, 2);
+  Pin(FilesOnDisk(kBlobFile));
+  const std::vector<Record> live = LiveRecords();
+  ASSERT_EQ(100u, live.size());
+  BlobGcJob::Context context = NewContext();
+  // No value is before the first bound, or at or beyond the last one. A bound
+  // between two others may have no value either.
+  context.bounds = {"a",       KeyOf(25),       KeyOf(50),
+                    KeyOf(75), KeyOf(75) + "x", KeyOf(75) + "y",
+                    "zzzzzzzz"};
+  const auto first_keys = [&](const Result& result) {
+    std::vector<std::string> keys;
+    for (const MappedBlobFile& output : result.outputs) {
+      BlobFile file;
+      ReadBlobFile(output.number, &file);
+      keys.push_back(file.records.front().key);
+    }
+    return keys;
+  };
+  Result result = RunJob(context);
+  CheckOutputs(result, live);
+  ASSERT_EQ(first_keys(result),
+            (std::vector<std::string>{KeyOf(0), KeyOf(25), KeyOf(50), KeyOf(75),
+                                      KeyOf(76)}));
+  // A quarter has about 25,000 bytes.
+  context.min_piece = 35000;
+  result = RunJob(context);
+  CheckOutputs(result, live);
+  ASSERT_EQ(first_keys(result),
+            (std::vector<std::string>{KeyOf(0), KeyOf(50)}));
+  // The size of a file counts, too.
+  context.min_piece = 0;
+  context.mutable_cf_options.blob_file_size = 20000;
+  result = RunJob(context);
+  CheckOutputs(result, live);
+  const std::vector<std::string> keys = first_keys(result);
+  for (const int i : {0, 25, 50, 75, 76}) {
+    ASSERT_EQ(std::count(keys.begin(), keys.end(), KeyOf(i)), 1) << i;
+  }
+  ASSERT_GE(keys.size(), 8u);
+}
+
 // Values below the current min_blob_size are copied, too: separated values stay
 // separated.
 TEST_F(BlobGcJobTest, CopiesValuesBelowMinBlobSize) {
@@ -1024,7 +1070,7 @@ TEST_F(BlobGcJobTest, ValueThatIsTooLargeStays) {
   Pin(files);
   std::vector<Record> live = LiveRecords();
   size_t copied = 0;
-  EnableCallBack("BlobGcJob::Copy:Converted", [&](void* value) {
+  EnableCallBack("BlobCopyWriter::Add:Converted", [&](void* value) {
     if (copied++ == 7) {
       *static_cast<Slice*>(value) = Slice();
     }

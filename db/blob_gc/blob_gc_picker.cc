@@ -21,6 +21,19 @@ double Slack(const BlobGcPicker::Options& options,
   return (options.space_amp_limit - 1.0) * static_cast<double>(space.live);
 }
 
+// Returns the number of bytes that the copies of jobs and the flushes beside
+// them may need.
+double Reserve(const BlobGcPicker::Options& options,
+               const BlobGcPicker::Space& space, size_t num_files) {
+  const double slack = Slack(options, space);
+  // A job copies at least one file.
+  const double copied = static_cast<double>(
+      std::max(BlobGcPicker::MaxCopied(options, space),
+               space.live / std::max<size_t>(1, num_files)));
+  return std::min(options.max_jobs * copied, slack / 4) +
+         std::min(static_cast<double>(options.flush_size), slack / 4);
+}
+
 }  // namespace
 
 double BlobGcPicker::Space::Amplification() const {
@@ -59,16 +72,27 @@ uint64_t BlobGcPicker::Excess(const Options& options,
       garbage += file.size - file.live_size;
     }
   }
-  const double slack = Slack(options, space);
-  // A job copies at least one file.
-  const double copied = static_cast<double>(
-      std::max(MaxCopied(options, space),
-               space.live / std::max<size_t>(1, files.size())));
-  const double room =
-      std::min(options.max_jobs * copied, slack / 4) +
-      std::min(static_cast<double>(options.flush_size), slack / 4);
-  const double allowed = std::max(slack - room, 0.0);
+  const double allowed =
+      std::max(Slack(options, space) - Reserve(options, space, files.size()) -
+                   static_cast<double>(options.wanted_room),
+               0.0);
   return garbage - std::min(garbage, static_cast<uint64_t>(allowed));
+}
+
+uint64_t BlobGcPicker::SortRoom(const Options& options,
+                                const std::vector<File>& files) {
+  const Space space = SpaceOf(files, 0);
+  const double room = Slack(options, space) -
+                      Reserve(options, space, files.size()) -
+                      static_cast<double>(space.on_disk - space.live);
+  return std::min(options.max_copied,
+                  static_cast<uint64_t>(std::max(room, 0.0)));
+}
+
+uint64_t BlobGcPicker::WantedSortRoom(const Options& options,
+                                      const std::vector<File>& files) {
+  const double slack = Slack(options, SpaceOf(files, 0));
+  return std::min(options.max_copied, static_cast<uint64_t>(slack / 4));
 }
 
 double BlobGcPicker::Score(const File& file, uint64_t next_file_number) {
@@ -126,6 +150,37 @@ BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
     job.live_size += file.live_size;
   }
   return job;
+}
+
+BlobGcPicker::Job BlobGcPicker::PickWide(const Options& options,
+                                         const std::vector<File>& files) {
+  std::map<uint32_t, std::vector<const File*>> by_path;
+  for (const File& file : files) {
+    if (!file.is_busy && !file.is_survivor && file.live_size > 0) {
+      by_path[file.path_id].push_back(&file);
+    }
+  }
+  Job job;
+  for (auto& [path_id, wide] : by_path) {
+    std::sort(wide.begin(), wide.end(), [](const File* a, const File* b) {
+      return a->number < b->number;
+    });
+    job = Job();
+    job.path_id = path_id;
+    for (const File* file : wide) {
+      if (job.files.size() == kMaxFiles ||
+          job.live_size + file->live_size > options.wanted_room) {
+        break;
+      }
+      job.files.push_back(file->number);
+      job.size += file->size;
+      job.live_size += file->live_size;
+    }
+    if (job.files.size() >= kMinWide) {
+      return job;
+    }
+  }
+  return Job();
 }
 
 BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,

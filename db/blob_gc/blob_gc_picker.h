@@ -72,6 +72,9 @@ class BlobGcPicker {
     uint64_t next_file_number = 0;
     // Size in bytes of a full file. 0 means that no file counts as small.
     uint64_t file_size = 0;
+    // Number of bytes that are to be free below space_amp_limit, for a job that
+    // puts values into key order (SortRoom()).
+    uint64_t wanted_room = 0;
     // Merge small files as soon as there are two, regardless of their sizes and
     // of space_amp_limit.
     bool merge_all_small = false;
@@ -109,14 +112,30 @@ class BlobGcPicker {
   static uint64_t Excess(const Options& options,
                          const std::vector<File>& files);
 
+  // Returns how many bytes a job that puts values into key order may copy now
+  // below the limit. What it copies becomes garbage in the old files.
+  static uint64_t SortRoom(const Options& options,
+                           const std::vector<File>& files);
+  // Returns how many bytes such a job should have: the fewer there are, the
+  // more often files are collected meanwhile.
+  static uint64_t WantedSortRoom(const Options& options,
+                                 const std::vector<File>& files);
+
   // Returns the best files for one job if Excess() is not 0.
   static Job Pick(const Options& options, const std::vector<File>& files);
 
   // Returns small files for one job that merges them, if there are enough.
   static Job PickSmall(const Options& options, const std::vector<File>& files);
 
+  // Returns files that flushes have written, for a job that merges them so that
+  // scans find their values in fewer places: the oldest ones, as many as
+  // Options::wanted_room allows and at least kMinWide.
+  static Job PickWide(const Options& options, const std::vector<File>& files);
+
   // Maximum number of files of one job.
   static constexpr size_t kMaxFiles = 32;
+  // Minimum number of files of PickWide(): fewer would be copied for little.
+  static constexpr size_t kMinWide = 8;
   // A file is small if its size is below 1 / kSmallPart of that of a full file.
   static constexpr uint64_t kSmallPart = 8;
   // The sizes of files in one tier differ by less than this factor, and a tier

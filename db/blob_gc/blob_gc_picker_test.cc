@@ -72,6 +72,62 @@ TEST_F(BlobGcPickerTest, PicksNothingWithoutGarbage) {
   EXPECT_TRUE(Pick().files.empty());
 }
 
+TEST_F(BlobGcPickerTest, RoomForSortsIsBelowTheLimit) {
+  // There are 32,000 live bytes. The limit allows 8,000 bytes of garbage, of
+  // which 1,000 are reserved for the file that is copied and 100 for a flush.
+  options_.space_amp_limit = 1.25;
+  options_.flush_size = 100;
+  for (uint64_t number = 1; number <= 31; ++number) {
+    Add(number, 1000, 1000);
+  }
+  File* const file = Add(32, 1000, 1000);
+  EXPECT_EQ(6900u, BlobGcPicker::SortRoom(options_, files_));
+  EXPECT_EQ(2000u, BlobGcPicker::WantedSortRoom(options_, files_));
+  file->size += 4900;
+  EXPECT_EQ(2000u, BlobGcPicker::SortRoom(options_, files_));
+  // Files are collected as long as the room is smaller than what is wanted.
+  options_.wanted_room = 2000;
+  EXPECT_EQ(0u, Excess());
+  file->size += 1;
+  EXPECT_EQ(1999u, BlobGcPicker::SortRoom(options_, files_));
+  EXPECT_EQ(1u, Excess());
+  file->size += 10000;
+  EXPECT_EQ(0u, BlobGcPicker::SortRoom(options_, files_));
+  // A job never copies more than this.
+  options_.max_copied = 700;
+  file->size = 1000;
+  EXPECT_EQ(700u, BlobGcPicker::SortRoom(options_, files_));
+  EXPECT_EQ(700u, BlobGcPicker::WantedSortRoom(options_, files_));
+}
+
+TEST_F(BlobGcPickerTest, OldestFilesOfFlushesAreMergedForScans) {
+  const auto pick = [this] { return BlobGcPicker::PickWide(options_, files_); };
+  options_.wanted_room = 10000;
+  for (uint64_t number = BlobGcPicker::kMinWide + 3; number >= 2; --number) {
+    Add(number, 1100, 1000);
+  }
+  Add(1, 500, 500)->is_survivor = true;
+  const BlobGcPicker::Job job = pick();
+  EXPECT_EQ(std::set<uint64_t>({2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), Numbers(job));
+  EXPECT_EQ(11000u, job.size);
+  EXPECT_EQ(10000u, job.live_size);
+  // Too few have room, or are not busy.
+  options_.wanted_room = 1000 * BlobGcPicker::kMinWide - 1;
+  EXPECT_TRUE(pick().files.empty());
+  options_.wanted_room = 1000 * BlobGcPicker::kMinWide;
+  EXPECT_EQ(BlobGcPicker::kMinWide, pick().files.size());
+  for (int i = 0; i < 3; ++i) {
+    files_[i].is_busy = true;
+  }
+  EXPECT_TRUE(pick().files.empty());
+  // Files of one path belong together.
+  for (uint64_t number = 101; number < 101 + BlobGcPicker::kMinWide; ++number) {
+    Add(number, 1000, 1000)->path_id = 1;
+  }
+  EXPECT_EQ(1u, pick().path_id);
+  EXPECT_EQ(101u, *Numbers(pick()).begin());
+}
+
 TEST_F(BlobGcPickerTest, BeginsBelowTheLimit) {
   // There are 32,000 live bytes. The limit allows 8,000 bytes of garbage, of
   // which 1,000 are reserved for the file that is copied and 100 for a flush.

@@ -29,6 +29,40 @@ void BlobGcState::OnFailed(const std::set<uint64_t>& files) {
   }
 }
 
+std::set<uint64_t> BlobGcState::Avoided() const {
+  const uint64_t now = clock_->NowMicros();
+  std::set<uint64_t> files;
+  for (const auto& [number, damaged] : damaged_) {
+    if (damaged.is_kept || damaged.retry_at > now) {
+      files.insert(number);
+    }
+  }
+  for (const auto& [number, retry_at] : retry_at_) {
+    if (retry_at > now) {
+      files.insert(number);
+    }
+  }
+  return files;
+}
+
+uint64_t BlobGcState::TakeFlushed(
+    const std::vector<BlobGcPicker::File>& files) {
+  uint64_t newest = newest_file_;
+  uint64_t bytes = 0;
+  for (const BlobGcPicker::File& file : files) {
+    if (file.is_survivor) {
+      continue;
+    }
+    if (has_newest_file_ && file.number > newest_file_) {
+      bytes += file.size;
+    }
+    newest = std::max(newest, file.number);
+  }
+  newest_file_ = newest;
+  has_newest_file_ = true;
+  return bytes;
+}
+
 void BlobGcState::MarkBusy(std::vector<BlobGcPicker::File>* files,
                            bool also_failed) const {
   const uint64_t now =

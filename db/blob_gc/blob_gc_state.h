@@ -61,6 +61,10 @@ class BlobGcState {
   }
   bool HasJobs() const { return !collecting_.empty(); }
 
+  // Set while a job sorts values for scans. There is one such job at a time.
+  void SetSorting(bool sorting) { sorting_ = sorting; }
+  bool is_sorting() const { return sorting_; }
+
   // Keeps a damaged file from all jobs, until Forget().
   void Keep(uint64_t number) { damaged_[number].is_kept = true; }
   // Called when a job could not read the file. Automatic jobs then skip the
@@ -71,6 +75,9 @@ class BlobGcState {
   void OnFailed(const std::set<uint64_t>& files);
   // Called when the file is gone.
   void Forget(uint64_t number) { damaged_.erase(number); }
+  // Returns the files that automatic jobs must avoid now, apart from those that
+  // other jobs collect.
+  std::set<uint64_t> Avoided() const;
   // Returns the number of files that were passed to Keep() or OnDamaged().
   size_t NumDamaged() const { return damaged_.size(); }
 
@@ -79,12 +86,17 @@ class BlobGcState {
   // also_failed: do not mark files of a job that failed recently.
   void MarkBusy(std::vector<BlobGcPicker::File>* files, bool also_failed) const;
 
+  // Returns the summed size in bytes of the files that flushes have added since
+  // the last call, or 0 at the first call.
+  uint64_t TakeFlushed(const std::vector<BlobGcPicker::File>& files);
+
   // ---- Space.
 
   // Account for copies of `bytes` bytes that a job is writing, until the job
   // has published them.
   void BeginCopies(uint64_t bytes) { copying_ += bytes; }
   void EndCopies(uint64_t bytes) { copying_ -= bytes; }
+  bool HasCopies() const { return copying_ > 0; }
   // Exclude `bytes` bytes of copied files, which a merge of sorted runs keeps
   // on disk until it ends, from what AddDebt() counts.
   void AddMergeSpace(uint64_t bytes) { merge_space_ += bytes; }
@@ -128,6 +140,9 @@ class BlobGcState {
   Logger* const logger_;
 
   bool allowed_ = true;
+  bool sorting_ = false;
+  bool has_newest_file_ = false;
+  uint64_t newest_file_ = 0;  // number, when TakeFlushed() was called last
   std::multiset<uint64_t> collecting_;
   // Files of failed jobs, by number, with the time in microseconds from which
   // on jobs may collect them again.

@@ -3,6 +3,7 @@
 
 #include "db/blob_gc/blob_gc_state.h"
 
+#include <set>
 #include <vector>
 
 #include "port/stack_trace.h"
@@ -43,6 +44,40 @@ class BlobGcStateTest : public testing::Test {
   MockSystemClock clock_{SystemClock::Default()};
   BlobGcState state_{&clock_, /*logger=*/nullptr};
 };
+
+TEST_F(BlobGcStateTest, BytesOfFlushesAreCountedOnce) {
+  std::vector<BlobGcPicker::File> files;
+  const auto add = [&files](uint64_t number, uint64_t size) {
+    files.emplace_back().number = number;
+    files.back().size = size;
+  };
+  add(3, 100);
+  ASSERT_EQ(0u, state_.TakeFlushed(files));
+  ASSERT_EQ(0u, state_.TakeFlushed(files));
+  add(5, 200);
+  add(4, 50);
+  add(6, 1000);
+  files.back().is_survivor = true;
+  ASSERT_EQ(250u, state_.TakeFlushed(files));
+  ASSERT_EQ(0u, state_.TakeFlushed(files));
+  files.clear();
+  ASSERT_EQ(0u, state_.TakeFlushed(files));
+  add(7, 10);
+  ASSERT_EQ(10u, state_.TakeFlushed(files));
+}
+
+TEST_F(BlobGcStateTest, AvoidedFilesAreKeptDamagedOrFailed) {
+  state_.Begin(1);
+  state_.Keep(2);
+  state_.OnDamaged(3);
+  state_.OnFailed({4});
+  ASSERT_EQ(std::set<uint64_t>({2, 3, 4}), state_.Avoided());
+  Wait(11);
+  ASSERT_EQ(std::set<uint64_t>({2}), state_.Avoided());
+  state_.Forget(2);
+  ASSERT_TRUE(state_.Avoided().empty());
+  state_.End(1);
+}
 
 TEST_F(BlobGcStateTest, FileIsBusyUntilTheLastJobEnds) {
   ASSERT_FALSE(IsBusy(7));

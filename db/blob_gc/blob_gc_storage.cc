@@ -47,6 +47,25 @@ BlobGcStorage::~BlobGcStorage() {
     blobs_->files()->UnpinForJob(file.slot);
     blobs_->gc()->End(file.number);
   }
+  for (const uint32_t slot : sources_) {
+    blobs_->files()->UnpinForJob(slot);
+  }
+}
+
+bool BlobGcStorage::PinSource(uint32_t slot, BlobFileSlotTable::Info* info) {
+  assert(outputs_.empty());
+  if (!blobs_->files()->PinForJob(slot)) {
+    return false;
+  }
+  sources_.insert(slot);
+  return blobs_->files()->GetInfo(slot, info);
+}
+
+void BlobGcStorage::UnpinSource(uint32_t slot) {
+  assert(outputs_.empty());
+  if (sources_.erase(slot) > 0) {
+    blobs_->files()->UnpinForJob(slot);
+  }
 }
 
 void BlobGcStorage::Close() {
@@ -82,7 +101,7 @@ Status BlobGcStorage::Publish(std::vector<MappedBlobFile>&& outputs,
 
 std::vector<uint64_t> BlobGcStorage::AddDrops(const VersionStorageInfo& version,
                                               VersionEdit* edit) {
-  std::vector<uint32_t> slots;
+  std::vector<uint32_t> slots(sources_.begin(), sources_.end());
   for (const File& file : files_) {
     slots.push_back(file.slot);
   }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "db/address_map/address_map.h"
@@ -61,6 +62,15 @@ class BlobGcStorage : public MapCommitObserver {
   };
   const std::vector<File>& files() const { return files_; }
 
+  // Pins a file whose values the job finds in the map. Returns false if the
+  // slot has no file that could be pinned. Unlike files(), it stays open to
+  // other jobs.
+  // slot: of the address of a value; it does not change from now on.
+  // REQUIRES: called by the job's thread, before Publish().
+  bool PinSource(uint32_t slot, BlobFileSlotTable::Info* info);
+  // Unpins such a file, from which nothing was copied.
+  void UnpinSource(uint32_t slot);
+
   // Makes Publish() keep moved values in the blob cache, under their new
   // addresses.
   // key_sizes: bytes, sizes of the user keys in the order of `from` in
@@ -114,6 +124,7 @@ class BlobGcStorage : public MapCommitObserver {
 
   AddressMapStore* const blobs_;
   std::vector<File> files_;
+  std::set<uint32_t> sources_;  // slots that PinSource() has pinned
   std::vector<Output> outputs_;
   std::atomic<bool> has_outputs_{false};
   std::vector<MapAddress> from_;

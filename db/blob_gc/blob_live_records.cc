@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "db/blob_gc/mapped_blob_record.h"
 #include "file/random_access_file_reader.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -156,26 +157,14 @@ Status BlobLiveRecords::ParseRecord() {
   const auto corrupt = [&](const Slice& what) {
     return Corrupt(current_.offset, what);
   };
-  if (record.size() < BlobRecordV2::kHeaderSize) {
-    return corrupt("record is shorter than its header");
-  }
-  BlobRecordV2 header;
-  Status s =
-      header.DecodeHeaderFrom(Slice(record.data(), BlobRecordV2::kHeaderSize));
+  MappedBlobRecord parsed;
+  const Status s = parsed.Parse(record, current_.name);
   if (!s.ok()) {
     return corrupt(s.getState());
   }
-  if (header.record_size() != record.size() ||
-      header.seq != current_.name.seq || header.birth != current_.name.birth) {
-    return corrupt("record does not match the record index");
-  }
-  key_ = Slice(record.data() + BlobRecordV2::kHeaderSize, header.key_size);
-  value_ = Slice(key_.data() + key_.size(), header.value_size);
-  blob_crc_ = header.blob_crc;
-  s = header.CheckBlob(key_, value_);
-  if (!s.ok()) {
-    return corrupt(s.getState());
-  }
+  key_ = parsed.key;
+  value_ = parsed.value;
+  blob_crc_ = parsed.header.blob_crc;
   if (!(MapKeyHash::Of(key_, hash_seed_) == current_.name.key)) {
     return corrupt("key does not match the record index");
   }

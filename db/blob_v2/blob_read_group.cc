@@ -12,6 +12,7 @@
 #include "db/blob/blob_file_reader.h"
 #include "db/blob/blob_read_request.h"
 #include "db/blob/blob_source.h"
+#include "db/blob_v2/read_ahead_gauge.h"
 #include "file/file_util.h"
 #include "file/random_access_file_reader.h"
 #include "monitoring/statistics_impl.h"
@@ -104,14 +105,16 @@ void BlobReadGroup::SetState(State state) {
   cv_.SignalAll();
 }
 
-void BlobReadGroup::Run() {
-  if (Claim()) {
-    Read();
-    SetState(State::kDone);
+bool BlobReadGroup::Run() {
+  if (!Claim()) {
+    return false;
   }
+  Read();
+  SetState(State::kDone);
+  return true;
 }
 
-void BlobReadGroup::RunAndWait() {
+bool BlobReadGroup::RunAndWait() {
   TEST_SYNC_POINT_CALLBACK("BlobReadGroup::RunAndWait", this);
   bool hold = false;
   {
@@ -121,14 +124,15 @@ void BlobReadGroup::RunAndWait() {
   if (hold && budget_ != nullptr) {
     budget_->HoldAgain(shared_from_this(), scan_);
   }
+  bool has_read = false;
   for (;;) {
-    Run();
+    has_read |= Run();
     MutexLock lock(&mutex_);
     while (state_ == State::kRunning) {
       cv_.Wait();
     }
     if (state_ == State::kDone) {
-      return;
+      return has_read;
     }
   }
 }
@@ -384,13 +388,18 @@ ThreadPool* BlobReadPool::Threads() {
 
 void BlobReadPool::SubmitJob(std::function<void()>&& job) {
   static port::Mutex* const mutex = new port::Mutex;
+  // The number of threads never falls. Many scans would wait for each other if
+  // all of them locked the mutex.
+  static std::atomic<bool> is_full{false};
   ThreadPool* const pool = Threads();
   pool->SubmitJob(std::move(job));
-  if (pool->GetQueueLen() > 0) {
+  if (!is_full.load(std::memory_order_relaxed) && pool->GetQueueLen() > 0) {
     MutexLock lock(mutex);
     const int num_threads = pool->GetBackgroundThreads();
     if (num_threads < kMaxThreads) {
       pool->SetBackgroundThreads(num_threads + 1);
+    } else {
+      is_full.store(true, std::memory_order_relaxed);
     }
   }
 }
@@ -458,7 +467,7 @@ void BlobReadPool::RunAll(SystemClock* clock, size_t n,
     fn(first++);
     uint64_t micros = clock->NowMicros() - began;
     TEST_SYNC_POINT_CALLBACK("BlobReadPool::RunAll:Micros", &micros);
-    if (micros > kCachedMicros) {
+    if (micros > ReadAheadGauge::kCachedMicros) {
       break;
     }
   }

@@ -80,10 +80,12 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   BlobReadGroup(const BlobReadGroup&) = delete;
   BlobReadGroup& operator=(const BlobReadGroup&) = delete;
 
-  // Reads the group unless the read was started before.
-  void Run();
+  // Reads the group unless the read was started before. Returns true if it was
+  // not.
+  bool Run();
   // Reads the group, or waits until the thread that reads it has finished.
-  void RunAndWait();
+  // Returns true if the calling thread has read it.
+  bool RunAndWait();
 
   // Returns true if asynchronous reads are possible. They are not with mmap, if
   // reads are subject to the rate limiter, or if the read tier is not
@@ -210,14 +212,10 @@ class BlobReadPool {
                      const ReadOptions& read_options,
                      const ImmutableOptions& ioptions);
 
-  // In microseconds. A read that takes no longer than this came from a cache,
-  // and passing the next read to another thread would take longer than the
-  // read.
-  static constexpr uint64_t kCachedMicros = 20;
-
   // Calls fn(0) ... fn(n - 1), each once, and returns when all calls have
   // returned. The calls are made by the calling thread, in order, until one has
-  // taken longer than kCachedMicros, and then also by the pool's threads.
+  // taken longer than ReadAheadGauge::kCachedMicros, and then also by the
+  // pool's threads.
   static void RunAll(SystemClock* clock, size_t n,
                      const std::function<void(size_t)>& fn);
 

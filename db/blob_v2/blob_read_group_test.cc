@@ -310,7 +310,7 @@ TEST_F(BlobReadPoolTest, RunAllUsesOtherThreadsAfterASlowRead) {
   BlobReadPool::RunAll(&clock_, calls.size(), [&](size_t i) {
     ++calls[i];
     if (i == 0) {
-      clock_.SleepForMicroseconds(BlobReadPool::kCachedMicros + 1);
+      clock_.SleepForMicroseconds(ReadAheadGauge::kCachedMicros + 1);
       return;
     }
     // All other calls wait for each other, so they must run at the same time.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
+#include "db/blob_gc/blob_gc_job.h"
 #include "db/column_family.h"
 #include "db/job_context.h"
 #include "db/version_edit.h"
@@ -47,6 +48,13 @@ DBStrata::BackgroundBlobGc::BackgroundBlobGc(DBStrata* strata,
       plan_(std::move(plan)),
       storage_(std::make_unique<BlobGcStorage>(blobs_, plan_.job.files)) {
   db_->mutex_.AssertHeld();
+  if (plan_.is_scan_sort) {
+    blobs_->gc()->SetSorting(true);
+  }
+  scan_job_bytes_ = plan_.is_scan_sort    ? plan_.max_copied
+                    : plan_.is_scan_merge ? plan_.job.live_size
+                                          : 0;
+  blobs_->scan_debts()->BeginJob(scan_job_bytes_);
 }
 
 DBStrata::BackgroundBlobGc::BackgroundBlobGc(
@@ -62,6 +70,10 @@ DBStrata::BackgroundBlobGc::BackgroundBlobGc(
 void DBStrata::BackgroundBlobGc::GiveBack(bool /*has_run*/) {
   db_->mutex_.AssertHeld();
   storage_.reset();
+  if (plan_.is_scan_sort) {
+    blobs_->gc()->SetSorting(false);
+  }
+  blobs_->scan_debts()->EndJob(scan_job_bytes_);
 }
 
 void DBStrata::BackgroundBlobGc::AfterRun() {
@@ -98,18 +110,22 @@ bool DBStrata::BackgroundBlobGc::OnManualEnd(const Status& /*s*/) {
 Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   db_->mutex_.AssertHeld();
   Status s = strata_->scheduler_.CheckToStart(*this);
-  if (!s.ok() || storage_->files().empty()) {
+  const int job_id = job_context->job_id;
+  auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
+      db_->CaptureCurrentFileNumberInPendingOutputs());
+  if (!s.ok() || !MakeJob(job_id)) {
+    db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
     storage_.reset();
+    if (plan_.is_scan_sort) {
+      // The job may have had the last reference to a Version.
+      db_->FindObsoleteFiles(job_context, /*force=*/false);
+    }
     return s;
   }
   ThreadStatusUtil::SetColumnFamily(cfd());
   ThreadStatusUtil::SetThreadOperation(ThreadStatus::OP_BLOB_GC);
-  auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
-      db_->CaptureCurrentFileNumberInPendingOutputs());
-  const int job_id = job_context->job_id;
   SuperVersionContext* const sv_context =
       job_context->superversion_contexts.data();
-  job_.emplace(MakeContext(job_id), storage_->files(), plan_.job.path_id);
   const uint64_t copying =
       plan_.max_copied == 0 ? plan_.job.live_size
                             : std::min(plan_.max_copied, plan_.job.live_size);
@@ -131,6 +147,7 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
 
   db_->mutex_.Lock();
   db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
+  EndSort(s);
   storage_.reset();
   NoteResult(s, wrote_manifest, job_id);
   strata_->DropEmptyBlobFiles(cfd(), Env::IOActivity::kCompaction, sv_context);
@@ -141,42 +158,70 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   return s;
 }
 
-BlobGcJob::Context DBStrata::BackgroundBlobGc::MakeContext(int job_id) {
-  BlobGcJob::Context context;
-  context.cfd = cfd();
-  context.versions = db_->versions_.get();
-  context.db_options = &db_->immutable_db_options_;
-  context.dbname = db_->dbname_;
-  context.mutable_cf_options = cfd()->GetLatestMutableCFOptions();
-  context.read_file_options = db_->fs_->OptimizeForCompactionTableRead(
+void DBStrata::BackgroundBlobGc::FillContext(int job_id,
+                                             BlobCopyContext* context) {
+  context->cfd = cfd();
+  context->versions = db_->versions_.get();
+  context->db_options = &db_->immutable_db_options_;
+  context->dbname = db_->dbname_;
+  context->mutable_cf_options = cfd()->GetLatestMutableCFOptions();
+  context->read_file_options = db_->fs_->OptimizeForCompactionTableRead(
       db_->file_options_for_compaction_, db_->immutable_db_options_);
-  context.write_file_options = db_->file_options_for_compaction_;
-  context.db_id = db_->db_id_;
-  context.db_session_id = db_->db_session_id_;
-  context.job_id = job_id;
-  context.io_tracer = db_->io_tracer_;
-  context.blob_callback = &db_->blob_callback_;
-  context.io_priority = plan_.is_urgent ? Env::IO_MID : Env::IO_LOW;
-  context.check = [this] { return strata_->scheduler_.CheckToStop(*this); };
+  context->write_file_options = db_->file_options_for_compaction_;
+  context->db_id = db_->db_id_;
+  context->db_session_id = db_->db_session_id_;
+  context->job_id = job_id;
+  context->io_tracer = db_->io_tracer_;
+  context->blob_callback = &db_->blob_callback_;
+  context->io_priority = plan_.is_urgent ? Env::IO_MID : Env::IO_LOW;
+  context->check = [this] { return strata_->scheduler_.CheckToStop(*this); };
+}
+
+bool DBStrata::BackgroundBlobGc::MakeJob(int job_id) {
+  db_->mutex_.AssertHeld();
+  if (plan_.is_scan_sort) {
+    return MakeSortJob(job_id);
+  }
+  if (storage_->files().empty()) {
+    return false;
+  }
+  BlobGcJob::Context context;
+  FillContext(job_id, &context);
   context.runs = plan_.runs;
   context.goes_on = plan_.goes_on;
   context.max_copied = plan_.max_copied;
+  context.bounds = plan_.bounds;
+  context.min_piece = plan_.min_piece;
   context.max_read_memory =
       kMaxReadMemory /
       static_cast<size_t>(MaxJobs(db_->mutable_db_options_.max_background_jobs,
                                   /*above_limit=*/true));
-  return context;
+  job_ = std::make_unique<BlobGcJob>(context, storage_->files(),
+                                     plan_.job.path_id);
+  return true;
 }
 
 void DBStrata::BackgroundBlobGc::ReportBegin(int job_id) {
   started_ = db_->immutable_db_options_.clock->NowMicros();
-  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
-                 "[%s] [JOB %d] Collecting garbage of %zu blob files: %" PRIu64
-                 " bytes, %" PRIu64 " of them live%s%s",
-                 cfd()->GetName().c_str(), job_id, storage_->files().size(),
-                 plan_.job.size, plan_.job.live_size,
-                 plan_.is_urgent ? "; above the limit" : "",
-                 plan_.runs.empty() ? "" : "; merging sorted runs");
+  info_.is_scan_sort = plan_.is_scan_sort;
+  if (plan_.is_scan_sort) {
+    ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
+                   "[%s] [JOB %d] Sorting values for scans: about %" PRIu64
+                   " bytes, for which scans have paid %" PRIu64,
+                   cfd()->GetName().c_str(), job_id, plan_.job.live_size,
+                   range_.debt);
+  } else {
+    ROCKS_LOG_INFO(
+        db_->immutable_db_options_.info_log,
+        "[%s] [JOB %d] Collecting garbage of %zu blob files: %" PRIu64
+        " bytes, %" PRIu64 " of them live%s%s",
+        cfd()->GetName().c_str(), job_id, storage_->files().size(),
+        plan_.job.size, plan_.job.live_size,
+        plan_.is_urgent ? "; above the limit" : "",
+        plan_.is_scan_merge
+            ? "; merging files for scans"
+            : (plan_.runs.empty() ? "" : "; merging sorted runs"));
+  }
   info_.cf_id = cfd()->GetID();
   info_.cf_name = cfd()->GetName();
   info_.thread_id = db_->env_->GetThreadID();
@@ -197,16 +242,26 @@ Status DBStrata::BackgroundBlobGc::Copy() {
     return s;
   }
   TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundBlobGc::Copy:Copied", &s);
-  // The id may stand for the last path: GetDataDir() takes any.
-  s = db_->GetDataDir(cfd(), plan_.job.path_id)
-          ->FsyncWithDirOptions(
-              IOOptions(), nullptr,
-              DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
+  std::vector<MappedBlobFile> outputs = job_->TakeOutputs();
+  std::set<uint32_t> path_ids;
+  for (const MappedBlobFile& output : outputs) {
+    path_ids.insert(output.path_id);
+  }
+  for (const uint32_t path_id : path_ids) {
+    // The id may stand for the last path: GetDataDir() takes any.
+    if (s.ok()) {
+      s = db_->GetDataDir(cfd(), path_id)
+              ->FsyncWithDirOptions(
+                  IOOptions(), nullptr,
+                  DirFsyncOptions(
+                      DirFsyncOptions::FsyncReason::kNewFileSynced));
+    }
+  }
   if (s.ok() && cfd()->ioptions().blob_cache != nullptr) {
     storage_->MoveCached(cfd()->blob_source(), job_->TakeKeySizes());
   }
   if (s.ok()) {
-    s = storage_->Publish(job_->TakeOutputs(), job_->TakeSources());
+    s = storage_->Publish(std::move(outputs), job_->TakeSources());
   }
   return s;
 }
@@ -279,18 +334,27 @@ void DBStrata::BackgroundBlobGc::Count(const Status& s, bool committed) {
   RecordTick(db_->stats_, BLOB_MAP_GC_BYTES_READ, job_->stats().bytes_read);
   RecordTick(db_->stats_, BLOB_MAP_GC_BYTES_WRITTEN,
              job_->stats().bytes_written);
+  if (plan_.is_scan_sort || plan_.is_scan_merge) {
+    RecordTick(db_->stats_, BLOB_MAP_SCAN_SORTS);
+    RecordTick(db_->stats_, BLOB_MAP_SCAN_SORT_BYTES_WRITTEN,
+               job_->stats().bytes_written);
+  } else if (!plan_.runs.empty()) {
+    RecordTick(db_->stats_, BLOB_MAP_MANUAL_SORT_BYTES_WRITTEN,
+               job_->stats().bytes_written);
+  }
 }
 
 void DBStrata::BackgroundBlobGc::Log(const Status& s, int job_id) {
   ROCKS_LOG_INFO(
       db_->immutable_db_options_.info_log,
-      "[%s] [JOB %d] Collected garbage of %" PRIu64 " blob files: read %" PRIu64
+      "[%s] [JOB %d] %s of %" PRIu64 " blob files: read %" PRIu64
       " bytes, wrote %" PRIu64 " (%zu files), %" PRIu64 " of %" PRIu64
       " values moved, %zu files dropped, %" PRIu64 " ms: %s",
-      cfd()->GetName().c_str(), job_id, job_->stats().files_read,
-      job_->stats().bytes_read, job_->stats().bytes_written,
-      job_->additions().size(), storage_->num_moved(),
-      job_->stats().values_copied, num_dropped_,
+      cfd()->GetName().c_str(), job_id,
+      plan_.is_scan_sort ? "Sorted values" : "Collected garbage",
+      job_->stats().files_read, job_->stats().bytes_read,
+      job_->stats().bytes_written, job_->additions().size(),
+      storage_->num_moved(), job_->stats().values_copied, num_dropped_,
       (db_->immutable_db_options_.clock->NowMicros() - started_) / 1000,
       s.ToString().c_str());
 }
@@ -336,6 +400,12 @@ void DBStrata::BackgroundBlobGc::NoteFailure(const Status& s, int job_id) {
     }
     // The other files of the job are as they were.
     strata_->SetBlobGcDue();
+  } else if (job_->has_unreadable_keys()) {
+    // Reads and compactions of the SST files find the same.
+    ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,
+                   "[%s] [JOB %d] Values were not sorted, as an SST file could "
+                   "not be read: %s",
+                   cfd()->GetName().c_str(), job_id, s.ToString().c_str());
   } else {
     // The caller of a manual job gets the error. Files are kept from later jobs
     // if they could not be read, or if there is no caller.

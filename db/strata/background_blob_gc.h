@@ -8,14 +8,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "db/blob/blob_file_addition.h"
-#include "db/blob_gc/blob_gc_job.h"
+#include "db/blob_gc/blob_copy_job.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_gc/blob_gc_storage.h"
+#include "db/scan_sort/scan_debts.h"
 #include "db/strata/background_job.h"
 #include "db/strata/db_strata.h"
 #include "rocksdb/listener.h"
@@ -24,8 +25,9 @@
 namespace ROCKSDB_NAMESPACE {
 
 // Collects the garbage of some blob files of a column family with an address
-// map: BlobGcJob copies their live values, BlobGcStorage swaps the addresses,
-// and this class leads the copies to the MANIFEST.
+// map, or sorts the values of a range of keys: BlobGcJob or BlobRangeSortJob
+// copies values, BlobGcStorage swaps the addresses, and this class leads the
+// copies to the MANIFEST.
 //
 // Invariants:
 // 1. The files are pinned by storage_ from when they were picked until the end
@@ -47,11 +49,26 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
     std::vector<std::vector<uint64_t>> runs;
     std::vector<bool> goes_on;
     uint64_t max_copied = 0;
+    // See BlobGcJob::Context.
+    std::vector<std::string> bounds;
+    uint64_t min_piece = 0;
+    // The job merges files that need no collection, because scans have paid for
+    // it: the ranges that are due have more bytes than may be copied at once.
+    bool is_scan_merge = false;
+    // Sorts the range for which scans have paid most (ScanDebts), about
+    // max_copied bytes, instead of collecting files.
+    bool is_scan_sort = false;
   };
 
   // Returns how many jobs there may be in the background, beside compactions
   // and flushes, which have their own threads.
   static int MaxJobs(int max_background_jobs, bool above_limit);
+
+  // Decides what is done for the ranges that are due, if anything.
+  // options: wanted_room is set.
+  static void PickForScans(const BlobGcPicker::Options& options,
+                           const std::vector<BlobGcPicker::File>& files,
+                           const ScanDebts& debts, Plan* plan);
 
   // Makes a job of the background.
   // REQUIRES: DB mutex held; the files of the plan are not busy.
@@ -81,7 +98,20 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   bool reached_limit() const { return reached_limit_; }
 
  private:
-  BlobGcJob::Context MakeContext(int job_id);
+  void FillContext(int job_id, BlobCopyContext* context);
+  // Creates the job. Returns false if there is nothing to do.
+  // REQUIRES: DB mutex held; it is released meanwhile.
+  bool MakeJob(int job_id);
+  bool MakeSortJob(int job_id);
+  // Empties the accounts of the range that was sorted.
+  // s: result of the job. REQUIRES: DB mutex held.
+  void EndSort(const Status& s);
+  // Sets the ranges of ScanDebts if they are missing or not up to date.
+  // live_bytes: size of all values. REQUIRES: DB mutex not held.
+  void UpdateRanges(uint64_t live_bytes);
+  // Returns user keys, in order, that divide the keys of the Version into parts
+  // of about the same size. REQUIRES: DB mutex not held.
+  std::vector<std::string> Bounds(size_t num_ranges);
   // Calls listeners. REQUIRES: DB mutex not held.
   void ReportBegin(int job_id);
   // Copies the values and publishes the copies. REQUIRES: DB mutex not held.
@@ -110,7 +140,11 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   std::unique_ptr<BlobGcStorage> storage_;
 
   // Set by Run().
-  std::optional<BlobGcJob> job_;
+  std::unique_ptr<BlobCopyJob> job_;
+  uint64_t scan_job_bytes_ = 0;  // see ScanDebts::BeginJob()
+  // Set for a job that sorts.
+  ScanDebts::Range range_;
+  Version* version_ = nullptr;  // referenced
   BlobGarbageCollectionInfo info_;
   uint64_t started_ = 0;
   size_t num_dropped_ = 0;

@@ -195,6 +195,8 @@ class DBStrata {
   void SetBlobGcDue() { blob_gc_due_ = true; }
   // Starts jobs where they are due. Held.
   void ScheduleBlobGc();
+  // Starts jobs that sort values for which scans have paid. Not held.
+  void OnScanDebtDue();
   // True while calls of CollectBlobGarbage(), or of CompactRange() for delta
   // files, wait or run. Held.
   bool HasManualBlobGc() const { return scheduler_.HasManualCalls(); }

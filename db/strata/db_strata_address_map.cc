@@ -23,6 +23,7 @@
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
 #include "db/pinned_iterators_manager.h"
+#include "db/scan_sort/scan_debts.h"
 #include "db/strata/background_map_removals.h"
 #include "db/strata/db_strata.h"
 #include "db/strata/point_read.h"
@@ -248,6 +249,11 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
     cfd->address_map_store()->SetWorkQueue(
         &map_work_, [this, id = cfd->GetID()] { OnReadBoundsReleased(id); });
     cfd->address_map_store()->SignalWork();
+    ScanDebts* const debts = cfd->address_map_store()->scan_debts();
+    debts->SetOnDue([this] { OnScanDebtDue(); });
+    if (!db_->read_only_) {
+      debts->SetBudget(cfd->GetLatestMutableCFOptions().blob_scan_sort_budget);
+    }
     AddBlobGcThreads();
     if (MapIsAnyOrder() && !db_->read_only_) {
       // An image may have modes that no SST file has any more.

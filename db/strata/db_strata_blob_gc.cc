@@ -5,6 +5,7 @@
 // when jobs run. BackgroundBlobGc says what a job does, and ManualBlobGc which
 // jobs CollectBlobGarbage() runs.
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,6 +20,17 @@
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Returns the number of ranges that the outputs of jobs are divided into: so
+// many that the room below the limit is enough to sort one of them.
+size_t NumPieces(double space_amp_limit) {
+  return static_cast<size_t>(
+      std::clamp(2 / (space_amp_limit - 1.0), 8.0, 64.0));
+}
+
+}  // namespace
 
 void DBStrata::AddBlobGcThreads() {
   // Jobs, and the sweep of range deletions, run beside compactions, not instead
@@ -57,18 +69,31 @@ void DBStrata::ScheduleBlobGc() {
   }
 }
 
+void DBStrata::OnScanDebtDue() {
+  InstrumentedMutexLock lock(&db_->mutex_);
+  SetBlobGcDue();
+  ScheduleBlobGc();
+}
+
 void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
   AddressMapStore* const blobs = cfd->address_map_store();
   const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
   const double limit = cf_options.blob_gc_space_amp_limit;
-  if (!blobs->enabled() || !blobs->ready() || limit == 0) {
+  if (!blobs->enabled() || !blobs->ready()) {
+    return;
+  }
+  ScanDebts* const debts = blobs->scan_debts();
+  debts->SetBudget(cf_options.blob_scan_sort_budget);
+  if (limit == 0 && !debts->IsDue()) {
     return;
   }
   for (;;) {
     const std::vector<BlobGcPicker::File> files =
         blobs->FilesForGc(*cfd->current()->storage_info());
+    debts->OnWritten(blobs->gc()->TakeFlushed(files),
+                     BlobGcPicker::SpaceOf(files, 0).live);
     BlobGcPicker::Options options;
-    options.space_amp_limit = limit;
+    options.space_amp_limit = limit == 0 ? BlobGcPicker::kMaxLimit : limit;
     options.flush_size = cf_options.write_buffer_size;
     options.max_copied = blobs->gc()->max_copies();
     const int max_background_jobs =
@@ -77,8 +102,12 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
                                                  /*above_limit=*/false);
     options.next_file_number = db_->versions_->current_next_file_number();
     options.file_size = cf_options.blob_file_size;
-    const bool above_limit =
-        BlobGcPicker::SpaceOf(files, 0).Amplification() > limit;
+    const bool above_limit = BlobGcPicker::SpaceOf(files, 0).Amplification() >
+                             options.space_amp_limit;
+    const bool wants_sort = debts->IsDue() && !blobs->gc()->is_sorting();
+    if (debts->IsDue()) {
+      options.wanted_room = BlobGcPicker::WantedSortRoom(options, files);
+    }
     if (scheduler_.NumInBackground(BackgroundJob::Kind::kBlobGc) >=
         BackgroundBlobGc::MaxJobs(max_background_jobs, above_limit)) {
       // The end of a job sets blob_gc_due_.
@@ -86,12 +115,24 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     }
     BackgroundBlobGc::Plan plan;
     plan.is_urgent = above_limit;
-    plan.job = BlobGcPicker::Pick(options, files);
-    if (plan.job.files.empty()) {
-      plan.job = BlobGcPicker::PickSmall(options, files);
+    if (limit != 0) {
+      plan.job = BlobGcPicker::Pick(options, files);
     }
-    if (plan.job.files.empty()) {
+    bool is_small = false;
+    if (limit != 0 && plan.job.files.empty()) {
+      plan.job = BlobGcPicker::PickSmall(options, files);
+      is_small = !plan.job.files.empty();
+    }
+    if (plan.job.files.empty() && wants_sort) {
+      BackgroundBlobGc::PickForScans(options, files, *debts, &plan);
+    }
+    if (plan.job.files.empty() && !plan.is_scan_sort) {
       return;
+    }
+    // Small files are merged to have fewer of them.
+    if (limit != 0 && !plan.is_scan_sort && !is_small) {
+      plan.bounds = debts->Bounds(NumPieces(limit));
+      plan.min_piece = cf_options.blob_file_size / BlobGcPicker::kSmallPart;
     }
     TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &plan.job);
     scheduler_.Schedule(

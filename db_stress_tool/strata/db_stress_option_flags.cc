@@ -107,6 +107,10 @@ void AdaptOptionsToFeatures(OptionsTable* options_table) {
     options_table->emplace("blob_gc_space_amp_limit",
                            std::vector<std::string>{limit, limit, "0", "1.01",
                                                     "1.05", "1.2", "3"});
+    const std::string budget = std::to_string(FLAGS_blob_scan_sort_budget);
+    options_table->emplace(
+        "blob_scan_sort_budget",
+        std::vector<std::string>{budget, budget, "0", "1", "1000"});
     const auto file_size = options_table->find("blob_file_size");
     if (file_size != options_table->end() && FLAGS_blob_file_size < (1 << 20)) {
       // The flags request small files.

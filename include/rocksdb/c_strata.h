@@ -104,6 +104,10 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_gc_space_amp_limit(
     rocksdb_options_t* opt, double value);
 extern ROCKSDB_LIBRARY_API double rocksdb_options_get_blob_gc_space_amp_limit(
     const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_scan_sort_budget(
+    rocksdb_options_t* opt, double value);
+extern ROCKSDB_LIBRARY_API double rocksdb_options_get_blob_scan_sort_budget(
+    const rocksdb_options_t* opt);
 /* space_amp_limit: at least 1, which collects all garbage. max_sorted_runs: 0
    leaves the order of the values alone. column_family: NULL for the default
    one. */

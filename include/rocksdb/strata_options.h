@@ -244,6 +244,34 @@ struct StrataColumnFamilyOptions {
   // Dynamically changeable through the SetOptions() API
   double blob_gc_space_amp_limit = 1.2;
 
+  // Puts the values that scans read into the order of their keys.
+  //
+  // A scan that finds each value in another place reads the device once for
+  // each value. The DB adds up what such scans have cost in each range of keys,
+  // in bytes: 16 KiB for each place that sorted values would not have needed.
+  // When the sum, times this option, reaches the bytes that sorting the range
+  // reads and writes, a background job copies the values of the range to new
+  // blob files, in key order. So at 1, sorting costs at most as much as scans
+  // have lost before, and ranges that are not scanned are not sorted. Values
+  // stay where they are if their neighbors are mostly in the same place
+  // already. Iterators count, in both directions; point reads and values in the
+  // blob cache do not.
+  //
+  // Copied values are garbage in their old files until blob_gc_space_amp_limit
+  // has them collected, and a range is not sorted while the limit leaves no
+  // room for that. With a limit of 0 the garbage stays, and the files may
+  // become twice as large.
+  //
+  // 0: never. Otherwise up to 1000, or InvalidArgument.
+  //
+  // Source: the rent-or-buy rule (Karlin et al., "Competitive snoopy caching",
+  // 1988); no paper on key-value stores sorts by what scans pay.
+  //
+  // Default: 1
+  //
+  // Dynamically changeable through the SetOptions() API
+  double blob_scan_sort_budget = 1.0;
+
   // ---- The merged-value cache. See docs/merged-value-cache.md.
 
   // Keeps in memory the values that point reads have computed from merge

@@ -69,6 +69,7 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
   options_.enable_blob_address_map = true;
   options_.enable_lsm_bypass = false;
   options_.blob_gc_space_amp_limit = 1.7;
+  options_.blob_scan_sort_budget = 2.5;
   options_.enable_delta_separation = true;
   options_.delta_bucket_size = 65536;
   options_.delta_max_buckets = 100;
@@ -96,7 +97,7 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
       EXPECT_EQ(seen.find(word), std::string::npos) << seen;
     }
   }
-  EXPECT_EQ(hidden, 15u) << File();
+  EXPECT_EQ(hidden, 16u) << File();
 
   Options loaded;
   std::vector<ColumnFamilyDescriptor> families;
@@ -110,6 +111,7 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
   EXPECT_TRUE(cf.enable_blob_address_map);
   EXPECT_FALSE(cf.enable_lsm_bypass);
   EXPECT_EQ(cf.blob_gc_space_amp_limit, 1.7);
+  EXPECT_EQ(cf.blob_scan_sort_budget, 2.5);
   EXPECT_TRUE(cf.enable_delta_separation);
   EXPECT_EQ(cf.delta_bucket_size, 65536u);
   EXPECT_EQ(cf.delta_max_buckets, 100u);

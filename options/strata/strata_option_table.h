@@ -67,6 +67,12 @@
       "With --enable_blob_address_map: collect garbage before the size "      \
       "of blob files exceeds that of live values by this factor; 0: never",   \
       "")                                                                     \
+  ROW(double, blob_scan_sort_budget, enable_blob_address_map,                 \
+      OptionRange::From(0, 1000),                                             \
+      "With --enable_blob_address_map: bytes that sorting the values of a "   \
+      "range may read and write for each byte that scans of it have lost; "   \
+      "0: never",                                                             \
+      "")                                                                     \
   ROW(uint64, merged_value_cache_size, enable_merged_value_cache,             \
       OptionRange::Any(),                                                     \
       "With --enable_merged_value_cache: its size in bytes; 0: a share "      \

@@ -145,6 +145,10 @@ TEST(StrataOptionTableTest, ValuesOutOfRangeAreRefused) {
        of_family(&StrataColumnFamilyOptions::blob_gc_space_amp_limit),
        {0, 1.01, 1000},
        {-1, 1, 1001, nan}},
+      {"blob_scan_sort_budget must be from 0 to 1000",
+       of_family(&StrataColumnFamilyOptions::blob_scan_sort_budget),
+       {0, 0.1, 1000},
+       {-1, 1001, nan}},
       {"max_write_groups_per_leader must be from 1 to 1024",
        of_db(&StrataDBOptions::max_write_groups_per_leader),
        {1, 1024},
@@ -182,7 +186,8 @@ TEST(StrataOptionTableTest, LogHasTheOptionsOfFeaturesThatAreOn) {
                 "                Options.enable_blob_address_map: true",
                 "                      Options.enable_lsm_bypass: true",
                 "                  Options.save_blob_address_map: true",
-                "                Options.blob_gc_space_amp_limit: 1.5"}));
+                "                Options.blob_gc_space_amp_limit: 1.5",
+                "                  Options.blob_scan_sort_budget: 1"}));
   DumpStrataOptions(&log, MutableCFOptions(options));
   const std::vector<std::string> changed = log.Take();
   ASSERT_EQ(changed.size(), 1U);

@@ -20,6 +20,7 @@ AREAS = {
     'image': 'Checkpoint of the map, recovery',
     'index': 'Record index, blob files',
     'gc': 'Blob garbage collection',
+    'sort': 'Values sorted for scans',
     'bypass': 'LSM bypass',
     'get': 'Point reads, MultiGet',
     'iter': 'Iterators, snapshots',

@@ -25,8 +25,8 @@ class AddressMapDBTestBase : public StrataDBTestBase {
   using StrataDBTestBase::StrataDBTestBase;
 
  protected:
-  // Returns options with which no compaction or garbage collection runs unless
-  // the test asks for it.
+  // Returns options with which no compaction, garbage collection or sort for
+  // scans runs unless the test asks for it.
   Options MapOptions(
       uint64_t min_blob_size = 0,
       const anon::OptionsOverride& overrides = anon::OptionsOverride()) const {
@@ -35,6 +35,7 @@ class AddressMapDBTestBase : public StrataDBTestBase {
     options.min_blob_size = min_blob_size;
     options.enable_blob_address_map = true;
     options.blob_gc_space_amp_limit = 0;
+    options.blob_scan_sort_budget = 0;
     options.disable_auto_compactions = true;
     options.merge_operator = MergeOperators::CreateStringAppendOperator();
     options.statistics = CreateDBStatistics();

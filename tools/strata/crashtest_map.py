@@ -119,6 +119,8 @@ def finalize(params):
     params["blob_gc_space_amp_limit"] = (
         1.01 if gc_stress else random.choice([0, 1.01, 1.01, 1.1, 1.2, 2.0])
     )
+    # With the larger budgets, nearly each scan has its range sorted.
+    params["blob_scan_sort_budget"] = random.choice([0, 1, 100, 1000])
     # Some runs have several garbage collections at a time.
     params["max_background_jobs"] = random.choice([4, 16] if gc_stress else [2, 2, 8])
     params["blob_prefetch_count"] = random.choice([-1, -1, 0, 1, 7, 64])

@@ -1,0 +1,378 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/scan_sort/scan_debts.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db/scan_sort/scan_meter.h"
+#include "db/scan_sort/scan_places.h"
+#include "monitoring/statistics_impl.h"
+#include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/statistics.h"
+#include "test_util/testharness.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+TEST(ScanPlacesTest, NeighborsInAFileAreAtOnePlace) {
+  constexpr uint64_t kGap = ScanPlaces::kMaxGap;
+  ScanPlaces places;
+  EXPECT_TRUE(places.Add(1, 0, 100));
+  EXPECT_FALSE(places.Add(1, 100, 100));
+  EXPECT_FALSE(places.Add(1, 200 + kGap, 100));
+  EXPECT_TRUE(places.Add(1, 301 + 2 * kGap, 100));
+  // Other files have the same offsets.
+  EXPECT_TRUE(places.Add(2, 301 + 2 * kGap, 100));
+  places.Clear();
+  EXPECT_TRUE(places.Add(2, 301 + 2 * kGap, 100));
+}
+
+TEST(ScanPlacesTest, BackwardScansAreLikeForwardOnes) {
+  constexpr uint64_t kGap = ScanPlaces::kMaxGap;
+  ScanPlaces places;
+  const uint64_t start = 10 * kGap;
+  EXPECT_TRUE(places.Add(1, start, 100));
+  EXPECT_FALSE(places.Add(1, start - 100, 100));
+  EXPECT_FALSE(places.Add(1, start - 200 - kGap, 100));
+  EXPECT_TRUE(places.Add(1, start - 301 - 2 * kGap, 100));
+}
+
+TEST(ScanPlacesTest, SomeFilesMayAlternate) {
+  ScanPlaces places;
+  for (int i = 0; i < 100; ++i) {
+    for (uint64_t file = 1; file <= ScanPlaces::kStreams; ++file) {
+      EXPECT_EQ(places.Add(file, 100 * i, 100), i == 0);
+    }
+  }
+  // With one more, each value displaces the one that is needed next.
+  places.Clear();
+  for (int i = 0; i < 100; ++i) {
+    for (uint64_t file = 1; file <= ScanPlaces::kStreams + 1; ++file) {
+      EXPECT_TRUE(places.Add(file, 100 * i, 100));
+    }
+  }
+}
+
+class ScanDebtsTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kRange = ScanDebts::kMinRange;
+  // Number of places that pay for a range of kRange bytes.
+  static constexpr uint64_t kPaid = 2 * kRange / ScanDebts::kPlaceCost;
+
+  ScanDebtsTest() : debts_(BytewiseComparator()) {
+    debts_.SetBudget(1);
+    debts_.SetOnDue([this] { ++num_due_; });
+  }
+
+  void SetRanges(const std::vector<std::string>& bounds) {
+    debts_.SetRanges(bounds, (bounds.size() + 1) * kRange);
+  }
+  void Charge(const std::string& key, uint64_t places) {
+    debts_.Charge(&reader_, key, places);
+  }
+  // Returns the ranges to sort, as "begin..end".
+  std::string Pick(uint64_t max_bytes = kRange) {
+    if (!debts_.Pick(max_bytes, &range_)) {
+      return "none";
+    }
+    return range_.begin + ".." + (range_.has_end ? range_.end : "");
+  }
+  uint64_t Debt() const {
+    uint64_t debt = 0;
+    size_t num_ranges = 0;
+    debts_.GetTotals(&debt, &num_ranges);
+    return debt;
+  }
+
+  ScanDebts debts_;
+  ScanDebts::Reader reader_;
+  ScanDebts::Range range_;
+  int num_due_ = 0;
+};
+
+TEST_F(ScanDebtsTest, RangesAreMissingAtFirst) {
+  EXPECT_TRUE(debts_.NeedsRanges(0));
+  Charge("a", kPaid - 1);
+  EXPECT_FALSE(debts_.IsDue());
+  Charge("z", 1);
+  EXPECT_TRUE(debts_.IsDue());
+  EXPECT_EQ(num_due_, 1);
+  EXPECT_EQ(Pick(), "none");
+  SetRanges({"k"});
+  EXPECT_EQ(Debt(), 0U);
+  EXPECT_FALSE(debts_.NeedsRanges(2 * kRange));
+}
+
+TEST_F(ScanDebtsTest, RangeIsDueWhenScansHavePaidItsPrice) {
+  SetRanges({"d", "h", "p"});
+  Charge("c", kPaid - 1);
+  Charge("d", kPaid - 1);
+  Charge("z", kPaid - 1);
+  EXPECT_EQ(num_due_, 0);
+  EXPECT_EQ(Pick(), "none");
+  Charge("g", 1);
+  EXPECT_EQ(num_due_, 1);
+  EXPECT_EQ(Pick(), "d..h");
+  EXPECT_EQ(range_.bytes, kRange);
+  EXPECT_EQ(range_.debt, kPaid * ScanDebts::kPlaceCost);
+  debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+  EXPECT_EQ(Debt(), 2 * (kPaid - 1) * ScanDebts::kPlaceCost);
+  EXPECT_FALSE(debts_.IsDue());
+  // The others are due independently.
+  Charge("a", 1);
+  EXPECT_EQ(Pick(), "..d");
+  debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+  Charge("p", 1);
+  EXPECT_EQ(Pick(), "p..");
+}
+
+TEST_F(ScanDebtsTest, BudgetScalesTheDebt) {
+  SetRanges({"k"});
+  debts_.SetBudget(0.5);
+  Charge("a", 2 * kPaid - 1);
+  EXPECT_EQ(num_due_, 0);
+  Charge("a", 1);
+  EXPECT_EQ(num_due_, 1);
+  debts_.SetBudget(0);
+  EXPECT_EQ(Pick(), "none");
+  Charge("a", 1000 * kPaid);
+  EXPECT_EQ(num_due_, 1);
+}
+
+TEST_F(ScanDebtsTest, LargestDebtComesFirstWithItsNeighbors) {
+  SetRanges({"b", "d", "f", "h", "k"});
+  Charge("a", kPaid);
+  Charge("b", kPaid);
+  Charge("d", 3 * kPaid);
+  Charge("f", kPaid - 1);
+  Charge("h", 2 * kPaid);
+  EXPECT_EQ(Pick(), "d..f");
+  EXPECT_EQ(Pick(2 * kRange), "b..f");
+  EXPECT_EQ(Pick(100 * kRange), "..f");
+  EXPECT_EQ(range_.bytes, 3 * kRange);
+  debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+  EXPECT_TRUE(debts_.IsDue());
+  EXPECT_EQ(Pick(100 * kRange), "h..k");
+}
+
+TEST_F(ScanDebtsTest, OrderThatIsGoodEnoughCostsMoreEachTime) {
+  SetRanges({"k"});
+  for (uint64_t factor = 1; factor <= 8; factor *= 2) {
+    Charge("a", factor * kPaid - 1);
+    EXPECT_EQ(Pick(), "none");
+    Charge("a", 1);
+    EXPECT_EQ(Pick(), "..k");
+    debts_.Settle(range_, ScanDebts::Outcome::kUnchanged, kRange);
+  }
+  Charge("a", 16 * kPaid);
+  EXPECT_EQ(Pick(), "..k");
+  debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+  Charge("a", kPaid);
+  EXPECT_EQ(Pick(), "..k");
+}
+
+TEST_F(ScanDebtsTest, PartOfARangeStaysDue) {
+  SetRanges({"k"});
+  Charge("a", 2 * kPaid);
+  EXPECT_EQ(Pick(), "..k");
+  debts_.Settle(range_, ScanDebts::Outcome::kPartlySorted, kRange / 2);
+  EXPECT_EQ(Debt(), kPaid / 2 * 3 * ScanDebts::kPlaceCost);
+  EXPECT_TRUE(debts_.IsDue());
+  EXPECT_EQ(Pick(), "..k");
+  // What was copied is paid.
+  debts_.Settle(range_, ScanDebts::Outcome::kPartlySorted, kRange);
+  EXPECT_FALSE(debts_.IsDue());
+  EXPECT_EQ(Pick(), "none");
+}
+
+TEST_F(ScanDebtsTest, WritesHalveTheDebts) {
+  SetRanges({"k"});
+  Charge("a", 100);
+  Charge("x", 60);
+  debts_.OnWritten(kRange - 1, 2 * kRange);
+  EXPECT_EQ(Debt(), 160 * ScanDebts::kPlaceCost);
+  debts_.OnWritten(1, 2 * kRange);
+  EXPECT_EQ(Debt(), 80 * ScanDebts::kPlaceCost);
+  debts_.OnWritten(kRange - 1, 2 * kRange);
+  EXPECT_EQ(Debt(), 80 * ScanDebts::kPlaceCost);
+  debts_.OnWritten(2 * kRange + 1, 2 * kRange);
+  EXPECT_EQ(Debt(), 10 * ScanDebts::kPlaceCost);
+}
+
+TEST_F(ScanDebtsTest, NewRangesTakeOverDebts) {
+  SetRanges({"g", "p"});
+  EXPECT_FALSE(debts_.NeedsRanges(6 * kRange));
+  EXPECT_TRUE(debts_.NeedsRanges(8 * kRange));
+  EXPECT_FALSE(debts_.NeedsRanges(2 * kRange));
+  EXPECT_TRUE(debts_.NeedsRanges(kRange));
+  Charge("a", 90);
+  Charge("h", kPaid - 1);
+  Charge("q", 6);
+  SetRanges({"c", "e", "g", "k", "p", "q"});
+  // The sums are rounded down.
+  EXPECT_LE(Debt(), (90 + kPaid - 1 + 6) * ScanDebts::kPlaceCost);
+  EXPECT_GE(Debt() + 6, (90 + kPaid - 1 + 6) * ScanDebts::kPlaceCost);
+  // The reader notices.
+  Charge("l", kPaid / 2 + 1);
+  EXPECT_EQ(Pick(), "k..p");
+  // Fewer ranges.
+  SetRanges({});
+  EXPECT_GT(Debt(), kPaid * ScanDebts::kPlaceCost);
+}
+
+TEST_F(ScanDebtsTest, PaymentsReduceAllDebts) {
+  SetRanges({"d", "h", "p"});
+  EXPECT_EQ(debts_.DueBytes(), 0U);
+  Charge("a", kPaid);
+  Charge("e", 2 * kPaid);
+  Charge("z", kPaid / 2);
+  EXPECT_EQ(debts_.DueBytes(), 2 * kRange);
+
+  // Copying a half of the four ranges costs the price of two.
+  const uint64_t before = Debt();
+  debts_.Pay(2 * kRange);
+  EXPECT_LE(Debt() + 2 * kPaid * ScanDebts::kPlaceCost, before);
+  EXPECT_GE(Debt() + 2 * kPaid * ScanDebts::kPlaceCost + 4, before);
+  EXPECT_EQ(debts_.DueBytes(), 0U);
+  // With a larger budget a debt pays for more.
+  debts_.SetBudget(10);
+  debts_.Pay(kRange);
+  EXPECT_LE(Debt() + 2 * kPaid * ScanDebts::kPlaceCost +
+                kPaid / 10 * ScanDebts::kPlaceCost,
+            before);
+  EXPECT_GT(Debt(), 0U);
+  debts_.SetBudget(0);
+  debts_.Pay(100 * kRange);
+  EXPECT_GT(Debt(), 0U);
+  debts_.SetBudget(1);
+  debts_.Pay(100 * kRange);
+  EXPECT_EQ(Debt(), 0U);
+  EXPECT_EQ(debts_.DueBytes(), 0U);
+}
+
+TEST_F(ScanDebtsTest, BoundsAreThoseOfRanges) {
+  const auto bounds = [this](size_t n) { return debts_.Bounds(n); };
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(bounds(8), Keys());
+  SetRanges({"b", "c", "d", "e", "f", "g", "h"});
+  EXPECT_EQ(bounds(1), Keys());
+  EXPECT_EQ(bounds(2), Keys({"e"}));
+  EXPECT_EQ(bounds(4), Keys({"c", "e", "g"}));
+  EXPECT_EQ(bounds(8), Keys({"b", "c", "d", "e", "f", "g", "h"}));
+  EXPECT_EQ(bounds(64), bounds(8));
+  EXPECT_EQ(bounds(3), Keys({"c", "f"}));
+}
+
+TEST_F(ScanDebtsTest, ThreadsMayCharge) {
+  SetRanges({"k"});
+  std::vector<std::thread> threads;
+  std::atomic<int> ready{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      ScanDebts::Reader reader;
+      ++ready;
+      while (ready < 4) {
+      }
+      for (int n = 0; n < 1000; ++n) {
+        debts_.Charge(&reader, i % 2 == 0 ? "a" : "x", 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(Debt(), 4000 * ScanDebts::kPlaceCost);
+}
+
+class ScanMeterTest : public ScanDebtsTest {
+ protected:
+  static constexpr uint64_t kFarApart = 10000000;
+
+  ScanMeterTest() : statistics_(CreateDBStatistics()) { SetRanges({"k"}); }
+
+  // A scan of values of the size, of which each one is at a place of its own,
+  // or all are at one place.
+  void Scan(ScanMeter* meter, int n, uint64_t size, bool is_sorted,
+            const std::string& key = "a") {
+    for (int i = 0; i < n; ++i) {
+      meter->OnValue(key, 1, i * (is_sorted ? size : kFarApart), size);
+    }
+    meter->EndScan();
+  }
+  uint64_t Places() const { return Debt() / ScanDebts::kPlaceCost; }
+
+  const std::shared_ptr<Statistics> statistics_;
+};
+
+TEST_F(ScanMeterTest, ExtraPlacesAreCharged) {
+  ScanMeter meter(&debts_, statistics_.get());
+  Scan(&meter, 100, 1000, /*is_sorted=*/true);
+  EXPECT_EQ(Places(), 0U);
+  Scan(&meter, 1, 1000, /*is_sorted=*/false);
+  EXPECT_EQ(Places(), 0U);
+  Scan(&meter, 100, 1000, /*is_sorted=*/false);
+  EXPECT_EQ(Places(), 99U);
+  // Sorted values would need another place each kSortedBytes.
+  Scan(&meter, 1000, 1000, /*is_sorted=*/false);
+  EXPECT_EQ(Places(), 99U + 999U - 1000 * 1000 / ScanMeter::kSortedBytes);
+  HistogramData data;
+  statistics_->histogramData(BLOB_MAP_SCAN_PLACES, &data);
+  EXPECT_EQ(data.count, 3U);
+  EXPECT_EQ(data.min, 1);
+  EXPECT_EQ(data.max, 1000);
+}
+
+TEST_F(ScanMeterTest, LargeValuesNeedTheirPlaces) {
+  ScanMeter meter(&debts_, nullptr);
+  Scan(&meter, 100, ScanMeter::kSortedBytes, /*is_sorted=*/false);
+  EXPECT_EQ(Places(), 0U);
+  Scan(&meter, 100, ScanMeter::kSortedBytes / 2, /*is_sorted=*/false);
+  EXPECT_EQ(Places(), 49U);
+}
+
+TEST_F(ScanMeterTest, LongScansAreChargedOnTheWay) {
+  ScanMeter meter(&debts_, nullptr);
+  for (int i = 0; i < 1000; ++i) {
+    meter.OnValue(i < 500 ? "a" : "x", 1, i * kFarApart, 100);
+  }
+  EXPECT_GT(Places(), 900U);
+  debts_.SetBudget(1000);
+  EXPECT_EQ(Pick(), "..k");
+  EXPECT_GT(range_.debt / ScanDebts::kPlaceCost, 400U);
+  EXPECT_LT(range_.debt / ScanDebts::kPlaceCost, 600U);
+}
+
+TEST_F(ScanMeterTest, EndOfTheIteratorEndsTheScan) {
+  {
+    ScanMeter meter(&debts_, nullptr);
+    meter.OnValue("a", 1, 0, 100);
+    meter.OnValue("a", 2, 0, 100);
+    EXPECT_EQ(Places(), 0U);
+  }
+  EXPECT_EQ(Places(), 1U);
+  debts_.SetBudget(0);
+  ScanMeter off(&debts_, nullptr);
+  EXPECT_FALSE(off.is_on());
+  off.OnValue("a", 1, 0, 100);
+  off.OnValue("a", 2, 0, 100);
+  debts_.SetBudget(1);
+  // The next scan notices the change.
+  EXPECT_FALSE(off.is_on());
+  off.EndScan();
+  EXPECT_TRUE(off.is_on());
+  EXPECT_EQ(Places(), 1U);
+  Scan(&off, 3, 1000, /*is_sorted=*/false);
+  EXPECT_EQ(Places(), 3U);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
