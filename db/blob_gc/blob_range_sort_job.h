@@ -170,7 +170,7 @@ class BlobRangeSortJob : public BlobCopyJob {
   bool reached_limit_ = false;
   std::set<uint64_t> failed_files_;
   uint64_t unreadable_file_ = 0;
-  Status copy_status_;  // of copying chunks
+  Status copy_status_;  // not OK if a chunk could not be copied
   bool has_unreadable_keys_ = false;
 };
 

@@ -246,8 +246,8 @@ struct StrataColumnFamilyOptions {
 
   // Puts the values that scans read into the order of their keys.
   //
-  // A scan that finds each value in another place reads the device once for
-  // each value. The DB adds up what such scans have cost in each range of keys,
+  // A scan that finds each value in another place reads a file once for each
+  // value. The DB adds up what such scans have cost in each range of keys,
   // in bytes: 16 KiB for each place that sorted values would not have needed.
   // When the sum, times this option, reaches the bytes that sorting the range
   // reads and writes, a background job copies the values of the range to new
@@ -259,8 +259,9 @@ struct StrataColumnFamilyOptions {
   //
   // Copied values are garbage in their old files until blob_gc_space_amp_limit
   // has them collected, and a range is not sorted while the limit leaves no
-  // room for that. With a limit of 0 the garbage stays, and the files may
-  // become twice as large.
+  // room for that: files of flushes are merged first, to files of few ranges.
+  // With a limit of 0 the garbage stays until DB::CollectBlobGarbage() is
+  // called, and each sort adds some.
   //
   // 0: never. Otherwise up to 1000, or InvalidArgument.
   //
@@ -449,8 +450,9 @@ struct StrataReadOptions {
   // default file system io_uring, if RocksDbIOUringEnable() allows it), else
   // one on each of the threads that all databases of the process share for this
   // (32 at most). Values that a seek or the end of the iterator makes useless
-  // were read for nothing. 0: the iterator reads each value when it comes to
-  // it.
+  // were read for nothing. With kAutoBlobPrefetchCount, the scanning thread
+  // reads the values itself while they come from the page cache. 0: the
+  // iterator reads each value when it comes to it.
   //
   // Nothing is read ahead by backward scans, by tailing iterators, with
   // pin_data, allow_unprepared_value or a read_tier other than kReadAllTier, or
