@@ -33,8 +33,9 @@ namespace ROCKSDB_NAMESPACE {
 // due when the debt would pay for kMinRange bytes: then it is time for
 // SetRanges().
 //
-// Decay: a debt is halved each time the column family has written as many bytes
-// of values as half of its live ones: about as much of the order would be gone.
+// Decay: each debt is halved when the column family has flushed as many bytes
+// of values as half of its live values have. Overwriting destroys the order of
+// values at about that rate.
 //
 // Thread-safe. Charge() is lock-free, apart from the first call of a Reader and
 // its first call after SetRanges(). A charge that is concurrent with a function

@@ -5,6 +5,8 @@
 // which scans have paid.
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +45,10 @@ void DBStrata::BackgroundBlobGc::PickForScans(
   // values of all ranges, until all ranges are sorted. If there is no room for
   // that, such files are merged first, and their values are written to files of
   // few ranges.
-  if (debts.DueBytes() > room) {
+  // How much one job may copy does not matter here.
+  BlobGcPicker::Options unlimited = options;
+  unlimited.max_copied = std::numeric_limits<uint64_t>::max();
+  if (debts.DueBytes() > BlobGcPicker::SortRoom(unlimited, files)) {
     plan->job = BlobGcPicker::PickWide(options, files);
     plan->is_scan_merge = !plan->job.files.empty();
   }
