@@ -145,7 +145,8 @@ class DbBenchTest(unittest.TestCase):
         reports, out = self.run_bench('ycsbload,scanwhilewriting,verify', '--threads=3',
                                       '--num=100', '--scan_length=20')
         self.assertEqual(reports[1]['latency_us']['scan']['count'], 200)
-        self.assertGreater(reports[1]['latency_us']['update']['count'], 100)
+        # The scans wait for the first update; how many follow is the scheduler's.
+        self.assertGreater(reports[1]['latency_us']['update']['count'], 0)
         # Those at the end of the database find fewer keys than 20.
         self.assertTrue(3600 < int(out.split(' keys scanned)')[0].split('(')[-1]) <= 4000, out)
         _, out = self.run_bench('ycsbload,scanwhilewriting', '--threads=1', fails=True)

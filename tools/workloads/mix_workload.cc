@@ -127,6 +127,7 @@ class MixWorkload : public Workload {
     inserts_ = std::make_unique<InsertCounter>(
         spec_.mix[kInsertRecord] > 0 ? existing_ : options_.records);
     scanners_ = threads - 1;
+    writing_ = false;
     missing_ = 0;
     scanned_ = 0;
     return s;
@@ -137,8 +138,11 @@ class MixWorkload : public Workload {
     if (!spec_.has_writer) {
       runner.Run();
     } else if (host->thread() == 0) {
-      runner.WriteWhile(scanners_);
+      runner.WriteWhile(scanners_, &writing_);
     } else {
+      // The first scan already runs beside the writer: on a busy machine its
+      // thread may start when a short run of scans is over.
+      writing_.wait(false);
       runner.Run();
       scanners_.fetch_sub(1, std::memory_order_relaxed);
     }
@@ -271,9 +275,12 @@ class MixWorkload : public Workload {
       workload_->scanned_.fetch_add(scanned_, std::memory_order_relaxed);
     }
 
-    // Puts as long as another thread scans.
-    void WriteWhile(const std::atomic<int>& scanners) {
-      Status s;
+    // Puts once, sets *writing, and puts as long as another thread scans.
+    void WriteWhile(const std::atomic<int>& scanners,
+                    std::atomic<bool>* writing) {
+      Status s = Put(Op::kUpdate);
+      writing->store(true);
+      writing->notify_all();
       while (s.ok() && scanners.load(std::memory_order_relaxed) > 0 &&
              !host_->Failed()) {
         s = Put(Op::kUpdate);
@@ -553,6 +560,7 @@ class MixWorkload : public Workload {
   uint64_t existing_ = 0;  // records when the run began
   std::unique_ptr<InsertCounter> inserts_;
   std::atomic<int> scanners_{0};  // running scan threads of scanwhilewriting
+  std::atomic<bool> writing_{false};  // its writer has put once
   std::atomic<uint64_t> missing_{0};
   std::atomic<uint64_t> scanned_{0};
 };
