@@ -419,6 +419,7 @@ STRATA_TEST_MAIN = \
   db/strata/atomic_flush_install_test.cc \
   db/strata/background_job_scheduler_test.cc \
   db/strata/db_durable_names_test.cc \
+  db/strata/db_flush_request_test.cc \
   db/strata/db_resume_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
   db/strata/flush_order_gate_test.cc \
@@ -440,6 +441,7 @@ STRATA_TEST_MAIN = \
   db/strata/range_conversion_test.cc \
   db/strata/recovered_wals_test.cc \
   db/strata/refused_edit_test.cc \
+  db/strata/round_robin_compaction_test.cc \
   db/strata/seeded_db_test.cc \
   db/strata/seeded_metamorphic_test.cc \
   db/strata/seeded_schedule_test.cc \

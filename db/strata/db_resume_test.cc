@@ -5,6 +5,8 @@
 // and a recovery does not hang.
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +23,8 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // A file system with a directory on a device that can be full or return
-// retryable errors. Writes to its MANIFESTs can be made to fail as well.
+// retryable errors. Writes to its MANIFESTs and WALs can be made to fail as
+// well.
 class FullDeviceFS : public FileSystemWrapper {
  public:
   FullDeviceFS(const std::shared_ptr<FileSystem>& base, std::string directory)
@@ -42,7 +45,10 @@ class FullDeviceFS : public FileSystemWrapper {
     }
     IOStatus s = FileSystemWrapper::NewWritableFile(name, options, result, dbg);
     if (s.ok() && name.find("MANIFEST") != std::string::npos) {
-      *result = std::make_unique<Manifest>(std::move(*result), this);
+      *result =
+          std::make_unique<FailingFile>(std::move(*result), &manifest_fails);
+    } else if (s.ok() && name.find(".log") != std::string::npos) {
+      *result = std::make_unique<FailingFile>(std::move(*result), &wal_fails);
     }
     return s;
   }
@@ -50,24 +56,26 @@ class FullDeviceFS : public FileSystemWrapper {
   std::atomic<bool> full{false};
   bool retryable = false;
   std::atomic<bool> manifest_fails{false};
+  std::atomic<bool> wal_fails{false};
   std::atomic<int> refused{0};
 
  private:
-  class Manifest : public FSWritableFileOwnerWrapper {
+  class FailingFile : public FSWritableFileOwnerWrapper {
    public:
-    Manifest(std::unique_ptr<FSWritableFile>&& file, FullDeviceFS* fs)
-        : FSWritableFileOwnerWrapper(std::move(file)), fs_(fs) {}
+    FailingFile(std::unique_ptr<FSWritableFile>&& file,
+                const std::atomic<bool>* fails)
+        : FSWritableFileOwnerWrapper(std::move(file)), fails_(fails) {}
     using FSWritableFileOwnerWrapper::Append;
     IOStatus Append(const Slice& data, const IOOptions& options,
                     IODebugContext* dbg) override {
-      if (fs_->manifest_fails) {
+      if (*fails_) {
         return RetryableError();
       }
       return target()->Append(data, options, dbg);
     }
 
    private:
-    FullDeviceFS* const fs_;
+    const std::atomic<bool>* const fails_;
   };
 
   const std::string directory_;
@@ -450,6 +458,69 @@ TEST_F(DBResumeTest, ResumeIsNotHeldUpByQueuedFlushes) {
     EXPECT_EQ(Get("stopped"), "value");
     ASSERT_OK(Put("after", "value"));
     ASSERT_OK(db_->Flush(FlushOptions()));
+  }
+}
+
+// The DB mutex is free while listeners hear of the end of a recovery. The flush
+// that fails meanwhile begins another recovery, and waits for the thread of the
+// first one. That thread must not take a further error for one of its own and
+// resume again: it would wait for the flush.
+TEST_F(DBResumeTest, ErrorsAfterARecoveryAreLeftToTheNextOne) {
+  struct Listener : public EventListener {
+    void OnErrorRecoveryEnd(const BackgroundErrorRecoveryInfo&) override {
+      if (!is_told.exchange(true)) {
+        Await(&may_return);
+      }
+    }
+    std::atomic<bool> is_told{false};
+    std::atomic<bool> may_return{false};
+  };
+  const auto listener = std::make_shared<Listener>();
+  OpenOnTwoDevices(/*with_layout=*/true);
+  options_.level_sst_path_ids = {1, 0};
+  options_.bgerror_resume_retry_interval = 1000;
+  options_.listeners.push_back(listener);
+  DestroyAndReopen(options_);
+  fs_->retryable = true;
+  EnableCallBack("RecoverFromRetryableBGIOError:BeforeStart",
+                 [&](void*) { fs_->full = false; });
+  std::atomic<bool> waits{false};
+  EnableCallBack(
+      "StartRecoverFromRetryableBGIOError:BeforeWaitingForOtherThread",
+      [&](void*) { waits = true; });
+
+  fs_->full = true;
+  ASSERT_OK(Put("a", "value"));
+  db_->Flush(FlushOptions()).PermitUncheckedError();
+  Await(&listener->is_told);
+  fs_->full = true;
+  FlushOptions flush_options;
+  flush_options.wait = false;
+  ASSERT_OK(Put("b", "value"));
+  ASSERT_OK(db_->Flush(flush_options));
+  Await(&waits);
+  fs_->wal_fails = true;
+  ASSERT_NOK(Put("c", "value"));
+  fs_->wal_fails = false;
+  listener->may_return = true;
+
+  Status s;
+  for (int i = 0; i < 2000; ++i) {
+    s = Put("d", "value");
+    if (s.ok()) {
+      break;
+    }
+    Env::Default()->SleepForMicroseconds(10000);
+  }
+  if (!s.ok()) {
+    // Close() would wait forever, too.
+    fprintf(stderr, "The DB did not recover: %s\n", s.ToString().c_str());
+    std::_Exit(1);
+  }
+  DisableCallBacks();
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  for (const char* key : {"a", "b", "d"}) {
+    EXPECT_EQ(Get(key), "value");
   }
 }
 

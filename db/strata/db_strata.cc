@@ -5,6 +5,7 @@
 
 #include "db/address_map/flush_mapping.h"
 #include "db/delta/delta_flush.h"
+#include "db/strata/range_conversion.h"
 #include "db/write_path/wal_buffer_options.h"
 #include "db/write_path/write_group_combiner.h"
 #include "options/strata/strata_cf_options.h"
@@ -27,6 +28,17 @@ DBStrata::DBStrata(DBImpl* db) : db_(db) {}
 DBStrata::~DBStrata() = default;
 
 void DBStrata::EndRecoveryDeltas() { recovery_delta_flushes_.clear(); }
+
+void DBStrata::EndRecovery() {
+  db_->mutex_.AssertHeld();
+  SettleRecoveryMappings();
+  EndRecoveryDeltas();
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+    if (cfd->initialized()) {
+      RangeConversion::OnRecovered(cfd, db_->versions_->LastSequence());
+    }
+  }
+}
 
 //======== DBImpl
 

@@ -221,6 +221,9 @@ class DBStrata {
                            const FileDescriptor& sst_file, VersionEdit* edit,
                            InternalStats::CompactionStats* stats);
   void EndRecoveryDeltas();  // held
+  // To be called when the edits of a recovery have been written, or have
+  // failed. Held.
+  void EndRecovery();
   // DeleteFilesInRanges(): returns nullptr if the ranges have no operands.
   // Held.
   std::unique_ptr<DeltaFileDeletion> BeginDeltaFileDeletion(
@@ -317,6 +320,12 @@ class DBStrata {
   // True while jobs of Strata's run or wait for a thread: whatever waits for
   // DBImpl's flushes and compactions waits for these, too. Held.
   bool HasBackgroundWork() const { return scheduler_.HasJobs(); }
+  // Picks the memtables of a flush, up to max_memtable_id. RocksDB takes any
+  // flush request as served by that. The request for a memtable that the pick
+  // leaves stays: without it, a background thread would discard the queued
+  // flush as not pending, and Flush() would wait forever. Held.
+  void PickMemTables(ColumnFamilyData* cfd, uint64_t max_memtable_id,
+                     FlushJob* flush_job);
   // Removes the flush requests that were queued before a recovery: background
   // threads would refuse them one by one, a second for each. The recovery
   // flushes, or requests the flush of, all immutable memtables. Held.

@@ -1,12 +1,14 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What the FlushOrderGate needs of DBImpl.
+// Requests of flushes: what the FlushOrderGate needs of DBImpl, and which
+// requests a flush serves.
 
 #include <memory>
 #include <utility>
 
 #include "db/column_family.h"
+#include "db/flush_job.h"
 #include "db/strata/db_strata.h"
 #include "db/strata/flush_order_gate.h"
 
@@ -54,6 +56,17 @@ class DBStrata::FlushOrderHost : public FlushOrderGate::Host {
 
 std::unique_ptr<FlushOrderGate::Host> DBStrata::NewFlushOrderHost() {
   return std::make_unique<FlushOrderHost>(db_);
+}
+
+void DBStrata::PickMemTables(ColumnFamilyData* cfd, uint64_t max_memtable_id,
+                             FlushJob* flush_job) {
+  db_->mutex_.AssertHeld();
+  const bool is_requested = cfd->imm()->HasFlushRequested();
+  flush_job->PickMemTable();
+  if (is_requested && cfd->imm()->GetLatestMemTableID(
+                          /*for_atomic_flush=*/false) > max_memtable_id) {
+    cfd->imm()->FlushRequested();
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -70,6 +70,20 @@ bool RangeConversion::IsInScanRange(const MultiScanArgs& scans,
                                       /*b_has_ts=*/false) <= 0;
 }
 
+void RangeConversion::OnRecovered(ColumnFamilyData* cfd,
+                                  SequenceNumber last_sequence) {
+  const VersionStorageInfo& files = *cfd->current()->storage_info();
+  for (int level = 0; level < files.num_non_empty_levels(); ++level) {
+    for (const FileMetaData* file : files.LevelFiles(level)) {
+      if (file->num_range_deletions > 0 &&
+          file->fd.largest_seqno == last_sequence) {
+        cfd->mem()->BumpIngestSeqnoBarrier(last_sequence);
+        return;
+      }
+    }
+  }
+}
+
 void RangeConversion::AddTimestamp(const UserComparatorWrapper& ucmp,
                                    const Slice& timestamp,
                                    std::string* newest) {

@@ -9,6 +9,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
+#include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -56,6 +57,14 @@ class RangeConversion {
   static bool IsInScanRange(const MultiScanArgs& scans, size_t num_started,
                             const UserComparatorWrapper& ucmp,
                             const Slice& first, const Slice& end);
+
+  // The iterator's sequence number may be that of an ingested file, which may
+  // have a range tombstone from the same key on, and merging iterators rely on
+  // different sequence numbers. So iterators do not convert before the first
+  // write after an ingestion. This tells the memtable after a recovery if the
+  // last sequence number is that of a file with range tombstones.
+  // REQUIRES: DB mutex held
+  static void OnRecovered(ColumnFamilyData* cfd, SequenceNumber last_sequence);
 
   // A reader at a timestamp between two tombstones of a run sees what the newer
   // one deletes. So the range tombstone has the newest timestamp of the run.

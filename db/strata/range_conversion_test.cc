@@ -212,6 +212,49 @@ TEST_F(RangeConversionTest, FilesIngestedBehindAreNotHidden) {
   }
 }
 
+// An ingested file has a range tombstone from "a" on and a point tombstone of
+// "a", with the sequence number of iterators that come before the next write.
+// A converted range tombstone would have the same key and sequence number.
+TEST_F(RangeConversionTest,
+       IteratorsDoNotConvertAtTheSequenceNumberOfAnIngestedFile) {
+  enum Between { kNothing, kNewMemtable, kReopen };
+  for (const Between between : {kNothing, kNewMemtable, kReopen}) {
+    SCOPED_TRACE(between);
+    const Options options = ConvertingOptions();
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("a", "va"));
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+    ASSERT_OK(Delete("b"));
+    const std::string path = dbname_ + "_ingested.sst";
+    SstFileWriter writer(EnvOptions(), options);
+    ASSERT_OK(writer.Open(path));
+    ASSERT_OK(writer.DeleteRange("a", "d"));
+    ASSERT_OK(writer.Delete("a"));
+    ASSERT_OK(writer.Delete("b"));
+    ASSERT_OK(writer.Put("c", "vc"));
+    ASSERT_OK(writer.Delete("d"));
+    ASSERT_OK(writer.Finish());
+    ASSERT_OK(db_->IngestExternalFile({path}, IngestExternalFileOptions()));
+    ASSERT_OK(env_->DeleteFile(path));
+    if (between == kNewMemtable) {
+      ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+    } else if (between == kReopen) {
+      Reopen(options);
+    }
+    for (const bool is_forward : {true, false, true}) {
+      Scan(ReadOptions(), is_forward);
+    }
+    ASSERT_EQ(NumConverted(), 0);
+
+    ASSERT_OK(Put("e", "ve"));
+    Scan(ReadOptions(), /*is_forward=*/true);
+    ASSERT_EQ(NumConverted(), 1);
+    Scan(ReadOptions(), /*is_forward=*/false);
+    ASSERT_EQ(Get("a"), "NOT_FOUND");
+    ASSERT_EQ(Get("c"), "vc");
+  }
+}
+
 // A snapshot is older than a column family in which b has a newer sequence
 // number, and a and c have older ones: they come from another database.
 TEST_F(RangeConversionTest, SnapshotDoesNotHideNewerKeysOfImportedFiles) {
