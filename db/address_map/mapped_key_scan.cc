@@ -17,7 +17,6 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr size_t kScanReadahead = 2 << 20;
 // More than one range per thread, so that a thread with a short range can take
 // another one.
 constexpr size_t kRangesPerThread = 4;
@@ -30,13 +29,14 @@ constexpr uint64_t kStride = 1024;
 MappedKeyScan::MappedKeyScan(ColumnFamilyData* cfd, Version* version,
                              const FileOptions& file_options,
                              Env::IOActivity activity, int num_threads,
-                             bool all_versions)
+                             bool all_versions, size_t readahead_size)
     : cfd_(cfd),
       version_(version),
       file_options_(file_options),
       activity_(activity),
       num_threads_(std::max(num_threads, 1)),
-      all_versions_(all_versions) {}
+      all_versions_(all_versions),
+      readahead_size_(readahead_size) {}
 
 Status MappedKeyScan::Run(const NewVisitor& new_visitor) {
   const std::vector<std::string> boundaries =
@@ -86,7 +86,7 @@ Status MappedKeyScan::RunRange(const std::string* begin, const std::string* end,
   ReadOptions read_options(activity_);
   read_options.total_order_seek = true;
   read_options.fill_cache = false;
-  read_options.readahead_size = kScanReadahead;
+  read_options.readahead_size = readahead_size_;
   Slice upper;
   if (end != nullptr) {
     upper = *end;

@@ -44,11 +44,15 @@ class MappedKeyScan {
   };
   using NewVisitor = std::function<std::unique_ptr<Visitor>()>;
 
+  static constexpr size_t kReadaheadSize = size_t{2} << 20;
+
+  // readahead_size: bytes, see ReadOptions; 0 for short ranges.
   // REQUIRES: version belongs to cfd; cfd, version and file_options outlive
   // this object.
   MappedKeyScan(ColumnFamilyData* cfd, Version* version,
                 const FileOptions& file_options, Env::IOActivity activity,
-                int num_threads, bool all_versions = false);
+                int num_threads, bool all_versions = false,
+                size_t readahead_size = kReadaheadSize);
 
   // Runs the scan. Creates a visitor for each range. The first error ends the
   // scan.
@@ -84,6 +88,7 @@ class MappedKeyScan {
   const Env::IOActivity activity_;
   const int num_threads_;
   const bool all_versions_;
+  const size_t readahead_size_;
   std::atomic<uint64_t> entries_{0};
   std::atomic<bool> failed_{false};
 };

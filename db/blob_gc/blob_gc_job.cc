@@ -11,6 +11,7 @@
 #include "db/address_map/address_map_store.h"
 #include "db/blob_gc/blob_copy_writer.h"
 #include "db/blob_gc/blob_live_records.h"
+#include "db/blob_v2/blob_read_group.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
 #include "rocksdb/comparator.h"
@@ -30,10 +31,19 @@ struct BlobGcJob::Input {
   size_t next = 0;  // index in files of the file to open next
   bool goes_on = false;
   // The members below belong to the open file, files[next - 1].
+  Status opened;
   std::unique_ptr<RandomAccessFileReader> reader;
   CompressionType compression = kNoCompression;
   std::shared_ptr<Decompressor> decompressor;
   std::unique_ptr<BlobLiveRecords> records;
+
+  bool MayReadAhead() const {
+    return opened.ok() &&
+           (records == nullptr ? next < files.size() : records->MayReadAhead());
+  }
+  bool NeedsRead() const {
+    return opened.ok() && (records == nullptr || records->NeedsRead());
+  }
 };
 
 BlobGcJob::BlobGcJob(const Context& context,
@@ -51,6 +61,7 @@ Status BlobGcJob::Run() {
   Status s = Merge();
   for (const auto& input : inputs_) {
     if (input->records != nullptr) {
+      ++stats_.files_read;
       stats_.bytes_read += input->records->bytes_read();
     }
   }
@@ -87,32 +98,53 @@ void BlobGcJob::MakeInputs() {
   }
 }
 
+void BlobGcJob::ReadAhead(Input* input) {
+  std::vector<Input*> wanted{input};
+  if (context_.max_reads > 1) {
+    for (const auto& other : inputs_) {
+      if (other.get() != input && other->MayReadAhead()) {
+        wanted.push_back(other.get());
+      }
+    }
+  }
+  BlobReadPool::RunAll(
+      context_.cfd->ioptions().clock, wanted.size(),
+      [&](size_t i) {
+        Input* const next = wanted[i];
+        if (next->records == nullptr) {
+          next->opened = OpenNext(next);
+        }
+        if (next->opened.ok()) {
+          next->records->ReadAhead();
+        }
+      },
+      context_.max_reads - 1);
+}
+
 Status BlobGcJob::Next(Input* input, bool* valid) {
   *valid = false;
   for (;;) {
-    if (input->records != nullptr) {
-      const Status s = input->records->Next();
-      if (!s.ok()) {
-        NoteUnreadable(*input);
-        return s;
-      }
-      if (input->records->Valid()) {
-        *valid = true;
-        return s;
-      }
-      stats_.bytes_read += input->records->bytes_read();
-      input->records.reset();
-    }
-    if (input->next == input->files.size()) {
+    if (input->opened.ok() && input->records == nullptr &&
+        input->next == input->files.size()) {
       reached_limit_ |= input->goes_on;
       return Status::OK();
     }
-    const Status s = OpenNext(input);
+    if (input->NeedsRead()) {
+      ReadAhead(input);
+    }
+    const Status s =
+        input->opened.ok() ? input->records->Next() : input->opened;
     if (!s.ok()) {
       NoteUnreadable(*input);
       return s;
     }
+    if (input->records->Valid()) {
+      *valid = true;
+      return s;
+    }
     ++stats_.files_read;
+    stats_.bytes_read += input->records->bytes_read();
+    input->records.reset();
   }
 }
 
@@ -168,8 +200,9 @@ Status BlobGcJob::OpenNext(Input* input) {
         context_.mutable_cf_options.blob_compaction_readahead_size;
   }
   options.read_size = std::min(
-      options.read_size,
-      std::max(context_.max_read_memory / inputs_.size(), kMinReadSize));
+      options.read_size, std::max(context_.max_read_memory / inputs_.size() /
+                                      (context_.max_reads > 1 ? 2 : 1),
+                                  kMinReadSize));
   options.io_options.rate_limiter_priority = context_.io_priority;
   options.io_options.io_activity = Env::IOActivity::kCompaction;
   BlobFileLayoutV2 layout;

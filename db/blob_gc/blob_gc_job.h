@@ -31,9 +31,8 @@ class Decompressor;
 // Copies the live values of some blob files to new files, in key order. The old
 // files form sorted runs of one or more files, which are merged.
 //
-// Memory: For each run, a buffer of BlobLiveRecords::Options::read_size bytes,
-// or less if there are many runs (Context::max_read_memory), and the memory of
-// 1,024 index records; and that of BlobCopyWriter.
+// Memory: For each run, that of BlobLiveRecords, whose read_size is smaller if
+// there are many runs (Context::max_read_memory); and that of BlobCopyWriter.
 class BlobGcJob : public BlobCopyJob {
  public:
   struct Context : public BlobCopyContext {
@@ -55,6 +54,9 @@ class BlobGcJob : public BlobCopyJob {
     // Limit, in bytes, of the buffers of all runs together. A run has at least
     // 64 KB, and more for a longer record.
     size_t max_read_memory = size_t{64} << 20;
+    // Maximum number of reads at the same time, for a job that something waits
+    // for. Reads and writes of the DB wait behind them at the device.
+    size_t max_reads = 1;
   };
 
   // path_id: the path of all files and of the outputs.
@@ -96,6 +98,9 @@ class BlobGcJob : public BlobCopyJob {
   void MakeInputs();
   // Opens the next file of the run.
   Status OpenNext(Input* input);
+  // Reads what Next() needs for the input, and, if reads may be concurrent, for
+  // all other inputs that have no records left to be read ahead.
+  void ReadAhead(Input* input);
   // Moves to the next live record of the run. Sets *valid to false if there is
   // none.
   Status Next(Input* input, bool* valid);

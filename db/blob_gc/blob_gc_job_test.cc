@@ -86,6 +86,9 @@ class FaultyFS : public FileSystemWrapper {
   std::atomic<int> reads_left{kNever};
   std::atomic<int> writes_left{kNever};
   std::atomic<size_t> longest_read{0};
+  // Reads wait for others to begin, until there were that many at a time.
+  std::atomic<int> awaited_reads{0};
+  std::atomic<int> most_reads{0};  // at a time
 
  private:
   class ReadFile : public FSRandomAccessFileOwnerWrapper {
@@ -95,11 +98,19 @@ class FaultyFS : public FileSystemWrapper {
     IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
                   Slice* result, char* scratch,
                   IODebugContext* dbg) const override {
-      const IOStatus s = Take(&fs_->reads_left);
-      fs_->longest_read = std::max(fs_->longest_read.load(), n);
-      return s.ok() ? FSRandomAccessFileOwnerWrapper::Read(offset, n, options,
-                                                           result, scratch, dbg)
-                    : s;
+      const int reads = ++fs_->num_reads_;
+      Raise(&fs_->most_reads, reads);
+      for (int i = 0; i < 50 && fs_->most_reads < fs_->awaited_reads; ++i) {
+        Env::Default()->SleepForMicroseconds(100);
+      }
+      IOStatus s = Take(&fs_->reads_left);
+      Raise(&fs_->longest_read, n);
+      if (s.ok()) {
+        s = FSRandomAccessFileOwnerWrapper::Read(offset, n, options, result,
+                                                 scratch, dbg);
+      }
+      --fs_->num_reads_;
+      return s;
     }
 
    private:
@@ -141,12 +152,18 @@ class FaultyFS : public FileSystemWrapper {
     return name.ends_with(".blob");
   }
   static IOStatus Take(std::atomic<int>* left) {
-    const int n = left->load();
-    if (n > 0) {
-      left->store(n - 1);
+    int n = left->load();
+    while (n > 0 && !left->compare_exchange_weak(n, n - 1)) {
     }
     return n == 0 ? IOStatus::IOError("not today") : IOStatus::OK();
   }
+  template <typename T>
+  static void Raise(std::atomic<T>* most, T n) {
+    for (T m = most->load(); m < n && !most->compare_exchange_weak(m, n);) {
+    }
+  }
+
+  std::atomic<int> num_reads_{0};
 };
 
 // One record of a blob file.
@@ -548,6 +565,49 @@ TEST_F(BlobGcJobTest, CopiesInTheOrderOfTheComparator) {
   ASSERT_EQ(KeyOf(59), live.front().key);
   ASSERT_EQ(KeyOf(0), live.back().key);
   CheckOutputs(RunJob(NewContext()), live);
+}
+
+// Several threads read ahead for all runs, over the ends of files, too.
+TEST_F(BlobGcJobTest, ConcurrentReadsCopyTheSame) {
+  Open(MapOptions());
+  constexpr int kRuns = 6;
+  constexpr int kFilesOfRun = 3;
+  constexpr int kValues = 300;
+  for (int part = 0; part < kFilesOfRun; ++part) {
+    for (int run = 0; run < kRuns; ++run) {
+      FlushValues(part * kValues + run, (part + 1) * kValues, kRuns);
+    }
+  }
+  const std::set<uint64_t> numbers = FilesOnDisk(kBlobFile);
+  ASSERT_EQ(size_t{kRuns * kFilesOfRun}, numbers.size());
+  BlobGcJob::Context context = NewContext();
+  context.mutable_cf_options.blob_compaction_readahead_size = 4000;
+  context.runs.resize(kRuns);
+  size_t i = 0;
+  for (const uint64_t number : numbers) {
+    context.runs[i++ % kRuns].push_back(number);
+  }
+  // A file has one live value, and another one is a run of its own.
+  for (int value = kValues + 2 + kRuns; value < 2 * kValues; value += kRuns) {
+    PutRandom(value);
+  }
+  FlushAndWait();
+  context.runs[1].pop_back();
+  Pin(numbers);
+  const std::vector<Record> live = LiveRecords();
+  ASSERT_EQ(size_t{kRuns * kFilesOfRun - 1} * kValues / kRuns + 1, live.size());
+
+  for (const int max_reads : {1, 2, 4}) {
+    SCOPED_TRACE(max_reads);
+    context.max_reads = static_cast<size_t>(max_reads);
+    fs_->most_reads = 0;
+    fs_->awaited_reads = max_reads;
+    const Result result = RunJob(context);
+    fs_->awaited_reads = 0;
+    CheckOutputs(result, live);
+    EXPECT_EQ(RecordBytes(live), result.stats.bytes_read);
+    EXPECT_EQ(fs_->most_reads, max_reads);
+  }
 }
 
 // The versions of a key are copied newest first, as in SST files.
@@ -1155,23 +1215,32 @@ TEST_F(BlobGcJobTest, FailedReadLeavesNoOutputs) {
   context.mutable_cf_options.blob_file_size = 8000;
   // Read the files in many small pieces.
   context.mutable_cf_options.blob_compaction_readahead_size = 4000;
-  for (int reads = 0;; ++reads) {
-    SCOPED_TRACE(reads);
-    ASSERT_LT(reads, 1000);
-    fs_->reads_left = reads;
-    const Result result = RunJob(context);
-    fs_->reads_left = FaultyFS::kNever;
-    if (result.status.ok()) {
-      CheckOutputs(result, live);
-      ASSERT_GT(reads, 20);
-      break;
-    }
-    ASSERT_TRUE(result.status.IsIOError()) << result.status.ToString();
-    CheckNothingWritten(result);
-    if (HasFatalFailure()) {
-      return;
+  for (const int max_reads : {1, 4}) {
+    SCOPED_TRACE(max_reads);
+    context.max_reads = static_cast<size_t>(max_reads);
+    // The first reads of a job are slow, so that there are several threads.
+    fs_->most_reads = 0;
+    fs_->awaited_reads = std::min(max_reads, 2);
+    for (int reads = 0;; ++reads) {
+      SCOPED_TRACE(reads);
+      ASSERT_LT(reads, 1000);
+      fs_->reads_left = reads;
+      const Result result = RunJob(context);
+      fs_->reads_left = FaultyFS::kNever;
+      if (result.status.ok()) {
+        CheckOutputs(result, live);
+        ASSERT_GT(reads, 20);
+        break;
+      }
+      ASSERT_TRUE(result.status.IsIOError()) << result.status.ToString();
+      ASSERT_EQ(1u, result.failed_files.size());
+      CheckNothingWritten(result);
+      if (HasFatalFailure()) {
+        return;
+      }
     }
   }
+  fs_->awaited_reads = 0;
   CheckValues();
 }
 

@@ -152,8 +152,8 @@ BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
   return job;
 }
 
-BlobGcPicker::Job BlobGcPicker::PickWide(const Options& options,
-                                         const std::vector<File>& files) {
+BlobGcPicker::Job BlobGcPicker::PickWide(const std::vector<File>& files,
+                                         uint64_t max_bytes) {
   std::map<uint32_t, std::vector<const File*>> by_path;
   for (const File& file : files) {
     if (!file.is_busy && !file.is_survivor && file.live_size > 0) {
@@ -169,7 +169,7 @@ BlobGcPicker::Job BlobGcPicker::PickWide(const Options& options,
     job.path_id = path_id;
     for (const File* file : wide) {
       if (job.files.size() == kMaxFiles ||
-          job.live_size + file->live_size > options.wanted_room) {
+          job.live_size + file->live_size > max_bytes) {
         break;
       }
       job.files.push_back(file->number);

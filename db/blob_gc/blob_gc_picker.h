@@ -128,9 +128,9 @@ class BlobGcPicker {
   static Job PickSmall(const Options& options, const std::vector<File>& files);
 
   // Returns files that flushes have written, for a job that merges them so that
-  // scans find their values in fewer places: the oldest ones, as many as
-  // Options::wanted_room allows and at least kMinWide.
-  static Job PickWide(const Options& options, const std::vector<File>& files);
+  // scans find their values in fewer places: the oldest ones, at least
+  // kMinWide. max_bytes: limit of the sum of the live sizes.
+  static Job PickWide(const std::vector<File>& files, uint64_t max_bytes);
 
   // Maximum number of files of one job.
   static constexpr size_t kMaxFiles = 32;

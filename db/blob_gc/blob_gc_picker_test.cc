@@ -101,8 +101,8 @@ TEST_F(BlobGcPickerTest, RoomForSortsIsBelowTheLimit) {
 }
 
 TEST_F(BlobGcPickerTest, OldestFilesOfFlushesAreMergedForScans) {
-  const auto pick = [this] { return BlobGcPicker::PickWide(options_, files_); };
-  options_.wanted_room = 10000;
+  uint64_t room = 10000;
+  const auto pick = [&] { return BlobGcPicker::PickWide(files_, room); };
   for (uint64_t number = BlobGcPicker::kMinWide + 3; number >= 2; --number) {
     Add(number, 1100, 1000);
   }
@@ -112,9 +112,9 @@ TEST_F(BlobGcPickerTest, OldestFilesOfFlushesAreMergedForScans) {
   EXPECT_EQ(11000u, job.size);
   EXPECT_EQ(10000u, job.live_size);
   // Too few have room, or are not busy.
-  options_.wanted_room = 1000 * BlobGcPicker::kMinWide - 1;
+  room = 1000 * BlobGcPicker::kMinWide - 1;
   EXPECT_TRUE(pick().files.empty());
-  options_.wanted_room = 1000 * BlobGcPicker::kMinWide;
+  room = 1000 * BlobGcPicker::kMinWide;
   EXPECT_EQ(BlobGcPicker::kMinWide, pick().files.size());
   for (int i = 0; i < 3; ++i) {
     files_[i].is_busy = true;

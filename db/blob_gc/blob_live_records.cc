@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "db/blob_gc/mapped_blob_record.h"
 #include "file/random_access_file_reader.h"
@@ -39,14 +40,15 @@ BlobLiveRecords::BlobLiveRecords(const AddressMap* map, uint64_t hash_seed,
 
 Status BlobLiveRecords::Next() {
   valid_ = false;
-  if (status_.ok() && position_ == live_.size()) {
-    status_ = FetchLive();
+  if (status_.ok() && position_ == batch_.records.size()) {
+    ReadAhead();
+    has_next_ = false;
+    std::swap(batch_, next_);
+    position_ = 0;
+    status_ = next_status_;
   }
-  if (status_.ok() && position_ < live_.size()) {
-    status_ = FetchRecord();
-    if (status_.ok()) {
-      status_ = ParseRecord();
-    }
+  if (status_.ok() && position_ < batch_.records.size()) {
+    status_ = ParseRecord();
     if (status_.ok()) {
       ++position_;
       valid_ = true;
@@ -55,9 +57,52 @@ Status BlobLiveRecords::Next() {
   return status_;
 }
 
+void BlobLiveRecords::ReadAhead() {
+  if (!has_next_) {
+    has_next_ = true;
+    next_status_ = ReadBatch(&next_);
+  }
+}
+
+Status BlobLiveRecords::ReadBatch(Batch* batch) {
+  batch->records.clear();
+  if (next_live_ == live_.size()) {
+    const Status s = FetchLive();
+    if (!s.ok() || live_.empty()) {
+      return s;
+    }
+  }
+  const auto first = live_.begin() + static_cast<ptrdiff_t>(next_live_);
+  const uint64_t begin = first->offset;
+  uint64_t end = begin + first->size;
+  auto last = first + 1;
+  for (; last != live_.end(); ++last) {
+    const uint64_t next_end = uint64_t{last->offset} + last->size;
+    if (last->offset - end > options_.max_gap ||
+        next_end - begin > options_.read_size) {
+      break;
+    }
+    end = next_end;
+  }
+  const size_t size = static_cast<size_t>(end - begin);
+  if (batch->buffer_size < size) {
+    batch->buffer_size = std::max(size, std::min(options_.read_size, 2 * size));
+    batch->buffer.reset(new char[batch->buffer_size]);
+  }
+  const Status s = ReadBlobFile(file_, options_.io_options, begin, size,
+                                batch->buffer.get(), &batch->bytes);
+  if (s.ok()) {
+    batch->records.assign(first, last);
+    batch->offset = begin;
+    next_live_ = static_cast<size_t>(last - live_.begin());
+    bytes_read_ += size;
+  }
+  return s;
+}
+
 Status BlobLiveRecords::FetchLive() {
   live_.clear();
-  position_ = 0;
+  next_live_ = 0;
   while (live_.empty()) {
     const Status s = NextFromIndex(&records_);
     if (!s.ok() || records_.empty()) {
@@ -112,47 +157,9 @@ Status BlobLiveRecords::Rehash(AddressMap::Record* record) {
   return s;
 }
 
-Status BlobLiveRecords::FetchRecord() {
-  const AddressMap::Record& record = live_[position_];
-  const auto is_in_window = [&] {
-    return record.offset >= window_offset_ &&
-           record.offset - window_offset_ + uint64_t{record.size} <=
-               window_.size();
-  };
-  if (is_in_window()) {
-    return Status::OK();
-  }
-  const uint64_t begin = record.offset;
-  uint64_t end = begin + record.size;
-  for (size_t i = position_ + 1; i < live_.size(); ++i) {
-    const uint64_t next_end = uint64_t{live_[i].offset} + live_[i].size;
-    if (live_[i].offset - end > options_.max_gap ||
-        next_end - begin > options_.read_size) {
-      break;
-    }
-    end = next_end;
-  }
-  const size_t size = static_cast<size_t>(end - begin);
-  if (buffer_size_ < size) {
-    buffer_size_ = std::max(size, std::min(options_.read_size, 2 * size));
-    buffer_.reset(new char[buffer_size_]);
-  }
-  window_.clear();
-  const Status s = ReadBlobFile(file_, options_.io_options, begin, size,
-                                buffer_.get(), &window_);
-  if (!s.ok()) {
-    window_.clear();
-    return s;
-  }
-  window_offset_ = begin;
-  bytes_read_ += size;
-  assert(is_in_window());
-  return s;
-}
-
 Status BlobLiveRecords::ParseRecord() {
-  current_ = live_[position_];
-  const Slice record(window_.data() + (current_.offset - window_offset_),
+  current_ = batch_.records[position_];
+  const Slice record(batch_.bytes.data() + (current_.offset - batch_.offset),
                      current_.size);
   const auto corrupt = [&](const Slice& what) {
     return Corrupt(current_.offset, what);

@@ -37,6 +37,9 @@ class RandomAccessFileReader;
 // Corruption, also one that is garbage: which of them are live cannot be known,
 // and a live record must not be taken for garbage.
 //
+// Memory: up to two buffers of Options::read_size bytes, or one without
+// ReadAhead(), and the memory of 1,024 index records.
+//
 // Not thread-safe.
 class BlobLiveRecords {
  public:
@@ -65,6 +68,17 @@ class BlobLiveRecords {
   Status Next();
   bool Valid() const { return valid_; }
 
+  // Returns true if Next() reads the file.
+  bool NeedsRead() const {
+    return MayReadAhead() && position_ == batch_.records.size();
+  }
+  // Returns true if ReadAhead() reads the file.
+  bool MayReadAhead() const { return status_.ok() && !has_next_; }
+  // Reads ahead what Next() returns after the records that were read so far,
+  // unless that was done already. Next() returns the status. Another thread may
+  // call it while no other function is called.
+  void ReadAhead();
+
   // The name of the current record.
   // REQUIRES: Valid().
   const MapName& name() const { return current_.name; }
@@ -91,6 +105,17 @@ class BlobLiveRecords {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
+  // Neighboring live records, and their bytes.
+  struct Batch {
+    std::vector<AddressMap::Record> records;
+    uint64_t offset = 0;  // in the file
+    Slice bytes;
+    std::unique_ptr<char[]> buffer;
+    size_t buffer_size = 0;
+  };
+
+  // Reads the next live records. The batch is empty if there are none.
+  Status ReadBatch(Batch* batch);
   // Fills live_ from the index. If it returns OK and live_ is empty, the end
   // was reached.
   Status FetchLive();
@@ -101,8 +126,6 @@ class BlobLiveRecords {
   // REQUIRES: walker_ is set, and is at the record.
   Status Rehash(AddressMap::Record* record);
   Status Corrupt(uint64_t offset, const Slice& what) const;
-  // Makes the record at live_[position_] part of window_.
-  Status FetchRecord();
   Status ParseRecord();
 
   const AddressMap* const map_;
@@ -117,17 +140,20 @@ class BlobLiveRecords {
 
   std::vector<AddressMap::Record> records_;
   std::vector<AddressMap::Record> live_;
-  size_t position_ = 0;  // index in live_ of the next record
+  size_t next_live_ = 0;  // index in live_ of the first record to read
+  Batch batch_;
+  size_t position_ = 0;  // index in batch_.records of the next record
+  // The result of ReadAhead().
+  bool has_next_ = false;
+  Batch next_;
+  Status next_status_;
+
   bool valid_ = false;
   AddressMap::Record current_;
   Slice key_;
   Slice value_;
   uint32_t blob_crc_ = 0;
 
-  std::unique_ptr<char[]> buffer_;
-  size_t buffer_size_ = 0;
-  Slice window_;
-  uint64_t window_offset_ = 0;
   uint64_t bytes_read_ = 0;
   Status status_;
 };

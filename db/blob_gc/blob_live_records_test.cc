@@ -184,6 +184,67 @@ TEST_F(BlobLiveRecordsTest, YieldsTheLiveRecordsForAnyReadSizeAndGap) {
   }
 }
 
+// ReadAhead() at any time changes nothing but the time of the reads.
+TEST_F(BlobLiveRecordsTest, ReadingAheadChangesNothing) {
+  Make(5000, [](size_t i) { return i % 7 < 2 || (i > 2000 && i < 2400); });
+  options_.read_size = 3000;
+  Open(maker_->bytes());
+  std::vector<size_t> found;
+  ASSERT_OK(ReadAll(&found));
+  const uint64_t bytes_read = records_->bytes_read();
+  for (const int one_in : {1, 3, 50}) {
+    SCOPED_TRACE(one_in);
+    Random rnd(one_in);
+    Open(maker_->bytes());
+    found.clear();
+    for (;;) {
+      if (rnd.OneIn(one_in)) {
+        records_->ReadAhead();
+        ASSERT_FALSE(records_->MayReadAhead());
+        ASSERT_FALSE(records_->NeedsRead());
+        const uint64_t before = records_->bytes_read();
+        records_->ReadAhead();
+        ASSERT_EQ(records_->bytes_read(), before);
+      }
+      const bool needs_read = records_->NeedsRead();
+      const uint64_t before = records_->bytes_read();
+      ASSERT_OK(records_->Next());
+      ASSERT_TRUE(needs_read || records_->bytes_read() == before);
+      if (!records_->Valid()) {
+        break;
+      }
+      const size_t i = std::stoul(records_->key().ToString());
+      ASSERT_EQ(written_.at(i).value, records_->value());
+      found.push_back(i);
+    }
+    ASSERT_EQ(expected_, found);
+    ASSERT_EQ(bytes_read, records_->bytes_read());
+  }
+}
+
+// The records before those that could not be read ahead are returned.
+TEST_F(BlobLiveRecordsTest, FailureToReadAheadIsReturnedInItsTurn) {
+  Make(100, [](size_t) { return true; });
+  options_.read_size = 3000;
+  Open(maker_->bytes());
+  std::vector<size_t> found;
+  ASSERT_OK(records_->Next());
+  file_->FailAfter(0);
+  records_->ReadAhead();
+  file_->FailAfter(-1);
+  size_t n = 1;
+  Status s;
+  for (; (s = records_->Next()).ok(); ++n) {
+    ASSERT_TRUE(records_->Valid());
+    ASSERT_EQ(written_[n].key, records_->key());
+  }
+  ASSERT_TRUE(s.IsIOError()) << s.ToString();
+  ASSERT_GT(n, 5u);
+  ASSERT_LT(n, 100u);
+  ASSERT_FALSE(records_->MayReadAhead());
+  ASSERT_TRUE(records_->Next().IsIOError());
+}
+
 TEST_F(BlobLiveRecordsTest, SkipsLongGapsOfGarbage) {
   // The first two live records are far from each other, the last two are near.
   Make(1000, [](size_t i) { return i == 10 || i == 900 || i == 902; });

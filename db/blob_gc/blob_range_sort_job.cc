@@ -15,6 +15,7 @@
 #include "db/blob_gc/blob_copy_writer.h"
 #include "db/blob_gc/blob_gc_storage.h"
 #include "db/blob_gc/mapped_blob_record.h"
+#include "db/blob_v2/blob_read_group.h"
 #include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/path_layout/path_layout.h"
@@ -29,6 +30,8 @@ namespace {
 // Number of entries of SST files after which the job looks whether it has to
 // end.
 constexpr uint64_t kEntriesPerCheck = 1024;
+// The same for reads.
+constexpr size_t kReadsPerCheck = 64;
 
 }  // namespace
 
@@ -81,7 +84,7 @@ std::vector<uint32_t> BlobRangeSortJob::TakeKeySizes() {
 Status BlobRangeSortJob::Run() {
   MappedKeyScan scan(context_.cfd, context_.version, context_.read_file_options,
                      Env::IOActivity::kCompaction, /*num_threads=*/1,
-                     /*all_versions=*/true);
+                     /*all_versions=*/true, /*readahead_size=*/0);
   Visitor visitor(this);
   Status s =
       scan.RunRange(context_.begin.empty() ? nullptr : &context_.begin,
@@ -281,6 +284,36 @@ void BlobRangeSortJob::MarkKept(size_t begin, size_t end) {
 }
 
 Status BlobRangeSortJob::ReadChunk() {
+  std::vector<FileRead> reads = FindReads();
+  Status s;
+  for (size_t begin = 0; s.ok() && begin < reads.size();
+       begin += kReadsPerCheck) {
+    const size_t n = std::min(kReadsPerCheck, reads.size() - begin);
+    s = context_.check();
+    for (size_t i = 0; s.ok() && i < n; ++i) {
+      s = OpenFileOf(reads[begin + i]);
+    }
+    if (!s.ok()) {
+      break;
+    }
+    BlobReadPool::RunAll(
+        context_.cfd->ioptions().clock, n,
+        [&](size_t i) { Execute(&reads[begin + i]); }, context_.max_reads - 1);
+    for (size_t i = 0; i < n; ++i) {
+      const FileRead& read = reads[begin + i];
+      const MapAddress& first = entries_[read.entries.front()].from;
+      File& file = files_.at(first.slot);
+      stats_.bytes_read += read.bytes_read;
+      if (s.ok() && !read.status.ok()) {
+        s = Unreadable(file, first.offset, read.status);
+      }
+      file.reader.Reset();
+    }
+  }
+  return s;
+}
+
+std::vector<BlobRangeSortJob::FileRead> BlobRangeSortJob::FindReads() {
   std::vector<size_t> order;
   size_t size = 0;
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -299,83 +332,83 @@ Status BlobRangeSortJob::ReadChunk() {
     const MapAddress& y = entries_[b].from;
     return x.slot != y.slot ? x.slot < y.slot : x.offset < y.offset;
   });
-  size_t begin = 0;
-  for (size_t i = 1; i <= order.size(); ++i) {
-    if (i < order.size()) {
-      const MapAddress& first = entries_[order[begin]].from;
-      const MapAddress& before = entries_[order[i - 1]].from;
-      const MapAddress& next = entries_[order[i]].from;
-      const uint64_t before_end = uint64_t{before.offset} + before.size;
-      const uint64_t next_end = uint64_t{next.offset} + next.size;
-      if (next.slot == first.slot &&
-          next.offset <= before_end + context_.max_gap &&
-          next_end - first.offset <= context_.read_size) {
-        continue;
-      }
+  std::vector<FileRead> reads;
+  for (const size_t entry : order) {
+    const MapAddress& next = entries_[entry].from;
+    const uint64_t next_end = uint64_t{next.offset} + next.size;
+    bool is_neighbor = false;
+    if (!reads.empty()) {
+      const MapAddress& first = entries_[reads.back().entries.front()].from;
+      const MapAddress& last = entries_[reads.back().entries.back()].from;
+      is_neighbor =
+          next.slot == first.slot &&
+          next.offset <= uint64_t{last.offset} + last.size + context_.max_gap &&
+          next_end - first.offset <= context_.read_size;
     }
-    Status s = context_.check();
-    if (s.ok()) {
-      s = ReadRun(order, begin, i);
+    if (!is_neighbor) {
+      reads.emplace_back();
     }
-    if (!s.ok()) {
-      return s;
-    }
-    if (i == order.size() ||
-        entries_[order[i]].from.slot != entries_[order[begin]].from.slot) {
-      files_.at(entries_[order[begin]].from.slot).reader.Reset();
-    }
-    begin = i;
+    reads.back().entries.push_back(entry);
   }
-  return Status::OK();
+  return reads;
 }
 
-Status BlobRangeSortJob::OpenFile(File* file) {
+Status BlobRangeSortJob::OpenFileOf(const FileRead& read) {
+  const MapAddress& first = entries_[read.entries.front()].from;
+  File& file = files_.at(first.slot);
+  if (!file.reader.IsEmpty()) {
+    return Status::OK();
+  }
   ReadOptions read_options(Env::IOActivity::kCompaction);
   read_options.rate_limiter_priority = context_.io_priority;
   const Status s = context_.cfd->blob_source()->GetBlobFileReader(
-      read_options, file->number, &file->reader);
-  if (s.ok()) {
-    file->compression = file->reader.GetValue()->GetCompressionType();
-    file->decompressor =
-        WriterOf(file->path_id)->DecompressorFor(file->compression);
-  }
-  return s;
-}
-
-Status BlobRangeSortJob::ReadRun(const std::vector<size_t>& order, size_t begin,
-                                 size_t end) {
-  const MapAddress& first = entries_[order[begin]].from;
-  const MapAddress& last = entries_[order[end - 1]].from;
-  File& file = files_.at(first.slot);
-  if (file.reader.IsEmpty()) {
-    const Status s = OpenFile(&file);
-    if (!s.ok()) {
-      return Unreadable(file, first.offset, s);
-    }
-  }
-  const size_t size =
-      static_cast<size_t>(uint64_t{last.offset} + last.size - first.offset);
-  if (buffer_capacity_ < size) {
-    buffer_.reset(new char[size]);
-    buffer_capacity_ = size;
-  }
-  IOOptions io_options;
-  io_options.rate_limiter_priority = context_.io_priority;
-  io_options.io_activity = Env::IOActivity::kCompaction;
-  RandomAccessFileReader* const reader = file.reader.GetValue()->file_reader();
-  Slice bytes;
-  Status s = ReadBlobFile(reader, io_options, first.offset, size, buffer_.get(),
-                          &bytes);
+      read_options, file.number, &file.reader);
   if (!s.ok()) {
     return Unreadable(file, first.offset, s);
   }
-  stats_.bytes_read += size;
-  for (size_t i = begin; i < end; ++i) {
-    const Entry& entry = entries_[order[i]];
-    memcpy(records_.get() + entry.record_offset,
-           bytes.data() + (entry.from.offset - first.offset), entry.from.size);
-  }
+  file.compression = file.reader.GetValue()->GetCompressionType();
+  file.decompressor = WriterOf(file.path_id)->DecompressorFor(file.compression);
   return s;
+}
+
+void BlobRangeSortJob::Execute(FileRead* read) {
+  const MapAddress& first = entries_[read->entries.front()].from;
+  const MapAddress& last = entries_[read->entries.back()].from;
+  const size_t size =
+      static_cast<size_t>(uint64_t{last.offset} + last.size - first.offset);
+  IOOptions io_options;
+  io_options.rate_limiter_priority = context_.io_priority;
+  io_options.io_activity = Env::IOActivity::kCompaction;
+  std::unique_ptr<char[]> buffer = TakeBuffer(size);
+  Slice bytes;
+  read->status =
+      ReadBlobFile(files_.at(first.slot).reader.GetValue()->file_reader(),
+                   io_options, first.offset, size, buffer.get(), &bytes);
+  if (read->status.ok()) {
+    read->bytes_read = size;
+    for (const size_t i : read->entries) {
+      const Entry& entry = entries_[i];
+      memcpy(records_.get() + entry.record_offset,
+             bytes.data() + (entry.from.offset - first.offset),
+             entry.from.size);
+    }
+  }
+  if (size <= context_.read_size) {
+    std::lock_guard<std::mutex> lock(buffers_mutex_);
+    buffers_.push_back(std::move(buffer));
+  }
+}
+
+std::unique_ptr<char[]> BlobRangeSortJob::TakeBuffer(size_t size) {
+  if (size <= context_.read_size) {
+    std::lock_guard<std::mutex> lock(buffers_mutex_);
+    if (!buffers_.empty()) {
+      std::unique_ptr<char[]> buffer = std::move(buffers_.back());
+      buffers_.pop_back();
+      return buffer;
+    }
+  }
+  return std::unique_ptr<char[]>(new char[std::max(size, context_.read_size)]);
 }
 
 Status BlobRangeSortJob::Unreadable(const File& file, uint64_t offset,

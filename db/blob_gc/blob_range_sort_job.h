@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -52,8 +53,8 @@ class Version;
 // may be collected at the same time, as an address is changed only if it is
 // still the one that was copied.
 //
-// Memory: max_chunk bytes, and that of BlobCopyWriter. One file is open at a
-// time.
+// Memory: max_chunk bytes, max_reads times read_size, and that of
+// BlobCopyWriter.
 class BlobRangeSortJob : public BlobCopyJob {
  public:
   static constexpr uint64_t kStretch = uint64_t{256} << 10;
@@ -61,6 +62,8 @@ class BlobRangeSortJob : public BlobCopyJob {
   // times their size in the file.
   static constexpr uint64_t kMaxSpread = 2;
   static constexpr size_t kMaxParts = 3;
+  // Reads at the same time: scans wait for the job.
+  static constexpr size_t kMaxReads = 8;
 
   struct Context : public BlobCopyContext {
     // The user keys where the range begins and ends; the latter is not part of
@@ -84,6 +87,8 @@ class BlobRangeSortJob : public BlobCopyJob {
     // than skipped.
     size_t read_size = size_t{256} << 10;
     size_t max_gap = size_t{16} << 10;
+    // Maximum number of reads at the same time.
+    size_t max_reads = kMaxReads;
   };
 
   // REQUIRES: the objects that context refers to outlive this object.
@@ -144,9 +149,21 @@ class BlobRangeSortJob : public BlobCopyJob {
   void MarkKept();
   void MarkKept(size_t begin, size_t end);
   Status ReadChunk();
-  // Reads the records of order[begin, end), which are neighbors in a file.
-  Status ReadRun(const std::vector<size_t>& order, size_t begin, size_t end);
-  Status OpenFile(File* file);
+  // A read of values that are neighbors in a file.
+  struct FileRead {
+    std::vector<size_t> entries;  // indexes in entries_, by address
+    Status status;
+    size_t bytes_read = 0;
+  };
+  // Finds the reads of all values to copy, and a place for each value in
+  // records_.
+  std::vector<FileRead> FindReads();
+  // Opens the file if it is not open.
+  Status OpenFileOf(const FileRead& read);
+  // Reads the values into records_. Thread-safe.
+  void Execute(FileRead* read);
+  // Returns a buffer of at least this many bytes. Thread-safe.
+  std::unique_ptr<char[]> TakeBuffer(size_t size);
   Status WriteChunk();
   // Unpins the files from which nothing was copied.
   void UnpinUnused();
@@ -162,8 +179,9 @@ class BlobRangeSortJob : public BlobCopyJob {
   uint64_t chunk_bytes_ = 0;
   std::unique_ptr<char[]> records_;
   size_t records_capacity_ = 0;
-  std::unique_ptr<char[]> buffer_;
-  size_t buffer_capacity_ = 0;
+  // Buffers of read_size bytes that no read uses.
+  std::mutex buffers_mutex_;
+  std::vector<std::unique_ptr<char[]>> buffers_;
 
   uint64_t entries_seen_ = 0;
   Stats stats_;

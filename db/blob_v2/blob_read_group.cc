@@ -460,7 +460,8 @@ void BlobReadPool::RunAsync(
 }
 
 void BlobReadPool::RunAll(SystemClock* clock, size_t n,
-                          const std::function<void(size_t)>& fn) {
+                          const std::function<void(size_t)>& fn,
+                          size_t max_threads) {
   size_t first = 0;
   while (first < n) {
     const uint64_t began = clock->NowMicros();
@@ -500,7 +501,7 @@ void BlobReadPool::RunAll(SystemClock* clock, size_t n,
       state->cv.SignalAll();
     }
   };
-  const size_t helpers = std::min(rest - 1, static_cast<size_t>(kMaxThreads));
+  const size_t helpers = std::min(rest - 1, max_threads);
   for (size_t i = 0; i < helpers; ++i) {
     SubmitJob(std::function<void()>(work));
   }

@@ -214,10 +214,11 @@ class BlobReadPool {
 
   // Calls fn(0) ... fn(n - 1), each once, and returns when all calls have
   // returned. The calls are made by the calling thread, in order, until one has
-  // taken longer than ReadAheadGauge::kCachedMicros, and then also by the
-  // pool's threads.
+  // taken longer than ReadAheadGauge::kCachedMicros, and then also by up to
+  // max_threads of the pool's threads.
   static void RunAll(SystemClock* clock, size_t n,
-                     const std::function<void(size_t)>& fn);
+                     const std::function<void(size_t)>& fn,
+                     size_t max_threads = kMaxThreads);
 
  private:
   // The pool is never destroyed, as an iterator may be used while the process

@@ -327,6 +327,26 @@ TEST_F(BlobReadPoolTest, RunAllUsesOtherThreadsAfterASlowRead) {
   }
 }
 
+TEST_F(BlobReadPoolTest, RunAllUsesAsManyThreadsAsItMay) {
+  for (const size_t max_threads : {0, 1, 3}) {
+    SCOPED_TRACE(max_threads);
+    std::atomic<size_t> running{0};
+    std::atomic<size_t> most{0};
+    BlobReadPool::RunAll(
+        &clock_, 50,
+        [&](size_t) {
+          const size_t n = ++running;
+          for (size_t m = most; m < n && !most.compare_exchange_weak(m, n);) {
+          }
+          clock_.SleepForMicroseconds(ReadAheadGauge::kCachedMicros + 1);
+          SystemClock::Default()->SleepForMicroseconds(1000);
+          --running;
+        },
+        max_threads);
+    EXPECT_LE(most, max_threads + 1);
+  }
+}
+
 TEST_F(BlobReadPoolTest, ConcurrentRunAllsMakeEachCallOnce) {
   constexpr size_t kThreads = 8;
   constexpr size_t kRounds = 200;

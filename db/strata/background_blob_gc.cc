@@ -11,6 +11,7 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/blob_gc/blob_gc_job.h"
+#include "db/blob_gc/blob_range_sort_job.h"
 #include "db/column_family.h"
 #include "db/job_context.h"
 #include "db/version_edit.h"
@@ -192,6 +193,9 @@ bool DBStrata::BackgroundBlobGc::MakeJob(int job_id) {
   context.max_copied = plan_.max_copied;
   context.bounds = plan_.bounds;
   context.min_piece = plan_.min_piece;
+  if (plan_.is_scan_merge) {
+    context.max_reads = BlobRangeSortJob::kMaxReads;
+  }
   context.max_read_memory =
       kMaxReadMemory /
       static_cast<size_t>(MaxJobs(db_->mutable_db_options_.max_background_jobs,

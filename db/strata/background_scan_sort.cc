@@ -49,7 +49,7 @@ void DBStrata::BackgroundBlobGc::PickForScans(
   BlobGcPicker::Options unlimited = options;
   unlimited.max_copied = std::numeric_limits<uint64_t>::max();
   if (debts.DueBytes() > BlobGcPicker::SortRoom(unlimited, files)) {
-    plan->job = BlobGcPicker::PickWide(options, files);
+    plan->job = BlobGcPicker::PickWide(files, room);
     plan->is_scan_merge = !plan->job.files.empty();
   }
   if (!plan->is_scan_merge) {
