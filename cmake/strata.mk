@@ -136,6 +136,7 @@ STRATA_LIB = \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
   db/path_layout/repair_paths.cc \
+  db/scan_sort/level0_debt.cc \
   db/scan_sort/scan_debts.cc \
   db/scan_sort/scan_meter.cc \
   db/strata/background_blob_gc.cc \
@@ -415,6 +416,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_sync_test.cc \
   db/path_layout/repair_paths_test.cc \
   db/scan_sort/db_scan_sort_test.cc \
+  db/scan_sort/level0_debt_test.cc \
   db/scan_sort/scan_debts_test.cc \
   db/strata/atomic_flush_install_test.cc \
   db/strata/background_job_scheduler_test.cc \

@@ -75,6 +75,7 @@ bool InternalStats::HandleAddressMapMap(
   size_t scan_ranges = 0;
   blobs->scan_debts()->GetTotals(&scan_debt, &scan_ranges);
   put("scan-debt", scan_debt);
+  put("level0-scan-debt", blobs->scan_debts()->level0()->debt());
   put("scan-ranges", scan_ranges);
   return true;
 }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "db/version_edit.h"
+#include "db/version_set.h"
 #include "options/cf_options.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -26,11 +27,17 @@ size_t MaxFiles(const MutableCFOptions& options, size_t trigger) {
 
 Level0Merge::Decision Level0Merge::Decide(
     const std::vector<FileMetaData*>& files, uint64_t base_size,
-    const MutableCFOptions& options) {
+    const MutableCFOptions& options, bool is_paid) {
   const size_t n = static_cast<size_t>(
       std::find_if(files.begin(), files.end(),
                    [](const FileMetaData* f) { return f->being_compacted; }) -
       files.begin());
+  if (is_paid && n > 0 && n == files.size()) {
+    Decision decision;
+    decision.action = Action::kDown;
+    decision.num_files = n;
+    return decision;
+  }
   return DecideNewest(files, n, base_size, options);
 }
 
@@ -87,9 +94,19 @@ Level0Merge::Decision Level0Merge::DecideNewest(
 
 int Level0Merge::SortedRuns(const std::vector<FileMetaData*>& files,
                             int num_runs, uint64_t base_size,
-                            const MutableCFOptions& options) {
-  return Decide(files, base_size, options).action == Action::kWait ? 0
-                                                                   : num_runs;
+                            const MutableCFOptions& options, bool is_paid) {
+  if (Decide(files, base_size, options, is_paid).action == Action::kWait) {
+    return 0;
+  }
+  return is_paid
+             ? std::max(num_runs, options.level0_file_num_compaction_trigger)
+             : num_runs;
+}
+
+uint64_t Level0Merge::PriceOf(const VersionStorageInfo& files) {
+  const int base_level = files.base_level();
+  return 2 * (files.NumLevelBytes(0) +
+              (base_level > 0 ? files.NumLevelBytes(base_level) : 0));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

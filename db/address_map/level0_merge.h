@@ -11,6 +11,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class VersionStorageInfo;
 struct FileMetaData;
 struct MutableCFOptions;
 
@@ -32,6 +33,9 @@ struct MutableCFOptions;
 // Level 0 has fewer files than the trigger in each tier. Before there are so
 // many files that writes are slowed down, files are merged regardless of their
 // sizes.
+//
+// When scans have paid for it (Level0Debt), level 0 is compacted into the base
+// level whatever its size is.
 class Level0Merge {
  public:
   Level0Merge() = delete;
@@ -51,8 +55,10 @@ class Level0Merge {
   // compacted and all older ones are ignored; if there is such a file, the
   // result is not kDown.
   // base_size: bytes, size of the base level.
+  // is_paid: scans have paid for kDown.
   static Decision Decide(const std::vector<FileMetaData*>& files,
-                         uint64_t base_size, const MutableCFOptions& options);
+                         uint64_t base_size, const MutableCFOptions& options,
+                         bool is_paid);
 
   // Returns true if level 0 needs a compaction, whether or not one is running.
   // If not, the number of files does not count as compaction debt.
@@ -60,9 +66,13 @@ class Level0Merge {
                     const MutableCFOptions& options);
 
   // Returns the number of sorted runs for the score of level 0: 0 if Decide()
-  // returns kWait, else num_runs.
+  // returns kWait, else num_runs, but at least as many as cause a compaction.
   static int SortedRuns(const std::vector<FileMetaData*>& files, int num_runs,
-                        uint64_t base_size, const MutableCFOptions& options);
+                        uint64_t base_size, const MutableCFOptions& options,
+                        bool is_paid);
+
+  // Returns the price of kDown for Level0Debt, in bytes.
+  static uint64_t PriceOf(const VersionStorageInfo& files);
 
  private:
   // Decides for the n newest files as if none were being compacted.

@@ -32,7 +32,7 @@ class Level0MergeTest : public testing::Test {
   // The sizes are of the newest file first. A negative size means that the file
   // is being compacted.
   Level0Merge::Decision Decide(const std::vector<int64_t>& sizes,
-                               uint64_t base_size) {
+                               uint64_t base_size, bool is_paid = false) {
     std::vector<std::unique_ptr<FileMetaData>> files;
     std::vector<FileMetaData*> pointers;
     for (const int64_t size : sizes) {
@@ -43,11 +43,13 @@ class Level0MergeTest : public testing::Test {
       pointers.push_back(files.back().get());
     }
     const MutableCFOptions options(options_);
-    const auto decision = Level0Merge::Decide(pointers, base_size, options);
-    EXPECT_EQ(decision.action == Action::kWait ? 0 : 9,
-              Level0Merge::SortedRuns(pointers, 9, base_size, options));
+    const auto decision =
+        Level0Merge::Decide(pointers, base_size, options, is_paid);
+    EXPECT_EQ(
+        decision.action == Action::kWait ? 0 : 9,
+        Level0Merge::SortedRuns(pointers, 9, base_size, options, is_paid));
     is_due_ = Level0Merge::IsDue(pointers, base_size, options);
-    EXPECT_TRUE(is_due_ || decision.action == Action::kWait);
+    EXPECT_TRUE(is_due_ || is_paid || decision.action == Action::kWait);
     return decision;
   }
   size_t Merged(const std::vector<int64_t>& sizes) {
@@ -233,6 +235,25 @@ TEST_F(DBLevel0MergeTest, MapHalvesTheBytesWrittenFromLevel0) {
             (without->bytes_within + without->bytes_down) / 2);
   // There are at most three tiers of three files, and one new flush.
   EXPECT_LE(with_map->most_files, 10);
+}
+
+// However small level 0 is, but not while a part of it is being compacted.
+TEST_F(Level0MergeTest, GoesDownWhenScansHavePaid) {
+  const auto decision = Decide({10, 10}, 100000, /*is_paid=*/true);
+  EXPECT_EQ(decision.action, Action::kDown);
+  EXPECT_EQ(decision.num_files, 2u);
+  EXPECT_EQ(Decide({10}, 100000, /*is_paid=*/true).action, Action::kDown);
+  EXPECT_EQ(Decide({10, 10}, 100000).action, Action::kWait);
+  EXPECT_EQ(Decide({10, -10}, 100000, /*is_paid=*/true).action, Action::kWait);
+  EXPECT_EQ(Decide({}, 100000, /*is_paid=*/true).action, Action::kWait);
+  // There are enough runs for a compaction.
+  std::vector<FileMetaData*> files;
+  FileMetaData file;
+  files.push_back(&file);
+  const MutableCFOptions options(options_);
+  EXPECT_EQ(Level0Merge::SortedRuns(files, 1, 100000, options,
+                                    /*is_paid=*/true),
+            options_.level0_file_num_compaction_trigger);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

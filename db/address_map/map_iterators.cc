@@ -11,23 +11,39 @@
 #include "db/address_map/map_value_iterator.h"
 #include "db/address_map/mapped_value_reader.h"
 #include "db/column_family.h"
+#include "db/version_set.h"
 #include "memory/arena.h"
 #include "rocksdb/options.h"
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+ScanMeter::Runs RunsOf(const VersionStorageInfo& files) {
+  ScanMeter::Runs runs;
+  runs.level0_files = files.LevelFiles(0).size();
+  for (int level = 1; level < files.num_non_empty_levels(); ++level) {
+    runs.levels += files.LevelFiles(level).empty() ? 0 : 1;
+  }
+  return runs;
+}
+
+}  // namespace
+
 InternalIterator* MapIterators::Wrap(ColumnFamilyData* cfd,
                                      const ReadOptions& read_options,
                                      SequenceNumber sequence,
-                                     const SliceTransform* prefix_extractor,
+                                     const SuperVersion& sv,
                                      InternalIterator* child, Arena* arena) {
   if (cfd->address_map_store() == nullptr) {
     return child;
   }
+  const SliceTransform* const prefix_extractor =
+      sv.mutable_cf_options.prefix_extractor.get();
   MapValueIterator* const values =
-      new (arena->AllocateAligned(sizeof(MapValueIterator)))
-          MapValueIterator(cfd, read_options, prefix_extractor, child,
-                           /*in_arena=*/true);
+      new (arena->AllocateAligned(sizeof(MapValueIterator))) MapValueIterator(
+          cfd, read_options, RunsOf(*sv.current->storage_info()),
+          prefix_extractor, child, /*in_arena=*/true);
   if (!MapPrefetchIterator::IsWanted(read_options)) {
     return values;
   }
@@ -44,7 +60,7 @@ InternalIterator* MapIterators::WrapTailing(
     return child;
   }
   return new MapValueIterator(
-      cfd, read_options, prefix_extractor,
+      cfd, read_options, ScanMeter::Runs(), prefix_extractor,
       new MapTailingIterator(cfd, cfd->address_map_store()->read_bounds(),
                              last_sequence, child),
       /*in_arena=*/false);

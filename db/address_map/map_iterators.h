@@ -18,6 +18,7 @@ class ColumnFamilyData;
 class PinnableSlice;
 class SliceTransform;
 struct ReadOptions;
+struct SuperVersion;
 
 // Creates the iterators between DBIter and the other iterators of a column
 // family with an address map:
@@ -33,12 +34,11 @@ class MapIterators {
   // Returns the iterator to use in place of `child`, or `child` if the column
   // family has no map. The result is allocated in the arena, like the child.
   // sequence: sequence number that DBIter reads at.
-  // prefix_extractor: that of the SuperVersion; may be nullptr.
-  // REQUIRES: read_options, prefix_extractor and the arena outlive the result.
+  // sv: what the child reads.
+  // REQUIRES: read_options, sv and the arena outlive the result.
   static InternalIterator* Wrap(ColumnFamilyData* cfd,
                                 const ReadOptions& read_options,
-                                SequenceNumber sequence,
-                                const SliceTransform* prefix_extractor,
+                                SequenceNumber sequence, const SuperVersion& sv,
                                 InternalIterator* child, Arena* arena);
 
   // Like Wrap(), for a ForwardIterator on the heap.

@@ -15,11 +15,29 @@
 #include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/pinned_iterators_manager.h"
+#include "rocksdb/perf_context.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
+
+// Tells the meter how many blocks were read from files during its lifetime.
+// With SetPerfLevel(kDisable), they are not counted.
+class SeekReads {
+ public:
+  explicit SeekReads(ScanMeter* meter)
+      : meter_(meter), before_(get_perf_context()->block_read_count) {}
+  ~SeekReads() {
+    meter_->OnSeek(get_perf_context()->block_read_count - before_);
+  }
+  SeekReads(const SeekReads&) = delete;
+  SeekReads& operator=(const SeekReads&) = delete;
+
+ private:
+  ScanMeter* const meter_;
+  const uint64_t before_;
+};
 
 // A blob index that every decoder rejects as unknown.
 constexpr char kUndecodable[] = {0x7f};
@@ -54,6 +72,7 @@ struct MapValueIterator::PinnedBound {
 
 MapValueIterator::MapValueIterator(ColumnFamilyData* cfd,
                                    const ReadOptions& read_options,
+                                   const ScanMeter::Runs& runs,
                                    const SliceTransform* prefix_extractor,
                                    InternalIterator* child, bool in_arena)
     : PassThroughIterator(child, in_arena),
@@ -61,7 +80,8 @@ MapValueIterator::MapValueIterator(ColumnFamilyData* cfd,
       read_options_(read_options),
       suspects_(SuspectsOf(read_options, prefix_extractor)),
       scope_(prefix_extractor),
-      meter_(cfd->address_map_store()->scan_debts(), cfd->ioptions().stats) {}
+      meter_(cfd->address_map_store()->scan_debts(), runs,
+             cfd->ioptions().stats) {}
 
 MapValueIterator::Suspects MapValueIterator::SuspectsOf(
     const ReadOptions& read_options, const SliceTransform* prefix_extractor) {
@@ -167,7 +187,10 @@ void MapValueIterator::SeekToFirst() {
   Moved();
   meter_.EndScan();
   scope_.OnSeekToEnd(/*forward=*/true);
-  child()->SeekToFirst();
+  {
+    const SeekReads reads(&meter_);
+    child()->SeekToFirst();
+  }
   SkipDead(/*forward=*/true);
 }
 
@@ -175,7 +198,10 @@ void MapValueIterator::SeekToLast() {
   Moved();
   meter_.EndScan();
   scope_.OnSeekToEnd(/*forward=*/false);
-  child()->SeekToLast();
+  {
+    const SeekReads reads(&meter_);
+    child()->SeekToLast();
+  }
   SkipDead(/*forward=*/false);
 }
 
@@ -188,7 +214,10 @@ void MapValueIterator::Seek(const Slice& target) {
   if (suspects_ == Suspects::kOutsidePrefix) {
     scope_.OnSeek(ExtractUserKey(target), /*forward=*/true);
   }
-  child()->Seek(target);
+  {
+    const SeekReads reads(&meter_);
+    child()->Seek(target);
+  }
   SkipDead(/*forward=*/true);
 }
 
@@ -198,7 +227,10 @@ void MapValueIterator::SeekForPrev(const Slice& target) {
   if (suspects_ == Suspects::kOutsidePrefix) {
     scope_.OnSeek(ExtractUserKey(target), /*forward=*/false);
   }
-  child()->SeekForPrev(target);
+  {
+    const SeekReads reads(&meter_);
+    child()->SeekForPrev(target);
+  }
   SkipDead(/*forward=*/false);
 }
 

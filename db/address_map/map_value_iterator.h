@@ -56,9 +56,12 @@ class MapValueIterator final : public PassThroughIterator,
                                public MappedValueReader {
  public:
   // Called by MapIterators::Wrap().
+  // runs: of the files that the child reads. Without files, the reads of seeks
+  // are not charged.
   // prefix_extractor: that of the SuperVersion; may be nullptr.
   // REQUIRES: the column family has a map; the extractor outlives this object.
   MapValueIterator(ColumnFamilyData* cfd, const ReadOptions& read_options,
+                   const ScanMeter::Runs& runs,
                    const SliceTransform* prefix_extractor,
                    InternalIterator* child, bool in_arena);
 

@@ -60,6 +60,7 @@ Status BlobGcJob::Run() {
   MakeInputs();
   Status s = Merge();
   for (const auto& input : inputs_) {
+    input->opened.PermitUncheckedError();
     if (input->records != nullptr) {
       ++stats_.files_read;
       stats_.bytes_read += input->records->bytes_read();

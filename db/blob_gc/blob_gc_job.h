@@ -98,8 +98,8 @@ class BlobGcJob : public BlobCopyJob {
   void MakeInputs();
   // Opens the next file of the run.
   Status OpenNext(Input* input);
-  // Reads what Next() needs for the input, and, if reads may be concurrent, for
-  // all other inputs that have no records left to be read ahead.
+  // Reads what Next() needs for the input. If reads may be concurrent, reads
+  // ahead for all other inputs for which that was not done.
   void ReadAhead(Input* input);
   // Moves to the next live record of the run. Sets *valid to false if there is
   // none.

@@ -100,7 +100,7 @@ class FaultyFS : public FileSystemWrapper {
                   IODebugContext* dbg) const override {
       const int reads = ++fs_->num_reads_;
       Raise(&fs_->most_reads, reads);
-      for (int i = 0; i < 50 && fs_->most_reads < fs_->awaited_reads; ++i) {
+      for (int i = 0; i < 1000 && fs_->most_reads < fs_->awaited_reads; ++i) {
         Env::Default()->SleepForMicroseconds(100);
       }
       IOStatus s = Take(&fs_->reads_left);

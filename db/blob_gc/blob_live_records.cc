@@ -41,11 +41,17 @@ BlobLiveRecords::BlobLiveRecords(const AddressMap* map, uint64_t hash_seed,
 Status BlobLiveRecords::Next() {
   valid_ = false;
   if (status_.ok() && position_ == batch_.records.size()) {
-    ReadAhead();
-    has_next_ = false;
-    std::swap(batch_, next_);
     position_ = 0;
-    status_ = next_status_;
+    if (has_next_) {
+      has_next_ = false;
+      std::swap(batch_, next_);
+      status_ = next_status_;
+      if (next_.buffer_size > options_.read_size) {
+        next_ = Batch();  // a long record
+      }
+    } else {
+      status_ = ReadBatch(&batch_);
+    }
   }
   if (status_.ok() && position_ < batch_.records.size()) {
     status_ = ParseRecord();

@@ -38,7 +38,7 @@ class RandomAccessFileReader;
 // and a live record must not be taken for garbage.
 //
 // Memory: up to two buffers of Options::read_size bytes, or one without
-// ReadAhead(), and the memory of 1,024 index records.
+// ReadAhead(), and that of four times 1,024 index records.
 //
 // Not thread-safe.
 class BlobLiveRecords {
@@ -60,6 +60,11 @@ class BlobLiveRecords {
   BlobLiveRecords(const AddressMap* map, uint64_t hash_seed, uint32_t slot,
                   const RandomAccessFileReader* file,
                   const BlobFileLayoutV2& layout, const Options& options);
+  ~BlobLiveRecords() {
+    // The job may have ended before it came to a record.
+    status_.PermitUncheckedError();
+    next_status_.PermitUncheckedError();
+  }
   BlobLiveRecords(const BlobLiveRecords&) = delete;
   BlobLiveRecords& operator=(const BlobLiveRecords&) = delete;
 

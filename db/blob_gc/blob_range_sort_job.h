@@ -53,8 +53,8 @@ class Version;
 // may be collected at the same time, as an address is changed only if it is
 // still the one that was copied.
 //
-// Memory: max_chunk bytes, max_reads times read_size, and that of
-// BlobCopyWriter.
+// Memory: max_chunk bytes; for reads, max_reads times read_size bytes, or up to
+// max_chunk bytes if values are longer than that; and that of BlobCopyWriter.
 class BlobRangeSortJob : public BlobCopyJob {
  public:
   static constexpr uint64_t kStretch = uint64_t{256} << 10;

@@ -299,6 +299,76 @@ TEST_F(DBScanSortTest, PointReadsAndShortScansDoNotCount) {
   EXPECT_EQ(Debt(), 0U);
 }
 
+// A seek reads each file of level 0. A compaction takes them away when seeks
+// have paid for it, but not without a budget, nor if the block cache has the
+// blocks, nor against the options.
+TEST_F(DBScanSortTest, SeeksHaveLevel0Compacted) {
+  Options options = SortOptions();
+  DestroyAndReopen(options);
+  Load();
+  for (int file = 0; file < 2; ++file) {
+    for (int key = file; key < kKeys; key += 100) {
+      PutKey(key, 1);
+    }
+    ASSERT_OK(Flush());
+  }
+  WaitForJobs();
+  ASSERT_EQ(NumTableFilesAtLevel(0), 2);
+  const auto seek = [&] {
+    for (int i = 0; i < 300; ++i) {
+      Scan(i, i + 1);
+    }
+    WaitForJobs();
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  };
+  const auto level0_debt = [&] {
+    std::map<std::string, std::string> properties;
+    EXPECT_TRUE(
+        db_->GetMapProperty(DB::Properties::kBlobAddressMap, &properties));
+    return std::stoull(properties.at("level0-scan-debt"));
+  };
+  BlockBasedTableOptions table_options;
+  table_options.no_block_cache = true;
+  const std::shared_ptr<TableFactory> cached = options.table_factory;
+  const std::shared_ptr<TableFactory> uncached(
+      NewBlockBasedTableFactory(table_options));
+
+  options.blob_scan_sort_budget = 0;
+  options.table_factory = uncached;
+  Reopen(options);
+  seek();
+  EXPECT_EQ(NumTableFilesAtLevel(0), 2);
+
+  options.blob_scan_sort_budget = 1000;
+  options.disable_auto_compactions = true;
+  Reopen(options);
+  seek();
+  EXPECT_EQ(NumTableFilesAtLevel(0), 2);
+
+  // The debt of the first seeks is too small for a compaction.
+  options.disable_auto_compactions = false;
+  options.blob_scan_sort_budget = 0.001;
+  options.table_factory = cached;
+  Reopen(options);
+  seek();
+  const uint64_t debt = level0_debt();
+  seek();
+  EXPECT_EQ(level0_debt(), debt);
+  EXPECT_EQ(NumTableFilesAtLevel(0), 2);
+
+  options.table_factory = uncached;
+  Reopen(options);
+  seek();
+  EXPECT_EQ(level0_debt(), 300 * 2 * ScanDebts::kPlaceCost);
+  EXPECT_EQ(NumTableFilesAtLevel(0), 2);
+
+  options.blob_scan_sort_budget = 1000;
+  Reopen(options);
+  seek();
+  EXPECT_EQ(NumTableFilesAtLevel(0), 0);
+  Scan();
+}
+
 TEST_F(DBScanSortTest, CachedValuesDoNotCount) {
   Options options = SortOptions(/*budget=*/0);
   options.blob_cache = NewLRUCache(64 << 20);

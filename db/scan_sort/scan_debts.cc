@@ -259,6 +259,7 @@ void ScanDebts::OnWritten(uint64_t bytes, uint64_t live_bytes) {
   }
   written_ -= times * half;
   const uint64_t divisor = uint64_t{1} << std::min<uint64_t>(times, 63);
+  level0_.Decay(divisor);
   for (Table::Account& account : table_->accounts_) {
     // A concurrent charge may be lost.
     account.debt.store(account.debt.load(std::memory_order_relaxed) / divisor,

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "db/scan_sort/level0_debt.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
@@ -105,6 +106,9 @@ class ScanDebts {
   }
   double budget() const { return budget_.load(std::memory_order_relaxed); }
 
+  // The account of level 0, with the same budget.
+  Level0Debt* level0() { return &level0_; }
+
   // Charges the range of the key.
   // places: number of places that sorted values would not have needed.
   void Charge(Reader* reader, const Slice& user_key, uint64_t places);
@@ -177,6 +181,7 @@ class ScanDebts {
   const Comparator* const ucmp_;
   std::function<void()> on_due_;
   std::atomic<double> budget_{0};
+  Level0Debt level0_{&budget_};
   std::atomic<bool> is_due_{false};
   // Changes with table_.
   std::atomic<uint64_t> generation_{1};

@@ -309,7 +309,7 @@ class ScanMeterTest : public ScanDebtsTest {
 };
 
 TEST_F(ScanMeterTest, ExtraPlacesAreCharged) {
-  ScanMeter meter(&debts_, statistics_.get());
+  ScanMeter meter(&debts_, ScanMeter::Runs(), statistics_.get());
   Scan(&meter, 100, 1000, /*is_sorted=*/true);
   EXPECT_EQ(Places(), 0U);
   Scan(&meter, 1, 1000, /*is_sorted=*/false);
@@ -326,8 +326,27 @@ TEST_F(ScanMeterTest, ExtraPlacesAreCharged) {
   EXPECT_EQ(data.max, 1000);
 }
 
+// The reads of a seek beyond one of each level are those of level 0.
+TEST_F(ScanMeterTest, ReadsOfLevel0AreCharged) {
+  ScanMeter::Runs runs;
+  runs.level0_files = 3;
+  runs.levels = 2;
+  const auto charged = [&](uint64_t reads) {
+    const uint64_t before = debts_.level0()->debt();
+    ScanMeter(&debts_, runs, nullptr).OnSeek(reads);
+    return (debts_.level0()->debt() - before) / ScanDebts::kPlaceCost;
+  };
+  EXPECT_EQ(charged(0), 0u);
+  EXPECT_EQ(charged(2), 0u);
+  EXPECT_EQ(charged(3), 1u);
+  EXPECT_EQ(charged(5), 3u);
+  EXPECT_EQ(charged(50), 3u);
+  runs.level0_files = 0;
+  EXPECT_EQ(charged(50), 0u);
+}
+
 TEST_F(ScanMeterTest, LargeValuesNeedTheirPlaces) {
-  ScanMeter meter(&debts_, nullptr);
+  ScanMeter meter(&debts_, ScanMeter::Runs(), nullptr);
   Scan(&meter, 100, ScanMeter::kSortedBytes, /*is_sorted=*/false);
   EXPECT_EQ(Places(), 0U);
   Scan(&meter, 100, ScanMeter::kSortedBytes / 2, /*is_sorted=*/false);
@@ -335,7 +354,7 @@ TEST_F(ScanMeterTest, LargeValuesNeedTheirPlaces) {
 }
 
 TEST_F(ScanMeterTest, LongScansAreChargedOnTheWay) {
-  ScanMeter meter(&debts_, nullptr);
+  ScanMeter meter(&debts_, ScanMeter::Runs(), nullptr);
   for (int i = 0; i < 1000; ++i) {
     meter.OnValue(i < 500 ? "a" : "x", 1, i * kFarApart, 100);
   }
@@ -348,14 +367,14 @@ TEST_F(ScanMeterTest, LongScansAreChargedOnTheWay) {
 
 TEST_F(ScanMeterTest, EndOfTheIteratorEndsTheScan) {
   {
-    ScanMeter meter(&debts_, nullptr);
+    ScanMeter meter(&debts_, ScanMeter::Runs(), nullptr);
     meter.OnValue("a", 1, 0, 100);
     meter.OnValue("a", 2, 0, 100);
     EXPECT_EQ(Places(), 0U);
   }
   EXPECT_EQ(Places(), 1U);
   debts_.SetBudget(0);
-  ScanMeter off(&debts_, nullptr);
+  ScanMeter off(&debts_, ScanMeter::Runs(), nullptr);
   EXPECT_FALSE(off.is_on());
   off.OnValue("a", 1, 0, 100);
   off.OnValue("a", 2, 0, 100);

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,17 +18,28 @@ class Statistics;
 
 // Counts the places that one scan visits for its values, and charges ScanDebts
 // with those that sorted values would not need: of sorted values, one place
-// gives kSortedBytes.
+// gives kSortedBytes. Charges Level0Debt with the reads of seeks.
 //
 // Not thread-safe.
 class ScanMeter {
  public:
   static constexpr uint64_t kSortedBytes = uint64_t{256} << 10;
 
+  // What a seek for a key reads: a block of each file of level 0, and one of
+  // each other level that has files.
+  struct Runs {
+    uint64_t level0_files = 0;
+    uint64_t levels = 0;  // apart from level 0
+  };
+
+  // runs: of the files that the scan reads.
   // statistics: may be nullptr.
-  // REQUIRES: both outlive this object.
-  ScanMeter(ScanDebts* debts, Statistics* statistics)
-      : debts_(debts), statistics_(statistics), is_on_(debts->budget() > 0) {}
+  // REQUIRES: debts and statistics outlive this object.
+  ScanMeter(ScanDebts* debts, const Runs& runs, Statistics* statistics)
+      : debts_(debts),
+        runs_(runs),
+        statistics_(statistics),
+        is_on_(debts->budget() > 0) {}
   ~ScanMeter() { EndScan(); }
   ScanMeter(const ScanMeter&) = delete;
   ScanMeter& operator=(const ScanMeter&) = delete;
@@ -36,6 +48,15 @@ class ScanMeter {
   // it began.
   bool is_on() const { return is_on_; }
 
+  // Adds a seek for a key.
+  // block_reads: number of blocks that it has read from files. Those beyond one
+  // of each other level are those of level 0.
+  void OnSeek(uint64_t block_reads) {
+    if (block_reads > runs_.levels && runs_.level0_files > 0) {
+      debts_->level0()->Charge(
+          std::min(runs_.level0_files, block_reads - runs_.levels));
+    }
+  }
   // Adds the next value that the scan has read.
   // offset, size: bytes, of the value in its file.
   void OnValue(const Slice& user_key, uint64_t file_number, uint64_t offset,
@@ -50,6 +71,7 @@ class ScanMeter {
   void Charge();
 
   ScanDebts* const debts_;
+  const Runs runs_;
   Statistics* const statistics_;
   bool is_on_;
   ScanDebts::Reader reader_;

@@ -40,7 +40,6 @@ void DBStrata::BackgroundBlobGc::PickForScans(
   if (room == 0 || room < options.wanted_room) {
     return;
   }
-  room = std::min(room, kMaxSortBytes);
   // Values that were sorted range by range are garbage in files that have
   // values of all ranges, until all ranges are sorted. If there is no room for
   // that, such files are merged first, and their values are written to files of
@@ -54,7 +53,7 @@ void DBStrata::BackgroundBlobGc::PickForScans(
   }
   if (!plan->is_scan_merge) {
     plan->is_scan_sort = true;
-    plan->max_copied = room;
+    plan->max_copied = std::min(room, kMaxSortBytes);
   }
 }
 

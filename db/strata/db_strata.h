@@ -197,6 +197,8 @@ class DBStrata {
   void ScheduleBlobGc();
   // Starts jobs that sort values for which scans have paid. Not held.
   void OnScanDebtDue();
+  // Compacts level 0 if scans have paid for it (Level0Debt). Not held.
+  void OnLevel0DebtDue(ColumnFamilyData* cfd);
   // True while calls of CollectBlobGarbage(), or of CompactRange() for delta
   // files, wait or run. Held.
   bool HasManualBlobGc() const { return scheduler_.HasManualCalls(); }

@@ -251,6 +251,7 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
     cfd->address_map_store()->SignalWork();
     ScanDebts* const debts = cfd->address_map_store()->scan_debts();
     debts->SetOnDue([this] { OnScanDebtDue(); });
+    debts->level0()->SetOnDue([this, cfd] { OnLevel0DebtDue(cfd); });
     if (!db_->read_only_) {
       debts->SetBudget(cfd->GetLatestMutableCFOptions().blob_scan_sort_budget);
     }

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/level0_merge.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/column_family.h"
 #include "db/strata/background_blob_gc.h"
 #include "db/strata/db_strata.h"
 #include "db/strata/manual_blob_gc.h"
 #include "db/version_set.h"
+#include "logging/logging.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -75,6 +77,26 @@ void DBStrata::OnScanDebtDue() {
   ScheduleBlobGc();
 }
 
+void DBStrata::OnLevel0DebtDue(ColumnFamilyData* cfd) {
+  InstrumentedMutexLock lock(&db_->mutex_);
+  VersionStorageInfo* const files = cfd->current()->storage_info();
+  const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
+  if (!cfd->address_map_store()->scan_debts()->level0()->Pay(
+          Level0Merge::PriceOf(*files)) ||
+      cfd->IsDropped() || cf_options.disable_auto_compactions ||
+      cfd->ioptions().compaction_style != kCompactionStyleLevel) {
+    return;
+  }
+  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
+                 "[%s] Scans have paid for a compaction of level 0: %d files",
+                 cfd->GetName().c_str(), files->NumLevelFiles(0));
+  files->strata()->SetLevel0Paid();
+  files->ComputeCompactionScore(cfd->ioptions(), cf_options,
+                                cfd->GetFullHistoryTsLow());
+  db_->EnqueuePendingCompaction(cfd);
+  db_->MaybeScheduleFlushOrCompaction();
+}
+
 void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
   AddressMapStore* const blobs = cfd->address_map_store();
   const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
@@ -113,14 +135,17 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
       // The end of a job sets blob_gc_due_.
       return;
     }
+    // The room that jobs which scans have paid for are taking up stays free.
+    BlobGcPicker::Options collection = options;
+    collection.wanted_room = std::max(options.wanted_room, debts->job_bytes());
     BackgroundBlobGc::Plan plan;
     plan.is_urgent = above_limit;
     if (limit != 0) {
-      plan.job = BlobGcPicker::Pick(options, files);
+      plan.job = BlobGcPicker::Pick(collection, files);
     }
     bool is_small = false;
     if (limit != 0 && plan.job.files.empty()) {
-      plan.job = BlobGcPicker::PickSmall(options, files);
+      plan.job = BlobGcPicker::PickSmall(collection, files);
       is_small = !plan.job.files.empty();
     }
     if (plan.job.files.empty() && wants_sort) {

@@ -22,7 +22,8 @@ int VersionStorageStrata::ScoreLevel0(const VersionStorageInfo& files,
   const std::vector<FileMetaData*>& level0 = files.LevelFiles(0);
   const uint64_t base_size = files.NumLevelBytes(base_level);
   level0_waits_ = !Level0Merge::IsDue(level0, base_size, options);
-  return Level0Merge::SortedRuns(level0, num_sorted_runs, base_size, options);
+  return Level0Merge::SortedRuns(level0, num_sorted_runs, base_size, options,
+                                 level0_is_paid_);
 }
 
 void VersionStorageStrata::FindMisplacedFiles(const VersionStorageInfo& files,

@@ -56,6 +56,10 @@ class VersionStorageStrata {
   // True if the number of files in level 0 is no debt, see
   // Level0Merge::IsDue().
   bool level0_waits() const { return level0_waits_; }
+  // Scans have paid for a compaction of level 0 (Level0Debt), as it is in this
+  // Version.
+  void SetLevel0Paid() { level0_is_paid_ = true; }
+  bool level0_is_paid() const { return level0_is_paid_; }
   // Finds the files that lie, or whose values lie, on another path than the
   // layout in force specifies.
   void FindMisplacedFiles(const VersionStorageInfo& files,
@@ -68,6 +72,7 @@ class VersionStorageStrata {
   std::shared_ptr<const DeltaVersion> delta_;
   LevelFiles misplaced_files_;
   bool level0_waits_ = false;
+  bool level0_is_paid_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

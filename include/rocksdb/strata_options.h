@@ -257,6 +257,13 @@ struct StrataColumnFamilyOptions {
   // already. Iterators count, in both directions; point reads and values in the
   // blob cache do not.
   //
+  // A seek also reads a block of each file of level 0, where files of keys wait
+  // for the sake of writes (16 KiB each, if the block is not in the block
+  // cache). When such reads, times this option, have cost as much as a
+  // compaction of level 0 into the base level reads and writes, that compaction
+  // takes place. (Level compaction only; not counted in threads with
+  // SetPerfLevel(kDisable).)
+  //
   // Copied values are garbage in their old files until blob_gc_space_amp_limit
   // has them collected, and a range is not sorted while the limit leaves no
   // room for that: files of flushes are merged first, to files of few ranges.

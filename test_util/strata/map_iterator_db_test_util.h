@@ -78,7 +78,7 @@ class MapIteratorDBTestBase : public AddressMapDBTestBase {
                                    Arena* arena) {
     return MapIterators::Wrap(
         Family(), read_options, kMaxSequenceNumber,
-        /*prefix_extractor=*/nullptr,
+        *Family()->GetSuperVersion(),
         dbfull()->NewInternalIterator(read_options, arena, kMaxSequenceNumber),
         arena);
   }
