@@ -21,6 +21,9 @@ namespace {
 
 ScanMeter::Runs RunsOf(const VersionStorageInfo& files) {
   ScanMeter::Runs runs;
+  if (files.strata().delta() != nullptr) {
+    return runs;  // a seek reads blocks of delta files, too
+  }
   runs.level0_files = files.LevelFiles(0).size();
   for (int level = 1; level < files.num_non_empty_levels(); ++level) {
     runs.levels += files.LevelFiles(level).empty() ? 0 : 1;

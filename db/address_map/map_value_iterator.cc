@@ -22,19 +22,24 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Tells the meter how many blocks were read from files during its lifetime.
-// With SetPerfLevel(kDisable), they are not counted.
+// Tells the meter how many data blocks were read from files during its
+// lifetime. With SetPerfLevel(kDisable), they are not counted.
 class SeekReads {
  public:
   explicit SeekReads(ScanMeter* meter)
-      : meter_(meter), before_(get_perf_context()->block_read_count) {}
-  ~SeekReads() {
-    meter_->OnSeek(get_perf_context()->block_read_count - before_);
-  }
+      : meter_(meter), before_(NumDataBlocks()) {}
+  ~SeekReads() { meter_->OnSeek(NumDataBlocks() - before_); }
   SeekReads(const SeekReads&) = delete;
   SeekReads& operator=(const SeekReads&) = delete;
 
  private:
+  static uint64_t NumDataBlocks() {
+    const PerfContext& perf = *get_perf_context();
+    return perf.block_read_count - perf.index_block_read_count -
+           perf.filter_block_read_count -
+           perf.compression_dict_block_read_count;
+  }
+
   ScanMeter* const meter_;
   const uint64_t before_;
 };

@@ -115,7 +115,7 @@ void BlobGcJob::ReadAhead(Input* input) {
         if (next->records == nullptr) {
           next->opened = OpenNext(next);
         }
-        if (next->opened.ok()) {
+        if (next->opened.ok() && context_.max_reads > 1) {
           next->records->ReadAhead();
         }
       },

@@ -369,6 +369,35 @@ TEST_F(DBScanSortTest, SeeksHaveLevel0Compacted) {
   Scan();
 }
 
+// What was paid for level 0 stays paid until its files are gone.
+TEST_F(DBScanSortTest, PaymentForLevel0OutlivesVersions) {
+  Options options = SortOptions();
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  const auto is_paid = [this] {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return Family()->current()->storage_info()->strata()->level0_is_paid();
+  };
+  const auto flush = [this](int key) {
+    PutKey(key, 0);
+    ASSERT_OK(Flush());
+  };
+  flush(1);
+  EXPECT_FALSE(is_paid());
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    VersionStorageInfo* const files = Family()->current()->storage_info();
+    files->strata()->SetLevel0Paid(*files);
+  }
+  EXPECT_TRUE(is_paid());
+  flush(2);
+  EXPECT_TRUE(is_paid());
+  ASSERT_OK(dbfull()->TEST_CompactRange(0, nullptr, nullptr));
+  EXPECT_FALSE(is_paid());
+  flush(3);
+  EXPECT_FALSE(is_paid());
+}
+
 TEST_F(DBScanSortTest, CachedValuesDoNotCount) {
   Options options = SortOptions(/*budget=*/0);
   options.blob_cache = NewLRUCache(64 << 20);

@@ -23,14 +23,28 @@ void Level0Debt::Charge(uint64_t reads) {
 }
 
 bool Level0Debt::Pay(uint64_t price) {
-  const bool is_due = IsDue(debt(), price);
-  if (is_due) {
-    // A concurrent charge may be lost.
-    debt_.store(0, std::memory_order_relaxed);
+  if (IsDue(debt(), price)) {
+    Clear();
+    return true;
   }
-  price_.store(is_due ? kMinPrice : price, std::memory_order_relaxed);
+  price_.store(price, std::memory_order_relaxed);
   is_told_.store(false, std::memory_order_release);
-  return is_due;
+  return false;
+}
+
+void Level0Debt::Postpone() {
+  const double weighted =
+      static_cast<double>(debt()) * budget_->load(std::memory_order_relaxed);
+  price_.store(kMinPrice + 2 * static_cast<uint64_t>(weighted),
+               std::memory_order_relaxed);
+  is_told_.store(false, std::memory_order_release);
+}
+
+void Level0Debt::Clear() {
+  // A concurrent charge may be lost.
+  debt_.store(0, std::memory_order_relaxed);
+  price_.store(kMinPrice, std::memory_order_relaxed);
+  is_told_.store(false, std::memory_order_release);
 }
 
 void Level0Debt::Decay(uint64_t divisor) {

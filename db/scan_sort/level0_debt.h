@@ -34,7 +34,7 @@ class Level0Debt {
   Level0Debt& operator=(const Level0Debt&) = delete;
 
   // on_due: called by scanning threads, which hold no lock of this object, when
-  // a compaction may be due. It calls Pay().
+  // a compaction may be due. It calls Pay(), Postpone() or Clear().
   // REQUIRES: no other thread uses this object yet.
   void SetOnDue(std::function<void()> on_due) { on_due_ = std::move(on_due); }
 
@@ -45,6 +45,13 @@ class Level0Debt {
   // on_due is not called again before it is.
   // price: bytes.
   bool Pay(uint64_t price);
+
+  // To be called instead of Pay() if the compaction has to wait for another
+  // one: on_due is called again when the debt has grown.
+  void Postpone();
+  // To be called instead of Pay() if there is nothing to pay for: the debt
+  // ends.
+  void Clear();
 
   // Divides the debt by a power of two, as that of ranges (ScanDebts).
   void Decay(uint64_t divisor);
@@ -59,7 +66,7 @@ class Level0Debt {
   std::function<void()> on_due_;
   std::atomic<uint64_t> debt_{0};
   std::atomic<uint64_t> price_{kMinPrice};
-  // True from when on_due is called until Pay() was.
+  // True from when on_due is called until it has called one of the three.
   std::atomic<bool> is_told_{false};
 };
 

@@ -67,6 +67,21 @@ TEST_F(Level0DebtTest, BudgetIsAFactor) {
   EXPECT_FALSE(debt_.Pay(0));
 }
 
+TEST_F(Level0DebtTest, PostponedDebtGrows) {
+  debt_.Charge(kReadsOfMinPrice);
+  EXPECT_EQ(num_told_, 1);
+  debt_.Postpone();
+  debt_.Charge(2 * kReadsOfMinPrice - 1);
+  EXPECT_EQ(num_told_, 1);
+  debt_.Charge(1);
+  EXPECT_EQ(num_told_, 2);
+  EXPECT_EQ(debt_.debt(), 3 * Level0Debt::kMinPrice);
+  debt_.Clear();
+  EXPECT_EQ(debt_.debt(), 0u);
+  debt_.Charge(kReadsOfMinPrice);
+  EXPECT_EQ(num_told_, 3);
+}
+
 TEST_F(Level0DebtTest, DebtsDecay) {
   debt_.Charge(8);
   debt_.Decay(4);

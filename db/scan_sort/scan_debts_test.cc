@@ -341,6 +341,9 @@ TEST_F(ScanMeterTest, ReadsOfLevel0AreCharged) {
   EXPECT_EQ(charged(3), 1u);
   EXPECT_EQ(charged(5), 3u);
   EXPECT_EQ(charged(50), 3u);
+  debts_.SetBudget(0);
+  EXPECT_EQ(charged(50), 0u);
+  debts_.SetBudget(1);
   runs.level0_files = 0;
   EXPECT_EQ(charged(50), 0u);
 }

@@ -52,7 +52,7 @@ class ScanMeter {
   // block_reads: number of blocks that it has read from files. Those beyond one
   // of each other level are those of level 0.
   void OnSeek(uint64_t block_reads) {
-    if (block_reads > runs_.levels && runs_.level0_files > 0) {
+    if (is_on_ && block_reads > runs_.levels && runs_.level0_files > 0) {
       debts_->level0()->Charge(
           std::min(runs_.level0_files, block_reads - runs_.levels));
     }

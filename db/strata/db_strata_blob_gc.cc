@@ -79,18 +79,32 @@ void DBStrata::OnScanDebtDue() {
 
 void DBStrata::OnLevel0DebtDue(ColumnFamilyData* cfd) {
   InstrumentedMutexLock lock(&db_->mutex_);
+  AddressMapStore* const blobs = cfd->address_map_store();
+  Level0Debt* const debt = blobs->scan_debts()->level0();
   VersionStorageInfo* const files = cfd->current()->storage_info();
+  const std::vector<FileMetaData*>& level0 = files->LevelFiles(0);
   const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
-  if (!cfd->address_map_store()->scan_debts()->level0()->Pay(
-          Level0Merge::PriceOf(*files)) ||
-      cfd->IsDropped() || cf_options.disable_auto_compactions ||
+  if (level0.empty() || cfd->IsDropped() || !blobs->enabled() ||
+      cf_options.disable_auto_compactions ||
+      cf_options.level0_file_num_compaction_trigger <= 0 ||
       cfd->ioptions().compaction_style != kCompactionStyleLevel) {
+    debt->Clear();
+    return;
+  }
+  if (files->strata()->level0_is_paid() ||
+      std::any_of(level0.begin(), level0.end(), [](const FileMetaData* file) {
+        return file->being_compacted;
+      })) {
+    debt->Postpone();
+    return;
+  }
+  if (!debt->Pay(Level0Merge::PriceOf(*files))) {
     return;
   }
   ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
-                 "[%s] Scans have paid for a compaction of level 0: %d files",
-                 cfd->GetName().c_str(), files->NumLevelFiles(0));
-  files->strata()->SetLevel0Paid();
+                 "[%s] Scans have paid for a compaction of level 0: %zu files",
+                 cfd->GetName().c_str(), level0.size());
+  files->strata()->SetLevel0Paid(*files);
   files->ComputeCompactionScore(cfd->ioptions(), cf_options,
                                 cfd->GetFullHistoryTsLow());
   db_->EnqueuePendingCompaction(cfd);
@@ -106,6 +120,9 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
   }
   ScanDebts* const debts = blobs->scan_debts();
   debts->SetBudget(cf_options.blob_scan_sort_budget);
+  if (cfd->current()->storage_info()->LevelFiles(0).empty()) {
+    debts->level0()->Clear();
+  }
   if (limit == 0 && !debts->IsDue()) {
     return;
   }

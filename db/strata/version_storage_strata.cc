@@ -3,6 +3,7 @@
 
 #include "db/strata/version_storage_strata.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,28 @@ int VersionStorageStrata::ScoreLevel0(const VersionStorageInfo& files,
   level0_waits_ = !Level0Merge::IsDue(level0, base_size, options);
   return Level0Merge::SortedRuns(level0, num_sorted_runs, base_size, options,
                                  level0_is_paid_);
+}
+
+void VersionStorageStrata::SetLevel0Paid(const VersionStorageInfo& files) {
+  for (const FileMetaData* file : files.LevelFiles(0)) {
+    level0_is_paid_ = true;
+    paid_level0_file_ = std::max(paid_level0_file_, file->fd.GetNumber());
+  }
+}
+
+void VersionStorageStrata::Follow(const Version* before,
+                                  VersionStorageInfo* files) {
+  if (before == nullptr || !before->storage_info()->strata().level0_is_paid()) {
+    return;
+  }
+  VersionStorageStrata* const strata = files->strata();
+  strata->paid_level0_file_ =
+      before->storage_info()->strata().paid_level0_file_;
+  const std::vector<FileMetaData*>& level0 = files->LevelFiles(0);
+  strata->level0_is_paid_ =
+      std::any_of(level0.begin(), level0.end(), [&](const FileMetaData* file) {
+        return file->fd.GetNumber() <= strata->paid_level0_file_;
+      });
 }
 
 void VersionStorageStrata::FindMisplacedFiles(const VersionStorageInfo& files,

@@ -13,6 +13,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class DeltaVersion;
+class Version;
 class VersionStorageInfo;
 struct FileMetaData;
 struct ImmutableOptions;
@@ -56,10 +57,14 @@ class VersionStorageStrata {
   // True if the number of files in level 0 is no debt, see
   // Level0Merge::IsDue().
   bool level0_waits() const { return level0_waits_; }
-  // Scans have paid for a compaction of level 0 (Level0Debt), as it is in this
-  // Version.
-  void SetLevel0Paid() { level0_is_paid_ = true; }
+  // Scans have paid for a compaction of the files of level 0 (Level0Debt).
+  void SetLevel0Paid(const VersionStorageInfo& files);
+  // True until these files have left level 0, in this Version and those that
+  // follow it.
   bool level0_is_paid() const { return level0_is_paid_; }
+  // Called before the Version of the files becomes current.
+  // before: the current Version, or nullptr.
+  static void Follow(const Version* before, VersionStorageInfo* files);
   // Finds the files that lie, or whose values lie, on another path than the
   // layout in force specifies.
   void FindMisplacedFiles(const VersionStorageInfo& files,
@@ -73,6 +78,7 @@ class VersionStorageStrata {
   LevelFiles misplaced_files_;
   bool level0_waits_ = false;
   bool level0_is_paid_ = false;
+  uint64_t paid_level0_file_ = 0;  // the largest number of the paid files
 };
 
 }  // namespace ROCKSDB_NAMESPACE
