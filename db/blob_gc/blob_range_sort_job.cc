@@ -310,8 +310,9 @@ Status BlobRangeSortJob::ReadChunk() {
       file.reader.Reset();
     }
   }
+  // After an error, some reads have not taken place.
   for (const FileRead& read : reads) {
-    read.status.PermitUncheckedError();  // of reads that did not take place
+    read.status.PermitUncheckedError();
   }
   return s;
 }

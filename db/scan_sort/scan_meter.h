@@ -49,8 +49,8 @@ class ScanMeter {
   bool is_on() const { return is_on_; }
 
   // Adds a seek for a key.
-  // block_reads: number of blocks that it has read from files. Those beyond one
-  // of each other level are those of level 0.
+  // block_reads: number of data blocks that the seek has read from files. One
+  // block of each other level is expected; the others are charged to level 0.
   void OnSeek(uint64_t block_reads) {
     if (is_on_ && block_reads > runs_.levels && runs_.level0_files > 0) {
       debts_->level0()->Charge(
