@@ -15,29 +15,32 @@
 #include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/pinned_iterators_manager.h"
-#include "rocksdb/perf_context.h"
+#include "rocksdb/iostats_context.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Tells the meter how many data blocks were read from files during its
-// lifetime. With SetPerfLevel(kDisable), they are not counted.
+// Tells the meter how many reads of files took place in this thread during its
+// lifetime. IOStatsContext counts them at every perf level.
 class SeekReads {
  public:
-  explicit SeekReads(ScanMeter* meter)
-      : meter_(meter), before_(NumDataBlocks()) {}
-  ~SeekReads() { meter_->OnSeek(NumDataBlocks() - before_); }
+  explicit SeekReads(ScanMeter* meter) : meter_(meter), before_(NumReads()) {}
+  ~SeekReads() { meter_->OnSeek(NumReads() - before_); }
   SeekReads(const SeekReads&) = delete;
   SeekReads& operator=(const SeekReads&) = delete;
 
  private:
-  static uint64_t NumDataBlocks() {
-    const PerfContext& perf = *get_perf_context();
-    return perf.block_read_count - perf.index_block_read_count -
-           perf.filter_block_read_count -
-           perf.compression_dict_block_read_count;
+  // Each read has one temperature. Files without one are counted by whether
+  // they are in the last level.
+  static uint64_t NumReads() {
+    const FileIOByTemperature& reads =
+        get_iostats_context()->file_io_stats_by_temperature;
+    return reads.hot_file_read_count + reads.warm_file_read_count +
+           reads.cool_file_read_count + reads.cold_file_read_count +
+           reads.ice_file_read_count + reads.unknown_last_level_read_count +
+           reads.unknown_non_last_level_read_count;
   }
 
   ScanMeter* const meter_;

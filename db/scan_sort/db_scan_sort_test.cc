@@ -24,11 +24,13 @@
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/listener.h"
+#include "rocksdb/perf_level.h"
 #include "rocksdb/table.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
+#include "util/defer.h"
 #include "util/random.h"
 #include "utilities/fault_injection_env.h"
 #include "utilities/fault_injection_fs.h"
@@ -301,8 +303,11 @@ TEST_F(DBScanSortTest, PointReadsAndShortScansDoNotCount) {
 
 // A seek reads each file of level 0. A compaction takes them away when seeks
 // have paid for it, but not without a budget, nor if the block cache has the
-// blocks, nor against the options.
+// blocks, nor against the options. The perf level does not matter.
 TEST_F(DBScanSortTest, SeeksHaveLevel0Compacted) {
+  const PerfLevel perf_level = GetPerfLevel();
+  SetPerfLevel(PerfLevel::kDisable);
+  const Defer restore([perf_level] { SetPerfLevel(perf_level); });
   Options options = SortOptions();
   DestroyAndReopen(options);
   Load();

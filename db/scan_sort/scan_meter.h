@@ -49,12 +49,13 @@ class ScanMeter {
   bool is_on() const { return is_on_; }
 
   // Adds a seek for a key.
-  // block_reads: number of data blocks that the seek has read from files. One
-  // block of each other level is expected; the others are charged to level 0.
-  void OnSeek(uint64_t block_reads) {
-    if (is_on_ && block_reads > runs_.levels && runs_.level0_files > 0) {
+  // reads: number of reads of files by the seek. One read for each other level
+  // is expected; the others are charged to level 0, one for each of its files
+  // at most, as index and filter blocks may have been read, too.
+  void OnSeek(uint64_t reads) {
+    if (is_on_ && reads > runs_.levels && runs_.level0_files > 0) {
       debts_->level0()->Charge(
-          std::min(runs_.level0_files, block_reads - runs_.levels));
+          std::min(runs_.level0_files, reads - runs_.levels));
     }
   }
   // Adds the next value that the scan has read.

@@ -261,8 +261,8 @@ struct StrataColumnFamilyOptions {
   // for the sake of writes (16 KiB each, if the block is not in the block
   // cache). When such reads, times this option, have cost as much as a
   // compaction of level 0 into the base level reads and writes, that compaction
-  // takes place. (Level compaction only; not counted in threads with
-  // SetPerfLevel(kDisable).)
+  // takes place. (Level compaction only; not counted in threads whose
+  // IOStatsContext has disable_iostats set.)
   //
   // Copied values are garbage in their old files until blob_gc_space_amp_limit
   // has them collected, and a range is not sorted while the limit leaves no
