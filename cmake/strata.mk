@@ -27,6 +27,7 @@ STRATA_LIB = \
   db/address_map/map_memory_reservation.cc \
   db/address_map/map_point_read.cc \
   db/address_map/map_prefetch_iterator.cc \
+  db/address_map/map_prefetch_queue.cc \
   db/address_map/map_table.cc \
   db/address_map/map_tables.cc \
   db/address_map/map_tailing_iterator.cc \

@@ -119,6 +119,13 @@ Status AddressMapVerifier::Verify(ColumnFamilyData* cfd, Version* version,
   }
   const Status indexes = MappedKeyScan::ForEach(
       blob_files.size(), options.num_threads, [&](size_t i) {
+        const AddressMapStore::FilePin pin(cfd->address_map_store(),
+                                           blob_files[i]->GetBlobFileNumber());
+        if (!pin.pinned()) {
+          // A job has dropped it since the Version was current. Versions do not
+          // keep blob files of a map.
+          return Status::OK();
+        }
         const Status s = CheckRecordIndex(cfd->ioptions(), options.file_options,
                                           *blob_files[i]);
         if (!s.ok()) {

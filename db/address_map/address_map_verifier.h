@@ -48,6 +48,8 @@ class AddressMapVerifier {
 
   // Returns an error only if the scan itself fails, for example because an SST
   // file cannot be read.
+  // Jobs may move values and drop blob files meanwhile; the indexes of dropped
+  // files are not read.
   // REQUIRES: version belongs to cfd and is referenced; the map of cfd is
   // ready; there are no writes (values that are overwritten during the call
   // would be reported as lost).

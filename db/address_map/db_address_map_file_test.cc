@@ -52,6 +52,31 @@ class DBAddressMapFileTest : public AddressMapDBTestBase {
   }
 };
 
+// A Version does not keep its blob files if they are those of a map.
+TEST_F(DBAddressMapFileTest, VerifierLeavesOutFilesThatWereDropped) {
+  DestroyAndReopen(MapOptions());
+  for (int i = 0; i <= 30; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  ASSERT_OK(Delete(Key(30)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  SuperVersion* const sv = Family()->GetReferencedSuperVersion(dbfull());
+  const std::vector<BlobMetaData> before = BlobFiles();
+  ASSERT_EQ(before.size(), 1);
+  EXPECT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions()));
+  WaitForJobs();
+  EXPECT_EQ(FilesOnDisk(kBlobFile).count(before[0].blob_file_number), 0);
+  AddressMapVerifier::Result result;
+  EXPECT_OK(AddressMapVerifier::Verify(
+      Family(), sv->current, AddressMapVerifier::Options(),
+      [](const std::string& line) { ADD_FAILURE() << line; }, &result));
+  dbfull()->CleanupSuperVersion(sv);
+  EXPECT_EQ(result.values, 30);
+  EXPECT_EQ(result.damaged_indexes, 0);
+}
+
 TEST_F(DBAddressMapFileTest, CheckpointAndBackupOpenWithTheSameValues) {
   Options options = MapOptions();
   DestroyAndReopen(options);

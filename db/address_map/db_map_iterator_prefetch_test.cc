@@ -42,6 +42,17 @@ class DBMapIteratorPrefetchTest : public MapIteratorDBTestBase {
  protected:
   // The present limit according to the comment in ReadOptions.
   static constexpr uint64_t kAutoWindow = 64;
+
+  // Scans from the last key to the first, and returns what Scan() returns.
+  static std::string ScanBackward(Iterator* iter) {
+    std::string result;
+    for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
+      result.insert(
+          0, iter->key().ToString() + "=" + iter->value().ToString() + ";");
+    }
+    EXPECT_OK(iter->status());
+    return result;
+  }
 };
 
 // As the option's comment says, reading ahead begins at the third value of a
@@ -177,21 +188,121 @@ TEST_F(DBMapIteratorPrefetchTest, NothingIsReadAheadIfNotUseful) {
   ReadOptions tailing;
   tailing.tailing = true;
   scan(tailing);
-  // Backward scans and scans of two values read nothing ahead.
+  // Scans of two values read nothing ahead.
   const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-  int n = 100;
-  for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
-    ASSERT_EQ(iter->value(), Value(--n));
-  }
-  EXPECT_EQ(n, 0);
   for (int i = 0; i < 50; ++i) {
     iter->Seek(Key(i));
     ASSERT_TRUE(iter->Valid());
     iter->Next();
     ASSERT_TRUE(iter->Valid());
     ASSERT_EQ(iter->value(), Value(i + 1));
+    iter->SeekForPrev(Key(i + 1));
+    ASSERT_TRUE(iter->Valid());
+    iter->Prev();
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_EQ(iter->value(), Value(i));
   }
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// Backward scans read ahead as forward ones do.
+TEST_F(DBMapIteratorPrefetchTest, BackwardScansReadAhead) {
+  constexpr int kKeys = 300;
+  for (const size_t limit : {size_t{1}, size_t{3}, kAuto}) {
+    SCOPED_TRACE(limit);
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(kKeys);
+    ReadOptions read_options;
+    read_options.blob_prefetch_count = limit;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    uint64_t most = 0;
+    int n = 0;
+    for (iter->SeekToLast(); iter->Valid(); iter->Prev(), ++n) {
+      ASSERT_EQ(iter->key(), Key(kKeys - 1 - n));
+      ASSERT_EQ(iter->value(), Value(kKeys - 1 - n));
+      const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+      ASSERT_EQ(begun > 0, n >= 1);
+      if (n >= 2) {
+        most = std::max(most, begun - static_cast<uint64_t>(n - 2));
+      }
+    }
+    ASSERT_OK(iter->status());
+    EXPECT_EQ(n, kKeys);
+    EXPECT_EQ(most, limit == kAuto ? kAutoWindow : limit);
+    iter.reset();
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), kKeys - 2);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  }
+}
+
+// A backward scan begins with the usual number of values, and does not read
+// beyond it.
+TEST_F(DBMapIteratorPrefetchTest, BackwardScansHaveTheUsualLength) {
+  constexpr int kKeys = 300;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  const auto scan = [&](int from, int n) {
+    const uint64_t read = Ticker(BLOB_MAP_PREFETCH_READ);
+    const uint64_t wasted = Ticker(BLOB_MAP_PREFETCH_WASTED);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    iter->SeekForPrev(Key(from));
+    for (int i = 0; i < n; ++i) {
+      EXPECT_TRUE(iter->Valid());
+      EXPECT_EQ(iter->key(), Key(from - i));
+      EXPECT_EQ(iter->value(), Value(from - i));
+      if (i + 1 < n) {
+        iter->Prev();
+      }
+    }
+    iter.reset();
+    return std::make_pair(Ticker(BLOB_MAP_PREFETCH_READ) - read,
+                          Ticker(BLOB_MAP_PREFETCH_WASTED) - wasted);
+  };
+  using Reads = std::pair<uint64_t, uint64_t>;
+  for (int i = 0; i < 20; ++i) {
+    scan(200 + i, 50);
+  }
+  // Lengths 48 to 51 are in one bucket of ScanLengthHistogram.
+  EXPECT_EQ(scan(220, 50), Reads(51, 1));
+  for (int i = 0; i < 200; ++i) {
+    scan(50 + i, 1);
+  }
+  EXPECT_EQ(scan(220, 1), Reads(0, 0));
+}
+
+// A scan may turn at any key.
+TEST_F(DBMapIteratorPrefetchTest, ScansTurnBetweenReads) {
+  constexpr int kKeys = 200;
+  DestroyAndReopen(MapOptions());
+  PutAndFlush(kKeys);
+  for (int turn = 1; turn < 30; ++turn) {
+    SCOPED_TRACE(turn);
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    int at = 100;
+    if (turn % 2 == 0) {
+      iter->Seek(Key(at));
+    } else {
+      iter->SeekForPrev(Key(at));
+    }
+    for (int leg = 0; leg < 5; ++leg) {
+      const bool forward = (leg + turn) % 2 == 0;
+      for (int i = 0; i < turn + leg; ++i) {
+        ASSERT_TRUE(iter->Valid());
+        ASSERT_EQ(iter->key(), Key(at));
+        ASSERT_EQ(iter->value(), Value(at));
+        if (forward) {
+          iter->Next();
+          ++at;
+        } else {
+          iter->Prev();
+          --at;
+        }
+      }
+    }
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_EQ(iter->key(), Key(at));
+    ASSERT_EQ(iter->value(), Value(at));
+  }
 }
 
 // At most 4 MiB of values are read ahead.
@@ -296,13 +407,16 @@ TEST_F(DBMapIteratorPrefetchTest, ReadAheadEndsWithTheRange) {
       }
     }
     ASSERT_OK(Flush());
+    const std::string begin = PrefixedKeys::Of(5, 0);
     const std::string end = PrefixedKeys::Of(6, 0);
+    const Slice lower = begin;
     const Slice upper = end;
     ReadOptions read_options;
     if (by_prefix) {
       read_options.prefix_same_as_start = true;
     } else {
       read_options.total_order_seek = true;
+      read_options.iterate_lower_bound = &lower;
       read_options.iterate_upper_bound = &upper;
     }
     std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
@@ -321,6 +435,18 @@ TEST_F(DBMapIteratorPrefetchTest, ReadAheadEndsWithTheRange) {
       ASSERT_OK(iter->status());
       EXPECT_EQ(i, 10);
       // The first two values are not read ahead.
+      begun += static_cast<uint64_t>(std::max(0, 10 - first - 2));
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), begun);
+      EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+      // The same backward, to the lower bound or the begin of the prefix.
+      i = 9 - first;
+      for (iter->SeekForPrev(PrefixedKeys::Of(5, i)); iter->Valid();
+           iter->Prev(), --i) {
+        ASSERT_EQ(iter->key(), PrefixedKeys::Of(5, i));
+        ASSERT_EQ(iter->value(), Value(500 + i));
+      }
+      ASSERT_OK(iter->status());
+      EXPECT_EQ(i, -1);
       begun += static_cast<uint64_t>(std::max(0, 10 - first - 2));
       EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), begun);
       EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
@@ -499,6 +625,13 @@ TEST_F(DBMapIteratorPrefetchTest, HiddenValuesAreNotReadAhead) {
   EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files);
   EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), visible_in_files - 3);
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  uint64_t forward = Ticker(BLOB_MAP_PREFETCH_READ);
+  iter.reset(db_->NewIterator(ReadOptions()));
+  EXPECT_EQ(ScanBackward(iter.get()), after);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - forward, visible_in_files);
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - forward, visible_in_files - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
 
   // At the snapshot only the first versions are read; the others are too new.
   ASSERT_OK(Flush());
@@ -510,6 +643,13 @@ TEST_F(DBMapIteratorPrefetchTest, HiddenValuesAreNotReadAhead) {
   iter.reset();
   EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
   EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} - 3);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+  forward = Ticker(BLOB_MAP_PREFETCH_READ);
+  iter.reset(db_->NewIterator(read_options));
+  EXPECT_EQ(ScanBackward(iter.get()), before);
+  iter.reset();
+  EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - forward, uint64_t{kKeys});
+  EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - forward, uint64_t{kKeys} - 3);
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
 }
 
@@ -535,6 +675,10 @@ TEST_F(DBMapIteratorPrefetchTest, BasesOfMergesAreReadAhead) {
     EXPECT_EQ(Scan(iter.get()), expected);
     EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys});
     EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - begun, uint64_t{kKeys} / 2);
+    const uint64_t forward = Ticker(BLOB_MAP_PREFETCH_READ);
+    EXPECT_EQ(ScanBackward(iter.get()), expected);
+    EXPECT_LE(Ticker(BLOB_MAP_PREFETCH_READ) - forward, uint64_t{kKeys});
+    EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ) - forward, uint64_t{kKeys} / 2);
     EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
     ASSERT_OK(Flush());
   }

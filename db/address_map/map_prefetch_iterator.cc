@@ -8,16 +8,10 @@
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
-#include "db/address_map/bound_blob_index.h"
 #include "db/address_map/map_value_iterator.h"
-#include "db/address_map/mapped_record_name.h"
-#include "db/blob/blob_index.h"
+#include "db/blob_v2/read_ahead_gauge.h"
 #include "db/column_family.h"
-#include "db/pinned_iterators_manager.h"
-#include "monitoring/statistics_impl.h"
 #include "rocksdb/slice_transform.h"
-#include "rocksdb/system_clock.h"
-#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -35,7 +29,6 @@ MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
     : PassThroughIterator(child, /*in_arena=*/true),
       values_(child),
       cfd_(cfd),
-      blobs_(cfd->address_map_store()),
       read_options_(read_options),
       sequence_(sequence),
       prefix_extractor_(prefix_extractor),
@@ -45,96 +38,21 @@ MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
                       : read_options.blob_prefetch_count),
       lengths_(read_options.blob_prefetch_count ==
                        ReadOptions::kAutoBlobPrefetchCount
-                   ? blobs_->scan_lengths()
+                   ? cfd->address_map_store()->scan_lengths()
                    : nullptr),
-      gauge_(lengths_ != nullptr ? blobs_->read_ahead_gauge() : nullptr) {}
+      queue_(cfd, read_options, child,
+             lengths_ != nullptr ? cfd->address_map_store()->read_ahead_gauge()
+                                 : nullptr) {}
 
-MapPrefetchIterator::~MapPrefetchIterator() {
-  NoteLength();
-  DropQueue();
-}
-
-bool MapPrefetchIterator::IsFront(const Slice& user_key,
-                                  const Slice& value) const {
-  // A bound index and the user key are the whole name of a value.
-  return !queue_.empty() && value == queue_.front().value() &&
-         user_key == ExtractUserKey(queue_.front().key);
-}
+MapPrefetchIterator::~MapPrefetchIterator() { NoteLength(); }
 
 Status MapPrefetchIterator::FetchMappedValue(const Slice& user_key,
                                              const Slice& value,
                                              PinnableSlice* result) {
-  if (IsFront(user_key, value)) {
-    Slot& front = queue_.front();
-    if (front.group != nullptr && !front.taken) {
-      front.taken = true;
-      if (values_->meter()->is_on() && !front.was_cached) {
-        const BlobReadGroup::Item& item = front.group->items()[front.item];
-        values_->meter()->OnValue(user_key, item.file_number, item.offset,
-                                  item.size);
-      }
-      ReadFront();
-      return front.group->Take(front.item, result);
-    }
-    if (front.kept.found) {
-      return values_->FetchKept(user_key, value, front.kept, result);
-    }
-  }
-  return values_->FetchMappedValue(user_key, value, result);
-}
-
-void MapPrefetchIterator::ReadFront() {
-  BlobReadGroup* const group = queue_.front().group.get();
-  if (gauge_ == nullptr) {
-    group->RunAndWait();
-    return;
-  }
-  SystemClock* const clock = cfd_->ioptions().clock;
-  const uint64_t began = clock->NowMicros();
-  if (group->RunAndWait()) {
-    gauge_->OnRead(group->Span(), clock->NowMicros() - began);
-  }
-}
-
-void MapPrefetchIterator::Submit(
-    const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
-    const std::vector<Slot*>& slots) {
-  std::vector<std::shared_ptr<BlobReadGroup>> submitted;
-  for (const auto& group : groups) {
-    if (gauge_ == nullptr || gauge_->HandsOver()) {
-      submitted.push_back(group);
-    }
-  }
-  if (submitted.empty()) {
-    return;
-  }
-  size_t num_values = 0;
-  for (Slot* const slot : slots) {
-    slot->was_submitted = submitted.size() == groups.size() ||
-                          std::find(submitted.begin(), submitted.end(),
-                                    slot->group) != submitted.end();
-    num_values += slot->was_submitted ? 1 : 0;
-  }
-  RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_READ, num_values);
-  BlobReadPool::Submit(submitted, read_options_, cfd_->ioptions());
-}
-
-void MapPrefetchIterator::DropQueue() {
-  if (queue_.empty()) {
-    return;
-  }
-  PinFrontValue();
-  uint64_t wasted = 0;
-  for (Slot& slot : queue_) {
-    wasted += IsWasted(slot) ? 1 : 0;
-    if (slot.group != nullptr) {
-      slot.group->LetGo();
-    }
-  }
-  RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED, wasted);
-  queue_.clear();
-  reads_ = 0;
-  bytes_ = 0;
+  Status s;
+  return queue_.Fetch(user_key, value, result, &s)
+             ? s
+             : values_->FetchMappedValue(user_key, value, result);
 }
 
 void MapPrefetchIterator::NoteLength() {
@@ -143,13 +61,15 @@ void MapPrefetchIterator::NoteLength() {
   }
   // If the queue was not begun, the entry that the iterator stands on may not
   // belong to the scan. It is not counted then, unless it is the first one.
-  const size_t last = !queue_.empty() && queue_.front().taken ? 1 : 0;
+  const size_t last = queue_.HasTaken() ? 1 : 0;
   lengths_->Add(std::max(steps_ + last, size_t{1}));
 }
 
 void MapPrefetchIterator::Restart() {
   NoteLength();
-  DropQueue();
+  queue_.Clear();
+  is_forward_ = true;
+  candidate_ = nullptr;
   began_on_mapped_ = false;
   steps_ = 0;
   window_ = 0;
@@ -195,10 +115,11 @@ void MapPrefetchIterator::NoteUpperBound() {
 void MapPrefetchIterator::SeekToFirst() {
   Restart();
   child()->SeekToFirst();
-  Begin(/*target=*/nullptr);
+  Begin(/*forward=*/true, /*target=*/nullptr);
 }
 
-void MapPrefetchIterator::Begin(const Slice* target) {
+void MapPrefetchIterator::Begin(bool forward, const Slice* target) {
+  is_forward_ = forward;
   if (lengths_ == nullptr || !child()->Valid()) {
     return;
   }
@@ -217,15 +138,17 @@ void MapPrefetchIterator::Begin(const Slice* target) {
 void MapPrefetchIterator::SeekToLast() {
   Restart();
   child()->SeekToLast();
+  Begin(/*forward=*/false, /*target=*/nullptr);
 }
 
 void MapPrefetchIterator::Seek(const Slice& target) {
   const Slice user_key = ExtractUserKey(target);
-  if (!queue_.empty() && IsFilledFor(user_key) && SeekInQueue(target)) {
+  if (!queue_.empty() && is_forward_ && IsFilledFor(user_key) &&
+      SeekInQueue(target)) {
     return;
   }
-  const bool goes_on = queue_.empty() && began_on_mapped_ && child()->Valid() &&
-                       IsOnward(child()->key(), target);
+  const bool goes_on = queue_.empty() && is_forward_ && began_on_mapped_ &&
+                       child()->Valid() && IsOnward(child()->key(), target);
   const size_t steps = goes_on ? steps_ : 0;
   if (goes_on) {
     began_on_mapped_ = false;  // the scan goes on: no length to record yet
@@ -237,7 +160,7 @@ void MapPrefetchIterator::Seek(const Slice& target) {
     has_seek_key_ = true;
   }
   child()->Seek(target);
-  Begin(&user_key);
+  Begin(/*forward=*/true, &user_key);
   began_on_mapped_ |= goes_on;
 }
 
@@ -281,8 +204,10 @@ bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
 }
 
 void MapPrefetchIterator::SeekForPrev(const Slice& target) {
+  const Slice user_key = ExtractUserKey(target);
   Restart();
   child()->SeekForPrev(target);
+  Begin(/*forward=*/false, &user_key);
 }
 
 void MapPrefetchIterator::SetRangeDelReadSeqno(SequenceNumber read_seqno) {
@@ -293,10 +218,40 @@ void MapPrefetchIterator::SetRangeDelReadSeqno(SequenceNumber read_seqno) {
 
 void MapPrefetchIterator::Next() {
   assert(Valid());
+  if (!is_forward_ && !queue_.empty()) {
+    const std::string key = queue_.front().key;
+    Restart();
+    child()->SeekForPrev(key);
+    if (!child()->Valid()) {
+      return;  // status() has the reason
+    }
+  } else if (!is_forward_) {
+    Restart();
+  }
+  Step();
+}
+
+void MapPrefetchIterator::Prev() {
+  assert(Valid());
+  if (is_forward_ && !queue_.empty()) {
+    const std::string key = queue_.front().key;
+    Restart();
+    child()->Seek(key);
+    if (!child()->Valid()) {
+      return;  // status() has the reason
+    }
+  } else if (is_forward_) {
+    Restart();
+  }
+  is_forward_ = false;
+  Step();
+}
+
+void MapPrefetchIterator::Step() {
   if (queue_.empty()) {
     NotePrefix();
     steps_ += StandsOnMapped() ? 1 : 0;
-    child()->Next();
+    MoveChild();
     if (steps_ >= kPlainSteps && child()->Valid()) {
       Fill();
     }
@@ -306,34 +261,25 @@ void MapPrefetchIterator::Next() {
   FillIfLow();
 }
 
-void MapPrefetchIterator::PopFront() {
-  Slot& front = queue_.front();
-  if (front.group != nullptr) {
-    --reads_;
-    bytes_ -= front.bytes;
-    if (front.taken) {
-      ++steps_;
-    } else if (IsWasted(front)) {
-      RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED);
-    }
-    front.group->LetGo();
+void MapPrefetchIterator::MoveChild() {
+  if (is_forward_) {
+    child()->Next();
+  } else {
+    child()->Prev();
   }
-  PinFrontValue();
-  queue_.pop_front();
 }
 
-void MapPrefetchIterator::PinFrontValue() {
-  if (UNLIKELY(pinned_iters_mgr_ != nullptr &&
-               pinned_iters_mgr_->PinningEnabled())) {
-    pinned_iters_mgr_->PinPtr(
-        queue_.front().value_bytes.release(),
-        [](void* bytes) { delete[] static_cast<char*>(bytes); });
+void MapPrefetchIterator::PopFront() {
+  if (candidate_ == &queue_.front()) {
+    candidate_ = nullptr;
   }
+  steps_ += queue_.PopFront(/*keeps_left=*/!is_forward_) ? 1 : 0;
 }
 
 void MapPrefetchIterator::FillIfLow() {
   // If bytes are the limit, the number of reads never reaches the window.
-  if (reads_ <= window_ / 2 && (bytes_ <= max_bytes_ / 2 || reads_ <= 1) &&
+  if (queue_.reads() <= window_ / 2 &&
+      (queue_.bytes() <= max_bytes_ / 2 || queue_.reads() <= 1) &&
       queue_.size() < kMaxUnread) {
     Fill();
   }
@@ -365,175 +311,125 @@ bool MapPrefetchIterator::NextAndGetResult(IterateResult* result) {
   return true;
 }
 
-void MapPrefetchIterator::Prev() {
-  assert(Valid());
-  if (!queue_.empty()) {
-    const std::string key = queue_.front().key;
-    Restart();
-    child()->Seek(key);
-    if (!child()->Valid()) {
-      return;  // status() has the reason
-    }
-  }
-  Restart();
-  child()->Prev();
-}
-
 bool MapPrefetchIterator::StandsOnMapped() const {
   return ExtractValueType(child()->key()) == kTypeBlobIndex;
 }
 
 size_t MapPrefetchIterator::NextWindow() const {
-  const size_t more = lengths_ != nullptr ? lengths_->More(steps_) : 0;
+  const size_t used = steps_ + (queue_.HasLeft() ? 1 : 0);
+  const size_t more = lengths_ != nullptr ? lengths_->More(used) : 0;
   return more > 0 ? std::min(more, kKnownWindow)
                   : std::min(std::max(window_ * 2, kFirstWindow), max_window_);
 }
 
 void MapPrefetchIterator::Fill() {
+  // A seek forward while pinning is enabled is part of a move backward.
   if (at_end_ || !child()->Valid() ||
-      (pinned_iters_mgr_ != nullptr && pinned_iters_mgr_->PinningEnabled() &&
-       queue_.empty())) {
+      (is_forward_ && queue_.empty() && queue_.PinningEnabled())) {
     return;
   }
   if (queue_.empty()) {
     NoteUpperBound();
   }
   const size_t window = NextWindow();
-  max_bytes_ = budget_->Share(in_budget_, kMaxBytes);
-  std::vector<BlobReadGroup::Item> items;
-  std::vector<Slot*> slots;
+  max_bytes_ = queue_.Share(kMaxBytes);
   size_t unread = 0;
   size_t unread_bytes = 0;
-  while (reads_ < window && bytes_ < max_bytes_ && unread < kMaxUnread &&
+  // The candidate counts as a read.
+  while (queue_.reads() + (candidate_ != nullptr ? 1 : 0) < window &&
+         queue_.bytes() < max_bytes_ && unread < kMaxUnread &&
          unread_bytes < kMaxUnreadBytes) {
-    if (!child()->Valid()) {
-      at_end_ = true;
-      break;
-    }
-    if (!IsInRange(child()->user_key())) {
-      // The entry stays in the child, which has not prepared its value.
+    if (!child()->Valid() || !IsInRange(child()->user_key())) {
+      // An entry that is not in the range stays in the child, which has not
+      // prepared its value.
       at_end_ = true;
       break;
     }
     if (!child()->PrepareValue()) {
       break;
     }
-    BlobReadGroup::Item item;
-    if (Append(&item)) {
-      Slot& slot = queue_.back();
-      slot.bytes = item.size;
-      bytes_ += item.size;
-      ++reads_;
-      items.push_back(std::move(item));
-      slots.push_back(&slot);
+    const size_t reads = queue_.reads();
+    MapPrefetchQueue::Slot* const slot = queue_.Append();
+    if (is_forward_) {
+      Guess(slot);
+    } else {
+      GuessBackward(slot);
+    }
+    if (queue_.reads() > reads) {
       unread = 0;
     } else {
       ++unread;
-      unread_bytes += queue_.back().value_size;
+      unread_bytes += slot->value_size;
     }
-    child()->Next();
+    MoveChild();
+  }
+  if (candidate_ != nullptr && IsLastVersion()) {
+    ReadCandidate();
   }
   if (!queue_.empty()) {
     // status() returns the error when the queue is used up.
     IGNORE_STATUS_IF_ERROR(child()->status());
   }
-  if (items.empty()) {
-    return;
+  if (queue_.StartReads()) {
+    window_ = window;
   }
-  window_ = window;
-  std::vector<size_t> group_of;
-  std::vector<size_t> index_of;
-  const auto groups =
-      BlobReadGroup::Divide(std::move(items), read_options_, cfd_->ioptions(),
-                            cfd_->blob_source(), &group_of, &index_of);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    slots[i]->group = groups[group_of[i]];
-    slots[i]->item = index_of[i];
-  }
-  budget_->Hold(&in_budget_, groups);
-  Submit(groups, slots);
 }
 
-bool MapPrefetchIterator::Append(BlobReadGroup::Item* item) {
-  queue_.emplace_back();
-  Slot& slot = queue_.back();
-  const Slice key = child()->key();
-  const Slice value = child()->value();
-  slot.value_size = value.size();
-  slot.value_bytes.reset(new char[value.size()]);
-  std::copy(value.data(), value.data() + value.size(), slot.value_bytes.get());
-  slot.key.assign(key.data(), key.size());
-  // Values of other types may begin with the same byte.
-  const bool is_bound = ExtractValueType(slot.key) == kTypeBlobIndex &&
-                        BoundBlobIndex::IsBound(slot.value());
-  AddressMap::Lookup found;
-  if (is_bound) {
-    // Takes over the entry's lookup: the child moves on, and data that it pins
-    // may be released before the queue.
-    found = values_->TakeKept();
-  }
-  slot.write_unix_time = child()->write_unix_time();
-  slot.bound_check = child()->UpperBoundCheckResult();
-  ParsedInternalKey parsed;
-  if (!ParseInternalKey(slot.key, &parsed, /*log_err_key=*/false).ok() ||
-      !IsWantedEntry(parsed) || !is_bound) {
-    slot.kept = std::move(found);
-    return false;
-  }
-  BlobIndex index;
-  if (!BoundBlobIndex::Decode(slot.value(), &index).ok()) {
-    return false;
-  }
-  if (!found.found) {
-    found = blobs_->map()->FindByName(
-        MapName{blobs_->HashOf(parsed.user_key), parsed.sequence,
-                index.mapped().birth},
-        /*pin=*/true);
-  }
-  if (!found.found ||
-      found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
-    return false;
-  }
-  MappedRecordName::Encode(parsed.user_key, parsed.sequence,
-                           index.mapped().birth, &item->record_name);
-  slot.was_cached = values_->meter()->is_on() &&
-                    values_->IsCached(found, parsed.user_key.size());
-  std::string address;
-  blobs_->ToBlobIndex(found, parsed.user_key.size(), &address);
-  BlobIndex ordinary;
-  [[maybe_unused]] const Status s = ordinary.DecodeFrom(address);
-  assert(s.ok());
-  item->file_number = ordinary.file_number();
-  item->offset = ordinary.offset();
-  item->size = ordinary.size();
-  item->compression = ordinary.compression();
-  item->pin = std::move(found.pin);
-  return true;
-}
-
-bool MapPrefetchIterator::IsInRange(const Slice& user_key) const {
-  if (read_options_.iterate_upper_bound != nullptr &&
-      cfd_->user_comparator()->Compare(
-          user_key, *read_options_.iterate_upper_bound) >= 0) {
-    return false;
-  }
-  return !read_options_.prefix_same_as_start || prefix_extractor_ == nullptr ||
-         prefix_.empty() ||
-         (prefix_extractor_->InDomain(user_key) &&
-          prefix_extractor_->Transform(user_key) == Slice(prefix_));
-}
-
-bool MapPrefetchIterator::IsWantedEntry(const ParsedInternalKey& key) {
-  if (key.sequence > sequence_ ||
+void MapPrefetchIterator::Guess(MapPrefetchQueue::Slot* slot) {
+  ParsedInternalKey key;
+  if (!ParseInternalKey(slot->key, &key, /*log_err_key=*/false).ok() ||
+      key.sequence > sequence_ ||
       (has_settled_key_ && key.user_key == Slice(settled_key_))) {
-    return false;
+    return;
   }
   if (key.type != kTypeMerge) {
     // Older entries of the key are hidden.
     settled_key_.assign(key.user_key.data(), key.user_key.size());
     has_settled_key_ = true;
   }
-  return key.type == kTypeBlobIndex;
+  if (key.type == kTypeBlobIndex) {
+    queue_.AddRead(slot);
+  }
+}
+
+void MapPrefetchIterator::GuessBackward(MapPrefetchQueue::Slot* slot) {
+  ParsedInternalKey key;
+  if (!ParseInternalKey(slot->key, &key, /*log_err_key=*/false).ok()) {
+    return;
+  }
+  if (candidate_ != nullptr &&
+      ExtractUserKey(candidate_->key) != key.user_key) {
+    ReadCandidate();
+  }
+  if (key.sequence <= sequence_ && key.type != kTypeMerge) {
+    // It hides the older entries of the key, which came before.
+    candidate_ = key.type == kTypeBlobIndex ? slot : nullptr;
+  }
+}
+
+void MapPrefetchIterator::ReadCandidate() {
+  queue_.AddRead(candidate_);
+  candidate_ = nullptr;
+}
+
+bool MapPrefetchIterator::IsLastVersion() const {
+  return at_end_ || (child()->Valid() &&
+                     child()->user_key() != ExtractUserKey(candidate_->key));
+}
+
+bool MapPrefetchIterator::IsInRange(const Slice& user_key) const {
+  const Slice* const bound = is_forward_ ? read_options_.iterate_upper_bound
+                                         : read_options_.iterate_lower_bound;
+  if (bound != nullptr) {
+    const int order = cfd_->user_comparator()->Compare(user_key, *bound);
+    if (is_forward_ ? order >= 0 : order < 0) {
+      return false;
+    }
+  }
+  return !read_options_.prefix_same_as_start || prefix_extractor_ == nullptr ||
+         prefix_.empty() ||
+         (prefix_extractor_->InDomain(user_key) &&
+          prefix_extractor_->Transform(user_key) == Slice(prefix_));
 }
 
 Slice MapPrefetchIterator::key() const {
@@ -557,6 +453,10 @@ bool MapPrefetchIterator::PrepareValue() {
   return !queue_.empty() || child()->PrepareValue();
 }
 
+bool MapPrefetchIterator::MayBeOutOfLowerBound() {
+  return !queue_.empty() || child()->MayBeOutOfLowerBound();
+}
+
 IterBoundCheck MapPrefetchIterator::UpperBoundCheckResult() {
   return queue_.empty() ? child()->UpperBoundCheckResult()
                         : queue_.front().bound_check;
@@ -564,7 +464,7 @@ IterBoundCheck MapPrefetchIterator::UpperBoundCheckResult() {
 
 void MapPrefetchIterator::SetPinnedItersMgr(
     PinnedIteratorsManager* pinned_iters_mgr) {
-  pinned_iters_mgr_ = pinned_iters_mgr;
+  queue_.SetPinnedItersMgr(pinned_iters_mgr);
   child()->SetPinnedItersMgr(pinned_iters_mgr);
 }
 
@@ -573,7 +473,7 @@ bool MapPrefetchIterator::IsKeyPinned() const {
 }
 
 bool MapPrefetchIterator::IsValuePinned() const {
-  return queue_.empty() && child()->IsValuePinned();
+  return queue_.empty() ? child()->IsValuePinned() : queue_.PinningEnabled();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

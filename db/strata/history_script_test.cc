@@ -345,8 +345,28 @@ TEST_F(HistoryRunnerTest, DeleteFilesInRangeBlursSnapshots) {
                   "deletefilesinrange a b\n"
                   "scan\n"
                   "verify\n"
+                  "iter i @s\n"
+                  "first i\n"
+                  "iter new\n"
+                  "first new\n"
                   "----\n"
-                  "(empty)\n"),
+                  "(empty)\n"
+                  ".\n"),
+            "");
+}
+
+// An iterator that is open has its own Version.
+TEST_F(HistoryRunnerTest, DeleteFilesInRangeLeavesIteratorsAlone) {
+  ASSERT_EQ(Check("variants: none\n"
+                  "open\n"
+                  "put a 1\n"
+                  "flush\n"
+                  "compactlevel 0 1\n"
+                  "iter i\n"
+                  "deletefilesinrange a b\n"
+                  "first i\n"
+                  "----\n"
+                  "a=1\n"),
             "");
 }
 

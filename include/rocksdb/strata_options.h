@@ -444,9 +444,9 @@ struct StrataColumnFamilyOptions {
 
 // A base of ReadOptions.
 struct StrataReadOptions {
-  // The largest number of values that a forward scan of a column family with
-  // enable_blob_address_map reads ahead of its position; at most 4 MB of
-  // values, too. The scan begins with its third value, with two reads at a
+  // The largest number of values that a scan, forward or backward, of a column
+  // family with enable_blob_address_map reads ahead of its position; at most 4
+  // MB of values, too. It begins with its third value, with two reads at a
   // time, and doubles their number as long as it goes on. With
   // kAutoBlobPrefetchCount, if most scans of the column family come to the same
   // number of values, a scan begins with its first value, with that many reads
@@ -461,10 +461,10 @@ struct StrataReadOptions {
   // reads the values itself while they come from the page cache. 0: the
   // iterator reads each value when it comes to it.
   //
-  // Nothing is read ahead by backward scans, by tailing iterators, with
-  // pin_data, allow_unprepared_value or a read_tier other than kReadAllTier, or
-  // in column families without the map. Reads ahead do not count in the
-  // PerfContext of the scanning thread.
+  // A scan that turns begins again. Nothing is read ahead by tailing iterators,
+  // with pin_data, allow_unprepared_value or a read_tier other than
+  // kReadAllTier, or in column families without the map. Reads ahead do not
+  // count in the PerfContext of the scanning thread.
   //
   // Source: "KV-Tandem" (section 4.2.2: parallel reads of a scan's values).
   //

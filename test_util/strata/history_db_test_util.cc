@@ -318,6 +318,11 @@ void HistoryDb::WaitForCleanup() {
     DBImpl* const impl = static_cast_with_check<DBImpl>(db_->GetRootDB());
     impl->TEST_WaitForBackgroundWork().PermitUncheckedError();
     impl->TEST_WaitForPurge().PermitUncheckedError();
+    // Each of them may have left work to the other.
+    WaitForCompactOptions options;
+    options.wait_for_purge = true;
+    options.abort_on_pause = true;
+    impl->TEST_WaitForCompact(options).PermitUncheckedError();
   }
 }
 

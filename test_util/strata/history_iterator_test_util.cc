@@ -34,6 +34,7 @@ HistoryIterator::HistoryIterator(DB* db, ColumnFamilyHandle* handle,
 void HistoryIterator::Load(size_t position) {
   position_ = position;
   contents_ = model_.At(cf_, position);
+  is_blurred_ = model_.HasBlurred(cf_, position);
   if (is_bounded_) {
     HistoryModel::Clip(from_, to_, &contents_);
   }

@@ -48,9 +48,12 @@ class HistoryIterator {
 
   bool Valid() const { return iterator_->Valid(); }
   // There is one position at which the iterator must be, see Correction(). A
-  // tailing iterator may or may not show what was written since its seek.
+  // tailing iterator may or may not show what was written since its seek. An
+  // iterator at a snapshot may or may not show what a deletion of files has
+  // removed since the snapshot.
   bool is_known() const {
-    return is_known_ && (!is_tailing_ || model_.Position() == position_);
+    return is_known_ && !is_blurred_ &&
+           (!is_tailing_ || model_.Position() == position_);
   }
 
   // If this fails, the correct position is unknown until the next seek.
@@ -92,6 +95,7 @@ class HistoryIterator {
   const Slice upper_;
   size_t position_ = 0;
   HistoryModel::Contents contents_;  // those at position_ in the model
+  bool is_blurred_ = false;          // some of the contents are unknown
   std::unique_ptr<Iterator> iterator_;
   // The correct position in contents_, if it is known.
   HistoryModel::Contents::const_iterator expected_;

@@ -181,6 +181,18 @@ bool HistoryModel::IsBlurred(const std::string& cf, const std::string& key,
                      });
 }
 
+bool HistoryModel::HasBlurred(const std::string& cf, size_t position) const {
+  const auto is_of_family = [&](const BlurredRange& range) {
+    return range.cf == cf;
+  };
+  return doubtful_families_.count(cf) != 0 ||
+         std::any_of(doubtful_.begin(), doubtful_.end(), is_of_family) ||
+         std::any_of(blurred_.begin(), blurred_.end(),
+                     [&](const BlurredRange& range) {
+                       return is_of_family(range) && position < range.position;
+                     });
+}
+
 void HistoryModel::RemoveBlurred(const std::string& cf, size_t position,
                                  Contents* contents) const {
   std::erase_if(*contents, [&](const auto& entry) {

@@ -104,6 +104,8 @@ class HistoryModel {
   // Returns true if the value of the key at this position is unknown.
   bool IsBlurred(const std::string& cf, const std::string& key,
                  size_t position) const;
+  // Returns true if a key of the family may be blurred at this position.
+  bool HasBlurred(const std::string& cf, size_t position) const;
   // Removes the keys whose values at this position are unknown.
   void RemoveBlurred(const std::string& cf, size_t position,
                      Contents* contents) const;

@@ -1,0 +1,265 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/address_map/map_prefetch_queue.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "db/address_map/address_map_store.h"
+#include "db/address_map/bound_blob_index.h"
+#include "db/address_map/map_value_iterator.h"
+#include "db/address_map/mapped_record_name.h"
+#include "db/blob/blob_index.h"
+#include "db/blob_v2/read_ahead_gauge.h"
+#include "db/column_family.h"
+#include "db/dbformat.h"
+#include "db/pinned_iterators_manager.h"
+#include "monitoring/statistics_impl.h"
+#include "rocksdb/options.h"
+#include "rocksdb/system_clock.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+MapPrefetchQueue::MapPrefetchQueue(ColumnFamilyData* cfd,
+                                   const ReadOptions& read_options,
+                                   MapValueIterator* values,
+                                   ReadAheadGauge* gauge)
+    : values_(values),
+      cfd_(cfd),
+      blobs_(cfd->address_map_store()),
+      read_options_(read_options),
+      gauge_(gauge) {}
+
+bool MapPrefetchQueue::PinningEnabled() const {
+  return pinned_iters_mgr_ != nullptr && pinned_iters_mgr_->PinningEnabled();
+}
+
+MapPrefetchQueue::Slot* MapPrefetchQueue::Append() {
+  slots_.emplace_back();
+  Slot& slot = slots_.back();
+  const Slice key = values_->key();
+  const Slice value = values_->value();
+  slot.value_size = value.size();
+  slot.value_bytes.reset(new char[value.size()]);
+  std::copy(value.data(), value.data() + value.size(), slot.value_bytes.get());
+  slot.key.assign(key.data(), key.size());
+  if (IsBound(slot)) {
+    // Takes over the entry's lookup: the iterator moves on, and data that it
+    // pins may be released before the queue.
+    slot.kept = values_->TakeKept();
+  }
+  slot.write_unix_time = values_->write_unix_time();
+  slot.bound_check = values_->UpperBoundCheckResult();
+  return &slot;
+}
+
+bool MapPrefetchQueue::IsBound(const Slot& slot) {
+  // Values of other types may begin with the same byte.
+  return ExtractValueType(slot.key) == kTypeBlobIndex &&
+         BoundBlobIndex::IsBound(slot.value());
+}
+
+bool MapPrefetchQueue::AddRead(Slot* slot) {
+  assert(slot->group == nullptr);
+  ParsedInternalKey key;
+  BlobIndex index;
+  if (!IsBound(*slot) ||
+      !ParseInternalKey(slot->key, &key, /*log_err_key=*/false).ok() ||
+      !BoundBlobIndex::Decode(slot->value(), &index).ok()) {
+    return false;
+  }
+  AddressMap::Lookup found = std::exchange(slot->kept, AddressMap::Lookup());
+  if (!found.found) {
+    found =
+        blobs_->map()->FindByName(MapName{blobs_->HashOf(key.user_key),
+                                          key.sequence, index.mapped().birth},
+                                  /*pin=*/true);
+  }
+  if (!found.found ||
+      found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
+    return false;
+  }
+  BlobReadGroup::Item item;
+  MappedRecordName::Encode(key.user_key, key.sequence, index.mapped().birth,
+                           &item.record_name);
+  slot->was_cached = values_->meter()->is_on() &&
+                     values_->IsCached(found, key.user_key.size());
+  std::string address;
+  blobs_->ToBlobIndex(found, key.user_key.size(), &address);
+  BlobIndex ordinary;
+  [[maybe_unused]] const Status s = ordinary.DecodeFrom(address);
+  assert(s.ok());
+  item.file_number = ordinary.file_number();
+  item.offset = ordinary.offset();
+  item.size = ordinary.size();
+  item.compression = ordinary.compression();
+  item.pin = std::move(found.pin);
+
+  slot->bytes = item.size;
+  bytes_ += item.size;
+  ++reads_;
+  new_items_.push_back(std::move(item));
+  new_slots_.push_back(slot);
+  return true;
+}
+
+bool MapPrefetchQueue::StartReads() {
+  if (new_items_.empty()) {
+    return false;
+  }
+  std::vector<size_t> group_of;
+  std::vector<size_t> index_of;
+  const auto groups = BlobReadGroup::Divide(
+      std::exchange(new_items_, {}), read_options_, cfd_->ioptions(),
+      cfd_->blob_source(), &group_of, &index_of);
+  for (size_t i = 0; i < new_slots_.size(); ++i) {
+    new_slots_[i]->group = groups[group_of[i]];
+    new_slots_[i]->item = index_of[i];
+  }
+  budget_->Hold(&in_budget_, groups);
+  Submit(groups);
+  new_slots_.clear();
+  return true;
+}
+
+void MapPrefetchQueue::Submit(
+    const std::vector<std::shared_ptr<BlobReadGroup>>& groups) {
+  std::vector<std::shared_ptr<BlobReadGroup>> submitted;
+  for (const auto& group : groups) {
+    if (gauge_ == nullptr || gauge_->HandsOver()) {
+      submitted.push_back(group);
+    }
+  }
+  if (submitted.empty()) {
+    return;
+  }
+  size_t num_values = 0;
+  for (Slot* const slot : new_slots_) {
+    slot->was_submitted = submitted.size() == groups.size() ||
+                          std::find(submitted.begin(), submitted.end(),
+                                    slot->group) != submitted.end();
+    num_values += slot->was_submitted ? 1 : 0;
+  }
+  RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_READ, num_values);
+  BlobReadPool::Submit(submitted, read_options_, cfd_->ioptions());
+}
+
+void MapPrefetchQueue::PinFrontValue() {
+  if (UNLIKELY(PinningEnabled())) {
+    pinned_iters_mgr_->PinPtr(
+        slots_.front().value_bytes.release(),
+        [](void* bytes) { delete[] static_cast<char*>(bytes); });
+  }
+}
+
+bool MapPrefetchQueue::LetGo(const Slot& slot) {
+  if (slot.group == nullptr) {
+    return false;
+  }
+  if (IsWasted(slot)) {
+    RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_WASTED);
+  }
+  slot.group->LetGo();
+  return slot.taken;
+}
+
+bool MapPrefetchQueue::LeaveLeft() {
+  if (!left_.has_value()) {
+    return false;
+  }
+  const bool was_taken = LetGo(*left_);
+  left_.reset();
+  return was_taken;
+}
+
+bool MapPrefetchQueue::PopFront(bool keeps_left) {
+  assert(new_slots_.empty());
+  Slot& front = slots_.front();
+  bool was_taken = false;
+  if (front.group != nullptr) {
+    --reads_;
+    bytes_ -= front.bytes;
+  }
+  if (keeps_left && (front.group != nullptr || front.kept.found)) {
+    was_taken = LeaveLeft();
+    std::unique_ptr<char[]> copy(new char[front.value_size]);
+    std::copy(front.value_bytes.get(),
+              front.value_bytes.get() + front.value_size, copy.get());
+    PinFrontValue();
+    front.value_bytes = std::move(copy);
+    left_ = std::move(front);
+  } else {
+    was_taken = LetGo(front);
+    PinFrontValue();
+  }
+  slots_.pop_front();
+  return was_taken;
+}
+
+void MapPrefetchQueue::Clear() {
+  assert(new_slots_.empty());
+  LeaveLeft();
+  if (slots_.empty()) {
+    return;
+  }
+  PinFrontValue();
+  for (const Slot& slot : slots_) {
+    LetGo(slot);
+  }
+  slots_.clear();
+  reads_ = 0;
+  bytes_ = 0;
+}
+
+bool MapPrefetchQueue::Has(const Slot& slot, const Slice& user_key,
+                           const Slice& value) {
+  return value == slot.value() && user_key == ExtractUserKey(slot.key);
+}
+
+bool MapPrefetchQueue::Fetch(const Slice& user_key, const Slice& value,
+                             PinnableSlice* result, Status* s) {
+  Slot* slot = nullptr;
+  if (!slots_.empty() && Has(slots_.front(), user_key, value)) {
+    slot = &slots_.front();
+  } else if (left_.has_value() && Has(*left_, user_key, value)) {
+    slot = &*left_;
+  }
+  if (slot == nullptr ||
+      !(slot->kept.found || (slot->group != nullptr && !slot->taken))) {
+    return false;
+  }
+  *s = FetchSlot(slot, user_key, value, result);
+  return true;
+}
+
+Status MapPrefetchQueue::FetchSlot(Slot* slot, const Slice& user_key,
+                                   const Slice& value, PinnableSlice* result) {
+  if (slot->kept.found) {
+    return values_->FetchKept(user_key, value, slot->kept, result);
+  }
+  slot->taken = true;
+  if (values_->meter()->is_on() && !slot->was_cached) {
+    const BlobReadGroup::Item& item = slot->group->items()[slot->item];
+    values_->meter()->OnValue(user_key, item.file_number, item.offset,
+                              item.size);
+  }
+  Read(*slot);
+  return slot->group->Take(slot->item, result);
+}
+
+void MapPrefetchQueue::Read(const Slot& slot) {
+  BlobReadGroup* const group = slot.group.get();
+  if (gauge_ == nullptr) {
+    group->RunAndWait();
+    return;
+  }
+  SystemClock* const clock = cfd_->ioptions().clock;
+  const uint64_t began = clock->NowMicros();
+  if (group->RunAndWait()) {
+    gauge_->OnRead(group->Span(), clock->NowMicros() - began);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
