@@ -13,6 +13,7 @@
 #include "db/address_map/map_name.h"
 #include "db/address_map/mapped_blob_writer.h"
 #include "db/blob/blob_file_addition.h"
+#include "db/blob_gc/blob_gc_picker.h"
 #include "options/cf_options.h"
 #include "options/db_options.h"
 #include "rocksdb/options.h"
@@ -81,6 +82,8 @@ class BlobCopyJob {
   // Returns the argument for BlobGcStorage::MoveCached(). Empty without a blob
   // cache.
   virtual std::vector<uint32_t> TakeKeySizes() = 0;
+  // Returns the keys of the outputs, in the order of additions().
+  virtual std::vector<BlobGcPicker::KeyRange> TakeKeyRanges() = 0;
 
   virtual const Stats& stats() const = 0;
   // True if the job ended before it had copied all that it was asked to.

@@ -96,7 +96,8 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
       value.blob_crc);
   TEST_SYNC_POINT_CALLBACK("BlobCopyWriter::Add:Converted", &bytes);
   index_.clear();
-  if (IsBetweenFiles()) {
+  const bool begins_file = IsBetweenFiles();
+  if (begins_file) {
     bytes_before_file_ = bytes_copied_;
   }
   s = builder_->Add(value.key, bytes, &index_, value.name.seq,
@@ -112,6 +113,10 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
   *outcome = Outcome::kAdded;
   bytes_copied_ += value.key.size() + bytes.size();
   sources_.push_back(value.from);
+  if (begins_file) {
+    key_ranges_.emplace_back().smallest = value.key.ToString();
+  }
+  key_ranges_.back().largest.assign(value.key.data(), value.key.size());
   if (context_.cfd->ioptions().blob_cache != nullptr) {
     key_sizes_.push_back(static_cast<uint32_t>(value.key.size()));
   }
@@ -152,6 +157,7 @@ void BlobCopyWriter::Abandon(const Status& s) {
   additions_.clear();
   sources_.clear();
   key_sizes_.clear();
+  key_ranges_.clear();
   sink_->files()->clear();
 }
 

@@ -12,6 +12,7 @@
 #include "db/address_map/mapped_blob_writer.h"
 #include "db/blob/blob_file_addition.h"
 #include "db/blob_gc/blob_copy_job.h"
+#include "db/blob_gc/blob_gc_picker.h"
 #include "rocksdb/compression_type.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
@@ -96,6 +97,10 @@ class BlobCopyWriter {
   std::vector<MappedBlobFile> TakeOutputs();
   std::vector<MapAddress> TakeSources() { return std::move(sources_); }
   std::vector<uint32_t> TakeKeySizes() { return std::move(key_sizes_); }
+  // Returns the keys of each file.
+  std::vector<BlobGcPicker::KeyRange> TakeKeyRanges() {
+    return std::move(key_ranges_);
+  }
   // Returns the size in bytes of all complete files.
   uint64_t BytesWritten() const;
 
@@ -117,6 +122,7 @@ class BlobCopyWriter {
   uint64_t bytes_before_file_ = 0;  // bytes_copied_ when the file was begun
   std::vector<MapAddress> sources_;
   std::vector<uint32_t> key_sizes_;
+  std::vector<BlobGcPicker::KeyRange> key_ranges_;
   std::string uncompressed_;
   std::string index_;
 };

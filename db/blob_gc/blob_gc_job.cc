@@ -165,6 +165,10 @@ std::vector<uint32_t> BlobGcJob::TakeKeySizes() {
   return writer_->TakeKeySizes();
 }
 
+std::vector<BlobGcPicker::KeyRange> BlobGcJob::TakeKeyRanges() {
+  return writer_->TakeKeyRanges();
+}
+
 Status BlobGcJob::OpenFile(const ImmutableOptions& ioptions,
                            const FileOptions& file_options,
                            const IOOptions& io_options,
@@ -277,8 +281,12 @@ Status BlobGcJob::EndPiece(const Slice& next_key) {
     ++next_bound_;
     is_beyond = true;
   }
-  return is_beyond && !writer_->IsBetweenFiles() &&
-                 writer_->OpenFileBytes() >= context_.min_piece
+  if (writer_->IsBetweenFiles()) {
+    return Status::OK();
+  }
+  const uint64_t size = writer_->OpenFileBytes();
+  return (is_beyond && size >= context_.min_piece) ||
+                 (context_.max_piece > 0 && size >= context_.max_piece)
              ? writer_->Finish()
              : Status::OK();
 }

@@ -51,6 +51,8 @@ class BlobGcJob : public BlobCopyJob {
     // then be sorted range by range.
     std::vector<std::string> bounds;
     uint64_t min_piece = 0;
+    // Size in bytes at which an output file ends. 0 means blob_file_size.
+    uint64_t max_piece = 0;
     // Limit, in bytes, of the buffers of all runs together. A run has at least
     // 64 KB, and more for a longer record.
     size_t max_read_memory = size_t{64} << 20;
@@ -71,6 +73,7 @@ class BlobGcJob : public BlobCopyJob {
   std::vector<MappedBlobFile> TakeOutputs() override;
   std::vector<MapAddress> TakeSources() override;
   std::vector<uint32_t> TakeKeySizes() override;
+  std::vector<BlobGcPicker::KeyRange> TakeKeyRanges() override;
   const Stats& stats() const override { return stats_; }
   // True if the job ended early because of Context::max_copied or
   // Context::goes_on.

@@ -191,6 +191,7 @@ struct Result {
   std::vector<MappedBlobFile> outputs;
   std::vector<MapAddress> sources;
   std::vector<uint32_t> key_sizes;
+  std::vector<BlobGcPicker::KeyRange> key_ranges;
   BlobGcJob::Stats stats;
   bool reached_limit = false;
   std::set<uint64_t> failed_files;
@@ -389,6 +390,7 @@ class BlobGcJobTest : public AddressMapDBTestBase {
     result.outputs = job.TakeOutputs();
     result.sources = job.TakeSources();
     result.key_sizes = job.TakeKeySizes();
+    result.key_ranges = job.TakeKeyRanges();
     result.stats = job.stats();
     result.reached_limit = job.reached_limit();
     result.failed_files = job.failed_files();
@@ -947,6 +949,28 @@ TEST_F(BlobGcJobTest, OutputsEndAtBounds) {
     ASSERT_EQ(std::count(keys.begin(), keys.end(), KeyOf(i)), 1) << i;
   }
   ASSERT_GE(keys.size(), 8u);
+}
+
+TEST_F(BlobGcJobTest, OutputsEndAtThePieceSize) {
+  Open(MapOptions());
+  FlushValues(0, 100, 2);
+  FlushValues(1, 100, 2);
+  Pin(FilesOnDisk(kBlobFile));
+  const std::vector<Record> live = LiveRecords();
+  BlobGcJob::Context context = NewContext();
+  // There are about 100,000 bytes.
+  context.max_piece = 26000;
+  const Result result = RunJob(context);
+  CheckOutputs(result, live);
+  ASSERT_EQ(result.outputs.size(), 4u);
+  ASSERT_EQ(result.key_ranges.size(), 4u);
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    BlobFile file;
+    ReadBlobFile(result.outputs[i].number, &file);
+    ASSERT_GT(file.records.size(), 15u);
+    ASSERT_EQ(result.key_ranges[i].smallest, file.records.front().key);
+    ASSERT_EQ(result.key_ranges[i].largest, file.records.back().key);
+  }
 }
 
 // Values below the current min_blob_size are copied, too: separated values stay

@@ -10,6 +10,8 @@
 #include <map>
 #include <tuple>
 
+#include "rocksdb/comparator.h"
+
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
@@ -103,6 +105,19 @@ double BlobGcPicker::Score(const File& file, uint64_t next_file_number) {
   return (size - live) / (size + live) * std::sqrt(static_cast<double>(age));
 }
 
+bool BlobGcPicker::Overlap(const Comparator* comparator, const File& a,
+                           const File& b) {
+  return a.keys == nullptr || b.keys == nullptr ||
+         (comparator->Compare(a.keys->smallest, b.keys->largest) <= 0 &&
+          comparator->Compare(b.keys->smallest, a.keys->largest) <= 0);
+}
+
+uint64_t BlobGcPicker::PieceSize(uint64_t live_size, uint64_t file_size) {
+  const uint64_t min_size = std::max(file_size / kPieces, uint64_t{1});
+  const uint64_t num_pieces = std::max(live_size / min_size, uint64_t{1});
+  return live_size / num_pieces + 1;
+}
+
 BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
                                      const std::vector<File>& files) {
   Job job;
@@ -132,12 +147,18 @@ BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
   // together are stored in key order. So more files per job are better for
   // scans, but the score of each file must be at least half of the best score.
   const File& first = *candidates.front().file;
+  const double min_score = candidates.front().score / 2;
+  const auto end = std::find_if(
+      candidates.begin(), candidates.end(),
+      [&](const Candidate& one) { return one.score < min_score; });
+  std::stable_partition(candidates.begin(), end, [&](const Candidate& one) {
+    return Overlap(options.comparator, first, *one.file);
+  });
   const uint64_t max_copied = MaxCopied(options, SpaceOf(files, 0));
   job.path_id = first.path_id;
-  for (const Candidate& candidate : candidates) {
-    const File& file = *candidate.file;
-    if (candidate.score < candidates.front().score / 2 ||
-        job.files.size() == kMaxFiles) {
+  for (auto it = candidates.begin(); it != end; ++it) {
+    const File& file = *it->file;
+    if (job.files.size() == kMaxFiles) {
       break;
     }
     if (file.path_id != first.path_id ||

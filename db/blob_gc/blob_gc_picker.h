@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+class Comparator;
 
 // Decides whether blob files of a column family with an address map are garbage
 // collected, and picks these files. Collecting files means to copy their live
@@ -30,6 +33,12 @@ namespace ROCKSDB_NAMESPACE {
 // Values that were copied once (survivors) go to other files than flushed ones,
 // as the two become garbage at different rates.
 //
+// Among the files whose scores are at least half of the best one, those are
+// preferred that overlap the best one in keys. A job writes its survivors in
+// key order, to several files (PieceSize()). So values that are copied again
+// and again come to files of ever fewer keys, and a scan finds them in fewer
+// places, for about the same number of copied bytes.
+//
 // Invariant: The files that Pick() picks take less space after the collection.
 //
 // Small files: Many small flushes leave many files, each of which costs an open
@@ -42,6 +51,12 @@ namespace ROCKSDB_NAMESPACE {
 // Stateless and lock-free: all functions depend only on their arguments.
 class BlobGcPicker {
  public:
+  struct KeyRange {
+    // User keys.
+    std::string smallest;
+    std::string largest;
+  };
+
   struct File {
     uint64_t number = 0;
     uint64_t size = 0;  // bytes on disk
@@ -53,6 +68,8 @@ class BlobGcPicker {
     bool is_survivor = false;
     // True if a job is collecting the file, or it must not be collected now.
     bool is_busy = false;
+    // nullptr if unknown; then the file counts as overlapping all others.
+    const KeyRange* keys = nullptr;
   };
 
   struct Options {
@@ -75,6 +92,8 @@ class BlobGcPicker {
     // Number of bytes that are to be free below space_amp_limit, for a job that
     // puts values into key order (SortRoom()).
     uint64_t wanted_room = 0;
+    // Compares user keys. May be nullptr if no file has KeyRanges.
+    const Comparator* comparator = nullptr;
     // Merge small files as soon as there are two, regardless of their sizes and
     // of space_amp_limit.
     bool merge_all_small = false;
@@ -124,6 +143,11 @@ class BlobGcPicker {
   // Returns the best files for one job if Excess() is not 0.
   static Job Pick(const Options& options, const std::vector<File>& files);
 
+  // Returns the size in bytes of the files that a job writes: they are about
+  // equal, and not much smaller than 1 / kPieces of a full file.
+  // live_size: that of the job. file_size: that of a full file.
+  static uint64_t PieceSize(uint64_t live_size, uint64_t file_size);
+
   // Returns small files for one job that merges them, if there are enough.
   static Job PickSmall(const Options& options, const std::vector<File>& files);
 
@@ -138,6 +162,9 @@ class BlobGcPicker {
   static constexpr size_t kMinWide = 8;
   // A file is small if its size is below 1 / kSmallPart of that of a full file.
   static constexpr uint64_t kSmallPart = 8;
+  // The more pieces a full file is divided into, the fewer places a scan finds,
+  // and the more files there are. docs/address-map.md has the figures.
+  static constexpr uint64_t kPieces = 4;
   // The sizes of files in one tier differ by less than this factor, and a tier
   // with this many files is merged.
   static constexpr uint64_t kTierFactor = 16;
@@ -149,6 +176,8 @@ class BlobGcPicker {
 
  private:
   static double Score(const File& file, uint64_t next_file_number);
+  static bool Overlap(const Comparator* comparator, const File& a,
+                      const File& b);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

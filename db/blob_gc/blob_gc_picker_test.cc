@@ -8,9 +8,12 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
@@ -258,8 +261,11 @@ class Store {
   static constexpr size_t kKeys = 40000;
   static constexpr size_t kMemtable = 400;
 
-  explicit Store(double limit) {
+  // file_size: if not 0, jobs write in pieces (PieceSize()), and the picker
+  // knows the keys of survivors.
+  explicit Store(double limit, uint64_t file_size = 0) : file_size_(file_size) {
     options_.space_amp_limit = limit;
+    options_.comparator = BytewiseComparator();
     options_.flush_size = kMemtable;
     options_.max_copied = 4 * kMemtable;
     file_of_.resize(kKeys);
@@ -294,8 +300,8 @@ class Store {
       ASSERT_EQ(job.live_size, live.size());
       ASSERT_LT(live.size(), job.size);
       Observe(live.size());
-      Write(live, true);
       copied_ += live.size();
+      WriteSurvivors(std::move(live));
       for (const uint64_t number : job.files) {
         ASSERT_EQ(0u, at_.count(number));
       }
@@ -306,6 +312,17 @@ class Store {
     return 1.0 + static_cast<double>(copied_) / static_cast<double>(flushed_);
   }
   double worst() const { return worst_; }
+  size_t num_files() const { return at_.size(); }
+  // Returns the mean number of files that have the values of 100 neighbors.
+  double Places() const {
+    size_t places = 0;
+    for (size_t key = 0; key < kKeys; key += 100) {
+      places += std::set<uint64_t>(file_of_.begin() + key,
+                                   file_of_.begin() + key + 100)
+                    .size();
+    }
+    return static_cast<double>(places) / (kKeys / 100);
+  }
   void ResetCounters() { flushed_ = copied_ = 0; }
 
  private:
@@ -313,7 +330,27 @@ class Store {
     std::vector<uint32_t> keys;
     uint64_t live = 0;
     bool is_survivor = false;
+    BlobGcPicker::KeyRange range;
   };
+
+  void WriteSurvivors(std::vector<uint32_t>&& keys) {
+    if (file_size_ == 0) {
+      Write(keys, true);
+      return;
+    }
+    std::sort(keys.begin(), keys.end());
+    const size_t piece = BlobGcPicker::PieceSize(keys.size(), file_size_);
+    for (size_t i = 0; i < keys.size(); i += piece) {
+      Write(std::vector<uint32_t>(
+                keys.begin() + i,
+                keys.begin() + std::min(i + piece, keys.size())),
+            true);
+    }
+  }
+
+  static std::string KeyOf(uint32_t key) {
+    return std::to_string(100000 + key);
+  }
 
   std::vector<BlobGcPicker::File> Files() const {
     std::vector<BlobGcPicker::File> files;
@@ -323,6 +360,7 @@ class Store {
       f.size = file.second.keys.size();
       f.live_size = file.second.live;
       f.is_survivor = file.second.is_survivor;
+      f.keys = file_size_ > 0 && f.is_survivor ? &file.second.range : nullptr;
       files.push_back(f);
     }
     return files;
@@ -342,6 +380,7 @@ class Store {
     content.keys = keys;
     content.live = keys.size();
     content.is_survivor = is_survivor;
+    content.range = {KeyOf(keys.front()), KeyOf(keys.back())};
     for (const uint32_t key : keys) {
       const auto old = at_.find(file_of_[key]);
       if (old != at_.end() && --old->second.live == 0) {
@@ -351,6 +390,7 @@ class Store {
     }
   }
 
+  const uint64_t file_size_;
   BlobGcPicker::Options options_;
   std::vector<uint64_t> file_of_;
   std::map<uint64_t, Content> at_;
@@ -389,6 +429,75 @@ TEST_F(BlobGcPickerTest, UniformOverwritesKeepLimitAndWriteAmp) {
     // Collection begins below the limit, see BeginsBelowTheLimit.
     EXPECT_LE(store.write_amp(), 1 / (1 - u) * 1.35);
   }
+}
+
+// What is copied again and again comes to files of ever fewer keys, for about
+// the same write amplification.
+TEST_F(BlobGcPickerTest, SurvivorsOfOneKeyRangeComeTogether) {
+  for (const bool is_skewed : {false, true}) {
+    SCOPED_TRACE(is_skewed);
+    // One with a full file for each job, and one with pieces.
+    Store stores[] = {Store(1.2), Store(1.2, 4 * Store::kMemtable)};
+    for (Store& store : stores) {
+      Random64 random(303);
+      for (size_t n = 0; n < 5 * Store::kKeys; n += Store::kMemtable) {
+        std::set<uint32_t> keys;
+        while (keys.size() < Store::kMemtable) {
+          const uint64_t r = random.Uniform(Store::kKeys);
+          keys.insert(static_cast<uint32_t>(
+              !is_skewed || random.OneIn(10) ? r : r / 10 * 10));
+        }
+        store.Flush(keys);
+      }
+      EXPECT_LE(store.worst(), 1.2 * 1.005);
+    }
+    EXPECT_LE(stores[1].Places(), stores[0].Places() * 0.85);
+    EXPECT_LE(stores[1].write_amp(), stores[0].write_amp() * 1.03);
+    EXPECT_LE(stores[1].num_files(), stores[0].num_files() * 3);
+  }
+}
+
+TEST_F(BlobGcPickerTest, PrefersFilesThatOverlapTheBest) {
+  options_.space_amp_limit = 1.0;
+  options_.min_copied = 1500;
+  options_.comparator = BytewiseComparator();
+  const BlobGcPicker::KeyRange range_a{"a", "c"};
+  const BlobGcPicker::KeyRange range_b{"c", "d"};
+  const BlobGcPicker::KeyRange range_x{"cc", "f"};
+  Add(1, 1000, 500)->keys = &range_a;
+  Add(2, 1000, 501)->keys = &range_x;
+  Add(3, 1000, 502)->keys = &range_b;
+  Add(4, 1000, 503);
+  EXPECT_EQ(std::set<uint64_t>({1, 3}), Numbers(Pick()));
+  // A file of unknown keys counts as overlapping.
+  files_[2].is_busy = true;
+  EXPECT_EQ(std::set<uint64_t>({1, 4}), Numbers(Pick()));
+  // Others are picked if there is room.
+  files_[3].is_busy = true;
+  EXPECT_EQ(std::set<uint64_t>({1, 2}), Numbers(Pick()));
+  // The score comes first.
+  files_[2].is_busy = false;
+  files_[2].live_size = 999;
+  EXPECT_EQ(std::set<uint64_t>({1, 2}), Numbers(Pick()));
+}
+
+TEST_F(BlobGcPickerTest, PiecesAreAboutEqual) {
+  for (const uint64_t file_size : {1, 3, 1000, 1 << 20}) {
+    for (const uint64_t live_size : {1, 200, 999, 1000, 1700, 123456}) {
+      const uint64_t piece = BlobGcPicker::PieceSize(live_size, file_size);
+      const uint64_t num_pieces = (live_size + piece - 1) / piece;
+      ASSERT_GT(piece, 0u);
+      ASSERT_LE(piece, std::max(file_size / 2, uint64_t{2}) + 1);
+      if (live_size > 10 * file_size) {
+        continue;
+      }
+      ASSERT_GE(live_size - (num_pieces - 1) * piece + num_pieces,
+                std::min(live_size, file_size / BlobGcPicker::kPieces))
+          << live_size << " " << file_size;
+    }
+  }
+  EXPECT_EQ(BlobGcPicker::PieceSize(1000, 1000), 251u);
+  EXPECT_EQ(BlobGcPicker::PieceSize(1499, 1000), 300u);
 }
 
 // The same holds if some keys are written much more often than others.

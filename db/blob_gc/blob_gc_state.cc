@@ -85,6 +85,13 @@ void BlobGcState::MarkBusy(std::vector<BlobGcPicker::File>* files,
   }
 }
 
+void BlobGcState::AddKeyRanges(std::vector<BlobGcPicker::File>* files) const {
+  for (BlobGcPicker::File& file : *files) {
+    const auto keys = key_ranges_.find(file.number);
+    file.keys = keys != key_ranges_.end() ? &keys->second : nullptr;
+  }
+}
+
 uint64_t BlobGcState::AddDebt(uint64_t compaction_needed_bytes,
                               const std::vector<BlobGcPicker::File>& files,
                               double space_amp_limit, uint64_t soft_limit,

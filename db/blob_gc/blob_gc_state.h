@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "db/blob_gc/blob_gc_picker.h"
@@ -74,7 +75,10 @@ class BlobGcState {
   // Makes automatic jobs skip these files for a while.
   void OnFailed(const std::set<uint64_t>& files);
   // Called when the file is gone.
-  void Forget(uint64_t number) { damaged_.erase(number); }
+  void Forget(uint64_t number) {
+    damaged_.erase(number);
+    key_ranges_.erase(number);
+  }
   // Returns the files that automatic jobs must avoid now, apart from those that
   // other jobs collect.
   std::set<uint64_t> Avoided() const;
@@ -85,6 +89,16 @@ class BlobGcState {
   // files: is_busy is set for the files without live values.
   // also_failed: do not mark files of a job that failed recently.
   void MarkBusy(std::vector<BlobGcPicker::File>* files, bool also_failed) const;
+
+  // Keeps the keys of a file that a job has written, until Forget(). They are
+  // not on disk: the next open does not know them.
+  void SetKeyRange(uint64_t number, BlobGcPicker::KeyRange&& keys) {
+    key_ranges_[number] = std::move(keys);
+  }
+  // Sets the keys of the files for which they are known. They are valid until
+  // Forget().
+  void AddKeyRanges(std::vector<BlobGcPicker::File>* files) const;
+  size_t TEST_NumKeyRanges() const { return key_ranges_.size(); }
 
   // Returns the summed size in bytes of the files that flushes have added since
   // the last call, or 0 at the first call.
@@ -154,6 +168,7 @@ class BlobGcState {
     uint64_t retry_at = 0;  // time in microseconds
   };
   std::map<uint64_t, Damaged> damaged_;
+  std::map<uint64_t, BlobGcPicker::KeyRange> key_ranges_;
   uint64_t max_copies_ = kMaxCopies;
   uint64_t copying_ = 0;
   uint64_t merge_space_ = 0;

@@ -66,6 +66,28 @@ TEST_F(BlobGcStateTest, BytesOfFlushesAreCountedOnce) {
   ASSERT_EQ(10u, state_.TakeFlushed(files));
 }
 
+TEST_F(BlobGcStateTest, KeysAreKnownUntilTheFileIsGone) {
+  std::vector<BlobGcPicker::File> files(3);
+  for (size_t i = 0; i < files.size(); ++i) {
+    files[i].number = i + 1;
+  }
+  state_.SetKeyRange(1, {"a", "b"});
+  state_.SetKeyRange(3, {"c", "d"});
+  state_.AddKeyRanges(&files);
+  ASSERT_NE(files[0].keys, nullptr);
+  EXPECT_EQ(files[0].keys->smallest, "a");
+  EXPECT_EQ(files[0].keys->largest, "b");
+  EXPECT_EQ(files[1].keys, nullptr);
+  ASSERT_NE(files[2].keys, nullptr);
+  EXPECT_EQ(files[2].keys->smallest, "c");
+  state_.Forget(1);
+  state_.Forget(2);
+  state_.AddKeyRanges(&files);
+  EXPECT_EQ(files[0].keys, nullptr);
+  EXPECT_NE(files[2].keys, nullptr);
+  EXPECT_EQ(state_.TEST_NumKeyRanges(), 1u);
+}
+
 TEST_F(BlobGcStateTest, AvoidedFilesAreKeptDamagedOrFailed) {
   state_.Begin(1);
   state_.Keep(2);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
@@ -68,6 +69,16 @@ std::vector<MapAddress> BlobRangeSortJob::TakeSources() {
   for (const auto& writer : writers_) {
     const std::vector<MapAddress> sources = writer.second->TakeSources();
     all.insert(all.end(), sources.begin(), sources.end());
+  }
+  return all;
+}
+
+std::vector<BlobGcPicker::KeyRange> BlobRangeSortJob::TakeKeyRanges() {
+  std::vector<BlobGcPicker::KeyRange> all;
+  for (const auto& writer : writers_) {
+    std::vector<BlobGcPicker::KeyRange> ranges = writer.second->TakeKeyRanges();
+    all.insert(all.end(), std::make_move_iterator(ranges.begin()),
+               std::make_move_iterator(ranges.end()));
   }
   return all;
 }

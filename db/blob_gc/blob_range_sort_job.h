@@ -102,6 +102,7 @@ class BlobRangeSortJob : public BlobCopyJob {
   std::vector<MappedBlobFile> TakeOutputs() override;
   std::vector<MapAddress> TakeSources() override;
   std::vector<uint32_t> TakeKeySizes() override;
+  std::vector<BlobGcPicker::KeyRange> TakeKeyRanges() override;
   const Stats& stats() const override { return stats_; }
   // True if the job ended early because of Context::max_copied.
   bool reached_limit() const override { return reached_limit_; }

@@ -101,6 +101,7 @@ class BlobRangeSortJobTest : public AddressMapDBTestBase {
       result.sources = job.TakeSources();
       result.outputs = job.TakeOutputs();
       result.key_sizes = job.TakeKeySizes();
+      result.key_ranges = job.TakeKeyRanges();
       result.stats = job.stats();
       result.reached_limit = job.reached_limit();
       result.has_unreadable_keys = job.has_unreadable_keys();

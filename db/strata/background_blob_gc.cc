@@ -4,6 +4,7 @@
 #include "db/strata/background_blob_gc.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cinttypes>
 #include <list>
 #include <memory>
@@ -193,6 +194,7 @@ bool DBStrata::BackgroundBlobGc::MakeJob(int job_id) {
   context.max_copied = plan_.max_copied;
   context.bounds = plan_.bounds;
   context.min_piece = plan_.min_piece;
+  context.max_piece = plan_.max_piece;
   if (plan_.is_scan_merge) {
     context.max_reads = BlobRangeSortJob::kMaxReads;
   }
@@ -278,6 +280,8 @@ Status DBStrata::BackgroundBlobGc::Commit(Status s,
     s = strata_->scheduler_.CheckToStop(*this);
   }
   if (s.ok() && !job_->additions().empty()) {
+    // Before another job can drop an output. A failure drops all of them.
+    KeepKeyRanges();
     *wrote_manifest = true;
     s = WriteEdit();
   }
@@ -286,6 +290,17 @@ Status DBStrata::BackgroundBlobGc::Commit(Status s,
     db_->InstallSuperVersionAndScheduleWork(cfd(), sv_context);
   }
   return s;
+}
+
+void DBStrata::BackgroundBlobGc::KeepKeyRanges() {
+  db_->mutex_.AssertHeld();
+  std::vector<BlobGcPicker::KeyRange> keys = job_->TakeKeyRanges();
+  const std::vector<BlobFileAddition>& additions = job_->additions();
+  assert(keys.size() == additions.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    blobs_->gc()->SetKeyRange(additions[i].GetBlobFileNumber(),
+                              std::move(keys[i]));
+  }
 }
 
 Status DBStrata::BackgroundBlobGc::WriteEdit() {

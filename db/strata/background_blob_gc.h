@@ -52,6 +52,7 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
     // See BlobGcJob::Context.
     std::vector<std::string> bounds;
     uint64_t min_piece = 0;
+    uint64_t max_piece = 0;
     // The job merges files that need no collection, because scans have paid for
     // it: the ranges that are due have more bytes than may be copied at once.
     bool is_scan_merge = false;
@@ -122,6 +123,9 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   Status Commit(Status s, SuperVersionContext* sv_context,
                 bool* wrote_manifest);
   Status WriteEdit();
+  // Tells the state of the collection which keys the outputs have.
+  // REQUIRES: DB mutex held; the outputs were not dropped yet.
+  void KeepKeyRanges();
   // Counts, logs and calls listeners. REQUIRES: DB mutex not held.
   void ReportEnd(const Status& s, int job_id);
   void Count(const Status& s, bool committed);

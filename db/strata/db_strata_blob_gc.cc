@@ -127,8 +127,9 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     return;
   }
   for (;;) {
-    const std::vector<BlobGcPicker::File> files =
+    std::vector<BlobGcPicker::File> files =
         blobs->FilesForGc(*cfd->current()->storage_info());
+    blobs->gc()->AddKeyRanges(&files);
     debts->OnWritten(blobs->gc()->TakeFlushed(files),
                      BlobGcPicker::SpaceOf(files, 0).live);
     BlobGcPicker::Options options;
@@ -141,6 +142,7 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
                                                  /*above_limit=*/false);
     options.next_file_number = db_->versions_->current_next_file_number();
     options.file_size = cf_options.blob_file_size;
+    options.comparator = cfd->user_comparator();
     const bool above_limit = BlobGcPicker::SpaceOf(files, 0).Amplification() >
                              options.space_amp_limit;
     const bool wants_sort = debts->IsDue() && !blobs->gc()->is_sorting();
@@ -175,6 +177,8 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     if (limit != 0 && !plan.is_scan_sort && !is_small) {
       plan.bounds = debts->Bounds(NumPieces(limit));
       plan.min_piece = cf_options.blob_file_size / BlobGcPicker::kSmallPart;
+      plan.max_piece = BlobGcPicker::PieceSize(plan.job.live_size,
+                                               cf_options.blob_file_size);
     }
     TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &plan.job);
     scheduler_.Schedule(
