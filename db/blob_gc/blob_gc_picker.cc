@@ -148,9 +148,9 @@ BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
   // scans, but the score of each file must be at least half of the best score.
   const File& first = *candidates.front().file;
   const double min_score = candidates.front().score / 2;
-  const auto end = std::find_if(
-      candidates.begin(), candidates.end(),
-      [&](const Candidate& one) { return one.score < min_score; });
+  const auto end =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [&](const Candidate& one) { return one.score < min_score; });
   std::stable_partition(candidates.begin(), end, [&](const Candidate& one) {
     return Overlap(options.comparator, first, *one.file);
   });
