@@ -109,7 +109,7 @@ TEST_F(DBMapIteratorMultiScanTest, MultiScanMatchesTheModel) {
   }
 }
 
-TEST_F(DBMapIteratorMultiScanTest, BackwardMultiScanReadsNothingAhead) {
+TEST_F(DBMapIteratorMultiScanTest, BackwardMultiScanReadsAhead) {
   DestroyAndReopen(SmallFiles());
   PutAndFlush(300);
   ASSERT_OK(ForceCompaction());
@@ -126,8 +126,12 @@ TEST_F(DBMapIteratorMultiScanTest, BackwardMultiScanReadsNothingAhead) {
     }
     expected += "|";
   }
-  EXPECT_EQ(ScanRanges(ReadOptions(), args), expected);
-  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+  ReadOptions read_options;
+  read_options.blob_prefetch_count = 7;
+  EXPECT_EQ(ScanRanges(read_options, args), expected);
+  // The first two values of each range are not read ahead.
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 20 + 50 + 80 - 3 * 2);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
 }
 
 // DBIter seeks when it has to skip many versions of a key. By then the position

@@ -51,8 +51,9 @@ InternalIterator* MapIterators::Wrap(ColumnFamilyData* cfd,
     return values;
   }
   return new (arena->AllocateAligned(sizeof(MapPrefetchIterator)))
-      MapPrefetchIterator(cfd, read_options, sequence, prefix_extractor,
-                          values);
+      MapPrefetchIterator(
+          cfd, read_options, sequence, prefix_extractor,
+          sv.mutable_cf_options.max_sequential_skip_in_iterations, values);
 }
 
 InternalIterator* MapIterators::WrapTailing(

@@ -25,6 +25,7 @@ MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
                                          const ReadOptions& read_options,
                                          SequenceNumber sequence,
                                          const SliceTransform* prefix_extractor,
+                                         uint64_t max_skipped_versions,
                                          MapValueIterator* child)
     : PassThroughIterator(child, /*in_arena=*/true),
       values_(child),
@@ -32,6 +33,7 @@ MapPrefetchIterator::MapPrefetchIterator(ColumnFamilyData* cfd,
       read_options_(read_options),
       sequence_(sequence),
       prefix_extractor_(prefix_extractor),
+      max_skipped_versions_(max_skipped_versions),
       max_window_(read_options.blob_prefetch_count ==
                           ReadOptions::kAutoBlobPrefetchCount
                       ? kAutoWindow
@@ -67,16 +69,21 @@ void MapPrefetchIterator::NoteLength() {
 
 void MapPrefetchIterator::Restart() {
   NoteLength();
-  queue_.Clear();
+  DropQueue();
   is_forward_ = true;
-  candidate_ = nullptr;
   began_on_mapped_ = false;
   steps_ = 0;
   window_ = 0;
   has_settled_key_ = false;
+  num_versions_ = 0;
   prefix_.clear();
-  at_end_ = false;
   has_seek_key_ = false;
+}
+
+void MapPrefetchIterator::DropQueue() {
+  queue_.Clear();
+  candidate_ = nullptr;
+  at_end_ = false;
 }
 
 bool MapPrefetchIterator::UsesPrefixFilters() const {
@@ -142,6 +149,12 @@ void MapPrefetchIterator::SeekToLast() {
 }
 
 void MapPrefetchIterator::Seek(const Slice& target) {
+  if (IsWithinBackwardMove()) {
+    steps_ += queue_.HasTaken() ? 1 : 0;
+    DropQueue();
+    child()->Seek(target);
+    return;
+  }
   const Slice user_key = ExtractUserKey(target);
   if (!queue_.empty() && is_forward_ && IsFilledFor(user_key) &&
       SeekInQueue(target)) {
@@ -216,49 +229,85 @@ void MapPrefetchIterator::SetRangeDelReadSeqno(SequenceNumber read_seqno) {
   child()->SetRangeDelReadSeqno(read_seqno);
 }
 
+bool MapPrefetchIterator::IsWithinBackwardMove() const {
+  return !is_forward_ && queue_.PinningEnabled();
+}
+
 void MapPrefetchIterator::Next() {
   assert(Valid());
-  if (!is_forward_ && !queue_.empty()) {
-    const std::string key = queue_.front().key;
-    Restart();
-    child()->SeekForPrev(key);
-    if (!child()->Valid()) {
-      return;  // status() has the reason
+  if (is_forward_) {
+    if (queue_.empty()) {
+      PlainStep();
+      if (steps_ >= kPlainSteps && child()->Valid()) {
+        Fill();
+      }
+      return;
     }
-  } else if (!is_forward_) {
-    Restart();
+    PopFront();
+    FillIfLow();
+  } else if (IsWithinBackwardMove() && queue_.empty()) {
+    child()->Next();
+  } else {
+    Turn();
   }
-  Step();
 }
 
 void MapPrefetchIterator::Prev() {
   assert(Valid());
-  if (is_forward_ && !queue_.empty()) {
-    const std::string key = queue_.front().key;
-    Restart();
-    child()->Seek(key);
-    if (!child()->Valid()) {
-      return;  // status() has the reason
-    }
-  } else if (is_forward_) {
-    Restart();
+  if (is_forward_) {
+    Turn();
+    return;
   }
-  is_forward_ = false;
-  Step();
-}
-
-void MapPrefetchIterator::Step() {
+  // DBIter leaves an entry before the user sees its value.
+  if (queue_.empty() && steps_ >= kPlainSteps) {
+    Fill();
+  }
   if (queue_.empty()) {
-    NotePrefix();
-    steps_ += StandsOnMapped() ? 1 : 0;
-    MoveChild();
-    if (steps_ >= kPlainSteps && child()->Valid()) {
-      Fill();
-    }
+    PlainStep();
     return;
   }
   PopFront();
   FillIfLow();
+}
+
+void MapPrefetchIterator::Turn() {
+  const bool forward = !is_forward_;
+  std::string key;
+  if (!queue_.empty()) {
+    key = queue_.front().key;
+  }
+  Restart();
+  is_forward_ = forward;
+  if (!key.empty()) {
+    if (forward) {
+      child()->Seek(key);
+    } else {
+      child()->SeekForPrev(key);
+    }
+    // The value of the entry may have been freed meanwhile. The child has
+    // passed the entry then.
+    if (!child()->Valid() || child()->key() != Slice(key)) {
+      return;
+    }
+  }
+  MoveChild();
+}
+
+void MapPrefetchIterator::PlainStep() {
+  NotePrefix();
+  if (is_forward_) {
+    steps_ += StandsOnMapped() ? 1 : 0;
+    child()->Next();
+    return;
+  }
+  if (!StandsOnMapped()) {
+    child()->Prev();
+    return;
+  }
+  // The versions of a key count once.
+  const std::string user_key = child()->user_key().ToString();
+  child()->Prev();
+  steps_ += child()->Valid() && child()->user_key() == Slice(user_key) ? 0 : 1;
 }
 
 void MapPrefetchIterator::MoveChild() {
@@ -323,13 +372,15 @@ size_t MapPrefetchIterator::NextWindow() const {
 }
 
 void MapPrefetchIterator::Fill() {
-  // A seek forward while pinning is enabled is part of a move backward.
-  if (at_end_ || !child()->Valid() ||
-      (is_forward_ && queue_.empty() && queue_.PinningEnabled())) {
+  if ((at_end_ || !child()->Valid()) && candidate_ == nullptr) {
     return;
   }
   if (queue_.empty()) {
     NoteUpperBound();
+    if (num_versions_ > 0 &&
+        !(child()->Valid() && child()->user_key() == Slice(settled_key_))) {
+      num_versions_ = 0;
+    }
   }
   const size_t window = NextWindow();
   max_bytes_ = queue_.Share(kMaxBytes);
@@ -338,8 +389,9 @@ void MapPrefetchIterator::Fill() {
   // The candidate counts as a read.
   while (queue_.reads() + (candidate_ != nullptr ? 1 : 0) < window &&
          queue_.bytes() < max_bytes_ && unread < kMaxUnread &&
-         unread_bytes < kMaxUnreadBytes) {
-    if (!child()->Valid() || !IsInRange(child()->user_key())) {
+         unread_bytes < kMaxUnreadBytes &&
+         num_versions_ <= max_skipped_versions_) {
+    if (at_end_ || !child()->Valid() || !IsInRange(child()->user_key())) {
       // An entry that is not in the range stays in the child, which has not
       // prepared its value.
       at_end_ = true;
@@ -363,7 +415,7 @@ void MapPrefetchIterator::Fill() {
     }
     MoveChild();
   }
-  if (candidate_ != nullptr && IsLastVersion()) {
+  if (candidate_ != nullptr && queue_.bytes() < max_bytes_ && IsLastVersion()) {
     ReadCandidate();
   }
   if (!queue_.empty()) {
@@ -397,9 +449,18 @@ void MapPrefetchIterator::GuessBackward(MapPrefetchQueue::Slot* slot) {
   if (!ParseInternalKey(slot->key, &key, /*log_err_key=*/false).ok()) {
     return;
   }
-  if (candidate_ != nullptr &&
-      ExtractUserKey(candidate_->key) != key.user_key) {
-    ReadCandidate();
+  if (num_versions_ > 0 && key.user_key == Slice(settled_key_)) {
+    ++num_versions_;
+  } else {
+    num_versions_ = 1;
+    settled_key_.assign(key.user_key.data(), key.user_key.size());
+    if (candidate_ != nullptr) {
+      ReadCandidate();
+    }
+  }
+  if (num_versions_ > max_skipped_versions_) {
+    candidate_ = nullptr;
+    return;
   }
   if (key.sequence <= sequence_ && key.type != kTypeMerge) {
     // It hides the older entries of the key, which came before.
@@ -413,8 +474,9 @@ void MapPrefetchIterator::ReadCandidate() {
 }
 
 bool MapPrefetchIterator::IsLastVersion() const {
-  return at_end_ || (child()->Valid() &&
-                     child()->user_key() != ExtractUserKey(candidate_->key));
+  return at_end_ || (child()->Valid() ? child()->user_key() !=
+                                            ExtractUserKey(candidate_->key)
+                                      : child()->status().ok());
 }
 
 bool MapPrefetchIterator::IsInRange(const Slice& user_key) const {

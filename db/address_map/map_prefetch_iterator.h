@@ -39,7 +39,9 @@ class SliceTransform;
 // Which value of a key that is depends on the direction. Forward, the first
 // entry of a key that is visible decides it. Backward, the versions come from
 // old to new. The newest one that the queue has is the *candidate*, and is read
-// when the child has reached the next key.
+// when the child has reached the next key. DBIter seeks a key of which it has
+// passed max_sequential_skip_in_iterations versions. The queue ends there, as
+// it does not survive a seek.
 //
 // While the values come from the page cache, the reads are not submitted
 // (ReadAheadGauge), unless the user set the limit. The scanning thread then
@@ -67,16 +69,16 @@ class MapPrefetchIterator final : public PassThroughIterator,
   // Returns false if the iterator would only pass calls through to the child.
   static bool IsWanted(const ReadOptions& read_options);
 
+  // max_skipped_versions: max_sequential_skip_in_iterations.
   // REQUIRES: those of MapIterators::Wrap().
   MapPrefetchIterator(ColumnFamilyData* cfd, const ReadOptions& read_options,
                       SequenceNumber sequence,
                       const SliceTransform* prefix_extractor,
-                      MapValueIterator* child);
+                      uint64_t max_skipped_versions, MapValueIterator* child);
   ~MapPrefetchIterator() override;
 
   MappedValueReader* mapped_value_reader() override { return this; }
-  // Waits for the read if the value is prefetched. A prefetched value is
-  // handed out once, and is read if it is asked for again.
+  // Waits for the read if the value is read ahead.
   Status FetchMappedValue(const Slice& user_key, const Slice& value,
                           PinnableSlice* result) override;
 
@@ -123,7 +125,7 @@ class MapPrefetchIterator final : public PassThroughIterator,
 
   // Ends the current scan and resets the state of the iterator.
   void Restart();
-
+  void DropQueue();
   // Adds the length of the scan that ends to the histogram.
   void NoteLength();
   // Starts a scan after a seek of the child.
@@ -146,8 +148,14 @@ class MapPrefetchIterator final : public PassThroughIterator,
   // the child must seek; part of the queue may have been dropped then.
   // REQUIRES: the queue is not empty.
   bool SeekInQueue(const Slice& target);
+  // Returns true if DBIter, while it moves backward, has many versions of a key
+  // to pass, and seeks the key for that. DBIter has pinning enabled then.
+  bool IsWithinBackwardMove() const;
+  // Moves by one entry in the other direction than so far.
+  void Turn();
   // Moves by one entry in the direction of the scan.
-  void Step();
+  // REQUIRES: the queue is empty.
+  void PlainStep();
   void MoveChild();
   void PopFront();
   void FillIfLow();
@@ -174,6 +182,7 @@ class MapPrefetchIterator final : public PassThroughIterator,
   const ReadOptions& read_options_;
   SequenceNumber sequence_;
   const SliceTransform* const prefix_extractor_;
+  const uint64_t max_skipped_versions_;
   const size_t max_window_;
   // nullptr if the user set the limit.
   ScanLengthHistogram* const lengths_;
@@ -183,14 +192,16 @@ class MapPrefetchIterator final : public PassThroughIterator,
   // A slot of the queue of a backward scan, or nullptr.
   MapPrefetchQueue::Slot* candidate_ = nullptr;
   uint64_t max_bytes_ = kMaxBytes;  // when the queue was filled last
-  // Number of steps since the last seek that left a mapped value which was
-  // used.
+  // Number of mapped values that the scan has left, without that of the left
+  // entry of the queue.
   size_t steps_ = 0;
   bool began_on_mapped_ = false;
   size_t window_ = 0;
-  // The last key whose newest visible value is in the queue.
+  // Forward: the last key whose newest visible value is in the queue. Backward:
+  // the last key in the queue.
   std::string settled_key_;
-  bool has_settled_key_ = false;
+  bool has_settled_key_ = false;  // forward
+  uint64_t num_versions_ = 0;     // backward: of the last key in the queue
   std::string prefix_;  // prefix of the scan, if the scan ends with it
   bool at_end_ = false;
   // With prefix filters: the target of the seek, if that was the child's last

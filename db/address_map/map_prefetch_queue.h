@@ -36,8 +36,8 @@ struct ReadOptions;
 // A value is *read ahead* if its read was started. It is handed out once, and
 // is read if it is asked for again. A forward scan asks for the value of the
 // front. A backward scan has left the entry by then, and asks for the value of
-// the newest version that it has left: the last entry with a read that was
-// popped is kept as the *left* entry.
+// the newest version that it has left: the last popped entry that has a read,
+// or that the iterator kept, is the *left* entry.
 //
 // Not thread-safe.
 class MapPrefetchQueue {

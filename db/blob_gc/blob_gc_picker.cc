@@ -113,7 +113,9 @@ bool BlobGcPicker::Overlap(const Comparator* comparator, const File& a,
 }
 
 uint64_t BlobGcPicker::PieceSize(uint64_t live_size, uint64_t file_size) {
-  const uint64_t min_size = std::max(file_size / kPieces, uint64_t{1});
+  static_assert(kPieces <= kSmallPart);
+  const uint64_t min_size = std::clamp(
+      live_size / kPieces, file_size / kSmallPart + 1, file_size / kPieces + 1);
   const uint64_t num_pieces = std::max(live_size / min_size, uint64_t{1});
   return live_size / num_pieces + 1;
 }

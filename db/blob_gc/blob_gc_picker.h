@@ -143,8 +143,9 @@ class BlobGcPicker {
   // Returns the best files for one job if Excess() is not 0.
   static Job Pick(const Options& options, const std::vector<File>& files);
 
-  // Returns the size in bytes of the files that a job writes: they are about
-  // equal, and not much smaller than 1 / kPieces of a full file.
+  // Returns the size in bytes of the files that a job writes: about kPieces
+  // equal ones if they are not small, and more if these would have more than
+  // 1 / kPieces of a full file.
   // live_size: that of the job. file_size: that of a full file.
   static uint64_t PieceSize(uint64_t live_size, uint64_t file_size);
 
@@ -162,8 +163,8 @@ class BlobGcPicker {
   static constexpr size_t kMinWide = 8;
   // A file is small if its size is below 1 / kSmallPart of that of a full file.
   static constexpr uint64_t kSmallPart = 8;
-  // The more pieces a full file is divided into, the fewer places a scan finds,
-  // and the more files there are. docs/address-map.md has the figures.
+  // The more pieces a job writes, the fewer places a scan finds, and the more
+  // files there are. docs/address-map.md has the figures.
   static constexpr uint64_t kPieces = 4;
   // The sizes of files in one tier differ by less than this factor, and a tier
   // with this many files is merged.

@@ -40,6 +40,7 @@ class BlobRangeSortJobTest : public AddressMapDBTestBase {
     std::vector<MapAddress> sources;
     std::vector<MappedBlobFile> outputs;
     std::vector<uint32_t> key_sizes;
+    std::vector<BlobGcPicker::KeyRange> key_ranges;
     BlobCopyJob::Stats stats;
     bool reached_limit = false;
     bool has_unreadable_keys = false;

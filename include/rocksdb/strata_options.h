@@ -446,7 +446,7 @@ struct StrataColumnFamilyOptions {
 struct StrataReadOptions {
   // The largest number of values that a scan, forward or backward, of a column
   // family with enable_blob_address_map reads ahead of its position; at most 4
-  // MB of values, too. It begins with its third value, with two reads at a
+  // MB of values, too. A scan begins at its third value, with two reads at a
   // time, and doubles their number as long as it goes on. With
   // kAutoBlobPrefetchCount, if most scans of the column family come to the same
   // number of values, a scan begins with its first value, with that many reads
