@@ -58,6 +58,7 @@ BlobGcJob::~BlobGcJob() = default;
 
 Status BlobGcJob::Run() {
   MakeInputs();
+  bytes_to_copy_ = LiveBytes();
   Status s = Merge();
   for (const auto& input : inputs_) {
     input->opened.PermitUncheckedError();
@@ -71,6 +72,15 @@ Status BlobGcJob::Run() {
     stats_.bytes_written = writer_->BytesWritten();
   }
   return s;
+}
+
+uint64_t BlobGcJob::LiveBytes() const {
+  const BlobFileSlotTable& table = *context_.cfd->address_map_store()->files();
+  uint64_t bytes = 0;
+  for (const BlobGcStorage::File& file : files_) {
+    bytes += table.LiveBytes(file.slot);
+  }
+  return bytes;
 }
 
 void BlobGcJob::MakeInputs() {
@@ -258,6 +268,7 @@ Status BlobGcJob::Copy(Input* input) {
   switch (outcome) {
     case BlobCopyWriter::Outcome::kAdded:
       ++stats_.values_copied;
+      bytes_done_ += value.from.size;
       break;
     case BlobCopyWriter::Outcome::kTooLarge:
       ++stats_.values_left;
@@ -284,9 +295,14 @@ Status BlobGcJob::EndPiece(const Slice& next_key) {
   if (writer_->IsBetweenFiles()) {
     return Status::OK();
   }
-  const uint64_t size = writer_->OpenFileBytes();
-  return (is_beyond && size >= context_.min_piece) ||
-                 (context_.max_piece > 0 && size >= context_.max_piece)
+  const bool is_full =
+      context_.num_pieces > 1 &&
+      bytes_done_ - bytes_in_pieces_ >= bytes_to_copy_ / context_.num_pieces;
+  if (is_full) {
+    bytes_in_pieces_ += bytes_to_copy_ / context_.num_pieces;
+  }
+  return is_full ||
+                 (is_beyond && writer_->OpenFileBytes() >= context_.min_piece)
              ? writer_->Finish()
              : Status::OK();
 }

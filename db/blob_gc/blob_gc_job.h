@@ -51,8 +51,9 @@ class BlobGcJob : public BlobCopyJob {
     // then be sorted range by range.
     std::vector<std::string> bounds;
     uint64_t min_piece = 0;
-    // Size in bytes at which an output file ends. 0 means blob_file_size.
-    uint64_t max_piece = 0;
+    // Number of output files, which get equal parts of the values. There are
+    // more if the parts are larger than blob_file_size, or with bounds.
+    uint64_t num_pieces = 1;
     // Limit, in bytes, of the buffers of all runs together. A run has at least
     // 64 KB, and more for a longer record.
     size_t max_read_memory = size_t{64} << 20;
@@ -113,8 +114,11 @@ class BlobGcJob : public BlobCopyJob {
   // Adds the input's current record to the output, or leaves it in its file if
   // the value has become too large.
   Status Copy(Input* input);
-  // Ends the output file if the next key is beyond a bound.
+  // Ends the output file if the next key is beyond a bound, or if it has its
+  // part of the values.
   Status EndPiece(const Slice& next_key);
+  // Returns the size in bytes of all records that the job has to copy.
+  uint64_t LiveBytes() const;
   Status Merge();
   // Records an error of the file that the input is at.
   void NoteUnreadable(const Input& input);
@@ -125,6 +129,12 @@ class BlobGcJob : public BlobCopyJob {
   const std::unique_ptr<BlobCopyWriter> writer_;
   std::vector<std::unique_ptr<Input>> inputs_;
   size_t next_bound_ = 0;  // index in Context::bounds
+  // Sizes of records in their old files, in bytes, whatever their new size: of
+  // all that are to be copied, of those that were, and of those of them that
+  // are in complete pieces.
+  uint64_t bytes_to_copy_ = 0;
+  uint64_t bytes_done_ = 0;
+  uint64_t bytes_in_pieces_ = 0;
   Stats stats_;
   bool reached_limit_ = false;
   std::set<uint64_t> failed_files_;

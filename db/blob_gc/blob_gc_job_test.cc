@@ -951,25 +951,39 @@ TEST_F(BlobGcJobTest, OutputsEndAtBounds) {
   ASSERT_GE(keys.size(), 8u);
 }
 
-TEST_F(BlobGcJobTest, OutputsEndAtThePieceSize) {
+TEST_F(BlobGcJobTest, OutputsAreEqualPieces) {
   Open(MapOptions());
   FlushValues(0, 100, 2);
   FlushValues(1, 100, 2);
   Pin(FilesOnDisk(kBlobFile));
   const std::vector<Record> live = LiveRecords();
   BlobGcJob::Context context = NewContext();
-  // There are about 100,000 bytes.
-  context.max_piece = 26000;
-  const Result result = RunJob(context);
-  CheckOutputs(result, live);
-  ASSERT_EQ(result.outputs.size(), 4u);
-  ASSERT_EQ(result.key_ranges.size(), 4u);
-  for (size_t i = 0; i < result.outputs.size(); ++i) {
-    BlobFile file;
-    ReadBlobFile(result.outputs[i].number, &file);
-    ASSERT_GT(file.records.size(), 15u);
-    ASSERT_EQ(result.key_ranges[i].smallest, file.records.front().key);
-    ASSERT_EQ(result.key_ranges[i].largest, file.records.back().key);
+  // Random bytes become no smaller, but the sizes that count are the old ones.
+  for (const CompressionType compression : {kNoCompression, kLZ4Compression}) {
+    if (compression != kNoCompression && !LZ4_Supported()) {
+      continue;
+    }
+    context.mutable_cf_options.blob_compression_type = compression;
+    for (const uint64_t num_pieces : {1, 2, 4, 7, 1000}) {
+      SCOPED_TRACE(num_pieces);
+      context.num_pieces = num_pieces;
+      const Result result = RunJob(context);
+      ASSERT_OK(result.status);
+      const size_t expected = std::min(num_pieces, uint64_t{100});
+      ASSERT_EQ(result.outputs.size(), expected);
+      ASSERT_EQ(result.key_ranges.size(), expected);
+      size_t num_records = 0;
+      for (size_t i = 0; i < result.outputs.size(); ++i) {
+        BlobFile file;
+        ReadBlobFile(result.outputs[i].number, &file);
+        num_records += file.records.size();
+        ASSERT_GE(file.records.size(), 100 / expected - 4 / expected);
+        ASSERT_LE(file.records.size(), 100 / expected + 4);
+        ASSERT_EQ(result.key_ranges[i].smallest, file.records.front().key);
+        ASSERT_EQ(result.key_ranges[i].largest, file.records.back().key);
+      }
+      ASSERT_EQ(num_records, live.size());
+    }
   }
 }
 

@@ -112,12 +112,11 @@ bool BlobGcPicker::Overlap(const Comparator* comparator, const File& a,
           comparator->Compare(b.keys->smallest, a.keys->largest) <= 0);
 }
 
-uint64_t BlobGcPicker::PieceSize(uint64_t live_size, uint64_t file_size) {
+uint64_t BlobGcPicker::NumPieces(uint64_t live_size, uint64_t file_size) {
   static_assert(kPieces <= kSmallPart);
   const uint64_t min_size = std::clamp(
       live_size / kPieces, file_size / kSmallPart + 1, file_size / kPieces + 1);
-  const uint64_t num_pieces = std::max(live_size / min_size, uint64_t{1});
-  return live_size / num_pieces + 1;
+  return std::max(live_size / min_size, uint64_t{1});
 }
 
 BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,

@@ -35,7 +35,7 @@ class Comparator;
 //
 // Among the files whose scores are at least half of the best one, those are
 // preferred that overlap the best one in keys. A job writes its survivors in
-// key order, to several files (PieceSize()). So values that are copied again
+// key order, to several files (NumPieces()). So values that are copied again
 // and again come to files of ever fewer keys, and a scan finds them in fewer
 // places, for about the same number of copied bytes.
 //
@@ -143,11 +143,11 @@ class BlobGcPicker {
   // Returns the best files for one job if Excess() is not 0.
   static Job Pick(const Options& options, const std::vector<File>& files);
 
-  // Returns the size in bytes of the files that a job writes: about kPieces
-  // equal ones if they are not small, and more if these would have more than
-  // 1 / kPieces of a full file.
+  // Returns the number of equal files that a job writes: kPieces, or more if
+  // these would have more than 1 / kPieces of a full file, or fewer if they
+  // would be small.
   // live_size: that of the job. file_size: that of a full file.
-  static uint64_t PieceSize(uint64_t live_size, uint64_t file_size);
+  static uint64_t NumPieces(uint64_t live_size, uint64_t file_size);
 
   // Returns small files for one job that merges them, if there are enough.
   static Job PickSmall(const Options& options, const std::vector<File>& files);

@@ -261,7 +261,7 @@ class Store {
   static constexpr size_t kKeys = 40000;
   static constexpr size_t kMemtable = 400;
 
-  // file_size: if not 0, jobs write in pieces (PieceSize()), and the picker
+  // file_size: if not 0, jobs write in pieces (NumPieces()), and the picker
   // knows the keys of survivors.
   explicit Store(double limit, uint64_t file_size = 0) : file_size_(file_size) {
     options_.space_amp_limit = limit;
@@ -339,7 +339,8 @@ class Store {
       return;
     }
     std::sort(keys.begin(), keys.end());
-    const size_t piece = BlobGcPicker::PieceSize(keys.size(), file_size_);
+    const size_t num_pieces = BlobGcPicker::NumPieces(keys.size(), file_size_);
+    const size_t piece = (keys.size() + num_pieces - 1) / num_pieces;
     for (size_t i = 0; i < keys.size(); i += piece) {
       Write(std::vector<uint32_t>(
                 keys.begin() + i,
@@ -468,6 +469,8 @@ TEST_F(BlobGcPickerTest, PrefersFilesThatOverlapTheBest) {
   Add(2, 1000, 501)->keys = &range_x;
   Add(3, 1000, 502)->keys = &range_b;
   Add(4, 1000, 503);
+  const BlobGcPicker::KeyRange range_left{"A", "Z"};
+  Add(5, 1000, 501)->keys = &range_left;
   EXPECT_EQ(std::set<uint64_t>({1, 3}), Numbers(Pick()));
   // A file of unknown keys counts as overlapping.
   files_[2].is_busy = true;
@@ -481,26 +484,29 @@ TEST_F(BlobGcPickerTest, PrefersFilesThatOverlapTheBest) {
   EXPECT_EQ(std::set<uint64_t>({1, 2}), Numbers(Pick()));
 }
 
-TEST_F(BlobGcPickerTest, PiecesAreAboutEqual) {
-  for (const uint64_t file_size : {1, 3, 1000, 1 << 20}) {
-    for (const uint64_t live_size : {1, 200, 999, 1000, 1700, 123456}) {
-      const uint64_t piece = BlobGcPicker::PieceSize(live_size, file_size);
-      const uint64_t num_pieces = (live_size + piece - 1) / piece;
-      ASSERT_GT(piece, 0u);
-      ASSERT_LE(piece, file_size / 2 + 2);
-      if (live_size > 10 * file_size) {
-        continue;
-      }
-      // The last one is not small, either.
-      ASSERT_GE(live_size - (num_pieces - 1) * piece + num_pieces,
-                std::min(live_size, file_size / BlobGcPicker::kSmallPart))
-          << live_size << " " << file_size;
+TEST_F(BlobGcPickerTest, PiecesAreNotSmall) {
+  constexpr uint64_t kFile = 800;
+  const auto pieces = [](uint64_t live_size) {
+    return BlobGcPicker::NumPieces(live_size, kFile);
+  };
+  EXPECT_EQ(pieces(0), 1u);
+  EXPECT_EQ(pieces(100), 1u);
+  EXPECT_EQ(pieces(201), 1u);
+  EXPECT_EQ(pieces(202), 2u);
+  EXPECT_EQ(pieces(404), 4u);
+  EXPECT_EQ(pieces(799), 4u);
+  EXPECT_EQ(pieces(1004), 4u);
+  EXPECT_EQ(pieces(1005), 5u);
+  EXPECT_EQ(pieces(8040), 40u);
+  for (const uint64_t file_size : {0, 1, 3, 1000}) {
+    for (uint64_t live_size = 0; live_size < 3000; ++live_size) {
+      const uint64_t piece =
+          live_size / BlobGcPicker::NumPieces(live_size, file_size);
+      ASSERT_GE(piece,
+                std::min(live_size, file_size / BlobGcPicker::kSmallPart));
+      ASSERT_LE(piece, file_size / BlobGcPicker::kPieces * 2 + 2);
     }
   }
-  EXPECT_EQ(BlobGcPicker::PieceSize(200, 1000), 201u);
-  EXPECT_EQ(BlobGcPicker::PieceSize(300, 1000), 151u);
-  EXPECT_EQ(BlobGcPicker::PieceSize(1000, 1000), 251u);
-  EXPECT_EQ(BlobGcPicker::PieceSize(1499, 1000), 300u);
 }
 
 // The same holds if some keys are written much more often than others.

@@ -176,6 +176,9 @@ TEST_F(BlobRangeSortJobTest, CopiesTheRangeInKeyOrder) {
   ExpectCopied(result, Range(100, 700));
   EXPECT_EQ(result.stats.files_read, 5U);
   EXPECT_EQ(result.key_sizes.size(), 600U);
+  ASSERT_EQ(result.key_ranges.size(), result.outputs.size());
+  EXPECT_EQ(result.key_ranges.front().smallest, Key(100));
+  EXPECT_EQ(result.key_ranges.back().largest, Key(699));
   EXPECT_GE(result.stats.bytes_read, 600U * kValueSize);
   EXPECT_LE(result.stats.bytes_read, 600U * (kValueSize + 100));
   context.begin.clear();

@@ -182,6 +182,36 @@ class DBBlobGcTest : public AddressMapDBTestBase {
     }
     EXPECT_GT(num_survivors, 0u);
     EXPECT_EQ(Blobs()->gc()->TEST_NumKeyRanges(), num_survivors);
+    for (const auto& [key, value] : model_) {
+      const AddressMap::Lookup found =
+          Blobs()->map()->FindDirect(Blobs()->HashOf(key), /*pin=*/false);
+      const uint64_t number =
+          Blobs()->file_table().Number(found.entry.address.slot);
+      for (const BlobGcPicker::File& file : files) {
+        if (found.found && file.number == number && file.keys != nullptr) {
+          EXPECT_LE(file.keys->smallest, key);
+          EXPECT_GE(file.keys->largest, key);
+        }
+      }
+    }
+  }
+
+  // Returns the mean number of blob files that have the values of 50 neighbors.
+  double MeanPlaces() {
+    size_t places = 0;
+    size_t n = 0;
+    std::set<uint32_t> slots;
+    for (const auto& [key, value] : model_) {
+      const AddressMap::Lookup found =
+          Blobs()->map()->FindDirect(Blobs()->HashOf(key), /*pin=*/false);
+      EXPECT_TRUE(found.found);
+      slots.insert(found.entry.address.slot);
+      if (++n % 50 == 0) {
+        places += slots.size();
+        slots.clear();
+      }
+    }
+    return static_cast<double>(places) / static_cast<double>(n / 50);
   }
 
   void VerifyAlsoReopened(const Options& options) {
@@ -270,6 +300,40 @@ TEST_F(DBBlobGcTest, KeepsTheSpaceLimit) {
     Reopen(options);
     Verify();
   }
+}
+
+// Values that are collected again and again come closer to their neighbors, if
+// the picker knows which files have the same keys.
+TEST_F(DBBlobGcTest, SurvivorsComeCloserToTheirNeighbors) {
+  constexpr int kMany = 4000;
+  double places[2] = {0, 0};
+  for (const bool is_known : {false, true}) {
+    EnableCallBack(
+        "DBStrata::ScheduleBlobGc:KeyRanges", [is_known](void* files) {
+          for (BlobGcPicker::File& file :
+               *static_cast<std::vector<BlobGcPicker::File>*>(files)) {
+            file.keys = is_known ? file.keys : nullptr;
+          }
+        });
+    Options options = GcOptions(1.2);
+    options.max_background_jobs = 2;
+    DestroyAndReopen(options);
+    model_.clear();
+    for (int key = 0; key < kMany; ++key) {
+      PutKey(key, 0);
+    }
+    Random rnd(301);
+    for (int i = 0; i < 5 * kMany; ++i) {
+      PutKey(static_cast<int>(rnd.Uniform(kMany)), i % 100 + 1);
+      if (i % 40 == 39) {
+        ASSERT_OK(Flush());
+        Wait();
+      }
+    }
+    places[is_known] = MeanPlaces();
+  }
+  DisableCallBacks();
+  EXPECT_LE(places[1], places[0] * 0.9) << places[1] << " " << places[0];
 }
 
 TEST_F(DBBlobGcTest, IsOffAtZeroAndCanBeTurnedOnLive) {

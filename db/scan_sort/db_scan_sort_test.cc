@@ -305,9 +305,9 @@ TEST_F(DBScanSortTest, PointReadsAndShortScansDoNotCount) {
 // have paid for it, but not without a budget, nor if the block cache has the
 // blocks, nor against the options. The perf level does not matter.
 TEST_F(DBScanSortTest, SeeksHaveLevel0Compacted) {
-  const PerfLevel perf_level = GetPerfLevel();
+  const PerfLevel level = GetPerfLevel();
   SetPerfLevel(PerfLevel::kDisable);
-  const Defer restore([perf_level] { SetPerfLevel(perf_level); });
+  const Defer restore([level] { SetPerfLevel(level); });
   Options options = SortOptions();
   DestroyAndReopen(options);
   Load();

@@ -194,7 +194,7 @@ bool DBStrata::BackgroundBlobGc::MakeJob(int job_id) {
   context.max_copied = plan_.max_copied;
   context.bounds = plan_.bounds;
   context.min_piece = plan_.min_piece;
-  context.max_piece = plan_.max_piece;
+  context.num_pieces = plan_.num_pieces;
   if (plan_.is_scan_merge) {
     context.max_reads = BlobRangeSortJob::kMaxReads;
   }

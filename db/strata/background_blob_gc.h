@@ -52,7 +52,7 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
     // See BlobGcJob::Context.
     std::vector<std::string> bounds;
     uint64_t min_piece = 0;
-    uint64_t max_piece = 0;
+    uint64_t num_pieces = 1;
     // The job merges files that need no collection, because scans have paid for
     // it: the ranges that are due have more bytes than may be copied at once.
     bool is_scan_merge = false;

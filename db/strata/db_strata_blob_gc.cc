@@ -129,7 +129,6 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
   for (;;) {
     std::vector<BlobGcPicker::File> files =
         blobs->FilesForGc(*cfd->current()->storage_info());
-    blobs->gc()->AddKeyRanges(&files);
     debts->OnWritten(blobs->gc()->TakeFlushed(files),
                      BlobGcPicker::SpaceOf(files, 0).live);
     BlobGcPicker::Options options;
@@ -160,6 +159,8 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     BackgroundBlobGc::Plan plan;
     plan.is_urgent = above_limit;
     if (limit != 0) {
+      blobs->gc()->AddKeyRanges(&files);
+      TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc:KeyRanges", &files);
       plan.job = BlobGcPicker::Pick(collection, files);
     }
     bool is_small = false;
@@ -177,8 +178,10 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     if (limit != 0 && !plan.is_scan_sort && !is_small) {
       plan.bounds = debts->Bounds(NumPieces(limit));
       plan.min_piece = cf_options.blob_file_size / BlobGcPicker::kSmallPart;
-      plan.max_piece = BlobGcPicker::PieceSize(plan.job.live_size,
-                                               cf_options.blob_file_size);
+      if (plan.bounds.empty()) {
+        plan.num_pieces = BlobGcPicker::NumPieces(plan.job.live_size,
+                                                  cf_options.blob_file_size);
+      }
     }
     TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &plan.job);
     scheduler_.Schedule(
