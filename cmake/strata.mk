@@ -202,6 +202,7 @@ STRATA_LIB = \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
   tools/strata/ldb_path_flags.cc \
+  util/strata/crc32c_x86.cc \
   util/strata/io_uring_batch.cc \
   util/strata/overlapped_reads.cc \
   util/strata/path_list.cc \
@@ -473,6 +474,7 @@ STRATA_TEST_MAIN = \
   tools/workloads/record_test.cc \
   tools/workloads/report_test.cc \
   tools/workloads/workload_thread_test.cc \
+  util/strata/crc32c_x86_test.cc \
   util/strata/io_uring_batch_test.cc \
   util/strata/overlapped_reads_test.cc \
   util/strata/path_list_test.cc \
