@@ -12,6 +12,7 @@
 #include "db/address_map/map_value_iterator.h"
 #include "db/address_map/mapped_record_name.h"
 #include "db/blob/blob_index.h"
+#include "db/blob_v2/blob_format_v2.h"
 #include "db/blob_v2/read_ahead_gauge.h"
 #include "db/column_family.h"
 #include "db/dbformat.h"
@@ -86,15 +87,13 @@ bool MapPrefetchQueue::AddRead(Slot* slot) {
                            &item.record_name);
   slot->was_cached = values_->meter()->is_on() &&
                      values_->IsCached(found, key.user_key.size());
-  std::string address;
-  blobs_->ToBlobIndex(found, key.user_key.size(), &address);
-  BlobIndex ordinary;
-  [[maybe_unused]] const Status s = ordinary.DecodeFrom(address);
-  assert(s.ok());
-  item.file_number = ordinary.file_number();
-  item.offset = ordinary.offset();
-  item.size = ordinary.size();
-  item.compression = ordinary.compression();
+  const MapAddress& address = found.entry.address;
+  const uint64_t before_value = BlobRecordV2::kHeaderSize + key.user_key.size();
+  assert(address.size >= before_value);
+  item.file_number = blobs_->file_table().Number(address.slot);
+  item.offset = address.offset + before_value;
+  item.size = address.size - before_value;
+  item.compression = blobs_->file_table().Compression(address.slot);
   item.pin = std::move(found.pin);
 
   slot->bytes = item.size;
@@ -251,6 +250,9 @@ Status MapPrefetchQueue::FetchSlot(Slot* slot, const Slice& user_key,
 
 void MapPrefetchQueue::Read(const Slot& slot) {
   BlobReadGroup* const group = slot.group.get();
+  if (group->HasResults()) {
+    return;
+  }
   if (gauge_ == nullptr) {
     group->RunAndWait();
     return;

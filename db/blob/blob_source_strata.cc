@@ -66,7 +66,9 @@ Status BlobSource::FinishGetBlob(const ReadOptions& read_options,
                                  const Slice& user_key, uint64_t file_number,
                                  uint64_t offset, uint64_t value_size,
                                  const Slice& record, PinnableSlice* value) {
-  const CacheKey cache_key = GetCacheKey(file_number, /*file_size=*/0, offset);
+  const CacheKey cache_key =
+      blob_cache_ ? GetCacheKey(file_number, /*file_size=*/0, offset)
+                  : CacheKey();
   CacheHandleGuard<BlobContents> cached;
   if (blob_cache_ && GetBlobFromCache(cache_key.AsSlice(), &cached).ok()) {
     PinCachedBlob(&cached, value);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "db/blob/blob_file_reader.h"
 #include "db/blob/blob_read_request.h"
 #include "db/blob/blob_source.h"
+#include "db/blob_v2/blob_record_reader.h"
 #include "db/blob_v2/read_ahead_gauge.h"
 #include "file/file_util.h"
 #include "file/random_access_file_reader.h"
@@ -83,7 +85,7 @@ BlobReadGroup::BlobReadGroup(const ReadOptions& read_options,
       source_(source),
       cv_(&mutex_) {}
 
-BlobReadGroup::~BlobReadGroup() = default;
+BlobReadGroup::~BlobReadGroup() { FreeBytes(); }
 
 bool BlobReadGroup::Claim() {
   MutexLock lock(&mutex_);
@@ -177,10 +179,12 @@ IOStatus BlobReadGroup::ReadAsync() {
   FSReadRequest request;
   request.offset = begin_;
   request.len = length_;
-  AlignedBufferAllocationContext direct_io{&direct_io_buffer_};
+  assert(buffer_ == nullptr);
+  buffer_ = new Buffer;
+  AlignedBufferAllocationContext direct_io{&buffer_->direct_io};
   if (!file->use_direct_io()) {
-    buffer_.reset(new char[length_]);
-    request.scratch = buffer_.get();
+    buffer_->bytes.reset(new char[length_]);
+    request.scratch = buffer_->bytes.get();
   }
   s = file->ReadAsync(
       request, io_options,
@@ -228,8 +232,7 @@ BlobReadGroup::Begun BlobReadGroup::BeginAsync() {
   }
   IGNORE_STATUS_IF_ERROR(s);  // it is read again synchronously
   s.PermitUncheckedError();
-  buffer_.reset();
-  reader_.Reset();
+  FreeBytes();
   SetState(State::kQueued);
   return Begun::kFailed;
 }
@@ -285,11 +288,7 @@ bool BlobReadGroup::GiveBack() {
   if (state_ != State::kDone || items_.empty()) {
     return false;
   }
-  for (Item& item : items_) {
-    item.value.Reset();
-    item.status.PermitUncheckedError();
-    item.status = Status::OK();
-  }
+  FreeResults();
   FreeBytes();
   is_async_ = false;
   has_ended_ = false;
@@ -298,10 +297,21 @@ bool BlobReadGroup::GiveBack() {
   return true;
 }
 
+void BlobReadGroup::FreeResults() {
+  for (Result& result : results_) {
+    // The scan may end before it asks for the value that was read ahead.
+    IGNORE_STATUS_IF_ERROR(result.status);
+    result.status.PermitUncheckedError();
+  }
+  results_.clear();
+}
+
 void BlobReadGroup::FreeBytes() {
   bytes_.clear();
-  buffer_.reset();
-  direct_io_buffer_ = AlignedBuffer();
+  if (buffer_ != nullptr) {
+    Buffer::Unref(buffer_, nullptr);
+    buffer_ = nullptr;
+  }
   reader_.Reset();
 }
 
@@ -316,30 +326,48 @@ Status BlobReadGroup::Take(size_t index, PinnableSlice* value) {
     }
     RunAndWait();  // not read yet, or the results were freed
   }
-  Status s = TakeRead(&items_[index], value);
+  Status s = TakeRead(index, value);
   SetState(State::kDone);
   return s;
 }
 
-Status BlobReadGroup::TakeRead(Item* item, PinnableSlice* value) {
-  if (!is_async_) {
-    if (item->status.ok()) {
-      *value = std::move(item->value);
-    }
-    return std::move(item->status);
+bool BlobReadGroup::ShareRead(const Item& item, const Slice& record,
+                              PinnableSlice* value) {
+  if (ioptions_.blob_cache != nullptr || item.compression != kNoCompression ||
+      !BlobRecordReader::Verify(record, item.record_name, item.size,
+                                read_options_.verify_checksums)
+           .ok()) {
+    return false;
   }
-  const Slice record = RecordOf(*item);
+  buffer_->refs.fetch_add(1, std::memory_order_relaxed);
+  value->Reset();
+  value->PinSlice(Slice(record.data() + record.size() - item.size, item.size),
+                  &Buffer::Unref, buffer_, nullptr);
+  return true;
+}
+
+Status BlobReadGroup::TakeRead(size_t index, PinnableSlice* value) {
+  if (!is_async_) {
+    Result& result = results_[index];
+    if (result.status.ok()) {
+      *value = std::move(result.value);
+    }
+    return std::move(result.status);
+  }
+  const Item& item = items_[index];
+  const Slice record = RecordOf(item);
   if (!record.empty() &&
-      source_
-          ->FinishGetBlob(read_options_, *reader_.GetValue(), item->record_name,
-                          item->file_number, item->offset, item->size, record,
-                          value)
-          .ok()) {
+      (ShareRead(item, record, value) ||
+       source_
+           ->FinishGetBlob(read_options_, *reader_.GetValue(), item.record_name,
+                           item.file_number, item.offset, item.size, record,
+                           value)
+           .ok())) {
     return Status::OK();
   }
-  return source_->GetBlob(read_options_, item->record_name, item->file_number,
-                          item->offset, /*file_size=*/0, item->size,
-                          item->compression, /*prefetch_buffer=*/nullptr, value,
+  return source_->GetBlob(read_options_, item.record_name, item.file_number,
+                          item.offset, /*file_size=*/0, item.size,
+                          item.compression, /*prefetch_buffer=*/nullptr, value,
                           /*bytes_read=*/nullptr);
 }
 
@@ -354,9 +382,7 @@ void BlobReadGroup::Cancel() {
     }
     state_ = State::kDone;
   }
-  for (Item& item : items_) {
-    item.status.PermitUncheckedError();
-  }
+  FreeResults();
   items_.clear();
   FreeBytes();
 }
@@ -366,18 +392,20 @@ void BlobReadGroup::Read() {
   // The requests refer to the slices in this vector.
   std::vector<Slice> names(items_.size());
   autovector<BlobReadRequest> requests;
+  results_.clear();
+  results_.resize(items_.size());
   for (size_t i = 0; i < items_.size(); ++i) {
-    Item& item = items_[i];
+    const Item& item = items_[i];
     names[i] = item.record_name;
     requests.emplace_back(names[i], item.offset, item.size, item.compression,
-                          &item.value, &item.status);
+                          &results_[i].value, &results_[i].status);
   }
   source_->MultiGetBlobFromOneFile(read_options_, items_.front().file_number,
                                    /*file_size=*/0, requests,
                                    /*bytes_read=*/nullptr);
-  for ([[maybe_unused]] const Item& item : items_) {
+  for ([[maybe_unused]] const Result& result : results_) {
     // The scan may end before it asks for the value that was read ahead.
-    IGNORE_STATUS_IF_ERROR(item.status);
+    IGNORE_STATUS_IF_ERROR(result.status);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,10 +53,6 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
     uint64_t size = 0;    // bytes, stored size of the value
     CompressionType compression = kNoCompression;
     MapFilePin pin;  // keeps the file from being deleted
-
-    // The result.
-    PinnableSlice value;
-    Status status;
   };
 
   // Maximum distance in bytes between neighboring values of a group.
@@ -83,6 +80,11 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   // Reads the group unless the read was started before. Returns true if it was
   // not.
   bool Run();
+  // Returns true if the group was read and the results were not freed. They may
+  // be freed by another thread at any time.
+  bool HasResults() const {
+    return state_.load(std::memory_order_relaxed) == State::kDone;
+  }
   // Reads the group, or waits until the thread that reads it has finished.
   // Returns true if the calling thread has read it.
   bool RunAndWait();
@@ -122,7 +124,8 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   uint64_t Span() const;
 
   // Moves the value of an item to *value. May be called once for each item.
-  // Reads the group if it was not read or the results were freed.
+  // Reads the group if it was not read or the results were freed. The value may
+  // keep the memory of the group's read.
   // REQUIRES: LetGo() was not called for the item.
   Status Take(size_t index, PinnableSlice* value);
 
@@ -142,6 +145,27 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   // kInUse: the owner is taking a value.
   enum class State : uint8_t { kQueued, kRunning, kDone, kInUse };
 
+  // A result of Read().
+  struct Result {
+    PinnableSlice value;
+    Status status;
+  };
+
+  // The memory of an asynchronous read. It is freed when the group and all
+  // values in it are gone.
+  struct Buffer {
+    std::unique_ptr<char[]> bytes;
+    AlignedBuffer direct_io;
+    std::atomic<uint32_t> refs{1};
+
+    static void Unref(void* buffer, void* /*unused*/) {
+      Buffer* const self = static_cast<Buffer*>(buffer);
+      if (self->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        delete self;
+      }
+    }
+  };
+
   bool Claim();
   void SetState(State state);
   void Read();
@@ -154,10 +178,15 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   // Completes the asynchronous read, successful or not. The file system does
   // not access the buffers from here on.
   void FinishAsync();
-  Status TakeRead(Item* item, PinnableSlice* value);
+  Status TakeRead(size_t index, PinnableSlice* value);
+  // Returns the value in the memory of the asynchronous read. Returns false if
+  // it has to be copied or to be read again.
+  bool ShareRead(const Item& item, const Slice& record, PinnableSlice* value);
   // Frees the bytes that were read, but not the items.
   // REQUIRES: no thread is reading the group or taking a value.
   void FreeBytes();
+  // Frees what Read() has returned. REQUIRES: as FreeBytes().
+  void FreeResults();
   // Returns the record of an item in the form in which GetBlob() reads it.
   // Empty if it was not read.
   Slice RecordOf(const Item& item) const;
@@ -165,15 +194,15 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   const ReadOptions& read_options_;
   const ImmutableOptions& ioptions_;
   BlobSource* const source_;
-  std::vector<Item> items_;  // all in one file, ordered by offset
-  size_t needed_ = 0;        // number of items without LetGo()
+  std::vector<Item> items_;      // all in one file, ordered by offset
+  std::vector<Result> results_;  // of the items, if Read() was called
+  size_t needed_ = 0;            // number of items without LetGo()
 
   // State of the asynchronous read. If is_async_, the values are not in the
   // items but in bytes_, or, if that is empty, still have to be read.
   bool is_async_ = false;
   CacheHandleGuard<BlobFileReader> reader_;
-  std::unique_ptr<char[]> buffer_;
-  AlignedBuffer direct_io_buffer_;
+  Buffer* buffer_ = nullptr;
   uint64_t begin_ = 0;
   size_t length_ = 0;
   Slice bytes_;
@@ -184,7 +213,7 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
 
   port::Mutex mutex_;
   port::CondVar cv_;
-  State state_ = State::kQueued;
+  std::atomic<State> state_{State::kQueued};  // written with mutex_ held
   bool was_given_back_ = false;  // and was not added to the budget since
 
   // Protected by the budget's mutex. The pointers are set once, before other
