@@ -117,7 +117,15 @@ class BlobReadGroupFileTest : public AddressMapDBTestBase {
       : AddressMapDBTestBase("blob_read_group_file_test"),
         fs_(std::make_shared<DeferredReadFileSystem>(env_->GetFileSystem())),
         deferring_env_(std::make_unique<CompositeEnvWrapper>(env_, fs_)) {
-    Options options = MapOptions();
+    Load(MapOptions());
+  }
+  ~BlobReadGroupFileTest() override {
+    Close();
+    EXPECT_EQ(fs_->under_way, 0);
+    EXPECT_EQ(fs_->handles, 0);
+  }
+
+  void Load(Options options) {
     options.env = deferring_env_.get();
     DestroyAndReopen(options);
     for (size_t i = 0; i < kItems; ++i) {
@@ -127,11 +135,6 @@ class BlobReadGroupFileTest : public AddressMapDBTestBase {
     WaitForJobs();
     // The file is open from now on.
     EXPECT_EQ(Get(KeyOf(0)), ValueOf(0));
-  }
-  ~BlobReadGroupFileTest() override {
-    Close();
-    EXPECT_EQ(fs_->under_way, 0);
-    EXPECT_EQ(fs_->handles, 0);
   }
 
   static std::string KeyOf(size_t i) { return Key(static_cast<int>(i)); }
@@ -203,6 +206,78 @@ TEST_F(BlobReadGroupFileTest, OneAsynchronousReadGetsAllValues) {
     CheckValue(group.get(), i);
   }
   EXPECT_EQ(Events(), "end.blob");
+  Drop(group);
+}
+
+// A value keeps the memory of the read.
+TEST_F(BlobReadGroupFileTest, ValuesOutliveTheGroup) {
+  auto group = GroupOf(Items());
+  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+  group->EndAsync();
+  PinnableSlice values[kItems];
+  for (size_t i = 0; i < kItems; ++i) {
+    ASSERT_OK(group->Take(i, &values[i]));
+    EXPECT_TRUE(values[i].IsPinned());
+  }
+  // Between two values there is the header of a record, in the same memory.
+  EXPECT_LT(values[0].data(), values[1].data());
+  EXPECT_LT(values[1].data(), values[0].data() + values[0].size() + 200);
+  Drop(group);
+  group.reset();
+  values[0].Reset();
+  for (size_t i = 1; i < kItems; ++i) {
+    EXPECT_EQ(values[i].ToString(), ValueOf(i));
+  }
+}
+
+TEST_F(BlobReadGroupFileTest, CompressedValuesAreDecompressed) {
+  if (!LZ4_Supported()) {
+    ROCKSDB_GTEST_SKIP("LZ4 is not linked in");
+    return;
+  }
+  Options options = MapOptions();
+  options.blob_compression_type = kLZ4Compression;
+  Load(options);
+  const auto group = GroupOf(Items());
+  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+  group->EndAsync();
+  for (size_t i = 0; i < kItems; ++i) {
+    CheckValue(group.get(), i);
+  }
+  EXPECT_EQ(Events(), "begin.blob end.blob");
+  Drop(group);
+}
+
+TEST_F(BlobReadGroupFileTest, ValuesFillTheBlobCache) {
+  Options options = MapOptions();
+  options.blob_cache = NewLRUCache(1 << 20);
+  Load(options);
+  const uint64_t added = Ticker(BLOB_DB_CACHE_ADD);
+  const auto group = GroupOf(Items());
+  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+  group->EndAsync();
+  for (size_t i = 0; i < kItems; ++i) {
+    CheckValue(group.get(), i);
+  }
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_ADD) - added, kItems - 1);  // Load() reads one
+  Drop(group);
+}
+
+TEST_F(BlobReadGroupFileTest, DamagedValueIsCorruption) {
+  std::vector<BlobReadGroup::Item> items = Items();
+  const std::string path = BlobFileName(dbname_, items[0].file_number);
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, path, &contents));
+  contents[items[1].offset + items[1].size / 2] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, contents, path));
+  const auto group = GroupOf(std::move(items));
+  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
+  group->EndAsync();
+  CheckValue(group.get(), 0);
+  PinnableSlice value;
+  const Status s = group->Take(1, &value);
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+  CheckValue(group.get(), 2);
   Drop(group);
 }
 
