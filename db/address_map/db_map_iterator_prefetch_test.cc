@@ -271,34 +271,6 @@ TEST_F(DBMapIteratorPrefetchTest, BackwardScansHaveTheUsualLength) {
   EXPECT_EQ(scan(220, 1), Reads(0, 0));
 }
 
-// At most 4 MiB of values are read ahead.
-TEST_F(DBMapIteratorPrefetchTest, BackwardWindowHasAtMost4MiB) {
-  constexpr int kKeys = 20;
-  constexpr size_t kSize = 1 << 20;
-  Options options = MapOptions();
-  options.write_buffer_size = 100 << 20;
-  DestroyAndReopen(options);
-  for (int i = 0; i < kKeys; ++i) {
-    ASSERT_OK(Put(Key(i), std::string(kSize, static_cast<char>('a' + i))));
-  }
-  ASSERT_OK(Flush());
-  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-  uint64_t most = 0;
-  int n = kKeys;
-  for (iter->SeekToLast(); iter->Valid(); iter->Prev()) {
-    --n;
-    ASSERT_EQ(iter->value(), std::string(kSize, static_cast<char>('a' + n)));
-    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
-    if (kKeys - n > 2) {
-      most = std::max(most, begun - static_cast<uint64_t>(kKeys - n - 2));
-    }
-  }
-  ASSERT_OK(iter->status());
-  EXPECT_EQ(n, 0);
-  EXPECT_EQ(most, (4 << 20) / kSize);
-  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
-}
-
 // DBIter seeks a key of many versions, visible or not, when it moves backward.
 // No read is lost by that, and the versions of a key count as one value.
 TEST_F(DBMapIteratorPrefetchTest, BackwardScansPassKeysOfManyVersions) {
@@ -439,19 +411,29 @@ TEST_F(DBMapIteratorPrefetchTest, WindowHasAtMost4MiB) {
         Put(Key(i), std::string(kSize, static_cast<char>('a' + i)), no_wal));
   }
   ASSERT_OK(Flush());
-  const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-  uint64_t most = 0;
-  int n = 0;
-  for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++n) {
-    ASSERT_EQ(iter->value(), std::string(kSize, static_cast<char>('a' + n)));
-    const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
-    if (n >= 2) {
-      most = std::max(most, begun - static_cast<uint64_t>(n - 2));
+  for (const bool forward : {true, false}) {
+    SCOPED_TRACE(forward);
+    const uint64_t before = Ticker(BLOB_MAP_PREFETCH_READ);
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    uint64_t most = 0;
+    int n = 0;
+    for (forward ? iter->SeekToFirst() : iter->SeekToLast(); iter->Valid();
+         forward ? iter->Next() : iter->Prev(), ++n) {
+      const int key = forward ? n : kKeys - 1 - n;
+      ASSERT_EQ(iter->value(),
+                std::string(kSize, static_cast<char>('a' + key)));
+      const uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ) - before;
+      // DBIter has left the entry of a value if it moves backward.
+      const int left = forward ? n - 2 : n - 1;
+      if (n >= 2) {
+        most = std::max(most, begun - static_cast<uint64_t>(left));
+      }
     }
+    ASSERT_OK(iter->status());
+    EXPECT_EQ(n, kKeys);
+    EXPECT_EQ(most, (4 << 20) / kSize);
+    EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
   }
-  ASSERT_OK(iter->status());
-  EXPECT_EQ(n, kKeys);
-  EXPECT_EQ(most, (4 << 20) / kSize);
 }
 
 // Each value that was read ahead and is not used is counted once.

@@ -172,6 +172,14 @@ class BlobReadGroupFileTest : public AddressMapDBTestBase {
     fs_->events.clear();
     return groups[0];
   }
+  // Returns a group that was read asynchronously.
+  std::shared_ptr<BlobReadGroup> ReadGroup(
+      std::vector<BlobReadGroup::Item>&& items) {
+    auto group = GroupOf(std::move(items));
+    EXPECT_EQ(group->BeginAsync(), Begun::kYes);
+    group->EndAsync();
+    return group;
+  }
   // Ends the life of a group.
   static void Drop(const std::shared_ptr<BlobReadGroup>& group) {
     for (size_t i = 0; i < kItems; ++i) {
@@ -211,9 +219,7 @@ TEST_F(BlobReadGroupFileTest, OneAsynchronousReadGetsAllValues) {
 
 // A value keeps the memory of the read.
 TEST_F(BlobReadGroupFileTest, ValuesOutliveTheGroup) {
-  auto group = GroupOf(Items());
-  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
-  group->EndAsync();
+  auto group = ReadGroup(Items());
   PinnableSlice values[kItems];
   for (size_t i = 0; i < kItems; ++i) {
     ASSERT_OK(group->Take(i, &values[i]));
@@ -238,9 +244,7 @@ TEST_F(BlobReadGroupFileTest, CompressedValuesAreDecompressed) {
   Options options = MapOptions();
   options.blob_compression_type = kLZ4Compression;
   Load(options);
-  const auto group = GroupOf(Items());
-  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
-  group->EndAsync();
+  const auto group = ReadGroup(Items());
   for (size_t i = 0; i < kItems; ++i) {
     CheckValue(group.get(), i);
   }
@@ -253,9 +257,7 @@ TEST_F(BlobReadGroupFileTest, ValuesFillTheBlobCache) {
   options.blob_cache = NewLRUCache(1 << 20);
   Load(options);
   const uint64_t added = Ticker(BLOB_DB_CACHE_ADD);
-  const auto group = GroupOf(Items());
-  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
-  group->EndAsync();
+  const auto group = ReadGroup(Items());
   for (size_t i = 0; i < kItems; ++i) {
     CheckValue(group.get(), i);
   }
@@ -270,9 +272,7 @@ TEST_F(BlobReadGroupFileTest, DamagedValueIsCorruption) {
   ASSERT_OK(ReadFileToString(env_, path, &contents));
   contents[items[1].offset + items[1].size / 2] ^= 1;
   ASSERT_OK(WriteStringToFile(env_, contents, path));
-  const auto group = GroupOf(std::move(items));
-  ASSERT_EQ(group->BeginAsync(), Begun::kYes);
-  group->EndAsync();
+  const auto group = ReadGroup(std::move(items));
   CheckValue(group.get(), 0);
   PinnableSlice value;
   const Status s = group->Take(1, &value);
