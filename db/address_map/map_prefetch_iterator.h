@@ -27,8 +27,8 @@ class SliceTransform;
 // (ReadOptions::blob_prefetch_count).
 //
 // When the scan has made a few steps in one direction, the child iterator is
-// moved ahead of it. The child's entries are copied into a queue, and the reads
-// of the values that the scan will ask for are submitted to BlobReadPool. The
+// moved ahead of it. The child's entries are copied into a queue, and
+// BlobReadPool reads the values that the scan is expected to ask for. The
 // number of these reads doubles each time up to the limit. If the typical
 // length of the column family's scans is known (ScanLengthHistogram), the child
 // is moved ahead from the start, but not beyond that length. This iterator is

@@ -28,10 +28,9 @@ class PinnedIteratorsManager;
 class ReadAheadGauge;
 struct ReadOptions;
 
-// The entries of a MapValueIterator that were copied while it was moved ahead
-// of a scan, in the order of the scan, and the reads of those of their values
-// that the scan is expected to ask for. MapPrefetchIterator decides what these
-// are.
+// Holds entries of a MapValueIterator that is moved ahead of a scan, in the
+// order in which the scan will reach them, and starts reads of their values.
+// MapPrefetchIterator decides which values are read.
 //
 // A value is *read ahead* if its read was started. It is handed out once, and
 // is read if it is asked for again. A forward scan asks for the value of the

@@ -96,8 +96,7 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
       value.blob_crc);
   TEST_SYNC_POINT_CALLBACK("BlobCopyWriter::Add:Converted", &bytes);
   index_.clear();
-  const bool begins_file = IsBetweenFiles();
-  if (begins_file) {
+  if (IsBetweenFiles()) {
     bytes_before_file_ = bytes_copied_;
   }
   s = builder_->Add(value.key, bytes, &index_, value.name.seq,
@@ -113,7 +112,7 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
   *outcome = Outcome::kAdded;
   bytes_copied_ += value.key.size() + bytes.size();
   sources_.push_back(value.from);
-  if (begins_file) {
+  if (key_ranges_.size() < paths_.size()) {
     key_ranges_.emplace_back().smallest = value.key.ToString();
   }
   key_ranges_.back().largest.assign(value.key.data(), value.key.size());

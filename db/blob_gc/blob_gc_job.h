@@ -129,12 +129,11 @@ class BlobGcJob : public BlobCopyJob {
   const std::unique_ptr<BlobCopyWriter> writer_;
   std::vector<std::unique_ptr<Input>> inputs_;
   size_t next_bound_ = 0;  // index in Context::bounds
-  // Sizes of records in their old files, in bytes, whatever their new size: of
-  // all that are to be copied, of those that were, and of those of them that
-  // are in complete pieces.
-  uint64_t bytes_to_copy_ = 0;
-  uint64_t bytes_done_ = 0;
-  uint64_t bytes_in_pieces_ = 0;
+  // These are sums of the sizes that records have in their old files, because
+  // the size of all copies is not known in advance.
+  uint64_t bytes_to_copy_ = 0;    // all records
+  uint64_t bytes_done_ = 0;       // copied records
+  uint64_t bytes_in_pieces_ = 0;  // equal parts for the complete pieces
   Stats stats_;
   bool reached_limit_ = false;
   std::set<uint64_t> failed_files_;

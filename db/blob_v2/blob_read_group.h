@@ -195,11 +195,11 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   const ImmutableOptions& ioptions_;
   BlobSource* const source_;
   std::vector<Item> items_;      // all in one file, ordered by offset
-  std::vector<Result> results_;  // of the items, if Read() was called
+  std::vector<Result> results_;  // Read() sets one for each item
   size_t needed_ = 0;            // number of items without LetGo()
 
-  // State of the asynchronous read. If is_async_, the values are not in the
-  // items but in bytes_, or, if that is empty, still have to be read.
+  // State of the asynchronous read. If is_async_, the values are not in
+  // results_ but in bytes_, or, if that is empty, still have to be read.
   bool is_async_ = false;
   CacheHandleGuard<BlobFileReader> reader_;
   Buffer* buffer_ = nullptr;
