@@ -5,6 +5,7 @@
 // and a recovery does not hang.
 
 #include <atomic>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -255,6 +256,42 @@ class DBResumeTest : public DBTestBase {
     ASSERT_NOK(dbfull()->TEST_GetBGError());
   }
 
+  // Leaves a DB with a soft error, because a flush could not create its file,
+  // and then a hard one, because a write to the WAL has failed. The devices are
+  // intact again.
+  void FailFlushAndWal(int max_resume_count) {
+    OpenOnTwoDevices(/*with_layout=*/true);
+    options_.level_sst_path_ids = {1, 0};
+    options_.max_bgerror_resume_count = max_resume_count;
+    options_.bgerror_resume_retry_interval = 1000;
+    DestroyAndReopen(options_);
+    ASSERT_OK(Put("flushed", "value"));
+    fs_->retryable = true;
+    fs_->full = true;
+    ASSERT_NOK(db_->Flush(FlushOptions()));
+    ASSERT_EQ(dbfull()->TEST_GetBGError().severity(),
+              Status::Severity::kSoftError);
+    ASSERT_OK(Put("in_memtable", "value"));
+    fs_->wal_fails = true;
+    ASSERT_NOK(Put("failed", "value"));
+    ASSERT_EQ(dbfull()->TEST_GetBGError().severity(),
+              Status::Severity::kHardError);
+    fs_->wal_fails = false;
+    fs_->full = false;
+  }
+
+  void CheckAfterFailedWal() {
+    ASSERT_OK(dbfull()->TEST_GetBGError());
+    ASSERT_OK(Put("later", "value"));
+    for (const bool reopened : {false, true}) {
+      for (const char* key : {"flushed", "in_memtable", "later"}) {
+        EXPECT_EQ(Get(key), "value") << key << reopened;
+      }
+      EXPECT_EQ(Get("failed"), "NOT_FOUND") << reopened;
+      Reopen(options_);
+    }
+  }
+
   // Calls Resume() and fails if it does not return. Then the test cannot go on.
   void ResumeWithin(int seconds) {
     std::atomic<bool> returned{false};
@@ -346,6 +383,23 @@ TEST_F(DBResumeTest, ResumeRestartsACompactionOfAnotherFamily) {
   EXPECT_EQ(value, "2");
   ASSERT_OK(db_->Get(ReadOptions(), handles_[1], "k", &value));
   EXPECT_EQ(value, "3");
+}
+
+// A flush fails, which is a soft error, and a write to the WAL fails before the
+// DB has recovered from that. The recovery must replace the WAL. RocksDB only
+// repeats the flush, and no write succeeds before the DB is opened again.
+TEST_F(DBResumeTest, ResumeReplacesAWalThatFailedAfterAFlush) {
+  FailFlushAndWal(/*max_resume_count=*/0);
+  ASSERT_OK(db_->Resume());
+  CheckAfterFailedWal();
+}
+
+TEST_F(DBResumeTest, RecoveryReplacesAWalThatFailedAfterAFlush) {
+  FailFlushAndWal(/*max_resume_count=*/INT_MAX);
+  for (int i = 0; i < 1000 && !dbfull()->TEST_GetBGError().ok(); ++i) {
+    Env::Default()->SleepForMicroseconds(10000);
+  }
+  CheckAfterFailedWal();
 }
 
 // A compaction fails to write the MANIFEST, which is a hard error with an
