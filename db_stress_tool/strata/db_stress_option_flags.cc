@@ -10,6 +10,8 @@
 #include "util/gflags_compat.h"
 
 DECLARE_uint64(blob_file_size);
+DECLARE_bool(use_optimistic_txn);
+DECLARE_uint32(min_tombstones_for_range_conversion);
 
 #define STRATA_FLAG_HELP(help, bench_help) help
 STRATA_DEFINE_OPTION_FLAGS
@@ -74,6 +76,13 @@ void ApplyStressOptionFlags(ReadOptions* options) {
         static_cast<size_t>(FLAGS_blob_prefetch_count);
   }
 }
+
+bool MayConflictAlone(const Status& s) {
+  return s.IsBusy() && FLAGS_use_optimistic_txn &&
+         FLAGS_min_tombstones_for_range_conversion > 0;
+}
+
+bool MayFindFailedWrites() { return FLAGS_wal_mmap_buffer_size > 0; }
 
 void AdaptOptionsToFeatures(OptionsTable* options_table) {
   if (FLAGS_enable_merged_value_cache) {

@@ -11,6 +11,7 @@
 
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -19,6 +20,16 @@ namespace ROCKSDB_NAMESPACE {
 
 void ApplyStressOptionFlags(Options* options);
 void ApplyStressOptionFlags(ReadOptions* options);
+
+// Returns true if a write that could not be written to the WAL may be there
+// after a crash, because a buffer has it.
+bool MayFindFailedWrites();
+
+// Returns true if an optimistic transaction may end with this status although
+// no other write has changed its keys: a range deletion into which an iterator
+// has converted tombstones (min_tombstones_for_range_conversion) has the
+// sequence number of the iterator, and so is a newer change of these keys.
+bool MayConflictAlone(const Status& s);
 
 // Adapts the options that SetOptions() tries to each enabled feature: removes
 // values that it would refuse, and adds values of the feature's own options.

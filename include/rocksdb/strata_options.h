@@ -78,9 +78,9 @@ struct StrataDBOptions {
   // the newest writes later than without a buffer. A read-only open sees them,
   // but after a crash it cannot list or copy WALs (NotSupported). A device
   // error may concern earlier writes: they stay in the buffer and are written
-  // by the next operation that needs them, or by the next open. While the
-  // buffer may hold data, the MANIFEST has a mark that makes RocksDB refuse the
-  // DB.
+  // by the next operation that needs them, or by the next open; so may a synced
+  // write that has failed. While the buffer may hold data, the MANIFEST has a
+  // mark that makes RocksDB refuse the DB.
   //
   // Worth it for small writes of several threads, together with
   // max_write_groups_per_leader: 64 KiB make them about a tenth faster. Cost:
