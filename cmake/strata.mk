@@ -474,11 +474,13 @@ STRATA_TEST_MAIN = \
   tools/workloads/record_test.cc \
   tools/workloads/report_test.cc \
   tools/workloads/workload_thread_test.cc \
+  util/strata/chunked_queue_test.cc \
   util/strata/crc32c_x86_test.cc \
   util/strata/io_uring_batch_test.cc \
   util/strata/overlapped_reads_test.cc \
   util/strata/path_list_test.cc \
   util/strata/saved_perf_counts_test.cc \
+  util/strata/shared_bytes_test.cc \
   util/strata/sieve_table_test.cc \
   util/strata/strata_abi_test.cc \
   utilities/strata/field_update_test.cc \

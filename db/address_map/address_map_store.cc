@@ -67,7 +67,7 @@ void AddressMapStore::ToBlobIndex(const AddressMap::Lookup& found,
                                   size_t user_key_size,
                                   std::string* blob_index) const {
   const MapAddress& address = found.entry.address;
-  const uint64_t before_value = BlobRecordV2::kHeaderSize + user_key_size;
+  const uint64_t before_value = BlobRecordV2::ValueOffset(user_key_size);
   assert(found.found && found.pin.pinned());
   assert(address.size >= before_value);
   BlobIndex::EncodeBlob(

@@ -8,16 +8,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "env/composite_env_wrapper.h"
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/snapshot.h"
 #include "rocksdb/table.h"
+#include "test_util/strata/deferred_read_test_util.h"
 #include "test_util/strata/map_iterator_db_test_util.h"
 #include "test_util/strata/prefixed_keys_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -160,6 +164,54 @@ TEST_F(DBMapIteratorPrefetchTest, WindowBeginsWithTheUsualScanLength) {
     read_and_wasted(i, 1, false);
   }
   EXPECT_EQ(read_and_wasted(0, 1, true), Reads(0, 0));
+}
+
+// A scan waits for its first values anyway. So its thread reads them, all at
+// the same time, unless they are large.
+TEST_F(DBMapIteratorPrefetchTest, ScanningThreadReadsTheFirstSmallValues) {
+  constexpr int kKeys = 100;
+  constexpr int kLength = 50;
+  const auto fs =
+      std::make_shared<DeferredReadFileSystem>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env(new CompositeEnvWrapper(env_, fs));
+  for (const bool large : {false, true}) {
+    SCOPED_TRACE(large);
+    Options options = MapOptions();
+    options.env = env.get();
+    DestroyAndReopen(options);
+    const auto value_of = [&](int i) {
+      return Value(i) + std::string(large ? 8000 : 100, 'v');
+    };
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_OK(Put(Key(i), value_of(i)));
+    }
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    for (int i = 0; i < 100; ++i) {
+      Blobs()->scan_lengths()->Add(kLength);
+    }
+    std::mutex mutex;
+    std::vector<bool> are_own;
+    const std::thread::id own = std::this_thread::get_id();
+    EnableCallBack("BlobReadGroup::BeginAsync", [&](void*) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      are_own.push_back(std::this_thread::get_id() == own);
+    });
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    iter->Seek(Key(0));
+    for (int i = 0; i < kLength; ++i) {
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(iter->value(), value_of(i));
+      if (i + 1 < kLength) {
+        iter->Next();
+      }
+    }
+    iter.reset();
+    const std::lock_guard<std::mutex> lock(mutex);
+    EXPECT_EQ(are_own, std::vector<bool>(2, !large));
+  }
+  DisableCallBacks();
+  Close();
 }
 
 TEST_F(DBMapIteratorPrefetchTest, NothingIsReadAheadIfNotUseful) {

@@ -9,7 +9,6 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/map_value_iterator.h"
-#include "db/blob_v2/read_ahead_gauge.h"
 #include "db/column_family.h"
 #include "rocksdb/slice_transform.h"
 
@@ -82,6 +81,7 @@ void MapPrefetchIterator::Restart() {
 
 void MapPrefetchIterator::DropQueue() {
   queue_.Clear();
+  num_unguessed_ = 0;
   candidate_ = nullptr;
   at_end_ = false;
 }
@@ -200,10 +200,11 @@ bool MapPrefetchIterator::SeekInQueue(const Slice& target) {
   }
   if (!goes_on) {
     steps_ = 0;
-    began_on_mapped_ = !queue_.empty() && queue_.front().group != nullptr;
+    began_on_mapped_ = false;
   }
   if (!queue_.empty()) {
     FillIfLow();
+    began_on_mapped_ |= !goes_on && queue_.front().group != nullptr;
     return true;
   }
   // The child may have reached the target already. It must not be moved back: a
@@ -274,7 +275,7 @@ void MapPrefetchIterator::Turn() {
   const bool forward = !is_forward_;
   std::string key;
   if (!queue_.empty()) {
-    key = queue_.front().key;
+    key = queue_.front().key.ToString();
   }
   Restart();
   is_forward_ = forward;
@@ -323,12 +324,13 @@ void MapPrefetchIterator::PopFront() {
     candidate_ = nullptr;
   }
   steps_ += queue_.PopFront(/*keeps_left=*/!is_forward_) ? 1 : 0;
+  num_unguessed_ = std::min(num_unguessed_, queue_.size());
 }
 
 void MapPrefetchIterator::FillIfLow() {
   // If bytes are the limit, the number of reads never reaches the window.
   if (queue_.reads() <= window_ / 2 &&
-      (queue_.bytes() <= max_bytes_ / 2 || queue_.reads() <= 1) &&
+      (queue_.value_bytes() <= max_bytes_ / 2 || queue_.reads() <= 1) &&
       queue_.size() < kMaxUnread) {
     Fill();
   }
@@ -372,7 +374,8 @@ size_t MapPrefetchIterator::NextWindow() const {
 }
 
 void MapPrefetchIterator::Fill() {
-  if ((at_end_ || !child()->Valid()) && candidate_ == nullptr) {
+  if ((at_end_ || !child()->Valid()) && candidate_ == nullptr &&
+      num_unguessed_ == 0) {
     return;
   }
   if (queue_.empty()) {
@@ -382,49 +385,63 @@ void MapPrefetchIterator::Fill() {
       num_versions_ = 0;
     }
   }
+  const bool waits_for_first = queue_.reads() == 0;
   const size_t window = NextWindow();
   max_bytes_ = queue_.Share(kMaxBytes);
   size_t unread = 0;
-  size_t unread_bytes = 0;
+  size_t inline_bytes = 0;
   // The candidate counts as a read.
   while (queue_.reads() + (candidate_ != nullptr ? 1 : 0) < window &&
-         queue_.bytes() < max_bytes_ && unread < kMaxUnread &&
-         unread_bytes < kMaxUnreadBytes &&
+         queue_.value_bytes() < max_bytes_ && unread < kMaxUnread &&
+         inline_bytes < kMaxInlineBytes &&
          num_versions_ <= max_skipped_versions_) {
-    if (at_end_ || !child()->Valid() || !IsInRange(child()->user_key())) {
-      // An entry that is not in the range stays in the child, which has not
-      // prepared its value.
-      at_end_ = true;
-      break;
-    }
-    if (!child()->PrepareValue()) {
-      break;
-    }
     const size_t reads = queue_.reads();
-    MapPrefetchQueue::Slot* const slot = queue_.Append();
+    const size_t lookups = is_forward_ ? std::min(window - reads, kLookups) : 1;
+    if (num_unguessed_ < lookups && AppendNext()) {
+      const MapPrefetchQueue::Slot& last = *queue_.FromBack(0);
+      inline_bytes += queue_.IsBound(last) ? 0 : last.value.size();
+      ++num_unguessed_;
+      if (num_unguessed_ < lookups) {
+        continue;
+      }
+    }
+    if (num_unguessed_ == 0) {
+      break;
+    }
+    MapPrefetchQueue::Slot* const slot = queue_.FromBack(--num_unguessed_);
     if (is_forward_) {
       Guess(slot);
     } else {
       GuessBackward(slot);
     }
-    if (queue_.reads() > reads) {
-      unread = 0;
-    } else {
-      ++unread;
-      unread_bytes += slot->value_size;
-    }
-    MoveChild();
+    unread = queue_.reads() > reads ? 0 : unread + 1;
   }
-  if (candidate_ != nullptr && queue_.bytes() < max_bytes_ && IsLastVersion()) {
+  if (candidate_ != nullptr && queue_.value_bytes() < max_bytes_ &&
+      IsLastVersion()) {
     ReadCandidate();
   }
   if (!queue_.empty()) {
     // status() returns the error when the queue is used up.
     IGNORE_STATUS_IF_ERROR(child()->status());
   }
-  if (queue_.StartReads()) {
+  if (queue_.StartReads(waits_for_first)) {
     window_ = window;
   }
+}
+
+bool MapPrefetchIterator::AppendNext() {
+  if (at_end_ || !child()->Valid() || !IsInRange(child()->user_key())) {
+    // An entry that is not in the range stays in the child, which has not
+    // prepared its value.
+    at_end_ = true;
+    return false;
+  }
+  if (!child()->PrepareValue()) {
+    return false;
+  }
+  queue_.Append();
+  MoveChild();
+  return true;
 }
 
 void MapPrefetchIterator::Guess(MapPrefetchQueue::Slot* slot) {
@@ -495,11 +512,11 @@ bool MapPrefetchIterator::IsInRange(const Slice& user_key) const {
 }
 
 Slice MapPrefetchIterator::key() const {
-  return queue_.empty() ? child()->key() : Slice(queue_.front().key);
+  return queue_.empty() ? child()->key() : queue_.front().key;
 }
 
 Slice MapPrefetchIterator::value() const {
-  return queue_.empty() ? child()->value() : queue_.front().value();
+  return queue_.empty() ? child()->value() : queue_.front().value;
 }
 
 uint64_t MapPrefetchIterator::write_unix_time() const {

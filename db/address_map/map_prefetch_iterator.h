@@ -119,9 +119,12 @@ class MapPrefetchIterator final : public PassThroughIterator,
   static constexpr uint64_t kMaxBytes = 4 << 20;
   // Maximum number of consecutive entries without a read that Fill() adds.
   static constexpr size_t kMaxUnread = 32;
-  // Maximum size of the values of all entries without a read that one Fill()
-  // adds.
-  static constexpr size_t kMaxUnreadBytes = 256 << 10;
+  // Number of entries by which the queue is filled ahead of the guesses of a
+  // forward scan, so that the lookups of their values find their memory in the
+  // CPU's caches.
+  static constexpr size_t kLookups = 8;
+  // Maximum size of the inline values that one Fill() adds.
+  static constexpr size_t kMaxInlineBytes = 256 << 10;
 
   // Ends the current scan and resets the state of the iterator.
   void Restart();
@@ -166,11 +169,15 @@ class MapPrefetchIterator final : public PassThroughIterator,
   bool StandsOnMapped() const;
   // Moves the child ahead until the window is used up.
   void Fill();
+  // Appends the child's entry to the queue, and moves the child by one entry.
+  // Returns false if the entry does not belong to the scan or has an error.
+  bool AppendNext();
   // Adds the value to the reads if DBIter will ask for it.
-  // slot: the last entry of the queue.
+  // REQUIRES: Guess() was called for the slots before this one.
   void Guess(MapPrefetchQueue::Slot* slot);
   // The same for a backward scan: adds the candidate to the reads if the slot
   // has another key, and makes the slot the candidate if it can be one.
+  // slot: the last entry of the queue.
   void GuessBackward(MapPrefetchQueue::Slot* slot);
   void ReadCandidate();
   // Returns true if the child has no other version of the candidate's key.
@@ -189,6 +196,8 @@ class MapPrefetchIterator final : public PassThroughIterator,
 
   bool is_forward_ = true;  // direction of the scan
   MapPrefetchQueue queue_;
+  // Number of slots at the end of the queue for which Guess() was not called.
+  size_t num_unguessed_ = 0;
   // A slot of the queue of a backward scan, or nullptr.
   MapPrefetchQueue::Slot* candidate_ = nullptr;
   uint64_t max_bytes_ = kMaxBytes;  // when the queue was filled last

@@ -17,6 +17,7 @@
 #include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/pinned_iterators_manager.h"
+#include "monitoring/perf_context_imp.h"
 #include "monitoring/statistics_impl.h"
 #include "rocksdb/options.h"
 #include "rocksdb/system_clock.h"
@@ -38,18 +39,22 @@ bool MapPrefetchQueue::PinningEnabled() const {
 }
 
 MapPrefetchQueue::Slot* MapPrefetchQueue::Append() {
-  slots_.emplace_back();
-  Slot& slot = slots_.back();
+  Slot& slot = *slots_.AddBack();
   const Slice key = values_->key();
   const Slice value = values_->value();
-  slot.value_size = value.size();
-  slot.value_bytes.reset(new char[value.size()]);
-  std::copy(value.data(), value.data() + value.size(), slot.value_bytes.get());
-  slot.key.assign(key.data(), key.size());
+  char* const bytes = bytes_.Allocate(key.size() + value.size(), &slot.bytes);
+  std::copy(key.data(), key.data() + key.size(), bytes);
+  std::copy(value.data(), value.data() + value.size(), bytes + key.size());
+  slot.key = Slice(bytes, key.size());
+  slot.value = Slice(bytes + key.size(), value.size());
   if (IsBound(slot)) {
     // Takes over the entry's lookup: the iterator moves on, and data that it
     // pins may be released before the queue.
     slot.kept = values_->TakeKept();
+    slot.hash = blobs_->HashOf(ExtractUserKey(slot.key));
+    if (!slot.kept.found) {
+      blobs_->map()->Prefetch(slot.hash);
+    }
   }
   slot.write_unix_time = values_->write_unix_time();
   slot.bound_check = values_->UpperBoundCheckResult();
@@ -59,7 +64,7 @@ MapPrefetchQueue::Slot* MapPrefetchQueue::Append() {
 bool MapPrefetchQueue::IsBound(const Slot& slot) {
   // Values of other types may begin with the same byte.
   return ExtractValueType(slot.key) == kTypeBlobIndex &&
-         BoundBlobIndex::IsBound(slot.value());
+         BoundBlobIndex::IsBound(slot.value);
 }
 
 bool MapPrefetchQueue::AddRead(Slot* slot) {
@@ -68,27 +73,31 @@ bool MapPrefetchQueue::AddRead(Slot* slot) {
   BlobIndex index;
   if (!IsBound(*slot) ||
       !ParseInternalKey(slot->key, &key, /*log_err_key=*/false).ok() ||
-      !BoundBlobIndex::Decode(slot->value(), &index).ok()) {
+      !BoundBlobIndex::Decode(slot->value, &index).ok()) {
     return false;
   }
   AddressMap::Lookup found = std::exchange(slot->kept, AddressMap::Lookup());
   if (!found.found) {
-    found =
-        blobs_->map()->FindByName(MapName{blobs_->HashOf(key.user_key),
-                                          key.sequence, index.mapped().birth},
-                                  /*pin=*/true);
+    found = blobs_->map()->FindByName(
+        MapName{slot->hash, key.sequence, index.mapped().birth},
+        /*pin=*/true);
   }
   if (!found.found ||
       found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
     return false;
   }
-  BlobReadGroup::Item item;
+  new_items_.emplace_back();
+  BlobReadGroup::Item& item = new_items_.back();
+  const size_t name_size = MappedRecordName::Size(key.user_key);
+  new_names_.emplace_back();
+  char* const name = bytes_.Allocate(name_size, &new_names_.back());
   MappedRecordName::Encode(key.user_key, key.sequence, index.mapped().birth,
-                           &item.record_name);
+                           name);
+  item.record_name = Slice(name, name_size);
   slot->was_cached = values_->meter()->is_on() &&
                      values_->IsCached(found, key.user_key.size());
   const MapAddress& address = found.entry.address;
-  const uint64_t before_value = BlobRecordV2::kHeaderSize + key.user_key.size();
+  const uint64_t before_value = BlobRecordV2::ValueOffset(key.user_key.size());
   assert(address.size >= before_value);
   item.file_number = blobs_->file_table().Number(address.slot);
   item.offset = address.offset + before_value;
@@ -96,39 +105,43 @@ bool MapPrefetchQueue::AddRead(Slot* slot) {
   item.compression = blobs_->file_table().Compression(address.slot);
   item.pin = std::move(found.pin);
 
-  slot->bytes = item.size;
-  bytes_ += item.size;
+  slot->value_size = item.size;
+  value_bytes_ += item.size;
   ++reads_;
-  new_items_.push_back(std::move(item));
   new_slots_.push_back(slot);
   return true;
 }
 
-bool MapPrefetchQueue::StartReads() {
+bool MapPrefetchQueue::StartReads(bool waits_for_first) {
   if (new_items_.empty()) {
     return false;
   }
   std::vector<size_t> group_of;
   std::vector<size_t> index_of;
   const auto groups = BlobReadGroup::Divide(
-      std::exchange(new_items_, {}), read_options_, cfd_->ioptions(),
+      std::move(new_items_), read_options_, cfd_->ioptions(),
       cfd_->blob_source(), &group_of, &index_of);
+  new_items_.clear();
+  new_names_.clear();
   for (size_t i = 0; i < new_slots_.size(); ++i) {
     new_slots_[i]->group = groups[group_of[i]];
     new_slots_[i]->item = index_of[i];
   }
   budget_->Hold(&in_budget_, groups);
-  Submit(groups);
+  Submit(groups, waits_for_first);
   new_slots_.clear();
   return true;
 }
 
 void MapPrefetchQueue::Submit(
-    const std::vector<std::shared_ptr<BlobReadGroup>>& groups) {
+    const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
+    bool waits_for_first) {
   std::vector<std::shared_ptr<BlobReadGroup>> submitted;
+  uint64_t size = 0;
   for (const auto& group : groups) {
     if (gauge_ == nullptr || gauge_->HandsOver()) {
       submitted.push_back(group);
+      size += group->Span();
     }
   }
   if (submitted.empty()) {
@@ -142,14 +155,20 @@ void MapPrefetchQueue::Submit(
     num_values += slot->was_submitted ? 1 : 0;
   }
   RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_READ, num_values);
-  BlobReadPool::Submit(submitted, read_options_, cfd_->ioptions());
+  if (waits_for_first && size <= kMaxAtOnce &&
+      BlobReadGroup::AllowsAsync(read_options_, cfd_->ioptions())) {
+    PERF_TIMER_GUARD(blob_read_time);
+    BlobReadPool::RunAsync(submitted);
+  } else {
+    BlobReadPool::Submit(submitted, read_options_, cfd_->ioptions());
+  }
 }
 
-void MapPrefetchQueue::PinFrontValue() {
+void MapPrefetchQueue::PinFrontBytes() {
   if (UNLIKELY(PinningEnabled())) {
     pinned_iters_mgr_->PinPtr(
-        slots_.front().value_bytes.release(),
-        [](void* bytes) { delete[] static_cast<char*>(bytes); });
+        new SharedBytes::Ref(slots_.front().bytes),
+        [](void* ref) { delete static_cast<SharedBytes::Ref*>(ref); });
   }
 }
 
@@ -179,21 +198,16 @@ bool MapPrefetchQueue::PopFront(bool keeps_left) {
   bool was_taken = false;
   if (front.group != nullptr) {
     --reads_;
-    bytes_ -= front.bytes;
+    value_bytes_ -= front.value_size;
   }
+  PinFrontBytes();
   if (keeps_left && (front.group != nullptr || front.kept.found)) {
     was_taken = LeaveLeft();
-    std::unique_ptr<char[]> copy(new char[front.value_size]);
-    std::copy(front.value_bytes.get(),
-              front.value_bytes.get() + front.value_size, copy.get());
-    PinFrontValue();
-    front.value_bytes = std::move(copy);
     left_ = std::move(front);
   } else {
     was_taken = LetGo(front);
-    PinFrontValue();
   }
-  slots_.pop_front();
+  slots_.PopFront();
   return was_taken;
 }
 
@@ -203,18 +217,18 @@ void MapPrefetchQueue::Clear() {
   if (slots_.empty()) {
     return;
   }
-  PinFrontValue();
-  for (const Slot& slot : slots_) {
-    LetGo(slot);
+  PinFrontBytes();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    LetGo(slots_[i]);
   }
-  slots_.clear();
+  slots_.Clear();
   reads_ = 0;
-  bytes_ = 0;
+  value_bytes_ = 0;
 }
 
 bool MapPrefetchQueue::Has(const Slot& slot, const Slice& user_key,
                            const Slice& value) {
-  return value == slot.value() && user_key == ExtractUserKey(slot.key);
+  return value == slot.value && user_key == ExtractUserKey(slot.key);
 }
 
 bool MapPrefetchQueue::Fetch(const Slice& user_key, const Slice& value,

@@ -5,10 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "db/address_map/address_map.h"
@@ -17,6 +15,8 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "table/internal_iterator.h"
+#include "util/strata/chunked_queue.h"
+#include "util/strata/shared_bytes.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -42,10 +42,10 @@ struct ReadOptions;
 class MapPrefetchQueue {
  public:
   struct Slot {
-    std::string key;
-    // Not a string: its bytes stay where they are if they outlive the slot.
-    std::unique_ptr<char[]> value_bytes;
-    size_t value_size = 0;
+    Slice key;
+    Slice value;
+    SharedBytes::Ref bytes;  // of the key and the value
+    MapKeyHash hash;         // of the user key, if the value IsBound()
     uint64_t write_unix_time = 0;
     IterBoundCheck bound_check = IterBoundCheck::kUnknown;
     // Found if the iterator kept the entry and no read was started: DBIter may
@@ -54,12 +54,10 @@ class MapPrefetchQueue {
     // Set if the value is read ahead.
     std::shared_ptr<BlobReadGroup> group;
     size_t item = 0;
-    uint64_t bytes = 0;
+    uint64_t value_size = 0;  // bytes, stored size of the value
     bool taken = false;
     bool was_cached = false;     // in the blob cache
-    bool was_submitted = false;  // the read, to other threads
-
-    Slice value() const { return Slice(value_bytes.get(), value_size); }
+    bool was_submitted = false;  // the read did not wait for Fetch()
   };
 
   // gauge: decides whether reads are handed to other threads; nullptr if all
@@ -83,10 +81,15 @@ class MapPrefetchQueue {
   size_t size() const { return slots_.size(); }
   // REQUIRES: !empty().
   const Slot& front() const { return slots_.front(); }
+  // Returns the slot that was appended `distance` calls before the last one.
+  // REQUIRES: distance < size().
+  Slot* FromBack(size_t distance) {
+    return &slots_[slots_.size() - 1 - distance];
+  }
 
   // Number and bytes of the values of the queue that are read ahead.
   size_t reads() const { return reads_; }
-  uint64_t bytes() const { return bytes_; }
+  uint64_t value_bytes() const { return value_bytes_; }
   // Returns true if there is a left entry.
   bool HasLeft() const { return left_.has_value(); }
   // Returns true if the scan has taken the value of the entry at which it is.
@@ -100,7 +103,8 @@ class MapPrefetchQueue {
   }
 
   // Copies the current entry of the iterator to the end of the queue. The slot
-  // stays where it is until it is popped.
+  // stays where it is until it is popped. The memory in which AddRead() will
+  // look the value up is prefetched.
   // REQUIRES: the iterator is valid and has prepared the value.
   Slot* Append();
   // Returns true if the slot has the bound index of a mapped value.
@@ -112,7 +116,10 @@ class MapPrefetchQueue {
   bool AddRead(Slot* slot);
   // Starts the reads of the values that were added. Returns false if there are
   // none.
-  bool StartReads();
+  // waits_for_first: the scan is about to ask for the first of them. If their
+  // records are small, the calling thread then reads all of them at once, which
+  // takes hardly longer than to wait for another thread that reads the first.
+  bool StartReads(bool waits_for_first);
 
   // Removes the front. Returns true if the scan has left an entry whose value
   // it has taken.
@@ -128,19 +135,23 @@ class MapPrefetchQueue {
              Status* s);
 
  private:
+  // Maximum size in bytes of the groups that the scanning thread reads at once.
+  static constexpr uint64_t kMaxAtOnce = 256 << 10;
+
   // A user key and a bound index are the whole name of a value.
   static bool Has(const Slot& slot, const Slice& user_key, const Slice& value);
   // Returns true if the slot's value was read ahead and is not needed.
   static bool IsWasted(const Slot& slot) {
     return slot.was_submitted && !slot.taken;
   }
-  // Submits the reads that are worth it.
-  void Submit(const std::vector<std::shared_ptr<BlobReadGroup>>& groups);
+  // Starts the reads that are worth it.
+  void Submit(const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
+              bool waits_for_first);
   // Waits for the read of the slot's value, or does it.
   void Read(const Slot& slot);
   Status FetchSlot(Slot* slot, const Slice& user_key, const Slice& value,
                    PinnableSlice* result);
-  void PinFrontValue();
+  void PinFrontBytes();
   // Ends the slot's part in its group. Returns true if its value was taken.
   bool LetGo(const Slot& slot);
   bool LeaveLeft();
@@ -154,12 +165,14 @@ class MapPrefetchQueue {
   PinnedIteratorsManager* pinned_iters_mgr_ = nullptr;
   ReadAheadBudget* const budget_ = ReadAheadBudget::OfProcess();
   ReadAheadBudget::Scan in_budget_;
-  std::deque<Slot> slots_;
+  SharedBytes bytes_;
+  ChunkedQueue<Slot> slots_;
   std::optional<Slot> left_;
   size_t reads_ = 0;
-  uint64_t bytes_ = 0;
+  uint64_t value_bytes_ = 0;
   // What AddRead() has added.
   std::vector<BlobReadGroup::Item> new_items_;
+  std::vector<SharedBytes::Ref> new_names_;  // of the items
   std::vector<Slot*> new_slots_;
 };
 

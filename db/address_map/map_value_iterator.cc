@@ -162,7 +162,7 @@ bool MapValueIterator::IsCached(const AddressMap::Lookup& found,
   const MapAddress& address = found.entry.address;
   return cfd_->blob_source()->IsInMemory(
       cfd_->address_map_store()->file_table().Number(address.slot),
-      address.offset + BlobRecordV2::kHeaderSize + user_key_size);
+      address.offset + BlobRecordV2::ValueOffset(user_key_size));
 }
 
 Status MapValueIterator::FetchKept(const Slice& user_key, const Slice& value,

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -22,9 +24,19 @@ class MappedRecordName {
  public:
   static void Encode(const Slice& user_key, SequenceNumber seq, uint64_t birth,
                      std::string* name) {
-    name->assign(user_key.data(), user_key.size());
-    PutFixed64(name, seq);
-    PutFixed64(name, birth);
+    name->resize(Size(user_key));
+    Encode(user_key, seq, birth, name->data());
+  }
+  // name: receives Size(user_key) bytes.
+  static void Encode(const Slice& user_key, SequenceNumber seq, uint64_t birth,
+                     char* name) {
+    std::copy(user_key.data(), user_key.data() + user_key.size(), name);
+    EncodeFixed64(name + user_key.size(), seq);
+    EncodeFixed64(name + user_key.size() + sizeof(uint64_t), birth);
+  }
+  // Returns the size in bytes of a name.
+  static size_t Size(const Slice& user_key) {
+    return user_key.size() + kSuffix;
   }
 
   // Returns false if the string is too short to be a name.

@@ -187,7 +187,7 @@ void BlobGcStorage::MoveCachedValue(size_t i, const MapAddress& from,
                                     const MapAddress& to) {
   assert(i < key_sizes_.size());
   // The cache key contains the offset of the value, not that of its record.
-  const uint64_t before_value = BlobRecordV2::kHeaderSize + key_sizes_[i];
+  const uint64_t before_value = BlobRecordV2::ValueOffset(key_sizes_[i]);
   blob_source_->MoveCached(
       blobs_->files()->Number(from.slot), from.offset + before_value,
       blobs_->files()->Number(to.slot), to.offset + before_value);

@@ -42,7 +42,7 @@ void BlobBatchRead::RunAsync(const ImmutableOptions& ioptions,
     for (BlobReadRequest& request : in_file) {
       items.emplace_back();
       BlobReadGroup::Item& item = items.back();
-      item.record_name = request.user_key->ToString();
+      item.record_name = *request.user_key;
       item.file_number = file_number;
       item.offset = request.offset;
       item.size = request.len;
@@ -70,10 +70,6 @@ void BlobBatchRead::RunAsync(const ImmutableOptions& ioptions,
     }
     for (BlobReadGroup* const group : under_way) {
       group->EndAsync();
-      if (group->bytes() > 0) {
-        PERF_COUNTER_ADD(blob_read_count, group->items().size());
-        PERF_COUNTER_ADD(blob_read_byte, group->bytes());
-      }
     }
   }
   // Runs the remaining groups if asynchronous reads turn out not to work.

@@ -78,6 +78,11 @@ bool IsBlobFileV2(const Slice& start);
 struct BlobRecordV2 {
   static constexpr size_t kHeaderSize = BlobLogRecord::kHeaderSize;
 
+  // Returns the number of bytes of a record before its value.
+  static uint64_t ValueOffset(uint64_t user_key_size) {
+    return kHeaderSize + user_key_size;
+  }
+
   uint32_t key_size = 0;
   uint32_t value_size = 0;  // bytes in the file, i.e. compressed
   SequenceNumber seq = 0;
@@ -88,9 +93,7 @@ struct BlobRecordV2 {
   bool direct = false;
   uint32_t blob_crc = 0;
 
-  uint64_t record_size() const {
-    return kHeaderSize + uint64_t{key_size} + value_size;
-  }
+  uint64_t record_size() const { return ValueOffset(key_size) + value_size; }
 
   // Replaces the contents of *dst. Sets the sizes and blob_crc. For
   // BlobLogWriter::EmitPhysicalRecord().

@@ -17,6 +17,7 @@
 #include "db/blob_v2/read_ahead_gauge.h"
 #include "file/file_util.h"
 #include "file/random_access_file_reader.h"
+#include "monitoring/perf_context_imp.h"
 #include "monitoring/statistics_impl.h"
 #include "options/cf_options.h"
 #include "rocksdb/system_clock.h"
@@ -74,6 +75,9 @@ std::vector<std::shared_ptr<BlobReadGroup>> BlobReadGroup::Divide(
     }
     group = place[group];
   }
+  for (const auto& group : ordered) {
+    group->CopyNames();
+  }
   return ordered;
 }
 
@@ -86,6 +90,19 @@ BlobReadGroup::BlobReadGroup(const ReadOptions& read_options,
       cv_(&mutex_) {}
 
 BlobReadGroup::~BlobReadGroup() { FreeBytes(); }
+
+void BlobReadGroup::CopyNames() {
+  size_t size = 0;
+  for (const Item& item : items_) {
+    size += item.record_name.size();
+  }
+  names_.reserve(size);
+  for (Item& item : items_) {
+    const size_t begin = names_.size();
+    names_.append(item.record_name.data(), item.record_name.size());
+    item.record_name = Slice(names_.data() + begin, item.record_name.size());
+  }
+}
 
 bool BlobReadGroup::Claim() {
   MutexLock lock(&mutex_);
@@ -258,6 +275,10 @@ void BlobReadGroup::FinishAsync() {
     io_handle_ = nullptr;
   }
   RecordTick(ioptions_.stats, BLOB_DB_BLOB_FILE_BYTES_READ, bytes_.size());
+  if (!bytes_.empty()) {
+    PERF_COUNTER_ADD(blob_read_count, items_.size());
+    PERF_COUNTER_ADD(blob_read_byte, bytes_.size());
+  }
   is_async_ = true;
   SetState(State::kDone);
 }

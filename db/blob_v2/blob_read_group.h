@@ -47,7 +47,7 @@ struct ImmutableOptions;
 class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
  public:
   struct Item {
-    std::string record_name;  // encoded MappedRecordName
+    Slice record_name;  // encoded MappedRecordName
     uint64_t file_number = 0;
     uint64_t offset = 0;  // bytes, position of the value in the file
     uint64_t size = 0;    // bytes, stored size of the value
@@ -61,7 +61,7 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   static constexpr uint64_t kMaxSpan = 256 << 10;
 
   // Divides the items into groups, which are returned in the order of their
-  // first items.
+  // first items. They copy the names of the records.
   // group_of, index_of: receive, for each item, the index of its group and its
   // index in that group.
   // REQUIRES: read_options, ioptions and source exist until each group is
@@ -107,7 +107,7 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   // REQUIRES: BeginAsync() returned Begun::kYes on this thread.
   void EndAsync();
   // Returns the number of bytes that the asynchronous read has fetched.
-  uint64_t bytes() const { return bytes_.size(); }
+  uint64_t TEST_Bytes() const { return bytes_.size(); }
 
   // Prevents the read from being started, or waits for a running one, and frees
   // the items. (The pool may hold the group for longer than the database
@@ -166,6 +166,8 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
     }
   };
 
+  // Copies the names of the items to names_.
+  void CopyNames();
   bool Claim();
   void SetState(State state);
   void Read();
@@ -195,6 +197,7 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   const ImmutableOptions& ioptions_;
   BlobSource* const source_;
   std::vector<Item> items_;      // all in one file, ordered by offset
+  std::string names_;            // of the items
   std::vector<Result> results_;  // Read() sets one for each item
   size_t needed_ = 0;            // number of items without LetGo()
 
@@ -241,6 +244,12 @@ class BlobReadPool {
                      const ReadOptions& read_options,
                      const ImmutableOptions& ioptions);
 
+  // Reads the groups asynchronously, all at the same time, and returns when
+  // they were read. If that turns out not to be possible, the remaining groups
+  // are read in the background. REQUIRES: BlobReadGroup::AllowsAsync().
+  static void RunAsync(
+      const std::vector<std::shared_ptr<BlobReadGroup>>& groups);
+
   // Calls fn(0) ... fn(n - 1), each once, and returns when all calls have
   // returned. The calls are made by the calling thread, in order, until one has
   // taken longer than ReadAheadGauge::kCachedMicros, and then also by up to
@@ -255,8 +264,6 @@ class BlobReadPool {
   static ThreadPool* Threads();
   static void SubmitJob(std::function<void()>&& job);
   static void Submit(const std::shared_ptr<BlobReadGroup>& group);
-  static void RunAsync(
-      const std::vector<std::shared_ptr<BlobReadGroup>>& groups);
 };
 
 }  // namespace ROCKSDB_NAMESPACE
