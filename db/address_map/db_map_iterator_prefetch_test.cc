@@ -166,21 +166,25 @@ TEST_F(DBMapIteratorPrefetchTest, WindowBeginsWithTheUsualScanLength) {
   EXPECT_EQ(read_and_wasted(0, 1, true), Reads(0, 0));
 }
 
-// A scan waits for its first values anyway. So its thread reads them, all at
-// the same time, unless they are large.
+// A scan waits for the first value that is read ahead, anyway. So its thread
+// reads the first values, all at the same time, unless they are large, or the
+// scan is at an inline value.
 TEST_F(DBMapIteratorPrefetchTest, ScanningThreadReadsTheFirstSmallValues) {
   constexpr int kKeys = 100;
   constexpr int kLength = 50;
   const auto fs =
       std::make_shared<DeferredReadFileSystem>(env_->GetFileSystem());
   const std::unique_ptr<Env> env(new CompositeEnvWrapper(env_, fs));
-  for (const bool large : {false, true}) {
-    SCOPED_TRACE(large);
+  enum class Case { kSmall, kLarge, kInlineFirst };
+  for (const Case c : {Case::kSmall, Case::kLarge, Case::kInlineFirst}) {
+    SCOPED_TRACE(static_cast<int>(c));
     Options options = MapOptions();
     options.env = env.get();
     DestroyAndReopen(options);
     const auto value_of = [&](int i) {
-      return Value(i) + std::string(large ? 8000 : 100, 'v');
+      return c == Case::kInlineFirst && i == 2
+                 ? "inline"
+                 : Value(i) + std::string(c == Case::kLarge ? 8000 : 100, 'v');
     };
     for (int i = 0; i < kKeys; ++i) {
       ASSERT_OK(Put(Key(i), value_of(i)));
@@ -195,7 +199,11 @@ TEST_F(DBMapIteratorPrefetchTest, ScanningThreadReadsTheFirstSmallValues) {
     EnableCallBack("BlobReadGroup::BeginAsync", [&](void*) {
       num_own += std::this_thread::get_id() == own ? 1 : 0;
     });
-    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    ReadOptions read_options;
+    if (c == Case::kInlineFirst) {
+      read_options.blob_prefetch_count = 64;  // from the third value on
+    }
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
     iter->Seek(Key(0));
     for (int i = 0; i < kLength; ++i) {
       ASSERT_TRUE(iter->Valid());
@@ -205,7 +213,7 @@ TEST_F(DBMapIteratorPrefetchTest, ScanningThreadReadsTheFirstSmallValues) {
       }
     }
     iter.reset();
-    EXPECT_EQ(num_own, large ? 0 : 2);
+    EXPECT_EQ(num_own, c == Case::kSmall ? 2 : 0);
   }
   DisableCallBacks();
   Close();
@@ -485,7 +493,6 @@ TEST_F(DBMapIteratorPrefetchTest, WindowHasAtMost4MiB) {
   }
 }
 
-// Each value that was read ahead and is not used is counted once.
 // The queue holds copies of the inline values between those that are read.
 TEST_F(DBMapIteratorPrefetchTest, ManyLargeInlineValuesEndTheReadAhead) {
   constexpr int kBegin = 3;
@@ -518,6 +525,88 @@ TEST_F(DBMapIteratorPrefetchTest, ManyLargeInlineValuesEndTheReadAhead) {
   }
 }
 
+// The limit of inline values does not keep back the reads of the values before
+// them.
+TEST_F(DBMapIteratorPrefetchTest, ValuesBeforeLargeInlineValuesAreRead) {
+  constexpr int kKeys = 30;
+  Options options = MapOptions();
+  options.min_blob_size = 64 << 10;
+  DestroyAndReopen(options);
+  for (int i = 0; i < kKeys; ++i) {
+    const int size = i % 10 < 2 ? 70 : 60;  // KiB
+    ASSERT_OK(Put(Key(i), std::string(size << 10, 'v')));
+  }
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 100; ++i) {
+    Blobs()->scan_lengths()->Add(50);
+  }
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  iter->Seek(Key(0));
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 2);
+  int n = 0;
+  for (; iter->Valid(); iter->Next(), ++n) {
+    ASSERT_EQ(iter->key(), Key(n));
+    ASSERT_EQ(iter->value().size(), (n % 10 < 2 ? 70 : 60) << 10);
+  }
+  ASSERT_OK(iter->status());
+  EXPECT_EQ(n, kKeys);
+  iter.reset();
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 6);
+  EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_WASTED), 0);
+}
+
+// The limit of 4 MiB leaves entries in the queue whose values were not looked
+// up. A scan that moves to them, past them or away from them goes on with the
+// right entries.
+TEST_F(DBMapIteratorPrefetchTest, ScansMoveAmongEntriesBehindTheLimit) {
+  constexpr int kKeys = 20;
+  constexpr size_t kSize = 1 << 20;
+  Options options = MapOptions();
+  options.write_buffer_size = 100 << 20;
+  DestroyAndReopen(options);
+  WriteOptions no_wal;
+  no_wal.disableWAL = true;
+  const auto value_of = [&](int i) {
+    return std::string(kSize, static_cast<char>('a' + i));
+  };
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(db_->Put(no_wal, Key(i), value_of(i)));
+  }
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 100; ++i) {
+    Blobs()->scan_lengths()->Add(50);
+  }
+  const auto check = [&](Iterator* iter, int from) {
+    int n = from;
+    for (; iter->Valid(); iter->Next(), ++n) {
+      ASSERT_EQ(iter->key(), Key(n));
+      ASSERT_EQ(iter->value(), value_of(n));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(n, kKeys);
+  };
+  for (const int target : {0, 3, 5, 9, 14, kKeys}) {
+    for (const int from : {0, 2}) {
+      SCOPED_TRACE(std::to_string(from) + " " + std::to_string(target));
+      std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      iter->Seek(Key(from));
+      ASSERT_EQ(iter->value(), value_of(from));
+      iter->Seek(Key(target));
+      check(iter.get(), target);
+      iter->Seek(Key(from));
+      iter->SeekForPrev(Key(target));
+      const int last = std::min(target, kKeys - 1);
+      ASSERT_EQ(iter->value(), value_of(last));
+      check(iter.get(), last);
+      iter->Seek(Key(from + 1));
+      iter->Prev();
+      ASSERT_EQ(iter->value(), value_of(from));
+      check(iter.get(), from);
+    }
+  }
+}
+
+// Each value that was read ahead and is not used is counted once.
 TEST_F(DBMapIteratorPrefetchTest, WastedReadsAreCountedOnce) {
   constexpr int kSteps = 20;
   for (const char* how :

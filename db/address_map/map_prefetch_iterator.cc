@@ -385,7 +385,6 @@ void MapPrefetchIterator::Fill() {
       num_versions_ = 0;
     }
   }
-  const bool waits_for_first = queue_.reads() == 0;
   const size_t window = NextWindow();
   max_bytes_ = queue_.Share(kMaxBytes);
   size_t unread = 0;
@@ -393,11 +392,13 @@ void MapPrefetchIterator::Fill() {
   // The candidate counts as a read.
   while (queue_.reads() + (candidate_ != nullptr ? 1 : 0) < window &&
          queue_.value_bytes() < max_bytes_ && unread < kMaxUnread &&
-         inline_bytes < kMaxInlineBytes &&
          num_versions_ <= max_skipped_versions_) {
     const size_t reads = queue_.reads();
     const size_t lookups = is_forward_ ? std::min(window - reads, kLookups) : 1;
-    if (num_unguessed_ < lookups && AppendNext()) {
+    // The limit of inline values ends the copying, not the guesses: the entries
+    // in the queue are those that the scan needs next.
+    if (num_unguessed_ < lookups && inline_bytes < kMaxInlineBytes &&
+        AppendNext()) {
       const MapPrefetchQueue::Slot& last = *queue_.FromBack(0);
       inline_bytes += queue_.IsBound(last) ? 0 : last.value.size();
       ++num_unguessed_;
@@ -424,7 +425,7 @@ void MapPrefetchIterator::Fill() {
     // status() returns the error when the queue is used up.
     IGNORE_STATUS_IF_ERROR(child()->status());
   }
-  if (queue_.StartReads(waits_for_first)) {
+  if (queue_.StartReads()) {
     window_ = window;
   }
 }

@@ -112,7 +112,7 @@ bool MapPrefetchQueue::AddRead(Slot* slot) {
   return true;
 }
 
-bool MapPrefetchQueue::StartReads(bool waits_for_first) {
+bool MapPrefetchQueue::StartReads() {
   if (new_items_.empty()) {
     return false;
   }
@@ -128,14 +128,20 @@ bool MapPrefetchQueue::StartReads(bool waits_for_first) {
     new_slots_[i]->item = index_of[i];
   }
   budget_->Hold(&in_budget_, groups);
-  Submit(groups, waits_for_first);
+  Submit(groups);
   new_slots_.clear();
   return true;
 }
 
+bool MapPrefetchQueue::NeedsFirstRead() const {
+  // The value of the front's key may be that of another entry of the key.
+  return reads_ == new_slots_.size() &&
+         ExtractUserKey(new_slots_.front()->key) ==
+             ExtractUserKey(slots_.front().key);
+}
+
 void MapPrefetchQueue::Submit(
-    const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
-    bool waits_for_first) {
+    const std::vector<std::shared_ptr<BlobReadGroup>>& groups) {
   std::vector<std::shared_ptr<BlobReadGroup>> submitted;
   uint64_t size = 0;
   for (const auto& group : groups) {
@@ -155,7 +161,7 @@ void MapPrefetchQueue::Submit(
     num_values += slot->was_submitted ? 1 : 0;
   }
   RecordTick(cfd_->ioptions().stats, BLOB_MAP_PREFETCH_READ, num_values);
-  if (waits_for_first && size <= kMaxAtOnce &&
+  if (size <= kMaxAtOnce && NeedsFirstRead() &&
       BlobReadGroup::AllowsAsync(read_options_, cfd_->ioptions())) {
     PERF_TIMER_GUARD(blob_read_time);
     BlobReadPool::RunAsync(submitted);

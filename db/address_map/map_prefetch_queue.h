@@ -44,8 +44,10 @@ class MapPrefetchQueue {
   struct Slot {
     Slice key;
     Slice value;
-    SharedBytes::Ref bytes;  // of the key and the value
-    MapKeyHash hash;         // of the user key, if the value IsBound()
+    // This reference keeps the memory of the key and the value.
+    SharedBytes::Ref bytes;
+    // Append() sets this hash of the user key if the slot IsBound().
+    MapKeyHash hash;
     uint64_t write_unix_time = 0;
     IterBoundCheck bound_check = IterBoundCheck::kUnknown;
     // Found if the iterator kept the entry and no read was started: DBIter may
@@ -115,11 +117,10 @@ class MapPrefetchQueue {
   // before.
   bool AddRead(Slot* slot);
   // Starts the reads of the values that were added. Returns false if there are
-  // none.
-  // waits_for_first: the scan is about to ask for the first of them. If their
-  // records are small, the calling thread then reads all of them at once, which
-  // takes hardly longer than to wait for another thread that reads the first.
-  bool StartReads(bool waits_for_first);
+  // none. If the scan is about to ask for the first of them, and their records
+  // are small, the calling thread reads all of them at once, which takes hardly
+  // longer than to wait for another thread that reads the first.
+  bool StartReads();
 
   // Removes the front. Returns true if the scan has left an entry whose value
   // it has taken.
@@ -144,9 +145,11 @@ class MapPrefetchQueue {
   static bool IsWasted(const Slot& slot) {
     return slot.was_submitted && !slot.taken;
   }
+  // Returns true if the scan is about to ask for the first value that was
+  // added.
+  bool NeedsFirstRead() const;
   // Starts the reads that are worth it.
-  void Submit(const std::vector<std::shared_ptr<BlobReadGroup>>& groups,
-              bool waits_for_first);
+  void Submit(const std::vector<std::shared_ptr<BlobReadGroup>>& groups);
   // Waits for the read of the slot's value, or does it.
   void Read(const Slot& slot);
   Status FetchSlot(Slot* slot, const Slice& user_key, const Slice& value,
@@ -172,7 +175,8 @@ class MapPrefetchQueue {
   uint64_t value_bytes_ = 0;
   // What AddRead() has added.
   std::vector<BlobReadGroup::Item> new_items_;
-  std::vector<SharedBytes::Ref> new_names_;  // of the items
+  // These references keep the names of the records of new_items_.
+  std::vector<SharedBytes::Ref> new_names_;
   std::vector<Slot*> new_slots_;
 };
 

@@ -96,11 +96,12 @@ void BlobReadGroup::CopyNames() {
   for (const Item& item : items_) {
     size += item.record_name.size();
   }
-  names_.reserve(size);
+  names_.reset(new char[size]);
+  char* to = names_.get();
   for (Item& item : items_) {
-    const size_t begin = names_.size();
-    names_.append(item.record_name.data(), item.record_name.size());
-    item.record_name = Slice(names_.data() + begin, item.record_name.size());
+    const Slice from = item.record_name;
+    item.record_name = Slice(to, from.size());
+    to = std::copy(from.data(), from.data() + from.size(), to);
   }
 }
 
@@ -405,6 +406,7 @@ void BlobReadGroup::Cancel() {
   }
   FreeResults();
   items_.clear();
+  names_.reset();
   FreeBytes();
 }
 

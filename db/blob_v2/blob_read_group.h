@@ -61,7 +61,7 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   static constexpr uint64_t kMaxSpan = 256 << 10;
 
   // Divides the items into groups, which are returned in the order of their
-  // first items. They copy the names of the records.
+  // first items. The groups copy the names of the records.
   // group_of, index_of: receive, for each item, the index of its group and its
   // index in that group.
   // REQUIRES: read_options, ioptions and source exist until each group is
@@ -166,7 +166,7 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
     }
   };
 
-  // Copies the names of the items to names_.
+  // Copies the names of the items' records to names_.
   void CopyNames();
   bool Claim();
   void SetState(State state);
@@ -196,8 +196,9 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   const ReadOptions& read_options_;
   const ImmutableOptions& ioptions_;
   BlobSource* const source_;
-  std::vector<Item> items_;      // all in one file, ordered by offset
-  std::string names_;            // of the items
+  std::vector<Item> items_;  // all in one file, ordered by offset
+  // items_ refer to this memory, which has the names of their records.
+  std::unique_ptr<char[]> names_;
   std::vector<Result> results_;  // Read() sets one for each item
   size_t needed_ = 0;            // number of items without LetGo()
 
@@ -246,7 +247,8 @@ class BlobReadPool {
 
   // Reads the groups asynchronously, all at the same time, and returns when
   // they were read. If that turns out not to be possible, the remaining groups
-  // are read in the background. REQUIRES: BlobReadGroup::AllowsAsync().
+  // are read in the background.
+  // REQUIRES: BlobReadGroup::AllowsAsync().
   static void RunAsync(
       const std::vector<std::shared_ptr<BlobReadGroup>>& groups);
 

@@ -214,7 +214,8 @@ class BlobReadGroupFileTest : public AddressMapDBTestBase {
   }
 
   const ReadOptions read_options_;
-  std::deque<std::string> names_;  // of the last Items()
+  // The items of the last Items() refer to these names of their records.
+  std::deque<std::string> names_;
   const std::shared_ptr<DeferredReadFileSystem> fs_;
   const std::unique_ptr<Env> deferring_env_;
 };

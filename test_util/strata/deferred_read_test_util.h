@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,7 +24,8 @@ namespace ROCKSDB_NAMESPACE {
 // "read", "begin", "end" or "abort", with the name of the file without its
 // directory.
 //
-// Not thread-safe.
+// Files may be read by several threads. The tests read and set the members
+// while no other thread does.
 class DeferredReadFileSystem final : public FileSystemWrapper {
  public:
   enum class Trouble {
@@ -101,14 +104,16 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
   Trouble trouble = Trouble::kNone;
   std::vector<std::string> events;
   // Number of synchronous reads of delta files that fail next.
-  int delta_reads_to_fail = 0;
+  std::atomic<int> delta_reads_to_fail{0};
   // Number of reads that were begun, and neither ended nor aborted.
-  int under_way = 0;
+  std::atomic<int> under_way{0};
   // Number of handles that were not deleted.
-  int handles = 0;
+  std::atomic<int> handles{0};
 
  private:
   class File;
+
+  std::mutex mutex_;  // guards `events`
 
   struct Handle {
     const File* file = nullptr;
@@ -128,6 +133,7 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
           name_(std::move(name)) {}
 
     void Note(const char* event) const {
+      const std::lock_guard<std::mutex> lock(fs->mutex_);
       fs->events.push_back(event + (" " + name_));
     }
 

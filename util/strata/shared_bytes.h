@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,22 +14,23 @@ namespace ROCKSDB_NAMESPACE {
 
 // Memory for many short strings that are freed about in the order in which they
 // were allocated. Strings share blocks, and a block is freed with the last
-// reference to a string in it, which may be after this object is destroyed.
+// reference to a string in it, which may be after this object is destroyed. A
+// string that is larger than a block has memory of its own, which is freed with
+// the string.
 //
 // Not thread-safe, nor are the references of one object and copies of them.
 class SharedBytes {
  private:
   struct Block {
-    explicit Block(size_t _size) : bytes(new char[_size]), size(_size) {}
+    explicit Block(size_t size) : bytes(new char[size]) {}
 
     const std::unique_ptr<char[]> bytes;
-    const size_t size;
     size_t used = 0;
     uint64_t refs = 0;
   };
 
  public:
-  // Bytes of a block, unless a string needs more.
+  // Size of a block, in bytes.
   static constexpr size_t kBlockSize = 4 << 10;
 
   // Keeps the memory of a string.
@@ -68,14 +68,18 @@ class SharedBytes {
   // it.
   // size: bytes.
   char* Allocate(size_t size, Ref* ref) {
-    if (current_.block_ == nullptr ||
-        size > current_.block_->size - current_.block_->used) {
-      current_ = Ref(new Block(std::max(size, kBlockSize)));
+    if (size > kBlockSize) {
+      *ref = Ref(new Block(size));
+    } else {
+      if (current_.block_ == nullptr ||
+          size > kBlockSize - current_.block_->used) {
+        current_ = Ref(new Block(kBlockSize));
+      }
+      *ref = current_;
     }
-    Block* const block = current_.block_;
+    Block* const block = ref->block_;
     char* const result = block->bytes.get() + block->used;
     block->used += size;
-    *ref = current_;
     return result;
   }
 

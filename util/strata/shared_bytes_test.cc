@@ -74,6 +74,8 @@ TEST_F(SharedBytesTest, ShortStringsShareABlock) {
   const String large = Copy(std::string(SharedBytes::kBlockSize + 1, 'x'));
   EXPECT_EQ(large.bytes, Slice(large.expected));
   EXPECT_EQ(Copy("").bytes.size(), 0);
+  const String third = Copy("third");
+  EXPECT_EQ(second.bytes.data() + second.bytes.size(), third.bytes.data());
 }
 
 }  // namespace ROCKSDB_NAMESPACE
