@@ -434,9 +434,10 @@ class CrashTestRounds(Temporary):
             crash_test.Lock(self.dir)
         lock.file.close()
         crash_test.Lock(self.dir).file.close()
-        stress = self.write('bin/db_stress', '#!/bin/sh\necho; sleep 100; exit\n', 0o755)
-        with subprocess.Popen([stress, f'--db={self.dir}/rounds/1-0/db'], stdout=subprocess.PIPE,
-                              start_new_session=True) as child:
+        # A shell that starts another program is two processes with the same arguments for a moment.
+        stress = self.write('bin/db_stress', '#!/bin/sh\necho\nread line\n', 0o755)
+        with subprocess.Popen([stress, f'--db={self.dir}/rounds/1-0/db'], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, start_new_session=True) as child:
             self.addCleanup(child.stdout.close)
             child.stdout.read(1)  # it runs
             try:
