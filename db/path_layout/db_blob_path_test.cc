@@ -354,6 +354,8 @@ TEST_F(DBBlobPathTest, CallbacksNameExistingFiles) {
   PutRange(0, 10, "old");
   ASSERT_OK(Flush());
   const std::set<std::string> first{BlobPath(1, *BlobsOn(1).begin())};
+  // Listeners may hear of a flush after Flush() has returned.
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   ASSERT_EQ(listener->created_, first);
   ASSERT_EQ(listener->flushed_, first);
 
@@ -707,6 +709,7 @@ TEST_F(DBBlobPathTest, DirectWriteFollowsSetOptions) {
   ASSERT_OK(Flush());
   VerifyReads();
   ASSERT_OK(db_->VerifyFileChecksums(ReadOptions()));
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   ASSERT_EQ(listener->flushed_.size(), 6);
   ASSERT_EQ(listener->created_, listener->flushed_);
   Reopen(options);
