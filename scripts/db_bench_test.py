@@ -124,6 +124,7 @@ class DbBenchTest(unittest.TestCase):
     def test_scans(self):
         for flags in ([], ['--scan_reverse=true'], ['--scan_keys_only=true'],
                       ['--scan_bounded=true'], ['--scan_bounded=true', '--scan_reverse=true'],
+                      ['--scan_stay=50', '--scan_parts=20'],
                       ['--scan_pin_data=true', *BLOBS], ['--scan_fill_cache=false', *BLOBS]):
             with self.subTest(flags=flags):
                 reports, _ = self.run_bench('ycsbload,randomscan,verify', '--scan_length=20',

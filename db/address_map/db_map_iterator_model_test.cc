@@ -49,7 +49,7 @@ struct Variant {
 
   // Returns true if the values that a scan needs soon are read ahead.
   bool ReadsAhead() const {
-    return read_options.blob_prefetch_count > 0 && !read_options.pin_data &&
+    return read_options.blob_prefetch_count > 0 &&
            !read_options.allow_unprepared_value && !read_options.tailing;
   }
 };
@@ -101,6 +101,16 @@ const std::vector<Variant>& Variants() {
       v.read_options.auto_prefix_mode = true;
     }
     add("PinData").read_options.pin_data = true;
+    {
+      Variant& v = add("PinDataSevenAhead");
+      v.read_options.pin_data = true;
+      v.read_options.blob_prefetch_count = 7;
+    }
+    {
+      Variant& v = add("PinDataNoReadAhead");
+      v.read_options.pin_data = true;
+      v.read_options.blob_prefetch_count = 0;
+    }
     {
       Variant& v = add("PinDataPrefix");
       v.has_prefixes = true;

@@ -236,9 +236,6 @@ TEST_F(DBMapIteratorPrefetchTest, NothingIsReadAheadIfNotUseful) {
   ReadOptions off;
   off.blob_prefetch_count = 0;
   scan(off);
-  ReadOptions pinned;
-  pinned.pin_data = true;
-  scan(pinned);
   ReadOptions unprepared;
   unprepared.allow_unprepared_value = true;
   scan(unprepared);
@@ -260,6 +257,59 @@ TEST_F(DBMapIteratorPrefetchTest, NothingIsReadAheadIfNotUseful) {
     ASSERT_EQ(iter->value(), Value(i));
   }
   EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), 0);
+}
+
+// With pin_data, a scan reads ahead in both directions, also after a turn, and
+// all keys that it has returned stay where they are.
+TEST_F(DBMapIteratorPrefetchTest, ScansWithPinnedDataReadAhead) {
+  constexpr int kKeys = 100;
+  for (const size_t limit : {size_t{3}, kAuto}) {
+    SCOPED_TRACE(limit);
+    DestroyAndReopen(MapOptions());
+    PutAndFlush(kKeys);
+    ReadOptions read_options;
+    read_options.pin_data = true;
+    read_options.blob_prefetch_count = limit;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    std::vector<std::pair<int, Slice>> keys;
+    const auto visit = [&](int n) {
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(iter->key(), Key(n));
+      ASSERT_EQ(iter->value(), Value(n));
+      std::string pinned;
+      ASSERT_OK(iter->GetProperty("rocksdb.iterator.is-key-pinned", &pinned));
+      ASSERT_EQ(pinned, "1");
+      keys.emplace_back(n, iter->key());
+    };
+    for (int round = 0; round < 2; ++round) {
+      uint64_t begun = Ticker(BLOB_MAP_PREFETCH_READ);
+      iter->SeekToFirst();
+      for (int n = 0; n < kKeys; ++n, iter->Next()) {
+        ASSERT_NO_FATAL_FAILURE(visit(n));
+      }
+      ASSERT_FALSE(iter->Valid());
+      EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), begun + kKeys - 2);
+      begun = Ticker(BLOB_MAP_PREFETCH_READ);
+      iter->SeekToLast();
+      for (int n = kKeys - 1; n >= 0; --n, iter->Prev()) {
+        ASSERT_NO_FATAL_FAILURE(visit(n));
+      }
+      ASSERT_FALSE(iter->Valid());
+      EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), begun + kKeys - 2);
+      // A turn within the scan.
+      iter->Seek(Key(50));
+      for (int n = 50; n < 60; ++n, iter->Next()) {
+        ASSERT_NO_FATAL_FAILURE(visit(n));
+      }
+      for (int n = 60; n > 30; --n, iter->Prev()) {
+        ASSERT_NO_FATAL_FAILURE(visit(n));
+      }
+    }
+    ASSERT_OK(iter->status());
+    for (const auto& [n, key] : keys) {
+      ASSERT_EQ(key, Key(n));
+    }
+  }
 }
 
 // Backward scans read ahead as forward ones do.

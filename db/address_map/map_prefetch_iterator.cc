@@ -15,7 +15,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 bool MapPrefetchIterator::IsWanted(const ReadOptions& read_options) {
-  return read_options.blob_prefetch_count > 0 && !read_options.pin_data &&
+  return read_options.blob_prefetch_count > 0 &&
          !read_options.allow_unprepared_value &&
          read_options.read_tier == kReadAllTier;
 }
@@ -231,7 +231,7 @@ void MapPrefetchIterator::SetRangeDelReadSeqno(SequenceNumber read_seqno) {
 }
 
 bool MapPrefetchIterator::IsWithinBackwardMove() const {
-  return !is_forward_ && queue_.PinningEnabled();
+  return !is_forward_ && !read_options_.pin_data && queue_.PinningEnabled();
 }
 
 void MapPrefetchIterator::Next() {
@@ -549,7 +549,7 @@ void MapPrefetchIterator::SetPinnedItersMgr(
 }
 
 bool MapPrefetchIterator::IsKeyPinned() const {
-  return queue_.empty() && child()->IsKeyPinned();
+  return queue_.empty() ? child()->IsKeyPinned() : queue_.PinningEnabled();
 }
 
 bool MapPrefetchIterator::IsValuePinned() const {

@@ -57,12 +57,13 @@ class SliceTransform;
 //    class.
 // 3. The queue serves a seek only if it was filled by a forward scan, and the
 //    child would use the same files and have the same upper bound as then.
-// 4. While pinning is enabled, a value that was returned stays in memory when
-//    the iterator moves (MapPrefetchQueue::SetPinnedItersMgr()). DBIter moves
-//    backward with pinning enabled.
+// 4. While pinning is enabled, a key or value that was returned stays in memory
+//    when the iterator moves (MapPrefetchQueue::SetPinnedItersMgr()). DBIter
+//    moves backward with pinning enabled.
 //
-// A change of direction, a seek beyond the queue and pinned data
-// (ReadOptions::pin_data) do not use the queue.
+// A change of direction and a seek beyond the queue do not use the queue. With
+// ReadOptions::pin_data, pinning is always enabled, so a seek of DBIter within
+// a backward move looks like one of the user, and the scan begins again.
 class MapPrefetchIterator final : public PassThroughIterator,
                                   public MappedValueReader {
  public:
@@ -152,7 +153,8 @@ class MapPrefetchIterator final : public PassThroughIterator,
   // REQUIRES: the queue is not empty.
   bool SeekInQueue(const Slice& target);
   // Returns true if DBIter, while it moves backward, has many versions of a key
-  // to pass, and seeks the key for that. DBIter has pinning enabled then.
+  // to pass, and seeks the key for that. DBIter has pinning enabled then. The
+  // result is always false with ReadOptions::pin_data.
   bool IsWithinBackwardMove() const;
   // Moves by one entry in the other direction than so far.
   void Turn();

@@ -73,7 +73,8 @@ class MapPrefetchQueue {
 
   // The entries whose bytes were returned stay in memory while pinning is
   // enabled, as those of blocks do: a merge operator may return the base value,
-  // and DBIter moves on before the user reads it.
+  // and DBIter moves on before the user reads it. With ReadOptions::pin_data,
+  // that is as long as the user's iterator exists.
   void SetPinnedItersMgr(PinnedIteratorsManager* pinned_iters_mgr) {
     pinned_iters_mgr_ = pinned_iters_mgr;
   }

@@ -462,9 +462,10 @@ struct StrataReadOptions {
   // iterator reads each value when it comes to it.
   //
   // A scan that turns begins again. Nothing is read ahead by tailing iterators,
-  // with pin_data, allow_unprepared_value or a read_tier other than
-  // kReadAllTier, or in column families without the map. Reads ahead do not
-  // count in the PerfContext of the scanning thread.
+  // which must see what is written between their steps, with
+  // allow_unprepared_value or a read_tier other than kReadAllTier, or in column
+  // families without the map. Reads ahead do not count in the PerfContext of
+  // the scanning thread.
   //
   // Source: "KV-Tandem" (section 4.2.2: parallel reads of a scan's values).
   //

@@ -102,6 +102,14 @@ DEFINE_int32(rmw_read_ratio, 10, "Percentage of plain reads in rmw");
 
 DEFINE_uint32(scan_length, 100, "Keys that each scan of randomscan reads");
 
+DEFINE_uint64(scan_stay, 0,
+              "Scans of randomscan and scanwhilewriting, of all threads "
+              "together, that begin in one of --scan_parts before they move to "
+              "the next; 0: scans begin anywhere");
+
+DEFINE_uint64(scan_parts, 100,
+              "Equal parts of the key space for --scan_stay, at least 1");
+
 DEFINE_bool(scan_reverse, false, "Scans go backward");
 
 DEFINE_bool(scan_keys_only, false,
@@ -156,14 +164,15 @@ bool ValidateRmwMode(const char* flag, const std::string& value) {
 }
 DEFINE_validator(rmw_mode, &ValidateRmwMode);
 
-bool ValidateInterval(const char* flag, uint64_t value) {
+bool ValidatePositive(const char* flag, uint64_t value) {
   if (value > 0) {
     return true;
   }
   fprintf(stderr, "--%s must be positive\n", flag);
   return false;
 }
-DEFINE_validator(timeseries_interval_ms, &ValidateInterval);
+DEFINE_validator(timeseries_interval_ms, &ValidatePositive);
+DEFINE_validator(scan_parts, &ValidatePositive);
 
 bool IsDefault(const char* flag) {
   CommandLineFlagInfo info;
@@ -200,6 +209,8 @@ WorkloadOptions OptionsFromFlags() {
       FLAGS_rmw_mode == "merge" ? RmwMode::kMerge : RmwMode::kGetPut;
   options.rmw_read_ratio = FLAGS_rmw_read_ratio;
   options.scan_length = FLAGS_scan_length;
+  options.scan_parts = FLAGS_scan_parts;
+  options.scan_stay = FLAGS_scan_stay;
   options.scan_reverse = FLAGS_scan_reverse;
   options.scan_keys_only = FLAGS_scan_keys_only;
   options.scan_bounded = FLAGS_scan_bounded;

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -146,6 +147,34 @@ class LatestGenerator : public KeyChooser {
 // REQUIRES: they meet the requirements above.
 std::unique_ptr<KeyChooser> NewKeyChooser(const WorkloadOptions& options,
                                           Distribution distribution);
+
+// Draws positions in the key space (RecordShape::KeyAt()) that stay in one part
+// of it for a while: the first draws in the first part, the next ones in the
+// second, and after the last part in the first one again. Within a part they
+// are uniform.
+//
+// Thread-safe: the draws of all threads count.
+class MovingPart {
+ public:
+  // parts: number of equal parts.
+  // stay: number of draws before the next part.
+  // REQUIRES: parts > 0; stay > 0
+  MovingPart(uint64_t parts, uint64_t stay)
+      : parts_(parts),
+        stay_(stay),
+        width_(std::numeric_limits<uint64_t>::max() / parts) {}
+
+  uint64_t Next(Random64* rnd) {
+    const uint64_t draw = draws_.fetch_add(1, std::memory_order_relaxed);
+    return draw / stay_ % parts_ * width_ + rnd->Uniform(width_);
+  }
+
+ private:
+  const uint64_t parts_;
+  const uint64_t stay_;
+  const uint64_t width_;
+  std::atomic<uint64_t> draws_{0};
+};
 
 // Numbers the records that threads insert, and tracks which of them can be
 // read.

@@ -502,6 +502,34 @@ TEST(KeyChooserTest, FactoryMakesTheDistributions) {
   same(&zipfian, Distribution::kZipfian);
 }
 
+TEST(MovingPartTest, DrawsStayInOnePartAndMoveOn) {
+  constexpr uint64_t kParts = 7;
+  constexpr uint64_t kStay = 50;
+  constexpr uint64_t kWidth = std::numeric_limits<uint64_t>::max() / kParts;
+  Random64 rnd(kSeed);
+  MovingPart positions(kParts, kStay);
+  for (uint64_t draw = 0; draw < 2 * kParts * kStay; ++draw) {
+    const uint64_t first = draw / kStay % kParts * kWidth;
+    const uint64_t position = positions.Next(&rnd);
+    ASSERT_GE(position, first) << draw;
+    ASSERT_LT(position - first, kWidth) << draw;
+  }
+}
+
+TEST(MovingPartTest, DrawsAreUniformWithinThePart) {
+  constexpr int kCells = 10;
+  std::vector<int> counts(kCells);
+  Random64 rnd(kSeed);
+  MovingPart positions(/*parts=*/1, /*stay=*/3);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    ++counts[positions.Next(&rnd) /
+             (std::numeric_limits<uint64_t>::max() / kCells + 1)];
+  }
+  for (const int count : counts) {
+    EXPECT_NEAR(count, kDraws / kCells, 5 * std::sqrt(kDraws / kCells));
+  }
+}
+
 TEST(InsertCounterTest, VisibleEndsAtTheFirstGap) {
   InsertCounter counter(5);
   EXPECT_EQ(counter.Visible(), 5u);

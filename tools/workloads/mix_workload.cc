@@ -126,6 +126,10 @@ class MixWorkload : public Workload {
     // Without insertions, the records are those of the load.
     inserts_ = std::make_unique<InsertCounter>(
         spec_.mix[kInsertRecord] > 0 ? existing_ : options_.records);
+    scan_starts_ = options_.scan_stay > 0 && spec_.scan_length_fixed
+                       ? std::make_unique<MovingPart>(options_.scan_parts,
+                                                      options_.scan_stay)
+                       : nullptr;
     scanners_ = threads - 1;
     writing_ = false;
     missing_ = 0;
@@ -427,8 +431,19 @@ class MixWorkload : public Workload {
       return s;
     }
 
+    // Sets key_ to the key at which the next scan begins. Returns its position
+    // in the key space.
+    uint64_t NextScanStart() {
+      if (workload_->scan_starts_ == nullptr) {
+        return shape_.PositionOf(NextRecord());
+      }
+      const uint64_t position = workload_->scan_starts_->Next(&rnd_);
+      shape_.KeyAt(position, &key_);
+      return position;
+    }
+
     Status Scan() {
-      const uint64_t record = NextRecord();
+      const uint64_t position = NextScanStart();
       const uint64_t length = spec_.scan_length_fixed
                                   ? spec_.max_scan
                                   : 1 + rnd_.Uniform(spec_.max_scan);
@@ -439,7 +454,7 @@ class MixWorkload : public Workload {
       read_options.allow_unprepared_value = options_.scan_keys_only;
       Slice bound;
       if (options_.scan_bounded) {
-        SetBound(record, length, &bound, &read_options);
+        SetBound(position, length, &bound, &read_options);
       }
       host_->Throttle(/*write=*/false, length);
       host_->Begin();
@@ -483,9 +498,9 @@ class MixWorkload : public Workload {
     // Sets an upper bound for the scan, so that the iterator need not read
     // beyond it. The bound is where `length` keys are expected to end, by the
     // density of the key space.
-    void SetBound(uint64_t record, uint64_t length, Slice* bound,
+    // position: of the key at which the scan begins.
+    void SetBound(uint64_t position, uint64_t length, Slice* bound,
                   ReadOptions* read_options) {
-      const uint64_t position = shape_.PositionOf(record);
       const double width = std::ldexp(static_cast<double>(length), 64) /
                            static_cast<double>(inserts_->Visible());
       const double room =
@@ -559,6 +574,7 @@ class MixWorkload : public Workload {
   const WorkloadOptions options_;
   uint64_t existing_ = 0;  // records when the run began
   std::unique_ptr<InsertCounter> inserts_;
+  std::unique_ptr<MovingPart> scan_starts_;  // set if scans stay in parts
   std::atomic<int> scanners_{0};  // running scan threads of scanwhilewriting
   std::atomic<bool> writing_{false};  // its writer has put once
   std::atomic<uint64_t> missing_{0};

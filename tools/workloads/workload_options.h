@@ -37,6 +37,8 @@ struct WorkloadOptions {
 
   // randomscan
   uint32_t scan_length = 100;
+  uint64_t scan_parts = 100;
+  uint64_t scan_stay = 0;  // scans; 0: they begin anywhere
   bool scan_reverse = false;
   bool scan_keys_only = false;
   bool scan_bounded = false;
