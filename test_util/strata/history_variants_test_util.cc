@@ -83,6 +83,10 @@ Variants MapVariants() {
                                       {"blob_file_starting_level", "1"}})},
       {"map-collected", WithMap("0", {{"blob_gc_space_amp_limit", "1.01"},
                                       {"blob_file_size", "512"}})},
+      // A scan of values that lie apart makes a job put them into key order.
+      {"map-sorted", WithMap("0", {{"blob_gc_space_amp_limit", "4"},
+                                   {"blob_scan_sort_budget", "1000"},
+                                   {"blob_file_size", "256"}})},
       {"map-tiers", WithMap("0", {{"paths", "2"},
                                   {"layout", "horizontal"},
                                   {"blob_gc_space_amp_limit", "1.01"},

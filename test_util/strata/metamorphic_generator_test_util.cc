@@ -481,6 +481,8 @@ HistoryWords MetamorphicGenerator::ChangeFamily() {
 HistoryWords MetamorphicGenerator::SetOptions() {
   static const char* const kOptions[] = {"blob_gc_space_amp_limit=0",
                                          "blob_gc_space_amp_limit=1.05",
+                                         "blob_scan_sort_budget=0",
+                                         "blob_scan_sort_budget=1000",
                                          "min_blob_size=0",
                                          "min_blob_size=100",
                                          "blob_file_size=1000",

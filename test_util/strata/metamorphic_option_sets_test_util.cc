@@ -87,7 +87,8 @@ class RandomList {
     }
     list_.emplace_back("enable_blob_address_map", "true");
     list_.emplace_back("enable_blob_garbage_collection", "false");
-    Set("blob_gc_space_amp_limit", {"0", "1.01", "1.01", "1.2", "2"});
+    Set("blob_gc_space_amp_limit", {"0", "1.01", "1.01", "1.2", "2", "4"});
+    Set("blob_scan_sort_budget", {"", "0", "1000", "1000"});
     Set("save_blob_address_map", {"", "false"});
     if (!HasCommitOrder()) {
       list_.emplace_back("enable_lsm_bypass", "false");

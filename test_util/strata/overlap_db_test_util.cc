@@ -76,7 +76,9 @@ void ChooseValues(const OverlapStressOptions& options, OverlapDice& dice,
     o.enable_blob_garbage_collection = o.enable_blob_files && dice.OneIn(2);
     o.blob_garbage_collection_age_cutoff = 0.5;
   } else {
-    o.blob_gc_space_amp_limit = dice.OneIn(2) ? 1.1 : 1.4;
+    o.blob_gc_space_amp_limit = dice.OneIn(2) ? 1.1 : dice.OneIn(2) ? 1.4 : 4;
+    // With 1000, nearly each scan makes a job put values into key order.
+    o.blob_scan_sort_budget = dice.OneIn(2) ? 1000 : 1;
   }
   o.enable_delta_separation = options.delta_separation;
   // Folds only happen in full buckets, when there are no more buckets.

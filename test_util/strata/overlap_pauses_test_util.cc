@@ -53,6 +53,9 @@ constexpr Pause kPauses[] = {
     {"BlobGcStorage::Settle", 200, 50},
     {"DBStrata::BackgroundBlobGc::WriteEdit:BeforeEdit", 200, 30},
     {"DBStrata::BackgroundBlobGc::Run:AfterEdit", 200, 50},
+    {"DBStrata::BackgroundBlobGc::MakeSortJob:Picked", 300, 60},
+    {"BlobRangeSortJob::CopyChunk:Read", 100, 50},
+    {"BlobRangeSortJob::Run:BeforeFinish", 200, 50},
     {"FlushOrderGate::Park:Parked", 100, 10},
     // Readers
     {"MapPointRead::Start", 5, 30},

@@ -54,6 +54,7 @@ HistoryOptionList WorkloadOptions(uint64_t seed) {
     maybe(2, "max_write_groups_per_leader", "4");
   }
   maybe(4, "wal_mmap_buffer_size", "65536");
+  maybe(2, "blob_scan_sort_budget", "1000");
   return options;
 }
 
