@@ -24,8 +24,8 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // A file system with a directory on a device that can be full or return
-// retryable errors. Writes to its MANIFESTs and WALs can be made to fail as
-// well.
+// retryable errors. Syncs of this directory, and writes to MANIFESTs and WALs,
+// can be made to fail as well.
 class FullDeviceFS : public FileSystemWrapper {
  public:
   FullDeviceFS(const std::shared_ptr<FileSystem>& base, std::string directory)
@@ -54,7 +54,19 @@ class FullDeviceFS : public FileSystemWrapper {
     return s;
   }
 
+  IOStatus NewDirectory(const std::string& name, const IOOptions& options,
+                        std::unique_ptr<FSDirectory>* result,
+                        IODebugContext* dbg) override {
+    IOStatus s = FileSystemWrapper::NewDirectory(name, options, result, dbg);
+    if (s.ok() && (name + "/").compare(0, directory_.size(), directory_) == 0) {
+      *result = std::make_unique<FailingDirectory>(std::move(*result),
+                                                   &directory_syncs_fail);
+    }
+    return s;
+  }
+
   std::atomic<bool> full{false};
+  std::atomic<bool> directory_syncs_fail{false};
   bool retryable = false;
   std::atomic<bool> manifest_fails{false};
   std::atomic<bool> wal_fails{false};
@@ -73,6 +85,23 @@ class FullDeviceFS : public FileSystemWrapper {
         return RetryableError();
       }
       return target()->Append(data, options, dbg);
+    }
+
+   private:
+    const std::atomic<bool>* const fails_;
+  };
+
+  class FailingDirectory : public FSDirectoryWrapper {
+   public:
+    FailingDirectory(std::unique_ptr<FSDirectory>&& directory,
+                     const std::atomic<bool>* fails)
+        : FSDirectoryWrapper(std::move(directory)), fails_(fails) {}
+    IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* dbg,
+                                 const DirFsyncOptions& dir_options) override {
+      if (*fails_) {
+        return RetryableError();
+      }
+      return FSDirectoryWrapper::FsyncWithDirOptions(options, dbg, dir_options);
     }
 
    private:
@@ -292,6 +321,42 @@ class DBResumeTest : public DBTestBase {
     }
   }
 
+  // Leaves a DB in which an atomic flush of two families has failed, because
+  // the directory of the SST files (or of the blob files) could not be synced.
+  void FailDirectorySync(bool of_blob_files, int max_resume_count) {
+    OpenOnTwoDevices(/*with_layout=*/true);
+    options_.atomic_flush = true;
+    options_.max_bgerror_resume_count = max_resume_count;
+    options_.bgerror_resume_retry_interval = 1000;
+    if (of_blob_files) {
+      options_.enable_blob_files = true;
+      options_.level_sst_path_ids = {0};
+      options_.level_blob_path_ids = {1};
+    } else {
+      options_.level_sst_path_ids = {1, 0};
+    }
+    DestroyAndReopen(options_);
+    CreateAndReopenWithCF({"other"}, options_);
+    ASSERT_OK(Put(0, "a", "value"));
+    ASSERT_OK(Put(1, "a", "value"));
+    fs_->directory_syncs_fail = true;
+    ASSERT_NOK(db_->Flush(FlushOptions(), handles_));
+    ASSERT_NOK(dbfull()->TEST_GetBGError());
+    fs_->directory_syncs_fail = false;
+  }
+
+  void CheckAfterDirectorySync() {
+    ASSERT_OK(dbfull()->TEST_GetBGError());
+    ASSERT_OK(Put(1, "b", "value"));
+    ASSERT_OK(db_->Flush(FlushOptions(), handles_));
+    for (const bool reopened : {false, true}) {
+      EXPECT_EQ(Get(0, "a"), "value") << reopened;
+      EXPECT_EQ(Get(1, "a"), "value") << reopened;
+      EXPECT_EQ(Get(1, "b"), "value") << reopened;
+      ReopenWithColumnFamilies({kDefaultColumnFamilyName, "other"}, options_);
+    }
+  }
+
   // Calls Resume() and fails if it does not return. Then the test cannot go on.
   void ResumeWithin(int seconds) {
     std::atomic<bool> returned{false};
@@ -400,6 +465,31 @@ TEST_F(DBResumeTest, RecoveryReplacesAWalThatFailedAfterAFlush) {
     Env::Default()->SleepForMicroseconds(10000);
   }
   CheckAfterFailedWal();
+}
+
+// The memtables of an atomic flush are flushed again after the sync of a
+// directory has failed. In RocksDB they stay in progress, and the recovery
+// waits for them forever.
+TEST_F(DBResumeTest, ResumeRepeatsAFlushWhoseDirectoryWasNotSynced) {
+  for (const bool of_blob_files : {false, true}) {
+    SCOPED_TRACE(of_blob_files);
+    ASSERT_NO_FATAL_FAILURE(
+        FailDirectorySync(of_blob_files, /*max_resume_count=*/0));
+    ASSERT_NO_FATAL_FAILURE(ResumeWithin(20));
+    CheckAfterDirectorySync();
+  }
+}
+
+TEST_F(DBResumeTest, RecoveryRepeatsAFlushWhoseDirectoryWasNotSynced) {
+  for (const bool of_blob_files : {false, true}) {
+    SCOPED_TRACE(of_blob_files);
+    ASSERT_NO_FATAL_FAILURE(
+        FailDirectorySync(of_blob_files, /*max_resume_count=*/INT_MAX));
+    for (int i = 0; i < 1000 && !dbfull()->TEST_GetBGError().ok(); ++i) {
+      Env::Default()->SleepForMicroseconds(10000);
+    }
+    CheckAfterDirectorySync();
+  }
 }
 
 // A compaction fails to write the MANIFEST, which is a hard error with an
