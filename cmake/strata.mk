@@ -450,6 +450,7 @@ STRATA_TEST_MAIN = \
   db/strata/seeded_metamorphic_test.cc \
   db/strata/seeded_schedule_test.cc \
   db/strata/seeded_threads_test.cc \
+  db/strata/snapshot_at_zero_test.cc \
   db/strata/spanning_key_test.cc \
   db/strata/transaction_validation_test.cc \
   db/write_path/db_wal_buffer_test.cc \
