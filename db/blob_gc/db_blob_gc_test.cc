@@ -1280,6 +1280,61 @@ TEST_F(DBBlobGcTest, CloseWithWaitingOrRunningJobs) {
   }
 }
 
+// While file deletions are disabled no job collects garbage, so writes are not
+// slowed down for it, also not those to a family that is made meanwhile.
+TEST_F(DBBlobGcTest, NewFamiliesKnowThatFileDeletionsAreDisabled) {
+  const Options options = GcOptions(1.2);
+  DestroyAndReopen(options);
+  const auto is_allowed = [&](ColumnFamilyHandle* handle) {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return static_cast_with_check<ColumnFamilyHandleImpl>(handle)
+        ->cfd()
+        ->address_map_store()
+        ->gc()
+        ->allowed();
+  };
+  EXPECT_TRUE(is_allowed(db_->DefaultColumnFamily()));
+  ASSERT_OK(db_->DisableFileDeletions());
+  PutKey(1, 0);
+  ASSERT_OK(Flush());
+  EXPECT_FALSE(is_allowed(db_->DefaultColumnFamily()));
+  CreateColumnFamilies({"other"}, options);
+  EXPECT_FALSE(is_allowed(handles_[0]));
+  ASSERT_OK(db_->EnableFileDeletions());
+  PutKey(1, 1);
+  ASSERT_OK(Flush());
+  EXPECT_TRUE(is_allowed(handles_[0]));
+}
+
+// A job in the background has the last reference to a family. Its files are
+// deleted when the job ends, and not when another job comes by.
+TEST_F(DBBlobGcTest, FilesOfADroppedFamilyAreDeletedAtTheEndOfTheJob) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  for (int round = 0; round < 2; ++round) {
+    for (int key = 0; key < kKeys; key += 1 + round) {
+      ASSERT_OK(Put(1, Key(key), ValueOf(key, round)));
+    }
+    ASSERT_OK(Flush(1));
+  }
+  Wait();
+  const auto was_dropped =
+      EnableCallBackOnce("DBStrata::BackgroundBlobGc::Copy:Copied", [&](void*) {
+        ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+        ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+      });
+  ASSERT_OK(
+      db_->SetOptions(handles_[1], {{"blob_gc_space_amp_limit", "1.05"}}));
+  WaitFor([&] { return was_dropped->load(); });
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  ASSERT_OK(dbfull()->TEST_WaitForPurge());
+  DisableCallBacks();
+  handles_.pop_back();
+  EXPECT_TRUE(FilesOnDisk(kBlobFile).empty());
+  EXPECT_TRUE(FilesOnDisk(kTableFile).empty());
+}
+
 TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJob) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);

@@ -36,6 +36,7 @@
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
@@ -464,7 +465,7 @@ TEST_P(DBDeltaIngestionTest, OperandsWrittenDuringTheCommitAreHidden) {
         ASSERT_OK(Flush());
       }
     });
-    EnableCallBack("DBStrata::CompleteDeltaAnchors",
+    EnableCallBack("DBStrata::PrepareIngestionCommit:LacksAnchors",
                    [&](void*) { ++num_late; });
     Ingest({{PutOf("a", "new"), PutOf("b", "new")},
             {DeleteRangeOf("d", "f"), PutOf("g", "new")},
@@ -479,6 +480,138 @@ TEST_P(DBDeltaIngestionTest, OperandsWrittenDuringTheCommitAreHidden) {
     Check();
     Restart();
     Check();
+  }
+}
+
+// The commit of an ingestion that waits until a compaction of another family is
+// settled in the address map lets flushes commit, which may bring the first
+// operands around a file.
+TEST_P(DBDeltaIngestionTest, OperandsFlushedWhileTheCommitWaitsAreHidden) {
+  const Options options = DeltaOptions();
+  Start(options);
+  Options map_options = options;
+  map_options.enable_delta_separation = false;
+  map_options.enable_merged_value_cache = false;
+  map_options.merge_operator = MergeOperators::CreateMaxOperator();
+  map_options.enable_blob_files = true;
+  map_options.enable_blob_address_map = true;
+  map_options.min_blob_size = 20;
+  CreateColumnFamilies({"map"}, map_options);
+  const std::vector<std::string> families = {kDefaultColumnFamilyName, "map"};
+  const std::vector<Options> both = {options, map_options};
+  ReopenWithColumnFamilies(families, both);
+  const auto compact_map = [&] {
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    std::vector<std::string> names;
+    for (const LiveFileMetaData& file : files) {
+      if (file.column_family_name == "map") {
+        names.push_back(file.relative_filename);
+      }
+    }
+    ASSERT_OK(db_->CompactFiles(CompactionOptions(), handles_[1], names, 3));
+  };
+  // A short value replaces a long one, whose name leaves the map.
+  ASSERT_OK(Put(1, "k", "a" + std::string(40, '.')));
+  ASSERT_OK(Flush(1));
+  compact_map();
+  ASSERT_OK(Merge(1, "k", "z"));
+  ASSERT_OK(Flush(1));
+
+  WriteAndFlush({PutOf("b", "v"), PutOf("c", "v")});
+  Write(MergeOf("a", "1"));
+  Write(MergeOf("d", "2"));
+  std::atomic<bool> flush_is_held{false};
+  std::atomic<bool> may_flush{false};
+  EnableCallBackOnce("FlushJob::WriteLevel0Table", [&](void*) {
+    flush_is_held = true;
+    may_flush.wait(false);
+  });
+  std::thread flush([this] { EXPECT_OK(Flush()); });
+  EXPECT_TRUE(WaitUntil([&] { return flush_is_held.load(); }));
+
+  std::atomic<bool> commit_waits{false};
+  EnableCallBack("DBStrata::WaitForSettledMap:Waits",
+                 [&](void*) { commit_waits = true; });
+  const Changes changes = {PutOf("b", "new"), DeleteOf("c")};
+  std::thread ingestion;
+  const auto was_held =
+      EnableCallBackOnce("CompactionMapping::Settle", [&](void*) {
+        ingestion = std::thread([&] {
+          std::vector<IngestExternalFileArg> args(2);
+          for (size_t i = 0; i < args.size(); ++i) {
+            args[i].column_family = handles_[i];
+            args[i].external_files = {
+                MakeFile(i == 0 ? changes : Changes{PutOf("q", "new")})};
+          }
+          EXPECT_OK(db_->IngestExternalFiles(args));
+        });
+        EXPECT_TRUE(WaitUntil([&] { return commit_waits.load(); }));
+        may_flush = true;
+        may_flush.notify_all();
+        flush.join();
+      });
+  compact_map();
+  ASSERT_TRUE(*was_held);
+  ingestion.join();
+  DisableCallBacks();
+  ApplyFile(changes, &now_);
+  for (int i = 0; i < 2; ++i) {
+    Check();
+    EXPECT_EQ(Get(1, "k"), "z");
+    EXPECT_EQ(Get(1, "q"), "new");
+    CompactToBottom();
+    Check();
+    ReopenWithColumnFamilies(families, both);
+  }
+}
+
+// A read of several column families that has taken its sequence number before
+// an ingestion, and sees a family after jobs have dropped what the ingested
+// file hides, is repeated: the old state is gone.
+TEST_P(DBDeltaIngestionTest, ReadsOfSeveralFamiliesRepeatAfterAnIngestion) {
+  for (const bool has_deltas : {true, false}) {
+    SCOPED_TRACE(has_deltas);
+    Options options = DeltaOptions();
+    options.enable_delta_separation = has_deltas;
+    Start(options);
+    CreateColumnFamilies({"other"}, options);
+    ReopenWithColumnFamilies({kDefaultColumnFamilyName, "other"}, options);
+    for (const bool iterators : {false, true}) {
+      SCOPED_TRACE(iterators);
+      const std::string key = iterators ? "k" : "l";
+      ASSERT_OK(Put(0, "x", "v"));
+      ASSERT_OK(Put(1, key, "base"));
+      ASSERT_OK(Flush(1));
+      ASSERT_OK(Merge(1, key, "op"));
+      ASSERT_OK(Flush(1));
+      const auto was_changed =
+          EnableCallBackOnce("DBImpl::MultiCFSnapshot::AfterRefSV", [&](void*) {
+            ASSERT_OK(db_->IngestExternalFile(handles_[1],
+                                              {MakeFile({PutOf(key, "new")})},
+                                              IngestExternalFileOptions()));
+            ASSERT_OK(db_->CompactRange(CompactRangeOptions(), handles_[1],
+                                        nullptr, nullptr));
+          });
+      if (!iterators) {
+        const auto values = MultiGet({0, 1}, {"x", key}, nullptr,
+                                     /*batched=*/true, /*async=*/false);
+        EXPECT_EQ(values[1], "new");
+      } else {
+        std::vector<Iterator*> iters;
+        ASSERT_OK(db_->NewIterators(ReadOptions(), {handles_[0], handles_[1]},
+                                    &iters));
+        iters[1]->Seek(key);
+        EXPECT_TRUE(iters[1]->Valid() && iters[1]->key() == key &&
+                    iters[1]->value() == "new");
+        EXPECT_OK(iters[1]->status());
+        for (Iterator* const iter : iters) {
+          delete iter;
+        }
+      }
+      DisableCallBacks();
+      EXPECT_TRUE(*was_changed);
+    }
   }
 }
 

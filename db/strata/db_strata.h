@@ -107,8 +107,6 @@ class DBStrata {
   // before a job that builds on the Versions that are current after the call.
   // Released.
   Status WaitForSettledMaps(const std::vector<ColumnFamilyData*>& families);
-  Status WaitForSettledMaps(
-      const std::vector<ExternalSstFileIngestionJob*>& jobs);
   // Has removals from address maps, and sweeps of range deletions, that have
   // become possible done in the background. Costs the same for any number of
   // column families if none of them has to be examined. Held.
@@ -233,10 +231,12 @@ class DBStrata {
       bool include_end);
   Status PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
                                   DeltaFileDeletion* deletion);  // not held
-  // Ingestions: before writes are stopped (not held), and after (released).
+  // Ingestions: before writes are stopped. Not held.
   Status WriteMissingDeltaAnchors(
       const std::vector<ExternalSstFileIngestionJob*>& jobs, bool all);
-  Status CompleteDeltaAnchors(
+  // The same after writes were stopped: when it returns, no anchors are missing
+  // and the maps are settled, until the mutex is released. Released.
+  Status PrepareIngestionCommit(
       const std::vector<ExternalSstFileIngestionJob*>& jobs);
 
   // ---- Delta files: merges, bucket GC, folds, drains.

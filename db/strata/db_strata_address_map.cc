@@ -255,6 +255,7 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
     if (!db_->read_only_) {
       debts->SetBudget(cfd->GetLatestMutableCFOptions().blob_scan_sort_budget);
     }
+    cfd->address_map_store()->gc()->SetAllowed(blob_gc_allowed_);
     AddBlobGcThreads();
     if (MapIsAnyOrder() && !db_->read_only_) {
       // An image may have modes that no SST file has any more.
@@ -446,16 +447,6 @@ Status DBStrata::WaitForSettledMaps(
     }
   }
   return Status::OK();
-}
-
-Status DBStrata::WaitForSettledMaps(
-    const std::vector<ExternalSstFileIngestionJob*>& jobs) {
-  std::vector<ColumnFamilyData*> families;
-  families.reserve(jobs.size());
-  for (const ExternalSstFileIngestionJob* const job : jobs) {
-    families.push_back(job->GetColumnFamilyData());
-  }
-  return WaitForSettledMaps(families);
 }
 
 void DBStrata::OnReadBoundsReleased(uint32_t column_family_id) {

@@ -32,21 +32,30 @@ Status DBStrata::WriteMissingDeltaAnchors(
   return s;
 }
 
-Status DBStrata::CompleteDeltaAnchors(
+Status DBStrata::PrepareIngestionCommit(
     const std::vector<ExternalSstFileIngestionJob*>& jobs) {
   db_->mutex_.AssertHeld();
-  if (std::none_of(jobs.begin(), jobs.end(),
-                   [](const ExternalSstFileIngestionJob* job) {
-                     return job->LacksDeltaAnchors();
-                   })) {
-    return Status::OK();
+  std::vector<ColumnFamilyData*> families;
+  families.reserve(jobs.size());
+  for (const ExternalSstFileIngestionJob* const job : jobs) {
+    families.push_back(job->GetColumnFamilyData());
   }
-  // The first operands have come after the last look. Of all files, so that
-  // once is enough, whatever is flushed meanwhile.
-  TEST_SYNC_POINT("DBStrata::CompleteDeltaAnchors");
-  db_->mutex_.Unlock();
-  const Status s = WriteMissingDeltaAnchors(jobs, /*all=*/true);
-  db_->mutex_.Lock();
+  const auto lacks_anchors = [](const ExternalSstFileIngestionJob* job) {
+    return job->LacksDeltaAnchors();
+  };
+  // Each of the two waits lets flushes and compactions commit.
+  Status s = WaitForSettledMaps(families);
+  while (s.ok() && std::any_of(jobs.begin(), jobs.end(), lacks_anchors)) {
+    // The first operands have come after the last look. Anchors of all files
+    // are written, so that once is enough, whatever is flushed later.
+    TEST_SYNC_POINT("DBStrata::PrepareIngestionCommit:LacksAnchors");
+    db_->mutex_.Unlock();
+    s = WriteMissingDeltaAnchors(jobs, /*all=*/true);
+    db_->mutex_.Lock();
+    if (s.ok()) {
+      s = WaitForSettledMaps(families);
+    }
+  }
   return s;
 }
 
