@@ -28,6 +28,7 @@
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/defer.h"
 #include "util/random.h"
@@ -623,6 +624,50 @@ TEST_F(DBDeltaJobsTest, CompactRangesSleepWhileACollectionRuns) {
   DisableCallBacks();
   EXPECT_TRUE(JobsAreIdle());
   EXPECT_EQ(0, Stat("merged-files"));
+  CheckFiles();
+  Check();
+}
+
+// CompactRange() leaves operands that come after it has begun to other jobs,
+// and does not wait for these: there may always be one.
+TEST_F(DBDeltaJobsTest, CompactRangeEndsBesideJobsOfLaterOperands) {
+  Options options = DeltaOptions();
+  options.max_background_jobs = 8;
+  DestroyAndReopen(options);
+  FlushOperands(0, 100, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  FlushOperands(0, 100);
+  std::atomic<bool> holds_next{false};
+  std::atomic<bool> is_held{false};
+  std::atomic<bool> may_go_on{false};
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::Write:Begin",
+                 [&](void*) {
+                   if (holds_next.exchange(false)) {
+                     is_held = true;
+                     may_go_on.wait(false);
+                   }
+                 });
+  EnableCallBackOnce("DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit",
+                     [&](void*) {
+                       for (int i = 0; i < 4; ++i) {
+                         FlushOperands(0, 100, /*size=*/100);
+                       }
+                       holds_next = true;
+                       EXPECT_OK(SetAutoJobs(true));
+                       EXPECT_TRUE(WaitUntil([&] { return is_held.load(); }));
+                     });
+  std::atomic<bool> is_over{false};
+  std::thread compaction([&] {
+    EXPECT_OK(CompactAll());
+    is_over = true;
+  });
+  EXPECT_TRUE(WaitUntil([&] { return is_over.load(); }));
+  EXPECT_TRUE(is_held);
+  may_go_on = true;
+  may_go_on.notify_all();
+  compaction.join();
+  DisableCallBacks();
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   CheckFiles();
   Check();
 }

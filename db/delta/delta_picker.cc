@@ -99,7 +99,9 @@ bool DeltaPicker::HasForcedMerge(const Options& options,
                                  const DeltaVersion& version) {
   bool result = false;
   ForEachOfTier(version, Tier::kFlushed, [&](const FilePtr& file) {
-    result |= file->description().first_epoch < options.force_below;
+    const uint64_t epoch = file->description().first_epoch;
+    result |= epoch < options.force_below ||
+              (options.wishes != nullptr && epoch < options.wishes_below);
   });
   return result;
 }
@@ -132,16 +134,21 @@ class DeltaPicker::CollectionPicker {
   Collection Pick() {
     FindEpochs();
     if (table_.empty()) {
-      return running_.empty() && IsFirstPartitionDue() ? FirstPartition()
-                                                       : Collection();
+      if (!IsFirstPartitionDue()) {
+        return Collection();
+      }
+      return running_.empty() ? FirstPartition() : Later();
     }
     if (!FindRunning()) {
-      return Collection();
+      return Later();
     }
     if (IsUnused()) {
-      return running_.empty() ? DropAll() : Collection();
+      return running_.empty() ? DropAll() : Later();
     }
     FindBuckets();
+    if (IsRequest()) {
+      return PickForRequest();
+    }
     Collection result = options_.drain ? Collection() : PickNeighbours();
     if (!result.found) {
       result = PickVictims();
@@ -156,6 +163,8 @@ class DeltaPicker::CollectionPicker {
     uint64_t extent = 0;
     uint64_t slice = 0;
     bool is_running = false;
+    // It would be a victim if it were not running.
+    bool is_due = false;
     bool is_overdue = false;
     // Rewrite it even if it has nothing to take in.
     bool is_to_rewrite = false;
@@ -203,6 +212,34 @@ class DeltaPicker::CollectionPicker {
     std::sort(epochs_.begin(), epochs_.end());
     epochs_.erase(std::unique(epochs_.begin(), epochs_.end()), epochs_.end());
   }
+  // Returns true if the pick is one of CompactRange().
+  bool IsRequest() const { return options_.force_below > 0 && !options_.drain; }
+  static Collection Later() {
+    Collection result;
+    result.waits_for_others = true;
+    return result;
+  }
+  // Buckets are put together only to make room for the victims.
+  Collection PickForRequest() {
+    const bool is_any_due =
+        std::any_of(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) {
+          return bucket.is_due && bucket.is_running;
+        });
+    Collection result = PickVictims();
+    if (result.found) {
+      const Collection neighbours = PickNeighbours();
+      return neighbours.found ? neighbours : result;
+    }
+    // A fold must have ended before another one can fulfil wishes.
+    result.waits_for_others =
+        is_any_due || (options_.wishes != nullptr && wishes_ == nullptr &&
+                       std::any_of(running_.begin(), running_.end(),
+                                   [](const DeltaJobState::Collection& other) {
+                                     return other.is_folding;
+                                   }));
+    return result;
+  }
+
   // Returns the last epoch of the merged files; 0 if there are none.
   uint64_t NewestEpoch() const { return epochs_.empty() ? 0 : epochs_.back(); }
 
@@ -302,6 +339,11 @@ class DeltaPicker::CollectionPicker {
     }
   }
 
+  // Returns true if the file may be the reason to rewrite a bucket.
+  bool MayBeReason(uint64_t file_number) const {
+    return !IsRequest() || file_number < options_.force_below;
+  }
+
   // Returns true if the bucket has anchors that were kept only for snapshots
   // that are gone.
   bool HasOldAnchors(const DeltaBucketState& state) const {
@@ -333,10 +375,11 @@ class DeltaPicker::CollectionPicker {
     const uint64_t min_slice =
         std::max(uint64_t{1}, options_.bucket_size / kMinSliceDivisor);
     // The oldest merged file goes when all buckets have taken it in.
-    uint64_t needed =
-        std::max(forced_, epochs_.size() >= kMaxMerged ? epochs_.front() : 0);
+    uint64_t needed = forced_;
     if (options_.DrainsAll()) {
       needed = NewestEpoch();
+    } else if (!IsRequest() && epochs_.size() >= kMaxMerged) {
+      needed = std::max(needed, epochs_.front());
     }
     const bool has_room = Room() > 0;
     buckets_.reserve(table_.size());
@@ -349,10 +392,16 @@ class DeltaPicker::CollectionPicker {
       bucket.is_running = IsRunning(p);
       bucket.is_overdue = state.floor < needed;
       bucket.is_to_rewrite =
-          sparse_.count(state.extent_number) > 0 || HasOldAnchors(state);
-      const bool is_full = bucket.slice >= options_.bucket_size ||
+          (MayBeReason(state.extent_number) &&
+           sparse_.count(state.extent_number) > 0) ||
+          (MayBeReason(state.anchors_number) && HasOldAnchors(state));
+      const bool is_full =
+          !IsRequest() && (bucket.slice >= options_.bucket_size ||
                            (bucket.slice >= min_slice &&
-                            bucket.slice >= bucket.extent / kSliceDivisor);
+                            bucket.slice >= bucket.extent / kSliceDivisor));
+      const bool is_wished = bucket.size() > 0 && IsWished(p);
+      bucket.is_due =
+          is_full || bucket.is_overdue || bucket.is_to_rewrite || is_wished;
       bucket.is_victim = !bucket.is_running &&
                          (is_full || bucket.is_overdue || bucket.is_to_rewrite);
       if (options_.drain) {
@@ -364,7 +413,7 @@ class DeltaPicker::CollectionPicker {
                           ((!has_room && bucket.size() > part_size_) ||
                            bucket.extent > options_.bucket_size ||
                            HasManyOperandsPerKey(state.extent_number));
-      if (!bucket.is_running && bucket.size() > 0 && IsWished(p)) {
+      if (!bucket.is_running && is_wished) {
         bucket.is_wish_only = !bucket.is_to_fold;
         bucket.is_victim = bucket.is_to_fold = true;
       }

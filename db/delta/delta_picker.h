@@ -49,6 +49,11 @@ struct MutableCFOptions;
 // (DeltaFoldWishes) are collected and folded. Before that, flushed files that
 // may have operands of these keys are merged, however few files there are.
 //
+// Requests. CompactRange() forces what has come before the call
+// (Options::force_below). So that the call ends beside writers, its picks take
+// what is forced and what is wished for, and leave what is due because of later
+// files to jobs in the background.
+//
 // The drain. If the column family no longer separates deltas, all operands are
 // to become values: every flushed file is merged, and every bucket that is not
 // empty is collected with a fold. Operands that a fold has left are tried again
@@ -69,7 +74,10 @@ class DeltaPicker {
     uint64_t oldest_running_flush = UINT64_MAX;
     // Flushed files whose first epoch is below it are merged, and taken in by
     // all buckets like merged files, whatever the cost: all files that existed
-    // when the next file number was this one. 0: no file is forced.
+    // when the next file number was this one. Of the buckets, only those are
+    // collected that must take in such files, that are to be rewritten because
+    // of a file below this number, or that are wished for. 0: no file is
+    // forced, and all that is due is collected.
     uint64_t force_below = 0;
     // All readers see entries with sequence numbers up to it.
     SequenceNumber earliest_snapshot = 0;
@@ -106,6 +114,9 @@ class DeltaPicker {
     uint64_t bytes = 0;
     // By how much the number of buckets may decrease.
     uint32_t fewer_buckets = 0;
+    // Nothing was found, but a collection that is running has something that
+    // would have been picked otherwise.
+    bool waits_for_others = false;
   };
 
   DeltaPicker() = delete;
@@ -128,8 +139,9 @@ class DeltaPicker {
   // merge.
   static bool CanFulfil(const Options& options, const DeltaVersion& version);
 
-  // Returns true if there are flushed files that force_below applies to,
-  // including files that cannot be merged yet.
+  // Returns true if there are flushed files that force_below applies to, or
+  // that must be merged before wishes are fulfilled, including files that
+  // cannot be merged yet.
   static bool HasForcedMerge(const Options& options,
                              const DeltaVersion& version);
 

@@ -192,6 +192,13 @@ TEST_F(DeltaPickerTest, MergeLeavesFilesAboveARunningFlush) {
   EXPECT_TRUE(DeltaPicker::HasForcedMerge(options_, *version_));
   options_.force_below = epochs[0];
   EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
+  // Wishes need the operands of all files from before.
+  options_.wishes_below = epochs[0] + 1;
+  EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
+  options_.wishes = std::make_shared<const DeltaFoldWishes>();
+  EXPECT_TRUE(DeltaPicker::HasForcedMerge(options_, *version_));
+  options_.wishes_below = epochs[0];
+  EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
 }
 
 TEST_F(DeltaPickerTest, MergesFilesThatAreALargeShare) {
@@ -351,6 +358,74 @@ TEST_F(DeltaPickerTest, ForcedFilesAreTakenInByAllBuckets) {
   Collect({{"b", 501}}, last, {"b", std::nullopt});
   SetSlices({0, 0});
   EXPECT_EQ("none", Pick());
+}
+
+// What has come after the call of CompactRange() is left to other jobs, so that
+// the call ends.
+TEST_F(DeltaPickerTest, RequestsLeaveLaterFilesToOtherJobs) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}}, floor);
+  const uint64_t request = last_number_ + 1;
+  FlushAndMerge();
+  SetSlices({0, 0, 2000});
+  EXPECT_EQ("c-", Pick());
+  options_.force_below = request;
+  EXPECT_EQ("none", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
+
+  // A file that is sparse because of a later collection.
+  Collect({{"", 400}}, floor, {"", "b"});
+  Collect({{"b", 400}}, floor, {"b", "c"});
+  EXPECT_EQ("c- rewrite", Pick());
+  Collect({{"b", 400}, {"c", 800}}, floor, {"b", std::nullopt});
+  Collect({{"c", 400}}, floor, {"c", std::nullopt});
+  SetSlices({0, 0, 0});
+  EXPECT_EQ("none", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
+  options_.force_below = 0;
+  EXPECT_EQ("b-c rewrite", Pick());
+  // Anchors of a later collection.
+  Collect({{"b", 400}, {"c", 400}}, floor, {"b", std::nullopt},
+          /*anchors_seq=*/50);
+  options_.earliest_snapshot = 50;
+  options_.force_below = request;
+  EXPECT_EQ("none", Pick());
+  options_.force_below = 0;
+  EXPECT_EQ("b- rewrite", Pick());
+
+  for (int i = 0; i < 12; ++i) {
+    FlushAndMerge();
+  }
+  options_.force_below = request;
+  EXPECT_EQ("none", Pick());
+  options_.max_buckets = 5;
+  EXPECT_EQ("none", Pick());
+  options_.force_below = 0;
+  EXPECT_NE("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, RequestsWaitForWhatOthersCollect) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  const uint64_t last = FlushAndMerge();
+  options_.force_below = last_number_ + 1;
+  SetSlices({1, 1});
+  DeltaJobState::Collection running;
+  running.range = {"b", std::nullopt};
+  running_.push_back(running);
+  EXPECT_EQ("-b", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
+  Collect({{"", 401}}, last, {"", "b"});
+  SetSlices({0, 1});
+  EXPECT_EQ("none", Pick());
+  EXPECT_TRUE(PickCollection().waits_for_others);
+  // The other collection has failed, or has ended.
+  running_.clear();
+  EXPECT_EQ("b-", Pick());
+  Collect({{"b", 401}}, last, {"b", std::nullopt});
+  SetSlices({0, 0});
+  EXPECT_EQ("none", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
 }
 
 TEST_F(DeltaPickerTest, LimitsTheNumberOfNewBuckets) {

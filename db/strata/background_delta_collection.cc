@@ -68,6 +68,7 @@ Status DBStrata::BackgroundDeltaCollection::Pick() {
   if (s.ok()) {
     pick_ = DeltaPicker::PickCollection(options_, *run_->deltas(), *slices,
                                         running);
+    waits_for_others_ = pick_.waits_for_others;
   }
   db_->mutex_.Lock();
   if (s.ok()) {

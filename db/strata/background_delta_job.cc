@@ -23,8 +23,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// CompactRange() leaves the rest of a drain to other jobs when so many folds in
-// succession were given up.
+// CompactRange() leaves the rest of a drain, and wishes, to other jobs when so
+// many folds in succession were given up.
 constexpr int kMaxFoldsGivenUp = 10;
 
 }  // namespace
@@ -81,7 +81,10 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
     DBStrata* strata, ColumnFamilyData* cfd, const Request& request) {
   DeltaPicker::Options options = PickerOptions(strata, cfd);
   options.force_below = request.force_below;
-  options.can_fold &= request.folds_given_up < kMaxFoldsGivenUp;
+  if (request.folds_given_up >= kMaxFoldsGivenUp) {
+    options.can_fold = false;
+    options.wishes.reset();
+  }
   return options;
 }
 

@@ -42,6 +42,8 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     uint64_t force_below = 0;
     // The number of folds that were given up, one after the other.
     int folds_given_up = 0;
+    // Wishes of compactions that end later are left to jobs in the background.
+    bool has_taken_wishes = false;
   };
 
   // Returns how many jobs there may be, beside compactions and flushes, for all
@@ -69,6 +71,9 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
 
   // Returns true if there was something to do.
   bool found() const { return found_; }
+  // Returns true if there was nothing to do because other jobs are doing it. A
+  // request is not fulfilled before they have ended.
+  bool waits_for_others() const { return waits_for_others_; }
 
  protected:
   // request: of a manual job, and outlives it; nullptr for one of the
@@ -106,6 +111,7 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // Exists during RunMarked().
   std::optional<DeltaJobRun> run_;
   bool found_ = false;
+  bool waits_for_others_ = false;
   // Commit() was called.
   bool tried_to_commit_ = false;
 

@@ -26,8 +26,11 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
     is_done_ = true;
     return Readiness::kNothingToDo;
   }
-  store->AddFoldWishes(store->holds()->Take(),
-                       db->versions_->current_next_file_number());
+  if (!request_->has_taken_wishes) {
+    request_->has_taken_wishes = true;
+    store->AddFoldWishes(store->holds()->Take(),
+                         db->versions_->current_next_file_number());
+  }
   const DeltaPicker::Options options =
       BackgroundDeltaJob::PickerOptions(strata_, cfd(), *request_);
   is_merge_ = DeltaPicker::HasForcedMerge(options, *version);
@@ -57,8 +60,15 @@ Status DBStrata::ManualDeltaJob::Run(JobContext* job_context) {
 }
 
 bool DBStrata::ManualDeltaJob::OnManualEnd(const Status& s) {
-  is_done_ = s.ok() && !is_merge_ && !job_->found() &&
-             cfd()->delta_store()->jobs().IsIdle();
+  // A drain is over when no job is left.
+  const bool waits = DrainsDeltas(*cfd())
+                         ? !cfd()->delta_store()->jobs().IsIdle()
+                         : job_->waits_for_others();
+  is_done_ = s.ok() && !is_merge_ && !job_->found() && !waits;
+  if (!is_merge_) {
+    // The pick has left what is not forced.
+    cfd()->delta_store()->jobs().SetCollectionDue();
+  }
   // Jobs that could not be scheduled beside this one may be due.
   strata_->SetDeltaJobsDue();
   strata_->ScheduleDeltaJobs();
