@@ -165,6 +165,7 @@ void BackgroundJobScheduler::RunInBackground(
   Counts* const counts = &counts_[Index(job->kind())];
   JobContext job_context(host_->NewJobId(), /*_create_superversion=*/true);
   Status s;
+  bool was_last_reference = false;
   {
     InstrumentedMutexLock lock(host_->mutex());
     TEST_SYNC_POINT_CALLBACK(
@@ -173,7 +174,7 @@ void BackgroundJobScheduler::RunInBackground(
     TEST_SYNC_POINT_CALLBACK("BackgroundJobScheduler::RunInBackground:AfterRun",
                              job.get());
     if (!traits.keeps_family_to_the_end) {
-      Release(job.get(), /*has_run=*/true);
+      was_last_reference = Release(job.get(), /*has_run=*/true);
     }
     if (traits.backs_off && !s.ok() && !s.IsShutdownInProgress() &&
         !s.IsColumnFamilyDropped()) {
@@ -189,7 +190,10 @@ void BackgroundJobScheduler::RunInBackground(
 
   InstrumentedMutexLock lock(host_->mutex());
   if (traits.keeps_family_to_the_end) {
-    Release(job.get(), /*has_run=*/true);
+    was_last_reference = Release(job.get(), /*has_run=*/true);
+  }
+  if (was_last_reference) {
+    PurgeDroppedFamily();
   }
   if (traits.counts_to_the_end) {
     --counts->all;
@@ -201,11 +205,19 @@ void BackgroundJobScheduler::RunInBackground(
   host_->cv()->SignalAll();
 }
 
-void BackgroundJobScheduler::Release(BackgroundJob* job, bool has_run) {
+bool BackgroundJobScheduler::Release(BackgroundJob* job, bool has_run) {
   job->GiveBack(has_run);
-  if (job->cfd() != nullptr) {
-    host_->Unref(job->cfd());
-  }
+  return job->cfd() != nullptr && host_->Unref(job->cfd());
+}
+
+void BackgroundJobScheduler::PurgeDroppedFamily() {
+  host_->mutex()->AssertHeld();
+  // The job has looked for obsolete files while it had the reference.
+  JobContext job_context(host_->NewJobId());
+  host_->FindObsoleteFiles(&job_context);
+  host_->mutex()->Unlock();
+  Purge(&job_context);
+  host_->mutex()->Lock();
 }
 
 void BackgroundJobScheduler::BackOff() {

@@ -72,8 +72,10 @@ class BackgroundJobScheduler {
 
     // REQUIRES: DB mutex held.
     virtual void Ref(ColumnFamilyData* cfd) = 0;
+    // Returns true if the reference was the last one: the family was dropped,
+    // and its files have become obsolete.
     // REQUIRES: DB mutex held.
-    virtual void Unref(ColumnFamilyData* cfd) = 0;
+    virtual bool Unref(ColumnFamilyData* cfd) = 0;
 
     virtual int NewJobId() = 0;
     // Has a thread of the pool call work(job).
@@ -81,6 +83,9 @@ class BackgroundJobScheduler {
     // closed before; nullptr: work() is called in any case.
     virtual void StartThread(Env::Priority pool, void (*work)(void*), void* job,
                              void (*unschedule)(void*)) = 0;
+    // Adds the files that have become obsolete to the context.
+    // REQUIRES: DB mutex held.
+    virtual void FindObsoleteFiles(JobContext* job_context) = 0;
     // REQUIRES: DB mutex not held.
     virtual void PurgeObsoleteFiles(JobContext* job_context) = 0;
   };
@@ -193,7 +198,11 @@ class BackgroundJobScheduler {
   Status CheckManual(const BackgroundJob& job) const;
   // Waits until the job, which has found nothing, may find more or has to stop.
   void WaitForMore(const BackgroundJob& job);
-  void Release(BackgroundJob* job, bool has_run);
+  // Returns true if the job had the last reference to its column family.
+  bool Release(BackgroundJob* job, bool has_run);
+  // Deletes the files of a family whose last reference was released.
+  // REQUIRES: DB mutex held; it is released and taken again.
+  void PurgeDroppedFamily();
   void BackOff();
   void Purge(JobContext* job_context);
 

@@ -48,7 +48,9 @@ class DBStrata::BackgroundJobHost : public BackgroundJobScheduler::Host {
     return cfd->IsDropped();
   }
   void Ref(ColumnFamilyData* cfd) override { cfd->Ref(); }
-  void Unref(ColumnFamilyData* cfd) override { cfd->UnrefAndTryDelete(); }
+  bool Unref(ColumnFamilyData* cfd) override {
+    return cfd->UnrefAndTryDelete();
+  }
   int NewJobId() override { return db_->next_job_id_.fetch_add(1); }
   void StartThread(Env::Priority pool, void (*work)(void*), void* job,
                    void (*unschedule)(void*)) override {
@@ -57,6 +59,9 @@ class DBStrata::BackgroundJobHost : public BackgroundJobScheduler::Host {
                           ? nullptr
                           : db_->GetTaskTag(DBImpl::TaskType::kDefault);
     db_->env_->Schedule(work, job, pool, tag, unschedule);
+  }
+  void FindObsoleteFiles(JobContext* job_context) override {
+    db_->FindObsoleteFiles(job_context, /*force=*/false, /*no_full_scan=*/true);
   }
   void PurgeObsoleteFiles(JobContext* job_context) override {
     db_->PurgeObsoleteFiles(*job_context);
