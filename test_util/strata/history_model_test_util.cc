@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 namespace ROCKSDB_NAMESPACE {
@@ -284,6 +285,20 @@ bool HistoryModel::IsWrittenSince(size_t position, const std::string& cf,
   return false;
 }
 
+bool HistoryModel::MayLoseWritesBelow(const BlurredRange& range) const {
+  for (size_t i = durable_; i < range.position; ++i) {
+    for (const Op& op : writes_[i].ops) {
+      const std::string& last =
+          op.kind == OpKind::kDeleteRange ? op.end : op.key;
+      if (!writes_[i].is_durable && op.cf == range.cf && op.key <= range.to &&
+          range.from <= last) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::vector<std::set<size_t>> HistoryModel::FailedSurvivors(size_t n) const {
   std::vector<size_t> failed;
   for (size_t i = 0; i < writes_.size(); ++i) {
@@ -316,6 +331,13 @@ std::vector<std::set<size_t>> HistoryModel::FailedSurvivors(size_t n) const {
 
 bool HistoryModel::Recover(const AllContents& found, bool is_crash,
                            bool is_flushed) {
+  if (is_crash) {
+    std::copy_if(blurred_.begin(), blurred_.end(),
+                 std::back_inserter(doubtful_),
+                 [this](const BlurredRange& range) {
+                   return MayLoseWritesBelow(range);
+                 });
+  }
   blurred_.clear();
   AllContents compared = found;
   RemoveDoubtful(&compared);

@@ -93,6 +93,8 @@ class HistoryModel {
 
   // Marks a range of keys, `to` included, at this position: the contents at
   // earlier positions are unknown, which they are after DeleteFilesInRange().
+  // The values are also unknown after a crash that may have taken writes to the
+  // range from before: what was below them may be gone.
   void Blur(const std::string& cf, const std::string& from,
             const std::string& to);
   // Marks a range of keys, `to` included: their values are unknown from now on,
@@ -169,6 +171,9 @@ class HistoryModel {
                     std::string* value) const;
   AllContents Replay(const std::vector<Write>& writes) const;
   bool IsDoubtful(const std::string& cf, const std::string& key) const;
+  // Returns true if a crash may take a write to the blurred range that was made
+  // before its position.
+  bool MayLoseWritesBelow(const BlurredRange& range) const;
   void RemoveDoubtful(AllContents* all) const;
   // Returns the sets of failed writes that may have survived, among the first n
   // writes and the durable ones: their positions.
