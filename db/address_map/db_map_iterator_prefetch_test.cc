@@ -265,7 +265,12 @@ TEST_F(DBMapIteratorPrefetchTest, ScansWithPinnedDataReadAhead) {
   constexpr int kKeys = 100;
   for (const size_t limit : {size_t{3}, kAuto}) {
     SCOPED_TRACE(limit);
-    DestroyAndReopen(MapOptions());
+    Options options = MapOptions();
+    // Keys of blocks can be pinned.
+    BlockBasedTableOptions table_options;
+    table_options.use_delta_encoding = false;
+    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    DestroyAndReopen(options);
     PutAndFlush(kKeys);
     ReadOptions read_options;
     read_options.pin_data = true;

@@ -461,11 +461,10 @@ struct StrataReadOptions {
   // reads the values itself while they come from the page cache. 0: the
   // iterator reads each value when it comes to it.
   //
-  // A scan that turns begins again. Nothing is read ahead by tailing iterators,
-  // which must see what is written between their steps, with
-  // allow_unprepared_value or a read_tier other than kReadAllTier, or in column
-  // families without the map. Reads ahead do not count in the PerfContext of
-  // the scanning thread.
+  // A scan that turns begins again. Nothing is read ahead by tailing iterators
+  // (they see what is written between steps), with allow_unprepared_value or a
+  // read_tier other than kReadAllTier, or without a map. Reads ahead do not
+  // count in the PerfContext of the scanning thread.
   //
   // Source: "KV-Tandem" (section 4.2.2: parallel reads of a scan's values).
   //
