@@ -301,11 +301,13 @@ TEST_F(DBMapIteratorPrefetchTest, ScansWithPinnedDataReadAhead) {
       }
       ASSERT_FALSE(iter->Valid());
       EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), begun + kKeys - 2);
-      // A turn within the scan.
+      // A seek after a backward scan, and a turn within the scan.
+      begun = Ticker(BLOB_MAP_PREFETCH_READ);
       iter->Seek(Key(50));
       for (int n = 50; n < 60; ++n, iter->Next()) {
         ASSERT_NO_FATAL_FAILURE(visit(n));
       }
+      EXPECT_GE(Ticker(BLOB_MAP_PREFETCH_READ), begun + 8);
       for (int n = 60; n > 30; --n, iter->Prev()) {
         ASSERT_NO_FATAL_FAILURE(visit(n));
       }
