@@ -103,6 +103,19 @@ class DBBlobGcTest : public AddressMapDBTestBase {
     Wait();
   }
 
+  // Makes a family "other" in which every other value is garbage.
+  void OpenWithGarbageInAnotherFamily() {
+    const Options options = GcOptions(0);
+    DestroyAndReopen(options);
+    CreateAndReopenWithCF({"other"}, options);
+    for (int round = 0; round < 2; ++round) {
+      for (int key = 0; key < kKeys; key += 1 + round) {
+        ASSERT_OK(Put(1, Key(key), ValueOf(key, round)));
+      }
+      ASSERT_OK(Flush(1));
+    }
+  }
+
   void Wait() { ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions())); }
 
   // Waits up to a minute for something that other threads do.
@@ -1309,15 +1322,7 @@ TEST_F(DBBlobGcTest, NewFamiliesKnowThatFileDeletionsAreDisabled) {
 // A job in the background has the last reference to a family. Its files are
 // deleted when the job ends, and not when another job comes by.
 TEST_F(DBBlobGcTest, FilesOfADroppedFamilyAreDeletedAtTheEndOfTheJob) {
-  const Options options = GcOptions(0);
-  DestroyAndReopen(options);
-  CreateAndReopenWithCF({"other"}, options);
-  for (int round = 0; round < 2; ++round) {
-    for (int key = 0; key < kKeys; key += 1 + round) {
-      ASSERT_OK(Put(1, Key(key), ValueOf(key, round)));
-    }
-    ASSERT_OK(Flush(1));
-  }
+  ASSERT_NO_FATAL_FAILURE(OpenWithGarbageInAnotherFamily());
   Wait();
   const auto was_dropped =
       EnableCallBackOnce("DBStrata::BackgroundBlobGc::Copy:Copied", [&](void*) {
@@ -1336,15 +1341,7 @@ TEST_F(DBBlobGcTest, FilesOfADroppedFamilyAreDeletedAtTheEndOfTheJob) {
 }
 
 TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJob) {
-  const Options options = GcOptions(0);
-  DestroyAndReopen(options);
-  CreateAndReopenWithCF({"other"}, options);
-  for (int round = 0; round < 2; ++round) {
-    for (int key = 0; key < kKeys; key += 1 + round) {
-      ASSERT_OK(Put(1, Key(key), ValueOf(key, round)));
-    }
-    ASSERT_OK(Flush(1));
-  }
+  ASSERT_NO_FATAL_FAILURE(OpenWithGarbageInAnotherFamily());
   EnableCallBack("BlobGcStorage::Publish:Swapped",
                  [&](void*) { ASSERT_OK(db_->DropColumnFamily(handles_[1])); });
   const Status s =

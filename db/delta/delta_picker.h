@@ -74,10 +74,10 @@ class DeltaPicker {
     uint64_t oldest_running_flush = UINT64_MAX;
     // Flushed files whose first epoch is below it are merged, and taken in by
     // all buckets like merged files, whatever the cost: all files that existed
-    // when the next file number was this one. Of the buckets, only those are
-    // collected that must take in such files, that are to be rewritten because
-    // of a file below this number, or that are wished for. 0: no file is
-    // forced, and all that is due is collected.
+    // when the next file number was this one. A pick then leaves all buckets
+    // but those that must take in such a file, whose rewrite a file below this
+    // number causes, or that have wishes. 0: no file is forced, and the pick
+    // considers all buckets.
     uint64_t force_below = 0;
     // All readers see entries with sequence numbers up to it.
     SequenceNumber earliest_snapshot = 0;

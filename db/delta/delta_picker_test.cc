@@ -360,8 +360,8 @@ TEST_F(DeltaPickerTest, ForcedFilesAreTakenInByAllBuckets) {
   EXPECT_EQ("none", Pick());
 }
 
-// What has come after the call of CompactRange() is left to other jobs, so that
-// the call ends.
+// CompactRange() leaves files from after the call to other jobs, so that the
+// call ends.
 TEST_F(DeltaPickerTest, RequestsLeaveLaterFilesToOtherJobs) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 400}, {"b", 400}, {"c", 400}}, floor);

@@ -66,7 +66,7 @@ bool DBStrata::ManualDeltaJob::OnManualEnd(const Status& s) {
                          : job_->waits_for_others();
   is_done_ = s.ok() && !is_merge_ && !job_->found() && !waits;
   if (!is_merge_) {
-    // The pick has left what is not forced.
+    // The pick leaves buckets that are not forced to other jobs.
     cfd()->delta_store()->jobs().SetCollectionDue();
   }
   // Jobs that could not be scheduled beside this one may be due.

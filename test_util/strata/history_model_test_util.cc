@@ -270,30 +270,27 @@ bool HistoryModel::HasMerge(const std::string& cf,
   });
 }
 
+bool HistoryModel::Touches(const Write& write, const std::string& cf,
+                           const std::string& from, const std::string& to) {
+  return std::any_of(write.ops.begin(), write.ops.end(), [&](const Op& op) {
+    const std::string& last = op.kind == OpKind::kDeleteRange ? op.end : op.key;
+    return op.cf == cf && op.key <= to && from <= last;
+  });
+}
+
 bool HistoryModel::IsWrittenSince(size_t position, const std::string& cf,
                                   const std::string& from,
                                   const std::string& to) const {
-  for (size_t i = position; i < writes_.size(); ++i) {
-    for (const Op& op : writes_[i].ops) {
-      const std::string& last =
-          op.kind == OpKind::kDeleteRange ? op.end : op.key;
-      if (op.cf == cf && op.key <= to && from <= last) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return std::any_of(
+      writes_.begin() + static_cast<std::ptrdiff_t>(position), writes_.end(),
+      [&](const Write& write) { return Touches(write, cf, from, to); });
 }
 
 bool HistoryModel::MayLoseWritesBelow(const BlurredRange& range) const {
   for (size_t i = durable_; i < range.position; ++i) {
-    for (const Op& op : writes_[i].ops) {
-      const std::string& last =
-          op.kind == OpKind::kDeleteRange ? op.end : op.key;
-      if (!writes_[i].is_durable && op.cf == range.cf && op.key <= range.to &&
-          range.from <= last) {
-        return true;
-      }
+    if (!writes_[i].is_durable &&
+        Touches(writes_[i], range.cf, range.from, range.to)) {
+      return true;
     }
   }
   return false;

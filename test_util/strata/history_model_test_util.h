@@ -166,6 +166,10 @@ class HistoryModel {
     size_t position;
   };
 
+  // Returns true if the write has an operation on a key of the family in the
+  // range, `to` included.
+  static bool Touches(const Write& write, const std::string& cf,
+                      const std::string& from, const std::string& to);
   void Apply(const Op& op, Contents* contents) const;
   void ApplyOperand(const std::string& cf, const std::string& operand,
                     std::string* value) const;

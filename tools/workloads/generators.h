@@ -148,10 +148,9 @@ class LatestGenerator : public KeyChooser {
 std::unique_ptr<KeyChooser> NewKeyChooser(const WorkloadOptions& options,
                                           Distribution distribution);
 
-// Draws positions in the key space (RecordShape::KeyAt()) that stay in one part
-// of it for a while: the first draws in the first part, the next ones in the
-// second, and after the last part in the first one again. Within a part they
-// are uniform.
+// Draws positions in the key space (RecordShape::KeyAt()). The first draws lie
+// in the first part of the key space, the next ones in the second part, and so
+// on; the first part follows the last one. Within a part the draws are uniform.
 //
 // Thread-safe: the draws of all threads count.
 class MovingPart {
