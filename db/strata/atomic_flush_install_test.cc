@@ -1,9 +1,11 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Readers see correct values while another thread commits an atomic flush.
+// The commit of an atomic flush: what readers see meanwhile, and what a caller
+// waits for.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -117,6 +119,78 @@ TEST_F(AtomicFlushInstallTest, OperandsAreSeenOnce) {
     ASSERT_OK(db_->Get(ReadOptions(), family, "k", &value));
     ASSERT_EQ(value, "a,b");
   }
+}
+
+// Flush() returns when all its families are flushed, also if another flush has
+// committed one of them before. The ids of memtables, which a wait compares,
+// are numbers of a family of its own: "default" has the larger ones here.
+TEST_F(AtomicFlushInstallTest, FlushWaitsForEachFamily) {
+  Options options = CurrentOptions();
+  options.atomic_flush = true;
+  options.disable_auto_compactions = true;
+  options.max_write_buffer_number = 8;
+  CreateAndReopenWithCF({"other"}, options);
+  const auto put = [&](int family) {
+    WriteOptions write_options;
+    write_options.disableWAL = true;
+    ASSERT_OK(db_->Put(write_options, handles_[family], "k", "v"));
+  };
+  for (int i = 0; i < 5; ++i) {
+    put(0);
+    ASSERT_OK(db_->Flush(FlushOptions(), handles_[0]));
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool may_begin = false;
+  bool has_returned = false;
+  int flushes = 0;
+  // The job of the first flush begins when the second one was requested. The
+  // job of the second one waits for its Flush(), which would return if it did
+  // not wait for the job.
+  EnableCallBack("DBImpl::BackgroundCallFlush:start", [&](void*) {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (++flushes == 1) {
+      changed.wait(lock, [&] { return may_begin; });
+    } else {
+      changed.wait_for(lock, std::chrono::milliseconds(300),
+                       [&] { return has_returned; });
+    }
+  });
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::AtomicFlushMemTables:BeforeWaitForBgFlush", [&](void*) {
+        std::lock_guard<std::mutex> lock(mutex);
+        may_begin = flushes > 0;
+        changed.notify_all();
+      });
+  put(1);
+  FlushOptions no_wait;
+  no_wait.wait = false;
+  ASSERT_OK(db_->Flush(no_wait, handles_[1]));
+  {
+    // The job of the first flush has begun, so the next call lets it go on.
+    std::unique_lock<std::mutex> lock(mutex);
+    while (flushes == 0) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+  put(0);
+  ASSERT_OK(db_->Flush(FlushOptions(), handles_));
+  for (ColumnFamilyHandle* family : handles_) {
+    uint64_t unflushed = 1;
+    ASSERT_TRUE(db_->GetIntProperty(
+        family, DB::Properties::kNumImmutableMemTable, &unflushed));
+    EXPECT_EQ(unflushed, 0U) << family->GetName();
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    has_returned = true;
+    changed.notify_all();
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  DisableCallBacks();
 }
 
 }  // namespace ROCKSDB_NAMESPACE
