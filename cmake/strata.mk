@@ -136,6 +136,7 @@ STRATA_LIB = \
   db/path_layout/path_read_stats.cc \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
+  db/path_layout/repair_env.cc \
   db/path_layout/repair_paths.cc \
   db/scan_sort/level0_debt.cc \
   db/scan_sort/scan_debts.cc \

@@ -121,7 +121,7 @@ void AddressMapRecovery::LogProgress(uint64_t done, uint64_t total,
 Status AddressMapRecovery::Run() {
   blobs_->map()->Expect(
       version_->storage_info()->strata()->mapped_stats().num_mapped);
-  Status s = OpenBlobFiles();
+  Status s = ReadLayouts();
   if (s.ok()) {
     s = JoinSstFiles();
   }
@@ -146,15 +146,28 @@ Status AddressMapRecovery::Run() {
   return s;
 }
 
-Status AddressMapRecovery::OpenBlobFile(const BlobFileMetaData& meta,
-                                        BlobFile* file) const {
+Status AddressMapRecovery::OpenBlobFile(
+    const BlobFile& file,
+    std::unique_ptr<RandomAccessFileReader>* reader) const {
   const ImmutableOptions& ioptions = cfd_->ioptions();
   std::unique_ptr<FSRandomAccessFile> opened;
-  Status s = ioptions.fs->NewRandomAccessFile(file->name, options_.file_options,
-                                              &opened, nullptr);
+  const Status s = ioptions.fs->NewRandomAccessFile(
+      file.name, options_.file_options, &opened, nullptr);
+  if (s.ok()) {
+    *reader = std::make_unique<RandomAccessFileReader>(
+        std::move(opened), file.name, ioptions.clock, nullptr, ioptions.stats);
+  }
+  return s;
+}
+
+Status AddressMapRecovery::ReadLayout(const BlobFileMetaData& meta,
+                                      BlobFile* file) const {
+  std::unique_ptr<RandomAccessFileReader> reader;
+  Status s = OpenBlobFile(*file, &reader);
   uint64_t size = 0;
   if (s.ok()) {
-    s = ioptions.fs->GetFileSize(file->name, OpenIoOptions(), &size, nullptr);
+    s = cfd_->ioptions().fs->GetFileSize(file->name, OpenIoOptions(), &size,
+                                         nullptr);
   }
   const uint64_t expected = meta.GetSharedMeta()->GetBlobFileSize();
   if (s.ok() && size != expected) {
@@ -163,13 +176,9 @@ Status AddressMapRecovery::OpenBlobFile(const BlobFileMetaData& meta,
                            std::to_string(expected));
   }
   if (s.ok()) {
-    auto reader = std::make_unique<RandomAccessFileReader>(
-        std::move(opened), file->name, ioptions.clock, nullptr, ioptions.stats);
     s = BlobFileLayoutV2::Read(reader.get(), OpenIoOptions(), size,
                                &file->layout);
-    if (s.ok()) {
-      file->reader = std::move(reader);
-    }
+    file->has_layout = s.ok();
   }
   return s;
 }
@@ -178,7 +187,7 @@ bool AddressMapRecovery::IsDamage(const Status& s) const {
   return s.IsCorruption() || s.IsNotFound() || s.IsPathNotFound();
 }
 
-Status AddressMapRecovery::OpenBlobFiles() {
+Status AddressMapRecovery::ReadLayouts() {
   bool has_seed = false;
   for (const auto& meta : version_->storage_info()->GetBlobFiles()) {
     if (!meta->IsMapped()) {
@@ -188,11 +197,11 @@ Status AddressMapRecovery::OpenBlobFiles() {
     file.number = meta->GetBlobFileNumber();
     file.name = PathLayout::BlobFileName(cfd_->ioptions().cf_paths, file.number,
                                          meta->GetPathId());
-    file.damage = OpenBlobFile(*meta, &file);
+    file.damage = ReadLayout(*meta, &file);
     if (!file.damage.ok() && !IsDamage(file.damage)) {
       return file.damage;
     }
-    if (file.reader != nullptr && !has_seed) {
+    if (file.has_layout && !has_seed) {
       blobs_->SetHashSeed(file.layout.header.hash_seed);
       has_seed = true;
     }
@@ -255,7 +264,7 @@ Status AddressMapRecovery::JoinRecordIndexes() {
       files_.size(), options_.num_threads,
       [this, done = std::make_shared<std::atomic<uint64_t>>(0)](size_t i) {
         Status s;
-        if (files_[i].reader != nullptr) {
+        if (files_[i].has_layout) {
           s = JoinRecordIndex(&files_[i]);
         }
         LogProgress(++*done, files_.size(), "record indexes");
@@ -264,10 +273,13 @@ Status AddressMapRecovery::JoinRecordIndexes() {
 }
 
 Status AddressMapRecovery::JoinRecordIndex(BlobFile* file) {
-  Status s;
+  std::unique_ptr<RandomAccessFileReader> opened;
+  Status s = OpenBlobFile(*file, &opened);
   uint64_t records = 0;
-  if (file->layout.header.hash_seed != blobs_->hash_seed()) {
-    BlobRecordWalker walker(file->reader.get(), OpenIoOptions(),
+  if (!s.ok()) {
+    // Handled below.
+  } else if (file->layout.header.hash_seed != blobs_->hash_seed()) {
+    BlobRecordWalker walker(opened.get(), OpenIoOptions(),
                             blobs_->hash_seed(), BlobHeaderV2::kSize,
                             file->layout.index_offset);
     while (s.ok() && !walker.AtEnd()) {
@@ -279,7 +291,7 @@ Status AddressMapRecovery::JoinRecordIndex(BlobFile* file) {
       }
     }
   } else {
-    RecordIndexReader reader(file->reader.get(), OpenIoOptions(), file->layout);
+    RecordIndexReader reader(opened.get(), OpenIoOptions(), file->layout);
     reader.SkipLostBlocks();
     std::vector<AddressMap::Record> batch;
     do {

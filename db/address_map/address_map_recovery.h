@@ -87,8 +87,7 @@ class AddressMapRecovery {
     uint32_t slot = 0;
     std::string name;
     BlobFileLayoutV2 layout;
-    std::unique_ptr<RandomAccessFileReader>
-        reader;  // nullptr if the layout could not be read
+    bool has_layout = false;  // it could be read
     // OK if all records of the file were found.
     Status damage;
   };
@@ -97,9 +96,12 @@ class AddressMapRecovery {
                      Stats* stats);
 
   Status Run();
-  Status OpenBlobFiles();
-  // Opens the file and reads its layout.
-  Status OpenBlobFile(const BlobFileMetaData& meta, BlobFile* file) const;
+  // Reads the layouts of all files. A file is open only while it is being read:
+  // there may be more files than the process may have open.
+  Status ReadLayouts();
+  Status ReadLayout(const BlobFileMetaData& meta, BlobFile* file) const;
+  Status OpenBlobFile(const BlobFile& file,
+                      std::unique_ptr<RandomAccessFileReader>* reader) const;
   // Returns true if recovery may continue without the file whose access failed
   // with status s. False for errors that may be transient, such as too many
   // open files.

@@ -10,12 +10,14 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/address_map_verifier.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "env/composite_env_wrapper.h"
 #include "file/file_util.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
@@ -26,6 +28,65 @@
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Refuses to open a blob file for reading if `limit` of them are open.
+class FewBlobFilesFS : public FileSystemWrapper {
+ public:
+  FewBlobFilesFS(const std::shared_ptr<FileSystem>& base, int limit)
+      : FileSystemWrapper(base), limit_(limit) {}
+
+  const char* Name() const override { return "FewBlobFilesFS"; }
+  IOStatus NewRandomAccessFile(const std::string& fname,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override {
+    if (!Slice(fname).ends_with(".blob")) {
+      return FileSystemWrapper::NewRandomAccessFile(fname, options, result,
+                                                    dbg);
+    }
+    auto count = std::make_unique<Count>(&open_);
+    if (open_ > limit_) {
+      ++refused_;
+      return IOStatus::IOError(fname, "Too many open files");
+    }
+    std::unique_ptr<FSRandomAccessFile> file;
+    IOStatus s =
+        FileSystemWrapper::NewRandomAccessFile(fname, options, &file, dbg);
+    if (s.ok()) {
+      *result = std::make_unique<File>(std::move(file), std::move(count));
+    }
+    return s;
+  }
+  int refused() const { return refused_; }
+
+ private:
+  struct Count {
+    explicit Count(std::atomic<int>* n) : open(n) { ++*open; }
+    ~Count() { --*open; }
+    Count(const Count&) = delete;
+    Count& operator=(const Count&) = delete;
+
+    std::atomic<int>* const open;
+  };
+  class File : public FSRandomAccessFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<FSRandomAccessFile>&& file,
+         std::unique_ptr<Count> count)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)),
+          count_(std::move(count)) {}
+
+   private:
+    const std::unique_ptr<Count> count_;
+  };
+
+  const int limit_;
+  std::atomic<int> open_{0};
+  std::atomic<int> refused_{0};
+};
+
+}  // namespace
 
 class DBAddressMapFileTest : public AddressMapDBTestBase {
  public:
@@ -398,6 +459,36 @@ TEST_F(DBAddressMapFileTest, ImagesHaveUnusedFileNumbers) {
     ASSERT_FALSE(HasFatalFailure());
     ASSERT_OK(Put(round, "more", Value(round)));
     ASSERT_OK(Flush(round));
+  }
+}
+
+// A recovery needs no more open files than it has threads.
+TEST_F(DBAddressMapFileTest, RecoveryOpensFewBlobFilesAtATime) {
+  constexpr int kFiles = 40;
+  Options options = MapOptions();
+  options.disable_auto_compactions = true;
+  options.save_blob_address_map = false;
+  DestroyAndReopen(options);
+  for (int i = 0; i < kFiles; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+    ASSERT_OK(Flush());
+  }
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(&metadata);
+  ASSERT_EQ(metadata.blob_files.size(), size_t{kFiles});
+
+  options.max_file_opening_threads = 4;
+  const auto fs = std::make_shared<FewBlobFilesFS>(
+      env_->GetFileSystem(), options.max_file_opening_threads);
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  options.env = env.get();
+  Reopen(options);
+  EXPECT_EQ(fs->refused(), 0);
+  Close();
+  options.env = env_;
+  Reopen(options);
+  for (int i = 0; i < kFiles; ++i) {
+    EXPECT_EQ(Get(Key(i)), Value(i));
   }
 }
 

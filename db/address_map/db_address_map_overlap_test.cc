@@ -279,6 +279,7 @@ TEST_P(DBAddressMapOverlapTest, FilteredValueStaysGoneWithoutItsTombstone) {
   may_remove = true;
   ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   CheckValue("k", "NOT_FOUND");
+  DisableCallBacks();
 }
 
 // The value must not become visible either if the file with the tombstone is

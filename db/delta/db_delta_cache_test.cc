@@ -45,6 +45,13 @@ using delta_test::ModelDBTest;
 class DBDeltaCacheTest : public ModelDBTest {
  protected:
   DBDeltaCacheTest() : ModelDBTest("db_delta_cache_test") {}
+  // The default is a share of the block cache, which is tiny in a build with
+  // AddressSanitizer.
+  Options DeltaOptions() const {
+    Options options = ModelDBTest::DeltaOptions();
+    options.delta_cache_size = size_t{1} << 20;
+    return options;
+  }
   void Start(const Options& options) {
     ReleaseSnapshots();
     DestroyAndReopen(options);
@@ -757,7 +764,7 @@ TEST_F(DBDeltaCacheTest, ColumnFamiliesHaveSeparateCaches) {
 }
 
 TEST_F(DBDeltaCacheTest, CapacityFollowsTheOption) {
-  Options options = DeltaOptions();
+  Options options = ModelDBTest::DeltaOptions();
   BlockBasedTableOptions table_options;
   table_options.block_cache = NewLRUCache(size_t{64} << 20);
   options.table_factory.reset(NewBlockBasedTableFactory(table_options));

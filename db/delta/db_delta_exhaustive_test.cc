@@ -724,6 +724,9 @@ class DBDeltaExhaustiveTest : public StrataDBTestBase,
     options.compression = kNoCompression;
     options.blob_gc_space_amp_limit = 0;
     options.statistics = statistics_;
+    // The default is a share of the block cache, which is tiny in a build with
+    // AddressSanitizer.
+    options.delta_cache_size = size_t{1} << 20;
     EXPECT_OK(SetHistoryOptions(CurrentList(), env_, &options));
     return options;
   }

@@ -13,6 +13,7 @@
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
+#include "db/path_layout/repair_env.h"
 #include "db/table_cache.h"
 #include "db/version_edit.h"
 #include "db/wide/wide_column_serialization.h"
@@ -442,6 +443,12 @@ std::vector<std::string> RepairPaths::UnusedBlobFiles() const {
   return result;
 }
 
+void RepairPaths::Fail(const Status& s) {
+  if (status_.ok()) {
+    status_ = s;
+  }
+}
+
 Status RepairPaths::CheckOptionsFile(
     const std::string& dbname, Env* env,
     const std::function<const ColumnFamilyOptions*(const std::string&)>&
@@ -508,15 +515,29 @@ Status RepairGuard::Hold() {
   return s;
 }
 
+Status RepairGuard::CheckMoved(const std::vector<std::string>& manifests) {
+  assert(holding_);
+  for (const std::string& manifest : manifests) {
+    const std::string fname = dbname_ + "/" + manifest;
+    const IOStatus s = fs_->FileExists(fname, IOOptions(), nullptr);
+    if (!s.IsNotFound()) {
+      return s.ok() ? Status::IOError(fname, "could not be moved to lost")
+                    : Status(s);
+    }
+  }
+  has_moved_ = true;
+  return Status::OK();
+}
+
 Status RepairGuard::Finish(const Status& status, uint64_t manifest_number) {
-  if (!holding_) {
+  if (!holding_ || (!status.ok() && !has_moved_)) {
     return status;
   }
   if (!status.ok()) {
-    // A failed step may have set CURRENT, and best_efforts_recovery does not
-    // read it. So the MANIFESTs are invalidated, too. All of them are of the
-    // repair, which has moved older ones away. The VersionSet does not know the
-    // number of one that it has written but could not make current.
+    // best_efforts_recovery does not read CURRENT. So the MANIFESTs are
+    // invalidated, too. All of them are of the repair, which has moved older
+    // ones away. The VersionSet does not know the number of one that it has
+    // written but could not make current.
     std::vector<std::string> children;
     fs_->GetChildren(dbname_, IOOptions(), &children, nullptr)
         .PermitUncheckedError();
@@ -527,7 +548,6 @@ Status RepairGuard::Finish(const Status& status, uint64_t manifest_number) {
         Invalidate(dbname_ + "/" + child).PermitUncheckedError();
       }
     }
-    Hold().PermitUncheckedError();
     return status;
   }
   std::unique_ptr<FSDirectory> directory;
@@ -535,6 +555,11 @@ Status RepairGuard::Finish(const Status& status, uint64_t manifest_number) {
   if (s.ok()) {
     s = SetCurrentFile(WriteOptions(), fs_, dbname_, manifest_number,
                        Temperature::kUnknown, directory.get());
+  }
+  if (s.ok()) {
+    fs_->DeleteFile(RepairEnv::SubstituteOfCurrent(dbname_), IOOptions(),
+                    nullptr)
+        .PermitUncheckedError();
   }
   return s;
 }

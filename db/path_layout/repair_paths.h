@@ -148,9 +148,12 @@ class RepairPaths {
                            const std::string& family, const std::string& title,
                            const std::string& directory, uint32_t* path_id);
 
-  // Returns the first error of AssignPathId(). A repair that continued after it
-  // would drop the data of these files.
+  // Returns the first error of AssignPathId() or Fail(). A repair that
+  // continued after it would drop the data of these files.
   const Status& status() const { return status_; }
+  // Records an error that is not one of the file that is being read.
+  // REQUIRES: !s.ok()
+  void Fail(const Status& s);
 
  private:
   struct Reader;
@@ -180,21 +183,26 @@ class RepairPaths {
 //
 // Until a repair is complete, CURRENT would name a MANIFEST that lacks files,
 // and an open would delete these files. Therefore CURRENT names no MANIFEST
-// during that time. Every open fails then, even one with create_if_missing,
-// until a repair succeeds. This survives a crash, with an exception: opens with
-// best_efforts_recovery, which reads any MANIFEST that exists, are prevented
-// only after an error, not after a crash.
+// from Hold() to Finish(): the steps between them use RepairEnv. Every open
+// fails then, even one with create_if_missing, until a repair succeeds. This
+// survives a crash, with an exception: opens with best_efforts_recovery, which
+// reads any MANIFEST that exists, are prevented only after an error, not after
+// a crash.
 //
 // Not thread-safe.
 class RepairGuard {
  public:
-  // `fs` must outlive this object.
+  // `fs` must outlive this object. It is not that of RepairEnv.
   RepairGuard(FileSystem* fs, const std::string& dbname)
       : fs_(fs), dbname_(dbname) {}
 
-  // Makes CURRENT invalid. To be called before anything is changed, and again
-  // after each step that may have set CURRENT.
+  // Makes CURRENT invalid. To be called before anything is changed.
   Status Hold();
+  // To be called when the MANIFESTs of the database have been moved away.
+  // Returns an error, naming the file, if one of them is still there: it would
+  // be taken for one of the repair.
+  // REQUIRES: Hold() has succeeded.
+  Status CheckMoved(const std::vector<std::string>& manifests);
   // To be called at the end of a repair. Returns `status` if it is an error.
   // Otherwise sets CURRENT to MANIFEST `manifest_number`.
   Status Finish(const Status& status, uint64_t manifest_number);
@@ -207,6 +215,7 @@ class RepairGuard {
   FileSystem* const fs_;
   const std::string dbname_;
   bool holding_ = false;
+  bool has_moved_ = false;  // CheckMoved() has succeeded
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,9 +3,12 @@
 
 #include "db/path_layout/repair_paths.h"
 
+#include <algorithm>
+
 #include "db/blob/blob_log_format.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_test_util.h"
+#include "db/path_layout/repair_env.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
@@ -299,22 +302,34 @@ TEST_F(RepairPathsTest, CrashDuringRepairLosesNothing) {
   OpenFilled(a, b);
   Close();
   // The crash comes before the first change, with the MANIFEST of an empty
-  // database, or with that of "cf1".
-  for (int point = 1; point <= 3; ++point) {
-    int passed = 0;
-    SyncPoint::GetInstance()->SetCallBack("RepairGuard::Hold:End",
-                                          [&](void* /*arg*/) {
-                                            if (++passed == point) {
-                                              fs_->PowerOff();
-                                            }
-                                          });
-    SyncPoint::GetInstance()->EnableProcessing();
-    EXPECT_NOK(Repair({a, b})) << point;
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
-    EXPECT_GE(passed, point);
-    ASSERT_OK(fs_->PowerOn());
-    EXPECT_NOK(Open({a, b}, /*create_families=*/false)) << point;
+  // database, or with that of "cf1". It ends the process alone, or the power is
+  // lost.
+  for (int point = 0; point <= 2; ++point) {
+    for (const bool loses_power : {false, true}) {
+      SCOPED_TRACE(std::to_string(point) + std::to_string(loses_power));
+      int passed = 0;
+      SyncPoint::GetInstance()->SetCallBack(
+          point == 0 ? "RepairGuard::Hold:End" : "SetCurrentFile:AfterRename",
+          [&](void* /*arg*/) {
+            if (++passed == std::max(point, 1)) {
+              fs_->PowerOff();
+            }
+          });
+      SyncPoint::GetInstance()->EnableProcessing();
+      EXPECT_NOK(Repair({a, b}));
+      SyncPoint::GetInstance()->DisableProcessing();
+      SyncPoint::GetInstance()->ClearAllCallBacks();
+      EXPECT_GE(passed, std::max(point, 1));
+      if (loses_power) {
+        ASSERT_OK(fs_->PowerOn());
+      } else {
+        fs_->SetFilesystemActive(true);
+      }
+      Options creates = a;
+      creates.create_missing_column_families = true;
+      EXPECT_NOK(Open({creates, b}, /*create_families=*/false));
+      EXPECT_NOK(Open({creates}, /*create_families=*/false));
+    }
   }
   ASSERT_OK(Repair({a, b}));
   ASSERT_OK(Open({a, b}, /*create_families=*/false));
@@ -351,6 +366,71 @@ TEST_F(RepairPathsTest, ErrorAfterCurrentIsSetLosesNothing) {
   ASSERT_OK(Repair({options}));
   ASSERT_OK(Open({options}, /*create_families=*/false));
   ASSERT_OK(VerifyData());
+}
+
+// A family cannot be added because of an error of the device. Its SST files are
+// not at fault, so they stay where they are.
+TEST_F(RepairPathsTest, ErrorOfANewFamilyMovesNoFile) {
+  const Options a = PathOptions("a", 2, {0}, {0});
+  const Options b = PathOptions("b", 2, {1}, {1});
+  OpenFilled(a, b);
+  Close();
+  int count = 0;
+  SyncPoint::GetInstance()->SetCallBack(
+      "SetCurrentFile:AfterRename", [&](void* arg) {
+        if (++count == 2) {
+          *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  EXPECT_TRUE(Repair({a, b}).IsIOError());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_GE(count, 2);
+  for (const Options& options : {a, b}) {
+    for (const DbPath& path : options.cf_paths) {
+      EXPECT_TRUE(env_->FileExists(path.path + "/lost").IsNotFound());
+    }
+  }
+  ExpectRefused({a, b});
+  ASSERT_OK(Repair({a, b}));
+  ASSERT_OK(Open({a, b}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// A MANIFEST that cannot be moved away ends the repair and stays what it is.
+TEST_F(RepairPathsTest, ManifestThatCannotBeMovedIsKept) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  std::vector<std::string> live;
+  uint64_t size = 0;
+  ASSERT_OK(db_->GetLiveFiles(live, &size));
+  std::string manifest;
+  for (const std::string& file : live) {
+    if (file.rfind("/MANIFEST", 0) == 0) {
+      manifest = dbname_ + file;
+    }
+  }
+  Close();
+  std::string before;
+  ASSERT_OK(ReadFileToString(env_, manifest, &before));
+  // A file is where the directory ought to be.
+  ASSERT_OK(WriteStringToFile(env_, "", dbname_ + "/lost"));
+  const Status s = Repair({options});
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find("MANIFEST"), std::string::npos) << s.ToString();
+  std::string after;
+  ASSERT_OK(ReadFileToString(env_, manifest, &after));
+  EXPECT_EQ(before, after);
+
+  ASSERT_OK(env_->DeleteFile(dbname_ + "/lost"));
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+  EXPECT_TRUE(env_->FileExists(RepairEnv::SubstituteOfCurrent(dbname_))
+                  .IsNotFound());
 }
 
 // Repair fails if an SST file refers to an unfinished blob file, and says which
