@@ -316,6 +316,61 @@ TEST_F(DBAddressMapCompactionTest, NoEndlessCompactions) {
   EXPECT_EQ(Get("k"), "c");
 }
 
+// The base of operands in the last level is no longer in the map, since an
+// entry above hides it. The operands cannot be merged before that entry comes
+// down, and are in a file of their own, without mapped entries.
+TEST_F(DBAddressMapCompactionTest, NoEndlessCompactionsOfHiddenOperands) {
+  class Counter : public EventListener {
+   public:
+    void OnCompactionCompleted(DB* /*db*/,
+                               const CompactionJobInfo& /*info*/) override {
+      ++count;
+    }
+    std::atomic<int> count{0};
+  };
+  const auto counter = std::make_shared<Counter>();
+  Options options = MapOptions(/*min_blob_size=*/50);
+  options.merge_operator = MergeOperators::CreatePutOperator();
+  options.num_levels = 4;
+  options.target_file_size_base = 1024;
+  BlockBasedTableOptions table_options;
+  table_options.block_size = 128;
+  options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  options.compression = kNoCompression;
+  options.listeners = {counter};
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", Value(1)));
+  const Snapshot* const first = db_->GetSnapshot();
+  ASSERT_OK(Merge("k", std::string(3000, 'a')));
+  const Snapshot* const second = db_->GetSnapshot();
+  ASSERT_OK(Merge("k", std::string(3000, 'b')));
+  ASSERT_OK(Flush());
+  CompactRangeOptions to_last;
+  to_last.change_level = true;
+  to_last.target_level = 3;
+  to_last.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(to_last, nullptr, nullptr));
+  ASSERT_EQ(NumTableFilesAtLevel(3), 2);
+  ASSERT_OK(Put("k", "hides"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(CompactInto(0, 2));
+  db_->ReleaseSnapshot(first);
+  db_->ReleaseSnapshot(second);
+  WaitForJobs();
+  counter->count = 0;
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  // An endless loop has hundreds of compactions in this time.
+  env_->SleepForMicroseconds(300 * 1000);
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "true"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_LE(counter->count, 5);
+  EXPECT_EQ(Get("k"), "hides");
+  // The operands go when the entry comes down.
+  ASSERT_OK(CompactInto(2, 3));
+  EXPECT_EQ(NumTableFilesAtLevel(3), 1);
+  EXPECT_EQ(Get("k"), "hides");
+}
+
 // Files of level 0 that wait for more files of their size do not count as
 // compaction debt. Otherwise writes would stop forever, because no compaction
 // is due.

@@ -136,9 +136,9 @@ TEST_F(MappedEntryStatsTest, OlderVersionsAreReclaimable) {
 TEST_F(MappedEntryStatsTest, SettledIsNotReclaimable) {
   FileMetaData file = NewFile();
   Add(&file, "a", 50, kTypeBlobIndex, kVersionedValue);
-  file.blob_refs.mapped.SettleReclaimable(49);
+  file.blob_refs.mapped.SettleReclaimable(49, /*has_map=*/true);
   EXPECT_EQ(file.LargestReclaimable(), 50);
-  file.blob_refs.mapped.SettleReclaimable(50);
+  file.blob_refs.mapped.SettleReclaimable(50, /*has_map=*/true);
   EXPECT_EQ(file.LargestReclaimable(), 0);
   EXPECT_EQ(file.blob_refs.mapped.PointCeiling(50), 51);
 
@@ -146,6 +146,16 @@ TEST_F(MappedEntryStatsTest, SettledIsNotReclaimable) {
   EXPECT_EQ(file.LargestReclaimable(), 0);
   Add(&file, "c", 60, kTypeValue);
   EXPECT_EQ(file.LargestReclaimable(), 60);
+
+  // The same holds without mapped entries, unless there is no map.
+  FileMetaData operands = NewFile();
+  Add(&operands, "a", 50, kTypeMerge);
+  operands.blob_refs.mapped.SettleReclaimable(50, /*has_map=*/false);
+  EXPECT_EQ(operands.LargestReclaimable(), 50);
+  operands.blob_refs.mapped.SettleReclaimable(49, /*has_map=*/true);
+  EXPECT_EQ(operands.LargestReclaimable(), 50);
+  operands.blob_refs.mapped.SettleReclaimable(50, /*has_map=*/true);
+  EXPECT_EQ(operands.LargestReclaimable(), 0);
 }
 
 TEST_F(MappedEntryStatsTest, MalformedBlobIndexIsCorruption) {
