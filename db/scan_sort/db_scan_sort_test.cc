@@ -589,6 +589,46 @@ TEST_F(DBScanSortTest, EditThatFails) {
   CheckDb();
 }
 
+// A job fails, and nothing is written. Scans alone start the next one, although
+// other ranges became due while the job ran.
+TEST_F(DBScanSortTest, ScansStartSortsAfterOneThatFailed) {
+  ReopenFor(SortOptions());
+  Load();
+  std::atomic<bool> has_failed{false};
+  EnableCallBack("BlobRangeSortJob::Run:BeforeFinish", [&](void* arg) {
+    if (!has_failed.exchange(true)) {
+      Scan();
+      *static_cast<Status*>(arg) = Status::NoSpace("injected");
+    }
+  });
+  ScanUntil([&] { return has_failed.load(); });
+  DisableCallBacks();
+  WaitForSorts();
+  const uint64_t before = NumSorts();
+  ScanUntil([&] { return NumSorts() > before; });
+  SortByScans(40);
+  CheckDb();
+}
+
+// Writes let debts decay, also without a space limit.
+TEST_F(DBScanSortTest, DebtsDecayWithoutASpaceLimit) {
+  Options options = SortOptions();
+  options.blob_gc_space_amp_limit = 0;
+  options.blob_scan_sort_budget = 1e-6;
+  ReopenFor(options);
+  Load();
+  Scan();
+  const uint64_t before = Debt();
+  ASSERT_GT(before, 0U);
+  for (int round = 1; round <= 3; ++round) {
+    for (int key = 0; key < kKeys; ++key) {
+      PutKey(key, round);
+    }
+    ASSERT_OK(Flush());
+  }
+  EXPECT_LE(Debt(), before / 2);
+}
+
 TEST_F(DBScanSortTest, UnreadableKeysAreNoBackgroundError) {
   Options options = FaultOptions();
   BlockBasedTableOptions table_options;

@@ -115,6 +115,9 @@ class ScanDebts {
 
   // True if a range may be due. False positives occur.
   bool IsDue() const { return is_due_.load(std::memory_order_acquire); }
+  // Has the next charge of a range that is due call on_due again. To be called
+  // after a job has failed, as a later job is scheduled by that call only.
+  void ForgetDue() { is_due_.store(false, std::memory_order_release); }
   // Returns true if the ranges are missing, or not up to date.
   // live_bytes: size of all values of the column family.
   bool NeedsRanges(uint64_t live_bytes) const;

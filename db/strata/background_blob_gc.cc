@@ -85,10 +85,12 @@ void DBStrata::BackgroundBlobGc::AfterRun() {
 void DBStrata::BackgroundBlobGc::OnEnd(const Status& s) {
   if (s.ok()) {
     // There is room for another job. After a failure none is scheduled before
-    // the next event: a thread that waits for the end of all jobs would
-    // otherwise wait forever.
+    // the next event, such as a scan of a range that is due: a thread that
+    // waits for the end of all jobs would otherwise wait forever.
     strata_->SetBlobGcDue();
     strata_->ScheduleBlobGc();
+  } else {
+    strata_->ForgetDueSorts();
   }
 }
 

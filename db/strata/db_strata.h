@@ -195,6 +195,8 @@ class DBStrata {
   void ScheduleBlobGc();
   // Starts jobs that sort values for which scans have paid. Not held.
   void OnScanDebtDue();
+  // Has the next scan of a range that is due call OnScanDebtDue() again. Held.
+  void ForgetDueSorts();
   // Compacts level 0 if scans have paid for it (Level0Debt). Not held.
   void OnLevel0DebtDue(ColumnFamilyData* cfd);
   // True while calls of CollectBlobGarbage(), or of CompactRange() for delta

@@ -77,6 +77,15 @@ void DBStrata::OnScanDebtDue() {
   ScheduleBlobGc();
 }
 
+void DBStrata::ForgetDueSorts() {
+  db_->mutex_.AssertHeld();
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+    if (cfd->address_map_store() != nullptr) {
+      cfd->address_map_store()->scan_debts()->ForgetDue();
+    }
+  }
+}
+
 void DBStrata::OnLevel0DebtDue(ColumnFamilyData* cfd) {
   InstrumentedMutexLock lock(&db_->mutex_);
   AddressMapStore* const blobs = cfd->address_map_store();
@@ -124,6 +133,13 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     debts->level0()->Clear();
   }
   if (limit == 0 && !debts->IsDue()) {
+    if (cf_options.blob_scan_sort_budget > 0) {
+      // Writes let the debts decay.
+      const std::vector<BlobGcPicker::File> files =
+          blobs->FilesForGc(*cfd->current()->storage_info());
+      debts->OnWritten(blobs->gc()->TakeFlushed(files),
+                       BlobGcPicker::SpaceOf(files, 0).live);
+    }
     return;
   }
   for (;;) {
