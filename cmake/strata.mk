@@ -129,7 +129,8 @@ STRATA_LIB = \
   db/merged_value/tracking_compaction_filter.cc \
   db/path_layout/blob_file_path_registry.cc \
   db/path_layout/blob_placement.cc \
-  db/path_layout/checkpoint_paths.cc \
+  db/path_layout/copy_into_directory.cc \
+  db/path_layout/manifest_copy.cc \
   db/path_layout/misplaced_files.cc \
   db/path_layout/path_check.cc \
   db/path_layout/path_layout.cc \
@@ -193,6 +194,7 @@ STRATA_LIB = \
   options/strata/delta_options.cc \
   options/strata/merged_value_options.cc \
   options/strata/omitted_at_default.cc \
+  options/strata/options_file_copy.cc \
   options/strata/own_option_lines.cc \
   options/strata/path_options.cc \
   options/strata/stored_merge_operators.cc \
@@ -410,8 +412,10 @@ STRATA_TEST_MAIN = \
   db/path_layout/blob_file_path_registry_test.cc \
   db/path_layout/blob_file_path_test.cc \
   db/path_layout/db_blob_path_test.cc \
+  db/path_layout/manifest_copy_test.cc \
   db/path_layout/path_check_test.cc \
   db/path_layout/path_compaction_test.cc \
+  db/path_layout/path_copy_test.cc \
   db/path_layout/path_durability_test.cc \
   db/path_layout/path_layout_test.cc \
   db/path_layout/path_placement_test.cc \
@@ -444,6 +448,7 @@ STRATA_TEST_MAIN = \
   db/strata/point_read_test.cc \
   db/strata/quarantine_test.cc \
   db/strata/range_conversion_test.cc \
+  db/strata/read_only_merge_operands_test.cc \
   db/strata/recovered_wals_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/round_robin_compaction_test.cc \
@@ -463,6 +468,7 @@ STRATA_TEST_MAIN = \
   options/strata/address_map_options_test.cc \
   options/strata/delta_options_test.cc \
   options/strata/merged_value_options_test.cc \
+  options/strata/options_file_copy_test.cc \
   options/strata/own_option_lines_test.cc \
   options/strata/path_options_test.cc \
   options/strata/strata_option_table_test.cc \
