@@ -357,8 +357,9 @@ TEST_F(DeltaFileTest, ReadsAFileOfRangeAnchorsOnly) {
                 MustFindAnchor(*reader, key, read_seq));
     }
   }
+  const ReadOptions read_options;
   std::unique_ptr<InternalIterator> iter(
-      reader->NewIterator(ReadOptions(), TableReaderCaller::kUncategorized));
+      reader->NewIterator(read_options, TableReaderCaller::kUncategorized));
   iter->SeekToFirst();
   ASSERT_FALSE(iter->Valid());
   ASSERT_OK(iter->status());
@@ -970,8 +971,9 @@ TEST_F(DeltaFileTest, AnchorsHaveTheAssignedSequenceNumber) {
     for (const std::string key : {"", "aa", "b", "g", "q"}) {
       ASSERT_EQ(0, MustFindAnchor(*reader, key)) << key;
     }
+    const ReadOptions read_options;
     std::unique_ptr<InternalIterator> iter(
-        reader->NewIterator(ReadOptions(), TableReaderCaller::kUncategorized));
+        reader->NewIterator(read_options, TableReaderCaller::kUncategorized));
     size_t num = 0;
     for (iter->SeekToFirst(); iter->Valid(); iter->Next(), ++num) {
       ASSERT_EQ(seq, GetInternalKeySeqno(iter->key()));

@@ -7,6 +7,7 @@
 
 #include "options/cf_options.h"
 #include "options/strata/delta_options.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -46,12 +47,25 @@ Status DeltaStore::OpenReader(const ReadOptions& read_options,
   if (read_options.read_tier == kBlockCacheTier) {
     return Status::Incomplete("Delta file is not open, and no I/O allowed");
   }
+  // The reader serves all later reads, and flushes, which write no anchor where
+  // its filter has no operand. So the options of the read that comes first do
+  // not matter for its index and filter.
+  ReadOptions open_options = read_options;
+  open_options.verify_checksums = true;
+  open_options.fill_cache = true;
+  TEST_SYNC_POINT_CALLBACK("DeltaStore::OpenReader:Options", &open_options);
   return file.GetReader(
       [&](const DeltaFileDescription& description,
           std::shared_ptr<DeltaFileReader>* opened) {
         std::unique_ptr<DeltaFileReader> result;
         Status s =
-            DeltaFileReader::Open(tables_, read_options, description, &result);
+            DeltaFileReader::Open(tables_, open_options, description, &result);
+        if (s.IsMemoryLimit()) {
+          // The block cache has no room.
+          open_options.fill_cache = false;
+          s = DeltaFileReader::Open(tables_, open_options, description,
+                                    &result);
+        }
         *opened = std::move(result);
         return s;
       },
