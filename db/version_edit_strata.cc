@@ -13,6 +13,7 @@
 
 #include "db/delta/delta_edit.h"
 #include "db/merged_value/merged_value_generation.h"
+#include "db/path_layout/path_id_map.h"
 #include "db/version_edit.h"
 #include "util/coding.h"
 
@@ -71,6 +72,39 @@ void VersionEdit::AddDeltaFiles(
   assert(!delta_edit.Empty());
   NoteDeltaFiles(files);
   delta_edit_ = std::make_shared<const DeltaEdit>(std::move(delta_edit));
+}
+
+bool VersionEdit::MapPathIds(const PathIdMap& ids) {
+  bool is_changed = false;
+  for (auto& [level, file] : new_files_) {
+    const uint32_t path_id = ids.Of(file.fd.GetPathId());
+    is_changed = is_changed || path_id != file.fd.GetPathId();
+    file.fd.packed_number_and_path_id =
+        PackFileNumberAndPathId(file.fd.GetNumber(), path_id);
+    // The mask of a file without blob files is undefined.
+    if (PathLayout::HasBlobs(file)) {
+      const uint8_t mask = PathLayout::BlobPathMask(file);
+      const uint8_t new_mask = ids.OfMask(mask);
+      is_changed = is_changed || new_mask != mask;
+      file.blob_refs.path_mask = new_mask;
+    }
+  }
+  for (BlobFileAddition& file : blob_file_additions_) {
+    const uint32_t path_id = ids.Of(file.GetPathId());
+    is_changed = is_changed || path_id != file.GetPathId();
+    file = BlobFileAddition(file.GetBlobFileNumber(), file.GetTotalBlobCount(),
+                            file.GetTotalBlobBytes(), file.GetChecksumMethod(),
+                            file.GetChecksumValue(), path_id,
+                            file.GetIndexBytes(), file.IsCollected());
+  }
+  if (delta_edit_ != nullptr) {
+    DeltaEdit delta_edit = *delta_edit_;
+    if (delta_edit.MapPathIds(ids)) {
+      is_changed = true;
+      delta_edit_ = std::make_shared<const DeltaEdit>(std::move(delta_edit));
+    }
+  }
+  return is_changed;
 }
 
 void VersionEdit::EncodeDeltaEdit(std::string* dst) const {

@@ -279,9 +279,8 @@ Status AddressMapRecovery::JoinRecordIndex(BlobFile* file) {
   if (!s.ok()) {
     // Handled below.
   } else if (file->layout.header.hash_seed != blobs_->hash_seed()) {
-    BlobRecordWalker walker(opened.get(), OpenIoOptions(),
-                            blobs_->hash_seed(), BlobHeaderV2::kSize,
-                            file->layout.index_offset);
+    BlobRecordWalker walker(opened.get(), OpenIoOptions(), blobs_->hash_seed(),
+                            BlobHeaderV2::kSize, file->layout.index_offset);
     while (s.ok() && !walker.AtEnd()) {
       AddressMap::Record record;
       s = walker.Next(&record);

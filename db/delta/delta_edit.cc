@@ -7,6 +7,7 @@
 #include <cassert>
 
 #include "db/dbformat.h"
+#include "db/path_layout/path_id_map.h"
 #include "db/path_layout/path_layout.h"
 #include "logging/event_logger.h"
 #include "util/coding.h"
@@ -412,6 +413,16 @@ SequenceNumber DeltaEdit::LargestSequence() const {
     largest = std::max(largest, file.largest_seq);
   }
   return largest;
+}
+
+bool DeltaEdit::MapPathIds(const PathIdMap& ids) {
+  bool is_changed = false;
+  for (DeltaFileDescription& file : files_) {
+    const uint32_t path_id = ids.Of(file.path_id);
+    is_changed = is_changed || path_id != file.path_id;
+    file.path_id = path_id;
+  }
+  return is_changed;
 }
 
 Status DeltaEdit::Validate() const {

@@ -20,6 +20,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class JSONWriter;
+class PathIdMap;
 class VersionEdit;
 
 // A change of a column family's delta files and buckets: the part of a
@@ -96,6 +97,9 @@ class DeltaEdit {
   void AddRaiseFloors(RaiseFloors raise) {
     raise_floors_.push_back(std::move(raise));
   }
+  // Gives the added files other path ids. Returns false if all have the ids
+  // that they had.
+  bool MapPathIds(const PathIdMap& ids);
   void SetDropUnusedBuckets() { drop_unused_buckets_ = true; }
   void SetSnapshotPiece(SnapshotPiece piece) {
     snapshot_piece_ = std::move(piece);

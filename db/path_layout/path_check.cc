@@ -5,11 +5,9 @@
 
 #include <cassert>
 
-#include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
 #include "file/filename.h"
 #include "rocksdb/file_system.h"
-#include "util/strata/path_list.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -53,28 +51,6 @@ Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
            : std::string()) +
       ". Or close the database and move the files of that path into " +
       cf_paths.back().path);
-}
-
-const char CopyIntoOneDirectory::kRefusal[] =
-    "db_paths / cf_paths not supported for Checkpoint nor BackupEngine: ";
-
-thread_local bool CopyIntoOneDirectory::in_progress_ = false;
-
-Status CopyIntoOneDirectory::Check(ColumnFamilySet& families) {
-  if (!in_progress_) {
-    return Status::OK();
-  }
-  for (ColumnFamilyData* cfd : families) {
-    const std::vector<DbPath>& cf_paths = cfd->ioptions().cf_paths;
-    if (!cfd->IsDropped() && cf_paths.size() > 1 &&
-        PathLayout::IsSet(cfd->GetLatestMutableCFOptions())) {
-      return Status::NotSupported(
-          kRefusal + ("column family \"" + cfd->GetName()) +
-          "\" has level_sst_path_ids or level_blob_path_ids and the paths " +
-          PathListToString(cf_paths));
-    }
-  }
-  return Status::OK();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

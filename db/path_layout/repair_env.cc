@@ -70,8 +70,8 @@ class RepairFileSystem : public FileSystemWrapper {
 
 RepairEnv::RepairEnv(Env* env, const std::string& dbname)
     : env_(std::make_unique<CompositeEnvWrapper>(
-          env, std::make_shared<RepairFileSystem>(env->GetFileSystem(),
-                                                  dbname))) {}
+          env,
+          std::make_shared<RepairFileSystem>(env->GetFileSystem(), dbname))) {}
 
 DBOptions RepairEnv::Apply(const DBOptions& options) const {
   DBOptions result = options;

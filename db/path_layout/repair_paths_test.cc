@@ -429,8 +429,8 @@ TEST_F(RepairPathsTest, ManifestThatCannotBeMovedIsKept) {
   ASSERT_OK(Repair({options}));
   ASSERT_OK(Open({options}, /*create_families=*/false));
   ASSERT_OK(VerifyData());
-  EXPECT_TRUE(env_->FileExists(RepairEnv::SubstituteOfCurrent(dbname_))
-                  .IsNotFound());
+  EXPECT_TRUE(
+      env_->FileExists(RepairEnv::SubstituteOfCurrent(dbname_)).IsNotFound());
 }
 
 // Repair fails if an SST file refers to an unfinished blob file, and says which

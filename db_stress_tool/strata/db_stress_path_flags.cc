@@ -53,6 +53,12 @@ void AddPathLayoutsToTry(
   options_table->emplace("level_blob_path_ids", layouts);
 }
 
+void ForgetPaths(Options* options) {
+  options->cf_paths.clear();
+  options->level_sst_path_ids.clear();
+  options->level_blob_path_ids.clear();
+}
+
 std::vector<ColumnFamilyDescriptor> StressPathsToDestroy() {
   ColumnFamilyOptions options;
   ParsePathList(FLAGS_cf_paths, &options.cf_paths).PermitUncheckedError();

@@ -120,8 +120,8 @@ struct StrataColumnFamilyOptions {
   // At most four paths can be named (ids 0 to 3). An id without a path is
   // refused with InvalidArgument at open, at CreateColumnFamily() and by
   // SetOptions(). Cannot be combined with FIFO compaction or with
-  // a compaction_service (remote compaction); Checkpoint and BackupEngine
-  // refuse a DB whose files lie on several paths.
+  // a compaction_service (remote compaction). Checkpoint and BackupEngine
+  // copy a DB with several paths into one directory, without paths.
   //
   // Source: "Tiered key-value separation" (vertical, horizontal and selective
   // placement).

@@ -83,9 +83,6 @@ _EXCLUDED = [
     # There is no WAL, and db_crashtest.py has no write faults then.
     ('mode', ['best_efforts'], 'wal_buffer', ['yes']),
     ('mode', ['best_efforts'], 'faults', ['write', 'all']),
-    # Copies of a database with several paths are refused.
-    ('paths', ['yes'], 'checkpoints', ['yes']),
-    ('paths', ['yes'], 'backups', ['yes']),
 ]
 
 # db_crashtest.py: the flag that injects a fault into one of so many operations -> the kind of

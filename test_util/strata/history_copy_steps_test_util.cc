@@ -3,7 +3,6 @@
 
 #include "test_util/strata/history_copy_steps_test_util.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -16,20 +15,8 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Checkpoints and backups of a DB with several paths are refused.
-bool HasSeveralPaths(HistoryCall& c) {
-  const auto& families = c.state().families();
-  return std::any_of(families.begin(), families.end(), [](const auto& family) {
-    return family.second.paths.size() > 1;
-  });
-}
-
-// Returns true if the copy was made. An error is a contradiction, unless it is
-// the refusal of several paths, which is not printed as it depends on options.
+// Returns true if the copy was made. An error is a contradiction.
 bool IsMade(HistoryCall& c, const Status& s) {
-  if (s.IsNotSupported() && HasSeveralPaths(c)) {
-    return false;
-  }
   if (!c.Report(s)) {
     c.findings().Fail(std::string(c.step().name) + ": " + s.ToString());
   }

@@ -283,7 +283,10 @@ Status HistoryDb::ReadCopy(const std::string& path,
     return s;
   }
   for (ColumnFamilyDescriptor& descriptor : descriptors) {
+    // The copy is in one directory.
     descriptor.options.cf_paths.clear();
+    descriptor.options.level_sst_path_ids.clear();
+    descriptor.options.level_blob_path_ids.clear();
   }
   options.db_paths.clear();
   options.create_if_missing = false;

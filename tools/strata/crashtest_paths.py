@@ -81,7 +81,5 @@ def finalize(params, is_remote_db):
     ) + "," + paths[-1]
     params["level_sst_path_ids"], params["level_blob_path_ids"] = _layout(len(paths))
     # Not supported with several paths.
-    params["checkpoint_one_in"] = 0
-    params["backup_one_in"] = 0
     params["remote_compaction_worker_threads"] = 0
     params["allow_resumption_one_in"] = 0

@@ -1,0 +1,103 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/copy_into_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/path_layout/manifest_copy.h"
+#include "env/composite_env_wrapper.h"
+#include "file/filename.h"
+#include "logging/logging.h"
+#include "options/strata/options_file_copy.h"
+#include "rocksdb/db.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/metadata.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+LiveFileStorageInfo* FindFile(FileType type,
+                              std::vector<LiveFileStorageInfo>* files) {
+  const auto found = std::find_if(files->begin(), files->end(),
+                                  [type](const LiveFileStorageInfo& file) {
+                                    return file.file_type == type;
+                                  });
+  return found == files->end() ? nullptr : &*found;
+}
+
+// Returns true if a file that belongs to a column family is in another
+// directory than that of the DB.
+bool AnyElsewhere(const std::string& db_dir,
+                  const std::vector<LiveFileStorageInfo>& files) {
+  return std::any_of(
+      files.begin(), files.end(), [&](const LiveFileStorageInfo& file) {
+        return (file.file_type == kTableFile || file.file_type == kBlobFile ||
+                file.file_type == kDeltaFile) &&
+               file.directory != db_dir;
+      });
+}
+
+void Replace(std::string&& contents, LiveFileStorageInfo* file) {
+  file->replacement_contents = std::move(contents);
+  file->size = file->replacement_contents.size();
+  file->trim_to_size = false;
+}
+
+}  // namespace
+
+Status PrepareCopyInOneDirectory(DB* db, bool keeps_wal_dir,
+                                 std::vector<LiveFileStorageInfo>* files) {
+  FileSystem* const fs = db->GetFileSystem();
+  const DBOptions db_options = db->GetDBOptions();
+  bool has_paths =
+      db_options.db_paths.size() > 1 || AnyElsewhere(db->GetName(), *files);
+
+  if (LiveFileStorageInfo* const file = FindFile(kOptionsFile, files)) {
+    std::string text;
+    const Status s = ReadFileToString(
+        fs, file->directory + "/" + file->relative_filename, &text);
+    if (!s.ok()) {
+      return s;
+    }
+    has_paths = has_paths || OptionsFileCopy::HasPaths(text);
+    std::string copy = OptionsFileCopy::IntoOneDirectory(text, keeps_wal_dir);
+    if (copy != text) {
+      Replace(std::move(copy), file);
+    }
+  }
+  LiveFileStorageInfo* const manifest = FindFile(kDescriptorFile, files);
+  if (!has_paths || manifest == nullptr) {
+    return Status::OK();
+  }
+  const PathIdMap path_ids;
+  std::string contents;
+  bool is_changed = false;
+  const Status s = CopyManifest(
+      fs, manifest->directory + "/" + manifest->relative_filename,
+      manifest->size,
+      [&](uint32_t /*column_family*/) -> const PathIdMap& { return path_ids; },
+      &contents, &is_changed);
+  if (s.ok() && is_changed) {
+    ROCKS_LOG_INFO(db_options.info_log,
+                   "The copy has all files on path 0: %s is rewritten",
+                   manifest->relative_filename.c_str());
+    Replace(std::move(contents), manifest);
+  }
+  return s;
+}
+
+Status CheckExportable(const ColumnFamilyMetaData& family) {
+  if (family.delta_files.empty()) {
+    return Status::OK();
+  }
+  return Status::NotSupported(
+      "Export of column family \"" + family.name + "\", which has " +
+      std::to_string(family.delta_files.size()) +
+      " delta files (enable_delta_separation): their merge operands are not in "
+      "its SST files");
+}
+
+}  // namespace ROCKSDB_NAMESPACE

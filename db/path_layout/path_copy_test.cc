@@ -1,0 +1,484 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Checkpoints and backups of databases with several paths: the copy is in one
+// directory, and has nothing to do with the directories of the original.
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db/path_layout/copy_into_directory.h"
+#include "db/path_layout/path_test_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/utilities/backup_engine.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "rocksdb/utilities/options_util.h"
+#include "test_util/sync_point.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class PathCopyTest : public PathTestBase {
+ protected:
+  static constexpr int kKeys = 40;
+
+  PathCopyTest() : PathTestBase("path_copy_test") {}
+  ~PathCopyTest() override {
+    Close();
+    for (const std::string& directory : directories_) {
+      DestroyDir(env_, directory).PermitUncheckedError();
+    }
+  }
+
+  // Returns a directory outside of the database that does not exist.
+  std::string Directory(const std::string& name) {
+    const std::string directory = dbname_ + "_copies_" + name;
+    DestroyDir(env_, directory).PermitUncheckedError();
+    directories_.insert(directory);
+    return directory;
+  }
+
+  // Features of the column family "cf1".
+  enum Feature { kInline, kBlobs, kMap, kDeltas, kMapAndDeltas, kNumFeatures };
+  Options FeatureOptions(Feature feature, const std::string& prefix,
+                         uint32_t num_paths, const Ids& sst, const Ids& blob) {
+    Options options = PathOptions(prefix, num_paths, sst, blob);
+    options.enable_blob_files = feature != kInline && feature != kDeltas;
+    options.enable_blob_address_map =
+        feature == kMap || feature == kMapAndDeltas;
+    options.enable_delta_separation =
+        feature == kDeltas || feature == kMapAndDeltas;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    return options;
+  }
+  // Returns options of a family in the directory of the DB.
+  Options PlainOptions() { return FeatureOptions(kBlobs, "plain", 0, {}, {}); }
+  static Options WithoutPaths(Options options) {
+    options.cf_paths.clear();
+    options.level_sst_path_ids.clear();
+    options.level_blob_path_ids.clear();
+    return options;
+  }
+
+  // Writes values on all paths, operands, and, if `wal` is true, entries that
+  // only the WAL has.
+  void Fill(bool wal) {
+    for (int family = 0; family < 2; ++family) {
+      PutRange(family, 0, kKeys);
+      ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
+      ASSERT_OK(db_->CompactRange(CompactRangeOptions(), Handle(family),
+                                  nullptr, nullptr));
+      PutRange(family, kKeys / 2, kKeys + kKeys / 2, 1);
+      ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
+      for (int i = 0; i < kKeys; i += 3) {
+        ASSERT_OK(db_->Merge(WriteOptions(), Handle(family), KeyOf(i), "m"));
+        Expect(family, KeyOf(i), ValueOf(i, i < kKeys / 2 ? 0 : 1) + ",m");
+      }
+      ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
+      if (wal) {
+        PutRange(family, 2 * kKeys, 2 * kKeys + 5, 0, /*wal=*/true);
+      }
+    }
+  }
+
+  Status MakeCheckpoint(const std::string& directory,
+                        uint64_t log_size_for_flush = 0) {
+    Checkpoint* created = nullptr;
+    Status s = Checkpoint::Create(db_.get(), &created);
+    const std::unique_ptr<Checkpoint> checkpoint(created);
+    return s.ok() ? checkpoint->CreateCheckpoint(directory, log_size_for_flush)
+                  : s;
+  }
+  std::unique_ptr<BackupEngine> OpenBackups(const std::string& directory) {
+    BackupEngine* engine = nullptr;
+    EXPECT_OK(BackupEngine::Open(
+        device_env_.get(), BackupEngineOptions(directory, device_env_.get()),
+        &engine));
+    return std::unique_ptr<BackupEngine>(engine);
+  }
+
+  std::vector<std::string> Names(const std::string& directory) {
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(directory, &names));
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  // Checks that no MANIFEST or OPTIONS file of the copy names a directory of
+  // the original.
+  void CheckNamesNoOther(const std::string& directory) {
+    for (const std::string& name : Names(directory)) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      if (!ParseFileName(name, &number, &type) ||
+          (type != kDescriptorFile && type != kOptionsFile)) {
+        continue;
+      }
+      std::string contents;
+      ASSERT_OK(ReadFileToString(env_, directory + "/" + name, &contents));
+      EXPECT_EQ(contents.find(dbname_), std::string::npos) << name;
+      EXPECT_EQ(contents.find("path_ids"), std::string::npos) << name;
+    }
+  }
+  // Opens the copy for writing, compares its contents with the database's, and
+  // works in it.
+  void CheckCopy(const std::string& directory,
+                 const std::vector<Options>& options) {
+    CheckNamesNoOther(directory);
+    std::vector<ColumnFamilyDescriptor> families;
+    for (size_t i = 0; i < options.size(); ++i) {
+      families.emplace_back(
+          i == 0 ? kDefaultColumnFamilyName : "cf" + std::to_string(i),
+          WithoutPaths(options[i]));
+    }
+    DBOptions db_options(options[0]);
+    db_options.create_if_missing = false;
+    std::unique_ptr<DB> copy;
+    std::vector<ColumnFamilyHandle*> handles;
+    ASSERT_OK(DB::Open(db_options, directory, families, &handles, &copy));
+    for (size_t i = 0; i < handles.size(); ++i) {
+      std::string ours;
+      std::string theirs;
+      const std::unique_ptr<Iterator> a(
+          db_->NewIterator(ReadOptions(), Handle(static_cast<int>(i))));
+      for (a->SeekToFirst(); a->Valid(); a->Next()) {
+        ours += a->key().ToString() + "=" + a->value().ToString() + "\n";
+      }
+      ASSERT_OK(a->status());
+      std::unique_ptr<Iterator> b(copy->NewIterator(ReadOptions(), handles[i]));
+      for (b->SeekToFirst(); b->Valid(); b->Next()) {
+        theirs += b->key().ToString() + "=" + b->value().ToString() + "\n";
+      }
+      ASSERT_OK(b->status());
+      b.reset();
+      EXPECT_EQ(ours, theirs);
+      ASSERT_OK(copy->Put(WriteOptions(), handles[i], "of the copy", "x"));
+      ASSERT_OK(copy->Flush(FlushOptions(), handles[i]));
+      CompactRangeOptions compact;
+      compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+      ASSERT_OK(copy->CompactRange(compact, handles[i], nullptr, nullptr));
+      // All files are in the directory of the copy.
+      ColumnFamilyMetaData metadata;
+      copy->GetColumnFamilyMetaData(handles[i], &metadata);
+      for (const LevelMetaData& level : metadata.levels) {
+        for (const SstFileMetaData& file : level.files) {
+          EXPECT_EQ(file.directory, directory);
+        }
+      }
+      for (const BlobMetaData& file : metadata.blob_files) {
+        EXPECT_EQ(file.blob_file_path, directory);
+      }
+    }
+    ASSERT_OK(copy->VerifyChecksum());
+    for (ColumnFamilyHandle* handle : handles) {
+      ASSERT_OK(copy->DestroyColumnFamilyHandle(handle));
+    }
+    ASSERT_OK(copy->Close());
+  }
+  void CheckOriginal(const std::vector<Options>& options) {
+    ASSERT_OK(VerifyData());
+    ASSERT_OK(db_->VerifyChecksum());
+    ASSERT_OK(Open(options, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (!options[i].level_sst_path_ids.empty()) {
+        CheckPlacement(static_cast<int>(i), options[i]);
+      }
+    }
+  }
+
+ private:
+  std::set<std::string> directories_;
+};
+
+TEST_F(PathCopyTest, CheckpointIsInOneDirectory) {
+  for (int feature = 0; feature < kNumFeatures; ++feature) {
+    for (const bool wal : {false, true}) {
+      SCOPED_TRACE(std::to_string(feature) + std::to_string(wal));
+      DestroyAll();
+      const std::vector<Options> options = {
+          PlainOptions(),
+          FeatureOptions(static_cast<Feature>(feature), "b", 3, {0, 1}, {2})};
+      OpenNew(options);
+      Fill(wal);
+      const std::string directory = Directory("checkpoint");
+      ASSERT_OK(MakeCheckpoint(directory, wal ? UINT64_MAX : 0));
+      CheckCopy(directory, options);
+      CheckOriginal(options);
+    }
+  }
+}
+
+TEST_F(PathCopyTest, BackupIsInOneDirectory) {
+  for (int feature = 0; feature < kNumFeatures; ++feature) {
+    SCOPED_TRACE(feature);
+    DestroyAll();
+    const std::vector<Options> options = {
+        PlainOptions(),
+        FeatureOptions(static_cast<Feature>(feature), "b", 3, {0, 1}, {2})};
+    OpenNew(options);
+    Fill(/*wal=*/false);
+    const std::string directory = Directory("backup");
+    const std::string restored = Directory("restored");
+    const std::unique_ptr<BackupEngine> engine = OpenBackups(directory);
+    ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
+    // The second backup has new files alone beside those of the first one.
+    PutRange(1, 3 * kKeys, 4 * kKeys);
+    ASSERT_OK(db_->Flush(FlushOptions(), Handle(1)));
+    const size_t shared = Names(directory + "/shared_checksum").size();
+    ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
+    const size_t added = Names(directory + "/shared_checksum").size() - shared;
+    EXPECT_GE(added, 1U);
+    EXPECT_LE(added, 2U);
+    ASSERT_OK(engine->VerifyBackup(2, /*verify_with_checksum=*/true));
+    ASSERT_OK(engine->RestoreDBFromLatestBackup(restored, restored));
+    CheckCopy(restored, options);
+    CheckOriginal(options);
+  }
+}
+
+// The copy has no path id, so that it can be opened with paths of its own.
+TEST_F(PathCopyTest, PathsOfTheCopyAreItsOwn) {
+  const Options options = PathOptions("a", 3, {1, 2}, {2, 0});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  const std::string directory = Directory("checkpoint");
+  ASSERT_OK(MakeCheckpoint(directory));
+  Close();
+  Options other = WithoutPaths(options);
+  other.cf_paths = {{directory, 0}, {Directory("second"), 0}};
+  other.level_sst_path_ids = {1};
+  other.create_if_missing = false;
+  std::unique_ptr<DB> copy;
+  ASSERT_OK(DB::Open(other, directory, &copy));
+  std::string value;
+  ASSERT_OK(copy->Get(ReadOptions(), KeyOf(1), &value));
+  EXPECT_EQ(value, ValueOf(1, 0));
+  ASSERT_OK(copy->Close());
+}
+
+// A database without a layout can have files on several paths, and one with a
+// layout can have all files in one directory.
+TEST_F(PathCopyTest, LayoutAndPathsDoNotNeedEachOther) {
+  for (const bool has_layout : {false, true}) {
+    SCOPED_TRACE(has_layout);
+    DestroyAll();
+    Options options = PathOptions("a", 2, {}, {});
+    if (has_layout) {
+      options.cf_paths[0].path = dbname_;
+      options.level_sst_path_ids = {0};
+      options.level_blob_path_ids = {0};
+    } else {
+      options.cf_paths[0].target_size = 0;
+    }
+    OpenNew({options});
+    PutRange(0, 0, kKeys);
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    const std::string directory = Directory("checkpoint");
+    ASSERT_OK(MakeCheckpoint(directory));
+    CheckCopy(directory, {options});
+    CheckOriginal({options});
+  }
+}
+
+// The OPTIONS file of the copy can be used as it is: it does not lead to the
+// directories of the original, nor to its WALs and info logs.
+TEST_F(PathCopyTest, OptionsFileLeadsToTheCopy) {
+  Options options = PathOptions("a", 2, {0}, {1});
+  options.wal_dir = Directory("wals");
+  options.db_log_dir = Directory("logs");
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  PutRange(0, kKeys, 2 * kKeys, 0, /*wal=*/true);
+  const std::string directory = Directory("checkpoint");
+  ASSERT_OK(MakeCheckpoint(directory, /*log_size_for_flush=*/UINT64_MAX));
+  CheckNamesNoOther(directory);
+  Close();
+
+  DBOptions db_options;
+  std::vector<ColumnFamilyDescriptor> families;
+  ConfigOptions config;
+  config.env = device_env_.get();
+  ASSERT_OK(LoadLatestOptions(config, directory, &db_options, &families));
+  EXPECT_EQ(db_options.wal_dir, "");
+  EXPECT_EQ(db_options.db_log_dir, "");
+  ASSERT_EQ(families.size(), 1U);
+  EXPECT_TRUE(families[0].options.cf_paths.empty());
+  std::unique_ptr<DB> copy;
+  std::vector<ColumnFamilyHandle*> handles;
+  ASSERT_OK(DB::Open(db_options, directory, families, &handles, &copy));
+  for (int i = 0; i < 2 * kKeys; ++i) {
+    std::string value;
+    ASSERT_OK(copy->Get(ReadOptions(), handles[0], KeyOf(i), &value));
+    EXPECT_EQ(value, ValueOf(i, 0));
+  }
+  ASSERT_OK(copy->DestroyColumnFamilyHandle(handles[0]));
+  ASSERT_OK(copy->Close());
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  CheckOriginal({options});
+}
+
+// Files of the device of the copy are linked, although those of other devices
+// have to be copied.
+TEST_F(PathCopyTest, FilesAreLinkedWhereTheDeviceIsTheSame) {
+  Options options = PathOptions("a", 2, {1}, {0});
+  options.cf_paths[0].path = dbname_;
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  const std::string directory = Directory("checkpoint");
+  ASSERT_OK(MakeCheckpoint(directory));
+  int linked = 0;
+  int copied = 0;
+  for (const std::string& name : Names(directory)) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    ASSERT_TRUE(ParseFileName(name, &number, &type)) << name;
+    if (type == kTableFile || type == kBlobFile) {
+      uint64_t links = 0;
+      ASSERT_OK(env_->NumFileLinks(directory + "/" + name, &links));
+      EXPECT_EQ(links, type == kBlobFile ? 2U : 1U) << name;
+      ++(links == 2 ? linked : copied);
+    }
+  }
+  EXPECT_GE(linked, 1);
+  EXPECT_GE(copied, 1);
+  CheckCopy(directory, {options});
+  CheckOriginal({options});
+}
+
+// A copy is complete when the call returns, also after a loss of power.
+TEST_F(PathCopyTest, CheckpointSurvivesPowerLoss) {
+  const Options options = FeatureOptions(kMapAndDeltas, "a", 3, {0, 1}, {2});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(db_->Merge(WriteOptions(), KeyOf(3), "m"));
+  Expect(0, KeyOf(3), ValueOf(3, 0) + ",m");
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  const std::string directory = Directory("checkpoint");
+  ASSERT_OK(MakeCheckpoint(directory));
+  Crash();
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+  CheckCopy(directory, {options});
+  CheckOriginal({options});
+}
+
+// Jobs and SetOptions() run between the steps of a copy.
+TEST_F(PathCopyTest, CopiesBesideJobsAndNewLayouts) {
+  Options options = FeatureOptions(kMap, "a", 3, {0, 1}, {2});
+  options.disable_auto_compactions = false;
+  options.level0_file_num_compaction_trigger = 2;
+  options.blob_gc_space_amp_limit = 1.1;
+  OpenNew({options});
+  PutRange(0, 0, kKeys, 0, /*wal=*/true);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int round = 0; !stop; ++round) {
+      const std::string value =
+          "of round " + std::to_string(round) + std::string(100, 'v');
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_OK(db_->Put(WriteOptions(), "w" + std::to_string(i), value));
+      }
+      EXPECT_OK(db_->Flush(FlushOptions()));
+      const char* const layouts[] = {"0:1", "", "1", "2:0"};
+      EXPECT_OK(
+          db_->SetOptions({{"level_sst_path_ids", layouts[round % 4]},
+                           {"level_blob_path_ids", layouts[(round + 2) % 4]}}));
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    SCOPED_TRACE(i);
+    const std::string directory = Directory("checkpoint");
+    EXPECT_OK(MakeCheckpoint(directory, i % 2 == 0 ? 0 : UINT64_MAX));
+    CheckNamesNoOther(directory);
+    Options copied = WithoutPaths(options);
+    copied.create_if_missing = false;
+    std::unique_ptr<DB> copy;
+    EXPECT_OK(DB::Open(copied, directory, &copy));
+    if (copy == nullptr) {
+      break;
+    }
+    for (int key = 0; key < kKeys; ++key) {
+      std::string value;
+      EXPECT_OK(copy->Get(ReadOptions(), KeyOf(key), &value));
+      EXPECT_EQ(value, ValueOf(key, 0));
+    }
+    EXPECT_OK(copy->VerifyChecksum());
+    EXPECT_OK(copy->Close());
+  }
+  stop = true;
+  writer.join();
+  ASSERT_OK(VerifyData());
+}
+
+TEST_F(PathCopyTest, DamagedManifestIsAnError) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  std::vector<std::string> live;
+  uint64_t size = 0;
+  ASSERT_OK(db_->GetLiveFiles(live, &size));
+  for (const std::string& file : live) {
+    if (file.rfind("/MANIFEST", 0) == 0) {
+      std::string contents;
+      ASSERT_OK(ReadFileToString(env_, dbname_ + file, &contents));
+      contents[contents.size() / 2] ^= 1;
+      ASSERT_OK(WriteStringToFile(env_, contents, dbname_ + file));
+    }
+  }
+  const std::string directory = Directory("checkpoint");
+  const Status s = MakeCheckpoint(directory);
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_NE(s.ToString().find("MANIFEST"), std::string::npos) << s.ToString();
+  EXPECT_TRUE(env_->FileExists(directory).IsNotFound());
+  EXPECT_TRUE(env_->FileExists(directory + ".tmp").IsNotFound());
+}
+
+// An error with a file of an upper level is the result of the export, although
+// files of other levels follow.
+TEST_F(PathCopyTest, ErrorEndsAnExport) {
+  Options options = PathOptions("a", 2, {0, 1}, {});
+  options.enable_blob_files = false;
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(
+      db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+  PutRange(0, 0, kKeys, 1);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+  ASSERT_EQ(metadata.levels[0].files.size(), 1U);
+  const std::string lost =
+      PathOf("a", 0) + "/" + metadata.levels[0].files[0].relative_filename;
+  ASSERT_OK(env_->RenameFile(lost, lost + "_away"));
+  const std::string directory = Directory("export");
+  Checkpoint* created = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &created));
+  const std::unique_ptr<Checkpoint> checkpoint(created);
+  ExportImportFilesMetaData* exported = nullptr;
+  EXPECT_NOK(checkpoint->ExportColumnFamily(Handle(0), directory, &exported));
+  EXPECT_EQ(exported, nullptr);
+  EXPECT_TRUE(env_->FileExists(directory).IsNotFound());
+  ASSERT_OK(env_->RenameFile(lost + "_away", lost));
+  ASSERT_OK(checkpoint->ExportColumnFamily(Handle(0), directory, &exported));
+  delete exported;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,33 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Changes the text of an OPTIONS file for a copy of the database in another
+// directory.
+//
+// Invariant: the result names no directory in which the original has files. A
+// database that is opened by its OPTIONS file deletes the files there that it
+// does not know, so a copy that named them would delete the original's.
+class OptionsFileCopy {
+ public:
+  // Returns the text for a copy in one directory: without cf_paths and layouts
+  // of column families. All other lines are unchanged.
+  // keeps_wal_dir: whether wal_dir and db_log_dir stay, too; if not, they are
+  // empty. A backup, which is not opened before it was restored, keeps them:
+  // the caller of a restore chooses the directory of the WALs, which may be the
+  // original one.
+  static std::string IntoOneDirectory(const std::string& text,
+                                      bool keeps_wal_dir);
+
+  // Returns true if a column family in the text has cf_paths.
+  static bool HasPaths(const std::string& text);
+};
+
+}  // namespace ROCKSDB_NAMESPACE
