@@ -231,7 +231,7 @@ def run_one(spec_path):
 # --- what there is to run -------------------------------------------------------------------------
 
 def read_list():
-    """(names for "check" in order, {name: {shards, timeout, weight, alone}})."""
+    """(names for "check" in order, {name: {shards, timeout, weight, alone, differs}})."""
     names, numbers, section = [], {}, None
     with open(LIST, encoding='utf-8') as f:
         for line in f:
@@ -244,7 +244,8 @@ def read_list():
             if section == 'check':
                 names.append(words[0])
             pairs = (word.split('=') for word in words[1:])
-            numbers[words[0]] = {k: v if k == 'alone' else float(v) for k, v in pairs}
+            numbers[words[0]] = {k: v if k in ('alone', 'differs') else float(v)
+                                 for k, v in pairs}
     return names, numbers
 
 
@@ -310,9 +311,11 @@ class Suite:
                                           'GTEST_SHARD_INDEX': str(i)}
             parts[binary if shards == 1 else f'{binary}.{i + 1}of{shards}'] = env
         alone = numbers.get('alone')
-        if alone:
+        left_out = ':'.join(filter(None, (alone, numbers.get('differs'))))
+        if left_out:
             for env in parts.values():
-                env['GTEST_FILTER'] = '-' + alone
+                env['GTEST_FILTER'] = '-' + left_out
+        if alone:
             parts[f'{binary}.alone'] = {'GTEST_FILTER': alone}
         for entry, env in parts.items():
             spec = os.path.join(self.dir, entry + '.json')

@@ -784,6 +784,16 @@ SUMMARY: ThreadSanitizer: data race a.cc:3 in Set()"""
                     lines += f.read().splitlines()
         self.assertEqual(sorted(lines), ['*.A/*  ', '-*.A/* 0 2', '-*.A/* 1 2'])
 
+        results, _ = self.suite({'u': (body.replace('seen.', 'seen.u'), {
+            'alone': '*.A/*', 'differs': 'B.C'}, False)})
+        self.assertEqual(set(results), {'u', 'u.alone'})
+        lines = []
+        for name in os.listdir(self.dir):
+            if name.startswith('seen.u'):
+                with open(os.path.join(self.dir, name), encoding='utf-8') as f:
+                    lines += f.read().splitlines()
+        self.assertEqual(sorted(lines), ['*.A/*  ', '-*.A/*:B.C  '])
+
         none = self.XML.replace('status="run"', 'status="notrun"') % ''
         results, out = self.suite({'t': (none, {'alone': '*.Renamed/*'}, False)})
         self.assertEqual(results['t.alone']['failed'], ['(no case)'])
@@ -830,7 +840,8 @@ SUMMARY: ThreadSanitizer: data race a.cc:3 in Set()"""
         self.assertIn('c_test', upstream)
         self.assertGreater(len(upstream), 200)
         for values in numbers.values():
-            self.assertLessEqual(set(values), {'shards', 'timeout', 'weight', 'alone'})
+            self.assertLessEqual(set(values), {'shards', 'timeout', 'weight', 'alone',
+                                               'differs'})
 
 
 class CheckStyle(Temporary):

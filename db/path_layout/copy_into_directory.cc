@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/column_family.h"
 #include "db/path_layout/manifest_copy.h"
-#include "env/composite_env_wrapper.h"
-#include "file/filename.h"
 #include "logging/logging.h"
 #include "options/strata/options_file_copy.h"
 #include "rocksdb/db.h"
@@ -48,13 +47,31 @@ void Replace(std::string&& contents, LiveFileStorageInfo* file) {
 
 }  // namespace
 
-Status PrepareCopyInOneDirectory(DB* db, bool keeps_wal_dir,
-                                 std::vector<LiveFileStorageInfo>* files) {
-  FileSystem* const fs = db->GetFileSystem();
-  const DBOptions db_options = db->GetDBOptions();
-  bool has_paths =
-      db_options.db_paths.size() > 1 || AnyElsewhere(db->GetName(), *files);
+thread_local CopyPaths* CopyPaths::current_ = nullptr;
 
+void CopyPaths::Note(ColumnFamilySet& families, bool is_read_only) {
+  if (current_ == nullptr) {
+    return;
+  }
+  for (ColumnFamilyData* cfd : families) {
+    current_->has_several_ |= cfd->ioptions().cf_paths.size() > 1;
+  }
+  current_->may_be_in_options_ = current_->has_several_ || is_read_only;
+}
+
+Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
+                                 bool keeps_wal_dir,
+                                 std::vector<LiveFileStorageInfo>* files) {
+  bool changes_options = paths.may_be_in_options();
+  if (!changes_options && !keeps_wal_dir) {
+    const DBOptions options = db->GetDBOptions();
+    changes_options = !options.wal_dir.empty() || !options.db_log_dir.empty();
+  }
+  if (!changes_options) {
+    return Status::OK();
+  }
+  FileSystem* const fs = db->GetFileSystem();
+  bool has_paths = paths.has_several() || AnyElsewhere(db->GetName(), *files);
   if (LiveFileStorageInfo* const file = FindFile(kOptionsFile, files)) {
     std::string text;
     const Status s = ReadFileToString(
@@ -81,7 +98,7 @@ Status PrepareCopyInOneDirectory(DB* db, bool keeps_wal_dir,
       [&](uint32_t /*column_family*/) -> const PathIdMap& { return path_ids; },
       &contents, &is_changed);
   if (s.ok() && is_changed) {
-    ROCKS_LOG_INFO(db_options.info_log,
+    ROCKS_LOG_INFO(db->GetDBOptions().info_log,
                    "The copy has all files on path 0: %s is rewritten",
                    manifest->relative_filename.c_str());
     Replace(std::move(contents), manifest);

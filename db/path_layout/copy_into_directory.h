@@ -12,21 +12,56 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class ColumnFamilySet;
 class DB;
 struct ColumnFamilyMetaData;
 struct LiveFileStorageInfo;
+
+// Notes what a DB knows about its paths while a thread requests its live files
+// for a copy in one directory. It is neither an option of that call, because
+// those options are a public struct, nor asked of DB::GetRootDB(), because a
+// backup of a DB that is not a DBImpl does not have that.
+//
+// Used by one thread.
+class CopyPaths {
+ public:
+  CopyPaths() : outer_(current_) { current_ = this; }
+  ~CopyPaths() { current_ = outer_; }
+  CopyPaths(const CopyPaths&) = delete;
+  CopyPaths& operator=(const CopyPaths&) = delete;
+
+  // Called by the DB when it has captured its live files; does nothing if no
+  // copy is being made.
+  // is_read_only: the OPTIONS file may differ from the options of the DB.
+  // REQUIRES: DB mutex held
+  static void Note(ColumnFamilySet& families, bool is_read_only);
+
+  // A column family has several paths.
+  bool has_several() const { return has_several_; }
+  // The OPTIONS file may name paths.
+  bool may_be_in_options() const { return may_be_in_options_; }
+
+ private:
+  static thread_local CopyPaths* current_;
+
+  CopyPaths* const outer_;
+  bool has_several_ = false;
+  bool may_be_in_options_ = false;
+};
 
 // Prepares the live files of `db` for a copy in one directory, as Checkpoint
 // and BackupEngine make it. If files are in other directories than that of the
 // DB, or the OPTIONS file names such directories, the copy needs another
 // MANIFEST, in which all files are on path 0, and another OPTIONS file
 // (OptionsFileCopy). They are the replacement contents of their entries in
-// *files then.
+// *files then. For a DB without paths no file is read.
 //
+// paths: existed when *files was requested.
 // keeps_wal_dir: whether the copy is a backup (OptionsFileCopy).
 // files: the result of GetLiveFilesStorageInfo().
 // REQUIRES: file deletions are disabled since before *files was requested.
-Status PrepareCopyInOneDirectory(DB* db, bool keeps_wal_dir,
+Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
+                                 bool keeps_wal_dir,
                                  std::vector<LiveFileStorageInfo>* files);
 
 // Remembers the directories whose files cannot be linked, because the copy is

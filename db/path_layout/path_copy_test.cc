@@ -325,6 +325,28 @@ TEST_F(PathCopyTest, OptionsFileLeadsToTheCopy) {
   CheckOriginal({options});
 }
 
+// A read-only open with plain options does not know of the layout, but the
+// OPTIONS file does.
+TEST_F(PathCopyTest, ReadOnlyInstanceMayHaveOtherOptions) {
+  Options options = PathOptions("a", 2, {0, 1}, {0, 1});
+  options.cf_paths[0].path = dbname_;
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  Close();
+  std::unique_ptr<DB> read_only;
+  ASSERT_OK(DB::OpenForReadOnly(WithoutPaths(options), dbname_, &read_only));
+  Checkpoint* created = nullptr;
+  ASSERT_OK(Checkpoint::Create(read_only.get(), &created));
+  const std::unique_ptr<Checkpoint> checkpoint(created);
+  const std::string directory = Directory("checkpoint");
+  ASSERT_OK(checkpoint->CreateCheckpoint(directory));
+  ASSERT_OK(read_only->Close());
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  CheckCopy(directory, {options});
+  CheckOriginal({options});
+}
+
 // Files of the device of the copy are linked, although those of other devices
 // have to be copied.
 TEST_F(PathCopyTest, FilesAreLinkedWhereTheDeviceIsTheSame) {
