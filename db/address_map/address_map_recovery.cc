@@ -277,7 +277,7 @@ Status AddressMapRecovery::JoinRecordIndex(BlobFile* file) {
   Status s = OpenBlobFile(*file, &opened);
   uint64_t records = 0;
   if (!s.ok()) {
-    // Handled below.
+    // The error is handled below.
   } else if (file->layout.header.hash_seed != blobs_->hash_seed()) {
     BlobRecordWalker walker(opened.get(), OpenIoOptions(), blobs_->hash_seed(),
                             BlobHeaderV2::kSize, file->layout.index_offset);

@@ -133,7 +133,8 @@ Status CopyManifest(FileSystem* fs, const std::string& fname, uint64_t size,
   Slice record;
   std::string scratch;
   std::string encoded;
-  uint64_t end = 0;  // of the last record
+  // Offset at which the last record that was read ends.
+  uint64_t end = 0;
   while (reader.ReadRecord(&record, &scratch,
                            WALRecoveryMode::kAbsoluteConsistency) &&
          error.status.ok()) {

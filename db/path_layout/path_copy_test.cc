@@ -419,7 +419,9 @@ TEST_F(PathCopyTest, CopiesBesideJobsAndNewLayouts) {
   });
   for (int i = 0; i < 10; ++i) {
     SCOPED_TRACE(i);
-    const std::string directory = Directory("checkpoint");
+    // The file system of the test remembers files of a directory that was
+    // deleted, such as one that an earlier copy has written.
+    const std::string directory = Directory("checkpoint" + std::to_string(i));
     EXPECT_OK(MakeCheckpoint(directory, i % 2 == 0 ? 0 : UINT64_MAX));
     CheckNamesNoOther(directory);
     Options copied = WithoutPaths(options);

@@ -17,8 +17,8 @@ namespace ROCKSDB_NAMESPACE {
 // does not know, so a copy that named them would delete the original's.
 class OptionsFileCopy {
  public:
-  // Returns the text for a copy in one directory: without cf_paths and layouts
-  // of column families. All other lines are unchanged.
+  // Returns the text for a copy in one directory. It has neither cf_paths nor
+  // layouts. This function changes no other line.
   // keeps_wal_dir: whether wal_dir and db_log_dir stay, too; if not, they are
   // empty. A backup, which is not opened before it was restored, keeps them:
   // the caller of a restore chooses the directory of the WALs, which may be the
