@@ -67,6 +67,8 @@ void DBStrata::AppendWalBuffer(uint64_t wal_number,
 Status DBStrata::CreateWalBuffer() {
   assert(wal_buffer_ == nullptr);
   if (db_->immutable_db_options_.wal_mmap_buffer_size == 0) {
+    // The WALs have been recovered.
+    db_->versions_->strata()->SetWalBufferMark(false);
     return Status::OK();
   }
   const Status s = WalBuffer::Create(

@@ -78,8 +78,11 @@ class VersionSetStrata {
   // To be called when a new MANIFEST has become the current one.
   void OnNewManifest() { manifest_has_wal_buffer_mark_ = wal_buffer_mark_; }
   // To be called when the current MANIFEST was found to have the mark, or has
-  // got it.
-  void NoteWalBufferMark() { manifest_has_wal_buffer_mark_ = true; }
+  // got it. A MANIFEST that follows has it, too: a tool that writes one knows
+  // nothing about the WALs.
+  void NoteWalBufferMark() {
+    wal_buffer_mark_ = manifest_has_wal_buffer_mark_ = true;
+  }
   // True if the current MANIFEST has the mark.
   bool HasWalBufferMark() const { return manifest_has_wal_buffer_mark_; }
 

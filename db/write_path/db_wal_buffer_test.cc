@@ -23,6 +23,7 @@
 #include "db/db_test_util.h"
 #include "db/log_reader.h"
 #include "db/version_edit.h"
+#include "db/version_util.h"
 #include "db/write_path/wal_buffer_format.h"
 #include "db/write_path/wal_buffer_options.h"
 #include "file/file_util.h"
@@ -666,6 +667,32 @@ TEST_F(DBWalBufferTest, FailedCloseKeepsBufferAndMark) {
   ASSERT_TRUE(HasBuffer(Copy()));
   ASSERT_TRUE(HasMark(Copy()));
   CheckCopy(BufferOptions(), 10);
+  ASSERT_FALSE(HasMark(Copy()));
+}
+
+// A tool that writes a MANIFEST offline keeps the mark: the end of the WAL is
+// still in the buffer alone.
+TEST_F(DBWalBufferTest, OfflineManifestWriterKeepsTheMark) {
+  DestroyAndReopen(BufferOptions());
+  PutKeys(0, 40);
+  // The process is killed.
+  CopyFiles();
+  Options without = BufferOptions();
+  without.wal_mmap_buffer_size = 0;
+  {
+    OfflineManifestWriter writer(without, Copy());
+    ASSERT_OK(writer.Recover({{kDefaultColumnFamilyName, without}}));
+    ColumnFamilyData* const cfd =
+        writer.Versions().GetColumnFamilySet()->GetDefault();
+    std::unique_ptr<FSDirectory> directory;
+    ASSERT_OK(env_->GetFileSystem()->NewDirectory(Copy(), IOOptions(),
+                                                  &directory, nullptr));
+    VersionEdit edit;
+    ASSERT_OK(writer.LogAndApply(ReadOptions(), WriteOptions(), cfd, &edit,
+                                 directory.get()));
+  }
+  ASSERT_TRUE(HasMark(Copy()));
+  CheckCopy(without, 40);
   ASSERT_FALSE(HasMark(Copy()));
 }
 
