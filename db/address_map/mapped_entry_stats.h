@@ -49,8 +49,6 @@ struct MappedEntryStats {
   // The argument of SettleReclaimable(). Not stored in the MANIFEST, so after a
   // reopen a file is compacted once more without benefit.
   SequenceNumber settled = 0;
-  // Whether `settled` is also true of a file without mapped entries.
-  bool settles_unmapped = false;
 
   bool Any() const { return direct + versioned > 0; }
 
@@ -83,13 +81,12 @@ struct MappedEntryStats {
   // Called if the file is the output of a compaction that had all older data as
   // input and kept no entry only for snapshots older than `earliest_snapshot`.
   // So no later compaction can reclaim any entry up to that sequence number.
-  // has_map: the column family has an address map. A file without mapped
-  //     entries may have merge operands then whose base is no longer in the
-  //     map, because an entry of an upper level hides it. They stay until that
-  //     entry comes down.
-  void SettleReclaimable(SequenceNumber earliest_snapshot, bool has_map) {
+  // Even a file without mapped entries may have entries that stay: merge
+  // operands whose base is no longer in the map, because an entry of an upper
+  // level hides it. They stay until that entry comes down.
+  // REQUIRES: the column family has an address map.
+  void SettleReclaimable(SequenceNumber earliest_snapshot) {
     settled = earliest_snapshot;
-    settles_unmapped = has_map;
     if (largest_reclaimable <= earliest_snapshot) {
       largest_reclaimable = 0;
     }
@@ -123,7 +120,7 @@ struct MappedEntryStats {
   // file_largest: largest sequence number of the file.
   SequenceNumber LargestReclaimable(SequenceNumber file_largest) const {
     if (!Any()) {
-      return settles_unmapped && file_largest <= settled ? 0 : file_largest;
+      return file_largest <= settled ? 0 : file_largest;
     }
     const SequenceNumber largest =
         std::max({largest_unmapped, largest_range_del, largest_reclaimable});

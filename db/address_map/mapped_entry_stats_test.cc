@@ -136,9 +136,9 @@ TEST_F(MappedEntryStatsTest, OlderVersionsAreReclaimable) {
 TEST_F(MappedEntryStatsTest, SettledIsNotReclaimable) {
   FileMetaData file = NewFile();
   Add(&file, "a", 50, kTypeBlobIndex, kVersionedValue);
-  file.blob_refs.mapped.SettleReclaimable(49, /*has_map=*/true);
+  file.blob_refs.mapped.SettleReclaimable(49);
   EXPECT_EQ(file.LargestReclaimable(), 50);
-  file.blob_refs.mapped.SettleReclaimable(50, /*has_map=*/true);
+  file.blob_refs.mapped.SettleReclaimable(50);
   EXPECT_EQ(file.LargestReclaimable(), 0);
   EXPECT_EQ(file.blob_refs.mapped.PointCeiling(50), 51);
 
@@ -147,14 +147,13 @@ TEST_F(MappedEntryStatsTest, SettledIsNotReclaimable) {
   Add(&file, "c", 60, kTypeValue);
   EXPECT_EQ(file.LargestReclaimable(), 60);
 
-  // The same holds without mapped entries, unless there is no map.
+  // The same holds without mapped entries.
   FileMetaData operands = NewFile();
   Add(&operands, "a", 50, kTypeMerge);
-  operands.blob_refs.mapped.SettleReclaimable(50, /*has_map=*/false);
   EXPECT_EQ(operands.LargestReclaimable(), 50);
-  operands.blob_refs.mapped.SettleReclaimable(49, /*has_map=*/true);
+  operands.blob_refs.mapped.SettleReclaimable(49);
   EXPECT_EQ(operands.LargestReclaimable(), 50);
-  operands.blob_refs.mapped.SettleReclaimable(50, /*has_map=*/true);
+  operands.blob_refs.mapped.SettleReclaimable(50);
   EXPECT_EQ(operands.LargestReclaimable(), 0);
 }
 
