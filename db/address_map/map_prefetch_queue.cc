@@ -127,7 +127,6 @@ bool MapPrefetchQueue::StartReads() {
     new_slots_[i]->group = groups[group_of[i]];
     new_slots_[i]->item = index_of[i];
   }
-  budget_->Hold(&in_budget_, groups);
   Submit(groups);
   new_slots_.clear();
   return true;
@@ -148,11 +147,16 @@ void MapPrefetchQueue::Submit(
     if (gauge_ == nullptr || gauge_->HandsOver()) {
       submitted.push_back(group);
       size += group->Span();
+    } else if (group->items().size() > 1) {
+      // It takes no memory before the scan reaches it. A single value is taken
+      // as soon as it is read.
+      group->HoldWhenRead(budget_, &in_budget_);
     }
   }
   if (submitted.empty()) {
     return;
   }
+  budget_->Hold(&in_budget_, submitted);
   size_t num_values = 0;
   for (Slot* const slot : new_slots_) {
     slot->was_submitted = submitted.size() == groups.size() ||

@@ -139,10 +139,10 @@ bool BlobReadGroup::RunAndWait() {
   bool hold = false;
   {
     MutexLock lock(&mutex_);
-    std::swap(hold, was_given_back_);
+    std::swap(hold, is_to_hold_);
   }
   if (hold && budget_ != nullptr) {
-    budget_->HoldAgain(shared_from_this(), scan_);
+    budget_->HoldOne(shared_from_this(), scan_);
   }
   bool has_read = false;
   for (;;) {
@@ -232,7 +232,7 @@ BlobReadGroup::Begun BlobReadGroup::BeginAsync() {
   }
   TEST_SYNC_POINT("BlobReadGroup::BeginAsync");
   if (IsCached()) {
-    is_async_ = true;
+    is_whole_ = true;
     SetState(State::kDone);
     return Begun::kNo;
   }
@@ -275,13 +275,17 @@ void BlobReadGroup::FinishAsync() {
     delete_io_handle_(io_handle_);
     io_handle_ = nullptr;
   }
+  CountRead();
+  is_whole_ = true;
+  SetState(State::kDone);
+}
+
+void BlobReadGroup::CountRead() const {
   RecordTick(ioptions_.stats, BLOB_DB_BLOB_FILE_BYTES_READ, bytes_.size());
   if (!bytes_.empty()) {
     PERF_COUNTER_ADD(blob_read_count, items_.size());
     PERF_COUNTER_ADD(blob_read_byte, bytes_.size());
   }
-  is_async_ = true;
-  SetState(State::kDone);
 }
 
 Slice BlobReadGroup::RecordOf(const Item& item) const {
@@ -312,10 +316,10 @@ bool BlobReadGroup::GiveBack() {
   }
   FreeResults();
   FreeBytes();
-  is_async_ = false;
+  is_whole_ = false;
   has_ended_ = false;
   state_ = State::kQueued;
-  was_given_back_ = true;
+  is_to_hold_ = true;
   return true;
 }
 
@@ -369,7 +373,7 @@ bool BlobReadGroup::ShareRead(const Item& item, const Slice& record,
 }
 
 Status BlobReadGroup::TakeRead(size_t index, PinnableSlice* value) {
-  if (!is_async_) {
+  if (!is_whole_) {
     Result& result = results_[index];
     if (result.status.ok()) {
       *value = std::move(result.value);
@@ -410,8 +414,55 @@ void BlobReadGroup::Cancel() {
   FreeBytes();
 }
 
+bool BlobReadGroup::ReadWhole() {
+  // The thread that reads decompresses, too, see Read(). Cached values are not
+  // read again.
+  const bool is_compressed = std::any_of(
+      items_.begin(), items_.end(),
+      [](const Item& item) { return item.compression != kNoCompression; });
+  if (items_.size() < 2 || is_compressed || ioptions_.blob_cache != nullptr ||
+      ioptions_.allow_mmap_reads || read_options_.read_tier != kReadAllTier) {
+    return false;
+  }
+  Status s = source_->GetBlobFileReader(read_options_,
+                                        items_.front().file_number, &reader_);
+  if (s.ok() && FindRange()) {
+    RandomAccessFileReader* const file = reader_.GetValue()->file_reader();
+    IOOptions io_options;
+    IODebugContext dbg;
+    s = file->PrepareIOOptions(read_options_, io_options, &dbg);
+    if (s.ok()) {
+      assert(buffer_ == nullptr);
+      buffer_ = new Buffer;
+      AlignedBufferAllocationContext direct_io{&buffer_->direct_io};
+      if (!file->use_direct_io()) {
+        buffer_->bytes.reset(new char[length_]);
+      }
+      Slice bytes;
+      s = file->Read(io_options, begin_, length_, &bytes, buffer_->bytes.get(),
+                     file->use_direct_io() ? &direct_io : nullptr, &dbg);
+      // As in OnRead().
+      const bool is_own =
+          file->use_direct_io() || bytes.data() == buffer_->bytes.get();
+      if (s.ok() && bytes.size() == length_ && is_own) {
+        bytes_ = bytes;
+        CountRead();
+        is_whole_ = true;
+        return true;
+      }
+    }
+  }
+  IGNORE_STATUS_IF_ERROR(s);  // the values are read again, one by one
+  s.PermitUncheckedError();
+  FreeBytes();
+  return false;
+}
+
 void BlobReadGroup::Read() {
   TEST_SYNC_POINT("BlobReadGroup::Read");
+  if (ReadWhole()) {
+    return;
+  }
   // The requests refer to the slices in this vector.
   std::vector<Slice> names(items_.size());
   autovector<BlobReadRequest> requests;

@@ -34,10 +34,11 @@ struct ImmutableOptions;
 // thread that needs a value.
 //
 // There are two ways to read a group. Run() reads, verifies and decompresses
-// the values. With BeginAsync() and EndAsync(), one thread can have reads of
-// many groups in progress: they only fetch the bytes, and Take() does the rest.
-// If they fail, Take() reads the value again and returns the status of that
-// read.
+// the values; or it reads all of an uncompressed group at once, and leaves the
+// rest to Take(), like the other way. With BeginAsync() and EndAsync(), one
+// thread can have reads of many groups in progress: they only fetch the bytes,
+// and Take() does the rest. If they fail, Take() reads the value again and
+// returns the status of that read.
 //
 // If the results are not needed at once, their memory may be freed for a while
 // (ReadAheadBudget). The group is then in the same state as before the read.
@@ -116,6 +117,14 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
 
   const std::vector<Item>& items() const { return items_; }
 
+  // Makes the budget hold the group for the scan when the owner reads it.
+  // REQUIRES: no other thread has the group.
+  void HoldWhenRead(ReadAheadBudget* budget, ReadAheadBudget::Scan* scan) {
+    budget_ = budget;
+    scan_ = scan;
+    is_to_hold_ = true;
+  }
+
   // Frees the results of the read. Returns false and changes nothing if there
   // are none, or while a thread reads the group or takes a value.
   bool GiveBack();
@@ -171,12 +180,16 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   bool Claim();
   void SetState(State state);
   void Read();
+  // Reads the values of several items at once. Returns false if that is not
+  // possible, or has failed.
+  bool ReadWhole();
   bool IsCached() const;
   // Sets begin_ and length_. Returns false if the range is not within the file;
   // the regular read will then report the error.
   bool FindRange();
   IOStatus ReadAsync();
   void OnRead(const FSReadRequest& request);
+  void CountRead() const;
   // Completes the asynchronous read, successful or not. The file system does
   // not access the buffers from here on.
   void FinishAsync();
@@ -202,9 +215,10 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   std::vector<Result> results_;  // Read() sets one for each item
   size_t needed_ = 0;            // number of items without LetGo()
 
-  // State of the asynchronous read. If is_async_, the values are not in
-  // results_ but in bytes_, or, if that is empty, still have to be read.
-  bool is_async_ = false;
+  // State of the asynchronous read, or of ReadWhole(). If is_whole_, the values
+  // are not in results_ but in bytes_, or, if that is empty, still have to be
+  // read.
+  bool is_whole_ = false;
   CacheHandleGuard<BlobFileReader> reader_;
   Buffer* buffer_ = nullptr;
   uint64_t begin_ = 0;
@@ -218,7 +232,8 @@ class BlobReadGroup : public std::enable_shared_from_this<BlobReadGroup> {
   port::Mutex mutex_;
   port::CondVar cv_;
   std::atomic<State> state_{State::kQueued};  // written with mutex_ held
-  bool was_given_back_ = false;  // and was not added to the budget since
+  // The budget is to hold the group when it is read.
+  bool is_to_hold_ = false;
 
   // Protected by the budget's mutex. The pointers are set once, before other
   // threads can access the group.

@@ -235,6 +235,23 @@ TEST_F(BlobReadGroupFileTest, OneAsynchronousReadGetsAllValues) {
   Drop(group);
 }
 
+TEST_F(BlobReadGroupFileTest, OneReadGetsAllValues) {
+  const auto group = GroupOf(Items());
+  EXPECT_TRUE(group->Run());
+  EXPECT_EQ(Events(), "read.blob");
+  EXPECT_GT(group->TEST_Bytes(),
+            group->Span());  // the header of the first record
+  for (size_t i = 0; i < kItems; ++i) {
+    CheckValue(group.get(), i);
+  }
+  EXPECT_EQ(Events(), "");
+  // It can be read again.
+  EXPECT_TRUE(group->GiveBack());
+  CheckValue(group.get(), 1);
+  EXPECT_EQ(Events(), "read.blob");
+  Drop(group);
+}
+
 // A value keeps the memory of the read.
 TEST_F(BlobReadGroupFileTest, ValuesOutliveTheGroup) {
   auto group = ReadGroup(Items());

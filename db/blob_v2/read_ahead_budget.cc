@@ -41,8 +41,8 @@ void ReadAheadBudget::Hold(
   Limit(groups.size());
 }
 
-void ReadAheadBudget::HoldAgain(const std::shared_ptr<BlobReadGroup>& group,
-                                Scan* scan) {
+void ReadAheadBudget::HoldOne(const std::shared_ptr<BlobReadGroup>& group,
+                              Scan* scan) {
   std::lock_guard<std::mutex> lock(mutex_);
   Add(group, scan);
   Limit(/*keep=*/1);

@@ -68,8 +68,9 @@ class ReadAheadBudget {
   };
   using Entries = std::list<Entry>;
 
-  // Holds a group again that had freed its results and is about to be reread.
-  void HoldAgain(const std::shared_ptr<BlobReadGroup>& group, Scan* scan);
+  // Holds a group that its owner is about to read: its results were freed, or
+  // it was not read ahead.
+  void HoldOne(const std::shared_ptr<BlobReadGroup>& group, Scan* scan);
   void Release(BlobReadGroup* group);
 
   // REQUIRES: mutex_ held.
