@@ -20,6 +20,7 @@
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
 #include "db/delta/delta_gc_job.h"
+#include "db/delta/delta_picker.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
 #include "db/version_set.h"
@@ -420,6 +421,75 @@ TEST_F(DBDeltaJobsTest, FailedBackgroundJobIsTriedAgainLater) {
   }
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_EQ(0, Stat("flushed-files"));
+  Check();
+}
+
+// A damaged block stops the collections of its own bucket only, and slows no
+// write down.
+TEST_F(DBDeltaJobsTest, DamagedBlockStopsOnlyItsBucket) {
+  constexpr uint32_t kKeys = 400;
+  Options options = DeltaOptions();
+  options.write_buffer_size = 64 << 20;
+  options.soft_pending_compaction_bytes_limit = 1 << 20;
+  DestroyAndReopen(options);
+  FlushOperands(0, kKeys, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  const uint64_t num_buckets = Stat("buckets");
+  ASSERT_LE(4, num_buckets);
+  std::vector<std::string> names = FilesIn(dbname_, kDeltaFile);
+  ASSERT_FALSE(names.empty());
+  // The file with the lowest number has the first bucket.
+  std::sort(names.begin(), names.end());
+  const std::string damaged = dbname_ + "/" + names.front();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, damaged, &contents));
+  Close();
+  std::string changed = contents;
+  changed[20] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, changed, damaged));
+  options.disable_auto_compactions = false;
+  options.statistics = CreateDBStatistics();
+  std::atomic<bool> first_is_picked{false};
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::Write:Begin",
+                 [&](void* arg) {
+                   const auto* plan = static_cast<DeltaGcJob::Plan*>(arg);
+                   if (plan->begin.empty()) {
+                     first_is_picked = true;
+                   }
+                 });
+  Reopen(options);
+  uint64_t failed = 0;
+  for (int i = 0; i < 120; ++i) {
+    FlushOperands(0, kKeys, /*size=*/30);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    if (i == 20) {
+      ASSERT_TRUE(first_is_picked);
+      failed = Ticker(DELTA_GC_FAILED);
+      first_is_picked = false;
+    }
+  }
+  // The run of buckets, then the bucket itself. The block may have operands of
+  // more than one bucket.
+  EXPECT_LE(1, failed);
+  EXPECT_EQ(failed, Ticker(DELTA_GC_FAILED));
+  EXPECT_FALSE(first_is_picked);
+  EXPECT_LT(10 * num_buckets, Ticker(DELTA_BUCKETS_COLLECTED));
+  // Files pile up for the damaged bucket.
+  EXPECT_LT(DeltaPicker::kSlowdownMerged, Stat("merged-files"));
+  uint64_t value = 1;
+  ASSERT_TRUE(
+      db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &value));
+  EXPECT_EQ(0, value);
+  // CompactRange() tries all buckets, and says what it cannot read.
+  const Status s = CompactAll();
+  ASSERT_TRUE(s.IsCorruption());
+  EXPECT_NE(std::string::npos, s.ToString().find(damaged)) << s.ToString();
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, contents, damaged));
+  Reopen(options);
+  Check();
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(0, Stat("merged-files"));
   Check();
 }
 

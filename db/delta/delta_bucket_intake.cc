@@ -54,6 +54,7 @@ Status EstimateFile(const DeltaBucketTable& buckets, const Comparator* ucmp,
   file->last_epoch = description.last_epoch;
   file->offsets.reserve(buckets.size() + 1);
   DeltaFileReader* reader = nullptr;
+  bool is_readable = true;
   size_t i = 0;
   for (auto p = buckets.Begin(); p != buckets.End(); p = buckets.Next(p), ++i) {
     const Slice bound = buckets.LowerBound(p);
@@ -65,17 +66,24 @@ Status EstimateFile(const DeltaBucketTable& buckets, const Comparator* ucmp,
     } else if (old != nullptr && old_buckets[i] != kNone) {
       offset = old->offsets[old_buckets[i]];
     } else {
-      if (reader == nullptr) {
+      if (reader == nullptr && is_readable) {
         Status s = store.GetReader(read_options, meta, &reader);
-        if (!s.ok()) {
+        if (s.IsCorruption()) {
+          // The jobs that need the file will fail. This estimate is for the
+          // others, too, so it must not.
+          is_readable = false;
+        } else if (!s.ok()) {
           return s;
         }
       }
-      offset = static_cast<uint64_t>(
-          static_cast<double>(
-              reader->ApproximateOffsetOf(read_options, bound)) /
-          static_cast<double>(std::max<uint64_t>(description.size, 1)) *
-          static_cast<double>(description.raw_bytes));
+      offset = !is_readable
+                   ? 0
+                   : static_cast<uint64_t>(
+                         static_cast<double>(
+                             reader->ApproximateOffsetOf(read_options, bound)) /
+                         static_cast<double>(
+                             std::max<uint64_t>(description.size, 1)) *
+                         static_cast<double>(description.raw_bytes));
     }
     // The table's result is arbitrary if it cannot read a block.
     offset = std::min(offset, description.raw_bytes);

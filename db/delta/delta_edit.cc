@@ -539,7 +539,7 @@ Status DeltaEdit::DecodeFrom(Slice src) {
         if (read.merge_recent_.has_value()) {
           return Corrupt("two merges of recent files");
         }
-        MergeRecent& merge = read.merge_recent_.emplace();
+        MergeRecent& merge = read.merge_recent_.emplace(MergeRecent());
         if (!GetVarint64(&payload, &merge.last_epoch) ||
             !GetVarint32(&payload, &merge.num_files)) {
           return Corrupt("truncated merge of recent files");
@@ -569,7 +569,7 @@ Status DeltaEdit::DecodeFrom(Slice src) {
         if (read.snapshot_piece_.has_value()) {
           return Corrupt("two snapshot pieces");
         }
-        SnapshotPiece& piece = read.snapshot_piece_.emplace();
+        SnapshotPiece& piece = read.snapshot_piece_.emplace(SnapshotPiece());
         uint8_t is_last = 0;
         if (!GetVarint32(&payload, &piece.index) ||
             !TakeByte(&payload, &is_last) || is_last > 1) {

@@ -275,6 +275,12 @@ Status DeltaValueFolder::Fail(const Status& s) {
   if (lsm_is_broken_ || s.IsIOError()) {
     stats_.read_failed = true;
     last_failure_ = s;
+    if (s.IsCorruption()) {
+      // A damaged block has the values of some keys only. The next key is
+      // sought.
+      lsm_is_broken_ = false;
+      lsm_is_placed_ = false;
+    }
   } else if (!stats_.read_failed) {
     last_failure_ = s;
   }

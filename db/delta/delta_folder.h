@@ -148,7 +148,7 @@ class DeltaValueFolder final : public DeltaFolder {
     uint64_t keys_left = 0;                // because of snapshots or anchors
     uint64_t keys_left_for_snapshots = 0;  // of these
     uint64_t merges_failed = 0;            // keys; includes unreadable bases
-    // True if some of these failed with an I/O error, which may be temporary.
+    // True if some of these failed because the tree could not be read.
     bool read_failed = false;
     // True if max_bytes is reached.
     bool full = false;
@@ -236,7 +236,8 @@ class DeltaValueFolder final : public DeltaFolder {
   const BlobFetcher* fetcher_ = nullptr;
   // True if lsm_ was positioned by a seek.
   bool lsm_is_placed_ = false;
-  // True if the tree could not be read: no more operands are consumed.
+  // True if the tree could not be read, and not because of Corruption: no more
+  // operands are consumed.
   bool lsm_is_broken_ = false;
 
   FoldedValues values_;

@@ -101,6 +101,33 @@ class FailingSeekIterator : public VectorIterator {
   Status status() const override { return Status::IOError("Cannot be read"); }
 };
 
+// Has a damaged entry, "c", that ends a walk. A seek of a later key is
+// possible.
+class DamagedIterator : public VectorIterator {
+ public:
+  using VectorIterator::VectorIterator;
+  void Next() override {
+    VectorIterator::Next();
+    Check();
+  }
+  void Seek(const Slice& target) override {
+    VectorIterator::Seek(target);
+    Check();
+  }
+  bool Valid() const override { return !is_at_damage_ && IsIn(); }
+  Status status() const override {
+    return is_at_damage_ ? Status::Corruption("Damaged") : Status::OK();
+  }
+
+ private:
+  bool IsIn() const { return VectorIterator::Valid(); }
+  void Check() {
+    is_at_damage_ = IsIn() && ExtractUserKey(VectorIterator::key()) == "c";
+  }
+
+  bool is_at_damage_ = false;
+};
+
 // Counts seeks and steps.
 class CountingIterator : public VectorIterator {
  public:
@@ -347,6 +374,23 @@ TEST_F(DeltaFolderTest, FailedSeekEndsFolding) {
   EXPECT_EQ("", Folded());
   EXPECT_TRUE(folder_->stats().read_failed);
   EXPECT_TRUE(folder_->last_failure().IsIOError());
+}
+
+TEST_F(DeltaFolderTest, LeavesOnlyTheKeysOfADamagedBlock) {
+  for (const char* key : {"a", "b", "c", "d", "e"}) {
+    AddLsm(key, 5, kTypeValue, "base");
+  }
+  MakeFolder<DamagedIterator>();
+  EXPECT_TRUE(Fold("a", {{20, "x"}}));
+  // The block may have older entries of the key before it.
+  EXPECT_FALSE(Fold("b", {{20, "x"}}));
+  EXPECT_FALSE(Fold("c", {{20, "x"}}));
+  EXPECT_TRUE(Fold("d", {{20, "x"}}));
+  EXPECT_TRUE(Fold("e", {{20, "x"}}));
+  EXPECT_EQ("a@20=base,x d@20=base,x e@20=base,x", Folded());
+  EXPECT_EQ(2, folder_->stats().merges_failed);
+  EXPECT_TRUE(folder_->stats().read_failed);
+  EXPECT_TRUE(folder_->last_failure().IsCorruption());
 }
 
 TEST_F(DeltaFolderTest, LeavesOnlyTheKeyOfACorruptEntry) {

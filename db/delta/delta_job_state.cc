@@ -41,6 +41,21 @@ void DeltaJobState::FulfilWishes(const KeyRange& range,
   wishes_ = rest->empty() ? nullptr : std::move(rest);
 }
 
+void DeltaJobState::AddDamage(const KeyRange& range, size_t num_buckets,
+                              const Comparator* ucmp) {
+  // The new range says more than a suspected one that has it.
+  std::erase_if(damage_, [&](const Damage& old) {
+    return old.is_suspect && Overlap(old.range, range, ucmp);
+  });
+  damage_.push_back({range, /*is_suspect=*/num_buckets > 1});
+}
+
+bool DeltaJobState::IsDamaged() const {
+  return is_recent_damaged_ ||
+         std::any_of(damage_.begin(), damage_.end(),
+                     [](const Damage& damage) { return !damage.is_suspect; });
+}
+
 void DeltaJobState::OnFailure(uint64_t now_micros) {
   const uint64_t wait =
       num_failures_ < 6 ? kFirstRetryMicros << num_failures_ : kLastRetryMicros;

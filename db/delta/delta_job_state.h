@@ -195,6 +195,29 @@ class DeltaJobState {
     }
   }
 
+  // ---- Damage: what jobs have failed to read because of Corruption.
+
+  struct Damage {
+    KeyRange range;
+    // True if the collection that failed took several buckets. Then one of them
+    // at a time is collected, so that the damaged one is found. Otherwise the
+    // buckets of the range are left alone.
+    bool is_suspect = false;
+  };
+  const std::vector<Damage>& damage() const { return damage_; }
+  // To be called when a collection of num_buckets buckets has failed with
+  // Corruption. It would be the best one again, and fail again.
+  void AddDamage(const KeyRange& range, size_t num_buckets,
+                 const Comparator* ucmp);
+  // Makes jobs try all buckets again.
+  void ClearDamage() { damage_.clear(); }
+  // To be called when a job of all recent files, a merge or the first
+  // partition, has ended. is_damaged: it has failed with Corruption.
+  void SetRecentDamaged(bool is_damaged) { is_recent_damaged_ = is_damaged; }
+  // True if files pile up because jobs cannot read some of them. Slower writes
+  // would not help.
+  bool IsDamaged() const;
+
   // ----
 
   // Returns the bytes of operands that a folding job should take in. Operands
@@ -261,6 +284,8 @@ class DeltaJobState {
   uint64_t retry_at_micros_ = 0;
   uint32_t folds_to_skip_ = 0;
   Leftovers leftovers_;
+  std::vector<Damage> damage_;
+  bool is_recent_damaged_ = false;
   uint64_t fold_bytes_ = uint64_t{4} << 20;
   // Average bytes of a value in the last fold.
   uint64_t folded_size_ = 0;

@@ -36,6 +36,34 @@ TEST(DeltaJobStateTest, RangesThatTouchDoNotOverlap) {
   EXPECT_TRUE(overlap({"d", "e"}, middle));
 }
 
+TEST(DeltaJobStateTest, DamagedBucketEndsTheSuspicionOfItsRange) {
+  const Comparator* const ucmp = BytewiseComparator();
+  DeltaJobState jobs;
+  EXPECT_FALSE(jobs.IsDamaged());
+  jobs.AddDamage({"a", "d"}, /*num_buckets=*/3, ucmp);
+  jobs.AddDamage({"x", std::nullopt}, /*num_buckets=*/2, ucmp);
+  ASSERT_EQ(2, jobs.damage().size());
+  EXPECT_TRUE(jobs.damage()[0].is_suspect);
+  EXPECT_TRUE(jobs.damage()[1].is_suspect);
+  // The damaged bucket is still to be found.
+  EXPECT_FALSE(jobs.IsDamaged());
+  jobs.AddDamage({"b", "c"}, /*num_buckets=*/1, ucmp);
+  ASSERT_EQ(2, jobs.damage().size());
+  EXPECT_EQ("x", jobs.damage()[0].range.begin);
+  EXPECT_EQ("b", jobs.damage()[1].range.begin);
+  EXPECT_FALSE(jobs.damage()[1].is_suspect);
+  EXPECT_TRUE(jobs.IsDamaged());
+  // A suspicion does not remove what is known.
+  jobs.AddDamage({"a", "d"}, /*num_buckets=*/3, ucmp);
+  EXPECT_EQ(3, jobs.damage().size());
+  jobs.ClearDamage();
+  EXPECT_FALSE(jobs.IsDamaged());
+  jobs.SetRecentDamaged(true);
+  EXPECT_TRUE(jobs.IsDamaged());
+  jobs.SetRecentDamaged(false);
+  EXPECT_FALSE(jobs.IsDamaged());
+}
+
 TEST(DeltaJobStateTest, CountsRunningJobs) {
   DeltaJobState jobs;
   EXPECT_TRUE(jobs.IsIdle());

@@ -162,7 +162,10 @@ class DeltaPicker::CollectionPicker {
     // Bytes of its extent, and bytes that it would take in.
     uint64_t extent = 0;
     uint64_t slice = 0;
+    // It belongs to a running collection, or is damaged.
     bool is_running = false;
+    // No other bucket may be collected together with it.
+    bool is_single = false;
     // It would be a victim if it were not running.
     bool is_due = false;
     bool is_overdue = false;
@@ -390,6 +393,7 @@ class DeltaPicker::CollectionPicker {
       bucket.extent = state.extent_bytes;
       bucket.slice = slices_.SizeOf(buckets_.size() - 1, state.floor);
       bucket.is_running = IsRunning(p);
+      MarkDamage(&bucket);
       bucket.is_overdue = state.floor < needed;
       bucket.is_to_rewrite =
           (MayBeReason(state.extent_number) &&
@@ -420,17 +424,33 @@ class DeltaPicker::CollectionPicker {
     }
   }
 
-  bool IsWished(Position position) const {
-    if (wishes_ == nullptr) {
-      return false;
-    }
-    DeltaFoldWishes::KeyRange range;
+  DeltaJobState::KeyRange RangeOf(Position position) const {
+    DeltaJobState::KeyRange range;
     range.begin = table_.LowerBound(position).ToString();
     const Position next = table_.Next(position);
     if (next != table_.End()) {
       range.end = table_.LowerBound(next).ToString();
     }
-    return wishes_->Overlaps(range, version_.user_comparator());
+    return range;
+  }
+
+  bool IsWished(Position position) const {
+    return wishes_ != nullptr &&
+           wishes_->Overlaps(RangeOf(position), version_.user_comparator());
+  }
+
+  void MarkDamage(Bucket* bucket) const {
+    if (options_.damage.empty()) {
+      return;
+    }
+    const DeltaJobState::KeyRange range = RangeOf(bucket->position);
+    for (const DeltaJobState::Damage& damage : options_.damage) {
+      if (DeltaJobState::Overlap(damage.range, range,
+                                 version_.user_comparator())) {
+        bucket->is_single |= damage.is_suspect;
+        bucket->is_running |= !damage.is_suspect;
+      }
+    }
   }
 
   void DrainBucket(const DeltaBucketState& state, Bucket* bucket) const {
@@ -467,7 +487,7 @@ class DeltaPicker::CollectionPicker {
     uint64_t best_size = part_size_;
     for (size_t i = 0; i + 1 < buckets_.size(); ++i) {
       const uint64_t size = buckets_[i].size() + buckets_[i + 1].size();
-      if (!buckets_[i].is_running && !buckets_[i + 1].is_running &&
+      if (MayJoin(buckets_[i]) && MayJoin(buckets_[i + 1]) &&
           (best == SIZE_MAX ? size <= best_size : size < best_size)) {
         best = i;
         best_size = size;
@@ -478,7 +498,7 @@ class DeltaPicker::CollectionPicker {
     }
     size_t last = best + 2;
     const auto take = [&](size_t i) {
-      if (buckets_[i].is_running ||
+      if (!MayJoin(buckets_[i]) ||
           best_size + buckets_[i].size() > part_size_ / 2) {
         return false;
       }
@@ -496,6 +516,10 @@ class DeltaPicker::CollectionPicker {
     result.fewer_buckets = static_cast<uint32_t>(result.num_buckets - 1);
     result.bytes = best_size;
     return result;
+  }
+
+  static bool MayJoin(const Bucket& bucket) {
+    return !bucket.is_running && !bucket.is_single;
   }
 
   Collection PickVictims() {
@@ -518,9 +542,11 @@ class DeltaPicker::CollectionPicker {
     };
     for (size_t i = 0; i < buckets_.size(); ++i) {
       const Bucket& bucket = buckets_[i];
-      if (bucket.is_running) {
+      if (!MayJoin(bucket)) {
         finish_run();
-        continue;
+        if (bucket.is_running || !bucket.is_victim) {
+          continue;
+        }
       }
       if (!bucket.is_victim) {
         gap += bucket.Cost(run.has_rewrite || run.fold);
@@ -551,6 +577,9 @@ class DeltaPicker::CollectionPicker {
       run.has_rewrite |= bucket.is_to_rewrite;
       run.fold_wishes_only &= bucket.is_wish_only;
       gap = 0;
+      if (bucket.is_single) {
+        finish_run();
+      }
     }
     finish_run();
     return best;

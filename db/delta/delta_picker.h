@@ -61,6 +61,10 @@ struct MutableCFOptions;
 // some leftover can be folded, the drain cannot finish, so the buckets of such
 // leftovers and merges use the normal thresholds.
 //
+// Damage. A collection that has failed with Corruption would be the best one
+// again. Its buckets are collected one by one, and the one that fails alone is
+// left alone, so that a damaged block stops the jobs of its own bucket only.
+//
 // Has no state and takes no locks: each function depends on its arguments only.
 class DeltaPicker {
  public:
@@ -90,6 +94,8 @@ class DeltaPicker {
     uint64_t max_folded = kMaxCollected;
     // See DeltaGcJob::Plan. Ignored by a drain.
     uint64_t min_fold_bytes = 0;
+    // Buckets to leave alone, or to collect one by one.
+    std::vector<DeltaJobState::Damage> damage;
     // Keys to fold; nullptr: none. See DeltaJobState.
     std::shared_ptr<const DeltaFoldWishes> wishes;
     uint64_t wishes_below = 0;

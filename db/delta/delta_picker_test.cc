@@ -320,6 +320,45 @@ TEST_F(DeltaPickerTest, LeavesBucketsOfRunningCollections) {
   EXPECT_EQ("none", Pick());
 }
 
+TEST_F(DeltaPickerTest, LeavesDamagedBuckets) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}, {"d", 400}}, floor);
+  FlushAndMerge();
+  SetSlices({200, 300, 200, 200});
+  EXPECT_EQ("-", Pick());
+  // One bucket of a suspected range at a time.
+  options_.damage = {{{"b", "d"}, /*is_suspect=*/true}};
+  EXPECT_EQ("b-c", Pick());
+  SetSlices({200, 10, 200, 200});
+  EXPECT_EQ("-b", Pick());
+  SetSlices({10, 10, 200, 200});
+  EXPECT_EQ("c-d", Pick());
+  // A range that has become a part of a bucket marks the bucket.
+  options_.damage = {{{"bb", "bc"}, /*is_suspect=*/false},
+                     {{"d", std::nullopt}, /*is_suspect=*/true}};
+  SetSlices({200, 300, 100, 100});
+  EXPECT_EQ("-b", Pick());
+  SetSlices({10, 300, 200, 10});
+  EXPECT_EQ("c-d", Pick());
+  options_.damage = {{{"", std::nullopt}, /*is_suspect=*/false}};
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, JoinsNoDamagedBuckets) {
+  options_.max_buckets = 5;
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 10}, {"b", 10}, {"c", 10}, {"d", 900}}, floor);
+  FlushAndMerge();
+  SetSlices({0, 0, 0, 0});
+  EXPECT_EQ("-d merge", Pick());
+  for (const bool is_suspect : {false, true}) {
+    options_.damage = {{{"", "b"}, is_suspect}};
+    EXPECT_EQ("b-d merge", Pick());
+    options_.damage = {{{"b", "c"}, is_suspect}};
+    EXPECT_EQ("none", Pick());
+  }
+}
+
 TEST_F(DeltaPickerTest, CollectsAllBucketsAfterTwelveMergedFiles) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 500}, {"b", 500}, {"c", 500}}, floor);

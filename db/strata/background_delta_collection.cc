@@ -24,6 +24,14 @@ void DBStrata::BackgroundDeltaCollection::GiveUp() {
   jobs().SetCollectionDue();
 }
 
+bool DBStrata::BackgroundDeltaCollection::NoteDamage() {
+  if (!found_ || is_first_partition_) {
+    jobs().SetRecentDamaged(true);
+    return false;
+  }
+  return true;  // as CommitCollection() has noted
+}
+
 Status DBStrata::BackgroundDeltaCollection::RunMarked(JobContext* job_context) {
   db_->mutex_.AssertHeld();
   run_.emplace(strata_, this, job_context);
@@ -94,6 +102,7 @@ Status DBStrata::BackgroundDeltaCollection::EndWithoutPick(const Status& s) {
 
 void DBStrata::BackgroundDeltaCollection::Begin() {
   found_ = true;
+  is_first_partition_ = run_->deltas()->Buckets().empty();
   TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundDeltaCollection::Begin:Picked",
                            &pick_);
   DeltaJobState::Collection collection;
@@ -204,6 +213,11 @@ Status DBStrata::BackgroundDeltaCollection::CommitCollection(
   if (is_alone) {
     jobs().EndPick();
   }
+  if (s.IsCorruption() && !tried_to_commit_ && !is_first_partition_) {
+    // From here on, another thread may pick these buckets.
+    jobs().AddDamage({pick_.plan.begin, pick_.plan.end}, pick_.num_buckets,
+                     cfd()->user_comparator());
+  }
   jobs().EndCollection(handle_);
   if (s.ok()) {
     NoteSuccess();
@@ -232,6 +246,9 @@ Status DBStrata::BackgroundDeltaCollection::FillEdit(
 }
 
 void DBStrata::BackgroundDeltaCollection::NoteSuccess() {
+  if (is_first_partition_) {
+    jobs().SetRecentDamaged(false);
+  }
   if (folder_ != nullptr && folder_->stats().keys_folded > 0) {
     jobs().OnFolded(folder_->stats().keys_folded, folder_->stats().bytes_folded,
                     folder_->max_bytes(), folder_->stats().full);

@@ -39,6 +39,7 @@ class DBStrata::BackgroundDeltaCollection : public BackgroundDeltaJob {
 
  protected:
   void GiveUp() override;
+  bool NoteDamage() override;
   Status RunMarked(JobContext* job_context) override;
 
  private:
@@ -91,6 +92,8 @@ class DBStrata::BackgroundDeltaCollection : public BackgroundDeltaJob {
   DeltaPicker::Collection pick_;
   // Nothing else was being collected when the buckets were selected.
   bool was_alone_at_pick_ = false;
+  // There are no buckets yet.
+  bool is_first_partition_ = false;
   DeltaJobState::Handle handle_{};
   std::unique_ptr<DeltaValueFolder> folder_;
   std::unique_ptr<DeltaGcJob> job_;

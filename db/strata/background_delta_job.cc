@@ -60,6 +60,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.can_fold = jobs.MayFold();
   options.max_folded = jobs.fold_bytes();
   options.min_fold_bytes = jobs.min_fold_bytes();
+  options.damage = jobs.damage();
   options.wishes = jobs.wishes();
   options.wishes_below = jobs.wishes_below();
   if (options.wishes != nullptr) {
@@ -81,6 +82,10 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
     DBStrata* strata, ColumnFamilyData* cfd, const Request& request) {
   DeltaPicker::Options options = PickerOptions(strata, cfd);
   options.force_below = request.force_below;
+  if (request.force_below > 0) {
+    // CompactRange() returns the error.
+    options.damage.clear();
+  }
   if (request.folds_given_up >= kMaxFoldsGivenUp) {
     options.can_fold = false;
     options.wishes.reset();
@@ -181,7 +186,9 @@ void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
     return;  // nothing was wrong
   }
   RecordTick(db_->stats_, DELTA_GC_FAILED);
-  jobs().OnFailure(db_->immutable_db_options_.clock->NowMicros());
+  if (tried_to_commit_ || !s.IsCorruption() || !NoteDamage()) {
+    jobs().OnFailure(db_->immutable_db_options_.clock->NowMicros());
+  }
   if (tried_to_commit_) {
     // If it was not the MANIFEST, the edit did not go with the Version, and
     // nothing has changed.
@@ -190,7 +197,7 @@ void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
                                      BackgroundErrorReason::kManifestWrite);
     }
   } else if (s.IsCorruption()) {
-    // A damaged file costs its own operands only. The job is tried again later,
+    // A damaged file costs its own operands only. Other buckets are collected,
     // and the DB accepts writes.
     ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
                     "[%s] A job of delta files has failed: %s",

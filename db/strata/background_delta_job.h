@@ -83,6 +83,10 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // Removes the mark of a job that has not begun.
   // REQUIRES: DB mutex held.
   virtual void GiveUp() = 0;
+  // To be called when the job has failed to read a damaged file. Returns true
+  // if picks leave what the job has read alone from now on, so that other jobs
+  // need not wait. REQUIRES: DB mutex held.
+  virtual bool NoteDamage() = 0;
   // Does the job.
   // REQUIRES: DB mutex held; it may be released and taken again.
   virtual Status RunMarked(JobContext* job_context) = 0;

@@ -19,6 +19,11 @@ namespace ROCKSDB_NAMESPACE {
 
 void DBStrata::BackgroundDeltaMerge::GiveUp() { jobs().EndMerge(); }
 
+bool DBStrata::BackgroundDeltaMerge::NoteDamage() {
+  jobs().SetRecentDamaged(true);
+  return false;
+}
+
 Status DBStrata::BackgroundDeltaMerge::RunMarked(JobContext* job_context) {
   db_->mutex_.AssertHeld();
   run_.emplace(strata_, this, job_context);
@@ -91,6 +96,7 @@ Status DBStrata::BackgroundDeltaMerge::CommitMerge(Status s,
   }
   jobs().EndMerge();
   if (s.ok()) {
+    jobs().SetRecentDamaged(false);
     // Buckets may take the merged files in now.
     jobs().SetCollectionDue();
     db_->InstallSuperVersionAndScheduleWork(

@@ -28,6 +28,7 @@ class DBStrata::BackgroundDeltaMerge : public BackgroundDeltaJob {
 
  protected:
   void GiveUp() override;
+  bool NoteDamage() override;
   Status RunMarked(JobContext* job_context) override;
 
  private:

@@ -118,6 +118,7 @@ Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
     InstrumentedMutexLock lock(&db_->mutex_);
     request.force_below = db_->versions_->current_next_file_number();
     cfd->delta_store()->jobs().ClearLeftovers();
+    cfd->delta_store()->jobs().ClearDamage();
     // DisableManualCompaction() waits for the end of the call.
     scheduler_.BeginManualCall(cfd);
   }
