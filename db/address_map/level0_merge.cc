@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "db/path_layout/path_layout.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "options/cf_options.h"
@@ -103,10 +104,23 @@ int Level0Merge::SortedRuns(const std::vector<FileMetaData*>& files,
              : num_runs;
 }
 
-uint64_t Level0Merge::PriceOf(const VersionStorageInfo& files) {
+uint64_t Level0Merge::PriceOf(const VersionStorageInfo& files,
+                              const MutableCFOptions& options,
+                              uint64_t value_size) {
   const int base_level = files.base_level();
-  return 2 * (files.NumLevelBytes(0) +
-              (base_level > 0 ? files.NumLevelBytes(base_level) : 0));
+  if (base_level <= 0) {
+    return 2 * files.NumLevelBytes(0);
+  }
+  uint64_t moved = 0;
+  for (const int level : {0, base_level}) {
+    for (const FileMetaData* file : files.LevelFiles(level)) {
+      if (!PathLayout::BlobsCanMove(options, *file, base_level)) {
+        const MappedEntryStats& entries = file->blob_refs.mapped;
+        moved += (entries.direct + entries.versioned) * value_size;
+      }
+    }
+  }
+  return 2 * (files.NumLevelBytes(0) + files.NumLevelBytes(base_level) + moved);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

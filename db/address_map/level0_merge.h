@@ -71,8 +71,11 @@ class Level0Merge {
                         uint64_t base_size, const MutableCFOptions& options,
                         bool is_paid);
 
-  // Returns the price of kDown for Level0Debt, in bytes.
-  static uint64_t PriceOf(const VersionStorageInfo& files);
+  // Returns the price of kDown for Level0Debt, in bytes: keys that are
+  // rewritten and values that move to the path of the base level. value_size:
+  // bytes, average size of a mapped value.
+  static uint64_t PriceOf(const VersionStorageInfo& files,
+                          const MutableCFOptions& options, uint64_t value_size);
 
  private:
   // Decides for the n newest files as if none were being compacted.

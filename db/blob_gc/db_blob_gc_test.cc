@@ -30,6 +30,7 @@
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
+#include "util/cast_util.h"
 #include "util/defer.h"
 #include "util/random.h"
 #include "utilities/fault_injection_env.h"
@@ -1291,6 +1292,49 @@ TEST_F(DBBlobGcTest, CloseWithWaitingOrRunningJobs) {
     Reopen(options);
     Verify();
   }
+}
+
+// The jobs of a family with much garbage leave room for the others.
+TEST_F(DBBlobGcTest, FamiliesTakeTurns) {
+  Options options = GcOptions(0);
+  options.max_background_jobs = 1;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  std::map<uint64_t, int> family_of;
+  for (int cf = 0; cf < 2; ++cf) {
+    for (int round = 0; round < 2; ++round) {
+      for (int key = 0; key < 4 * kKeys; key += 1 + round) {
+        ASSERT_OK(Put(cf, Key(key), ValueOf(key, round)));
+      }
+      ASSERT_OK(Flush(cf));
+    }
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    auto* const cfd =
+        static_cast_with_check<ColumnFamilyHandleImpl>(handles_[cf])->cfd();
+    for (const auto& meta : cfd->current()->storage_info()->GetBlobFiles()) {
+      family_of[meta->GetBlobFileNumber()] = cf;
+    }
+  }
+  std::string order;
+  EnableCallBack("DBStrata::ScheduleBlobGc", [&](void* arg) {
+    for (const uint64_t number : static_cast<BlobGcPicker::Job*>(arg)->files) {
+      const auto found = family_of.find(number);
+      if (found != family_of.end()) {
+        order += static_cast<char>('0' + found->second);
+      }
+    }
+  });
+  ASSERT_OK(db_->DisableFileDeletions());
+  for (ColumnFamilyHandle* handle : handles_) {
+    ASSERT_OK(db_->SetOptions(handle, {{"blob_gc_space_amp_limit", "1.1"}}));
+  }
+  ASSERT_OK(db_->EnableFileDeletions());
+  Wait();
+  DisableCallBacks();
+  ASSERT_NE(order.find('0'), std::string::npos) << order;
+  ASSERT_NE(order.find('1'), std::string::npos) << order;
+  EXPECT_LT(order.find('1'), order.rfind('0')) << order;
+  EXPECT_LT(order.find('0'), order.rfind('1')) << order;
 }
 
 // While file deletions are disabled no job collects garbage, so writes are not

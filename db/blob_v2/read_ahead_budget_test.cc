@@ -75,6 +75,49 @@ TEST_F(ReadAheadBudgetTest, SharesTheLimitAmongScansThatHold) {
   }
 }
 
+// What the scan itself will read takes no memory before: idle iterators over
+// cached values leave the limit to others.
+TEST_F(ReadAheadBudgetTest, ReadsThatAreNotHandedOverAreNotHeld) {
+  EnableCallBack("ReadAheadGauge::OnRead:Micros",
+                 [](void* micros) { *static_cast<uint64_t*>(micros) = 0; });
+  Options options = CurrentOptions();
+  options.enable_blob_files = true;
+  options.min_blob_size = 100;
+  options.enable_blob_address_map = true;
+  options.disable_auto_compactions = true;
+  options.compression = kNoCompression;
+  options.write_buffer_size = 64 << 20;
+  DestroyAndReopen(options);
+  constexpr int kKeys = 2000;
+  constexpr size_t kValueSize = 10 << 10;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(kValueSize, 'v')));
+  }
+  ASSERT_OK(Flush());
+  ReadAheadBudget* const budget = ReadAheadBudget::OfProcess();
+  ASSERT_EQ(budget->TEST_Held(), 0);
+  constexpr uint64_t kIterators = 8;
+  std::vector<std::unique_ptr<Iterator>> iterators;
+  for (uint64_t n = 0; n < kIterators; ++n) {
+    iterators.emplace_back(db_->NewIterator(ReadOptions()));
+    iterators.back()->SeekToFirst();
+    for (int i = 0; i < kKeys / 2; ++i) {
+      ASSERT_TRUE(iterators.back()->Valid());
+      iterators.back()->Next();
+    }
+  }
+  // The group that the scan has reached, and the one of the entry that it has
+  // left.
+  EXPECT_LE(budget->TEST_Held(), 2 * kIterators * BlobReadGroup::kMaxSpan);
+  for (const auto& iter : iterators) {
+    EXPECT_EQ(iter->value().size(), kValueSize);
+    EXPECT_OK(iter->status());
+  }
+  iterators.clear();
+  EXPECT_EQ(budget->TEST_Held(), 0);
+  DisableCallBacks();
+}
+
 // Many iterators in the middle of scans hold no more than the limit together,
 // and each continues at its position.
 TEST_F(ReadAheadBudgetTest, ManyIteratorsStayWithinTheLimit) {

@@ -15,6 +15,7 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/blob_file_slot_table.h"
+#include "db/address_map/level0_merge.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/column_family.h"
 #include "db/scan_sort/scan_debts.h"
@@ -372,6 +373,36 @@ TEST_F(DBScanSortTest, SeeksHaveLevel0Compacted) {
   seek();
   EXPECT_EQ(NumTableFilesAtLevel(0), 0);
   Scan();
+}
+
+// A compaction of level 0 also writes the values that it moves to another path.
+TEST_F(DBScanSortTest, PriceOfLevel0CountsValuesThatMove) {
+  constexpr uint64_t kSize = 1000;
+  constexpr int kMoved = 10;
+  for (const uint32_t path_of_level_1 : {0, 1}) {
+    SCOPED_TRACE(path_of_level_1);
+    Options options = SortOptions();
+    options.disable_auto_compactions = true;
+    options.cf_paths = {{dbname_, 0}, {dbname_ + "/slow", 0}};
+    options.level_blob_path_ids = {0, path_of_level_1};
+    DestroyAndReopen(options);
+    for (int key = 0; key < kMoved; ++key) {
+      PutKey(key, 0);
+    }
+    ASSERT_OK(Flush());
+    const auto price = [this](uint64_t value_size) {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      return Level0Merge::PriceOf(*Family()->current()->storage_info(),
+                                  Family()->GetLatestMutableCFOptions(),
+                                  value_size);
+    };
+    EXPECT_LT(0, price(0));
+    EXPECT_EQ(price(kSize) - price(0), path_of_level_1 * 2 * kMoved * kSize);
+    // Values of the base level lie where they belong.
+    ASSERT_OK(dbfull()->TEST_CompactRange(0, nullptr, nullptr));
+    EXPECT_LT(0, price(0));
+    EXPECT_EQ(price(kSize), price(0));
+  }
 }
 
 // What was paid for level 0 stays paid until its files are gone.

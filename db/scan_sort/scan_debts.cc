@@ -172,10 +172,22 @@ bool ScanDebts::Pick(uint64_t max_bytes, Range* range) {
   return true;
 }
 
+uint64_t ScanDebts::MaxCopied(const Range& range) const {
+  return static_cast<uint64_t>(
+      2 * std::max(static_cast<double>(range.debt) * budget() / kPricePerByte,
+                   static_cast<double>(range.bytes)));
+}
+
 void ScanDebts::Settle(const Range& range, Outcome outcome, uint64_t bytes) {
   Table& table = *range.table;
+  uint64_t overdraft = 0;  // of each range
   if (outcome == Outcome::kPartlySorted) {
     PayFrom(&table, range.first, range.last, bytes);
+  } else if (outcome == Outcome::kSorted) {
+    const double paid = static_cast<double>(range.debt) * budget();
+    const double cost = static_cast<double>(kPricePerByte * bytes);
+    overdraft = static_cast<uint64_t>(std::max(cost - paid, 0.0)) /
+                (range.last - range.first + 1);
   }
   bool is_any_due = false;
   for (size_t i = 0; i < table.accounts_.size(); ++i) {
@@ -186,7 +198,7 @@ void ScanDebts::Settle(const Range& range, Outcome outcome, uint64_t bytes) {
       const uint64_t price = account.price.load(std::memory_order_relaxed);
       account.price.store(
           outcome == Outcome::kSorted
-              ? PriceOf(table.range_bytes_)
+              ? PriceOf(table.range_bytes_) + overdraft
               : std::max(price, 2 * price),  // if there is no overflow
           std::memory_order_relaxed);
     }

@@ -27,7 +27,8 @@ namespace ROCKSDB_NAMESPACE {
 // costs its price: the bytes of its values, read and written once. A range is
 // due when its debt, times the budget, has reached the price. This is the
 // rent-or-buy rule: sorting costs at most the budget times the debt that it
-// ends.
+// ends. The size of a range is an estimate. If a job has copied more than was
+// paid for, the difference is added to the next price (an overdraft).
 //
 // The ranges have about the same number of bytes, and at least kMinRange bytes.
 // Until SetRanges() was called, there is one range without a price, which is
@@ -140,6 +141,9 @@ class ScanDebts {
     // enough. The price is doubled.
     kUnchanged,
   };
+  // Returns how many bytes of values a job for the range may copy: twice as
+  // much as was paid for.
+  uint64_t MaxCopied(const Range& range) const;
   // Empties the accounts of ranges that Pick() has found, after they were
   // sorted.
   // bytes: size of the copied values.

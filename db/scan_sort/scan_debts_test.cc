@@ -175,6 +175,32 @@ TEST_F(ScanDebtsTest, OrderThatIsGoodEnoughCostsMoreEachTime) {
   EXPECT_EQ(Pick(), "..k");
 }
 
+// The size of a range is an estimate.
+TEST_F(ScanDebtsTest, CopiesBeyondTheDebtAreAddedToTheNextPrice) {
+  SetRanges({"h", "p"});
+  Charge("a", kPaid);
+  Charge("h", kPaid);
+  EXPECT_EQ(Pick(2 * kRange), "..p");
+  EXPECT_EQ(debts_.MaxCopied(range_), 4 * kRange);
+  debts_.Settle(range_, ScanDebts::Outcome::kSorted, 4 * kRange);
+  for (const char* key : {"a", "h"}) {
+    Charge(key, 2 * kPaid - 1);
+    EXPECT_EQ(Pick(), "none");
+    Charge(key, 1);
+    EXPECT_NE(Pick(), "none");
+    debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+    // It is paid.
+    Charge(key, kPaid);
+    EXPECT_NE(Pick(), "none");
+    debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+  }
+  // A larger debt allows more.
+  debts_.SetBudget(0.5);
+  Charge("p", 6 * kPaid);
+  EXPECT_EQ(Pick(), "p..");
+  EXPECT_EQ(debts_.MaxCopied(range_), 6 * kRange);
+}
+
 TEST_F(ScanDebtsTest, PartOfARangeStaysDue) {
   SetRanges({"k"});
   Charge("a", 2 * kPaid);

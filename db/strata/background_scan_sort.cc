@@ -82,6 +82,8 @@ bool DBStrata::BackgroundBlobGc::MakeSortJob(int job_id) {
     version_ = nullptr;
     return false;
   }
+  context.max_copied =
+      std::min(context.max_copied, blobs_->scan_debts()->MaxCopied(range_));
   plan_.job.size = plan_.job.live_size = range_.bytes;
   context.begin = range_.begin;
   context.end = range_.end;

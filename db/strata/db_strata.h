@@ -470,6 +470,9 @@ class DBStrata {
   // Guarded by the mutex.
   std::vector<std::unique_ptr<FlushMapping>> recovery_mappings_;
   bool blob_gc_due_ = true;
+  // The column family of the last background job; the next one begins with
+  // another family.
+  uint32_t last_gc_family_ = 0;
   bool blob_gc_allowed_ = true;
   std::vector<std::unique_ptr<DeltaFlush>> recovery_delta_flushes_;
   bool has_delta_stores_ = false;

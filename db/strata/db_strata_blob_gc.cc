@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/address_map/address_map.h"
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/level0_merge.h"
 #include "db/blob_gc/blob_gc_picker.h"
@@ -64,10 +65,21 @@ void DBStrata::ScheduleBlobGc() {
     return;
   }
   blob_gc_due_ = false;
+  // The families take turns: otherwise the first ones would take all jobs as
+  // long as they have work.
+  std::vector<ColumnFamilyData*> families;
   for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->address_map_store() != nullptr && !cfd->IsDropped()) {
-      ScheduleBlobGc(cfd);
+      families.push_back(cfd);
     }
+  }
+  const auto next = std::find_if(families.begin(), families.end(),
+                                 [this](const ColumnFamilyData* cfd) {
+                                   return cfd->GetID() > last_gc_family_;
+                                 });
+  std::rotate(families.begin(), next, families.end());
+  for (ColumnFamilyData* cfd : families) {
+    ScheduleBlobGc(cfd);
   }
 }
 
@@ -107,7 +119,11 @@ void DBStrata::OnLevel0DebtDue(ColumnFamilyData* cfd) {
     debt->Postpone();
     return;
   }
-  if (!debt->Pay(Level0Merge::PriceOf(*files))) {
+  const uint64_t live =
+      BlobGcPicker::SpaceOf(blobs->FilesForGc(*files), /*copies=*/0).live;
+  const uint64_t value_size =
+      live / std::max(blobs->map()->NumEntries(), uint64_t{1});
+  if (!debt->Pay(Level0Merge::PriceOf(*files, cf_options, value_size))) {
     return;
   }
   ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
@@ -200,6 +216,7 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
       }
     }
     TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &plan.job);
+    last_gc_family_ = cfd->GetID();
     scheduler_.Schedule(
         std::make_unique<BackgroundBlobGc>(this, cfd, std::move(plan)));
   }
