@@ -113,7 +113,16 @@ CfPathsOption::TypeInfo() {
 Status ValidatePathOptions(const DBOptions& db_options,
                            const ColumnFamilyOptions& cf_options) {
   if (!HasLayout(cf_options)) {
-    return Status::OK();
+    // RocksDB checks the number of db_paths.
+    return cf_options.cf_paths.size() <= PathLayout::kMaxPaths
+               ? Status::OK()
+               : Status::NotSupported(
+                     "cf_paths has " +
+                     std::to_string(cf_options.cf_paths.size()) +
+                     " paths, but at most " +
+                     std::to_string(PathLayout::kMaxPaths) +
+                     " are supported: a file keeps the number of its path in "
+                     "two bits, and is not found on any further path");
   }
   const std::string layout = cf_options.level_sst_path_ids.empty()
                                  ? "level_blob_path_ids"

@@ -43,8 +43,8 @@ struct CfPathsOption {
 };
 
 // Returns an error if a DB, or a read-only or secondary instance, cannot have
-// this path layout; the message names the option and the reason. Returns OK
-// without a layout.
+// this path layout; the message names the option and the reason. Without a
+// layout there is one limit: the number of cf_paths.
 Status ValidatePathOptions(const DBOptions& db_options,
                            const ColumnFamilyOptions& cf_options);
 // Returns the first error among the column families; the message names the

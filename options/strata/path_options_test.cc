@@ -168,10 +168,15 @@ TEST(PathOptionsValidationTest, InvalidLayoutsAreRefused) {
   const auto error = [&]() {
     return ValidatePathOptions(db_options, cf_options);
   };
-  // Without a layout every option is accepted.
+  // Without a layout only the number of paths is limited.
   cf_options.compaction_style = kCompactionStyleFIFO;
   db_options.compaction_service = std::make_shared<NoCompactionService>();
+  EXPECT_TRUE(error().IsNotSupported());
+  EXPECT_TRUE(Mentions(error().ToString(), "cf_paths has 5"));
+  EXPECT_TRUE(Mentions(error().ToString(), "at most 4"));
+  cf_options.cf_paths.resize(4);
   ASSERT_OK(error());
+  cf_options.cf_paths.resize(5);
 
   cf_options.level_blob_path_ids = {0};
   EXPECT_TRUE(error().IsNotSupported());
@@ -327,6 +332,20 @@ TEST_F(PathOptionsTest, OpenRefusesInvalidLayouts) {
   EXPECT_TRUE(Mentions(s.ToString(), "compaction_service")) << s.ToString();
   options.compaction_service.reset();
   ASSERT_OK(TryReopen(options));
+}
+
+// RocksDB opens such a DB. The first compaction that fills the fifth path
+// fails: it writes its file there and looks for it on the first path.
+TEST_F(PathOptionsTest, MoreThanFourPathsAreRefusedWithoutALayout) {
+  Status s = TryReopen(WithPaths(5));
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_TRUE(Mentions(s.ToString(), "cf_paths has 5")) << s.ToString();
+  ASSERT_OK(TryReopen(WithPaths(4)));
+  ColumnFamilyHandle* handle = nullptr;
+  s = db_->CreateColumnFamily(WithPaths(5), "five", &handle);
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_EQ(handle, nullptr);
+  ASSERT_OK(TryReopen(WithPaths(4)));
 }
 
 TEST_F(PathOptionsTest, CreateColumnFamilyRefusesInvalidLayouts) {
