@@ -3,6 +3,8 @@
 
 #include "tools/strata/ldb_path_flags.h"
 
+#include <algorithm>
+
 #include "rocksdb/utilities/cf_paths.h"
 #include "util/strata/path_list.h"
 
@@ -12,6 +14,11 @@ namespace {
 constexpr const char* kCfPaths = "cf_paths";
 constexpr const char* kSstIds = "level_sst_path_ids";
 constexpr const char* kBlobIds = "level_blob_path_ids";
+
+bool HasLayout(const ColumnFamilyOptions& options) {
+  return !options.level_sst_path_ids.empty() ||
+         !options.level_blob_path_ids.empty();
+}
 }  // namespace
 
 void LdbPathFlags::AppendNames(std::vector<std::string>* names) {
@@ -54,6 +61,18 @@ void LdbPathFlags::OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
   if (!s.ok()) {
     *result = LDBCommandExecuteResult::Failed(std::string("--") + kCfPaths +
                                               ": " + s.ToString());
+  }
+}
+
+void LdbPathFlags::KeepLoaded(
+    const std::vector<ColumnFamilyDescriptor>& cf_descs,
+    const std::vector<DbPath>& before, ColumnFamilyOptions* options) {
+  if (!HasLayout(*options) &&
+      std::any_of(cf_descs.begin(), cf_descs.end(),
+                  [](const ColumnFamilyDescriptor& family) {
+                    return HasLayout(family.options);
+                  })) {
+    options->cf_paths = before;
   }
 }
 
