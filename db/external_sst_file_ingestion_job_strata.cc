@@ -24,6 +24,11 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+FSDirectory* ExternalSstFileIngestionJob::DataDirectory(size_t path_id) const {
+  FSDirectory* const directory = cfd_->GetDataDir(path_id);
+  return directory != nullptr ? directory : directories_->GetDataDir(path_id);
+}
+
 DeltaIngestion::Source ExternalSstFileIngestionJob::DeltaSourceOf(
     const IngestedFileInfo& file) const {
   DeltaIngestion::Source source;
@@ -90,11 +95,7 @@ Status ExternalSstFileIngestionJob::WriteMissingDeltaAnchors(SuperVersion* sv,
     }
   }
   for (uint32_t path_id : path_ids) {
-    FSDirectory* directory = cfd_->GetDataDir(path_id);
-    if (directory == nullptr) {
-      directory = directories_->GetDataDir(path_id);
-    }
-    const IOStatus io_s = directory->FsyncWithDirOptions(
+    const IOStatus io_s = DataDirectory(path_id)->FsyncWithDirOptions(
         IOOptions(), /*dbg=*/nullptr,
         DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
     if (!io_s.ok()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/blob/blob_constants.h"
 #include "db/column_family.h"
 #include "db/path_layout/manifest_copy.h"
 #include "logging/logging.h"
@@ -106,15 +107,37 @@ Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
   return s;
 }
 
+std::string LinkableDirectories::DirectoriesOf(const std::string& from,
+                                               const std::string& to) {
+  const auto directory = [](const std::string& name) {
+    const size_t slash = name.rfind('/');
+    return name.substr(0, slash == std::string::npos ? 0 : slash + 1);
+  };
+  return directory(from) + '\0' + directory(to);
+}
+
 Status CheckExportable(const ColumnFamilyMetaData& family) {
-  if (family.delta_files.empty()) {
-    return Status::OK();
+  if (!family.delta_files.empty()) {
+    return Status::NotSupported(
+        "Export of column family \"" + family.name + "\", which has " +
+        std::to_string(family.delta_files.size()) +
+        " delta files (enable_delta_separation): their merge operands are not "
+        "in its SST files");
   }
-  return Status::NotSupported(
-      "Export of column family \"" + family.name + "\", which has " +
-      std::to_string(family.delta_files.size()) +
-      " delta files (enable_delta_separation): their merge operands are not in "
-      "its SST files");
+  for (const LevelMetaData& level : family.levels) {
+    for (const SstFileMetaData& file : level.files) {
+      if (file.oldest_blob_file_number != kInvalidBlobFileNumber) {
+        return Status::NotSupported(
+            "Export of column family \"" + family.name +
+            "\": the values of its SST file " + file.relative_filename +
+            " are in blob files, which are not exported. CompactRange() with "
+            "enable_blob_files = false, BlobGarbageCollectionPolicy::kForce "
+            "and blob_garbage_collection_age_cutoff = 1 puts them into SST "
+            "files");
+      }
+    }
+  }
+  return Status::OK();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -76,13 +76,27 @@ class LinkableDirectories {
   }
   void Refuse(const std::string& directory) { refused_.insert(directory); }
 
+  // The same for files that go to several directories: each pair of directories
+  // counts by itself.
+  // from, to: names of a file with their directories.
+  bool MayLinkFile(const std::string& from, const std::string& to) const {
+    return MayLink(DirectoriesOf(from, to));
+  }
+  void RefuseFile(const std::string& from, const std::string& to) {
+    Refuse(DirectoriesOf(from, to));
+  }
+
  private:
+  static std::string DirectoriesOf(const std::string& from,
+                                   const std::string& to);
+
+  // A directory, or two with a zero byte between them.
   std::unordered_set<std::string> refused_;
 };
 
 // Returns OK if a column family with these files can be exported by its SST
 // files alone, as ExportColumnFamily() does it. Returns NotSupported if there
-// are delta files.
+// are delta files, or if an SST file refers to values in blob files.
 Status CheckExportable(const ColumnFamilyMetaData& family);
 
 }  // namespace ROCKSDB_NAMESPACE

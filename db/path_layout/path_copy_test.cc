@@ -499,6 +499,58 @@ TEST_F(PathCopyTest, ErrorEndsAnExport) {
   delete exported;
 }
 
+// An export has no blob files, so the import would have keys without values.
+// Following the message helps.
+TEST_F(PathCopyTest, ExportOfSeparatedValuesIsRefused) {
+  OpenNew({PathOptions("a", 2, {0}, {1})});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  Checkpoint* created = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &created));
+  const std::unique_ptr<Checkpoint> checkpoint(created);
+  const std::string directory = Directory("export");
+  ExportImportFilesMetaData* exported = nullptr;
+  const Status s =
+      checkpoint->ExportColumnFamily(Handle(0), directory, &exported);
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_NE(s.ToString().find("blob files"), std::string::npos) << s.ToString();
+  EXPECT_EQ(exported, nullptr);
+  EXPECT_TRUE(env_->FileExists(directory).IsNotFound());
+
+  ASSERT_OK(db_->SetOptions(Handle(0), {{"enable_blob_files", "false"}}));
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  compact.blob_garbage_collection_policy = BlobGarbageCollectionPolicy::kForce;
+  compact.blob_garbage_collection_age_cutoff = 1;
+  ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+  ASSERT_OK(checkpoint->ExportColumnFamily(Handle(0), directory, &exported));
+  Options target = PathOptions("b", 1, {}, {});
+  target.enable_blob_files = false;
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_OK(db_->CreateColumnFamilyWithImport(
+      target, "cf1", ImportColumnFamilyOptions(), *exported, &handle));
+  delete exported;
+  handles_.push_back(handle);
+  for (int i = 0; i < kKeys; ++i) {
+    Expect(1, KeyOf(i), ValueOf(i, 0));
+  }
+  ASSERT_OK(VerifyData());
+}
+
+TEST_F(PathCopyTest, PairsOfDirectoriesAreLinkableByThemselves) {
+  LinkableDirectories linkable;
+  EXPECT_TRUE(linkable.MayLink("/a"));
+  EXPECT_TRUE(linkable.MayLinkFile("/a/1", "/b/2"));
+  linkable.Refuse("/a");
+  linkable.RefuseFile("/a/1", "/b/2");
+  EXPECT_FALSE(linkable.MayLink("/a"));
+  EXPECT_TRUE(linkable.MayLink("/b"));
+  EXPECT_FALSE(linkable.MayLinkFile("/a/3", "/b/4"));
+  EXPECT_TRUE(linkable.MayLinkFile("/a/3", "/c/4"));
+  EXPECT_TRUE(linkable.MayLinkFile("/c/3", "/b/4"));
+  EXPECT_TRUE(linkable.MayLinkFile("/b/3", "/a/4"));
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

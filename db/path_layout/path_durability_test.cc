@@ -269,30 +269,38 @@ class PathIngestionDurabilityTest : public PathDurabilityTest {
   }
 };
 
+// Without a layout, too: the directory is one of the column family, which the
+// database need not have among its own.
 TEST_F(PathIngestionDurabilityTest, IngestionSurvivesPowerLoss) {
-  const Options options = PathOptions("a", 3, {1, 2}, {0});
-  for (const bool move : {false, true}) {
-    for (const bool same_device : {false, true}) {
-      Scenario scenario;
-      scenario.options = {options};
-      std::string file;
-      scenario.prepare = [&] {
-        const std::string directory =
-            same_device ? PathOf("a", 1) : PathOf("external", 0);
-        ASSERT_OK(device_env_->CreateDirIfMissing(directory));
-        file = ExternalFile(options, directory, 0, 20);
-      };
-      scenario.job = [&] {
-        IngestExternalFileOptions ingestion;
-        ingestion.move_files = move;
-        ASSERT_OK(db_->IngestExternalFile(Handle(0), {file}, ingestion));
-        for (int i = 0; i < 20; ++i) {
-          Expect(0, KeyOf(i), ValueOf(i, 0));
-        }
-      };
-      scenario.needs_own_sync = false;
-      ASSERT_OK(Run(scenario, Mode::kAsIs));
-      EXPECT_NOK(Run(scenario, Mode::kAllSyncsOff));
+  for (const bool has_layout : {false, true}) {
+    const Options options = has_layout ? PathOptions("a", 3, {1, 2}, {0})
+                                       : PathOptions("a", 3, {}, {});
+    for (const bool move : {false, true}) {
+      for (const bool same_device : {false, true}) {
+        SCOPED_TRACE(std::to_string(has_layout) + std::to_string(move) +
+                     std::to_string(same_device));
+        Scenario scenario;
+        scenario.options = {options};
+        std::string file;
+        scenario.prepare = [&] {
+          const std::string directory = same_device
+                                            ? PathOf("a", has_layout ? 1 : 0)
+                                            : PathOf("external", 0);
+          ASSERT_OK(device_env_->CreateDirIfMissing(directory));
+          file = ExternalFile(options, directory, 0, 20);
+        };
+        scenario.job = [&] {
+          IngestExternalFileOptions ingestion;
+          ingestion.move_files = move;
+          ASSERT_OK(db_->IngestExternalFile(Handle(0), {file}, ingestion));
+          for (int i = 0; i < 20; ++i) {
+            Expect(0, KeyOf(i), ValueOf(i, 0));
+          }
+        };
+        scenario.needs_own_sync = false;
+        ASSERT_OK(Run(scenario, Mode::kAsIs));
+        EXPECT_NOK(Run(scenario, Mode::kAllSyncsOff));
+      }
     }
   }
 }
@@ -300,57 +308,62 @@ TEST_F(PathIngestionDurabilityTest, IngestionSurvivesPowerLoss) {
 TEST_F(PathIngestionDurabilityTest, ImportSurvivesPowerLoss) {
   Options source = PathOptions("a", 2, {0, 1}, {});
   source.enable_blob_files = false;
-  Options target = PathOptions("b", 4, {3, 2, 1, 0}, {});
-  target.enable_blob_files = false;
-  for (const bool move : {false, true}) {
-    for (const Mode mode :
-         {Mode::kAsIs, Mode::kOwnSyncOff, Mode::kAllSyncsOff}) {
-      Scenario scenario;
-      scenario.options = {source};
-      // Both families are opened after the crash.
-      scenario.reopen_with = {source, target};
-      ExportImportFilesMetaData* exported = nullptr;
-      const std::string export_dir = PathOf("exports", 0) + "/cf";
-      scenario.prepare = [&] {
-        PutRange(0, 0, 20);
-        ASSERT_OK(FlushFamily(0));
-        ASSERT_OK(db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr,
-                                    nullptr));
-        PutRange(0, 10, 30, 1);
-        ASSERT_OK(FlushFamily(0));
-        ASSERT_OK(device_env_->CreateDirIfMissing(PathOf("exports", 0)));
-        Checkpoint* checkpoint = nullptr;
-        ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
-        ASSERT_OK(
-            checkpoint->ExportColumnFamily(Handle(0), export_dir, &exported));
-        delete checkpoint;
-      };
-      scenario.job = [&] {
-        ImportColumnFamilyOptions import;
-        import.move_files = move;
-        ColumnFamilyHandle* handle = nullptr;
-        ASSERT_OK(db_->CreateColumnFamilyWithImport(target, "cf1", import,
-                                                    *exported, &handle));
-        handles_.push_back(handle);
-        for (int i = 0; i < 30; ++i) {
-          Expect(1, KeyOf(i), ValueOf(i, i < 10 ? 0 : 1));
+  for (const bool has_layout : {false, true}) {
+    Options target =
+        PathOptions("b", 4, has_layout ? Ids{3, 2, 1, 0} : Ids{}, {});
+    target.enable_blob_files = false;
+    for (const bool move : {false, true}) {
+      for (const Mode mode :
+           {Mode::kAsIs, Mode::kOwnSyncOff, Mode::kAllSyncsOff}) {
+        Scenario scenario;
+        scenario.options = {source};
+        // Both families are opened after the crash.
+        scenario.reopen_with = {source, target};
+        ExportImportFilesMetaData* exported = nullptr;
+        const std::string export_dir = PathOf("exports", 0) + "/cf";
+        scenario.prepare = [&] {
+          PutRange(0, 0, 20);
+          ASSERT_OK(FlushFamily(0));
+          ASSERT_OK(db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr,
+                                      nullptr));
+          PutRange(0, 10, 30, 1);
+          ASSERT_OK(FlushFamily(0));
+          ASSERT_OK(device_env_->CreateDirIfMissing(PathOf("exports", 0)));
+          Checkpoint* checkpoint = nullptr;
+          ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
+          ASSERT_OK(
+              checkpoint->ExportColumnFamily(Handle(0), export_dir, &exported));
+          delete checkpoint;
+        };
+        scenario.job = [&] {
+          ImportColumnFamilyOptions import;
+          import.move_files = move;
+          ColumnFamilyHandle* handle = nullptr;
+          ASSERT_OK(db_->CreateColumnFamilyWithImport(target, "cf1", import,
+                                                      *exported, &handle));
+          handles_.push_back(handle);
+          for (int i = 0; i < 30; ++i) {
+            Expect(1, KeyOf(i), ValueOf(i, i < 10 ? 0 : 1));
+          }
+          delete exported;
+        };
+        const Status s = Run(scenario, mode);
+        if (mode == Mode::kAsIs) {
+          ASSERT_OK(s);
+          CheckPlacement(1, target);
+          EXPECT_EQ(SstPathIds(1, target, 0),
+                    std::multiset<uint32_t>{has_layout ? 3u : 0u});
+        } else {
+          EXPECT_NOK(s);
         }
-        delete exported;
-      };
-      const Status s = Run(scenario, mode);
-      if (mode == Mode::kAsIs) {
-        ASSERT_OK(s);
-        CheckPlacement(1, target);
-        EXPECT_EQ(SstPathIds(1, target, 0), std::multiset<uint32_t>{3});
-      } else {
-        EXPECT_NOK(s);
       }
     }
   }
 }
 
 // Without a layout the directory fsyncs are RocksDB's: their number and their
-// directories are the same as in stock RocksDB 11.8.1.
+// directories are the same as in stock RocksDB 11.8.1, except that an ingestion
+// syncs the directory that gets the file.
 TEST_F(PathDurabilityTest, DirectorySyncsWithoutLayoutAreThoseOfRocksDB) {
   for (const bool atomic_flush : {false, true}) {
     DestroyAll();
@@ -397,7 +410,6 @@ TEST_F(PathDurabilityTest, DirectorySyncsWithoutLayoutAreThoseOfRocksDB) {
     ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
     EXPECT_EQ(counts()[PathOf("a", 1)], 1);
 
-    // Ingestion syncs the directory of the database.
     ASSERT_OK(device_env_->CreateDirIfMissing(PathOf("external", 0)));
     const std::string external = PathOf("external", 0) + "/file";
     SstFileWriter writer(EnvOptions(), a);
@@ -408,13 +420,7 @@ TEST_F(PathDurabilityTest, DirectorySyncsWithoutLayoutAreThoseOfRocksDB) {
     fs_->TakeSyncCounts();
     ASSERT_OK(db_->IngestExternalFile(Handle(0), {external},
                                       IngestExternalFileOptions()));
-    EXPECT_EQ(fs_->TakeSyncCounts(),
-              (std::map<std::string, int>{{dbname_, 1}}));
-    // The file is in another directory. Sync that one, so that the file
-    // survives the crash below.
-    std::unique_ptr<FSDirectory> path;
-    ASSERT_OK(fs_->NewDirectory(PathOf("a", 0), IOOptions(), &path, nullptr));
-    ASSERT_OK(path->Fsync(IOOptions(), nullptr));
+    EXPECT_EQ(fs_->TakeSyncCounts(), path0);
 
     PutRange(1, 0, 20, 3, /*wal=*/true);
     Crash();

@@ -289,6 +289,62 @@ TEST_F(PathPlacementTest, ImportedFilesAreOnThePathsOfTheirLevels) {
   }
 }
 
+// One of the two paths is on the device of the exported files. The file that
+// goes to the other one has to be copied; this one is linked nevertheless.
+TEST_F(PathPlacementTest, ImportLinksFilesOfTheSameDevice) {
+  Options source = PathOptions("a", 2, {0, 1}, {});
+  source.enable_blob_files = false;
+  Options target = PathOptions("b", 2, {0, 1}, {});
+  target.enable_blob_files = false;
+  const std::string exports = dbname_ + "_exports";
+  target.cf_paths[1].path = exports + "/path1";
+  OpenNew({source});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  CompactAll(0);
+  PutRange(0, 10, 30, 1);
+  ASSERT_OK(FlushFamily(0));
+  ASSERT_OK(DestroyDir(env_, exports));
+  ASSERT_OK(device_env_->CreateDirIfMissing(exports));
+  Checkpoint* checkpoint = nullptr;
+  ExportImportFilesMetaData* exported = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
+  ASSERT_OK(
+      checkpoint->ExportColumnFamily(Handle(0), exports + "/cf", &exported));
+  delete checkpoint;
+  ASSERT_EQ(exported->files.size(), 2u);
+
+  fs_->TakeLinkCount();
+  ImportColumnFamilyOptions import;
+  import.move_files = true;
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_OK(db_->CreateColumnFamilyWithImport(target, "cf1", import, *exported,
+                                              &handle));
+  delete exported;
+  handles_.push_back(handle);
+  EXPECT_EQ(fs_->TakeLinkCount(), 1);
+  for (int i = 0; i < 30; ++i) {
+    Expect(1, KeyOf(i), ValueOf(i, i < 10 ? 0 : 1));
+  }
+  CheckPlacement(1, target);
+  ASSERT_OK(VerifyData());
+  Close();
+  ASSERT_OK(DestroyDir(env_, exports));
+}
+
+TEST_F(PathPlacementTest, DestroyDBDeletesDirectoriesInsideOfOthers) {
+  Options options = PathOptions("a", 2, {0, 1}, {});
+  options.cf_paths[0].path = dbname_ + "/fast";
+  options.cf_paths[1].path = dbname_ + "/fast/slow";
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  CompactAll(0);
+  Close();
+  ASSERT_OK(DestroyDB(dbname_, options));
+  EXPECT_TRUE(env_->FileExists(dbname_).IsNotFound());
+}
+
 TEST_F(PathPlacementTest, ObsoleteFilesAreDeletedWhereTheyLie) {
   Options options = PathOptions("a", 4, {0, 1, 2, 3}, {3, 2, 1, 0});
   auto listener = std::make_shared<ExistingFiles>(device_env_.get());
@@ -309,9 +365,8 @@ TEST_F(PathPlacementTest, ObsoleteFilesAreDeletedWhereTheyLie) {
   ASSERT_FALSE(listener->Deleted().empty());
 }
 
-TEST_F(PathPlacementTest, SstFileManagerTracksEveryPath) {
+TEST_F(PathPlacementTest, SstFileManagerTracksEveryPathOnce) {
   Options options = PathOptions("a", 4, {1, 2}, {3, 0});
-  options.sst_file_manager.reset(NewSstFileManager(device_env_.get()));
   const auto on_disk = [&] {
     std::map<std::string, uint64_t> files;
     for (const DbPath& path : options.cf_paths) {
@@ -340,19 +395,34 @@ TEST_F(PathPlacementTest, SstFileManagerTracksEveryPath) {
     EXPECT_EQ(tracked(), on_disk());
     EXPECT_GT(options.sst_file_manager->GetTotalSize(), 0);
   };
-  OpenNew({options});
-  for (int round = 0; round < 3; ++round) {
-    PutRange(0, 0, 30, round);
-    ASSERT_OK(FlushFamily(0));
-    check();
+  // A path may be spelled with more slashes than it needs.
+  for (const char* slashes : {"/", "//"}) {
+    for (const char* end : {"", "/"}) {
+      SCOPED_TRACE(slashes + std::string("*") + end);
+      DestroyAll();
+      options.cf_paths = PathOptions("a", 4, {}, {}).cf_paths;
+      for (DbPath& path : options.cf_paths) {
+        path.path.replace(path.path.rfind('/'), 1, slashes);
+        path.path += end;
+      }
+      options.sst_file_manager.reset(NewSstFileManager(device_env_.get()));
+      OpenNew({options});
+      for (int round = 0; round < 3; ++round) {
+        PutRange(0, 0, 30, round);
+        ASSERT_OK(FlushFamily(0));
+        check();
+      }
+      CompactAll(0);
+      check();
+      PutRange(0, 0, 10, 3);
+      ASSERT_OK(FlushFamily(0));
+      ASSERT_OK(Open({options}, /*create_families=*/false));
+      check();
+      Close();
+      EXPECT_TRUE(tracked().empty());
+      EXPECT_EQ(options.sst_file_manager->GetTotalSize(), 0);
+    }
   }
-  CompactAll(0);
-  check();
-  ASSERT_OK(Open({options}, /*create_families=*/false));
-  check();
-  Close();
-  EXPECT_TRUE(tracked().empty());
-  EXPECT_EQ(options.sst_file_manager->GetTotalSize(), 0);
 }
 
 TEST_F(PathPlacementTest, LiveFilesChecksumsAndDestroyFindEveryPath) {

@@ -60,6 +60,11 @@ std::map<std::string, int> DeviceFS::TakeSyncCounts() {
   return std::exchange(sync_counts_, {});
 }
 
+int DeviceFS::TakeLinkCount() {
+  MutexLock lock(&mutex_);
+  return std::exchange(num_links_, 0);
+}
+
 bool DeviceFS::OnDirectorySync(const std::string& directory) {
   MutexLock lock(&mutex_);
   if (!IsFilesystemActive()) {
@@ -125,6 +130,7 @@ IOStatus DeviceFS::LinkFile(const std::string& from, const std::string& to,
   if (s.ok()) {
     MutexLock lock(&mutex_);
     unsynced_links_[link.first].insert(link.second);
+    ++num_links_;
   }
   return s;
 }

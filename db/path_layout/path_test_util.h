@@ -22,7 +22,7 @@ namespace ROCKSDB_NAMESPACE {
 //
 // In addition to FaultInjectionTestFS, a hard link is lost without an fsync of
 // its directory, like any other directory entry; links between devices fail;
-// and directory fsyncs are counted.
+// and directory fsyncs and links are counted.
 //
 // Thread-safe.
 class DeviceFS : public FaultInjectionTestFS {
@@ -40,6 +40,8 @@ class DeviceFS : public FaultInjectionTestFS {
 
   // Returns the number of fsyncs of each directory since the last call.
   std::map<std::string, int> TakeSyncCounts();
+  // Returns the number of hard links that were made since the last call.
+  int TakeLinkCount();
 
   // Stops all I/O, so that no later write reaches the disk.
   void PowerOff() { SetFilesystemActive(false); }
@@ -67,6 +69,7 @@ class DeviceFS : public FaultInjectionTestFS {
   std::set<std::string> devices_;
   bool lose_directory_syncs_ = false;
   std::map<std::string, int> sync_counts_;
+  int num_links_ = 0;
   // directory -> names of hard links made since its last fsync
   std::map<std::string, std::set<std::string>> unsynced_links_;
 };
