@@ -131,6 +131,7 @@ STRATA_LIB = \
   db/path_layout/blob_placement.cc \
   db/path_layout/copy_into_directory.cc \
   db/path_layout/manifest_copy.cc \
+  db/path_layout/manifest_files.cc \
   db/path_layout/misplaced_files.cc \
   db/path_layout/path_check.cc \
   db/path_layout/path_layout.cc \
@@ -413,6 +414,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/blob_file_path_test.cc \
   db/path_layout/db_blob_path_test.cc \
   db/path_layout/manifest_copy_test.cc \
+  db/path_layout/manifest_files_test.cc \
   db/path_layout/path_check_test.cc \
   db/path_layout/path_compaction_test.cc \
   db/path_layout/path_copy_test.cc \

@@ -22,7 +22,8 @@ class FileSystem;
 // A path id beyond the list means the last path, as in RocksDB, so that a
 // database whose files were all moved there can be opened with fewer paths. If
 // the file is not on the last path either, the list is wrong, and this returns
-// InvalidArgument. Otherwise a later read would fail to find the file.
+// InvalidArgument. Otherwise a later read would fail to find the file. If it is
+// on another path of the list, the message names that one.
 //
 // REQUIRES: type is kTableFile, kBlobFile or kDeltaFile
 Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,

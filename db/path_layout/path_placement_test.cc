@@ -506,13 +506,23 @@ TEST_F(PathPlacementTest, OpenWithFewerPathsNamesTheMissingFile) {
             << s.ToString() << " lacks " << part;
       }
     }
-    // After it was moved to the last remaining path, the file is found, as in
-    // RocksDB.
+    // If it was moved to a path that is not the last one, the error says where
+    // it is and where it belongs.
     const auto name = [&](uint32_t path_id) {
       return blob ? BlobFileName(PathOf("a", path_id), number)
                   : MakeTableFileName(PathOf("a", path_id), number);
     };
-    ASSERT_OK(env_->RenameFile(name(2), name(1)));
+    ASSERT_OK(env_->RenameFile(name(2), name(0)));
+    const Status s = Open({fewer}, /*create_families=*/false);
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    for (const std::string& part :
+         {"on another one: " + name(0), "move the file to " + name(1)}) {
+      EXPECT_NE(s.ToString().find(part), std::string::npos)
+          << s.ToString() << " lacks " << part;
+    }
+    // After it was moved to the last remaining path, the file is found, as in
+    // RocksDB.
+    ASSERT_OK(env_->RenameFile(name(0), name(1)));
     fewer.open_files_async = false;
     fewer.skip_stats_update_on_db_open = false;
     ASSERT_OK(Open({fewer}, /*create_families=*/false));

@@ -69,9 +69,9 @@ class RepairFileSystem : public FileSystemWrapper {
 }  // namespace
 
 RepairEnv::RepairEnv(Env* env, const std::string& dbname)
-    : env_(std::make_unique<CompositeEnvWrapper>(
-          env,
-          std::make_shared<RepairFileSystem>(env->GetFileSystem(), dbname))) {}
+    : base_(env->GetFileSystem()),
+      env_(std::make_unique<CompositeEnvWrapper>(
+          env, std::make_shared<RepairFileSystem>(base_, dbname))) {}
 
 DBOptions RepairEnv::Apply(const DBOptions& options) const {
   DBOptions result = options;

@@ -12,6 +12,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class FileSystem;
+
 // The Env of a repair, in which a temporary file takes the place of CURRENT.
 //
 // The steps of a repair write MANIFESTs that lack files of the database, and
@@ -26,6 +28,8 @@ class RepairEnv {
   RepairEnv(Env* env, const std::string& dbname);
 
   Env* env() const { return env_.get(); }
+  // Returns the file system of the database, in which CURRENT is itself.
+  const std::shared_ptr<FileSystem>& base() const { return base_; }
   // Returns the options with this Env.
   DBOptions Apply(const DBOptions& options) const;
 
@@ -34,6 +38,7 @@ class RepairEnv {
   static std::string SubstituteOfCurrent(const std::string& dbname);
 
  private:
+  const std::shared_ptr<FileSystem> base_;
   const std::unique_ptr<Env> env_;
 };
 

@@ -12,6 +12,7 @@
 #include "db/blob/blob_log_format.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
+#include "db/path_layout/manifest_files.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/repair_env.h"
 #include "db/table_cache.h"
@@ -136,6 +137,15 @@ std::string BlobFileTitle(uint64_t number) {
   return "Blob file #" + std::to_string(number);
 }
 
+// Returns the name of the file, without a directory.
+std::string NameOf(const ManifestFamily::File& file) {
+  const std::string name =
+      file.type == kTableFile  ? MakeTableFileName(file.number)
+      : file.type == kBlobFile ? BlobFileName(file.number)
+                               : DeltaFileName("", file.number);
+  return name.substr(name.rfind('/') + 1);
+}
+
 // Returns what the repair knew of the table when it first read it.
 FileMetaData AsRead(const FileMetaData& table) {
   FileMetaData meta;
@@ -250,9 +260,7 @@ Status RepairPaths::Check(
     uint32_t path_id = 0;
     return options == nullptr
                ? Status::OK()
-               : PathIdOf(options->cf_paths.empty() ? options_.db_paths
-                                                    : options->cf_paths,
-                          family, file, directory, &path_id);
+               : PathIdOf(PathsOf(*options), family, file, directory, &path_id);
   };
 
   std::unordered_map<uint64_t, std::string> families;
@@ -449,31 +457,33 @@ void RepairPaths::Fail(const Status& s) {
   }
 }
 
-Status RepairPaths::CheckOptionsFile(
-    const std::string& dbname, Env* env,
-    const std::function<const ColumnFamilyOptions*(const std::string&)>&
-        options_of) const {
+Status RepairPaths::CheckDirectories(const std::string& dbname, FileSystem* fs,
+                                     Env* env,
+                                     const OptionsOf& options_of) const {
   ConfigOptions config_options;
   config_options.env = env;
   config_options.ignore_unknown_options = true;
   DBOptions db_options;
-  std::vector<ColumnFamilyDescriptor> families;
-  const Status s =
-      LoadLatestOptions(config_options, dbname, &db_options, &families);
+  std::vector<ColumnFamilyDescriptor> stored;
+  Status s = LoadLatestOptions(config_options, dbname, &db_options, &stored);
   if (!s.ok()) {
     // The repair goes on, since it may be the only way to recover such a
     // database.
     ROCKS_LOG_WARN(options_.logger, "No options to compare with: %s",
                    s.ToString().c_str());
-    return Status::OK();
+    stored.clear();
   }
-  for (const ColumnFamilyDescriptor& family : families) {
+  s = CheckOptionsFile(env, stored, options_of);
+  return s.ok() ? CheckManifest(dbname, fs, stored, options_of) : s;
+}
+
+Status RepairPaths::CheckOptionsFile(
+    Env* env, const std::vector<ColumnFamilyDescriptor>& stored_families,
+    const OptionsOf& options_of) const {
+  for (const ColumnFamilyDescriptor& family : stored_families) {
     const ColumnFamilyOptions* const given = options_of(family.name);
     const std::vector<DbPath>& stored = family.options.cf_paths;
-    if (given == nullptr ||
-        stored.size() <=
-            (given->cf_paths.empty() ? options_.db_paths : given->cf_paths)
-                .size()) {
+    if (given == nullptr || stored.size() <= PathsOf(*given).size()) {
       // A database that was moved has other paths, but as many.
       continue;
     }
@@ -503,6 +513,83 @@ Status RepairPaths::CheckOptionsFile(
               "move the OPTIONS file elsewhere");
         }
       }
+    }
+  }
+  return Status::OK();
+}
+
+bool RepairPaths::IsFound(FileSystem* fs, const std::string& name) const {
+  return std::any_of(directories_.begin(), directories_.end(),
+                     [&](const std::string& directory) {
+                       // After another error the file may be there.
+                       return !fs->FileExists(directory + "/" + name,
+                                              IOOptions(), nullptr)
+                                   .IsNotFound();
+                     });
+}
+
+Status RepairPaths::CheckManifest(
+    const std::string& dbname, FileSystem* fs,
+    const std::vector<ColumnFamilyDescriptor>& stored,
+    const OptionsOf& options_of) const {
+  std::string manifest;
+  std::vector<ManifestFamily> families;
+  Status s = FindManifest(fs, dbname, &manifest);
+  if (s.ok()) {
+    s = ReadManifestFiles(
+        fs, manifest,
+        [&](const std::string& family) {
+          const ColumnFamilyOptions* const options = options_of(family);
+          return options != nullptr ? options->comparator : nullptr;
+        },
+        &families);
+  }
+  if (!s.ok()) {
+    ROCKS_LOG_WARN(options_.logger,
+                   "Not all files of the MANIFEST were looked for: %s",
+                   s.ToString().c_str());
+  }
+  for (const ManifestFamily& family : families) {
+    const ColumnFamilyOptions* const given = options_of(family.name);
+    if (given == nullptr || family.files.empty()) {
+      continue;
+    }
+    const size_t num_paths = PathsOf(*given).size();
+    for (const ManifestFamily::File& file : family.files) {
+      if (file.path_id >= num_paths && !IsFound(fs, NameOf(file))) {
+        return Status::InvalidArgument(
+            "The MANIFEST has " + NameOf(file) + " of column family \"" +
+            family.name + "\" on path id " + std::to_string(file.path_id) +
+            ", but the options of the repair give the family only " +
+            std::to_string(num_paths) + (num_paths == 1 ? " path" : " paths") +
+            ", and the file is in no directory that the repair searches. It "
+            "would not find the file, and the next open with the paths of the "
+            "database would delete it. Repair with the cf_paths (or db_paths) "
+            "of the database. If the files of a path are lost, name an empty "
+            "directory in its place");
+      }
+    }
+    const bool has_layout = std::any_of(
+        stored.begin(), stored.end(),
+        [&](const ColumnFamilyDescriptor& descriptor) {
+          return descriptor.name == family.name &&
+                 PathLayout::IsSet(MutableCFOptions(descriptor.options));
+        });
+    if (has_layout && std::none_of(family.files.begin(), family.files.end(),
+                                   [&](const ManifestFamily::File& file) {
+                                     return IsFound(fs, NameOf(file));
+                                   })) {
+      return Status::InvalidArgument(
+          "The MANIFEST has " + std::to_string(family.files.size()) +
+          " files of column family \"" + family.name + "\", such as " +
+          NameOf(family.files.front()) +
+          ", and none of them is in a directory that the repair searches, such "
+          "as " +
+          PathsOf(*given).front().path +
+          ". It would not find the files, and the next open with the paths of "
+          "the database would delete them. Repair with the cf_paths (or "
+          "db_paths) of the database. If all files of the family are lost, "
+          "move the OPTIONS file elsewhere");
     }
   }
   return Status::OK();

@@ -44,6 +44,10 @@ struct FileMetaData;
 // starts at 0, except with an address map, which the next open builds from the
 // tables and the record indexes.
 //
+// A file that a repair does not find is gone after the next open. So it ends
+// before it has changed anything if a directory seems to be missing in its
+// options (CheckDirectories()).
+//
 // Not thread-safe.
 class RepairPaths {
  public:
@@ -108,14 +112,24 @@ class RepairPaths {
       const std::function<const ColumnFamilyOptions*(const std::string&)>&
           options_of);
 
-  // Returns InvalidArgument if a column family has more directories in the
-  // latest OPTIONS file of the database than in the options of the repair, and
-  // one of those that the repair does not search has files. The repair would
-  // not find these files, and the next open with the right options would delete
-  // them. Only reads.
+  // Returns InvalidArgument if there are signs that a directory of the database
+  // is missing in the options of the repair. The repair would not find the
+  // files in it, and the next open with the right options would delete them.
+  // The signs are:
+  // 1. The latest OPTIONS file gives a column family more directories than the
+  //    options of the repair, and one that is not searched has files.
+  // 2. The MANIFEST has a file on a path id for which the options of the repair
+  //    have no path, and the file is in no directory that is searched. An
+  //    OPTIONS file names no paths if the layout was taken away.
+  // 3. A column family has a layout in the OPTIONS file, and none of its files
+  //    is in a directory that is searched. An OPTIONS file does not name a
+  //    single path.
+  // Only reads. What cannot be read is not checked, and LOG says so.
+  // fs: that of the database, not that of RepairEnv.
+  // env: the same, to read the OPTIONS file.
   // options_of: as for Check().
-  Status CheckOptionsFile(
-      const std::string& dbname, Env* env,
+  Status CheckDirectories(
+      const std::string& dbname, FileSystem* fs, Env* env,
       const std::function<const ColumnFamilyOptions*(const std::string&)>&
           options_of) const;
 
@@ -157,8 +171,25 @@ class RepairPaths {
 
  private:
   struct Reader;
+  using OptionsOf =
+      std::function<const ColumnFamilyOptions*(const std::string&)>;
 
   void Add(const std::vector<DbPath>& paths, bool required);
+
+  // Returns the paths of a family with these options.
+  const std::vector<DbPath>& PathsOf(const ColumnFamilyOptions& options) const {
+    return options.cf_paths.empty() ? options_.db_paths : options.cf_paths;
+  }
+  // Returns true if one of the directories has a file with this name.
+  bool IsFound(FileSystem* fs, const std::string& name) const;
+  // The first sign of CheckDirectories(), and the other two.
+  // stored: the column families of the OPTIONS file.
+  Status CheckOptionsFile(Env* env,
+                          const std::vector<ColumnFamilyDescriptor>& stored,
+                          const OptionsOf& options_of) const;
+  Status CheckManifest(const std::string& dbname, FileSystem* fs,
+                       const std::vector<ColumnFamilyDescriptor>& stored,
+                       const OptionsOf& options_of) const;
 
   const ImmutableOptions& options_;
   const FileOptions& file_options_;

@@ -206,6 +206,122 @@ TEST_F(RepairPathsTest, RefusesFewerPathsThanTheOptionsFileHas) {
   ASSERT_OK(VerifyData());
 }
 
+// An OPTIONS file forgets the paths when the layout is taken away, although
+// files are on them. The MANIFEST knows their path ids.
+TEST_F(RepairPathsTest, RefusesFewerPathsThanTheManifestHas) {
+  for (const auto& [sst_ids, blob_ids] :
+       std::vector<std::pair<Ids, Ids>>{{{1}, {}}, {{0}, {1}}}) {
+    SCOPED_TRACE(sst_ids[0]);
+    DestroyAll();
+    Options options = PathOptions("a", 2, sst_ids, blob_ids);
+    OpenNew({options});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    ASSERT_OK(db_->SetOptions(
+        Handle(0), {{"level_sst_path_ids", ""}, {"level_blob_path_ids", ""}}));
+    Close();
+    options.level_sst_path_ids.clear();
+    options.level_blob_path_ids.clear();
+    Options fewer = options;
+    fewer.cf_paths.resize(1);
+    for (const Status& s : {Repair({fewer}), RepairDB(dbname_, fewer)}) {
+      EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+      for (const char* part : {"\"default\"", "path id 1", "only 1 path"}) {
+        EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
+      }
+    }
+    ASSERT_OK(Repair({options}));
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+
+    // Nothing is missing when the files are where the repair looks for them.
+    Close();
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(PathOf("a", 1), &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kWalFile;
+      if (ParseFileName(child, &number, &type)) {
+        ASSERT_OK(env_->RenameFile(PathOf("a", 1) + "/" + child,
+                                   PathOf("a", 0) + "/" + child));
+      }
+    }
+    ASSERT_OK(Repair({fewer}));
+    ASSERT_OK(Open({fewer}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+  }
+}
+
+// Delta files do not follow a changed layout, so they may be the only files of
+// a path.
+TEST_F(RepairPathsTest, RefusesFewerPathsThanDeltaFilesHave) {
+  Options options = PathOptions("a", 2, {1}, {});
+  options.enable_blob_files = false;
+  options.enable_delta_separation = true;
+  options.merge_operator = MergeOperators::CreateStringAppendOperator();
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(db_->Merge(WriteOptions(), Handle(0), KeyOf(i), "m"));
+    Expect(0, KeyOf(i), ValueOf(i, 0) + ",m");
+  }
+  ASSERT_OK(FlushFamily(0));
+  ASSERT_OK(db_->SetOptions(Handle(0), {{"level_sst_path_ids", ""}}));
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+  ASSERT_FALSE(metadata.delta_files.empty());
+  ASSERT_EQ(metadata.delta_files[0].directory, PathOf("a", 1));
+  const std::string name = metadata.delta_files[0].relative_filename;
+  Close();
+  // The SST files are not on the path any more.
+  std::vector<std::string> children;
+  ASSERT_OK(env_->GetChildren(PathOf("a", 1), &children));
+  for (const std::string& child : children) {
+    uint64_t number = 0;
+    FileType type = kWalFile;
+    if (ParseFileName(child, &number, &type) && type == kTableFile) {
+      ASSERT_OK(env_->RenameFile(PathOf("a", 1) + "/" + child,
+                                 PathOf("a", 0) + "/" + child));
+    }
+  }
+  options.level_sst_path_ids.clear();
+  Options fewer = options;
+  fewer.cf_paths.resize(1);
+  const Status s = Repair({fewer});
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_NE(s.ToString().find(".delta"), std::string::npos) << s.ToString();
+  EXPECT_NE(s.ToString().find("path id 1"), std::string::npos) << s.ToString();
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// An OPTIONS file does not name a single path. So if none of the files of a
+// layout is found, the directory is a wrong one.
+TEST_F(RepairPathsTest, RefusesDirectoriesWithoutAnyFileOfALayout) {
+  const Options options = PathOptions("a", 1, {0}, {0});
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  Close();
+  Options without = options;
+  without.cf_paths.clear();
+  Options elsewhere = options;
+  elsewhere.cf_paths[0].path = PathOf("b", 0);
+  ASSERT_OK(env_->CreateDirIfMissing(PathOf("b", 0)));
+  for (const Status& s :
+       {Repair({without}), RepairDB(dbname_, without), Repair({elsewhere})}) {
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_NE(s.ToString().find("none of them is in a directory"),
+              std::string::npos)
+        << s.ToString();
+  }
+  ASSERT_OK(Repair({options}));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
 // If a file is in a directory that its family does not have, the error names
 // the family and the directory, and the database is unchanged.
 TEST_F(RepairPathsTest, RefusesFilesOnPathsOfOtherFamilies) {

@@ -13,7 +13,7 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
-#include "rocksdb/ldb_tool.h"
+#include "rocksdb/utilities/ldb_cmd.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 

@@ -1,0 +1,228 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/manifest_files.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "db/blob/blob_constants.h"
+#include "db/column_family.h"
+#include "db/delta/delta_edit.h"
+#include "db/delta/delta_file_maker.h"
+#include "db/delta/delta_version.h"
+#include "db/log_reader.h"
+#include "db/manifest_ops.h"
+#include "db/version_edit.h"
+#include "db/version_edit_handler.h"
+#include "file/filename.h"
+#include "file/sequence_file_reader.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/options.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// What the records that were read say about a column family.
+class FamilyFiles {
+ public:
+  explicit FamilyFiles(const std::string& name) : name_(name) {}
+
+  void Apply(const VersionEdit& edit, const Comparator* comparator) {
+    // A file that is moved to another level is deleted and added.
+    for (const auto& [level, number] : edit.GetDeletedFiles()) {
+      tables_.erase(number);
+    }
+    for (const auto& [level, file] : edit.GetNewFiles()) {
+      tables_[file.fd.GetNumber()] = {file.fd.GetPathId(),
+                                      file.oldest_blob_file_number};
+    }
+    for (const BlobFileAddition& blob : edit.GetBlobFileAdditions()) {
+      BlobFile& file = blobs_[blob.GetBlobFileNumber()];
+      file.path_id = blob.GetPathId();
+      file.live_blobs = blob.GetTotalBlobCount();
+      file.is_mapped = blob.GetIndexBytes() > 0;
+    }
+    for (const BlobFileGarbage& garbage : edit.GetBlobFileGarbages()) {
+      const auto found = blobs_.find(garbage.GetBlobFileNumber());
+      if (found != blobs_.end()) {
+        uint64_t& live = found->second.live_blobs;
+        live -= std::min(live, garbage.GetGarbageBlobCount());
+      }
+    }
+    if (edit.GetDeltaEdit() != nullptr && knows_deltas_) {
+      knows_deltas_ =
+          comparator != nullptr &&
+          deltas_
+              .Apply(*edit.GetDeltaEdit(), comparator,
+                     MakeDeltaFiles(/*version_set=*/nullptr,
+                                    /*ioptions=*/nullptr, /*cfd=*/nullptr))
+              .ok();
+    }
+  }
+
+  ManifestFamily Result() const {
+    ManifestFamily result;
+    result.name = name_;
+    std::set<uint64_t> linked;
+    for (const auto& [number, table] : tables_) {
+      result.files.push_back({kTableFile, number, table.path_id});
+      if (table.oldest_blob_file != kInvalidBlobFileNumber) {
+        linked.insert(table.oldest_blob_file);
+      }
+    }
+    for (const auto& [number, blob] : blobs_) {
+      // As IsNeededBlobFile().
+      const bool may_have_values =
+          blob.is_mapped || (!linked.empty() && number >= *linked.begin());
+      if (may_have_values &&
+          (blob.live_blobs > 0 || linked.count(number) > 0)) {
+        result.files.push_back({kBlobFile, number, blob.path_id});
+      }
+    }
+    if (knows_deltas_ && deltas_.Current() != nullptr &&
+        !deltas_.Current()->IsLoading()) {
+      deltas_.Current()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+        result.files.push_back(
+            {kDeltaFile, file->number(), file->description().path_id});
+      });
+    }
+    return result;
+  }
+
+ private:
+  struct Table {
+    uint32_t path_id = 0;
+    uint64_t oldest_blob_file = kInvalidBlobFileNumber;
+  };
+  struct BlobFile {
+    uint32_t path_id = 0;
+    uint64_t live_blobs = 0;
+    bool is_mapped = false;
+  };
+
+  std::string name_;
+  // The keys are file numbers.
+  std::map<uint64_t, Table> tables_;
+  std::map<uint64_t, BlobFile> blobs_;
+  DeltaVersionBuilder deltas_;
+  bool knows_deltas_ = true;
+};
+
+class FilesHandler : public VersionEditHandlerBase {
+ public:
+  FilesHandler(
+      const ReadOptions& read_options,
+      const std::function<const Comparator*(const std::string&)>& comparator_of)
+      : VersionEditHandlerBase(read_options), comparator_of_(comparator_of) {
+    // The MANIFEST has no record that adds the default column family.
+    Add(/*id=*/0, kDefaultColumnFamilyName);
+  }
+
+  std::vector<ManifestFamily> Result() const {
+    std::vector<ManifestFamily> result;
+    for (const auto& [id, family] : families_) {
+      result.push_back(family.files.Result());
+    }
+    return result;
+  }
+
+ protected:
+  Status ApplyVersionEdit(VersionEdit& edit,
+                          ColumnFamilyData** /*cfd*/) override {
+    const uint32_t id = edit.GetColumnFamily();
+    if (edit.IsColumnFamilyAdd()) {
+      Add(id, edit.GetColumnFamilyName());
+    } else if (edit.IsColumnFamilyDrop()) {
+      families_.erase(id);
+    }
+    const auto family = families_.find(id);
+    if (family != families_.end()) {
+      family->second.files.Apply(edit, family->second.comparator);
+    }
+    return Status::OK();
+  }
+
+ private:
+  struct Family {
+    FamilyFiles files;
+    const Comparator* comparator;
+  };
+
+  void Add(uint32_t id, const std::string& name) {
+    families_.insert_or_assign(id,
+                               Family{FamilyFiles(name), comparator_of_(name)});
+  }
+
+  const std::function<const Comparator*(const std::string&)>& comparator_of_;
+  // Key: id of the family.
+  std::map<uint32_t, Family> families_;
+};
+
+// Keeps the first error of a log::Reader.
+struct FirstError : public log::Reader::Reporter {
+  void Corruption(size_t /*bytes*/, const Status& s,
+                  uint64_t /*log_number*/) override {
+    if (status.ok()) {
+      status = s;
+    }
+  }
+
+  Status status;
+};
+
+}  // namespace
+
+Status FindManifest(FileSystem* fs, const std::string& dbname,
+                    std::string* fname) {
+  uint64_t number = 0;
+  if (GetCurrentManifestPath(dbname, fs, /*is_retry=*/false, fname, &number)
+          .ok() &&
+      fs->FileExists(*fname, IOOptions(), nullptr).ok()) {
+    return Status::OK();
+  }
+  std::vector<std::string> children;
+  const Status s = fs->GetChildren(dbname, IOOptions(), &children, nullptr);
+  uint64_t largest = 0;
+  for (const std::string& child : children) {
+    FileType type = kTempFile;
+    if (ParseFileName(child, &number, &type) && type == kDescriptorFile) {
+      largest = std::max(largest, number);
+    }
+  }
+  if (s.ok() && largest == 0) {
+    return Status::NotFound(dbname, "has no MANIFEST");
+  }
+  *fname = DescriptorFileName(dbname, largest);
+  return s;
+}
+
+Status ReadManifestFiles(
+    FileSystem* fs, const std::string& fname,
+    const std::function<const Comparator*(const std::string& family)>&
+        comparator_of,
+    std::vector<ManifestFamily>* families) {
+  families->clear();
+  std::unique_ptr<FSSequentialFile> file;
+  const Status s = fs->NewSequentialFile(
+      fname, fs->OptimizeForManifestRead(FileOptions()), &file, nullptr);
+  if (!s.ok()) {
+    return s;
+  }
+  FirstError error;
+  log::Reader reader(
+      nullptr, std::make_unique<SequentialFileReader>(std::move(file), fname),
+      &error, /*checksum=*/true, /*log_num=*/0);
+  const ReadOptions read_options;
+  FilesHandler handler(read_options, comparator_of);
+  handler.Iterate(reader, &error.status);
+  *families = handler.Result();
+  return handler.status();
+}
+
+}  // namespace ROCKSDB_NAMESPACE

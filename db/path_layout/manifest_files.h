@@ -1,0 +1,56 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+#include "rocksdb/types.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class Comparator;
+class FileSystem;
+
+// The files of a column family, as a MANIFEST names them.
+struct ManifestFamily {
+  struct File {
+    FileType type;  // kTableFile, kBlobFile or kDeltaFile
+    uint64_t number;
+    uint32_t path_id;
+  };
+
+  std::string name;
+  // In no particular order.
+  std::vector<File> files;
+};
+
+// Sets *fname to the MANIFEST that CURRENT names. If CURRENT names none, takes
+// the MANIFEST with the largest number. Returns NotFound if there is none.
+Status FindManifest(FileSystem* fs, const std::string& dbname,
+                    std::string* fname);
+
+// Reads which files a MANIFEST names, without opening them.
+//
+// Invariant: a family has exactly the files that its last version has. Records
+// of files that no version has any more are left out, such as those of blob
+// files without live values. If the delta files of a family cannot be made out,
+// they are missing.
+//
+// If a record cannot be read, returns the error, and *families has what the
+// records before it say.
+//
+// comparator_of: returns the user comparator of a family; nullptr: unknown.
+// families: receives the families that are not dropped.
+Status ReadManifestFiles(
+    FileSystem* fs, const std::string& fname,
+    const std::function<const Comparator*(const std::string& family)>&
+        comparator_of,
+    std::vector<ManifestFamily>* families);
+
+}  // namespace ROCKSDB_NAMESPACE
