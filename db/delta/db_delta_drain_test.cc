@@ -326,6 +326,69 @@ TEST_P(DBDeltaDrainTest, DrainBeginsANewManifestFromWithinAGroup) {
   CheckPlain();
 }
 
+// When the last column family with delta files is dropped, nothing is left of
+// the store either.
+TEST_P(DBDeltaDrainTest, DropOfTheLastFamilyBeginsANewManifest) {
+  for (const bool roll_fails : {false, true}) {
+    for (const bool one_call : {false, true}) {
+      SCOPED_TRACE(std::to_string(roll_fails) + std::to_string(one_call));
+      state_.clear();
+      DestroyAndReopen(PlainOptions(/*auto_jobs=*/false));
+      DoPut(KeyOf(1), "v");
+      std::vector<ColumnFamilyHandle*> families;
+      for (const char* name : {"one", "two", "never used"}) {
+        ColumnFamilyHandle* handle = nullptr;
+        ASSERT_OK(db_->CreateColumnFamily(DeltaOptions(), name, &handle));
+        families.push_back(handle);
+      }
+      for (size_t i = 0; i < 2; ++i) {
+        ASSERT_OK(db_->Merge(WriteOptions(), families[i], KeyOf(1), "m"));
+        ASSERT_OK(db_->Flush(FlushOptions(), families[i]));
+      }
+      EXPECT_GT(NumDeltaEdits(), 1);
+      std::atomic<bool> is_rolling{false};
+      EnableCallBack("DBStrata::RollManifestWithoutDeltas:Roll",
+                     [&](void*) { is_rolling = roll_fails; });
+      EnableCallBack("VersionSet::ProcessManifestWrites:AfterSyncManifest",
+                     [&](void* status) {
+                       if (is_rolling) {
+                         *static_cast<IOStatus*>(status) =
+                             IOStatus::IOError("injected");
+                       }
+                     });
+      if (one_call) {
+        ASSERT_OK(db_->DropColumnFamilies({families[0], families[1]}));
+      } else {
+        ASSERT_OK(db_->DropColumnFamily(families[0]));
+        EXPECT_GT(NumDeltaEdits(), 0);
+        ASSERT_OK(db_->DropColumnFamily(families[1]));
+      }
+      DisableCallBacks();
+      if (roll_fails) {
+        EXPECT_GT(NumDeltaEdits(), 0);
+        // The next edit makes up for it.
+        DoPut(KeyOf(2), "v");
+        ASSERT_OK(Flush());
+      }
+      EXPECT_EQ(0, NumDeltaEdits());
+      for (ColumnFamilyHandle* handle : families) {
+        ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+      }
+      DoPut(KeyOf(3), "v");
+      ASSERT_OK(Flush());
+      EXPECT_EQ(0, NumDeltaEdits());
+      Check();
+      Close();
+      EXPECT_EQ(0, NumDeltaEdits());
+      const Options options = PlainOptions(/*auto_jobs=*/false);
+      ReopenWithColumnFamilies({kDefaultColumnFamilyName, "never used"},
+                               {options, DeltaOptions()});
+      EXPECT_EQ(Get(0, KeyOf(3)), "v");
+      Close();
+    }
+  }
+}
+
 // Each release of a snapshot lets the drain fold more operands.
 TEST_P(DBDeltaDrainTest, EachReleasedSnapshotLetsTheDrainGoOn) {
   DestroyAndReopen(DeltaOptions());

@@ -334,7 +334,8 @@ Status DBStrata::BackgroundDeltaCollection::End(Status s,
 
 Status DBStrata::BackgroundDeltaCollection::EndDrain(JobContext* job_context) {
   if (options_.drain && cfd()->current()->storage_info()->delta() == nullptr) {
-    return strata_->RollManifestAfterDrain(job_context);
+    return strata_->RollManifestWithoutDeltas(Env::IOActivity::kCompaction,
+                                              job_context);
   }
   if ((options_.drain || pick_.plan.wishes != nullptr) && folder_ != nullptr &&
       folder_->stats().read_failed) {

@@ -250,6 +250,10 @@ class DBStrata {
   // Starts jobs where they are due. Held.
   void ScheduleDeltaJobs();
   void ResumeDrains();  // held
+  // To be called after a column family was dropped. If it was the last one with
+  // delta files, begins a MANIFEST that does not name any. LOG tells of a
+  // failure, which is none of the drop. Not held.
+  void RollManifestAfterDrop(const ColumnFamilyData* cfd);
   // Waits until no fold is between its beginning and its end. Folds do not wait
   // for the caller. Released.
   void WaitForDeltaFolds();
@@ -446,7 +450,9 @@ class DBStrata {
                       const DeltaGcJob& job, const DeltaValueFolder* folder);
   // Makes a MANIFEST that does not name delta files, if no column family has
   // any: RocksDB opens the DB after it was closed. Released.
-  Status RollManifestAfterDrain(JobContext* job_context);
+  // activity: for the I/O of the calling thread.
+  Status RollManifestWithoutDeltas(Env::IOActivity activity,
+                                   JobContext* job_context);
   // The part of CompactRange() before its compaction. So values that come of
   // operands go down with the others, and a compaction filter decides about
   // values that have all their operands. Not held.
