@@ -15,6 +15,8 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/address_map_verifier.h"
+#include "db/blob/blob_log_format.h"
+#include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "env/composite_env_wrapper.h"
@@ -112,6 +114,42 @@ class DBAddressMapFileTest : public AddressMapDBTestBase {
     return lines;
   }
 };
+
+// A crash of a job can leave a blob file of a map with little more than its
+// header. It is deleted even if the database has no map any more. RocksDB keeps
+// short files of version 1, as a writer of blobs may be about to fill them.
+TEST_F(DBAddressMapFileTest, StubsOfAMapAreDeletedWithTheMapOff) {
+  std::string mapped;
+  BlobHeaderV2().EncodeTo(&mapped);
+  std::string unmapped;
+  BlobLogHeader().EncodeTo(&unmapped);
+  for (const bool writes_directly : {false, true}) {
+    SCOPED_TRACE(writes_directly);
+    Options options = CurrentOptions();
+    options.enable_blob_files = true;
+    options.enable_blob_direct_write = writes_directly;
+    options.allow_concurrent_memtable_write = !writes_directly;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", std::string(100, 'v')));
+    ASSERT_OK(Flush());
+    Close();
+    const std::vector<std::string> stubs = {mapped, mapped.substr(0, 8),
+                                            mapped + "record"};
+    uint64_t number = 1000;
+    for (const std::string& stub : stubs) {
+      ASSERT_OK(WriteStringToFile(env_, stub, BlobFileName(dbname_, ++number)));
+    }
+    const std::string other = BlobFileName(dbname_, ++number);
+    ASSERT_OK(WriteStringToFile(env_, unmapped, other));
+    Reopen(options);
+    for (; number > 1000; --number) {
+      const std::string fname = BlobFileName(dbname_, number);
+      const Status s = env_->FileExists(fname);
+      EXPECT_EQ(fname == other, s.ok()) << fname;
+    }
+    EXPECT_EQ(Get("k"), std::string(100, 'v'));
+  }
+}
 
 // A Version does not keep its blob files if they are those of a map.
 TEST_F(DBAddressMapFileTest, VerifierLeavesOutFilesThatWereDropped) {

@@ -4,6 +4,7 @@
 #include "db/blob_v2/blob_format_v2.h"
 
 #include <cassert>
+#include <memory>
 
 #include "db/dbformat.h"
 #include "file/random_access_file_reader.h"
@@ -102,6 +103,22 @@ bool IsBlobFileV2(const Slice& start) {
   return start.size() >= kVersionAt + sizeof(uint32_t) &&
          DecodeFixed32(start.data()) == kMagicNumber &&
          DecodeFixed32(start.data() + kVersionAt) == kBlobFileVersion2;
+}
+
+bool StartsAsBlobFileV2(FileSystem* fs, const std::string& fname,
+                        const FileOptions& file_options,
+                        const IOOptions& io_options) {
+  FileOptions options = file_options;
+  options.use_direct_reads = false;  // the buffer is not aligned
+  std::unique_ptr<FSRandomAccessFile> file;
+  if (!fs->NewRandomAccessFile(fname, options, &file, nullptr).ok()) {
+    return false;
+  }
+  char scratch[BlobHeaderV2::kSize];
+  Slice start;
+  return file->Read(0, sizeof(scratch), io_options, &start, scratch, nullptr)
+             .ok() &&
+         IsBlobFileV2(start);
 }
 
 void BlobRecordV2::EncodeHeaderTo(const Slice& key, const Slice& value,

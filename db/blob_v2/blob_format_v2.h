@@ -75,6 +75,12 @@ struct BlobHeaderV2 {
 // version 2, whether or not the rest of its header is intact.
 bool IsBlobFileV2(const Slice& start);
 
+// Returns true if the file can be read and starts as a blob file of version 2.
+// It may be shorter than a header.
+bool StartsAsBlobFileV2(FileSystem* fs, const std::string& fname,
+                        const FileOptions& file_options,
+                        const IOOptions& io_options);
+
 struct BlobRecordV2 {
   static constexpr size_t kHeaderSize = BlobLogRecord::kHeaderSize;
 

@@ -125,6 +125,30 @@ TEST_F(BlobFormatV2Test, VersionIsTellableFromTheMagicNumber) {
   ASSERT_TRUE(header.DecodeFrom(v1).IsCorruption());
 }
 
+TEST_F(BlobFormatV2Test, VersionOfAnUnfinishedFileIsTold) {
+  Env* const env = Env::Default();
+  FileSystem* const fs = env->GetFileSystem().get();
+  const std::string fname = test::PerThreadDBPath("blob_format_v2_test_file");
+  const auto starts_as_v2 = [&](const std::string& contents) {
+    EXPECT_OK(WriteStringToFile(env, contents, fname));
+    FileOptions options;
+    options.use_direct_reads = true;
+    return StartsAsBlobFileV2(fs, fname, options, IOOptions());
+  };
+  std::string header;
+  BlobHeaderV2().EncodeTo(&header);
+  EXPECT_TRUE(starts_as_v2(header));
+  EXPECT_TRUE(starts_as_v2(header + std::string(1000, 'r')));
+  EXPECT_TRUE(starts_as_v2(header.substr(0, 8)));
+  EXPECT_FALSE(starts_as_v2(header.substr(0, 7)));
+  EXPECT_FALSE(starts_as_v2(""));
+  std::string version1;
+  BlobLogHeader().EncodeTo(&version1);
+  EXPECT_FALSE(starts_as_v2(version1));
+  EXPECT_OK(env->DeleteFile(fname));
+  EXPECT_FALSE(StartsAsBlobFileV2(fs, fname, FileOptions(), IOOptions()));
+}
+
 TEST_F(BlobFormatV2Test, RecordHeaderIsDecodedAndDamageIsDetected) {
   const std::string bytes = RecordHeader();
   ASSERT_EQ(bytes.size(), BlobLogRecord::kHeaderSize);

@@ -382,7 +382,7 @@ TEST_P(DBDeltaDrainTest, DropOfTheLastFamilyBeginsANewManifest) {
       EXPECT_EQ(0, NumDeltaEdits());
       const Options options = PlainOptions(/*auto_jobs=*/false);
       ReopenWithColumnFamilies({kDefaultColumnFamilyName, "never used"},
-                               {options, DeltaOptions()});
+                               std::vector<Options>{options, DeltaOptions()});
       EXPECT_EQ(Get(0, KeyOf(3)), "v");
       Close();
     }
