@@ -31,7 +31,8 @@ void LdbPathFlags::AppendHelp(std::string* help) {
   *help += std::string("  --") + kCfPaths +
            "=<path>[:<bytes>],... : Directories of the column family. With "
            "options loaded from the DB they replace those of every column "
-           "family with a per-level layout, for a DB that was moved.\n";
+           "family with a per-level layout, for a DB that was moved, and of no "
+           "other one unless none has a layout.\n";
   *help += std::string("  --") + kSstIds + "=<ids,e.g.:0,1> and --" + kBlobIds +
            "=<ids,e.g.:0,1> : Which of them the SST files and the blob files "
            "of each level go to.\n";
