@@ -77,4 +77,14 @@ void LdbPathFlags::KeepLoaded(
   }
 }
 
+void LdbPathFlags::SetLoaded(
+    const std::vector<ColumnFamilyDescriptor>& cf_descs,
+    const std::string& family, ColumnFamilyOptions* options) {
+  for (const ColumnFamilyDescriptor& descriptor : cf_descs) {
+    if (descriptor.name == family) {
+      options->cf_paths = descriptor.options.cf_paths;
+    }
+  }
+}
+
 }  // namespace ROCKSDB_NAMESPACE

@@ -44,6 +44,13 @@ class LdbPathFlags {
                          const std::vector<DbPath>& before,
                          ColumnFamilyOptions* options);
 
+  // For commands that read a MANIFEST without opening the DB: sets cf_paths of
+  // *options to those of the column family in the loaded options. Does nothing
+  // if it is not among them.
+  static void SetLoaded(const std::vector<ColumnFamilyDescriptor>& cf_descs,
+                        const std::string& family,
+                        ColumnFamilyOptions* options);
+
  private:
   std::string Get(const char* name) const;
 

@@ -184,6 +184,30 @@ TEST_F(LdbPathFlagsTest, UpdateManifestFindsTheFilesOfAllPaths) {
   }
 }
 
+// These commands read the MANIFEST without opening the database.
+TEST_F(LdbPathFlagsTest, CommandsOfTheManifestFindTheFilesOfAllPaths) {
+  Fill();
+  ASSERT_EQ(0, Run({"file_checksum_dump"})) << output_;
+  EXPECT_TRUE(Printed("information finished")) << output_;
+  MovePaths();
+  EXPECT_NE(0, Run({"file_checksum_dump"})) << output_;
+  const std::string paths =
+      "--cf_paths=" + PathOf("new", 0) + "," + PathOf("new", 1);
+  ASSERT_EQ(0, Run({paths, "file_checksum_dump"})) << output_;
+  EXPECT_TRUE(Printed("information finished")) << output_;
+
+  // This one knows the default column family only.
+  DestroyAll();
+  ASSERT_OK(env_->CreateDirIfMissing(dbname_));
+  ASSERT_OK(DB::Open(tiered_, dbname_, &db_));
+  ASSERT_OK(db_->Put(WriteOptions(), "key", "value"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  Close();
+  ASSERT_EQ(0, Run({"reduce_levels", "--new_levels=7", "--print_old_levels"}))
+      << output_;
+  EXPECT_TRUE(Printed("levels in use is 1")) << output_;
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
