@@ -479,6 +479,7 @@ STRATA_TEST_MAIN = \
   tools/strata/ldb_merge_operators_test.cc \
   tools/strata/ldb_path_flags_test.cc \
   tools/workloads/active_clock_test.cc \
+  tools/workloads/device_profile_test.cc \
   tools/workloads/generators_test.cc \
   tools/workloads/latency_histogram_test.cc \
   tools/workloads/process_stats_test.cc \
@@ -514,6 +515,7 @@ STRATA_SEEDED = \
 STRATA_BENCH_LIB = \
   tools/workloads/active_clock.cc \
   tools/workloads/delete_range_workload.cc \
+  tools/workloads/device_profile.cc \
   tools/workloads/generators.cc \
   tools/workloads/latency_histogram.cc \
   tools/workloads/load_workload.cc \
@@ -522,7 +524,12 @@ STRATA_BENCH_LIB = \
   tools/workloads/record.cc \
   tools/workloads/record_shape.cc \
   tools/workloads/report.cc \
+  tools/workloads/simulated_async_reads.cc \
+  tools/workloads/simulated_device.cc \
+  tools/workloads/simulated_device_files.cc \
+  tools/workloads/simulated_device_fs.cc \
   tools/workloads/snapshot_workload.cc \
+  tools/workloads/timed_device.cc \
   tools/workloads/verify_workload.cc \
   tools/workloads/workload.cc \
 
