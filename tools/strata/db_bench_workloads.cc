@@ -4,9 +4,15 @@
 #ifdef GFLAGS
 #include "tools/strata/db_bench_workloads.h"
 
+#include <memory>
+#include <vector>
+
+#include "env/composite_env_wrapper.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/utilities/object_registry.h"
+#include "tools/workloads/device_profile.h"
+#include "tools/workloads/simulated_device_fs.h"
 #include "tools/workloads/snapshot_workload.h"
 #include "util/gflags_compat.h"
 #include "util/string_util.h"
@@ -51,6 +57,13 @@ DEFINE_string(stopped_nanos_file, "",
               "(SIGSTOP) so far, as an integer of 8 bytes in the byte order of "
               "the machine. Times, rates and --duration exclude them; "
               "stall_micros of --report_json is null then");
+
+DEFINE_string(path_devices, "",
+              "Files below a directory take the time that they would take on a "
+              "simulated device: <path>:<device>,... A device is nvme, sata, "
+              "hdd, network, or <latency us>:<MB/s>:<IOPS>[:<queue depth>[:"
+              "<sync us>]], each of the first three as <read>/<write> if they "
+              "differ; 0 MB/s or IOPS is no limit");
 
 DEFINE_uint64(ycsb_records, 0,
               "Records that ycsbload and up2xload write and that the other "
@@ -232,7 +245,9 @@ void RegisterMergeOperator() {
   (void)registered;
 }
 
-}  // namespace
+// The file system of --path_devices, which is never deleted; nullptr without
+// the flag.
+SimulatedDeviceFileSystem* simulated_devices = nullptr;
 
 Env* ApplyClockFlag(Env* env) {
   if (FLAGS_stopped_nanos_file.empty()) {
@@ -246,10 +261,42 @@ Env* ApplyClockFlag(Env* env) {
   return ActiveClock::Wrap(env);
 }
 
+Env* ApplyDeviceFlag(Env* env) {
+  std::vector<PathDevice> devices;
+  Status s = ParsePathDevices(FLAGS_path_devices, &devices);
+  if (!s.ok()) {
+    fprintf(stderr, "--path_devices: %s\n", s.ToString().c_str());
+    exit(1);
+  }
+  if (devices.empty()) {
+    return env;
+  }
+  // A device does not work while the process is stopped. The env with the clock
+  // lives as long as the process.
+  auto fs = std::make_shared<SimulatedDeviceFileSystem>(
+      env->GetFileSystem(), devices, env->GetSystemClock().get());
+  simulated_devices = fs.get();
+  return new CompositeEnvWrapper(env, fs);
+}
+
+}  // namespace
+
+Env* ApplyEnvFlags(Env* env) { return ApplyDeviceFlag(ApplyClockFlag(env)); }
+
+void PrintDevices() {
+  if (simulated_devices == nullptr) {
+    return;
+  }
+  for (const DeviceReport& report : simulated_devices->GetReports()) {
+    fprintf(stdout, "Simulated device %s\n", report.ToString().c_str());
+  }
+}
+
 std::unique_ptr<BenchmarkReport> NewReportFromFlags() {
   RegisterMergeOperator();
   auto report = std::make_unique<BenchmarkReport>(
       FLAGS_report_json, FLAGS_timeseries_csv, FLAGS_timeseries_interval_ms);
+  report->SetDevices(simulated_devices);
   Status s = report->Open();
   if (!s.ok()) {
     fprintf(stderr, "report: %s\n", s.ToString().c_str());

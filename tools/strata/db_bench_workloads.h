@@ -19,10 +19,14 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// Applies the flag --stopped_nanos_file to the env of db_bench and returns the
-// env to use. Ends the process with a message if the file cannot be used.
-// REQUIRES: the process has no other thread.
-Env* ApplyClockFlag(Env* env);
+// Applies the flags --stopped_nanos_file and --path_devices to the env of
+// db_bench and returns the env to use. Ends the process with a message if the
+// file cannot be used or the devices cannot be parsed.
+// REQUIRES: the process has no other thread; called at most once.
+Env* ApplyEnvFlags(Env* env);
+
+// Prints what each simulated device of --path_devices has done.
+void PrintDevices();
 
 // Returns the report that the flags specify. Ends the process with a message if
 // a file cannot be opened.

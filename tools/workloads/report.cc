@@ -33,6 +33,8 @@ double SecondsBetween(SteadyTime from, SteadyTime to) {
 
 double Micros(double nanos) { return nanos / 1000; }
 
+double Seconds(uint64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
+
 std::string UtcTime(std::chrono::system_clock::time_point time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
   const auto day = std::chrono::floor<std::chrono::days>(seconds);
@@ -310,6 +312,32 @@ JsonObject ProcessJson(const ProcessStats& process) {
   json.AddInteger("cancelled_write_bytes", process.cancelled_write_bytes);
   json.AddInteger("peak_rss_bytes", process.peak_rss_bytes);
   json.AddInteger("rss_bytes", process.rss_bytes);
+  return json;
+}
+
+// now, before: the reports of the same devices.
+JsonObject DevicesJson(const std::vector<DeviceReport>& now,
+                       const std::vector<DeviceReport>& before) {
+  assert(now.size() == before.size());
+  JsonObject json;
+  for (size_t i = 0; i < now.size(); ++i) {
+    const SimulatedDevice::Stats stats = now[i].stats.Since(before[i].stats);
+    const TimedDevice::Delays delays = now[i].delays.Since(before[i].delays);
+    JsonObject device;
+    device.AddText("profile", now[i].profile.ToString());
+    device.AddInteger("reads", stats.reads);
+    device.AddInteger("read_bytes", stats.read_bytes);
+    device.AddInteger("writes", stats.writes);
+    device.AddInteger("write_bytes", stats.write_bytes);
+    device.AddInteger("syncs", stats.syncs);
+    device.AddNumber("busy_seconds", Seconds(stats.busy_nanos));
+    device.AddNumber("queued_seconds", Seconds(stats.queued_nanos));
+    device.AddNumber("served_seconds", Seconds(stats.served_nanos));
+    device.AddInteger("late_requests", delays.late_requests);
+    device.AddNumber("late_seconds", Seconds(delays.late_nanos));
+    device.AddNumber("overslept_seconds", Seconds(delays.overslept_nanos));
+    json.AddObject(now[i].path, device);
+  }
   return json;
 }
 
@@ -646,6 +674,9 @@ struct BenchmarkReport::Running {
   DbFiles files;
   DbCounters counters;
   ProcessStats process;
+  // nullptr if there are no simulated devices.
+  const SimulatedDeviceFileSystem* devices = nullptr;
+  std::vector<DeviceReport> device_reports;
   std::unique_ptr<TimeSeries> series;  // destroyed first, as it uses the others
 };
 
@@ -695,6 +726,10 @@ void BenchmarkReport::Begin(const std::string& benchmark, DB* db, int threads) {
   }
   running->files = DbFiles::Of(db);
   running->counters = DbCounters::Read(db);
+  running->devices = devices_;
+  if (devices_ != nullptr) {
+    running->device_reports = devices_->GetReports();
+  }
   ProcessStats::ResetPeakRss();
   running->process = ProcessStats::Now();
   running->start = ActiveClock::now();
@@ -762,6 +797,10 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
   const std::optional<uint64_t> total =
       size ? std::optional<uint64_t>(size->total_bytes()) : std::nullopt;
   json.AddObject("db", DirectoryJson(size));
+  if (run->devices != nullptr) {
+    json.AddObject("devices", DevicesJson(run->devices->GetReports(),
+                                          run->device_reports));
+  }
 
   json.AddInteger("user_bytes_written", counters.user_bytes);
   json.AddInteger("user_keys_written", counters.user_keys);

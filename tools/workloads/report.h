@@ -24,6 +24,7 @@
 #include "rocksdb/status.h"
 #include "tools/workloads/active_clock.h"
 #include "tools/workloads/latency_histogram.h"
+#include "tools/workloads/simulated_device_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
@@ -133,6 +134,13 @@ class BenchmarkReport {
   // the call.
   void SetOpenSeconds(double seconds) { open_seconds_ = seconds; }
 
+  // Sets the file system with the simulated devices, for the benchmarks that
+  // begin after the call. nullptr, the default: there are none, and the JSON
+  // has no member for them. REQUIRES: it outlives this.
+  void SetDevices(const SimulatedDeviceFileSystem* devices) {
+    devices_ = devices;
+  }
+
   bool active() const { return json_ != nullptr || csv_ != nullptr; }
 
   // Begins a benchmark: records the counters of the process and of `db`, which
@@ -179,6 +187,7 @@ class BenchmarkReport {
   std::unique_ptr<AppendFile> csv_;
   std::unique_ptr<Running> running_;
   std::optional<double> open_seconds_;
+  const SimulatedDeviceFileSystem* devices_ = nullptr;
   uint64_t logical_bytes_ = 0;  // of the last benchmark, 0 if not known
 };
 
