@@ -485,6 +485,12 @@ STRATA_TEST_MAIN = \
   tools/workloads/process_stats_test.cc \
   tools/workloads/record_test.cc \
   tools/workloads/report_test.cc \
+  tools/workloads/simulated_async_reads_test.cc \
+  tools/workloads/simulated_device_db_test.cc \
+  tools/workloads/simulated_device_files_test.cc \
+  tools/workloads/simulated_device_fs_test.cc \
+  tools/workloads/simulated_device_test.cc \
+  tools/workloads/timed_device_test.cc \
   tools/workloads/workload_thread_test.cc \
   util/strata/chunked_queue_test.cc \
   util/strata/crc32c_x86_test.cc \

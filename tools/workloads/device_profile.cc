@@ -24,11 +24,11 @@ struct Preset {
 // Electronics 2025, Table 5): Samsung 970 PRO (USD 0.39 per GB) and 860 EVO
 // (USD 0.19 per GB). The table has the IOPS of 4 KiB blocks with one request at
 // a time (15,000 reads and 55,000 writes; 10,000 and 42,000), whose reciprocal
-// is the latency here, and with many (500,000 of both; 98,000 and 90,000). The
-// queue depths are those at which Samsung specifies the latter: 4 threads with
-// 32 requests each; 32, which is also the most that SATA has. The paper has no
-// times of syncs. Both devices have no power loss protection; for a Samsung 990
-// PRO, which has none either, about 0.9 ms were measured
+// is the latency here, and with many (500,000 of both; 98,000 and 90,000).
+// Samsung specifies the latter for 4 threads with 32 requests each, and for 32
+// requests, the most that SATA has: these are the queue depths. The paper has
+// no times of syncs. Both devices have no power loss protection; for a Samsung
+// 990 PRO, which has none either, about 0.9 ms were measured
 // (http://smalldatum.blogspot.com/2026/01/ssds-power-loss-protection-and-fsync.html).
 //
 // hdd is a disk of 7,200 rpm such as Seagate's Exos X16: 4.16 ms until the
@@ -122,8 +122,8 @@ int HexDigit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// Returns false if the path is empty, or has a % without two hex digits or one
-// that stands for a zero byte, which no path can contain.
+// Returns false if the path is empty, has a % without two hex digits, or has a
+// %00: no path can contain a zero byte.
 bool DecodePath(const std::string& text, std::string* path) {
   path->clear();
   for (size_t i = 0; i < text.size(); ++i) {

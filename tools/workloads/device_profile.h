@@ -28,13 +28,13 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// The parameters of a device. SimulatedDevice says what they mean for a
+// The parameters of a device. SimulatedDevice defines their meaning for a
 // request. The default is a device that takes no time.
 struct DeviceProfile {
   static constexpr uint64_t kDefaultQueueDepth = 32;
 
-  // In microseconds: from the start of a request to its end, without the time
-  // of its transfer.
+  // In microseconds: from the start of a request to its end. The time of its
+  // transfer is not included.
   uint64_t read_latency_us = 0;
   uint64_t write_latency_us = 0;
   // In 10^6 bytes per second. 0: no limit.
@@ -62,8 +62,8 @@ struct PathDevice {
 };
 
 // Parses a list of directories and devices. A blank text is an empty list.
-// Returns InvalidArgument, with the item and what is wrong with it, if the text
-// is not such a list, or if it has a path twice. On failure *devices is
+// Returns InvalidArgument if the text is not such a list, or if it has a path
+// twice; the message has the item and the reason. On failure *devices is
 // unchanged.
 Status ParsePathDevices(const std::string& text,
                         std::vector<PathDevice>* devices);

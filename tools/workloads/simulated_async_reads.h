@@ -35,8 +35,8 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// The handles of the reads that were submitted through one file system. Handles
-// of other files are passed to the file system below.
+// The handles of the reads that were submitted through one file system. Other
+// handles belong to the file system below, and are passed on to it.
 //
 // Thread-safe, except that one read is polled or aborted by one thread at a
 // time.
@@ -52,8 +52,8 @@ class SimulatedAsyncReads {
 
   // Submits a read; like FSRandomAccessFile::ReadAsync() of `file`, whose
   // errors it returns. A read that is refused takes no time of the device.
-  // device_bytes: the size of the request to the device, which is smaller than
-  //     that of the read at the end of a file.
+  // device_bytes: the size of the request to the device. At the end of a file
+  //     it is smaller than the size of the read.
   // device: may be nullptr, for a read that takes no time.
   // REQUIRES: `file` and `device` outlive the handle.
   IOStatus Submit(FSRandomAccessFile* file, TimedDevice* device,
@@ -61,8 +61,8 @@ class SimulatedAsyncReads {
                   const IOOptions& options, Callback callback, void* arg,
                   void** handle, IOHandleDeleter* deleter, IODebugContext* dbg);
 
-  // Waits for all reads, as Poll() of the default file system does, unless all
-  // handles are those of other files.
+  // Waits for all reads, as Poll() of the default file system does. A call that
+  // has only handles of the file system below is passed on unchanged.
   // base: the file system below.
   IOStatus Poll(FileSystem* base, std::vector<void*>& handles,
                 size_t min_completions);
@@ -75,7 +75,7 @@ class SimulatedAsyncReads {
 
   // Returns the reads among the handles that have not called back yet. *others
   // becomes the handles that the file system below has to complete: its own,
-  // and those of reads whose real part has not ended.
+  // and the real handles of reads whose real part has not ended.
   std::vector<Read*> Divide(const std::vector<void*>& handles,
                             std::vector<void*>* others) const;
   // Returns the time of the devices, which have one clock; 0 if no read is from

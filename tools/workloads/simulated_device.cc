@@ -99,8 +99,8 @@ SimulatedDevice::Service SimulatedDevice::Serve(Op op, uint64_t bytes,
   (is_read ? stats_.read_bytes : stats_.write_bytes) += bytes;
   stats_.queued_nanos += start - arrival;
   stats_.served_nanos += end - start;
-  // Starts do not decrease, so a request adds at most one interval to the union
-  // of all.
+  // Starts do not decrease, so a request adds at most one interval to the
+  // union.
   if (end > busy_until_) {
     stats_.busy_nanos += end - std::max(start, busy_until_);
     busy_until_ = end;

@@ -30,8 +30,8 @@
 //      their end.
 //   4. Between the starts of two requests there are at least 1 / IOPS of the
 //      kind of the first one.
-//   5. Transfers do not overlap. So in any interval the bytes of the transfers
-//      that lie in it are at most those of the bandwidth.
+//   5. Transfers do not overlap. So the transfers in any interval have no more
+//      bytes than the bandwidth allows.
 //   6. All times follow from the sequence of (kind, size, arrival) alone.
 //
 // Reads and writes have limits of their own, but share slots, tokens and the
@@ -91,7 +91,7 @@ class SimulatedDevice {
     uint64_t served_nanos = 0;
 
     uint64_t requests() const { return reads + writes + syncs; }
-    // Returns the counters of what happened since `before`.
+    // Returns how much each counter has grown since `before`.
     Stats Since(const Stats& before) const;
   };
 
@@ -102,8 +102,8 @@ class SimulatedDevice {
 
   // Admits a request and returns when it is served.
   // bytes: its size; 0 is allowed, for example for a change of a directory.
-  // arrival: nanoseconds. Requests may be admitted in another order than that
-  //     of their arrivals, but are served in order of admission.
+  // arrival: nanoseconds. A request may arrive earlier than one that was
+  //     admitted before it, but is served after that one.
   // REQUIRES: for kSync, bytes == 0
   Service Admit(Op op, uint64_t bytes, uint64_t arrival);
 

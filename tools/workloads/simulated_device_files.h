@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
 // Files and directories on simulated devices. Each wraps one of the file system
-// below, and returns its results; SimulatedDeviceFileSystem says what takes how
-// long.
+// below, and returns its results. SimulatedDeviceFileSystem says how long each
+// operation takes.
 //
 // Thread safety is that of the classes in rocksdb/file_system.h.
 
@@ -196,8 +196,8 @@ class SimulatedDirectory : public FSDirectoryWrapper {
   TimedDevice* const device_;
 };
 
-// Returns the device of a request that makes acknowledged writes durable, or
-// nullptr if it is durable what the device acknowledges.
+// Returns the device for a request that makes acknowledged writes durable, or
+// nullptr if the device acknowledges only durable writes.
 inline TimedDevice* DeviceForSync(TimedDevice* device) {
   return device->device().profile().sync_us > 0 ? device : nullptr;
 }

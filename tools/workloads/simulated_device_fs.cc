@@ -108,12 +108,13 @@ std::vector<DeviceReport> SimulatedDeviceFileSystem::GetReports() const {
 std::string SimulatedDeviceFileSystem::Resolve(const std::string& name) const {
   std::string path = name;
   if (path.empty() || path[0] != '/') {
-    std::string absolute;
-    // A path that cannot be made absolute is compared as it is.
+    // The default file system returns the working directory for any relative
+    // path. A path that cannot be made absolute is compared as it is.
+    std::string here;
     if (target()
-            ->GetAbsolutePath(name, IOOptions(), &absolute, /*dbg=*/nullptr)
+            ->GetAbsolutePath(".", IOOptions(), &here, /*dbg=*/nullptr)
             .ok()) {
-      path = std::move(absolute);
+      path = here + "/" + name;
     }
   }
   std::vector<std::string> parts;

@@ -5,24 +5,24 @@
 // they would take on given devices. So the layouts of several tiers of storage
 // can be compared on one disk.
 //
-//   read       A request to the device, direct or through the page cache. There
-//              is no simulated page cache: the one of the machine would hold
-//              most of what a benchmark reads, and RocksDB's block cache is the
-//              one to be measured. Only a file that is read sequentially
-//              through the page cache has a read-ahead, of 128 KiB for each
-//              request. Bytes behind the end of a file cost nothing.
-//   write      With direct I/O, a request for each append. Through the page
-//              cache, nothing; the bytes are written, in one request, by the
-//              next Sync(), Fsync() or Close(), which wait for it, or by
-//              RangeSync(), which waits for the one before.
-//   sync       Of a file or a directory: a request of sync_us, after the bytes.
-//   a change   A request of 0 bytes, which is a write latency: creating,
-//   of names   renaming, linking, truncating and deleting files, creating and
-//              deleting directories.
-//   the rest   Nothing: opening a file for reading, its size, listing
-//              directories, locks. Nor what does not come through this class:
-//              files that are mapped into memory, and LOG, which RocksDB's
-//              loggers write.
+//   Reads are requests to the device, with direct I/O or through the page
+//       cache. There is no simulated page cache: the one of the machine would
+//       hold most of the files of a benchmark, and RocksDB's block cache is the
+//       one to be measured. Only a file that is read sequentially through the
+//       page cache has a read-ahead, of 128 KiB for each request. Bytes behind
+//       the end of a file cost nothing.
+//   Writes with direct I/O are requests, one for each append. Writes into the
+//       page cache cost nothing. The next Sync(), Fsync() or Close() writes the
+//       bytes in one request, and waits for it. RangeSync() writes them, too,
+//       but waits only for the RangeSync() before it.
+//   Syncs of files and directories are requests of sync_us, after the bytes.
+//   Changes of names are requests of 0 bytes, which have a write latency: to
+//       create, rename, link, truncate or delete a file, to create or delete a
+//       directory.
+//   Everything else costs nothing: to open a file for reading, to ask for its
+//       size, to list a directory, to lock. Memory-mapped files and the files
+//       of RocksDB's loggers (LOG) do not come through this class, and cost
+//       nothing either.
 //
 // Operations whose names lie on two devices fail as on two real ones: a link is
 // NotSupported, and RocksDB then copies; a rename is an IOError. The files
@@ -56,7 +56,7 @@
 namespace ROCKSDB_NAMESPACE {
 namespace bench {
 
-// What a simulated device has done.
+// The counters of a simulated device.
 struct DeviceReport {
   std::string path;
   DeviceProfile profile;

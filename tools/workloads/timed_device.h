@@ -5,11 +5,11 @@
 //
 // A request of the simulated device accompanies one of the real device: it is
 // admitted when the caller begins, the caller then does the real I/O, and waits
-// for what is left of the simulated time. So the real I/O costs no time as long
-// as it is faster than the simulated one. A request that the real device ends
-// later is *late*: the simulation cannot be faster than what it runs on. Many
-// late requests mean that the measurement says nothing about the simulated
-// device.
+// for the rest of the simulated time. So the real I/O costs no time as long as
+// it is faster than the simulated one. A request that the real device ends
+// later is *late*: the simulation cannot be faster than the device that it runs
+// on. Many late requests mean that the measurement says nothing about the
+// simulated device.
 //
 // Invariants:
 //
@@ -43,13 +43,13 @@ class TimedDevice {
 
   struct Delays {
     // Requests whose real I/O ended later than the simulated one, and the sum
-    // of how much later, in nanoseconds.
+    // in nanoseconds by which it did.
     uint64_t late_requests = 0;
     uint64_t late_nanos = 0;
     // Sum of the nanoseconds that threads slept longer than they had to.
     uint64_t overslept_nanos = 0;
 
-    // Returns the counters of what happened since `before`.
+    // Returns how much each counter has grown since `before`.
     Delays Since(const Delays& before) const;
   };
 
