@@ -244,6 +244,32 @@ class DbBenchTest(unittest.TestCase):
         self.assertEqual({r['benchmark'] for r in rows} - {'flush', 'waitforcompaction', 'stats'},
                          {'fillrandom', 'readrandom', 'seekrandom'})
 
+    def test_path_devices(self):
+        """Keys and values on two simulated devices; the first one takes no time."""
+        devices = f'{self.dir}/db:0:0:0:4:0,{self.dir}/slow:20/10:2000:0:8:100'
+        reports, output = self.run_bench(
+            'ycsbload,flush,ycsbc,verify', *BLOBS, f'--cf_paths={self.dir}/db,{self.dir}/slow',
+            '--level_sst_path_ids=0', '--level_blob_path_ids=1', f'--path_devices={devices}')
+        load, _, read, verify = (r['devices'] for r in reports)
+        slow = f'{self.dir}/slow'
+        self.assertEqual(list(load), [f'{self.dir}/db', slow])
+        self.assertEqual(load[slow]['profile'], '20/10:2000:0:8:100')
+        self.assertGreater(load[slow]['write_bytes'], 0)
+        self.assertGreater(load[slow]['syncs'], 0)
+        self.assertGreater(read[slow]['reads'], 0)
+        self.assertGreater(verify[slow]['read_bytes'], 0)
+        # Each request takes its latency at least, and no caller is back before.
+        self.assertGreaterEqual(read[slow]['served_seconds'], read[slow]['reads'] * 19.9e-6)
+        self.assertEqual(read[f'{self.dir}/db']['busy_seconds'], 0)
+        self.assertEqual(output.count('Simulated device '), 2)
+        self.assertIn(f'Simulated device {slow} (20/10:2000:0:8:100): ', output)
+        _, output = self.run_bench('ycsbc', '--path_devices=/a:tape', fails=True)
+        self.assertIn("--path_devices: Invalid argument: '/a:tape': after the path there must be "
+                      'the name of a device (nvme, sata, hdd, network)', output)
+        reports, output = self.run_bench('ycsbload')
+        self.assertNotIn('devices', reports[0])
+        self.assertNotIn('Simulated device', output)
+
     def test_stops(self):
         stopped = os.path.join(self.dir, 'stopped')
         with open(stopped, 'wb') as f:

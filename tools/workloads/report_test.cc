@@ -782,6 +782,49 @@ TEST_F(BenchmarkReportTest, UntimedBenchmarkIsReported) {
   EXPECT_TRUE(lines[0]["logical_bytes"].IsNull());
 }
 
+TEST_F(BenchmarkReportTest, SimulatedDevicesAreReported) {
+  std::vector<PathDevice> devices;
+  ASSERT_OK(ParsePathDevices(dir_ + ":0:0:0:4:0,/none:sata", &devices));
+  const auto fs = std::make_shared<SimulatedDeviceFileSystem>(
+      FileSystem::Default(), devices, SystemClock::Default().get());
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  options_.env = env.get();
+  OpenDB();
+  BenchmarkReport report(json_file_, "");
+  report.SetDevices(fs.get());
+  ASSERT_OK(report.Open());
+  const uint64_t before = fs->GetReports()[0].stats.write_bytes;
+  report.Begin("fillseq", db_.get(), 1);
+  Put(0, 1000, 1000, report.recorder(0));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(report.End(db_.get(), 1000, 1, 0, 0, ""));
+  const uint64_t after = fs->GetReports()[0].stats.write_bytes;
+  report.Begin("waitforcompaction", db_.get(), 0);
+  ASSERT_OK(report.EndUntimed(db_.get()));
+
+  const auto lines = ReadJson();
+  ASSERT_EQ(2u, lines.size());
+  const Json& devices_json = lines[0]["devices"];
+  EXPECT_EQ((std::vector<std::string>{dir_, "/none"}), devices_json.Keys());
+  const Json& device = devices_json[dir_];
+  EXPECT_EQ("0:0:0:4:0", device["profile"].string());
+  EXPECT_EQ(after - before, device["write_bytes"].integer());
+  EXPECT_GT(device["write_bytes"].integer(), 1000u * 1000);
+  EXPECT_GT(device["writes"].integer(), 0u);
+  EXPECT_EQ(0u, device["syncs"].integer());
+  // It takes no time.
+  EXPECT_EQ(0, device["busy_seconds"].number());
+  EXPECT_EQ(0, device["served_seconds"].number());
+  EXPECT_EQ((std::vector<std::string>{
+                "profile", "reads", "read_bytes", "writes", "write_bytes",
+                "syncs", "busy_seconds", "queued_seconds", "served_seconds",
+                "late_requests", "late_seconds", "overslept_seconds"}),
+            device.Keys());
+  EXPECT_EQ(0u, devices_json["/none"]["writes"].integer());
+  EXPECT_EQ(0u, lines[1]["devices"][dir_]["write_bytes"].integer());
+  CloseDB();
+}
+
 // The known size of the data stays valid until the next benchmark that may
 // change it.
 TEST_F(BenchmarkReportTest, UntimedKeepsLogicalBytes) {

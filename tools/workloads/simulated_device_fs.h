@@ -20,9 +20,8 @@
 //       create, rename, link, truncate or delete a file, to create or delete a
 //       directory.
 //   Everything else costs nothing: to open a file for reading, to ask for its
-//       size, to list a directory, to lock. Memory-mapped files and the files
-//       of RocksDB's loggers (LOG) do not come through this class, and cost
-//       nothing either.
+//       size, to list a directory, to lock. Memory-mapped files and LOG do not
+//       come through this class, and cost nothing either.
 //
 // Operations whose names lie on two devices fail as on two real ones: a link is
 // NotSupported, and RocksDB then copies; a rename is an IOError. The files
