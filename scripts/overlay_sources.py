@@ -22,7 +22,8 @@ What a file is follows from its place and its name:
   cache/ db/ env/ file/ logging/ memory/ memtable/ monitoring/ options/ port/ table/
   trace_replay/ util/ utilities/           LIB        librocksdb
   tools/strata/ldb_*.cc                    LIB        (where upstream has ldb, too)
-  tools/workloads/*.cc                     BENCH_LIB  db_bench, and the tests in tools/workloads/
+  tools/workloads/*.cc                     BENCH_LIB  db_bench, the tests in tools/workloads/, and
+                                                      db_stress (with CMake)
   tools/strata/db_bench_*.cc               BENCH      db_bench
   db_stress_tool/strata/*.cc               STRESS     db_stress
   fuzz/strata/*_fuzzer.cc                  FUZZER     a fuzzer of that name, and fuzz_corpus_test
