@@ -86,6 +86,7 @@ TEST_F(CStrataTest, EachOptionHasASetterAndAGetter) {
   CheckOption(#name, rocksdb_options_set_##name, rocksdb_options_get_##name, \
               defaults.name);
 #define STRATA_CHECK_bool STRATA_CHECK_VALUE
+#define STRATA_CHECK_int32 STRATA_CHECK_VALUE
 #define STRATA_CHECK_uint32 STRATA_CHECK_VALUE
 #define STRATA_CHECK_uint64 STRATA_CHECK_VALUE
 #define STRATA_CHECK_size STRATA_CHECK_VALUE
@@ -98,6 +99,7 @@ TEST_F(CStrataTest, EachOptionHasASetterAndAGetter) {
 #undef STRATA_CHECK
 #undef STRATA_CHECK_VALUE
 #undef STRATA_CHECK_bool
+#undef STRATA_CHECK_int32
 #undef STRATA_CHECK_uint32
 #undef STRATA_CHECK_uint64
 #undef STRATA_CHECK_size

@@ -17,6 +17,7 @@
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
 #include "db/external_sst_file_ingestion_job.h"
+#include "db/path_layout/path_layout.h"
 #include "db/range_tombstone_fragmenter.h"
 #include "db/version_set.h"
 #include "table/table_reader.h"
@@ -127,9 +128,7 @@ Status ExternalSstFileIngestionJob::WriteDeltaAnchors(SuperVersion* sv,
 
   DeltaFileBuilder::Options options;
   options.number = versions_->NewFileNumber();
-  // Uses the path of the SST file, so that one sync of the directory covers
-  // both files.
-  options.path_id = file->fd.GetPathId();
+  options.path_id = PathLayout::RecentDeltaPathId(sv->mutable_cf_options);
   options.kind = DeltaFileDescription::Kind::kAnchors;
   options.tier = DeltaFileDescription::Tier::kFlushed;
   options.has_global_seq = true;

@@ -134,7 +134,8 @@ Status DeltaFileReader::OpenTable(const ReadOptions& read_options) {
       ioptions.rate_limiter.get(), ioptions.listeners);
   file_reader->SetPathReadStats(
       family.path_read_stats,
-      PathReadStats::Slot(PathReadStats::FileKind::kSst, description_.path_id));
+      PathReadStats::Slot(PathReadStats::FileKind::kDelta,
+                          description_.path_id));
   const MutableCFOptions& options = settings_->options;
   const TableReaderOptions table_options(
       ioptions, options.prefix_extractor, options.compression_manager.get(),

@@ -47,6 +47,8 @@ class DeltaJobState {
     uint32_t more_buckets = 0;
     uint32_t fewer_buckets = 0;
     bool is_folding = false;
+    // The path of the files that it writes.
+    uint32_t path_id = 0;
   };
   using Handle = std::list<Collection>::iterator;
 

@@ -11,6 +11,7 @@
 
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_read.h"
+#include "db/path_layout/path_layout.h"
 #include "options/cf_options.h"
 #include "rocksdb/table_properties.h"
 
@@ -49,6 +50,12 @@ uint64_t OperandsPerKey(const DeltaFileMeta& file) {
 
 }  // namespace
 
+DeltaPicker::Paths DeltaPicker::Paths::By(const MutableCFOptions& options,
+                                          int num_levels) {
+  return {PathLayout::RecentDeltaPathId(options),
+          PathLayout::SortedDeltaPathId(options, num_levels)};
+}
+
 bool DeltaPicker::Options::DrainsAll() const {
   return drain &&
          std::none_of(leftovers.begin(), leftovers.end(),
@@ -63,6 +70,7 @@ DeltaPicker::Merge DeltaPicker::PickMerge(const Options& options,
   size_t num_operands = 0;
   size_t num_anchors = 0;
   uint64_t first_epoch = UINT64_MAX;
+  bool is_any_misplaced = false;
   ForEachOfTier(version, Tier::kFlushed, [&](const FilePtr& file) {
     const DeltaFileDescription& description = file->description();
     if (description.last_epoch >= options.oldest_running_flush) {
@@ -74,12 +82,14 @@ DeltaPicker::Merge DeltaPicker::PickMerge(const Options& options,
     merge.last_epoch = std::max(merge.last_epoch, description.last_epoch);
     merge.bytes += description.size;
     merge.inputs.push_back(file);
+    is_any_misplaced |= options.IsMisplaced(description);
   });
   const bool is_large =
       first_epoch < merge.last_epoch && merge.bytes >= kMinMerged &&
       merge.bytes >= version.GetTotals().bytes / kFlushedDivisor;
   if (num_operands < kMaxFlushed && num_anchors < kMaxFlushed && !is_large &&
-      first_epoch >= options.force_below && !options.DrainsAll() &&
+      !is_any_misplaced && first_epoch >= options.force_below &&
+      !options.DrainsAll() &&
       !(options.wishes != nullptr && first_epoch < options.wishes_below)) {
     return Merge();
   }
@@ -171,6 +181,9 @@ class DeltaPicker::CollectionPicker {
     bool is_overdue = false;
     // Rewrite it even if it has nothing to take in.
     bool is_to_rewrite = false;
+    // It has misplaced files, or has a misplaced merged file to take in.
+    bool is_misplaced = false;
+    bool is_before_misplaced = false;
     bool is_victim = false;
     bool is_to_fold = false;
     // Fold only keys that are wished for.
@@ -210,6 +223,10 @@ class DeltaPicker::CollectionPicker {
       if (description.first_epoch < options_.force_below) {
         forced_ = std::max(forced_, description.last_epoch);
       }
+      // A request takes in what has come before the call in any case.
+      if (!IsRequest() && options_.IsMisplaced(description)) {
+        misplaced_epoch_ = std::max(misplaced_epoch_, description.last_epoch);
+      }
       merged_bytes_ += description.raw_bytes;
     });
     std::sort(epochs_.begin(), epochs_.end());
@@ -235,12 +252,23 @@ class DeltaPicker::CollectionPicker {
     }
     // A fold must have ended before another one can fulfil wishes.
     result.waits_for_others =
-        is_any_due || (options_.wishes != nullptr && wishes_ == nullptr &&
-                       std::any_of(running_.begin(), running_.end(),
-                                   [](const DeltaJobState::Collection& other) {
-                                     return other.is_folding;
-                                   }));
+        is_any_due || IsAnyWritingElsewhere() ||
+        (options_.wishes != nullptr && wishes_ == nullptr &&
+         std::any_of(running_.begin(), running_.end(),
+                     [](const DeltaJobState::Collection& other) {
+                       return other.is_folding;
+                     }));
     return result;
+  }
+
+  // Returns true if a collection that began before the options changed will
+  // leave misplaced files.
+  bool IsAnyWritingElsewhere() const {
+    return options_.moves_all && options_.paths.has_value() &&
+           std::any_of(running_.begin(), running_.end(),
+                       [this](const DeltaJobState::Collection& other) {
+                         return other.path_id != options_.paths->sorted;
+                       });
   }
 
   // Returns the last epoch of the merged files; 0 if there are none.
@@ -250,8 +278,8 @@ class DeltaPicker::CollectionPicker {
     if (epochs_.empty()) {
       return false;
     }
-    return forced_ > 0 || options_.drain || wishes_ != nullptr ||
-           epochs_.size() >= kFirstPartitionMerged ||
+    return forced_ > 0 || misplaced_epoch_ > 0 || options_.drain ||
+           wishes_ != nullptr || epochs_.size() >= kFirstPartitionMerged ||
            merged_bytes_ >= options_.bucket_size * options_.max_buckets /
                                 kFirstPartitionDivisor;
   }
@@ -342,6 +370,20 @@ class DeltaPicker::CollectionPicker {
     }
   }
 
+  void FindMisplacedFiles() {
+    for (const DeltaVersion::SortedFile& sorted : version_.SortedFiles()) {
+      const DeltaFileDescription& file = sorted.file->description();
+      if (options_.IsMisplaced(file) &&
+          (options_.moves_all || MayBeReason(file.number))) {
+        misplaced_.insert(file.number);
+      }
+    }
+  }
+  bool IsMisplaced(const DeltaBucketState& state) const {
+    return misplaced_.count(state.extent_number) > 0 ||
+           misplaced_.count(state.anchors_number) > 0;
+  }
+
   // Returns true if the file may be the reason to rewrite a bucket.
   bool MayBeReason(uint64_t file_number) const {
     return !IsRequest() || file_number < options_.force_below;
@@ -375,6 +417,7 @@ class DeltaPicker::CollectionPicker {
 
   void FindBuckets() {
     FindSparseFiles();
+    FindMisplacedFiles();
     const uint64_t min_slice =
         std::max(uint64_t{1}, options_.bucket_size / kMinSliceDivisor);
     // The oldest merged file goes when all buckets have taken it in.
@@ -404,8 +447,11 @@ class DeltaPicker::CollectionPicker {
                            (bucket.slice >= min_slice &&
                             bucket.slice >= bucket.extent / kSliceDivisor));
       const bool is_wished = bucket.size() > 0 && IsWished(p);
-      bucket.is_due =
-          is_full || bucket.is_overdue || bucket.is_to_rewrite || is_wished;
+      bucket.is_misplaced = IsMisplaced(state);
+      bucket.is_before_misplaced = state.floor < misplaced_epoch_;
+      bucket.is_due = is_full || bucket.is_overdue || bucket.is_to_rewrite ||
+                      is_wished || bucket.is_misplaced ||
+                      bucket.is_before_misplaced;
       bucket.is_victim = !bucket.is_running &&
                          (is_full || bucket.is_overdue || bucket.is_to_rewrite);
       if (options_.drain) {
@@ -471,7 +517,26 @@ class DeltaPicker::CollectionPicker {
     } else if (is_due) {
       // It is rewritten only once, by the fold.
       bucket->is_victim = false;
+      bucket->is_misplaced = false;
+      bucket->is_before_misplaced = false;
     }
+  }
+
+  // Makes victims of the buckets that have to do with misplaced files. To be
+  // called if there are no other victims. Returns false if there are no such
+  // buckets.
+  bool SelectMisplaced() {
+    bool is_any_found = false;
+    for (Bucket& bucket : buckets_) {
+      bucket.is_victim = !bucket.is_running &&
+                         (bucket.is_misplaced || bucket.is_before_misplaced);
+      bucket.is_to_rewrite = bucket.is_victim && bucket.is_misplaced;
+      bucket.is_overdue = bucket.is_victim && bucket.is_before_misplaced;
+      bucket.is_to_fold = bucket.is_victim && options_.drain &&
+                          options_.can_fold && bucket.slice > 0;
+      is_any_found |= bucket.is_victim;
+    }
+    return is_any_found;
   }
 
   // Picks the smallest two adjacent buckets if there are too many buckets and
@@ -523,8 +588,17 @@ class DeltaPicker::CollectionPicker {
   }
 
   Collection PickVictims() {
-    const Run best = FindBestRun();
-    return best.empty() ? Collection() : CollectionOf(best);
+    Run best = FindBestRun();
+    const bool moves_files = best.empty() && SelectMisplaced();
+    if (moves_files) {
+      best = FindBestRun();
+    }
+    if (best.empty()) {
+      return Collection();
+    }
+    Collection result = CollectionOf(best);
+    result.moves_files = moves_files;
+    return result;
   }
 
   // Returns the best run of victims; an empty one if there are no victims.
@@ -636,6 +710,8 @@ class DeltaPicker::CollectionPicker {
   std::vector<uint64_t> epochs_;
   // All buckets must take in files up to this epoch; 0: none.
   uint64_t forced_ = 0;
+  // The last epoch of misplaced merged files; 0: there are none.
+  uint64_t misplaced_epoch_ = 0;
   uint64_t merged_bytes_ = 0;
 
   std::vector<std::pair<Position, Position>> busy_;
@@ -643,6 +719,8 @@ class DeltaPicker::CollectionPicker {
   uint64_t fewer_buckets_ = 0;
   // Files of operands that are mostly garbage.
   std::unordered_set<uint64_t> sparse_;
+  // Sorted files that are misplaced.
+  std::unordered_set<uint64_t> misplaced_;
   std::unordered_map<uint64_t, bool> many_per_key_;
   std::vector<Bucket> buckets_;
 };

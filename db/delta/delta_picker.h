@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "db/delta/delta_bucket_intake.h"
+#include "db/delta/delta_file_description.h"
 #include "db/delta/delta_gc_job.h"
 #include "db/delta/delta_job_state.h"
 #include "db/delta/delta_version.h"
@@ -61,6 +64,14 @@ struct MutableCFOptions;
 // some leftover can be folded, the drain cannot finish, so the buckets of such
 // leftovers and merges use the normal thresholds.
 //
+// Paths. A file that lies on another path than the options say is misplaced,
+// and is moved by being rewritten: misplaced flushed files are merged, however
+// few there are; all buckets take in misplaced merged files; and buckets with a
+// misplaced sorted file are rewritten. Collections for this reason come after
+// those for all others, since the data is right on any path. A job writes to
+// the paths for which its files were picked, so the same file is moved again
+// only after another change of the options.
+//
 // Damage. A collection that has failed with Corruption would be the best one
 // again. Its buckets are collected one by one, and the one that fails alone is
 // left alone, so that a damaged block stops the jobs of its own bucket only.
@@ -69,6 +80,22 @@ struct MutableCFOptions;
 class DeltaPicker {
  public:
   using FilePtr = DeltaVersion::FilePtr;
+
+  // The path ids of the files of each tier.
+  struct Paths {
+    uint32_t recent = 0;  // kFlushed and kMerged
+    uint32_t sorted = 0;
+
+    // Returns the paths by these options.
+    // num_levels: the number of levels of the column family.
+    static Paths By(const MutableCFOptions& options, int num_levels);
+    bool IsMisplaced(const DeltaFileDescription& file) const {
+      return file.path_id != (file.tier == DeltaFileDescription::Tier::kSorted
+                                  ? sorted
+                                  : recent);
+    }
+    bool operator==(const Paths&) const = default;
+  };
 
   struct Options {
     uint64_t bucket_size = uint64_t{256} << 10;
@@ -99,9 +126,18 @@ class DeltaPicker {
     // Keys to fold; nullptr: none. See DeltaJobState.
     std::shared_ptr<const DeltaFoldWishes> wishes;
     uint64_t wishes_below = 0;
+    // Where files belong; nullopt: on any path.
+    std::optional<Paths> paths;
+    // For a request: it moves misplaced sorted files whatever their numbers. A
+    // job that began before the options changed may have written one whose
+    // number is not below force_below.
+    bool moves_all = false;
 
     // True for a drain if no leftover is waiting, so that the drain can finish.
     bool DrainsAll() const;
+    bool IsMisplaced(const DeltaFileDescription& file) const {
+      return paths.has_value() && paths->IsMisplaced(file);
+    }
   };
 
   struct Merge {
@@ -120,6 +156,8 @@ class DeltaPicker {
     uint64_t bytes = 0;
     // By how much the number of buckets may decrease.
     uint32_t fewer_buckets = 0;
+    // The only reason is that files are misplaced.
+    bool moves_files = false;
     // Nothing was found, but a collection that is running has something that
     // would have been picked otherwise.
     bool waits_for_others = false;

@@ -899,7 +899,7 @@ Status DeltaRepair::WriteAnchors(Family* family, ColumnFamilyData* cfd,
   if (s.ok()) {
     options.number = new_number();
     options.path_id =
-        PathLayout::SstPathIdOr(cfd->GetLatestMutableCFOptions(), 0, 0);
+        PathLayout::RecentDeltaPathId(cfd->GetLatestMutableCFOptions());
     options.kind = Kind::kAnchors;
     options.first_epoch = new_number();
     options.last_epoch = options.first_epoch;

@@ -12,6 +12,7 @@
 #include "db/column_family.h"
 #include "db/delta/delta_cache.h"
 #include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_picker.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
 #include "db/internal_stats.h"
@@ -40,7 +41,7 @@ struct Sum {
   }
 };
 
-void PutStats(const DeltaVersion& delta,
+void PutStats(const DeltaVersion& delta, const DeltaPicker::Paths& paths,
               std::map<std::string, std::string>* values) {
   const auto put = [values](const char* name, uint64_t number) {
     (*values)[name] = std::to_string(number);
@@ -50,6 +51,7 @@ void PutStats(const DeltaVersion& delta,
   Sum merged;
   Sum sorted;
   Sum anchors;
+  Sum misplaced;
   uint64_t num_operands = 0;
   uint64_t num_anchors = 0;
   uint64_t oldest_epoch = UINT64_MAX;
@@ -68,6 +70,9 @@ void PutStats(const DeltaVersion& delta,
       case Tier::kSorted:
         sorted.Add(file);
         break;
+    }
+    if (paths.IsMisplaced(file)) {
+      misplaced.Add(file);
     }
     if (file.kind == Kind::kAnchors) {
       anchors.Add(file);
@@ -94,6 +99,7 @@ void PutStats(const DeltaVersion& delta,
   merged.Put("merged", values);
   sorted.Put("sorted", values);
   anchors.Put("anchor", values);
+  misplaced.Put("misplaced", values);
   put("oldest-epoch", newest_epoch == 0 ? 0 : oldest_epoch);
   put("newest-epoch", newest_epoch);
   put("buckets", delta.Buckets().size());
@@ -128,7 +134,10 @@ bool InternalStats::HandleDeltaStoreMap(
     return false;
   }
   const DeltaVersion empty;
-  PutStats(delta == nullptr ? empty : *delta, values);
+  PutStats(delta == nullptr ? empty : *delta,
+           DeltaPicker::Paths::By(cfd_->GetLatestMutableCFOptions(),
+                                  cfd_->ioptions().num_levels),
+           values);
   // The numbers of files and bytes show the progress of a drain. Here it is
   // reported how many files wait for snapshots to be released, or have operands
   // that cannot be merged.

@@ -11,8 +11,12 @@
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "options/cf_options.h"
+#include "options/strata/strata_option_table.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+static_assert(option_bounds::kMaxPathId + 1 == PathLayout::kMaxPaths,
+              "The range of delta_sorted_path_id is that of path ids");
 
 namespace {
 
@@ -23,20 +27,29 @@ uint32_t IdOfLevel(const std::vector<uint32_t>& ids, int level) {
   return ids[std::min(static_cast<size_t>(level), ids.size() - 1)];
 }
 
+// entry: for the message; the option and the part of it that has the id.
+Status ValidateId(const std::string& entry, uint32_t id, size_t num_paths) {
+  if (id >= PathLayout::kMaxPaths) {
+    return Status::InvalidArgument(entry +
+                                   " is beyond the largest supported id " +
+                                   std::to_string(PathLayout::kMaxPaths - 1));
+  }
+  if (id >= num_paths) {
+    return Status::InvalidArgument(entry + " names no path: cf_paths has " +
+                                   std::to_string(num_paths));
+  }
+  return Status::OK();
+}
+
 Status ValidateIds(const char* option, const std::vector<uint32_t>& ids,
                    size_t num_paths) {
   for (size_t level = 0; level < ids.size(); ++level) {
-    const std::string entry = std::string(option) + ": path id " +
-                              std::to_string(ids[level]) + " of level " +
-                              std::to_string(level);
-    if (ids[level] >= PathLayout::kMaxPaths) {
-      return Status::InvalidArgument(entry +
-                                     " is beyond the largest supported id " +
-                                     std::to_string(PathLayout::kMaxPaths - 1));
-    }
-    if (ids[level] >= num_paths) {
-      return Status::InvalidArgument(entry + " names no path: cf_paths has " +
-                                     std::to_string(num_paths));
+    const Status s = ValidateId(std::string(option) + ": path id " +
+                                    std::to_string(ids[level]) + " of level " +
+                                    std::to_string(level),
+                                ids[level], num_paths);
+    if (!s.ok()) {
+      return s;
     }
   }
   return Status::OK();
@@ -52,6 +65,10 @@ bool PathLayout::HasBlobLayout(const MutableCFOptions& options) {
   return !options.level_blob_path_ids.empty();
 }
 
+bool PathLayout::NamesPaths(const MutableCFOptions& options) {
+  return IsSet(options) || options.delta_sorted_path_id >= 0;
+}
+
 uint32_t PathLayout::SstPathId(const MutableCFOptions& options, int level) {
   return IdOfLevel(options.level_sst_path_ids, level);
 }
@@ -64,6 +81,18 @@ uint32_t PathLayout::SstPathIdOr(const MutableCFOptions& options, int level,
 uint32_t PathLayout::BlobPathId(const MutableCFOptions& options, int level) {
   return HasBlobLayout(options) ? IdOfLevel(options.level_blob_path_ids, level)
                                 : 0;
+}
+
+uint32_t PathLayout::RecentDeltaPathId(const MutableCFOptions& options) {
+  return SstPathIdOr(options, /*level=*/0, /*otherwise=*/0);
+}
+
+uint32_t PathLayout::SortedDeltaPathId(const MutableCFOptions& options,
+                                       int num_levels) {
+  assert(num_levels > 0);
+  return options.delta_sorted_path_id >= 0
+             ? static_cast<uint32_t>(options.delta_sorted_path_id)
+             : SstPathIdOr(options, num_levels - 1, /*otherwise=*/0);
 }
 
 bool PathLayout::IsInUse(const MutableCFOptions& options,
@@ -110,10 +139,15 @@ bool PathLayout::CanMove(const MutableCFOptions& options,
 
 Status PathLayout::Validate(const std::vector<uint32_t>& level_sst_path_ids,
                             const std::vector<uint32_t>& level_blob_path_ids,
-                            size_t num_paths) {
+                            int32_t delta_sorted_path_id, size_t num_paths) {
   Status s = ValidateIds("level_sst_path_ids", level_sst_path_ids, num_paths);
   if (s.ok()) {
     s = ValidateIds("level_blob_path_ids", level_blob_path_ids, num_paths);
+  }
+  if (s.ok() && delta_sorted_path_id >= 0) {
+    s = ValidateId(
+        "delta_sorted_path_id: path id " + std::to_string(delta_sorted_path_id),
+        static_cast<uint32_t>(delta_sorted_path_id), num_paths);
   }
   return s;
 }

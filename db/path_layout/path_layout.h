@@ -18,14 +18,14 @@ struct FileMetaData;
 struct MutableCFOptions;
 class VersionStorageInfo;
 
-// Implements level_sst_path_ids and level_blob_path_ids: determines which of a
-// column family's cf_paths a file belongs to. All placement decisions use this
-// class, so that the path to which a file is written and the path on which it
-// is expected cannot differ.
+// Implements level_sst_path_ids, level_blob_path_ids and delta_sorted_path_id:
+// determines which of a column family's cf_paths a file belongs to. All
+// placement decisions use this class, so that the path to which a file is
+// written and the path on which it is expected cannot differ.
 //
 // The options are mutable. A job uses the MutableCFOptions it was started with.
 // A file that was placed by older options is *misplaced*, and compaction moves
-// it.
+// it; a delta file is moved by jobs of delta files.
 //
 // Stateless; safe to call from any thread.
 class PathLayout {
@@ -40,6 +40,9 @@ class PathLayout {
   static bool IsSet(const MutableCFOptions& options) {
     return HasSstLayout(options) || HasBlobLayout(options);
   }
+  // Returns true if an option names paths by their ids, so that the meaning of
+  // the options depends on cf_paths: a layout, or delta_sorted_path_id.
+  static bool NamesPaths(const MutableCFOptions& options);
 
   // Returns the path id of the SST files of `level`.
   // REQUIRES: HasSstLayout(options), level >= 0
@@ -55,6 +58,15 @@ class PathLayout {
   // 0 without a layout.
   // REQUIRES: level >= 0
   static uint32_t BlobPathId(const MutableCFOptions& options, int level);
+
+  // Returns the path id of recent delta files (flushed and merged ones): that
+  // of the SST files of level 0, as flushes write both.
+  static uint32_t RecentDeltaPathId(const MutableCFOptions& options);
+
+  // Returns the path id of sorted delta files.
+  // num_levels: the number of levels of the column family, at least 1.
+  static uint32_t SortedDeltaPathId(const MutableCFOptions& options,
+                                    int num_levels);
 
   // Returns the path id of SST files of `level` for a manual compaction with
   // this `target_path_id`: 0 stands for the layout's choice if there is one.
@@ -104,9 +116,10 @@ class PathLayout {
 
   // Returns InvalidArgument, naming option, level and id, if an id has no path,
   // or is not below kMaxPaths.
+  // delta_sorted_path_id: a negative one stands for none.
   static Status Validate(const std::vector<uint32_t>& level_sst_path_ids,
                          const std::vector<uint32_t>& level_blob_path_ids,
-                         size_t num_paths);
+                         int32_t delta_sorted_path_id, size_t num_paths);
 
   // Returns InvalidArgument if the output_path_id of CompactFiles() has no
   // path.

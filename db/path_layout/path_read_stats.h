@@ -15,15 +15,15 @@
 namespace ROCKSDB_NAMESPACE {
 
 // Counts the reads from each of a column family's paths, separately for SST
-// files and blob files. Exists only for a column family with more than one
-// path. The files' readers (RandomAccessFileReader) share its ownership,
-// because an open iterator may keep a reader alive longer than the column
-// family keeps its counters.
+// files, blob files and delta files. Exists only for a column family with more
+// than one path. The files' readers (RandomAccessFileReader) share its
+// ownership, because an open iterator may keep a reader alive longer than the
+// column family keeps its counters.
 //
 // Thread-safe. Add() touches one cache line of the calling core.
 class PathReadStats {
  public:
-  enum class FileKind : uint32_t { kSst = 0, kBlob = 1 };
+  enum class FileKind : uint32_t { kSst = 0, kBlob = 1, kDelta = 2 };
 
   // The number of path ids that a FileDescriptor can store.
   static constexpr uint32_t kMaxPaths = 4;
@@ -57,7 +57,8 @@ class PathReadStats {
   Counts Get(FileKind kind, uint32_t path_id) const;
 
  private:
-  static constexpr size_t kSlots = size_t{2} * kMaxPaths;
+  static constexpr size_t kNumKinds = 3;
+  static constexpr size_t kSlots = kNumKinds * kMaxPaths;
 
   struct Counter {
     std::atomic<uint64_t> reads{0};

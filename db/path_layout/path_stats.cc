@@ -20,17 +20,18 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 struct Column {
-  enum class Shown { kAlways, kIfReadsAreCounted, kIfThereAreDeltas };
+  // When the column is shown; a combination of bits that must all be given.
+  enum Shown : unsigned { kAlways = 0, kWithReads = 1, kWithDeltas = 2 };
 
   // The key in the map is "path<i>." + this.
   const char* name;
-  Shown shown;
+  unsigned shown;
   uint64_t (*get)(const PathStats&);
 };
 
-constexpr Column::Shown kAlways = Column::Shown::kAlways;
-constexpr Column::Shown kRead = Column::Shown::kIfReadsAreCounted;
-constexpr Column::Shown kDelta = Column::Shown::kIfThereAreDeltas;
+constexpr unsigned kAlways = Column::kAlways;
+constexpr unsigned kRead = Column::kWithReads;
+constexpr unsigned kDelta = Column::kWithDeltas;
 
 constexpr Column kColumns[] = {
     {"sst-files", kAlways, [](const PathStats& p) { return p.sst_files; }},
@@ -50,19 +51,21 @@ constexpr Column kColumns[] = {
      [](const PathStats& p) { return p.blob_reads.reads; }},
     {"blob-read-bytes", kRead,
      [](const PathStats& p) { return p.blob_reads.bytes; }},
+    {"delta-reads", kRead | kDelta,
+     [](const PathStats& p) { return p.delta_reads.reads; }},
+    {"delta-read-bytes", kRead | kDelta,
+     [](const PathStats& p) { return p.delta_reads.bytes; }},
 };
 
 std::vector<const Column*> ShownColumns(const std::vector<PathStats>& paths) {
-  bool has_reads = false;
-  bool has_deltas = false;
+  unsigned given = kAlways;
   for (const PathStats& path : paths) {
-    has_reads |= path.has_reads;
-    has_deltas |= path.delta_files > 0;
+    given |= path.has_reads ? kRead : 0;
+    given |= path.delta_files > 0 || path.delta_reads.reads > 0 ? kDelta : 0;
   }
   std::vector<const Column*> columns;
   for (const Column& column : kColumns) {
-    if (column.shown == kAlways || (column.shown == kRead && has_reads) ||
-        (column.shown == kDelta && has_deltas)) {
+    if ((column.shown & given) == column.shown) {
       columns.push_back(&column);
     }
   }
@@ -87,6 +90,7 @@ std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
       const uint32_t id = static_cast<uint32_t>(i);
       paths[i].sst_reads = reads->Get(PathReadStats::FileKind::kSst, id);
       paths[i].blob_reads = reads->Get(PathReadStats::FileKind::kBlob, id);
+      paths[i].delta_reads = reads->Get(PathReadStats::FileKind::kDelta, id);
     }
   }
   // Files with a path id beyond the list are on the last path.

@@ -28,14 +28,15 @@ struct PathStats {
   uint64_t blob_bytes = 0;
   // The part of blob_bytes to which no SST file refers.
   uint64_t blob_garbage_bytes = 0;
-  // Delta files. Not reported if no path has one.
+  // Delta files. Not reported if no path has, or has had, one.
   uint64_t delta_files = 0;
   uint64_t delta_bytes = 0;
-  // False for a family with one path, whose reads are not counted. Reads of
-  // delta files are counted as reads of SST files.
+  // False for a family with one path, whose reads are not counted.
   bool has_reads = false;
   PathReadStats::Counts sst_reads;
   PathReadStats::Counts blob_reads;
+  // Not reported without delta files, as above.
+  PathReadStats::Counts delta_reads;
 
   uint64_t BlobLiveBytes() const { return blob_bytes - blob_garbage_bytes; }
 

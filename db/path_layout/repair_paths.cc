@@ -178,7 +178,7 @@ RepairPaths::~RepairPaths() { status_.PermitUncheckedError(); }
 
 void RepairPaths::Add(const ColumnFamilyOptions& options) {
   Add(options.cf_paths,
-      /*required=*/PathLayout::IsSet(MutableCFOptions(options)));
+      /*required=*/PathLayout::NamesPaths(MutableCFOptions(options)));
 }
 
 void RepairPaths::Add(const std::vector<DbPath>& paths, bool required) {

@@ -110,6 +110,7 @@ void DBStrata::BackgroundDeltaCollection::Begin() {
   collection.more_buckets = pick_.plan.max_new_buckets;
   collection.fewer_buckets = pick_.fewer_buckets;
   collection.is_folding = pick_.plan.fold;
+  collection.path_id = options_.paths->sorted;
   handle_ = jobs().BeginCollection(std::move(collection));
   jobs().EndPick();
   // Another thread may find more buckets, and a manual job may wait until this
@@ -123,7 +124,7 @@ void DBStrata::BackgroundDeltaCollection::Begin() {
 DeltaGcJob::Context DBStrata::BackgroundDeltaCollection::MakeContext() {
   DeltaGcJob::Context context;
   run_->MakePassContext(&context.pass);
-  context.output = run_->OutputOptions();
+  context.output = run_->OutputOptions(options_.paths->sorted);
   context.new_file_number = run_->NewFileNumber();
   context.version = run_->deltas();
   context.bucket_size = options_.bucket_size;
@@ -159,12 +160,13 @@ Status DBStrata::BackgroundDeltaCollection::Write(DeltaGcJob::Context context) {
   job_ = std::make_unique<DeltaGcJob>(std::move(context));
   ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                  "[%s] [JOB %d] Collecting %zu delta buckets, %" PRIu64
-                 " bytes, up to epoch %" PRIu64 "%s%s%s",
+                 " bytes, up to epoch %" PRIu64 "%s%s%s%s",
                  run_->cf_name(), run_->job_id(), pick_.num_buckets,
                  pick_.bytes, pick_.plan.floor,
                  pick_.plan.fold ? "; folding" : "",
                  pick_.plan.merge_neighbours ? "; putting them together" : "",
-                 pick_.plan.rewrite_all ? "; rewriting all" : "");
+                 pick_.plan.rewrite_all ? "; rewriting all" : "",
+                 pick_.moves_files ? "; for files on other paths" : "");
   TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundDeltaCollection::Write:Begin",
                            &pick_.plan);
   if (s.ok()) {

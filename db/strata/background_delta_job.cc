@@ -63,6 +63,8 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.damage = jobs.damage();
   options.wishes = jobs.wishes();
   options.wishes_below = jobs.wishes_below();
+  options.paths =
+      DeltaPicker::Paths::By(cf_options, cfd->ioptions().num_levels);
   if (options.wishes != nullptr) {
     // Wishes wait for level 0 only.
     options.can_fold = !jobs.IsFolding() && !MustWaitForCompactions(cfd);
@@ -82,6 +84,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
     DBStrata* strata, ColumnFamilyData* cfd, const Request& request) {
   DeltaPicker::Options options = PickerOptions(strata, cfd);
   options.force_below = request.force_below;
+  options.moves_all = options.paths->sorted == request.sorted_path_id;
   if (request.force_below > 0) {
     // CompactRange() returns the error.
     options.damage.clear();

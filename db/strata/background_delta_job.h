@@ -40,6 +40,10 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     const std::atomic<bool>* canceled = nullptr;
     // See DeltaPicker::Options.
     uint64_t force_below = 0;
+    // The path of sorted files by the options at the beginning of the call,
+    // which moves all of them there; nullopt: it has changed since, so that the
+    // call, which must end, moves only those that existed when it began.
+    std::optional<uint32_t> sorted_path_id;
     // The number of folds that were given up, one after the other.
     int folds_given_up = 0;
     // Wishes of compactions that end later are left to jobs in the background.

@@ -27,8 +27,10 @@ bool DBStrata::BackgroundDeltaMerge::NoteDamage() {
 Status DBStrata::BackgroundDeltaMerge::RunMarked(JobContext* job_context) {
   db_->mutex_.AssertHeld();
   run_.emplace(strata_, this, job_context);
+  // Files are written to the path for which they are picked.
+  const DeltaPicker::Options options = PickerOptions();
   if (run_->deltas() != nullptr) {
-    pick_ = DeltaPicker::PickMerge(PickerOptions(), *run_->deltas());
+    pick_ = DeltaPicker::PickMerge(options, *run_->deltas());
   }
   if (pick_.inputs.empty()) {
     jobs().EndMerge();
@@ -39,7 +41,7 @@ Status DBStrata::BackgroundDeltaMerge::RunMarked(JobContext* job_context) {
   num_inputs_ = pick_.inputs.size();
   DeltaMergeJob::Context context;
   run_->MakePassContext(&context.pass);
-  context.output = run_->OutputOptions();
+  context.output = run_->OutputOptions(options.paths->recent);
   context.new_file_number = run_->NewFileNumber();
   context.verify_contents = run_->moptions().paranoid_file_checks;
   db_->mutex_.Unlock();

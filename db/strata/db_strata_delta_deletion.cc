@@ -62,10 +62,8 @@ Status DBStrata::PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
   output.job_id = job_id;
   {
     InstrumentedMutexLock lock(&db_->mutex_);
-    // As an SST file of level 0, like those of flushes.
     output.path_id =
-        PathLayout::SstPathIdOr(cfd->GetLatestMutableCFOptions(), /*level=*/0,
-                                /*otherwise=*/0);
+        PathLayout::RecentDeltaPathId(cfd->GetLatestMutableCFOptions());
     output.file_options = db_->file_options_for_compaction_;
     output.directory = db_->GetDataDir(cfd, output.path_id);
   }

@@ -117,6 +117,10 @@ Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
   {
     InstrumentedMutexLock lock(&db_->mutex_);
     request.force_below = db_->versions_->current_next_file_number();
+    request.sorted_path_id =
+        DeltaPicker::Paths::By(cfd->GetLatestMutableCFOptions(),
+                               cfd->ioptions().num_levels)
+            .sorted;
     cfd->delta_store()->jobs().ClearLeftovers();
     cfd->delta_store()->jobs().ClearDamage();
     // DisableManualCompaction() waits for the end of the call.

@@ -6,7 +6,6 @@
 #include "db/column_family.h"
 #include "db/delta/delta_store.h"
 #include "db/job_context.h"
-#include "db/path_layout/path_layout.h"
 #include "db/strata/background_delta_job.h"
 #include "db/version_set.h"
 
@@ -85,12 +84,11 @@ void DBStrata::DeltaJobRun::MakePassContext(DeltaMergePass::Context* context) {
   context->info_log = db_->immutable_db_options_.info_log.get();
 }
 
-DeltaFileBuilder::Options DBStrata::DeltaJobRun::OutputOptions() {
+DeltaFileBuilder::Options DBStrata::DeltaJobRun::OutputOptions(
+    uint32_t path_id) {
   db_->mutex_.AssertHeld();
   DeltaFileBuilder::Options options;
-  // The files are placed like SST files of level 0, as those of flushes are.
-  options.path_id = PathLayout::SstPathIdOr(moptions_, /*level=*/0,
-                                            /*otherwise=*/0);
+  options.path_id = path_id;
   options.db_id = db_->db_id_;
   options.job_id = job_id();
   options.reason = TableFileCreationReason::kCompaction;

@@ -60,9 +60,9 @@ class DBStrata::DeltaJobRun {
   // Sets all of the context but the filter.
   // REQUIRES: DB mutex held; the context is not used after this object.
   void MakePassContext(DeltaMergePass::Context* context);
-  // Returns how files are written, and sets directory().
+  // Returns how files are written to that path, and sets directory().
   // REQUIRES: DB mutex held.
-  DeltaFileBuilder::Options OutputOptions();
+  DeltaFileBuilder::Options OutputOptions(uint32_t path_id);
   // Allocates file numbers of the DB.
   // REQUIRES: the result is not used after this object.
   std::function<uint64_t()> NewFileNumber() const;

@@ -33,6 +33,9 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
   }
   const DeltaPicker::Options options =
       BackgroundDeltaJob::PickerOptions(strata_, cfd(), *request_);
+  if (!options.moves_all) {
+    request_->sorted_path_id.reset();
+  }
   is_merge_ = DeltaPicker::HasForcedMerge(options, *version);
   if (is_merge_) {
     // Files are not merged while a flush runs that began before they came.

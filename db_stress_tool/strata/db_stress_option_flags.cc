@@ -46,6 +46,7 @@ void AddRemainingOptions(OptionsTable* options_table) {
                                         OptionText(defaults.name)}); \
   }
 #define STRATA_TRY_bool STRATA_TRY_VALUES
+#define STRATA_TRY_int32 STRATA_TRY_VALUES
 #define STRATA_TRY_uint32 STRATA_TRY_VALUES
 #define STRATA_TRY_uint64 STRATA_TRY_VALUES
 #define STRATA_TRY_size STRATA_TRY_VALUES
@@ -56,6 +57,7 @@ void AddRemainingOptions(OptionsTable* options_table) {
 #undef STRATA_TRY
 #undef STRATA_TRY_VALUES
 #undef STRATA_TRY_bool
+#undef STRATA_TRY_int32
 #undef STRATA_TRY_uint32
 #undef STRATA_TRY_uint64
 #undef STRATA_TRY_size

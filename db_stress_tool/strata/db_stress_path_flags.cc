@@ -51,12 +51,15 @@ void AddPathLayoutsToTry(
       "", "0", last, "0:" + last, last + ":0", "0:0:" + last, "0:1:" + last};
   options_table->emplace("level_sst_path_ids", layouts);
   options_table->emplace("level_blob_path_ids", layouts);
+  options_table->emplace("delta_sorted_path_id",
+                         std::vector<std::string>{"-1", "-1", "0", "1", last});
 }
 
 void ForgetPaths(Options* options) {
   options->cf_paths.clear();
   options->level_sst_path_ids.clear();
   options->level_blob_path_ids.clear();
+  options->delta_sorted_path_id = -1;
 }
 
 std::vector<ColumnFamilyDescriptor> StressPathsToDestroy() {

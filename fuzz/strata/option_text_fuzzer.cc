@@ -209,9 +209,10 @@ void FuzzFamilyOptions(FuzzInput* input) {
                                            written, &again)
               .ok());
   RequireSame(again, options);
-  // Paths are only written for a layout, and a single one is not.
+  // Paths are only written for options that name them, and a single one is not.
   if ((!options.level_sst_path_ids.empty() ||
-       !options.level_blob_path_ids.empty()) &&
+       !options.level_blob_path_ids.empty() ||
+       options.delta_sorted_path_id >= 0) &&
       options.cf_paths.size() > 1) {
     Require(SamePaths(again.cf_paths, options.cf_paths));
   }

@@ -58,8 +58,8 @@ extern ROCKSDB_LIBRARY_API uint64_t
 rocksdb_options_get_merged_value_cache_size(const rocksdb_options_t* opt);
 
 /* Merge operands lie in files of their own: see enable_delta_separation,
-   delta_bucket_size, delta_max_buckets, delta_bucket_split_ratio and
-   delta_cache_size there. */
+   delta_bucket_size, delta_max_buckets, delta_bucket_split_ratio,
+   delta_cache_size and delta_sorted_path_id there. */
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_delta_separation(
     rocksdb_options_t* opt, unsigned char value);
 extern ROCKSDB_LIBRARY_API unsigned char
@@ -80,6 +80,10 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_cache_size(
     rocksdb_options_t* opt, uint64_t value);
 extern ROCKSDB_LIBRARY_API uint64_t
 rocksdb_options_get_delta_cache_size(const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_delta_sorted_path_id(
+    rocksdb_options_t* opt, int32_t value);
+extern ROCKSDB_LIBRARY_API int32_t
+rocksdb_options_get_delta_sorted_path_id(const rocksdb_options_t* opt);
 
 /* How many write groups in a row one thread may write: see
    max_write_groups_per_leader in rocksdb/strata_options.h. */

@@ -403,6 +403,31 @@ struct StrataColumnFamilyOptions {
   // Dynamically changeable through the SetOptions() API
   uint32_t delta_max_buckets = 32768;
 
+  // With enable_delta_separation: the path of sorted delta files, which have
+  // the operands that buckets have taken in; an index into cf_paths (or
+  // db_paths if cf_paths is empty). Recent delta files, those of flushes and
+  // of merges of such files, lie on the path of the SST files of level 0 by
+  // level_sst_path_ids, or on cf_paths[0] without that option.
+  //
+  // When this option or level_sst_path_ids changes, new files follow it at
+  // once, and background jobs move delta files that lie elsewhere, after all
+  // other jobs of delta files; CompactRange() of all keys moves all of them. A
+  // job reads and writes up to 32 MiB at a time.
+  //
+  // -1: the path of the SST files of the last level by level_sst_path_ids, or
+  // cf_paths[0] without that option. Otherwise from 0 to 3; an id without a
+  // path is refused with InvalidArgument at open, at CreateColumnFamily() and
+  // by SetOptions(). With an id, OPTIONS files have cf_paths as with a layout.
+  //
+  // Source: "KDSep" (buckets) with "Tiered key-value separation" (horizontal
+  // placement): recent operands on the fast device, sorted ones on the cheap
+  // one.
+  //
+  // Default: -1
+  //
+  // Dynamically changeable through the SetOptions() API
+  int32_t delta_sorted_path_id = -1;
+
   // With enable_delta_separation: a bucket that is still fuller than this share
   // of delta_bucket_size after its garbage was collected is split. With p for
   // the share, an operand is written about 1 / (1 - p) times until it is merged

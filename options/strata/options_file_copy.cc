@@ -80,8 +80,8 @@ std::string OptionsFileCopy::IntoOneDirectory(const std::string& text,
   ForEachLine(text, [&](Section section, const std::string& line) {
     const OptionLine option = Parse(line);
     if (section == Section::kColumnFamily &&
-        IsOneOf(option.name,
-                {"cf_paths", "level_sst_path_ids", "level_blob_path_ids"})) {
+        IsOneOf(option.name, {"cf_paths", "level_sst_path_ids",
+                              "level_blob_path_ids", "delta_sorted_path_id"})) {
       return;
     }
     if (!keeps_wal_dir && section == Section::kDB && !option.value.empty() &&

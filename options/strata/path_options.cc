@@ -24,6 +24,19 @@ bool HasLayout(const ColumnFamilyOptions& options) {
          !options.level_blob_path_ids.empty();
 }
 
+// Returns true if an option names paths by their ids
+// (PathLayout::NamesPaths()).
+bool NamesPaths(const ColumnFamilyOptions& options) {
+  return HasLayout(options) || options.delta_sorted_path_id >= 0;
+}
+
+// num_paths: the number of paths of the column family.
+Status ValidateIds(const ColumnFamilyOptions& options, size_t num_paths) {
+  return PathLayout::Validate(options.level_sst_path_ids,
+                              options.level_blob_path_ids,
+                              options.delta_sorted_path_id, num_paths);
+}
+
 // Calls `dump` with the name and value of each layout option that is set.
 template <typename Options>
 void ForEachLayout(
@@ -101,7 +114,7 @@ CfPathsOption::TypeInfo() {
                  value->clear();
                  // A single path is usually the DB's own directory, which the
                  // application that loads the file knows better.
-                 if (PathLayout::IsSet(*option->mutable_cf_options) &&
+                 if (PathLayout::NamesPaths(*option->mutable_cf_options) &&
                      paths.size() > 1) {
                    *value = PathListToString(paths);
                  }
@@ -112,7 +125,7 @@ CfPathsOption::TypeInfo() {
 
 Status ValidatePathOptions(const DBOptions& db_options,
                            const ColumnFamilyOptions& cf_options) {
-  if (!HasLayout(cf_options)) {
+  if (!NamesPaths(cf_options)) {
     // RocksDB checks the number of db_paths.
     return cf_options.cf_paths.size() <= PathLayout::kMaxPaths
                ? Status::OK()
@@ -124,18 +137,22 @@ Status ValidatePathOptions(const DBOptions& db_options,
                      " are supported: a file keeps the number of its path in "
                      "two bits, and is not found on any further path");
   }
-  const std::string layout = cf_options.level_sst_path_ids.empty()
-                                 ? "level_blob_path_ids"
-                                 : "level_sst_path_ids";
-  if (cf_options.compaction_style == kCompactionStyleFIFO) {
+  const std::string option =
+      !cf_options.level_sst_path_ids.empty()    ? "level_sst_path_ids"
+      : !cf_options.level_blob_path_ids.empty() ? "level_blob_path_ids"
+                                                : "delta_sorted_path_id";
+  // Sorted delta files alone exclude neither: their jobs run locally, and FIFO
+  // compaction excludes delta files itself.
+  const bool has_layout = HasLayout(cf_options);
+  if (has_layout && cf_options.compaction_style == kCompactionStyleFIFO) {
     return Status::NotSupported(
-        layout +
+        option +
         " cannot be combined with FIFO compaction, which has one level and "
         "never moves a file");
   }
-  if (db_options.compaction_service != nullptr) {
+  if (has_layout && db_options.compaction_service != nullptr) {
     return Status::NotSupported(
-        layout +
+        option +
         " cannot be combined with a compaction_service: a remote worker knows "
         "one output directory");
   }
@@ -145,12 +162,11 @@ Status ValidatePathOptions(const DBOptions& db_options,
   const size_t num_paths = std::max<size_t>(paths.size(), 1);
   if (num_paths > PathLayout::kMaxPaths) {
     return Status::InvalidArgument(
-        layout + " supports at most " + std::to_string(PathLayout::kMaxPaths) +
+        option + " supports at most " + std::to_string(PathLayout::kMaxPaths) +
         " paths; " + (cf_options.cf_paths.empty() ? "db_paths" : "cf_paths") +
         " has " + std::to_string(num_paths));
   }
-  return PathLayout::Validate(cf_options.level_sst_path_ids,
-                              cf_options.level_blob_path_ids, num_paths);
+  return ValidateIds(cf_options, num_paths);
 }
 
 Status ValidatePathOptions(
@@ -180,7 +196,7 @@ Status ValidatePathOptionsOfFollower(
 }
 
 void DumpPathsOfLayout(Logger* log, const ColumnFamilyOptions& options) {
-  if (HasLayout(options)) {
+  if (NamesPaths(options)) {
     ROCKS_LOG_HEADER(log, "%31sOptions.cf_paths: %s", "",
                      PathListToString(options.cf_paths).c_str());
   }
@@ -214,18 +230,17 @@ void ReportSkippedLevels(Logger* log, const std::string& cf_name,
 Status OverrideCfPaths(const std::vector<DbPath>& cf_paths,
                        std::vector<ColumnFamilyDescriptor>* cf_descs) {
   for (const ColumnFamilyDescriptor& cf : *cf_descs) {
-    if (!HasLayout(cf.options)) {
+    if (!NamesPaths(cf.options)) {
       continue;
     }
-    const Status s = PathLayout::Validate(cf.options.level_sst_path_ids,
-                                          cf.options.level_blob_path_ids,
-                                          std::max<size_t>(cf_paths.size(), 1));
+    const Status s =
+        ValidateIds(cf.options, std::max<size_t>(cf_paths.size(), 1));
     if (!s.ok()) {
       return Status::CopyAppendMessage(s, " in column family ", cf.name);
     }
   }
   for (ColumnFamilyDescriptor& cf : *cf_descs) {
-    if (HasLayout(cf.options)) {
+    if (NamesPaths(cf.options)) {
       cf.options.cf_paths = cf_paths;
     }
   }

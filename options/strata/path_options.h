@@ -25,10 +25,10 @@ struct MutableCFOptions;
 OptionTypeInfo PathIdsTypeInfo(size_t offset);
 
 // Serializes cf_paths, which RocksDB does not do. They are serialized only with
-// a path layout, which is among the mutable options; hence this object with
-// pointers to both structs. Option comparisons ignore cf_paths, because a DB
-// may be moved.
-// REQUIRES: both structs outlive the object.
+// an option that names paths by their ids (PathLayout::NamesPaths()), which is
+// among the mutable options; hence this object with pointers to both structs.
+// Option comparisons ignore cf_paths, because a DB may be moved. REQUIRES: both
+// structs outlive the object.
 struct CfPathsOption {
   CfPathsOption(ImmutableCFOptions* immutable_options,
                 const MutableCFOptions* mutable_options)
@@ -43,8 +43,8 @@ struct CfPathsOption {
 };
 
 // Returns an error if a DB, or a read-only or secondary instance, cannot have
-// this path layout; the message names the option and the reason. Without a
-// layout there is one limit: the number of cf_paths.
+// this path layout or this delta_sorted_path_id; the message names the option
+// and the reason. Without either there is one limit: the number of cf_paths.
 Status ValidatePathOptions(const DBOptions& db_options,
                            const ColumnFamilyOptions& cf_options);
 // Returns the first error among the column families; the message names the
@@ -57,8 +57,7 @@ Status ValidatePathOptions(
 Status ValidatePathOptionsOfFollower(
     const std::vector<ColumnFamilyDescriptor>& column_families);
 
-// Writes cf_paths to LOG if there is a layout, in which they are named by
-// number.
+// Writes cf_paths to LOG if an option names them by number.
 void DumpPathsOfLayout(Logger* log, const ColumnFamilyOptions& options);
 
 // Writes to the LOG which levels between 0 and base_level have another path

@@ -29,6 +29,11 @@ OptionTypeInfo InfoOf(const bool& default_value, size_t offset,
   return OmittedAtDefault(offset, OptionType::kBoolean, flags,
                           OptionText(default_value));
 }
+OptionTypeInfo InfoOf(const int32_t& default_value, size_t offset,
+                      OptionTypeFlags flags) {
+  return OmittedAtDefault(offset, OptionType::kInt32T, flags,
+                          OptionText(default_value));
+}
 OptionTypeInfo InfoOf(const uint32_t& default_value, size_t offset,
                       OptionTypeFlags flags) {
   return OmittedAtDefault(offset, OptionType::kUInt32T, flags,
@@ -140,6 +145,7 @@ const StrataTypeInfos* StrataImmutableDBOptions::TypeInfo() {
 //======== Types
 
 #define STRATA_TYPE_bool bool
+#define STRATA_TYPE_int32 int32_t
 #define STRATA_TYPE_uint32 uint32_t
 #define STRATA_TYPE_uint64 uint64_t
 #define STRATA_TYPE_size size_t
@@ -160,6 +166,7 @@ STRATA_MUTABLE_CF_OPTIONS(STRATA_CHECK_CF)
 STRATA_IMMUTABLE_DB_OPTIONS(STRATA_CHECK_DB)
 
 #undef STRATA_TYPE_bool
+#undef STRATA_TYPE_int32
 #undef STRATA_TYPE_uint32
 #undef STRATA_TYPE_uint64
 #undef STRATA_TYPE_size

@@ -11,8 +11,8 @@
 //
 //   ROW(kind, name, feature, range, help, bench_help)
 //
-// kind: bool, uint32, uint64, size (size_t) or double; or path_ids, a list of
-//     numbers (std::vector<uint32_t>), which has no flag of its kind.
+// kind: bool, int32, uint32, uint64, size (size_t) or double; or path_ids, a
+//     list of numbers (std::vector<uint32_t>), which has no flag of its kind.
 // name: of the member in rocksdb/strata_options.h, which has the type and the
 //     default.
 // feature: the option without which this one has no effect; itself if there is
@@ -82,6 +82,11 @@
       OptionRange::From(option_bounds::kMinDeltaMaxBuckets,                   \
                         option_bounds::kMaxDeltaMaxBuckets),                  \
       "With --enable_delta_separation: maximum number of buckets", "")        \
+  ROW(int32, delta_sorted_path_id, enable_delta_separation,                   \
+      OptionRange::From(-1, option_bounds::kMaxPathId),                       \
+      "With --enable_delta_separation: which of --cf_paths sorted delta "     \
+      "files go to; -1: that of the SST files of the last level",             \
+      "")                                                                     \
   ROW(double, delta_bucket_split_ratio, enable_delta_separation,              \
       OptionRange::From(0.1, 1),                                              \
       "With --enable_delta_separation: a bucket that is fuller than "         \
@@ -123,6 +128,8 @@ inline constexpr uint64_t kMaxDeltaBucketSize = uint64_t{1} << 30;
 inline constexpr uint32_t kMinDeltaMaxBuckets = 4;
 // All buckets are kept in memory, and written in one snapshot of the MANIFEST.
 inline constexpr uint32_t kMaxDeltaMaxBuckets = uint32_t{1} << 20;
+// A path id is one of PathLayout::kMaxPaths.
+inline constexpr int32_t kMaxPathId = 3;
 // A larger maximum increases the latency of the slowest writes and improves
 // nothing.
 inline constexpr uint32_t kMaxWriteGroupsPerLeader = 1024;

@@ -287,6 +287,7 @@ Status HistoryDb::ReadCopy(const std::string& path,
     descriptor.options.cf_paths.clear();
     descriptor.options.level_sst_path_ids.clear();
     descriptor.options.level_blob_path_ids.clear();
+    descriptor.options.delta_sorted_path_id = -1;
   }
   options.db_paths.clear();
   options.create_if_missing = false;

@@ -29,7 +29,7 @@ class RandomList {
       AddLayout(num_paths);
     }
     AddBlobs();
-    AddDeltasAndMergedValues();
+    AddDeltasAndMergedValues(num_paths);
     AddTree();
     AddTable();
     AddMemtable();
@@ -97,7 +97,7 @@ class RandomList {
     }
   }
 
-  void AddDeltasAndMergedValues() {
+  void AddDeltasAndMergedValues(uint64_t num_paths) {
     if (!HasCommitOrder()) {
       return;
     }
@@ -107,6 +107,9 @@ class RandomList {
       Set("delta_max_buckets", {"", "4", "64"});
       Set("delta_bucket_split_ratio", {"", "0.1", "1"});
       Set("delta_cache_size", {"", "0", "1000000"});
+      if (num_paths > 1) {
+        Set("delta_sorted_path_id", {"", "0", "1"});
+      }
     }
     if (dice_.OneIn(3)) {
       list_.emplace_back("enable_merged_value_cache", "true");

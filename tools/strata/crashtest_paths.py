@@ -80,6 +80,7 @@ def finalize(params, is_remote_db):
         path + random.choice([":4m", ":64m", ""]) for path in paths[:-1]
     ) + "," + paths[-1]
     params["level_sst_path_ids"], params["level_blob_path_ids"] = _layout(len(paths))
+    params["delta_sorted_path_id"] = random.choice([-1, -1, *range(len(paths))])
     # Not supported with several paths.
     params["remote_compaction_worker_threads"] = 0
     params["allow_resumption_one_in"] = 0

@@ -4,7 +4,9 @@
 #include "tools/strata/ldb_path_flags.h"
 
 #include <algorithm>
+#include <cstdint>
 
+#include "db/path_layout/path_layout.h"
 #include "rocksdb/utilities/cf_paths.h"
 #include "util/strata/path_list.h"
 
@@ -14,15 +16,38 @@ namespace {
 constexpr const char* kCfPaths = "cf_paths";
 constexpr const char* kSstIds = "level_sst_path_ids";
 constexpr const char* kBlobIds = "level_blob_path_ids";
+constexpr const char* kDeltaId = "delta_sorted_path_id";
 
-bool HasLayout(const ColumnFamilyOptions& options) {
+bool NamesPaths(const ColumnFamilyOptions& options) {
   return !options.level_sst_path_ids.empty() ||
-         !options.level_blob_path_ids.empty();
+         !options.level_blob_path_ids.empty() ||
+         options.delta_sorted_path_id >= 0;
 }
+
+// Sets *options to the value of --delta_sorted_path_id; an empty one changes
+// nothing.
+Status ApplyDeltaFlag(const std::string& text, ColumnFamilyOptions* options) {
+  if (text.empty()) {
+    return Status::OK();
+  }
+  std::vector<uint32_t> ids;
+  if (text == "-1") {
+    options->delta_sorted_path_id = -1;
+  } else if (ParsePathIds(text, &ids).ok() && ids.size() == 1 &&
+             ids[0] < PathLayout::kMaxPaths) {
+    options->delta_sorted_path_id = static_cast<int32_t>(ids[0]);
+  } else {
+    return Status::InvalidArgument(
+        std::string("--") + kDeltaId,
+        "'" + text + "' is neither a path id nor -1");
+  }
+  return Status::OK();
+}
+
 }  // namespace
 
 void LdbPathFlags::AppendNames(std::vector<std::string>* names) {
-  for (const char* name : {kCfPaths, kSstIds, kBlobIds}) {
+  for (const char* name : {kCfPaths, kSstIds, kBlobIds, kDeltaId}) {
     names->emplace_back(name);
   }
 }
@@ -36,6 +61,9 @@ void LdbPathFlags::AppendHelp(std::string* help) {
   *help += std::string("  --") + kSstIds + "=<ids,e.g.:0,1> and --" + kBlobIds +
            "=<ids,e.g.:0,1> : Which of them the SST files and the blob files "
            "of each level go to.\n";
+  *help += std::string("  --") + kDeltaId +
+           "=<id,e.g.:1> : Which of them sorted delta files go to; -1: as the "
+           "SST files of the last level.\n";
 }
 
 std::string LdbPathFlags::Get(const char* name) const {
@@ -45,8 +73,11 @@ std::string LdbPathFlags::Get(const char* name) const {
 
 void LdbPathFlags::Apply(ColumnFamilyOptions* options,
                          LDBCommandExecuteResult* result) const {
-  const Status s =
+  Status s =
       ApplyPathFlags(Get(kCfPaths), Get(kSstIds), Get(kBlobIds), options);
+  if (s.ok()) {
+    s = ApplyDeltaFlag(Get(kDeltaId), options);
+  }
   if (!s.ok()) {
     *result = LDBCommandExecuteResult::Failed(s.ToString());
   }
@@ -68,10 +99,10 @@ void LdbPathFlags::OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
 void LdbPathFlags::KeepLoaded(
     const std::vector<ColumnFamilyDescriptor>& cf_descs,
     const std::vector<DbPath>& before, ColumnFamilyOptions* options) {
-  if (!HasLayout(*options) &&
+  if (!NamesPaths(*options) &&
       std::any_of(cf_descs.begin(), cf_descs.end(),
                   [](const ColumnFamilyDescriptor& family) {
-                    return HasLayout(family.options);
+                    return NamesPaths(family.options);
                   })) {
     options->cf_paths = before;
   }

@@ -14,8 +14,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The flags --cf_paths, --level_sst_path_ids and --level_blob_path_ids of ldb;
-// their text form is that of util/strata/path_list.h.
+// The flags --cf_paths, --level_sst_path_ids, --level_blob_path_ids and
+// --delta_sorted_path_id of ldb; the text form of the first three is that of
+// util/strata/path_list.h.
 class LdbPathFlags {
  public:
   explicit LdbPathFlags(const std::map<std::string, std::string>& flags)

@@ -42,6 +42,8 @@
 
 #define STRATA_DEFINE_FLAG_bool(name, value, help) \
   DEFINE_bool(name, value, help);
+#define STRATA_DEFINE_FLAG_int32(name, value, help) \
+  DEFINE_int32(name, value, help);
 #define STRATA_DEFINE_FLAG_uint32(name, value, help) \
   DEFINE_uint32(name, value, help);
 #define STRATA_DEFINE_FLAG_uint64(name, value, help) \
@@ -55,6 +57,7 @@
 
 #define STRATA_APPLY_FLAG(kind, name, ...) STRATA_APPLY_FLAG_##kind(name)
 #define STRATA_APPLY_FLAG_bool(name) options->name = FLAGS_##name;
+#define STRATA_APPLY_FLAG_int32(name) options->name = FLAGS_##name;
 #define STRATA_APPLY_FLAG_uint32(name) options->name = FLAGS_##name;
 #define STRATA_APPLY_FLAG_uint64(name) options->name = FLAGS_##name;
 #define STRATA_APPLY_FLAG_size(name) \

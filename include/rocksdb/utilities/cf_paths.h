@@ -13,15 +13,16 @@
 namespace ROCKSDB_NAMESPACE {
 
 // For a DB whose directories have moved. The OPTIONS file of a DB with
-// level_sst_path_ids or level_blob_path_ids keeps cf_paths as they were when it
-// was last open, and LoadLatestOptions() returns them. Replaces them by
-// `cf_paths` in every column family that has such a layout, before the
-// descriptors go to DB::Open(); other column families are left alone.
+// level_sst_path_ids, level_blob_path_ids or delta_sorted_path_id keeps
+// cf_paths as they were when it was last open, and LoadLatestOptions() returns
+// them. Replaces them by `cf_paths` in every column family that has such an
+// option, before the descriptors go to DB::Open(); other column families are
+// left alone.
 //
 // Never open a *copy* of such a DB with the directories of the original: it
 // would delete files there that it does not know.
 //
-// InvalidArgument, without any change, if a layout names a path that is not in
+// InvalidArgument, without any change, if an option names a path that is not in
 // `cf_paths`.
 Status OverrideCfPaths(const std::vector<DbPath>& cf_paths,
                        std::vector<ColumnFamilyDescriptor>* cf_descs);
