@@ -376,6 +376,7 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_life_test.cc \
   db/delta/db_delta_manifest_test.cc \
   db/delta/db_delta_overlapped_read_test.cc \
+  db/delta/db_delta_path_test.cc \
   db/delta/db_delta_read_test.cc \
   db/delta/delta_ascending_lookup_test.cc \
   db/delta/delta_bucket_intake_test.cc \

@@ -20,6 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaPickerTest : public testing::Test {
  protected:
+  using Paths = DeltaPicker::Paths;
   struct Bucket {
     std::string lower;
     uint64_t bytes = 0;
@@ -51,6 +52,7 @@ class DeltaPickerTest : public testing::Test {
     DeltaFileDescription file =
         MakeDeltaFile(NewNumber(), kind, DeltaTier::kFlushed, epoch);
     file.size = size;
+    file.path_id = path_id_;
     DeltaEdit edit;
     edit.AddFile(file);
     Apply(edit);
@@ -64,6 +66,7 @@ class DeltaPickerTest : public testing::Test {
         MakeDeltaFile(NewNumber(), DeltaKind::kOperands, DeltaTier::kMerged,
                       flushed_.front(), flushed_.back());
     file.raw_bytes = raw_bytes;
+    file.path_id = path_id_;
     DeltaEdit edit;
     edit.AddFile(file);
     edit.SetMergeRecent(
@@ -87,9 +90,11 @@ class DeltaPickerTest : public testing::Test {
     DeltaFileDescription file =
         MakeDeltaFile(NewNumber(), DeltaKind::kOperands, DeltaTier::kSorted);
     file.raw_bytes = 0;
+    file.path_id = path_id_;
     DeltaFileDescription anchors =
         MakeDeltaFile(NewNumber(), DeltaKind::kAnchors, DeltaTier::kSorted);
     anchors.smallest_seq = anchors.largest_seq = anchors_seq;
+    anchors.path_id = path_id_;
     DeltaEdit::ReplaceBuckets replace;
     replace.range = std::move(range);
     for (const Bucket& bucket : buckets) {
@@ -153,6 +158,8 @@ class DeltaPickerTest : public testing::Test {
   DeltaBucketIntake slices_;
   std::vector<DeltaJobState::Collection> running_;
   uint64_t last_number_ = 10;
+  // The path of the files that are added.
+  uint32_t path_id_ = 0;
   std::vector<uint64_t> flushed_;
 };
 
@@ -758,6 +765,193 @@ TEST_F(DeltaPickerTest, DrainFoldsAllBuckets) {
   leftover.has_failed = true;
   options_.leftovers[file] = leftover;
   EXPECT_FALSE(options_.DrainsAll());
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, PathsFollowFromTheOptions) {
+  MutableCFOptions options;
+  EXPECT_EQ((Paths{0, 0}), Paths::By(options, 7));
+  options.level_sst_path_ids = {1, 2, 3};
+  EXPECT_EQ((Paths{1, 3}), Paths::By(options, 7));
+  EXPECT_EQ((Paths{1, 2}), Paths::By(options, 2));
+  EXPECT_EQ((Paths{1, 1}), Paths::By(options, 1));
+  options.delta_sorted_path_id = 0;
+  EXPECT_EQ((Paths{1, 0}), Paths::By(options, 7));
+  options.level_sst_path_ids.clear();
+  options.delta_sorted_path_id = 2;
+  EXPECT_EQ((Paths{0, 2}), Paths::By(options, 7));
+}
+
+TEST_F(DeltaPickerTest, MergesMisplacedFlushedFiles) {
+  const uint64_t epoch = Flush();
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/1};
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  options_.paths = Paths{/*recent=*/1, /*sorted=*/1};
+  EXPECT_EQ(1, PickMerge().inputs.size());
+  // A request merges what has come before the call, and only that.
+  EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
+  // Files of the running flush would come too late.
+  options_.oldest_running_flush = epoch;
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  options_.oldest_running_flush = UINT64_MAX;
+  // All flushed files are merged, whatever their paths.
+  path_id_ = 1;
+  Flush(DeltaKind::kAnchors);
+  EXPECT_EQ(2, PickMerge().inputs.size());
+  Merge();
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, BucketsTakeInMisplacedMergedFiles) {
+  FlushAndMerge();
+  EXPECT_EQ("none", Pick());
+  options_.paths = Paths{/*recent=*/1, /*sorted=*/0};
+  // The first partition.
+  EXPECT_EQ("-", Pick());
+  const uint64_t floor = version_->RecentFiles(DeltaKind::kOperands)
+                             .front()
+                             ->description()
+                             .last_epoch;
+  Collect({{"", 400}, {"c", 400}}, floor);
+  EXPECT_EQ("none", Pick());
+
+  const uint64_t misplaced = FlushAndMerge();
+  SetSlices({0, 0});
+  EXPECT_EQ("-", Pick());
+  EXPECT_TRUE(PickCollection().moves_files);
+  EXPECT_EQ(misplaced, PickCollection().plan.floor);
+  path_id_ = 1;
+  FlushAndMerge();
+  SetSlices({0, 0});
+  EXPECT_EQ("-", Pick());
+  // The bucket has taken in the misplaced file, not the newer one.
+  path_id_ = 0;
+  Collect({{"", 400}}, misplaced, {"", "c"});
+  SetSlices({0, 0});
+  EXPECT_EQ("c-", Pick());
+  // A request leaves files of later flushes to jobs in the background.
+  options_.force_below = 1;
+  options_.moves_all = true;
+  EXPECT_EQ("none", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
+}
+
+TEST_F(DeltaPickerTest, RewritesBucketsWithMisplacedFiles) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 0}, {"d", 400}}, floor);
+  SetSlices({0, 0, 0, 0});
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/0};
+  EXPECT_EQ("none", Pick());
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/1};
+  EXPECT_EQ("- rewrite", Pick());
+  EXPECT_TRUE(PickCollection().moves_files);
+  options_.max_collected = 500;
+  EXPECT_EQ("-b rewrite", Pick());
+  options_.max_collected = DeltaPicker::kMaxCollected;
+
+  // What a job has written is not moved again.
+  path_id_ = 1;
+  Collect({{"", 400}, {"b", 400}}, floor, {"", "c"});
+  EXPECT_EQ("d- rewrite", Pick());
+  Collect({{"d", 400}}, floor, {"d", std::nullopt});
+  EXPECT_EQ("none", Pick());
+  // Anchors count, too, also of a bucket without operands.
+  path_id_ = 2;
+  Collect({{"c", 0}}, floor, {"c", "d"}, /*anchors_seq=*/100);
+  EXPECT_EQ("c-d rewrite", Pick());
+  path_id_ = 1;
+  Collect({{"c", 0}}, floor, {"c", "d"}, /*anchors_seq=*/100);
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, MovesFilesWhenNothingElseIsToDo) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 900}, {"b", 900}, {"c", 100}}, floor);
+  FlushAndMerge();
+  SetSlices({0, 0, 100});
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/1};
+  // The gain of the others would be larger.
+  EXPECT_EQ("c-", Pick());
+  EXPECT_FALSE(PickCollection().moves_files);
+  SetSlices({0, 0, 1});
+  EXPECT_EQ("- rewrite", Pick());
+  EXPECT_TRUE(PickCollection().moves_files);
+}
+
+TEST_F(DeltaPickerTest, LeavesMisplacedFilesOfRunningAndDamagedBuckets) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}}, floor);
+  SetSlices({0, 0, 0});
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/1};
+  DeltaJobState::Collection running;
+  running.range = {"b", "c"};
+  running.path_id = 1;
+  running_.push_back(running);
+  EXPECT_EQ("-b rewrite", Pick());
+  options_.damage = {{{"", "b"}, /*is_suspect=*/false}};
+  EXPECT_EQ("c- rewrite", Pick());
+  options_.damage.push_back({{"c", std::nullopt}, /*is_suspect=*/false});
+  EXPECT_EQ("none", Pick());
+}
+
+TEST_F(DeltaPickerTest, RequestsMoveAllFilesThatExisted) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  SetSlices({0, 0});
+  const uint64_t request = last_number_ + 1;
+  options_.force_below = request;
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/1};
+  EXPECT_EQ("- rewrite", Pick());
+  // A job that began with the old options has written it after the call began.
+  Collect({{"", 400}}, floor, {"", "b"});
+  EXPECT_EQ("b- rewrite", Pick());
+  options_.moves_all = true;
+  EXPECT_EQ("- rewrite", Pick());
+  path_id_ = 1;
+  Collect({{"", 400}, {"b", 400}}, floor);
+  EXPECT_EQ("none", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
+
+  // It waits for a job that leaves misplaced files, and for no other.
+  DeltaJobState::Collection running;
+  running.range = {"b", std::nullopt};
+  running.path_id = 1;
+  running_.push_back(running);
+  EXPECT_FALSE(PickCollection().waits_for_others);
+  running_.back().path_id = 0;
+  EXPECT_TRUE(PickCollection().waits_for_others);
+  // The options have changed during the call, which must end.
+  options_.moves_all = false;
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/2};
+  EXPECT_EQ("none", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
+}
+
+TEST_F(DeltaPickerTest, DrainMovesWhatItCannotFoldYet) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  SetSlices({0, 0});
+  options_.drain = true;
+  options_.can_fold = false;
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/1};
+  // A fold will rewrite the buckets, and once is enough.
+  EXPECT_EQ("none", Pick());
+  options_.can_fold = true;
+  EXPECT_EQ("- fold", Pick());
+  EXPECT_FALSE(PickCollection().moves_files);
+  // The operands wait for a snapshot.
+  DeltaJobState::Leftover leftover;
+  leftover.is_for_snapshots = true;
+  leftover.earliest_snapshot = 100;
+  options_.earliest_snapshot = 100;
+  const uint64_t file =
+      version_->Buckets().State(version_->Buckets().Begin()).extent_number;
+  options_.leftovers[file] = leftover;
+  EXPECT_EQ("- rewrite", Pick());
+  EXPECT_TRUE(PickCollection().moves_files);
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/0};
   EXPECT_EQ("none", Pick());
 }
 

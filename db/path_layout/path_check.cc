@@ -71,16 +71,10 @@ Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
       (cf_paths.size() == 1 ? " path" : " paths") +
       ", and the file is not in the last one either: " + fallback +
       ". Open the database with the paths that it had. To give up the last "
-      "path, first take it out of level_sst_path_ids and level_blob_path_ids "
-      "and "
-      "call CompactRange() with BottommostLevelCompaction::kForce" +
-      (type == kDeltaFile
-           ? std::string(
-                 "; delta files that get no new operands stay where they are, "
-                 "so reopen with enable_delta_separation = false and call it "
-                 "until the property rocksdb.delta-store has files: 0")
-           : std::string()) +
-      ". Or close the database and move the files of that path into " +
+      "path, first take it out of level_sst_path_ids, level_blob_path_ids and "
+      "delta_sorted_path_id, and call CompactRange() of all keys with "
+      "BottommostLevelCompaction::kForce. Or close the database and move the "
+      "files of that path into " +
       cf_paths.back().path);
 }
 

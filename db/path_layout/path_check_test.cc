@@ -76,7 +76,7 @@ class PathCheckTest : public DBTestBase {
   std::string second_;
 };
 
-TEST_F(PathCheckTest, DeltaFilesOnARemovedPathCanBeDrained) {
+TEST_F(PathCheckTest, DeltaFilesLeaveARemovedPath) {
   DestroyAndReopen(PathOptions(2, 1, /*deltas=*/true));
   for (int i = 0; i < kKeys; ++i) {
     ASSERT_OK(Put(Key(i), "base"));
@@ -86,31 +86,59 @@ TEST_F(PathCheckTest, DeltaFilesOnARemovedPathCanBeDrained) {
   MergeAll("y");
   CompactAll();  // the operands are collected into buckets
   ASSERT_GT(NumFilesOnSecond(kDeltaFile), 0);
-
-  // The layout no longer uses the path, so SST files leave it.
-  Reopen(PathOptions(2, 0, /*deltas=*/true));
-  CheckAll("base,x,y");
-  CompactAll();
-  ASSERT_EQ(NumFilesOnSecond(kTableFile), 0);
-  ASSERT_GT(NumFilesOnSecond(kDeltaFile), 0);
   const Status s = TryReopen(PathOptions(1, 0, /*deltas=*/true));
   ASSERT_TRUE(s.IsInvalidArgument()) << s.ToString();
   for (const char* part :
-       {"delta file #", "path id 1", "enable_delta_separation = false",
-        "CompactRange()", "rocksdb.delta-store", "move the files"}) {
+       {"path id 1", "delta_sorted_path_id", "CompactRange() of all keys",
+        "kForce", "move the files"}) {
     EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
   }
 
   // Follow the instructions of the message.
-  Reopen(PathOptions(2, 0, /*deltas=*/false));
+  Reopen(PathOptions(2, 0, /*deltas=*/true));
   CheckAll("base,x,y");
+  CompactAll();
+  EXPECT_EQ(NumFilesOnSecond(kTableFile), 0);
+  EXPECT_EQ(NumFilesOnSecond(kDeltaFile), 0);
+  Reopen(PathOptions(1, 0, /*deltas=*/true));
+  CheckAll("base,x,y");
+  MergeAll("w");
+  CheckAll("base,x,y,w");
+  // The database has left the id, so it may stand for another path.
+  Reopen(PathOptions(2, 0, /*deltas=*/true));
+  CheckAll("base,x,y,w");
+}
+
+// SST files have left the path, but delta_sorted_path_id still names it.
+TEST_F(PathCheckTest, SortedDeltaFilesStayWhereTheirOptionSays) {
+  DestroyAndReopen(PathOptions(2, 0, /*deltas=*/true));
+  MergeAll("x");
+  ASSERT_OK(dbfull()->SetOptions({{"delta_sorted_path_id", "1"}}));
+  CompactAll();
+  ASSERT_GT(NumFilesOnSecond(kDeltaFile), 0);
+  const Status s = TryReopen(PathOptions(1, 0, /*deltas=*/true));
+  ASSERT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_NE(s.ToString().find("delta file #"), std::string::npos)
+      << s.ToString();
+  Reopen(PathOptions(2, 0, /*deltas=*/true));
+  CompactAll();
+  EXPECT_EQ(NumFilesOnSecond(kDeltaFile), 0);
+  Reopen(PathOptions(1, 0, /*deltas=*/true));
+  CheckAll("x");
+}
+
+// A drain leaves the path, too.
+TEST_F(PathCheckTest, DeltaFilesOnARemovedPathCanBeDrained) {
+  DestroyAndReopen(PathOptions(2, 1, /*deltas=*/true));
+  MergeAll("x");
+  CompactAll();
+  ASSERT_GT(NumFilesOnSecond(kDeltaFile), 0);
+  Reopen(PathOptions(2, 0, /*deltas=*/false));
+  CheckAll("x");
   CompactAll();
   EXPECT_EQ(NumFilesOnSecond(kDeltaFile), 0);
   Reopen(PathOptions(1, 0, /*deltas=*/false));
-  CheckAll("base,x,y");
-  Reopen(PathOptions(1, 0, /*deltas=*/true));
-  MergeAll("w");
-  CheckAll("base,x,y,w");
+  CheckAll("x");
 }
 
 // An open also works if the files were moved to the last remaining path.

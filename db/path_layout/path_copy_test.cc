@@ -63,6 +63,7 @@ class PathCopyTest : public PathTestBase {
     options.cf_paths.clear();
     options.level_sst_path_ids.clear();
     options.level_blob_path_ids.clear();
+    options.delta_sorted_path_id = -1;
     return options;
   }
 
@@ -122,7 +123,7 @@ class PathCopyTest : public PathTestBase {
       std::string contents;
       ASSERT_OK(ReadFileToString(env_, directory + "/" + name, &contents));
       EXPECT_EQ(contents.find(dbname_), std::string::npos) << name;
-      EXPECT_EQ(contents.find("path_ids"), std::string::npos) << name;
+      EXPECT_EQ(contents.find("path_id"), std::string::npos) << name;
     }
   }
   // Opens the copy for writing, compares its contents with the database's, and

@@ -106,18 +106,45 @@ TEST_F(PathLayoutTest, MovesOnlyToLevelsOfItsPaths) {
   }
 }
 
+TEST_F(PathLayoutTest, DeltaFilesFollowLevelsOrTheirOwnOption) {
+  ASSERT_FALSE(PathLayout::NamesPaths(options_));
+  ASSERT_EQ(PathLayout::RecentDeltaPathId(options_), 0);
+  ASSERT_EQ(PathLayout::SortedDeltaPathId(options_, 7), 0);
+  options_.level_sst_path_ids = {2, 0, 1};
+  ASSERT_EQ(PathLayout::RecentDeltaPathId(options_), 2);
+  ASSERT_EQ(PathLayout::SortedDeltaPathId(options_, 7), 1);
+  ASSERT_EQ(PathLayout::SortedDeltaPathId(options_, 2), 0);
+  options_.delta_sorted_path_id = 3;
+  ASSERT_EQ(PathLayout::RecentDeltaPathId(options_), 2);
+  ASSERT_EQ(PathLayout::SortedDeltaPathId(options_, 7), 3);
+  options_.level_sst_path_ids.clear();
+  ASSERT_EQ(PathLayout::SortedDeltaPathId(options_, 7), 3);
+  // It is no layout of SST or blob files.
+  ASSERT_FALSE(PathLayout::IsSet(options_));
+  ASSERT_TRUE(PathLayout::NamesPaths(options_));
+}
+
 TEST_F(PathLayoutTest, ValidateNamesTheBadPathId) {
-  ASSERT_OK(PathLayout::Validate({}, {}, 1));
-  ASSERT_OK(PathLayout::Validate({0, 1, 2, 3}, {3}, 4));
-  Status s = PathLayout::Validate({0, 1, 2}, {}, 2);
+  ASSERT_OK(PathLayout::Validate({}, {}, -1, 1));
+  ASSERT_OK(PathLayout::Validate({0, 1, 2, 3}, {3}, 3, 4));
+  Status s = PathLayout::Validate({0, 1, 2}, {}, -1, 2);
   ASSERT_TRUE(s.IsInvalidArgument());
   ASSERT_NE(s.ToString().find("level_sst_path_ids: path id 2 of level 2"),
             std::string::npos);
-  s = PathLayout::Validate({0}, {0, 9}, 12);
+  s = PathLayout::Validate({0}, {0, 9}, -1, 12);
   ASSERT_TRUE(s.IsInvalidArgument());
   ASSERT_NE(s.ToString().find("level_blob_path_ids: path id 9 of level 1"),
             std::string::npos);
-  ASSERT_TRUE(PathLayout::Validate({4}, {}, 8).IsInvalidArgument());
+  ASSERT_TRUE(PathLayout::Validate({4}, {}, -1, 8).IsInvalidArgument());
+  s = PathLayout::Validate({}, {0}, 2, 2);
+  ASSERT_TRUE(s.IsInvalidArgument());
+  ASSERT_NE(s.ToString().find("delta_sorted_path_id: path id 2 names no path"),
+            std::string::npos)
+      << s.ToString();
+  s = PathLayout::Validate({}, {}, 4, 8);
+  ASSERT_NE(s.ToString().find("delta_sorted_path_id: path id 4 is beyond"),
+            std::string::npos)
+      << s.ToString();
 }
 
 TEST_F(PathLayoutTest, MaskIsStoredInTheManifest) {

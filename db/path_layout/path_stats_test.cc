@@ -253,6 +253,8 @@ TEST(PathReadStatsTest, ConcurrentCountsAreExact) {
       for (int i = 0; i < 1000; ++i) {
         stats.Add(PathReadStats::Slot(PathReadStats::FileKind::kSst, path), 3);
         stats.Add(PathReadStats::Slot(PathReadStats::FileKind::kBlob, 0), 2);
+        stats.Add(PathReadStats::Slot(PathReadStats::FileKind::kDelta, path),
+                  5);
       }
     });
   }
@@ -262,6 +264,8 @@ TEST(PathReadStatsTest, ConcurrentCountsAreExact) {
   for (uint32_t path = 0; path < PathReadStats::kMaxPaths; ++path) {
     ASSERT_EQ(stats.Get(PathReadStats::FileKind::kSst, path).reads, 1000);
     ASSERT_EQ(stats.Get(PathReadStats::FileKind::kSst, path).bytes, 3000);
+    ASSERT_EQ(stats.Get(PathReadStats::FileKind::kDelta, path).reads, 1000);
+    ASSERT_EQ(stats.Get(PathReadStats::FileKind::kDelta, path).bytes, 5000);
   }
   ASSERT_EQ(stats.Get(PathReadStats::FileKind::kBlob, 0).reads, 4000);
   ASSERT_EQ(stats.Get(PathReadStats::FileKind::kBlob, 0).bytes, 8000);

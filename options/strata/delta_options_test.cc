@@ -66,12 +66,13 @@ TEST(DeltaOptionsTest, StringRoundTripKeepsTheOptions) {
   options.delta_bucket_size = 12345;
   options.delta_max_buckets = 678;
   options.delta_bucket_split_ratio = 0.3;
+  options.delta_sorted_path_id = 2;
   options.delta_cache_size = 0;
   const std::string text = Serialize(options);
   for (const char* expected :
        {"enable_delta_separation=true;", "delta_bucket_size=12345;",
         "delta_max_buckets=678;", "delta_bucket_split_ratio=0.3;",
-        "delta_cache_size=0;"}) {
+        "delta_sorted_path_id=2;", "delta_cache_size=0;"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << text;
   }
   ConfigOptions config;
@@ -83,11 +84,12 @@ TEST(DeltaOptionsTest, StringRoundTripKeepsTheOptions) {
   EXPECT_EQ(read.delta_bucket_size, 12345);
   EXPECT_EQ(read.delta_max_buckets, 678);
   EXPECT_EQ(read.delta_bucket_split_ratio, 0.3);
+  EXPECT_EQ(read.delta_sorted_path_id, 2);
   EXPECT_EQ(read.delta_cache_size, 0);
   for (const char* wrong :
        {"delta_bucket_size=large", "delta_max_buckets=many",
         "delta_bucket_split_ratio=half", "enable_delta_separation=perhaps",
-        "delta_cache_size=plenty"}) {
+        "delta_sorted_path_id=last", "delta_cache_size=plenty"}) {
     EXPECT_TRUE(GetColumnFamilyOptionsFromString(config, ColumnFamilyOptions(),
                                                  wrong, &read)
                     .IsInvalidArgument())
@@ -109,6 +111,7 @@ TEST(DeltaOptionsTest, ConversionsKeepTheOptions) {
   options.delta_bucket_size = 12345;
   options.delta_max_buckets = 678;
   options.delta_bucket_split_ratio = 0.3;
+  options.delta_sorted_path_id = 1;
   options.delta_cache_size = 4321;
   const ColumnFamilyOptions copy =
       ColumnFamilyOptions(Options(DBOptions(), options));
@@ -121,6 +124,7 @@ TEST(DeltaOptionsTest, ConversionsKeepTheOptions) {
   EXPECT_EQ(built.delta_max_buckets, ColumnFamilyOptions().delta_max_buckets);
   EXPECT_EQ(built.delta_bucket_split_ratio,
             ColumnFamilyOptions().delta_bucket_split_ratio);
+  EXPECT_EQ(built.delta_sorted_path_id, -1);
   EXPECT_EQ(built.delta_cache_size, UINT64_MAX);
 }
 

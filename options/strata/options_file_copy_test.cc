@@ -26,6 +26,7 @@ const char* const kText =
     "  # strata: level_sst_path_ids=0:1\n"
     "  # strata: level_blob_path_ids=1\n"
     "  # strata: cf_paths=/fast,/slow:100\n"
+    "  # strata: delta_sorted_path_id=1\n"
     "  # strata: enable_blob_address_map=true\n"
     "  \n"
     "[TableOptions/BlockBasedTable \"default\"]\n"
@@ -44,6 +45,7 @@ TEST(OptionsFileCopyTest, ACopyInOneDirectoryNamesNoOther) {
   replace("  # strata: level_sst_path_ids=0:1\n", "");
   replace("  # strata: level_blob_path_ids=1\n", "");
   replace("  # strata: cf_paths=/fast,/slow:100\n", "");
+  replace("  # strata: delta_sorted_path_id=1\n", "");
   EXPECT_TRUE(OptionsFileCopy::HasPaths(kText));
   EXPECT_EQ(OptionsFileCopy::IntoOneDirectory(kText, /*keeps_wal_dir=*/false),
             expected);
@@ -59,7 +61,7 @@ TEST(OptionsFileCopyTest, ABackupKeepsTheDirectoryOfTheWals) {
   EXPECT_NE(copy.find("  wal_dir=/wal\n"), std::string::npos) << copy;
   EXPECT_NE(copy.find("  db_log_dir=/log\n"), std::string::npos) << copy;
   EXPECT_FALSE(OptionsFileCopy::HasPaths(copy));
-  EXPECT_EQ(copy.find("path_ids"), std::string::npos) << copy;
+  EXPECT_EQ(copy.find("path_id"), std::string::npos) << copy;
 }
 
 TEST(OptionsFileCopyTest, OtherFormsOfALine) {

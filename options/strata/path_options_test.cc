@@ -92,6 +92,22 @@ TEST(PathOptionsTextTest, PathsAreWrittenWithEitherLayout) {
   EXPECT_FALSE(Mentions(Serialize(options), "cf_paths"));
 }
 
+TEST(PathOptionsTextTest, PathsAreWrittenWithThePathOfSortedDeltas) {
+  ColumnFamilyOptions options;
+  options.cf_paths = {{"/a", 1}, {"/b", 2}};
+  options.delta_sorted_path_id = 0;
+  const std::string text = Serialize(options);
+  EXPECT_TRUE(Mentions(text, "delta_sorted_path_id=0;")) << text;
+  EXPECT_TRUE(Mentions(text, "cf_paths=/a:1,/b:2;")) << text;
+  ColumnFamilyOptions parsed;
+  ASSERT_OK(Parse(text, &parsed));
+  EXPECT_EQ(parsed.delta_sorted_path_id, 0);
+  EXPECT_EQ(parsed.cf_paths.size(), 2);
+  ASSERT_OK(Parse("delta_sorted_path_id=-1", &parsed, options));
+  EXPECT_EQ(parsed.delta_sorted_path_id, -1);
+  EXPECT_FALSE(Mentions(Serialize(parsed), "path"));
+}
+
 TEST(PathOptionsTextTest, ListsAreReadInAllForms) {
   ColumnFamilyOptions options;
   ASSERT_OK(
@@ -213,6 +229,34 @@ TEST(PathOptionsValidationTest, InvalidLayoutsAreRefused) {
   }
 }
 
+TEST(PathOptionsValidationTest, InvalidPathsOfSortedDeltasAreRefused) {
+  DBOptions db_options;
+  ColumnFamilyOptions cf_options;
+  const auto error = [&]() {
+    return ValidatePathOptions(db_options, cf_options);
+  };
+  cf_options.delta_sorted_path_id = 0;
+  ASSERT_OK(error());
+  cf_options.delta_sorted_path_id = 1;
+  EXPECT_TRUE(error().IsInvalidArgument());
+  for (const char* part : {"delta_sorted_path_id", "path id 1 names no path"}) {
+    EXPECT_TRUE(Mentions(error().ToString(), part)) << error().ToString();
+  }
+  cf_options.cf_paths.resize(2);
+  ASSERT_OK(error());
+  cf_options.cf_paths.resize(5);
+  EXPECT_TRUE(error().IsInvalidArgument());
+  EXPECT_TRUE(Mentions(error().ToString(),
+                       "delta_sorted_path_id supports at most 4 paths"))
+      << error().ToString();
+  cf_options.cf_paths.clear();
+  db_options.db_paths = {{"/a", 1}, {"/b", 2}};
+  ASSERT_OK(error());
+  // It is no layout of files that compactions write.
+  db_options.compaction_service = std::make_shared<NoCompactionService>();
+  ASSERT_OK(error());
+}
+
 TEST(PathOptionsValidationTest, DbPathsStandInForCfPaths) {
   DBOptions db_options;
   ColumnFamilyOptions cf_options;
@@ -241,6 +285,12 @@ TEST(PathOptionsValidationTest, OverrideCfPathsChangesFamiliesWithALayout) {
   ASSERT_OK(OverrideCfPaths({{"/new0", 1}, {"/new1", 2}}, &cfs));
   EXPECT_EQ(cfs[0].options.cf_paths[1].path, "/old1");
   EXPECT_EQ(cfs[1].options.cf_paths[1].path, "/new1");
+
+  cfs[0].options.delta_sorted_path_id = 1;
+  s = OverrideCfPaths({{"/new", 1}}, &cfs);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  ASSERT_OK(OverrideCfPaths({{"/new0", 1}, {"/new1", 2}}, &cfs));
+  EXPECT_EQ(cfs[0].options.cf_paths[1].path, "/new1");
 }
 
 // A DB.
@@ -401,6 +451,31 @@ TEST_F(PathOptionsTest, SetOptionsChecksAppliesAndPersists) {
   EXPECT_TRUE(db_->GetOptions().level_sst_path_ids.empty());
   EXPECT_TRUE(db_->GetOptions().level_blob_path_ids.empty());
   EXPECT_FALSE(Mentions(OptionsFile(), "path"));
+}
+
+TEST_F(PathOptionsTest, ThePathOfSortedDeltasIsCheckedAndStored) {
+  DestroyAndReopen(WithPaths(2));
+  Status s = db_->SetOptions({{"delta_sorted_path_id", "2"}});
+  EXPECT_TRUE(s.IsInvalidArgument());
+  EXPECT_TRUE(Mentions(s.ToString(), "delta_sorted_path_id: path id 2"))
+      << s.ToString();
+  s = db_->SetOptions({{"delta_sorted_path_id", "-2"}});
+  EXPECT_TRUE(s.IsInvalidArgument());
+  EXPECT_EQ(db_->GetOptions().delta_sorted_path_id, -1);
+  EXPECT_FALSE(Mentions(OptionsFile(), "path"));
+
+  ASSERT_OK(db_->SetOptions({{"delta_sorted_path_id", "1"}}));
+  const ColumnFamilyOptions loaded = LoadedOptions("default");
+  EXPECT_EQ(loaded.delta_sorted_path_id, 1);
+  ASSERT_EQ(loaded.cf_paths.size(), 2);
+  EXPECT_EQ(loaded.cf_paths[1].path, Dir(1));
+  EXPECT_TRUE(Mentions(Log(), "delta_sorted_path_id: 1"));
+
+  ASSERT_OK(db_->SetOptions({{"delta_sorted_path_id", "-1"}}));
+  EXPECT_FALSE(Mentions(OptionsFile(), "path"));
+  Options options = WithPaths(2);
+  options.delta_sorted_path_id = 2;
+  EXPECT_TRUE(TryReopen(options).IsInvalidArgument());
 }
 
 TEST_F(PathOptionsTest, LoadedOptionsOpenTheDb) {
