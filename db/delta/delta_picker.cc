@@ -88,10 +88,10 @@ DeltaPicker::Merge DeltaPicker::PickMerge(const Options& options,
       first_epoch < merge.last_epoch && merge.bytes >= kMinMerged &&
       merge.bytes >= version.GetTotals().bytes / kFlushedDivisor;
   if (num_operands < kMaxFlushed && num_anchors < kMaxFlushed && !is_large &&
-      !is_any_misplaced && first_epoch >= options.force_below &&
-      !options.DrainsAll() &&
+      first_epoch >= options.force_below && !options.DrainsAll() &&
       !(options.wishes != nullptr && first_epoch < options.wishes_below)) {
-    return Merge();
+    merge.moves_files = is_any_misplaced;
+    return is_any_misplaced ? merge : Merge();
   }
   return merge;
 }

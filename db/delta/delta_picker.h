@@ -145,6 +145,8 @@ class DeltaPicker {
     std::vector<FilePtr> inputs;
     uint64_t last_epoch = 0;
     uint64_t bytes = 0;
+    // The only reason is that files are misplaced.
+    bool moves_files = false;
   };
 
   struct Collection {

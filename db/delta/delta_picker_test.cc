@@ -769,7 +769,7 @@ TEST_F(DeltaPickerTest, DrainFoldsAllBuckets) {
 }
 
 TEST_F(DeltaPickerTest, PathsFollowFromTheOptions) {
-  MutableCFOptions options;
+  MutableCFOptions options{ColumnFamilyOptions()};
   EXPECT_EQ((Paths{0, 0}), Paths::By(options, 7));
   options.level_sst_path_ids = {1, 2, 3};
   EXPECT_EQ((Paths{1, 3}), Paths::By(options, 7));
@@ -789,6 +789,10 @@ TEST_F(DeltaPickerTest, MergesMisplacedFlushedFiles) {
   EXPECT_TRUE(PickMerge().inputs.empty());
   options_.paths = Paths{/*recent=*/1, /*sorted=*/1};
   EXPECT_EQ(1, PickMerge().inputs.size());
+  EXPECT_TRUE(PickMerge().moves_files);
+  options_.force_below = epoch + 1;
+  EXPECT_FALSE(PickMerge().moves_files);
+  options_.force_below = 0;
   // A request merges what has come before the call, and only that.
   EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
   // Files of the running flush would come too late.

@@ -7,12 +7,15 @@
 
 #include <atomic>
 #include <functional>
+#include <set>
+#include <string>
 
 #include "db/path_layout/path_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/sync_point.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -85,6 +88,27 @@ class PathDurabilityTest : public PathTestBase {
 
   Status FlushFamily(int family) {
     return db_->Flush(FlushOptions(), Handle(family));
+  }
+
+  // Returns options of a family with delta files.
+  Options DeltaPathOptions(const std::string& prefix, uint32_t num_paths,
+                           const Ids& sst_ids, int32_t sorted_id) {
+    Options options = PathOptions(prefix, num_paths, sst_ids, {});
+    options.enable_blob_files = false;
+    options.enable_delta_separation = true;
+    options.delta_sorted_path_id = sorted_id;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    return options;
+  }
+  // Writes an operand of each key, and flushes.
+  void MergeAndFlush(int begin, int end) {
+    WriteOptions write_options;
+    write_options.disableWAL = true;
+    for (int i = begin; i < end; ++i) {
+      ASSERT_OK(db_->Merge(write_options, Handle(0), KeyOf(i), "m"));
+      Expect(0, KeyOf(i), "m");
+    }
+    ASSERT_OK(FlushFamily(0));
   }
 };
 
@@ -249,6 +273,27 @@ TEST_F(PathDurabilityTest, SetOptionsBetweenJobsSurvivesPowerLoss) {
   Check(scenario);
 }
 
+TEST_F(PathDurabilityTest, MovesOfDeltaFilesSurvivePowerLoss) {
+  Scenario scenario;
+  scenario.options = {DeltaPathOptions("a", 4, {0}, /*sorted_id=*/1)};
+  scenario.reopen_with = {DeltaPathOptions("a", 4, {3}, /*sorted_id=*/2)};
+  scenario.prepare = [&] {
+    MergeAndFlush(0, 20);
+    ASSERT_OK(
+        db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+    MergeAndFlush(20, 30);
+  };
+  scenario.job = [&] {
+    ASSERT_OK(db_->SetOptions(Handle(0), {{"level_sst_path_ids", "3"},
+                                          {"delta_sorted_path_id", "2"}}));
+    ASSERT_OK(
+        db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+  };
+  // Jobs of delta files have a sync of their own.
+  scenario.needs_own_sync = false;
+  Check(scenario);
+}
+
 class PathIngestionDurabilityTest : public PathDurabilityTest {
  public:
   // Writes an external file into `directory`, which is synced.
@@ -303,6 +348,39 @@ TEST_F(PathIngestionDurabilityTest, IngestionSurvivesPowerLoss) {
       }
     }
   }
+}
+
+// The file goes to the path of the last level, and its anchors, which hide
+// operands, to that of recent delta files.
+TEST_F(PathIngestionDurabilityTest, AnchorsOnAnotherPathSurvivePowerLoss) {
+  Scenario scenario;
+  scenario.options = {DeltaPathOptions("a", 2, {0, 1}, /*sorted_id=*/-1)};
+  std::string file;
+  scenario.prepare = [&] {
+    MergeAndFlush(0, 20);
+    const std::string directory = PathOf("external", 0);
+    ASSERT_OK(device_env_->CreateDirIfMissing(directory));
+    file = ExternalFile(scenario.options[0], directory, 0, 20);
+  };
+  scenario.job = [&] {
+    IngestExternalFileOptions ingestion;
+    ingestion.fail_if_not_bottommost_level = true;
+    ASSERT_OK(db_->IngestExternalFile(Handle(0), {file}, ingestion));
+    for (int i = 0; i < 20; ++i) {
+      Expect(0, KeyOf(i), ValueOf(i, 0));
+    }
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+    ASSERT_EQ(metadata.delta_files.size(), 2);
+    for (const auto& delta : metadata.delta_files) {
+      EXPECT_EQ(delta.directory, PathOf("a", 0));
+    }
+    EXPECT_EQ(SstPathIds(0, scenario.options[0], 3),
+              std::multiset<uint32_t>{1});
+  };
+  scenario.needs_own_sync = false;
+  ASSERT_OK(Run(scenario, Mode::kAsIs));
+  EXPECT_NOK(Run(scenario, Mode::kAllSyncsOff));
 }
 
 TEST_F(PathIngestionDurabilityTest, ImportSurvivesPowerLoss) {

@@ -107,6 +107,7 @@ TEST_F(PathLayoutTest, MovesOnlyToLevelsOfItsPaths) {
 }
 
 TEST_F(PathLayoutTest, DeltaFilesFollowLevelsOrTheirOwnOption) {
+  options_ = MutableCFOptions(ColumnFamilyOptions());
   ASSERT_FALSE(PathLayout::NamesPaths(options_));
   ASSERT_EQ(PathLayout::RecentDeltaPathId(options_), 0);
   ASSERT_EQ(PathLayout::SortedDeltaPathId(options_, 7), 0);

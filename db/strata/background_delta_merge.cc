@@ -70,9 +70,10 @@ Status DBStrata::BackgroundDeltaMerge::Write(DeltaMergeJob::Context context) {
                                          std::move(pick_.inputs));
   ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                  "[%s] [JOB %d] Merging %zu delta files, %" PRIu64
-                 " bytes, up to epoch %" PRIu64,
+                 " bytes, up to epoch %" PRIu64 "%s",
                  run_->cf_name(), run_->job_id(), num_inputs_, pick_.bytes,
-                 pick_.last_epoch);
+                 pick_.last_epoch,
+                 pick_.moves_files ? "; for files on other paths" : "");
   TEST_SYNC_POINT("DBStrata::BackgroundDeltaMerge::Write:Begin");
   if (s.ok()) {
     s = job_->Run();
