@@ -181,8 +181,9 @@ class DeltaPicker::CollectionPicker {
     bool is_overdue = false;
     // Rewrite it even if it has nothing to take in.
     bool is_to_rewrite = false;
-    // It has misplaced files, or has a misplaced merged file to take in.
+    // Its sorted files are misplaced, or one of them is.
     bool is_misplaced = false;
+    // It has a misplaced merged file to take in.
     bool is_before_misplaced = false;
     bool is_victim = false;
     bool is_to_fold = false;

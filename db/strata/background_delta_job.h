@@ -89,7 +89,8 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   virtual void GiveUp() = 0;
   // To be called when the job has failed to read a damaged file. Returns true
   // if picks leave what the job has read alone from now on, so that other jobs
-  // need not wait. REQUIRES: DB mutex held.
+  // need not wait.
+  // REQUIRES: DB mutex held.
   virtual bool NoteDamage() = 0;
   // Does the job.
   // REQUIRES: DB mutex held; it may be released and taken again.

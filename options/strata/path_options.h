@@ -27,8 +27,8 @@ OptionTypeInfo PathIdsTypeInfo(size_t offset);
 // Serializes cf_paths, which RocksDB does not do. They are serialized only with
 // an option that names paths by their ids (PathLayout::NamesPaths()), which is
 // among the mutable options; hence this object with pointers to both structs.
-// Option comparisons ignore cf_paths, because a DB may be moved. REQUIRES: both
-// structs outlive the object.
+// Option comparisons ignore cf_paths, because a DB may be moved.
+// REQUIRES: both structs outlive the object.
 struct CfPathsOption {
   CfPathsOption(ImmutableCFOptions* immutable_options,
                 const MutableCFOptions* mutable_options)
