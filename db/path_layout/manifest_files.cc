@@ -165,7 +165,7 @@ class FilesHandler : public VersionEditHandlerBase {
 };
 
 // Keeps the first error of a log::Reader.
-struct FirstError : public log::Reader::Reporter {
+struct FirstReadError : public log::Reader::Reporter {
   void Corruption(size_t /*bytes*/, const Status& s,
                   uint64_t /*log_number*/) override {
     if (status.ok()) {
@@ -214,7 +214,7 @@ Status ReadManifestFiles(
   if (!s.ok()) {
     return s;
   }
-  FirstError error;
+  FirstReadError error;
   log::Reader reader(
       nullptr, std::make_unique<SequentialFileReader>(std::move(file), fname),
       &error, /*checksum=*/true, /*log_num=*/0);

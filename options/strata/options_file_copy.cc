@@ -13,7 +13,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-const char* const kBlanks = " \t\r\n";
+const char* const kSpaces = " \t\r\n";
 
 // A line "name=value" or "# strata: name=value".
 struct OptionLine {
@@ -22,10 +22,10 @@ struct OptionLine {
 };
 
 std::string Trim(const std::string& text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
+  const size_t begin = text.find_first_not_of(kSpaces);
   return begin == std::string::npos
              ? ""
-             : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+             : text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
 OptionLine Parse(const std::string& line) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "db/path_layout/path_layout.h"
+#include "options/cf_options.h"
 #include "rocksdb/utilities/cf_paths.h"
 #include "util/strata/path_list.h"
 
@@ -17,12 +18,6 @@ constexpr const char* kCfPaths = "cf_paths";
 constexpr const char* kSstIds = "level_sst_path_ids";
 constexpr const char* kBlobIds = "level_blob_path_ids";
 constexpr const char* kDeltaId = "delta_sorted_path_id";
-
-bool NamesPaths(const ColumnFamilyOptions& options) {
-  return !options.level_sst_path_ids.empty() ||
-         !options.level_blob_path_ids.empty() ||
-         options.delta_sorted_path_id >= 0;
-}
 
 // Sets *options to the value of --delta_sorted_path_id; an empty one changes
 // nothing.
@@ -99,10 +94,11 @@ void LdbPathFlags::OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
 void LdbPathFlags::KeepLoaded(
     const std::vector<ColumnFamilyDescriptor>& cf_descs,
     const std::vector<DbPath>& before, ColumnFamilyOptions* options) {
-  if (!NamesPaths(*options) &&
+  if (!PathLayout::NamesPaths(MutableCFOptions(*options)) &&
       std::any_of(cf_descs.begin(), cf_descs.end(),
                   [](const ColumnFamilyDescriptor& family) {
-                    return NamesPaths(family.options);
+                    return PathLayout::NamesPaths(
+                        MutableCFOptions(family.options));
                   })) {
     options->cf_paths = before;
   }
