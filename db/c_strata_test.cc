@@ -302,9 +302,9 @@ TEST_F(CStrataTest, CopiesInSeveralDirectories) {
     rocksdb_dbpath_t* paths[] = {rocksdb_dbpath_create(first.c_str(), 0),
                                  rocksdb_dbpath_create(second.c_str(), 0)};
     rocksdb_copy_layout_t* layout = rocksdb_copy_layout_create();
-    rocksdb_copy_layout_set(layout, family,
-                            const_cast<const rocksdb_dbpath_t**>(paths), 2, &id,
-                            1, nullptr, 0, nullptr, 0);
+    rocksdb_copy_layout_set(
+        layout, family, const_cast<const rocksdb_dbpath_t**>(paths), 2, &id, 1,
+        nullptr, 0, /*delta_sorted_path_id=*/0, nullptr, 0);
     rocksdb_dbpath_destroy(paths[0]);
     rocksdb_dbpath_destroy(paths[1]);
     return layout;

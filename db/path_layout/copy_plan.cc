@@ -5,23 +5,45 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "db/path_layout/directory_names.h"
 #include "db/path_layout/path_layout.h"
+#include "options/cf_options.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
 using Layout = CopyLayout::ColumnFamily;
-using PathIds = std::vector<uint32_t>;
 
-// Returns the path id for a level; 0 without a layout.
-uint32_t PathIdOf(const PathIds& ids, int level) {
-  return ids.empty()
-             ? 0
-             : ids[std::min(static_cast<size_t>(level), ids.size() - 1)];
+// Stands for the number of levels of a column family, which a MANIFEST does not
+// have: with it the last level is that of the last entry of a layout.
+constexpr int kManyLevels = std::numeric_limits<int>::max();
+
+bool HasIds(const Layout& layout) {
+  return !layout.level_sst_path_ids.empty() ||
+         !layout.level_blob_path_ids.empty() ||
+         layout.delta_sorted_path_id >= 0;
+}
+
+// Returns the options that a column family with this layout has.
+MutableCFOptions OptionsOf(const Layout& layout) {
+  MutableCFOptions options;
+  options.level_sst_path_ids = layout.level_sst_path_ids;
+  options.level_blob_path_ids = layout.level_blob_path_ids;
+  options.delta_sorted_path_id = layout.delta_sorted_path_id;
+  return options;
+}
+
+// Returns the path id of an SST or delta file.
+uint32_t PathIdOf(const MutableCFOptions& options, const FileInManifest& file) {
+  if (file.type == kTableFile) {
+    return PathLayout::SstPathIdOr(options, file.level, /*otherwise=*/0);
+  }
+  return file.is_sorted ? PathLayout::SortedDeltaPathId(options, kManyLevels)
+                        : PathLayout::RecentDeltaPathId(options);
 }
 
 // Determines the levels by which blob files are placed: see CopyLayout.
@@ -73,8 +95,7 @@ class BlobLevels {
 Status ValidateLayout(const Layout& layout) {
   const size_t num_paths = layout.cf_paths.size();
   if (num_paths == 0) {
-    return layout.level_sst_path_ids.empty() &&
-                   layout.level_blob_path_ids.empty() && layout.path_map.empty()
+    return !HasIds(layout) && layout.path_map.empty()
                ? Status::OK()
                : Status::InvalidArgument("there are path ids, but no cf_paths");
   }
@@ -83,10 +104,15 @@ Status ValidateLayout(const Layout& layout) {
                                    " paths instead of 2 to " +
                                    std::to_string(PathLayout::kMaxPaths));
   }
-  if (layout.level_sst_path_ids.empty() && layout.level_blob_path_ids.empty()) {
+  if (!HasIds(layout)) {
     return Status::InvalidArgument(
-        "cf_paths without level_sst_path_ids or level_blob_path_ids would not "
-        "be in later OPTIONS files");
+        "cf_paths without level_sst_path_ids, level_blob_path_ids or "
+        "delta_sorted_path_id would not be in later OPTIONS files");
+  }
+  if (layout.delta_sorted_path_id < -1) {
+    return Status::InvalidArgument("delta_sorted_path_id " +
+                                   std::to_string(layout.delta_sorted_path_id) +
+                                   " is neither a path id nor -1");
   }
   for (const DbPath& path : layout.cf_paths) {
     if (path.path.empty()) {
@@ -107,7 +133,7 @@ Status ValidateLayout(const Layout& layout) {
   }
   return PathLayout::Validate(layout.level_sst_path_ids,
                               layout.level_blob_path_ids,
-                              /*delta_sorted_path_id=*/-1, num_paths);
+                              layout.delta_sorted_path_id, num_paths);
 }
 
 }  // namespace
@@ -199,10 +225,11 @@ void CopyPlan::Plan(const ManifestColumnFamily& family, const Layout& layout,
     }
     directories.push_back(std::move(directory));
   }
+  const MutableCFOptions options = OptionsOf(layout);
   for (uint32_t from = 0; from < PathLayout::kMaxPaths; ++from) {
     ids->Set(from, from < layout.path_map.size()
                        ? layout.path_map[from]
-                       : PathIdOf(layout.level_blob_path_ids, 0));
+                       : PathLayout::BlobPathId(options, /*level=*/0));
   }
   const BlobLevels blob_levels(family);
   for (const auto& [number, file] : family.files) {
@@ -210,11 +237,10 @@ void CopyPlan::Plan(const ManifestColumnFamily& family, const Layout& layout,
     if (file.path_id < layout.path_map.size()) {
       id = layout.path_map[file.path_id];
     } else if (file.type == kBlobFile) {
-      id = PathIdOf(layout.level_blob_path_ids,
-                    blob_levels.Of(number, file.path_id));
+      id =
+          PathLayout::BlobPathId(options, blob_levels.Of(number, file.path_id));
     } else {
-      id = PathIdOf(layout.level_sst_path_ids,
-                    file.type == kTableFile ? file.level : 0);
+      id = PathIdOf(options, file);
     }
     if (file.type == kBlobFile) {
       ids->SetBlobFile(number, file.path_id, id);

@@ -102,6 +102,40 @@ TEST_F(CopyPlanTest, SstAndDeltaFilesGoByLevel) {
   }
 }
 
+TEST_F(CopyPlanTest, SortedDeltaFilesHaveAPathOfTheirOwn) {
+  ManifestColumnFamilies families;
+  families[0].name = "default";
+  families[0].files = {
+      {10, Sst(6, 0)}, {11, Other(kDeltaFile, 0)}, {12, Other(kDeltaFile, 1)}};
+  families[0].files[12].is_sorted = true;
+  CopyLayout layout;
+  layout.all = Family({"/copy", "/a", "/b"}, {0, 1}, {});
+  Make(layout, families);
+  EXPECT_EQ(IdOf(10), 1U);
+  EXPECT_EQ(IdOf(11), 0U);
+  EXPECT_EQ(IdOf(12), 1U);
+  layout.all.delta_sorted_path_id = 2;
+  Make(layout, families);
+  EXPECT_EQ(IdOf(10), 1U);
+  EXPECT_EQ(IdOf(11), 0U);
+  EXPECT_EQ(IdOf(12), 2U);
+  EXPECT_EQ(plan_->DirectoryOf(12), "/b");
+  // The id is a layout by itself.
+  layout.all.level_sst_path_ids.clear();
+  Make(layout, families);
+  EXPECT_EQ(IdOf(10), 0U);
+  EXPECT_EQ(IdOf(11), 0U);
+  EXPECT_EQ(IdOf(12), 2U);
+  layout.all.delta_sorted_path_id = 0;
+  Make(layout, families);
+  EXPECT_EQ(IdOf(12), 0U);
+  // A map comes first.
+  layout.all.path_map = {0, 1};
+  Make(layout, families);
+  EXPECT_EQ(IdOf(11), 0U);
+  EXPECT_EQ(IdOf(12), 1U);
+}
+
 TEST_F(CopyPlanTest, BlobFilesGoByTheLevelsThatReferToThem) {
   ManifestColumnFamilies families;
   families[0].name = "default";
@@ -222,6 +256,15 @@ TEST_F(CopyPlanTest, WrongLayouts) {
   has(validate(Family({"/a"}, {0}, {})), "1 paths");
   has(validate(Family({"/a", "/b", "/c", "/d", "/e"}, {0}, {})), "5 paths");
   has(validate(Family({"/a", "/b"}, {}, {}, {0})), "cf_paths without");
+  const auto with_sorted = [](CopyLayout::ColumnFamily family, int32_t id) {
+    family.delta_sorted_path_id = id;
+    return family;
+  };
+  has(validate(with_sorted(Family({}, {}, {}), 0)), "no cf_paths");
+  has(validate(with_sorted(Family({"/a", "/b"}, {}, {}), 2)),
+      "delta_sorted_path_id");
+  has(validate(with_sorted(Family({"/a", "/b"}, {0}, {}), -2)),
+      "delta_sorted_path_id -2");
   has(validate(Family({"/a", ""}, {0}, {})), "empty");
   has(validate(Family({"/a", "/b"}, {0, 1, 2}, {})), "level_sst_path_ids");
   has(validate(Family({"/a", "/b"}, {0}, {2})), "level_blob_path_ids");

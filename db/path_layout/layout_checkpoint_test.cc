@@ -172,6 +172,38 @@ TEST_F(LayoutCheckpointTest, CopyHasTheOriginalLayoutOnOtherDirectories) {
   CheckOriginal({options});
 }
 
+TEST_F(LayoutCheckpointTest, SortedDeltaFilesHaveAPathOfTheirOwn) {
+  Options options = FeatureOptions(kDeltas, "a", 2, {0}, {});
+  options.delta_sorted_path_id = 1;
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  FillDeltas();
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  struct Case {
+    Ids sst;
+    int32_t sorted;
+    size_t num_in_second;
+  };
+  const size_t recent = CountLive(PathOf("a", 0), kDeltaFile);
+  const size_t sorted = CountLive(PathOf("a", 1), kDeltaFile);
+  ASSERT_GE(recent, 1U);
+  ASSERT_GE(sorted, 1U);
+  for (const Case& c : {Case{{0, 1}, -1, sorted}, Case{{0, 1}, 0, 0},
+                        Case{{1}, 0, recent}, Case{{}, 1, sorted}}) {
+    SCOPED_TRACE(c.sorted);
+    Directory("main");
+    Directory("second");
+    CopyLayout layout = LayoutOf({main, second}, c.sst, {});
+    layout.all.delta_sorted_path_id = c.sorted;
+    ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+    EXPECT_EQ(Count(second, kDeltaFile), c.num_in_second);
+    EXPECT_EQ(Count(main, kDeltaFile), recent + sorted - c.num_in_second);
+    CheckLayoutCopy(main, {&layout.all});
+  }
+  CheckOriginal({options});
+}
+
 // A file is linked if it goes to a directory of its own device.
 TEST_F(LayoutCheckpointTest, FilesAreLinkedWhereTheDeviceIsTheSame) {
   Options options = PathOptions("a", 2, {0, 1}, {0, 1});

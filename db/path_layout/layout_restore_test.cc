@@ -187,6 +187,31 @@ TEST_F(LayoutRestoreTest, AllModesRestoreOverOtherFiles) {
   }
 }
 
+TEST_F(LayoutRestoreTest, SortedDeltaFilesHaveAPathOfTheirOwn) {
+  Options options = FeatureOptions(kDeltas, "a", 2, {0, 1}, {});
+  options.delta_sorted_path_id = 0;
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  FillDeltas();
+  const std::unique_ptr<BackupEngine> engine =
+      OpenBackups(Directory("backups"));
+  ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  CopyLayout layout = LayoutOf({main, second}, {0}, {});
+  layout.all.delta_sorted_path_id = 1;
+  ASSERT_OK(engine->RestoreDBFromLatestBackup(Into(layout), main, main));
+  EXPECT_GE(Count(main, kDeltaFile), 1U);
+  EXPECT_GE(Count(second, kDeltaFile), 1U);
+  EXPECT_EQ(Count(second, kTableFile), 0U);
+  CheckLayoutCopy(main, {&layout.all});
+  // The same backup in one directory.
+  const std::string one = Directory("one");
+  ASSERT_OK(engine->RestoreDBFromLatestBackup(one, one));
+  CheckLayoutCopy(one, {nullptr});
+  CheckOriginal({options});
+}
+
 // The database itself is restored, over its own paths.
 TEST_F(LayoutRestoreTest, DatabaseIsRestoredInPlace) {
   const Options options = FeatureOptions(kBlobs, "a", 3, {0, 1}, {2});

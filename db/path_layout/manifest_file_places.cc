@@ -52,7 +52,9 @@ void Apply(const VersionEdit& edit, ManifestColumnFamily* family) {
   }
   if (const DeltaEdit* const deltas = edit.GetDeltaEdit()) {
     for (const DeltaFileDescription& file : deltas->files()) {
-      family->files[file.number] = OtherFile(kDeltaFile, file.path_id);
+      FileInManifest& added = family->files[file.number];
+      added = OtherFile(kDeltaFile, file.path_id);
+      added.is_sorted = file.tier == DeltaFileDescription::Tier::kSorted;
     }
   }
 }

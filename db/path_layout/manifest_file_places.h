@@ -19,6 +19,8 @@ class FileSystem;
 struct FileInManifest {
   FileType type = kTableFile;  // kTableFile, kBlobFile or kDeltaFile
   uint32_t path_id = 0;
+  // True for a delta file of DeltaFileDescription::Tier::kSorted.
+  bool is_sorted = false;
   // The members below are those of an SST file.
   int level = 0;
   // PathLayout::BlobPathMask().

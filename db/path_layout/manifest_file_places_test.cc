@@ -87,6 +87,10 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   first.AddBlobFile(BlobFileAddition(20, 5, 600, "", "", /*path_id=*/2));
   DeltaEdit deltas;
   deltas.AddFile(Delta(30, /*path_id=*/3));
+  DeltaFileDescription sorted = Delta(31, /*path_id=*/1);
+  sorted.tier = DeltaFileDescription::Tier::kSorted;
+  sorted.first_epoch = sorted.last_epoch = 0;
+  deltas.AddFile(sorted);
   first.SetDeltaEdit(std::move(deltas));
   Add(first);
 
@@ -111,7 +115,7 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   ASSERT_OK(ReadManifestFilePlaces(fs_.get(), fname_, size, &families));
   ASSERT_EQ(families.size(), 2U);
   EXPECT_EQ(families[0].name, "default");
-  ASSERT_EQ(families[0].files.size(), 3U);
+  ASSERT_EQ(families[0].files.size(), 4U);
   const FileInManifest& moved = families[0].files[10];
   EXPECT_EQ(moved.type, kTableFile);
   EXPECT_EQ(moved.path_id, 1U);
@@ -122,6 +126,10 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   EXPECT_EQ(families[0].files[20].path_id, 2U);
   EXPECT_EQ(families[0].files[30].type, kDeltaFile);
   EXPECT_EQ(families[0].files[30].path_id, 3U);
+  EXPECT_FALSE(families[0].files[30].is_sorted);
+  EXPECT_EQ(families[0].files[31].type, kDeltaFile);
+  EXPECT_EQ(families[0].files[31].path_id, 1U);
+  EXPECT_TRUE(families[0].files[31].is_sorted);
   EXPECT_EQ(families[4].name, "four");
   EXPECT_EQ(families[4].files.count(12), 1U);
 

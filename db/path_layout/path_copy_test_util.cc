@@ -4,6 +4,7 @@
 #include "db/path_layout/path_copy_test_util.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "file/filename.h"
 #include "rocksdb/utilities/options_util.h"
@@ -69,6 +70,33 @@ void PathCopyTestBase::Fill(bool wal) {
       PutRange(family, 2 * kKeys, 2 * kKeys + 5, 0, /*wal=*/true);
     }
   }
+}
+
+void PathCopyTestBase::FillDeltas() {
+  const std::string first(80, 's');
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string key = "d" + KeyOf(i);
+    ASSERT_OK(db_->Merge(WriteOptions(), Handle(0), key, first));
+    Expect(0, key, first);
+  }
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  ASSERT_OK(
+      db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+  for (int i = 0; i < kKeys; i += 3) {
+    const std::string key = "d" + KeyOf(i);
+    ASSERT_OK(db_->Merge(WriteOptions(), Handle(0), key, "r"));
+    Expect(0, key, first + ",r");
+  }
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+  std::set<DeltaMetaData::Tier> tiers;
+  for (const DeltaMetaData& file : metadata.delta_files) {
+    tiers.insert(file.tier);
+  }
+  EXPECT_EQ(tiers,
+            (std::set<DeltaMetaData::Tier>{DeltaMetaData::Tier::kFlushed,
+                                           DeltaMetaData::Tier::kSorted}));
 }
 
 CopyLayout PathCopyTestBase::LayoutOf(
@@ -184,8 +212,15 @@ void PathCopyTestBase::CheckPlaces(DB* db, ColumnFamilyHandle* family,
           << file.relative_filename;
     }
   }
+  const bool has_sorted_path =
+      layout != nullptr && layout->delta_sorted_path_id >= 0;
+  const std::string sorted_path =
+      has_sorted_path ? layout->cf_paths[layout->delta_sorted_path_id].path
+                      : path_of(sst, std::numeric_limits<int>::max());
   for (const DeltaMetaData& file : metadata.delta_files) {
-    EXPECT_EQ(file.directory, path_of(sst, 0))
+    EXPECT_EQ(file.directory, file.tier == DeltaMetaData::Tier::kSorted
+                                  ? sorted_path
+                                  : path_of(sst, 0))
         << metadata.name << " " << file.relative_filename;
   }
   std::set<std::string> blob_paths;
@@ -216,6 +251,7 @@ void PathCopyTestBase::CheckLayoutCopy(
       EXPECT_TRUE(options.cf_paths.empty());
       EXPECT_TRUE(options.level_sst_path_ids.empty());
       EXPECT_TRUE(options.level_blob_path_ids.empty());
+      EXPECT_EQ(options.delta_sorted_path_id, -1);
     } else {
       ASSERT_EQ(options.cf_paths.size(), layouts[i]->cf_paths.size());
       for (size_t path = 0; path < options.cf_paths.size(); ++path) {
@@ -223,6 +259,7 @@ void PathCopyTestBase::CheckLayoutCopy(
       }
       EXPECT_EQ(options.level_sst_path_ids, layouts[i]->level_sst_path_ids);
       EXPECT_EQ(options.level_blob_path_ids, layouts[i]->level_blob_path_ids);
+      EXPECT_EQ(options.delta_sorted_path_id, layouts[i]->delta_sorted_path_id);
     }
   }
   std::unique_ptr<DB> copy;

@@ -39,6 +39,11 @@ class PathCopyTestBase : public PathTestBase {
   // only the WAL has, to two column families.
   void Fill(bool wal);
 
+  // Writes operands to the default column family, so that it has sorted and
+  // recent delta files.
+  // REQUIRES: it was opened with the feature kDeltas
+  void FillDeltas();
+
   // Returns a layout for all column families.
   static CopyLayout LayoutOf(const std::vector<std::string>& directories,
                              const Ids& sst, const Ids& blob,

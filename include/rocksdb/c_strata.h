@@ -158,13 +158,15 @@ extern ROCKSDB_LIBRARY_API void rocksdb_copy_layout_destroy(
     rocksdb_copy_layout_t* layout);
 /* Sets the layout of one column family, or, if column_family is NULL, that of
    all others. All arrays are copied, and may be NULL if they have no entries.
+   delta_sorted_path_id is -1 if sorted delta files have no path of their own.
  */
 extern ROCKSDB_LIBRARY_API void rocksdb_copy_layout_set(
     rocksdb_copy_layout_t* layout, const char* column_family,
     const rocksdb_dbpath_t** paths, size_t num_paths,
     const uint32_t* level_sst_path_ids, size_t num_level_sst_path_ids,
     const uint32_t* level_blob_path_ids, size_t num_level_blob_path_ids,
-    const uint32_t* path_map, size_t path_map_size);
+    int32_t delta_sorted_path_id, const uint32_t* path_map,
+    size_t path_map_size);
 
 /* Creates a checkpoint in several directories. `layout` may be destroyed
    afterwards. */

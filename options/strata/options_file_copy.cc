@@ -101,6 +101,9 @@ std::string LinesOf(const CopyLayout::ColumnFamily& layout) {
   };
   add("level_sst_path_ids", PathIdsToString(layout.level_sst_path_ids));
   add("level_blob_path_ids", PathIdsToString(layout.level_blob_path_ids));
+  if (layout.delta_sorted_path_id >= 0) {
+    add("delta_sorted_path_id", std::to_string(layout.delta_sorted_path_id));
+  }
   add("cf_paths", PathListToString(layout.cf_paths));
   return lines;
 }

@@ -82,6 +82,7 @@ TEST(OptionsFileCopyTest, ACopyHasTheLayoutsOfItsFamilies) {
   layout.cf_paths = {{"/copy", 7}, {"/x,y", 0}};
   layout.level_sst_path_ids = {0, 1};
   layout.level_blob_path_ids = {1};
+  layout.delta_sorted_path_id = 0;
   const auto layout_of =
       [&](const std::string& family) -> const CopyLayout::ColumnFamily* {
     return family == "default" ? &layout : nullptr;
@@ -97,6 +98,7 @@ TEST(OptionsFileCopyTest, ACopyHasTheLayoutsOfItsFamilies) {
   expected.insert(expected.find(header) + header.size(),
                   "  # strata: level_sst_path_ids=0:1\n"
                   "  # strata: level_blob_path_ids=1\n"
+                  "  # strata: delta_sorted_path_id=0\n"
                   "  # strata: cf_paths=/copy:7,/x%2Cy:0\n");
   EXPECT_EQ(copy, expected);
   std::set<std::string> directories;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rocksdb/db.h"
+#include "tools/strata/ldb_path_flags.h"
 #include "util/strata/path_list.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -15,22 +16,42 @@ namespace {
 constexpr const char* kCfPaths = "cf_paths";
 constexpr const char* kSstIds = "level_sst_path_ids";
 constexpr const char* kBlobIds = "level_blob_path_ids";
+constexpr const char* kDeltaId = "delta_sorted_path_id";
+
+// Returns true if the options have ids of paths.
+// Options: ColumnFamilyOptions or CopyLayout::ColumnFamily
+template <typename Options>
+bool HasIds(const Options& options) {
+  return !options.level_sst_path_ids.empty() ||
+         !options.level_blob_path_ids.empty() ||
+         options.delta_sorted_path_id >= 0;
+}
+
+void CopyIds(const ColumnFamilyOptions& options,
+             CopyLayout::ColumnFamily* family) {
+  family->level_sst_path_ids = options.level_sst_path_ids;
+  family->level_blob_path_ids = options.level_blob_path_ids;
+  family->delta_sorted_path_id = options.delta_sorted_path_id;
+}
 
 }  // namespace
 
 std::vector<std::string> LdbCopyLayout::Names(const std::string& prefix,
                                               std::vector<std::string> others) {
-  for (const char* const name : {kCfPaths, kSstIds, kBlobIds}) {
+  for (const char* const name : {kCfPaths, kSstIds, kBlobIds, kDeltaId}) {
     others.push_back(prefix + name);
   }
   return others;
 }
 
 void LdbCopyLayout::AppendHelp(const std::string& prefix, std::string* help) {
-  for (const char* const name : {kCfPaths, kSstIds, kBlobIds}) {
-    *help += " [--" + prefix + name +
-             (name == kCfPaths ? "=<path>,...]" : "=<ids,e.g.:0,1>]");
-  }
+  const auto add = [&](const char* name, const char* value) {
+    *help += " [--" + prefix + name + "=" + value + "]";
+  };
+  add(kCfPaths, "<path>,...");
+  add(kSstIds, "<ids,e.g.:0,1>");
+  add(kBlobIds, "<ids,e.g.:0,1>");
+  add(kDeltaId, "<id,e.g.:1>");
 }
 
 std::string LdbCopyLayout::Get(const std::string& name) const {
@@ -41,20 +62,17 @@ std::string LdbCopyLayout::Get(const std::string& name) const {
 Status LdbCopyLayout::Make(std::shared_ptr<const CopyLayout>* layout) const {
   layout->reset();
   ColumnFamilyOptions options;
-  const Status s =
+  Status s =
       ApplyPathFlags(Get(kCfPaths), Get(kSstIds), Get(kBlobIds), &options);
-  if (!s.ok()) {
-    return s;
+  if (s.ok()) {
+    s = LdbPathFlags::ApplyDeltaFlag(Get(kDeltaId), &options);
   }
-  const bool has_ids = !options.level_sst_path_ids.empty() ||
-                       !options.level_blob_path_ids.empty();
-  if (options.cf_paths.empty() && !has_ids) {
+  if (!s.ok() || (options.cf_paths.empty() && !HasIds(options))) {
     return s;
   }
   auto result = std::make_shared<CopyLayout>();
-  result->all.cf_paths = std::move(options.cf_paths);
-  result->all.level_sst_path_ids = std::move(options.level_sst_path_ids);
-  result->all.level_blob_path_ids = std::move(options.level_blob_path_ids);
+  result->all.cf_paths = options.cf_paths;
+  CopyIds(options, &result->all);
   *layout = std::move(result);
   return s;
 }
@@ -63,9 +81,7 @@ Status LdbCopyLayout::MakeFor(
     DB* db, const std::map<std::string, ColumnFamilyHandle*>& families,
     std::shared_ptr<const CopyLayout>* layout) const {
   const Status s = Make(layout);
-  if (!s.ok() || *layout == nullptr ||
-      !(*layout)->all.level_sst_path_ids.empty() ||
-      !(*layout)->all.level_blob_path_ids.empty()) {
+  if (!s.ok() || *layout == nullptr || HasIds((*layout)->all)) {
     return s;
   }
   auto result = std::make_shared<CopyLayout>();
@@ -73,23 +89,21 @@ Status LdbCopyLayout::MakeFor(
   all[kDefaultColumnFamilyName] = db->DefaultColumnFamily();
   for (const auto& [name, handle] : all) {
     const Options options = db->GetOptions(handle);
-    if (options.level_sst_path_ids.empty() &&
-        options.level_blob_path_ids.empty()) {
+    if (!HasIds(options)) {
       continue;
     }
     CopyLayout::ColumnFamily& family = result->column_families[name];
     family.cf_paths = (*layout)->all.cf_paths;
-    family.level_sst_path_ids = options.level_sst_path_ids;
-    family.level_blob_path_ids = options.level_blob_path_ids;
+    CopyIds(options, &family);
     for (uint32_t id = 0; id < options.cf_paths.size(); ++id) {
       family.path_map.push_back(id);
     }
   }
   if (result->column_families.empty()) {
     return Status::InvalidArgument(
-        "--" + prefix_ + kCfPaths + " needs --" + prefix_ + kSstIds + " or --" +
-        prefix_ + kBlobIds +
-        ", because no column family of the database has a layout");
+        "--" + prefix_ + kCfPaths + " needs --" + prefix_ + kSstIds + ", --" +
+        prefix_ + kBlobIds + " or --" + prefix_ + kDeltaId +
+        ", because no column family of the database has one of these options");
   }
   *layout = std::move(result);
   return s;

@@ -18,9 +18,9 @@ class ColumnFamilyHandle;
 class DB;
 
 // The flags by which ldb's checkpoint and restore put a copy into several
-// directories: --<prefix>cf_paths, --<prefix>level_sst_path_ids and
-// --<prefix>level_blob_path_ids; their text form is that of
-// util/strata/path_list.h.
+// directories: --<prefix>cf_paths, --<prefix>level_sst_path_ids,
+// --<prefix>level_blob_path_ids and --<prefix>delta_sorted_path_id; their text
+// form is that of LdbPathFlags.
 class LdbCopyLayout {
  public:
   // prefix: "checkpoint_" for a checkpoint, because the flags without prefix
@@ -38,9 +38,9 @@ class LdbCopyLayout {
   // InvalidArgument, naming the flag, if one is invalid.
   Status Make(std::shared_ptr<const CopyLayout>* layout) const;
 
-  // As Make(), but without ids each column family of `db` that has a layout
-  // keeps it, and its files keep their path ids; the others are in the
-  // directory of the copy.
+  // As Make(), but without ids each column family of `db` that has ids keeps
+  // them, and its files keep their path ids; the others are in the directory of
+  // the copy.
   // families: those that are open, by name; the default one may be missing.
   Status MakeFor(DB* db,
                  const std::map<std::string, ColumnFamilyHandle*>& families,

@@ -124,14 +124,22 @@ TEST_F(LdbCopyLayoutTest, Flags) {
   EXPECT_EQ(layout->all.cf_paths[0].target_size, 5U);
   EXPECT_TRUE(layout->all.level_sst_path_ids.empty());
   EXPECT_EQ(layout->all.level_blob_path_ids, (std::vector<uint32_t>{1, 0}));
-  flags["checkpoint_level_sst_path_ids"] = "x";
-  const Status s = copy.Make(&layout);
-  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
-  EXPECT_EQ(layout, nullptr);
-  EXPECT_EQ(
-      LdbCopyLayout::Names("x_", {"other"}),
-      (std::vector<std::string>{"other", "x_cf_paths", "x_level_sst_path_ids",
-                                "x_level_blob_path_ids"}));
+  EXPECT_EQ(layout->all.delta_sorted_path_id, -1);
+  flags["checkpoint_delta_sorted_path_id"] = "1";
+  ASSERT_OK(copy.Make(&layout));
+  EXPECT_EQ(layout->all.delta_sorted_path_id, 1);
+  for (const char* const name :
+       {"checkpoint_level_sst_path_ids", "checkpoint_delta_sorted_path_id"}) {
+    std::map<std::string, std::string> wrong = flags;
+    wrong[name] = "x";
+    const Status s = LdbCopyLayout(wrong, "checkpoint_").Make(&layout);
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_EQ(layout, nullptr);
+  }
+  EXPECT_EQ(LdbCopyLayout::Names("x_", {"other"}),
+            (std::vector<std::string>{
+                "other", "x_cf_paths", "x_level_sst_path_ids",
+                "x_level_blob_path_ids", "x_delta_sorted_path_id"}));
 }
 
 TEST_F(LdbCopyLayoutTest, Checkpoint) {
@@ -191,6 +199,29 @@ TEST_F(LdbCopyLayoutTest, CheckpointOfADatabaseWithoutLayoutNeedsIds) {
             0);
   EXPECT_NE(output_.find("checkpoint_level_sst_path_ids"), std::string::npos)
       << output_;
+}
+
+TEST_F(LdbCopyLayoutTest, APathOfSortedDeltaFilesIsKept) {
+  options_.level_sst_path_ids.clear();
+  options_.level_blob_path_ids.clear();
+  options_.delta_sorted_path_id = 1;
+  const std::string dbname = MakeDB();
+  const std::string copy = Directory("copy");
+  const std::string second = Directory("second");
+  ASSERT_EQ(Run({"--db=" + dbname, "--try_load_options", "checkpoint",
+                 "--checkpoint_dir=" + copy,
+                 "--checkpoint_cf_paths=" + copy + "," + second}),
+            0)
+      << output_;
+  EXPECT_EQ(Count(copy, kTableFile), 1U);
+  EXPECT_EQ(Count(copy, kBlobFile), 1U);
+  DBOptions db_options;
+  std::vector<ColumnFamilyDescriptor> families;
+  ASSERT_OK(LoadLatestOptions(ConfigOptions(), copy, &db_options, &families));
+  EXPECT_EQ(families[0].options.delta_sorted_path_id, 1);
+  ASSERT_EQ(families[0].options.cf_paths.size(), 2U);
+  EXPECT_EQ(families[0].options.cf_paths[1].path, second);
+  CheckCopy(copy);
 }
 
 TEST_F(LdbCopyLayoutTest, Restore) {

@@ -28,22 +28,25 @@ namespace ROCKSDB_NAMESPACE {
 struct CopyLayout {
   struct ColumnFamily {
     // Directories, as in ColumnFamilyOptions::cf_paths: none, or 2 to 4. One of
-    // them may be the directory of the copy. With paths, level_sst_path_ids or
-    // level_blob_path_ids must be set, too: they are the reason for which an
-    // OPTIONS file has cf_paths.
+    // them may be the directory of the copy. With paths, level_sst_path_ids,
+    // level_blob_path_ids or delta_sorted_path_id must be set, too: they are
+    // the reason for which an OPTIONS file has cf_paths.
     // Default: none; the files are in the directory of the copy
     std::vector<DbPath> cf_paths;
 
     // The options with these names in the copy. They say to which path a file
     // goes:
-    // * an SST file by its level, a delta file by level 0. Without
+    // * an SST file by its level, a recent delta file by level 0. Without
     //   level_sst_path_ids, all go to path 0;
+    // * a sorted delta file to delta_sorted_path_id; with -1, to the path of
+    //   the last entry of level_sst_path_ids;
     // * a blob file by the deepest level with an SST file whose oldest blob
     //   file it is, or, if there is none, by the deepest level with an SST file
     //   that may refer to it. Without level_blob_path_ids, all go to path 0.
     // Background compaction moves what the layout wants elsewhere.
     std::vector<uint32_t> level_sst_path_ids;
     std::vector<uint32_t> level_blob_path_ids;
+    int32_t delta_sorted_path_id = -1;
 
     // Entry i is the path in the copy of the files that are on path i of the
     // source, whatever their level is. With {0, 1}, the copy of a DB with two
