@@ -129,9 +129,16 @@ STRATA_LIB = \
   db/merged_value/tracking_compaction_filter.cc \
   db/path_layout/blob_file_path_registry.cc \
   db/path_layout/blob_placement.cc \
+  db/path_layout/checkpoint_mark.cc \
   db/path_layout/copy_into_directory.cc \
+  db/path_layout/copy_plan.cc \
+  db/path_layout/directory_names.cc \
+  db/path_layout/layout_checkpoint.cc \
+  db/path_layout/layout_restore.cc \
   db/path_layout/manifest_copy.cc \
+  db/path_layout/manifest_file_places.cc \
   db/path_layout/manifest_files.cc \
+  db/path_layout/manifest_records.cc \
   db/path_layout/misplaced_files.cc \
   db/path_layout/path_check.cc \
   db/path_layout/path_layout.cc \
@@ -202,6 +209,7 @@ STRATA_LIB = \
   options/strata/strata_cf_options.cc \
   table/block_based/block_based_table_reader_strata.cc \
   table/get_context_strata.cc \
+  tools/strata/ldb_copy_layout.cc \
   tools/strata/ldb_delta_command.cc \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
@@ -221,6 +229,7 @@ STRATA_SHARED = \
   util/strata/foreign_headers_shared.cc \
 
 STRATA_TEST_LIB = \
+  db/path_layout/path_copy_test_util.cc \
   db/path_layout/path_test_util.cc \
   test_util/strata/exit_child_test_util.cc \
   test_util/strata/history_call_test_util.cc \
@@ -413,8 +422,14 @@ STRATA_TEST_MAIN = \
   db/merged_value/tracking_compaction_filter_test.cc \
   db/path_layout/blob_file_path_registry_test.cc \
   db/path_layout/blob_file_path_test.cc \
+  db/path_layout/checkpoint_mark_test.cc \
+  db/path_layout/copy_plan_test.cc \
   db/path_layout/db_blob_path_test.cc \
+  db/path_layout/directory_names_test.cc \
+  db/path_layout/layout_checkpoint_test.cc \
+  db/path_layout/layout_restore_test.cc \
   db/path_layout/manifest_copy_test.cc \
+  db/path_layout/manifest_file_places_test.cc \
   db/path_layout/manifest_files_test.cc \
   db/path_layout/path_check_test.cc \
   db/path_layout/path_compaction_test.cc \
@@ -475,6 +490,7 @@ STRATA_TEST_MAIN = \
   options/strata/own_option_lines_test.cc \
   options/strata/path_options_test.cc \
   options/strata/strata_option_table_test.cc \
+  tools/strata/ldb_copy_layout_test.cc \
   tools/strata/ldb_delta_command_test.cc \
   tools/strata/ldb_map_command_test.cc \
   tools/strata/ldb_merge_operators_test.cc \
@@ -558,6 +574,7 @@ STRATA_FUZZER = \
   fuzz/strata/blob_file_fuzzer.cc \
   fuzz/strata/blob_live_records_fuzzer.cc \
   fuzz/strata/blob_record_index_fuzzer.cc \
+  fuzz/strata/checkpoint_mark_fuzzer.cc \
   fuzz/strata/delta_contents_fuzzer.cc \
   fuzz/strata/delta_edit_fuzzer.cc \
   fuzz/strata/delta_file_fuzzer.cc \

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "file/file_util.h"
 #include "options/strata/option_values_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/c.h"
+#include "rocksdb/env.h"
 #include "rocksdb/options.h"
 #include "test_util/testharness.h"
 
@@ -277,6 +279,92 @@ TEST_F(CStrataTest, OverrideCfPaths) {
   EXPECT_EQ(rocksdb_options_get_num_cf_paths(options_), 2);
   EXPECT_EQ(rocksdb_options_get_num_cf_paths(plain), 0);
   rocksdb_options_destroy(plain);
+}
+
+TEST_F(CStrataTest, CopiesInSeveralDirectories) {
+  const std::string name = test::PerThreadDBPath("c_strata_copies");
+  const auto directory = [&](const char* suffix) { return name + suffix; };
+  for (const char* const suffix :
+       {"", "_backup", "_checkpoint", "_second", "_restored", "_third"}) {
+    ASSERT_OK(DestroyDir(Env::Default(), directory(suffix)));
+  }
+  rocksdb_options_set_create_if_missing(options_, 1);
+  char* error = nullptr;
+  rocksdb_t* db = rocksdb_open(options_, name.c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
+  rocksdb_put(db, write, "a", 1, "b", 1, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_writeoptions_destroy(write);
+
+  const auto layout_of = [](const std::string& first, const std::string& second,
+                            const char* family, uint32_t id) {
+    rocksdb_dbpath_t* paths[] = {rocksdb_dbpath_create(first.c_str(), 0),
+                                 rocksdb_dbpath_create(second.c_str(), 0)};
+    rocksdb_copy_layout_t* layout = rocksdb_copy_layout_create();
+    rocksdb_copy_layout_set(
+        layout, family, const_cast<const rocksdb_dbpath_t**>(paths), 2, &id, 1,
+        nullptr, 0, /*delta_sorted_path_id=*/0, nullptr, 0);
+    rocksdb_dbpath_destroy(paths[0]);
+    rocksdb_dbpath_destroy(paths[1]);
+    return layout;
+  };
+  const auto count_tables = [](const std::string& in) {
+    std::vector<std::string> files;
+    Env::Default()->GetChildren(in, &files).PermitUncheckedError();
+    size_t tables = 0;
+    for (const std::string& file : files) {
+      tables += Slice(file).ends_with(".sst") ? 1 : 0;
+    }
+    return tables;
+  };
+
+  // An error.
+  rocksdb_copy_layout_t* layout = layout_of(
+      directory("_checkpoint"), directory("_second"), "no such family", 1);
+  rocksdb_checkpoint_create_with_layout(db, directory("_checkpoint").c_str(), 0,
+                                        layout, &error);
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(std::string(error).find("no such family"), std::string::npos)
+      << error;
+  rocksdb_free(error);
+  error = nullptr;
+  rocksdb_copy_layout_destroy(layout);
+
+  layout =
+      layout_of(directory("_checkpoint"), directory("_second"), nullptr, 1);
+  rocksdb_checkpoint_create_with_layout(db, directory("_checkpoint").c_str(), 0,
+                                        layout, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_copy_layout_destroy(layout);
+  EXPECT_EQ(count_tables(directory("_checkpoint")), 0);
+  EXPECT_EQ(count_tables(directory("_second")), 1);
+
+  rocksdb_options_t* plain = rocksdb_options_create();
+  rocksdb_backup_engine_t* backups =
+      rocksdb_backup_engine_open(plain, directory("_backup").c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_backup_engine_create_new_backup(backups, db, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_restore_options_t* restore = rocksdb_restore_options_create();
+  layout = layout_of(directory("_restored"), directory("_third"), "default", 1);
+  rocksdb_restore_options_set_layout(restore, layout);
+  rocksdb_copy_layout_destroy(layout);
+  rocksdb_backup_engine_restore_db_from_latest_backup(
+      backups, directory("_restored").c_str(), directory("_restored").c_str(),
+      restore, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  EXPECT_EQ(count_tables(directory("_restored")), 0);
+  EXPECT_EQ(count_tables(directory("_third")), 1);
+  rocksdb_restore_options_set_layout(restore, nullptr);
+  rocksdb_restore_options_destroy(restore);
+  rocksdb_backup_engine_close(backups);
+  rocksdb_options_destroy(plain);
+  rocksdb_close(db);
+  for (const char* const suffix :
+       {"", "_backup", "_checkpoint", "_second", "_restored", "_third"}) {
+    EXPECT_OK(DestroyDir(Env::Default(), directory(suffix)));
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -77,20 +77,24 @@ void VersionEdit::AddDeltaFiles(
 bool VersionEdit::MapPathIds(const PathIdMap& ids) {
   bool is_changed = false;
   for (auto& [level, file] : new_files_) {
-    const uint32_t path_id = ids.Of(file.fd.GetPathId());
+    const uint32_t path_id =
+        ids.OfFile(file.fd.GetNumber(), file.fd.GetPathId());
     is_changed = is_changed || path_id != file.fd.GetPathId();
     file.fd.packed_number_and_path_id =
         PackFileNumberAndPathId(file.fd.GetNumber(), path_id);
     // The mask of a file without blob files is undefined.
     if (PathLayout::HasBlobs(file)) {
       const uint8_t mask = PathLayout::BlobPathMask(file);
-      const uint8_t new_mask = ids.OfMask(mask);
+      // Mapped entries may be in any blob file.
+      const uint8_t new_mask = ids.OfMask(
+          mask, file.blob_refs.mapped.Any() ? 0 : file.oldest_blob_file_number);
       is_changed = is_changed || new_mask != mask;
       file.blob_refs.path_mask = new_mask;
     }
   }
   for (BlobFileAddition& file : blob_file_additions_) {
-    const uint32_t path_id = ids.Of(file.GetPathId());
+    const uint32_t path_id =
+        ids.OfFile(file.GetBlobFileNumber(), file.GetPathId());
     is_changed = is_changed || path_id != file.GetPathId();
     file = BlobFileAddition(file.GetBlobFileNumber(), file.GetTotalBlobCount(),
                             file.GetTotalBlobBytes(), file.GetChecksumMethod(),

@@ -418,7 +418,7 @@ SequenceNumber DeltaEdit::LargestSequence() const {
 bool DeltaEdit::MapPathIds(const PathIdMap& ids) {
   bool is_changed = false;
   for (DeltaFileDescription& file : files_) {
-    const uint32_t path_id = ids.Of(file.path_id);
+    const uint32_t path_id = ids.OfFile(file.number, file.path_id);
     is_changed = is_changed || path_id != file.path_id;
     file.path_id = path_id;
   }

@@ -19,15 +19,6 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-LiveFileStorageInfo* FindFile(FileType type,
-                              std::vector<LiveFileStorageInfo>* files) {
-  const auto found = std::find_if(files->begin(), files->end(),
-                                  [type](const LiveFileStorageInfo& file) {
-                                    return file.file_type == type;
-                                  });
-  return found == files->end() ? nullptr : &*found;
-}
-
 // Returns true if a file that belongs to a column family is in another
 // directory than that of the DB.
 bool AnyElsewhere(const std::string& db_dir,
@@ -40,13 +31,22 @@ bool AnyElsewhere(const std::string& db_dir,
       });
 }
 
-void Replace(std::string&& contents, LiveFileStorageInfo* file) {
+}  // namespace
+
+LiveFileStorageInfo* FindFile(FileType type,
+                              std::vector<LiveFileStorageInfo>* files) {
+  const auto found = std::find_if(files->begin(), files->end(),
+                                  [type](const LiveFileStorageInfo& file) {
+                                    return file.file_type == type;
+                                  });
+  return found == files->end() ? nullptr : &*found;
+}
+
+void ReplaceContents(std::string&& contents, LiveFileStorageInfo* file) {
   file->replacement_contents = std::move(contents);
   file->size = file->replacement_contents.size();
   file->trim_to_size = false;
 }
-
-}  // namespace
 
 thread_local CopyPaths* CopyPaths::current_ = nullptr;
 
@@ -55,7 +55,11 @@ void CopyPaths::Note(ColumnFamilySet& families, bool is_read_only) {
     return;
   }
   for (ColumnFamilyData* cfd : families) {
-    current_->has_several_ |= cfd->ioptions().cf_paths.size() > 1;
+    const std::vector<DbPath>& paths = cfd->ioptions().cf_paths;
+    current_->has_several_ |= paths.size() > 1;
+    for (const DbPath& path : paths) {
+      current_->directories_.insert(path.path);
+    }
   }
   current_->may_be_in_options_ = current_->has_several_ || is_read_only;
 }
@@ -83,7 +87,7 @@ Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
     has_paths = has_paths || OptionsFileCopy::HasPaths(text);
     std::string copy = OptionsFileCopy::IntoOneDirectory(text, keeps_wal_dir);
     if (copy != text) {
-      Replace(std::move(copy), file);
+      ReplaceContents(std::move(copy), file);
     }
   }
   LiveFileStorageInfo* const manifest = FindFile(kDescriptorFile, files);
@@ -102,18 +106,9 @@ Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
     ROCKS_LOG_INFO(db->GetDBOptions().info_log,
                    "The copy has all files on path 0: %s is rewritten",
                    manifest->relative_filename.c_str());
-    Replace(std::move(contents), manifest);
+    ReplaceContents(std::move(contents), manifest);
   }
   return s;
-}
-
-std::string LinkableDirectories::DirectoriesOf(const std::string& from,
-                                               const std::string& to) {
-  const auto directory = [](const std::string& name) {
-    const size_t slash = name.rfind('/');
-    return name.substr(0, slash == std::string::npos ? 0 : slash + 1);
-  };
-  return directory(from) + '\0' + directory(to);
 }
 
 Status CheckExportable(const ColumnFamilyMetaData& family) {

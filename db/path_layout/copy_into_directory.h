@@ -3,12 +3,14 @@
 
 #pragma once
 
+#include <set>
 #include <string>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
+#include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -18,7 +20,7 @@ struct ColumnFamilyMetaData;
 struct LiveFileStorageInfo;
 
 // Notes what a DB knows about its paths while a thread requests its live files
-// for a copy in one directory. It is neither an option of that call, because
+// for a copy. It is neither an option of that call, because
 // those options are a public struct, nor asked of DB::GetRootDB(), because a
 // backup of a DB that is not a DBImpl does not have that.
 //
@@ -38,6 +40,9 @@ class CopyPaths {
 
   // A column family has several paths.
   bool has_several() const { return has_several_; }
+  // The directories of all column families, also of dropped ones, as they are
+  // in the options.
+  const std::set<std::string>& directories() const { return directories_; }
   // The OPTIONS file may name paths.
   bool may_be_in_options() const { return may_be_in_options_; }
 
@@ -47,6 +52,7 @@ class CopyPaths {
   CopyPaths* const outer_;
   bool has_several_ = false;
   bool may_be_in_options_ = false;
+  std::set<std::string> directories_;
 };
 
 // Prepares the live files of `db` for a copy in one directory, as Checkpoint
@@ -64,35 +70,32 @@ Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
                                  bool keeps_wal_dir,
                                  std::vector<LiveFileStorageInfo>* files);
 
-// Remembers the directories whose files cannot be linked, because the copy is
-// on another device. Their files are copied, those of other directories are
-// linked nevertheless.
+// Remembers between which directories files cannot be linked, because they are
+// on different devices. These files are copied, those of other pairs of
+// directories are linked nevertheless.
+// from: the directory of the original.
+// to: the directory of the copy; empty if all copies go to one directory.
 //
 // Not thread-safe.
 class LinkableDirectories {
  public:
-  bool MayLink(const std::string& directory) const {
-    return refused_.count(directory) == 0;
+  bool MayLink(const std::string& from, const std::string& to = "") const {
+    return refused_.count({from, to}) == 0;
   }
-  void Refuse(const std::string& directory) { refused_.insert(directory); }
-
-  // The same for files that go to several directories: each pair of directories
-  // counts by itself.
-  // from, to: names of a file with their directories.
-  bool MayLinkFile(const std::string& from, const std::string& to) const {
-    return MayLink(DirectoriesOf(from, to));
-  }
-  void RefuseFile(const std::string& from, const std::string& to) {
-    Refuse(DirectoriesOf(from, to));
+  void Refuse(const std::string& from, const std::string& to = "") {
+    refused_.insert({from, to});
   }
 
  private:
-  static std::string DirectoriesOf(const std::string& from,
-                                   const std::string& to);
-
-  // A directory, or two with a zero byte between them.
-  std::unordered_set<std::string> refused_;
+  std::set<std::pair<std::string, std::string>> refused_;
 };
+
+// Makes `contents` the contents that a copy has of a file.
+void ReplaceContents(std::string&& contents, LiveFileStorageInfo* file);
+
+// Returns the first file of this type; nullptr if there is none.
+LiveFileStorageInfo* FindFile(FileType type,
+                              std::vector<LiveFileStorageInfo>* files);
 
 // Returns OK if a column family with these files can be exported by its SST
 // files alone, as ExportColumnFamily() does it. Returns NotSupported if there

@@ -3,42 +3,17 @@
 
 #include "db/path_layout/manifest_copy.h"
 
-#include <algorithm>
 #include <memory>
-#include <utility>
 
-#include "db/log_reader.h"
 #include "db/log_writer.h"
+#include "db/path_layout/manifest_records.h"
 #include "db/version_edit.h"
-#include "file/sequence_file_reader.h"
 #include "file/writable_file_writer.h"
 #include "rocksdb/file_system.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
-
-// The first bytes of a file.
-class FilePrefix : public FSSequentialFileOwnerWrapper {
- public:
-  // size: bytes that can be read.
-  FilePrefix(std::unique_ptr<FSSequentialFile>&& file, uint64_t size)
-      : FSSequentialFileOwnerWrapper(std::move(file)), left_(size) {}
-
-  IOStatus Read(size_t n, const IOOptions& options, Slice* result,
-                char* scratch, IODebugContext* dbg) override {
-    const size_t wanted = static_cast<size_t>(std::min<uint64_t>(n, left_));
-    const IOStatus s = FSSequentialFileOwnerWrapper::Read(wanted, options,
-                                                          result, scratch, dbg);
-    if (s.ok()) {
-      left_ -= result->size();
-    }
-    return s;
-  }
-
- private:
-  uint64_t left_;
-};
 
 // Appends what is written to a string. There is nothing to flush or to sync.
 class StringFile : public FSWritableFile {
@@ -63,23 +38,6 @@ class StringFile : public FSWritableFile {
 
   std::string* const contents_;
 };
-
-// Keeps the first error of a log::Reader.
-struct FirstError : public log::Reader::Reporter {
-  void Corruption(size_t /*bytes*/, const Status& s,
-                  uint64_t /*log_number*/) override {
-    if (status.ok()) {
-      status = s;
-    }
-  }
-
-  Status status;
-};
-
-Status CorruptAt(const std::string& fname, uint64_t offset,
-                 const std::string& what) {
-  return Status::Corruption(fname + ", offset " + std::to_string(offset), what);
-}
 
 // Encodes the edit with other path ids. Leaves *encoded empty if the ids stay
 // what they are.
@@ -114,54 +72,24 @@ Status CopyManifest(FileSystem* fs, const std::string& fname, uint64_t size,
                     bool* is_changed) {
   contents->clear();
   *is_changed = false;
-  std::unique_ptr<FSSequentialFile> file;
-  const FileOptions file_options = fs->OptimizeForManifestRead(FileOptions());
-  Status s = fs->NewSequentialFile(fname, file_options, &file, nullptr);
-  if (!s.ok()) {
-    return s;
-  }
-  FirstError error;
-  log::Reader reader(
-      nullptr,
-      std::make_unique<SequentialFileReader>(
-          std::make_unique<FilePrefix>(std::move(file), size), fname),
-      &error, /*checksum=*/true, /*log_num=*/0);
   log::Writer writer(std::make_unique<WritableFileWriter>(
                          std::make_unique<StringFile>(contents), fname,
                          FileOptions(EnvOptions())),
                      /*log_number=*/0, /*recycle_log_files=*/false);
-  Slice record;
-  std::string scratch;
   std::string encoded;
-  // Offset at which the last record that was read ends.
-  uint64_t end = 0;
-  while (reader.ReadRecord(&record, &scratch,
-                           WALRecoveryMode::kAbsoluteConsistency) &&
-         error.status.ok()) {
-    end = reader.LastRecordEnd();
-    s = MapRecord(record, path_ids, &encoded);
-    if (s.ok()) {
+  Status s = ForEachManifestRecord(fs, fname, size, [&](const Slice& record) {
+    Status copied = MapRecord(record, path_ids, &encoded);
+    if (copied.ok()) {
       *is_changed = *is_changed || !encoded.empty();
-      s = writer.AddRecord(WriteOptions(),
-                           encoded.empty() ? record : Slice(encoded));
+      copied = writer.AddRecord(WriteOptions(),
+                                encoded.empty() ? record : Slice(encoded));
     }
-    if (s.IsCorruption()) {
-      return CorruptAt(fname, reader.LastRecordOffset(), s.ToString());
-    }
-    if (!s.ok()) {
-      return s;
-    }
+    return copied;
+  });
+  if (s.ok()) {
+    s = writer.Close(WriteOptions());
   }
-  if (!error.status.ok()) {
-    return error.status.IsCorruption()
-               ? CorruptAt(fname, end, error.status.ToString())
-               : error.status;
-  }
-  if (end != size) {
-    return CorruptAt(fname, end,
-                     "no record ends at offset " + std::to_string(size));
-  }
-  return writer.Close(WriteOptions());
+  return s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -194,6 +194,47 @@ TEST_F(ManifestCopyTest, AllKindsOfFilesGetTheirNewPath) {
   }
 }
 
+// A file with an id of its own has it in each record, and the mask of an SST
+// file follows the blob files.
+TEST_F(ManifestCopyTest, FilesCanHaveTheirOwnPath) {
+  FileMetaData sst = File(7, /*path_id=*/1);
+  sst.oldest_blob_file_number = 10;
+  VersionEdit edit;
+  edit.AddFile(0, sst);
+  edit.AddFile(0, File(8, /*path_id=*/1));
+  edit.AddBlobFile(BlobFileAddition(9, 5, 600, "", "", /*path_id=*/0));
+  edit.AddBlobFile(BlobFileAddition(10, 5, 600, "", "", /*path_id=*/0));
+  DeltaEdit deltas;
+  deltas.AddFile(DeltaFile(12, /*path_id=*/1));
+  edit.SetDeltaEdit(std::move(deltas));
+  VersionEdit move;
+  move.DeleteFile(0, 7);
+  move.AddFile(1, sst);
+  PathIdMap ids;
+  ids.SetFile(7, 3);
+  ids.SetFile(12, 2);
+  ids.SetBlobFile(9, /*from=*/0, /*to=*/1);
+  ids.SetBlobFile(10, /*from=*/0, /*to=*/2);
+  ASSERT_OK(Copy(Write({Encode(edit), Encode(move)}), ids));
+  EXPECT_TRUE(is_changed_);
+  const std::vector<std::string> records = Records(copy_);
+  ASSERT_EQ(records.size(), 2U);
+  VersionEdit copied;
+  ASSERT_OK(copied.DecodeFrom(records[0]));
+  ASSERT_EQ(copied.GetNewFiles().size(), 2U);
+  EXPECT_EQ(copied.GetNewFiles()[0].second.fd.GetPathId(), 3U);
+  EXPECT_EQ(PathLayout::BlobPathMask(copied.GetNewFiles()[0].second), 0b100);
+  EXPECT_EQ(copied.GetNewFiles()[1].second.fd.GetPathId(), 0U);
+  ASSERT_EQ(copied.GetBlobFileAdditions().size(), 2U);
+  EXPECT_EQ(copied.GetBlobFileAdditions()[0].GetPathId(), 1U);
+  EXPECT_EQ(copied.GetBlobFileAdditions()[1].GetPathId(), 2U);
+  ASSERT_NE(copied.GetDeltaEdit(), nullptr);
+  EXPECT_EQ(copied.GetDeltaEdit()->files()[0].path_id, 2U);
+  VersionEdit moved;
+  ASSERT_OK(moved.DecodeFrom(records[1]));
+  EXPECT_EQ(moved.GetNewFiles()[0].second.fd.GetPathId(), 3U);
+}
+
 // Each column family has its own paths.
 TEST_F(ManifestCopyTest, PathsAreThoseOfTheColumnFamily) {
   std::vector<std::string> records;

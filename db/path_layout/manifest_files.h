@@ -35,7 +35,10 @@ struct ManifestFamily {
 Status FindManifest(FileSystem* fs, const std::string& dbname,
                     std::string* fname);
 
-// Reads which files a MANIFEST names, without opening them.
+// Reads which files must exist by a MANIFEST that may be damaged, without
+// opening them: for repairs. ReadManifestFilePlaces(), which is for copies,
+// reads an intact MANIFEST, needs no comparators, and returns levels, but also
+// files that no version has any more: a copy has their records.
 //
 // Invariant: a family has exactly the files that its last version has. Records
 // of files that no version has any more are left out, such as those of blob

@@ -7,123 +7,34 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "db/path_layout/copy_into_directory.h"
-#include "db/path_layout/path_test_util.h"
+#include "db/path_layout/path_copy_test_util.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test_util/sync_point.h"
-#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class PathCopyTest : public PathTestBase {
+class PathCopyTest : public PathCopyTestBase {
  protected:
-  static constexpr int kKeys = 40;
+  PathCopyTest() : PathCopyTestBase("path_copy_test") {}
 
-  PathCopyTest() : PathTestBase("path_copy_test") {}
-  ~PathCopyTest() override {
-    Close();
-    for (const std::string& directory : directories_) {
-      DestroyDir(env_, directory).PermitUncheckedError();
-    }
-  }
-
-  // Returns a directory outside of the database that does not exist.
-  std::string Directory(const std::string& name) {
-    const std::string directory = dbname_ + "_copies_" + name;
-    DestroyDir(env_, directory).PermitUncheckedError();
-    directories_.insert(directory);
-    return directory;
-  }
-
-  // Features of the column family "cf1".
-  enum Feature { kInline, kBlobs, kMap, kDeltas, kMapAndDeltas, kNumFeatures };
-  Options FeatureOptions(Feature feature, const std::string& prefix,
-                         uint32_t num_paths, const Ids& sst, const Ids& blob) {
-    Options options = PathOptions(prefix, num_paths, sst, blob);
-    options.enable_blob_files = feature != kInline && feature != kDeltas;
-    options.enable_blob_address_map =
-        feature == kMap || feature == kMapAndDeltas;
-    options.enable_delta_separation =
-        feature == kDeltas || feature == kMapAndDeltas;
-    options.merge_operator = MergeOperators::CreateStringAppendOperator();
-    return options;
-  }
-  // Returns options of a family in the directory of the DB.
-  Options PlainOptions() { return FeatureOptions(kBlobs, "plain", 0, {}, {}); }
-  static Options WithoutPaths(Options options) {
-    options.cf_paths.clear();
-    options.level_sst_path_ids.clear();
-    options.level_blob_path_ids.clear();
-    options.delta_sorted_path_id = -1;
-    return options;
-  }
-
-  // Writes values on all paths, operands, and, if `wal` is true, entries that
-  // only the WAL has.
-  void Fill(bool wal) {
-    for (int family = 0; family < 2; ++family) {
-      PutRange(family, 0, kKeys);
-      ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
-      ASSERT_OK(db_->CompactRange(CompactRangeOptions(), Handle(family),
-                                  nullptr, nullptr));
-      PutRange(family, kKeys / 2, kKeys + kKeys / 2, 1);
-      ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
-      for (int i = 0; i < kKeys; i += 3) {
-        ASSERT_OK(db_->Merge(WriteOptions(), Handle(family), KeyOf(i), "m"));
-        Expect(family, KeyOf(i), ValueOf(i, i < kKeys / 2 ? 0 : 1) + ",m");
-      }
-      ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
-      if (wal) {
-        PutRange(family, 2 * kKeys, 2 * kKeys + 5, 0, /*wal=*/true);
-      }
-    }
-  }
-
-  Status MakeCheckpoint(const std::string& directory,
-                        uint64_t log_size_for_flush = 0) {
-    Checkpoint* created = nullptr;
-    Status s = Checkpoint::Create(db_.get(), &created);
-    const std::unique_ptr<Checkpoint> checkpoint(created);
-    return s.ok() ? checkpoint->CreateCheckpoint(directory, log_size_for_flush)
-                  : s;
-  }
-  std::unique_ptr<BackupEngine> OpenBackups(const std::string& directory) {
-    BackupEngine* engine = nullptr;
-    EXPECT_OK(BackupEngine::Open(
-        device_env_.get(), BackupEngineOptions(directory, device_env_.get()),
-        &engine));
-    return std::unique_ptr<BackupEngine>(engine);
-  }
-
-  std::vector<std::string> Names(const std::string& directory) {
-    std::vector<std::string> names;
-    EXPECT_OK(env_->GetChildren(directory, &names));
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  // Checks that no MANIFEST or OPTIONS file of the copy names a directory of
-  // the original.
+  // As the base class; and the copy has no path ids.
   void CheckNamesNoOther(const std::string& directory) {
+    PathCopyTestBase::CheckNamesNoOther(directory);
     for (const std::string& name : Names(directory)) {
-      uint64_t number = 0;
-      FileType type = kTempFile;
-      if (!ParseFileName(name, &number, &type) ||
-          (type != kDescriptorFile && type != kOptionsFile)) {
-        continue;
+      if (name.rfind("OPTIONS", 0) == 0) {
+        std::string contents;
+        ASSERT_OK(ReadFileToString(env_, directory + "/" + name, &contents));
+        EXPECT_EQ(contents.find("path_id"), std::string::npos) << name;
       }
-      std::string contents;
-      ASSERT_OK(ReadFileToString(env_, directory + "/" + name, &contents));
-      EXPECT_EQ(contents.find(dbname_), std::string::npos) << name;
-      EXPECT_EQ(contents.find("path_id"), std::string::npos) << name;
     }
   }
   // Opens the copy for writing, compares its contents with the database's, and
@@ -143,21 +54,8 @@ class PathCopyTest : public PathTestBase {
     std::vector<ColumnFamilyHandle*> handles;
     ASSERT_OK(DB::Open(db_options, directory, families, &handles, &copy));
     for (size_t i = 0; i < handles.size(); ++i) {
-      std::string ours;
-      std::string theirs;
-      const std::unique_ptr<Iterator> a(
-          db_->NewIterator(ReadOptions(), Handle(static_cast<int>(i))));
-      for (a->SeekToFirst(); a->Valid(); a->Next()) {
-        ours += a->key().ToString() + "=" + a->value().ToString() + "\n";
-      }
-      ASSERT_OK(a->status());
-      std::unique_ptr<Iterator> b(copy->NewIterator(ReadOptions(), handles[i]));
-      for (b->SeekToFirst(); b->Valid(); b->Next()) {
-        theirs += b->key().ToString() + "=" + b->value().ToString() + "\n";
-      }
-      ASSERT_OK(b->status());
-      b.reset();
-      EXPECT_EQ(ours, theirs);
+      EXPECT_EQ(Entries(db_.get(), Handle(static_cast<int>(i))),
+                Entries(copy.get(), handles[i]));
       ASSERT_OK(copy->Put(WriteOptions(), handles[i], "of the copy", "x"));
       ASSERT_OK(copy->Flush(FlushOptions(), handles[i]));
       CompactRangeOptions compact;
@@ -181,20 +79,6 @@ class PathCopyTest : public PathTestBase {
     }
     ASSERT_OK(copy->Close());
   }
-  void CheckOriginal(const std::vector<Options>& options) {
-    ASSERT_OK(VerifyData());
-    ASSERT_OK(db_->VerifyChecksum());
-    ASSERT_OK(Open(options, /*create_families=*/false));
-    ASSERT_OK(VerifyData());
-    for (size_t i = 0; i < options.size(); ++i) {
-      if (!options[i].level_sst_path_ids.empty()) {
-        CheckPlacement(static_cast<int>(i), options[i]);
-      }
-    }
-  }
-
- private:
-  std::set<std::string> directories_;
 };
 
 TEST_F(PathCopyTest, CheckpointIsInOneDirectory) {
@@ -541,15 +425,15 @@ TEST_F(PathCopyTest, ExportOfSeparatedValuesIsRefused) {
 TEST_F(PathCopyTest, PairsOfDirectoriesAreLinkableByThemselves) {
   LinkableDirectories linkable;
   EXPECT_TRUE(linkable.MayLink("/a"));
-  EXPECT_TRUE(linkable.MayLinkFile("/a/1", "/b/2"));
+  EXPECT_TRUE(linkable.MayLink("/a", "/b"));
   linkable.Refuse("/a");
-  linkable.RefuseFile("/a/1", "/b/2");
+  linkable.Refuse("/a", "/b");
   EXPECT_FALSE(linkable.MayLink("/a"));
   EXPECT_TRUE(linkable.MayLink("/b"));
-  EXPECT_FALSE(linkable.MayLinkFile("/a/3", "/b/4"));
-  EXPECT_TRUE(linkable.MayLinkFile("/a/3", "/c/4"));
-  EXPECT_TRUE(linkable.MayLinkFile("/c/3", "/b/4"));
-  EXPECT_TRUE(linkable.MayLinkFile("/b/3", "/a/4"));
+  EXPECT_FALSE(linkable.MayLink("/a", "/b"));
+  EXPECT_TRUE(linkable.MayLink("/a", "/c"));
+  EXPECT_TRUE(linkable.MayLink("/c", "/b"));
+  EXPECT_TRUE(linkable.MayLink("/b", "/a"));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

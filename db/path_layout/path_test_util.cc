@@ -27,15 +27,19 @@ class CountingDirectory : public FSDirectoryWrapper {
       : FSDirectoryWrapper(std::move(target)), fs_(fs), path_(path) {}
 
   IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
-    return fs_->OnDirectorySync(path_) ? FSDirectoryWrapper::Fsync(options, dbg)
-                                       : IOStatus::OK();
+    IOStatus s = fs_->Step("sync " + path_);
+    if (s.ok() && fs_->OnDirectorySync(path_)) {
+      s = FSDirectoryWrapper::Fsync(options, dbg);
+    }
+    return s;
   }
   IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* dbg,
                                const DirFsyncOptions& dir_options) override {
-    return fs_->OnDirectorySync(path_)
-               ? FSDirectoryWrapper::FsyncWithDirOptions(options, dbg,
-                                                         dir_options)
-               : IOStatus::OK();
+    IOStatus s = fs_->Step("sync " + path_);
+    if (s.ok() && fs_->OnDirectorySync(path_)) {
+      s = FSDirectoryWrapper::FsyncWithDirOptions(options, dbg, dir_options);
+    }
+    return s;
   }
 
  private:
@@ -65,6 +69,54 @@ int DeviceFS::TakeLinkCount() {
   return std::exchange(num_links_, 0);
 }
 
+void DeviceFS::PowerOffAfter(int steps) {
+  MutexLock lock(&mutex_);
+  steps_left_ = steps;
+  is_power_to_fail_ = true;
+  has_failed_ = false;
+}
+
+void DeviceFS::FailAfter(int steps) {
+  MutexLock lock(&mutex_);
+  steps_left_ = steps;
+  is_power_to_fail_ = false;
+  has_failed_ = false;
+}
+
+bool DeviceFS::HasFailed() {
+  MutexLock lock(&mutex_);
+  return has_failed_;
+}
+
+std::vector<std::string> DeviceFS::TakeSteps() {
+  MutexLock lock(&mutex_);
+  records_steps_ = true;
+  return std::exchange(steps_, {});
+}
+
+IOStatus DeviceFS::Step(const std::string& step) {
+  MutexLock lock(&mutex_);
+  if (steps_left_ == 0) {
+    steps_left_ = -1;
+    has_failed_ = true;
+    if (!is_power_to_fail_) {
+      return IOStatus::IOError("injected error", step);
+    }
+    SetFilesystemActive(false);
+  }
+  if (!IsFilesystemActive()) {
+    // The error of the base class.
+    return IOStatus::Corruption("Not active");
+  }
+  if (steps_left_ > 0) {
+    --steps_left_;
+  }
+  if (records_steps_) {
+    steps_.push_back(step);
+  }
+  return IOStatus::OK();
+}
+
 bool DeviceFS::OnDirectorySync(const std::string& directory) {
   MutexLock lock(&mutex_);
   if (!IsFilesystemActive()) {
@@ -75,6 +127,7 @@ bool DeviceFS::OnDirectorySync(const std::string& directory) {
     return false;
   }
   unsynced_links_.erase(directory);
+  unsynced_files_.erase(directory);
   return true;
 }
 
@@ -88,6 +141,7 @@ IOStatus DeviceFS::PowerOn() {
   {
     MutexLock lock(&mutex_);
     links.swap(unsynced_links_);
+    unsynced_files_.clear();
   }
   for (const auto& directory : links) {
     for (const std::string& name : directory.second) {
@@ -115,6 +169,34 @@ IOStatus DeviceFS::NewDirectory(const std::string& path,
   return s;
 }
 
+IOStatus DeviceFS::NewWritableFile(const std::string& path,
+                                   const FileOptions& options,
+                                   std::unique_ptr<FSWritableFile>* result,
+                                   IODebugContext* dbg) {
+  IOStatus s = Step("create " + path);
+  if (s.ok()) {
+    s = FaultInjectionTestFS::NewWritableFile(path, options, result, dbg);
+  }
+  if (s.ok()) {
+    MutexLock lock(&mutex_);
+    const auto file = Split(path);
+    unsynced_files_[file.first].insert(file.second);
+  }
+  return s;
+}
+
+IOStatus DeviceFS::CreateDir(const std::string& path, const IOOptions& options,
+                             IODebugContext* dbg) {
+  const IOStatus s = Step("mkdir " + path);
+  return s.ok() ? FaultInjectionTestFS::CreateDir(path, options, dbg) : s;
+}
+
+IOStatus DeviceFS::DeleteDir(const std::string& path, const IOOptions& options,
+                             IODebugContext* dbg) {
+  const IOStatus s = Step("rmdir " + path);
+  return s.ok() ? FaultInjectionTestFS::DeleteDir(path, options, dbg) : s;
+}
+
 IOStatus DeviceFS::LinkFile(const std::string& from, const std::string& to,
                             const IOOptions& options, IODebugContext* dbg) {
   const auto source = Split(from);
@@ -126,7 +208,10 @@ IOStatus DeviceFS::LinkFile(const std::string& from, const std::string& to,
       return IOStatus::NotSupported("another device");
     }
   }
-  IOStatus s = FaultInjectionTestFS::LinkFile(from, to, options, dbg);
+  IOStatus s = Step("link " + from + " " + to);
+  if (s.ok()) {
+    s = FaultInjectionTestFS::LinkFile(from, to, options, dbg);
+  }
   if (s.ok()) {
     MutexLock lock(&mutex_);
     unsynced_links_[link.first].insert(link.second);
@@ -137,10 +222,14 @@ IOStatus DeviceFS::LinkFile(const std::string& from, const std::string& to,
 
 IOStatus DeviceFS::DeleteFile(const std::string& path, const IOOptions& options,
                               IODebugContext* dbg) {
-  IOStatus s = FaultInjectionTestFS::DeleteFile(path, options, dbg);
+  IOStatus s = Step("delete " + path);
+  if (s.ok()) {
+    s = FaultInjectionTestFS::DeleteFile(path, options, dbg);
+  }
   if (s.ok()) {
     MutexLock lock(&mutex_);
     const auto file = Split(path);
+    unsynced_files_[file.first].erase(file.second);
     auto links = unsynced_links_.find(file.first);
     if (links != unsynced_links_.end()) {
       links->second.erase(file.second);
@@ -151,7 +240,10 @@ IOStatus DeviceFS::DeleteFile(const std::string& path, const IOOptions& options,
 
 IOStatus DeviceFS::RenameFile(const std::string& from, const std::string& to,
                               const IOOptions& options, IODebugContext* dbg) {
-  IOStatus s = FaultInjectionTestFS::RenameFile(from, to, options, dbg);
+  IOStatus s = Step("rename " + from + " " + to);
+  if (s.ok()) {
+    s = FaultInjectionTestFS::RenameFile(from, to, options, dbg);
+  }
   std::vector<std::string> children;
   bool is_dir = false;
   if (s.ok() && target()->IsDirectory(to, options, &is_dir, dbg).ok() &&
@@ -160,7 +252,19 @@ IOStatus DeviceFS::RenameFile(const std::string& from, const std::string& to,
       UntrackFile(from + "/" + child);
     }
     MutexLock lock(&mutex_);
+    // PowerOn() deletes new files of the directory as it deletes links.
+    std::set<std::string> unsynced = std::exchange(unsynced_links_[from], {});
+    unsynced.merge(unsynced_files_[from]);
     unsynced_links_.erase(from);
+    unsynced_files_.erase(from);
+    unsynced_links_[to] = std::move(unsynced);
+  } else if (s.ok()) {
+    MutexLock lock(&mutex_);
+    const auto source = Split(from);
+    const auto renamed = Split(to);
+    if (unsynced_files_[source.first].erase(source.second) > 0) {
+      unsynced_files_[renamed.first].insert(renamed.second);
+    }
   }
   return s;
 }

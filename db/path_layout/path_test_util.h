@@ -21,8 +21,12 @@ namespace ROCKSDB_NAMESPACE {
 // loss of power.
 //
 // In addition to FaultInjectionTestFS, a hard link is lost without an fsync of
-// its directory, like any other directory entry; links between devices fail;
-// and directory fsyncs and links are counted.
+// its directory, like any other directory entry; an entry of a directory that
+// is renamed is lost without an fsync before or after that; links between
+// devices fail; and directory fsyncs and links are counted.
+//
+// A step is a change of a directory: files or directories are created, linked,
+// renamed or deleted, or a directory is synced.
 //
 // Thread-safe.
 class DeviceFS : public FaultInjectionTestFS {
@@ -43,6 +47,18 @@ class DeviceFS : public FaultInjectionTestFS {
   // Returns the number of hard links that were made since the last call.
   int TakeLinkCount();
 
+  // Turns the power off instead of the step after `steps` others; never if it
+  // is negative.
+  void PowerOffAfter(int steps);
+  // Makes the step after `steps` others fail, but no later one; none if it is
+  // negative.
+  void FailAfter(int steps);
+  // Returns true if PowerOffAfter() or FailAfter() has had its effect.
+  bool HasFailed();
+  // Returns the steps since the last call: "sync <directory>", "rename <from>
+  // <to>", "create <file>", ... The first call begins to record them.
+  std::vector<std::string> TakeSteps();
+
   // Stops all I/O, so that no later write reaches the disk.
   void PowerOff() { SetFilesystemActive(false); }
   // Drops all unsynced file contents and directory entries.
@@ -51,13 +67,22 @@ class DeviceFS : public FaultInjectionTestFS {
   IOStatus NewDirectory(const std::string& path, const IOOptions& options,
                         std::unique_ptr<FSDirectory>* result,
                         IODebugContext* dbg) override;
+  IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* dbg) override;
+  IOStatus CreateDir(const std::string& path, const IOOptions& options,
+                     IODebugContext* dbg) override;
+  IOStatus DeleteDir(const std::string& path, const IOOptions& options,
+                     IODebugContext* dbg) override;
   IOStatus LinkFile(const std::string& from, const std::string& to,
                     const IOOptions& options, IODebugContext* dbg) override;
   IOStatus DeleteFile(const std::string& path, const IOOptions& options,
                       IODebugContext* dbg) override;
-  // The files of a renamed directory count as durable.
   IOStatus RenameFile(const std::string& from, const std::string& to,
                       const IOOptions& options, IODebugContext* dbg) override;
+
+  // Returns an error if this step must not be made.
+  IOStatus Step(const std::string& step);
 
   // Called by the directories of this file system. Counts an fsync and returns
   // true if it is to be done.
@@ -72,6 +97,15 @@ class DeviceFS : public FaultInjectionTestFS {
   int num_links_ = 0;
   // directory -> names of hard links made since its last fsync
   std::map<std::string, std::set<std::string>> unsynced_links_;
+  // The same for new files. The base class takes care of them, but not if the
+  // directory is renamed.
+  std::map<std::string, std::set<std::string>> unsynced_files_;
+  // Negative: no step fails.
+  int steps_left_ = -1;
+  bool is_power_to_fail_ = false;
+  bool has_failed_ = false;
+  bool records_steps_ = false;
+  std::vector<std::string> steps_;
 };
 
 // A test of column families with layouts. Each path of a family is a device of

@@ -147,3 +147,34 @@ rocksdb_comparator_get_different_bytes_never_equal(
 extern ROCKSDB_LIBRARY_API void rocksdb_options_override_cf_paths(
     size_t num_column_families, rocksdb_options_t** column_family_options,
     const rocksdb_dbpath_t** paths, size_t num_paths, char** errptr);
+
+/* The directories of a copy: see rocksdb/utilities/copy_layout.h. */
+
+typedef struct rocksdb_copy_layout_t rocksdb_copy_layout_t;
+
+extern ROCKSDB_LIBRARY_API rocksdb_copy_layout_t* rocksdb_copy_layout_create(
+    void);
+extern ROCKSDB_LIBRARY_API void rocksdb_copy_layout_destroy(
+    rocksdb_copy_layout_t* layout);
+/* Sets the layout of one column family, or, if column_family is NULL, that of
+   all others. All arrays are copied, and may be NULL if they have no entries.
+   delta_sorted_path_id is -1 if sorted delta files have no path of their own.
+ */
+extern ROCKSDB_LIBRARY_API void rocksdb_copy_layout_set(
+    rocksdb_copy_layout_t* layout, const char* column_family,
+    const rocksdb_dbpath_t** paths, size_t num_paths,
+    const uint32_t* level_sst_path_ids, size_t num_level_sst_path_ids,
+    const uint32_t* level_blob_path_ids, size_t num_level_blob_path_ids,
+    int32_t delta_sorted_path_id, const uint32_t* path_map,
+    size_t path_map_size);
+
+/* Creates a checkpoint in several directories. `layout` may be destroyed
+   afterwards. */
+extern ROCKSDB_LIBRARY_API void rocksdb_checkpoint_create_with_layout(
+    rocksdb_t* db, const char* checkpoint_dir, uint64_t log_size_for_flush,
+    const rocksdb_copy_layout_t* layout, char** errptr);
+
+/* RestoreOptions::layout. The layout is copied; NULL, the default, restores
+   into one directory. */
+extern ROCKSDB_LIBRARY_API void rocksdb_restore_options_set_layout(
+    rocksdb_restore_options_t* opt, const rocksdb_copy_layout_t* layout);

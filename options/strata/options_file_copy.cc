@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <vector>
 
 #include "options/strata/own_option_lines.h"
+#include "util/strata/path_list.h"
+#include "util/string_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -40,28 +43,43 @@ OptionLine Parse(const std::string& line) {
   return result;
 }
 
-enum class Section { kDB, kColumnFamily, kOther };
+struct Section {
+  enum Kind { kDB, kColumnFamily, kOther };
 
-Section SectionOf(const std::string& line) {
-  const std::string trimmed = Trim(line);
-  if (trimmed.rfind("[DBOptions", 0) == 0) {
-    return Section::kDB;
+  Kind kind = kOther;
+  std::string name;  // empty: the section is not about a column family
+};
+
+Section ParseSection(const std::string& header) {
+  Section section;
+  if (header.rfind("[DBOptions", 0) == 0) {
+    section.kind = Section::kDB;
+  } else if (header.rfind("[CFOptions", 0) == 0) {
+    section.kind = Section::kColumnFamily;
+    const size_t begin = header.find('"');
+    const size_t end = header.rfind('"');
+    if (begin < end) {
+      section.name =
+          UnescapeOptionString(header.substr(begin + 1, end - begin - 1));
+    }
   }
-  return trimmed.rfind("[CFOptions", 0) == 0 ? Section::kColumnFamily
-                                             : Section::kOther;
+  return section;
 }
 
+bool IsHeader(const std::string& line) { return Trim(line).rfind('[', 0) == 0; }
+
 // Calls fn(section, line) for each line of the text, which has its line break.
-void ForEachLine(
-    const std::string& text,
-    const std::function<void(Section, const std::string& line)>& fn) {
-  Section section = Section::kOther;
+// The header of a section is its first line.
+void ForEachLine(const std::string& text,
+                 const std::function<void(const Section& section,
+                                          const std::string& line)>& fn) {
+  Section section;
   size_t begin = 0;
   while (begin < text.size()) {
     const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
     const std::string line = text.substr(begin, end - begin);
-    if (Trim(line).rfind('[', 0) == 0) {
-      section = SectionOf(line);
+    if (IsHeader(line)) {
+      section = ParseSection(Trim(line));
     }
     fn(section, line);
     begin = end;
@@ -72,37 +90,112 @@ bool IsOneOf(const std::string& name, std::initializer_list<const char*> list) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
+// Returns the lines of an OPTIONS file for a layout.
+std::string LinesOf(const CopyLayout::ColumnFamily& layout) {
+  std::string lines;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) {
+      lines +=
+          OwnOptionLines::Hide(std::string("  ") + name + "=" + value) + "\n";
+    }
+  };
+  add("level_sst_path_ids", PathIdsToString(layout.level_sst_path_ids));
+  add("level_blob_path_ids", PathIdsToString(layout.level_blob_path_ids));
+  if (layout.delta_sorted_path_id >= 0) {
+    add("delta_sorted_path_id", std::to_string(layout.delta_sorted_path_id));
+  }
+  add("cf_paths", PathListToString(layout.cf_paths));
+  return lines;
+}
+
+// Calls fn(value) for each cf_paths in the text that is not empty.
+void ForEachPaths(const std::string& text,
+                  const std::function<void(const std::string& value)>& fn) {
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    const OptionLine option = Parse(line);
+    if (section.kind == Section::kColumnFamily && option.name == "cf_paths" &&
+        !option.value.empty()) {
+      fn(option.value);
+    }
+  });
+}
+
 }  // namespace
 
 std::string OptionsFileCopy::IntoOneDirectory(const std::string& text,
                                               bool keeps_wal_dir) {
+  std::set<std::string> families;
   std::string result;
-  ForEachLine(text, [&](Section section, const std::string& line) {
+  IntoLayout(
+      text, keeps_wal_dir, [](const std::string&) { return nullptr; },
+      &families, &result)
+      .PermitUncheckedError();  // No layout is wrong.
+  return result;
+}
+
+Status OptionsFileCopy::IntoLayout(const std::string& text, bool keeps_wal_dir,
+                                   const LayoutOfFamily& layout_of,
+                                   std::set<std::string>* families,
+                                   std::string* result) {
+  families->clear();
+  result->clear();
+  Status s;
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    const bool is_family = section.kind == Section::kColumnFamily;
     const OptionLine option = Parse(line);
-    if (section == Section::kColumnFamily &&
+    if (is_family &&
         IsOneOf(option.name, {"cf_paths", "level_sst_path_ids",
                               "level_blob_path_ids", "delta_sorted_path_id"})) {
       return;
     }
-    if (!keeps_wal_dir && section == Section::kDB && !option.value.empty() &&
+    if (!keeps_wal_dir && section.kind == Section::kDB &&
+        !option.value.empty() &&
         IsOneOf(option.name, {"wal_dir", "db_log_dir"})) {
-      result += line.substr(0, line.find('=') + 1) + "\n";
+      *result += line.substr(0, line.find('=') + 1) + "\n";
       return;
     }
-    result += line;
+    *result += line;
+    if (!is_family) {
+      return;
+    }
+    const CopyLayout::ColumnFamily* const layout = layout_of(section.name);
+    if (IsHeader(line)) {
+      families->insert(section.name);
+      if (layout != nullptr) {
+        *result += line.back() == '\n' ? "" : "\n";
+        *result += LinesOf(*layout);
+      }
+    } else if (layout != nullptr && option.name == "compaction_style" &&
+               IsOneOf(option.value,
+                       {"kCompactionStyleFIFO", "kCompactionStyleNone"}) &&
+               s.ok()) {
+      s = Status::NotSupported("A copy of column family \"" + section.name +
+                               "\" cannot have several paths: it has " +
+                               option.value);
+    }
   });
-  return result;
+  return s;
 }
 
 bool OptionsFileCopy::HasPaths(const std::string& text) {
   bool has_paths = false;
-  ForEachLine(text, [&](Section section, const std::string& line) {
-    const OptionLine option = Parse(line);
-    has_paths =
-        has_paths || (section == Section::kColumnFamily &&
-                      option.name == "cf_paths" && !option.value.empty());
-  });
+  ForEachPaths(text, [&](const std::string&) { has_paths = true; });
   return has_paths;
+}
+
+Status OptionsFileCopy::AddPaths(const std::string& text,
+                                 std::set<std::string>* directories) {
+  Status s;
+  ForEachPaths(text, [&](const std::string& value) {
+    std::vector<DbPath> paths;
+    if (s.ok()) {
+      s = ParsePathList(value, &paths);
+    }
+    for (const DbPath& path : paths) {
+      directories->insert(path.path);
+    }
+  });
+  return s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,9 +3,13 @@
 
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+#include "rocksdb/utilities/copy_layout.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -26,8 +30,27 @@ class OptionsFileCopy {
   static std::string IntoOneDirectory(const std::string& text,
                                       bool keeps_wal_dir);
 
+  // Returns the layout of a column family in a copy; nullptr: none.
+  using LayoutOfFamily =
+      std::function<const CopyLayout::ColumnFamily*(const std::string& family)>;
+
+  // As IntoOneDirectory(), but column families with a layout have its cf_paths
+  // and ids.
+  // families: receives the names of the column families in the text.
+  // Returns NotSupported, naming the family, if its compaction style does not
+  // allow several paths.
+  static Status IntoLayout(const std::string& text, bool keeps_wal_dir,
+                           const LayoutOfFamily& layout_of,
+                           std::set<std::string>* families,
+                           std::string* result);
+
   // Returns true if a column family in the text has cf_paths.
   static bool HasPaths(const std::string& text);
+
+  // Adds the cf_paths of all column families in the text to *directories.
+  // Returns an error if they are no list of paths.
+  static Status AddPaths(const std::string& text,
+                         std::set<std::string>* directories);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

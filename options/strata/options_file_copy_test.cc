@@ -3,6 +3,7 @@
 
 #include "options/strata/options_file_copy.h"
 
+#include <set>
 #include <string>
 
 #include "port/stack_trace.h"
@@ -74,6 +75,56 @@ TEST(OptionsFileCopyTest, OtherFormsOfALine) {
   EXPECT_FALSE(OptionsFileCopy::HasPaths("[CFOptions \"a\"]\n# cf_paths=/x\n"));
   EXPECT_FALSE(OptionsFileCopy::HasPaths(""));
   EXPECT_EQ(OptionsFileCopy::IntoOneDirectory("", false), "");
+}
+
+TEST(OptionsFileCopyTest, ACopyHasTheLayoutsOfItsFamilies) {
+  CopyLayout::ColumnFamily layout;
+  layout.cf_paths = {{"/copy", 7}, {"/x,y", 0}};
+  layout.level_sst_path_ids = {0, 1};
+  layout.level_blob_path_ids = {1};
+  layout.delta_sorted_path_id = 0;
+  const auto layout_of =
+      [&](const std::string& family) -> const CopyLayout::ColumnFamily* {
+    return family == "default" ? &layout : nullptr;
+  };
+  std::set<std::string> families;
+  std::string copy;
+  ASSERT_OK(OptionsFileCopy::IntoLayout(kText, /*keeps_wal_dir=*/false,
+                                        layout_of, &families, &copy));
+  EXPECT_EQ(families, (std::set<std::string>{"default", "wal_dir=x"}));
+  std::string expected =
+      OptionsFileCopy::IntoOneDirectory(kText, /*keeps_wal_dir=*/false);
+  const std::string header = "[CFOptions \"default\"]\n";
+  expected.insert(expected.find(header) + header.size(),
+                  "  # strata: level_sst_path_ids=0:1\n"
+                  "  # strata: level_blob_path_ids=1\n"
+                  "  # strata: delta_sorted_path_id=0\n"
+                  "  # strata: cf_paths=/copy:7,/x%2Cy:0\n");
+  EXPECT_EQ(copy, expected);
+  std::set<std::string> directories;
+  ASSERT_OK(OptionsFileCopy::AddPaths(copy, &directories));
+  EXPECT_EQ(directories, (std::set<std::string>{"/copy", "/x,y"}));
+
+  // The names of families are escaped.
+  const std::string escaped =
+      "[CFOptions \"a\\#b\"]\n  compaction_style=kCompactionStyleFIFO\n";
+  const auto always = [&](const std::string&) { return &layout; };
+  Status s =
+      OptionsFileCopy::IntoLayout(escaped, false, always, &families, &copy);
+  EXPECT_EQ(families, (std::set<std::string>{"a#b"}));
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_NE(s.ToString().find("a#b"), std::string::npos) << s.ToString();
+  ASSERT_OK(
+      OptionsFileCopy::IntoLayout(escaped, false, layout_of, &families, &copy));
+  EXPECT_EQ(copy, escaped);
+
+  // A header without line break.
+  ASSERT_OK(OptionsFileCopy::IntoLayout("[CFOptions \"a\"]", false, always,
+                                        &families, &copy));
+  EXPECT_EQ(copy.rfind("[CFOptions \"a\"]\n  # strata: ", 0), 0U) << copy;
+
+  EXPECT_NOK(OptionsFileCopy::AddPaths("[CFOptions \"a\"]\ncf_paths=/a:b\n",
+                                       &directories));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

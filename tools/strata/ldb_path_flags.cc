@@ -19,26 +19,6 @@ constexpr const char* kSstIds = "level_sst_path_ids";
 constexpr const char* kBlobIds = "level_blob_path_ids";
 constexpr const char* kDeltaId = "delta_sorted_path_id";
 
-// Sets *options to the value of --delta_sorted_path_id; an empty one changes
-// nothing.
-Status ApplyDeltaFlag(const std::string& text, ColumnFamilyOptions* options) {
-  if (text.empty()) {
-    return Status::OK();
-  }
-  std::vector<uint32_t> ids;
-  if (text == "-1") {
-    options->delta_sorted_path_id = -1;
-  } else if (ParsePathIds(text, &ids).ok() && ids.size() == 1 &&
-             ids[0] < PathLayout::kMaxPaths) {
-    options->delta_sorted_path_id = static_cast<int32_t>(ids[0]);
-  } else {
-    return Status::InvalidArgument(
-        std::string("--") + kDeltaId,
-        "'" + text + "' is neither a path id nor -1");
-  }
-  return Status::OK();
-}
-
 }  // namespace
 
 void LdbPathFlags::AppendNames(std::vector<std::string>* names) {
@@ -76,6 +56,25 @@ void LdbPathFlags::Apply(ColumnFamilyOptions* options,
   if (!s.ok()) {
     *result = LDBCommandExecuteResult::Failed(s.ToString());
   }
+}
+
+Status LdbPathFlags::ApplyDeltaFlag(const std::string& text,
+                                    ColumnFamilyOptions* options) {
+  if (text.empty()) {
+    return Status::OK();
+  }
+  std::vector<uint32_t> ids;
+  if (text == "-1") {
+    options->delta_sorted_path_id = -1;
+  } else if (ParsePathIds(text, &ids).ok() && ids.size() == 1 &&
+             ids[0] < PathLayout::kMaxPaths) {
+    options->delta_sorted_path_id = static_cast<int32_t>(ids[0]);
+  } else {
+    return Status::InvalidArgument(
+        std::string("--") + kDeltaId,
+        "'" + text + "' is neither a path id nor -1");
+  }
+  return Status::OK();
 }
 
 void LdbPathFlags::OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,

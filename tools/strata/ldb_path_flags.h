@@ -31,6 +31,11 @@ class LdbPathFlags {
   void Apply(ColumnFamilyOptions* options,
              LDBCommandExecuteResult* result) const;
 
+  // Sets *options to the value of --delta_sorted_path_id; an empty one changes
+  // nothing. On failure *options is unchanged, and the error names the flag.
+  static Status ApplyDeltaFlag(const std::string& text,
+                               ColumnFamilyOptions* options);
+
   // For options from the OPTIONS file: replaces the cf_paths of every column
   // family with a layout by --cf_paths, whatever paths the file has.
   void OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,

@@ -3,8 +3,6 @@
 
 // Tests of ldb commands on databases whose column families have paths.
 
-#include "tools/strata/ldb_path_flags.h"
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "rocksdb/utilities/ldb_cmd.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
+#include "tools/strata/ldb_path_flags.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -24,8 +23,7 @@ namespace ROCKSDB_NAMESPACE {
 class LdbPathsTest : public testing::Test {
  protected:
   LdbPathsTest()
-      : dbname_(test::PerThreadDBPath("ldb_paths_test")),
-        env_(Env::Default()) {
+      : dbname_(test::PerThreadDBPath("ldb_paths_test")), env_(Env::Default()) {
     DestroyAll();
     EXPECT_OK(env_->CreateDirIfMissing(dbname_));
     for (Options* options : {&plain_, &tiered_}) {

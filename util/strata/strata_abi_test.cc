@@ -17,6 +17,8 @@
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/thread_status.h"
+#include "rocksdb/utilities/backup_engine.h"
+#include "rocksdb/utilities/checkpoint.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -92,6 +94,8 @@ TEST(StrataAbiTest, StructsKeepTheirSizes) {
   EXPECT_EQ(sizeof(FlushJobInfo), 936) << kAdvice;
   EXPECT_EQ(sizeof(CompactionJobInfo), 616) << kAdvice;
   EXPECT_EQ(sizeof(BlobGarbageCollectionInfo), 152) << kAdvice;
+  EXPECT_EQ(sizeof(CreateCheckpointOptions), 32) << kAdvice;
+  EXPECT_EQ(sizeof(RestoreOptions), 40) << kAdvice;
 }
 #endif
 

@@ -1,0 +1,69 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/directory_names.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "rocksdb/file_system.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+bool IsInside(const std::string& inner, const std::string& outer) {
+  if (outer.back() == '/') {
+    return inner.compare(0, outer.size(), outer) == 0;
+  }
+  return inner.size() > outer.size() && inner[outer.size()] == '/' &&
+         inner.compare(0, outer.size(), outer) == 0;
+}
+
+}  // namespace
+
+std::string CleanDirectoryName(FileSystem* fs, const std::string& directory) {
+  std::string name = directory;
+  if (fs != nullptr && (name.empty() || name[0] != '/')) {
+    std::string absolute;
+    const IOStatus s =
+        fs->GetAbsolutePath(name, IOOptions(), &absolute, nullptr);
+    if (s.ok()) {
+      name = absolute;
+    }
+  }
+  const bool is_absolute = !name.empty() && name[0] == '/';
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin < name.size()) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    if (part == ".." && !parts.empty() && parts.back() != "..") {
+      parts.pop_back();
+    } else if (part == ".." && is_absolute) {
+      // The root directory is its own parent.
+    } else if (!part.empty() && part != ".") {
+      parts.push_back(part);
+    }
+    begin = end + 1;
+  }
+  std::string result = is_absolute ? "/" : "";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    result += (i == 0 ? "" : "/") + parts[i];
+  }
+  return result.empty() ? "." : result;
+}
+
+bool DirectoriesOverlap(const std::string& a, const std::string& b) {
+  return a == b || IsInside(a, b) || IsInside(b, a);
+}
+
+std::string ParentDirectory(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  if (slash == std::string::npos) {
+    return ".";
+  }
+  return slash == 0 ? "/" : name.substr(0, slash);
+}
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,116 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "db/path_layout/copy_plan.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class CopyPaths;
+class DB;
+class FileSystem;
+class Logger;
+struct LiveFileStorageInfo;
+
+// The directories of a checkpoint: its main directory, which the caller names,
+// and, with a CopyLayout, others.
+//
+// The checkpoint is written to staging directories, named as the directories
+// with ".tmp" behind. Commit() syncs all of them. It renames the others first
+// and the main one last.
+//
+// Invariant: if the main directory exists, all others are complete and durable.
+// A crash during Commit() can leave others without the main directory. Each of
+// them, and the staging directory of the main one, has a mark (CheckpointMark)
+// with the same random text, which tells them from directories of somebody
+// else. The next checkpoint with the same directories deletes them.
+//
+// Not thread-safe.
+class LayoutCheckpoint {
+ public:
+  // directory, staging: the main directory and its staging directory.
+  // layout: nullptr means that there is one directory.
+  // REQUIRES: *db and *layout live longer.
+  LayoutCheckpoint(DB* db, const std::string& directory,
+                   const std::string& staging, const CopyLayout* layout);
+
+  bool has_layout() const { return plan_ != nullptr; }
+
+  // Checks the directories and deletes what an earlier attempt has left.
+  // Returns InvalidArgument, before anything was changed, if the layout is
+  // wrong, a directory exists that is not empty, or one is inside or around
+  // another one or one of the DB. A failed call leaves nothing behind that it
+  // has created.
+  Status Begin();
+
+  // Creates the staging directories of the others and makes the plan for the
+  // live files of the DB. MANIFEST and OPTIONS file get their new contents.
+  // paths: existed when *files was requested.
+  // files: the result of GetLiveFilesStorageInfo().
+  // REQUIRES: has_layout(); Begin() returned OK; file deletions are disabled
+  //     since before *files was requested.
+  Status Prepare(const CopyPaths& paths,
+                 std::vector<LiveFileStorageInfo>* files);
+
+  // Returns the staging directory of a file.
+  // name: without directory.
+  const std::string& StagingDirectoryOf(const std::string& name) const;
+
+  // Renames the staging directories.
+  // REQUIRES: all files are complete and synced.
+  Status Commit();
+
+  // Deletes the others and their staging directories, unless Commit() renamed
+  // the main directory. The staging directory of the main one stays.
+  void Abandon();
+
+ private:
+  // A directory besides the main one.
+  struct Other {
+    std::string directory;
+    std::string staging;
+    std::set<std::string> files;
+    // Whether this attempt has created `staging` and renamed it.
+    bool is_created = false;
+    bool is_renamed = false;
+  };
+
+  // Returns InvalidArgument if directories of the checkpoint, or their staging
+  // directories, are inside or around one another or one of `of_db`.
+  Status CheckDirectories(const std::set<std::string>& of_db) const;
+  // Returns the directories of the DB.
+  std::set<std::string> DirectoriesOfDB(const CopyPaths& paths) const;
+  Status DeleteLeftovers();
+  // Returns InvalidArgument if this is not the directory of an earlier attempt.
+  Status CheckLeftover(const std::string& directory) const;
+  Status DeleteDirectory(const std::string& directory) const;
+  // Makes the plan. Gives MANIFEST and OPTIONS file their new contents.
+  Status MakePlan(std::vector<LiveFileStorageInfo>* files);
+  // Returns an error if the MANIFEST and the list name different files.
+  Status CheckFiles(const ManifestColumnFamilies& families,
+                    const std::vector<LiveFileStorageInfo>& files) const;
+  Status ChangeOptions(const ManifestColumnFamilies& families,
+                       LiveFileStorageInfo* options) const;
+  Status WriteMarks() const;
+  void DeleteMarks() const;
+  Status Sync(const std::set<std::string>& directories) const;
+
+  DB* const db_;
+  FileSystem* const fs_;
+  Logger* const logger_;
+  const std::string directory_;
+  const std::string staging_;
+  std::unique_ptr<CopyPlan> plan_;
+  std::vector<Other> others_;
+  bool is_committed_ = false;
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,664 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Checkpoints in several directories.
+
+#include "db/path_layout/layout_checkpoint.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db/path_layout/checkpoint_mark.h"
+#include "db/path_layout/path_copy_test_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/utilities/options_util.h"
+#include "test_util/sync_point.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class LayoutCheckpointTest : public PathCopyTestBase {
+ protected:
+  LayoutCheckpointTest() : PathCopyTestBase("layout_checkpoint_test") {}
+
+  bool Exists(const std::string& directory) {
+    return env_->FileExists(directory).ok();
+  }
+  // Writes values on two levels.
+  void FillTwoLevels() {
+    PutRange(0, 0, kKeys);
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    ASSERT_OK(
+        db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+    PutRange(0, 0, kKeys / 2, 1);
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    // A job deletes its inputs after it has notified the threads that wait.
+    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+  }
+  // Returns the number of live files of this type in a directory of the
+  // database.
+  size_t CountLive(const std::string& directory, FileType type) {
+    LiveFilesStorageInfoOptions options;
+    options.wal_size_for_flush = UINT64_MAX;
+    std::vector<LiveFileStorageInfo> files;
+    EXPECT_OK(db_->GetLiveFilesStorageInfo(options, &files));
+    return static_cast<size_t>(std::count_if(
+        files.begin(), files.end(), [&](const LiveFileStorageInfo& file) {
+          return file.directory == directory && file.file_type == type;
+        }));
+  }
+  void CheckRefused(const Status& s, const std::string& message) {
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_NE(s.ToString().find(message), std::string::npos) << s.ToString();
+  }
+};
+
+TEST_F(LayoutCheckpointTest, FilesAreOnThePathOfTheirLevel) {
+  const struct {
+    size_t num_paths;
+    Ids sst;
+    Ids blob;
+  } layouts[] = {{2, {0}, {1}}, {2, {0, 1}, {0, 1}}, {3, {2, 0}, {1}}};
+  for (int feature = 0; feature < kNumFeatures; ++feature) {
+    for (const auto& wanted : layouts) {
+      for (const bool wal : {false, true}) {
+        SCOPED_TRACE(std::to_string(feature) + std::to_string(wal) +
+                     std::to_string(wanted.num_paths));
+        DestroyAll();
+        const std::vector<Options> options = {
+            PlainOptions(),
+            FeatureOptions(static_cast<Feature>(feature), "b", 3, {0, 1}, {2})};
+        OpenNew(options);
+        Fill(wal);
+        const std::string main = Directory("main");
+        std::vector<std::string> directories = {main, Directory("second"),
+                                                Directory("third")};
+        directories.resize(wanted.num_paths);
+        const CopyLayout layout =
+            LayoutOf(directories, wanted.sst, wanted.blob);
+        ASSERT_OK(MakeCheckpoint(main, wal ? UINT64_MAX : 0, &layout,
+                                 /*num_threads=*/wal ? 3 : 1));
+        for (const std::string& directory : directories) {
+          EXPECT_FALSE(Exists(directory + ".tmp"));
+          EXPECT_FALSE(Exists(directory + "/" + CheckpointMark::Name()));
+        }
+        for (const std::string& name : Names(directories[1])) {
+          uint64_t number = 0;
+          FileType type = kTempFile;
+          EXPECT_TRUE(
+              ParseFileName(name, &number, &type) &&
+              (type == kTableFile || type == kBlobFile || type == kDeltaFile))
+              << name;
+        }
+        CheckLayoutCopy(main, {&layout.all, &layout.all});
+        CheckOriginal(options);
+      }
+    }
+  }
+}
+
+// Each column family has its own layout; one has none.
+TEST_F(LayoutCheckpointTest, ColumnFamiliesHaveTheirLayouts) {
+  const std::vector<Options> options = {
+      PlainOptions(), FeatureOptions(kBlobs, "b", 3, {0, 1}, {2}),
+      FeatureOptions(kInline, "c", 2, {1}, {})};
+  OpenNew(options);
+  Fill(/*wal=*/true);
+  PutRange(2, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(2)));
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  CopyLayout layout;
+  layout.column_families["cf1"] = LayoutOf({second, main}, {1, 0}, {1}).all;
+  layout.column_families["default"] =
+      LayoutOf({main, Directory("third")}, {}, {1}).all;
+  ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
+  CheckLayoutCopy(main, {&layout.column_families["default"],
+                         &layout.column_families["cf1"], nullptr});
+  CheckOriginal(options);
+}
+
+// With a map each file is on the path that stands for its own.
+TEST_F(LayoutCheckpointTest, PathsCanBeMapped) {
+  const Options options = FeatureOptions(kBlobs, "a", 3, {0, 1}, {2});
+  OpenNew({options});
+  FillTwoLevels();
+  // The files do not follow the new layout, since there are no jobs.
+  ASSERT_OK(db_->SetOptions(
+      {{"level_sst_path_ids", "2"}, {"level_blob_path_ids", "0:1"}}));
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const CopyLayout layout =
+      LayoutOf({main, second}, {0}, {0}, /*path_map=*/{1, 0, 1});
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  EXPECT_EQ(Count(main, kTableFile), CountLive(PathOf("a", 1), kTableFile));
+  EXPECT_EQ(Count(second, kTableFile), CountLive(PathOf("a", 0), kTableFile));
+  EXPECT_EQ(Count(main, kBlobFile), 0U);
+  EXPECT_EQ(Count(second, kBlobFile), CountLive(PathOf("a", 2), kBlobFile));
+  EXPECT_GE(Count(second, kBlobFile), 1U);
+  // CheckLayoutCopy() compacts, which moves all files to path 0.
+  CheckLayoutCopy(main, {&layout.all}, /*is_in_place=*/false);
+}
+
+// The copy has the layout of the original, and each file is where it was.
+TEST_F(LayoutCheckpointTest, CopyHasTheOriginalLayoutOnOtherDirectories) {
+  const Options options = FeatureOptions(kMapAndDeltas, "a", 2, {0, 1}, {0, 1});
+  OpenNew({options});
+  FillTwoLevels();
+  ASSERT_OK(db_->Merge(WriteOptions(), KeyOf(3), "m"));
+  Expect(0, KeyOf(3), ValueOf(3, 1) + ",m");
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+  ASSERT_OK(db_->PauseBackgroundWork());
+  const std::string main = Directory("main");
+  const std::vector<std::string> paths = {Directory("first"),
+                                          Directory("second")};
+  const CopyLayout layout = LayoutOf(paths, {0, 1}, {0, 1}, {0, 1});
+  ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
+  for (const FileType type : {kTableFile, kBlobFile, kDeltaFile}) {
+    for (uint32_t id = 0; id < 2; ++id) {
+      EXPECT_EQ(Count(paths[id], type), CountLive(PathOf("a", id), type))
+          << id << " " << type;
+    }
+    EXPECT_EQ(Count(main, type), 0U);
+  }
+  ASSERT_OK(db_->ContinueBackgroundWork());
+  CheckLayoutCopy(main, {&layout.all});
+  CheckOriginal({options});
+}
+
+TEST_F(LayoutCheckpointTest, SortedDeltaFilesHaveAPathOfTheirOwn) {
+  Options options = FeatureOptions(kDeltas, "a", 2, {0}, {});
+  options.delta_sorted_path_id = 1;
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  FillDeltas();
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  struct Case {
+    Ids sst;
+    int32_t sorted;
+    size_t num_in_second;
+  };
+  const size_t recent = CountLive(PathOf("a", 0), kDeltaFile);
+  const size_t sorted = CountLive(PathOf("a", 1), kDeltaFile);
+  ASSERT_GE(recent, 1U);
+  ASSERT_GE(sorted, 1U);
+  for (const Case& c : {Case{{0, 1}, -1, sorted}, Case{{0, 1}, 0, 0},
+                        Case{{1}, 0, recent}, Case{{}, 1, sorted}}) {
+    SCOPED_TRACE(c.sorted);
+    Directory("main");
+    Directory("second");
+    CopyLayout layout = LayoutOf({main, second}, c.sst, {});
+    layout.all.delta_sorted_path_id = c.sorted;
+    ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+    EXPECT_EQ(Count(second, kDeltaFile), c.num_in_second);
+    EXPECT_EQ(Count(main, kDeltaFile), recent + sorted - c.num_in_second);
+    CheckLayoutCopy(main, {&layout.all});
+  }
+  CheckOriginal({options});
+}
+
+// A file is linked if it goes to a directory of its own device.
+TEST_F(LayoutCheckpointTest, FilesAreLinkedWhereTheDeviceIsTheSame) {
+  Options options = PathOptions("a", 2, {0, 1}, {0, 1});
+  options.cf_paths[0].path = dbname_;
+  OpenNew({options});
+  FillTwoLevels();
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  fs_->AddDevice(second + ".tmp");
+  const CopyLayout layout = LayoutOf({main, second}, {0, 1}, {0, 1}, {0, 1});
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  for (const std::string& directory : {main, second}) {
+    EXPECT_GE(Count(directory, kTableFile), 1U);
+    for (const std::string& name : Names(directory)) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      ASSERT_TRUE(ParseFileName(name, &number, &type)) << name;
+      if (type == kTableFile || type == kBlobFile) {
+        uint64_t links = 0;
+        ASSERT_OK(env_->NumFileLinks(directory + "/" + name, &links));
+        EXPECT_EQ(links, directory == main ? 2U : 1U) << directory << name;
+      }
+    }
+  }
+  CheckLayoutCopy(main, {&layout.all});
+  CheckOriginal({options});
+}
+
+// A database in one directory can be copied into several.
+TEST_F(LayoutCheckpointTest, OriginalCanBeInOneDirectory) {
+  const Options options = FeatureOptions(kBlobs, "a", 0, {}, {});
+  OpenNew({options});
+  FillTwoLevels();
+  const std::string main = Directory("main");
+  const CopyLayout layout =
+      LayoutOf({main, Directory("second")}, {0, 1}, {0, 1});
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  CheckLayoutCopy(main, {&layout.all});
+  CheckOriginal({options});
+}
+
+// Without paths the copy is in one directory.
+TEST_F(LayoutCheckpointTest, LayoutCanBeEmpty) {
+  const Options options = FeatureOptions(kBlobs, "a", 2, {0, 1}, {1});
+  OpenNew({options});
+  FillTwoLevels();
+  const std::string main = Directory("main");
+  const CopyLayout layout;
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  CheckLayoutCopy(main, {nullptr});
+}
+
+TEST_F(LayoutCheckpointTest, CopiesBesideJobsAndNewLayouts) {
+  Options options = FeatureOptions(kMapAndDeltas, "a", 3, {0, 1}, {2});
+  options.disable_auto_compactions = false;
+  options.level0_file_num_compaction_trigger = 2;
+  options.blob_gc_space_amp_limit = 1.1;
+  OpenNew({options});
+  PutRange(0, 0, kKeys, 0, /*wal=*/true);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int round = 0; !stop; ++round) {
+      const std::string value =
+          "of round " + std::to_string(round) + std::string(100, 'v');
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_OK(db_->Put(WriteOptions(), "w" + std::to_string(i), value));
+        EXPECT_OK(db_->Merge(WriteOptions(), "m" + std::to_string(i), "x"));
+      }
+      EXPECT_OK(db_->Flush(FlushOptions()));
+      const char* const layouts[] = {"0:1", "", "1", "2:0"};
+      EXPECT_OK(
+          db_->SetOptions({{"level_sst_path_ids", layouts[round % 4]},
+                           {"level_blob_path_ids", layouts[(round + 2) % 4]}}));
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    SCOPED_TRACE(i);
+    const std::string number = std::to_string(i);
+    const std::string main = Directory("main" + number);
+    std::vector<std::string> directories = {main, Directory("second" + number)};
+    if (i % 2 == 0) {
+      directories.push_back(Directory("third" + number));
+    }
+    const CopyLayout layout = LayoutOf(directories, {0, 1}, {1, 0},
+                                       i % 4 == 0 ? Ids{0, 1, 2} : Ids());
+    EXPECT_OK(MakeCheckpoint(main, i % 3 == 0 ? UINT64_MAX : 0, &layout,
+                             /*num_threads=*/1 + i % 3));
+    CheckNamesNoOther(main);
+    DBOptions db_options;
+    std::vector<ColumnFamilyDescriptor> families;
+    ConfigOptions config;
+    config.env = device_env_.get();
+    EXPECT_OK(LoadLatestOptions(config, main, &db_options, &families));
+    std::unique_ptr<DB> copy;
+    std::vector<ColumnFamilyHandle*> handles;
+    EXPECT_OK(DB::Open(db_options, main, families, &handles, &copy));
+    if (copy == nullptr) {
+      break;
+    }
+    for (int key = 0; key < kKeys; ++key) {
+      std::string value;
+      EXPECT_OK(copy->Get(ReadOptions(), KeyOf(key), &value));
+      EXPECT_EQ(value, ValueOf(key, 0));
+    }
+    EXPECT_OK(copy->VerifyChecksum());
+    EXPECT_OK(copy->DestroyColumnFamilyHandle(handles[0]));
+    EXPECT_OK(copy->Close());
+  }
+  stop = true;
+  writer.join();
+  ASSERT_OK(VerifyData());
+}
+
+TEST_F(LayoutCheckpointTest, WrongLayoutsAreRefused) {
+  Options options = PathOptions("a", 2, {0}, {1});
+  options.wal_dir = Directory("wals");
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const auto refused = [&](const CopyLayout& layout,
+                           const std::string& message) {
+    CheckRefused(MakeCheckpoint(main, 0, &layout), message);
+    EXPECT_FALSE(Exists(main));
+    EXPECT_FALSE(Exists(main + ".tmp"));
+    EXPECT_FALSE(Exists(second));
+    EXPECT_FALSE(Exists(second + ".tmp"));
+  };
+  refused(LayoutOf({main}, {0}, {}), "cf_paths has 1 paths");
+  refused(LayoutOf({main, second, "/x/a", "/x/b", "/x/c"}, {0}, {}),
+          "cf_paths has 5 paths");
+  refused(LayoutOf({}, {0}, {}), "no cf_paths");
+  refused(LayoutOf({main, second}, {}, {}), "cf_paths without");
+  refused(LayoutOf({main, ""}, {0}, {}), "is empty");
+  refused(LayoutOf({main, second}, {0, 2}, {}), "level_sst_path_ids");
+  refused(LayoutOf({main, second}, {}, {2}), "level_blob_path_ids");
+  refused(LayoutOf({main, second}, {0}, {}, {0, 2}), "path_map");
+  CopyLayout unknown;
+  unknown.column_families["unknown"] = LayoutOf({main, second}, {0}, {}).all;
+  refused(unknown, "unknown");
+
+  // Directories inside of others, also of the staging directories.
+  for (const std::string& other :
+       {main + "/a", second + "/a", second + ".tmp/a", second + ".tmp"}) {
+    refused(LayoutOf({main, second, other}, {0}, {}), "inside one another");
+  }
+  // Directories of the database.
+  for (const std::string& other :
+       {dbname_, dbname_ + "/a", dbname_.substr(0, dbname_.rfind('/')),
+        PathOf("a", 0), PathOf("a", 1) + "/x/../y", options.wal_dir,
+        options.wal_dir + "/a"}) {
+    const CopyLayout layout = LayoutOf({main, other}, {0}, {});
+    EXPECT_TRUE(MakeCheckpoint(main, 0, &layout).IsInvalidArgument()) << other;
+    EXPECT_FALSE(Exists(main + ".tmp"));
+  }
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+
+  // A family that cannot have several paths.
+  ColumnFamilyOptions fifo;
+  fifo.compaction_style = kCompactionStyleFIFO;
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_OK(db_->CreateColumnFamily(fifo, "fifo", &handle));
+  CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  const Status s = MakeCheckpoint(main, 0, &layout);
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_NE(s.ToString().find("fifo"), std::string::npos) << s.ToString();
+  EXPECT_FALSE(Exists(main + ".tmp"));
+  EXPECT_FALSE(Exists(second + ".tmp"));
+  layout.column_families["fifo"] = CopyLayout::ColumnFamily();
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+}
+
+// The staging directory of a checkpoint is emptied, so it must not be one of
+// the database's.
+TEST_F(LayoutCheckpointTest, StagingDirectoryIsNotOneOfTheDatabase) {
+  Options options = PathOptions("a", 2, {0}, {1});
+  const std::string precious = Directory("precious") + ".tmp";
+  options.cf_paths[1].path = precious;
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  const std::string second = precious.substr(0, precious.size() - 4);
+  const std::string main = Directory("main");
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  EXPECT_TRUE(MakeCheckpoint(main, 0, &layout).IsInvalidArgument());
+  const CopyLayout as_main = LayoutOf({second, main}, {0}, {1});
+  EXPECT_TRUE(MakeCheckpoint(second, 0, &as_main).IsInvalidArgument());
+  ASSERT_OK(VerifyData());
+  CheckOriginal({options});
+}
+
+TEST_F(LayoutCheckpointTest, DirectoriesOfOthersAreLeftAlone) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  // A file without mark, a mark without the checkpoint's, a mark of another
+  // attempt, and a file that the attempt does not know.
+  for (int i = 0; i < 4; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_OK(env_->CreateDirIfMissing(second));
+    ASSERT_OK(WriteStringToFile(env_, "precious", second + "/000012.sst"));
+    if (i >= 1) {
+      CheckpointMark mark;
+      mark.attempt = "one";
+      if (i != 3) {
+        mark.files = {"000012.sst"};
+      }
+      ASSERT_OK(mark.Write(env_->GetFileSystem().get(), second));
+    }
+    if (i >= 2) {
+      CheckpointMark mark;
+      mark.attempt = i == 2 ? "two" : "one";
+      ASSERT_OK(env_->CreateDirIfMissing(main + ".tmp"));
+      ASSERT_OK(mark.Write(env_->GetFileSystem().get(), main + ".tmp"));
+    }
+    CheckRefused(MakeCheckpoint(main, 0, &layout), "Directory exists");
+    EXPECT_TRUE(Exists(second + "/000012.sst"));
+    EXPECT_FALSE(Exists(main));
+  }
+  // An empty directory can be replaced.
+  ASSERT_OK(DestroyDir(env_, second));
+  ASSERT_OK(env_->CreateDir(second));
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  CheckLayoutCopy(main, {&layout.all});
+}
+
+// The steps of the commit: all directories are synced, the others are renamed,
+// and only when that is durable is the checkpoint's directory.
+TEST_F(LayoutCheckpointTest, CommitIsTheLastStep) {
+  const Options options = PathOptions("a", 2, {0, 1}, {0, 1});
+  OpenNew({options});
+  FillTwoLevels();
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const std::string third = Directory("third");
+  const std::string parent = main.substr(0, main.rfind('/'));
+  const CopyLayout layout = LayoutOf({second, third}, {0, 1}, {0, 1});
+  fs_->TakeSteps();
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  const std::vector<std::string> steps = fs_->TakeSteps();
+  const auto position = [&](const std::string& step, size_t from = 0) {
+    const auto found = std::find(steps.begin() + static_cast<ptrdiff_t>(from),
+                                 steps.end(), step);
+    EXPECT_NE(found, steps.end()) << step;
+    return static_cast<size_t>(found - steps.begin());
+  };
+  size_t last_file = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if ((steps[i].rfind("create ", 0) == 0 ||
+         steps[i].rfind("link ", 0) == 0) &&
+        steps[i].find(".tmp/") != std::string::npos) {
+      last_file = i;
+    }
+  }
+  const size_t commit = position("rename " + main + ".tmp " + main);
+  size_t renamed = 0;
+  for (const std::string& other : {second, third}) {
+    const size_t rename = position("rename " + other + ".tmp " + other);
+    EXPECT_LT(position("sync " + other + ".tmp", last_file), rename);
+    EXPECT_LT(position("sync " + main + ".tmp", last_file), rename);
+    EXPECT_LT(position("sync " + parent, last_file), rename);
+    renamed = std::max(renamed, rename);
+  }
+  EXPECT_LT(last_file, commit);
+  EXPECT_LT(position("sync " + parent, renamed), commit);
+  position("sync " + parent, commit);
+}
+
+// Power fails between any two steps. Afterwards there is a complete checkpoint,
+// or none, and the next attempt makes it.
+TEST_F(LayoutCheckpointTest, SurvivesPowerLossAtEachStep) {
+  const Options options = FeatureOptions(kBlobs, "a", 2, {0, 1}, {0, 1});
+  bool was_committed_before_the_end = false;
+  int steps = 0;
+  for (bool has_failed = true; has_failed; ++steps) {
+    SCOPED_TRACE(steps);
+    ASSERT_LT(steps, 500);
+    DestroyAll();
+    OpenNew({options});
+    FillTwoLevels();
+    const std::string number = std::to_string(steps);
+    const std::string main = Directory("main" + number);
+    const std::vector<std::string> directories = {
+        Directory("second" + number), main, Directory("third" + number)};
+    const CopyLayout layout = LayoutOf(directories, {0, 1}, {0, 2});
+    fs_->PowerOffAfter(steps);
+    const Status s = MakeCheckpoint(main, UINT64_MAX, &layout);
+    has_failed = fs_->HasFailed();
+    fs_->PowerOffAfter(-1);
+    EXPECT_TRUE(has_failed || s.ok()) << s.ToString();
+    Crash();
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    if (Exists(main)) {
+      was_committed_before_the_end = was_committed_before_the_end || has_failed;
+    } else {
+      ASSERT_FALSE(s.ok());
+      ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
+    }
+    for (const std::string& directory : directories) {
+      EXPECT_FALSE(Exists(directory + ".tmp"));
+    }
+    CheckLayoutCopy(main, {&layout.all});
+    for (const std::string& directory : directories) {
+      EXPECT_FALSE(Exists(directory + "/" + CheckpointMark::Name()));
+    }
+    ASSERT_OK(VerifyData());
+  }
+  // The steps behind the commit are among those that failed.
+  EXPECT_TRUE(was_committed_before_the_end);
+  EXPECT_GE(steps, 20);
+}
+
+// CheckpointEngine, which copies files by threads, syncs them as well in a
+// checkpoint without a layout.
+TEST_F(LayoutCheckpointTest, CopiesWithoutLayoutSurvivePowerLoss) {
+  const Options options = FeatureOptions(kMapAndDeltas, "a", 2, {0, 1}, {1});
+  OpenNew({options});
+  FillTwoLevels();
+  const std::string main = Directory("main");
+  CheckpointEngineOptions engine_options;
+  engine_options.max_background_operations = 3;
+  std::unique_ptr<CheckpointEngine> engine;
+  ASSERT_OK(CheckpointEngine::Open(engine_options, &engine));
+  ASSERT_OK(engine->CreateCheckpoint(db_.get(), main));
+  Crash();
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+  CheckLayoutCopy(main, {nullptr});
+}
+
+// Any step fails. Afterwards nothing is left, and the next attempt succeeds.
+TEST_F(LayoutCheckpointTest, FailedStepLeavesNothing) {
+  const Options options = FeatureOptions(kBlobs, "a", 2, {0, 1}, {0, 1});
+  OpenNew({options});
+  FillTwoLevels();
+  int steps = 0;
+  for (bool has_failed = true; has_failed; ++steps) {
+    SCOPED_TRACE(steps);
+    ASSERT_LT(steps, 500);
+    const std::string number = std::to_string(steps);
+    const std::string main = Directory("main" + number);
+    const std::vector<std::string> directories = {
+        Directory("second" + number), main, Directory("third" + number)};
+    const CopyLayout layout = LayoutOf(directories, {0, 1}, {0, 2});
+    fs_->FailAfter(steps);
+    const Status s = MakeCheckpoint(main, UINT64_MAX, &layout);
+    has_failed = fs_->HasFailed();
+    fs_->FailAfter(-1);
+    if (!Exists(main)) {
+      ASSERT_FALSE(s.ok());
+      for (const std::string& directory : directories) {
+        EXPECT_FALSE(Exists(directory)) << directory;
+        EXPECT_FALSE(Exists(directory + ".tmp")) << directory;
+      }
+      ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
+    }
+    CheckLayoutCopy(main, {&layout.all});
+  }
+  EXPECT_GE(steps, 20);
+  CheckOriginal({options});
+}
+
+// A read-only instance may know less than the OPTIONS file and the MANIFEST.
+TEST_F(LayoutCheckpointTest, ReadOnlyInstanceMayHaveOtherOptions) {
+  Options options = PathOptions("a", 2, {0, 1}, {0, 1});
+  options.cf_paths[0].path = dbname_;
+  OpenNew({options, options});
+  PutRange(0, 0, kKeys);
+  PutRange(1, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(1)));
+  Close();
+  const std::string main = Directory("main");
+  const CopyLayout layout = LayoutOf({main, Directory("second")}, {1}, {0});
+  const auto checkpoint = [&](DB* db, const CopyLayout& wanted) {
+    std::unique_ptr<CheckpointEngine> engine;
+    Status s = CheckpointEngine::Open(CheckpointEngineOptions(), &engine);
+    CreateCheckpointOptions create;
+    create.layout = std::make_shared<CopyLayout>(wanted);
+    if (s.ok()) {
+      s = engine->CreateCheckpoint(db, main, nullptr, create);
+    }
+    return s;
+  };
+  {
+    // Files of the other column family are missing.
+    std::unique_ptr<DB> read_only;
+    ASSERT_OK(DB::OpenForReadOnly(WithoutPaths(options), dbname_, &read_only));
+    const Status s = checkpoint(read_only.get(), layout);
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_NE(s.ToString().find("cf1"), std::string::npos) << s.ToString();
+    EXPECT_FALSE(Exists(main));
+    // A path that the OPTIONS file alone names.
+    CheckRefused(
+        checkpoint(read_only.get(), LayoutOf({main, PathOf("a", 1)}, {1}, {0})),
+        "inside one another");
+    ASSERT_OK(read_only->Close());
+  }
+  {
+    std::unique_ptr<DB> read_only;
+    std::vector<ColumnFamilyHandle*> handles;
+    const ColumnFamilyOptions plain = WithoutPaths(options);
+    ASSERT_OK(
+        DB::OpenForReadOnly(DBOptions(options), dbname_,
+                            {{kDefaultColumnFamilyName, plain}, {"cf1", plain}},
+                            &handles, &read_only));
+    ASSERT_OK(checkpoint(read_only.get(), layout));
+    for (ColumnFamilyHandle* handle : handles) {
+      ASSERT_OK(read_only->DestroyColumnFamilyHandle(handle));
+    }
+    ASSERT_OK(read_only->Close());
+  }
+  ASSERT_OK(Open({options, options}, /*create_families=*/false));
+  CheckLayoutCopy(main, {&layout.all, &layout.all});
+  CheckOriginal({options, options});
+}
+
+// Column families that were added, and files that moved, between the check and
+// the copy.
+TEST_F(LayoutCheckpointTest, ColumnFamilyAddedMeanwhile) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  const std::string main = Directory("main");
+  const std::string second = PathOf("b", 1);
+  ASSERT_OK(DestroyDir(env_, second));
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  ColumnFamilyHandle* handle = nullptr;
+  SyncPoint::GetInstance()->SetCallBack(
+      "LayoutCheckpoint::Begin:Done", [&](void*) {
+        ASSERT_OK(db_->CreateColumnFamily(PathOptions("b", 2, {0}, {1}), "new",
+                                          &handle));
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  CheckRefused(MakeCheckpoint(main, 0, &layout), "inside one another");
+  SyncPoint::GetInstance()->DisableProcessing();
+  ASSERT_NE(handle, nullptr);
+  EXPECT_FALSE(Exists(main));
+  EXPECT_FALSE(Exists(main + ".tmp"));
+  ASSERT_OK(db_->Put(WriteOptions(), handle, "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions(), handle));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,102 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/manifest_records.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "db/log_reader.h"
+#include "file/sequence_file_reader.h"
+#include "rocksdb/file_system.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// The first bytes of a file.
+class FilePrefix : public FSSequentialFileOwnerWrapper {
+ public:
+  // size: bytes that can be read.
+  FilePrefix(std::unique_ptr<FSSequentialFile>&& file, uint64_t size)
+      : FSSequentialFileOwnerWrapper(std::move(file)), left_(size) {}
+
+  IOStatus Read(size_t n, const IOOptions& options, Slice* result,
+                char* scratch, IODebugContext* dbg) override {
+    const size_t wanted = static_cast<size_t>(std::min<uint64_t>(n, left_));
+    const IOStatus s = FSSequentialFileOwnerWrapper::Read(wanted, options,
+                                                          result, scratch, dbg);
+    if (s.ok()) {
+      left_ -= result->size();
+    }
+    return s;
+  }
+
+ private:
+  uint64_t left_;
+};
+
+// Keeps the first error of a log::Reader.
+struct FirstError : public log::Reader::Reporter {
+  void Corruption(size_t /*bytes*/, const Status& s,
+                  uint64_t /*log_number*/) override {
+    if (status.ok()) {
+      status = s;
+    }
+  }
+
+  Status status;
+};
+
+Status CorruptAt(const std::string& fname, uint64_t offset,
+                 const std::string& what) {
+  return Status::Corruption(fname + ", offset " + std::to_string(offset), what);
+}
+
+}  // namespace
+
+Status ForEachManifestRecord(
+    FileSystem* fs, const std::string& fname, uint64_t size,
+    const std::function<Status(const Slice& record)>& fn) {
+  std::unique_ptr<FSSequentialFile> file;
+  const FileOptions file_options = fs->OptimizeForManifestRead(FileOptions());
+  Status s = fs->NewSequentialFile(fname, file_options, &file, nullptr);
+  if (!s.ok()) {
+    return s;
+  }
+  FirstError error;
+  log::Reader reader(
+      nullptr,
+      std::make_unique<SequentialFileReader>(
+          std::make_unique<FilePrefix>(std::move(file), size), fname),
+      &error, /*checksum=*/true, /*log_num=*/0);
+  Slice record;
+  std::string scratch;
+  // Offset at which the last record that was read ends.
+  uint64_t end = 0;
+  while (reader.ReadRecord(&record, &scratch,
+                           WALRecoveryMode::kAbsoluteConsistency) &&
+         error.status.ok()) {
+    end = reader.LastRecordEnd();
+    s = fn(record);
+    if (s.IsCorruption()) {
+      return CorruptAt(fname, reader.LastRecordOffset(), s.ToString());
+    }
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  if (!error.status.ok()) {
+    return error.status.IsCorruption()
+               ? CorruptAt(fname, end, error.status.ToString())
+               : error.status;
+  }
+  if (end != size) {
+    return CorruptAt(fname, end,
+                     "no record ends at offset " + std::to_string(size));
+  }
+  return Status::OK();
+}
+
+}  // namespace ROCKSDB_NAMESPACE
