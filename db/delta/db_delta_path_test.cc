@@ -181,7 +181,7 @@ TEST_F(DBDeltaPathTest, EachTierHasItsPath) {
     EXPECT_EQ(PathIds{c.recent}, PathsOf(Tier::kMerged));
     EXPECT_EQ(PathIds{c.sorted}, PathsOf(Tier::kSorted));
     CheckPlaced();
-    Reopen(last_options_);
+    Reopen(Options(last_options_));
     CheckPlaced();
   }
 }
@@ -205,7 +205,7 @@ TEST_F(DBDeltaPathTest, ReadsAreBookedApart) {
   DestroyAndReopen(PathOptions(2, {0, 1}));
   MakeSorted();
   FlushOperands(0, 10, 5);
-  Reopen(last_options_);
+  Reopen(Options(last_options_));
   Check();
   EXPECT_EQ(1, PathStat(0, "delta-files"));
   EXPECT_GT(PathStat(1, "delta-files"), 0);

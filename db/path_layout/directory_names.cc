@@ -25,11 +25,11 @@ bool IsInside(const std::string& inner, const std::string& outer) {
 std::string CleanDirectoryName(FileSystem* fs, const std::string& directory) {
   std::string name = directory;
   if (fs != nullptr && (name.empty() || name[0] != '/')) {
-    std::string absolute;
-    const IOStatus s =
-        fs->GetAbsolutePath(name, IOOptions(), &absolute, nullptr);
+    // Some file systems return the current directory, whatever the name is.
+    std::string here;
+    const IOStatus s = fs->GetAbsolutePath(".", IOOptions(), &here, nullptr);
     if (s.ok()) {
-      name = absolute;
+      name = here + "/" + name;
     }
   }
   const bool is_absolute = !name.empty() && name[0] == '/';

@@ -13,10 +13,10 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr const char* kCfPaths = "cf_paths";
-constexpr const char* kSstIds = "level_sst_path_ids";
-constexpr const char* kBlobIds = "level_blob_path_ids";
-constexpr const char* kDeltaId = "delta_sorted_path_id";
+constexpr const char* kCopyCfPaths = "cf_paths";
+constexpr const char* kCopySstIds = "level_sst_path_ids";
+constexpr const char* kCopyBlobIds = "level_blob_path_ids";
+constexpr const char* kCopyDeltaId = "delta_sorted_path_id";
 
 // Returns true if the options have ids of paths.
 // Options: ColumnFamilyOptions or CopyLayout::ColumnFamily
@@ -38,7 +38,8 @@ void CopyIds(const ColumnFamilyOptions& options,
 
 std::vector<std::string> LdbCopyLayout::Names(const std::string& prefix,
                                               std::vector<std::string> others) {
-  for (const char* const name : {kCfPaths, kSstIds, kBlobIds, kDeltaId}) {
+  for (const char* const name :
+       {kCopyCfPaths, kCopySstIds, kCopyBlobIds, kCopyDeltaId}) {
     others.push_back(prefix + name);
   }
   return others;
@@ -48,10 +49,10 @@ void LdbCopyLayout::AppendHelp(const std::string& prefix, std::string* help) {
   const auto add = [&](const char* name, const char* value) {
     *help += " [--" + prefix + name + "=" + value + "]";
   };
-  add(kCfPaths, "<path>,...");
-  add(kSstIds, "<ids,e.g.:0,1>");
-  add(kBlobIds, "<ids,e.g.:0,1>");
-  add(kDeltaId, "<id,e.g.:1>");
+  add(kCopyCfPaths, "<path>,...");
+  add(kCopySstIds, "<ids,e.g.:0,1>");
+  add(kCopyBlobIds, "<ids,e.g.:0,1>");
+  add(kCopyDeltaId, "<id,e.g.:1>");
 }
 
 std::string LdbCopyLayout::Get(const std::string& name) const {
@@ -62,10 +63,10 @@ std::string LdbCopyLayout::Get(const std::string& name) const {
 Status LdbCopyLayout::Make(std::shared_ptr<const CopyLayout>* layout) const {
   layout->reset();
   ColumnFamilyOptions options;
-  Status s =
-      ApplyPathFlags(Get(kCfPaths), Get(kSstIds), Get(kBlobIds), &options);
+  Status s = ApplyPathFlags(Get(kCopyCfPaths), Get(kCopySstIds),
+                            Get(kCopyBlobIds), &options);
   if (s.ok()) {
-    s = LdbPathFlags::ApplyDeltaFlag(Get(kDeltaId), &options);
+    s = LdbPathFlags::ApplyDeltaFlag(Get(kCopyDeltaId), &options);
   }
   if (!s.ok() || (options.cf_paths.empty() && !HasIds(options))) {
     return s;
@@ -101,8 +102,8 @@ Status LdbCopyLayout::MakeFor(
   }
   if (result->column_families.empty()) {
     return Status::InvalidArgument(
-        "--" + prefix_ + kCfPaths + " needs --" + prefix_ + kSstIds + ", --" +
-        prefix_ + kBlobIds + " or --" + prefix_ + kDeltaId +
+        "--" + prefix_ + kCopyCfPaths + " needs --" + prefix_ + kCopySstIds +
+        ", --" + prefix_ + kCopyBlobIds + " or --" + prefix_ + kCopyDeltaId +
         ", because no column family of the database has one of these options");
   }
   *layout = std::move(result);
