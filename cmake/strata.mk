@@ -80,6 +80,7 @@ STRATA_LIB = \
   db/delta/delta_bucket_intake.cc \
   db/delta/delta_bucket_table.cc \
   db/delta/delta_cache.cc \
+  db/delta/delta_damage.cc \
   db/delta/delta_edit.cc \
   db/delta/delta_file_builder.cc \
   db/delta/delta_file_check.cc \
@@ -391,6 +392,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_bucket_intake_test.cc \
   db/delta/delta_bucket_table_test.cc \
   db/delta/delta_cache_test.cc \
+  db/delta/delta_damage_test.cc \
   db/delta/delta_edit_test.cc \
   db/delta/delta_file_deletion_test.cc \
   db/delta/delta_file_liveness_test.cc \

@@ -18,6 +18,7 @@
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
 #include "db/delta/delta_picker.h"
+#include "db/delta/delta_store.h"
 #include "db/log_reader.h"
 #include "db/version_edit.h"
 #include "file/filename.h"
@@ -779,6 +780,64 @@ TEST_P(DBDeltaDrainTest, CompactRangeTellsOfUnreadableValues) {
   EXPECT_TRUE(*has_failed);
   DisableCallBacks();
   EXPECT_GT(Stat("files"), 0);
+  Check();
+  ASSERT_OK(CompactAll());
+  CheckPlain();
+}
+
+// A damaged block of an SST file costs the folds of its own keys only. They are
+// not repeated in the background.
+TEST_P(DBDeltaDrainTest, DamagedBlockLeavesOnlyItsKeys) {
+  if (GetParam() != Values::kInline) {
+    ROCKSDB_GTEST_SKIP("The values are not in SST files");
+    return;
+  }
+  DestroyAndReopen(DeltaOptions());
+  for (uint32_t i = 0; i < kNumKeys; ++i) {
+    DoPut(KeyOf(i), std::string(200, 'v'));
+  }
+  ASSERT_OK(Flush());
+  FlushOperands(0, kNumKeys);
+  ASSERT_OK(CompactAll());
+  ASSERT_GT(Stat("buckets"), 1);
+  DeleteObsoleteFiles();
+  const std::vector<std::string> tables = FilesIn(dbname_, kTableFile);
+  ASSERT_EQ(1, tables.size());
+  const std::string damaged = dbname_ + "/" + tables.front();
+  Close();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, damaged, &contents));
+  std::string changed = contents;
+  changed[20] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, changed, damaged));
+
+  Options options = PlainOptions(/*auto_jobs=*/false);
+  options.statistics = CreateDBStatistics();
+  Reopen(options);
+  for (int i = 0; i < 2; ++i) {
+    const Status s = CompactAll();
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_LT(0, Stat("operands"));
+    EXPECT_LT(Stat("operands"), kNumKeys / 2);
+  }
+  EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
+  // Jobs of the background do not try again.
+  std::atomic<int> num_folds{0};
+  EnableCallBack("DeltaValueFolder::Fold", [&](void*) { ++num_folds; });
+  {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    EXPECT_TRUE(Family()->delta_store()->jobs().IsIdle());
+    Family()->delta_store()->jobs().SetCollectionDue();
+  }
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, num_folds);
+  DisableCallBacks();
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "true"}}));
+
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, contents, damaged));
+  Reopen(PlainOptions(/*auto_jobs=*/false));
   Check();
   ASSERT_OK(CompactAll());
   CheckPlain();

@@ -182,7 +182,7 @@ TEST_F(DBDeltaFilterTest, FoldIsRepeatedIfTheValueCannotBeRead) {
   CompactFiles();
   const auto has_failed =
       EnableCallBackOnce("DeltaValueFolder::MergeKey:Sought", [](void* arg) {
-        *static_cast<Status*>(arg) = Status::Corruption("injected");
+        *static_cast<Status*>(arg) = Status::IOError("injected");
       });
   RunJobs();
   EXPECT_TRUE(*has_failed);

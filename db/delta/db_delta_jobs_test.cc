@@ -26,6 +26,7 @@
 #include "db/version_set.h"
 #include "port/stack_trace.h"
 #include "rocksdb/snapshot.h"
+#include "rocksdb/table.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -64,6 +65,80 @@ class DBDeltaJobsTest : public ModelDBTest {
   bool JobsAreIdle() {
     InstrumentedMutexLock lock(dbfull()->mutex());
     return Family()->delta_store()->jobs().IsIdle();
+  }
+
+  // ---- Damaged files.
+
+  // A block has operands of few keys.
+  Options OptionsOfSmallBlocks() const {
+    BlockBasedTableOptions table_options;
+    table_options.block_size = 512;
+    Options options = DeltaOptions();
+    options.write_buffer_size = 64 << 20;
+    options.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    return options;
+  }
+  // Returns the path of the oldest delta file.
+  std::string FirstDeltaFile() {
+    const std::vector<std::string> names = FilesIn(dbname_, kDeltaFile);
+    EXPECT_FALSE(names.empty());
+    return names.empty() ? "" : dbname_ + "/" + names.front();
+  }
+  // Closes the DB and changes a byte at each of these offsets. Returns what the
+  // file had before.
+  std::string Damage(const std::string& path,
+                     const std::vector<size_t>& offsets) {
+    Close();
+    std::string contents;
+    EXPECT_OK(ReadFileToString(env_, path, &contents));
+    std::string changed = contents;
+    for (const size_t offset : offsets) {
+      EXPECT_LT(offset, changed.size());
+      changed[offset] ^= 1;
+    }
+    EXPECT_OK(WriteStringToFile(env_, changed, path));
+    return contents;
+  }
+  // Undoes the damage. Then nothing is missing.
+  void RestoreAndCheck(Options options, const std::string& path,
+                       const std::string& contents) {
+    Close();
+    ASSERT_OK(WriteStringToFile(env_, contents, path));
+    options.disable_auto_compactions = true;
+    Reopen(options);
+    Check();
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("merged-files"));
+    Check();
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    const DeltaJobState& jobs = Family()->delta_store()->jobs();
+    EXPECT_TRUE(jobs.damage().empty());
+    EXPECT_FALSE(jobs.is_partition_damaged());
+  }
+  // Returns how many buckets have at least so many merged files of operands to
+  // take in.
+  size_t NumBucketsWithAtLeast(size_t num_files) {
+    std::shared_ptr<const DeltaVersion> deltas = Deltas().State();
+    std::vector<uint64_t> epochs;
+    for (const DeltaVersion::FilePtr& file :
+         deltas->RecentFiles(DeltaFileDescription::Kind::kOperands)) {
+      if (file->description().tier == DeltaFileDescription::Tier::kMerged) {
+        epochs.push_back(file->description().last_epoch);
+      }
+    }
+    size_t num_buckets = 0;
+    const DeltaBucketTable& table = deltas->Buckets();
+    for (auto p = table.Begin(); p != table.End(); p = table.Next(p)) {
+      const uint64_t floor = table.State(p).floor;
+      const auto num_above =
+          std::count_if(epochs.begin(), epochs.end(),
+                        [floor](uint64_t epoch) { return epoch > floor; });
+      num_buckets += static_cast<size_t>(num_above) >= num_files ? 1 : 0;
+    }
+    // Dropping the last reference needs the mutex.
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    deltas.reset();
+    return num_buckets;
   }
 
   Status SetAutoJobs(bool on) {
@@ -491,6 +566,179 @@ TEST_F(DBDeltaJobsTest, DamagedBlockStopsOnlyItsBucket) {
   ASSERT_OK(CompactAll());
   EXPECT_EQ(0, Stat("merged-files"));
   Check();
+}
+
+// Of two damaged buckets the first one does not hide the second one, and the
+// others go on.
+TEST_F(DBDeltaJobsTest, DamagedBlocksStopOnlyTheirBuckets) {
+  constexpr uint32_t kKeys = 400;
+  Options options = OptionsOfSmallBlocks();
+  DestroyAndReopen(options);
+  FlushOperands(0, kKeys, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  const uint64_t num_buckets = Stat("buckets");
+  ASSERT_LE(12, num_buckets);
+  const std::string damaged = FirstDeltaFile();
+  const std::string contents = Damage(damaged, {20, 25000});
+  options.disable_auto_compactions = false;
+  options.statistics = CreateDBStatistics();
+  Reopen(options);
+  uint64_t failed = 0;
+  for (int i = 0; i < 60; ++i) {
+    FlushOperands(0, kKeys, /*size=*/30);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    if (i == 30) {
+      failed = Ticker(DELTA_GC_FAILED);
+    }
+  }
+  EXPECT_LE(2, failed);
+  EXPECT_EQ(failed, Ticker(DELTA_GC_FAILED));
+  const size_t num_left = NumBucketsWithAtLeast(5);
+  EXPECT_LE(2, num_left);
+  EXPECT_LE(num_left, 4);
+  RestoreAndCheck(options, damaged, contents);
+}
+
+// A bucket that writes seldom reach takes files in although another one keeps
+// them.
+TEST_F(DBDeltaJobsTest, ColdBucketsAreCollectedBesideADamagedOne) {
+  constexpr uint32_t kKeys = 400;
+  Options options = OptionsOfSmallBlocks();
+  options.soft_pending_compaction_bytes_limit = 1 << 20;
+  DestroyAndReopen(options);
+  FlushOperands(0, kKeys, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  const std::string damaged = FirstDeltaFile();
+  const std::string contents = Damage(damaged, {20});
+  options.disable_auto_compactions = false;
+  Reopen(options);
+  for (int i = 0; i < 240; ++i) {
+    DoMerge(KeyOf(0), "x");
+    FlushOperands(kKeys - 50, kKeys, /*size=*/30);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  EXPECT_LT(DeltaPicker::kSlowdownMerged, Stat("merged-files"));
+  const size_t num_left = NumBucketsWithAtLeast(DeltaPicker::kMaxMerged + 1);
+  EXPECT_LE(1, num_left);
+  EXPECT_LE(num_left, 2);
+  uint64_t value = 1;
+  ASSERT_TRUE(
+      db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &value));
+  EXPECT_EQ(0, value);
+  RestoreAndCheck(options, damaged, contents);
+}
+
+// CompactRange() collects all that it can, and then says what it cannot read.
+TEST_F(DBDeltaJobsTest, CompactRangeGoesOnBehindDamage) {
+  constexpr uint32_t kKeys = 400;
+  Options options = OptionsOfSmallBlocks();
+  DestroyAndReopen(options);
+  FlushOperands(0, kKeys, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  ASSERT_LE(12, Stat("buckets"));
+  const std::string damaged = FirstDeltaFile();
+  const std::string contents = Damage(damaged, {20, 25000});
+  options.statistics = CreateDBStatistics();
+  Reopen(options);
+  FlushOperands(0, kKeys, /*size=*/30);
+  for (int i = 0; i < 2; ++i) {
+    const Status s = CompactAll();
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find(damaged)) << s.ToString();
+    EXPECT_TRUE(JobsAreIdle());
+    EXPECT_EQ(0, Stat("flushed-files"));
+    EXPECT_EQ(1, Stat("merged-files"));
+    const size_t num_left = NumBucketsWithAtLeast(1);
+    EXPECT_LE(2, num_left);
+    EXPECT_LE(num_left, 4);
+  }
+  RestoreAndCheck(options, damaged, contents);
+}
+
+// A merged file that cannot be opened stops the buckets that need it, without a
+// job that fails.
+TEST_F(DBDeltaJobsTest, UnreadableFileStopsOnlyItsBuckets) {
+  constexpr uint32_t kKeys = 400;
+  Options options = OptionsOfSmallBlocks();
+  DestroyAndReopen(options);
+  FlushOperands(0, kKeys, /*size=*/100);
+  ASSERT_OK(CompactAll());
+  const uint64_t num_buckets = Stat("buckets");
+  ASSERT_LE(12, num_buckets);
+  ASSERT_OK(SetAutoJobs(true));
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    FlushOperands(0, kKeys / 4, /*size=*/1);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  ASSERT_EQ(1, Stat("merged-files"));
+  const size_t num_overlapped = NumBucketsWithAtLeast(1);
+  ASSERT_EQ(num_buckets, num_overlapped);  // no bucket has taken it in
+  const std::string unreadable =
+      dbname_ + "/" + FilesIn(dbname_, kDeltaFile).back();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, unreadable, &contents));
+  Damage(unreadable, {contents.size() - 1});
+  options.statistics = CreateDBStatistics();
+  Reopen(options);
+  FlushOperands(0, kKeys, /*size=*/30);
+  for (int i = 0; i < 2; ++i) {
+    const Status s = CompactAll();
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find(unreadable)) << s.ToString();
+    const size_t num_left = NumBucketsWithAtLeast(1);
+    EXPECT_LE(2, num_left);
+    EXPECT_LT(num_left, num_buckets / 2);
+  }
+  EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
+  RestoreAndCheck(options, unreadable, contents);
+}
+
+// The first partition takes all merged files, so a damaged one stops it. That
+// slows no write down.
+TEST_F(DBDeltaJobsTest, DamageBeforeTheFirstPartition) {
+  constexpr uint32_t kKeys = 100;
+  Options options = OptionsOfSmallBlocks();
+  options.soft_pending_compaction_bytes_limit = 1 << 20;
+  options.delta_max_buckets = 4096;  // so that it is not due at once
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    FlushOperands(0, kKeys, /*size=*/30);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  ASSERT_EQ(1, Stat("merged-files"));
+  ASSERT_EQ(0, Stat("buckets"));
+  const std::string damaged =
+      dbname_ + "/" + FilesIn(dbname_, kDeltaFile).back();
+  const std::string contents = Damage(damaged, {20});
+  options.statistics = CreateDBStatistics();
+  Reopen(options);
+  for (int i = 0; i < 120; ++i) {
+    {
+      // The next job need not wait.
+      const InstrumentedMutexLock lock(dbfull()->mutex());
+      Family()->delta_store()->jobs().OnSuccess();
+    }
+    FlushOperands(0, kKeys, /*size=*/30);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  EXPECT_LE(1, Ticker(DELTA_GC_FAILED));
+  EXPECT_EQ(0, Stat("buckets"));
+  EXPECT_LT(DeltaPicker::kSlowdownMerged, Stat("merged-files"));
+  uint64_t value = 1;
+  ASSERT_TRUE(
+      db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &value));
+  EXPECT_EQ(0, value);
+  {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    const DeltaJobState& jobs = Family()->delta_store()->jobs();
+    EXPECT_TRUE(jobs.is_partition_damaged());
+    EXPECT_TRUE(jobs.damage().empty());
+  }
+  const Status s = CompactAll();
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_NE(std::string::npos, s.ToString().find(damaged)) << s.ToString();
+  RestoreAndCheck(options, damaged, contents);
 }
 
 TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedFileWrites) {

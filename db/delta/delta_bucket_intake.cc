@@ -4,7 +4,9 @@
 #include "db/delta/delta_bucket_intake.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "db/delta/delta_damage.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
@@ -49,41 +51,43 @@ Status EstimateFile(const DeltaBucketTable& buckets, const Comparator* ucmp,
                     const DeltaBucketIntake::File* old,
                     const std::vector<size_t>& old_buckets,
                     DeltaBucketIntake::File* file) {
+  if (old != nullptr && !old->error.ok()) {
+    old = nullptr;  // its offsets are not known
+  }
   const DeltaFileDescription& description = meta.description();
   file->number = description.number;
   file->last_epoch = description.last_epoch;
   file->offsets.reserve(buckets.size() + 1);
   DeltaFileReader* reader = nullptr;
-  bool is_readable = true;
   size_t i = 0;
   for (auto p = buckets.Begin(); p != buckets.End(); p = buckets.Next(p), ++i) {
     const Slice bound = buckets.LowerBound(p);
     uint64_t offset = 0;
     if (i == 0 || ucmp->Compare(bound, description.smallest) <= 0) {
       // All of the file is after the bound.
+      file->first_bucket = file->last_bucket = i;
     } else if (ucmp->Compare(bound, description.largest) > 0) {
       offset = description.raw_bytes;
     } else if (old != nullptr && old_buckets[i] != kNone) {
       offset = old->offsets[old_buckets[i]];
+      file->last_bucket = i;
     } else {
-      if (reader == nullptr && is_readable) {
+      file->last_bucket = i;
+      if (reader == nullptr && file->error.ok()) {
         Status s = store.GetReader(read_options, meta, &reader);
         if (s.IsCorruption()) {
-          // The jobs that need the file will fail. This estimate is for the
-          // others, too, so it must not.
-          is_readable = false;
+          file->error = std::move(s);
         } else if (!s.ok()) {
           return s;
         }
       }
-      offset = !is_readable
-                   ? 0
-                   : static_cast<uint64_t>(
-                         static_cast<double>(
-                             reader->ApproximateOffsetOf(read_options, bound)) /
-                         static_cast<double>(
-                             std::max<uint64_t>(description.size, 1)) *
-                         static_cast<double>(description.raw_bytes));
+      if (reader != nullptr) {
+        offset = static_cast<uint64_t>(
+            static_cast<double>(
+                reader->ApproximateOffsetOf(read_options, bound)) /
+            static_cast<double>(std::max<uint64_t>(description.size, 1)) *
+            static_cast<double>(description.raw_bytes));
+      }
     }
     // The table's result is arbitrary if it cannot read a block.
     offset = std::min(offset, description.raw_bytes);
@@ -136,6 +140,34 @@ Status DeltaBucketIntake::Estimate(
   *result =
       std::make_shared<const DeltaBucketIntake>(buckets, std::move(files));
   return Status::OK();
+}
+
+bool DeltaBucketIntake::AddUnreadableTo(DeltaDamage* damage,
+                                        const Comparator* ucmp) const {
+  bool is_any_new = false;
+  for (const File& file : files_) {
+    if (file.error.ok()) {
+      continue;
+    }
+    size_t i = 0;
+    for (auto p = buckets_.Begin();
+         p != buckets_.End() && i <= file.last_bucket; ++i) {
+      const auto next = buckets_.Next(p);
+      if (i >= file.first_bucket && buckets_.State(p).floor < file.last_epoch) {
+        DeltaEdit::KeyRange range;
+        range.begin = buckets_.LowerBound(p).ToString();
+        if (next != buckets_.End()) {
+          range.end = buckets_.LowerBound(next).ToString();
+        }
+        if (damage->StateOf(range, ucmp) != DeltaDamage::State::kDamaged) {
+          damage->Add(range, /*num_buckets=*/1, file.error, ucmp);
+          is_any_new = true;
+        }
+      }
+      p = next;
+    }
+  }
+  return is_any_new;
 }
 
 size_t DeltaBucketIntake::ApproximateMemoryUsage() const {

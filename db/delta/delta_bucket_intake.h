@@ -18,6 +18,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class DeltaDamage;
 class DeltaStore;
 class DeltaVersion;
 
@@ -30,15 +31,29 @@ class DeltaVersion;
 // A store may have some 10,000 buckets and ten files, so results for old files
 // and buckets are reused when either changes.
 //
+// A file that cannot be opened because of Corruption does not fail the
+// estimate, which is for other buckets, too. It is tried again each time.
+//
 // Immutable, so any thread may read it.
 class DeltaBucketIntake {
  public:
   struct File {
+    File() = default;
+    File(const File&) = default;
+    File& operator=(const File&) = default;
+    ~File() { error.PermitUncheckedError(); }
+
     uint64_t number = 0;
     uint64_t last_epoch = 0;
     // Bytes of the file before each bucket, in order, and before the end of the
     // last bucket.
     std::vector<uint64_t> offsets;
+    // OK, or the Corruption because of which the file cannot be opened. (This
+    // is not noticed if the whole file is in one bucket.)
+    Status error;
+    // The buckets that its key range overlaps, both included, by their order.
+    size_t first_bucket = 0;
+    size_t last_bucket = 0;
   };
 
   // Computes the estimate for the buckets and the merged files of the version.
@@ -68,6 +83,11 @@ class DeltaBucketIntake {
     }
     return size;
   }
+
+  // Adds the buckets that have still to take in a file that cannot be opened,
+  // so that it need not fail a job for each of them. Returns false if damage
+  // knows all of them.
+  bool AddUnreadableTo(DeltaDamage* damage, const Comparator* ucmp) const;
 
   size_t ApproximateMemoryUsage() const;
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "db/delta/delta_damage.h"
 #include "db/delta/delta_store_test_util.h"
 #include "port/stack_trace.h"
 
@@ -167,6 +168,60 @@ TEST_F(DeltaBucketIntakeTest, MissingFileIsAnError) {
                                            nullptr, &slices)
                    .ok());
   EXPECT_EQ(nullptr, slices);
+}
+
+// The buckets that need the file are known without a job for each of them.
+TEST_F(DeltaBucketIntakeTest, UnreadableFileDamagesTheBucketsThatNeedIt) {
+  FlushAndMerge(0, 100);
+  Collect(0, 1, 1, {"", Key(20), Key(40), Key(60), Key(80)});
+  FlushAndMerge(25, 65);
+  const DeltaFileDescription file =
+      version_->RecentFiles(Kind::kOperands).front()->description();
+  FlushAndMerge(0, 100);
+  const std::string path = FileName(file);
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, path, &contents));
+  std::string changed = contents;
+  changed.back() ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, changed, path));
+  ResetReaders();
+
+  const auto slices = Estimate(nullptr);
+  ASSERT_EQ(2, slices->files().size());
+  EXPECT_OK(slices->files()[0].error);
+  const DeltaBucketIntake::File& unreadable = slices->files()[1];
+  ASSERT_EQ(file.number, unreadable.number);
+  ASSERT_TRUE(unreadable.error.IsCorruption());
+  EXPECT_NE(std::string::npos, unreadable.error.ToString().find(path));
+  EXPECT_EQ(1, unreadable.first_bucket);
+  EXPECT_EQ(3, unreadable.last_bucket);
+  DeltaDamage damage;
+  EXPECT_TRUE(slices->AddUnreadableTo(&damage, ucmp()));
+  ASSERT_EQ(1, damage.ranges().size());
+  EXPECT_EQ(Key(20), damage.ranges()[0].range.begin);
+  EXPECT_EQ(Key(80), damage.ranges()[0].range.end);
+  EXPECT_EQ(DeltaDamage::State::kDamaged, damage.ranges()[0].state);
+  EXPECT_EQ(unreadable.error.ToString(), damage.error().ToString());
+  EXPECT_FALSE(slices->AddUnreadableTo(&damage, ucmp()));
+
+  // A bucket has taken the file in before.
+  Collect(2, 3, 1, {Key(40)});
+  const auto later = Estimate(slices.get());
+  ASSERT_TRUE(later->files()[1].error.IsCorruption());
+  damage.Clear();
+  EXPECT_TRUE(later->AddUnreadableTo(&damage, ucmp()));
+  ASSERT_EQ(2, damage.ranges().size());
+  EXPECT_EQ(Key(40), damage.ranges()[0].range.end);
+  EXPECT_EQ(Key(60), damage.ranges()[1].range.begin);
+
+  // The file can be read again.
+  ASSERT_OK(WriteStringToFile(env_, contents, path));
+  const auto repaired = Estimate(later.get());
+  EXPECT_OK(repaired->files()[1].error);
+  damage.Clear();
+  EXPECT_FALSE(repaired->AddUnreadableTo(&damage, ucmp()));
+  EXPECT_TRUE(damage.empty());
+  EXPECT_GT(repaired->SizeOf(1, 0), later->SizeOf(1, 0));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -415,6 +415,12 @@ SequenceNumber DeltaEdit::LargestSequence() const {
   return largest;
 }
 
+bool DeltaEdit::KeyRange::EndsBefore(const KeyRange& other,
+                                     const Comparator* ucmp) const {
+  return end.has_value() && !other.begin.empty() &&
+         ucmp->Compare(*end, other.begin) <= 0;
+}
+
 bool DeltaEdit::MapPathIds(const PathIdMap& ids) {
   bool is_changed = false;
   for (DeltaFileDescription& file : files_) {

@@ -12,6 +12,7 @@
 
 #include "db/delta/delta_bucket_table.h"
 #include "db/delta/delta_file_description.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -57,6 +58,9 @@ class DeltaEdit {
     std::optional<std::string> end;
 
     bool operator==(const KeyRange&) const = default;
+    // Returns true if this range ends before the other one begins. Ranges that
+    // touch have nothing in common.
+    bool EndsBefore(const KeyRange& other, const Comparator* ucmp) const;
   };
   struct MergeRecent {
     uint64_t last_epoch = 0;

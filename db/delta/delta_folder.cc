@@ -272,16 +272,18 @@ bool DeltaValueFolder::LsmIsAt(const Slice& user_key) const {
 
 Status DeltaValueFolder::Fail(const Status& s) {
   ++stats_.merges_failed;
-  if (lsm_is_broken_ || s.IsIOError()) {
+  if (lsm_is_broken_ && s.IsCorruption()) {
+    // A damaged block has the values of some keys only. The next key is sought.
+    lsm_is_broken_ = false;
+    lsm_is_placed_ = false;
+    stats_.damaged = true;
+    if (!stats_.read_failed) {
+      last_failure_ = s;
+    }
+  } else if (lsm_is_broken_ || s.IsIOError()) {
     stats_.read_failed = true;
     last_failure_ = s;
-    if (s.IsCorruption()) {
-      // A damaged block has the values of some keys only. The next key is
-      // sought.
-      lsm_is_broken_ = false;
-      lsm_is_placed_ = false;
-    }
-  } else if (!stats_.read_failed) {
+  } else if (!stats_.read_failed && !stats_.damaged) {
     last_failure_ = s;
   }
   return Status::OK();

@@ -148,8 +148,11 @@ class DeltaValueFolder final : public DeltaFolder {
     uint64_t keys_left = 0;                // because of snapshots or anchors
     uint64_t keys_left_for_snapshots = 0;  // of these
     uint64_t merges_failed = 0;            // keys; includes unreadable bases
-    // True if some of these failed because the tree could not be read.
+    // True if some of these failed because the tree could not be read, which
+    // may be temporary.
     bool read_failed = false;
+    // True if some of these failed because of Corruption of the tree.
+    bool damaged = false;
     // True if max_bytes is reached.
     bool full = false;
   };
@@ -183,8 +186,8 @@ class DeltaValueFolder final : public DeltaFolder {
   void Finish();
 
   const Stats& stats() const { return stats_; }
-  // Returns the error of the last key that could not be read or merged; I/O
-  // errors take precedence.
+  // Returns the error of the last key that could not be read or merged. Those
+  // of read_failed take precedence, then those of `damaged`.
   const Status& last_failure() const { return last_failure_; }
   uint64_t floor() const { return context_.floor; }
   uint64_t max_bytes() const { return context_.max_bytes; }

@@ -61,12 +61,18 @@ class DeltaGcJob::Probe {
     read_options_.async_io = false;
   }
 
-  // Opens the merged files above that floor.
+  // Opens the merged files above that floor that may have entries for the
+  // buckets. Others may be damaged.
   Status Open(uint64_t floor) {
     DeltaBucketState bucket;
     bucket.floor = floor;
     for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
       for (FilePtr& file : job_.FilesOf(kind, bucket)) {
+        if (!IsBelow(file->description().smallest, job_.end_) ||
+            IsBehind(file->description().largest,
+                     job_.buckets_.front().lower)) {
+          continue;
+        }
         Source source;
         DeltaFileReader* reader = nullptr;
         Status s =
@@ -125,13 +131,17 @@ class DeltaGcJob::Probe {
                const std::optional<std::string>& upper) const {
     return !upper.has_value() || job_.ucmp_->Compare(key, *upper) < 0;
   }
+  // Returns true if a bucket with that lower bound begins above the key.
+  bool IsBehind(const Slice& key, const std::string& lower) const {
+    return !lower.empty() && job_.ucmp_->Compare(key, lower) < 0;
+  }
 
   Status LookAtPoints(Source* source, const std::string& lower,
                       const std::optional<std::string>& upper, bool* found) {
     InternalIterator* const iter = source->points.get();
     const DeltaFileDescription& file = source->file->description();
     if (iter == nullptr || !IsBelow(file.smallest, upper) ||
-        (!lower.empty() && job_.ucmp_->Compare(file.largest, lower) < 0)) {
+        IsBehind(file.largest, lower)) {
       return Status::OK();
     }
     if (!source->is_placed ||

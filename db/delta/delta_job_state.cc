@@ -5,20 +5,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-namespace {
-
-// Returns true if range a ends before range b begins.
-bool EndsBefore(const DeltaEdit::KeyRange& a, const DeltaEdit::KeyRange& b,
-                const Comparator* ucmp) {
-  return a.end.has_value() && !b.begin.empty() &&
-         ucmp->Compare(*a.end, b.begin) <= 0;
-}
-
-}  // namespace
-
 bool DeltaJobState::Overlap(const KeyRange& a, const KeyRange& b,
                             const Comparator* ucmp) {
-  return !EndsBefore(a, b, ucmp) && !EndsBefore(b, a, ucmp);
+  return !a.EndsBefore(b, ucmp) && !b.EndsBefore(a, ucmp);
 }
 
 void DeltaJobState::AddWishes(const DeltaFoldWishes& wishes, uint64_t below,
@@ -41,26 +30,17 @@ void DeltaJobState::FulfilWishes(const KeyRange& range,
   wishes_ = rest->empty() ? nullptr : std::move(rest);
 }
 
-void DeltaJobState::AddDamage(const KeyRange& range, size_t num_buckets,
-                              const Comparator* ucmp) {
-  // The new range says more than a suspected one that has it.
-  std::erase_if(damage_, [&](const Damage& old) {
-    return old.is_suspect && Overlap(old.range, range, ucmp);
-  });
-  damage_.push_back({range, /*is_suspect=*/num_buckets > 1});
-}
-
-bool DeltaJobState::IsDamaged() const {
-  return is_recent_damaged_ ||
-         std::any_of(damage_.begin(), damage_.end(),
-                     [](const Damage& damage) { return !damage.is_suspect; });
-}
-
 void DeltaJobState::OnFailure(uint64_t now_micros) {
   const uint64_t wait =
       num_failures_ < 6 ? kFirstRetryMicros << num_failures_ : kLastRetryMicros;
   ++num_failures_;
   retry_at_micros_ = now_micros + wait;
+}
+
+void DeltaJobState::OnDamage(uint64_t now_micros) {
+  if (++num_damages_ >= kMaxDamages) {
+    OnFailure(now_micros);
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "db/delta/delta_bucket_intake.h"
+#include "db/delta/delta_damage.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_fold_wishes.h"
 #include "rocksdb/comparator.h"
@@ -197,28 +198,23 @@ class DeltaJobState {
     }
   }
 
-  // ---- Damage: what jobs have failed to read because of Corruption.
+  // ---- Damage: what jobs have failed to read because of Corruption. Files
+  // pile up behind it, and slower writes would not help.
 
-  struct Damage {
-    KeyRange range;
-    // True if the collection that failed took several buckets. Then one of them
-    // at a time is collected, so that the damaged one is found. Otherwise the
-    // buckets of the range are left alone.
-    bool is_suspect = false;
-  };
-  const std::vector<Damage>& damage() const { return damage_; }
-  // To be called when a collection of num_buckets buckets has failed with
-  // Corruption. It would be the best one again, and fail again.
-  void AddDamage(const KeyRange& range, size_t num_buckets,
-                 const Comparator* ucmp);
-  // Makes jobs try all buckets again.
-  void ClearDamage() { damage_.clear(); }
-  // To be called when a job of all recent files, a merge or the first
-  // partition, has ended. is_damaged: it has failed with Corruption.
-  void SetRecentDamaged(bool is_damaged) { is_recent_damaged_ = is_damaged; }
-  // True if files pile up because jobs cannot read some of them. Slower writes
-  // would not help.
-  bool IsDamaged() const;
+  // The buckets. Those whose collection has failed are added, and those whose
+  // collection has succeeded are removed.
+  const DeltaDamage& damage() const { return damage_; }
+  DeltaDamage& damage() { return damage_; }
+  // True if the last merge, which takes all flushed files, has failed with
+  // Corruption.
+  bool is_merge_damaged() const { return is_merge_damaged_; }
+  void SetMergeDamaged(bool is_damaged) { is_merge_damaged_ = is_damaged; }
+  // True if the last collection that takes everything has failed with
+  // Corruption.
+  bool is_partition_damaged() const { return is_partition_damaged_; }
+  void SetPartitionDamaged(bool is_damaged) {
+    is_partition_damaged_ = is_damaged;
+  }
 
   // ----
 
@@ -258,9 +254,14 @@ class DeltaJobState {
   // attempt may read and write as much as the whole job, so the time until the
   // next attempt doubles. Manual jobs do not wait.
   void OnFailure(uint64_t now_micros);
+  // To be called instead when the job has found damage that picks leave alone
+  // from now on. The next attempt reads something else, and need not wait; but
+  // if nothing else succeeds any more, there is more wrong than a few buckets.
+  void OnDamage(uint64_t now_micros);
   // To be called when a job was successful.
   void OnSuccess() {
     num_failures_ = 0;
+    num_damages_ = 0;
     retry_at_micros_ = 0;
     folds_to_skip_ -= folds_to_skip_ > 0 ? 1 : 0;
   }
@@ -270,6 +271,9 @@ class DeltaJobState {
 
   static constexpr uint64_t kFirstRetryMicros = 1000 * 1000;
   static constexpr uint64_t kLastRetryMicros = 64 * kFirstRetryMicros;
+  // Number of jobs in succession that may find damage before the next one
+  // waits.
+  static constexpr uint32_t kMaxDamages = 8;
   // Number of jobs that must succeed before the next fold after one was given
   // up.
   static constexpr uint32_t kFoldsToSkip = 4;
@@ -283,11 +287,14 @@ class DeltaJobState {
   uint64_t num_ended_ = 0;
   std::shared_ptr<const DeltaBucketIntake> slices_;
   uint32_t num_failures_ = 0;
+  // Jobs in succession that have found damage.
+  uint32_t num_damages_ = 0;
   uint64_t retry_at_micros_ = 0;
   uint32_t folds_to_skip_ = 0;
   Leftovers leftovers_;
-  std::vector<Damage> damage_;
-  bool is_recent_damaged_ = false;
+  DeltaDamage damage_;
+  bool is_merge_damaged_ = false;
+  bool is_partition_damaged_ = false;
   uint64_t fold_bytes_ = uint64_t{4} << 20;
   // Average bytes of a value in the last fold.
   uint64_t folded_size_ = 0;

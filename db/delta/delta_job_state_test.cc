@@ -3,6 +3,7 @@
 
 #include "db/delta/delta_job_state.h"
 
+#include <cstdint>
 #include <optional>
 
 #include "port/stack_trace.h"
@@ -36,32 +37,25 @@ TEST(DeltaJobStateTest, RangesThatTouchDoNotOverlap) {
   EXPECT_TRUE(overlap({"d", "e"}, middle));
 }
 
-TEST(DeltaJobStateTest, DamagedBucketEndsTheSuspicionOfItsRange) {
-  const Comparator* const ucmp = BytewiseComparator();
+TEST(DeltaJobStateTest, DamageIsNoReasonToWaitUntilThereIsMuch) {
   DeltaJobState jobs;
-  EXPECT_FALSE(jobs.IsDamaged());
-  jobs.AddDamage({"a", "d"}, /*num_buckets=*/3, ucmp);
-  jobs.AddDamage({"x", std::nullopt}, /*num_buckets=*/2, ucmp);
-  ASSERT_EQ(2, jobs.damage().size());
-  EXPECT_TRUE(jobs.damage()[0].is_suspect);
-  EXPECT_TRUE(jobs.damage()[1].is_suspect);
-  // The damaged bucket is still to be found.
-  EXPECT_FALSE(jobs.IsDamaged());
-  jobs.AddDamage({"b", "c"}, /*num_buckets=*/1, ucmp);
-  ASSERT_EQ(2, jobs.damage().size());
-  EXPECT_EQ("x", jobs.damage()[0].range.begin);
-  EXPECT_EQ("b", jobs.damage()[1].range.begin);
-  EXPECT_FALSE(jobs.damage()[1].is_suspect);
-  EXPECT_TRUE(jobs.IsDamaged());
-  // A suspicion does not remove what is known.
-  jobs.AddDamage({"a", "d"}, /*num_buckets=*/3, ucmp);
-  EXPECT_EQ(3, jobs.damage().size());
-  jobs.ClearDamage();
-  EXPECT_FALSE(jobs.IsDamaged());
-  jobs.SetRecentDamaged(true);
-  EXPECT_TRUE(jobs.IsDamaged());
-  jobs.SetRecentDamaged(false);
-  EXPECT_FALSE(jobs.IsDamaged());
+  constexpr uint64_t kNow = 5;
+  for (uint32_t i = 1; i < DeltaJobState::kMaxDamages; ++i) {
+    jobs.OnDamage(kNow);
+    EXPECT_TRUE(jobs.MayRun(kNow));
+  }
+  jobs.OnSuccess();
+  for (uint32_t i = 1; i < DeltaJobState::kMaxDamages; ++i) {
+    jobs.OnDamage(kNow);
+    EXPECT_TRUE(jobs.MayRun(kNow));
+  }
+  jobs.OnDamage(kNow);
+  EXPECT_FALSE(jobs.MayRun(kNow));
+  EXPECT_TRUE(jobs.MayRun(kNow + DeltaJobState::kFirstRetryMicros));
+  jobs.OnDamage(kNow);
+  EXPECT_FALSE(jobs.MayRun(kNow + DeltaJobState::kFirstRetryMicros));
+  jobs.OnSuccess();
+  EXPECT_TRUE(jobs.MayRun(kNow));
 }
 
 TEST(DeltaJobStateTest, CountsRunningJobs) {

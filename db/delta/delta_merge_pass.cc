@@ -40,6 +40,13 @@ Status Named(const Status& s, const std::string& file_name) {
                             : Status::CopyAppendMessage(s, " in ", file_name);
 }
 
+// Returns true if the file may have entries in the range of the input.
+bool Overlaps(const DeltaFileDescription& file,
+              const DeltaMergePass::Input& input, const Comparator* ucmp) {
+  return (!input.has_begin || ucmp->Compare(file.largest, input.begin) >= 0) &&
+         (!input.has_end || ucmp->Compare(file.smallest, input.end) < 0);
+}
+
 }  // namespace
 
 //======== DeltaMergePass::Merger
@@ -154,10 +161,7 @@ class DeltaMergePass::Merger {
   // Returns true if the file may have point entries in the range of the Input.
   bool MayHaveSome(const DeltaFileDescription& description) const {
     return description.num_entries != 0 &&
-           (!input_.has_begin ||
-            pass_.ucmp_->Compare(description.largest, input_.begin) >= 0) &&
-           (!input_.has_end ||
-            pass_.ucmp_->Compare(description.smallest, input_.end) < 0);
+           Overlaps(description, input_, pass_.ucmp_);
   }
 
   // Returns the readahead for the range of the Input, in bytes. The range is a
@@ -357,7 +361,10 @@ Status DeltaMergePass::LoadRangeAnchors(const Input& input) {
   std::vector<std::string> keys;
   std::vector<std::string> ends;
   for (const DeltaVersion::FilePtr& file : input.anchors) {
-    if (file->description().num_range_anchors == 0) {
+    const DeltaFileDescription& description = file->description();
+    // A file outside the range may be damaged.
+    if (description.num_range_anchors == 0 ||
+        !Overlaps(description, input, ucmp_)) {
       continue;
     }
     DeltaFileReader* reader = nullptr;

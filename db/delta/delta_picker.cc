@@ -35,6 +35,42 @@ void ForEachOfTier(const DeltaVersion& version, Tier tier, Fn fn) {
   }
 }
 
+// Returns the lowest floor of the buckets that are not damaged; UINT64_MAX if
+// there is no such bucket, 0 if there is no damage.
+uint64_t LowestFloor(const DeltaVersion& version, const DeltaDamage& damage) {
+  const DeltaBucketTable& table = version.Buckets();
+  if (!damage.HasDamaged() || table.empty()) {
+    return 0;
+  }
+  const Comparator* const ucmp = version.user_comparator();
+  uint64_t lowest = UINT64_MAX;
+  // The buckets between two damaged ranges are [first, last).
+  Position first = table.Begin();
+  const auto look_until = [&](Position last) {
+    if (first < last) {
+      lowest = std::min(lowest, table.MinFloor(first, last));
+    }
+  };
+  for (const DeltaDamage::Range& damaged : damage.ranges()) {
+    if (damaged.state != DeltaDamage::State::kDamaged) {
+      continue;
+    }
+    const auto& [begin, end] = damaged.range;
+    look_until(begin.empty() ? table.Begin() : table.Find(begin, ucmp));
+    if (!end.has_value()) {
+      return lowest;
+    }
+    // A bucket of which a part is damaged is left alone as a whole.
+    first = table.Find(*end, ucmp);
+    if (table.LowerBound(first).empty() ||
+        !ucmp->Equal(table.LowerBound(first), *end)) {
+      first = table.Next(first);
+    }
+  }
+  look_until(table.End());
+  return lowest;
+}
+
 // Returns the average number of operands per key; 0 if it is not known.
 uint64_t OperandsPerKey(const DeltaFileMeta& file) {
   const DeltaFileReader* const reader = file.OpenedReader();
@@ -172,11 +208,13 @@ class DeltaPicker::CollectionPicker {
     // Bytes of its extent, and bytes that it would take in.
     uint64_t extent = 0;
     uint64_t slice = 0;
-    // It belongs to a running collection, or is damaged.
+    // It belongs to a running collection.
     bool is_running = false;
+    // It is damaged, and no job takes it.
+    bool is_left_alone = false;
     // No other bucket may be collected together with it.
     bool is_single = false;
-    // It would be a victim if it were not running.
+    // It would be a victim if it were free.
     bool is_due = false;
     bool is_overdue = false;
     // Rewrite it even if it has nothing to take in.
@@ -190,6 +228,10 @@ class DeltaPicker::CollectionPicker {
     // Fold only keys that are wished for.
     bool is_wish_only = false;
 
+    // True if a collection may take it.
+    bool is_free() const { return !is_running && !is_left_alone; }
+    // True if a collection may take it together with others.
+    bool may_join() const { return is_free() && !is_single; }
     uint64_t size() const { return extent + slice; }
     // Returns the bytes to rewrite if it is collected together with others.
     uint64_t Cost(bool rewrite) const {
@@ -224,8 +266,8 @@ class DeltaPicker::CollectionPicker {
       if (description.first_epoch < options_.force_below) {
         forced_ = std::max(forced_, description.last_epoch);
       }
-      // A request takes in what has come before the call in any case.
-      if (!IsRequest() && options_.IsMisplaced(description)) {
+      // CompactRange() takes in what has come before the call in any case.
+      if (!IsOfCall() && options_.IsMisplaced(description)) {
         misplaced_epoch_ = std::max(misplaced_epoch_, description.last_epoch);
       }
       merged_bytes_ += description.raw_bytes;
@@ -234,7 +276,9 @@ class DeltaPicker::CollectionPicker {
     epochs_.erase(std::unique(epochs_.begin(), epochs_.end()), epochs_.end());
   }
   // Returns true if the pick is one of CompactRange().
-  bool IsRequest() const { return options_.force_below > 0 && !options_.drain; }
+  bool IsOfCall() const { return options_.force_below > 0; }
+  // Returns true if the pick takes only what is forced or wished for.
+  bool IsRequest() const { return IsOfCall() && !options_.drain; }
   static Collection Later() {
     Collection result;
     result.waits_for_others = true;
@@ -288,6 +332,7 @@ class DeltaPicker::CollectionPicker {
   Collection FirstPartition() const {
     Collection result;
     result.found = true;
+    result.takes_all = true;
     result.plan.floor = NewestEpoch();
     // One bucket is counted already, and two must be left for splits.
     result.plan.max_new_buckets =
@@ -315,6 +360,7 @@ class DeltaPicker::CollectionPicker {
   Collection DropAll() const {
     Collection result;
     result.found = true;
+    result.takes_all = true;
     result.plan.rewrite_all = true;
     result.num_buckets = table_.size();
     return result;
@@ -374,8 +420,8 @@ class DeltaPicker::CollectionPicker {
   void FindMisplacedFiles() {
     for (const DeltaVersion::SortedFile& sorted : version_.SortedFiles()) {
       const DeltaFileDescription& file = sorted.file->description();
-      if (options_.IsMisplaced(file) &&
-          (options_.moves_all || MayBeReason(file.number))) {
+      if (options_.IsMisplaced(file) && (!IsOfCall() || options_.moves_all ||
+                                         file.number < options_.force_below)) {
         misplaced_.insert(file.number);
       }
     }
@@ -425,8 +471,14 @@ class DeltaPicker::CollectionPicker {
     uint64_t needed = forced_;
     if (options_.DrainsAll()) {
       needed = NewestEpoch();
-    } else if (!IsRequest() && epochs_.size() >= kMaxMerged) {
-      needed = std::max(needed, epochs_.front());
+    } else if (!IsRequest()) {
+      // A bucket that is left alone keeps files that the others do not need.
+      const auto first =
+          std::upper_bound(epochs_.begin(), epochs_.end(),
+                           LowestFloor(version_, options_.damage));
+      if (static_cast<size_t>(epochs_.end() - first) >= kMaxMerged) {
+        needed = std::max(needed, *first);
+      }
     }
     const bool has_room = Room() > 0;
     buckets_.reserve(table_.size());
@@ -453,7 +505,7 @@ class DeltaPicker::CollectionPicker {
       bucket.is_due = is_full || bucket.is_overdue || bucket.is_to_rewrite ||
                       is_wished || bucket.is_misplaced ||
                       bucket.is_before_misplaced;
-      bucket.is_victim = !bucket.is_running &&
+      bucket.is_victim = bucket.is_free() &&
                          (is_full || bucket.is_overdue || bucket.is_to_rewrite);
       if (options_.drain) {
         DrainBucket(state, &bucket);
@@ -464,7 +516,7 @@ class DeltaPicker::CollectionPicker {
                           ((!has_room && bucket.size() > part_size_) ||
                            bucket.extent > options_.bucket_size ||
                            HasManyOperandsPerKey(state.extent_number));
-      if (!bucket.is_running && is_wished) {
+      if (bucket.is_free() && is_wished) {
         bucket.is_wish_only = !bucket.is_to_fold;
         bucket.is_victim = bucket.is_to_fold = true;
       }
@@ -490,14 +542,10 @@ class DeltaPicker::CollectionPicker {
     if (options_.damage.empty()) {
       return;
     }
-    const DeltaJobState::KeyRange range = RangeOf(bucket->position);
-    for (const DeltaJobState::Damage& damage : options_.damage) {
-      if (DeltaJobState::Overlap(damage.range, range,
-                                 version_.user_comparator())) {
-        bucket->is_single |= damage.is_suspect;
-        bucket->is_running |= !damage.is_suspect;
-      }
-    }
+    const DeltaDamage::State state = options_.damage.StateOf(
+        RangeOf(bucket->position), version_.user_comparator());
+    bucket->is_single = state == DeltaDamage::State::kSuspect;
+    bucket->is_left_alone = state == DeltaDamage::State::kDamaged;
   }
 
   void DrainBucket(const DeltaBucketState& state, Bucket* bucket) const {
@@ -513,7 +561,7 @@ class DeltaPicker::CollectionPicker {
                         (state.HasOperands() &&
                          (!is_left || leftover->second.is_for_snapshots)));
     if (options_.can_fold) {
-      bucket->is_victim |= !bucket->is_running && is_due;
+      bucket->is_victim |= bucket->is_free() && is_due;
       bucket->is_to_fold = bucket->is_victim && (is_due || bucket->slice > 0);
     } else if (is_due) {
       // It is rewritten only once, by the fold.
@@ -529,7 +577,7 @@ class DeltaPicker::CollectionPicker {
   bool SelectMisplaced() {
     bool is_any_found = false;
     for (Bucket& bucket : buckets_) {
-      bucket.is_victim = !bucket.is_running &&
+      bucket.is_victim = bucket.is_free() &&
                          (bucket.is_misplaced || bucket.is_before_misplaced);
       bucket.is_to_rewrite = bucket.is_victim && bucket.is_misplaced;
       bucket.is_overdue = bucket.is_victim && bucket.is_before_misplaced;
@@ -553,7 +601,7 @@ class DeltaPicker::CollectionPicker {
     uint64_t best_size = part_size_;
     for (size_t i = 0; i + 1 < buckets_.size(); ++i) {
       const uint64_t size = buckets_[i].size() + buckets_[i + 1].size();
-      if (MayJoin(buckets_[i]) && MayJoin(buckets_[i + 1]) &&
+      if (buckets_[i].may_join() && buckets_[i + 1].may_join() &&
           (best == SIZE_MAX ? size <= best_size : size < best_size)) {
         best = i;
         best_size = size;
@@ -564,7 +612,7 @@ class DeltaPicker::CollectionPicker {
     }
     size_t last = best + 2;
     const auto take = [&](size_t i) {
-      if (!MayJoin(buckets_[i]) ||
+      if (!buckets_[i].may_join() ||
           best_size + buckets_[i].size() > part_size_ / 2) {
         return false;
       }
@@ -582,10 +630,6 @@ class DeltaPicker::CollectionPicker {
     result.fewer_buckets = static_cast<uint32_t>(result.num_buckets - 1);
     result.bytes = best_size;
     return result;
-  }
-
-  static bool MayJoin(const Bucket& bucket) {
-    return !bucket.is_running && !bucket.is_single;
   }
 
   Collection PickVictims() {
@@ -617,9 +661,9 @@ class DeltaPicker::CollectionPicker {
     };
     for (size_t i = 0; i < buckets_.size(); ++i) {
       const Bucket& bucket = buckets_[i];
-      if (!MayJoin(bucket)) {
+      if (!bucket.may_join()) {
         finish_run();
-        if (bucket.is_running || !bucket.is_victim) {
+        if (!bucket.is_victim) {
           continue;
         }
       }
@@ -733,30 +777,48 @@ DeltaPicker::Collection DeltaPicker::PickCollection(
   return CollectionPicker(options, version, slices, running).Pick();
 }
 
+uint64_t DeltaPicker::Excess(const DeltaVersion& version, bool counts_flushed,
+                             bool counts_merged, uint64_t min_epoch) {
+  uint64_t excess = 0;
+  for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+    size_t num_flushed = 0;
+    size_t num_merged = 0;
+    const std::vector<FilePtr>& files = version.RecentFiles(kind);
+    // The oldest first: files beyond the limits are the excess.
+    for (auto it = files.rbegin(); it != files.rend(); ++it) {
+      const DeltaFileDescription& file = (*it)->description();
+      const bool is_flushed = file.tier == Tier::kFlushed;
+      const bool counts = is_flushed
+                              ? counts_flushed
+                              : counts_merged && file.last_epoch > min_epoch;
+      if (!counts) {
+        continue;
+      }
+      const bool is_excess = is_flushed ? ++num_flushed > kSlowdownFlushed
+                                        : ++num_merged > kSlowdownMerged;
+      if (is_excess) {
+        excess += file.size;
+      }
+    }
+  }
+  return excess;
+}
+
 uint64_t DeltaPicker::AddDebt(uint64_t compaction_needed_bytes,
                               const DeltaVersion* version,
+                              const DeltaJobState& jobs,
                               const MutableCFOptions& options) {
   const uint64_t soft = options.soft_pending_compaction_bytes_limit;
   const uint64_t hard = options.hard_pending_compaction_bytes_limit;
   if (version == nullptr || soft == 0) {
     return compaction_needed_bytes;
   }
-  uint64_t excess = 0;
-  for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
-    size_t num_flushed = 0;
-    size_t num_merged = 0;
-    const std::vector<FilePtr>& files = version->RecentFiles(kind);
-    // The oldest first: files beyond the limits are the excess.
-    for (auto it = files.rbegin(); it != files.rend(); ++it) {
-      const DeltaFileDescription& file = (*it)->description();
-      const bool is_excess = file.tier == Tier::kFlushed
-                                 ? ++num_flushed > kSlowdownFlushed
-                                 : ++num_merged > kSlowdownMerged;
-      if (is_excess) {
-        excess += file.size;
-      }
-    }
-  }
+  // Once there are buckets, the failure of the first partition is history.
+  const bool counts_merged =
+      !jobs.is_partition_damaged() || !version->Buckets().empty();
+  const uint64_t excess =
+      Excess(*version, !jobs.is_merge_damaged(), counts_merged,
+             LowestFloor(*version, jobs.damage()));
   if (excess == 0) {
     return compaction_needed_bytes;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "db/delta/delta_bucket_intake.h"
+#include "db/delta/delta_damage.h"
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_gc_job.h"
 #include "db/delta/delta_job_state.h"
@@ -74,7 +75,9 @@ struct MutableCFOptions;
 //
 // Damage. A collection that has failed with Corruption would be the best one
 // again. Its buckets are collected one by one, and the one that fails alone is
-// left alone, so that a damaged block stops the jobs of its own bucket only.
+// left alone, so that a damaged block stops the jobs of its own bucket only
+// (DeltaDamage). The others go on as if the merged files that only damaged
+// buckets need did not exist. There is no debt that jobs cannot pay.
 //
 // Has no state and takes no locks: each function depends on its arguments only.
 class DeltaPicker {
@@ -122,7 +125,7 @@ class DeltaPicker {
     // See DeltaGcJob::Plan. Ignored by a drain.
     uint64_t min_fold_bytes = 0;
     // Buckets to leave alone, or to collect one by one.
-    std::vector<DeltaJobState::Damage> damage;
+    DeltaDamage damage;
     // Keys to fold; nullptr: none. See DeltaJobState.
     std::shared_ptr<const DeltaFoldWishes> wishes;
     uint64_t wishes_below = 0;
@@ -160,6 +163,9 @@ class DeltaPicker {
     uint32_t fewer_buckets = 0;
     // The only reason is that files are misplaced.
     bool moves_files = false;
+    // It reads all that there is: the first partition, and the removal of
+    // unused buckets. A failure says nothing about single buckets.
+    bool takes_all = false;
     // Nothing was found, but a collection that is running has something that
     // would have been picked otherwise.
     bool waits_for_others = false;
@@ -193,9 +199,14 @@ class DeltaPicker {
 
   // Returns compaction_needed_bytes, increased by the debt of delta jobs: if
   // readers have to ask more than about twice as many files as they should,
-  // writes are slowed down, but never stopped. version may be nullptr.
+  // writes are slowed down, but never stopped. Files that pile up because of
+  // damage do not count.
+  // version: may be nullptr.
+  // jobs: has the damage.
+  // REQUIRES: DB mutex held.
   static uint64_t AddDebt(uint64_t compaction_needed_bytes,
                           const DeltaVersion* version,
+                          const DeltaJobState& jobs,
                           const MutableCFOptions& options);
 
   // Flushed files of one kind (operands or anchors) that are merged.
@@ -225,6 +236,11 @@ class DeltaPicker {
 
  private:
   class CollectionPicker;
+
+  // Returns the bytes of recent files beyond the limits of their number.
+  // min_epoch: merged files up to this epoch do not count.
+  static uint64_t Excess(const DeltaVersion& version, bool counts_flushed,
+                         bool counts_merged, uint64_t min_epoch);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

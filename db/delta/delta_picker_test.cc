@@ -153,7 +153,22 @@ class DeltaPickerTest : public testing::Test {
   }
   std::string Pick() { return Text(PickCollection()); }
 
+  // Notes the failed collection of a run of buckets, or of one bucket.
+  void Suspect(const DeltaEdit::KeyRange& range) {
+    options_.damage.Add(range, /*num_buckets=*/2, Status::Corruption("run"),
+                        BytewiseComparator());
+  }
+  void Damage(const DeltaEdit::KeyRange& range) {
+    options_.damage.Add(range, /*num_buckets=*/1, Status::Corruption("bucket"),
+                        BytewiseComparator());
+  }
+  uint64_t AddDebt(uint64_t bytes) const {
+    return DeltaPicker::AddDebt(bytes, version_.get(), jobs_, cf_options_);
+  }
+
   DeltaPicker::Options options_;
+  DeltaJobState jobs_;
+  MutableCFOptions cf_options_;
   std::shared_ptr<const DeltaVersion> version_;
   DeltaBucketIntake slices_;
   std::vector<DeltaJobState::Collection> running_;
@@ -334,20 +349,119 @@ TEST_F(DeltaPickerTest, LeavesDamagedBuckets) {
   SetSlices({200, 300, 200, 200});
   EXPECT_EQ("-", Pick());
   // One bucket of a suspected range at a time.
-  options_.damage = {{{"b", "d"}, /*is_suspect=*/true}};
+  Suspect({"b", "d"});
   EXPECT_EQ("b-c", Pick());
   SetSlices({200, 10, 200, 200});
   EXPECT_EQ("-b", Pick());
   SetSlices({10, 10, 200, 200});
   EXPECT_EQ("c-d", Pick());
   // A range that has become a part of a bucket marks the bucket.
-  options_.damage = {{{"bb", "bc"}, /*is_suspect=*/false},
-                     {{"d", std::nullopt}, /*is_suspect=*/true}};
+  options_.damage.Clear();
+  Damage({"bb", "bc"});
+  Suspect({"d", std::nullopt});
   SetSlices({200, 300, 100, 100});
   EXPECT_EQ("-b", Pick());
   SetSlices({10, 300, 200, 10});
   EXPECT_EQ("c-d", Pick());
-  options_.damage = {{{"", std::nullopt}, /*is_suspect=*/false}};
+  Damage({"", std::nullopt});
+  EXPECT_EQ("none", Pick());
+}
+
+// CompactRange() goes on behind damaged buckets, and does not wait for them.
+TEST_F(DeltaPickerTest, RequestsLeaveDamagedBuckets) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}, {"d", 400}}, floor);
+  FlushAndMerge();
+  SetSlices({10, 10, 10, 10});
+  options_.force_below = last_number_ + 1;
+  EXPECT_EQ("-", Pick());
+  Damage({"b", "c"});
+  EXPECT_EQ("c-", Pick());
+  Damage({"c", std::nullopt});
+  EXPECT_EQ("-b", Pick());
+  Damage({"", "b"});
+  EXPECT_EQ("none", Pick());
+  EXPECT_FALSE(PickCollection().waits_for_others);
+  // Another collection may still succeed.
+  options_.damage.Clear();
+  Damage({"", "d"});
+  DeltaJobState::Collection running;
+  running.range = {"d", std::nullopt};
+  running_.push_back(running);
+  EXPECT_EQ("none", Pick());
+  EXPECT_TRUE(PickCollection().waits_for_others);
+}
+
+TEST_F(DeltaPickerTest, DrainLeavesDamagedBuckets) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}}, floor);
+  FlushAndMerge();
+  SetSlices({10, 10, 10});
+  options_.drain = true;
+  options_.can_fold = true;
+  EXPECT_EQ("- fold", Pick());
+  Suspect({"", std::nullopt});
+  EXPECT_EQ("-b fold", Pick());
+  Damage({"", "b"});
+  EXPECT_EQ("b- fold", Pick());
+  Damage({"b", std::nullopt});
+  EXPECT_EQ("none", Pick());
+}
+
+// What collections of all that there is cannot read is not a single bucket.
+TEST_F(DeltaPickerTest, SomeCollectionsTakeAll) {
+  for (size_t i = 0; i < DeltaPicker::kFirstPartitionMerged; ++i) {
+    FlushAndMerge();
+  }
+  EXPECT_TRUE(PickCollection().found);
+  EXPECT_TRUE(PickCollection().takes_all);
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  const uint64_t last = FlushAndMerge();
+  SetSlices({300, 300});
+  EXPECT_TRUE(PickCollection().found);
+  EXPECT_FALSE(PickCollection().takes_all);
+  // All buckets are empty.
+  Collect({{"", 0}, {"b", 0}}, last, {}, /*anchors_seq=*/1);
+  SetSlices({0, 0});
+  EXPECT_EQ("- rewrite", Pick());
+  EXPECT_TRUE(PickCollection().takes_all);
+}
+
+// A damaged bucket keeps old merged files. Others are still collected after
+// kMaxMerged files of their own.
+TEST_F(DeltaPickerTest, CollectsHealthyBucketsAfterTwelveMergedFiles) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 500}, {"b", 500}, {"c", 500}}, floor);
+  Damage({"b", "c"});
+  uint64_t newest = floor;
+  for (size_t round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < DeltaPicker::kMaxMerged; ++i) {
+      SetSlices({1, 1, 1});
+      EXPECT_EQ("none", Pick());
+      newest = FlushAndMerge();
+    }
+    EXPECT_EQ("-b", Pick());
+    EXPECT_EQ(newest, PickCollection().plan.floor);
+    Collect({{"", 500}}, newest, {"", "b"});
+    EXPECT_EQ("c-", Pick());
+    Collect({{"c", 500}}, newest, {"c", std::nullopt});
+    EXPECT_EQ("none", Pick());
+  }
+  EXPECT_EQ(3 * DeltaPicker::kMaxMerged,
+            version_->RecentFiles(DeltaKind::kOperands).size());
+  // A part of a bucket damages all of it, wherever it is.
+  options_.damage.Clear();
+  Damage({"ba", "bb"});
+  Damage({"bc", "bd"});
+  EXPECT_EQ("none", Pick());
+  options_.damage.Clear();
+  Damage({"bb", "c"});
+  EXPECT_EQ("none", Pick());
+  options_.damage.Clear();
+  EXPECT_EQ("b-c rewrite", Pick());
+  // There is no other bucket.
+  Damage({"", std::nullopt});
   EXPECT_EQ("none", Pick());
 }
 
@@ -358,12 +472,17 @@ TEST_F(DeltaPickerTest, JoinsNoDamagedBuckets) {
   FlushAndMerge();
   SetSlices({0, 0, 0, 0});
   EXPECT_EQ("-d merge", Pick());
-  for (const bool is_suspect : {false, true}) {
-    options_.damage = {{{"", "b"}, is_suspect}};
-    EXPECT_EQ("b-d merge", Pick());
-    options_.damage = {{{"b", "c"}, is_suspect}};
-    EXPECT_EQ("none", Pick());
-  }
+  Damage({"", "b"});
+  EXPECT_EQ("b-d merge", Pick());
+  options_.damage.Clear();
+  Damage({"b", "c"});
+  EXPECT_EQ("none", Pick());
+  options_.damage.Clear();
+  Suspect({"", "b"});
+  EXPECT_EQ("b-d merge", Pick());
+  options_.damage.Clear();
+  Suspect({"b", "c"});
+  EXPECT_EQ("none", Pick());
 }
 
 TEST_F(DeltaPickerTest, CollectsAllBucketsAfterTwelveMergedFiles) {
@@ -894,9 +1013,9 @@ TEST_F(DeltaPickerTest, LeavesMisplacedFilesOfRunningAndDamagedBuckets) {
   running.path_id = 1;
   running_.push_back(running);
   EXPECT_EQ("-b rewrite", Pick());
-  options_.damage = {{{"", "b"}, /*is_suspect=*/false}};
+  Damage({"", "b"});
   EXPECT_EQ("c- rewrite", Pick());
-  options_.damage.push_back({{"c", std::nullopt}, /*is_suspect=*/false});
+  Damage({"c", std::nullopt});
   EXPECT_EQ("none", Pick());
 }
 
@@ -933,6 +1052,35 @@ TEST_F(DeltaPickerTest, RequestsMoveAllFilesThatExisted) {
   EXPECT_FALSE(PickCollection().waits_for_others);
 }
 
+// Also a CompactRange() of a drain ends although options change meanwhile.
+TEST_F(DeltaPickerTest, RequestsOfADrainLeaveLaterMisplacedFiles) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  SetSlices({0, 0});
+  options_.drain = true;
+  options_.can_fold = true;
+  DeltaJobState::Leftover leftover;
+  leftover.has_failed = true;
+  const uint64_t file =
+      version_->Buckets().State(version_->Buckets().Begin()).extent_number;
+  options_.leftovers[file] = leftover;
+  options_.paths = Paths{/*recent=*/1, /*sorted=*/1};
+  EXPECT_EQ("- rewrite", Pick());
+  options_.force_below = file;
+  EXPECT_EQ("none", Pick());
+  options_.moves_all = true;
+  EXPECT_EQ("- rewrite", Pick());
+  options_.moves_all = false;
+  options_.force_below = file + 1;
+  EXPECT_EQ("- rewrite", Pick());
+  // A merged file that came later.
+  options_.force_below = file;
+  FlushAndMerge();
+  EXPECT_EQ("none", Pick());
+  options_.force_below = 0;
+  EXPECT_EQ("- rewrite", Pick());
+}
+
 TEST_F(DeltaPickerTest, DrainMovesWhatItCannotFoldYet) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 400}, {"b", 400}}, floor);
@@ -960,36 +1108,101 @@ TEST_F(DeltaPickerTest, DrainMovesWhatItCannotFoldYet) {
 }
 
 TEST_F(DeltaPickerTest, DebtSlowsWritesButNeverStopsThem) {
-  MutableCFOptions options;
-  options.soft_pending_compaction_bytes_limit = 10000;
-  options.hard_pending_compaction_bytes_limit = 20000;
-  EXPECT_EQ(5, DeltaPicker::AddDebt(5, nullptr, options));
+  cf_options_.soft_pending_compaction_bytes_limit = 10000;
+  cf_options_.hard_pending_compaction_bytes_limit = 20000;
+  EXPECT_EQ(5, DeltaPicker::AddDebt(5, nullptr, jobs_, cf_options_));
   for (size_t i = 0; i < DeltaPicker::kSlowdownFlushed; ++i) {
     Flush();
-    EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+    EXPECT_EQ(5, AddDebt(5));
   }
   Flush();
-  EXPECT_EQ(11000, DeltaPicker::AddDebt(5, version_.get(), options));
-  EXPECT_EQ(15000, DeltaPicker::AddDebt(15000, version_.get(), options));
+  EXPECT_EQ(11000, AddDebt(5));
+  EXPECT_EQ(15000, AddDebt(15000));
   // Writes are not stopped.
   for (int i = 0; i < 20; ++i) {
     Flush();
   }
-  EXPECT_EQ(19999, DeltaPicker::AddDebt(5, version_.get(), options));
-  options.hard_pending_compaction_bytes_limit = 0;
-  EXPECT_EQ(31000, DeltaPicker::AddDebt(5, version_.get(), options));
-  options.soft_pending_compaction_bytes_limit = 0;
-  EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+  EXPECT_EQ(19999, AddDebt(5));
+  cf_options_.hard_pending_compaction_bytes_limit = 0;
+  EXPECT_EQ(31000, AddDebt(5));
+  cf_options_.soft_pending_compaction_bytes_limit = 0;
+  EXPECT_EQ(5, AddDebt(5));
 
-  options.soft_pending_compaction_bytes_limit = 10000;
+  cf_options_.soft_pending_compaction_bytes_limit = 10000;
   Merge();
-  EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+  EXPECT_EQ(5, AddDebt(5));
   for (size_t i = 1; i < DeltaPicker::kSlowdownMerged; ++i) {
     FlushAndMerge();
   }
-  EXPECT_EQ(5, DeltaPicker::AddDebt(5, version_.get(), options));
+  EXPECT_EQ(5, AddDebt(5));
   FlushAndMerge();
-  EXPECT_LT(10000, DeltaPicker::AddDebt(5, version_.get(), options));
+  EXPECT_LT(10000, AddDebt(5));
+}
+
+TEST_F(DeltaPickerTest, DamageOfAllFilesIsNoDebt) {
+  cf_options_.soft_pending_compaction_bytes_limit = 10000;
+  cf_options_.hard_pending_compaction_bytes_limit = 0;
+  const uint64_t oldest = FlushAndMerge();
+  for (size_t i = 0; i < DeltaPicker::kSlowdownMerged + 2; ++i) {
+    FlushAndMerge();
+  }
+  const uint64_t merged_debt = AddDebt(5);
+  EXPECT_LT(10000, merged_debt);
+  for (size_t i = 0; i < DeltaPicker::kSlowdownFlushed + 2; ++i) {
+    Flush();
+  }
+  EXPECT_EQ(merged_debt + 2000, AddDebt(5));
+  // A merge takes all flushed files.
+  jobs_.SetMergeDamaged(true);
+  EXPECT_EQ(merged_debt, AddDebt(5));
+  // The first partition takes all merged files.
+  jobs_.SetPartitionDamaged(true);
+  EXPECT_EQ(5, AddDebt(5));
+  jobs_.SetMergeDamaged(false);
+  EXPECT_EQ(12000, AddDebt(5));
+  // There are buckets, so it was not the first partition that has failed.
+  Collect({{"", 400}, {"b", 400}}, oldest);
+  EXPECT_LT(12000, AddDebt(5));
+}
+
+TEST_F(DeltaPickerTest, FilesOfDamagedBucketsAreNoDebt) {
+  cf_options_.soft_pending_compaction_bytes_limit = 10000;
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}, {"c", 400}}, floor);
+  const auto damage = [&](const DeltaEdit::KeyRange& range) {
+    jobs_.damage().Add(range, /*num_buckets=*/1, Status::Corruption("bucket"),
+                       BytewiseComparator());
+  };
+  uint64_t newest = 0;
+  for (size_t i = 0; i < DeltaPicker::kSlowdownMerged; ++i) {
+    newest = FlushAndMerge();
+  }
+  EXPECT_EQ(5, AddDebt(5));
+  FlushAndMerge();
+  EXPECT_LT(10000, AddDebt(5));
+  // The others need the same files.
+  damage({"b", "c"});
+  EXPECT_LT(10000, AddDebt(5));
+  Collect({{"", 400}}, newest, {"", "b"});
+  EXPECT_LT(10000, AddDebt(5));
+  Collect({{"c", 400}}, newest, {"c", std::nullopt});
+  EXPECT_EQ(5, AddDebt(5));
+  // They count their own files.
+  for (size_t i = 1; i < DeltaPicker::kSlowdownMerged; ++i) {
+    FlushAndMerge();
+  }
+  EXPECT_EQ(5, AddDebt(5));
+  FlushAndMerge();
+  EXPECT_LT(10000, AddDebt(5));
+  // A suspected bucket will be collected.
+  jobs_.damage().Clear();
+  EXPECT_LT(10000, AddDebt(5));
+  jobs_.damage().Add({"", std::nullopt}, /*num_buckets=*/3,
+                     Status::Corruption("run"), BytewiseComparator());
+  EXPECT_LT(10000, AddDebt(5));
+  // All buckets are damaged.
+  damage({"", std::nullopt});
+  EXPECT_EQ(5, AddDebt(5));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -182,7 +182,8 @@ void ScanDebts::Settle(const Range& range, Outcome outcome, uint64_t bytes) {
   Table& table = *range.table;
   uint64_t overdraft = 0;  // of each range
   if (outcome == Outcome::kPartlySorted) {
-    PayFrom(&table, range.first, range.last, bytes);
+    overdraft = PayFrom(&table, range.first, range.last, bytes) /
+                (range.last - range.first + 1);
   } else if (outcome == Outcome::kSorted) {
     const double paid = static_cast<double>(range.debt) * budget();
     const double cost = static_cast<double>(kPricePerByte * bytes);
@@ -201,6 +202,9 @@ void ScanDebts::Settle(const Range& range, Outcome outcome, uint64_t bytes) {
               ? PriceOf(table.range_bytes_) + overdraft
               : std::max(price, 2 * price),  // if there is no overflow
           std::memory_order_relaxed);
+    } else if (i >= range.first && i <= range.last && overdraft > 0) {
+      account.price.store(PriceOf(table.range_bytes_) + overdraft,
+                          std::memory_order_relaxed);
     }
     is_any_due |= IsDue(account, account.debt.load(std::memory_order_relaxed));
   }
@@ -214,11 +218,11 @@ void ScanDebts::Pay(uint64_t bytes) {
   PayFrom(table.get(), 0, table->accounts_.size() - 1, bytes);
 }
 
-void ScanDebts::PayFrom(Table* table, size_t first, size_t last,
-                        uint64_t bytes) {
+uint64_t ScanDebts::PayFrom(Table* table, size_t first, size_t last,
+                            uint64_t bytes) {
   const double factor = budget();
   if (factor == 0) {
-    return;
+    return kPricePerByte * bytes;
   }
   double total = 0;
   for (size_t i = first; i <= last; ++i) {
@@ -235,6 +239,7 @@ void ScanDebts::PayFrom(Table* table, size_t first, size_t last,
             static_cast<double>(debt.load(std::memory_order_relaxed)) * left),
         std::memory_order_relaxed);
   }
+  return static_cast<uint64_t>(std::max(cost - total, 0.0) * factor);
 }
 
 uint64_t ScanDebts::DueBytes() const {

@@ -135,7 +135,7 @@ class ScanDebts {
   enum class Outcome : uint8_t {
     kSorted,
     // The job has ended before it had sorted all. What it has copied is paid
-    // from the debts.
+    // from the debts, which may not suffice.
     kPartlySorted,
     // No value was moved, because of a failure or because their order is good
     // enough. The price is doubled.
@@ -181,9 +181,9 @@ class ScanDebts {
   std::shared_ptr<Table> GetTable() const;
   void SetDue();
   // Takes the cost of copying values from the accounts of [first, last], from
-  // each debt the same part.
+  // each debt the same part. Returns how much of the price they do not cover.
   // bytes: size of the values.
-  void PayFrom(Table* table, size_t first, size_t last, uint64_t bytes);
+  uint64_t PayFrom(Table* table, size_t first, size_t last, uint64_t bytes);
 
   const Comparator* const ucmp_;
   std::function<void()> on_due_;

@@ -215,6 +215,28 @@ TEST_F(ScanDebtsTest, PartOfARangeStaysDue) {
   EXPECT_EQ(Pick(), "none");
 }
 
+TEST_F(ScanDebtsTest, PartOfARangeMayCostMoreThanWasPaid) {
+  SetRanges({"k"});
+  Charge("a", kPaid);
+  EXPECT_EQ(Pick(), "..k");
+  debts_.Settle(range_, ScanDebts::Outcome::kPartlySorted, 2 * kRange);
+  EXPECT_EQ(Debt(), 0U);
+  EXPECT_FALSE(debts_.IsDue());
+  // The rest has to be paid before the next part.
+  Charge("a", 2 * kPaid - 1);
+  EXPECT_EQ(Pick(), "none");
+  Charge("a", 1);
+  EXPECT_EQ(Pick(), "..k");
+  // It is paid.
+  debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+  Charge("a", kPaid);
+  EXPECT_EQ(Pick(), "..k");
+  // The other range has its old price.
+  Charge("x", kPaid);
+  debts_.Settle(range_, ScanDebts::Outcome::kSorted, kRange);
+  EXPECT_EQ(Pick(), "k..");
+}
+
 TEST_F(ScanDebtsTest, WritesHalveTheDebts) {
   SetRanges({"k"});
   Charge("a", 100);

@@ -25,11 +25,11 @@ void DBStrata::BackgroundDeltaCollection::GiveUp() {
 }
 
 bool DBStrata::BackgroundDeltaCollection::NoteDamage() {
-  if (!found_ || is_first_partition_) {
-    jobs().SetRecentDamaged(true);
+  if (pick_.takes_all) {
+    jobs().SetPartitionDamaged(true);
     return false;
   }
-  return true;  // as CommitCollection() has noted
+  return found_;  // as CommitCollection() has noted
 }
 
 Status DBStrata::BackgroundDeltaCollection::RunMarked(JobContext* job_context) {
@@ -73,12 +73,23 @@ Status DBStrata::BackgroundDeltaCollection::Pick() {
   Status s =
       DeltaBucketIntake::Estimate(*run_->deltas(), *run_->store(),
                                   run_->read_options(), slices.get(), &slices);
+  bool is_any_unreadable = false;
   if (s.ok()) {
+    is_any_unreadable =
+        slices->AddUnreadableTo(&options_.damage, cfd()->user_comparator());
     pick_ = DeltaPicker::PickCollection(options_, *run_->deltas(), *slices,
                                         running);
     waits_for_others_ = pick_.waits_for_others;
   }
   db_->mutex_.Lock();
+  if (is_any_unreadable &&
+      slices->AddUnreadableTo(&jobs().damage(), cfd()->user_comparator())) {
+    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
+                    "[%s] Buckets are left alone as a delta file cannot be "
+                    "read: %s",
+                    run_->cf_name(),
+                    options_.damage.error().ToString().c_str());
+  }
   if (s.ok()) {
     jobs().SetSlices(std::move(slices));
     s = strata_->scheduler_.CheckToStop(*this);
@@ -102,7 +113,6 @@ Status DBStrata::BackgroundDeltaCollection::EndWithoutPick(const Status& s) {
 
 void DBStrata::BackgroundDeltaCollection::Begin() {
   found_ = true;
-  is_first_partition_ = run_->deltas()->Buckets().empty();
   TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundDeltaCollection::Begin:Picked",
                            &pick_);
   DeltaJobState::Collection collection;
@@ -215,10 +225,10 @@ Status DBStrata::BackgroundDeltaCollection::CommitCollection(
   if (is_alone) {
     jobs().EndPick();
   }
-  if (s.IsCorruption() && !tried_to_commit_ && !is_first_partition_) {
+  if (s.IsCorruption() && !tried_to_commit_ && !pick_.takes_all) {
     // From here on, another thread may pick these buckets.
-    jobs().AddDamage({pick_.plan.begin, pick_.plan.end}, pick_.num_buckets,
-                     cfd()->user_comparator());
+    jobs().damage().Add({pick_.plan.begin, pick_.plan.end}, pick_.num_buckets,
+                        s, cfd()->user_comparator());
   }
   jobs().EndCollection(handle_);
   if (s.ok()) {
@@ -248,17 +258,18 @@ Status DBStrata::BackgroundDeltaCollection::FillEdit(
 }
 
 void DBStrata::BackgroundDeltaCollection::NoteSuccess() {
-  if (is_first_partition_) {
-    jobs().SetRecentDamaged(false);
+  if (pick_.takes_all) {
+    jobs().SetPartitionDamaged(false);
   }
+  const DeltaEdit::KeyRange range{pick_.plan.begin, pick_.plan.end};
+  jobs().damage().Remove(range, cfd()->user_comparator());
   if (folder_ != nullptr && folder_->stats().keys_folded > 0) {
     jobs().OnFolded(folder_->stats().keys_folded, folder_->stats().bytes_folded,
                     folder_->max_bytes(), folder_->stats().full);
   }
   if (pick_.plan.wishes != nullptr && !folder_->stats().full &&
       !folder_->stats().read_failed) {
-    jobs().FulfilWishes({pick_.plan.begin, pick_.plan.end},
-                        cfd()->user_comparator());
+    jobs().FulfilWishes(range, cfd()->user_comparator());
   }
   if (options_.drain) {
     strata_->FinishDrainJob(cfd(), options_.earliest_snapshot, *job_,
@@ -339,9 +350,13 @@ Status DBStrata::BackgroundDeltaCollection::EndDrain(JobContext* job_context) {
     return strata_->RollManifestWithoutDeltas(Env::IOActivity::kCompaction,
                                               job_context);
   }
-  if ((options_.drain || pick_.plan.wishes != nullptr) && folder_ != nullptr &&
-      folder_->stats().read_failed) {
-    return folder_->last_failure();
+  if ((options_.drain || pick_.plan.wishes != nullptr) && folder_ != nullptr) {
+    if (folder_->stats().read_failed) {
+      return folder_->last_failure();
+    }
+    if (folder_->stats().damaged && request_->fold_error.ok()) {
+      request_->fold_error = folder_->last_failure();
+    }
   }
   return Status::OK();
 }

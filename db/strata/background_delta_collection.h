@@ -84,6 +84,7 @@ class DBStrata::BackgroundDeltaCollection : public BackgroundDeltaJob {
   // REQUIRES: DB mutex held; it is released meanwhile.
   Status End(Status s, JobContext* job_context);
   // Returns what keeps a drain, or the fulfilment of wishes, from going on.
+  // Tells CompactRange() what they have to leave behind.
   // REQUIRES: DB mutex held; it is released meanwhile.
   Status EndDrain(JobContext* job_context);
 
@@ -92,8 +93,6 @@ class DBStrata::BackgroundDeltaCollection : public BackgroundDeltaJob {
   DeltaPicker::Collection pick_;
   // Nothing else was being collected when the buckets were selected.
   bool was_alone_at_pick_ = false;
-  // There are no buckets yet.
-  bool is_first_partition_ = false;
   DeltaJobState::Handle handle_{};
   std::unique_ptr<DeltaValueFolder> folder_;
   std::unique_ptr<DeltaGcJob> job_;

@@ -85,10 +85,6 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   DeltaPicker::Options options = PickerOptions(strata, cfd);
   options.force_below = request.force_below;
   options.moves_all = options.paths->sorted == request.sorted_path_id;
-  if (request.force_below > 0) {
-    // CompactRange() returns the error.
-    options.damage.clear();
-  }
   if (request.folds_given_up >= kMaxFoldsGivenUp) {
     options.can_fold = false;
     options.wishes.reset();
@@ -189,8 +185,13 @@ void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
     return;  // nothing was wrong
   }
   RecordTick(db_->stats_, DELTA_GC_FAILED);
-  if (tried_to_commit_ || !s.IsCorruption() || !NoteDamage()) {
-    jobs().OnFailure(db_->immutable_db_options_.clock->NowMicros());
+  const uint64_t now = db_->immutable_db_options_.clock->NowMicros();
+  request_->has_noted_damage =
+      !tried_to_commit_ && s.IsCorruption() && NoteDamage();
+  if (request_->has_noted_damage) {
+    jobs().OnDamage(now);
+  } else {
+    jobs().OnFailure(now);
   }
   if (tried_to_commit_) {
     // If it was not the MANIFEST, the edit did not go with the Version, and

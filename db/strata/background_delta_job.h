@@ -27,8 +27,9 @@ class VersionEdit;
 // 1. A job is marked in the DeltaJobState of its column family from before it
 //    is made: as a merge, or as one that looks for a collection. RunMarked(),
 //    or GiveUp() if that is not called, removes the mark.
-// 2. A failed job does not start again at once (DeltaJobState::MayRun()).
-//    A damaged file costs its own operands only, and is no background error.
+// 2. A failed job does not start again at once (DeltaJobState::MayRun()),
+//    unless picks leave alone what it could not read (DeltaDamage). A damaged
+//    file costs its own operands only, and is no background error.
 //
 // The class is a part of DBStrata, and reaches DBImpl as DBStrata does: a job
 // pins a Version, takes the list of snapshots, protects its outputs from
@@ -48,6 +49,17 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     int folds_given_up = 0;
     // Wishes of compactions that end later are left to jobs in the background.
     bool has_taken_wishes = false;
+    // The last job has failed because of buckets that picks leave alone from
+    // now on, so the call can go on.
+    bool has_noted_damage = false;
+    // The first Corruption of the tree because of which folds have left
+    // operands. The call returns it when it has done all else.
+    Status fold_error;
+
+    Request() = default;
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+    ~Request() { fold_error.PermitUncheckedError(); }
   };
 
   // Returns how many jobs there may be, beside compactions and flushes, for all

@@ -20,7 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 void DBStrata::BackgroundDeltaMerge::GiveUp() { jobs().EndMerge(); }
 
 bool DBStrata::BackgroundDeltaMerge::NoteDamage() {
-  jobs().SetRecentDamaged(true);
+  jobs().SetMergeDamaged(true);
   return false;
 }
 
@@ -99,7 +99,7 @@ Status DBStrata::BackgroundDeltaMerge::CommitMerge(Status s,
   }
   jobs().EndMerge();
   if (s.ok()) {
-    jobs().SetRecentDamaged(false);
+    jobs().SetMergeDamaged(false);
     // Buckets may take the merged files in now.
     jobs().SetCollectionDue();
     db_->InstallSuperVersionAndScheduleWork(

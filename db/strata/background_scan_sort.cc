@@ -69,8 +69,6 @@ bool DBStrata::BackgroundBlobGc::MakeSortJob(int job_id) {
   context.storage = storage_.get();
   context.excluded = blobs_->gc()->Avoided();
   context.max_copied = plan_.max_copied;
-  context.max_chunk = static_cast<size_t>(
-      std::min<uint64_t>(context.max_chunk, plan_.max_copied));
 
   db_->mutex_.Unlock();
   UpdateRanges(space.live);
@@ -84,6 +82,9 @@ bool DBStrata::BackgroundBlobGc::MakeSortJob(int job_id) {
   }
   context.max_copied =
       std::min(context.max_copied, blobs_->scan_debts()->MaxCopied(range_));
+  // The limit is looked at between chunks.
+  context.max_chunk = static_cast<size_t>(
+      std::min<uint64_t>(context.max_chunk, context.max_copied));
   plan_.job.size = plan_.job.live_size = range_.bytes;
   context.begin = range_.begin;
   context.end = range_.end;

@@ -103,9 +103,9 @@ uint64_t ColumnFamilyStrata::AddDebt(uint64_t compaction_bytes,
     compaction_bytes =
         address_map_store_->AddGcDebt(compaction_bytes, version, options);
   }
-  if (delta_store_ != nullptr && !delta_store_->jobs().IsDamaged()) {
-    compaction_bytes =
-        DeltaPicker::AddDebt(compaction_bytes, version.delta().get(), options);
+  if (delta_store_ != nullptr) {
+    compaction_bytes = DeltaPicker::AddDebt(
+        compaction_bytes, version.delta().get(), delta_store_->jobs(), options);
   }
   return compaction_bytes;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "db/column_family.h"
+#include "db/delta/delta_damage.h"
 #include "db/delta/delta_fold_wishes.h"
 #include "db/delta/delta_job_state.h"
 #include "db/delta/delta_picker.h"
@@ -122,19 +123,28 @@ Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
                                cfd->ioptions().num_levels)
             .sorted;
     cfd->delta_store()->jobs().ClearLeftovers();
-    cfd->delta_store()->jobs().ClearDamage();
+    cfd->delta_store()->jobs().damage().Clear();
     // DisableManualCompaction() waits for the end of the call.
     scheduler_.BeginManualCall(cfd);
   }
   Status s;
   for (bool done = false; s.ok() && !done;) {
     ManualDeltaJob job(this, cfd, &request);
+    request.has_noted_damage = false;
     s = scheduler_.RunManual(&job);
     done = job.is_done();
+    if (s.IsCorruption() && request.has_noted_damage) {
+      // The next pick leaves something alone, so this comes to an end.
+      s = Status::OK();
+    }
   }
   InstrumentedMutexLock lock(&db_->mutex_);
   scheduler_.EndManualCall(cfd);
-  return s;
+  const DeltaDamage& damage = cfd->delta_store()->jobs().damage();
+  if (s.ok() && damage.HasDamaged()) {
+    s = damage.error();
+  }
+  return s.ok() ? request.fold_error : s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE
