@@ -41,6 +41,8 @@ class DeltaBucketIntake {
     File() = default;
     File(const File&) = default;
     File& operator=(const File&) = default;
+    File(File&&) = default;
+    File& operator=(File&&) = default;
     ~File() { error.PermitUncheckedError(); }
 
     uint64_t number = 0;

@@ -180,10 +180,10 @@ TEST_F(DeltaBucketIntakeTest, UnreadableFileDamagesTheBucketsThatNeedIt) {
   FlushAndMerge(0, 100);
   const std::string path = FileName(file);
   std::string contents;
-  ASSERT_OK(ReadFileToString(env_, path, &contents));
+  ASSERT_OK(ReadFileToString(env_.get(), path, &contents));
   std::string changed = contents;
   changed.back() ^= 1;
-  ASSERT_OK(WriteStringToFile(env_, changed, path));
+  ASSERT_OK(WriteStringToFile(env_.get(), changed, path));
   ResetReaders();
 
   const auto slices = Estimate(nullptr);
@@ -215,7 +215,7 @@ TEST_F(DeltaBucketIntakeTest, UnreadableFileDamagesTheBucketsThatNeedIt) {
   EXPECT_EQ(Key(60), damage.ranges()[1].range.begin);
 
   // The file can be read again.
-  ASSERT_OK(WriteStringToFile(env_, contents, path));
+  ASSERT_OK(WriteStringToFile(env_.get(), contents, path));
   const auto repaired = Estimate(later.get());
   EXPECT_OK(repaired->files()[1].error);
   damage.Clear();
