@@ -374,7 +374,7 @@ TEST_F(LayoutCheckpointTest, WrongLayoutsAreRefused) {
   EXPECT_NE(s.ToString().find("none"), std::string::npos) << s.ToString();
   EXPECT_FALSE(Exists(main + ".tmp"));
   EXPECT_FALSE(Exists(second + ".tmp"));
-  layout.column_families["fifo"] = CopyLayout::ColumnFamily();
+  layout.column_families["none"] = CopyLayout::ColumnFamily();
   ASSERT_OK(MakeCheckpoint(main, 0, &layout));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
 }
