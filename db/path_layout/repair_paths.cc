@@ -554,20 +554,38 @@ Status RepairPaths::CheckManifest(
     if (given == nullptr || family.files.empty()) {
       continue;
     }
-    const size_t num_paths = PathsOf(*given).size();
+    const std::vector<DbPath>& paths = PathsOf(*given);
+    const size_t num_paths = paths.size();
     for (const ManifestFamily::File& file : family.files) {
-      if (file.path_id >= num_paths && !IsFound(fs, NameOf(file))) {
+      if (IsFound(fs, NameOf(file))) {
+        continue;
+      }
+      if (file.path_id < num_paths) {
+        const std::string& path = paths[file.path_id].path;
+        std::vector<std::string> children;
+        s = fs->GetChildren(path, IOOptions(), &children, nullptr);
+        if (s.ok()) {
+          continue;  // The file itself is lost.
+        }
         return Status::InvalidArgument(
             "The MANIFEST has " + NameOf(file) + " of column family \"" +
-            family.name + "\" on path id " + std::to_string(file.path_id) +
-            ", but the options of the repair give the family only " +
-            std::to_string(num_paths) + (num_paths == 1 ? " path" : " paths") +
-            ", and the file is in no directory that the repair searches. It "
-            "would not find the file, and the next open with the paths of the "
-            "database would delete it. Repair with the cf_paths (or db_paths) "
-            "of the database. If the files of a path are lost, name an empty "
-            "directory in its place");
+                family.name + "\" on path " + path +
+                ", which cannot be read. The repair would not find the file, "
+                "and the next open would delete it when the path is there "
+                "again. Make the path accessible. If its files are lost, "
+                "create an empty directory in its place",
+            s.ToString());
       }
+      return Status::InvalidArgument(
+          "The MANIFEST has " + NameOf(file) + " of column family \"" +
+          family.name + "\" on path id " + std::to_string(file.path_id) +
+          ", but the options of the repair give the family only " +
+          std::to_string(num_paths) + (num_paths == 1 ? " path" : " paths") +
+          ", and the file is in no directory that the repair searches. It "
+          "would not find the file, and the next open with the paths of the "
+          "database would delete it. Repair with the cf_paths (or db_paths) "
+          "of the database. If the files of a path are lost, name an empty "
+          "directory in its place");
     }
     const bool has_layout = std::any_of(
         stored.begin(), stored.end(),

@@ -62,7 +62,8 @@ class RepairPaths {
   }
   // Adds those cf_paths of a family that have not been added yet. They need not
   // exist if the family has no layout, since RocksDB's repair does not search
-  // them. With a layout they must exist, because they have files.
+  // them. With a layout they must exist, because they have files. Without one
+  // CheckDirectories() refuses a missing path that has files.
   void Add(const ColumnFamilyOptions& options);
   // Returns the directories in the order in which they were added.
   const std::vector<std::string>& directories() const { return directories_; }
@@ -121,7 +122,10 @@ class RepairPaths {
   // 2. The MANIFEST has a file on a path id for which the options of the repair
   //    have no path, and the file is in no directory that is searched. An
   //    OPTIONS file names no paths if the layout was taken away.
-  // 3. A column family has a layout in the OPTIONS file, and none of its files
+  // 3. The MANIFEST has a file on a path that cannot be read, although the path
+  //    need not exist (Add()), and the file is in no directory that is
+  //    searched.
+  // 4. A column family has a layout in the OPTIONS file, and none of its files
   //    is in a directory that is searched. An OPTIONS file does not name a
   //    single path.
   // Only reads. What cannot be read is not checked, and LOG says so.
@@ -182,7 +186,7 @@ class RepairPaths {
   }
   // Returns true if one of the directories has a file with this name.
   bool IsFound(FileSystem* fs, const std::string& name) const;
-  // The first sign of CheckDirectories(), and the other two.
+  // The first sign of CheckDirectories(), and the others.
   // stored: the column families of the OPTIONS file.
   Status CheckOptionsFile(Env* env,
                           const std::vector<ColumnFamilyDescriptor>& stored,

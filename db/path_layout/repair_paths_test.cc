@@ -383,6 +383,29 @@ TEST_F(RepairPathsTest, RefusesMissingPathsOfALayout) {
   ASSERT_OK(VerifyData());
 }
 
+// A layout that was taken away leaves its files on the paths. So a path that
+// does not exist may be a device that is not mounted, and the MANIFEST shows
+// that it has files.
+TEST_F(RepairPathsTest, RefusesMissingPathsWithFilesOfTheManifest) {
+  Options options = PathOptions("b", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, 20);
+  ASSERT_OK(FlushFamily(0));
+  ASSERT_OK(db_->SetOptions(
+      Handle(0), {{"level_sst_path_ids", ""}, {"level_blob_path_ids", ""}}));
+  Close();
+  options.level_sst_path_ids.clear();
+  options.level_blob_path_ids.clear();
+  ASSERT_OK(env_->RenameFile(PathOf("b", 1), PathOf("away", 0)));
+  const Status s = Repair({options});
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_NE(s.ToString().find(PathOf("b", 1)), std::string::npos)
+      << s.ToString();
+  ASSERT_OK(env_->RenameFile(PathOf("away", 0), PathOf("b", 1)));
+  ASSERT_OK(Open({options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
 // If a repair fails after it has written a MANIFEST and used up the WAL, the
 // database refuses to open, and the next repair recovers all data.
 TEST_F(RepairPathsTest, UnreadableBlobFileFailsRepairWithoutLoss) {
