@@ -55,6 +55,7 @@ void CopyPaths::Note(ColumnFamilySet& families, bool is_read_only) {
     return;
   }
   for (ColumnFamilyData* cfd : families) {
+    current_->family_ids_.insert(cfd->GetID());
     const std::vector<DbPath>& paths = cfd->ioptions().cf_paths;
     current_->has_several_ |= paths.size() > 1;
     for (const DbPath& path : paths) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -43,6 +44,9 @@ class CopyPaths {
   // The directories of all column families, also of dropped ones, as they are
   // in the options.
   const std::set<std::string>& directories() const { return directories_; }
+  // The ids of all column families that the DB was opened with, also of dropped
+  // ones.
+  const std::set<uint32_t>& family_ids() const { return family_ids_; }
   // The OPTIONS file may name paths.
   bool may_be_in_options() const { return may_be_in_options_; }
 
@@ -53,6 +57,7 @@ class CopyPaths {
   bool has_several_ = false;
   bool may_be_in_options_ = false;
   std::set<std::string> directories_;
+  std::set<uint32_t> family_ids_;
 };
 
 // Prepares the live files of `db` for a copy in one directory, as Checkpoint

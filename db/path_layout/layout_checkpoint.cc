@@ -158,6 +158,12 @@ Status LayoutCheckpoint::DeleteLeftovers() {
     if (s.ok()) {
       s = CheckLeftover(other.directory);
     }
+    if (s.ok() || s.IsNotFound()) {
+      s = fs_->FileExists(other.staging, IOOptions(), nullptr);
+      if (s.ok()) {
+        s = CheckStagingLeftover(other.staging);
+      }
+    }
     if (!s.ok() && !s.IsNotFound()) {
       return s;
     }
@@ -197,6 +203,24 @@ Status LayoutCheckpoint::CheckLeftover(const std::string& directory) const {
   }
   return is_leftover ? Status::OK()
                      : Status::InvalidArgument("Directory exists", directory);
+}
+
+Status LayoutCheckpoint::CheckStagingLeftover(
+    const std::string& staging) const {
+  std::vector<std::string> names;
+  const Status s = fs_->GetChildren(staging, IOOptions(), &names, nullptr);
+  if (!s.ok()) {
+    return s;
+  }
+  CheckpointMark mark;
+  // A crash can leave a mark that is not complete, but no file besides it.
+  mark.Read(fs_, staging).PermitUncheckedError();
+  for (const std::string& name : names) {
+    if (name != CheckpointMark::Name() && mark.files.count(name) == 0) {
+      return Status::InvalidArgument("Directory exists", staging);
+    }
+  }
+  return s;
 }
 
 Status LayoutCheckpoint::DeleteDirectory(const std::string& directory) const {
@@ -243,7 +267,7 @@ Status LayoutCheckpoint::Prepare(const CopyPaths& paths,
   }
   Status s = CheckDirectories(of_db);
   if (s.ok()) {
-    s = MakePlan(files);
+    s = MakePlan(paths, files);
   }
   if (!s.ok()) {
     return s;
@@ -263,10 +287,18 @@ Status LayoutCheckpoint::Prepare(const CopyPaths& paths,
     ROCKS_LOG_INFO(logger_, "Checkpoint: %" ROCKSDB_PRIszt " files go to %s",
                    other.files.size(), other.directory.c_str());
   }
-  return s;
+  // The marks are durable before the first file, so that the next attempt knows
+  // the directories if a crash leaves files there.
+  std::set<std::string> stagings{staging_};
+  for (const Other& other : others_) {
+    stagings.insert(other.staging);
+  }
+  s = WriteMarks();
+  return s.ok() ? Sync(stagings) : s;
 }
 
-Status LayoutCheckpoint::MakePlan(std::vector<LiveFileStorageInfo>* files) {
+Status LayoutCheckpoint::MakePlan(const CopyPaths& paths,
+                                  std::vector<LiveFileStorageInfo>* files) {
   LiveFileStorageInfo* const manifest = FindFile(kDescriptorFile, files);
   LiveFileStorageInfo* const options = FindFile(kOptionsFile, files);
   if (manifest == nullptr || options == nullptr) {
@@ -281,7 +313,7 @@ Status LayoutCheckpoint::MakePlan(std::vector<LiveFileStorageInfo>* files) {
     s = plan_->Make(families);
   }
   if (s.ok()) {
-    s = CheckFiles(families, *files);
+    s = CheckFiles(paths, families, *files);
   }
   if (s.ok()) {
     s = ChangeOptions(families, options);
@@ -302,7 +334,7 @@ Status LayoutCheckpoint::MakePlan(std::vector<LiveFileStorageInfo>* files) {
 }
 
 Status LayoutCheckpoint::CheckFiles(
-    const ManifestColumnFamilies& families,
+    const CopyPaths& paths, const ManifestColumnFamilies& families,
     const std::vector<LiveFileStorageInfo>& files) const {
   std::unordered_set<uint64_t> numbers;
   for (const LiveFileStorageInfo& file : files) {
@@ -315,13 +347,17 @@ Status LayoutCheckpoint::CheckFiles(
     }
   }
   for (const auto& [id, family] : families) {
+    // Blob and delta files that the list lacks may be obsolete.
+    bool is_missing = paths.family_ids().count(id) == 0;
     for (const auto& [number, file] : family.files) {
-      if (file.type == kTableFile && numbers.count(number) == 0) {
-        return Status::NotSupported(
-            "A checkpoint with several paths needs all column families, and "
-            "the database was opened without",
-            family.name);
-      }
+      is_missing =
+          is_missing || (file.type == kTableFile && numbers.count(number) == 0);
+    }
+    if (is_missing) {
+      return Status::NotSupported(
+          "A checkpoint with several paths needs all column families, and "
+          "the database was opened without",
+          family.name);
     }
   }
   return Status::OK();
@@ -382,12 +418,12 @@ const std::string& LayoutCheckpoint::StagingDirectoryOf(
   return staging_;
 }
 
-Status LayoutCheckpoint::WriteMarks() const {
+Status LayoutCheckpoint::WriteMarks() {
+  attempt_ = db_->GetEnv()->GenerateUniqueId();
+  attempt_.erase(std::remove(attempt_.begin(), attempt_.end(), '\n'),
+                 attempt_.end());
   CheckpointMark mark;
-  mark.attempt = db_->GetEnv()->GenerateUniqueId();
-  mark.attempt.erase(
-      std::remove(mark.attempt.begin(), mark.attempt.end(), '\n'),
-      mark.attempt.end());
+  mark.attempt = attempt_;
   Status s = mark.Write(fs_, staging_);
   for (const Other& other : others_) {
     if (s.ok()) {
@@ -396,6 +432,30 @@ Status LayoutCheckpoint::WriteMarks() const {
     }
   }
   return s;
+}
+
+bool LayoutCheckpoint::IsOfOtherAttempt(const std::string& directory) const {
+  CheckpointMark mark;
+  return mark.Read(fs_, directory).ok() && mark.attempt != attempt_;
+}
+
+Status LayoutCheckpoint::CheckOwn(const std::string& directory,
+                                  const std::set<std::string>* files) const {
+  CheckpointMark mark;
+  Status s = mark.Read(fs_, directory);
+  bool is_own = s.ok() && mark.attempt == attempt_;
+  if (is_own && files != nullptr) {
+    std::vector<std::string> names;
+    s = fs_->GetChildren(directory, IOOptions(), &names, nullptr);
+    std::set<std::string> found(names.begin(), names.end());
+    found.erase(CheckpointMark::Name());
+    is_own = s.ok() && found == *files;
+  }
+  return is_own ? Status::OK()
+                : Status::Aborted(
+                      "Another checkpoint seems to use the same directory, " +
+                          directory,
+                      s.ToString());
 }
 
 void LayoutCheckpoint::DeleteMarks() const {
@@ -439,7 +499,13 @@ Status LayoutCheckpoint::Commit() {
     stagings.insert(other.staging);
     parents.insert(ParentDirectory(other.directory));
   }
-  Status s = WriteMarks();
+  TEST_SYNC_POINT("LayoutCheckpoint::Commit:Begin");
+  Status s = CheckOwn(staging_, /*files=*/nullptr);
+  for (const Other& other : others_) {
+    if (s.ok()) {
+      s = CheckOwn(other.staging, &other.files);
+    }
+  }
   if (s.ok()) {
     s = Sync(stagings);
   }
@@ -452,6 +518,10 @@ Status LayoutCheckpoint::Commit() {
     if (s.ok()) {
       s = fs_->RenameFile(other.staging, other.directory, IOOptions(), nullptr);
       other.is_renamed = s.ok();
+    }
+    // Another checkpoint may have replaced the directory since the first check.
+    if (s.ok()) {
+      s = CheckOwn(other.directory, &other.files);
     }
   }
   if (s.ok()) {
@@ -475,10 +545,12 @@ void LayoutCheckpoint::Abandon() {
     return;
   }
   for (const Other& other : others_) {
-    if (other.is_renamed || other.is_created) {
+    const std::string& directory =
+        other.is_renamed ? other.directory : other.staging;
+    if ((other.is_renamed || other.is_created) &&
+        !IsOfOtherAttempt(directory)) {
       // The error is in LOG.
-      DeleteDirectory(other.is_renamed ? other.directory : other.staging)
-          .PermitUncheckedError();
+      DeleteDirectory(directory).PermitUncheckedError();
     }
   }
 }

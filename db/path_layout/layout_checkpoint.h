@@ -29,9 +29,13 @@ struct LiveFileStorageInfo;
 //
 // Invariant: if the main directory exists, all others are complete and durable.
 // A crash during Commit() can leave others without the main directory. Each of
-// them, and the staging directory of the main one, has a mark (CheckpointMark)
-// with the same random text, which tells them from directories of somebody
-// else. The next checkpoint with the same directories deletes them.
+// them, and each staging directory before a file is put there, has a mark
+// (CheckpointMark) with the same random text, which tells them from directories
+// of somebody else. The next checkpoint with the same directories deletes them.
+//
+// A checkpoint takes the staging directory of another one that is running for
+// one that a crash has left, and deletes it. Commit() of the other one notices
+// by the mark and fails.
 //
 // Not thread-safe.
 class LayoutCheckpoint {
@@ -51,8 +55,10 @@ class LayoutCheckpoint {
   // has created.
   Status Begin();
 
-  // Creates the staging directories of the others and makes the plan for the
-  // live files of the DB. MANIFEST and OPTIONS file get their new contents.
+  // Creates the staging directories of the others, with marks, and makes the
+  // plan for the live files of the DB. MANIFEST and OPTIONS file get their new
+  // contents. Returns TryAgain if the OPTIONS file does not have a new column
+  // family yet.
   // paths: existed when *files was requested.
   // files: the result of GetLiveFilesStorageInfo().
   // REQUIRES: has_layout(); Begin() returned OK; file deletions are disabled
@@ -64,7 +70,8 @@ class LayoutCheckpoint {
   // name: without directory.
   const std::string& StagingDirectoryOf(const std::string& name) const;
 
-  // Renames the staging directories.
+  // Renames the staging directories. Returns Aborted if another checkpoint has
+  // taken one of them away.
   // REQUIRES: all files are complete and synced.
   Status Commit();
 
@@ -91,15 +98,27 @@ class LayoutCheckpoint {
   Status DeleteLeftovers();
   // Returns InvalidArgument if this is not the directory of an earlier attempt.
   Status CheckLeftover(const std::string& directory) const;
+  // The same for the staging directory of another one, of any attempt.
+  Status CheckStagingLeftover(const std::string& staging) const;
   Status DeleteDirectory(const std::string& directory) const;
   // Makes the plan. Gives MANIFEST and OPTIONS file their new contents.
-  Status MakePlan(std::vector<LiveFileStorageInfo>* files);
-  // Returns an error if the MANIFEST and the list name different files.
-  Status CheckFiles(const ManifestColumnFamilies& families,
+  Status MakePlan(const CopyPaths& paths,
+                  std::vector<LiveFileStorageInfo>* files);
+  // Returns an error if the MANIFEST and the list name different files, or if
+  // the DB was opened without a column family of the MANIFEST.
+  Status CheckFiles(const CopyPaths& paths,
+                    const ManifestColumnFamilies& families,
                     const std::vector<LiveFileStorageInfo>& files) const;
   Status ChangeOptions(const ManifestColumnFamilies& families,
                        LiveFileStorageInfo* options) const;
-  Status WriteMarks() const;
+  Status WriteMarks();
+  // Returns true if the directory has the mark of another attempt.
+  bool IsOfOtherAttempt(const std::string& directory) const;
+  // Returns Aborted if the directory is not of this attempt, or does not have
+  // these files and no others.
+  // files: nullptr means that only the mark is checked.
+  Status CheckOwn(const std::string& directory,
+                  const std::set<std::string>* files) const;
   void DeleteMarks() const;
   Status Sync(const std::set<std::string>& directories) const;
 
@@ -110,6 +129,8 @@ class LayoutCheckpoint {
   const std::string staging_;
   std::unique_ptr<CopyPlan> plan_;
   std::vector<Other> others_;
+  // CheckpointMark::attempt; empty before WriteMarks().
+  std::string attempt_;
   bool is_committed_ = false;
 };
 

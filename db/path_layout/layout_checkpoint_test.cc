@@ -436,6 +436,84 @@ TEST_F(LayoutCheckpointTest, DirectoriesOfOthersAreLeftAlone) {
   CheckLayoutCopy(main, {&layout.all});
 }
 
+// A staging directory of somebody else is not deleted, also if its files have
+// the names of SST files: it may be a path of another database.
+TEST_F(LayoutCheckpointTest, StagingDirectoriesOfOthersAreLeftAlone) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  ASSERT_OK(env_->CreateDir(second + ".tmp"));
+  for (const char* const name : {"notes.txt", "000012.sst"}) {
+    const std::string precious = second + ".tmp/" + name;
+    ASSERT_OK(WriteStringToFile(env_, "precious", precious));
+    CheckRefused(MakeCheckpoint(main, 0, &layout), "Directory exists");
+    EXPECT_TRUE(Exists(precious));
+    EXPECT_FALSE(Exists(main));
+    ASSERT_OK(env_->DeleteFile(precious));
+  }
+  // An empty one can be replaced, and one with a mark that is not complete.
+  for (const bool has_mark : {false, true}) {
+    Directory("main");
+    Directory("second");
+    ASSERT_OK(env_->CreateDir(second + ".tmp"));
+    if (has_mark) {
+      ASSERT_OK(WriteStringToFile(env_, "",
+                                  second + ".tmp/" + CheckpointMark::Name()));
+    }
+    ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  }
+  CheckLayoutCopy(main, {&layout.all});
+}
+
+// Another checkpoint uses the same second directory, and is complete, or still
+// running, when the first one is about to commit.
+TEST_F(LayoutCheckpointTest, DirectoryOfAnotherRunningCheckpoint) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  FillTwoLevels();
+  for (const bool is_complete : {false, true}) {
+    SCOPED_TRACE(is_complete);
+    const std::string main = Directory("main");
+    const std::string other_main = Directory("other");
+    const std::string second = Directory("second");
+    const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+    const CopyLayout other = LayoutOf({other_main, second}, {0}, {1});
+    bool is_first = true;
+    SyncPoint::GetInstance()->SetCallBack(
+        "LayoutCheckpoint::Commit:Begin", [&](void*) {
+          if (!is_first) {
+            return;
+          }
+          is_first = false;
+          if (is_complete) {
+            EXPECT_OK(MakeCheckpoint(other_main, 0, &other));
+            return;
+          }
+          // The same files, with the mark of another attempt.
+          CheckpointMark mark;
+          FileSystem* const fs = env_->GetFileSystem().get();
+          EXPECT_OK(mark.Read(fs, second + ".tmp"));
+          mark.attempt = "another";
+          EXPECT_OK(mark.Write(fs, second + ".tmp"));
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    const Status s = MakeCheckpoint(main, 0, &layout);
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_TRUE(s.IsAborted()) << s.ToString();
+    EXPECT_FALSE(is_first);
+    EXPECT_FALSE(Exists(main));
+    EXPECT_EQ(Exists(second), is_complete);
+    EXPECT_EQ(Exists(second + ".tmp"), !is_complete);
+    if (is_complete) {
+      CheckLayoutCopy(other_main, {&other.all});
+    }
+  }
+}
+
 // The steps of the commit: all directories are synced, the others are renamed,
 // and only when that is durable is the checkpoint's directory.
 TEST_F(LayoutCheckpointTest, CommitIsTheLastStep) {
@@ -625,6 +703,29 @@ TEST_F(LayoutCheckpointTest, ReadOnlyInstanceMayHaveOtherOptions) {
   ASSERT_OK(Open({options, options}, /*create_families=*/false));
   CheckLayoutCopy(main, {&layout.all, &layout.all});
   ASSERT_OK(VerifyData());
+}
+
+// The family that the instance does not know has no SST file.
+TEST_F(LayoutCheckpointTest, ReadOnlyInstanceWithoutAFamilyOfNoTable) {
+  const Options options = PathOptions("a", 2, {0, 1}, {0, 1});
+  OpenNew({options, options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  Close();
+  const std::string main = Directory("main");
+  const CopyLayout layout = LayoutOf({main, Directory("second")}, {1}, {0});
+  std::unique_ptr<DB> read_only;
+  ASSERT_OK(DB::OpenForReadOnly(options, dbname_, &read_only));
+  std::unique_ptr<CheckpointEngine> engine;
+  ASSERT_OK(CheckpointEngine::Open(CheckpointEngineOptions(), &engine));
+  CreateCheckpointOptions create;
+  create.layout = std::make_shared<CopyLayout>(layout);
+  const Status s =
+      engine->CreateCheckpoint(read_only.get(), main, nullptr, create);
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_NE(s.ToString().find("cf1"), std::string::npos) << s.ToString();
+  EXPECT_FALSE(Exists(main));
+  ASSERT_OK(read_only->Close());
 }
 
 // Column families that were added, and files that moved, between the check and
