@@ -52,8 +52,7 @@ void LayoutRestore::AddFile(FileSystem* fs, const std::string& fname,
   }
 }
 
-IOStatus LayoutRestore::Begin(const std::string& wal_dir,
-                              const std::string& backup_dir) {
+IOStatus LayoutRestore::Begin(const std::string& wal_dir) {
   if (!has_layout()) {
     return IOStatus::OK();
   }
@@ -66,8 +65,10 @@ IOStatus LayoutRestore::Begin(const std::string& wal_dir,
   if (s.ok()) {
     s = CheckDirectory(wal_dir);
   }
-  if (s.ok()) {
-    s = CheckDirectory(backup_dir);
+  for (const std::string& directory : backup_directories_) {
+    if (s.ok()) {
+      s = CheckDirectory(directory);
+    }
   }
   if (s.ok()) {
     s = MakePlan();
@@ -241,6 +242,10 @@ IOStatus LayoutRestore::DeleteOthers(
   if (!has_layout()) {
     return IOStatus::OK();
   }
+  const IOStatus synced = SyncDirectory(db_dir_);
+  if (!synced.ok()) {
+    return synced;
+  }
   for (const std::string& directory : plan_->other_directories()) {
     std::vector<std::string> names;
     IOStatus s = fs_->GetChildren(directory, IOOptions(), &names, nullptr);
@@ -261,6 +266,14 @@ IOStatus LayoutRestore::DeleteOthers(
   return IOStatus::OK();
 }
 
+IOStatus LayoutRestore::SyncDirectory(const std::string& name) const {
+  std::unique_ptr<FSDirectory> directory;
+  const IOStatus s = fs_->NewDirectory(name, IOOptions(), &directory, nullptr);
+  return s.ok() ? directory->FsyncWithDirOptions(IOOptions(), nullptr,
+                                                 DirFsyncOptions())
+                : s;
+}
+
 IOStatus LayoutRestore::Sync() const {
   if (!has_layout()) {
     return IOStatus::OK();
@@ -271,12 +284,7 @@ IOStatus LayoutRestore::Sync() const {
     directories.insert(ParentDirectory(directory));
   }
   for (const std::string& name : directories) {
-    std::unique_ptr<FSDirectory> directory;
-    IOStatus s = fs_->NewDirectory(name, IOOptions(), &directory, nullptr);
-    if (s.ok()) {
-      s = directory->FsyncWithDirOptions(IOOptions(), nullptr,
-                                         DirFsyncOptions());
-    }
+    const IOStatus s = SyncDirectory(name);
     if (!s.ok()) {
       return s;
     }

@@ -52,10 +52,17 @@ class LayoutRestore {
 
   // Makes the plan and creates the other directories. Returns InvalidArgument,
   // before anything was changed, if the layout is wrong or if one of the other
-  // directories is inside or around `wal_dir` or `backup_dir`; NotSupported if
-  // the backup has no OPTIONS file.
+  // directories is inside or around `wal_dir` or that of a backup; NotSupported
+  // if the backup has no OPTIONS file.
   // wal_dir: may be the directory of the DB.
-  IOStatus Begin(const std::string& wal_dir, const std::string& backup_dir);
+  IOStatus Begin(const std::string& wal_dir);
+
+  // Adds a directory of backups, whatever Env it has: two Envs can be of the
+  // same file system.
+  // REQUIRES: Begin() was not called yet
+  void AddBackupDirectory(const std::string& directory) {
+    backup_directories_.push_back(directory);
+  }
 
   // Returns the name, with directory, of a restored file that is not a WAL.
   std::string PathOf(const std::string& name) const;
@@ -75,7 +82,8 @@ class LayoutRestore {
       const std::unordered_set<uint64_t>& numbers) const;
 
   // Deletes all SST, blob and delta files in the other directories. The files
-  // to keep stay if they are where they belong.
+  // to keep stay if they are where they belong. Syncs the directory of the DB
+  // first: a crash must not bring back a MANIFEST that names these files.
   IOStatus DeleteOthers(const std::unordered_set<uint64_t>& files_to_keep);
 
   // Syncs the other directories, and the directories that contain them.
@@ -91,6 +99,7 @@ class LayoutRestore {
     std::string checksum_hex;
   };
 
+  IOStatus SyncDirectory(const std::string& name) const;
   static Status Read(const Source& source, std::string* contents);
   Status CheckDirectory(const std::string& reserved) const;
   Status MakePlan();
@@ -100,6 +109,7 @@ class LayoutRestore {
   const std::string db_dir_;
   bool has_path_map_ = false;
   std::unique_ptr<CopyPlan> plan_;
+  std::vector<std::string> backup_directories_;
   Source manifest_;
   Source options_;
   // name -> contents

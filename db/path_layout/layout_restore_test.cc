@@ -319,6 +319,60 @@ TEST_F(LayoutRestoreTest, WrongLayoutsAreRefused) {
   CheckLayoutCopy(main, {&layout.all});
 }
 
+// The backups may be in another Env, whose files are in the same file system,
+// and files may come from other backups.
+TEST_F(LayoutRestoreTest, DirectoriesOfAllBackupsAreProtected) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  const std::string backups = Directory("backups");
+  const std::string alternate = Directory("alternate");
+  BackupEngineOptions engine_options(backups, env_);
+  std::unique_ptr<BackupEngine> engine;
+  BackupEngine* opened = nullptr;
+  ASSERT_OK(BackupEngine::Open(device_env_.get(), engine_options, &opened));
+  engine.reset(opened);
+  ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
+  const std::unique_ptr<BackupEngine> other = OpenBackups(alternate);
+  const std::string main = Directory("main");
+  for (const std::string& directory : {backups, alternate}) {
+    RestoreOptions restore =
+        Into(LayoutOf({main, directory + "/shared_checksum"}, {0}, {1}));
+    restore.alternate_dirs = {other.get()};
+    const Status s = engine->RestoreDBFromLatestBackup(restore, main, main);
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_NE(s.ToString().find(directory), std::string::npos) << s.ToString();
+  }
+}
+
+// CURRENT and MANIFEST are gone for good before a file that they name is.
+TEST_F(LayoutRestoreTest, DirectoryOfTheDBIsSyncedBeforeFilesOfPathsAreGone) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  const std::unique_ptr<BackupEngine> engine =
+      OpenBackups(Directory("backups"));
+  ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  ASSERT_OK(engine->RestoreDBFromLatestBackup(Into(layout), main, main));
+  fs_->TakeSteps();
+  ASSERT_OK(engine->RestoreDBFromLatestBackup(Into(layout), main, main));
+  bool is_current_deleted = false;
+  bool is_synced = false;
+  bool is_file_deleted = false;
+  for (const std::string& step : fs_->TakeSteps()) {
+    is_current_deleted |= step == "delete " + CurrentFileName(main);
+    is_synced |= is_current_deleted && step == "sync " + main;
+    if (step.rfind("delete " + second + "/", 0) == 0) {
+      is_file_deleted = true;
+      EXPECT_TRUE(is_synced) << step;
+    }
+  }
+  EXPECT_TRUE(is_file_deleted);
+}
+
 TEST_F(LayoutRestoreTest, DamagedBackupIsAnError) {
   const Options options = PathOptions("a", 2, {0}, {1});
   OpenNew({options});

@@ -591,7 +591,7 @@ Status RepairPaths::CheckManifest(
         stored.begin(), stored.end(),
         [&](const ColumnFamilyDescriptor& descriptor) {
           return descriptor.name == family.name &&
-                 PathLayout::IsSet(MutableCFOptions(descriptor.options));
+                 PathLayout::NamesPaths(MutableCFOptions(descriptor.options));
         });
     if (has_layout && std::none_of(family.files.begin(), family.files.end(),
                                    [&](const ManifestFamily::File& file) {

@@ -125,7 +125,8 @@ class RepairPaths {
   // 3. The MANIFEST has a file on a path that cannot be read, although the path
   //    need not exist (Add()), and the file is in no directory that is
   //    searched.
-  // 4. A column family has a layout in the OPTIONS file, and none of its files
+  // 4. A column family has a layout, or delta_sorted_path_id, in the OPTIONS
+  //    file, and none of its files
   //    is in a directory that is searched. An OPTIONS file does not name a
   //    single path.
   // Only reads. What cannot be read is not checked, and LOG says so.

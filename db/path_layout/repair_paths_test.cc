@@ -300,26 +300,33 @@ TEST_F(RepairPathsTest, RefusesFewerPathsThanDeltaFilesHave) {
 // An OPTIONS file does not name a single path. So if none of the files of a
 // layout is found, the directory is a wrong one.
 TEST_F(RepairPathsTest, RefusesDirectoriesWithoutAnyFileOfALayout) {
-  const Options options = PathOptions("a", 1, {0}, {0});
-  OpenNew({options});
-  PutRange(0, 0, 20);
-  ASSERT_OK(FlushFamily(0));
-  Close();
-  Options without = options;
-  without.cf_paths.clear();
-  Options elsewhere = options;
-  elsewhere.cf_paths[0].path = PathOf("b", 0);
-  ASSERT_OK(env_->CreateDirIfMissing(PathOf("b", 0)));
-  for (const Status& s :
-       {Repair({without}), RepairDB(dbname_, without), Repair({elsewhere})}) {
-    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
-    EXPECT_NE(s.ToString().find("none of them is in a directory"),
-              std::string::npos)
-        << s.ToString();
+  for (const bool has_layout : {true, false}) {
+    SCOPED_TRACE(has_layout);
+    DestroyAll();
+    Options options = has_layout ? PathOptions("a", 1, {0}, {0})
+                                 : PathOptions("a", 1, {}, {});
+    // It names paths, too.
+    options.delta_sorted_path_id = has_layout ? -1 : 0;
+    OpenNew({options});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    Close();
+    Options without = options;
+    without.cf_paths.clear();
+    Options elsewhere = options;
+    elsewhere.cf_paths[0].path = PathOf("b", 0);
+    ASSERT_OK(env_->CreateDirIfMissing(PathOf("b", 0)));
+    for (const Status& s :
+         {Repair({without}), RepairDB(dbname_, without), Repair({elsewhere})}) {
+      EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+      EXPECT_NE(s.ToString().find("none of them is in a directory"),
+                std::string::npos)
+          << s.ToString();
+    }
+    ASSERT_OK(Repair({options}));
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
   }
-  ASSERT_OK(Repair({options}));
-  ASSERT_OK(Open({options}, /*create_families=*/false));
-  ASSERT_OK(VerifyData());
 }
 
 // If a file is in a directory that its family does not have, the error names
