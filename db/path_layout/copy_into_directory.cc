@@ -8,7 +8,9 @@
 
 #include "db/blob/blob_constants.h"
 #include "db/column_family.h"
+#include "db/delta/delta_version.h"
 #include "db/path_layout/manifest_copy.h"
+#include "db/version_set.h"
 #include "logging/logging.h"
 #include "options/strata/options_file_copy.h"
 #include "rocksdb/db.h"
@@ -29,6 +31,31 @@ bool AnyElsewhere(const std::string& db_dir,
                 file.file_type == kDeltaFile) &&
                file.directory != db_dir;
       });
+}
+
+// Returns true if a file of the current version has another path id than 0.
+bool HasPathIds(ColumnFamilyData* cfd) {
+  if (cfd->current() == nullptr) {
+    return false;
+  }
+  const VersionStorageInfo& files = *cfd->current()->storage_info();
+  for (int level = 0; level < files.num_levels(); ++level) {
+    for (const FileMetaData* file : files.LevelFiles(level)) {
+      if (file->fd.GetPathId() != 0) {
+        return true;
+      }
+    }
+  }
+  bool result = false;
+  for (const auto& file : files.GetBlobFiles()) {
+    result = result || file->GetPathId() != 0;
+  }
+  if (files.delta() != nullptr) {
+    files.delta()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+      result = result || file->description().path_id != 0;
+    });
+  }
+  return result;
 }
 
 }  // namespace
@@ -56,13 +83,15 @@ void CopyPaths::Note(ColumnFamilySet& families, bool is_read_only) {
   }
   for (ColumnFamilyData* cfd : families) {
     current_->family_ids_.insert(cfd->GetID());
+    current_->has_path_ids_ = current_->has_path_ids_ || HasPathIds(cfd);
     const std::vector<DbPath>& paths = cfd->ioptions().cf_paths;
     current_->has_several_ |= paths.size() > 1;
     for (const DbPath& path : paths) {
       current_->directories_.insert(path.path);
     }
   }
-  current_->may_be_in_options_ = current_->has_several_ || is_read_only;
+  current_->may_be_in_options_ =
+      current_->has_several_ || current_->has_path_ids_ || is_read_only;
 }
 
 Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
@@ -77,7 +106,8 @@ Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
     return Status::OK();
   }
   FileSystem* const fs = db->GetFileSystem();
-  bool has_paths = paths.has_several() || AnyElsewhere(db->GetName(), *files);
+  bool has_paths = paths.has_several() || paths.has_path_ids() ||
+                   AnyElsewhere(db->GetName(), *files);
   if (LiveFileStorageInfo* const file = FindFile(kOptionsFile, files)) {
     std::string text;
     const Status s = ReadFileToString(

@@ -47,6 +47,9 @@ class CopyPaths {
   // The ids of all column families that the DB was opened with, also of dropped
   // ones.
   const std::set<uint32_t>& family_ids() const { return family_ids_; }
+  // A file has another path id than 0. It may be on path 0 nevertheless
+  // (PathLayout::IndexOf()).
+  bool has_path_ids() const { return has_path_ids_; }
   // The OPTIONS file may name paths.
   bool may_be_in_options() const { return may_be_in_options_; }
 
@@ -55,6 +58,7 @@ class CopyPaths {
 
   CopyPaths* const outer_;
   bool has_several_ = false;
+  bool has_path_ids_ = false;
   bool may_be_in_options_ = false;
   std::set<std::string> directories_;
   std::set<uint32_t> family_ids_;
@@ -62,7 +66,8 @@ class CopyPaths {
 
 // Prepares the live files of `db` for a copy in one directory, as Checkpoint
 // and BackupEngine make it. If files are in other directories than that of the
-// DB, or the OPTIONS file names such directories, the copy needs another
+// DB or have other path ids than 0, or the OPTIONS file names such directories,
+// the copy needs another
 // MANIFEST, in which all files are on path 0, and another OPTIONS file
 // (OptionsFileCopy). They are the replacement contents of their entries in
 // *files then. For a DB without paths no file is read.

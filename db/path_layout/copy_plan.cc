@@ -142,14 +142,18 @@ CopyPlan::CopyPlan(const CopyLayout& layout, const std::string& directory,
                    FileSystem* fs)
     : layout_(layout), fs_(fs), directory_(CleanDirectoryName(fs, directory)) {
   std::set<std::string> directories;
-  const auto add = [&](const Layout& family) {
-    for (const DbPath& path : family.cf_paths) {
-      directories.insert(CleanDirectoryName(fs_, path.path));
+  const auto add = [&](Layout* family) {
+    for (DbPath& path : family->cf_paths) {
+      // Validate() refuses an empty one.
+      if (!path.path.empty()) {
+        path.path = CleanDirectoryName(fs_, path.path);
+        directories.insert(path.path);
+      }
     }
   };
-  add(layout_.all);
-  for (const auto& [name, family] : layout_.column_families) {
-    add(family);
+  add(&layout_.all);
+  for (auto& [name, family] : layout_.column_families) {
+    add(&family);
   }
   directories.erase(directory_);
   other_directories_.assign(directories.begin(), directories.end());

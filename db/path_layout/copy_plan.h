@@ -48,7 +48,8 @@ class CopyPlan {
   }
 
   // Returns the layout of a column family; nullptr if its files are in the
-  // directory of the copy.
+  // directory of the copy. The paths are results of CleanDirectoryName(), so
+  // that they mean the same whatever the current directory is.
   const CopyLayout::ColumnFamily* LayoutOf(const std::string& family) const;
 
   // Returns the path ids of a column family in the copy.
@@ -66,7 +67,7 @@ class CopyPlan {
   void Plan(const ManifestColumnFamily& family,
             const CopyLayout::ColumnFamily& layout, PathIdMap* ids);
 
-  const CopyLayout layout_;
+  CopyLayout layout_;
   FileSystem* const fs_;
   const std::string directory_;
   std::vector<std::string> other_directories_;

@@ -380,9 +380,14 @@ Status LayoutCheckpoint::ChangeOptions(const ManifestColumnFamilies& families,
       s = CheckDirectories(of_db);
     }
   }
+  std::set<std::string> in_manifest;
+  for (const auto& [id, family] : families) {
+    in_manifest.insert(family.name);
+  }
   if (s.ok()) {
     s = OptionsFileCopy::IntoLayout(
-        text, /*keeps_wal_dir=*/false,
+        OptionsFileCopy::OnlyFamilies(text, in_manifest),
+        /*keeps_wal_dir=*/false,
         [&](const std::string& family) { return plan_->LayoutOf(family); },
         &in_options, &copy);
   }
@@ -392,8 +397,10 @@ Status LayoutCheckpoint::ChangeOptions(const ManifestColumnFamilies& families,
   for (const auto& [id, family] : families) {
     if (plan_->LayoutOf(family.name) != nullptr &&
         in_options.count(family.name) == 0) {
-      return Status::NotSupported(
-          "The OPTIONS file has no section of column family " + family.name,
+      // A family is in the MANIFEST before it is in the OPTIONS file.
+      return Status::TryAgain(
+          "The OPTIONS file has no section of column family " + family.name +
+              ", which may be new",
           NameOf(*options));
     }
   }

@@ -756,6 +756,51 @@ TEST_F(LayoutCheckpointTest, ColumnFamilyAddedMeanwhile) {
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
 }
 
+// The OPTIONS file is written after the MANIFEST when a column family is added
+// or dropped.
+TEST_F(LayoutCheckpointTest, OptionsFileMayBeBehindTheManifest) {
+  const Options options = PathOptions("a", 0, {}, {});
+  OpenNew({options, options});
+  PutRange(1, 0, kKeys);
+  const std::string main = Directory("main");
+  const CopyLayout layout = LayoutOf({main, Directory("second")}, {0}, {1});
+  std::string fname;
+  for (const std::string& name : Names(dbname_)) {
+    if (name.rfind("OPTIONS-", 0) == 0) {
+      fname = dbname_ + "/" + name;
+    }
+  }
+  std::string text;
+  ASSERT_OK(ReadFileToString(env_, fname, &text));
+  const size_t begin = text.find("[CFOptions \"cf1\"]");
+  ASSERT_NE(begin, std::string::npos);
+  std::string sections = text.substr(begin);
+  for (size_t at = sections.find("\"cf1\""); at != std::string::npos;
+       at = sections.find("\"cf1\"")) {
+    sections.replace(at, 5, "\"gone\"");
+  }
+  ASSERT_OK(WriteStringToFile(env_, text.substr(0, begin), fname));
+  const Status s = MakeCheckpoint(main, 0, &layout);
+  EXPECT_TRUE(s.IsTryAgain()) << s.ToString();
+  EXPECT_FALSE(Exists(main));
+  ASSERT_OK(WriteStringToFile(env_, text + sections, fname));
+  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  CheckLayoutCopy(main, {&layout.all, &layout.all});
+}
+
+// The OPTIONS file of the copy can be read with another current directory.
+TEST_F(LayoutCheckpointTest, OptionsFileHasCleanPaths) {
+  const Options options = PathOptions("a", 0, {}, {});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const CopyLayout given = LayoutOf({main, second + "/x/.."}, {0}, {1});
+  ASSERT_OK(MakeCheckpoint(main, 0, &given));
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  CheckLayoutCopy(main, {&layout.all});
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

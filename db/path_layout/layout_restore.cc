@@ -143,9 +143,14 @@ Status LayoutRestore::ChangeOptions(const ManifestColumnFamilies& families) {
   Status s = Read(options_, &text);
   std::set<std::string> in_options;
   std::string copy;
+  std::set<std::string> in_manifest;
+  for (const auto& [id, family] : families) {
+    in_manifest.insert(family.name);
+  }
   if (s.ok()) {
     s = OptionsFileCopy::IntoLayout(
-        text, /*keeps_wal_dir=*/true,
+        OptionsFileCopy::OnlyFamilies(text, in_manifest),
+        /*keeps_wal_dir=*/true,
         [&](const std::string& family) { return plan_->LayoutOf(family); },
         &in_options, &copy);
   }

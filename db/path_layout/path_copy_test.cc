@@ -174,6 +174,37 @@ TEST_F(PathCopyTest, LayoutAndPathsDoNotNeedEachOther) {
 
 // The OPTIONS file of the copy can be used as it is: it does not lead to the
 // directories of the original, nor to its WALs and info logs.
+TEST_F(PathCopyTest, CopyHasNoPathIdsOfFilesThatWereMovedToOnePath) {
+  const Options options = FeatureOptions(kMapAndDeltas, "a", 2, {1}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  Close();
+  for (const std::string& name : Names(PathOf("a", 1))) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (ParseFileName(name, &number, &type)) {
+      ASSERT_OK(env_->RenameFile(PathOf("a", 1) + "/" + name,
+                                 PathOf("a", 0) + "/" + name));
+    }
+  }
+  Options one_path = WithoutPaths(options);
+  one_path.cf_paths = {options.cf_paths[0]};
+  ASSERT_OK(Open({one_path}, /*create_families=*/false));
+  const std::string directory = Directory("checkpoint");
+  ASSERT_OK(MakeCheckpoint(directory));
+  // A path id that the copy had kept would stand for the second path.
+  Options two_paths = WithoutPaths(options);
+  two_paths.create_if_missing = false;
+  two_paths.cf_paths.emplace_back(directory, 1 << 30);
+  two_paths.cf_paths.emplace_back(Directory("second"), 1 << 30);
+  std::unique_ptr<DB> copy;
+  ASSERT_OK(DB::Open(two_paths, directory, &copy));
+  EXPECT_EQ(Entries(db_.get(), Handle(0)),
+            Entries(copy.get(), copy->DefaultColumnFamily()));
+  ASSERT_OK(copy->Close());
+}
+
 TEST_F(PathCopyTest, OptionsFileLeadsToTheCopy) {
   Options options = PathOptions("a", 2, {0}, {1});
   options.wal_dir = Directory("wals");

@@ -56,6 +56,9 @@ Section ParseSection(const std::string& header) {
     section.kind = Section::kDB;
   } else if (header.rfind("[CFOptions", 0) == 0) {
     section.kind = Section::kColumnFamily;
+  }
+  if (section.kind == Section::kColumnFamily ||
+      header.rfind("[TableOptions/", 0) == 0) {
     const size_t begin = header.find('"');
     const size_t end = header.rfind('"');
     if (begin < end) {
@@ -175,6 +178,17 @@ Status OptionsFileCopy::IntoLayout(const std::string& text, bool keeps_wal_dir,
     }
   });
   return s;
+}
+
+std::string OptionsFileCopy::OnlyFamilies(
+    const std::string& text, const std::set<std::string>& families) {
+  std::string result;
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    if (section.name.empty() || families.count(section.name) > 0) {
+      result += line;
+    }
+  });
+  return result;
 }
 
 bool OptionsFileCopy::HasPaths(const std::string& text) {

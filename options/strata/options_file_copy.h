@@ -44,6 +44,12 @@ class OptionsFileCopy {
                            std::set<std::string>* families,
                            std::string* result);
 
+  // Returns the text without the sections of other column families than these.
+  // The file may still have one that was dropped while the copy was made, and a
+  // database cannot be opened with a column family that it does not have.
+  static std::string OnlyFamilies(const std::string& text,
+                                  const std::set<std::string>& families);
+
   // Returns true if a column family in the text has cf_paths.
   static bool HasPaths(const std::string& text);
 

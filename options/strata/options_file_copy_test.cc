@@ -77,6 +77,18 @@ TEST(OptionsFileCopyTest, OtherFormsOfALine) {
   EXPECT_EQ(OptionsFileCopy::IntoOneDirectory("", false), "");
 }
 
+TEST(OptionsFileCopyTest, SectionsOfOtherFamiliesAreLeftOut) {
+  const std::string text = kText;
+  EXPECT_EQ(OptionsFileCopy::OnlyFamilies(text, {"default", "wal_dir=x"}),
+            text);
+  EXPECT_EQ(OptionsFileCopy::OnlyFamilies(text, {"default"}),
+            text.substr(0, text.find("[CFOptions \"wal_dir=x\"]")));
+  const size_t begin = text.find("[CFOptions \"default\"]");
+  const size_t end = text.find("[CFOptions \"wal_dir=x\"]");
+  EXPECT_EQ(OptionsFileCopy::OnlyFamilies(text, {"wal_dir=x"}),
+            text.substr(0, begin) + text.substr(end));
+}
+
 TEST(OptionsFileCopyTest, ACopyHasTheLayoutsOfItsFamilies) {
   CopyLayout::ColumnFamily layout;
   layout.cf_paths = {{"/copy", 7}, {"/x,y", 0}};
