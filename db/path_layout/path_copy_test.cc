@@ -172,8 +172,7 @@ TEST_F(PathCopyTest, LayoutAndPathsDoNotNeedEachOther) {
   }
 }
 
-// The OPTIONS file of the copy can be used as it is: it does not lead to the
-// directories of the original, nor to its WALs and info logs.
+// Files that were moved to one path keep their path ids, but not in a copy.
 TEST_F(PathCopyTest, CopyHasNoPathIdsOfFilesThatWereMovedToOnePath) {
   const Options options = FeatureOptions(kMapAndDeltas, "a", 2, {1}, {1});
   OpenNew({options});
@@ -205,6 +204,8 @@ TEST_F(PathCopyTest, CopyHasNoPathIdsOfFilesThatWereMovedToOnePath) {
   ASSERT_OK(copy->Close());
 }
 
+// The OPTIONS file of the copy can be used as it is: it does not lead to the
+// directories of the original, nor to its WALs and info logs.
 TEST_F(PathCopyTest, OptionsFileLeadsToTheCopy) {
   Options options = PathOptions("a", 2, {0}, {1});
   options.wal_dir = Directory("wals");

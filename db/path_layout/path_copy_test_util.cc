@@ -17,19 +17,18 @@ PathCopyTestBase::PathCopyTestBase(const std::string& name)
 
 PathCopyTestBase::~PathCopyTestBase() {
   Close();
-  for (const std::string& directory : directories_) {
-    DestroyDir(env_, directory).PermitUncheckedError();
-    DestroyDir(env_, directory + ".tmp").PermitUncheckedError();
+  for (const std::string& parent : parents_) {
+    DestroyDir(env_, parent).PermitUncheckedError();
   }
 }
 
 std::string PathCopyTestBase::Directory(const std::string& name) {
-  const std::string directory =
+  const std::string parent =
       test::PerThreadDBPath(env_, "copy_" + name + "_of_paths");
-  DestroyDir(env_, directory).PermitUncheckedError();
-  DestroyDir(env_, directory + ".tmp").PermitUncheckedError();
-  directories_.insert(directory);
-  return directory;
+  DestroyDir(env_, parent).PermitUncheckedError();
+  EXPECT_OK(env_->CreateDir(parent));
+  parents_.insert(parent);
+  return parent + "/copy";
 }
 
 Options PathCopyTestBase::FeatureOptions(Feature feature,

@@ -24,7 +24,8 @@ class PathCopyTestBase : public PathTestBase {
   ~PathCopyTestBase() override;
 
   // Returns a directory outside of the database that does not exist. No
-  // directory of the database is a part of its name.
+  // directory of the database is a part of its name. Each has a parent of its
+  // own, so that it shows if one of the parents is not synced.
   std::string Directory(const std::string& name);
 
   // Features of the column family "cf1".
@@ -86,7 +87,7 @@ class PathCopyTestBase : public PathTestBase {
   void CheckPlaces(DB* db, ColumnFamilyHandle* family,
                    const CopyLayout::ColumnFamily* layout, bool blobs);
 
-  std::set<std::string> directories_;
+  std::set<std::string> parents_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE
