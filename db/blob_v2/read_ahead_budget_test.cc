@@ -75,8 +75,8 @@ TEST_F(ReadAheadBudgetTest, SharesTheLimitAmongScansThatHold) {
   }
 }
 
-// What the scan itself will read takes no memory before: idle iterators over
-// cached values leave the limit to others.
+// A group takes memory only from the time on when the scan itself reads it. So
+// idle iterators over cached values leave the limit to others.
 TEST_F(ReadAheadBudgetTest, ReadsThatAreNotHandedOverAreNotHeld) {
   EnableCallBack("ReadAheadGauge::OnRead:Micros",
                  [](void* micros) { *static_cast<uint64_t*>(micros) = 0; });

@@ -565,8 +565,7 @@ TEST_F(DBDeltaJobsTest, DamagedBlockStopsOnlyItsBucket) {
   Check();
 }
 
-// Of two damaged buckets the first one does not hide the second one, and the
-// others go on.
+// Two damaged buckets are both found, and jobs go on to collect the others.
 TEST_F(DBDeltaJobsTest, DamagedBlocksStopOnlyTheirBuckets) {
   constexpr uint32_t kKeys = 400;
   Options options = DamageOptions();

@@ -106,8 +106,8 @@ class DBDeltaPathTest : public ModelDBTest {
     });
     return ids;
   }
-  // Checks that the delta files on disk are those of the Version, on the paths
-  // that it says.
+  // Checks that each path has exactly the delta files that the Version has on
+  // it.
   void CheckFiles() {
     DeleteObsoleteFiles();
     std::set<std::string> expected;
@@ -397,7 +397,8 @@ TEST_F(DBDeltaPathTest, CompactRangeEndsWhileOptionsChange) {
   CheckPlaced();
 }
 
-// What a snapshot needs is moved with the rest, and the reader finds it.
+// Jobs move the operands that a snapshot needs, too, and a reader of the
+// snapshot finds them.
 TEST_F(DBDeltaPathTest, SnapshotsAndIteratorsSurviveMoves) {
   DestroyAndReopen(PathOptions(2, {0}));
   FlushOperands(0, kNumKeys, 80);

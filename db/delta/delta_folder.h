@@ -186,8 +186,9 @@ class DeltaValueFolder final : public DeltaFolder {
   void Finish();
 
   const Stats& stats() const { return stats_; }
-  // Returns the error of the last key that could not be read or merged. Those
-  // of read_failed take precedence, then those of `damaged`.
+  // Returns the error of the last key that could not be read or merged. An
+  // error that sets Stats::read_failed takes precedence over one that sets
+  // Stats::damaged, and that one over all others.
   const Status& last_failure() const { return last_failure_; }
   uint64_t floor() const { return context_.floor; }
   uint64_t max_bytes() const { return context_.max_bytes; }

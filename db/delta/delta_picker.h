@@ -68,10 +68,10 @@ struct MutableCFOptions;
 // Paths. A file that lies on another path than the options say is misplaced,
 // and is moved by being rewritten: misplaced flushed files are merged, however
 // few there are; all buckets take in misplaced merged files; and buckets with a
-// misplaced sorted file are rewritten. Collections for this reason come after
-// those for all others, since the data is right on any path. A job writes to
-// the paths for which its files were picked, so the same file is moved again
-// only after another change of the options.
+// misplaced sorted file are rewritten. A collection for this reason comes after
+// collections for all other reasons, since the data is right on any path. A job
+// writes to the paths for which its files were picked, so the same file is
+// moved again only after another change of the options.
 //
 // Damage. A collection that has failed with Corruption would be the best one
 // again. Its buckets are collected one by one, and the one that fails alone is

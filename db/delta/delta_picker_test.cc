@@ -408,7 +408,8 @@ TEST_F(DeltaPickerTest, DrainLeavesDamagedBuckets) {
   EXPECT_EQ("none", Pick());
 }
 
-// What collections of all that there is cannot read is not a single bucket.
+// A failed collection of all buckets does not show which bucket is damaged, so
+// the picker marks such collections.
 TEST_F(DeltaPickerTest, SomeCollectionsTakeAll) {
   for (size_t i = 0; i < DeltaPicker::kFirstPartitionMerged; ++i) {
     FlushAndMerge();
@@ -974,7 +975,7 @@ TEST_F(DeltaPickerTest, RewritesBucketsWithMisplacedFiles) {
   EXPECT_EQ("-b rewrite", Pick());
   options_.max_collected = DeltaPicker::kMaxCollected;
 
-  // What a job has written is not moved again.
+  // The output of a job is not misplaced.
   path_id_ = 1;
   Collect({{"", 400}, {"b", 400}}, floor, {"", "c"});
   EXPECT_EQ("d- rewrite", Pick());

@@ -21,9 +21,9 @@ struct ColumnFamilyMetaData;
 struct LiveFileStorageInfo;
 
 // Notes what a DB knows about its paths while a thread requests its live files
-// for a copy. It is neither an option of that call, because
-// those options are a public struct, nor asked of DB::GetRootDB(), because a
-// backup of a DB that is not a DBImpl does not have that.
+// for a copy. The options of that call are a public struct, and a backup of a
+// DB that is not a DBImpl cannot use DB::GetRootDB(), so this is an object of
+// the thread.
 //
 // Used by one thread.
 class CopyPaths {

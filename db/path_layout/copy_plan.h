@@ -48,8 +48,8 @@ class CopyPlan {
   }
 
   // Returns the layout of a column family; nullptr if its files are in the
-  // directory of the copy. The paths are results of CleanDirectoryName(), so
-  // that they mean the same whatever the current directory is.
+  // directory of the copy. CleanDirectoryName() has made the paths absolute, so
+  // a change of the current directory does not matter.
   const CopyLayout::ColumnFamily* LayoutOf(const std::string& family) const;
 
   // Returns the path ids of a column family in the copy.

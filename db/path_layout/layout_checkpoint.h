@@ -30,8 +30,9 @@ struct LiveFileStorageInfo;
 // Invariant: if the main directory exists, all others are complete and durable.
 // A crash during Commit() can leave others without the main directory. Each of
 // them, and each staging directory before a file is put there, has a mark
-// (CheckpointMark) with the same random text, which tells them from directories
-// of somebody else. The next checkpoint with the same directories deletes them.
+// (CheckpointMark) with the same random text. The next checkpoint with the same
+// directories recognizes them by the mark, deletes them, and leaves any other
+// directory alone.
 //
 // A checkpoint takes the staging directory of another one that is running for
 // one that a crash has left, and deletes it. Commit() of the other one notices

@@ -436,8 +436,9 @@ TEST_F(LayoutCheckpointTest, DirectoriesOfOthersAreLeftAlone) {
   CheckLayoutCopy(main, {&layout.all});
 }
 
-// A staging directory of somebody else is not deleted, also if its files have
-// the names of SST files: it may be a path of another database.
+// A checkpoint does not delete a staging directory without its mark, even if
+// the files in it have names of SST files: the directory may be a path of
+// another database.
 TEST_F(LayoutCheckpointTest, StagingDirectoriesOfOthersAreLeftAlone) {
   const Options options = PathOptions("a", 2, {0}, {1});
   OpenNew({options});

@@ -32,8 +32,8 @@ class LayoutRestoreTest : public PathCopyTestBase {
   static bool IsOnPath(FileType type) {
     return type == kTableFile || type == kBlobFile || type == kDeltaFile;
   }
-  // Makes a hard link to each SST, blob and delta file. A file that is written
-  // anew has none.
+  // Makes a hard link to each SST, blob and delta file. A restore that writes a
+  // file again creates a file without such a link.
   void LinkAll(const std::string& directory) {
     for (const std::string& name : Names(directory)) {
       uint64_t number = 0;

@@ -39,8 +39,8 @@ class StringFile : public FSWritableFile {
   std::string* const contents_;
 };
 
-// Encodes the edit with other path ids. Leaves *encoded empty if the ids stay
-// what they are.
+// Encodes the edit with other path ids. Leaves *encoded empty if no id
+// changes.
 Status MapRecord(const Slice& record, const PathIdsOfFamily& path_ids,
                  std::string* encoded) {
   encoded->clear();

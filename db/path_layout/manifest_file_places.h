@@ -43,12 +43,11 @@ struct ManifestColumnFamily {
 // id -> column family
 using ManifestColumnFamilies = std::map<uint32_t, ManifestColumnFamily>;
 
-// Reads on which path and level each file of a MANIFEST is, for copies of all
-// of its records. The MANIFEST is intact; it is read as ForEachManifestRecord()
-// reads it. ReadManifestFiles(), which is for repairs, returns the files that
-// must exist, for which it needs the comparators, and what the records before
-// the first damage say.
-//
+// Reads the path and the level of each file that a record of the MANIFEST
+// names. Copies use it, because a copy has all records. It reads an intact
+// MANIFEST by ForEachManifestRecord(). Repairs use ReadManifestFiles() instead:
+// that function returns only files that must exist, needs the comparators for
+// it, and accepts a damaged MANIFEST.
 Status ReadManifestFilePlaces(FileSystem* fs, const std::string& fname,
                               uint64_t size, ManifestColumnFamilies* families);
 

@@ -16,6 +16,7 @@
 #include "db/delta/delta_version.h"
 #include "db/log_reader.h"
 #include "db/manifest_ops.h"
+#include "db/path_layout/manifest_records.h"
 #include "db/version_edit.h"
 #include "db/version_edit_handler.h"
 #include "file/filename.h"
@@ -28,7 +29,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// What the records that were read say about a column family.
+// Collects the files of one column family from the records of a MANIFEST.
 class FamilyFiles {
  public:
   explicit FamilyFiles(const std::string& name) : name_(name) {}
@@ -164,18 +165,6 @@ class FilesHandler : public VersionEditHandlerBase {
   std::map<uint32_t, Family> families_;
 };
 
-// Keeps the first error of a log::Reader.
-struct FirstReadError : public log::Reader::Reporter {
-  void Corruption(size_t /*bytes*/, const Status& s,
-                  uint64_t /*log_number*/) override {
-    if (status.ok()) {
-      status = s;
-    }
-  }
-
-  Status status;
-};
-
 }  // namespace
 
 Status FindManifest(FileSystem* fs, const std::string& dbname,
@@ -214,7 +203,7 @@ Status ReadManifestFiles(
   if (!s.ok()) {
     return s;
   }
-  FirstReadError error;
+  FirstManifestError error;
   log::Reader reader(
       nullptr, std::make_unique<SequentialFileReader>(std::move(file), fname),
       &error, /*checksum=*/true, /*log_num=*/0);

@@ -40,9 +40,9 @@ Status FindManifest(FileSystem* fs, const std::string& dbname,
 // reads an intact MANIFEST, needs no comparators, and returns levels, but also
 // files that no version has any more: a copy has their records.
 //
-// Invariant: a family has exactly the files that its last version has. Records
-// of files that no version has any more are left out, such as those of blob
-// files without live values. If the delta files of a family cannot be made out,
+// Invariant: a family has exactly the files that its last version has. The
+// result leaves out a file that the last version does not have, such as a blob
+// file without live values. If the delta files of a family cannot be made out,
 // they are missing.
 //
 // If a record cannot be read, returns the error, and *families has what the

@@ -37,18 +37,6 @@ class FilePrefix : public FSSequentialFileOwnerWrapper {
   uint64_t left_;
 };
 
-// Keeps the first error of a log::Reader.
-struct FirstError : public log::Reader::Reporter {
-  void Corruption(size_t /*bytes*/, const Status& s,
-                  uint64_t /*log_number*/) override {
-    if (status.ok()) {
-      status = s;
-    }
-  }
-
-  Status status;
-};
-
 Status CorruptAt(const std::string& fname, uint64_t offset,
                  const std::string& what) {
   return Status::Corruption(fname + ", offset " + std::to_string(offset), what);
@@ -65,7 +53,7 @@ Status ForEachManifestRecord(
   if (!s.ok()) {
     return s;
   }
-  FirstError error;
+  FirstManifestError error;
   log::Reader reader(
       nullptr,
       std::make_unique<SequentialFileReader>(

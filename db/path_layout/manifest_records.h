@@ -3,10 +3,12 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "db/log_reader.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -14,6 +16,19 @@
 namespace ROCKSDB_NAMESPACE {
 
 class FileSystem;
+
+// Keeps the first error that a log::Reader of a MANIFEST reports. (That of
+// VersionSet is not public.)
+struct FirstManifestError : public log::Reader::Reporter {
+  void Corruption(size_t /*bytes*/, const Status& s,
+                  uint64_t /*log_number*/) override {
+    if (status.ok()) {
+      status = s;
+    }
+  }
+
+  Status status;
+};
 
 // Calls fn(record) for each record of a MANIFEST, in their order, until fn
 // returns an error.

@@ -59,8 +59,8 @@ class PathLayout {
   // REQUIRES: level >= 0
   static uint32_t BlobPathId(const MutableCFOptions& options, int level);
 
-  // Returns the path id of recent delta files (flushed and merged ones): that
-  // of the SST files of level 0, as flushes write both.
+  // Returns the path id of recent delta files (flushed and merged ones). It is
+  // the same as for the SST files of level 0, because flushes write both.
   static uint32_t RecentDeltaPathId(const MutableCFOptions& options);
 
   // Returns the path id of sorted delta files.

@@ -390,9 +390,8 @@ TEST_F(RepairPathsTest, RefusesMissingPathsOfALayout) {
   ASSERT_OK(VerifyData());
 }
 
-// A layout that was taken away leaves its files on the paths. So a path that
-// does not exist may be a device that is not mounted, and the MANIFEST shows
-// that it has files.
+// A layout that was taken away leaves its files on the paths. So a missing path
+// may be a device that is not mounted. The MANIFEST shows whether it has files.
 TEST_F(RepairPathsTest, RefusesMissingPathsWithFilesOfTheManifest) {
   Options options = PathOptions("b", 2, {0}, {1});
   OpenNew({options});

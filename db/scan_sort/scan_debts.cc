@@ -180,7 +180,8 @@ uint64_t ScanDebts::MaxCopied(const Range& range) const {
 
 void ScanDebts::Settle(const Range& range, Outcome outcome, uint64_t bytes) {
   Table& table = *range.table;
-  uint64_t overdraft = 0;  // of each range
+  // Bytes that are added to the next price of each range.
+  uint64_t overdraft = 0;
   if (outcome == Outcome::kPartlySorted) {
     overdraft = PayFrom(&table, range.first, range.last, bytes) /
                 (range.last - range.first + 1);

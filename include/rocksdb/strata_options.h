@@ -405,9 +405,10 @@ struct StrataColumnFamilyOptions {
 
   // With enable_delta_separation: the path of sorted delta files, which have
   // the operands that buckets have taken in; an index into cf_paths (or
-  // db_paths if cf_paths is empty). Recent delta files, those of flushes and
-  // of merges of such files, lie on the path of the SST files of level 0 by
-  // level_sst_path_ids, or on cf_paths[0] without that option.
+  // db_paths if cf_paths is empty). Flushes, and merges of flushed delta files,
+  // write recent delta files. Recent delta files lie on the path of the SST
+  // files of level 0 by level_sst_path_ids, or on cf_paths[0] without that
+  // option.
   //
   // When this option or level_sst_path_ids changes, new files follow it at
   // once, and background jobs move delta files that lie elsewhere, after all

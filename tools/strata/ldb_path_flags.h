@@ -41,8 +41,8 @@ class LdbPathFlags {
   void OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
                       LDBCommandExecuteResult* result) const;
 
-  // For options from the OPTIONS file, after Apply() to those of the family
-  // that --column_family names: gives it back the paths that it had before if
+  // For options from the OPTIONS file, after Apply() to those of the family in
+  // --column_family: gives the family its former paths back if
   // --cf_paths is not for it. That is the case if it has no layout, but another
   // family has one: its files are where they were.
   // before: cf_paths of the family after OverrideLoaded().
