@@ -100,6 +100,7 @@ STRATA_LIB = \
   db/delta/delta_gc_job.cc \
   db/delta/delta_holding_filter.cc \
   db/delta/delta_ingestion.cc \
+  db/delta/delta_job_backoff.cc \
   db/delta/delta_job_state.cc \
   db/delta/delta_key_filter.cc \
   db/delta/delta_live_files.cc \
@@ -405,6 +406,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_folder_test.cc \
   db/delta/delta_gc_job_test.cc \
   db/delta/delta_ingestion_test.cc \
+  db/delta/delta_job_backoff_test.cc \
   db/delta/delta_job_state_test.cc \
   db/delta/delta_key_filter_test.cc \
   db/delta/delta_merge_job_test.cc \
@@ -421,6 +423,7 @@ STRATA_TEST_MAIN = \
   db/merged_value/db_merged_value_test.cc \
   db/merged_value/merged_value_cache_test.cc \
   db/merged_value/merged_value_flush_test.cc \
+  db/merged_value/merged_value_generation_test.cc \
   db/merged_value/tracking_compaction_filter_test.cc \
   db/path_layout/blob_file_path_registry_test.cc \
   db/path_layout/blob_file_path_test.cc \

@@ -191,7 +191,7 @@ TEST_F(DBDeltaFilterTest, FoldIsRepeatedIfTheValueCannotBeRead) {
   {
     // The next job need not wait.
     const InstrumentedMutexLock lock(dbfull()->mutex());
-    Family()->delta_store()->jobs().OnSuccess();
+    Family()->delta_store()->jobs().collection_backoff().OnSuccess();
   }
   RunJobs();
   ASSERT_TRUE(Deltas().Read("a").empty());

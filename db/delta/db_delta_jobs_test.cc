@@ -496,6 +496,77 @@ TEST_F(DBDeltaJobsTest, FailedBackgroundJobIsTriedAgainLater) {
   Check();
 }
 
+// While the first partition fails, flushed files are merged without a delay.
+TEST_F(DBDeltaJobsTest, FailedCollectionHoldsNoMergeBack) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  DestroyAndReopen(options);
+  std::atomic<uint64_t> failures{0};
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+                 [&](void* arg) {
+                   ++failures;
+                   *static_cast<Status*>(arg) = Status::NoSpace("injected");
+                 });
+  // The merged file is large enough for the first partition.
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    FlushOperands(0, 100, /*size=*/50);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  ASSERT_LT(0, failures);
+  for (size_t i = 0; i < 2 * DeltaPicker::kMaxFlushed; ++i) {
+    FlushOperands(0, 10);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  EXPECT_EQ(0, Stat("flushed-files"));
+  EXPECT_EQ(3, Stat("merged-files"));
+  EXPECT_EQ(3, Ticker(DELTA_MERGES));
+  EXPECT_EQ(0, Stat("buckets"));
+  EXPECT_EQ(failures, Ticker(DELTA_GC_FAILED));
+  CheckFiles();
+  Check();
+  DisableCallBacks();
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(0, Stat("merged-files"));
+  Check();
+}
+
+// While merges fail, merged files are collected without a delay.
+TEST_F(DBDeltaJobsTest, FailedMergeHoldsNoCollectionBack) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = false;
+  options.delta_max_buckets = 4096;  // so that no collection is due at first
+  DestroyAndReopen(options);
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    FlushOperands(0, 100, /*size=*/50);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  ASSERT_EQ(1, Stat("merged-files"));
+  ASSERT_EQ(0, Stat("buckets"));
+  std::atomic<uint64_t> failures{0};
+  EnableCallBack("DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
+                 [&](void* arg) {
+                   ++failures;
+                   *static_cast<Status*>(arg) = Status::NoSpace("injected");
+                 });
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    FlushOperands(0, 10);
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  ASSERT_LT(0, failures);
+  ASSERT_OK(db_->SetOptions({{"delta_max_buckets", "8"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(DeltaPicker::kMaxFlushed, Stat("flushed-files"));
+  EXPECT_EQ(0, Stat("merged-files"));
+  EXPECT_LT(0, Stat("buckets"));
+  EXPECT_EQ(failures, Ticker(DELTA_GC_FAILED));
+  CheckFiles();
+  Check();
+  DisableCallBacks();
+  ASSERT_OK(CompactAll());
+  EXPECT_EQ(0, Stat("flushed-files"));
+  Check();
+}
+
 // A damaged block stops the collections of its own bucket only, and slows no
 // write down.
 TEST_F(DBDeltaJobsTest, DamagedBlockStopsOnlyItsBucket) {
@@ -653,7 +724,7 @@ TEST_F(DBDeltaJobsTest, CompactRangeGoesOnBehindDamage) {
 }
 
 // A merged file that cannot be opened stops the buckets that need it, without a
-// job that fails for each of them.
+// job that fails. The jobs of other buckets do not open it.
 TEST_F(DBDeltaJobsTest, UnreadableFileStopsOnlyItsBuckets) {
   constexpr uint32_t kKeys = 400;
   Options options = DamageOptions();
@@ -695,13 +766,12 @@ TEST_F(DBDeltaJobsTest, UnreadableFileStopsOnlyItsBuckets) {
     EXPECT_LE(2, num_left);
     EXPECT_LT(num_left, num_buckets / 2);
   }
-  // There is no job for each bucket that fails.
-  EXPECT_GE(1, Ticker(DELTA_GC_FAILED));
+  EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
   RestoreAndCheck(options, unreadable, contents);
 }
 
 // The first partition takes all merged files, so a damaged one stops it. That
-// slows no write down.
+// holds no merge back, and slows no write down.
 TEST_F(DBDeltaJobsTest, DamageBeforeTheFirstPartition) {
   constexpr uint32_t kKeys = 100;
   Options options = DamageOptions();
@@ -721,11 +791,6 @@ TEST_F(DBDeltaJobsTest, DamageBeforeTheFirstPartition) {
   options.statistics = CreateDBStatistics();
   Reopen(options);
   for (int i = 0; i < 120; ++i) {
-    {
-      // The next job need not wait.
-      const InstrumentedMutexLock lock(dbfull()->mutex());
-      Family()->delta_store()->jobs().OnSuccess();
-    }
     FlushOperands(0, kKeys, /*size=*/30);
     ASSERT_OK(dbfull()->TEST_WaitForCompact());
   }

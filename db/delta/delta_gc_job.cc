@@ -61,16 +61,12 @@ class DeltaGcJob::Probe {
     read_options_.async_io = false;
   }
 
-  // Opens the merged files above that floor that may have entries for the
-  // buckets. Others may be damaged.
-  Status Open(uint64_t floor) {
-    DeltaBucketState bucket;
-    bucket.floor = floor;
+  // Opens the merged files that some bucket has still to take in. Others may be
+  // damaged, and must not fail the job.
+  Status Open() {
     for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
-      for (FilePtr& file : job_.FilesOf(kind, bucket)) {
-        if (!IsBelow(file->description().smallest, job_.end_) ||
-            IsBehind(file->description().largest,
-                     job_.buckets_.front().lower)) {
+      for (FilePtr& file : job_.FilesOf(kind, DeltaBucketState())) {
+        if (!IsNeeded(file->description())) {
           continue;
         }
         Source source;
@@ -134,6 +130,31 @@ class DeltaGcJob::Probe {
   // Returns true if a bucket with that lower bound begins above the key.
   bool IsBehind(const Slice& key, const std::string& lower) const {
     return !lower.empty() && job_.ucmp_->Compare(key, lower) < 0;
+  }
+
+  // Returns true if the key range of the file overlaps a bucket whose floor is
+  // below the file.
+  bool IsNeeded(const DeltaFileDescription& file) const {
+    const std::vector<OldBucket>& buckets = job_.buckets_;
+    if (!IsBelow(file.smallest, job_.end_)) {
+      return false;
+    }
+    // Returns the first bucket that begins above the key.
+    const auto first_above = [&](const std::string& key) {
+      return std::partition_point(buckets.begin(), buckets.end(),
+                                  [&](const OldBucket& bucket) {
+                                    return !IsBehind(key, bucket.lower);
+                                  });
+    };
+    auto first = first_above(file.smallest);
+    if (first != buckets.begin()) {
+      --first;  // has the smallest key
+    }
+    const auto last = first_above(file.largest);
+    return first < last &&
+           std::any_of(first, last, [&](const OldBucket& bucket) {
+             return bucket.state.floor < file.last_epoch;
+           });
   }
 
   Status LookAtPoints(Source* source, const std::string& lower,
@@ -744,12 +765,8 @@ Status DeltaGcJob::SelectBuckets(const Plan& plan) {
     }
     return Status::OK();
   }
-  uint64_t min_floor = UINT64_MAX;
-  for (const OldBucket& bucket : buckets_) {
-    min_floor = std::min(min_floor, bucket.state.floor);
-  }
   Probe probe(*this);
-  Status s = probe.Open(min_floor);
+  Status s = probe.Open();
   // The buckets between the last one that is rewritten and this one.
   size_t gap_begin = 0;
   uint64_t gap_bytes = 0;

@@ -30,17 +30,4 @@ void DeltaJobState::FulfilWishes(const KeyRange& range,
   wishes_ = rest->empty() ? nullptr : std::move(rest);
 }
 
-void DeltaJobState::OnFailure(uint64_t now_micros) {
-  const uint64_t wait =
-      num_failures_ < 6 ? kFirstRetryMicros << num_failures_ : kLastRetryMicros;
-  ++num_failures_;
-  retry_at_micros_ = now_micros + wait;
-}
-
-void DeltaJobState::OnDamage(uint64_t now_micros) {
-  if (++num_damages_ >= kMaxDamages) {
-    OnFailure(now_micros);
-  }
-}
-
 }  // namespace ROCKSDB_NAMESPACE

@@ -17,6 +17,7 @@
 #include "db/delta/delta_damage.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_fold_wishes.h"
+#include "db/delta/delta_job_backoff.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/types.h"
@@ -35,6 +36,9 @@ namespace ROCKSDB_NAMESPACE {
 //   mutex, on a Version that it has pinned. Meanwhile running collections may
 //   end, but none begins. A collection whose edit may drop all buckets also
 //   sets is_picking until the edit is committed.
+// * A failed merge delays merges only, and a failed collection delays
+//   collections only: they read different files, and readers gain from either
+//   alone.
 //
 // REQUIRES: DB mutex held, for all functions.
 class DeltaJobState {
@@ -250,30 +254,14 @@ class DeltaJobState {
 
   // ----
 
-  // To be called when a job has failed. The error may be temporary, but each
-  // attempt may read and write as much as the whole job, so the time until the
-  // next attempt doubles. Manual jobs do not wait.
-  void OnFailure(uint64_t now_micros);
-  // To be called instead when the job has found damage that picks leave alone
-  // from now on. The next attempt reads something else, and need not wait; but
-  // if nothing else succeeds any more, there is more wrong than a few buckets.
-  void OnDamage(uint64_t now_micros);
-  // To be called when a job was successful.
-  void OnSuccess() {
-    num_failures_ = 0;
-    num_damages_ = 0;
-    retry_at_micros_ = 0;
-    folds_to_skip_ -= folds_to_skip_ > 0 ? 1 : 0;
-  }
-  bool MayRun(uint64_t now_micros) const {
-    return now_micros >= retry_at_micros_;
-  }
+  // These say when the next merge and the next collection of the background may
+  // begin.
+  DeltaJobBackoff& merge_backoff() { return merge_backoff_; }
+  DeltaJobBackoff& collection_backoff() { return collection_backoff_; }
 
-  static constexpr uint64_t kFirstRetryMicros = 1000 * 1000;
-  static constexpr uint64_t kLastRetryMicros = 64 * kFirstRetryMicros;
-  // Number of jobs in succession that may find damage before the next one
-  // waits.
-  static constexpr uint32_t kMaxDamages = 8;
+  // To be called when a merge or a collection was successful.
+  void OnSuccess() { folds_to_skip_ -= folds_to_skip_ > 0 ? 1 : 0; }
+
   // Number of jobs that must succeed before the next fold after one was given
   // up.
   static constexpr uint32_t kFoldsToSkip = 4;
@@ -286,10 +274,8 @@ class DeltaJobState {
   std::list<Collection> collections_;
   uint64_t num_ended_ = 0;
   std::shared_ptr<const DeltaBucketIntake> slices_;
-  uint32_t num_failures_ = 0;
-  // Jobs in succession that have found damage.
-  uint32_t num_damages_ = 0;
-  uint64_t retry_at_micros_ = 0;
+  DeltaJobBackoff merge_backoff_;
+  DeltaJobBackoff collection_backoff_;
   uint32_t folds_to_skip_ = 0;
   Leftovers leftovers_;
   DeltaDamage damage_;

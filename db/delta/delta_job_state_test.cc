@@ -37,27 +37,6 @@ TEST(DeltaJobStateTest, RangesThatTouchDoNotOverlap) {
   EXPECT_TRUE(overlap({"d", "e"}, middle));
 }
 
-TEST(DeltaJobStateTest, DamageIsNoReasonToWaitUntilThereIsMuch) {
-  DeltaJobState jobs;
-  constexpr uint64_t kNow = 5;
-  for (uint32_t i = 1; i < DeltaJobState::kMaxDamages; ++i) {
-    jobs.OnDamage(kNow);
-    EXPECT_TRUE(jobs.MayRun(kNow));
-  }
-  jobs.OnSuccess();
-  for (uint32_t i = 1; i < DeltaJobState::kMaxDamages; ++i) {
-    jobs.OnDamage(kNow);
-    EXPECT_TRUE(jobs.MayRun(kNow));
-  }
-  jobs.OnDamage(kNow);
-  EXPECT_FALSE(jobs.MayRun(kNow));
-  EXPECT_TRUE(jobs.MayRun(kNow + DeltaJobState::kFirstRetryMicros));
-  jobs.OnDamage(kNow);
-  EXPECT_FALSE(jobs.MayRun(kNow + DeltaJobState::kFirstRetryMicros));
-  jobs.OnSuccess();
-  EXPECT_TRUE(jobs.MayRun(kNow));
-}
-
 TEST(DeltaJobStateTest, CountsRunningJobs) {
   DeltaJobState jobs;
   EXPECT_TRUE(jobs.IsIdle());
@@ -91,18 +70,20 @@ TEST(DeltaJobStateTest, CountsRunningJobs) {
   EXPECT_TRUE(jobs.IsIdle());
 }
 
-TEST(DeltaJobStateTest, WaitsAfterFailures) {
+TEST(DeltaJobStateTest, MergesAndCollectionsBackOffIndependently) {
+  constexpr uint64_t kNow = 5;
   DeltaJobState jobs;
-  EXPECT_TRUE(jobs.MayRun(0));
-  uint64_t wait = DeltaJobState::kFirstRetryMicros;
-  for (int i = 0; i < 10; ++i) {
-    jobs.OnFailure(100);
-    EXPECT_FALSE(jobs.MayRun(100 + wait - 1));
-    EXPECT_TRUE(jobs.MayRun(100 + wait));
-    wait = std::min(2 * wait, DeltaJobState::kLastRetryMicros);
-  }
+  jobs.collection_backoff().OnFailure(kNow);
+  EXPECT_TRUE(jobs.merge_backoff().MayRun(kNow));
+  EXPECT_FALSE(jobs.collection_backoff().MayRun(kNow));
+  // A success of the one says nothing about the other.
+  jobs.merge_backoff().OnSuccess();
   jobs.OnSuccess();
-  EXPECT_TRUE(jobs.MayRun(0));
+  EXPECT_FALSE(jobs.collection_backoff().MayRun(kNow));
+  jobs.merge_backoff().OnFailure(kNow);
+  jobs.collection_backoff().OnSuccess();
+  EXPECT_FALSE(jobs.merge_backoff().MayRun(kNow));
+  EXPECT_TRUE(jobs.collection_backoff().MayRun(kNow));
 }
 
 TEST(DeltaJobStateTest, SkipsFoldsAfterOneWasGivenUp) {

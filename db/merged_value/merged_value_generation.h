@@ -6,42 +6,80 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-// The generation of merged values (MergedValueCache) that belongs to a Version.
+// The generation of a Version of a column family: it tells whether a result
+// that was computed from one Version (a merged value, a list of operands, a
+// fold) is still right for another one.
 //
-// Flushes and compactions normally change no merged value. Ingestions,
-// deletions of files, and compaction filters that changed an entry do: the
-// Version of such an edit begins a new generation. The generation belongs to
-// the Version and not to the column family, because another thread may install
-// the Version together with its own edit.
+// Flushes, compactions and the jobs of delta files normally change the value of
+// no key. Some edits do: ingestions and imports, deletions of files, and
+// flushes, compactions, collections and folds in which a compaction filter has
+// changed an entry (VersionEdit::ChangesMergedValues()). Each of them begins a
+// new generation. The generation is part of the Version, and not of the column
+// family, as a reader has to compare with the Version that it reads, and as the
+// thread that installs the Version may have put the edits of other threads into
+// it, too.
 //
-// Invariant: a reader of a Version at sequence number as_of() or later sees all
-// entries that the edits of this generation and of earlier ones have added.
+// The life of the object is that of its Version:
+//   made -> OnChange() for each such edit -> Follow() -> the Version is current
+// Until then the Version is known to the thread that writes its edits to the
+// MANIFEST only. If that fails, the Version is deleted, and its number may be
+// that of the next one.
+//
+// Invariants, for the Versions of a column family that have been current since
+// the DB was opened:
+// 1. The numbers never decrease from one Version to the next. Two Versions have
+//    the same number iff no edit between them changes merged values. Hence they
+//    differ only in entries that flushes have added, and in the places of
+//    entries.
+// 2. Versions with the same number have the same as_of(), which never decreases
+//    from one Version to the next, either.
+// 3. as_of() is not below the sequence number of any entry that an edit has
+//    added with which this generation or an earlier one began. Hence a reader
+//    of the Version at as_of() or later sees all of these entries. An earlier
+//    reader may miss some, so its result is not right for all readers of the
+//    generation, and must not be cached.
+//
+// Nothing of it is on disk: the first Version after an open has the number 0,
+// and no cache outlives the DB.
+//
+// Not thread-safe while the Version is made. It does not change once the
+// Version is current, so any thread that has a reference to the Version may
+// then call the const functions, without the DB mutex.
 class MergedValueGeneration {
  public:
+  // Returns the number of changes since the DB was opened.
   uint64_t number() const { return number_; }
-  // Only readers at this sequence number or a later one may fill cache entries.
+  // Returns the sequence number from which on a reader may cache what it
+  // computes from the Version.
   SequenceNumber as_of() const { return as_of_; }
 
   // Records that an edit of the Version changes merged values.
-  // largest_seq: largest sequence number of the files that the edit adds, 0 if
-  // it adds none.
+  // largest_seq: the largest sequence number of the entries that the edit adds
+  // to SST files and delta files, 0 if it adds none.
+  // REQUIRES: DB mutex held; the Version is not current yet, and Follow() was
+  // not called.
   void OnChange(SequenceNumber largest_seq) {
     ++number_;
     as_of_ = std::max(as_of_, largest_seq);
   }
 
-  // Records that the Version replaces that of `current`. To be called once,
-  // after all calls of OnChange().
+  // Records that the Version takes the place of the one with `current`, whose
+  // generation goes on unless OnChange() was called.
+  // REQUIRES: DB mutex held; called at most once, after all calls of OnChange()
+  // and just before the Version becomes current; the other Version is the
+  // current one of the same column family.
   void Follow(const MergedValueGeneration& current) {
     number_ += current.number_;
     as_of_ = std::max(as_of_, current.as_of_);
   }
 
  private:
+  // Before Follow(): the number of edits of this Version that change values.
   uint64_t number_ = 0;
   SequenceNumber as_of_ = 0;
 };

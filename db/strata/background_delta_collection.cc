@@ -32,6 +32,10 @@ bool DBStrata::BackgroundDeltaCollection::NoteDamage() {
   return found_;  // as CommitCollection() has noted
 }
 
+DeltaJobBackoff& DBStrata::BackgroundDeltaCollection::Backoff() const {
+  return jobs().collection_backoff();
+}
+
 Status DBStrata::BackgroundDeltaCollection::RunMarked(JobContext* job_context) {
   db_->mutex_.AssertHeld();
   run_.emplace(strata_, this, job_context);

@@ -40,6 +40,7 @@ class DBStrata::BackgroundDeltaCollection : public BackgroundDeltaJob {
  protected:
   void GiveUp() override;
   bool NoteDamage() override;
+  DeltaJobBackoff& Backoff() const override;
   Status RunMarked(JobContext* job_context) override;
 
  private:

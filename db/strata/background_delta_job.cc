@@ -10,6 +10,7 @@
 
 #include "db/column_family.h"
 #include "db/delta/delta_fold_wishes.h"
+#include "db/delta/delta_job_backoff.h"
 #include "db/delta/delta_job_state.h"
 #include "db/delta/delta_store.h"
 #include "db/job_context.h"
@@ -137,7 +138,7 @@ void DBStrata::BackgroundDeltaJob::GiveBack(bool has_run) {
 
 void DBStrata::BackgroundDeltaJob::OnEnd(const Status& /*s*/) {
   // There is room for another job. A job that has failed does not start again
-  // at once (DeltaJobState::MayRun()): a thread that waits for the end of all
+  // at once (DeltaJobBackoff::MayRun()): a thread that waits for the end of all
   // jobs would otherwise wait forever.
   strata_->SetDeltaJobsDue();
   db_->MaybeScheduleFlushOrCompaction();
@@ -177,6 +178,7 @@ void DBStrata::BackgroundDeltaJob::Count(const DeltaMergePass::Stats& stats,
 void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
   db_->mutex_.AssertHeld();
   if (s.ok()) {
+    Backoff().OnSuccess();
     jobs().OnSuccess();
     return;
   }
@@ -189,9 +191,9 @@ void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
   request_->has_noted_damage =
       !tried_to_commit_ && s.IsCorruption() && NoteDamage();
   if (request_->has_noted_damage) {
-    jobs().OnDamage(now);
+    Backoff().OnDamage(now);
   } else {
-    jobs().OnFailure(now);
+    Backoff().OnFailure(now);
   }
   if (tried_to_commit_) {
     // If it was not the MANIFEST, the edit did not go with the Version, and

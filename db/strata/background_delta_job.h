@@ -17,6 +17,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class DeltaJobBackoff;
 class DeltaJobState;
 class VersionEdit;
 
@@ -27,7 +28,7 @@ class VersionEdit;
 // 1. A job is marked in the DeltaJobState of its column family from before it
 //    is made: as a merge, or as one that looks for a collection. RunMarked(),
 //    or GiveUp() if that is not called, removes the mark.
-// 2. A failed job does not start again at once (DeltaJobState::MayRun()),
+// 2. A failed job does not start again at once (DeltaJobBackoff::MayRun()),
 //    unless picks leave alone what it could not read (DeltaDamage). A damaged
 //    file costs its own operands only, and is no background error.
 //
@@ -104,6 +105,9 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // need not wait.
   // REQUIRES: DB mutex held.
   virtual bool NoteDamage() = 0;
+  // Returns the backoff of jobs that do the same.
+  // REQUIRES: DB mutex held.
+  virtual DeltaJobBackoff& Backoff() const = 0;
   // Does the job.
   // REQUIRES: DB mutex held; it may be released and taken again.
   virtual Status RunMarked(JobContext* job_context) = 0;

@@ -24,6 +24,10 @@ bool DBStrata::BackgroundDeltaMerge::NoteDamage() {
   return false;
 }
 
+DeltaJobBackoff& DBStrata::BackgroundDeltaMerge::Backoff() const {
+  return jobs().merge_backoff();
+}
+
 Status DBStrata::BackgroundDeltaMerge::RunMarked(JobContext* job_context) {
   db_->mutex_.AssertHeld();
   run_.emplace(strata_, this, job_context);

@@ -29,6 +29,7 @@ class DBStrata::BackgroundDeltaMerge : public BackgroundDeltaJob {
  protected:
   void GiveUp() override;
   bool NoteDamage() override;
+  DeltaJobBackoff& Backoff() const override;
   Status RunMarked(JobContext* job_context) override;
 
  private:

@@ -62,7 +62,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .waits_for_compactions = true,
        .is_aborted = true,
        .is_unscheduled = true,
-       .backs_off = false,  // DeltaJobState::MayRun() says when
+       .backs_off = false,  // DeltaJobBackoff::MayRun() says when
        .keeps_family_to_the_end = false,
        .counts_to_the_end = true,
        .manual_waits_out_pauses = false,

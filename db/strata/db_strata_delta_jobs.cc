@@ -5,12 +5,14 @@
 // of CompactRange(). BackgroundDeltaMerge and BackgroundDeltaCollection say
 // what a job does.
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "db/column_family.h"
 #include "db/delta/delta_damage.h"
 #include "db/delta/delta_fold_wishes.h"
+#include "db/delta/delta_job_backoff.h"
 #include "db/delta/delta_job_state.h"
 #include "db/delta/delta_picker.h"
 #include "db/delta/delta_store.h"
@@ -67,17 +69,22 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
       cfd->GetLatestMutableCFOptions().disable_auto_compactions) {
     return;
   }
-  if (!jobs.MayRun(db_->immutable_db_options_.clock->NowMicros())) {
-    // Whoever comes by next asks again. Nobody waits for it.
+  const uint64_t now = db_->immutable_db_options_.clock->NowMicros();
+  const bool may_merge = jobs.merge_backoff().MayRun(now);
+  const bool may_collect = jobs.collection_backoff().MayRun(now);
+  if (!may_merge || !may_collect) {
+    // The next call asks again. No thread waits until the time has come.
     SetDeltaJobsDue();
-    return;
   }
-  cfd->delta_store()->AddFoldWishes(cfd->delta_store()->holds()->Take(),
-                                    db_->versions_->current_next_file_number());
+  if (may_collect) {
+    cfd->delta_store()->AddFoldWishes(
+        cfd->delta_store()->holds()->Take(),
+        db_->versions_->current_next_file_number());
+  }
   // The end of a job makes it due again where there is no room now.
   const int max_jobs =
       BackgroundDeltaJob::MaxJobs(db_->mutable_db_options_.max_background_jobs);
-  if (scheduler_.NumJobs(BackgroundJob::Kind::kDelta) < max_jobs &&
+  if (may_merge && scheduler_.NumJobs(BackgroundJob::Kind::kDelta) < max_jobs &&
       !jobs.is_merging() &&
       !DeltaPicker::PickMerge(BackgroundDeltaJob::PickerOptions(this, cfd),
                               *version)
@@ -86,7 +93,8 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
     StartDeltaJob(std::make_unique<BackgroundDeltaMerge>(this, cfd),
                   /*is_merge=*/true);
   }
-  if (scheduler_.NumJobs(BackgroundJob::Kind::kDelta) < max_jobs - 1 &&
+  if (may_collect &&
+      scheduler_.NumJobs(BackgroundJob::Kind::kDelta) < max_jobs - 1 &&
       jobs.is_collection_due() && !jobs.is_picking() &&
       DeltaPicker::MayCollect(*version)) {
     if (DrainsDeltas(*cfd) && BackgroundDeltaJob::MustWaitForCompactions(cfd)) {
