@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "file/filename.h"
 #include "file/sequence_file_reader.h"
 #include "port/stack_trace.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -38,6 +40,24 @@ using delta_test::AppendOperator;
 using delta_test::ModelDBTest;
 using delta_test::SetValues;
 using Values = delta_test::ValuePlace;
+
+// Keeps the reasons of flushes.
+class FlushListener : public EventListener {
+ public:
+  void OnFlushBegin(DB* /*db*/, const FlushJobInfo& info) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reasons_.push_back(info.flush_reason);
+  }
+  // Returns the reasons of the flushes since the last call.
+  std::vector<FlushReason> Take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::exchange(reasons_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<FlushReason> reasons_;
+};
 
 class DBDeltaDrainTest : public ModelDBTest,
                          public testing::WithParamInterface<Values> {
@@ -185,6 +205,52 @@ TEST_P(DBDeltaDrainTest, CompactRangeDrainsTheStore) {
   // The values of the folds have been compacted down with the other files.
   EXPECT_EQ(0, NumTableFilesAtLevel(0));
   CheckPlain();
+}
+
+// CompactRange() flushes the memtables once, as RocksDB does, and requests no
+// other flush if they are empty or there is nothing to drain. The operands of
+// all memtables are drained.
+TEST_P(DBDeltaDrainTest, DrainFlushesOnlyWhatThereIs) {
+  const auto listener = std::make_shared<FlushListener>();
+  Options options = PlainOptions(/*auto_jobs=*/false);
+  options.listeners.push_back(listener);
+  std::atomic<int> requests{0};
+  const auto compact = [&](bool flushes, int num_requests) {
+    listener->Take();
+    requests = 0;
+    EnableCallBack("DBImpl::FlushMemTable:StallWaitDone",
+                   [&](void*) { ++requests; });
+    ASSERT_OK(CompactAll());
+    DisableCallBacks();
+    EXPECT_EQ(num_requests, requests);
+    EXPECT_EQ(std::vector<FlushReason>(flushes ? 1 : 0,
+                                       FlushReason::kManualCompaction),
+              listener->Take());
+    CheckDrained();
+    Check();
+  };
+  DestroyAndReopen(DeltaOptions());
+  for (const bool has_immutable : {false, true}) {
+    for (const bool has_mutable : {false, true}) {
+      SCOPED_TRACE(has_immutable);
+      SCOPED_TRACE(has_mutable);
+      Reopen(DeltaOptions());
+      FlushOperands(0, 20);
+      Reopen(options);
+      if (has_immutable) {
+        DoMerge(KeyOf(0), "m");
+        ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+      }
+      if (has_mutable) {
+        DoMerge(KeyOf(1), "m");
+      }
+      const bool has_any = has_immutable || has_mutable;
+      compact(has_any, has_any ? 2 : 1);
+      // The flush makes no delta file any more.
+      DoMerge(KeyOf(0), "n");
+      compact(/*flushes=*/true, /*num_requests=*/1);
+    }
+  }
 }
 
 // While the store has operands of a key, newer operands of the key go to delta

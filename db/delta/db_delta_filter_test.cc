@@ -14,6 +14,8 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/delta/delta_job_state.h"
+#include "db/delta/delta_picker.h"
 #include "db/delta/delta_store.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
@@ -197,6 +199,33 @@ TEST_F(DBDeltaFilterTest, FoldIsRepeatedIfTheValueCannotBeRead) {
   ASSERT_TRUE(Deltas().Read("a").empty());
   CompactFiles();
   ASSERT_EQ((Map{}), All());
+}
+
+// Without delta files, CompactRange() has nothing to fold, and leaves no wish
+// because of which operands would be folded that come later.
+TEST_F(DBDeltaFilterTest, CompactRangeWishesNothingWithoutDeltaFiles) {
+  const ValueFilter filter(RemoveX);
+  DestroyAndReopen(FilterOptions(&filter));
+  const auto compact_all = [this] {
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    EXPECT_EQ(nullptr, Family()->delta_store()->jobs().wishes());
+  };
+  compact_all();
+  ASSERT_OK(Put("a", "y"));
+  compact_all();
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    ASSERT_OK(Merge("a", "1"));
+    ASSERT_OK(Flush());
+  }
+  RunJobs();
+  EXPECT_EQ(0, Stat("flushed-files"));
+  EXPECT_LT(0, NumOperands("a"));
+  // Operands in a memtable are folded, as are those in delta files.
+  ASSERT_OK(Merge("a", "2"));
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  EXPECT_EQ(0, NumOperands("a"));
+  ASSERT_EQ((Map{{"a", "y,1,1,1,1,2"}}), All());
 }
 
 // A changed value is computed from the value with all its operands.

@@ -1371,8 +1371,8 @@ TEST_F(DeltaGcJobTest, OnlyBucketsThatNeedAFileFailWithoutIt) {
     Events events = Operands(120, 121);
     events.push_back(Anchor(Key(120)));
     if (is_next_needed) {
-      events.push_back({Type::kOperand, Buckets()[bucket + 1].lower_bound, "",
-                        ++last_seq_});
+      events.push_back(
+          {Type::kOperand, Buckets()[bucket + 1].lower_bound, "", ++last_seq_});
     }
     FlushAndMerge(events);
     ASSERT_NO_FATAL_FAILURE(MustRun(PlanOf(bucket, bucket + 1)));

@@ -11,9 +11,8 @@ void DeltaJobBackoff::OnFailure(uint64_t now_micros) {
   // With more doublings the wait would be longer than the last one.
   constexpr uint32_t kMaxDoublings = 6;
   static_assert(kFirstRetryMicros << kMaxDoublings == kLastRetryMicros);
-  retry_at_micros_ =
-      now_micros +
-      (kFirstRetryMicros << std::min(num_failures_, kMaxDoublings));
+  retry_at_micros_ = now_micros + (kFirstRetryMicros
+                                   << std::min(num_failures_, kMaxDoublings));
   ++num_failures_;
 }
 

@@ -453,11 +453,21 @@ class DBStrata {
   // activity: for the I/O of the calling thread.
   Status RollManifestWithoutDeltas(Env::IOActivity activity,
                                    JobContext* job_context);
-  // The part of CompactRange() before its compaction. So values that come of
-  // operands go down with the others, and a compaction filter decides about
-  // values that have all their operands. Not held.
+  // The part of CompactRange() of all keys before its compaction. So values
+  // that come of operands go down with the others, and a compaction filter
+  // decides about values that have all their operands. Operands that were
+  // written before the call are included, also those in memtables. Not held.
   Status DrainDeltas(const CompactRangeOptions& options,
                      ColumnFamilyHandle* column_family);
+  // Returns true if the column family has delta files or buckets. Held.
+  static bool HasDeltas(ColumnFamilyData* cfd);
+  // Returns true if there are entries that a flush would write. Held.
+  bool HasUnflushedEntries(ColumnFamilyData* cfd) const;
+  // Flushes the memtables as CompactRange() would do it next: whether they have
+  // operands does not matter, as the compaction leaves nothing to flush.
+  // Entries that hide operands in delta files save their folds. Not held.
+  Status FlushForDrain(const CompactRangeOptions& options,
+                       ColumnFamilyData* cfd);
 
   // Returns the numbers of files that no job may delete, as it is not known
   // whether the MANIFEST names them. Held.

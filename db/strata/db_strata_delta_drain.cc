@@ -6,6 +6,7 @@
 // is left. BackgroundDeltaCollection runs the collections.
 
 #include <cinttypes>
+#include <cstdint>
 
 #include "db/column_family.h"
 #include "db/delta/delta_fold_wishes.h"
@@ -162,17 +163,57 @@ Status DBStrata::DrainDeltas(const CompactRangeOptions& options,
   if (!DrainsDeltas(*cfd) && !is_filtered) {
     return Status::OK();
   }
+  bool is_flush_needed = false;
+  {
+    InstrumentedMutexLock lock(&db_->mutex_);
+    if (DrainsDeltas(*cfd) && !HasDeltas(cfd) &&
+        cfd->delta_store()->OldestRunningFlush() == UINT64_MAX) {
+      // The next flush leaves all operands in its SST file.
+      return Status::OK();
+    }
+    is_flush_needed = HasUnflushedEntries(cfd);
+  }
+  if (is_flush_needed) {
+    Status s = FlushForDrain(options, cfd);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  {
+    InstrumentedMutexLock lock(&db_->mutex_);
+    if (!HasDeltas(cfd)) {
+      // A wish now would fold operands that come later.
+      return Status::OK();
+    }
+    if (is_filtered) {
+      DeltaFoldWishes all;
+      all.AddAll();
+      cfd->delta_store()->AddFoldWishes(
+          all, db_->versions_->current_next_file_number());
+    }
+  }
+  return CompactDeltas(options, column_family);
+}
+
+bool DBStrata::HasDeltas(ColumnFamilyData* cfd) {
+  return cfd->current()->storage_info()->delta() != nullptr;
+}
+
+bool DBStrata::HasUnflushedEntries(ColumnFamilyData* cfd) const {
+  db_->mutex_.AssertHeld();
+  return !cfd->mem()->IsEmpty() || cfd->imm()->NumNotFlushed() > 0 ||
+         !db_->cached_recoverable_state_empty_.load();
+}
+
+Status DBStrata::FlushForDrain(const CompactRangeOptions& options,
+                               ColumnFamilyData* cfd) {
   FlushOptions flush_options;
   flush_options.allow_write_stall = options.allow_write_stall;
-  Status s = db_->Flush(flush_options, column_family);
-  if (s.ok() && is_filtered) {
-    InstrumentedMutexLock lock(&db_->mutex_);
-    DeltaFoldWishes all;
-    all.AddAll();
-    cfd->delta_store()->AddFoldWishes(
-        all, db_->versions_->current_next_file_number());
-  }
-  return s.ok() ? CompactDeltas(options, column_family) : s;
+  return db_->immutable_db_options_.atomic_flush
+             ? db_->AtomicFlushMemTables(flush_options,
+                                         FlushReason::kManualCompaction)
+             : db_->FlushMemTable(cfd, flush_options,
+                                  FlushReason::kManualCompaction);
 }
 
 }  // namespace ROCKSDB_NAMESPACE
