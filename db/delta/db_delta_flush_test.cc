@@ -35,15 +35,19 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Counts flushes, and flushes without an SST file.
+// Counts flushes that begin and end, and flushes without an SST file.
 class FlushListener : public EventListener {
  public:
+  void OnFlushBegin(DB* /*db*/, const FlushJobInfo& /*info*/) override {
+    ++begun;
+  }
   void OnFlushCompleted(DB* db, const FlushJobInfo& info) override {
     ++flushes;
     if (db->GetEnv()->FileExists(info.file_path).IsNotFound()) {
       ++without_sst;
     }
   }
+  std::atomic<int> begun{0};
   std::atomic<int> flushes{0};
   std::atomic<int> without_sst{0};
 };
@@ -443,6 +447,106 @@ TEST_F(DBDeltaFlushTest, FlushAfterAFailedOneWritesEverything) {
       EXPECT_EQ("op a@1=1 | op b@3=3 anchor a@2", Store());
       CheckSequence(3);
     }
+  }
+}
+
+// Without paranoid_checks a flush that fails is no background error. RocksDB
+// does not try it again on its own: the next flush takes its memtables. The
+// same holds with delta files, and nothing of them is left behind.
+TEST_F(DBDeltaFlushTest, WithoutParanoidChecksTheNextFlushTriesAgain) {
+  const auto fail_io = [](void* arg) {
+    *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
+  };
+  const auto fail = [](void* arg) {
+    *static_cast<Status*>(arg) = Status::IOError("injected");
+  };
+  struct Case {
+    const char* point;
+    std::function<void(void*)> inject;
+    bool separates;
+    bool is_atomic;
+    // The DB is closed after the failure. Otherwise it flushes again.
+    bool reopens;
+  };
+  std::vector<Case> cases = {
+      {"DeltaFileBuilder::Open:NewWritableFile", fail_io, true, false, false},
+      {"DeltaFileBuilder::FinishFile:BeforeSync", fail_io, true, false, false},
+      {"DeltaFlush::Publish:BeforeFiles", fail, true, true, false}};
+  for (const bool separates : {false, true}) {
+    for (const bool is_atomic : {false, true}) {
+      for (const bool reopens : {false, true}) {
+        cases.push_back({is_atomic ? "FlushJob::WriteLevel0Table:s"
+                                   : "FlushJob::Run:PostBuildTable",
+                         fail, separates, is_atomic, reopens});
+      }
+    }
+  }
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.point);
+    SCOPED_TRACE(c.separates);
+    SCOPED_TRACE(c.is_atomic);
+    SCOPED_TRACE(c.reopens);
+    Options options = c.separates ? DeltaOptions() : Without(DeltaOptions());
+    options.paranoid_checks = false;
+    options.atomic_flush = c.is_atomic;
+    const auto listener = std::make_shared<FlushListener>();
+    options.listeners.push_back(listener);
+    DestroyAndReopen(options);
+    ASSERT_OK(Merge("a", "1"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put("a", "2"));
+    ASSERT_OK(Merge("b", "3"));
+    const std::string store = Store();
+    const size_t num_tables = FilesOnDisk(kTableFile).size();
+    const size_t num_deltas = FilesOnDisk(kDeltaFile).size();
+    const auto has_failed = EnableCallBackOnce(c.point, c.inject);
+    // A caller that waits would wait for the next flush.
+    FlushOptions no_wait;
+    no_wait.wait = false;
+    ASSERT_OK(db_->Flush(no_wait));
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    ASSERT_TRUE(*has_failed);
+    DisableCallBacks();
+    // This asks for jobs that are due.
+    ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "true"}}));
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    EXPECT_OK(dbfull()->TEST_GetBGError());
+    EXPECT_EQ(2, listener->begun);
+    EXPECT_EQ(1, listener->flushes);
+    {
+      const InstrumentedMutexLock lock(dbfull()->mutex());
+      EXPECT_EQ(1, Family()->imm()->NumNotFlushed());
+      if (c.separates) {
+        EXPECT_EQ(UINT64_MAX, Family()->delta_store()->OldestRunningFlush());
+      }
+    }
+    EXPECT_EQ(store, Store());
+    // The files of the failed flush have been deleted.
+    EXPECT_EQ(num_tables, FilesOnDisk(kTableFile).size());
+    EXPECT_EQ(num_deltas, FilesOnDisk(kDeltaFile).size());
+    EXPECT_EQ("2", Get("a"));
+    EXPECT_EQ("3", Get("b"));
+    // Writes go on.
+    ASSERT_OK(Merge("c", "4"));
+    if (c.reopens) {
+      Reopen(options);
+    } else {
+      ASSERT_OK(Flush());
+      EXPECT_EQ(3, listener->begun);
+      EXPECT_EQ(2, listener->flushes);
+    }
+    EXPECT_EQ(c.separates ? "op a@1=1 | op b@3=3 op c@4=4 anchor a@2" : "",
+              Store());
+    EXPECT_EQ("2", Get("a"));
+    EXPECT_EQ("3", Get("b"));
+    EXPECT_EQ("4", Get("c"));
+    EXPECT_EQ(c.separates ? 3 : 0, NumFiles(kDeltaFile));
+    EXPECT_EQ(c.separates ? 1 : 2, NumFiles(kTableFile));
+    Reopen(options);
+    EXPECT_EQ("2", Get("a"));
+    EXPECT_EQ("3", Get("b"));
+    EXPECT_EQ("4", Get("c"));
+    CheckSequence(4);
   }
 }
 

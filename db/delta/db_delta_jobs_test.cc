@@ -49,8 +49,48 @@ class DBDeltaJobsTest : public ModelDBTest {
     return options;
   }
 
+  // Returns options with which jobs run when they are due.
+  Options AutoOptions() const {
+    Options options = DeltaOptions();
+    options.disable_auto_compactions = false;
+    return options;
+  }
+
   void FlushOperands(uint32_t first, uint32_t last, size_t size = 10) {
     ModelDBTest::FlushOperands(first, last, size);
+  }
+  // Flushes operands of these keys so many times, and runs what is due each
+  // time.
+  void FlushAndRunJobs(size_t times, uint32_t first, uint32_t last,
+                       size_t size = 10) {
+    for (; times > 0; --times) {
+      FlushOperands(first, last, size);
+      ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    }
+  }
+  // Makes an empty DB, and two flushed files in it, of which CompactRange()
+  // makes a merged file and then buckets.
+  void MakeTwoFlushes(const Options& options) {
+    DestroyAndReopen(options);
+    state_.clear();
+    FlushOperands(0, 100, /*size=*/100);
+    FlushOperands(0, 100);
+  }
+  // Makes an empty DB, and buckets of kBucketKeys keys in it, whose operands
+  // are in one file. Returns the number of buckets.
+  uint64_t MakeBuckets(const Options& options, uint64_t min_buckets) {
+    DestroyAndReopen(options);
+    FlushOperands(0, kBucketKeys, /*size=*/100);
+    EXPECT_OK(CompactAll());
+    const uint64_t num_buckets = Stat("buckets");
+    EXPECT_LE(min_buckets, num_buckets);
+    return num_buckets;
+  }
+  // Collects everything, and checks the contents.
+  void CompactAllAndCheck() {
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("merged-files"));
+    Check();
   }
   uint64_t Stat(const std::string& name) {
     std::map<std::string, std::string> values;
@@ -64,6 +104,35 @@ class DBDeltaJobsTest : public ModelDBTest {
   bool JobsAreIdle() {
     InstrumentedMutexLock lock(dbfull()->mutex());
     return Family()->delta_store()->jobs().IsIdle();
+  }
+
+  // ---- Failures.
+
+  // Each job that reaches the point fails, and is counted.
+  static void FailJobsAt(const std::string& point,
+                         std::atomic<uint64_t>* failures) {
+    EnableCallBack(point, [failures](void* arg) {
+      ++*failures;
+      *static_cast<Status*>(arg) = Status::NoSpace("injected");
+    });
+  }
+
+  // Returns options of a DB whose file system can be made to fail.
+  Options FaultOptions() {
+    fault_fs_ = std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+    fault_env_ = NewCompositeEnv(fault_fs_);
+    Options options = DeltaOptions();
+    options.env = fault_env_.get();
+    return options;
+  }
+  void FailFileSystem() {
+    fault_fs_->SetFilesystemActive(false, RetryableError());
+  }
+  void RepairFileSystem() { fault_fs_->SetFilesystemActive(true); }
+  // To be called at the end of a test that uses FaultOptions().
+  void LeaveFaultyFileSystem() {
+    Close();
+    last_options_.env = env_;
   }
 
   // ---- Damaged files.
@@ -96,6 +165,18 @@ class DBDeltaJobsTest : public ModelDBTest {
     EXPECT_OK(WriteStringToFile(env_, changed, path));
     return contents;
   }
+  // Checks that CompactRange() fails because of that file.
+  void CheckCompactionTells(const std::string& path) {
+    const Status s = CompactAll();
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find(path)) << s.ToString();
+  }
+  void CheckWritesAreNotSlowedDown() {
+    uint64_t value = 1;
+    ASSERT_TRUE(
+        db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &value));
+    EXPECT_EQ(0, value);
+  }
   // Undoes the damage. Then nothing is missing.
   void RestoreAndCheck(Options options, const std::string& path,
                        const std::string& contents) {
@@ -104,9 +185,7 @@ class DBDeltaJobsTest : public ModelDBTest {
     options.disable_auto_compactions = true;
     Reopen(options);
     Check();
-    ASSERT_OK(CompactAll());
-    EXPECT_EQ(0, Stat("merged-files"));
-    Check();
+    CompactAllAndCheck();
     const InstrumentedMutexLock lock(dbfull()->mutex());
     const DeltaJobState& jobs = Family()->delta_store()->jobs();
     EXPECT_TRUE(jobs.damage().empty());
@@ -142,11 +221,21 @@ class DBDeltaJobsTest : public ModelDBTest {
     return db_->SetOptions(
         {{"disable_auto_compactions", on ? "false" : "true"}});
   }
+
+  static constexpr uint32_t kBucketKeys = 400;
+
+  // The points before the edit of a job.
+  static constexpr const char* kBeforeMergeEdit =
+      "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit";
+  static constexpr const char* kBeforeCollectionEdit =
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit";
+
+  std::shared_ptr<FaultInjectionTestFS> fault_fs_;
+  std::unique_ptr<Env> fault_env_;
 };
 
 TEST_F(DBDeltaJobsTest, FourFlushedFilesAreMerged) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   DestroyAndReopen(options);
   for (int i = 0; i < 3; ++i) {
     FlushOperands(0, 10);
@@ -174,13 +263,9 @@ TEST_F(DBDeltaJobsTest, FourFlushedFilesAreMerged) {
 }
 
 TEST_F(DBDeltaJobsTest, MergedFilesAreCollectedIntoBuckets) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   DestroyAndReopen(options);
-  for (int i = 0; i < 16; ++i) {
-    FlushOperands(0, 100, /*size=*/50);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FlushAndRunJobs(16, 0, 100, /*size=*/50);
   EXPECT_GT(Stat("buckets"), 1);
   EXPECT_EQ(0, Stat("flushed-files"));
   EXPECT_LT(Stat("merged-files"), 4);
@@ -328,8 +413,7 @@ TEST_F(DBDeltaJobsTest, RandomJobsChangeNoValue) {
 // Writers, flushes and readers run beside jobs, whose edits share the MANIFEST
 // with those of flushes.
 TEST_F(DBDeltaJobsTest, JobsRunBesideWritersAndReaders) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   options.max_background_jobs = 8;
   DestroyAndReopen(options);
   constexpr int kThreads = 3;
@@ -437,29 +521,22 @@ TEST_F(DBDeltaJobsTest, FilterRemovesOperands) {
 // A job that fails changes nothing, and can be repeated.
 TEST_F(DBDeltaJobsTest, FailedJobChangesNothing) {
   for (const char* point :
-       {"DeltaMergeJob::Run:Merged",
-        "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
-        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
+       {"DeltaMergeJob::Run:Merged", kBeforeMergeEdit, kBeforeCollectionEdit}) {
     SCOPED_TRACE(point);
-    Options options = DeltaOptions();
-    DestroyAndReopen(options);
-    state_.clear();
-    FlushOperands(0, 100, /*size=*/100);
-    FlushOperands(0, 100);
+    const Options options = DeltaOptions();
+    MakeTwoFlushes(options);
     DoPut(KeyOf(1), "put");
-    EnableCallBack(point, [](void* arg) {
-      *static_cast<Status*>(arg) = Status::NoSpace("injected");
-    });
+    std::atomic<uint64_t> failures{0};
+    FailJobsAt(point, &failures);
     ASSERT_TRUE(CompactAll().IsNoSpace());
     DisableCallBacks();
+    EXPECT_EQ(1, failures);
     EXPECT_EQ(1, Ticker(DELTA_GC_FAILED));
     EXPECT_TRUE(JobsAreIdle());
     CheckFiles();
     Check();
-    ASSERT_OK(CompactAll());
-    EXPECT_EQ(0, Stat("merged-files"));
+    CompactAllAndCheck();
     CheckFiles();
-    Check();
     Reopen(options);
     Check();
   }
@@ -468,15 +545,10 @@ TEST_F(DBDeltaJobsTest, FailedJobChangesNothing) {
 // A background job that fails is tried again after a while, and no writer waits
 // for it.
 TEST_F(DBDeltaJobsTest, FailedBackgroundJobIsTriedAgainLater) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   DestroyAndReopen(options);
-  std::atomic<int> failures{0};
-  EnableCallBack("DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
-                 [&](void* arg) {
-                   ++failures;
-                   *static_cast<Status*>(arg) = Status::NoSpace("injected");
-                 });
+  std::atomic<uint64_t> failures{0};
+  FailJobsAt(kBeforeMergeEdit, &failures);
   for (int i = 0; i < 6; ++i) {
     FlushOperands(0, 10);
   }
@@ -498,25 +570,14 @@ TEST_F(DBDeltaJobsTest, FailedBackgroundJobIsTriedAgainLater) {
 
 // While the first partition fails, flushed files are merged without a delay.
 TEST_F(DBDeltaJobsTest, FailedCollectionHoldsNoMergeBack) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   DestroyAndReopen(options);
   std::atomic<uint64_t> failures{0};
-  EnableCallBack("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-                 [&](void* arg) {
-                   ++failures;
-                   *static_cast<Status*>(arg) = Status::NoSpace("injected");
-                 });
+  FailJobsAt(kBeforeCollectionEdit, &failures);
   // The merged file is large enough for the first partition.
-  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
-    FlushOperands(0, 100, /*size=*/50);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FlushAndRunJobs(DeltaPicker::kMaxFlushed, 0, 100, /*size=*/50);
   ASSERT_LT(0, failures);
-  for (size_t i = 0; i < 2 * DeltaPicker::kMaxFlushed; ++i) {
-    FlushOperands(0, 10);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FlushAndRunJobs(2 * DeltaPicker::kMaxFlushed, 0, 10);
   EXPECT_EQ(0, Stat("flushed-files"));
   EXPECT_EQ(3, Stat("merged-files"));
   EXPECT_EQ(3, Ticker(DELTA_MERGES));
@@ -525,33 +586,20 @@ TEST_F(DBDeltaJobsTest, FailedCollectionHoldsNoMergeBack) {
   CheckFiles();
   Check();
   DisableCallBacks();
-  ASSERT_OK(CompactAll());
-  EXPECT_EQ(0, Stat("merged-files"));
-  Check();
+  CompactAllAndCheck();
 }
 
 // While merges fail, merged files are collected without a delay.
 TEST_F(DBDeltaJobsTest, FailedMergeHoldsNoCollectionBack) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   options.delta_max_buckets = 4096;  // so that no collection is due at first
   DestroyAndReopen(options);
-  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
-    FlushOperands(0, 100, /*size=*/50);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FlushAndRunJobs(DeltaPicker::kMaxFlushed, 0, 100, /*size=*/50);
   ASSERT_EQ(1, Stat("merged-files"));
   ASSERT_EQ(0, Stat("buckets"));
   std::atomic<uint64_t> failures{0};
-  EnableCallBack("DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
-                 [&](void* arg) {
-                   ++failures;
-                   *static_cast<Status*>(arg) = Status::NoSpace("injected");
-                 });
-  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
-    FlushOperands(0, 10);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FailJobsAt(kBeforeMergeEdit, &failures);
+  FlushAndRunJobs(DeltaPicker::kMaxFlushed, 0, 10);
   ASSERT_LT(0, failures);
   ASSERT_OK(db_->SetOptions({{"delta_max_buckets", "8"}}));
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
@@ -570,26 +618,12 @@ TEST_F(DBDeltaJobsTest, FailedMergeHoldsNoCollectionBack) {
 // A damaged block stops the collections of its own bucket only, and slows no
 // write down.
 TEST_F(DBDeltaJobsTest, DamagedBlockStopsOnlyItsBucket) {
-  constexpr uint32_t kKeys = 400;
-  Options options = DeltaOptions();
-  options.write_buffer_size = 64 << 20;
+  Options options = DamageOptions();
   options.soft_pending_compaction_bytes_limit = 1 << 20;
-  DestroyAndReopen(options);
-  FlushOperands(0, kKeys, /*size=*/100);
-  ASSERT_OK(CompactAll());
-  const uint64_t num_buckets = Stat("buckets");
-  ASSERT_LE(4, num_buckets);
-  std::vector<std::string> names = FilesIn(dbname_, kDeltaFile);
-  ASSERT_FALSE(names.empty());
+  const uint64_t num_buckets = MakeBuckets(options, /*min_buckets=*/4);
   // The file with the lowest number has the first bucket.
-  std::sort(names.begin(), names.end());
-  const std::string damaged = dbname_ + "/" + names.front();
-  std::string contents;
-  ASSERT_OK(ReadFileToString(env_, damaged, &contents));
-  Close();
-  std::string changed = contents;
-  changed[20] ^= 1;
-  ASSERT_OK(WriteStringToFile(env_, changed, damaged));
+  const std::string damaged = FirstDeltaFile();
+  const std::string contents = Damage(damaged, {20});
   options.disable_auto_compactions = false;
   options.statistics = CreateDBStatistics();
   std::atomic<bool> first_is_picked{false};
@@ -603,7 +637,7 @@ TEST_F(DBDeltaJobsTest, DamagedBlockStopsOnlyItsBucket) {
   Reopen(options);
   uint64_t failed = 0;
   for (int i = 0; i < 120; ++i) {
-    FlushOperands(0, kKeys, /*size=*/30);
+    FlushOperands(0, kBucketKeys, /*size=*/30);
     ASSERT_OK(dbfull()->TEST_WaitForCompact());
     if (i == 20) {
       ASSERT_TRUE(first_is_picked);
@@ -619,32 +653,16 @@ TEST_F(DBDeltaJobsTest, DamagedBlockStopsOnlyItsBucket) {
   EXPECT_LT(10 * num_buckets, Ticker(DELTA_BUCKETS_COLLECTED));
   // Files pile up for the damaged bucket.
   EXPECT_LT(DeltaPicker::kSlowdownMerged, Stat("merged-files"));
-  uint64_t value = 1;
-  ASSERT_TRUE(
-      db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &value));
-  EXPECT_EQ(0, value);
+  CheckWritesAreNotSlowedDown();
   // CompactRange() tries all buckets, and says what it cannot read.
-  const Status s = CompactAll();
-  ASSERT_TRUE(s.IsCorruption());
-  EXPECT_NE(std::string::npos, s.ToString().find(damaged)) << s.ToString();
-  Close();
-  ASSERT_OK(WriteStringToFile(env_, contents, damaged));
-  Reopen(options);
-  Check();
-  ASSERT_OK(CompactAll());
-  EXPECT_EQ(0, Stat("merged-files"));
-  Check();
+  CheckCompactionTells(damaged);
+  RestoreAndCheck(options, damaged, contents);
 }
 
 // Two damaged buckets are both found, and jobs go on to collect the others.
 TEST_F(DBDeltaJobsTest, DamagedBlocksStopOnlyTheirBuckets) {
-  constexpr uint32_t kKeys = 400;
   Options options = DamageOptions();
-  DestroyAndReopen(options);
-  FlushOperands(0, kKeys, /*size=*/100);
-  ASSERT_OK(CompactAll());
-  const uint64_t num_buckets = Stat("buckets");
-  ASSERT_LE(12, num_buckets);
+  const uint64_t num_buckets = MakeBuckets(options, /*min_buckets=*/12);
   const std::string damaged = FirstDeltaFile();
   const std::string contents = Damage(damaged, {20, 25000});
   options.disable_auto_compactions = false;
@@ -652,7 +670,7 @@ TEST_F(DBDeltaJobsTest, DamagedBlocksStopOnlyTheirBuckets) {
   Reopen(options);
   uint64_t failed = 0;
   for (int i = 0; i < 60; ++i) {
-    FlushOperands(0, kKeys, /*size=*/30);
+    FlushOperands(0, kBucketKeys, /*size=*/30);
     ASSERT_OK(dbfull()->TEST_WaitForCompact());
     if (i == 30) {
       failed = Ticker(DELTA_GC_FAILED);
@@ -669,50 +687,37 @@ TEST_F(DBDeltaJobsTest, DamagedBlocksStopOnlyTheirBuckets) {
 // A bucket that writes seldom reach takes files in although another one keeps
 // them.
 TEST_F(DBDeltaJobsTest, ColdBucketsAreCollectedBesideADamagedOne) {
-  constexpr uint32_t kKeys = 400;
   Options options = DamageOptions();
   options.soft_pending_compaction_bytes_limit = 1 << 20;
-  DestroyAndReopen(options);
-  FlushOperands(0, kKeys, /*size=*/100);
-  ASSERT_OK(CompactAll());
+  MakeBuckets(options, /*min_buckets=*/1);
   const std::string damaged = FirstDeltaFile();
   const std::string contents = Damage(damaged, {20});
   options.disable_auto_compactions = false;
   Reopen(options);
   for (int i = 0; i < 240; ++i) {
     DoMerge(KeyOf(0), "x");
-    FlushOperands(kKeys - 50, kKeys, /*size=*/30);
+    FlushOperands(kBucketKeys - 50, kBucketKeys, /*size=*/30);
     ASSERT_OK(dbfull()->TEST_WaitForCompact());
   }
   EXPECT_LT(DeltaPicker::kSlowdownMerged, Stat("merged-files"));
   const size_t num_left = NumBucketsWithAtLeast(DeltaPicker::kMaxMerged + 1);
   EXPECT_LE(1, num_left);
   EXPECT_LE(num_left, 4);
-  uint64_t value = 1;
-  ASSERT_TRUE(
-      db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &value));
-  EXPECT_EQ(0, value);
+  CheckWritesAreNotSlowedDown();
   RestoreAndCheck(options, damaged, contents);
 }
 
 // CompactRange() collects all that it can, and then says what it cannot read.
 TEST_F(DBDeltaJobsTest, CompactRangeGoesOnBehindDamage) {
-  constexpr uint32_t kKeys = 400;
   Options options = DamageOptions();
-  DestroyAndReopen(options);
-  FlushOperands(0, kKeys, /*size=*/100);
-  ASSERT_OK(CompactAll());
-  const uint64_t num_buckets = Stat("buckets");
-  ASSERT_LE(12, num_buckets);
+  const uint64_t num_buckets = MakeBuckets(options, /*min_buckets=*/12);
   const std::string damaged = FirstDeltaFile();
   const std::string contents = Damage(damaged, {20, 25000});
   options.statistics = CreateDBStatistics();
   Reopen(options);
-  FlushOperands(0, kKeys, /*size=*/30);
+  FlushOperands(0, kBucketKeys, /*size=*/30);
   for (int i = 0; i < 2; ++i) {
-    const Status s = CompactAll();
-    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
-    EXPECT_NE(std::string::npos, s.ToString().find(damaged)) << s.ToString();
+    CheckCompactionTells(damaged);
     EXPECT_TRUE(JobsAreIdle());
     EXPECT_EQ(0, Stat("flushed-files"));
     EXPECT_EQ(1, Stat("merged-files"));
@@ -726,18 +731,10 @@ TEST_F(DBDeltaJobsTest, CompactRangeGoesOnBehindDamage) {
 // A merged file that cannot be opened stops the buckets that need it, without a
 // job that fails. The jobs of other buckets do not open it.
 TEST_F(DBDeltaJobsTest, UnreadableFileStopsOnlyItsBuckets) {
-  constexpr uint32_t kKeys = 400;
   Options options = DamageOptions();
-  DestroyAndReopen(options);
-  FlushOperands(0, kKeys, /*size=*/100);
-  ASSERT_OK(CompactAll());
-  const uint64_t num_buckets = Stat("buckets");
-  ASSERT_LE(12, num_buckets);
+  const uint64_t num_buckets = MakeBuckets(options, /*min_buckets=*/12);
   ASSERT_OK(SetAutoJobs(true));
-  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
-    FlushOperands(0, kKeys / 4, /*size=*/1);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FlushAndRunJobs(DeltaPicker::kMaxFlushed, 0, kBucketKeys / 4, /*size=*/1);
   ASSERT_EQ(1, Stat("merged-files"));
   const size_t num_overlapped = NumBucketsWithAtLeast(1);
   // Hardly a bucket has taken it in.
@@ -752,16 +749,15 @@ TEST_F(DBDeltaJobsTest, UnreadableFileStopsOnlyItsBuckets) {
           }
         });
   }
-  std::string contents;
-  ASSERT_OK(ReadFileToString(env_, unreadable, &contents));
-  Damage(unreadable, {contents.size() - 1});
+  uint64_t size = 0;
+  ASSERT_OK(env_->GetFileSize(unreadable, &size));
+  const std::string contents =
+      Damage(unreadable, {static_cast<size_t>(size) - 1});
   options.statistics = CreateDBStatistics();
   Reopen(options);
-  FlushOperands(0, kKeys, /*size=*/30);
+  FlushOperands(0, kBucketKeys, /*size=*/30);
   for (int i = 0; i < 2; ++i) {
-    const Status s = CompactAll();
-    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
-    EXPECT_NE(std::string::npos, s.ToString().find(unreadable)) << s.ToString();
+    CheckCompactionTells(unreadable);
     const size_t num_left = NumBucketsWithAtLeast(1);
     EXPECT_LE(2, num_left);
     EXPECT_LT(num_left, num_buckets / 2);
@@ -779,10 +775,7 @@ TEST_F(DBDeltaJobsTest, DamageBeforeTheFirstPartition) {
   options.delta_max_buckets = 4096;  // so that it is not due at once
   options.disable_auto_compactions = false;
   DestroyAndReopen(options);
-  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
-    FlushOperands(0, kKeys, /*size=*/30);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FlushAndRunJobs(DeltaPicker::kMaxFlushed, 0, kKeys, /*size=*/30);
   ASSERT_EQ(1, Stat("merged-files"));
   ASSERT_EQ(0, Stat("buckets"));
   const std::string damaged =
@@ -790,123 +783,81 @@ TEST_F(DBDeltaJobsTest, DamageBeforeTheFirstPartition) {
   const std::string contents = Damage(damaged, {20});
   options.statistics = CreateDBStatistics();
   Reopen(options);
-  for (int i = 0; i < 120; ++i) {
-    FlushOperands(0, kKeys, /*size=*/30);
-    ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  }
+  FlushAndRunJobs(120, 0, kKeys, /*size=*/30);
   EXPECT_LE(1, Ticker(DELTA_GC_FAILED));
   EXPECT_EQ(0, Stat("buckets"));
   EXPECT_LT(DeltaPicker::kSlowdownMerged, Stat("merged-files"));
-  uint64_t value = 1;
-  ASSERT_TRUE(
-      db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &value));
-  EXPECT_EQ(0, value);
+  CheckWritesAreNotSlowedDown();
   {
     const InstrumentedMutexLock lock(dbfull()->mutex());
     const DeltaJobState& jobs = Family()->delta_store()->jobs();
     EXPECT_TRUE(jobs.is_partition_damaged());
     EXPECT_TRUE(jobs.damage().empty());
   }
-  const Status s = CompactAll();
-  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
-  EXPECT_NE(std::string::npos, s.ToString().find(damaged)) << s.ToString();
+  CheckCompactionTells(damaged);
   RestoreAndCheck(options, damaged, contents);
 }
 
 TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedFileWrites) {
-  const auto fault_fs =
-      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
-  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
-  Options options = DeltaOptions();
-  options.env = fault_env.get();
-  for (const char* point :
-       {"DBStrata::BackgroundDeltaMerge::Write:Begin",
-        "DeltaMergeJob::Finish:Verify",
-        "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
-        "DBStrata::BackgroundDeltaCollection::Write:Begin",
-        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
+  const Options options = FaultOptions();
+  for (const char* point : {"DBStrata::BackgroundDeltaMerge::Write:Begin",
+                            "DeltaMergeJob::Finish:Verify", kBeforeMergeEdit,
+                            "DBStrata::BackgroundDeltaCollection::Write:Begin",
+                            kBeforeCollectionEdit}) {
     SCOPED_TRACE(point);
-    DestroyAndReopen(options);
-    state_.clear();
-    FlushOperands(0, 100, /*size=*/100);
-    FlushOperands(0, 100);
-    EnableCallBack(point, [&](void*) {
-      fault_fs->SetFilesystemActive(false, RetryableError());
-    });
+    MakeTwoFlushes(options);
+    EnableCallBack(point, [&](void*) { FailFileSystem(); });
     ASSERT_NOK(CompactAll());
     DisableCallBacks();
-    fault_fs->SetFilesystemActive(true);
+    RepairFileSystem();
     ASSERT_OK(dbfull()->Resume());
     Check();
-    ASSERT_OK(CompactAll());
-    EXPECT_EQ(0, Stat("merged-files"));
-    Check();
+    CompactAllAndCheck();
     Reopen(options);
     CheckFiles();
     Check();
   }
-  Close();
-  last_options_.env = env_;
+  LeaveFaultyFileSystem();
 }
 
 // After a failed write the MANIFEST may or may not have the edit of the job.
 // Either way nothing is lost, and the next job succeeds.
 TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedManifestWrites) {
-  const auto fault_fs =
-      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
-  const std::unique_ptr<Env> fault_env = NewCompositeEnv(fault_fs);
-  Options options = DeltaOptions();
-  options.env = fault_env.get();
+  const Options options = FaultOptions();
   for (const bool is_merge : {true, false}) {
     for (const bool reopens : {true, false}) {
       SCOPED_TRACE(is_merge);
       SCOPED_TRACE(reopens);
-      DestroyAndReopen(options);
-      state_.clear();
-      FlushOperands(0, 100, /*size=*/100);
-      FlushOperands(0, 100);
-      const auto fail = [&](void*) {
-        fault_fs->SetFilesystemActive(false, RetryableError());
-      };
-      EnableCallBack(
-          is_merge
-              ? "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit"
-              : "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-          [&](void*) {
-            SyncPoint::GetInstance()->SetCallBack(
-                "VersionSet::LogAndApply:WriteManifest", fail);
-          });
+      MakeTwoFlushes(options);
+      EnableCallBack(is_merge ? kBeforeMergeEdit : kBeforeCollectionEdit,
+                     [&](void*) {
+                       SyncPoint::GetInstance()->SetCallBack(
+                           "VersionSet::LogAndApply:WriteManifest",
+                           [&](void*) { FailFileSystem(); });
+                     });
       ASSERT_NOK(CompactAll());
       DisableCallBacks();
       EXPECT_GT(dbfull()->TEST_GetFilesToQuarantine().size(), 0);
-      fault_fs->SetFilesystemActive(true);
+      RepairFileSystem();
       // Nothing is written until the MANIFEST is known to be good.
       EXPECT_NOK(Put(KeyOf(0), "refused"));
       if (!reopens) {
         ASSERT_OK(dbfull()->Resume());
         Check();
-        ASSERT_OK(CompactAll());
-        EXPECT_EQ(0, Stat("merged-files"));
-        Check();
+        CompactAllAndCheck();
       }
       Reopen(options);
       CheckFiles();
       Check();
     }
   }
-  Close();
-  last_options_.env = env_;
+  LeaveFaultyFileSystem();
 }
 
 TEST_F(DBDeltaJobsTest, CanceledJobChangesNothing) {
-  for (const char* point :
-       {"DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
-        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
+  for (const char* point : {kBeforeMergeEdit, kBeforeCollectionEdit}) {
     SCOPED_TRACE(point);
-    DestroyAndReopen(DeltaOptions());
-    state_.clear();
-    FlushOperands(0, 100, /*size=*/100);
-    FlushOperands(0, 100);
+    MakeTwoFlushes(DeltaOptions());
     std::atomic<bool> canceled{false};
     CompactRangeOptions options;
     options.canceled = &canceled;
@@ -930,10 +881,8 @@ TEST_F(DBDeltaJobsTest, CanceledJobChangesNothing) {
     disabling.join();
     DisableCallBacks();
     dbfull()->EnableManualCompaction();
-    ASSERT_OK(CompactAll());
-    EXPECT_EQ(0, Stat("merged-files"));
+    CompactAllAndCheck();
     CheckFiles();
-    Check();
   }
 }
 
@@ -959,8 +908,7 @@ TEST_F(DBDeltaJobsTest, NoJobStartsDuringAPause) {
 
 // PauseBackgroundWork() waits for the job that is running.
 TEST_F(DBDeltaJobsTest, PauseWaitsForARunningJob) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   DestroyAndReopen(options);
   SyncPoint::GetInstance()->LoadDependency(
       {{"DBStrata::BackgroundDeltaMerge::Write:Begin",
@@ -981,9 +929,7 @@ TEST_F(DBDeltaJobsTest, PauseWaitsForARunningJob) {
 // for something to do, and then sleep until it ends. They do not wake each
 // other.
 TEST_F(DBDeltaJobsTest, CompactRangesSleepWhileACollectionRuns) {
-  DestroyAndReopen(DeltaOptions());
-  FlushOperands(0, 100, /*size=*/100);
-  FlushOperands(0, 100);
+  MakeTwoFlushes(DeltaOptions());
   std::atomic<int> picks{0};
   EnableCallBack("DBStrata::BackgroundDeltaCollection::Pick:Begin",
                  [&](void*) { ++picks; });
@@ -1073,11 +1019,10 @@ TEST_F(DBDeltaJobsTest, BucketsOfAnotherCollectionAreNotDropped) {
   ASSERT_OK(Flush());
   DeltaJobState& jobs = Family()->delta_store()->jobs();
   DeltaJobState::Handle other;
-  const auto has_begun = EnableCallBackOnce(
-      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
-        const InstrumentedMutexLock lock(dbfull()->mutex());
-        other = jobs.BeginCollection(DeltaJobState::Collection());
-      });
+  const auto has_begun = EnableCallBackOnce(kBeforeCollectionEdit, [&](void*) {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    other = jobs.BeginCollection(DeltaJobState::Collection());
+  });
   const auto has_ended = EnableCallBackOnce(
       "DBStrata::BackgroundDeltaCollection::RunMarked:AfterEdit", [&](void*) {
         EXPECT_EQ(0, Stat("operands"));
@@ -1105,11 +1050,9 @@ TEST_F(DBDeltaJobsTest, CloseEndsARunningJob) {
     }
     if (!is_merge) {
       // The flushed files are merged, and the collection is given up.
-      EnableCallBack(
-          "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
-          [](void* arg) {
-            *static_cast<Status*>(arg) = Status::Incomplete("test");
-          });
+      EnableCallBack(kBeforeCollectionEdit, [](void* arg) {
+        *static_cast<Status*>(arg) = Status::Incomplete("test");
+      });
       ASSERT_TRUE(CompactAll().IsIncomplete());
       DisableCallBacks();
       ASSERT_EQ(1, Stat("merged-files"));
@@ -1128,17 +1071,13 @@ TEST_F(DBDeltaJobsTest, CloseEndsARunningJob) {
     DisableCallBacks();
     Reopen(options);
     Check();
-    ASSERT_OK(CompactAll());
-    EXPECT_EQ(0, Stat("merged-files"));
+    CompactAllAndCheck();
     CheckFiles();
-    Check();
   }
 }
 
 TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
-  for (const char* point :
-       {"DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit",
-        "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit"}) {
+  for (const char* point : {kBeforeMergeEdit, kBeforeCollectionEdit}) {
     SCOPED_TRACE(point);
     Options options = DeltaOptions();
     DestroyAndReopen(options);
@@ -1173,8 +1112,7 @@ TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
 
 // A merge does not include files that are flushed while it runs.
 TEST_F(DBDeltaJobsTest, MergeLeavesOutLaterFlushes) {
-  Options options = DeltaOptions();
-  options.disable_auto_compactions = false;
+  Options options = AutoOptions();
   DestroyAndReopen(options);
   for (int i = 0; i < 3; ++i) {
     FlushOperands(0, 10);
