@@ -221,7 +221,7 @@ TEST_F(DBDeltaFilterTest, CompactRangeWishesNothingWithoutDeltaFiles) {
   RunJobs();
   EXPECT_EQ(0, Stat("flushed-files"));
   EXPECT_LT(0, NumOperands("a"));
-  // Operands in a memtable are folded, as are those in delta files.
+  // Operands in a memtable are folded like operands in delta files.
   ASSERT_OK(Merge("a", "2"));
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
   EXPECT_EQ(0, NumOperands("a"));

@@ -11,9 +11,9 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The generation of a Version of a column family: it tells whether a result
-// that was computed from one Version (a merged value, a list of operands, a
-// fold) is still right for another one.
+// The generation of a Version of a column family: it tells whether a result of
+// one Version (a merged value, a list of operands, a fold) is still right for
+// another one.
 //
 // Flushes, compactions and the jobs of delta files normally change the value of
 // no key. Some edits do: ingestions and imports, deletions of files, and
@@ -27,8 +27,8 @@ namespace ROCKSDB_NAMESPACE {
 // The life of the object is that of its Version:
 //   made -> OnChange() for each such edit -> Follow() -> the Version is current
 // Until then the Version is known to the thread that writes its edits to the
-// MANIFEST only. If that fails, the Version is deleted, and its number may be
-// that of the next one.
+// MANIFEST only. If that fails, the Version is deleted, and the next one may
+// get its number.
 //
 // Invariants, for the Versions of a column family that have been current since
 // the DB was opened:
@@ -39,10 +39,10 @@ namespace ROCKSDB_NAMESPACE {
 // 2. Versions with the same number have the same as_of(), which never decreases
 //    from one Version to the next, either.
 // 3. as_of() is not below the sequence number of any entry that an edit has
-//    added with which this generation or an earlier one began. Hence a reader
-//    of the Version at as_of() or later sees all of these entries. An earlier
-//    reader may miss some, so its result is not right for all readers of the
-//    generation, and must not be cached.
+//    added with which this generation or an earlier one began. Hence each
+//    reader of the Version at as_of() or later sees all of these entries. An
+//    earlier reader may miss some, so its result must not be cached: it is not
+//    right for all readers of the generation.
 //
 // Nothing of it is on disk: the first Version after an open has the number 0,
 // and no cache outlives the DB.

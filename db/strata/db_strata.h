@@ -453,10 +453,10 @@ class DBStrata {
   // activity: for the I/O of the calling thread.
   Status RollManifestWithoutDeltas(Env::IOActivity activity,
                                    JobContext* job_context);
-  // The part of CompactRange() of all keys before its compaction. So values
-  // that come of operands go down with the others, and a compaction filter
-  // decides about values that have all their operands. Operands that were
-  // written before the call are included, also those in memtables. Not held.
+  // The part of CompactRange() of all keys before its compaction. So values of
+  // folds go down with the others, and a compaction filter decides about values
+  // with all their operands. It includes all operands that were written before
+  // the call, also operands in memtables. Not held.
   Status DrainDeltas(const CompactRangeOptions& options,
                      ColumnFamilyHandle* column_family);
   // Returns true if the column family has delta files or buckets. Held.
