@@ -16,13 +16,12 @@ namespace ROCKSDB_NAMESPACE {
 // another one.
 //
 // Flushes, compactions and the jobs of delta files normally change the value of
-// no key. Some edits do: ingestions and imports, deletions of files, and
-// flushes, compactions, collections and folds in which a compaction filter has
-// changed an entry (VersionEdit::ChangesMergedValues()). Each of them begins a
-// new generation. The generation is part of the Version, and not of the column
-// family, as a reader has to compare with the Version that it reads, and as the
-// thread that installs the Version may have put the edits of other threads into
-// it, too.
+// no key. Some edits do: ingestions and imports, deletions of files, and any of
+// the former jobs in which a compaction filter has changed an entry
+// (VersionEdit::ChangesMergedValues()). Each of them begins a new generation.
+// The generation is part of the Version, and not of the column family, as a
+// reader has to compare with the Version that it reads, and as the thread that
+// installs the Version may have put the edits of other threads into it, too.
 //
 // The life of the object is that of its Version:
 //   made -> OnChange() for each such edit -> Follow() -> the Version is current
