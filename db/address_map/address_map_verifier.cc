@@ -22,6 +22,18 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+// Returns what the table knows of the slot, for a message.
+std::string DescribeSlot(const BlobFileSlotTable& files, uint32_t slot) {
+  BlobFileSlotTable::Info info;
+  if (!files.GetInfo(slot, &info)) {
+    // A job has dropped its file meanwhile.
+    return " (slot " + std::to_string(slot) + ", which is free)";
+  }
+  return " (slot " + std::to_string(slot) + " of blob file #" +
+         std::to_string(info.number) + ": " + std::to_string(info.live_count) +
+         " live values of " + std::to_string(info.live_bytes) + " bytes)";
+}
+
 class Checker : public MappedKeyScan::Visitor {
  public:
   Checker(ColumnFamilyData* cfd, bool read_values, std::mutex* report_mutex,
@@ -39,15 +51,18 @@ class Checker : public MappedKeyScan::Visitor {
 
   Status Visit(const ParsedInternalKey& key,
                const MappedBlobIndex& index) override {
-    const Status s = Check(key, index);
+    uint32_t slot = BlobFileSlotTable::kLostSlot;
+    const Status s = Check(key, index, &slot);
     result_->values.fetch_add(1, std::memory_order_relaxed);
     if (!s.ok()) {
       result_->errors.fetch_add(1, std::memory_order_relaxed);
-      const std::string line = "[" + cfd_->GetName() + "] key 0x" +
-                               key.user_key.ToString(/*hex=*/true) +
-                               " sequence " + std::to_string(key.sequence) +
-                               " birth " + std::to_string(index.birth) + ": " +
-                               s.ToString();
+      std::string line = "[" + cfd_->GetName() + "] key 0x" +
+                         key.user_key.ToString(/*hex=*/true) + " sequence " +
+                         std::to_string(key.sequence) + " birth " +
+                         std::to_string(index.birth) + ": " + s.ToString();
+      if (slot != BlobFileSlotTable::kLostSlot) {
+        line += DescribeSlot(blobs_->file_table(), slot);
+      }
       std::lock_guard<std::mutex> lock(*report_mutex_);
       (*report_)(line);
     }
@@ -56,7 +71,10 @@ class Checker : public MappedKeyScan::Visitor {
   Status FinishRange() override { return Status::OK(); }
 
  private:
-  Status Check(const ParsedInternalKey& key, const MappedBlobIndex& index) {
+  // *slot: set to that of the blob file that should have the value, if there is
+  //     one.
+  Status Check(const ParsedInternalKey& key, const MappedBlobIndex& index,
+               uint32_t* slot) {
     const AddressMap::Lookup found = blobs_->map()->FindByName(
         MapName{blobs_->HashOf(key.user_key), key.sequence, index.birth},
         /*pin=*/false);
@@ -66,6 +84,7 @@ class Checker : public MappedKeyScan::Visitor {
     if (found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
       return Status::Corruption("No blob file contains the value");
     }
+    *slot = found.entry.address.slot;
     if (!read_values_) {
       return Status::OK();
     }
@@ -131,9 +150,12 @@ Status AddressMapVerifier::Verify(ColumnFamilyData* cfd, Version* version,
         if (!s.ok()) {
           ++result->damaged_indexes;
           std::lock_guard<std::mutex> lock(report_mutex);
+          const uint64_t number = blob_files[i]->GetBlobFileNumber();
+          const BlobFileSlotTable& files =
+              cfd->address_map_store()->file_table();
           report("[" + cfd->GetName() + "] record index of blob file #" +
-                 std::to_string(blob_files[i]->GetBlobFileNumber()) + ": " +
-                 s.ToString());
+                 std::to_string(number) + ": " + s.ToString() +
+                 DescribeSlot(files, files.Find(number)));
         }
         return Status::OK();
       });

@@ -43,7 +43,8 @@ class AddressMapVerifier {
   // Called for each lost or damaged value and each damaged record index, by one
   // thread at a time.
   // line: names the key, the sequence number and, if some file has the value,
-  // the file and the offset; or the file of the record index.
+  // the file and the offset; or the file of the record index. The line also
+  // says how many live values the map has in the slot of the file.
   using Report = std::function<void(const std::string& line)>;
 
   // Returns an error only if the scan itself fails, for example because an SST

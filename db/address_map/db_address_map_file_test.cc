@@ -113,6 +113,17 @@ class DBAddressMapFileTest : public AddressMapDBTestBase {
     EXPECT_EQ(result.errors, lines.size());
     return lines;
   }
+
+  // Returns how lines of the verifier describe the slot of the blob file.
+  std::string SlotText(uint64_t blob_file) {
+    const BlobFileSlotTable& files = Blobs()->file_table();
+    const uint32_t slot = files.Find(blob_file);
+    EXPECT_NE(slot, BlobFileSlotTable::kLostSlot);
+    return "(slot " + std::to_string(slot) + " of blob file #" +
+           std::to_string(blob_file) + ": " +
+           std::to_string(files.LiveCount(slot)) + " live values of " +
+           std::to_string(files.LiveBytes(slot)) + " bytes)";
+  }
 };
 
 // A crash of a job can leave a blob file of a map with little more than its
@@ -602,7 +613,58 @@ TEST_F(DBAddressMapFileTest, VerifierFindsADamagedValue) {
   EXPECT_NE(lines[0].find(name.substr(name.find_first_of("123456789"))),
             std::string::npos)
       << lines[0];
+  EXPECT_NE(lines[0].find(SlotText(metadata.blob_files[0].blob_file_number)),
+            std::string::npos)
+      << lines[0];
   EXPECT_EQ(Get(Key(5)), Value(5));
+
+  // The values that are overwritten do not count.
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(Put(Key(i), Value(100 + i)));
+  }
+  ASSERT_OK(Flush());
+  const std::vector<std::string> later = Verify(/*read_values=*/true, 10);
+  ASSERT_EQ(later.size(), 1);
+  EXPECT_NE(later[0].find(": 6 live values of "), std::string::npos)
+      << later[0];
+  EXPECT_NE(later[0].find(SlotText(metadata.blob_files[0].blob_file_number)),
+            std::string::npos)
+      << later[0];
+}
+
+// The line of a damaged record index has the live count, too.
+TEST_F(DBAddressMapFileTest, VerifierNamesTheSlotOfADamagedIndex) {
+  DestroyAndReopen(MapOptions());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+  }
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  const std::vector<BlobMetaData> files = BlobFiles();
+  ASSERT_EQ(files.size(), 1);
+  const std::string fname = BlobFileName(dbname_, files[0].blob_file_number);
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, fname, &contents));
+  // This byte belongs to the footer.
+  contents.back() ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, contents, fname, /*should_sync=*/true));
+  AddressMapVerifier::Options verifier_options;
+  verifier_options.read_values = false;
+  AddressMapVerifier::Result result;
+  std::vector<std::string> lines;
+  SuperVersion* const sv = Family()->GetReferencedSuperVersion(dbfull());
+  EXPECT_OK(AddressMapVerifier::Verify(
+      Family(), sv->current, verifier_options,
+      [&lines](const std::string& line) { lines.push_back(line); }, &result));
+  dbfull()->CleanupSuperVersion(sv);
+  EXPECT_EQ(result.damaged_indexes, 1);
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_NE(lines[0].find("record index"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find(": 10 live values of "), std::string::npos)
+      << lines[0];
+  EXPECT_NE(lines[0].find(SlotText(files[0].blob_file_number)),
+            std::string::npos)
+      << lines[0];
 }
 
 }  // namespace ROCKSDB_NAMESPACE
