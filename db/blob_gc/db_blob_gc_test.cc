@@ -25,6 +25,7 @@
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/utilities/stackable_db.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
@@ -38,6 +39,25 @@
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Drops the keys with odd numbers, once it is told to.
+class OddKeyFilter : public CompactionFilter {
+ public:
+  const char* Name() const override { return "OddKeyFilter"; }
+  bool Filter(int /*level*/, const Slice& key, const Slice& /*value*/,
+              std::string* /*new_value*/,
+              bool* /*value_changed*/) const override {
+    return drops_ && (key[key.size() - 1] - '0') % 2 == 1;
+  }
+  void SetDrops() { drops_ = true; }
+
+ private:
+  std::atomic<bool> drops_{false};
+};
+
+}  // namespace
 
 class DBBlobGcTest : public AddressMapDBTestBase {
  protected:
@@ -747,6 +767,45 @@ TEST_F(DBBlobGcTest, CompactRangeSortsOnlyWithForceAndTheWholeRange) {
   ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
   ASSERT_EQ(1.0, Amplification());
   VerifyAlsoReopened(options);
+}
+
+// The end of a compaction makes collections due, whether or not the compaction
+// has made garbage. Its garbage is collected without any other event.
+TEST_F(DBBlobGcTest, CompactRangeMakesCollectionsDue) {
+  OddKeyFilter filter;
+  Options options = GcOptions(1.2);
+  options.disable_auto_compactions = true;
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  Load();
+  WaitForJobs();
+  std::atomic<int> num_looks{0};
+  EnableCallBack("DBStrata::ScheduleBlobGc:KeyRanges",
+                 [&](void*) { ++num_looks; });
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  WaitFor([&] { return num_looks > 0; });
+  WaitForJobs();
+  ASSERT_EQ(1u * kKeys, Blobs()->map()->NumEntries());
+  ASSERT_LE(Amplification(), 1.2);
+
+  filter.SetDrops();
+  num_looks = 0;
+  const uint64_t num_copied = Ticker(BLOB_MAP_GC_VALUES);
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  for (int key = 1; key < kKeys; key += 2) {
+    model_.erase(Key(key));
+  }
+  WaitFor([&] {
+    return Blobs()->map()->NumEntries() == kKeys / 2 && Amplification() <= 1.2;
+  });
+  ASSERT_GT(num_looks, 0);
+  // Every other value of each file was dropped.
+  ASSERT_GT(Ticker(BLOB_MAP_GC_VALUES), num_copied);
+  DisableCallBacks();
+  VerifyAlsoReopened(options);
+  Close();  // while the filter exists
 }
 
 // Values that only a snapshot sees are sorted behind the newer values of their
