@@ -6,10 +6,14 @@
 // the files there.
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "db/path_layout/path_test_util.h"
 #include "file/filename.h"
+#include "file/sst_file_manager_impl.h"
 #include "port/stack_trace.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/sst_file_manager.h"
@@ -422,6 +426,69 @@ TEST_F(PathPlacementTest, SstFileManagerTracksEveryPathOnce) {
       EXPECT_TRUE(tracked().empty());
       EXPECT_EQ(options.sst_file_manager->GetTotalSize(), 0);
     }
+  }
+}
+
+// Files that an SstFileManager has not deleted yet are trash, which only an
+// open for writing deletes. The process that reads may be another one than the
+// one that deletes them, at a rate of its own.
+TEST_F(PathPlacementTest, ReadOnlyOpensLeaveTrash) {
+  for (const bool has_manager : {false, true}) {
+    SCOPED_TRACE(has_manager);
+    DestroyAll();
+    Options options = PathOptions("a", 2, {0, 1}, {1});
+    options.wal_dir = PathOf("wals", 0);
+    OpenNew({options});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    Close();
+    const std::vector<std::string> trash = {
+        dbname_ + "/000900.sst.trash", PathOf("a", 0) + "/000901.sst.trash",
+        PathOf("a", 1) + "/000902.blob.trash",
+        options.wal_dir + "/000903.log.trash"};
+    for (const std::string& file : trash) {
+      ASSERT_OK(WriteStringToFile(env_, "trash", file, /*should_sync=*/false));
+    }
+    const auto wait = [&options] {
+      if (options.sst_file_manager != nullptr) {
+        static_cast<SstFileManagerImpl*>(options.sst_file_manager.get())
+            ->WaitForEmptyTrash();
+      }
+    };
+    if (has_manager) {
+      options.sst_file_manager.reset(NewSstFileManager(device_env_.get()));
+    }
+
+    const auto check = [&](const std::unique_ptr<DB>& db) {
+      std::string value;
+      EXPECT_OK(db->Get(ReadOptions(), KeyOf(7), &value));
+      EXPECT_EQ(value, ValueOf(7, 0));
+    };
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::OpenForReadOnly(options, dbname_, &db));
+    check(db);
+    db.reset();
+    Options secondary = options;
+    secondary.max_open_files = -1;
+    ASSERT_OK(
+        DB::OpenAsSecondary(secondary, dbname_, PathOf("secondary", 0), &db));
+    check(db);
+    ASSERT_OK(db->TryCatchUpWithPrimary());
+    db.reset();
+    std::vector<std::string> families;
+    ASSERT_OK(DB::ListColumnFamilies(options, dbname_, &families));
+    wait();
+    for (const std::string& file : trash) {
+      EXPECT_OK(env_->FileExists(file)) << file;
+    }
+
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+    wait();
+    for (const std::string& file : trash) {
+      EXPECT_TRUE(env_->FileExists(file).IsNotFound()) << file;
+    }
+    Close();
   }
 }
 
