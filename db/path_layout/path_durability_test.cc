@@ -5,10 +5,12 @@
 // families have several paths: all acknowledged data must survive. Every test
 // also shows that it detects a missing fsync of a directory.
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "db/path_layout/path_test_util.h"
 #include "port/stack_trace.h"
@@ -312,6 +314,54 @@ class PathIngestionDurabilityTest : public PathDurabilityTest {
     EXPECT_OK(handle->Fsync(IOOptions(), nullptr));
     return path;
   }
+
+  // Makes a file for each of the first two levels, in the directory to which it
+  // will be linked. Other directories are other devices.
+  // target: has the path ids {0, 1}, with the prefix "b".
+  ExportImportFilesMetaData FilesToLink(const Options& target) {
+    ExportImportFilesMetaData result;
+    result.db_comparator_name = target.comparator->Name();
+    for (int level = 0; level < 2; ++level) {
+      const std::string directory = PathOf("b", level);
+      EXPECT_OK(device_env_->CreateDirIfMissing(directory));
+      const std::string fname =
+          ExternalFile(target, directory, level * 10, level * 10 + 10);
+      LiveFileMetaData file;
+      file.name = fname.substr(directory.size() + 1);
+      file.db_path = directory;
+      file.level = level;
+      file.smallest_seqno = 0;
+      file.largest_seqno = 0;
+      result.files.push_back(file);
+    }
+    return result;
+  }
+
+  // Imports the files as the family "cf1", by links.
+  Status Import(const Options& target, const ExportImportFilesMetaData& files) {
+    ImportColumnFamilyOptions options;
+    options.move_files = true;
+    ColumnFamilyHandle* handle = nullptr;
+    Status s = db_->CreateColumnFamilyWithImport(target, "cf1", options, files,
+                                                 &handle);
+    if (handle != nullptr) {
+      handles_.push_back(handle);
+    }
+    return s;
+  }
+
+  // Returns the paths of the SST files of the directory.
+  std::vector<std::string> TablesIn(const std::string& directory) {
+    std::vector<std::string> result;
+    std::vector<std::string> children;
+    EXPECT_OK(device_env_->GetChildren(directory, &children));
+    for (const std::string& child : children) {
+      if (child.ends_with(".sst")) {
+        result.push_back(directory + "/" + child);
+      }
+    }
+    return result;
+  }
 };
 
 // Without a layout, too: the directory is one of the column family, which the
@@ -437,6 +487,90 @@ TEST_F(PathIngestionDurabilityTest, ImportSurvivesPowerLoss) {
       }
     }
   }
+}
+
+// Files that are linked are synced, since the program that has written them
+// need not have done that, and then each directory with a link.
+TEST_F(PathIngestionDurabilityTest, ImportSyncsWhatItLinks) {
+  Options source = PathOptions("a", 1, {}, {});
+  Options target = PathOptions("b", 2, {0, 1}, {});
+  target.enable_blob_files = false;
+  for (const Mode mode : {Mode::kAsIs, Mode::kOwnSyncOff, Mode::kAllSyncsOff}) {
+    Scenario scenario;
+    scenario.options = {source};
+    // Both families are opened after the crash.
+    scenario.reopen_with = {source, target};
+    ExportImportFilesMetaData files;
+    scenario.prepare = [&] { files = FilesToLink(target); };
+    scenario.job = [&] {
+      fs_->TakeSteps();
+      fs_->TakeLinkCount();
+      ASSERT_OK(Import(target, files));
+      EXPECT_EQ(fs_->TakeLinkCount(), 2);
+      for (int i = 0; i < 20; ++i) {
+        Expect(1, KeyOf(i), ValueOf(i, 0));
+      }
+      const std::vector<std::string> steps = fs_->TakeSteps();
+      for (uint32_t id = 0; mode == Mode::kAsIs && id < 2; ++id) {
+        const std::vector<std::string> names = TablesIn(PathOf("b", id));
+        ASSERT_EQ(names.size(), 1);
+        auto at = steps.begin();
+        for (const std::string& step :
+             {"link " + files.files[id].db_path + "/" + files.files[id].name +
+                  " " + names[0],
+              "syncfile " + names[0], "sync " + PathOf("b", id)}) {
+          at = std::find(at, steps.end(), step);
+          EXPECT_TRUE(at != steps.end()) << step;
+        }
+      }
+    };
+    const Status s = Run(scenario, mode);
+    if (mode == Mode::kAsIs) {
+      ASSERT_OK(s);
+      CheckPlacement(1, target);
+    } else {
+      EXPECT_NOK(s);
+    }
+  }
+}
+
+// If a linked file cannot be synced, the import fails, leaves no link and keeps
+// the original. A file system that has no syncs does not fail it.
+TEST_F(PathIngestionDurabilityTest, ImportFailsIfALinkedFileCannotBeSynced) {
+  const Options source = PathOptions("a", 1, {}, {});
+  Options target = PathOptions("b", 2, {0, 1}, {});
+  target.enable_blob_files = false;
+  OpenNew({source});
+  const ExportImportFilesMetaData files = FilesToLink(target);
+  int calls_left = 0;
+  IOStatus injected = IOStatus::IOError("injected");
+  SyncPoint::GetInstance()->SetCallBack(
+      "FileSystem::SyncFile:Open", [&](void* s) {
+        if (calls_left-- == 0) {
+          *static_cast<IOStatus*>(s) = injected;
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  for (const int fails_at : {0, 1}) {
+    calls_left = fails_at;
+    const Status s = Import(target, files);
+    EXPECT_NE(s.ToString().find("injected"), std::string::npos) << s.ToString();
+    for (uint32_t id = 0; id < 2; ++id) {
+      EXPECT_OK(device_env_->FileExists(files.files[id].db_path + "/" +
+                                        files.files[id].name));
+      EXPECT_EQ(TablesIn(PathOf("b", id)), std::vector<std::string>());
+    }
+  }
+  injected = IOStatus::NotSupported("injected");
+  calls_left = 0;
+  ASSERT_OK(Import(target, files));
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearCallBack("FileSystem::SyncFile:Open");
+  for (int i = 0; i < 20; ++i) {
+    Expect(1, KeyOf(i), ValueOf(i, 0));
+  }
+  ASSERT_OK(VerifyData());
+  CheckPlacement(1, target);
 }
 
 // Without a layout the directory fsyncs are RocksDB's: their number and their

@@ -220,6 +220,16 @@ IOStatus DeviceFS::LinkFile(const std::string& from, const std::string& to,
   return s;
 }
 
+IOStatus DeviceFS::SyncFile(const std::string& path,
+                            const FileOptions& file_options,
+                            const IOOptions& options, bool use_fsync,
+                            IODebugContext* dbg) {
+  const IOStatus s = Step("syncfile " + path);
+  return s.ok() ? FaultInjectionTestFS::SyncFile(path, file_options, options,
+                                                 use_fsync, dbg)
+                : s;
+}
+
 IOStatus DeviceFS::DeleteFile(const std::string& path, const IOOptions& options,
                               IODebugContext* dbg) {
   IOStatus s = Step("delete " + path);

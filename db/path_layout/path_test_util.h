@@ -26,7 +26,7 @@ namespace ROCKSDB_NAMESPACE {
 // devices fail; and directory fsyncs and links are counted.
 //
 // A step is a change of a directory: files or directories are created, linked,
-// renamed or deleted, or a directory is synced.
+// renamed or deleted, or a directory is synced. SyncFile() is a step, too.
 //
 // Thread-safe.
 class DeviceFS : public FaultInjectionTestFS {
@@ -56,7 +56,8 @@ class DeviceFS : public FaultInjectionTestFS {
   // Returns true if PowerOffAfter() or FailAfter() has had its effect.
   bool HasFailed();
   // Returns the steps since the last call: "sync <directory>", "rename <from>
-  // <to>", "create <file>", ... The first call begins to record them.
+  // <to>", "create <file>", "syncfile <file>", ... The first call begins to
+  // record them.
   std::vector<std::string> TakeSteps();
 
   // Stops all I/O, so that no later write reaches the disk.
@@ -76,6 +77,9 @@ class DeviceFS : public FaultInjectionTestFS {
                      IODebugContext* dbg) override;
   IOStatus LinkFile(const std::string& from, const std::string& to,
                     const IOOptions& options, IODebugContext* dbg) override;
+  IOStatus SyncFile(const std::string& path, const FileOptions& file_options,
+                    const IOOptions& options, bool use_fsync,
+                    IODebugContext* dbg) override;
   IOStatus DeleteFile(const std::string& path, const IOOptions& options,
                       IODebugContext* dbg) override;
   IOStatus RenameFile(const std::string& from, const std::string& to,
