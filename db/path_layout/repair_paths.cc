@@ -15,6 +15,7 @@
 #include "db/path_layout/manifest_files.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/repair_env.h"
+#include "db/path_layout/repair_wal_dir.h"
 #include "db/table_cache.h"
 #include "db/version_edit.h"
 #include "db/wide/wide_column_serialization.h"
@@ -472,6 +473,12 @@ Status RepairPaths::CheckDirectories(const std::string& dbname, FileSystem* fs,
     ROCKS_LOG_WARN(options_.logger, "No options to compare with: %s",
                    s.ToString().c_str());
     stored.clear();
+  } else {
+    s = CheckRepairWalDir(fs, dbname, db_options, options_.GetWalDir(),
+                          options_.logger);
+    if (!s.ok()) {
+      return s;
+    }
   }
   s = CheckOptionsFile(env, stored, options_of);
   return s.ok() ? CheckManifest(dbname, fs, stored, options_of) : s;

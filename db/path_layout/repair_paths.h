@@ -116,7 +116,8 @@ class RepairPaths {
   // Returns InvalidArgument if there are signs that a directory of the database
   // is missing in the options of the repair. The repair would not find the
   // files in it, and the next open with the right options would delete them.
-  // The signs are:
+  // Also returns InvalidArgument if the WALs are elsewhere
+  // (CheckRepairWalDir()). The signs are:
   // 1. The latest OPTIONS file gives a column family more directories than the
   //    options of the repair, and one that is not searched has files.
   // 2. The MANIFEST has a file on a path id for which the options of the repair

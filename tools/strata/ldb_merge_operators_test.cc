@@ -328,6 +328,20 @@ TEST_F(LdbMergeOperatorsTest, RepairLoadsOptionsOfStrata) {
   }
 }
 
+// The repair has the WALs of the database, or is refused.
+TEST_F(LdbMergeOperatorsTest, RepairTakesTheWalDirOfTheOptionsFile) {
+  options_.wal_dir = second_;
+  Fill();
+  EXPECT_NE(0, Run({"repair", "--try_load_options=false"}));
+  EXPECT_TRUE(Printed("has its WALs in " + second_)) << output_;
+  Check();
+  ASSERT_OK(DestroyDir(env_, dbname_));
+  ASSERT_OK(DestroyDir(env_, second_));
+  Fill();
+  ASSERT_EQ(0, Run({"repair"})) << output_;
+  Check();
+}
+
 TEST_F(LdbMergeOperatorsTest, RepairWithoutTheOptionsFileIsRefused) {
   options_.cf_paths = {{dbname_, 1 << 30}, {second_, 1 << 30}};
   options_.level_sst_path_ids = {1};
