@@ -174,6 +174,7 @@ STRATA_LIB = \
   db/strata/db_strata_delta_ingestion.cc \
   db/strata/db_strata_delta_jobs.cc \
   db/strata/db_strata_deltas.cc \
+  db/strata/db_strata_dropped_family.cc \
   db/strata/db_strata_flush_order.cc \
   db/strata/db_strata_quarantine.cc \
   db/strata/db_strata_range_deletions.cc \
@@ -432,6 +433,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/copy_plan_test.cc \
   db/path_layout/db_blob_path_test.cc \
   db/path_layout/directory_names_test.cc \
+  db/path_layout/dropped_family_test.cc \
   db/path_layout/layout_checkpoint_test.cc \
   db/path_layout/layout_restore_test.cc \
   db/path_layout/manifest_copy_test.cc \

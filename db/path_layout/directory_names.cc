@@ -4,6 +4,7 @@
 #include "db/path_layout/directory_names.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "rocksdb/file_system.h"
@@ -56,6 +57,22 @@ std::string CleanDirectoryName(FileSystem* fs, const std::string& directory) {
 
 bool DirectoriesOverlap(const std::string& a, const std::string& b) {
   return a == b || IsInside(a, b) || IsInside(b, a);
+}
+
+std::vector<std::string> DirectoriesNotAmong(
+    FileSystem* fs, const std::vector<std::string>& directories,
+    const std::vector<std::string>& others) {
+  std::set<std::string> known;
+  for (const std::string& directory : others) {
+    known.insert(CleanDirectoryName(fs, directory));
+  }
+  std::vector<std::string> result;
+  for (const std::string& directory : directories) {
+    if (known.insert(CleanDirectoryName(fs, directory)).second) {
+      result.push_back(directory);
+    }
+  }
+  return result;
 }
 
 std::string ParentDirectory(const std::string& name) {

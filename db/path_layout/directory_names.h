@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
 
@@ -23,6 +24,12 @@ std::string CleanDirectoryName(FileSystem* fs, const std::string& directory);
 // the other.
 // REQUIRES: a, b are results of CleanDirectoryName()
 bool DirectoriesOverlap(const std::string& a, const std::string& b);
+
+// Returns those directories, as they are spelled, that are not among the
+// others; one that is there twice, once. fs: as for CleanDirectoryName().
+std::vector<std::string> DirectoriesNotAmong(
+    FileSystem* fs, const std::vector<std::string>& directories,
+    const std::vector<std::string>& others);
 
 // Returns the directory that contains this directory or file; "." for a name
 // without a directory.

@@ -4,6 +4,7 @@
 #include "db/path_layout/directory_names.h"
 
 #include <string>
+#include <vector>
 
 #include "port/stack_trace.h"
 #include "rocksdb/file_system.h"
@@ -46,6 +47,16 @@ TEST(DirectoryNamesTest, Overlap) {
   EXPECT_FALSE(DirectoriesOverlap("/a", "/ab"));
   EXPECT_FALSE(DirectoriesOverlap("/a", "/a.tmp"));
   EXPECT_FALSE(DirectoriesOverlap("/a/b", "/a/c"));
+}
+
+TEST(DirectoryNamesTest, NotAmongOthers) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(DirectoriesNotAmong(nullptr, {"/a", "/b/", "/c/../d", "//b"},
+                                {"/d/", "/a/b"}),
+            (Names{"/a", "/b/"}));
+  EXPECT_EQ(DirectoriesNotAmong(nullptr, {"/a/."}, {"/a"}), Names());
+  EXPECT_EQ(DirectoriesNotAmong(nullptr, {}, {"/a"}), Names());
+  EXPECT_EQ(DirectoriesNotAmong(nullptr, {"/a"}, {}), Names{"/a"});
 }
 
 TEST(DirectoryNamesTest, Parent) {

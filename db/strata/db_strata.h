@@ -48,8 +48,9 @@ struct DeltaFoldJob;
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
 // db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
 // db_strata_quarantine.cc, db_strata_flush_order.cc,
-// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
-// jobs are classes of their own: background_*.h.
+// db_strata_dropped_family.cc, db_strata_background_jobs.cc and
+// db_strata_write_groups.cc. The background jobs are classes of their own:
+// background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -361,6 +362,11 @@ class DBStrata {
   // files. To be called after the column family was dropped, or could not be:
   // the drop writes a new MANIFEST. Not held.
   void CleanUpFailedImport(ImportColumnFamilyJob* job, const Status& status);
+  // Has LOG name the directories that only this column family has. To be called
+  // before the drop is committed: if the process ends between the commit and
+  // the deletion of the files, no later open knows the directories. Not held.
+  // REQUIRES: no column family is created meanwhile.
+  void LogDirectoriesToDrop(const ColumnFamilyData& cfd);
   // The order of flushes of one column family.
   FlushOrderGate* flush_order_gate() { return &flush_order_gate_; }
   WriteStallRelease* write_stall_release() { return &write_stall_release_; }

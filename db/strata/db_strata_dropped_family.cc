@@ -1,0 +1,58 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// What LOG says of the directories of a column family that is dropped.
+
+#include <string>
+#include <vector>
+
+#include "db/column_family.h"
+#include "db/path_layout/directory_names.h"
+#include "db/strata/db_strata.h"
+#include "db/version_set.h"
+#include "logging/logging.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+void DBStrata::LogDirectoriesToDrop(const ColumnFamilyData& cfd) {
+  std::vector<std::string> others = {db_->dbname_};
+  const auto add = [](const std::vector<DbPath>& paths,
+                      std::vector<std::string>* names) {
+    for (const DbPath& path : paths) {
+      names->push_back(path.path);
+    }
+  };
+  add(db_->immutable_db_options_.db_paths, &others);
+  {
+    InstrumentedMutexLock lock(&db_->mutex_);
+    if (cfd.IsDropped()) {
+      return;
+    }
+    for (const ColumnFamilyData* other :
+         *db_->versions_->GetColumnFamilySet()) {
+      if (other != &cfd && !other->IsDropped()) {
+        add(other->ioptions().cf_paths, &others);
+      }
+    }
+  }
+  std::vector<std::string> own;
+  add(cfd.ioptions().cf_paths, &own);
+  std::string names;
+  for (const std::string& directory :
+       DirectoriesNotAmong(db_->immutable_db_options_.fs.get(), own, others)) {
+    names += (names.empty() ? "" : ", ") + directory;
+  }
+  if (names.empty()) {
+    return;
+  }
+  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
+                 "[%s] The column family with id %u is to be dropped. No other "
+                 "one has these directories: %s. If the process ends before "
+                 "the files in them are deleted, no later open does that: "
+                 "delete them by hand",
+                 cfd.GetName().c_str(), cfd.GetID(), names.c_str());
+  // A crash would lose the line together with the directories.
+  LogFlush(db_->immutable_db_options_.info_log);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
