@@ -238,6 +238,7 @@ STRATA_TEST_LIB = \
   test_util/strata/exit_child_test_util.cc \
   test_util/strata/history_call_test_util.cc \
   test_util/strata/history_check_test_util.cc \
+  test_util/strata/history_copy_check_test_util.cc \
   test_util/strata/history_copy_steps_test_util.cc \
   test_util/strata/history_db_kind_test_util.cc \
   test_util/strata/history_db_test_util.cc \

@@ -138,6 +138,32 @@ TEST(HistorySweepOfOneScriptTest, EachPointOfAKindRuns) {
   }
 }
 
+// If the files of a path could not be moved, the DB opens with the path.
+TEST(HistorySweepOfOneScriptTest, PathIsGivenBackIfItsFilesDidNotMove) {
+  const HistoryScript script = Parse(
+      "variants: none\n"
+      "open paths=2 enable_delta_separation=true delta_sorted_path_id=1\n"
+      "merge a 1\n"
+      "flush\n"
+      "compact\n"
+      "setoptions delta_sorted_path_id=0\n"
+      "compact\n"
+      "reopen paths=1\n"
+      "get a\n"
+      "----\n"
+      "1\n");
+  HistorySweepOptions options;
+  options.all = true;
+  options.kind = "create";
+  HistorySweepTotals totals;
+  HistorySweep sweep(options, Root(), &totals, &sweeps->watch);
+  sweep.Run("t", script);
+  ASSERT_GT(totals.points(), 0);
+  for (const std::string& finding : sweep.findings()) {
+    ADD_FAILURE() << finding;
+  }
+}
+
 // A script with a mistake is a finding, and no point of it runs.
 TEST(HistorySweepOfOneScriptTest, ScriptMustRunWithoutAFault) {
   HistorySweepOptions options;

@@ -104,6 +104,11 @@ TEST(MetamorphicGeneratorTest, HistoriesAreValidAndHaveAllSteps) {
       if (words[0] == "txn") {
         seen.insert("txn " + words[2]);
       }
+      std::string paths;
+      if (HistoryArguments::TakeNamed(&words, "paths", &paths)) {
+        seen.insert(words[0] + " with paths");
+        seen.insert("paths=" + paths);
+      }
     }
   }
   // Those that a history has no use for: faults, and what shows files.
@@ -122,6 +127,12 @@ TEST(MetamorphicGeneratorTest, HistoriesAreValidAndHaveAllSteps) {
         "commit", "rollback"}) {
     ASSERT_EQ(seen.count(std::string("txn ") + action), 1) << action;
   }
+  // Copies in several directories. The DB gets its paths from the options.
+  for (const char* what : {"checkpoint with paths", "backup with paths",
+                           "paths=2", "paths=p1,db", "paths=p1,p2,p3"}) {
+    ASSERT_EQ(seen.count(what), 1) << what;
+  }
+  ASSERT_EQ(seen.count("open with paths"), 0);
 }
 
 // A prepared transaction survives a crash if it was synced.

@@ -74,10 +74,14 @@ class HistoryCall {
 
   // Records that the output is HistoryOutputKind::kUndecided.
   void SetUndecided() { is_undecided_ = true; }
+  // Records that the output is HistoryOutputKind::kStructural, because of the
+  // arguments.
+  void SetStructural() { is_structural_ = true; }
   HistoryOutputKind output_kind() const {
-    return is_undecided_         ? HistoryOutputKind::kUndecided
-           : step_.is_structural ? HistoryOutputKind::kStructural
-                                 : HistoryOutputKind::kSame;
+    return is_undecided_ ? HistoryOutputKind::kUndecided
+           : step_.is_structural || is_structural_
+               ? HistoryOutputKind::kStructural
+               : HistoryOutputKind::kSame;
   }
 
   // Records that the arguments are wrong.
@@ -105,6 +109,7 @@ class HistoryCall {
   HistoryFindings& findings_;
   std::string out_;
   bool is_undecided_ = false;
+  bool is_structural_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -10,6 +10,7 @@
 #include "db/db_impl/db_impl.h"
 #include "file/file_util.h"
 #include "rocksdb/convenience.h"
+#include "test_util/strata/history_copy_check_test_util.h"
 #include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -274,20 +275,19 @@ Status HistoryDb::ReadAllFamilies(HistoryModel::AllContents* all) {
   return Status::OK();
 }
 
-Status HistoryDb::ReadCopy(const std::string& path,
+Status HistoryDb::ReadCopy(const std::string& path, const CopyLayout* layout,
                            HistoryModel::AllContents* all) {
   Options options;
   std::vector<ColumnFamilyDescriptor> descriptors;
   Status s = Describe(&options, &descriptors);
+  if (s.ok() && layout != nullptr) {
+    s = HistoryCopyCheck::StoredLayout(env_.get(), path, *layout);
+  }
   if (!s.ok()) {
     return s;
   }
   for (ColumnFamilyDescriptor& descriptor : descriptors) {
-    // The copy is in one directory.
-    descriptor.options.cf_paths.clear();
-    descriptor.options.level_sst_path_ids.clear();
-    descriptor.options.level_blob_path_ids.clear();
-    descriptor.options.delta_sorted_path_id = -1;
+    HistoryCopyCheck::SetPaths(layout, descriptor.name, &descriptor.options);
   }
   options.db_paths.clear();
   options.create_if_missing = false;
@@ -295,10 +295,19 @@ Status HistoryDb::ReadCopy(const std::string& path,
   std::vector<ColumnFamilyHandle*> handles;
   s = HistoryDbKind::Open(kind_, options, path, descriptors, &handles, &copy);
   for (ColumnFamilyHandle* handle : handles) {
+    HistoryModel::Contents& contents = (*all)[handle->GetName()];
     if (s.ok()) {
-      s = ReadFamily(copy.get(), handle, ReadOptions(),
-                     &(*all)[handle->GetName()]);
+      s = ReadFamily(copy.get(), handle, ReadOptions(), &contents);
     }
+    if (s.ok()) {
+      s = HistoryCopyCheck::PointReads(copy.get(), handle, contents);
+    }
+    if (s.ok() && layout != nullptr) {
+      s = HistoryCopyCheck::Places(copy.get(), handle, path, layout);
+    }
+  }
+  if (s.ok()) {
+    s = copy->VerifyChecksum();
   }
   for (ColumnFamilyHandle* handle : handles) {
     copy->DestroyColumnFamilyHandle(handle).PermitUncheckedError();

@@ -14,6 +14,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/utilities/copy_layout.h"
 #include "test_util/strata/history_db_kind_test_util.h"
 #include "test_util/strata/history_fault_fs_test_util.h"
 #include "test_util/strata/history_iterator_test_util.h"
@@ -120,9 +121,14 @@ class HistoryDb {
     crash_fs_->SyncDir(old_path);
   }
 
-  // Opens a copy of the DB, which has all files in one directory, and reads it.
-  // REQUIRES: !families().empty()
-  Status ReadCopy(const std::string& path, HistoryModel::AllContents* all);
+  // The file system that the DB uses.
+  Env* env() { return env_.get(); }
+
+  // Opens a copy of the DB, reads it, and checks that point reads, checksums
+  // and the places of its files agree. path: the directory of the copy. layout:
+  // nullptr if the copy has all files there. REQUIRES: !families().empty()
+  Status ReadCopy(const std::string& path, const CopyLayout* layout,
+                  HistoryModel::AllContents* all);
 
   bool is_open() const { return db_ != nullptr; }
   HistoryDbKind::Kind kind() const { return kind_; }

@@ -107,34 +107,46 @@ void Blobs(HistoryCall& c) {
   }
 }
 
-// Shows the contents of the delta files, tier by tier.
+// Shows the contents of the delta files, tier by tier, and, with the argument
+// "paths", path by path.
 void Deltas(HistoryCall& c) {
+  const bool with_paths = HistoryArguments::TakeWord(&c.args(), "paths");
+  if (!c.args().empty()) {
+    c.Usage();
+    return;
+  }
   c.state().WaitForCleanup();
   ColumnFamilyMetaData meta;
   c.db()->GetColumnFamilyMetaData(c.handle(), &meta);
+  struct Sums {
+    uint64_t operands = 0;
+    uint64_t anchors = 0;
+    uint64_t ranges = 0;
+  };
   using Tier = DeltaMetaData::Tier;
   const std::pair<Tier, const char*> tiers[] = {{Tier::kFlushed, "flushed"},
                                                 {Tier::kMerged, "merged"},
                                                 {Tier::kSorted, "sorted"}};
   for (const auto& [tier, name] : tiers) {
-    uint64_t operands = 0;
-    uint64_t anchors = 0;
-    uint64_t ranges = 0;
-    bool has_files = false;
+    // The key is the text behind the name of the tier.
+    std::map<std::string, Sums> sums;
     for (const DeltaMetaData& file : meta.delta_files) {
       if (file.tier == tier) {
-        has_files = true;
-        (file.kind == DeltaMetaData::Kind::kOperands ? operands : anchors) +=
+        Sums& sum = sums[with_paths ? " " + PathName(c, file.directory)
+                                    : std::string()];
+        (file.kind == DeltaMetaData::Kind::kOperands ? sum.operands
+                                                     : sum.anchors) +=
             file.num_entries;
-        ranges += file.num_ranges;
+        sum.ranges += file.num_ranges;
       }
     }
-    if (has_files) {
+    for (const auto& [path, sum] : sums) {
       c.out()
           .append(name)
-          .append(" operands=" + std::to_string(operands))
-          .append(" anchors=" + std::to_string(anchors))
-          .append(" ranges=" + std::to_string(ranges))
+          .append(path)
+          .append(" operands=" + std::to_string(sum.operands))
+          .append(" anchors=" + std::to_string(sum.anchors))
+          .append(" ranges=" + std::to_string(sum.ranges))
           .append("\n");
     }
   }
@@ -240,7 +252,7 @@ const std::vector<HistoryStep>& HistoryShowSteps() {
   static const std::vector<HistoryStep> kSteps = {
       {"files", Files, true, true, "files"},
       {"blobs", Blobs, true, true, "blobs"},
-      {"deltas", Deltas, true, true, "deltas"},
+      {"deltas", Deltas, true, true, "deltas [paths]"},
       {"ls", Ls, true, false, "ls"},
       {"pathstats", PathStats, true, true, "pathstats"},
       {"property", Property, true, true, "property NAME [FIELD]"},

@@ -60,6 +60,12 @@ bool HistorySweepRun::is_destroying() const {
 }
 
 void HistorySweepRun::RunStep(size_t index) {
+  paths_before_.clear();
+  for (const auto& [name, family] : db().families()) {
+    const std::string* const paths =
+        HistoryOptions::Find(family.options, "paths");
+    paths_before_[name] = paths == nullptr ? "" : *paths;
+  }
   HistoryInterpreter::Output output;
   interpreter_.Run(steps_[index].words, steps_[index].place, &output);
   num_errors_ += output.text.find("error: ") != std::string::npos ? 1 : 0;
@@ -179,11 +185,31 @@ bool HistorySweepRun::Revive() {
   return Open();
 }
 
+bool HistorySweepRun::GiveBackPaths() {
+  bool is_changed = false;
+  for (const auto& [name, paths] : paths_before_) {
+    const auto family = db().families().find(name);
+    if (paths.empty() || family == db().families().end()) {
+      continue;
+    }
+    HistoryOptionList& options = family->second.options;
+    const std::string* const now = HistoryOptions::Find(options, "paths");
+    if (now == nullptr || *now != paths) {
+      HistoryOptions::Set("paths", paths, &options);
+      is_changed = true;
+    }
+  }
+  return is_changed;
+}
+
 bool HistorySweepRun::Open() {
   has_reopened_ = true;
   refusal_ = db().Open();
   if (!refusal_.ok()) {
     // The first attempt may have been the one with the fault.
+    refusal_ = db().Open();
+  }
+  if (refusal_.IsInvalidArgument() && GiveBackPaths()) {
     refusal_ = db().Open();
   }
   if (!refusal_.ok()) {

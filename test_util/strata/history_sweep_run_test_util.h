@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,11 @@ class HistorySweepRun {
   // Opens the DB, and checks what it contains. Returns false if it does not
   // open.
   bool Open();
+  // A script may take a path away after a step that moves the files of the
+  // path, and the fault may have made that step fail. Gives the column families
+  // the paths that they had before the last step, with which the DB must open.
+  // Returns false if they have these.
+  bool GiveBackPaths();
   // Resumes or reopens a DB that has stopped. Returns false if it does not
   // open.
   bool Revive();
@@ -115,6 +121,8 @@ class HistorySweepRun {
   bool has_resumed_ = false;
   bool has_reopened_ = false;
   Status refusal_;
+  // Column family -> its option "paths" before the last step; empty: none.
+  std::map<std::string, std::string> paths_before_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -13,7 +13,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-MetamorphicGenerator::MetamorphicGenerator(uint64_t seed) : dice_(seed) {
+MetamorphicGenerator::MetamorphicGenerator(uint64_t seed)
+    : dice_(seed), copy_dice_(~seed) {
   // With RocksDB's write-unprepared policy, reads of a DB see what is not
   // committed (GetEntity() and GetMergeOperands()), so there is no model of it.
   const uint64_t kind = dice_.Below(20);
@@ -160,11 +161,16 @@ std::string MetamorphicGenerator::Operand() {
 
 template <class Map>
 std::string MetamorphicGenerator::NameIn(const Map& map) {
+  return NameIn(map, &dice_);
+}
+
+template <class Map>
+std::string MetamorphicGenerator::NameIn(const Map& map, OverlapDice* dice) {
   if (map.empty()) {
     return "";
   }
   auto it = map.begin();
-  std::advance(it, dice_.Below(map.size()));
+  std::advance(it, dice->Below(map.size()));
   if constexpr (std::is_same_v<typename Map::key_type,
                                typename Map::value_type>) {
     return *it;
@@ -461,9 +467,45 @@ HistoryWords MetamorphicGenerator::Collect() {
   return InFamily(std::move(words));
 }
 
+HistoryWords MetamorphicGenerator::Checkpoint() {
+  HistoryWords words = WithCopyLayout({"checkpoint"});
+  if (words.size() > 1 && copy_dice_.OneIn(3)) {
+    words.emplace_back(copy_dice_.OneIn(2) ? "path_map=1:0" : "path_map=0:1");
+  }
+  return words;
+}
+
 HistoryWords MetamorphicGenerator::Backup() {
-  return dice_.OneIn(2) ? HistoryWords{"backup", "flush"}
-                        : HistoryWords{"backup"};
+  return WithCopyLayout(dice_.OneIn(2) ? HistoryWords{"backup", "flush"}
+                                       : HistoryWords{"backup"});
+}
+
+HistoryWords MetamorphicGenerator::WithCopyLayout(HistoryWords words) {
+  static const char* const kIds[] = {"0", "1", "0:1", "1:0", "0:0:1", "1:1:0"};
+  static const char* const kPaths[] = {"2", "3", "4", "p1,db", "p1,p2,p3"};
+  if (copy_dice_.OneIn(3)) {
+    return words;
+  }
+  words.push_back(std::string("paths=") +
+                  kPaths[copy_dice_.Below(std::size(kPaths))]);
+  const uint64_t options = 1 + copy_dice_.Below(7);
+  if ((options & 1) != 0) {
+    words.push_back(std::string("level_sst_path_ids=") +
+                    kIds[copy_dice_.Below(std::size(kIds))]);
+  }
+  if ((options & 2) != 0) {
+    words.push_back(std::string("level_blob_path_ids=") +
+                    kIds[copy_dice_.Below(std::size(kIds))]);
+  }
+  if ((options & 4) != 0) {
+    words.push_back("delta_sorted_path_id=" +
+                    std::to_string(copy_dice_.Below(2)));
+  }
+  const std::string cf = NameIn(state_.families(), &copy_dice_);
+  if (cf != kDefaultColumnFamilyName && copy_dice_.OneIn(2)) {
+    words.insert(words.begin(), "cf=" + cf);
+  }
+  return words;
 }
 
 HistoryWords MetamorphicGenerator::ChangeFamily() {

@@ -78,7 +78,7 @@ class MetamorphicGenerator {
   HistoryWords Wait() { return {"wait"}; }
   HistoryWords Reopen() { return {"reopen"}; }
   HistoryWords Crash() { return {"crash"}; }
-  HistoryWords Checkpoint() { return {"checkpoint"}; }
+  HistoryWords Checkpoint();
   HistoryWords Backup();
   HistoryWords Verify() { return {"verify"}; }
   HistoryWords ChangeFamily();
@@ -104,13 +104,20 @@ class MetamorphicGenerator {
   HistoryWords InFamily(HistoryWords words);
   // Appends options of reads, "+pin" and so on, at times.
   HistoryWords WithReadOptions(HistoryWords words);
+  // Appends a layout of the copy at times.
+  HistoryWords WithCopyLayout(HistoryWords words);
   // Appends "@SNAPSHOT" at times.
   HistoryWords AtSnapshot(HistoryWords words);
   // Returns one of the names, or an empty text if there is none.
   template <class Map>
   std::string NameIn(const Map& map);
+  template <class Map>
+  static std::string NameIn(const Map& map, OverlapDice* dice);
 
   OverlapDice dice_;
+  // Chooses the layouts of copies, which change nothing in the DB, so the other
+  // steps of a seed do not depend on them.
+  OverlapDice copy_dice_;
   MetamorphicState state_;
   uint64_t num_values_ = 0;
 
