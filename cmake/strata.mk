@@ -572,6 +572,7 @@ STRATA_BENCH = \
 
 STRATA_STRESS = \
   db_stress_tool/strata/db_stress_blob_gc.cc \
+  db_stress_tool/strata/db_stress_copy_layout.cc \
   db_stress_tool/strata/db_stress_device_flags.cc \
   db_stress_tool/strata/db_stress_job_faults.cc \
   db_stress_tool/strata/db_stress_leak_check.cc \

@@ -100,12 +100,40 @@ class CrashTests(unittest.TestCase):
                 values[name].add(params.get(name))
         return values
 
-    def test_each_option_is_chosen(self):
-        """A new option would otherwise keep its default in all crash tests."""
+    def crashtest(self):
+        """The module of db_crashtest.py."""
         sys.path.insert(0, os.path.join(ROOT, 'tools'))
         self.addCleanup(sys.path.pop, 0)
         self.addCleanup(random.setstate, random.getstate())
         from strata import crashtest
+        return crashtest
+
+    def test_copies_get_layouts_if_the_database_has_paths(self):
+        crashtest = self.crashtest()
+        # Number of directories beside the database's -> the values of the flag.
+        found = {0: set(), 2: set()}
+        for seed in range(100):
+            for extra, values in found.items():
+                random.seed(seed)
+                params = {**crashtest.DEFAULT_PARAMS, 'db': '/no/directory',
+                          'per_level_paths': extra}
+                params = {k: v() if callable(v) else v for k, v in params.items()}
+                crashtest.finalize(params, False)
+                values.add(params.get('copy_layout_one_in'))
+        self.assertEqual(found, {0: {None}, 2: {0, 1, 2, 4}})
+
+    def test_directories_of_paths_and_copies_are_removed(self):
+        crashtest = self.crashtest()
+        with tempfile.TemporaryDirectory() as folder:
+            db = os.path.join(folder, 'db')
+            for name in ('db', 'db_path1', 'db_path3', 'db_copies/checkpoint0/main', 'db_other'):
+                os.makedirs(os.path.join(folder, name))
+            crashtest.remove_extra_paths(db)
+            self.assertEqual(sorted(os.listdir(folder)), ['db', 'db_other'])
+
+    def test_each_option_is_chosen(self):
+        """A new option would otherwise keep its default in all crash tests."""
+        crashtest = self.crashtest()
         values = self.chosen(crashtest, self.options())
         always_the_same = {name for name, found in values.items() if len(found) < 2}
         self.assertEqual(always_the_same, set(crashtest.NOT_CHOSEN))
@@ -232,6 +260,25 @@ class CrashTestCommand(Temporary):
             self.assertNotIn('0', {f['txn_write_policy'] for f in flags})
             self.assertIn('1', [f.get('enable_blob_address_map') for f in flags])
             self.assertNotIn('1', [f.get('enable_lsm_bypass') for f in flags])
+
+    def test_copies_of_databases_with_paths_have_layouts(self):
+        """A round that makes copies makes some with several directories, and none without paths."""
+        for text, values in (('paths checkpoints', {1, 2}), ('paths backups', {1, 2}),
+                             ('paths', {None}), ('checkpoints backups', {None})):
+            row = plan.parse_row('blackbox/plain ' + text)
+            found = {plan.crashtest_flags(row, seed).get('copy_layout_one_in')
+                     for seed in range(30)}
+            self.assertEqual(found, values, text)
+
+    @unittest.skipUnless(os.path.exists(SCRIPT), 'needs build/src')
+    def test_layouts_of_copies_reach_db_stress(self):
+        text = 'blackbox/plain values=map deltas paths checkpoints backups'
+        flags = self.flags(text)
+        self.assertEqual(
+            flags['copy_layout_one_in'],
+            str(plan.crashtest_flags(plan.parse_row(text), 5)['copy_layout_one_in']))
+        self.assertIn('delta_sorted_path_id', flags)
+        self.assertNotIn('copy_layout_one_in', self.flags('blackbox/plain checkpoints backups'))
 
     def test_only_whitebox_limits_operations(self):
         blackbox = plan.crashtest_command(plan.parse_row('blackbox/plain off'), 5, 10, 5, 'py',

@@ -55,7 +55,7 @@ void AddPathLayoutsToTry(
                          std::vector<std::string>{"-1", "-1", "0", "1", last});
 }
 
-void ForgetPaths(Options* options) {
+void ForgetPaths(ColumnFamilyOptions* options) {
   options->cf_paths.clear();
   options->level_sst_path_ids.clear();
   options->level_blob_path_ids.clear();

@@ -27,8 +27,9 @@ void AddPathLayoutsToTry(
     std::unordered_map<std::string, std::vector<std::string>>* options_table);
 
 // Removes the paths from *options: a checkpoint and a restored backup are in
-// one directory, and an open with the paths of the DB would delete its files.
-void ForgetPaths(Options* options);
+// one directory, or have paths of their own (StressCopy), and an open with the
+// paths of the DB would delete its files.
+void ForgetPaths(ColumnFamilyOptions* options);
 
 // Returns the column families that DestroyDB() needs to clean all paths.
 std::vector<ColumnFamilyDescriptor> StressPathsToDestroy();

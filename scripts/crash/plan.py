@@ -265,6 +265,9 @@ def crashtest_flags(row, seed):
         # Without a WAL there are few kill points.
         flags.update({'ops_per_thread': WHITEBOX_OPS_PER_THREAD, 'disable_wal': 0,
                       'random_kill_odd': RANDOM_KILL_ODD})
+    if row['paths'] == 'yes' and 'yes' in (row['checkpoints'], row['backups']):
+        # Copies into several directories, and at times into one.
+        flags['copy_layout_one_in'] = rng.choice([1, 2, 2])
     return flags
 
 

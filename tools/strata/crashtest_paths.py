@@ -9,8 +9,12 @@ each run of db_stress may have another layout over them.
 import random
 import shutil
 
-# How many directories beside that of the DB itself; 0: off.
-DEFAULT_PARAMS = {"per_level_paths": random.choice([0, 0, 1, 1, 2, 3])}
+DEFAULT_PARAMS = {
+    # How many directories beside that of the DB itself; 0: off.
+    "per_level_paths": random.choice([0, 0, 1, 1, 2, 3]),
+    # One of so many checkpoints and restored backups has several directories, if the DB has.
+    "copy_layout_one_in": lambda: random.choice([0, 1, 1, 2, 4]),
+}
 
 _LAYOUTS = ["vertical", "horizontal", "mixed", "none"]
 
@@ -19,8 +23,13 @@ def extra_paths(db, count=3):
     return [f"{db}_path{i + 1}" for i in range(count)]
 
 
+def copies(db):
+    """Where db_stress puts checkpoints and restored backups that have several directories."""
+    return f"{db}_copies"
+
+
 def remove_extra_paths(db):
-    for path in extra_paths(db):
+    for path in [*extra_paths(db), copies(db)]:
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -59,8 +68,10 @@ def _layout(num_paths):
 
 
 def finalize(params, is_remote_db):
-    """Once per run of db_stress, last: replaces per_level_paths by the flags of db_stress."""
+    """Once per run of db_stress, last: replaces per_level_paths by the flags of db_stress,
+    and takes copy_layout_one_in away from a DB with one path."""
     extra = params.pop("per_level_paths", 0)
+    copy_layout_one_in = params.pop("copy_layout_one_in", 0)
     db = params.get("db", "")
     if params.get("destroy_db_initially") and not is_remote_db:
         remove_extra_paths(db)
@@ -81,6 +92,7 @@ def finalize(params, is_remote_db):
     ) + "," + paths[-1]
     params["level_sst_path_ids"], params["level_blob_path_ids"] = _layout(len(paths))
     params["delta_sorted_path_id"] = random.choice([-1, -1, *range(len(paths))])
+    params["copy_layout_one_in"] = copy_layout_one_in
     # Not supported with several paths.
     params["remote_compaction_worker_threads"] = 0
     params["allow_resumption_one_in"] = 0
