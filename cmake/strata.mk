@@ -233,6 +233,7 @@ STRATA_SHARED = \
   util/strata/foreign_headers_shared.cc \
 
 STRATA_TEST_LIB = \
+  db/path_layout/manifest_test_util.cc \
   db/path_layout/path_copy_test_util.cc \
   db/path_layout/path_test_util.cc \
   test_util/strata/exit_child_test_util.cc \

@@ -6,11 +6,8 @@
 #include "db/path_layout/layout_checkpoint.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "db/path_layout/checkpoint_mark.h"
@@ -29,17 +26,6 @@ class LayoutCheckpointTest : public PathCopyTestBase {
   bool Exists(const std::string& directory) {
     return env_->FileExists(directory).ok();
   }
-  // Writes values on two levels.
-  void FillTwoLevels() {
-    PutRange(0, 0, kKeys);
-    ASSERT_OK(db_->Flush(FlushOptions()));
-    ASSERT_OK(
-        db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
-    PutRange(0, 0, kKeys / 2, 1);
-    ASSERT_OK(db_->Flush(FlushOptions()));
-    // A job deletes its inputs after it has notified the threads that wait.
-    ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
-  }
   // Returns the number of live files of this type in a directory of the
   // database.
   size_t CountLive(const std::string& directory, FileType type) {
@@ -55,6 +41,28 @@ class LayoutCheckpointTest : public PathCopyTestBase {
   void CheckRefused(const Status& s, const std::string& message) {
     EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
     EXPECT_NE(s.ToString().find(message), std::string::npos) << s.ToString();
+  }
+  // Checks that a checkpoint is refused because of this file, which stays.
+  void CheckLeftAlone(const std::string& main, const CopyLayout& layout,
+                      const std::string& file) {
+    CheckRefused(MakeCheckpoint(main, 0, &layout), "Directory exists");
+    EXPECT_TRUE(Exists(file)) << file;
+    EXPECT_FALSE(Exists(main));
+  }
+  // Checks that a checkpoint of an instance that does not have the column
+  // family "cf1" is refused.
+  void CheckNeedsFamily(DB* instance, const std::string& main,
+                        const CopyLayout& layout) {
+    const Status s = MakeCheckpointOf(instance, main, layout);
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_NE(s.ToString().find("cf1"), std::string::npos) << s.ToString();
+    EXPECT_FALSE(Exists(main));
+  }
+  // Makes a checkpoint of a database with one column family, and checks it.
+  void CopyAndCheck(const std::string& main, const CopyLayout& layout) {
+    ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+    CheckLayoutCopy(main,
+                    {layout.all.cf_paths.empty() ? nullptr : &layout.all});
   }
 };
 
@@ -215,19 +223,8 @@ TEST_F(LayoutCheckpointTest, FilesAreLinkedWhereTheDeviceIsTheSame) {
   fs_->AddDevice(second + ".tmp");
   const CopyLayout layout = LayoutOf({main, second}, {0, 1}, {0, 1}, {0, 1});
   ASSERT_OK(MakeCheckpoint(main, 0, &layout));
-  for (const std::string& directory : {main, second}) {
-    EXPECT_GE(Count(directory, kTableFile), 1U);
-    for (const std::string& name : Names(directory)) {
-      uint64_t number = 0;
-      FileType type = kTempFile;
-      ASSERT_TRUE(ParseFileName(name, &number, &type)) << name;
-      if (type == kTableFile || type == kBlobFile) {
-        uint64_t links = 0;
-        ASSERT_OK(env_->NumFileLinks(directory + "/" + name, &links));
-        EXPECT_EQ(links, directory == main ? 2U : 1U) << directory << name;
-      }
-    }
-  }
+  CheckLinks(main, /*of_ssts=*/2, /*of_blobs=*/2);
+  CheckLinks(second, /*of_ssts=*/1, /*of_blobs=*/1);
   CheckLayoutCopy(main, {&layout.all});
   CheckOriginal({options});
 }
@@ -238,10 +235,7 @@ TEST_F(LayoutCheckpointTest, OriginalCanBeInOneDirectory) {
   OpenNew({options});
   FillTwoLevels();
   const std::string main = Directory("main");
-  const CopyLayout layout =
-      LayoutOf({main, Directory("second")}, {0, 1}, {0, 1});
-  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
-  CheckLayoutCopy(main, {&layout.all});
+  CopyAndCheck(main, LayoutOf({main, Directory("second")}, {0, 1}, {0, 1}));
   CheckOriginal({options});
 }
 
@@ -250,10 +244,7 @@ TEST_F(LayoutCheckpointTest, LayoutCanBeEmpty) {
   const Options options = FeatureOptions(kBlobs, "a", 2, {0, 1}, {1});
   OpenNew({options});
   FillTwoLevels();
-  const std::string main = Directory("main");
-  const CopyLayout layout;
-  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
-  CheckLayoutCopy(main, {nullptr});
+  CopyAndCheck(Directory("main"), CopyLayout());
 }
 
 TEST_F(LayoutCheckpointTest, CopiesBesideJobsAndNewLayouts) {
@@ -262,25 +253,7 @@ TEST_F(LayoutCheckpointTest, CopiesBesideJobsAndNewLayouts) {
   options.level0_file_num_compaction_trigger = 2;
   options.blob_gc_space_amp_limit = 1.1;
   OpenNew({options});
-  PutRange(0, 0, kKeys, 0, /*wal=*/true);
-  std::atomic<bool> stop{false};
-  std::thread writer([&] {
-    for (int round = 0; !stop; ++round) {
-      const std::string value =
-          "of round " + std::to_string(round) + std::string(100, 'v');
-      for (int i = 0; i < 20; ++i) {
-        EXPECT_OK(db_->Put(WriteOptions(), "w" + std::to_string(i), value));
-        EXPECT_OK(db_->Merge(WriteOptions(), "m" + std::to_string(i), "x"));
-      }
-      EXPECT_OK(db_->Flush(FlushOptions()));
-      const char* const layouts[] = {"0:1", "", "1", "2:0"};
-      EXPECT_OK(
-          db_->SetOptions({{"level_sst_path_ids", layouts[round % 4]},
-                           {"level_blob_path_ids", layouts[(round + 2) % 4]}}));
-    }
-  });
-  for (int i = 0; i < 10; ++i) {
-    SCOPED_TRACE(i);
+  CheckCopiesBesideJobs(/*with_merges=*/true, [&](int i) {
     const std::string number = std::to_string(i);
     const std::string main = Directory("main" + number);
     std::vector<std::string> directories = {main, Directory("second" + number)};
@@ -300,21 +273,11 @@ TEST_F(LayoutCheckpointTest, CopiesBesideJobsAndNewLayouts) {
     std::unique_ptr<DB> copy;
     std::vector<ColumnFamilyHandle*> handles;
     EXPECT_OK(DB::Open(db_options, main, families, &handles, &copy));
-    if (copy == nullptr) {
-      break;
+    for (ColumnFamilyHandle* handle : handles) {
+      EXPECT_OK(copy->DestroyColumnFamilyHandle(handle));
     }
-    for (int key = 0; key < kKeys; ++key) {
-      std::string value;
-      EXPECT_OK(copy->Get(ReadOptions(), KeyOf(key), &value));
-      EXPECT_EQ(value, ValueOf(key, 0));
-    }
-    EXPECT_OK(copy->VerifyChecksum());
-    EXPECT_OK(copy->DestroyColumnFamilyHandle(handles[0]));
-    EXPECT_OK(copy->Close());
-  }
-  stop = true;
-  writer.join();
-  ASSERT_OK(VerifyData());
+    return copy;
+  });
 }
 
 TEST_F(LayoutCheckpointTest, WrongLayoutsAreRefused) {
@@ -425,15 +388,12 @@ TEST_F(LayoutCheckpointTest, DirectoriesOfOthersAreLeftAlone) {
       ASSERT_OK(env_->CreateDirIfMissing(main + ".tmp"));
       ASSERT_OK(mark.Write(env_->GetFileSystem().get(), main + ".tmp"));
     }
-    CheckRefused(MakeCheckpoint(main, 0, &layout), "Directory exists");
-    EXPECT_TRUE(Exists(second + "/000012.sst"));
-    EXPECT_FALSE(Exists(main));
+    CheckLeftAlone(main, layout, second + "/000012.sst");
   }
   // An empty directory can be replaced.
   ASSERT_OK(DestroyDir(env_, second));
   ASSERT_OK(env_->CreateDir(second));
-  ASSERT_OK(MakeCheckpoint(main, 0, &layout));
-  CheckLayoutCopy(main, {&layout.all});
+  CopyAndCheck(main, layout);
 }
 
 // A checkpoint does not delete a staging directory without its mark, even if
@@ -450,9 +410,7 @@ TEST_F(LayoutCheckpointTest, StagingDirectoriesOfOthersAreLeftAlone) {
   for (const char* const name : {"notes.txt", "000012.sst"}) {
     const std::string precious = second + ".tmp/" + name;
     ASSERT_OK(WriteStringToFile(env_, "precious", precious));
-    CheckRefused(MakeCheckpoint(main, 0, &layout), "Directory exists");
-    EXPECT_TRUE(Exists(precious));
-    EXPECT_FALSE(Exists(main));
+    CheckLeftAlone(main, layout, precious);
     ASSERT_OK(env_->DeleteFile(precious));
   }
   // An empty one can be replaced, and one with a mark that is not complete.
@@ -570,11 +528,8 @@ TEST_F(LayoutCheckpointTest, SurvivesPowerLossAtEachStep) {
     DestroyAll();
     OpenNew({options});
     FillTwoLevels();
-    const std::string number = std::to_string(steps);
-    const std::string main = Directory("main" + number);
-    const std::vector<std::string> directories = {
-        Directory("second" + number), main, Directory("third" + number)};
-    const CopyLayout layout = LayoutOf(directories, {0, 1}, {0, 2});
+    const CopyLayout layout = LayoutOfThree(steps);
+    const std::string main = layout.all.cf_paths[1].path;
     fs_->PowerOffAfter(steps);
     const Status s = MakeCheckpoint(main, UINT64_MAX, &layout);
     has_failed = fs_->HasFailed();
@@ -588,12 +543,12 @@ TEST_F(LayoutCheckpointTest, SurvivesPowerLossAtEachStep) {
       ASSERT_FALSE(s.ok());
       ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
     }
-    for (const std::string& directory : directories) {
-      EXPECT_FALSE(Exists(directory + ".tmp"));
+    for (const DbPath& path : layout.all.cf_paths) {
+      EXPECT_FALSE(Exists(path.path + ".tmp"));
     }
     CheckLayoutCopy(main, {&layout.all});
-    for (const std::string& directory : directories) {
-      EXPECT_FALSE(Exists(directory + "/" + CheckpointMark::Name()));
+    for (const DbPath& path : layout.all.cf_paths) {
+      EXPECT_FALSE(Exists(path.path + "/" + CheckpointMark::Name()));
     }
     ASSERT_OK(VerifyData());
   }
@@ -629,20 +584,17 @@ TEST_F(LayoutCheckpointTest, FailedStepLeavesNothing) {
   for (bool has_failed = true; has_failed; ++steps) {
     SCOPED_TRACE(steps);
     ASSERT_LT(steps, 500);
-    const std::string number = std::to_string(steps);
-    const std::string main = Directory("main" + number);
-    const std::vector<std::string> directories = {
-        Directory("second" + number), main, Directory("third" + number)};
-    const CopyLayout layout = LayoutOf(directories, {0, 1}, {0, 2});
+    const CopyLayout layout = LayoutOfThree(steps);
+    const std::string main = layout.all.cf_paths[1].path;
     fs_->FailAfter(steps);
     const Status s = MakeCheckpoint(main, UINT64_MAX, &layout);
     has_failed = fs_->HasFailed();
     fs_->FailAfter(-1);
     if (!Exists(main)) {
       ASSERT_FALSE(s.ok());
-      for (const std::string& directory : directories) {
-        EXPECT_FALSE(Exists(directory)) << directory;
-        EXPECT_FALSE(Exists(directory + ".tmp")) << directory;
+      for (const DbPath& path : layout.all.cf_paths) {
+        EXPECT_FALSE(Exists(path.path)) << path.path;
+        EXPECT_FALSE(Exists(path.path + ".tmp")) << path.path;
       }
       ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
     }
@@ -664,28 +616,15 @@ TEST_F(LayoutCheckpointTest, ReadOnlyInstanceMayHaveOtherOptions) {
   Close();
   const std::string main = Directory("main");
   const CopyLayout layout = LayoutOf({main, Directory("second")}, {1}, {0});
-  const auto checkpoint = [&](DB* db, const CopyLayout& wanted) {
-    std::unique_ptr<CheckpointEngine> engine;
-    Status s = CheckpointEngine::Open(CheckpointEngineOptions(), &engine);
-    CreateCheckpointOptions create;
-    create.layout = std::make_shared<CopyLayout>(wanted);
-    if (s.ok()) {
-      s = engine->CreateCheckpoint(db, main, nullptr, create);
-    }
-    return s;
-  };
   {
     // Files of the other column family are missing.
     std::unique_ptr<DB> read_only;
     ASSERT_OK(DB::OpenForReadOnly(WithoutPaths(options), dbname_, &read_only));
-    const Status s = checkpoint(read_only.get(), layout);
-    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
-    EXPECT_NE(s.ToString().find("cf1"), std::string::npos) << s.ToString();
-    EXPECT_FALSE(Exists(main));
+    CheckNeedsFamily(read_only.get(), main, layout);
     // A path that the OPTIONS file alone names.
-    CheckRefused(
-        checkpoint(read_only.get(), LayoutOf({main, PathOf("a", 1)}, {1}, {0})),
-        "inside one another");
+    CheckRefused(MakeCheckpointOf(read_only.get(), main,
+                                  LayoutOf({main, PathOf("a", 1)}, {1}, {0})),
+                 "inside one another");
     ASSERT_OK(read_only->Close());
   }
   {
@@ -696,7 +635,7 @@ TEST_F(LayoutCheckpointTest, ReadOnlyInstanceMayHaveOtherOptions) {
         DB::OpenForReadOnly(DBOptions(options), dbname_,
                             {{kDefaultColumnFamilyName, plain}, {"cf1", plain}},
                             &handles, &read_only));
-    ASSERT_OK(checkpoint(read_only.get(), layout));
+    ASSERT_OK(MakeCheckpointOf(read_only.get(), main, layout));
     for (ColumnFamilyHandle* handle : handles) {
       ASSERT_OK(read_only->DestroyColumnFamilyHandle(handle));
     }
@@ -718,15 +657,7 @@ TEST_F(LayoutCheckpointTest, ReadOnlyInstanceWithoutAFamilyOfNoTable) {
   const CopyLayout layout = LayoutOf({main, Directory("second")}, {1}, {0});
   std::unique_ptr<DB> read_only;
   ASSERT_OK(DB::OpenForReadOnly(options, dbname_, &read_only));
-  std::unique_ptr<CheckpointEngine> engine;
-  ASSERT_OK(CheckpointEngine::Open(CheckpointEngineOptions(), &engine));
-  CreateCheckpointOptions create;
-  create.layout = std::make_shared<CopyLayout>(layout);
-  const Status s =
-      engine->CreateCheckpoint(read_only.get(), main, nullptr, create);
-  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
-  EXPECT_NE(s.ToString().find("cf1"), std::string::npos) << s.ToString();
-  EXPECT_FALSE(Exists(main));
+  CheckNeedsFamily(read_only.get(), main, layout);
   ASSERT_OK(read_only->Close());
 }
 

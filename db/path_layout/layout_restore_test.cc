@@ -216,11 +216,7 @@ TEST_F(LayoutRestoreTest, SortedDeltaFilesHaveAPathOfTheirOwn) {
 TEST_F(LayoutRestoreTest, DatabaseIsRestoredInPlace) {
   const Options options = FeatureOptions(kBlobs, "a", 3, {0, 1}, {2});
   OpenNew({options});
-  PutRange(0, 0, kKeys);
-  ASSERT_OK(db_->Flush(FlushOptions()));
-  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
-  PutRange(0, 0, kKeys / 2);
-  ASSERT_OK(db_->Flush(FlushOptions()));
+  FillTwoLevels();
   const std::unique_ptr<BackupEngine> engine =
       OpenBackups(Directory("backups"));
   ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));
@@ -407,12 +403,7 @@ TEST_F(LayoutRestoreTest, DamagedBackupIsAnError) {
 TEST_F(LayoutRestoreTest, SurvivesPowerLossAtEachStep) {
   const Options options = FeatureOptions(kBlobs, "a", 2, {0, 1}, {0, 1});
   OpenNew({options});
-  PutRange(0, 0, kKeys);
-  ASSERT_OK(db_->Flush(FlushOptions()));
-  ASSERT_OK(
-      db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
-  PutRange(0, 0, kKeys / 2);
-  ASSERT_OK(db_->Flush(FlushOptions()));
+  FillTwoLevels();
   const std::unique_ptr<BackupEngine> engine =
       OpenBackups(Directory("backups"));
   ASSERT_OK(engine->CreateNewBackup(db_.get(), /*flush_before_backup=*/true));

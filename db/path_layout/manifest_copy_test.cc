@@ -8,80 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "db/delta/delta_edit.h"
 #include "db/log_reader.h"
-#include "db/log_writer.h"
+#include "db/path_layout/manifest_test_util.h"
 #include "db/version_edit.h"
 #include "file/sequence_file_reader.h"
-#include "file/writable_file_writer.h"
 #include "port/stack_trace.h"
 #include "rocksdb/env.h"
-#include "rocksdb/file_system.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class ManifestCopyTest : public testing::Test {
+class ManifestCopyTest : public ManifestTestBase {
  protected:
-  ManifestCopyTest()
-      : fs_(Env::Default()->GetFileSystem()),
-        fname_(test::PerThreadDBPath("manifest_copy_test")) {}
-  ~ManifestCopyTest() override {
-    fs_->DeleteFile(fname_, IOOptions(), nullptr).PermitUncheckedError();
-  }
+  ManifestCopyTest() : ManifestTestBase("manifest_copy_test") {}
 
-  static FileMetaData File(uint64_t number, uint32_t path_id) {
-    FileMetaData file;
-    file.fd = FileDescriptor(number, path_id, /*file_size=*/1000,
-                             /*smallest_seqno=*/1, /*largest_seqno=*/9);
-    file.smallest = InternalKey("a", 9, kTypeValue);
-    file.largest = InternalKey("z", 1, kTypeValue);
-    file.epoch_number = number;
-    return file;
-  }
-  static DeltaFileDescription DeltaFile(uint64_t number, uint32_t path_id) {
-    DeltaFileDescription file;
-    file.number = number;
-    file.path_id = path_id;
-    file.size = 500;
-    file.kind = DeltaFileDescription::Kind::kOperands;
-    file.tier = DeltaFileDescription::Tier::kFlushed;
-    file.first_epoch = file.last_epoch = 3;
-    file.smallest = "a";
-    file.largest = "z";
-    file.smallest_seq = 1;
-    file.largest_seq = 9;
-    file.num_entries = 4;
-    file.raw_bytes = 100;
-    return file;
-  }
-  static std::string Encode(const VersionEdit& edit) {
-    std::string record;
-    EXPECT_TRUE(edit.EncodeTo(&record, /*ts_sz=*/0));
-    return record;
-  }
-
-  // Writes a MANIFEST and returns its size.
-  uint64_t Write(const std::vector<std::string>& records) {
-    std::unique_ptr<WritableFileWriter> file;
-    EXPECT_OK(
-        WritableFileWriter::Create(fs_, fname_, FileOptions(), &file, nullptr));
-    log::Writer writer(std::move(file), /*log_number=*/0,
-                       /*recycle_log_files=*/false);
-    for (const std::string& record : records) {
-      EXPECT_OK(writer.AddRecord(WriteOptions(), record));
-    }
-    EXPECT_OK(writer.Close(WriteOptions()));
-    uint64_t size = 0;
-    EXPECT_OK(fs_->GetFileSize(fname_, IOOptions(), &size, nullptr));
-    return size;
-  }
-  std::string Read() {
-    std::string contents;
-    EXPECT_OK(ReadFileToString(fs_.get(), fname_, &contents));
-    return contents;
-  }
   // Returns the records of a MANIFEST.
   std::vector<std::string> Records(const std::string& contents) {
     std::atomic<int> reads{0};
@@ -107,8 +48,6 @@ class ManifestCopyTest : public testing::Test {
         &is_changed_);
   }
 
-  const std::shared_ptr<FileSystem> fs_;
-  const std::string fname_;
   std::string copy_;
   bool is_changed_ = false;
 };
@@ -118,7 +57,7 @@ TEST_F(ManifestCopyTest, RecordsWithoutOtherPathsStayWhatTheyAre) {
   first.SetDBId("id");
   first.SetNextFile(50);
   VersionEdit file;
-  file.AddFile(1, File(7, /*path_id=*/0));
+  file.AddFile(1, Sst(7, /*path_id=*/0));
   file.DeleteFile(0, 6);
   VersionEdit wal;
   wal.AddWal(11, WalMetadata(100));
@@ -129,7 +68,7 @@ TEST_F(ManifestCopyTest, RecordsWithoutOtherPathsStayWhatTheyAre) {
 
   // Nothing changes either if each path keeps its id.
   VersionEdit other;
-  other.AddFile(1, File(8, /*path_id=*/2));
+  other.AddFile(1, Sst(8, /*path_id=*/2));
   PathIdMap same;
   for (uint32_t id = 0; id < PathLayout::kMaxPaths; ++id) {
     same.Set(id, id);
@@ -140,7 +79,7 @@ TEST_F(ManifestCopyTest, RecordsWithoutOtherPathsStayWhatTheyAre) {
 }
 
 TEST_F(ManifestCopyTest, AllKindsOfFilesGetTheirNewPath) {
-  FileMetaData sst = File(7, /*path_id=*/3);
+  FileMetaData sst = Sst(7, /*path_id=*/3);
   sst.oldest_blob_file_number = 9;
   sst.blob_refs.path_mask = 0b1010;
   VersionEdit edit;
@@ -151,7 +90,7 @@ TEST_F(ManifestCopyTest, AllKindsOfFilesGetTheirNewPath) {
                                     /*is_collected=*/true));
   edit.AddBlobFile(BlobFileAddition(10, 5, 600, "", "", /*path_id=*/3));
   DeltaEdit deltas;
-  deltas.AddFile(DeltaFile(12, /*path_id=*/2));
+  deltas.AddFile(Delta(12, /*path_id=*/2));
   edit.SetDeltaEdit(std::move(deltas));
   edit.MarkAtomicGroup(1);
   VersionEdit unchanged;
@@ -190,22 +129,22 @@ TEST_F(ManifestCopyTest, AllKindsOfFilesGetTheirNewPath) {
     EXPECT_EQ(copied.GetBlobFileAdditions()[1].GetPathId(),
               is_one_directory ? 0U : 1U);
     ASSERT_NE(copied.GetDeltaEdit(), nullptr);
-    EXPECT_EQ(copied.GetDeltaEdit()->files()[0], DeltaFile(12, 0));
+    EXPECT_EQ(copied.GetDeltaEdit()->files()[0], Delta(12, 0));
   }
 }
 
 // A file with an id of its own has it in each record, and the mask of an SST
 // file follows the blob files.
 TEST_F(ManifestCopyTest, FilesCanHaveTheirOwnPath) {
-  FileMetaData sst = File(7, /*path_id=*/1);
+  FileMetaData sst = Sst(7, /*path_id=*/1);
   sst.oldest_blob_file_number = 10;
   VersionEdit edit;
   edit.AddFile(0, sst);
-  edit.AddFile(0, File(8, /*path_id=*/1));
+  edit.AddFile(0, Sst(8, /*path_id=*/1));
   edit.AddBlobFile(BlobFileAddition(9, 5, 600, "", "", /*path_id=*/0));
   edit.AddBlobFile(BlobFileAddition(10, 5, 600, "", "", /*path_id=*/0));
   DeltaEdit deltas;
-  deltas.AddFile(DeltaFile(12, /*path_id=*/1));
+  deltas.AddFile(Delta(12, /*path_id=*/1));
   edit.SetDeltaEdit(std::move(deltas));
   VersionEdit move;
   move.DeleteFile(0, 7);
@@ -241,7 +180,7 @@ TEST_F(ManifestCopyTest, PathsAreThoseOfTheColumnFamily) {
   for (uint32_t family = 0; family < 2; ++family) {
     VersionEdit edit;
     edit.SetColumnFamily(family);
-    edit.AddFile(0, File(7 + family, /*path_id=*/1));
+    edit.AddFile(0, Sst(7 + family, /*path_id=*/1));
     records.push_back(Encode(edit));
   }
   PathIdMap ids[2];
@@ -263,7 +202,7 @@ TEST_F(ManifestCopyTest, PathsAreThoseOfTheColumnFamily) {
 // A DB appends records to its MANIFEST while the first ones are copied.
 TEST_F(ManifestCopyTest, WhatFollowsIsNotRead) {
   VersionEdit edit;
-  edit.AddFile(0, File(7, /*path_id=*/1));
+  edit.AddFile(0, Sst(7, /*path_id=*/1));
   // A record of several blocks, so that the end is in the middle of one.
   VersionEdit large;
   large.SetDBId(std::string(100000, 'x'));
@@ -282,7 +221,7 @@ TEST_F(ManifestCopyTest, WhatFollowsIsNotRead) {
 
 TEST_F(ManifestCopyTest, DamageIsCorruptionWithFileAndOffset) {
   VersionEdit edit;
-  edit.AddFile(0, File(7, /*path_id=*/1));
+  edit.AddFile(0, Sst(7, /*path_id=*/1));
   VersionEdit next;
   next.SetLogNumber(8);
   const uint64_t begin = Write({Encode(edit)});
@@ -313,7 +252,7 @@ TEST_F(ManifestCopyTest, DamageIsCorruptionWithFileAndOffset) {
 }
 
 TEST_F(ManifestCopyTest, FilesOfOldVersionsAreRefused) {
-  FileMetaData old = File(7, /*path_id=*/1);
+  FileMetaData old = Sst(7, /*path_id=*/1);
   VersionEdit edit;
   edit.AddFile(0, old);
   std::string record = Encode(edit);

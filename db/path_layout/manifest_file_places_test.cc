@@ -3,81 +3,23 @@
 
 #include "db/path_layout/manifest_file_places.h"
 
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "db/delta/delta_edit.h"
-#include "db/log_writer.h"
 #include "db/path_layout/manifest_records.h"
-#include "db/version_edit.h"
-#include "file/writable_file_writer.h"
+#include "db/path_layout/manifest_test_util.h"
 #include "port/stack_trace.h"
-#include "rocksdb/file_system.h"
-#include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class ManifestFilePlacesTest : public testing::Test {
+class ManifestFilePlacesTest : public ManifestTestBase {
  protected:
-  ManifestFilePlacesTest()
-      : fs_(FileSystem::Default()),
-        fname_(test::PerThreadDBPath("manifest_file_places_test")) {}
-  ~ManifestFilePlacesTest() override {
-    fs_->DeleteFile(fname_, IOOptions(), nullptr).PermitUncheckedError();
-  }
-
-  static FileMetaData Sst(uint64_t number, uint32_t path_id) {
-    FileMetaData file;
-    file.fd = FileDescriptor(number, path_id, /*file_size=*/1000,
-                             /*smallest_seqno=*/1, /*largest_seqno=*/9);
-    file.smallest = InternalKey("a", 9, kTypeValue);
-    file.largest = InternalKey("z", 1, kTypeValue);
-    file.epoch_number = number;
-    return file;
-  }
-  static DeltaFileDescription Delta(uint64_t number, uint32_t path_id) {
-    DeltaFileDescription file;
-    file.number = number;
-    file.path_id = path_id;
-    file.size = 500;
-    file.kind = DeltaFileDescription::Kind::kOperands;
-    file.tier = DeltaFileDescription::Tier::kFlushed;
-    file.first_epoch = file.last_epoch = 3;
-    file.smallest = "a";
-    file.largest = "z";
-    file.smallest_seq = 1;
-    file.largest_seq = 9;
-    file.num_entries = 4;
-    file.raw_bytes = 100;
-    return file;
-  }
-  void Add(const VersionEdit& edit) {
-    std::string record;
-    ASSERT_TRUE(edit.EncodeTo(&record, /*ts_sz=*/0));
-    records_.push_back(record);
-  }
-  uint64_t Write() {
-    std::unique_ptr<WritableFileWriter> file;
-    EXPECT_OK(
-        WritableFileWriter::Create(fs_, fname_, FileOptions(), &file, nullptr));
-    log::Writer writer(std::move(file), /*log_number=*/0,
-                       /*recycle_log_files=*/false);
-    for (const std::string& record : records_) {
-      EXPECT_OK(writer.AddRecord(WriteOptions(), record));
-    }
-    EXPECT_OK(writer.Close(WriteOptions()));
-    uint64_t size = 0;
-    EXPECT_OK(fs_->GetFileSize(fname_, IOOptions(), &size, nullptr));
-    return size;
-  }
-
-  const std::shared_ptr<FileSystem> fs_;
-  const std::string fname_;
-  std::vector<std::string> records_;
+  ManifestFilePlacesTest() : ManifestTestBase("manifest_file_places_test") {}
 };
 
 TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
+  std::vector<std::string> records;
   VersionEdit first;
   FileMetaData sst = Sst(10, 1);
   sst.oldest_blob_file_number = 20;
@@ -92,26 +34,26 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   sorted.first_epoch = sorted.last_epoch = 0;
   deltas.AddFile(sorted);
   first.SetDeltaEdit(std::move(deltas));
-  Add(first);
+  records.push_back(Encode(first));
 
   VersionEdit create;
   create.SetColumnFamily(4);
   create.AddColumnFamily("four");
-  Add(create);
+  records.push_back(Encode(create));
   VersionEdit flush;
   flush.SetColumnFamily(4);
   flush.AddFile(0, Sst(12, 0));
-  Add(flush);
+  records.push_back(Encode(flush));
 
   // File 10 moves, 11 is deleted.
   VersionEdit move;
   move.DeleteFile(0, 10);
   move.AddFile(2, sst);
   move.DeleteFile(0, 11);
-  Add(move);
+  records.push_back(Encode(move));
 
   ManifestColumnFamilies families;
-  uint64_t size = Write();
+  uint64_t size = Write(records);
   ASSERT_OK(ReadManifestFilePlaces(fs_.get(), fname_, size, &families));
   ASSERT_EQ(families.size(), 2U);
   EXPECT_EQ(families[0].name, "default");
@@ -136,8 +78,8 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   VersionEdit drop;
   drop.SetColumnFamily(4);
   drop.DropColumnFamily();
-  Add(drop);
-  size = Write();
+  records.push_back(Encode(drop));
+  size = Write(records);
   ASSERT_OK(ReadManifestFilePlaces(fs_.get(), fname_, size, &families));
   EXPECT_EQ(families.size(), 1U);
 }
@@ -145,9 +87,7 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
 TEST_F(ManifestFilePlacesTest, DamageAndErrorsOfTheCaller) {
   VersionEdit edit;
   edit.AddFile(0, Sst(10, 1));
-  Add(edit);
-  records_.push_back("\177\177");
-  uint64_t size = Write();
+  const uint64_t size = Write({Encode(edit), "\177\177"});
   ManifestColumnFamilies families;
   Status s = ReadManifestFilePlaces(fs_.get(), fname_, size, &families);
   EXPECT_TRUE(s.IsCorruption()) << s.ToString();

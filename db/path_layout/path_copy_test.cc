@@ -5,10 +5,8 @@
 // directory, and has nothing to do with the directories of the original.
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "db/path_layout/copy_into_directory.h"
@@ -274,21 +272,7 @@ TEST_F(PathCopyTest, FilesAreLinkedWhereTheDeviceIsTheSame) {
   ASSERT_OK(db_->Flush(FlushOptions()));
   const std::string directory = Directory("checkpoint");
   ASSERT_OK(MakeCheckpoint(directory));
-  int linked = 0;
-  int copied = 0;
-  for (const std::string& name : Names(directory)) {
-    uint64_t number = 0;
-    FileType type = kTempFile;
-    ASSERT_TRUE(ParseFileName(name, &number, &type)) << name;
-    if (type == kTableFile || type == kBlobFile) {
-      uint64_t links = 0;
-      ASSERT_OK(env_->NumFileLinks(directory + "/" + name, &links));
-      EXPECT_EQ(links, type == kBlobFile ? 2U : 1U) << name;
-      ++(links == 2 ? linked : copied);
-    }
-  }
-  EXPECT_GE(linked, 1);
-  EXPECT_GE(copied, 1);
+  CheckLinks(directory, /*of_ssts=*/1, /*of_blobs=*/2);
   CheckCopy(directory, {options});
   CheckOriginal({options});
 }
@@ -318,24 +302,7 @@ TEST_F(PathCopyTest, CopiesBesideJobsAndNewLayouts) {
   options.level0_file_num_compaction_trigger = 2;
   options.blob_gc_space_amp_limit = 1.1;
   OpenNew({options});
-  PutRange(0, 0, kKeys, 0, /*wal=*/true);
-  std::atomic<bool> stop{false};
-  std::thread writer([&] {
-    for (int round = 0; !stop; ++round) {
-      const std::string value =
-          "of round " + std::to_string(round) + std::string(100, 'v');
-      for (int i = 0; i < 20; ++i) {
-        EXPECT_OK(db_->Put(WriteOptions(), "w" + std::to_string(i), value));
-      }
-      EXPECT_OK(db_->Flush(FlushOptions()));
-      const char* const layouts[] = {"0:1", "", "1", "2:0"};
-      EXPECT_OK(
-          db_->SetOptions({{"level_sst_path_ids", layouts[round % 4]},
-                           {"level_blob_path_ids", layouts[(round + 2) % 4]}}));
-    }
-  });
-  for (int i = 0; i < 10; ++i) {
-    SCOPED_TRACE(i);
+  CheckCopiesBesideJobs(/*with_merges=*/false, [&](int i) {
     // The file system of the test remembers files of a directory that was
     // deleted, such as one that an earlier copy has written.
     const std::string directory = Directory("checkpoint" + std::to_string(i));
@@ -345,20 +312,8 @@ TEST_F(PathCopyTest, CopiesBesideJobsAndNewLayouts) {
     copied.create_if_missing = false;
     std::unique_ptr<DB> copy;
     EXPECT_OK(DB::Open(copied, directory, &copy));
-    if (copy == nullptr) {
-      break;
-    }
-    for (int key = 0; key < kKeys; ++key) {
-      std::string value;
-      EXPECT_OK(copy->Get(ReadOptions(), KeyOf(key), &value));
-      EXPECT_EQ(value, ValueOf(key, 0));
-    }
-    EXPECT_OK(copy->VerifyChecksum());
-    EXPECT_OK(copy->Close());
-  }
-  stop = true;
-  writer.join();
-  ASSERT_OK(VerifyData());
+    return copy;
+  });
 }
 
 TEST_F(PathCopyTest, DamagedManifestIsAnError) {

@@ -4,7 +4,9 @@
 #include "db/path_layout/path_copy_test_util.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <thread>
 
 #include "file/filename.h"
 #include "rocksdb/utilities/options_util.h"
@@ -71,6 +73,17 @@ void PathCopyTestBase::Fill(bool wal) {
   }
 }
 
+void PathCopyTestBase::FillTwoLevels() {
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(
+      db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+  PutRange(0, 0, kKeys / 2, 1);
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  // A job deletes its inputs after it has notified the threads that wait.
+  ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
+}
+
 void PathCopyTestBase::FillDeltas() {
   const std::string first(80, 's');
   for (int i = 0; i < kKeys; ++i) {
@@ -111,6 +124,13 @@ CopyLayout PathCopyTestBase::LayoutOf(
   return layout;
 }
 
+CopyLayout PathCopyTestBase::LayoutOfThree(int number) {
+  const std::string text = std::to_string(number);
+  return LayoutOf({Directory("second" + text), Directory("main" + text),
+                   Directory("third" + text)},
+                  {0, 1}, {0, 2});
+}
+
 Status PathCopyTestBase::MakeCheckpoint(const std::string& directory,
                                         uint64_t log_size_for_flush,
                                         const CopyLayout* layout,
@@ -122,6 +142,14 @@ Status PathCopyTestBase::MakeCheckpoint(const std::string& directory,
     return s.ok() ? checkpoint->CreateCheckpoint(directory, log_size_for_flush)
                   : s;
   }
+  return MakeCheckpointOf(db_.get(), directory, *layout, log_size_for_flush,
+                          num_threads);
+}
+
+Status PathCopyTestBase::MakeCheckpointOf(DB* db, const std::string& directory,
+                                          const CopyLayout& layout,
+                                          uint64_t log_size_for_flush,
+                                          int num_threads) {
   CheckpointEngineOptions engine_options;
   engine_options.max_background_operations = num_threads;
   std::unique_ptr<CheckpointEngine> engine;
@@ -129,8 +157,8 @@ Status PathCopyTestBase::MakeCheckpoint(const std::string& directory,
   if (s.ok()) {
     CreateCheckpointOptions options;
     options.log_size_for_flush = log_size_for_flush;
-    options.layout = std::make_shared<CopyLayout>(*layout);
-    s = engine->CreateCheckpoint(db_.get(), directory, nullptr, options);
+    options.layout = std::make_shared<CopyLayout>(layout);
+    s = engine->CreateCheckpoint(db, directory, nullptr, options);
   }
   return s;
 }
@@ -159,6 +187,63 @@ size_t PathCopyTestBase::Count(const std::string& directory, FileType type) {
     count += ParseFileName(name, &number, &found) && found == type ? 1 : 0;
   }
   return count;
+}
+
+void PathCopyTestBase::CheckLinks(const std::string& directory,
+                                  uint64_t of_ssts, uint64_t of_blobs) {
+  EXPECT_GE(Count(directory, kTableFile), 1U);
+  EXPECT_GE(Count(directory, kBlobFile), 1U);
+  for (const std::string& name : Names(directory)) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    ASSERT_TRUE(ParseFileName(name, &number, &type)) << name;
+    if (type == kTableFile || type == kBlobFile) {
+      uint64_t links = 0;
+      ASSERT_OK(env_->NumFileLinks(directory + "/" + name, &links));
+      EXPECT_EQ(links, type == kTableFile ? of_ssts : of_blobs)
+          << directory << " " << name;
+    }
+  }
+}
+
+void PathCopyTestBase::CheckCopiesBesideJobs(
+    bool with_merges, const std::function<std::unique_ptr<DB>(int i)>& copy) {
+  PutRange(0, 0, kKeys, 0, /*wal=*/true);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int round = 0; !stop; ++round) {
+      const std::string value =
+          "of round " + std::to_string(round) + std::string(100, 'v');
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_OK(db_->Put(WriteOptions(), "w" + std::to_string(i), value));
+        if (with_merges) {
+          EXPECT_OK(db_->Merge(WriteOptions(), "m" + std::to_string(i), "x"));
+        }
+      }
+      EXPECT_OK(db_->Flush(FlushOptions()));
+      const char* const layouts[] = {"0:1", "", "1", "2:0"};
+      EXPECT_OK(
+          db_->SetOptions({{"level_sst_path_ids", layouts[round % 4]},
+                           {"level_blob_path_ids", layouts[(round + 2) % 4]}}));
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    SCOPED_TRACE(i);
+    const std::unique_ptr<DB> opened = copy(i);
+    if (opened == nullptr) {
+      break;
+    }
+    for (int key = 0; key < kKeys; ++key) {
+      std::string value;
+      EXPECT_OK(opened->Get(ReadOptions(), KeyOf(key), &value));
+      EXPECT_EQ(value, ValueOf(key, 0));
+    }
+    EXPECT_OK(opened->VerifyChecksum());
+    EXPECT_OK(opened->Close());
+  }
+  stop = true;
+  writer.join();
+  ASSERT_OK(VerifyData());
 }
 
 void PathCopyTestBase::CheckNamesNoOther(const std::string& directory) {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -40,6 +42,9 @@ class PathCopyTestBase : public PathTestBase {
   // only the WAL has, to two column families.
   void Fill(bool wal);
 
+  // Writes values on two levels to the default column family.
+  void FillTwoLevels();
+
   // Writes operands to the default column family, so that it has sorted and
   // recent delta files.
   // REQUIRES: it was opened with the feature kDeltas
@@ -50,16 +55,39 @@ class PathCopyTestBase : public PathTestBase {
                              const Ids& sst, const Ids& blob,
                              const Ids& path_map = {});
 
+  // Returns a layout of three new directories, the second of which is that of
+  // the copy.
+  // number: a part of their names.
+  CopyLayout LayoutOfThree(int number);
+
   // layout: nullptr for a checkpoint in one directory.
   Status MakeCheckpoint(const std::string& directory,
                         uint64_t log_size_for_flush = 0,
                         const CopyLayout* layout = nullptr,
                         int num_threads = 1);
+  // Makes a checkpoint of any DB.
+  static Status MakeCheckpointOf(DB* db, const std::string& directory,
+                                 const CopyLayout& layout,
+                                 uint64_t log_size_for_flush = 0,
+                                 int num_threads = 1);
   std::unique_ptr<BackupEngine> OpenBackups(const std::string& directory);
 
   std::vector<std::string> Names(const std::string& directory);
   // Returns the number of files of this type.
   size_t Count(const std::string& directory, FileType type);
+
+  // Checks how many hard links the SST files of a directory have, and its blob
+  // files; it has at least one of both.
+  void CheckLinks(const std::string& directory, uint64_t of_ssts,
+                  uint64_t of_blobs);
+
+  // Makes copies while a thread writes, flushes, and changes the layout of the
+  // database, and checks that each of them has the keys from before.
+  // with_merges: whether the thread writes operands, too.
+  // copy: makes the i-th copy and opens it; nullptr is an error that it has
+  // recorded.
+  void CheckCopiesBesideJobs(
+      bool with_merges, const std::function<std::unique_ptr<DB>(int i)>& copy);
 
   // Checks that no MANIFEST or OPTIONS file of the copy names a directory of
   // the original.
