@@ -504,6 +504,21 @@ TEST_F(LayoutCheckpointTest, CommitIsTheLastStep) {
       last_file = i;
     }
   }
+  // The marks are durable before the first file: only with a mark is the next
+  // attempt allowed to delete files.
+  const auto first_file =
+      std::find_if(steps.begin(), steps.end(), [](const std::string& step) {
+        return step.rfind("link ", 0) == 0 &&
+               step.find(".tmp/") != std::string::npos;
+      });
+  ASSERT_NE(first_file, steps.end());
+  for (const std::string& directory : {main, second, third}) {
+    const std::string staging = directory + ".tmp";
+    const size_t mark =
+        position("create " + staging + "/" + CheckpointMark::Name());
+    EXPECT_LT(position("sync " + staging, mark),
+              static_cast<size_t>(first_file - steps.begin()));
+  }
   const size_t commit = position("rename " + main + ".tmp " + main);
   for (const std::string& other : {second, third}) {
     const size_t rename = position("rename " + other + ".tmp " + other);

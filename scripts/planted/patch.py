@@ -28,6 +28,7 @@ AREAS = {
     'fold': 'Collection, merge, fold and drain of deltas',
     'merged': 'Merged-value cache',
     'path': 'Per-level paths',
+    'copy': 'Checkpoints and restores in several directories',
     'wal': 'WAL buffer, write groups',
     'manifest': 'MANIFEST records, undo after failed installs',
     'sync': 'Syncs',
