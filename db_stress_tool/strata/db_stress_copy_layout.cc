@@ -68,8 +68,7 @@ class WithoutFaults {
 
 }  // namespace
 
-StressCopy::StressCopy(const std::string& db, const Options& options,
-                       const char* kind, bool with_path_map,
+StressCopy::StressCopy(const std::string& db, const Options& options, Kind kind,
                        ThreadState* thread, Env* env,
                        FaultInjectionTestFS* faults)
     : env_(env), faults_(faults) {
@@ -78,7 +77,8 @@ StressCopy::StressCopy(const std::string& db, const Options& options,
     return;
   }
   parent_ = db + "_copies";
-  root_ = parent_ + "/" + kind + std::to_string(thread->tid);
+  root_ = parent_ + (kind == Kind::kCheckpoint ? "/checkpoint" : "/restore") +
+          std::to_string(thread->tid);
   directory_ = root_ + "/main";
   auto layout = std::make_shared<CopyLayout>();
   CopyLayout::ColumnFamily& family = layout->all;
@@ -96,11 +96,17 @@ StressCopy::StressCopy(const std::string& db, const Options& options,
                         family.level_blob_path_ids.empty())) {
     family.delta_sorted_path_id = static_cast<int32_t>(rand.Uniform(num_paths));
   }
-  if (with_path_map && rand.OneIn(3)) {
+  if (kind == Kind::kCheckpoint && rand.OneIn(3)) {
     family.path_map = RandomIds(num_paths, &rand);
   }
   layout_ = std::move(layout);
-  const Status s = Prepare();
+  Status s;
+  if (kind == Kind::kCheckpoint) {
+    const WithoutFaults without_faults(faults_);
+    s = Prepare();
+  } else {
+    s = Prepare();
+  }
   if (!s.ok()) {
     fprintf(stderr, "A copy without a layout is made, because %s: %s\n",
             root_.c_str(), s.ToString().c_str());
@@ -109,7 +115,6 @@ StressCopy::StressCopy(const std::string& db, const Options& options,
 }
 
 Status StressCopy::Prepare() const {
-  WithoutFaults without_faults(faults_);
   Status s = DestroyDir(env_, root_);
   if (s.ok()) {
     s = env_->CreateDirIfMissing(parent_);
@@ -118,11 +123,6 @@ Status StressCopy::Prepare() const {
     s = env_->CreateDir(root_);
   }
   return s;
-}
-
-Status StressCopy::Remove() const {
-  WithoutFaults without_faults(faults_);
-  return DestroyDir(env_, root_);
 }
 
 std::string StressCopy::ToString() const {
@@ -179,7 +179,8 @@ Status StressCopy::Finish(const Status& s, bool keep) const {
     fprintf(stderr, "The copy had this layout: %s\n", ToString().c_str());
     return s;
   }
-  const Status removed = Remove();
+  const WithoutFaults without_faults(faults_);
+  const Status removed = DestroyDir(env_, root_);
   return s.ok() ? removed : s;
 }
 

@@ -34,17 +34,20 @@ struct ThreadState;
 // Used by one thread.
 class StressCopy {
  public:
+  enum class Kind {
+    // The layout may have path_map. Faults are injected into the copy.
+    kCheckpoint,
+    // No faults are injected, because db_stress makes backups without.
+    kRestore,
+  };
+
   // db: the directory of the DB.
   // options: of the DB; some allow no layout.
-  // kind: names the directory of the copy, e.g. "checkpoint".
-  // with_path_map: whether the layout may have path_map, as those of
-  // checkpoints may.
-  // env, faults: of the DB; faults may be nullptr. No fault is injected into
-  // operations of this class, other than CreateCheckpoint().
-  // REQUIRES: faults are enabled for this thread
-  StressCopy(const std::string& db, const Options& options, const char* kind,
-             bool with_path_map, ThreadState* thread, Env* env,
-             FaultInjectionTestFS* faults);
+  // env, faults: of the DB; faults may be nullptr.
+  // REQUIRES: faults are enabled for this thread if, and only if, this is a
+  //     checkpoint
+  StressCopy(const std::string& db, const Options& options, Kind kind,
+             ThreadState* thread, Env* env, FaultInjectionTestFS* faults);
 
   // Returns the directory of the copy.
   // otherwise: that of a copy without a layout.
@@ -71,11 +74,12 @@ class StressCopy {
   // Deletes the copy unless it may help to find an error.
   // s: the result of the test of the copy, which is returned.
   // keep: whether `s` is an error to look into.
+  // REQUIRES: faults are enabled for this thread
   Status Finish(const Status& s, bool keep) const;
 
  private:
+  // Makes the empty directory root_.
   Status Prepare() const;
-  Status Remove() const;
 
   Env* const env_;
   FaultInjectionTestFS* const faults_;
