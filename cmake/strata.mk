@@ -463,6 +463,7 @@ STRATA_TEST_MAIN = \
   db/strata/flush_order_gate_test.cc \
   db/strata/forward_iterator_blobs_test.cc \
   db/strata/forward_iterator_operands_test.cc \
+  db/strata/history_copy_check_test.cc \
   db/strata/history_faults_test.cc \
   db/strata/history_files_test.cc \
   db/strata/history_script_test.cc \
