@@ -150,6 +150,7 @@ STRATA_LIB = \
   db/path_layout/repair_env.cc \
   db/path_layout/repair_paths.cc \
   db/path_layout/repair_wal_dir.cc \
+  db/path_layout/unlisted_path_check.cc \
   db/scan_sort/level0_debt.cc \
   db/scan_sort/scan_debts.cc \
   db/scan_sort/scan_meter.cc \
@@ -451,6 +452,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_sync_test.cc \
   db/path_layout/repair_paths_test.cc \
   db/path_layout/repair_wal_dir_test.cc \
+  db/path_layout/unlisted_path_check_test.cc \
   db/scan_sort/db_scan_sort_test.cc \
   db/scan_sort/level0_debt_test.cc \
   db/scan_sort/scan_debts_test.cc \

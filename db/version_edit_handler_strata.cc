@@ -3,9 +3,11 @@
 
 #include "db/column_family.h"
 #include "db/delta/delta_file_description.h"
+#include "db/version_builder.h"
 #include "db/version_edit_handler.h"
 #include "db/version_set.h"
 #include "file/filename.h"
+#include "logging/logging.h"
 #include "rocksdb/file_system.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -22,6 +24,28 @@ Status VersionEditHandlerPointInTime::VerifyDeltaFile(
     s = Status::Corruption("Size of " + name + " differs from the MANIFEST");
   }
   return s;
+}
+
+Status VersionEditHandlerPointInTime::RefuseUnlistedPath(
+    const ColumnFamilyData& cfd) {
+  const Status& s =
+      builders_.at(cfd.GetID())->version_builder()->UnlistedPath();
+  if (s.ok()) {
+    return s;
+  }
+  lacks_path_ = true;
+  version_set_->strata()->NoteLackOfPath();
+  ROCKS_LOG_ERROR(version_set_->db_options()->info_log, "%s",
+                  s.ToString().c_str());
+  // Of the two kinds of replays only a recovery may end with a state without
+  // files that are gone.
+  return allow_incomplete_valid_version_
+             ? Status::CopyAppendMessage(
+                   s, "",
+                   ". If a path is lost, name an empty directory in its place: "
+                   "best-efforts recovery then goes back to a state without "
+                   "the files of that path")
+             : s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

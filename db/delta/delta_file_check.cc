@@ -25,9 +25,9 @@ namespace {
 constexpr size_t kMinFilesOfThread = 16;
 
 Status CheckFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
-                 const DeltaFileDescription& file) {
-  Status s =
-      CheckPathOfFile(fs, cf_paths, kDeltaFile, file.number, file.path_id);
+                 const std::string& family, const DeltaFileDescription& file) {
+  Status s = CheckPathOfFile(fs, cf_paths, family, kDeltaFile, file.number,
+                             file.path_id);
   if (!s.ok()) {
     return s;
   }
@@ -52,7 +52,8 @@ Status CheckFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
 }  // namespace
 
 Status CheckDeltaFiles(FileSystem* fs, const std::vector<DbPath>& cf_paths,
-                       const DeltaVersion& delta, int max_threads) {
+                       const std::string& family, const DeltaVersion& delta,
+                       int max_threads) {
   std::vector<const DeltaFileDescription*> files;
   delta.ForEachFile([&files](const DeltaVersion::FilePtr& file) {
     files.push_back(&file->description());
@@ -70,7 +71,7 @@ Status CheckDeltaFiles(FileSystem* fs, const std::vector<DbPath>& cf_paths,
       if (i >= files.size()) {
         return;
       }
-      statuses[i] = CheckFile(fs, cf_paths, *files[i]);
+      statuses[i] = CheckFile(fs, cf_paths, family, *files[i]);
     }
   };
   const size_t num_threads =

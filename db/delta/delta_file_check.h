@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "rocksdb/options.h"
@@ -19,8 +20,10 @@ class FileSystem;
 // are opened only by their first read, which may be long after the DB was
 // opened. Returns Corruption with the name of a file for which this is not so,
 // the one with the smallest number if there are several. Does not open files.
+// family: the name of the column family, for messages.
 // max_threads: maximum number of threads that ask the file system.
 Status CheckDeltaFiles(FileSystem* fs, const std::vector<DbPath>& cf_paths,
-                       const DeltaVersion& delta, int max_threads);
+                       const std::string& family, const DeltaVersion& delta,
+                       int max_threads);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -41,7 +41,8 @@ std::string FindOnOtherPaths(FileSystem* fs,
 }  // namespace
 
 Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
-                       FileType type, uint64_t number, uint32_t path_id) {
+                       const std::string& family, FileType type,
+                       uint64_t number, uint32_t path_id) {
   if (path_id < cf_paths.size()) {
     return Status::OK();
   }
@@ -53,20 +54,21 @@ Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
   const char* const name = type == kBlobFile    ? "blob"
                            : type == kDeltaFile ? "delta"
                                                 : "table";
+  const std::string subject = std::string("The MANIFEST has ") + name +
+                              " file #" + std::to_string(number) +
+                              " of column family " + family + " on path id " +
+                              std::to_string(path_id);
   const std::string elsewhere = FindOnOtherPaths(fs, cf_paths, type, number);
   if (!elsewhere.empty()) {
     return Status::InvalidArgument(
-        std::string("The MANIFEST has ") + name + " file #" +
-        std::to_string(number) + " on path id " + std::to_string(path_id) +
-        ", which means the last one of the " + std::to_string(cf_paths.size()) +
+        subject + ", which means the last one of the " +
+        std::to_string(cf_paths.size()) +
         " cf_paths (or db_paths). But the file is on another one: " +
         elsewhere + ". Close the database and move the file to " + fallback +
         ", or open the database with the paths that it had");
   }
   return Status::InvalidArgument(
-      std::string("The MANIFEST has ") + name + " file #" +
-      std::to_string(number) + " on path id " + std::to_string(path_id) +
-      ", but cf_paths (or db_paths) names only " +
+      subject + ", but cf_paths (or db_paths) names only " +
       std::to_string(cf_paths.size()) +
       (cf_paths.size() == 1 ? " path" : " paths") +
       ", and the file is not in the last one either: " + fallback +

@@ -25,8 +25,10 @@ class FileSystem;
 // InvalidArgument. Otherwise a later read would fail to find the file. If it is
 // on another path of the list, the message names that one.
 //
+// family: the name of the column family, for the message.
 // REQUIRES: type is kTableFile, kBlobFile or kDeltaFile
 Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
-                       FileType type, uint64_t number, uint32_t path_id);
+                       const std::string& family, FileType type,
+                       uint64_t number, uint32_t path_id);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -2,10 +2,13 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Tests of an open after a path was removed from cf_paths: the error says what
-// to do, and doing it works.
+// to do, and doing it works. The same for best-efforts recovery and secondary
+// instances, which must not take the files of that path for lost.
 
 #include "db/path_layout/path_check.h"
 
+#include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,10 +26,13 @@ class PathCheckTest : public DBTestBase {
 
   PathCheckTest() : DBTestBase("path_check_test", /*env_do_fsync=*/false) {
     second_ = dbname_ + "_second";
+    third_ = dbname_ + "_third";
   }
   ~PathCheckTest() override {
     Close();
     DestroyDir(env_, second_).PermitUncheckedError();
+    DestroyDir(env_, third_).PermitUncheckedError();
+    DestroyDir(env_, dbname_ + "_secondary").PermitUncheckedError();
   }
 
   Options PathOptions(int num_paths, uint32_t layout, bool deltas) {
@@ -73,7 +79,115 @@ class PathCheckTest : public DBTestBase {
     return n;
   }
 
+  // Returns the names of the files of both paths that an open may not change.
+  std::set<std::string> Files() {
+    std::set<std::string> result;
+    for (const std::string& directory : {dbname_, second_}) {
+      std::vector<std::string> names;
+      EXPECT_OK(env_->GetChildren(directory, &names));
+      for (const std::string& name : names) {
+        if (name.rfind("LOG", 0) != 0) {
+          result.insert(directory + "/" + name);
+        }
+      }
+    }
+    return result;
+  }
+  // Checks that the status says which path of which family is missing.
+  static void ExpectRefused(const Status& s) {
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    for (const char* part : {"path id 1", "column family default",
+                             "Open the database with the paths that it had"}) {
+      EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
+    }
+  }
+
+  // A way to get files onto the second path.
+  struct Placement {
+    const char* name;
+    std::function<void(Options*)> set;
+    bool has_layout = true;
+  };
+  static std::vector<Placement> Placements() {
+    return {{"SST", [](Options* o) { o->level_sst_path_ids = {1}; }},
+            {"blob",
+             [](Options* o) {
+               o->enable_blob_files = true;
+               o->level_blob_path_ids = {1};
+             }},
+            {"mapped blob",
+             [](Options* o) {
+               o->enable_blob_files = true;
+               o->enable_blob_address_map = true;
+               o->level_blob_path_ids = {1};
+             }},
+            {"sorted deltas",
+             [](Options* o) {
+               o->enable_delta_separation = true;
+               o->delta_sorted_path_id = 1;
+             }},
+            {"without an option of Strata",
+             [](Options* o) {
+               o->db_paths = o->cf_paths;
+               o->cf_paths.clear();
+             },
+             /*has_layout=*/false}};
+  }
+  // Returns the same options with the first path alone.
+  static Options WithOnePath(Options options) {
+    options.level_sst_path_ids.clear();
+    options.level_blob_path_ids.clear();
+    options.delta_sorted_path_id = -1;
+    options.db_paths.clear();
+    options.cf_paths.clear();
+    return options;
+  }
+  // Makes a DB whose older state is on the first path, and whose newer one is
+  // on the second, too.
+  void Fill(const Placement& placement, Options* options) {
+    *options = PathOptions(2, 0, /*deltas=*/false);
+    options->level_sst_path_ids.clear();
+    placement.set(options);
+    DestroyAndReopen(WithOnePath(*options));
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_OK(Put(Key(i), "old"));
+    }
+    ASSERT_OK(Flush());
+    Reopen(*options);
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_OK(Put(Key(i), "new"));
+    }
+    ASSERT_OK(Flush());
+    MergeAll("x");
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    compact.target_path_id = placement.has_layout ? 0 : 1;
+    ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+    WaitForCompactOptions wait;
+    wait.wait_for_purge = true;
+    ASSERT_OK(db_->WaitForCompact(wait));
+    size_t on_second = 0;
+    for (const FileType type : {kTableFile, kBlobFile, kDeltaFile}) {
+      on_second += NumFilesOnSecond(type);
+    }
+    ASSERT_GT(on_second, 0);
+  }
+  Status OpenSecondary(const Options& options, std::unique_ptr<DB>* secondary) {
+    Options of_secondary = options;
+    of_secondary.max_open_files = -1;
+    return DB::OpenAsSecondary(of_secondary, dbname_, dbname_ + "_secondary",
+                               secondary);
+  }
+  void CheckAllOf(DB* db, const std::string& value) {
+    for (int i = 0; i < kKeys; ++i) {
+      std::string found;
+      ASSERT_OK(db->Get(ReadOptions(), Key(i), &found));
+      ASSERT_EQ(found, value);
+    }
+  }
+
   std::string second_;
+  std::string third_;
 };
 
 TEST_F(PathCheckTest, DeltaFilesLeaveARemovedPath) {
@@ -200,6 +314,210 @@ TEST_F(PathCheckTest, BlobFilesWithoutLiveValuesMayBeMissing) {
       ASSERT_OK(db_->VerifyChecksum());
     }
   }
+}
+
+TEST_F(PathCheckTest, BestEffortsRecoveryNeedsAllPaths) {
+  for (const Placement& placement : Placements()) {
+    SCOPED_TRACE(placement.name);
+    Options options;
+    ASSERT_NO_FATAL_FAILURE(Fill(placement, &options));
+    Close();
+    const std::set<std::string> files = Files();
+    for (const bool paranoid_checks : {true, false}) {
+      Options with_one = WithOnePath(options);
+      with_one.best_efforts_recovery = true;
+      with_one.paranoid_checks = paranoid_checks;
+      const Status s = TryReopen(with_one);
+      ExpectRefused(s);
+      EXPECT_NE(s.ToString().find("an empty directory in its place"),
+                std::string::npos)
+          << s.ToString();
+      EXPECT_EQ(Files(), files);
+      ExpectRefused(ReadOnlyReopen(with_one));
+      EXPECT_EQ(Files(), files);
+    }
+    options.best_efforts_recovery = true;
+    Reopen(options);
+    CheckAll("new,x");
+    Close();
+    options.best_efforts_recovery = false;
+    Reopen(options);
+    CheckAll("new,x");
+  }
+}
+
+// A layout that names a path which the list does not have is refused, too.
+TEST_F(PathCheckTest, BestEffortsRecoveryChecksTheLayout) {
+  DestroyAndReopen(PathOptions(2, 1, /*deltas=*/false));
+  ASSERT_OK(Put("key", "value"));
+  ASSERT_OK(Flush());
+  Close();
+  const std::set<std::string> files = Files();
+  Options options = PathOptions(1, 1, /*deltas=*/false);
+  options.best_efforts_recovery = true;
+  const Status s = TryReopen(options);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_NE(s.ToString().find("level_sst_path_ids"), std::string::npos)
+      << s.ToString();
+  EXPECT_EQ(Files(), files);
+}
+
+// An older MANIFEST may have nothing on the second path. It is no way out.
+TEST_F(PathCheckTest, BestEffortsRecoveryTriesNoOlderManifest) {
+  DestroyAndReopen(PathOptions(1, 0, /*deltas=*/false));
+  ASSERT_OK(Put("key", "old"));
+  ASSERT_OK(Flush());
+  const std::string older_name =
+      DescriptorFileName(dbname_, dbfull()->TEST_Current_Manifest_FileNo());
+  std::string older;
+  ASSERT_OK(ReadFileToString(env_, older_name, &older));
+  Reopen(PathOptions(2, 1, /*deltas=*/false));
+  ASSERT_OK(Put("key", "new"));
+  ASSERT_OK(Flush());
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, older, older_name));
+  Options options = PathOptions(1, 0, /*deltas=*/false);
+  options.best_efforts_recovery = true;
+  ExpectRefused(TryReopen(options));
+  options = PathOptions(2, 1, /*deltas=*/false);
+  options.best_efforts_recovery = true;
+  Reopen(options);
+  EXPECT_EQ(Get("key"), "new");
+}
+
+// The way that the message names, for a path that is lost.
+TEST_F(PathCheckTest, BestEffortsRecoveryWithAnEmptyDirectory) {
+  DestroyAndReopen(PathOptions(2, 0, /*deltas=*/false));
+  ASSERT_OK(Put("key", "old"));
+  ASSERT_OK(Flush());
+  Options options = PathOptions(2, 1, /*deltas=*/false);
+  Reopen(options);
+  ASSERT_OK(Put("key", "new"));
+  ASSERT_OK(Flush());
+  Close();
+  options.cf_paths[1].path = third_;
+  options.best_efforts_recovery = true;
+  Reopen(options);
+  EXPECT_EQ(Get("key"), "old");
+}
+
+// A file that is gone from a path of the list is no reason to refuse.
+TEST_F(PathCheckTest, BestEffortsRecoveryAcceptsFilesThatAreGone) {
+  Options options = PathOptions(2, 1, /*deltas=*/false);
+  options.best_efforts_recovery = true;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("key", "old"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("key", "new"));
+  ASSERT_OK(Flush());
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(files.size(), 2);
+  const LiveFileMetaData& newer =
+      files[files[0].file_number > files[1].file_number ? 0 : 1];
+  const std::string name = newer.directory + "/" + newer.relative_filename;
+  Close();
+  ASSERT_OK(env_->DeleteFile(name));
+  Reopen(options);
+  EXPECT_EQ(Get("key"), "old");
+}
+
+// The MANIFEST has records of files on a path that was given up, or the files
+// were moved to the last path: nothing is missing.
+TEST_F(PathCheckTest, BestEffortsRecoveryWithoutAPathThatWasGivenUp) {
+  for (const bool is_compacted : {false, true}) {
+    SCOPED_TRACE(is_compacted);
+    DestroyAndReopen(PathOptions(2, 1, /*deltas=*/false));
+    MergeAll("x");
+    MergeAll("y");
+    if (is_compacted) {
+      ASSERT_OK(dbfull()->SetOptions({{"level_sst_path_ids", "0"}}));
+      CompactAll();
+      ASSERT_EQ(NumFilesOnSecond(kTableFile), 0);
+    }
+    Close();
+    std::vector<std::string> names;
+    ASSERT_OK(env_->GetChildren(second_, &names));
+    for (const std::string& name : names) {
+      uint64_t number = 0;
+      FileType type;
+      if (ParseFileName(name, &number, &type)) {
+        ASSERT_OK(env_->RenameFile(second_ + "/" + name, dbname_ + "/" + name));
+      }
+    }
+    Options options = PathOptions(1, 0, /*deltas=*/false);
+    options.best_efforts_recovery = true;
+    Reopen(options);
+    CheckAll("x,y");
+  }
+}
+
+TEST_F(PathCheckTest, SecondaryNeedsAllPaths) {
+  for (const Placement& placement : Placements()) {
+    SCOPED_TRACE(placement.name);
+    Options options;
+    ASSERT_NO_FATAL_FAILURE(Fill(placement, &options));
+    if (options.enable_blob_address_map || options.enable_delta_separation) {
+      continue;  // refused for another reason
+    }
+    std::unique_ptr<DB> secondary;
+    for (const bool paranoid_checks : {true, false}) {
+      Options with_one = WithOnePath(options);
+      with_one.paranoid_checks = paranoid_checks;
+      ExpectRefused(OpenSecondary(with_one, &secondary));
+      EXPECT_TRUE(secondary == nullptr);
+    }
+    ASSERT_OK(OpenSecondary(options, &secondary));
+    CheckAllOf(secondary.get(), "new,x");
+    ASSERT_OK(secondary->Close());
+    CheckAll("new,x");
+  }
+}
+
+TEST_F(PathCheckTest, SecondaryNoticesANewPathOfThePrimary) {
+  DestroyAndReopen(PathOptions(1, 0, /*deltas=*/false));
+  MergeAll("x");
+  std::unique_ptr<DB> secondary;
+  ASSERT_OK(OpenSecondary(PathOptions(1, 0, /*deltas=*/false), &secondary));
+  CheckAllOf(secondary.get(), "x");
+
+  // A path alone changes nothing.
+  Reopen(PathOptions(2, 1, /*deltas=*/false));
+  ASSERT_OK(secondary->TryCatchUpWithPrimary());
+  CheckAllOf(secondary.get(), "x");
+  MergeAll("y");
+  for (int i = 0; i < 2; ++i) {
+    ExpectRefused(secondary->TryCatchUpWithPrimary());
+    CheckAllOf(secondary.get(), "x");
+  }
+  // So it is for the next files and the next MANIFEST.
+  MergeAll("z");
+  ExpectRefused(secondary->TryCatchUpWithPrimary());
+  Reopen(PathOptions(2, 1, /*deltas=*/false));
+  ExpectRefused(secondary->TryCatchUpWithPrimary());
+  CheckAllOf(secondary.get(), "x");
+
+  // A secondary with both paths sees all.
+  ASSERT_OK(secondary->Close());
+  ASSERT_OK(OpenSecondary(PathOptions(2, 0, /*deltas=*/false), &secondary));
+  CheckAllOf(secondary.get(), "x,y,z");
+  ASSERT_OK(secondary->Close());
+}
+
+TEST_F(PathCheckTest, SecondaryGoesOnWhenThePrimaryHasLeftThePath) {
+  DestroyAndReopen(PathOptions(1, 0, /*deltas=*/false));
+  MergeAll("x");
+  std::unique_ptr<DB> secondary;
+  ASSERT_OK(OpenSecondary(PathOptions(1, 0, /*deltas=*/false), &secondary));
+  Reopen(PathOptions(2, 1, /*deltas=*/false));
+  MergeAll("y");
+  ExpectRefused(secondary->TryCatchUpWithPrimary());
+  ASSERT_OK(dbfull()->SetOptions({{"level_sst_path_ids", "0"}}));
+  CompactAll();
+  ASSERT_EQ(NumFilesOnSecond(kTableFile), 0);
+  ASSERT_OK(secondary->TryCatchUpWithPrimary());
+  CheckAllOf(secondary.get(), "x,y");
+  ASSERT_OK(secondary->Close());
 }
 
 }  // namespace ROCKSDB_NAMESPACE

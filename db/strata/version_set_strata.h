@@ -65,6 +65,14 @@ class VersionSetStrata {
                                      SequenceNumber last_sequence,
                                      log::Writer* log);
 
+  // ---- Paths, see UnlistedPathCheck.
+
+  // Notes that a MANIFEST was refused because the options lack a path. A
+  // best-efforts recovery must not try an older MANIFEST then: it may have
+  // nothing on that path.
+  void NoteLackOfPath() { lacks_path_ = true; }
+  bool lacks_path() const { return lacks_path_; }
+
   // ---- The WAL buffer, see DBStrata::MarkWalBuffer().
 
   // Makes each MANIFEST that is created from now on begin with
@@ -93,6 +101,7 @@ class VersionSetStrata {
 
   VersionSet* const versions_;
   std::vector<ObsoleteDeltaFile> obsolete_delta_files_;
+  bool lacks_path_ = false;
   bool wal_buffer_mark_ = false;
   bool manifest_has_wal_buffer_mark_ = false;
 };
